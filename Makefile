@@ -1,0 +1,316 @@
+# Makefile - the whole build. There is no other makefile and no configure.
+#
+#   make                  programs            make check       all tests
+#   make demo             the README's demo   make lint        static checks
+#   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
+#   make install          DESTDIR= prefix=    make deps        Debian packages
+#   make CUDA=0 ...       leave a part out    make V=1         show commands
+
+prefix  ?= /usr/local
+bindir  ?= $(prefix)/bin
+sbindir ?= $(prefix)/sbin
+libdir  ?= $(prefix)/lib
+mandir  ?= $(prefix)/share/man
+datadir ?= $(prefix)/share
+
+CFLAGS   ?= -O2 -g
+CXXFLAGS ?= -O3 -g
+VARIANT  ?= release
+B        := build/$(VARIANT)
+Q        := $(if $(V),,@)
+say       = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+
+# What this machine has. `make CUDA=1` on one without it is an error, not a
+# silently smaller program.
+NVCC  ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) nvcc)
+CUDA  ?= $(if $(shell command -v $(NVCC)),1,0)
+CUDA_ARCH ?= 90
+NCCL  ?= $(if $(wildcard /usr/include/nccl.h /usr/local/cuda/include/nccl.h),$(CUDA),0)
+SLURM ?= $(if $(wildcard /usr/include/slurm/slurm.h),1,0)
+
+# ---- flags ----------------------------------------------------------------
+WERROR ?= -Werror
+warn := -Wall -Wextra -Wpedantic $(WERROR) -Wshadow -Wconversion -Wvla \
+        -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+        -Wwrite-strings -Wpointer-arith -Wundef -Wformat=2 \
+        -Wimplicit-fallthrough -fno-common
+harden_release := -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
+        -fstack-clash-protection
+ldharden_release := -Wl,-z,relro,-z,now
+san_asan  := -fsanitize=address,undefined -fno-sanitize-recover=all
+san_tsan  := -fsanitize=thread
+san_cov   := --coverage
+san       := $(if $(san_$(VARIANT)),$(san_$(VARIANT)) -fno-omit-frame-pointer)
+
+cppflags = -I. -D_GNU_SOURCE -DHAVE_CUDA=$(CUDA) -DHAVE_NCCL=$(NCCL) \
+           -DHAVE_SLURM=$(SLURM) $(CPPFLAGS)
+cflags   = -std=c11 $(CFLAGS) $(warn) $(harden_$(VARIANT)) $(san)
+# The host build of the kernels: x86-64-v3 is the floor, MARCH=native an
+# option. Signed zeros and NaN keep their meaning.
+MARCH   ?= $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,native)
+kflags   = -x c++ -std=c++17 $(CXXFLAGS) -march=$(MARCH) -fopenmp \
+           -fno-math-errno -fno-trapping-math -fno-exceptions -fno-rtti \
+           -Wall -Wextra $(WERROR) -Wno-psabi $(san)
+nvflags  = -O3 -g -std=c++17 -Xcompiler -fPIC,-Wall,-Wextra \
+           $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
+           -gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH))
+
+# ---- layers: name, folder, and the layers below it, nearest first ---------
+layers := base jobs kernels db slurm policy engine ctld tools worker
+
+dir_base    := jobs/base
+dir_jobs    := jobs
+dir_kernels := kernels
+dir_db      := db
+dir_slurm   := slurm
+dir_policy  := scheduler/policy
+dir_engine  := scheduler/engine
+dir_ctld    := scheduler/ctld
+dir_tools   := scheduler/tools
+dir_worker  := worker worker/cv worker/data
+
+below_jobs    := base
+below_kernels := base
+below_db      := jobs base
+below_slurm   := jobs base
+below_policy  := jobs base
+below_engine  := policy slurm db jobs base
+below_ctld    := engine policy slurm db jobs base
+below_tools   := jobs base
+below_worker  := kernels jobs base
+
+# Composition roots: one program each, in no archive.
+mains := scheduler/ctld/main.c scheduler/tools/submit.c \
+         scheduler/tools/stat.c scheduler/tools/cancel.c \
+         slurm/shepherd.c worker/main.c
+
+# A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
+# include that library; leaving the library out leaves the file out. CUDA
+# files are in the plug-in, not in an archive.
+absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
+          $(if $(filter 0,$(SLURM)),%_slurm.c)
+
+srcs  = $(filter-out $(absent) $(mains),$(sort $(wildcard \
+          $(foreach d,$(dir_$(1)),$(d)/*.c $(d)/*.cu))))
+objs  = $(patsubst %,$(B)/obj/%.o,$(basename $(call srcs,$(1))))
+lib   = $(B)/lib/$(1).a
+libs  = $(foreach l,$(1) $(below_$(1)),$(call lib,$(l)))
+
+# ---- what each layer links; static archives pull only what is used --------
+blas_dir := $(firstword $(wildcard /usr/lib/*/openblas-openmp))
+mpi_cflags = $(shell mpicc --showme:compile 2>/dev/null)
+mpi_libs   = $(shell mpicc --showme:link 2>/dev/null)
+
+ldlibs_base    := -lcurl -levent -ljansson -lpthread -lm
+ldlibs_jobs    := -lyaml $(ldlibs_base)
+ldlibs_kernels := $(if $(blas_dir),-L$(blas_dir)) -lopenblas -fopenmp \
+                  -lstdc++ -ldl -lm -lpthread
+ldlibs_db      := -lsqlite3 $(ldlibs_jobs)
+ldlibs_slurm   := $(ldlibs_jobs)
+ldlibs_policy  := $(ldlibs_jobs)
+ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
+ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
+ldlibs_tools   := $(ldlibs_jobs)
+ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -lz $(ldlibs_jobs)
+
+# ---- programs and tests ----------------------------------------------------
+bins := $(B)/bin/mgpu-ctld $(B)/bin/mgpu-shepherd $(B)/bin/mgpu-worker \
+        $(patsubst %,$(B)/bin/mgpu-%,submit stat cancel)
+bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
+          %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
+          $(if $(filter %ctld,$(b)),%ctld/main.c) \
+          $(if $(filter %worker,$(b)),worker/main.c),$(mains))),$(b)))
+plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
+
+unit_layers := $(layers)
+units     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/*.c))
+contracts := $(patsubst %.c,$(B)/%,$(wildcard tests/contract/*.c))
+mpi_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/mpi/*.c))
+simt_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/simt/*.c))
+bats_tests := $(wildcard tests/cli/*.bats)
+fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+
+.PHONY: all check check-run demo demo-run deps lint asan tsan cov fuzz install \
+        uninstall clean FORCE
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+all: $(bins) $(plugin)
+
+# Objects depend on the flags they were built with, archives on the list of
+# sources: change either and what it touches is rebuilt, and nothing else.
+flags := $(CC) $(cppflags) $(cflags) $(CXX) $(kflags) $(NVCC) $(nvflags)
+files := $(foreach l,$(layers),$(call srcs,$(l)))
+$(B)/flags $(B)/files: $(B)/%: FORCE
+	@mkdir -p $(@D)
+	@echo '$($*)' | cmp -s - $@ || echo '$($*)' > $@
+FORCE:
+
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(cppflags) $(cflags) -MMD -MP -c -o $@ $<
+$(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
+	cppflags += $(mpi_cflags)
+
+# One source, three builds (kernels/README.md): host, CUDA, SIMT emulator.
+$(B)/obj/%.o: %.cu $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,KC,$<)
+	$(Q)$(CXX) $(cppflags) $(kflags) -MMD -MP -c -o $@ $<
+$(B)/cuda/%.o: %.cu $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(cppflags) $(nvflags) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(B)/cuda/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(cppflags) $(cflags) -fPIC -isystem /usr/local/cuda/include \
+	    -MMD -MP -c -o $@ $<
+$(B)/simt/%.o: %.cu $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,SIMT,$<)
+	$(Q)$(CXX) $(cppflags) -DMGPU_SIMT -include tests/simt/simt.h $(kflags) \
+	    -MMD -MP -c -o $@ $<
+$(B)/simt/%.o: %.cpp $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,SIMT,$<)
+	$(Q)$(CXX) $(cppflags) -DMGPU_SIMT $(kflags) -MMD -MP -c -o $@ $<
+
+define layer
+$(call lib,$(1)): $(call objs,$(1)) $(B)/files
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	$$(Q)$$(AR) rcs $$@ $$(filter %.o,$$^)
+endef
+$(foreach l,$(layers),$(eval $(call layer,$(l))))
+
+link = $(Q)$(CC) $(cflags) $(ldharden_$(VARIANT)) $(LDFLAGS) -Wl,--as-needed \
+       -o $@ $(filter %.o %.a,$^)
+
+# program: its main, its layer
+define program
+$(B)/bin/$(1): $(B)/obj/$(2:.c=.o) $(call libs,$(3))
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(link) $$(ldlibs_$(3)) $$(LDLIBS)
+endef
+$(eval $(call program,mgpu-ctld,scheduler/ctld/main.c,ctld))
+$(eval $(call program,mgpu-shepherd,slurm/shepherd.c,slurm))
+$(eval $(call program,mgpu-worker,worker/main.c,worker))
+$(foreach t,submit stat cancel,$(eval \
+  $(call program,mgpu-$(t),scheduler/tools/$(t).c,tools)))
+
+# The plug-in: every kernel by nvcc, the CUDA-only files, cuBLASLt. The
+# program never links CUDA; it opens this with dlopen.
+plugin_src := $(wildcard kernels/*.cu kernels/*_cuda.c) jobs/base/error.c
+$(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(NVCC) -shared -cudart static -Xlinker --no-undefined -o $@ $^ \
+	    -lcublasLt -lcublas
+
+# A unit test links its own layer and what lies below, nothing else: code
+# that reaches upwards does not link. A contract test links every layer.
+define unit
+$(B)/tests/unit/$(1)/%: $(B)/obj/tests/unit/$(1)/%.o $(B)/obj/tests/tap.o \
+                        $(call libs,$(1))
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(link) $$(ldlibs_$(1)) $$(LDLIBS)
+endef
+$(foreach l,$(unit_layers),$(eval $(call unit,$(l))))
+.PRECIOUS: $(B)/obj/%.o
+
+$(B)/tests/contract/%: $(B)/obj/tests/contract/%.o $(B)/obj/tests/tap.o \
+                       $(call libs,ctld)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_ctld) $(LDLIBS)
+
+$(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
+                  $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
+
+# See tests/leak.h; protect_shadow_gap=0 is what CUDA needs under ASan.
+test_env := MGPU_BIN=$(abspath $(B)/bin) MGPU_SRC=$(CURDIR) \
+  MGPU_VARIANT=$(VARIANT) \
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+  GOMP_SPINCOUNT=2000
+mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_shadow_gap=0 \
+  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
+  OMP_NUM_THREADS=1
+MPI_RANKS ?= 2
+
+JOBS ?= 2
+check: deps
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
+	$(Q)$(MAKE) --no-print-directory check-run
+check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests)
+check-run: check-build
+	$(Q)$(test_env) prove -j$(JOBS) --exec '' $(units) $(contracts) $(simt_tests)
+	$(Q)$(test_env) $(mpi_env) prove --exec \
+	    'mpirun -n $(MPI_RANKS) --oversubscribe --bind-to none' $(mpi_tests)
+	$(Q)$(test_env) prove --exec 'bats --tap' $(bats_tests)
+
+asan tsan cov:
+	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
+
+deps:
+	$(Q)sh .ci/deps
+demo: deps
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
+	$(Q)$(MAKE) --no-print-directory demo-run
+demo-run: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo.sh
+
+# ---- static checks --------------------------------------------------------
+c_files := $(shell find jobs scheduler worker kernels db slurm tests \
+             -name '*.[ch]' 2>/dev/null)
+tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
+tidy_files := $(filter-out $(if $(filter 0,$(NCCL)),%_nccl.c) %_cuda.c,$(tidy_files))
+lint:
+	$(Q)sh tests/lint/layers.sh
+	$(Q)sh tests/lint/size.sh
+	$(Q)for h in $(filter %.h,$(c_files)); do \
+	    case $$h in tests/simt/*|kernels/exec*.h|kernels/simd*.h) continue;; esac; \
+	    $(CC) $(cppflags) $(mpi_cflags) -std=c11 -fsyntax-only -x c $$h || exit 1; done
+	$(Q)clang-format --dry-run -Werror $(c_files)
+	$(Q)clang-tidy --quiet $(tidy_files) \
+	    -- $(cppflags) $(mpi_cflags) -isystem /usr/local/cuda/include -std=c11
+	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
+	    --enable=warning,performance,portability $(filter %.c,$(c_files))
+	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh
+	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
+	    mandoc -T lint -W warning $$m || exit 1; done
+
+build/fuzz/%: tests/fuzz/%.c $(call srcs,jobs) $(call srcs,base)
+	@mkdir -p $(@D)
+	$(Q)clang $(cppflags) -std=c11 -g -O1 \
+	    -fsanitize=fuzzer,address,undefined -o $@ $^ $(ldlibs_jobs)
+fuzz: $(fuzz)
+	$(Q)for f in $(fuzz); do mkdir -p build/corpus/$${f##*/}; \
+	    echo "fuzz $${f##*/}"; \
+	    $$f -max_total_time=$(or $(SECONDS),60) -close_fd_mask=3 \
+	    build/corpus/$${f##*/} $(wildcard tests/fuzz/seeds) || exit 1; done
+
+# ---- install --------------------------------------------------------------
+pages := $(wildcard man/*.[1-8])
+install: all
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
+	install -m 755 $(bins) $(DESTDIR)$(bindir)
+	$(if $(plugin),install -m 755 $(plugin) $(DESTDIR)$(libdir)/mgpu)
+	for m in $(pages); do install -D -m 644 $$m \
+	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/} || exit 1; done
+uninstall:
+	cd $(DESTDIR)$(bindir) && rm -f $(notdir $(bins))
+	rm -rf $(DESTDIR)$(libdir)/mgpu
+	for m in $(pages); do rm -f \
+	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
+
+clean:
+	rm -rf build
+
+-include $(shell find $(B)/obj $(B)/cuda $(B)/simt -name '*.d' 2>/dev/null)

@@ -1,0 +1,48 @@
+/* buf.h - growable bytes; the only realloc in the tree.
+ *
+ * A buf is a value: zero-initialise it or buf_init() it, and end it with
+ * buf_clear(). data is always NUL-terminated one past len (the NUL is not
+ * counted), so a buf of text is a C string; data is "" before the first
+ * byte. A failed call returns -1 with ERR_NOMEM and changes nothing.
+ */
+#ifndef MGPU_BASE_BUF_H
+#define MGPU_BASE_BUF_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "jobs/base/error.h"
+
+struct buf {
+    char *data; /* NULL only in a zeroed buf; use buf_str() to read */
+    size_t len, cap;
+};
+
+#define BUF_INIT     \
+    {                \
+        .data = NULL \
+    }
+
+void buf_init(struct buf *b);
+void buf_clear(struct buf *b);            /* frees; b is as after buf_init */
+void buf_reset(struct buf *b);            /* len = 0, keeps the memory */
+const char *buf_str(const struct buf *b); /* never NULL; borrowed */
+
+/* Hands the bytes over: the caller frees with free(). NULL when out of
+ * memory; b is then unchanged. */
+char *buf_detach(struct buf *b);
+
+int buf_reserve(struct buf *b, size_t more, struct error *err) MUST_CHECK;
+int buf_add(struct buf *b, const void *p, size_t n,
+            struct error *err) MUST_CHECK;
+int buf_addstr(struct buf *b, const char *s, struct error *err) MUST_CHECK;
+int buf_addf(struct buf *b, struct error *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4))) MUST_CHECK;
+void buf_drop(struct buf *b, size_t n); /* the first n bytes; n <= len */
+
+/* The whole file, at most max bytes.
+ * err ERR_LIMIT when it is longer, else as open(2) and read(2) say */
+int buf_read_file(struct buf *b, const char *path, size_t max,
+                  struct error *err) MUST_CHECK;
+
+#endif

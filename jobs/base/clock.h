@@ -1,0 +1,25 @@
+/* clock.h - what time it is, and who decides.
+ *
+ * Durations and deadlines use now_s (monotonic: a changed wall clock ends no
+ * job); time stamps that people read use wall_s (seconds since 1970, UTC).
+ */
+#ifndef MGPU_BASE_CLOCK_H
+#define MGPU_BASE_CLOCK_H
+
+struct clock {
+    double (*now_s)(const struct clock *c);
+    double (*wall_s)(const struct clock *c);
+};
+
+extern const struct clock clock_real;
+
+/* A clock that moves only when told to; wall_s is now_s + epoch_s. */
+struct clock_virtual {
+    struct clock base; /* &v.base is the clock to hand out */
+    double t_s;
+    double epoch_s;
+};
+
+void clock_virtual_init(struct clock_virtual *v, double t_s, double epoch_s);
+
+#endif

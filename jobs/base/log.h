@@ -1,0 +1,26 @@
+/* log.h - one line per fact, for programs only: libraries return errors.
+ *
+ *   2026-11-21T10:02:11.123Z warn engine: requeued job=41 why="node lost"
+ *
+ * A message is a sentence without newline, then key=value pairs. Control
+ * bytes are escaped, so no client can forge a line. Writing never blocks on
+ * anything but standard error, and never fails the caller.
+ */
+#ifndef MGPU_BASE_LOG_H
+#define MGPU_BASE_LOG_H
+
+enum log_level { LOG_ERR, LOG_WARN, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
+
+void log_set_level(enum log_level level); /* the default is LOG_NOTICE */
+int log_level_from_name(const char *name, enum log_level *ret); /* -1: none */
+
+void log_line(enum log_level level, const char *area, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define log_err(area, ...) log_line(LOG_ERR, area, __VA_ARGS__)
+#define log_warn(area, ...) log_line(LOG_WARN, area, __VA_ARGS__)
+#define log_notice(area, ...) log_line(LOG_NOTICE, area, __VA_ARGS__)
+#define log_info(area, ...) log_line(LOG_INFO, area, __VA_ARGS__)
+#define log_debug(area, ...) log_line(LOG_DEBUG, area, __VA_ARGS__)
+
+#endif

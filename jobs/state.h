@@ -1,0 +1,80 @@
+/* state.h - the life of a job, as data (the table is in state.c).
+ *
+ *   NEW -submit-> QUEUED <-hold/release-> HELD
+ *   QUEUED -intent-> DISPATCHING -unknown-> UNKNOWN   (submit not answered)
+ *   DISPATCHING, UNKNOWN -grant-> same state, the allocator's id is known
+ *   DISPATCHING, UNKNOWN -claim-> STARTING -run-> RUNNING
+ *   RUNNING -stall-> STALLED -run-> RUNNING
+ *   RUNNING -preempt-> CHECKPOINTING -requeue-> QUEUED
+ *   live states -finish-> COMPLETED, -fail-> FAILED, -killed-> CANCELLED,
+ *               -expire-> TIMEOUT, -lost-> NODE_FAIL, -requeue-> QUEUED
+ *   QUEUED, HELD -cancel-> CANCELLED;  live -cancel-> same state, marked
+ *
+ * A job's state is the fold of its events, so a restarted daemon rebuilds
+ * it by replaying the store. No code assigns a state by any other road.
+ */
+#ifndef MGPU_JOBS_STATE_H
+#define MGPU_JOBS_STATE_H
+
+#include <stdbool.h>
+
+#include "jobs/base/error.h"
+
+enum job_state {
+    JOB_NEW,
+    JOB_QUEUED,
+    JOB_HELD,
+    JOB_DISPATCHING,
+    JOB_UNKNOWN,
+    JOB_STARTING,
+    JOB_RUNNING,
+    JOB_CHECKPOINTING,
+    JOB_STALLED,
+    JOB_COMPLETED, /* final from here on */
+    JOB_FAILED,
+    JOB_CANCELLED,
+    JOB_TIMEOUT,
+    JOB_NODE_FAIL,
+    JOB_STATE_N
+};
+
+enum job_event {
+    EV_SUBMIT,  /* NEW -> QUEUED */
+    EV_HOLD,    /* QUEUED -> HELD */
+    EV_RELEASE, /* HELD -> QUEUED */
+    EV_INTENT,  /* QUEUED -> DISPATCHING: an attempt with its token begins */
+    EV_UNKNOWN, /* the allocator's answer is not known */
+    EV_GRANT,   /* the allocator's id and placement are known */
+    EV_CLAIM,   /* a worker proved that it is the attempt */
+    EV_RUN,     /* the first iteration was reported */
+    EV_STALL,   /* no heartbeat or no progress */
+    EV_PREEMPT, /* told to checkpoint and let its devices go */
+    EV_REPORT,  /* the worker's own final word; the state stays */
+    EV_CANCEL,  /* asked for by a user; final for a waiting job */
+    EV_LIMIT,   /* the time limit passed; the state stays until the exit */
+    EV_REQUEUE, /* live -> QUEUED for another attempt */
+    EV_FINISH,  /* live -> COMPLETED */
+    EV_FAIL,    /* live or waiting -> FAILED */
+    EV_KILLED,  /* live -> CANCELLED: the end of a cancelled job */
+    EV_EXPIRE,  /* live -> TIMEOUT */
+    EV_LOST,    /* live -> NODE_FAIL */
+    EV_N
+};
+
+/* The state that follows `from` upon `ev`.
+ *
+ * out  ret_to   untouched on failure
+ * err  ERR_STATE when the table has no such move; the job is unchanged
+ */
+int job_state_next(enum job_state from, enum job_event ev,
+                   enum job_state *ret_to, struct error *err);
+
+bool job_state_is_final(enum job_state s);
+bool job_state_is_live(enum job_state s); /* holds devices, or may */
+
+const char *job_state_name(enum job_state s);  /* "QUEUED", ... */
+const char *job_event_name(enum job_event ev); /* "submit", ... */
+int job_state_from_name(const char *name, enum job_state *ret); /* -1: none */
+int job_event_from_name(const char *name, enum job_event *ret);
+
+#endif

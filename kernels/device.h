@@ -1,0 +1,201 @@
+/* device.h - one device, host or CUDA: memory, GEMM and all kernels.
+ *
+ * A device is its ops table and a workspace. Two implementations: host
+ * (device_host.c and the .cu files compiled by g++) and cuda (the same .cu
+ * files compiled by nvcc, in the plug-in libmgpu-cuda.so). A third, simt,
+ * runs the CUDA side of the kernels in a lane-by-lane emulator; it exists
+ * for tests. tests/contract/device.c runs against all of them.
+ *
+ * Tensors are dense, row major, NHWC; x [N, H, W, C] means C is contiguous.
+ * T is the storage type named by `dt`; A is its accumulator type (f64 for
+ * f64, f32 for the others): statistics, losses and partial sums are kept in
+ * A. Lengths count elements, never bytes, except where a name says _bytes.
+ * Pointers are device memory unless a comment says host.
+ *
+ * Calls enqueue work in order; the host sees results after sync() or a copy
+ * to the host. Every call returns 0, or -1 with err:
+ *   ERR_INVAL   a shape that the comment forbids; nothing was enqueued
+ *   ERR_NOMEM   alloc only
+ *   ERR_EXTERN  the device refused; it is unusable after that
+ * All results are deterministic for a given device and number of threads.
+ */
+#ifndef MGPU_KERNELS_DEVICE_H
+#define MGPU_KERNELS_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum dtype { DT_F64, DT_F32, DT_N };
+
+size_t dtype_bytes(enum dtype dt);     /* of T */
+size_t dtype_acc_bytes(enum dtype dt); /* of A */
+const char *dtype_name(enum dtype dt); /* "fp64", "fp32" */
+
+/* A 3x3 convolution with padding 1: OH = (H - 1) / stride + 1, OW alike. */
+struct conv3 {
+    int32_t N, H, W, C; /* input */
+    int32_t OH, OW;
+    int32_t stride; /* 1 or 2 */
+};
+
+/* One SGD step's scalars; see kernel_ops.sgd. */
+struct sgd_args {
+    double lr, momentum, weight_decay;
+    double grad_scale; /* the gradient is multiplied by this first */
+    bool nesterov;
+    bool first; /* the momentum buffer holds nothing yet */
+};
+
+/* One AdamW step's scalars; step counts from 1. */
+struct adamw_args {
+    double lr, beta1, beta2, eps, weight_decay, grad_scale;
+    int64_t step;
+};
+
+struct device;
+
+struct device_ops {
+    const char *name;                  /* "host", "cuda", "simt" */
+    void (*destroy)(struct device *d); /* NULL is fine */
+
+    /* ---- memory --------------------------------------------------------- */
+    /* Zeroed, 256-byte aligned. */
+    int (*alloc)(struct device *d, size_t bytes, void **ret, struct error *err);
+    void (*release)(struct device *d, void *p); /* NULL is fine */
+    int (*to_device)(struct device *d, void *dst, const void *host_src,
+                     size_t bytes, struct error *err);
+    int (*to_host)(struct device *d, void *host_dst, const void *src,
+                   size_t bytes, struct error *err); /* waits */
+    int (*copy)(struct device *d, void *dst, const void *src, size_t bytes,
+                struct error *err);
+    int (*zero)(struct device *d, void *dst, size_t bytes, struct error *err);
+    int (*sync)(struct device *d, struct error *err);
+
+    /* ---- GEMM ------------------------------------------------------------ */
+    /* C[m,n] = alpha * op(A) op(B) + beta * C, row major, leading dimensions
+     * in elements; op(A) is [m,k], op(B) is [k,n]. */
+    int (*gemm)(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
+                int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
+                const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
+                struct error *err);
+
+    /* ---- convolution ------------------------------------------------------
+     */
+    /* col [N*OH*OW, 9*C]: the 3x3 patch of each output pixel, (kh, kw, c)
+     * order, zeros outside; for the stem. */
+    int (*im2col3)(struct device *d, enum dtype dt, void *col, const void *x,
+                   const struct conv3 *s, struct error *err);
+    /* Depthwise; w [3, 3, C]. y [N, OH, OW, C]. */
+    int (*dw3_fwd)(struct device *d, enum dtype dt, void *y, const void *x,
+                   const void *w, const struct conv3 *s, struct error *err);
+    int (*dw3_bwd_data)(struct device *d, enum dtype dt, void *dx,
+                        const void *dy, const void *w, const struct conv3 *s,
+                        struct error *err);
+    int (*dw3_bwd_filter)(struct device *d, enum dtype dt, void *dw,
+                          const void *dy, const void *x, const struct conv3 *s,
+                          struct error *err);
+
+    /* ---- batch norm over rows = N*H*W; optional clamp to [0, cap] -------- */
+    /* y = clamp((x - mean) * rstd * gamma + beta); cap 0: no clamp.
+     * out   mean, rstd [C] A    of this batch; rstd = 1/sqrt(var + eps)
+     * inout run_mean, run_var [C] A   r += momentum * (batch - r), with the
+     *       unbiased variance, as torch.nn.BatchNorm2d
+     * err   ERR_INVAL rows < 2 */
+    int (*bn_fwd)(struct device *d, enum dtype dt, void *y, void *mean,
+                  void *rstd, void *run_mean, void *run_var, const void *x,
+                  const void *gamma, const void *beta, int64_t rows, int32_t C,
+                  double eps, double momentum, double cap, struct error *err);
+    /* With the running statistics. */
+    int (*bn_eval)(struct device *d, enum dtype dt, void *y, const void *x,
+                   const void *run_mean, const void *run_var, const void *gamma,
+                   const void *beta, int64_t rows, int32_t C, double eps,
+                   double cap, struct error *err);
+    /* dgamma, dbeta [C] T are overwritten; dx may be dy. */
+    int (*bn_bwd)(struct device *d, enum dtype dt, void *dx, void *dgamma,
+                  void *dbeta, const void *dy, const void *x, const void *mean,
+                  const void *rstd, const void *gamma, const void *beta,
+                  int64_t rows, int32_t C, double cap, struct error *err);
+
+    /* ---- the rest of the network ------------------------------------------
+     */
+    int (*add)(struct device *d, enum dtype dt, void *y, const void *x,
+               int64_t n, struct error *err); /* y += x */
+    /* y [N, C] = mean over HW of x [N, HW, C], and its gradient. */
+    int (*avgpool_fwd)(struct device *d, enum dtype dt, void *y, const void *x,
+                       int32_t N, int32_t HW, int32_t C, struct error *err);
+    int (*avgpool_bwd)(struct device *d, enum dtype dt, void *dx,
+                       const void *dy, int32_t N, int32_t HW, int32_t C,
+                       struct error *err);
+    /* y [rows, C] += b [C];  db [C] = column sums of dy [rows, C]. */
+    int (*bias_fwd)(struct device *d, enum dtype dt, void *y, const void *b,
+                    int64_t rows, int32_t C, struct error *err);
+    int (*bias_bwd)(struct device *d, enum dtype dt, void *db, const void *dy,
+                    int64_t rows, int32_t C, struct error *err);
+    /* y = x * keep / (1 - p), keep drawn per element from the counter-based
+     * stream (seed, offset + i) - the same stream on every device; the
+     * backward pass is the same call on dy. y may be x. 0 <= p < 1. */
+    int (*dropout)(struct device *d, enum dtype dt, void *y, const void *x,
+                   int64_t n, double p, uint64_t seed, uint64_t offset,
+                   struct error *err);
+    /* Softmax cross-entropy over rows of z [rows, C]; a label < 0 is left
+     * out: loss 0, gradient 0.
+     * inout z     the logits; becomes scale * d(loss)/dz when grad is true
+     * out   loss  [rows] A, nats
+     *       hit   [rows] i32, 1 where the largest logit is the label's */
+    int (*xent)(struct device *d, enum dtype dt, void *loss, int32_t *hit,
+                void *z, const int32_t *label, int64_t rows, int32_t C,
+                double scale, bool grad, struct error *err);
+    /* x [N, S, S, C] T from img [N, H, W] u8 (one channel, repeated C times):
+     * bilinear resize, half-pixel centres, align_corners = false, no
+     * antialias (torchvision resize with antialias=False); then
+     * (v / 255 - mean) / std. */
+    int (*resize_u8)(struct device *d, enum dtype dt, void *x,
+                     const uint8_t *img, int32_t N, int32_t H, int32_t W,
+                     int32_t S, int32_t C, double mean, double std,
+                     struct error *err);
+
+    /* ---- optimizers; p, g [n] T, state [n] A ------------------------------
+     */
+    /* g' = grad_scale * g + weight_decay * p;  m = momentum * m + g' (m = g'
+     * when first);  p -= lr * (nesterov ? g' + momentum * m : m). As
+     * torch.optim.SGD with dampening 0. */
+    int (*sgd)(struct device *d, enum dtype dt, void *p, void *m, const void *g,
+               int64_t n, const struct sgd_args *a, struct error *err);
+    /* As torch.optim.AdamW. */
+    int (*adamw)(struct device *d, enum dtype dt, void *p, void *m, void *v,
+                 const void *g, int64_t n, const struct adamw_args *a,
+                 struct error *err);
+};
+
+/* First member of every implementation's own struct. */
+struct device {
+    const struct device_ops *ops;
+    int32_t threads;  /* host: OpenMP threads; cuda: 0 */
+    bool host_memory; /* its memory can be read and written by the CPU */
+};
+
+/* threads 0: as many as OMP_NUM_THREADS or the affinity mask allow. */
+int device_host_create(int32_t threads, struct device **ret,
+                       struct error *err) MUST_CHECK;
+
+/* Opens the plug-in libmgpu-cuda.so (beside the program, in ../lib/mgpu, or
+ * at $MGPU_CUDA_PLUGIN) and its device `index`.
+ * err ERR_UNAVAIL no plug-in, no driver or no GPU; the message says which */
+int device_cuda_create(int32_t index, struct device **ret,
+                       struct error *err) MUST_CHECK;
+
+/* The one symbol that the plug-in exports: "mgpu_cuda_open". */
+typedef int (*device_cuda_open_f)(int32_t index, struct device **ret,
+                                  struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,80 @@
+#!/bin/sh
+# layers.sh - every #include points down, and each library has one door.
+#
+# The first table is the architecture: folder, then the folders it may
+# include. The second names, for each outside header, the file suffix (or
+# file) that may include it. Composition roots (main files) may see all that
+# they compose.
+set -eu
+
+allowed() {
+    case $1 in
+    jobs/base)          echo "jobs/base" ;;
+    jobs)               echo "jobs jobs/base" ;;
+    kernels)            echo "kernels jobs/base" ;;
+    db)                 echo "db jobs jobs/base" ;;
+    slurm)              echo "slurm jobs jobs/base" ;;
+    worker | worker/*)  echo "worker worker/cv worker/data kernels jobs jobs/base" ;;
+    scheduler/policy)   echo "scheduler/policy jobs jobs/base" ;;
+    scheduler/engine)   echo "scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
+    scheduler/tools)    echo "scheduler/tools jobs jobs/base" ;;
+    scheduler/*)        echo "$1 scheduler/engine scheduler/policy db slurm jobs jobs/base" ;;
+    *)                  echo "" ;;
+    esac
+}
+
+# The only name from slurm/ and db/ that the engine may see is the seam.
+engine_sees() {
+    case $1 in
+    slurm/alloc.h | db/store.h) return 0 ;;
+    slurm/* | db/*) return 1 ;;
+    esac
+}
+
+door() {
+    case $1 in
+    slurm/slurm*)   echo '_slurm' ;;
+    sqlite3.h)      echo '_sqlite' ;;
+    yaml.h)         echo '_yaml' ;;
+    mpi.h)          echo '_mpi' ;;
+    nccl.h)         echo '_nccl' ;;
+    cuda* | cublas*) echo '_cuda' ;;
+    cblas.h)        echo '_host' ;;
+    cupti*)         echo '_cupti' ;;
+    event2/* | curl/*) echo 'http_*' ;;
+    zlib.h)         echo 'idx|gz' ;;
+    esac
+}
+
+fits() { # base name, door
+    case $2 in
+    '') return 0 ;;
+    'http_*') case $1 in http_* | loop | main) return 0 ;; esac ;;
+    'idx|gz') case $1 in *idx* | *gz*) return 0 ;; esac ;;
+    *) case $1 in *"$2") return 0 ;; esac ;;
+    esac
+    return 1
+}
+
+bad=$(find jobs scheduler worker kernels db slurm \
+        \( -name '*.[ch]' -o -name '*.cu' \) |
+    while read -r f; do
+        here=${f%/*}
+        base=${f##*/}
+        sed -n 's/^#include *\([<"]\)\([^">]*\).*/\1 \2/p' "$f" |
+        while read -r kind inc; do
+            if [ "$kind" = '"' ]; then
+                case " $(allowed "$here") " in
+                *" ${inc%/*} "*) ;;
+                *) echo "$f: may not include \"$inc\"" ;;
+                esac
+                case $here in
+                scheduler/engine) engine_sees "$inc" ||
+                    echo "$f: the engine sees only seams, not \"$inc\"" ;;
+                esac
+            elif ! fits "${base%.*}" "$(door "$inc")"; then
+                echo "$f: <$inc> belongs in a $(door "$inc") file"
+            fi
+        done
+    done)
+[ -z "$bad" ] || { echo "$bad"; exit 1; }
