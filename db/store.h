@@ -1,0 +1,168 @@
+/* store.h - what survives a restart: job events, the fold's rows, metrics.
+ *
+ * Implementations: sqlite (state.db and metrics.db in one directory), mem
+ * (for the simulator and tests), faulty (wraps any of them and fails, or
+ * kills the process at, the n-th call). tests/contract/store.c is the
+ * specification and runs against each.
+ *
+ * Events are the truth; job and attempt rows are the fold's latest values,
+ * written in the same transaction as the events that changed them, so that
+ * SQL can answer what the fold knows. Metrics live in a second file: a
+ * transaction never spans both.
+ *
+ * Threads: one thread may call append/load, and one other thread rows();
+ * query() may be called from any thread (it has its own connection).
+ */
+#ifndef MGPU_DB_STORE_H
+#define MGPU_DB_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/metrics.h"
+#include "jobs/state.h"
+
+struct store_event {
+    uint64_t seq; /* assigned by append: 1, 2, 3 ... without gaps */
+    uint64_t job;
+    int32_t attempt; /* 0 before the first */
+    enum job_event ev;
+    double at_s;        /* seconds since 1970 */
+    int64_t uid;        /* who caused it; -1: the daemon itself */
+    const char *detail; /* JSON object text, or NULL; borrowed */
+};
+
+/* Times are seconds since 1970 and NAN for "not yet"; text may be NULL. */
+struct store_job {
+    uint64_t id;
+    const char *name, *user, *kind; /* "cv", "command" */
+    int64_t uid;
+    const char *state;  /* job_state_name() */
+    const char *reason; /* why it waits, or why it ended */
+    int32_t priority, gpus_min, gpus_max, gpus; /* gpus: held or last held */
+    int32_t attempt;
+    int32_t exit_code; /* as mgpu-submit --wait reports it; -1 not ended */
+    double submit_s, start_s, end_s;
+    const char *idempotency_key;
+    const char *spec; /* resolved, JSON */
+    const char *dir;
+};
+
+struct store_attempt {
+    uint64_t job;
+    int32_t attempt;
+    const char *state; /* of the job when last in this attempt */
+    const char *native_id, *place, *reason;
+    int32_t gpus, exit_code, signal; /* exit_code -1: not ended */
+    double intent_s, claim_s, run_s, end_s;
+};
+
+struct store_batch {            /* all of it becomes durable, or nothing */
+    struct store_event *events; /* seq is filled in */
+    size_t n_events;
+    const struct store_job *jobs; /* inserted or replaced by id */
+    size_t n_jobs;
+    const struct store_attempt *attempts; /* by (job, attempt) */
+    size_t n_attempts;
+};
+
+/* The views of mgpu-db(5), which query() can read. */
+enum store_view {
+    VIEW_JOB,
+    VIEW_ATTEMPT,
+    VIEW_EVENT,
+    VIEW_ITERATION,
+    VIEW_EPOCH,
+    VIEW_METRIC,
+    VIEW_PROFILE, /* defined; filled by GPU runs */
+    VIEW_SCALING,
+    VIEW_N
+};
+
+const char *store_view_name(enum store_view v); /* "v_job", ... */
+
+struct store_query {
+    enum store_view view;
+    uint64_t job;    /* 0: all */
+    int32_t attempt; /* 0: all */
+    int32_t rank;    /* -1: all */
+    int64_t after;   /* rows whose key (seq, iteration, epoch) is > this */
+    int64_t limit;   /* 0: no limit */
+    int32_t last;    /* 1: the last `limit` rows, still in key order */
+};
+
+enum cell_kind { CELL_NULL, CELL_INT, CELL_REAL, CELL_TEXT };
+struct store_cell {
+    const char *name; /* the column */
+    enum cell_kind kind;
+    int64_t i;
+    double r;
+    const char *s;
+};
+
+struct store; /* opaque; the first member of every implementation's struct */
+
+struct store_ops {
+    const char *name;
+    /* Durable when it returns 0: after a crash, load() gives it back.
+     * err  ERR_LIMIT the disk is full, ERR_IO; nothing was stored */
+    int (*append)(struct store *s, const struct store_batch *batch,
+                  struct error *err);
+    /* Calls each() in seq order; stops and fails when it returns -1. The
+     * event and its detail are borrowed for the call. */
+    int (*load)(struct store *s,
+                int (*each)(void *arg, const struct store_event *event,
+                            struct error *err),
+                void *arg, struct error *err);
+    /* Metric rows of one attempt in one transaction, idempotent by (job,
+     * attempt, rank, iteration), (job, attempt, epoch), (job, attempt, rank,
+     * iteration, name): a row that is there already stays as it is.
+     * Durable within a second, or after sync_rows().
+     * out  ret_new  rows that were not there before; may be NULL */
+    int (*rows)(struct store *s, uint64_t job, int32_t attempt,
+                const struct metric_row *rows, size_t n, size_t *ret_new,
+                struct error *err);
+    int (*sync_rows)(struct store *s, struct error *err);
+    /* Calls row() for each row; cells are borrowed for the call. */
+    int (*query)(struct store *s, const struct store_query *q,
+                 int (*row)(void *arg, const struct store_cell *cells, size_t n,
+                            struct error *err),
+                 void *arg, struct error *err);
+    void (*destroy)(struct store *s); /* NULL is fine */
+};
+
+struct store {
+    const struct store_ops *ops;
+};
+
+/* `dir` is created 0700 when missing. One daemon per directory: a lock file
+ * is held until destroy.
+ * err ERR_STATE locked by another process; ERR_CONFIG a newer schema, wrong
+ *     owner or mode, or a network file system; ERR_IO damaged: the message
+ *     names the file and quick_check's first line */
+int store_sqlite_open(const char *dir, struct store **ret,
+                      struct error *err) MUST_CHECK;
+
+/* Contents live as long as the process; reopening the same world (see
+ * store_mem_create's `world`) is how tests restart a daemon. */
+struct store_mem_world;
+int store_mem_world_create(struct store_mem_world **ret,
+                           struct error *err) MUST_CHECK;
+void store_mem_world_destroy(struct store_mem_world *w);
+int store_mem_create(struct store_mem_world *w, struct store **ret,
+                     struct error *err) MUST_CHECK;
+
+/* Wraps `inner` (owned). Counts calls of append, load, rows, sync_rows.
+ * The n-th call (from 1) fails with ERR_IO: before the inner call, or after
+ * it when `after` is set - done, but not acknowledged. n 0: never. With
+ * `kill`, the process kills itself with SIGKILL instead. */
+struct store_fault {
+    int64_t n;
+    int32_t after, kill;
+};
+int store_faulty_create(struct store *inner, const struct store_fault *fault,
+                        struct store **ret, struct error *err) MUST_CHECK;
+int64_t store_faulty_calls(const struct store *s);
+
+#endif

@@ -1,0 +1,185 @@
+/* spec.h - a job specification: what a user writes, mgpu-job(5).
+ *
+ * One table in spec_table.c names every key with its type, unit, default,
+ * range and one line of doc; the parser, --set, --show, the canonical dump
+ * and the check of the man page all read it. Scalars are typed by that
+ * table, never by YAML's own rules.
+ *
+ * The canonical dump is JSON with every value present and paths absolute;
+ * JSON is YAML, so spec_parse() reads it back: the daemon validates what it
+ * receives with the code that the tool used.
+ */
+#ifndef MGPU_JOBS_SPEC_H
+#define MGPU_JOBS_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/error.h"
+
+enum spec_kind { SPEC_CV, SPEC_COMMAND };
+enum spec_arch { ARCH_MOBILENET_V2 };
+enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC };
+enum spec_precision { PRECISION_FP64, PRECISION_FP32 };
+enum spec_distribution { DIST_DDP_DS };
+enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW };
+enum spec_schedule { SCHEDULE_CONSTANT, SCHEDULE_COSINE };
+enum spec_tristate { TRI_AUTO, TRI_FALSE, TRI_TRUE };
+enum spec_device { DEVICE_AUTO, DEVICE_CUDA, DEVICE_HOST };
+
+struct spec_range {
+    int32_t min, max;
+};
+
+struct spec_pair { /* labels, env */
+    char *key, *value;
+};
+struct spec_map {
+    struct spec_pair *pairs;
+    size_t n;
+};
+struct spec_list {
+    char **items;
+    size_t n;
+};
+
+enum { SPEC_NAME_CAP = 64 };
+
+struct job_spec {
+    int32_t version;
+    char name[SPEC_NAME_CAP];
+    enum spec_kind kind;
+    struct spec_map labels;
+
+    struct { /* kind: cv */
+        enum spec_arch arch;
+        double width_mult, dropout;
+        int32_t num_classes; /* 0: from the data */
+    } model;
+    struct {
+        enum spec_source source;
+        char *path; /* absolute directory; NULL for synthetic */
+        int32_t image_size;
+        int32_t train_samples, eval_samples; /* 0: all; the first n */
+    } dataset;
+    struct {
+        char *output_dir; /* NULL: <attempt's job directory>/out */
+        enum spec_device device;
+        int32_t epochs, batch_size;  /* per GPU */
+        int32_t max_steps_per_epoch; /* 0: all */
+        enum spec_precision precision;
+        enum spec_tristate pin_memory;
+        enum spec_distribution distribution;
+        int64_t seed; /* -1 until drawn; the dump always has a real one */
+        bool shuffle;
+        double label_smoothing; /* reserved: must be 0 */
+        struct {
+            enum spec_optimizer name;
+            double lr, weight_decay, momentum;
+            bool nesterov;
+        } optimizer;
+        struct {
+            enum spec_schedule name;
+            int32_t num_warmup_steps;
+        } lr_scheduler;
+    } train;
+
+    struct spec_list command; /* kind: command; argv */
+
+    struct {
+        struct spec_range gpus;  /* in all; 0..0: CPU only */
+        struct spec_range nodes; /* default 1..1 */
+        double time_limit_s;     /* INFINITY: none */
+    } resources;
+    struct {
+        int32_t priority; /* -50..50; low -50, normal 0, high 50 */
+    } policy;
+    struct {
+        char *dir; /* NULL: <output_dir>/ckpt */
+        bool on_signal;
+        double grace_s;
+        int32_t keep_last;
+    } checkpoint;
+    struct {
+        int32_t max;
+        bool resume; /* latest: start from the newest checkpoint */
+    } retry;
+    struct spec_map env;
+    struct spec_list env_passthrough;
+    struct {
+        int64_t max_bytes;
+    } logs;
+};
+
+/* One finding, compiler style. */
+struct spec_finding {
+    char code[8]; /* "E010", "W101" */
+    bool is_error;
+    int32_t line, column; /* from 1; 0 when there is no place in a file */
+    int32_t width;        /* columns to underline; 0: one */
+    char path[128];       /* "train.batch_size" */
+    char message[240];
+    char hint[200]; /* "" for none */
+};
+
+struct spec_report {
+    struct spec_finding *findings;  /* in order of line and column */
+    size_t n, n_errors, n_warnings; /* n stops at 50; the counts go on */
+};
+void spec_report_clear(struct spec_report *r);
+
+struct spec_set { /* one --set key=value, or --unset key with value NULL */
+    const char *key, *value;
+};
+
+struct spec_options {
+    const char *file; /* for relative paths and the default name;
+                         NULL: paths must be absolute */
+    const char *home; /* what ~ stands for; NULL: ~ is refused */
+    const struct spec_set *sets;
+    size_t n_sets;
+    bool draw_seed; /* replace a null seed by a random one */
+};
+
+/* Parses and validates text; all findings in one run. No file is read.
+ *
+ * out  ret     set only when there is no error; end it with spec_clear()
+ *      report  always set, also on success (warnings); spec_report_clear()
+ * err  ERR_INVAL there are errors: "3 errors"; ERR_NOMEM
+ */
+int spec_parse(const char *text, size_t len, const struct spec_options *opt,
+               struct job_spec *ret, struct spec_report *report,
+               struct error *err) MUST_CHECK;
+void spec_clear(struct job_spec *s); /* NULL and zeroed are fine */
+
+/* The canonical JSON, one line, keys in the table's order. */
+int spec_dump(const struct job_spec *s, struct buf *out,
+              struct error *err) MUST_CHECK;
+/* --show: YAML, each value with where it came from as a comment
+ * ("# default", "# file:7", "# --set"). */
+int spec_show(const char *text, size_t len, const struct spec_options *opt,
+              struct buf *out, struct error *err) MUST_CHECK;
+
+/* The findings as a person reads them: "file:line:col: error[E010]: ...",
+ * the source line with a caret, the hint; then the summary line. */
+int spec_report_print(const struct spec_report *r, const char *file,
+                      const char *text, size_t len, struct buf *out,
+                      struct error *err) MUST_CHECK;
+/* As a JSON array of {code,severity,file,line,column,path,message,hint}. */
+int spec_report_json(const struct spec_report *r, const char *file,
+                     struct buf *out, struct error *err) MUST_CHECK;
+
+/* One row per key, for --help, the man page check and completion: calls
+ * each() with "train.batch_size", "int", "64", "1..65536", "per GPU". */
+void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
+                                const char *def, const char *range,
+                                const char *doc),
+                   void *arg);
+
+/* Scalars that other files share; err says what is allowed. */
+int parse_duration(const char *s, double *ret_s, struct error *err) MUST_CHECK;
+int parse_size(const char *s, int64_t *ret_bytes, struct error *err) MUST_CHECK;
+
+#endif

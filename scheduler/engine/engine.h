@@ -1,0 +1,207 @@
+/* engine.h - the controller without its process: jobs in, wishes carried out.
+ *
+ * mgpu-ctld drives it with a real clock, an allocator and SQLite; mgpu-sim
+ * drives the same object code with a virtual clock, the fake allocator and a
+ * store in memory. It never sleeps, forks, logs or reads a file.
+ *
+ * One step, in this order, so that a crash at any point is survivable:
+ *   1. collect notes from the allocator
+ *   2. append the resulting events, and those staged by the requests below,
+ *      to the store in one batch                    (durable from here)
+ *   3. fold them into the jobs
+ *   4. ask the policy for a plan and check it
+ *   5. carry the plan out through the allocator    (every call idempotent)
+ * Starting a job takes two batches: INTENT becomes durable before the
+ * allocator is asked, its answer is appended after. On creation the engine
+ * replays the store and asks the allocator again for every live attempt.
+ *
+ * Requests (submit, cancel, claim, ...) are checked and staged at once, and
+ * answered for good only when they are durable: the caller keeps the reply
+ * back until engine_durable() has reached the engine_staged() that it read
+ * after the call. When a step fails in (2), everything staged since the last
+ * good batch is undone in memory, as if never asked, and engine_undone()
+ * grows: the caller answers those requests with the step's error.
+ */
+#ifndef MGPU_SCHEDULER_ENGINE_H
+#define MGPU_SCHEDULER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/store.h"
+#include "jobs/base/clock.h"
+#include "scheduler/policy/policy.h"
+#include "slurm/alloc.h"
+
+struct engine_conf { /* borrowed strings outlive the engine */
+    const char *cluster;
+    const char *jobs_dir; /* absolute; attempts live in <jobs_dir>/<id>/<k> */
+    const char *worker;   /* mgpu-worker, absolute */
+    const char *url;      /* where workers report: "unix:/run/..." */
+    double heartbeat_s;   /* workers are told to beat this often */
+    double node_lost_s;   /* no beat for this long: the attempt is STALLED */
+    double reconcile_s;   /* UNKNOWN for this long: ask the allocator again */
+    double kill_grace_s;  /* SIGTERM to SIGKILL, when the spec has no own */
+    int32_t max_jobs_per_user; /* queued or live; 0: no limit */
+};
+
+struct engine_parts { /* all borrowed, all outlive the engine */
+    const struct clock *clock;
+    const struct policy *policy;
+    struct alloc *alloc;
+    struct store *store;
+    const struct engine_conf *conf;
+    /* Secrets come through the seam too: tests pass a counter. */
+    int (*new_token)(void *arg, char ret[65], struct error *err);
+    void *token_arg;
+};
+
+enum { JOB_NAME_CAP = 64, JOB_REASON_CAP = 160 };
+
+/* A job as the fold knows it. Times: seconds since 1970, NAN for not yet. */
+struct job {
+    uint64_t id;
+    enum job_state state;
+    int64_t uid;
+    char user[32];
+    char name[JOB_NAME_CAP];
+    const char *kind; /* static: "cv", "command" */
+    const char *spec; /* resolved JSON; owned by the engine */
+    const char *key;  /* idempotency key; owned by the engine */
+    int32_t priority;
+    int32_t gpus_min, gpus_max, nodes_min, nodes_max;
+    double limit_s; /* INFINITY: none */
+    double grace_s; /* SIGTERM to SIGKILL */
+    int32_t retry_max;
+    int64_t log_max_bytes;
+    double submit_s, start_s, end_s;
+    char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
+    int32_t exit_code;           /* as --wait reports it; -1 not ended */
+    bool cancel_asked, limit_hit, release_asked;
+    int64_t cancel_uid;
+
+    /* The current or last attempt. */
+    int32_t attempt, retries;
+    char token[65];
+    char native_id[64], place[128];
+    char holder[128]; /* who claimed: "host pid starttime" */
+    int32_t gpus, nodes;
+    double intent_s, claim_s, run_s;
+    bool reported;
+    int32_t report_code;
+
+    /* Volatile: from heartbeats, lost in a restart and soon there again. */
+    double beat_s; /* clock's now_s of the last one */
+    int64_t iteration, iterations_total;
+    int32_t epoch, epochs_total;
+    double loss, t_iter, eval_accuracy;
+    double start_estimate_s; /* on the engine's clock, NAN unknown */
+};
+
+struct engine;
+
+/* Replays the store. The caller owns *ret and ends it with engine_destroy,
+ * which ends no attempt. */
+int engine_create(const struct engine_parts *parts, struct engine **ret,
+                  struct error *err) MUST_CHECK;
+void engine_destroy(struct engine *e); /* NULL is fine */
+
+int engine_step(struct engine *e, struct error *err) MUST_CHECK;
+
+/* When step() next has something to do, seconds on the engine's clock;
+ * INFINITY if only an outside event can wake it. */
+double engine_next_s(const struct engine *e);
+
+uint64_t engine_staged(const struct engine *e);
+uint64_t engine_durable(const struct engine *e);
+uint64_t engine_undone(const struct engine *e); /* tickets up to this, not
+                                                   durable, were undone */
+
+/* Lets running attempts live on but starts nothing new. */
+void engine_drain(struct engine *e, bool on);
+int engine_set_policy(struct engine *e, const struct policy *p,
+                      struct error *err) MUST_CHECK;
+
+/* ---- requests -------------------------------------------------------------
+ */
+struct engine_submit {
+    int64_t uid;
+    const char *user;
+    const char *key;  /* idempotency key, 1..64 characters */
+    const char *spec; /* resolved JSON, as spec_dump() writes it */
+    bool hold;
+};
+
+/* out  ret_id  the new job, or the one that this uid submitted with this key
+ *      ret_again  true in the latter case; may be NULL
+ * err  ERR_INVAL the spec is not valid, ERR_LIMIT max_jobs_per_user,
+ *      ERR_INVAL "can never fit" when no node shape can ever hold it */
+int engine_submit(struct engine *e, const struct engine_submit *req,
+                  uint64_t *ret_id, bool *ret_again,
+                  struct error *err) MUST_CHECK;
+
+/* Idempotent: cancelling a job twice is fine.
+ * err  ERR_NOTFOUND no such job, or another user's (uid 0 may touch any);
+ *      ERR_STATE it has ended */
+int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
+                  struct error *err) MUST_CHECK;
+int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
+                struct error *err) MUST_CHECK;
+/* A signal for every rank of a live job; nothing is recorded. */
+int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
+                  struct error *err) MUST_CHECK;
+
+/* A worker's first act. A repeated claim by the same holder is granted.
+ * err  ERR_DENIED wrong token, ERR_FENCED another holder has claimed or the
+ *      attempt is over, ERR_NOTFOUND */
+int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
+                 const char *token, const char *holder,
+                 struct error *err) MUST_CHECK;
+
+/* Compares in constant time. err ERR_DENIED, ERR_FENCED, ERR_NOTFOUND */
+int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
+                       const char *token, struct error *err) MUST_CHECK;
+
+struct engine_beat {
+    int64_t iteration, iterations_total;
+    int32_t epoch, epochs_total;
+    double loss, t_iter, eval_accuracy;
+};
+/* The lease was checked. The first beat with iteration > 0 stages RUN. */
+int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
+                const struct engine_beat *beat, struct error *err) MUST_CHECK;
+
+/* The worker's final word, before it exits: its exit code and one line. */
+int engine_report(struct engine *e, uint64_t id, int32_t attempt,
+                  int32_t exit_code, const char *why,
+                  struct error *err) MUST_CHECK;
+
+/* ---- reading ----------------------------------------------------------------
+ */
+/* NULL when there is none. Valid until the next call that changes e. */
+const struct job *engine_job(const struct engine *e, uint64_t id);
+/* Jobs by id: the first with an id > `after`, or NULL. */
+const struct job *engine_next_job(const struct engine *e, uint64_t after);
+/* Place among the queued jobs, from 1; 0 when it is not queued. */
+int32_t engine_position(const struct engine *e, uint64_t id);
+size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
+                    size_t cap);
+const char *engine_policy_name(const struct engine *e);
+
+/* Called after each batch for every event in it, durable and folded: this is
+ * how watchers are fed and how the daemon learns that an attempt ended. */
+void engine_on_event(struct engine *e,
+                     void (*fn)(void *arg, const struct store_event *event,
+                                const struct job *job),
+                     void *arg);
+
+/* Called when an attempt's end is known and before that end is staged: the
+ * daemon reads the rest of its spool, so that a job that is seen COMPLETED
+ * has all its rows. A failure postpones the end to the next step. */
+void engine_on_exit(struct engine *e,
+                    int (*fn)(void *arg, const struct job *job,
+                              struct error *err),
+                    void *arg);
+
+#endif

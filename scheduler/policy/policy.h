@@ -1,0 +1,82 @@
+/* policy.h - what a scheduling policy sees, and what it may ask for.
+ *
+ * A policy is a pure function from a view of the cluster to a list of
+ * wishes. It reads no clock, no file and no global, logs nothing and keeps
+ * nothing between calls, so the daemon and the simulator run the same object
+ * code and any decision in production can be replayed from a logged view.
+ */
+#ifndef MGPU_SCHEDULER_POLICY_H
+#define MGPU_SCHEDULER_POLICY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/state.h"
+
+struct policy_node {
+    int32_t gpus_total, gpus_free;
+    int32_t is_up;
+};
+
+struct policy_job {
+    uint64_t id;
+    enum job_state state;       /* QUEUED, or live */
+    int32_t priority;           /* higher goes first */
+    int32_t gpus_min, gpus_max; /* what the job accepts, in all */
+    int32_t nodes_min, nodes_max;
+    int32_t gpus;    /* what it holds now, in all; 0 while queued */
+    int32_t nodes;   /* on how many nodes it holds them */
+    double submit_s; /* seconds on the view's clock */
+    double start_s;  /* of the running attempt; NAN while queued */
+    double limit_s;  /* its time limit; INFINITY: none */
+    double left_s;   /* estimate of run time left, or NAN */
+};
+
+struct policy_view {
+    double now_s;
+    const struct policy_node *nodes; /* borrowed */
+    size_t n_nodes;
+    const struct policy_job *jobs; /* borrowed; by (priority desc, submit_s,
+                                      id), queued and live together */
+    size_t n_jobs;
+};
+
+enum policy_act { POLICY_START, POLICY_RESIZE, POLICY_PREEMPT, POLICY_WAIT };
+
+/* Every queued job gets exactly one wish, START or WAIT, in the order to
+ * carry them out. `reason` is one of the tokens of mgpu-stat(1) with its
+ * numbers, e.g. "WaitingForGpus: needs 2, 1 free", "Priority: behind job 7".
+ */
+struct policy_wish {
+    enum policy_act act;
+    uint64_t id;
+    int32_t nodes, gpus_per_node; /* for START and RESIZE */
+    double start_s; /* WAIT: when it may start, or NAN when not known */
+    char reason[120];
+};
+
+struct policy {
+    const char *name;    /* as written in mgpu.yaml(5) */
+    const char *summary; /* one line */
+
+    /* in   view
+     * out  wishes[cap], *ret_n <= cap
+     * err  ERR_LIMIT when cap is too small, ERR_INVAL for a bad view
+     *
+     * The engine rejects a plan that hands out more than is free or breaks a
+     * job's bounds: a policy is trusted to be clever, not right.
+     */
+    int (*plan)(const struct policy_view *view, struct policy_wish *wishes,
+                size_t cap, size_t *ret_n, struct error *err);
+};
+
+/* NULL when there is none of that name. */
+const struct policy *policy_find(const char *name);
+/* The i-th policy, or NULL past the end. */
+const struct policy *policy_at(size_t i);
+
+extern const struct policy policy_fifo;
+extern const struct policy policy_backfill;
+
+#endif
