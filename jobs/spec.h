@@ -74,7 +74,6 @@ struct job_spec {
         enum spec_distribution distribution;
         int64_t seed; /* -1 until drawn; the dump always has a real one */
         bool shuffle;
-        double label_smoothing; /* reserved: must be 0 */
         struct {
             enum spec_optimizer name;
             double lr, weight_decay, momentum;
