@@ -1,0 +1,75 @@
+/* http_server.h - the server's side of the wire: evhttp, bounded.
+ *
+ * Routes are a table; a handler gets a parsed request and replies at once or
+ * later (http_reply may be called from any later callback of the same loop).
+ * Limits: header 16 KiB, body conf.max_body_bytes, header and body must
+ * arrive within conf.request_timeout_s, conf.max_clients connections, at
+ * most conf.max_clients_per_uid of them of one uid. Past a limit the client
+ * gets one answer (400, 413, 431, 503) and the connection closes.
+ */
+#ifndef MGPU_BASE_HTTP_SERVER_H
+#define MGPU_BASE_HTTP_SERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+struct event_base; /* libevent */
+struct http_server;
+struct http_exchange; /* one request and its reply */
+
+typedef void (*http_handler_f)(void *arg, struct http_exchange *x);
+
+struct http_route {
+    const char *method;
+    const char *path; /* "/v1/jobs/:id/events"; at most 3 parameters */
+    http_handler_f fn;
+};
+
+struct http_server_conf {
+    const struct http_route *routes; /* ends with a NULL method; borrowed */
+    void *arg;
+    size_t max_body_bytes;
+    double request_timeout_s;
+    int32_t max_clients, max_clients_per_uid;
+};
+
+int http_server_create(struct event_base *base,
+                       const struct http_server_conf *conf,
+                       struct http_server **ret, struct error *err) MUST_CHECK;
+void http_server_destroy(struct http_server *s); /* NULL is fine */
+
+/* A unix socket at path, mode 0600 (or as given). A stale one is replaced.
+ * err  ERR_STATE somebody answers there already */
+int http_server_listen_unix(struct http_server *s, const char *path,
+                            unsigned mode, struct error *err) MUST_CHECK;
+
+/* ---- the request; all borrowed until the reply is sent ---------------------
+ */
+int64_t http_uid(const struct http_exchange *x); /* SO_PEERCRED; -1 unknown */
+const char *http_param(const struct http_exchange *x, size_t i);
+/* The value of ?name=, decoded, or NULL. */
+const char *http_query(struct http_exchange *x, const char *name);
+const char *http_header(const struct http_exchange *x, const char *name);
+const char *http_bearer(const struct http_exchange *x); /* or NULL */
+const char *http_body(struct http_exchange *x, size_t *ret_len);
+
+/* ---- the reply; exactly one of these, once
+ * ----------------------------------- */
+void http_reply_json(struct http_exchange *x, int status, const char *json,
+                     size_t len);
+void http_reply_text(struct http_exchange *x, int status, const char *type,
+                     const char *text, size_t len);
+/* {"error":{"code":...,"message":...}} with the status that fits the code. */
+void http_reply_err(struct http_exchange *x, const struct error *err);
+
+/* A chunked reply: start, any number of lines, end. `closed` is called when
+ * the client went away or fell more than 1 MiB behind and was dropped; the
+ * exchange is gone after it. */
+void http_stream_start(struct http_exchange *x, const char *type,
+                       void (*closed)(void *arg), void *arg);
+void http_stream_send(struct http_exchange *x, const char *data, size_t len);
+void http_stream_end(struct http_exchange *x);
+
+#endif

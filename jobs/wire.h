@@ -1,0 +1,83 @@
+/* wire.h - what travels between tools, daemon and workers: HTTP/1.1 + JSON.
+ *
+ * Tools (uid from the socket):
+ *   POST /v1/jobs             {"spec":{..},"hold":false}   Idempotency-Key:
+ *                             -> 201 {"id":12} or 200 when it was there
+ *   GET  /v1/jobs             ?user=&state=A,B&name=&since=&limit= -> queue
+ *   GET  /v1/jobs/:id         -> one job with its attempts
+ *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
+ *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release
+ *   GET  /v1/jobs/:id/events  ?after=
+ *   GET  /v1/jobs/:id/iterations ?attempt=&rank=&after=&last=&limit=
+ *   GET  /v1/jobs/:id/epochs
+ *   GET  /v1/jobs/:id/values  the v_metric rows
+ *   GET  /v1/jobs/:id/logs    ?follow=1 -> text, chunked when following
+ *   GET  /v1/watch            ?job=&after= -> JSON Lines, one per change:
+ *                             the job object, pushed; ends with the job when
+ *                             job= is given
+ *   GET  /v1/nodes            -> inventory
+ *   GET  /v1/status           -> version, pid, policy, counts
+ *   GET  /metrics, /livez, /readyz
+ * Workers (Authorization: Bearer <the attempt's token>):
+ *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start"}
+ *   POST /v1/attempts/:job/:attempt/rows       JSON Lines, metrics.h
+ *        ?rank=R&offset=O  O: bytes of the spool before this batch
+ *        -> 200 {"acked":N}: all bytes of the spool before N are stored
+ *   POST /v1/attempts/:job/:attempt/heartbeat  {"iteration":..,"epoch":..,
+ *        "iterations_total":..,"epochs_total":..,"loss":..,"t_iter":..,
+ *        "eval_accuracy":..} -> 200 {} or 403 FENCED: stop
+ *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":""}
+ *
+ * Every reply is one JSON object with "schema" ("mgpu.queue/1", ...); errors
+ * are {"schema":"mgpu.error/1","error":{"code":"NOTFOUND","message":".."}}.
+ * Times are RFC 3339 UTC, durations seconds, sizes bytes, unknown null.
+ *
+ * launch.json, handed by the allocator to each rank (0600; holds the token):
+ *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",
+ *    "url":"unix:/..","dir":"/../12/1","job_dir":"/../12","heartbeat_s":10,
+ *    "nodes":1,"gpus_per_node":2,"spec":{..}}
+ * In <dir> the worker writes spool.<rank> (JSON Lines, metrics.h), and the
+ * allocator log and exit.
+ */
+#ifndef MGPU_JOBS_WIRE_H
+#define MGPU_JOBS_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/spec.h"
+
+struct wire_launch {
+    int32_t attempt, nodes, gpus_per_node;
+    uint64_t job;
+    char cluster[64], token[65], url[256];
+    char dir[512], job_dir[512];
+    double heartbeat_s;
+    struct job_spec spec;
+};
+
+/* err  ERR_INVAL not the format above, or the spec in it is not valid */
+int wire_launch_parse(const char *text, size_t len, struct wire_launch *ret,
+                      struct error *err) MUST_CHECK;
+void wire_launch_clear(struct wire_launch *l);
+/* spec_json is inserted as it is. */
+int wire_launch_encode(const struct wire_launch *l, const char *spec_json,
+                       struct buf *out, struct error *err) MUST_CHECK;
+
+/* A batch of a rank's spool holds whole lines and at most this many bytes. */
+enum { WIRE_ROWS_MAX_BYTES = 1 << 20 };
+
+/* "2026-11-21T10:02:11.123Z" from seconds since 1970; "" for NAN. */
+enum { WIRE_TIME_CAP = 32 };
+void wire_time(double at_s, char ret[WIRE_TIME_CAP]);
+
+/* Where tools look for the daemon: $MGPU_URL, else the personal daemon's
+ * "unix:$XDG_RUNTIME_DIR/mgpu/ctld.sock" (without XDG_RUNTIME_DIR:
+ * "unix:/tmp/mgpu-<uid>/ctld.sock") when it exists, else
+ * "unix:/run/mgpu/ctld.sock". */
+int wire_default_url(char *ret, size_t cap, struct error *err) MUST_CHECK;
+/* The personal daemon's socket path, for the daemon itself. */
+int wire_personal_socket(char *ret, size_t cap, struct error *err) MUST_CHECK;
+
+#endif

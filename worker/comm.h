@@ -1,0 +1,66 @@
+/* comm.h - collectives among the ranks of one job.
+ *
+ * Implementations: mpi (host memory; device buffers are staged through it)
+ * and nccl (device memory). Both give every rank the same bits, and sum in a
+ * fixed order for a given number of ranks.
+ *
+ * A collective is started and then waited for, so that it can overlap other
+ * work; at most COMM_INFLIGHT are under way. Ranks must start them in the
+ * same order. After an error only destroy() may be called: the rank reports
+ * and exits.
+ */
+#ifndef MGPU_WORKER_COMM_H
+#define MGPU_WORKER_COMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "kernels/device.h"
+
+struct comm;
+
+enum { COMM_INFLIGHT = 8 };
+enum comm_op { COMM_SUM, COMM_MAX };
+/* What is summed; counts and flags travel as I64. */
+enum comm_type { COMM_F64, COMM_F32, COMM_I64 };
+
+struct comm_ops {
+    const char *name;
+    /* x[n] := op over all ranks of x[n]
+     * out  ret_ticket  for wait() */
+    int (*all_reduce)(struct comm *c, void *x, size_t n, enum comm_type type,
+                      enum comm_op op, int *ret_ticket, struct error *err);
+    /* out [size * n] := the ranks' in [n], by rank */
+    int (*all_gather)(struct comm *c, void *out, const void *in, size_t n,
+                      enum comm_type type, int *ret_ticket, struct error *err);
+    /* out [n] := the sum over ranks of in [size * n], part `rank` of it */
+    int (*reduce_scatter)(struct comm *c, void *out, const void *in, size_t n,
+                          enum comm_type type, int *ret_ticket,
+                          struct error *err);
+    int (*broadcast)(struct comm *c, void *x, size_t bytes, int32_t root,
+                     int *ret_ticket, struct error *err);
+    /* err  ERR_TIMEOUT not done after deadline_s: the communicator is dead */
+    int (*wait)(struct comm *c, int ticket, double deadline_s,
+                struct error *err);
+    int (*barrier)(struct comm *c, double deadline_s, struct error *err);
+    /* Ends the whole job now: the other ranks are killed by the launcher. */
+    void (*abort)(struct comm *c, int exit_code) __attribute__((noreturn));
+    void (*destroy)(struct comm *c); /* NULL is fine */
+};
+
+struct comm {
+    const struct comm_ops *ops;
+    int32_t rank, size;
+    int32_t local_rank, local_size; /* among the ranks of this node */
+};
+
+/* MPI_Init must have been called. `dev` may be NULL: host memory. */
+int comm_mpi_create(struct device *dev, struct comm **ret,
+                    struct error *err) MUST_CHECK;
+
+/* The unique id travels over MPI. err ERR_UNAVAIL built without NCCL. */
+int comm_nccl_create(struct device *dev, struct comm **ret,
+                     struct error *err) MUST_CHECK;
+
+#endif
