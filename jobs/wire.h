@@ -28,9 +28,30 @@
  *        "eval_accuracy":..} -> 200 {} or 403 FENCED: stop
  *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":""}
  *
- * Every reply is one JSON object with "schema" ("mgpu.queue/1", ...); errors
- * are {"schema":"mgpu.error/1","error":{"code":"NOTFOUND","message":".."}}.
- * Times are RFC 3339 UTC, durations seconds, sizes bytes, unknown null.
+ * Every reply is one JSON object with "schema"; fields are only ever added.
+ * Times are RFC 3339 UTC, durations seconds, sizes bytes, unknown is null.
+ *   mgpu.error/1  {"error":{"code":"NOTFOUND","message":".."}}
+ *   JOB = {"id","name","user","uid","kind","state","reason","priority",
+ *     "gpus_min","gpus_max","gpus","attempt","exit_code","submitted",
+ *     "started","ended","elapsed_s","limit_s","left_s","place","native_id",
+ *     "position","start_estimate","iteration","iterations_total","epoch",
+ *     "epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked"}
+ *   mgpu.job/1    {"job":JOB + {"spec":{..},"dir"}, "attempts":[{"attempt",
+ *     "state","native_id","place","reason","gpus","exit_code","signal",
+ *     "intent","claimed","running","ended"}]}; POSTs and the lines of
+ *     /v1/watch are {"schema","job":JOB} alone
+ *   mgpu.queue/1  {"generated","cluster","policy","slots_total","slots_free",
+ *     "running","queued","jobs":[JOB]}
+ *   mgpu.events/1 {"job":12,"events":[{"seq","job","attempt","event","at",
+ *     "uid","detail":{..}|null}]}
+ *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1
+ *     {"job":12,"columns":["attempt","rank",..],"rows":[[1,0,..],..]} - the
+ *     columns of the view in mgpu-db(5), without "job"
+ *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpus_total","gpus_free",
+ *     "is_up","why"}]}
+ *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
+ *     "state_dir","state_db","metrics_db","slots_total","slots_free",
+ *     "jobs":{"QUEUED":3,..}}
  *
  * launch.json, handed by the allocator to each rank (0600; holds the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",
