@@ -1,0 +1,45 @@
+/* dataset.h - labelled 8-bit images in host memory.
+ *
+ * Two sources. "mnist" is a directory with the IDX files under their usual
+ * names (train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-...), plain
+ * or with ".gz"; any set in that format works, whatever its image size and
+ * number of classes. "synthetic" draws images whose class can be learnt, the
+ * same ones everywhere, so that a job can be tried without any data.
+ *
+ * The images stay as small as they were stored; the device resizes them
+ * (loader.h). Every rank holds the whole part.
+ */
+#ifndef MGPU_WORKER_DATA_DATASET_H
+#define MGPU_WORKER_DATA_DATASET_H
+
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/spec.h"
+
+enum dataset_part { DATASET_TRAIN, DATASET_EVAL };
+
+struct dataset {
+    int32_t n, H, W;
+    int32_t num_classes; /* of the whole file, also when n is a part of it */
+    uint8_t *images;     /* [n, H, W] */
+    int32_t *labels;     /* [n], 0..num_classes-1 */
+    double mean, std;    /* of (value / 255), for normalisation */
+};
+
+struct dataset_conf {
+    enum spec_source source;
+    const char *path;    /* directory; NULL for synthetic */
+    int32_t samples;     /* the first n; 0: all (synthetic: 1024) */
+    int32_t num_classes; /* synthetic only; 0: 10 */
+};
+
+/* out  ret  end it with dataset_clear()
+ * err  ERR_NOTFOUND no such file; ERR_INVAL "file: offset: what is wrong";
+ *      ERR_LIMIT more than 2^31 bytes of images; ERR_NOMEM
+ */
+int dataset_open(const struct dataset_conf *conf, enum dataset_part part,
+                 struct dataset *ret, struct error *err) MUST_CHECK;
+void dataset_clear(struct dataset *d); /* NULL and zeroed are fine */
+
+#endif
