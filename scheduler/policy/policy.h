@@ -25,12 +25,14 @@ struct policy_job {
     int32_t priority;           /* higher goes first */
     int32_t gpus_min, gpus_max; /* what the job accepts, in all */
     int32_t nodes_min, nodes_max;
-    int32_t gpus;    /* what it holds now, in all; 0 while queued */
-    int32_t nodes;   /* on how many nodes it holds them */
-    double submit_s; /* seconds on the view's clock */
-    double start_s;  /* of the running attempt; NAN while queued */
-    double limit_s;  /* its time limit; INFINITY: none */
-    double left_s;   /* estimate of run time left, or NAN */
+    int32_t gpus;      /* what it holds now, in all; 0 while queued */
+    int32_t nodes;     /* on how many nodes it holds them */
+    const int32_t *at; /* [nodes] indexes into the view's nodes, borrowed;
+                          NULL: not known, or queued */
+    double submit_s;   /* seconds on the view's clock */
+    double start_s;    /* of the running attempt; NAN while queued */
+    double limit_s;    /* its time limit; INFINITY: none */
+    double left_s;     /* estimate of run time left, or NAN */
 };
 
 struct policy_view {

@@ -1,0 +1,217 @@
+/* backfill.c - in order, and around the first that waits (EASY backfill).
+ *
+ * The first job that does not fit now, the head, gets a reservation: the
+ * earliest time at which enough GPUs of a shape it accepts are free, if
+ * every running job ends at its time limit. A later job starts when it fits
+ * now and either ends, by its own limit, before that time, or leaves the
+ * head its place at that time. So the head never waits longer than it would
+ * in strict order, and short jobs fill the holes.
+ *
+ * - The shadow is per node, not one number: counting only GPUs starves wide
+ *   jobs on a fragmented cluster.
+ * - A running job without a limit never gives its GPUs back, as far as the
+ *   reservation knows. When the head depends on such a job its time is
+ *   unknown: later jobs with a limit still start (their end is certain, the
+ *   head's start is not), those without one only beside the head's place.
+ * - A head that would not fit on the nodes that are up, even if empty, gets
+ *   no reservation: nobody knows when a node comes back.
+ * - Only limits count as ends, never estimates: a limit is enforced.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/policy/plan.h"
+#include "scheduler/policy/policy.h"
+
+/* When, and on which nodes, GPUs come free. */
+struct ending {
+    double end_s;
+    uint64_t id;
+    struct place place;
+    const int32_t *at; /* borrowed; NULL: not known */
+};
+
+struct backfill {
+    struct plan plan;
+    struct ending *ends; /* owned; running jobs, and those started here */
+    size_t n_ends;
+    int32_t *ats; /* owned; the nodes of those started here */
+    size_t n_ats;
+
+    const struct policy_job *head; /* NULL: none yet */
+    double head_s;                 /* INFINITY: not known */
+    struct policy_node *then;      /* owned; what is free at head_s */
+};
+
+static int by_end(const void *a, const void *b)
+{
+    const struct ending *x = a, *y = b;
+    if (x->end_s < y->end_s || x->end_s > y->end_s)
+        return x->end_s < y->end_s ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* One whose place is not known gives nothing back, unless there is only one
+ * node that it can be on. */
+static void add_running(struct backfill *b, const struct policy_job *job)
+{
+    static const int32_t only[1] = {0};
+    const struct policy_view *v = b->plan.view;
+    double start_s = isnan(job->start_s) ? v->now_s : job->start_s;
+
+    if (job->gpus < 1 || job->nodes < 1)
+        return;
+    b->ends[b->n_ends++] = (struct ending){
+        .end_s = fmax(start_s + job->limit_s, v->now_s),
+        .id = job->id,
+        .place = {job->nodes, job->gpus / job->nodes},
+        .at = job->at           ? job->at
+              : v->n_nodes == 1 ? only
+                                : NULL,
+    };
+}
+
+/* The plan has just started it. Each of its nodes gave at least one GPU, so
+ * ats[], which has room for every GPU, has room for them. */
+static void add_started(struct backfill *b, const struct policy_job *job,
+                        struct place place)
+{
+    if (place.per_node == 0)
+        return;
+    int32_t *at = &b->ats[b->n_ats];
+    memcpy(at, b->plan.at, (size_t)place.nodes * sizeof(*at));
+    b->n_ats += (size_t)place.nodes;
+    b->ends[b->n_ends++] = (struct ending){
+        .end_s = b->plan.view->now_s + job->limit_s,
+        .id = job->id,
+        .place = place,
+        .at = at,
+    };
+}
+
+static void give_back(struct policy_node *nodes, const struct ending *end)
+{
+    if (!end->at)
+        return;
+    place_add(nodes, end->at, end->place, 1);
+    for (int32_t k = 0; k < end->place.nodes; k++) {
+        struct policy_node *node = &nodes[end->at[k]];
+        if (node->gpus_free > node->gpus_total)
+            node->gpus_free = node->gpus_total;
+    }
+}
+
+static void reserve(struct backfill *b, const struct policy_job *head)
+{
+    size_t n = b->plan.view->n_nodes;
+    struct place place;
+    bool fits = false;
+
+    b->head = head;
+    b->head_s = INFINITY;
+    memcpy(b->then, b->plan.nodes, n * sizeof(*b->then));
+    qsort(b->ends, b->n_ends, sizeof(*b->ends), by_end);
+    for (size_t i = 0; i < b->n_ends && !fits;) {
+        double t = b->ends[i].end_s;
+        while (i < b->n_ends && b->ends[i].end_s <= t)
+            give_back(b->then, &b->ends[i++]);
+        fits = place_find(b->then, n, head, &place);
+        if (fits)
+            b->head_s = t;
+    }
+}
+
+/* Starts the job if the head would still start at its time: tried on both
+ * pictures, what is free now and what is free then. */
+static bool start_beside(struct backfill *b, const struct policy_job *job,
+                         struct place place)
+{
+    struct plan *p = &b->plan;
+    struct place head_place;
+    double end_s = p->view->now_s + job->limit_s;
+
+    plan_start(p, job, place);
+    if (isfinite(end_s) && end_s <= b->head_s)
+        return true;
+    place_add(b->then, p->at, place, -1);
+    if (place_find(b->then, p->view->n_nodes, b->head, &head_place))
+        return true;
+    place_add(b->then, p->at, place, 1);
+    place_add(p->nodes, p->at, place, 1);
+    p->n--;
+    return false;
+}
+
+static void consider(struct backfill *b, const struct policy_job *job)
+{
+    struct plan *p = &b->plan;
+    size_t n = p->view->n_nodes;
+    struct place place;
+
+    if (!place_ever(p->nodes, n, job, true)) {
+        plan_never_fits(p, job);
+    } else if (!place_find(p->nodes, n, job, &place)) {
+        if (!b->head && place_ever(p->nodes, n, job, false)) {
+            reserve(b, job);
+            plan_lacks_gpus(p, job, isfinite(b->head_s) ? b->head_s : NAN);
+        } else {
+            plan_lacks_gpus(p, job, NAN);
+        }
+    } else if (!b->head) {
+        plan_start(p, job, place);
+        add_started(b, job, place);
+    } else if (!start_beside(b, job, place)) {
+        plan_reserved(p, job, b->head, b->head_s);
+    }
+}
+
+static int prepare(struct backfill *b, struct error *err)
+{
+    const struct policy_view *v = b->plan.view;
+    size_t n_free = 0;
+
+    for (size_t i = 0; i < v->n_nodes; i++)
+        n_free += (size_t)v->nodes[i].gpus_free;
+    b->ends = malloc((v->n_jobs + 1) * sizeof(*b->ends));
+    b->ats = malloc((n_free + 1) * sizeof(*b->ats));
+    b->then = malloc((v->n_nodes + 1) * sizeof(*b->then));
+    if (!b->ends || !b->ats || !b->then)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        if (job_state_is_live(v->jobs[i].state))
+            add_running(b, &v->jobs[i]);
+    }
+    return 0;
+}
+
+static int backfill_plan(const struct policy_view *view,
+                         struct policy_wish *wishes, size_t cap, size_t *ret_n,
+                         struct error *err)
+{
+    struct backfill b = {.head = NULL};
+
+    if (plan_begin(&b.plan, view, wishes, cap, err) < 0)
+        return -1;
+    int rc = prepare(&b, err);
+    for (size_t i = 0; rc == 0 && i < view->n_jobs; i++) {
+        if (view->jobs[i].state == JOB_QUEUED)
+            consider(&b, &view->jobs[i]);
+    }
+    if (rc == 0)
+        *ret_n = b.plan.n;
+    free(b.ends);
+    free(b.ats);
+    free(b.then);
+    plan_end(&b.plan);
+    return rc;
+}
+
+const struct policy policy_backfill = {
+    .name = "backfill",
+    .summary = "by priority and arrival; later jobs fill holes where they "
+               "delay nobody's reservation",
+    .plan = backfill_plan,
+};

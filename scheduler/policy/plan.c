@@ -1,0 +1,194 @@
+/* plan.c - see plan.h. The reason tokens are those of mgpu-stat(1). */
+#include "scheduler/policy/plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool in_order(const struct policy_job *a, const struct policy_job *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
+        return a->submit_s < b->submit_s;
+    return a->id < b->id;
+}
+
+static int check_job(const struct policy_view *v, size_t i, struct error *err)
+{
+    const struct policy_job *j = &v->jobs[i];
+
+    if (j->state != JOB_QUEUED && !job_state_is_live(j->state))
+        return error_set(err, ERR_INVAL, "job %" PRIu64 " is %s", j->id,
+                         job_state_name(j->state));
+    if (j->gpus_min < 0 || j->gpus_max < j->gpus_min || j->nodes_min < 1 ||
+        j->nodes_max < j->nodes_min)
+        return error_set(err, ERR_INVAL,
+                         "job %" PRIu64 " asks for %" PRId32 "..%" PRId32
+                         " GPUs on %" PRId32 "..%" PRId32 " nodes",
+                         j->id, j->gpus_min, j->gpus_max, j->nodes_min,
+                         j->nodes_max);
+    for (int32_t k = 0; j->at && k < j->nodes; k++) {
+        if (j->at[k] < 0 || (size_t)j->at[k] >= v->n_nodes)
+            return error_set(err, ERR_INVAL,
+                             "job %" PRIu64 " runs on node %" PRId32 " of %zu",
+                             j->id, j->at[k], v->n_nodes);
+    }
+    if (i > 0 && !in_order(&v->jobs[i - 1], j))
+        return error_set(err, ERR_INVAL, "job %" PRIu64 " is out of order",
+                         j->id);
+    return 0;
+}
+
+static int check_view(const struct policy_view *v, size_t cap,
+                      struct error *err)
+{
+    size_t n_queued = 0;
+
+    for (size_t i = 0; i < v->n_nodes; i++) {
+        const struct policy_node *node = &v->nodes[i];
+        if (node->gpus_free < 0 || node->gpus_free > node->gpus_total)
+            return error_set(err, ERR_INVAL,
+                             "node %zu has %" PRId32 " of %" PRId32
+                             " GPUs free",
+                             i, node->gpus_free, node->gpus_total);
+    }
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        if (check_job(v, i, err) < 0)
+            return -1;
+        n_queued += v->jobs[i].state == JOB_QUEUED;
+    }
+    if (n_queued > cap)
+        return error_set(err, ERR_LIMIT, "%zu queued jobs, room for %zu wishes",
+                         n_queued, cap);
+    return 0;
+}
+
+int plan_begin(struct plan *p, const struct policy_view *view,
+               struct policy_wish *wishes, size_t cap, struct error *err)
+{
+    if (check_view(view, cap, err) < 0)
+        return -1;
+    *p = (struct plan){.view = view, .wishes = wishes, .cap = cap};
+    size_t n = view->n_nodes > 0 ? view->n_nodes : 1;
+    p->nodes = malloc(n * sizeof(*p->nodes));
+    p->at = malloc(n * sizeof(*p->at));
+    if (!p->nodes || !p->at) {
+        plan_end(p);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    if (view->n_nodes > 0)
+        memcpy(p->nodes, view->nodes, view->n_nodes * sizeof(*p->nodes));
+    return 0;
+}
+
+void plan_end(struct plan *p)
+{
+    free(p->nodes);
+    free(p->at);
+    p->nodes = NULL;
+    p->at = NULL;
+}
+
+void plan_start(struct plan *p, const struct policy_job *job,
+                struct place place)
+{
+    place_take(p->nodes, p->view->n_nodes, place, p->at);
+    p->wishes[p->n++] = (struct policy_wish){
+        .act = POLICY_START,
+        .id = job->id,
+        .nodes = place.nodes,
+        .gpus_per_node = place.per_node,
+        .start_s = p->view->now_s,
+    };
+}
+
+static char *wait(struct plan *p, const struct policy_job *job, double start_s)
+{
+    struct policy_wish *w = &p->wishes[p->n++];
+    *w = (struct policy_wish){
+        .act = POLICY_WAIT, .id = job->id, .start_s = start_s};
+    return w->reason;
+}
+
+enum { CAP = sizeof(((struct policy_wish *)NULL)->reason) };
+
+struct totals {
+    int32_t total, free, most_total, most_free, n_down;
+};
+
+static struct totals count(const struct plan *p)
+{
+    struct totals t = {0};
+    for (size_t i = 0; i < p->view->n_nodes; i++) {
+        const struct policy_node *node = &p->nodes[i];
+        t.total += node->gpus_total;
+        if (node->gpus_total > t.most_total)
+            t.most_total = node->gpus_total;
+        if (!node->is_up) {
+            t.n_down++;
+            continue;
+        }
+        t.free += node->gpus_free;
+        if (node->gpus_free > t.most_free)
+            t.most_free = node->gpus_free;
+    }
+    return t;
+}
+
+void plan_never_fits(struct plan *p, const struct policy_job *job)
+{
+    struct totals t = count(p);
+    (void)snprintf(wait(p, job, NAN), CAP,
+                   "NeverFits: needs %" PRId32 " on %" PRId32 "..%" PRId32
+                   " nodes, there are %" PRId32 " on %zu, at most %" PRId32
+                   " on one",
+                   job->gpus_min, job->nodes_min, job->nodes_max, t.total,
+                   p->view->n_nodes, t.most_total);
+}
+
+void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
+                     double start_s)
+{
+    struct totals t = count(p);
+    if (!place_ever(p->nodes, p->view->n_nodes, job, false))
+        (void)snprintf(wait(p, job, start_s), CAP,
+                       "WaitingForGpus: needs %" PRId32 ", %" PRId32
+                       " free, too few without the %" PRId32
+                       " nodes that are down",
+                       job->gpus_min, t.free, t.n_down);
+    else if (t.free < job->gpus_min)
+        (void)snprintf(wait(p, job, start_s), CAP,
+                       "WaitingForGpus: needs %" PRId32 ", %" PRId32 " free",
+                       job->gpus_min, t.free);
+    else
+        (void)snprintf(wait(p, job, start_s), CAP,
+                       "Fragmented: needs %" PRId32 " on %" PRId32 "..%" PRId32
+                       " nodes, %" PRId32 " free, at most %" PRId32 " on one",
+                       job->gpus_min, job->nodes_min, job->nodes_max, t.free,
+                       t.most_free);
+}
+
+void plan_behind(struct plan *p, const struct policy_job *job,
+                 const struct policy_job *head, int32_t ahead)
+{
+    (void)snprintf(wait(p, job, NAN), CAP,
+                   "Priority: %" PRId32 " ahead, first job %" PRIu64, ahead,
+                   head->id);
+}
+
+void plan_reserved(struct plan *p, const struct policy_job *job,
+                   const struct policy_job *head, double start_s)
+{
+    if (isfinite(start_s))
+        (void)snprintf(wait(p, job, NAN), CAP,
+                       "Reserved: would delay job %" PRIu64
+                       ", which starts in %.0f s",
+                       head->id, fmax(0, start_s - p->view->now_s));
+    else
+        (void)snprintf(wait(p, job, NAN), CAP,
+                       "Reserved: would delay job %" PRIu64, head->id);
+}

@@ -1,0 +1,39 @@
+/* plan.h - a plan in the making: what is free, and the wishes so far.
+ *
+ * Shared by the policies: it checks the view, keeps a copy of the nodes from
+ * which started jobs are taken, and words the reasons in one way.
+ */
+#ifndef MGPU_SCHEDULER_PLAN_H
+#define MGPU_SCHEDULER_PLAN_H
+
+#include "scheduler/policy/place.h"
+#include "scheduler/policy/policy.h"
+
+struct plan {
+    const struct policy_view *view;
+    struct policy_node *nodes;  /* owned; gpus_free after the plan so far */
+    int32_t *at;                /* owned; [n_nodes], of the last start */
+    struct policy_wish *wishes; /* borrowed */
+    size_t cap, n;
+};
+
+/* err  ERR_INVAL the view is wrong, ERR_LIMIT more queued jobs than cap */
+int plan_begin(struct plan *p, const struct policy_view *view,
+               struct policy_wish *wishes, size_t cap,
+               struct error *err) MUST_CHECK;
+void plan_end(struct plan *p);
+
+/* Starts the job there and takes its GPUs; p->at says on which nodes. */
+void plan_start(struct plan *p, const struct policy_job *job,
+                struct place place);
+
+/* It waits. In the order in which they are to be tried: */
+void plan_never_fits(struct plan *p, const struct policy_job *job);
+void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
+                     double start_s);
+void plan_behind(struct plan *p, const struct policy_job *job,
+                 const struct policy_job *head, int32_t ahead);
+void plan_reserved(struct plan *p, const struct policy_job *job,
+                   const struct policy_job *head, double start_s);
+
+#endif
