@@ -54,7 +54,9 @@ struct store_attempt {
     int32_t attempt;
     const char *state; /* of the job when last in this attempt */
     const char *native_id, *place, *reason;
-    int32_t gpus, exit_code, signal; /* exit_code -1: not ended */
+    const char *class;         /* what determines speed; NULL unknown */
+    int32_t gpus, nodes;       /* nodes 0: not known yet */
+    int32_t exit_code, signal; /* exit_code -1: not ended */
     double intent_s, claim_s, run_s, end_s;
 };
 
@@ -85,9 +87,10 @@ const char *store_view_name(enum store_view v); /* "v_job", ... */
 struct store_query {
     enum store_view view;
     uint64_t job;    /* 0: all */
-    int32_t attempt; /* 0: all */
-    int32_t rank;    /* -1: all */
-    int64_t after;   /* rows whose key (seq, iteration, epoch) is > this */
+    int32_t attempt; /* 0: all; VIEW_JOB has no attempts to choose from */
+    int32_t rank;    /* -1: all; heed only where the view has ranks */
+    int64_t after;   /* rows whose key is > this; 0: all. The key: job, attempt,
+                      * seq, iteration, epoch, iteration, epoch, gpus */
     int64_t limit;   /* 0: no limit */
     int32_t last;    /* 1: the last `limit` rows, still in key order */
 };

@@ -1,0 +1,57 @@
+/* mem.h - what the files of the mem store share.
+ *
+ * Everything is an item: a key, by which its table is sorted and filtered,
+ * and the caller's struct with its texts copied into the same allocation.
+ */
+#ifndef MGPU_DB_MEM_H
+#define MGPU_DB_MEM_H
+
+#include "db/view.h"
+
+struct mem_key {
+    uint64_t job;
+    int64_t attempt;
+    int64_t at; /* the query's key: seq, iteration, epoch ... */
+    int64_t rank;
+    const char *name; /* of a metric, else "" */
+};
+
+struct mem_item {
+    struct mem_key key;
+    union {
+        struct store_event event;
+        struct store_job job;
+        struct store_attempt attempt;
+        struct metric_iteration iteration;
+        struct metric_epoch epoch;
+        struct metric_value value;
+    };
+};
+
+struct mem_table { /* sorted by key; events by seq */
+    struct mem_item **items;
+    size_t n, cap;
+};
+
+struct mem_cells {
+    struct store_cell at[VIEW_COLUMNS_MAX];
+    size_t n;
+    const struct view *view;
+};
+
+/* Fill in one row of `view`, which is neither scaling nor profile. */
+void mem_cells_fill(struct mem_cells *c, enum store_view view,
+                    const struct mem_item *item);
+
+/* The place of `key` in the table, and whether it is there. */
+bool mem_table_find(const struct mem_table *t, const struct mem_key *key,
+                    size_t *ret_at);
+
+/* As the SQL of v_scaling in db/schema/001-metrics.sql, row for row. */
+int mem_scaling(const struct mem_table *attempts,
+                const struct mem_table *iterations, const struct store_query *q,
+                int (*row)(void *arg, const struct store_cell *cells, size_t n,
+                           struct error *err),
+                void *arg, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,138 @@
+/* store_faulty.c - a store that fails at a chosen call.
+ *
+ * A decorator: it knows nothing of the store inside. A fault before the
+ * inner call is a full disk, or a crash ahead of the write; one after it is
+ * an acknowledgement that got lost, which is what makes recovery hard.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "db/store.h"
+
+struct store_faulty {
+    struct store base;
+    struct store *inner;
+    struct store_fault fault;
+    _Atomic int64_t calls; /* rows() counts from its own thread */
+};
+
+static struct store_faulty *faulty(struct store *s)
+{
+    return (struct store_faulty *)s;
+}
+
+/* Fails, or ends the process, when this side of this call is the one. */
+static int strike(const struct store_faulty *f, int64_t call, bool after,
+                  const char *what, struct error *err)
+{
+    if (call != f->fault.n || after != (f->fault.after != 0))
+        return 0;
+    if (f->fault.kill)
+        (void)kill(getpid(), SIGKILL);
+    return error_set(err, ERR_IO, "%s: injected fault at call %lld", what,
+                     (long long)call);
+}
+
+static int faulty_append(struct store *s, const struct store_batch *batch,
+                         struct error *err)
+{
+    struct store_faulty *f = faulty(s);
+    int64_t call = ++f->calls;
+
+    if (strike(f, call, false, "append", err) < 0 ||
+        f->inner->ops->append(f->inner, batch, err) < 0)
+        return -1;
+    return strike(f, call, true, "append", err);
+}
+
+static int faulty_load(struct store *s,
+                       int (*each)(void *arg, const struct store_event *event,
+                                   struct error *err),
+                       void *arg, struct error *err)
+{
+    struct store_faulty *f = faulty(s);
+    int64_t call = ++f->calls;
+
+    if (strike(f, call, false, "load", err) < 0 ||
+        f->inner->ops->load(f->inner, each, arg, err) < 0)
+        return -1;
+    return strike(f, call, true, "load", err);
+}
+
+static int faulty_rows(struct store *s, uint64_t job, int32_t attempt,
+                       const struct metric_row *rows, size_t n, size_t *ret_new,
+                       struct error *err)
+{
+    struct store_faulty *f = faulty(s);
+    int64_t call = ++f->calls;
+    size_t added;
+
+    if (strike(f, call, false, "rows", err) < 0 ||
+        f->inner->ops->rows(f->inner, job, attempt, rows, n, &added, err) < 0 ||
+        strike(f, call, true, "rows", err) < 0)
+        return -1;
+    if (ret_new)
+        *ret_new = added;
+    return 0;
+}
+
+static int faulty_sync_rows(struct store *s, struct error *err)
+{
+    struct store_faulty *f = faulty(s);
+    int64_t call = ++f->calls;
+
+    if (strike(f, call, false, "sync_rows", err) < 0 ||
+        f->inner->ops->sync_rows(f->inner, err) < 0)
+        return -1;
+    return strike(f, call, true, "sync_rows", err);
+}
+
+static int faulty_query(struct store *s, const struct store_query *q,
+                        int (*row)(void *arg, const struct store_cell *cells,
+                                   size_t n, struct error *err),
+                        void *arg, struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->query(in, q, row, arg, err);
+}
+
+static void faulty_destroy(struct store *s)
+{
+    if (!s)
+        return;
+    struct store *in = faulty(s)->inner;
+    in->ops->destroy(in);
+    free(s);
+}
+
+static const struct store_ops faulty_ops = {
+    .name = "faulty",
+    .append = faulty_append,
+    .load = faulty_load,
+    .rows = faulty_rows,
+    .sync_rows = faulty_sync_rows,
+    .query = faulty_query,
+    .destroy = faulty_destroy,
+};
+
+int store_faulty_create(struct store *inner, const struct store_fault *fault,
+                        struct store **ret, struct error *err)
+{
+    struct store_faulty *f = calloc(1, sizeof(*f));
+    if (!f)
+        return error_set(err, ERR_NOMEM, "a faulty store");
+    f->base.ops = &faulty_ops;
+    f->inner = inner;
+    f->fault = *fault;
+    *ret = &f->base;
+    return 0;
+}
+
+int64_t store_faulty_calls(const struct store *s)
+{
+    return ((const struct store_faulty *)s)->calls;
+}
