@@ -210,11 +210,17 @@ $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
 	$(Q)$(NVCC) -shared -cudart static -Xlinker --no-undefined -o $@ $^ \
 	    -lcublasLt -lcublas
 
+# The contract of kernels/device.h: one body for the host, the emulator and
+# the GPU.
+contract_objs := $(patsubst %.c,$(B)/obj/%.o, \
+                   $(wildcard tests/unit/kernels/contract/*.c))
+extra_kernels := $(contract_objs)
+
 # A unit test links its own layer and what lies below, nothing else: code
 # that reaches upwards does not link. A contract test links every layer.
 define unit
 $(B)/tests/unit/$(1)/%: $(B)/obj/tests/unit/$(1)/%.o $(B)/obj/tests/tap.o \
-                        $(call libs,$(1))
+                        $(extra_$(1)) $(call libs,$(1))
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
 	$$(link) $$(ldlibs_$(1)) $$(LDLIBS)

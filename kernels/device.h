@@ -145,10 +145,11 @@ struct device_ops {
                    int64_t n, double p, uint64_t seed, uint64_t offset,
                    struct error *err);
     /* Softmax cross-entropy over rows of z [rows, C]; a label < 0 is left
-     * out: loss 0, gradient 0.
+     * out: loss 0, gradient 0. A label >= C is a NaN in both.
      * inout z     the logits; becomes scale * d(loss)/dz when grad is true
      * out   loss  [rows] A, nats
-     *       hit   [rows] i32, 1 where the largest logit is the label's */
+     *       hit   [rows] i32, 1 where the largest logit is the label's; of
+     *             equal ones the first counts */
     int (*xent)(struct device *d, enum dtype dt, void *loss, int32_t *hit,
                 void *z, const int32_t *label, int64_t rows, int32_t C,
                 double scale, bool grad, struct error *err);
@@ -181,12 +182,15 @@ struct device {
     bool host_memory; /* its memory can be read and written by the CPU */
 };
 
-/* threads 0: as many as OMP_NUM_THREADS or the affinity mask allow. */
+/* threads 0: as many as OMP_NUM_THREADS or the affinity mask allow. Used by
+ * the thread that created it: OpenMP's team size belongs to a thread.
+ * err ERR_INVAL threads not in 0..1024;  ERR_NOMEM */
 int device_host_create(int32_t threads, struct device **ret,
                        struct error *err) MUST_CHECK;
 
-/* Opens the plug-in libmgpu-cuda.so (beside the program, in ../lib/mgpu, or
- * at $MGPU_CUDA_PLUGIN) and its device `index`.
+/* Opens the plug-in libmgpu-cuda.so (at $MGPU_CUDA_PLUGIN when that is set,
+ * else beside the program, in ../lib/mgpu or in ../lib of a build tree) and
+ * its device `index`.
  * err ERR_UNAVAIL no plug-in, no driver or no GPU; the message says which */
 int device_cuda_create(int32_t index, struct device **ret,
                        struct error *err) MUST_CHECK;

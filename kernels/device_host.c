@@ -1,0 +1,127 @@
+/* device_host.c - the host as a device: malloc'd memory, OpenMP blocks.
+ *
+ * Ops run when they are called, in the calling thread and its OpenMP team;
+ * sync() has nothing to wait for. The number of OpenMP threads is a property
+ * of the calling thread, so a device is used by the thread that created it.
+ */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/exec_device.h"
+
+enum {
+    ALIGN = 256, /* as cudaMalloc; a multiple of every SIMD register */
+    MAX_THREADS = 1024,
+    /* An OpenMP region costs some 2 us when its threads spin, which is what
+     * one core needs for about this many values. */
+    BLOCK_WORK = 16384,
+};
+
+static void host_release(struct device *d, void *p)
+{
+    (void)d;
+    free(p);
+}
+
+static int host_alloc(struct device *d, size_t bytes, void **ret,
+                      struct error *err)
+{
+    (void)d;
+    size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (room < bytes)
+        return error_set(err, ERR_NOMEM, "%zu bytes of host memory", bytes);
+    if (room == 0)
+        room = ALIGN;
+    void *p = aligned_alloc(ALIGN, room);
+    if (!p)
+        return error_set(err, ERR_NOMEM, "%zu bytes of host memory", bytes);
+    memset(p, 0, room);
+    *ret = p;
+    return 0;
+}
+
+static int host_copy(struct device *d, void *dst, const void *src, size_t bytes,
+                     struct error *err)
+{
+    (void)d;
+    (void)err;
+    if (bytes > 0)
+        memmove(dst, src, bytes);
+    return 0;
+}
+
+static int host_zero(struct device *d, void *dst, size_t bytes,
+                     struct error *err)
+{
+    (void)d;
+    (void)err;
+    if (bytes > 0)
+        memset(dst, 0, bytes);
+    return 0;
+}
+
+static int host_sync(struct device *d, struct error *err)
+{
+    (void)d;
+    (void)err;
+    return 0;
+}
+
+static int host_grow(struct exec_device *exec, size_t bytes, struct error *err)
+{
+    void *p = NULL;
+
+    if (host_alloc(&exec->base, bytes, &p, err) < 0)
+        return error_wrap(err, "scratch");
+    free(exec->scratch);
+    exec->scratch = p;
+    exec->scratch_bytes = bytes;
+    return 0;
+}
+
+static void host_destroy(struct device *d)
+{
+    struct exec_device *exec = (struct exec_device *)d;
+
+    if (!exec)
+        return;
+    free(exec->scratch);
+    free(exec);
+}
+
+int device_host_create(int32_t threads, struct device **ret, struct error *err)
+{
+    if (threads < 0 || threads > MAX_THREADS)
+        return error_set(err, ERR_INVAL, "%d threads: expected 0..%d", threads,
+                         MAX_THREADS);
+    struct exec_device *exec = calloc(1, sizeof(*exec));
+    if (!exec)
+        return error_set(err, ERR_NOMEM, "a device");
+    if (threads == 0)
+        threads = omp_get_max_threads();
+    exec->base.ops = &exec->ops;
+    exec->base.threads = threads;
+    exec->base.host_memory = true;
+    exec->lanes = 1;
+    exec->max_blocks = threads;
+    exec->max_parts = threads;
+    exec->block_work = BLOCK_WORK;
+    exec->grow = host_grow;
+    exec->ops = (struct device_ops){
+        .name = "host",
+        .destroy = host_destroy,
+        .alloc = host_alloc,
+        .release = host_release,
+        .to_device = host_copy,
+        .to_host = host_copy,
+        .copy = host_copy,
+        .zero = host_zero,
+        .sync = host_sync,
+        .gemm = host_gemm,
+    };
+    KERNEL_FAMILIES(KERNEL_INSTALL, host)
+    host_gemm_threads(threads);
+    *ret = &exec->base;
+    return 0;
+}

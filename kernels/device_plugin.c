@@ -1,0 +1,82 @@
+/* device_plugin.c - find and open the CUDA plug-in.
+ *
+ * The program links no CUDA library: loading them costs 0.2 s and 200 MB per
+ * process, and most machines have none. A run that asks for a CUDA device
+ * opens libmgpu-cuda.so, which brings cuBLASLt with it.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/device.h"
+
+#define PLUGIN "libmgpu-cuda.so"
+
+/* Where the plug-in may be, from the directory of the program: installed,
+ * beside it, and in a build tree. */
+static const char *const places[] = {
+    PLUGIN,
+    "../lib/mgpu/" PLUGIN,
+    "../lib/" PLUGIN,
+};
+
+/* The directory of this program, with its slash. */
+static int program_dir(char *ret, size_t cap, struct error *err)
+{
+    ssize_t n = readlink("/proc/self/exe", ret, cap);
+
+    if (n < 0 || (size_t)n >= cap)
+        return error_set(err, ERR_UNAVAIL, "cannot tell where the program is");
+    ret[n] = '\0';
+    char *slash = strrchr(ret, '/');
+    if (slash)
+        slash[1] = '\0';
+    return 0;
+}
+
+static int find_plugin(char *ret, size_t cap, struct error *err)
+{
+    char dir[PATH_MAX];
+    const char *asked = getenv("MGPU_CUDA_PLUGIN");
+
+    if (asked && asked[0] != '\0') {
+        int n = snprintf(ret, cap, "%s", asked);
+        if (n < 0 || (size_t)n >= cap || access(ret, R_OK) < 0)
+            return error_set(err, ERR_UNAVAIL,
+                             "no plug-in at '%s' ($MGPU_CUDA_PLUGIN)", asked);
+        return 0;
+    }
+    if (program_dir(dir, sizeof(dir), err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        int n = snprintf(ret, cap, "%s%s", dir, places[i]);
+        if (n > 0 && (size_t)n < cap && access(ret, R_OK) == 0)
+            return 0;
+    }
+    return error_set(err, ERR_UNAVAIL, "no plug-in at '%s' or '%s%s'",
+                     places[0], dir, places[1]);
+}
+
+int device_cuda_create(int32_t index, struct device **ret, struct error *err)
+{
+    char path[PATH_MAX];
+
+    if (index < 0)
+        return error_set(err, ERR_INVAL, "CUDA device %d", index);
+    if (find_plugin(path, sizeof(path), err) < 0)
+        return -1;
+    /* Never closed: CUDA's own threads and exit handlers live in it. */
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib)
+        return error_set(err, ERR_UNAVAIL, "plug-in: %s", dlerror());
+    void *symbol = dlsym(lib, "mgpu_cuda_open");
+    if (!symbol)
+        return error_set(err, ERR_UNAVAIL, "plug-in: %s", dlerror());
+    device_cuda_open_f open_device;
+    /* ISO C has no cast from an object to a function pointer. */
+    memcpy(&open_device, &symbol, sizeof(open_device));
+    return open_device(index, ret, err);
+}

@@ -1,0 +1,152 @@
+/* elementwise.cu - addition, bias and its gradient, dropout.
+ *
+ * Dropout needs random numbers that are the same for every device, number of
+ * threads and order of evaluation. A counter-based generator gives that: the
+ * number for element e of the stream `seed` is a function of (seed, e) and
+ * of nothing else, and the backward pass draws it again instead of storing a
+ * mask.
+ *
+ * Element e is word e % 4 of Philox4x32-10 with the 64-bit key `seed` and
+ * the 128-bit counter e / 4, least significant word first. It is kept when
+ * its word >= ceil(p * 2^32).
+ *
+ * src  Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy
+ *      as 1, 2, 3", SC'11, section 3.3 and the constants of Random123
+ */
+#include "kernels/exec_columns.h"
+#include "kernels/exec_launch.h"
+
+namespace
+{
+
+template <class T, int W> KERNEL sum_into(blk b, T *y, const T *x, int64_t n)
+{
+    typedef vec<acc<T>, W> V;
+
+    for (int64_t i : b.each(n, W))
+        (V::load(y + i, n - i) + V::load(x + i, n - i)).store(y + i, n - i);
+}
+
+template <class T, int W>
+KERNEL add_bias(blk b, T *y, const T *bias, int64_t rows, int64_t C)
+{
+    typedef vec<acc<T>, W> V;
+    const rect lay(b, C / W);
+
+    for (int64_t r : lay.rows(b.share(rows)))
+        for (int64_t t : lay.cols(C / W)) {
+            T *p = y + r * C + t * W;
+            (V::load(p) + V::load(bias + t * W)).store(p);
+        }
+}
+
+template <class T, int W>
+KERNEL bias_sums(blk b, acc<T> *part, const T *dy, int64_t rows, int64_t C)
+{
+    typedef vec<acc<T>, W> V;
+
+    columns<T, W, 1>(b, part, rows, C, 128, [=](V *s, int64_t r, int64_t c) {
+        s[0] += V::load(dy + r * C + c);
+    });
+}
+
+struct philox_words {
+    uint32_t w[4];
+};
+
+FN philox_words philox(uint64_t key, uint64_t counter)
+{
+    philox_words x = {{(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0}};
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+
+    UNROLL for (int round = 0; round < 10; round++)
+    {
+        uint64_t a = (uint64_t)0xD2511F53u * x.w[0];
+        uint64_t b = (uint64_t)0xCD9E8D57u * x.w[2];
+        x = {{(uint32_t)(b >> 32) ^ x.w[1] ^ k0, (uint32_t)b,
+              (uint32_t)(a >> 32) ^ x.w[3] ^ k1, (uint32_t)a}};
+        k0 += 0x9E3779B9u; /* golden ratio, sqrt(3) - 1: Weyl sequences */
+        k1 += 0xBB67AE85u;
+    }
+    return x;
+}
+
+/* A lane takes the four elements of one counter, which need not begin at
+ * y: the stream is cut at multiples of four, the call at `offset`. */
+template <class T>
+KERNEL drop(blk b, T *y, const T *x, int64_t n, uint64_t threshold,
+            acc<T> scale, uint64_t seed, uint64_t offset)
+{
+    const uint64_t first = offset / 4;
+    const int64_t counters = (int64_t)((offset + (uint64_t)n - 1) / 4 - first);
+
+    for (int64_t g : b.each(counters + 1)) {
+        philox_words r = philox(seed, first + (uint64_t)g);
+        int64_t i = (int64_t)((first + (uint64_t)g) * 4 - offset);
+        UNROLL for (int k = 0; k < 4; k++)
+            if (i + k >= 0 && i + k < n)
+                y[i + k] =
+                    (T)(r.w[k] >= threshold ? (acc<T>)x[i + k] * scale : 0);
+    }
+}
+
+template <class T>
+int add(struct device *d, void *y, const void *x, int64_t n, struct error *err)
+{
+    if (n < 0)
+        return error_set(err, ERR_INVAL, "add: n %lld", (long long)n);
+    LAUNCH_FLAT(blocks(d, n), sum_into, (T *)y, (const T *)x, n);
+    return finish(d, "add", err);
+}
+
+template <class T>
+int bias_fwd(struct device *d, void *y, const void *bias, int64_t rows,
+             int32_t C, struct error *err)
+{
+    if (rows < 0 || C < 1)
+        return error_set(err, ERR_INVAL, "bias_fwd: rows %lld, C %d",
+                         (long long)rows, (int)C);
+    LAUNCH_ROWS(C, blocks(d, rows * C, rows), add_bias, (T *)y,
+                (const T *)bias, rows, (int64_t)C);
+    return finish(d, "bias_fwd", err);
+}
+
+template <class T>
+int bias_bwd(struct device *d, void *db, const void *dy, int64_t rows,
+             int32_t C, struct error *err)
+{
+    if (rows < 1 || C < 1)
+        return error_set(err, ERR_INVAL, "bias_bwd: rows %lld, C %d",
+                         (long long)rows, (int)C);
+    int64_t c = C, parts = parts_for(d, rows * c, rows);
+    acc<T> *part = scratch<acc<T>>(d, parts * c, err);
+    if (!part)
+        return -1;
+    LAUNCH_ROWS(c, parts, bias_sums, part, (const T *)dy, rows, c);
+    launch(d, blocks(d, c), fold<T>, (T *)db, (const acc<T> *)part, parts, c);
+    return finish(d, "bias_bwd", err);
+}
+
+template <class T>
+int dropout(struct device *d, void *y, const void *x, int64_t n, double p,
+            uint64_t seed, uint64_t offset, struct error *err)
+{
+    if (n < 0 || !(p >= 0 && p < 1))
+        return error_set(err, ERR_INVAL, "dropout: n %lld, p %g", (long long)n,
+                         p);
+    if (n > 0)
+        launch(d, blocks(d, 4 * n, n), drop<T>, (T *)y, (const T *)x, n,
+               (uint64_t)ceil(p * 4294967296.0), (acc<T>)(1 / (1 - p)), seed,
+               offset);
+    return finish(d, "dropout", err);
+}
+
+} // namespace
+
+FAMILY(elementwise)
+{
+    ops->add = BY_TYPE(add);
+    ops->bias_fwd = BY_TYPE(bias_fwd);
+    ops->bias_bwd = BY_TYPE(bias_bwd);
+    ops->dropout = BY_TYPE(dropout);
+}

@@ -1,0 +1,229 @@
+/* exec.h - the execution model that kernels are written to.
+ *
+ * A kernel is a function whose first parameter is a blk. It is started on
+ * some number of independent blocks. The lanes of a block split loops
+ * between them with lanes(n), the blocks with share(n). A kernel must be
+ * right for every number of lanes and of blocks.
+ *
+ *   nvcc   A block is a CUDA thread block and a lane is a thread.
+ *   g++    A block has ONE lane: lanes(n) is a plain loop for the compiler to
+ *          vectorise, sync() is nothing, sum() is the identity. OpenMP
+ *          spreads the blocks over the cores.
+ *   simt   g++ -DMGPU_SIMT: the CUDA side of this file, with each lane a
+ *          coroutine (tests/simt/simt.h). For tests.
+ *
+ * Blocks take contiguous shares. A grid-stride loop, the usual CUDA idiom,
+ * would become a loop with a stride of the number of cores on the host.
+ *
+ * Everything is in an unnamed namespace: two builds of one kernel may be
+ * linked into one test, and a vec<float, 4> of the one is not that of the
+ * other.
+ */
+#ifndef MGPU_KERNELS_EXEC_H
+#define MGPU_KERNELS_EXEC_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/exec_device.h"
+
+#if defined(__CUDACC__) || defined(MGPU_SIMT)
+#define EXEC_CUDA 1
+#define FN __device__ __forceinline__
+#define KERNEL static __global__ void
+/* The alignment is not decoration: without it a 16-byte store to a shared
+ * array of floats faults, depending on what was placed before the array. */
+#define SHARED(type, name, n) alignas(16) __shared__ type name[n]
+#ifdef MGPU_SIMT
+#undef SHARED
+#define SHARED(type, name, n)        \
+    alignas(16) static type name[n]; \
+    simt_shared(name, sizeof(name))
+#define UNROLL
+#define FAMILY(name) extern "C" void simt_##name(struct device_ops *ops)
+#else
+#define UNROLL _Pragma("unroll")
+#define FAMILY(name) extern "C" void cuda_##name(struct device_ops *ops)
+#endif
+enum { MAX_LANES = 256, VEC_BYTES = 16 };
+
+#else
+#define FN inline __attribute__((always_inline))
+#define KERNEL static void
+#define SHARED(type, name, n) type name[n]
+#define UNROLL _Pragma("GCC unroll 16")
+#define FAMILY(name) extern "C" void host_##name(struct device_ops *ops)
+#if defined(__AVX512F__)
+enum { MAX_LANES = 1, VEC_BYTES = 64 };
+#elif defined(__AVX__)
+enum { MAX_LANES = 1, VEC_BYTES = 32 };
+#else
+enum { MAX_LANES = 1, VEC_BYTES = 16 };
+#endif
+#endif
+
+#include "kernels/simd.h"
+
+namespace
+{
+
+/* for (int64_t i : range) */
+struct range {
+    struct at {
+        int64_t i, step;
+        FN int64_t operator*() const
+        {
+            return i;
+        }
+        FN void operator++()
+        {
+            i += step;
+        }
+        FN bool operator!=(const at &end) const
+        {
+            return i < end.i;
+        }
+    };
+    int64_t lo, hi, step;
+    FN at begin() const
+    {
+        return {lo, step};
+    }
+    FN at end() const
+    {
+        return {hi, step};
+    }
+};
+
+struct blk {
+#ifdef EXEC_CUDA
+    FN int64_t id() const
+    {
+        return blockIdx.x;
+    }
+    FN int64_t count() const
+    {
+        return gridDim.x;
+    }
+    FN int lane() const
+    {
+        return (int)threadIdx.x;
+    }
+    FN int width() const
+    {
+        return (int)blockDim.x;
+    }
+    FN void sync() const
+    {
+        __syncthreads();
+    }
+    /* Every lane gets the same value. Warps first, then one value per warp;
+     * the last barrier frees `part` for the next call. */
+    template <class A, class Op> FN A reduce(A v, A zero, Op op) const
+    {
+        SHARED(A, part, 32);
+        UNROLL for (int m = 16; m; m >>= 1) v =
+            op(v, __shfl_xor_sync(~0u, v, m));
+        if (lane() % 32 == 0)
+            part[lane() / 32] = v;
+        __syncthreads();
+        v = lane() % 32 < width() / 32 ? part[lane() % 32] : zero;
+        UNROLL for (int m = 16; m; m >>= 1) v =
+            op(v, __shfl_xor_sync(~0u, v, m));
+        __syncthreads();
+        return v;
+    }
+#else
+    int64_t id_, count_;
+    FN int64_t id() const
+    {
+        return id_;
+    }
+    FN int64_t count() const
+    {
+        return count_;
+    }
+    static constexpr int lane()
+    {
+        return 0;
+    }
+    static constexpr int width()
+    {
+        return 1;
+    }
+    FN void sync() const
+    {
+    }
+    template <class A, class Op> FN A reduce(A v, A, Op) const
+    {
+        return v;
+    }
+#endif
+    struct plus {
+        template <class A> FN A operator()(A a, A b) const
+        {
+            return a + b;
+        }
+    };
+    struct larger {
+        template <class A> FN A operator()(A a, A b) const
+        {
+            return a > b ? a : b;
+        }
+    };
+    template <class A> FN A sum(A v) const
+    {
+        return reduce(v, A(0), plus());
+    }
+    template <class A> FN A max(A v) const
+    {
+        return reduce(v, A(-INFINITY), larger());
+    }
+
+    /* This lane's part of 0..n, w neighbours at a time; all lanes of the
+     * block together do all of it. */
+    FN range lanes(int64_t n, int w = 1) const
+    {
+        return {(int64_t)lane() * w, n, (int64_t)width() * w};
+    }
+    /* This block's contiguous part of 0..n, in whole multiples of w. */
+    FN range share(int64_t n, int w = 1) const
+    {
+        int64_t units = (n + w - 1) / w;
+        int64_t per = (units + count() - 1) / count() * w;
+        int64_t lo = id() * per, hi = lo + per;
+        return {lo < n ? lo : n, hi < n ? hi : n, 1};
+    }
+    /* This lane's part of 0..n when all blocks together do all of it. */
+    FN range each(int64_t n, int w = 1) const
+    {
+        range r = share(n, w);
+        return {r.lo + (int64_t)lane() * w, r.hi, (int64_t)width() * w};
+    }
+};
+
+/* How a block's lanes cover a rectangle of rows x tiles: tiles first, then
+ * rows, so that a layer of 16 channels still keeps 256 lanes busy. */
+struct rect {
+    int64_t col, across, row, down;
+    FN rect(blk b, int64_t tiles)
+    {
+        across = tiles < b.width() ? tiles : b.width();
+        down = b.width() / across;
+        col = b.lane() % across;
+        row = b.lane() / across;
+    }
+    FN range cols(int64_t tiles) const
+    {
+        return {row < down ? col : tiles, tiles, across};
+    }
+    FN range rows(range r) const
+    {
+        return {r.lo + row, r.hi, down};
+    }
+};
+
+} // namespace
+#endif

@@ -1,0 +1,96 @@
+/* exec_columns.h - sums over rows, one per column, without atomics.
+ *
+ * The statistics of batch norm, dgamma and dbeta, the gradient of a bias and
+ * that of a depthwise filter are all sums over rows of an [rows, C] array.
+ * Each block sums its share of the rows and writes part[block][Q][C]; a
+ * second kernel, fold, adds the blocks' parts in order. The same number of
+ * blocks thus gives the same bits, which atomic adds would not.
+ *
+ * A block sums `chunk` rows per lane in registers, over all columns, before
+ * it adds them to its part. That is pairwise summation with one level: the
+ * rounding error grows with chunk + rows / chunk, not with rows; and on the
+ * host the chunk is what stays in the cache while its columns are visited.
+ */
+#ifndef MGPU_KERNELS_EXEC_COLUMNS_H
+#define MGPU_KERNELS_EXEC_COLUMNS_H
+
+#include "kernels/exec.h"
+
+namespace
+{
+
+/* f(sums, row, column) adds what one row gives to Q sums over W columns. */
+template <class T, int W, int Q, class F>
+FN void columns(blk b, acc<T> *part, int64_t rows, int64_t C, int64_t chunk,
+                F f)
+{
+    typedef vec<acc<T>, W> V;
+    SHARED(acc<T>, box, MAX_LANES * W);
+    const int64_t tiles = C / W;
+    const rect lay(b, tiles);
+    const range mine = b.share(rows);
+    const int64_t step = chunk * lay.down;
+
+    part += b.id() * Q * C;
+    /* At least once: a block without rows has to write its zeros. */
+    int64_t lo = mine.lo;
+    do {
+        int64_t hi = lo + step < mine.hi ? lo + step : mine.hi;
+        for (int64_t t0 = 0; t0 < tiles; t0 += lay.across) {
+            int64_t t = t0 + lay.col;
+            bool in = t < tiles && lay.row < lay.down;
+            V sums[Q];
+            UNROLL for (int q = 0; q < Q; q++) sums[q] = V::of(0);
+            if (in)
+                for (int64_t r : lay.rows({lo, hi, 1}))
+                    f(sums, r, t * W);
+            UNROLL for (int q = 0; q < Q; q++)
+            {
+                V s = sums[q];
+                if (lay.down > 1) {
+                    s.store(box + b.lane() * W);
+                    b.sync();
+                    if (in && lay.row == 0)
+                        for (int64_t k = 1; k < lay.down; k++)
+                            s += V::load(box + (k * lay.across + lay.col) * W);
+                    b.sync();
+                }
+                acc<T> *p = part + q * C + t * W;
+                if (in && lay.row == 0)
+                    (lo > mine.lo ? s + V::load(p) : s).store(p);
+            }
+        }
+        lo += step;
+    } while (lo < mine.hi);
+}
+
+/* The parts of one column, in order. */
+template <class A>
+FN A fold_at(const A *part, int64_t parts, int64_t n, int64_t i)
+{
+    A s = 0;
+
+    for (int64_t p = 0; p < parts; p++)
+        s += part[p * n + i];
+    return s;
+}
+
+template <class T>
+KERNEL fold(blk b, T *out, const acc<T> *part, int64_t parts, int64_t n)
+{
+    for (int64_t i : b.each(n))
+        out[i] = (T)fold_at(part, parts, n, i);
+}
+
+/* How many parts to make of `rows` rows of `work` values in all. */
+inline int64_t parts_for(struct device *d, int64_t work, int64_t rows)
+{
+    const struct exec_device *e = reinterpret_cast<struct exec_device *>(d);
+    int64_t n = work / e->block_work + 1;
+
+    n = n < e->max_parts ? n : e->max_parts;
+    return n < rows ? n : rows;
+}
+
+} // namespace
+#endif

@@ -1,0 +1,68 @@
+/* exec_device.h - what the launch code needs of a device, in every build.
+ *
+ * Each family of kernels (one .cu file) is compiled up to three times and
+ * yields, per build, one function that fills in its members of the ops
+ * table: host_depthwise(), cuda_depthwise(), simt_depthwise(). The three
+ * names keep the builds apart, so that a test can hold two in one process.
+ */
+#ifndef MGPU_KERNELS_EXEC_DEVICE_H
+#define MGPU_KERNELS_EXEC_DEVICE_H
+
+#include "kernels/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* First member of the host, cuda and simt devices. */
+struct exec_device {
+    struct device base;
+    struct device_ops ops; /* base.ops points here */
+
+    int32_t lanes;      /* lanes in a block; the host has 1 */
+    int64_t max_blocks; /* more would only wait for each other */
+    int64_t max_parts;  /* partial results that a reduction may leave */
+    int64_t block_work; /* values that are worth one more block */
+
+    /* Partial sums live here. It grows to the largest shape seen and is then
+     * never allocated again; its contents last for one op. */
+    void *scratch;
+    size_t scratch_bytes;
+    int (*grow)(struct exec_device *d, size_t bytes, struct error *err);
+
+    void *stream; /* cuda: the cudaStream_t */
+    int failed;   /* the first launch that was refused: a cudaError_t */
+    int (*report)(struct exec_device *d, const char *op, struct error *err);
+};
+
+#define KERNEL_FAMILIES(X, build) \
+    X(build, batchnorm)           \
+    X(build, depthwise)           \
+    X(build, elementwise)         \
+    X(build, image)               \
+    X(build, loss)                \
+    X(build, optim)               \
+    X(build, pool)
+#define KERNEL_DECLARE(build, family) \
+    void build##_##family(struct device_ops *ops);
+#define KERNEL_INSTALL(build, family) build##_##family(&exec->ops);
+
+KERNEL_FAMILIES(KERNEL_DECLARE, host)
+KERNEL_FAMILIES(KERNEL_DECLARE, cuda)
+KERNEL_FAMILIES(KERNEL_DECLARE, simt)
+
+/* GEMM on the host's own memory, by OpenBLAS; a member of the ops table. */
+int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
+              int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
+              const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
+              struct error *err);
+void host_gemm_threads(int32_t threads);
+
+/* 0, or -1 and err when a GEMM's shape is not one; shared by all builds. */
+int gemm_check(enum dtype dt, bool ta, bool tb, int32_t m, int32_t n, int32_t k,
+               int32_t lda, int32_t ldb, int32_t ldc, struct error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

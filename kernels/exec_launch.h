@@ -1,0 +1,162 @@
+/* exec_launch.h - start kernels from an op, and choose their instance.
+ *
+ * An op is written once as a template on the storage type T:
+ *
+ *     template <class T>
+ *     static int add(struct device *d, void *y, const void *x, int64_t n,
+ *                    struct error *err)
+ *
+ * and BY_TYPE(add) is the member of the ops table, which takes the dtype as
+ * its second argument and picks T from it.
+ */
+#ifndef MGPU_KERNELS_EXEC_LAUNCH_H
+#define MGPU_KERNELS_EXEC_LAUNCH_H
+
+#include "kernels/exec.h"
+
+namespace
+{
+
+inline struct exec_device *exec_of(struct device *d)
+{
+    return reinterpret_cast<struct exec_device *>(d);
+}
+
+/* Blocks for `work` values that can be split into `shares` at most. */
+inline int64_t blocks(struct device *d, int64_t work, int64_t shares)
+{
+    const struct exec_device *e = exec_of(d);
+    int64_t n = work / e->block_work + 1;
+
+    n = n < e->max_blocks ? n : e->max_blocks;
+    return n < shares ? n : shares;
+}
+inline int64_t blocks(struct device *d, int64_t work)
+{
+    return blocks(d, work, work);
+}
+
+template <class... P, class... A>
+inline void launch(struct device *d, int64_t grid, void (*kernel)(blk, P...),
+                   A... a)
+{
+    struct exec_device *e = exec_of(d);
+
+    if (grid < 1 || e->failed)
+        return;
+#if defined(MGPU_SIMT)
+    e->failed = simt_launch((unsigned)grid, (unsigned)e->lanes,
+                            [&] { kernel(blk{}, (P)a...); });
+#elif defined(EXEC_CUDA)
+    kernel<<<(unsigned)grid, (unsigned)e->lanes, 0, (cudaStream_t)e->stream>>>(
+        blk{}, (P)a...);
+    e->failed = (int)cudaGetLastError();
+#else
+    if (grid == 1) {
+        kernel(blk{0, 1}, (P)a...);
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads(e->base.threads)
+    for (int64_t i = 0; i < grid; i++)
+        kernel(blk{i, grid}, (P)a...);
+#endif
+}
+
+/* The op's result: -1 when a launch in it was refused. */
+inline int finish(struct device *d, const char *op, struct error *err)
+{
+    struct exec_device *e = exec_of(d);
+
+    return e->failed ? e->report(e, op, err) : 0;
+}
+
+/* Room for n values until the end of the op, or NULL and err. */
+template <class A>
+inline A *scratch(struct device *d, int64_t n, struct error *err)
+{
+    struct exec_device *e = exec_of(d);
+    size_t bytes = (size_t)n * sizeof(A);
+
+    if (bytes > e->scratch_bytes && e->grow(e, bytes, err) < 0)
+        return nullptr;
+    return static_cast<A *>(e->scratch);
+}
+
+/* ---- the width of the vectors ------------------------------------------- */
+/* What a vector of a type must be aligned for: only pointers matter. The
+ * host's loads need no alignment, and its registers hold acc<T>. */
+template <class X> inline uintptr_t bits_of(X)
+{
+    return 0;
+}
+#ifdef EXEC_CUDA
+template <class T> constexpr int widest = VEC_BYTES / (int)sizeof(T);
+template <class X> inline uintptr_t bits_of(X *p)
+{
+    return (uintptr_t)p;
+}
+#else
+template <class T> constexpr int widest = VEC_BYTES / (int)sizeof(acc<T>);
+#endif
+
+/* The widest vector that divides rows of n values and that every pointer is
+ * aligned for: the full width, half of it, or 1. */
+template <class T, class... A> inline int width_of(int64_t n, A... a)
+{
+    constexpr int full = widest<T>, half = full > 1 ? full / 2 : 1;
+    uintptr_t bits = (bits_of(a) | ...);
+
+    if (n % full == 0 && bits % (full * sizeof(T)) == 0)
+        return full;
+    if (n % half == 0 && bits % (half * sizeof(T)) == 0)
+        return half;
+    return 1;
+}
+
+#define HALF_OF(n) ((n) > 1 ? (n) / 2 : 1)
+
+/* Start kernel<T, W> on rows of n values with the widest W that fits. */
+#define LAUNCH_ROWS(n, grid, kernel, ...)                                  \
+    do {                                                                   \
+        int w_ = width_of<T>((n), __VA_ARGS__);                            \
+        if (w_ == widest<T>)                                               \
+            launch(d, (grid), kernel<T, widest<T>>, __VA_ARGS__);          \
+        else if (w_ == HALF_OF(widest<T>))                                 \
+            launch(d, (grid), kernel<T, HALF_OF(widest<T>)>, __VA_ARGS__); \
+        else                                                               \
+            launch(d, (grid), kernel<T, 1>, __VA_ARGS__);                  \
+    } while (0)
+
+/* The same for a flat array, whose tail the kernel looks after. */
+#define LAUNCH_FLAT(grid, kernel, ...) LAUNCH_ROWS(0, grid, kernel, __VA_ARGS__)
+
+/* ---- dtype -> T ---------------------------------------------------------- */
+template <auto F64, auto F32, class Sig> struct by_type;
+template <auto F64, auto F32, class... A>
+struct by_type<F64, F32, int (*)(struct device *, A...)> {
+    static struct error *err_of(struct error *err)
+    {
+        return err;
+    }
+    template <class First, class... Rest>
+    static struct error *err_of(First, Rest... rest)
+    {
+        return err_of(rest...);
+    }
+    static int call(struct device *d, enum dtype dt, A... a)
+    {
+        switch (dt) {
+        case DT_F64:
+            return F64(d, a...);
+        case DT_F32:
+            return F32(d, a...);
+        default:
+            return error_set(err_of(a...), ERR_INVAL, "no such dtype: %d",
+                             (int)dt);
+        }
+    }
+};
+#define BY_TYPE(f) by_type<&f<double>, &f<float>, decltype(&f<float>)>::call
+
+} // namespace
+#endif

@@ -1,0 +1,28 @@
+/* gemm.c - the shape of a GEMM, checked before any library sees it.
+ *
+ * BLAS reports a wrong argument by printing and exiting, cuBLASLt by a code
+ * without a name for the argument: neither is an error message.
+ */
+#include "kernels/exec_device.h"
+
+static int32_t at_least(int32_t n)
+{
+    return n > 1 ? n : 1;
+}
+
+int gemm_check(enum dtype dt, bool ta, bool tb, int32_t m, int32_t n, int32_t k,
+               int32_t lda, int32_t ldb, int32_t ldc, struct error *err)
+{
+    if (dt != DT_F64 && dt != DT_F32)
+        return error_set(err, ERR_INVAL, "gemm: no such dtype: %d", (int)dt);
+    if (m < 0 || n < 0 || k < 0)
+        return error_set(err, ERR_INVAL, "gemm: [%d, %d] by [%d, %d]", m, k, k,
+                         n);
+    if (lda < at_least(ta ? m : k) || ldb < at_least(tb ? k : n) ||
+        ldc < at_least(n))
+        return error_set(err, ERR_INVAL,
+                         "gemm: [%d, %d] by [%d, %d]: leading dimensions "
+                         "%d, %d, %d are too small",
+                         m, k, k, n, lda, ldb, ldc);
+    return 0;
+}

@@ -1,0 +1,202 @@
+/* bed.c - see bed.h. */
+#include "tests/unit/kernels/contract/bed.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+/* splitmix64 (Steele, Lea, Flood 2014): a stream that is the same wherever
+ * the tests run. */
+double bed_uniform(struct bed *b, double lo, double hi)
+{
+    uint64_t z = b->seed += 0x9e3779b97f4a7c15;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    z ^= z >> 31;
+    return lo + (hi - lo) * (double)(z >> 11) / 9007199254740992.0;
+}
+
+static size_t value_bytes(const struct tensor *t)
+{
+    return t->f32 ? sizeof(float) : sizeof(double);
+}
+
+void tensor_push(struct tensor *t)
+{
+    const void *src = t->v;
+    float *f = NULL;
+
+    if (t->f32) {
+        f = malloc((size_t)t->n * sizeof(*f) + 1);
+        for (int64_t i = 0; i < t->n; i++) {
+            f[i] = (float)t->v[i];
+            t->v[i] = (double)f[i];
+        }
+        src = f;
+    }
+    must(t->bed->d->ops->to_device(t->bed->d, t->p, src,
+                                   (size_t)t->n * value_bytes(t), ERR));
+    free(f);
+}
+
+void tensor_pull(struct tensor *t)
+{
+    float *f = t->f32 ? malloc((size_t)t->n * sizeof(*f) + 1) : NULL;
+
+    must(t->bed->d->ops->to_host(t->bed->d, t->f32 ? (void *)f : t->v, t->p,
+                                 (size_t)t->n * value_bytes(t), ERR));
+    for (int64_t i = 0; f && i < t->n; i++)
+        t->v[i] = (double)f[i];
+    free(f);
+}
+
+static struct tensor blank(struct bed *b, int64_t n, bool f32)
+{
+    struct tensor t = {.bed = b, .n = n, .f32 = f32, .v = zeros(n)};
+
+    must(b->d->ops->alloc(b->d, (size_t)n * value_bytes(&t), &t.p, ERR));
+    return t;
+}
+
+static struct tensor filled(struct bed *b, int64_t n, bool f32, double lo,
+                            double hi)
+{
+    struct tensor t = blank(b, n, f32);
+
+    for (int64_t i = 0; i < n; i++)
+        t.v[i] = bed_uniform(b, lo, hi);
+    tensor_push(&t);
+    return t;
+}
+
+struct tensor tensor_make(struct bed *b, int64_t n, double lo, double hi)
+{
+    return filled(b, n, dtype_bytes(b->dt) == sizeof(float), lo, hi);
+}
+
+struct tensor tensor_acc(struct bed *b, int64_t n, double lo, double hi)
+{
+    return filled(b, n, dtype_acc_bytes(b->dt) == sizeof(float), lo, hi);
+}
+
+struct tensor tensor_ints(struct bed *b, int64_t n, int lo, int hi)
+{
+    struct tensor t = blank(b, n, dtype_bytes(b->dt) == sizeof(float));
+
+    for (int64_t i = 0; i < n; i++)
+        t.v[i] = floor(bed_uniform(b, lo, hi + 1));
+    tensor_push(&t);
+    return t;
+}
+
+void tensor_drop(struct tensor *t)
+{
+    t->bed->d->ops->release(t->bed->d, t->p);
+    free(t->v);
+    t->p = NULL;
+    t->v = NULL;
+}
+
+double *zeros(int64_t n)
+{
+    double *p = calloc((size_t)n + 1, sizeof(*p));
+
+    if (!p)
+        abort();
+    return p;
+}
+
+/* The largest difference, and where; NaN counts as infinite. */
+static double worst_of(const struct tensor *t, const double *want,
+                       double *ret_scale, int64_t *ret_at)
+{
+    double worst = 0;
+
+    *ret_scale = 0;
+    *ret_at = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        double e = fabs(t->v[i] - want[i]);
+        *ret_scale = fmax(*ret_scale, fabs(want[i]));
+        if (isnan(e))
+            e = INFINITY;
+        if (e > worst) {
+            worst = e;
+            *ret_at = i;
+        }
+    }
+    return worst;
+}
+
+static void compare(struct tensor *t, const double *want, double tol,
+                    const char *fmt, va_list ap)
+{
+    char what[160];
+    double scale;
+    int64_t at;
+
+    (void)vsnprintf(what, sizeof(what), fmt, ap);
+    tensor_pull(t);
+    double worst = worst_of(t, want, &scale, &at);
+    if (!ok(worst <= tol * scale, "%s %s: %s", t->bed->name,
+            dtype_name(t->bed->dt), what))
+        tap_diag("worst %g of %g, at %lld: got %.17g, want %.17g", worst, scale,
+                 (long long)at, t->v[at], want[at]);
+}
+
+void near(struct tensor *t, const double *want, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    compare(t, want, t->bed->tol, fmt, ap);
+    va_end(ap);
+}
+
+void same(struct tensor *t, const double *want, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    compare(t, want, 0, fmt, ap);
+    va_end(ap);
+}
+
+void must_failed(const char *file, int line, const char *call, const char *why)
+{
+    tap_ok(false, file, line, "%s", call);
+    tap_diag("%s", why);
+}
+
+void contract_device(struct device *d, const char *name, bool small)
+{
+    /* A sum of n terms is off by about sqrt(n) roundings, and the values
+     * here have up to some thousands: 100 roundings of the type. */
+    static const double tol[DT_N] = {[DT_F64] = 1e-12, [DT_F32] = 2e-5};
+
+    for (int dt = 0; dt < DT_N; dt++) {
+        struct bed b = {.d = d,
+                        .name = name,
+                        .dt = (enum dtype)dt,
+                        .tol = tol[dt],
+                        .seed = 1,
+                        .small = small};
+        contract_memory(&b);
+        contract_gemm(&b);
+        contract_conv(&b);
+        contract_norm(&b);
+        contract_flat(&b);
+        contract_dropout(&b);
+        contract_loss(&b);
+        contract_image(&b);
+        contract_optim(&b);
+        contract_exact(&b);
+        if (dt == DT_F64)
+            contract_gradients(&b);
+        contract_refusals(&b);
+    }
+}

@@ -1,0 +1,164 @@
+/* conv.c - GEMM, depthwise convolution, and the stem as im2col and GEMM. */
+#include <stdlib.h>
+
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+static void gemm_one(struct bed *b, bool ta, bool tb, int32_t m, int32_t n,
+                     int32_t k, double alpha, double beta, int32_t pad)
+{
+    int32_t lda = (ta ? m : k) + pad, ldb = (tb ? k : n) + pad, ldc = n + pad;
+    struct tensor A = tensor_make(b, (int64_t)(ta ? k : m) * lda, -1, 1);
+    struct tensor B = tensor_make(b, (int64_t)(tb ? n : k) * ldb, -1, 1);
+    struct tensor C = tensor_make(b, (int64_t)m * ldc, -1, 1);
+    double *want = zeros(C.n);
+
+    for (int64_t i = 0; i < C.n; i++)
+        want[i] = C.v[i]; /* what lies between the rows stays */
+    for (int32_t i = 0; i < m; i++)
+        for (int32_t j = 0; j < n; j++) {
+            double s = 0;
+            for (int32_t l = 0; l < k; l++)
+                s += A.v[ta ? l * lda + i : i * lda + l] *
+                     B.v[tb ? j * ldb + l : l * ldb + j];
+            want[i * ldc + j] = alpha * s + beta * C.v[i * ldc + j];
+        }
+    must(b->d->ops->gemm(b->d, b->dt, ta, tb, m, n, k, alpha, A.p, lda, B.p,
+                         ldb, beta, C.p, ldc, ERR));
+    near(&C, want, "gemm %d%d %dx%dx%d ld+%d, %g AB + %g C", ta, tb, m, n, k,
+         pad, alpha, beta);
+    free(want);
+    tensor_drop(&A);
+    tensor_drop(&B);
+    tensor_drop(&C);
+}
+
+void contract_gemm(struct bed *b)
+{
+    for (int t = 0; t < 4; t++) {
+        gemm_one(b, t & 1, t & 2, 7, 5, 11, 1, 0, 0);
+        gemm_one(b, t & 1, t & 2, 33, 24, 17, 0.5, 1, 3);
+        if (!b->small)
+            gemm_one(b, t & 1, t & 2, 130, 96, 144, -2, 0.25, 0);
+    }
+    gemm_one(b, false, false, 1, 1, 1, 1, 0, 0);
+    gemm_one(b, false, false, 4, 3, 0, 1, 2, 1); /* C = beta C */
+    gemm_one(b, false, true, 1, 10, 1280, 1, 1, 0);
+}
+
+static int64_t at4(int64_t a, int64_t i, int64_t I, int64_t j, int64_t J,
+                   int64_t c, int64_t C)
+{
+    return ((a * I + i) * J + j) * C + c;
+}
+
+/* All three directions of one shape; r visits the definition of y. */
+static void dw3_one(struct bed *b, int32_t N, int32_t H, int32_t W, int32_t C,
+                    int32_t stride)
+{
+    struct conv3 s = {.N = N,
+                      .H = H,
+                      .W = W,
+                      .C = C,
+                      .OH = (H - 1) / stride + 1,
+                      .OW = (W - 1) / stride + 1,
+                      .stride = stride};
+    int64_t nx = (int64_t)N * H * W * C, ny = (int64_t)N * s.OH * s.OW * C;
+    struct tensor x = tensor_make(b, nx, -1, 1),
+                  w = tensor_make(b, 9 * C, -1, 1);
+    struct tensor y = tensor_make(b, ny, 5, 6), dy = tensor_make(b, ny, -1, 1);
+    struct tensor dx = tensor_make(b, nx, 5, 6),
+                  dw = tensor_make(b, 9 * C, 5, 6);
+    double *Y = zeros(ny), *DX = zeros(nx), *DW = zeros(9 * C);
+
+    for (int64_t i = 0; i < ny * 9; i++) {
+        int64_t c = i % C, k = i / C % 9, pixel = i / C / 9;
+        int64_t ow = pixel % s.OW, oh = pixel / s.OW % s.OH;
+        int64_t n = pixel / s.OW / s.OH;
+        int64_t ih = oh * stride + k / 3 - 1, iw = ow * stride + k % 3 - 1;
+        if (ih < 0 || ih >= H || iw < 0 || iw >= W)
+            continue;
+        int64_t o = at4(n, oh, s.OH, ow, s.OW, c, C);
+        int64_t in = at4(n, ih, H, iw, W, c, C);
+        Y[o] += x.v[in] * w.v[k * C + c];
+        DX[in] += dy.v[o] * w.v[k * C + c];
+        DW[k * C + c] += dy.v[o] * x.v[in];
+    }
+    must(b->d->ops->dw3_fwd(b->d, b->dt, y.p, x.p, w.p, &s, ERR));
+    must(b->d->ops->dw3_bwd_data(b->d, b->dt, dx.p, dy.p, w.p, &s, ERR));
+    must(b->d->ops->dw3_bwd_filter(b->d, b->dt, dw.p, dy.p, x.p, &s, ERR));
+    near(&y, Y, "dw3_fwd [%d,%d,%d,%d] /%d", N, H, W, C, stride);
+    near(&dx, DX, "dw3_bwd_data [%d,%d,%d,%d] /%d", N, H, W, C, stride);
+    near(&dw, DW, "dw3_bwd_filter [%d,%d,%d,%d] /%d", N, H, W, C, stride);
+    free(Y);
+    free(DX);
+    free(DW);
+    tensor_drop(&x);
+    tensor_drop(&w);
+    tensor_drop(&y);
+    tensor_drop(&dy);
+    tensor_drop(&dx);
+    tensor_drop(&dw);
+}
+
+/* The first layer as the model does it, against the definition. */
+static void stem_one(struct bed *b, int32_t N, int32_t H, int32_t W, int32_t C,
+                     int32_t K, int32_t stride)
+{
+    struct conv3 s = {.N = N,
+                      .H = H,
+                      .W = W,
+                      .C = C,
+                      .OH = (H - 1) / stride + 1,
+                      .OW = (W - 1) / stride + 1,
+                      .stride = stride};
+    int64_t rows = (int64_t)N * s.OH * s.OW;
+    struct tensor x = tensor_make(b, (int64_t)N * H * W * C, -1, 1);
+    struct tensor w = tensor_make(b, (int64_t)K * 9 * C, -1, 1);
+    struct tensor col = tensor_make(b, rows * 9 * C, 5, 6);
+    struct tensor y = tensor_make(b, rows * K, 5, 6);
+    double *COL = zeros(col.n), *Y = zeros(y.n);
+
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < 9 * C; i++) {
+            int64_t ih = r / s.OW % s.OH * stride + i / C / 3 - 1;
+            int64_t iw = r % s.OW * stride + i / C % 3 - 1;
+            if (ih < 0 || ih >= H || iw < 0 || iw >= W)
+                continue;
+            double v = x.v[at4(r / s.OW / s.OH, ih, H, iw, W, i % C, C)];
+            COL[r * 9 * C + i] = v;
+            for (int64_t k = 0; k < K; k++)
+                Y[r * K + k] += v * w.v[k * 9 * C + i];
+        }
+    must(b->d->ops->im2col3(b->d, b->dt, col.p, x.p, &s, ERR));
+    same(&col, COL, "im2col3 [%d,%d,%d,%d] /%d", N, H, W, C, stride);
+    must(b->d->ops->gemm(b->d, b->dt, false, true, (int32_t)rows, K, 9 * C, 1,
+                         col.p, 9 * C, w.p, 9 * C, 0, y.p, K, ERR));
+    near(&y, Y, "the stem to %d channels", K);
+    free(COL);
+    free(Y);
+    tensor_drop(&x);
+    tensor_drop(&w);
+    tensor_drop(&col);
+    tensor_drop(&y);
+}
+
+void contract_conv(struct bed *b)
+{
+    for (int32_t stride = 1; stride <= 2; stride++) {
+        dw3_one(b, 1, 5, 7, 3, stride);
+        dw3_one(b, 2, 8, 8, 16, stride);
+        dw3_one(b, 1, 1, 1, 8, stride);
+        dw3_one(b, 1, 2, 1, 5, stride);
+        dw3_one(b, 1, 3, 2, 160, stride);
+        dw3_one(b, 3, 9, 6, 12, stride);
+        stem_one(b, 2, 7, 6, 3, 4, stride);
+        stem_one(b, 1, 1, 1, 1, 2, stride);
+        if (b->small)
+            continue;
+        dw3_one(b, 2, 15, 14, 32, stride);
+        dw3_one(b, 1, 7, 7, 961, stride);
+        dw3_one(b, 9, 16, 16, 24, stride);
+        stem_one(b, 3, 32, 32, 3, 32, stride);
+    }
+}

@@ -1,0 +1,257 @@
+/* gradient.c - every backward pass against central differences, in fp64.
+ *
+ * The loss is the sum of r * y with random r, so dy = r. With a step of 1e-5
+ * the truncation is about 1e-10 and the rounding 1e-10: 1e-7 of the largest
+ * gradient leaves room, and a wrong term is off by far more.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+enum { MAX_IN = 4 };
+static const double step = 1e-5, tolerance = 1e-7;
+
+struct probe {
+    struct bed *b;
+    void (*forward)(struct probe *p);
+    struct conv3 s;
+    int64_t rows;
+    int32_t C;
+    double cap;
+    struct tensor in[MAX_IN], grad[MAX_IN]; /* in[i] has gradient grad[i] */
+    struct tensor y, r, aux[4];
+    const int32_t *label;
+};
+
+static double loss_of(struct probe *p)
+{
+    double sum = 0;
+
+    p->forward(p);
+    tensor_pull(&p->y);
+    for (int64_t i = 0; i < p->y.n; i++)
+        sum += p->y.v[i] * (p->r.v ? p->r.v[i] : 1);
+    return sum;
+}
+
+static void check_input(struct probe *p, int k, const char *what)
+{
+    struct tensor *in = &p->in[k], *grad = &p->grad[k];
+    double worst = 0, scale = 0;
+
+    tensor_pull(grad);
+    for (int64_t i = 0; i < in->n; i++) {
+        double keep = in->v[i];
+        in->v[i] = keep + step;
+        tensor_push(in);
+        double up = loss_of(p);
+        in->v[i] = keep - step;
+        tensor_push(in);
+        double down = loss_of(p);
+        in->v[i] = keep;
+        double e = fabs((up - down) / (2 * step) - grad->v[i]);
+        worst = e > worst || isnan(e) ? e : worst;
+        scale = fmax(scale, fabs(grad->v[i]));
+    }
+    tensor_push(in);
+    ok(worst <= tolerance * scale && scale > 0,
+       "%s gradient of %s: off by %.1e of %.1e", p->b->name, what, worst,
+       scale);
+}
+
+static void probe_drop(struct probe *p)
+{
+    for (int i = 0; i < MAX_IN; i++) {
+        if (p->in[i].v)
+            tensor_drop(&p->in[i]);
+        if (p->grad[i].v)
+            tensor_drop(&p->grad[i]);
+        if (p->aux[i].v)
+            tensor_drop(&p->aux[i]);
+    }
+    tensor_drop(&p->y);
+    if (p->r.v)
+        tensor_drop(&p->r);
+}
+
+static void dw3_forward(struct probe *p)
+{
+    must(p->b->d->ops->dw3_fwd(p->b->d, DT_F64, p->y.p, p->in[0].p, p->in[1].p,
+                               &p->s, ERR));
+}
+
+static void dw3_gradient(struct bed *b, int32_t H, int32_t W, int32_t C,
+                         int32_t stride)
+{
+    struct conv3 s = {
+        2, H, W, C, (H - 1) / stride + 1, (W - 1) / stride + 1, stride};
+    int64_t nx = (int64_t)s.N * H * W * C;
+    int64_t ny = (int64_t)s.N * s.OH * s.OW * C;
+    struct probe p = {.b = b, .forward = dw3_forward, .s = s};
+
+    p.in[0] = tensor_make(b, nx, -1, 1);
+    p.in[1] = tensor_make(b, 9 * C, -1, 1);
+    p.grad[0] = tensor_make(b, nx, 7, 8);
+    p.grad[1] = tensor_make(b, 9 * C, 7, 8);
+    p.y = tensor_make(b, ny, 0, 0);
+    p.r = tensor_make(b, ny, -1, 1);
+    must(b->d->ops->dw3_bwd_data(b->d, DT_F64, p.grad[0].p, p.r.p, p.in[1].p,
+                                 &s, ERR));
+    must(b->d->ops->dw3_bwd_filter(b->d, DT_F64, p.grad[1].p, p.r.p, p.in[0].p,
+                                   &s, ERR));
+    check_input(&p, 0, "dw3 x");
+    check_input(&p, 1, "dw3 w");
+    probe_drop(&p);
+}
+
+static void norm_forward(struct probe *p)
+{
+    must(p->b->d->ops->bn_fwd(p->b->d, DT_F64, p->y.p, p->aux[0].p, p->aux[1].p,
+                              p->aux[2].p, p->aux[3].p, p->in[0].p, p->in[1].p,
+                              p->in[2].p, p->rows, p->C, 1e-3, 0.1, p->cap,
+                              ERR));
+}
+
+static void norm_gradient(struct bed *b, int64_t rows, int32_t C, double cap)
+{
+    struct probe p = {
+        .b = b, .forward = norm_forward, .rows = rows, .C = C, .cap = cap};
+
+    p.in[0] = tensor_make(b, rows * C, -2, 2);
+    p.in[1] = tensor_make(b, C, 1, 4);
+    p.in[2] = tensor_make(b, C, -1, 4);
+    p.grad[0] = tensor_make(b, rows * C, 7, 8);
+    p.grad[1] = tensor_make(b, C, 7, 8);
+    p.grad[2] = tensor_make(b, C, 7, 8);
+    for (int i = 0; i < 4; i++)
+        p.aux[i] = tensor_make(b, C, 1, 1);
+    p.y = tensor_make(b, rows * C, 0, 0);
+    p.r = tensor_make(b, rows * C, -1, 1);
+    norm_forward(&p);
+    must(b->d->ops->bn_bwd(b->d, DT_F64, p.grad[0].p, p.grad[1].p, p.grad[2].p,
+                           p.r.p, p.in[0].p, p.aux[0].p, p.aux[1].p, p.in[1].p,
+                           p.in[2].p, rows, C, cap, ERR));
+    check_input(&p, 0, cap > 0 ? "bn x, clamped" : "bn x");
+    check_input(&p, 1, cap > 0 ? "bn gamma, clamped" : "bn gamma");
+    check_input(&p, 2, cap > 0 ? "bn beta, clamped" : "bn beta");
+    probe_drop(&p);
+}
+
+static void pool_forward(struct probe *p)
+{
+    must(p->b->d->ops->avgpool_fwd(p->b->d, DT_F64, p->y.p, p->in[0].p, 2, 6, 5,
+                                   ERR));
+}
+
+static void pool_gradient(struct bed *b)
+{
+    struct probe p = {.b = b, .forward = pool_forward};
+
+    p.in[0] = tensor_make(b, 60, -1, 1);
+    p.grad[0] = tensor_make(b, 60, 7, 8);
+    p.y = tensor_make(b, 10, 0, 0);
+    p.r = tensor_make(b, 10, -1, 1);
+    must(
+        b->d->ops->avgpool_bwd(b->d, DT_F64, p.grad[0].p, p.r.p, 2, 6, 5, ERR));
+    check_input(&p, 0, "avgpool x");
+    probe_drop(&p);
+}
+
+/* y += bias: start each time from the same y. */
+static void bias_forward(struct probe *p)
+{
+    struct device *d = p->b->d;
+
+    must(d->ops->copy(d, p->y.p, p->aux[0].p, (size_t)p->y.n * sizeof(double),
+                      ERR));
+    must(d->ops->bias_fwd(d, DT_F64, p->y.p, p->in[0].p, p->rows, p->C, ERR));
+}
+
+static void bias_gradient(struct bed *b)
+{
+    struct probe p = {.b = b, .forward = bias_forward, .rows = 7, .C = 10};
+
+    p.in[0] = tensor_make(b, 10, -1, 1);
+    p.grad[0] = tensor_make(b, 10, 7, 8);
+    p.aux[0] = tensor_make(b, 70, -1, 1);
+    p.y = tensor_make(b, 70, 0, 0);
+    p.r = tensor_make(b, 70, -1, 1);
+    must(b->d->ops->bias_bwd(b->d, DT_F64, p.grad[0].p, p.r.p, 7, 10, ERR));
+    check_input(&p, 0, "bias");
+    probe_drop(&p);
+}
+
+static const int32_t labels[] = {3, -1, 0, 6, 6};
+
+/* in[0] holds the logits; aux[0] the labels, aux[1] the hits. */
+static void xent_forward(struct probe *p)
+{
+    struct device *d = p->b->d;
+
+    must(d->ops->xent(d, DT_F64, p->y.p, p->aux[1].p, p->in[0].p, p->aux[0].p,
+                      5, 7, 1, false, ERR));
+}
+
+static void xent_gradient(struct bed *b)
+{
+    struct probe p = {.b = b, .forward = xent_forward};
+
+    p.in[0] = tensor_make(b, 35, -3, 3);
+    p.grad[0] = tensor_make(b, 35, 0, 0);
+    p.aux[0] = tensor_make(b, 5, 0, 0);
+    p.aux[1] = tensor_make(b, 5, 0, 0);
+    p.y = tensor_make(b, 5, 0, 0);
+    must(b->d->ops->to_device(b->d, p.aux[0].p, labels, sizeof(labels), ERR));
+    must(b->d->ops->copy(b->d, p.grad[0].p, p.in[0].p, 35 * sizeof(double),
+                         ERR));
+    must(b->d->ops->xent(b->d, DT_F64, p.y.p, p.aux[1].p, p.grad[0].p,
+                         p.aux[0].p, 5, 7, 1, true, ERR));
+    check_input(&p, 0, "xent z");
+    probe_drop(&p);
+}
+
+/* in[0] the image, in[1] the filters, aux[0] the patches. */
+static void stem_forward(struct probe *p)
+{
+    struct device *d = p->b->d;
+    int32_t k = 9 * p->s.C;
+
+    must(d->ops->im2col3(d, DT_F64, p->aux[0].p, p->in[0].p, &p->s, ERR));
+    must(d->ops->gemm(d, DT_F64, false, true, (int32_t)p->rows, p->C, k, 1,
+                      p->aux[0].p, k, p->in[1].p, k, 0, p->y.p, p->C, ERR));
+}
+
+static void stem_gradient(struct bed *b, int32_t stride)
+{
+    struct conv3 s = {2, 5, 4, 3, 4 / stride + 1, 3 / stride + 1, stride};
+    int32_t K = 4, k = 9 * s.C, rows = s.N * s.OH * s.OW;
+    struct probe p = {
+        .b = b, .forward = stem_forward, .s = s, .rows = rows, .C = K};
+
+    p.in[0] = tensor_make(b, (int64_t)s.N * s.H * s.W * s.C, -1, 1);
+    p.in[1] = tensor_make(b, (int64_t)K * k, -1, 1);
+    p.grad[1] = tensor_make(b, (int64_t)K * k, 7, 8);
+    p.aux[0] = tensor_make(b, (int64_t)rows * k, 0, 0);
+    p.y = tensor_make(b, (int64_t)rows * K, 0, 0);
+    p.r = tensor_make(b, (int64_t)rows * K, -1, 1);
+    stem_forward(&p);
+    must(b->d->ops->gemm(b->d, DT_F64, true, false, K, k, rows, 1, p.r.p, K,
+                         p.aux[0].p, k, 0, p.grad[1].p, k, ERR));
+    check_input(&p, 1, "the stem's filters");
+    probe_drop(&p);
+}
+
+void contract_gradients(struct bed *b)
+{
+    dw3_gradient(b, 4, 5, 3, 1);
+    dw3_gradient(b, 5, 4, 4, 2);
+    norm_gradient(b, 6, 4, 0);
+    norm_gradient(b, 9, 3, 6);
+    pool_gradient(b);
+    bias_gradient(b);
+    xent_gradient(b);
+    stem_gradient(b, 1);
+    stem_gradient(b, 2);
+}

@@ -1,0 +1,187 @@
+/* loss.c - softmax cross-entropy, and images in. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+struct labels {
+    int32_t *host;
+    void *p, *hit;
+};
+
+static struct labels labels_make(struct bed *b, int64_t rows, int32_t C)
+{
+    struct labels l = {.host = calloc((size_t)rows + 1, sizeof(int32_t))};
+    size_t bytes = (size_t)rows * sizeof(int32_t);
+
+    for (int64_t r = 0; r < rows; r++)
+        l.host[r] = r % 5 == 4 ? -1 : (int32_t)(r * 7 % C);
+    must(b->d->ops->alloc(b->d, bytes, &l.p, ERR));
+    must(b->d->ops->alloc(b->d, bytes, &l.hit, ERR));
+    must(b->d->ops->to_device(b->d, l.p, l.host, bytes, ERR));
+    return l;
+}
+
+static void labels_drop(struct bed *b, struct labels *l)
+{
+    b->d->ops->release(b->d, l->p);
+    b->d->ops->release(b->d, l->hit);
+    free(l->host);
+}
+
+/* The first of the largest logits of a row. */
+static int32_t argmax(const double *z, int32_t C)
+{
+    int32_t best = 0;
+
+    for (int32_t i = 1; i < C; i++)
+        if (z[i] > z[best])
+            best = i;
+    return best;
+}
+
+static void check_hits(struct bed *b, const struct labels *l, const double *z,
+                       int64_t rows, int32_t C)
+{
+    int32_t *hit = calloc((size_t)rows + 1, sizeof(*hit));
+    int64_t wrong = 0;
+
+    must(b->d->ops->to_host(b->d, hit, l->hit, (size_t)rows * sizeof(*hit),
+                            ERR));
+    for (int64_t r = 0; r < rows; r++)
+        wrong += hit[r] != (l->host[r] == argmax(z + r * C, C));
+    is_int(wrong, 0, "xent: hits are those of argmax");
+    free(hit);
+}
+
+static void xent_one(struct bed *b, int64_t rows, int32_t C, double range)
+{
+    struct tensor z = tensor_make(b, rows * C, -range, range);
+    struct tensor loss = tensor_acc(b, rows, 7, 8);
+    struct labels l = labels_make(b, rows, C);
+    double *L = zeros(rows), *G = zeros(rows * C), *Z = zeros(rows * C);
+
+    for (int64_t r = 0; r < rows; r++) {
+        const double *v = z.v + r * C;
+        double top = v[argmax(v, C)], sum = 0;
+        for (int32_t i = 0; i < C; i++) {
+            sum += exp(v[i] - top);
+            Z[r * C + i] = v[i];
+        }
+        if (l.host[r] < 0)
+            continue;
+        L[r] = log(sum) + top - v[l.host[r]];
+        for (int32_t i = 0; i < C; i++)
+            G[r * C + i] = 0.5 * (exp(v[i] - top) / sum - (i == l.host[r]));
+    }
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C, 0.5,
+                         false, ERR));
+    same(&z, Z, "xent leaves the logits when asked for the loss only");
+    near(&loss, L, "xent loss of %lld x %d", (long long)rows, C);
+    check_hits(b, &l, Z, rows, C);
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C, 0.5,
+                         true, ERR));
+    near(&loss, L, "xent loss, with the gradient");
+    near(&z, G, "xent gradient");
+    check_hits(b, &l, Z, rows, C);
+    free(L);
+    free(G);
+    free(Z);
+    tensor_drop(&z);
+    tensor_drop(&loss);
+    labels_drop(b, &l);
+}
+
+/* All logits equal, a label that does not exist, huge logits. */
+static void xent_edges(struct bed *b)
+{
+    struct tensor z = tensor_make(b, 30, 0, 0), loss = tensor_acc(b, 3, 7, 8);
+    struct labels l = labels_make(b, 3, 10);
+    int32_t label[3] = {0, 3, 10}, hit[3];
+
+    for (int i = 10; i < 20; i++)
+        z.v[i] = i == 13 ? 1e30 : -1e30;
+    tensor_push(&z);
+    must(b->d->ops->to_device(b->d, l.p, label, sizeof(label), ERR));
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, 3, 10, 1, true,
+                         ERR));
+    must(b->d->ops->to_host(b->d, hit, l.hit, sizeof(hit), ERR));
+    tensor_pull(&loss);
+    tensor_pull(&z);
+    ok(fabs(loss.v[0] - log(10)) < 1e-6 && hit[0] == 1,
+       "xent: equal logits cost log(C), the first class has the hit");
+    ok(loss.v[1] == 0 && hit[1] == 1 && z.v[13] == 0,
+       "xent: huge logits do not overflow");
+    ok(isnan(loss.v[2]) && hit[2] == 0 && isnan(z.v[25]),
+       "xent: a label outside 0..C-1 is a NaN, not a read outside the row");
+    tensor_drop(&z);
+    tensor_drop(&loss);
+    labels_drop(b, &l);
+}
+
+void contract_loss(struct bed *b)
+{
+    xent_one(b, 1, 10, 3);
+    xent_one(b, 9, 11, 3);
+    xent_one(b, 64, 10, 20);
+    xent_one(b, 7, 1, 3);
+    xent_one(b, 20, 1003, 3);
+    xent_one(b, 0, 10, 3);
+    xent_edges(b);
+}
+
+static double lerp_u8(const unsigned char *img, int H, int W, double y,
+                      double x)
+{
+    y = fmax(y, 0);
+    x = fmax(x, 0);
+    int y0 = (int)y, x0 = (int)x;
+    int y1 = y0 + 1 < H ? y0 + 1 : H - 1, x1 = x0 + 1 < W ? x0 + 1 : W - 1;
+    y0 = y0 < H ? y0 : H - 1;
+    x0 = x0 < W ? x0 : W - 1;
+    double fy = y - y0, fx = x - x0;
+
+    return (1 - fy) * ((1 - fx) * img[y0 * W + x0] + fx * img[y0 * W + x1]) +
+           fy * ((1 - fx) * img[y1 * W + x0] + fx * img[y1 * W + x1]);
+}
+
+static void resize_one(struct bed *b, int32_t N, int32_t H, int32_t W,
+                       int32_t S, int32_t C)
+{
+    int64_t n_img = (int64_t)N * H * W;
+    unsigned char *img = malloc((size_t)n_img);
+    void *p = NULL;
+    struct tensor x = tensor_make(b, (int64_t)N * S * S * C, 7, 8);
+    double *want = zeros(x.n);
+
+    for (int64_t i = 0; i < n_img; i++)
+        img[i] = (unsigned char)bed_uniform(b, 0, 256);
+    for (int64_t i = 0; i < x.n; i++) {
+        int64_t pixel = i / C, oy = pixel / S % S, ox = pixel % S;
+        double v = lerp_u8(img + pixel / S / S * H * W, H, W,
+                           ((double)oy + 0.5) * H / S - 0.5,
+                           ((double)ox + 0.5) * W / S - 0.5);
+        want[i] = (v / 255 - 0.1307) / 0.3081;
+    }
+    must(b->d->ops->alloc(b->d, (size_t)n_img, &p, ERR));
+    must(b->d->ops->to_device(b->d, p, img, (size_t)n_img, ERR));
+    must(b->d->ops->resize_u8(b->d, b->dt, x.p, p, N, H, W, S, C, 0.1307,
+                              0.3081, ERR));
+    near(&x, want, "resize_u8 %d of %dx%d to %d, %d channels", N, H, W, S, C);
+    free(want);
+    free(img);
+    b->d->ops->release(b->d, p);
+    tensor_drop(&x);
+}
+
+void contract_image(struct bed *b)
+{
+    resize_one(b, 2, 28, 28, 32, 3);
+    resize_one(b, 1, 28, 28, 28, 1);
+    resize_one(b, 1, 13, 7, 5, 2);
+    resize_one(b, 3, 1, 1, 4, 3);
+    resize_one(b, 1, 5, 9, 1, 1);
+    if (!b->small)
+        resize_one(b, 64, 28, 28, 96, 3);
+}

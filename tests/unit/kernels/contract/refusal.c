@@ -1,0 +1,93 @@
+/* refusal.c - shapes that the contract forbids: ERR_INVAL, nothing written.
+ */
+#include <stdlib.h>
+
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+static void refuse_conv(struct bed *b, struct tensor *t, const double *was)
+{
+    const struct device_ops *ops = b->d->ops;
+    static const struct conv3 bad[] = {
+        {1, 4, 4, 2, 4, 4, 0},  {1, 4, 4, 2, 2, 2, 3}, {1, 4, 4, 2, 3, 4, 1},
+        {1, 4, 4, 2, 2, 1, 2},  {0, 4, 4, 2, 4, 4, 1}, {1, 0, 4, 2, 0, 4, 1},
+        {1, 4, -1, 2, 4, 0, 1}, {1, 4, 4, 0, 4, 4, 1},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const struct conv3 *s = &bad[i];
+        refused(ops->dw3_fwd(b->d, b->dt, t->p, t->p, t->p, s, ERR));
+        refused(ops->dw3_bwd_data(b->d, b->dt, t->p, t->p, t->p, s, ERR));
+        refused(ops->dw3_bwd_filter(b->d, b->dt, t->p, t->p, t->p, s, ERR));
+        refused(ops->im2col3(b->d, b->dt, t->p, t->p, s, ERR));
+    }
+    same(t, was, "refused convolutions write nothing");
+}
+
+static void refuse_gemm(struct bed *b, void *p)
+{
+    const struct device_ops *ops = b->d->ops;
+    enum dtype dt = b->dt;
+
+    refused(ops->gemm(b->d, dt, 0, 0, -1, 2, 2, 1, p, 2, p, 2, 0, p, 2, ERR));
+    refused(ops->gemm(b->d, dt, 0, 0, 2, 2, 3, 1, p, 2, p, 2, 0, p, 2, ERR));
+    refused(ops->gemm(b->d, dt, 1, 0, 3, 2, 2, 1, p, 2, p, 2, 0, p, 2, ERR));
+    refused(ops->gemm(b->d, dt, 0, 1, 2, 2, 3, 1, p, 3, p, 2, 0, p, 2, ERR));
+    refused(ops->gemm(b->d, dt, 0, 0, 2, 3, 2, 1, p, 2, p, 3, 0, p, 2, ERR));
+    refused(ops->gemm(b->d, DT_N, 0, 0, 2, 2, 2, 1, p, 2, p, 2, 0, p, 2, ERR));
+}
+
+static void refuse_norm(struct bed *b, void *p)
+{
+    const struct device_ops *ops = b->d->ops;
+    enum dtype dt = b->dt;
+
+    refused(
+        ops->bn_fwd(b->d, dt, p, p, p, p, p, p, p, p, 1, 4, 1e-5, 0.1, 6, ERR));
+    refused(
+        ops->bn_fwd(b->d, dt, p, p, p, p, p, p, p, p, 4, 0, 1e-5, 0.1, 6, ERR));
+    refused(ops->bn_fwd(b->d, dt, p, p, p, p, p, p, p, p, 4, 4, 1e-5, 0.1, -1,
+                        ERR));
+    refused(ops->bn_eval(b->d, dt, p, p, p, p, p, p, 0, 4, 1e-5, 6, ERR));
+    refused(ops->bn_bwd(b->d, dt, p, p, p, p, p, p, p, p, p, 0, 4, 6, ERR));
+}
+
+static void refuse_rest(struct bed *b, void *p)
+{
+    const struct device_ops *ops = b->d->ops;
+    enum dtype dt = b->dt;
+    struct sgd_args sgd = {.lr = 1};
+    struct adamw_args adamw = {.lr = 1, .step = 0};
+
+    refused(ops->add(b->d, dt, p, p, -1, ERR));
+    refused(ops->add(b->d, DT_N, p, p, 4, ERR));
+    refused(ops->bias_fwd(b->d, dt, p, p, 4, 0, ERR));
+    refused(ops->bias_bwd(b->d, dt, p, p, 0, 4, ERR));
+    refused(ops->avgpool_fwd(b->d, dt, p, p, 0, 1, 1, ERR));
+    refused(ops->avgpool_bwd(b->d, dt, p, p, 1, 0, 1, ERR));
+    refused(ops->dropout(b->d, dt, p, p, 4, 1, 0, 0, ERR));
+    refused(ops->dropout(b->d, dt, p, p, 4, -0.1, 0, 0, ERR));
+    refused(ops->dropout(b->d, dt, p, p, -4, 0.5, 0, 0, ERR));
+    refused(ops->xent(b->d, dt, p, p, p, p, 2, 0, 1, true, ERR));
+    refused(ops->xent(b->d, dt, p, p, p, p, -1, 2, 1, true, ERR));
+    refused(ops->resize_u8(b->d, dt, p, p, 1, 0, 1, 1, 1, 0, 1, ERR));
+    refused(ops->resize_u8(b->d, dt, p, p, 1, 1, 1, 1, 1, 0, 0, ERR));
+    refused(ops->sgd(b->d, dt, p, p, p, -1, &sgd, ERR));
+    refused(ops->adamw(b->d, dt, p, p, p, p, 4, &adamw, ERR));
+}
+
+void contract_refusals(struct bed *b)
+{
+    struct tensor t = tensor_make(b, 400, 1, 2);
+    double *was = zeros(400);
+
+    for (int i = 0; i < 400; i++)
+        was[i] = t.v[i];
+    refuse_conv(b, &t, was);
+    refuse_gemm(b, t.p);
+    refuse_norm(b, t.p);
+    refuse_rest(b, t.p);
+    same(&t, was, "refused calls write nothing");
+    free(was);
+    tensor_drop(&t);
+}

@@ -1,0 +1,55 @@
+/* device.c - the host device keeps the contract of kernels/device.h, for
+ * every number of threads. */
+#include "kernels/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+static void test_contract(int32_t threads, const char *name, bool small)
+{
+    struct device *d = NULL;
+    struct error err = ERROR_INIT;
+
+    if (!ok(device_host_create(threads, &d, &err) == 0, "%s: %s", name,
+            err.msg))
+        return;
+    contract_device(d, name, small);
+    d->ops->destroy(d);
+}
+
+static void test_create(void)
+{
+    struct device *d = NULL;
+    struct error err = ERROR_INIT;
+
+    ok(device_host_create(-1, &d, &err) == -1 && err.code == ERR_INVAL && !d,
+       "a negative number of threads is refused: %s", err.msg);
+    ok(device_host_create(1025, &d, &err) == -1 && err.code == ERR_INVAL && !d,
+       "too many threads are refused: %s", err.msg);
+    ok(device_host_create(0, &d, &err) == 0 && d && d->threads >= 1,
+       "0 threads: as many as there are");
+    ok(d->host_memory && strcmp(d->ops->name, "host") == 0,
+       "the host device says what it is");
+    d->ops->destroy(d);
+    /* The table is the same for all. */
+    ok(device_host_create(1, &d, &err) == 0, "a device with one thread");
+    void (*destroy)(struct device *) = d->ops->destroy;
+    destroy(d);
+    destroy(NULL);
+    is_str(dtype_name(DT_F64), "fp64", "the name of DT_F64");
+    is_str(dtype_name(DT_F32), "fp32", "the name of DT_F32");
+    is_int((long long)dtype_bytes(DT_F32), 4, "the size of DT_F32");
+    is_int((long long)dtype_acc_bytes(DT_F32), 4, "its accumulator's");
+}
+
+int main(void)
+{
+    test_create();
+    test_contract(1, "host/1", false);
+    test_contract(2, "host/2", false);
+    test_contract(5, "host/5", true);
+    return tap_done();
+}
