@@ -1,0 +1,221 @@
+/* http_exchange.c - one request and its reply, see http_server.h.
+ *
+ * An exchange lives until it is answered, even when its client has left in
+ * between: whoever keeps it back for later needs no notice of that, and the
+ * late answer is thrown away. Only streams, which never end by themselves,
+ * are told (`closed`), always from the event loop and never from within
+ * http_stream_send(), so that a loop over watchers cannot lose its footing.
+ */
+#include <event2/buffer.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "jobs/base/http_private.h"
+
+void http_exchange_free(struct http_exchange *x)
+{
+    if (!x)
+        return;
+    if (x->has_query)
+        evhttp_clear_headers(&x->query);
+    for (size_t i = 0; i < x->n_params; i++)
+        free(x->params[i]);
+    free(x);
+}
+
+void http_exchange_lost(struct http_exchange *x)
+{
+    /* evhttp either cut the request loose, which makes it ours to free, or
+     * is about to free it together with its connection. */
+    if (x->req && !evhttp_request_get_connection(x->req))
+        evhttp_request_free(x->req);
+    x->req = NULL;
+    x->conn = NULL;
+    if (!x->is_stream)
+        return;
+    if (x->closed)
+        x->closed(x->closed_arg);
+    http_exchange_free(x);
+}
+
+/* ---- the request ----------------------------------------------------------
+ */
+
+int64_t http_uid(const struct http_exchange *x)
+{
+    return x->uid;
+}
+
+const char *http_param(const struct http_exchange *x, size_t i)
+{
+    return i < x->n_params ? x->params[i] : NULL;
+}
+
+const char *http_query(struct http_exchange *x, const char *name)
+{
+    if (!x->req)
+        return NULL;
+    if (!x->has_query) {
+        const char *q =
+            evhttp_uri_get_query(evhttp_request_get_evhttp_uri(x->req));
+        if (!q || evhttp_parse_query_str(q, &x->query) < 0)
+            return NULL;
+        x->has_query = true;
+    }
+    return evhttp_find_header(&x->query, name);
+}
+
+const char *http_header(const struct http_exchange *x, const char *name)
+{
+    if (!x->req)
+        return NULL;
+    return evhttp_find_header(evhttp_request_get_input_headers(x->req), name);
+}
+
+const char *http_bearer(const struct http_exchange *x)
+{
+    static const char scheme[] = "Bearer ";
+    const char *h = http_header(x, "Authorization");
+    if (!h || strncasecmp(h, scheme, sizeof(scheme) - 1) != 0)
+        return NULL;
+    return h + sizeof(scheme) - 1;
+}
+
+const char *http_body(struct http_exchange *x, size_t *ret_len)
+{
+    *ret_len = 0;
+    if (!x->req)
+        return "";
+    struct evbuffer *in = evhttp_request_get_input_buffer(x->req);
+    size_t len = evbuffer_get_length(in);
+    const unsigned char *p = len > 0 ? evbuffer_pullup(in, -1) : NULL;
+    if (!p)
+        return "";
+    *ret_len = len;
+    return (const char *)p;
+}
+
+/* ---- the reply ------------------------------------------------------------
+ */
+
+static void set_type(struct http_exchange *x, const char *type)
+{
+    struct evkeyvalq *out = evhttp_request_get_output_headers(x->req);
+    (void)evhttp_add_header(out, "Content-Type", type);
+    (void)evhttp_add_header(out, "Cache-Control", "no-store");
+}
+
+void http_reply_text(struct http_exchange *x, int status, const char *type,
+                     const char *text, size_t len)
+{
+    if (x->req) {
+        struct evbuffer *body = evbuffer_new();
+        if (!body || evbuffer_add(body, text, len) < 0)
+            status = 503; /* out of memory: an empty answer, not a lie */
+        set_type(x, type);
+        http_conn_answered(x->conn);
+        evhttp_send_reply(x->req, status, NULL, body);
+        if (body)
+            evbuffer_free(body);
+    }
+    http_exchange_free(x);
+}
+
+void http_reply_json(struct http_exchange *x, int status, const char *json,
+                     size_t len)
+{
+    http_reply_text(x, status, "application/json", json, len);
+}
+
+static int status_of(enum err_code code)
+{
+    switch (code) {
+    case ERR_USAGE:
+    case ERR_INVAL:
+        return 400;
+    case ERR_DENIED:
+    case ERR_FENCED:
+        return 403;
+    case ERR_NOTFOUND:
+        return 404;
+    case ERR_STATE:
+        return 409;
+    case ERR_LIMIT:
+        return 429;
+    case ERR_BUSY:
+    case ERR_UNAVAIL:
+    case ERR_NOMEM:
+        return 503;
+    case ERR_TIMEOUT:
+        return 504;
+    default:
+        return 500;
+    }
+}
+
+void http_reply_err(struct http_exchange *x, const struct error *err)
+{
+    json_t *o =
+        json_pack("{s:s, s:{s:s, s:s}}", "schema", "mgpu.error/1", "error",
+                  "code", error_word(err->code), "message", err->msg);
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    if (text) {
+        http_reply_json(x, status_of(err->code), text, strlen(text));
+    } else { /* out of memory, or a message that is not UTF-8 */
+        static const char plain[] =
+            "{\"schema\":\"mgpu.error/1\",\"error\":"
+            "{\"code\":\"INTERNAL\",\"message\":\"internal error\"}}";
+        http_reply_json(x, 500, plain, sizeof(plain) - 1);
+    }
+    free(text);
+}
+
+/* ---- streams --------------------------------------------------------------
+ */
+
+void http_stream_start(struct http_exchange *x, const char *type,
+                       void (*closed)(void *arg), void *arg)
+{
+    x->is_stream = true;
+    x->closed = closed;
+    x->closed_arg = arg;
+    if (!x->req) {
+        /* The client left before the answer began. Nobody will call us
+         * again for it, and `closed` must not run before we return: the
+         * exchange stays, swallows what is sent, and ends with the stream.
+         */
+        return;
+    }
+    set_type(x, type);
+    evhttp_send_reply_start(x->req, 200, NULL);
+    if (http_conn_watch_hup(x->conn) < 0)
+        x->dropped = true; /* seen by the first write that fails */
+}
+
+void http_stream_send(struct http_exchange *x, const char *data, size_t len)
+{
+    if (!x->req || x->dropped || len == 0)
+        return;
+    struct evbuffer *b = evbuffer_new();
+    if (b && evbuffer_add(b, data, len) == 0)
+        evhttp_send_reply_chunk(x->req, b);
+    if (b)
+        evbuffer_free(b);
+    if (!b || http_conn_behind(x->conn) > HTTP_BEHIND_MAX) {
+        x->dropped = true;
+        event_active(x->conn->hup, EV_CLOSED, 0);
+    }
+}
+
+void http_stream_end(struct http_exchange *x)
+{
+    if (x->req) {
+        struct evhttp_request *req = x->req;
+        http_conn_answered(x->conn);
+        evhttp_send_reply_end(req);
+    }
+    http_exchange_free(x);
+}

@@ -1,0 +1,56 @@
+/* http_private.h - shared by http_server.c and http_exchange.c only. */
+#ifndef MGPU_BASE_HTTP_PRIVATE_H
+#define MGPU_BASE_HTTP_PRIVATE_H
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "jobs/base/http_server.h"
+
+enum { HTTP_PARAMS_MAX = 3, HTTP_BEHIND_MAX = 1 << 20 };
+
+/* One accepted connection. evhttp tells us of a connection only with its
+ * first request, so the record is made from the buffer that evhttp asks us
+ * for, and until that first request its end is seen by the descriptor's
+ * inode having changed. */
+struct http_conn {
+    struct http_server *s;
+    struct http_conn *next, *prev;
+    struct bufferevent *bev; /* evhttp's; valid while the inode is ours */
+    struct evhttp_connection *evcon; /* NULL before the first request */
+    struct event *deadline;          /* for a request to arrive whole */
+    struct event *hup;               /* the peer left; streams only */
+    struct http_exchange *x;         /* being answered, or NULL */
+    int fd;
+    ino_t ino;
+    int64_t uid;
+    bool doomed; /* answered and shut down; evhttp has yet to notice */
+};
+
+struct http_exchange {
+    struct http_conn *conn;     /* NULL once the client is gone */
+    struct evhttp_request *req; /* NULL once the client is gone */
+    int64_t uid;
+    char *params[HTTP_PARAMS_MAX];
+    size_t n_params;
+    struct evkeyvalq query;
+    bool has_query;
+    bool is_stream, dropped;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+/* http_exchange.c */
+void http_exchange_free(struct http_exchange *x); /* NULL is fine */
+/* The connection goes down under x; calls `closed` of a stream. */
+void http_exchange_lost(struct http_exchange *x);
+
+/* http_server.c: the reply is on its way, or the stream begins or ends. */
+void http_conn_answered(struct http_conn *c);
+int http_conn_watch_hup(struct http_conn *c);
+size_t http_conn_behind(const struct http_conn *c); /* bytes not yet taken */
+
+#endif

@@ -1,0 +1,560 @@
+/* http_server.c - connections, their limits, and the way to a handler.
+ *
+ * evhttp parses and frames; this file adds what it lacks: who is calling
+ * (SO_PEERCRED), how many may, and a deadline for a whole request (evhttp's
+ * own timeout starts anew with each byte). A request's deadline starts with
+ * its first byte, or with the connection, and ends when its handler is
+ * called; an idle connection ends after IDLE_S.
+ *
+ * While a request is being answered evhttp does not read from its client and
+ * so does not see it leave. For an answer that comes at once that is well;
+ * a stream asks the kernel (EV_CLOSED) instead.
+ */
+#include "jobs/base/http_server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "jobs/base/http_private.h"
+
+enum { IDLE_S = 60, HEADERS_MAX_BYTES = 16384, BACKLOG = 128 };
+
+struct http_server {
+    struct event_base *base;
+    struct http_server_conf conf;
+    struct evhttp *http;
+    struct http_conn fresh;   /* ring of those whose descriptor is unknown */
+    struct http_conn conns;   /* ring of all others */
+    struct http_conn **by_fd; /* the same, by descriptor */
+    size_t n_by_fd;
+    int32_t n_conns;
+    struct event *adopt, *resume;
+    struct evconnlistener *listener; /* evhttp's */
+    char path[108];
+    ino_t path_ino;
+};
+
+/* ---- connections ----------------------------------------------------------
+ */
+
+static void ring_init(struct http_conn *head)
+{
+    head->next = head->prev = head;
+}
+
+static void ring_add(struct http_conn *head, struct http_conn *c)
+{
+    c->prev = head->prev;
+    c->next = head;
+    head->prev->next = c;
+    head->prev = c;
+}
+
+static void ring_del(struct http_conn *c)
+{
+    c->prev->next = c->next;
+    c->next->prev = c->prev;
+}
+
+static bool is_open(const struct http_conn *c)
+{
+    struct stat st;
+    return fstat(c->fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+           st.st_ino == c->ino;
+}
+
+static void conn_free(struct http_conn *c)
+{
+    if (c->fd >= 0) {
+        c->s->n_conns--;
+        c->s->by_fd[c->fd] = NULL;
+    }
+    ring_del(c);
+    if (c->deadline)
+        event_free(c->deadline);
+    if (c->hup)
+        event_free(c->hup);
+    free(c);
+}
+
+static void ring_free(struct http_conn *head)
+{
+    for (struct http_conn *c = head->next, *next; c != head; c = next) {
+        next = c->next;
+        conn_free(c);
+    }
+}
+
+static void arm(struct http_conn *c)
+{
+    double s = c->s->conf.request_timeout_s;
+    struct timeval tv = {(time_t)s,
+                         (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+    (void)evtimer_add(c->deadline, &tv);
+}
+
+/* One answer past a limit, written to the socket itself: evhttp has none to
+ * give yet, as there is no whole request. It then sees the end and frees. */
+static void refuse(struct http_conn *c, int status, const char *reason,
+                   const char *code, const char *why)
+{
+    char body[256], text[512];
+    int n = snprintf(body, sizeof(body),
+                     "{\"schema\":\"mgpu.error/1\",\"error\":"
+                     "{\"code\":\"%s\",\"message\":\"%s\"}}",
+                     code, why);
+    n = snprintf(text, sizeof(text),
+                 "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
+                 "Connection: close\r\nContent-Length: %d\r\n\r\n%s",
+                 status, reason, n, body);
+    if (n > 0)
+        (void)send(c->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)shutdown(c->fd, SHUT_RDWR);
+    c->doomed = true;
+    arm(c);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_conn *c = arg;
+    (void)fd;
+    (void)what;
+    if (!is_open(c))
+        conn_free(c);
+    else if (c->doomed)
+        arm(c);
+    else
+        refuse(c, 408, "Request Timeout", "TIMEOUT",
+               "the request did not arrive in time");
+}
+
+static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info,
+                     void *arg)
+{
+    struct http_conn *c = arg;
+    (void)in;
+    if (info->n_added > 0 && !c->x && !evtimer_pending(c->deadline, NULL))
+        arm(c);
+}
+
+static struct bufferevent *on_new_conn(struct event_base *base, void *arg)
+{
+    struct http_server *s = arg;
+    struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
+    struct http_conn *c = bev ? calloc(1, sizeof(*c)) : NULL;
+    if (!c)
+        goto fail;
+    c->s = s;
+    c->bev = bev;
+    c->fd = -1;
+    ring_add(&s->fresh, c);
+    c->deadline = evtimer_new(base, on_deadline, c);
+    if (!c->deadline ||
+        !evbuffer_add_cb(bufferevent_get_input(bev), on_input, c)) {
+        conn_free(c);
+        goto fail;
+    }
+    /* evhttp sets the descriptor when we return; we look at it right after,
+     * before anything is read. */
+    event_active(s->adopt, EV_TIMEOUT, 0);
+    return bev;
+fail:
+    if (bev)
+        bufferevent_free(bev);
+    return NULL; /* evhttp makes its own; without a record it gets a 503 */
+}
+
+static int64_t peer_uid(int fd)
+{
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+        return -1;
+    return (int64_t)cred.uid;
+}
+
+static int index_conn(struct http_server *s, struct http_conn *c)
+{
+    size_t want = (size_t)c->fd + 1;
+    if (want > s->n_by_fd) {
+        size_t n = want < 64 ? 64 : want * 2;
+        struct http_conn **p = realloc(s->by_fd, n * sizeof(void *));
+        if (!p)
+            return -1;
+        memset(p + s->n_by_fd, 0, (n - s->n_by_fd) * sizeof(void *));
+        s->by_fd = p;
+        s->n_by_fd = n;
+    }
+    if (s->by_fd[c->fd]) /* ended before its first request */
+        conn_free(s->by_fd[c->fd]);
+    s->by_fd[c->fd] = c;
+    s->n_conns++;
+    return 0;
+}
+
+/* Counts the connections of one uid. With `sweep`, forgets those that have
+ * ended unseen; only then is the count exact. */
+static int32_t count_uid(struct http_server *s, int64_t uid, bool sweep)
+{
+    int32_t n = 0;
+    for (struct http_conn *c = s->conns.next, *next; c != &s->conns; c = next) {
+        next = c->next;
+        if (sweep && !c->evcon && !is_open(c))
+            conn_free(c);
+        else if (c->uid == uid)
+            n++;
+    }
+    return n;
+}
+
+static void adopt_one(struct http_server *s, struct http_conn *c)
+{
+    struct stat st;
+    int fd = bufferevent_getfd(c->bev);
+    ring_del(c);
+    ring_add(&s->conns, c);
+    c->fd = fd;
+    if (fd < 0 || fstat(fd, &st) < 0 || index_conn(s, c) < 0) {
+        c->fd = -1;
+        (void)evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
+        conn_free(c);
+        if (fd >= 0)
+            (void)shutdown(fd, SHUT_RDWR);
+        return;
+    }
+    c->ino = st.st_ino;
+    c->uid = peer_uid(fd);
+    arm(c);
+    int32_t per_uid = s->conf.max_clients_per_uid;
+    if ((s->n_conns > s->conf.max_clients ||
+         count_uid(s, c->uid, false) > per_uid) &&
+        (count_uid(s, c->uid, true) > per_uid ||
+         s->n_conns > s->conf.max_clients))
+        refuse(c, 503, "Service Unavailable", "BUSY",
+               "too many connections, try again later");
+}
+
+static void on_adopt(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_server *s = arg;
+    (void)fd;
+    (void)what;
+    while (s->fresh.next != &s->fresh)
+        adopt_one(s, s->fresh.next);
+}
+
+static void on_close(struct evhttp_connection *evcon, void *arg)
+{
+    struct http_conn *c = arg;
+    struct http_exchange *x = c->x;
+    (void)evcon;
+    conn_free(c);
+    if (x)
+        http_exchange_lost(x);
+}
+
+static void on_hup(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_conn *c = arg;
+    (void)fd;
+    (void)what;
+    evhttp_connection_free(c->evcon); /* calls on_close */
+}
+
+int http_conn_watch_hup(struct http_conn *c)
+{
+    c->hup = event_new(c->s->base, c->fd, EV_CLOSED, on_hup, c);
+    return c->hup ? event_add(c->hup, NULL) : -1;
+}
+
+void http_conn_answered(struct http_conn *c)
+{
+    c->x = NULL;
+    if (c->hup)
+        event_free(c->hup);
+    c->hup = NULL;
+}
+
+size_t http_conn_behind(const struct http_conn *c)
+{
+    return evbuffer_get_length(bufferevent_get_output(c->bev));
+}
+
+/* ---- routing --------------------------------------------------------------
+ */
+
+/* Compares one path with a route's; copies what stands at ":name". */
+static bool match(const char *route, const char *path, struct http_exchange *x)
+{
+    while (*route && *path) {
+        if (*route != ':') {
+            if (*route++ != *path++)
+                return false;
+            continue;
+        }
+        size_t n = strcspn(path, "/"), len = 0;
+        if (n == 0 || n > 512 || x->n_params == HTTP_PARAMS_MAX)
+            return false;
+        char raw[513];
+        memcpy(raw, path, n);
+        raw[n] = '\0';
+        char *word = evhttp_uridecode(raw, 0, &len);
+        if (!word || strlen(word) != len) {
+            free(word);
+            return false;
+        }
+        x->params[x->n_params++] = word;
+        path += n;
+        route += strcspn(route, "/");
+    }
+    return *route == *path;
+}
+
+static void drop_params(struct http_exchange *x)
+{
+    while (x->n_params > 0)
+        free(x->params[--x->n_params]);
+}
+
+static const char *method_name(struct evhttp_request *req)
+{
+    switch (evhttp_request_get_command(req)) {
+    case EVHTTP_REQ_GET:
+        return "GET";
+    case EVHTTP_REQ_POST:
+        return "POST";
+    default:
+        return "-"; /* no route has it */
+    }
+}
+
+static void dispatch(struct http_server *s, struct http_exchange *x)
+{
+    const char *method = method_name(x->req);
+    const char *allow = NULL;
+    const char *path =
+        evhttp_uri_get_path(evhttp_request_get_evhttp_uri(x->req));
+    for (const struct http_route *r = s->conf.routes; path && r->method; r++) {
+        bool hit = match(r->path, path, x);
+        if (hit && strcmp(r->method, method) == 0) {
+            r->fn(s->conf.arg, x);
+            return;
+        }
+        if (hit)
+            allow = r->method;
+        drop_params(x);
+    }
+    if (allow) {
+        struct evkeyvalq *out = evhttp_request_get_output_headers(x->req);
+        bool head = evhttp_request_get_command(x->req) == EVHTTP_REQ_HEAD;
+        static const char text[] =
+            "{\"schema\":\"mgpu.error/1\",\"error\":{\"code\":\"INVAL\","
+            "\"message\":\"this path does not take this method\"}}";
+        (void)evhttp_add_header(out, "Allow", allow);
+        http_reply_json(x, 405, text, head ? 0 : sizeof(text) - 1);
+        return;
+    }
+    struct error err;
+    (void)error_set(&err, ERR_NOTFOUND, "no such path: '%.120s'",
+                    path ? path : "");
+    http_reply_err(x, &err);
+}
+
+static struct http_conn *conn_of(struct http_server *s,
+                                 struct evhttp_request *req)
+{
+    struct bufferevent *bev =
+        evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
+    int fd = bufferevent_getfd(bev);
+    struct http_conn *c =
+        fd >= 0 && (size_t)fd < s->n_by_fd ? s->by_fd[fd] : NULL;
+    return c && c->bev == bev ? c : NULL;
+}
+
+static void on_complete(struct evhttp_request *req, void *arg)
+{
+    struct http_conn *c = conn_of(arg, req);
+    if (c && evbuffer_get_length(bufferevent_get_input(c->bev)) > 0)
+        arm(c); /* the next request has begun to arrive */
+}
+
+static void on_request(struct evhttp_request *req, void *arg)
+{
+    struct http_server *s = arg;
+    struct http_conn *c = conn_of(s, req);
+    struct http_exchange *x = c && !c->doomed ? calloc(1, sizeof(*x)) : NULL;
+    if (!x) {
+        evhttp_send_error(req, 503, NULL);
+        return;
+    }
+    (void)evtimer_del(c->deadline);
+    if (!c->evcon) {
+        c->evcon = evhttp_request_get_connection(req);
+        evhttp_connection_set_closecb(c->evcon, on_close, c);
+    }
+    evhttp_request_set_on_complete_cb(req, on_complete, s);
+    assert(!c->x); /* evhttp answers one request before it reads the next */
+    c->x = x;
+    x->conn = c;
+    x->req = req;
+    x->uid = c->uid;
+    dispatch(s, x);
+}
+
+/* ---- the server -----------------------------------------------------------
+ */
+
+int http_server_create(struct event_base *base,
+                       const struct http_server_conf *conf,
+                       struct http_server **ret, struct error *err)
+{
+    struct http_server *s = calloc(1, sizeof(*s));
+    if (!s)
+        return error_set(err, ERR_NOMEM, "http server");
+    s->base = base;
+    s->conf = *conf;
+    ring_init(&s->fresh);
+    ring_init(&s->conns);
+    s->http = evhttp_new(base);
+    s->adopt = event_new(base, -1, 0, on_adopt, s);
+    if (!s->http || !s->adopt) {
+        http_server_destroy(s);
+        return error_set(err, ERR_NOMEM, "http server");
+    }
+    evhttp_set_bevcb(s->http, on_new_conn, s);
+    evhttp_set_gencb(s->http, on_request, s);
+    evhttp_set_timeout(s->http, IDLE_S);
+    evhttp_set_max_headers_size(s->http, HEADERS_MAX_BYTES);
+    evhttp_set_max_body_size(s->http, (ev_ssize_t)conf->max_body_bytes);
+    /* Every method reaches dispatch(), which knows what to say. */
+    evhttp_set_allowed_methods(s->http, 0x1ff);
+    /* Takes the rest of a body that is too long before it says so: a client
+     * that is still writing would lose the answer to a reset. The request's
+     * deadline bounds it. */
+    (void)evhttp_set_flags(s->http, EVHTTP_SERVER_LINGERING_CLOSE);
+    *ret = s;
+    return 0;
+}
+
+void http_server_destroy(struct http_server *s)
+{
+    if (!s)
+        return;
+    struct stat st;
+    if (s->path[0] && lstat(s->path, &st) == 0 && st.st_ino == s->path_ino)
+        (void)unlink(s->path);
+    if (s->http)
+        evhttp_free(s->http);
+    ring_free(&s->fresh);
+    ring_free(&s->conns);
+    if (s->adopt)
+        event_free(s->adopt);
+    if (s->resume)
+        event_free(s->resume);
+    free(s->by_fd);
+    free(s);
+}
+
+/* Removes a socket that nobody listens on any more. */
+static int clear_path(const struct sockaddr_un *addr, struct error *err)
+{
+    struct stat st;
+    if (lstat(addr->sun_path, &st) < 0)
+        return errno == ENOENT ? 0
+                               : error_sys(err, errno, "'%s'", addr->sun_path);
+    if (!S_ISSOCK(st.st_mode))
+        return error_set(err, ERR_STATE, "'%s' exists and is not a socket",
+                         addr->sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_sys(err, errno, "socket");
+    int rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
+    int why = errno;
+    (void)close(fd);
+    if (rc == 0 || why == EAGAIN) /* EAGAIN: alive, its backlog is full */
+        return error_set(err, ERR_STATE, "another daemon answers at '%s'",
+                         addr->sun_path);
+    if (why != ECONNREFUSED)
+        return error_sys(err, why, "connect '%s'", addr->sun_path);
+    if (unlink(addr->sun_path) < 0)
+        return error_sys(err, errno, "unlink '%s'", addr->sun_path);
+    return 0;
+}
+
+static int bind_unix(const char *path, unsigned mode, ino_t *ret_ino,
+                     struct error *err)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    struct stat st;
+    if (strlen(path) >= sizeof(addr.sun_path))
+        return error_set(err, ERR_CONFIG,
+                         "socket path is longer than %zu bytes: '%s'",
+                         sizeof(addr.sun_path) - 1, path);
+    memcpy(addr.sun_path, path, strlen(path) + 1);
+    if (clear_path(&addr, err) < 0)
+        return -1;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_sys(err, errno, "socket");
+    mode_t old = umask(0177); /* never open wider, not for a moment */
+    int rc = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+    (void)umask(old);
+    if (rc < 0 || chmod(path, (mode_t)mode) < 0 || lstat(path, &st) < 0 ||
+        listen(fd, BACKLOG) < 0) {
+        (void)error_sys(err, errno, "listen at '%s'", path);
+        (void)close(fd);
+        return -1;
+    }
+    *ret_ino = st.st_ino;
+    return fd;
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_server *s = arg;
+    (void)fd;
+    (void)what;
+    (void)evconnlistener_enable(s->listener);
+}
+
+/* Out of descriptors, most likely: rest, or the loop spins. */
+static void on_accept_error(struct evconnlistener *l, void *arg)
+{
+    struct http_server *s = arg;
+    struct timeval tv = {.tv_usec = 200000};
+    if (evtimer_add(s->resume, &tv) == 0)
+        (void)evconnlistener_disable(l);
+}
+
+int http_server_listen_unix(struct http_server *s, const char *path,
+                            unsigned mode, struct error *err)
+{
+    ino_t ino = 0;
+    int fd = bind_unix(path, mode, &ino, err);
+    if (fd < 0)
+        return -1;
+    struct evhttp_bound_socket *b =
+        evhttp_accept_socket_with_handle(s->http, fd);
+    s->resume = evtimer_new(s->base, on_resume, s);
+    if (!b || !s->resume) {
+        if (!b)
+            (void)close(fd);
+        (void)unlink(path);
+        return error_set(err, ERR_NOMEM, "listen at '%s'", path);
+    }
+    s->listener = evhttp_bound_socket_get_listener(b);
+    evconnlistener_set_error_cb(s->listener, on_accept_error);
+    (void)snprintf(s->path, sizeof(s->path), "%s", path);
+    s->path_ino = ino;
+    return 0;
+}

@@ -1,0 +1,532 @@
+/* http.c - server and client against each other, and the server against
+ * clients that break the rules. The server runs its loop in a thread. */
+#include <dirent.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/http_client.h"
+#include "jobs/base/http_server.h"
+#include "tests/tap.h"
+
+enum { MAX_BODY = 100000, PER_UID = 6 };
+
+static char dir[] = "/tmp/mgpu-http.XXXXXX";
+static char sock_path[64], url[80];
+static atomic_int n_closed; /* streams whose client went away */
+
+/* ---- the server's side ----------------------------------------------------
+ */
+
+struct host {
+    pthread_t thread;
+    struct event_base *base;
+    struct http_server *server;
+    int stop[2], rc;
+    struct error err;
+    pthread_barrier_t ready;
+};
+
+static void on_echo(void *arg, struct http_exchange *x)
+{
+    char text[512];
+    const char *q = http_query(x, "q"), *bearer = http_bearer(x);
+    (void)arg;
+    int n =
+        snprintf(text, sizeof(text), "%s|%s|%s|%s|%s|%lld", http_param(x, 0),
+                 http_param(x, 1), q ? q : "-", bearer ? bearer : "-",
+                 http_query(x, "none") ? "?" : "-", (long long)http_uid(x));
+    http_reply_text(x, 200, "text/plain", text, (size_t)n);
+}
+
+static void on_body(void *arg, struct http_exchange *x)
+{
+    char text[64];
+    size_t len = 0;
+    const char *body = http_body(x, &len);
+    (void)arg;
+    int n = snprintf(text, sizeof(text), "{\"len\":%zu,\"first\":\"%.1s\"}",
+                     len, len > 0 ? body : "");
+    http_reply_json(x, 201, text, (size_t)n);
+}
+
+static void on_fail(void *arg, struct http_exchange *x)
+{
+    struct error err;
+    (void)arg;
+    (void)error_set(&err, ERR_FENCED, "job 12: \"quoted\"");
+    http_reply_err(x, &err);
+}
+
+static void late_reply(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    http_reply_text(arg, 200, "text/plain", "late", 4);
+}
+
+static void on_late(void *arg, struct http_exchange *x)
+{
+    struct host *h = arg;
+    struct timeval tv = {.tv_usec = 50000};
+    (void)event_base_once(h->base, -1, EV_TIMEOUT, late_reply, x, &tv);
+}
+
+static void on_stream(void *arg, struct http_exchange *x)
+{
+    (void)arg;
+    http_stream_start(x, "application/jsonl", NULL, NULL);
+    for (int i = 0; i < 1000; i++) {
+        char line[32];
+        int n = snprintf(line, sizeof(line), "line %d\n", i);
+        http_stream_send(x, line, (size_t)n);
+    }
+    http_stream_send(x, "rest", 4);
+    http_stream_end(x);
+}
+
+static void on_stream_closed(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&n_closed, 1);
+}
+
+static void on_tail(void *arg, struct http_exchange *x)
+{
+    (void)arg;
+    http_stream_start(x, "application/jsonl", on_stream_closed, NULL);
+    http_stream_send(x, "hello\n", 6);
+}
+
+/* 3 MiB at once to a client that takes none of it. */
+static void on_flood(void *arg, struct http_exchange *x)
+{
+    static char block[65536];
+    (void)arg;
+    http_stream_start(x, "application/jsonl", on_stream_closed, NULL);
+    for (int i = 0; i < 48; i++)
+        http_stream_send(x, block, sizeof(block));
+}
+
+static const struct http_route routes[] = {
+    {"GET", "/v1/echo/:a/x/:b", on_echo}, {"POST", "/v1/body", on_body},
+    {"GET", "/v1/fail", on_fail},         {"GET", "/v1/late", on_late},
+    {"GET", "/v1/stream", on_stream},     {"GET", "/v1/tail", on_tail},
+    {"GET", "/v1/flood", on_flood},       {NULL, NULL, NULL},
+};
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)event_base_loopbreak(arg);
+}
+
+static void *host_main(void *arg)
+{
+    struct host *h = arg;
+    struct http_server_conf conf = {.routes = routes,
+                                    .arg = h,
+                                    .max_body_bytes = MAX_BODY,
+                                    .request_timeout_s = 0.3,
+                                    .max_clients = 100,
+                                    .max_clients_per_uid = PER_UID};
+    h->base = event_base_new();
+    h->rc = http_server_create(h->base, &conf, &h->server, &h->err);
+    if (h->rc == 0)
+        h->rc = http_server_listen_unix(h->server, sock_path, 0600, &h->err);
+    struct event *stop =
+        event_new(h->base, h->stop[0], EV_READ, on_stop, h->base);
+    (void)event_add(stop, NULL);
+    (void)pthread_barrier_wait(&h->ready);
+    if (h->rc == 0)
+        (void)event_base_dispatch(h->base);
+    event_free(stop);
+    http_server_destroy(h->server);
+    event_base_free(h->base);
+    return NULL;
+}
+
+static void host_start(struct host *h)
+{
+    memset(h, 0, sizeof(*h));
+    (void)pthread_barrier_init(&h->ready, NULL, 2);
+    if (pipe(h->stop) < 0 ||
+        pthread_create(&h->thread, NULL, host_main, h) != 0)
+        abort();
+    (void)pthread_barrier_wait(&h->ready);
+}
+
+static void host_stop(struct host *h)
+{
+    (void)close(h->stop[1]);
+    (void)pthread_join(h->thread, NULL);
+    (void)close(h->stop[0]);
+    (void)pthread_barrier_destroy(&h->ready);
+}
+
+/* ---- helpers --------------------------------------------------------------
+ */
+
+static struct http_client *client(const char *bearer)
+{
+    struct http_client *c = NULL;
+    struct error err;
+    struct http_client_conf conf = {.url = url,
+                                    .bearer = bearer,
+                                    .connect_timeout_s = 0.2,
+                                    .timeout_s = 10};
+    if (http_client_create(&conf, &c, &err) < 0)
+        tap_diag("%s", err.msg);
+    return c;
+}
+
+static int get(struct http_client *c, const char *path, struct buf *body)
+{
+    struct http_request req = {.method = "GET", .path = path};
+    struct error err = ERROR_INIT;
+    int status = 0;
+    buf_reset(body);
+    if (http_client_call(c, &req, &status, body, &err) < 0) {
+        tap_diag("%s: %s", path, err.msg);
+        return -(int)err.code;
+    }
+    return status;
+}
+
+static int dial(void)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", sock_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+        tap_diag("connect: %s", strerror(errno));
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    (void)!write(fd, text, strlen(text));
+}
+
+/* Reads until the end, `until` is seen, or five seconds. */
+static void hear(int fd, const char *until, char *ret, size_t cap)
+{
+    size_t len = 0;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ret[0] = '\0';
+    while (len < cap - 1 && poll(&p, 1, 5000) > 0) {
+        ssize_t n = read(fd, ret + len, cap - 1 - len);
+        if (n <= 0)
+            return;
+        len += (size_t)n;
+        ret[len] = '\0';
+        if (until && strstr(ret, until))
+            return;
+    }
+}
+
+static bool became(atomic_int *v, int want)
+{
+    for (int i = 0; i < 500 && atomic_load(v) != want; i++)
+        (void)poll(NULL, 0, 10);
+    return atomic_load(v) == want;
+}
+
+static int n_fds(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        (void)closedir(d);
+    return n;
+}
+
+/* ---- tests ----------------------------------------------------------------
+ */
+
+static void test_round_trip(void)
+{
+    struct http_client *c = client("sesame");
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    char want[64];
+
+    is_int(get(c, "/v1/echo/12/x/a%20b?q=1%2C2", &b), 200, "GET answers");
+    (void)snprintf(want, sizeof(want), "12|a b|1,2|sesame|-|%d", (int)getuid());
+    is_str(buf_str(&b), want, "parameters, query, bearer, peer's uid");
+
+    struct http_request post = {
+        .method = "POST", .path = "/v1/body", .body = "hello", .body_len = 5};
+    int status = 0;
+    buf_reset(&b);
+    is_int(http_client_call(c, &post, &status, &b, &err), 0, "POST answers");
+    is_int(status, 201, "with the handler's status");
+    is_str(buf_str(&b), "{\"len\":5,\"first\":\"h\"}", "and saw the body");
+    is_int(get(c, "/v1/late", &b), 200, "a late reply arrives");
+    is_str(buf_str(&b), "late", "whole");
+
+    status = get(c, "/v1/fail", &b);
+    is_int(status, 403, "an error has its status");
+    is_int(http_reply_error(status, &b, &err), -1, "and is read back");
+    is_int(err.code, ERR_FENCED, "by its code");
+    is_str(err.msg, "job 12: \"quoted\"", "with its message");
+
+    is_int(get(c, "/v1/nothing", &b), 404, "an unknown path");
+    is_int(get(c, "/v2/echo/1/x/2", &b), 404, "another version's path");
+    is_int(get(c, "/v1/echo/1/x/", &b), 404, "an empty parameter");
+    is_int(get(c, "/v1/echo/1/x/%00", &b), 404, "a NUL in a parameter");
+    is_int(get(c, "/v1/body", &b), 405, "the wrong method");
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
+static void test_big_body(void)
+{
+    static char big[MAX_BODY + 2];
+    struct http_client *c = client(NULL);
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+
+    memset(big, 'x', sizeof(big));
+    for (size_t n = MAX_BODY - 1; n <= MAX_BODY + 1; n++) {
+        struct http_request req = {
+            .method = "POST", .path = "/v1/body", .body = big, .body_len = n};
+        int status = 0;
+        buf_reset(&b);
+        int rc = http_client_call(c, &req, &status, &b, &err);
+        ok(rc == 0 && status == (n <= MAX_BODY ? 201 : 413),
+           "a body of max%+d: %d", (int)n - MAX_BODY, status);
+        if (status == 413) {
+            (void)http_reply_error(status, &b, &err);
+            is_int(err.code, ERR_LIMIT, "413 is a limit");
+        }
+    }
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
+struct seen {
+    int n, stop_at;
+    char last[64];
+};
+
+static int on_line(void *arg, const char *text, size_t len, struct error *err)
+{
+    struct seen *s = arg;
+    s->n++;
+    (void)snprintf(s->last, sizeof(s->last), "%.*s", (int)len, text);
+    if (s->n == s->stop_at)
+        return error_set(err, ERR_STATE, "enough");
+    return 0;
+}
+
+static void test_stream(void)
+{
+    struct http_client *c = client(NULL);
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    struct seen s = {.n = 0};
+    int status = 0;
+
+    ok(http_client_stream(c, "/v1/stream", on_line, &s, &status, &b, &err) == 0,
+       "a stream ends well");
+    is_int(s.n, 1001, "with every line");
+    is_str(s.last, "rest", "and the rest after the last newline");
+
+    s = (struct seen){.stop_at = 1};
+    ok(http_client_stream(c, "/v1/tail", on_line, &s, &status, &b, &err) < 0 &&
+           err.code == ERR_STATE,
+       "the reader can leave an endless one");
+    ok(became(&n_closed, 1), "and the server is told");
+
+    s = (struct seen){.n = 0};
+    ok(http_client_stream(c, "/v1/fail", on_line, &s, &status, &b, &err) == 0 &&
+           status == 403 && s.n == 0 && b.len > 0,
+       "an error comes instead of a stream");
+    buf_clear(&b);
+    http_client_destroy(c);
+
+    int fd = dial();
+    say(fd, "GET /v1/flood HTTP/1.1\r\nHost: x\r\n\r\n");
+    ok(became(&n_closed, 2), "a reader that never reads is dropped");
+    (void)close(fd);
+}
+
+static void test_rules(void)
+{
+    char text[4096];
+    int fd = dial();
+    say(fd, "HEAD /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(fd, "\r\n\r\n", text, sizeof(text));
+    ok(strstr(text, " 405 ") && strstr(text, "Allow: GET"), "HEAD: 405");
+    say(fd, "DELETE /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(fd, "}}", text, sizeof(text));
+    ok(strncmp(text, "HTTP/1.1 405", 12) == 0, "kept alive; DELETE: 405");
+    /* Two requests in one packet. */
+    say(fd, "GET /v1/late HTTP/1.1\r\nHost: x\r\n\r\n"
+            "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(fd, "FENCED", text, sizeof(text));
+    ok(strstr(text, "late") && strstr(text, "FENCED"), "pipelined requests");
+    (void)close(fd);
+
+    fd = dial();
+    say(fd, "\x16\x03\x01 hello\r\n\r\n");
+    hear(fd, NULL, text, sizeof(text));
+    ok(strstr(text, " 400 ") != NULL, "garbage: 400");
+    (void)close(fd);
+
+    static char big[20000];
+    memset(big, 'h', sizeof(big) - 1);
+    fd = dial();
+    say(fd, "GET /v1/fail HTTP/1.1\r\nX: ");
+    say(fd, big);
+    say(fd, "\r\n\r\n");
+    hear(fd, NULL, text, sizeof(text));
+    ok(strstr(text, "HTTP/1.1 4") == text, "headers too long: 4xx, %.12s",
+       text);
+    (void)close(fd);
+}
+
+static void test_slow(void)
+{
+    char text[1024];
+    struct pollfd p = {.events = POLLIN};
+    int fd = p.fd = dial();
+    const char *request = "GET /v1/fail HTTP/1.1\r\nHost: x\r\nX: "
+                          "0123456789012345678901234567890123456789";
+    size_t sent = 0;
+    /* A byte every 20 ms: never idle, never done; 0.3 s is the limit. */
+    while (sent < strlen(request) && poll(&p, 1, 20) == 0)
+        (void)!write(fd, request + sent++, 1);
+    hear(fd, NULL, text, sizeof(text));
+    ok(strstr(text, " 408 ") && sent < strlen(request),
+       "a slow request is cut after %zu bytes", sent);
+    (void)close(fd);
+
+    fd = dial();
+    hear(fd, NULL, text, sizeof(text));
+    ok(strstr(text, " 408 ") != NULL, "a silent connection is cut");
+    (void)close(fd);
+
+    fd = dial();
+    say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(fd, "}}", text, sizeof(text));
+    say(fd, "GET /v1/fail HTT");
+    hear(fd, NULL, text, sizeof(text));
+    ok(strstr(text, " 408 ") != NULL, "so is a second request half sent");
+    (void)close(fd);
+}
+
+static void test_cap(void)
+{
+    int fds[PER_UID];
+    char text[1024];
+    for (int i = 0; i < PER_UID; i++) {
+        fds[i] = dial();
+        say(fds[i], "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(fds[i], "}}", text, sizeof(text));
+    }
+    ok(strstr(text, "FENCED") != NULL, "%d connections are served", PER_UID);
+    int fd = dial();
+    hear(fd, NULL, text, sizeof(text));
+    ok(strstr(text, " 503 ") && strstr(text, "BUSY"), "one more is refused");
+    (void)close(fd);
+    for (int i = 0; i < PER_UID; i++)
+        (void)close(fds[i]);
+    /* Connections that end without a word must not count for ever. */
+    for (int i = 0; i < 3 * PER_UID; i++)
+        (void)close(dial());
+    struct http_client *c = client(NULL);
+    struct buf b = BUF_INIT;
+    int status = 0;
+    for (int i = 0; i < 100 && status != 403; i++) {
+        status = get(c, "/v1/fail", &b);
+        (void)poll(NULL, 0, status == 403 ? 0 : 20);
+    }
+    is_int(status, 403, "and served again when the others have left");
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
+static void test_listen(struct host *h)
+{
+    struct host second;
+    struct stat st;
+
+    ok(stat(sock_path, &st) == 0 && (st.st_mode & 0777) == 0600, "mode 0600");
+    host_start(&second);
+    ok(second.rc < 0 && second.err.code == ERR_STATE,
+       "a second server is refused: %s", second.err.msg);
+    host_stop(&second);
+    ok(stat(sock_path, &st) == 0, "and leaves the first one's socket alone");
+
+    host_stop(h);
+    ok(stat(sock_path, &st) < 0, "the socket goes with its server");
+    struct http_client *c = client(NULL);
+    struct buf b = BUF_INIT;
+    is_int(get(c, "/v1/fail", &b), -(int)ERR_UNAVAIL, "nobody answers then");
+
+    /* What a killed server leaves: a socket without a listener. */
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", sock_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+    (void)close(fd);
+    host_start(h);
+    is_int(h->rc, 0, "a stale socket is replaced");
+    is_int(get(c, "/v1/fail", &b), 403, "and the same client goes on");
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
+static void test_urls(void)
+{
+    static const char *const bad[] = {"",        "unix:",   "unix:rel",
+                                      "ftp://x", "http://", "http://h:1/path"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct http_client_conf conf = {.url = bad[i]};
+        struct http_client *c = NULL;
+        struct error err;
+        ok(http_client_create(&conf, &c, &err) < 0 && err.code == ERR_INVAL,
+           "'%s' is no URL", bad[i]);
+    }
+}
+
+int main(void)
+{
+    struct host h;
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (!mkdtemp(dir))
+        return 1;
+    (void)snprintf(sock_path, sizeof(sock_path), "%s/sock", dir);
+    (void)snprintf(url, sizeof(url), "unix:%s", sock_path);
+
+    test_urls();
+    int before = n_fds();
+    host_start(&h);
+    test_round_trip();
+    test_big_body();
+    test_stream();
+    test_rules();
+    test_slow();
+    test_cap();
+    test_listen(&h);
+    host_stop(&h);
+    is_int(n_fds(), before, "no descriptor is left open");
+    (void)rmdir(dir);
+    return tap_done();
+}
