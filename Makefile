@@ -284,8 +284,9 @@ lint:
 	    case $$h in tests/simt/*|kernels/exec*.h|kernels/simd*.h) continue;; esac; \
 	    $(CC) $(cppflags) $(mpi_cflags) -std=c11 -fsyntax-only -x c $$h || exit 1; done
 	$(Q)clang-format --dry-run -Werror $(c_files)
-	$(Q)clang-tidy --quiet $(tidy_files) \
-	    -- $(cppflags) $(mpi_cflags) -isystem /usr/local/cuda/include -std=c11
+	$(Q)printf '%s\n' $(tidy_files) | xargs -P $(JOBS) -I FILE \
+	    clang-tidy --quiet FILE -- $(cppflags) $(mpi_cflags) \
+	    -isystem /usr/local/cuda/include -std=c11
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh

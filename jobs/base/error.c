@@ -15,7 +15,7 @@ static void mark_if_cut(struct error *err, int would_be)
         memcpy(err->msg + sizeof(err->msg) - 4, "...", 4);
 }
 
-int error_set(struct error *err, enum err_code code, const char *fmt, ...)
+int(error_set)(struct error *err, enum err_code code, const char *fmt, ...)
 {
     if (!err)
         return -1;
@@ -52,7 +52,7 @@ static enum err_code code_from_errno(int errnum)
     }
 }
 
-int error_sys(struct error *err, int errnum, const char *fmt, ...)
+int(error_sys)(struct error *err, int errnum, const char *fmt, ...)
 {
     if (!err)
         return -1;
@@ -68,7 +68,7 @@ int error_sys(struct error *err, int errnum, const char *fmt, ...)
     return -1;
 }
 
-int error_wrap(struct error *err, const char *fmt, ...)
+int(error_wrap)(struct error *err, const char *fmt, ...)
 {
     if (!err)
         return -1;

@@ -65,6 +65,11 @@ int error_sys(struct error *err, int errnum, const char *fmt, ...)
 int error_wrap(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The same calls, with the -1 where compilers and analysers can see it. */
+#define error_set(...) (error_set(__VA_ARGS__), -1)
+#define error_sys(...) (error_sys(__VA_ARGS__), -1)
+#define error_wrap(...) (error_wrap(__VA_ARGS__), -1)
+
 const char *error_name(enum err_code code); /* the text for people */
 int error_exit_status(enum err_code code);
 
