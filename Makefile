@@ -152,6 +152,7 @@ $(B)/obj/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(cppflags) $(cflags) -MMD -MP -c -o $@ $<
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
+$(B)/obj/%_nccl.o: cppflags += -isystem /usr/local/cuda/include
 
 # One source, three builds (kernels/README.md): host, CUDA, SIMT emulator.
 $(B)/obj/%.o: %.cu $(B)/flags
@@ -248,7 +249,7 @@ test_env := MGPU_BIN=$(abspath $(B)/bin) MGPU_SRC=$(CURDIR) \
 mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_shadow_gap=0 \
   LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
   OMP_NUM_THREADS=1
-MPI_RANKS ?= 2
+MPI_RANKS ?= 1 2 3
 
 JOBS ?= 2
 check: deps
@@ -257,8 +258,9 @@ check: deps
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests)
 check-run: check-build
 	$(Q)$(test_env) prove -j$(JOBS) --exec '' $(units) $(contracts) $(simt_tests)
-	$(Q)$(test_env) $(mpi_env) prove --exec \
-	    'mpirun -n $(MPI_RANKS) --oversubscribe --bind-to none' $(mpi_tests)
+	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
+	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
+	    || exit 1; done
 	$(Q)$(test_env) prove --exec 'bats --tap' $(bats_tests)
 
 asan tsan cov:

@@ -173,6 +173,10 @@ struct device_ops {
     int (*adamw)(struct device *d, enum dtype dt, void *p, void *m, void *v,
                  const void *g, int64_t n, const struct adamw_args *a,
                  struct error *err);
+
+    /* Optional, for libraries beside us (NCCL): the CUstream that the calls
+     * above enqueue on. */
+    void *(*stream)(struct device *d);
 };
 
 /* First member of every implementation's own struct. */

@@ -44,6 +44,9 @@ struct comm_ops {
     int (*wait)(struct comm *c, int ticket, double deadline_s,
                 struct error *err);
     int (*barrier)(struct comm *c, double deadline_s, struct error *err);
+    /* Lets what is under way advance; never waits. Without it a collective
+     * on host memory moves only inside the other calls. */
+    void (*poll)(struct comm *c);
     /* Ends the whole job now: the other ranks are killed by the launcher. */
     void (*abort)(struct comm *c, int exit_code) __attribute__((noreturn));
     void (*destroy)(struct comm *c); /* NULL is fine */
@@ -54,6 +57,15 @@ struct comm {
     int32_t rank, size;
     int32_t local_rank, local_size; /* among the ranks of this node */
 };
+
+size_t comm_type_bytes(enum comm_type type);
+
+/* Start and wait in one step; for what overlaps nothing. */
+int comm_all_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
+                        enum comm_op op, double deadline_s,
+                        struct error *err) MUST_CHECK;
+int comm_broadcast_now(struct comm *c, void *x, size_t bytes, int32_t root,
+                       double deadline_s, struct error *err) MUST_CHECK;
 
 /* MPI_Init must have been called. `dev` may be NULL: host memory. */
 int comm_mpi_create(struct device *dev, struct comm **ret,
