@@ -151,7 +151,7 @@ static int mpi_all_reduce(struct comm *c, void *x, size_t n,
     }
     int code =
         MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, type_of(type),
-                       MPI_SUM, m->mpi, &s->req);
+                       op == COMM_SUM ? MPI_SUM : MPI_MAX, m->mpi, &s->req);
     return started(m, t, code, "all-reduce", ret_ticket, err);
 }
 
