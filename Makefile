@@ -150,6 +150,8 @@ $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(cppflags) $(cflags) -MMD -MP -c -o $@ $<
+# The schemas are in this one by .incbin, which -MMD does not see.
+$(B)/obj/db/schema_sqlite.o: $(wildcard db/schema/*.sql)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
 $(B)/obj/%_nccl.o: cppflags += -isystem /usr/local/cuda/include

@@ -280,6 +280,13 @@ static int mem_load(struct store *s,
 
 /* ---- rows ---------------------------------------------------------------- */
 
+static enum store_view row_view(const struct metric_row *row)
+{
+    return row->kind == METRIC_ITERATION ? VIEW_ITERATION
+           : row->kind == METRIC_EPOCH   ? VIEW_EPOCH
+                                         : VIEW_METRIC;
+}
+
 static enum store_view row_item(uint64_t job, int32_t attempt,
                                 const struct metric_row *row,
                                 struct mem_item *ret)
@@ -291,22 +298,22 @@ static enum store_view row_item(uint64_t job, int32_t attempt,
         ret->iteration = row->iteration;
         ret->key.at = row->iteration.iteration;
         ret->key.rank = row->iteration.rank;
-        return VIEW_ITERATION;
+        break;
     case METRIC_EPOCH:
         ret->epoch = row->epoch;
         ret->key.at = row->epoch.epoch;
-        return VIEW_EPOCH;
+        break;
     default:
         ret->value = row->value;
         ret->key.at = row->value.iteration;
         ret->key.rank = row->value.rank;
         ret->key.name = row->value.name;
-        return VIEW_METRIC;
     }
+    return row_view(row);
 }
 
 static int rows_locked(struct store_mem_world *w, struct mem_item **copies,
-                       const enum store_view *kinds, size_t n, size_t *ret_new,
+                       const struct metric_row *rows, size_t n, size_t *ret_new,
                        struct error *err)
 {
     for (enum store_view v = VIEW_ITERATION; v <= VIEW_METRIC; v++)
@@ -314,7 +321,7 @@ static int rows_locked(struct store_mem_world *w, struct mem_item **copies,
             return -1;
     size_t added = 0;
     for (size_t i = 0; i < n; i++) {
-        struct mem_table *t = &w->tables[kinds[i]];
+        struct mem_table *t = &w->tables[row_view(&rows[i])];
         size_t at;
         if (mem_table_find(t, &copies[i]->key, &at))
             continue;
@@ -333,24 +340,24 @@ static int mem_rows(struct store *s, uint64_t job, int32_t attempt,
 {
     struct store_mem_world *w = world_of(s);
     struct mem_item **copies = calloc(n + 1, sizeof(struct mem_item *));
-    enum store_view *kinds = calloc(n + 1, sizeof(enum store_view));
-    int rc = copies && kinds ? 0 : error_set(err, ERR_NOMEM, "%zu rows", n);
 
+    if (!copies)
+        return error_set(err, ERR_NOMEM, "%zu rows", n);
+    int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct mem_item it;
-        kinds[i] = row_item(job, attempt, &rows[i], &it);
-        copies[i] = item_copy(&it, kinds[i], err);
+        enum store_view view = row_item(job, attempt, &rows[i], &it);
+        copies[i] = item_copy(&it, view, err);
         rc = copies[i] ? 0 : -1;
     }
     if (rc == 0) {
         pthread_mutex_lock(&w->lock);
-        rc = rows_locked(w, copies, kinds, n, ret_new, err);
+        rc = rows_locked(w, copies, rows, n, ret_new, err);
         pthread_mutex_unlock(&w->lock);
     }
-    for (size_t i = 0; copies && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         free(copies[i]);
     free(copies);
-    free(kinds);
     return rc;
 }
 

@@ -15,15 +15,17 @@
 
 struct fixture {
     const char *name;
-    bool faulty;
+    bool sqlite, faulty;
     struct store_fault fault; /* for the next fx_open() */
+    char dir[64];
     struct store_mem_world *world;
     struct store *s;
 };
 
 static int open_inner(struct fixture *fx, struct store **ret, struct error *err)
 {
-    return store_mem_create(fx->world, ret, err);
+    return fx->sqlite ? store_sqlite_open(fx->dir, ret, err)
+                      : store_mem_create(fx->world, ret, err);
 }
 
 static void fx_open(struct fixture *fx)
@@ -52,12 +54,26 @@ static void fx_reopen(struct fixture *fx)
     fx_open(fx);
 }
 
+static void remove_dir(const char *dir)
+{
+    const char *const files[] = {"state.db", "metrics.db", "lock"};
+    char path[128];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+        (void)unlink(path);
+    }
+    ok(rmdir(dir) == 0, "the store leaves no other files behind");
+}
+
 static void fx_begin(struct fixture *fx)
 {
     struct error err = ERROR_INIT;
 
     fx->fault = (struct store_fault){.n = 0};
-    if (store_mem_world_create(&fx->world, &err) < 0)
+    (void)snprintf(fx->dir, sizeof(fx->dir), "/tmp/mgpu-store-XXXXXX");
+    if (fx->sqlite ? !mkdtemp(fx->dir)
+                   : store_mem_world_create(&fx->world, &err) < 0)
         exit(1);
     fx_open(fx);
 }
@@ -67,6 +83,8 @@ static void fx_end(struct fixture *fx)
     fx_close(fx);
     store_mem_world_destroy(fx->world);
     fx->world = NULL;
+    if (fx->sqlite)
+        remove_dir(fx->dir);
 }
 
 /* ---- what the tests store ------------------------------------------------ */
@@ -681,5 +699,8 @@ int main(void)
 {
     run((struct fixture){.name = "mem"});
     run((struct fixture){.name = "faulty(mem)", .faulty = true});
+    run((struct fixture){.name = "sqlite", .sqlite = true});
+    run((struct fixture){
+        .name = "faulty(sqlite)", .sqlite = true, .faulty = true});
     return tap_done();
 }

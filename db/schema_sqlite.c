@@ -1,0 +1,100 @@
+/* schema_sqlite.c - see schema_sqlite.h.
+ *
+ * A schema is its numbered files, which the assembler puts into the program
+ * as they are. Each ends by setting user_version to its number, so that a
+ * file's version is how many of them it has seen. A step that users have
+ * run is never edited: a change is a new file and a new line below.
+ */
+#include "db/schema_sqlite.h"
+
+#define EMBED(symbol, file)                             \
+    __asm__(".section .rodata\n" #symbol ":\n"          \
+            ".incbin \"db/schema/" file "\"\n.byte 0\n" \
+            ".previous\n");                             \
+    extern const char symbol[]
+
+EMBED(schema_state_001, "001-state.sql");
+EMBED(schema_metrics_001, "001-metrics.sql");
+
+enum { STEPS_MAX = 16 };
+
+struct schema {
+    int64_t application_id;       /* as the first step sets it */
+    const char *steps[STEPS_MAX]; /* NULL after the last */
+};
+
+const struct schema schema_state = {
+    .application_id = 0x6d677073,
+    .steps = {schema_state_001},
+};
+
+const struct schema schema_metrics = {
+    .application_id = 0x6d67706d,
+    .steps = {schema_metrics_001},
+};
+
+static int64_t newest(const struct schema *s)
+{
+    int64_t n = 0;
+
+    while (s->steps[n])
+        n++;
+    return n;
+}
+
+int schema_check(const struct db *d, const struct schema *s, struct error *err)
+{
+    int64_t version, id, objects;
+    char line[120];
+
+    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0 ||
+        db_get_int(d, "PRAGMA application_id", &id, err) < 0 ||
+        db_get_int(d, "SELECT count(*) FROM sqlite_schema", &objects, err) < 0)
+        return -1;
+    if (id != s->application_id && (id != 0 || version != 0 || objects != 0))
+        return error_set(err, ERR_CONFIG, "%s: another program's database",
+                         d->name);
+    if (version > newest(s))
+        return error_set(err, ERR_CONFIG,
+                         "%s: has schema version %lld, this mgpu knows up to "
+                         "%lld: start the newer mgpu that wrote it",
+                         d->name, (long long)version, (long long)newest(s));
+    if (db_get_text(d, "PRAGMA quick_check(1)", line, sizeof(line), err) < 0)
+        return -1;
+    if (sqlite3_stricmp(line, "ok") != 0)
+        return error_set(err, ERR_IO, "%s: damaged: %s", d->name, line);
+    return 0;
+}
+
+static int run_steps(const struct db *d, const struct schema *s, int64_t from,
+                     struct error *err)
+{
+    for (int64_t v = from; s->steps[v]; v++) {
+        int64_t now;
+        if (db_exec(d, s->steps[v], err) < 0 ||
+            db_get_int(d, "PRAGMA user_version", &now, err) < 0)
+            return error_wrap(err, "schema version %lld", (long long)v + 1);
+        if (now != v + 1)
+            return error_set(err, ERR_INTERNAL, "step %lld made version %lld",
+                             (long long)v + 1, (long long)now);
+    }
+    return db_commit(d, err);
+}
+
+int schema_migrate(const struct db *d, const struct schema *s,
+                   struct error *err)
+{
+    int64_t version;
+
+    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
+        return -1;
+    if (version == newest(s))
+        return 0;
+    if (db_begin(d, err) < 0)
+        return -1;
+    if (run_steps(d, s, version, err) < 0) {
+        db_rollback(d);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,351 @@
+/* store_sqlite.c - state.db and metrics.db in one directory.
+ *
+ * state.db is the truth: WAL, synchronous=FULL, one transaction per batch,
+ * so one fsync makes a whole batch durable. metrics.db is next to it because
+ * its stream of rows must not wait for that, nor hold it up (rows_sqlite.c).
+ * Queries go through connections of their own (query_sqlite.c).
+ *
+ * Failures: a transaction that fails is rolled back and nothing was stored;
+ * the next one is tried afresh, so a disk that was full and no longer is
+ * needs no restart. Never open(2) a database file here or in a test while a
+ * store is open: closing it drops the locks of the whole process on it.
+ */
+#include "db/store_sqlite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "db/dir.h"
+#include "db/schema_sqlite.h"
+#include "db/view.h"
+#include "jobs/base/buf.h"
+
+static const char insert_event[] =
+    "INSERT INTO event (seq, job, attempt, event, at, uid, detail)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)";
+
+static const char replace_job[] =
+    "INSERT OR REPLACE INTO job (job, name, user, uid, kind, state, reason,"
+    " priority, gpus_min, gpus_max, gpus, attempt, exit_code, submitted_at,"
+    " started_at, ended_at, idempotency_key, spec, dir)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+static const char replace_attempt[] =
+    "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
+    " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
+    " running_at, ended_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+static struct store_sqlite *sqlite(struct store *s)
+{
+    return (struct store_sqlite *)s;
+}
+
+/* ---- append and load ----------------------------------------------------- */
+
+static int put_event(struct store_sqlite *s, uint64_t seq,
+                     const struct store_event *e, struct error *err)
+{
+    struct db_row r = db_row(s->event);
+
+    db_put_int(&r, (int64_t)seq);
+    db_put_int(&r, (int64_t)e->job);
+    db_put_int(&r, e->attempt);
+    db_put_text(&r, job_event_name(e->ev));
+    db_put_real(&r, e->at_s);
+    db_put_count(&r, e->uid);
+    db_put_text(&r, e->detail);
+    return db_run(&s->state, &r, "append an event", err);
+}
+
+static int put_job(struct store_sqlite *s, const struct store_job *j,
+                   struct error *err)
+{
+    struct db_row r = db_row(s->job);
+
+    db_put_int(&r, (int64_t)j->id);
+    db_put_text(&r, j->name);
+    db_put_text(&r, j->user);
+    db_put_count(&r, j->uid);
+    db_put_text(&r, j->kind);
+    db_put_text(&r, j->state);
+    db_put_text(&r, j->reason);
+    db_put_int(&r, j->priority);
+    db_put_int(&r, j->gpus_min);
+    db_put_int(&r, j->gpus_max);
+    db_put_int(&r, j->gpus);
+    db_put_int(&r, j->attempt);
+    db_put_count(&r, j->exit_code);
+    db_put_real(&r, j->submit_s);
+    db_put_real(&r, j->start_s);
+    db_put_real(&r, j->end_s);
+    db_put_text(&r, j->idempotency_key);
+    db_put_text(&r, j->spec);
+    db_put_text(&r, j->dir);
+    return db_run(&s->state, &r, "store a job", err);
+}
+
+static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
+                       struct error *err)
+{
+    struct db_row r = db_row(s->attempt);
+
+    db_put_int(&r, (int64_t)a->job);
+    db_put_int(&r, a->attempt);
+    db_put_text(&r, a->state);
+    db_put_text(&r, a->reason);
+    db_put_text(&r, a->native_id);
+    db_put_text(&r, a->place);
+    db_put_text(&r, a->class);
+    db_put_int(&r, a->gpus);
+    db_put_int(&r, a->nodes);
+    db_put_count(&r, a->exit_code);
+    db_put_int(&r, a->signal);
+    db_put_real(&r, a->intent_s);
+    db_put_real(&r, a->claim_s);
+    db_put_real(&r, a->run_s);
+    db_put_real(&r, a->end_s);
+    return db_run(&s->state, &r, "store an attempt", err);
+}
+
+static int put_batch(struct store_sqlite *s, const struct store_batch *b,
+                     struct error *err)
+{
+    for (size_t i = 0; i < b->n_events; i++)
+        if (put_event(s, s->seq + i + 1, &b->events[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (put_job(s, &b->jobs[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < b->n_attempts; i++)
+        if (put_attempt(s, &b->attempts[i], err) < 0)
+            return -1;
+    return db_commit(&s->state, err);
+}
+
+static int sqlite_append(struct store *base, const struct store_batch *b,
+                         struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+
+    if (b->n_events + b->n_jobs + b->n_attempts == 0)
+        return 0;
+    if (db_begin(&s->state, err) < 0)
+        return -1;
+    if (put_batch(s, b, err) < 0) {
+        db_rollback(&s->state);
+        return -1;
+    }
+    for (size_t i = 0; i < b->n_events; i++)
+        b->events[i].seq = ++s->seq;
+    return 0;
+}
+
+/* Text that a row must have; a column that is NULL has no name. */
+static int read_event(const struct db *d, sqlite3_stmt *st,
+                      struct store_event *ret, struct error *err)
+{
+    const char *name = (const char *)sqlite3_column_text(st, 3);
+
+    *ret = (struct store_event){.seq = (uint64_t)sqlite3_column_int64(st, 0),
+                                .job = (uint64_t)sqlite3_column_int64(st, 1),
+                                .attempt = (int32_t)sqlite3_column_int64(st, 2),
+                                .at_s = sqlite3_column_double(st, 4),
+                                .uid = sqlite3_column_type(st, 5) == SQLITE_NULL
+                                           ? -1
+                                           : sqlite3_column_int64(st, 5),
+                                .detail =
+                                    (const char *)sqlite3_column_text(st, 6)};
+    if (!name || job_event_from_name(name, &ret->ev) < 0)
+        return error_set(err, ERR_IO, "%s: event %llu is of no known kind: %s",
+                         d->name, (unsigned long long)ret->seq,
+                         name ? name : "NULL");
+    return 0;
+}
+
+static int sqlite_load(struct store *base,
+                       int (*each)(void *arg, const struct store_event *event,
+                                   struct error *err),
+                       void *arg, struct error *err)
+{
+    const struct db *d = &sqlite(base)->state;
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(d->h,
+                                "SELECT seq, job, attempt, event, at, uid,"
+                                " detail FROM event ORDER BY seq",
+                                -1, &st, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(st);
+    int failed = 0;
+    while (failed == 0 && rc == SQLITE_ROW) {
+        struct store_event e;
+        if (read_event(d, st, &e, err) < 0 || each(arg, &e, err) < 0)
+            failed = -1;
+        else
+            rc = sqlite3_step(st);
+    }
+    if (failed == 0 && rc != SQLITE_DONE)
+        failed = db_fail(d, "load events", err);
+    sqlite3_finalize(st);
+    return failed;
+}
+
+/* ---- the other members --------------------------------------------------- */
+
+static int sqlite_rows(struct store *base, uint64_t job, int32_t attempt,
+                       const struct metric_row *rows, size_t n, size_t *ret_new,
+                       struct error *err)
+{
+    return rows_insert(&sqlite(base)->rows, job, attempt, rows, n, ret_new,
+                       err);
+}
+
+static int sqlite_sync_rows(struct store *base, struct error *err)
+{
+    return rows_sync(&sqlite(base)->rows, err);
+}
+
+static int sqlite_query(struct store *base, const struct store_query *q,
+                        int (*row)(void *arg, const struct store_cell *cells,
+                                   size_t n, struct error *err),
+                        void *arg, struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+
+    if (view_check_query(q, err) < 0)
+        return -1;
+    return reader_query(q->view <= VIEW_EVENT ? &s->state_reader
+                                              : &s->metrics_reader,
+                        q, row, arg, err);
+}
+
+static void sqlite_destroy(struct store *base)
+{
+    if (!base)
+        return;
+    struct store_sqlite *s = sqlite(base);
+    reader_close(&s->state_reader);
+    reader_close(&s->metrics_reader);
+    rows_close(&s->rows);
+    sqlite3_finalize(s->event);
+    sqlite3_finalize(s->job);
+    sqlite3_finalize(s->attempt);
+    db_close(&s->state);
+    if (s->lock_fd >= 0)
+        close(s->lock_fd); /* last: now another may come */
+    free(s);
+}
+
+static const struct store_ops sqlite_ops = {
+    .name = "sqlite",
+    .append = sqlite_append,
+    .load = sqlite_load,
+    .rows = sqlite_rows,
+    .sync_rows = sqlite_sync_rows,
+    .query = sqlite_query,
+    .destroy = sqlite_destroy,
+};
+
+/* ---- opening ------------------------------------------------------------- */
+
+static off_t size_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+/* state.db comes to be before metrics.db. The other way round it was lost,
+ * and starting again at job 1 would drop that job's rows as duplicates. */
+static int check_pair(const char *state, const char *metrics, struct error *err)
+{
+    if (size_of(state) == 0 && size_of(metrics) > 0)
+        return error_set(err, ERR_IO,
+                         "state.db: damaged: missing or empty beside a "
+                         "metrics.db; restore it, or move both away");
+    return 0;
+}
+
+static int state_open(struct store_sqlite *s, const char *path,
+                      struct error *err)
+{
+    const struct db *d = &s->state;
+    int64_t last, n;
+
+    if (db_open(&s->state, path, "state.db", false, err) < 0 ||
+        schema_check(d, &schema_state, err) < 0 || db_wal(d, err) < 0 ||
+        db_exec(d, "PRAGMA synchronous = FULL", err) < 0 ||
+        schema_migrate(d, &schema_state, err) < 0 ||
+        db_prepare(d, insert_event, &s->event, err) < 0 ||
+        db_prepare(d, replace_job, &s->job, err) < 0 ||
+        db_prepare(d, replace_attempt, &s->attempt, err) < 0 ||
+        db_get_int(d, "SELECT coalesce(max(seq), 0) FROM event", &last, err) <
+            0 ||
+        db_get_int(d, "SELECT count(*) FROM event", &n, err) < 0)
+        return -1;
+    if (last != n)
+        return error_set(err, ERR_IO,
+                         "state.db: damaged: %lld events up to number %lld",
+                         (long long)n, (long long)last);
+    s->seq = (uint64_t)last;
+    return 0;
+}
+
+static int open_all(struct store_sqlite *s, const char *dir, struct error *err)
+{
+    struct buf state = BUF_INIT, metrics = BUF_INIT;
+    int rc = -1;
+
+    if (buf_addf(&state, err, "%s/state.db", dir) == 0 &&
+        buf_addf(&metrics, err, "%s/metrics.db", dir) == 0 &&
+        check_pair(state.data, metrics.data, err) == 0 &&
+        state_open(s, state.data, err) == 0 &&
+        rows_open(&s->rows, metrics.data, state.data, err) == 0 &&
+        reader_open(&s->state_reader, state.data, "state.db", err) == 0 &&
+        reader_open(&s->metrics_reader, metrics.data, "metrics.db", err) == 0)
+        rc = 0;
+    buf_clear(&state);
+    buf_clear(&metrics);
+    return rc;
+}
+
+/* The names of new files are on disk once their directory is. */
+static int sync_dir(const char *dir, struct error *err)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync") : 0;
+
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int store_sqlite_open(const char *dir, struct store **ret, struct error *err)
+{
+    struct store_sqlite *s = calloc(1, sizeof(*s));
+    char *path = NULL;
+
+    if (!s)
+        return error_set(err, ERR_NOMEM, "store '%s'", dir);
+    s->base.ops = &sqlite_ops;
+    s->lock_fd = -1;
+    if (dir_take(dir, &path, &s->lock_fd, err) < 0) {
+        sqlite_destroy(&s->base);
+        return -1;
+    }
+    int rc = open_all(s, path, err);
+    if (rc == 0)
+        rc = sync_dir(path, err);
+    free(path);
+    if (rc < 0) {
+        sqlite_destroy(&s->base);
+        return error_wrap(err, "store '%s'", dir);
+    }
+    *ret = &s->base;
+    return 0;
+}
