@@ -1,0 +1,403 @@
+/* schema.c - walking a tree along a table; see schema.h. */
+#include "jobs/schema.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/scalar.h"
+#include "jobs/text.h"
+
+/* The state of one schema_apply(). */
+struct walk {
+    const struct schema *s;
+    const struct schema_base *base;
+    void *obj;
+    struct schema_from *from;
+    struct spec_report *report;
+    struct error *err;
+};
+
+static const struct schema_key *find_key(const struct schema *s,
+                                         const char *path)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->keys[i].path, path) == 0)
+            return &s->keys[i];
+    return NULL;
+}
+
+/* "train" and "train.optimizer" are sections, no keys. */
+static bool is_section(const struct schema *s, const char *path)
+{
+    size_t len = strlen(path);
+    for (size_t i = 0; i < s->n; i++)
+        if (strncmp(s->keys[i].path, path, len) == 0 &&
+            s->keys[i].path[len] == '.')
+            return true;
+    return false;
+}
+
+static bool is_later(const struct schema *s, const char *path)
+{
+    for (size_t i = 0; s->later && s->later[i]; i++)
+        if (strcmp(s->later[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* ---- did you mean -------------------------------------------------------- */
+
+/* Beyond two letters, or when as many change as a word has, it is another
+ * word. */
+static void consider(const char *word, const char *candidate, int *best,
+                     char *out, size_t cap)
+{
+    int d = text_distance(word, candidate);
+    if (d < *best && (size_t)d < strlen(candidate) &&
+        (size_t)d < strlen(word)) {
+        *best = d;
+        (void)snprintf(out, cap, "%s", candidate);
+    }
+}
+
+/* The closest name in the same section; failing that, a key of this very
+ * name elsewhere. */
+static bool suggest(const struct schema *s, const char *section,
+                    const char *name, char *out, size_t cap)
+{
+    size_t len = strlen(section);
+    int best = 3;
+    for (size_t i = 0; i < s->n; i++) {
+        const char *p = s->keys[i].path;
+        if (len > 0 && (strncmp(p, section, len) != 0 || p[len] != '.'))
+            continue;
+        char part[PATH_CAP];
+        (void)snprintf(part, sizeof(part), "%s", p + len + (len > 0));
+        part[strcspn(part, ".")] = '\0';
+        consider(name, part, &best, out, cap);
+    }
+    for (size_t i = 0; best == 3 && i < s->n; i++) {
+        const char *dot = strrchr(s->keys[i].path, '.');
+        if (dot && strcmp(dot + 1, name) == 0) {
+            (void)snprintf(out, cap, "%s", s->keys[i].path);
+            best = 0;
+        }
+    }
+    return best < 3;
+}
+
+static void unknown_key(const struct schema *s, const char *section,
+                        const char *name, struct mark at,
+                        struct spec_report *report)
+{
+    char q[TEXT_QUOTE_CAP], path[PATH_CAP], word[PATH_CAP];
+    char hint[PATH_CAP + 32];
+    (void)snprintf(path, sizeof(path), "%s%s%s", section, *section ? "." : "",
+                   text_quote(q, sizeof(q), name));
+    hint[0] = '\0';
+    if (suggest(s, section, name, word, sizeof(word)))
+        (void)snprintf(hint, sizeof(hint), "did you mean '%s'?", word);
+    report_add(report, "E010", at, path, hint, "unknown key '%s'", path);
+}
+
+static void later_key(const char *path, struct mark at,
+                      struct spec_report *report)
+{
+    report_add(report, "E018", at, path, NULL,
+               "'%s' is not supported by this version", path);
+}
+
+/* ---- walking ------------------------------------------------------------- */
+
+static int walk_map(struct walk *w, const struct node *map,
+                    const char *section);
+
+static int walk_child(struct walk *w, // NOLINT(misc-no-recursion)
+                      const struct node *c, const char *section)
+{
+    char path[PATH_CAP + TREE_MAX_KEY];
+    (void)snprintf(path, sizeof(path), "%s%s%s", section, *section ? "." : "",
+                   c->key);
+    const struct schema_key *k = find_key(w->s, path);
+    if (k) {
+        struct schema_from *from = &w->from[k - w->s->keys];
+        from->node = c;
+        if (c->kind == NODE_BAD) {
+            from->bad = true;
+            return 0;
+        }
+        return schema_set(k, c, w->base, w->obj, w->report, &from->bad, w->err);
+    }
+    if (is_later(w->s, path)) {
+        later_key(path, c->key_at, w->report);
+        return 0;
+    }
+    if (is_section(w->s, path)) {
+        if (c->kind == NODE_MAP)
+            return walk_map(w, c, path);
+        if (c->kind == NODE_SCALAR || c->kind == NODE_LIST)
+            report_add(w->report, "E011", c->at, path, NULL,
+                       "'%s' must be a mapping (key: value)", path);
+        return 0;
+    }
+    if (w->s->notes && !*section &&
+        strncmp(c->key, w->s->notes, strlen(w->s->notes)) == 0)
+        return 0;
+    unknown_key(w->s, section, c->key, c->key_at, w->report);
+    return 0;
+}
+
+/* As deep as the table's longest path. */
+static int walk_map(struct walk *w, // NOLINT(misc-no-recursion)
+                    const struct node *map, const char *section)
+{
+    for (const struct node *c = map->first; c; c = c->next)
+        if (walk_child(w, c, section) < 0)
+            return -1;
+    return 0;
+}
+
+int schema_apply(const struct schema *s, const struct node *root,
+                 const struct schema_base *base, void *obj,
+                 struct schema_from *from, struct spec_report *report,
+                 struct error *err)
+{
+    struct walk w = {s, base, obj, from, report, err};
+    for (size_t i = 0; i < s->n; i++)
+        from[i] = (struct schema_from){.node = NULL};
+    return walk_map(&w, root, "");
+}
+
+int schema_defaults(const struct schema *s, void *obj, struct error *err)
+{
+    struct spec_report report;
+    if (report_init(&report, err) < 0)
+        return -1;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n; i++) {
+        const struct schema_key *k = &s->keys[i];
+        struct node *v = NULL;
+        bool bad = false;
+        if (!k->def)
+            continue;
+        rc = tree_parse_value(k->path, k->def, &report, &v, err);
+        if (rc == 0 && v)
+            rc = schema_set(k, v, &(struct schema_base){"/", NULL}, obj,
+                            &report, &bad, err);
+        assert(rc < 0 || (v && !bad)); /* the table is ours */
+        node_destroy(v);
+    }
+    spec_report_clear(&report);
+    return rc;
+}
+
+/* ---- --set --------------------------------------------------------------- */
+
+/* One step of a path: the next name, or, below a map such as `labels`, all
+ * that is left. */
+static size_t step_length(const struct schema *s, const char *path,
+                          const char *rest)
+{
+    char head[PATH_CAP];
+    (void)snprintf(head, sizeof(head), "%.*s", (int)(rest - path), path);
+    size_t len = strlen(head);
+    if (len > 0)
+        head[len - 1] = '\0'; /* the dot */
+    const struct schema_key *k = find_key(s, head);
+    return k && k->type == KEY_MAP ? strlen(rest) : strcspn(rest, ".");
+}
+
+static struct node *new_child(struct node *map, const char *key,
+                              struct error *err)
+{
+    struct node *n = node_create(NODE_MAP, (struct mark){.line = 0}, err);
+    if (!n)
+        return NULL;
+    n->key = strdup(key);
+    if (!n->key) {
+        node_destroy(n);
+        (void)error_set(err, ERR_NOMEM, "key of a YAML tree");
+        return NULL;
+    }
+    node_append(map, n);
+    return n;
+}
+
+/* Puts value (NULL: nothing) at `name` of the map; takes value. */
+static int put_value(struct node *map, const char *name, struct node *value,
+                     struct error *err)
+{
+    node_remove(map, name);
+    if (!value)
+        return 0;
+    value->key = strdup(name);
+    if (!value->key) {
+        node_destroy(value);
+        return error_set(err, ERR_NOMEM, "key of a YAML tree");
+    }
+    node_append(map, value);
+    return 0;
+}
+
+/* The map that holds the path's last step, made on the way. NULL with
+ * *ret_bad when something else stands in it. */
+static struct node *descend(const struct schema *s, struct node *root,
+                            const char *path, bool make, const char **ret_last,
+                            struct spec_report *report, struct error *err)
+{
+    struct node *map = root;
+    const char *rest = path;
+    for (;;) {
+        size_t len = step_length(s, path, rest);
+        *ret_last = rest;
+        if (rest[len] == '\0')
+            return map;
+        char name[PATH_CAP];
+        (void)snprintf(name, sizeof(name), "%.*s", (int)len, rest);
+        struct node *next = node_child(map, name);
+        if (next && next->kind == NODE_NULL)
+            next->kind = NODE_MAP; /* an empty section */
+        if (!next && make)
+            next = new_child(map, name, err);
+        if (!next)
+            return NULL;
+        if (next->kind != NODE_MAP) {
+            report_add(report, "E011", (struct mark){.line = 0}, path, NULL,
+                       "'%s' cannot be set: '%.*s' is not a mapping", path,
+                       (int)(rest + len - path), path);
+            return NULL;
+        }
+        map = next;
+        rest += len + 1;
+    }
+}
+
+/* Only what the table knows can be named; a sub-key of a map or a range is
+ * its own affair. */
+static bool key_exists(const struct schema *s, const char *path,
+                       struct spec_report *report)
+{
+    const struct mark none = {.line = 0};
+    char head[PATH_CAP];
+    char q[PATH_CAP];
+    if (strlen(path) >= sizeof(head) || text_quote(q, sizeof(q), path) == NULL)
+        return unknown_key(s, "", path, none, report), false;
+    (void)snprintf(head, sizeof(head), "%s", path);
+    for (;;) {
+        const struct schema_key *k = find_key(s, head);
+        bool whole = strlen(head) == strlen(path);
+        if (k && (whole || k->type == KEY_MAP || k->type == KEY_RANGE))
+            return true;
+        if (is_section(s, head) && whole)
+            return true;
+        if (is_later(s, head)) {
+            later_key(head, none, report);
+            return false;
+        }
+        char *dot = strrchr(head, '.');
+        if (!dot)
+            break;
+        *dot = '\0';
+    }
+    (void)snprintf(head, sizeof(head), "%s", path);
+    char *dot = strrchr(head, '.');
+    if (dot && is_section(s, (*dot = '\0', head)))
+        unknown_key(s, head, dot + 1, none, report);
+    else
+        unknown_key(s, "", path, none, report);
+    return false;
+}
+
+int schema_graft(const struct schema *s, struct node *root,
+                 const struct spec_set *set, struct spec_report *report,
+                 struct error *err)
+{
+    if (!key_exists(s, set->key, report))
+        return 0;
+    struct node *value = NULL;
+    if (set->value) {
+        if (tree_parse_value(set->key, set->value, report, &value, err) < 0)
+            return -1;
+        if (!value)
+            return 0;
+    }
+    const char *last = NULL;
+    struct error why = ERROR_INIT;
+    struct node *map =
+        descend(s, root, set->key, set->value != NULL, &last, report, &why);
+    if (!map) {
+        node_destroy(value);
+        return why.code == ERR_NONE ? 0
+                                    : error_set(err, why.code, "%s", why.msg);
+    }
+    return put_value(map, last, value, err);
+}
+
+/* ---- words --------------------------------------------------------------- */
+
+const char *schema_type_name(const struct schema_key *k)
+{
+    static const char *const names[] = {
+        [KEY_INT] = "int",       [KEY_FLOAT] = "float",
+        [KEY_BOOL] = "bool",     [KEY_ENUM] = "enum",
+        [KEY_TRISTATE] = "bool", [KEY_NAME] = "name",
+        [KEY_STRING] = "string", [KEY_PATH] = "path",
+        [KEY_RANGE] = "range",   [KEY_DURATION] = "duration",
+        [KEY_SIZE] = "size",     [KEY_LIST] = "list",
+        [KEY_MAP] = "map",
+    };
+    return names[k->type];
+}
+
+static const char *show_number(const struct schema_key *k, double v,
+                               char out[SCALAR_CAP])
+{
+    if (k->type == KEY_DURATION)
+        return scalar_show_duration(out, v);
+    if (k->type == KEY_SIZE)
+        return scalar_show_size(out, (int64_t)v);
+    return scalar_show_float(out, v);
+}
+
+const char *schema_range(const struct schema_key *k, char out[RANGE_CAP])
+{
+    char lo[SCALAR_CAP], hi[SCALAR_CAP];
+    size_t len = 0;
+    out[0] = '\0';
+    if (k->type == KEY_TRISTATE)
+        (void)snprintf(out, RANGE_CAP, "auto, true, false");
+    else if (k->type == KEY_NAME)
+        (void)snprintf(out, RANGE_CAP, "[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
+    else if (k->min == k->max && k->max != 0)
+        (void)snprintf(out, RANGE_CAP, "%s", show_number(k, k->min, lo));
+    else if (k->min != 0 || k->max != 0)
+        (void)snprintf(out, RANGE_CAP, "%s%s..%s", k->above_min ? "above " : "",
+                       show_number(k, k->min, lo), show_number(k, k->max, hi));
+    for (size_t i = 0; k->words && k->words[i].name; i++) {
+        len = strlen(out);
+        if (!k->words[i].later)
+            (void)snprintf(out + len, RANGE_CAP - len, "%s%s", len ? ", " : "",
+                           k->words[i].name);
+    }
+    len = strlen(out);
+    if (k->null_ok)
+        (void)snprintf(out + len, RANGE_CAP - len, "%snull", len ? ", " : "");
+    return out;
+}
+
+void schema_each(const struct schema *s,
+                 void (*each)(void *arg, const char *path, const char *type,
+                              const char *def, const char *range,
+                              const char *doc),
+                 void *arg)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct schema_key *k = &s->keys[i];
+        char range[RANGE_CAP];
+        const char *def = k->def ? k->def : k->required ? "required" : "none";
+        each(arg, k->path, schema_type_name(k), def, schema_range(k, range),
+             k->doc);
+    }
+}

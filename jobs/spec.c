@@ -1,0 +1,190 @@
+/* spec.c - text to struct job_spec: tree, --set, table, checks. See spec.h.
+ *
+ * spec_parse() and spec_show() differ only in what they do with the result,
+ * so both go through read_spec(), which keeps where each value came from.
+ */
+#include "jobs/spec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/rng.h"
+#include "jobs/spec_table.h"
+
+struct reading {
+    struct job_spec spec;
+    struct node *root; /* NULL when the text was no tree */
+    struct schema_from from[SPEC_KEYS_CAP];
+    char *dir; /* of the file, absolute; NULL without a file */
+};
+
+static void reading_clear(struct reading *r)
+{
+    spec_clear(&r->spec);
+    node_destroy(r->root);
+    free(r->dir);
+}
+
+/* ---- what the file's own name says --------------------------------------- */
+
+static int find_dir(const char *file, char **ret, struct error *err)
+{
+    if (!file)
+        return 0;
+    struct buf b = BUF_INIT;
+    const char *slash = strrchr(file, '/');
+    int rc = 0;
+    if (*file != '/') {
+        char *cwd = getcwd(NULL, 0);
+        if (!cwd)
+            return error_sys(err, errno, "current directory");
+        rc = buf_addf(&b, err, "%s/", strcmp(cwd, "/") == 0 ? "" : cwd);
+        free(cwd);
+    }
+    if (rc == 0 && slash)
+        rc = buf_add(&b, file, (size_t)(slash - file + 1), err);
+    /* One slash at the end is enough, and it is join()'s. */
+    while (rc == 0 && b.len > 1 && b.data[b.len - 1] == '/')
+        b.data[--b.len] = '\0';
+    if (rc == 0 && !(*ret = buf_detach(&b)))
+        rc = error_set(err, ERR_NOMEM, "directory of '%s'", file);
+    buf_clear(&b);
+    return rc;
+}
+
+/* The file's stem in the letters of a name: "My job.yaml" is "My-job". */
+static void name_from_file(const char *file, char out[SPEC_NAME_CAP])
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    const char *p = slash ? slash + 1 : file ? file : "";
+    const char *dot = strrchr(p, '.');
+    size_t len = dot && dot > p ? (size_t)(dot - p) : strlen(p);
+    size_t n = 0;
+    for (size_t i = 0; i < len && n < SPEC_NAME_CAP - 1; i++) {
+        char c = p[i];
+        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     (c >= '0' && c <= '9');
+        if (alnum || (n > 0 && (c == '.' || c == '_' || c == '-')))
+            out[n++] = c;
+        else if (n > 0 && out[n - 1] != '-')
+            out[n++] = '-';
+    }
+    out[n] = '\0';
+    if (n == 0)
+        (void)snprintf(out, SPEC_NAME_CAP, "job");
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static int read_values(struct reading *r, const struct spec_options *opt,
+                       struct spec_report *report, struct error *err)
+{
+    struct schema_base base = {r->dir, opt->home};
+    for (size_t i = 0; i < opt->n_sets; i++)
+        if (schema_graft(&spec_schema, r->root, &opt->sets[i], report, err) < 0)
+            return -1;
+    if (schema_apply(&spec_schema, r->root, &base, &r->spec, r->from, report,
+                     err) < 0)
+        return -1;
+    if (r->spec.name[0] == '\0')
+        name_from_file(opt->file, r->spec.name);
+    spec_check(&r->spec, r->root, r->from, report);
+    return 0;
+}
+
+/* r is zeroed, and cleared by the caller whatever comes. -1 without memory;
+ * bad input is in the report. */
+static int read_spec(const char *text, size_t len,
+                     const struct spec_options *opt, struct reading *r,
+                     struct spec_report *report, struct error *err)
+{
+    if (schema_defaults(&spec_schema, &r->spec, err) < 0 ||
+        find_dir(opt->file, &r->dir, err) < 0 ||
+        tree_parse(text, len, report, &r->root, err) < 0)
+        return -1;
+    return r->root ? read_values(r, opt, report, err) : 0;
+}
+
+static int draw_seed(struct job_spec *s, struct error *err)
+{
+    uint32_t seed = 0;
+    if (rng_secret(&seed, sizeof(seed), err) < 0)
+        return -1;
+    s->train.seed = seed & INT32_MAX;
+    return 0;
+}
+
+int spec_parse(const char *text, size_t len, const struct spec_options *opt,
+               struct job_spec *ret, struct spec_report *report,
+               struct error *err)
+{
+    static const struct spec_options none = {.file = NULL};
+    struct reading r = {.root = NULL};
+
+    if (!opt)
+        opt = &none;
+    int rc = report_init(report, err);
+    if (rc == 0)
+        rc = read_spec(text, len, opt, &r, report, err);
+    if (rc == 0)
+        rc = report_verdict(report, err);
+    if (rc == 0 && opt->draw_seed && r.spec.kind == SPEC_CV &&
+        r.spec.train.seed < 0)
+        rc = draw_seed(&r.spec, err);
+    if (rc == 0) {
+        *ret = r.spec;
+        r.spec = (struct job_spec){.version = 0};
+    }
+    reading_clear(&r);
+    return rc;
+}
+
+void spec_clear(struct job_spec *s)
+{
+    if (s)
+        schema_clear(&spec_schema, s);
+}
+
+int spec_dump(const struct job_spec *s, struct buf *out, struct error *err)
+{
+    return schema_json(&spec_schema, s, spec_applies, out, err);
+}
+
+/* ---- --show -------------------------------------------------------------- */
+
+static void note_origin(void *arg, size_t row, char *out, size_t cap)
+{
+    const struct reading *r = arg;
+    const struct node *n = r->from[row].node;
+    if (!n && strcmp(spec_schema.keys[row].path, "name") == 0)
+        (void)snprintf(out, cap, "from the file's name");
+    else if (!n)
+        (void)snprintf(out, cap, "default");
+    else if (n->at.line == 0)
+        (void)snprintf(out, cap, "--set");
+    else
+        (void)snprintf(out, cap, "file:%d", n->at.line);
+}
+
+int spec_show(const char *text, size_t len, const struct spec_options *opt,
+              struct buf *out, struct error *err)
+{
+    struct reading r = {.root = NULL};
+    struct spec_report report;
+
+    int rc = report_init(&report, err);
+    if (rc == 0)
+        rc = read_spec(text, len, opt, &r, &report, err);
+    if (rc == 0)
+        rc = report_verdict(&report, err);
+    if (rc == 0)
+        rc = schema_yaml(&spec_schema, &r.spec, spec_applies, note_origin, &r,
+                         out, err);
+    spec_report_clear(&report);
+    reading_clear(&r);
+    return rc;
+}

@@ -1,0 +1,251 @@
+/* spec_check.c - what one row of the table cannot say about a job.
+ *
+ * Each check names the place of the value that has to change. A value that
+ * was refused before is not judged again: one mistake, one finding.
+ */
+#include "jobs/spec_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/text.h"
+
+struct check {
+    const struct job_spec *s;
+    const struct node *root;
+    const struct schema_from *from;
+    struct spec_report *report;
+};
+
+static const struct schema_from *from_of(const struct check *c,
+                                         const char *path)
+{
+    for (size_t i = 0; i < spec_schema.n; i++)
+        if (strcmp(spec_schema.keys[i].path, path) == 0)
+            return &c->from[i];
+    return NULL;
+}
+
+/* The key was given and understood. */
+static bool is_set(const struct check *c, const char *path)
+{
+    const struct schema_from *f = from_of(c, path);
+    return f && f->node && !f->bad;
+}
+
+static bool is_bad(const struct check *c, const char *path)
+{
+    const struct schema_from *f = from_of(c, path);
+    return f && f->bad;
+}
+
+static struct mark place_of(const struct check *c, const char *path)
+{
+    return from_of(c, path)->node->at;
+}
+
+/* Where a missing key would stand: at its section's name, or at the top. */
+static struct mark place_of_section(const struct check *c, const char *path)
+{
+    char head[PATH_CAP];
+    (void)snprintf(head, sizeof(head), "%.*s", (int)strcspn(path, "."), path);
+    const struct node *n = node_child(c->root, head);
+    struct mark top = {.line = 1, .column = 1, .width = 1};
+    return n ? n->key_at : top;
+}
+
+/* ---- kind ---------------------------------------------------------------- */
+
+/* Keys of the other kind, source or optimizer; false when it cannot be told
+ * because that value is bad itself. */
+static bool can_judge(const struct check *c, int when)
+{
+    if (when == WHEN_ALWAYS)
+        return true;
+    if (!is_set(c, "kind"))
+        return false;
+    if (when == WHEN_FILES && c->s->kind == SPEC_CV)
+        return is_set(c, "dataset.source");
+    if (when == WHEN_SGD && c->s->kind == SPEC_CV)
+        return !is_bad(c, "train.optimizer.name");
+    return true;
+}
+
+static void refuse_stray(const struct check *c, const struct schema_key *k,
+                         struct mark at)
+{
+    bool is_cv = c->s->kind == SPEC_CV;
+    if (!is_cv || k->when == WHEN_COMMAND)
+        report_add(c->report, "E018", at, k->path, NULL,
+                   "'%s' is only for kind: %s", k->path,
+                   is_cv ? "command" : "cv");
+    else if (k->when == WHEN_FILES)
+        report_add(c->report, "E017", at, k->path, NULL,
+                   "'%s' is not read when dataset.source is synthetic",
+                   k->path);
+    else
+        report_add(c->report, "E017", at, k->path, NULL,
+                   "'%s' is only for train.optimizer.name: sgd", k->path);
+}
+
+static void check_rows(const struct check *c)
+{
+    for (size_t i = 0; i < spec_schema.n; i++) {
+        const struct schema_key *k = &spec_schema.keys[i];
+        const struct schema_from *f = &c->from[i];
+        if (!can_judge(c, k->when))
+            continue;
+        bool applies = spec_applies(k, c->s);
+        if (f->node && !applies)
+            refuse_stray(c, k, f->node->key_at);
+        else if (!f->node && applies && k->required) {
+            char range[RANGE_CAP], hint[RANGE_CAP + 16];
+            (void)snprintf(hint, sizeof(hint), "one of: %s",
+                           schema_range(k, range));
+            report_add(c->report, k->code, place_of_section(c, k->path),
+                       k->path, range[0] ? hint : NULL, "'%s' is missing",
+                       k->path);
+        }
+    }
+}
+
+/* ---- keys that go together ----------------------------------------------- */
+
+static void check_optimizer(const struct check *c)
+{
+    const struct job_spec *s = c->s;
+    if (is_set(c, "train.optimizer.nesterov") && s->train.optimizer.nesterov &&
+        s->train.optimizer.name == OPTIM_SGD &&
+        s->train.optimizer.momentum == 0 &&
+        !is_bad(c, "train.optimizer.momentum"))
+        report_add(c->report, "E017", place_of(c, "train.optimizer.nesterov"),
+                   "train.optimizer.nesterov", "set momentum: 0.9",
+                   "nesterov needs a momentum above 0");
+}
+
+static void check_resources(const struct check *c)
+{
+    const struct spec_range *gpus = &c->s->resources.gpus;
+    const struct spec_range *nodes = &c->s->resources.nodes;
+    if (!is_set(c, "resources.nodes") || is_bad(c, "resources.gpus"))
+        return;
+    if (gpus->max > 0 && nodes->min > gpus->max)
+        report_add(c->report, "E021", place_of(c, "resources.nodes"),
+                   "resources.nodes", "give each node at least one GPU",
+                   "%d nodes for %d GPU%s", nodes->min, gpus->max,
+                   gpus->max == 1 ? "" : "s");
+}
+
+static void check_command(const struct check *c)
+{
+    const struct spec_list *argv = &c->s->command;
+    if (!is_set(c, "command") || c->s->kind != SPEC_COMMAND)
+        return;
+    if (argv->n == 0)
+        report_add(c->report, "E011", place_of(c, "command"), "command",
+                   "write [program, argument]", "'command' is empty");
+    else if (argv->items[0][0] == '\0' || argv->items[0][0] == '-')
+        report_add(c->report, "E011", from_of(c, "command")->node->first->at,
+                   "command", NULL, "'command' must begin with a program");
+}
+
+/* ---- labels and environment ---------------------------------------------- */
+
+static const char name_chars[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+
+static void check_labels(const struct check *c)
+{
+    const struct schema_from *f = from_of(c, "labels");
+    char q[TEXT_QUOTE_CAP];
+    if (!is_set(c, "labels"))
+        return;
+    if (c->s->labels.n > 16)
+        report_add(c->report, "E014", f->node->key_at, "labels", NULL,
+                   "%zu labels; at most 16 are kept", c->s->labels.n);
+    for (const struct node *n = f->node->first; n; n = n->next) {
+        size_t len = strspn(n->key, name_chars);
+        while (len > 0 && n->key[len] && strchr("./-", n->key[len]))
+            len += 1 + strspn(n->key + len + 1, name_chars);
+        (void)text_quote(q, sizeof(q), n->key);
+        if (len == 0 || n->key[len] || len > 63 || *n->key == '_')
+            report_add(c->report, "E014", n->key_at, "labels",
+                       "letters, digits, '.', '_', '/' and '-'; a letter or "
+                       "digit first; at most 63",
+                       "label '%s' is not a name", q);
+        if (strlen(n->text) > 63 || strpbrk(n->text, "\t\n\r"))
+            report_add(c->report, "E014", n->at, "labels", NULL,
+                       "the value of label '%s' must be one line of at most "
+                       "63 bytes",
+                       q);
+    }
+}
+
+/* Variables that change what a program is before it begins, or that belong
+ * to mgpu. */
+static bool is_denied(const char *name)
+{
+    static const char *const whole[] = {"BASH_ENV", "ENV", "IFS", "SLURM_CONF"};
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+        if (strcmp(name, whole[i]) == 0)
+            return true;
+    return strncmp(name, "LD_", 3) == 0 || strncmp(name, "MGPU_", 5) == 0;
+}
+
+static bool check_variable(const struct check *c, const char *name,
+                           struct mark at, const char *path)
+{
+    char q[TEXT_QUOTE_CAP];
+    size_t len = strspn(name, name_chars);
+    (void)text_quote(q, sizeof(q), name);
+    if (len == 0 || name[len] || (*name >= '0' && *name <= '9')) {
+        report_add(c->report, "E014", at, path, "letters, digits and '_'",
+                   "'%s' is not the name of a variable", q);
+        return false;
+    }
+    if (is_denied(name)) {
+        report_add(c->report, "E019", at, path, NULL,
+                   "a job may not set the variable '%s'", q);
+        return false;
+    }
+    return true;
+}
+
+static void check_env(const struct check *c)
+{
+    const struct schema_from *env = from_of(c, "env");
+    const struct schema_from *pass = from_of(c, "env_passthrough");
+    char q[TEXT_QUOTE_CAP];
+
+    for (const struct node *n = is_set(c, "env") ? env->node->first : NULL; n;
+         n = n->next) {
+        if (check_variable(c, n->key, n->key_at, "env") &&
+            schema_is_secret(n->key))
+            report_add(c->report, "W101", n->key_at, "env",
+                       "name it under env_passthrough, and set it where you "
+                       "submit",
+                       "'%s' looks like a secret, and this file is stored",
+                       text_quote(q, sizeof(q), n->key));
+    }
+    for (const struct node *n = is_set(c, "env_passthrough") ? pass->node->first
+                                                             : NULL;
+         n; n = n->next)
+        (void)check_variable(c, n->text, n->at, "env_passthrough");
+}
+
+void spec_check(const struct job_spec *s, const struct node *root,
+                const struct schema_from *from, struct spec_report *report)
+{
+    struct check c = {s, root, from, report};
+    struct mark top = {.line = 1, .column = 1, .width = 1};
+
+    if (!from_of(&c, "version")->node)
+        report_add(report, "W001", top, "version", "begin with version: 1",
+                   "'version' is missing; 1 is assumed");
+    check_rows(&c);
+    check_optimizer(&c);
+    check_resources(&c);
+    check_command(&c);
+    check_labels(&c);
+    check_env(&c);
+}

@@ -1,0 +1,288 @@
+/* spec_table.c - every key of a job specification, one row each.
+ *
+ * The order is that of the canonical dump. A row's code is what a bad value
+ * is reported as; keys and words that other versions of mgpu know are named
+ * here too, so that nothing is taken for a typing error or passed over.
+ */
+#include "jobs/spec_table.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#define AT(m)                           \
+    .at = offsetof(struct job_spec, m), \
+    .size = sizeof(((struct job_spec *)0)->m)
+#define RANGE(lo, hi) .min = (lo), .max = (hi)
+#define NONE(v) .null_ok = true, .none_value = (v)
+#define WORDS(...)               \
+    (const struct schema_word[]) \
+    {                            \
+        __VA_ARGS__,             \
+        {                        \
+            .name = NULL         \
+        }                        \
+    }
+#define WORD(word, v)                \
+    {                                \
+        .name = (word), .value = (v) \
+    }
+#define LATER(word)                   \
+    {                                 \
+        .name = (word), .later = true \
+    }
+
+static const struct schema_key keys[] = {
+    {"version", KEY_INT, AT(version), .def = "1", RANGE(1, 1), .code = "E011",
+     .doc = "of this format"},
+    {"name", KEY_NAME, AT(name), .code = "E014",
+     .doc = "of the job; without one, the file's name without its ending"},
+    {"kind", KEY_ENUM, AT(kind), .required = true, .code = "E012",
+     .words = WORDS(WORD("cv", SPEC_CV), WORD("command", SPEC_COMMAND),
+                    LATER("llm")),
+     .doc = "what the job does: train an image model, or run a program"},
+    {"labels", KEY_MAP, AT(labels), .code = "E014",
+     .doc = "up to 16 words of your own for finding the job again"},
+
+    {"model.arch", KEY_ENUM, AT(model.arch), .def = "mobilenet_v2",
+     .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("mobilenet_v2", ARCH_MOBILENET_V2)),
+     .doc = "the network"},
+    {"model.width_mult", KEY_FLOAT, AT(model.width_mult), .def = "1.0",
+     RANGE(0.25, 2), .code = "E013", .when = WHEN_CV,
+     .doc = "factor on the number of channels"},
+    {"model.dropout", KEY_FLOAT, AT(model.dropout), .def = "0.2",
+     RANGE(0, 0.95), .code = "E013", .when = WHEN_CV,
+     .doc = "probability with which the classifier drops an input"},
+    {"model.num_classes", KEY_INT, AT(model.num_classes), .def = "null",
+     RANGE(2, 100000), NONE(0), .code = "E013", .when = WHEN_CV,
+     .doc = "classes; null: as many as the data has"},
+
+    {"dataset.source", KEY_ENUM, AT(dataset.source), .required = true,
+     .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("mnist", SOURCE_MNIST),
+                    WORD("synthetic", SOURCE_SYNTHETIC), LATER("image_folder")),
+     .doc = "where the images come from"},
+    {"dataset.path", KEY_PATH, AT(dataset.path), .code = "E015",
+     .required = true, .when = WHEN_FILES,
+     .doc = "directory with the data; needed unless source is synthetic"},
+    {"dataset.image_size", KEY_INT, AT(dataset.image_size), .def = "224",
+     RANGE(28, 1024), .code = "E013", .when = WHEN_CV,
+     .doc = "pixels on each side; images are resized to it"},
+    {"dataset.train_samples", KEY_INT, AT(dataset.train_samples), .def = "0",
+     RANGE(0, INT32_MAX), .code = "E013", .when = WHEN_CV,
+     .doc = "use the first n training images; 0: all"},
+    {"dataset.eval_samples", KEY_INT, AT(dataset.eval_samples), .def = "0",
+     RANGE(0, INT32_MAX), .code = "E013", .when = WHEN_CV,
+     .doc = "use the first n test images; 0: all"},
+
+    {"train.output_dir", KEY_PATH, AT(train.output_dir), .def = "null", NONE(0),
+     .code = "E015", .when = WHEN_CV,
+     .doc = "directory for results; null: out/ in the job's directory"},
+    {"train.device", KEY_ENUM, AT(train.device), .def = "auto", .code = "E012",
+     .when = WHEN_CV,
+     .words = WORDS(WORD("auto", DEVICE_AUTO), WORD("cuda", DEVICE_CUDA),
+                    WORD("host", DEVICE_HOST)),
+     .doc = "auto: cuda where the job has GPUs, else host"},
+    {"train.epochs", KEY_INT, AT(train.epochs), .def = "20", RANGE(1, 10000),
+     .code = "E013", .when = WHEN_CV, .doc = "passes over the training data"},
+    {"train.batch_size", KEY_INT, AT(train.batch_size), .def = "64",
+     RANGE(1, 65536), .code = "E013", .when = WHEN_CV,
+     .doc = "images per GPU and iteration"},
+    {"train.max_steps_per_epoch", KEY_INT, AT(train.max_steps_per_epoch),
+     .def = "null", RANGE(1, INT32_MAX), NONE(0), .code = "E013",
+     .when = WHEN_CV, .doc = "iterations per epoch at most; null: all"},
+    {"train.precision", KEY_ENUM, AT(train.precision), .def = "fp32",
+     .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("fp64", PRECISION_FP64), WORD("fp32", PRECISION_FP32),
+                    LATER("tf32"), LATER("fp16"), LATER("bf16")),
+     .doc = "of weights, activations and gradients"},
+    {"train.pin_memory", KEY_TRISTATE, AT(train.pin_memory), .def = "auto",
+     .code = "E011", .when = WHEN_CV,
+     .doc = "page-locked host buffers; auto: on GPUs"},
+    {"train.distribution", KEY_ENUM, AT(train.distribution), .def = "ddp-ds",
+     .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("ddp-ds", DIST_DDP_DS), LATER("dp"), LATER("ddp"),
+                    LATER("ddp-rr"), LATER("fsdp")),
+     .doc = "ddp-ds: each GPU has its own share of the data"},
+    {"train.seed", KEY_INT, AT(train.seed), .def = "null", RANGE(0, INT32_MAX),
+     NONE(-1), .code = "E013", .when = WHEN_CV,
+     .doc = "of weights, shuffling and dropout; null: drawn and recorded"},
+    {"train.shuffle", KEY_BOOL, AT(train.shuffle), .def = "true",
+     .code = "E011", .when = WHEN_CV,
+     .doc = "a new order of the training data in each epoch"},
+    {"train.optimizer.name", KEY_ENUM, AT(train.optimizer.name), .def = "adamw",
+     .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("sgd", OPTIM_SGD), WORD("adamw", OPTIM_ADAMW),
+                    LATER("rmsprop")),
+     .doc = "the update rule"},
+    {"train.optimizer.lr", KEY_FLOAT, AT(train.optimizer.lr), .def = "1e-3",
+     RANGE(0, 1000), .above_min = true, .code = "E013", .when = WHEN_CV,
+     .doc = "learning rate at its highest"},
+    {"train.optimizer.weight_decay", KEY_FLOAT,
+     AT(train.optimizer.weight_decay), .def = "0.01", RANGE(0, 1000),
+     .code = "E013", .when = WHEN_CV, .doc = "decay of the weights"},
+    {"train.optimizer.momentum", KEY_FLOAT, AT(train.optimizer.momentum),
+     .def = "0.9", RANGE(0, 1), .code = "E013", .when = WHEN_SGD,
+     .doc = "of sgd"},
+    {"train.optimizer.nesterov", KEY_BOOL, AT(train.optimizer.nesterov),
+     .def = "false", .code = "E011", .when = WHEN_SGD,
+     .doc = "of sgd; needs a momentum"},
+    {"train.lr_scheduler.name", KEY_ENUM, AT(train.lr_scheduler.name),
+     .def = "constant", .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("constant", SCHEDULE_CONSTANT),
+                    WORD("cosine", SCHEDULE_COSINE), LATER("step")),
+     .doc = "the learning rate after the warm-up"},
+    {"train.lr_scheduler.num_warmup_steps", KEY_INT,
+     AT(train.lr_scheduler.num_warmup_steps), .def = "0", RANGE(0, INT32_MAX),
+     .code = "E013", .when = WHEN_CV,
+     .doc = "iterations in which the learning rate rises from 0"},
+
+    {"command", KEY_LIST, AT(command), .required = true, .code = "E011",
+     .when = WHEN_COMMAND, .doc = "program and arguments; no shell reads them"},
+
+    {"resources.gpus", KEY_RANGE, AT(resources.gpus), .def = "1",
+     RANGE(0, 1024), .code = "E021",
+     .doc = "GPUs in all; 0: CPU only; a range lets the scheduler choose"},
+    {"resources.nodes", KEY_RANGE, AT(resources.nodes), .def = "1",
+     RANGE(1, 1024), .code = "E021", .doc = "machines to spread them over"},
+    {"resources.time_limit", KEY_DURATION, AT(resources.time_limit_s),
+     .def = "null", RANGE(1, 365.0 * 86400), NONE(INFINITY), .code = "E023",
+     .doc = "the job is ended after it; null: no limit"},
+
+    {"policy.priority", KEY_INT, AT(policy.priority), .def = "normal",
+     RANGE(-50, 50), .code = "E023",
+     .words = WORDS(WORD("low", -50), WORD("normal", 0), WORD("high", 50)),
+     .doc = "larger starts earlier; the words are -50, 0 and 50"},
+
+    {"checkpoint.dir", KEY_PATH, AT(checkpoint.dir), .def = "null", NONE(0),
+     .code = "E015", .when = WHEN_CV,
+     .doc = "directory for checkpoints; null: ckpt/ in output_dir"},
+    {"checkpoint.on_signal", KEY_BOOL, AT(checkpoint.on_signal), .def = "true",
+     .code = "E011", .when = WHEN_CV,
+     .doc = "write one when the job is told to stop"},
+    {"checkpoint.grace", KEY_DURATION, AT(checkpoint.grace_s), .def = "120s",
+     RANGE(1, 3600), .code = "E023",
+     .doc = "between being told to stop and being killed"},
+    {"checkpoint.keep_last", KEY_INT, AT(checkpoint.keep_last), .def = "2",
+     RANGE(1, 1000), .code = "E013", .when = WHEN_CV,
+     .doc = "checkpoints that are kept"},
+
+    {"retry.max", KEY_INT, AT(retry.max), .def = "2", RANGE(0, 100),
+     .code = "E013", .doc = "further attempts after a failure"},
+    {"retry.resume", KEY_BOOL, AT(retry.resume), .def = "true", .code = "E011",
+     .when = WHEN_CV, .words = WORDS(WORD("latest", 1)),
+     .doc = "start from the newest checkpoint; latest is true"},
+
+    {"env", KEY_MAP, AT(env), .code = "E014", .hidden = true,
+     .doc = "variables of the job's environment"},
+    {"env_passthrough", KEY_LIST, AT(env_passthrough), .code = "E014",
+     .doc = "variables taken over from the environment of mgpu-submit"},
+
+    {"logs.max_bytes", KEY_SIZE, AT(logs.max_bytes), .def = "64M",
+     RANGE(4096, 1099511627776.0), .code = "E023",
+     .doc = "output that is kept; what comes after is dropped"},
+};
+
+/* Keys of other versions of mgpu; one stands for all that is below it. */
+static const char *const later[] = {
+    "sweep",
+    "depends_on",
+    "notify",
+    "secrets",
+    "watchdog",
+    "method",
+    "dataset.workers",
+    "dataset.on_bad_row",
+    "dataset.split",
+    "dataset.augment",
+    "train.dtype",
+    "train.target",
+    "train.model",
+    "train.tokenizer",
+    "train.checkpointer",
+    "train.dataset",
+    "train.dataset_val",
+    "train.batch_size_val",
+    "train.run_val_every_n_steps",
+    "train.quantizer",
+    "train.loss",
+    "train.gradient_accumulation_steps",
+    "train.clip_grad_norm",
+    "train.compile",
+    "train.enable_activation_checkpointing",
+    "train.enable_activation_offloading",
+    "train.optimizer_in_bwd",
+    "train.log_every_n_steps",
+    "train.log_peak_memory_stats",
+    "train.resume_from_checkpoint",
+    "train.save_adapter_weights_only",
+    "train.profiler",
+    "train.metric_logger",
+    "train.log_level",
+    "train.label_smoothing",
+    "train.channels_last",
+    "train.optimizer._component_",
+    "train.optimizer.fused",
+    "train.optimizer.betas",
+    "train.optimizer.eps",
+    "train.lr_scheduler._component_",
+    "resources.gpus_per_node",
+    "resources.gpu_type",
+    "resources.gpu_memory",
+    "resources.cpus_per_gpu",
+    "resources.memory",
+    "resources.partition",
+    "resources.constraint",
+    "resources.exclusive",
+    "policy.account",
+    "policy.qos",
+    "policy.deadline",
+    "policy.begin",
+    "policy.goal",
+    "policy.min_efficiency",
+    "policy.preemptible",
+    "checkpoint.every",
+    "checkpoint.keep_best",
+    "checkpoint.metric",
+    "checkpoint.mode",
+    "retry.on",
+    "retry.backoff",
+    "retry.exclude_node",
+    "retry.rules",
+    "logs.on_limit",
+    "logs.per_rank",
+    NULL,
+};
+
+const struct schema spec_schema = {
+    .keys = keys,
+    .n = sizeof(keys) / sizeof(keys[0]),
+    .later = later,
+    .notes = "x-",
+};
+
+bool spec_applies(const struct schema_key *k, const void *spec)
+{
+    const struct job_spec *s = spec;
+    bool is_cv = s->kind == SPEC_CV;
+    switch ((enum spec_when)k->when) {
+    case WHEN_CV:
+        return is_cv;
+    case WHEN_COMMAND:
+        return s->kind == SPEC_COMMAND;
+    case WHEN_FILES:
+        return is_cv && s->dataset.source != SOURCE_SYNTHETIC;
+    case WHEN_SGD:
+        return is_cv && s->train.optimizer.name == OPTIM_SGD;
+    default:
+        return true;
+    }
+}
+
+void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
+                                const char *def, const char *range,
+                                const char *doc),
+                   void *arg)
+{
+    schema_each(&spec_schema, each, arg);
+}

@@ -1,0 +1,29 @@
+/* spec_table.h - the table of the job specification; for jobs/ alone. */
+#ifndef MGPU_JOBS_SPEC_TABLE_H
+#define MGPU_JOBS_SPEC_TABLE_H
+
+#include "jobs/schema.h"
+#include "jobs/spec.h"
+
+enum spec_when {
+    WHEN_ALWAYS,
+    WHEN_CV,
+    WHEN_COMMAND,
+    WHEN_FILES, /* a cv job whose data has a path */
+    WHEN_SGD,   /* a cv job whose optimizer has momentum */
+};
+
+enum { SPEC_KEYS_CAP = 64 }; /* rows at most; a test counts them */
+
+extern const struct schema spec_schema;
+
+/* Whether the key means anything in this job; else it is left out of the
+ * dump and refused in a file. */
+bool spec_applies(const struct schema_key *k, const void *spec);
+
+/* What the table cannot say: required keys, keys that go together, names of
+ * labels and variables. Adds findings. */
+void spec_check(const struct job_spec *s, const struct node *root,
+                const struct schema_from *from, struct spec_report *report);
+
+#endif

@@ -1,0 +1,77 @@
+/* tree.c - see tree.h; tree_yaml.c fills it. */
+#include "jobs/tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct node *node_create(enum node_kind kind, struct mark at, struct error *err)
+{
+    struct node *n = calloc(1, sizeof(*n));
+    if (!n) {
+        (void)error_set(err, ERR_NOMEM, "node of a YAML tree");
+        return NULL;
+    }
+    n->kind = kind;
+    n->at = at;
+    return n;
+}
+
+/* As deep as the tree: TREE_MAX_DEPTH, and once more for --set. */
+void node_destroy(struct node *n) // NOLINT(misc-no-recursion)
+{
+    if (!n)
+        return;
+    int saved = errno;
+    for (struct node *c = n->first, *next = NULL; c; c = next) {
+        next = c->next;
+        node_destroy(c);
+    }
+    free(n->key);
+    free(n->text);
+    free(n);
+    errno = saved;
+}
+
+struct node *node_child(const struct node *map, const char *key)
+{
+    for (struct node *c = map->first; c; c = c->next)
+        if (c->key && strcmp(c->key, key) == 0)
+            return c;
+    return NULL;
+}
+
+void node_append(struct node *parent, struct node *child)
+{
+    child->next = NULL;
+    if (parent->last)
+        parent->last->next = child;
+    else
+        parent->first = child;
+    parent->last = child;
+}
+
+void node_remove(struct node *map, const char *key)
+{
+    struct node *before = NULL;
+    for (struct node *c = map->first; c; before = c, c = c->next) {
+        if (strcmp(c->key, key) != 0)
+            continue;
+        if (before)
+            before->next = c->next;
+        else
+            map->first = c->next;
+        if (map->last == c)
+            map->last = before;
+        node_destroy(c);
+        return;
+    }
+}
+
+size_t node_count(const struct node *n)
+{
+    size_t count = 0;
+    for (const struct node *c = n->first; c; c = c->next)
+        count++;
+    return count;
+}

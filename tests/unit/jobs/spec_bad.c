@@ -1,0 +1,328 @@
+/* spec_bad.c - what a specification may not be: one row per mistake, with
+ * the code, the line and the column that the user is told.
+ *
+ * A want is "CODE line:column" for each finding, in order. Names begin with
+ * the id of the requirement (B01 ...) where there is one. HEAD takes two
+ * lines, so that the third is the row's own.
+ */
+#include "jobs/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+#define HEAD "version: 1\nkind: cv\n"
+#define SYN "dataset: {source: synthetic}\n"
+#define CMD "version: 1\nkind: command\n"
+#define OK_CV HEAD SYN
+
+struct row {
+    const char *name, *text, *want;
+};
+
+static const struct row file_rows[] = {
+    {"B01 empty", "", "E001 1:1"},
+    {"B01 comments alone", "# nothing\n# here\n", "E001 1:1"},
+    {"B01 null", "null\n", "E001 1:1"},
+    {"B01 list", "- a\n- b\n", "E001 1:1"},
+    {"B01 scalar", "cv\n", "E001 1:1"},
+    {"E000 syntax", HEAD "a: b: c\n", "E000 3:5"},
+    {"E000 tab", HEAD "\tname: x\n", "E000 3:1"},
+    {"E000 open bracket", HEAD "env: [a\n", "E000 4:1"},
+    {"B03 anchor", HEAD "x-a: &a 1\n" SYN, "E003 3:6"},
+    {"B03 alias", HEAD SYN "x-a: *a\n", "E003 4:6"},
+    {"B03 alias as key", HEAD SYN "*a : 1\n", "E003 4:1"},
+    {"B03 merge", HEAD SYN "<<: {name: x}\n", "E003 4:1"},
+    {"B03 anchor on a map", HEAD "dataset: &d {source: synthetic}\n",
+     "E003 3:10"},
+    {"B04 nested", HEAD "x-a: [[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]\n",
+     "E004 3:21"},
+    {"B05 long key",
+     OK_CV
+     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx: 1\n",
+     "E005 4:1"},
+    {"B06 key twice", OK_CV "name: a\nname: b\n", "E006 5:1"},
+    {"B06 key twice, its value unread", OK_CV "train: {}\ntrain: {a: [1]}\n",
+     "E006 5:1"},
+    {"B07 ESC", OK_CV "name: a\x1b[0m\n", "E007 4:8"},
+    {"B07 DEL", OK_CV "name: a\x7f\n", "E007 4:8"},
+    {"B07 BEL by escape", OK_CV "name: \"a\\a\"\n", "E007 4:7"},
+    {"B07 NUL by escape", OK_CV "name: \"a\\0b\"\n", "E007 4:7"},
+    {"B07 C1", OK_CV "name: \xc2\x9b\n", "E007 4:7"},
+    {"B07 C1 by escape", OK_CV "name: \"\\x9b\"\n", "E007 4:7"},
+    {"B07 in a key", OK_CV "\"a\\e\": 1\n", "E007 4:1"},
+    {"B07 line separator", OK_CV "name: a\xe2\x80\xa8\n", "E007 4:8"},
+    {"B08 Latin-1", OK_CV "name: caf\xe9\n", "E008 4:10"},
+    {"B08 UTF-16", "\xff\xfek\0i\0", "E008 1:1"},
+    {"B08 overlong", OK_CV "name: \xc0\xaf\n", "E008 4:7"},
+    {"B08 surrogate", OK_CV "name: \xed\xa0\x80\n", "E008 4:7"},
+    {"B08 surrogate by escape", OK_CV "name: \"\\ud800\"\n", "E008 4:10"},
+    {"B08 byte order mark", "\xef\xbb\xbfversion: 1\nkind: cv\n" SYN, ""},
+    {"B10 python tag", OK_CV "x-a: !!python/object {}\n", "E009 4:6"},
+    {"B10 own tag", OK_CV "name: !foo x\n", "E009 4:7"},
+    {"B10 standard tag", OK_CV "name: !!str x\n", "E009 4:7"},
+    {"B10 directive", "%YAML 1.1\n---\n" OK_CV, "E009 1:1"},
+    {"B10 two documents", OK_CV "---\nkind: cv\n", "E009 4:1"},
+    {"one document with its marks", "---\n" OK_CV "...\n", ""},
+    {"E011 key is a list", OK_CV "? [a, b]\n: 1\n", "E011 4:3"},
+};
+
+static const struct row value_rows[] = {
+    {"smallest", "kind: cv\ndataset: {source: synthetic}\n", "W001 1:1"},
+    {"smallest with version", OK_CV, ""},
+    {"B09 bidi in name", OK_CV "name: \"a\\u202eb\"\n", "E014 4:7"},
+    {"B09 zero width in name", OK_CV "name: a\xe2\x80\x8b\n", "E014 4:7"},
+    {"B09 homoglyph in name", OK_CV "name: \xd0\xb0\n", "E014 4:7"},
+    {"B11 unknown key", HEAD "dataset:\n  source: synthetic\n  img: 1\n",
+     "E010 5:3"},
+    {"B11 unknown top key", OK_CV "nmae: x\n", "E010 4:1"},
+    {"B11 list for a scalar", OK_CV "name: [a]\n", "E011 4:7"},
+    {"B11 map for a scalar", OK_CV "name: {a: b}\n", "E011 4:7"},
+    {"B11 nothing for a scalar", OK_CV "name:\n", "E011 4:6"},
+    {"B11 scalar for a section", OK_CV "train: 3\n", "E011 4:8"},
+    {"B11 scalar for a list", CMD "command: ls\n", "E011 3:10"},
+    {"B11 list for a map", OK_CV "env: [a]\n", "E011 4:6"},
+    {"B11 map within a list", CMD "command: [{a: b}]\n", "E011 3:11"},
+    {"B11 null within a list", CMD "command: [ls, ~]\n", "E011 3:15"},
+    {"B11 version", "version: 2\nkind: cv\n" SYN, "E011 1:10"},
+    {"B11 boolean", OK_CV "train: {shuffle: maybe}\n", "E011 4:18"},
+    {"B11 boolean as a number", OK_CV "train: {shuffle: 1}\n", "E011 4:18"},
+    {"B11 tristate", OK_CV "train: {pin_memory: autos}\n", "E011 4:21"},
+    {"B11 kind missing", "version: 1\n" SYN, "E012 1:1"},
+    {"B11 kind unknown", "version: 1\nkind: cw\n", "E012 2:7"},
+    {"B11 source missing", HEAD "dataset: {image_size: 32}\n", "E012 3:1"},
+    {"B11 dataset missing", HEAD, "E012 1:1"},
+    {"B11 path missing", HEAD "dataset: {source: mnist}\n", "E015 3:1"},
+    {"B11 command missing", CMD, "E011 1:1"},
+    {"B11 enum", OK_CV "train: {precision: fp31}\n", "E012 4:20"},
+    {"B11 out of range", OK_CV "train: {epochs: 0}\n", "E013 4:17"},
+    {"B11 above range", OK_CV "train: {epochs: 10001}\n", "E013 4:17"},
+    {"B11 batch", OK_CV "train: {batch_size: 65537}\n", "E013 4:21"},
+    {"B11 image size", HEAD "dataset: {source: synthetic, image_size: 27}\n",
+     "E013 3:42"},
+    {"B11 not a number", OK_CV "train: {epochs: ten}\n", "E013 4:17"},
+    {"B11 fraction", OK_CV "train: {epochs: 1.5}\n", "E013 4:17"},
+    {"B11 name too long",
+     OK_CV
+     "name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     "\n",
+     "E014 4:7"},
+    {"B13 shell in name", OK_CV "name: ;rm -rf ~\n", "E014 4:7"},
+    {"B13 substitution in name", OK_CV "name: $(id)\n", "E014 4:7"},
+    {"B13 backticks in name", OK_CV "name: \"`id`\"\n", "E014 4:7"},
+    {"B13 newline in name", OK_CV "name: \"a\\nb\"\n", "E014 4:7"},
+    {"B13 format in name", OK_CV "name: \"%n\"\n", "E014 4:7"},
+    {"B13 dash before name", OK_CV "name: -x\n", "E014 4:7"},
+    {"B13 newline in label", OK_CV "labels: {a: \"b\\nc\"}\n", "E014 4:13"},
+    {"B13 label key", OK_CV "labels: {\"-a\": b}\n", "E014 4:10"},
+    {"B13 label key with space", OK_CV "labels: {a b: c}\n", "E014 4:10"},
+    {"B13 newline in path", HEAD "dataset: {source: mnist, path: \"/a\\nb\"}\n",
+     "E015 3:32"},
+    {"B13 option as program", CMD "command: [-x, a]\n", "E011 3:11"},
+    {"E015 relative path without a file",
+     HEAD "dataset: {source: mnist, path: data}\n", "E015 3:32"},
+    {"E015 other user's home", HEAD "dataset: {source: mnist, path: ~root/x}\n",
+     "E015 3:32"},
+    {"E015 home unknown", HEAD "dataset: {source: mnist, path: ~/x}\n",
+     "E015 3:32"},
+    {"E015 empty path", HEAD "dataset: {source: mnist, path: ''}\n",
+     "E015 3:32"},
+    {"E011 empty command", CMD "command: []\n", "E011 3:10"},
+    {"E011 empty program", CMD "command: ['']\n", "E011 3:11"},
+    {"B16 gpus negative", OK_CV "resources: {gpus: -1}\n", "E021 4:19"},
+    {"B16 gpus 2^31", OK_CV "resources: {gpus: 2147483648}\n", "E021 4:19"},
+    {"B16 gpus reversed", OK_CV "resources: {gpus: 4..2}\n", "E021 4:19"},
+    {"B16 gpus fraction", OK_CV "resources: {gpus: 1.5}\n", "E021 4:19"},
+    {"B16 gpus unit", OK_CV "resources: {gpus: 4GB}\n", "E021 4:19"},
+    {"B16 gpus from 0", OK_CV "resources: {gpus: 0..4}\n", "E021 4:19"},
+    {"B16 gpus open", OK_CV "resources: {gpus: 2..}\n", "E021 4:19"},
+    {"B16 gpus list", OK_CV "resources: {gpus: [1]}\n", "E011 4:19"},
+    {"B16 gpus min alone", OK_CV "resources: {gpus: {min: 1}}\n", "E021 4:19"},
+    {"B16 gpus map reversed", OK_CV "resources: {gpus: {min: 4, max: 2}}\n",
+     "E021 4:19"},
+    {"B16 gpus map typo", OK_CV "resources: {gpus: {min: 1, mx: 2}}\n",
+     "E010 4:28"},
+    {"B16 gpus map words", OK_CV "resources: {gpus: {min: a, max: 2}}\n",
+     "E021 4:25"},
+    {"B16 nodes 0", OK_CV "resources: {nodes: 0}\n", "E021 4:20"},
+    {"B16 more nodes than GPUs", OK_CV "resources: {gpus: 1, nodes: 2}\n",
+     "E021 4:29"},
+    {"B18 priority", OK_CV "policy: {priority: 51}\n", "E023 4:20"},
+    {"B18 priority word", OK_CV "policy: {priority: urgent}\n", "E023 4:20"},
+    {"B18 grace", OK_CV "checkpoint: {grace: 2h}\n", "E023 4:21"},
+    {"B18 time limit 0s", OK_CV "resources: {time_limit: 0s}\n", "E023 4:25"},
+    {"B18 log bytes", OK_CV "logs: {max_bytes: 1K}\n", "E023 4:19"},
+    {"B20 hexadecimal", OK_CV "train: {optimizer: {lr: 0x1p-3}}\n",
+     "E013 4:25"},
+    {"B20 nan", OK_CV "train: {optimizer: {lr: nan}}\n", "E013 4:25"},
+    {"B20 .nan", OK_CV "train: {optimizer: {lr: .nan}}\n", "E013 4:25"},
+    {"B20 inf", OK_CV "train: {optimizer: {lr: inf}}\n", "E013 4:25"},
+    {"B20 too large", OK_CV "train: {optimizer: {lr: 1e999}}\n", "E013 4:25"},
+    {"B20 1_000", OK_CV "train: {optimizer: {lr: 1_000}}\n", "E013 4:25"},
+    {"B20 Arabic digit", OK_CV "train: {optimizer: {lr: \xd9\xa3}}\n",
+     "E013 4:25"},
+    {"B20 zero", OK_CV "train: {optimizer: {lr: 0}}\n", "E013 4:25"},
+    {"B21 60", OK_CV "resources: {time_limit: 60}\n", "E024 4:25"},
+    {"B21 4:00", OK_CV "resources: {time_limit: 4:00}\n", "E024 4:25"},
+    {"B21 2-12", OK_CV "resources: {time_limit: 2-12}\n", "E024 4:25"},
+    {"B21 0", OK_CV "resources: {time_limit: 0}\n", "E024 4:25"},
+    {"B21 -1", OK_CV "resources: {time_limit: -1}\n", "E024 4:25"},
+    {"B21 1y", OK_CV "resources: {time_limit: 1y}\n", "E024 4:25"},
+    {"B21 unlimited", OK_CV "resources: {time_limit: unlimited}\n",
+     "E024 4:25"},
+    {"B14 interpolation in a path",
+     HEAD "dataset: {source: mnist, path: \"/a/${name}\"}\n", "E016 3:32"},
+    {"B14 interpolation in a command", CMD "command: [a, \"${x}\"]\n",
+     "E016 3:14"},
+    {"B14 interpolation in env", OK_CV "env: {A: \"${A}\"}\n", "E016 4:10"},
+    {"E017 momentum of adamw", OK_CV "train: {optimizer: {momentum: 0.9}}\n",
+     "E017 4:21"},
+    {"E017 nesterov without momentum",
+     OK_CV "train:\n  optimizer: {name: sgd, momentum: 0, nesterov: on}\n",
+     "E017 5:49"},
+    {"E017 path of synthetic data",
+     HEAD "dataset: {source: synthetic, path: /x}\n", "E017 3:30"},
+    {"E018 later section", OK_CV "sweep: {params: {a: [1]}}\n", "E018 4:1"},
+    {"E018 later key", OK_CV "checkpoint: {every: 10m}\n", "E018 4:14"},
+    {"E018 later dtype", OK_CV "train: {dtype: fp32}\n", "E018 4:9"},
+    {"E018 later precision", OK_CV "train: {precision: bf16}\n", "E018 4:20"},
+    {"E018 later strategy", OK_CV "train: {distribution: ddp-rr}\n",
+     "E018 4:23"},
+    {"E018 later source", HEAD "dataset: {source: image_folder, path: /x}\n",
+     "E018 3:19"},
+    {"E018 later kind", "version: 1\nkind: llm\nmethod: lora\n",
+     "E018 2:7 E018 3:1"},
+    {"E018 train of a command", CMD "command: [ls]\ntrain: {epochs: 3}\n",
+     "E018 4:9"},
+    {"E018 dataset of a command",
+     CMD "command: [ls]\ndataset: {source: mnist, path: /x}\n",
+     "E018 4:11 E018 4:26"},
+    {"E018 command of cv", OK_CV "command: [ls]\n", "E018 4:1"},
+    {"E019 LD_PRELOAD", OK_CV "env: {LD_PRELOAD: x.so}\n", "E019 4:7"},
+    {"E019 IFS", OK_CV "env: {IFS: x}\n", "E019 4:7"},
+    {"E019 BASH_ENV", OK_CV "env: {BASH_ENV: x}\n", "E019 4:7"},
+    {"E019 SLURM_CONF", OK_CV "env: {SLURM_CONF: x}\n", "E019 4:7"},
+    {"E019 MGPU_", OK_CV "env: {MGPU_RANK: '0'}\n", "E019 4:7"},
+    {"E019 passed through", OK_CV "env_passthrough: [HOME, LD_AUDIT]\n",
+     "E019 4:25"},
+    {"PATH may be set", OK_CV "env: {PATH: /bin}\n", ""},
+    {"E014 variable", OK_CV "env: {1A: x}\n", "E014 4:7"},
+    {"E014 variable with =", OK_CV "env: {\"A=B\": x}\n", "E014 4:7"},
+    {"W101 token", OK_CV "env: {HF_TOKEN: x}\n", "W101 4:7"},
+    {"W101 password", OK_CV "env: {db_password: x}\n", "W101 4:7"},
+    {"W101 key within", OK_CV "env: {AWS_ACCESS_KEY_ID: x}\n", "W101 4:7"},
+    {"W101 not a secret", OK_CV "env: {TOKENIZERS_PARALLELISM: 'false'}\n", ""},
+    {"notes", OK_CV "x-note: {any: [thing, 1]}\n", ""},
+    {"notes at the top alone", OK_CV "train: {x-note: 1}\n", "E010 4:9"},
+    {"all errors in one run",
+     HEAD "dataset: {source: synthetic, image_size: 1}\n"
+          "train: {epoch: 3, precision: fp99}\nresources: {gpus: 4..2}\n",
+     "E013 3:42 E010 4:9 E012 4:30 E021 5:19"},
+};
+
+static void join(char *out, size_t cap, const struct spec_report *r)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < r->n && len < cap; i++)
+        len += (size_t)snprintf(out + len, cap - len, "%s%s %d:%d",
+                                i ? " " : "", r->findings[i].code,
+                                r->findings[i].line, r->findings[i].column);
+}
+
+static void check(const struct row *row, size_t len)
+{
+    struct job_spec s = {.version = 77};
+    struct spec_report r;
+    struct error err = ERROR_INIT;
+    char got[400];
+
+    int rc = spec_parse(row->text, len, NULL, &s, &r, &err);
+    join(got, sizeof(got), &r);
+    is_str(got, row->want, row->name);
+    bool bad = strchr(row->want, 'E') != NULL;
+    if (rc != (bad ? -1 : 0) || (bad && err.code != ERR_INVAL))
+        ok(false, "%s: returns %d, %s", row->name, rc, err.msg);
+    if (bad && s.version != 77)
+        ok(false, "%s: touches the result", row->name);
+    if (rc == 0)
+        spec_clear(&s);
+    spec_report_clear(&r);
+}
+
+/* ---- what is too large for a row ----------------------------------------- */
+
+static void test_limits(void)
+{
+    enum { BIG = (1 << 20) + 2 };
+    char *text = malloc(BIG);
+    if (!ok(text != NULL, "memory"))
+        return;
+
+    memset(text, ' ', BIG);
+    memcpy(text, OK_CV, strlen(OK_CV));
+    check(&(struct row){"B02 exactly 1 MiB", text, ""}, 1 << 20);
+    check(&(struct row){"B02 one byte more", text, "E002 1:1"}, (1 << 20) + 1);
+
+    memset(text, '[', 100000);
+    check(&(struct row){"B04 100 kB of [", text, "E004 1:17"}, 100000);
+    for (size_t i = 0; i < 100000; i += 2)
+        memcpy(text + i, "? ", 2);
+    check(&(struct row){"B04 ? ? ?", text, "E011 1:3 E004 1:33"}, 100000);
+
+    static const char scalar[] = OK_CV "x-a: ";
+    size_t at = strlen(scalar);
+    memcpy(text, scalar, at);
+    memset(text + at, 'a', 65537);
+    check(&(struct row){"B05 a value of 64 KiB", text, ""}, at + 65536);
+    check(&(struct row){"B05 one byte more", text, "E005 4:6"}, at + 65537);
+
+    size_t len = strlen(OK_CV "x-a: [");
+    memcpy(text, OK_CV "x-a: [", len);
+    for (int i = 0; i < 10001; i++, len += 2)
+        memcpy(text + len, "1,", 2);
+    check(&(struct row){"B05 10,000 values", text, "E005 4:19985"}, len);
+    free(text);
+
+    static const char zero[] = HEAD "na\0me: x\n";
+    check(&(struct row){"B07 NUL", zero, "E007 3:3"}, sizeof(zero) - 1);
+}
+
+static void test_fifty(void)
+{
+    char text[4000] = OK_CV;
+    struct spec_report r;
+    struct job_spec s;
+    struct error err = ERROR_INIT;
+    size_t len = strlen(text);
+    for (int i = 0; i < 60; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "u%d: 1\n", i);
+    (void)!spec_parse(text, len, NULL, &s, &r, &err);
+    is_int((long long)r.n, 50, "fifty findings are kept");
+    is_int((long long)r.n_errors, 60, "all are counted");
+    is_int(r.findings[49].line, 53, "the first fifty of the file");
+    is_str(err.msg, "60 errors", "the error counts them");
+    struct buf out = BUF_INIT;
+    is_int(spec_report_print(&r, "a.yaml", text, len, &out, &err), 0, "prints");
+    ok(strstr(buf_str(&out), "\n... and 10 more\n60 errors; nothing was "
+                             "submitted.\n") != NULL,
+       "the rest is counted at the end");
+    buf_clear(&out);
+    spec_report_clear(&r);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof(file_rows) / sizeof(file_rows[0]); i++) {
+        const char *t = file_rows[i].text;
+        check(&file_rows[i], *t == '\xff' ? 6 : strlen(t));
+    }
+    for (size_t i = 0; i < sizeof(value_rows) / sizeof(value_rows[0]); i++)
+        check(&value_rows[i], strlen(value_rows[i].text));
+    test_limits();
+    test_fifty();
+    return tap_done();
+}
