@@ -123,10 +123,15 @@ bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 
 unit_layers := $(layers)
-units     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/*.c))
+# TSan knows neither libgomp, which was not built for it, so that each parallel
+# loop looks like a race, nor the coroutines of the SIMT emulator.
+not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% tests/simt/%)
+units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
+               $(wildcard tests/unit/*/*.c)))
 contracts := $(patsubst %.c,$(B)/%,$(wildcard tests/contract/*.c))
 mpi_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/mpi/*.c))
-simt_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/simt/*.c))
+simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
+               $(wildcard tests/simt/*.c)))
 bats_tests := $(wildcard tests/cli/*.bats)
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
@@ -218,6 +223,17 @@ $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
 contract_objs := $(patsubst %.c,$(B)/obj/%.o, \
                    $(wildcard tests/unit/kernels/contract/*.c))
 extra_kernels := $(contract_objs)
+
+# The CUDA side of the kernels with emulated lanes; no host kernel is linked.
+simt_objs := $(patsubst %.cu,$(B)/simt/%.o, \
+               $(filter-out %_cuda.cu,$(wildcard kernels/*.cu)) \
+               $(wildcard tests/simt/*.cu)) \
+             $(patsubst %.cpp,$(B)/simt/%.o,$(wildcard tests/simt/*.cpp))
+$(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
+                   $(contract_objs) $(simt_objs) $(call libs,kernels)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_kernels) $(LDLIBS)
 
 # A unit test links its own layer and what lies below, nothing else: code
 # that reaches upwards does not link. A contract test links every layer.

@@ -5,6 +5,7 @@
  * of the calling thread, so a device is used by the thread that created it.
  */
 #include <omp.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,15 +29,11 @@ static int host_alloc(struct device *d, size_t bytes, void **ret,
                       struct error *err)
 {
     (void)d;
-    size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (room < bytes)
+    void *p = NULL;
+    /* Of exactly this size, so that ASan sees a step over its end. */
+    if (bytes > PTRDIFF_MAX || posix_memalign(&p, ALIGN, bytes + !bytes) != 0)
         return error_set(err, ERR_NOMEM, "%zu bytes of host memory", bytes);
-    if (room == 0)
-        room = ALIGN;
-    void *p = aligned_alloc(ALIGN, room);
-    if (!p)
-        return error_set(err, ERR_NOMEM, "%zu bytes of host memory", bytes);
-    memset(p, 0, room);
+    memset(p, 0, bytes);
     *ret = p;
     return 0;
 }

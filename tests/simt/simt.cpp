@@ -1,0 +1,203 @@
+/* simt.cpp - the scheduler of the emulated lanes; see simt.h. */
+#include "tests/simt/simt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#else
+/* ASan wants to be told of every change of stack. */
+static void __sanitizer_start_switch_fiber(void **, const void *, size_t)
+{
+}
+static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *)
+{
+}
+#endif
+
+simt_dim threadIdx, blockIdx, blockDim, gridDim;
+bool simt_reverse;
+
+namespace
+{
+
+enum { MAX_LANES = 256, WARP = 32, STACK_BYTES = 128 << 10, MAX_SHARED = 16 };
+
+enum state { READY, AT_SHUFFLE, AT_BARRIER, DONE };
+
+struct lane {
+    ucontext_t context;
+    state at;
+    unsigned shuffles; /* how many it has done: the box of the next one */
+    /* Two boxes: a lane may leave its next value before its neighbour has
+     * read this one, but no earlier than all have left this one. */
+    alignas(16) unsigned char box[2][16];
+    void *fake; /* ASan's handle for the stack */
+};
+
+lane lanes[MAX_LANES];
+char *stacks;
+ucontext_t home;
+void *home_fake;
+const void *home_bottom;
+size_t home_bytes;
+
+void (*job)(void *);
+void *job_arg;
+const void *shared[MAX_SHARED];
+unsigned n_shared;
+
+char *stack_of(unsigned i)
+{
+    return stacks + (size_t)i * STACK_BYTES;
+}
+
+/* From the scheduler into a lane, and back when the lane parks. */
+void resume(unsigned i)
+{
+    threadIdx.x = i;
+    __sanitizer_start_switch_fiber(&home_fake, stack_of(i), STACK_BYTES);
+    swapcontext(&home, &lanes[i].context);
+    __sanitizer_finish_switch_fiber(home_fake, nullptr, nullptr);
+}
+
+void park(state at)
+{
+    lane *me = &lanes[threadIdx.x];
+
+    me->at = at;
+    __sanitizer_start_switch_fiber(&me->fake, home_bottom, home_bytes);
+    swapcontext(&me->context, &home);
+    __sanitizer_finish_switch_fiber(me->fake, nullptr, nullptr);
+}
+
+void lane_main()
+{
+    __sanitizer_finish_switch_fiber(nullptr, &home_bottom, &home_bytes);
+    for (;;) { /* once per block */
+        job(job_arg);
+        park(DONE);
+    }
+}
+
+void prepare(unsigned i)
+{
+    lane *l = &lanes[i];
+
+    l->fake = nullptr;
+    getcontext(&l->context);
+    l->context.uc_stack.ss_sp = stack_of(i);
+    l->context.uc_stack.ss_size = STACK_BYTES;
+    l->context.uc_link = nullptr;
+    makecontext(&l->context, lane_main, 0);
+}
+
+unsigned count(unsigned lo, unsigned hi, state at)
+{
+    unsigned n = 0;
+
+    for (unsigned i = lo; i < hi; i++)
+        n += lanes[i].at == at;
+    return n;
+}
+
+/* Run one warp until all its lanes are at a barrier or done. */
+int run_warp(unsigned lo, unsigned hi)
+{
+    for (;;) {
+        for (unsigned k = lo; k < hi; k++) {
+            unsigned i = simt_reverse ? hi - 1 - (k - lo) : k;
+            if (lanes[i].at == READY)
+                resume(i);
+        }
+        unsigned waiting = count(lo, hi, AT_SHUFFLE);
+        if (waiting == 0)
+            return SIMT_OK;
+        if (waiting < hi - lo)
+            return SIMT_MISSED_SHUFFLE;
+        for (unsigned i = lo; i < hi; i++)
+            lanes[i].at = READY;
+    }
+}
+
+int run_block(unsigned n)
+{
+    n_shared = 0;
+    for (unsigned i = 0; i < n; i++) {
+        lanes[i].at = READY;
+        lanes[i].shuffles = 0;
+    }
+    for (;;) {
+        for (unsigned k = 0; k < n; k += WARP) {
+            unsigned lo = simt_reverse ? n - WARP - k : k;
+            int fault = run_warp(lo, lo + WARP);
+            if (fault)
+                return fault;
+        }
+        if (count(0, n, DONE) == n)
+            return SIMT_OK;
+        if (count(0, n, AT_BARRIER) < n)
+            return SIMT_MISSED_BARRIER;
+        for (unsigned i = 0; i < n; i++)
+            lanes[i].at = READY;
+    }
+}
+
+} // namespace
+
+void __syncthreads()
+{
+    park(AT_BARRIER);
+}
+
+const void *simt_exchange(const void *mine, size_t bytes, unsigned from)
+{
+    lane *me = &lanes[threadIdx.x];
+    unsigned box = me->shuffles++ % 2;
+
+    if (bytes > sizeof(me->box[0]))
+        abort();
+    memcpy(me->box[box], mine, bytes);
+    park(AT_SHUFFLE);
+    return lanes[from].box[box];
+}
+
+void simt_shared(void *p, size_t bytes)
+{
+    for (unsigned i = 0; i < n_shared; i++)
+        if (shared[i] == p)
+            return;
+    if (n_shared == MAX_SHARED)
+        abort();
+    shared[n_shared++] = p;
+    memset(p, 0xff, bytes);
+}
+
+int simt_run(unsigned grid, unsigned n, void (*lane)(void *), void *arg)
+{
+    if (grid < 1 || n < WARP || n > MAX_LANES || n % WARP != 0)
+        return SIMT_BAD_LAUNCH;
+    if (!stacks) {
+        stacks = static_cast<char *>(malloc((size_t)STACK_BYTES * MAX_LANES));
+        if (!stacks)
+            abort();
+        for (unsigned i = 0; i < MAX_LANES; i++)
+            prepare(i);
+    }
+    job = lane;
+    job_arg = arg;
+    gridDim.x = grid;
+    blockDim.x = n;
+    int fault = SIMT_OK;
+    for (unsigned i = 0; i < grid && !fault; i++) {
+        blockIdx.x = i;
+        fault = run_block(n);
+    }
+    if (fault) { /* lanes are parked in the middle: give up their stacks */
+        free(stacks);
+        stacks = nullptr;
+    }
+    return fault;
+}
