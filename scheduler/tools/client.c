@@ -1,0 +1,200 @@
+/* client.c - see client.h. */
+#include "scheduler/tools/client.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/http_client.h"
+#include "jobs/wire.h"
+#include "scheduler/tools/render.h"
+
+struct client {
+    struct http_client *http;
+    char url[256];
+    double connect_s;
+};
+
+/* A query answers in milliseconds; ten seconds mean that the daemon hangs. */
+static const double REQUEST_S = 10;
+
+int client_create(const char *url, double timeout_s, struct client **ret,
+                  struct error *err)
+{
+    char found[256];
+    if (!url) {
+        if (wire_default_url(found, sizeof(found), err) < 0)
+            return -1;
+        url = found;
+    }
+    struct client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return error_set(err, ERR_NOMEM, "client");
+    (void)snprintf(c->url, sizeof(c->url), "%s", url);
+    c->connect_s = timeout_s;
+    struct http_client_conf conf = {
+        .url = c->url,
+        .connect_timeout_s = timeout_s,
+        .timeout_s = REQUEST_S,
+        .max_reply_bytes = 1u << 30,
+    };
+    if (http_client_create(&conf, &c->http, err) < 0) {
+        free(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
+}
+
+void client_destroy(struct client *c)
+{
+    if (!c)
+        return;
+    http_client_destroy(c->http);
+    free(c);
+}
+
+static int call(struct client *c, const struct http_request *req, json_t **ret,
+                struct error *err)
+{
+    struct buf body = BUF_INIT;
+    int status = 0;
+    int rc = http_client_call(c->http, req, &status, &body, err);
+    if (rc == 0 && status >= 400)
+        rc = http_reply_error(status, &body, err);
+    json_error_t why;
+    json_t *o = NULL;
+    if (rc == 0) {
+        o = json_loadb(buf_str(&body), body.len, JSON_REJECT_DUPLICATES, &why);
+        if (!json_is_object(o)) {
+            rc = error_set(err, ERR_EXTERN,
+                           "the daemon's reply to %s is not an object: %s",
+                           req->path, o ? "another type" : why.text);
+            json_decref(o);
+        }
+    }
+    buf_clear(&body);
+    if (rc == 0)
+        *ret = o;
+    return rc;
+}
+
+int client_get(struct client *c, json_t **ret, struct error *err,
+               const char *path_fmt, ...)
+{
+    char path[1024];
+    va_list ap;
+    va_start(ap, path_fmt);
+    int n = vsnprintf(path, sizeof(path), path_fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return error_set(err, ERR_USAGE, "the query is too long");
+    return call(c, &(struct http_request){.method = "GET", .path = path}, ret,
+                err);
+}
+
+int client_post(struct client *c, const char *path, const json_t *body,
+                const char *key, json_t **ret, struct error *err)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    if (body && !text)
+        return error_set(err, ERR_NOMEM, "request body");
+    struct http_request req = {
+        .method = "POST",
+        .path = path,
+        .body = text ? text : "{}",
+        .body_len = text ? strlen(text) : 2,
+        .idempotency_key = key,
+    };
+    int rc = call(c, &req, ret, err);
+    free(text);
+    return rc;
+}
+
+int client_stream(struct client *c, const char *path, double timeout_s,
+                  int (*line)(void *arg, const char *text, size_t len,
+                              struct error *err),
+                  void *arg, struct error *err)
+{
+    struct http_client_conf conf = {
+        .url = c->url,
+        .connect_timeout_s = c->connect_s,
+        .timeout_s = timeout_s,
+    };
+    struct http_client *http = NULL;
+    if (http_client_create(&conf, &http, err) < 0)
+        return -1;
+    struct buf body = BUF_INIT;
+    int status = 0;
+    int rc = http_client_stream(http, path, line, arg, &status, &body, err);
+    if (rc == 0 && status >= 400)
+        rc = http_reply_error(status, &body, err);
+    buf_clear(&body);
+    http_client_destroy(http);
+    return rc;
+}
+
+void client_quote(const char *text, char *out, size_t cap)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789-_.~*,";
+    size_t len = 0;
+    for (; *text && len + 4 < cap; text++) {
+        if (strchr(plain, *text))
+            out[len++] = *text;
+        else
+            len += (size_t)snprintf(out + len, cap - len, "%%%02X",
+                                    (unsigned)(unsigned char)*text);
+    }
+    out[len] = '\0';
+}
+
+double field_real(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+int64_t field_int(const json_t *o, const char *key, int64_t absent)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_integer(v) ? json_integer_value(v) : absent;
+}
+
+const char *field_str(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+bool field_yes(const json_t *o, const char *key)
+{
+    return json_is_true(json_object_get(o, key));
+}
+
+void client_print_error_json(const struct error *err)
+{
+    json_t *o =
+        json_pack("{s:s, s:{s:s, s:s}}", "schema", "mgpu.error/1", "error",
+                  "code", error_word(err->code), "message", err->msg);
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    if (text)
+        (void)puts(text);
+    free(text);
+    json_decref(o);
+}
+
+int client_fail(const char *tool, bool json, const struct error *err)
+{
+    char safe[2 * sizeof(err->msg)];
+    if (json)
+        client_print_error_json(err);
+    else
+        (void)fprintf(stderr, "%s: %s\n", tool,
+                      render_escape(err->msg, safe, sizeof(safe)));
+    return error_exit_status(err->code);
+}

@@ -1,0 +1,48 @@
+/* client.h - what the tools share of speaking to the daemon. */
+#ifndef MGPU_TOOLS_CLIENT_H
+#define MGPU_TOOLS_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+struct client;
+
+/* url NULL: $MGPU_URL or the default (wire.h). timeout_s bounds how long the
+ * daemon is looked for. */
+int client_create(const char *url, double timeout_s, struct client **ret,
+                  struct error *err) MUST_CHECK;
+void client_destroy(struct client *c); /* NULL is fine */
+
+/* The reply's JSON object; a reply of >= 400 becomes err. key may be NULL.
+ * own  the caller ends *ret with json_decref() */
+int client_get(struct client *c, json_t **ret, struct error *err,
+               const char *path_fmt, ...)
+    __attribute__((format(printf, 4, 5))) MUST_CHECK;
+int client_post(struct client *c, const char *path, const json_t *body,
+                const char *key, json_t **ret, struct error *err) MUST_CHECK;
+/* Lines of a stream; see http_client_stream(). A reply of >= 400 is an err,
+ * and so is ERR_TIMEOUT after timeout_s (0: none). */
+int client_stream(struct client *c, const char *path, double timeout_s,
+                  int (*line)(void *arg, const char *text, size_t len,
+                              struct error *err),
+                  void *arg, struct error *err) MUST_CHECK;
+
+/* A name or glob as a query value, with %XX where needed. */
+void client_quote(const char *text, char *out, size_t cap);
+
+/* ---- fields of a reply; absent and null have the given default ----------- */
+double field_real(const json_t *o, const char *key); /* NAN */
+int64_t field_int(const json_t *o, const char *key, int64_t absent);
+const char *field_str(const json_t *o, const char *key); /* "" */
+bool field_yes(const json_t *o, const char *key);
+
+/* {"schema":"mgpu.error/1","error":{..}} for --json. */
+void client_print_error_json(const struct error *err);
+
+/* Prints "tool: message" (or the JSON form) and returns the exit status. */
+int client_fail(const char *tool, bool json, const struct error *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* options.h - a tool's command line as one table.
+ *
+ * The parser, --help and the shell completion read the same rows, and
+ * tests/cli/pages.bats holds the man page against them. Every tool has
+ * --help and --version without listing them.
+ */
+#ifndef MGPU_TOOLS_OPTIONS_H
+#define MGPU_TOOLS_OPTIONS_H
+
+#include <stddef.h>
+
+#include "jobs/base/error.h"
+
+struct opt {
+    int id;           /* what on() switches over; > 0 */
+    char letter;      /* 0: none */
+    const char *name; /* without the dashes */
+    const char *arg;  /* "FILE"; NULL: takes none */
+    const char *doc;  /* one line, no full stop */
+};
+
+struct tool {
+    const char *name;
+    const char *synopsis; /* what follows the name in the usage line */
+    const char *summary;
+    const struct opt *opts; /* ends with id 0 */
+};
+
+enum { OPTIONS_RUN = 0, OPTIONS_DONE = 1 };
+
+/* Calls on() for each option in order; operands may stand among them, and
+ * argv is permuted so that they are argv[*ret_operand] .. argv[argc - 1].
+ * A value is argv's own string: valid to the end.
+ *
+ * returns OPTIONS_RUN, or OPTIONS_DONE after --help or --version (printed),
+ *         or -1
+ * err  ERR_USAGE with a suggestion; or what on() said
+ */
+int options_parse(const struct tool *t, int argc, char **argv,
+                  int (*on)(void *arg, const struct opt *o, const char *value,
+                            struct error *err),
+                  void *arg, int *ret_operand, struct error *err) MUST_CHECK;
+
+/* The decimal id of a job. err ERR_USAGE names what is allowed */
+int options_job_id(const char *text, unsigned long long *ret,
+                   struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,218 @@
+/* render.c - see render.h. */
+#include "scheduler/tools/render.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+void render_style_init(struct render_style *s, FILE *out)
+{
+    int fd = fileno(out);
+    struct winsize ws;
+    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+    bool tty = isatty(fd) == 1;
+
+    *s = (struct render_style){.columns = 0};
+    if (tty)
+        s->columns =
+            ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
+    s->colour = tty && !(no_colour && *no_colour) &&
+                !(term && strcmp(term, "dumb") == 0);
+    s->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+}
+
+/* The length of the UTF-8 sequence at p, or 0 when it is none. */
+static size_t sequence(const unsigned char *p)
+{
+    size_t n = p[0] < 0x80                    ? 1
+               : p[0] >= 0xc2 && p[0] <= 0xdf ? 2
+               : (p[0] & 0xf0) == 0xe0        ? 3
+               : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
+                                              : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if (n == 3 && p[0] == 0xe0 && p[1] < 0xa0)
+        return 0; /* overlong */
+    return n;
+}
+
+/* C1 controls, zero-width and direction marks, which change what a reader
+ * sees of the text around them. */
+static bool is_hidden(const unsigned char *p, size_t n)
+{
+    if (n == 2)
+        return p[0] == 0xc2 && p[1] < 0xa0;
+    if (n != 3 || p[0] != 0xe2)
+        return false;
+    return (p[1] == 0x80 && ((p[2] >= 0x8b && p[2] <= 0x8f) ||
+                             (p[2] >= 0xaa && p[2] <= 0xae))) ||
+           (p[1] == 0x81 && p[2] >= 0xa0 && p[2] <= 0xaf);
+}
+
+char *render_escape(const char *text, char *out, size_t cap)
+{
+    size_t len = 0;
+    const unsigned char *p = (const unsigned char *)(text ? text : "");
+
+    while (*p) {
+        size_t n = sequence(p);
+        bool plain = n > 0 && p[0] >= 0x20 && p[0] != 0x7f && !is_hidden(p, n);
+        if (len + (plain ? n : 4) >= cap)
+            break;
+        if (plain) {
+            memcpy(out + len, p, n);
+            len += n;
+            p += n;
+        } else {
+            (void)snprintf(out + len, cap - len, "\\x%02x", *p);
+            len += 4;
+            p++;
+        }
+    }
+    out[len] = '\0';
+    return out;
+}
+
+char *render_duration(double s, char *out, size_t cap)
+{
+    if (!isfinite(s)) {
+        (void)snprintf(out, cap, "-");
+        return out;
+    }
+    long long t = s > 0 ? (long long)(s + 0.5) : 0;
+    long long day = t / 86400, h = t / 3600 % 24, m = t / 60 % 60;
+    if (day)
+        (void)snprintf(out, cap, "%lld-%02lld:%02lld:%02lld", day, h, m,
+                       t % 60);
+    else if (h)
+        (void)snprintf(out, cap, "%lld:%02lld:%02lld", h, m, t % 60);
+    else
+        (void)snprintf(out, cap, "%lld:%02lld", m, t % 60);
+    return out;
+}
+
+char *render_time(double s, char *out, size_t cap)
+{
+    if (!isfinite(s))
+        (void)snprintf(out, cap, "-");
+    else if (fabs(s) >= 1)
+        (void)snprintf(out, cap, "%.2f s", s);
+    else if (fabs(s) >= 1e-3)
+        (void)snprintf(out, cap, "%.1f ms", s * 1e3);
+    else
+        (void)snprintf(out, cap, "%.0f us", s * 1e6);
+    return out;
+}
+
+char *render_count(long long n, char *out, size_t cap)
+{
+    char digits[32];
+    int len =
+        snprintf(digits, sizeof(digits), "%llu",
+                 n < 0 ? 0ULL - (unsigned long long)n : (unsigned long long)n);
+    size_t at = 0;
+    if (n < 0 && cap > 1)
+        out[at++] = '-';
+    for (int i = 0; i < len && at + 2 < cap; i++) {
+        if (i && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+static double bucket_mean(const double *v, size_t lo, size_t hi)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t i = lo; i < hi; i++) {
+        if (isfinite(v[i])) {
+            sum += v[i];
+            n++;
+        }
+    }
+    return n ? sum / (double)n : NAN;
+}
+
+char *render_spark(const double *v, size_t n, size_t width, bool ascii,
+                   char *out, size_t cap)
+{
+    static const char *const utf8[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const plain[] = {"_", ".", ":", "-", "=", "+", "*", "#"};
+    const char *const *bars = ascii ? plain : utf8;
+    size_t buckets = n < width ? n : width, len = 0;
+    double lo = INFINITY, hi = -INFINITY;
+
+    for (size_t b = 0; b < buckets; b++) {
+        double m = bucket_mean(v, b * n / buckets, (b + 1) * n / buckets);
+        lo = m < lo ? m : lo; /* false for NAN */
+        hi = m > hi ? m : hi;
+    }
+    out[0] = '\0';
+    for (size_t b = 0; b < buckets; b++) {
+        double m = bucket_mean(v, b * n / buckets, (b + 1) * n / buckets);
+        int level = hi > lo ? (int)((m - lo) / (hi - lo) * 7.0 + 0.5) : 0;
+        const char *bar = isfinite(m) ? bars[level] : " ";
+        size_t k = strlen(bar);
+        if (len + k >= cap)
+            break;
+        memcpy(out + len, bar, k + 1);
+        len += k;
+    }
+    return out;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double render_quantile(double *v, size_t n, double q)
+{
+    if (n == 0)
+        return NAN;
+    qsort(v, n, sizeof(*v), by_value);
+    double at = q * (double)(n - 1);
+    size_t i = (size_t)at;
+    if (i + 1 >= n)
+        return v[n - 1];
+    return v[i] + (at - (double)i) * (v[i + 1] - v[i]);
+}
+
+static void on_pipe(int signo)
+{
+    (void)signo;
+    _exit(0);
+}
+
+void render_quiet_pipe(void)
+{
+    struct sigaction sa = {.sa_handler = on_pipe};
+    (void)sigaction(SIGPIPE, &sa, NULL);
+}
+
+int render_close(FILE *out, struct error *err)
+{
+    bool failed = ferror(out) != 0;
+    errno = 0;
+    if (fflush(out) != 0)
+        failed = true;
+    int why = errno;
+    if (fclose(out) != 0 && !failed) {
+        failed = true;
+        why = errno;
+    }
+    if (!failed)
+        return 0;
+    return error_set(err, ERR_IO, "write to standard output: %s",
+                     why ? strerror(why) : "failed");
+}

@@ -1,0 +1,69 @@
+/* render.h - how the tools print: tables, times, bars; never a control byte.
+ *
+ * Everything that came from elsewhere (names, reasons, log lines) goes
+ * through render_escape(): a job's name cannot move the cursor.
+ */
+#ifndef MGPU_TOOLS_RENDER_H
+#define MGPU_TOOLS_RENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/error.h"
+
+struct render_style {
+    int columns; /* 0: not a terminal; nothing is cut */
+    bool colour; /* a terminal, and neither NO_COLOR nor TERM=dumb */
+    bool ascii;  /* no UTF-8 locale, or --ascii */
+};
+void render_style_init(struct render_style *s, FILE *out);
+
+/* ---- tables: cells are copied ----------------------------------------------
+ */
+enum render_align { RENDER_LEFT, RENDER_RIGHT };
+struct render_column {
+    const char *title;
+    enum render_align align;
+};
+struct render_table;
+
+int render_table_create(const struct render_column *columns, size_t n,
+                        struct render_table **ret,
+                        struct error *err) MUST_CHECK;
+void render_table_destroy(struct render_table *t); /* NULL is fine */
+/* Cells from left to right, row by row. */
+int render_table_add(struct render_table *t, struct error *err, const char *fmt,
+                     ...) __attribute__((format(printf, 3, 4))) MUST_CHECK;
+/* Each column as wide as its widest cell. On a terminal that is too narrow
+ * the widest columns give way; a cut cell ends in '+'. */
+void render_table_print(const struct render_table *t,
+                        const struct render_style *s, bool header, FILE *out);
+
+/* ---- words
+ * ------------------------------------------------------------------- */
+/* out gets text with control bytes, DEL, and bytes that are not UTF-8 as
+ * \xNN; at most cap - 1 bytes. Returns out. */
+char *render_escape(const char *text, char *out, size_t cap);
+/* "0:07", "1:02:03", "2-03:04:05"; "-" for NAN. */
+char *render_duration(double s, char *out, size_t cap);
+/* "12.3 ms", "1.20 s", "45 us"; "-" for NAN. */
+char *render_time(double s, char *out, size_t cap);
+/* 1234567 -> "1,234,567". */
+char *render_count(long long n, char *out, size_t cap);
+/* n values as at most `width` bars; a bucket shows its mean. NAN is a gap. */
+char *render_spark(const double *v, size_t n, size_t width, bool ascii,
+                   char *out, size_t cap);
+
+/* The q-quantile (0..1) of n values, linearly interpolated; sorts v in
+ * place. NAN when n is 0. */
+double render_quantile(double *v, size_t n, double q);
+
+/* A reader that has seen enough (`| head`) ends the tool silently, status 0. */
+void render_quiet_pipe(void);
+
+/* Flushes and closes out, so that a full disk is seen. err ERR_IO */
+int render_close(FILE *out, struct error *err) MUST_CHECK;
+
+#endif

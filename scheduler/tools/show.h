@@ -1,0 +1,44 @@
+/* show.h - what mgpu-stat prints for people; one function per view.
+ *
+ * Each takes the daemon's reply, so that a test can feed a fixture, and
+ * writes to out. They fail only when memory runs out.
+ */
+#ifndef MGPU_TOOLS_SHOW_H
+#define MGPU_TOOLS_SHOW_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "scheduler/tools/render.h"
+
+struct show_conf {
+    struct render_style style;
+    bool header; /* title rows */
+    FILE *out;
+};
+
+/* mgpu.queue/1: the summary line and one row per job. */
+int show_queue(const struct show_conf *s, const json_t *reply,
+               struct error *err) MUST_CHECK;
+/* mgpu.job/1 with its mgpu.epochs/1 and mgpu.status/1 (either may be NULL) */
+int show_job(const struct show_conf *s, const json_t *reply,
+             const json_t *epochs, const json_t *status,
+             struct error *err) MUST_CHECK;
+/* mgpu.iterations/1: courses as bars, then iteration time by phase. */
+int show_metrics(const struct show_conf *s, const json_t *iterations,
+                 const json_t *values, struct error *err) MUST_CHECK;
+int show_epochs(const struct show_conf *s, const json_t *epochs,
+                struct error *err) MUST_CHECK;
+int show_events(const struct show_conf *s, const json_t *reply,
+                struct error *err) MUST_CHECK;
+int show_nodes(const struct show_conf *s, const json_t *reply,
+               struct error *err) MUST_CHECK;
+
+/* ---- rows of {"columns":[..],"rows":[[..],..]} ------------------------------
+ */
+/* The index of a column, or -1. */
+int show_column(const json_t *reply, const char *name);
+/* NAN when absent or null. */
+double show_cell(const json_t *row, int column);
+
+#endif

@@ -1,0 +1,208 @@
+/* show_job.c - one job: what it is, how it went, where its files are. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "jobs/state.h"
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
+
+enum { TEXT_CAP = 600 };
+
+static const char *safe(const char *text, char *out)
+{
+    return render_escape(*text ? text : "-", out, TEXT_CAP);
+}
+
+static void print_head(const struct show_conf *s, const json_t *job)
+{
+    char name[TEXT_CAP], user[TEXT_CAP];
+    int64_t code = field_int(job, "exit_code", -1);
+    (void)fprintf(s->out, "Job %" PRId64 "  %s  %s/%s  %s",
+                  field_int(job, "id", 0), safe(field_str(job, "name"), name),
+                  safe(field_str(job, "user"), user), field_str(job, "kind"),
+                  field_str(job, "state"));
+    if (code >= 0)
+        (void)fprintf(s->out, " (%" PRId64 ")", code);
+    (void)fprintf(s->out, "  attempt %" PRId64 "\n",
+                  field_int(job, "attempt", 0));
+    if (*field_str(job, "reason"))
+        (void)fprintf(s->out, " reason     %s\n",
+                      safe(field_str(job, "reason"), name));
+}
+
+static void print_times(const struct show_conf *s, const json_t *job)
+{
+    char ran[32], limit[32], place[TEXT_CAP], native[TEXT_CAP];
+    double limit_s = field_real(job, "limit_s");
+    (void)fprintf(s->out, " submitted  %s", field_str(job, "submitted"));
+    if (*field_str(job, "started"))
+        (void)fprintf(s->out, "   started %s", field_str(job, "started"));
+    if (*field_str(job, "ended"))
+        (void)fprintf(s->out, "   ended %s", field_str(job, "ended"));
+    (void)fprintf(
+        s->out, "\n ran        %s",
+        render_duration(field_real(job, "elapsed_s"), ran, sizeof(ran)));
+    if (isfinite(limit_s))
+        (void)fprintf(s->out, " of %s",
+                      render_duration(limit_s, limit, sizeof(limit)));
+    (void)fprintf(s->out, "\n gpus       %" PRId64 " (asked %" PRId64,
+                  field_int(job, "gpus", 0), field_int(job, "gpus_min", 0));
+    if (field_int(job, "gpus_max", 0) != field_int(job, "gpus_min", 0))
+        (void)fprintf(s->out, "..%" PRId64, field_int(job, "gpus_max", 0));
+    (void)fprintf(s->out, ")");
+    if (*field_str(job, "place"))
+        (void)fprintf(s->out, "   on %s   %s",
+                      safe(field_str(job, "place"), place),
+                      safe(field_str(job, "native_id"), native));
+    (void)fputc('\n', s->out);
+    int64_t position = field_int(job, "position", 0);
+    if (position > 0)
+        (void)fprintf(
+            s->out, " queue      position %" PRId64 ", may start %s\n",
+            position,
+            *field_str(job, "start_estimate") ? field_str(job, "start_estimate")
+                                              : "at a time not known");
+}
+
+/* One line of what determines speed and result. */
+static void print_workload(const struct show_conf *s, const json_t *job)
+{
+    char word[TEXT_CAP];
+    const json_t *spec = json_object_get(job, "spec");
+    if (strcmp(field_str(job, "kind"), "command") == 0) {
+        size_t i;
+        json_t *arg;
+        (void)fprintf(s->out, " command   ");
+        json_array_foreach(json_object_get(spec, "command"), i, arg)(void)
+            fprintf(s->out, " %s",
+                    safe(json_string_value(arg) ? json_string_value(arg) : "",
+                         word));
+        (void)fputc('\n', s->out);
+        return;
+    }
+    const json_t *model = json_object_get(spec, "model");
+    const json_t *data = json_object_get(spec, "dataset");
+    const json_t *train = json_object_get(spec, "train");
+    const json_t *opt = json_object_get(train, "optimizer");
+    int64_t size = field_int(data, "image_size", 0);
+    if (!train)
+        return;
+    (void)fprintf(
+        s->out,
+        " workload   %s x%g, %s %" PRId64 "x%" PRId64 ", %" PRId64
+        " epochs, batch %" PRId64 "/GPU, %s, %s, "
+        "%s lr %g, seed %" PRId64 "\n",
+        safe(field_str(model, "arch"), word), field_real(model, "width_mult"),
+        field_str(data, "source"), size, size, field_int(train, "epochs", 0),
+        field_int(train, "batch_size", 0), field_str(train, "precision"),
+        field_str(train, "distribution"), field_str(opt, "name"),
+        field_real(opt, "lr"), field_int(train, "seed", -1));
+}
+
+static void print_result(const struct show_conf *s, const json_t *epochs)
+{
+    int c_epoch = show_column(epochs, "epoch");
+    int c_acc = show_column(epochs, "eval_accuracy");
+    double best = -1, at = 0;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(epochs, "rows"), i, row)
+    {
+        double acc = show_cell(row, c_acc);
+        if (acc > best) { /* false for NAN */
+            best = acc;
+            at = show_cell(row, c_epoch);
+        }
+    }
+    if (best >= 0)
+        (void)fprintf(s->out,
+                      " result     test accuracy %.2f %% (best, epoch "
+                      "%.0f)\n",
+                      100 * best, at);
+}
+
+static void print_files(const struct show_conf *s, const json_t *job,
+                        const json_t *status)
+{
+    char word[TEXT_CAP];
+    if (*field_str(job, "dir"))
+        (void)fprintf(s->out, " directory  %s\n",
+                      safe(field_str(job, "dir"), word));
+    if (!status)
+        return;
+    (void)fprintf(s->out, " databases  %s\n",
+                  safe(field_str(status, "state_db"), word));
+    (void)fprintf(s->out, "            %s\n",
+                  safe(field_str(status, "metrics_db"), word));
+}
+
+static int print_attempts(const struct show_conf *s, const json_t *attempts,
+                          struct error *err)
+{
+    static const struct render_column columns[] = {
+        {"ATTEMPT", RENDER_RIGHT}, {"STATE", RENDER_LEFT},
+        {"GPUS", RENDER_RIGHT},    {"PLACE", RENDER_LEFT},
+        {"ID", RENDER_LEFT},       {"EXIT", RENDER_RIGHT},
+        {"SIGNAL", RENDER_RIGHT},  {"REASON", RENDER_LEFT},
+    };
+    struct render_table *t = NULL;
+    if (render_table_create(columns, sizeof(columns) / sizeof(*columns), &t,
+                            err) < 0)
+        return -1;
+    size_t i;
+    json_t *a;
+    int rc = 0;
+    json_array_foreach(attempts, i, a)
+    {
+        char code[16] = "-", signo[16] = "-";
+        if (field_int(a, "exit_code", -1) >= 0)
+            (void)snprintf(code, sizeof(code), "%" PRId64,
+                           field_int(a, "exit_code", -1));
+        if (field_int(a, "signal", 0) > 0)
+            (void)snprintf(signo, sizeof(signo), "%" PRId64,
+                           field_int(a, "signal", 0));
+        if (rc == 0 &&
+            (render_table_add(t, err, "%" PRId64, field_int(a, "attempt", 0)) <
+                 0 ||
+             render_table_add(t, err, "%s", field_str(a, "state")) < 0 ||
+             render_table_add(t, err, "%" PRId64, field_int(a, "gpus", 0)) <
+                 0 ||
+             render_table_add(t, err, "%s", field_str(a, "place")) < 0 ||
+             render_table_add(t, err, "%s", field_str(a, "native_id")) < 0 ||
+             render_table_add(t, err, "%s", code) < 0 ||
+             render_table_add(t, err, "%s", signo) < 0 ||
+             render_table_add(t, err, "%s", field_str(a, "reason")) < 0))
+            rc = -1;
+    }
+    if (rc == 0) {
+        (void)fputc('\n', s->out);
+        render_table_print(t, &s->style, s->header, s->out);
+    }
+    render_table_destroy(t);
+    return rc;
+}
+
+int show_job(const struct show_conf *s, const json_t *reply,
+             const json_t *epochs, const json_t *status, struct error *err)
+{
+    const json_t *job = json_object_get(reply, "job");
+    const json_t *attempts = json_object_get(reply, "attempts");
+
+    print_head(s, job);
+    print_workload(s, job);
+    print_times(s, job);
+    if (epochs)
+        print_result(s, epochs);
+    print_files(s, job, status);
+    if (epochs && json_array_size(json_object_get(epochs, "rows")) > 0) {
+        (void)fputc('\n', s->out);
+        if (show_epochs(s, epochs, err) < 0)
+            return -1;
+    }
+    /* One attempt that went as planned says nothing new. */
+    if (json_array_size(attempts) > 1 ||
+        strcmp(field_str(job, "state"), "COMPLETED") != 0)
+        return json_array_size(attempts) ? print_attempts(s, attempts, err) : 0;
+    return 0;
+}

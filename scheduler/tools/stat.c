@@ -1,0 +1,388 @@
+/* stat.c - mgpu-stat(1): what happened, what is happening, why not yet. */
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/spec.h"
+#include "jobs/state.h"
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/options.h"
+#include "scheduler/tools/show.h"
+#include "scheduler/tools/wait.h"
+
+enum {
+    OPT_METRICS = 1,
+    OPT_EPOCHS,
+    OPT_EVENTS,
+    OPT_LOGS,
+    OPT_FOLLOW,
+    OPT_NODES,
+    OPT_STATUS,
+    OPT_WAIT,
+    OPT_TIMEOUT,
+    OPT_USER,
+    OPT_STATE,
+    OPT_NAME,
+    OPT_COUNT,
+    OPT_JSON,
+    OPT_NOHEADER,
+    OPT_ASCII,
+    OPT_URL
+};
+
+static const struct opt opts[] = {
+    {OPT_METRICS, 'm', "metrics", NULL,
+     "the job's courses, and its iteration time by phase"},
+    {OPT_EPOCHS, 0, "epochs", NULL, "the job's epochs"},
+    {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
+    {OPT_LOGS, 'l', "logs", NULL, "what the job printed"},
+    {OPT_FOLLOW, 'f', "follow", NULL, "with --logs: go on until the job ends"},
+    {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
+    {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
+    {OPT_WAIT, 'w', "wait", NULL,
+     "wait until the jobs end; exit with the largest of their codes"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
+    {OPT_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
+    {OPT_STATE, 't', "state", "STATE,...", "only jobs in these states"},
+    {OPT_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {OPT_COUNT, 'c', "count", "N", "the newest N jobs or rows"},
+    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
+    {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
+    {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
+    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+static const struct tool tool = {
+    .name = "mgpu-stat",
+    .synopsis = "[options] [JOB...]",
+    .summary = "Shows the queue, or jobs in detail.",
+    .opts = opts,
+};
+
+struct args {
+    int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
+    bool follow, json;
+    double timeout_s;
+    const char *user, *state, *name, *url;
+    unsigned long long count;
+    struct show_conf show;
+};
+
+static int on_option(void *arg, const struct opt *o, const char *value,
+                     struct error *err)
+{
+    struct args *a = arg;
+    switch (o->id) {
+    case OPT_FOLLOW:
+        a->follow = true;
+        break;
+    case OPT_TIMEOUT:
+        if (parse_duration(value, &a->timeout_s, err) < 0) {
+            if (err)
+                err->code = ERR_USAGE;
+            return error_wrap(err, "--timeout");
+        }
+        break;
+    case OPT_USER:
+        a->user = value;
+        break;
+    case OPT_STATE:
+        a->state = value;
+        break;
+    case OPT_NAME:
+        a->name = value;
+        break;
+    case OPT_COUNT:
+        if (options_job_id(value, &a->count, NULL) < 0)
+            return error_set(err, ERR_USAGE,
+                             "--count '%s' is not a number from 1", value);
+        break;
+    case OPT_JSON:
+        a->json = true;
+        break;
+    case OPT_NOHEADER:
+        a->show.header = false;
+        break;
+    case OPT_ASCII:
+        a->show.style.ascii = true;
+        break;
+    case OPT_URL:
+        a->url = value;
+        break;
+    default:
+        if (a->view && a->view != o->id)
+            return error_set(err, ERR_USAGE, "--%s and another view", o->name);
+        a->view = o->id;
+    }
+    return 0;
+}
+
+/* Prints the reply as it came, or hands it to the view. */
+static int print_json(const json_t *reply, struct error *err)
+{
+    char *text = json_dumps(reply, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (!text)
+        return error_set(err, ERR_NOMEM, "reply");
+    (void)puts(text);
+    free(text);
+    return 0;
+}
+
+static int queue(struct client *c, const struct args *a, struct error *err)
+{
+    char user[200] = "", state[300] = "", name[400] = "";
+    char count[32] = "";
+    json_t *reply = NULL;
+    if (a->user)
+        client_quote(a->user, user, sizeof(user));
+    if (a->state)
+        client_quote(a->state, state, sizeof(state));
+    if (a->name)
+        client_quote(a->name, name, sizeof(name));
+    if (a->count)
+        (void)snprintf(count, sizeof(count), "&limit=%llu", a->count);
+    int rc =
+        client_get(c, &reply, err, "/v1/jobs?%s%s%s%s%s%s%s",
+                   a->user ? "&user=" : "", user, a->state ? "&state=" : "",
+                   state, a->name ? "&name=" : "", name, count);
+    if (rc == 0)
+        rc =
+            a->json ? print_json(reply, err) : show_queue(&a->show, reply, err);
+    json_decref(reply);
+    return rc;
+}
+
+static int detail(struct client *c, const struct args *a, unsigned long long id,
+                  struct error *err)
+{
+    json_t *job = NULL, *epochs = NULL, *status = NULL;
+    int rc = client_get(c, &job, err, "/v1/jobs/%llu", id);
+    if (rc == 0 && a->json)
+        rc = print_json(job, err);
+    else if (rc == 0) {
+        rc = client_get(c, &epochs, err, "/v1/jobs/%llu/epochs", id);
+        if (rc == 0)
+            rc = client_get(c, &status, err, "/v1/status");
+        if (rc == 0)
+            rc = show_job(&a->show, job, epochs, status, err);
+    }
+    json_decref(job);
+    json_decref(epochs);
+    json_decref(status);
+    return rc;
+}
+
+static int metrics(struct client *c, const struct args *a,
+                   unsigned long long id, struct error *err)
+{
+    json_t *rows = NULL, *values = NULL;
+    char limit[48] = "";
+    if (a->count)
+        (void)snprintf(limit, sizeof(limit), "?last=1&limit=%llu", a->count);
+    int rc = client_get(c, &rows, err, "/v1/jobs/%llu/iterations%s", id, limit);
+    if (rc == 0)
+        rc = client_get(c, &values, err, "/v1/jobs/%llu/values%s", id, limit);
+    if (rc == 0 && a->json)
+        rc = json_object_set(rows, "values", values) == 0
+                 ? print_json(rows, err)
+                 : error_set(err, ERR_NOMEM, "reply");
+    else if (rc == 0)
+        rc = show_metrics(&a->show, rows, values, err);
+    json_decref(rows);
+    json_decref(values);
+    return rc;
+}
+
+static int on_log(void *arg, const char *text, size_t len, struct error *err)
+{
+    (void)arg;
+    if (fwrite(text, 1, len, stdout) != len || fputc('\n', stdout) == EOF ||
+        fflush(stdout) != 0)
+        return error_set(err, ERR_IO, "write to standard output: %s",
+                         strerror(errno));
+    return 0;
+}
+
+/* A log is shown as it is to a file; to a terminal, without what could move
+ * its cursor. */
+static int on_log_tty(void *arg, const char *text, size_t len,
+                      struct error *err)
+{
+    char line[4096], safe[4 * sizeof(line)];
+    (void)snprintf(line, sizeof(line), "%.*s", (int)len, text);
+    for (char *p = line; (p = strchr(p, '\t')) != NULL;)
+        *p = ' ';
+    render_escape(line, safe, sizeof(safe));
+    return on_log(arg, safe, strlen(safe), err);
+}
+
+static int logs(struct client *c, const struct args *a, unsigned long long id,
+                struct error *err)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/logs%s", id,
+                   a->follow ? "?follow=1" : "");
+    int rc = client_stream(
+        c, path, 0, a->show.style.columns ? on_log_tty : on_log, NULL, err);
+    return rc < 0 && err->code == ERR_IO && errno == EPIPE ? 0 : rc;
+}
+
+typedef int (*show_f)(const struct show_conf *s, const json_t *reply,
+                      struct error *err);
+
+static int simple(struct client *c, const struct args *a, const char *path,
+                  show_f show, struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = client_get(c, &reply, err, "%s", path);
+    if (rc == 0)
+        rc = a->json || !show ? print_json(reply, err)
+                              : show(&a->show, reply, err);
+    json_decref(reply);
+    return rc;
+}
+
+static int one(struct client *c, const struct args *a, unsigned long long id,
+               struct error *err)
+{
+    char path[64];
+    switch (a->view) {
+    case OPT_METRICS:
+        return metrics(c, a, id, err);
+    case OPT_LOGS:
+        return logs(c, a, id, err);
+    case OPT_EPOCHS:
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/epochs", id);
+        return simple(c, a, path, show_epochs, err);
+    case OPT_EVENTS:
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/events", id);
+        return simple(c, a, path, show_events, err);
+    default:
+        return detail(c, a, id, err);
+    }
+}
+
+static int show_status(const struct show_conf *s, const json_t *reply,
+                       struct error *err)
+{
+    static const char *const keys[] = {
+        "version",    "pid",         "cluster",    "allocator",
+        "policy",     "started",     "state_dir",  "state_db",
+        "metrics_db", "slots_total", "slots_free",
+    };
+    char safe[1200];
+    (void)err;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        const json_t *v = json_object_get(reply, keys[i]);
+        if (json_is_string(v))
+            (void)fprintf(
+                s->out, "%-12s %s\n", keys[i],
+                render_escape(json_string_value(v), safe, sizeof(safe)));
+        else if (json_is_integer(v))
+            (void)fprintf(s->out, "%-12s %" JSON_INTEGER_FORMAT "\n", keys[i],
+                          json_integer_value(v));
+    }
+    const json_t *jobs = json_object_get(reply, "jobs");
+    for (int st = 0; st < JOB_STATE_N; st++) {
+        const char *name = job_state_name((enum job_state)st);
+        int64_t n = field_int(jobs, name, 0);
+        if (n > 0)
+            (void)fprintf(s->out, "  %-12s %" PRId64 "\n", name, n);
+    }
+    return 0;
+}
+
+static int wait_all(struct client *c, const struct args *a,
+                    const unsigned long long *ids, size_t n, int *ret_exit,
+                    struct error *err)
+{
+    uint64_t *copy = calloc(n, sizeof(*copy));
+    if (!copy)
+        return error_set(err, ERR_NOMEM, "%zu ids", n);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = ids[i];
+    struct wait_conf wc = {
+        .tool = tool.name,
+        .timeout_s = a->timeout_s,
+        .quiet = a->json,
+        .out = stdout,
+        .style = a->show.style,
+    };
+    int rc = wait_for_jobs(c, copy, n, &wc, ret_exit, err);
+    for (size_t i = 0; rc == 0 && a->json && i < n; i++)
+        rc = detail(c, a, ids[i], err);
+    free(copy);
+    return rc;
+}
+
+static int run(const struct args *a, size_t n, char **words, int *ret_exit,
+               struct error *err)
+{
+    struct client *c = NULL;
+    unsigned long long *ids = calloc(n + 1, sizeof(*ids));
+    if (!ids)
+        return error_set(err, ERR_NOMEM, "%zu ids", n);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = options_job_id(words[i], &ids[i], err);
+    if (rc == 0)
+        rc = client_create(a->url, 5, &c, err);
+    if (rc == 0 && a->view == OPT_NODES)
+        rc = simple(c, a, "/v1/nodes", show_nodes, err);
+    else if (rc == 0 && a->view == OPT_STATUS)
+        rc = simple(c, a, "/v1/status", show_status, err);
+    else if (rc == 0 && a->view == OPT_WAIT)
+        rc = wait_all(c, a, ids, n, ret_exit, err);
+    else if (rc == 0 && n == 0)
+        rc = queue(c, a, err);
+    else
+        for (size_t i = 0; rc == 0 && i < n; i++) {
+            if (i && !a->json)
+                (void)putchar('\n');
+            rc = one(c, a, ids[i], err);
+        }
+    client_destroy(c);
+    free(ids);
+    return rc;
+}
+
+static int check_args(const struct args *a, int n, struct error *err)
+{
+    bool needs_job = a->view && a->view != OPT_NODES && a->view != OPT_STATUS;
+    if (needs_job && n == 0)
+        return error_set(err, ERR_USAGE, "which job? see %s --help", tool.name);
+    if ((a->view == OPT_NODES || a->view == OPT_STATUS) && n > 0)
+        return error_set(err, ERR_USAGE, "that view takes no job");
+    if (a->follow && a->view != OPT_LOGS)
+        return error_set(err, ERR_USAGE, "--follow goes with --logs");
+    if (a->json && a->view == OPT_LOGS)
+        return error_set(err, ERR_USAGE, "a log is text; leave --json out");
+    if (a->json && n > 1)
+        return error_set(err, ERR_USAGE, "--json shows one job at a time");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    struct args a = {.show = {.header = true, .out = stdout}};
+    int operand = 0, status = 0;
+
+    (void)setlocale(LC_ALL, "");
+    render_quiet_pipe();
+    render_style_init(&a.show.style, stdout);
+    int rc = options_parse(&tool, argc, argv, on_option, &a, &operand, &err);
+    if (rc == OPTIONS_RUN) {
+        rc = check_args(&a, argc - operand, &err);
+        if (rc == 0)
+            rc = run(&a, (size_t)(argc - operand), argv + operand, &status,
+                     &err);
+    }
+    if (rc >= 0 && render_close(stdout, &err) < 0)
+        rc = -1;
+    return rc < 0 ? client_fail(tool.name, a.json, &err) : status;
+}

@@ -1,0 +1,351 @@
+/* submit.c - mgpu-submit(1): check a job specification and hand it in.
+ *
+ * Everything that can be wrong with the specification is found here, before
+ * the daemon is asked. The request carries a random idempotency key, so that
+ * it can be repeated when the answer was lost: one key, at most one job.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/base/rng.h"
+#include "jobs/spec.h"
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/options.h"
+#include "scheduler/tools/render.h"
+#include "scheduler/tools/wait.h"
+
+enum { MAX_SETS = 64, SPEC_MAX_BYTES = 1 << 20, KEY_CAP = 128 };
+
+enum {
+    OPT_VALIDATE = 1,
+    OPT_SHOW,
+    OPT_SET,
+    OPT_UNSET,
+    OPT_HOLD,
+    OPT_WAIT,
+    OPT_TIMEOUT,
+    OPT_KEY,
+    OPT_PARSABLE,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_URL
+};
+
+static const struct opt opts[] = {
+    {OPT_VALIDATE, 0, "validate", NULL,
+     "check the specification, submit nothing"},
+    {OPT_SHOW, 0, "show", NULL,
+     "print the effective specification and where each value is from"},
+    {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
+    {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
+    {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
+    {OPT_WAIT, 'w', "wait", NULL,
+     "wait for the end, show progress, exit with the job's code"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
+    {OPT_KEY, 0, "idempotency-key", "KEY",
+     "submit at most one job under this key"},
+    {OPT_PARSABLE, 0, "parsable", NULL, "print the job's id and nothing else"},
+    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
+    {OPT_QUIET, 'q', "quiet", NULL, "no progress and no warnings"},
+    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+static const struct tool tool = {
+    .name = "mgpu-submit",
+    .synopsis = "[options] FILE",
+    .summary = "Checks a job specification (mgpu-job(5); - is standard input) "
+               "and submits it.",
+    .opts = opts,
+};
+
+struct args {
+    bool validate, show, hold, wait, parsable, json, quiet;
+    double timeout_s;
+    const char *key, *url, *file;
+    struct spec_set sets[MAX_SETS];
+    char keys[MAX_SETS][KEY_CAP]; /* the sets' keys, cut off at the '=' */
+    size_t n_sets;
+};
+
+static int add_set(struct args *a, const char *key, size_t key_len,
+                   const char *value, struct error *err)
+{
+    if (a->n_sets == MAX_SETS)
+        return error_set(err, ERR_USAGE, "more than %d --set and --unset",
+                         MAX_SETS);
+    if (key_len >= KEY_CAP)
+        return error_set(err, ERR_USAGE, "a key of %zu characters", key_len);
+    char *copy = a->keys[a->n_sets];
+    memcpy(copy, key, key_len);
+    copy[key_len] = '\0';
+    a->sets[a->n_sets++] = (struct spec_set){.key = copy, .value = value};
+    return 0;
+}
+
+static int on_set(struct args *a, const char *text, struct error *err)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return error_set(err, ERR_USAGE,
+                         "--set '%s': write KEY=VALUE, as in train.epochs=3",
+                         text);
+    return add_set(a, text, (size_t)(equals - text), equals + 1, err);
+}
+
+static int on_option(void *arg, const struct opt *o, const char *value,
+                     struct error *err)
+{
+    struct args *a = arg;
+
+    switch (o->id) {
+    case OPT_VALIDATE:
+        a->validate = true;
+        break;
+    case OPT_SHOW:
+        a->show = true;
+        break;
+    case OPT_SET:
+        return on_set(a, value, err);
+    case OPT_UNSET:
+        return add_set(a, value, strlen(value), NULL, err);
+    case OPT_HOLD:
+        a->hold = true;
+        break;
+    case OPT_WAIT:
+        a->wait = true;
+        break;
+    case OPT_TIMEOUT:
+        if (parse_duration(value, &a->timeout_s, err) < 0) {
+            if (err)
+                err->code = ERR_USAGE;
+            return error_wrap(err, "--timeout");
+        }
+        break;
+    case OPT_KEY:
+        if (!*value || strlen(value) > 64)
+            return error_set(err, ERR_USAGE,
+                             "--idempotency-key has 1 to 64 characters");
+        a->key = value;
+        break;
+    case OPT_PARSABLE:
+        a->parsable = true;
+        break;
+    case OPT_JSON:
+        a->json = true;
+        break;
+    case OPT_QUIET:
+        a->quiet = true;
+        break;
+    default:
+        a->url = value;
+    }
+    return 0;
+}
+
+static int read_stdin(struct buf *text, struct error *err)
+{
+    char part[65536];
+    for (;;) {
+        ssize_t n = read(STDIN_FILENO, part, sizeof(part));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_sys(err, errno, "read standard input");
+        if (n == 0)
+            return 0;
+        if (text->len + (size_t)n > SPEC_MAX_BYTES)
+            return error_set(err, ERR_INVAL,
+                             "standard input is longer than 1 MiB");
+        if (buf_add(text, part, (size_t)n, err) < 0)
+            return -1;
+    }
+}
+
+static int read_spec(const struct args *a, struct buf *text, struct error *err)
+{
+    if (strcmp(a->file, "-") == 0)
+        return read_stdin(text, err);
+    int rc = buf_read_file(text, a->file, SPEC_MAX_BYTES, err);
+    if (rc < 0 && err && err->code == ERR_LIMIT)
+        return error_set(err, ERR_INVAL, "'%s' is longer than 1 MiB (E002)",
+                         a->file);
+    return rc;
+}
+
+/* Findings go to stderr for people, and for --json to stdout as the one
+ * document, unless the submission still has to come. */
+static int print_findings(const struct args *a, const struct spec_report *r,
+                          const struct buf *text, struct error *err)
+{
+    struct buf out = BUF_INIT;
+    int rc = 0;
+    if (a->json && (r->n_errors || a->validate)) {
+        rc = buf_addstr(&out,
+                        "{\"schema\":\"mgpu.findings/1\",\"findings\":", err);
+        if (rc == 0)
+            rc = spec_report_json(r, a->file, &out, err);
+        if (rc == 0)
+            rc = buf_addstr(&out, "}\n", err);
+        if (rc == 0)
+            (void)fputs(buf_str(&out), stdout);
+    } else if (!a->json && r->n && !(a->quiet && !r->n_errors)) {
+        rc = spec_report_print(r, a->file, text->data ? text->data : "",
+                               text->len, &out, err);
+        if (rc == 0)
+            (void)fputs(buf_str(&out), stderr);
+    }
+    buf_clear(&out);
+    return rc;
+}
+
+static struct spec_options spec_options(const struct args *a)
+{
+    return (struct spec_options){
+        .file = strcmp(a->file, "-") == 0 ? "stdin" : a->file,
+        .home = getenv("HOME"),
+        .sets = a->sets,
+        .n_sets = a->n_sets,
+        .draw_seed = true,
+    };
+}
+
+static int check(const struct args *a, const struct buf *text,
+                 struct buf *ret_dump, struct error *err)
+{
+    struct spec_options so = spec_options(a);
+    struct spec_report report = {.n = 0};
+    struct job_spec spec = {.version = 0};
+    int rc = spec_parse(buf_str(text), text->len, &so, &spec, &report, err);
+    struct error why = ERROR_INIT;
+    if (print_findings(a, &report, text, &why) < 0 && rc == 0) {
+        rc = -1;
+        *err = why;
+    }
+    if (rc == 0)
+        rc = spec_dump(&spec, ret_dump, err);
+    spec_clear(&spec);
+    spec_report_clear(&report);
+    return rc;
+}
+
+static int send(struct client *c, const struct args *a, const struct buf *dump,
+                uint64_t *ret_id, struct error *err)
+{
+    char key[RNG_TOKEN_CAP];
+    if (a->key)
+        (void)snprintf(key, sizeof(key), "%s", a->key);
+    else if (rng_token(key, err) < 0)
+        return -1;
+    json_error_t why;
+    json_t *spec = json_loadb(buf_str(dump), dump->len, 0, &why);
+    if (!spec)
+        return error_set(err, ERR_INTERNAL, "dump: %s", why.text);
+    json_t *body = json_pack("{s:o, s:b}", "spec", spec, "hold", a->hold);
+    json_t *reply = NULL;
+    int rc = body ? client_post(c, "/v1/jobs", body, key, &reply, err)
+                  : error_set(err, ERR_NOMEM, "request");
+    if (rc < 0 && err->code == ERR_UNAVAIL)
+        (void)fprintf(stderr,
+                      "%s: when in doubt, submit again with "
+                      "--idempotency-key %s\n",
+                      tool.name, key);
+    if (rc == 0)
+        *ret_id = (uint64_t)field_int(reply, "id", 0);
+    json_decref(reply);
+    json_decref(body);
+    return rc;
+}
+
+static int submit(const struct args *a, const struct buf *dump, int *ret_exit,
+                  struct error *err)
+{
+    struct client *c = NULL;
+    uint64_t id = 0;
+    if (client_create(a->url, 5, &c, err) < 0)
+        return -1;
+    int rc = send(c, a, dump, &id, err);
+    if (rc == 0 && a->parsable)
+        printf("%" PRIu64 "\n", id);
+    else if (rc == 0 && a->json)
+        printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64 "}\n", id);
+    else if (rc == 0 && !a->quiet)
+        printf("submitted job %" PRIu64 "\n", id);
+    (void)fflush(stdout);
+    if (rc == 0 && a->wait) {
+        struct wait_conf wc = {
+            .tool = tool.name,
+            .timeout_s = a->timeout_s,
+            .quiet = a->quiet || a->json || a->parsable,
+            .out = stdout,
+        };
+        render_style_init(&wc.style, stdout);
+        rc = wait_for_jobs(c, &id, 1, &wc, ret_exit, err);
+    }
+    client_destroy(c);
+    return rc;
+}
+
+static int show(const struct args *a, const struct buf *text, struct error *err)
+{
+    struct spec_options so = spec_options(a);
+    struct buf out = BUF_INIT;
+    int rc = spec_show(buf_str(text), text->len, &so, &out, err);
+    if (rc == 0)
+        (void)fputs(buf_str(&out), stdout);
+    buf_clear(&out);
+    return rc;
+}
+
+static int run(struct args *a, int *ret_exit, struct error *err)
+{
+    struct buf text = BUF_INIT, dump = BUF_INIT;
+    int rc = read_spec(a, &text, err);
+    bool found = false; /* the findings have been printed: say no more */
+    if (rc == 0) {
+        rc = check(a, &text, &dump, err);
+        found = rc < 0 && err->code == ERR_INVAL;
+    }
+    if (rc == 0 && a->show)
+        rc = show(a, &text, err);
+    else if (rc == 0 && a->validate && !a->json && !a->quiet)
+        printf("%s: valid\n", a->file);
+    else if (rc == 0 && !a->validate)
+        rc = submit(a, &dump, ret_exit, err);
+    buf_clear(&text);
+    buf_clear(&dump);
+    if (found) {
+        *ret_exit = error_exit_status(ERR_INVAL);
+        return 0;
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    struct args a = {.timeout_s = 0};
+    int operand = 0, status = 0;
+
+    (void)setlocale(LC_ALL, "");
+    render_quiet_pipe();
+    int rc = options_parse(&tool, argc, argv, on_option, &a, &operand, &err);
+    if (rc == OPTIONS_RUN) {
+        if (operand + 1 != argc)
+            rc = error_set(&err, ERR_USAGE, "%s; see %s --help",
+                           operand == argc ? "which file?" : "one file, please",
+                           tool.name);
+        else {
+            a.file = argv[operand];
+            rc = run(&a, &status, &err);
+        }
+    }
+    if (rc >= 0 && render_close(stdout, &err) < 0)
+        rc = -1;
+    return rc < 0 ? client_fail(tool.name, a.json, &err) : status;
+}

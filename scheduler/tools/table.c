@@ -1,0 +1,159 @@
+/* table.c - the tables of render.h.
+ *
+ * Widths are in terminal columns (wcwidth), so that a name in any script
+ * keeps the columns straight.
+ */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "scheduler/tools/render.h"
+
+enum { MAX_COLUMNS = 16, CELL_CAP = 512, GAP = 2, NARROWEST = 6 };
+
+struct render_table {
+    struct render_column columns[MAX_COLUMNS];
+    size_t n_columns, n_cells;
+    struct buf text;    /* the cells, each ended by NUL */
+    struct buf offsets; /* size_t per cell */
+};
+
+int render_table_create(const struct render_column *columns, size_t n,
+                        struct render_table **ret, struct error *err)
+{
+    if (n == 0 || n > MAX_COLUMNS)
+        return error_set(err, ERR_INTERNAL, "a table of %zu columns", n);
+    struct render_table *t = calloc(1, sizeof(*t));
+    if (!t)
+        return error_set(err, ERR_NOMEM, "table");
+    memcpy(t->columns, columns, n * sizeof(*columns));
+    t->n_columns = n;
+    *ret = t;
+    return 0;
+}
+
+void render_table_destroy(struct render_table *t)
+{
+    if (!t)
+        return;
+    buf_clear(&t->text);
+    buf_clear(&t->offsets);
+    free(t);
+}
+
+int render_table_add(struct render_table *t, struct error *err, const char *fmt,
+                     ...)
+{
+    char raw[CELL_CAP], safe[2 * CELL_CAP];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(raw, sizeof(raw), fmt, ap);
+    va_end(ap);
+    render_escape(raw, safe, sizeof(safe));
+    size_t at = t->text.len;
+    if (buf_add(&t->offsets, &at, sizeof(at), err) < 0 ||
+        buf_add(&t->text, safe, strlen(safe) + 1, err) < 0)
+        return -1;
+    t->n_cells++;
+    return 0;
+}
+
+static const char *cell(const struct render_table *t, size_t i)
+{
+    size_t at;
+    memcpy(&at, t->offsets.data + i * sizeof(at), sizeof(at));
+    return t->text.data + at;
+}
+
+/* The columns that the first `bytes` of s take, at most `limit`; *ret_bytes
+ * says how many bytes fit. */
+static int width_of(const char *s, int limit, size_t *ret_bytes)
+{
+    mbstate_t state = {0};
+    int width = 0;
+    const char *p = s;
+    while (*p) {
+        wchar_t wc;
+        size_t n = mbrtowc(&wc, p, strlen(p), &state);
+        int w = 1;
+        if (n == (size_t)-1 || n == (size_t)-2) {
+            n = 1; /* a C locale: count bytes */
+            memset(&state, 0, sizeof(state));
+        } else {
+            w = wcwidth(wc);
+            w = w < 0 ? 1 : w;
+        }
+        if (width + w > limit)
+            break;
+        width += w;
+        p += n;
+    }
+    if (ret_bytes)
+        *ret_bytes = (size_t)(p - s);
+    return width;
+}
+
+static void put_cell(const char *text, int width, enum render_align align,
+                     bool last, FILE *out)
+{
+    size_t bytes = 0;
+    int full = width_of(text, INT32_MAX, NULL);
+    bool cut = full > width;
+    int w = width_of(text, cut ? width - 1 : width, &bytes);
+    int pad = width - w - (cut ? 1 : 0);
+    if (align == RENDER_RIGHT)
+        (void)fprintf(out, "%*s", pad, "");
+    (void)fwrite(text, 1, bytes, out);
+    if (cut)
+        (void)fputc('+', out);
+    if (last)
+        (void)fputc('\n', out);
+    else
+        (void)fprintf(out, "%*s", (align == RENDER_LEFT ? pad : 0) + GAP, "");
+}
+
+static void fit(int *widths, size_t n, int columns)
+{
+    for (;;) {
+        int total = -GAP;
+        size_t widest = 0;
+        for (size_t i = 0; i < n; i++) {
+            total += widths[i] + GAP;
+            if (widths[i] > widths[widest])
+                widest = i;
+        }
+        if (total <= columns || widths[widest] <= NARROWEST)
+            return;
+        widths[widest]--;
+    }
+}
+
+void render_table_print(const struct render_table *t,
+                        const struct render_style *s, bool header, FILE *out)
+{
+    int widths[MAX_COLUMNS] = {0};
+    assert(t->n_columns > 0); /* checked when it was created */
+    for (size_t c = 0; c < t->n_columns; c++)
+        widths[c] = header ? width_of(t->columns[c].title, INT32_MAX, NULL) : 0;
+    for (size_t i = 0; i < t->n_cells; i++) {
+        int w = width_of(cell(t, i), INT32_MAX, NULL);
+        size_t c = i % t->n_columns;
+        widths[c] = w > widths[c] ? w : widths[c];
+    }
+    if (s->columns)
+        fit(widths, t->n_columns, s->columns);
+    if (header) {
+        (void)fputs(s->colour ? "\033[1m" : "", out);
+        for (size_t c = 0; c < t->n_columns; c++)
+            put_cell(t->columns[c].title, widths[c], t->columns[c].align,
+                     c + 1 == t->n_columns, out);
+        (void)fputs(s->colour ? "\033[0m" : "", out);
+    }
+    for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns)
+        for (size_t c = 0; c < t->n_columns; c++)
+            put_cell(cell(t, i + c), widths[c], t->columns[c].align,
+                     c + 1 == t->n_columns, out);
+}

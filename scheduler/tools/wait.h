@@ -1,0 +1,35 @@
+/* wait.h - follow jobs to their end, and say how they get on. */
+#ifndef MGPU_TOOLS_WAIT_H
+#define MGPU_TOOLS_WAIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/render.h"
+
+struct wait_conf {
+    const char *tool; /* for messages */
+    double timeout_s; /* 0: none */
+    bool quiet;       /* no progress */
+    FILE *out;        /* progress: one moving line on a terminal, else a
+                         line per change of state and per tenth done */
+    struct render_style style;
+};
+
+/* Waits until every job is in a final state; a daemon that restarts is found
+ * again.
+ *
+ * out  ret_exit  the largest of the jobs' exit codes (mgpu-submit(1))
+ * err  ERR_TIMEOUT timeout_s passed, ERR_UNAVAIL the daemon stayed away,
+ *      ERR_NOTFOUND. The jobs go on.
+ */
+int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
+                  const struct wait_conf *conf, int *ret_exit,
+                  struct error *err) MUST_CHECK;
+
+/* "epoch 1/2  iteration 120/313  loss 0.53 ..." of a job object. */
+void wait_progress_text(const json_t *job, char *out, size_t cap);
+
+#endif

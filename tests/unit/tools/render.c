@@ -1,0 +1,142 @@
+/* render.c - what the tools print: widths, escapes, times, bars, quantiles. */
+#include "scheduler/tools/render.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+static void test_escape(void)
+{
+    static const struct {
+        const char *in, *out, *what;
+    } t[] = {
+        {"mnist-fp16", "mnist-fp16", "plain text stays"},
+        {"a\x1b[2Jb", "a\\x1b[2Jb", "ESC is shown, not obeyed"},
+        {"a\nb\tc", "a\\x0ab\\x09c", "a line stays one line"},
+        {"caf\xc3\xa9", "caf\xc3\xa9", "UTF-8 stays"},
+        {"\xff\xc3", "\\xff\\xc3", "bytes that are not UTF-8 are shown"},
+        {"\xe2\x80\xaexyz", "\\xe2\\x80\\xaexyz", "direction marks are shown"},
+        {"\xc2\x9b"
+         "1m",
+         "\\xc2\\x9b1m", "C1 controls are shown"},
+        {"\xc0\xaf", "\\xc0\\xaf", "overlong forms are shown"},
+        {"\x7f", "\\x7f", "DEL is shown"},
+        {NULL, "", "NULL is empty"},
+    };
+    char out[64];
+    for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++)
+        is_str(render_escape(t[i].in, out, sizeof(out)), t[i].out, t[i].what);
+    char small[6];
+    is_str(render_escape("abcdef", small, sizeof(small)), "abcde",
+           "stops one byte under its buffer");
+    is_str(render_escape("ab\x1b", small, sizeof(small)), "ab",
+           "never half an escape");
+}
+
+static void test_words(void)
+{
+    char b[64];
+    is_str(render_duration(7, b, sizeof(b)), "0:07", "seconds");
+    is_str(render_duration(59.6, b, sizeof(b)), "1:00", "rounds");
+    is_str(render_duration(3723, b, sizeof(b)), "1:02:03", "hours");
+    is_str(render_duration(93784, b, sizeof(b)), "1-02:03:04", "days");
+    is_str(render_duration(NAN, b, sizeof(b)), "-", "unknown");
+    is_str(render_duration(-5, b, sizeof(b)), "0:00", "never negative");
+    is_str(render_time(1.5, b, sizeof(b)), "1.50 s", "1.5 s");
+    is_str(render_time(0.0123, b, sizeof(b)), "12.3 ms", "12.3 ms");
+    is_str(render_time(45e-6, b, sizeof(b)), "45 us", "45 us");
+    is_str(render_time(NAN, b, sizeof(b)), "-", "time unknown");
+    is_str(render_count(0, b, sizeof(b)), "0", "0");
+    is_str(render_count(999, b, sizeof(b)), "999", "999");
+    is_str(render_count(1234567, b, sizeof(b)), "1,234,567", "1,234,567");
+    is_str(render_count(-1000, b, sizeof(b)), "-1,000", "-1,000");
+}
+
+static void test_spark(void)
+{
+    char b[64];
+    double rise[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    double flat[] = {3, 3, 3};
+    double gap[] = {0, NAN, 7};
+    is_str(render_spark(rise, 8, 8, true, b, sizeof(b)), "_.:-=+*#",
+           "eight values, eight heights");
+    is_str(render_spark(rise, 8, 2, true, b, sizeof(b)), "_#",
+           "buckets show their means");
+    is_str(render_spark(flat, 3, 8, true, b, sizeof(b)), "___",
+           "a flat course is low");
+    is_str(render_spark(gap, 3, 8, true, b, sizeof(b)), "_ #", "NAN is a gap");
+    is_str(render_spark(rise, 8, 8, false, b, sizeof(b)), "▁▂▃▄▅▆▇█",
+           "blocks in UTF-8");
+    is_str(render_spark(rise, 0, 8, true, b, sizeof(b)), "", "no values");
+    is_str(render_spark(rise, 8, 8, false, b, 7), "▁▂",
+           "stops before its buffer's end");
+}
+
+static void test_quantile(void)
+{
+    double v[] = {4, 1, 3, 2};
+    ok(render_quantile(v, 4, 0.5) == 2.5, "the median of four");
+    ok(render_quantile(v, 4, 0) == 1, "the least");
+    ok(render_quantile(v, 4, 1) == 4, "the greatest");
+    ok(fabs(render_quantile(v, 4, 0.99) - 3.97) < 1e-12, "p99 interpolates");
+    ok(isnan(render_quantile(v, 0, 0.5)), "none of nothing");
+}
+
+static char *print(const struct render_table *t, int columns, bool header)
+{
+    static char text[4096];
+    struct render_style s = {.columns = columns};
+    memset(text, 0, sizeof(text));
+    FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+    if (f) {
+        render_table_print(t, &s, header, f);
+        (void)fclose(f);
+    }
+    return text;
+}
+
+static void test_table(void)
+{
+    static const struct render_column columns[] = {
+        {"ID", RENDER_RIGHT}, {"NAME", RENDER_LEFT}, {"WHY", RENDER_LEFT}};
+    struct error err = ERROR_INIT;
+    struct render_table *t = NULL;
+    ok(render_table_create(columns, 3, &t, &err) == 0, "a table");
+    const char *cells[] = {"7",     "a-rather-long-name", "x", "12345",
+                           "b\x1b", "caf\xc3\xa9"};
+    int rc = 0;
+    for (int i = 0; i < 6; i++)
+        rc |= render_table_add(t, &err, "%s", cells[i]);
+    is_int(rc, 0, "six cells");
+    is_str(print(t, 0, true),
+           "   ID  NAME                WHY\n"
+           "    7  a-rather-long-name  x\n"
+           "12345  b\\x1b               caf\xc3\xa9\n",
+           "each column as wide as its widest cell");
+    is_str(print(t, 0, false),
+           "    7  a-rather-long-name  x\n"
+           "12345  b\\x1b               caf\xc3\xa9\n",
+           "no header");
+    is_str(print(t, 20, true),
+           "   ID  NAME     WHY\n"
+           "    7  a-rath+  x\n"
+           "12345  b\\x1b    caf\xc3\xa9\n",
+           "twenty columns: the widest gives way, the cut is marked");
+    render_table_destroy(t);
+    is_int(render_table_create(columns, 0, &t, &err), -1, "no empty table");
+    render_table_destroy(NULL);
+}
+
+int main(void)
+{
+    (void)setlocale(LC_ALL, "C.UTF-8");
+    test_escape();
+    test_words();
+    test_spark();
+    test_quantile();
+    test_table();
+    return tap_done();
+}

@@ -1,0 +1,191 @@
+/* show.c - the views of mgpu-stat, from replies as the daemon sends them. */
+#include "scheduler/tools/show.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/wait.h"
+#include "tests/tap.h"
+
+static json_t *load(const char *text)
+{
+    json_error_t why;
+    json_t *o = json_loads(text, 0, &why);
+    if (!o)
+        tap_diag("fixture: line %d: %s", why.line, why.text);
+    return o;
+}
+
+static struct show_conf conf;
+static char *shown;
+static size_t shown_len;
+
+static void begin(void)
+{
+    free(shown);
+    shown = NULL;
+    conf = (struct show_conf){.header = true,
+                              .style = {.ascii = true},
+                              .out = open_memstream(&shown, &shown_len)};
+}
+
+static const char *end(void)
+{
+    (void)fclose(conf.out);
+    return shown;
+}
+
+static bool has(const char *needle)
+{
+    bool yes = strstr(shown, needle) != NULL;
+    if (!yes)
+        tap_diag("'%s' is not in:\n%s", needle, shown);
+    return yes;
+}
+
+static const char queue_text[] =
+    "{\"schema\":\"mgpu.queue/1\",\"cluster\":\"lo\\u001bcal\","
+    "\"policy\":\"fifo\",\"slots_total\":4,\"slots_free\":1,\"running\":1,"
+    "\"queued\":1,\"jobs\":[{\"id\":12,\"name\":\"mnist\",\"user\":\"anna\","
+    "\"state\":\"RUNNING\",\"gpus_min\":1,\"gpus_max\":4,\"gpus\":3,"
+    "\"iteration\":1200,\"iterations_total\":8622,\"t_iter_s\":0.5,"
+    "\"loss\":0.874,\"elapsed_s\":600,\"eta_s\":3711,\"place\":\"n1:0,1,2\","
+    "\"reason\":\"\"},{\"id\":13,\"name\":\"wide\",\"user\":\"kyr\","
+    "\"state\":\"QUEUED\",\"gpus_min\":2,\"gpus_max\":4,\"gpus\":0,"
+    "\"iteration\":null,\"loss\":null,\"place\":null,"
+    "\"reason\":\"WaitingForGpus: needs 2, 1 free\"}]}";
+
+static void test_queue(void)
+{
+    json_t *o = load(queue_text);
+    struct error err = ERROR_INIT;
+    begin();
+    is_int(show_queue(&conf, o, &err), 0, "a queue");
+    (void)end();
+    ok(has("4 GPUs or slots: 3 busy, 1 free | 1 running, 1 queued | policy "
+           "fifo"),
+       "the summary adds up");
+    ok(has("lo\\x1bcal"), "a control byte from the daemon is shown as text");
+    ok(has("1,200/8,622  2.00  0.874  10:00  1:01:51  n1:0,1,2"),
+       "a running job: step, rate, loss, times, place");
+    ok(has("PD  2..4") && has("WaitingForGpus: needs 2, 1 free"),
+       "a waiting job: what it asked for and why it waits");
+    begin();
+    conf.header = false;
+    is_int(show_queue(&conf, o, &err), 0, "no header");
+    (void)end();
+    ok(!strstr(shown, "JOBID") && !strstr(shown, "policy"), "rows only");
+    json_decref(o);
+}
+
+/* Two ranks, two iterations. Of 10 + 20 + 10 + 20 ms the forward passes take
+ * 30, waiting 6; what no phase names is the rest: 24 = 40 %. */
+static const char rows_text[] =
+    "{\"columns\":[\"attempt\",\"rank\",\"iteration\",\"t_iter\",\"t_data\","
+    "\"t_h2d\",\"t_forward\",\"t_backward\",\"t_comm\",\"t_optimizer\","
+    "\"loss\",\"lr\",\"samples\"],\"rows\":["
+    "[1,0,1,0.010,0,0,0.005,0,0.001,0,2.5,0.1,32],"
+    "[1,1,1,0.010,0,0,0.005,0,0.001,0,2.4,0.1,32],"
+    "[1,0,2,0.020,0,0,0.010,0,0.002,0,0.5,0.1,32],"
+    "[1,1,2,0.020,0,0,0.010,0,0.002,0,null,0.1,32]]}";
+
+static void test_metrics(void)
+{
+    json_t *o = load(rows_text);
+    json_t *v = load("{\"columns\":[\"attempt\",\"rank\",\"iteration\","
+                     "\"name\",\"value\"],\"rows\":[[1,0,7,\"bleu\",31.5]]}");
+    json_t *none = load("{\"columns\":[\"rank\"],\"rows\":[]}");
+    struct error err = ERROR_INIT;
+    begin();
+    is_int(show_metrics(&conf, o, v, &err), 0, "metrics");
+    (void)end();
+    ok(has("forward          7.5 ms   7.5 ms  10.0 ms   50.0 %"),
+       "a phase: mean, median, p99, share");
+    ok(has("communication    1.5 ms") && has("10.0 %"), "waiting is a phase");
+    ok(has("other            6.0 ms") && has("40.0 %"),
+       "the rest is named, not hidden");
+    ok(has("iteration       15.0 ms  15.0 ms  20.0 ms  100.0 %"), "the whole");
+    ok(has("loss          2.5  #_  0.5"), "rank 0's course of the loss");
+    ok(has("rank 1    2 iterations of 15.0 ms, 10.0 % of it waiting for the "
+           "others, 2133 samples/s"),
+       "each rank");
+    ok(has("together  4267 samples/s"), "all ranks");
+    ok(has("bleu       0          7   31.5"), "values of a job's own");
+    begin();
+    is_int(show_metrics(&conf, none, NULL, &err), 0, "no rows");
+    (void)end();
+    ok(has("no iterations recorded yet"), "says that there are none");
+    json_decref(o);
+    json_decref(v);
+    json_decref(none);
+}
+
+static void test_job(void)
+{
+    json_t *job = load(
+        "{\"job\":{\"id\":4,\"name\":\"m\",\"user\":\"anna\",\"kind\":\"cv\","
+        "\"state\":\"FAILED\",\"exit_code\":139,\"attempt\":2,"
+        "\"reason\":\"rank 1 died of signal 11\",\"submitted\":\"S\","
+        "\"elapsed_s\":61,\"limit_s\":600,\"gpus\":2,\"gpus_min\":2,"
+        "\"gpus_max\":2,\"spec\":{\"model\":{\"arch\":\"mobilenet_v2\","
+        "\"width_mult\":1.0},\"dataset\":{\"source\":\"mnist\","
+        "\"image_size\":32},\"train\":{\"epochs\":2,\"batch_size\":32,"
+        "\"precision\":\"fp32\",\"distribution\":\"ddp-ds\",\"seed\":7,"
+        "\"optimizer\":{\"name\":\"sgd\",\"lr\":0.05}}}},"
+        "\"attempts\":[{\"attempt\":1,\"state\":\"QUEUED\",\"signal\":11},"
+        "{\"attempt\":2,\"state\":\"FAILED\",\"exit_code\":139}]}");
+    json_t *epochs = load("{\"columns\":[\"attempt\",\"epoch\",\"seconds\","
+                          "\"train_loss\",\"eval_loss\",\"eval_accuracy\","
+                          "\"samples_per_s\"],\"rows\":[[1,1,9.5,0.7,0.2,"
+                          "0.9412,1052.6],[1,2,9.4,0.1,0.1,0.9712,null]]}");
+    json_t *status = load("{\"state_db\":\"/s/state.db\","
+                          "\"metrics_db\":\"/s/metrics.db\"}");
+    struct error err = ERROR_INIT;
+    begin();
+    is_int(show_job(&conf, job, epochs, status, &err), 0, "a job");
+    (void)end();
+    ok(has("Job 4  m  anna/cv  FAILED (139)  attempt 2"), "the first line");
+    ok(has("reason     rank 1 died of signal 11"), "why");
+    ok(has("mobilenet_v2 x1, mnist 32x32, 2 epochs, batch 32/GPU, fp32, "
+           "ddp-ds, sgd lr 0.05, seed 7"),
+       "the workload");
+    ok(has("1:01 of 10:00"), "time and limit");
+    ok(has("test accuracy 97.12 % (best, epoch 2)"), "the result");
+    ok(has("1      9.5      0.7000     0.2000   94.12 %       1053"),
+       "a row per epoch");
+    ok(has("/s/metrics.db"), "where the databases are");
+    ok(has("ATTEMPT") && has("139"), "the attempts of a job that failed");
+    json_decref(job);
+    json_decref(epochs);
+    json_decref(status);
+}
+
+static void test_progress(void)
+{
+    json_t *o = load("{\"epoch\":1,\"epochs_total\":2,\"iteration\":120,"
+                     "\"iterations_total\":314,\"loss\":0.5321,"
+                     "\"t_iter_s\":0.032,\"eval_accuracy\":0.9612,"
+                     "\"eta_s\":12}");
+    char text[400];
+    wait_progress_text(o, text, sizeof(text));
+    is_str(text,
+           "  epoch 1/2  iteration 120/314  loss 0.5321  31.2 it/s  test "
+           "accuracy 96.12 %  left 0:12",
+           "progress in one line");
+    json_decref(o);
+    o = load("{\"iteration\":null,\"loss\":null}");
+    wait_progress_text(o, text, sizeof(text));
+    is_str(text, "", "nothing known, nothing said");
+    json_decref(o);
+}
+
+int main(void)
+{
+    test_queue();
+    test_metrics();
+    test_job();
+    test_progress();
+    free(shown);
+    return tap_done();
+}
