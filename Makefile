@@ -309,7 +309,8 @@ lint:
 	    -isystem /usr/local/cuda/include -std=c11
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
-	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh
+	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
+	    scheduler/tools/completion.bash
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done
 
@@ -329,11 +330,18 @@ install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)
 	$(if $(plugin),install -m 755 $(plugin) $(DESTDIR)$(libdir)/mgpu)
+	for t in submit stat cancel; do install -D -m 644 \
+	    scheduler/tools/completion.bash \
+	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
+	for e in jobs/examples/*.yaml; do install -D -m 644 $$e \
+	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e##*/} || exit 1; done
 	for m in $(pages); do install -D -m 644 $$m \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/} || exit 1; done
 uninstall:
 	cd $(DESTDIR)$(bindir) && rm -f $(notdir $(bins))
-	rm -rf $(DESTDIR)$(libdir)/mgpu
+	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu
+	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
+	    rm -f mgpu-submit mgpu-stat mgpu-cancel
 	for m in $(pages); do rm -f \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
 

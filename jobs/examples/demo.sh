@@ -1,0 +1,85 @@
+#!/bin/sh
+# demo.sh - a private daemon, one real training job, and what was recorded.
+#
+# Needs no root, no GPU and no Slurm. MGPU_BIN names the folder of the built
+# programs. Ends what it started, also when interrupted, and keeps its
+# directory for a look.
+set -eu
+
+bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
+here=$(cd "$(dirname "$0")" && pwd)
+spec=$here/mnist-mobilenet.yaml
+dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-demo.XXXXXX")
+MGPU_URL=unix:$dir/ctld.sock
+export MGPU_URL
+daemon=
+job=
+
+# Ends the job first, then the daemon: a daemon leaves its jobs running.
+stop() {
+    trap - EXIT INT TERM HUP
+    if [ -n "$daemon" ]; then
+        if [ -n "$job" ] && "$bin/mgpu-cancel" --quiet "$job" 2>/dev/null; then
+            "$bin/mgpu-stat" --wait --timeout 30s "$job" >/dev/null 2>&1 || :
+        fi
+        kill "$daemon" 2>/dev/null || :
+        wait "$daemon" 2>/dev/null || :
+    fi
+}
+trap 'stop; exit 130' INT TERM HUP
+trap stop EXIT
+
+show() {
+    printf '\n$ mgpu-%s\n' "$*"
+    tool=$1
+    shift
+    "$bin/mgpu-$tool" "$@"
+}
+
+printf 'Starting a private daemon in %s\n' "$dir"
+"$bin/mgpu-ctld" --local --state-dir "$dir/state" --socket "$dir/ctld.sock" \
+    --slots 2 2>"$dir/ctld.log" &
+daemon=$!
+tries=100
+until "$bin/mgpu-stat" --status >/dev/null 2>&1; do
+    tries=$((tries - 1))
+    if [ "$tries" -eq 0 ] || ! kill -0 "$daemon" 2>/dev/null; then
+        echo "demo: the daemon did not start:" >&2
+        cat "$dir/ctld.log" >&2
+        exit 1
+    fi
+    sleep 0.1
+done
+
+printf '\n$ mgpu-submit %s\n' "$spec"
+job=$("$bin/mgpu-submit" --parsable "$spec")
+show stat
+printf '\n$ mgpu-stat --wait %s\n' "$job"
+"$bin/mgpu-stat" --wait "$job" || {
+    code=$?
+    "$bin/mgpu-stat" "$job" || :
+    "$bin/mgpu-stat" --logs "$job" | tail -n 30 || :
+    echo "demo: the job ended with $code" >&2
+    exit "$code"
+}
+show stat "$job"
+show stat --metrics "$job"
+finished=$job
+job=
+
+db=$dir/state/metrics.db
+query="SELECT max(eval_accuracy) FROM v_epoch WHERE job = $finished"
+printf '\n$ sqlite3 -readonly %s "%s"\n' "$db" "$query"
+accuracy=$(sqlite3 -readonly "$db" "$query")
+rows=$(sqlite3 -readonly "$db" \
+    "SELECT count(*) FROM v_iteration WHERE job = $finished")
+printf '%s\n\n' "$accuracy"
+printf 'Recorded %s iteration rows. Databases: %s/state/{state,metrics}.db\n' \
+    "$rows" "$dir"
+printf 'Remove everything with: rm -r %s\n' "$dir"
+
+# The demo is also a test: 95 % is what the README promises.
+if ! awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.95) }'; then
+    echo "demo: test accuracy $accuracy is below 0.95" >&2
+    exit 1
+fi

@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# pages.bats - --help, the man page and the completion name the same options.
+
+bin=$MGPU_BIN
+src=$MGPU_SRC
+
+help_options() {
+    "$bin/$1" --help | sed -n 's/^  \(-[a-z], \|    \)\(--[a-z][a-z-]*\).*/\2/p' | sort -u
+}
+
+# .It Fl s , -set Ar ...  and  .It Fl -json
+page_options() {
+    sed -n '/^\.It Fl /{s/^\.It Fl \([a-z] , \)\{0,1\}\(Fl \)\{0,1\}-\([a-z][a-z-]*\).*/--\3/p}' \
+        "$1" | sort -u
+}
+
+same_options() {
+    help_options "$1" >"$BATS_TEST_TMPDIR/help"
+    page_options "$src/man/$2" >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/help")" -ge 4 ]
+    diff -u "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/page"
+}
+
+@test "mgpu-submit: help and page" { same_options mgpu-submit mgpu-submit.1; }
+@test "mgpu-stat: help and page" { same_options mgpu-stat mgpu-stat.1; }
+@test "mgpu-cancel: help and page" { same_options mgpu-cancel mgpu-cancel.1; }
+@test "mgpu-ctld: help and page" { same_options mgpu-ctld mgpu-ctld.8; }
+@test "mgpu-worker: help and page" { same_options mgpu-worker mgpu-worker.8; }
+
+@test "completion offers the options of --help" {
+    # shellcheck source=/dev/null
+    source "$src/scheduler/tools/completion.bash"
+    for tool in mgpu-submit mgpu-stat mgpu-cancel; do
+        COMP_WORDS=("$bin/$tool" --)
+        COMP_CWORD=1
+        _mgpu
+        printf '%s\n' "${COMPREPLY[@]}" | sort -u >"$BATS_TEST_TMPDIR/offered"
+        help_options "$tool" | diff -u - "$BATS_TEST_TMPDIR/offered"
+    done
+}
+
+@test "every page is clean under groff" {
+    for page in "$src"/man/*.[1-8]; do
+        run groff -mdoc -ww -z "$page"
+        [ "$status" -eq 0 ]
+        [ -z "$output" ] || { echo "$output"; false; }
+    done
+}
+
+@test "the exit statuses of error.h are those of mgpu-submit(1)" {
+    for status in $(sed -n 's/^    X([A-Z]*, \([0-9]*\),.*/\1/p' \
+        "$src/jobs/base/error.h" | sort -nu); do
+        [ "$status" = 76 ] || # the worker's alone: mgpu-worker(8)
+            grep -q "^\.It $status$" "$src/man/mgpu-submit.1" ||
+            { echo "no .It $status"; false; }
+    done
+}

@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# submit.bats - mgpu-submit without a daemon: what is wrong, where, and how
+# the tool says so. The rows of the error table are unit tests; these are
+# what a user meets.
+
+bats_require_minimum_version 1.5.0
+submit() { "$MGPU_BIN/mgpu-submit" "$@"; }
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    export MGPU_URL=unix:$BATS_TEST_TMPDIR/nobody.sock
+    printf 'version: 1\nkind: cv\ndataset: {source: synthetic}\n' >good.yaml
+}
+
+@test "the smallest legal file is valid" {
+    run submit --validate good.yaml
+    [ "$status" -eq 0 ]
+    [ "$output" = "good.yaml: valid" ]
+}
+
+@test "all mistakes in one run, with line, column and hint" {
+    printf '%s\n' 'version: 1' 'kind: cv' 'dataset: {source: mnst}' 'train:' \
+        '  batchsize: 64' 'resources:' '  gpus: 4..2' '  time_limit: 4:00' \
+        >bad.yaml
+    run submit bad.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"bad.yaml:3:19: error[E012]"*"did you mean 'mnist'?"* ]]
+    [[ $output == *"bad.yaml:5:3: error[E010]: unknown key 'train.batchsize'"* ]]
+    [[ $output == *"bad.yaml:7:9: error[E021]"* ]]
+    [[ $output == *"bad.yaml:8:15: error[E024]"*"4h, or 4m"* ]]
+    [[ $output == *"4 errors"*"nothing was submitted."* ]]
+}
+
+@test "findings as JSON, and nothing else on standard output" {
+    printf 'version: 1\nkind: cv\nepochs: 3\n' >bad.yaml
+    run --separate-stderr submit --json bad.yaml
+    [ "$status" -eq 65 ]
+    [ "${#lines[@]}" -eq 1 ]
+    valid=$(sqlite3 :memory: "SELECT json_valid('${output//\'/\'\'}')")
+    [ "$valid" = 1 ]
+    [[ $output == *'"schema":"mgpu.findings/1"'*'"code":"E010"'*'"line":3'* ]]
+}
+
+@test "B01: files that are no mapping" {
+    for text in '' '# only a comment' 'null' '- a' 'scalar'; do
+        printf '%s\n' "$text" >bad.yaml
+        run submit --validate bad.yaml
+        [ "$status" -eq 65 ]
+        [[ $output == *"error[E001]"* ]]
+    done
+}
+
+@test "B02: a file over 1 MiB is refused before it is parsed" {
+    head -c 1100000 /dev/zero | tr '\0' '#' >big.yaml
+    run submit --validate big.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"E002"* ]]
+}
+
+@test "B04: deep nesting is refused at once" {
+    head -c 100000 /dev/zero | tr '\0' '[' >deep.yaml
+    run timeout 5 "$MGPU_BIN/mgpu-submit" --validate deep.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"error[E004]"* ]]
+}
+
+@test "B13: names that a shell or a printf would read are refused" {
+    # shellcheck disable=SC2016 # not to be expanded
+    for name in ';rm -rf ~' '$(id)' '`id`' '%n' '-rf' 'a b'; do
+        printf "version: 1\nkind: cv\ndataset: {source: synthetic}\nname: '%s'\n" \
+            "$name" | sed 's/%n/%%n/' >bad.yaml
+        run submit --validate bad.yaml
+        [ "$status" -eq 65 ]
+        [[ $output == *"error[E014]"* ]]
+    done
+}
+
+@test "B24: wrong command lines are status 64 and say what to do" {
+    run submit
+    [ "$status" -eq 64 ]
+    [[ $output == "mgpu-submit: which file?"* ]]
+    run submit --valdate good.yaml
+    [ "$status" -eq 64 ]
+    [[ $output == *"did you mean '--validate'?"* ]]
+    run submit --set train.epochs good.yaml
+    [ "$status" -eq 64 ]
+    run submit --set =3 good.yaml
+    [ "$status" -eq 64 ]
+    run submit --timeout 4:00 good.yaml
+    [ "$status" -eq 64 ]
+    run submit good.yaml good.yaml
+    [ "$status" -eq 64 ]
+}
+
+@test "B24: --set on a path that does not exist is a finding" {
+    run submit --validate --set train.epoch=3 good.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"--set"*"error[E010]"*"did you mean 'epochs'?"* ]]
+}
+
+@test "B24: a full disk is status 74, a reader that went away is not" {
+    run submit --show good.yaml
+    [ "$status" -eq 0 ]
+    run bash -c '"$MGPU_BIN/mgpu-submit" --show good.yaml >/dev/full'
+    [ "$status" -eq 74 ]
+    run bash -c '"$MGPU_BIN/mgpu-submit" --show good.yaml >&-'
+    [ "$status" -eq 74 ]
+    run bash -c 'set -o pipefail; "$MGPU_BIN/mgpu-submit" --show good.yaml |
+        head -n 1'
+    [ "$status" -eq 0 ]
+}
+
+@test "no such file is status 66" {
+    run submit missing.yaml
+    [ "$status" -eq 66 ]
+    [ "$output" = "mgpu-submit: open 'missing.yaml': No such file or directory" ]
+}
+
+@test "no daemon is status 69, names the socket, and gives the key" {
+    run submit good.yaml
+    [ "$status" -eq 69 ]
+    [[ $output == *"nobody.sock"* ]]
+    [[ $output == *"--idempotency-key"* ]]
+}
+
+@test "--show names where each value is from" {
+    run submit --show --set train.epochs=7 good.yaml
+    [ "$status" -eq 0 ]
+    [[ $output == *"epochs: 7"*"# --set"* ]]
+    [[ $output == *"source: synthetic"*"# file:3"* ]]
+    [[ $output == *"batch_size: 64"*"# default"* ]]
+}
+
+@test "a specification on standard input" {
+    run submit --validate - <good.yaml
+    [ "$status" -eq 0 ]
+}
+
+@test "every shipped example is valid" {
+    for f in "$MGPU_SRC"/jobs/examples/*.yaml; do
+        run submit --validate "$f"
+        [ "$status" -eq 0 ]
+    done
+}
