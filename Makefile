@@ -51,7 +51,7 @@ MARCH   ?= $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,native)
 kflags   = -x c++ -std=c++17 $(CXXFLAGS) -march=$(MARCH) -fopenmp \
            -fno-math-errno -fno-trapping-math -fno-exceptions -fno-rtti \
            -Wall -Wextra $(WERROR) -Wno-psabi $(san)
-nvflags  = -O3 -g -std=c++17 -Xcompiler -fPIC,-Wall,-Wextra \
+nvflags  = -O3 -g -std=c++17 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
            $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
            -gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH))
 
@@ -173,7 +173,8 @@ $(B)/cuda/%.o: %.cu $(B)/flags
 $(B)/cuda/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(cppflags) $(cflags) -fPIC -isystem /usr/local/cuda/include \
+	$(Q)$(CC) $(cppflags) $(cflags) -fPIC -fvisibility=hidden \
+	    -isystem /usr/local/cuda/include \
 	    -MMD -MP -c -o $@ $<
 $(B)/simt/%.o: %.cu $(B)/flags
 	@mkdir -p $(@D)
@@ -209,14 +210,15 @@ $(eval $(call program,mgpu-worker,worker/main.c,worker))
 $(foreach t,submit stat cancel,$(eval \
   $(call program,mgpu-$(t),scheduler/tools/$(t).c,tools)))
 
-# The plug-in: every kernel by nvcc, the CUDA-only files, cuBLASLt. The
+# The plug-in: every kernel by nvcc, the CUDA-only files, cuBLAS. The
 # program never links CUDA; it opens this with dlopen.
-plugin_src := $(wildcard kernels/*.cu kernels/*_cuda.c) jobs/base/error.c
+plugin_src := $(wildcard kernels/*.cu kernels/*_cuda.c) kernels/gemm.c \
+              jobs/base/error.c
 $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(NVCC) -shared -cudart static -Xlinker --no-undefined -o $@ $^ \
-	    -lcublasLt -lcublas
+	$(Q)$(NVCC) -shared -cudart static -Xlinker --no-undefined \
+	    -Xlinker --exclude-libs,ALL -o $@ $^ -lcublas
 
 # The contract of kernels/device.h: one body for the host, the emulator and
 # the GPU.

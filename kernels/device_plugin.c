@@ -2,7 +2,7 @@
  *
  * The program links no CUDA library: loading them costs 0.2 s and 200 MB per
  * process, and most machines have none. A run that asks for a CUDA device
- * opens libmgpu-cuda.so, which brings cuBLASLt with it.
+ * opens libmgpu-cuda.so, which brings cuBLAS with it.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -56,8 +56,8 @@ static int find_plugin(char *ret, size_t cap, struct error *err)
         if (n > 0 && (size_t)n < cap && access(ret, R_OK) == 0)
             return 0;
     }
-    return error_set(err, ERR_UNAVAIL, "no plug-in at '%s' or '%s%s'",
-                     places[0], dir, places[1]);
+    return error_set(err, ERR_UNAVAIL,
+                     "no plug-in at '%s" PLUGIN "', nor in ../lib/mgpu", dir);
 }
 
 int device_cuda_create(int32_t index, struct device **ret, struct error *err)

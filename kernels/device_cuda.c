@@ -1,0 +1,226 @@
+/* device_cuda.c - a GPU as a device: memory and one stream. In the plug-in
+ * libmgpu-cuda.so, with gemm_cuda.c and the kernels as nvcc compiles them.
+ *
+ * All work goes to one stream of the device's own, so ops run in the order
+ * of the calls and nothing else on the GPU waits for them. A launch or a
+ * copy reports only that it was not accepted; what goes wrong while a kernel
+ * runs is reported by a later call, at the latest by sync() or to_host().
+ */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#include "kernels/exec_cuda.h"
+
+enum {
+    LANES = 256,
+    /* 8 blocks of 256 lanes fill a multiprocessor of compute capability 9.0
+     * (2048 threads). Partial sums are read back by one lane per column, so
+     * fewer blocks make them. */
+    BLOCKS_PER_SM = 8,
+    PARTS_PER_SM = 2,
+    BLOCK_WORK = 1024,
+};
+
+/* Every CUDA call goes through here: the one translation of its errors. */
+int cuda_check(int status, const char *what, struct error *err)
+{
+    cudaError_t e = (cudaError_t)status;
+
+    if (e == cudaSuccess)
+        return 0;
+    /* CUDA keeps it for the next cudaGetLastError(), where launch() would
+     * take it for its own. */
+    (void)cudaGetLastError();
+    switch (e) {
+    case cudaErrorMemoryAllocation:
+        return error_set(err, ERR_NOMEM, "%s: out of GPU memory", what);
+    case cudaErrorInsufficientDriver:
+    case cudaErrorStubLibrary:
+        return error_set(err, ERR_UNAVAIL, "%s: no usable CUDA driver (%s)",
+                         what, cudaGetErrorString(e));
+    case cudaErrorNoDevice:
+        return error_set(err, ERR_UNAVAIL, "%s: no GPU", what);
+    default:
+        return error_set(err, ERR_EXTERN, "%s: CUDA: %s", what,
+                         cudaGetErrorString(e));
+    }
+}
+
+static cudaStream_t stream_of(struct device *d)
+{
+    return (cudaStream_t)((struct exec_device *)d)->stream;
+}
+
+static int cuda_report(struct exec_device *exec, const char *op,
+                       struct error *err)
+{
+    (void)cuda_check(exec->failed, op, err);
+    if (err) /* a launch without resources is not alloc's ERR_NOMEM */
+        err->code = ERR_EXTERN;
+    return -1;
+}
+
+static int cuda_sync(struct device *d, struct error *err)
+{
+    return cuda_check((int)cudaStreamSynchronize(stream_of(d)), "sync", err);
+}
+
+static void cuda_release(struct device *d, void *p)
+{
+    (void)d;
+    (void)cudaFree(p); /* waits for the work that uses it */
+}
+
+/* Zeroed before it returns: another stream (NCCL's) may be the first user. */
+static int cuda_alloc(struct device *d, size_t bytes, void **ret,
+                      struct error *err)
+{
+    void *p = NULL;
+    size_t room = bytes > 0 ? bytes : 1;
+
+    if (cuda_check((int)cudaMalloc(&p, room), "alloc", err) < 0)
+        return -1;
+    if (cuda_check((int)cudaMemsetAsync(p, 0, room, stream_of(d)), "alloc",
+                   err) < 0 ||
+        cuda_sync(d, err) < 0) {
+        (void)cudaFree(p);
+        return -1;
+    }
+    *ret = p;
+    return 0;
+}
+
+/* From ordinary, pageable memory, which may be reused when this returns. */
+static int cuda_to_device(struct device *d, void *dst, const void *host_src,
+                          size_t bytes, struct error *err)
+{
+    return cuda_check((int)cudaMemcpyAsync(dst, host_src, bytes,
+                                           cudaMemcpyHostToDevice,
+                                           stream_of(d)),
+                      "to_device", err);
+}
+
+static int cuda_to_host(struct device *d, void *host_dst, const void *src,
+                        size_t bytes, struct error *err)
+{
+    if (cuda_check((int)cudaMemcpyAsync(host_dst, src, bytes,
+                                        cudaMemcpyDeviceToHost, stream_of(d)),
+                   "to_host", err) < 0)
+        return -1;
+    return cuda_check((int)cudaStreamSynchronize(stream_of(d)), "to_host", err);
+}
+
+static int cuda_copy(struct device *d, void *dst, const void *src, size_t bytes,
+                     struct error *err)
+{
+    return cuda_check((int)cudaMemcpyAsync(dst, src, bytes,
+                                           cudaMemcpyDeviceToDevice,
+                                           stream_of(d)),
+                      "copy", err);
+}
+
+static int cuda_zero(struct device *d, void *dst, size_t bytes,
+                     struct error *err)
+{
+    return cuda_check((int)cudaMemsetAsync(dst, 0, bytes, stream_of(d)), "zero",
+                      err);
+}
+
+static int cuda_grow(struct exec_device *exec, size_t bytes, struct error *err)
+{
+    void *p = NULL;
+
+    if (cuda_check((int)cudaMalloc(&p, bytes), "scratch", err) < 0)
+        return -1;
+    (void)cudaFree(exec->scratch);
+    exec->scratch = p;
+    exec->scratch_bytes = bytes;
+    return 0;
+}
+
+static void cuda_destroy(struct device *d)
+{
+    struct cuda_device *cuda = (struct cuda_device *)d;
+
+    if (!cuda)
+        return;
+    cuda_gemm_close(cuda);
+    if (cuda->exec.stream) {
+        (void)cudaStreamSynchronize(stream_of(d));
+        (void)cudaStreamDestroy(stream_of(d));
+    }
+    (void)cudaFree(cuda->exec.scratch);
+    free(cuda);
+}
+
+static void fill_in(struct exec_device *exec, int32_t multiprocessors)
+{
+    exec->base.ops = &exec->ops;
+    exec->lanes = LANES;
+    exec->max_blocks = (int64_t)multiprocessors * BLOCKS_PER_SM;
+    exec->max_parts = (int64_t)multiprocessors * PARTS_PER_SM;
+    exec->block_work = BLOCK_WORK;
+    exec->grow = cuda_grow;
+    exec->report = cuda_report;
+    exec->ops = (struct device_ops){
+        .name = "cuda",
+        .destroy = cuda_destroy,
+        .alloc = cuda_alloc,
+        .release = cuda_release,
+        .to_device = cuda_to_device,
+        .to_host = cuda_to_host,
+        .copy = cuda_copy,
+        .zero = cuda_zero,
+        .sync = cuda_sync,
+        .gemm = cuda_gemm,
+    };
+    KERNEL_FAMILIES(KERNEL_INSTALL, cuda)
+}
+
+/* There is a driver and it has this GPU. */
+static int find_gpu(int32_t index, int32_t *ret_multiprocessors,
+                    struct error *err)
+{
+    int n = 0, multiprocessors = 0;
+
+    if (cuda_check((int)cudaGetDeviceCount(&n), "CUDA", err) < 0)
+        return -1;
+    if (index >= n)
+        return error_set(err, ERR_UNAVAIL, "CUDA: no GPU %d: there are %d",
+                         index, n);
+    if (cuda_check((int)cudaSetDevice(index), "CUDA", err) < 0 ||
+        cuda_check((int)cudaDeviceGetAttribute(
+                       &multiprocessors, cudaDevAttrMultiProcessorCount, index),
+                   "CUDA", err) < 0)
+        return -1;
+    *ret_multiprocessors = multiprocessors;
+    return 0;
+}
+
+__attribute__((visibility("default"))) int mgpu_cuda_open(int32_t index,
+                                                          struct device **ret,
+                                                          struct error *err)
+{
+    int32_t multiprocessors = 0;
+
+    if (find_gpu(index, &multiprocessors, err) < 0)
+        return -1;
+    struct cuda_device *cuda = calloc(1, sizeof(*cuda));
+    if (!cuda)
+        return error_set(err, ERR_NOMEM, "a device");
+    fill_in(&cuda->exec, multiprocessors);
+    cudaStream_t stream = NULL;
+    if (cuda_check(
+            (int)cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+            "CUDA stream", err) < 0)
+        goto fail;
+    cuda->exec.stream = stream;
+    if (cuda_gemm_open(cuda, err) < 0)
+        goto fail;
+    *ret = &cuda->exec.base;
+    return 0;
+
+fail:
+    cuda_destroy(&cuda->exec.base);
+    return -1;
+}

@@ -1,0 +1,26 @@
+/* exec_cuda.h - the CUDA device, as its own files see it. */
+#ifndef MGPU_KERNELS_EXEC_CUDA_H
+#define MGPU_KERNELS_EXEC_CUDA_H
+
+#include "kernels/exec_device.h"
+
+struct cuda_device {
+    struct exec_device exec;
+    void *blas;           /* the cublasHandle_t */
+    void *blas_workspace; /* on the device */
+};
+
+/* 0, or -1 and err for a cudaError_t. */
+int cuda_check(int status, const char *what, struct error *err);
+
+int cuda_gemm_open(struct cuda_device *cuda, struct error *err);
+void cuda_gemm_close(struct cuda_device *cuda); /* half-opened is fine */
+int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
+              int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
+              const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
+              struct error *err);
+
+/* The symbol that the plug-in exports: a device_cuda_open_f. */
+int mgpu_cuda_open(int32_t index, struct device **ret, struct error *err);
+
+#endif

@@ -1,0 +1,67 @@
+/* cuda.c - finding the plug-in, the words when there is none; and, where
+ * there is a GPU, the contract on it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/device.h"
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+static void test_search(void)
+{
+    struct device *d = NULL;
+    struct error err = ERROR_INIT;
+
+    ok(device_cuda_create(-1, &d, &err) == -1 && err.code == ERR_INVAL,
+       "a negative index: %s", err.msg);
+    (void)setenv("MGPU_CUDA_PLUGIN", "/nonexistent/plug-in.so", 1);
+    ok(device_cuda_create(0, &d, &err) == -1 && err.code == ERR_UNAVAIL &&
+           strstr(err.msg, "no plug-in at '/nonexistent/plug-in.so'") != NULL,
+       "a plug-in that is not there: %s", err.msg);
+    (void)setenv("MGPU_CUDA_PLUGIN", "/proc/self/status", 1);
+    ok(device_cuda_create(0, &d, &err) == -1 && err.code == ERR_UNAVAIL &&
+           strncmp(err.msg, "plug-in: ", 9) == 0,
+       "a file that is no plug-in: %s", err.msg);
+    (void)unsetenv("MGPU_CUDA_PLUGIN");
+    ok(device_cuda_create(0, &d, &err) == -1 && err.code == ERR_UNAVAIL &&
+           strstr(err.msg, "no plug-in at '") != NULL &&
+           strstr(err.msg, "/libmgpu-cuda.so'") != NULL,
+       "no plug-in beside the program: %s", err.msg);
+    ok(d == NULL, "a failure leaves the caller's pointer");
+}
+
+/* The plug-in of this build, if it has one, on the first GPU. */
+static void test_device(void)
+{
+    char path[4096];
+    const char *bin = getenv("MGPU_BIN");
+    struct device *d = NULL;
+    struct error err = ERROR_INIT;
+
+    (void)snprintf(path, sizeof(path), "%s/../lib/libmgpu-cuda.so",
+                   bin ? bin : ".");
+    if (access(path, R_OK) < 0) {
+        ok(true, "the contract on a GPU # SKIP this build has no plug-in");
+        return;
+    }
+    (void)setenv("MGPU_CUDA_PLUGIN", path, 1);
+    int rc = device_cuda_create(0, &d, &err);
+    (void)unsetenv("MGPU_CUDA_PLUGIN");
+    if (rc < 0) {
+        ok(err.code == ERR_UNAVAIL, "the contract on a GPU # SKIP %s", err.msg);
+        return;
+    }
+    is_str(d->ops->name, "cuda", "the name of a GPU");
+    ok(!d->host_memory && d->threads == 0, "its memory is its own");
+    contract_device(d, "cuda", false);
+    d->ops->destroy(d);
+}
+
+int main(void)
+{
+    test_search();
+    test_device();
+    return tap_done();
+}
