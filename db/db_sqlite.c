@@ -4,15 +4,39 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* An administrator's shell may hold a lock for a moment; waiting longer than
  * this would stall the daemon. */
 enum { BUSY_TIMEOUT_MS = 5000 };
 
-static enum err_code code_of(sqlite3 *h)
+/* The errno behind an I/O error, or 0. SQLite keeps it per file, and not
+ * always where sqlite3_system_errno() looks. */
+static int errno_of(sqlite3 *h)
 {
-    int e;
+    sqlite3_file *wal = NULL;
+    int e = 0;
 
+    switch (sqlite3_extended_errcode(h)) {
+    case SQLITE_IOERR_SHMSIZE: /* could not grow the WAL's index */
+        return ENOSPC;
+    case SQLITE_IOERR_WRITE:
+    case SQLITE_IOERR_FSYNC:
+    case SQLITE_IOERR_TRUNCATE:
+        break;
+    default:
+        return 0;
+    }
+    (void)sqlite3_file_control(h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal);
+    if (wal && wal->pMethods)
+        (void)wal->pMethods->xFileControl(wal, SQLITE_FCNTL_LAST_ERRNO, &e);
+    if (e == 0)
+        (void)sqlite3_file_control(h, "main", SQLITE_FCNTL_LAST_ERRNO, &e);
+    return e;
+}
+
+static enum err_code code_of(sqlite3 *h, int e)
+{
     switch (sqlite3_errcode(h) & 0xff) {
     case SQLITE_NOMEM:
         return ERR_NOMEM;
@@ -23,7 +47,6 @@ static enum err_code code_of(sqlite3 *h)
     case SQLITE_LOCKED:
         return ERR_BUSY;
     case SQLITE_IOERR: /* only ENOSPC becomes SQLITE_FULL */
-        e = sqlite3_system_errno(h);
         return e == ENOSPC || e == EDQUOT || e == EFBIG ? ERR_LIMIT : ERR_IO;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -41,8 +64,10 @@ int db_fail(const struct db *d, const char *what, struct error *err)
     if (!d->h)
         return error_set(err, ERR_NOMEM, "%s: %s: out of memory", d->name,
                          what);
-    return error_set(err, code_of(d->h), "%s: %s: %s", d->name, what,
-                     sqlite3_errmsg(d->h));
+    const char *text = sqlite3_errmsg(d->h);
+    int e = errno_of(d->h); /* leaves the message alone */
+    return error_set(err, code_of(d->h, e), "%s: %s: %s%s%s", d->name, what,
+                     text, e ? ": " : "", e ? strerrordesc_np(e) : "");
 }
 
 int db_open(struct db *d, const char *path, const char *name, bool reader,

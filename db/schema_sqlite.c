@@ -7,6 +7,8 @@
  */
 #include "db/schema_sqlite.h"
 
+#include <string.h>
+
 #define EMBED(symbol, file)                             \
     __asm__(".section .rodata\n" #symbol ":\n"          \
             ".incbin \"db/schema/" file "\"\n.byte 0\n" \
@@ -61,9 +63,13 @@ int schema_check(const struct db *d, const struct schema *s, struct error *err)
                          d->name, (long long)version, (long long)newest(s));
     if (db_get_text(d, "PRAGMA quick_check(1)", line, sizeof(line), err) < 0)
         return -1;
-    if (sqlite3_stricmp(line, "ok") != 0)
-        return error_set(err, ERR_IO, "%s: damaged: %s", d->name, line);
-    return 0;
+    if (strcmp(line, "ok") == 0)
+        return 0;
+    /* The first line only says "*** in database main ***". */
+    const char *second = strchr(line, '\n');
+    const char *what = line[0] == '*' && second ? second + 1 : line;
+    return error_set(err, ERR_IO, "%s: damaged: %.*s", d->name,
+                     (int)strcspn(what, "\n"), what);
 }
 
 static int run_steps(const struct db *d, const struct schema *s, int64_t from,
