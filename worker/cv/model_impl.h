@@ -1,0 +1,77 @@
+/* model_impl.h - what the files of this folder share; see model.h. */
+#ifndef MGPU_WORKER_CV_MODEL_IMPL_H
+#define MGPU_WORKER_CV_MODEL_IMPL_H
+
+#include "worker/cv/arch.h"
+
+/* What a row keeps from the forward for the backward pass. */
+struct acts {
+    void *z;           /* [rows, cout] T, the convolution's output */
+    void *y;           /* [rows, cout] T, after norm, clamp and skip */
+    void *mean, *rstd; /* [cout] A, of the batch */
+};
+
+enum { MODEL_DY = 3 }; /* gradients of activations alive at the same time */
+
+/* Where everything lies in the arena; model.c sets all of it twice, first
+ * from address 0 to learn the sizes. */
+struct arena {
+    void *params, *grads; /* [arch.params] T */
+    void *running;        /* [arch.running] A */
+    struct acts acts[ARCH_LAYERS];
+    void *col;    /* the stem's patches, [rows, 27] T */
+    void *pooled; /* [batch, features] T, before dropout and after it */
+    void *dropped;
+    void *logits; /* [batch, classes] T; in backward, their gradient */
+    void *loss;   /* [batch] A */
+    int32_t *hit; /* [batch] */
+    void *dpooled;
+    void *dy[MODEL_DY]; /* [the largest activation] T */
+};
+
+struct model {
+    struct device *d;
+    struct model_conf conf;
+    struct arch arch;
+    struct model_plan plan;
+    struct arena mem;
+    void *base; /* of the arena; owned */
+    void *host; /* [batch, classes + 2] doubles, staging for results; owned */
+    int64_t tracked[ARCH_LAYERS]; /* num_batches_tracked */
+
+    /* Of the last forward(). */
+    const int32_t *label; /* borrowed until backward() */
+    int32_t n;            /* 0: there was none */
+    bool train;
+    uint64_t seed;
+};
+
+static inline int64_t layer_rows(const struct layer *l, int32_t n)
+{
+    return (int64_t)n * l->out_side * l->out_side;
+}
+
+/* The element at an offset of an array of T, of A. */
+static inline void *at_t(const struct model *m, void *p, int64_t offset)
+{
+    return (char *)p + (size_t)offset * dtype_bytes(m->conf.dt);
+}
+static inline void *at_a(const struct model *m, void *p, int64_t offset)
+{
+    return (char *)p + (size_t)offset * dtype_acc_bytes(m->conf.dt);
+}
+
+static inline struct conv3 layer_conv3(const struct layer *l, int32_t n)
+{
+    return (struct conv3){
+        .N = n,
+        .H = l->side,
+        .W = l->side,
+        .C = l->cin,
+        .OH = l->out_side,
+        .OW = l->out_side,
+        .stride = l->stride,
+    };
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* model_state.c - export and import of tensors under torchvision's names. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/cv/slots.h"
+
+static int export_slot(struct model *m, const struct slot *s, double *v,
+                       void *raw,
+                       int (*each)(void *arg, const struct model_tensor *t,
+                                   struct error *err),
+                       void *arg, struct error *err)
+{
+    struct model_tensor t = {
+        .name = s->name,
+        .dt = m->conf.dt,
+        .dims = s->dims,
+        .data = v,
+        .bytes = (size_t)s->n * dtype_bytes(m->conf.dt),
+    };
+    for (int32_t i = 0; i < s->dims; i++)
+        t.shape[i] = s->shape[i];
+    if (s->kind == SLOT_TRACKED) {
+        t.dt = DT_N;
+        t.data = &m->tracked[s->row];
+        t.bytes = sizeof(m->tracked[s->row]);
+        return each(arg, &t, err);
+    }
+    if (slot_read(m, s, v, raw, err) < 0)
+        return -1;
+    if (m->conf.dt == DT_F32) {
+        float *f = raw;
+        for (int64_t j = 0; j < s->n; j++)
+            f[j] = (float)v[j];
+        t.data = raw;
+    }
+    return each(arg, &t, err);
+}
+
+int model_export(struct model *m,
+                 int (*each)(void *arg, const struct model_tensor *t,
+                             struct error *err),
+                 void *arg, struct error *err)
+{
+    const size_t most = (size_t)slot_largest(m);
+    double *v = calloc(2 * most, sizeof(*v));
+    if (!v)
+        return error_set(err, ERR_NOMEM, "model: export");
+    int rc = 0;
+    for (int32_t i = 0; i < SLOTS && rc == 0; i++) {
+        struct slot s;
+        slot_get(m, i, &s);
+        rc = export_slot(m, &s, v, v + most, each, arg, err);
+    }
+    free(v);
+    return rc;
+}
+
+static int find(const struct model *m, const char *name, struct slot *ret,
+                struct error *err)
+{
+    for (int32_t i = 0; i < SLOTS; i++) {
+        slot_get(m, i, ret);
+        if (strcmp(ret->name, name) == 0)
+            return 0;
+    }
+    (void)error_set(err, ERR_NOTFOUND, "the model has no tensor '%s'", name);
+    return -1;
+}
+
+/* "[32, 3, 3, 3]" */
+static const char *shape_text(const int32_t *shape, int32_t dims, char *out,
+                              size_t cap)
+{
+    size_t at = 0;
+    for (int32_t i = 0; i < dims && at < cap; i++)
+        at += (size_t)snprintf(out + at, cap - at, "%s%d", i ? ", " : "[",
+                               shape[i]);
+    if (at < cap)
+        (void)snprintf(out + at, cap - at, dims > 0 ? "]" : "[]");
+    return out;
+}
+
+static int check(const struct slot *s, const struct model_tensor *t,
+                 struct error *err)
+{
+    static const size_t sizes[] = {
+        [DT_F64] = sizeof(double),
+        [DT_F32] = sizeof(float),
+        [DT_N] = sizeof(int64_t),
+    };
+    char has[80], wants[80];
+    bool same = t->dims == s->dims;
+    for (int32_t i = 0; same && i < s->dims; i++)
+        same = t->shape[i] == s->shape[i];
+    if (!same)
+        return error_set(
+            err, ERR_INVAL, "%s has shape %s, this model's is %s", t->name,
+            shape_text(t->shape, t->dims > 4 ? 4 : t->dims, has, sizeof(has)),
+            shape_text(s->shape, s->dims, wants, sizeof(wants)));
+    if (t->dt < DT_F64 || t->dt > DT_N ||
+        (t->dt == DT_N) != (s->kind == SLOT_TRACKED))
+        return error_set(err, ERR_INVAL, "%s: the type must be %s", t->name,
+                         s->kind == SLOT_TRACKED ? "int64" : "f32 or f64");
+    if (t->bytes != (size_t)s->n * sizes[t->dt])
+        return error_set(err, ERR_INVAL, "%s: %zu bytes for %lld elements",
+                         t->name, t->bytes, (long long)s->n);
+    return 0;
+}
+
+/* A file's bytes need not be aligned. */
+static double element(const struct model_tensor *t, int64_t j)
+{
+    const char *p = t->data;
+    float f;
+    double d;
+    if (t->dt == DT_F64) {
+        memcpy(&d, p + (size_t)j * sizeof(d), sizeof(d));
+        return d;
+    }
+    memcpy(&f, p + (size_t)j * sizeof(f), sizeof(f));
+    return (double)f;
+}
+
+int model_import(struct model *m, const struct model_tensor *t,
+                 struct error *err)
+{
+    struct slot s;
+    if (find(m, t->name, &s, err) < 0 || check(&s, t, err) < 0)
+        return -1;
+    if (s.kind == SLOT_TRACKED) {
+        memcpy(&m->tracked[s.row], t->data, sizeof(m->tracked[s.row]));
+        return 0;
+    }
+    double *v = calloc(2 * (size_t)s.n, sizeof(*v));
+    if (!v)
+        return error_set(err, ERR_NOMEM, "model: import of %s", t->name);
+    for (int64_t j = 0; j < s.n; j++)
+        v[j] = element(t, j);
+    int rc = slot_write(m, &s, v, v + s.n, err);
+    free(v);
+    return rc;
+}
