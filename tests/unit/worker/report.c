@@ -1,0 +1,358 @@
+/* report.c - the spool, its sender, the claim and the last word, against a
+ * daemon that comes, goes, forgets and refuses. */
+#include "worker/report.h"
+
+#include <math.h>
+
+#include "jobs/wire.h"
+#include "tests/tap.h"
+#include "tests/unit/worker/daemon.h"
+#include "worker/spool.h"
+
+static struct metric_row row_of(int64_t i)
+{
+    return (struct metric_row){.kind = METRIC_ITERATION,
+                               .iteration = {.rank = 0,
+                                             .epoch = 1,
+                                             .iteration = i,
+                                             .started_at = 1795255331.25,
+                                             .t_iter = 0.031,
+                                             .t_data = 0.001,
+                                             .t_h2d = 0.002,
+                                             .t_forward = 0.01,
+                                             .t_backward = 0.015,
+                                             .t_comm = 0.001,
+                                             .t_optimizer = 0.002,
+                                             .loss = 2.302585,
+                                             .lr = 0.05,
+                                             .samples = 64,
+                                             .tokens = -1,
+                                             .gpu_mem_bytes = -1}};
+}
+
+static void test_spool(const char *dir)
+{
+    struct error err = ERROR_INIT;
+    struct spool s = {.fd = -1};
+    struct buf out = BUF_INIT;
+    int64_t at = -1;
+    is_int(spool_open(&s, "/nonexistent", 0, 1000, &err), -1, "no directory");
+    is_int(spool_open(&s, dir, 1, 1000, &err), 0, "open");
+    is_int(spool_read(&s, 100, &out, &at, &err), 0, "read an empty one");
+    is_int((long long)out.len, 0, "finds nothing");
+    for (int64_t i = 1; i <= 100; i++) {
+        struct metric_row row = row_of(i);
+        spool_add(&s, &row);
+    }
+    int64_t end = atomic_load(&s.end), size = end / s.rows;
+    ok(end <= 1000 && end + size + 3 > 1000, "the bound holds: %lld bytes",
+       (long long)end);
+    is_int(s.rows + s.dropped, 100, "each row is kept or counted");
+    ok(s.rows >= 2 && s.dropped > 0, "some of each");
+
+    is_int(spool_read(&s, (size_t)size + 20, &out, &at, &err), 0, "read some");
+    ok(out.len > 0 && (int64_t)out.len <= size + 20 &&
+           buf_str(&out)[out.len - 1] == '\n',
+       "whole lines only");
+    is_int(spool_read(&s, 10, &out, &at, &err), -1, "a line over the limit");
+    is_int(err.code, ERR_LIMIT, "is an error");
+    is_int(spool_ack(&s, end + 1, &err), -1, "no byte was written there");
+    is_int(spool_ack(&s, -1, &err), -1, "nor before the start");
+    is_int(spool_ack(&s, end, &err), 0, "all acknowledged");
+    struct metric_row row = row_of(101);
+    spool_add(&s, &row);
+    ok(atomic_load(&s.end) > end, "makes room again");
+    is_int(spool_read(&s, 1000, &out, &at, &err), 0, "read the new one");
+    is_int(at, end, "after the acknowledged byte");
+    ok(strstr(buf_str(&out), "\"iteration\":101") != NULL, "it is row 101");
+    is_int(spool_ack(&s, 0, &err), 0, "the daemon may forget");
+    is_int(spool_read(&s, 1000, &out, &at, &err), 0, "read again");
+    is_int(at, 0, "from the start");
+    buf_clear(&out);
+    spool_close(&s);
+}
+
+/* A long job's file gives its old bytes back and keeps its numbering. */
+static void test_hole(const char *dir)
+{
+    struct error err = ERROR_INIT;
+    struct spool s = {.fd = -1};
+    struct buf out = BUF_INIT;
+    int64_t at = 0;
+    is_int(spool_open(&s, dir, 1, SPOOL_MAX_BYTES, &err), 0, "open");
+    struct metric_row row = row_of(1);
+    while (atomic_load(&s.end) < (int64_t)20 << 20)
+        spool_add(&s, &row);
+    int64_t end = atomic_load(&s.end);
+    is_int(spool_ack(&s, end, &err), 0, "acknowledged");
+    is_int(s.hole, (int64_t)4 << 20, "20 MiB less 16 are given back");
+    is_int(spool_ack(&s, ((int64_t)4 << 20) - 1, &err), -1, "gone for good");
+    spool_add(&s, &row);
+    is_int(spool_read(&s, 1000, &out, &at, &err), 0, "read on");
+    is_int(at, end, "the numbering stays");
+    buf_clear(&out);
+    spool_close(&s);
+}
+
+static struct report_conf conf_of(const struct daemon *d)
+{
+    return (struct report_conf){.url = d->url,
+                                .token = "0123456789abcdef",
+                                .dir = d->dir,
+                                .job = 12,
+                                .attempt = 3,
+                                .heartbeat_s = 0.2,
+                                .period_s = 0.02};
+}
+
+static bool same_as_spool(struct daemon *d)
+{
+    char path[128];
+    struct buf file = BUF_INIT;
+    (void)snprintf(path, sizeof(path), "%s/spool.0", d->dir);
+    bool same = buf_read_file(&file, path, 1 << 26, NULL) == 0;
+    pthread_mutex_lock(&d->lock);
+    same = same && file.len == d->rows.len &&
+           memcmp(buf_str(&file), buf_str(&d->rows), file.len) == 0;
+    pthread_mutex_unlock(&d->lock);
+    buf_clear(&file);
+    return same;
+}
+
+static bool has_acked(struct reporter *r)
+{
+    struct report_stats s;
+    reporter_stats(r, &s);
+    return s.bytes > 0 && s.acked == s.bytes;
+}
+
+static void add_rows(struct reporter *r, int64_t first, int64_t n)
+{
+    for (int64_t i = first; i < first + n; i++) {
+        struct metric_row row = row_of(i);
+        reporter_row(r, &row);
+    }
+}
+
+/* Away, there, away, there with amnesia: each row arrives, once. */
+static void test_sender(struct daemon *d)
+{
+    struct error err = ERROR_INIT;
+    struct reporter *r = NULL;
+    struct report_conf conf = conf_of(d);
+    is_int(reporter_create(&conf, &r, &err), 0, "create without a daemon");
+    add_rows(r, 1, 5000); /* over one batch of 1 MiB */
+    daemon_up(d);
+    wait_until(has_acked(r));
+    ok(has_acked(r) && same_as_spool(d), "it comes, and gets every byte");
+    pthread_mutex_lock(&d->lock);
+    ok(d->n_rows > 1, "in more than one batch");
+    is_str(d->bearer, "0123456789abcdef", "with the token");
+    pthread_mutex_unlock(&d->lock);
+
+    daemon_down(d);
+    add_rows(r, 5001, 10);
+    pthread_mutex_lock(&d->lock);
+    const char *text = buf_str(&d->rows);
+    d->rows.len = (size_t)(strchr(text, '\n') - text) + 1; /* knows one row */
+    pthread_mutex_unlock(&d->lock);
+    daemon_up(d);
+    wait_until(has_acked(r) && same_as_spool(d));
+    ok(same_as_spool(d), "restarted with less, it is given the rest");
+
+    daemon_set(d, DAEMON_FAILS);
+    add_rows(r, 5011, 10);
+    int n = daemon_count(d, &d->n_beats);
+    wait_until(daemon_count(d, &d->n_beats) > n);
+    ok(!reporter_is_fenced(r, NULL), "busy is not refused");
+    daemon_set(d, DAEMON_TAKES);
+    ok(reporter_flush(r, 5), "flush");
+    ok(same_as_spool(d), "sends the rest");
+    reporter_destroy(r);
+}
+
+static void test_beats(struct daemon *d)
+{
+    struct error err = ERROR_INIT;
+    struct reporter *r = NULL;
+    struct report_conf conf = conf_of(d);
+    pthread_mutex_lock(&d->lock);
+    d->n_beats = 0;
+    buf_reset(&d->rows);
+    pthread_mutex_unlock(&d->lock);
+    is_int(reporter_create(&conf, &r, &err), 0, "create");
+    wait_until(daemon_count(d, &d->n_beats) >= 2);
+    pthread_mutex_lock(&d->lock);
+    is_str(buf_str(&d->beat),
+           "{\"rank\":0,\"iteration\":null,\"iterations_total\":null,"
+           "\"epoch\":null,\"epochs_total\":null,\"loss\":null,"
+           "\"t_iter\":null,\"eval_accuracy\":null}",
+           "before the first iteration");
+    pthread_mutex_unlock(&d->lock);
+    struct report_progress p = {.iteration = 7,
+                                .iterations_total = 100,
+                                .epoch = 1,
+                                .epochs_total = 3,
+                                .loss = 0.5,
+                                .t_iter = 0.25,
+                                .eval_accuracy = NAN};
+    reporter_progress(r, &p);
+    int n = daemon_count(d, &d->n_beats);
+    wait_until(daemon_count(d, &d->n_beats) >= n + 2);
+    pthread_mutex_lock(&d->lock);
+    is_str(buf_str(&d->beat),
+           "{\"rank\":0,\"iteration\":7,\"iterations_total\":100,"
+           "\"epoch\":1,\"epochs_total\":3,\"loss\":0.5,"
+           "\"t_iter\":0.25,\"eval_accuracy\":null}",
+           "and in mid-epoch");
+    pthread_mutex_unlock(&d->lock);
+    reporter_destroy(r);
+
+    /* Progress is worth a beat each second, whatever the interval. */
+    conf.heartbeat_s = 1000;
+    n = daemon_count(d, &d->n_beats);
+    is_int(reporter_create(&conf, &r, &err), 0, "create");
+    wait_until(daemon_count(d, &d->n_beats) >= n + 1);
+    reporter_progress(r, &p);
+    wait_until(daemon_count(d, &d->n_beats) >= n + 2);
+    is_int(daemon_count(d, &d->n_beats), n + 2, "a live beat");
+    reporter_destroy(r);
+
+    conf.rank = 1;
+    conf.heartbeat_s = 0.01;
+    is_int(reporter_create(&conf, &r, &err), 0, "create rank 1");
+    n = daemon_count(d, &d->n_rows);
+    struct metric_row row = row_of(1);
+    pthread_mutex_lock(&d->lock);
+    buf_reset(&d->rows);
+    pthread_mutex_unlock(&d->lock);
+    int beats = daemon_count(d, &d->n_beats);
+    reporter_row(r, &row);
+    wait_until(daemon_count(d, &d->n_rows) > n);
+    is_int(daemon_count(d, &d->n_beats), beats, "only rank 0 beats");
+    reporter_destroy(r);
+}
+
+static void test_fence(struct daemon *d)
+{
+    struct error err = ERROR_INIT, why = ERROR_INIT;
+    struct reporter *r = NULL;
+    struct report_conf conf = conf_of(d);
+    daemon_set(d, DAEMON_FENCES);
+    is_int(reporter_create(&conf, &r, &err), 0, "create");
+    add_rows(r, 1, 1);
+    wait_until(reporter_is_fenced(r, NULL));
+    ok(reporter_is_fenced(r, &why), "fenced");
+    is_int(why.code, ERR_FENCED, "code");
+    is_str(why.msg, "attempt 2 holds the lease", "the daemon's words");
+    double start_s = clock_real.now_s(&clock_real);
+    ok(!reporter_flush(r, 30), "nothing is flushed");
+    ok(clock_real.now_s(&clock_real) - start_s < 10, "and nobody waits");
+    reporter_destroy(r);
+    daemon_set(d, DAEMON_TAKES);
+}
+
+static void test_no_daemon(struct daemon *d)
+{
+    struct error err = ERROR_INIT;
+    struct reporter *r = NULL;
+    struct report_conf conf = conf_of(d);
+    daemon_down(d);
+    is_int(reporter_create(&conf, &r, &err), 0, "create");
+    add_rows(r, 1, 3);
+    double start_s = clock_real.now_s(&clock_real);
+    ok(!reporter_flush(r, 0.2), "the daemon stays away");
+    double took_s = clock_real.now_s(&clock_real) - start_s;
+    ok(took_s >= 0.2 && took_s < 10, "after the deadline: %.2f s", took_s);
+    reporter_destroy(r);
+
+    conf.url = "";
+    is_int(reporter_create(&conf, &r, &err), 0, "create without an url");
+    add_rows(r, 1, 3);
+    ok(!reporter_flush(r, 30), "all stays in the spool");
+    struct report_stats s;
+    reporter_stats(r, &s);
+    is_int(s.rows, 3, "where it is");
+    reporter_destroy(r);
+}
+
+static void *up_later(void *arg)
+{
+    struct daemon *d = arg;
+    (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    daemon_up(d);
+    return NULL;
+}
+
+static void test_claim(struct daemon *d)
+{
+    struct error err = ERROR_INIT;
+    struct report_conf conf = conf_of(d);
+    char host[256] = "", want[400];
+    is_int(report_claim(&conf, 0.1, &err), -1, "nobody to claim from");
+    is_int(err.code, ERR_UNAVAIL, "is told");
+
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, up_later, d) != 0)
+        abort();
+    is_int(report_claim(&conf, 20, &err), 0, "a daemon that comes up late");
+    (void)pthread_join(thread, NULL);
+    is_int(report_claim(&conf, 1, &err), 0, "twice, by the same holder");
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(want, sizeof(want), "{\"holder\":\"%s %ld ", host,
+                   (long)getpid());
+    pthread_mutex_lock(&d->lock);
+    ok(strncmp(buf_str(&d->claim), want, strlen(want)) == 0, "holder %s",
+       buf_str(&d->claim));
+    pthread_mutex_unlock(&d->lock);
+
+    daemon_set(d, DAEMON_FENCES);
+    int n = daemon_count(d, &d->n_claims);
+    is_int(report_claim(&conf, 20, &err), -1, "refused");
+    is_int(err.code, ERR_FENCED, "code");
+    is_int(daemon_count(d, &d->n_claims), n + 1, "and not asked again");
+    daemon_set(d, DAEMON_TAKES);
+}
+
+static void test_final(struct daemon *d)
+{
+    struct error err = ERROR_INIT;
+    struct report_conf conf = conf_of(d);
+    const char *want =
+        "{\"exit_code\":143,\"why\":\"stopped by signal: \\\"x\\\"\"}";
+    char path[128];
+    struct buf file = BUF_INIT;
+    is_int(report_final(&conf, 143, "stopped by signal: \"x\"", 1, &err), 0,
+           "final report");
+    pthread_mutex_lock(&d->lock);
+    is_str(buf_str(&d->report), want, "posted");
+    pthread_mutex_unlock(&d->lock);
+    (void)snprintf(path, sizeof(path), "%s/report.json", d->dir);
+    is_int(buf_read_file(&file, path, 1000, &err), 0, "and written");
+    is_str(buf_str(&file), want, "the same");
+    buf_clear(&file);
+
+    daemon_down(d);
+    (void)unlink(path);
+    is_int(report_final(&conf, 0, "", 0.1, &err), 0, "without a daemon");
+    is_int(buf_read_file(&file, path, 1000, &err), 0, "it is written");
+    buf_clear(&file);
+    conf.dir = "/nonexistent";
+    is_int(report_final(&conf, 0, "", 0.1, &err), -1, "no directory");
+}
+
+int main(void)
+{
+    struct daemon d;
+    daemon_init(&d);
+    test_spool(d.dir);
+    test_hole(d.dir);
+    test_sender(&d);
+    test_beats(&d);
+    test_fence(&d);
+    test_no_daemon(&d);
+    test_claim(&d);
+    test_final(&d);
+    daemon_clear(&d);
+    return tap_done();
+}

@@ -1,0 +1,179 @@
+/* claim.c - rank 0's first word to the daemon and its last; see report.h.
+ *
+ * The holder "host pid starttime" names a process for good: a process id
+ * comes back after a while, a start time with it does not. The daemon lets
+ * the same holder claim twice, so that a lost answer can be asked for again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/http_client.h"
+#include "worker/report.h"
+
+static const double request_s = 5.0, pause_first_s = 0.1, pause_max_s = 5.0;
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+static void pause_for(double s)
+{
+    struct timespec ts = {.tv_sec = (time_t)s,
+                          .tv_nsec = (long)((s - (double)(time_t)s) * 1e9)};
+    while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
+        continue;
+}
+
+/* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so
+ * count from its last parenthesis. */
+static int start_time(unsigned long long *ret, struct error *err)
+{
+    struct buf b = BUF_INIT;
+    if (buf_read_file(&b, "/proc/self/stat", 4096, err) < 0) {
+        buf_clear(&b);
+        return -1;
+    }
+    const char *at = strrchr(buf_str(&b), ')');
+    for (int i = 2; at != NULL && i < 22; i++)
+        at = strchr(at + 1, ' ');
+    char *end = NULL;
+    *ret = at != NULL ? strtoull(at, &end, 10) : 0;
+    bool good = at != NULL && end != at;
+    buf_clear(&b);
+    if (!good)
+        return error_set(err, ERR_INTERNAL,
+                         "/proc/self/stat has no start time");
+    return 0;
+}
+
+static int post_once(const struct report_conf *conf, const char *what,
+                     json_t *body, struct error *err)
+{
+    struct http_client_conf hc = {
+        .url = conf->url, .bearer = conf->token, .timeout_s = request_s};
+    struct http_client *http = NULL;
+    struct buf reply = BUF_INIT;
+    char path[128];
+    int status = 0, rc = -1;
+    char *text = json_dumps(body, JSON_COMPACT);
+    if (text == NULL)
+        return error_set(err, ERR_NOMEM, "%s", what);
+    (void)snprintf(path, sizeof(path), "/v1/attempts/%llu/%d/%s",
+                   (unsigned long long)conf->job, conf->attempt, what);
+    struct http_request req = {
+        .method = "POST", .path = path, .body = text, .body_len = strlen(text)};
+    if (http_client_create(&hc, &http, err) == 0)
+        rc = http_client_call(http, &req, &status, &reply, err);
+    if (rc == 0 && status >= 400)
+        rc = http_reply_error(status, &reply, err);
+    http_client_destroy(http);
+    buf_clear(&reply);
+    free(text);
+    return rc;
+}
+
+/* The daemon is away, or in no state to answer: not its last word. */
+static bool is_passing(enum err_code code)
+{
+    return code == ERR_UNAVAIL || code == ERR_TIMEOUT || code == ERR_BUSY ||
+           code == ERR_LIMIT || code == ERR_INTERNAL;
+}
+
+/* Both words may be said twice: the daemon knows who holds the attempt. */
+static int post_until(const struct report_conf *conf, const char *what,
+                      json_t *body, double patience_s, struct error *err)
+{
+    double until_s = now_s() + patience_s, pause_s = pause_first_s;
+    struct error why = ERROR_INIT;
+    for (;;) {
+        if (post_once(conf, what, body, &why) == 0)
+            return 0;
+        if (!is_passing(why.code) || now_s() + pause_s > until_s)
+            break;
+        pause_for(pause_s);
+        pause_s = pause_s * 2 < pause_max_s ? pause_s * 2 : pause_max_s;
+    }
+    if (err != NULL)
+        *err = why;
+    return -1;
+}
+
+int report_claim(const struct report_conf *conf, double patience_s,
+                 struct error *err)
+{
+    unsigned long long started = 0;
+    char host[256] = "", holder[320];
+    if (start_time(&started, err) < 0)
+        return -1;
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(holder, sizeof(holder), "%s %ld %llu", host, (long)getpid(),
+                   started);
+    json_t *body = json_pack("{s:s}", "holder", holder);
+    if (body == NULL)
+        return error_set(err, ERR_NOMEM, "claim");
+    int rc = post_until(conf, "claim", body, patience_s, err);
+    json_decref(body);
+    return rc < 0 ? error_wrap(err, "claim") : 0;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return -1;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+/* Whole or not at all: the daemon may look at any moment. */
+static int write_report(const char *dir, const char *text, struct error *err)
+{
+    struct buf tmp = BUF_INIT, path = BUF_INIT;
+    int rc = -1, fd = -1;
+    if (buf_addf(&tmp, err, "%s/report.json.tmp", dir) < 0 ||
+        buf_addf(&path, err, "%s/report.json", dir) < 0)
+        goto out;
+    fd = open(buf_str(&tmp), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write_all(fd, text, strlen(text)) < 0 || fsync(fd) < 0 ||
+        rename(buf_str(&tmp), buf_str(&path)) < 0)
+        (void)error_sys(err, errno, "write '%s'", buf_str(&path));
+    else
+        rc = 0;
+out:
+    if (fd >= 0)
+        (void)close(fd);
+    buf_clear(&tmp);
+    buf_clear(&path);
+    return rc;
+}
+
+int report_final(const struct report_conf *conf, int exit_code, const char *why,
+                 double deadline_s, struct error *err)
+{
+    json_t *body = json_pack("{s:i,s:s}", "exit_code", exit_code, "why", why);
+    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+    if (text == NULL) {
+        json_decref(body);
+        return error_set(err, ERR_NOMEM, "final report");
+    }
+    int rc = write_report(conf->dir, text, err);
+    free(text);
+    /* Unheard is no failure: the daemon finds the file. */
+    if (conf->url[0] != '\0')
+        (void)post_until(conf, "report", body, deadline_s, NULL);
+    json_decref(body);
+    return rc;
+}

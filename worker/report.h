@@ -1,0 +1,75 @@
+/* report.h - how a rank tells the daemon what it does.
+ *
+ * Rows go to the spool (spool.h) and are posted by a thread of their own,
+ * every period_s, from the acknowledged byte on; training waits for nothing
+ * but one write(2). Rank 0 also posts heartbeats: each heartbeat_s, and each
+ * second while iterations advance. A daemon that is away is tried again
+ * quietly for ever. A 403 means that this attempt is fenced: the flag is
+ * raised, and nothing more is sent.
+ *
+ * The life of an attempt: rank 0 claims before anything else; all report;
+ * at the end all flush, and then rank 0 writes <dir>/report.json and posts
+ * the same. Without an url nothing is sent: the spool stays.
+ */
+#ifndef MGPU_WORKER_REPORT_H
+#define MGPU_WORKER_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/metrics.h"
+
+struct report_conf {
+    const char *url; /* "": nobody listens */
+    const char *token;
+    const char *dir; /* of the attempt */
+    uint64_t job;
+    int32_t attempt, rank;
+    double heartbeat_s;
+    double period_s;   /* 0: 0.5 */
+    int64_t max_bytes; /* of the spool; 0: SPOOL_MAX_BYTES */
+};
+
+/* Negative integers and NAN: not known yet. */
+struct report_progress {
+    int64_t iteration, iterations_total;
+    int32_t epoch, epochs_total;
+    double loss, t_iter, eval_accuracy;
+};
+
+struct report_stats {
+    int64_t rows, dropped, bytes, acked;
+};
+
+/* Proves to the daemon that this process is the attempt; retries while it
+ * is away, for patience_s.
+ * err  ERR_FENCED, ERR_DENIED, ERR_STATE, ... as the daemon says: do not
+ *      train; ERR_UNAVAIL it was away all the time */
+int report_claim(const struct report_conf *conf, double patience_s,
+                 struct error *err) MUST_CHECK;
+
+struct reporter;
+
+/* The conf's strings are copied. */
+int reporter_create(const struct report_conf *conf, struct reporter **ret,
+                    struct error *err) MUST_CHECK;
+void reporter_row(struct reporter *r, const struct metric_row *row);
+/* For the next heartbeat. */
+void reporter_progress(struct reporter *r, const struct report_progress *p);
+/* True once the daemon refused this attempt; *ret_why says how. */
+bool reporter_is_fenced(struct reporter *r, struct error *ret_why);
+void reporter_stats(struct reporter *r, struct report_stats *ret);
+
+/* Sends what is left, for at most deadline_s, and ends the thread.
+ * Returns whether the daemon has every row. */
+bool reporter_flush(struct reporter *r, double deadline_s);
+void reporter_destroy(struct reporter *r); /* NULL is fine */
+
+/* Rank 0's last word: always <dir>/report.json, and the daemon when it
+ * answers within deadline_s.
+ * err  ERR_IO report.json cannot be written */
+int report_final(const struct report_conf *conf, int exit_code, const char *why,
+                 double deadline_s, struct error *err) MUST_CHECK;
+
+#endif
