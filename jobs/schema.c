@@ -2,9 +2,11 @@
 #include "jobs/schema.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "jobs/scalar.h"
 #include "jobs/text.h"
@@ -193,6 +195,33 @@ int schema_defaults(const struct schema *s, void *obj, struct error *err)
     return rc;
 }
 
+/* ---- the place of a file ------------------------------------------------- */
+
+int schema_dir_of(const char *file, char **ret, struct error *err)
+{
+    if (!file)
+        return 0;
+    struct buf b = BUF_INIT;
+    const char *slash = strrchr(file, '/');
+    int rc = 0;
+    if (*file != '/') {
+        char *cwd = getcwd(NULL, 0);
+        if (!cwd)
+            return error_sys(err, errno, "current directory");
+        rc = buf_addf(&b, err, "%s/", strcmp(cwd, "/") == 0 ? "" : cwd);
+        free(cwd);
+    }
+    if (rc == 0 && slash)
+        rc = buf_add(&b, file, (size_t)(slash - file + 1), err);
+    /* One slash at the end is enough, and schema_set() adds it. */
+    while (rc == 0 && b.len > 1 && b.data[b.len - 1] == '/')
+        b.data[--b.len] = '\0';
+    if (rc == 0 && !(*ret = buf_detach(&b)))
+        rc = error_set(err, ERR_NOMEM, "directory of '%s'", file);
+    buf_clear(&b);
+    return rc;
+}
+
 /* ---- --set --------------------------------------------------------------- */
 
 /* One step of a path: the next name, or, below a map such as `labels`, all
@@ -368,7 +397,7 @@ const char *schema_range(const struct schema_key *k, char out[RANGE_CAP])
     out[0] = '\0';
     if (k->type == KEY_TRISTATE)
         (void)snprintf(out, RANGE_CAP, "auto, true, false");
-    else if (k->type == KEY_NAME)
+    else if (k->type == KEY_NAME && !k->words)
         (void)snprintf(out, RANGE_CAP, "[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
     else if (k->min == k->max && k->max != 0)
         (void)snprintf(out, RANGE_CAP, "%s", show_number(k, k->min, lo));

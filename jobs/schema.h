@@ -25,7 +25,7 @@ enum schema_type {
     KEY_BOOL,     /* bool; one word may stand for true */
     KEY_ENUM,     /* an enum; words */
     KEY_TRISTATE, /* enum spec_tristate: auto, false, true */
-    KEY_NAME,     /* char[SPEC_NAME_CAP] */
+    KEY_NAME,     /* char[SPEC_NAME_CAP]; with words: one of them */
     KEY_STRING,   /* char *, owned */
     KEY_PATH,     /* char *, owned, absolute */
     KEY_RANGE,    /* struct spec_range */
@@ -70,6 +70,10 @@ struct schema {
 struct schema_base {
     const char *dir, *home;
 };
+
+/* The absolute directory of a file; *ret stays NULL when file is NULL. The
+ * caller frees with free(). */
+int schema_dir_of(const char *file, char **ret, struct error *err) MUST_CHECK;
 
 /* What a tree said about each key of the table, by row. */
 struct schema_from {

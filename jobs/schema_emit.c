@@ -148,8 +148,9 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
 static int add_shown(const struct schema_key *k, const void *obj,
                      struct buf *out, struct error *err)
 {
-    bool is_word = k->type == KEY_ENUM || k->type == KEY_TRISTATE ||
-                   k->type == KEY_DURATION || k->type == KEY_SIZE;
+    bool is_word = k->type == KEY_ENUM || (k->type == KEY_NAME && k->words) ||
+                   k->type == KEY_TRISTATE || k->type == KEY_DURATION ||
+                   k->type == KEY_SIZE;
     struct buf text = BUF_INIT;
     int rc = add_value(k, obj, true, &text, err);
     size_t quote = rc == 0 && is_word && text.data[0] == '"' ? 1 : 0;

@@ -241,7 +241,10 @@ static void set_enum(struct setter *t)
     int best = 3;
 
     if (w && !w->later) {
-        memcpy(t->member, &w->value, sizeof(w->value));
+        if (t->k->type == KEY_NAME)
+            (void)snprintf(t->member, SPEC_NAME_CAP, "%s", w->name);
+        else
+            memcpy(t->member, &w->value, sizeof(w->value));
         return;
     }
     if (w) {
@@ -506,7 +509,10 @@ static int set_scalar(struct setter *t)
         set_enum(t);
         return 0;
     case KEY_NAME:
-        set_name(t);
+        if (t->k->words)
+            set_enum(t);
+        else
+            set_name(t);
         return 0;
     case KEY_PATH:
         return set_path(t);

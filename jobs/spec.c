@@ -5,12 +5,10 @@
  */
 #include "jobs/spec.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/base/rng.h"
 #include "jobs/spec_table.h"
@@ -27,33 +25,6 @@ static void reading_clear(struct reading *r)
     spec_clear(&r->spec);
     node_destroy(r->root);
     free(r->dir);
-}
-
-/* ---- what the file's own name says --------------------------------------- */
-
-static int find_dir(const char *file, char **ret, struct error *err)
-{
-    if (!file)
-        return 0;
-    struct buf b = BUF_INIT;
-    const char *slash = strrchr(file, '/');
-    int rc = 0;
-    if (*file != '/') {
-        char *cwd = getcwd(NULL, 0);
-        if (!cwd)
-            return error_sys(err, errno, "current directory");
-        rc = buf_addf(&b, err, "%s/", strcmp(cwd, "/") == 0 ? "" : cwd);
-        free(cwd);
-    }
-    if (rc == 0 && slash)
-        rc = buf_add(&b, file, (size_t)(slash - file + 1), err);
-    /* One slash at the end is enough, and it is join()'s. */
-    while (rc == 0 && b.len > 1 && b.data[b.len - 1] == '/')
-        b.data[--b.len] = '\0';
-    if (rc == 0 && !(*ret = buf_detach(&b)))
-        rc = error_set(err, ERR_NOMEM, "directory of '%s'", file);
-    buf_clear(&b);
-    return rc;
 }
 
 /* The file's stem in the letters of a name: "My job.yaml" is "My-job". */
@@ -103,7 +74,7 @@ static int read_spec(const char *text, size_t len,
                      struct spec_report *report, struct error *err)
 {
     if (schema_defaults(&spec_schema, &r->spec, err) < 0 ||
-        find_dir(opt->file, &r->dir, err) < 0 ||
+        schema_dir_of(opt->file, &r->dir, err) < 0 ||
         tree_parse(text, len, report, &r->root, err) < 0)
         return -1;
     return r->root ? read_values(r, opt, report, err) : 0;

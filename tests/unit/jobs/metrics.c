@@ -207,7 +207,7 @@ static void test_round_trip(void)
            n == 1 && back[0].kind == METRIC_VALUE && back[0].value.rank == 2 &&
            back[0].value.iteration == 5 &&
            strcmp(back[0].value.name, "a \"b\"") == 0,
-       "a value row comes back: %s", buf_str(&line));
+       "a value row comes back");
     buf_clear(&line);
 }
 

@@ -1,0 +1,86 @@
+/* conf.h - what an administrator writes: mgpu.yaml(5).
+ *
+ * The file is a table in conf.c, read by the same code as a job
+ * specification (schema.h, tree.h), with the same findings. Keys that this
+ * version does not act on are refused (E018), so a setting is never merely
+ * believed in.
+ */
+#ifndef MGPU_JOBS_CONF_H
+#define MGPU_JOBS_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/error.h"
+#include "jobs/base/log.h"
+#include "jobs/spec.h"
+
+enum conf_allocator { ALLOCATOR_AUTO, ALLOCATOR_LOCAL };
+
+enum { CONF_AUTO = -1 }; /* of local.gpus and local.cpu_slots */
+
+struct conf {
+    int32_t version;
+    char cluster[SPEC_NAME_CAP];
+    struct {
+        char *state_dir; /* NULL: the daemon decides */
+        char *socket;    /* NULL: ctld.sock in state_dir */
+        int32_t max_clients;
+    } controller;
+    enum conf_allocator allocator;
+    struct {
+        int32_t gpus;      /* CONF_AUTO: those that are there; 0: none */
+        int32_t cpu_slots; /* CONF_AUTO: one per core */
+        char *mpirun;      /* a path, or a name for $PATH */
+    } local;
+    struct {
+        char policy[SPEC_NAME_CAP]; /* "fifo", "backfill" */
+        double interval_s;
+    } scheduler;
+    struct {
+        int32_t max_jobs_per_user;
+        int64_t max_spec_bytes, max_log_bytes;
+    } limits;
+    struct {
+        double heartbeat_s, node_lost_after_s;
+    } watchdog;
+    struct {
+        enum log_level level;
+    } log;
+};
+
+/* The built-in values. ret is cleared with conf_clear(). */
+int conf_default(struct conf *ret, struct error *err) MUST_CHECK;
+void conf_clear(struct conf *c); /* NULL and zeroed are fine */
+
+/* Parses and validates text; all findings in one run.
+ *
+ * in   file    for relative paths; NULL: paths must be absolute
+ * out  ret     set only when there is no error: reload is all or nothing
+ *      report  always set; spec_report_clear()
+ * err  ERR_CONFIG there are errors: "3 errors"; ERR_NOMEM
+ */
+int conf_parse(const char *text, size_t len, const char *file, struct conf *ret,
+               struct spec_report *report, struct error *err) MUST_CHECK;
+
+/* The same from a file; findings are appended to `text_out` as a person
+ * reads them, warnings too.
+ * err  ERR_CONFIG there are errors; ERR_NOTFOUND, ERR_DENIED, ERR_IO the
+ *      file; ERR_LIMIT over 1 MiB */
+int conf_load(const char *path, struct conf *ret, struct buf *text_out,
+              struct error *err) MUST_CHECK;
+
+/* The effective values as YAML, each with "live" or "restart": what SIGHUP
+ * reads again, and what needs a new daemon. */
+int conf_print(const struct conf *c, struct buf *out,
+               struct error *err) MUST_CHECK;
+
+/* One row per key; as spec_each_key(), with `live`. */
+void conf_each_key(void (*each)(void *arg, const char *path, const char *type,
+                                const char *def, const char *range, bool live,
+                                const char *doc),
+                   void *arg);
+
+#endif
