@@ -106,6 +106,7 @@ struct alloc_local_conf {
     int32_t slots;        /* CPU slots that stand for GPUs; 0: real GPUs only */
     const char *mpirun;   /* program; found on PATH when without '/' */
     const char *shepherd; /* mgpu-shepherd, absolute */
+    const char *nvml;     /* NULL: libnvidia-ml.so.1 */
 };
 int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
                        struct error *err) MUST_CHECK;

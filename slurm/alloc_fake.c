@@ -28,7 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slurm/place.h"
+#include "slurm/notes.h"
+#include "slurm/place_text.h"
 
 /* From the signal to the end of the ranks. Not zero: a controller must cope
  * with an attempt that is released and still there. */
@@ -51,15 +52,10 @@ struct fake_attempt {
     struct fake_attempt *prev, *next; /* live: pending or running, by age */
 };
 
-struct note_queue {
-    struct alloc_note *notes; /* [cap]; those in [at, n) are undelivered */
-    size_t at, n, cap;
-};
-
 struct alloc_fake {
     struct alloc base;
     struct alloc_fake_world *world;
-    struct note_queue queue;
+    struct notes queue;
 };
 
 struct alloc_fake_world {
@@ -80,18 +76,7 @@ struct alloc_fake_world {
  * a grant and an end each. */
 static int queue_reserve(struct alloc_fake *a, size_t more, struct error *err)
 {
-    struct note_queue *q = &a->queue;
-    size_t need = q->n - q->at + 2 * a->world->n_live + more;
-    if (need <= q->cap - q->at)
-        return 0;
-    struct alloc_note *p = calloc(2 * need, sizeof(*p));
-    if (!p)
-        return error_set(err, ERR_NOMEM, "queue of %zu notes", 2 * need);
-    if (q->n > q->at)
-        memcpy(p, q->notes + q->at, (q->n - q->at) * sizeof(*p));
-    free(q->notes);
-    *q = (struct note_queue){.notes = p, .n = q->n - q->at, .cap = 2 * need};
-    return 0;
+    return notes_reserve(&a->queue, 2 * a->world->n_live + more, err);
 }
 
 static void push(struct alloc_fake *a, const struct fake_attempt *f,
@@ -103,8 +88,7 @@ static void push(struct alloc_fake *a, const struct fake_attempt *f,
     note.attempt = f->attempt;
     memcpy(note.native_id, f->native_id, sizeof(note.native_id));
     memcpy(note.place, f->place, sizeof(note.place));
-    assert(a->queue.n < a->queue.cap);
-    a->queue.notes[a->queue.n++] = note;
+    notes_push(&a->queue, &note);
 }
 
 static void push_end(struct alloc_fake *a, const struct fake_attempt *f)
@@ -213,7 +197,7 @@ static bool fits(const struct alloc_fake_world *w, const struct fake_attempt *f)
 static void book(struct alloc_fake_world *w, struct fake_attempt *f)
 {
     struct place_text text;
-    place_begin(&text);
+    place_text_begin(&text);
     int32_t left = f->nodes;
     for (int32_t i = 0; i < w->conf.nodes && left > 0; i++) {
         if (free_on(w, i) < f->gpus_per_node)
@@ -221,7 +205,7 @@ static void book(struct alloc_fake_world *w, struct fake_attempt *f)
         left--;
         char name[32];
         (void)snprintf(name, sizeof(name), "n%d", i + 1);
-        place_node(&text, name);
+        place_text_node(&text, name);
         int32_t want = f->gpus_per_node;
         for (int32_t g = 0; g < w->conf.gpus_per_node && want > 0; g++) {
             struct fake_attempt **slot =
@@ -230,11 +214,11 @@ static void book(struct alloc_fake_world *w, struct fake_attempt *f)
                 continue;
             *slot = f;
             want--;
-            place_index(&text, g);
+            place_text_index(&text, g);
         }
     }
     assert(left == 0);
-    place_end(&text, f->place, sizeof(f->place));
+    place_text_end(&text, f->place, sizeof(f->place));
 }
 
 static void start(struct alloc_fake_world *w, struct fake_attempt *f)
@@ -509,14 +493,7 @@ static int fake_poll(struct alloc *base, struct alloc_note *notes, size_t cap,
     (void)err;
     struct alloc_fake *a = (struct alloc_fake *)base;
     play(a->world);
-    struct note_queue *q = &a->queue;
-    size_t n = q->n - q->at < cap ? q->n - q->at : cap;
-    if (n > 0)
-        memcpy(notes, q->notes + q->at, n * sizeof(*notes));
-    q->at += n;
-    if (q->at == q->n)
-        q->at = q->n = 0;
-    *ret_n = n;
+    *ret_n = notes_take(&a->queue, notes, cap);
     return 0;
 }
 
@@ -535,7 +512,7 @@ static void fake_destroy(struct alloc *base)
     for (size_t i = 0; i < a->world->n_all; i++)
         a->world->all[i]->is_watched = false;
     a->world->attached = NULL;
-    free(a->queue.notes);
+    notes_clear(&a->queue);
     free(a);
     errno = saved;
 }

@@ -1,5 +1,5 @@
-/* place.c - see place.h. */
-#include "slurm/place.h"
+/* place_text.c - see place_text.h. */
+#include "slurm/place_text.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void place_begin(struct place_text *t)
+void place_text_begin(struct place_text *t)
 {
     t->text[0] = '\0';
     t->len = 0;
@@ -42,7 +42,7 @@ static void close_run(struct place_text *t)
     t->is_first = 0;
 }
 
-void place_node(struct place_text *t, const char *name)
+void place_text_node(struct place_text *t, const char *name)
 {
     close_run(t);
     if (t->len > 0)
@@ -51,7 +51,7 @@ void place_node(struct place_text *t, const char *name)
     t->is_first = 1;
 }
 
-void place_index(struct place_text *t, int32_t index)
+void place_text_index(struct place_text *t, int32_t index)
 {
     assert(index >= 0 && index > t->to);
     if (t->from >= 0 && index == t->to + 1) {
@@ -62,15 +62,21 @@ void place_index(struct place_text *t, int32_t index)
     t->from = t->to = index;
 }
 
-void place_end(struct place_text *t, char *ret, size_t cap)
+void place_text_cut(const char *text, char *ret, size_t cap)
 {
     assert(cap >= 4);
-    close_run(t);
-    size_t n = t->len < cap ? t->len : cap - 1;
-    memcpy(ret, t->text, n);
+    size_t len = strlen(text);
+    size_t n = len < cap ? len : cap - 1;
+    memcpy(ret, text, n);
     ret[n] = '\0';
-    if (t->len >= cap)
+    if (len >= cap)
         memcpy(ret + cap - 4, "...", 4);
+}
+
+void place_text_end(struct place_text *t, char *ret, size_t cap)
+{
+    close_run(t);
+    place_text_cut(t->text, ret, cap);
 }
 
 /* A decimal index at *p, which is moved past it; -1 when there is none. */
@@ -86,8 +92,8 @@ static int32_t take_index(const char **p, int32_t n)
     return (int32_t)v;
 }
 
-int place_parse(const char *text, unsigned char *used, int32_t n,
-                struct error *err)
+int place_text_parse(const char *text, unsigned char *used, int32_t n,
+                     struct error *err)
 {
     const char *p = strchr(text, ':');
     if (!p)

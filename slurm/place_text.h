@@ -1,10 +1,10 @@
-/* place.h - where an attempt runs, as text: "n1:0,1 n2:0-3".
+/* place_text.h - where an attempt runs, as text: "n1:0,1 n2:0-3".
  *
  * Per node its name, then the indexes of its GPUs (or slots); three or more
  * in a row are written as a range. A node without any is its bare name.
  */
-#ifndef MGPU_SLURM_PLACE_H
-#define MGPU_SLURM_PLACE_H
+#ifndef MGPU_SLURM_PLACE_TEXT_H
+#define MGPU_SLURM_PLACE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,18 +20,19 @@ struct place_text {
     int32_t is_first; /* the next run is the node's first */
 };
 
-void place_begin(struct place_text *t);
-void place_node(struct place_text *t, const char *name);
-void place_index(struct place_text *t, int32_t index); /* ascending */
+void place_text_begin(struct place_text *t);
+void place_text_node(struct place_text *t, const char *name);
+void place_text_index(struct place_text *t, int32_t index); /* ascending */
 /* Into ret[cap]; ends in "..." when it does not fit. */
-void place_end(struct place_text *t, char *ret, size_t cap);
+void place_text_end(struct place_text *t, char *ret, size_t cap);
+void place_text_cut(const char *text, char *ret, size_t cap); /* likewise */
 
-/* The indexes of a text about one node, as place_end() wrote it.
+/* The indexes of a text about one node, as place_text_end() wrote it.
  *
  * out  used[n]  set to 1 where an index is named, otherwise untouched
  * err  ERR_INVAL not such a text, or an index >= n; used is then undefined
  */
-int place_parse(const char *text, unsigned char *used, int32_t n,
-                struct error *err) MUST_CHECK;
+int place_text_parse(const char *text, unsigned char *used, int32_t n,
+                     struct error *err) MUST_CHECK;
 
 #endif

@@ -1,0 +1,195 @@
+/* attempt_dir.c - see attempt_dir.h. */
+#include "slurm/attempt_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int path_of(const char *dir, const char *name, char ret[PATH_MAX],
+                   struct error *err)
+{
+    int n = snprintf(ret, PATH_MAX, "%s/%s", dir, name);
+    if (n < 0 || n >= PATH_MAX)
+        return error_set(err, ERR_INVAL, "'%s' is too long", dir);
+    return 0;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int attempt_write(const char *dir, const char *name, const char *text,
+                  struct error *err)
+{
+    char path[PATH_MAX];
+    char temp[PATH_MAX];
+    char temp_name[64];
+    (void)snprintf(temp_name, sizeof(temp_name), ".%s.new", name);
+    if (path_of(dir, name, path, err) < 0 ||
+        path_of(dir, temp_name, temp, err) < 0)
+        return -1;
+    /* What a crash left behind may have any mode: begin anew. */
+    (void)unlink(temp);
+    int fd =
+        open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return error_sys(err, errno, "create '%s'", temp);
+    int rc = write_all(fd, text, strlen(text));
+    if (rc == 0)
+        rc = fsync(fd);
+    int saved = errno;
+    if (close(fd) < 0 && rc == 0) {
+        rc = -1;
+        saved = errno;
+    }
+    if (rc == 0 && rename(temp, path) < 0) {
+        rc = -1;
+        saved = errno;
+    }
+    if (rc < 0) {
+        (void)unlink(temp);
+        return error_sys(err, saved, "write '%s'", path);
+    }
+    return 0;
+}
+
+int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
+                 struct error *err)
+{
+    char path[PATH_MAX];
+    if (path_of(dir, name, path, err) < 0)
+        return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    size_t len = 0;
+    ssize_t n = 0;
+    while (len < cap) {
+        n = read(fd, ret + len, cap - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    int saved = errno;
+    (void)close(fd);
+    if (n < 0)
+        return error_sys(err, saved, "read '%s'", path);
+    if (len >= cap)
+        return error_set(err, ERR_LIMIT, "'%s' is too long", path);
+    ret[len] = '\0';
+    return 0;
+}
+
+int attempt_has(const char *dir, const char *name, struct error *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    if (path_of(dir, name, path, err) < 0)
+        return -1;
+    if (lstat(path, &st) == 0)
+        return 1;
+    return errno == ENOENT ? 0 : error_sys(err, errno, "look at '%s'", path);
+}
+
+int attempt_lock(const char *dir, int *ret_fd, struct error *err)
+{
+    char path[PATH_MAX];
+    if (path_of(dir, "lock", path, err) < 0)
+        return -1;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int saved = errno;
+        (void)close(fd);
+        return error_sys(err, saved, "lock '%s'", path); /* EAGAIN: BUSY */
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int attempt_pid_write(int lock_fd, const struct attempt_pid *pid,
+                      struct error *err)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "%d %" PRIu64 "\n", (int)pid->pid,
+                     pid->start_ticks);
+    if (n < 0 || ftruncate(lock_fd, 0) < 0 ||
+        pwrite(lock_fd, text, (size_t)n, 0) != n)
+        return error_sys(err, errno, "write the lock file");
+    return 0;
+}
+
+int attempt_pid_read(const char *dir, struct attempt_pid *ret,
+                     struct error *err)
+{
+    char text[64];
+    if (attempt_read(dir, "lock", text, sizeof(text), err) < 0)
+        return -1;
+    char *end;
+    long pid = strtol(text, &end, 10);
+    if (pid <= 1 || pid > INT_MAX || *end != ' ')
+        return error_set(err, ERR_STATE, "no process in '%s/lock'", dir);
+    ret->pid = (pid_t)pid;
+    ret->start_ticks = strtoull(end + 1, NULL, 10);
+    return 0;
+}
+
+int attempt_exit_write(const char *dir, const struct attempt_exit *x,
+                       struct error *err)
+{
+    char text[128];
+    (void)snprintf(text, sizeof(text),
+                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f}\n", x->code,
+                   x->signal, x->when_s);
+    return attempt_write(dir, "exit", text, err);
+}
+
+/* The number after "key":, in the one form that attempt_exit_write() has. */
+static int number(const char *text, const char *key, double *ret)
+{
+    const char *p = strstr(text, key);
+    if (!p)
+        return -1;
+    char *end;
+    p += strlen(key);
+    *ret = strtod(p, &end);
+    return end > p ? 0 : -1;
+}
+
+int attempt_exit_read(const char *dir, struct attempt_exit *ret,
+                      struct error *err)
+{
+    char text[128];
+    double code;
+    double signo;
+    double when_s;
+    if (attempt_read(dir, "exit", text, sizeof(text), err) < 0)
+        return -1;
+    if (number(text, "\"code\":", &code) < 0 || code < 0 || code > 255 ||
+        number(text, "\"signal\":", &signo) < 0 || signo < 0 || signo > 64 ||
+        number(text, "\"when\":", &when_s) < 0)
+        return error_set(err, ERR_STATE, "'%s/exit' is damaged", dir);
+    *ret = (struct attempt_exit){
+        .code = (int32_t)code, .signal = (int32_t)signo, .when_s = when_s};
+    return 0;
+}

@@ -1,0 +1,82 @@
+/* attempt_dir.h - what the local allocator and a shepherd tell each other.
+ *
+ * An attempt's directory is their only channel that outlives either:
+ *
+ *   launch.json  what the ranks are to do; written before anything starts
+ *   place        where they run, "host:0,1"; so that a restarted daemon
+ *                books the same slots again
+ *   lock         flock(2)ed by the shepherd for as long as it lives; holds
+ *                its pid and that process's start time
+ *   started      exists once the shepherd was told to go; before that,
+ *                nothing has run and the attempt may be started again
+ *   exit         how it ended; the shepherd's last act before it lets the
+ *                lock go
+ *
+ * From these a daemon that knows nothing finds out how things stand:
+ *
+ *   lock held, started              it runs
+ *   lock held, not started          a shepherd waits for its go, or is just
+ *                                   leaving because its daemon died: look
+ *                                   again in a moment
+ *   lock free, exit                 it has ended
+ *   lock free, started, no exit     the shepherd died: the attempt is lost
+ *   lock free, nothing else         nothing was ever started
+ *
+ * The lock is taken by the daemon and inherited by the shepherd, so there is
+ * no moment between fork and lock in which a second daemon could be fooled.
+ * flock(2) is needed for that; over NFS it is emulated with locks that are
+ * not inherited, so the directory has to be on a local file system.
+ */
+#ifndef MGPU_SLURM_ATTEMPT_DIR_H
+#define MGPU_SLURM_ATTEMPT_DIR_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "jobs/base/error.h"
+
+/* The variable that marks every process of an attempt; its value is the
+ * directory. It survives setsid(2), double forks and the shepherd. */
+#define ATTEMPT_MARK "MGPU_ATTEMPT_DIR"
+
+/* How daemon and shepherd speak: real-time signals, which carry a number and
+ * are queued. In both programs these are the first two of the C library's. */
+#define SHEPHERD_SIGNAL SIGRTMIN        /* value: the signal for the ranks */
+#define SHEPHERD_RELEASE (SIGRTMIN + 1) /* value: grace in milliseconds */
+
+/* The descriptors that a shepherd is born with, besides 0, 1 and 2. */
+enum { SHEPHERD_LOCK_FD = 3, SHEPHERD_GO_FD = 4 };
+
+struct attempt_exit {
+    int32_t code, signal;
+    double when_s; /* seconds since 1970 */
+};
+
+struct attempt_pid {
+    pid_t pid;
+    uint64_t start_ticks; /* field 22 of /proc/<pid>/stat */
+};
+
+/* Replaces dir/name as a whole, mode 0600, on disk when it returns. */
+int attempt_write(const char *dir, const char *name, const char *text,
+                  struct error *err) MUST_CHECK;
+/* err ERR_NOTFOUND there is none */
+int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
+                 struct error *err) MUST_CHECK;
+/* 1 there is such a file, 0 there is none, -1 it cannot be told. */
+int attempt_has(const char *dir, const char *name, struct error *err);
+
+/* err ERR_BUSY somebody holds it. The caller closes *ret_fd (O_CLOEXEC). */
+int attempt_lock(const char *dir, int *ret_fd, struct error *err) MUST_CHECK;
+int attempt_pid_write(int lock_fd, const struct attempt_pid *pid,
+                      struct error *err) MUST_CHECK;
+int attempt_pid_read(const char *dir, struct attempt_pid *ret,
+                     struct error *err) MUST_CHECK;
+
+int attempt_exit_write(const char *dir, const struct attempt_exit *x,
+                       struct error *err) MUST_CHECK;
+int attempt_exit_read(const char *dir, struct attempt_exit *ret,
+                      struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,88 @@
+/* local.h - the inside of the local allocator, for its own two files.
+ *
+ * alloc_local.c is the seam: requests, polling, alarms. local_attempt.c is
+ * one attempt: what its directory says, how it starts and how it ends.
+ */
+#ifndef MGPU_SLURM_LOCAL_H
+#define MGPU_SLURM_LOCAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "slurm/alloc.h"
+#include "slurm/notes.h"
+#include "slurm/nvml.h"
+
+enum {
+    SLOTS_CAP = 256,
+    GPUS_CAP = 64,
+    ENDED_CAP = 1000, /* so many ended attempts are remembered */
+};
+
+enum local_state {
+    LOCAL_WAITING,  /* for slots; nothing was started */
+    LOCAL_UNSURE,   /* a shepherd holds the lock, but has not been let go */
+    LOCAL_RUNNING,  /* pidfd is the shepherd */
+    LOCAL_SWEEPING, /* the shepherd is dead, its processes may not be */
+    LOCAL_ENDED,    /* `end` says how */
+};
+
+struct local_attempt {
+    uint64_t job;
+    int32_t attempt;
+    enum local_state state;
+    char *dir, *worker;     /* owned */
+    int32_t ranks, n_slots; /* n_slots 0: needs none */
+    int64_t log_max_bytes;
+    int pidfd;
+    bool is_ours;     /* started in this life */
+    bool is_released; /* told while UNSURE */
+    int grace_ms;
+    unsigned char used[SLOTS_CAP];
+    char native_id[64], place[128];
+    struct alloc_note end;
+    struct local_attempt *prev, *next;
+};
+
+struct alloc_local {
+    struct alloc base;
+    char *mpirun, *shepherd; /* owned */
+    char host[ALLOC_NODE_NAME_CAP];
+    int32_t n_slots;
+    struct nvml_gpu gpus[GPUS_CAP]; /* [n_slots] unless they are declared */
+    bool has_gpus;
+    char why[96]; /* there are no GPUs to be seen */
+    int32_t busy[SLOTS_CAP];
+    struct local_attempt *first, *last; /* by age */
+    size_t n_live, n_ended;
+    struct notes notes;
+    int epoll_fd, event_fd, timer_fd;
+};
+
+struct local_attempt *local_find(const struct alloc_local *l, uint64_t job,
+                                 int32_t attempt);
+int local_new(struct alloc_local *l, const struct alloc_req *req,
+              struct local_attempt **ret, struct error *err) MUST_CHECK;
+/* Takes it off the list and frees it; one that lives must not be counted as
+ * live any more. */
+void local_drop(struct alloc_local *l, struct local_attempt *a);
+void local_push(struct alloc_local *l, const struct local_attempt *a,
+                struct alloc_note note);
+int32_t local_n_free(const struct alloc_local *l);
+
+/* Finds out from the directory alone how things stand, and sets the state.
+ * What cannot be told yet is UNSURE: look again in a moment. */
+int local_look(struct alloc_local *l, struct local_attempt *a,
+               struct error *err) MUST_CHECK;
+/* Lets one that waits run; on failure nothing was started. */
+int local_start(struct alloc_local *l, struct local_attempt *a,
+                struct error *err) MUST_CHECK;
+/* Whatever has happened to it since. */
+void local_advance(struct alloc_local *l, struct local_attempt *a);
+int local_tell(const struct local_attempt *a, int signo, int value,
+               struct error *err) MUST_CHECK;
+/* Ends one that waits, for good. */
+int local_end_unstarted(struct alloc_local *l, struct local_attempt *a,
+                        struct error *err) MUST_CHECK;
+
+#endif

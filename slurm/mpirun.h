@@ -1,0 +1,38 @@
+/* mpirun.h - how Open MPI's launcher is called, and what it says at the end.
+ *
+ * Measured with Open MPI 4.1.4: mpirun exits with the code of the first rank
+ * that exited with another than 0, and with 128 + N when that rank died of
+ * signal N; when a rank fails, the others get SIGTERM and, a second later,
+ * SIGKILL. A rank that itself exits with 128 + N cannot be told from one
+ * that signal N ended, as in a shell.
+ */
+#ifndef MGPU_SLURM_MPIRUN_H
+#define MGPU_SLURM_MPIRUN_H
+
+#include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "slurm/attempt_dir.h"
+
+/* mpirun's arguments for `ranks` ranks of `worker --launch <dir>/launch.json`
+ *
+ * own  argv is a NULL-terminated array; the caller ends it with free(), which
+ *      frees the strings too
+ */
+char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
+                   const char *dir, struct error *err) MUST_CHECK;
+
+/* What mpirun's wait(2) status says about the ranks; when_s is left alone. */
+void mpirun_exit(int wait_status, struct attempt_exit *ret);
+
+/* The environment of an attempt: a few variables of the daemon's own, and
+ * nothing else that its surroundings happened to set.
+ *
+ * in   threads  for each rank's compute threads, >= 1
+ *      cuda     the value of CUDA_VISIBLE_DEVICES; "" hides every GPU
+ * own  as mpirun_argv()
+ */
+char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
+                  struct error *err) MUST_CHECK;
+
+#endif

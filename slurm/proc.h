@@ -1,0 +1,31 @@
+/* proc.h - processes as /proc shows them.
+ *
+ * A process is signalled through a pidfd that was opened before the look
+ * that chose it, so a pid that was reused in between is never hit.
+ */
+#ifndef MGPU_SLURM_PROC_H
+#define MGPU_SLURM_PROC_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "jobs/base/error.h"
+
+/* When the process began, in clock ticks since boot.
+ * err ERR_NOTFOUND there is no such process */
+int proc_start_ticks(pid_t pid, uint64_t *ret, struct error *err) MUST_CHECK;
+
+/* Signals every direct child of parent. Returns how many there were. */
+int proc_signal_children(pid_t parent, int signo);
+
+/* Signals every descendant of root but `spare` (0: none) and root itself.
+ * Returns how many there were; those that have ended but were not waited for
+ * do not count. */
+int proc_signal_tree(pid_t root, pid_t spare, int signo);
+
+/* Signals every process of ours with `entry` ("NAME=value") in the
+ * environment that it was started with. Returns how many there were; -1 and
+ * err. */
+int proc_signal_marked(const char *entry, int signo, struct error *err);
+
+#endif

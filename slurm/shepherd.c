@@ -1,0 +1,330 @@
+/* shepherd.c - mgpu-shepherd, one per local attempt: it outlives the daemon.
+ *
+ *   mgpu-shepherd DIR RANKS LOG-MAX-BYTES MPIRUN WORKER
+ *
+ * The local allocator starts it in a session of its own, with a clean
+ * environment, every signal blocked, and two descriptors: 3 is the locked
+ * lock file (attempt_dir.h), 4 a pipe on which it waits for one byte. If the
+ * pipe closes without it, the daemon died between fork and its decision, and
+ * the shepherd leaves with 75: nothing has run.
+ *
+ * Then it runs mpirun, copies the ranks' output into the bounded log, and
+ * passes on what the daemon asks (attempt_dir.h has the two signals). It is
+ * the subreaper of everything below it, so no descendant can escape, and it
+ * does not leave before the last of them is gone: when it writes `exit`, the
+ * GPUs are free. It knows no time limit; the engine does.
+ *
+ * Release, step by step: SIGTERM to the ranks only, for mpirun itself would
+ * kill them a second later and they may need the whole grace for a
+ * checkpoint; after the grace, SIGKILL to everything but mpirun, which then
+ * has KILL_WAIT_S to clean up after itself; then SIGKILL to everything.
+ * If the shepherd is killed, the kernel sends mpirun a SIGTERM, and it ends
+ * the ranks; what is left after that the daemon finds by ATTEMPT_MARK.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/joblog.h"
+#include "slurm/attempt_dir.h"
+#include "slurm/mpirun.h"
+#include "slurm/proc.h"
+
+static const double KILL_WAIT_S = 2;
+/* While something has to be killed, look again this often. */
+static const double TICK_S = 0.05;
+/* For a SIGTERM that does not come from the daemon and names no grace. */
+static const double DEFAULT_GRACE_S = 10;
+
+struct shepherd {
+    const char *dir, *mpirun, *worker;
+    int32_t ranks;
+    int64_t log_max_bytes;
+    struct joblog *log;
+    sigset_t signals;
+    int signal_fd;
+    int out_fd; /* what the ranks print; -1 after its end */
+    pid_t mpirun_pid;
+    bool has_ended;    /* mpirun */
+    bool has_children; /* of ours, any */
+    bool is_mpirun_hit;
+    int status;       /* mpirun's */
+    double kill_at_s; /* INFINITY: nobody has asked for the end */
+};
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+static int number(const char *text, long long max, long long *ret)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno || end == text || *end || v < 1 || v > max)
+        return -1;
+    *ret = v;
+    return 0;
+}
+
+static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
+{
+    long long ranks;
+    long long max;
+    if (argc != 6)
+        return error_set(err, ERR_USAGE,
+                         "usage: mgpu-shepherd DIR RANKS LOG-MAX-BYTES MPIRUN "
+                         "WORKER (the daemon starts it)");
+    if (number(argv[2], INT32_MAX, &ranks) < 0 ||
+        number(argv[3], INT64_MAX, &max) < 0)
+        return error_set(err, ERR_USAGE, "'%s' and '%s' must be numbers",
+                         argv[2], argv[3]);
+    s->dir = argv[1];
+    s->ranks = (int32_t)ranks;
+    s->log_max_bytes = max;
+    s->mpirun = argv[4];
+    s->worker = argv[5];
+    s->kill_at_s = INFINITY;
+    return 0;
+}
+
+static int set_up(struct shepherd *s, struct error *err)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    (void)sigaction(SIGPIPE, &ignore, NULL);
+    (void)sigemptyset(&s->signals);
+    const int watched[] = {SIGCHLD, SIGTERM,         SIGINT,
+                           SIGHUP,  SHEPHERD_SIGNAL, SHEPHERD_RELEASE};
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
+        (void)sigaddset(&s->signals, watched[i]);
+    (void)sigprocmask(SIG_SETMASK, &s->signals, NULL);
+    s->signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->signal_fd < 0)
+        return error_sys(err, errno, "signalfd");
+    if (fcntl(SHEPHERD_LOCK_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(SHEPHERD_GO_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return error_sys(err, errno, "the inherited descriptors");
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return error_sys(err, errno, "become the subreaper");
+    struct attempt_pid self = {.pid = getpid()};
+    if (proc_start_ticks(self.pid, &self.start_ticks, err) < 0)
+        return -1;
+    return attempt_pid_write(SHEPHERD_LOCK_FD, &self, err);
+}
+
+/* Whether the daemon said so. */
+static bool may_go(void)
+{
+    char byte;
+    ssize_t n;
+    do
+        n = read(SHEPHERD_GO_FD, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    (void)close(SHEPHERD_GO_FD);
+    return n == 1;
+}
+
+static void become_mpirun(const struct shepherd *s, int out_fd, pid_t parent,
+                          char **argv) __attribute__((noreturn));
+
+static void become_mpirun(const struct shepherd *s, int out_fd, pid_t parent,
+                          char **argv)
+{
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(127);
+    const struct sigaction plain = {.sa_handler = SIG_DFL};
+    (void)sigaction(SIGPIPE, &plain, NULL);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(out_fd, 1) >= 0 && dup2(out_fd, 2) >= 0)
+        (void)execvp(argv[0], argv);
+    dprintf(2, "mgpu-shepherd: cannot run '%s': %s\n", s->mpirun,
+            strerror(errno));
+    _exit(127);
+}
+
+static int start(struct shepherd *s, struct error *err)
+{
+    if (joblog_create(s->dir, s->log_max_bytes, &s->log, err) < 0)
+        return -1;
+    char **argv = mpirun_argv(s->mpirun, s->ranks, s->worker, s->dir, err);
+    if (!argv)
+        return -1;
+    int ends[2] = {-1, -1};
+    pid_t self = getpid();
+    int rc = -1;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        (void)error_sys(err, errno, "pipe");
+        goto done;
+    }
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
+        (void)error_sys(err, errno, "pipe");
+        goto done;
+    }
+    /* From here on the attempt has been started, whatever happens. */
+    if (attempt_write(s->dir, "started", "", err) < 0)
+        goto done;
+    s->mpirun_pid = fork();
+    if (s->mpirun_pid == 0)
+        become_mpirun(s, ends[1], self, argv);
+    if (s->mpirun_pid < 0) {
+        (void)error_sys(err, errno, "fork");
+        goto done;
+    }
+    s->has_children = true;
+    rc = 0;
+done:
+    if (ends[1] >= 0)
+        (void)close(ends[1]);
+    s->out_fd = ends[0];
+    free(argv);
+    return rc;
+}
+
+static void reap(struct shepherd *s)
+{
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        if (pid < 0)
+            s->has_children = false;
+        if (pid <= 0)
+            return;
+        if (pid == s->mpirun_pid) {
+            s->has_ended = true;
+            s->status = status;
+        }
+    }
+}
+
+/* Everything that is there to be read; a full log or disk stops nothing. */
+static void copy_output(struct shepherd *s)
+{
+    static char bytes[65536];
+    for (;;) {
+        ssize_t n = read(s->out_fd, bytes, sizeof(bytes));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        if (n == 0)
+            break;
+        (void)joblog_write(s->log, bytes, (size_t)n, NULL);
+        if ((size_t)n < sizeof(bytes))
+            return; /* signals have a turn, too */
+    }
+    (void)close(s->out_fd);
+    s->out_fd = -1;
+}
+
+static void release(struct shepherd *s, double grace_s)
+{
+    bool is_first = isinf(s->kill_at_s);
+    s->kill_at_s = fmin(s->kill_at_s, now_s() + grace_s);
+    if (!is_first || s->has_ended)
+        return;
+    if (proc_signal_children(s->mpirun_pid, SIGTERM) > 0) {
+        /* One that is stopped could not even die of it. */
+        (void)proc_signal_children(s->mpirun_pid, SIGCONT);
+    } else {
+        s->is_mpirun_hit = true;
+        (void)kill(s->mpirun_pid, SIGTERM);
+    }
+}
+
+static void take_signals(struct shepherd *s)
+{
+    struct signalfd_siginfo si;
+    while (read(s->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+        int signo = (int)si.ssi_signo;
+        if (signo == SHEPHERD_SIGNAL && !s->has_ended)
+            (void)proc_signal_children(s->mpirun_pid, si.ssi_int);
+        else if (signo == SHEPHERD_RELEASE)
+            release(s, si.ssi_int / 1e3);
+        else if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP)
+            release(s, DEFAULT_GRACE_S);
+    }
+}
+
+/* Until mpirun has ended and nothing that it left behind is there any more. */
+static void watch(struct shepherd *s)
+{
+    for (;;) {
+        double now = now_s();
+        reap(s);
+        if (!s->has_children)
+            return;
+        bool is_over = s->has_ended || now >= s->kill_at_s;
+        if (is_over) {
+            bool spare = !s->has_ended && now < s->kill_at_s + KILL_WAIT_S;
+            (void)proc_signal_tree(getpid(), spare ? s->mpirun_pid : 0,
+                                   SIGKILL);
+        }
+        double wait_s = is_over ? TICK_S : s->kill_at_s - now;
+        int wait_ms = wait_s < 1e6 ? (int)ceil(wait_s * 1e3) : -1;
+        struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+                               {.fd = s->out_fd, .events = POLLIN}};
+        if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
+            continue;
+        if (fds[1].revents)
+            copy_output(s);
+        if (fds[0].revents)
+            take_signals(s);
+    }
+}
+
+static int finish(struct shepherd *s, struct error *err)
+{
+    if (s->out_fd >= 0)
+        for (int fd = s->out_fd, n = 0; s->out_fd == fd && n < 64; n++)
+            copy_output(s);
+    struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
+    mpirun_exit(s->status, &x);
+    /* mpirun's own word for "I was told to stop" is exit code 1. */
+    if (s->is_mpirun_hit && x.code != 0)
+        x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
+    return attempt_exit_write(s->dir, &x, err);
+}
+
+static int run(struct shepherd *s, struct error *err)
+{
+    if (set_up(s, err) < 0)
+        return -1;
+    if (!may_go())
+        return error_set(err, ERR_BUSY, "the daemon died before it said go");
+    if (start(s, err) < 0)
+        return -1;
+    watch(s);
+    return finish(s, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct shepherd s = {.signal_fd = -1, .out_fd = -1};
+    struct error err = ERROR_INIT;
+    int rc = parse(&s, argc, argv, &err);
+    if (rc == 0)
+        rc = run(&s, &err);
+    if (rc < 0)
+        (void)fprintf(stderr, "mgpu-shepherd: %s\n", err.msg);
+    joblog_destroy(s.log);
+    /* The lock goes with the process; the descriptors need no closing. */
+    return rc < 0 ? error_exit_status(err.code) : 0;
+}
