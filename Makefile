@@ -255,6 +255,12 @@ $(B)/tests/contract/%: $(B)/obj/tests/contract/%.o $(B)/obj/tests/tap.o \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_ctld) $(LDLIBS)
 
+# Programs that measure; no part of check.
+$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_kernels) $(LDLIBS)
+
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)
 	@mkdir -p $(@D)

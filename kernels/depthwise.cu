@@ -41,8 +41,9 @@ template <class F> FN void window(const conv3 &s, int h0, int w0, F f)
                 f(kh * 3 + kw, kh * down + kw * s.C);
 }
 
+/* With `turned`, the filter is read from its last tap to its first. */
 template <class T, int W>
-KERNEL fwd(blk b, T *y, const T *x, const T *w, conv3 s)
+KERNEL fwd(blk b, T *y, const T *x, const T *w, conv3 s, int turned)
 {
     typedef vec<acc<T>, W> V;
     const rect lay(b, s.C / W);
@@ -54,7 +55,7 @@ KERNEL fwd(blk b, T *y, const T *x, const T *w, conv3 s)
             const T *img = x + row / s.OH * image + t * W;
             V f[9];
             UNROLL for (int k = 0; k < 9; k++)
-                f[k] = V::load(w + k * s.C + t * W);
+                f[k] = V::load(w + (turned ? 8 - k : k) * s.C + t * W);
             for (int64_t ow : lay.rows({0, s.OW, 1})) {
                 int w0 = (int)ow * s.stride - 1;
                 const T *p = img + ((int64_t)h0 * s.W + w0) * s.C;
@@ -68,17 +69,18 @@ KERNEL fwd(blk b, T *y, const T *x, const T *w, conv3 s)
     }
 }
 
-/* dx[ih,iw] = sum of dy[oh,ow] * w[kh,kw] with oh*s + kh - 1 = ih. */
+/* The gradient of stride 2: dx[ih, iw] = sum of dy[oh, ow] * w[kh, kw] with
+ * 2 oh + kh - 1 = ih. An even ih meets one row of the filter, kh = 1, an odd
+ * one two, kh = 0 and 2; columns alike. */
 template <class T, int W>
-KERNEL bwd_data(blk b, T *dx, const T *dy, const T *w, conv3 s)
+KERNEL bwd_data2(blk b, T *dx, const T *dy, const T *w, conv3 s)
 {
     typedef vec<acc<T>, W> V;
     const rect lay(b, s.C / W);
-    const int shift = s.stride - 1; /* 1 or 2: 0 or 1 */
     const int64_t image = (int64_t)s.OH * s.OW * s.C;
 
     for (int64_t row : b.share((int64_t)s.N * s.H)) {
-        int h = (int)(row % s.H) + 1;
+        int ih = (int)(row % s.H);
         for (int64_t t : lay.cols(s.C / W)) {
             const T *img = dy + row / s.H * image + t * W;
             V f[9];
@@ -86,20 +88,20 @@ KERNEL bwd_data(blk b, T *dx, const T *dy, const T *w, conv3 s)
                 f[k] = V::load(w + k * s.C + t * W);
             for (int64_t iw : lay.rows({0, s.W, 1})) {
                 V sum = V::of(0);
+                const int64_t at = iw / 2 * s.C;
                 UNROLL for (int kh = 0; kh < 3; kh++)
                 {
-                    int oh = h - kh;
-                    if ((oh & shift) != 0 || !inside(oh >> shift, s.OH))
+                    int oh = (ih + 1 - kh) / 2;
+                    if (((ih + kh) & 1) == 0 || oh >= s.OH)
                         continue;
-                    const T *p = img + (int64_t)(oh >> shift) * s.OW * s.C;
-                    UNROLL for (int kw = 0; kw < 3; kw++)
-                    {
-                        int ow = (int)iw + 1 - kw;
-                        if ((ow & shift) != 0 || !inside(ow >> shift, s.OW))
-                            continue;
-                        sum += V::load(p + (int64_t)(ow >> shift) * s.C) *
-                               f[kh * 3 + kw];
+                    const T *p = img + (int64_t)oh * s.OW * s.C + at;
+                    if ((iw & 1) == 0) {
+                        sum += V::load(p) * f[kh * 3 + 1];
+                        continue;
                     }
+                    sum += V::load(p) * f[kh * 3 + 2];
+                    if (iw / 2 + 1 < s.OW)
+                        sum += V::load(p + s.C) * f[kh * 3];
                 }
                 sum.store(dx + (row * s.W + iw) * s.C + t * W);
             }
@@ -155,7 +157,7 @@ int dw3_fwd(struct device *d, void *y, const void *x, const void *w,
     if (check("dw3_fwd", s, err) < 0)
         return -1;
     LAUNCH_ROWS(s->C, blocks(d, outputs(s) * 4, (int64_t)s->N * s->OH), fwd,
-                (T *)y, (const T *)x, (const T *)w, *s);
+                (T *)y, (const T *)x, (const T *)w, *s, 0);
     return finish(d, "dw3_fwd", err);
 }
 
@@ -165,8 +167,13 @@ int dw3_bwd_data(struct device *d, void *dx, const void *dy, const void *w,
 {
     if (check("dw3_bwd_data", s, err) < 0)
         return -1;
-    LAUNCH_ROWS(s->C, blocks(d, outputs(s) * 4, (int64_t)s->N * s->H),
-                bwd_data, (T *)dx, (const T *)dy, (const T *)w, *s);
+    int64_t grid = blocks(d, outputs(s) * 4, (int64_t)s->N * s->H);
+    if (s->stride == 1) /* a convolution with the turned filter */
+        LAUNCH_ROWS(s->C, grid, fwd, (T *)dx, (const T *)dy, (const T *)w, *s,
+                    1);
+    else
+        LAUNCH_ROWS(s->C, grid, bwd_data2, (T *)dx, (const T *)dy,
+                    (const T *)w, *s);
     return finish(d, "dw3_bwd_data", err);
 }
 

@@ -4,7 +4,7 @@
  * (device_host.c and the .cu files compiled by g++) and cuda (the same .cu
  * files compiled by nvcc, in the plug-in libmgpu-cuda.so). A third, simt,
  * runs the CUDA side of the kernels in a lane-by-lane emulator; it exists
- * for tests. tests/contract/device.c runs against all of them.
+ * for tests. tests/unit/kernels/contract/ runs against all of them.
  *
  * Tensors are dense, row major, NHWC; x [N, H, W, C] means C is contiguous.
  * T is the storage type named by `dt`; A is its accumulator type (f64 for
@@ -86,8 +86,7 @@ struct device_ops {
                 const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
                 struct error *err);
 
-    /* ---- convolution ------------------------------------------------------
-     */
+    /* ---- convolution ---------------------------------------------------- */
     /* col [N*OH*OW, 9*C]: the 3x3 patch of each output pixel, (kh, kw, c)
      * order, zeros outside; for the stem. */
     int (*im2col3)(struct device *d, enum dtype dt, void *col, const void *x,
@@ -123,8 +122,7 @@ struct device_ops {
                   const void *rstd, const void *gamma, const void *beta,
                   int64_t rows, int32_t C, double cap, struct error *err);
 
-    /* ---- the rest of the network ------------------------------------------
-     */
+    /* ---- the rest of the network ---------------------------------------- */
     int (*add)(struct device *d, enum dtype dt, void *y, const void *x,
                int64_t n, struct error *err); /* y += x */
     /* y [N, C] = mean over HW of x [N, HW, C], and its gradient. */
@@ -162,8 +160,7 @@ struct device_ops {
                      int32_t S, int32_t C, double mean, double std,
                      struct error *err);
 
-    /* ---- optimizers; p, g [n] T, state [n] A ------------------------------
-     */
+    /* ---- optimizers; p, g [n] T, state [n] A ---------------------------- */
     /* g' = grad_scale * g + weight_decay * p;  m = momentum * m + g' (m = g'
      * when first);  p -= lr * (nesterov ? g' + momentum * m : m). As
      * torch.optim.SGD with dampening 0. */

@@ -1,0 +1,270 @@
+/* kernels.c - how fast the host kernels are at the shapes of MobileNetV2.
+ *
+ *   kernels [threads [size [batch [fp32|fp64]]]]      1 32 64 fp32
+ *
+ * Every op of a training step runs at every shape it has in the network; the
+ * times are the best of several rounds, summed over the network. GB/s counts
+ * what an op has to read and write at least, GF/s its multiplications and
+ * additions. Not a test: nothing here can fail.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/device.h"
+
+enum { ROUNDS = 7, MAX_LAYERS = 64 };
+
+enum op {
+    IM2COL,
+    GEMM_FWD,
+    GEMM_DX,
+    GEMM_DW,
+    DW_FWD,
+    DW_DX,
+    DW_DW,
+    BN_FWD,
+    BN_BWD,
+    ADD,
+    POOL_FWD,
+    POOL_BWD,
+    DROPOUT,
+    XENT,
+    SGD,
+    N_OPS
+};
+static const char *const op_names[N_OPS] = {
+    "im2col3",      "gemm forward",   "gemm dX", "gemm dW", "dw3_fwd",
+    "dw3_bwd_data", "dw3_bwd_filter", "bn_fwd",  "bn_bwd",  "add",
+    "avgpool_fwd",  "avgpool_bwd",    "dropout", "xent",    "sgd"};
+
+struct layer {
+    char kind; /* Stem, Pointwise, Depthwise */
+    struct conv3 s;
+    int32_t out; /* channels */
+    double cap;
+    bool residual;
+};
+
+struct bench {
+    struct device *d;
+    enum dtype dt;
+    void *x, *y, *z, *w, *c[8];
+    struct layer layers[MAX_LAYERS];
+    int n;
+    int64_t params;
+    double ms[N_OPS], bytes[N_OPS], flop[N_OPS];
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void add_layer(struct bench *b, char kind, int32_t N, int32_t *size,
+                      int32_t in, int32_t out, int32_t stride, double cap,
+                      bool residual)
+{
+    int32_t H = *size, OH = (H - 1) / stride + 1;
+    int32_t fan = kind == 'S' ? 27 : kind == 'D' ? 9 : in;
+
+    b->layers[b->n++] = (struct layer){.kind = kind,
+                                       .s = {N, H, H, in, OH, OH, stride},
+                                       .out = out,
+                                       .cap = cap,
+                                       .residual = residual};
+    b->params += (int64_t)out * fan + 2 * out;
+    *size = OH;
+}
+
+/* src  Sandler et al. 2018, arXiv:1801.04381, table 2 */
+static void network(struct bench *b, int32_t N, int32_t size)
+{
+    static const int32_t rows[7][4] = {
+        {1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+        {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+    int32_t in = 32;
+
+    add_layer(b, 'S', N, &size, 3, 32, 2, 6, false);
+    for (int r = 0; r < 7; r++)
+        for (int32_t k = 0; k < rows[r][2]; k++) {
+            int32_t mid = in * rows[r][0], out = rows[r][1];
+            int32_t stride = k ? 1 : rows[r][3];
+            if (mid != in)
+                add_layer(b, 'P', N, &size, in, mid, 1, 6, false);
+            add_layer(b, 'D', N, &size, mid, mid, stride, 6, false);
+            add_layer(b, 'P', N, &size, mid, out, 1, 0,
+                      stride == 1 && in == out);
+            in = out;
+        }
+    add_layer(b, 'P', N, &size, in, 1280, 1, 6, false);
+}
+
+#define TIME(b, op, n_bytes, n_flop, call)      \
+    do {                                        \
+        double best_ = 1e30;                    \
+        for (int i_ = 0; i_ < ROUNDS; i_++) {   \
+            double t_ = now_ms();               \
+            if ((call) < 0)                     \
+                exit(1);                        \
+            t_ = now_ms() - t_;                 \
+            best_ = t_ < best_ ? t_ : best_;    \
+        }                                       \
+        (b)->ms[op] += best_;                   \
+        (b)->bytes[op] += (double)(n_bytes)*es; \
+        (b)->flop[op] += (double)(n_flop);      \
+    } while (0)
+
+static void gemm_layer(struct bench *b, int32_t rows, int32_t in, int32_t out,
+                       bool dx)
+{
+    const struct device_ops *ops = b->d->ops;
+    double es = (double)dtype_bytes(b->dt);
+    double io = (double)rows * in + (double)rows * out + (double)in * out;
+    double flop = 2.0 * rows * in * out;
+
+    TIME(b, GEMM_FWD, io, flop,
+         ops->gemm(b->d, b->dt, false, true, rows, out, in, 1, b->x, in, b->w,
+                   in, 0, b->y, out, NULL));
+    TIME(b, GEMM_DW, io, flop,
+         ops->gemm(b->d, b->dt, true, false, out, in, rows, 1, b->y, out, b->x,
+                   in, 0, b->w, in, NULL));
+    if (dx)
+        TIME(b, GEMM_DX, io, flop,
+             ops->gemm(b->d, b->dt, false, false, rows, in, out, 1, b->y, out,
+                       b->w, in, 0, b->z, in, NULL));
+}
+
+static void one_layer(struct bench *b, const struct layer *l)
+{
+    const struct device_ops *ops = b->d->ops;
+    double es = (double)dtype_bytes(b->dt);
+    int64_t rows = (int64_t)l->s.N * l->s.OH * l->s.OW, n = rows * l->out;
+    double io = (double)l->s.N * l->s.H * l->s.W * l->s.C + (double)n;
+
+    if (l->kind == 'S') {
+        TIME(b, IM2COL, io + 9.0 * l->s.C * (double)rows, 0,
+             ops->im2col3(b->d, b->dt, b->x, b->y, &l->s, NULL));
+        gemm_layer(b, (int32_t)rows, 9 * l->s.C, l->out, false);
+    } else if (l->kind == 'P') {
+        gemm_layer(b, (int32_t)rows, l->s.C, l->out, true);
+    } else {
+        TIME(b, DW_FWD, io, 18.0 * (double)n,
+             ops->dw3_fwd(b->d, b->dt, b->y, b->x, b->w, &l->s, NULL));
+        TIME(b, DW_DX, io, 18.0 * (double)n,
+             ops->dw3_bwd_data(b->d, b->dt, b->x, b->y, b->w, &l->s, NULL));
+        TIME(b, DW_DW, io, 18.0 * (double)n,
+             ops->dw3_bwd_filter(b->d, b->dt, b->w, b->y, b->x, &l->s, NULL));
+    }
+    TIME(b, BN_FWD, 2.0 * (double)n, 0,
+         ops->bn_fwd(b->d, b->dt, b->y, b->c[0], b->c[1], b->c[2], b->c[3],
+                     b->x, b->c[4], b->c[5], rows, l->out, 1e-5, 0.1, l->cap,
+                     NULL));
+    TIME(b, BN_BWD, 3.0 * (double)n, 0,
+         ops->bn_bwd(b->d, b->dt, b->y, b->c[6], b->c[7], b->z, b->x, b->c[0],
+                     b->c[1], b->c[4], b->c[5], rows, l->out, l->cap, NULL));
+    if (l->residual) /* once forward, once backward */
+        for (int i = 0; i < 2; i++)
+            TIME(b, ADD, 3.0 * (double)n, 0,
+                 ops->add(b->d, b->dt, b->y, b->x, n, NULL));
+}
+
+static void the_rest(struct bench *b, int32_t N)
+{
+    const struct device_ops *ops = b->d->ops;
+    const struct layer *l = &b->layers[b->n - 1];
+    double es = (double)dtype_bytes(b->dt);
+    int32_t HW = l->s.OH * l->s.OW;
+    double n = (double)N * 1280;
+    struct sgd_args a = {
+        .lr = 1e-9, .momentum = 0.9, .grad_scale = 1, .nesterov = true};
+
+    TIME(b, POOL_FWD, n * HW + n, 0,
+         ops->avgpool_fwd(b->d, b->dt, b->y, b->x, N, HW, 1280, NULL));
+    TIME(b, POOL_BWD, n * HW + n, 0,
+         ops->avgpool_bwd(b->d, b->dt, b->x, b->y, N, HW, 1280, NULL));
+    for (int i = 0; i < 2; i++)
+        TIME(b, DROPOUT, 2 * n, 0,
+             ops->dropout(b->d, b->dt, b->y, b->x, (int64_t)N * 1280, 0.2, 1, 0,
+                          NULL));
+    gemm_layer(b, N, 1280, 10, true);
+    TIME(b, XENT, 20.0 * N, 0,
+         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, 1, true,
+                   NULL));
+    TIME(b, SGD, 5.0 * (double)b->params, 0,
+         ops->sgd(b->d, b->dt, b->x, b->y, b->z, b->params, &a, NULL));
+}
+
+/* Fill with small positive values: denormals would be what is timed. */
+static void *room(struct bench *b, size_t bytes)
+{
+    void *p = NULL;
+
+    if (b->d->ops->alloc(b->d, bytes, &p, NULL) < 0)
+        exit(1);
+    if (b->dt == DT_F64)
+        for (size_t i = 0; i < bytes / sizeof(double); i++)
+            ((double *)p)[i] = (double)(i % 13) * 0.1;
+    else
+        for (size_t i = 0; i < bytes / sizeof(float); i++)
+            ((float *)p)[i] = (float)(i % 13) * 0.1F;
+    return p;
+}
+
+static size_t largest(const struct bench *b)
+{
+    size_t most = (size_t)b->params;
+
+    for (int i = 0; i < b->n; i++) {
+        const struct layer *l = &b->layers[i];
+        size_t n = (size_t)l->s.N * (size_t)l->s.H * (size_t)l->s.W;
+        size_t c = (size_t)(l->out > 9 * l->s.C ? l->out : 9 * l->s.C);
+        most = n * c > most ? n * c : most;
+    }
+    return most;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench b;
+    int32_t threads = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : 1;
+    int32_t size = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 32;
+    int32_t N = argc > 3 ? (int32_t)strtol(argv[3], NULL, 10) : 64;
+    double total = 0;
+
+    b.dt = argc > 4 && strcmp(argv[4], "fp64") == 0 ? DT_F64 : DT_F32;
+    if (device_host_create(threads, &b.d, NULL) < 0)
+        return 1;
+    network(&b, N, size);
+    size_t most = largest(&b) * dtype_bytes(b.dt);
+    b.x = room(&b, most);
+    b.y = room(&b, most);
+    b.z = room(&b, most);
+    b.w = room(&b, most);
+    for (int i = 0; i < 8; i++)
+        b.c[i] = room(&b, (size_t)2048 * 8);
+    (void)b.d->ops->zero(b.d, b.c[7], (size_t)2048 * 8, NULL); /* labels */
+    for (int i = 0; i < b.n; i++)
+        one_layer(&b, &b.layers[i]);
+    the_rest(&b, N);
+    printf("%d layers, %lld parameters, %dx%d, batch %d, %s, %d threads\n", b.n,
+           (long long)b.params, size, size, N, dtype_name(b.dt), threads);
+    for (int i = 0; i < N_OPS; i++) {
+        printf("%-15s %8.3f ms %7.1f GB/s %7.1f GF/s\n", op_names[i], b.ms[i],
+               b.bytes[i] / b.ms[i] * 1e-6, b.flop[i] / b.ms[i] * 1e-6);
+        total += b.ms[i];
+    }
+    printf("%-15s %8.3f ms = %.0f img/s\n", "step", total, N / total * 1e3);
+    void *all[] = {b.x, b.y, b.z, b.w};
+    for (int i = 0; i < 4; i++)
+        b.d->ops->release(b.d, all[i]);
+    for (int i = 0; i < 8; i++)
+        b.d->ops->release(b.d, b.c[i]);
+    b.d->ops->destroy(b.d);
+    return 0;
+}

@@ -1,0 +1,126 @@
+/* determinism.c - the same calls give the same bits, and a shape that was
+ * seen once allocates nothing more. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/exec_device.h"
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+enum { N = 6, S = 12, C = 40, ROWS = N * S * S, VALUES = ROWS * C };
+
+/* What a run leaves behind, one tensor after the other. */
+struct trace {
+    double *v;
+    size_t n;
+};
+
+static void keep(struct trace *t, struct tensor *x)
+{
+    size_t n = (size_t)x->n;
+
+    tensor_pull(x);
+    t->v = realloc(t->v, (t->n + n) * sizeof(*t->v));
+    if (!t->v)
+        abort();
+    memcpy(t->v + t->n, x->v, n * sizeof(*t->v));
+    t->n += n;
+    tensor_drop(x);
+}
+
+/* Every op that sums over rows, on the same inputs each time. */
+static void sums(struct bed *b, struct trace *t)
+{
+    const struct device_ops *ops = b->d->ops;
+    struct conv3 s = {N, S, S, C, S, S, 1};
+    struct tensor x = tensor_make(b, VALUES, -2, 2);
+    struct tensor dy = tensor_make(b, VALUES, -2, 2);
+    struct tensor y = tensor_make(b, VALUES, 0, 0),
+                  w = tensor_make(b, 9 * C, 0, 1);
+    struct tensor c[8];
+
+    for (int i = 0; i < 8; i++)
+        c[i] = tensor_make(b, C, 0.5, 1);
+    must(ops->bn_fwd(b->d, b->dt, y.p, c[0].p, c[1].p, c[2].p, c[3].p, x.p,
+                     c[4].p, c[5].p, ROWS, C, 1e-5, 0.1, 6, ERR));
+    must(ops->dw3_bwd_filter(b->d, b->dt, w.p, dy.p, y.p, &s, ERR));
+    must(ops->bn_bwd(b->d, b->dt, dy.p, c[6].p, c[7].p, dy.p, x.p, c[0].p,
+                     c[1].p, c[4].p, c[5].p, ROWS, C, 6, ERR));
+    must(ops->bias_bwd(b->d, b->dt, c[5].p, dy.p, ROWS, C, ERR));
+    must(ops->gemm(b->d, b->dt, true, false, C, C, ROWS, 1, y.p, C, dy.p, C, 0,
+                   x.p, C, ERR));
+    keep(t, &x);
+    keep(t, &dy);
+    keep(t, &y);
+    keep(t, &w);
+    for (int i = 0; i < 8; i++)
+        keep(t, &c[i]);
+}
+
+static struct trace run(struct device *d, enum dtype dt)
+{
+    struct bed b = {.d = d, .name = "host", .dt = dt, .seed = 7};
+    struct trace t = {0};
+
+    sums(&b, &t);
+    return t;
+}
+
+static void test_same_bits(int32_t threads, enum dtype dt)
+{
+    struct device *d = NULL, *e = NULL;
+    struct error err = ERROR_INIT;
+
+    if (!ok(device_host_create(threads, &d, &err) == 0 &&
+                device_host_create(threads, &e, &err) == 0,
+            "two devices %s", err.msg))
+        return;
+    struct trace first = run(d, dt);
+    const struct exec_device *exec = (const struct exec_device *)d;
+    const void *scratch = exec->scratch;
+    size_t bytes = exec->scratch_bytes;
+    struct trace again = run(d, dt), other = run(e, dt);
+    size_t size = first.n * sizeof(*first.v);
+
+    ok(first.n == again.n && memcmp(first.v, again.v, size) == 0,
+       "%s, %d threads: two runs, same bits", dtype_name(dt), threads);
+    ok(first.n == other.n && memcmp(first.v, other.v, size) == 0,
+       "another device with as many threads: same bits");
+    ok(scratch && exec->scratch == scratch && exec->scratch_bytes == bytes,
+       "shapes seen before allocate nothing");
+    free(first.v);
+    free(again.v);
+    free(other.v);
+    d->ops->destroy(d);
+    e->ops->destroy(e);
+}
+
+/* The random stream of dropout does not know how it was split. */
+static void test_dropout(void)
+{
+    static float x[100003], a[100003], c[100003];
+    struct device *d = NULL;
+    struct error err = ERROR_INIT;
+
+    for (size_t i = 0; i < 100003; i++)
+        x[i] = (float)i;
+    for (int32_t threads = 1; threads <= 7; threads += 3) {
+        if (!ok(device_host_create(threads, &d, &err) == 0, "%s", err.msg))
+            return;
+        struct bed b = {.d = d, .name = "host", .dt = DT_F32};
+        must(d->ops->dropout(b.d, b.dt, threads == 1 ? a : c, x, 100003, 0.3,
+                             42, 6, ERR));
+        ok(threads == 1 || memcmp(a, c, sizeof(a)) == 0,
+           "dropout on %d threads: the same mask", threads);
+        d->ops->destroy(d);
+    }
+}
+
+int main(void)
+{
+    for (int32_t threads = 1; threads <= 3; threads++)
+        for (int dt = 0; dt < DT_N; dt++)
+            test_same_bits(threads, (enum dtype)dt);
+    test_dropout();
+    return tap_done();
+}
