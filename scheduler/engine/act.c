@@ -1,0 +1,195 @@
+/* act.c - what is durable is carried out: ask for attempts, end attempts.
+ *
+ * Every call here may be made any number of times (alloc.h): (job, attempt)
+ * is the key. So a crash before, during or after one is repaired by making
+ * it again. An answer that is not known makes a job UNKNOWN, never a second
+ * attempt: it is asked for again under the same key until it is known.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/wire.h"
+#include "scheduler/engine/core.h"
+
+bool eng_wants_release(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    return !job->release_asked &&
+           (job->cancel_asked || job->limit_hit || en->give_up);
+}
+
+static double reconcile_at(const struct engine *e)
+{
+    double s = e->parts.conf->reconcile_s;
+    return eng_now(e) + (s > 0 ? s : 1);
+}
+
+/* ---- ask -------------------------------------------------------------------
+ */
+struct asking {
+    char tag[160], dir[512];
+    struct buf launch;
+    struct alloc_req req;
+};
+
+#define FITS(dst, ...) \
+    ((size_t)snprintf((dst), sizeof(dst), __VA_ARGS__) < sizeof(dst))
+
+static int launch_text(const struct engine *e, const struct entry *en,
+                       struct asking *a, struct error *err)
+{
+    const struct engine_conf *conf = e->parts.conf;
+    const struct job *job = &en->job;
+    struct wire_launch *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    l->job = job->id;
+    l->attempt = job->attempt;
+    l->nodes = job->nodes;
+    l->gpus_per_node = job->gpus / job->nodes;
+    l->heartbeat_s = conf->heartbeat_s;
+    bool fits = FITS(l->cluster, "%s", conf->cluster) &&
+                FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
+                FITS(l->job_dir, "%s", en->dir) &&
+                FITS(l->token, "%s", job->token);
+    int rc = fits ? wire_launch_encode(l, en->spec, &a->launch, err)
+                  : error_set(err, ERR_CONFIG,
+                              "the jobs directory, url or cluster is too long");
+    free(l);
+    return rc;
+}
+
+static int prepare(const struct engine *e, const struct entry *en,
+                   struct asking *a, struct error *err)
+{
+    const struct engine_conf *conf = e->parts.conf;
+    const struct job *job = &en->job;
+
+    if (!FITS(a->tag, "mgpu:%s:%" PRIu64 ":%" PRId32, conf->cluster, job->id,
+              job->attempt) ||
+        !FITS(a->dir, "%s/%" PRId32, en->dir, job->attempt))
+        return error_set(err, ERR_CONFIG, "the jobs directory is too long");
+    if (launch_text(e, en, a, err) < 0)
+        return -1;
+    a->req = (struct alloc_req){
+        .job = job->id,
+        .attempt = job->attempt,
+        .tag = a->tag,
+        .nodes = job->nodes,
+        .gpus_per_node = job->gpus / job->nodes,
+        .limit_s = isfinite(job->limit_s) ? job->limit_s : 0,
+        .uid = (uid_t)job->uid,
+        .dir = a->dir,
+        .worker = conf->worker,
+        .launch = buf_str(&a->launch),
+        .log_max_bytes = job->log_max_bytes,
+    };
+    return 0;
+}
+
+/* The answer is not known, or not of use: ask again later. */
+static void ask_later(struct engine *e, struct entry *en,
+                      const struct error *why)
+{
+    struct detail d = DETAIL_INIT;
+    double at_s = reconcile_at(e);
+
+    if (en->job.state == JOB_DISPATCHING && en->job.native_id[0] == '\0') {
+        detail_because(&d, "not known whether it started: ", why->msg);
+        if (eng_stage(e, en, EV_UNKNOWN, -1, &d, NULL) < 0)
+            at_s = eng_now(e) + 1;
+    }
+    en->ask_at_s = at_s;
+}
+
+/* Nothing was started. What may pass is tried again as another attempt, at
+ * no cost to the job's retries; the rest would fail for ever. */
+static void not_started(struct engine *e, struct entry *en,
+                        const struct error *why)
+{
+    bool may_pass = why->code == ERR_UNAVAIL || why->code == ERR_NOMEM ||
+                    why->code == ERR_TIMEOUT || why->code == ERR_LIMIT;
+    struct ending end = {.kind = ALLOC_REFUSED, .why = why->msg};
+    struct detail d = DETAIL_INIT;
+    int rc;
+
+    if (may_pass) {
+        detail_because(&d, "could not be started: ", why->msg);
+        rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);
+        en->not_before_s = reconcile_at(e);
+    } else {
+        rc = eng_end(e, en, &end, NULL);
+    }
+    if (rc < 0)
+        en->ask_at_s = eng_now(e) + 1;
+}
+
+static void ask(struct engine *e, struct entry *en)
+{
+    struct asking a = {.launch = BUF_INIT};
+    struct error err = ERROR_INIT;
+
+    int rc = prepare(e, en, &a, &err);
+    if (rc == 0)
+        rc = e->parts.alloc->ops->request(e->parts.alloc, &a.req, &err);
+    bool is_first = en->job.state == JOB_DISPATCHING && !en->asked_before;
+    if (rc == 0)
+        en->ask_at_s = INFINITY;
+    else if (err.code == ERR_BUSY || !is_first)
+        ask_later(e, en, &err);
+    else
+        not_started(e, en, &err);
+    en->asked_before = true;
+    buf_clear(&a.launch);
+}
+
+/* ---- release -------------------------------------------------------------
+ */
+/* False when the allocator has no such attempt, which is thereby over. */
+static bool release(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    struct ending gone = {.kind = ALLOC_LOST,
+                          .why = "the allocator knows no such attempt"};
+    struct error err = ERROR_INIT;
+
+    if (a->ops->release(a, en->job.id, en->job.attempt, en->job.grace_s,
+                        &err) == 0) {
+        en->job.release_asked = true;
+        return true;
+    }
+    if (err.code != ERR_NOTFOUND) {
+        en->release_at_s = reconcile_at(e);
+        return true;
+    }
+    if (eng_end(e, en, &gone, NULL) < 0)
+        en->release_at_s = eng_now(e) + 1;
+    return false;
+}
+
+static void one(struct engine *e, struct entry *en, double now_s)
+{
+    /* To end an attempt comes first: asking for one that the allocator never
+     * knew would start it. */
+    if (eng_wants_release(en)) {
+        if (en->release_at_s > now_s || !release(e, en) ||
+            !en->job.release_asked)
+            return;
+    }
+    if (en->ask_at_s <= now_s)
+        ask(e, en);
+}
+
+void eng_act(struct engine *e)
+{
+    double now_s = eng_now(e);
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        if (job_state_is_live(e->active[i]->job.state))
+            one(e, e->active[i], now_s);
+    }
+}

@@ -1,0 +1,293 @@
+/* codec.c - see codec.h; the only file of the engine that knows jansson. */
+#include "scheduler/engine/codec.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+
+/* The length of the UTF-8 character at s, or 0. */
+static size_t utf8_len(const unsigned char *s)
+{
+    static const struct {
+        unsigned char mask, lead, lo, hi; /* of the second byte */
+        size_t len;
+    } forms[] = {
+        {0x80, 0x00, 0x00, 0x00, 1}, {0xe0, 0xc0, 0x80, 0xbf, 2},
+        {0xff, 0xe0, 0xa0, 0xbf, 3}, {0xff, 0xed, 0x80, 0x9f, 3},
+        {0xf0, 0xe0, 0x80, 0xbf, 3}, {0xff, 0xf0, 0x90, 0xbf, 4},
+        {0xff, 0xf4, 0x80, 0x8f, 4}, {0xf8, 0xf0, 0x80, 0xbf, 4},
+    };
+    if (s[0] == 0xc0 || s[0] == 0xc1 || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if ((s[0] & forms[i].mask) != forms[i].lead)
+            continue;
+        if (forms[i].len > 1 && (s[1] < forms[i].lo || s[1] > forms[i].hi))
+            return 0;
+        for (size_t k = 2; k < forms[i].len; k++) {
+            if ((s[k] & 0xc0) != 0x80)
+                return 0;
+        }
+        return forms[i].len;
+    }
+    return 0;
+}
+
+void text_copy(char *dst, size_t cap, const char *src)
+{
+    const unsigned char *s = (const unsigned char *)src;
+    size_t at = 0;
+
+    while (*s) {
+        size_t len = utf8_len(s);
+        bool is_bad = len == 0 || *s < 0x20 || *s == 0x7f;
+        size_t n = is_bad ? 1 : len;
+        if (at + n + 1 > cap)
+            break;
+        if (is_bad)
+            dst[at] = '?';
+        else
+            memcpy(dst + at, s, n);
+        at += n;
+        s += n;
+    }
+    dst[at] = '\0';
+}
+
+void detail_because(struct detail *d, const char *what, const char *why)
+{
+    text_copy(d->why, sizeof(d->why), what);
+    size_t len = strlen(d->why);
+    text_copy(d->why + len, sizeof(d->why) - len, why);
+}
+
+/* ---- the small details -----------------------------------------------------
+ */
+#define TEXT(name)                                \
+    {                                             \
+#name, offsetof(struct detail, name),     \
+            sizeof(((struct detail *)NULL)->name) \
+    }
+#define NUMBER(name)                            \
+    {                                           \
+#name, offsetof(struct detail, name), 0 \
+    }
+
+static const struct {
+    const char *name;
+    size_t offset, cap; /* cap 0: an int32_t */
+} fields[] = {
+    TEXT(token),   TEXT(native_id), TEXT(place),       TEXT(holder),
+    NUMBER(nodes), NUMBER(gpus),    NUMBER(exit_code), NUMBER(signal),
+    NUMBER(retry), TEXT(why),
+};
+enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+static json_t *value_of(const struct detail *d, size_t i)
+{
+    const char *at = (const char *)d + fields[i].offset;
+    if (fields[i].cap == 0) {
+        int32_t n;
+        memcpy(&n, at, sizeof(n));
+        return n >= 0 ? json_integer(n) : NULL;
+    }
+    if (at[0] == '\0')
+        return NULL;
+    char clean[JOB_REASON_CAP];
+    text_copy(clean, fields[i].cap, at);
+    return json_string(clean);
+}
+
+int detail_encode(const struct detail *d, char **ret_text, struct error *err)
+{
+    json_t *o = json_object();
+    char *text = NULL;
+
+    for (size_t i = 0; o && i < N_FIELDS; i++) {
+        json_t *v = value_of(d, i);
+        if (v && json_object_set_new(o, fields[i].name, v) < 0) {
+            json_decref(o);
+            o = NULL;
+        }
+    }
+    bool is_empty = o && json_object_size(o) == 0;
+    if (o && !is_empty)
+        text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    if (!text && !is_empty)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    *ret_text = text;
+    return 0;
+}
+
+int detail_decode(const char *text, struct detail *ret, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    json_error_t bad;
+
+    if (!text) {
+        *ret = d;
+        return 0;
+    }
+    json_t *o = json_loads(text, 0, &bad);
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return error_set(err, ERR_INVAL, "an event's detail is no object");
+    }
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        char *at = (char *)&d + fields[i].offset;
+        json_t *v = json_object_get(o, fields[i].name);
+        if (fields[i].cap > 0 && json_is_string(v)) {
+            text_copy(at, fields[i].cap, json_string_value(v));
+        } else if (fields[i].cap == 0 && json_is_integer(v)) {
+            int32_t n = (int32_t)json_integer_value(v);
+            memcpy(at, &n, sizeof(n));
+        }
+    }
+    json_decref(o);
+    *ret = d;
+    return 0;
+}
+
+/* ---- submit --------------------------------------------------------------
+ */
+/* The spec comes first and is kept as it is: parsing and printing it again
+ * would change how its numbers are written. */
+static const char spec_first[] = "{\"spec\":";
+enum { SPEC_AT = sizeof(spec_first) - 1 };
+
+static char *describe(const struct job *job, const char *class)
+{
+    json_t *limit =
+        isfinite(job->limit_s) ? json_real(job->limit_s) : json_null();
+    json_t *o = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:f, s:i, s:I}",
+        "user", job->user, "key", job->key, "name", job->name, "kind",
+        job->kind, "priority", job->priority, "gpus_min", job->gpus_min,
+        "gpus_max", job->gpus_max, "nodes_min", job->nodes_min, "nodes_max",
+        job->nodes_max, "limit_s", limit, "grace_s", job->grace_s, "retry_max",
+        job->retry_max, "log_max_bytes", (json_int_t)job->log_max_bytes);
+    char *text = NULL;
+    if (o &&
+        (!class || json_object_set_new(o, "class", json_string(class)) == 0))
+        text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    return text;
+}
+
+int submit_encode(const struct job *job, const char *class, char **ret_text,
+                  struct error *err)
+{
+    struct buf b = BUF_INIT;
+    char *rest = describe(job, class);
+
+    if (!rest)
+        return error_set(err, ERR_INVAL,
+                         "the user, the key or the name is "
+                         "not valid UTF-8");
+    int rc = buf_addstr(&b, spec_first, err);
+    if (rc == 0)
+        rc = buf_addstr(&b, job->spec, err);
+    if (rc == 0)
+        rc = buf_addf(&b, err, ",%s", rest + 1);
+    free(rest);
+    char *text = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    if (!text)
+        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
+    *ret_text = text;
+    return 0;
+}
+
+/* The members after the spec, as an object; *ret_len is the spec's. */
+static json_t *rest_of(const char *text, size_t *ret_len)
+{
+    json_error_t bad;
+    if (strncmp(text, spec_first, SPEC_AT) != 0)
+        return NULL;
+    json_t *spec = json_loadb(text + SPEC_AT, strlen(text) - SPEC_AT,
+                              JSON_DISABLE_EOF_CHECK, &bad);
+    if (!json_is_object(spec)) {
+        json_decref(spec);
+        return NULL;
+    }
+    json_decref(spec);
+    *ret_len = (size_t)bad.position;
+    char *copy = strdup(text + SPEC_AT + bad.position);
+    if (!copy || copy[0] != ',') {
+        free(copy);
+        return NULL;
+    }
+    copy[0] = '{';
+    json_t *o = json_loads(copy, 0, &bad);
+    free(copy);
+    return o;
+}
+
+static int take(json_t *o, struct job *ret, const char **ret_key,
+                const char **ret_class)
+{
+    const char *user, *name, *kind;
+    int priority, g0, g1, n0, n1, retry_max;
+    json_t *limit;
+    double grace_s;
+    json_int_t log_max;
+
+    *ret_class = NULL;
+    if (json_unpack(o,
+                    "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:F, "
+                    "s:i, s:I, s?s}",
+                    "user", &user, "key", ret_key, "name", &name, "kind", &kind,
+                    "priority", &priority, "gpus_min", &g0, "gpus_max", &g1,
+                    "nodes_min", &n0, "nodes_max", &n1, "limit_s", &limit,
+                    "grace_s", &grace_s, "retry_max", &retry_max,
+                    "log_max_bytes", &log_max, "class", ret_class) < 0)
+        return -1;
+    text_copy(ret->user, sizeof(ret->user), user);
+    text_copy(ret->name, sizeof(ret->name), name);
+    ret->kind = strcmp(kind, "command") == 0 ? "command" : "cv";
+    ret->priority = priority;
+    ret->gpus_min = g0;
+    ret->gpus_max = g1;
+    ret->nodes_min = n0;
+    ret->nodes_max = n1;
+    ret->limit_s =
+        json_is_number(limit) ? json_number_value(limit) : (double)INFINITY;
+    ret->grace_s = grace_s;
+    ret->retry_max = retry_max;
+    ret->log_max_bytes = log_max;
+    return 0;
+}
+
+int submit_decode(const char *text, struct job *ret, char **ret_spec,
+                  char **ret_key, char **ret_class, struct error *err)
+{
+    struct job job = *ret;
+    const char *key, *class;
+    size_t len = 0;
+    json_t *o = rest_of(text, &len);
+
+    if (!o || take(o, &job, &key, &class) < 0) {
+        json_decref(o);
+        return error_set(err, ERR_INVAL, "a submit's detail is damaged");
+    }
+    char *spec = strndup(text + SPEC_AT, len), *k = strdup(key);
+    char *c = class ? strdup(class) : NULL;
+    json_decref(o);
+    if (!spec || !k || (class && !c)) {
+        free(spec);
+        free(k);
+        free(c);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    *ret = job;
+    *ret_spec = spec;
+    *ret_key = k;
+    *ret_class = c;
+    return 0;
+}

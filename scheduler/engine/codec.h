@@ -1,0 +1,50 @@
+/* codec.h - what an event says beyond its name: a small JSON object.
+ *
+ * One struct for all events but SUBMIT; absent text is "", an absent number
+ * -1. Text that comes from outside is made valid UTF-8 and cut to size here,
+ * so that writing a detail cannot fail for what it says.
+ */
+#ifndef MGPU_SCHEDULER_CODEC_H
+#define MGPU_SCHEDULER_CODEC_H
+
+#include "scheduler/engine/engine.h"
+
+struct detail {
+    char token[65], native_id[64], place[128], holder[128];
+    char why[JOB_REASON_CAP];
+    int32_t nodes, gpus, exit_code, signal;
+    int32_t retry; /* REQUEUE: 1 when it counts against retry.max */
+};
+
+#define DETAIL_INIT                                                         \
+    {                                                                       \
+        .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1 \
+    }
+
+/* own  *ret_text: the caller frees; NULL when d says nothing */
+int detail_encode(const struct detail *d, char **ret_text,
+                  struct error *err) MUST_CHECK;
+/* in   text  NULL is an empty object. err  ERR_INVAL */
+int detail_decode(const char *text, struct detail *ret,
+                  struct error *err) MUST_CHECK;
+
+/* SUBMIT: the spec, byte for byte, and what the engine took from it, so that
+ * a replay needs no parser of specs and old jobs keep their meaning.
+ *
+ * in   job, with spec and key; class may be NULL */
+int submit_encode(const struct job *job, const char *class, char **ret_text,
+                  struct error *err) MUST_CHECK;
+/* out  ret's fields from user to log_max_bytes, but spec and key
+ * own  ret_spec, ret_key, ret_class: the caller frees; class may be NULL */
+int submit_decode(const char *text, struct job *ret, char **ret_spec,
+                  char **ret_key, char **ret_class,
+                  struct error *err) MUST_CHECK;
+
+/* Both texts, one after the other, as d->why. */
+void detail_because(struct detail *d, const char *what, const char *why);
+
+/* Copies src, cut at cap - 1 bytes between characters; every byte that is
+ * no UTF-8, and every control character, becomes '?'. */
+void text_copy(char *dst, size_t cap, const char *src);
+
+#endif

@@ -1,0 +1,178 @@
+/* core.h - the engine's insides, shared by the files of this folder only.
+ *
+ * Every change of a job is an event, and every event takes one road:
+ * eng_stage() writes its detail, saves a copy of the job when it is the
+ * first change since the last batch, and folds the text that will be stored.
+ * eng_commit() appends what is staged; when that fails, eng_undo() puts the
+ * copies back. Replay folds the same texts, so what was decided once and what
+ * is read back cannot differ.
+ */
+#ifndef MGPU_SCHEDULER_CORE_H
+#define MGPU_SCHEDULER_CORE_H
+
+#include "jobs/spec.h"
+#include "scheduler/engine/codec.h"
+#include "scheduler/engine/engine.h"
+
+/* A job with what only the engine needs to know. The times below are on the
+ * engine's clock; INFINITY is never, NAN not yet. */
+struct entry {
+    struct job job;
+    char *spec, *key, *class, *dir; /* owned; fixed from the submit on */
+    struct entry *next_by_key;
+
+    /* Of the current or last attempt, for its row in the store. */
+    enum job_state attempt_state;
+    int32_t attempt_exit, attempt_signal; /* exit -1: not ended */
+    double attempt_end_s;                 /* seconds since 1970 */
+
+    /* Volatile: known anew after a restart. */
+    double start_now_s;  /* when the attempt got its devices */
+    double ask_at_s;     /* ask the allocator for the attempt (again) */
+    double release_at_s; /* ask it (again) to end the attempt */
+    double stalled_s;    /* since when it is STALLED */
+    double not_before_s; /* QUEUED: do not start earlier */
+    const char *give_up; /* static: why the engine ends this attempt */
+    bool asked_before;   /* the allocator may know the attempt already */
+
+    bool is_saved; /* a copy is in engine.saved */
+    bool is_dirty; /* the reason changed without an event */
+};
+
+struct saved {
+    struct entry *entry;
+    struct entry copy;
+    bool is_new; /* the entry came with this batch */
+};
+
+/* Notes stay here until what they caused is durable. */
+struct inbox {
+    struct alloc_note *notes; /* owned */
+    bool *handled;            /* owned; staged, not yet durable */
+    size_t n, cap;
+};
+
+struct engine {
+    struct engine_parts parts;
+    const struct policy *policy;
+    bool is_draining;
+
+    struct entry **by_id; /* owned; [cap_ids], the job with id i + 1 */
+    size_t cap_ids;
+    uint64_t last_id;
+    struct entry **by_key; /* owned; [n_buckets], a power of two */
+    size_t n_buckets, n_keys;
+    struct entry **active; /* owned; not final, by id; final ones linger
+                              until eng_compact() */
+    size_t n_active, cap_active;
+
+    struct store_event *events; /* owned, with their details; staged */
+    size_t n_events, cap_events;
+    struct saved *saved; /* owned */
+    size_t n_saved, cap_saved;
+    uint64_t staged, durable, undone;
+
+    struct inbox inbox;
+    struct alloc_node *nodes; /* owned; the last inventory */
+    size_t n_nodes, cap_nodes;
+    bool wants_plan;   /* something changed since the last one */
+    double retry_at_s; /* something failed: step again at this time */
+
+    void (*on_event)(void *arg, const struct store_event *event,
+                     const struct job *job);
+    void *event_arg;
+    int (*on_exit)(void *arg, const struct job *job, struct error *err);
+    void *exit_arg;
+};
+
+/* ---- index.c ----------------------------------------------------------- */
+struct entry *eng_find(const struct engine *e, uint64_t id); /* or NULL */
+struct entry *eng_find_key(const struct engine *e, int64_t uid,
+                           const char *key);
+/* A new entry, in every index but by_key, with its directory set. */
+int eng_add(struct engine *e, uint64_t id, struct entry **ret,
+            struct error *err) MUST_CHECK;
+int eng_add_key(struct engine *e, struct entry *en,
+                struct error *err) MUST_CHECK;
+void eng_remove(struct engine *e, struct entry *en);
+void eng_compact(struct engine *e);
+void eng_index_clear(struct engine *e);
+
+/* ---- fold.c --------------------------------------------------------------
+ */
+/* err  ERR_STATE the table has no such move, ERR_INVAL a bad detail; the
+ *      entry is unchanged */
+int eng_fold(struct entry *en, const struct store_event *ev,
+             struct error *err) MUST_CHECK;
+
+/* ---- stage.c ----------------------------------------------------------- */
+/* in   d  NULL: no detail
+ * err  as eng_fold, ERR_NOMEM; nothing is staged */
+int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
+              int64_t uid, const struct detail *d,
+              struct error *err) MUST_CHECK;
+/* The submit: `en` is new, with id, spec and key; `job` has the rest. */
+int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
+                     struct error *err) MUST_CHECK;
+/* Durable when 0; else undone, as if nothing had been staged. */
+int eng_commit(struct engine *e, struct error *err) MUST_CHECK;
+
+/* ---- from_spec.c ------------------------------------------------------- */
+/* What the engine needs from a spec.
+ *
+ * out  ret's fields from name to log_max_bytes
+ * own  ret_spec, its canonical JSON, and ret_class: the caller frees
+ * err  ERR_INVAL the spec is not valid */
+int eng_from_spec(const char *spec, const struct engine_conf *conf,
+                  struct job *ret, char **ret_spec, char **ret_class,
+                  struct error *err) MUST_CHECK;
+/* Which jobs run at the same speed on the same devices; see class.c.
+ * own  *ret: the caller frees */
+int eng_class(const struct job_spec *spec, char **ret,
+              struct error *err) MUST_CHECK;
+
+/* ---- notes.c, ends.c, timers.c, planning.c, act.c ----------------------- */
+int eng_poll(struct engine *e, struct error *err);
+void eng_take_notes(struct engine *e);
+/* The end of an attempt, as the allocator or the engine itself saw it. */
+struct ending {
+    enum alloc_note_kind kind; /* EXITED, LOST or REFUSED */
+    int32_t exit_code, signal;
+    const char *why; /* LOST, REFUSED */
+};
+/* err  of the exit hook, or ERR_NOMEM: to be tried again */
+int eng_end(struct engine *e, struct entry *en, const struct ending *end,
+            struct error *err) MUST_CHECK;
+
+void eng_timers(struct engine *e);
+double eng_timers_next(const struct engine *e, const struct entry *en);
+
+int eng_inventory(struct engine *e, struct error *err);
+int eng_plan(struct engine *e, struct error *err);
+int eng_check_plan(const struct policy_view *view,
+                   const struct policy_wish *wishes, size_t n,
+                   struct error *err) MUST_CHECK;
+
+void eng_act(struct engine *e);
+/* True when the attempt is to end and has not been told. */
+bool eng_wants_release(const struct entry *en);
+
+/* ---- small things ----------------------------------------------------------
+ */
+static inline double eng_now(const struct engine *e)
+{
+    return e->parts.clock->now_s(e->parts.clock);
+}
+
+static inline double eng_wall(const struct engine *e)
+{
+    return e->parts.clock->wall_s(e->parts.clock);
+}
+
+/* A configured time that 0 switches off. */
+static inline double eng_or_never(double s)
+{
+    return s > 0 ? s : (double)__builtin_inff();
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* engine.c - create by replay, the step, and reading; see engine.h. */
+#include "scheduler/engine/engine.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+/* ---- replay --------------------------------------------------------------
+ */
+static int replay_submit(struct engine *e, const struct store_event *ev,
+                         struct error *err)
+{
+    struct entry *en;
+
+    if (ev->job < 1 || eng_find(e, ev->job))
+        return error_set(err, ERR_IO, "it submits a job that is there");
+    if (eng_add(e, ev->job, &en, err) < 0 || eng_fold(en, ev, err) < 0)
+        return -1;
+    return eng_add_key(e, en, err);
+}
+
+static int replay(void *arg, const struct store_event *ev, struct error *err)
+{
+    struct engine *e = arg;
+    struct entry *en = eng_find(e, ev->job);
+    int rc;
+
+    if (ev->ev == EV_SUBMIT)
+        rc = replay_submit(e, ev, err);
+    else if (!en)
+        rc = error_set(err, ERR_IO, "its job is not there");
+    else
+        rc = eng_fold(en, ev, err);
+    return rc < 0 ? error_wrap(err, "event %" PRIu64 " of job %" PRIu64,
+                               ev->seq, ev->job)
+                  : 0;
+}
+
+/* Every attempt that may live is asked for again, and every clock is set to
+ * where the stored times put it. */
+static void resume(struct engine *e)
+{
+    double now_s = eng_now(e), wall_s = eng_wall(e);
+
+    eng_compact(e);
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (!job_state_is_live(en->job.state))
+            continue;
+        en->ask_at_s = en->release_at_s = now_s;
+        en->asked_before = true;
+        en->stalled_s = en->job.beat_s = now_s;
+        if (!isnan(en->job.start_s))
+            en->start_now_s = now_s - fmax(0, wall_s - en->job.start_s);
+    }
+}
+
+int engine_create(const struct engine_parts *parts, struct engine **ret,
+                  struct error *err)
+{
+    struct engine *e = calloc(1, sizeof(*e));
+    if (!e)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    e->parts = *parts;
+    e->policy = parts->policy;
+    e->retry_at_s = INFINITY;
+    e->wants_plan = true;
+    if (parts->store->ops->load(parts->store, replay, e, err) < 0) {
+        engine_destroy(e);
+        return -1;
+    }
+    resume(e);
+    /* Not known yet is fine: the first plan asks again. */
+    (void)eng_inventory(e, NULL);
+    *ret = e;
+    return 0;
+}
+
+void engine_destroy(struct engine *e)
+{
+    if (!e)
+        return;
+    for (size_t i = 0; i < e->n_events; i++)
+        free((char *)e->events[i].detail);
+    free(e->events);
+    free(e->saved);
+    free(e->inbox.notes);
+    free(e->inbox.handled);
+    free(e->nodes);
+    eng_index_clear(e);
+    free(e);
+}
+
+/* ---- the step ------------------------------------------------------------
+ */
+/* A failed commit undid everything; its notes are still in the inbox. */
+static int commit(struct engine *e, struct error *err)
+{
+    if (eng_commit(e, err) == 0)
+        return 0;
+    e->retry_at_s = eng_now(e) + 1;
+    e->wants_plan = true;
+    return -1;
+}
+
+int engine_step(struct engine *e, struct error *err)
+{
+    struct error later = ERROR_INIT; /* of the allocator or the policy: told
+                                        after the rest was done */
+    if (e->retry_at_s <= eng_now(e)) {
+        e->retry_at_s = INFINITY;
+        e->wants_plan = true;
+    }
+    if (eng_poll(e, &later) < 0) {
+        (void)error_wrap(&later, "allocator");
+        e->retry_at_s = eng_now(e) + 1;
+    }
+    eng_take_notes(e);
+    eng_timers(e);
+    if (commit(e, err) < 0)
+        return -1;
+    if (e->wants_plan)
+        (void)eng_plan(e, &later);
+    if (commit(e, err) < 0) /* the INTENTs, before the allocator is asked */
+        return -1;
+    eng_act(e);
+    if (later.code != ERR_NONE)
+        return error_set(err, later.code, "%s", later.msg);
+    return 0;
+}
+
+double engine_next_s(const struct engine *e)
+{
+    if (e->n_events > 0 || (e->wants_plan && isinf(e->retry_at_s)))
+        return eng_now(e);
+    double t = e->retry_at_s;
+    for (size_t i = 0; i < e->n_active; i++)
+        t = fmin(t, eng_timers_next(e, e->active[i]));
+    return t;
+}
+
+uint64_t engine_staged(const struct engine *e)
+{
+    return e->staged;
+}
+
+uint64_t engine_durable(const struct engine *e)
+{
+    return e->durable;
+}
+
+uint64_t engine_undone(const struct engine *e)
+{
+    return e->undone;
+}
+
+void engine_drain(struct engine *e, bool on)
+{
+    e->is_draining = on;
+    e->wants_plan = true;
+}
+
+int engine_set_policy(struct engine *e, const struct policy *p,
+                      struct error *err)
+{
+    if (!p)
+        return error_set(err, ERR_INVAL, "no such policy");
+    e->policy = p;
+    e->wants_plan = true;
+    return 0;
+}
+
+const char *engine_policy_name(const struct engine *e)
+{
+    return e->policy->name;
+}
+
+void engine_on_event(struct engine *e,
+                     void (*fn)(void *arg, const struct store_event *event,
+                                const struct job *job),
+                     void *arg)
+{
+    e->on_event = fn;
+    e->event_arg = arg;
+}
+
+void engine_on_exit(struct engine *e,
+                    int (*fn)(void *arg, const struct job *job,
+                              struct error *err),
+                    void *arg)
+{
+    e->on_exit = fn;
+    e->exit_arg = arg;
+}
+
+/* ---- reading -------------------------------------------------------------
+ */
+const struct job *engine_job(const struct engine *e, uint64_t id)
+{
+    const struct entry *en = eng_find(e, id);
+    return en ? &en->job : NULL;
+}
+
+const struct job *engine_next_job(const struct engine *e, uint64_t after)
+{
+    for (uint64_t id = after + 1; id <= e->last_id; id++) {
+        const struct entry *en = eng_find(e, id);
+        if (en)
+            return &en->job;
+    }
+    return NULL;
+}
+
+static bool goes_before(const struct job *a, const struct job *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
+        return a->submit_s < b->submit_s;
+    return a->id < b->id;
+}
+
+int32_t engine_position(const struct engine *e, uint64_t id)
+{
+    const struct job *job = engine_job(e, id);
+    int32_t n = 1;
+
+    if (!job || job->state != JOB_QUEUED)
+        return 0;
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct job *other = &e->active[i]->job;
+        n += other->state == JOB_QUEUED && goes_before(other, job);
+    }
+    return n;
+}
+
+size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
+                    size_t cap)
+{
+    size_t n = e->n_nodes < cap ? e->n_nodes : cap;
+    if (n > 0)
+        memcpy(nodes, e->nodes, n * sizeof(*nodes));
+    return e->n_nodes;
+}

@@ -1,0 +1,203 @@
+/* fold.c - an event becomes a change of a job; nothing else changes one.
+ *
+ * The same function serves a running engine and a replay. It reads the event
+ * alone: no clock, no configuration, so that a log folds to the same jobs on
+ * any machine at any time.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+/* As --wait reports it: a job's end by its own user, or by another. */
+enum { EXIT_CANCELLED = 130, EXIT_CANCELLED_BY_ADMIN = 143 };
+
+static void because(struct job *job, const char *why)
+{
+    text_copy(job->reason, sizeof(job->reason), why);
+}
+
+/* The same text may be in use already: text_copy() takes no overlap. */
+static void copy(char *dst, const char *src, size_t cap)
+{
+    memcpy(dst, src, strnlen(src, cap - 1) + 1);
+    dst[cap - 1] = '\0';
+}
+
+static int fold_submit(struct entry *en, const struct store_event *ev,
+                       struct error *err)
+{
+    char *spec, *key, *class;
+
+    if (!ev->detail)
+        return error_set(err, ERR_INVAL, "a submit without its detail");
+    if (submit_decode(ev->detail, &en->job, &spec, &key, &class, err) < 0)
+        return -1;
+    free(en->spec);
+    free(en->key);
+    free(en->class);
+    en->job.spec = en->spec = spec;
+    en->job.key = en->key = key;
+    en->class = class;
+    en->job.uid = ev->uid;
+    en->job.submit_s = ev->at_s;
+    return 0;
+}
+
+static void fold_intent(struct entry *en, const struct store_event *ev,
+                        const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    job->attempt = ev->attempt;
+    copy(job->token, d->token, sizeof(job->token));
+    job->nodes = d->nodes;
+    job->gpus = d->gpus;
+    job->native_id[0] = job->place[0] = job->holder[0] = '\0';
+    job->intent_s = ev->at_s;
+    job->start_s = job->claim_s = job->run_s = NAN;
+    job->reported = job->limit_hit = job->release_asked = false;
+    job->report_code = 0;
+    job->iteration = job->iterations_total = 0;
+    job->epoch = job->epochs_total = 0;
+    job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
+    en->attempt_exit = -1;
+    en->attempt_signal = 0;
+    en->attempt_end_s = NAN;
+    because(job, "");
+}
+
+static void fold_cancel(struct entry *en, const struct store_event *ev)
+{
+    struct job *job = &en->job;
+    bool own = ev->uid == job->uid;
+
+    job->cancel_asked = true;
+    job->cancel_uid = ev->uid;
+    because(job,
+            own ? "cancelled by its user" : "cancelled by an administrator");
+    if (!job_state_is_final(job->state))
+        return; /* it ends when its attempt does */
+    job->end_s = ev->at_s;
+    job->exit_code = own ? EXIT_CANCELLED : EXIT_CANCELLED_BY_ADMIN;
+}
+
+static void fold_requeue(struct entry *en, const struct store_event *ev,
+                         const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    en->attempt_end_s = ev->at_s;
+    en->attempt_exit = d->exit_code;
+    en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    job->retries += d->retry > 0;
+    job->start_s = NAN;
+    job->limit_hit = job->release_asked = false;
+    because(job, d->why);
+}
+
+static void fold_end(struct entry *en, const struct store_event *ev,
+                     const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    if (job->attempt > 0 && isnan(en->attempt_end_s)) {
+        en->attempt_end_s = ev->at_s;
+        en->attempt_exit = d->exit_code;
+        en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    }
+    job->end_s = ev->at_s;
+    job->exit_code = d->exit_code;
+    because(job, d->why);
+}
+
+/* `job->state` is the new one here. */
+static void apply(struct entry *en, const struct store_event *ev,
+                  const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    switch (ev->ev) {
+    case EV_SUBMIT:
+    case EV_PREEMPT:
+    case EV_N:
+        break;
+    case EV_HOLD:
+        because(job, ev->uid == job->uid ? "Held: by its user"
+                                         : "Held: by an administrator");
+        break;
+    case EV_RELEASE:
+        because(job, "");
+        break;
+    case EV_INTENT:
+        fold_intent(en, ev, d);
+        break;
+    case EV_UNKNOWN:
+    case EV_STALL:
+        because(job, d->why);
+        break;
+    case EV_GRANT:
+        copy(job->native_id, d->native_id, sizeof(job->native_id));
+        copy(job->place, d->place, sizeof(job->place));
+        if (isnan(job->start_s))
+            job->start_s = ev->at_s;
+        break;
+    case EV_CLAIM:
+        copy(job->holder, d->holder, sizeof(job->holder));
+        job->claim_s = ev->at_s;
+        if (isnan(job->start_s))
+            job->start_s = ev->at_s;
+        because(job, "");
+        break;
+    case EV_RUN:
+        if (isnan(job->run_s))
+            job->run_s = ev->at_s;
+        because(job, "");
+        break;
+    case EV_REPORT:
+        job->reported = true;
+        job->report_code = d->exit_code;
+        because(job, d->why);
+        break;
+    case EV_CANCEL:
+        fold_cancel(en, ev);
+        break;
+    case EV_LIMIT:
+        job->limit_hit = true;
+        because(job, d->why);
+        break;
+    case EV_REQUEUE:
+        fold_requeue(en, ev, d);
+        break;
+    case EV_FINISH:
+    case EV_FAIL:
+    case EV_KILLED:
+    case EV_EXPIRE:
+    case EV_LOST:
+        fold_end(en, ev, d);
+        break;
+    }
+}
+
+int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    enum job_state from = en->job.state, to;
+
+    if (job_state_next(from, ev->ev, &to, err) < 0)
+        return -1;
+    if (ev->ev == EV_SUBMIT) {
+        if (fold_submit(en, ev, err) < 0)
+            return -1;
+    } else if (detail_decode(ev->detail, &d, err) < 0) {
+        return -1;
+    }
+    en->job.state = to;
+    /* The attempt's row keeps the state in which the attempt ended. */
+    if (en->job.attempt > 0 || ev->ev == EV_INTENT)
+        en->attempt_state = to == JOB_QUEUED ? from : to;
+    apply(en, ev, &d);
+    return 0;
+}

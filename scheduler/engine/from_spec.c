@@ -1,0 +1,85 @@
+/* from_spec.c - a submitted text becomes the fields that the engine uses.
+ *
+ * The text is parsed by the parser that the tool used and stored as that
+ * parser prints it, so that whatever a client sends, the log holds canonical
+ * JSON.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+#include "scheduler/engine/core.h"
+
+static void take(const struct job_spec *s, const struct engine_conf *conf,
+                 struct job *ret)
+{
+    text_copy(ret->name, sizeof(ret->name), s->name);
+    ret->kind = s->kind == SPEC_COMMAND ? "command" : "cv";
+    ret->priority = s->policy.priority;
+    ret->gpus_min = s->resources.gpus.min;
+    ret->gpus_max = s->resources.gpus.max;
+    ret->nodes_min = s->resources.nodes.min;
+    ret->nodes_max = s->resources.nodes.max;
+    ret->limit_s = s->resources.time_limit_s;
+    ret->grace_s =
+        s->checkpoint.grace_s > 0 ? s->checkpoint.grace_s : conf->kill_grace_s;
+    ret->retry_max = s->retry.max;
+    ret->log_max_bytes = s->logs.max_bytes;
+}
+
+static int dump(const struct job_spec *s, char **ret, struct error *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = spec_dump(s, &b, err);
+    char *text = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    if (!text)
+        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
+    size_t len = strlen(text);
+    while (len > 0 && text[len - 1] == '\n')
+        text[--len] = '\0';
+    *ret = text;
+    return 0;
+}
+
+/* The first error, which is what fits a reply; the tool shows them all. */
+static int refuse(const struct spec_report *r, struct error *err)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->findings[i].is_error)
+            return error_set(err, ERR_INVAL, "%s: %s%s", r->findings[i].path,
+                             r->findings[i].message,
+                             r->n_errors > 1 ? " (and more)" : "");
+    }
+    return -1;
+}
+
+int eng_from_spec(const char *spec, const struct engine_conf *conf,
+                  struct job *ret, char **ret_spec, char **ret_class,
+                  struct error *err)
+{
+    struct spec_options opt = {.draw_seed = true};
+    struct spec_report report = {0};
+    struct job_spec s = {0};
+    char *text = NULL, *class = NULL;
+
+    int rc = spec_parse(spec, strlen(spec), &opt, &s, &report, err);
+    if (rc < 0 && report.n_errors > 0)
+        (void)refuse(&report, err);
+    spec_report_clear(&report);
+    if (rc < 0)
+        return -1;
+    rc = dump(&s, &text, err);
+    if (rc == 0)
+        rc = eng_class(&s, &class, err);
+    if (rc == 0) {
+        take(&s, conf, ret);
+        *ret_spec = text;
+        *ret_class = class;
+    } else {
+        free(text);
+    }
+    spec_clear(&s);
+    return rc;
+}

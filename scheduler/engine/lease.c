@@ -1,0 +1,145 @@
+/* lease.c - what workers may do: claim an attempt, beat, report its end.
+ *
+ * The lease is (job, attempt, token), held by the process that claimed it.
+ * A worker of an attempt that is over, or that another process holds, is
+ * fenced: it must stop. That, and not the allocator's good memory, is what
+ * keeps one job from training twice.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+/* Takes as long for a wrong first digit as for a wrong last one. */
+static bool same_token(const char *want, const char *got)
+{
+    char buf[sizeof(((struct job *)NULL)->token)] = "";
+    unsigned char diff = 0;
+
+    size_t len = strnlen(got, sizeof(buf));
+    memcpy(buf, got, len < sizeof(buf) ? len : sizeof(buf) - 1);
+    diff |= len >= sizeof(buf);
+    diff |= want[0] == '\0';
+    for (size_t i = 0; i < sizeof(buf); i++)
+        diff |= (unsigned char)(buf[i] ^ want[i]);
+    return diff == 0;
+}
+
+static struct entry *attempt_of(const struct engine *e, uint64_t id,
+                                int32_t attempt, struct error *err)
+{
+    struct entry *en = eng_find(e, id);
+
+    if (!en || attempt < 1 || attempt > en->job.attempt) {
+        (void)error_set(err, ERR_NOTFOUND,
+                        "no attempt %" PRId32 " of job %" PRIu64, attempt, id);
+        return NULL;
+    }
+    if (attempt < en->job.attempt || !job_state_is_live(en->job.state)) {
+        (void)error_set(err, ERR_FENCED,
+                        "attempt %" PRId32 " of job %" PRIu64 " is over",
+                        attempt, id);
+        return NULL;
+    }
+    return en;
+}
+
+static struct entry *with_token(const struct engine *e, uint64_t id,
+                                int32_t attempt, const char *token,
+                                struct error *err)
+{
+    struct entry *en = attempt_of(e, id, attempt, err);
+    if (en && !same_token(en->job.token, token)) {
+        (void)error_set(err, ERR_DENIED, "wrong token for job %" PRIu64, id);
+        return NULL;
+    }
+    return en;
+}
+
+int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
+                 const char *token, const char *holder, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = with_token(e, id, attempt, token, err);
+
+    if (!en)
+        return -1;
+    if (holder[0] == '\0')
+        return error_set(err, ERR_INVAL, "a claim names its holder");
+    text_copy(d.holder, sizeof(d.holder), holder);
+    if (en->job.holder[0] != '\0') {
+        if (strcmp(en->job.holder, d.holder) == 0)
+            return 0;
+        return error_set(err, ERR_FENCED, "held by '%s'", en->job.holder);
+    }
+    if (en->job.cancel_asked || en->give_up)
+        return error_set(err, ERR_FENCED,
+                         "attempt %" PRId32 " of job %" PRIu64
+                         " is being ended",
+                         attempt, id);
+    return eng_stage(e, en, EV_CLAIM, -1, &d, err);
+}
+
+int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
+                       const char *token, struct error *err)
+{
+    const struct entry *en = with_token(e, id, attempt, token, err);
+    if (!en)
+        return -1;
+    if (en->job.holder[0] == '\0')
+        return error_set(err, ERR_FENCED,
+                         "attempt %" PRId32 " of job %" PRIu64
+                         " was not claimed",
+                         attempt, id);
+    return 0;
+}
+
+/* A command reports no iterations unless it wants to; its first beat says
+ * that it runs. */
+static bool runs_now(const struct job *job, const struct engine_beat *beat)
+{
+    if (job->state == JOB_STALLED)
+        return true;
+    return job->state == JOB_STARTING &&
+           (beat->iteration > 0 || strcmp(job->kind, "command") == 0);
+}
+
+int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
+                const struct engine_beat *beat, struct error *err)
+{
+    struct entry *en = attempt_of(e, id, attempt, err);
+
+    if (!en)
+        return -1;
+    struct job *job = &en->job;
+    job->beat_s = eng_now(e);
+    job->iteration = beat->iteration;
+    job->iterations_total = beat->iterations_total;
+    job->epoch = beat->epoch;
+    job->epochs_total = beat->epochs_total;
+    job->loss = beat->loss;
+    job->t_iter = beat->t_iter;
+    job->eval_accuracy = beat->eval_accuracy;
+    if (en->give_up || !runs_now(job, beat))
+        return 0;
+    return eng_stage(e, en, EV_RUN, -1, NULL, err);
+}
+
+int engine_report(struct engine *e, uint64_t id, int32_t attempt,
+                  int32_t exit_code, const char *why, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = attempt_of(e, id, attempt, err);
+
+    if (!en)
+        return -1;
+    if (exit_code < 0 || exit_code > 255)
+        return error_set(err, ERR_INVAL, "exit code %" PRId32 " is not 0..255",
+                         exit_code);
+    if (en->job.reported)
+        return 0;
+    d.exit_code = exit_code;
+    text_copy(d.why, sizeof(d.why), why ? why : "");
+    return eng_stage(e, en, EV_REPORT, -1, &d, err);
+}

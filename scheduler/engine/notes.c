@@ -1,0 +1,108 @@
+/* notes.c - what the allocator says becomes events.
+ *
+ * Notes wait in the inbox until their events are durable: a batch that could
+ * not be stored is built again from them. A note about an attempt that is
+ * over is dropped, so the same note may come any number of times.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+enum { CHUNK = 64 };
+
+static int inbox_reserve(struct inbox *in, struct error *err)
+{
+    if (in->n + CHUNK <= in->cap)
+        return 0;
+    size_t cap = in->cap > 0 ? 2 * in->cap : (size_t)2 * CHUNK;
+    struct alloc_note *notes = realloc(in->notes, cap * sizeof(*notes));
+    if (notes)
+        in->notes = notes;
+    bool *handled = realloc(in->handled, cap * sizeof(*handled));
+    if (handled)
+        in->handled = handled;
+    if (!notes || !handled)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    memset(handled + in->n, 0, (cap - in->n) * sizeof(*handled));
+    in->cap = cap;
+    return 0;
+}
+
+int eng_poll(struct engine *e, struct error *err)
+{
+    struct alloc *a = e->parts.alloc;
+    struct inbox *in = &e->inbox;
+    size_t n;
+
+    do {
+        if (inbox_reserve(in, err) < 0 ||
+            a->ops->poll(a, in->notes + in->n, CHUNK, &n, err) < 0)
+            return -1;
+        memset(in->handled + in->n, 0, n * sizeof(*in->handled));
+        in->n += n;
+    } while (n == CHUNK);
+    return 0;
+}
+
+static int granted(struct engine *e, struct entry *en,
+                   const struct alloc_note *note, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    en->ask_at_s = (double)__builtin_inff();
+    if (strcmp(en->job.native_id, note->native_id) == 0 &&
+        strcmp(en->job.place, note->place) == 0)
+        return 0;
+    text_copy(d.native_id, sizeof(d.native_id), note->native_id);
+    text_copy(d.place, sizeof(d.place), note->place);
+    return eng_stage(e, en, EV_GRANT, -1, &d, err);
+}
+
+static int take(struct engine *e, const struct alloc_note *note,
+                struct error *err)
+{
+    struct entry *en = eng_find(e, note->job);
+
+    if (note->kind == ALLOC_INVENTORY)
+        e->wants_plan = true;
+    if (!en || note->attempt != en->job.attempt ||
+        !job_state_is_live(en->job.state))
+        return 0;
+    switch (note->kind) {
+    case ALLOC_GRANTED:
+        return granted(e, en, note, err);
+    case ALLOC_EXITED:
+    case ALLOC_LOST:
+        /* It may have come and gone while nobody listened. */
+        if (en->job.native_id[0] == '\0' && note->native_id[0] != '\0' &&
+            granted(e, en, note, err) < 0)
+            return -1;
+        /* fall through */
+    case ALLOC_REFUSED: {
+        struct ending end = {.kind = note->kind,
+                             .exit_code = note->exit_code,
+                             .signal = note->signal,
+                             .why = note->why.msg};
+        return eng_end(e, en, &end, err);
+    }
+    case ALLOC_INVENTORY:
+        break;
+    }
+    return 0;
+}
+
+/* A note that cannot be handled now (the exit hook failed, out of memory)
+ * stays, and with it all later notes about that attempt are harmless: they
+ * find it still live, and are taken in order the next time. */
+void eng_take_notes(struct engine *e)
+{
+    for (size_t i = 0; i < e->inbox.n; i++) {
+        if (e->inbox.handled[i])
+            continue;
+        if (take(e, &e->inbox.notes[i], NULL) == 0)
+            e->inbox.handled[i] = true;
+        else
+            e->retry_at_s = eng_now(e) + 1;
+    }
+}

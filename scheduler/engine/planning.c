@@ -1,0 +1,277 @@
+/* planning.c - the policy's view, and its wishes carried over.
+ *
+ * What is free is what the allocator's inventory says, less what it has been
+ * asked for and has not granted yet: an inventory counts an attempt when it
+ * holds its devices. If such an attempt does not fit now, it waits inside the
+ * allocator, and nothing more is started behind its back.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+#include "scheduler/policy/place.h"
+
+enum { NODES_MAX = 65536 };
+
+int eng_inventory(struct engine *e, struct error *err)
+{
+    struct alloc *a = e->parts.alloc;
+    struct error why = ERROR_INIT;
+    size_t n;
+
+    for (;;) {
+        if (e->cap_nodes > 0 &&
+            a->ops->inventory(a, e->nodes, e->cap_nodes, &n, &why) == 0)
+            break;
+        bool is_small = e->cap_nodes == 0 || why.code == ERR_LIMIT;
+        if (!is_small || e->cap_nodes >= NODES_MAX)
+            return error_set(err, why.code, "%s", why.msg);
+        size_t cap = e->cap_nodes > 0 ? 4 * e->cap_nodes : 16;
+        struct alloc_node *p = realloc(e->nodes, cap * sizeof(*p));
+        if (!p)
+            return error_set(err, ERR_NOMEM, "out of memory");
+        e->nodes = p;
+        e->cap_nodes = cap;
+    }
+    e->n_nodes = n;
+    return 0;
+}
+
+/* ---- the view -------------------------------------------------------------
+ */
+struct view {
+    struct policy_view v;
+    struct policy_node *nodes;
+    struct policy_job *jobs;
+    int32_t *ats; /* the nodes of the live jobs, one after the other */
+    size_t n_ats;
+    struct policy_wish *wishes;
+};
+
+static void view_clear(struct view *t)
+{
+    free(t->nodes);
+    free(t->jobs);
+    free(t->ats);
+    free(t->wishes);
+}
+
+static bool in_view(const struct engine *e, const struct entry *en)
+{
+    return job_state_is_live(en->job.state) ||
+           (en->job.state == JOB_QUEUED && en->not_before_s <= eng_now(e));
+}
+
+static bool holds_gpus(const struct job *job)
+{
+    return job_state_is_live(job->state) && job->nodes > 0 && job->gpus > 0;
+}
+
+/* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
+ * all known, or not as many as the job has. */
+static bool parse_place(const struct engine *e, const struct job *job,
+                        int32_t *at)
+{
+    int32_t n = 0;
+
+    for (const char *p = job->place; *p;) {
+        size_t word = strcspn(p, " "), len = strcspn(p, ": ");
+        size_t i = 0;
+        while (i < e->n_nodes && (strncmp(e->nodes[i].name, p, len) != 0 ||
+                                  e->nodes[i].name[len] != '\0'))
+            i++;
+        if (i == e->n_nodes || n == job->nodes)
+            return false;
+        at[n++] = (int32_t)i;
+        p += word;
+        p += strspn(p, " ");
+    }
+    return n == job->nodes;
+}
+
+/* Promised, but not in the inventory: taken where it would go. */
+static void promise(struct view *t, const struct job *job, int32_t *at)
+{
+    struct place p = {job->nodes, job->gpus / job->nodes};
+
+    if (place_fits(t->nodes, t->v.n_nodes, p)) {
+        place_take(t->nodes, t->v.n_nodes, p, at);
+        return;
+    }
+    for (size_t i = 0; i < t->v.n_nodes; i++)
+        t->nodes[i].gpus_free = 0;
+}
+
+static const int32_t *where(const struct engine *e, struct view *t,
+                            const struct job *job)
+{
+    int32_t *at = t->ats + t->n_ats;
+    if (!holds_gpus(job))
+        return NULL;
+    if (job->place[0] == '\0') {
+        at[0] = -1;
+        promise(t, job, at);
+        if (at[0] < 0)
+            return NULL;
+    } else if (!parse_place(e, job, at)) {
+        return NULL;
+    }
+    t->n_ats += (size_t)job->nodes;
+    return at;
+}
+
+static void view_job(const struct engine *e, struct view *t,
+                     const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool is_live = job_state_is_live(job->state);
+    double now_s = t->v.now_s;
+
+    t->jobs[t->v.n_jobs++] = (struct policy_job){
+        .id = job->id,
+        .state = job->state,
+        .priority = job->priority,
+        .gpus_min = job->gpus_min,
+        .gpus_max = job->gpus_max,
+        .nodes_min = job->nodes_min,
+        .nodes_max = job->nodes_max,
+        .gpus = is_live ? job->gpus : 0,
+        .nodes = is_live ? job->nodes : 0,
+        .at = where(e, t, job),
+        .submit_s = now_s - (eng_wall(e) - job->submit_s),
+        .start_s = !is_live                 ? (double)NAN
+                   : isnan(en->start_now_s) ? now_s
+                                            : en->start_now_s,
+        .limit_s = job->limit_s,
+        .left_s = NAN,
+    };
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const struct policy_job *x = a, *y = b;
+    if (x->priority != y->priority)
+        return x->priority > y->priority ? -1 : 1;
+    if (x->submit_s < y->submit_s || x->submit_s > y->submit_s)
+        return x->submit_s < y->submit_s ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int view_build(const struct engine *e, struct view *t, struct error *err)
+{
+    size_t n_ats = 1;
+    for (size_t i = 0; i < e->n_active; i++) {
+        if (holds_gpus(&e->active[i]->job))
+            n_ats += (size_t)e->active[i]->job.nodes;
+    }
+    memset(t, 0, sizeof(*t));
+    t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
+    t->jobs = calloc(e->n_active + 1, sizeof(*t->jobs));
+    t->ats = calloc(n_ats, sizeof(*t->ats));
+    t->wishes = calloc(e->n_active + 1, sizeof(*t->wishes));
+    if (!t->nodes || !t->jobs || !t->ats || !t->wishes)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    t->v = (struct policy_view){.now_s = eng_now(e),
+                                .nodes = t->nodes,
+                                .n_nodes = e->n_nodes,
+                                .jobs = t->jobs};
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        int32_t total = e->nodes[i].gpus_total, free = e->nodes[i].gpus_free;
+        t->nodes[i] = (struct policy_node){
+            .gpus_total = total,
+            .gpus_free = free < 0       ? 0
+                         : free > total ? total
+                                        : free,
+            .is_up = e->nodes[i].is_up,
+        };
+    }
+    for (size_t i = 0; i < e->n_active; i++) {
+        if (in_view(e, e->active[i]))
+            view_job(e, t, e->active[i]);
+    }
+    qsort(t->jobs, t->v.n_jobs, sizeof(*t->jobs), by_order);
+    return 0;
+}
+
+/* ---- the wishes ----------------------------------------------------------
+ */
+/* Why a job waits is no event: it is told with the next batch. */
+static void set_reason(struct entry *en, const char *reason, double start_s)
+{
+    en->job.start_estimate_s = start_s;
+    if (strcmp(en->job.reason, reason) == 0)
+        return;
+    text_copy(en->job.reason, sizeof(en->job.reason), reason);
+    en->is_dirty = true;
+}
+
+static void pause_all(struct engine *e, const char *why)
+{
+    char reason[JOB_REASON_CAP];
+
+    text_copy(reason, sizeof(reason), why);
+    for (size_t i = 0; i < e->n_active; i++) {
+        if (e->active[i]->job.state == JOB_QUEUED)
+            set_reason(e->active[i], reason, NAN);
+    }
+}
+
+static int intend(struct engine *e, struct entry *en,
+                  const struct policy_wish *w, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    if (e->parts.new_token(e->parts.token_arg, d.token, err) < 0)
+        return -1;
+    d.nodes = w->nodes;
+    d.gpus = w->nodes * w->gpus_per_node;
+    en->job.start_estimate_s = NAN;
+    return eng_stage(e, en, EV_INTENT, -1, &d, err);
+}
+
+static int carry_over(struct engine *e, const struct view *t, size_t n,
+                      struct error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct policy_wish *w = &t->wishes[i];
+        struct entry *en = eng_find(e, w->id);
+        assert(en);
+        if (w->act == POLICY_WAIT)
+            set_reason(en, w->reason, w->start_s);
+        else if (intend(e, en, w, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int eng_plan(struct engine *e, struct error *err)
+{
+    struct view t;
+    size_t n = 0;
+
+    e->wants_plan = false;
+    if (e->is_draining) {
+        pause_all(e, "Paused: draining, nothing new is started");
+        return 0;
+    }
+    if (eng_inventory(e, err) < 0) {
+        e->retry_at_s = eng_now(e) + 1;
+        pause_all(e, "WaitingForGpus: the inventory is not known");
+        return error_wrap(err, "inventory");
+    }
+    int rc = view_build(e, &t, err);
+    if (rc == 0 && t.v.n_jobs > 0) {
+        rc = e->policy->plan(&t.v, t.wishes, e->n_active, &n, err);
+        if (rc == 0)
+            rc = eng_check_plan(&t.v, t.wishes, n, err);
+        if (rc < 0)
+            (void)error_wrap(err, "policy %s", e->policy->name);
+    }
+    if (rc == 0)
+        rc = carry_over(e, &t, n, err);
+    view_clear(&t);
+    return rc;
+}

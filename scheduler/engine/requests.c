@@ -1,0 +1,202 @@
+/* requests.c - what users ask for: submit, cancel, hold, signal.
+ *
+ * A request is checked, staged and answered at once; it counts when the
+ * batch with its ticket is durable (engine.h).
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+#include "scheduler/policy/place.h"
+
+enum { KEY_MAX = 64 };
+
+/* ---- submit --------------------------------------------------------------
+ */
+static int check_request(const struct engine_submit *req, struct error *err)
+{
+    size_t len = req->key ? strlen(req->key) : 0;
+    if (len < 1 || len > KEY_MAX)
+        return error_set(err, ERR_INVAL,
+                         "an idempotency key has 1..%d characters", KEY_MAX);
+    for (const char *p = req->key; *p; p++) {
+        if (*p < 0x21 || *p > 0x7e)
+            return error_set(err, ERR_INVAL,
+                             "an idempotency key is printable ASCII without "
+                             "spaces");
+    }
+    if (!req->spec || !req->user)
+        return error_set(err, ERR_INVAL, "a submit needs a spec and a user");
+    return 0;
+}
+
+static int check_limit(const struct engine *e, int64_t uid, struct error *err)
+{
+    int32_t n = 0, max = e->parts.conf->max_jobs_per_user;
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct job *job = &e->active[i]->job;
+        n += job->uid == uid && !job_state_is_final(job->state);
+    }
+    if (max > 0 && n >= max)
+        return error_set(err, ERR_LIMIT,
+                         "you have %" PRId32 " jobs, of %" PRId32
+                         " allowed (max_jobs_per_user)",
+                         n, max);
+    return 0;
+}
+
+/* Down nodes count: they may come back. Without any inventory nothing is
+ * known, and the job may wait. */
+static int check_fits(const struct engine *e, const struct job *job,
+                      struct error *err)
+{
+    struct policy_job pj = {.gpus_min = job->gpus_min,
+                            .gpus_max = job->gpus_max,
+                            .nodes_min = job->nodes_min,
+                            .nodes_max = job->nodes_max};
+    struct policy_node *nodes = calloc(e->n_nodes + 1, sizeof(*nodes));
+    int32_t largest = 0, all = 0;
+
+    if (!nodes)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        nodes[i].gpus_total = e->nodes[i].gpus_total;
+        all += nodes[i].gpus_total;
+        if (nodes[i].gpus_total > largest)
+            largest = nodes[i].gpus_total;
+    }
+    bool fits = e->n_nodes == 0 || place_ever(nodes, e->n_nodes, &pj, true);
+    free(nodes);
+    if (fits)
+        return 0;
+    return error_set(err, ERR_INVAL,
+                     "can never fit: needs %" PRId32 " GPUs on %" PRId32
+                     "..%" PRId32 " nodes; the largest node has %" PRId32
+                     ", all %zu together %" PRId32,
+                     job->gpus_min, job->nodes_min, job->nodes_max, largest,
+                     e->n_nodes, all);
+}
+
+/* Takes spec and class, also on failure. */
+static int enter(struct engine *e, const struct engine_submit *req,
+                 struct job *job, char *spec, char *class, struct entry **ret,
+                 struct error *err)
+{
+    struct entry *en;
+
+    if (eng_add(e, e->last_id + 1, &en, err) < 0) {
+        free(spec);
+        free(class);
+        return -1;
+    }
+    en->spec = spec;
+    en->class = class;
+    en->key = strdup(req->key);
+    en->job.uid = req->uid;
+    job->spec = spec;
+    job->key = req->key;
+    if (!en->key) {
+        eng_remove(e, en);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    if (eng_add_key(e, en, err) < 0 || eng_stage_submit(e, en, job, err) < 0) {
+        eng_remove(e, en);
+        return -1;
+    }
+    *ret = en;
+    return 0;
+}
+
+int engine_submit(struct engine *e, const struct engine_submit *req,
+                  uint64_t *ret_id, bool *ret_again, struct error *err)
+{
+    struct job job = {.uid = req->uid};
+    char *spec, *class;
+    struct entry *en;
+
+    if (check_request(req, err) < 0)
+        return -1;
+    en = eng_find_key(e, req->uid, req->key);
+    if (ret_again)
+        *ret_again = en != NULL;
+    if (en) {
+        *ret_id = en->job.id;
+        return 0;
+    }
+    if (check_limit(e, req->uid, err) < 0 ||
+        eng_from_spec(req->spec, e->parts.conf, &job, &spec, &class, err) < 0)
+        return -1;
+    text_copy(job.user, sizeof(job.user), req->user);
+    if (check_fits(e, &job, err) < 0) {
+        free(spec);
+        free(class);
+        return -1;
+    }
+    if (enter(e, req, &job, spec, class, &en, err) < 0)
+        return -1;
+    /* When this fails the job waits instead of being held; the caller is told
+     * and can hold or cancel it by its key. */
+    if (req->hold && eng_stage(e, en, EV_HOLD, req->uid, NULL, err) < 0)
+        return -1;
+    *ret_id = en->job.id;
+    return 0;
+}
+
+/* ---- cancel, hold, signal --------------------------------------------------
+ */
+static struct entry *mine(const struct engine *e, uint64_t id, int64_t uid,
+                          struct error *err)
+{
+    struct entry *en = eng_find(e, id);
+    if (en && (uid == 0 || en->job.uid == uid))
+        return en;
+    (void)error_set(err, ERR_NOTFOUND, "no job %" PRIu64, id);
+    return NULL;
+}
+
+static int check_not_over(const struct entry *en, struct error *err)
+{
+    if (job_state_is_final(en->job.state))
+        return error_set(err, ERR_STATE, "job %" PRIu64 " has ended: %s",
+                         en->job.id, job_state_name(en->job.state));
+    return 0;
+}
+
+int engine_cancel(struct engine *e, uint64_t id, int64_t uid, struct error *err)
+{
+    struct entry *en = mine(e, id, uid, err);
+    if (!en)
+        return -1;
+    if (en->job.state == JOB_CANCELLED || en->job.cancel_asked)
+        return 0;
+    if (check_not_over(en, err) < 0)
+        return -1;
+    return eng_stage(e, en, EV_CANCEL, uid, NULL, err);
+}
+
+int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
+                struct error *err)
+{
+    struct entry *en = mine(e, id, uid, err);
+    if (!en || check_not_over(en, err) < 0)
+        return -1;
+    if (en->job.state == (hold ? JOB_HELD : JOB_QUEUED))
+        return 0;
+    return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
+}
+
+int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
+                  struct error *err)
+{
+    struct alloc *a = e->parts.alloc;
+    struct entry *en = mine(e, id, uid, err);
+    if (!en || check_not_over(en, err) < 0)
+        return -1;
+    if (!job_state_is_live(en->job.state))
+        return error_set(err, ERR_STATE, "job %" PRIu64 " is %s, not running",
+                         id, job_state_name(en->job.state));
+    return a->ops->signal(a, id, en->job.attempt, signo, err);
+}

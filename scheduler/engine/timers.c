@@ -1,0 +1,102 @@
+/* timers.c - what happens because time passes: limits, stalls, giving up.
+ *
+ * All on the engine's monotonic clock: a wall clock that jumps ends no job.
+ * After a restart the clocks begin again where the stored times put them;
+ * those of heartbeats begin anew, so a daemon that was away for long gives
+ * its workers time to be heard.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "scheduler/engine/core.h"
+
+static const char gave_no_sign[] = "its worker fell silent";
+static const char never_claimed[] = "its worker did not claim its lease";
+
+static bool is_claimed(const struct job *job)
+{
+    return job->holder[0] != '\0';
+}
+
+static double limit_at(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool is_due =
+        !job->limit_hit && !job->cancel_asked && !isnan(en->start_now_s);
+    return is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
+}
+
+static double stall_at(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool beats = job->state == JOB_STARTING || job->state == JOB_RUNNING;
+    return beats ? job->beat_s + eng_or_never(e->parts.conf->node_lost_s)
+                 : (double)INFINITY;
+}
+
+/* A stalled worker has as long again to come back; one that never claimed
+ * has twice as long from the grant. */
+static double give_up_at(const struct engine *e, const struct entry *en)
+{
+    double lost_s = eng_or_never(e->parts.conf->node_lost_s);
+    if (en->give_up)
+        return INFINITY;
+    if (en->job.state == JOB_STALLED)
+        return en->stalled_s + lost_s;
+    if (!is_claimed(&en->job) && !isnan(en->start_now_s))
+        return en->start_now_s + 2 * lost_s;
+    return INFINITY;
+}
+
+double eng_timers_next(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+
+    if (job->state == JOB_QUEUED)
+        return en->not_before_s > -INFINITY ? en->not_before_s
+                                            : (double)INFINITY;
+    if (!job_state_is_live(job->state))
+        return INFINITY;
+    double t = fmin(limit_at(en), stall_at(e, en));
+    t = fmin(t, give_up_at(e, en));
+    return fmin(t, eng_wants_release(en) ? en->release_at_s : en->ask_at_s);
+}
+
+static int one(struct engine *e, struct entry *en, double now_s)
+{
+    struct detail d = DETAIL_INIT;
+
+    if (en->job.state == JOB_QUEUED) {
+        en->not_before_s = -INFINITY;
+        e->wants_plan = true;
+        return 0;
+    }
+    if (limit_at(en) <= now_s) {
+        (void)snprintf(d.why, sizeof(d.why), "time limit of %.0f s reached",
+                       en->job.limit_s);
+        return eng_stage(e, en, EV_LIMIT, -1, &d, NULL);
+    }
+    if (stall_at(e, en) <= now_s) {
+        (void)snprintf(d.why, sizeof(d.why), "no heartbeat for %.0f s",
+                       now_s - en->job.beat_s);
+        return eng_stage(e, en, EV_STALL, -1, &d, NULL);
+    }
+    if (give_up_at(e, en) <= now_s) {
+        en->give_up =
+            en->job.state == JOB_STALLED ? gave_no_sign : never_claimed;
+        en->release_at_s = now_s;
+    }
+    return 0;
+}
+
+/* Out of memory: the timer stays due and is looked at again. */
+void eng_timers(struct engine *e)
+{
+    double now_s = eng_now(e);
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (eng_timers_next(e, en) <= now_s && one(e, en, now_s) < 0)
+            e->retry_at_s = now_s + 1;
+    }
+}

@@ -1,0 +1,183 @@
+/* engine.c - the engine on the fake cluster and the store in memory: what
+ * becomes of a job in each way in which it can go.
+ */
+#include "tests/contract/engine_world.h"
+
+static const struct store_fault no_fault = {.n = 0};
+
+/* Plays the script and compares the end. */
+static void ends(const struct world_script *s, const char *want,
+                 const char *what)
+{
+    struct world w;
+    char *got = world_run(&w, s, no_fault, 0, false);
+
+    is_str(got, want, what);
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
+}
+
+static struct world_script one(struct world_attempt first)
+{
+    struct world_script s = {.nodes = 1, .gpus_per_node = 4, .n_acts = 1};
+    s.jobs[0] = (struct world_job){.gpus = 1, .attempts = {first}};
+    return s;
+}
+
+static void test_ends(void)
+{
+    struct world_script s = one((struct world_attempt){.run_s = 5});
+    ends(&s, "k0:COMPLETED/0/1[1]", "exit 0 with its report");
+    s = one((struct world_attempt){.exit_code = 3});
+    ends(&s, "k0:FAILED/3/1[1]", "its own exit code");
+    s = one((struct world_attempt){.exit_code = 3, .no_report = 1});
+    ends(&s, "k0:FAILED/3/1[1]", "its own exit code, without a report");
+    s = one((struct world_attempt){.no_report = 1});
+    ends(&s, "k0:FAILED/125/1[1]", "exit 0 without a report is no success");
+    s = one((struct world_attempt){.no_claim = 1});
+    ends(&s, "k0:FAILED/125/1[1]", "exit 0 without a claim");
+    s = one((struct world_attempt){.signal = 9});
+    ends(&s, "k0:FAILED/137/1[1]", "a signal");
+    s = one((struct world_attempt){.signal = 9, .no_claim = 1});
+    ends(&s, "k0:FAILED/125/1[1]", "a signal before the claim");
+    s = one((struct world_attempt){.refuse = 1});
+    ends(&s, "k0:FAILED/125/1[0]", "refused");
+    s = one((struct world_attempt){.lose = 1});
+    ends(&s, "k0:NODE_FAIL/125/1[1]", "lost");
+    s = one((struct world_attempt){.unknown = 1});
+    ends(&s, "k0:COMPLETED/0/1[1]", "not known, then adopted");
+    s = one((struct world_attempt){.run_s = 2, .unknown = 1});
+    ends(&s, "k0:FAILED/125/1[1]", "over before it was adopted: no claim");
+    s = one((struct world_attempt){.run_s = 100});
+    s.jobs[0].spec_more = ",\"time_limit\":\"20s\"}}";
+    ends(&s, "k0:TIMEOUT/124/1[1]", "the time limit");
+}
+
+static void test_retries(void)
+{
+    struct world_script s = one((struct world_attempt){.signal = 11});
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":2}}";
+    ends(&s, "k0:COMPLETED/0/2[11]", "again after a signal");
+    s.jobs[0].attempts[1].lose = 1;
+    ends(&s, "k0:COMPLETED/0/3[111]", "again after a loss");
+    s.jobs[0].attempts[2].signal = 6;
+    ends(&s, "k0:FAILED/134/3[111]", "until the retries are used up");
+    s.jobs[0].attempts[2] = (struct world_attempt){.lose = 1};
+    ends(&s, "k0:NODE_FAIL/125/3[111]", "the last one says how");
+    s = one((struct world_attempt){.exit_code = 1});
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":2}}";
+    ends(&s, "k0:FAILED/1/1[1]", "an exit code is not tried again");
+}
+
+static void test_stall(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = INFINITY, .silent = 1});
+    s.node_lost_s = 10;
+    ends(&s, "k0:FAILED/125/1[1]", "a worker falls silent");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1}}";
+    ends(&s, "k0:COMPLETED/0/2[11]", "and is tried again");
+    s = one((struct world_attempt){.run_s = INFINITY, .no_claim = 1});
+    s.node_lost_s = 10;
+    ends(&s, "k0:FAILED/125/1[1]", "a worker never claims");
+    s = one((struct world_attempt){.run_s = 100});
+    s.node_lost_s = 10;
+    ends(&s, "k0:COMPLETED/0/1[1]", "one that beats is left alone");
+}
+
+static void test_cancel(void)
+{
+    struct world_script s = one((struct world_attempt){.run_s = INFINITY});
+
+    s.n_acts = 2;
+    s.acts[1] = (struct world_act){.at_s = 5, .verb = W_CANCEL};
+    ends(&s, "k0:CANCELLED/130/1[1]", "cancelled while running");
+    s.acts[1].uid = -1;
+    ends(&s, "k0:CANCELLED/143/1[1]", "cancelled by an administrator");
+    s.acts[1].uid = 0;
+    s.acts[1].at_s = 0;
+    ends(&s, "k0:CANCELLED/130/1[1]", "cancelled while starting");
+    s.grant_delay_s = 3;
+    s.acts[1].at_s = 1;
+    ends(&s, "k0:CANCELLED/130/1[0]", "cancelled before the grant");
+    s.jobs[0].attempts[0].unknown = 1;
+    ends(&s, "k0:CANCELLED/130/1[0]", "cancelled while unknown");
+    s.acts[0].hold = true;
+    ends(&s, "k0:CANCELLED/130/0[]", "cancelled while held");
+    s.grant_delay_s = 0;
+    s.acts[0].hold = false;
+    s.jobs[0].attempts[0] = (struct world_attempt){.run_s = 2};
+    s.acts[1].at_s = 5;
+    ends(&s, "k0:COMPLETED/0/1[1]", "cancelled too late");
+
+    s.jobs[0].attempts[0].run_s = 20;
+    s.jobs[0].gpus = 4;
+    s.jobs[1].gpus = 1;
+    s.n_acts = 3;
+    s.acts[1] = (struct world_act){.at_s = 1, .verb = W_SUBMIT, .job = 1};
+    s.acts[2] = (struct world_act){.at_s = 3, .verb = W_CANCEL, .job = 1};
+    ends(&s, "k0:COMPLETED/0/1[1] k1:CANCELLED/130/0[]",
+         "cancelled while queued");
+}
+
+static void test_hold(void)
+{
+    struct world_script s = one((struct world_attempt){.run_s = 2});
+
+    s.n_acts = 3;
+    s.acts[0].hold = true;
+    s.acts[1] = (struct world_act){.at_s = 5, .verb = W_RELEASE};
+    s.acts[2] = (struct world_act){.at_s = 6, .verb = W_HOLD};
+    ends(&s, "k0:COMPLETED/0/1[1]", "held, released, then too late to hold");
+}
+
+static void test_many(const struct policy *p)
+{
+    struct world_script s = {
+        .nodes = 1, .gpus_per_node = 4, .policy = p, .n_acts = 20};
+    char want[1024] = "";
+    size_t len = 0;
+
+    for (int i = 0; i < 20; i++) {
+        s.jobs[i].gpus = 1 + i % 4;
+        s.jobs[i].attempts[0].run_s = 3 + i;
+        s.acts[i] = (struct world_act){.at_s = i / 4, .job = i};
+        len += (size_t)snprintf(want + len, sizeof(want) - len,
+                                "%sk%d:COMPLETED/0/1[1]", i ? " " : "", i);
+    }
+    ends(&s, want, p->name);
+}
+
+static void test_exit_hook(void)
+{
+    struct world_script s = one((struct world_attempt){.run_s = 2});
+    struct world w;
+
+    world_init(&w, &s);
+    w.exit_hook_fails = 3;
+    ok(world_start(&w), "start");
+    while (!world_is_over(&w)) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+    char *got = world_result(&w);
+    is_str(got, "k0:COMPLETED/0/1[1]", "a failing exit hook postpones the end");
+    is_int(w.n_exit_hooks, 4, "  until it does not fail");
+    ok(w.clock.t_s >= 1005, "  and is not called in a hurry");
+    free(got);
+    world_clear(&w);
+}
+
+int main(void)
+{
+    test_ends();
+    test_retries();
+    test_stall();
+    test_cancel();
+    test_hold();
+    test_many(&policy_fifo);
+    test_many(&policy_backfill);
+    test_exit_hook();
+    return tap_done();
+}

@@ -1,0 +1,539 @@
+/* engine_world.h - a whole mgpu in virtual time, for the tests of the engine.
+ *
+ * A cluster and a database outlive the daemon; users act at chosen times and
+ * repeat what was not acknowledged, as the tools do; workers claim, beat and
+ * report as scripted. world_run() plays until every job has ended, and
+ * world_die() is a crash: the daemon is gone, a new one attaches to what is
+ * left.
+ */
+#ifndef MGPU_TESTS_ENGINE_WORLD_H
+#define MGPU_TESTS_ENGINE_WORLD_H
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/store.h"
+#include "jobs/base/clock.h"
+#include "scheduler/engine/engine.h"
+#include "slurm/alloc_fake.h"
+#include "tests/tap.h"
+
+enum { WORLD_JOBS = 48, WORLD_ACTS = 160, WORLD_ATTEMPTS = 8 };
+
+/* One attempt of a job, as it would go undisturbed. */
+struct world_attempt {
+    double run_s; /* 0: 10 s */
+    int32_t exit_code, signal;
+    int32_t refuse, lose, unknown;
+    int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
+};
+
+struct world_job {
+    const char *spec_more; /* more members of the spec, or NULL */
+    int32_t gpus;
+    struct world_attempt attempts[WORLD_ATTEMPTS];
+};
+
+enum world_verb { W_SUBMIT, W_CANCEL, W_HOLD, W_RELEASE };
+struct world_act {
+    double at_s;
+    enum world_verb verb;
+    int32_t job; /* index; its key is "k<index>" */
+    int64_t uid; /* 0: the job's own user, 1000 */
+    bool hold;   /* SUBMIT */
+};
+
+struct world_script {
+    int32_t nodes, gpus_per_node;
+    const struct policy *policy;
+    double grant_delay_s;
+    double node_lost_s; /* 0: workers may be silent */
+    struct world_job jobs[WORLD_JOBS];
+    struct world_act acts[WORLD_ACTS];
+    size_t n_acts;
+};
+
+struct world {
+    const struct world_script *script;
+    struct clock_virtual clock;
+    struct store_mem_world *db;
+    struct alloc_fake_world *cluster;
+    struct engine_conf conf;
+
+    struct store *store; /* the daemon's parts; NULL while it is dead */
+    struct alloc *alloc;
+    struct engine *engine;
+    struct store_fault fault; /* for the next daemon */
+    int32_t tokens;
+
+    uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */
+    uint64_t ticket[WORLD_ACTS];
+    enum { TODO, ASKED, DONE } acts[WORLD_ACTS];
+    int32_t exit_hook_fails; /* this many times */
+    int32_t n_exit_hooks;
+    uint64_t events_seen;
+    int n_steps, n_crashes, n_failed_steps;
+    int n_bad;
+};
+
+static inline void world_bad(struct world *w, const char *what, uint64_t job)
+{
+    if (w->n_bad++ < 10)
+        tap_diag("%s: job %" PRIu64 " at %.1f s, step %d", what, job,
+                 w->clock.t_s, w->n_steps);
+}
+
+static inline int32_t world_index(const struct job *job)
+{
+    return (int32_t)strtol(job->key + 1, NULL, 10);
+}
+
+static inline const struct world_attempt *world_plan(const struct world *w,
+                                                     const struct job *job,
+                                                     int32_t attempt)
+{
+    int32_t k = attempt <= WORLD_ATTEMPTS ? attempt - 1 : WORLD_ATTEMPTS - 1;
+    return &w->script->jobs[world_index(job)].attempts[k];
+}
+
+/* ---- the cluster, the workers ----------------------------------------------
+ */
+static inline void world_outcome(void *arg, uint64_t job, int32_t attempt,
+                                 int32_t gpus, struct alloc_fake_outcome *ret)
+{
+    struct world *w = arg;
+    const struct world_attempt *a =
+        world_plan(w, engine_job(w->engine, job), attempt);
+    (void)gpus;
+    *ret = (struct alloc_fake_outcome){
+        .run_s = a->run_s > 0 ? a->run_s : 10,
+        .exit_code = a->exit_code,
+        .signal = a->signal,
+        .refuse = a->refuse,
+        .lose = a->lose,
+        .unknown = a->unknown,
+    };
+}
+
+static inline int world_token(void *arg, char ret[65], struct error *err)
+{
+    struct world *w = arg;
+    (void)err;
+    (void)snprintf(ret, 65, "token-%d", ++w->tokens);
+    return 0;
+}
+
+/* A worker's last words are read from its directory, here from the script. */
+static inline int world_exit(void *arg, const struct job *job,
+                             struct error *err)
+{
+    struct world *w = arg;
+    const struct world_attempt *a = world_plan(w, job, job->attempt);
+
+    w->n_exit_hooks++;
+    if (w->exit_hook_fails > 0) {
+        w->exit_hook_fails--;
+        return error_set(err, ERR_IO, "the spool cannot be read");
+    }
+    if (job->holder[0] && !a->no_report && a->signal == 0 && !a->lose)
+        return engine_report(w->engine, job->id, job->attempt, a->exit_code,
+                             a->exit_code ? "as scripted" : "", err);
+    return 0;
+}
+
+static inline void world_workers(struct world *w)
+{
+    struct error err = ERROR_INIT;
+    struct engine *e = w->engine;
+
+    for (uint64_t id = 0;;) {
+        const struct job *job = engine_next_job(e, id);
+        if (!job)
+            return;
+        id = job->id;
+        if (!job_state_is_live(job->state) || job->native_id[0] == '\0')
+            continue;
+        const struct world_attempt *a = world_plan(w, job, job->attempt);
+        char holder[80];
+        (void)snprintf(holder, sizeof(holder), "n1 %s", job->native_id);
+        if (!a->no_claim && !job->holder[0] && !job->cancel_asked &&
+            engine_claim(e, id, job->attempt, job->token, holder, &err) < 0 &&
+            err.code != ERR_FENCED)
+            world_bad(w, err.msg, id);
+        struct engine_beat beat = {.iteration = 7, .loss = NAN};
+        if (job->holder[0] && !a->silent &&
+            engine_beat(e, id, job->attempt, &beat, &err) < 0)
+            world_bad(w, err.msg, id);
+    }
+}
+
+/* ---- the daemon ------------------------------------------------------------
+ */
+static inline void world_event(void *arg, const struct store_event *event,
+                               const struct job *job)
+{
+    struct world *w = arg;
+    if (event->seq <= w->events_seen || event->job != job->id)
+        world_bad(w, "an event was told twice", event->job);
+    w->events_seen = event->seq;
+}
+
+static inline void world_stop(struct world *w)
+{
+    engine_destroy(w->engine);
+    if (w->alloc)
+        w->alloc->ops->destroy(w->alloc);
+    if (w->store)
+        w->store->ops->destroy(w->store);
+    w->engine = NULL;
+    w->alloc = NULL;
+    w->store = NULL;
+}
+
+/* False when the database failed it. */
+static inline bool world_start(struct world *w)
+{
+    struct error err = ERROR_INIT;
+    struct store *inner;
+
+    if (store_mem_create(w->db, &inner, &err) < 0 ||
+        store_faulty_create(inner, &w->fault, &w->store, &err) < 0 ||
+        alloc_fake_create(w->cluster, &w->alloc, &err) < 0) {
+        world_bad(w, err.msg, 0);
+        return false;
+    }
+    struct engine_parts parts = {
+        .clock = &w->clock.base,
+        .policy = w->script->policy ? w->script->policy : &policy_fifo,
+        .alloc = w->alloc,
+        .store = w->store,
+        .conf = &w->conf,
+        .new_token = world_token,
+        .token_arg = w,
+    };
+    if (engine_create(&parts, &w->engine, &err) < 0)
+        return false;
+    engine_on_event(w->engine, world_event, w);
+    engine_on_exit(w->engine, world_exit, w);
+    return true;
+}
+
+/* I1: what was acknowledged is there after a crash. */
+static inline void world_check_acked(struct world *w)
+{
+    for (int i = 0; i < WORLD_JOBS; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        const struct job *job =
+            w->ids[i] ? engine_job(w->engine, w->ids[i]) : NULL;
+        if (w->ids[i] && (!job || strcmp(job->key, key) != 0))
+            world_bad(w, "an acknowledged job is gone", w->ids[i]);
+    }
+}
+
+static inline void world_die(struct world *w)
+{
+    w->n_crashes++;
+    do {
+        world_stop(w);
+        w->fault.n = 0;
+    } while (!world_start(w));
+    for (size_t i = 0; i < w->script->n_acts; i++) {
+        if (w->acts[i] == ASKED)
+            w->acts[i] = TODO; /* no answer came: the user asks again */
+    }
+    world_check_acked(w);
+}
+
+static inline void world_init(struct world *w, const struct world_script *s)
+{
+    struct error err = ERROR_INIT;
+
+    memset(w, 0, sizeof(*w));
+    w->script = s;
+    clock_virtual_init(&w->clock, 1000, 1.7e9);
+    w->conf = (struct engine_conf){
+        .cluster = "test",
+        .jobs_dir = "/jobs",
+        .worker = "/bin/worker",
+        .url = "unix:/sock",
+        .heartbeat_s = 1,
+        .node_lost_s = s->node_lost_s,
+        .reconcile_s = 5,
+        .kill_grace_s = 3,
+    };
+    struct alloc_fake_conf cluster = {
+        .nodes = s->nodes,
+        .gpus_per_node = s->gpus_per_node,
+        .grant_delay_s = s->grant_delay_s,
+        .clock = &w->clock.base,
+        .outcome = world_outcome,
+        .arg = w,
+    };
+    if (store_mem_world_create(&w->db, &err) < 0 ||
+        alloc_fake_world_create(&cluster, &w->cluster, &err) < 0) {
+        tap_diag("%s", err.msg);
+        abort();
+    }
+}
+
+static inline void world_clear(struct world *w)
+{
+    world_stop(w);
+    alloc_fake_world_destroy(w->cluster);
+    store_mem_world_destroy(w->db);
+}
+
+/* ---- users ----------------------------------------------------------------
+ */
+static inline int world_submit(struct world *w, const struct world_act *act,
+                               uint64_t *ret_id, struct error *err)
+{
+    const struct world_job *job = &w->script->jobs[act->job];
+    char key[16], spec[512];
+
+    (void)snprintf(key, sizeof(key), "k%d", act->job);
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"version\":1,\"name\":\"j%d\",\"kind\":\"command\","
+                   "\"command\":[\"true\"],\"resources\":{\"gpus\":%d%s",
+                   act->job, job->gpus,
+                   job->spec_more ? job->spec_more
+                                  : "},\"retry\":{\"max\":0}}");
+    struct engine_submit req = {.uid = 1000,
+                                .user = "anna",
+                                .key = key,
+                                .spec = spec,
+                                .hold = act->hold};
+    return engine_submit(w->engine, &req, ret_id, NULL, err);
+}
+
+/* A request that comes too late (the job has ended) is answered, too. */
+static inline void world_ask(struct world *w, size_t i)
+{
+    const struct world_act *act = &w->script->acts[i];
+    int64_t uid = act->uid ? act->uid : 1000;
+    uint64_t id = w->ids[act->job];
+    struct error err = ERROR_INIT;
+    int rc = 0;
+
+    switch (act->verb) {
+    case W_SUBMIT:
+        rc = world_submit(w, act, &id, &err);
+        break;
+    case W_CANCEL:
+        rc = engine_cancel(w->engine, id, act->uid == -1 ? 0 : uid, &err);
+        break;
+    case W_HOLD:
+    case W_RELEASE:
+        rc = engine_hold(w->engine, id, uid, act->verb == W_HOLD, &err);
+        break;
+    }
+    if (rc < 0 && err.code != ERR_STATE)
+        world_bad(w, err.msg, id);
+    w->ticket[i] = engine_staged(w->engine);
+    w->acts[i] = ASKED;
+}
+
+/* Acts are answered one by one, in order. */
+static inline void world_users(struct world *w)
+{
+    for (size_t i = 0; i < w->script->n_acts; i++) {
+        if (w->acts[i] == DONE)
+            continue;
+        bool is_free = i == 0 || w->acts[i - 1] == DONE ||
+                       w->script->acts[i].job != w->script->acts[i - 1].job;
+        if (w->acts[i] == TODO && is_free &&
+            w->script->acts[i].at_s <= w->clock.t_s - 1000)
+            world_ask(w, i);
+        if (w->acts[i] != DONE && w->script->acts[i].verb == W_SUBMIT &&
+            w->acts[i] == TODO)
+            return; /* later ones wait for their turn */
+    }
+}
+
+static inline void world_answers(struct world *w)
+{
+    for (size_t i = 0; i < w->script->n_acts; i++) {
+        const struct world_act *act = &w->script->acts[i];
+        struct error err = ERROR_INIT;
+        uint64_t id;
+        if (w->acts[i] != ASKED)
+            continue;
+        if (w->ticket[i] > engine_durable(w->engine)) {
+            if (w->ticket[i] <= engine_undone(w->engine))
+                w->acts[i] = TODO;
+            continue;
+        }
+        w->acts[i] = DONE;
+        if (act->verb != W_SUBMIT)
+            continue;
+        if (world_submit(w, act, &id, &err) < 0)
+            world_bad(w, "not there again", 0);
+        w->ids[act->job] = id;
+    }
+}
+
+/* ---- play -----------------------------------------------------------------
+ */
+/* I4: what is promised to live attempts never exceeds the cluster. */
+static inline void world_check_gpus(struct world *w)
+{
+    int32_t n = 0;
+    for (const struct job *job = engine_next_job(w->engine, 0); job;
+         job = engine_next_job(w->engine, job->id))
+        n += job_state_is_live(job->state) ? job->gpus : 0;
+    if (n > w->script->nodes * w->script->gpus_per_node)
+        world_bad(w, "over-committed", 0);
+}
+
+/* -1: the store failed. */
+static inline int world_step(struct world *w)
+{
+    struct error err = ERROR_INIT;
+
+    world_users(w);
+    w->n_steps++;
+    int rc = engine_step(w->engine, &err);
+    if (rc < 0)
+        w->n_failed_steps++;
+    world_answers(w);
+    world_workers(w);
+    world_check_gpus(w);
+    return rc;
+}
+
+static inline bool world_is_over(const struct world *w)
+{
+    for (size_t i = 0; i < w->script->n_acts; i++) {
+        if (w->acts[i] != DONE)
+            return false;
+    }
+    for (const struct job *job = engine_next_job(w->engine, 0); job;
+         job = engine_next_job(w->engine, job->id)) {
+        if (!job_state_is_final(job->state))
+            return false;
+    }
+    return engine_staged(w->engine) == engine_durable(w->engine) ||
+           engine_staged(w->engine) == engine_undone(w->engine);
+}
+
+/* To the next moment at which anything happens. */
+static inline void world_advance(struct world *w)
+{
+    double now_s = w->clock.t_s;
+    double t = fmin(engine_next_s(w->engine), alloc_fake_next_s(w->cluster));
+
+    for (size_t i = 0; i < w->script->n_acts; i++) {
+        if (w->acts[i] == TODO)
+            t = fmin(t, fmax(1000 + w->script->acts[i].at_s, now_s));
+    }
+    if (w->script->node_lost_s > 0) /* beats */
+        t = fmin(t, now_s + 1);
+    if (isfinite(t) && t > now_s)
+        w->clock.t_s = t;
+}
+
+/* What is left: "k0:COMPLETED/0/1[1] k1:..." - state, exit code, attempts,
+ * and how often each attempt was really started. Ends with free(). */
+static inline char *world_result(struct world *w)
+{
+    char *text = malloc(WORLD_JOBS * 96);
+    size_t len = 0;
+
+    for (int i = 0; text && i < WORLD_JOBS; i++) {
+        const struct job *job =
+            w->ids[i] ? engine_job(w->engine, w->ids[i]) : NULL;
+        if (!job)
+            continue;
+        len += (size_t)snprintf(
+            text + len, 64, "%sk%d:%s/%d/%d[", len > 0 ? " " : "", i,
+            job_state_name(job->state), job->exit_code, job->attempt);
+        for (int32_t k = 1; k <= job->attempt && k < 10; k++)
+            len += (size_t)snprintf(text + len, 8, "%d",
+                                    alloc_fake_starts(w->cluster, job->id, k));
+        len += (size_t)snprintf(text + len, 4, "]");
+    }
+    return text;
+}
+
+/* I2, I3, I5, I6 on the log: every job folds along the table, nothing
+ * follows a final state, attempts grow by one, one claim each. */
+struct world_log {
+    struct world *w;
+    enum job_state state[4 * WORLD_JOBS];
+    int32_t attempt[4 * WORLD_JOBS], claims[4 * WORLD_JOBS];
+    uint64_t seq;
+};
+
+static inline int world_log_event(void *arg, const struct store_event *ev,
+                                  struct error *err)
+{
+    struct world_log *log = arg;
+    size_t i = ev->job;
+
+    if (ev->seq != ++log->seq)
+        world_bad(log->w, "a gap in the log", ev->job);
+    if (i >= 4 * WORLD_JOBS)
+        return error_set(err, ERR_LIMIT, "job %zu", i);
+    if (job_state_next(log->state[i], ev->ev, &log->state[i], err) < 0)
+        return -1;
+    if (ev->ev == EV_INTENT) {
+        if (ev->attempt != log->attempt[i] + 1)
+            world_bad(log->w, "attempts do not grow by one", ev->job);
+        log->attempt[i] = ev->attempt;
+        log->claims[i] = 0;
+    }
+    log->claims[i] += ev->ev == EV_CLAIM;
+    if (log->claims[i] > 1)
+        world_bad(log->w, "claimed twice", ev->job);
+    return 0;
+}
+
+static inline void world_check_log(struct world *w)
+{
+    struct world_log *log = calloc(1, sizeof(*log));
+    struct error err = ERROR_INIT;
+
+    log->w = w;
+    if (w->store->ops->load(w->store, world_log_event, log, &err) < 0)
+        world_bad(w, err.msg, 0);
+    free(log);
+}
+
+/* Plays to the end.
+ *
+ * in  fault      for the first daemon; its death when it strikes
+ *     die_after  or it dies after this step; 0: never
+ *     survives   it lives on with the failure instead
+ */
+static inline char *world_run(struct world *w, const struct world_script *s,
+                              struct store_fault fault, int die_after,
+                              bool survives)
+{
+    world_init(w, s);
+    w->fault = fault;
+    if (!world_start(w))
+        world_die(w);
+    for (int i = 0; i < 20000; i++) {
+        int rc = world_step(w);
+        if ((rc < 0 && !survives) || w->n_steps == die_after)
+            world_die(w);
+        if (world_is_over(w)) {
+            world_check_log(w);
+            return world_result(w);
+        }
+        world_advance(w);
+    }
+    for (const struct job *job = engine_next_job(w->engine, 0); job;
+         job = engine_next_job(w->engine, job->id)) {
+        if (!job_state_is_final(job->state))
+            world_bad(w, job_state_name(job->state), job->id);
+    }
+    world_bad(w, "it never ends", 0);
+    return world_result(w);
+}
+
+#endif
