@@ -1,0 +1,443 @@
+/* spec_good.c - what a specification may be: values, defaults, --set, the
+ * dump that is read back, and what people are shown. */
+#include "jobs/spec.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec_table.h"
+#include "tests/tap.h"
+
+#define HEAD "version: 1\nkind: cv\n"
+#define SYN "dataset: {source: synthetic}\n"
+#define OK_CV HEAD SYN
+
+static const struct spec_options here = {.file = "/data/jobs/a.yaml",
+                                         .home = "/home/ann"};
+
+static bool parse_with(const char *text, const struct spec_options *opt,
+                       struct job_spec *s)
+{
+    struct spec_report r;
+    struct error err = ERROR_INIT;
+    int rc = spec_parse(text, strlen(text), opt, s, &r, &err);
+    if (rc < 0)
+        tap_diag("%s: %s", r.n ? r.findings[0].message : "", err.msg);
+    spec_report_clear(&r);
+    return rc == 0;
+}
+
+/* The value of one key, as the dump has it. */
+static void value_of(const char *text, const char *key,
+                     const struct spec_options *opt, char *out, size_t cap)
+{
+    struct job_spec s;
+    struct buf dump = BUF_INIT;
+    (void)snprintf(out, cap, "(refused)");
+    if (!parse_with(text, opt, &s))
+        return;
+    char name[80];
+    (void)snprintf(name, sizeof(name), "\"%s\":", key);
+    const char *p =
+        spec_dump(&s, &dump, NULL) == 0 ? strstr(dump.data, name) : NULL;
+    if (p) {
+        p += strlen(name);
+        int depth = 0;
+        size_t n = 0;
+        while (p[n] && (depth > 0 || (p[n] != ',' && p[n] != '}'))) {
+            depth += p[n] == '{' || p[n] == '[';
+            depth -= p[n] == '}' || p[n] == ']';
+            n++;
+        }
+        (void)snprintf(out, cap, "%.*s", (int)n, p);
+    }
+    buf_clear(&dump);
+    spec_clear(&s);
+}
+
+static const struct {
+    const char *name, *line, *key, *want;
+} values[] = {
+    {"B20 lr 3e-4", "train: {optimizer: {lr: 3e-4}}", "lr", "0.0003"},
+    {"B20 lr quoted", "train: {optimizer: {lr: \"3e-4\"}}", "lr", "0.0003"},
+    {"B20 lr .0003", "train: {optimizer: {lr: .0003}}", "lr", "0.0003"},
+    {"float from a whole number", "train: {optimizer: {lr: 1}}", "lr", "1"},
+    {"float with a plus", "train: {optimizer: {lr: +1.}}", "lr", "1"},
+    {"17 digits", "train: {optimizer: {lr: 0.30000000000000004}}", "lr",
+     "0.30000000000000004"},
+    {"gpus 2", "resources: {gpus: 2}", "gpus", "{\"min\":2,\"max\":2}"},
+    {"gpus quoted", "resources: {gpus: '2'}", "gpus", "{\"min\":2,\"max\":2}"},
+    {"gpus 1..4", "resources: {gpus: 1..4}", "gpus", "{\"min\":1,\"max\":4}"},
+    {"gpus as a map", "resources: {gpus: {max: 4, min: 1}}", "gpus",
+     "{\"min\":1,\"max\":4}"},
+    {"gpus 0", "resources: {gpus: 0}", "gpus", "{\"min\":0,\"max\":0}"},
+    {"B21 1:30:00", "resources: {time_limit: 1:30:00}", "time_limit",
+     "\"90m\""},
+    {"B21 1d2h", "resources: {time_limit: 1d2h}", "time_limit", "\"26h\""},
+    {"B21 2-12:00:00", "resources: {time_limit: 2-12:00:00}", "time_limit",
+     "\"60h\""},
+    {"no limit", "resources: {time_limit: ~}", "time_limit", "null"},
+    {"size", "logs: {max_bytes: 2GiB}", "max_bytes", "\"2G\""},
+    {"priority word", "policy: {priority: high}", "priority", "50"},
+    {"priority number", "policy: {priority: -7}", "priority", "-7"},
+    {"boolean True", "train: {shuffle: True}", "shuffle", "true"},
+    {"boolean off", "train: {shuffle: off}", "shuffle", "false"},
+    {"boolean quoted", "train: {shuffle: 'no'}", "shuffle", "false"},
+    {"tristate auto", "train: {pin_memory: auto}", "pin_memory", "\"auto\""},
+    {"tristate yes", "train: {pin_memory: yes}", "pin_memory", "true"},
+    {"resume latest", "retry: {resume: latest}", "resume", "true"},
+    {"resume no", "retry: {resume: no}", "resume", "false"},
+    {"no is a name", "name: no", "name", "\"no\""},
+    {"a number is a name", "name: 1e3", "name", "\"1e3\""},
+    {"name of 63",
+     "name: a23456789.123456789-123456789_123456789."
+     "123456789.12345678.012",
+     "name",
+     "\"a23456789.123456789-123456789_123456789.123456789.12345678.012\""},
+    {"seed null", "train: {seed: null}", "seed", "null"},
+    {"seed", "train: {seed: 2147483647}", "seed", "2147483647"},
+    {"classes", "model: {num_classes: 10}", "num_classes", "10"},
+    {"path relative to the file", "train: {output_dir: ../out}", "output_dir",
+     "\"/data/jobs/../out\""},
+    {"path here", "train: {output_dir: ./out}", "output_dir",
+     "\"/data/jobs/out\""},
+    {"path of the home", "train: {output_dir: ~/out}", "output_dir",
+     "\"/home/ann/out\""},
+    {"the home", "train: {output_dir: '~'}", "output_dir", "\"/home/ann\""},
+    {"path null", "train: {output_dir: ~}", "output_dir", "null"},
+    {"absolute path", "checkpoint: {dir: /ckpt}", "dir", "\"/ckpt\""},
+    {"B13 a path is only a path", "checkpoint: {dir: \"/a;rm -rf $(id) %n\"}",
+     "dir", "\"/a;rm -rf $(id) %n\""},
+    {"labels", "labels: {team: nlp, a.b/c-d_e: 'x: y'}", "labels",
+     "{\"team\":\"nlp\",\"a.b/c-d_e\":\"x: y\"}"},
+    {"escapes", "env: {A: \"q\\\" b\\\\ t\\t n\\n u\\u00e9 \\U0001f600\"}",
+     "env", "{\"A\":\"q\\\" b\\\\ t\\t n\\n u\xc3\xa9 \xf0\x9f\x98\x80\"}"},
+    {"empty text", "env: {A: ''}", "env", "{\"A\":\"\"}"},
+    {"empty section", "train:", "epochs", "20"},
+    {"empty map", "env:", "env", "{}"},
+    {"passthrough", "env_passthrough: [HOME, HF_TOKEN]", "env_passthrough",
+     "[\"HOME\",\"HF_TOKEN\"]"},
+};
+
+static void test_values(void)
+{
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char text[400], got[200];
+        (void)snprintf(text, sizeof(text), OK_CV "%s\n", values[i].line);
+        value_of(text, values[i].key, &here, got, sizeof(got));
+        is_str(got, values[i].want, values[i].name);
+    }
+}
+
+static void test_defaults(void)
+{
+    struct job_spec s;
+    if (!ok(parse_with("kind: cv\ndataset: {source: synthetic}\n", &here, &s),
+            "the smallest file"))
+        return;
+    is_str(s.name, "a", "the name is the file's");
+    is_int(s.model.arch, ARCH_MOBILENET_V2, "arch");
+    ok(s.model.width_mult == 1.0 && s.model.dropout == 0.2, "model");
+    is_int(s.model.num_classes, 0, "classes from the data");
+    ok(s.dataset.path == NULL, "no path");
+    is_int(s.dataset.image_size, 224, "image size");
+    is_int(s.train.epochs, 20, "epochs");
+    is_int(s.train.batch_size, 64, "batch size");
+    is_int(s.train.precision, PRECISION_FP32, "precision");
+    is_int(s.train.pin_memory, TRI_AUTO, "pin_memory");
+    is_int(s.train.seed, -1, "seed is not drawn");
+    is_int(s.train.optimizer.name, OPTIM_ADAMW, "optimizer");
+    ok(s.train.optimizer.lr == 1e-3 && s.train.optimizer.weight_decay == 0.01,
+       "of AdamW");
+    is_int(s.resources.gpus.min, 1, "gpus");
+    is_int(s.resources.nodes.max, 1, "nodes");
+    ok(isinf(s.resources.time_limit_s), "no time limit");
+    ok(s.checkpoint.on_signal && s.checkpoint.grace_s == 120 &&
+           s.checkpoint.keep_last == 2,
+       "checkpoint");
+    ok(s.retry.max == 2 && s.retry.resume, "retry");
+    is_int(s.logs.max_bytes, 64 << 20, "log bytes");
+    spec_clear(&s);
+    spec_clear(&s);
+    spec_clear(NULL);
+}
+
+static void test_names(void)
+{
+    static const struct {
+        const char *file, *want;
+    } files[] = {
+        {"/x/mnist.yaml", "\"mnist\""},
+        {"My job (2).yml", "\"My-job-2-\""},
+        {".hidden", "\"hidden\""},
+        {"-", "\"job\""},
+        {NULL, "\"job\""},
+        {"a.b.yaml", "\"a.b\""},
+        {"/x/\xc3\xa9t\xc3\xa9", "\"t-\""},
+        {"/x/", "\"job\""},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char got[100];
+        struct spec_options opt = {.file = files[i].file};
+        value_of(OK_CV, "name", &opt, got, sizeof(got));
+        is_str(got, files[i].want, files[i].file ? files[i].file : "no file");
+    }
+}
+
+static void test_seed(void)
+{
+    struct job_spec a, b;
+    struct spec_options opt = {.draw_seed = true};
+    int differ = 0;
+    for (int i = 0; i < 4; i++) {
+        if (!parse_with(OK_CV, &opt, &a) || !parse_with(OK_CV, &opt, &b)) {
+            ok(false, "draws a seed");
+            return;
+        }
+        differ += a.train.seed != b.train.seed && a.train.seed >= 0 &&
+                  a.train.seed <= INT32_MAX;
+        spec_clear(&a);
+        spec_clear(&b);
+    }
+    ok(differ >= 3, "a null seed is drawn, each time another");
+    if (parse_with(OK_CV "train: {seed: 7}\n", &opt, &a))
+        is_int(a.train.seed, 7, "a given seed stays");
+    spec_clear(&a);
+}
+
+/* ---- --set --------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *key, *value; /* value NULL: --unset */
+    const char *show, *want;        /* a key and its value, or the finding */
+} sets[] = {
+    {"a number", "train.epochs", "3", "epochs", "3"},
+    {"over the file", "name", "other", "name", "\"other\""},
+    {"a float", "train.optimizer.lr", "3e-4", "lr", "0.0003"},
+    {"a flow map", "resources.gpus", "{min: 1, max: 4}", "gpus",
+     "{\"min\":1,\"max\":4}"},
+    {"a range", "resources.gpus", "1..4", "gpus", "{\"min\":1,\"max\":4}"},
+    {"a flow list", "env_passthrough", "[A, B]", "env_passthrough",
+     "[\"A\",\"B\"]"},
+    {"a quoted text", "labels.x", "\"a\\tb: c\"", NULL, "E014"},
+    {"a text that YAML would read", "env.A", "a: b, #c", "env",
+     "{\"A\":\"a: b, #c\"}"},
+    {"a key with a dot", "labels.a.b", "x", "labels", "{\"a.b\":\"x\"}"},
+    {"null", "train.seed", "null", "seed", "null"},
+    {"nothing for an optional key", "train.seed", "", "seed", "null"},
+    {"a path, relative to the file", "train.output_dir", "o", "output_dir",
+     "\"/data/jobs/o\""},
+    {"unset", "train.epochs", NULL, "epochs", "20"},
+    {"unset what is not there", "train.batch_size", NULL, "batch_size", "64"},
+    {"unset a section", "train", NULL, "epochs", "20"},
+    {"unset what is needed", "kind", NULL, NULL, "E012"},
+    {"unknown key", "train.foo", "1", NULL, "E010"},
+    {"typo", "train.epoch", "1", NULL, "E010"},
+    {"no key", "", "1", NULL, "E010"},
+    {"dots", "..", "1", NULL, "E010"},
+    {"empty step", "train..epochs", "1", NULL, "E010"},
+    {"below a scalar", "train.epochs.x", "1", NULL, "E010"},
+    {"later key", "sweep.params", "1", NULL, "E018"},
+    {"later key below a section", "checkpoint.every", "10m", NULL, "E018"},
+    {"bad value", "train.epochs", "0", NULL, "E013"},
+    {"list for a scalar", "train.epochs", "[1]", NULL, "E011"},
+    {"open flow", "train.epochs", "[1", NULL, "E000"},
+    {"alias in a flow", "labels", "{a: *b}", NULL, "E003"},
+    {"control character", "labels.a", "\x1b[0m", NULL, "E007"},
+    {"Latin-1", "labels.a", "\xe9", NULL, "E008"},
+    {"a part of a scalar range", "resources.gpus.min", "1", NULL, "E011"},
+    {"a label with another key's name", "labels.kind", "x", "labels",
+     "{\"kind\":\"x\"}"},
+    {"section by a scalar", "train", "3", NULL, "E011"},
+};
+
+static void test_sets(void)
+{
+    static const char text[] =
+        OK_CV "name: a\ntrain: {epochs: 5}\nresources: {gpus: 2}\n";
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+        struct spec_set set = {sets[i].key, sets[i].value};
+        struct spec_options opt = here;
+        opt.sets = &set;
+        opt.n_sets = 1;
+        if (sets[i].show) {
+            char got[200];
+            value_of(text, sets[i].show, &opt, got, sizeof(got));
+            is_str(got, sets[i].want, sets[i].name);
+            continue;
+        }
+        struct job_spec s;
+        struct spec_report r;
+        int rc = spec_parse(text, strlen(text), &opt, &s, &r, NULL);
+        is_str(rc < 0 && r.n == 1 ? r.findings[0].code : "no finding",
+               sets[i].want, sets[i].name);
+        if (rc < 0 && r.n == 1 && sets[i].value)
+            is_int(r.findings[0].line, 0, "has no line");
+        spec_report_clear(&r);
+    }
+    struct spec_set two[] = {{"train.epochs", "3"}, {"train.epochs", "4"}};
+    struct spec_options opt = here;
+    char got[40];
+    opt.sets = two;
+    opt.n_sets = 2;
+    value_of(text, "epochs", &opt, got, sizeof(got));
+    is_str(got, "4", "the last --set wins");
+}
+
+/* ---- the dump ------------------------------------------------------------ */
+
+static const char *const dumps[] = {
+    OK_CV,
+    "kind: command\ncommand: [sh, -c, \"echo \\\"$A\\\"\\n\\ttrue\\\\\", '']\n"
+    "env: {A: \"\xc3\xa9\xf0\x9f\x98\x80\", B: \"'\", C: '\"', D: '#: - ?'}\n"
+    "env_passthrough: [HOME]\nlabels: {a: b}\nretry: {max: 0}\n"
+    "resources: {gpus: 0, time_limit: 1m}\n",
+    HEAD "dataset: {source: mnist, path: \"/a b/'\\\"\\\\\"}\nname: x\n"
+         "train: {seed: 5, precision: fp64, pin_memory: no, device: host,\n"
+         " optimizer: {name: sgd, lr: 0.1, nesterov: yes, weight_decay: 0},\n"
+         " lr_scheduler: {name: cosine, num_warmup_steps: 78},\n"
+         " max_steps_per_epoch: 10, output_dir: /o}\n"
+         "model: {width_mult: 0.35, num_classes: 10, dropout: 0}\n"
+         "resources: {gpus: 1..4, nodes: 1..2, time_limit: 1d2h3m4s}\n"
+         "policy: {priority: -50}\nlogs: {max_bytes: 5000B}\n"
+         "checkpoint: {dir: /c, on_signal: no, grace: 1h, keep_last: 9}\n",
+};
+
+static void test_dump(void)
+{
+    for (size_t i = 0; i < sizeof(dumps) / sizeof(dumps[0]); i++) {
+        struct job_spec a, b;
+        struct buf one = BUF_INIT, two = BUF_INIT;
+        if (!ok(parse_with(dumps[i], &here, &a), "specification %zu", i))
+            continue;
+        is_int(spec_dump(&a, &one, NULL), 0, "dumps");
+        ok(strchr(one.data, '\n') == NULL, "one line");
+        /* The daemon has no file and no home. */
+        if (ok(parse_with(one.data, NULL, &b), "is read back")) {
+            is_int(spec_dump(&b, &two, NULL), 0, "dumps again");
+            is_str(two.data, one.data, "to the same");
+            is_int(a.command.n == b.command.n && a.env.n == b.env.n, 1,
+                   "as many items");
+            spec_clear(&b);
+        }
+        spec_clear(&a);
+        buf_clear(&one);
+        buf_clear(&two);
+    }
+}
+
+/* ---- what people see ----------------------------------------------------- */
+
+static void test_show(void)
+{
+    static const char text[] =
+        "version: 1\nkind: command\ncommand: [ls]\nenv: {HF_TOKEN: hunter2}\n";
+    static const char want[] =
+        "version: 1                              # file:1\n"
+        "name: \"a\"                               # from the file's name\n"
+        "kind: command                           # file:2\n"
+        "labels: {}                              # default\n"
+        "command: [\"ls\"]                         # file:3\n"
+        "resources:\n"
+        "  gpus: {\"min\":1,\"max\":1}               # default\n"
+        "  nodes: {\"min\":1,\"max\":1}              # default\n"
+        "  time_limit: 2h                        # --set\n"
+        "policy:\n"
+        "  priority: 0                           # default\n"
+        "checkpoint:\n"
+        "  grace: 2m                             # default\n"
+        "retry:\n"
+        "  max: 2                                # default\n"
+        "env: {\"HF_TOKEN\":\"********\"}            # file:4\n"
+        "env_passthrough: []                     # default\n"
+        "logs:\n"
+        "  max_bytes: 64M                        # default\n";
+    struct spec_set set = {"resources.time_limit", "120m"};
+    struct spec_options opt = here;
+    struct buf out = BUF_INIT;
+    struct error err = ERROR_INIT;
+    opt.sets = &set;
+    opt.n_sets = 1;
+    is_int(spec_show(text, strlen(text), &opt, &out, &err), 0, "--show");
+    is_str(buf_str(&out), want, "names the origin, hides the secret");
+    ok(strstr(buf_str(&out), "hunter2") == NULL, "the secret is not there");
+    buf_reset(&out);
+    is_int(spec_show("kind: x\n", 8, &opt, &out, &err), -1, "of a bad file");
+    is_str(err.msg, "1 error, 1 warning", "counts");
+    is_int((long long)out.len, 0, "and writes nothing");
+    buf_clear(&out);
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+static void count_key(void *arg, const char *path, const char *type,
+                      const char *def, const char *range, const char *doc)
+{
+    int *n = arg;
+    (*n)++;
+    if (!*path || !*type || !*def || !range || !*doc || strlen(doc) > 76)
+        ok(false, "the row of '%s' is complete", path);
+}
+
+static void test_table(void)
+{
+    int n = 0;
+    spec_each_key(count_key, &n);
+    is_int(n, (long long)spec_schema.n, "each row is told");
+    ok(spec_schema.n <= SPEC_KEYS_CAP, "%zu rows fit", spec_schema.n);
+    int later = 0;
+    for (const char *const *p = spec_schema.later; *p; p++)
+        for (size_t i = 0; i < spec_schema.n; i++)
+            later += strcmp(*p, spec_schema.keys[i].path) == 0;
+    is_int(later, 0, "no key is both there and for later");
+}
+
+/* ---- the examples -------------------------------------------------------- */
+
+static void test_examples(void)
+{
+    static const char *const names[] = {"mnist-mobilenet", "cv-synthetic",
+                                        "command-hello"};
+    const char *src = getenv("MGPU_SRC");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[400];
+        struct buf text = BUF_INIT;
+        struct error err = ERROR_INIT;
+        struct job_spec s;
+        (void)snprintf(path, sizeof(path), "%s/jobs/examples/%s.yaml",
+                       src ? src : ".", names[i]);
+        struct spec_options opt = {.file = path, .home = "/home/ann"};
+        if (!ok(buf_read_file(&text, path, 1 << 20, &err) == 0 &&
+                    parse_with(text.data, &opt, &s),
+                "%s is valid", names[i])) {
+            buf_clear(&text);
+            continue;
+        }
+        if (i == 0) {
+            ok(s.dataset.path[0] == '/' &&
+                   strstr(s.dataset.path, "/tests/data/mnist") != NULL,
+               "its data is found from any directory");
+            is_int(s.resources.gpus.min, 2, "two ranks");
+            is_int(s.train.lr_scheduler.num_warmup_steps, 78, "warm-up");
+            ok(s.train.optimizer.nesterov, "Nesterov");
+        }
+        spec_clear(&s);
+        buf_clear(&text);
+    }
+}
+
+int main(void)
+{
+    test_values();
+    test_defaults();
+    test_names();
+    test_seed();
+    test_sets();
+    test_dump();
+    test_show();
+    test_table();
+    test_examples();
+    return tap_done();
+}
