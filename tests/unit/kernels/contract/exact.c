@@ -113,8 +113,8 @@ void contract_exact(struct bed *b)
     static const struct {
         int64_t rows;
         int32_t C;
-    } shapes[] = {{1, 1},   {3, 5},    {256, 4},   {1000, 12},
-                  {65, 33}, {4, 1024}, {4096, 24}, {3000, 97}};
+    } shapes[] = {{1, 1},     {3, 5},   {256, 4},  {129, 3},   {257, 7},
+                  {1000, 12}, {65, 33}, {4, 1024}, {4096, 24}, {3000, 97}};
     size_t n = sizeof(shapes) / sizeof(shapes[0]) - (b->small ? 2 : 0);
 
     for (size_t i = 0; i < n; i++) {

@@ -174,6 +174,9 @@ void contract_dropout(struct bed *b)
     for (uint64_t offset = 0; offset < 5; offset++)
         dropout_one(b, 11, 0.5, 1, offset);
     dropout_one(b, 1, 0.9, 3, 0);
+    /* At the threshold, and one word above it. */
+    dropout_one(b, 1, 0x6627e8d5 / 4294967296.0, 0, 0);
+    dropout_one(b, 1, 0x6627e8d6 / 4294967296.0, 0, 0);
     dropout_one(b, 3000, 0.2, 0x123456789abcdef0, ((uint64_t)1 << 35) + 2);
     dropout_one(b, 100, 0, 9, 4);
     dropout_one(b, 0, 0.5, 9, 4);

@@ -96,20 +96,20 @@ static void xent_one(struct bed *b, int64_t rows, int32_t C, double range)
 /* All logits equal, a label that does not exist, huge logits. */
 static void xent_edges(struct bed *b)
 {
-    struct tensor z = tensor_make(b, 30, 0, 0), loss = tensor_acc(b, 3, 7, 8);
-    struct labels l = labels_make(b, 3, 10);
-    int32_t label[3] = {0, 3, 10}, hit[3];
+    struct tensor z = tensor_make(b, 40, 0, 0), loss = tensor_acc(b, 4, 7, 8);
+    struct labels l = labels_make(b, 4, 10);
+    int32_t label[4] = {0, 3, 10, 9}, hit[4];
 
     for (int i = 10; i < 20; i++)
         z.v[i] = i == 13 ? 1e30 : -1e30;
     tensor_push(&z);
     must(b->d->ops->to_device(b->d, l.p, label, sizeof(label), ERR));
-    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, 3, 10, 1, true,
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, 4, 10, 1, true,
                          ERR));
     must(b->d->ops->to_host(b->d, hit, l.hit, sizeof(hit), ERR));
     tensor_pull(&loss);
     tensor_pull(&z);
-    ok(fabs(loss.v[0] - log(10)) < 1e-6 && hit[0] == 1,
+    ok(fabs(loss.v[0] - log(10)) < 1e-6 && hit[0] == 1 && hit[3] == 0,
        "xent: equal logits cost log(C), the first class has the hit");
     ok(loss.v[1] == 0 && hit[1] == 1 && z.v[13] == 0,
        "xent: huge logits do not overflow");
