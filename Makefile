@@ -260,6 +260,10 @@ $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_kernels) $(LDLIBS)
+$(B)/tests/bench/store: $(B)/obj/tests/bench/store.o $(call libs,db)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_db) $(LDLIBS)
 
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)

@@ -2,8 +2,8 @@
  *
  * Implementations: sqlite (state.db and metrics.db in one directory), mem
  * (for the simulator and tests), faulty (wraps any of them and fails, or
- * kills the process at, the n-th call). tests/contract/store.c is the
- * specification and runs against each.
+ * kills the process at, the n-th call). tests/contract/store*.c are
+ * the specification and run against each.
  *
  * Events are the truth; job and attempt rows are the fold's latest values,
  * written in the same transaction as the events that changed them, so that
@@ -109,7 +109,8 @@ struct store; /* opaque; the first member of every implementation's struct */
 struct store_ops {
     const char *name;
     /* Durable when it returns 0: after a crash, load() gives it back.
-     * err  ERR_LIMIT the disk is full, ERR_IO; nothing was stored */
+     * err  ERR_LIMIT the disk is full, ERR_BUSY somebody else's shell holds
+     *      the file, ERR_IO; nothing was stored, and it may be tried again */
     int (*append)(struct store *s, const struct store_batch *batch,
                   struct error *err);
     /* Calls each() in seq order; stops and fails when it returns -1. The
@@ -121,13 +122,16 @@ struct store_ops {
     /* Metric rows of one attempt in one transaction, idempotent by (job,
      * attempt, rank, iteration), (job, attempt, epoch), (job, attempt, rank,
      * iteration, name): a row that is there already stays as it is.
-     * Durable within a second, or after sync_rows().
+     * A killed process loses none. A crash of the machine may lose those
+     * since the last sync: rows() syncs when that is a second ago, so who
+     * stops calling it calls sync_rows(), from any thread.
      * out  ret_new  rows that were not there before; may be NULL */
     int (*rows)(struct store *s, uint64_t job, int32_t attempt,
                 const struct metric_row *rows, size_t n, size_t *ret_new,
                 struct error *err);
     int (*sync_rows)(struct store *s, struct error *err);
-    /* Calls row() for each row; cells are borrowed for the call. */
+    /* Calls row() for each row; cells are borrowed for the call. row() must
+     * neither wait nor query: it holds up other queries, and the log. */
     int (*query)(struct store *s, const struct store_query *q,
                  int (*row)(void *arg, const struct store_cell *cells, size_t n,
                             struct error *err),

@@ -1,0 +1,196 @@
+/* store_rows.c - what every store promises (db/store.h) of metric rows and
+ * of the views, run against each. */
+#include "tests/contract/store_fixture.h"
+
+/* ---- metrics ------------------------------------------------------------- */
+
+static void test_rows(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    size_t added = 99;
+    struct metric_row rows[] = {iteration(0, 1, 1.5), epoch(1, 0.75),
+                                value(0, 1, "grad", 2), iteration(0, 1, 9),
+                                value(0, -1, "f1", NAN)};
+
+    fx_begin(fx);
+    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 5, &added, &err) == 0,
+       "stores rows");
+    is_int((long long)added, 4, "counts the new ones");
+    rows[0].iteration.t_iter = 77;
+    rows[1].epoch.eval_accuracy = 77;
+    rows[2].value.value = 77;
+    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 5, &added, &err) == 0,
+       "the same rows again are fine");
+    is_int((long long)added, 0, "and none of them is new");
+    ok(fx->s->ops->rows(fx->s, 5, 2, rows, 1, NULL, &err) == 0,
+       "another attempt, without a count");
+    ok(fx->s->ops->rows(fx->s, 5, 2, NULL, 0, &added, &err) == 0, "no rows");
+    ok(fx->s->ops->sync_rows(fx->s, &err) == 0, "syncs");
+    ok(fx->s->ops->sync_rows(fx->s, &err) == 0, "syncs nothing");
+    fx_reopen(fx);
+    is_str(view(fx->s, VIEW_ITERATION),
+           "5 1 0 1 1 1763712002r 1.5r 0.25r - 0.5r - 0r 0.125r - 0.1r 64 "
+           "- -\n"
+           "5 2 0 1 1 1763712002r 77r 0.25r - 0.5r - 0r 0.125r - 0.1r 64 "
+           "- -\n",
+           "v_iteration: the first row stays; not reported is NULL");
+    is_str(view(fx->s, VIEW_EPOCH), "5 1 1 9.5r 0.5r - 0.75r 1000r\n",
+           "v_epoch");
+    is_str(view(fx->s, VIEW_METRIC),
+           "5 1 0 - 'f1' -\n"
+           "5 1 0 1 'grad' 2r\n",
+           "v_metric");
+    is_str(view(fx->s, VIEW_PROFILE), "", "v_profile can be asked");
+    fx_end(fx);
+}
+
+static void fill_filters(struct store *s)
+{
+    struct error err = ERROR_INIT;
+
+    for (uint64_t j = 1; j <= 2; j++)
+        for (int32_t k = 1; k <= 2; k++)
+            for (int32_t rank = 1; rank >= 0; rank--) {
+                struct metric_row rows[4];
+                for (int i = 0; i < 4; i++)
+                    rows[i] = value(rank, 4 - i, "x", (double)j);
+                if (s->ops->rows(s, j, k, rows, 4, NULL, &err) < 0)
+                    tap_diag("%s", err.msg);
+            }
+}
+
+static void test_filters(struct fixture *fx)
+{
+    struct store_query q = {.view = VIEW_METRIC, .rank = -1, .job = 2};
+
+    fx_begin(fx);
+    fill_filters(fx->s);
+    q.attempt = 1;
+    q.after = 2;
+    is_str(queried(fx->s, q),
+           "2 1 0 3 'x' 2r\n2 1 1 3 'x' 2r\n2 1 0 4 'x' 2r\n2 1 1 4 'x' 2r\n",
+           "job, attempt and after: by iteration, then rank");
+    q.limit = 3;
+    is_str(queried(fx->s, q),
+           "2 1 0 3 'x' 2r\n2 1 1 3 'x' 2r\n2 1 0 4 'x' 2r\n", "limit");
+    q.last = 1;
+    is_str(queried(fx->s, q),
+           "2 1 1 3 'x' 2r\n2 1 0 4 'x' 2r\n2 1 1 4 'x' 2r\n",
+           "the last rows, in order");
+    q = (struct store_query){
+        .view = VIEW_METRIC, .job = 1, .rank = 1, .after = 3};
+    is_str(queried(fx->s, q), "1 1 1 4 'x' 1r\n1 2 1 4 'x' 1r\n",
+           "rank, of all attempts");
+    q = (struct store_query){.view = VIEW_METRIC, .rank = -1, .after = 3};
+    is_str(queried(fx->s, q),
+           "1 1 0 4 'x' 1r\n1 1 1 4 'x' 1r\n1 2 0 4 'x' 1r\n1 2 1 4 'x' 1r\n"
+           "2 1 0 4 'x' 2r\n2 1 1 4 'x' 2r\n2 2 0 4 'x' 2r\n2 2 1 4 'x' 2r\n",
+           "after, of all jobs");
+    q = (struct store_query){.view = VIEW_METRIC, .rank = -1, .last = 1};
+    q.limit = 100;
+    ok(strlen(queried(fx->s, q)) == 32 * strlen("1 1 0 4 'x' 1r\n"),
+       "fewer rows than the limit: all of them");
+    q = (struct store_query){.view = VIEW_METRIC, .rank = -1, .job = 3};
+    is_str(queried(fx->s, q), "", "no such job: no rows, no error");
+    fx_end(fx);
+}
+
+static void test_event_filters(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+
+    fx_begin(fx);
+    for (uint64_t i = 1; i <= 6; i++)
+        (void)append_one(fx->s, 1 + i % 2, EV_SUBMIT, &err);
+    is_str(
+        queried(fx->s,
+                (struct store_query){.view = VIEW_EVENT, .job = 1, .after = 2}),
+        "4 1 0 'submit' 1763712000r 1000 -\n"
+        "6 1 0 'submit' 1763712000r 1000 -\n",
+        "v_event of one job after a seq; rank has no say");
+    is_str(queried(
+               fx->s,
+               (struct store_query){.view = VIEW_EVENT, .limit = 1, .last = 1}),
+           "6 1 0 'submit' 1763712000r 1000 -\n", "the last event");
+    struct store_query bad = {.view = VIEW_N};
+    is_int(fx->s->ops->query(fx->s, &bad, print_row, NULL, &err), -1,
+           "no such view");
+    is_int(err.code, ERR_INVAL, "is invalid");
+    bad = (struct store_query){.view = VIEW_JOB, .limit = -1};
+    is_int(fx->s->ops->query(fx->s, &bad, print_row, NULL, &err), -1,
+           "a negative limit");
+    is_int(err.code, ERR_INVAL, "is invalid too");
+    fx_end(fx);
+}
+
+static int count_names(void *arg, const struct store_cell *cells, size_t n,
+                       struct error *err)
+{
+    const char *const want[] = {"job",       "attempt", "rank",
+                                "iteration", "name",    "value"};
+    (void)err;
+    for (size_t i = 0; i < n && i < 6; i++)
+        *(size_t *)arg += strcmp(cells[i].name, want[i]) == 0;
+    return 0;
+}
+
+static void test_names(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    struct store_query q = {.view = VIEW_METRIC, .rank = -1, .limit = 1};
+    size_t right = 0;
+
+    fx_begin(fx);
+    fill_filters(fx->s);
+    ok(fx->s->ops->query(fx->s, &q, count_names, &right, &err) == 0, "queries");
+    is_int((long long)right, 6, "cells carry their columns' names");
+    fx_end(fx);
+}
+
+/* Two classes, three sizes; rank 1 is the slow one. */
+static void test_scaling(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    struct store_attempt at[3] = {attempt(1, 1), attempt(2, 1), attempt(3, 1)};
+    struct store_batch b = {.attempts = at, .n_attempts = 3};
+
+    at[0].class = at[1].class = "a";
+    at[0].gpus = 1;
+    at[2].class = "b";
+    fx_begin(fx);
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores attempts");
+    for (uint64_t j = 1; j <= 4; j++)
+        for (int64_t i = 101; i <= 105; i++) {
+            bool wide = j > 1, warm = i > 103;
+            struct metric_row rows[2] = {iteration(0, i, warm ? 1 : 50),
+                                         iteration(1, i, warm ? 1.25 : 50)};
+            if (j == 3)
+                rows[0].iteration.samples = rows[1].iteration.samples = -1;
+            (void)fx->s->ops->rows(fx->s, j, 1, rows, wide ? 2 : 1, NULL, &err);
+        }
+    is_str(view(fx->s, VIEW_SCALING),
+           "'a' 1 1 1r 64r 1r 1r 2 'measured'\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured'\n"
+           "'b' 2 1 1.25r - - - 2 'measured'\n",
+           "v_scaling: the slowest rank, without the warm-up");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
+                                               .after = 1,
+                                               .limit = 1,
+                                               .last = 1}),
+           "'b' 2 1 1.25r - - - 2 'measured'\n", "v_scaling: the last row");
+    fx_end(fx);
+}
+
+static void run(struct fixture *fx)
+{
+    test_rows(fx);
+    test_filters(fx);
+    test_event_filters(fx);
+    test_names(fx);
+    test_scaling(fx);
+}
+
+int main(void)
+{
+    return each_store(run);
+}
