@@ -60,6 +60,11 @@ static int cuda_report(struct exec_device *exec, const char *op,
     return -1;
 }
 
+static void *cuda_stream(struct device *d)
+{
+    return stream_of(d); /* a cudaStream_t is a CUstream */
+}
+
 static int cuda_sync(struct device *d, struct error *err)
 {
     return cuda_check((int)cudaStreamSynchronize(stream_of(d)), "sync", err);
@@ -173,6 +178,7 @@ static void fill_in(struct exec_device *exec, int32_t multiprocessors)
         .zero = cuda_zero,
         .sync = cuda_sync,
         .gemm = cuda_gemm,
+        .stream = cuda_stream,
     };
     KERNEL_FAMILIES(KERNEL_INSTALL, cuda)
 }

@@ -55,6 +55,7 @@ static void test_device(void)
     }
     is_str(d->ops->name, "cuda", "the name of a GPU");
     ok(!d->host_memory && d->threads == 0, "its memory is its own");
+    ok(d->ops->stream && d->ops->stream(d), "it has a stream for NCCL");
     contract_device(d, "cuda", false);
     d->ops->destroy(d);
 }

@@ -33,6 +33,7 @@ static void test_create(void)
        "0 threads: as many as there are");
     ok(d->host_memory && strcmp(d->ops->name, "host") == 0,
        "the host device says what it is");
+    ok(!d->ops->stream, "the host has no stream");
     d->ops->destroy(d);
     /* The table is the same for all. */
     ok(device_host_create(1, &d, &err) == 0, "a device with one thread");
