@@ -1,9 +1,11 @@
 /* planning.c - the policy's view, and its wishes carried over.
  *
- * What is free is what the allocator's inventory says, less what it has been
- * asked for and has not granted yet: an inventory counts an attempt when it
- * holds its devices. If such an attempt does not fit now, it waits inside the
- * allocator, and nothing more is started behind its back.
+ * What is free on a node is what the allocator's inventory says, but never
+ * more than our own live attempts leave there: one may have ended without
+ * our knowing it yet. From that goes what was asked for and is not granted,
+ * because an inventory counts an attempt when it holds its devices. If such
+ * an attempt does not fit now, it waits inside the allocator, and nothing
+ * more is started behind its back.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -47,7 +49,6 @@ struct view {
     struct policy_node *nodes;
     struct policy_job *jobs;
     int32_t *ats; /* the nodes of the live jobs, one after the other */
-    size_t n_ats;
     struct policy_wish *wishes;
 };
 
@@ -93,34 +94,50 @@ static bool parse_place(const struct engine *e, const struct job *job,
 }
 
 /* Promised, but not in the inventory: taken where it would go. */
-static void promise(struct view *t, const struct job *job, int32_t *at)
+static bool promise(struct view *t, const struct job *job, int32_t *at)
 {
     struct place p = {job->nodes, job->gpus / job->nodes};
 
     if (place_fits(t->nodes, t->v.n_nodes, p)) {
         place_take(t->nodes, t->v.n_nodes, p, at);
-        return;
+        return true;
     }
     for (size_t i = 0; i < t->v.n_nodes; i++)
         t->nodes[i].gpus_free = 0;
+    return false;
 }
 
-static const int32_t *where(const struct engine *e, struct view *t,
-                            const struct job *job)
+/* Where each live job is, as `at` of its policy_job: first those whose place
+ * is known, then, on what they leave, the promised ones. */
+static void view_places(const struct engine *e, struct view *t)
 {
-    int32_t *at = t->ats + t->n_ats;
-    if (!holds_gpus(job))
-        return NULL;
-    if (job->place[0] == '\0') {
-        at[0] = -1;
-        promise(t, job, at);
-        if (at[0] < 0)
-            return NULL;
-    } else if (!parse_place(e, job, at)) {
-        return NULL;
+    int32_t *at = t->ats;
+
+    for (size_t i = 0; i < t->v.n_nodes; i++)
+        t->nodes[i].gpus_free = t->nodes[i].gpus_total;
+    for (size_t i = 0; i < t->v.n_jobs; i++) {
+        struct policy_job *pj = &t->jobs[i];
+        const struct job *job = &eng_find(e, pj->id)->job;
+        if (pj->gpus < 1 || job->place[0] == '\0' || !parse_place(e, job, at))
+            continue;
+        place_add(t->nodes, at, (struct place){pj->nodes, pj->gpus / pj->nodes},
+                  -1);
+        pj->at = at;
+        at += pj->nodes;
     }
-    t->n_ats += (size_t)job->nodes;
-    return at;
+    for (size_t i = 0; i < t->v.n_nodes; i++) {
+        int32_t left = t->nodes[i].gpus_free, free = e->nodes[i].gpus_free;
+        left = free < left ? free : left;
+        t->nodes[i].gpus_free = left > 0 ? left : 0;
+    }
+    for (size_t i = 0; i < t->v.n_jobs; i++) {
+        struct policy_job *pj = &t->jobs[i];
+        const struct job *job = &eng_find(e, pj->id)->job;
+        if (pj->gpus < 1 || job->place[0] != '\0' || !promise(t, job, at))
+            continue;
+        pj->at = at;
+        at += pj->nodes;
+    }
 }
 
 static void view_job(const struct engine *e, struct view *t,
@@ -140,7 +157,6 @@ static void view_job(const struct engine *e, struct view *t,
         .nodes_max = job->nodes_max,
         .gpus = is_live ? job->gpus : 0,
         .nodes = is_live ? job->nodes : 0,
-        .at = where(e, t, job),
         .submit_s = now_s - (eng_wall(e) - job->submit_s),
         .start_s = !is_live                 ? (double)NAN
                    : isnan(en->start_now_s) ? now_s
@@ -193,6 +209,7 @@ static int view_build(const struct engine *e, struct view *t, struct error *err)
             view_job(e, t, e->active[i]);
     }
     qsort(t->jobs, t->v.n_jobs, sizeof(*t->jobs), by_order);
+    view_places(e, t);
     return 0;
 }
 

@@ -76,6 +76,7 @@ struct world {
     int32_t n_exit_hooks;
     uint64_t events_seen;
     int n_steps, n_crashes, n_failed_steps;
+    int64_t n_calls; /* of the last daemon's store */
     int n_bad;
 };
 
@@ -522,6 +523,7 @@ static inline char *world_run(struct world *w, const struct world_script *s,
         if ((rc < 0 && !survives) || w->n_steps == die_after)
             world_die(w);
         if (world_is_over(w)) {
+            w->n_calls = store_faulty_calls(w->store);
             world_check_log(w);
             return world_result(w);
         }

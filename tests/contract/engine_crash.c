@@ -1,0 +1,115 @@
+/* engine_crash.c - the daemon dies at every store call, before it and after
+ * it, and after every step; a new one goes on, and the world ends as if
+ * nothing had happened: the same states and exit codes, every attempt
+ * started once, nothing acknowledged lost, a log that folds.
+ *
+ * The same with a store that fails and a daemon that lives: the batch is
+ * undone, its requests are told so and come again.
+ */
+#include "tests/contract/engine_world.h"
+
+static const struct world_script script = {
+    .nodes = 2,
+    .gpus_per_node = 4,
+    .policy = &policy_backfill,
+    .grant_delay_s = 0.5,
+    .jobs =
+        {
+            {.gpus = 1, .attempts = {{.run_s = 30}}},
+            {.gpus = 2, .attempts = {{.run_s = 7, .exit_code = 3}}},
+            {.gpus = 4,
+             .spec_more = "},\"retry\":{\"max\":2}}",
+             .attempts = {{.run_s = 5, .signal = 9}, {.run_s = 6, .lose = 1}}},
+            {.gpus = 1, .attempts = {{.run_s = 40, .unknown = 1}}},
+            {.gpus = 1,
+             .spec_more = ",\"time_limit\":\"15s\"},\"retry\":{\"max\":0}}",
+             .attempts = {{.run_s = 1000}}},
+            {.gpus = 2, .attempts = {{.run_s = INFINITY}}},
+            {.gpus = 4, .attempts = {{.run_s = 9}}},
+            {.gpus = 1, .attempts = {{.refuse = 1}}},
+            {.gpus = 3, .attempts = {{.run_s = 11}}},
+            {.gpus = 1, .attempts = {{.run_s = INFINITY}}},
+        },
+    .acts =
+        {
+            {.at_s = 0, .job = 0},
+            {.at_s = 0, .job = 1},
+            {.at_s = 1, .job = 2},
+            {.at_s = 1, .job = 3},
+            {.at_s = 1, .job = 4},
+            {.at_s = 2, .job = 5},
+            {.at_s = 2, .job = 6, .hold = true},
+            {.at_s = 3, .job = 7},
+            {.at_s = 3, .job = 8},
+            {.at_s = 3, .job = 9, .hold = true},
+            {.at_s = 20, .verb = W_RELEASE, .job = 6},
+            {.at_s = 25, .verb = W_CANCEL, .job = 5},
+            {.at_s = 26, .verb = W_CANCEL, .job = 9},
+        },
+    .n_acts = 13,
+};
+
+static const char want[] =
+    "k0:COMPLETED/0/1[1] k1:FAILED/3/1[1] k2:COMPLETED/0/3[111] "
+    "k3:COMPLETED/0/1[1] k4:TIMEOUT/124/1[1] k5:CANCELLED/130/1[1] "
+    "k6:COMPLETED/0/1[1] k7:FAILED/125/1[0] k8:COMPLETED/0/1[1] "
+    "k9:CANCELLED/130/0[]";
+
+struct tally {
+    int n_bad, n_struck;
+};
+
+/* One run; counts those that end otherwise, and shows the first. */
+static void run(struct tally *t, struct store_fault fault, int die_after,
+                bool survives)
+{
+    struct world w;
+    char *got = world_run(&w, &script, fault, die_after, survives);
+
+    t->n_struck +=
+        survives ? w.n_failed_steps == 1 && w.n_crashes == 0 : w.n_crashes == 1;
+    if (strcmp(got, want) != 0 || w.n_bad > 0) {
+        if (t->n_bad++ < 3)
+            tap_diag("call %d%s, step %d:\n got %s\nwant %s", (int)fault.n,
+                     fault.after ? " (after)" : "", die_after, got, want);
+    }
+    free(got);
+    world_clear(&w);
+}
+
+int main(void)
+{
+    struct world w;
+    struct store_fault fault = {.n = 0};
+    struct tally t = {0};
+
+    char *got = world_run(&w, &script, fault, 0, false);
+    int n_calls = (int)w.n_calls, n_steps = w.n_steps;
+    is_str(got, want, "without a fault");
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    ok(n_calls > 40, "it takes more than 40 store calls");
+    tap_diag("%d store calls, %d steps", n_calls, n_steps);
+    free(got);
+    world_clear(&w);
+
+    for (fault.after = 0; fault.after < 2; fault.after++) {
+        for (fault.n = 1; fault.n <= n_calls; fault.n++)
+            run(&t, fault, 0, false);
+    }
+    is_int(t.n_struck, 2 * n_calls, "it dies at each store call");
+    is_int(t.n_bad, 0, "  and the world is the same");
+
+    t = (struct tally){0};
+    for (int k = 1; k < n_steps; k++)
+        run(&t, (struct store_fault){.n = 0}, k, false);
+    is_int(t.n_struck, n_steps - 1, "it dies after each step");
+    is_int(t.n_bad, 0, "  and the world is the same");
+
+    t = (struct tally){0};
+    fault.after = 0;
+    for (fault.n = 2; fault.n <= n_calls; fault.n++)
+        run(&t, fault, 0, true);
+    is_int(t.n_struck, n_calls - 1, "it lives on after each failed call");
+    is_int(t.n_bad, 0, "  and the world is the same");
+    return tap_done();
+}
