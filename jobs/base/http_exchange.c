@@ -219,3 +219,8 @@ void http_stream_end(struct http_exchange *x)
     }
     http_exchange_free(x);
 }
+
+size_t http_stream_behind(const struct http_exchange *x)
+{
+    return x->req ? http_conn_behind(x->conn) : 0;
+}

@@ -446,13 +446,23 @@ int http_server_create(struct event_base *base,
     return 0;
 }
 
+void http_server_close(struct http_server *s)
+{
+    struct stat st;
+    if (s->path[0] && lstat(s->path, &st) == 0 && st.st_ino == s->path_ino)
+        (void)unlink(s->path);
+    s->path[0] = '\0';
+    if (s->listener)
+        (void)evconnlistener_disable(s->listener);
+    if (s->resume)
+        (void)evtimer_del(s->resume);
+}
+
 void http_server_destroy(struct http_server *s)
 {
     if (!s)
         return;
-    struct stat st;
-    if (s->path[0] && lstat(s->path, &st) == 0 && st.st_ino == s->path_ino)
-        (void)unlink(s->path);
+    http_server_close(s);
     if (s->http)
         evhttp_free(s->http);
     ring_free(&s->fresh);

@@ -40,6 +40,10 @@ int http_server_create(struct event_base *base,
                        struct http_server **ret, struct error *err) MUST_CHECK;
 void http_server_destroy(struct http_server *s); /* NULL is fine */
 
+/* Accepts nobody any more and removes the socket; those who are connected
+ * stay. */
+void http_server_close(struct http_server *s);
+
 /* A unix socket at path, mode 0600 (or as given). A stale one is replaced.
  * err  ERR_STATE somebody answers there already */
 int http_server_listen_unix(struct http_server *s, const char *path,
@@ -66,10 +70,13 @@ void http_reply_err(struct http_exchange *x, const struct error *err);
 
 /* A chunked reply: start, any number of lines, end. `closed` is called when
  * the client went away or fell more than 1 MiB behind and was dropped; the
- * exchange is gone after it. */
+ * exchange is gone after it. It is never called from within one of these
+ * functions. */
 void http_stream_start(struct http_exchange *x, const char *type,
                        void (*closed)(void *arg), void *arg);
 void http_stream_send(struct http_exchange *x, const char *data, size_t len);
 void http_stream_end(struct http_exchange *x);
+/* Bytes that the client has yet to take: who sends much waits for it. */
+size_t http_stream_behind(const struct http_exchange *x);
 
 #endif

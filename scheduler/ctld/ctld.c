@@ -1,0 +1,242 @@
+/* ctld.c - the daemon's life: parts together, run, stop in order.
+ *
+ * Stopping is a matter of tens of milliseconds: no new connections, one last
+ * step so that what was asked is durable and answered, streams closed, and
+ * the loop runs on for STOP_S so that the answers leave. Attempts are not
+ * touched; the next daemon finds them.
+ */
+#include "scheduler/ctld/ctld.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "jobs/base/log.h"
+#include "jobs/base/rng.h"
+#include "jobs/wire.h"
+#include "scheduler/ctld/private.h"
+
+enum {
+    BODY_MAX_BYTES = WIRE_ROWS_MAX_BYTES, /* a spec is at most as long */
+    /* Each at most 1 MiB; then workers are told to come back. */
+    WRITER_QUEUE = 64,
+    READER_QUEUE = 256
+};
+static const double REQUEST_S = 10, STOP_S = 0.1;
+
+/* ---- the engine's events --------------------------------------------------
+ */
+
+static void make_job_dir(struct ctld *c, uint64_t job)
+{
+    char dir[640];
+    (void)snprintf(dir, sizeof(dir), "%s/%llu", c->jobs_dir,
+                   (unsigned long long)job);
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+        log_err("ctld", "cannot create a job's directory dir=\"%s\" why=\"%s\"",
+                dir, strerror(errno));
+}
+
+static void on_event(void *arg, const struct store_event *event,
+                     const struct job *job)
+{
+    struct ctld *c = arg;
+    c->stats.events++;
+    if (event->ev == EV_INTENT) /* durable now, and before its request */
+        make_job_dir(c, event->job);
+    if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))
+        ctld_ingest_forget(c, event->job, event->attempt);
+    if (job && (event->ev == EV_SUBMIT || event->ev == EV_INTENT ||
+                job_state_is_final(job->state)))
+        log_info("job", "%s job=%llu attempt=%d state=%s reason=\"%s\"",
+                 job_event_name(event->ev), (unsigned long long)event->job,
+                 event->attempt, job_state_name(job->state), job->reason);
+    ctld_saw_event(c, event->job, event->seq);
+    ctld_changed(c, event->job);
+}
+
+/* An INTENT may be durable without its directory, when the daemon died in
+ * between. The engine asks the allocator for it as soon as it is created. */
+static int on_live_attempt(void *arg, const struct store_cell *cells, size_t n,
+                           struct error *err)
+{
+    struct ctld *c = arg;
+    int64_t id = 0;
+    enum job_state state = JOB_COMPLETED;
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(cells[i].name, "job") == 0)
+            id = cells[i].i;
+        else if (strcmp(cells[i].name, "state") == 0 && cells[i].s)
+            (void)job_state_from_name(cells[i].s, &state);
+    }
+    if (job_state_is_live(state))
+        make_job_dir(c, (uint64_t)id);
+    return 0;
+}
+
+static int make_dirs(struct ctld *c, struct error *err)
+{
+    struct store *s = c->parts.store;
+    struct store_query q = {.view = VIEW_JOB, .rank = -1, .after = INT64_MIN};
+    if (mkdir(c->jobs_dir, 0700) < 0 && errno != EEXIST)
+        return error_sys(err, errno, "mkdir '%s'", c->jobs_dir);
+    return s->ops->query(s, &q, on_live_attempt, c, err);
+}
+
+/* ---- parts ----------------------------------------------------------------
+ */
+
+static int new_token(void *arg, char ret[65], struct error *err)
+{
+    (void)arg;
+    return rng_token(ret, err);
+}
+
+static int make_engine(struct ctld *c, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    c->engine_conf = (struct engine_conf){
+        .cluster = conf->cluster,
+        .jobs_dir = c->jobs_dir,
+        .worker = conf->worker,
+        .url = c->url,
+        .heartbeat_s = conf->heartbeat_s,
+        .node_lost_s = conf->node_lost_s,
+        .reconcile_s = conf->reconcile_s,
+        .kill_grace_s = conf->kill_grace_s,
+        .max_jobs_per_user = conf->max_jobs_per_user,
+    };
+    struct engine_parts parts = {
+        .clock = c->parts.clock,
+        .policy = c->parts.policy,
+        .alloc = c->parts.alloc,
+        .store = c->parts.store,
+        .conf = &c->engine_conf,
+        .new_token = new_token,
+    };
+    if (engine_create(&parts, &c->engine, err) < 0)
+        return -1;
+    engine_on_event(c->engine, on_event, c);
+    engine_on_exit(c->engine, ctld_drain, c);
+    return 0;
+}
+
+static int make_http(struct ctld *c, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    struct http_server_conf http = {
+        .routes = ctld_routes,
+        .arg = c,
+        .max_body_bytes = BODY_MAX_BYTES,
+        .request_timeout_s = REQUEST_S,
+        .max_clients = conf->max_clients,
+        .max_clients_per_uid = conf->max_clients_per_uid,
+    };
+    if (http_server_create(loop_base(c->loop), &http, &c->http, err) < 0)
+        return -1;
+    return http_server_listen_unix(c->http, conf->socket, 0600, err);
+}
+
+static void on_stop(void *arg)
+{
+    loop_stop(((struct ctld *)arg)->loop);
+}
+
+static void on_term(void *arg)
+{
+    log_notice("ctld", "asked to stop");
+    ctld_stop(arg);
+}
+
+static void on_hup(void *arg)
+{
+    (void)arg;
+    log_notice("ctld", "reload is not supported: restart to read the "
+                       "configuration again");
+}
+
+static void on_child(void *arg)
+{
+    ctld_want_step(arg); /* the allocator reaps what is its own */
+}
+
+static int make_signals(struct ctld *c, struct error *err)
+{
+    struct loop *l = c->loop;
+    if (loop_signal_create(l, SIGTERM, on_term, c, &c->term, err) < 0 ||
+        loop_signal_create(l, SIGINT, on_term, c, &c->intr, err) < 0 ||
+        loop_signal_create(l, SIGHUP, on_hup, c, &c->hup, err) < 0 ||
+        loop_signal_create(l, SIGCHLD, on_child, c, &c->child, err) < 0)
+        return -1;
+    return loop_timer_create(l, on_stop, c, &c->stop_timer, err);
+}
+
+int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
+                struct error *err)
+{
+    struct ctld *c = calloc(1, sizeof(*c));
+    if (!c)
+        return error_set(err, ERR_NOMEM, "daemon");
+    c->parts = *parts;
+    c->started_wall_s = parts->clock->wall_s(parts->clock);
+    (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
+                   parts->conf->state_dir);
+    (void)snprintf(c->url, sizeof(c->url), "unix:%s", parts->conf->socket);
+    if (loop_create(&c->loop, err) < 0 || make_signals(c, err) < 0 ||
+        thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
+        thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
+        ctld_step_init(c, err) < 0 || ctld_ingest_init(c, err) < 0 ||
+        ctld_watch_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
+        make_dirs(c, err) < 0 || make_engine(c, err) < 0 ||
+        make_http(c, err) < 0) {
+        ctld_destroy(c);
+        return -1;
+    }
+    ctld_want_step(c);
+    *ret = c;
+    return 0;
+}
+
+int ctld_run(struct ctld *c, struct error *err)
+{
+    return loop_run(c->loop, err);
+}
+
+void ctld_stop(struct ctld *c)
+{
+    if (c->stopping)
+        return;
+    c->stopping = true;
+    http_server_close(c->http);
+    ctld_step(c);
+    ctld_watch_clear(c);
+    ctld_follow_clear(c);
+    loop_timer_set(c->stop_timer, STOP_S);
+}
+
+/* In the reverse order; the threads first, for their tasks speak to all. */
+void ctld_destroy(struct ctld *c)
+{
+    if (!c)
+        return;
+    c->stopping = true;
+    thread_destroy(c->reader);
+    thread_destroy(c->writer);
+    if (c->engine)
+        ctld_watch_clear(c);
+    ctld_follow_clear(c);
+    ctld_step_clear(c);
+    ctld_ingest_clear(c);
+    http_server_destroy(c->http);
+    engine_destroy(c->engine);
+    loop_source_destroy(c->term);
+    loop_source_destroy(c->intr);
+    loop_source_destroy(c->hup);
+    loop_source_destroy(c->child);
+    loop_source_destroy(c->stop_timer);
+    loop_destroy(c->loop);
+    free(c);
+}

@@ -1,0 +1,50 @@
+/* ctld.h - the daemon without its main(): parts in, requests served.
+ *
+ * main.c composes a store, an allocator and a policy and hands them over;
+ * tests hand over the ones in memory. One thread runs everything but the
+ * two helpers of thread.h; docs/ctld.md is the guide to this folder.
+ */
+#ifndef MGPU_CTLD_CTLD_H
+#define MGPU_CTLD_CTLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "db/store.h"
+#include "jobs/base/clock.h"
+#include "scheduler/engine/engine.h"
+
+struct ctld_conf { /* borrowed strings outlive the daemon */
+    const char *cluster;
+    const char *state_dir; /* absolute; databases, jobs/ */
+    const char *socket;    /* absolute; its directory exists */
+    const char *worker;    /* mgpu-worker, absolute */
+    const char *allocator; /* as /v1/status names it */
+    int64_t uid;           /* whom it serves, besides root */
+    double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
+    double interval_s; /* between two steps when nothing happens */
+    int32_t max_jobs_per_user, max_clients, max_clients_per_uid;
+    int64_t max_spec_bytes; /* of a spec as it comes */
+    int64_t max_log_bytes;  /* that a spec may ask for */
+};
+
+struct ctld_parts { /* all borrowed, all outlive the daemon */
+    const struct clock *clock;
+    const struct policy *policy;
+    struct alloc *alloc;
+    struct store *store;
+    const struct ctld_conf *conf;
+};
+
+struct ctld;
+
+/* Replays the store and listens; requests are answered once it runs.
+ * err  as engine_create() and http_server_listen_unix() say */
+int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
+                struct error *err) MUST_CHECK;
+/* Until SIGTERM or SIGINT, or ctld_stop(). Attempts live on. */
+int ctld_run(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_stop(struct ctld *c);    /* from the loop's thread only */
+void ctld_destroy(struct ctld *c); /* NULL is fine */
+
+#endif

@@ -1,0 +1,112 @@
+/* job_json.c - JOB of wire.h, from the engine's fold. */
+#include <math.h>
+
+#include "jobs/wire.h"
+#include "scheduler/ctld/private.h"
+
+enum { NODES_MAX = 4096 };
+
+json_t *ctld_num(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+json_t *ctld_text(const char *s)
+{
+    if (!s || !*s)
+        return json_null();
+    json_t *o = json_string(s);
+    return o ? o : json_string("(not UTF-8)");
+}
+
+json_t *ctld_time(double wall_s)
+{
+    char text[WIRE_TIME_CAP];
+    wire_time(wall_s, text);
+    return ctld_text(text);
+}
+
+/* Negative means unknown. */
+static json_t *count(int64_t n)
+{
+    return n < 0 ? json_null() : json_integer(n);
+}
+
+static double elapsed(const struct job *j, double wall_s)
+{
+    if (!isfinite(j->start_s))
+        return NAN;
+    return (isfinite(j->end_s) ? j->end_s : wall_s) - j->start_s;
+}
+
+static double eta(const struct job *j)
+{
+    if (!job_state_is_live(j->state) || j->iteration <= 0 ||
+        j->iterations_total <= 0 || !(j->t_iter > 0))
+        return NAN;
+    return (double)(j->iterations_total - j->iteration) * j->t_iter;
+}
+
+static int add_progress(json_t *o, const struct job *j)
+{
+    return json_object_update_missing_new(
+        o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "iteration",
+                     count(j->iteration), "iterations_total",
+                     count(j->iterations_total), "epoch", count(j->epoch),
+                     "epochs_total", count(j->epochs_total), "loss",
+                     ctld_num(j->loss), "t_iter_s", ctld_num(j->t_iter),
+                     "eta_s", ctld_num(eta(j)), "eval_accuracy",
+                     ctld_num(j->eval_accuracy)));
+}
+
+static int add_times(json_t *o, const struct ctld *c, const struct job *j)
+{
+    const struct clock *clock = c->parts.clock;
+    double wall_s = clock->wall_s(clock);
+    double ran_s = elapsed(j, wall_s);
+    bool live = job_state_is_live(j->state);
+    double start_s = j->state == JOB_QUEUED
+                         ? wall_s + j->start_estimate_s - clock->now_s(clock)
+                         : NAN;
+    return json_object_update_missing_new(
+        o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "submitted",
+                     ctld_time(j->submit_s), "started", ctld_time(j->start_s),
+                     "ended", ctld_time(j->end_s), "elapsed_s", ctld_num(ran_s),
+                     "limit_s", ctld_num(j->limit_s), "left_s",
+                     ctld_num(live ? j->limit_s - ran_s : NAN),
+                     "start_estimate", ctld_time(start_s)));
+}
+
+json_t *ctld_job_json(const struct ctld *c, const struct job *j)
+{
+    int32_t position = engine_position(c->engine, j->id);
+    json_t *o = json_pack(
+        "{s:I, s:o, s:o, s:I, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:o, "
+        "s:o, s:o, s:o, s:b}",
+        "id", (json_int_t)j->id, "name", ctld_text(j->name), "user",
+        ctld_text(j->user), "uid", (json_int_t)j->uid, "kind", j->kind, "state",
+        job_state_name(j->state), "reason", ctld_text(j->reason), "priority",
+        j->priority, "gpus_min", j->gpus_min, "gpus_max", j->gpus_max, "gpus",
+        j->gpus, "attempt", j->attempt, "exit_code", count(j->exit_code),
+        "place", ctld_text(j->place), "native_id", ctld_text(j->native_id),
+        "position", position > 0 ? json_integer(position) : json_null(),
+        "cancel_asked", j->cancel_asked);
+    if (o && (add_times(o, c, j) < 0 || add_progress(o, j) < 0)) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free)
+{
+    static struct alloc_node nodes[NODES_MAX]; /* the loop's thread only */
+    size_t n = engine_nodes(c->engine, nodes, NODES_MAX);
+    *ret_total = *ret_free = 0;
+    for (size_t i = 0; i < n && i < NODES_MAX; i++) {
+        if (!nodes[i].is_up)
+            continue;
+        *ret_total += nodes[i].gpus_total;
+        *ret_free += nodes[i].gpus_free;
+    }
+}

@@ -1,0 +1,41 @@
+/* loop.h - the daemon's event loop; the only door to libevent but the HTTP
+ * server's. All callbacks run on the thread that runs the loop.
+ */
+#ifndef MGPU_CTLD_LOOP_H
+#define MGPU_CTLD_LOOP_H
+
+#include <stdbool.h>
+
+#include "jobs/base/error.h"
+
+struct event_base; /* libevent */
+struct loop;
+struct loop_source; /* a timer, a descriptor or a signal */
+
+typedef void (*loop_f)(void *arg);
+
+int loop_create(struct loop **ret, struct error *err) MUST_CHECK;
+void loop_destroy(struct loop *l); /* NULL is fine; after its sources */
+struct event_base *loop_base(struct loop *l);
+
+/* Runs until loop_stop(). */
+int loop_run(struct loop *l, struct error *err) MUST_CHECK;
+void loop_stop(struct loop *l);
+
+/* Fires once per loop_timer_set(), which replaces an earlier setting. */
+int loop_timer_create(struct loop *l, loop_f fn, void *arg,
+                      struct loop_source **ret, struct error *err) MUST_CHECK;
+void loop_timer_set(struct loop_source *s, double after_s);
+/* In this turn of the loop, after what is ready now. Asking twice is once. */
+void loop_timer_soon(struct loop_source *s);
+bool loop_timer_is_set(const struct loop_source *s);
+
+/* Each time fd is readable; borrowed until the source is destroyed. */
+int loop_fd_create(struct loop *l, int fd, loop_f fn, void *arg,
+                   struct loop_source **ret, struct error *err) MUST_CHECK;
+int loop_signal_create(struct loop *l, int signo, loop_f fn, void *arg,
+                       struct loop_source **ret, struct error *err) MUST_CHECK;
+
+void loop_source_destroy(struct loop_source *s); /* NULL is fine */
+
+#endif

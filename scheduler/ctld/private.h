@@ -1,0 +1,164 @@
+/* private.h - struct ctld, for the files of this folder. */
+#ifndef MGPU_CTLD_PRIVATE_H
+#define MGPU_CTLD_PRIVATE_H
+
+#include <jansson.h>
+
+#include "jobs/base/http_server.h"
+#include "scheduler/ctld/ctld.h"
+#include "scheduler/ctld/loop.h"
+#include "scheduler/ctld/thread.h"
+
+enum { CTLD_STEP_BUCKETS = 8 };
+
+struct ctld_stats {
+    uint64_t events, rows_stored, rows_repeated, lines_dropped, steps,
+        steps_failed;
+    double step_sum_s;
+    uint64_t step_buckets[CTLD_STEP_BUCKETS]; /* not cumulative; the last is
+                                                 all above the bounds */
+};
+extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
+
+struct held; /* step.c */
+struct watcher;
+struct intake;
+struct follower;
+
+struct ctld {
+    struct ctld_parts parts;
+    struct engine_conf engine_conf;
+    char jobs_dir[512], url[256];
+    double started_wall_s;
+    struct loop *loop;
+    struct http_server *http;
+    struct engine *engine;
+    struct thread *writer, *reader;
+    struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
+    struct loop_source *term, *intr, *hup, *child;
+    bool stopping, step_failed;
+    double step_complained_s;
+
+    struct held *held, **held_last;
+
+    struct intake *intakes; /* one per live attempt that sent rows */
+    struct loop_source *sync_timer;
+    bool unsynced;
+    double lines_complained_s;
+
+    struct watcher *watchers;
+    struct loop_source *watch_timer;
+    uint64_t *dirty; /* ids of jobs to be shown to watchers */
+    size_t n_dirty, cap_dirty;
+    uint64_t *seqs; /* by job id: the last event since the start */
+    size_t n_seqs;
+    double watched_s; /* when watchers were last fed */
+
+    struct follower *followers;
+    struct loop_source *follow_timer;
+
+    struct ctld_stats stats;
+};
+
+/* ---- step.c: the engine's turn, and replies that wait for it --------------
+ */
+int ctld_step_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_want_step(struct ctld *c); /* soon; many wishes are one step */
+void ctld_step(struct ctld *c);      /* now */
+/* Answers x when what was staged so far is durable: with the job, or with
+ * mgpu.ok/1 when job is 0. */
+void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
+               uint64_t job);
+/* Fails what is still held. */
+void ctld_step_clear(struct ctld *c);
+
+/* ---- ingest.c, drain.c: metric rows ---------------------------------------
+ */
+int ctld_ingest_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_ingest_clear(struct ctld *c);
+void ctld_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt);
+/* One batch of lines to rows in the store; on the writer's thread. */
+struct ingest_count {
+    uint64_t stored, repeated, dropped;
+};
+int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
+                     int32_t rank, const char *text, size_t len,
+                     struct ingest_count *io, struct error *err) MUST_CHECK;
+void ctld_count_rows(struct ctld *c, const struct ingest_count *n);
+/* engine_on_exit's callback. */
+int ctld_drain(void *arg, const struct job *job, struct error *err);
+
+enum { INTAKE_IDLE, INTAKE_DRAINING, INTAKE_DRAINED, INTAKE_FAILED };
+struct intake {
+    struct intake *next;
+    uint64_t job;
+    int32_t attempt;
+    int state;
+    struct error why; /* INTAKE_FAILED */
+    double failed_s;
+    int64_t *acked; /* by rank; -1: nothing known */
+    int32_t n_ranks;
+};
+struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
+                           bool create);
+
+/* ---- watch.c, follow.c: streams -------------------------------------------
+ */
+int ctld_watch_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_watch_clear(struct ctld *c);
+void ctld_changed(struct ctld *c, uint64_t job); /* show it soon */
+void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq);
+size_t ctld_n_watchers(const struct ctld *c);
+int ctld_follow_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_follow_clear(struct ctld *c);
+
+/* ---- job_json.c -----------------------------------------------------------
+ */
+json_t *ctld_job_json(const struct ctld *c, const struct job *job);
+json_t *ctld_num(double v);       /* null for NAN and infinity */
+json_t *ctld_text(const char *s); /* null for NULL and "" */
+json_t *ctld_time(double wall_s); /* null for NAN */
+void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free);
+
+/* ---- serve.c: what the handlers share -------------------------------------
+ */
+extern const struct http_route ctld_routes[];
+/* Sends o, which it ends; NULL is out of memory. */
+void ctld_reply(struct http_exchange *x, int status, json_t *o);
+/* Replies and returns false when the caller may not speak to us. */
+bool ctld_admit(struct ctld *c, struct http_exchange *x);
+/* The body as a JSON object, {} when empty; replies on failure. */
+json_t *ctld_body(struct http_exchange *x);
+/* ":id" as a job's number; replies on failure. */
+bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret);
+bool ctld_param_job(struct ctld *c, struct http_exchange *x,
+                    const struct job **ret);
+/* ?name=N within min..max, or absent; replies on failure. */
+bool ctld_query_int(struct http_exchange *x, const char *name, int64_t min,
+                    int64_t max, int64_t absent, int64_t *ret);
+
+/* ---- handlers -------------------------------------------------------------
+ */
+void serve_submit(void *arg, struct http_exchange *x);
+void serve_cancel(void *arg, struct http_exchange *x);
+void serve_hold(void *arg, struct http_exchange *x);
+void serve_release(void *arg, struct http_exchange *x);
+void serve_queue(void *arg, struct http_exchange *x);
+void serve_job(void *arg, struct http_exchange *x);
+void serve_events(void *arg, struct http_exchange *x);
+void serve_iterations(void *arg, struct http_exchange *x);
+void serve_epochs(void *arg, struct http_exchange *x);
+void serve_values(void *arg, struct http_exchange *x);
+void serve_logs(void *arg, struct http_exchange *x);
+void serve_watch(void *arg, struct http_exchange *x);
+void serve_nodes(void *arg, struct http_exchange *x);
+void serve_status(void *arg, struct http_exchange *x);
+void serve_metrics(void *arg, struct http_exchange *x);
+void serve_livez(void *arg, struct http_exchange *x);
+void serve_readyz(void *arg, struct http_exchange *x);
+void serve_claim(void *arg, struct http_exchange *x);
+void serve_rows(void *arg, struct http_exchange *x);
+void serve_heartbeat(void *arg, struct http_exchange *x);
+void serve_report(void *arg, struct http_exchange *x);
+
+#endif

@@ -1,0 +1,149 @@
+/* serve.c - the routes of wire.h, and what their handlers share.
+ *
+ * Every handler begins with ctld_admit(): the uid that the kernel names is
+ * the only identity that a client has. Workers show their attempt's token in
+ * addition.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/ctld/private.h"
+
+#define ATTEMPT "/v1/attempts/:job/:attempt/"
+
+const struct http_route ctld_routes[] = {
+    {"POST", "/v1/jobs", serve_submit},
+    {"GET", "/v1/jobs", serve_queue},
+    {"GET", "/v1/jobs/:id", serve_job},
+    {"POST", "/v1/jobs/:id/cancel", serve_cancel},
+    {"POST", "/v1/jobs/:id/hold", serve_hold},
+    {"POST", "/v1/jobs/:id/release", serve_release},
+    {"GET", "/v1/jobs/:id/events", serve_events},
+    {"GET", "/v1/jobs/:id/iterations", serve_iterations},
+    {"GET", "/v1/jobs/:id/epochs", serve_epochs},
+    {"GET", "/v1/jobs/:id/values", serve_values},
+    {"GET", "/v1/jobs/:id/logs", serve_logs},
+    {"GET", "/v1/watch", serve_watch},
+    {"GET", "/v1/nodes", serve_nodes},
+    {"GET", "/v1/status", serve_status},
+    {"POST", ATTEMPT "claim", serve_claim},
+    {"POST", ATTEMPT "rows", serve_rows},
+    {"POST", ATTEMPT "heartbeat", serve_heartbeat},
+    {"POST", ATTEMPT "report", serve_report},
+    {"GET", "/metrics", serve_metrics},
+    {"GET", "/livez", serve_livez},
+    {"GET", "/readyz", serve_readyz},
+    {NULL, NULL, NULL},
+};
+
+void ctld_reply(struct http_exchange *x, int status, json_t *o)
+{
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    if (text) {
+        http_reply_json(x, status, text, strlen(text));
+        free(text);
+        return;
+    }
+    struct error err;
+    (void)error_set(&err, ERR_NOMEM, "reply");
+    http_reply_err(x, &err);
+}
+
+bool ctld_admit(struct ctld *c, struct http_exchange *x)
+{
+    struct error err;
+    int64_t uid = http_uid(x);
+    if (uid != 0 && (uid < 0 || uid != c->parts.conf->uid))
+        (void)error_set(&err, ERR_DENIED, "this daemon serves uid %lld only",
+                        (long long)c->parts.conf->uid);
+    else if (c->stopping)
+        (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
+    else
+        return true;
+    http_reply_err(x, &err);
+    return false;
+}
+
+json_t *ctld_body(struct http_exchange *x)
+{
+    size_t len = 0;
+    const char *text = http_body(x, &len);
+    json_error_t why = {.text = ""};
+    json_t *o = len > 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &why)
+                        : json_object();
+    if (json_is_object(o))
+        return o;
+    struct error err;
+    if (o)
+        (void)error_set(&err, ERR_INVAL, "the body is not a JSON object");
+    else
+        (void)error_set(&err, ERR_INVAL, "the body is not JSON: line %d: %s",
+                        why.line, why.text);
+    json_decref(o);
+    http_reply_err(x, &err);
+    return NULL;
+}
+
+static int parse_int(const char *text, int64_t min, int64_t max, int64_t *ret)
+{
+    char *end = NULL;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *text == '+' || *text == ' ' ||
+        v < min || v > max)
+        return -1;
+    *ret = v;
+    return 0;
+}
+
+bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret)
+{
+    int64_t id = 0;
+    if (parse_int(http_param(x, i), 1, i == 0 ? INT64_MAX : INT32_MAX, &id) <
+        0) {
+        struct error err;
+        (void)error_set(&err, ERR_NOTFOUND, "no such job: '%.40s'",
+                        http_param(x, i));
+        http_reply_err(x, &err);
+        return false;
+    }
+    *ret = (uint64_t)id;
+    return true;
+}
+
+bool ctld_param_job(struct ctld *c, struct http_exchange *x,
+                    const struct job **ret)
+{
+    uint64_t id = 0;
+    if (!ctld_param_id(x, 0, &id))
+        return false;
+    const struct job *job = engine_job(c->engine, id);
+    if (!job) {
+        struct error err;
+        (void)error_set(&err, ERR_NOTFOUND, "no job %llu",
+                        (unsigned long long)id);
+        http_reply_err(x, &err);
+        return false;
+    }
+    *ret = job;
+    return true;
+}
+
+bool ctld_query_int(struct http_exchange *x, const char *name, int64_t min,
+                    int64_t max, int64_t absent, int64_t *ret)
+{
+    const char *text = http_query(x, name);
+    if (!text || !*text) {
+        *ret = absent;
+        return true;
+    }
+    if (parse_int(text, min, max, ret) == 0)
+        return true;
+    struct error err;
+    (void)error_set(&err, ERR_INVAL, "%s=%.40s: expected %lld..%lld", name,
+                    text, (long long)min, (long long)max);
+    http_reply_err(x, &err);
+    return false;
+}

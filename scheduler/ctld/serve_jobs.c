@@ -1,0 +1,316 @@
+/* serve_jobs.c - what users ask for: submit, cancel, hold, release, and the
+ * queue. */
+#include <fnmatch.h>
+#include <math.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jobs/base/log.h"
+#include "jobs/base/rng.h"
+#include "jobs/spec.h"
+#include "scheduler/ctld/private.h"
+
+enum { KEY_MAX = 64, LIST_MAX = 100000 };
+
+/* ---- submit ---------------------------------------------------------------
+ */
+
+/* The first error in one sentence; all of them are for the tools to show. */
+static int refuse_spec(const struct spec_report *r, struct error *err)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct spec_finding *f = &r->findings[i];
+        if (f->is_error)
+            return error_set(err, ERR_INVAL, "spec: %s%s%s [%s]%s", f->path,
+                             f->path[0] ? ": " : "", f->message, f->code,
+                             r->n_errors > 1 ? ", and more errors" : "");
+    }
+    return -1;
+}
+
+/* The spec as the engine stores it: every value present, checked by the code
+ * that the tools use. */
+static int resolve_spec(const struct ctld_conf *conf, const json_t *spec,
+                        struct buf *out, struct error *err)
+{
+    struct spec_options opt = {.draw_seed = true};
+    struct spec_report report = {.n = 0};
+    struct job_spec parsed;
+    char *text = json_dumps(spec, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "spec");
+    size_t len = strlen(text);
+    int rc = (int64_t)len > conf->max_spec_bytes
+                 ? error_set(err, ERR_LIMIT,
+                             "spec: %zu bytes, limits.max_spec_bytes is %lld",
+                             len, (long long)conf->max_spec_bytes)
+                 : spec_parse(text, len, &opt, &parsed, &report, err);
+    if (rc == 0) {
+        rc = parsed.logs.max_bytes > conf->max_log_bytes
+                 ? error_set(err, ERR_LIMIT,
+                             "spec: logs.max_bytes: at most %lld here "
+                             "(limits.max_log_bytes)",
+                             (long long)conf->max_log_bytes)
+                 : spec_dump(&parsed, out, err);
+        spec_clear(&parsed);
+    } else if (report.n_errors > 0)
+        rc = refuse_spec(&report, err);
+    spec_report_clear(&report);
+    free(text);
+    return rc;
+}
+
+static int pick_key(struct http_exchange *x, char ret[RNG_TOKEN_CAP],
+                    struct error *err)
+{
+    const char *key = http_header(x, "Idempotency-Key");
+    if (!key)
+        return rng_token(ret, err);
+    size_t len = strlen(key);
+    if (len < 1 || len > KEY_MAX)
+        return error_set(err, ERR_INVAL,
+                         "Idempotency-Key: expected 1..%d characters", KEY_MAX);
+    memcpy(ret, key, len + 1);
+    return 0;
+}
+
+static void user_name(int64_t uid, char *ret, size_t cap)
+{
+    struct passwd pw, *found = NULL;
+    char space[4096];
+    if (getpwuid_r((uid_t)uid, &pw, space, sizeof(space), &found) == 0 && found)
+        (void)snprintf(ret, cap, "%s", found->pw_name);
+    else
+        (void)snprintf(ret, cap, "%lld", (long long)uid);
+}
+
+static int submit(struct ctld *c, struct http_exchange *x, const json_t *body,
+                  uint64_t *ret_id, bool *ret_again, struct error *err)
+{
+    const json_t *spec = json_object_get(body, "spec");
+    const json_t *hold = json_object_get(body, "hold");
+    char key[RNG_TOKEN_CAP], user[32];
+    struct buf text = BUF_INIT;
+    if (!json_is_object(spec) || (hold && !json_is_boolean(hold)))
+        return error_set(err, ERR_INVAL,
+                         "expected {\"spec\":{..},\"hold\":true or false}");
+    if (pick_key(x, key, err) < 0)
+        return -1;
+    user_name(http_uid(x), user, sizeof(user));
+    int rc = resolve_spec(c->parts.conf, spec, &text, err);
+    if (rc == 0) {
+        struct engine_submit req = {.uid = http_uid(x),
+                                    .user = user,
+                                    .key = key,
+                                    .spec = buf_str(&text),
+                                    .hold = json_is_true(hold)};
+        rc = engine_submit(c->engine, &req, ret_id, ret_again, err);
+    }
+    buf_clear(&text);
+    return rc;
+}
+
+void serve_submit(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    bool again = false;
+    json_t *body = ctld_admit(c, x) ? ctld_body(x) : NULL;
+    if (!body)
+        return;
+    int rc = submit(c, x, body, &id, &again, &err);
+    json_decref(body);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        ctld_hold(c, x, again ? 200 : 201, id);
+}
+
+/* ---- cancel, hold, release ------------------------------------------------
+ */
+
+static int signal_number(const char *name, struct error *err)
+{
+    static const struct {
+        const char *name;
+        int signo;
+    } known[] = {
+        {"TERM", SIGTERM}, {"INT", SIGINT},   {"KILL", SIGKILL},
+        {"HUP", SIGHUP},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
+        {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(known[i].name, name) == 0)
+            return known[i].signo;
+    return error_set(err, ERR_INVAL,
+                     "signal '%.20s': expected TERM, INT, KILL, HUP, QUIT, "
+                     "USR1, USR2, STOP or CONT",
+                     name);
+}
+
+void serve_cancel(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    json_t *body =
+        ctld_admit(c, x) && ctld_param_id(x, 0, &id) ? ctld_body(x) : NULL;
+    if (!body)
+        return;
+    const json_t *name = json_object_get(body, "signal");
+    int rc = 0;
+    if (json_is_string(name)) {
+        int signo = signal_number(json_string_value(name), &err);
+        rc = signo < 0 ? -1
+                       : engine_signal(c->engine, id, http_uid(x), signo, &err);
+    } else if (name && !json_is_null(name))
+        rc = error_set(&err, ERR_INVAL, "signal: expected a string");
+    else
+        rc = engine_cancel(c->engine, id, http_uid(x), &err);
+    json_decref(body);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        ctld_hold(c, x, 200, id);
+}
+
+static void set_hold(struct ctld *c, struct http_exchange *x, bool hold)
+{
+    struct error err = ERROR_INIT;
+    uint64_t id = 0;
+    if (!ctld_admit(c, x) || !ctld_param_id(x, 0, &id))
+        return;
+    if (engine_hold(c->engine, id, http_uid(x), hold, &err) < 0)
+        http_reply_err(x, &err);
+    else
+        ctld_hold(c, x, 200, id);
+}
+
+void serve_hold(void *arg, struct http_exchange *x)
+{
+    set_hold(arg, x, true);
+}
+
+void serve_release(void *arg, struct http_exchange *x)
+{
+    set_hold(arg, x, false);
+}
+
+/* ---- the queue ------------------------------------------------------------
+ */
+
+struct filter {
+    const char *user, *name; /* name: a glob */
+    uint32_t states;         /* bits; 0: any */
+    double since_s;          /* ended or submitted since; -INFINITY: any */
+    int64_t limit;           /* the newest so many */
+};
+
+static int parse_states(const char *text, uint32_t *ret, struct error *err)
+{
+    uint32_t bits = 0;
+    while (*text) {
+        char word[24];
+        size_t n = strcspn(text, ",");
+        enum job_state s;
+        if (n >= sizeof(word))
+            return error_set(err, ERR_INVAL, "state: '%.40s'", text);
+        memcpy(word, text, n);
+        word[n] = '\0';
+        if (job_state_from_name(word, &s) < 0)
+            return error_set(err, ERR_INVAL, "state: no '%s'", word);
+        bits |= 1u << s;
+        text += n + (text[n] == ',');
+    }
+    *ret = bits;
+    return 0;
+}
+
+/* RFC 3339 in UTC, or seconds since 1970. */
+static int parse_since(const char *text, double *ret, struct error *err)
+{
+    struct tm tm = {0};
+    char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    double s = 0;
+    if (end) {
+        s = (double)timegm(&tm);
+        if (*end == '.')
+            s += strtod(end, &end);
+        if (strcmp(end, "Z") == 0) {
+            *ret = s;
+            return 0;
+        }
+    }
+    s = strtod(text, &end);
+    if (end == text || *end || !isfinite(s))
+        return error_set(err, ERR_INVAL,
+                         "since: '%.40s': expected 2026-11-21T10:00:00Z or "
+                         "seconds since 1970",
+                         text);
+    *ret = s;
+    return 0;
+}
+
+static bool fits(const struct filter *f, const struct job *j)
+{
+    double seen_s = isfinite(j->end_s) ? j->end_s : INFINITY;
+    return (!f->user || strcmp(f->user, j->user) == 0) &&
+           (!f->name || fnmatch(f->name, j->name, 0) == 0) &&
+           (!f->states || (f->states >> j->state & 1u)) && seen_s >= f->since_s;
+}
+
+static bool parse_filter(struct http_exchange *x, struct filter *f)
+{
+    struct error err = ERROR_INIT;
+    const char *state = http_query(x, "state"), *since = http_query(x, "since");
+    f->user = http_query(x, "user");
+    f->name = http_query(x, "name");
+    if ((state && parse_states(state, &f->states, &err) < 0) ||
+        (since && parse_since(since, &f->since_s, &err) < 0)) {
+        http_reply_err(x, &err);
+        return false;
+    }
+    return ctld_query_int(x, "limit", 1, LIST_MAX, LIST_MAX, &f->limit);
+}
+
+static json_t *queue_head(struct ctld *c, json_t *jobs, int64_t running,
+                          int64_t queued)
+{
+    int64_t total = 0, n_free = 0;
+    ctld_slots(c, &total, &n_free);
+    return json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "schema",
+                     "mgpu.queue/1", "generated",
+                     ctld_time(c->parts.clock->wall_s(c->parts.clock)),
+                     "cluster", c->parts.conf->cluster, "policy",
+                     engine_policy_name(c->engine), "slots_total",
+                     (json_int_t)total, "slots_free", (json_int_t)n_free,
+                     "running", (json_int_t)running, "queued",
+                     (json_int_t)queued, "jobs", jobs);
+}
+
+void serve_queue(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct filter f = {.since_s = -INFINITY};
+    int64_t running = 0, queued = 0, n = 0;
+    if (!ctld_admit(c, x) || !parse_filter(x, &f))
+        return;
+    const struct job *j = engine_next_job(c->engine, 0);
+    for (; j; j = engine_next_job(c->engine, j->id)) {
+        running += job_state_is_live(j->state);
+        queued += j->state == JOB_QUEUED || j->state == JOB_HELD;
+        n += fits(&f, j);
+    }
+    json_t *jobs = json_array();
+    int64_t skip = n - f.limit;
+    j = engine_next_job(c->engine, 0);
+    for (; j; j = engine_next_job(c->engine, j->id))
+        if (fits(&f, j) && skip-- <= 0)
+            (void)json_array_append_new(jobs, ctld_job_json(c, j));
+    ctld_reply(x, 200, queue_head(c, jobs, running, queued));
+}

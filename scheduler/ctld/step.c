@@ -1,0 +1,176 @@
+/* step.c - when the engine runs, and replies that wait for the disk.
+ *
+ * A request that changes something is checked and staged at once, and its
+ * reply held with the engine's ticket. The step that follows makes all that
+ * was staged in this turn of the loop durable in one commit: under load a
+ * commit carries many requests (group commit), alone a request waits for
+ * nobody. Then the replies go out, or, when the commit failed and the engine
+ * undid what was staged, its error goes to all of them.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "jobs/base/log.h"
+#include "scheduler/ctld/private.h"
+
+/* After a failed step (a full disk, most likely): often enough to be back
+ * soon, seldom enough to be no load. */
+static const double RETRY_S = 0.5, COMPLAIN_EVERY_S = 10;
+/* The engine may ask for "now"; a pause this short is not felt and keeps a
+ * mistake from taking a whole core. */
+static const double MIN_PAUSE_S = 0.002;
+/* Where an allocator has no descriptor to wake us with. */
+static const double POLL_S = 0.2;
+
+const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1] = {
+    0.0005, 0.001, 0.005, 0.01, 0.05, 0.25, 1};
+
+struct held {
+    struct held *next;
+    struct http_exchange *x;
+    uint64_t ticket, job;
+    int status;
+};
+
+static void answer(struct ctld *c, const struct held *h)
+{
+    const struct job *job = h->job ? engine_job(c->engine, h->job) : NULL;
+    if (!job) {
+        ctld_reply(h->x, h->status, json_pack("{s:s}", "schema", "mgpu.ok/1"));
+        return;
+    }
+    ctld_reply(h->x, h->status,
+               json_pack("{s:s, s:I, s:o}", "schema", "mgpu.job/1", "id",
+                         (json_int_t)job->id, "job", ctld_job_json(c, job)));
+}
+
+/* Answers every held request whose fate is known. */
+static void settle(struct ctld *c, const struct error *why)
+{
+    uint64_t durable = engine_durable(c->engine);
+    uint64_t undone = engine_undone(c->engine);
+    for (struct held **p = &c->held; *p;) {
+        struct held *h = *p;
+        if (h->ticket > durable && h->ticket > undone) {
+            p = &h->next;
+            continue;
+        }
+        *p = h->next;
+        if (!*p)
+            c->held_last = p;
+        if (h->ticket <= durable)
+            answer(c, h);
+        else
+            http_reply_err(h->x, why);
+        free(h);
+    }
+}
+
+void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
+               uint64_t job)
+{
+    struct held *h = calloc(1, sizeof(*h));
+    struct error err;
+    if (!h) {
+        /* It may well be carried out; the client asks again by its key. */
+        (void)error_set(&err, ERR_NOMEM, "request");
+        http_reply_err(x, &err);
+        ctld_want_step(c);
+        return;
+    }
+    *h = (struct held){.x = x,
+                       .ticket = engine_staged(c->engine),
+                       .job = job,
+                       .status = status};
+    *c->held_last = h;
+    c->held_last = &h->next;
+    ctld_want_step(c);
+}
+
+static void count_step(struct ctld *c, double s)
+{
+    size_t i = 0;
+    while (i < CTLD_STEP_BUCKETS - 1 && s > ctld_step_bounds_s[i])
+        i++;
+    c->stats.step_buckets[i]++;
+    c->stats.step_sum_s += s;
+    c->stats.steps++;
+}
+
+static void complain(struct ctld *c, double now_s, const struct error *err)
+{
+    c->stats.steps_failed++;
+    if (c->step_failed && now_s - c->step_complained_s < COMPLAIN_EVERY_S)
+        return;
+    c->step_complained_s = now_s;
+    log_err("engine",
+            "a step failed; nothing was changed, trying again "
+            "why=\"%s\"",
+            err->msg);
+}
+
+void ctld_step(struct ctld *c)
+{
+    const struct clock *clock = c->parts.clock;
+    struct error err = ERROR_INIT;
+    double began_s = clock->now_s(clock);
+    int rc = engine_step(c->engine, &err);
+    double now_s = clock->now_s(clock);
+    count_step(c, now_s - began_s);
+    if (rc < 0)
+        complain(c, now_s, &err);
+    else if (c->step_failed)
+        log_notice("engine", "steps work again");
+    c->step_failed = rc < 0;
+    settle(c, &err);
+
+    double pause_s = fmax(engine_next_s(c->engine) - now_s, MIN_PAUSE_S);
+    if (rc < 0)
+        pause_s = RETRY_S;
+    pause_s = fmin(pause_s, c->wake ? c->parts.conf->interval_s : POLL_S);
+    if (isfinite(pause_s) && !c->stopping)
+        loop_timer_set(c->step_timer, pause_s);
+}
+
+static void on_step(void *arg)
+{
+    ctld_step(arg);
+}
+
+void ctld_want_step(struct ctld *c)
+{
+    if (!c->stopping)
+        loop_timer_soon(c->step_soon);
+}
+
+static void on_wake(void *arg)
+{
+    ctld_want_step(arg);
+}
+
+int ctld_step_init(struct ctld *c, struct error *err)
+{
+    int fd = c->parts.alloc->ops->wake_fd(c->parts.alloc);
+    c->held_last = &c->held;
+    if (loop_timer_create(c->loop, on_step, c, &c->step_timer, err) < 0 ||
+        loop_timer_create(c->loop, on_step, c, &c->step_soon, err) < 0)
+        return -1;
+    if (fd >= 0 && loop_fd_create(c->loop, fd, on_wake, c, &c->wake, err) < 0)
+        return -1;
+    return 0;
+}
+
+void ctld_step_clear(struct ctld *c)
+{
+    struct error err;
+    (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
+    while (c->held) {
+        struct held *h = c->held;
+        c->held = h->next;
+        http_reply_err(h->x, &err);
+        free(h);
+    }
+    loop_source_destroy(c->step_timer);
+    loop_source_destroy(c->step_soon);
+    loop_source_destroy(c->wake);
+}

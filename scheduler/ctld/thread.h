@@ -1,0 +1,32 @@
+/* thread.h - a thread that works off a bounded queue, in order, and reports
+ * back to the loop. The daemon has two: the writer, which owns the metric
+ * rows, and the reader, which answers queries (docs/ctld.md says why).
+ */
+#ifndef MGPU_CTLD_THREAD_H
+#define MGPU_CTLD_THREAD_H
+
+#include <stddef.h>
+
+#include "scheduler/ctld/loop.h"
+
+/* Embedded first in a larger struct. run() is called on the thread, then
+ * done() on the loop, which frees; in between the task belongs to the
+ * thread. */
+struct task {
+    void (*run)(struct task *t);
+    void (*done)(struct task *t);
+    struct task *next;
+};
+
+struct thread;
+
+int thread_create(struct loop *l, const char *name, size_t max_queued,
+                  struct thread **ret, struct error *err) MUST_CHECK;
+/* err  ERR_BUSY max_queued tasks wait already; t is still the caller's */
+int thread_post(struct thread *th, struct task *t,
+                struct error *err) MUST_CHECK;
+size_t thread_queued(struct thread *th);
+/* Runs what is queued, calls done() for all of it, ends. NULL is fine. */
+void thread_destroy(struct thread *th);
+
+#endif

@@ -1,0 +1,214 @@
+/* watch.c - GET /v1/watch: changes of jobs, pushed.
+ *
+ * Nobody polls. A change marks its job; at most every PUSH_S the marked jobs
+ * are encoded, each once however many watch it, and sent. A watcher begins
+ * with the jobs as they are now, so one that lost its connection misses
+ * nothing by asking again; with ?after=SEQ it gets only those that an event
+ * has changed since. A watcher that does not read is dropped by the HTTP
+ * server 1 MiB later.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/ctld/private.h"
+
+static const double PUSH_S = 0.25;
+
+struct watcher {
+    struct watcher *next;
+    struct ctld *c;
+    struct http_exchange *x;
+    uint64_t job; /* 0: all */
+};
+
+static void unlink_watcher(struct watcher *w)
+{
+    for (struct watcher **p = &w->c->watchers; *p; p = &(*p)->next) {
+        if (*p == w) {
+            *p = w->next;
+            break;
+        }
+    }
+    free(w);
+}
+
+static void on_closed(void *arg)
+{
+    unlink_watcher(arg);
+}
+
+size_t ctld_n_watchers(const struct ctld *c)
+{
+    size_t n = 0;
+    for (const struct watcher *w = c->watchers; w; w = w->next)
+        n++;
+    return n;
+}
+
+/* ---- which jobs -----------------------------------------------------------
+ */
+
+void ctld_changed(struct ctld *c, uint64_t job)
+{
+    if (!c->watchers || c->stopping)
+        return;
+    if (c->n_dirty == c->cap_dirty) {
+        size_t cap = c->cap_dirty ? 2 * c->cap_dirty : 64;
+        uint64_t *p = realloc(c->dirty, cap * sizeof(*p));
+        if (!p)
+            return; /* the next change brings the same news */
+        c->dirty = p;
+        c->cap_dirty = cap;
+    }
+    c->dirty[c->n_dirty++] = job;
+    if (loop_timer_is_set(c->watch_timer))
+        return;
+    double now_s = c->parts.clock->now_s(c->parts.clock);
+    loop_timer_set(c->watch_timer, fmin(c->watched_s + PUSH_S - now_s, PUSH_S));
+}
+
+void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
+{
+    if (job >= c->n_seqs) {
+        size_t n = job < 512 ? 1024 : (size_t)job * 2;
+        uint64_t *p = realloc(c->seqs, n * sizeof(*p));
+        if (!p)
+            return; /* ?after= shows the job once too often */
+        memset(p + c->n_seqs, 0, (n - c->n_seqs) * sizeof(*p));
+        c->seqs = p;
+        c->n_seqs = n;
+    }
+    c->seqs[job] = seq;
+}
+
+static uint64_t seq_of(const struct ctld *c, uint64_t job)
+{
+    return job < c->n_seqs ? c->seqs[job] : 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* ---- sending --------------------------------------------------------------
+ */
+
+/* One line, which the caller frees; NULL when out of memory. */
+static char *line_of(const struct ctld *c, const struct job *job)
+{
+    json_t *o =
+        json_pack("{s:s, s:I, s:o}", "schema", "mgpu.job/1", "seq",
+                  (json_int_t)seq_of(c, job->id), "job", ctld_job_json(c, job));
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    size_t len = text ? strlen(text) : 0;
+    char *line = text ? realloc(text, len + 2) : NULL;
+    if (!line) {
+        free(text);
+        return NULL;
+    }
+    memcpy(line + len, "\n", 2);
+    return line;
+}
+
+static void push(struct ctld *c, const struct job *job)
+{
+    char *line = line_of(c, job);
+    bool final = job_state_is_final(job->state);
+    for (struct watcher *w = c->watchers, *next; line && w; w = next) {
+        next = w->next;
+        if (w->job && w->job != job->id)
+            continue;
+        http_stream_send(w->x, line, strlen(line));
+        if (w->job && final) {
+            http_stream_end(w->x);
+            unlink_watcher(w);
+        }
+    }
+    free(line);
+}
+
+static void on_push(void *arg)
+{
+    struct ctld *c = arg;
+    c->watched_s = c->parts.clock->now_s(c->parts.clock);
+    if (c->n_dirty > 0)
+        qsort(c->dirty, c->n_dirty, sizeof(*c->dirty), by_id);
+    for (size_t i = 0; i < c->n_dirty; i++) {
+        if (i > 0 && c->dirty[i] == c->dirty[i - 1])
+            continue;
+        const struct job *job = engine_job(c->engine, c->dirty[i]);
+        if (job)
+            push(c, job);
+    }
+    c->n_dirty = 0;
+}
+
+static void begin(struct ctld *c, struct watcher *w, int64_t after)
+{
+    http_stream_start(w->x, "application/jsonl", on_closed, w);
+    const struct job *job = engine_next_job(c->engine, w->job ? w->job - 1 : 0);
+    for (; job && (!w->job || job->id == w->job);
+         job = engine_next_job(c->engine, job->id)) {
+        uint64_t seq = seq_of(c, job->id);
+        if (seq > 0 && after >= 0 && seq <= (uint64_t)after &&
+            !(w->job && job_state_is_final(job->state)))
+            continue;
+        char *line = line_of(c, job);
+        if (line)
+            http_stream_send(w->x, line, strlen(line));
+        free(line);
+    }
+}
+
+void serve_watch(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err;
+    int64_t id = 0, after = 0;
+    if (!ctld_admit(c, x) || !ctld_query_int(x, "job", 1, INT64_MAX, 0, &id) ||
+        !ctld_query_int(x, "after", 0, INT64_MAX, -1, &after))
+        return;
+    const struct job *job = id ? engine_job(c->engine, (uint64_t)id) : NULL;
+    struct watcher *w = NULL;
+    if (id && !job)
+        (void)error_set(&err, ERR_NOTFOUND, "no job %lld", (long long)id);
+    else if (!(w = calloc(1, sizeof(*w))))
+        (void)error_set(&err, ERR_NOMEM, "watcher");
+    if (!w) {
+        http_reply_err(x, &err);
+        return;
+    }
+    *w = (struct watcher){
+        .next = c->watchers, .c = c, .x = x, .job = (uint64_t)id};
+    c->watchers = w;
+    begin(c, w, after);
+    if (job && job_state_is_final(job->state)) {
+        http_stream_end(x);
+        unlink_watcher(w);
+    }
+}
+
+int ctld_watch_init(struct ctld *c, struct error *err)
+{
+    return loop_timer_create(c->loop, on_push, c, &c->watch_timer, err);
+}
+
+void ctld_watch_clear(struct ctld *c)
+{
+    for (struct watcher *w = c->watchers, *next; w; w = next) {
+        next = w->next;
+        http_stream_end(w->x);
+        free(w);
+    }
+    c->watchers = NULL;
+    loop_source_destroy(c->watch_timer);
+    c->watch_timer = NULL;
+    free(c->dirty);
+    free(c->seqs);
+    c->dirty = c->seqs = NULL;
+    c->n_dirty = c->cap_dirty = c->n_seqs = 0;
+}
