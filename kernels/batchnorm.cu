@@ -15,7 +15,7 @@
 namespace
 {
 
-enum { CHUNK_ROWS = 128 };
+enum { CHUNK_ROWS = 16 };
 
 template <class T>
 KERNEL bn_origin(blk b, acc<T> *origin, const T *x, int64_t rows, int64_t C)

@@ -45,7 +45,7 @@ KERNEL bias_sums(blk b, acc<T> *part, const T *dy, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
-    columns<T, W, 1>(b, part, rows, C, 128, [=](V *s, int64_t r, int64_t c) {
+    columns<T, W, 1>(b, part, rows, C, 16, [=](V *s, int64_t r, int64_t c) {
         s[0] += V::load(dy + r * C + c);
     });
 }

@@ -8,8 +8,10 @@
  *
  * A block sums `chunk` rows per lane in registers, over all columns, before
  * it adds them to its part. That is pairwise summation with one level: the
- * rounding error grows with chunk + rows / chunk, not with rows; and on the
- * host the chunk is what stays in the cache while its columns are visited.
+ * rounding error grows with chunk + rows / chunk, not with rows. On the host
+ * it also decides how memory is walked: a tile of columns is half a cache
+ * line, so a line is visited twice per chunk; 16 rows were faster than 128
+ * (1.8 ms to 2.1 ms for all statistics of MobileNetV2), 8 no faster.
  */
 #ifndef MGPU_KERNELS_EXEC_COLUMNS_H
 #define MGPU_KERNELS_EXEC_COLUMNS_H
