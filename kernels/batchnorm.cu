@@ -15,7 +15,7 @@
 namespace
 {
 
-enum { CHUNK_ROWS = 16 };
+enum { CHUNK_ROWS = 32 };
 
 template <class T>
 KERNEL bn_origin(blk b, acc<T> *origin, const T *x, int64_t rows, int64_t C)
@@ -33,7 +33,7 @@ KERNEL bn_origin(blk b, acc<T> *origin, const T *x, int64_t rows, int64_t C)
 }
 
 template <class T, int W>
-KERNEL bn_sums(blk b, acc<T> *part, const T *x, const acc<T> *origin,
+KERNEL bn_sums(blk b, double *part, const T *x, const acc<T> *origin,
                int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
@@ -48,17 +48,13 @@ KERNEL bn_sums(blk b, acc<T> *part, const T *x, const acc<T> *origin,
 
 template <class T>
 KERNEL bn_stats(blk b, acc<T> *mean, acc<T> *rstd, acc<T> *run_mean,
-                acc<T> *run_var, const acc<T> *origin, const acc<T> *part,
+                acc<T> *run_var, const acc<T> *origin, const double *part,
                 int64_t parts, int64_t rows, int64_t C, double eps,
                 double momentum)
 {
     for (int64_t c : b.each(C)) {
-        double s = 0, q = 0, n = (double)rows;
-        for (int64_t p = 0; p < parts; p++) {
-            s += part[p * 2 * C + c];
-            q += part[p * 2 * C + C + c];
-        }
-        s /= n;
+        double n = (double)rows, s = fold_at(part, parts, 2 * C, c) / n;
+        double q = fold_at(part, parts, 2 * C, C + c);
         double m = (double)origin[c] + s, var = q / n - s * s;
         var = var < 0 ? 0 : var; /* rounding; a NaN stays */
         mean[c] = (acc<T>)m;
@@ -125,7 +121,7 @@ KERNEL bn_apply(blk b, T *y, const T *x, const acc<T> *mean,
 
 /* part[block][0] = sum of d * hat = dgamma, [1] = sum of d = dbeta. */
 template <class T, int W>
-KERNEL bn_bwd_sums(blk b, acc<T> *part, const T *dy, const T *x,
+KERNEL bn_bwd_sums(blk b, double *part, const T *dy, const T *x,
                    const acc<T> *mean, const acc<T> *rstd, const T *gamma,
                    const T *beta, int64_t rows, int64_t C, acc<T> cap)
 {
@@ -143,11 +139,11 @@ KERNEL bn_bwd_sums(blk b, acc<T> *part, const T *dy, const T *x,
 
 template <class T>
 KERNEL bn_bwd_fold(blk b, acc<T> *sums, T *dgamma, T *dbeta,
-                   const acc<T> *part, int64_t parts, int64_t C)
+                   const double *part, int64_t parts, int64_t C)
 {
     for (int64_t i : b.each(2 * C)) {
-        acc<T> s = fold_at(part, parts, 2 * C, i);
-        sums[i] = s;
+        double s = fold_at(part, parts, 2 * C, i);
+        sums[i] = (acc<T>)s;
         (i < C ? dgamma + i : dbeta + (i - C))[0] = (T)s;
     }
 }
@@ -192,16 +188,16 @@ int bn_fwd(struct device *d, void *y, void *mean, void *rstd, void *run_mean,
 
     if (check("bn_fwd", rows, 2, C, cap, err) < 0)
         return -1;
-    A *part = scratch<A>(d, (2 * parts + 1) * c, err);
+    double *part = scratch<double>(d, (2 * parts + 1) * c, err);
     if (!part)
         return -1;
-    A *origin = part + 2 * parts * c;
+    A *origin = (A *)(part + 2 * parts * c);
     launch(d, blocks(d, 16 * c, c), bn_origin<T>, origin, (const T *)x, rows,
            c);
     LAUNCH_ROWS(c, parts, bn_sums, part, (const T *)x, (const A *)origin, rows,
                 c);
     launch(d, blocks(d, c), bn_stats<T>, (A *)mean, (A *)rstd, (A *)run_mean,
-           (A *)run_var, (const A *)origin, (const A *)part, parts, rows, c,
+           (A *)run_var, (const A *)origin, (const double *)part, parts, rows, c,
            eps, momentum);
     LAUNCH_ROWS(c, blocks(d, rows * c, rows), bn_apply, (T *)y, (const T *)x,
                 (const A *)mean, (const A *)rstd, (const T *)gamma,
@@ -240,15 +236,15 @@ int bn_bwd(struct device *d, void *dx, void *dgamma, void *dbeta,
 
     if (check("bn_bwd", rows, 1, C, cap, err) < 0)
         return -1;
-    A *part = scratch<A>(d, (parts + 1) * 2 * c, err);
+    double *part = scratch<double>(d, (parts + 1) * 2 * c, err);
     if (!part)
         return -1;
-    A *sums = part + parts * 2 * c;
+    A *sums = (A *)(part + parts * 2 * c);
     LAUNCH_ROWS(c, parts, bn_bwd_sums, part, (const T *)dy, (const T *)x,
                 (const A *)mean, (const A *)rstd, (const T *)gamma,
                 (const T *)beta, rows, c, (A)cap);
     launch(d, blocks(d, 2 * c), bn_bwd_fold<T>, sums, (T *)dgamma, (T *)dbeta,
-           (const A *)part, parts, c);
+           (const double *)part, parts, c);
     LAUNCH_ROWS(c, blocks(d, rows * c, rows), bn_bwd_apply, (T *)dx,
                 (const T *)dy, (const T *)x, (const A *)mean, (const A *)rstd,
                 (const T *)gamma, (const T *)beta, (const A *)sums, rows, c,

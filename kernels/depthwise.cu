@@ -110,7 +110,7 @@ KERNEL bwd_data2(blk b, T *dx, const T *dy, const T *w, conv3 s)
 }
 
 template <class T, int W>
-KERNEL bwd_filter(blk b, acc<T> *part, const T *dy, const T *x, conv3 s)
+KERNEL bwd_filter(blk b, double *part, const T *dy, const T *x, conv3 s)
 {
     typedef vec<acc<T>, W> V;
     const int64_t image = (int64_t)s.H * s.W * s.C;
@@ -185,12 +185,12 @@ int dw3_bwd_filter(struct device *d, void *dw, const void *dy, const void *x,
         return -1;
     int64_t n = 9 * (int64_t)s->C;
     int64_t parts = parts_for(d, outputs(s) * 4, (int64_t)s->N * s->OH);
-    acc<T> *part = scratch<acc<T>>(d, parts * n, err);
+    double *part = scratch<double>(d, parts * n, err);
     if (!part)
         return -1;
     LAUNCH_ROWS(s->C, parts, bwd_filter, part, (const T *)dy, (const T *)x,
                 *s);
-    launch(d, blocks(d, n), fold<T>, (T *)dw, (const acc<T> *)part, parts, n);
+    launch(d, blocks(d, n), fold<T>, (T *)dw, (const double *)part, parts, n);
     return finish(d, "dw3_bwd_filter", err);
 }
 

@@ -41,11 +41,11 @@ KERNEL add_bias(blk b, T *y, const T *bias, int64_t rows, int64_t C)
 }
 
 template <class T, int W>
-KERNEL bias_sums(blk b, acc<T> *part, const T *dy, int64_t rows, int64_t C)
+KERNEL bias_sums(blk b, double *part, const T *dy, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
-    columns<T, W, 1>(b, part, rows, C, 16, [=](V *s, int64_t r, int64_t c) {
+    columns<T, W, 1>(b, part, rows, C, 32, [=](V *s, int64_t r, int64_t c) {
         s[0] += V::load(dy + r * C + c);
     });
 }
@@ -119,11 +119,11 @@ int bias_bwd(struct device *d, void *db, const void *dy, int64_t rows,
         return error_set(err, ERR_INVAL, "bias_bwd: rows %lld, C %d",
                          (long long)rows, (int)C);
     int64_t c = C, parts = parts_for(d, rows * c, rows);
-    acc<T> *part = scratch<acc<T>>(d, parts * c, err);
+    double *part = scratch<double>(d, parts * c, err);
     if (!part)
         return -1;
     LAUNCH_ROWS(c, parts, bias_sums, part, (const T *)dy, rows, c);
-    launch(d, blocks(d, c), fold<T>, (T *)db, (const acc<T> *)part, parts, c);
+    launch(d, blocks(d, c), fold<T>, (T *)db, (const double *)part, parts, c);
     return finish(d, "bias_bwd", err);
 }
 
