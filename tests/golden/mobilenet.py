@@ -11,7 +11,8 @@ each step the images [n, 3, S, S] and the labels.
 
 A line is "name: value value ...". Losses are means over the batch. Of the
 gradients of the first step, and of all tensors after the last one, there are
-sums and sums of squares, two numbers per tensor.
+sums and sums of squares, two numbers per tensor. Lines "shape I NAME" list
+the state_dict, lines "params WIDTH CLASSES" the number of parameters.
 
 SGD's rate is small because the drawn weights have gradients of 1e4, and the
 comparison is meant to see mistakes, not chaos: at 1e-3 two correct programs
@@ -53,7 +54,7 @@ def batch_of(rs, size, classes):
 
 def put(name, values):
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
-    print("%s: %s" % (name, " ".join("%.13g" % v for v in flat)))
+    print(name + ":" + "".join(" %.13g" % v for v in flat))
 
 
 def eval_logits(model, x):
@@ -102,8 +103,22 @@ def run(name, width, size, classes, optimizer, seed):
         for v in (t.sum().item(), (t ** 2).sum().item())])
 
 
+def shapes():
+    """Names and shapes in order, and how many parameters other widths have."""
+    model = torchvision.models.mobilenet_v2(num_classes=10)
+    for i, (name, t) in enumerate(model.state_dict().items()):
+        put("shape %d %s" % (i, name), list(t.shape))
+    for width in (0.1, 0.25, 0.35, 0.5, 0.75, 1.0, 1.3, 1.4, 2.0):
+        for classes in (10, 1000):
+            model = torchvision.models.mobilenet_v2(num_classes=classes,
+                                                    width_mult=width)
+            put("params %g %d" % (width, classes),
+                sum(p.numel() for p in model.parameters()))
+
+
 def main():
     torch.set_num_threads(1)
+    shapes()
     for seed, case in enumerate(CASES):
         run(*case, seed=100 + seed)
 

@@ -1,0 +1,189 @@
+/* cv_arch.c - sizes, names and order against torchvision's state_dict, and
+ * the plan against what is allocated. */
+#include "worker/cv/arch.h"
+
+#include "tests/golden/golden.h"
+#include "tests/unit/worker/cv_rig.h"
+
+static const struct model_conf tiny = {.dt = DT_F32,
+                                       .width_mult = 0.1,
+                                       .num_classes = 10,
+                                       .image_size = 28,
+                                       .batch = 2};
+
+static void test_counts(const struct golden *g)
+{
+    static const double widths[] = {0.1, 0.25, 0.35, 0.5, 0.75,
+                                    1.0, 1.3,  1.4,  2.0};
+    struct error err = ERROR_INIT;
+    for (size_t i = 0; i < 2 * sizeof(widths) / sizeof(widths[0]); i++) {
+        struct model_conf conf = tiny;
+        struct model_plan plan;
+        char line[64];
+        size_t n;
+        conf.width_mult = widths[i / 2];
+        conf.num_classes = i % 2 ? 1000 : 10;
+        (void)snprintf(line, sizeof(line), "params %g %d", conf.width_mult,
+                       conf.num_classes);
+        double *want = golden_get(g, line, &n);
+        must(model_plan(&conf, &plan, &err), &err);
+        is_int(plan.params, (long long)want[0], line);
+        free(want);
+    }
+    struct model_conf conf = tiny;
+    struct model_plan plan;
+    conf.width_mult = 1;
+    must(model_plan(&conf, &plan, &err), &err);
+    is_int(plan.params, 2236682, "2,236,682 parameters for 10 classes");
+    is_int(plan.running, 2 * 17056, "mean and variance of 17,056 channels");
+    conf.num_classes = 1000;
+    must(model_plan(&conf, &plan, &err), &err);
+    is_int(plan.params, 3504872, "3,504,872 parameters for 1000 classes");
+}
+
+static void test_channels(void)
+{
+    is_int(arch_channels(3.2), 8, "at least 8 channels");
+    is_int(arch_channels(16 * 0.75), 16, "12 becomes 16");
+    is_int(arch_channels(24 * 0.35), 8, "8.4 becomes 8");
+    is_int(arch_channels(11.9), 16, "11.9 may not lose more than 10 %");
+    is_int(arch_channels(1280 * 1.4), 1792, "1792 stays");
+}
+
+struct names {
+    const struct golden *g;
+    int32_t at, wrong;
+};
+
+static int check_name(void *arg, const struct model_tensor *t,
+                      struct error *err)
+{
+    struct names *s = arg;
+    char line[120];
+    size_t n;
+    (void)err;
+    (void)snprintf(line, sizeof(line), "shape %d %s", s->at++, t->name);
+    double *want = golden_get(s->g, line, &n); /* ends the test if absent */
+    bool same = n == (size_t)t->dims;
+    for (size_t i = 0; same && i < n; i++)
+        same = (int32_t)want[i] == t->shape[i];
+    if (!same)
+        tap_diag("%s: another shape", t->name);
+    s->wrong += !same;
+    free(want);
+    return 0;
+}
+
+static void test_names(const struct golden *g)
+{
+    struct rig r;
+    struct error err = ERROR_INIT;
+    struct model_conf conf = tiny;
+    struct names s = {.g = g};
+    conf.width_mult = 1;
+    rig_init(&r, &conf, 1, 1);
+    must(model_export(r.m, check_name, &s, &err), &err);
+    is_int(s.at, 314, "314 tensors, named and ordered as torchvision's");
+    is_int(s.wrong, 0, "with its shapes");
+    rig_clear(&r);
+}
+
+/* Offsets tile the flat arrays without holes, in order. */
+static void test_offsets(void)
+{
+    struct arch a;
+    struct error err = ERROR_INIT;
+    struct model_conf conf = tiny;
+    int64_t at = 0, running = 0;
+    bool good = true;
+    conf.width_mult = 0.35;
+    must(arch_build(&conf, &a, &err), &err);
+    for (int32_t i = 0; i < ARCH_LAYERS; i++) {
+        const struct layer *l = &a.layers[i];
+        good = good && l->weight == at && l->gamma == at + l->weights &&
+               l->beta == l->gamma + l->cout && l->mean == running &&
+               l->var == running + l->cout;
+        at = l->beta + l->cout;
+        running = l->var + l->cout;
+        good = good && (i == 0 || l->cin == a.layers[i - 1].cout) &&
+               (i == 0 || l->side == a.layers[i - 1].out_side);
+    }
+    ok(good && a.fc_weight == at && a.running == running,
+       "offsets leave no holes");
+    is_int(a.layers[0].skip, -1, "the stem has no skip");
+    is_int(a.layers[8].skip, 5, "feature 3 adds feature 2's output");
+}
+
+static void test_plan(void)
+{
+    static const enum dtype types[] = {DT_F64, DT_F32};
+    for (size_t i = 0; i < 2; i++) {
+        struct rig r;
+        struct model_conf conf = tiny;
+        conf.dt = types[i];
+        conf.dropout = i ? 0.2 : 0;
+        rig_init(&r, &conf, 1, 1);
+        const struct model_plan *p = model_planned(r.m);
+        is_int(rig_allocs, 1, "one allocation");
+        is_int(rig_bytes, p->bytes_total, "of the size that was planned");
+        is_int(p->bytes_params + p->bytes_grads + p->bytes_activations +
+                   p->bytes_work,
+               p->bytes_total, "which is the sum of its parts");
+        (void)rig_loss(&r, 1);
+        rig_backward(&r, 1);
+        is_int(rig_allocs, 1, "a step allocates nothing");
+        rig_clear(&r);
+    }
+}
+
+static void refused(struct model_conf conf, const char *what)
+{
+    struct error err = ERROR_INIT;
+    struct model_plan plan = {.params = -7};
+    ok(model_plan(&conf, &plan, &err) == -1 && err.code == ERR_INVAL &&
+           plan.params == -7,
+       "refused: %s: %s", what, err.msg);
+}
+
+static void test_refused(void)
+{
+    struct model_conf c = tiny;
+    c.width_mult = 0;
+    refused(c, "no width");
+    c = tiny;
+    c.width_mult = NAN;
+    refused(c, "a width that is not a number");
+    c = tiny;
+    c.dropout = 1;
+    refused(c, "dropout of everything");
+    c = tiny;
+    c.num_classes = 0;
+    refused(c, "no classes");
+    c = tiny;
+    c.image_size = 0;
+    refused(c, "no image");
+    c = tiny;
+    c.batch = 0;
+    refused(c, "no batch");
+    c = tiny;
+    c.image_size = 1024;
+    c.batch = 8192; /* 512 * 512 * 8192 = 2^31 rows */
+    refused(c, "more rows than 32 bits count");
+    c = tiny;
+    c.dt = DT_N;
+    refused(c, "no such type");
+}
+
+int main(void)
+{
+    struct golden g;
+    golden_open(&g, "tests/golden/mobilenet.txt");
+    test_counts(&g);
+    test_channels();
+    test_names(&g);
+    test_offsets();
+    test_plan();
+    test_refused();
+    golden_close(&g);
+    return tap_done();
+}

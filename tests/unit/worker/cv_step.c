@@ -1,0 +1,282 @@
+/* cv_step.c - training steps: it learns, repeats itself bit by bit, takes
+ * batches of any size, and refuses what it cannot do.
+ */
+#include <math.h>
+
+#include "jobs/base/clock.h"
+#include "tests/unit/worker/cv_rig.h"
+#include "worker/data/loader.h"
+#include "worker/data/sampler.h"
+
+enum { STEPS = 60, BATCH = 32 };
+
+static const struct model_conf small = {.dt = DT_F32,
+                                        .width_mult = 0.25,
+                                        .dropout = 0.2,
+                                        .num_classes = 4,
+                                        .image_size = 32,
+                                        .batch = BATCH};
+
+struct outcome {
+    double first, last; /* mean loss of the first and the last five steps */
+    double eval_loss, eval_accuracy;
+    float *params; /* owned */
+};
+
+struct trainer {
+    struct rig rig;
+    struct dataset train, eval;
+    struct loader *loader;
+    struct sampler order;
+    void *mom;
+};
+
+static void trainer_init(struct trainer *t, int32_t threads, uint32_t seed)
+{
+    struct error err = ERROR_INIT;
+    const struct dataset_conf data = {
+        .source = SOURCE_SYNTHETIC, .samples = 256, .num_classes = 4};
+    const struct loader_conf conf = {
+        .dt = small.dt, .image_size = small.image_size, .batch = small.batch};
+    memset(t, 0, sizeof(*t));
+    must(dataset_open(&data, DATASET_TRAIN, &t->train, &err), &err);
+    must(dataset_open(&data, DATASET_EVAL, &t->eval, &err), &err);
+    rig_init(&t->rig, &small, threads, seed);
+    must(loader_create(t->rig.d, &conf, &t->train, &clock_real, &t->loader,
+                       &err),
+         &err);
+    must(sampler_init(&t->order, t->train.n, 0, 1, seed, true, false, &err),
+         &err);
+    size_t n = (size_t)model_planned(t->rig.m)->params;
+    must(t->rig.d->ops->alloc(t->rig.d, n * sizeof(float), &t->mom, &err),
+         &err);
+}
+
+static void trainer_clear(struct trainer *t)
+{
+    t->rig.d->ops->release(t->rig.d, t->mom);
+    sampler_clear(&t->order);
+    loader_destroy(t->loader);
+    rig_clear(&t->rig);
+    dataset_clear(&t->train);
+    dataset_clear(&t->eval);
+}
+
+static double train_step(struct trainer *t, int32_t i, struct error *err)
+{
+    struct model *m = t->rig.m;
+    int32_t index[BATCH], per_epoch = sampler_batches(&t->order, small.batch);
+    struct loader_batch b;
+    double loss;
+    int64_t hits;
+    const struct sgd_args a = {.lr = 0.01,
+                               .momentum = 0.9,
+                               .weight_decay = 4e-5,
+                               .grad_scale = 1,
+                               .nesterov = true,
+                               .first = i == 0};
+    if (i % per_epoch == 0)
+        sampler_epoch(&t->order, i / per_epoch);
+    int32_t n = sampler_batch(&t->order, i % per_epoch, small.batch, index);
+    must(loader_next(t->loader, index, n, &b, err), err);
+    must(model_forward(m, b.x, b.label, n, true, (uint64_t)i, err), err);
+    must(model_backward(m, n, 1.0 / n, NULL, NULL, err), err);
+    must(t->rig.d->ops->sgd(t->rig.d, small.dt, model_params(m), t->mom,
+                            model_grads(m), model_planned(m)->params, &a, err),
+         err);
+    must(model_result(m, n, &loss, &hits, err), err);
+    return loss / n;
+}
+
+static void evaluate(struct trainer *t, struct outcome *o, struct error *err)
+{
+    struct loader *l;
+    struct sampler s;
+    const struct loader_conf conf = {
+        .dt = small.dt, .image_size = small.image_size, .batch = small.batch};
+    int64_t right = 0;
+    must(loader_create(t->rig.d, &conf, &t->eval, &clock_real, &l, err), err);
+    must(sampler_init(&s, t->eval.n, 0, 1, 0, false, true, err), err);
+    for (int32_t i = 0; i < sampler_batches(&s, small.batch); i++) {
+        int32_t index[BATCH];
+        int32_t n = sampler_batch(&s, i, small.batch, index);
+        struct loader_batch b;
+        double loss;
+        int64_t hits;
+        must(loader_next(l, index, n, &b, err), err);
+        must(model_forward(t->rig.m, b.x, b.label, n, false, 0, err), err);
+        must(model_result(t->rig.m, n, &loss, &hits, err), err);
+        o->eval_loss += loss / t->eval.n;
+        right += hits;
+    }
+    o->eval_accuracy = (double)right / t->eval.n;
+    sampler_clear(&s);
+    loader_destroy(l);
+}
+
+static struct outcome train(int32_t threads, uint32_t seed, int32_t steps)
+{
+    struct trainer t;
+    struct outcome o = {.first = 0};
+    struct error err = ERROR_INIT;
+    trainer_init(&t, threads, seed);
+    int64_t allocs = rig_allocs;
+    for (int32_t i = 0; i < steps; i++) {
+        double loss = train_step(&t, i, &err);
+        o.first += i < 5 ? loss / 5 : 0;
+        o.last += i >= steps - 5 ? loss / 5 : 0;
+    }
+    if (rig_allocs != allocs)
+        ok(false, "steps allocate nothing");
+    evaluate(&t, &o, &err);
+    size_t bytes = (size_t)model_planned(t.rig.m)->params * sizeof(float);
+    o.params = malloc(bytes);
+    memcpy(o.params, model_params(t.rig.m), bytes);
+    trainer_clear(&t);
+    return o;
+}
+
+static void test_learns(void)
+{
+    struct outcome o = train(1, 1, STEPS);
+    if (!ok(o.first > 0.8 && o.last < 0.2 * o.first,
+            "60 steps: the loss falls"))
+        tap_diag("from %.3f to %.3f", o.first, o.last);
+    if (!ok(o.eval_accuracy > 0.9, "and images not seen are told apart"))
+        tap_diag("accuracy %.3f, loss %.3f", o.eval_accuracy, o.eval_loss);
+    free(o.params);
+}
+
+static void test_repeats(void)
+{
+    struct model_plan plan;
+    struct error err = ERROR_INIT;
+    must(model_plan(&small, &plan, &err), &err);
+    size_t bytes = (size_t)plan.params * sizeof(float);
+    for (int32_t threads = 1; threads <= 2; threads++) {
+        struct outcome a = train(threads, 5, 4), b = train(threads, 5, 4);
+        ok(memcmp(a.params, b.params, bytes) == 0,
+           "%d threads: the same bits twice", threads);
+        free(a.params);
+        free(b.params);
+    }
+    struct outcome a = train(1, 5, 4), b = train(1, 6, 4);
+    ok(memcmp(a.params, b.params, bytes) != 0, "another seed, another model");
+    free(a.params);
+    free(b.params);
+}
+
+/* The last batch of an epoch is smaller: the same as a model made for it. */
+static void test_small_batch(void)
+{
+    struct rig big, fit;
+    struct model_conf conf = small;
+    struct error err = ERROR_INIT;
+    double a, b;
+    int64_t hits;
+    rig_init(&big, &small, 1, 3);
+    conf.batch = 5;
+    rig_init(&fit, &conf, 1, 3);
+    (void)rig_loss(&big, 1); /* leaves a full batch's values behind */
+    rig_backward(&big, 1);
+    must(model_init(big.m, 3, &err), &err);
+    must(model_forward(big.m, fit.x, fit.label, 5, true, 2, &err), &err);
+    must(model_result(big.m, 5, &a, &hits, &err), &err);
+    must(model_backward(big.m, 5, 0.2, NULL, NULL, &err), &err);
+    b = rig_loss(&fit, 2);
+    rig_backward(&fit, 0.2);
+    ok(a == b, "a smaller batch has its own loss");
+    ok(memcmp(model_grads(big.m), model_grads(fit.m),
+              (size_t)model_planned(fit.m)->params * sizeof(float)) == 0,
+       "and its own gradient");
+    rig_clear(&big);
+    rig_clear(&fit);
+}
+
+static void test_modes(void)
+{
+    struct rig r;
+    struct error err = ERROR_INIT;
+    double a, b, c, z[BATCH * 4];
+    int64_t hits;
+    rig_init(&r, &small, 1, 3);
+    a = rig_loss(&r, 1);
+    b = rig_loss(&r, 1);
+    c = rig_loss(&r, 2);
+    ok(a == b, "one seed, one dropout");
+    ok(a != c, "another seed, another dropout");
+    for (int i = 0; i < 2; i++) {
+        double before = a;
+        must(model_forward(r.m, r.x, r.label, BATCH, false, (uint64_t)i, &err),
+             &err);
+        must(model_result(r.m, BATCH, &a, &hits, &err), &err);
+        if (i == 1)
+            ok(a == before, "evaluation has no dropout and moves nothing");
+    }
+    must(model_logits(r.m, BATCH, z, &err), &err);
+    double sum = 0;
+    int64_t right = 0;
+    for (int i = 0; i < BATCH; i++) {
+        double total = 0;
+        int best = 0;
+        for (int k = 0; k < 4; k++) {
+            total += exp(z[4 * i + k] - z[4 * i]);
+            best = z[4 * i + k] > z[4 * i + best] ? k : best;
+        }
+        sum += log(total) - (z[4 * i + r.label[i]] - z[4 * i]);
+        right += best == r.label[i];
+    }
+    ok(fabs(sum - a) < 1e-5 * fabs(sum), "the loss is that of the logits");
+    is_int(hits, right, "and so are the hits");
+    rig_clear(&r);
+}
+
+static void test_refused(void)
+{
+    struct rig r;
+    struct error err = ERROR_INIT;
+    double sum = -7;
+    int64_t hits = -7;
+    rig_init(&r, &small, 1, 3);
+    is_int(model_result(r.m, BATCH, &sum, &hits, &err), -1,
+           "no result before a pass");
+    is_int(err.code, ERR_STATE, "is a matter of state");
+    ok(sum == -7 && hits == -7, "and sets nothing");
+    is_int(model_backward(r.m, BATCH, 1, NULL, NULL, &err), -1,
+           "no way back without a way there");
+    is_int(model_forward(r.m, r.x, r.label, BATCH + 1, true, 0, &err), -1,
+           "more samples than planned");
+    is_int(model_forward(r.m, r.x, r.label, 0, true, 0, &err), -1,
+           "no samples");
+    is_int(model_forward(r.m, r.x, r.label, 1, true, 0, &err), -1,
+           "one sample, one pixel, no variance");
+    is_int(err.code, ERR_INVAL, "is invalid");
+    ok(strstr(err.msg, "more than 1 value per channel when training"),
+       "and says why: %s", err.msg);
+    must(model_forward(r.m, r.x, r.label, 1, false, 0, &err), &err);
+    is_int(model_backward(r.m, 1, 1, NULL, NULL, &err), -1,
+           "no way back from an evaluation");
+    (void)rig_loss(&r, 1);
+    is_int(model_backward(r.m, BATCH - 1, 1, NULL, NULL, &err), -1,
+           "nor with another number of samples");
+    rig_backward(&r, 1);
+    is_int(model_backward(r.m, BATCH, 1, NULL, NULL, &err), -1, "nor twice");
+    rig_clear(&r);
+
+    struct model_conf conf = small;
+    conf.image_size = 64; /* 2x2 at the end */
+    conf.batch = 1;
+    rig_init(&r, &conf, 1, 3);
+    ok(rig_loss(&r, 1) > 0, "one sample of four pixels has a variance");
+    rig_clear(&r);
+}
+
+int main(void)
+{
+    test_learns();
+    test_repeats();
+    test_small_batch();
+    test_modes();
+    test_refused();
+    return tap_done();
+}
