@@ -1,0 +1,205 @@
+/* data_loader.c - batches on the device: the right samples, resized as
+ * torchvision resizes, without an allocation per step; and the optimizers
+ * against PyTorch's, which live in the same golden file. */
+#include "worker/data/loader.h"
+
+#include "tests/golden/golden.h"
+#include "tests/unit/worker/cv_rig.h"
+#include "worker/data/sampler.h"
+
+/* A clock that moves by one second with every look at it. */
+static double tick(const struct clock *c)
+{
+    static double t;
+    (void)c;
+    return t += 1;
+}
+static const struct clock ticking = {.now_s = tick, .wall_s = tick};
+
+struct fixture {
+    struct device_ops ops;
+    struct device *d;
+    struct dataset ds;
+};
+
+static void setup(struct fixture *f)
+{
+    struct error err = ERROR_INIT;
+    char dir[4096];
+    const struct dataset_conf conf = {.source = SOURCE_MNIST,
+                                      .path =
+                                          golden_path("tests/data/mnist", dir),
+                                      .samples = 100};
+    must(dataset_open(&conf, DATASET_TRAIN, &f->ds, &err), &err);
+    must(device_host_create(1, &f->d, &err), &err);
+    rig_real = f->d->ops;
+    f->ops = *rig_real;
+    f->ops.alloc = rig_alloc;
+    f->d->ops = &f->ops;
+}
+
+static void teardown(struct fixture *f)
+{
+    f->d->ops->destroy(f->d);
+    dataset_clear(&f->ds);
+}
+
+static struct loader *make(struct fixture *f, enum dtype dt, int32_t size,
+                           int32_t batch)
+{
+    struct error err = ERROR_INIT;
+    struct loader *l = NULL;
+    const struct loader_conf conf = {
+        .dt = dt, .image_size = size, .batch = batch};
+    rig_bytes = 0;
+    must(loader_create(f->d, &conf, &f->ds, &ticking, &l, &err), &err);
+    is_int(rig_bytes, loader_bytes(&conf, &f->ds),
+           "takes what loader_bytes() says");
+    return l;
+}
+
+/* The generator's four sums, and every (size / 28)-th pixel of a row. */
+static void test_resize(struct fixture *f, const struct golden *g, int32_t size)
+{
+    struct error err = ERROR_INIT;
+    struct loader *l = make(f, DT_F64, size, 1);
+    struct loader_batch b;
+    int32_t first = 0;
+    double sums[4] = {0}, row[64];
+    char line[64];
+    size_t n = 0;
+    bool grey = true;
+    must(loader_next(l, &first, 1, &b, &err), &err);
+    const double *x = b.x;
+    for (int32_t i = 0; i < size; i++) {
+        for (int32_t j = 0; j < size; j++, x += 3) {
+            sums[0] += x[0];
+            sums[1] += x[0] * x[0];
+            sums[2] += x[0] * (i % 13);
+            sums[3] += x[0] * (j % 11);
+            grey = grey && x[0] == x[1] && x[0] == x[2];
+            if (i == size / 2 && j % (size / 28) == 0)
+                row[n++] = x[0];
+        }
+    }
+    (void)snprintf(line, sizeof(line), "resize %d", size);
+    golden_is(g, line, sums, 4, 1e-12);
+    (void)snprintf(line, sizeof(line), "resize %d row", size);
+    golden_is(g, line, row, n, 1e-12);
+    ok(grey, "three equal channels");
+    loader_destroy(l);
+}
+
+/* At 28x28 a pixel is (v / 255 - mean) / std of the image itself. */
+static bool holds(const struct fixture *f, const struct loader_batch *b,
+                  int32_t i, int32_t sample)
+{
+    const double *x = (const double *)b->x + (size_t)i * 28 * 28 * 3;
+    const uint8_t *image = f->ds.images + (size_t)sample * 28 * 28;
+    bool same = b->label[i] == f->ds.labels[sample];
+    for (int32_t k = 0; same && k < 28 * 28; k++)
+        same = fabs(x[3 * k] - (image[k] / 255.0 - 0.1307) / 0.3081) < 1e-12;
+    return same;
+}
+
+static void test_batches(struct fixture *f)
+{
+    static const int32_t full[] = {7, 99, 7, 0}, part[] = {3, SAMPLER_NONE};
+    struct error err = ERROR_INIT;
+    struct loader *l = make(f, DT_F64, 28, 4);
+    struct loader_batch b, kept;
+    int64_t before = rig_allocs;
+    bool good = true;
+    must(loader_next(l, full, 4, &b, &err), &err);
+    for (int32_t i = 0; i < 4; i++)
+        good = good && holds(f, &b, i, full[i]);
+    ok(good && b.n == 4 && b.valid == 4, "a batch of four, one of them twice");
+    ok(b.data_s == 1 && b.h2d_s == 1, "the phases are timed");
+    must(loader_next(l, part, 2, &b, &err), &err);
+    ok(holds(f, &b, 0, 3) && b.label[1] == -1, "padding has label -1");
+    ok(b.n == 2 && b.valid == 1, "and is not counted");
+    for (int32_t k = 0; k < 5; k++) {
+        must(loader_next(l, full + k % 4, 1, &b, &err), &err);
+        good = good && holds(f, &b, 0, full[k % 4]);
+    }
+    ok(good, "batches of one, in turn");
+    is_int(rig_allocs - before, 0, "and nothing is allocated");
+
+    kept = b;
+    const int32_t bad[] = {0, 100}, worse[] = {-2};
+    is_int(loader_next(l, bad, 2, &b, &err), -1, "a sample behind the last");
+    is_int(err.code, ERR_INVAL, "is invalid");
+    is_str(err.msg, "loader: sample 100 of 100", "and named");
+    is_int(loader_next(l, worse, 1, &b, &err), -1, "a negative sample");
+    is_int(loader_next(l, full, 5, &b, &err), -1, "more than the batch");
+    is_int(loader_next(l, full, 0, &b, &err), -1, "less than one");
+    ok(memcmp(&kept, &b, sizeof(b)) == 0, "a failure sets nothing");
+    loader_destroy(l);
+    loader_destroy(NULL);
+}
+
+static void test_refused(struct fixture *f)
+{
+    struct error err = ERROR_INIT;
+    struct loader *l = NULL;
+    struct loader_conf conf = {.dt = DT_F32, .image_size = 28};
+    is_int(loader_create(f->d, &conf, &f->ds, &ticking, &l, &err), -1,
+           "no batch, no loader");
+    conf = (struct loader_conf){.dt = DT_F32, .batch = 1};
+    is_int(loader_create(f->d, &conf, &f->ds, &ticking, &l, &err), -1,
+           "no image size, no loader");
+    ok(l == NULL, "a failure sets nothing");
+}
+
+static void test_optim(struct fixture *f, const struct golden *g,
+                       const char *name)
+{
+    static const double start[5] = {0.5, -1.25, 3.0, 0.0, -0.001};
+    struct error err = ERROR_INIT;
+    double p[5], m[5] = {0}, v[5] = {0}, grad[5];
+    memcpy(p, start, sizeof(p));
+    for (int32_t step = 0; step < 4; step++) {
+        char line[64];
+        for (int32_t i = 0; i < 5; i++)
+            grad[i] = 2 * sin(3.0 * step + i); /* halved by grad_scale */
+        const struct sgd_args sgd = {.lr = 0.1,
+                                     .momentum = 0.9,
+                                     .weight_decay = 0.01,
+                                     .grad_scale = 0.5,
+                                     .nesterov = name[0] == 'n',
+                                     .first = step == 0};
+        const struct adamw_args adamw = {.lr = 0.1,
+                                         .beta1 = 0.9,
+                                         .beta2 = 0.99,
+                                         .eps = 1e-6,
+                                         .weight_decay = 0.1,
+                                         .grad_scale = 0.5,
+                                         .step = step + 1};
+        if (name[0] == 'a')
+            must(f->ops.adamw(f->d, DT_F64, p, m, v, grad, 5, &adamw, &err),
+                 &err);
+        else
+            must(f->ops.sgd(f->d, DT_F64, p, m, grad, 5, &sgd, &err), &err);
+        (void)snprintf(line, sizeof(line), "optim %s %d", name, step);
+        golden_is(g, line, p, 5, 1e-12);
+    }
+}
+
+int main(void)
+{
+    static const int32_t sizes[] = {28, 32, 100, 224};
+    struct fixture f;
+    struct golden g;
+    setup(&f);
+    golden_open(&g, "tests/golden/data.txt");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        test_resize(&f, &g, sizes[i]);
+    test_batches(&f);
+    test_refused(&f);
+    test_optim(&f, &g, "sgd");
+    test_optim(&f, &g, "nesterov");
+    test_optim(&f, &g, "adamw");
+    golden_close(&g);
+    teardown(&f);
+    return tap_done();
+}
