@@ -328,13 +328,15 @@ lint:
 
 build/fuzz/%: tests/fuzz/%.c $(call srcs,jobs) $(call srcs,base)
 	@mkdir -p $(@D)
-	$(Q)clang $(cppflags) -std=c11 -g -O1 \
+	$(Q)clang $(cppflags) -std=c11 -g -O1 -fno-sanitize-recover=all \
 	    -fsanitize=fuzzer,address,undefined -o $@ $^ $(ldlibs_jobs)
 fuzz: $(fuzz)
 	$(Q)for f in $(fuzz); do mkdir -p build/corpus/$${f##*/}; \
 	    echo "fuzz $${f##*/}"; \
-	    $$f -max_total_time=$(or $(SECONDS),60) -close_fd_mask=3 \
-	    build/corpus/$${f##*/} $(wildcard tests/fuzz/seeds) || exit 1; done
+	    $$f -max_total_time=$(or $(SECONDS),60) -timeout=10 \
+	    -artifact_prefix=build/fuzz/ build/corpus/$${f##*/} \
+	    tests/fuzz/seeds/$${f##*/} >$$f.log 2>&1 || \
+	    { tail -40 $$f.log; exit 1; }; grep '^Done' $$f.log; done
 
 # ---- install --------------------------------------------------------------
 pages := $(wildcard man/*.[1-8])

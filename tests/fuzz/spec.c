@@ -1,0 +1,100 @@
+/* spec.c - any bytes as a job specification, and any findings as a report.
+ *
+ * What is accepted must survive its dump: the same again, without a file.
+ */
+#include "jobs/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
+
+static void report(const struct spec_report *r, const char *text, size_t len)
+{
+    struct buf out = BUF_INIT;
+    struct error err = ERROR_INIT;
+    if (r->n > 50 || r->n > r->n_errors + r->n_warnings)
+        abort();
+    if (spec_report_print(r, "fuzz.yaml", text, len, &out, &err) < 0)
+        abort();
+    for (size_t i = 0; i < out.len; i++) /* nothing that a terminal obeys */
+        if ((unsigned char)out.data[i] < 0x20 && out.data[i] != '\n')
+            abort();
+    buf_reset(&out);
+    if (spec_report_json(r, "fuzz.yaml", &out, &err) < 0)
+        abort();
+    buf_clear(&out);
+}
+
+static void round_trip(const struct job_spec *s)
+{
+    struct buf one = BUF_INIT, two = BUF_INIT;
+    struct spec_report r;
+    struct job_spec again;
+    struct error err = ERROR_INIT;
+    if (spec_dump(s, &one, &err) < 0)
+        abort();
+    if (spec_parse(one.data, one.len, NULL, &again, &r, &err) < 0) {
+        spec_report_clear(&r);
+        /* Quoting may take a dump over the limit of a file. */
+        if (one.len <= 1 << 20)
+            abort();
+        buf_clear(&one);
+        return;
+    }
+    if (spec_dump(&again, &two, &err) < 0 || one.len != two.len ||
+        memcmp(one.data, two.data, one.len) != 0)
+        abort();
+    spec_clear(&again);
+    spec_report_clear(&r);
+    buf_clear(&one);
+    buf_clear(&two);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
+{
+    const struct spec_options opt = {.file = "/a/fuzz.yaml", .home = "/h"};
+    struct job_spec s;
+    struct spec_report r;
+    struct buf shown = BUF_INIT;
+    struct error err = ERROR_INIT;
+    char *text = malloc(size + 1); /* what lies behind is not ours */
+    if (!text)
+        return 0;
+    if (size > 0)
+        memcpy(text, data, size);
+
+    /* The first line, after "--set ", is a --set; the rest is the file. */
+    const char *body = text;
+    size_t len = size;
+    char key[64] = "", value[200] = "";
+    struct spec_set set = {key, value};
+    struct spec_options with = opt;
+    const char *end = size > 6 && memcmp(text, "--set ", 6) == 0
+                          ? memchr(text, '\n', size)
+                          : NULL;
+    const char *equals = end ? memchr(text, '=', (size_t)(end - text)) : NULL;
+    if (equals && equals - text - 6 < 64 && end - equals - 1 < 200) {
+        memcpy(key, text + 6, (size_t)(equals - text - 6));
+        memcpy(value, equals + 1, (size_t)(end - equals - 1));
+        with.sets = &set;
+        with.n_sets = 1;
+        body = end + 1;
+        len = size - (size_t)(body - text);
+    }
+
+    int rc = spec_parse(body, len, &with, &s, &r, &err);
+    if ((rc == 0) != (r.n_errors == 0))
+        abort();
+    report(&r, body, len);
+    if ((spec_show(body, len, &with, &shown, &err) == 0) != (rc == 0))
+        abort();
+    if (rc == 0) {
+        round_trip(&s);
+        spec_clear(&s);
+    }
+    spec_report_clear(&r);
+    buf_clear(&shown);
+    free(text);
+    return 0;
+}
