@@ -132,7 +132,7 @@ static int clock_form(const char *s, int64_t ret[4], int *ret_fields,
             return -1;
         n++;
     }
-    while (*s && n < 4 && sixtieth(&s, &ret[n]) == 0)
+    while (*s && n < 3 + *ret_days && sixtieth(&s, &ret[n]) == 0)
         n++;
     if (*s)
         return -1;

@@ -1,0 +1,102 @@
+/* log.c - one line per fact, whatever is in it; standard error is a pipe. */
+#include "jobs/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+
+static int pipe_ends[2];
+
+/* What has been written since the last call, without its time stamp. */
+static const char *lines(void)
+{
+    static char text[8192];
+    ssize_t n = read(pipe_ends[0], text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 25 ? text + 25 : text;
+}
+
+static void test_form(void)
+{
+    log_warn("engine", "requeued job=%d why=\"%s\"", 41, "node lost");
+    is_str(lines(), "warn engine: requeued job=41 why=\"node lost\"\n",
+           "level, area, sentence");
+    log_err("a", "%s", "x\ny\x1b[0m\x7f");
+    is_str(lines(), "err a: x\\ny\\?[0m\\?\n",
+           "control bytes cannot make a line");
+    errno = 42;
+    log_err("a", "x");
+    is_int(errno, 42, "errno is left alone");
+    (void)lines();
+}
+
+static void test_stamp(void)
+{
+    char text[100];
+    log_notice("a", "x");
+    ssize_t n = read(pipe_ends[0], text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    int y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0, ms = 0, end = 0;
+    /* NOLINTNEXTLINE(cert-err34-c): the count is what is tested */
+    int fields = sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ notice a: x%n", &y,
+                        &mo, &d, &h, &mi, &s, &ms, &end);
+    is_int(fields, 7, "an RFC 3339 time in UTC");
+    is_int(end, (long long)strlen(text) - 1, "and the line");
+}
+
+static void test_levels(void)
+{
+    enum log_level level = LOG_ERR;
+    log_info("a", "not shown");
+    is_str(lines(), "", "info is below the default");
+    is_int(log_level_from_name("info", &level), 0, "a level by name");
+    log_set_level(level);
+    log_info("a", "shown");
+    log_debug("a", "not shown");
+    is_str(lines(), "info a: shown\n", "and what it lets through");
+    is_int(log_level_from_name("loud", &level), -1, "no such level");
+    is_int(level, LOG_INFO, "changes nothing");
+}
+
+/* The text holds 1023 bytes: one less, exact, one more. */
+static void test_cut(void)
+{
+    char big[1200];
+    for (size_t n = 1022; n <= 1024; n++) {
+        memset(big, 'x', sizeof(big));
+        big[n] = '\0';
+        log_err("a", "%s", big);
+        const char *got = lines();
+        bool marked = strstr(got, "x...\n") != NULL;
+        ok(marked == (n > 1023), "%zu bytes are %s", n,
+           n > 1023 ? "cut" : "kept");
+        is_int((long long)strlen(got), (long long)(n > 1023 ? 1023 : n) + 8,
+               "in one line");
+    }
+    memset(big, '\n', sizeof(big));
+    big[1023] = '\0';
+    log_err("a", "%s", big);
+    const char *got = lines();
+    ok(strchr(got, '\n') == got + strlen(got) - 1,
+       "all to be escaped: still one line");
+}
+
+int main(void)
+{
+    int keep = dup(STDERR_FILENO);
+    if (keep < 0 || pipe2(pipe_ends, O_NONBLOCK) < 0 ||
+        dup2(pipe_ends[1], STDERR_FILENO) < 0) {
+        ok(false, "a pipe");
+        return tap_done();
+    }
+    test_form();
+    test_stamp();
+    test_levels();
+    test_cut();
+    (void)dup2(keep, STDERR_FILENO);
+    return tap_done();
+}

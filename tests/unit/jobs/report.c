@@ -1,0 +1,192 @@
+/* report.c - findings as a person reads them and as JSON. */
+#include "jobs/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+static void parse(const char *text, size_t len, const struct spec_set *sets,
+                  size_t n_sets, struct spec_report *r)
+{
+    struct spec_options opt = {
+        .file = "/d/bad.yaml", .sets = sets, .n_sets = n_sets};
+    struct job_spec s;
+    if (spec_parse(text, len, &opt, &s, r, NULL) == 0)
+        spec_clear(&s);
+}
+
+static void check_print(const char *text, const struct spec_set *sets,
+                        size_t n_sets, const char *want, const char *name)
+{
+    struct spec_report r;
+    struct buf out = BUF_INIT;
+    parse(text, strlen(text), sets, n_sets, &r);
+    is_int(spec_report_print(&r, "bad.yaml", text, strlen(text), &out, NULL), 0,
+           name);
+    is_str(buf_str(&out), want, name);
+    buf_clear(&out);
+    spec_report_clear(&r);
+}
+
+static void test_golden(void)
+{
+    check_print("kind: cv\n"
+                "dataset: {source: synthetic}\n"
+                "train:\n"
+                "  batchsize: 64\n"
+                "resources:\n"
+                "  time_limit: 4:00\n"
+                "name: \"a\xe2\x80\xae"
+                "b\"\n",
+                NULL, 0,
+                "bad.yaml:1:1: warning[W001]: 'version' is missing; 1 is "
+                "assumed\n"
+                "    1 | kind: cv\n"
+                "      | ^\n"
+                "      hint: begin with version: 1\n"
+                "bad.yaml:4:3: error[E010]: unknown key 'train.batchsize'\n"
+                "    4 |   batchsize: 64\n"
+                "      |   ^~~~~~~~~ did you mean 'batch_size'?\n"
+                "bad.yaml:6:15: error[E024]: 'resources.time_limit': '4:00' "
+                "is ambiguous (4 hours or 4 minutes)\n"
+                "    6 |   time_limit: 4:00\n"
+                "      |               ^~~~\n"
+                "      hint: write 4h, or 4m, or 4:00:00\n"
+                "bad.yaml:7:7: error[E014]: 'name' must be a name, not "
+                "'a\\u202eb'\n"
+                "    7 | name: \"a\\u202eb\"\n"
+                "      |       ^~~~~~~~~~\n"
+                "      hint: letters, digits, '.', '_' and '-'; a letter or "
+                "digit first; at most 63\n"
+                "3 errors, 1 warning; nothing was submitted.\n",
+                "as a compiler prints");
+    struct spec_set set = {"train.epoch", "3"};
+    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &set, 1,
+                "--set: error[E010]: unknown key 'train.epoch'\n"
+                "      hint: did you mean 'epochs'?\n"
+                "1 error; nothing was submitted.\n",
+                "--set has no line");
+    check_print("kind: cv\ndataset: {source: synthetic}\n", NULL, 0,
+                "bad.yaml:1:1: warning[W001]: 'version' is missing; 1 is "
+                "assumed\n"
+                "    1 | kind: cv\n"
+                "      | ^\n"
+                "      hint: begin with version: 1\n"
+                "1 warning\n",
+                "a warning alone");
+    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", NULL, 0,
+                "", "nothing to say");
+    check_print("", NULL, 0,
+                "bad.yaml:1:1: error[E001]: expected a mapping (key: value)\n"
+                "    1 | \n"
+                "      | ^\n"
+                "1 error; nothing was submitted.\n",
+                "an empty file has a first line");
+    check_print("version: 1\r\nkind: cv\rdataset: {source: x}\r\n", NULL, 0,
+                "bad.yaml:3:19: error[E012]: 'dataset.source' must be one "
+                "of: mnist, synthetic, not 'x'\n"
+                "    3 | dataset: {source: x}\n"
+                "      |                   ^\n"
+                "1 error; nothing was submitted.\n",
+                "each way to end a line");
+    check_print("version: 1\nkind: cv\ndataset: {source: \xc3\xa9\xc3\xa9, "
+                "path: x\tx}\n",
+                NULL, 0,
+                "bad.yaml:3:19: error[E012]: 'dataset.source' must be one "
+                "of: mnist, synthetic, not '\xc3\xa9\xc3\xa9'\n"
+                "    3 | dataset: {source: \xc3\xa9\xc3\xa9, path: x x}\n"
+                "      |                   ^~\n"
+                "bad.yaml:3:29: error[E015]: 'dataset.path' must be a path in "
+                "one line, not 'x x'\n"
+                "    3 | dataset: {source: \xc3\xa9\xc3\xa9, path: x x}\n"
+                "      |                             ^~~\n"
+                "2 errors; nothing was submitted.\n",
+                "columns are letters");
+}
+
+/* A long line shows a window around the caret. */
+static void test_window(void)
+{
+    char text[600] = "version: 1\nkind: cv\ndataset: {source: synthetic}\n"
+                     "labels: {";
+    for (int i = 0; i < 30; i++)
+        (void)snprintf(text + strlen(text), 20, "l%02d: abc, ", i);
+    (void)snprintf(text + strlen(text), 40, "'-x': 1, z: 2}\n");
+    struct spec_report r;
+    struct buf out = BUF_INIT;
+    parse(text, strlen(text), NULL, 0, &r);
+    is_int(spec_report_print(&r, "a", text, strlen(text), &out, NULL), 0,
+           "a long line");
+    const char *source = strstr(buf_str(&out), "    4 | ...");
+    const char *caret = source ? strstr(source, "^~~~") : NULL;
+    const char *what = source ? strstr(source, "'-x'") : NULL;
+    const char *next = source ? strchr(source, '\n') + 1 : NULL;
+    ok(caret && what && caret - next == what - source,
+       "the caret stands under the key");
+    buf_clear(&out);
+    spec_report_clear(&r);
+}
+
+static void test_json(void)
+{
+    static const char text[] = "version: 1\nkind: cv\n\"a\\\"b\": 1\n"
+                               "dataset: {source: synthetic}\n";
+    struct spec_report r;
+    struct buf out = BUF_INIT;
+    struct spec_set set = {"train.epoch", "3"};
+    parse(text, strlen(text), &set, 1, &r);
+    is_int(spec_report_json(&r, "a\"b.yaml", &out, NULL), 0, "JSON");
+    is_str(buf_str(&out),
+           "[{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"--set\","
+           "\"line\":0,\"column\":0,\"path\":\"train.epoch\",\"message\":"
+           "\"unknown key 'train.epoch'\",\"hint\":\"did you mean "
+           "'epochs'?\"},"
+           "{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"a\\\"b.yaml\","
+           "\"line\":3,\"column\":1,\"path\":\"a\\\"b\",\"message\":\"unknown "
+           "key 'a\\\"b'\",\"hint\":\"\"}]",
+           "with quotes in their place");
+    spec_report_clear(&r);
+    spec_report_clear(NULL);
+    buf_reset(&out);
+    parse("version: 1\nkind: command\ncommand: [ls]\n", 38, NULL, 0, &r);
+    is_int(spec_report_json(&r, NULL, &out, NULL), 0, "no findings");
+    is_str(buf_str(&out), "[]", "are an empty array");
+    spec_report_clear(&r);
+    buf_clear(&out);
+}
+
+/* Fifty are kept: the first in the file, and errors before warnings. */
+static void test_full(void)
+{
+    struct spec_report r;
+    if (report_init(&r, NULL) < 0)
+        return;
+    for (int i = 60; i > 0; i--)
+        report_add(&r, "W101", (struct mark){i, 1, 1}, NULL, NULL, "w%d", i);
+    is_str(r.findings[0].message, "w1", "the first place is first");
+    is_str(r.findings[49].message, "w50", "the last ones go");
+    report_add(&r, "W101", (struct mark){99, 1, 1}, NULL, NULL, "late");
+    is_str(r.findings[49].message, "w50", "a late warning does not come in");
+    report_add(&r, "E010", (struct mark){99, 1, 1}, NULL, NULL, "error");
+    is_str(r.findings[49].message, "error", "an error does");
+    report_add(&r, "E010", (struct mark){5, 2, 1}, NULL, NULL, "middle");
+    is_str(r.findings[5].message, "middle", "in its place");
+    is_int((long long)r.n, 50, "fifty in all");
+    is_int((long long)r.n_errors, 2, "errors are counted");
+    is_int((long long)r.n_warnings, 61, "warnings too");
+    report_add(&r, "E010", (struct mark){1, 1, 1}, NULL, NULL, "%0400d", 1);
+    is_int((long long)strlen(r.findings[1].message), 239, "a long message");
+    ok(strcmp(r.findings[1].message + 236, "...") == 0, "is marked as cut");
+    spec_report_clear(&r);
+}
+
+int main(void)
+{
+    test_golden();
+    test_window();
+    test_json();
+    test_full();
+    return tap_done();
+}
