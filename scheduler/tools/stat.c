@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "jobs/spec.h"
@@ -46,7 +47,8 @@ static const struct opt opts[] = {
      "wait until the jobs end; exit with the largest of their codes"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
     {OPT_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
-    {OPT_STATE, 't', "state", "STATE,...", "only jobs in these states"},
+    {OPT_STATE, 't', "state", "STATE,...",
+     "only jobs in these states ('all': ended ones too)"},
     {OPT_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
     {OPT_COUNT, 'c', "count", "N", "the newest N jobs or rows"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
@@ -132,6 +134,9 @@ static int print_json(const json_t *reply, struct error *err)
     return 0;
 }
 
+static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
+                                "RUNNING,CHECKPOINTING,STALLED";
+
 static int queue(struct client *c, const struct args *a, struct error *err)
 {
     char user[200] = "", state[300] = "", name[400] = "";
@@ -139,8 +144,11 @@ static int queue(struct client *c, const struct args *a, struct error *err)
     json_t *reply = NULL;
     if (a->user)
         client_quote(a->user, user, sizeof(user));
-    if (a->state)
-        client_quote(a->state, state, sizeof(state));
+    /* Ended jobs crowd out the queue: they are asked for by state. */
+    const char *states = a->state ? a->state : not_ended;
+    bool any = strcasecmp(states, "all") == 0;
+    if (!any)
+        client_quote(states, state, sizeof(state));
     if (a->name)
         client_quote(a->name, name, sizeof(name));
     if (a->count)
