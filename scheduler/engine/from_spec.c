@@ -46,13 +46,16 @@ static int dump(const struct job_spec *s, char **ret, struct error *err)
 /* The first error, which is what fits a reply; the tool shows them all. */
 static int refuse(const struct spec_report *r, struct error *err)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        if (r->findings[i].is_error)
-            return error_set(err, ERR_INVAL, "%s: %s%s", r->findings[i].path,
-                             r->findings[i].message,
-                             r->n_errors > 1 ? " (and more)" : "");
-    }
-    return -1;
+    size_t i = 0;
+    while (i < r->n && !r->findings[i].is_error)
+        i++;
+    if (i == r->n)
+        return -1; /* err is spec_parse's own */
+    const struct spec_finding *f = &r->findings[i];
+    bool names_it = f->path[0] == '\0' || strstr(f->message, f->path);
+    return error_set(err, ERR_INVAL, "%s%s%s%s", names_it ? "" : f->path,
+                     names_it ? "" : ": ", f->message,
+                     r->n_errors > 1 ? " (and more)" : "");
 }
 
 int eng_from_spec(const char *spec, const struct engine_conf *conf,

@@ -338,20 +338,23 @@ static inline void world_ask(struct world *w, size_t i)
     w->acts[i] = ASKED;
 }
 
-/* Acts are answered one by one, in order. */
+/* What is asked about one job is asked in order, each after the answer. */
+static inline bool world_is_ready(const struct world *w, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (w->script->acts[k].job == w->script->acts[i].job &&
+            w->acts[k] != DONE)
+            return false;
+    }
+    return w->acts[i] == TODO;
+}
+
 static inline void world_users(struct world *w)
 {
     for (size_t i = 0; i < w->script->n_acts; i++) {
-        if (w->acts[i] == DONE)
-            continue;
-        bool is_free = i == 0 || w->acts[i - 1] == DONE ||
-                       w->script->acts[i].job != w->script->acts[i - 1].job;
-        if (w->acts[i] == TODO && is_free &&
+        if (world_is_ready(w, i) &&
             w->script->acts[i].at_s <= w->clock.t_s - 1000)
             world_ask(w, i);
-        if (w->acts[i] != DONE && w->script->acts[i].verb == W_SUBMIT &&
-            w->acts[i] == TODO)
-            return; /* later ones wait for their turn */
     }
 }
 
@@ -428,7 +431,7 @@ static inline void world_advance(struct world *w)
     double t = fmin(engine_next_s(w->engine), alloc_fake_next_s(w->cluster));
 
     for (size_t i = 0; i < w->script->n_acts; i++) {
-        if (w->acts[i] == TODO)
+        if (world_is_ready(w, i))
             t = fmin(t, fmax(1000 + w->script->acts[i].at_s, now_s));
     }
     if (w->script->node_lost_s > 0) /* beats */
@@ -498,6 +501,13 @@ static inline void world_check_log(struct world *w)
     struct world_log *log = calloc(1, sizeof(*log));
     struct error err = ERROR_INIT;
 
+    world_stop(w); /* an unspent fault would strike this load */
+    w->fault.n = 0;
+    if (!log || !world_start(w)) {
+        world_bad(w, "no daemon at the end", 0);
+        free(log);
+        return;
+    }
     log->w = w;
     if (w->store->ops->load(w->store, world_log_event, log, &err) < 0)
         world_bad(w, err.msg, 0);
@@ -525,6 +535,7 @@ static inline char *world_run(struct world *w, const struct world_script *s,
         if (world_is_over(w)) {
             w->n_calls = store_faulty_calls(w->store);
             world_check_log(w);
+            world_check_acked(w);
             return world_result(w);
         }
         world_advance(w);

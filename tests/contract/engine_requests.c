@@ -1,0 +1,302 @@
+/* engine_requests.c - requests and their tickets, leases, refusals. */
+#include "tests/contract/engine_world.h"
+
+static const struct world_script script = {
+    .nodes = 2,
+    .gpus_per_node = 4,
+    .jobs = {{.gpus = 1, .attempts = {{.run_s = INFINITY, .no_claim = 1}}}},
+};
+
+static struct world w;
+static struct error err;
+
+static void begin(struct store_fault fault)
+{
+    world_init(&w, &script);
+    w.fault = fault;
+    ok(world_start(&w), "---- a daemon");
+}
+
+static int submit(const char *key, int64_t uid, const char *resources,
+                  uint64_t *ret_id, bool *ret_again)
+{
+    char spec[512];
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                   "\"resources\":{%s}}",
+                   resources);
+    struct engine_submit req = {
+        .uid = uid, .user = "anna", .key = key, .spec = spec};
+    return engine_submit(w.engine, &req, ret_id, ret_again, &err);
+}
+
+static void refused(int rc, enum err_code code, const char *msg,
+                    const char *what)
+{
+    bool good = rc < 0 && err.code == code && (!msg || strstr(err.msg, msg));
+    ok(good, "%s", what);
+    if (!good)
+        tap_diag("got %d, %s: %s", rc, error_word(err.code), err.msg);
+}
+
+static void settle(void)
+{
+    for (int i = 0; i < 5; i++) {
+        if (engine_step(w.engine, &err) < 0)
+            tap_diag("%s", err.msg);
+    }
+}
+
+static void test_submit(void)
+{
+    uint64_t id = 0, other = 0;
+    bool again = true;
+
+    begin((struct store_fault){0});
+    is_int(submit("a", 7, "\"gpus\":1", &id, &again), 0, "submit");
+    ok(!again && id == 1, "the first job");
+    is_int(submit("a", 7, "\"gpus\":2", &other, &again), 0, "the same key");
+    ok(again && other == 1, "  is the same job");
+    is_int(submit("a", 8, "\"gpus\":1", &other, &again), 0, "another's key");
+    ok(!again && other == 2, "  is another job");
+
+    uint64_t staged = engine_staged(w.engine);
+    id = 77;
+    refused(submit("", 7, "\"gpus\":1", &id, NULL), ERR_INVAL, "1..64",
+            "no key");
+    char key[66];
+    memset(key, 'k', 65);
+    key[65] = '\0';
+    refused(submit(key, 7, "\"gpus\":1", &id, NULL), ERR_INVAL, "1..64",
+            "a key of 65");
+    is_int(submit(key + 1, 7, "\"gpus\":1", &other, NULL), 0, "one of 64");
+    staged++;
+    refused(submit("a b", 7, "\"gpus\":1", &id, NULL), ERR_INVAL, "ASCII",
+            "a key with a space");
+    refused(submit("c", 7, "\"gpus\":-1", &id, NULL), ERR_INVAL,
+            "resources.gpus", "a spec with an error names its key");
+    refused(submit("c", 7, "\"gpus\":5", &id, NULL), ERR_INVAL,
+            "can never fit: needs 5 GPUs on 1..1 nodes; the largest node has "
+            "4, all 2 together 8",
+            "never fits");
+    is_int(submit("d", 7, "\"gpus\":8,\"nodes\":2", &other, NULL), 0,
+           "spread it fits");
+    staged++;
+    refused(submit("e", 7, "\"gpus\":9,\"nodes\":\"1..2\"", &id, NULL),
+            ERR_INVAL, "can never fit", "nor does this");
+    is_int((long long)id, 77, "a refusal returns nothing");
+    ok(engine_staged(w.engine) == staged, "and stages nothing");
+    world_clear(&w);
+}
+
+static void test_limit(void)
+{
+    uint64_t id;
+
+    begin((struct store_fault){0});
+    w.conf.max_jobs_per_user = 2;
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "one");
+    is_int(submit("b", 7, "\"gpus\":1", &id, NULL), 0, "two");
+    refused(submit("c", 7, "\"gpus\":1", &id, NULL), ERR_LIMIT,
+            "you have 2 jobs, of 2 allowed", "a third is too many");
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "the first again");
+    is_int(submit("c", 8, "\"gpus\":1", &id, NULL), 0, "others have their own");
+    is_int(engine_cancel(w.engine, 1, 7, &err), 0, "cancel one");
+    is_int(submit("c", 7, "\"gpus\":1", &id, NULL), 0, "and there is room");
+    world_clear(&w);
+}
+
+static void test_tickets(void)
+{
+    uint64_t id;
+    bool again;
+
+    begin((struct store_fault){.n = 2}); /* 1 is the load */
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
+    uint64_t ticket = engine_staged(w.engine);
+    ok(engine_durable(w.engine) < ticket, "it is not durable yet");
+    is_int(engine_step(w.engine, &err), -1, "the step fails");
+    is_int(err.code, ERR_IO, "  with the store's error");
+    ok(engine_durable(w.engine) < ticket && engine_undone(w.engine) >= ticket,
+       "the ticket is undone");
+    ok(!engine_job(w.engine, id) && !engine_next_job(w.engine, 0),
+       "the job was never there");
+    is_int(submit("a", 7, "\"gpus\":1", &id, &again), 0, "the key is free");
+    ok(!again && id == 2, "a new job, under a new id");
+    ticket = engine_staged(w.engine);
+    is_int(engine_step(w.engine, &err), 0, "now the step is good");
+    ok(engine_durable(w.engine) >= ticket && engine_undone(w.engine) < ticket,
+       "the ticket is durable");
+
+    w.clock.t_s += 1;
+    settle();
+    is_int(engine_job(w.engine, id)->state, JOB_DISPATCHING, "it starts");
+    world_clear(&w);
+
+    begin((struct store_fault){.n = 3});
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
+    is_int(engine_step(w.engine, &err), -1, "the INTENT cannot be stored");
+    ok(engine_durable(w.engine) == 1, "the submit is durable");
+    is_int(engine_job(w.engine, id)->state, JOB_QUEUED, "the job waits");
+    is_int(alloc_fake_starts(w.cluster, id, 1), 0, "nothing was asked for");
+    ok(engine_next_s(w.engine) > w.clock.t_s &&
+           engine_next_s(w.engine) <= w.clock.t_s + 1,
+       "it is tried again soon, not at once");
+    world_clear(&w);
+}
+
+static void test_claim(void)
+{
+    struct engine *e;
+    uint64_t id;
+
+    begin((struct store_fault){0});
+    e = w.engine;
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
+    refused(engine_claim(e, id, 1, "", "h", &err), ERR_NOTFOUND, NULL,
+            "no attempt yet");
+    settle();
+    char token[65];
+    (void)strncpy(token, engine_job(e, id)->token, sizeof(token));
+    refused(engine_claim(e, 9, 1, token, "h", &err), ERR_NOTFOUND, NULL,
+            "no such job");
+    refused(engine_claim(e, id, 2, token, "h", &err), ERR_NOTFOUND, NULL,
+            "no such attempt");
+    refused(engine_claim(e, id, 1, "token-2", "h", &err), ERR_DENIED, NULL,
+            "a wrong token");
+    refused(engine_claim(e, id, 1, "", "h", &err), ERR_DENIED, NULL, "none");
+    char longer[80];
+    (void)snprintf(longer, sizeof(longer), "%s0", token);
+    refused(engine_claim(e, id, 1, longer, "h", &err), ERR_DENIED, NULL,
+            "one with more behind it");
+    refused(engine_claim(e, id, 1, token, "", &err), ERR_INVAL, NULL,
+            "by nobody");
+    refused(engine_check_lease(e, id, 1, token, &err), ERR_FENCED, NULL,
+            "no lease before the claim");
+    is_int(engine_claim(e, id, 1, token, "h", &err), 0, "claimed");
+    is_int(engine_job(e, id)->state, JOB_STARTING, "it starts");
+    uint64_t staged = engine_staged(e);
+    is_int(engine_claim(e, id, 1, token, "h", &err), 0, "again by the same");
+    ok(engine_staged(e) == staged, "  changes nothing");
+    refused(engine_claim(e, id, 1, token, "h2", &err), ERR_FENCED,
+            "held by 'h'", "a second holder is fenced");
+    is_int(engine_check_lease(e, id, 1, token, &err), 0, "the lease");
+    refused(engine_check_lease(e, id, 1, "x", &err), ERR_DENIED, NULL,
+            "not with another token");
+
+    struct engine_beat beat = {.iteration = 1, .loss = 0.5};
+    is_int(engine_beat(e, id, 1, &beat, &err), 0, "a beat");
+    is_int(engine_job(e, id)->state, JOB_RUNNING, "it runs");
+    ok(fabs(engine_job(e, id)->loss - 0.5) < 1e-12, "and says how");
+    refused(engine_report(e, id, 1, 256, "", &err), ERR_INVAL, NULL,
+            "no exit code");
+    is_int(engine_report(e, id, 1, 5, "no data", &err), 0, "a report");
+    is_int(engine_report(e, id, 1, 0, "", &err), 0, "a second one");
+    is_int(engine_job(e, id)->report_code, 5, "  does not count");
+    world_clear(&w);
+}
+
+static void test_rights(void)
+{
+    struct engine *e;
+    uint64_t id;
+
+    begin((struct store_fault){0});
+    e = w.engine;
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
+    refused(engine_cancel(e, id, 8, &err), ERR_NOTFOUND, "no job 1",
+            "another's job is not there");
+    refused(engine_hold(e, id, 8, true, &err), ERR_NOTFOUND, NULL, "hold");
+    refused(engine_signal(e, id, 8, 10, &err), ERR_NOTFOUND, NULL, "signal");
+    refused(engine_signal(e, id, 7, 10, &err), ERR_STATE, "not running",
+            "a queued job takes no signal");
+    is_int(engine_hold(e, id, 0, true, &err), 0, "root may");
+    is_str(engine_job(e, id)->reason, "Held: by an administrator", "and says");
+    is_int(engine_hold(e, id, 7, true, &err), 0, "held twice is fine");
+    is_int(engine_position(e, id), 0, "a held job has no place");
+    is_int(engine_hold(e, id, 7, false, &err), 0, "release");
+    is_int(engine_position(e, id), 1, "it is the first");
+    is_int(engine_cancel(e, id, 7, &err), 0, "cancel");
+    is_int(engine_cancel(e, id, 7, &err), 0, "twice is fine");
+    refused(engine_hold(e, id, 7, true, &err), ERR_STATE, "has ended",
+            "too late to hold");
+
+    is_int(submit("b", 7, "\"gpus\":1", &id, NULL), 0, "another");
+    settle();
+    is_int(engine_signal(e, id, 7, 10, &err), 0, "a signal for a live one");
+    refused(engine_hold(e, id, 7, true, &err), ERR_STATE, "cannot hold",
+            "a live job is not held");
+    is_int(engine_cancel(e, id, 7, &err), 0, "cancel it");
+    refused(engine_claim(e, id, 1, engine_job(e, id)->token, "h", &err),
+            ERR_FENCED, "being ended", "its worker may not start any more");
+    settle();
+    w.clock.t_s += 1;
+    settle();
+    is_int(engine_job(e, id)->state, JOB_CANCELLED, "it is gone");
+    refused(engine_cancel(e, 99, 7, &err), ERR_NOTFOUND, NULL, "no such job");
+    world_clear(&w);
+}
+
+static void test_drain(void)
+{
+    uint64_t id;
+
+    begin((struct store_fault){0});
+    engine_drain(w.engine, true);
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
+    settle();
+    is_int(engine_job(w.engine, id)->state, JOB_QUEUED, "nothing starts");
+    ok(strncmp(engine_job(w.engine, id)->reason, "Paused", 6) == 0,
+       "and the job says why");
+    engine_drain(w.engine, false);
+    settle();
+    is_int(engine_job(w.engine, id)->state, JOB_DISPATCHING, "until it may");
+    is_int(engine_set_policy(w.engine, NULL, &err), -1, "no policy");
+    is_int(engine_set_policy(w.engine, &policy_backfill, &err), 0, "another");
+    is_str(engine_policy_name(w.engine), "backfill", "is in force");
+    struct alloc_node nodes[1];
+    is_int((long long)engine_nodes(w.engine, nodes, 1), 2, "two nodes");
+    is_str(nodes[0].name, "n1", "the first of them");
+    world_clear(&w);
+}
+
+static int wrong_plan(const struct policy_view *v, struct policy_wish *wishes,
+                      size_t cap, size_t *ret_n, struct error *e)
+{
+    (void)v;
+    (void)cap;
+    (void)e;
+    wishes[0] = (struct policy_wish){
+        .act = POLICY_START, .id = 1, .nodes = 1, .gpus_per_node = 99};
+    *ret_n = 1;
+    return 0;
+}
+
+static void test_bad_policy(void)
+{
+    static const struct policy wrong = {.name = "wrong", .plan = wrong_plan};
+    uint64_t id;
+
+    begin((struct store_fault){0});
+    is_int(engine_set_policy(w.engine, &wrong, &err), 0, "a wrong policy");
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
+    refused(engine_step(w.engine, &err), ERR_INTERNAL, "policy wrong: job 1",
+            "its plan is refused");
+    is_int(engine_job(w.engine, id)->state, JOB_QUEUED, "nothing starts");
+    ok(engine_durable(w.engine) == engine_staged(w.engine),
+       "what was asked for is durable all the same");
+    ok(isinf(engine_next_s(w.engine)), "and there is no hurry to try again");
+    world_clear(&w);
+}
+
+int main(void)
+{
+    test_submit();
+    test_limit();
+    test_tickets();
+    test_claim();
+    test_rights();
+    test_drain();
+    test_bad_policy();
+    return tap_done();
+}

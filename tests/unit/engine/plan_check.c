@@ -1,0 +1,77 @@
+/* plan_check.c - plans that a wrong policy could make are refused. */
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+#include "tests/tap.h"
+
+static struct policy_node nodes[2];
+static struct policy_job jobs[3];
+static struct policy_view view = {
+    .nodes = nodes, .n_nodes = 2, .jobs = jobs, .n_jobs = 3};
+
+static void reset(void)
+{
+    nodes[0] = nodes[1] = (struct policy_node){4, 4, 1};
+    for (int i = 0; i < 3; i++)
+        jobs[i] = (struct policy_job){.id = (uint64_t)i + 1,
+                                      .state = JOB_QUEUED,
+                                      .gpus_min = 2,
+                                      .gpus_max = 4,
+                                      .nodes_min = 1,
+                                      .nodes_max = 2};
+    jobs[2].state = JOB_RUNNING;
+}
+
+static void verdict(struct policy_wish a, struct policy_wish b, size_t n,
+                    const char *why, const char *what)
+{
+    struct policy_wish wishes[3] = {a, b, b};
+    struct error err = ERROR_INIT;
+
+    int rc = eng_check_plan(&view, wishes, n, &err);
+    is_str(rc == 0 ? "good" : err.msg, why, what);
+}
+
+static struct policy_wish start(uint64_t id, int32_t n, int32_t per)
+{
+    return (struct policy_wish){
+        .act = POLICY_START, .id = id, .nodes = n, .gpus_per_node = per};
+}
+
+static struct policy_wish wait(uint64_t id)
+{
+    return (struct policy_wish){.act = POLICY_WAIT, .id = id};
+}
+
+int main(void)
+{
+    reset();
+    verdict(start(1, 1, 4), start(2, 1, 4), 2, "good", "all that is free");
+    verdict(start(1, 2, 2), start(2, 2, 2), 2, "good", "spread");
+    verdict(wait(2), wait(1), 2, "good", "in any order");
+    verdict(start(1, 1, 4), wait(2), 1, "1 wishes for 2 queued jobs",
+            "one is missing");
+    verdict(wait(1), wait(1), 2, "a second wish for job 1", "one twice");
+    verdict(wait(1), wait(3), 2, "a stray wish for job 3", "one that runs");
+    verdict(wait(1), wait(9), 2, "a stray wish for job 9", "one unknown");
+    verdict(start(1, 1, 1), wait(2), 2,
+            "job 1 may not have 1 nodes with 1 GPUs", "too few");
+    verdict(start(1, 2, 3), wait(2), 2,
+            "job 1 may not have 2 nodes with 3 GPUs", "too many");
+    verdict(start(1, 3, 1), wait(2), 2,
+            "job 1 may not have 3 nodes with 1 GPUs", "too many nodes");
+    verdict(start(1, 2, -1), wait(2), 2,
+            "job 1 may not have 2 nodes with -1 GPUs", "less than none");
+    verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 1}, wait(2), 2,
+            "job 1 can only start or wait", "no preemption yet");
+    nodes[1].is_up = 0;
+    verdict(start(1, 1, 4), start(2, 1, 2), 2,
+            "no room for 1 nodes with 2 GPUs of job 2", "a node is down");
+    reset();
+    nodes[0].gpus_free = 3;
+    verdict(start(1, 1, 4), start(2, 1, 4), 2,
+            "no room for 1 nodes with 4 GPUs of job 2", "given out twice");
+    is_int(nodes[0].gpus_free, 3, "the view is left as it was");
+    return tap_done();
+}
