@@ -32,6 +32,12 @@ static json_t *count(int64_t n)
     return n < 0 ? json_null() : json_integer(n);
 }
 
+/* Progress counts from 1: 0 means that nothing was reported yet. */
+static json_t *progress(int64_t n)
+{
+    return n > 0 ? json_integer(n) : json_null();
+}
+
 static double elapsed(const struct job *j, double wall_s)
 {
     if (!isfinite(j->start_s))
@@ -51,9 +57,9 @@ static int add_progress(json_t *o, const struct job *j)
 {
     return json_object_update_missing_new(
         o, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "iteration",
-                     count(j->iteration), "iterations_total",
-                     count(j->iterations_total), "epoch", count(j->epoch),
-                     "epochs_total", count(j->epochs_total), "loss",
+                     progress(j->iteration), "iterations_total",
+                     progress(j->iterations_total), "epoch", progress(j->epoch),
+                     "epochs_total", progress(j->epochs_total), "loss",
                      ctld_num(j->loss), "t_iter_s", ctld_num(j->t_iter),
                      "eta_s", ctld_num(eta(j)), "eval_accuracy",
                      ctld_num(j->eval_accuracy)));

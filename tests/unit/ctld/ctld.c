@@ -1,0 +1,278 @@
+/* ctld.c - the daemon as tools and workers see it: requests, their replies
+ * and when they come, rows and what is left of them, streams, stopping. */
+#include "tests/unit/ctld/rig.h"
+
+static int count(const struct rig *r, const char *text)
+{
+    int n = 0;
+    for (const char *p = buf_str(&r->body); (p = strstr(p, text)); p++)
+        n++;
+    return n;
+}
+
+static void test_submit(struct rig *r)
+{
+    is_int(get(r, "/readyz"), 200, "ready");
+    is_int(call(r, "POST", "/v1/jobs", SPEC("one"), "key-1"), 201, "submitted");
+    ok(has(r, "\"schema\":\"mgpu.job/1\"") && has(r, "\"id\":1"), "as job 1");
+    is_int(call(r, "POST", "/v1/jobs", SPEC("one"), "key-1"), 200,
+           "the same key again: 200");
+    ok(has(r, "\"id\":1,"), "and the same job");
+    is_int(call(r, "POST", "/v1/jobs", "{\"spec\":{\"kind\":\"cv\"}}", NULL),
+           400, "a bad spec");
+    ok(has(r, "\"INVAL\"") && has(r, "[E0"), "with its finding: %s",
+       buf_str(&r->body));
+    is_int(call(r, "POST", "/v1/jobs", "{\"spec\":", NULL), 400, "no JSON");
+    is_int(call(r, "POST", "/v1/jobs", "[]", NULL), 400, "no object");
+    is_int(call(r, "POST", "/v1/jobs", "{}", NULL), 400, "no spec");
+    static char big[70000];
+    memset(big, 'x', sizeof(big) - 1);
+    memcpy(big, "{\"spec\":{\"name\":\"", 17);
+    memcpy(big + sizeof(big) - 5, "\"}}", 4);
+    is_int(call(r, "POST", "/v1/jobs", big, NULL), 429, "max_spec_bytes");
+    is_int(get(r, "/v1/jobs/2"), 404, "nothing of that became a job");
+    is_int(get(r, "/v1/jobs/x"), 404, "an id is a number");
+    is_int(get(r, "/v1/jobs/1/iterations?limit=x"), 400, "so is a limit");
+    is_int(get(r, "/v2/jobs"), 404, "another version");
+}
+
+static void test_worker(struct rig *r)
+{
+    ok(becomes(r, "/v1/jobs/1", "\"place\":\"n1:0\""), "the job was placed");
+    struct puppet *p = &r->alloc;
+    char right = p->token[0];
+    p->token[0] = right == '0' ? '1' : '0';
+    is_int(as_worker(r, "1/1/claim", "{\"holder\":\"h 1 1\"}"), 403,
+           "a wrong token is refused");
+    ok(has(r, "DENIED"), "by that name");
+    p->token[0] = right;
+    is_int(as_worker(r, "1/1/claim", "{}"), 400, "a claim needs a holder");
+    is_int(as_worker(r, "1/1/claim", "{\"holder\":\"h 1 1\"}"), 200, "claimed");
+    is_int(as_worker(r, "1/1/claim", "{\"holder\":\"h 2 2\"}"), 403,
+           "a second holder is refused");
+    ok(has(r, "FENCED"), "as fenced");
+    is_int(as_worker(r, "1/1/heartbeat",
+                     "{\"iteration\":3,\"iterations_total\":9,\"loss\":0.5}"),
+           200, "a heartbeat");
+    ok(becomes(r, "/v1/jobs/1", "\"state\":\"RUNNING\""), "makes it RUNNING");
+    ok(has(r, "\"iteration\":3") && has(r, "\"loss\":0.5"), "and is shown");
+    is_int(get(r, "/v1/jobs/1/events"), 200, "events");
+    ok(has(r, "\"claim\"") && !has(r, p->token), "do not show the token");
+}
+
+static void test_rows(struct rig *r)
+{
+    static const char one[] = "{\"iteration\":1,\"loss\":1}\n"
+                              "{\"iteration\":2,\"loss\":0.5}\n";
+    is_int(as_worker(r, "1/1/rows?rank=0&offset=0", one), 200, "rows");
+    char want[32];
+    (void)snprintf(want, sizeof(want), "\"acked\":%zu", sizeof(one) - 1);
+    ok(has(r, want), "are acknowledged to their end");
+    is_int(as_worker(r, "1/1/rows?rank=0&offset=0", one), 200, "once more");
+    is_int(as_worker(r, "1/1/rows?rank=0&offset=900", one), 200, "with a gap");
+    ok(has(r, want), "the rank is sent back to the known end");
+    is_int(as_worker(r, "1/1/rows?rank=1&offset=500", one), 200,
+           "a first offset is believed");
+    ok(has(r, "\"acked\":552"), "and counted from: %s", buf_str(&r->body));
+    is_int(
+        as_worker(r, "1/1/rows?rank=2&offset=0", "junk\n{\"iteration\":1}\n"),
+        200, "a line that is no row");
+    ok(has(r, "\"dropped\":1") && has(r, "\"acked\":21"),
+       "is dropped, counted");
+    is_int(get(r, "/v1/jobs/1/iterations"), 200, "iterations");
+    is_int(count(r, "[1,"), 5, "each row is there once");
+    is_int(get(r, "/v1/jobs/1/iterations?rank=0&last=1&limit=1"), 200, "last");
+    ok(has(r, "\"columns\":[\"attempt\",\"rank\",\"iteration\"") &&
+           has(r, "\"rows\":[[1,0,2,") && count(r, "[1,") == 1,
+       "the last row of one rank, with its columns");
+}
+
+/* The daemon did not get: rank 0's third row, all of rank 3, the report. */
+static void test_exit(struct rig *r)
+{
+    static const char rank0[] = "{\"iteration\":1,\"loss\":1}\n"
+                                "{\"iteration\":2,\"loss\":0.5}\n"
+                                "{\"iteration\":3,\"loss\":0.25}\n"
+                                "{\"iteration\":4,\"lo"; /* cut by death */
+    static const char report[] = "{\"exit_code\":0,\"why\":\"all is well\"}";
+    char rank3[9000] = {0}; /* a hole */
+    memcpy(rank3 + 8192, "s\":7}\n{\"iteration\":5,\"loss\":9}\n", 32);
+    put_file(r, "spool.0", rank0, sizeof(rank0) - 1);
+    put_file(r, "spool.3", rank3, 8192 + 32);
+    put_file(r, "spool.x", "{\"iteration\":77}\n", 17);
+    put_file(r, "report.json", report, sizeof(report) - 1);
+    exits(r, 1, 0);
+    ok(becomes(r, "/v1/jobs/1", "\"state\":\"COMPLETED\""),
+       "the report in the directory counts");
+    ok(has(r, "all is well") && has(r, "\"exit_code\":0"), "with its words");
+    is_int(get(r, "/v1/jobs/1/iterations"), 200, "iterations");
+    is_int(count(r, "[1,"), 7, "what was not sent was read from the spools");
+    ok(has(r, "[1,0,3,") && has(r, "[1,3,5,") && !has(r, ",77,"),
+       "whole lines of the ranks' files only");
+    is_int(as_worker(r, "1/1/heartbeat", "{\"iteration\":4}"), 403,
+           "a late heartbeat is refused");
+    ok(has(r, "FENCED"), "as fenced");
+    is_int(get(r, "/metrics"), 200, "metrics");
+    ok(has(r, "mgpu_jobs{state=\"COMPLETED\"} 1\n") &&
+           has(r, "mgpu_lines_dropped_total 1\n") &&
+           has(r, "mgpu_rows_ingested_total 7\n"),
+       "have the counts");
+    const char *end = buf_str(&r->body) + r->body.len - 6;
+    is_str(end, "# EOF\n", "and end as OpenMetrics does");
+}
+
+struct watching {
+    int n;
+    char states[200];
+    struct rig *r;
+};
+
+static int on_watch(void *arg, const char *text, size_t len, struct error *err)
+{
+    struct watching *w = arg;
+    json_t *o = json_loadb(text, len, 0, NULL);
+    const char *s =
+        json_string_value(json_object_get(json_object_get(o, "job"), "state"));
+    size_t have = strlen(w->states);
+    (void)err;
+    (void)snprintf(w->states + have, sizeof(w->states) - have, " %s",
+                   s ? s : "?");
+    json_decref(o);
+    if (w->n++ == 0) { /* from here on it must come by itself */
+        struct rig other = *w->r;
+        struct http_client_conf conf = {
+            .url = other.url, .connect_timeout_s = 1, .timeout_s = 5};
+        other.body = (struct buf)BUF_INIT;
+        if (http_client_create(&conf, &other.http, NULL) < 0)
+            exit(1);
+        is_int(call(&other, "POST", "/v1/jobs/2/cancel", "{}", NULL), 200,
+               "cancelled meanwhile");
+        http_client_destroy(other.http);
+        buf_clear(&other.body);
+    }
+    return 0;
+}
+
+static void test_watch(struct rig *r)
+{
+    struct watching w = {.r = r};
+    struct error err = ERROR_INIT;
+    struct buf bad = BUF_INIT;
+    int status = 0;
+    is_int(call(r, "POST", "/v1/jobs",
+                "{\"hold\":true,\"spec\":{\"version\":1,\"kind\":\"command\","
+                "\"name\":\"held\",\"command\":[\"true\"]}}",
+                NULL),
+           201, "a held job");
+    ok(has(r, "\"HELD\""), "is HELD");
+    ok(http_client_stream(r->http, "/v1/watch?job=2", on_watch, &w, &status,
+                          &bad, &err) == 0,
+       "the stream ends with the job: %s", err.msg);
+    is_str(w.states, " HELD CANCELLED", "as it is, and each change");
+    is_int(get(r, "/v1/watch?job=99"), 404, "no such job");
+    is_int(call(r, "POST", "/v1/jobs/2/cancel", "{}", NULL), 200,
+           "to cancel twice is fine");
+    is_int(call(r, "POST", "/v1/jobs/1/cancel", "{}", NULL), 409,
+           "a completed job cannot be cancelled");
+    buf_clear(&bad);
+}
+
+static void test_lists(struct rig *r)
+{
+    static const struct {
+        const char *query;
+        int n;
+    } cases[] = {
+        {"", 2},
+        {"?name=he*", 1},
+        {"?name=x*", 0},
+        {"?state=COMPLETED,CANCELLED", 2},
+        {"?state=RUNNING", 0},
+        {"?limit=1", 1},
+        {"?user=nobody-here", 0},
+        {"?since=2000-01-01T00:00:00Z", 2},
+        {"?since=2100-01-01T00:00:00.5Z", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[80];
+        (void)snprintf(path, sizeof(path), "/v1/jobs%s", cases[i].query);
+        ok(get(r, path) == 200 && count(r, "\"kind\"") == cases[i].n, "%s: %d",
+           path, cases[i].n);
+    }
+    is_int(get(r, "/v1/jobs?limit=1"), 200, "of many");
+    ok(has(r, "\"id\":2"), "the newest");
+    is_int(get(r, "/v1/jobs?state=DONE"), 400, "no such state");
+    is_int(get(r, "/v1/jobs?since=monday"), 400, "no such time");
+    is_int(get(r, "/v1/status"), 200, "status");
+    ok(has(r, "\"COMPLETED\":1") && has(r, "\"slots_total\":2"), "has counts");
+}
+
+static void test_logs(struct rig *r)
+{
+    is_int(call(r, "POST", "/v1/jobs", SPEC("talks"), NULL), 201, "job 3");
+    ok(becomes(r, "/v1/jobs/3", "\"place\":\"n1:0\""), "runs");
+    put_file(r, "log", "hello\n", 6);
+    is_int(get(r, "/v1/jobs/3/logs"), 200, "its log");
+    is_str(buf_str(&r->body), "hello\n", "so far");
+    exits(r, 3, 4);
+    is_int(get(r, "/v1/jobs/3/logs?follow=1"), 200, "following");
+    is_str(buf_str(&r->body), "hello\n", "ends with the job");
+    is_int(get(r, "/v1/jobs/3"), 200, "it");
+    ok(has(r, "\"FAILED\""), "failed");
+}
+
+static void test_signals(struct rig *r)
+{
+    is_int(call(r, "POST", "/v1/jobs", SPEC("stays"), NULL), 201, "job 4");
+    ok(becomes(r, "/v1/jobs/4", "\"place\":\"n1:0\""), "runs");
+    is_int(call(r, "POST", "/v1/jobs/4/cancel", "{\"signal\":\"USR1\"}", NULL),
+           200, "a signal");
+    is_int(call(r, "POST", "/v1/jobs/4/cancel", "{\"signal\":\"BAD\"}", NULL),
+           400, "an unknown one");
+    is_int(get(r, "/v1/jobs/4"), 200, "the job");
+    ok(!has(r, "\"cancel_asked\":true"), "is not cancelled by it");
+    is_int(call(r, "POST", "/v1/jobs/4/cancel", NULL, NULL), 200, "cancel");
+    ok(becomes(r, "/v1/jobs/4", "\"CANCELLED\""), "ends it");
+}
+
+/* A reply must not come before its event is stored, nor when it is not. */
+static void test_faults(struct rig *r)
+{
+    struct store_fault fault = {.n = 2}; /* load, then the submit */
+    rig_up(r, &fault);
+    is_int(get(r, "/v1/jobs/3"), 200, "a new life knows the jobs");
+    int failed = 0, status = 0;
+    for (int i = 0; i < 4; i++) {
+        status = call(r, "POST", "/v1/jobs", SPEC("again"), "key-9");
+        failed += status >= 500;
+        if (failed && status < 300)
+            break;
+    }
+    is_int(failed, 1, "a submit whose event is not stored fails");
+    ok(status == 201, "and succeeds as if never asked before: %s",
+       buf_str(&r->body));
+    is_int(get(r, "/v1/jobs?name=again"), 200, "list");
+    is_int(count(r, "\"kind\""), 1, "it is there once");
+    is_int(get(r, "/readyz"), 200, "ready again");
+    rig_down(r);
+}
+
+int main(void)
+{
+    struct rig r;
+    (void)signal(SIGPIPE, SIG_IGN);
+    rig_init(&r);
+    rig_up(&r, NULL);
+    test_submit(&r);
+    test_worker(&r);
+    test_rows(&r);
+    test_exit(&r);
+    test_watch(&r);
+    test_lists(&r);
+    test_logs(&r);
+    test_signals(&r);
+    rig_down(&r);
+    test_faults(&r);
+    rig_clear(&r);
+    return tap_done();
+}

@@ -1,0 +1,329 @@
+/* rig.h - a daemon in a thread, with a store in memory and an allocator that
+ * does what the test says. The test is the worker and the user. */
+#ifndef MGPU_TESTS_UNIT_CTLD_RIG_H
+#define MGPU_TESTS_UNIT_CTLD_RIG_H
+
+#include <ftw.h>
+#include <jansson.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/http_client.h"
+#include "scheduler/ctld/ctld.h"
+#include "tests/tap.h"
+
+/* ---- an allocator on strings ----------------------------------------------
+ */
+
+struct puppet {
+    struct alloc base;
+    pthread_mutex_t lock;
+    int fd;
+    struct alloc_note notes[16];
+    size_t n_notes;
+    char token[65], dir[512]; /* of the last request */
+    int n_requests;
+};
+
+static int puppet_inventory(struct alloc *a, struct alloc_node *nodes,
+                            size_t cap, size_t *ret_n, struct error *err)
+{
+    (void)a;
+    (void)cap;
+    (void)err;
+    nodes[0] = (struct alloc_node){.name = "n1",
+                                   .gpu_type = "slot",
+                                   .gpus_total = 2,
+                                   .gpus_free = 2,
+                                   .is_up = 1};
+    *ret_n = 1;
+    return 0;
+}
+
+static void puppet_note(struct puppet *p, const struct alloc_note *note)
+{
+    const uint64_t one = 1;
+    pthread_mutex_lock(&p->lock);
+    p->notes[p->n_notes++] = *note;
+    pthread_mutex_unlock(&p->lock);
+    (void)!write(p->fd, &one, sizeof(one));
+}
+
+static int puppet_request(struct alloc *a, const struct alloc_req *req,
+                          struct error *err)
+{
+    struct puppet *p = (struct puppet *)a;
+    struct alloc_note note = {.kind = ALLOC_GRANTED,
+                              .job = req->job,
+                              .attempt = req->attempt,
+                              .native_id = "pid:7",
+                              .place = "n1:0"};
+    json_t *o = json_loads(req->launch, 0, NULL);
+    (void)err;
+    pthread_mutex_lock(&p->lock);
+    (void)snprintf(p->token, sizeof(p->token), "%s",
+                   json_string_value(json_object_get(o, "token")));
+    (void)snprintf(p->dir, sizeof(p->dir), "%s", req->dir);
+    p->n_requests++;
+    pthread_mutex_unlock(&p->lock);
+    json_decref(o);
+    (void)mkdir(req->dir, 0700);
+    puppet_note(p, &note);
+    return 0;
+}
+
+static int puppet_release(struct alloc *a, uint64_t job, int32_t attempt,
+                          double grace_s, struct error *err)
+{
+    struct alloc_note note = {
+        .kind = ALLOC_EXITED, .job = job, .attempt = attempt, .signal = 15};
+    (void)grace_s;
+    (void)err;
+    puppet_note((struct puppet *)a, &note);
+    return 0;
+}
+
+static int puppet_signal(struct alloc *a, uint64_t job, int32_t attempt,
+                         int signo, struct error *err)
+{
+    (void)a;
+    (void)job;
+    (void)attempt;
+    (void)signo;
+    (void)err;
+    return 0;
+}
+
+static int puppet_poll(struct alloc *a, struct alloc_note *notes, size_t cap,
+                       size_t *ret_n, struct error *err)
+{
+    struct puppet *p = (struct puppet *)a;
+    uint64_t n = 0;
+    (void)err;
+    (void)!read(p->fd, &n, sizeof(n));
+    pthread_mutex_lock(&p->lock);
+    *ret_n = p->n_notes < cap ? p->n_notes : cap;
+    memcpy(notes, p->notes, *ret_n * sizeof(*notes));
+    p->n_notes = 0;
+    pthread_mutex_unlock(&p->lock);
+    return 0;
+}
+
+static int puppet_wake_fd(struct alloc *a)
+{
+    return ((struct puppet *)a)->fd;
+}
+
+static void puppet_destroy(struct alloc *a)
+{
+    (void)close(((struct puppet *)a)->fd);
+}
+
+static const struct alloc_ops puppet_ops = {
+    .name = "puppet",
+    .inventory = puppet_inventory,
+    .request = puppet_request,
+    .release = puppet_release,
+    .signal = puppet_signal,
+    .poll = puppet_poll,
+    .wake_fd = puppet_wake_fd,
+    .destroy = puppet_destroy,
+};
+
+/* ---- the rig --------------------------------------------------------------
+ */
+
+struct rig {
+    char dir[64], socket[96], url[112];
+    struct puppet alloc;
+    struct store_mem_world *world;
+    struct store *store;
+    struct ctld_conf conf;
+    struct ctld *ctld;
+    pthread_t thread;
+    struct http_client *http;
+    struct buf body;
+};
+
+static void *rig_main(void *arg)
+{
+    struct error err = ERROR_INIT;
+    if (ctld_run(((struct rig *)arg)->ctld, &err) < 0)
+        tap_diag("%s", err.msg);
+    return NULL;
+}
+
+/* A daemon on what the last one left. `fault` as in store.h, or NULL. */
+static void rig_up(struct rig *r, const struct store_fault *fault)
+{
+    struct error err = ERROR_INIT;
+    struct http_client_conf http = {
+        .url = r->url, .connect_timeout_s = 1, .timeout_s = 10};
+    r->alloc.base.ops = &puppet_ops;
+    r->alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    r->conf = (struct ctld_conf){.cluster = "test",
+                                 .state_dir = r->dir,
+                                 .socket = r->socket,
+                                 .worker = "/bin/true",
+                                 .allocator = "puppet",
+                                 .uid = (int64_t)getuid(),
+                                 .heartbeat_s = 10,
+                                 .node_lost_s = 90,
+                                 .reconcile_s = 5,
+                                 .kill_grace_s = 1,
+                                 .interval_s = 1,
+                                 .max_jobs_per_user = 100,
+                                 .max_clients = 64,
+                                 .max_clients_per_uid = 64,
+                                 .max_spec_bytes = 65536,
+                                 .max_log_bytes = 1 << 30};
+    if (store_mem_create(r->world, &r->store, &err) < 0 ||
+        (fault && store_faulty_create(r->store, fault, &r->store, &err) < 0)) {
+        tap_diag("%s", err.msg);
+        exit(1);
+    }
+    struct ctld_parts parts = {.clock = &clock_real,
+                               .policy = policy_find("fifo"),
+                               .alloc = &r->alloc.base,
+                               .store = r->store,
+                               .conf = &r->conf};
+    if (ctld_create(&parts, &r->ctld, &err) < 0 ||
+        http_client_create(&http, &r->http, &err) < 0) {
+        tap_diag("%s", err.msg);
+        exit(1);
+    }
+    (void)pthread_create(&r->thread, NULL, rig_main, r);
+}
+
+/* SIGTERM, as a service manager would. */
+static void rig_down(struct rig *r)
+{
+    (void)kill(getpid(), SIGTERM);
+    (void)pthread_join(r->thread, NULL);
+    ctld_destroy(r->ctld);
+    http_client_destroy(r->http);
+    r->store->ops->destroy(r->store);
+    r->alloc.base.ops->destroy(&r->alloc.base);
+}
+
+static void rig_init(struct rig *r)
+{
+    memset(r, 0, sizeof(*r));
+    (void)snprintf(r->dir, sizeof(r->dir), "/tmp/mgpu-ctld.XXXXXX");
+    if (!mkdtemp(r->dir) || store_mem_world_create(&r->world, NULL) < 0)
+        exit(1);
+    (void)snprintf(r->socket, sizeof(r->socket), "%s/sock", r->dir);
+    (void)snprintf(r->url, sizeof(r->url), "unix:%s", r->socket);
+    (void)pthread_mutex_init(&r->alloc.lock, NULL);
+}
+
+static int rig_unlink(const char *path, const struct stat *st, int kind,
+                      struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static void rig_clear(struct rig *r)
+{
+    store_mem_world_destroy(r->world);
+    buf_clear(&r->body);
+    (void)nftw(r->dir, rig_unlink, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- speaking -------------------------------------------------------------
+ */
+
+/* The status; the reply is in r->body. Negative: the error's code. */
+static int call(struct rig *r, const char *method, const char *path,
+                const char *body, const char *key)
+{
+    struct http_request req = {.method = method,
+                               .path = path,
+                               .body = body,
+                               .body_len = body ? strlen(body) : 0,
+                               .idempotency_key = key};
+    struct error err = ERROR_INIT;
+    int status = 0;
+    buf_reset(&r->body);
+    if (http_client_call(r->http, &req, &status, &r->body, &err) < 0) {
+        tap_diag("%s %s: %s", method, path, err.msg);
+        return -(int)err.code;
+    }
+    return status;
+}
+
+static int get(struct rig *r, const char *path)
+{
+    return call(r, "GET", path, NULL, NULL);
+}
+
+static bool has(const struct rig *r, const char *text)
+{
+    return strstr(buf_str(&r->body), text) != NULL;
+}
+
+/* As the worker of the last request. */
+static int as_worker(struct rig *r, const char *what, const char *body)
+{
+    struct http_client *mine = r->http;
+    char path[128], token[65];
+    struct http_client_conf conf = {.url = r->url,
+                                    .bearer = token,
+                                    .connect_timeout_s = 1,
+                                    .timeout_s = 10};
+    pthread_mutex_lock(&r->alloc.lock);
+    memcpy(token, r->alloc.token, sizeof(token));
+    pthread_mutex_unlock(&r->alloc.lock);
+    if (http_client_create(&conf, &r->http, NULL) < 0)
+        exit(1);
+    (void)snprintf(path, sizeof(path), "/v1/attempts/%s", what);
+    int status = call(r, "POST", path, body, NULL);
+    http_client_destroy(r->http);
+    r->http = mine;
+    return status;
+}
+
+/* Until GET path has `text` in it; five seconds at most. */
+static bool becomes(struct rig *r, const char *path, const char *text)
+{
+    for (int i = 0; i < 250; i++) {
+        if (get(r, path) == 200 && has(r, text))
+            return true;
+        (void)poll(NULL, 0, 20);
+    }
+    tap_diag("%s: %s", path, buf_str(&r->body));
+    return false;
+}
+
+static void put_file(const struct rig *r, const char *name, const char *text,
+                     size_t len)
+{
+    char path[640];
+    (void)snprintf(path, sizeof(path), "%s/%s", r->alloc.dir, name);
+    FILE *f = fopen(path, "w");
+    if (!f || fwrite(text, 1, len, f) != len || fclose(f) != 0)
+        exit(1);
+}
+
+static void exits(struct rig *r, uint64_t job, int code)
+{
+    struct alloc_note note = {
+        .kind = ALLOC_EXITED, .job = job, .attempt = 1, .exit_code = code};
+    puppet_note(&r->alloc, &note);
+}
+
+#define SPEC(name)                                                         \
+    "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"" name "\"," \
+    "\"command\":[\"true\"]}}"
+
+#endif
