@@ -4,6 +4,7 @@
 #   make demo             the README's demo   make lint        static checks
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
+#   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
 prefix  ?= /usr/local
@@ -135,7 +136,7 @@ simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
 bats_tests := $(wildcard tests/cli/*.bats)
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: all check check-run demo demo-run deps lint asan tsan cov fuzz install \
+.PHONY: gpu-check gpu-bench all check check-run demo demo-run deps lint asan tsan cov fuzz install \
         uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -295,6 +296,18 @@ check-run: check-build
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
+
+# On a machine with a GPU, one command each. gpu-check fails where there is
+# none: a skipped check is no check.
+gpu-check: all $(B)/tests/unit/kernels/cuda
+	$(Q)$(test_env) $(B)/tests/unit/kernels/cuda | tee $(B)/gpu-check.tap
+	$(Q)! grep -q '# SKIP' $(B)/gpu-check.tap || \
+	    { echo 'gpu-check: no usable GPU' >&2; exit 1; }
+	$(Q)prove --exec cat $(B)/gpu-check.tap
+gpu-bench: all $(B)/tests/bench/kernels
+	$(Q)for p in fp32 fp64; do for s in 32 100 224; do \
+	    MGPU_CUDA_PLUGIN=$(abspath $(plugin)) \
+	    $(B)/tests/bench/kernels cuda $$s 64 $$p || exit 1; done; done
 
 deps:
 	$(Q)sh .ci/deps

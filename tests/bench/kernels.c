@@ -1,6 +1,6 @@
-/* kernels.c - how fast the host kernels are at the shapes of MobileNetV2.
+/* kernels.c - how fast the kernels are at the shapes of MobileNetV2.
  *
- *   kernels [threads [size [batch [fp32|fp64]]]]      1 32 64 fp32
+ *   kernels [threads|cuda [size [batch [fp32|fp64]]]]      1 32 64 fp32
  *
  * Every op of a training step runs at every shape it has in the network; the
  * times are the best of several rounds, summed over the network. GB/s counts
@@ -105,12 +105,18 @@ static void network(struct bench *b, int32_t N, int32_t size)
     add_layer(b, 'P', N, &size, in, 1280, 1, 6, false);
 }
 
+/* On a GPU a call returns before its work is done. */
+static int wait_for(const struct bench *b)
+{
+    return b->d->ops->sync(b->d, NULL);
+}
+
 #define TIME(b, op, n_bytes, n_flop, call)      \
     do {                                        \
         double best_ = 1e30;                    \
         for (int i_ = 0; i_ < ROUNDS; i_++) {   \
             double t_ = now_ms();               \
-            if ((call) < 0)                     \
+            if ((call) < 0 || wait_for(b) < 0)  \
                 exit(1);                        \
             t_ = now_ms() - t_;                 \
             best_ = t_ < best_ ? t_ : best_;    \
@@ -203,16 +209,19 @@ static void the_rest(struct bench *b, int32_t N)
 /* Fill with small positive values: denormals would be what is timed. */
 static void *room(struct bench *b, size_t bytes)
 {
-    void *p = NULL;
+    void *p = NULL, *host = malloc(bytes);
 
-    if (b->d->ops->alloc(b->d, bytes, &p, NULL) < 0)
+    if (!host || b->d->ops->alloc(b->d, bytes, &p, NULL) < 0)
         exit(1);
     if (b->dt == DT_F64)
         for (size_t i = 0; i < bytes / sizeof(double); i++)
-            ((double *)p)[i] = (double)(i % 13) * 0.1;
+            ((double *)host)[i] = (double)(i % 13) * 0.1;
     else
         for (size_t i = 0; i < bytes / sizeof(float); i++)
-            ((float *)p)[i] = (float)(i % 13) * 0.1F;
+            ((float *)host)[i] = (float)(i % 13) * 0.1F;
+    if (b->d->ops->to_device(b->d, p, host, bytes, NULL) < 0)
+        exit(1);
+    free(host);
     return p;
 }
 
@@ -232,14 +241,21 @@ static size_t largest(const struct bench *b)
 int main(int argc, char **argv)
 {
     static struct bench b;
-    int32_t threads = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : 1;
+    bool on_gpu = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    struct error err = ERROR_INIT;
+    int32_t threads =
+        argc > 1 && !on_gpu ? (int32_t)strtol(argv[1], NULL, 10) : 1;
     int32_t size = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 32;
     int32_t N = argc > 3 ? (int32_t)strtol(argv[3], NULL, 10) : 64;
     double total = 0;
 
     b.dt = argc > 4 && strcmp(argv[4], "fp64") == 0 ? DT_F64 : DT_F32;
-    if (device_host_create(threads, &b.d, NULL) < 0)
+    int rc = on_gpu ? device_cuda_create(0, &b.d, &err)
+                    : device_host_create(threads, &b.d, &err);
+    if (rc < 0) {
+        (void)fprintf(stderr, "kernels: %s\n", err.msg);
         return 1;
+    }
     network(&b, N, size);
     size_t most = largest(&b) * dtype_bytes(b.dt);
     b.x = room(&b, most);
@@ -252,8 +268,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < b.n; i++)
         one_layer(&b, &b.layers[i]);
     the_rest(&b, N);
-    printf("%d layers, %lld parameters, %dx%d, batch %d, %s, %d threads\n", b.n,
-           (long long)b.params, size, size, N, dtype_name(b.dt), threads);
+    printf("%d layers, %lld parameters, %dx%d, batch %d, %s, %s, %d threads\n",
+           b.n, (long long)b.params, size, size, N, dtype_name(b.dt),
+           b.d->ops->name, b.d->threads);
     for (int i = 0; i < N_OPS; i++) {
         printf("%-15s %8.3f ms %7.1f GB/s %7.1f GF/s\n", op_names[i], b.ms[i],
                b.bytes[i] / b.ms[i] * 1e-6, b.flop[i] / b.ms[i] * 1e-6);
