@@ -31,6 +31,7 @@ struct entry {
     double ask_at_s;     /* ask the allocator for the attempt (again) */
     double release_at_s; /* ask it (again) to end the attempt */
     double stalled_s;    /* since when it is STALLED */
+    double granted_s;    /* since when a claim is waited for */
     double not_before_s; /* QUEUED: do not start earlier */
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */

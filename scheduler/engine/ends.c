@@ -4,7 +4,7 @@
  *
  *   cancelled by somebody      CANCELLED, 130 its user, 143 another
  *   its time limit passed      TIMEOUT, 124
- *   refused by the allocator   FAILED, 125
+ *   refused, or not started    FAILED, 125
  *   lost, or given up by us    again while retries are left, else
  *                              NODE_FAIL or FAILED, 125
  *   died of a signal           again while retries are left, else
@@ -120,7 +120,7 @@ static struct verdict decide(const struct entry *en, const struct ending *end)
     }
     if (end->kind == ALLOC_REFUSED) {
         v = make(EV_FAIL, EXIT_NEVER_RAN, 0, "");
-        detail_because(&v.d, "refused: ", end->why);
+        detail_because(&v.d, "could not be started: ", end->why);
         return v;
     }
     if (end->kind == ALLOC_LOST) {

@@ -53,6 +53,7 @@ static void resume(struct engine *e)
         en->ask_at_s = en->release_at_s = now_s;
         en->asked_before = true;
         en->stalled_s = en->job.beat_s = now_s;
+        en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
         if (!isnan(en->job.start_s))
             en->start_now_s = now_s - fmax(0, wall_s - en->job.start_s);
     }

@@ -11,13 +11,17 @@
 #include "scheduler/engine/core.h"
 #include "scheduler/policy/place.h"
 
+/* Looks from *i on, because wishes mostly come in the order of the jobs.
+ * out  *i  where it is, when it is there */
 static const struct policy_job *queued(const struct policy_view *v, uint64_t id,
-                                       size_t *ret_i)
+                                       size_t *i)
 {
-    for (size_t i = 0; i < v->n_jobs; i++) {
-        if (v->jobs[i].id == id && v->jobs[i].state == JOB_QUEUED) {
-            *ret_i = i;
-            return &v->jobs[i];
+    for (size_t n = 0, k = *i; n < v->n_jobs; n++, k++) {
+        if (k >= v->n_jobs)
+            k = 0;
+        if (v->jobs[k].id == id && v->jobs[k].state == JOB_QUEUED) {
+            *i = k;
+            return &v->jobs[k];
         }
     }
     return NULL;
@@ -49,7 +53,7 @@ static int check(const struct policy_view *v, const struct policy_wish *wishes,
                  size_t n, struct policy_node *nodes, int32_t *at, bool *seen,
                  struct error *err)
 {
-    size_t n_queued = 0, k;
+    size_t n_queued = 0, k = 0;
 
     for (size_t i = 0; i < v->n_jobs; i++)
         n_queued += v->jobs[i].state == JOB_QUEUED;

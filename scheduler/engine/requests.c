@@ -36,7 +36,7 @@ static int check_limit(const struct engine *e, int64_t uid, struct error *err)
 {
     int32_t n = 0, max = e->parts.conf->max_jobs_per_user;
 
-    for (size_t i = 0; i < e->n_active; i++) {
+    for (size_t i = 0; max > 0 && i < e->n_active; i++) {
         const struct job *job = &e->active[i]->job;
         n += job->uid == uid && !job_state_is_final(job->state);
     }

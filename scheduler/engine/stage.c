@@ -48,12 +48,13 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->release_at_s = now_s;
         en->give_up = NULL;
         en->asked_before = false;
-        en->stalled_s = NAN;
+        en->stalled_s = en->granted_s = NAN;
     } else if (ev == EV_STALL) {
         en->stalled_s = now_s;
     } else if (ev == EV_CLAIM) {
         en->job.beat_s = now_s;
     } else if (ev == EV_GRANT) {
+        en->granted_s = now_s;
         en->ask_at_s = INFINITY;
     } else if (ev == EV_CANCEL || ev == EV_LIMIT) {
         en->release_at_s = now_s;

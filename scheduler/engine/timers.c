@@ -43,8 +43,8 @@ static double give_up_at(const struct engine *e, const struct entry *en)
         return INFINITY;
     if (en->job.state == JOB_STALLED)
         return en->stalled_s + lost_s;
-    if (!is_claimed(&en->job) && !isnan(en->start_now_s))
-        return en->start_now_s + 2 * lost_s;
+    if (!is_claimed(&en->job) && !isnan(en->granted_s))
+        return en->granted_s + 2 * lost_s;
     return INFINITY;
 }
 

@@ -169,8 +169,43 @@ static void test_exit_hook(void)
     world_clear(&w);
 }
 
+/* The daemon was away for longer than a worker may be silent: what could
+ * not be heard is not held against the worker. */
+static void test_away(bool claimed)
+{
+    struct world_script s = one((struct world_attempt){.run_s = 500});
+    struct error err = ERROR_INIT;
+    struct world w;
+
+    s.node_lost_s = 10;
+    s.jobs[0].attempts[0].no_claim = !claimed;
+    world_init(&w, &s);
+    ok(world_start(&w), "a daemon");
+    for (int i = 0; i < 5; i++)
+        (void)world_step(&w);
+    world_stop(&w);
+    w.clock.t_s += 200;
+    ok(world_start(&w), "another, long after");
+    for (int i = 0; i < 5; i++)
+        is_int(engine_step(w.engine, &err), 0, "a step without a beat");
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, claimed ? JOB_RUNNING : JOB_DISPATCHING,
+           "the job lives on");
+    is_int(engine_claim(w.engine, 1, 1, job->token,
+                        claimed ? job->holder : "late", &err),
+           0, "its worker is welcome");
+    for (int i = 0; i < 500 && !world_is_over(&w); i++) {
+        w.clock.t_s += 1;
+        (void)world_step(&w);
+    }
+    is_int(job->state, JOB_COMPLETED, "and ends well");
+    world_clear(&w);
+}
+
 int main(void)
 {
+    test_away(true);
+    test_away(false);
     test_ends();
     test_retries();
     test_stall();
