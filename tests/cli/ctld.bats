@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# ctld.bats - mgpu-ctld as whoever starts it meets it: options, files, exit
+# statuses, life and death. What it answers is tests/unit/ctld/.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+teardown() { ctld_stop; }
+
+ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
+
+@test "it starts, answers, takes a job, and ends on SIGTERM at once" {
+    ctld_start
+    [ "$(api GET /livez)" = ok ]
+    [ "$(api GET /v1/status | json '$.pid')" = "$ctld_pid" ]
+    [ "$(api GET /v1/status | json '$.slots_total')" = 2 ]
+    id=$(submit_command one true)
+    [ "$id" = 1 ]
+    wait_for 20 job_has_ended 1
+    began=$(date +%s%N)
+    ctld_term
+    [ $((($(date +%s%N) - began) / 1000000)) -lt 5000 ]
+    [ ! -e "$ctld_dir/sock" ]
+    grep -q 'notice ctld: stopped' "$ctld_dir/ctld.log"
+}
+
+@test "files are the user's alone" {
+    ctld_start
+    submit_command one true
+    wait_for 20 job_has_ended 1
+    for f in "$ctld_dir"/sock "$ctld_dir"/state/*; do
+        case $(stat -c %A "$f") in
+        *------) ;;
+        *) stat -c '%A %n' "$f" && false ;;
+        esac
+    done
+    [ "$(stat -c %a "$ctld_dir/sock")" = 600 ]
+}
+
+@test "a second daemon on the same files is refused and named" {
+    ctld_start
+    run --separate-stderr ctld --local --state-dir "$ctld_dir/state" \
+        --socket "$ctld_dir/other"
+    [ "$status" -eq 73 ]
+    [[ $stderr == *"$ctld_pid"* ]]
+    run --separate-stderr ctld --local --state-dir "$ctld_dir/other" \
+        --socket "$ctld_dir/sock"
+    [ "$status" -eq 73 ]
+    [[ $stderr == *"another daemon answers"* ]]
+    ctld_ready
+}
+
+@test "kill -9 leaves a socket and a lock; the next one takes over" {
+    ctld_start
+    submit_command one true
+    ctld_kill
+    [ -S "$ctld_dir/sock" ]
+    ctld_start
+    [ "$(api GET /v1/jobs/1 | json '$.job.name')" = one ]
+    wait_for 20 job_is 1 COMPLETED
+}
+
+@test "SIGHUP is answered with a word, not with an end" {
+    ctld_start
+    kill -HUP "$ctld_pid"
+    wait_for 5 grep -q 'reload is not supported' "$ctld_dir/ctld.log"
+    ctld_ready
+}
+
+@test "--background returns when requests are answered, or says why not" {
+    dir=$BATS_TEST_TMPDIR/d
+    ctld_dir=$dir
+    mkdir -m 700 "$dir"
+    ctld --local --background --state-dir "$dir/state" --socket "$dir/sock" \
+        --slots 1 3>&-
+    pid=$(api GET /v1/status | json '$.pid')
+    run --separate-stderr ctld --local --background --state-dir "$dir/state" \
+        --socket "$dir/sock2" 3>&-
+    [ "$status" -eq 73 ]
+    [[ $stderr == *"$pid"* ]]
+    kill "$pid"
+    wait_for 5 grep -q 'ctld: stopped' "$dir/state/ctld.log"
+}
+
+@test "wrong command lines: 64, and no daemon" {
+    for args in --wat '--slots 0' '--slots x' '--slots' 'extra' '--local extra' \
+        '--socket /x'; do
+        # shellcheck disable=SC2086
+        run --separate-stderr ctld $args
+        [ "$status" -eq 64 ]
+        [ -z "$output" ]
+        [[ $stderr == mgpu-ctld:* ]]
+    done
+}
+
+@test "--check-config: what is wrong, 78; nothing, 0" {
+    printf 'version: 1\nlimits: {max_jobs_per_user: 5}\n' >"$BATS_TEST_TMPDIR/good"
+    run ctld --check-config "$BATS_TEST_TMPDIR/good"
+    [ "$status" -eq 0 ]
+    [[ $output == *valid* ]]
+    printf 'version: 1\nlimits: {max_jobs: 5}\n' >"$BATS_TEST_TMPDIR/bad"
+    run ctld --check-config "$BATS_TEST_TMPDIR/bad"
+    [ "$status" -eq 78 ]
+    [[ $output == *"bad:2:10: error[E010]"* ]]
+    run ctld --local --config "$BATS_TEST_TMPDIR/bad" \
+        --state-dir "$BATS_TEST_TMPDIR/state"
+    [ "$status" -eq 78 ]
+    [ ! -e "$BATS_TEST_TMPDIR/state" ]
+    run ctld --check-config "$BATS_TEST_TMPDIR/none"
+    [ "$status" -eq 66 ]
+}
+
+@test "a configuration is acted upon" {
+    printf '%s\n' 'version: 1' 'cluster: bench' 'scheduler: {policy: fifo}' \
+        'limits: {max_jobs_per_user: 1, max_spec_bytes: 1024B}' \
+        >"$BATS_TEST_TMPDIR/conf"
+    ctld_start --config "$BATS_TEST_TMPDIR/conf"
+    [ "$(api GET /v1/status | json '$.cluster')" = bench ]
+    [ "$(api GET /v1/status | json '$.policy')" = fifo ]
+    submit_command one sleep 60
+    run submit_command two true
+    [[ $output == *LIMIT* ]]
+    run submit_command "$(head -c 2000 /dev/zero | tr '\0' x)" true
+    [[ $output == *max_spec_bytes* ]]
+}
+
+@test "directories that others may write to are refused: 78" {
+    mkdir -m 777 "$BATS_TEST_TMPDIR/open"
+    run ctld --local --state-dir "$BATS_TEST_TMPDIR/open" \
+        --socket "$BATS_TEST_TMPDIR/sock"
+    [ "$status" -eq 78 ]
+    [[ $output == *"writable by others"* ]]
+}
+
+@test "hostile requests get one answer each" {
+    ctld_start
+    code() { curl -s -o /dev/null -w '%{http_code}' --max-time 20 \
+        --unix-socket "$ctld_dir/sock" "$@"; }
+    [ "$(code http://x/v2/jobs)" = 404 ]
+    [ "$(code http://x/../../etc/passwd --path-as-is)" = 404 ]
+    [ "$(code -X DELETE http://x/v1/jobs/1)" = 405 ]
+    [ "$(code -I http://x/v1/jobs)" = 405 ]
+    head -c 2000000 /dev/zero | tr '\0' x >"$BATS_TEST_TMPDIR/big"
+    [ "$(code -H Expect: --data-binary "@$BATS_TEST_TMPDIR/big" \
+        http://x/v1/jobs)" = 413 ]
+    [ "$(code -d '{"spec":{}}' -H "Idempotency-Key: $(head -c 65 /dev/zero |
+        tr '\0' k)" http://x/v1/jobs)" = 400 ]
+    [ "$(code -X POST http://x/v1/attempts/1/1/claim -d '{"holder":"x"}')" = 404 ]
+    ctld_ready
+}
+
+@test "/metrics is OpenMetrics: typed, escaped, ended" {
+    ctld_start
+    submit_command one sleep 60
+    api GET /metrics >"$BATS_TEST_TMPDIR/metrics"
+    [ "$(tail -n 1 "$BATS_TEST_TMPDIR/metrics")" = '# EOF' ]
+    ! grep -v -E '^(# (HELP|TYPE) mgpu_[a-z_]+ .+|# EOF|mgpu_[a-z_]+(\{[a-z]+="[^"]*"\})? [0-9.e+-]+)$' \
+        "$BATS_TEST_TMPDIR/metrics"
+    grep -q '^mgpu_jobs{state="COMPLETED"} 0$' "$BATS_TEST_TMPDIR/metrics"
+}

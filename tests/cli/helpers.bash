@@ -1,0 +1,111 @@
+# helpers.bash - a private daemon per test, and waiting with a deadline.
+#
+#   load helpers
+#   setup() { ctld_start; }         # MGPU_URL points at it
+#   teardown() { ctld_stop; }
+#
+# The daemon, its jobs and their files live in $BATS_TEST_TMPDIR/d and end
+# with the test. Nothing here sleeps for an amount of time: wait_for looks
+# again until the condition holds or the deadline has passed.
+# shellcheck shell=bash
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+ctld_dir=
+ctld_pid=
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            echo "not in time: $*" >&2
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+
+# api METHOD PATH [curl's options...]: the reply's body; fails on >= 400.
+api() {
+    local method=$1 path=$2
+    shift 2
+    curl --silent --show-error --fail-with-body --max-time 20 \
+        --unix-socket "$ctld_dir/sock" -X "$method" "http://mgpu$path" "$@"
+}
+
+# json EXPRESSION: of standard input, as SQLite's json_extract has it.
+json() {
+    local text
+    text=$(cat)
+    sqlite3 :memory: "SELECT json_extract('${text//\'/\'\'}', '$1')"
+}
+
+ctld_ready() { api GET /readyz >/dev/null 2>&1; }
+
+# ctld_start [options...]: again after ctld_kill or ctld_term, on the same
+# files. Variables (MGPU_FAIL_STORE) reach it through the environment.
+ctld_start() {
+    ctld_dir=$BATS_TEST_TMPDIR/d
+    mkdir -p "$ctld_dir"
+    chmod 700 "$ctld_dir"
+    export MGPU_URL=unix:$ctld_dir/sock
+    # 3 is bats' own: whoever keeps it open keeps bats waiting.
+    "$MGPU_BIN/mgpu-ctld" --local --state-dir "$ctld_dir/state" \
+        --socket "$ctld_dir/sock" --slots 2 "$@" \
+        >>"$ctld_dir/ctld.log" 2>&1 3>&- &
+    ctld_pid=$!
+    wait_for 10 ctld_up_or_gone
+    kill -0 "$ctld_pid" 2>/dev/null || return 1
+}
+
+ctld_up_or_gone() { ctld_ready || ! kill -0 "$ctld_pid" 2>/dev/null; }
+
+ctld_end() { # SIGNAL; the daemon's exit status
+    local status=0 pid=$ctld_pid
+    [ -n "$pid" ] || return 0
+    ctld_pid=
+    kill "-$1" "$pid" 2>/dev/null || :
+    wait "$pid" 2>/dev/null || status=$?
+    return "$status"
+}
+ctld_term() { ctld_end TERM; }
+ctld_kill() { ctld_end KILL || :; }
+
+no_live_job() {
+    [ "$(api GET /v1/jobs | json '$.running')" = 0 ]
+}
+
+# For teardown: no job and no daemon is left, however the test went.
+ctld_stop() {
+    [ -n "$ctld_dir" ] || return 0
+    if [ -n "$ctld_pid" ] && ctld_ready; then
+        for id in $(api GET /v1/jobs | grep -o '"id":[0-9]*' | tr -dc '0-9\n'); do
+            api POST "/v1/jobs/$id/cancel" >/dev/null 2>&1 || :
+        done
+        wait_for 20 no_live_job || :
+    fi
+    [ -n "${BATS_TEST_COMPLETED:-}" ] || cat "$ctld_dir/ctld.log"
+    ctld_end TERM || :
+}
+
+# submit_command NAME ARG...: a `kind: command` job without GPUs; prints its
+# id. $key, when set, is its idempotency key.
+submit_command() {
+    local name=$1 args
+    shift
+    args=$(printf ',"%s"' "$@")
+    api POST /v1/jobs ${key:+-H "Idempotency-Key: $key"} -d \
+        "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"$name\",
+          \"command\":[${args#,}],\"resources\":{\"gpus\":1}}}" | json '$.id'
+}
+
+job_state() { api GET "/v1/jobs/$1" | json '$.job.state'; }
+job_is() { [ "$(job_state "$1")" = "$2" ]; }
+job_has_ended() {
+    case $(job_state "$1") in
+    COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) ;;
+    *) return 1 ;;
+    esac
+}
