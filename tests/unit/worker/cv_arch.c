@@ -4,6 +4,7 @@
 
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/cv_rig.h"
+#include "worker/cv/model_impl.h"
 
 static const struct model_conf tiny = {.dt = DT_F32,
                                        .width_mult = 0.1,
@@ -136,6 +137,63 @@ static void test_plan(void)
     }
 }
 
+struct span {
+    const char *at;
+    size_t bytes;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Every array has room for what the kernels write, and none is in another;
+ * the sizes are counted here from the shapes in the kernels' comments. */
+static void test_no_overlap(void)
+{
+    struct rig r;
+    struct model_conf conf = tiny;
+    struct span v[4 * ARCH_LAYERS + 16];
+    size_t n = 0, largest = 0;
+    conf.dropout = 0.2;
+    rig_init(&r, &conf, 1, 1);
+    const struct arena *mem = &r.m->mem;
+    const struct arch *a = &r.m->arch;
+    const size_t f = sizeof(float), batch = (size_t)conf.batch;
+    for (int32_t i = 0; i < ARCH_LAYERS; i++) {
+        const struct layer *l = &a->layers[i];
+        size_t side = (size_t)l->out_side, c = (size_t)l->cout;
+        size_t bytes = batch * side * side * c * f;
+        largest = bytes > largest ? bytes : largest;
+        v[n++] = (struct span){mem->acts[i].z, bytes};
+        v[n++] = (struct span){mem->acts[i].y, bytes};
+        v[n++] = (struct span){mem->acts[i].mean, c * f};
+        v[n++] = (struct span){mem->acts[i].rstd, c * f};
+    }
+    for (int32_t i = 0; i < MODEL_DY; i++)
+        v[n++] = (struct span){mem->dy[i], largest};
+    const size_t features = batch * (size_t)a->features * f;
+    v[n++] = (struct span){mem->pooled, features};
+    v[n++] = (struct span){mem->dropped, features};
+    v[n++] = (struct span){mem->dpooled, features};
+    v[n++] = (struct span){mem->logits, batch * 10 * f};
+    v[n++] = (struct span){mem->loss, batch * f};
+    v[n++] = (struct span){(const char *)mem->hit, batch * sizeof(int32_t)};
+    v[n++] = (struct span){mem->col, batch * 14 * 14 * 27 * f};
+    v[n++] = (struct span){mem->params, (size_t)a->params * f};
+    v[n++] = (struct span){mem->grads, (size_t)a->params * f};
+    v[n++] = (struct span){mem->running, (size_t)a->running * f};
+    qsort(v, n, sizeof(v[0]), by_address);
+    bool apart = v[0].at >= (const char *)r.m->base;
+    for (size_t i = 1; i < n; i++)
+        apart = apart && v[i - 1].at + v[i - 1].bytes <= v[i].at;
+    ok(apart && v[n - 1].at + v[n - 1].bytes <=
+                    (const char *)r.m->base + model_planned(r.m)->bytes_total,
+       "%zu arrays in the arena, each on its own", n);
+    rig_clear(&r);
+}
+
 static void refused(struct model_conf conf, const char *what)
 {
     struct error err = ERROR_INIT;
@@ -183,6 +241,7 @@ int main(void)
     test_names(&g);
     test_offsets();
     test_plan();
+    test_no_overlap();
     test_refused();
     golden_close(&g);
     return tap_done();

@@ -77,6 +77,8 @@ static void test_round_trip(enum dtype dt)
     one_step(&a);
     must(model_export(a.m, save, &first, &err), &err);
     must(model_export(b.m, save, &second, &err), &err);
+    is_int(*(int64_t *)first.t[5].data, 1, "a training pass is counted");
+    is_int(*(int64_t *)second.t[311].data, 0, "where there was one");
     ok(!same(&first, &second), "%s: two seeds, two models", dtype_name(dt));
     saved_clear(&second);
     for (int32_t i = first.n - 1; i >= 0; i--) /* the order does not matter */
