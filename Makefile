@@ -265,6 +265,10 @@ $(B)/tests/bench/store: $(B)/obj/tests/bench/store.o $(call libs,db)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_db) $(LDLIBS)
+$(B)/tests/bench/cv_step: $(B)/obj/tests/bench/cv_step.o $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
 
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)
