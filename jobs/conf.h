@@ -26,7 +26,7 @@ struct conf {
     char cluster[SPEC_NAME_CAP];
     struct {
         char *state_dir; /* NULL: the daemon decides */
-        char *socket;    /* NULL: ctld.sock in state_dir */
+        char *socket;    /* NULL: the daemon decides */
         int32_t max_clients;
     } controller;
     enum conf_allocator allocator;
@@ -58,7 +58,7 @@ void conf_clear(struct conf *c); /* NULL and zeroed are fine */
 /* Parses and validates text; all findings in one run.
  *
  * in   file    for relative paths; NULL: paths must be absolute
- * out  ret     set only when there is no error: reload is all or nothing
+ * out  ret     set only when there is no error: all or nothing
  *      report  always set; spec_report_clear()
  * err  ERR_CONFIG there are errors: "3 errors"; ERR_NOMEM
  */
@@ -72,8 +72,8 @@ int conf_parse(const char *text, size_t len, const char *file, struct conf *ret,
 int conf_load(const char *path, struct conf *ret, struct buf *text_out,
               struct error *err) MUST_CHECK;
 
-/* The effective values as YAML, each with "live" or "restart": what SIGHUP
- * reads again, and what needs a new daemon. */
+/* The effective values as YAML, each with "live" or "restart": whether a
+ * running daemon takes a change up, or a new one is needed. */
 int conf_print(const struct conf *c, struct buf *out,
                struct error *err) MUST_CHECK;
 

@@ -12,6 +12,7 @@
 
 #include "jobs/base/rng.h"
 #include "jobs/spec_table.h"
+#include "jobs/text.h"
 
 struct reading {
     struct job_spec spec;
@@ -80,6 +81,77 @@ static int read_spec(const char *text, size_t len,
     return r->root ? read_values(r, opt, report, err) : 0;
 }
 
+/* ---- env_passthrough ----------------------------------------------------- */
+
+static const char *find_pair(const struct spec_map *m, const char *key)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->pairs[i].key, key) == 0)
+            return m->pairs[i].value;
+    return NULL;
+}
+
+/* What the daemon would refuse in a file it would refuse in a dump too. */
+static bool can_pass(const char *value)
+{
+    const char *end = value + strlen(value);
+    if (end - value > TREE_MAX_SCALAR || strstr(value, "${"))
+        return false;
+    while (value < end) {
+        int32_t cp = text_next(&value, end);
+        if (cp < 0 || text_is_control(cp))
+            return false;
+    }
+    return true;
+}
+
+static struct mark place_of_passthrough(const struct reading *r)
+{
+    for (size_t i = 0; i < spec_schema.n; i++)
+        if (strcmp(spec_schema.keys[i].path, "env_passthrough") == 0 &&
+            r->from[i].node)
+            return r->from[i].node->at;
+    return (struct mark){.line = 0};
+}
+
+/* Variables that env sets itself stay as they are. */
+static int take_env(struct reading *r, struct spec_report *report,
+                    struct error *err)
+{
+    struct spec_map *env = &r->spec.env;
+    const struct spec_list *names = &r->spec.env_passthrough;
+    struct mark at = place_of_passthrough(r);
+    struct spec_pair *pairs = calloc(env->n + names->n + 1, sizeof(*pairs));
+    if (!pairs)
+        return error_set(err, ERR_NOMEM, "environment");
+    for (size_t i = 0; i < env->n; i++)
+        pairs[i] = env->pairs[i];
+    free(env->pairs);
+    env->pairs = pairs;
+    for (size_t i = 0; i < names->n; i++) {
+        const char *name = names->items[i];
+        const char *value = getenv(name);
+        if (find_pair(env, name))
+            continue;
+        if (!value)
+            report_add(report, "W102", at, "env_passthrough", NULL,
+                       "the variable '%.100s' is not set here", name);
+        else if (!can_pass(value))
+            report_add(report, "E014", at, "env_passthrough", NULL,
+                       "the value of the variable '%.100s' has control "
+                       "characters, ${ or over 64 KiB",
+                       name);
+        else {
+            struct spec_pair *p = &pairs[env->n++];
+            p->key = strdup(name);
+            p->value = strdup(value);
+            if (!p->key || !p->value)
+                return error_set(err, ERR_NOMEM, "environment");
+        }
+    }
+    return 0;
+}
+
 static int draw_seed(struct job_spec *s, struct error *err)
 {
     uint32_t seed = 0;
@@ -101,6 +173,8 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
     int rc = report_init(report, err);
     if (rc == 0)
         rc = read_spec(text, len, opt, &r, report, err);
+    if (rc == 0 && opt->take_env)
+        rc = take_env(&r, report, err);
     if (rc == 0)
         rc = report_verdict(report, err);
     if (rc == 0 && opt->draw_seed && r.spec.kind == SPEC_CV &&

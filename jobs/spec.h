@@ -140,6 +140,8 @@ struct spec_options {
     const struct spec_set *sets;
     size_t n_sets;
     bool draw_seed; /* replace a null seed by a random one */
+    bool take_env;  /* copy what env_passthrough names from our environment
+                       to env; spec_show() does not */
 };
 
 /* Parses and validates text; all findings in one run. No file is read.

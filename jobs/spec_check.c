@@ -222,9 +222,9 @@ static void check_env(const struct check *c)
         if (check_variable(c, n->key, n->key_at, "env") &&
             schema_is_secret(n->key))
             report_add(c->report, "W101", n->key_at, "env",
-                       "name it under env_passthrough, and set it where you "
-                       "submit",
-                       "'%s' looks like a secret, and this file is stored",
+                       "name it under env_passthrough instead, and set it "
+                       "where you submit",
+                       "'%s' looks like a secret, and files get copied",
                        text_quote(q, sizeof(q), n->key));
     }
     for (const struct node *n = is_set(c, "env_passthrough") ? pass->node->first

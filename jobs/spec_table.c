@@ -70,10 +70,10 @@ static const struct schema_key keys[] = {
      .doc = "pixels on each side; images are resized to it"},
     {"dataset.train_samples", KEY_INT, AT(dataset.train_samples), .def = "0",
      RANGE(0, INT32_MAX), .code = "E013", .when = WHEN_CV,
-     .doc = "use the first n training images; 0: all"},
+     .doc = "first n training images; 0: all, or 1024 synthetic"},
     {"dataset.eval_samples", KEY_INT, AT(dataset.eval_samples), .def = "0",
      RANGE(0, INT32_MAX), .code = "E013", .when = WHEN_CV,
-     .doc = "use the first n test images; 0: all"},
+     .doc = "first n test images; 0: all, or 256 synthetic"},
 
     {"train.output_dir", KEY_PATH, AT(train.output_dir), .def = "null", NONE(0),
      .code = "E015", .when = WHEN_CV,

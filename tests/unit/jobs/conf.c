@@ -125,17 +125,17 @@ static const char golden[] =
     "  cpu_slots: \"auto\"                     # restart\n"
     "  mpirun: \"mpirun\"                      # restart\n"
     "scheduler:\n"
-    "  policy: backfill                      # live\n"
-    "  interval: 1s                          # live\n"
+    "  policy: backfill                      # restart\n"
+    "  interval: 1s                          # restart\n"
     "limits:\n"
-    "  max_jobs_per_user: 1000               # live\n"
-    "  max_spec_bytes: 1M                    # live\n"
-    "  max_log_bytes: 1G                     # live\n"
+    "  max_jobs_per_user: 1000               # restart\n"
+    "  max_spec_bytes: 1M                    # restart\n"
+    "  max_log_bytes: 1G                     # restart\n"
     "watchdog:\n"
-    "  heartbeat: 10s                        # live\n"
-    "  node_lost_after: 90s                  # live\n"
+    "  heartbeat: 10s                        # restart\n"
+    "  node_lost_after: 90s                  # restart\n"
     "log:\n"
-    "  level: info                           # live\n";
+    "  level: info                           # restart\n";
 
 static void test_print(void)
 {

@@ -286,6 +286,53 @@ static void test_sets(void)
     is_str(got, "4", "the last --set wins");
 }
 
+/* ---- env_passthrough ----------------------------------------------------- */
+
+static void check_env(const char *name, const char *text, const char *finding,
+                      const char *want)
+{
+    const struct spec_options opt = {.take_env = true};
+    struct job_spec s;
+    struct spec_report r;
+    struct error err = ERROR_INIT;
+    char got[200] = "";
+    int rc = spec_parse(text, strlen(text), &opt, &s, &r, &err);
+    is_str(r.n == 1 ? r.findings[0].code : "", finding, name);
+    for (size_t i = 0; rc == 0 && i < s.env.n; i++) {
+        size_t len = strlen(got);
+        (void)snprintf(got + len, sizeof(got) - len, "%s=%s ",
+                       s.env.pairs[i].key, s.env.pairs[i].value);
+    }
+    is_str(rc == 0 ? got : err.msg, want, name);
+    if (rc == 0)
+        spec_clear(&s);
+    spec_report_clear(&r);
+}
+
+static void test_passthrough(void)
+{
+    if (setenv("JOBS_T1", "one", 1) < 0 || setenv("JOBS_T2", "a\nb", 1) < 0 ||
+        unsetenv("JOBS_T3") < 0)
+        return;
+    check_env("passed through", OK_CV "env_passthrough: [JOBS_T1, JOBS_T2]\n",
+              "", "JOBS_T1=one JOBS_T2=a\nb ");
+    check_env("env comes first",
+              OK_CV "env_passthrough: [JOBS_T1]\nenv: {JOBS_T1: x, B: y}\n", "",
+              "JOBS_T1=x B=y ");
+    check_env("named twice", OK_CV "env_passthrough: [JOBS_T1, JOBS_T1]\n", "",
+              "JOBS_T1=one ");
+    check_env("not set", OK_CV "env_passthrough: [JOBS_T3]\n", "W102", "");
+    (void)setenv("JOBS_T1", "\x1b", 1);
+    check_env("control character", OK_CV "env_passthrough: [JOBS_T1]\n", "E014",
+              "1 error");
+    (void)setenv("JOBS_T1", "\xe9", 1);
+    check_env("Latin-1", OK_CV "env_passthrough: [JOBS_T1]\n", "E014",
+              "1 error");
+    (void)setenv("JOBS_T1", "${x}", 1);
+    check_env("interpolation", OK_CV "env_passthrough: [JOBS_T1]\n", "E014",
+              "1 error");
+}
+
 /* ---- the dump ------------------------------------------------------------ */
 
 static const char *const dumps[] = {
@@ -435,6 +482,7 @@ int main(void)
     test_names();
     test_seed();
     test_sets();
+    test_passthrough();
     test_dump();
     test_show();
     test_table();

@@ -12,26 +12,28 @@
 static const char letters[JOB_STATE_N + 1] = "nqhdusrkpCFXTN";
 
 static const struct {
-    enum job_state from;
     const char *to; /* one letter per event, in the order of enum job_event */
+    enum job_state from;
 } rows[] = {
-    /*                 S H R I U G C R S P R C L R F F K E L
-     *                 u o e n n r l u t r e a i e i a i x o
-     *                 b l l t k a a n a e p n m q n i l p s */
-    {JOB_NEW, "q.................."},
-    {JOB_QUEUED, ".h.d.......X...F..."},
-    {JOB_HELD, "..q........X...F..."},
-    {JOB_DISPATCHING, "....u=s....==q.FXTN"},
-    {JOB_UNKNOWN, ".....=s....==q.FXTN"},
-    {JOB_STARTING, ".....=.rp.===qCFXTN"},
-    {JOB_RUNNING, ".....=..pk===qCFXTN"},
-    {JOB_CHECKPOINTING, ".....=....===qCFXTN"},
-    {JOB_STALLED, ".....=.r..===qCFXTN"},
-    {JOB_COMPLETED, "..................."},
-    {JOB_FAILED, "..................."},
-    {JOB_CANCELLED, "..................."},
-    {JOB_TIMEOUT, "..................."},
-    {JOB_NODE_FAIL, "..................."},
+    /* The first letters of submit, hold, release, intent, unknown, ...
+     *
+     *SHRIUGCRSPRCLRFFKEL
+     *uoennrlutreaieiaixo
+     *blltkaanaepnmqnilps */
+    {"q..................", JOB_NEW},
+    {".h.d.......X...F...", JOB_QUEUED},
+    {"..q........X...F...", JOB_HELD},
+    {"....u=s....==q.FXTN", JOB_DISPATCHING},
+    {".....=s....==q.FXTN", JOB_UNKNOWN},
+    {".....=.rp.===qCFXTN", JOB_STARTING},
+    {".....=..pk===qCFXTN", JOB_RUNNING},
+    {".....=....===qCFXTN", JOB_CHECKPOINTING},
+    {".....=.r..===qCFXTN", JOB_STALLED},
+    {"...................", JOB_COMPLETED},
+    {"...................", JOB_FAILED},
+    {"...................", JOB_CANCELLED},
+    {"...................", JOB_TIMEOUT},
+    {"...................", JOB_NODE_FAIL},
 };
 
 static void test_table(void)
