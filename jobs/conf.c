@@ -30,9 +30,9 @@
 
 static const struct schema_key keys[] = {
     {"version", KEY_INT, AT(version), .def = "1", RANGE(1, 1), .code = "E011",
-     .doc = "of this format"},
+     .doc = "version of this format"},
     {"cluster", KEY_NAME, AT(cluster), .def = "local", .code = "E014",
-     .doc = "names this controller's jobs towards others"},
+     .doc = "name under which this controller's jobs are known to others"},
 
     {"controller.state_dir", KEY_PATH, AT(controller.state_dir), .def = "null",
      NONE(0), .code = "E015",
@@ -43,7 +43,7 @@ static const struct schema_key keys[] = {
          "where the tools connect; null: mgpu/ctld.sock in $XDG_RUNTIME_DIR"},
     {"controller.max_clients", KEY_INT, AT(controller.max_clients),
      .def = "2048", RANGE(8, 65536), .code = "E013",
-     .doc = "connections at a time"},
+     .doc = "the most connections at a time"},
 
     {"allocator", KEY_ENUM, AT(allocator), .def = "auto", .code = "E012",
      .words = WORDS(WORD("auto", ALLOCATOR_AUTO),
@@ -66,14 +66,14 @@ static const struct schema_key keys[] = {
      .doc = "which job is next"},
     {"scheduler.interval", KEY_DURATION, AT(scheduler.interval_s), .def = "1s",
      RANGE(1, 3600), .code = "E023",
-     .doc = "between two looks at the queue when nothing happens"},
+     .doc = "time between two looks at the queue when nothing happens"},
 
     {"limits.max_jobs_per_user", KEY_INT, AT(limits.max_jobs_per_user),
      .def = "1000", RANGE(1, 1000000), .code = "E013",
-     .doc = "jobs of one user that are not at their end"},
+     .doc = "the most jobs of one user that have not ended"},
     {"limits.max_spec_bytes", KEY_SIZE, AT(limits.max_spec_bytes), .def = "1M",
      RANGE(1024, TREE_MAX_BYTES), .code = "E023",
-     .doc = "of a job specification"},
+     .doc = "the largest job specification that is accepted"},
     {"limits.max_log_bytes", KEY_SIZE, AT(limits.max_log_bytes), .def = "1G",
      RANGE(4096, 1099511627776.0), .code = "E023",
      .doc = "the most that logs.max_bytes of a job may ask for"},

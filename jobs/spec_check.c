@@ -181,11 +181,13 @@ static void check_labels(const struct check *c)
     }
 }
 
-/* Variables that change what a program is before it begins, or that belong
- * to mgpu. */
+/* Variables that change what a program is before it begins, that would give
+ * a job other devices than it was given, or that belong to mgpu. */
 static bool is_denied(const char *name)
 {
-    static const char *const whole[] = {"BASH_ENV", "ENV", "IFS", "SLURM_CONF"};
+    static const char *const whole[] = {
+        "BASH_ENV",         "ENV", "IFS", "SLURM_CONF", "CUDA_VISIBLE_DEVICES",
+        "CUDA_DEVICE_ORDER"};
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
         if (strcmp(name, whole[i]) == 0)
             return true;

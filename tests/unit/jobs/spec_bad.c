@@ -205,6 +205,8 @@ static const struct row value_rows[] = {
     {"E019 IFS", OK_CV "env: {IFS: x}\n", "E019 4:7"},
     {"E019 BASH_ENV", OK_CV "env: {BASH_ENV: x}\n", "E019 4:7"},
     {"E019 SLURM_CONF", OK_CV "env: {SLURM_CONF: x}\n", "E019 4:7"},
+    {"E019 other devices", OK_CV "env: {CUDA_VISIBLE_DEVICES: '0'}\n",
+     "E019 4:7"},
     {"E019 MGPU_", OK_CV "env: {MGPU_RANK: '0'}\n", "E019 4:7"},
     {"E019 passed through", OK_CV "env_passthrough: [HOME, LD_AUDIT]\n",
      "E019 4:25"},

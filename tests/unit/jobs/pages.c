@@ -1,0 +1,128 @@
+/* pages.c - mgpu-job(5) and mgpu.yaml(5) say what the tables say: each key
+ * with its type, range, default and meaning, no key more, and each code. */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/conf.h"
+#include "jobs/spec.h"
+#include "tests/tap.h"
+
+struct page {
+    const char *name;
+    struct buf text;
+    int n_keys, n_missing;
+};
+
+static bool read_source(struct buf *b, const char *name)
+{
+    char path[400];
+    struct error err = ERROR_INIT;
+    const char *src = getenv("MGPU_SRC");
+    (void)snprintf(path, sizeof(path), "%s/%s", src ? src : ".", name);
+    return ok(buf_read_file(b, path, 1 << 20, &err) == 0, "%s", name);
+}
+
+static void find_key(void *arg, const char *path, const char *type,
+                     const char *def, const char *range, const char *doc)
+{
+    struct page *p = arg;
+    char want[600];
+    char word[160];
+    (void)snprintf(word, sizeof(word), "default %s", def);
+    if (strcmp(def, "none") == 0)
+        (void)snprintf(word, sizeof(word), "no default");
+    else if (strcmp(def, "required") == 0)
+        (void)snprintf(word, sizeof(word), "required");
+    /* A sentence begins with a capital letter. */
+    char first = *doc >= 'a' && *doc <= 'z' ? (char)(*doc & ~0x20) : *doc;
+    (void)snprintf(want, sizeof(want), "\n.It Ic %s\n%s%s%s; %s.\n%c%s.\n",
+                   path, type, *range ? ", " : "", range, word, first, doc + 1);
+    p->n_keys++;
+    if (!strstr(buf_str(&p->text), want)) {
+        tap_diag("%s lacks: %s", p->name, want);
+        p->n_missing++;
+    }
+}
+
+static void find_conf_key(void *arg, const char *path, const char *type,
+                          const char *def, const char *range, bool live,
+                          const char *doc)
+{
+    /* The page says once that a change needs a restart. */
+    ok(!live, "%s needs a restart", path);
+    find_key(arg, path, type, def, range, doc);
+}
+
+static void check_keys(struct page *p)
+{
+    int items = 0;
+    is_int(p->n_missing, 0, p->name);
+    for (const char *s = buf_str(&p->text); (s = strstr(s, "\n.It Ic ")); s++)
+        items++;
+    is_int(items, p->n_keys, "and no key more");
+}
+
+/* Each "E010" of the sources is an item of the page, and back. */
+static void check_codes(const struct page *p)
+{
+    glob_t files;
+    char seen[2000] = " ";
+    const char *src = getenv("MGPU_SRC");
+    char pattern[400];
+    int missing = 0, stray = 0;
+    (void)snprintf(pattern, sizeof(pattern), "%s/jobs/*.c", src ? src : ".");
+    if (!ok(glob(pattern, 0, NULL, &files) == 0, "sources"))
+        return;
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        struct buf b = BUF_INIT;
+        if (buf_read_file(&b, files.gl_pathv[i], 1 << 20, NULL) < 0)
+            continue;
+        for (const char *s = buf_str(&b); (s = strchr(s, '"')); s++) {
+            char item[20];
+            if ((s[1] != 'E' && s[1] != 'W') ||
+                strspn(s + 2, "0123456789") != 3 || s[5] != '"')
+                continue;
+            (void)snprintf(item, sizeof(item), "\n.It %.4s\n", s + 1);
+            if (!strstr(buf_str(&p->text), item)) {
+                tap_diag("%s: %.4s is in no page", files.gl_pathv[i], s + 1);
+                missing++;
+            }
+            (void)snprintf(item, sizeof(item), " %.4s ", s + 1);
+            size_t len = strlen(seen);
+            if (!strstr(seen, item) && len + 8 < sizeof(seen))
+                (void)snprintf(seen + len, sizeof(seen) - len, "%.4s ", s + 1);
+        }
+        buf_clear(&b);
+    }
+    globfree(&files);
+    is_int(missing, 0, "each code is in the page");
+    for (const char *s = buf_str(&p->text); (s = strstr(s, "\n.It ")); s++) {
+        char item[20];
+        if ((s[5] != 'E' && s[5] != 'W') || strspn(s + 6, "0123456789") != 3)
+            continue;
+        (void)snprintf(item, sizeof(item), " %.4s ", s + 5);
+        stray += !strstr(seen, item);
+    }
+    is_int(stray, 0, "and no code more");
+}
+
+int main(void)
+{
+    struct page job = {.name = "man/mgpu-job.5"};
+    struct page conf = {.name = "man/mgpu.yaml.5"};
+    if (read_source(&job.text, job.name)) {
+        spec_each_key(find_key, &job);
+        check_keys(&job);
+        check_codes(&job);
+    }
+    if (read_source(&conf.text, conf.name)) {
+        conf_each_key(find_conf_key, &conf);
+        check_keys(&conf);
+    }
+    buf_clear(&job.text);
+    buf_clear(&conf.text);
+    return tap_done();
+}
