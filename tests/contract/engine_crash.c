@@ -7,6 +7,7 @@
  * undone, its requests are told so and come again.
  */
 #include "tests/contract/engine_world.h"
+#include "tests/unit/db/tmp.h"
 
 static const struct world_script script = {
     .nodes = 2,
@@ -60,11 +61,11 @@ struct tally {
 };
 
 /* One run; counts those that end otherwise, and shows the first. */
-static void run(struct tally *t, struct store_fault fault, int die_after,
-                bool survives)
+static void run(struct tally *t, const struct world_script *s,
+                struct store_fault fault, int die_after, bool survives)
 {
     struct world w;
-    char *got = world_run(&w, &script, fault, die_after, survives);
+    char *got = world_run(&w, s, fault, die_after, survives);
 
     t->n_struck +=
         survives ? w.n_failed_steps == 1 && w.n_crashes == 0 : w.n_crashes == 1;
@@ -75,6 +76,26 @@ static void run(struct tally *t, struct store_fault fault, int die_after,
     }
     free(got);
     world_clear(&w);
+}
+
+/* The same on real files, at some of the calls: each costs a sync. */
+static void test_sqlite(int n_calls)
+{
+    struct tally t = {0};
+    struct world_script s = script;
+    int n_runs = 0;
+
+    for (int n = 1; n <= n_calls; n += 6) {
+        struct tmp tmp;
+        tmp_begin(&tmp);
+        s.db_dir = tmp.dir;
+        run(&t, &s, (struct store_fault){.n = n, .after = n_runs % 2}, 0,
+            false);
+        tmp_end(&tmp);
+        n_runs++;
+    }
+    is_int(t.n_struck, n_runs, "it dies at some store calls of SQLite");
+    is_int(t.n_bad, 0, "  and the world is the same");
 }
 
 int main(void)
@@ -94,22 +115,23 @@ int main(void)
 
     for (fault.after = 0; fault.after < 2; fault.after++) {
         for (fault.n = 1; fault.n <= n_calls; fault.n++)
-            run(&t, fault, 0, false);
+            run(&t, &script, fault, 0, false);
     }
     is_int(t.n_struck, 2 * n_calls, "it dies at each store call");
     is_int(t.n_bad, 0, "  and the world is the same");
 
     t = (struct tally){0};
     for (int k = 1; k < n_steps; k++)
-        run(&t, (struct store_fault){.n = 0}, k, false);
+        run(&t, &script, (struct store_fault){.n = 0}, k, false);
     is_int(t.n_struck, n_steps - 1, "it dies after each step");
     is_int(t.n_bad, 0, "  and the world is the same");
 
     t = (struct tally){0};
     fault.after = 0;
     for (fault.n = 2; fault.n <= n_calls; fault.n++)
-        run(&t, fault, 0, true);
+        run(&t, &script, fault, 0, true);
     is_int(t.n_struck, n_calls - 1, "it lives on after each failed call");
     is_int(t.n_bad, 0, "  and the world is the same");
+    test_sqlite(n_calls);
     return tap_done();
 }

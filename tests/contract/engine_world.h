@@ -9,83 +9,8 @@
 #ifndef MGPU_TESTS_ENGINE_WORLD_H
 #define MGPU_TESTS_ENGINE_WORLD_H
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "db/store.h"
-#include "jobs/base/clock.h"
-#include "scheduler/engine/engine.h"
-#include "slurm/alloc_fake.h"
-#include "tests/tap.h"
-
-enum { WORLD_JOBS = 48, WORLD_ACTS = 160, WORLD_ATTEMPTS = 8 };
-
-/* One attempt of a job, as it would go undisturbed. */
-struct world_attempt {
-    double run_s; /* 0: 10 s */
-    int32_t exit_code, signal;
-    int32_t refuse, lose, unknown;
-    int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
-};
-
-struct world_job {
-    const char *spec_more; /* more members of the spec, or NULL */
-    int32_t gpus;
-    struct world_attempt attempts[WORLD_ATTEMPTS];
-};
-
-enum world_verb { W_SUBMIT, W_CANCEL, W_HOLD, W_RELEASE };
-struct world_act {
-    double at_s;
-    enum world_verb verb;
-    int32_t job; /* index; its key is "k<index>" */
-    int64_t uid; /* 0: the job's own user, 1000 */
-    bool hold;   /* SUBMIT */
-};
-
-struct world_script {
-    int32_t nodes, gpus_per_node;
-    const struct policy *policy;
-    double grant_delay_s;
-    double node_lost_s; /* 0: workers may be silent */
-    struct world_job jobs[WORLD_JOBS];
-    struct world_act acts[WORLD_ACTS];
-    size_t n_acts;
-};
-
-struct world {
-    const struct world_script *script;
-    struct clock_virtual clock;
-    struct store_mem_world *db;
-    struct alloc_fake_world *cluster;
-    struct engine_conf conf;
-
-    struct store *store; /* the daemon's parts; NULL while it is dead */
-    struct alloc *alloc;
-    struct engine *engine;
-    struct store_fault fault; /* for the next daemon */
-    int32_t tokens;
-
-    uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */
-    uint64_t ticket[WORLD_ACTS];
-    enum { TODO, ASKED, DONE } acts[WORLD_ACTS];
-    int32_t exit_hook_fails; /* this many times */
-    int32_t n_exit_hooks;
-    uint64_t events_seen;
-    int n_steps, n_crashes, n_failed_steps;
-    int64_t n_calls; /* of the last daemon's store */
-    int n_bad;
-};
-
-static inline void world_bad(struct world *w, const char *what, uint64_t job)
-{
-    if (w->n_bad++ < 10)
-        tap_diag("%s: job %" PRIu64 " at %.1f s, step %d", what, job,
-                 w->clock.t_s, w->n_steps);
-}
+#include "tests/contract/engine_checks.h"
+#include "tests/contract/engine_script.h"
 
 static inline int32_t world_index(const struct job *job)
 {
@@ -200,8 +125,10 @@ static inline bool world_start(struct world *w)
     struct error err = ERROR_INIT;
     struct store *inner;
 
-    if (store_mem_create(w->db, &inner, &err) < 0 ||
-        store_faulty_create(inner, &w->fault, &w->store, &err) < 0 ||
+    const char *dir = w->script->db_dir;
+    int rc = dir ? store_sqlite_open(dir, &inner, &err)
+                 : store_mem_create(w->db, &inner, &err);
+    if (rc < 0 || store_faulty_create(inner, &w->fault, &w->store, &err) < 0 ||
         alloc_fake_create(w->cluster, &w->alloc, &err) < 0) {
         world_bad(w, err.msg, 0);
         return false;
@@ -463,39 +390,6 @@ static inline char *world_result(struct world *w)
     return text;
 }
 
-/* I2, I3, I5, I6 on the log: every job folds along the table, nothing
- * follows a final state, attempts grow by one, one claim each. */
-struct world_log {
-    struct world *w;
-    enum job_state state[4 * WORLD_JOBS];
-    int32_t attempt[4 * WORLD_JOBS], claims[4 * WORLD_JOBS];
-    uint64_t seq;
-};
-
-static inline int world_log_event(void *arg, const struct store_event *ev,
-                                  struct error *err)
-{
-    struct world_log *log = arg;
-    size_t i = ev->job;
-
-    if (ev->seq != ++log->seq)
-        world_bad(log->w, "a gap in the log", ev->job);
-    if (i >= 4 * WORLD_JOBS)
-        return error_set(err, ERR_LIMIT, "job %zu", i);
-    if (job_state_next(log->state[i], ev->ev, &log->state[i], err) < 0)
-        return -1;
-    if (ev->ev == EV_INTENT) {
-        if (ev->attempt != log->attempt[i] + 1)
-            world_bad(log->w, "attempts do not grow by one", ev->job);
-        log->attempt[i] = ev->attempt;
-        log->claims[i] = 0;
-    }
-    log->claims[i] += ev->ev == EV_CLAIM;
-    if (log->claims[i] > 1)
-        world_bad(log->w, "claimed twice", ev->job);
-    return 0;
-}
-
 static inline void world_check_log(struct world *w)
 {
     struct world_log *log = calloc(1, sizeof(*log));
@@ -512,6 +406,7 @@ static inline void world_check_log(struct world *w)
     if (w->store->ops->load(w->store, world_log_event, log, &err) < 0)
         world_bad(w, err.msg, 0);
     free(log);
+    world_check_rows(w);
 }
 
 /* Plays to the end.

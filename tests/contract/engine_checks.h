@@ -1,0 +1,105 @@
+/* engine_checks.h - what must hold of a world, however it came to its end. */
+#ifndef MGPU_TESTS_ENGINE_CHECKS_H
+#define MGPU_TESTS_ENGINE_CHECKS_H
+
+#include "tests/contract/engine_script.h"
+
+/* I2, I3, I5, I6 on the log: every job folds along the table, nothing
+ * follows a final state, attempts grow by one, one claim each. */
+struct world_log {
+    struct world *w;
+    enum job_state state[4 * WORLD_JOBS];
+    int32_t attempt[4 * WORLD_JOBS], claims[4 * WORLD_JOBS];
+    uint64_t seq;
+};
+
+static inline int world_log_event(void *arg, const struct store_event *ev,
+                                  struct error *err)
+{
+    struct world_log *log = arg;
+    size_t i = ev->job;
+
+    if (ev->seq != ++log->seq)
+        world_bad(log->w, "a gap in the log", ev->job);
+    if (i >= 4 * WORLD_JOBS)
+        return error_set(err, ERR_LIMIT, "job %zu", i);
+    if (job_state_next(log->state[i], ev->ev, &log->state[i], err) < 0)
+        return -1;
+    if (ev->ev == EV_INTENT) {
+        if (ev->attempt != log->attempt[i] + 1)
+            world_bad(log->w, "attempts do not grow by one", ev->job);
+        log->attempt[i] = ev->attempt;
+        log->claims[i] = 0;
+    }
+    log->claims[i] += ev->ev == EV_CLAIM;
+    if (log->claims[i] > 1)
+        world_bad(log->w, "claimed twice", ev->job);
+    return 0;
+}
+
+static inline const struct store_cell *world_cell(
+    const struct store_cell *cells, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(cells[i].name, name) == 0)
+            return &cells[i];
+    }
+    return NULL;
+}
+
+/* What SQL answers is what the fold knows. */
+static inline int world_job_row(void *arg, const struct store_cell *cells,
+                                size_t n, struct error *err)
+{
+    struct world *w = arg;
+    uint64_t id = (uint64_t)world_cell(cells, n, "job")->i;
+    const struct job *job = engine_job(w->engine, id);
+    const struct store_cell *code = world_cell(cells, n, "exit_code");
+    int64_t exit_code = code->kind == CELL_NULL ? -1 : code->i;
+
+    (void)err;
+    if (!job ||
+        strcmp(world_cell(cells, n, "state")->s, job_state_name(job->state)) !=
+            0 ||
+        exit_code != job->exit_code ||
+        world_cell(cells, n, "attempt")->i != job->attempt)
+        world_bad(w, "its row is wrong", id);
+    return 0;
+}
+
+static inline int world_attempt_row(void *arg, const struct store_cell *cells,
+                                    size_t n, struct error *err)
+{
+    struct world *w = arg;
+    uint64_t id = (uint64_t)world_cell(cells, n, "job")->i;
+    const struct job *job = engine_job(w->engine, id);
+
+    (void)err;
+    if (!job || world_cell(cells, n, "attempt")->i > job->attempt ||
+        world_cell(cells, n, "ended_at")->kind == CELL_NULL ||
+        world_cell(cells, n, "exit_code")->kind == CELL_NULL)
+        world_bad(w, "an attempt's row is wrong", id);
+    w->n_attempt_rows++;
+    return 0;
+}
+
+static inline void world_check_rows(struct world *w)
+{
+    struct store_query q = {.view = VIEW_JOB, .rank = -1};
+    struct error err = ERROR_INIT;
+    int n_attempts = 0;
+
+    w->n_attempt_rows = 0;
+    if (w->store->ops->query(w->store, &q, world_job_row, w, &err) < 0)
+        world_bad(w, err.msg, 0);
+    q.view = VIEW_ATTEMPT;
+    if (w->store->ops->query(w->store, &q, world_attempt_row, w, &err) < 0)
+        world_bad(w, err.msg, 0);
+    for (const struct job *job = engine_next_job(w->engine, 0); job;
+         job = engine_next_job(w->engine, job->id))
+        n_attempts += job->attempt;
+    if (n_attempts != w->n_attempt_rows)
+        world_bad(w, "a row per attempt", 0);
+}
+
+#endif

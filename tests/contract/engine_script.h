@@ -1,0 +1,86 @@
+/* engine_script.h - what a test of the engine lets happen: see engine_world.h.
+ */
+#ifndef MGPU_TESTS_ENGINE_SCRIPT_H
+#define MGPU_TESTS_ENGINE_SCRIPT_H
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/store.h"
+#include "jobs/base/clock.h"
+#include "scheduler/engine/engine.h"
+#include "slurm/alloc_fake.h"
+#include "tests/tap.h"
+
+enum { WORLD_JOBS = 48, WORLD_ACTS = 160, WORLD_ATTEMPTS = 8 };
+
+/* One attempt of a job, as it would go undisturbed. */
+struct world_attempt {
+    double run_s; /* 0: 10 s */
+    int32_t exit_code, signal;
+    int32_t refuse, lose, unknown;
+    int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
+};
+
+struct world_job {
+    const char *spec_more; /* more members of the spec, or NULL */
+    int32_t gpus;
+    struct world_attempt attempts[WORLD_ATTEMPTS];
+};
+
+enum world_verb { W_SUBMIT, W_CANCEL, W_HOLD, W_RELEASE };
+struct world_act {
+    double at_s;
+    enum world_verb verb;
+    int32_t job; /* index; its key is "k<index>" */
+    int64_t uid; /* 0: the job's own user, 1000 */
+    bool hold;   /* SUBMIT */
+};
+
+struct world_script {
+    int32_t nodes, gpus_per_node;
+    const struct policy *policy;
+    double grant_delay_s;
+    double node_lost_s; /* 0: workers may be silent */
+    const char *db_dir; /* SQLite in this directory; NULL: in memory */
+    struct world_job jobs[WORLD_JOBS];
+    struct world_act acts[WORLD_ACTS];
+    size_t n_acts;
+};
+
+struct world {
+    const struct world_script *script;
+    struct clock_virtual clock;
+    struct store_mem_world *db;
+    struct alloc_fake_world *cluster;
+    struct engine_conf conf;
+
+    struct store *store; /* the daemon's parts; NULL while it is dead */
+    struct alloc *alloc;
+    struct engine *engine;
+    struct store_fault fault; /* for the next daemon */
+    int32_t tokens;
+
+    uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */
+    uint64_t ticket[WORLD_ACTS];
+    enum { TODO, ASKED, DONE } acts[WORLD_ACTS];
+    int32_t exit_hook_fails; /* this many times */
+    int32_t n_exit_hooks;
+    uint64_t events_seen;
+    int n_steps, n_crashes, n_failed_steps;
+    int64_t n_calls; /* of the last daemon's store */
+    int n_attempt_rows;
+    int n_bad;
+};
+
+static inline void world_bad(struct world *w, const char *what, uint64_t job)
+{
+    if (w->n_bad++ < 10)
+        tap_diag("%s: job %" PRIu64 " at %.1f s, step %d", what, job,
+                 w->clock.t_s, w->n_steps);
+}
+
+#endif
