@@ -34,23 +34,35 @@
 
 enum { LOOK_AGAIN_NS = 50 * 1000000 }; /* while something is not settled */
 
+/* Forgets one that is not to be started; NULL: without a word. */
+static void give_up(struct alloc_local *l, struct local_attempt *a,
+                    const struct alloc_note *note)
+{
+    if (note)
+        local_push(l, a, *note);
+    l->n_live--;
+    local_drop(l, a);
+}
+
 static void start_waiting(struct alloc_local *l)
 {
     bool is_blocked = false;
     struct local_attempt *next;
     for (struct local_attempt *a = l->first; a; a = next) {
+        struct alloc_note note = {.kind = ALLOC_REFUSED};
         next = a->next;
         if (a->state != LOCAL_WAITING)
             continue;
-        if (a->n_slots > 0 && (is_blocked || a->n_slots > local_n_free(l))) {
+        if (a->n_slots > l->n_slots) {
+            /* It was asked for when the machine still had more. */
+            (void)error_set(&note.why, ERR_LIMIT, "%d GPUs, there are %d",
+                            a->n_slots, l->n_slots);
+            give_up(l, a, &note);
+        } else if (a->n_slots > 0 &&
+                   (is_blocked || a->n_slots > local_n_free(l))) {
             is_blocked = true;
-            continue;
-        }
-        struct alloc_note note = {.kind = ALLOC_REFUSED};
-        if (local_start(l, a, &note.why) < 0) {
-            local_push(l, a, note);
-            l->n_live--;
-            local_drop(l, a);
+        } else if (local_start(l, a, &note.why) < 0) {
+            give_up(l, a, &note);
         }
     }
 }
@@ -166,23 +178,19 @@ static int take_in(struct alloc_local *l, const struct alloc_req *req,
                    struct error *err)
 {
     struct local_attempt *a;
+    struct alloc_note note = {.kind = ALLOC_REFUSED};
     if (make_dir(req->dir, err) < 0 || local_new(l, req, &a, err) < 0)
         return -1;
     int rc = local_look(l, a, err);
-    if (rc == 0 && a->state == LOCAL_WAITING) {
-        struct alloc_note note = {.kind = ALLOC_REFUSED};
-        if (!is_possible(l, req, &note.why))
-            local_push(l, a, note);
-        else if (attempt_write(req->dir, "launch.json", req->launch, err) == 0)
-            return 0;
-        else
-            rc = -1;
-        l->n_live--;
-        local_drop(l, a);
-    } else if (rc < 0) {
-        l->n_live--;
-        local_drop(l, a);
+    if (rc == 0 && a->state == LOCAL_WAITING &&
+        !is_possible(l, req, &note.why)) {
+        give_up(l, a, &note);
+        return 0;
     }
+    if (rc == 0 && (a->state == LOCAL_WAITING || a->state == LOCAL_UNSURE))
+        rc = attempt_write(req->dir, "launch.json", req->launch, err);
+    if (rc < 0)
+        give_up(l, a, NULL);
     return rc;
 }
 

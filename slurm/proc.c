@@ -137,6 +137,19 @@ static bool hit(const struct proc *p, int signo)
     return is_same;
 }
 
+int proc_n_own_children(void)
+{
+    char name[64];
+    char pids[4096];
+    (void)snprintf(name, sizeof(name), "task/%d/children", (int)getpid());
+    if (slurp(getpid(), name, pids, sizeof(pids)) < 0)
+        return -1;
+    int n = 0;
+    for (const char *p = pids; (p = strchr(p, ' ')) != NULL; p++)
+        n++;
+    return n;
+}
+
 int proc_signal_children(pid_t parent, int signo)
 {
     struct table t = {.n = 0};

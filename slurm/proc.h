@@ -18,6 +18,10 @@ int proc_start_ticks(pid_t pid, uint64_t *ret, struct error *err) MUST_CHECK;
 /* Signals every direct child of parent. Returns how many there were. */
 int proc_signal_children(pid_t parent, int signo);
 
+/* How many children the calling thread's process has, by one small file;
+ * only for a process of one thread. -1 when the kernel does not say. */
+int proc_n_own_children(void);
+
 /* Signals every descendant of root but `spare` (0: none) and root itself.
  * Returns how many there were; those that have ended but were not waited for
  * do not count. */

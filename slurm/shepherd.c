@@ -44,6 +44,8 @@
 static const double KILL_WAIT_S = 2;
 /* While something has to be killed, look again this often. */
 static const double TICK_S = 0.05;
+/* While ranks run, look for what they left behind this often. */
+static const double ORPHAN_TICK_S = 0.5;
 /* For a SIGTERM that does not come from the daemon and names no grace. */
 static const double DEFAULT_GRACE_S = 10;
 
@@ -263,6 +265,14 @@ static void take_signals(struct shepherd *s)
     }
 }
 
+/* mpirun waits until nobody holds its ranks' output any more, so a process
+ * that they left behind would keep the attempt, and its GPUs, for ever. */
+static bool has_only_orphans(const struct shepherd *s)
+{
+    return !s->has_ended && proc_n_own_children() > 1 &&
+           proc_signal_children(s->mpirun_pid, 0) == 0;
+}
+
 /* Until mpirun has ended and nothing that it left behind is there any more. */
 static void watch(struct shepherd *s)
 {
@@ -272,13 +282,14 @@ static void watch(struct shepherd *s)
         if (!s->has_children)
             return;
         bool is_over = s->has_ended || now >= s->kill_at_s;
-        if (is_over) {
+        if (is_over || has_only_orphans(s)) {
             bool spare = !s->has_ended && now < s->kill_at_s + KILL_WAIT_S;
             (void)proc_signal_tree(getpid(), spare ? s->mpirun_pid : 0,
                                    SIGKILL);
         }
-        double wait_s = is_over ? TICK_S : s->kill_at_s - now;
-        int wait_ms = wait_s < 1e6 ? (int)ceil(wait_s * 1e3) : -1;
+        double wait_s =
+            is_over ? TICK_S : fmin(s->kill_at_s - now, ORPHAN_TICK_S);
+        int wait_ms = (int)ceil(wait_s * 1e3);
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
                                {.fd = s->out_fd, .events = POLLIN}};
         if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)

@@ -25,9 +25,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 #include "slurm/alloc.h"
 #include "slurm/alloc_fake.h"
+#include "slurm/proc.h"
 #include "tests/tap.h"
 
 /* ---- the rank -------------------------------------------------------------
@@ -374,14 +376,16 @@ static inline bool rig_ready(struct rig *r, uint64_t job, int n)
     return !r->is_local;
 }
 
-/* How many of the processes that noted themselves are still there. */
+/* How many of the processes that noted themselves are still there. A zombie
+ * is not: whoever inherited it will wait for it in its own time. */
 static inline int rig_alive(const struct rig *r, uint64_t job)
 {
     FILE *f = fopen(rig_path(r, job, "pids"), "re");
     char line[32];
+    uint64_t ticks;
     int n = 0;
     while (f && fgets(line, sizeof(line), f))
-        n += kill((pid_t)strtol(line, NULL, 10), 0) == 0;
+        n += proc_start_ticks((pid_t)strtol(line, NULL, 10), &ticks, NULL) == 0;
     if (f)
         (void)fclose(f);
     return n;

@@ -1,0 +1,292 @@
+/* alloc_local.c - the local allocator: processes, files, deaths, the log. */
+#include <spawn.h>
+
+#include "jobs/joblog.h"
+#include "slurm/attempt_dir.h"
+#include "tests/contract/alloc_rig.h"
+
+static const struct behaviour ignores = {.launch = "{\"do\":\"ignore\"}"};
+static const struct behaviour orphans = {.launch = "{\"do\":\"orphan\"}"};
+static const struct behaviour usr1 = {.launch = "{\"do\":\"usr1\"}"};
+static const struct behaviour env = {.launch = "{\"do\":\"env\"}"};
+static const struct behaviour prints = {
+    .launch = "{\"do\":\"print\",\"n\":10000000}"};
+
+static int n_fds(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        (void)closedir(d);
+    return n;
+}
+
+/* Never -1 or 0, which kill(2) takes for everybody: without a shepherd there
+ * is nothing left to test. */
+static pid_t shepherd_of(const struct rig *r, uint64_t job)
+{
+    struct attempt_pid p = {.pid = 0};
+    struct error err = ERROR_INIT;
+    if (attempt_pid_read(rig_path(r, job, NULL), &p, &err) < 0 || p.pid <= 1) {
+        printf("Bail out! no shepherd of job %d: %s\n", (int)job, err.msg);
+        exit(1);
+    }
+    return p.pid;
+}
+
+/* And waits until it is dead. */
+static bool kill_shepherd(const struct rig *r, uint64_t job)
+{
+    pid_t pid = shepherd_of(r, job);
+    uint64_t ticks;
+    if (kill(pid, SIGKILL) < 0)
+        return false;
+    for (int i = 0; i < 1000; i++) {
+        if (proc_start_ticks(pid, &ticks, NULL) < 0)
+            return true;
+        (void)poll(NULL, 0, 10);
+    }
+    return false;
+}
+
+/* Everything that job started, by its mark; -1 when it cannot be told. */
+static int n_marked(const struct rig *r, uint64_t job)
+{
+    char entry[PATH_MAX + sizeof(ATTEMPT_MARK)];
+    struct error err = ERROR_INIT;
+    (void)snprintf(entry, sizeof(entry), "%s=%s", ATTEMPT_MARK,
+                   rig_path(r, job, NULL));
+    return proc_signal_marked(entry, 0, &err);
+}
+
+static bool starts(struct rig *r, uint64_t job, int32_t gpus,
+                   const struct behaviour *b, int n_ready)
+{
+    return rig_ask(r, job, gpus, b) == 0 && rig_gets(r, job, ALLOC_GRANTED) &&
+           rig_ready(r, job, n_ready);
+}
+
+static void test_release(struct rig *r)
+{
+    ok(starts(r, 1, 2, &ignores, 2), "two ranks that ignore SIGTERM");
+    is_int(rig_alive(r, 1), 2, "they live");
+    ok(n_marked(r, 1) >= 4, "with a shepherd and mpirun");
+    double from_s = clock_real.now_s(&clock_real);
+    is_int(rig_release(r, 1, 0.5), 0, "half a second of grace");
+    ok(rig_ends(r, 1, 0, SIGKILL), "they are killed");
+    double took_s = clock_real.now_s(&clock_real) - from_s;
+    ok(took_s >= 0.5 && took_s < 5, "after the grace: %.1f s", took_s);
+    is_int(rig_alive(r, 1) + n_marked(r, 1), 0, "nothing is left");
+
+    ok(starts(r, 2, 1, &ignores, 1), "one more");
+    is_int(rig_release(r, 2, 3600), 0, "an hour of grace");
+    is_int(rig_release(r, 2, 0), 0, "no, none");
+    ok(rig_ends(r, 2, 0, SIGKILL), "the shorter one counts");
+
+    ok(starts(r, 3, 1, &ignores, 1), "one that is stopped");
+    is_int(rig_signal(r, 3, SIGSTOP), 0, "by a signal");
+    is_int(rig_release(r, 3, 0.2), 0, "released");
+    ok(rig_ends(r, 3, 0, SIGKILL), "ends all the same");
+
+    ok(starts(r, 4, 2, &usr1, 2), "two ranks that wait for SIGUSR1");
+    is_int(rig_signal(r, 4, SIGUSR1), 0, "send it");
+    ok(rig_ends(r, 4, 0, 0), "both have got it");
+}
+
+static void test_orphans(struct rig *r)
+{
+    ok(rig_ask(r, 10, 1, &orphans) == 0 && rig_gets(r, 10, ALLOC_GRANTED),
+       "a rank leaves a child in a session of its own");
+    ok(rig_ends(r, 10, 0, 0), "and exits 0");
+    is_int(rig_alive(r, 10) + n_marked(r, 10), 0, "the child is gone, too");
+
+    ok(starts(r, 11, 2, &ignores, 2), "two ranks");
+    pid_t shepherd = shepherd_of(r, 11);
+    is_int(proc_signal_children(shepherd, SIGKILL), 1, "kill -9 mpirun");
+    ok(rig_ends(r, 11, 0, SIGKILL), "the attempt ends of it");
+    is_int(rig_alive(r, 11) + n_marked(r, 11), 0, "nothing is left");
+}
+
+static void test_lost(struct rig *r)
+{
+    ok(starts(r, 20, 2, &ignores, 2), "two ranks");
+    ok(kill_shepherd(r, 20), "kill -9 the shepherd");
+    ok(rig_gets(r, 20, ALLOC_LOST), "the attempt is lost: %s", r->last.why.msg);
+    is_int(rig_alive(r, 20) + n_marked(r, 20), 0, "its ranks are gone");
+    is_int(rig_free(r), 2, "its slots are free");
+
+    ok(starts(r, 21, 1, &ignores, 1), "one more");
+    rig_detach(r);
+    ok(kill_shepherd(r, 21), "kill -9 the shepherd while no daemon is there");
+    rig_attach(r);
+    is_int(rig_ask(r, 21, 1, &ignores), 0, "ask again");
+    ok(rig_gets(r, 21, ALLOC_LOST), "lost");
+    is_int(rig_alive(r, 21) + n_marked(r, 21), 0, "its ranks are gone");
+    is_int(rig_ask(r, 20, 2, &ignores), 0, "ask for the first one");
+    ok(rig_gets(r, 20, ALLOC_LOST), "it stays lost");
+    is_int(rig_starts(r, 20) + rig_starts(r, 21), 2, "none ran twice");
+}
+
+/* A daemon that is really another process, and really dies. */
+static void test_daemon_killed(struct rig *r)
+{
+    rig_detach(r);
+    pid_t daemon = fork();
+    if (daemon == 0) {
+        rig_attach(r);
+        if (rig_ask(r, 30, 1, &ignores) == 0 && rig_gets(r, 30, ALLOC_GRANTED))
+            (void)raise(SIGKILL);
+        _exit(1);
+    }
+    int status = 0;
+    ok(waitpid(daemon, &status, 0) == daemon && WIFSIGNALED(status),
+       "a daemon is killed");
+    rig_attach(r);
+    is_int(rig_ask(r, 30, 1, &ignores), 0, "the next one asks again");
+    ok(rig_gets(r, 30, ALLOC_GRANTED), "it runs");
+    ok(rig_ready(r, 30, 1), "really");
+    is_int(rig_starts(r, 30), 1, "once");
+    is_int(rig_signal(r, 30, SIGINT), 0, "signals reach it");
+    ok(rig_ends(r, 30, 0, SIGINT), "and so does its end");
+}
+
+/* The daemon dies between fork and go: the shepherd leaves with 75. */
+static void test_no_go(struct rig *r)
+{
+    char dir[PATH_MAX];
+    struct error err = ERROR_INIT;
+    (void)snprintf(dir, sizeof(dir), "%s", rig_path(r, 40, NULL));
+    int lock = -1;
+    int ends[2];
+    ok(mkdir(dir, 0700) == 0 && attempt_lock(dir, &lock, &err) == 0 &&
+           pipe2(ends, O_CLOEXEC) == 0,
+       "a lock and a pipe");
+    posix_spawn_file_actions_t fa;
+    (void)posix_spawn_file_actions_init(&fa);
+    int high = fcntl(lock, F_DUPFD_CLOEXEC, 20);
+    int go = fcntl(ends[0], F_DUPFD_CLOEXEC, 20);
+    (void)posix_spawn_file_actions_adddup2(&fa, high, SHEPHERD_LOCK_FD);
+    (void)posix_spawn_file_actions_adddup2(&fa, go, SHEPHERD_GO_FD);
+    (void)posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
+    char *const argv[] = {
+        r->bin,  dir, (char[]){"1"}, (char[]){"10000"}, (char[]){"mpirun"},
+        r->self, NULL};
+    pid_t pid = -1;
+    is_int(posix_spawn(&pid, r->bin, &fa, NULL, argv, environ), 0,
+           "a shepherd");
+    (void)posix_spawn_file_actions_destroy(&fa);
+    (void)close(lock);
+    (void)close(high);
+    (void)close(go);
+    (void)close(ends[0]);
+
+    is_int(rig_ask(r, 40, 1, &exit_0), 0, "a new daemon asks");
+    ok(rig_is_quiet(r), "and does not start a second one");
+    (void)close(ends[1]);
+    int status = 0;
+    (void)waitpid(pid, &status, 0);
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == 75, "the shepherd is told "
+                                                       "nothing: 75");
+    ok(rig_gets(r, 40, ALLOC_GRANTED) && rig_ends(r, 40, 0, 0),
+       "now the daemon starts its own");
+    is_int(rig_starts(r, 40), 1, "it was started once");
+}
+
+static void test_log(struct rig *r)
+{
+    ok(rig_ask(r, 50, 1, &prints) == 0 && rig_gets(r, 50, ALLOC_GRANTED) &&
+           rig_ends(r, 50, 0, 0),
+       "a rank prints 10 MB");
+    char bytes[4096];
+    char first[64] = "";
+    char last[64] = "";
+    uint64_t at = 0;
+    uint64_t got = 0;
+    uint64_t lost = 0;
+    for (;;) {
+        struct error err = ERROR_INIT;
+        size_t n;
+        uint64_t dropped;
+        if (joblog_read(rig_path(r, 50, NULL), &at, bytes, sizeof(bytes), &n,
+                        &dropped, &err) < 0 ||
+            n == 0)
+            break;
+        if (got == 0)
+            (void)snprintf(first, sizeof(first), "%.48s", bytes);
+        if (n >= 50)
+            (void)snprintf(last, sizeof(last), "%.48s", bytes + n - 49);
+        got += n;
+        lost += dropped;
+    }
+    is_str(first, "000000000000000000000000000000000000000000000000",
+           "the first line is there");
+    is_str(last, "000000000000000000000000000000000000000009999950",
+           "the last line is there");
+    ok(got > 700000 && got <= 1000000, "%llu bytes are kept",
+       (unsigned long long)got);
+    ok(got + lost == 200000 * 49, "and the rest is accounted for");
+}
+
+static void test_files(struct rig *r)
+{
+    (void)setenv("MGPU_TEST_SECRET", "x", 1);
+    ok(rig_ask(r, 60, 1, &env) == 0 && rig_gets(r, 60, ALLOC_GRANTED) &&
+           rig_ends(r, 60, 0, 0),
+       "a rank writes its environment down");
+    struct stat st;
+    ok(stat(rig_path(r, 60, "launch.json"), &st) == 0 &&
+           (st.st_mode & 07777) == 0600,
+       "launch.json is for its owner only");
+    ok(stat(rig_path(r, 60, NULL), &st) == 0 && (st.st_mode & 07777) == 0700,
+       "and so is the directory");
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+    if (buf_read_file(&text, rig_path(r, 60, "env"), 100000, &err) < 0)
+        ok(false, "read the environment");
+    const char *s = buf_str(&text);
+    ok(!strstr(s, "MGPU_TEST_SECRET"), "what the daemon had is not passed on");
+    ok(strstr(s, "\nCUDA_VISIBLE_DEVICES=\n"), "a CPU slot has no GPU");
+    ok(strstr(s, "\nOMP_NUM_THREADS="), "the threads are counted");
+    buf_clear(&text);
+    ok(rig_size(r, 60, "shepherd.log") == 0, "the shepherd had no complaint");
+
+    char self[PATH_MAX];
+    (void)snprintf(self, sizeof(self), "%s", r->self);
+    (void)snprintf(r->self, sizeof(r->self), "/nonexistent");
+    is_int(rig_ask(r, 61, 1, &exit_0), 0, "a worker that is not there");
+    ok(rig_gets(r, 61, ALLOC_REFUSED), "is refused: %s", r->last.why.msg);
+    (void)snprintf(r->self, sizeof(r->self), "%s", self);
+
+    rig_detach(r);
+    char bin[PATH_MAX];
+    (void)snprintf(bin, sizeof(bin), "%s", r->bin);
+    (void)snprintf(r->bin, sizeof(r->bin), "/nonexistent");
+    rig_attach(r);
+    is_int(rig_ask(r, 62, 1, &exit_0), 0, "a shepherd that is not there");
+    ok(rig_gets(r, 62, ALLOC_REFUSED), "is refused: %s", r->last.why.msg);
+    is_int(rig_free(r), 2, "and holds nothing");
+    rig_detach(r);
+    (void)snprintf(r->bin, sizeof(r->bin), "%s", bin);
+    rig_attach(r);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--launch") == 0)
+        return rank_main(argv[2]);
+    int before = n_fds();
+    struct rig r;
+    rig_open(&r, true);
+    test_release(&r);
+    test_orphans(&r);
+    test_lost(&r);
+    test_daemon_killed(&r);
+    test_no_go(&r);
+    test_log(&r);
+    test_files(&r);
+    rig_close(&r);
+    is_int(n_fds(), before, "no descriptor is left open");
+    return tap_done();
+}
