@@ -164,19 +164,19 @@ static void test_full(void)
     if (report_init(&r, NULL) < 0)
         return;
     for (int i = 60; i > 0; i--)
-        report_add(&r, "W101", (struct mark){i, 1, 1}, NULL, NULL, "w%d", i);
+        report_add(&r, "W101", (struct mark){i, 1, 1}, NULL, "", "w%d", i);
     is_str(r.findings[0].message, "w1", "the first place is first");
     is_str(r.findings[49].message, "w50", "the last ones go");
-    report_add(&r, "W101", (struct mark){99, 1, 1}, NULL, NULL, "late");
+    report_add(&r, "W101", (struct mark){99, 1, 1}, NULL, "", "late");
     is_str(r.findings[49].message, "w50", "a late warning does not come in");
-    report_add(&r, "E010", (struct mark){99, 1, 1}, NULL, NULL, "error");
+    report_add(&r, "E010", (struct mark){99, 1, 1}, NULL, "", "error");
     is_str(r.findings[49].message, "error", "an error does");
-    report_add(&r, "E010", (struct mark){5, 2, 1}, NULL, NULL, "middle");
+    report_add(&r, "E010", (struct mark){5, 2, 1}, NULL, "", "middle");
     is_str(r.findings[5].message, "middle", "in its place");
     is_int((long long)r.n, 50, "fifty in all");
     is_int((long long)r.n_errors, 2, "errors are counted");
     is_int((long long)r.n_warnings, 61, "warnings too");
-    report_add(&r, "E010", (struct mark){1, 1, 1}, NULL, NULL, "%0400d", 1);
+    report_add(&r, "E010", (struct mark){1, 1, 1}, NULL, "", "%0400d", 1);
     is_int((long long)strlen(r.findings[1].message), 239, "a long message");
     ok(strcmp(r.findings[1].message + 236, "...") == 0, "is marked as cut");
     spec_report_clear(&r);
