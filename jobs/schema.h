@@ -81,7 +81,8 @@ struct schema_from {
     bool bad;                /* reported; the member is not set */
 };
 
-/* ---- reading (schema.c, schema_value.c) ---------------------------------- */
+/* ---- reading (schema.c, schema_value.c, schema_text.c)
+ * ---------------------------------- */
 
 /* obj is zeroed memory of the table's struct. */
 int schema_defaults(const struct schema *s, void *obj,

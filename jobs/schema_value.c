@@ -4,10 +4,8 @@
  * A message names the key, what it takes and what was there; the hint is
  * what to write instead.
  */
-#include "jobs/schema.h"
+#include "jobs/schema_setter.h"
 
-#include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,34 +14,22 @@
 #include "jobs/scalar.h"
 #include "jobs/text.h"
 
-/* One schema_set(). */
-struct setter {
-    const struct schema_key *k;
-    const struct node *v;
-    const struct schema_base *base;
-    void *member;
-    struct spec_report *report;
-    struct error *err;
-    bool bad;
-};
-
-static void complain(struct setter *t, const char *code, const char *hint,
+void setter_complain(struct setter *t, const char *code, const char *hint,
                      const char *what)
 {
     report_add(t->report, code, t->v->at, t->k->path, hint, "%s", what);
     t->bad = true;
 }
 
-/* "'train.epochs' must be 1..10000, not 'x'". */
-static void refuse(struct setter *t, const char *hint, const char *must_be)
+void setter_refuse(struct setter *t, const char *hint, const char *must_be)
 {
     char q[TEXT_QUOTE_CAP], what[240];
     (void)snprintf(what, sizeof(what), "'%s' must be %s, not '%s'", t->k->path,
                    must_be, text_quote(q, sizeof(q), t->v->text));
-    complain(t, t->k->code, hint, what);
+    setter_complain(t, t->k->code, hint, what);
 }
 
-static void not_a(struct setter *t, const char *wanted)
+void setter_not_a(struct setter *t, const char *wanted)
 {
     static const char *const kinds[] = {[NODE_NULL] = "nothing",
                                         [NODE_SCALAR] = "a single value",
@@ -53,10 +39,10 @@ static void not_a(struct setter *t, const char *wanted)
     char what[240];
     (void)snprintf(what, sizeof(what), "'%s' must be %s, not %s", t->k->path,
                    wanted, kinds[t->v->kind]);
-    complain(t, "E011",
-             t->v->kind == NODE_NULL ? "leave the key out for its default"
-                                     : NULL,
-             what);
+    setter_complain(
+        t, "E011",
+        t->v->kind == NODE_NULL ? "leave the key out for its default" : NULL,
+        what);
 }
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -104,9 +90,9 @@ static void set_int(struct setter *t)
     if (w)
         store_number(t, w->value);
     else if (scalar_int(t->v->text, &n) < 0)
-        refuse(t, schema_range(t->k, range), "a whole number");
+        setter_refuse(t, schema_range(t->k, range), "a whole number");
     else if (!in_range(t->k, (double)n))
-        refuse(t, NULL, schema_range(t->k, range));
+        setter_refuse(t, NULL, schema_range(t->k, range));
     else
         store_number(t, (double)n);
 }
@@ -116,9 +102,9 @@ static void set_float(struct setter *t)
     char range[RANGE_CAP];
     double v = 0;
     if (scalar_float(t->v->text, &v) < 0)
-        refuse(t, "write 0.0003, .0003 or 3e-4", "a number");
+        setter_refuse(t, "write 0.0003, .0003 or 3e-4", "a number");
     else if (!isfinite(v) || !in_range(t->k, v))
-        refuse(t, NULL, schema_range(t->k, range));
+        setter_refuse(t, NULL, schema_range(t->k, range));
     else
         store_number(t, v);
 }
@@ -136,9 +122,9 @@ static void set_unit(struct setter *t)
         v = (double)n;
     if (rc < 0) {
         (void)snprintf(what, sizeof(what), "'%s': %.180s", t->k->path, why.msg);
-        complain(t, is_size ? t->k->code : "E024", hint, what);
+        setter_complain(t, is_size ? t->k->code : "E024", hint, what);
     } else if (!in_range(t->k, v))
-        refuse(t, NULL, schema_range(t->k, range));
+        setter_refuse(t, NULL, schema_range(t->k, range));
     else
         store_number(t, v);
 }
@@ -198,7 +184,7 @@ static bool range_map(struct setter *t, struct spec_range *ret)
         char what[240];
         (void)snprintf(what, sizeof(what), "'%s' needs both min and max",
                        t->k->path);
-        complain(t, t->k->code, "write {min: 1, max: 4}, or 1..4", what);
+        setter_complain(t, t->k->code, "write {min: 1, max: 4}, or 1..4", what);
     }
     return !t->bad;
 }
@@ -211,23 +197,23 @@ static void set_range(struct setter *t)
         if (!range_map(t, &r))
             return;
     } else if (t->v->kind != NODE_SCALAR) {
-        not_a(t, "a number or a range");
+        setter_not_a(t, "a number or a range");
         return;
     } else if (range_text(t->v->text, &r) < 0) {
-        refuse(t, "write 2, 1..4 or {min: 1, max: 4}",
-               "a whole number or a range of them");
+        setter_refuse(t, "write 2, 1..4 or {min: 1, max: 4}",
+                      "a whole number or a range of them");
         return;
     }
     if (!in_range(t->k, r.min) || !in_range(t->k, r.max)) {
         (void)snprintf(what, sizeof(what), "'%s' must be within %s, not %d..%d",
                        t->k->path, schema_range(t->k, range), r.min, r.max);
-        complain(t, t->k->code, NULL, what);
+        setter_complain(t, t->k->code, NULL, what);
     } else if (r.min > r.max || (r.min == 0 && r.max > 0)) {
         (void)snprintf(what, sizeof(what), "'%s': %d..%d %s", t->k->path, r.min,
                        r.max,
                        r.min > r.max ? "has its larger end first"
                                      : "mixes 0 (CPU only) with GPUs");
-        complain(t, t->k->code, NULL, what);
+        setter_complain(t, t->k->code, NULL, what);
     } else
         *(struct spec_range *)t->member = r;
 }
@@ -253,7 +239,7 @@ static void set_enum(struct setter *t)
                        w->name);
         (void)snprintf(hint, sizeof(hint), "supported: %s",
                        schema_range(t->k, range));
-        complain(t, "E018", hint, what);
+        setter_complain(t, "E018", hint, what);
         return;
     }
     hint[0] = '\0';
@@ -265,7 +251,7 @@ static void set_enum(struct setter *t)
         }
     }
     (void)snprintf(what, sizeof(what), "one of: %s", schema_range(t->k, range));
-    refuse(t, hint, what);
+    setter_refuse(t, hint, what);
 }
 
 static void set_bool(struct setter *t)
@@ -284,191 +270,12 @@ static void set_bool(struct setter *t)
     else
         rc = scalar_bool(s, &v);
     if (rc < 0)
-        refuse(t, "yes, no, on and off are fine too",
-               is_tri ? "true, false or auto" : "true or false");
+        setter_refuse(t, "yes, no, on and off are fine too",
+                      is_tri ? "true, false or auto" : "true or false");
     else if (is_tri)
         *(enum spec_tristate *)t->member = v ? TRI_TRUE : TRI_FALSE;
     else
         *(bool *)t->member = v;
-}
-
-/* ---- strings ------------------------------------------------------------- */
-
-/* ${...} is kept free for a later version, so nothing may use it now. */
-static bool is_interpolated(struct setter *t, const struct node *v)
-{
-    if (!v->text || !strstr(v->text, "${"))
-        return false;
-    report_add(t->report, "E016", v->at, t->k->path,
-               "in a shell command write $name",
-               "interpolation (${...}) is not supported by this version");
-    t->bad = true;
-    return true;
-}
-
-static bool is_name(const char *s)
-{
-    size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                         "0123456789._-");
-    return n > 0 && s[n] == '\0' && n < SPEC_NAME_CAP && !strchr("._-", *s);
-}
-
-static void set_name(struct setter *t)
-{
-    if (!is_name(t->v->text))
-        refuse(t,
-               "letters, digits, '.', '_' and '-'; a letter or digit first; "
-               "at most 63",
-               "a name");
-    else
-        (void)snprintf(t->member, SPEC_NAME_CAP, "%s", t->v->text);
-}
-
-static int store_string(struct setter *t, char *s)
-{
-    if (!s)
-        return error_set(t->err, ERR_NOMEM, "value of '%s'", t->k->path);
-    char **member = t->member;
-    free(*member);
-    *member = s;
-    return 0;
-}
-
-static int join(struct setter *t, const char *dir, const char *rest)
-{
-    struct buf b = BUF_INIT;
-    size_t len = strlen(dir);
-    const char *slash = len > 0 && dir[len - 1] == '/' ? "" : "/";
-    if (buf_addf(&b, t->err, "%s%s%s", dir, *rest ? slash : "", rest) < 0)
-        return -1;
-    if (b.len >= 4096) { /* PATH_MAX */
-        complain(t, t->k->code, NULL, "the path is longer than 4095 bytes");
-        buf_clear(&b);
-        return 0;
-    }
-    return store_string(t, buf_detach(&b));
-}
-
-static int set_path(struct setter *t)
-{
-    const char *s = t->v->text;
-    if (*s == '\0' || strpbrk(s, "\t\n\r")) {
-        refuse(t, NULL, "a path in one line");
-        return 0;
-    }
-    if (*s == '~') {
-        if (s[1] != '\0' && s[1] != '/')
-            refuse(t, "write the whole path", "a path; ~user is not known");
-        else if (!t->base->home)
-            refuse(t, "write the whole path", "a path without ~ here");
-        else
-            return join(t, t->base->home, s + 1 + (s[1] == '/'));
-        return 0;
-    }
-    if (*s == '/')
-        return join(t, "/", s + 1);
-    if (!t->base->dir) {
-        refuse(t, NULL, "an absolute path here");
-        return 0;
-    }
-    while (strncmp(s, "./", 2) == 0)
-        s += 2;
-    return join(t, t->base->dir, s);
-}
-
-/* ---- lists and maps ------------------------------------------------------ */
-
-static void free_list(struct spec_list *l)
-{
-    for (size_t i = 0; i < l->n; i++)
-        free(l->items[i]);
-    free(l->items);
-    *l = (struct spec_list){.items = NULL};
-}
-
-static void free_map(struct spec_map *m)
-{
-    for (size_t i = 0; i < m->n; i++) {
-        free(m->pairs[i].key);
-        free(m->pairs[i].value);
-    }
-    free(m->pairs);
-    *m = (struct spec_map){.pairs = NULL};
-}
-
-static bool item_is_fine(struct setter *t, const struct node *c)
-{
-    if (c->kind == NODE_BAD) {
-        t->bad = true;
-        return false;
-    }
-    if (c->kind != NODE_SCALAR) {
-        report_add(t->report, "E011", c->at, t->k->path,
-                   c->kind == NODE_NULL ? "write '' for an empty text" : NULL,
-                   "each value of '%s' must be a text", t->k->path);
-        t->bad = true;
-        return false;
-    }
-    return !is_interpolated(t, c);
-}
-
-static int set_list(struct setter *t)
-{
-    struct spec_list l = {.items = NULL};
-    if (t->v->kind != NODE_LIST && t->v->kind != NODE_NULL) {
-        not_a(t, "a list ([a, b])");
-        return 0;
-    }
-    size_t n = node_count(t->v);
-    l.items = calloc(n + 1, sizeof(*l.items)); /* NULL at the end: an argv */
-    if (!l.items)
-        return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
-    for (const struct node *c = t->v->first; c; c = c->next) {
-        if (!item_is_fine(t, c))
-            continue;
-        l.items[l.n] = strdup(c->text);
-        if (!l.items[l.n++]) {
-            free_list(&l);
-            return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
-        }
-    }
-    if (t->bad) {
-        free_list(&l);
-        return 0;
-    }
-    free_list(t->member);
-    *(struct spec_list *)t->member = l;
-    return 0;
-}
-
-static int set_map(struct setter *t)
-{
-    struct spec_map m = {.pairs = NULL};
-    if (t->v->kind != NODE_MAP && t->v->kind != NODE_NULL) {
-        not_a(t, "a mapping (key: value)");
-        return 0;
-    }
-    m.pairs = calloc(node_count(t->v) + 1, sizeof(*m.pairs));
-    if (!m.pairs)
-        return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
-    for (const struct node *c = t->v->first; c; c = c->next) {
-        if (!item_is_fine(t, c))
-            continue;
-        struct spec_pair *p = &m.pairs[m.n++];
-        p->key = strdup(c->key);
-        p->value = strdup(c->text);
-        if (!p->key || !p->value) {
-            free_map(&m);
-            return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
-        }
-    }
-    if (t->bad) {
-        free_map(&m);
-        return 0;
-    }
-    free_map(t->member);
-    *(struct spec_map *)t->member = m;
-    return 0;
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -512,12 +319,12 @@ static int set_scalar(struct setter *t)
         if (t->k->words)
             set_enum(t);
         else
-            set_name(t);
+            setter_name(t);
         return 0;
     case KEY_PATH:
-        return set_path(t);
+        return setter_path(t);
     default:
-        return store_string(t, strdup(t->v->text));
+        return setter_string(t);
     }
 }
 
@@ -537,40 +344,16 @@ int schema_set(const struct schema_key *k, const struct node *value,
     if (k->type == KEY_RANGE)
         set_range(&t);
     else if (k->type == KEY_LIST)
-        rc = set_list(&t);
+        rc = setter_list(&t);
     else if (k->type == KEY_MAP)
-        rc = set_map(&t);
+        rc = setter_map(&t);
     else if (value->kind == NODE_NULL && k->null_ok)
         rc = set_null(&t);
     else if (value->kind != NODE_SCALAR)
-        not_a(&t, "a single value");
-    else if (!is_interpolated(&t, value))
+        setter_not_a(&t, "a single value");
+    else if (!setter_is_interpolated(&t, value))
         rc = set_scalar(&t);
     if (rc == 0)
         *ret_bad = t.bad;
     return rc;
-}
-
-void schema_clear(const struct schema *s, void *obj)
-{
-    int saved = errno;
-    for (size_t i = 0; i < s->n; i++) {
-        void *member = (char *)obj + s->keys[i].at;
-        switch (s->keys[i].type) {
-        case KEY_STRING:
-        case KEY_PATH:
-            free(*(char **)member);
-            *(char **)member = NULL;
-            break;
-        case KEY_LIST:
-            free_list(member);
-            break;
-        case KEY_MAP:
-            free_map(member);
-            break;
-        default:
-            break;
-        }
-    }
-    errno = saved;
 }

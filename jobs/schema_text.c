@@ -1,0 +1,223 @@
+/* schema_text.c - texts, paths, lists and maps into their members. See
+ * schema.h; numbers and words are in schema_value.c.
+ *
+ * These are the members that own memory: what was there before is freed when
+ * the new value is complete.
+ */
+#include "jobs/schema_setter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- strings ------------------------------------------------------------- */
+
+/* ${...} is kept free for a later version, so nothing may use it now. */
+bool setter_is_interpolated(struct setter *t, const struct node *v)
+{
+    if (!v->text || !strstr(v->text, "${"))
+        return false;
+    report_add(t->report, "E016", v->at, t->k->path,
+               "in a shell command write $name",
+               "interpolation (${...}) is not supported by this version");
+    t->bad = true;
+    return true;
+}
+
+static bool is_name(const char *s)
+{
+    size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                         "0123456789._-");
+    return n > 0 && s[n] == '\0' && n < SPEC_NAME_CAP && !strchr("._-", *s);
+}
+
+void setter_name(struct setter *t)
+{
+    if (!is_name(t->v->text))
+        setter_refuse(
+            t,
+            "letters, digits, '.', '_' and '-'; a letter or digit first; "
+            "at most 63",
+            "a name");
+    else
+        (void)snprintf(t->member, SPEC_NAME_CAP, "%s", t->v->text);
+}
+
+static int store_string(struct setter *t, char *s)
+{
+    if (!s)
+        return error_set(t->err, ERR_NOMEM, "value of '%s'", t->k->path);
+    char **member = t->member;
+    free(*member);
+    *member = s;
+    return 0;
+}
+
+int setter_string(struct setter *t)
+{
+    return store_string(t, strdup(t->v->text));
+}
+
+static int join(struct setter *t, const char *dir, const char *rest)
+{
+    struct buf b = BUF_INIT;
+    size_t len = strlen(dir);
+    const char *slash = len > 0 && dir[len - 1] == '/' ? "" : "/";
+    if (buf_addf(&b, t->err, "%s%s%s", dir, *rest ? slash : "", rest) < 0)
+        return -1;
+    if (b.len >= 4096) { /* PATH_MAX */
+        setter_complain(t, t->k->code, NULL,
+                        "the path is longer than 4095 bytes");
+        buf_clear(&b);
+        return 0;
+    }
+    return store_string(t, buf_detach(&b));
+}
+
+int setter_path(struct setter *t)
+{
+    const char *s = t->v->text;
+    if (*s == '\0' || strpbrk(s, "\t\n\r")) {
+        setter_refuse(t, NULL, "a path in one line");
+        return 0;
+    }
+    if (*s == '~') {
+        if (s[1] != '\0' && s[1] != '/')
+            setter_refuse(t, "write the whole path",
+                          "a path; ~user is not known");
+        else if (!t->base->home)
+            setter_refuse(t, "write the whole path", "a path without ~ here");
+        else
+            return join(t, t->base->home, s + 1 + (s[1] == '/'));
+        return 0;
+    }
+    if (*s == '/')
+        return join(t, "/", s + 1);
+    if (!t->base->dir) {
+        setter_refuse(t, NULL, "an absolute path here");
+        return 0;
+    }
+    while (strncmp(s, "./", 2) == 0)
+        s += 2;
+    return join(t, t->base->dir, s);
+}
+
+/* ---- lists and maps ------------------------------------------------------ */
+
+static void free_list(struct spec_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->items[i]);
+    free(l->items);
+    *l = (struct spec_list){.items = NULL};
+}
+
+static void free_map(struct spec_map *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->pairs[i].key);
+        free(m->pairs[i].value);
+    }
+    free(m->pairs);
+    *m = (struct spec_map){.pairs = NULL};
+}
+
+static bool item_is_fine(struct setter *t, const struct node *c)
+{
+    if (c->kind == NODE_BAD) {
+        t->bad = true;
+        return false;
+    }
+    if (c->kind != NODE_SCALAR) {
+        report_add(t->report, "E011", c->at, t->k->path,
+                   c->kind == NODE_NULL ? "write '' for an empty text" : NULL,
+                   "each value of '%s' must be a text", t->k->path);
+        t->bad = true;
+        return false;
+    }
+    return !setter_is_interpolated(t, c);
+}
+
+int setter_list(struct setter *t)
+{
+    struct spec_list l = {.items = NULL};
+    if (t->v->kind != NODE_LIST && t->v->kind != NODE_NULL) {
+        setter_not_a(t, "a list ([a, b])");
+        return 0;
+    }
+    size_t n = node_count(t->v);
+    l.items = calloc(n + 1, sizeof(*l.items)); /* NULL at the end: an argv */
+    if (!l.items)
+        return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
+    for (const struct node *c = t->v->first; c; c = c->next) {
+        if (!item_is_fine(t, c))
+            continue;
+        l.items[l.n] = strdup(c->text);
+        if (!l.items[l.n++]) {
+            free_list(&l);
+            return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
+        }
+    }
+    if (t->bad) {
+        free_list(&l);
+        return 0;
+    }
+    free_list(t->member);
+    *(struct spec_list *)t->member = l;
+    return 0;
+}
+
+int setter_map(struct setter *t)
+{
+    struct spec_map m = {.pairs = NULL};
+    if (t->v->kind != NODE_MAP && t->v->kind != NODE_NULL) {
+        setter_not_a(t, "a mapping (key: value)");
+        return 0;
+    }
+    m.pairs = calloc(node_count(t->v) + 1, sizeof(*m.pairs));
+    if (!m.pairs)
+        return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
+    for (const struct node *c = t->v->first; c; c = c->next) {
+        if (!item_is_fine(t, c))
+            continue;
+        struct spec_pair *p = &m.pairs[m.n++];
+        p->key = strdup(c->key);
+        p->value = strdup(c->text);
+        if (!p->key || !p->value) {
+            free_map(&m);
+            return error_set(t->err, ERR_NOMEM, "'%s'", t->k->path);
+        }
+    }
+    if (t->bad) {
+        free_map(&m);
+        return 0;
+    }
+    free_map(t->member);
+    *(struct spec_map *)t->member = m;
+    return 0;
+}
+
+void schema_clear(const struct schema *s, void *obj)
+{
+    int saved = errno;
+    for (size_t i = 0; i < s->n; i++) {
+        void *member = (char *)obj + s->keys[i].at;
+        switch (s->keys[i].type) {
+        case KEY_STRING:
+        case KEY_PATH:
+            free(*(char **)member);
+            *(char **)member = NULL;
+            break;
+        case KEY_LIST:
+            free_list(member);
+            break;
+        case KEY_MAP:
+            free_map(member);
+            break;
+        default:
+            break;
+        }
+    }
+    errno = saved;
+}
