@@ -118,6 +118,7 @@ static void not_started(struct engine *e, struct entry *en,
     int rc;
 
     if (may_pass) {
+        d.exit_code = EXIT_NEVER_RAN;
         detail_because(&d, "could not be started: ", why->msg);
         rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);
         en->not_before_s = reconcile_at(e);

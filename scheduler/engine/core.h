@@ -14,6 +14,15 @@
 #include "scheduler/engine/codec.h"
 #include "scheduler/engine/engine.h"
 
+/* Exit codes that are ours, as mgpu-submit --wait returns them. */
+enum {
+    EXIT_TIME_LIMIT = 124,
+    EXIT_NEVER_RAN = 125, /* or was lost */
+    EXIT_SIGNAL = 128,    /* plus the signal */
+    EXIT_CANCELLED = 130,
+    EXIT_CANCELLED_BY_ADMIN = 143,
+};
+
 /* A job with what only the engine needs to know. The times below are on the
  * engine's clock; INFINITY is never, NAN not yet. */
 struct entry {

@@ -24,14 +24,6 @@
 
 #include "scheduler/engine/core.h"
 
-enum {
-    EXIT_TIME_LIMIT = 124,
-    EXIT_NEVER_RAN = 125,
-    EXIT_SIGNAL = 128,
-    EXIT_CANCELLED = 130,
-    EXIT_CANCELLED_BY_ADMIN = 143,
-};
-
 struct verdict {
     enum job_event ev;
     struct detail d;

@@ -107,6 +107,8 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
                   struct error *err) MUST_CHECK;
 void engine_destroy(struct engine *e); /* NULL is fine */
 
+/* err  of the store: everything staged was undone, the tickets say so; of
+ *      the allocator or the policy: told after all else was done */
 int engine_step(struct engine *e, struct error *err) MUST_CHECK;
 
 /* When step() next has something to do, seconds on the engine's clock;
@@ -168,7 +170,8 @@ struct engine_beat {
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy;
 };
-/* The lease was checked. The first beat with iteration > 0 stages RUN. */
+/* The lease was checked. The first beat with iteration > 0 stages RUN; of a
+ * command, which may report no iterations, the first beat at all. */
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
                 const struct engine_beat *beat, struct error *err) MUST_CHECK;
 
@@ -198,7 +201,8 @@ void engine_on_event(struct engine *e,
 
 /* Called when an attempt's end is known and before that end is staged: the
  * daemon reads the rest of its spool, so that a job that is seen COMPLETED
- * has all its rows. A failure postpones the end to the next step. */
+ * has all its rows. A failure postpones the end to the next step. It may
+ * call engine_report() with the last words that it finds there. */
 void engine_on_exit(struct engine *e,
                     int (*fn)(void *arg, const struct job *job,
                               struct error *err),

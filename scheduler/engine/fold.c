@@ -11,9 +11,6 @@
 
 #include "scheduler/engine/core.h"
 
-/* As --wait reports it: a job's end by its own user, or by another. */
-enum { EXIT_CANCELLED = 130, EXIT_CANCELLED_BY_ADMIN = 143 };
-
 static void because(struct job *job, const char *why)
 {
     text_copy(job->reason, sizeof(job->reason), why);

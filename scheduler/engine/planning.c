@@ -287,8 +287,8 @@ int eng_plan(struct engine *e, struct error *err)
         if (rc < 0)
             (void)error_wrap(err, "policy %s", e->policy->name);
     }
-    if (rc == 0)
-        rc = carry_over(e, &t, n, err);
+    if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
+        e->retry_at_s = eng_now(e) + 1;
     view_clear(&t);
     return rc;
 }

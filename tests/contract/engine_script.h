@@ -61,7 +61,8 @@ struct world {
     struct store *store; /* the daemon's parts; NULL while it is dead */
     struct alloc *alloc;
     struct engine *engine;
-    struct store_fault fault; /* for the next daemon */
+    struct store_fault fault;                   /* for the next daemon */
+    struct alloc *(*wrap)(struct alloc *inner); /* takes inner; or NULL */
     int32_t tokens;
 
     uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */

@@ -133,6 +133,8 @@ static inline bool world_start(struct world *w)
         world_bad(w, err.msg, 0);
         return false;
     }
+    if (w->wrap)
+        w->alloc = w->wrap(w->alloc);
     struct engine_parts parts = {
         .clock = &w->clock.base,
         .policy = w->script->policy ? w->script->policy : &policy_fifo,

@@ -1,0 +1,189 @@
+/* engine_alloc.c - an allocator that refuses, forgets and cannot be reached.
+ *
+ * It stands before the fake one and fails as often as it is told to.
+ */
+#include "tests/contract/engine_world.h"
+
+struct balky {
+    struct alloc base;
+    struct alloc *inner;
+};
+
+static struct {
+    enum err_code request, release, inventory, poll; /* how they fail */
+    int n_request, n_release, n_inventory, n_poll;   /* how often still */
+    int requests, releases;                          /* calls so far */
+} balk;
+
+static struct alloc *inner(struct alloc *a)
+{
+    return ((struct balky *)a)->inner;
+}
+
+static int balks(int *n, enum err_code code, struct error *err)
+{
+    if (*n <= 0)
+        return 0;
+    (*n)--;
+    return error_set(err, code, "balking");
+}
+
+static int balky_inventory(struct alloc *a, struct alloc_node *nodes,
+                           size_t cap, size_t *ret_n, struct error *err)
+{
+    if (balks(&balk.n_inventory, balk.inventory, err) < 0)
+        return -1;
+    return inner(a)->ops->inventory(inner(a), nodes, cap, ret_n, err);
+}
+
+static int balky_request(struct alloc *a, const struct alloc_req *req,
+                         struct error *err)
+{
+    balk.requests++;
+    if (balks(&balk.n_request, balk.request, err) < 0)
+        return -1;
+    return inner(a)->ops->request(inner(a), req, err);
+}
+
+static int balky_release(struct alloc *a, uint64_t job, int32_t attempt,
+                         double grace_s, struct error *err)
+{
+    balk.releases++;
+    if (balks(&balk.n_release, balk.release, err) < 0)
+        return -1;
+    return inner(a)->ops->release(inner(a), job, attempt, grace_s, err);
+}
+
+static int balky_signal(struct alloc *a, uint64_t job, int32_t attempt,
+                        int signo, struct error *err)
+{
+    return inner(a)->ops->signal(inner(a), job, attempt, signo, err);
+}
+
+static int balky_poll(struct alloc *a, struct alloc_note *notes, size_t cap,
+                      size_t *ret_n, struct error *err)
+{
+    if (balks(&balk.n_poll, balk.poll, err) < 0)
+        return -1;
+    return inner(a)->ops->poll(inner(a), notes, cap, ret_n, err);
+}
+
+static int balky_wake_fd(struct alloc *a)
+{
+    return inner(a)->ops->wake_fd(inner(a));
+}
+
+static void balky_destroy(struct alloc *a)
+{
+    if (!a)
+        return;
+    inner(a)->ops->destroy(inner(a));
+    free(a);
+}
+
+static const struct alloc_ops balky_ops = {
+    .name = "balky",
+    .inventory = balky_inventory,
+    .request = balky_request,
+    .release = balky_release,
+    .signal = balky_signal,
+    .poll = balky_poll,
+    .wake_fd = balky_wake_fd,
+    .destroy = balky_destroy,
+};
+
+static struct alloc *wrap(struct alloc *fake)
+{
+    struct balky *b = calloc(1, sizeof(*b));
+    if (!b)
+        abort();
+    b->base.ops = &balky_ops;
+    b->inner = fake;
+    return &b->base;
+}
+
+/* Plays one job of 10 s, cancelled at `cancel_s`; NAN: not. */
+static void ends(double cancel_s, const char *want, const char *reason,
+                 const char *what)
+{
+    struct world_script s = {.nodes = 1, .gpus_per_node = 1, .n_acts = 1};
+    struct world w;
+
+    s.jobs[0].gpus = 1;
+    if (!isnan(cancel_s))
+        s.acts[s.n_acts++] =
+            (struct world_act){.at_s = cancel_s, .verb = W_CANCEL};
+    world_init(&w, &s);
+    w.wrap = wrap;
+    balk.requests = balk.releases = 0;
+    ok(world_start(&w), "---- %s", what);
+    for (int i = 0; i < 1000 && !world_is_over(&w); i++) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+    char *got = world_result(&w);
+    is_str(got, want, what);
+    const struct job *job = engine_job(w.engine, w.ids[0]);
+    is_str(job ? job->reason : "none", reason, "  and says why");
+    world_check_log(&w);
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
+    balk.n_request = balk.n_release = balk.n_inventory = balk.n_poll = 0;
+}
+
+static void test_request(void)
+{
+    balk.request = ERR_UNAVAIL;
+    balk.n_request = 3;
+    ends(NAN, "k0:COMPLETED/0/4[0001]", "",
+         "no service: requeued until there is, at no cost to the retries");
+    is_int(balk.requests, 4, "  and not in a hurry");
+
+    balk.request = ERR_CONFIG;
+    balk.n_request = 1;
+    ends(NAN, "k0:FAILED/125/1[0]", "could not be started: balking",
+         "a wrong configuration fails the job");
+
+    balk.request = ERR_BUSY;
+    balk.n_request = 3;
+    ends(NAN, "k0:COMPLETED/0/1[1]", "", "no answer: asked until there is one");
+    is_int(balk.requests, 4, "  under the same key, not in a hurry");
+
+    balk.request = ERR_BUSY;
+    balk.n_request = 1000;
+    ends(20, "k0:CANCELLED/130/1[0]", "cancelled by its user",
+         "cancelled while nobody knows, and nobody has it");
+    is_int(balk.releases, 1, "  which the release found out");
+}
+
+static void test_release(void)
+{
+    balk.release = ERR_BUSY;
+    balk.n_release = 1;
+    ends(2, "k0:CANCELLED/130/1[1]", "cancelled by its user",
+         "a release is tried again");
+    is_int(balk.releases, 2, "  once more");
+    balk.release = ERR_NOTFOUND;
+    balk.n_release = 1;
+    ends(2, "k0:CANCELLED/130/1[1]", "cancelled by its user",
+         "an attempt that the allocator has forgotten is over");
+}
+
+static void test_other(void)
+{
+    balk.inventory = ERR_EXTERN;
+    balk.n_inventory = 5;
+    ends(NAN, "k0:COMPLETED/0/1[1]", "", "no inventory: nothing starts until");
+    balk.poll = ERR_EXTERN;
+    balk.n_poll = 5;
+    ends(NAN, "k0:COMPLETED/0/1[1]", "", "no notes: nothing is lost");
+}
+
+int main(void)
+{
+    test_request();
+    test_release();
+    test_other();
+    return tap_done();
+}
