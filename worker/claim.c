@@ -55,10 +55,12 @@ static int start_time(unsigned long long *ret, struct error *err)
 }
 
 static int post_once(const struct report_conf *conf, const char *what,
-                     json_t *body, struct error *err)
+                     json_t *body, double patience_s, struct error *err)
 {
     struct http_client_conf hc = {
-        .url = conf->url, .bearer = conf->token, .timeout_s = request_s};
+        .url = conf->url,
+        .bearer = conf->token,
+        .timeout_s = patience_s < request_s ? patience_s : request_s};
     struct http_client *http = NULL;
     struct buf reply = BUF_INIT;
     char path[128];
@@ -94,7 +96,7 @@ static int post_until(const struct report_conf *conf, const char *what,
     double until_s = now_s() + patience_s, pause_s = pause_first_s;
     struct error why = ERROR_INIT;
     for (;;) {
-        if (post_once(conf, what, body, &why) == 0)
+        if (post_once(conf, what, body, patience_s, &why) == 0)
             return 0;
         if (!is_passing(why.code) || now_s() + pause_s > until_s)
             break;
@@ -143,7 +145,8 @@ static int write_report(const char *dir, const char *text, struct error *err)
 {
     struct buf tmp = BUF_INIT, path = BUF_INIT;
     int rc = -1, fd = -1;
-    if (buf_addf(&tmp, err, "%s/report.json.tmp", dir) < 0 ||
+    if (buf_addf(&tmp, err, "%s/report.json.%ld.tmp", dir, (long)getpid()) <
+            0 ||
         buf_addf(&path, err, "%s/report.json", dir) < 0)
         goto out;
     fd = open(buf_str(&tmp), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -67,7 +67,11 @@ int comm_all_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
 int comm_broadcast_now(struct comm *c, void *x, size_t bytes, int32_t root,
                        double deadline_s, struct error *err) MUST_CHECK;
 
-/* MPI_Init must have been called. `dev` may be NULL: host memory. */
+/* MPI_Init and MPI_Finalize: once per process, around everything else. */
+int comm_mpi_start(struct error *err) MUST_CHECK;
+void comm_mpi_end(void);
+
+/* After comm_mpi_start(). `dev` may be NULL: host memory. */
 int comm_mpi_create(struct device *dev, struct comm **ret,
                     struct error *err) MUST_CHECK;
 

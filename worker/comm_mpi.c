@@ -34,7 +34,9 @@
  * 5: 100 us of spinning answers quick peers quickly and costs nothing beside
  * a step. Shared memory and 10 GbE both move about 1 GB/s. */
 static const double spin_s = 100e-6, bytes_per_s = 1e9;
-enum { NAP_NS = 50 * 1000 };
+/* A nap is a thousandth of the time waited so far, within these: a late rank
+ * is answered soon, and one that runs for hours costs nothing. */
+static const double nap_min_s = 50e-6, nap_max_s = 10e-3;
 
 struct slot {
     MPI_Request req;
@@ -256,7 +258,11 @@ static int finish(struct comm_mpi *m, struct slot *s, double deadline_s,
                              "rank %d waited %.1f s for the other ranks",
                              m->base.rank, deadline_s);
         }
-        struct timespec nap = {.tv_nsec = NAP_NS};
+        double nap_s = past_s / 1000;
+        nap_s = nap_s < nap_min_s   ? nap_min_s
+                : nap_s > nap_max_s ? nap_max_s
+                                    : nap_s;
+        struct timespec nap = {.tv_nsec = (long)(nap_s * 1e9)};
         if (past_s < eager_s)
             (void)sched_yield();
         else
@@ -378,6 +384,21 @@ static int find_place(struct comm_mpi *m, struct error *err)
     if (code != MPI_SUCCESS)
         return fail_mpi(m, err, "communicator", code);
     return 0;
+}
+
+int comm_mpi_start(struct error *err)
+{
+    int level = 0;
+    /* The sender's thread never calls MPI. */
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    if (code != MPI_SUCCESS || level < MPI_THREAD_FUNNELED)
+        return error_set(err, ERR_EXTERN, "MPI cannot be started");
+    return 0;
+}
+
+void comm_mpi_end(void)
+{
+    (void)MPI_Finalize();
 }
 
 int comm_mpi_create(struct device *dev, struct comm **ret, struct error *err)

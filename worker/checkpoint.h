@@ -1,0 +1,65 @@
+/* checkpoint.h - what a training run needs to go on as if never stopped.
+ *
+ *   <dir>/step-<iteration>/model.safetensors   torchvision's names
+ *                          optim.safetensors   the optimizer's flat arrays
+ *                          state.json          the position, and checksums
+ *
+ * A checkpoint is written as step-N.tmp, synced file by file, and renamed:
+ * it is there whole or not at all. The newest `keep` stay. Loading takes the
+ * newest whose checksums hold; one that is damaged is passed over.
+ *
+ * Only rank 0 calls these functions.
+ */
+#ifndef MGPU_WORKER_CHECKPOINT_H
+#define MGPU_WORKER_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "kernels/device.h"
+#include "worker/cv/model.h"
+
+/* The position in training; a plain value, so that it can be broadcast. */
+struct checkpoint_state {
+    int64_t iteration; /* done, through the whole job */
+    int64_t seed, global_batch;
+    int32_t epoch; /* the one under way, from 1 */
+    int32_t batch; /* done in it; 0: it has not begun */
+    int32_t ranks;
+    /* Of the epoch under way, for its row. */
+    double epoch_s, loss_sum;
+    int64_t samples;
+};
+
+enum { CHECKPOINT_ARRAYS = 2 };
+
+/* What is saved beside it; all borrowed. */
+struct checkpoint_parts {
+    struct device *dev;
+    struct model *model;
+    enum dtype dt;
+    /* The optimizer's n flat arrays, A on the device. */
+    int32_t n;
+    struct {
+        const char *name;
+        void *data;
+    } arrays[CHECKPOINT_ARRAYS];
+};
+
+/* err  ERR_IO; the checkpoints that were there still are */
+int checkpoint_save(const char *dir, const struct checkpoint_state *state,
+                    const struct checkpoint_parts *parts, int32_t keep,
+                    struct error *err) MUST_CHECK;
+
+/* out  ret          the position
+ *      ret_skipped  why a newer one was passed over; code ERR_NONE: none was
+ * err  ERR_NOTFOUND there is none (also: none that is whole);
+ *      ERR_INVAL it is of another model or optimizer */
+int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
+                    struct checkpoint_state *ret, struct error *ret_skipped,
+                    struct error *err) MUST_CHECK;
+
+/* As mkdir -p, 0700. */
+int checkpoint_make_dirs(const char *path, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,180 @@
+/* checkpoint_dir.c - names, and state.json. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "worker/checkpoint_impl.h"
+#include "worker/crc64.h"
+
+enum { STATE_VERSION = 1 };
+
+const char *const checkpoint_files[CKPT_FILES] = {
+    [CKPT_MODEL] = "model.safetensors",
+    [CKPT_OPTIM] = "optim.safetensors",
+    [CKPT_STATE] = "state.json",
+};
+
+int checkpoint_path(struct buf *out, const char *dir, int64_t iteration,
+                    const char *suffix, struct error *err)
+{
+    buf_reset(out);
+    return buf_addf(out, err, "%s/step-%" PRId64 "%s", dir, iteration, suffix);
+}
+
+/* "step-12" or "step-12.tmp"; -1 for any other name. */
+static int64_t number_of(const char *name, bool tmp)
+{
+    char *end = NULL;
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9')
+        return -1;
+    errno = 0;
+    long long n = strtoll(name + 5, &end, 10);
+    return errno == 0 && strcmp(end, tmp ? ".tmp" : "") == 0 ? n : -1;
+}
+
+static int descending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+int checkpoint_list(const char *dir, bool tmp, int64_t **ret, size_t *ret_n,
+                    struct error *err)
+{
+    struct buf b = BUF_INIT;
+    const struct dirent *e;
+    DIR *d = opendir(dir);
+    if (d == NULL && errno != ENOENT)
+        return error_sys(err, errno, "open '%s'", dir);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        int64_t n = number_of(e->d_name, tmp);
+        if (n >= 0 && buf_add(&b, &n, sizeof(n), err) < 0) {
+            (void)closedir(d);
+            buf_clear(&b);
+            return -1;
+        }
+    }
+    if (d != NULL)
+        (void)closedir(d);
+    *ret_n = b.len / sizeof(int64_t);
+    *ret = (int64_t *)(void *)b.data; /* NULL when there is none */
+    if (*ret_n > 0)
+        qsort(*ret, *ret_n, sizeof(int64_t), descending);
+    return 0;
+}
+
+int checkpoint_make_dirs(const char *path, struct error *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = buf_addstr(&b, path, err);
+    for (size_t i = 1; rc == 0 && i <= b.len; i++) {
+        if (b.data[i] != '/' && b.data[i] != '\0')
+            continue;
+        char was = b.data[i];
+        b.data[i] = '\0';
+        if (mkdir(b.data, 0700) < 0 && errno != EEXIST)
+            rc = error_sys(err, errno, "make directory '%s'", b.data);
+        b.data[i] = was;
+    }
+    buf_clear(&b);
+    return rc;
+}
+
+int checkpoint_encode(const struct checkpoint_state *s,
+                      const uint64_t crc[CKPT_STATE], struct buf *out,
+                      struct error *err)
+{
+    size_t start = out->len;
+    int rc = buf_addf(
+        out, err,
+        "{\"version\":%d,\"iteration\":%" PRId64 ",\"epoch\":%d,\"batch\":%d,"
+        "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
+        ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
+        ",\"files\":{\"%s\":\"%016" PRIx64 "\",\"%s\":\"%016" PRIx64 "\"}",
+        STATE_VERSION, s->iteration, s->epoch, s->batch, s->seed, s->ranks,
+        s->global_batch, s->epoch_s, s->loss_sum, s->samples,
+        checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
+        checkpoint_files[CKPT_OPTIM], crc[CKPT_OPTIM]);
+    if (rc < 0)
+        return -1;
+    /* Over what stands before it. */
+    uint64_t own = crc64(0, buf_str(out) + start, out->len - start);
+    return buf_addf(out, err, ",\"crc64\":\"%016" PRIx64 "\"}\n", own);
+}
+
+static int get_crc(const json_t *o, const char *key, uint64_t *ret,
+                   struct error *err)
+{
+    const char *hex = json_string_value(json_object_get(o, key));
+    if (hex == NULL || strlen(hex) != 16 ||
+        strspn(hex, "0123456789abcdef") != 16)
+        return error_set(err, ERR_INVAL, "no checksum of '%s'", key);
+    *ret = strtoull(hex, NULL, 16);
+    return 0;
+}
+
+static int get_int(const json_t *o, const char *key, int64_t min, int64_t max,
+                   int64_t *ret, struct error *err)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_integer(v) || json_integer_value(v) < min ||
+        json_integer_value(v) > max)
+        return error_set(err, ERR_INVAL, "'%s' is missing or not possible",
+                         key);
+    *ret = json_integer_value(v);
+    return 0;
+}
+
+static int get_state(const json_t *o, struct checkpoint_state *s,
+                     uint64_t crc[CKPT_STATE], struct error *err)
+{
+    int64_t version = 0, epoch = 0, batch = 0, ranks = 0;
+    const json_t *files = json_object_get(o, "files");
+    const char *model = checkpoint_files[CKPT_MODEL];
+    const char *optim = checkpoint_files[CKPT_OPTIM];
+    if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
+        get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||
+        get_int(o, "epoch", 1, INT32_MAX, &epoch, err) ||
+        get_int(o, "batch", 0, INT32_MAX, &batch, err) ||
+        get_int(o, "seed", INT64_MIN, INT64_MAX, &s->seed, err) ||
+        get_int(o, "ranks", 1, INT32_MAX, &ranks, err) ||
+        get_int(o, "global_batch", 1, INT64_MAX, &s->global_batch, err) ||
+        get_int(o, "samples", 0, INT64_MAX, &s->samples, err) ||
+        get_crc(files, model, &crc[CKPT_MODEL], err) ||
+        get_crc(files, optim, &crc[CKPT_OPTIM], err))
+        return -1;
+    s->epoch = (int32_t)epoch;
+    s->batch = (int32_t)batch;
+    s->ranks = (int32_t)ranks;
+    s->epoch_s = json_number_value(json_object_get(o, "epoch_s"));
+    s->loss_sum = json_number_value(json_object_get(o, "loss_sum"));
+    return 0;
+}
+
+int checkpoint_decode(const char *text, size_t len,
+                      struct checkpoint_state *ret,
+                      uint64_t ret_crc[CKPT_STATE], struct error *err)
+{
+    json_error_t why;
+    struct checkpoint_state s = {.iteration = 0};
+    uint64_t crc[CKPT_STATE] = {0}, own = 0;
+    const char *tail = memmem(text, len, ",\"crc64\":", 9);
+    json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+    if (o == NULL)
+        return error_set(err, ERR_INVAL, "byte %d: %.100s", why.position,
+                         why.text);
+    int rc = get_state(o, &s, crc, err);
+    rc = rc < 0 ? rc : get_crc(o, "crc64", &own, err);
+    json_decref(o);
+    if (rc < 0)
+        return -1;
+    if (tail == NULL || crc64(0, text, (size_t)(tail - text)) != own)
+        return error_set(err, ERR_INVAL, "the checksum does not fit");
+    *ret = s;
+    memcpy(ret_crc, crc, sizeof(crc));
+    return 0;
+}

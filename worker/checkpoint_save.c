@@ -1,0 +1,231 @@
+/* checkpoint_save.c - see checkpoint.h. The directory is synced before and
+ * after the rename: before, so that the name never stands for less than the
+ * files; after, so that the old ones go only when the new one is there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "worker/checkpoint_impl.h"
+#include "worker/safetensors.h"
+
+static int sync_dir(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = 0;
+    if (fd < 0 || fsync(fd) < 0)
+        rc = error_sys(err, errno, "sync '%s'", path);
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
+/* Only what we put there: a directory with anything else in it stays. */
+static int remove_step(const char *dir, int64_t iteration, const char *suffix,
+                       struct error *err)
+{
+    struct buf step = BUF_INIT, file = BUF_INIT;
+    int rc = checkpoint_path(&step, dir, iteration, suffix, err);
+    for (int i = 0; i < CKPT_FILES && rc == 0; i++) {
+        buf_reset(&file);
+        rc = buf_addf(&file, err, "%s/%s", buf_str(&step), checkpoint_files[i]);
+        if (rc == 0 && unlink(buf_str(&file)) < 0 && errno != ENOENT)
+            rc = error_sys(err, errno, "remove '%s'", buf_str(&file));
+    }
+    if (rc == 0 && rmdir(buf_str(&step)) < 0 && errno != ENOENT)
+        rc = error_sys(err, errno, "remove '%s'", buf_str(&step));
+    buf_clear(&step);
+    buf_clear(&file);
+    return rc;
+}
+
+/* ---- the two data files ------------------------------------------------- */
+
+static enum st_type type_of(enum dtype dt)
+{
+    return dt == DT_F64 ? ST_F64 : dt == DT_F32 ? ST_F32 : ST_I64;
+}
+
+static int declare_one(void *arg, const struct model_tensor *t,
+                       struct error *err)
+{
+    int64_t shape[4] = {0};
+    for (int32_t i = 0; i < t->dims; i++)
+        shape[i] = t->shape[i];
+    return st_declare(arg, t->name, type_of(t->dt), shape, t->dims, err);
+}
+
+static int write_one(void *arg, const struct model_tensor *t, struct error *err)
+{
+    return st_write(arg, t->data, t->bytes, err);
+}
+
+static int write_model(struct st_writer *w,
+                       const struct checkpoint_parts *parts, struct error *err)
+{
+    if (model_export(parts->model, declare_one, w, err) < 0 ||
+        st_begin(w, err) < 0)
+        return -1;
+    return model_export(parts->model, write_one, w, err);
+}
+
+static int write_optim(struct st_writer *w,
+                       const struct checkpoint_parts *parts, struct error *err)
+{
+    int64_t n = model_planned(parts->model)->params;
+    size_t size = dtype_acc_bytes(parts->dt), bytes = (size_t)n * size;
+    enum st_type type = size == sizeof(double) ? ST_F64 : ST_F32;
+    void *host = malloc(bytes);
+    if (host == NULL)
+        return error_set(err, ERR_NOMEM, "%zu bytes", bytes);
+    int rc = 0;
+    for (int32_t i = 0; i < parts->n && rc == 0; i++)
+        rc = st_declare(w, parts->arrays[i].name, type, &n, 1, err);
+    rc = rc < 0 ? rc : st_begin(w, err);
+    for (int32_t i = 0; i < parts->n && rc == 0; i++) {
+        rc = parts->dev->ops->to_host(parts->dev, host, parts->arrays[i].data,
+                                      bytes, err);
+        rc = rc < 0 ? rc : st_write(w, host, bytes, err);
+    }
+    free(host);
+    return rc;
+}
+
+/* The file is synced before it is closed. */
+static int write_file(const char *step, enum checkpoint_file which,
+                      const struct checkpoint_parts *parts, uint64_t *ret_crc,
+                      struct error *err)
+{
+    struct buf path = BUF_INIT;
+    struct st_writer w;
+    int fd = -1;
+    int rc = buf_addf(&path, err, "%s/%s", step, checkpoint_files[which]);
+    if (rc == 0) {
+        fd =
+            open(buf_str(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0)
+            rc = error_sys(err, errno, "create");
+    }
+    st_writer_init(&w, fd);
+    if (rc == 0)
+        rc = which == CKPT_MODEL ? write_model(&w, parts, err)
+                                 : write_optim(&w, parts, err);
+    rc = rc < 0 ? rc : st_end(&w, err);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = error_sys(err, errno, "sync");
+    if (fd >= 0 && close(fd) < 0 && rc == 0)
+        rc = error_sys(err, errno, "close");
+    if (rc < 0)
+        (void)error_wrap(err, "%s", buf_str(&path));
+    *ret_crc = w.crc;
+    st_writer_clear(&w);
+    buf_clear(&path);
+    return rc;
+}
+
+static int write_state(const char *step, const struct checkpoint_state *state,
+                       const uint64_t crc[CKPT_STATE], struct error *err)
+{
+    struct buf path = BUF_INIT, text = BUF_INIT;
+    int fd = -1, rc = -1;
+    if (buf_addf(&path, err, "%s/%s", step, checkpoint_files[CKPT_STATE]) < 0 ||
+        checkpoint_encode(state, crc, &text, err) < 0)
+        goto out;
+    fd = open(buf_str(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    errno = fd < 0 ? errno : ENOSPC; /* what a short write means */
+    if (fd < 0 || write(fd, buf_str(&text), text.len) != (ssize_t)text.len ||
+        fsync(fd) < 0)
+        (void)error_sys(err, errno, "write '%s'", buf_str(&path));
+    else
+        rc = 0;
+out:
+    if (fd >= 0)
+        (void)close(fd);
+    buf_clear(&path);
+    buf_clear(&text);
+    return rc;
+}
+
+/* ---- the whole ---------------------------------------------------------- */
+
+static int write_step(const char *step, const struct checkpoint_state *state,
+                      const struct checkpoint_parts *parts, struct error *err)
+{
+    uint64_t crc[CKPT_STATE] = {0};
+    if (mkdir(step, 0700) < 0)
+        return error_sys(err, errno, "make directory '%s'", step);
+    if (write_file(step, CKPT_MODEL, parts, &crc[CKPT_MODEL], err) < 0 ||
+        write_file(step, CKPT_OPTIM, parts, &crc[CKPT_OPTIM], err) < 0 ||
+        write_state(step, state, crc, err) < 0)
+        return -1;
+    return sync_dir(step, err);
+}
+
+/* One of the same name is the same position written again, or one that was
+ * found damaged: the new one takes its place. */
+static int publish(const char *dir, int64_t iteration, const char *tmp,
+                   struct error *err)
+{
+    struct buf to = BUF_INIT;
+    int rc = checkpoint_path(&to, dir, iteration, "", err);
+    if (rc == 0 && rename(tmp, buf_str(&to)) < 0) {
+        if (errno == ENOTEMPTY || errno == EEXIST)
+            rc = remove_step(dir, iteration, "", err);
+        if (rc == 0 && rename(tmp, buf_str(&to)) < 0)
+            rc = error_sys(err, errno, "rename '%s'", tmp);
+    }
+    buf_clear(&to);
+    return rc < 0 ? rc : sync_dir(dir, err);
+}
+
+/* Those of a higher number were passed over as damaged, or belong to a run
+ * that was given up: loading must not find them again. */
+static void remove_old(const char *dir, int64_t newest, int32_t keep)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    int32_t kept = 0;
+    if (checkpoint_list(dir, false, &list, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (list[i] > newest || kept++ >= keep)
+            (void)remove_step(dir, list[i], "", NULL);
+    free(list);
+}
+
+static int remove_tmp(const char *dir, struct error *err)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    if (checkpoint_list(dir, true, &list, &n, err) < 0)
+        return -1;
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = remove_step(dir, list[i], ".tmp", err);
+    free(list);
+    return rc;
+}
+
+int checkpoint_save(const char *dir, const struct checkpoint_state *state,
+                    const struct checkpoint_parts *parts, int32_t keep,
+                    struct error *err)
+{
+    struct buf tmp = BUF_INIT;
+    int rc = -1;
+    if (checkpoint_make_dirs(dir, err) == 0 && remove_tmp(dir, err) == 0 &&
+        checkpoint_path(&tmp, dir, state->iteration, ".tmp", err) == 0 &&
+        write_step(buf_str(&tmp), state, parts, err) == 0 &&
+        publish(dir, state->iteration, buf_str(&tmp), err) == 0)
+        rc = 0;
+    if (rc < 0) {
+        if (tmp.len > 0)
+            (void)remove_step(dir, state->iteration, ".tmp", NULL);
+        (void)error_wrap(err, "checkpoint");
+    } else {
+        remove_old(dir, state->iteration, keep > 0 ? keep : 1);
+    }
+    buf_clear(&tmp);
+    return rc;
+}

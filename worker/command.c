@@ -1,0 +1,286 @@
+/* command.c - see command.h.
+ *
+ * A pidfd says when the child has ended, so nothing polls for it; the loop
+ * wakes up five times a second for the metrics, and at once for a signal,
+ * which interrupts ppoll(). */
+#include "worker/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/log.h"
+#include "worker/tail.h"
+
+static const long look_each_ns = 200000000;
+
+struct child {
+    pid_t pid;
+    int pidfd;
+    double killed_at_s; /* when SIGKILL is due; INFINITY: never */
+};
+
+/* ---- its environment ------------------------------------------------------
+ */
+
+struct env_list {
+    struct buf text;   /* "K=V\0K=V\0" */
+    struct buf starts; /* size_t offsets */
+    char **array;
+};
+
+static int env_add(struct env_list *e, const char *key, const char *value,
+                   struct error *err)
+{
+    size_t at = e->text.len;
+    if (buf_add(&e->starts, &at, sizeof(at), err) < 0 ||
+        buf_addf(&e->text, err, "%s=%s%c", key, value, '\0') < 0)
+        return -1;
+    return 0;
+}
+
+static int env_pass(struct env_list *e, const char *key, struct error *err)
+{
+    const char *value = getenv(key);
+    return value != NULL ? env_add(e, key, value, err) : 0;
+}
+
+static int env_number(struct env_list *e, const char *key, int64_t value,
+                      struct error *err)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%lld", (long long)value);
+    return env_add(e, key, text, err);
+}
+
+/* Later entries would not win by themselves: getenv() takes the first, so
+ * what has priority is added first. */
+static int env_fill(struct env_list *e, const struct command_env *env,
+                    const char *metrics, struct error *err)
+{
+    static const char *const passed[] = {
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "CUDA_DEVICE_ORDER",
+        "CUDA_VISIBLE_DEVICES",
+        "MGPU_ATTEMPT_DIR", /* by which the allocator finds strays */
+    };
+    const struct comm *c = env->comm;
+    const struct wire_launch *l = &env->job->launch;
+    const struct job_spec *s = &l->spec;
+    if (env_number(e, "MGPU_RANK", c->rank, err) < 0 ||
+        env_number(e, "MGPU_LOCAL_RANK", c->local_rank, err) < 0 ||
+        env_number(e, "MGPU_WORLD_SIZE", c->size, err) < 0 ||
+        env_number(e, "MGPU_JOB_ID", (int64_t)l->job, err) < 0 ||
+        env_number(e, "MGPU_ATTEMPT", l->attempt, err) < 0 ||
+        env_add(e, "MGPU_OUTPUT_DIR", env->job->out_dir, err) < 0 ||
+        env_add(e, "MGPU_METRICS", metrics, err) < 0)
+        return -1;
+    for (size_t i = 0; i < s->env.n; i++)
+        if (env_add(e, s->env.pairs[i].key, s->env.pairs[i].value, err) < 0)
+            return -1;
+    for (size_t i = 0; i < s->env_passthrough.n; i++)
+        if (env_pass(e, s->env_passthrough.items[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        if (env_pass(e, passed[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+static int env_finish(struct env_list *e, struct error *err)
+{
+    size_t n = e->starts.len / sizeof(size_t);
+    const size_t *starts = (const size_t *)(const void *)e->starts.data;
+    e->array = calloc(n + 1, sizeof(*e->array));
+    if (e->array == NULL)
+        return error_set(err, ERR_NOMEM, "environment");
+    for (size_t i = 0; i < n; i++)
+        e->array[i] = e->text.data + starts[i];
+    return 0;
+}
+
+static void env_clear(struct env_list *e)
+{
+    buf_clear(&e->text);
+    buf_clear(&e->starts);
+    free(e->array);
+}
+
+/* ---- the child ------------------------------------------------------------
+ */
+
+/* In the child, after fork: only async-signal-safe calls. An exec that
+ * succeeds closes the pipe; one that fails sends its errno through it. */
+static void __attribute__((noreturn))
+become(char *const *argv, char **envp, pid_t parent, int fail_fd)
+{
+    sigset_t none;
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(126);
+    (void)sigemptyset(&none);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    int null_fd = open("/dev/null", O_RDONLY);
+    if (null_fd >= 0)
+        (void)dup2(null_fd, STDIN_FILENO);
+    (void)execvpe(argv[0], argv, envp);
+    int code = errno;
+    ssize_t n = write(fail_fd, &code, sizeof(code));
+    _exit(n == (ssize_t)sizeof(code) && code == ENOENT ? 127 : 126);
+}
+
+static int child_start(struct child *c, char *const *argv, char **envp,
+                       struct error *err)
+{
+    int ends[2], code = 0;
+    pid_t self = getpid();
+    if (argv[0] == NULL)
+        return error_set(err, ERR_INVAL, "command: nothing to run");
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, errno, "pipe");
+    (void)fflush(NULL); /* or what waits in stdout is written twice */
+    c->pid = fork();
+    if (c->pid == 0)
+        become(argv, envp, self, ends[1]);
+    int fork_errno = errno;
+    (void)close(ends[1]);
+    if (c->pid < 0) {
+        (void)close(ends[0]);
+        return error_sys(err, fork_errno, "fork");
+    }
+    (void)setpgid(c->pid, c->pid); /* whoever is first */
+    ssize_t n;
+    do
+        n = read(ends[0], &code, sizeof(code));
+    while (n < 0 && errno == EINTR);
+    (void)close(ends[0]);
+    if (n == (ssize_t)sizeof(code)) {
+        (void)waitpid(c->pid, NULL, 0);
+        return error_sys(err, code, "cannot run '%s'", argv[0]);
+    }
+    c->killed_at_s = INFINITY;
+    c->pidfd = pidfd_open(c->pid, 0);
+    if (c->pidfd < 0) {
+        int why = errno;
+        (void)kill(-c->pid, SIGKILL);
+        (void)waitpid(c->pid, NULL, 0);
+        return error_sys(err, why, "watch '%s'", argv[0]);
+    }
+    return 0;
+}
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+static void child_stop(struct child *c, double grace_s)
+{
+    if (c->killed_at_s < INFINITY)
+        return;
+    (void)kill(-c->pid, SIGTERM);
+    c->killed_at_s = now_s() + grace_s;
+}
+
+/* Until it has ended; *ret_status is waitpid's. */
+static void child_wait(struct child *c, const struct command_env *env,
+                       struct tail *tail, int *ret_status,
+                       struct command_result *r)
+{
+    double grace_s = env->job->launch.spec.checkpoint.grace_s;
+    struct timespec look = {.tv_nsec = look_each_ns};
+    struct error why = ERROR_INIT;
+    for (;;) {
+        struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+        if (ppoll(&p, 1, &look, NULL) > 0)
+            break;
+        tail_read(tail, env->reporter);
+        if (*env->stop != 0) {
+            r->was_stopped = true;
+            child_stop(c, grace_s);
+        }
+        if (!r->was_fenced && reporter_is_fenced(env->reporter, &why)) {
+            r->was_fenced = true;
+            (void)snprintf(r->why, sizeof(r->why),
+                           "the daemon refused this attempt: %.150s", why.msg);
+            child_stop(c, grace_s);
+        }
+        if (now_s() >= c->killed_at_s)
+            (void)kill(-c->pid, SIGKILL);
+    }
+    /* Not reaped yet, so its number is still its group's. */
+    (void)kill(-c->pid, SIGKILL);
+    while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
+        continue;
+    (void)close(c->pidfd);
+}
+
+static void explain(const struct command_env *env, int status,
+                    struct command_result *r)
+{
+    const char *name = env->job->launch.spec.command.items[0];
+    if (WIFSIGNALED(status)) {
+        r->exit_code = 128 + WTERMSIG(status);
+        if (!r->was_fenced)
+            (void)snprintf(r->why, sizeof(r->why),
+                           "rank %d: '%.150s' ended by signal %d (%s)",
+                           env->comm->rank, name, WTERMSIG(status),
+                           strsignal(WTERMSIG(status)));
+        return;
+    }
+    r->exit_code = WEXITSTATUS(status);
+    if (r->exit_code != 0 && !r->was_fenced)
+        (void)snprintf(r->why, sizeof(r->why),
+                       "rank %d: '%.150s' exited with %d", env->comm->rank,
+                       name, r->exit_code);
+}
+
+int command_run(const struct command_env *env, struct command_result *ret,
+                struct error *err)
+{
+    const struct wire_launch *l = &env->job->launch;
+    struct command_result r = {.exit_code = 0};
+    struct env_list e = {.array = NULL};
+    struct child c = {.pid = -1, .pidfd = -1};
+    struct tail tail = {.fd = -1};
+    int status = 0, rc = -1;
+    char **argv = calloc(l->spec.command.n + 1, sizeof(*argv));
+    if (argv == NULL)
+        return error_set(err, ERR_NOMEM, "command");
+    for (size_t i = 0; i < l->spec.command.n; i++)
+        argv[i] = l->spec.command.items[i];
+    if (tail_open(&tail, l->dir, env->comm->rank, err) == 0 &&
+        env_fill(&e, env, buf_str(&tail.path), err) == 0 &&
+        env_finish(&e, err) == 0 && child_start(&c, argv, e.array, err) == 0) {
+        child_wait(&c, env, &tail, &status, &r);
+        tail_read(&tail, env->reporter);
+        tail_end(&tail, env->reporter);
+        explain(env, status, &r);
+        r.bad_lines = tail.bad;
+        *ret = r;
+        rc = 0;
+    }
+    tail_close(&tail);
+    env_clear(&e);
+    free(argv);
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* command.h - a job of kind command, on one rank: any program as a child.
+ *
+ * No shell is used. The child is the leader of a process group of its own,
+ * gets a clean environment (mgpu-worker(8) lists it), and reports metrics by
+ * appending JSON Lines to $MGPU_METRICS, which this rank follows.
+ *
+ * A SIGTERM goes to the child's whole group, a SIGKILL after the grace. What
+ * is left of the group when the child ends is killed.
+ */
+#ifndef MGPU_WORKER_COMMAND_H
+#define MGPU_WORKER_COMMAND_H
+
+#include <signal.h>
+
+#include "worker/job.h"
+
+struct command_env {
+    const struct worker_job *job;
+    struct comm *comm; /* where we are; no collective is used */
+    struct reporter *reporter;
+    const volatile sig_atomic_t *stop; /* not 0: the number of a signal */
+};
+
+struct command_result {
+    int exit_code; /* 128 + N: ended by signal N */
+    bool was_stopped, was_fenced;
+    int64_t bad_lines; /* of $MGPU_METRICS */
+    char why[240];     /* "" for exit code 0 */
+};
+
+/* err  ERR_NOTFOUND no such program (exit code 127), ERR_DENIED or another:
+ *      it cannot be run (126); ERR_IO the metrics file */
+int command_run(const struct command_env *env, struct command_result *ret,
+                struct error *err) MUST_CHECK;
+
+#endif

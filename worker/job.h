@@ -1,0 +1,25 @@
+/* job.h - what this run is: the same on every rank, read by rank 0. */
+#ifndef MGPU_WORKER_JOB_H
+#define MGPU_WORKER_JOB_H
+
+#include "jobs/wire.h"
+#include "worker/comm.h"
+#include "worker/report.h"
+
+struct worker_job {
+    struct wire_launch launch;
+    char out_dir[1024], ckpt_dir[1024];
+};
+
+/* From launch.json. */
+int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
+                    struct error *err) MUST_CHECK;
+/* From a specification alone: no daemon, number 0, all files under dir
+ * (NULL: "<name>.run" in the working directory). */
+int job_from_spec(const char *file, const char *dir, struct comm *c,
+                  struct worker_job *ret, struct error *err) MUST_CHECK;
+void job_clear(struct worker_job *j); /* zeroed is fine */
+
+struct report_conf job_report_conf(const struct worker_job *j, int32_t rank);
+
+#endif

@@ -1,0 +1,332 @@
+/* main.c - mgpu-worker(8): one rank of a job.
+ *
+ *   start MPI, learn the job, claim it, run it, flush, say the last word
+ *
+ * The ends differ in who speaks. When all ranks end alike, rank 0 reports
+ * after everybody has flushed. When one rank fails, it reports for itself
+ * and takes the whole job down, because the others may wait for it in a
+ * collective: within five seconds nothing is left.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "jobs/base/log.h"
+#include "jobs/base/version.h"
+#include "worker/command.h"
+#include "worker/job.h"
+#include "worker/trainer.h"
+
+/* A daemon that restarts comes back in seconds; one that is being repaired
+ * may take minutes, and an allocation is worth waiting for. */
+static const double claim_patience_s = 600;
+static const double flush_s = 2, last_word_s = 2;
+/* Of a rank that fails: the job must be gone five seconds later. */
+static const double failing_flush_s = 0.5, failing_word_s = 1;
+
+enum {
+    EXIT_LOSS = 1, /* the job's own failure: the loss is not a number */
+    EXIT_NOT_NOW = 75,
+    EXIT_FENCED = 76,
+    EXIT_SIGNAL = 128 + SIGTERM,
+};
+
+/* Open MPI unloads its modules when it ends, and their leaks then have no
+ * name to be suppressed by: an ASan build looks for ours before that. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+const char *__asan_default_options(void);
+const char *__lsan_default_suppressions(void);
+const char *__asan_default_options(void)
+{
+    return "leak_check_at_exit=0:fast_unwind_on_malloc=0:"
+           "protect_shadow_gap=0";
+}
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libopen-pal\nleak:libopen-rte\nleak:libmpi\nleak:libpmix\n"
+           "leak:mca_\nleak:libhwloc\nleak:libevent\n";
+}
+#define leaks_now() (__lsan_do_recoverable_leak_check() != 0)
+#else
+#define leaks_now() false
+#endif
+
+/* ---- the command line ------------------------------------------------------
+ */
+
+struct args {
+    const char *launch, *standalone, *dir;
+};
+
+static const struct {
+    const char *name, *value;
+    int id;
+    const char *doc;
+} options[] = {
+    {"launch", "FILE", 'l', "run the attempt that FILE describes"},
+    {"standalone", "SPEC", 's', "run the job of SPEC without a daemon"},
+    {"dir", "DIR", 'd', "with --standalone: put its files there"},
+    {"help", NULL, 'h', "print this and exit"},
+    {"version", NULL, 'v', "print the version and exit"},
+};
+enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
+
+static void print_help(void)
+{
+    (void)puts("usage: mgpu-worker --launch FILE\n"
+               "       mpirun -n RANKS mgpu-worker --standalone SPEC "
+               "[--dir DIR]\n\n"
+               "Runs one rank of a job. mgpu-ctld starts it under mpirun.\n");
+    for (int i = 0; i < N_OPTIONS; i++) {
+        char left[40];
+        (void)snprintf(left, sizeof(left), "--%s %s", options[i].name,
+                       options[i].value != NULL ? options[i].value : "");
+        (void)printf("  %-20s  %s\n", left, options[i].doc);
+    }
+    (void)puts("\nSee mgpu-worker(8).");
+}
+
+static int set_option(struct args *a, int id, const char *value)
+{
+    switch (id) {
+    case 'l':
+        a->launch = value;
+        return 0;
+    case 's':
+        a->standalone = value;
+        return 0;
+    case 'd':
+        a->dir = value;
+        return 0;
+    default:
+        return -1; /* getopt_long has said what is wrong */
+    }
+}
+
+/* -1: go on; otherwise the exit status. */
+static int parse_args(int argc, char **argv, struct args *a)
+{
+    struct option table[N_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
+    for (int i = 0; i < N_OPTIONS; i++) {
+        table[i].name = options[i].name;
+        table[i].has_arg =
+            options[i].value != NULL ? required_argument : no_argument;
+        table[i].val = options[i].id;
+    }
+    int id, bad = 0;
+    while ((id = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        if (id == 'h') {
+            print_help();
+            return 0;
+        }
+        if (id == 'v') {
+            (void)puts("mgpu-worker " MGPU_VERSION);
+            return 0;
+        }
+        bad |= set_option(a, id, optarg);
+    }
+    bool has_one = (a->launch != NULL) != (a->standalone != NULL);
+    if (bad == 0 && optind == argc && has_one &&
+        (a->dir == NULL || a->standalone != NULL))
+        return -1;
+    if (bad == 0)
+        (void)fprintf(stderr, "mgpu-worker: expected either --launch FILE or "
+                              "--standalone SPEC [--dir DIR]; try --help\n");
+    return error_exit_status(ERR_USAGE);
+}
+
+/* ---- a run -----------------------------------------------------------------
+ */
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int signo)
+{
+    stop_signal = signo;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_signal};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    (void)sigemptyset(&stop.sa_mask);
+    (void)sigemptyset(&ignore.sa_mask);
+    (void)sigaction(SIGTERM, &stop, NULL);
+    (void)sigaction(SIGINT, &stop, NULL);
+    (void)sigaction(SIGUSR1, &stop, NULL);
+    (void)sigaction(SIGPIPE, &ignore, NULL);
+}
+
+struct run {
+    struct comm *comm;
+    struct worker_job job;
+    bool has_job;
+    struct report_conf conf;
+    struct reporter *reporter;
+    int exit_code;
+    char why[240];
+};
+
+/* This rank cannot go on, and so the job cannot. */
+static void __attribute__((noreturn))
+fail(struct run *r, int exit_code, const char *why)
+{
+    log_err("worker", "rank %d of %d: %s", r->comm->rank, r->comm->size, why);
+    if (r->reporter != NULL) {
+        (void)reporter_flush(r->reporter, failing_flush_s);
+        if (report_final(&r->conf, exit_code, why, failing_word_s, NULL) < 0)
+            log_warn("worker", "no final report rank=%d", r->comm->rank);
+    }
+    (void)fflush(NULL);
+    r->comm->ops->abort(r->comm, exit_code);
+}
+
+/* All ranks know how rank 0's claim went. Returns false when refused. */
+static bool claim(struct run *r)
+{
+    struct error why = ERROR_INIT, err = ERROR_INIT;
+    int64_t code = ERR_NONE;
+    if (r->conf.url[0] == '\0')
+        return true;
+    if (r->comm->rank == 0 &&
+        report_claim(&r->conf, claim_patience_s, &why) < 0)
+        code = why.code;
+    if (comm_broadcast_now(r->comm, &code, sizeof(code), 0,
+                           claim_patience_s + 60, &err) < 0)
+        fail(r, error_exit_status(err.code), err.msg);
+    if (code == ERR_NONE)
+        return true;
+    if (r->comm->rank == 0)
+        log_err("worker", "not started why=\"%s\"", why.msg);
+    r->exit_code =
+        code == ERR_FENCED || code == ERR_DENIED ? EXIT_FENCED : EXIT_NOT_NOW;
+    return false;
+}
+
+static void run_cv(struct run *r)
+{
+    struct train_env env = {.spec = &r->job.launch.spec,
+                            .ckpt_dir = r->job.ckpt_dir,
+                            .comm = r->comm,
+                            .reporter = r->reporter,
+                            .clock = &clock_real,
+                            .gpus_per_node = r->job.launch.gpus_per_node,
+                            .stop = &stop_signal};
+    struct train_result t;
+    struct error err = ERROR_INIT;
+    if (trainer_run(&env, &t, &err) < 0)
+        fail(r, err.code == ERR_STATE ? EXIT_LOSS : error_exit_status(err.code),
+             err.msg);
+    r->exit_code = t.end == TRAIN_DONE      ? 0
+                   : t.end == TRAIN_STOPPED ? EXIT_SIGNAL
+                                            : EXIT_FENCED;
+    memcpy(r->why, t.why, sizeof(r->why));
+}
+
+static void run_command(struct run *r)
+{
+    struct command_env env = {.job = &r->job,
+                              .comm = r->comm,
+                              .reporter = r->reporter,
+                              .stop = &stop_signal};
+    struct command_result c;
+    struct error err = ERROR_INIT;
+    if (command_run(&env, &c, &err) < 0)
+        fail(r, err.code == ERR_NOTFOUND ? 127 : 126, err.msg);
+    /* Others may still run and need the time to stop; but a child that
+     * fails by itself is the end of the job. */
+    if (c.exit_code != 0 && !c.was_stopped && !c.was_fenced)
+        fail(r, c.exit_code, c.why);
+    r->exit_code = c.was_fenced ? EXIT_FENCED : c.exit_code;
+    memcpy(r->why, c.why, sizeof(r->why));
+}
+
+/* The other ranks may be busy for as long as the job lasts. */
+static void settle(struct run *r)
+{
+    struct error err = ERROR_INIT;
+    int64_t worst = r->exit_code;
+    if (comm_all_reduce_now(r->comm, &worst, 1, COMM_I64, COMM_MAX, 1e18,
+                            &err) < 0)
+        fail(r, error_exit_status(err.code), err.msg);
+    if (r->why[0] == '\0' && worst != 0)
+        (void)snprintf(r->why, sizeof(r->why), "another rank ended with %d",
+                       (int)worst);
+    r->exit_code = (int)worst;
+}
+
+static void say_drops(const struct run *r)
+{
+    struct report_stats s;
+    reporter_stats(r->reporter, &s);
+    if (s.dropped > 0)
+        log_warn("worker",
+                 "rows were dropped: the spool was full rank=%d rows=%lld "
+                 "kept=%lld",
+                 r->comm->rank, (long long)s.dropped, (long long)s.rows);
+}
+
+static void last_word(struct run *r)
+{
+    struct error err = ERROR_INIT;
+    (void)reporter_flush(r->reporter, flush_s);
+    say_drops(r);
+    /* Rank 0 speaks after the rows of all are in. */
+    if (r->comm->ops->barrier(r->comm, 60, &err) < 0)
+        fail(r, error_exit_status(err.code), err.msg);
+    if (r->comm->rank == 0 &&
+        report_final(&r->conf, r->exit_code, r->why, last_word_s, &err) < 0)
+        log_warn("worker", "no final report why=\"%s\"", err.msg);
+}
+
+static void run_job(struct run *r, const struct args *a)
+{
+    struct error err = ERROR_INIT;
+    int rc = a->launch != NULL
+                 ? job_from_launch(a->launch, r->comm, &r->job, &err)
+                 : job_from_spec(a->standalone, a->dir, r->comm, &r->job, &err);
+    if (rc < 0)
+        fail(r, error_exit_status(err.code), err.msg);
+    r->has_job = true;
+    r->conf = job_report_conf(&r->job, r->comm->rank);
+    if (!claim(r))
+        return;
+    if (reporter_create(&r->conf, &r->reporter, &err) < 0)
+        fail(r, error_exit_status(err.code), err.msg);
+    if (r->job.launch.spec.kind == SPEC_COMMAND)
+        run_command(r);
+    else
+        run_cv(r);
+    settle(r);
+    last_word(r);
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.launch = NULL};
+    struct run r = {.exit_code = 0};
+    struct error err = ERROR_INIT;
+    int status = parse_args(argc, argv, &a);
+    if (status >= 0)
+        return status;
+    catch_signals();
+    if (comm_mpi_start(&err) < 0 || comm_mpi_create(NULL, &r.comm, &err) < 0) {
+        log_err("worker", "%s", err.msg);
+        return error_exit_status(err.code);
+    }
+    run_job(&r, &a);
+    reporter_destroy(r.reporter);
+    if (r.has_job)
+        job_clear(&r.job);
+    r.comm->ops->destroy(r.comm);
+    if (leaks_now())
+        r.exit_code = error_exit_status(ERR_INTERNAL);
+    comm_mpi_end();
+    return r.exit_code;
+}

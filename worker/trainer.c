@@ -1,0 +1,141 @@
+/* trainer.c - epochs, and the ways in which they end. */
+#include "worker/trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "jobs/base/log.h"
+#include "worker/trainer_impl.h"
+
+/* About ten lines of progress per epoch, but not more than one in two
+ * seconds: a log is for people. */
+static const double say_each_s = 2;
+
+static void say_progress(struct trainer *t, double loss)
+{
+    int32_t tenth = (t->batches + 9) / 10;
+    double now_s = t->env->clock->now_s(t->env->clock);
+    if (t->at.batch % tenth != 0 || now_s - t->said_s < say_each_s)
+        return;
+    t->said_s = now_s;
+    trainer_say(t, "epoch %d/%d: iteration %d/%d, loss %.4f, %.0f samples/s",
+                t->at.epoch, t->spec->train.epochs, t->at.batch, t->batches,
+                loss, (double)t->at.samples / t->at.epoch_s);
+}
+
+static int save(struct trainer *t, struct error *err)
+{
+    if (t->env->comm->rank != 0)
+        return 0;
+    struct checkpoint_parts parts = trainer_parts(t);
+    return checkpoint_save(t->env->ckpt_dir, &t->at, &parts,
+                           t->spec->checkpoint.keep_last, err);
+}
+
+/* Only the last one has to work; a run with a full disk still trains. */
+static int save_epoch(struct trainer *t, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    if (save(t, &why) == 0)
+        return 0;
+    if (t->at.epoch <= t->spec->train.epochs) {
+        log_warn("worker", "no checkpoint, training goes on why=\"%s\"",
+                 why.msg);
+        return 0;
+    }
+    if (err != NULL)
+        *err = why;
+    return -1;
+}
+
+static int end_epoch(struct trainer *t, struct error *err)
+{
+    struct metric_row row = {.kind = METRIC_EPOCH};
+    struct metric_epoch *e = &row.epoch;
+    *e = (struct metric_epoch){
+        .epoch = t->at.epoch,
+        .seconds = t->at.epoch_s,
+        .train_loss = t->at.loss_sum / (double)t->at.samples,
+        .samples_per_s = (double)t->at.samples / t->at.epoch_s};
+    if (trainer_evaluate(t, &e->eval_loss, &e->eval_accuracy, err) < 0)
+        return -1;
+    t->eval_accuracy = e->eval_accuracy;
+    if (t->env->comm->rank == 0)
+        reporter_row(t->env->reporter, &row);
+    trainer_say(t,
+                "epoch %d/%d: %.1f s, training loss %.4f, evaluation loss "
+                "%.4f, accuracy %.4f, %.0f samples/s",
+                e->epoch, t->spec->train.epochs, e->seconds, e->train_loss,
+                e->eval_loss, e->eval_accuracy, e->samples_per_s);
+    t->at.epoch++;
+    t->at.batch = 0;
+    t->at.epoch_s = t->at.loss_sum = 0;
+    t->at.samples = 0;
+    return save_epoch(t, err);
+}
+
+static int stop_here(struct trainer *t, struct train_result *ret,
+                     struct error *err)
+{
+    const char *with = "no checkpoint";
+    if (t->spec->checkpoint.on_signal) {
+        if (save(t, err) < 0)
+            return -1;
+        with = "checkpoint";
+    }
+    ret->end = TRAIN_STOPPED;
+    (void)snprintf(ret->why, sizeof(ret->why),
+                   "stopped by signal, %s at iteration %" PRId64, with,
+                   t->at.iteration);
+    trainer_say(t, "%s", ret->why);
+    return 0;
+}
+
+static void stop_fenced(const struct trainer *t, struct train_result *ret)
+{
+    struct error why = ERROR_INIT;
+    (void)reporter_is_fenced(t->env->reporter, &why);
+    ret->end = TRAIN_FENCED;
+    (void)snprintf(ret->why, sizeof(ret->why),
+                   "the daemon refused this attempt: %.150s",
+                   why.code != ERR_NONE ? why.msg : "told to another rank");
+}
+
+static int train(struct trainer *t, struct train_result *ret, struct error *err)
+{
+    while (t->at.epoch <= t->spec->train.epochs) {
+        sampler_epoch(&t->train_sampler, t->at.epoch - 1);
+        while (t->at.batch < t->batches) {
+            struct agreed a;
+            if (trainer_step(t, &a, err) < 0)
+                return -1;
+            if (a.fenced) {
+                stop_fenced(t, ret);
+                return 0;
+            }
+            if (a.stop)
+                return stop_here(t, ret, err);
+            say_progress(t, a.loss);
+        }
+        if (end_epoch(t, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int trainer_run(const struct train_env *env, struct train_result *ret,
+                struct error *err)
+{
+    struct trainer t;
+    struct train_result r = {.end = TRAIN_DONE};
+    int rc = trainer_open(&t, env, err);
+    rc = rc < 0 ? rc : train(&t, &r, err);
+    if (rc == 0) {
+        r.iteration = t.at.iteration;
+        r.eval_accuracy = t.eval_accuracy;
+        *ret = r;
+    }
+    trainer_close(&t);
+    return rc;
+}

@@ -1,0 +1,56 @@
+/* trainer.h - a job of kind cv, on one rank, from the data to the last
+ * checkpoint.
+ *
+ * ddp-ds: every rank holds the whole model and takes its share of the
+ * samples; gradients are averaged over the ranks after each batch. Rank 0's
+ * parameters are the start. Batch norm uses each rank's own batch, and rank
+ * 0's running statistics are the model's: torch's DistributedDataParallel
+ * broadcasts them before each forward pass, which only evaluation can tell
+ * from broadcasting them before each evaluation, as we do.
+ *
+ * A signal is acted on between two iterations, by all ranks at the same one:
+ * the wish to stop travels with the sum of the losses.
+ */
+#ifndef MGPU_WORKER_TRAINER_H
+#define MGPU_WORKER_TRAINER_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/error.h"
+#include "jobs/spec.h"
+#include "worker/comm.h"
+#include "worker/report.h"
+
+struct train_env {
+    const struct job_spec *spec;
+    const char *ckpt_dir;
+    struct comm *comm; /* host memory */
+    struct reporter *reporter;
+    const struct clock *clock;
+    int32_t gpus_per_node;             /* 0: none are ours */
+    const volatile sig_atomic_t *stop; /* not 0: the number of a signal */
+};
+
+enum train_end { TRAIN_DONE, TRAIN_STOPPED, TRAIN_FENCED };
+
+struct train_result {
+    enum train_end end;
+    int64_t iteration;
+    double eval_accuracy; /* of the last epoch; NAN: none was evaluated */
+    char why[240];        /* "" when done */
+};
+
+/* Every rank calls it; all return the same, or one returns -1 and must end
+ * the job (comm's abort), for the others may be waiting for it.
+ * err  ERR_INVAL   the data does not fit the specification
+ *      ERR_NOMEM   it does not fit the memory
+ *      ERR_UNAVAIL train.device is cuda and there is none
+ *      ERR_EXTERN  the device or MPI failed, ERR_TIMEOUT a rank is gone
+ *      ERR_STATE   the loss is not a number
+ *      ERR_IO      the last checkpoint cannot be written */
+int trainer_run(const struct train_env *env, struct train_result *ret,
+                struct error *err) MUST_CHECK;
+
+#endif

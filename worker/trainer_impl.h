@@ -1,0 +1,68 @@
+/* trainer_impl.h - what the parts of the trainer share. */
+#ifndef MGPU_WORKER_TRAINER_IMPL_H
+#define MGPU_WORKER_TRAINER_IMPL_H
+
+#include <stdbool.h>
+
+#include "worker/buckets.h"
+#include "worker/checkpoint.h"
+#include "worker/cv/model.h"
+#include "worker/data/dataset.h"
+#include "worker/data/loader.h"
+#include "worker/data/sampler.h"
+#include "worker/optimizer.h"
+#include "worker/trainer.h"
+
+/* A rank that is alive answers within this: ten minutes cover a checkpoint
+ * on a slow file system. One that died makes mpirun end the job at once. */
+#define TRAIN_DEADLINE_S 600.0
+
+struct trainer {
+    const struct train_env *env;
+    const struct job_spec *spec;
+    enum dtype dt;
+    struct device *dev;
+    struct comm *comm; /* over the device's memory */
+    struct dataset train, eval;
+    struct sampler train_sampler, eval_sampler;
+    struct loader *train_loader, *eval_loader;
+    struct model *model;
+    struct optimizer optimizer;
+    struct buckets buckets;
+    int32_t *index; /* [batch] */
+
+    int32_t batches; /* of an epoch */
+    int64_t total;   /* iterations of the job */
+    struct checkpoint_state at;
+    double eval_accuracy;
+    double said_s; /* when rank 0 last printed */
+};
+
+/* ---- trainer_setup.c: everything that happens before the first step ------ */
+
+int trainer_open(struct trainer *t, const struct train_env *env,
+                 struct error *err) MUST_CHECK;
+void trainer_close(struct trainer *t);
+/* What a checkpoint holds beside the position. */
+struct checkpoint_parts trainer_parts(const struct trainer *t);
+
+/* ---- trainer_step.c -------------------------------------------------------
+ */
+
+/* What the ranks agreed on after a step. */
+struct agreed {
+    double loss; /* mean over all samples */
+    bool stop, fenced;
+};
+int trainer_step(struct trainer *t, struct agreed *ret,
+                 struct error *err) MUST_CHECK;
+
+/* Exact over all ranks: each sample counts once. */
+int trainer_evaluate(struct trainer *t, double *ret_loss, double *ret_accuracy,
+                     struct error *err) MUST_CHECK;
+
+/* Rank 0's line on standard output. */
+void trainer_say(const struct trainer *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

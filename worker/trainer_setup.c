@@ -1,0 +1,384 @@
+/* trainer_setup.c - device, data, model and position, before the first step.
+ *
+ * Whatever one rank may find and another not (a GPU) is settled by all of
+ * them together, so that no rank waits for one that went another way. */
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/log.h"
+#include "worker/trainer_impl.h"
+
+void trainer_say(const struct trainer *t, const char *fmt, ...)
+{
+    char line[400];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (n < 0 || t->env->comm->rank != 0)
+        return;
+    (void)puts(line);
+    (void)fflush(stdout); /* into a log that somebody follows */
+}
+
+/* ---- the device -----------------------------------------------------------
+ */
+
+/* The cores that we may use, shared by the ranks of this node. */
+static int32_t host_threads(const struct comm *c)
+{
+    cpu_set_t set;
+    if (getenv("OMP_NUM_THREADS") != NULL)
+        return 0; /* the device reads it */
+    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+        return 1;
+    int32_t n = CPU_COUNT(&set) / c->local_size;
+    return n > 1 ? n : 1;
+}
+
+/* 0: every rank has its GPU; 1: at least one has none, err says why. */
+static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
+{
+    struct comm *c = t->env->comm;
+    struct error why = ERROR_INIT;
+    struct device *dev = NULL;
+    int64_t missing = device_cuda_create(c->local_rank, &dev, &why) < 0;
+    bool mine = missing != 0;
+    if (comm_all_reduce_now(c, &missing, 1, COMM_I64, COMM_MAX,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    *ret_missing = missing != 0;
+    if (!*ret_missing) {
+        t->dev = dev;
+        return 0;
+    }
+    if (dev != NULL)
+        dev->ops->destroy(dev);
+    if (mine)
+        (void)error_set(err, ERR_UNAVAIL, "device cuda: %s", why.msg);
+    else
+        (void)error_set(err, ERR_UNAVAIL,
+                        "device cuda: another rank has no GPU");
+    return 0;
+}
+
+static int open_device(struct trainer *t, struct error *err)
+{
+    enum spec_device want = t->spec->train.device;
+    int missing = 1;
+    bool try = want == DEVICE_CUDA ||
+               (want == DEVICE_AUTO && t->env->gpus_per_node > 0);
+    if (try && try_cuda(t, &missing, err) < 0)
+        return -1;
+    if (missing && want == DEVICE_CUDA)
+        return -1;
+    if (missing &&
+        device_host_create(host_threads(t->env->comm), &t->dev, err) < 0)
+        return -1;
+    return 0;
+}
+
+/* NCCL on GPUs, MPI otherwise and where NCCL is not there. */
+static int open_comm(struct trainer *t, struct error *err)
+{
+    if (!t->dev->host_memory && t->env->comm->size > 1) {
+        struct error why = ERROR_INIT;
+        if (comm_nccl_create(t->dev, &t->comm, &why) == 0)
+            return 0;
+        if (why.code != ERR_UNAVAIL) {
+            if (err != NULL)
+                *err = why;
+            return -1;
+        }
+        trainer_say(t, "gradients travel through host memory: %s", why.msg);
+    }
+    return comm_mpi_create(t->dev, &t->comm, err);
+}
+
+/* ---- the data -------------------------------------------------------------
+ */
+
+static int open_part(const struct trainer *t, enum dataset_part part,
+                     int32_t samples, struct dataset *ret, struct error *err)
+{
+    struct dataset_conf conf = {.source = t->spec->dataset.source,
+                                .path = t->spec->dataset.path,
+                                .samples = samples,
+                                .num_classes = t->spec->model.num_classes};
+    return dataset_open(&conf, part, ret, err);
+}
+
+static int open_data(struct trainer *t, int32_t *ret_classes, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    const struct comm *c = t->env->comm;
+    if (open_part(t, DATASET_TRAIN, s->dataset.train_samples, &t->train, err) <
+            0 ||
+        open_part(t, DATASET_EVAL, s->dataset.eval_samples, &t->eval, err) < 0)
+        return error_wrap(err, "data");
+    int32_t classes = s->model.num_classes;
+    int32_t have = t->train.num_classes > t->eval.num_classes
+                       ? t->train.num_classes
+                       : t->eval.num_classes;
+    if (classes == 0)
+        classes = have;
+    if (have > classes)
+        return error_set(err, ERR_INVAL,
+                         "model.num_classes is %d, the data has %d", classes,
+                         have);
+    if (sampler_init(&t->train_sampler, t->train.n, c->rank, c->size,
+                     s->train.seed, s->train.shuffle, false, err) < 0 ||
+        sampler_init(&t->eval_sampler, t->eval.n, c->rank, c->size,
+                     s->train.seed, false, true, err) < 0)
+        return -1;
+    *ret_classes = classes;
+    return 0;
+}
+
+/* Batch norm cannot train on one value per channel, which a last batch of
+ * one sample is where the last feature map has one pixel: torch raises an
+ * error then, at the end of the first epoch; we leave that batch out. */
+static void count_batches(struct trainer *t)
+{
+    const struct job_spec *s = t->spec;
+    int32_t batch = s->train.batch_size;
+    t->batches = sampler_batches(&t->train_sampler, batch);
+    int32_t last = t->train_sampler.per_rank - (t->batches - 1) * batch;
+    if (last == 1 && s->dataset.image_size <= 32 && t->batches > 1) {
+        t->batches--;
+        trainer_say(t, "the last sample of each epoch is left out: batch norm "
+                       "cannot train on one");
+    }
+    if (s->train.max_steps_per_epoch > 0 &&
+        t->batches > s->train.max_steps_per_epoch)
+        t->batches = s->train.max_steps_per_epoch;
+    t->total = (int64_t)t->batches * s->train.epochs;
+}
+
+/* ---- memory ---------------------------------------------------------------
+ */
+
+/* MemAvailable of this node; negative when the kernel does not say. */
+static int64_t available_bytes(void)
+{
+    struct buf b = BUF_INIT;
+    int64_t kib = -1;
+    if (buf_read_file(&b, "/proc/meminfo", 65536, NULL) == 0) {
+        const char *at = strstr(buf_str(&b), "MemAvailable:");
+        if (at != NULL)
+            kib = strtoll(at + strlen("MemAvailable:"), NULL, 10);
+    }
+    buf_clear(&b);
+    return kib > 0 ? kib * 1024 : -1;
+}
+
+static double mib(int64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+/* Printed before anything is allocated, and refused if it cannot fit. */
+static int plan_memory(const struct trainer *t, const struct model_conf *mc,
+                       const struct loader_conf *lc, struct error *err)
+{
+    struct model_plan p;
+    if (model_plan(mc, &p, err) < 0)
+        return -1;
+    const struct comm *c = t->env->comm;
+    int64_t optim = optimizer_bytes(t->spec, t->dt, p.params);
+    int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(lc, &t->eval);
+    int64_t total = p.bytes_total + optim + batches;
+    trainer_say(t,
+                "memory per rank: %.1f MiB (parameters %.1f, gradients %.1f, "
+                "optimizer %.1f, activations %.1f, work %.1f, batches %.1f)",
+                mib(total), mib(p.bytes_params), mib(p.bytes_grads), mib(optim),
+                mib(p.bytes_activations), mib(p.bytes_work), mib(batches));
+    int64_t free_bytes = t->dev->host_memory ? available_bytes() : -1;
+    if (free_bytes >= 0 && total * c->local_size > free_bytes)
+        return error_set(err, ERR_NOMEM,
+                         "%d ranks of %.1f MiB do not fit in the %.1f MiB that "
+                         "this machine has left: lower train.batch_size or "
+                         "dataset.image_size",
+                         c->local_size, mib(total), mib(free_bytes));
+    return 0;
+}
+
+static int open_model(struct trainer *t, int32_t classes, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    struct model_conf mc = {.dt = t->dt,
+                            .width_mult = s->model.width_mult,
+                            .dropout = s->model.dropout,
+                            .num_classes = classes,
+                            .image_size = s->dataset.image_size,
+                            .batch = s->train.batch_size};
+    struct loader_conf lc = {.dt = t->dt,
+                             .image_size = s->dataset.image_size,
+                             .batch = s->train.batch_size};
+    const struct clock *clock = t->env->clock;
+    if (plan_memory(t, &mc, &lc, err) < 0 ||
+        model_create(t->dev, &mc, &t->model, err) < 0 ||
+        loader_create(t->dev, &lc, &t->train, clock, &t->train_loader, err) <
+            0 ||
+        loader_create(t->dev, &lc, &t->eval, clock, &t->eval_loader, err) < 0)
+        return -1;
+    int64_t n = model_planned(t->model)->params;
+    t->index = calloc((size_t)s->train.batch_size, sizeof(*t->index));
+    if (t->index == NULL)
+        return error_set(err, ERR_NOMEM, "batch");
+    if (optimizer_init(&t->optimizer, t->dev, s, t->dt, n, err) < 0)
+        return -1;
+    buckets_init(&t->buckets, t->comm, clock, model_grads(t->model), n, t->dt,
+                 TRAIN_DEADLINE_S);
+    return 0;
+}
+
+/* ---- the position ---------------------------------------------------------
+ */
+
+/* Rank 0 looks; a checkpoint of another number of ranks goes on at the same
+ * share of the epoch. */
+static int load_position(struct trainer *t, struct error *err)
+{
+    struct checkpoint_parts parts = trainer_parts(t);
+    struct checkpoint_state found;
+    struct error skipped = ERROR_INIT, why = ERROR_INIT;
+    if (checkpoint_load(t->env->ckpt_dir, &parts, &found, &skipped, &why) < 0) {
+        if (skipped.code != ERR_NONE)
+            log_warn("worker", "checkpoint passed over why=\"%s\"",
+                     skipped.msg);
+        if (why.code == ERR_NOTFOUND)
+            return 0;
+        if (err != NULL)
+            *err = why;
+        return -1;
+    }
+    if (skipped.code != ERR_NONE)
+        log_warn("worker",
+                 "checkpoint passed over, took the one before "
+                 "why=\"%s\"",
+                 skipped.msg);
+    if (found.global_batch != t->at.global_batch) {
+        int64_t seen = found.batch * found.global_batch;
+        found.batch = (int32_t)(seen / t->at.global_batch);
+        found.iteration = (int64_t)(found.epoch - 1) * t->batches + found.batch;
+        log_warn("worker",
+                 "the checkpoint is of another global batch: the "
+                 "run goes on, but not exactly was=%" PRId64 " is=%" PRId64,
+                 found.global_batch, t->at.global_batch);
+    } else if (found.ranks != t->at.ranks) {
+        log_warn("worker",
+                 "the checkpoint is of another number of ranks: "
+                 "the run goes on, but not exactly was=%d is=%d",
+                 found.ranks, t->at.ranks);
+    }
+    found.ranks = t->at.ranks;
+    found.global_batch = t->at.global_batch;
+    t->at = found;
+    trainer_say(t, "resumed at iteration %" PRId64 " of %" PRId64 ", epoch %d",
+                t->at.iteration, t->total, t->at.epoch);
+    return 0;
+}
+
+/* Everything that must be the same on every rank, from rank 0. */
+static int broadcast_all(struct trainer *t, struct error *err)
+{
+    const struct model_plan *p = model_planned(t->model);
+    struct checkpoint_parts parts = trainer_parts(t);
+    size_t acc = dtype_acc_bytes(t->dt);
+    if (comm_broadcast_now(t->env->comm, &t->at, sizeof(t->at), 0,
+                           TRAIN_DEADLINE_S, err) < 0 ||
+        comm_broadcast_now(t->comm, model_params(t->model),
+                           (size_t)p->params * dtype_bytes(t->dt), 0,
+                           TRAIN_DEADLINE_S, err) < 0 ||
+        comm_broadcast_now(t->comm, model_running(t->model),
+                           (size_t)p->running * acc, 0, TRAIN_DEADLINE_S,
+                           err) < 0)
+        return error_wrap(err, "start");
+    for (int32_t i = 0; i < parts.n && t->at.iteration > 0; i++)
+        if (comm_broadcast_now(t->comm, parts.arrays[i].data,
+                               (size_t)p->params * acc, 0, TRAIN_DEADLINE_S,
+                               err) < 0)
+            return error_wrap(err, "start");
+    return 0;
+}
+
+static int find_position(struct trainer *t, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    const struct comm *c = t->env->comm;
+    t->at = (struct checkpoint_state){
+        .seed = s->train.seed,
+        .global_batch = (int64_t)s->train.batch_size * c->size,
+        .epoch = 1,
+        .ranks = c->size};
+    if (model_init(t->model, (uint32_t)s->train.seed, err) < 0)
+        return -1;
+    if (c->rank == 0 && s->retry.resume && load_position(t, err) < 0)
+        return -1;
+    return broadcast_all(t, err);
+}
+
+struct checkpoint_parts trainer_parts(const struct trainer *t)
+{
+    bool adam = t->optimizer.v != NULL;
+    struct checkpoint_parts p = {
+        .dev = t->dev, .model = t->model, .dt = t->dt, .n = adam ? 2 : 1};
+    p.arrays[0].name = adam ? "exp_avg" : "momentum_buffer";
+    p.arrays[0].data = t->optimizer.m;
+    p.arrays[1].name = "exp_avg_sq";
+    p.arrays[1].data = t->optimizer.v;
+    return p;
+}
+
+int trainer_open(struct trainer *t, const struct train_env *env,
+                 struct error *err)
+{
+    int32_t classes = 0;
+    *t = (struct trainer){.env = env,
+                          .spec = env->spec,
+                          .eval_accuracy = NAN,
+                          .said_s = -INFINITY};
+    t->dt = env->spec->train.precision == PRECISION_FP64 ? DT_F64 : DT_F32;
+    if (open_device(t, err) < 0 || open_comm(t, err) < 0 ||
+        open_data(t, &classes, err) < 0 || open_model(t, classes, err) < 0)
+        return -1;
+    count_batches(t);
+    if (find_position(t, err) < 0)
+        return -1;
+    trainer_say(t,
+                "MobileNetV2: %" PRId64 " parameters, %d classes, %s on %s "
+                "(%s), %d ranks, batch %d each",
+                model_planned(t->model)->params, classes, dtype_name(t->dt),
+                t->dev->ops->name, t->comm->ops->name, env->comm->size,
+                env->spec->train.batch_size);
+    trainer_say(t,
+                "data: %d training and %d evaluation samples at %dx%d, %d "
+                "iterations per epoch",
+                t->train.n, t->eval.n, env->spec->dataset.image_size,
+                env->spec->dataset.image_size, t->batches);
+    return 0;
+}
+
+void trainer_close(struct trainer *t)
+{
+    free(t->index);
+    loader_destroy(t->train_loader);
+    loader_destroy(t->eval_loader);
+    optimizer_clear(&t->optimizer);
+    model_destroy(t->model);
+    sampler_clear(&t->train_sampler);
+    sampler_clear(&t->eval_sampler);
+    dataset_clear(&t->train);
+    dataset_clear(&t->eval);
+    if (t->comm != NULL)
+        t->comm->ops->destroy(t->comm);
+    if (t->dev != NULL)
+        t->dev->ops->destroy(t->dev);
+}
