@@ -1,9 +1,8 @@
 /* alloc_local.c - the local allocator: processes, files, deaths, the log. */
-#include <spawn.h>
-
 #include "jobs/joblog.h"
 #include "slurm/attempt_dir.h"
 #include "tests/contract/alloc_rig.h"
+#include "tests/fake_nvml.h"
 
 static const struct behaviour ignores = {.launch = "{\"do\":\"ignore\"}"};
 static const struct behaviour orphans = {.launch = "{\"do\":\"orphan\"}"};
@@ -229,6 +228,17 @@ static void test_log(struct rig *r)
     ok(got + lost == 200000 * 49, "and the rest is accounted for");
 }
 
+/* What a rank of job has in its environment. */
+static bool has_line(const struct rig *r, uint64_t job, const char *line)
+{
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+    bool has = buf_read_file(&text, rig_path(r, job, "env"), 100000, &err) == 0;
+    has = has && strstr(buf_str(&text), line);
+    buf_clear(&text);
+    return has;
+}
+
 static void test_files(struct rig *r)
 {
     (void)setenv("MGPU_TEST_SECRET", "x", 1);
@@ -241,15 +251,10 @@ static void test_files(struct rig *r)
        "launch.json is for its owner only");
     ok(stat(rig_path(r, 60, NULL), &st) == 0 && (st.st_mode & 07777) == 0700,
        "and so is the directory");
-    struct buf text = BUF_INIT;
-    struct error err = ERROR_INIT;
-    if (buf_read_file(&text, rig_path(r, 60, "env"), 100000, &err) < 0)
-        ok(false, "read the environment");
-    const char *s = buf_str(&text);
-    ok(!strstr(s, "MGPU_TEST_SECRET"), "what the daemon had is not passed on");
-    ok(strstr(s, "\nCUDA_VISIBLE_DEVICES=\n"), "a CPU slot has no GPU");
-    ok(strstr(s, "\nOMP_NUM_THREADS="), "the threads are counted");
-    buf_clear(&text);
+    ok(!has_line(r, 60, "MGPU_TEST_SECRET"),
+       "what the daemon had is not passed on");
+    ok(has_line(r, 60, "\nCUDA_VISIBLE_DEVICES=\n"), "a CPU slot has no GPU");
+    ok(has_line(r, 60, "\nOMP_NUM_THREADS="), "the threads are counted");
     ok(rig_size(r, 60, "shepherd.log") == 0, "the shepherd had no complaint");
 
     char self[PATH_MAX];
@@ -272,6 +277,43 @@ static void test_files(struct rig *r)
     rig_attach(r);
 }
 
+static void test_gpus(struct rig *r)
+{
+    char library[128];
+    if (!fake_nvml_build(r->dir, library, sizeof(library))) {
+        tap_diag("no C compiler: the fake driver is left out");
+        return;
+    }
+    rig_detach(r);
+    r->nvml = library;
+    rig_attach(r);
+    struct alloc_node node;
+    struct error err = ERROR_INIT;
+    size_t n;
+    ok(r->a->ops->inventory(r->a, &node, 1, &n, &err) == 0 &&
+           node.gpus_total == 2 && strcmp(node.gpu_type, "h100") == 0,
+       "a machine with two H100");
+    ok(starts(r, 70, 1, &usr1, 1), "one is taken");
+    ok(rig_ask(r, 71, 1, &env) == 0 && rig_gets(r, 71, ALLOC_GRANTED) &&
+           rig_ends(r, 71, 0, 0),
+       "a rank on the other one");
+    ok(has_line(r, 71, "\nCUDA_VISIBLE_DEVICES=GPU-bbbb\n"), "sees only it");
+    ok(has_line(r, 71, "\nCUDA_DEVICE_ORDER=PCI_BUS_ID\n"), "by its address");
+    ok(rig_ask(r, 72, 0, &env) == 0 && rig_gets(r, 72, ALLOC_GRANTED) &&
+           rig_ends(r, 72, 0, 0) &&
+           has_line(r, 72, "\nCUDA_VISIBLE_DEVICES=\n"),
+       "a rank without a GPU sees none");
+    ok(rig_signal(r, 70, SIGUSR1) == 0 && rig_ends(r, 70, 0, 0),
+       "the first one ends");
+    ok(rig_ask(r, 73, 2, &env) == 0 && rig_gets(r, 73, ALLOC_GRANTED) &&
+           rig_ends(r, 73, 0, 0) &&
+           has_line(r, 73, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n"),
+       "two ranks see both");
+    rig_detach(r);
+    r->nvml = NULL;
+    rig_attach(r);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--launch") == 0)
@@ -286,6 +328,7 @@ int main(int argc, char **argv)
     test_no_go(&r);
     test_log(&r);
     test_files(&r);
+    test_gpus(&r);
     rig_close(&r);
     is_int(n_fds(), before, "no descriptor is left open");
     return tap_done();

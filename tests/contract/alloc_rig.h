@@ -153,7 +153,8 @@ struct rig {
     struct alloc *a;
     bool is_local;
     int32_t gpus;
-    char dir[64]; /* the attempts', local */
+    const char *nvml; /* local: ask this library for GPUs instead */
+    char dir[64];     /* the attempts', local */
     char bin[PATH_MAX], self[PATH_MAX];
     struct clock_virtual clk;
     struct alloc_fake_world *world;
@@ -174,8 +175,10 @@ static inline void rig_outcome(void *arg, uint64_t job, int32_t attempt,
 static inline void rig_attach(struct rig *r)
 {
     struct error err = ERROR_INIT;
-    struct alloc_local_conf conf = {
-        .slots = r->gpus, .mpirun = "mpirun", .shepherd = r->bin};
+    struct alloc_local_conf conf = {.slots = r->nvml ? 0 : r->gpus,
+                                    .mpirun = "mpirun",
+                                    .shepherd = r->bin,
+                                    .nvml = r->nvml};
     int rc = r->is_local ? alloc_local_create(&conf, &r->a, &err)
                          : alloc_fake_create(r->world, &r->a, &err);
     if (rc < 0) {
