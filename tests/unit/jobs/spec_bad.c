@@ -67,6 +67,9 @@ static const struct row file_rows[] = {
     {"B10 directive", "%YAML 1.1\n---\n" OK_CV, "E009 1:1"},
     {"B10 two documents", OK_CV "---\nkind: cv\n", "E009 4:1"},
     {"one document with its marks", "---\n" OK_CV "...\n", ""},
+    {"B06 key twice, in the place of a map that is gone",
+     OK_CV "? {a: {b: c}}\n: 1\nx-a: {a: {b: 1, b: 2}, a: d}\n",
+     "E011 4:3 E006 6:17 E006 6:24"},
     {"E011 key is a list", OK_CV "? [a, b]\n: 1\n", "E011 4:3"},
 };
 
