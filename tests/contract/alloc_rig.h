@@ -107,7 +107,7 @@ static inline int rank_main(const char *launch)
         _exit(0);
     }
     if (strcmp(what, "env") == 0) {
-        for (char **e = environ; *e; e++) {
+        for (char **e = environ; *e && rank[0] == '0'; e++) {
             note_in(dir, "env", *e);
             note_in(dir, "env", "\n");
         }
