@@ -119,7 +119,8 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
     [ "$(api GET /v1/status | json '$.policy')" = fifo ]
     submit_command one sleep 60
     run submit_command two true
-    [[ $output == *LIMIT* ]]
+    [ "$status" -eq 1 ]
+    [[ $output == *'"LIMIT"'* ]]
     run submit_command "$(head -c 2000 /dev/zero | tr '\0' x)" true
     [[ $output == *max_spec_bytes* ]]
 }

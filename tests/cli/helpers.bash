@@ -90,15 +90,19 @@ ctld_stop() {
     ctld_end TERM || :
 }
 
-# submit_command NAME ARG...: a `kind: command` job without GPUs; prints its
-# id. $key, when set, is its idempotency key.
+# submit_command NAME ARG...: a `kind: command` job on one slot; prints its
+# id, or the error.
 submit_command() {
-    local name=$1 args
+    local name=$1 args reply
     shift
     args=$(printf ',"%s"' "$@")
-    api POST /v1/jobs ${key:+-H "Idempotency-Key: $key"} -d \
+    reply=$(api POST /v1/jobs -d \
         "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"$name\",
-          \"command\":[${args#,}],\"resources\":{\"gpus\":1}}}" | json '$.id'
+          \"command\":[${args#,}],\"resources\":{\"gpus\":1}}}" 2>/dev/null) || {
+        echo "$reply"
+        return 1
+    }
+    json '$.id' <<<"$reply"
 }
 
 job_state() { api GET "/v1/jobs/$1" | json '$.job.state'; }
