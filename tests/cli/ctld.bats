@@ -133,6 +133,19 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
     [[ $output == *"writable by others"* ]]
 }
 
+@test "another user is refused, also where the socket's mode lets it in" {
+    [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || skip "needs root"
+    ctld_start
+    copy=$(mktemp -d /tmp/mgpu-other.XXXXXX)
+    ln "$ctld_dir/sock" "$copy/sock" || skip "another file system"
+    chmod 755 "$copy"
+    chmod 666 "$copy/sock"
+    run setpriv --reuid=65534 --regid=65534 --clear-groups curl -s \
+        --max-time 5 --unix-socket "$copy/sock" http://x/v1/jobs
+    rm -r "$copy"
+    [[ $output == *'"DENIED"'*'serves uid 0 only'* ]]
+}
+
 @test "hostile requests get one answer each" {
     ctld_start
     code() { curl -s -o /dev/null -w '%{http_code}' --max-time 20 \
