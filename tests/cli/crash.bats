@@ -101,7 +101,7 @@ spool_grew() { [ "$(stat -c %s "$ctld_dir/state/jobs/1/1/spool.0")" -gt "$1" ]; 
     ctld_start
     api POST /v1/jobs -d '{"spec":{"version":1,"kind":"cv","name":"train",
         "model":{"width_mult":0.25},
-        "dataset":{"source":"synthetic","image_size":32,"train_samples":768,
+        "dataset":{"source":"synthetic","image_size":64,"train_samples":3072,
                    "eval_samples":64},
         "train":{"epochs":2,"batch_size":8,"device":"host"},
         "resources":{"gpus":2}}}' >/dev/null
@@ -112,10 +112,10 @@ spool_grew() { [ "$(stat -c %s "$ctld_dir/state/jobs/1/1/spool.0")" -gt "$1" ]; 
     ctld_start
     wait_for 120 job_has_ended 1
     [ "$(job_state 1)" = COMPLETED ]
-    # 768 samples, 2 ranks, 8 each: 48 iterations an epoch, 2 epochs.
-    [ "$(n_rows)" = 192 ]
+    # 3072 samples, 2 ranks, 8 each: 192 iterations an epoch, 2 epochs.
+    [ "$(n_rows)" = 768 ]
     [ "$(sql metrics 'SELECT count(*) FROM (SELECT DISTINCT rank, iteration
-        FROM v_iteration WHERE iteration BETWEEN 1 AND 96)')" = 192 ]
+        FROM v_iteration WHERE iteration BETWEEN 1 AND 384)')" = 768 ]
     [ "$(sql metrics 'SELECT count(*) FROM v_epoch')" = 2 ]
     [ "$(sql state 'SELECT count(*) FROM v_attempt')" = 1 ]
     [ "$(sql state "SELECT count(*) FROM v_event
