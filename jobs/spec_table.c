@@ -173,9 +173,10 @@ static const struct schema_key keys[] = {
      .when = WHEN_CV, .words = WORDS(WORD("latest", 1)),
      .doc = "start from the newest checkpoint; latest is true"},
 
-    {"env", KEY_MAP, AT(env), .code = "E014", .hidden = true,
-     .doc = "variables of the job's environment"},
+    {"env", KEY_MAP, AT(env), .code = "E014", .when = WHEN_COMMAND,
+     .hidden = true, .doc = "variables of the command's environment"},
     {"env_passthrough", KEY_LIST, AT(env_passthrough), .code = "E014",
+     .when = WHEN_COMMAND,
      .doc = "variables taken over from the environment of mgpu-submit"},
 
     {"logs.max_bytes", KEY_SIZE, AT(logs.max_bytes), .def = "64M",

@@ -13,6 +13,7 @@
 #define HEAD "version: 1\nkind: cv\n"
 #define SYN "dataset: {source: synthetic}\n"
 #define OK_CV HEAD SYN
+#define OK_CMD "version: 1\nkind: command\ncommand: [ls]\n"
 
 static const struct spec_options here = {.file = "/data/jobs/a.yaml",
                                          .home = "/home/ann"};
@@ -125,7 +126,9 @@ static void test_values(void)
 {
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char text[400], got[200];
-        (void)snprintf(text, sizeof(text), OK_CV "%s\n", values[i].line);
+        (void)snprintf(text, sizeof(text), "%s%s\n",
+                       strncmp(values[i].line, "env", 3) ? OK_CV : OK_CMD,
+                       values[i].line);
         value_of(text, values[i].key, &here, got, sizeof(got));
         is_str(got, values[i].want, values[i].name);
     }
@@ -219,11 +222,13 @@ static const struct {
     {"a flow map", "resources.gpus", "{min: 1, max: 4}", "gpus",
      "{\"min\":1,\"max\":4}"},
     {"a range", "resources.gpus", "1..4", "gpus", "{\"min\":1,\"max\":4}"},
-    {"a flow list", "env_passthrough", "[A, B]", "env_passthrough",
-     "[\"A\",\"B\"]"},
+    {"a flow map of texts", "labels", "{x: y, z: [}", NULL, "E000"},
+    {"a flow map of texts", "labels", "{x: y, z: 1}", "labels",
+     "{\"x\":\"y\",\"z\":\"1\"}"},
+    {"a flow list, of the other kind", "command", "[a, b]", NULL, "E018"},
     {"a quoted text", "labels.x", "\"a\\tb: c\"", NULL, "E014"},
-    {"a text that YAML would read", "env.A", "a: b, #c", "env",
-     "{\"A\":\"a: b, #c\"}"},
+    {"a text that YAML would read", "labels.a", "a: b, #c", "labels",
+     "{\"a\":\"a: b, #c\"}"},
     {"a key with a dot", "labels.a.b", "x", "labels", "{\"a.b\":\"x\"}"},
     {"null", "train.seed", "null", "seed", "null"},
     {"nothing for an optional key", "train.seed", "", "seed", "null"},
@@ -314,22 +319,22 @@ static void test_passthrough(void)
     if (setenv("JOBS_T1", "one", 1) < 0 || setenv("JOBS_T2", "a\nb", 1) < 0 ||
         unsetenv("JOBS_T3") < 0)
         return;
-    check_env("passed through", OK_CV "env_passthrough: [JOBS_T1, JOBS_T2]\n",
+    check_env("passed through", OK_CMD "env_passthrough: [JOBS_T1, JOBS_T2]\n",
               "", "JOBS_T1=one JOBS_T2=a\nb ");
     check_env("env comes first",
-              OK_CV "env_passthrough: [JOBS_T1]\nenv: {JOBS_T1: x, B: y}\n", "",
-              "JOBS_T1=x B=y ");
-    check_env("named twice", OK_CV "env_passthrough: [JOBS_T1, JOBS_T1]\n", "",
+              OK_CMD "env_passthrough: [JOBS_T1]\nenv: {JOBS_T1: x, B: y}\n",
+              "", "JOBS_T1=x B=y ");
+    check_env("named twice", OK_CMD "env_passthrough: [JOBS_T1, JOBS_T1]\n", "",
               "JOBS_T1=one ");
-    check_env("not set", OK_CV "env_passthrough: [JOBS_T3]\n", "W102", "");
+    check_env("not set", OK_CMD "env_passthrough: [JOBS_T3]\n", "W102", "");
     (void)setenv("JOBS_T1", "\x1b", 1);
-    check_env("control character", OK_CV "env_passthrough: [JOBS_T1]\n", "E014",
-              "1 error");
+    check_env("control character", OK_CMD "env_passthrough: [JOBS_T1]\n",
+              "E014", "1 error");
     (void)setenv("JOBS_T1", "\xe9", 1);
-    check_env("Latin-1", OK_CV "env_passthrough: [JOBS_T1]\n", "E014",
+    check_env("Latin-1", OK_CMD "env_passthrough: [JOBS_T1]\n", "E014",
               "1 error");
     (void)setenv("JOBS_T1", "${x}", 1);
-    check_env("interpolation", OK_CV "env_passthrough: [JOBS_T1]\n", "E014",
+    check_env("interpolation", OK_CMD "env_passthrough: [JOBS_T1]\n", "E014",
               "1 error");
 }
 
