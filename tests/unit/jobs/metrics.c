@@ -95,6 +95,7 @@ static const struct {
     {"half an iteration", "{\"iteration\":1.5}", NULL},
     {"rank beyond 2^31", "{\"iteration\":1,\"rank\":2147483648}", NULL},
     {"iteration beyond 2^53", "{\"iteration\":1e17}", NULL},
+    {"samples beyond 2^53", "{\"iteration\":1,\"samples\":1e17}", NULL},
     {"negative samples", "{\"iteration\":1,\"samples\":-2}", NULL},
 };
 

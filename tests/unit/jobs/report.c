@@ -182,8 +182,57 @@ static void test_full(void)
     spec_report_clear(&r);
 }
 
+/* An error is never pushed out by a warning. */
+static void test_errors_stay(void)
+{
+    struct spec_report r;
+    if (report_init(&r, NULL) < 0)
+        return;
+    for (int i = 2; i < 52; i++)
+        report_add(&r, "E010", (struct mark){i, 1, 1}, NULL, "", "e%d", i);
+    report_add(&r, "W101", (struct mark){1, 1, 1}, NULL, "", "early");
+    is_str(r.findings[0].message, "e2", "fifty errors leave no room");
+    is_int((long long)r.n_warnings, 1, "for a warning; it is counted");
+    spec_report_clear(&r);
+}
+
+static const struct {
+    const char *line, *hint;
+} hints[] = {
+    {"train: {lr: 3}", "did you mean 'train.optimizer.lr'?"},
+    {"epochs: 3", "did you mean 'train.epochs'?"},
+    {"trian: {}", "did you mean 'train'?"},
+    {"train: {optimiser: {}}", "did you mean 'optimizer'?"},
+    {"train: {optimizer: {lrr: 1}}", "did you mean 'lr'?"},
+    {"resources: {gpu: 1}", "did you mean 'gpus'?"},
+    {"resources: {xyzzy: 1}", ""},
+    {"qq: 1", ""}, /* as far from `lr` as a word of two letters can be */
+    {"train: {precision: fp3}", "did you mean 'fp32'?"},
+    {"train: {precision: double}", ""},
+    {"train: {precision: fp16}", "supported: fp64, fp32"},
+    {"train: {epochs: ten}", "1..10000"},
+};
+
+static void test_hints(void)
+{
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        char text[200];
+        struct spec_report r;
+        (void)snprintf(text, sizeof(text),
+                       "version: 1\nkind: cv\ndataset: {source: synthetic}\n"
+                       "%s\n",
+                       hints[i].line);
+        parse(text, strlen(text), NULL, 0, &r);
+        is_str(r.n == 1 ? r.findings[0].hint : "no finding", hints[i].hint,
+               hints[i].line);
+        spec_report_clear(&r);
+    }
+}
+
 int main(void)
 {
+    test_errors_stay();
+    test_hints();
     test_golden();
     test_window();
     test_json();

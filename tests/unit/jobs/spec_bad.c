@@ -222,6 +222,7 @@ static const struct row value_rows[] = {
     {"W101 token", OK_CMD "env: {HF_TOKEN: x}\n", "W101 4:7"},
     {"W101 password", OK_CMD "env: {db_password: x}\n", "W101 4:7"},
     {"W101 key within", OK_CMD "env: {AWS_ACCESS_KEY_ID: x}\n", "W101 4:7"},
+    {"W101 plural", OK_CMD "env: {my_api_keys: x}\n", "W101 4:7"},
     {"W101 not a secret", OK_CMD "env: {TOKENIZERS_PARALLELISM: 'false'}\n",
      ""},
     {"notes", OK_CV "x-note: {any: [thing, 1]}\n", ""},
