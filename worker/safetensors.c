@@ -169,9 +169,10 @@ static int read_file(struct safetensors *s, struct error *err)
     json_error_t why;
     json_t *root = json_loadb(text, (size_t)len, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(root)) {
+        const char *what = root != NULL ? "not an object" : why.text;
         json_decref(root);
         return error_set(err, ERR_INVAL, "header: byte %d: %.100s",
-                         why.position + LENGTH_BYTES, why.text);
+                         why.position + LENGTH_BYTES, what);
     }
     int64_t data_bytes = (int64_t)(size - LENGTH_BYTES - (size_t)len);
     int rc = read_header(s, root, text + len, data_bytes, err);

@@ -354,10 +354,10 @@ int trainer_open(struct trainer *t, const struct train_env *env,
         return -1;
     trainer_say(t,
                 "MobileNetV2: %" PRId64 " parameters, %d classes, %s on %s "
-                "(%s), %d ranks, batch %d each",
+                "(%s), %d rank%s, batch %d each",
                 model_planned(t->model)->params, classes, dtype_name(t->dt),
                 t->dev->ops->name, t->comm->ops->name, env->comm->size,
-                env->spec->train.batch_size);
+                env->comm->size == 1 ? "" : "s", env->spec->train.batch_size);
     trainer_say(t,
                 "data: %d training and %d evaluation samples at %dx%d, %d "
                 "iterations per epoch",

@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <stdio.h>
 
+#include "jobs/base/error.h"
 #include "tests/leak.h"
 #include "tests/tap.h"
 

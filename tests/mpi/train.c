@@ -1,0 +1,266 @@
+/* train.c - a run that is stopped and resumed is the run that was not: the
+ * same losses to the last bit, at every iteration, and the same model, byte
+ * by byte - in mid-epoch, at an epoch's end, and from an older checkpoint
+ * when the newest is damaged. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "tests/mpi/train.h"
+
+enum { ROWS = 64 };
+
+/* What a run leaves: the loss of each iteration, by number. */
+struct trace {
+    double loss[ROWS], epoch_loss[4], eval_loss[4];
+    int n;
+};
+
+/* A signal in the middle of iteration `at`, on one rank only: the trainer
+ * asks for the wall clock once per iteration. */
+static volatile sig_atomic_t stop;
+static int n_steps, stop_at, stop_rank;
+
+static double counting_wall(const struct clock *c)
+{
+    (void)c;
+    if (++n_steps == stop_at && mpi_rank == stop_rank)
+        stop = SIGTERM;
+    return 1e9 + n_steps;
+}
+
+static double real_now(const struct clock *c)
+{
+    (void)c;
+    return clock_real.now_s(&clock_real);
+}
+
+static const struct clock counting = {.now_s = real_now,
+                                      .wall_s = counting_wall};
+
+static void read_trace(const char *dir, struct trace *t)
+{
+    char path[128];
+    struct buf b = BUF_INIT;
+    struct metric_row rows[8];
+    size_t n = 0;
+    (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, mpi_rank);
+    if (buf_read_file(&b, path, 1 << 20, NULL) < 0)
+        return;
+    for (const char *at = buf_str(&b), *end; (end = strchr(at, '\n')) != NULL;
+         at = end + 1) {
+        if (metric_line_decode(at, (size_t)(end - at), mpi_rank, rows, 8, &n,
+                               NULL) < 0 ||
+            n == 0)
+            continue;
+        const struct metric_iteration *m = &rows[0].iteration;
+        const struct metric_epoch *e = &rows[0].epoch;
+        if (rows[0].kind == METRIC_ITERATION && m->iteration < ROWS) {
+            t->loss[m->iteration] = m->loss;
+            t->n = (int)m->iteration > t->n ? (int)m->iteration : t->n;
+        } else if (rows[0].kind == METRIC_EPOCH && e->epoch < 4) {
+            t->epoch_loss[e->epoch] = e->train_loss;
+            t->eval_loss[e->epoch] = e->eval_loss;
+        }
+    }
+    buf_clear(&b);
+}
+
+/* One run, stopped in iteration `at` (counted from its start; 0: never). */
+static int run(struct comm *c, const struct job_spec *spec, const char *dir,
+               int at, struct train_result *r, struct trace *t)
+{
+    struct error err = ERROR_INIT;
+    struct reporter *reporter = NULL;
+    char ckpt[80];
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
+    (void)snprintf(ckpt, sizeof(ckpt), "%s/ckpt", dir);
+    if (reporter_create(&conf, &reporter, &err) < 0) {
+        tap_diag("%s", err.msg);
+        return -1;
+    }
+    struct train_env env = {.spec = spec,
+                            .ckpt_dir = ckpt,
+                            .comm = c,
+                            .reporter = reporter,
+                            .clock = &counting,
+                            .stop = &stop};
+    stop = 0;
+    n_steps = 0;
+    stop_at = at;
+    stop_rank = at % mpi_size;
+    int rc = trainer_run(&env, r, &err);
+    if (rc < 0)
+        tap_diag("%s", err.msg);
+    (void)reporter_flush(reporter, 0);
+    reporter_destroy(reporter);
+    read_trace(dir, t);
+    (void)MPI_Barrier(MPI_COMM_WORLD); /* rank 0 has written what it writes */
+    return rc;
+}
+
+/* NAN is the same as NAN here. */
+static bool same_trace(const struct trace *a, const struct trace *b)
+{
+    return a->n == b->n && memcmp(a->loss, b->loss, sizeof(a->loss)) == 0 &&
+           memcmp(a->epoch_loss, b->epoch_loss, sizeof(a->epoch_loss)) == 0 &&
+           memcmp(a->eval_loss, b->eval_loss, sizeof(a->eval_loss)) == 0;
+}
+
+static bool same_file(const char *a_dir, const char *b_dir, int64_t step,
+                      const char *name)
+{
+    struct buf a = BUF_INIT, b = BUF_INIT;
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/ckpt/step-%" PRId64 "/%s", a_dir,
+                   step, name);
+    int rc = buf_read_file(&a, path, 1 << 26, NULL);
+    (void)snprintf(path, sizeof(path), "%s/ckpt/step-%" PRId64 "/%s", b_dir,
+                   step, name);
+    rc |= buf_read_file(&b, path, 1 << 26, NULL);
+    bool same = rc == 0 && a.len > 100000 && a.len == b.len &&
+                memcmp(a.data, b.data, a.len) == 0;
+    buf_clear(&a);
+    buf_clear(&b);
+    return same;
+}
+
+static bool has_step(const char *dir, int64_t step)
+{
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/ckpt/step-%" PRId64, dir, step);
+    return access(path, F_OK) == 0;
+}
+
+/* Rank 0 changes one byte in the middle of a file. */
+static void damage(const char *dir, int64_t step)
+{
+    char path[160];
+    (void)MPI_Barrier(MPI_COMM_WORLD);
+    (void)snprintf(path, sizeof(path),
+                   "%s/ckpt/step-%" PRId64 "/model.safetensors", dir, step);
+    FILE *f = mpi_rank == 0 ? fopen(path, "r+b") : NULL;
+    if (f != NULL && fseek(f, 100000, SEEK_SET) == 0) {
+        int c = fgetc(f);
+        (void)fseek(f, 100000, SEEK_SET);
+        (void)fputc(c ^ 1, f);
+    }
+    if (f != NULL)
+        (void)fclose(f);
+    (void)MPI_Barrier(MPI_COMM_WORLD);
+}
+
+struct whole {
+    char dir[64];
+    struct trace trace;
+    struct train_result result;
+};
+
+static void test_stopped(struct comm *c, const struct job_spec *spec,
+                         const struct whole *w, int at)
+{
+    char dir[64], want[80];
+    struct trace t = {.n = 0};
+    struct train_result r = {.end = TRAIN_DONE};
+    train_dir(dir);
+    (void)mpi_ok(run(c, spec, dir, at, &r, &t) == 0 && r.end == TRAIN_STOPPED &&
+                     r.iteration == at && t.n == at,
+                 NULL, "every rank stops at the same iteration");
+    (void)snprintf(want, sizeof(want),
+                   "stopped by signal, checkpoint at iteration %d", at);
+    (void)mpi_ok(strcmp(r.why, want) == 0, NULL, want);
+    (void)mpi_ok(run(c, spec, dir, 0, &r, &t) == 0 && r.end == TRAIN_DONE, NULL,
+                 "resumed, it ends");
+    (void)mpi_ok(same_trace(&t, &w->trace), NULL,
+                 "with the losses of the run that was not stopped");
+    (void)mpi_ok(r.eval_accuracy == w->result.eval_accuracy, NULL,
+                 "its accuracy");
+    (void)mpi_ok(same_file(dir, w->dir, r.iteration, "model.safetensors") &&
+                     same_file(dir, w->dir, r.iteration, "optim.safetensors"),
+                 NULL, "and its model");
+    int64_t all = r.iteration;
+    (void)mpi_ok(run(c, spec, dir, 0, &r, &t) == 0 && r.end == TRAIN_DONE &&
+                     r.iteration == all,
+                 NULL, "resumed at the end, it has nothing to do");
+    train_remove(dir);
+}
+
+/* Two checkpoints of a first run; the newer is damaged. */
+static void test_damaged(struct comm *c, const struct job_spec *spec,
+                         const struct whole *w, int epoch)
+{
+    char dir[64];
+    struct trace t = {.n = 0};
+    struct train_result r;
+    int at = epoch + 2;
+    train_dir(dir);
+    (void)mpi_ok(run(c, spec, dir, at, &r, &t) == 0 && has_step(dir, epoch) &&
+                     has_step(dir, at),
+                 NULL, "a checkpoint per epoch, and one at the signal");
+    damage(dir, at);
+    memset(&t.loss[at], 0, sizeof(double)); /* done again below */
+    (void)mpi_ok(run(c, spec, dir, 1, &r, &t) == 0 &&
+                     r.iteration == epoch + 1 && !has_step(dir, at),
+                 NULL, "the one before is taken, the damaged one goes");
+    (void)mpi_ok(run(c, spec, dir, 0, &r, &t) == 0 && same_trace(&t, &w->trace),
+                 NULL, "and the losses are the same");
+    (void)mpi_ok(has_step(dir, r.iteration) && !has_step(dir, epoch), NULL,
+                 "two are kept");
+    train_remove(dir);
+}
+
+static void test_nan(struct comm *c, const struct job_spec *spec)
+{
+    struct job_spec wild = *spec;
+    struct error err = ERROR_INIT;
+    struct train_result r;
+    struct reporter *reporter = NULL;
+    char dir[64];
+    train_dir(dir);
+    wild.train.optimizer.lr = 1e300;
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
+    struct train_env env = {.spec = &wild,
+                            .ckpt_dir = dir,
+                            .comm = c,
+                            .clock = &clock_real,
+                            .stop = &stop};
+    stop = 0;
+    int rc = reporter_create(&conf, &reporter, &err);
+    env.reporter = reporter;
+    rc = rc < 0 ? 0 : trainer_run(&env, &r, &err);
+    (void)mpi_ok(rc < 0 && err.code == ERR_STATE &&
+                     strstr(err.msg, "the loss is not a number") != NULL,
+                 &err, "a loss that is no number ends the run on every rank");
+    reporter_destroy(reporter);
+    train_remove(dir);
+}
+
+int main(int argc, char **argv)
+{
+    mpi_tap_start(&argc, &argv);
+    struct error err = ERROR_INIT;
+    struct comm *c = NULL;
+    struct job_spec spec = {.version = 0};
+    struct whole w = {.trace = {.n = 0}};
+    train_dir(w.dir);
+    if (mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "comm") &&
+        train_spec(&spec) &&
+        mpi_ok(run(c, &spec, w.dir, 0, &w.result, &w.trace) == 0, NULL,
+               "a run that nobody stops")) {
+        int total = (int)w.result.iteration, epoch = total / 2;
+        (void)mpi_ok(w.trace.n == total && total % 2 == 0 &&
+                         w.result.end == TRAIN_DONE,
+                     NULL, "each iteration left its row");
+        test_stopped(c, &spec, &w, 1);
+        test_stopped(c, &spec, &w, epoch);
+        test_stopped(c, &spec, &w, epoch + 3);
+        test_damaged(c, &spec, &w, epoch);
+        test_nan(c, &spec);
+    }
+    train_remove(w.dir);
+    spec_clear(&spec);
+    if (c != NULL)
+        c->ops->destroy(c);
+    return mpi_tap_done();
+}

@@ -1,0 +1,78 @@
+/* train.h - small jobs of kind cv for tests: fp64, synthetic images, a
+ * directory that goes away at the end. */
+#ifndef MGPU_TESTS_MPI_TRAIN_H
+#define MGPU_TESTS_MPI_TRAIN_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/mpi/mpi_tap.h"
+#include "worker/trainer_impl.h"
+
+static const char train_yaml[] =
+    "version: 1\n"
+    "kind: cv\n"
+    "name: t\n"
+    "model: {width_mult: 0.25, dropout: 0.2}\n"
+    "dataset: {source: synthetic, image_size: 32, train_samples: 50,\n"
+    "          eval_samples: 23}\n"
+    "train: {device: host, epochs: 2, batch_size: 4, precision: fp64,\n"
+    "        seed: 5, optimizer: {name: sgd, lr: 0.05, momentum: 0.9},\n"
+    "        lr_scheduler: {name: cosine, num_warmup_steps: 3}}\n"
+    "checkpoint: {keep_last: 2}\n"
+    "retry: {resume: latest}\n"
+    "resources: {gpus: 0}\n";
+
+static inline bool train_spec(struct job_spec *ret)
+{
+    struct error err = ERROR_INIT;
+    struct spec_options opt = {.file = NULL};
+    struct spec_report report;
+    int rc =
+        spec_parse(train_yaml, strlen(train_yaml), &opt, ret, &report, &err);
+    if (rc < 0 && report.n > 0)
+        tap_diag("%s: %s", report.findings[0].path, report.findings[0].message);
+    spec_report_clear(&report);
+    return mpi_ok(rc == 0, &err, "specification");
+}
+
+/* The same directory on every rank. */
+static inline void train_dir(char ret[64])
+{
+    (void)snprintf(ret, 64, "/tmp/mgpu-train.XXXXXX");
+    if (mpi_rank == 0 && mkdtemp(ret) == NULL)
+        abort();
+    (void)MPI_Bcast(ret, 64, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+static inline void train_remove(const char *dir)
+{
+    static const char *const sub[] = {"ckpt"};
+    (void)MPI_Barrier(MPI_COMM_WORLD);
+    if (mpi_rank != 0)
+        return;
+    char path[200];
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, i);
+        (void)unlink(path);
+    }
+    for (int i = 0; i < 100; i++) {
+        static const char *const files[] = {"model.safetensors",
+                                            "optim.safetensors", "state.json"};
+        for (int k = 0; k < 3; k++) {
+            (void)snprintf(path, sizeof(path), "%s/%s/step-%d/%s", dir, sub[0],
+                           i, files[k]);
+            (void)unlink(path);
+        }
+        (void)snprintf(path, sizeof(path), "%s/%s/step-%d", dir, sub[0], i);
+        (void)rmdir(path);
+    }
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, sub[0]);
+    (void)rmdir(path);
+    if (rmdir(dir) < 0)
+        tap_diag("'%s' is not empty", dir);
+}
+
+#endif
