@@ -221,6 +221,48 @@ static void test_logs(struct rig *r)
     ok(has(r, "\"FAILED\""), "failed");
 }
 
+struct slow {
+    size_t bytes;
+    bool rested;
+};
+
+static int on_slow_line(void *arg, const char *text, size_t len,
+                        struct error *err)
+{
+    struct slow *s = arg;
+    (void)text;
+    (void)err;
+    s->bytes += len + 1;
+    if (!s->rested) /* `less`, before its first key */
+        (void)poll(NULL, 0, 300);
+    s->rested = true;
+    return 0;
+}
+
+/* Far more than a stream may be behind. */
+static void test_long_log(struct rig *r)
+{
+    enum { BYTES = 6 << 20 };
+    char *log = malloc(BYTES);
+    struct slow s = {0};
+    struct error err = ERROR_INIT;
+    struct buf bad = BUF_INIT;
+    int status = 0;
+    if (!log)
+        exit(1);
+    memset(log, 'x', BYTES);
+    for (size_t i = 99; i < BYTES; i += 100)
+        log[i] = '\n';
+    log[BYTES - 1] = '\n';
+    put_file(r, "log", log, BYTES);
+    ok(http_client_stream(r->http, "/v1/jobs/3/logs", on_slow_line, &s, &status,
+                          &bad, &err) == 0,
+       "a long log to a slow reader: %s", err.msg);
+    is_int((long long)s.bytes, BYTES, "arrives whole");
+    buf_clear(&bad);
+    free(log);
+}
+
 static void test_signals(struct rig *r)
 {
     is_int(call(r, "POST", "/v1/jobs", SPEC("stays"), NULL), 201, "job 4");
@@ -257,6 +299,34 @@ static void test_faults(struct rig *r)
     rig_down(r);
 }
 
+/* The n-th call of the store fails, whatever it is for: the daemon goes on,
+ * and a job's end waits until its rows are stored. */
+static void test_failing_store(struct rig *r)
+{
+    for (int n = 3; n <= 8; n++) {
+        struct store_fault fault = {.n = n};
+        char name[80], path[64];
+        rig_up(r, &fault);
+        (void)snprintf(name, sizeof(name), "try-%d", n);
+        int status = 0;
+        for (int i = 0; i < 2 && status != 201; i++)
+            status = call(r, "POST", "/v1/jobs", SPEC("failing"), name);
+        json_t *o = json_loads(buf_str(&r->body), 0, NULL);
+        long long id = json_integer_value(json_object_get(o, "id"));
+        json_decref(o);
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%lld", id);
+        bool placed = becomes(r, path, "\"place\":\"n1:0\"");
+        put_file(r, "spool.0", "{\"iteration\":1}\n", 16);
+        exits(r, (uint64_t)id, 0);
+        bool ended = becomes(r, path, "\"state\":\"FAILED\"");
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%lld/iterations", id);
+        ok(get(r, path) == 200 && placed && ended && count(r, "[1,") == 1,
+           "call %d fails: the job ends, with its row: %s", n,
+           buf_str(&r->body));
+        rig_down(r);
+    }
+}
+
 int main(void)
 {
     struct rig r;
@@ -270,9 +340,11 @@ int main(void)
     test_watch(&r);
     test_lists(&r);
     test_logs(&r);
+    test_long_log(&r);
     test_signals(&r);
     rig_down(&r);
     test_faults(&r);
+    test_failing_store(&r);
     rig_clear(&r);
     return tap_done();
 }
