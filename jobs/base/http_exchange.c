@@ -191,8 +191,7 @@ void http_stream_start(struct http_exchange *x, const char *type,
     }
     set_type(x, type);
     evhttp_send_reply_start(x->req, 200, NULL);
-    if (http_conn_watch_hup(x->conn) < 0)
-        x->dropped = true; /* seen by the first write that fails */
+    (void)http_conn_watch_hup(x->conn); /* else a failed write tells */
 }
 
 void http_stream_send(struct http_exchange *x, const char *data, size_t len)
@@ -204,7 +203,7 @@ void http_stream_send(struct http_exchange *x, const char *data, size_t len)
         evhttp_send_reply_chunk(x->req, b);
     if (b)
         evbuffer_free(b);
-    if (!b || http_conn_behind(x->conn) > HTTP_BEHIND_MAX) {
+    if ((!b || http_conn_behind(x->conn) > HTTP_BEHIND_MAX) && x->conn->hup) {
         x->dropped = true;
         event_active(x->conn->hup, EV_CLOSED, 0);
     }
@@ -212,6 +211,10 @@ void http_stream_send(struct http_exchange *x, const char *data, size_t len)
 
 void http_stream_end(struct http_exchange *x)
 {
+    if (x->req && x->dropped) {
+        x->closed = NULL; /* a cut reply must not look whole: it ends with */
+        return;           /* its connection, which is on its way down */
+    }
     if (x->req) {
         struct evhttp_request *req = x->req;
         http_conn_answered(x->conn);

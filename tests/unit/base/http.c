@@ -119,11 +119,28 @@ static void on_flood(void *arg, struct http_exchange *x)
         http_stream_send(x, block, sizeof(block));
 }
 
+/* More than fits, and then an end as if all were well. */
+static void on_cut(void *arg, struct http_exchange *x)
+{
+    static char block[65536];
+    (void)arg;
+    memset(block, '\n', sizeof(block));
+    http_stream_start(x, "application/jsonl", on_stream_closed, NULL);
+    for (int i = 0; i < 48; i++)
+        http_stream_send(x, block, sizeof(block));
+    http_stream_end(x);
+}
+
 static const struct http_route routes[] = {
-    {"GET", "/v1/echo/:a/x/:b", on_echo}, {"POST", "/v1/body", on_body},
-    {"GET", "/v1/fail", on_fail},         {"GET", "/v1/late", on_late},
-    {"GET", "/v1/stream", on_stream},     {"GET", "/v1/tail", on_tail},
-    {"GET", "/v1/flood", on_flood},       {NULL, NULL, NULL},
+    {"GET", "/v1/echo/:a/x/:b", on_echo},
+    {"POST", "/v1/body", on_body},
+    {"GET", "/v1/fail", on_fail},
+    {"GET", "/v1/late", on_late},
+    {"GET", "/v1/stream", on_stream},
+    {"GET", "/v1/tail", on_tail},
+    {"GET", "/v1/flood", on_flood},
+    {"GET", "/v1/cut", on_cut},
+    {NULL, NULL, NULL},
 };
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
@@ -357,6 +374,10 @@ static void test_stream(void)
     ok(http_client_stream(c, "/v1/fail", on_line, &s, &status, &b, &err) == 0 &&
            status == 403 && s.n == 0 && b.len > 0,
        "an error comes instead of a stream");
+    ok(http_client_stream(c, "/v1/cut", on_line, &s, &status, &b, &err) < 0 &&
+           err.code == ERR_UNAVAIL && s.n < 48 * 65536,
+       "a stream that was cut is no success: %s", err.msg);
+    is_int(atomic_load(&n_closed), 1, "and closes nothing twice");
     buf_clear(&b);
     http_client_destroy(c);
 
