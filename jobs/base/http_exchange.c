@@ -53,18 +53,20 @@ const char *http_param(const struct http_exchange *x, size_t i)
     return i < x->n_params ? x->params[i] : NULL;
 }
 
+int http_exchange_parse_query(struct http_exchange *x)
+{
+    const char *q = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(x->req));
+    if (!q || !*q)
+        return 0;
+    if (evhttp_parse_query_str(q, &x->query) < 0)
+        return -1;
+    x->has_query = true;
+    return 0;
+}
+
 const char *http_query(struct http_exchange *x, const char *name)
 {
-    if (!x->req)
-        return NULL;
-    if (!x->has_query) {
-        const char *q =
-            evhttp_uri_get_query(evhttp_request_get_evhttp_uri(x->req));
-        if (!q || evhttp_parse_query_str(q, &x->query) < 0)
-            return NULL;
-        x->has_query = true;
-    }
-    return evhttp_find_header(&x->query, name);
+    return x->has_query ? evhttp_find_header(&x->query, name) : NULL;
 }
 
 const char *http_header(const struct http_exchange *x, const char *name)

@@ -45,6 +45,9 @@ struct http_exchange {
 
 /* http_exchange.c */
 void http_exchange_free(struct http_exchange *x); /* NULL is fine */
+/* -1: the query string is none. A filter that is not understood must not
+ * turn into no filter. */
+int http_exchange_parse_query(struct http_exchange *x);
 /* The connection goes down under x; calls `closed` of a stream. */
 void http_exchange_lost(struct http_exchange *x);
 

@@ -408,7 +408,13 @@ static void on_request(struct evhttp_request *req, void *arg)
     x->conn = c;
     x->req = req;
     x->uid = c->uid;
-    dispatch(s, x);
+    struct error err;
+    if (http_exchange_parse_query(x) == 0) {
+        dispatch(s, x);
+    } else {
+        (void)error_set(&err, ERR_INVAL, "the query string cannot be read");
+        http_reply_err(x, &err);
+    }
 }
 
 /* ---- the server -----------------------------------------------------------

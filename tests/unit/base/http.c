@@ -307,6 +307,9 @@ static void test_round_trip(void)
     is_int(get(c, "/v1/echo/1/x/", &b), 404, "an empty parameter");
     is_int(get(c, "/v1/echo/1/x/%00", &b), 404, "a NUL in a parameter");
     is_int(get(c, "/v1/body", &b), 405, "the wrong method");
+    is_int(get(c, "/v1/echo/1/x/2?", &b), 200, "an empty query string");
+    is_int(get(c, "/v1/echo/1/x/2?&q=1", &b), 400, "one that is none");
+    is_int(get(c, "/v1/echo/1/x/2?q&r=1", &b), 400, "a name without a value");
     buf_clear(&b);
     http_client_destroy(c);
 }
