@@ -4,6 +4,7 @@
  *   POST /v1/jobs             {"spec":{..},"hold":false}   Idempotency-Key:
  *                             -> 201 {"id":12} or 200 when it was there
  *   GET  /v1/jobs             ?user=&state=A,B&name=&since=&limit= -> queue
+ *                             user: "me" is the caller, "all" everybody
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release
@@ -29,6 +30,7 @@
  *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":""}
  *
  * Every reply is one JSON object with "schema"; fields are only ever added.
+ * A query string that cannot be read is refused, never left out of account.
  * Times are RFC 3339 UTC, durations seconds, sizes bytes, unknown is null.
  *   mgpu.error/1  {"error":{"code":"NOTFOUND","message":".."}}
  *   JOB = {"id","name","user","uid","kind","state","reason","priority",

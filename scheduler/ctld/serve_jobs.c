@@ -206,6 +206,7 @@ void serve_release(void *arg, struct http_exchange *x)
 
 struct filter {
     const char *user, *name; /* name: a glob */
+    int64_t uid;             /* -1: any */
     uint32_t states;         /* bits; 0: any */
     double since_s;          /* ended or submitted since; -INFINITY: any */
     int64_t limit;           /* the newest so many */
@@ -260,6 +261,7 @@ static bool fits(const struct filter *f, const struct job *j)
 {
     double seen_s = isfinite(j->end_s) ? j->end_s : INFINITY;
     return (!f->user || strcmp(f->user, j->user) == 0) &&
+           (f->uid < 0 || f->uid == j->uid) &&
            (!f->name || fnmatch(f->name, j->name, 0) == 0) &&
            (!f->states || (f->states >> j->state & 1u)) && seen_s >= f->since_s;
 }
@@ -268,7 +270,11 @@ static bool parse_filter(struct http_exchange *x, struct filter *f)
 {
     struct error err = ERROR_INIT;
     const char *state = http_query(x, "state"), *since = http_query(x, "since");
-    f->user = http_query(x, "user");
+    const char *user = http_query(x, "user");
+    bool is_me = user && strcmp(user, "me") == 0;
+    bool is_any = !user || strcmp(user, "all") == 0;
+    f->uid = is_me ? http_uid(x) : -1;
+    f->user = is_me || is_any ? NULL : user;
     f->name = http_query(x, "name");
     if ((state && parse_states(state, &f->states, &err) < 0) ||
         (since && parse_since(since, &f->since_s, &err) < 0)) {

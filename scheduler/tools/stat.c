@@ -153,10 +153,9 @@ static int queue(struct client *c, const struct args *a, struct error *err)
         client_quote(a->name, name, sizeof(name));
     if (a->count)
         (void)snprintf(count, sizeof(count), "&limit=%llu", a->count);
-    int rc =
-        client_get(c, &reply, err, "/v1/jobs?%s%s%s%s%s%s%s",
-                   a->user ? "&user=" : "", user, a->state ? "&state=" : "",
-                   state, a->name ? "&name=" : "", name, count);
+    int rc = client_get(c, &reply, err, "/v1/jobs?state=%s%s%s%s%s%s", state,
+                        a->user ? "&user=" : "", user, a->name ? "&name=" : "",
+                        name, count);
     if (rc == 0)
         rc =
             a->json ? print_json(reply, err) : show_queue(&a->show, reply, err);
