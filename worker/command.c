@@ -209,6 +209,7 @@ static void child_wait(struct child *c, const struct command_env *env,
     double grace_s = env->job->launch.spec.checkpoint.grace_s;
     struct timespec look = {.tv_nsec = look_each_ns};
     struct error why = ERROR_INIT;
+    *env->group = c->pid;
     for (;;) {
         struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
         if (ppoll(&p, 1, &look, NULL) > 0)
@@ -228,6 +229,7 @@ static void child_wait(struct child *c, const struct command_env *env,
             (void)kill(-c->pid, SIGKILL);
     }
     /* Not reaped yet, so its number is still its group's. */
+    *env->group = 0;
     (void)kill(-c->pid, SIGKILL);
     while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
         continue;

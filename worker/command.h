@@ -19,6 +19,9 @@ struct command_env {
     struct comm *comm; /* where we are; no collective is used */
     struct reporter *reporter;
     const volatile sig_atomic_t *stop; /* not 0: the number of a signal */
+    /* The child's process group while it runs, else 0: for a handler that
+     * passes other signals on. */
+    volatile sig_atomic_t *group;
 };
 
 struct command_result {

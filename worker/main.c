@@ -87,7 +87,7 @@ static void print_help(void)
         char left[40];
         (void)snprintf(left, sizeof(left), "--%s %s", options[i].name,
                        options[i].value != NULL ? options[i].value : "");
-        (void)printf("  %-20s  %s\n", left, options[i].doc);
+        (void)printf("      %-20s  %s\n", left, options[i].doc);
     }
     (void)puts("\nSee mgpu-worker(8).");
 }
@@ -144,23 +144,36 @@ static int parse_args(int argc, char **argv, struct args *a)
 /* ---- a run -----------------------------------------------------------------
  */
 
-static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t stop_signal; /* asked to end */
+static volatile sig_atomic_t save_asked;  /* for a checkpoint, and go on */
+static volatile sig_atomic_t child_group; /* kind command; 0: none */
 
-static void on_signal(int signo)
+static void on_stop(int signo)
 {
     stop_signal = signo;
 }
 
+/* A program knows what its signals mean; training knows one. */
+static void on_user(int signo)
+{
+    if (child_group > 0)
+        (void)kill(-(pid_t)child_group, signo);
+    else if (signo == SIGUSR1)
+        save_asked = 1;
+}
+
 static void catch_signals(void)
 {
-    struct sigaction stop = {.sa_handler = on_signal};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    (void)sigemptyset(&stop.sa_mask);
-    (void)sigemptyset(&ignore.sa_mask);
-    (void)sigaction(SIGTERM, &stop, NULL);
-    (void)sigaction(SIGINT, &stop, NULL);
-    (void)sigaction(SIGUSR1, &stop, NULL);
-    (void)sigaction(SIGPIPE, &ignore, NULL);
+    static const int user[] = {SIGUSR1, SIGUSR2, SIGHUP};
+    struct sigaction act = {.sa_handler = on_stop};
+    (void)sigemptyset(&act.sa_mask);
+    (void)sigaction(SIGTERM, &act, NULL);
+    (void)sigaction(SIGINT, &act, NULL);
+    act.sa_handler = on_user;
+    for (size_t i = 0; i < sizeof(user) / sizeof(user[0]); i++)
+        (void)sigaction(user[i], &act, NULL);
+    act.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &act, NULL);
 }
 
 struct run {
@@ -217,7 +230,8 @@ static void run_cv(struct run *r)
                             .reporter = r->reporter,
                             .clock = &clock_real,
                             .gpus_per_node = r->job.launch.gpus_per_node,
-                            .stop = &stop_signal};
+                            .stop = &stop_signal,
+                            .save = &save_asked};
     struct train_result t;
     struct error err = ERROR_INIT;
     if (trainer_run(&env, &t, &err) < 0)
@@ -234,7 +248,8 @@ static void run_command(struct run *r)
     struct command_env env = {.job = &r->job,
                               .comm = r->comm,
                               .reporter = r->reporter,
-                              .stop = &stop_signal};
+                              .stop = &stop_signal,
+                              .group = &child_group};
     struct command_result c;
     struct error err = ERROR_INIT;
     if (command_run(&env, &c, &err) < 0)

@@ -33,20 +33,13 @@ static int save(struct trainer *t, struct error *err)
                            t->spec->checkpoint.keep_last, err);
 }
 
-/* Only the last one has to work; a run with a full disk still trains. */
-static int save_epoch(struct trainer *t, struct error *err)
+/* A checkpoint on the way; a run with a full disk still trains. */
+static void save_now(struct trainer *t)
 {
     struct error why = ERROR_INIT;
-    if (save(t, &why) == 0)
-        return 0;
-    if (t->at.epoch <= t->spec->train.epochs) {
+    if (save(t, &why) < 0)
         log_warn("worker", "no checkpoint, training goes on why=\"%s\"",
                  why.msg);
-        return 0;
-    }
-    if (err != NULL)
-        *err = why;
-    return -1;
 }
 
 static int end_epoch(struct trainer *t, struct error *err)
@@ -72,7 +65,10 @@ static int end_epoch(struct trainer *t, struct error *err)
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
     t->at.samples = 0;
-    return save_epoch(t, err);
+    if (t->at.epoch > t->spec->train.epochs)
+        return save(t, err);
+    save_now(t);
+    return 0;
 }
 
 static int stop_here(struct trainer *t, struct train_result *ret,
@@ -116,6 +112,12 @@ static int train(struct trainer *t, struct train_result *ret, struct error *err)
             }
             if (a.stop)
                 return stop_here(t, ret, err);
+            if (a.save) {
+                *t->env->save = 0;
+                save_now(t);
+                trainer_say(t, "checkpoint at iteration %" PRId64,
+                            t->at.iteration);
+            }
             say_progress(t, a.loss);
         }
         if (end_epoch(t, err) < 0)

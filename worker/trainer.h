@@ -9,7 +9,7 @@
  * from broadcasting them before each evaluation, as we do.
  *
  * A signal is acted on between two iterations, by all ranks at the same one:
- * the wish to stop travels with the sum of the losses.
+ * the wish to stop, or for a checkpoint, travels with the sum of the losses.
  */
 #ifndef MGPU_WORKER_TRAINER_H
 #define MGPU_WORKER_TRAINER_H
@@ -31,6 +31,7 @@ struct train_env {
     const struct clock *clock;
     int32_t gpus_per_node;             /* 0: none are ours */
     const volatile sig_atomic_t *stop; /* not 0: the number of a signal */
+    volatile sig_atomic_t *save;       /* not 0: a checkpoint, and go on */
 };
 
 enum train_end { TRAIN_DONE, TRAIN_STOPPED, TRAIN_FENCED };

@@ -52,7 +52,7 @@ struct checkpoint_parts trainer_parts(const struct trainer *t);
 /* What the ranks agreed on after a step. */
 struct agreed {
     double loss; /* mean over all samples */
-    bool stop, fenced;
+    bool stop, fenced, save;
 };
 int trainer_step(struct trainer *t, struct agreed *ret,
                  struct error *err) MUST_CHECK;

@@ -85,14 +85,17 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                  struct agreed *ret, struct error *err)
 {
     double start_s = now_s(t);
-    double v[4] = {loss_sum, (double)m->samples, *t->env->stop != 0 ? 1 : 0,
-                   reporter_is_fenced(t->env->reporter, NULL) ? 1 : 0};
-    if (comm_all_reduce_now(t->env->comm, v, 4, COMM_F64, COMM_SUM,
+    bool fenced = reporter_is_fenced(t->env->reporter, NULL);
+    double v[5] = {loss_sum, (double)m->samples, *t->env->stop != 0 ? 1 : 0,
+                   fenced ? 1 : 0, *t->env->save != 0 ? 1 : 0};
+    if (comm_all_reduce_now(t->env->comm, v, 5, COMM_F64, COMM_SUM,
                             TRAIN_DEADLINE_S, err) < 0)
         return -1;
     m->t_comm += now_s(t) - start_s;
-    *ret = (struct agreed){
-        .loss = v[0] / v[1], .stop = v[2] > 0, .fenced = v[3] > 0};
+    *ret = (struct agreed){.loss = v[0] / v[1],
+                           .stop = v[2] > 0,
+                           .fenced = v[3] > 0,
+                           .save = v[4] > 0};
     t->at.loss_sum += v[0];
     t->at.samples += (int64_t)v[1];
     return 0;

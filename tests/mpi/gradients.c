@@ -136,9 +136,12 @@ int main(int argc, char **argv)
     struct trainer t;
     char dir[64];
     train_dir(dir);
-    volatile sig_atomic_t stop = 0;
-    struct train_env env = {
-        .spec = &spec, .ckpt_dir = dir, .clock = &clock_real, .stop = &stop};
+    volatile sig_atomic_t stop = 0, save = 0;
+    struct train_env env = {.spec = &spec,
+                            .ckpt_dir = dir,
+                            .clock = &clock_real,
+                            .stop = &stop,
+                            .save = &save};
     if (mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "comm") &&
         train_spec(&spec)) {
         env.comm = c;

@@ -17,7 +17,7 @@ struct trace {
 
 /* A signal in the middle of iteration `at`, on one rank only: the trainer
  * asks for the wall clock once per iteration. */
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, save;
 static int n_steps, stop_at, stop_rank;
 
 static double counting_wall(const struct clock *c)
@@ -84,7 +84,8 @@ static int run(struct comm *c, const struct job_spec *spec, const char *dir,
                             .comm = c,
                             .reporter = reporter,
                             .clock = &counting,
-                            .stop = &stop};
+                            .stop = &stop,
+                            .save = &save};
     stop = 0;
     n_steps = 0;
     stop_at = at;
@@ -224,7 +225,8 @@ static void test_nan(struct comm *c, const struct job_spec *spec)
                             .ckpt_dir = dir,
                             .comm = c,
                             .clock = &clock_real,
-                            .stop = &stop};
+                            .stop = &stop,
+                            .save = &save};
     stop = 0;
     int rc = reporter_create(&conf, &reporter, &err);
     env.reporter = reporter;

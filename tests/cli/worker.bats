@@ -1,0 +1,229 @@
+#!/usr/bin/env bats
+# worker.bats - mgpu-worker without a daemon: how a run ends, and what a
+# program of kind command meets.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+dir=
+setup() {
+    dir=$BATS_TEST_TMPDIR/run
+    export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
+}
+
+# Whatever a failed test left behind.
+teardown() {
+    local pid
+    for pid in $(worker_pids); do kill -KILL "$pid" 2>/dev/null || true; done
+}
+
+# The ranks of this test, by its directory on their command line.
+worker_pids() {
+    local f
+    for f in /proc/[0-9]*/cmdline; do
+        if { tr '\0' ' ' <"$f"; } 2>/dev/null |
+            grep -q "^[^ ]*mgpu-worker .*$BATS_TEST_TMPDIR"; then
+            f=${f%/cmdline}
+            echo "${f##*/}"
+        fi
+    done
+}
+
+# ends_with STATUS PID: `run` has a shell of its own, which cannot wait.
+ends_with() {
+    local status=0
+    wait "$2" || status=$?
+    [ "$status" -eq "$1" ] || { echo "ended with $status"; false; }
+}
+
+spec() { cat >"$BATS_TEST_TMPDIR/spec.yaml"; }
+
+# worker RANKS: runs the specification.
+worker() {
+    timeout 100 mpirun --quiet -n "$1" --oversubscribe --bind-to none \
+        "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
+        --dir "$dir" 3>&-
+}
+
+command_spec() { # the program is standard input
+    {
+        printf 'version: 1\nkind: command\nname: t\nresources: {gpus: 0}\n'
+        printf 'checkpoint: {grace: 2s}\nenv: {GREETING: hello}\n'
+        printf 'command:\n  - /bin/sh\n  - -c\n  - |\n'
+        sed 's/^/    /'
+    } | spec
+}
+
+cv_spec() { # cv_spec EPOCHS LR
+    spec <<END
+version: 1
+kind: cv
+name: t
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 64,
+          eval_samples: 16}
+train: {device: host, epochs: $1, batch_size: 4, seed: 1,
+        optimizer: {name: sgd, lr: $2}}
+retry: {resume: latest}
+resources: {gpus: 0}
+END
+}
+
+@test "a wrong command line is refused" {
+    for args in "" "--launch" "--launch a --standalone b" "--dir x" "--other" \
+        "--launch a operand"; do
+        # shellcheck disable=SC2086
+        run "$MGPU_BIN/mgpu-worker" $args
+        [ "$status" -eq 64 ] || { echo "$args: $status"; false; }
+    done
+}
+
+@test "a missing or invalid specification is an error of its own" {
+    run worker 1 # there is none yet
+    [ "$status" -eq 66 ]
+    echo 'kind: nothing' | spec
+    run worker 1
+    [ "$status" -eq 65 ]
+    [[ $output == *E0* ]]
+}
+
+@test "data that is not there is named" {
+    spec <<'END'
+version: 1
+kind: cv
+name: t
+dataset: {source: mnist, path: /nonexistent}
+train: {device: host}
+resources: {gpus: 0}
+END
+    run worker 2
+    [ "$status" -eq 66 ]
+    [[ $output == */nonexistent* ]]
+}
+
+@test "a loss that is no number ends the job with 1" {
+    cv_spec 4 1000
+    run worker 2
+    [ "$status" -eq 1 ]
+    [[ $output == *"the loss is not a number"* ]]
+    grep -q '"exit_code":1' "$dir/report.json"
+}
+
+@test "SIGTERM to the ranks: checkpoint, 143, and the next run goes on" {
+    cv_spec 1000 0.01
+    worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$! n
+    wait_for 30 grep -qs '"iteration":20,' "$dir/spool.0"
+    # shellcheck disable=SC2046
+    kill -TERM $(worker_pids)
+    ends_with 143 "$pid"
+    n=$(sed -n 's/^stopped by signal, checkpoint at iteration //p' \
+        "$BATS_TEST_TMPDIR/log")
+    [ "$n" -ge 20 ]
+    [ -f "$dir/out/ckpt/step-$n/model.safetensors" ]
+    grep -q '"exit_code":143' "$dir/report.json"
+    cv_spec $((n / 8 + 1)) 0.01 # eight iterations are an epoch
+    run worker 2
+    [ "$status" -eq 0 ]
+    [[ $output == *"resumed at iteration $n of"* ]]
+}
+
+@test "SIGUSR1: checkpoint, and training goes on" {
+    cv_spec 1000 0.01
+    worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$!
+    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.0"
+    kill -USR1 "$(worker_pids | head -n 1)"
+    wait_for 30 grep -qs '^checkpoint at iteration' "$BATS_TEST_TMPDIR/log"
+    # shellcheck disable=SC2046
+    kill -TERM $(worker_pids)
+    ends_with 143 "$pid"
+}
+
+@test "a rank that is killed takes the job with it within five seconds" {
+    cv_spec 1000 0.01
+    worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$!
+    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.1"
+    kill -KILL "$(worker_pids | tail -n 1)"
+    gone() { [ -z "$(worker_pids)" ]; }
+    wait_for 5 gone
+    ends_with 137 "$pid"
+}
+
+@test "a program meets its environment, and nothing else" {
+    export LEAKED=1
+    command_spec <<'END'
+test "$GREETING" = hello || exit 10
+test -z "$LEAKED" || exit 11
+test -z "$OMPI_COMM_WORLD_RANK" || exit 12
+test "$MGPU_WORLD_SIZE" = 2 || exit 13
+test -d "$MGPU_OUTPUT_DIR" || exit 14
+test -z "$(cat)" || exit 15
+echo "rank $MGPU_RANK of job $MGPU_JOB_ID.$MGPU_ATTEMPT"
+printf '{"iteration":1,"loss":0.5}\nnonsense\n{"iteration":2,"x":%d}\n' \
+    "$MGPU_RANK" >>"$MGPU_METRICS"
+END
+    run worker 2
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"rank 0 of job 0.1"* ]]
+    [[ $output == *"rank 1 of job 0.1"* ]]
+    [[ $output == *"is no row"* ]]
+    [ "$(json '$.loss' <<<"$(head -n 1 "$dir/spool.1")")" = 0.5 ]
+    grep -q '"x":1' "$dir/spool.1"
+}
+
+@test "a program's exit status is the job's" {
+    command_spec <<<'[ "$MGPU_RANK" = 0 ] || exit 7; sleep 100'
+    SECONDS=0
+    run worker 2
+    [ "$status" -eq 7 ]
+    [ "$SECONDS" -lt 20 ]
+    grep -q "exited with 7" "$dir/report.json"
+}
+
+@test "a program that a signal ends is 128 and the signal" {
+    command_spec <<<'kill -KILL $$'
+    run worker 1
+    [ "$status" -eq 137 ]
+    grep -q "signal 9" "$dir/report.json"
+}
+
+@test "a program that does not exist is 127, one that is none 126" {
+    spec <<'END'
+version: 1
+kind: command
+name: t
+command: [/nonexistent/program]
+resources: {gpus: 0}
+END
+    run -127 worker 1
+    [[ $output == *"cannot run '/nonexistent/program'"* ]]
+    sed -i 's|/nonexistent/program|/etc/passwd|' "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1
+    [ "$status" -eq 126 ]
+}
+
+@test "SIGTERM reaches the program's whole group; what ignores it is killed" {
+    command_spec <<'END'
+trap 'echo "term $MGPU_RANK"; exit 5' TERM
+sh -c 'trap "" TERM; echo $$ >>"$MGPU_OUTPUT_DIR/deaf"; while :; do sleep 1; done' &
+echo '{"iteration":1}' >>"$MGPU_METRICS"
+while :; do sleep 0.1; done
+END
+    worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$! deaf
+    deaf_are_two() { [ "$(cat "$dir/out/deaf" 2>/dev/null | wc -l)" = 2 ]; }
+    wait_for 30 deaf_are_two
+    wait_for 30 grep -qs iteration "$dir/spool.1"
+    # shellcheck disable=SC2046
+    kill -TERM $(worker_pids)
+    ends_with 5 "$pid"
+    grep -q 'term 0' "$BATS_TEST_TMPDIR/log"
+    grep -q 'term 1' "$BATS_TEST_TMPDIR/log"
+    for deaf in $(cat "$dir/out/deaf"); do
+        gone() { ! kill -0 "$deaf" 2>/dev/null; }
+        wait_for 5 gone
+    done
+}
