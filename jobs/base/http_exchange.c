@@ -192,6 +192,7 @@ void http_stream_start(struct http_exchange *x, const char *type,
         return;
     }
     set_type(x, type);
+    http_conn_set_idle(x->conn, false);
     evhttp_send_reply_start(x->req, 200, NULL);
     (void)http_conn_watch_hup(x->conn); /* else a failed write tells */
 }

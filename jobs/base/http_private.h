@@ -54,6 +54,7 @@ void http_exchange_lost(struct http_exchange *x);
 /* http_server.c: the reply is on its way, or the stream begins or ends. */
 void http_conn_answered(struct http_conn *c);
 int http_conn_watch_hup(struct http_conn *c);
+void http_conn_set_idle(struct http_conn *c, bool is_limited);
 size_t http_conn_behind(const struct http_conn *c); /* bytes not yet taken */
 
 #endif

@@ -4,11 +4,12 @@
  * (SO_PEERCRED), how many may, and a deadline for a whole request (evhttp's
  * own timeout starts anew with each byte). A request's deadline starts with
  * its first byte, or with the connection, and ends when its handler is
- * called; an idle connection ends after IDLE_S.
+ * called; an idle connection ends after conf.idle_timeout_s.
  *
  * While a request is being answered evhttp does not read from its client and
  * so does not see it leave. For an answer that comes at once that is well;
- * a stream asks the kernel (EV_CLOSED) instead.
+ * a stream asks the kernel (EV_CLOSED) instead. evhttp's timeouts would end a
+ * stream that has nothing to say; they are off until it has been sent.
  */
 #include "jobs/base/http_server.h"
 
@@ -285,6 +286,22 @@ void http_conn_answered(struct http_conn *c)
     c->hup = NULL;
 }
 
+static struct timeval idle_of(const struct http_server *s)
+{
+    double t = s->conf.idle_timeout_s;
+    if (!(t > 0))
+        t = IDLE_S;
+    return (struct timeval){(time_t)t,
+                            (suseconds_t)((t - (double)(time_t)t) * 1e6)};
+}
+
+void http_conn_set_idle(struct http_conn *c, bool is_limited)
+{
+    const struct timeval tv = idle_of(c->s);
+    const struct timeval *limit = is_limited ? &tv : NULL;
+    (void)bufferevent_set_timeouts(c->bev, limit, limit);
+}
+
 size_t http_conn_behind(const struct http_conn *c)
 {
     return evbuffer_get_length(bufferevent_get_output(c->bev));
@@ -384,6 +401,8 @@ static struct http_conn *conn_of(struct http_server *s,
 static void on_complete(struct evhttp_request *req, void *arg)
 {
     struct http_conn *c = conn_of(arg, req);
+    if (c)
+        http_conn_set_idle(c, true);
     if (c && evbuffer_get_length(bufferevent_get_input(c->bev)) > 0)
         arm(c); /* the next request has begun to arrive */
 }
@@ -439,7 +458,8 @@ int http_server_create(struct event_base *base,
     }
     evhttp_set_bevcb(s->http, on_new_conn, s);
     evhttp_set_gencb(s->http, on_request, s);
-    evhttp_set_timeout(s->http, IDLE_S);
+    const struct timeval idle = idle_of(s);
+    evhttp_set_timeout_tv(s->http, &idle);
     evhttp_set_max_headers_size(s->http, HEADERS_MAX_BYTES);
     evhttp_set_max_body_size(s->http, (ev_ssize_t)conf->max_body_bytes);
     /* Every method reaches dispatch(), which knows what to say. */

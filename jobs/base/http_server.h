@@ -32,6 +32,7 @@ struct http_server_conf {
     void *arg;
     size_t max_body_bytes;
     double request_timeout_s;
+    double idle_timeout_s; /* between two requests; 0: a minute */
     int32_t max_clients, max_clients_per_uid;
 };
 
@@ -71,7 +72,8 @@ void http_reply_err(struct http_exchange *x, const struct error *err);
 /* A chunked reply: start, any number of lines, end. `closed` is called when
  * the client went away or fell more than 1 MiB behind and was dropped; the
  * exchange is gone after it. It is never called from within one of these
- * functions. */
+ * functions. A stream may be silent, and its client stand still, for any
+ * time. */
 void http_stream_start(struct http_exchange *x, const char *type,
                        void (*closed)(void *arg), void *arg);
 void http_stream_send(struct http_exchange *x, const char *data, size_t len);

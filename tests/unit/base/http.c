@@ -131,16 +131,42 @@ static void on_cut(void *arg, struct http_exchange *x)
     http_stream_end(x);
 }
 
+static struct http_exchange *silent; /* NULL once it was cut */
+
+static void on_silent_closed(void *arg)
+{
+    (void)arg;
+    silent = NULL;
+}
+
+static void after_silence(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)arg;
+    if (!silent)
+        return;
+    http_stream_send(silent, "late\n", 5);
+    http_stream_end(silent);
+    silent = NULL;
+}
+
+/* Says nothing for longer than a connection may be idle. */
+static void on_silent(void *arg, struct http_exchange *x)
+{
+    struct host *h = arg;
+    struct timeval tv = {.tv_sec = 1, .tv_usec = 500000};
+    silent = x;
+    http_stream_start(x, "application/jsonl", on_silent_closed, NULL);
+    (void)event_base_once(h->base, -1, EV_TIMEOUT, after_silence, NULL, &tv);
+}
+
 static const struct http_route routes[] = {
-    {"GET", "/v1/echo/:a/x/:b", on_echo},
-    {"POST", "/v1/body", on_body},
-    {"GET", "/v1/fail", on_fail},
-    {"GET", "/v1/late", on_late},
-    {"GET", "/v1/stream", on_stream},
-    {"GET", "/v1/tail", on_tail},
-    {"GET", "/v1/flood", on_flood},
-    {"GET", "/v1/cut", on_cut},
-    {NULL, NULL, NULL},
+    {"GET", "/v1/echo/:a/x/:b", on_echo}, {"POST", "/v1/body", on_body},
+    {"GET", "/v1/fail", on_fail},         {"GET", "/v1/late", on_late},
+    {"GET", "/v1/stream", on_stream},     {"GET", "/v1/tail", on_tail},
+    {"GET", "/v1/silent", on_silent},     {"GET", "/v1/flood", on_flood},
+    {"GET", "/v1/cut", on_cut},           {NULL, NULL, NULL},
 };
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
@@ -157,6 +183,7 @@ static void *host_main(void *arg)
                                     .arg = h,
                                     .max_body_bytes = MAX_BODY,
                                     .request_timeout_s = 0.3,
+                                    .idle_timeout_s = 1,
                                     .max_clients = 100,
                                     .max_clients_per_uid = PER_UID};
     h->base = event_base_new();
@@ -367,6 +394,12 @@ static void test_stream(void)
     is_int(s.n, 1001, "with every line");
     is_str(s.last, "rest", "and the rest after the last newline");
 
+    s = (struct seen){.n = 0};
+    ok(http_client_stream(c, "/v1/silent", on_line, &s, &status, &b, &err) ==
+               0 &&
+           s.n == 1,
+       "one may be silent for longer than a connection may be idle");
+
     s = (struct seen){.stop_at = 1};
     ok(http_client_stream(c, "/v1/tail", on_line, &s, &status, &b, &err) < 0 &&
            err.code == ERR_STATE,
@@ -385,6 +418,14 @@ static void test_stream(void)
     http_client_destroy(c);
 
     int fd = dial();
+    char text[4096];
+    say(fd, "GET /v1/silent HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(fd, "\r\n0\r\n\r\n", text, sizeof(text));
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ok(strstr(text, "late") && poll(&p, 1, 5000) == 1 && read(fd, text, 1) == 0,
+       "after it the connection may be idle no longer than before");
+    (void)close(fd);
+    fd = dial();
     say(fd, "GET /v1/flood HTTP/1.1\r\nHost: x\r\n\r\n");
     ok(became(&n_closed, 2), "a reader that never reads is dropped");
     (void)close(fd);
