@@ -134,8 +134,11 @@ static struct verdict decide(const struct entry *en, const struct ending *end)
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,
             struct error *err)
 {
-    /* The hook may stage the worker's report, so it comes first. */
-    if (e->on_exit && e->on_exit(e->exit_arg, &en->job, err) < 0)
+    /* The hook may stage the worker's report, so it comes first. What was
+     * refused left nothing to read, and must not wait: by the time the hook
+     * is ready nobody knows any more that nothing was started. */
+    if (end->kind != ALLOC_REFUSED && e->on_exit &&
+        e->on_exit(e->exit_arg, &en->job, err) < 0)
         return -1;
     struct verdict v = decide(en, end);
     return eng_stage(e, en, v.ev, -1, &v.d, err);

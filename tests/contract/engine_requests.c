@@ -289,6 +289,26 @@ static void test_bad_policy(void)
     world_clear(&w);
 }
 
+/* The allocator is not even asked, and the hook is not ready: what is known
+ * at that moment must not be forgotten until it is. */
+static void test_not_started(void)
+{
+    static char url[300];
+    uint64_t id = 0;
+
+    begin((struct store_fault){0});
+    memset(url, 'u', sizeof(url) - 1);
+    w.conf.url = url;
+    w.exit_hook_fails = 1;
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
+    settle();
+    const struct job *job = engine_job(w.engine, id);
+    is_int(job->state, JOB_FAILED, "what cannot be started has failed");
+    is_int(job->exit_code, 125, "  with 125");
+    ok(strstr(job->reason, "is too long"), "  and says why: %s", job->reason);
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_submit();
@@ -298,5 +318,6 @@ int main(void)
     test_rights();
     test_drain();
     test_bad_policy();
+    test_not_started();
     return tap_done();
 }
