@@ -39,14 +39,6 @@ same_options() {
     done
 }
 
-@test "every page is clean under groff" {
-    for page in "$src"/man/*.[1-8]; do
-        run groff -mdoc -ww -z "$page"
-        [ "$status" -eq 0 ]
-        [ -z "$output" ] || { echo "$output"; false; }
-    done
-}
-
 @test "the exit statuses of error.h are those of mgpu-submit(1)" {
     for status in $(sed -n 's/^    X([A-Z]*, \([0-9]*\),.*/\1/p' \
         "$src/jobs/base/error.h" | sort -nu); do
