@@ -69,6 +69,10 @@ struct device_ops {
     /* Zeroed, 256-byte aligned. */
     int (*alloc)(struct device *d, size_t bytes, void **ret, struct error *err);
     void (*release)(struct device *d, void *p); /* NULL is fine */
+    /* Page-locks host memory, so that to_device() from it is asynchronous and
+     * faster; until unpin(). Both NULL where there is nothing to lock. */
+    int (*pin)(struct device *d, void *host, size_t bytes, struct error *err);
+    void (*unpin)(struct device *d, void *host);
     int (*to_device)(struct device *d, void *dst, const void *host_src,
                      size_t bytes, struct error *err);
     int (*to_host)(struct device *d, void *host_dst, const void *src,

@@ -95,7 +95,23 @@ static int cuda_alloc(struct device *d, size_t bytes, void **ret,
     return 0;
 }
 
-/* From ordinary, pageable memory, which may be reused when this returns. */
+static int cuda_pin(struct device *d, void *host, size_t bytes,
+                    struct error *err)
+{
+    (void)d;
+    return cuda_check(
+        (int)cudaHostRegister(host, bytes, cudaHostRegisterDefault), "pin",
+        err);
+}
+
+static void cuda_unpin(struct device *d, void *host)
+{
+    (void)cuda_sync(d, NULL); /* a copy from it may be under way */
+    (void)cudaHostUnregister(host);
+}
+
+/* Pageable memory may be reused when this returns; pinned memory is read
+ * until the stream gets there. */
 static int cuda_to_device(struct device *d, void *dst, const void *host_src,
                           size_t bytes, struct error *err)
 {
@@ -172,6 +188,8 @@ static void fill_in(struct exec_device *exec, int32_t multiprocessors)
         .destroy = cuda_destroy,
         .alloc = cuda_alloc,
         .release = cuda_release,
+        .pin = cuda_pin,
+        .unpin = cuda_unpin,
         .to_device = cuda_to_device,
         .to_host = cuda_to_host,
         .copy = cuda_copy,

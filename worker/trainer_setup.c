@@ -220,7 +220,8 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
                             .batch = s->train.batch_size};
     struct loader_conf lc = {.dt = t->dt,
                              .image_size = s->dataset.image_size,
-                             .batch = s->train.batch_size};
+                             .batch = s->train.batch_size,
+                             .pin = s->train.pin_memory != TRI_FALSE};
     const struct clock *clock = t->env->clock;
     if (plan_memory(t, &mc, &lc, err) < 0 ||
         model_create(t->dev, &mc, &t->model, err) < 0 ||

@@ -19,6 +19,7 @@ struct loader {
     const struct clock *clock;
     size_t images_at, image_bytes; /* in a staging buffer */
     uint8_t *host[2], *dev;
+    bool is_pinned[2];
     void *x;
     int32_t turn;
 };
@@ -71,6 +72,11 @@ int loader_create(struct device *d, const struct loader_conf *conf,
             (void)error_set(err, ERR_NOMEM, "loader: %zu bytes", bytes);
             goto fail;
         }
+        if (!conf->pin || !d->ops->pin)
+            continue;
+        if (d->ops->pin(d, l->host[i], bytes, err) < 0)
+            goto fail;
+        l->is_pinned[i] = true;
     }
     if (d->ops->alloc(d, bytes, &dev, err) < 0)
         goto fail;
@@ -90,8 +96,11 @@ void loader_destroy(struct loader *l)
         return;
     l->d->ops->release(l->d, l->x);
     l->d->ops->release(l->d, l->dev);
-    free(l->host[0]);
-    free(l->host[1]);
+    for (int i = 0; i < 2; i++) {
+        if (l->is_pinned[i])
+            l->d->ops->unpin(l->d, l->host[i]);
+        free(l->host[i]);
+    }
     free(l);
 }
 

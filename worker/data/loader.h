@@ -9,6 +9,7 @@
 #ifndef MGPU_WORKER_DATA_LOADER_H
 #define MGPU_WORKER_DATA_LOADER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "jobs/base/clock.h"
@@ -21,6 +22,7 @@ struct loader_conf {
     enum dtype dt;
     int32_t image_size; /* S */
     int32_t batch;      /* largest count that loader_next() will see */
+    bool pin;           /* page-lock the staging, where the device can */
 };
 
 struct loader_batch {
