@@ -355,7 +355,7 @@ int http_client_stream(struct http_client *c, const char *path,
                          .partial = &partial,
                          .error_body = error_body,
                          .err = err};
-    int rc = perform(c, &req, &t, 0, false);
+    int rc = perform(c, &req, &t, c->timeout_s, false);
     if (rc == 0)
         *ret_status = (int)http_status(c->curl);
     if (rc == 0 && partial.len > 0) /* a last line without its newline */

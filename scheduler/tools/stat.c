@@ -137,13 +137,15 @@ static int print_json(const json_t *reply, struct error *err)
 static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
                                 "RUNNING,CHECKPOINTING,STALLED";
 
+/* What the daemon sends at most. */
+static const unsigned long long MOST_JOBS = 100000;
+
 static int queue(struct client *c, const struct args *a, struct error *err)
 {
     char user[200] = "", state[300] = "", name[400] = "";
-    char count[32] = "";
     json_t *reply = NULL;
     if (a->user)
-        client_quote(a->user, user, sizeof(user));
+        client_user(a->user, user, sizeof(user));
     /* Ended jobs crowd out the queue: they are asked for by state. */
     const char *states = a->state ? a->state : not_ended;
     bool any = strcasecmp(states, "all") == 0;
@@ -151,11 +153,10 @@ static int queue(struct client *c, const struct args *a, struct error *err)
         client_quote(states, state, sizeof(state));
     if (a->name)
         client_quote(a->name, name, sizeof(name));
-    if (a->count)
-        (void)snprintf(count, sizeof(count), "&limit=%llu", a->count);
-    int rc = client_get(c, &reply, err, "/v1/jobs?state=%s%s%s%s%s%s", state,
-                        a->user ? "&user=" : "", user, a->name ? "&name=" : "",
-                        name, count);
+    int rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s%s%s%s%s%s",
+                        a->count ? a->count : MOST_JOBS,
+                        *state ? "&state=" : "", state, *user ? "&user=" : "",
+                        user, *name ? "&name=" : "", name);
     if (rc == 0)
         rc =
             a->json ? print_json(reply, err) : show_queue(&a->show, reply, err);

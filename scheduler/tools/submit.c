@@ -212,6 +212,7 @@ static struct spec_options spec_options(const struct args *a)
         .sets = a->sets,
         .n_sets = a->n_sets,
         .draw_seed = true,
+        .take_env = true,
     };
 }
 

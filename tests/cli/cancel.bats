@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# cancel.bats - mgpu-cancel in every state a job can be in.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    ctld_start
+    printf 'version: 1\nkind: command\nname: hog\ncommand: [sleep, "600"]\n' \
+        >hog.yaml
+    printf 'checkpoint: {grace: 1s}\nresources: {gpus: 2}\n' >>hog.yaml
+}
+teardown() { ctld_stop; }
+
+cancel() { "$MGPU_BIN/mgpu-cancel" "$@"; }
+submit() { "$MGPU_BIN/mgpu-submit" --quiet "$@"; }
+job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
+
+@test "a running job ends as CANCELLED, and nothing of it is left" {
+    submit --set 'command=["sleep","61523"]' hog.yaml
+    wait_for 20 job_claimed
+    wait_for 20 pgrep -f 'sleep 61523'
+    run cancel 1
+    [ "$status" -eq 0 ]
+    [ "$output" = "job 1: is being cancelled" ]
+    wait_for 20 job_is 1 CANCELLED
+    run pgrep -f 'sleep 61523'
+    [ "$status" -eq 1 ]
+    [ "$(api GET /v1/jobs/1 | json '$.job.exit_code')" = 130 ]
+}
+
+@test "a job that ignores SIGTERM is killed after its grace" {
+    submit --set 'command=["sh","-c","trap : TERM; while :; do sleep 0.1; done"]' \
+        hog.yaml
+    wait_for 20 job_claimed
+    cancel --quiet 1
+    wait_for 20 job_is 1 CANCELLED
+}
+
+@test "a waiting job is cancelled at once, twice is once" {
+    submit hog.yaml
+    submit hog.yaml
+    run cancel 2
+    [ "$status" -eq 0 ]
+    [ "$output" = "job 2: cancelled" ]
+    run cancel 2
+    [ "$status" -eq 0 ]
+}
+
+@test "a job that has ended is status 73" {
+    submit --wait --set 'command=["true"]' hog.yaml
+    run cancel 1
+    [ "$status" -eq 73 ]
+    [[ $output == *"job 1 has ended: COMPLETED"* ]]
+}
+
+@test "several at once: the worst status, and the others are done" {
+    submit hog.yaml
+    submit hog.yaml
+    run cancel 2 77
+    [ "$status" -eq 66 ]
+    job_is 2 CANCELLED
+}
+
+@test "by user and state" {
+    submit hog.yaml
+    wait_for 20 job_claimed
+    submit hog.yaml
+    submit hog.yaml
+    run cancel --user me --state QUEUED
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 2 ]
+    job_is 2 CANCELLED
+    job_is 3 CANCELLED
+    job_claimed
+}
+
+@test "wrong command lines, and JSON" {
+    run cancel
+    [ "$status" -eq 64 ]
+    run cancel --state QUEUED
+    [ "$status" -eq 64 ]
+    run cancel x
+    [ "$status" -eq 64 ]
+    submit hog.yaml
+    submit hog.yaml
+    run --separate-stderr cancel --json 2 77
+    [ "$status" -eq 66 ]
+    [ "$(sqlite3 :memory: "SELECT json_valid('${output//\'/\'\'}')")" = 1 ]
+    [[ $output == *'"id":2,"state":"CANCELLED"'*'"id":77,"code":"NOTFOUND"'* ]]
+}

@@ -1,0 +1,192 @@
+#!/usr/bin/env bats
+# stat.bats - mgpu-stat and mgpu-submit --wait against a private daemon: what
+# a user sees of jobs that run, ended, failed, or are not there.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    ctld_start
+}
+teardown() { ctld_stop; }
+
+stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
+submit() { "$MGPU_BIN/mgpu-submit" "$@"; }
+
+# spec NAME COMMAND: a job of one shell command.
+spec() {
+    printf 'version: 1\nkind: command\nname: %s\ncommand: [sh, -c, "%s"]\n' \
+        "$1" "$2" >"$1.yaml"
+}
+
+is_json() {
+    [ "$(sqlite3 :memory: "SELECT json_valid('${1//\'/\'\'}')")" = 1 ]
+}
+
+@test "submit --wait returns the job's own code, and the result is shown" {
+    spec three 'echo spoken; exit 3'
+    run submit --wait three.yaml
+    [ "$status" -eq 3 ]
+    [[ $output == *"submitted job 1"* ]]
+    [[ $output == *"job 1 FAILED"* ]]
+    run stat 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"Job 1  three  "*"FAILED (3)"* ]]
+    run stat --logs 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"spoken"* ]]
+    run stat --events 1
+    [[ $output == *"submit"*"intent"*"claim"*"fail"* ]]
+    [[ $output != *"token"* ]]
+}
+
+@test "progress to a file has no carriage return" {
+    spec quick 'exit 0'
+    submit --wait quick.yaml >out
+    [ "$(tr -dc '\r' <out | wc -c)" -eq 0 ]
+    grep -q '^job 1 COMPLETED' out
+}
+
+@test "a signal is 128 + its number" {
+    spec dies 'kill -9 $$'
+    run submit --wait --set retry.max=0 dies.yaml
+    [ "$status" -eq 137 ]
+}
+
+@test "the time limit is 124" {
+    spec slow 'sleep 60'
+    run submit --wait --set resources.time_limit=1s \
+        --set checkpoint.grace=1s slow.yaml
+    [ "$status" -eq 124 ]
+    run stat 1
+    [[ $output == *"TIMEOUT (124)"*"time limit"* ]]
+}
+
+@test "--timeout gives up waiting, and the job goes on" {
+    spec slow 'sleep 60'
+    run submit --wait --timeout 1s slow.yaml
+    [ "$status" -eq 124 ]
+    [[ $output == *"it goes on"* ]]
+    job_is 1 STARTING || job_is 1 RUNNING
+}
+
+@test "waiting survives a daemon that is killed and comes back" {
+    spec wait 'until [ -e go ]; do sleep 0.05; done; exit 5'
+    sed -i "s|until \[ -e go|until [ -e $PWD/go|" wait.yaml
+    submit --wait wait.yaml >out 2>&1 3>&- &
+    pid=$!
+    wait_for 20 job_claimed
+    ctld_kill
+    ctld_start
+    touch go
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 5 ]
+}
+job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
+
+@test "the queue: what runs and what waits, and why" {
+    spec hog 'sleep 60'
+    submit --quiet --set resources.gpus=2 hog.yaml
+    wait_for 20 job_claimed
+    submit --quiet --set name=waiting hog.yaml
+    run stat
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == *"2 busy, 0 free | 1 running, 1 queued"* ]]
+    [[ $output == *"2  waiting"*"PD"*"WaitingForGpus"* ]]
+    run stat --no-header -t QUEUED
+    [ "${#lines[@]}" -eq 1 ]
+    run stat -n 'wait*' --no-header
+    [ "${#lines[@]}" -eq 1 ]
+    run stat --nodes
+    [[ $output == *"slot"*"2     0  up"* ]]
+}
+
+@test "ended jobs leave the queue, -t all brings them" {
+    spec quick 'exit 0'
+    submit --wait --quiet quick.yaml
+    run stat --no-header
+    [ -z "$output" ]
+    run stat --no-header -t all
+    [[ $output == *"1  quick"*"CD"* ]]
+}
+
+@test "metrics of a command, by the columns it named" {
+    spec told 'echo {\\\"iteration\\\":1,\\\"t_iter\\\":0.5,\\\"loss\\\":0.25,\\\"bleu\\\":31.5} >>$MGPU_METRICS'
+    run submit --wait told.yaml
+    [ "$status" -eq 0 ]
+    run stat --metrics 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"loss"*"0.25"* ]]
+    [[ $output == *"bleu"*"31.5"* ]]
+    run stat --metrics --json 1
+    is_json "$output"
+    [[ $output == *'"schema":"mgpu.iterations/1"'* ]]
+}
+
+@test "--json everywhere is one valid document, errors too" {
+    spec quick 'exit 0'
+    submit --wait --quiet quick.yaml
+    for view in "" "1" "--epochs 1" "--events 1" "--nodes" "--status" \
+        "-t all" "--wait 1"; do
+        # shellcheck disable=SC2086 # words
+        run --separate-stderr stat --json $view
+        [ "$status" -eq 0 ]
+        [ "${#lines[@]}" -eq 1 ]
+        is_json "$output"
+        [[ $output == *'"schema":"mgpu.'* ]]
+    done
+    run --separate-stderr stat --json 77
+    [ "$status" -eq 66 ]
+    is_json "$output"
+    [[ $output == *'"schema":"mgpu.error/1"'*'"NOTFOUND"'* ]]
+}
+
+@test "a name cannot move the cursor" {
+    # The specification refuses such a name; a command's words are shown.
+    printf '%s\n' 'version: 1' 'kind: command' \
+        'command: [sh, -c, "exit 0 # \\e[2J"]' | sed 's/\\\\e/\\t/' >esc.yaml
+    run submit --wait esc.yaml
+    run stat 1
+    [ "$status" -eq 0 ]
+    ! printf '%s' "$output" | grep -q "$(printf '\t')"
+}
+
+@test "B24: wrong command lines" {
+    run stat 99999999999999999999
+    [ "$status" -eq 64 ]
+    run stat --metrics
+    [ "$status" -eq 64 ]
+    [ "$output" = "mgpu-stat: which job? see mgpu-stat --help" ]
+    run stat --nodes 3
+    [ "$status" -eq 64 ]
+    run stat --follow 1
+    [ "$status" -eq 64 ]
+    run stat --evnts 1
+    [ "$status" -eq 64 ]
+    [[ $output == *"did you mean '--events'?"* ]]
+    run stat 4242
+    [ "$status" -eq 66 ]
+    run bash -c '"$MGPU_BIN/mgpu-stat" >/dev/full'
+    [ "$status" -eq 74 ]
+    run bash -c 'set -o pipefail; "$MGPU_BIN/mgpu-stat" | head -n 0'
+    [ "$status" -eq 0 ]
+}
+
+@test "one key is one job" {
+    spec quick 'exit 0'
+    run submit --parsable --idempotency-key k1 quick.yaml
+    [ "$output" = 1 ]
+    run submit --parsable --idempotency-key k1 quick.yaml
+    [ "$output" = 1 ]
+    run submit --parsable --idempotency-key k2 quick.yaml
+    [ "$output" = 2 ]
+}
+
+@test "what can never fit is refused at once" {
+    spec wide 'exit 0'
+    run submit --set resources.gpus=3 wide.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"can never fit"* ]]
+}
