@@ -48,13 +48,22 @@ struct drain {
 /* ---- on the writer's thread -----------------------------------------------
  */
 
-/* err  ERR_NOTFOUND also for what is not a regular file */
+/* A shortage of ours, worth another try. Whatever else stands in the way is
+ * the job's own doing, or its disk's, and must not keep it from ending. */
+static bool may_pass(int e)
+{
+    return e == ENOMEM || e == EMFILE || e == ENFILE;
+}
+
+/* err  ERR_NOTFOUND for all that is not a regular file that we may read */
 static int open_at(int dir, const char *name, int *ret_fd, struct error *err)
 {
     struct stat st;
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
+    if (fd < 0 && may_pass(errno))
         return error_sys(err, errno, "open '%s'", name);
+    if (fd < 0)
+        return error_set(err, ERR_NOTFOUND, "cannot read '%s'", name);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         (void)close(fd);
         return error_set(err, ERR_NOTFOUND, "'%s' is not a regular file", name);
@@ -88,7 +97,7 @@ static int drain_fd(struct drain *d, int32_t rank, int fd, int64_t at,
     int rc = buf ? 0 : error_set(err, ERR_NOMEM, "spool of rank %d", rank);
     while (rc == 0) {
         ssize_t n = read_full(fd, buf, WIRE_ROWS_MAX_BYTES, at);
-        if (n < 0)
+        if (n < 0 && may_pass(errno))
             rc = error_sys(err, errno, "read the spool of rank %d", rank);
         const char *end = n > 0 ? memrchr(buf, '\n', (size_t)n) : NULL;
         if (n == WIRE_ROWS_MAX_BYTES && !end)
@@ -113,22 +122,30 @@ static int drain_spool(struct drain *d, int dir, const char *name,
         return 0;
     char file[32];
     int fd = -1;
+    struct error why = ERROR_INIT;
     (void)snprintf(file, sizeof(file), "spool.%ld", rank);
-    if (open_at(dir, file, &fd, NULL) < 0)
-        return 0; /* gone, or not a file of ours */
+    if (open_at(dir, file, &fd, &why) < 0)
+        return why.code == ERR_NOTFOUND
+                   ? 0
+                   : error_set(err, why.code, "%s", why.msg);
     int64_t at = rank < d->n_ranks && d->acked[rank] > 0 ? d->acked[rank] : 0;
     int rc = drain_fd(d, (int32_t)rank, fd, at, err);
     (void)close(fd);
     return rc;
 }
 
-static void read_report(struct drain *d, int dir)
+static int read_report(struct drain *d, int dir, struct error *err)
 {
+    struct error why_not = ERROR_INIT;
     char text[REPORT_MAX_BYTES];
     int fd = -1, code = 0;
     const char *why = NULL;
-    if (!d->want_report || open_at(dir, "report.json", &fd, NULL) < 0)
-        return;
+    if (!d->want_report)
+        return 0;
+    if (open_at(dir, "report.json", &fd, &why_not) < 0)
+        return why_not.code == ERR_NOTFOUND
+                   ? 0
+                   : error_set(err, why_not.code, "%s", why_not.msg);
     ssize_t n = read_full(fd, text, sizeof(text), 0);
     (void)close(fd);
     json_t *o = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
@@ -141,20 +158,21 @@ static void read_report(struct drain *d, int dir)
                        why ? why : "");
     }
     json_decref(o);
+    return 0;
 }
 
 static int drain_dir(struct drain *d, struct error *err)
 {
     DIR *dir = opendir(d->dir);
-    if (!dir) /* never started, or removed by its user */
-        return errno == ENOENT ? 0 : error_sys(err, errno, "'%s'", d->dir);
+    if (!dir) /* never started, or removed or closed by its user */
+        return may_pass(errno) ? error_sys(err, errno, "'%s'", d->dir) : 0;
     int rc = 0;
     const struct dirent *e;
     while (rc == 0 && (e = readdir(dir)) != NULL)
         if (strncmp(e->d_name, "spool.", 6) == 0)
             rc = drain_spool(d, dirfd(dir), e->d_name + 6, err);
     if (rc == 0)
-        read_report(d, dirfd(dir));
+        rc = read_report(d, dirfd(dir), err);
     (void)closedir(dir);
     return rc;
 }

@@ -1,5 +1,7 @@
 /* ctld.c - the daemon as tools and workers see it: requests, their replies
  * and when they come, rows and what is left of them, streams, stopping. */
+#include <fcntl.h>
+
 #include "tests/unit/ctld/rig.h"
 
 static int count(const struct rig *r, const char *text)
@@ -327,6 +329,23 @@ static void test_failing_store(struct rig *r)
     }
 }
 
+/* A job that puts a file where its directory was still ends. */
+static void test_no_directory(struct rig *r)
+{
+    char path[640];
+    is_int(call(r, "POST", "/v1/jobs", SPEC("vandal"), "vandal"), 201, "a job");
+    json_t *o = json_loads(buf_str(&r->body), 0, NULL);
+    long long id = json_integer_value(json_object_get(o, "id"));
+    json_decref(o);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%lld", id);
+    ok(becomes(r, path, "\"place\":\"n1:0\""), "that runs");
+    ok(rmdir(r->alloc.dir) == 0, "and takes its directory away");
+    int fd = open(r->alloc.dir, O_CREAT | O_EXCL | O_WRONLY, 0);
+    ok(fd >= 0 && close(fd) == 0, "for a file");
+    exits(r, (uint64_t)id, 0);
+    ok(becomes(r, path, "\"state\":\"FAILED\""), "ends all the same");
+}
+
 int main(void)
 {
     struct rig r;
@@ -345,6 +364,9 @@ int main(void)
     rig_down(&r);
     test_faults(&r);
     test_failing_store(&r);
+    rig_up(&r, NULL);
+    test_no_directory(&r);
+    rig_down(&r);
     rig_clear(&r);
     return tap_done();
 }
