@@ -41,11 +41,12 @@ struct reporter {
     bool is_ending, is_fenced, is_flushed;
     double flush_until_s;
     struct report_progress progress;
+    int64_t n_news;   /* how often it was set */
     struct error why; /* of the fence */
 
     /* ---- the thread's ---- */
     double beat_at_s;
-    int64_t beat_iteration;
+    int64_t n_told; /* n_news of the last beat */
     struct buf batch, reply;
 };
 
@@ -153,23 +154,25 @@ static int send_beat(struct reporter *r, const struct report_progress *p,
     return rc;
 }
 
-static void beat_if_due(struct reporter *r)
+/* is_last: the end has come, and what is new now is never old. */
+static void beat_if_due(struct reporter *r, bool is_last)
 {
     struct error err = ERROR_INIT;
     if (r->rank != 0)
         return;
     pthread_mutex_lock(&r->lock);
     struct report_progress p = r->progress;
+    int64_t n_news = r->n_news;
     pthread_mutex_unlock(&r->lock);
     double past_s = now_s() - r->beat_at_s;
-    bool has_news = p.iteration != r->beat_iteration;
+    bool has_news = n_news != r->n_told;
     /* Half a period early rather than half a period late. */
-    if (past_s < r->heartbeat_s - r->period_s / 2 &&
-        !(has_news && past_s >= live_s - r->period_s / 2))
-        return;
-    if (send_beat(r, &p, &err) == 0) {
+    bool is_due = past_s >= r->heartbeat_s - r->period_s / 2 ||
+                  (has_news && past_s >= live_s - r->period_s / 2) ||
+                  (has_news && is_last);
+    if (is_due && send_beat(r, &p, &err) == 0) {
         r->beat_at_s = now_s();
-        r->beat_iteration = p.iteration;
+        r->n_told = n_news;
     }
 }
 
@@ -230,12 +233,14 @@ static void *run(void *arg)
 {
     struct reporter *r = arg;
     while (!is_over(r)) {
-        beat_if_due(r);
+        beat_if_due(r, false);
         send_all(r);
         if (rest(r))
             break;
     }
     send_last(r);
+    if (!is_over(r))
+        beat_if_due(r, true);
     return NULL;
 }
 
@@ -262,7 +267,6 @@ static int copy_conf(struct reporter *r, const struct report_conf *conf,
                                            .loss = NAN,
                                            .t_iter = NAN,
                                            .eval_accuracy = NAN};
-    r->beat_iteration = -1;
     r->beat_at_s = -INFINITY;
     return 0;
 }
@@ -329,6 +333,7 @@ void reporter_progress(struct reporter *r, const struct report_progress *p)
 {
     pthread_mutex_lock(&r->lock);
     r->progress = *p;
+    r->n_news++;
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -56,6 +56,8 @@ static int end_epoch(struct trainer *t, struct error *err)
     t->eval_accuracy = e->eval_accuracy;
     if (t->env->comm->rank == 0)
         reporter_row(t->env->reporter, &row);
+    t->progress.eval_accuracy = e->eval_accuracy;
+    reporter_progress(t->env->reporter, &t->progress);
     trainer_say(t,
                 "epoch %d/%d: %.1f s, training loss %.4f, evaluation loss "
                 "%.4f, accuracy %.4f, %.0f samples/s",

@@ -35,7 +35,8 @@ struct trainer {
     int64_t total;   /* iterations of the job */
     struct checkpoint_state at;
     double eval_accuracy;
-    double said_s; /* when rank 0 last printed */
+    struct report_progress progress; /* as last reported */
+    double said_s;                   /* when rank 0 last printed */
 };
 
 /* ---- trainer_setup.c: everything that happens before the first step ------ */

@@ -346,6 +346,13 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                           .spec = env->spec,
                           .eval_accuracy = NAN,
                           .said_s = -INFINITY};
+    t->progress = (struct report_progress){.iteration = -1,
+                                           .iterations_total = -1,
+                                           .epoch = -1,
+                                           .epochs_total = -1,
+                                           .loss = NAN,
+                                           .t_iter = NAN,
+                                           .eval_accuracy = NAN};
     t->dt = env->spec->train.precision == PRECISION_FP64 ? DT_F64 : DT_F32;
     if (open_device(t, err) < 0 || open_comm(t, err) < 0 ||
         open_data(t, &classes, err) < 0 || open_model(t, classes, err) < 0)

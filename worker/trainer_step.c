@@ -105,14 +105,15 @@ static void report(struct trainer *t, const struct metric_iteration *m)
 {
     struct metric_row row = {.kind = METRIC_ITERATION, .iteration = *m};
     reporter_row(t->env->reporter, &row);
-    struct report_progress p = {.iteration = t->at.iteration,
-                                .iterations_total = t->total,
-                                .epoch = t->at.epoch,
-                                .epochs_total = t->spec->train.epochs,
-                                .loss = m->loss,
-                                .t_iter = m->t_iter,
-                                .eval_accuracy = t->eval_accuracy};
-    reporter_progress(t->env->reporter, &p);
+    t->progress =
+        (struct report_progress){.iteration = t->at.iteration,
+                                 .iterations_total = t->total,
+                                 .epoch = t->at.epoch,
+                                 .epochs_total = t->spec->train.epochs,
+                                 .loss = m->loss,
+                                 .t_iter = m->t_iter,
+                                 .eval_accuracy = t->eval_accuracy};
+    reporter_progress(t->env->reporter, &t->progress);
 }
 
 int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)

@@ -216,6 +216,13 @@ static void test_beats(struct daemon *d)
     reporter_progress(r, &p);
     wait_until(daemon_count(d, &d->n_beats) >= n + 2);
     is_int(daemon_count(d, &d->n_beats), n + 2, "a live beat");
+    p.iteration = 8;
+    reporter_progress(r, &p);
+    (void)reporter_flush(r, 5);
+    pthread_mutex_lock(&d->lock);
+    ok(strstr(buf_str(&d->beat), "\"iteration\":8,") != NULL,
+       "the last progress is told at the end");
+    pthread_mutex_unlock(&d->lock);
     reporter_destroy(r);
 
     conf.rank = 1;
