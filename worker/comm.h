@@ -48,7 +48,7 @@ struct comm_ops {
      * on host memory moves only inside the other calls. */
     void (*poll)(struct comm *c);
     /* Ends the whole job now: the other ranks are killed by the launcher. */
-    void (*abort)(struct comm *c, int exit_code) __attribute__((noreturn));
+    __attribute__((noreturn)) void (*abort)(struct comm *c, int exit_code);
     void (*destroy)(struct comm *c); /* NULL is fine */
 };
 

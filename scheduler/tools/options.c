@@ -101,11 +101,12 @@ static void add_rows(struct table *tab, const struct opt *o)
 {
     for (; o->id && tab->n < MAX_OPTS; o++) {
         tab->rows[tab->n] = o;
-        tab->longs[tab->n++] = (struct option){
+        tab->longs[tab->n] = (struct option){
             .name = o->name,
             .has_arg = o->arg ? required_argument : no_argument,
             .val = 256 + (int)tab->n,
         };
+        tab->n++;
         if (o->letter) {
             size_t len = strlen(tab->shorts);
             tab->shorts[len] = o->letter;

@@ -6,6 +6,7 @@
 
 #include <event2/event.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
