@@ -13,13 +13,17 @@
 
 #include "scheduler/ctld/private.h"
 
-static const double PUSH_S = 0.25;
+/* Between two pushes, and between two tries to go on with a beginning. */
+static const double PUSH_S = 0.25, BEGIN_S = 0.05;
+enum { BEHIND_MAX = 1 << 18 };
 
 struct watcher {
     struct watcher *next;
     struct ctld *c;
     struct http_exchange *x;
-    uint64_t job; /* 0: all */
+    uint64_t job;   /* 0: all */
+    uint64_t begun; /* the beginning was sent up to this id; UINT64_MAX: all */
+    int64_t after;  /* the last event that it knows of; -1: none */
 };
 
 static void unlink_watcher(struct watcher *w)
@@ -120,7 +124,7 @@ static void push(struct ctld *c, const struct job *job)
     bool final = job_state_is_final(job->state);
     for (struct watcher *w = c->watchers, *next; line && w; w = next) {
         next = w->next;
-        if (w->job && w->job != job->id)
+        if (w->job ? w->job != job->id : job->id > w->begun)
             continue;
         http_stream_send(w->x, line, strlen(line));
         if (w->job && final) {
@@ -129,6 +133,31 @@ static void push(struct ctld *c, const struct job *job)
         }
     }
     free(line);
+}
+
+static bool knows(const struct watcher *w, const struct job *job)
+{
+    uint64_t seq = seq_of(w->c, job->id);
+    return seq > 0 && w->after >= 0 && seq <= (uint64_t)w->after &&
+           !(w->job && job_state_is_final(job->state));
+}
+
+/* Goes on with the beginning as far as the connection takes it now. */
+static void begin(struct watcher *w)
+{
+    const struct engine *e = w->c->engine;
+    const struct job *job = engine_next_job(e, w->begun);
+    for (; job && (!w->job || job->id == w->job);
+         job = engine_next_job(e, job->id)) {
+        if (http_stream_behind(w->x) > BEHIND_MAX)
+            return;
+        w->begun = job->id;
+        char *line = knows(w, job) ? NULL : line_of(w->c, job);
+        if (line)
+            http_stream_send(w->x, line, strlen(line));
+        free(line);
+    }
+    w->begun = UINT64_MAX;
 }
 
 static void on_push(void *arg)
@@ -145,22 +174,11 @@ static void on_push(void *arg)
             push(c, job);
     }
     c->n_dirty = 0;
-}
-
-static void begin(struct ctld *c, struct watcher *w, int64_t after)
-{
-    http_stream_start(w->x, "application/jsonl", on_closed, w);
-    const struct job *job = engine_next_job(c->engine, w->job ? w->job - 1 : 0);
-    for (; job && (!w->job || job->id == w->job);
-         job = engine_next_job(c->engine, job->id)) {
-        uint64_t seq = seq_of(c, job->id);
-        if (seq > 0 && after >= 0 && seq <= (uint64_t)after &&
-            !(w->job && job_state_is_final(job->state)))
-            continue;
-        char *line = line_of(c, job);
-        if (line)
-            http_stream_send(w->x, line, strlen(line));
-        free(line);
+    for (struct watcher *w = c->watchers; w; w = w->next) {
+        if (w->begun != UINT64_MAX)
+            begin(w);
+        if (w->begun != UINT64_MAX)
+            loop_timer_set(c->watch_timer, BEGIN_S);
     }
 }
 
@@ -182,10 +200,17 @@ void serve_watch(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    *w = (struct watcher){
-        .next = c->watchers, .c = c, .x = x, .job = (uint64_t)id};
+    *w = (struct watcher){.next = c->watchers,
+                          .c = c,
+                          .x = x,
+                          .job = (uint64_t)id,
+                          .begun = id ? (uint64_t)id - 1 : 0,
+                          .after = after};
     c->watchers = w;
-    begin(c, w, after);
+    http_stream_start(x, "application/jsonl", on_closed, w);
+    begin(w);
+    if (w->begun != UINT64_MAX)
+        loop_timer_set(c->watch_timer, BEGIN_S);
     if (job && job_state_is_final(job->state)) {
         http_stream_end(x);
         unlink_watcher(w);

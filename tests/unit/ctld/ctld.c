@@ -346,6 +346,35 @@ static void test_no_directory(struct rig *r)
     ok(becomes(r, path, "\"state\":\"FAILED\""), "ends all the same");
 }
 
+static int on_many(void *arg, const char *text, size_t len, struct error *err)
+{
+    int *left = arg;
+    (void)text;
+    (void)len;
+    return --*left > 0 ? 0 : error_set(err, ERR_STATE, "enough");
+}
+
+/* More than the server lets a connection lag behind. */
+static void test_many(struct rig *r)
+{
+    enum { MANY = 2500 };
+    struct error err = ERROR_INIT;
+    struct buf bad = BUF_INIT;
+    int n = 0, left = MANY, status = 0;
+    while (n < MANY &&
+           call(r, "POST", "/v1/jobs",
+                "{\"hold\":true,\"spec\":{\"version\":1,\"kind\":\"command\","
+                "\"name\":\"many\",\"command\":[\"true\"]}}",
+                NULL) == 201)
+        n++;
+    is_int(n, MANY, "many jobs");
+    ok(http_client_stream(r->http, "/v1/watch", on_many, &left, &status, &bad,
+                          &err) < 0 &&
+           err.code == ERR_STATE && left == 0,
+       "who watches them all is shown them all: %s, %d left", err.msg, left);
+    buf_clear(&bad);
+}
+
 int main(void)
 {
     struct rig r;
@@ -366,6 +395,7 @@ int main(void)
     test_failing_store(&r);
     rig_up(&r, NULL);
     test_no_directory(&r);
+    test_many(&r);
     rig_down(&r);
     rig_clear(&r);
     return tap_done();

@@ -179,7 +179,7 @@ static void rig_up(struct rig *r, const struct store_fault *fault)
                                  .reconcile_s = 5,
                                  .kill_grace_s = 1,
                                  .interval_s = 1,
-                                 .max_jobs_per_user = 100,
+                                 .max_jobs_per_user = 4000,
                                  .max_clients = 64,
                                  .max_clients_per_uid = 64,
                                  .max_spec_bytes = 65536,
