@@ -28,8 +28,7 @@ static void pause_for(double s)
 {
     struct timespec ts = {.tv_sec = (time_t)s,
                           .tv_nsec = (long)((s - (double)(time_t)s) * 1e9)};
-    while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
-        continue;
+    (void)nanosleep(&ts, NULL); /* a signal may cut it short: look again */
 }
 
 /* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so
@@ -91,14 +90,16 @@ static bool is_passing(enum err_code code)
 
 /* Both words may be said twice: the daemon knows who holds the attempt. */
 static int post_until(const struct report_conf *conf, const char *what,
-                      json_t *body, double patience_s, struct error *err)
+                      json_t *body, double patience_s,
+                      const volatile sig_atomic_t *stop, struct error *err)
 {
     double until_s = now_s() + patience_s, pause_s = pause_first_s;
     struct error why = ERROR_INIT;
     for (;;) {
         if (post_once(conf, what, body, patience_s, &why) == 0)
             return 0;
-        if (!is_passing(why.code) || now_s() + pause_s > until_s)
+        if (!is_passing(why.code) || now_s() + pause_s > until_s ||
+            (stop != NULL && *stop != 0))
             break;
         pause_for(pause_s);
         pause_s = pause_s * 2 < pause_max_s ? pause_s * 2 : pause_max_s;
@@ -109,7 +110,7 @@ static int post_until(const struct report_conf *conf, const char *what,
 }
 
 int report_claim(const struct report_conf *conf, double patience_s,
-                 struct error *err)
+                 const volatile sig_atomic_t *stop, struct error *err)
 {
     unsigned long long started = 0;
     char host[256] = "", holder[320];
@@ -121,7 +122,7 @@ int report_claim(const struct report_conf *conf, double patience_s,
     json_t *body = json_pack("{s:s}", "holder", holder);
     if (body == NULL)
         return error_set(err, ERR_NOMEM, "claim");
-    int rc = post_until(conf, "claim", body, patience_s, err);
+    int rc = post_until(conf, "claim", body, patience_s, stop, err);
     json_decref(body);
     return rc < 0 ? error_wrap(err, "claim") : 0;
 }
@@ -176,7 +177,7 @@ int report_final(const struct report_conf *conf, int exit_code, const char *why,
     free(text);
     /* Unheard is no failure: the daemon finds the file. */
     if (conf->url[0] != '\0')
-        (void)post_until(conf, "report", body, deadline_s, NULL);
+        (void)post_until(conf, "report", body, deadline_s, NULL, NULL);
     json_decref(body);
     return rc;
 }

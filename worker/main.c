@@ -208,7 +208,7 @@ static bool claim(struct run *r)
     if (r->conf.url[0] == '\0')
         return true;
     if (r->comm->rank == 0 &&
-        report_claim(&r->conf, claim_patience_s, &why) < 0)
+        report_claim(&r->conf, claim_patience_s, &stop_signal, &why) < 0)
         code = why.code;
     if (comm_broadcast_now(r->comm, &code, sizeof(code), 0,
                            claim_patience_s + 60, &err) < 0)
@@ -217,8 +217,10 @@ static bool claim(struct run *r)
         return true;
     if (r->comm->rank == 0)
         log_err("worker", "not started why=\"%s\"", why.msg);
-    r->exit_code =
-        code == ERR_FENCED || code == ERR_DENIED ? EXIT_FENCED : EXIT_NOT_NOW;
+    bool is_passing = code == ERR_UNAVAIL || code == ERR_TIMEOUT ||
+                      code == ERR_BUSY || code == ERR_LIMIT ||
+                      code == ERR_INTERNAL;
+    r->exit_code = is_passing ? EXIT_NOT_NOW : EXIT_FENCED;
     return false;
 }
 

@@ -14,6 +14,7 @@
 #ifndef MGPU_WORKER_REPORT_H
 #define MGPU_WORKER_REPORT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,10 +44,11 @@ struct report_stats {
 };
 
 /* Proves to the daemon that this process is the attempt; retries while it
- * is away, for patience_s.
+ * is away, for patience_s, or until *stop (may be NULL) is not 0.
  * err  ERR_FENCED, ERR_DENIED, ERR_STATE, ... as the daemon says: do not
  *      train; ERR_UNAVAIL it was away all the time */
 int report_claim(const struct report_conf *conf, double patience_s,
+                 const volatile sig_atomic_t *stop,
                  struct error *err) MUST_CHECK;
 
 struct reporter;

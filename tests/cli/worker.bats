@@ -151,6 +151,23 @@ END
     ends_with 137 "$pid"
 }
 
+@test "a claim that the daemon refuses: 76, and nothing runs" {
+    ctld_start
+    mkdir -p "$dir"
+    cat >"$dir/launch.json" <<END
+{"version":1,"cluster":"local","job":12,"attempt":1,"token":"0123456789abcdef",
+ "url":"$MGPU_URL","dir":"$dir","job_dir":"$dir","heartbeat_s":10,"nodes":1,
+ "gpus_per_node":0,"spec":{"version":1,"kind":"command","name":"t",
+ "command":["/usr/bin/touch","$dir/touched"],"resources":{"gpus":0}}}
+END
+    run timeout 100 mpirun --quiet -n 2 --oversubscribe "$MGPU_BIN/mgpu-worker" \
+        --launch "$dir/launch.json"
+    ctld_stop
+    echo "$output"
+    [ "$status" -eq 76 ]
+    [ ! -e "$dir/touched" ]
+}
+
 @test "a program meets its environment, and nothing else" {
     export LEAKED=1
     command_spec <<'END'

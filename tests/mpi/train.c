@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "tests/mpi/train.h"
+#include "tests/unit/worker/daemon.h"
 
 enum { ROWS = 64 };
 
@@ -238,6 +239,48 @@ static void test_nan(struct comm *c, const struct job_spec *spec)
     train_remove(dir);
 }
 
+/* The daemon refuses rank 0's heartbeat: all ranks stop, at the same
+ * iteration, and leave no checkpoint to whoever holds the lease now. */
+static void test_fenced(struct comm *c, const struct job_spec *spec)
+{
+    struct job_spec longer = *spec;
+    struct error err = ERROR_INIT;
+    struct train_result r = {.end = TRAIN_DONE};
+    struct reporter *reporter = NULL;
+    struct daemon d;
+    char dir[64], ckpt[80];
+    train_dir(dir);
+    (void)snprintf(ckpt, sizeof(ckpt), "%s/ckpt", dir);
+    longer.train.epochs = 10000;
+    longer.train.max_steps_per_epoch = 0;
+    daemon_init(&d);
+    d.mode = DAEMON_FENCES;
+    daemon_up(&d);
+    struct report_conf conf = {.url = mpi_rank == 0 ? d.url : "",
+                               .token = "0",
+                               .dir = dir,
+                               .rank = mpi_rank,
+                               .heartbeat_s = 0.05,
+                               .period_s = 0.05};
+    struct train_env env = {.spec = &longer,
+                            .ckpt_dir = ckpt,
+                            .comm = c,
+                            .clock = &clock_real,
+                            .stop = &stop,
+                            .save = &save};
+    stop = 0;
+    int rc = reporter_create(&conf, &reporter, &err);
+    env.reporter = reporter;
+    rc = rc < 0 ? rc : trainer_run(&env, &r, &err);
+    (void)mpi_ok(rc == 0 && r.end == TRAIN_FENCED, &err,
+                 "a fenced attempt stops on every rank");
+    (void)mpi_ok(mpi_rank != 0 || strstr(r.why, "attempt 2") != NULL, &err,
+                 "rank 0 says what the daemon said");
+    reporter_destroy(reporter);
+    daemon_clear(&d);
+    train_remove(dir);
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -259,6 +302,7 @@ int main(int argc, char **argv)
         test_stopped(c, &spec, &w, epoch + 3);
         test_damaged(c, &spec, &w, epoch);
         test_nan(c, &spec);
+        test_fenced(c, &spec);
     }
     train_remove(w.dir);
     spec_clear(&spec);

@@ -296,15 +296,21 @@ static void test_claim(struct daemon *d)
     struct error err = ERROR_INIT;
     struct report_conf conf = conf_of(d);
     char host[256] = "", want[400];
-    is_int(report_claim(&conf, 0.1, &err), -1, "nobody to claim from");
+    is_int(report_claim(&conf, 0.1, NULL, &err), -1, "nobody to claim from");
     is_int(err.code, ERR_UNAVAIL, "is told");
+
+    volatile sig_atomic_t stop = SIGTERM;
+    double start_s = clock_real.now_s(&clock_real);
+    is_int(report_claim(&conf, 600, &stop, &err), -1, "told to stop");
+    ok(clock_real.now_s(&clock_real) - start_s < 60, "it does not wait");
 
     pthread_t thread;
     if (pthread_create(&thread, NULL, up_later, d) != 0)
         abort();
-    is_int(report_claim(&conf, 20, &err), 0, "a daemon that comes up late");
+    is_int(report_claim(&conf, 20, NULL, &err), 0,
+           "a daemon that comes up late");
     (void)pthread_join(thread, NULL);
-    is_int(report_claim(&conf, 1, &err), 0, "twice, by the same holder");
+    is_int(report_claim(&conf, 1, NULL, &err), 0, "twice, by the same holder");
     (void)gethostname(host, sizeof(host) - 1);
     (void)snprintf(want, sizeof(want), "{\"holder\":\"%s %ld ", host,
                    (long)getpid());
@@ -315,7 +321,7 @@ static void test_claim(struct daemon *d)
 
     daemon_set(d, DAEMON_FENCES);
     int n = daemon_count(d, &d->n_claims);
-    is_int(report_claim(&conf, 20, &err), -1, "refused");
+    is_int(report_claim(&conf, 20, NULL, &err), -1, "refused");
     is_int(err.code, ERR_FENCED, "code");
     is_int(daemon_count(d, &d->n_claims), n + 1, "and not asked again");
     daemon_set(d, DAEMON_TAKES);
