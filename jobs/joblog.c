@@ -78,7 +78,9 @@ static int open_part(struct joblog *l, struct error *err)
     char name[PART_NAME_CAP];
     part_name(l->at, name);
     l->fd = openat(l->dirfd, name,
-                   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+                   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW |
+                       O_NONBLOCK,
+                   0600);
     if (l->fd < 0)
         return error_sys(err, errno, "create '%s'", name);
     l->end = l->at < l->head_bytes ? l->head_bytes : l->at + l->piece_bytes;
@@ -196,7 +198,8 @@ static void look(void *arg, int dirfd, const char *name, uint64_t offset)
 }
 
 /* The bytes of one part from stream offset `from` on: how many were read; 0
- * also when the part has been deleted in the meantime. */
+ * also when the part has been deleted in the meantime. The directory is the
+ * job's: a pipe in a part's place must not be waited for. */
 static ssize_t read_part(const char *dir, uint64_t part, uint64_t from, void *p,
                          size_t cap, struct error *err)
 {
@@ -205,7 +208,8 @@ static ssize_t read_part(const char *dir, uint64_t part, uint64_t from, void *p,
     int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dirfd < 0)
         return error_sys(err, errno, "open '%s'", dir);
-    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd =
+        openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     int saved = errno;
     (void)close(dirfd);
     if (fd < 0)

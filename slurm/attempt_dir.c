@@ -76,9 +76,15 @@ int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
     char path[PATH_MAX];
     if (path_of(dir, name, path, err) < 0)
         return -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    /* The job may write here: a pipe in its place must not be waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return error_sys(err, errno, "open '%s'", path);
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        (void)close(fd);
+        return error_set(err, ERR_STATE, "'%s' is not a file", path);
+    }
     size_t len = 0;
     ssize_t n = 0;
     while (len < cap) {

@@ -149,6 +149,32 @@ static void test_errors(void)
     joblog_destroy(NULL);
 }
 
+/* Whoever waits for a pipe's other end is killed by the alarm. */
+static void test_pipes(void)
+{
+    struct error err = ERROR_INIT;
+    char path[64], c;
+    uint64_t at = 0, dropped;
+    size_t n;
+    (void)alarm(10);
+    struct joblog *l = NULL;
+    ok(joblog_create(dir, 0, &l, &err) == 0, "a log");
+    (void)snprintf(path, sizeof(path), "%s/log.%012d", dir,
+                   JOBLOG_MIN_BYTES / 2);
+    ok(mkfifo(path, 0600) == 0, "a pipe where its next part goes");
+    static char text[JOBLOG_MIN_BYTES / 2 + 1];
+    memset(text, 'x', sizeof(text));
+    is_int(joblog_write(l, text, sizeof(text), &err), -1,
+           "is an error, and not waited for");
+    is_int(joblog_write(l, text, 10, &err), 0, "what comes after it is kept");
+    joblog_destroy(l);
+    (void)snprintf(path, sizeof(path), "%s/log", dir);
+    ok(unlink(path) == 0 && mkfifo(path, 0600) == 0, "a pipe instead of it");
+    is_int(joblog_read(dir, &at, &c, 1, &n, &dropped, &err), -1,
+           "is not read from");
+    (void)alarm(0);
+}
+
 static void clean(void)
 {
     DIR *d = opendir(dir);
@@ -168,6 +194,7 @@ int main(void)
     test_bounds();
     test_follow();
     test_errors();
+    test_pipes();
     clean();
     return tap_done();
 }

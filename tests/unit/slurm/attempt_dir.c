@@ -1,0 +1,41 @@
+/* attempt_dir.c - what an attempt's directory says, whoever wrote into it. */
+#include "slurm/attempt_dir.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+
+int main(void)
+{
+    char dir[] = "/tmp/mgpu-attempt.XXXXXX", path[64];
+    struct error err = ERROR_INIT;
+    struct attempt_exit x = {.code = 3, .signal = 0, .when_s = 1.5}, got;
+    if (!mkdtemp(dir))
+        return 1;
+    (void)snprintf(path, sizeof(path), "%s/exit", dir);
+
+    ok(attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_NOTFOUND,
+       "no exit yet");
+    ok(attempt_exit_write(dir, &x, &err) == 0 &&
+           attempt_exit_read(dir, &got, &err) == 0 && got.code == 3 &&
+           got.signal == 0,
+       "what was written is read");
+
+    (void)alarm(10); /* whoever waits for the pipe's other end fails */
+    ok(unlink(path) == 0 && mkfifo(path, 0600) == 0, "a pipe in its place");
+    ok(attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_STATE,
+       "is not waited for: %s", err.msg);
+    ok(unlink(path) == 0 && mkdir(path, 0700) == 0, "a directory");
+    ok(attempt_exit_read(dir, &got, &err) < 0, "is refused");
+    ok(rmdir(path) == 0 && symlink("/etc/hostname", path) == 0, "a link");
+    ok(attempt_exit_read(dir, &got, &err) < 0, "is not followed");
+    ok(attempt_exit_write(dir, &x, &err) == 0 &&
+           attempt_exit_read(dir, &got, &err) == 0,
+       "but replaced");
+    (void)unlink(path);
+    (void)rmdir(dir);
+    return tap_done();
+}
