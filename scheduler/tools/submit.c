@@ -98,6 +98,21 @@ static int on_set(struct args *a, const char *text, struct error *err)
     return add_set(a, text, (size_t)(equals - text), equals + 1, err);
 }
 
+/* A line break would end the header that carries it, and another key than
+ * the user's would decide whether this is a new job. */
+static int on_key(struct args *a, const char *text, struct error *err)
+{
+    size_t n = 0;
+    while (text[n] > ' ' && text[n] <= '~')
+        n++;
+    if (n < 1 || n > 64 || text[n])
+        return error_set(err, ERR_USAGE,
+                         "--idempotency-key has 1 to 64 characters, printable "
+                         "ASCII without spaces");
+    a->key = text;
+    return 0;
+}
+
 static int on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err)
 {
@@ -128,11 +143,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         }
         break;
     case OPT_KEY:
-        if (!*value || strlen(value) > 64)
-            return error_set(err, ERR_USAGE,
-                             "--idempotency-key has 1 to 64 characters");
-        a->key = value;
-        break;
+        return on_key(a, value, err);
     case OPT_PARSABLE:
         a->parsable = true;
         break;

@@ -142,3 +142,10 @@ setup() {
         [ "$status" -eq 0 ]
     done
 }
+
+@test "a key that would not arrive as it is is refused" {
+    for key in '' 'a b' $'a\nb' $'a\n' "$(printf '%065d' 0)"; do
+        run submit --idempotency-key "$key" good.yaml
+        [ "$status" -eq 64 ]
+    done
+}
