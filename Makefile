@@ -300,7 +300,7 @@ check-run: check-build
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
 	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
 	    || exit 1; done
-	$(Q)$(test_env) prove --exec 'bats --tap' $(bats_tests)
+	$(Q)$(test_env) prove -j$(JOBS) --exec 'bats --tap' $(bats_tests)
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
