@@ -37,7 +37,7 @@ struct drain {
     char dir[1024];
     int64_t *acked; /* a copy, by rank; owned */
     int32_t n_ranks;
-    bool want_report, has_report;
+    bool has_report;
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
     struct ingest_count count;
@@ -140,8 +140,6 @@ static int read_report(struct drain *d, int dir, struct error *err)
     char text[REPORT_MAX_BYTES];
     int fd = -1, code = 0;
     const char *why = NULL;
-    if (!d->want_report)
-        return 0;
     if (open_at(dir, "report.json", &fd, &why_not) < 0)
         return why_not.code == ERR_NOTFOUND
                    ? 0
@@ -213,13 +211,9 @@ static void drain_done(struct task *t)
         }
     } else if (i) {
         i->state = INTAKE_DRAINED;
-    }
-    if (d->rc == 0 && d->has_report && !c->stopping) {
-        struct error err = ERROR_INIT;
-        if (engine_report(c->engine, d->job, d->attempt, d->report_code,
-                          d->report_why, &err) < 0)
-            log_info("engine", "report.json not used job=%llu why=\"%s\"",
-                     (unsigned long long)d->job, err.msg);
+        i->has_report = d->has_report;
+        i->report_code = d->report_code;
+        memcpy(i->report_why, d->report_why, sizeof(i->report_why));
     }
     drain_free(d);
     ctld_want_step(c);
@@ -244,7 +238,6 @@ static int post(struct ctld *c, const struct job *job, struct intake *i,
     d->attempt = job->attempt;
     d->acked = acked;
     d->n_ranks = i->n_ranks;
-    d->want_report = !job->reported;
     (void)snprintf(d->dir, sizeof(d->dir), "%s/%llu/%d", c->jobs_dir,
                    (unsigned long long)job->id, job->attempt);
     if (thread_post(c->writer, &d->task, err) < 0) {
@@ -255,14 +248,28 @@ static int post(struct ctld *c, const struct job *job, struct intake *i,
     return error_set(err, ERR_BUSY, "its last rows are being read");
 }
 
+/* Staged with the end, and anew with it when the batch is undone. */
+static void use_report(struct ctld *c, const struct job *job,
+                       const struct intake *i)
+{
+    struct error err = ERROR_INIT;
+    if (i->has_report && !job->reported &&
+        engine_report(c->engine, job->id, job->attempt, i->report_code,
+                      i->report_why, &err) < 0)
+        log_info("engine", "report.json not used job=%llu why=\"%s\"",
+                 (unsigned long long)job->id, err.msg);
+}
+
 int ctld_drain(void *arg, const struct job *job, struct error *err)
 {
     struct ctld *c = arg;
     struct intake *i = ctld_intake(c, job->id, job->attempt, true);
     if (!i)
         return error_set(err, ERR_NOMEM, "spool");
-    if (i->state == INTAKE_DRAINED)
+    if (i->state == INTAKE_DRAINED) {
+        use_report(c, job, i);
         return 0;
+    }
     if (i->state == INTAKE_DRAINING || c->stopping)
         return error_set(err, ERR_BUSY, "its last rows are being read");
     double now_s = c->parts.clock->now_s(c->parts.clock);

@@ -96,6 +96,10 @@ struct intake {
     int state;
     struct error why; /* INTAKE_FAILED */
     double failed_s;
+    bool has_report; /* INTAKE_DRAINED: report.json, for as often as its event
+                        is undone */
+    int32_t report_code;
+    char report_why[JOB_REASON_CAP];
     int64_t *acked; /* by rank; -1: nothing known */
     int32_t n_ranks;
 };

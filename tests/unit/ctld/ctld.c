@@ -302,12 +302,13 @@ static void test_faults(struct rig *r)
 }
 
 /* The n-th call of the store fails, whatever it is for: the daemon goes on,
- * and a job's end waits until its rows are stored. */
+ * and a job's end waits until its rows are stored, and its report with it. */
 static void test_failing_store(struct rig *r)
 {
-    for (int n = 3; n <= 8; n++) {
+    static const char report[] = "{\"exit_code\":0,\"why\":\"\"}";
+    for (int n = 3; n <= 10; n++) {
         struct store_fault fault = {.n = n};
-        char name[80], path[64];
+        char name[80], path[64], claim[64];
         rig_up(r, &fault);
         (void)snprintf(name, sizeof(name), "try-%d", n);
         int status = 0;
@@ -318,9 +319,13 @@ static void test_failing_store(struct rig *r)
         json_decref(o);
         (void)snprintf(path, sizeof(path), "/v1/jobs/%lld", id);
         bool placed = becomes(r, path, "\"place\":\"n1:0\"");
+        (void)snprintf(claim, sizeof(claim), "%lld/1/claim", id);
+        for (int i = 0, rc = 0; i < 2 && rc != 200; i++)
+            rc = as_worker(r, claim, "{\"holder\":\"h 1 1\"}");
         put_file(r, "spool.0", "{\"iteration\":1}\n", 16);
+        put_file(r, "report.json", report, sizeof(report) - 1);
         exits(r, (uint64_t)id, 0);
-        bool ended = becomes(r, path, "\"state\":\"FAILED\"");
+        bool ended = becomes(r, path, "\"state\":\"COMPLETED\"");
         (void)snprintf(path, sizeof(path), "/v1/jobs/%lld/iterations", id);
         ok(get(r, path) == 200 && placed && ended && count(r, "[1,") == 1,
            "call %d fails: the job ends, with its row: %s", n,
