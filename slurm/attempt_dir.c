@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,9 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-int attempt_write(const char *dir, const char *name, const char *text,
-                  struct error *err)
+/* With is_kept, over what was reserved: that needs no room on the disk. */
+static int replace(const char *dir, const char *name, const char *text,
+                   bool is_kept, struct error *err)
 {
     char path[PATH_MAX];
     char temp[PATH_MAX];
@@ -45,13 +47,18 @@ int attempt_write(const char *dir, const char *name, const char *text,
     if (path_of(dir, name, path, err) < 0 ||
         path_of(dir, temp_name, temp, err) < 0)
         return -1;
-    /* What a crash left behind may have any mode: begin anew. */
-    (void)unlink(temp);
-    int fd =
-        open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = is_kept ? open(temp, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (fd < 0) {
+        /* What a crash left behind may have any mode: begin anew. */
+        (void)unlink(temp);
+        fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                  0600);
+    }
     if (fd < 0)
         return error_sys(err, errno, "create '%s'", temp);
     int rc = write_all(fd, text, strlen(text));
+    if (rc == 0)
+        rc = ftruncate(fd, (off_t)strlen(text));
     if (rc == 0)
         rc = fsync(fd);
     int saved = errno;
@@ -68,6 +75,12 @@ int attempt_write(const char *dir, const char *name, const char *text,
         return error_sys(err, saved, "write '%s'", path);
     }
     return 0;
+}
+
+int attempt_write(const char *dir, const char *name, const char *text,
+                  struct error *err)
+{
+    return replace(dir, name, text, false, err);
 }
 
 int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
@@ -160,6 +173,22 @@ int attempt_pid_read(const char *dir, struct attempt_pid *ret,
     return 0;
 }
 
+int attempt_exit_reserve(const char *dir, struct error *err)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+    char blank[129];
+    memset(blank, ' ', sizeof(blank) - 1);
+    blank[sizeof(blank) - 1] = '\0';
+    if (path_of(dir, ".exit.kept", from, err) < 0 ||
+        path_of(dir, ".exit.new", to, err) < 0 ||
+        attempt_write(dir, ".exit.kept", blank, err) < 0)
+        return -1;
+    if (rename(from, to) < 0)
+        return error_sys(err, errno, "rename '%s'", from);
+    return 0;
+}
+
 int attempt_exit_write(const char *dir, const struct attempt_exit *x,
                        struct error *err)
 {
@@ -167,7 +196,7 @@ int attempt_exit_write(const char *dir, const struct attempt_exit *x,
     (void)snprintf(text, sizeof(text),
                    "{\"code\":%d,\"signal\":%d,\"when\":%.3f}\n", x->code,
                    x->signal, x->when_s);
-    return attempt_write(dir, "exit", text, err);
+    return replace(dir, "exit", text, true, err);
 }
 
 /* The number after "key":, in the one form that attempt_exit_write() has. */

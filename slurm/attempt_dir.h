@@ -74,6 +74,9 @@ int attempt_pid_write(int lock_fd, const struct attempt_pid *pid,
 int attempt_pid_read(const char *dir, struct attempt_pid *ret,
                      struct error *err) MUST_CHECK;
 
+/* Takes the room that attempt_exit_write() needs, before anything runs: an
+ * end that a full disk swallows would be a run for nothing. */
+int attempt_exit_reserve(const char *dir, struct error *err) MUST_CHECK;
 int attempt_exit_write(const char *dir, const struct attempt_exit *x,
                        struct error *err) MUST_CHECK;
 int attempt_exit_read(const char *dir, struct attempt_exit *ret,

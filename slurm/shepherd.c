@@ -162,7 +162,8 @@ static void become_mpirun(const struct shepherd *s, int out_fd, pid_t parent,
 
 static int start(struct shepherd *s, struct error *err)
 {
-    if (joblog_create(s->dir, s->log_max_bytes, &s->log, err) < 0)
+    if (attempt_exit_reserve(s->dir, err) < 0 ||
+        joblog_create(s->dir, s->log_max_bytes, &s->log, err) < 0)
         return -1;
     char **argv = mpirun_argv(s->mpirun, s->ranks, s->worker, s->dir, err);
     if (!argv)

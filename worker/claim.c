@@ -109,6 +109,61 @@ static int post_until(const struct report_conf *conf, const char *what,
     return -1;
 }
 
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return -1;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+/* Whole or not at all: the daemon may look at any moment. Over what was
+ * reserved, which needs no room on the disk. */
+static int write_report(const char *dir, const char *text, struct error *err)
+{
+    struct buf tmp = BUF_INIT, path = BUF_INIT;
+    int rc = -1, fd = -1;
+    if (buf_addf(&tmp, err, "%s/.report.json.new", dir) < 0 ||
+        buf_addf(&path, err, "%s/report.json", dir) < 0)
+        goto out;
+    fd = open(buf_str(&tmp), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || write_all(fd, text, strlen(text)) < 0 ||
+        ftruncate(fd, (off_t)strlen(text)) < 0 || fsync(fd) < 0 ||
+        rename(buf_str(&tmp), buf_str(&path)) < 0)
+        (void)error_sys(err, errno, "write '%s'", buf_str(&path));
+    else
+        rc = 0;
+out:
+    if (fd >= 0)
+        (void)close(fd);
+    buf_clear(&tmp);
+    buf_clear(&path);
+    return rc;
+}
+
+/* Takes the room that the final report needs, as well as it can: one that a
+ * full disk swallows would be a run for nothing. */
+static void reserve_report(const char *dir)
+{
+    static const char blank[4096] = {0};
+    struct buf path = BUF_INIT;
+    int fd = -1;
+    if (buf_addf(&path, NULL, "%s/.report.json.new", dir) == 0)
+        fd = open(buf_str(&path), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                  0600);
+    if (fd >= 0) {
+        (void)write_all(fd, blank, sizeof(blank));
+        (void)close(fd);
+    }
+    buf_clear(&path);
+}
+
 int report_claim(const struct report_conf *conf, double patience_s,
                  const volatile sig_atomic_t *stop, struct error *err)
 {
@@ -124,44 +179,10 @@ int report_claim(const struct report_conf *conf, double patience_s,
         return error_set(err, ERR_NOMEM, "claim");
     int rc = post_until(conf, "claim", body, patience_s, stop, err);
     json_decref(body);
-    return rc < 0 ? error_wrap(err, "claim") : 0;
-}
-
-static int write_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t k = write(fd, p, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return -1;
-        p += k;
-        n -= (size_t)k;
-    }
+    if (rc < 0)
+        return error_wrap(err, "claim");
+    reserve_report(conf->dir);
     return 0;
-}
-
-/* Whole or not at all: the daemon may look at any moment. */
-static int write_report(const char *dir, const char *text, struct error *err)
-{
-    struct buf tmp = BUF_INIT, path = BUF_INIT;
-    int rc = -1, fd = -1;
-    if (buf_addf(&tmp, err, "%s/report.json.%ld.tmp", dir, (long)getpid()) <
-            0 ||
-        buf_addf(&path, err, "%s/report.json", dir) < 0)
-        goto out;
-    fd = open(buf_str(&tmp), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(fd, text, strlen(text)) < 0 || fsync(fd) < 0 ||
-        rename(buf_str(&tmp), buf_str(&path)) < 0)
-        (void)error_sys(err, errno, "write '%s'", buf_str(&path));
-    else
-        rc = 0;
-out:
-    if (fd >= 0)
-        (void)close(fd);
-    buf_clear(&tmp);
-    buf_clear(&path);
-    return rc;
 }
 
 int report_final(const struct report_conf *conf, int exit_code, const char *why,

@@ -24,6 +24,17 @@ int main(void)
            got.signal == 0,
        "what was written is read");
 
+    struct stat kept, st;
+    char kept_path[64];
+    (void)snprintf(kept_path, sizeof(kept_path), "%s/.exit.new", dir);
+    ok(attempt_exit_reserve(dir, &err) == 0 && stat(kept_path, &kept) == 0 &&
+           kept.st_blocks > 0,
+       "room for an exit is reserved");
+    ok(attempt_exit_write(dir, &x, &err) == 0 && stat(path, &st) == 0 &&
+           st.st_ino == kept.st_ino && st.st_size < kept.st_size &&
+           attempt_exit_read(dir, &got, &err) == 0 && got.code == 3,
+       "and used for it");
+
     (void)alarm(10); /* whoever waits for the pipe's other end fails */
     ok(unlink(path) == 0 && mkfifo(path, 0600) == 0, "a pipe in its place");
     ok(attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_STATE,

@@ -3,6 +3,7 @@
 #include "worker/report.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "jobs/wire.h"
 #include "tests/tap.h"
@@ -335,6 +336,11 @@ static void test_final(struct daemon *d)
         "{\"exit_code\":143,\"why\":\"stopped by signal: \\\"x\\\"\"}";
     char path[128];
     struct buf file = BUF_INIT;
+    struct stat kept, st;
+    is_int(report_claim(&conf, 20, NULL, &err), 0, "a claim");
+    (void)snprintf(path, sizeof(path), "%s/.report.json.new", d->dir);
+    ok(stat(path, &kept) == 0 && kept.st_blocks > 0,
+       "takes the room for a report");
     is_int(report_final(&conf, 143, "stopped by signal: \"x\"", 1, &err), 0,
            "final report");
     pthread_mutex_lock(&d->lock);
@@ -342,6 +348,7 @@ static void test_final(struct daemon *d)
     pthread_mutex_unlock(&d->lock);
     (void)snprintf(path, sizeof(path), "%s/report.json", d->dir);
     is_int(buf_read_file(&file, path, 1000, &err), 0, "and written");
+    ok(stat(path, &st) == 0 && st.st_ino == kept.st_ino, "in that room");
     is_str(buf_str(&file), want, "the same");
     buf_clear(&file);
 
