@@ -76,6 +76,17 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     job_claimed
 }
 
+@test "--signal reaches the ranks and ends nothing by itself" {
+    submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready; while :; do sleep 0.05; done\"]" \
+        hog.yaml
+    wait_for 20 test -e ready
+    run cancel --signal USR1 1
+    [ "$status" -eq 0 ]
+    [ "$output" = "job 1: sent USR1" ]
+    wait_for 20 test -e usr1
+    job_claimed
+}
+
 @test "wrong command lines, and JSON" {
     run cancel
     [ "$status" -eq 64 ]
