@@ -81,11 +81,12 @@ static int post_once(const struct report_conf *conf, const char *what,
     return rc;
 }
 
-/* The daemon is away, or in no state to answer: not its last word. */
+/* The daemon is away, or in no state to answer (its disk fails, it lacks
+ * memory): not its last word. */
 static bool is_passing(enum err_code code)
 {
     return code == ERR_UNAVAIL || code == ERR_TIMEOUT || code == ERR_BUSY ||
-           code == ERR_LIMIT || code == ERR_INTERNAL;
+           code == ERR_LIMIT || code == ERR_INTERNAL || code == ERR_IO;
 }
 
 /* Both words may be said twice: the daemon knows who holds the attempt. */

@@ -17,7 +17,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/http_server.h"
 
-enum daemon_mode { DAEMON_TAKES, DAEMON_FENCES, DAEMON_FAILS };
+enum daemon_mode { DAEMON_TAKES, DAEMON_FENCES, DAEMON_FAILS, DAEMON_NO_DISK };
 
 struct daemon {
     char dir[64], path[80], url[96];
@@ -58,6 +58,8 @@ static inline bool daemon_refuses(const struct daemon *d,
         return false;
     if (d->mode == DAEMON_FENCES)
         (void)error_set(&err, ERR_FENCED, "attempt 2 holds the lease");
+    else if (d->mode == DAEMON_NO_DISK)
+        (void)error_set(&err, ERR_IO, "the disk failed");
     else
         (void)error_set(&err, ERR_BUSY, "not now");
     http_reply_err(x, &err);

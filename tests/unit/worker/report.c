@@ -292,6 +292,14 @@ static void *up_later(void *arg)
     return NULL;
 }
 
+static void *well_later(void *arg)
+{
+    struct daemon *d = arg;
+    (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    daemon_set(d, DAEMON_TAKES);
+    return NULL;
+}
+
 static void test_claim(struct daemon *d)
 {
     struct error err = ERROR_INIT;
@@ -319,6 +327,13 @@ static void test_claim(struct daemon *d)
     ok(strncmp(buf_str(&d->claim), want, strlen(want)) == 0, "holder %s",
        buf_str(&d->claim));
     pthread_mutex_unlock(&d->lock);
+
+    daemon_set(d, DAEMON_NO_DISK);
+    if (pthread_create(&thread, NULL, well_later, d) != 0)
+        abort();
+    is_int(report_claim(&conf, 20, NULL, &err), 0,
+           "a daemon whose disk fails for a moment");
+    (void)pthread_join(thread, NULL);
 
     daemon_set(d, DAEMON_FENCES);
     int n = daemon_count(d, &d->n_claims);
