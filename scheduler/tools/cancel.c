@@ -75,7 +75,7 @@ static int collect(struct client *c, const struct args *a, int n, char **words,
         return 0;
     char user[128], state[256];
     json_t *reply = NULL;
-    client_user(a->user, user, sizeof(user));
+    client_quote(a->user, user, sizeof(user));
     client_quote(a->state ? a->state
                           : "QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
                             "RUNNING,CHECKPOINTING,STALLED",

@@ -2,12 +2,10 @@
 #include "scheduler/tools/client.h"
 
 #include <math.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/base/buf.h"
 #include "jobs/base/http_client.h"
@@ -153,22 +151,6 @@ void client_quote(const char *text, char *out, size_t cap)
                                     (unsigned)(unsigned char)*text);
     }
     out[len] = '\0';
-}
-
-void client_user(const char *text, char *out, size_t cap)
-{
-    char name[64];
-    if (strcmp(text, "all") == 0)
-        text = "";
-    if (strcmp(text, "me") == 0) {
-        const struct passwd *pw = getpwuid(geteuid());
-        if (pw)
-            (void)snprintf(name, sizeof(name), "%s", pw->pw_name);
-        else
-            (void)snprintf(name, sizeof(name), "%u", (unsigned)geteuid());
-        text = name;
-    }
-    client_quote(text, out, cap);
 }
 
 double field_real(const json_t *o, const char *key)

@@ -30,10 +30,6 @@ int client_stream(struct client *c, const char *path, double timeout_s,
                               struct error *err),
                   void *arg, struct error *err) MUST_CHECK;
 
-/* The --user filter as a query value: 'me' is the caller's name, 'all' is "".
- */
-void client_user(const char *text, char *out, size_t cap);
-
 /* A name or glob as a query value, with %XX where needed. */
 void client_quote(const char *text, char *out, size_t cap);
 

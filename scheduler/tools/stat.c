@@ -145,7 +145,7 @@ static int queue(struct client *c, const struct args *a, struct error *err)
     char user[200] = "", state[300] = "", name[400] = "";
     json_t *reply = NULL;
     if (a->user)
-        client_user(a->user, user, sizeof(user));
+        client_quote(a->user, user, sizeof(user));
     /* Ended jobs crowd out the queue: they are asked for by state. */
     const char *states = a->state ? a->state : not_ended;
     bool any = strcasecmp(states, "all") == 0;
