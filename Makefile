@@ -126,7 +126,9 @@ plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 unit_layers := $(layers)
 # TSan knows neither libgomp, which was not built for it, so that each parallel
 # loop looks like a race, nor the coroutines of the SIMT emulator.
-not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% tests/simt/%)
+not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
+               tests/simt/% tests/unit/worker/cv_% \
+               tests/unit/worker/data_loader%)
 units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/unit/*/*.c)))
 contracts := $(patsubst %.c,$(B)/%,$(wildcard tests/contract/*.c))
@@ -136,8 +138,8 @@ simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
 bats_tests := $(wildcard tests/cli/*.bats)
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: gpu-check gpu-bench all check check-run demo demo-run deps lint asan tsan cov fuzz install \
-        uninstall clean FORCE
+.PHONY: all check check-build check-run demo demo-run deps lint asan tsan cov \
+        fuzz gpu-check gpu-bench install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
