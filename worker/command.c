@@ -38,10 +38,24 @@ struct env_list {
     char **array;
 };
 
+static bool env_has(const struct env_list *e, const char *key)
+{
+    size_t n = strlen(key);
+    const char *at = buf_str(&e->text), *end = at + e->text.len;
+    for (; at < end; at += strlen(at) + 1)
+        if (strncmp(at, key, n) == 0 && at[n] == '=')
+            return true;
+    return false;
+}
+
+/* The first of a name stays. With two, getenv() would take the first, and a
+ * shell the last. */
 static int env_add(struct env_list *e, const char *key, const char *value,
                    struct error *err)
 {
     size_t at = e->text.len;
+    if (env_has(e, key))
+        return 0;
     if (buf_add(&e->starts, &at, sizeof(at), err) < 0 ||
         buf_addf(&e->text, err, "%s=%s%c", key, value, '\0') < 0)
         return -1;
@@ -62,8 +76,7 @@ static int env_number(struct env_list *e, const char *key, int64_t value,
     return env_add(e, key, text, err);
 }
 
-/* Later entries would not win by themselves: getenv() takes the first, so
- * what has priority is added first. */
+/* What has priority is added first. */
 static int env_fill(struct env_list *e, const struct command_env *env,
                     const char *metrics, struct error *err)
 {

@@ -191,6 +191,21 @@ END
     grep -q '"x":1' "$dir/spool.1"
 }
 
+@test "a specification's env wins over what is passed on" {
+    export LANG=C
+    command_spec <<'END'
+env | grep -c '^LANG='
+sh -c 'echo "$LANG $OMP_NUM_THREADS $MGPU_RANK"'
+END
+    sed -i 's/^env:.*/env: {LANG: xx, OMP_NUM_THREADS: "7"}/' \
+        "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = 1 ]
+    [ "${lines[1]}" = "xx 7 0" ]
+}
+
 @test "a program's exit status is the job's" {
     command_spec <<<'[ "$MGPU_RANK" = 0 ] || exit 7; sleep 100'
     SECONDS=0
