@@ -155,6 +155,9 @@ become(char *const *argv, char **envp, pid_t parent, int fail_fd)
     int null_fd = open("/dev/null", O_RDONLY);
     if (null_fd >= 0)
         (void)dup2(null_fd, STDIN_FILENO);
+    /* MPI keeps its sockets open across exec: a program that outlives this
+     * process would hold the launcher's connection to it open. */
+    (void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     (void)execvpe(argv[0], argv, envp);
     int code = errno;
     ssize_t n = write(fail_fd, &code, sizeof(code));

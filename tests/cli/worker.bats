@@ -206,6 +206,15 @@ END
     [ "${lines[1]}" = "xx 7 0" ]
 }
 
+@test "a program has none of MPI's sockets" {
+    command_spec <<<'for f in /proc/$$/fd/*; do readlink "$f" || :; done'
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == */dev/null* ]]
+    [[ $output != *socket:* ]]
+}
+
 @test "a program's exit status is the job's" {
     command_spec <<<'[ "$MGPU_RANK" = 0 ] || exit 7; sleep 100'
     SECONDS=0
