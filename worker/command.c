@@ -22,6 +22,7 @@
 #include "worker/tail.h"
 
 static const long look_each_ns = 200000000;
+static const double rest_s = 1;
 
 struct child {
     pid_t pid;
@@ -223,14 +224,15 @@ static void child_wait(struct child *c, const struct command_env *env,
                        struct command_result *r)
 {
     double grace_s = env->job->launch.spec.checkpoint.grace_s;
-    struct timespec look = {.tv_nsec = look_each_ns};
+    const struct timespec look = {.tv_nsec = look_each_ns}, at_once = {0};
+    bool is_behind = false;
     struct error why = ERROR_INIT;
     *env->group = c->pid;
     for (;;) {
         struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
-        if (ppoll(&p, 1, &look, NULL) > 0)
+        if (ppoll(&p, 1, is_behind ? &at_once : &look, NULL) > 0)
             break;
-        tail_read(tail, env->reporter);
+        is_behind = tail_read(tail, env->reporter);
         if (*env->stop != 0) {
             r->was_stopped = true;
             child_stop(c, grace_s);
@@ -250,6 +252,28 @@ static void child_wait(struct child *c, const struct command_env *env,
     while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
         continue;
     (void)close(c->pidfd);
+}
+
+/* What is there now, and no more: a process that left the group may go on
+ * writing for ever. One who asks us to end gets a second's worth. */
+static void take_rest(const struct command_env *env, struct tail *tail)
+{
+    int64_t end = tail_size(tail);
+    double until_s = INFINITY;
+    while (tail->at < end && now_s() < until_s) {
+        if (!tail_read(tail, env->reporter))
+            break;
+        if (until_s == INFINITY &&
+            (*env->stop != 0 || reporter_is_fenced(env->reporter, NULL)))
+            until_s = now_s() + rest_s;
+    }
+    if (tail->at < end) {
+        buf_reset(&tail->rest); /* half a line, cut by us */
+        log_warn("worker",
+                 "the end of $MGPU_METRICS was not read rank=%d bytes=%lld",
+                 env->comm->rank, (long long)(end - tail->at));
+    }
+    tail_end(tail, env->reporter);
 }
 
 static void explain(const struct command_env *env, int status,
@@ -290,8 +314,7 @@ int command_run(const struct command_env *env, struct command_result *ret,
         env_fill(&e, env, buf_str(&tail.path), err) == 0 &&
         env_finish(&e, err) == 0 && child_start(&c, argv, e.array, err) == 0) {
         child_wait(&c, env, &tail, &status, &r);
-        tail_read(&tail, env->reporter);
-        tail_end(&tail, env->reporter);
+        take_rest(env, &tail);
         explain(env, status, &r);
         r.bad_lines = tail.bad;
         *ret = r;

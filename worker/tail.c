@@ -5,12 +5,13 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/log.h"
 
 /* A row of v_iteration and 60 values of one's own. */
-enum { LINE_MAX_BYTES = 65536, ROWS_MAX = 64 };
+enum { LINE_MAX_BYTES = 65536, ROWS_MAX = 64, READ_MAX_BYTES = 1 << 20 };
 
 int tail_open(struct tail *ret, const char *dir, int32_t rank,
               struct error *err)
@@ -110,17 +111,26 @@ static void take_lines(struct tail *t, struct reporter *r)
         buf_reset(&t->rest);
 }
 
-void tail_read(struct tail *t, struct reporter *r)
+bool tail_read(struct tail *t, struct reporter *r)
 {
     char part[16384];
-    for (;;) {
+    for (size_t got = 0; got < READ_MAX_BYTES;) {
         ssize_t n = read(t->fd, part, sizeof(part));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0 || buf_add(&t->rest, part, (size_t)n, NULL) < 0)
-            return;
+            return false;
+        t->at += n;
         take_lines(t, r);
+        got += (size_t)n;
     }
+    return true;
+}
+
+int64_t tail_size(const struct tail *t)
+{
+    struct stat st;
+    return fstat(t->fd, &st) == 0 ? st.st_size : t->at;
 }
 
 void tail_end(struct tail *t, struct reporter *r)

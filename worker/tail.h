@@ -7,6 +7,7 @@
 #ifndef MGPU_WORKER_TAIL_H
 #define MGPU_WORKER_TAIL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "jobs/base/buf.h"
@@ -14,6 +15,7 @@
 
 struct tail {
     int fd;
+    int64_t at; /* bytes read */
     int32_t rank;
     struct buf path, rest; /* rest: of a line that is not complete */
     int64_t bad, lines;
@@ -26,8 +28,12 @@ int tail_open(struct tail *ret, const char *dir, int32_t rank,
               struct error *err) MUST_CHECK;
 void tail_close(struct tail *t); /* {.fd = -1} is fine */
 
-/* Takes what has come since the last call. */
-void tail_read(struct tail *t, struct reporter *r);
+/* Takes what has come since the last call, 1 MiB of it at most: a program
+ * that writes faster than we read must not keep us from a signal. Returns
+ * whether there may be more. */
+bool tail_read(struct tail *t, struct reporter *r);
+/* Where the file ends now. */
+int64_t tail_size(const struct tail *t);
 /* The writer is gone: a last line without its newline counts. */
 void tail_end(struct tail *t, struct reporter *r);
 

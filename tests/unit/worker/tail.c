@@ -38,7 +38,7 @@ static void say(struct world *w, const char *text)
     FILE *f = fopen(buf_str(&w->tail.path), "a");
     if (f == NULL || fputs(text, f) < 0 || fclose(f) != 0)
         abort();
-    tail_read(&w->tail, w->reporter);
+    (void)tail_read(&w->tail, w->reporter);
 }
 
 static long long rows(struct world *w)
@@ -94,6 +94,33 @@ static void test_bad(struct world *w)
     is_int(rows(w), n + 3, "the last line needs no newline");
 }
 
+/* The signal that ends the program must be seen meanwhile. */
+static void test_fast(struct world *w)
+{
+    enum { LINES = 400000 };
+    say(w, "\n");
+    long long n = rows(w);
+    FILE *f = fopen(buf_str(&w->tail.path), "a");
+    if (f == NULL)
+        abort();
+    for (int i = 0; i < LINES; i++)
+        (void)fputs("nothing\n", f);
+    (void)fputs("{\"iteration\":7}", f);
+    if (fclose(f) != 0)
+        abort();
+    ok(tail_read(&w->tail, w->reporter) && w->tail.bad > 1000 &&
+           w->tail.bad < LINES / 2,
+       "a part at a time");
+    is_int(rows(w), n, "the last line has not come");
+    while (w->tail.at < tail_size(&w->tail))
+        (void)tail_read(&w->tail, w->reporter);
+    tail_end(&w->tail, w->reporter);
+    ok(w->tail.bad >= LINES, "at the end all is read: %lld",
+       (long long)w->tail.bad);
+    is_int(rows(w), n + 1, "to the last line");
+    ok(!tail_read(&w->tail, w->reporter), "nothing more");
+}
+
 int main(void)
 {
     struct world w = {.reporter = NULL};
@@ -105,6 +132,7 @@ int main(void)
     if (start(&w)) {
         test_lines(&w);
         test_bad(&w);
+        test_fast(&w);
         stop(&w);
     }
     is_int(tail_open(&w.tail, "/nonexistent", 0, &err), -1, "no directory");
