@@ -8,6 +8,7 @@
  * collective: within five seconds nothing is left.
  */
 #include <getopt.h>
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
  * may take minutes, and an allocation is worth waiting for. */
 static const double claim_patience_s = 600;
 static const double flush_s = 2, last_word_s = 2;
+static const double stopping_s = 5; /* beyond the grace of the others */
 /* Of a rank that fails: the job must be gone five seconds later. */
 static const double failing_flush_s = 0.5, failing_word_s = 1;
 
@@ -264,14 +266,26 @@ static void run_command(struct run *r)
     memcpy(r->why, c.why, sizeof(r->why));
 }
 
-/* The other ranks may be busy for as long as the job lasts. */
+/* How long the other ranks may take. A program may be busy for as long as
+ * the job lasts; but not after one that was told to stop has: the others
+ * were told too, or nobody will. */
+static double patience_s(const struct run *r)
+{
+    if (r->exit_code == EXIT_FENCED)
+        return stopping_s;
+    if (r->exit_code != 0 || stop_signal != 0)
+        return r->job.launch.spec.checkpoint.grace_s + stopping_s;
+    return INFINITY;
+}
+
 static void settle(struct run *r)
 {
     struct error err = ERROR_INIT;
     int64_t worst = r->exit_code;
-    if (comm_all_reduce_now(r->comm, &worst, 1, COMM_I64, COMM_MAX, 1e18,
-                            &err) < 0)
-        fail(r, error_exit_status(err.code), err.msg);
+    if (comm_all_reduce_now(r->comm, &worst, 1, COMM_I64, COMM_MAX,
+                            patience_s(r), &err) < 0)
+        fail(r, r->exit_code != 0 ? r->exit_code : error_exit_status(err.code),
+             r->why[0] != '\0' ? r->why : err.msg);
     if (r->why[0] == '\0' && worst != 0)
         (void)snprintf(r->why, sizeof(r->why), "another rank ended with %d",
                        (int)worst);

@@ -268,3 +268,16 @@ END
         wait_for 5 gone
     done
 }
+
+@test "SIGTERM to one rank only ends them all" {
+    command_spec <<<'echo "{\"iteration\":1}" >>"$MGPU_METRICS"; sleep 100'
+    worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$!
+    wait_for 30 grep -qs iteration "$dir/spool.0"
+    wait_for 30 grep -qs iteration "$dir/spool.1"
+    kill -TERM "$(worker_pids | tail -n 1)"
+    gone() { [ -z "$(worker_pids)" ]; }
+    wait_for 15 gone # a grace of 2 s, and 5
+    ends_with 143 "$pid"
+    grep -q "signal 15" "$dir/report.json"
+}
