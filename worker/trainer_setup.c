@@ -323,7 +323,12 @@ static int find_position(struct trainer *t, struct error *err)
         return -1;
     if (c->rank == 0 && s->retry.resume && load_position(t, err) < 0)
         return -1;
-    return broadcast_all(t, err);
+    if (broadcast_all(t, err) < 0)
+        return -1;
+    /* The rest of an epoch is in the order in which it was begun, though
+     * another seed may have been drawn since. */
+    t->train_sampler.seed = t->at.seed;
+    return 0;
 }
 
 struct checkpoint_parts trainer_parts(const struct trainer *t)

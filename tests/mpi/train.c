@@ -187,6 +187,23 @@ static void test_stopped(struct comm *c, const struct job_spec *spec,
     train_remove(dir);
 }
 
+/* A run without a daemon draws a seed each time. */
+static void test_seed(struct comm *c, const struct job_spec *spec,
+                      const struct whole *w, int at)
+{
+    char dir[64];
+    struct trace t = {.n = 0};
+    struct train_result r;
+    struct job_spec drawn = *spec;
+    drawn.train.seed = 99;
+    train_dir(dir);
+    (void)mpi_ok(run(c, spec, dir, at, &r, &t) == 0 &&
+                     run(c, &drawn, dir, 0, &r, &t) == 0 &&
+                     same_trace(&t, &w->trace),
+                 NULL, "resumed with another seed, it keeps its own");
+    train_remove(dir);
+}
+
 /* Two checkpoints of a first run; the newer is damaged. */
 static void test_damaged(struct comm *c, const struct job_spec *spec,
                          const struct whole *w, int epoch)
@@ -300,6 +317,7 @@ int main(int argc, char **argv)
         test_stopped(c, &spec, &w, 1);
         test_stopped(c, &spec, &w, epoch);
         test_stopped(c, &spec, &w, epoch + 3);
+        test_seed(c, &spec, &w, 3);
         test_damaged(c, &spec, &w, epoch);
         test_nan(c, &spec);
         test_fenced(c, &spec);
