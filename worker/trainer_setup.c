@@ -267,7 +267,9 @@ static int load_position(struct trainer *t, struct error *err)
                  skipped.msg);
     if (found.global_batch != t->at.global_batch) {
         int64_t seen = found.batch * found.global_batch;
-        found.batch = (int32_t)(seen / t->at.global_batch);
+        int64_t batch = seen / t->at.global_batch;
+        /* An epoch's last batch may have been smaller than the others. */
+        found.batch = batch < t->batches ? (int32_t)batch : t->batches;
         found.iteration = (int64_t)(found.epoch - 1) * t->batches + found.batch;
         log_warn("worker",
                  "the checkpoint is of another global batch: the "

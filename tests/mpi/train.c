@@ -204,6 +204,21 @@ static void test_seed(struct comm *c, const struct job_spec *spec,
     train_remove(dir);
 }
 
+/* Stopped after an epoch of two batches, the second of which is small. */
+static void test_batch(struct comm *c, const struct job_spec *spec, int total)
+{
+    char dir[64];
+    struct trace t = {.n = 0};
+    struct train_result r;
+    struct job_spec large = *spec;
+    large.train.batch_size = 32 / mpi_size;
+    train_dir(dir);
+    (void)mpi_ok(run(c, &large, dir, 2, &r, &t) == 0 && r.iteration == 2 &&
+                     run(c, spec, dir, 0, &r, &t) == 0 && r.iteration == total,
+                 NULL, "resumed with a smaller batch, an epoch is no longer");
+    train_remove(dir);
+}
+
 /* Two checkpoints of a first run; the newer is damaged. */
 static void test_damaged(struct comm *c, const struct job_spec *spec,
                          const struct whole *w, int epoch)
@@ -318,6 +333,7 @@ int main(int argc, char **argv)
         test_stopped(c, &spec, &w, epoch);
         test_stopped(c, &spec, &w, epoch + 3);
         test_seed(c, &spec, &w, 3);
+        test_batch(c, &spec, total);
         test_damaged(c, &spec, &w, epoch);
         test_nan(c, &spec);
         test_fenced(c, &spec);
