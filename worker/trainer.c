@@ -42,7 +42,9 @@ static void save_now(struct trainer *t)
                  why.msg);
 }
 
-static int end_epoch(struct trainer *t, struct error *err)
+/* With stop or fenced in *ret, the epoch has not ended: a run that is
+ * resumed here begins with its evaluation. */
+static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
 {
     struct metric_row row = {.kind = METRIC_EPOCH};
     struct metric_epoch *e = &row.epoch;
@@ -51,8 +53,10 @@ static int end_epoch(struct trainer *t, struct error *err)
         .seconds = t->at.epoch_s,
         .train_loss = t->at.loss_sum / (double)t->at.samples,
         .samples_per_s = (double)t->at.samples / t->at.epoch_s};
-    if (trainer_evaluate(t, &e->eval_loss, &e->eval_accuracy, err) < 0)
+    if (trainer_evaluate(t, &e->eval_loss, &e->eval_accuracy, ret, err) < 0)
         return -1;
+    if (ret->stop || ret->fenced)
+        return 0;
     t->eval_accuracy = e->eval_accuracy;
     if (t->env->comm->rank == 0)
         reporter_row(t->env->reporter, &row);
@@ -100,30 +104,37 @@ static void stop_fenced(const struct trainer *t, struct train_result *ret)
                    why.code != ERR_NONE ? why.msg : "told to another rank");
 }
 
+/* To the end of the epoch, or until the ranks agree to stop. */
+static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
+{
+    sampler_epoch(&t->train_sampler, t->at.epoch - 1);
+    while (t->at.batch < t->batches) {
+        if (trainer_step(t, ret, err) < 0)
+            return -1;
+        if (ret->fenced || ret->stop)
+            return 0;
+        if (ret->save) {
+            *t->env->save = 0;
+            save_now(t);
+            trainer_say(t, "checkpoint at iteration %" PRId64, t->at.iteration);
+        }
+        say_progress(t, ret->loss);
+    }
+    return end_epoch(t, ret, err);
+}
+
 static int train(struct trainer *t, struct train_result *ret, struct error *err)
 {
     while (t->at.epoch <= t->spec->train.epochs) {
-        sampler_epoch(&t->train_sampler, t->at.epoch - 1);
-        while (t->at.batch < t->batches) {
-            struct agreed a;
-            if (trainer_step(t, &a, err) < 0)
-                return -1;
-            if (a.fenced) {
-                stop_fenced(t, ret);
-                return 0;
-            }
-            if (a.stop)
-                return stop_here(t, ret, err);
-            if (a.save) {
-                *t->env->save = 0;
-                save_now(t);
-                trainer_say(t, "checkpoint at iteration %" PRId64,
-                            t->at.iteration);
-            }
-            say_progress(t, a.loss);
-        }
-        if (end_epoch(t, err) < 0)
+        struct agreed a = {.stop = false};
+        if (train_epoch(t, &a, err) < 0)
             return -1;
+        if (a.fenced) {
+            stop_fenced(t, ret);
+            return 0;
+        }
+        if (a.stop)
+            return stop_here(t, ret, err);
     }
     return 0;
 }

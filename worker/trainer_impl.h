@@ -50,17 +50,18 @@ struct checkpoint_parts trainer_parts(const struct trainer *t);
 /* ---- trainer_step.c -------------------------------------------------------
  */
 
-/* What the ranks agreed on after a step. */
+/* What the ranks agreed on after a step, or a batch of an evaluation. */
 struct agreed {
-    double loss; /* mean over all samples */
+    double loss; /* mean over all samples; of a step */
     bool stop, fenced, save;
 };
 int trainer_step(struct trainer *t, struct agreed *ret,
                  struct error *err) MUST_CHECK;
 
-/* Exact over all ranks: each sample counts once. */
+/* Exact over all ranks: each sample counts once. Given up, with nothing
+ * returned, when *ret_agreed comes back with stop or fenced. */
 int trainer_evaluate(struct trainer *t, double *ret_loss, double *ret_accuracy,
-                     struct error *err) MUST_CHECK;
+                     struct agreed *ret_agreed, struct error *err) MUST_CHECK;
 
 /* Rank 0's line on standard output. */
 void trainer_say(const struct trainer *t, const char *fmt, ...)

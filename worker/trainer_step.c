@@ -145,38 +145,66 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     return 0;
 }
 
+/* An evaluation may take longer than the grace after a signal. */
+static int agree_to_go_on(struct trainer *t, struct agreed *ret,
+                          struct error *err)
+{
+    int64_t v[2] = {*t->env->stop != 0,
+                    reporter_is_fenced(t->env->reporter, NULL)};
+    if (comm_all_reduce_now(t->env->comm, v, 2, COMM_I64, COMM_MAX,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    *ret = (struct agreed){.stop = v[0] > 0, .fenced = v[1] > 0};
+    return 0;
+}
+
+struct sums {
+    double loss;
+    int64_t counts[2]; /* hits, samples */
+};
+
+static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
+                          struct error *err)
+{
+    struct loader_batch b;
+    double loss = 0;
+    int64_t hits = 0;
+    int32_t n =
+        sampler_batch(&t->eval_sampler, i, t->spec->train.batch_size, t->index);
+    if (loader_next(t->eval_loader, t->index, n, &b, err) < 0 ||
+        model_forward(t->model, b.x, b.label, n, false, 0, err) < 0 ||
+        model_result(t->model, n, &loss, &hits, err) < 0)
+        return -1;
+    s->loss += loss;
+    s->counts[0] += hits;
+    s->counts[1] += b.valid;
+    return 0;
+}
+
 int trainer_evaluate(struct trainer *t, double *ret_loss, double *ret_accuracy,
-                     struct error *err)
+                     struct agreed *ret_agreed, struct error *err)
 {
     size_t running = (size_t)model_planned(t->model)->running;
-    int32_t batch = t->spec->train.batch_size;
-    int32_t n_batches = sampler_batches(&t->eval_sampler, batch);
-    int64_t counts[2] = {0, 0}; /* hits, samples */
-    double loss = 0;
+    int32_t n = sampler_batches(&t->eval_sampler, t->spec->train.batch_size);
+    struct comm *c = t->env->comm;
+    struct sums s = {.loss = 0};
+    struct agreed a = {.stop = false};
     if (comm_broadcast_now(t->comm, model_running(t->model),
                            running * dtype_acc_bytes(t->dt), 0,
                            TRAIN_DEADLINE_S, err) < 0)
-        return -1;
-    for (int32_t i = 0; i < n_batches; i++) {
-        struct loader_batch b;
-        double sum = 0;
-        int64_t hits = 0;
-        int32_t n = sampler_batch(&t->eval_sampler, i, batch, t->index);
-        if (loader_next(t->eval_loader, t->index, n, &b, err) < 0 ||
-            model_forward(t->model, b.x, b.label, n, false, 0, err) < 0 ||
-            model_result(t->model, n, &sum, &hits, err) < 0)
+        return error_wrap(err, "evaluation");
+    for (int32_t i = 0; i < n && !a.stop && !a.fenced; i++)
+        if (evaluate_batch(t, i, &s, err) < 0 || agree_to_go_on(t, &a, err) < 0)
             return error_wrap(err, "evaluation");
-        loss += sum;
-        counts[0] += hits;
-        counts[1] += b.valid;
-    }
-    struct comm *c = t->env->comm;
-    if (comm_all_reduce_now(c, counts, 2, COMM_I64, COMM_SUM, TRAIN_DEADLINE_S,
-                            err) < 0 ||
-        comm_all_reduce_now(c, &loss, 1, COMM_F64, COMM_SUM, TRAIN_DEADLINE_S,
+    *ret_agreed = a;
+    if (a.stop || a.fenced)
+        return 0;
+    if (comm_all_reduce_now(c, s.counts, 2, COMM_I64, COMM_SUM,
+                            TRAIN_DEADLINE_S, err) < 0 ||
+        comm_all_reduce_now(c, &s.loss, 1, COMM_F64, COMM_SUM, TRAIN_DEADLINE_S,
                             err) < 0)
         return error_wrap(err, "evaluation");
-    *ret_loss = loss / (double)counts[1];
-    *ret_accuracy = (double)counts[0] / (double)counts[1];
+    *ret_loss = s.loss / (double)s.counts[1];
+    *ret_accuracy = (double)s.counts[0] / (double)s.counts[1];
     return 0;
 }

@@ -83,9 +83,10 @@ static void test_gradients(struct trainer *t, int64_t first, int64_t elems,
 static void test_evaluation(struct trainer *t)
 {
     struct error err = ERROR_INIT;
+    struct agreed a;
     double loss = 0, accuracy = 0, want_loss = 0;
     int64_t want_hits = 0;
-    int rc = trainer_evaluate(t, &loss, &accuracy, &err);
+    int rc = trainer_evaluate(t, &loss, &accuracy, &a, &err);
     for (int32_t i = 0; i < t->eval.n && rc == 0; i++) {
         struct loader_batch x;
         double sum = 0;
@@ -137,6 +138,9 @@ int main(int argc, char **argv)
     char dir[64];
     train_dir(dir);
     volatile sig_atomic_t stop = 0, save = 0;
+    struct reporter *reporter = NULL;
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
     struct train_env env = {.spec = &spec,
                             .ckpt_dir = dir,
                             .clock = &clock_real,
@@ -145,13 +149,17 @@ int main(int argc, char **argv)
     if (mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "comm") &&
         train_spec(&spec)) {
         env.comm = c;
-        if (mpi_ok(trainer_open(&t, &env, &err) == 0, &err, "trainer")) {
+        int rc = reporter_create(&conf, &reporter, &err);
+        env.reporter = reporter;
+        if (mpi_ok(rc == 0 && trainer_open(&t, &env, &err) == 0, &err,
+                   "trainer")) {
             test_cover(&t);
             test_gradients(&t, 0, 0, "gradients, as they are cut");
             test_gradients(&t, 1000, 10000, "gradients, in many pieces");
             test_evaluation(&t);
         }
         trainer_close(&t);
+        reporter_destroy(reporter);
     }
     spec_clear(&spec);
     if (c != NULL)

@@ -313,6 +313,42 @@ static void test_fenced(struct comm *c, const struct job_spec *spec)
     train_remove(dir);
 }
 
+/* A signal to one rank, in the middle of an evaluation. */
+static void test_evaluation(struct comm *c, const struct job_spec *spec)
+{
+    struct error err = ERROR_INIT;
+    struct trainer t;
+    struct reporter *reporter = NULL;
+    struct agreed a = {.stop = false};
+    double loss = -1, accuracy = -1;
+    char dir[64];
+    train_dir(dir);
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
+    struct train_env env = {.spec = spec,
+                            .ckpt_dir = dir,
+                            .comm = c,
+                            .clock = &clock_real,
+                            .stop = &stop,
+                            .save = &save};
+    int rc = reporter_create(&conf, &reporter, &err);
+    env.reporter = reporter;
+    stop = mpi_rank == mpi_size - 1 ? SIGTERM : 0;
+    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    if (mpi_ok(rc == 0, &err, "open")) {
+        rc = trainer_evaluate(&t, &loss, &accuracy, &a, &err);
+        (void)mpi_ok(rc == 0 && a.stop && !a.fenced && loss < 0 && accuracy < 0,
+                     &err, "a signal ends an evaluation on every rank");
+        stop = 0;
+        rc = trainer_evaluate(&t, &loss, &accuracy, &a, &err);
+        (void)mpi_ok(rc == 0 && !a.stop && loss > 0 && accuracy >= 0, &err,
+                     "without one it ends with a result");
+        trainer_close(&t);
+    }
+    reporter_destroy(reporter);
+    train_remove(dir);
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -335,6 +371,7 @@ int main(int argc, char **argv)
         test_seed(c, &spec, &w, 3);
         test_batch(c, &spec, total);
         test_damaged(c, &spec, &w, epoch);
+        test_evaluation(c, &spec);
         test_nan(c, &spec);
         test_fenced(c, &spec);
     }
