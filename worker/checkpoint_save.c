@@ -154,7 +154,7 @@ static int write_step(const char *step, const struct checkpoint_state *state,
                       const struct checkpoint_parts *parts, struct error *err)
 {
     uint64_t crc[CKPT_STATE] = {0};
-    if (mkdir(step, 0700) < 0)
+    if (mkdir(step, 0700) < 0 && errno != EEXIST)
         return error_sys(err, errno, "make directory '%s'", step);
     if (write_file(step, CKPT_MODEL, parts, &crc[CKPT_MODEL], err) < 0 ||
         write_file(step, CKPT_OPTIM, parts, &crc[CKPT_OPTIM], err) < 0 ||
@@ -164,7 +164,20 @@ static int write_step(const char *step, const struct checkpoint_state *state,
 }
 
 /* One of the same name is the same position written again, or one that was
- * found damaged: the new one takes its place. */
+ * found damaged: the new one takes its place, in one step where the file
+ * system can, and the old one is then the .tmp that is removed. */
+static int replace(const char *dir, int64_t iteration, const char *tmp,
+                   const char *to, struct error *err)
+{
+    if (renameat2(AT_FDCWD, tmp, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return error_sys(err, errno, "exchange '%s'", tmp);
+    if (remove_step(dir, iteration, "", err) < 0)
+        return -1;
+    return rename(tmp, to) < 0 ? error_sys(err, errno, "rename '%s'", tmp) : 0;
+}
+
 static int publish(const char *dir, int64_t iteration, const char *tmp,
                    struct error *err)
 {
@@ -172,12 +185,15 @@ static int publish(const char *dir, int64_t iteration, const char *tmp,
     int rc = checkpoint_path(&to, dir, iteration, "", err);
     if (rc == 0 && rename(tmp, buf_str(&to)) < 0) {
         if (errno == ENOTEMPTY || errno == EEXIST)
-            rc = remove_step(dir, iteration, "", err);
-        if (rc == 0 && rename(tmp, buf_str(&to)) < 0)
+            rc = replace(dir, iteration, tmp, buf_str(&to), err);
+        else
             rc = error_sys(err, errno, "rename '%s'", tmp);
     }
+    rc = rc < 0 ? rc : sync_dir(dir, err);
+    if (rc == 0) /* what is left of the old one; the next save tries again */
+        (void)remove_step(dir, iteration, ".tmp", NULL);
     buf_clear(&to);
-    return rc < 0 ? rc : sync_dir(dir, err);
+    return rc;
 }
 
 /* Those of a higher number were passed over as damaged, or belong to a run
@@ -195,17 +211,17 @@ static void remove_old(const char *dir, int64_t newest, int32_t keep)
     free(list);
 }
 
-static int remove_tmp(const char *dir, struct error *err)
+/* A directory that somebody put something into stays, and is no reason not
+ * to save: what we put there is gone. */
+static void remove_tmp(const char *dir)
 {
     int64_t *list = NULL;
     size_t n = 0;
-    if (checkpoint_list(dir, true, &list, &n, err) < 0)
-        return -1;
-    int rc = 0;
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = remove_step(dir, list[i], ".tmp", err);
+    if (checkpoint_list(dir, true, &list, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        (void)remove_step(dir, list[i], ".tmp", NULL);
     free(list);
-    return rc;
 }
 
 int checkpoint_save(const char *dir, const struct checkpoint_state *state,
@@ -214,8 +230,10 @@ int checkpoint_save(const char *dir, const struct checkpoint_state *state,
 {
     struct buf tmp = BUF_INIT;
     int rc = -1;
-    if (checkpoint_make_dirs(dir, err) == 0 && remove_tmp(dir, err) == 0 &&
-        checkpoint_path(&tmp, dir, state->iteration, ".tmp", err) == 0 &&
+    if (checkpoint_make_dirs(dir, err) < 0)
+        return error_wrap(err, "checkpoint");
+    remove_tmp(dir);
+    if (checkpoint_path(&tmp, dir, state->iteration, ".tmp", err) == 0 &&
         write_step(buf_str(&tmp), state, parts, err) == 0 &&
         publish(dir, state->iteration, buf_str(&tmp), err) == 0)
         rc = 0;

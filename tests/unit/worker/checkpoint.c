@@ -218,6 +218,33 @@ static void test_half(struct world *w)
     (void)rmdir(tmp);
 }
 
+/* Somebody keeps notes beside a checkpoint that is written again. */
+static void test_again(struct world *w)
+{
+    char notes[160], left[160];
+    (void)save(w, 12, 2);
+    (void)save(w, 13, 2);
+    path_of(notes, 13, "notes");
+    (void)snprintf(left, sizeof(left), "%s/step-13.tmp/notes", dir);
+    (void)close(open(notes, O_CREAT | O_WRONLY, 0600));
+    struct checkpoint_state s = state;
+    struct error err = ERROR_INIT;
+    s.iteration = 13;
+    fill(w, 13);
+    int rc = checkpoint_save(dir, &s, &w->parts, 2, &err);
+    ok(rc == 0, "the same step again: %s", err.msg);
+    loads(w, 13, "", "whether or not it was written, it is there");
+    (void)save(w, 13, 2);
+    (void)save(w, 13, 2);
+    loads(w, 13, "", "and again");
+    ok(access(notes, F_OK) == 0 || access(left, F_OK) == 0,
+       "the notes are there too");
+    (void)unlink(notes);
+    (void)unlink(left);
+    (void)save(w, 13, 1);
+    ok(!exists("step-13.tmp"), "nothing is left when they go");
+}
+
 static void test_other(struct world *w)
 {
     struct error err = ERROR_INIT, skipped;
@@ -259,6 +286,7 @@ int main(void)
         test_round_trip(&w);
         test_damage(&w);
         test_half(&w);
+        test_again(&w);
         test_other(&w);
         test_no_space(&w);
         destroy(&w);
