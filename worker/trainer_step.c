@@ -40,8 +40,11 @@ static int pass(struct trainer *t, struct metric_iteration *m,
         return -1;
     m->samples = n;
     m->t_data = b.data_s;
-    m->t_h2d = b.h2d_s;
+    double queued_s = now_s(t);
+    if (ops->sync(t->dev, err) < 0) /* pinned memory is copied later */
+        return -1;
     double start_s = now_s(t);
+    m->t_h2d = b.h2d_s + (start_s - queued_s);
     if (model_forward(t->model, b.x, b.label, n, true, dropout_seed(t), err) <
             0 ||
         ops->sync(t->dev, err) < 0)

@@ -349,6 +349,75 @@ static void test_evaluation(struct comm *c, const struct job_spec *spec)
     train_remove(dir);
 }
 
+/* A device that copies while the CPU goes on, as a GPU does from pinned
+ * memory. */
+static struct device_ops late;
+static const struct device_ops *prompt;
+static bool is_copying;
+
+static int late_to_device(struct device *d, void *dst, const void *src,
+                          size_t bytes, struct error *err)
+{
+    is_copying = true;
+    return prompt->to_device(d, dst, src, bytes, err);
+}
+
+static int late_sync(struct device *d, struct error *err)
+{
+    struct timespec copy = {.tv_nsec = 200000000};
+    if (is_copying)
+        (void)nanosleep(&copy, NULL);
+    is_copying = false;
+    return prompt->sync(d, err);
+}
+
+static void test_copy(struct comm *c, const struct job_spec *spec)
+{
+    struct error err = ERROR_INIT;
+    struct trainer t;
+    struct reporter *reporter = NULL;
+    struct agreed a;
+    struct buf b = BUF_INIT;
+    struct metric_row row = {.kind = METRIC_VALUE};
+    char dir[64], path[128];
+    size_t n = 0;
+    train_dir(dir);
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
+    struct train_env env = {.spec = spec,
+                            .ckpt_dir = dir,
+                            .comm = c,
+                            .clock = &clock_real,
+                            .stop = &stop,
+                            .save = &save};
+    stop = 0;
+    int rc = reporter_create(&conf, &reporter, &err);
+    env.reporter = reporter;
+    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    if (mpi_ok(rc == 0, &err, "open")) {
+        prompt = t.dev->ops;
+        late = *prompt;
+        late.to_device = late_to_device;
+        late.sync = late_sync;
+        t.dev->ops = &late;
+        rc = trainer_step(&t, &a, &err);
+        t.dev->ops = prompt;
+        (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, mpi_rank);
+        rc = rc < 0 ? rc : buf_read_file(&b, path, 1 << 20, &err);
+        rc = rc < 0
+                 ? rc
+                 : metric_line_decode(buf_str(&b), strcspn(buf_str(&b), "\n"),
+                                      mpi_rank, &row, 1, &n, &err);
+        (void)mpi_ok(rc == 0 && n == 1 && row.iteration.t_h2d >= 0.2 &&
+                         row.iteration.t_forward < 0.2,
+                     &err, "the time of the copy is not the forward pass's");
+        buf_clear(&b);
+        trainer_close(&t);
+    }
+    reporter_destroy(reporter);
+    train_remove(dir);
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -372,6 +441,7 @@ int main(int argc, char **argv)
         test_batch(c, &spec, total);
         test_damaged(c, &spec, &w, epoch);
         test_evaluation(c, &spec);
+        test_copy(c, &spec);
         test_nan(c, &spec);
         test_fenced(c, &spec);
     }
