@@ -23,6 +23,9 @@
 /* NCCL opens its connections inside the first calls: seconds on one node,
  * a minute on a cluster whose file system is busy. */
 static const double init_deadline_s = 300;
+/* A rank that has failed ends within five seconds, though what it started
+ * may wait for ranks that will never come. */
+static const double end_deadline_s = 2;
 /* As in comm_mpi.c; a query of an event costs about 1 us. */
 static const double spin_s = 500e-6;
 enum { NAP_NS = 50 * 1000 };
@@ -139,7 +142,7 @@ static void rest(double past_s)
 
 /* A call came back with `code`: wait until NCCL has taken it. */
 static int taken(struct comm_nccl *m, ncclResult_t code, const char *what,
-                 struct error *err)
+                 double deadline_s, struct error *err)
 {
     double start_s = clock_real.now_s(&clock_real);
     while (code == ncclInProgress) {
@@ -147,8 +150,8 @@ static int taken(struct comm_nccl *m, ncclResult_t code, const char *what,
         ncclResult_t rc = m->nccl.async_error(m->comm, &now);
         code = rc != ncclSuccess ? rc : now;
         double past_s = clock_real.now_s(&clock_real) - start_s;
-        if (code == ncclInProgress && past_s > init_deadline_s)
-            return fail_late(m, err, init_deadline_s);
+        if (code == ncclInProgress && past_s > deadline_s)
+            return fail_late(m, err, deadline_s);
         if (code == ncclInProgress)
             rest(past_s);
     }
@@ -179,7 +182,7 @@ static int begin(struct comm_nccl *m, int *ret_slot, struct error *err)
 static int started(struct comm_nccl *m, int slot, ncclResult_t code,
                    const char *what, int *ret_ticket, struct error *err)
 {
-    if (taken(m, code, what, err) < 0)
+    if (taken(m, code, what, init_deadline_s, err) < 0)
         return -1;
     int rc = m->cuda.event_record(m->slots[slot].done, m->stream);
     if (rc != CU_OK)
@@ -313,7 +316,8 @@ static void nccl_destroy(struct comm *c)
     if (m->comm != NULL) {
         struct error ignored;
         /* A failed finalize has already aborted it. */
-        if (taken(m, m->nccl.finalize(m->comm), "finalize", &ignored) == 0)
+        if (taken(m, m->nccl.finalize(m->comm), "finalize", end_deadline_s,
+                  &ignored) == 0)
             (void)m->nccl.destroy(m->comm);
     }
     for (int t = 0; t < COMM_INFLIGHT; t++)
@@ -433,7 +437,7 @@ static int join(struct comm_nccl *m, struct error *err)
         return error_set(err, ERR_EXTERN, "NCCL: rank 0 has no unique id");
     config.blocking = 0;
     code = m->nccl.init(&m->comm, m->base.size, id, m->base.rank, &config);
-    return taken(m, code, "init", err);
+    return taken(m, code, "init", init_deadline_s, err);
 }
 
 int comm_nccl_create(struct device *dev, struct comm **ret, struct error *err)
