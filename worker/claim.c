@@ -124,22 +124,42 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
+/* The reserved room, for this rank alone: ranks may fail at the same moment,
+ * and only one of them gets it. */
+static int open_report(const char *dir, const char *mine, struct error *err)
+{
+    struct buf reserved = BUF_INIT;
+    if (buf_addf(&reserved, err, "%s/.report.json.new", dir) < 0)
+        return -1;
+    (void)rename(buf_str(&reserved), mine);
+    buf_clear(&reserved);
+    int fd = open(mine, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd < 0 ? error_sys(err, errno, "open '%s'", mine) : fd;
+}
+
+static int fill_report(int fd, const char *text, struct error *err)
+{
+    size_t n = strlen(text);
+    if (write_all(fd, text, n) < 0 || ftruncate(fd, (off_t)n) < 0 ||
+        fsync(fd) < 0)
+        return error_sys(err, errno, "write the final report");
+    return 0;
+}
+
 /* Whole or not at all: the daemon may look at any moment. Over what was
  * reserved, which needs no room on the disk. */
-static int write_report(const char *dir, const char *text, struct error *err)
+static int write_report(const struct report_conf *conf, const char *text,
+                        struct error *err)
 {
     struct buf tmp = BUF_INIT, path = BUF_INIT;
     int rc = -1, fd = -1;
-    if (buf_addf(&tmp, err, "%s/.report.json.new", dir) < 0 ||
-        buf_addf(&path, err, "%s/report.json", dir) < 0)
+    if (buf_addf(&tmp, err, "%s/.report.json.%d", conf->dir, conf->rank) < 0 ||
+        buf_addf(&path, err, "%s/report.json", conf->dir) < 0)
         goto out;
-    fd = open(buf_str(&tmp), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || write_all(fd, text, strlen(text)) < 0 ||
-        ftruncate(fd, (off_t)strlen(text)) < 0 || fsync(fd) < 0 ||
-        rename(buf_str(&tmp), buf_str(&path)) < 0)
-        (void)error_sys(err, errno, "write '%s'", buf_str(&path));
-    else
-        rc = 0;
+    fd = open_report(conf->dir, buf_str(&tmp), err);
+    rc = fd < 0 ? -1 : fill_report(fd, text, err);
+    if (rc == 0 && rename(buf_str(&tmp), buf_str(&path)) < 0)
+        rc = error_sys(err, errno, "rename to '%s'", buf_str(&path));
 out:
     if (fd >= 0)
         (void)close(fd);
@@ -195,7 +215,7 @@ int report_final(const struct report_conf *conf, int exit_code, const char *why,
         json_decref(body);
         return error_set(err, ERR_NOMEM, "final report");
     }
-    int rc = write_report(conf->dir, text, err);
+    int rc = write_report(conf, text, err);
     free(text);
     /* Unheard is no failure: the daemon finds the file. */
     if (conf->url[0] != '\0')

@@ -195,8 +195,10 @@ fail(struct run *r, int exit_code, const char *why)
     log_err("worker", "rank %d of %d: %s", r->comm->rank, r->comm->size, why);
     if (r->reporter != NULL) {
         (void)reporter_flush(r->reporter, failing_flush_s);
-        if (report_final(&r->conf, exit_code, why, failing_word_s, NULL) < 0)
-            log_warn("worker", "no final report rank=%d", r->comm->rank);
+        struct error err = ERROR_INIT;
+        if (report_final(&r->conf, exit_code, why, failing_word_s, &err) < 0)
+            log_warn("worker", "no final report rank=%d why=\"%s\"",
+                     r->comm->rank, err.msg);
     }
     (void)fflush(NULL);
     r->comm->ops->abort(r->comm, exit_code);

@@ -2,6 +2,7 @@
  * daemon that comes, goes, forgets and refuses. */
 #include "worker/report.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -376,6 +377,70 @@ static void test_final(struct daemon *d)
     is_int(report_final(&conf, 0, "", 0.1, &err), -1, "no directory");
 }
 
+static const char *const last_words[2] = {
+    "{\"exit_code\":1,\"why\":\"short\"}",
+    "{\"exit_code\":2,\"why\":\"a reason that is longer than the other\"}",
+};
+
+struct last {
+    struct report_conf conf;
+    int failed;
+    pthread_barrier_t *together;
+};
+
+static void *say_last(void *arg)
+{
+    struct last *l = arg;
+    for (int i = 0; i < 100; i++) {
+        (void)pthread_barrier_wait(l->together);
+        l->failed +=
+            report_final(&l->conf, l->conf.rank + 1,
+                         l->conf.rank == 0
+                             ? "short"
+                             : "a reason that is longer than the other",
+                         1, NULL) < 0;
+        (void)pthread_barrier_wait(l->together);
+    }
+    return NULL;
+}
+
+/* Two ranks fail at the same moment: the word of either, never a mixture. */
+static void test_two_words(const struct daemon *d)
+{
+    struct last l[2];
+    pthread_barrier_t together;
+    pthread_t thread[2];
+    struct buf b = BUF_INIT;
+    char path[128], reserved[128];
+    int torn = 0;
+    (void)snprintf(path, sizeof(path), "%s/report.json", d->dir);
+    (void)snprintf(reserved, sizeof(reserved), "%s/.report.json.new", d->dir);
+    (void)pthread_barrier_init(&together, NULL, 3);
+    for (int i = 0; i < 2; i++) {
+        l[i] = (struct last){.conf = conf_of(d), .together = &together};
+        l[i].conf.url = "";
+        l[i].conf.rank = i;
+        if (pthread_create(&thread[i], NULL, say_last, &l[i]) != 0)
+            abort();
+    }
+    for (int i = 0; i < 100; i++) {
+        (void)close(open(reserved, O_WRONLY | O_CREAT, 0600));
+        (void)pthread_barrier_wait(&together);
+        (void)pthread_barrier_wait(&together);
+        buf_reset(&b);
+        if (buf_read_file(&b, path, 4096, NULL) < 0 ||
+            (strcmp(buf_str(&b), last_words[0]) != 0 &&
+             strcmp(buf_str(&b), last_words[1]) != 0))
+            torn++;
+    }
+    for (int i = 0; i < 2; i++)
+        (void)pthread_join(thread[i], NULL);
+    is_int(torn, 0, "two last words: the file is one of them");
+    is_int(l[0].failed + l[1].failed, 0, "both were written");
+    (void)pthread_barrier_destroy(&together);
+    buf_clear(&b);
+}
+
 int main(void)
 {
     struct daemon d;
@@ -388,6 +453,7 @@ int main(void)
     test_no_daemon(&d);
     test_claim(&d);
     test_final(&d);
+    test_two_words(&d);
     daemon_clear(&d);
     return tap_done();
 }
