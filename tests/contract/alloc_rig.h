@@ -310,11 +310,25 @@ static inline bool rig_next(struct rig *r, double limit_s)
 }
 
 /* Whether the next note is this one. */
+/* What a local attempt printed, for whoever reads of the failure. */
+static inline void rig_tell(const struct rig *r, uint64_t job)
+{
+    static const char *const files[] = {"log", "shepherd.log", "exit"};
+    for (size_t i = 0; r->is_local && i < 3; i++) {
+        struct buf text = BUF_INIT;
+        if (buf_read_file(&text, rig_path(r, job, files[i]), 1 << 20, NULL) ==
+            0)
+            tap_diag("%s: %.1000s", files[i], buf_str(&text));
+        buf_clear(&text);
+    }
+}
+
 static inline bool rig_gets(struct rig *r, uint64_t job,
                             enum alloc_note_kind kind)
 {
     if (!rig_next(r, 15)) {
         tap_diag("no note of job %d", (int)job);
+        rig_tell(r, job);
         return false;
     }
     if (r->last.job == job && r->last.attempt == 1 && r->last.kind == kind)
@@ -327,8 +341,14 @@ static inline bool rig_gets(struct rig *r, uint64_t job,
 
 static inline bool rig_ends(struct rig *r, uint64_t job, int code, int signo)
 {
-    return rig_gets(r, job, ALLOC_EXITED) && r->last.exit_code == code &&
-           r->last.signal == signo;
+    if (!rig_gets(r, job, ALLOC_EXITED))
+        return false;
+    if (r->last.exit_code == code && r->last.signal == signo)
+        return true;
+    tap_diag("job %d ended with code %d, signal %d", (int)job,
+             r->last.exit_code, r->last.signal);
+    rig_tell(r, job);
+    return false;
 }
 
 static inline bool rig_is_quiet(struct rig *r)
