@@ -1,6 +1,5 @@
 /* cancel.c - mgpu-cancel(1): end jobs, or send them a signal. */
 #include <inttypes.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,9 +135,13 @@ static void tell(const struct args *a, unsigned long long id, const json_t *job,
                    : "is being cancelled");
 }
 
-static int run(const struct args *a, int n, char **words, int *ret_exit,
-               struct error *err)
+static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
+    const struct args *a = arg;
+    if (n == 0 && !a->user)
+        return error_set(err, ERR_USAGE, "which job? see %s --help", tool.name);
+    if (a->state && !a->user)
+        return error_set(err, ERR_USAGE, "--state goes with --user");
     struct client *c = NULL;
     struct buf ids = BUF_INIT;
     json_t *report = json_array();
@@ -179,23 +182,13 @@ static int run(const struct args *a, int n, char **words, int *ret_exit,
 
 int main(int argc, char **argv)
 {
-    struct error err = ERROR_INIT;
     struct args a = {.user = NULL};
-    int operand = 0, status = 0;
-
-    (void)setlocale(LC_ALL, "");
-    render_quiet_pipe();
-    int rc = options_parse(&tool, argc, argv, on_option, &a, &operand, &err);
-    if (rc == OPTIONS_RUN) {
-        if (operand == argc && !a.user)
-            rc = error_set(&err, ERR_USAGE, "which job? see %s --help",
-                           tool.name);
-        else if (a.state && !a.user)
-            rc = error_set(&err, ERR_USAGE, "--state goes with --user");
-        else
-            rc = run(&a, argc - operand, argv + operand, &status, &err);
-    }
-    if (rc >= 0 && render_close(stdout, &err) < 0)
-        rc = -1;
-    return rc < 0 ? client_fail(tool.name, a.json, &err) : status;
+    const struct tool_main m = {
+        .tool = &tool,
+        .on_option = on_option,
+        .run = run,
+        .arg = &a,
+        .json = &a.json,
+    };
+    return tool_run(&m, argc, argv);
 }

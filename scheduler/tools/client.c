@@ -1,6 +1,7 @@
 /* client.c - see client.h. */
 #include "scheduler/tools/client.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,7 +177,7 @@ bool field_yes(const json_t *o, const char *key)
     return json_is_true(json_object_get(o, key));
 }
 
-void client_print_error_json(const struct error *err)
+static void print_error_json(const struct error *err)
 {
     json_t *o =
         json_pack("{s:s, s:{s:s, s:s}}", "schema", "mgpu.error/1", "error",
@@ -188,13 +189,29 @@ void client_print_error_json(const struct error *err)
     json_decref(o);
 }
 
-int client_fail(const char *tool, bool json, const struct error *err)
+static int fail(const struct tool_main *m, const struct error *err)
 {
     char safe[2 * sizeof(err->msg)];
-    if (json)
-        client_print_error_json(err);
+    if (*m->json)
+        print_error_json(err);
     else
-        (void)fprintf(stderr, "%s: %s\n", tool,
+        (void)fprintf(stderr, "%s: %s\n", m->tool->name,
                       render_escape(err->msg, safe, sizeof(safe)));
     return error_exit_status(err->code);
+}
+
+int tool_run(const struct tool_main *m, int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    int operand = 0, status = 0;
+
+    (void)setlocale(LC_ALL, "");
+    render_quiet_pipe();
+    int rc = options_parse(m->tool, argc, argv, m->on_option, m->arg, &operand,
+                           &err);
+    if (rc == OPTIONS_RUN)
+        rc = m->run(m->arg, argc - operand, argv + operand, &status, &err);
+    if (rc >= 0 && render_close(stdout, &err) < 0)
+        rc = -1;
+    return rc < 0 ? fail(m, &err) : status;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
+#include "scheduler/tools/options.h"
 
 struct client;
 
@@ -39,10 +40,18 @@ int64_t field_int(const json_t *o, const char *key, int64_t absent);
 const char *field_str(const json_t *o, const char *key); /* "" */
 bool field_yes(const json_t *o, const char *key);
 
-/* {"schema":"mgpu.error/1","error":{..}} for --json. */
-void client_print_error_json(const struct error *err);
-
-/* Prints "tool: message" (or the JSON form) and returns the exit status. */
-int client_fail(const char *tool, bool json, const struct error *err);
+/* What every tool's main() is: parses the command line, runs, closes standard
+ * output, says what failed ("tool: message", or JSON when *json was set by
+ * then). Returns the exit status: the error's, else what run() gave. */
+struct tool_main {
+    const struct tool *tool;
+    int (*on_option)(void *arg, const struct opt *o, const char *value,
+                     struct error *err);
+    int (*run)(void *arg, int n, char **operands, int *ret_exit,
+               struct error *err);
+    void *arg;
+    const bool *json;
+};
+int tool_run(const struct tool_main *m, int argc, char **argv);
 
 #endif

@@ -1,7 +1,6 @@
 /* stat.c - mgpu-stat(1): what happened, what is happening, why not yet. */
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -327,8 +326,8 @@ static int wait_all(struct client *c, const struct args *a,
     return rc;
 }
 
-static int run(const struct args *a, size_t n, char **words, int *ret_exit,
-               struct error *err)
+static int views(const struct args *a, size_t n, char **words, int *ret_exit,
+                 struct error *err)
 {
     struct client *c = NULL;
     unsigned long long *ids = calloc(n + 1, sizeof(*ids));
@@ -374,23 +373,27 @@ static int check_args(const struct args *a, int n, struct error *err)
     return 0;
 }
 
+static int run(void *arg, int n, char **operands, int *ret_exit,
+               struct error *err)
+{
+    struct args *a = arg;
+    bool ascii = a->show.style.ascii; /* --ascii */
+    render_style_init(&a->show.style, a->show.out);
+    a->show.style.ascii |= ascii;
+    if (check_args(a, n, err) < 0)
+        return -1;
+    return views(a, (size_t)n, operands, ret_exit, err);
+}
+
 int main(int argc, char **argv)
 {
-    struct error err = ERROR_INIT;
     struct args a = {.show = {.header = true, .out = stdout}};
-    int operand = 0, status = 0;
-
-    (void)setlocale(LC_ALL, "");
-    render_quiet_pipe();
-    render_style_init(&a.show.style, stdout);
-    int rc = options_parse(&tool, argc, argv, on_option, &a, &operand, &err);
-    if (rc == OPTIONS_RUN) {
-        rc = check_args(&a, argc - operand, &err);
-        if (rc == 0)
-            rc = run(&a, (size_t)(argc - operand), argv + operand, &status,
-                     &err);
-    }
-    if (rc >= 0 && render_close(stdout, &err) < 0)
-        rc = -1;
-    return rc < 0 ? client_fail(tool.name, a.json, &err) : status;
+    const struct tool_main m = {
+        .tool = &tool,
+        .on_option = on_option,
+        .run = run,
+        .arg = &a,
+        .json = &a.json,
+    };
+    return tool_run(&m, argc, argv);
 }

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,8 +313,15 @@ static int show(const struct args *a, const struct buf *text, struct error *err)
     return rc;
 }
 
-static int run(struct args *a, int *ret_exit, struct error *err)
+static int run(void *arg, int n, char **operands, int *ret_exit,
+               struct error *err)
 {
+    struct args *a = arg;
+    if (n != 1)
+        return error_set(err, ERR_USAGE, "%s; see %s --help",
+                         n == 0 ? "which file?" : "one file, please",
+                         tool.name);
+    a->file = operands[0];
     struct buf text = BUF_INIT, dump = BUF_INIT;
     int rc = read_spec(a, &text, err);
     bool found = false; /* the findings have been printed: say no more */
@@ -340,24 +346,13 @@ static int run(struct args *a, int *ret_exit, struct error *err)
 
 int main(int argc, char **argv)
 {
-    struct error err = ERROR_INIT;
     struct args a = {.timeout_s = 0};
-    int operand = 0, status = 0;
-
-    (void)setlocale(LC_ALL, "");
-    render_quiet_pipe();
-    int rc = options_parse(&tool, argc, argv, on_option, &a, &operand, &err);
-    if (rc == OPTIONS_RUN) {
-        if (operand + 1 != argc)
-            rc = error_set(&err, ERR_USAGE, "%s; see %s --help",
-                           operand == argc ? "which file?" : "one file, please",
-                           tool.name);
-        else {
-            a.file = argv[operand];
-            rc = run(&a, &status, &err);
-        }
-    }
-    if (rc >= 0 && render_close(stdout, &err) < 0)
-        rc = -1;
-    return rc < 0 ? client_fail(tool.name, a.json, &err) : status;
+    const struct tool_main m = {
+        .tool = &tool,
+        .on_option = on_option,
+        .run = run,
+        .arg = &a,
+        .json = &a.json,
+    };
+    return tool_run(&m, argc, argv);
 }
