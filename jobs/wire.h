@@ -53,7 +53,9 @@
  *     "is_up","why"}]}
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
- *     "jobs":{"QUEUED":3,..}}
+ *     "spools_undrained","jobs":{"QUEUED":3,..}}
+ *     spools_undrained: attempts since the daemon's start that ended before
+ *     all their rows were stored, because the store took none
  *
  * launch.json, handed by the allocator to each rank (0600; holds the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",

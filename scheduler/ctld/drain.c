@@ -6,6 +6,10 @@
  * what was not acknowledged, and the next step gets a yes. So a job that is
  * seen COMPLETED has all its rows.
  *
+ * Unless the store takes no rows at all, because metrics.db is damaged or its
+ * disk is full. Jobs do not wait for that for ever: after GIVE_UP_S of tries
+ * the attempt ends without them, and what its spools still hold stays there.
+ *
  * In the same way the worker's final word is taken from report.json when it
  * could not be delivered.
  *
@@ -16,6 +20,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,8 +31,9 @@
 #include "scheduler/ctld/private.h"
 
 enum { REPORT_MAX_BYTES = 65536 };
-/* Between two tries when the store failed. */
-static const double RETRY_S = 0.5;
+/* Between two tries when the store failed, and from the first that failed to
+ * the end without the rows. */
+static const double RETRY_S = 0.5, GIVE_UP_S = 10;
 
 struct drain {
     struct task task;
@@ -37,6 +43,7 @@ struct drain {
     char dir[1024];
     int64_t *acked; /* a copy, by rank; owned */
     int32_t n_ranks;
+    bool looked; /* for a report; has_report says whether there is one */
     bool has_report;
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
@@ -162,15 +169,19 @@ static int read_report(struct drain *d, int dir, struct error *err)
 static int drain_dir(struct drain *d, struct error *err)
 {
     DIR *dir = opendir(d->dir);
-    if (!dir) /* never started, or removed or closed by its user */
-        return may_pass(errno) ? error_sys(err, errno, "'%s'", d->dir) : 0;
-    int rc = 0;
+    if (!dir && may_pass(errno))
+        return error_sys(err, errno, "'%s'", d->dir);
+    if (!dir) { /* never started, or removed or closed by its user */
+        d->looked = true;
+        return 0;
+    }
+    /* First: the job's end needs it, also without the rows. */
+    int rc = read_report(d, dirfd(dir), err);
+    d->looked = rc == 0;
     const struct dirent *e;
     while (rc == 0 && (e = readdir(dir)) != NULL)
         if (strncmp(e->d_name, "spool.", 6) == 0)
             rc = drain_spool(d, dirfd(dir), e->d_name + 6, err);
-    if (rc == 0)
-        rc = read_report(d, dirfd(dir), err);
     (void)closedir(dir);
     return rc;
 }
@@ -199,6 +210,12 @@ static void drain_done(struct task *t)
     struct ctld *c = d->c;
     struct intake *i = ctld_intake(c, d->job, d->attempt, false);
     ctld_count_rows(c, &d->count);
+    if (i && d->looked) {
+        i->looked = true;
+        i->has_report = d->has_report;
+        i->report_code = d->report_code;
+        memcpy(i->report_why, d->report_why, sizeof(i->report_why));
+    }
     if (d->rc < 0) {
         log_warn("metrics",
                  "the spool was not stored, trying again job=%llu "
@@ -208,12 +225,11 @@ static void drain_done(struct task *t)
             i->state = INTAKE_FAILED;
             i->why = d->err;
             i->failed_s = c->parts.clock->now_s(c->parts.clock);
+            if (isnan(i->failing_s))
+                i->failing_s = i->failed_s;
         }
     } else if (i) {
         i->state = INTAKE_DRAINED;
-        i->has_report = d->has_report;
-        i->report_code = d->report_code;
-        memcpy(i->report_why, d->report_why, sizeof(i->report_why));
     }
     drain_free(d);
     ctld_want_step(c);
@@ -260,19 +276,31 @@ static void use_report(struct ctld *c, const struct job *job,
                  (unsigned long long)job->id, err.msg);
 }
 
+/* Only right after a try that failed. When the end cannot be stored either,
+ * because both databases are on the full disk, it is undone, and the next one
+ * is preceded by another try: once there is room again, the rows are stored
+ * with it. Never before report.json was looked for, for without it a success
+ * would become a failure. */
+static bool gives_up(const struct intake *i, double now_s)
+{
+    return i->looked && now_s - i->failed_s < RETRY_S &&
+           now_s - i->failing_s >= GIVE_UP_S;
+}
+
 int ctld_drain(void *arg, const struct job *job, struct error *err)
 {
     struct ctld *c = arg;
     struct intake *i = ctld_intake(c, job->id, job->attempt, true);
     if (!i)
         return error_set(err, ERR_NOMEM, "spool");
-    if (i->state == INTAKE_DRAINED) {
+    double now_s = c->parts.clock->now_s(c->parts.clock);
+    i->undrained = i->state == INTAKE_FAILED && gives_up(i, now_s);
+    if (i->state == INTAKE_DRAINED || i->undrained) {
         use_report(c, job, i);
         return 0;
     }
     if (i->state == INTAKE_DRAINING || c->stopping)
         return error_set(err, ERR_BUSY, "its last rows are being read");
-    double now_s = c->parts.clock->now_s(c->parts.clock);
     if (i->state == INTAKE_FAILED && now_s - i->failed_s < RETRY_S) {
         if (err)
             *err = i->why;

@@ -44,6 +44,7 @@ struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
         return NULL;
     i->job = job;
     i->attempt = attempt;
+    i->failed_s = i->failing_s = NAN;
     i->next = c->intakes;
     c->intakes = i;
     return i;
@@ -55,12 +56,25 @@ static void intake_free(struct intake *i)
     free(i);
 }
 
+static void count_undrained(struct ctld *c, const struct intake *i)
+{
+    c->stats.spools_undrained++;
+    log_err("metrics",
+            "an attempt ended without all its rows; what was not stored is "
+            "in its spools job=%llu attempt=%d spools=\"%s/%llu/%d/spool.*\" "
+            "why=\"%s\"",
+            (unsigned long long)i->job, i->attempt, c->jobs_dir,
+            (unsigned long long)i->job, i->attempt, i->why.msg);
+}
+
 void ctld_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt)
 {
     for (struct intake **p = &c->intakes; *p; p = &(*p)->next) {
         struct intake *i = *p;
         if (i->job == job && i->attempt == attempt) {
             *p = i->next;
+            if (i->undrained)
+                count_undrained(c, i);
             intake_free(i);
             return;
         }

@@ -12,8 +12,8 @@
 enum { CTLD_STEP_BUCKETS = 8 };
 
 struct ctld_stats {
-    uint64_t events, rows_stored, rows_repeated, lines_dropped, steps,
-        steps_failed;
+    uint64_t events, rows_stored, rows_repeated, lines_dropped,
+        spools_undrained, steps, steps_failed;
     double step_sum_s;
     uint64_t step_buckets[CTLD_STEP_BUCKETS]; /* not cumulative; the last is
                                                  all above the bounds */
@@ -76,6 +76,7 @@ void ctld_step_clear(struct ctld *c);
  */
 int ctld_ingest_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_ingest_clear(struct ctld *c);
+/* Its end is durable. */
 void ctld_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt);
 /* One batch of lines to rows in the store; on the writer's thread. */
 struct ingest_count {
@@ -94,10 +95,11 @@ struct intake {
     uint64_t job;
     int32_t attempt;
     int state;
-    struct error why; /* INTAKE_FAILED */
-    double failed_s;
-    bool has_report; /* INTAKE_DRAINED: report.json, for as often as its event
-                        is undone */
+    struct error why;           /* INTAKE_FAILED */
+    double failed_s, failing_s; /* the last and the first failed try; NAN */
+    bool undrained;  /* its end was staged, but not all rows are stored */
+    bool looked;     /* for report.json */
+    bool has_report; /* kept for as often as its event is undone */
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
     int64_t *acked; /* by rank; -1: nothing known */

@@ -79,7 +79,7 @@ void serve_status(void *arg, struct http_exchange *x)
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                  "s:I, s:I, s:o}",
+                  "s:I, s:I, s:I, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -87,7 +87,8 @@ void serve_status(void *arg, struct http_exchange *x)
                   ctld_text(conf->state_dir), "state_db", ctld_text(state_db),
                   "metrics_db", ctld_text(metrics_db), "socket",
                   ctld_text(conf->socket), "slots_total", (json_int_t)total,
-                  "slots_free", (json_int_t)n_free, "jobs", jobs));
+                  "slots_free", (json_int_t)n_free, "spools_undrained",
+                  (json_int_t)c->stats.spools_undrained, "jobs", jobs));
 }
 
 void serve_nodes(void *arg, struct http_exchange *x)
@@ -188,6 +189,9 @@ static int add_all(struct ctld *c, struct buf *b)
               s->rows_repeated);
     rc |= one(b, "mgpu_lines_dropped", "counter",
               "Lines of workers that were no rows.", s->lines_dropped);
+    rc |= one(b, "mgpu_spools_undrained", "counter",
+              "Attempts that ended before all their rows were stored.",
+              s->spools_undrained);
     rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
               thread_queued(c->writer));
     rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",

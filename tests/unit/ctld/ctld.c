@@ -334,6 +334,68 @@ static void test_failing_store(struct rig *r)
     }
 }
 
+/* The real clock, moved on by as much as the test says. */
+static _Atomic double moved_s;
+
+static double moved_now_s(const struct clock *c)
+{
+    return clock_real.now_s(c) + moved_s;
+}
+
+static double moved_wall_s(const struct clock *c)
+{
+    return clock_real.wall_s(c) + moved_s;
+}
+
+/* Until n more rows() were refused; ten seconds at most. */
+static bool refuses(const struct rig *r, int n)
+{
+    int want = r->n_refused + n;
+    for (int i = 0; i < 500 && r->n_refused < want; i++)
+        (void)poll(NULL, 0, 20);
+    return r->n_refused >= want;
+}
+
+/* A metrics.db that takes no rows holds up the end of an attempt for a while,
+ * but not for ever. */
+static void test_no_rows(struct rig *r)
+{
+    static const struct clock clock = {moved_now_s, moved_wall_s};
+    static const char report[] = "{\"exit_code\":0,\"why\":\"said so\"}";
+    char path[64], claim[64], spool[640];
+    struct stat st;
+    r->clock = &clock;
+    r->refuses_rows = true;
+    rig_up(r, NULL);
+    is_int(call(r, "POST", "/v1/jobs", SPEC("rowless"), "rowless"), 201, "job");
+    json_t *o = json_loads(buf_str(&r->body), 0, NULL);
+    long long id = json_integer_value(json_object_get(o, "id"));
+    json_decref(o);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%lld", id);
+    (void)snprintf(claim, sizeof(claim), "%lld/1/claim", id);
+    ok(becomes(r, path, "\"place\":\"n1:0\""), "it runs");
+    is_int(as_worker(r, claim, "{\"holder\":\"h 1 1\"}"), 200, "claimed");
+    put_file(r, "spool.0", "{\"iteration\":1}\n", 16);
+    put_file(r, "report.json", report, sizeof(report) - 1);
+    exits(r, (uint64_t)id, 0);
+    ok(refuses(r, 2), "its rows are refused, and tried again");
+    moved_s = 8.5;
+    ok(becomes(r, path, "\"state\":\"COMPLETED\""),
+       "its end does not wait for ever");
+    const char *elapsed = strstr(buf_str(&r->body), "\"elapsed_s\":");
+    ok(elapsed && strtod(elapsed + 12, NULL) >= 10, "but for ten seconds");
+    ok(has(r, "said so"), "and its report counts");
+    ok(get(r, "/v1/status") == 200 && has(r, "\"spools_undrained\":1"),
+       "the status tells");
+    ok(get(r, "/metrics") == 200 && has(r, "mgpu_spools_undrained_total 1\n"),
+       "so do the counters");
+    (void)snprintf(spool, sizeof(spool), "%s/spool.0", r->alloc.dir);
+    ok(stat(spool, &st) == 0 && st.st_size == 16, "the spool is still there");
+    rig_down(r);
+    r->clock = NULL;
+    r->refuses_rows = false;
+}
+
 /* A job that puts a file where its directory was still ends. */
 static void test_no_directory(struct rig *r)
 {
@@ -398,6 +460,7 @@ int main(void)
     rig_down(&r);
     test_faults(&r);
     test_failing_store(&r);
+    test_no_rows(&r);
     rig_up(&r, NULL);
     test_no_directory(&r);
     test_many(&r);

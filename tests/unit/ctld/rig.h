@@ -145,6 +145,10 @@ struct rig {
     struct puppet alloc;
     struct store_mem_world *world;
     struct store *store;
+    struct store_ops ops;      /* those of a store whose rows() fails */
+    bool refuses_rows;         /* it is one */
+    _Atomic int n_refused;     /* calls of it */
+    const struct clock *clock; /* NULL: the real one */
     struct ctld_conf conf;
     struct ctld *ctld;
     pthread_t thread;
@@ -158,6 +162,22 @@ static void *rig_main(void *arg)
     if (ctld_run(((struct rig *)arg)->ctld, &err) < 0)
         tap_diag("%s", err.msg);
     return NULL;
+}
+
+static struct rig *refusing; /* the one whose store refuses rows */
+
+static int rig_refuse_rows(struct store *s, uint64_t job, int32_t attempt,
+                           const struct metric_row *rows, size_t n,
+                           size_t *ret_new, struct error *err)
+{
+    (void)s;
+    (void)job;
+    (void)attempt;
+    (void)rows;
+    (void)n;
+    (void)ret_new;
+    refusing->n_refused++;
+    return error_set(err, ERR_IO, "metrics.db is damaged");
 }
 
 /* A daemon on what the last one left. `fault` as in store.h, or NULL. */
@@ -189,7 +209,13 @@ static void rig_up(struct rig *r, const struct store_fault *fault)
         tap_diag("%s", err.msg);
         exit(1);
     }
-    struct ctld_parts parts = {.clock = &clock_real,
+    if (r->refuses_rows) {
+        refusing = r;
+        r->ops = *r->store->ops;
+        r->ops.rows = rig_refuse_rows;
+        r->store->ops = &r->ops;
+    }
+    struct ctld_parts parts = {.clock = r->clock ? r->clock : &clock_real,
                                .policy = policy_find("fifo"),
                                .alloc = &r->alloc.base,
                                .store = r->store,
