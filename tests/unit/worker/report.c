@@ -147,6 +147,7 @@ static void test_sender(struct daemon *d)
     daemon_up(d);
     wait_until(has_acked(r));
     ok(has_acked(r) && same_as_spool(d), "it comes, and gets every byte");
+    wait_until(daemon_count(d, &d->n_beats) > 0); /* which shows the token */
     pthread_mutex_lock(&d->lock);
     ok(d->n_rows > 1, "in more than one batch");
     is_str(d->bearer, "0123456789abcdef", "with the token");
