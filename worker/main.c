@@ -270,9 +270,12 @@ static void run_command(struct run *r)
 
 /* How long the other ranks may take. A program may be busy for as long as
  * the job lasts; but not after one that was told to stop has: the others
- * were told too, or nobody will. */
+ * were told too, or nobody will. In training they have agreed to stop, and
+ * rank 0 may be writing a checkpoint. */
 static double patience_s(const struct run *r)
 {
+    if (r->job.launch.spec.kind == SPEC_CV)
+        return INFINITY;
     if (r->exit_code == EXIT_FENCED)
         return stopping_s;
     if (r->exit_code != 0 || stop_signal != 0)
