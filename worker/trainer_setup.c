@@ -190,7 +190,7 @@ static int plan_memory(const struct trainer *t, const struct model_conf *mc,
     struct model_plan p;
     if (model_plan(mc, &p, err) < 0)
         return -1;
-    const struct comm *c = t->env->comm;
+    struct comm *c = t->env->comm;
     int64_t optim = optimizer_bytes(t->spec, t->dt, p.params);
     int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(lc, &t->eval);
     int64_t total = p.bytes_total + optim + batches;
@@ -200,6 +200,9 @@ static int plan_memory(const struct trainer *t, const struct model_conf *mc,
                 mib(total), mib(p.bytes_params), mib(p.bytes_grads), mib(optim),
                 mib(p.bytes_activations), mib(p.bytes_work), mib(batches));
     int64_t free_bytes = t->dev->host_memory ? available_bytes() : -1;
+    /* What one takes, another must not see gone. */
+    if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
+        return -1;
     if (free_bytes >= 0 && total * c->local_size > free_bytes)
         return error_set(err, ERR_NOMEM,
                          "%d ranks of %.1f MiB do not fit in the %.1f MiB that "
