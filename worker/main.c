@@ -228,6 +228,15 @@ static bool claim(struct run *r)
     return false;
 }
 
+/* "Not now" is for a job that has not begun: what is too large will be too
+ * large the next time. */
+static int status_of_training(enum err_code code)
+{
+    return code == ERR_STATE   ? EXIT_LOSS
+           : code == ERR_LIMIT ? error_exit_status(ERR_INVAL)
+                               : error_exit_status(code);
+}
+
 static void run_cv(struct run *r)
 {
     struct train_env env = {.spec = &r->job.launch.spec,
@@ -241,8 +250,7 @@ static void run_cv(struct run *r)
     struct train_result t;
     struct error err = ERROR_INIT;
     if (trainer_run(&env, &t, &err) < 0)
-        fail(r, err.code == ERR_STATE ? EXIT_LOSS : error_exit_status(err.code),
-             err.msg);
+        fail(r, status_of_training(err.code), err.msg);
     r->exit_code = t.end == TRAIN_DONE      ? 0
                    : t.end == TRAIN_STOPPED ? EXIT_SIGNAL
                                             : EXIT_FENCED;

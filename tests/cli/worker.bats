@@ -101,6 +101,15 @@ END
     [[ $output == */nonexistent* ]]
 }
 
+@test "data that is too large is wrong, not 'try again later'" {
+    cv_spec 1 0.01
+    sed -i 's/train_samples: 64/train_samples: 2147483647/' \
+        "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 65 ]
+}
+
 @test "a loss that is no number ends the job with 1" {
     cv_spec 4 1000
     run worker 2
