@@ -159,7 +159,8 @@ become(char *const *argv, char **envp, pid_t parent, int fail_fd)
     /* MPI keeps its sockets open across exec: a program that outlives this
      * process would hold the launcher's connection to it open. */
     (void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-    (void)execvpe(argv[0], argv, envp);
+    environ = envp; /* whose PATH is searched */
+    (void)execvp(argv[0], argv);
     int code = errno;
     ssize_t n = write(fail_fd, &code, sizeof(code));
     _exit(n == (ssize_t)sizeof(code) && code == ENOENT ? 127 : 126);

@@ -215,6 +215,24 @@ END
     [ "${lines[1]}" = "xx 7 0" ]
 }
 
+@test "a program is looked for in its own PATH" {
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    printf '#!/bin/sh\necho found\n' >"$BATS_TEST_TMPDIR/bin/mine"
+    chmod +x "$BATS_TEST_TMPDIR/bin/mine"
+    spec <<END
+version: 1
+kind: command
+name: t
+command: [mine]
+env: {PATH: "$BATS_TEST_TMPDIR/bin:/usr/bin:/bin"}
+resources: {gpus: 0}
+END
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *found* ]]
+}
+
 @test "a program has none of MPI's sockets" {
     command_spec <<<'for f in /proc/$$/fd/*; do readlink "$f" || :; done'
     run worker 1
