@@ -30,6 +30,7 @@ struct trainer {
     struct optimizer optimizer;
     struct buckets buckets;
     int32_t *index; /* [batch] */
+    int64_t bytes;  /* of the device's memory, as planned */
 
     int32_t batches; /* of an epoch */
     int64_t total;   /* iterations of the job */

@@ -184,7 +184,7 @@ static double mib(int64_t bytes)
 }
 
 /* Printed before anything is allocated, and refused if it cannot fit. */
-static int plan_memory(const struct trainer *t, const struct model_conf *mc,
+static int plan_memory(struct trainer *t, const struct model_conf *mc,
                        const struct loader_conf *lc, struct error *err)
 {
     struct model_plan p;
@@ -194,6 +194,7 @@ static int plan_memory(const struct trainer *t, const struct model_conf *mc,
     int64_t optim = optimizer_bytes(t->spec, t->dt, p.params);
     int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(lc, &t->eval);
     int64_t total = p.bytes_total + optim + batches;
+    t->bytes = total;
     trainer_say(t,
                 "memory per rank: %.1f MiB (parameters %.1f, gradients %.1f, "
                 "optimizer %.1f, activations %.1f, work %.1f, batches %.1f)",

@@ -133,7 +133,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
         agree(t, &m, loss_sum, ret, err) < 0)
         return error_wrap(err, "iteration %lld", (long long)m.iteration);
     if (!t->dev->host_memory)
-        m.gpu_mem_bytes = model_planned(t->model)->bytes_total;
+        m.gpu_mem_bytes = t->bytes;
     m.loss = ret->loss;
     m.t_iter = now_s(t) - start_s;
     t->at.iteration++;

@@ -400,7 +400,9 @@ static void test_copy(struct comm *c, const struct job_spec *spec)
         late.to_device = late_to_device;
         late.sync = late_sync;
         t.dev->ops = &late;
+        t.dev->host_memory = false;
         rc = trainer_step(&t, &a, &err);
+        t.dev->host_memory = true;
         t.dev->ops = prompt;
         (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, mpi_rank);
         rc = rc < 0 ? rc : buf_read_file(&b, path, 1 << 20, &err);
@@ -411,6 +413,10 @@ static void test_copy(struct comm *c, const struct job_spec *spec)
         (void)mpi_ok(rc == 0 && n == 1 && row.iteration.t_h2d >= 0.2 &&
                          row.iteration.t_forward < 0.2,
                      &err, "the time of the copy is not the forward pass's");
+        const struct model_plan *p = model_planned(t.model);
+        (void)mpi_ok(row.iteration.gpu_mem_bytes >
+                         p->bytes_total + p->params * (int64_t)sizeof(double),
+                     NULL, "the memory is that of the optimizer too");
         buf_clear(&b);
         trainer_close(&t);
     }
