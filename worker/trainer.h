@@ -10,6 +10,8 @@
  *
  * A signal is acted on between two iterations, by all ranks at the same one:
  * the wish to stop, or for a checkpoint, travels with the sum of the losses.
+ * An evaluation is given up between two batches, and is what a resumed run
+ * begins with.
  */
 #ifndef MGPU_WORKER_TRAINER_H
 #define MGPU_WORKER_TRAINER_H
