@@ -225,8 +225,7 @@ void ctld_destroy(struct ctld *c)
     c->stopping = true;
     thread_destroy(c->reader);
     thread_destroy(c->writer);
-    if (c->engine)
-        ctld_watch_clear(c);
+    ctld_watch_clear(c);
     ctld_follow_clear(c);
     ctld_step_clear(c);
     ctld_ingest_clear(c);

@@ -442,6 +442,29 @@ static void test_many(struct rig *r)
     buf_clear(&bad);
 }
 
+/* Creation fails early and late, and frees what it made until then (the
+ * sanitizer looks). */
+static void test_no_start(struct rig *r)
+{
+    struct store_fault fault = {.n = 1}; /* the load */
+    struct error err = ERROR_INIT;
+    struct ctld_parts parts = {.clock = &clock_real,
+                               .policy = policy_find("fifo"),
+                               .alloc = &r->alloc.base,
+                               .conf = &r->conf};
+    r->alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (store_mem_create(r->world, &parts.store, NULL) < 0 ||
+        store_faulty_create(parts.store, &fault, &parts.store, NULL) < 0)
+        exit(1);
+    ok(ctld_create(&parts, &r->ctld, &err) < 0 && err.code == ERR_IO,
+       "no start without the jobs: %s", err.msg);
+    r->conf.state_dir = "/nowhere/at/all";
+    ok(ctld_create(&parts, &r->ctld, &err) < 0 && err.code != ERR_IO,
+       "nor without a directory: %s", err.msg);
+    parts.store->ops->destroy(parts.store);
+    r->alloc.base.ops->destroy(&r->alloc.base);
+}
+
 int main(void)
 {
     struct rig r;
@@ -465,6 +488,7 @@ int main(void)
     test_no_directory(&r);
     test_many(&r);
     rig_down(&r);
+    test_no_start(&r);
     rig_clear(&r);
     return tap_done();
 }
