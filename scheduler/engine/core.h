@@ -29,6 +29,7 @@ struct entry {
     struct job job;
     char *spec, *key, *class, *dir; /* owned; fixed from the submit on */
     struct entry *next_by_key;
+    int32_t position; /* among the queued; valid while engine.is_ranked */
 
     /* Of the current or last attempt, for its row in the store. */
     enum job_state attempt_state;
@@ -75,6 +76,9 @@ struct engine {
     struct entry **active; /* owned; not final, by id; final ones linger
                               until eng_compact() */
     size_t n_active, cap_active;
+    struct entry **queue; /* owned; room to rank all that are active */
+    size_t cap_queue;
+    bool is_ranked; /* no job has entered or left the queue since */
 
     struct store_event *events; /* owned, with their details; staged */
     size_t n_events, cap_events;

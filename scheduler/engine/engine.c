@@ -215,27 +215,48 @@ const struct job *engine_next_job(const struct engine *e, uint64_t after)
     return NULL;
 }
 
-static bool goes_before(const struct job *a, const struct job *b)
+/* The policy's order (policy.h). */
+static int by_order(const void *x, const void *y)
 {
+    const struct job *a = &(*(struct entry *const *)x)->job;
+    const struct job *b = &(*(struct entry *const *)y)->job;
     if (a->priority != b->priority)
-        return a->priority > b->priority;
+        return a->priority > b->priority ? -1 : 1;
     if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
-        return a->submit_s < b->submit_s;
-    return a->id < b->id;
+        return a->submit_s < b->submit_s ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
 }
 
-int32_t engine_position(const struct engine *e, uint64_t id)
+/* For all jobs at once: who lists them asks for each. Ids are mostly given in
+ * the order already, which saves the sort. */
+static void rank_queue(struct engine *e)
 {
-    const struct job *job = engine_job(e, id);
-    int32_t n = 1;
+    bool is_sorted = true;
+    size_t n = 0;
 
-    if (!job || job->state != JOB_QUEUED)
-        return 0;
     for (size_t i = 0; i < e->n_active; i++) {
-        const struct job *other = &e->active[i]->job;
-        n += other->state == JOB_QUEUED && goes_before(other, job);
+        if (e->active[i]->job.state != JOB_QUEUED)
+            continue;
+        e->queue[n++] = e->active[i];
+        if (n > 1 && by_order(&e->queue[n - 2], &e->queue[n - 1]) > 0)
+            is_sorted = false;
     }
-    return n;
+    if (!is_sorted)
+        qsort(e->queue, n, sizeof(struct entry *), by_order);
+    for (size_t i = 0; i < n; i++)
+        e->queue[i]->position = (int32_t)i + 1;
+    e->is_ranked = true;
+}
+
+int32_t engine_position(struct engine *e, uint64_t id)
+{
+    const struct entry *en = eng_find(e, id);
+
+    if (!en || en->job.state != JOB_QUEUED)
+        return 0;
+    if (!e->is_ranked)
+        rank_queue(e);
+    return en->position;
 }
 
 size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,

@@ -187,7 +187,7 @@ const struct job *engine_job(const struct engine *e, uint64_t id);
 /* Jobs by id: the first with an id > `after`, or NULL. */
 const struct job *engine_next_job(const struct engine *e, uint64_t after);
 /* Place among the queued jobs, from 1; 0 when it is not queued. */
-int32_t engine_position(const struct engine *e, uint64_t id);
+int32_t engine_position(struct engine *e, uint64_t id);
 size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
                     size_t cap);
 const char *engine_policy_name(const struct engine *e);

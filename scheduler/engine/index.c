@@ -150,7 +150,8 @@ int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err)
 {
     if (grow(&e->by_id, &e->cap_ids, id, err) < 0 ||
-        grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0)
+        grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
+        grow(&e->queue, &e->cap_queue, e->n_active + 1, err) < 0)
         return -1;
     struct entry *en = entry_new(e->parts.conf->jobs_dir, id);
     if (!en)
@@ -175,6 +176,7 @@ void eng_remove(struct engine *e, struct entry *en)
             e->active[n++] = e->active[i];
     }
     e->n_active = n;
+    e->is_ranked = false;
     entry_free(en);
 }
 
@@ -195,4 +197,5 @@ void eng_index_clear(struct engine *e)
     free(e->by_id);
     free(e->by_key);
     free(e->active);
+    free(e->queue);
 }

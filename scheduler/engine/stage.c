@@ -96,6 +96,7 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     set_clocks(e, en, ev.ev);
     e->events[e->n_events++] = ev;
     e->staged++;
+    e->is_ranked = false;
     e->wants_plan = e->wants_plan || moves_devices(ev.ev);
     return 0;
 }
@@ -255,6 +256,7 @@ static void undo(struct engine *e)
         s->entry->is_saved = false;
     }
     e->n_saved = 0;
+    e->is_ranked = false;
     events_free(e->events, e->n_events);
     e->n_events = 0;
     e->undone = e->staged;

@@ -30,6 +30,19 @@ static int submit(const char *key, int64_t uid, const char *resources,
     return engine_submit(w.engine, &req, ret_id, ret_again, &err);
 }
 
+static int submit_prior(const char *key, int priority, uint64_t *ret_id)
+{
+    char spec[256];
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                   "\"resources\":{\"gpus\":4},"
+                   "\"policy\":{\"priority\":%d}}",
+                   priority);
+    struct engine_submit req = {
+        .uid = 7, .user = "anna", .key = key, .spec = spec};
+    return engine_submit(w.engine, &req, ret_id, NULL, &err);
+}
+
 static void refused(int rc, enum err_code code, const char *msg,
                     const char *what)
 {
@@ -237,6 +250,52 @@ static void test_rights(void)
     world_clear(&w);
 }
 
+/* In job order, from 1: do they have these places? */
+static void places(const char *what, const int32_t *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t got = engine_position(w.engine, i + 1);
+        ok(got == want[i], "%s: job %zu is at %d", what, i + 1, got);
+    }
+}
+
+#define PLACES(what, ...)                        \
+    places(what, (const int32_t[]){__VA_ARGS__}, \
+           sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+/* Asked for after each change, so that a place that is only kept is seen. */
+static void test_position(void)
+{
+    uint64_t id;
+    char key[8];
+
+    begin((struct store_fault){.n = 3}); /* load, submits, the cancel */
+    engine_drain(w.engine, true);
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(key, sizeof(key), "p%d", i);
+        is_int(submit(key, 7, "\"gpus\":4", &id, NULL), 0, "submit");
+        is_int(engine_position(w.engine, id), i + 1, "is the last");
+    }
+    is_int(engine_position(w.engine, 6), 0, "no job, no place");
+    is_int(engine_step(w.engine, &err), 0, "they wait");
+    is_int(engine_cancel(w.engine, 2, 7, &err), 0, "cancel in the middle");
+    PLACES("cancelled", 1, 0, 2, 3, 4);
+    is_int(engine_step(w.engine, &err), -1, "the cancel is not stored");
+    PLACES("undone", 1, 2, 3, 4, 5);
+    engine_drain(w.engine, false);
+    is_int(engine_step(w.engine, &err), 0, "two start");
+    PLACES("started", 0, 0, 1, 2, 3);
+    is_int(engine_hold(w.engine, 3, 7, true, &err), 0, "hold the first");
+    PLACES("held", 0, 0, 0, 1, 2);
+    is_int(engine_hold(w.engine, 3, 7, false, &err), 0, "release it");
+    PLACES("released", 0, 0, 1, 2, 3);
+    is_int(submit_prior("urgent", 10, &id), 0, "an urgent one");
+    PLACES("urgent", 0, 0, 2, 3, 4, 1);
+    is_int(engine_cancel(w.engine, 4, 7, &err), 0, "cancel again");
+    PLACES("cancelled again", 0, 0, 2, 0, 3, 1);
+    world_clear(&w);
+}
+
 static void test_drain(void)
 {
     uint64_t id;
@@ -316,6 +375,7 @@ int main(void)
     test_tickets();
     test_claim();
     test_rights();
+    test_position();
     test_drain();
     test_bad_policy();
     test_not_started();
