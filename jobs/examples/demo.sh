@@ -37,7 +37,9 @@ show() {
 }
 
 printf 'Starting a private daemon in %s\n' "$dir"
-"$bin/mgpu-ctld" --local --state-dir "$dir/state" --socket "$dir/ctld.sock" \
+# In a session of its own: Ctrl-C is for this script, which still needs the
+# daemon to end the job.
+setsid "$bin/mgpu-ctld" --local --state-dir "$dir/state" --socket "$dir/ctld.sock" \
     --slots 2 2>"$dir/ctld.log" &
 daemon=$!
 tries=100
