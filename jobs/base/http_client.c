@@ -6,6 +6,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -222,7 +223,8 @@ static int set_up(struct http_client *c, const struct http_request *req,
     rc |= curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
     rc |= curl_easy_setopt(h, CURLOPT_WRITEDATA, t);
     rc |= curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
-    rc |= curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)(timeout_s * 1000));
+    /* Rounded up: 0 would be no limit at all. */
+    rc |= curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)ceil(timeout_s * 1000));
     if (post) {
         rc |= curl_easy_setopt(h, CURLOPT_POST, 1L);
         rc |=

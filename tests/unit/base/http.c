@@ -431,6 +431,26 @@ static void test_stream(void)
     (void)close(fd);
 }
 
+/* Less than the millisecond that curl counts in is not "no limit". */
+static void test_short(void)
+{
+    struct http_client_conf conf = {
+        .url = url, .connect_timeout_s = 0.2, .timeout_s = 0.0004};
+    struct http_client *c = NULL;
+    struct error err = ERROR_INIT;
+    struct buf b = BUF_INIT;
+    struct seen s = {.n = 0};
+    int status = 0;
+
+    ok(http_client_create(&conf, &c, &err) == 0, "a client in a hurry");
+    ok(http_client_stream(c, "/v1/silent", on_line, &s, &status, &b, &err) <
+               0 &&
+           err.code == ERR_TIMEOUT,
+       "waits no longer than it said: %s", err.msg);
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
 static void test_rules(void)
 {
     char text[4096];
@@ -586,6 +606,7 @@ int main(void)
     test_round_trip();
     test_big_body();
     test_stream();
+    test_short();
     test_rules();
     test_slow();
     test_cap();
