@@ -107,6 +107,7 @@ struct alloc_local_conf {
     const char *mpirun;   /* program; found on PATH when without '/' */
     const char *shepherd; /* mgpu-shepherd, absolute */
     const char *nvml;     /* NULL: libnvidia-ml.so.1 */
+    int64_t max_fds; /* soft RLIMIT_NOFILE of attempts; 0: as the caller's */
 };
 int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
                        struct error *err) MUST_CHECK;

@@ -337,6 +337,7 @@ int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
         (void)snprintf(l->host, sizeof(l->host), "localhost");
     l->mpirun = strdup(conf->mpirun);
     l->shepherd = strdup(conf->shepherd);
+    l->max_fds = conf->max_fds;
     int rc = 0;
     if (!l->mpirun || !l->shepherd)
         rc = error_set(err, ERR_NOMEM, "allocator");

@@ -47,6 +47,7 @@ struct local_attempt {
 struct alloc_local {
     struct alloc base;
     char *mpirun, *shepherd; /* owned */
+    int64_t max_fds;         /* alloc_local_conf */
     char host[ALLOC_NODE_NAME_CAP];
     int32_t n_slots;
     struct nvml_gpu gpus[GPUS_CAP]; /* [n_slots] unless they are declared */

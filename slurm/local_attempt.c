@@ -346,7 +346,8 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
                                .worker = a->worker,
                                .ranks = a->ranks,
                                .threads = share > 0 ? share : 1,
-                               .log_max_bytes = a->log_max_bytes};
+                               .log_max_bytes = a->log_max_bytes,
+                               .max_fds = l->max_fds};
     int rc = cuda_devices(l, a, &cuda, err);
     if (rc == 0)
         rc = attempt_write(a->dir, "place", place, err);

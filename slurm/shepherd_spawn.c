@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,6 +96,22 @@ static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
     return rc;
 }
 
+/* A daemon may have raised its own limit, which a program must not inherit:
+ * those that still use select(2) break beyond 1024. There is no attribute of
+ * posix_spawn(3) for it, but the shepherd has not been let go yet. */
+static int limit_fds(pid_t pid, int64_t max, struct error *err)
+{
+    struct rlimit fds;
+    if (max <= 0)
+        return 0;
+    if (prlimit(pid, RLIMIT_NOFILE, NULL, &fds) < 0)
+        return error_sys(err, errno, "the limits of a shepherd");
+    fds.rlim_cur = (rlim_t)max < fds.rlim_max ? (rlim_t)max : fds.rlim_max;
+    if (prlimit(pid, RLIMIT_NOFILE, &fds, NULL) < 0)
+        return error_sys(err, errno, "limit the files of a shepherd");
+    return 0;
+}
+
 static void close_all(const int *fds, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -124,6 +141,8 @@ int shepherd_spawn(const struct shepherd_spawn *s, pid_t *ret_pid,
         (void)error_sys(err, rc, "run '%s'", s->program);
         goto fail;
     }
+    if (limit_fds(pid, s->max_fds, err) < 0)
+        goto fail;
     pidfd = pidfd_open(pid, 0);
     if (pidfd < 0) {
         (void)error_sys(err, errno, "pidfd_open");

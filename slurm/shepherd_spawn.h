@@ -12,6 +12,7 @@ struct shepherd_spawn {
     const char *dir, *worker;
     int32_t ranks, threads;
     int64_t log_max_bytes;
+    int64_t max_fds;  /* its soft RLIMIT_NOFILE; 0: as the caller's */
     const char *cuda; /* CUDA_VISIBLE_DEVICES */
     int lock_fd;      /* the locked lock file; stays the caller's */
 };

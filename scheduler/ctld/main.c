@@ -24,6 +24,8 @@
 #include "scheduler/ctld/paths.h"
 
 enum { PATH_CAP = 480, CLIENTS_PER_UID = 1024, NODES_CAP = 64 };
+/* Descriptors for all that is no client: databases, logs, attempts. */
+enum { OTHER_FDS = 512 };
 /* An attempt whose start was not answered is asked for again after this. */
 static const double RECONCILE_S = 5, KILL_GRACE_S = 30;
 
@@ -126,12 +128,13 @@ static int count_gpus(struct alloc *a, int32_t *ret, struct error *err)
 
 /* The machine's GPUs; without any, slots on its cores. */
 static int make_alloc(const struct args *a, const struct conf *conf,
-                      const struct places *at, struct alloc **ret,
-                      struct error *err)
+                      const struct places *at, int64_t max_fds,
+                      struct alloc **ret, struct error *err)
 {
     int32_t gpus = 0, want = conf->local.gpus;
     struct alloc_local_conf local = {.mpirun = conf->local.mpirun,
-                                     .shepherd = at->shepherd};
+                                     .shepherd = at->shepherd,
+                                     .max_fds = max_fds};
     int32_t slots =
         conf->local.cpu_slots > 0 ? conf->local.cpu_slots : n_cores();
     if (a->slots > 0 || want == 0) {
@@ -201,6 +204,22 @@ static void set_conf(const struct conf *conf, const struct places *at,
     };
 }
 
+/* To what the daemon needs; returns what it was, for the jobs. They inherit
+ * it otherwise, and what loops over all descriptors or calls select(2) fares
+ * badly with a high one. */
+static int64_t raise_max_fds(int32_t max_clients)
+{
+    struct rlimit fds;
+    if (getrlimit(RLIMIT_NOFILE, &fds) < 0)
+        return 0;
+    rlim_t was = fds.rlim_cur, want = (rlim_t)max_clients + OTHER_FDS;
+    fds.rlim_cur = want < fds.rlim_max ? want : fds.rlim_max;
+    /* Refused: http_server.c lives with fewer. */
+    if (was >= fds.rlim_cur || setrlimit(RLIMIT_NOFILE, &fds) < 0)
+        return 0;
+    return (int64_t)was;
+}
+
 static int run(const struct args *a, const struct conf *conf, struct error *err)
 {
     struct places at;
@@ -210,6 +229,7 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
     if (find_places(a, conf, &at, err) < 0)
         return -1;
     set_conf(conf, &at, &ctld);
+    int64_t max_fds = raise_max_fds(ctld.max_clients);
     struct ctld_parts parts = {.clock = &clock_real,
                                .policy = policy_find(conf->scheduler.policy),
                                .conf = &ctld};
@@ -220,7 +240,7 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
     if (rc == 0)
         rc = add_fault(&store, err);
     if (rc == 0)
-        rc = make_alloc(a, conf, &at, &alloc, err);
+        rc = make_alloc(a, conf, &at, max_fds, &alloc, err);
     if (rc == 0) {
         parts.store = store;
         parts.alloc = alloc;
@@ -239,18 +259,12 @@ static void on_event_log(int severity, const char *msg)
         log_warn("libevent", "%s", msg);
 }
 
-/* Connections, logs and databases are descriptors: as many as allowed. */
 static void prepare_process(const struct conf *conf)
 {
-    struct rlimit fds;
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
     log_set_level(conf->log.level);
     event_set_log_callback(on_event_log);
-    if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur < fds.rlim_max) {
-        fds.rlim_cur = fds.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &fds);
-    }
 }
 
 static int fail(const struct error *err)

@@ -60,6 +60,17 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
     wait_for 20 job_is 1 COMPLETED
 }
 
+soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
+
+@test "it raises its limit of open files as far as it needs, and not its jobs'" {
+    ulimit -Sn 300
+    ctld_start
+    [ "$(soft_fds "$ctld_pid")" = 2560 ]
+    submit_command one sh -c 'ulimit -Sn'
+    wait_for 20 job_is 1 COMPLETED
+    [ "$(cat "$ctld_dir/state/jobs/1/1/log")" = 300 ]
+}
+
 @test "SIGHUP is answered with a word, not with an end" {
     ctld_start
     kill -HUP "$ctld_pid"
