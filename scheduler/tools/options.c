@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "jobs/base/version.h"
+#include "jobs/spec.h"
 
 enum { MAX_OPTS = 40, ID_HELP = 1000, ID_VERSION };
 
@@ -180,4 +181,14 @@ int options_job_id(const char *text, unsigned long long *ret, struct error *err)
                          "'%s' is not a job id (a number from 1)", text);
     *ret = id;
     return 0;
+}
+
+int options_duration(const char *name, const char *value, double *ret_s,
+                     struct error *err)
+{
+    if (parse_duration(value, ret_s, err) == 0)
+        return 0;
+    if (err)
+        err->code = ERR_USAGE;
+    return error_wrap(err, "--%s", name);
 }

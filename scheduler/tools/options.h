@@ -45,4 +45,8 @@ int options_parse(const struct tool *t, int argc, char **argv,
 int options_job_id(const char *text, unsigned long long *ret,
                    struct error *err) MUST_CHECK;
 
+/* The value of option `name` as seconds. err ERR_USAGE */
+int options_duration(const char *name, const char *value, double *ret_s,
+                     struct error *err) MUST_CHECK;
+
 #endif

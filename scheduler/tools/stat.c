@@ -6,7 +6,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "jobs/spec.h"
 #include "jobs/state.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/options.h"
@@ -82,12 +81,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->follow = true;
         break;
     case OPT_TIMEOUT:
-        if (parse_duration(value, &a->timeout_s, err) < 0) {
-            if (err)
-                err->code = ERR_USAGE;
-            return error_wrap(err, "--timeout");
-        }
-        break;
+        return options_duration(o->name, value, &a->timeout_s, err);
     case OPT_USER:
         a->user = value;
         break;

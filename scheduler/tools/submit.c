@@ -135,12 +135,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->wait = true;
         break;
     case OPT_TIMEOUT:
-        if (parse_duration(value, &a->timeout_s, err) < 0) {
-            if (err)
-                err->code = ERR_USAGE;
-            return error_wrap(err, "--timeout");
-        }
-        break;
+        return options_duration(o->name, value, &a->timeout_s, err);
     case OPT_KEY:
         return on_key(a, value, err);
     case OPT_PARSABLE:
