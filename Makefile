@@ -346,6 +346,8 @@ lint:
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
 	    scheduler/tools/completion.bash
+	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
+	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done
 
