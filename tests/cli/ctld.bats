@@ -68,7 +68,8 @@ soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
     [ "$(soft_fds "$ctld_pid")" = 2560 ]
     submit_command one sh -c 'ulimit -Sn'
     wait_for 20 job_is 1 COMPLETED
-    [ "$(cat "$ctld_dir/state/jobs/1/1/log")" = 300 ]
+    # A line of it: a sanitizer may have words of its own.
+    grep -qx 300 "$ctld_dir/state/jobs/1/1/log"
 }
 
 @test "SIGHUP is answered with a word, not with an end" {
