@@ -250,7 +250,7 @@ $(B)/tests/unit/$(1)/%: $(B)/obj/tests/unit/$(1)/%.o $(B)/obj/tests/tap.o \
 	$$(link) $$(ldlibs_$(1)) $$(LDLIBS)
 endef
 $(foreach l,$(unit_layers),$(eval $(call unit,$(l))))
-.PRECIOUS: $(B)/obj/%.o
+.PRECIOUS: $(B)/obj/%.o $(B)/simt/%.o $(B)/cuda/%.o
 # The n-th allocation of our own code fails, for every n.
 $(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup
