@@ -15,19 +15,35 @@
 #ifndef MGPU_SLURM_ALLOC_H
 #define MGPU_SLURM_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "jobs/base/error.h"
 
+/* What a cluster's own scheduler wants to know besides a size. NULL (0, or
+ * false): whatever its administrator's defaults say. An allocator without
+ * such things passes over them. */
+struct alloc_where {
+    const char *partition, *account, *qos, *constraint, *reservation;
+    const char *gpu_type; /* "h100"; NULL: any */
+    int32_t cpus_per_gpu;
+    int64_t memory_bytes; /* per node */
+    bool exclusive;       /* no other job on its nodes */
+};
+
 struct alloc_req {
     uint64_t job;
-    int32_t attempt;       /* counts from 1 */
-    const char *tag;       /* "mgpu:<cluster>:<job>:<attempt>" */
+    int32_t attempt;  /* counts from 1 */
+    const char *tag;  /* "mgpu:<cluster>:<job>:<attempt>:<mark>": known to
+                         nobody before the attempt, kept by it for ever */
+    const char *name; /* the job's, for people */
+    struct alloc_where where;
     int32_t nodes;         /* >= 1 */
     int32_t gpus_per_node; /* 0: one rank per node without a GPU */
     double limit_s;        /* wall clock limit; 0: none */
+    double grace_s;        /* between being told to stop and being killed */
     uid_t uid;             /* the submitter */
     /* The attempt's own directory, absolute; its parent exists. Created
      * 0700. `launch` is written there as launch.json, 0600, and each rank
@@ -40,6 +56,8 @@ struct alloc_req {
 };
 
 enum alloc_note_kind {
+    ALLOC_WAITING,   /* accepted, not granted: note.why says what it waits for;
+                        note.native_id is set. Any number of times */
     ALLOC_GRANTED,   /* note.native_id and note.place are set */
     ALLOC_REFUSED,   /* final for this request; note.why says it */
     ALLOC_LOST,      /* node failure or an administrator; note.why */
@@ -47,15 +65,26 @@ enum alloc_note_kind {
     ALLOC_INVENTORY, /* ask inventory() again */
 };
 
+/* Who ended an attempt that EXITED, if it was neither itself nor us. */
+enum alloc_ended_by {
+    ALLOC_BY_ITSELF, /* or by our own release() */
+    ALLOC_BY_LIMIT,  /* the cluster's scheduler enforced the time limit */
+    ALLOC_BY_OTHER,  /* somebody cancelled it there (scancel) */
+};
+
+enum { ALLOC_NATIVE_ID_CAP = 64, ALLOC_PLACE_CAP = 512 };
 struct alloc_note {
     enum alloc_note_kind kind;
     uint64_t job;
     int32_t attempt;
-    char native_id[64]; /* Slurm's job id; "pid:1234" for local */
-    char place[128];    /* "n1:0,1 n2:0" - node and GPU (or slot) indexes */
-    int32_t exit_code;  /* EXITED: 0..255 */
-    int32_t signal;     /* EXITED: 0, or what the worst rank died of */
-    struct error why;   /* REFUSED and LOST */
+    char native_id[ALLOC_NATIVE_ID_CAP]; /* Slurm's job id; "pid:1234" for
+                                            local */
+    char place[ALLOC_PLACE_CAP]; /* "n1:0,1 n2:0" - node and GPU (or slot)
+                                    indexes; " ..." at the end: and more */
+    int32_t exit_code;           /* EXITED: 0..255 */
+    int32_t signal;              /* EXITED: 0, or what the worst rank died of */
+    enum alloc_ended_by ended_by; /* EXITED */
+    struct error why;             /* WAITING, REFUSED, LOST; EXITED by other */
 };
 
 enum { ALLOC_NODE_NAME_CAP = 64 };
@@ -66,13 +95,21 @@ struct alloc_node {
     int32_t gpus_free; /* neither ours nor anybody else's */
     int32_t is_up;     /* 0: down or drained; `why` says it */
     char why[96];
+    char used[192];       /* by whom: "0,1 mgpu 12.1; 2 anna 4711"; "" */
+    char partitions[128]; /* "batch,urgent"; "" where there are none */
+    char features[128];   /* "nvlink,ib" */
+    char reservation[64]; /* the one that is active on it; "" none */
+    char address[48];     /* numeric, of its network; "" not known */
 };
 
 struct alloc; /* opaque; the first member of every implementation's struct */
 
 struct alloc_ops {
     const char *name;
-    /* out  nodes[cap], *ret_n.  err ERR_LIMIT more than cap nodes */
+    /* The last that is known; never blocks.
+     * out  nodes[cap], *ret_n
+     * err  ERR_LIMIT more than cap nodes; ERR_UNAVAIL nobody answers: err
+     *      says who and since when */
     int (*inventory)(struct alloc *a, struct alloc_node *nodes, size_t cap,
                      size_t *ret_n, struct error *err);
     /* in   req, borrowed for the call
@@ -84,6 +121,12 @@ struct alloc_ops {
      * err  ERR_NOTFOUND the allocator knows no such attempt */
     int (*release)(struct alloc *a, uint64_t job, int32_t attempt,
                    double grace_s, struct error *err);
+    /* The attempt's lease was claimed from the allocation native_id ("":
+     * not known). An allocator that may have started one attempt twice (its
+     * scheduler was not sure) now knows which is real, and ends the others.
+     * NULL: it never does. err as release */
+    int (*claimed)(struct alloc *a, uint64_t job, int32_t attempt,
+                   const char *native_id, struct error *err);
     /* Delivers a signal to every rank. err as release */
     int (*signal)(struct alloc *a, uint64_t job, int32_t attempt, int signo,
                   struct error *err);
@@ -110,6 +153,19 @@ struct alloc_local_conf {
     int64_t max_fds; /* soft RLIMIT_NOFILE of attempts; 0: as the caller's */
 };
 int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
+                       struct error *err) MUST_CHECK;
+
+/* ---- slurm --------------------------------------------------------------- */
+struct alloc_slurm_conf {
+    const char *cluster;      /* ours, the second word of every tag */
+    int fd;                   /* of the helper, connected; owned from here on */
+    double reconcile_after_s; /* absent for this long: it was never accepted */
+    double stale_s;           /* no news for this long: Slurm is unavailable */
+};
+/* Speaks to mgpu-slurm-helper (helper_wire.h); never links libslurm, never
+ * blocks. When the helper's supervisor is gone, poll() fails with ERR_EXTERN
+ * for good: the daemon ends, and its keeper starts both again. */
+int alloc_slurm_create(const struct alloc_slurm_conf *conf, struct alloc **ret,
                        struct error *err) MUST_CHECK;
 
 #endif

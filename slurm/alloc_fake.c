@@ -47,8 +47,8 @@ struct fake_attempt {
     struct alloc_fake_outcome outcome;
     bool is_watched;
     int32_t starts;
-    char native_id[64];
-    char place[128];
+    char native_id[ALLOC_NATIVE_ID_CAP];
+    char place[ALLOC_PLACE_CAP];
     struct fake_attempt *prev, *next; /* live: pending or running, by age */
 };
 

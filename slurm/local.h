@@ -39,7 +39,7 @@ struct local_attempt {
     bool is_released; /* told while UNSURE */
     int grace_ms;
     unsigned char used[SLOTS_CAP];
-    char native_id[64], place[128];
+    char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];
     struct alloc_note end;
     struct local_attempt *prev, *next;
 };

@@ -84,7 +84,7 @@ struct job {
     /* The current or last attempt. */
     int32_t attempt, retries;
     char token[65];
-    char native_id[64], place[128];
+    char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];
     char holder[128]; /* who claimed: "host pid starttime" */
     int32_t gpus, nodes;
     double intent_s, claim_s, run_s;

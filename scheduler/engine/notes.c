@@ -86,6 +86,7 @@ static int take(struct engine *e, const struct alloc_note *note,
                              .why = note->why.msg};
         return eng_end(e, en, &end, err);
     }
+    case ALLOC_WAITING:
     case ALLOC_INVENTORY:
         break;
     }

@@ -97,7 +97,7 @@ static void test_restart(struct rig *r)
     ok(rig_gets(r, 50, ALLOC_GRANTED), "granted");
     is_int(rig_ask(r, 51, 1, &endless), 0, "and another");
     ok(rig_gets(r, 51, ALLOC_GRANTED), "granted");
-    char place[128];
+    char place[ALLOC_PLACE_CAP];
     (void)snprintf(place, sizeof(place), "%s", r->last.place);
     is_int(rig_ask(r, 52, 0, &exit_7), 0, "and one that ends");
     ok(rig_gets(r, 52, ALLOC_GRANTED), "granted");
