@@ -1,0 +1,122 @@
+/* helper_wire.h - what mgpu-ctld and mgpu-slurm-helper say to each other.
+ *
+ * One JSON object a line over a socketpair, at most HELPER_LINE_MAX bytes.
+ * The daemon sends commands, each with an id, and gets one reply to each that
+ * was not lost with the helper's child; the helper sends news unasked.
+ *
+ * The helper is the only program with libslurm and, in system mode, with the
+ * privilege to act for users; whoever took over the daemon could send it any
+ * line. So a command carries data only: programs, cluster, partition rules
+ * and the script come from the helper's own command line, and the parser
+ * refuses what is not exactly this format.
+ *
+ *   daemon -> helper
+ *   {"op":"submit","id":7,"job":12,"attempt":1,"tag":"mgpu:c:12:1:9f..",
+ *    "name":"mnist","uid":1000,"dir":"/..","launch":"{..}","nodes":2,
+ *    "gpus_per_node":2,"limit_s":3600,"grace_s":120,"log_max_bytes":67108864,
+ *    "partition":..,"account":..,"qos":..,"constraint":..,"reservation":..,
+ *    "gpu_type":..,"cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
+ *      Makes dir and its parents and writes launch.json and batch.json there,
+ *      as the user; then submits. Strings may be null.
+ *   {"op":"signal","id":8,"tag":"..","slurm_id":20,"signo":15}
+ *      To the ranks. slurm_id 0: look for the tag. SIGKILL ends the job.
+ *      Before anything is signalled the tag is compared with the comment of
+ *      the job that has this id now.
+ *   {"op":"read_exit","id":9,"uid":1000,"dir":"/.."}
+ *      dir/exit, read as the user.
+ *
+ *   helper -> daemon
+ *   {"ev":"hello","generation":2,"slurm":"22.05.8"}
+ *      First after every start. Commands that were not answered before are
+ *      lost: their effect is not known. All that is known follows as news.
+ *   {"ev":"reply","id":7,"slurm_id":20}
+ *   {"ev":"reply","id":7,"code":"UNAVAIL","why":"..","is_sure":true}
+ *      is_sure: nothing was done. Without it: perhaps it was.
+ *   {"ev":"reply","id":9,"exit_code":0,"signal":0}
+ *   {"ev":"job","tag":"..","slurm_id":20,"state":"PENDING","reason":"Priority",
+ *    "place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,"restarts":0,
+ *    "submitted":1795000000}
+ *      When it is first seen and whenever it has changed. state is Slurm's
+ *      base state in its own words; "COMPLETING" until the resources are free
+ *      although the base state is final. Two jobs may carry one tag.
+ *   {"ev":"gone","tag":"..","slurm_id":20}
+ *      Slurm does not know it any more.
+ *   {"ev":"scan","seq":31}
+ *      All jobs were read; the news of this scan precede it.
+ *   {"ev":"nodes","nodes":[{..alloc_node..}]}   when they changed
+ *   {"ev":"down","why":"..","since":1795000000} slurmctld does not answer
+ *   {"ev":"up"}                                 it does again
+ */
+#ifndef MGPU_SLURM_HELPER_WIRE_H
+#define MGPU_SLURM_HELPER_WIRE_H
+
+#include "jobs/base/buf.h"
+#include "slurm/alloc.h"
+
+enum {
+    HELPER_LINE_MAX = 8 << 20, /* thousands of nodes in one line */
+    HELPER_TAG_CAP = 160,
+    HELPER_RPC_FD = 3, /* the helper is born with these */
+    HELPER_FILES_FD = 4
+};
+
+enum helper_op { HELPER_SUBMIT, HELPER_SIGNAL, HELPER_READ_EXIT };
+
+struct helper_cmd {
+    enum helper_op op;
+    uint64_t id;
+    struct alloc_req req; /* SUBMIT; without worker. READ_EXIT: uid, dir.
+                             SIGNAL: tag. Strings are borrowed */
+    uint32_t slurm_id;    /* SIGNAL */
+    int32_t signo;
+    void *hold; /* owns the strings of a parsed one */
+};
+
+enum helper_ev {
+    HELPER_HELLO,
+    HELPER_REPLY,
+    HELPER_JOB,
+    HELPER_GONE,
+    HELPER_SCAN,
+    HELPER_NODES,
+    HELPER_DOWN,
+    HELPER_UP
+};
+
+struct helper_job {
+    char tag[HELPER_TAG_CAP];
+    uint32_t slurm_id;
+    char state[32], reason[64], place[ALLOC_PLACE_CAP];
+    int32_t exit_code, signal, restarts;
+    int64_t submitted; /* seconds since 1970 */
+};
+
+struct helper_news {
+    enum helper_ev ev;
+    uint64_t id;               /* REPLY */
+    bool is_ok, is_sure;       /* REPLY */
+    uint32_t slurm_id;         /* REPLY to SUBMIT */
+    int32_t exit_code, signal; /* REPLY to READ_EXIT */
+    struct error why;          /* REPLY that is not ok, DOWN */
+    int64_t since;             /* DOWN */
+    uint64_t generation, seq;
+    char slurm[32]; /* HELLO: the version */
+    struct helper_job job;
+    struct alloc_node *nodes; /* NODES; owned */
+    size_t n_nodes;
+};
+
+/* err  ERR_INVAL not this format, a value out of range; nothing is set */
+int helper_cmd_parse(const char *line, size_t len, struct helper_cmd *ret,
+                     struct error *err) MUST_CHECK;
+void helper_cmd_clear(struct helper_cmd *c);
+/* Appends one line with its newline. */
+int helper_cmd_encode(const struct helper_cmd *c, struct buf *out,
+                      struct error *err) MUST_CHECK;
+int helper_news_parse(const char *line, size_t len, struct helper_news *ret,
+                      struct error *err) MUST_CHECK;
+void helper_news_clear(struct helper_news *n);
+int helper_news_encode(const struct helper_news *n, struct buf *out,
+                       struct error *err) MUST_CHECK;
+
+#endif
