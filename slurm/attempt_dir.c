@@ -193,9 +193,13 @@ int attempt_exit_write(const char *dir, const struct attempt_exit *x,
                        struct error *err)
 {
     char text[128];
+    char slurm[32] = "";
+    if (x->slurm_id > 0)
+        (void)snprintf(slurm, sizeof(slurm), ",\"slurm_id\":%" PRIu32,
+                       x->slurm_id);
     (void)snprintf(text, sizeof(text),
-                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f}\n", x->code,
-                   x->signal, x->when_s);
+                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s}\n", x->code,
+                   x->signal, x->when_s, slurm);
     return replace(dir, "exit", text, true, err);
 }
 
@@ -218,13 +222,19 @@ int attempt_exit_read(const char *dir, struct attempt_exit *ret,
     double code;
     double signo;
     double when_s;
+    double slurm_id = 0;
     if (attempt_read(dir, "exit", text, sizeof(text), err) < 0)
         return -1;
     if (number(text, "\"code\":", &code) < 0 || code < 0 || code > 255 ||
         number(text, "\"signal\":", &signo) < 0 || signo < 0 || signo > 64 ||
         number(text, "\"when\":", &when_s) < 0)
         return error_set(err, ERR_STATE, "'%s/exit' is damaged", dir);
-    *ret = (struct attempt_exit){
-        .code = (int32_t)code, .signal = (int32_t)signo, .when_s = when_s};
+    if (number(text, "\"slurm_id\":", &slurm_id) < 0 || slurm_id < 0 ||
+        slurm_id > UINT32_MAX)
+        slurm_id = 0;
+    *ret = (struct attempt_exit){.code = (int32_t)code,
+                                 .signal = (int32_t)signo,
+                                 .when_s = when_s,
+                                 .slurm_id = (uint32_t)slurm_id};
     return 0;
 }

@@ -50,7 +50,8 @@ enum { SHEPHERD_LOCK_FD = 3, SHEPHERD_GO_FD = 4 };
 
 struct attempt_exit {
     int32_t code, signal;
-    double when_s; /* seconds since 1970 */
+    double when_s;     /* seconds since 1970 */
+    uint32_t slurm_id; /* of the Slurm job that wrote it; 0: no such job */
 };
 
 struct attempt_pid {

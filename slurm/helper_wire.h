@@ -18,10 +18,14 @@
  *    "gpu_type":..,"cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
  *      Makes dir and its parents and writes launch.json and batch.json there,
  *      as the user; then submits. Strings may be null.
- *   {"op":"signal","id":8,"tag":"..","slurm_id":20,"signo":15}
- *      To the ranks. slurm_id 0: look for the tag. SIGKILL ends the job.
- *      Before anything is signalled the tag is compared with the comment of
- *      the job that has this id now.
+ *   {"op":"signal","id":8,"tag":"..","uid":1000,"slurm_id":20,"signo":15}
+ *      To the ranks only, SIGKILL, too (KILL_STEPS_ONLY): the batch step
+ *      lives on to write how they ended.
+ *   {"op":"kill","id":8,"tag":"..","uid":1000,"slurm_id":20}
+ *      Ends the job, whether it runs or not (scancel).
+ *      For both: before anything is done, tag and uid are compared with the
+ *      comment and the user of the job that has this id now; NOTFOUND (sure)
+ *      if they differ, there is none, or it has ended.
  *   {"op":"read_exit","id":9,"uid":1000,"dir":"/.."}
  *      dir/exit, read as the user.
  *
@@ -32,13 +36,15 @@
  *   {"ev":"reply","id":7,"slurm_id":20}
  *   {"ev":"reply","id":7,"code":"UNAVAIL","why":"..","is_sure":true}
  *      is_sure: nothing was done. Without it: perhaps it was.
- *   {"ev":"reply","id":9,"exit_code":0,"signal":0}
- *   {"ev":"job","tag":"..","slurm_id":20,"state":"PENDING","reason":"Priority",
- *    "place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,"restarts":0,
- *    "submitted":1795000000}
+ *   {"ev":"reply","id":9,"exit_code":0,"signal":0,"slurm_id":20}
+ *      slurm_id: of the job that wrote the file. NOTFOUND (sure): no file.
+ *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
+ *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
+ *    "restarts":0,"submitted":1795000000}
  *      When it is first seen and whenever it has changed. state is Slurm's
  *      base state in its own words; "COMPLETING" until the resources are free
- *      although the base state is final. Two jobs may carry one tag.
+ *      although the base state is final. Two jobs may carry one tag, and one
+ *      of them may be another user's: comments can be read by everybody.
  *   {"ev":"gone","tag":"..","slurm_id":20}
  *      Slurm does not know it any more.
  *   {"ev":"scan","seq":31}
@@ -60,16 +66,16 @@ enum {
     HELPER_FILES_FD = 4
 };
 
-enum helper_op { HELPER_SUBMIT, HELPER_SIGNAL, HELPER_READ_EXIT };
+enum helper_op { HELPER_SUBMIT, HELPER_SIGNAL, HELPER_KILL, HELPER_READ_EXIT };
 
 struct helper_cmd {
     enum helper_op op;
     uint64_t id;
     struct alloc_req req; /* SUBMIT; without worker. READ_EXIT: uid, dir.
-                             SIGNAL: tag. Strings are borrowed */
-    uint32_t slurm_id;    /* SIGNAL */
-    int32_t signo;
-    void *hold; /* owns the strings of a parsed one */
+                             SIGNAL, KILL: tag, uid. Strings are borrowed */
+    uint32_t slurm_id;    /* SIGNAL, KILL */
+    int32_t signo;        /* SIGNAL */
+    void *hold;           /* owns the strings of a parsed one */
 };
 
 enum helper_ev {
@@ -85,6 +91,7 @@ enum helper_ev {
 
 struct helper_job {
     char tag[HELPER_TAG_CAP];
+    uid_t uid;
     uint32_t slurm_id;
     char state[32], reason[64], place[ALLOC_PLACE_CAP];
     int32_t exit_code, signal, restarts;
@@ -95,7 +102,7 @@ struct helper_news {
     enum helper_ev ev;
     uint64_t id;               /* REPLY */
     bool is_ok, is_sure;       /* REPLY */
-    uint32_t slurm_id;         /* REPLY to SUBMIT */
+    uint32_t slurm_id;         /* REPLY to SUBMIT, READ_EXIT (0: not known) */
     int32_t exit_code, signal; /* REPLY to READ_EXIT */
     struct error why;          /* REPLY that is not ok, DOWN */
     int64_t since;             /* DOWN */

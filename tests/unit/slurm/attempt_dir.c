@@ -21,8 +21,13 @@ int main(void)
        "no exit yet");
     ok(attempt_exit_write(dir, &x, &err) == 0 &&
            attempt_exit_read(dir, &got, &err) == 0 && got.code == 3 &&
-           got.signal == 0,
+           got.signal == 0 && got.slurm_id == 0,
        "what was written is read");
+    x.slurm_id = 4294967294;
+    ok(attempt_exit_write(dir, &x, &err) == 0 &&
+           attempt_exit_read(dir, &got, &err) == 0 && got.code == 3 &&
+           got.slurm_id == 4294967294,
+       "with the Slurm job that wrote it");
 
     struct stat kept, st;
     char kept_path[64];
