@@ -44,10 +44,37 @@ static const struct schema_key keys[] = {
     {"controller.max_clients", KEY_INT, AT(controller.max_clients),
      .def = "2048", RANGE(8, 65536), .code = "E013",
      .doc = "the most connections at a time"},
+    {"controller.listen", KEY_STRING, AT(controller.listen), .def = "null",
+     NONE(0), .code = "E014",
+     .doc = "HOST:PORT for tools and workers of other machines; null: none"},
+    {"controller.url", KEY_STRING, AT(controller.url), .def = "null", NONE(0),
+     .code = "E014",
+     .doc = "where workers call, http://HOST:PORT; null: this host"},
+    {"controller.jobs_dir", KEY_PATH, AT(controller.jobs_dir), .def = "null",
+     NONE(0), .code = "E015",
+     .doc = "job directories; %u is the user's name; null: in state_dir"},
+    {"controller.user", KEY_WORD, AT(controller.user), .def = "null", NONE(0),
+     .code = "E014",
+     .doc = "account that a daemon becomes which root started; null: none"},
+
+    {"auth.remote", KEY_ENUM, AT(auth.remote), .def = "none", .code = "E012",
+     .words = WORDS(WORD("none", AUTH_NONE), WORD("munge", AUTH_MUNGE)),
+     .doc = "how users of other machines prove who they are; none: not at all"},
+    {"auth.munge_socket", KEY_PATH, AT(auth.munge_socket), .def = "null",
+     NONE(0), .code = "E015",
+     .doc = "socket of munged; null: the one that libmunge knows"},
+    {"auth.admins", KEY_LIST, AT(auth.admins), .def = "[root]", .code = "E014",
+     .doc = "users who may see and end everybody's jobs"},
+    {"auth.workers_from", KEY_ENUM, AT(auth.workers_from), .def = "nodes",
+     .code = "E012",
+     .words = WORDS(WORD("nodes", WORKERS_FROM_NODES),
+                    WORD("any", WORKERS_FROM_ANY)),
+     .doc = "addresses that workers may speak from; nodes: of the inventory"},
 
     {"allocator", KEY_ENUM, AT(allocator), .def = "auto", .code = "E012",
-     .words = WORDS(WORD("auto", ALLOCATOR_AUTO),
-                    WORD("local", ALLOCATOR_LOCAL), LATER("slurm")),
+     .words =
+         WORDS(WORD("auto", ALLOCATOR_AUTO), WORD("local", ALLOCATOR_LOCAL),
+               WORD("slurm", ALLOCATOR_SLURM)),
      .doc = "where devices come from; local: this machine"},
 
     {"local.gpus", KEY_INT, AT(local.gpus), .def = "auto", RANGE(0, 1024),
@@ -58,6 +85,56 @@ static const struct schema_key keys[] = {
      .doc = "ranks at a time without GPUs; auto: one per core"},
     {"local.mpirun", KEY_STRING, AT(local.mpirun), .def = "mpirun",
      .code = "E014", .doc = "program that starts the ranks"},
+
+    {"slurm.conf", KEY_PATH, AT(slurm.conf), .def = "null", NONE(0),
+     .code = "E015",
+     .doc = "path of slurm.conf; null: where Slurm looks for it"},
+    {"slurm.partition", KEY_WORD, AT(slurm.partition), .def = "null", NONE(0),
+     .code = "E040",
+     .doc = "of jobs that name none, as the next five; null: Slurm's default"},
+    {"slurm.account", KEY_WORD, AT(slurm.account), .def = "null", NONE(0),
+     .code = "E040",
+     .doc = "account that is charged; null: the user's default"},
+    {"slurm.qos", KEY_WORD, AT(slurm.qos), .def = "null", NONE(0),
+     .code = "E040", .doc = "quality of service; null: the user's default"},
+    {"slurm.constraint", KEY_WORD, AT(slurm.constraint), .def = "null", NONE(0),
+     .code = "E040", .doc = "features that a node must have; null: none"},
+    {"slurm.reservation", KEY_WORD, AT(slurm.reservation), .def = "null",
+     NONE(0), .code = "E040", .doc = "reservation to run in; null: none"},
+    {"slurm.gpu_type", KEY_WORD, AT(slurm.gpu_type), .def = "null", NONE(0),
+     .name_only = true, .code = "E040",
+     .doc = "type of the GPUs, as in gres.conf; null: any"},
+    {"slurm.exclusive", KEY_BOOL, AT(slurm.exclusive), .def = "false",
+     .code = "E011", .doc = "whether jobs share their nodes with no other job"},
+    {"slurm.cpus_per_gpu", KEY_INT, AT(slurm.cpus_per_gpu), .def = "4",
+     RANGE(1, 1024), .code = "E013",
+     .doc = "cores per GPU, or of a job without GPUs"},
+    {"slurm.memory_per_gpu", KEY_SIZE, AT(slurm.memory_per_gpu_bytes),
+     .def = "null", RANGE(1048576, 1125899906842624.0), NONE(0), .code = "E023",
+     .doc = "memory per GPU of jobs that ask for none; null: Slurm's default"},
+    {"slurm.launcher", KEY_ENUM, AT(slurm.launcher), .def = "srun",
+     .code = "E012",
+     .words =
+         WORDS(WORD("srun", LAUNCHER_SRUN), WORD("mpirun", LAUNCHER_MPIRUN)),
+     .doc = "what starts the ranks in an allocation"},
+    {"slurm.srun", KEY_STRING, AT(slurm.srun), .def = "srun", .code = "E014",
+     .doc = "program, on the nodes"},
+    {"slurm.mpirun", KEY_STRING, AT(slurm.mpirun), .def = "mpirun",
+     .code = "E014", .doc = "program, on the nodes"},
+    {"slurm.mpi", KEY_WORD, AT(slurm.mpi), .def = "pmix", .name_only = true,
+     .code = "E014", .doc = "what srun --mpi is given"},
+    {"slurm.poll_interval", KEY_DURATION, AT(slurm.poll_interval_s),
+     .def = "1s", RANGE(1, 3600), .code = "E023",
+     .doc = "time between two looks at Slurm's jobs and nodes"},
+    {"slurm.call_timeout", KEY_DURATION, AT(slurm.call_timeout_s), .def = "5s",
+     RANGE(1, 600), .code = "E023",
+     .doc = "time that one call to Slurm may take"},
+    {"slurm.reconcile_after", KEY_DURATION, AT(slurm.reconcile_after_s),
+     .def = "30s", RANGE(1, 3600), .code = "E023",
+     .doc = "absence after which a submit counts as never accepted"},
+    {"slurm.limit_margin", KEY_DURATION, AT(slurm.limit_margin_s), .def = "2m",
+     RANGE(0, 86400), .code = "E023",
+     .doc = "how much later than the job's time limit Slurm's is"},
 
     {"scheduler.policy", KEY_NAME, AT(scheduler.policy), .def = "backfill",
      .code = "E012",
@@ -95,11 +172,8 @@ static const struct schema_key keys[] = {
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
     "controller.socket_group",
-    "controller.listen",
     "controller.metrics_listen",
-    "controller.user",
-    "auth",
-    "slurm",
+    "slurm.submit_as",
     "scheduler.aging_half_life",
     "scheduler.weights",
     "scheduler.min_efficiency_default",
@@ -154,13 +228,104 @@ static const struct schema_from *from_of(const struct schema_from *from,
     return &from[i];
 }
 
-/* What one row cannot say. */
+/* ---- what one row cannot say --------------------------------------------- */
+
+/* "host:7431", "10.0.0.5:7431", "[::1]:7431", "*:7431". */
+static bool is_address(const char *s)
+{
+    size_t host = *s == '[' ? strcspn(s, "]") + 1 : strcspn(s, ":");
+    if (host == 0 || host > strlen(s) || s[host] != ':')
+        return false;
+    for (size_t i = 0; i < host; i++)
+        if (s[i] <= ' ' || s[i] >= 0x7f || strchr("/@?#%", s[i]))
+            return false;
+    const char *port = s + host + 1;
+    size_t n = strspn(port, "0123456789");
+    return n > 0 && n <= 5 && port[n] == '\0' &&
+           strtol(port, NULL, 10) <= 65535;
+}
+
+static bool is_url(const char *s)
+{
+    static const char scheme[] = "http://";
+    size_t n = sizeof(scheme) - 1;
+    return strncmp(s, scheme, n) == 0 && is_address(s + n);
+}
+
+static bool is_program(const char *s)
+{
+    return *s && *s != '-' && !strpbrk(s, "\t\n\r");
+}
+
+/* "%u" is the one thing that is put in. */
+static bool is_template(const char *s)
+{
+    for (; (s = strchr(s, '%')); s += 2)
+        if (s[1] != 'u')
+            return false;
+    return true;
+}
+
+static void check_text(const struct schema_from *from, const char *path,
+                       const char *value, bool (*is_fine)(const char *s),
+                       const char *must_be, struct spec_report *report)
+{
+    const struct schema_from *f = from_of(from, path);
+    if (!f->node || f->bad || !value || is_fine(value))
+        return;
+    report_add(report, keys[f - from].code, f->node->at, path, NULL,
+               "'%s' must be %s", path, must_be);
+}
+
+static void check_texts(const struct conf *c, const struct schema_from *from,
+                        struct spec_report *report)
+{
+    check_text(from, "controller.listen", c->controller.listen, is_address,
+               "HOST:PORT", report);
+    check_text(from, "controller.url", c->controller.url, is_url,
+               "http://HOST:PORT", report);
+    check_text(from, "controller.jobs_dir", c->controller.jobs_dir, is_template,
+               "a path in which no '%' but that of %u stands", report);
+    check_text(from, "local.mpirun", c->local.mpirun, is_program, "a program",
+               report);
+    check_text(from, "slurm.srun", c->slurm.srun, is_program, "a program",
+               report);
+    check_text(from, "slurm.mpirun", c->slurm.mpirun, is_program, "a program",
+               report);
+}
+
+/* Workers on other machines reach the daemon by TCP alone. */
+static void check_allocator(const struct conf *c,
+                            const struct schema_from *from,
+                            struct spec_report *report)
+{
+    const struct schema_from *alloc = from_of(from, "allocator");
+    if (c->allocator == ALLOCATOR_SLURM && !c->controller.listen &&
+        !from_of(from, "controller.listen")->bad)
+        report_add(report, "E017", alloc->node->at, "allocator",
+                   "controller: {listen: \"HOST:PORT\"}",
+                   "'allocator: slurm' needs controller.listen: workers on "
+                   "the nodes call there");
+}
+
+static void check_admins(const struct conf *c, const struct schema_from *from,
+                         struct spec_report *report)
+{
+    const struct schema_from *f = from_of(from, "auth.admins");
+    if (!f->node || f->bad)
+        return;
+    const struct node *n = f->node->first;
+    for (size_t i = 0; i < c->auth.admins.n; i++, n = n->next)
+        if (!*n->text || strpbrk(n->text, " \t\n\r:/"))
+            report_add(report, "E014", n->at, "auth.admins", NULL,
+                       "each of 'auth.admins' must be the name of a user");
+}
+
 static void check(const struct conf *c, const struct schema_from *from,
                   struct spec_report *report)
 {
     const struct schema_from *lost = from_of(from, "watchdog.node_lost_after");
     const struct schema_from *beat = from_of(from, "watchdog.heartbeat");
-    const struct schema_from *mpirun = from_of(from, "local.mpirun");
 
     if (!from_of(from, "version")->node)
         report_add(report, "W001", (struct mark){1, 1, 1}, "version",
@@ -173,10 +338,9 @@ static void check(const struct conf *c, const struct schema_from *from,
                    "one lost heartbeat must not end a job",
                    "'watchdog.node_lost_after' must be at least twice "
                    "watchdog.heartbeat");
-    if (mpirun->node && !mpirun->bad &&
-        (c->local.mpirun[0] == '\0' || c->local.mpirun[0] == '-'))
-        report_add(report, "E014", mpirun->node->at, "local.mpirun", NULL,
-                   "'local.mpirun' must be a program");
+    check_texts(c, from, report);
+    check_allocator(c, from, report);
+    check_admins(c, from, report);
 }
 
 static int read_conf(const char *text, size_t len, const char *file,
@@ -267,7 +431,7 @@ void conf_each_key(void (*each)(void *arg, const char *path, const char *type,
     for (size_t i = 0; i < N_KEYS; i++) {
         char range[RANGE_CAP];
         each(arg, keys[i].path, schema_type_name(&keys[i]),
-             keys[i].def ? keys[i].def : "none", schema_range(&keys[i], range),
+             keys[i].def ? keys[i].def : "", schema_range(&keys[i], range),
              keys[i].live, keys[i].doc);
     }
 }

@@ -17,7 +17,10 @@
 #include "jobs/base/log.h"
 #include "jobs/spec.h"
 
-enum conf_allocator { ALLOCATOR_AUTO, ALLOCATOR_LOCAL };
+enum conf_allocator { ALLOCATOR_AUTO, ALLOCATOR_LOCAL, ALLOCATOR_SLURM };
+enum conf_remote { AUTH_NONE, AUTH_MUNGE };
+enum conf_workers { WORKERS_FROM_NODES, WORKERS_FROM_ANY };
+enum conf_launcher { LAUNCHER_SRUN, LAUNCHER_MPIRUN };
 
 enum { CONF_AUTO = -1 }; /* of local.gpus and local.cpu_slots */
 
@@ -28,13 +31,37 @@ struct conf {
         char *state_dir; /* NULL: the daemon decides */
         char *socket;    /* NULL: the daemon decides */
         int32_t max_clients;
+        char *listen;   /* "HOST:PORT", "[::1]:PORT"; NULL: no TCP */
+        char *url;      /* what workers are told; NULL: this host's name and
+                           the port of listen */
+        char *jobs_dir; /* "%u": the submitter's name; NULL: in state_dir */
+        char *user;     /* whom a daemon that root started becomes; NULL */
     } controller;
+    struct {
+        enum conf_remote remote;
+        char *munge_socket;      /* NULL: libmunge's own */
+        struct spec_list admins; /* names of users */
+        enum conf_workers workers_from;
+    } auth;
     enum conf_allocator allocator;
     struct {
         int32_t gpus;      /* CONF_AUTO: those that are there; 0: none */
         int32_t cpu_slots; /* CONF_AUTO: one per core */
         char *mpirun;      /* a path, or a name for $PATH */
     } local;
+    struct {
+        char *conf; /* slurm.conf; NULL: where libslurm looks */
+        /* What a job that says nothing asks for; NULL, 0: Slurm decides. */
+        char *partition, *account, *qos, *constraint, *reservation, *gpu_type;
+        bool exclusive;
+        int32_t cpus_per_gpu;
+        int64_t memory_per_gpu_bytes;
+        enum conf_launcher launcher;
+        char *srun, *mpirun; /* a path, or a name for $PATH, on the nodes */
+        char *mpi;           /* srun --mpi= */
+        double poll_interval_s, call_timeout_s, reconcile_after_s;
+        double limit_margin_s; /* Slurm's time limit is this much later */
+    } slurm;
     struct {
         char policy[SPEC_NAME_CAP]; /* "fifo", "backfill" */
         double interval_s;
@@ -77,7 +104,8 @@ int conf_load(const char *path, struct conf *ret, struct buf *text_out,
 int conf_print(const struct conf *c, struct buf *out,
                struct error *err) MUST_CHECK;
 
-/* One row per key; as spec_each_key(), with `live`. */
+/* One row per key; as spec_each_key(), with `live`. `def` is "" without a
+ * default. */
 void conf_each_key(void (*each)(void *arg, const char *path, const char *type,
                                 const char *def, const char *range, bool live,
                                 const char *doc),

@@ -369,13 +369,13 @@ int schema_graft(const struct schema *s, struct node *root,
 const char *schema_type_name(const struct schema_key *k)
 {
     static const char *const names[] = {
-        [KEY_INT] = "int",       [KEY_FLOAT] = "float",
-        [KEY_BOOL] = "bool",     [KEY_ENUM] = "enum",
-        [KEY_TRISTATE] = "bool", [KEY_NAME] = "name",
-        [KEY_STRING] = "string", [KEY_PATH] = "path",
-        [KEY_RANGE] = "range",   [KEY_DURATION] = "duration",
-        [KEY_SIZE] = "size",     [KEY_LIST] = "list",
-        [KEY_MAP] = "map",
+        [KEY_INT] = "int",           [KEY_FLOAT] = "float",
+        [KEY_BOOL] = "bool",         [KEY_ENUM] = "enum",
+        [KEY_TRISTATE] = "bool",     [KEY_NAME] = "name",
+        [KEY_STRING] = "string",     [KEY_WORD] = "word",
+        [KEY_PATH] = "path",         [KEY_RANGE] = "range",
+        [KEY_DURATION] = "duration", [KEY_SIZE] = "size",
+        [KEY_LIST] = "list",         [KEY_MAP] = "map",
     };
     return names[k->type];
 }
@@ -397,7 +397,7 @@ const char *schema_range(const struct schema_key *k, char out[RANGE_CAP])
     out[0] = '\0';
     if (k->type == KEY_TRISTATE)
         (void)snprintf(out, RANGE_CAP, "auto, true, false");
-    else if (k->type == KEY_NAME && !k->words)
+    else if (k->name_only || (k->type == KEY_NAME && !k->words))
         (void)snprintf(out, RANGE_CAP, "[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
     else if (k->min == k->max && k->max != 0)
         (void)snprintf(out, RANGE_CAP, "%s", show_number(k, k->min, lo));
@@ -425,7 +425,7 @@ void schema_each(const struct schema *s,
     for (size_t i = 0; i < s->n; i++) {
         const struct schema_key *k = &s->keys[i];
         char range[RANGE_CAP];
-        const char *def = k->def ? k->def : k->required ? "required" : "none";
+        const char *def = k->def ? k->def : k->required ? "required" : "";
         each(arg, k->path, schema_type_name(k), def, schema_range(k, range),
              k->doc);
     }

@@ -27,6 +27,7 @@ enum schema_type {
     KEY_TRISTATE, /* enum spec_tristate: auto, false, true */
     KEY_NAME,     /* char[SPEC_NAME_CAP]; with words: one of them */
     KEY_STRING,   /* char *, owned */
+    KEY_WORD,     /* char *, owned: what a cluster's scheduler is told */
     KEY_PATH,     /* char *, owned, absolute */
     KEY_RANGE,    /* struct spec_range */
     KEY_DURATION, /* double, seconds */
@@ -50,6 +51,7 @@ struct schema_key {
     bool above_min;  /* min itself is out */
     bool null_ok;    /* null is none_value, or a NULL pointer */
     double none_value;
+    bool name_only; /* KEY_WORD: as KEY_NAME */
     bool required;
     const char *code;                /* of a bad value: "E013" */
     const struct schema_word *words; /* of KEY_ENUM; names for values else */
@@ -135,6 +137,9 @@ void schema_each(const struct schema *s,
                               const char *def, const char *range,
                               const char *doc),
                  void *arg);
+
+/* What a KEY_NAME takes. */
+bool schema_is_name(const char *s);
 
 /* Whether the name of an environment variable sounds like a secret. */
 bool schema_is_secret(const char *name);

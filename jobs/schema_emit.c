@@ -117,6 +117,8 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
     case KEY_DURATION:
         return add_double(k, *(const double *)member, out, err);
     case KEY_SIZE:
+        if (k->null_ok && *(const int64_t *)member == (int64_t)k->none_value)
+            return buf_addstr(out, "null", err);
         return buf_addf(out, err, "\"%s\"",
                         scalar_show_size(text, *(const int64_t *)member));
     case KEY_BOOL:

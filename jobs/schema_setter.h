@@ -29,6 +29,7 @@ bool setter_is_interpolated(struct setter *t, const struct node *v);
 /* 0 also when the value was refused; -1 without memory. */
 void setter_name(struct setter *t);
 int setter_string(struct setter *t);
+int setter_word(struct setter *t);
 int setter_path(struct setter *t);
 int setter_list(struct setter *t);
 int setter_map(struct setter *t);

@@ -25,21 +25,25 @@ bool setter_is_interpolated(struct setter *t, const struct node *v)
     return true;
 }
 
-static bool is_name(const char *s)
+bool schema_is_name(const char *s)
 {
     size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                          "0123456789._-");
     return n > 0 && s[n] == '\0' && n < SPEC_NAME_CAP && !strchr("._-", *s);
 }
 
+static void refuse_name(struct setter *t)
+{
+    setter_refuse(t,
+                  "letters, digits, '.', '_' and '-'; a letter or digit first; "
+                  "at most 63",
+                  "a name");
+}
+
 void setter_name(struct setter *t)
 {
-    if (!is_name(t->v->text))
-        setter_refuse(
-            t,
-            "letters, digits, '.', '_' and '-'; a letter or digit first; "
-            "at most 63",
-            "a name");
+    if (!schema_is_name(t->v->text))
+        refuse_name(t);
     else
         (void)snprintf(t->member, SPEC_NAME_CAP, "%s", t->v->text);
 }
@@ -57,6 +61,28 @@ static int store_string(struct setter *t, char *s)
 int setter_string(struct setter *t)
 {
     return store_string(t, strdup(t->v->text));
+}
+
+/* Partitions, accounts, constraints: printable ASCII without blanks, so that
+ * nothing can end a line or a field of another program's. */
+static bool is_word(const char *s)
+{
+    size_t n = 0;
+    while (s[n] > ' ' && s[n] < 0x7f)
+        n++;
+    return n > 0 && n <= 127 && s[n] == '\0';
+}
+
+int setter_word(struct setter *t)
+{
+    if (t->k->name_only && !schema_is_name(t->v->text))
+        refuse_name(t);
+    else if (!is_word(t->v->text))
+        setter_refuse(t, "printable ASCII without blanks; at most 127",
+                      "a word");
+    else
+        return setter_string(t);
+    return 0;
 }
 
 static int join(struct setter *t, const char *dir, const char *rest)
@@ -205,6 +231,7 @@ void schema_clear(const struct schema *s, void *obj)
         void *member = (char *)obj + s->keys[i].at;
         switch (s->keys[i].type) {
         case KEY_STRING:
+        case KEY_WORD:
         case KEY_PATH:
             free(*(char **)member);
             *(char **)member = NULL;

@@ -284,6 +284,7 @@ static int set_null(struct setter *t)
 {
     switch (t->k->type) {
     case KEY_STRING:
+    case KEY_WORD:
     case KEY_PATH:
         free(*(char **)t->member);
         *(char **)t->member = NULL;
@@ -323,6 +324,8 @@ static int set_scalar(struct setter *t)
         return 0;
     case KEY_PATH:
         return setter_path(t);
+    case KEY_WORD:
+        return setter_word(t);
     default:
         return setter_string(t);
     }

@@ -91,9 +91,16 @@ struct job_spec {
         struct spec_range gpus;  /* in all; 0..0: CPU only */
         struct spec_range nodes; /* default 1..1 */
         double time_limit_s;     /* INFINITY: none */
+        /* What a cluster's scheduler is told; NULL, 0: as mgpu.yaml says. */
+        char *partition, *constraint, *reservation;
+        char *gpu_type;
+        bool exclusive; /* true adds to mgpu.yaml's */
+        int32_t cpus_per_gpu;
+        int64_t memory_bytes; /* per node */
     } resources;
     struct {
-        int32_t priority; /* -50..50; low -50, normal 0, high 50 */
+        int32_t priority;    /* -50..50; low -50, normal 0, high 50 */
+        char *account, *qos; /* NULL: as mgpu.yaml says */
     } policy;
     struct {
         char *dir; /* NULL: <output_dir>/ckpt */
@@ -173,7 +180,8 @@ int spec_report_json(const struct spec_report *r, const char *file,
                      struct buf *out, struct error *err) MUST_CHECK;
 
 /* One row per key, for --help, the man page check and completion: calls
- * each() with "train.batch_size", "int", "64", "1..65536", "per GPU". */
+ * each() with "train.batch_size", "int", "64", "1..65536", "per GPU". The
+ * default may be "required", or "": none. */
 void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
                                 const char *def, const char *range,
                                 const char *doc),

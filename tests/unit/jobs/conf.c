@@ -22,9 +22,49 @@ static const struct {
     {"cluster name", V "cluster: 'a b'\n", "E014 2:10"},
     {"relative path", V "controller: {state_dir: x}\n", "E015 2:25"},
     {"clients", V "controller: {max_clients: 7}\n", "E013 2:27"},
-    {"slurm is for later", V "allocator: slurm\n", "E018 2:12"},
+    {"slurm without an address", V "allocator: slurm\n", "E017 2:12"},
+    {"slurm", V "allocator: slurm\ncontroller: {listen: a:1}\n", ""},
+    {"slurm with a bad address",
+     V "allocator: slurm\ncontroller: {listen: [a]}\n", "E011 3:22"},
+    {"listen without a port", V "controller: {listen: node1}\n", "E014 2:22"},
+    {"listen without a host", V "controller: {listen: ':80'}\n", "E014 2:22"},
+    {"listen on every address", V "controller: {listen: '*:0'}\n", ""},
+    {"listen on IPv6", V "controller: {listen: '[::1]:65535'}\n", ""},
+    {"IPv6 left open", V "controller: {listen: '[::1:80'}\n", "E014 2:22"},
+    {"port too large", V "controller: {listen: 'a:65536'}\n", "E014 2:22"},
+    {"port a word", V "controller: {listen: 'a:http'}\n", "E014 2:22"},
+    {"host with a slash", V "controller: {listen: 'a/b:1'}\n", "E014 2:22"},
+    {"url", V "controller: {url: 'http://login1:7431'}\n", ""},
+    {"url without scheme", V "controller: {url: 'login1:7431'}\n", "E014 2:19"},
+    {"url with a path", V "controller: {url: 'http://a:1/x'}\n", "E014 2:19"},
+    {"jobs_dir", V "controller: {jobs_dir: /home/%u/jobs}\n", ""},
+    {"jobs_dir of a home", V "controller: {jobs_dir: /home/%h}\n", "E015 2:24"},
+    {"jobs_dir ends in %", V "controller: {jobs_dir: /home/%}\n", "E015 2:24"},
+    {"controller.user", V "controller: {user: 'a b'}\n", "E014 2:20"},
+    {"auth", V "auth: {remote: munge, admins: [root, _ops]}\n", ""},
+    {"auth.remote", V "auth: {remote: kerberos}\n", "E012 2:16"},
+    {"no admins", V "auth: {admins: []}\n", ""},
+    {"an admin with a blank", V "auth: {admins: [root, 'a b']}\n", "E014 2:23"},
+    {"an admin without a name", V "auth: {admins: ['']}\n", "E014 2:17"},
+    {"workers_from", V "auth: {workers_from: all}\n", "E012 2:22"},
+    {"partition", V "slurm: {partition: 'a,b'}\n", ""},
+    {"partition empty", V "slurm: {partition: ''}\n", "E040 2:20"},
+    {"partition with a newline", V "slurm: {partition: \"a\\nb\"}\n",
+     "E040 2:20"},
+    {"account with a blank", V "slurm: {account: a b}\n", "E040 2:18"},
+    {"qos of another alphabet", V "slurm: {qos: \xd0\xb0}\n", "E040 2:14"},
+    {"gpu type", V "slurm: {gpu_type: h100}\n", ""},
+    {"gpu type a list", V "slurm: {gpu_type: 'h100,a100'}\n", "E040 2:19"},
+    {"no memory", V "slurm: {memory_per_gpu: 0B}\n", "E023 2:25"},
+    {"memory", V "slurm: {memory_per_gpu: 8G}\n", ""},
+    {"launcher", V "slurm: {launcher: mpiexec}\n", "E012 2:19"},
+    {"srun an option", V "slurm: {srun: -n}\n", "E014 2:15"},
+    {"srun in two lines", V "slurm: {srun: \"a\\nb\"}\n", "E014 2:15"},
+    {"poll interval", V "slurm: {poll_interval: 0s}\n", "E023 2:24"},
+    {"no margin", V "slurm: {limit_margin: 0s}\n", ""},
     {"allocator", V "allocator: locl\n", "E012 2:12"},
-    {"later section", V "slurm: {submit_as: user}\n", "E018 2:1"},
+    {"later section", V "store: {min_free: 2G}\n", "E018 2:1"},
+    {"later key of slurm", V "slurm: {submit_as: user}\n", "E018 2:9"},
     {"later key", V "scheduler: {weights: {age: 1}}\n", "E018 2:13"},
     {"later policy", V "scheduler: {policy: profile}\n", "E018 2:21"},
     {"policy", V "scheduler: {policy: fifi}\n", "E012 2:21"},
@@ -79,7 +119,17 @@ static void test_values(void)
 {
     static const char text[] =
         V "cluster: lab\nallocator: local\n"
-          "controller: {state_dir: state, socket: /run/m.sock}\n"
+          "controller: {state_dir: state, socket: /run/m.sock,\n"
+          " listen: '10.0.0.5:7431', url: 'http://a:7431',\n"
+          " jobs_dir: /h/%u/mgpu, user: mgpu}\n"
+          "auth: {remote: munge, munge_socket: /run/munge.s,\n"
+          " admins: [root, ops], workers_from: any}\n"
+          "slurm: {conf: slurm.conf, partition: gpu, account: lab,\n"
+          " qos: long, constraint: ib&nvlink, reservation: maint,\n"
+          " gpu_type: h100, exclusive: yes, cpus_per_gpu: 8,\n"
+          " memory_per_gpu: 16G, launcher: mpirun, srun: /opt/srun,\n"
+          " mpirun: /opt/ompi/mpirun, mpi: pmix_v4, poll_interval: 2s,\n"
+          " call_timeout: 9s, reconcile_after: 1m, limit_margin: 5m}\n"
           "local: {gpus: auto, cpu_slots: 3, mpirun: /opt/mpirun}\n"
           "scheduler: {policy: fifo, interval: 2s}\n"
           "limits: {max_jobs_per_user: 5, max_log_bytes: 2G}\n"
@@ -99,6 +149,32 @@ static void test_values(void)
     is_int(c.local.gpus, CONF_AUTO, "gpus");
     is_int(c.local.cpu_slots, 3, "slots");
     is_str(c.local.mpirun, "/opt/mpirun", "mpirun");
+    is_str(c.controller.listen, "10.0.0.5:7431", "listen");
+    is_str(c.controller.url, "http://a:7431", "url");
+    is_str(c.controller.jobs_dir, "/h/%u/mgpu", "jobs_dir");
+    is_str(c.controller.user, "mgpu", "user");
+    is_int(c.auth.remote, AUTH_MUNGE, "remote");
+    is_str(c.auth.munge_socket, "/run/munge.s", "munge_socket");
+    is_int((long long)c.auth.admins.n, 2, "admins");
+    is_str(c.auth.admins.items[1], "ops", "the second");
+    is_int(c.auth.workers_from, WORKERS_FROM_ANY, "workers_from");
+    is_str(c.slurm.conf, "/etc/mgpu/slurm.conf", "slurm.conf");
+    is_str(c.slurm.partition, "gpu", "partition");
+    is_str(c.slurm.account, "lab", "account");
+    is_str(c.slurm.qos, "long", "qos");
+    is_str(c.slurm.constraint, "ib&nvlink", "constraint");
+    is_str(c.slurm.reservation, "maint", "reservation");
+    is_str(c.slurm.gpu_type, "h100", "gpu_type");
+    ok(c.slurm.exclusive, "exclusive");
+    is_int(c.slurm.cpus_per_gpu, 8, "cpus_per_gpu");
+    is_int(c.slurm.memory_per_gpu_bytes, 16LL << 30, "memory_per_gpu");
+    is_int(c.slurm.launcher, LAUNCHER_MPIRUN, "launcher");
+    is_str(c.slurm.srun, "/opt/srun", "srun");
+    is_str(c.slurm.mpirun, "/opt/ompi/mpirun", "mpirun on the nodes");
+    is_str(c.slurm.mpi, "pmix_v4", "mpi");
+    ok(c.slurm.poll_interval_s == 2 && c.slurm.call_timeout_s == 9 &&
+           c.slurm.reconcile_after_s == 60 && c.slurm.limit_margin_s == 300,
+       "times");
     is_str(c.scheduler.policy, "fifo", "policy");
     ok(c.scheduler.interval_s == 2, "interval");
     is_int(c.limits.max_jobs_per_user, 5, "jobs per user");
@@ -119,11 +195,39 @@ static const char golden[] =
     "  state_dir: null                       # restart\n"
     "  socket: null                          # restart\n"
     "  max_clients: 2048                     # restart\n"
+    "  listen: null                          # restart\n"
+    "  url: null                             # restart\n"
+    "  jobs_dir: null                        # restart\n"
+    "  user: null                            # restart\n"
+    "auth:\n"
+    "  remote: none                          # restart\n"
+    "  munge_socket: null                    # restart\n"
+    "  admins: [\"root\"]                      # restart\n"
+    "  workers_from: nodes                   # restart\n"
     "allocator: auto                         # restart\n"
     "local:\n"
     "  gpus: \"auto\"                          # restart\n"
     "  cpu_slots: \"auto\"                     # restart\n"
     "  mpirun: \"mpirun\"                      # restart\n"
+    "slurm:\n"
+    "  conf: null                            # restart\n"
+    "  partition: null                       # restart\n"
+    "  account: null                         # restart\n"
+    "  qos: null                             # restart\n"
+    "  constraint: null                      # restart\n"
+    "  reservation: null                     # restart\n"
+    "  gpu_type: null                        # restart\n"
+    "  exclusive: false                      # restart\n"
+    "  cpus_per_gpu: 4                       # restart\n"
+    "  memory_per_gpu: null                  # restart\n"
+    "  launcher: srun                        # restart\n"
+    "  srun: \"srun\"                          # restart\n"
+    "  mpirun: \"mpirun\"                      # restart\n"
+    "  mpi: \"pmix\"                           # restart\n"
+    "  poll_interval: 1s                     # restart\n"
+    "  call_timeout: 5s                      # restart\n"
+    "  reconcile_after: 30s                  # restart\n"
+    "  limit_margin: 2m                      # restart\n"
     "scheduler:\n"
     "  policy: backfill                      # restart\n"
     "  interval: 1s                          # restart\n"
@@ -165,13 +269,13 @@ static void test_load(void)
     struct error err = ERROR_INIT;
     struct buf out = BUF_INIT;
     int fd = mkstemp(path);
-    static const char text[] = "cluster: a\nallocator: slurm\n";
+    static const char text[] = "cluster: a\nallocator: cloud\n";
     if (!ok(fd >= 0 && write(fd, text, sizeof(text) - 1) > 0, "a file"))
         return;
     is_int(conf_load(path, &c, &out, &err), -1, "a bad file");
     is_int(err.code, ERR_CONFIG, "is a configuration error");
     ok(strstr(err.msg, "1 error, 1 warning") != NULL, "counted: %s", err.msg);
-    ok(strstr(buf_str(&out), ":2:12: error[E018]: ") != NULL &&
+    ok(strstr(buf_str(&out), ":2:12: error[E012]: ") != NULL &&
            strstr(buf_str(&out), "warning[W001]") != NULL,
        "findings are printed");
     is_int(c.version, 77, "and the result untouched");

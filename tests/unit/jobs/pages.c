@@ -32,7 +32,7 @@ static void find_key(void *arg, const char *path, const char *type,
     char want[600];
     char word[160];
     (void)snprintf(word, sizeof(word), "default %s", def);
-    if (strcmp(def, "none") == 0)
+    if (*def == '\0')
         (void)snprintf(word, sizeof(word), "no default");
     else if (strcmp(def, "required") == 0)
         (void)snprintf(word, sizeof(word), "required");

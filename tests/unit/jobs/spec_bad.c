@@ -154,6 +154,36 @@ static const struct row value_rows[] = {
     {"B16 nodes 0", OK_CV "resources: {nodes: 0}\n", "E021 4:20"},
     {"B16 more nodes than GPUs", OK_CV "resources: {gpus: 1, nodes: 2}\n",
      "E021 4:29"},
+    {"E040 partition empty", OK_CV "resources: {partition: ''}\n", "E040 4:24"},
+    {"E040 partition with a blank", OK_CV "resources: {partition: a b}\n",
+     "E040 4:24"},
+    {"E040 newline in an account", OK_CV "policy: {account: \"a\\nb\"}\n",
+     "E040 4:19"},
+    {"E040 tab in a constraint", OK_CV "resources: {constraint: \"a\\t\"}\n",
+     "E040 4:25"},
+    {"E007 control character in a qos", OK_CV "policy: {qos: \"a\\e\"}\n",
+     "E007 4:15"},
+    {"E040 bidi in a reservation",
+     OK_CV "resources: {reservation: \"a\\u202eb\"}\n", "E040 4:26"},
+    {"E040 gpu type of two", OK_CV "resources: {gpu_type: 'a,b'}\n",
+     "E040 4:23"},
+    {"E040 a word of 128",
+     OK_CV "policy:\n  account: "
+           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+           "aaaaaaa"
+           "\n",
+     "E040 5:12"},
+    {"a word of 127",
+     OK_CV
+     "policy:\n  account: "
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     "\n",
+     ""},
+    {"cpus_per_gpu 0", OK_CV "resources: {cpus_per_gpu: 0}\n", "E013 4:27"},
+    {"memory without a unit", OK_CV "resources: {memory: 64}\n", "E023 4:21"},
+    {"memory 1K", OK_CV "resources: {memory: 1K}\n", "E023 4:21"},
     {"B18 priority", OK_CV "policy: {priority: 51}\n", "E023 4:20"},
     {"B18 priority word", OK_CV "policy: {priority: urgent}\n", "E023 4:20"},
     {"B18 grace", OK_CV "checkpoint: {grace: 2h}\n", "E023 4:21"},

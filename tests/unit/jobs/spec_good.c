@@ -81,6 +81,15 @@ static const struct {
      "\"60h\""},
     {"no limit", "resources: {time_limit: ~}", "time_limit", "null"},
     {"size", "logs: {max_bytes: 2GiB}", "max_bytes", "\"2G\""},
+    {"partition", "resources: {partition: gpu_long}", "partition",
+     "\"gpu_long\""},
+    {"no partition", "resources: {partition: ~}", "partition", "null"},
+    {"constraint", "resources: {constraint: 'ib&(nvlink|pcie)*2'}",
+     "constraint", "\"ib&(nvlink|pcie)*2\""},
+    {"cpus_per_gpu null", "resources: {cpus_per_gpu: ~}", "cpus_per_gpu",
+     "null"},
+    {"memory", "resources: {memory: 64G}", "memory", "\"64G\""},
+    {"no memory", "resources: {memory: ~}", "memory", "null"},
     {"priority word", "policy: {priority: high}", "priority", "50"},
     {"priority number", "policy: {priority: -7}", "priority", "-7"},
     {"boolean True", "train: {shuffle: True}", "shuffle", "true"},
@@ -157,6 +166,13 @@ static void test_defaults(void)
     is_int(s.resources.gpus.min, 1, "gpus");
     is_int(s.resources.nodes.max, 1, "nodes");
     ok(isinf(s.resources.time_limit_s), "no time limit");
+    ok(!s.resources.partition && !s.resources.constraint &&
+           !s.resources.reservation && !s.resources.gpu_type &&
+           !s.policy.account && !s.policy.qos,
+       "nothing for Slurm");
+    ok(!s.resources.exclusive && s.resources.cpus_per_gpu == 0 &&
+           s.resources.memory_bytes == 0,
+       "nor cores or memory");
     ok(s.checkpoint.on_signal && s.checkpoint.grace_s == 120 &&
            s.checkpoint.keep_last == 2,
        "checkpoint");
@@ -346,15 +362,18 @@ static const char *const dumps[] = {
     "env: {A: \"\xc3\xa9\xf0\x9f\x98\x80\", B: \"'\", C: '\"', D: '#: - ?'}\n"
     "env_passthrough: [HOME]\nlabels: {a: b}\nretry: {max: 0}\n"
     "resources: {gpus: 0, time_limit: 1m}\n",
-    HEAD "dataset: {source: mnist, path: \"/a b/'\\\"\\\\\"}\nname: x\n"
-         "train: {seed: 5, precision: fp64, pin_memory: no, device: host,\n"
-         " optimizer: {name: sgd, lr: 0.1, nesterov: yes, weight_decay: 0},\n"
-         " lr_scheduler: {name: cosine, num_warmup_steps: 78},\n"
-         " max_steps_per_epoch: 10, output_dir: /o}\n"
-         "model: {width_mult: 0.35, num_classes: 10, dropout: 0}\n"
-         "resources: {gpus: 1..4, nodes: 1..2, time_limit: 1d2h3m4s}\n"
-         "policy: {priority: -50}\nlogs: {max_bytes: 5000B}\n"
-         "checkpoint: {dir: /c, on_signal: no, grace: 1h, keep_last: 9}\n",
+    HEAD
+    "dataset: {source: mnist, path: \"/a b/'\\\"\\\\\"}\nname: x\n"
+    "train: {seed: 5, precision: fp64, pin_memory: no, device: host,\n"
+    " optimizer: {name: sgd, lr: 0.1, nesterov: yes, weight_decay: 0},\n"
+    " lr_scheduler: {name: cosine, num_warmup_steps: 78},\n"
+    " max_steps_per_epoch: 10, output_dir: /o}\n"
+    "model: {width_mult: 0.35, num_classes: 10, dropout: 0}\n"
+    "resources: {gpus: 1..4, nodes: 1..2, time_limit: 1d2h3m4s,\n"
+    " partition: p, constraint: 'a|b', reservation: r, gpu_type: h100,\n"
+    " exclusive: on, cpus_per_gpu: 8, memory: 64G}\n"
+    "policy: {priority: -50, account: acc, qos: q}\nlogs: {max_bytes: 5000B}\n"
+    "checkpoint: {dir: /c, on_signal: no, grace: 1h, keep_last: 9}\n",
 };
 
 static void test_dump(void)
@@ -396,8 +415,17 @@ static void test_show(void)
         "  gpus: {\"min\":1,\"max\":1}               # default\n"
         "  nodes: {\"min\":1,\"max\":1}              # default\n"
         "  time_limit: 2h                        # --set\n"
+        "  partition: null                       # default\n"
+        "  constraint: null                      # default\n"
+        "  reservation: null                     # default\n"
+        "  gpu_type: null                        # default\n"
+        "  exclusive: false                      # default\n"
+        "  cpus_per_gpu: null                    # default\n"
+        "  memory: null                          # default\n"
         "policy:\n"
         "  priority: 0                           # default\n"
+        "  account: null                         # default\n"
+        "  qos: null                             # default\n"
         "checkpoint:\n"
         "  grace: 2m                             # default\n"
         "retry:\n"
@@ -429,7 +457,7 @@ static void count_key(void *arg, const char *path, const char *type,
 {
     int *n = arg;
     (*n)++;
-    if (!*path || !*type || !*def || !range || !*doc || strlen(doc) > 76)
+    if (!*path || !*type || !def || !range || !*doc || strlen(doc) > 76)
         ok(false, "the row of '%s' is complete", path);
 }
 
