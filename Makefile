@@ -2,6 +2,7 @@
 #
 #   make                  programs            make check       all tests
 #   make demo             the README's demo   make lint        static checks
+#   make check-slurm      on a private Slurm: part of check where Slurm is
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
@@ -136,9 +137,10 @@ mpi_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/mpi/*.c))
 simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/simt/*.c)))
 bats_tests := $(wildcard tests/cli/*.bats)
+slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: all check check-build check-run demo demo-run deps lint asan tsan cov \
+.PHONY: all check check-build check-run check-slurm demo demo-run deps lint asan tsan cov \
         fuzz gpu-check gpu-bench install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -303,6 +305,11 @@ check-run: check-build
 	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
 	    || exit 1; done
 	$(Q)$(test_env) prove -j$(JOBS) --exec 'bats --tap' $(bats_tests)
+	$(Q)$(MAKE) --no-print-directory check-slurm
+# Each file has a cluster of its own (tests/slurm/testbed).
+check-slurm: all
+	$(if $(slurm_tests),$(Q)$(test_env) \
+	    prove -j$(JOBS) --exec 'bats --tap' $(slurm_tests))
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
@@ -345,7 +352,7 @@ lint:
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
-	    scheduler/tools/completion.bash
+	    scheduler/tools/completion.bash tests/slurm/testbed
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
