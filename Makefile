@@ -103,7 +103,7 @@ blas_dir := $(firstword $(wildcard /usr/lib/*/openblas-openmp))
 mpi_cflags = $(shell mpicc --showme:compile 2>/dev/null)
 mpi_libs   = $(shell mpicc --showme:link 2>/dev/null)
 
-ldlibs_base    := -lcurl -levent -ljansson -lpthread -lm
+ldlibs_base    := -lcurl -levent -ljansson -lcrypto -lpthread -lm
 ldlibs_jobs    := -lyaml $(ldlibs_base)
 ldlibs_kernels := $(if $(blas_dir),-L$(blas_dir)) -lopenblas -fopenmp \
                   -lstdc++ -ldl -lm -lpthread

@@ -43,6 +43,7 @@ door() {
     cupti*)         echo '_cupti' ;;
     event2/* | curl/*) echo 'http_*' ;;
     zlib.h)         echo 'idx|gz' ;;
+    openssl/*)      echo '_ssl' ;;
     esac
 }
 
