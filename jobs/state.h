@@ -42,7 +42,7 @@ enum job_event {
     EV_SUBMIT,  /* NEW -> QUEUED */
     EV_HOLD,    /* QUEUED -> HELD */
     EV_RELEASE, /* HELD -> QUEUED */
-    EV_INTENT,  /* QUEUED -> DISPATCHING: an attempt with its token begins */
+    EV_INTENT,  /* QUEUED -> DISPATCHING: an attempt begins */
     EV_UNKNOWN, /* the allocator's answer is not known */
     EV_GRANT,   /* the allocator's id and placement are known */
     EV_CLAIM,   /* a worker proved that it is the attempt */

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #include "jobs/base/log.h"
-#include "jobs/base/rng.h"
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
 
@@ -89,12 +88,6 @@ static int make_dirs(struct ctld *c, struct error *err)
 /* ---- parts ----------------------------------------------------------------
  */
 
-static int new_token(void *arg, char ret[65], struct error *err)
-{
-    (void)arg;
-    return rng_token(ret, err);
-}
-
 static int make_engine(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -115,8 +108,11 @@ static int make_engine(struct ctld *c, struct error *err)
         .alloc = c->parts.alloc,
         .store = c->parts.store,
         .conf = &c->engine_conf,
-        .new_token = new_token,
+        .secret_of = secret_of,
+        .secret_arg = &c->secret,
     };
+    if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0)
+        return -1;
     if (engine_create(&parts, &c->engine, err) < 0)
         return -1;
     engine_on_event(c->engine, on_event, c);
@@ -237,5 +233,6 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->child);
     loop_source_destroy(c->stop_timer);
     loop_destroy(c->loop);
+    secret_clear(&c->secret);
     free(c);
 }

@@ -7,6 +7,7 @@
 #include "jobs/base/http_server.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/loop.h"
+#include "scheduler/ctld/secret.h"
 #include "scheduler/ctld/thread.h"
 
 enum { CTLD_STEP_BUCKETS = 8 };
@@ -28,6 +29,7 @@ struct follower;
 struct ctld {
     struct ctld_parts parts;
     struct engine_conf engine_conf;
+    struct secret secret;
     char jobs_dir[512], url[256];
     double started_wall_s;
     struct loop *loop;

@@ -103,8 +103,7 @@ static json_t *cell_time(const struct store_cell *c)
     return c->kind == CELL_REAL ? ctld_time(c->r) : json_null();
 }
 
-/* The event's own words, less the attempt's token, which is the worker's,
- * and the spec, which stands in mgpu.job/1. */
+/* The event's own words, less the spec, which stands in mgpu.job/1. */
 static json_t *cell_detail(const struct store_cell *c)
 {
     json_t *o = c->kind == CELL_TEXT ? json_loads(c->s, 0, NULL) : NULL;
@@ -112,7 +111,6 @@ static json_t *cell_detail(const struct store_cell *c)
         json_decref(o);
         return json_null();
     }
-    (void)json_object_del(o, "token");
     (void)json_object_del(o, "spec");
     return o;
 }

@@ -29,6 +29,10 @@ static double reconcile_at(const struct engine *e)
 
 /* ---- ask -------------------------------------------------------------------
  */
+/* 64 bits: enough that no user guesses one of a job that does not exist yet,
+ * and short enough for a comment that people read. */
+enum { MARK_DIGITS = 16 };
+
 struct asking {
     char tag[160], dir[512];
     struct buf launch;
@@ -52,10 +56,13 @@ static int launch_text(const struct engine *e, const struct entry *en,
     l->nodes = job->nodes;
     l->gpus_per_node = job->gpus / job->nodes;
     l->heartbeat_s = conf->heartbeat_s;
+    if (eng_secret(e, SECRET_TOKEN, job, l->token, err) < 0) {
+        free(l);
+        return -1;
+    }
     bool fits = FITS(l->cluster, "%s", conf->cluster) &&
                 FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
-                FITS(l->job_dir, "%s", en->dir) &&
-                FITS(l->token, "%s", job->token);
+                FITS(l->job_dir, "%s", en->dir);
     int rc = fits ? wire_launch_encode(l, en->spec, &a->launch, err)
                   : error_set(err, ERR_CONFIG,
                               "the jobs directory, url or cluster is too long");
@@ -68,9 +75,12 @@ static int prepare(const struct engine *e, const struct entry *en,
 {
     const struct engine_conf *conf = e->parts.conf;
     const struct job *job = &en->job;
+    char mark[ENGINE_SECRET_CAP];
 
-    if (!FITS(a->tag, "mgpu:%s:%" PRIu64 ":%" PRId32, conf->cluster, job->id,
-              job->attempt) ||
+    if (eng_secret(e, SECRET_MARK, job, mark, err) < 0)
+        return -1;
+    if (!FITS(a->tag, "mgpu:%s:%" PRIu64 ":%" PRId32 ":%.*s", conf->cluster,
+              job->id, job->attempt, MARK_DIGITS, mark) ||
         !FITS(a->dir, "%s/%" PRId32, en->dir, job->attempt))
         return error_set(err, ERR_CONFIG, "the jobs directory is too long");
     if (launch_text(e, en, a, err) < 0)

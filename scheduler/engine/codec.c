@@ -82,9 +82,9 @@ static const struct {
     const char *name;
     size_t offset, cap; /* cap 0: an int32_t */
 } fields[] = {
-    TEXT(token),   TEXT(native_id), TEXT(place),       TEXT(holder),
-    NUMBER(nodes), NUMBER(gpus),    NUMBER(exit_code), NUMBER(signal),
-    NUMBER(retry), TEXT(why),
+    TEXT(native_id), TEXT(place),   TEXT(holder),
+    NUMBER(nodes),   NUMBER(gpus),  NUMBER(exit_code),
+    NUMBER(signal),  NUMBER(retry), TEXT(why),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 

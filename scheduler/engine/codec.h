@@ -10,8 +10,7 @@
 #include "scheduler/engine/engine.h"
 
 struct detail {
-    char token[65], native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP],
-        holder[128];
+    char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP], holder[128];
     char why[JOB_REASON_CAP];
     int32_t nodes, gpus, exit_code, signal;
     int32_t retry; /* REQUEUE: 1 when it counts against retry.max */

@@ -183,6 +183,14 @@ static inline double eng_wall(const struct engine *e)
     return e->parts.clock->wall_s(e->parts.clock);
 }
 
+static inline int eng_secret(const struct engine *e, enum engine_secret what,
+                             const struct job *job, char ret[ENGINE_SECRET_CAP],
+                             struct error *err)
+{
+    return e->parts.secret_of(e->parts.secret_arg, what, job->id, job->attempt,
+                              ret, err);
+}
+
 /* A configured time that 0 switches off. */
 static inline double eng_or_never(double s)
 {

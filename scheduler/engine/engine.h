@@ -46,15 +46,25 @@ struct engine_conf { /* borrowed strings outlive the engine */
     int32_t max_jobs_per_user; /* queued or live; 0: no limit */
 };
 
+/* What is derived from a secret instead of stored. The same question always
+ * has the same answer, in later lives of the daemon too, and nobody else can
+ * tell it. */
+enum engine_secret {
+    SECRET_TOKEN, /* an attempt's: who shows it is its worker */
+    SECRET_MARK,  /* its first 16 digits end the tag of an attempt */
+};
+enum { ENGINE_SECRET_CAP = 65 }; /* hexadecimal digits and a NUL */
+
 struct engine_parts { /* all borrowed, all outlive the engine */
     const struct clock *clock;
     const struct policy *policy;
     struct alloc *alloc;
     struct store *store;
     const struct engine_conf *conf;
-    /* Secrets come through the seam too: tests pass a counter. */
-    int (*new_token)(void *arg, char ret[65], struct error *err);
-    void *token_arg;
+    int (*secret_of)(void *arg, enum engine_secret what, uint64_t job,
+                     int32_t attempt, char ret[ENGINE_SECRET_CAP],
+                     struct error *err);
+    void *secret_arg;
 };
 
 enum { JOB_NAME_CAP = 64, JOB_REASON_CAP = 160 };
@@ -83,7 +93,6 @@ struct job {
 
     /* The current or last attempt. */
     int32_t attempt, retries;
-    char token[65];
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];
     char holder[128]; /* who claimed: "host pid starttime" */
     int32_t gpus, nodes;

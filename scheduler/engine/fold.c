@@ -49,7 +49,6 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     struct job *job = &en->job;
 
     job->attempt = ev->attempt;
-    copy(job->token, d->token, sizeof(job->token));
     job->nodes = d->nodes;
     job->gpus = d->gpus;
     job->native_id[0] = job->place[0] = job->holder[0] = '\0';

@@ -1,6 +1,7 @@
 /* lease.c - what workers may do: claim an attempt, beat, report its end.
  *
  * The lease is (job, attempt, token), held by the process that claimed it.
+ * The token is derived anew for each question and stored nowhere.
  * A worker of an attempt that is over, or that another process holds, is
  * fenced: it must stop. That, and not the allocator's good memory, is what
  * keeps one job from training twice.
@@ -14,7 +15,7 @@
 /* Takes as long for a wrong first digit as for a wrong last one. */
 static bool same_token(const char *want, const char *got)
 {
-    char buf[sizeof(((struct job *)NULL)->token)] = "";
+    char buf[ENGINE_SECRET_CAP] = "";
     unsigned char diff = 0;
 
     size_t len = strnlen(got, sizeof(buf));
@@ -50,7 +51,12 @@ static struct entry *with_token(const struct engine *e, uint64_t id,
                                 struct error *err)
 {
     struct entry *en = attempt_of(e, id, attempt, err);
-    if (en && !same_token(en->job.token, token)) {
+    char want[ENGINE_SECRET_CAP] = "";
+    if (!en || eng_secret(e, SECRET_TOKEN, &en->job, want, err) < 0)
+        return NULL;
+    bool is_same = same_token(want, token);
+    explicit_bzero(want, sizeof(want));
+    if (!is_same) {
         (void)error_set(err, ERR_DENIED, "wrong token for job %" PRIu64, id);
         return NULL;
     }

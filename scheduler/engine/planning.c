@@ -241,8 +241,6 @@ static int intend(struct engine *e, struct entry *en,
 {
     struct detail d = DETAIL_INIT;
 
-    if (e->parts.new_token(e->parts.token_arg, d.token, err) < 0)
-        return -1;
     d.nodes = w->nodes;
     d.gpus = w->nodes * w->gpus_per_node;
     en->job.start_estimate_s = NAN;

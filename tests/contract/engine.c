@@ -191,7 +191,7 @@ static void test_away(bool claimed)
     const struct job *job = engine_job(w.engine, 1);
     is_int(job->state, claimed ? JOB_RUNNING : JOB_DISPATCHING,
            "the job lives on");
-    is_int(engine_claim(w.engine, 1, 1, job->token,
+    is_int(engine_claim(w.engine, 1, 1, world_token(job),
                         claimed ? job->holder : "late", &err),
            0, "its worker is welcome");
     for (int i = 0; i < 500 && !world_is_over(&w); i++) {

@@ -13,6 +13,7 @@ static struct {
     enum err_code request, release, inventory, poll; /* how they fail */
     int n_request, n_release, n_inventory, n_poll;   /* how often still */
     int requests, releases;                          /* calls so far */
+    char tag[160], launch[4096];                     /* of the last request */
 } balk;
 
 static struct alloc *inner(struct alloc *a)
@@ -40,6 +41,8 @@ static int balky_request(struct alloc *a, const struct alloc_req *req,
                          struct error *err)
 {
     balk.requests++;
+    (void)snprintf(balk.tag, sizeof(balk.tag), "%s", req->tag);
+    (void)snprintf(balk.launch, sizeof(balk.launch), "%s", req->launch);
     if (balks(&balk.n_request, balk.request, err) < 0)
         return -1;
     return inner(a)->ops->request(inner(a), req, err);
@@ -139,6 +142,10 @@ static void test_request(void)
     ends(NAN, "k0:COMPLETED/0/4[0001]", "",
          "no service: requeued until there is, at no cost to the retries");
     is_int(balk.requests, 4, "  and not in a hurry");
+    is_str(balk.tag, "mgpu:test:1:4:mark-of-the-tag-",
+           "  the tag ends with 16 digits of the attempt's mark");
+    ok(strstr(balk.launch, "\"token\":\"token-of-the-worker-0001-0004\""),
+       "  and the worker is told the attempt's token");
 
     balk.request = ERR_CONFIG;
     balk.n_request = 1;

@@ -32,6 +32,8 @@ static inline int world_log_event(void *arg, const struct store_event *ev,
         log->claims[i] = 0;
     }
     log->claims[i] += ev->ev == EV_CLAIM;
+    if (ev->detail && strstr(ev->detail, "token"))
+        world_bad(log->w, "an event has a token", ev->job);
     if (log->claims[i] > 1)
         world_bad(log->w, "claimed twice", ev->job);
     return 0;

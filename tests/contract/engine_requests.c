@@ -170,13 +170,13 @@ static void test_claim(void)
             "no attempt yet");
     settle();
     char token[65];
-    (void)strncpy(token, engine_job(e, id)->token, sizeof(token));
+    (void)snprintf(token, sizeof(token), "%s", world_token(engine_job(e, id)));
     refused(engine_claim(e, 9, 1, token, "h", &err), ERR_NOTFOUND, NULL,
             "no such job");
     refused(engine_claim(e, id, 2, token, "h", &err), ERR_NOTFOUND, NULL,
             "no such attempt");
-    refused(engine_claim(e, id, 1, "token-2", "h", &err), ERR_DENIED, NULL,
-            "a wrong token");
+    refused(engine_claim(e, id, 1, "token-of-the-worker-0002-0001", "h", &err),
+            ERR_DENIED, NULL, "a wrong token");
     refused(engine_claim(e, id, 1, "", "h", &err), ERR_DENIED, NULL, "none");
     char longer[80];
     (void)snprintf(longer, sizeof(longer), "%s0", token);
@@ -240,7 +240,7 @@ static void test_rights(void)
     refused(engine_hold(e, id, 7, true, &err), ERR_STATE, "cannot hold",
             "a live job is not held");
     is_int(engine_cancel(e, id, 7, &err), 0, "cancel it");
-    refused(engine_claim(e, id, 1, engine_job(e, id)->token, "h", &err),
+    refused(engine_claim(e, id, 1, world_token(engine_job(e, id)), "h", &err),
             ERR_FENCED, "being ended", "its worker may not start any more");
     settle();
     w.clock.t_s += 1;

@@ -63,7 +63,6 @@ struct world {
     struct engine *engine;
     struct store_fault fault;                   /* for the next daemon */
     struct alloc *(*wrap)(struct alloc *inner); /* takes inner; or NULL */
-    int32_t tokens;
 
     uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */
     uint64_t ticket[WORLD_ACTS];

@@ -44,12 +44,23 @@ static inline void world_outcome(void *arg, uint64_t job, int32_t attempt,
     };
 }
 
-static inline int world_token(void *arg, char ret[65], struct error *err)
+static inline int world_secret(void *arg, enum engine_secret what, uint64_t job,
+                               int32_t attempt, char ret[ENGINE_SECRET_CAP],
+                               struct error *err)
 {
-    struct world *w = arg;
+    (void)arg;
     (void)err;
-    (void)snprintf(ret, 65, "token-%d", ++w->tokens);
+    (void)snprintf(ret, ENGINE_SECRET_CAP, "%s-of-the-%s-%04" PRIu64 "-%04d",
+                   what == SECRET_TOKEN ? "token" : "mark",
+                   what == SECRET_TOKEN ? "worker" : "tag", job, (int)attempt);
     return 0;
+}
+
+static inline const char *world_token(const struct job *job)
+{
+    static char text[ENGINE_SECRET_CAP];
+    (void)world_secret(NULL, SECRET_TOKEN, job->id, job->attempt, text, NULL);
+    return text;
 }
 
 /* A worker's last words are read from its directory, here from the script. */
@@ -86,7 +97,8 @@ static inline void world_workers(struct world *w)
         char holder[80];
         (void)snprintf(holder, sizeof(holder), "n1 %s", job->native_id);
         if (!a->no_claim && !job->holder[0] && !job->cancel_asked &&
-            engine_claim(e, id, job->attempt, job->token, holder, &err) < 0 &&
+            engine_claim(e, id, job->attempt, world_token(job), holder, &err) <
+                0 &&
             err.code != ERR_FENCED)
             world_bad(w, err.msg, id);
         struct engine_beat beat = {.iteration = 7, .loss = NAN};
@@ -141,8 +153,7 @@ static inline bool world_start(struct world *w)
         .alloc = w->alloc,
         .store = w->store,
         .conf = &w->conf,
-        .new_token = world_token,
-        .token_arg = w,
+        .secret_of = world_secret,
     };
     if (engine_create(&parts, &w->engine, &err) < 0)
         return false;

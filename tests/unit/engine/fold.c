@@ -185,7 +185,7 @@ static void folds(const struct step *steps, size_t n, struct entry *en,
 #define FOLDS(steps, en, what) \
     folds((steps), sizeof(steps) / sizeof((steps)[0]), (en), (what))
 
-static const char intent[] = "{\"token\":\"t\",\"nodes\":2,\"gpus\":4}";
+static const char intent[] = "{\"nodes\":2,\"gpus\":4}";
 
 static void test_life(void)
 {
