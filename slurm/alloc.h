@@ -9,8 +9,9 @@
  * arrives as notes. (job, attempt) is the idempotency key: asking again for
  * one that the allocator knows changes nothing and brings its latest note
  * (GRANTED or EXITED) once more, also after a restart of the daemon - an
- * allocator finds what it started before. Every granted attempt ends in
- * exactly one EXITED or LOST note per life of the allocator.
+ * allocator finds what it started before, if it is asked for it. Every
+ * granted attempt ends in exactly one EXITED or LOST note per life of the
+ * allocator.
  */
 #ifndef MGPU_SLURM_ALLOC_H
 #define MGPU_SLURM_ALLOC_H
@@ -20,6 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/error.h"
 
 /* What a cluster's own scheduler wants to know besides a size. NULL (0, or
@@ -33,9 +35,20 @@ struct alloc_where {
     bool exclusive;       /* no other job on its nodes */
 };
 
+/* What the caller remembers of earlier requests under the same key. */
+enum alloc_ask {
+    ALLOC_AGAIN, /* another life of the daemon may have made one: find what it
+                    started; what it did not starts now */
+    ALLOC_NEW,   /* there was none */
+    ALLOC_FIND,  /* as AGAIN, but it is to end, and release() follows: what
+                    was not started never starts; EXITED, signal 15 */
+};
+
 struct alloc_req {
     uint64_t job;
-    int32_t attempt;  /* counts from 1 */
+    int32_t attempt; /* counts from 1 */
+    enum alloc_ask ask;
+    bool is_claimed;  /* a worker has claimed its lease: it did run */
     const char *tag;  /* "mgpu:<cluster>:<job>:<attempt>:<mark>": known to
                          nobody before the attempt, kept by it for ever */
     const char *name; /* the job's, for people */
@@ -118,7 +131,8 @@ struct alloc_ops {
     int (*request)(struct alloc *a, const struct alloc_req *req,
                    struct error *err);
     /* Ends the attempt: SIGTERM now, SIGKILL after grace_s; EXITED follows.
-     * err  ERR_NOTFOUND the allocator knows no such attempt */
+     * err  ERR_NOTFOUND the allocator knows no such attempt: nobody asked
+     *      for it in this life */
     int (*release)(struct alloc *a, uint64_t job, int32_t attempt,
                    double grace_s, struct error *err);
     /* The attempt's lease was claimed from the allocation native_id ("":
@@ -161,6 +175,7 @@ struct alloc_slurm_conf {
     int fd;                   /* of the helper, connected; owned from here on */
     double reconcile_after_s; /* absent for this long: it was never accepted */
     double stale_s;           /* no news for this long: Slurm is unavailable */
+    const struct clock *clock;
 };
 /* Speaks to mgpu-slurm-helper (helper_wire.h); never links libslurm, never
  * blocks. When the helper's supervisor is gone, poll() fails with ERR_EXTERN

@@ -11,8 +11,8 @@
  * key is started at most once.
  *
  * Only an allocator is told anything, and only about attempts that it asked
- * for or released itself: after a restart, as with a request whose answer
- * was lost (`unknown`), the controller has to ask again.
+ * for itself: after a restart, as with a request whose answer was lost
+ * (`unknown`), the controller has to ask again.
  *
  * The queue of notes is made large enough when a request is accepted, so
  * that playing events never allocates and never fails.
@@ -45,7 +45,8 @@ struct fake_attempt {
     double ready_s; /* PENDING: when it may be granted */
     double end_s;   /* RUNNING: when it ends */
     struct alloc_fake_outcome outcome;
-    bool is_watched;
+    bool is_asked;   /* in this life of the allocator */
+    bool is_watched; /* and the answer was not lost */
     int32_t starts;
     char native_id[ALLOC_NATIVE_ID_CAP];
     char place[ALLOC_PLACE_CAP];
@@ -376,11 +377,46 @@ static int again(struct alloc_fake *a, struct fake_attempt *f,
 {
     if (queue_reserve(a, 1, err) < 0)
         return -1;
-    f->is_watched = true;
+    f->is_asked = f->is_watched = true;
     if (f->state == FAKE_RUNNING)
         push(a, f, (struct alloc_note){.kind = ALLOC_GRANTED});
     else if (f->state == FAKE_ENDED)
         push_end(a, f);
+    return 0;
+}
+
+/* The attempt ends of signo in a moment, unless it ends by itself before. */
+static void hit(struct alloc_fake_world *w, struct fake_attempt *f, int signo)
+{
+    double end_s = now(w) + MOMENT_S;
+    if (f->state == FAKE_PENDING) {
+        f->outcome.signal = signo;
+        f->outcome.exit_code = 0;
+        f->outcome.lose = 0;
+        end(w, f);
+    } else if (f->state == FAKE_RUNNING && f->end_s > end_s) {
+        f->end_s = end_s;
+        f->outcome.signal = signo;
+        f->outcome.exit_code = 0;
+        f->outcome.lose = 0;
+    }
+}
+
+/* One that was not started before, and is not to start any more. */
+static int never(struct alloc_fake *a, const struct alloc_req *req,
+                 struct error *err)
+{
+    struct fake_attempt *f = calloc(1, sizeof(*f));
+    if (!f)
+        return error_set(err, ERR_NOMEM, "attempt");
+    f->job = req->job;
+    f->attempt = req->attempt;
+    f->is_asked = f->is_watched = true;
+    if (queue_reserve(a, 2, err) < 0 || add(a->world, f, err) < 0) {
+        free(f);
+        return -1;
+    }
+    hit(a->world, f, SIGTERM);
     return 0;
 }
 
@@ -396,6 +432,8 @@ static int fake_request(struct alloc *base, const struct alloc_req *req,
     struct fake_attempt *known = find(w, req->job, req->attempt);
     if (known)
         return again(a, known, err);
+    if (req->ask == ALLOC_FIND)
+        return never(a, req, err);
     if (req->nodes > w->conf.nodes ||
         req->gpus_per_node > w->conf.gpus_per_node) {
         char why[128];
@@ -420,6 +458,7 @@ static int fake_request(struct alloc *base, const struct alloc_req *req,
     f->nodes = req->nodes;
     f->gpus_per_node = req->gpus_per_node;
     f->outcome = outcome;
+    f->is_asked = true;
     f->is_watched = !outcome.unknown;
     f->ready_s = now(w) + w->conf.grant_delay_s;
     (void)snprintf(f->native_id, sizeof(f->native_id), "fake:%llu",
@@ -433,33 +472,17 @@ static int fake_request(struct alloc *base, const struct alloc_req *req,
     return 0;
 }
 
-/* The attempt ends of signo in a moment, unless it ends by itself before. */
-static void hit(struct alloc_fake_world *w, struct fake_attempt *f, int signo)
-{
-    double end_s = now(w) + MOMENT_S;
-    if (f->state == FAKE_PENDING) {
-        f->outcome.signal = signo;
-        f->outcome.exit_code = 0;
-        f->outcome.lose = 0;
-        end(w, f);
-    } else if (f->state == FAKE_RUNNING && f->end_s > end_s) {
-        f->end_s = end_s;
-        f->outcome.signal = signo;
-        f->outcome.exit_code = 0;
-        f->outcome.lose = 0;
-    }
-}
-
 static struct fake_attempt *known(struct alloc *base, uint64_t job,
                                   int32_t attempt, struct error *err)
 {
     struct alloc_fake *a = (struct alloc_fake *)base;
     play(a->world);
     struct fake_attempt *f = find(a->world, job, attempt);
-    if (!f)
-        (void)error_set(err, ERR_NOTFOUND, "no attempt %d of job %llu", attempt,
-                        (unsigned long long)job);
-    return f;
+    if (f && f->is_asked)
+        return f;
+    (void)error_set(err, ERR_NOTFOUND, "no attempt %d of job %llu", attempt,
+                    (unsigned long long)job);
+    return NULL;
 }
 
 static int fake_release(struct alloc *base, uint64_t job, int32_t attempt,
@@ -510,7 +533,7 @@ static void fake_destroy(struct alloc *base)
     int saved = errno;
     struct alloc_fake *a = (struct alloc_fake *)base;
     for (size_t i = 0; i < a->world->n_all; i++)
-        a->world->all[i]->is_watched = false;
+        a->world->all[i]->is_asked = a->world->all[i]->is_watched = false;
     a->world->attached = NULL;
     notes_clear(&a->queue);
     free(a);

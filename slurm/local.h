@@ -37,6 +37,7 @@ struct local_attempt {
     int pidfd;
     bool is_ours;     /* started in this life */
     bool is_released; /* told while UNSURE */
+    bool is_to_end;   /* what was not started is not to start */
     int grace_ms;
     unsigned char used[SLOTS_CAP];
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];

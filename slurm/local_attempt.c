@@ -89,6 +89,7 @@ int local_new(struct alloc_local *l, const struct alloc_req *req,
     a->job = req->job;
     a->attempt = req->attempt;
     a->n_slots = req->gpus_per_node;
+    a->is_to_end = req->ask == ALLOC_FIND;
     a->ranks = req->gpus_per_node > 0 ? req->gpus_per_node : 1;
     a->log_max_bytes = req->log_max_bytes > 0 ? req->log_max_bytes : 1;
     a->pidfd = -1;
@@ -271,7 +272,7 @@ static int settle(struct alloc_local *l, struct local_attempt *a,
         a->state = LOCAL_SWEEPING;
     } else if (a->is_ours) {
         end_lost(l, a, "its shepherd failed: see shepherd.log");
-    } else if (a->is_released) {
+    } else if (a->is_released || a->is_to_end) {
         return local_end_unstarted(l, a, err);
     } else {
         a->state = LOCAL_WAITING;

@@ -21,6 +21,16 @@ bool eng_wants_release(const struct entry *en)
            (job->cancel_asked || job->limit_hit || en->give_up);
 }
 
+/* Whoever asks for one that ends must not start it. */
+static enum alloc_ask way_to_ask(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    if (!en->asked_before)
+        return ALLOC_NEW;
+    return job->cancel_asked || job->limit_hit || en->give_up ? ALLOC_FIND
+                                                              : ALLOC_AGAIN;
+}
+
 static double reconcile_at(const struct engine *e)
 {
     double s = e->parts.conf->reconcile_s;
@@ -88,6 +98,8 @@ static int prepare(const struct engine *e, const struct entry *en,
     a->req = (struct alloc_req){
         .job = job->id,
         .attempt = job->attempt,
+        .ask = way_to_ask(en),
+        .is_claimed = job->holder[0] != '\0',
         .tag = a->tag,
         .nodes = job->nodes,
         .gpus_per_node = job->gpus / job->nodes,
@@ -116,18 +128,22 @@ static void ask_later(struct engine *e, struct entry *en,
     en->ask_at_s = at_s;
 }
 
+static bool may_pass(const struct error *why)
+{
+    return why->code == ERR_UNAVAIL || why->code == ERR_NOMEM ||
+           why->code == ERR_TIMEOUT || why->code == ERR_BUSY;
+}
+
 /* Nothing was started. What may pass is tried again as another attempt, at
  * no cost to the job's retries; the rest would fail for ever. */
 static void not_started(struct engine *e, struct entry *en,
                         const struct error *why)
 {
-    bool may_pass = why->code == ERR_UNAVAIL || why->code == ERR_NOMEM ||
-                    why->code == ERR_TIMEOUT || why->code == ERR_LIMIT;
     struct ending end = {.kind = ALLOC_REFUSED, .why = why->msg};
     struct detail d = DETAIL_INIT;
     int rc;
 
-    if (may_pass) {
+    if (may_pass(why) || why->code == ERR_LIMIT) {
         d.exit_code = EXIT_NEVER_RAN;
         detail_because(&d, "could not be started: ", why->msg);
         rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);
@@ -148,6 +164,9 @@ static void ask(struct engine *e, struct entry *en)
     if (rc == 0)
         rc = e->parts.alloc->ops->request(e->parts.alloc, &a.req, &err);
     bool is_first = en->job.state == JOB_DISPATCHING && !en->asked_before;
+    /* One that can never be asked for can still be cancelled. */
+    if (rc == 0 || !may_pass(&err))
+        en->is_resumed = false;
     if (rc == 0)
         en->ask_at_s = INFINITY;
     else if (err.code == ERR_BUSY || !is_first)
@@ -184,9 +203,12 @@ static bool release(struct engine *e, struct entry *en)
 
 static void one(struct engine *e, struct entry *en, double now_s)
 {
-    /* To end an attempt comes first: asking for one that the allocator never
-     * knew would start it. */
-    if (eng_wants_release(en)) {
+    /* What another life of the daemon started has to be found before it can
+     * be ended, by a question that starts nothing. */
+    bool is_ending = eng_wants_release(en);
+    if (is_ending && en->is_resumed && en->ask_at_s <= now_s)
+        ask(e, en);
+    if (is_ending && !en->is_resumed) {
         if (en->release_at_s > now_s || !release(e, en) ||
             !en->job.release_asked)
             return;

@@ -45,6 +45,7 @@ struct entry {
     double not_before_s; /* QUEUED: do not start earlier */
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */
+    bool is_resumed;     /* by another life, if at all: not yet by this one */
 
     bool is_saved; /* a copy is in engine.saved */
     bool is_dirty; /* the reason changed without an event */

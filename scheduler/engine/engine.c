@@ -51,7 +51,7 @@ static void resume(struct engine *e)
         if (!job_state_is_live(en->job.state))
             continue;
         en->ask_at_s = en->release_at_s = now_s;
-        en->asked_before = true;
+        en->asked_before = en->is_resumed = true;
         en->stalled_s = en->job.beat_s = now_s;
         en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
         if (!isnan(en->job.start_s))

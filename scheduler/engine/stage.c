@@ -47,7 +47,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->ask_at_s = now_s;
         en->release_at_s = now_s;
         en->give_up = NULL;
-        en->asked_before = false;
+        en->asked_before = en->is_resumed = false;
         en->stalled_s = en->granted_s = NAN;
     } else if (ev == EV_STALL) {
         en->stalled_s = now_s;

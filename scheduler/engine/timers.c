@@ -59,7 +59,8 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
         return INFINITY;
     double t = fmin(limit_at(en), stall_at(e, en));
     t = fmin(t, give_up_at(e, en));
-    return fmin(t, eng_wants_release(en) ? en->release_at_s : en->ask_at_s);
+    bool is_next = eng_wants_release(en) && !en->is_resumed;
+    return fmin(t, is_next ? en->release_at_s : en->ask_at_s);
 }
 
 static int one(struct engine *e, struct entry *en, double now_s)

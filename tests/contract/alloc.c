@@ -125,6 +125,30 @@ static void test_restart(struct rig *r)
     is_int(rig_free(r), 2, "both GPUs are free");
 }
 
+/* A daemon that died between a cancel and its release. */
+static void test_find(struct rig *r)
+{
+    is_int(rig_ask(r, 60, 1, &endless), 0, "an endless attempt");
+    ok(rig_gets(r, 60, ALLOC_GRANTED) && rig_ready(r, 60, 1), "it runs");
+    rig_detach(r);
+    rig_attach(r);
+    is_int(rig_release(r, 60, 5), ERR_NOTFOUND,
+           "after a restart it is not known to those who did not ask");
+    is_int(rig_ask_as(r, ALLOC_FIND, 60, 1, &endless), 0, "look for it");
+    ok(rig_gets(r, 60, ALLOC_GRANTED), "it still runs");
+    is_int(rig_release(r, 60, 5), 0, "release it");
+    ok(rig_ends(r, 60, 0, SIGTERM), "it ends");
+    is_int(rig_ask_as(r, ALLOC_FIND, 61, 1, &exit_0), 0,
+           "look for one that was never asked for");
+    ok(rig_ends(r, 61, 0, SIGTERM), "it ends without having been granted");
+    is_int(rig_release(r, 61, 5), 0, "release it");
+    rig_detach(r);
+    rig_attach(r);
+    is_int(rig_ask_as(r, ALLOC_FIND, 61, 1, &exit_0), 0, "look again later");
+    ok(rig_ends(r, 61, 0, SIGTERM) && rig_is_quiet(r), "it has ended");
+    is_int(rig_starts(r, 61), 0, "and was never started");
+}
+
 static void test_all(bool is_local)
 {
     struct rig r;
@@ -137,6 +161,7 @@ static void test_all(bool is_local)
     test_signal(&r);
     test_waiting(&r);
     test_restart(&r);
+    test_find(&r);
     rig_close(&r);
 }
 

@@ -246,13 +246,14 @@ static inline const char *rig_path(const struct rig *r, uint64_t job,
 }
 
 /* Attempt 1 of a job; 0, or the error's code. */
-static inline int rig_ask(struct rig *r, uint64_t job, int32_t gpus,
-                          const struct behaviour *b)
+static inline int rig_ask_as(struct rig *r, enum alloc_ask ask, uint64_t job,
+                             int32_t gpus, const struct behaviour *b)
 {
     char dir[PATH_MAX];
     (void)snprintf(dir, sizeof(dir), "%s", rig_path(r, job, NULL));
     struct alloc_req req = {.job = job,
                             .attempt = 1,
+                            .ask = ask,
                             .tag = "mgpu:test:1:1",
                             .nodes = 1,
                             .gpus_per_node = gpus,
@@ -267,6 +268,12 @@ static inline int rig_ask(struct rig *r, uint64_t job, int32_t gpus,
         return 0;
     tap_diag("request: %s", err.msg);
     return (int)err.code;
+}
+
+static inline int rig_ask(struct rig *r, uint64_t job, int32_t gpus,
+                          const struct behaviour *b)
+{
+    return rig_ask_as(r, ALLOC_AGAIN, job, gpus, b);
 }
 
 static inline int rig_release(struct rig *r, uint64_t job, double grace_s)

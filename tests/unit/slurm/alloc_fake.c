@@ -168,6 +168,10 @@ static void test_world(void)
     a->ops->destroy(a);
     ok(alloc_fake_create(world, &a, &err) == 0, "but one after the other");
     ok(next().job == 0, "it is not told what it did not ask");
+    ok(a->ops->release(a, 1, 1, 5, &err) < 0 && err.code == ERR_NOTFOUND,
+       "nor may it end that");
+    is_int(ask(1, 1, 1), 0, "asked for again");
+    is_int(next().kind, ALLOC_GRANTED, "it still runs");
     is_int(a->ops->release(a, 1, 1, 5, &err), 0, "released");
     ok(alloc_fake_next_s(world) > clk.t_s, "it does not end at once");
     clk.t_s += 1;
