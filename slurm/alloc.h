@@ -109,7 +109,8 @@ struct alloc_node {
     int32_t is_up;     /* 0: down or drained; `why` says it */
     char why[96];
     char used[192];       /* by whom: "0,1 mgpu 12.1; 2 anna 4711"; "" */
-    char partitions[128]; /* "batch,urgent"; "" where there are none */
+    char partitions[128]; /* "batch*,urgent", the default one starred as by
+                             sinfo; "" where there are none */
     char features[128];   /* "nvlink,ib" */
     char reservation[64]; /* the one that is active on it; "" none */
     char address[48];     /* numeric, of its network; "" not known */
