@@ -38,6 +38,7 @@
  *      is_sure: nothing was done. Without it: perhaps it was.
  *   {"ev":"reply","id":9,"exit_code":0,"signal":0,"slurm_id":20}
  *      slurm_id: of the job that wrote the file. NOTFOUND (sure): no file.
+ *      A reply without "code" is a success; what is left out is 0.
  *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
  *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
  *    "restarts":0,"submitted":1795000000}
@@ -62,6 +63,7 @@
 enum {
     HELPER_LINE_MAX = 8 << 20, /* thousands of nodes in one line */
     HELPER_TAG_CAP = 160,
+    HELPER_DIR_CAP = 512,
     HELPER_RPC_FD = 3, /* the helper is born with these */
     HELPER_FILES_FD = 4
 };
@@ -113,11 +115,15 @@ struct helper_news {
     size_t n_nodes;
 };
 
-/* err  ERR_INVAL not this format, a value out of range; nothing is set */
+/* in   line  without its newline
+ * err  ERR_INVAL not this format, a value out of range; nothing is set
+ * Of a command every key is needed and no other is allowed; a string of news
+ * that Slurm wrote is escaped and cut where it had to be. */
 int helper_cmd_parse(const char *line, size_t len, struct helper_cmd *ret,
                      struct error *err) MUST_CHECK;
 void helper_cmd_clear(struct helper_cmd *c);
-/* Appends one line with its newline. */
+/* Appends one line with its newline, that parse() accepts.
+ * err  ERR_INVAL a value that may not be sent: out is as before */
 int helper_cmd_encode(const struct helper_cmd *c, struct buf *out,
                       struct error *err) MUST_CHECK;
 int helper_news_parse(const char *line, size_t len, struct helper_news *ret,
