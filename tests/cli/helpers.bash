@@ -46,15 +46,16 @@ ctld_ready() { api GET /readyz >/dev/null 2>&1; }
 
 # ctld_start [options...]: again after ctld_kill or ctld_term, on the same
 # files. Variables (MGPU_FAIL_STORE) reach it through the environment.
-ctld_start() {
+ctld_start() { ctld_launch --local --slots 2 "$@"; }
+
+ctld_launch() {
     ctld_dir=$BATS_TEST_TMPDIR/d
     mkdir -p "$ctld_dir"
     chmod 700 "$ctld_dir"
     export MGPU_URL=unix:$ctld_dir/sock
     # 3 is bats' own: whoever keeps it open keeps bats waiting.
-    "$MGPU_BIN/mgpu-ctld" --local --state-dir "$ctld_dir/state" \
-        --socket "$ctld_dir/sock" --slots 2 "$@" \
-        >>"$ctld_dir/ctld.log" 2>&1 3>&- &
+    "$MGPU_BIN/mgpu-ctld" --state-dir "$ctld_dir/state" \
+        --socket "$ctld_dir/sock" "$@" >>"$ctld_dir/ctld.log" 2>&1 3>&- &
     ctld_pid=$!
     wait_for 10 ctld_up_or_gone
     kill -0 "$ctld_pid" 2>/dev/null || return 1

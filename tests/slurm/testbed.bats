@@ -73,7 +73,7 @@ is_running() { [ "$(squeue -h -j "$1" -o %T)" = RUNNING ]; }
     "$testbed" up "$dir" --nodes 1 --auth none 3>&-
     eval "$("$testbed" env "$dir")"
     id=$(sbatch --parsable -D "$dir/tmp" \
-        --wrap 'trap "" TERM; sleep 600 & sleep 600')
+        --wrap 'trap "" TERM; env -u MGPU_TESTBED sleep 600 & sleep 600')
     wait_for 30 is_running "$id"
     "$testbed" node "$dir" node1 kill
     "$testbed" ctld "$dir" pause
