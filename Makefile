@@ -359,6 +359,7 @@ lint:
 	    mandoc -T lint -W warning $$m || exit 1; done
 
 build/fuzz/helper_wire: slurm/helper_wire.c
+build/fuzz/files_wire: slurm/files_wire.c
 build/fuzz/%: tests/fuzz/%.c $(call srcs,jobs) $(call srcs,base)
 	@mkdir -p $(@D)
 	$(Q)clang $(cppflags) -std=c11 -g -O1 -fno-sanitize-recover=all \

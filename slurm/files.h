@@ -6,10 +6,10 @@
  * waiting but the process that reads for this one user; the daemon has a
  * deadline. A daemon whose user owns the files reads them itself.
  *
- * dir is an attempt's directory, absolute, .../<job>/<attempt>. Links above
- * it are followed: sites have them, and who reads has no more rights than
- * the user. The files themselves are never reached through a link, and only
- * regular ones are read.
+ * dir is an attempt's directory, absolute, .../<job>/<attempt>. Links on the
+ * way to it are followed: sites have them, and who reads has no more rights
+ * than the user. The files themselves are never reached through a link, and
+ * only regular ones are read.
  */
 #ifndef MGPU_SLURM_FILES_H
 #define MGPU_SLURM_FILES_H
@@ -25,8 +25,8 @@ struct files;
  *
  * err  ERR_NOTFOUND there is none; ERR_DENIED; ERR_INVAL a bad name, or not
  *      a regular file; ERR_TIMEOUT the file system does not answer;
- *      ERR_UNAVAIL the helper is gone; ERR_NOMEM, ERR_LIMIT (descriptors,
- *      processes) may pass; ERR_IO the rest
+ *      ERR_UNAVAIL the helper is gone; ERR_NOMEM, ERR_BUSY, ERR_LIMIT
+ *      (descriptors, processes) may pass; ERR_IO the rest
  */
 struct files_ops {
     /* Up to cap bytes of report.json or a spool.<rank>, from offset on.
