@@ -101,6 +101,8 @@ static int make_engine(struct ctld *c, struct error *err)
         .reconcile_s = conf->reconcile_s,
         .kill_grace_s = conf->kill_grace_s,
         .max_jobs_per_user = conf->max_jobs_per_user,
+        .where = conf->where,
+        .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
     };
     struct engine_parts parts = {
         .clock = c->parts.clock,

@@ -179,8 +179,22 @@ static int serve(const struct ctld_parts *parts, const struct places *at,
     return rc;
 }
 
-static void set_conf(const struct conf *conf, const struct places *at,
-                     struct ctld_conf *ret)
+static struct alloc_where slurm_where(const struct conf *conf)
+{
+    return (struct alloc_where){
+        .partition = conf->slurm.partition,
+        .account = conf->slurm.account,
+        .qos = conf->slurm.qos,
+        .constraint = conf->slurm.constraint,
+        .reservation = conf->slurm.reservation,
+        .gpu_type = conf->slurm.gpu_type,
+        .cpus_per_gpu = conf->slurm.cpus_per_gpu,
+        .exclusive = conf->slurm.exclusive,
+    };
+}
+
+static void set_conf(const struct args *a, const struct conf *conf,
+                     const struct places *at, struct ctld_conf *ret)
 {
     int32_t clients = conf->controller.max_clients;
     *ret = (struct ctld_conf){
@@ -202,6 +216,10 @@ static void set_conf(const struct conf *conf, const struct places *at,
         .max_spec_bytes = conf->limits.max_spec_bytes,
         .max_log_bytes = conf->limits.max_log_bytes,
     };
+    if (conf->allocator != ALLOCATOR_SLURM || a->local)
+        return;
+    ret->where = slurm_where(conf);
+    ret->memory_per_gpu_bytes = conf->slurm.memory_per_gpu_bytes;
 }
 
 /* To what the daemon needs; returns what it was, for the jobs. They inherit
@@ -228,7 +246,7 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
     struct alloc *alloc = NULL;
     if (find_places(a, conf, &at, err) < 0)
         return -1;
-    set_conf(conf, &at, &ctld);
+    set_conf(a, conf, &at, &ctld);
     int64_t max_fds = raise_max_fds(ctld.max_clients);
     struct ctld_parts parts = {.clock = &clock_real,
                                .policy = policy_find(conf->scheduler.policy),

@@ -73,7 +73,7 @@ static int launch_text(const struct engine *e, const struct entry *en,
     bool fits = FITS(l->cluster, "%s", conf->cluster) &&
                 FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
                 FITS(l->job_dir, "%s", en->dir);
-    int rc = fits ? wire_launch_encode(l, en->spec, &a->launch, err)
+    int rc = fits ? wire_launch_encode(l, en->own.spec, &a->launch, err)
                   : error_set(err, ERR_CONFIG,
                               "the jobs directory, url or cluster is too long");
     free(l);
@@ -101,9 +101,12 @@ static int prepare(const struct engine *e, const struct entry *en,
         .ask = way_to_ask(en),
         .is_claimed = job->holder[0] != '\0',
         .tag = a->tag,
+        .name = job->name,
+        .where = eng_where(conf, job, job->gpus / job->nodes),
         .nodes = job->nodes,
         .gpus_per_node = job->gpus / job->nodes,
         .limit_s = isfinite(job->limit_s) ? job->limit_s : 0,
+        .grace_s = job->grace_s,
         .uid = (uid_t)job->uid,
         .dir = a->dir,
         .worker = conf->worker,

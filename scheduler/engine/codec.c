@@ -161,6 +161,81 @@ int detail_decode(const char *text, struct detail *ret, struct error *err)
 static const char spec_first[] = "{\"spec\":";
 enum { SPEC_AT = sizeof(spec_first) - 1 };
 
+static const struct {
+    const char *name;
+    size_t offset;
+} where_texts[] = {
+    {"partition", offsetof(struct alloc_where, partition)},
+    {"account", offsetof(struct alloc_where, account)},
+    {"qos", offsetof(struct alloc_where, qos)},
+    {"constraint", offsetof(struct alloc_where, constraint)},
+    {"reservation", offsetof(struct alloc_where, reservation)},
+    {"gpu_type", offsetof(struct alloc_where, gpu_type)},
+};
+enum { N_WHERE = sizeof(where_texts) / sizeof(where_texts[0]) };
+
+static const char **where_text(const struct alloc_where *w, size_t i)
+{
+    return (const char **)((const char *)w + where_texts[i].offset);
+}
+
+int where_copy(const struct alloc_where *from, struct alloc_where *ret,
+               char **ret_words, struct error *err)
+{
+    struct alloc_where to = *from;
+    size_t len = 0, at = 0;
+    char *words = NULL;
+
+    for (size_t i = 0; i < N_WHERE; i++)
+        len += *where_text(from, i) ? strlen(*where_text(from, i)) + 1 : 0;
+    if (len > 0 && !(words = malloc(len)))
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; words && i < N_WHERE; i++) {
+        const char *s = *where_text(from, i);
+        if (!s)
+            continue;
+        *where_text(&to, i) = memcpy(words + at, s, strlen(s) + 1);
+        at += strlen(s) + 1;
+    }
+    *ret = to;
+    *ret_words = words;
+    return 0;
+}
+
+/* Only what was said; NULL when nothing was, or without memory. */
+static json_t *where_encode(const struct alloc_where *w)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; o && i < N_WHERE; i++) {
+        if (*where_text(w, i))
+            (void)json_object_set_new(o, where_texts[i].name,
+                                      json_string(*where_text(w, i)));
+    }
+    if (w->cpus_per_gpu > 0)
+        (void)json_object_set_new(o, "cpus_per_gpu",
+                                  json_integer(w->cpus_per_gpu));
+    if (w->memory_bytes > 0)
+        (void)json_object_set_new(o, "memory_bytes",
+                                  json_integer(w->memory_bytes));
+    if (w->exclusive)
+        (void)json_object_set_new(o, "exclusive", json_true());
+    return o;
+}
+
+/* Texts are borrowed from o. */
+static struct alloc_where where_decode(const json_t *o)
+{
+    struct alloc_where w = {0};
+    for (size_t i = 0; i < N_WHERE; i++)
+        *where_text(&w, i) =
+            json_string_value(json_object_get(o, where_texts[i].name));
+    w.cpus_per_gpu =
+        (int32_t)json_integer_value(json_object_get(o, "cpus_per_gpu"));
+    w.memory_bytes = json_integer_value(json_object_get(o, "memory_bytes"));
+    w.exclusive = json_is_true(json_object_get(o, "exclusive"));
+    return w;
+}
+
 static char *describe(const struct job *job, const char *class)
 {
     json_t *limit =
@@ -172,10 +247,14 @@ static char *describe(const struct job *job, const char *class)
         "gpus_max", job->gpus_max, "nodes_min", job->nodes_min, "nodes_max",
         job->nodes_max, "limit_s", limit, "grace_s", job->grace_s, "retry_max",
         job->retry_max, "log_max_bytes", (json_int_t)job->log_max_bytes);
+    json_t *where = where_encode(&job->where);
     char *text = NULL;
-    if (o &&
+    if (o && where &&
+        (json_object_size(where) == 0 ||
+         json_object_set(o, "where", where) == 0) &&
         (!class || json_object_set_new(o, "class", json_string(class)) == 0))
         text = json_dumps(o, JSON_COMPACT);
+    json_decref(where);
     json_decref(o);
     return text;
 }
@@ -264,10 +343,20 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     return 0;
 }
 
-int submit_decode(const char *text, struct job *ret, char **ret_spec,
-                  char **ret_key, char **ret_class, struct error *err)
+void texts_clear(struct texts *t)
+{
+    free(t->spec);
+    free(t->key);
+    free(t->class);
+    free(t->words);
+    *t = (struct texts){.spec = NULL};
+}
+
+int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
+                  struct error *err)
 {
     struct job job = *ret;
+    struct texts own = {.spec = NULL};
     const char *key, *class;
     size_t len = 0;
     json_t *o = rest_of(text, &len);
@@ -276,18 +365,17 @@ int submit_decode(const char *text, struct job *ret, char **ret_spec,
         json_decref(o);
         return error_set(err, ERR_INVAL, "a submit's detail is damaged");
     }
-    char *spec = strndup(text + SPEC_AT, len), *k = strdup(key);
-    char *c = class ? strdup(class) : NULL;
+    const struct alloc_where where = where_decode(json_object_get(o, "where"));
+    int rc = where_copy(&where, &job.where, &own.words, err);
+    own.spec = strndup(text + SPEC_AT, len);
+    own.key = strdup(key);
+    own.class = class ? strdup(class) : NULL;
     json_decref(o);
-    if (!spec || !k || (class && !c)) {
-        free(spec);
-        free(k);
-        free(c);
+    if (rc < 0 || !own.spec || !own.key || (class && !own.class)) {
+        texts_clear(&own);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
     *ret = job;
-    *ret_spec = spec;
-    *ret_key = k;
-    *ret_class = c;
+    *ret_own = own;
     return 0;
 }

@@ -31,14 +31,23 @@ int detail_decode(const char *text, struct detail *ret,
 /* SUBMIT: the spec, byte for byte, and what the engine took from it, so that
  * a replay needs no parser of specs and old jobs keep their meaning.
  *
- * in   job, with spec and key; class may be NULL */
+ * in   job, with spec, key and where; class may be NULL */
 int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err) MUST_CHECK;
-/* out  ret's fields from user to log_max_bytes, but spec and key
- * own  ret_spec, ret_key, ret_class: the caller frees; class may be NULL */
-int submit_decode(const char *text, struct job *ret, char **ret_spec,
-                  char **ret_key, char **ret_class,
+/* out  ret's fields from user to where, but spec and key
+ * own  what *ret_own points to: texts_clear(); class and words may be NULL */
+struct texts {
+    char *spec, *key, *class;
+    char *words; /* those of where */
+};
+int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
                   struct error *err) MUST_CHECK;
+void texts_clear(struct texts *t);
+
+/* out  ret  as from, with texts of its own
+ * own  *ret_words, which has them: the caller frees; NULL: none */
+int where_copy(const struct alloc_where *from, struct alloc_where *ret,
+               char **ret_words, struct error *err) MUST_CHECK;
 
 /* Both texts, one after the other, as d->why. */
 void detail_because(struct detail *d, const char *what, const char *why);

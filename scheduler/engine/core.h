@@ -27,7 +27,8 @@ enum {
  * engine's clock; INFINITY is never, NAN not yet. */
 struct entry {
     struct job job;
-    char *spec, *key, *class, *dir; /* owned; fixed from the submit on */
+    struct texts own; /* spec, key, class, words; fixed from the submit on */
+    char *dir;        /* owned */
     struct entry *next_by_key;
     int32_t position; /* among the queued; valid while engine.is_ranked */
 
@@ -135,12 +136,18 @@ int eng_commit(struct engine *e, struct error *err) MUST_CHECK;
 /* ---- from_spec.c ------------------------------------------------------- */
 /* What the engine needs from a spec.
  *
- * out  ret's fields from name to log_max_bytes
- * own  ret_spec, its canonical JSON, and ret_class: the caller frees
+ * out  ret's fields from name to where
+ * own  ret_own, but its key: the caller frees with texts_clear(). Its spec is
+ *      the canonical JSON
  * err  ERR_INVAL the spec is not valid */
 int eng_from_spec(const char *spec, const struct engine_conf *conf,
-                  struct job *ret, char **ret_spec, char **ret_class,
+                  struct job *ret, struct texts *ret_own,
                   struct error *err) MUST_CHECK;
+/* What the job's allocation is to be asked for with: its own wishes, and the
+ * configuration's where it has none. Texts are borrowed.
+ * in   gpus_per_node  for the memory; 0 counts as 1 */
+struct alloc_where eng_where(const struct engine_conf *conf,
+                             const struct job *job, int32_t gpus_per_node);
 /* Which jobs run at the same speed on the same devices; see class.c.
  * own  *ret: the caller frees */
 int eng_class(const struct job_spec *spec, char **ret,

@@ -43,7 +43,11 @@ struct engine_conf { /* borrowed strings outlive the engine */
     double node_lost_s;   /* no beat for this long: the attempt is STALLED */
     double reconcile_s;   /* UNKNOWN for this long: ask the allocator again */
     double kill_grace_s;  /* SIGTERM to SIGKILL, when the spec has no own */
-    int32_t max_jobs_per_user; /* queued or live; 0: no limit */
+    /* For what a spec leaves open. Read when an attempt is planned and asked
+     * for, so queued jobs follow a change; `exclusive` adds to the spec's. */
+    struct alloc_where where;
+    int64_t memory_per_gpu_bytes; /* 0: as where.memory_bytes says */
+    int32_t max_jobs_per_user;    /* queued or live; 0: no limit */
 };
 
 /* What is derived from a secret instead of stored. The same question always
@@ -85,6 +89,8 @@ struct job {
     double grace_s; /* SIGTERM to SIGKILL */
     int32_t retry_max;
     int64_t log_max_bytes;
+    struct alloc_where
+        where; /* as the spec has it; texts owned by the engine */
     double submit_s, start_s, end_s;
     char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
     int32_t exit_code;           /* as --wait reports it; -1 not ended */

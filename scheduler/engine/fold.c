@@ -26,18 +26,16 @@ static void copy(char *dst, const char *src, size_t cap)
 static int fold_submit(struct entry *en, const struct store_event *ev,
                        struct error *err)
 {
-    char *spec, *key, *class;
+    struct texts own;
 
     if (!ev->detail)
         return error_set(err, ERR_INVAL, "a submit without its detail");
-    if (submit_decode(ev->detail, &en->job, &spec, &key, &class, err) < 0)
+    if (submit_decode(ev->detail, &en->job, &own, err) < 0)
         return -1;
-    free(en->spec);
-    free(en->key);
-    free(en->class);
-    en->job.spec = en->spec = spec;
-    en->job.key = en->key = key;
-    en->class = class;
+    texts_clear(&en->own);
+    en->own = own;
+    en->job.spec = own.spec;
+    en->job.key = own.key;
     en->job.uid = ev->uid;
     en->job.submit_s = ev->at_s;
     return 0;

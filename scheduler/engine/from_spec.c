@@ -28,6 +28,44 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->log_max_bytes = s->logs.max_bytes;
 }
 
+static struct alloc_where where_of(const struct job_spec *s)
+{
+    return (struct alloc_where){
+        .partition = s->resources.partition,
+        .account = s->policy.account,
+        .qos = s->policy.qos,
+        .constraint = s->resources.constraint,
+        .reservation = s->resources.reservation,
+        .gpu_type = s->resources.gpu_type,
+        .cpus_per_gpu = s->resources.cpus_per_gpu,
+        .memory_bytes = s->resources.memory_bytes,
+        .exclusive = s->resources.exclusive,
+    };
+}
+
+#define OR(a, b) ((a) ? (a) : (b))
+
+struct alloc_where eng_where(const struct engine_conf *conf,
+                             const struct job *job, int32_t gpus_per_node)
+{
+    const struct alloc_where *own = &job->where, *def = &conf->where;
+    int64_t memory = conf->memory_per_gpu_bytes > 0
+                         ? conf->memory_per_gpu_bytes *
+                               (gpus_per_node > 0 ? gpus_per_node : 1)
+                         : def->memory_bytes;
+    return (struct alloc_where){
+        .partition = OR(own->partition, def->partition),
+        .account = OR(own->account, def->account),
+        .qos = OR(own->qos, def->qos),
+        .constraint = OR(own->constraint, def->constraint),
+        .reservation = OR(own->reservation, def->reservation),
+        .gpu_type = OR(own->gpu_type, def->gpu_type),
+        .cpus_per_gpu = OR(own->cpus_per_gpu, def->cpus_per_gpu),
+        .memory_bytes = OR(own->memory_bytes, memory),
+        .exclusive = own->exclusive || def->exclusive,
+    };
+}
+
 static int dump(const struct job_spec *s, char **ret, struct error *err)
 {
     struct buf b = BUF_INIT;
@@ -59,13 +97,12 @@ static int refuse(const struct spec_report *r, struct error *err)
 }
 
 int eng_from_spec(const char *spec, const struct engine_conf *conf,
-                  struct job *ret, char **ret_spec, char **ret_class,
-                  struct error *err)
+                  struct job *ret, struct texts *ret_own, struct error *err)
 {
     struct spec_options opt = {.draw_seed = true};
     struct spec_report report = {0};
     struct job_spec s = {0};
-    char *text = NULL, *class = NULL;
+    struct texts own = {.spec = NULL};
 
     int rc = spec_parse(spec, strlen(spec), &opt, &s, &report, err);
     if (rc < 0 && report.n_errors > 0)
@@ -73,15 +110,19 @@ int eng_from_spec(const char *spec, const struct engine_conf *conf,
     spec_report_clear(&report);
     if (rc < 0)
         return -1;
-    rc = dump(&s, &text, err);
+    const struct alloc_where theirs = where_of(&s);
+    struct alloc_where where;
+    rc = dump(&s, &own.spec, err);
     if (rc == 0)
-        rc = eng_class(&s, &class, err);
+        rc = eng_class(&s, &own.class, err);
+    if (rc == 0)
+        rc = where_copy(&theirs, &where, &own.words, err);
     if (rc == 0) {
         take(&s, conf, ret);
-        *ret_spec = text;
-        *ret_class = class;
+        ret->where = where;
+        *ret_own = own;
     } else {
-        free(text);
+        texts_clear(&own);
     }
     spec_clear(&s);
     return rc;

@@ -36,7 +36,7 @@ struct entry *eng_find_key(const struct engine *e, int64_t uid, const char *key)
     if (e->n_buckets == 0)
         return NULL;
     for (struct entry *en = *bucket(e, uid, key); en; en = en->next_by_key) {
-        if (en->job.uid == uid && strcmp(en->key, key) == 0)
+        if (en->job.uid == uid && strcmp(en->own.key, key) == 0)
             return en;
     }
     return NULL;
@@ -57,7 +57,7 @@ static int grow_buckets(struct engine *e, struct error *err)
         struct entry *next;
         for (struct entry *en = old[i]; en; en = next) {
             next = en->next_by_key;
-            struct entry **b = bucket(e, en->job.uid, en->key);
+            struct entry **b = bucket(e, en->job.uid, en->own.key);
             en->next_by_key = *b;
             *b = en;
         }
@@ -70,7 +70,7 @@ int eng_add_key(struct engine *e, struct entry *en, struct error *err)
 {
     if (e->n_keys >= e->n_buckets && grow_buckets(e, err) < 0)
         return -1;
-    struct entry **b = bucket(e, en->job.uid, en->key);
+    struct entry **b = bucket(e, en->job.uid, en->own.key);
     en->next_by_key = *b;
     *b = en;
     e->n_keys++;
@@ -79,9 +79,9 @@ int eng_add_key(struct engine *e, struct entry *en, struct error *err)
 
 static void remove_key(struct engine *e, const struct entry *en)
 {
-    if (!en->key || e->n_buckets == 0)
+    if (!en->own.key || e->n_buckets == 0)
         return;
-    for (struct entry **p = bucket(e, en->job.uid, en->key); *p;
+    for (struct entry **p = bucket(e, en->job.uid, en->own.key); *p;
          p = &(*p)->next_by_key) {
         if (*p == en) {
             *p = en->next_by_key;
@@ -114,9 +114,7 @@ static void entry_free(struct entry *en)
 {
     if (!en)
         return;
-    free(en->spec);
-    free(en->key);
-    free(en->class);
+    texts_clear(&en->own);
     free(en->dir);
     free(en);
 }

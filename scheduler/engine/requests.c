@@ -80,25 +80,23 @@ static int check_fits(const struct engine *e, const struct job *job,
                      e->n_nodes, all);
 }
 
-/* Takes spec and class, also on failure. */
+/* Takes own, also on failure. */
 static int enter(struct engine *e, const struct engine_submit *req,
-                 struct job *job, char *spec, char *class, struct entry **ret,
+                 struct job *job, struct texts *own, struct entry **ret,
                  struct error *err)
 {
     struct entry *en;
 
     if (eng_add(e, e->last_id + 1, &en, err) < 0) {
-        free(spec);
-        free(class);
+        texts_clear(own);
         return -1;
     }
-    en->spec = spec;
-    en->class = class;
-    en->key = strdup(req->key);
+    en->own = *own;
+    en->own.key = strdup(req->key);
     en->job.uid = req->uid;
-    job->spec = spec;
+    job->spec = en->own.spec;
     job->key = req->key;
-    if (!en->key) {
+    if (!en->own.key) {
         eng_remove(e, en);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
@@ -114,7 +112,7 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, bool *ret_again, struct error *err)
 {
     struct job job = {.uid = req->uid};
-    char *spec, *class;
+    struct texts own;
     struct entry *en;
 
     if (check_request(req, err) < 0)
@@ -127,15 +125,14 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
         return 0;
     }
     if (check_limit(e, req->uid, err) < 0 ||
-        eng_from_spec(req->spec, e->parts.conf, &job, &spec, &class, err) < 0)
+        eng_from_spec(req->spec, e->parts.conf, &job, &own, err) < 0)
         return -1;
     text_copy(job.user, sizeof(job.user), req->user);
     if (check_fits(e, &job, err) < 0) {
-        free(spec);
-        free(class);
+        texts_clear(&own);
         return -1;
     }
-    if (enter(e, req, &job, spec, class, &en, err) < 0)
+    if (enter(e, req, &job, &own, &en, err) < 0)
         return -1;
     /* When this fails the job waits instead of being held; the caller is told
      * and can hold or cancel it by its key. */

@@ -127,7 +127,7 @@ int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
         .at_s = eng_wall(e),
         .uid = job->uid,
     };
-    if (submit_encode(job, en->class, &text, err) < 0)
+    if (submit_encode(job, en->own.class, &text, err) < 0)
         return -1;
     return push(e, en, event, text, err);
 }
@@ -158,8 +158,8 @@ static struct store_job job_row(const struct entry *en)
         .submit_s = job->submit_s,
         .start_s = job->start_s,
         .end_s = job->end_s,
-        .idempotency_key = en->key,
-        .spec = en->spec,
+        .idempotency_key = en->own.key,
+        .spec = en->own.spec,
         .dir = en->dir,
     };
 }
@@ -174,7 +174,7 @@ static struct store_attempt attempt_row(const struct entry *en)
         .native_id = or_null(job->native_id),
         .place = or_null(job->place),
         .reason = or_null(job->reason),
-        .class = en->class,
+        .class = en->own.class,
         .gpus = job->gpus,
         .nodes = job->nodes,
         .exit_code = en->attempt_exit,

@@ -29,9 +29,7 @@ static struct job template(void)
 
 static void entry_end(struct entry *en)
 {
-    free(en->spec);
-    free(en->key);
-    free(en->class);
+    texts_clear(&en->own);
     memset(en, 0, sizeof(*en));
 }
 
@@ -39,13 +37,14 @@ static void test_submit_codec(void)
 {
     struct job in = template(), out = {0};
     struct error err = ERROR_INIT;
-    char *text, *spec, *key, *class;
+    struct texts own;
+    char *text;
 
     ok(submit_encode(&in, "c/1", &text, &err) == 0, "encode a submit");
-    ok(submit_decode(text, &out, &spec, &key, &class, &err) == 0, "decode it");
-    is_str(spec, in.spec, "the spec byte for byte");
-    is_str(key, "k1", "the key");
-    is_str(class, "c/1", "the class");
+    ok(submit_decode(text, &out, &own, &err) == 0, "decode it");
+    is_str(own.spec, in.spec, "the spec byte for byte");
+    is_str(own.key, "k1", "the key");
+    is_str(own.class, "c/1", "the class");
     is_str(out.user, "anna", "the user");
     is_str(out.name, in.name, "the name");
     is_str(out.kind, "command", "the kind");
@@ -54,9 +53,48 @@ static void test_submit_codec(void)
            out.log_max_bytes == 5000000000,
        "the numbers");
     ok(isinf(out.limit_s) && fabs(out.grace_s - 2.5) < 1e-12, "the times");
-    free(spec);
-    free(key);
-    free(class);
+    texts_clear(&own);
+    free(text);
+}
+
+/* An event from before there was a "where" has none, either. */
+static void test_where_codec(void)
+{
+    struct job in = template(), out = {0};
+    struct error err = ERROR_INIT;
+    struct texts own;
+    char *text;
+
+    ok(submit_encode(&in, NULL, &text, &err) == 0, "nothing for Slurm");
+    ok(!strstr(text, "where"), "  is not said");
+    ok(submit_decode(text, &out, &own, &err) == 0, "  and read");
+    ok(!own.words && !out.where.partition && !out.where.exclusive &&
+           out.where.cpus_per_gpu == 0 && out.where.memory_bytes == 0,
+       "  as nothing");
+    texts_clear(&own);
+    free(text);
+
+    in.where = (struct alloc_where){.partition = "p",
+                                    .account = "a",
+                                    .qos = "q",
+                                    .constraint = "c&d",
+                                    .reservation = "r",
+                                    .gpu_type = "h100",
+                                    .cpus_per_gpu = 8,
+                                    .memory_bytes = 5000000000,
+                                    .exclusive = true};
+    ok(submit_encode(&in, NULL, &text, &err) == 0, "everything for Slurm");
+    ok(submit_decode(text, &out, &own, &err) == 0, "  is read");
+    is_str(out.where.partition, "p", "  partition");
+    is_str(out.where.account, "a", "  account");
+    is_str(out.where.qos, "q", "  qos");
+    is_str(out.where.constraint, "c&d", "  constraint");
+    is_str(out.where.reservation, "r", "  reservation");
+    is_str(out.where.gpu_type, "h100", "  gpu_type");
+    ok(out.where.cpus_per_gpu == 8 && out.where.memory_bytes == 5000000000 &&
+           out.where.exclusive,
+       "  numbers");
+    texts_clear(&own);
     free(text);
 }
 
@@ -64,21 +102,21 @@ static void test_submit_damaged(void)
 {
     struct job in = template(), out = {0};
     struct error err = ERROR_INIT;
-    char *text, *spec, *key, *class;
+    struct texts own;
+    char *text;
 
     in.limit_s = 90;
     ok(submit_encode(&in, NULL, &text, &err) == 0, "without a class");
-    ok(submit_decode(text, &out, &spec, &key, &class, &err) == 0, "decode it");
-    ok(class == NULL, "no class");
+    ok(submit_decode(text, &out, &own, &err) == 0, "decode it");
+    ok(own.class == NULL, "no class");
     ok(fabs(out.limit_s - 90) < 1e-12, "a limit");
-    free(spec);
-    free(key);
+    texts_clear(&own);
 
     /* Cut anywhere, it is refused, not believed. */
     size_t len = strlen(text), n_taken = 0;
     for (size_t i = 0; i < len; i++) {
         char *cut = strndup(text, i);
-        n_taken += submit_decode(cut, &out, &spec, &key, &class, &err) == 0;
+        n_taken += submit_decode(cut, &out, &own, &err) == 0;
         free(cut);
     }
     is_int((long long)n_taken, 0, "a cut detail is never taken");
@@ -284,6 +322,7 @@ static void test_every_pair(void)
 int main(void)
 {
     test_submit_codec();
+    test_where_codec();
     test_submit_damaged();
     test_detail_codec();
     test_text_copy();

@@ -12,15 +12,14 @@ static void is_class(const char *spec, const char *want, const char *what)
 {
     struct job job = {0};
     struct error err = ERROR_INIT;
-    char *text, *class;
+    struct texts own;
 
-    if (eng_from_spec(spec, &conf, &job, &text, &class, &err) < 0) {
+    if (eng_from_spec(spec, &conf, &job, &own, &err) < 0) {
         ok(false, "%s: %s", what, err.msg);
         return;
     }
-    is_str(class, want, what);
-    free(text);
-    free(class);
+    is_str(own.class, want, what);
+    texts_clear(&own);
 }
 
 static void test_class(void)
@@ -47,14 +46,14 @@ static void test_fields(void)
 {
     struct job job = {0}, again = {0};
     struct error err = ERROR_INIT;
-    char *text, *class, *text2, *class2;
+    struct texts own, own2;
 
     int rc =
         eng_from_spec("name: a\nkind: command\ncommand: [x]\n"
                       "resources: {gpus: 2..4, nodes: 1..2, time_limit: 90s}\n"
                       "policy: {priority: high}\nretry: {max: 3}\n"
                       "checkpoint: {grace: 5s}\nlogs: {max_bytes: 8K}\n",
-                      &conf, &job, &text, &class, &err);
+                      &conf, &job, &own, &err);
     ok(rc == 0, "a spec in YAML");
     ok(job.gpus_min == 2 && job.gpus_max == 4 && job.nodes_min == 1 &&
            job.nodes_max == 2 && job.priority == 50 && job.retry_max == 3 &&
@@ -63,25 +62,69 @@ static void test_fields(void)
     ok(fabs(job.limit_s - 90) < 1e-9 && fabs(job.grace_s - 5) < 1e-9,
        "its times");
     is_str(job.kind, "command", "its kind");
-    ok(text[0] == '{' && !strchr(text, '\n'), "is stored as one line of JSON");
-    ok(eng_from_spec(text, &conf, &again, &text2, &class2, &err) == 0,
+    ok(own.spec[0] == '{' && !strchr(own.spec, '\n'),
+       "is stored as one line of JSON");
+    ok(eng_from_spec(own.spec, &conf, &again, &own2, &err) == 0,
        "which reads back");
-    is_str(text2, text, "as the same");
-    is_str(class2, class, "of the same class");
-    free(text);
-    free(class);
-    free(text2);
-    free(class2);
+    is_str(own2.spec, own.spec, "as the same");
+    is_str(own2.class, own.class, "of the same class");
+    texts_clear(&own);
+    texts_clear(&own2);
 
-    is_int(eng_from_spec("kind: comand\n", &conf, &job, &text, &class, &err),
-           -1, "a spec with errors");
+    is_int(eng_from_spec("kind: comand\n", &conf, &job, &own, &err), -1,
+           "a spec with errors");
     is_int(err.code, ERR_INVAL, "  is refused");
     ok(strstr(err.msg, "kind") != NULL, "  with the key of the first");
+}
+
+/* What a spec leaves open is the configuration's. */
+static void test_where(void)
+{
+    static const struct engine_conf slurm = {
+        .where = {.partition = "gpu", .gpu_type = "h100", .cpus_per_gpu = 4},
+        .memory_per_gpu_bytes = 1000,
+    };
+    struct job job = {0};
+    struct error err = ERROR_INIT;
+    struct texts own;
+
+    ok(eng_from_spec("name: a\nkind: command\ncommand: [x]\n", &slurm, &job,
+                     &own, &err) == 0,
+       "a spec that says nothing");
+    struct alloc_where w = eng_where(&slurm, &job, 2);
+    is_str(w.partition, "gpu", "the default partition");
+    is_str(w.gpu_type, "h100", "the default type");
+    ok(!w.account && !w.qos && !w.constraint && !w.reservation && !w.exclusive,
+       "nothing else");
+    is_int(w.cpus_per_gpu, 4, "the default cores");
+    is_int(w.memory_bytes, 2000, "memory per GPU");
+    is_int(eng_where(&slurm, &job, 0).memory_bytes, 1000, "of one without");
+    is_int(eng_where(&conf, &job, 2).memory_bytes, 0, "none configured");
+    texts_clear(&own);
+
+    ok(eng_from_spec("name: a\nkind: command\ncommand: [x]\n"
+                     "resources: {partition: long, constraint: ib,\n"
+                     " reservation: r, gpu_type: a100, exclusive: yes,\n"
+                     " cpus_per_gpu: 16, memory: 1G}\n"
+                     "policy: {account: acc, qos: q}\n",
+                     &slurm, &job, &own, &err) == 0,
+       "one that says all");
+    w = eng_where(&slurm, &job, 2);
+    is_str(w.partition, "long", "its partition");
+    is_str(w.account, "acc", "account");
+    is_str(w.qos, "q", "qos");
+    is_str(w.constraint, "ib", "constraint");
+    is_str(w.reservation, "r", "reservation");
+    is_str(w.gpu_type, "a100", "type");
+    ok(w.exclusive && w.cpus_per_gpu == 16 && w.memory_bytes == 1 << 30,
+       "and numbers");
+    texts_clear(&own);
 }
 
 int main(void)
 {
     test_class();
+    test_where();
     test_fields();
     return tap_done();
 }
