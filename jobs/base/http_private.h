@@ -1,4 +1,4 @@
-/* http_private.h - shared by http_server.c and http_exchange.c only. */
+/* http_private.h - shared by the http_*.c files of the server only. */
 #ifndef MGPU_BASE_HTTP_PRIVATE_H
 #define MGPU_BASE_HTTP_PRIVATE_H
 
@@ -30,6 +30,23 @@ struct http_conn {
     bool doomed; /* answered and shut down; evhttp has yet to notice */
 };
 
+enum { HTTP_LISTENERS_MAX = 2 };
+struct http_server {
+    struct event_base *base;
+    struct http_server_conf conf;
+    struct evhttp *http;
+    struct http_conn fresh;   /* ring of those whose descriptor is unknown */
+    struct http_conn conns;   /* ring of all others */
+    struct http_conn **by_fd; /* the same, by descriptor */
+    size_t n_by_fd;
+    int32_t n_conns;
+    struct event *adopt, *resume;
+    struct evhttp_bound_socket *listeners[HTTP_LISTENERS_MAX];
+    size_t n_listeners;
+    char path[108]; /* of the unix socket; "" none */
+    ino_t path_ino;
+};
+
 struct http_exchange {
     struct http_conn *conn;     /* NULL once the client is gone */
     struct evhttp_request *req; /* NULL once the client is gone */
@@ -50,6 +67,9 @@ void http_exchange_free(struct http_exchange *x); /* NULL is fine */
 int http_exchange_parse_query(struct http_exchange *x);
 /* The connection goes down under x; calls `closed` of a stream. */
 void http_exchange_lost(struct http_exchange *x);
+
+/* http_listen.c: listen again, after a rest. */
+void http_listen_resume(evutil_socket_t fd, short what, void *arg);
 
 /* http_server.c: the reply is on its way, or the stream begins or ends. */
 void http_conn_answered(struct http_conn *c);

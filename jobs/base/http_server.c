@@ -14,36 +14,17 @@
 #include "jobs/base/http_server.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/listener.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "jobs/base/http_private.h"
 
-enum { IDLE_S = 60, HEADERS_MAX_BYTES = 16384, BACKLOG = 128 };
-
-struct http_server {
-    struct event_base *base;
-    struct http_server_conf conf;
-    struct evhttp *http;
-    struct http_conn fresh;   /* ring of those whose descriptor is unknown */
-    struct http_conn conns;   /* ring of all others */
-    struct http_conn **by_fd; /* the same, by descriptor */
-    size_t n_by_fd;
-    int32_t n_conns;
-    struct event *adopt, *resume;
-    struct evconnlistener *listener; /* evhttp's */
-    char path[108];
-    ino_t path_ino;
-};
+enum { IDLE_S = 60, HEADERS_MAX_BYTES = 16384 };
 
 /* ---- connections ----------------------------------------------------------
  */
@@ -452,7 +433,8 @@ int http_server_create(struct event_base *base,
     ring_init(&s->conns);
     s->http = evhttp_new(base);
     s->adopt = event_new(base, -1, 0, on_adopt, s);
-    if (!s->http || !s->adopt) {
+    s->resume = evtimer_new(base, http_listen_resume, s);
+    if (!s->http || !s->adopt || !s->resume) {
         http_server_destroy(s);
         return error_set(err, ERR_NOMEM, "http server");
     }
@@ -472,18 +454,6 @@ int http_server_create(struct event_base *base,
     return 0;
 }
 
-void http_server_close(struct http_server *s)
-{
-    struct stat st;
-    if (s->path[0] && lstat(s->path, &st) == 0 && st.st_ino == s->path_ino)
-        (void)unlink(s->path);
-    s->path[0] = '\0';
-    if (s->listener)
-        (void)evconnlistener_disable(s->listener);
-    if (s->resume)
-        (void)evtimer_del(s->resume);
-}
-
 void http_server_destroy(struct http_server *s)
 {
     if (!s)
@@ -499,98 +469,4 @@ void http_server_destroy(struct http_server *s)
         event_free(s->resume);
     free(s->by_fd);
     free(s);
-}
-
-/* Removes a socket that nobody listens on any more. */
-static int clear_path(const struct sockaddr_un *addr, struct error *err)
-{
-    struct stat st;
-    if (lstat(addr->sun_path, &st) < 0)
-        return errno == ENOENT ? 0
-                               : error_sys(err, errno, "'%s'", addr->sun_path);
-    if (!S_ISSOCK(st.st_mode))
-        return error_set(err, ERR_STATE, "'%s' exists and is not a socket",
-                         addr->sun_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_sys(err, errno, "socket");
-    int rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
-    int why = errno;
-    (void)close(fd);
-    if (rc == 0 || why == EAGAIN) /* EAGAIN: alive, its backlog is full */
-        return error_set(err, ERR_STATE, "another daemon answers at '%s'",
-                         addr->sun_path);
-    if (why != ECONNREFUSED)
-        return error_sys(err, why, "connect '%s'", addr->sun_path);
-    if (unlink(addr->sun_path) < 0)
-        return error_sys(err, errno, "unlink '%s'", addr->sun_path);
-    return 0;
-}
-
-static int bind_unix(const char *path, unsigned mode, ino_t *ret_ino,
-                     struct error *err)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    struct stat st;
-    if (strlen(path) >= sizeof(addr.sun_path))
-        return error_set(err, ERR_CONFIG,
-                         "socket path is longer than %zu bytes: '%s'",
-                         sizeof(addr.sun_path) - 1, path);
-    memcpy(addr.sun_path, path, strlen(path) + 1);
-    if (clear_path(&addr, err) < 0)
-        return -1;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_sys(err, errno, "socket");
-    mode_t old = umask(0177); /* never open wider, not for a moment */
-    int rc = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
-    (void)umask(old);
-    if (rc < 0 || chmod(path, (mode_t)mode) < 0 || lstat(path, &st) < 0 ||
-        listen(fd, BACKLOG) < 0) {
-        (void)error_sys(err, errno, "listen at '%s'", path);
-        (void)close(fd);
-        return -1;
-    }
-    *ret_ino = st.st_ino;
-    return fd;
-}
-
-static void on_resume(evutil_socket_t fd, short what, void *arg)
-{
-    struct http_server *s = arg;
-    (void)fd;
-    (void)what;
-    (void)evconnlistener_enable(s->listener);
-}
-
-/* Out of descriptors, most likely: rest, or the loop spins. */
-static void on_accept_error(struct evconnlistener *l, void *arg)
-{
-    struct http_server *s = arg;
-    struct timeval tv = {.tv_usec = 200000};
-    if (evtimer_add(s->resume, &tv) == 0)
-        (void)evconnlistener_disable(l);
-}
-
-int http_server_listen_unix(struct http_server *s, const char *path,
-                            unsigned mode, struct error *err)
-{
-    ino_t ino = 0;
-    int fd = bind_unix(path, mode, &ino, err);
-    if (fd < 0)
-        return -1;
-    struct evhttp_bound_socket *b =
-        evhttp_accept_socket_with_handle(s->http, fd);
-    s->resume = evtimer_new(s->base, on_resume, s);
-    if (!b || !s->resume) {
-        if (!b)
-            (void)close(fd);
-        (void)unlink(path);
-        return error_set(err, ERR_NOMEM, "listen at '%s'", path);
-    }
-    s->listener = evhttp_bound_socket_get_listener(b);
-    evconnlistener_set_error_cb(s->listener, on_accept_error);
-    (void)snprintf(s->path, sizeof(s->path), "%s", path);
-    s->path_ino = ino;
-    return 0;
 }
