@@ -48,6 +48,11 @@ int64_t http_uid(const struct http_exchange *x)
     return x->uid;
 }
 
+const char *http_peer(const struct http_exchange *x)
+{
+    return x->peer;
+}
+
 const char *http_param(const struct http_exchange *x, size_t i)
 {
     return i < x->n_params ? x->params[i] : NULL;

@@ -1,7 +1,14 @@
-/* http_listen.c - where the server is to be found, see http_server.h. */
+/* http_listen.c - where the server is to be found and who comes, see
+ * http_server.h.
+ */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/listener.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,7 +17,11 @@
 
 #include "jobs/base/http_private.h"
 
-enum { BACKLOG = 128, REST_US = 200000 };
+enum { BACKLOG = 128, REST_US = 200000, HOST_CAP = 256 };
+/* A peer that has vanished (power, network) is noticed two minutes later:
+ * when it takes nothing of what it is sent, or answers none of six probes
+ * after a minute of silence. Streams have no other end. */
+enum { SILENT_S = 60, PROBE_EVERY_S = 10, PROBES = 6, UNTAKEN_MS = 120000 };
 
 void http_listen_resume(evutil_socket_t fd, short what, void *arg)
 {
@@ -131,5 +142,181 @@ int http_server_listen_unix(struct http_server *s, const char *path,
     }
     (void)snprintf(s->path, sizeof(s->path), "%s", path);
     s->path_ino = ino;
+    return 0;
+}
+
+/* ---- TCP ------------------------------------------------------------------
+ */
+
+struct where {
+    char host[HOST_CAP]; /* "*": all */
+    char port[6];
+};
+
+static int parse_where(const char *text, struct where *ret, struct error *err)
+{
+    bool bracket = text[0] == '[';
+    size_t skip = bracket ? 1 : 0;
+    size_t len = strcspn(text + skip, bracket ? "]" : ":");
+    const char *rest = text + skip + len + (bracket && text[skip + len]);
+    const char *port = *rest == ':' ? rest + 1 : "";
+    size_t digits = strspn(port, "0123456789");
+    if (len == 0 || len >= sizeof(ret->host) || digits == 0 || digits > 5 ||
+        port[digits] || strtol(port, NULL, 10) > 65535)
+        return error_set(err, ERR_CONFIG,
+                         "'%.100s': expected HOST:PORT, [ADDRESS]:PORT or "
+                         "*:PORT",
+                         text);
+    memcpy(ret->host, text + skip, len);
+    ret->host[len] = '\0';
+    memcpy(ret->port, port, digits + 1);
+    return 0;
+}
+
+static int set_int(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+/* What a listening socket has, those that it accepts have too. */
+static int open_tcp(const struct addrinfo *ai)
+{
+    int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                    IPPROTO_TCP);
+    if (fd < 0)
+        return -1;
+    /* Without SO_REUSEADDR a restarted daemon waits for its predecessor's
+     * connections to be forgotten, a minute. A reply is written in one piece,
+     * so delaying small ones gains nothing. */
+    if (set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1) == 0 &&
+        set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1) == 0 &&
+        set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1) == 0 &&
+        set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, SILENT_S) == 0 &&
+        set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, PROBE_EVERY_S) == 0 &&
+        set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES) == 0 &&
+        set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, UNTAKEN_MS) == 0 &&
+        (ai->ai_family != AF_INET6 ||
+         set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) == 0) &&
+        bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int why = errno;
+    (void)close(fd);
+    errno = why;
+    return -1;
+}
+
+static bool is_elsewhere(int why)
+{
+    return why == EADDRNOTAVAIL || why == EAFNOSUPPORT;
+}
+
+static int fail_tcp(const char *where, int why, struct error *err)
+{
+    if (why == EADDRINUSE)
+        return error_set(err, ERR_STATE, "listen at '%s': the port is in use",
+                         where);
+    if (is_elsewhere(why))
+        return error_set(err, ERR_CONFIG,
+                         "listen at '%s': no address of this machine", where);
+    return error_sys(err, why, "listen at '%s'", where);
+}
+
+/* The first address that is this machine's; a port in use is no reason to
+ * take another one. */
+static int open_first(const struct addrinfo *ai, int family, int *ret_why)
+{
+    *ret_why = EADDRNOTAVAIL;
+    for (; ai; ai = ai->ai_next) {
+        if (family != AF_UNSPEC && ai->ai_family != family)
+            continue;
+        int fd = open_tcp(ai);
+        if (fd >= 0)
+            return fd;
+        *ret_why = errno;
+        if (!is_elsewhere(*ret_why))
+            break;
+    }
+    return -1;
+}
+
+static int bind_tcp(const char *text, struct error *err)
+{
+    struct addrinfo *found = NULL, hints = {.ai_family = AF_UNSPEC,
+                                            .ai_socktype = SOCK_STREAM,
+                                            .ai_flags = AI_PASSIVE};
+    struct where w;
+    if (parse_where(text, &w, err) < 0)
+        return -1;
+    bool all = strcmp(w.host, "*") == 0;
+    int rc = getaddrinfo(all ? NULL : w.host, w.port, &hints, &found);
+    if (rc != 0)
+        return error_set(err, ERR_CONFIG, "listen at '%s': %s", text,
+                         rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    /* "*" is [::], which takes IPv4 too, where there is IPv6. */
+    int why = 0, fd = open_first(found, all ? AF_INET6 : AF_UNSPEC, &why);
+    if (fd < 0 && all && is_elsewhere(why))
+        fd = open_first(found, AF_INET, &why);
+    freeaddrinfo(found);
+    return fd >= 0 ? fd : fail_tcp(text, why, err);
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage a;
+    socklen_t len = sizeof(a);
+    if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)
+        return 0;
+    return ntohs(a.ss_family == AF_INET6
+                     ? ((const struct sockaddr_in6 *)&a)->sin6_port
+                     : ((const struct sockaddr_in *)&a)->sin_port);
+}
+
+int http_server_listen_tcp(struct http_server *s, const char *where,
+                           int *ret_port, struct error *err)
+{
+    int fd = bind_tcp(where, err);
+    if (fd < 0)
+        return -1;
+    int port = port_of(fd);
+    if (add_listener(s, fd, where, err) < 0)
+        return -1;
+    if (ret_port)
+        *ret_port = port;
+    return 0;
+}
+
+/* ---- who comes ------------------------------------------------------------
+ */
+
+static const char *address_text(const struct sockaddr_storage *a,
+                                char ret[HTTP_PEER_CAP])
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
+    if (a->ss_family == AF_INET)
+        return inet_ntop(AF_INET, &v4->sin_addr, ret, HTTP_PEER_CAP);
+    if (a->ss_family != AF_INET6)
+        return NULL;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) /* of a socket that has both */
+        return inet_ntop(AF_INET, v6->sin6_addr.s6_addr + 12, ret,
+                         HTTP_PEER_CAP);
+    return inet_ntop(AF_INET6, &v6->sin6_addr, ret, HTTP_PEER_CAP);
+}
+
+int http_peer_of(int fd, int64_t *ret_uid, char peer[HTTP_PEER_CAP])
+{
+    struct sockaddr_storage a = {.ss_family = AF_UNSPEC};
+    struct ucred cred;
+    socklen_t len = sizeof(a), cred_len = sizeof(cred);
+    *ret_uid = -1;
+    peer[0] = '\0';
+    if (getpeername(fd, (struct sockaddr *)&a, &len) < 0)
+        return -1;
+    if (a.ss_family != AF_UNIX)
+        return address_text(&a, peer) ? 0 : -1;
+    /* Asked of a unix socket only: of another kind it says nothing, and says
+     * it with success and uid 4294967295. */
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0)
+        *ret_uid = (int64_t)cred.uid;
     return 0;
 }

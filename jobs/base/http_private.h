@@ -10,7 +10,7 @@
 
 #include "jobs/base/http_server.h"
 
-enum { HTTP_PARAMS_MAX = 3, HTTP_BEHIND_MAX = 1 << 20 };
+enum { HTTP_PARAMS_MAX = 3, HTTP_BEHIND_MAX = 1 << 20, HTTP_PEER_CAP = 48 };
 
 /* One accepted connection. evhttp tells us of a connection only with its
  * first request, so the record is made from the buffer that evhttp asks us
@@ -26,7 +26,8 @@ struct http_conn {
     struct http_exchange *x;         /* being answered, or NULL */
     int fd;
     ino_t ino;
-    int64_t uid;
+    int64_t uid;              /* -1: not known */
+    char peer[HTTP_PEER_CAP]; /* "": the unix socket */
     bool doomed; /* answered and shut down; evhttp has yet to notice */
 };
 
@@ -39,7 +40,7 @@ struct http_server {
     struct http_conn conns;   /* ring of all others */
     struct http_conn **by_fd; /* the same, by descriptor */
     size_t n_by_fd;
-    int32_t n_conns;
+    int32_t n_conns, n_tcp;
     struct event *adopt, *resume;
     struct evhttp_bound_socket *listeners[HTTP_LISTENERS_MAX];
     size_t n_listeners;
@@ -51,6 +52,7 @@ struct http_exchange {
     struct http_conn *conn;     /* NULL once the client is gone */
     struct evhttp_request *req; /* NULL once the client is gone */
     int64_t uid;
+    char peer[HTTP_PEER_CAP];
     char *params[HTTP_PARAMS_MAX];
     size_t n_params;
     struct evkeyvalq query;
@@ -68,8 +70,11 @@ int http_exchange_parse_query(struct http_exchange *x);
 /* The connection goes down under x; calls `closed` of a stream. */
 void http_exchange_lost(struct http_exchange *x);
 
-/* http_listen.c: listen again, after a rest. */
+/* http_listen.c: listen again, after a rest; who is at the other end. */
 void http_listen_resume(evutil_socket_t fd, short what, void *arg);
+/* out  *ret_uid  -1 over TCP; peer  "" over the unix socket
+ * 0, or -1 when the descriptor has no other end any more */
+int http_peer_of(int fd, int64_t *ret_uid, char peer[HTTP_PEER_CAP]);
 
 /* http_server.c: the reply is on its way, or the stream begins or ends. */
 void http_conn_answered(struct http_conn *c);

@@ -24,7 +24,11 @@
 
 #include "jobs/base/http_private.h"
 
-enum { IDLE_S = 60, HEADERS_MAX_BYTES = 16384 };
+enum {
+    IDLE_S = 60,
+    HEADERS_MAX_BYTES = 16384,
+    TCP_LEAVES = 8 /* one of so many connections is none of TCP's */
+};
 
 /* ---- connections ----------------------------------------------------------
  */
@@ -59,6 +63,7 @@ static void conn_free(struct http_conn *c)
 {
     if (c->fd >= 0) {
         c->s->n_conns--;
+        c->s->n_tcp -= c->peer[0] != '\0';
         c->s->by_fd[c->fd] = NULL;
     }
     ring_del(c);
@@ -156,15 +161,6 @@ fail:
     return NULL; /* evhttp makes its own; without a record it gets a 503 */
 }
 
-static int64_t peer_uid(int fd)
-{
-    struct ucred cred;
-    socklen_t len = sizeof(cred);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-        return -1;
-    return (int64_t)cred.uid;
-}
-
 static int index_conn(struct http_server *s, struct http_conn *c)
 {
     size_t want = (size_t)c->fd + 1;
@@ -181,22 +177,33 @@ static int index_conn(struct http_server *s, struct http_conn *c)
         conn_free(s->by_fd[c->fd]);
     s->by_fd[c->fd] = c;
     s->n_conns++;
+    s->n_tcp += c->peer[0] != '\0';
     return 0;
 }
 
-/* Counts the connections of one uid. With `sweep`, forgets those that have
- * ended unseen; only then is the count exact. */
-static int32_t count_uid(struct http_server *s, int64_t uid, bool sweep)
+/* Counts the connections of one uid, or of one address. With `sweep`, forgets
+ * those that have ended unseen; only then is the count exact. */
+static int32_t count_like(struct http_server *s, const struct http_conn *like,
+                          bool sweep)
 {
     int32_t n = 0;
     for (struct http_conn *c = s->conns.next, *next; c != &s->conns; c = next) {
         next = c->next;
         if (sweep && !c->evcon && !is_open(c))
             conn_free(c);
-        else if (c->uid == uid)
+        else if (c->uid == like->uid && strcmp(c->peer, like->peer) == 0)
             n++;
     }
     return n;
+}
+
+static bool is_too_many(struct http_server *s, const struct http_conn *c,
+                        bool sweep)
+{
+    int32_t all = s->conf.max_clients;
+    return count_like(s, c, sweep) > s->conf.max_clients_per_uid ||
+           s->n_conns > all ||
+           (c->peer[0] && s->n_tcp > all - all / TCP_LEAVES);
 }
 
 static void adopt_one(struct http_server *s, struct http_conn *c)
@@ -206,7 +213,8 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
     ring_del(c);
     ring_add(&s->conns, c);
     c->fd = fd;
-    if (fd < 0 || fstat(fd, &st) < 0 || index_conn(s, c) < 0) {
+    if (fd < 0 || fstat(fd, &st) < 0 ||
+        http_peer_of(fd, &c->uid, c->peer) < 0 || index_conn(s, c) < 0) {
         c->fd = -1;
         (void)evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
         conn_free(c);
@@ -215,13 +223,8 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
         return;
     }
     c->ino = st.st_ino;
-    c->uid = peer_uid(fd);
     arm(c);
-    int32_t per_uid = s->conf.max_clients_per_uid;
-    if ((s->n_conns > s->conf.max_clients ||
-         count_uid(s, c->uid, false) > per_uid) &&
-        (count_uid(s, c->uid, true) > per_uid ||
-         s->n_conns > s->conf.max_clients))
+    if (is_too_many(s, c, false) && is_too_many(s, c, true))
         refuse(c, 503, "Service Unavailable", "BUSY",
                "too many connections, try again later");
 }
@@ -408,6 +411,7 @@ static void on_request(struct evhttp_request *req, void *arg)
     x->conn = c;
     x->req = req;
     x->uid = c->uid;
+    memcpy(x->peer, c->peer, sizeof(x->peer));
     struct error err;
     if (http_exchange_parse_query(x) == 0) {
         dispatch(s, x);

@@ -4,8 +4,14 @@
  * later (http_reply may be called from any later callback of the same loop).
  * Limits: header 16 KiB, body conf.max_body_bytes, header and body must
  * arrive within conf.request_timeout_s, conf.max_clients connections, at
- * most conf.max_clients_per_uid of them of one uid. Past a limit the client
- * gets one answer (400, 413, 431, 503) and the connection closes.
+ * most conf.max_clients_per_uid of them of one uid, or over TCP of one
+ * address. An eighth of conf.max_clients is kept for the unix socket: who is
+ * far away cannot shut out who is here. Past a limit the client gets one
+ * answer (400, 413, 431, 503) and the connection closes.
+ *
+ * Over the unix socket the kernel says who calls. Over TCP nobody does:
+ * http_uid() is -1 until a handler has found out, and said so with
+ * http_set_uid().
  */
 #ifndef MGPU_BASE_HTTP_SERVER_H
 #define MGPU_BASE_HTTP_SERVER_H
@@ -50,9 +56,22 @@ void http_server_close(struct http_server *s);
 int http_server_listen_unix(struct http_server *s, const char *path,
                             unsigned mode, struct error *err) MUST_CHECK;
 
+/* TCP at "HOST:PORT". HOST is a name, of whose addresses the first counts
+ * that this machine has, an address, "[ADDRESS]" for IPv6, or "*" for all.
+ * PORT 0 is any that is free.
+ *
+ * out  ret_port  may be NULL
+ * err  ERR_CONFIG where is something else, or no address of this machine;
+ *      ERR_STATE the port is in use; ERR_DENIED it is a privileged one */
+int http_server_listen_tcp(struct http_server *s, const char *where,
+                           int *ret_port, struct error *err) MUST_CHECK;
+
 /* ---- the request; all borrowed until the reply is sent ---------------------
  */
 int64_t http_uid(const struct http_exchange *x); /* SO_PEERCRED; -1 unknown */
+/* The other end's address, numeric, over TCP ("192.0.2.7", "2001:db8::7",
+ * never "::ffff:192.0.2.7"); "" over the unix socket. */
+const char *http_peer(const struct http_exchange *x);
 const char *http_param(const struct http_exchange *x, size_t i);
 /* The value of ?name=, decoded, or NULL. */
 const char *http_query(struct http_exchange *x, const char *name);

@@ -1,0 +1,336 @@
+/* http_tcp.c - the server at a port: where it listens, who is said to call,
+ * and the limits for those whom nobody vouches for. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "jobs/base/http_client.h"
+#include "jobs/base/http_server.h"
+#include "tests/tap.h"
+
+enum { CLIENTS = 16, PER_ONE = 6, TCP_AT_MOST = 14 };
+
+static char sock_path[64];
+
+struct host {
+    pthread_t thread;
+    struct event_base *base;
+    struct http_server *server;
+    const char *listen;
+    int stop[2], rc, port;
+    struct error err;
+    pthread_barrier_t ready;
+};
+
+static void on_who(void *arg, struct http_exchange *x)
+{
+    char text[128];
+    (void)arg;
+    int n = snprintf(text, sizeof(text), "%lld %s|", (long long)http_uid(x),
+                     http_peer(x));
+    http_reply_text(x, 200, "text/plain", text, (size_t)n);
+}
+
+static const struct http_route routes[] = {{"GET", "/who", on_who},
+                                           {NULL, NULL, NULL}};
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    (void)event_base_loopbreak(arg);
+}
+
+static void *host_main(void *arg)
+{
+    struct host *h = arg;
+    struct http_server_conf conf = {.routes = routes,
+                                    .max_body_bytes = 1000,
+                                    .request_timeout_s = 0.3,
+                                    .idle_timeout_s = 60,
+                                    .max_clients = CLIENTS,
+                                    .max_clients_per_uid = PER_ONE};
+    h->base = event_base_new();
+    h->rc = http_server_create(h->base, &conf, &h->server, &h->err);
+    if (h->rc == 0)
+        h->rc = http_server_listen_tcp(h->server, h->listen, &h->port, &h->err);
+    if (h->rc == 0 && sock_path[0])
+        h->rc = http_server_listen_unix(h->server, sock_path, 0600, &h->err);
+    struct event *stop =
+        event_new(h->base, h->stop[0], EV_READ, on_stop, h->base);
+    (void)event_add(stop, NULL);
+    (void)pthread_barrier_wait(&h->ready);
+    if (h->rc == 0)
+        (void)event_base_dispatch(h->base);
+    event_free(stop);
+    http_server_destroy(h->server);
+    event_base_free(h->base);
+    return NULL;
+}
+
+static void host_start(struct host *h, const char *listen)
+{
+    memset(h, 0, sizeof(*h));
+    h->listen = listen;
+    (void)pthread_barrier_init(&h->ready, NULL, 2);
+    if (pipe(h->stop) < 0 ||
+        pthread_create(&h->thread, NULL, host_main, h) != 0)
+        abort();
+    (void)pthread_barrier_wait(&h->ready);
+}
+
+static void host_stop(struct host *h)
+{
+    (void)close(h->stop[1]);
+    (void)pthread_join(h->thread, NULL);
+    (void)close(h->stop[0]);
+    (void)pthread_barrier_destroy(&h->ready);
+}
+
+/* ---- helpers --------------------------------------------------------------
+ */
+
+/* From one loopback address; 127.0.0.2 is another machine, as it were. */
+static int dial(int port, const char *from)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)inet_pton(AF_INET, from, &a.sin_addr);
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        tap_diag("bind %s: %s", from, strerror(errno));
+    a.sin_port = htons((uint16_t)port);
+    (void)inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        tap_diag("connect: %s", strerror(errno));
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    (void)!write(fd, text, strlen(text));
+}
+
+/* Reads until the end, `until` is seen, or five seconds. */
+static const char *hear(int fd, const char *until)
+{
+    static char text[4096];
+    size_t len = 0;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    text[0] = '\0';
+    while (len < sizeof(text) - 1 && poll(&p, 1, 20000) > 0) {
+        ssize_t n = read(fd, text + len, sizeof(text) - 1 - len);
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+        text[len] = '\0';
+        if (until && strstr(text, until))
+            break;
+    }
+    return text;
+}
+
+static const char *ask(int fd)
+{
+    say(fd, "GET /who HTTP/1.1\r\nHost: x\r\n\r\n");
+    return hear(fd, "|");
+}
+
+static void answers(const char *url, const char *want, const char *what)
+{
+    struct http_client_conf conf = {
+        .url = url, .connect_timeout_s = 1, .timeout_s = 10};
+    struct http_request req = {.method = "GET", .path = "/who"};
+    struct http_client *c = NULL;
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    int status = 0;
+    if (http_client_create(&conf, &c, &err) < 0 ||
+        http_client_call(c, &req, &status, &b, &err) < 0)
+        tap_diag("%s: %s", url, err.msg);
+    is_str(buf_str(&b), want, what);
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
+/* ---- tests ----------------------------------------------------------------
+ */
+
+static void refused(const char *listen, enum err_code code, const char *why)
+{
+    struct host h;
+    host_start(&h, listen);
+    ok(h.rc < 0 && h.err.code == code && strstr(h.err.msg, why), "'%s': %s",
+       listen, h.err.msg);
+    host_stop(&h);
+}
+
+static void test_refused(void)
+{
+    static const char *const bad[] = {
+        "",           "host",     "host:",     ":80",     "host:x",
+        "host:65536", "host:-1",  "[::1]",     "[::1:80", "::1:80",
+        "[]:80",      "host:80 ", "host:8080x"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        refused(bad[i], ERR_CONFIG, "expected HOST:PORT");
+    refused("192.0.2.77:0", ERR_CONFIG, "no address of this machine");
+    refused("no-such-host.invalid:0", ERR_CONFIG, "listen at");
+}
+
+static void test_where(void)
+{
+    static const struct {
+        const char *listen, *host, *want;
+    } cases[] = {
+        {"127.0.0.1:0", "127.0.0.1", "-1 127.0.0.1|"},
+        {"localhost:0", "localhost", NULL},
+        {"*:0", "127.0.0.1", "-1 127.0.0.1|"},
+        {"[::1]:0", "[::1]", "-1 ::1|"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct host h;
+        char url[64];
+        host_start(&h, cases[i].listen);
+        /* A machine without IPv6 has no [::1], and the server says so. */
+        if (h.rc < 0 && h.err.code == ERR_CONFIG && cases[i].listen[0] == '[') {
+            ok(strstr(h.err.msg, "no address"), "no IPv6: %s", h.err.msg);
+            host_stop(&h);
+            continue;
+        }
+        ok(h.rc == 0 && h.port > 0, "listens at %s: %d", cases[i].listen,
+           h.port);
+        (void)snprintf(url, sizeof(url), "http://%s:%d", cases[i].host, h.port);
+        if (cases[i].want)
+            answers(url, cases[i].want,
+                    "nobody says who calls, but from where");
+        host_stop(&h);
+    }
+}
+
+static void test_again(void)
+{
+    struct host h, second;
+    char where[32], url[96];
+    host_start(&h, "127.0.0.1:0");
+    (void)snprintf(where, sizeof(where), "127.0.0.1:%d", h.port);
+    (void)snprintf(url, sizeof(url), "http://%s", where);
+    refused(where, ERR_STATE, "in use");
+    (void)snprintf(sock_path, sizeof(sock_path), "/tmp/mgpu-tcp.%d", getpid());
+    /* The server ends first: its side of the connection lingers. */
+    int fd = dial(h.port, "127.0.0.1");
+    (void)ask(fd);
+    host_stop(&h);
+    host_start(&second, where);
+    is_int(second.rc, 0, "a restarted server has its port again");
+    answers(url, "-1 127.0.0.1|", "and answers there");
+    (void)snprintf(url, sizeof(url), "unix:%s", sock_path);
+    (void)snprintf(where, sizeof(where), "%lld |", (long long)getuid());
+    answers(url, where, "and over its other socket knows who calls");
+    (void)close(fd);
+    host_stop(&second);
+    sock_path[0] = '\0';
+}
+
+static int local_port(int fd)
+{
+    struct sockaddr_storage a = {.ss_family = AF_UNSPEC};
+    socklen_t len = sizeof(a);
+    (void)getsockname(fd, (struct sockaddr *)&a, &len);
+    return a.ss_family == AF_INET ? ntohs(((struct sockaddr_in *)&a)->sin_port)
+                                  : 0;
+}
+
+/* What the daemon starts must not hold its port or its clients. */
+static void test_cloexec(struct host *h)
+{
+    int fd = dial(h->port, "127.0.0.1"), n = 0, n_open = 0;
+    (void)ask(fd);
+    DIR *d = opendir("/proc/self/fd");
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        int k = (int)strtol(e->d_name, NULL, 10);
+        if (e->d_name[0] == '.' || local_port(k) != h->port)
+            continue;
+        n++;
+        n_open += (fcntl(k, F_GETFD) & FD_CLOEXEC) == 0;
+    }
+    if (d)
+        (void)closedir(d);
+    ok(n >= 2 && n_open == 0, "%d descriptors of the server, %d left open", n,
+       n_open);
+    (void)close(fd);
+}
+
+static void test_slow(struct host *h)
+{
+    const char *request = "GET /who HTTP/1.1\r\nHost: x\r\nX: "
+                          "0123456789012345678901234567890123456789";
+    int fd = dial(h->port, "127.0.0.1");
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    size_t sent = 0;
+    /* A byte every 20 ms: never idle, never done; 0.3 s is the limit. */
+    while (sent < strlen(request) && poll(&p, 1, 20) == 0)
+        (void)!write(fd, request + sent++, 1);
+    ok(strstr(hear(fd, NULL), " 408 ") && sent < strlen(request),
+       "a slow request is cut after %zu bytes", sent);
+    (void)close(fd);
+    fd = dial(h->port, "127.0.0.1");
+    ok(strstr(hear(fd, NULL), " 408 ") != NULL, "a silent connection is cut");
+    (void)close(fd);
+}
+
+/* The server counts; we hold connections and see which one is too many. */
+static void test_caps(struct host *h)
+{
+    int fds[TCP_AT_MOST], n = 0;
+    char url[96];
+    for (int i = 0; i < PER_ONE; i++)
+        (void)ask(fds[n++] = dial(h->port, "127.0.0.1"));
+    int more = dial(h->port, "127.0.0.1");
+    ok(strstr(hear(more, NULL), "BUSY") != NULL,
+       "more than %d of one address are refused", PER_ONE);
+    (void)close(more);
+    while (n < TCP_AT_MOST) {
+        const char *from = n < 2 * PER_ONE ? "127.0.0.2" : "127.0.0.3";
+        fds[n] = dial(h->port, from);
+        if (!strstr(ask(fds[n]), from))
+            ok(false, "%s is served", from);
+        n++;
+    }
+    ok(true, "others still are, %d in all", n);
+    more = dial(h->port, "127.0.0.4");
+    ok(strstr(hear(more, NULL), "BUSY") != NULL, "and no more than that");
+    (void)close(more);
+    (void)snprintf(url, sizeof(url), "unix:%s", sock_path);
+    char want[32];
+    (void)snprintf(want, sizeof(want), "%lld |", (long long)getuid());
+    answers(url, want, "the unix socket has its own room");
+    while (n > 0)
+        (void)close(fds[--n]);
+}
+
+int main(void)
+{
+    struct host h;
+    (void)signal(SIGPIPE, SIG_IGN);
+    test_refused();
+    test_where();
+    test_again();
+    (void)snprintf(sock_path, sizeof(sock_path), "/tmp/mgpu-tcp.%d", getpid());
+    host_start(&h, "127.0.0.1:0");
+    test_cloexec(&h);
+    test_slow(&h);
+    test_caps(&h);
+    host_stop(&h);
+    return tap_done();
+}
