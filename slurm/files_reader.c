@@ -58,26 +58,26 @@ static void confine(pid_t parent)
 }
 
 static int carry_out(struct files *f, const struct files_req *req,
-                     struct files_ans *ans, char *data, struct error *err)
+                     struct files_ans *reply, char *data, struct error *err)
 {
-    ans->data = data;
-    ans->offset = req->offset;
+    reply->data = data;
+    reply->offset = req->offset;
     if (req->op == FILES_READ)
         return f->ops->read(f, req->uid, req->dir, req->name, req->offset, data,
-                            req->cap, &ans->n, err);
-    return f->ops->log(f, req->uid, req->dir, &ans->offset, data, req->cap,
-                       &ans->n, &ans->dropped, err);
+                            req->cap, &reply->n, err);
+    return f->ops->log(f, req->uid, req->dir, &reply->offset, data, req->cap,
+                       &reply->n, &reply->dropped, err);
 }
 
-static int answer(int fd, struct files_ans *ans, const struct error *err)
+static int answer(int fd, struct files_ans *reply, const struct error *err)
 {
     struct buf b = BUF_INIT;
     if (err) {
-        ans->code = err->code;
-        ans->data = err->msg;
-        ans->n = strlen(err->msg);
+        reply->code = err->code;
+        reply->data = err->msg;
+        reply->n = strlen(err->msg);
     }
-    int rc = files_ans_encode(ans, &b, NULL);
+    int rc = files_ans_encode(reply, &b, NULL);
     if (rc == 0 && send(fd, b.data, b.len, MSG_NOSIGNAL) < 0)
         rc = -1;
     buf_clear(&b);
@@ -97,7 +97,7 @@ void files_reader(int fd, uid_t uid, bool become)
         rc = files_direct_create(&f, &bad);
     for (;;) {
         struct files_req req;
-        struct files_ans ans = {.seq = 0};
+        struct files_ans reply = {.seq = 0};
         struct error err = ERROR_INIT;
         ssize_t n = recv(fd, packet, sizeof(packet), 0);
         if (n < 0 && errno == EINTR)
@@ -105,12 +105,12 @@ void files_reader(int fd, uid_t uid, bool become)
         if (n <= 0)
             _exit(0);
         int done = files_req_parse(packet, (size_t)n, &req, &err);
-        ans.seq = req.seq;
+        reply.seq = req.seq;
         if (done == 0 && rc < 0)
             err = bad;
         else if (done == 0)
-            done = carry_out(f, &req, &ans, data, &err);
-        if (answer(fd, &ans, done < 0 || rc < 0 ? &err : NULL) < 0 || rc < 0)
+            done = carry_out(f, &req, &reply, data, &err);
+        if (answer(fd, &reply, done < 0 || rc < 0 ? &err : NULL) < 0 || rc < 0)
             _exit(1); /* the next one may know the user */
     }
 }

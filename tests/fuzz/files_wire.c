@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct buf b = BUF_INIT;
     struct files_req req;
-    struct files_ans ans;
+    struct files_ans reply;
 
     if (files_req_parse(data, size, &req, NULL) == 0) {
         if (req.dir[0] != '/' || strstr(req.dir, "/../") ||
@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         same(&b, data, size);
     }
-    if (files_ans_parse(data, size, &ans, NULL) == 0) {
-        if (files_ans_encode(&ans, &b, NULL) < 0)
+    if (files_ans_parse(data, size, &reply, NULL) == 0) {
+        if (files_ans_encode(&reply, &b, NULL) < 0)
             abort();
         same(&b, data, size);
     }
