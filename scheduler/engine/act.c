@@ -72,7 +72,7 @@ static int launch_text(const struct engine *e, const struct entry *en,
     }
     bool fits = FITS(l->cluster, "%s", conf->cluster) &&
                 FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
-                FITS(l->job_dir, "%s", en->dir);
+                FITS(l->job_dir, "%s", job->dir);
     int rc = fits ? wire_launch_encode(l, en->own.spec, &a->launch, err)
                   : error_set(err, ERR_CONFIG,
                               "the jobs directory, url or cluster is too long");
@@ -91,7 +91,7 @@ static int prepare(const struct engine *e, const struct entry *en,
         return -1;
     if (!FITS(a->tag, "mgpu:%s:%" PRIu64 ":%" PRId32 ":%.*s", conf->cluster,
               job->id, job->attempt, MARK_DIGITS, mark) ||
-        !FITS(a->dir, "%s/%" PRId32, en->dir, job->attempt))
+        !FITS(a->dir, "%s/%" PRId32, job->dir, job->attempt))
         return error_set(err, ERR_CONFIG, "the jobs directory is too long");
     if (launch_text(e, en, a, err) < 0)
         return -1;

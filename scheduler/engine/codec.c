@@ -236,6 +236,11 @@ static struct alloc_where where_decode(const json_t *o)
     return w;
 }
 
+static int add_text(json_t *o, const char *name, const char *text)
+{
+    return text ? json_object_set_new(o, name, json_string(text)) : 0;
+}
+
 static char *describe(const struct job *job, const char *class)
 {
     json_t *limit =
@@ -252,7 +257,7 @@ static char *describe(const struct job *job, const char *class)
     if (o && where &&
         (json_object_size(where) == 0 ||
          json_object_set(o, "where", where) == 0) &&
-        (!class || json_object_set_new(o, "class", json_string(class)) == 0))
+        add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(where);
     json_decref(o);
@@ -267,8 +272,8 @@ int submit_encode(const struct job *job, const char *class, char **ret_text,
 
     if (!rest)
         return error_set(err, ERR_INVAL,
-                         "the user, the key or the name is "
-                         "not valid UTF-8");
+                         "the user, the key, the name or the "
+                         "directory is not valid UTF-8");
     int rc = buf_addstr(&b, spec_first, err);
     if (rc == 0)
         rc = buf_addstr(&b, job->spec, err);
@@ -308,8 +313,9 @@ static json_t *rest_of(const char *text, size_t *ret_len)
     return o;
 }
 
+/* The texts are borrowed from o. */
 static int take(json_t *o, struct job *ret, const char **ret_key,
-                const char **ret_class)
+                const char **ret_class, const char **ret_dir)
 {
     const char *user, *name, *kind;
     int priority, g0, g1, n0, n1, retry_max;
@@ -317,15 +323,16 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     double grace_s;
     json_int_t log_max;
 
-    *ret_class = NULL;
+    *ret_class = *ret_dir = NULL;
     if (json_unpack(o,
                     "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:F, "
-                    "s:i, s:I, s?s}",
+                    "s:i, s:I, s?s, s?s}",
                     "user", &user, "key", ret_key, "name", &name, "kind", &kind,
                     "priority", &priority, "gpus_min", &g0, "gpus_max", &g1,
                     "nodes_min", &n0, "nodes_max", &n1, "limit_s", &limit,
                     "grace_s", &grace_s, "retry_max", &retry_max,
-                    "log_max_bytes", &log_max, "class", ret_class) < 0)
+                    "log_max_bytes", &log_max, "class", ret_class, "dir",
+                    ret_dir) < 0)
         return -1;
     text_copy(ret->user, sizeof(ret->user), user);
     text_copy(ret->name, sizeof(ret->name), name);
@@ -348,6 +355,7 @@ void texts_clear(struct texts *t)
     free(t->spec);
     free(t->key);
     free(t->class);
+    free(t->dir);
     free(t->words);
     *t = (struct texts){.spec = NULL};
 }
@@ -357,11 +365,11 @@ int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
 {
     struct job job = *ret;
     struct texts own = {.spec = NULL};
-    const char *key, *class;
+    const char *key, *class, *dir;
     size_t len = 0;
     json_t *o = rest_of(text, &len);
 
-    if (!o || take(o, &job, &key, &class) < 0) {
+    if (!o || take(o, &job, &key, &class, &dir) < 0) {
         json_decref(o);
         return error_set(err, ERR_INVAL, "a submit's detail is damaged");
     }
@@ -370,8 +378,11 @@ int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
     own.spec = strndup(text + SPEC_AT, len);
     own.key = strdup(key);
     own.class = class ? strdup(class) : NULL;
+    own.dir = dir ? strdup(dir) : NULL;
+    bool is_whole =
+        own.spec && own.key && (!class || own.class) && (!dir || own.dir);
     json_decref(o);
-    if (rc < 0 || !own.spec || !own.key || (class && !own.class)) {
+    if (rc < 0 || !is_whole) {
         texts_clear(&own);
         return error_set(err, ERR_NOMEM, "out of memory");
     }

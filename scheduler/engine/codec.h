@@ -31,13 +31,15 @@ int detail_decode(const char *text, struct detail *ret,
 /* SUBMIT: the spec, byte for byte, and what the engine took from it, so that
  * a replay needs no parser of specs and old jobs keep their meaning.
  *
- * in   job, with spec, key and where; class may be NULL */
+ * in   job, with spec, key and where; dir: NULL says that the job is where
+ *      engine_conf.jobs_dir is, wherever that will be; class may be NULL */
 int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err) MUST_CHECK;
-/* out  ret's fields from user to where, but spec and key
- * own  what *ret_own points to: texts_clear(); class and words may be NULL */
+/* out  ret's fields from user to where, but spec, key and dir
+ * own  what *ret_own points to: texts_clear(); class, dir and words may be
+ *      NULL */
 struct texts {
-    char *spec, *key, *class;
+    char *spec, *key, *class, *dir;
     char *words; /* those of where */
 };
 int submit_decode(const char *text, struct job *ret, struct texts *ret_own,

@@ -27,8 +27,8 @@ enum {
  * engine's clock; INFINITY is never, NAN not yet. */
 struct entry {
     struct job job;
-    struct texts own; /* spec, key, class, words; fixed from the submit on */
-    char *dir;        /* owned */
+    struct texts own; /* fixed from the submit on */
+    char *dir;        /* the common place; owned. job.dir is what counts */
     struct entry *next_by_key;
     int32_t position; /* among the queued; valid while engine.is_ranked */
 

@@ -37,12 +37,16 @@
 struct engine_conf { /* borrowed strings outlive the engine */
     const char *cluster;
     const char *jobs_dir; /* absolute; attempts live in <jobs_dir>/<id>/<k> */
-    const char *worker;   /* mgpu-worker, absolute */
-    const char *url;      /* where workers report: "unix:/run/..." */
-    double heartbeat_s;   /* workers are told to beat this often */
-    double node_lost_s;   /* no beat for this long: the attempt is STALLED */
-    double reconcile_s;   /* UNKNOWN for this long: ask the allocator again */
-    double kill_grace_s;  /* SIGTERM to SIGKILL, when the spec has no own */
+    /* Where the jobs live that are submitted from now on, "%u" being their
+     * user's name; kept with each, whatever this will be. NULL: jobs_dir,
+     * which may move with all that is in it. */
+    const char *user_jobs_dir;
+    const char *worker;  /* mgpu-worker, absolute */
+    const char *url;     /* where workers report: "unix:/run/..." */
+    double heartbeat_s;  /* workers are told to beat this often */
+    double node_lost_s;  /* no beat for this long: the attempt is STALLED */
+    double reconcile_s;  /* UNKNOWN for this long: ask the allocator again */
+    double kill_grace_s; /* SIGTERM to SIGKILL, when the spec has no own */
     /* For what a spec leaves open. Read when an attempt is planned and asked
      * for, so queued jobs follow a change; `exclusive` adds to the spec's. */
     struct alloc_where where;
@@ -83,6 +87,8 @@ struct job {
     const char *kind; /* static: "cv", "command" */
     const char *spec; /* resolved JSON; owned by the engine */
     const char *key;  /* idempotency key; owned by the engine */
+    const char *dir;  /* absolute; its attempts are in <dir>/<attempt>; owned
+                         by the engine */
     int32_t priority;
     int32_t gpus_min, gpus_max, nodes_min, nodes_max;
     double limit_s; /* INFINITY: none */
@@ -153,7 +159,8 @@ struct engine_submit {
 /* out  ret_id  the new job, or the one that this uid submitted with this key
  *      ret_again  true in the latter case; may be NULL
  * err  ERR_INVAL the spec is not valid, ERR_LIMIT max_jobs_per_user,
- *      ERR_INVAL "can never fit" when no node shape can ever hold it */
+ *      ERR_INVAL "can never fit" when no node shape can ever hold it, or
+ *      the user's name cannot stand in a path */
 int engine_submit(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, bool *ret_again,
                   struct error *err) MUST_CHECK;

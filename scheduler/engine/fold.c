@@ -34,6 +34,8 @@ static int fold_submit(struct entry *en, const struct store_event *ev,
         return -1;
     texts_clear(&en->own);
     en->own = own;
+    if (own.dir)
+        en->job.dir = own.dir;
     en->job.spec = own.spec;
     en->job.key = own.key;
     en->job.uid = ev->uid;

@@ -131,6 +131,7 @@ static struct entry *entry_new(const char *jobs_dir, uint64_t id)
         return NULL;
     }
     en->job.id = id;
+    en->job.dir = en->dir;
     en->job.state = JOB_NEW;
     en->job.exit_code = en->attempt_exit = -1;
     en->job.submit_s = en->job.start_s = en->job.end_s = NAN;

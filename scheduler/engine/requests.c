@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/buf.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/policy/place.h"
 
-enum { KEY_MAX = 64 };
+/* Of a job's directory: workers are told it, with the attempt behind it, in
+ * 512 bytes (wire.h). */
+enum { KEY_MAX = 64, DIR_MAX = 480 };
 
 /* ---- submit --------------------------------------------------------------
  */
@@ -80,6 +83,47 @@ static int check_fits(const struct engine *e, const struct job *job,
                      e->n_nodes, all);
 }
 
+/* Whoever names users where accounts come from is not who wrote this
+ * configuration: a name is one part of a path, or none. */
+static bool is_path_part(const char *name)
+{
+    return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           !strchr(name, '/');
+}
+
+/* Where the new job will live, for good. *ret stays NULL when that is where
+ * all do. */
+static int choose_dir(const struct engine *e, const struct engine_submit *req,
+                      uint64_t id, char **ret, struct error *err)
+{
+    const char *from = e->parts.conf->user_jobs_dir;
+    struct buf b = BUF_INIT;
+    int rc = 0;
+
+    if (!from)
+        return 0;
+    if (strstr(from, "%u") && !is_path_part(req->user))
+        return error_set(err, ERR_INVAL,
+                         "a user named '%.40s' can have no directory",
+                         req->user);
+    for (const char *p = from; rc == 0 && *p; p++) {
+        bool is_user = strncmp(p, "%u", 2) == 0;
+        rc = is_user ? buf_addstr(&b, req->user, err) : buf_add(&b, p, 1, err);
+        p += is_user;
+    }
+    if (rc == 0)
+        rc = buf_addf(&b, err, "/%" PRIu64, id);
+    if (rc == 0 && b.len > DIR_MAX)
+        rc = error_set(err, ERR_INVAL, "'%.80s...' is too long for a job",
+                       b.data);
+    char *dir = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    if (!dir)
+        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
+    *ret = dir;
+    return 0;
+}
+
 /* Takes own, also on failure. */
 static int enter(struct engine *e, const struct engine_submit *req,
                  struct job *job, struct texts *own, struct entry **ret,
@@ -100,7 +144,10 @@ static int enter(struct engine *e, const struct engine_submit *req,
         eng_remove(e, en);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
-    if (eng_add_key(e, en, err) < 0 || eng_stage_submit(e, en, job, err) < 0) {
+    int rc = choose_dir(e, req, en->job.id, &en->own.dir, err);
+    job->dir = en->own.dir;
+    if (rc < 0 || eng_add_key(e, en, err) < 0 ||
+        eng_stage_submit(e, en, job, err) < 0) {
         eng_remove(e, en);
         return -1;
     }

@@ -160,7 +160,7 @@ static struct store_job job_row(const struct entry *en)
         .end_s = job->end_s,
         .idempotency_key = en->own.key,
         .spec = en->own.spec,
-        .dir = en->dir,
+        .dir = job->dir,
     };
 }
 

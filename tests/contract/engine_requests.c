@@ -368,9 +368,65 @@ static void test_not_started(void)
     world_clear(&w);
 }
 
+static int submit_as(const char *user, const char *key, uint64_t *ret_id)
+{
+    struct engine_submit req = {
+        .uid = 7,
+        .user = user,
+        .key = key,
+        .spec = "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"]}"};
+    return engine_submit(w.engine, &req, ret_id, NULL, &err);
+}
+
+static void restart(const char *jobs_dir, const char *user_jobs_dir)
+{
+    world_stop(&w);
+    w.conf.jobs_dir = jobs_dir;
+    w.conf.user_jobs_dir = user_jobs_dir;
+    ok(world_start(&w), "a daemon with another configuration");
+}
+
+/* A job stays where it was when the administrator thinks again. */
+static void test_dirs(void)
+{
+    static const char *const wrong[] = {"", ".", "..", "a/b", "../root"};
+    char deep[600];
+    uint64_t ids[3] = {0};
+
+    begin((struct store_fault){0});
+    is_int(submit_as("anna", "a", &ids[0]), 0, "a job in the common place");
+    is_str(engine_job(w.engine, ids[0])->dir, "/jobs/1", "  is there");
+    settle();
+    restart("/moved", "/home/%u/.mgpu-%u");
+    is_str(engine_job(w.engine, ids[0])->dir, "/moved/1",
+           "what has no place of its own moves along");
+    is_int(submit_as("anna", "b", &ids[1]), 0, "a job in its user's");
+    is_str(engine_job(w.engine, ids[1])->dir, "/home/anna/.mgpu-anna/2",
+           "  is there");
+    settle();
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        refused(submit_as(wrong[i], "c", &ids[2]), ERR_INVAL,
+                "can have no directory", wrong[i]);
+    restart("/moved", "/scratch");
+    is_str(engine_job(w.engine, ids[1])->dir, "/home/anna/.mgpu-anna/2",
+           "and stays there");
+    is_int(submit_as("../root", "d", &ids[2]), 0, "a name that stands nowhere");
+    ok(strncmp(engine_job(w.engine, ids[2])->dir, "/scratch/", 9) == 0,
+       "  does no harm");
+    memset(deep, 'x', sizeof(deep) - 1);
+    deep[0] = '/';
+    deep[479] = '\0';
+    restart("/moved", deep);
+    refused(submit_as("anna", "e", &ids[2]), ERR_INVAL, "too long for a job",
+            "a path that no worker could be told");
+    settle();
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_submit();
+    test_dirs();
     test_limit();
     test_tickets();
     test_claim();

@@ -53,6 +53,14 @@ static void test_submit_codec(void)
            out.log_max_bytes == 5000000000,
        "the numbers");
     ok(isinf(out.limit_s) && fabs(out.grace_s - 2.5) < 1e-12, "the times");
+    ok(own.dir == NULL, "no directory of its own");
+    texts_clear(&own);
+    free(text);
+
+    in.dir = "/home/anna/7";
+    ok(submit_encode(&in, "c/1", &text, &err) == 0, "encode one with one");
+    ok(submit_decode(text, &out, &own, &err) == 0, "decode it");
+    is_str(own.dir, "/home/anna/7", "its own directory");
     texts_clear(&own);
     free(text);
 }
