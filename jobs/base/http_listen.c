@@ -262,7 +262,7 @@ static int bind_tcp(const char *text, struct error *err)
 
 static int port_of(int fd)
 {
-    struct sockaddr_storage a;
+    struct sockaddr_storage a = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof(a);
     if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)
         return 0;

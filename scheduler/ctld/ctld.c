@@ -8,10 +8,12 @@
 #include "scheduler/ctld/ctld.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "jobs/base/log.h"
 #include "jobs/wire.h"
@@ -122,6 +124,30 @@ static int make_engine(struct ctld *c, struct error *err)
     return 0;
 }
 
+/* What workers are told is this host's name: they are on the same network,
+ * and a name outlives an address. */
+static int make_port(struct ctld *c, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    char host[HOST_NAME_MAX + 1] = "";
+    int n = snprintf(c->url, sizeof(c->url), "unix:%s", conf->socket);
+    if (conf->listen) {
+        if (http_server_listen_tcp(c->http, conf->listen, &c->port, err) < 0)
+            return -1;
+        log_notice("ctld", "listens at=\"%s\" port=%d tools=%s", conf->listen,
+                   c->port, conf->auth_remote == AUTH_MUNGE ? "munge" : "none");
+    }
+    if (conf->workers_remote && conf->url)
+        n = snprintf(c->url, sizeof(c->url), "%s", conf->url);
+    else if (conf->workers_remote && gethostname(host, sizeof(host)) < 0)
+        return error_sys(err, errno, "gethostname");
+    else if (conf->workers_remote)
+        n = snprintf(c->url, sizeof(c->url), "http://%s:%d", host, c->port);
+    if (n < 0 || (size_t)n >= sizeof(c->url))
+        return error_set(err, ERR_CONFIG, "the url for workers is too long");
+    return 0;
+}
+
 static int make_http(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -135,7 +161,10 @@ static int make_http(struct ctld *c, struct error *err)
     };
     if (http_server_create(loop_base(c->loop), &http, &c->http, err) < 0)
         return -1;
-    return http_server_listen_unix(c->http, conf->socket, 0600, err);
+    if (http_server_listen_unix(c->http, conf->socket,
+                                conf->serves_all ? 0666 : 0600, err) < 0)
+        return -1;
+    return make_port(c, err);
 }
 
 static void on_stop(void *arg)
@@ -182,7 +211,6 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     c->started_wall_s = parts->clock->wall_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
                    parts->conf->state_dir);
-    (void)snprintf(c->url, sizeof(c->url), "unix:%s", parts->conf->socket);
     if (loop_create(&c->loop, err) < 0 || make_signals(c, err) < 0 ||
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
@@ -196,6 +224,11 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     ctld_want_step(c);
     *ret = c;
     return 0;
+}
+
+int ctld_port(const struct ctld *c)
+{
+    return c->port;
 }
 
 int ctld_run(struct ctld *c, struct error *err)

@@ -12,6 +12,7 @@
 
 #include "db/store.h"
 #include "jobs/base/clock.h"
+#include "jobs/conf.h"
 #include "scheduler/engine/engine.h"
 
 struct ctld_conf { /* borrowed strings outlive the daemon */
@@ -21,6 +22,15 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *worker;    /* mgpu-worker, absolute */
     const char *allocator; /* as /v1/status names it */
     int64_t uid;           /* whom it serves, besides root */
+    bool serves_all;       /* it serves everybody, each with his own jobs */
+
+    /* Workers and tools of other machines. */
+    const char *listen;  /* "HOST:PORT" beside the socket; NULL: none */
+    bool workers_remote; /* workers run elsewhere: they are told url ... */
+    const char *url;     /* NULL: this host's name and the port of listen */
+    enum conf_workers workers_from;
+    enum conf_remote auth_remote; /* of tools over TCP */
+
     double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
     double interval_s; /* between two steps when nothing happens */
     int32_t max_jobs_per_user, max_clients, max_clients_per_uid;
@@ -46,7 +56,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
                 struct error *err) MUST_CHECK;
 /* Until SIGTERM or SIGINT, or ctld_stop(). Attempts live on. */
 int ctld_run(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_stop(struct ctld *c);    /* from the loop's thread only */
-void ctld_destroy(struct ctld *c); /* NULL is fine */
+void ctld_stop(struct ctld *c);      /* from the loop's thread only */
+void ctld_destroy(struct ctld *c);   /* NULL is fine */
+int ctld_port(const struct ctld *c); /* of conf.listen; 0: none */
 
 #endif

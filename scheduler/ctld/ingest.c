@@ -270,18 +270,16 @@ void serve_rows(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     struct batch b = {.rc = 0};
     struct error err = ERROR_INIT;
-    uint64_t attempt = 0;
+    struct worker w;
     int64_t rank = 0;
-    const char *token = http_bearer(x);
-    if (!ctld_admit(c, x) || !ctld_param_id(x, 0, &b.job) ||
-        !ctld_param_id(x, 1, &attempt) ||
+    if (!ctld_admit_worker(c, x, &w) ||
         !ctld_query_int(x, "rank", 0, RANKS_MAX - 1, 0, &rank) ||
         !ctld_query_int(x, "offset", 0, INT64_MAX / 2, 0, &b.offset))
         return;
-    b.attempt = (int32_t)attempt;
+    b.job = w.job;
+    b.attempt = w.attempt;
     b.rank = (int32_t)rank;
-    if (engine_check_lease(c->engine, b.job, b.attempt, token ? token : "",
-                           &err) < 0) {
+    if (engine_check_lease(c->engine, w.job, w.attempt, w.token, &err) < 0) {
         http_reply_err(x, &err);
         return;
     }

@@ -14,7 +14,7 @@ enum { CTLD_STEP_BUCKETS = 8 };
 
 struct ctld_stats {
     uint64_t events, rows_stored, rows_repeated, lines_dropped,
-        spools_undrained, steps, steps_failed;
+        spools_undrained, steps, steps_failed, refused;
     double step_sum_s;
     uint64_t step_buckets[CTLD_STEP_BUCKETS]; /* not cumulative; the last is
                                                  all above the bounds */
@@ -40,6 +40,10 @@ struct ctld {
     struct loop_source *term, *intr, *hup, *child;
     bool stopping, step_failed;
     double step_complained_s;
+
+    int port;          /* of TCP; 0: none */
+    double refused_s;  /* when a refusal was last logged */
+    uint64_t n_unsaid; /* refused since, not logged */
 
     struct held *held, **held_last;
 
@@ -128,13 +132,29 @@ json_t *ctld_text(const char *s); /* null for NULL and "" */
 json_t *ctld_time(double wall_s); /* null for NAN */
 void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free);
 
+/* ---- auth.c, origin.c: who may speak to us --------------------------------
+ */
+/* A user's request: replies and returns false when the caller is nobody whom
+ * we serve. */
+bool ctld_admit(struct ctld *c, struct http_exchange *x);
+/* A worker's, of the route ATTEMPT: replies and returns false unless it shows
+ * the token of that attempt, which is not over, from where it may be. */
+struct worker {
+    uint64_t job;
+    int32_t attempt;
+    const char *token; /* borrowed from x */
+};
+bool ctld_admit_worker(struct ctld *c, struct http_exchange *x,
+                       struct worker *ret);
+/* Whether a process at this address may be a worker of the job's attempt. */
+bool ctld_origin_fits(const struct ctld *c, const struct job *job,
+                      const char *peer);
+
 /* ---- serve.c: what the handlers share -------------------------------------
  */
 extern const struct http_route ctld_routes[];
 /* Sends o, which it ends; NULL is out of memory. */
 void ctld_reply(struct http_exchange *x, int status, json_t *o);
-/* Replies and returns false when the caller may not speak to us. */
-bool ctld_admit(struct ctld *c, struct http_exchange *x);
 /* The body as a JSON object, {} when empty; replies on failure. */
 json_t *ctld_body(struct http_exchange *x);
 /* ":id" as a job's number; replies on failure. */

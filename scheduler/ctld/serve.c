@@ -1,8 +1,6 @@
 /* serve.c - the routes of wire.h, and what their handlers share.
  *
- * Every handler begins with ctld_admit(): the uid that the kernel names is
- * the only identity that a client has. Workers show their attempt's token in
- * addition.
+ * Every handler begins with ctld_admit() or ctld_admit_worker() (auth.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,21 +47,6 @@ void ctld_reply(struct http_exchange *x, int status, json_t *o)
     struct error err;
     (void)error_set(&err, ERR_NOMEM, "reply");
     http_reply_err(x, &err);
-}
-
-bool ctld_admit(struct ctld *c, struct http_exchange *x)
-{
-    struct error err;
-    int64_t uid = http_uid(x);
-    if (uid != 0 && (uid < 0 || uid != c->parts.conf->uid))
-        (void)error_set(&err, ERR_DENIED, "this daemon serves uid %lld only",
-                        (long long)c->parts.conf->uid);
-    else if (c->stopping)
-        (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
-    else
-        return true;
-    http_reply_err(x, &err);
-    return false;
 }
 
 json_t *ctld_body(struct http_exchange *x)

@@ -5,21 +5,14 @@
 #include "scheduler/ctld/private.h"
 
 struct caller {
-    uint64_t job;
-    int32_t attempt;
-    const char *token;
+    struct worker w;
     json_t *body; /* owned */
 };
 
 static bool who(struct ctld *c, struct http_exchange *x, struct caller *ret)
 {
-    uint64_t attempt = 0;
-    if (!ctld_admit(c, x) || !ctld_param_id(x, 0, &ret->job) ||
-        !ctld_param_id(x, 1, &attempt))
+    if (!ctld_admit_worker(c, x, &ret->w))
         return false;
-    const char *token = http_bearer(x);
-    ret->attempt = (int32_t)attempt;
-    ret->token = token ? token : "";
     ret->body = ctld_body(x);
     return ret->body != NULL;
 }
@@ -45,10 +38,10 @@ void serve_claim(void *arg, struct http_exchange *x)
     if (!who(c, x, &w))
         return;
     const char *holder = json_string_value(json_object_get(w.body, "holder"));
-    int rc =
-        holder && *holder
-            ? engine_claim(c->engine, w.job, w.attempt, w.token, holder, &err)
-            : error_set(&err, ERR_INVAL, "a claim names its 'holder'");
+    int rc = holder && *holder
+                 ? engine_claim(c->engine, w.w.job, w.w.attempt, w.w.token,
+                                holder, &err)
+                 : error_set(&err, ERR_INVAL, "a claim names its 'holder'");
     json_decref(w.body);
     if (rc < 0)
         http_reply_err(x, &err);
@@ -73,12 +66,13 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         .eval_accuracy = real_of(w.body, "eval_accuracy"),
     };
     json_decref(w.body);
-    if (engine_check_lease(c->engine, w.job, w.attempt, w.token, &err) < 0 ||
-        engine_beat(c->engine, w.job, w.attempt, &beat, &err) < 0) {
+    if (engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err) <
+            0 ||
+        engine_beat(c->engine, w.w.job, w.w.attempt, &beat, &err) < 0) {
         http_reply_err(x, &err);
         return;
     }
-    ctld_changed(c, w.job);
+    ctld_changed(c, w.w.job);
     /* Not held: nothing is lost with a beat. What it staged (RUN) goes with
      * the step that this wakes. */
     ctld_want_step(c);
@@ -94,11 +88,12 @@ void serve_report(void *arg, struct http_exchange *x)
         return;
     int64_t code = int_of(w.body, "exit_code", 255);
     const char *why = json_string_value(json_object_get(w.body, "why"));
-    int rc = engine_check_lease(c->engine, w.job, w.attempt, w.token, &err);
+    int rc =
+        engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err);
     if (rc == 0 && code < 0)
         rc = error_set(&err, ERR_INVAL, "exit_code: expected 0..255");
     if (rc == 0)
-        rc = engine_report(c->engine, w.job, w.attempt, (int32_t)code,
+        rc = engine_report(c->engine, w.w.job, w.w.attempt, (int32_t)code,
                            why ? why : "", &err);
     json_decref(w.body);
     if (rc < 0)

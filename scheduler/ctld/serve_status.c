@@ -192,6 +192,9 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |= one(b, "mgpu_spools_undrained", "counter",
               "Attempts that ended before all their rows were stored.",
               s->spools_undrained);
+    rc |= one(b, "mgpu_refused", "counter",
+              "Requests of callers who could not prove who they are.",
+              s->refused);
     rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
               thread_queued(c->writer));
     rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",

@@ -259,6 +259,11 @@ int32_t engine_position(struct engine *e, uint64_t id)
     return en->position;
 }
 
+const struct alloc_node *engine_node(const struct engine *e, size_t i)
+{
+    return i < e->n_nodes ? &e->nodes[i] : NULL;
+}
+
 size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
                     size_t cap)
 {

@@ -183,7 +183,11 @@ int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
                  const char *token, const char *holder,
                  struct error *err) MUST_CHECK;
 
-/* Compares in constant time. err ERR_DENIED, ERR_FENCED, ERR_NOTFOUND */
+/* Whether the token is that of the attempt, and the attempt not over. Compares
+ * in constant time. err ERR_DENIED, ERR_FENCED, ERR_NOTFOUND */
+int engine_check_token(const struct engine *e, uint64_t id, int32_t attempt,
+                       const char *token, struct error *err) MUST_CHECK;
+/* The same, and whether it was claimed: ERR_FENCED */
 int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
                        const char *token, struct error *err) MUST_CHECK;
 
@@ -210,6 +214,9 @@ const struct job *engine_job(const struct engine *e, uint64_t id);
 const struct job *engine_next_job(const struct engine *e, uint64_t after);
 /* Place among the queued jobs, from 1; 0 when it is not queued. */
 int32_t engine_position(struct engine *e, uint64_t id);
+/* The i-th node of the last inventory; NULL past its end. Valid until the
+ * next call that changes e. */
+const struct alloc_node *engine_node(const struct engine *e, size_t i);
 size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
                     size_t cap);
 const char *engine_policy_name(const struct engine *e);

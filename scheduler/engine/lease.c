@@ -87,6 +87,12 @@ int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
     return eng_stage(e, en, EV_CLAIM, -1, &d, err);
 }
 
+int engine_check_token(const struct engine *e, uint64_t id, int32_t attempt,
+                       const char *token, struct error *err)
+{
+    return with_token(e, id, attempt, token, err) ? 0 : -1;
+}
+
 int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
                        const char *token, struct error *err)
 {

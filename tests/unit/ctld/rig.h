@@ -28,14 +28,16 @@ struct puppet {
     int fd;
     struct alloc_note notes[16];
     size_t n_notes;
-    char token[65], dir[512]; /* of the last request */
+    char token[65], dir[512], url[256]; /* of the last request */
     int n_requests;
+    const char *address; /* of the node; NULL: not known */
+    const char *place;   /* that is granted; NULL: "n1:0" */
 };
 
 static int puppet_inventory(struct alloc *a, struct alloc_node *nodes,
                             size_t cap, size_t *ret_n, struct error *err)
 {
-    (void)a;
+    const struct puppet *p = (const struct puppet *)a;
     (void)cap;
     (void)err;
     nodes[0] = (struct alloc_node){.name = "n1",
@@ -43,6 +45,9 @@ static int puppet_inventory(struct alloc *a, struct alloc_node *nodes,
                                    .gpus_total = 2,
                                    .gpus_free = 2,
                                    .is_up = 1};
+    if (p->address)
+        (void)snprintf(nodes[0].address, sizeof(nodes[0].address), "%s",
+                       p->address);
     *ret_n = 1;
     return 0;
 }
@@ -63,13 +68,16 @@ static int puppet_request(struct alloc *a, const struct alloc_req *req,
     struct alloc_note note = {.kind = ALLOC_GRANTED,
                               .job = req->job,
                               .attempt = req->attempt,
-                              .native_id = "pid:7",
-                              .place = "n1:0"};
+                              .native_id = "pid:7"};
     json_t *o = json_loads(req->launch, 0, NULL);
     (void)err;
+    (void)snprintf(note.place, sizeof(note.place), "%s",
+                   p->place ? p->place : "n1:0");
     pthread_mutex_lock(&p->lock);
     (void)snprintf(p->token, sizeof(p->token), "%s",
                    json_string_value(json_object_get(o, "token")));
+    (void)snprintf(p->url, sizeof(p->url), "%s",
+                   json_string_value(json_object_get(o, "url")));
     (void)snprintf(p->dir, sizeof(p->dir), "%s", req->dir);
     p->n_requests++;
     pthread_mutex_unlock(&p->lock);
@@ -150,6 +158,7 @@ struct rig {
     _Atomic int n_refused;     /* calls of it */
     const struct clock *clock; /* NULL: the real one */
     struct ctld_conf conf;
+    void (*tweak)(struct ctld_conf *conf); /* or NULL */
     struct ctld *ctld;
     pthread_t thread;
     struct http_client *http;
@@ -204,6 +213,8 @@ static void rig_up(struct rig *r, const struct store_fault *fault)
                                  .max_clients_per_uid = 64,
                                  .max_spec_bytes = 65536,
                                  .max_log_bytes = 1 << 30};
+    if (r->tweak)
+        r->tweak(&r->conf);
     if (store_mem_create(r->world, &r->store, &err) < 0 ||
         (fault && store_faulty_create(r->store, fault, &r->store, &err) < 0)) {
         tap_diag("%s", err.msg);
@@ -299,7 +310,7 @@ static bool has(const struct rig *r, const char *text)
 }
 
 /* As the worker of the last request. */
-static int as_worker(struct rig *r, const char *what, const char *body)
+static inline int as_worker(struct rig *r, const char *what, const char *body)
 {
     struct http_client *mine = r->http;
     char path[128], token[65];
@@ -331,8 +342,8 @@ static bool becomes(struct rig *r, const char *path, const char *text)
     return false;
 }
 
-static void put_file(const struct rig *r, const char *name, const char *text,
-                     size_t len)
+static inline void put_file(const struct rig *r, const char *name,
+                            const char *text, size_t len)
 {
     char path[640];
     (void)snprintf(path, sizeof(path), "%s/%s", r->alloc.dir, name);
