@@ -38,6 +38,9 @@
  *     "started","ended","elapsed_s","limit_s","left_s","place","native_id",
  *     "position","start_estimate","iteration","iterations_total","epoch",
  *     "epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked"}
+ *     Of another user's job, which only queue and watch show to who is no
+ *     administrator, iteration to eval_accuracy are null, and so is a reason
+ *     in its worker's words.
  *   mgpu.job/1    {"job":JOB + {"spec":{..},"dir"}, "attempts":[{"attempt",
  *     "state","native_id","place","reason","gpus","exit_code","signal",
  *     "intent","claimed","running","ended"}]}; POSTs and the lines of

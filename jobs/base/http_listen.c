@@ -262,8 +262,9 @@ static int bind_tcp(const char *text, struct error *err)
 
 static int port_of(int fd)
 {
-    struct sockaddr_storage a = {.ss_family = AF_UNSPEC};
+    struct sockaddr_storage a;
     socklen_t len = sizeof(a);
+    memset(&a, 0, sizeof(a));
     if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)
         return 0;
     return ntohs(a.ss_family == AF_INET6

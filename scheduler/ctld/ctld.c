@@ -103,6 +103,8 @@ static int make_engine(struct ctld *c, struct error *err)
         .reconcile_s = conf->reconcile_s,
         .kill_grace_s = conf->kill_grace_s,
         .max_jobs_per_user = conf->max_jobs_per_user,
+        .admins = conf->admins,
+        .n_admins = conf->n_admins,
         .where = conf->where,
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
     };

@@ -23,6 +23,9 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *allocator; /* as /v1/status names it */
     int64_t uid;           /* whom it serves, besides root */
     bool serves_all;       /* it serves everybody, each with his own jobs */
+    const int64_t
+        *admins; /* uids [n_admins] who may touch all jobs, besides 0 */
+    size_t n_admins;
 
     /* Workers and tools of other machines. */
     const char *listen;  /* "HOST:PORT" beside the socket; NULL: none */

@@ -83,21 +83,26 @@ static int add_times(json_t *o, const struct ctld *c, const struct job *j)
                      "start_estimate", ctld_time(start_s)));
 }
 
-json_t *ctld_job_json(const struct ctld *c, const struct job *j)
+json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
 {
+    /* A stranger's view of how far it has come. */
+    static const struct job silent = {
+        .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN};
+    const char *reason = all || !j->reported ? j->reason : "";
     int32_t position = engine_position(c->engine, j->id);
     json_t *o = json_pack(
         "{s:I, s:o, s:o, s:I, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:o, "
         "s:o, s:o, s:o, s:b}",
         "id", (json_int_t)j->id, "name", ctld_text(j->name), "user",
         ctld_text(j->user), "uid", (json_int_t)j->uid, "kind", j->kind, "state",
-        job_state_name(j->state), "reason", ctld_text(j->reason), "priority",
+        job_state_name(j->state), "reason", ctld_text(reason), "priority",
         j->priority, "gpus_min", j->gpus_min, "gpus_max", j->gpus_max, "gpus",
         j->gpus, "attempt", j->attempt, "exit_code", count(j->exit_code),
         "place", ctld_text(j->place), "native_id", ctld_text(j->native_id),
         "position", position > 0 ? json_integer(position) : json_null(),
         "cancel_asked", j->cancel_asked);
-    if (o && (add_times(o, c, j) < 0 || add_progress(o, j) < 0)) {
+    if (o &&
+        (add_times(o, c, j) < 0 || add_progress(o, all ? j : &silent) < 0)) {
         json_decref(o);
         return NULL;
     }

@@ -126,7 +126,9 @@ void ctld_follow_clear(struct ctld *c);
 
 /* ---- job_json.c -----------------------------------------------------------
  */
-json_t *ctld_job_json(const struct ctld *c, const struct job *job);
+/* JOB of wire.h. `all`: for who may see it all (engine_may); others see what
+ * stands in a queue, without progress and the worker's words. */
+json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all);
 json_t *ctld_num(double v);       /* null for NAN and infinity */
 json_t *ctld_text(const char *s); /* null for NULL and "" */
 json_t *ctld_time(double wall_s); /* null for NAN */
@@ -159,6 +161,9 @@ void ctld_reply(struct http_exchange *x, int status, json_t *o);
 json_t *ctld_body(struct http_exchange *x);
 /* ":id" as a job's number; replies on failure. */
 bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret);
+/* The job, when the caller may see all of it; replies on failure. */
+const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
+                              uint64_t id);
 bool ctld_param_job(struct ctld *c, struct http_exchange *x,
                     const struct job **ret);
 /* ?name=N within min..max, or absent; replies on failure. */

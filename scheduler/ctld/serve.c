@@ -96,22 +96,31 @@ bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret)
     return true;
 }
 
+const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
+                              uint64_t id)
+{
+    const struct job *job = engine_job(c->engine, id);
+    struct error err;
+    if (job && engine_may(c->engine, job, http_uid(x)))
+        return job;
+    if (job)
+        (void)error_set(&err, ERR_DENIED, "job %llu belongs to another user",
+                        (unsigned long long)id);
+    else
+        (void)error_set(&err, ERR_NOTFOUND, "no job %llu",
+                        (unsigned long long)id);
+    http_reply_err(x, &err);
+    return NULL;
+}
+
 bool ctld_param_job(struct ctld *c, struct http_exchange *x,
                     const struct job **ret)
 {
     uint64_t id = 0;
     if (!ctld_param_id(x, 0, &id))
         return false;
-    const struct job *job = engine_job(c->engine, id);
-    if (!job) {
-        struct error err;
-        (void)error_set(&err, ERR_NOTFOUND, "no job %llu",
-                        (unsigned long long)id);
-        http_reply_err(x, &err);
-        return false;
-    }
-    *ret = job;
-    return true;
+    *ret = ctld_job_of(c, x, id);
+    return *ret;
 }
 
 bool ctld_query_int(struct http_exchange *x, const char *name, int64_t min,

@@ -303,7 +303,7 @@ void serve_queue(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct filter f = {.since_s = -INFINITY};
-    int64_t running = 0, queued = 0, n = 0;
+    int64_t running = 0, queued = 0, n = 0, uid = http_uid(x);
     if (!ctld_admit(c, x) || !parse_filter(x, &f))
         return;
     const struct job *j = engine_next_job(c->engine, 0);
@@ -317,6 +317,7 @@ void serve_queue(void *arg, struct http_exchange *x)
     j = engine_next_job(c->engine, 0);
     for (; j; j = engine_next_job(c->engine, j->id))
         if (fits(&f, j) && skip-- <= 0)
-            (void)json_array_append_new(jobs, ctld_job_json(c, j));
+            (void)json_array_append_new(
+                jobs, ctld_job_json(c, j, engine_may(c->engine, j, uid)));
     ctld_reply(x, 200, queue_head(c, jobs, running, queued));
 }

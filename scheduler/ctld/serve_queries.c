@@ -210,7 +210,7 @@ static json_t *job_reply(struct query *q, const struct job *job)
         attempts = json_loadb(buf_str(&text), text.len, 0, NULL);
     buf_clear(&text);
     json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
-    json_t *o = ctld_job_json(q->c, job);
+    json_t *o = ctld_job_json(q->c, job, true);
     if (!o || json_object_set_new(o, "spec", spec ? spec : json_null()) < 0 ||
         json_object_set_new(o, "dir", ctld_text(dir)) < 0) {
         json_decref(attempts);

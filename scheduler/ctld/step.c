@@ -41,7 +41,8 @@ static void answer(struct ctld *c, const struct held *h)
     }
     ctld_reply(h->x, h->status,
                json_pack("{s:s, s:I, s:o}", "schema", "mgpu.job/1", "id",
-                         (json_int_t)job->id, "job", ctld_job_json(c, job)));
+                         (json_int_t)job->id, "job",
+                         ctld_job_json(c, job, true)));
 }
 
 /* Answers every held request whose fate is known. */

@@ -1,7 +1,8 @@
 /* watch.c - GET /v1/watch: changes of jobs, pushed.
  *
  * Nobody polls. A change marks its job; at most every PUSH_S the marked jobs
- * are encoded, each once however many watch it, and sent. A watcher begins
+ * are encoded, each once however many watch it (twice when strangers do, who
+ * see less), and sent. A watcher begins
  * with the jobs as they are now, so one that lost its connection misses
  * nothing by asking again; with ?after=SEQ it gets only those that an event
  * has changed since. A watcher that does not read is dropped by the HTTP
@@ -24,6 +25,7 @@ struct watcher {
     uint64_t job;   /* 0: all */
     uint64_t begun; /* the beginning was sent up to this id; UINT64_MAX: all */
     int64_t after;  /* the last event that it knows of; -1: none */
+    int64_t uid;    /* who watches */
 };
 
 static void unlink_watcher(struct watcher *w)
@@ -101,11 +103,11 @@ static int by_id(const void *a, const void *b)
  */
 
 /* One line, which the caller frees; NULL when out of memory. */
-static char *line_of(const struct ctld *c, const struct job *job)
+static char *line_of(const struct ctld *c, const struct job *job, bool all)
 {
-    json_t *o =
-        json_pack("{s:s, s:I, s:o}", "schema", "mgpu.job/1", "seq",
-                  (json_int_t)seq_of(c, job->id), "job", ctld_job_json(c, job));
+    json_t *o = json_pack("{s:s, s:I, s:o}", "schema", "mgpu.job/1", "seq",
+                          (json_int_t)seq_of(c, job->id), "job",
+                          ctld_job_json(c, job, all));
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     size_t len = text ? strlen(text) : 0;
@@ -120,19 +122,23 @@ static char *line_of(const struct ctld *c, const struct job *job)
 
 static void push(struct ctld *c, const struct job *job)
 {
-    char *line = line_of(c, job);
+    char *lines[2] = {NULL, NULL}; /* for strangers, for who may see all */
     bool final = job_state_is_final(job->state);
-    for (struct watcher *w = c->watchers, *next; line && w; w = next) {
+    for (struct watcher *w = c->watchers, *next; w; w = next) {
         next = w->next;
         if (w->job ? w->job != job->id : job->id > w->begun)
             continue;
-        http_stream_send(w->x, line, strlen(line));
+        bool all = engine_may(c->engine, job, w->uid);
+        if (!lines[all] && !(lines[all] = line_of(c, job, all)))
+            break; /* out of memory: the next change brings the same news */
+        http_stream_send(w->x, lines[all], strlen(lines[all]));
         if (w->job && final) {
             http_stream_end(w->x);
             unlink_watcher(w);
         }
     }
-    free(line);
+    free(lines[0]);
+    free(lines[1]);
 }
 
 static bool knows(const struct watcher *w, const struct job *job)
@@ -152,7 +158,9 @@ static void begin(struct watcher *w)
         if (http_stream_behind(w->x) > BEHIND_MAX)
             return;
         w->begun = job->id;
-        char *line = knows(w, job) ? NULL : line_of(w->c, job);
+        char *line = knows(w, job)
+                         ? NULL
+                         : line_of(w->c, job, engine_may(e, job, w->uid));
         if (line)
             http_stream_send(w->x, line, strlen(line));
         free(line);
@@ -190,13 +198,12 @@ void serve_watch(void *arg, struct http_exchange *x)
     if (!ctld_admit(c, x) || !ctld_query_int(x, "job", 1, INT64_MAX, 0, &id) ||
         !ctld_query_int(x, "after", 0, INT64_MAX, -1, &after))
         return;
-    const struct job *job = id ? engine_job(c->engine, (uint64_t)id) : NULL;
-    struct watcher *w = NULL;
+    const struct job *job = id ? ctld_job_of(c, x, (uint64_t)id) : NULL;
     if (id && !job)
-        (void)error_set(&err, ERR_NOTFOUND, "no job %lld", (long long)id);
-    else if (!(w = calloc(1, sizeof(*w))))
-        (void)error_set(&err, ERR_NOMEM, "watcher");
+        return;
+    struct watcher *w = calloc(1, sizeof(*w));
     if (!w) {
+        (void)error_set(&err, ERR_NOMEM, "watcher");
         http_reply_err(x, &err);
         return;
     }
@@ -205,7 +212,8 @@ void serve_watch(void *arg, struct http_exchange *x)
                           .x = x,
                           .job = (uint64_t)id,
                           .begun = id ? (uint64_t)id - 1 : 0,
-                          .after = after};
+                          .after = after,
+                          .uid = http_uid(x)};
     c->watchers = w;
     http_stream_start(x, "application/jsonl", on_closed, w);
     begin(w);

@@ -52,6 +52,8 @@ struct engine_conf { /* borrowed strings outlive the engine */
     struct alloc_where where;
     int64_t memory_per_gpu_bytes; /* 0: as where.memory_bytes says */
     int32_t max_jobs_per_user;    /* queued or live; 0: no limit */
+    const int64_t *admins;        /* uids [n_admins], besides 0: engine_may() */
+    size_t n_admins;
 };
 
 /* What is derived from a secret instead of stored. The same question always
@@ -165,9 +167,13 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, bool *ret_again,
                   struct error *err) MUST_CHECK;
 
+/* Whether uid may see all of the job and change it: it is its own, or that of
+ * an administrator. */
+bool engine_may(const struct engine *e, const struct job *job, int64_t uid);
+
 /* Idempotent: cancelling a job twice is fine.
- * err  ERR_NOTFOUND no such job, or another user's (uid 0 may touch any);
- *      ERR_STATE it has ended */
+ * err  ERR_NOTFOUND no such job; ERR_DENIED another user's; ERR_STATE it has
+ *      ended */
 int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
                   struct error *err) MUST_CHECK;
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,

@@ -191,13 +191,28 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
 
 /* ---- cancel, hold, signal --------------------------------------------------
  */
+bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
+{
+    const struct engine_conf *conf = e->parts.conf;
+    bool may = uid == 0 || uid == job->uid;
+    for (size_t i = 0; !may && i < conf->n_admins; i++)
+        may = uid == conf->admins[i];
+    return may;
+}
+
+/* That there is such a job is no secret: the queue shows it. What it is
+ * called, and all the rest, is not said here. */
 static struct entry *mine(const struct engine *e, uint64_t id, int64_t uid,
                           struct error *err)
 {
     struct entry *en = eng_find(e, id);
-    if (en && (uid == 0 || en->job.uid == uid))
+    if (en && engine_may(e, &en->job, uid))
         return en;
-    (void)error_set(err, ERR_NOTFOUND, "no job %" PRIu64, id);
+    if (en)
+        (void)error_set(err, ERR_DENIED,
+                        "job %" PRIu64 " belongs to another user", id);
+    else
+        (void)error_set(err, ERR_NOTFOUND, "no job %" PRIu64, id);
     return NULL;
 }
 

@@ -217,10 +217,17 @@ static void test_rights(void)
     begin((struct store_fault){0});
     e = w.engine;
     is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
-    refused(engine_cancel(e, id, 8, &err), ERR_NOTFOUND, "no job 1",
-            "another's job is not there");
-    refused(engine_hold(e, id, 8, true, &err), ERR_NOTFOUND, NULL, "hold");
-    refused(engine_signal(e, id, 8, 10, &err), ERR_NOTFOUND, NULL, "signal");
+    refused(engine_cancel(e, id, 8, &err), ERR_DENIED,
+            "job 1 belongs to another user", "another's job");
+    refused(engine_hold(e, id, 8, true, &err), ERR_DENIED, NULL, "hold");
+    refused(engine_signal(e, id, 8, 10, &err), ERR_DENIED, NULL, "signal");
+    refused(engine_signal(e, id, -1, 10, &err), ERR_DENIED, NULL, "nobody");
+    static const int64_t admins[] = {9, 10};
+    w.conf.admins = admins;
+    w.conf.n_admins = 2;
+    refused(engine_hold(e, id, 8, true, &err), ERR_DENIED, NULL, "no admin");
+    is_int(engine_hold(e, id, 10, true, &err), 0, "an administrator may");
+    is_int(engine_hold(e, id, 9, false, &err), 0, "and another");
     refused(engine_signal(e, id, 7, 10, &err), ERR_STATE, "not running",
             "a queued job takes no signal");
     is_int(engine_hold(e, id, 0, true, &err), 0, "root may");

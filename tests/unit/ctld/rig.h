@@ -352,7 +352,7 @@ static inline void put_file(const struct rig *r, const char *name,
         exit(1);
 }
 
-static void exits(struct rig *r, uint64_t job, int code)
+static inline void exits(struct rig *r, uint64_t job, int code)
 {
     struct alloc_note note = {
         .kind = ALLOC_EXITED, .job = job, .attempt = 1, .exit_code = code};
