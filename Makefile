@@ -45,12 +45,15 @@ san_cov   := --coverage
 san       := $(if $(san_$(VARIANT)),$(san_$(VARIANT)) -fno-omit-frame-pointer)
 
 cppflags = -I. -D_GNU_SOURCE -DHAVE_CUDA=$(CUDA) -DHAVE_NCCL=$(NCCL) \
-           -DHAVE_SLURM=$(SLURM) $(CPPFLAGS)
+           -DHAVE_SLURM=$(SLURM) -DHAVE_WIDE=$(WIDE) $(CPPFLAGS)
 cflags   = -std=c11 $(CFLAGS) $(warn) $(harden_$(VARIANT)) $(san)
 # The host build of the kernels: x86-64-v3 is the floor, MARCH=native an
-# option. Signed zeros and NaN keep their meaning.
+# option. With the floor there is a second, wide build beside it, taken on
+# machines that have AVX-512. Signed zeros and NaN keep their meaning.
 MARCH   ?= $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,native)
-kflags   = -x c++ -std=c++17 $(CXXFLAGS) -march=$(MARCH) -fopenmp \
+march   := $(MARCH)
+WIDE    := $(if $(filter x86-64-v3,$(MARCH)),1,0)
+kflags   = -x c++ -std=c++17 $(CXXFLAGS) -march=$(march) -fopenmp \
            -fno-math-errno -fno-trapping-math -fno-exceptions -fno-rtti \
            -Wall -Wextra $(WERROR) -Wno-psabi $(san)
 nvflags  = -O3 -g -std=c++17 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra \
@@ -94,7 +97,9 @@ absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
 
 srcs  = $(filter-out $(absent) $(mains),$(sort $(wildcard \
           $(foreach d,$(dir_$(1)),$(d)/*.c $(d)/*.cu))))
-objs  = $(patsubst %,$(B)/obj/%.o,$(basename $(call srcs,$(1))))
+wide  = $(if $(filter 1,$(WIDE)),$(filter-out %_cuda.cu,$(filter %.cu,$(1))))
+objs  = $(patsubst %,$(B)/obj/%.o,$(basename $(call srcs,$(1)))) \
+        $(patsubst %.cu,$(B)/wide/%.o,$(call wide,$(call srcs,$(1))))
 lib   = $(B)/lib/$(1).a
 libs  = $(foreach l,$(1) $(below_$(1)),$(call lib,$(l)))
 
@@ -166,11 +171,17 @@ $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
 $(B)/obj/%_nccl.o: cppflags += -isystem /usr/local/cuda/include
 
-# One source, three builds (kernels/README.md): host, CUDA, SIMT emulator.
+# One source, four builds (kernels/README.md): host, wide, CUDA,
+# SIMT emulator.
 $(B)/obj/%.o: %.cu $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,KC,$<)
 	$(Q)$(CXX) $(cppflags) $(kflags) -MMD -MP -c -o $@ $<
+$(B)/wide/%.o: march := x86-64-v4
+$(B)/wide/%.o: %.cu $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,KC+,$<)
+	$(Q)$(CXX) $(cppflags) -DMGPU_WIDE $(kflags) -MMD -MP -c -o $@ $<
 $(B)/cuda/%.o: %.cu $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)
@@ -252,7 +263,7 @@ $(B)/tests/unit/$(1)/%: $(B)/obj/tests/unit/$(1)/%.o $(B)/obj/tests/tap.o \
 	$$(link) $$(ldlibs_$(1)) $$(LDLIBS)
 endef
 $(foreach l,$(unit_layers),$(eval $(call unit,$(l))))
-.PRECIOUS: $(B)/obj/%.o $(B)/simt/%.o $(B)/cuda/%.o
+.PRECIOUS: $(B)/obj/%.o $(B)/wide/%.o $(B)/simt/%.o $(B)/cuda/%.o
 # The n-th allocation of our own code fails, for every n.
 $(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup
@@ -396,4 +407,4 @@ uninstall:
 clean:
 	rm -rf build
 
--include $(shell find $(B)/obj $(B)/cuda $(B)/simt -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/wide $(B)/cuda $(B)/simt -name '*.d' 2>/dev/null)

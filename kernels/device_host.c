@@ -87,6 +87,36 @@ static void host_destroy(struct device *d)
     free(exec);
 }
 
+/* The wide build takes a CPU with all of x86-64-v4. $MGPU_HOST_SIMD=256 leaves
+ * it out: for a comparison, and for results that are to be the same bits as
+ * those of a machine without it. */
+static bool is_wide(void)
+{
+#if HAVE_WIDE
+    const char *bits = getenv("MGPU_HOST_SIMD");
+    if (bits && strcmp(bits, "256") == 0)
+        return false;
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+static void install(struct exec_device *exec)
+{
+#if HAVE_WIDE
+    if (is_wide()) {
+        KERNEL_FAMILIES(KERNEL_INSTALL, wide)
+        return;
+    }
+#endif
+    KERNEL_FAMILIES(KERNEL_INSTALL, host)
+}
+
 int device_host_create(int32_t threads, struct device **ret, struct error *err)
 {
     if (threads < 0 || threads > MAX_THREADS)
@@ -117,7 +147,7 @@ int device_host_create(int32_t threads, struct device **ret, struct error *err)
         .sync = host_sync,
         .gemm = host_gemm,
     };
-    KERNEL_FAMILIES(KERNEL_INSTALL, host)
+    install(exec);
     host_gemm_threads(threads);
     *ret = &exec->base;
     return 0;

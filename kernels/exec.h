@@ -54,7 +54,11 @@ enum { MAX_LANES = 256, VEC_BYTES = 16 };
 #define KERNEL static void
 #define SHARED(type, name, n) type name[n]
 #define UNROLL _Pragma("GCC unroll 16")
+#ifdef MGPU_WIDE /* for machines with AVX-512, beside the one for all */
+#define FAMILY(name) extern "C" void wide_##name(struct device_ops *ops)
+#else
 #define FAMILY(name) extern "C" void host_##name(struct device_ops *ops)
+#endif
 #if defined(__AVX512F__)
 enum { MAX_LANES = 1, VEC_BYTES = 64 };
 #elif defined(__AVX__)

@@ -1,9 +1,9 @@
 /* exec_device.h - what the launch code needs of a device, in every build.
  *
- * Each family of kernels (one .cu file) is compiled up to three times and
+ * Each family of kernels (one .cu file) is compiled up to four times and
  * yields, per build, one function that fills in its members of the ops
- * table: host_depthwise(), cuda_depthwise(), simt_depthwise(). The three
- * names keep the builds apart, so that a test can hold two in one process.
+ * table: host_depthwise(), wide_depthwise(), cuda_depthwise(),
+ * simt_depthwise(). The names keep the builds apart, so that a test can hold two in one process.
  */
 #ifndef MGPU_KERNELS_EXEC_DEVICE_H
 #define MGPU_KERNELS_EXEC_DEVICE_H
@@ -48,6 +48,7 @@ struct exec_device {
 #define KERNEL_INSTALL(build, family) build##_##family(&exec->ops);
 
 KERNEL_FAMILIES(KERNEL_DECLARE, host)
+KERNEL_FAMILIES(KERNEL_DECLARE, wide) /* the host's, with AVX-512 */
 KERNEL_FAMILIES(KERNEL_DECLARE, cuda)
 KERNEL_FAMILIES(KERNEL_DECLARE, simt)
 
