@@ -29,6 +29,7 @@ CUDA  ?= $(if $(shell command -v $(NVCC)),1,0)
 CUDA_ARCH ?= 90
 NCCL  ?= $(if $(wildcard /usr/include/nccl.h /usr/local/cuda/include/nccl.h),$(CUDA),0)
 SLURM ?= $(if $(wildcard /usr/include/slurm/slurm.h),1,0)
+MUNGE ?= $(if $(wildcard /usr/include/munge.h),1,0)
 
 # ---- flags ----------------------------------------------------------------
 WERROR ?= -Werror
@@ -45,7 +46,8 @@ san_cov   := --coverage
 san       := $(if $(san_$(VARIANT)),$(san_$(VARIANT)) -fno-omit-frame-pointer)
 
 cppflags = -I. -D_GNU_SOURCE -DHAVE_CUDA=$(CUDA) -DHAVE_NCCL=$(NCCL) \
-           -DHAVE_SLURM=$(SLURM) -DHAVE_WIDE=$(WIDE) $(CPPFLAGS)
+           -DHAVE_SLURM=$(SLURM) -DHAVE_MUNGE=$(MUNGE) \
+           -DHAVE_WIDE=$(WIDE) $(CPPFLAGS)
 cflags   = -std=c11 $(CFLAGS) $(warn) $(harden_$(VARIANT)) $(san)
 # The host build of the kernels: x86-64-v3 is the floor, MARCH=native an
 # option. With the floor there is a second, wide build beside it, taken on
@@ -93,7 +95,8 @@ mains := scheduler/ctld/main.c scheduler/tools/submit.c \
 # include that library; leaving the library out leaves the file out. CUDA
 # files are in the plug-in, not in an archive.
 absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
-          $(if $(filter 0,$(SLURM)),%_slurm.c)
+          $(if $(filter 0,$(SLURM)),%_slurm.c) \
+          $(if $(filter 0,$(MUNGE)),%_munge.c)
 
 srcs  = $(filter-out $(absent) $(mains),$(sort $(wildcard \
           $(foreach d,$(dir_$(1)),$(d)/*.c $(d)/*.cu))))
@@ -108,7 +111,8 @@ blas_dir := $(firstword $(wildcard /usr/lib/*/openblas-openmp))
 mpi_cflags = $(shell mpicc --showme:compile 2>/dev/null)
 mpi_libs   = $(shell mpicc --showme:link 2>/dev/null)
 
-ldlibs_base    := -lcurl -levent -ljansson -lcrypto -lpthread -lm
+ldlibs_base    := -lcurl -levent -ljansson -lcrypto \
+                  $(if $(filter 1,$(MUNGE)),-lmunge) -lpthread -lm
 ldlibs_jobs    := -lyaml $(ldlibs_base)
 ldlibs_kernels := $(if $(blas_dir),-L$(blas_dir)) -lopenblas -fopenmp \
                   -lstdc++ -ldl -lm -lpthread

@@ -28,6 +28,9 @@ struct http_client {
     char base[300]; /* what paths are appended to */
     double connect_timeout_s, timeout_s;
     size_t max_reply_bytes;
+    int (*authorize)(void *arg, const struct http_request *req, struct buf *out,
+                     struct error *err);
+    void *authorize_arg;
 };
 
 static void init_curl(void)
@@ -72,6 +75,8 @@ int http_client_create(const struct http_client_conf *conf,
         return error_set(err, ERR_NOMEM, "http client");
     c->connect_timeout_s = conf->connect_timeout_s;
     c->timeout_s = conf->timeout_s;
+    c->authorize = conf->authorize;
+    c->authorize_arg = conf->authorize_arg;
     c->max_reply_bytes =
         conf->max_reply_bytes > 0 ? conf->max_reply_bytes : REPLY_MAX_BYTES;
     c->curl = curl_easy_init();
@@ -185,6 +190,22 @@ static int add_header(struct curl_slist **list, struct error *err,
     return 0;
 }
 
+static int add_authorization(const struct http_client *c,
+                             const struct http_request *req,
+                             struct curl_slist **list, struct error *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = 0;
+    if (c->authorize)
+        rc = c->authorize(c->authorize_arg, req, &b, err);
+    else if (c->bearer)
+        rc = buf_addf(&b, err, "Bearer %s", c->bearer);
+    if (rc == 0 && b.len > 0)
+        rc = add_header(list, err, "Authorization", buf_str(&b));
+    buf_clear(&b);
+    return rc;
+}
+
 static int make_headers(const struct http_client *c,
                         const struct http_request *req, struct curl_slist **ret,
                         struct error *err)
@@ -192,15 +213,10 @@ static int make_headers(const struct http_client *c,
     const char *type =
         req->content_type ? req->content_type : "application/json";
     struct curl_slist *list = NULL;
-    char auth[128];
-    int n =
-        snprintf(auth, sizeof(auth), "Bearer %s", c->bearer ? c->bearer : "");
-    if (n < 0 || (size_t)n >= sizeof(auth))
-        return error_set(err, ERR_INVAL, "bearer token is too long");
     /* Without "Expect:" libcurl asks leave for a long body and waits. */
     if (add_header(&list, err, "Expect", "") < 0 ||
         (req->body && add_header(&list, err, "Content-Type", type) < 0) ||
-        (c->bearer && add_header(&list, err, "Authorization", auth) < 0) ||
+        add_authorization(c, req, &list, err) < 0 ||
         (req->idempotency_key &&
          add_header(&list, err, "Idempotency-Key", req->idempotency_key) < 0)) {
         curl_slist_free_all(list);
@@ -254,10 +270,9 @@ static int fail_transfer(const struct transfer *t, CURLcode rc)
         if (os == EACCES || os == EPERM)
             return error_set(t->err, ERR_DENIED, "'%s': permission denied",
                              c->url);
-        return error_set(t->err, ERR_UNAVAIL,
-                         "no daemon answers at '%s': start one with "
-                         "'mgpu-ctld --local'",
-                         c->url);
+        return error_set(
+            t->err, ERR_UNAVAIL, "no daemon answers at '%s'%s", c->url,
+            c->url[0] == 'u' ? ": start one with 'mgpu-ctld --local'" : "");
     case CURLE_OPERATION_TIMEDOUT:
         return error_set(t->err, ERR_TIMEOUT,
                          "the daemon at '%s' did not answer in time", c->url);
@@ -287,26 +302,43 @@ static void pause_for(double s)
         continue;
 }
 
+/* One try. What authorizes a request may be good for one only, so libcurl
+ * must not repeat it by itself, as it does when a connection that it kept
+ * turns out to be dead. */
+static int try_once(struct http_client *c, const struct http_request *req,
+                    const struct transfer *t, CURLcode *ret)
+{
+    struct curl_slist *headers = NULL;
+    if (make_headers(c, req, &headers, t->err) < 0)
+        return -1;
+    (void)curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+    (void)curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT,
+                           c->authorize ? 1L : 0L);
+    *ret = curl_easy_perform(c->curl);
+    (void)curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+    curl_slist_free_all(headers);
+    return 0;
+}
+
 /* One request with its repeats. `repeatable` says whether the request itself
  * may be sent twice; failing to connect is always safe to repeat. */
 static int perform(struct http_client *c, const struct http_request *req,
                    struct transfer *t, double timeout_s, bool repeatable)
 {
     struct buf url = BUF_INIT;
-    struct curl_slist *headers = NULL;
     int ret = -1;
-    if (buf_addf(&url, t->err, "%s%s", c->base, req->path) < 0 ||
-        make_headers(c, req, &headers, t->err) < 0)
+    if (buf_addf(&url, t->err, "%s%s", c->base, req->path) < 0)
         goto out;
     if (set_up(c, req, buf_str(&url), t, timeout_s) < 0) {
         (void)error_set(t->err, ERR_INTERNAL, "http request '%s'", req->path);
         goto out;
     }
-    (void)curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
     double pause_s = pause_first_s;
     double until_s = clock_real.now_s(&clock_real) + c->connect_timeout_s;
     for (;;) {
-        CURLcode rc = curl_easy_perform(c->curl);
+        CURLcode rc = CURLE_OK;
+        if (try_once(c, req, t, &rc) < 0)
+            break;
         if (rc == CURLE_OK) {
             ret = 0;
             break;
@@ -324,9 +356,7 @@ static int perform(struct http_client *c, const struct http_request *req,
         pause_for(pause_s);
         pause_s = pause_s * 2 < pause_max_s ? pause_s * 2 : pause_max_s;
     }
-    (void)curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
 out:
-    curl_slist_free_all(headers);
     buf_clear(&url);
     return ret;
 }

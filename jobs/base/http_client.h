@@ -15,19 +15,6 @@
 
 struct http_client;
 
-struct http_client_conf {
-    const char *url;
-    const char *bearer;       /* token, or NULL */
-    double connect_timeout_s; /* how long to try to reach the server */
-    double timeout_s;         /* of one request; 0: none (streams) */
-    size_t max_reply_bytes;   /* 0: 16 MiB */
-};
-
-/* err  ERR_INVAL an URL of another form */
-int http_client_create(const struct http_client_conf *conf,
-                       struct http_client **ret, struct error *err) MUST_CHECK;
-void http_client_destroy(struct http_client *c); /* NULL is fine */
-
 struct http_request {
     const char *method; /* "GET", "POST" */
     const char *path;   /* "/v1/jobs?..." */
@@ -36,6 +23,24 @@ struct http_request {
     const char *content_type;    /* NULL: application/json */
     const char *idempotency_key; /* or NULL */
 };
+
+struct http_client_conf {
+    const char *url;
+    const char *bearer;       /* token, or NULL */
+    double connect_timeout_s; /* how long to try to reach the server */
+    double timeout_s;         /* of one request; 0: none (streams) */
+    size_t max_reply_bytes;   /* 0: 16 MiB */
+    /* Appends the value of the header Authorization to out, anew for each try
+     * of a request; NULL: none but bearer. */
+    int (*authorize)(void *arg, const struct http_request *req, struct buf *out,
+                     struct error *err);
+    void *authorize_arg;
+};
+
+/* err  ERR_INVAL an URL of another form */
+int http_client_create(const struct http_client_conf *conf,
+                       struct http_client **ret, struct error *err) MUST_CHECK;
+void http_client_destroy(struct http_client *c); /* NULL is fine */
 
 /* out  ret_status  the HTTP status
  *      body        is appended to

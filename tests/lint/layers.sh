@@ -44,6 +44,7 @@ door() {
     event2/* | curl/*) echo 'http_*' ;;
     zlib.h)         echo 'idx|gz' ;;
     openssl/*)      echo '_ssl' ;;
+    munge.h)        echo '_munge' ;;
     esac
 }
 
