@@ -53,6 +53,39 @@ const char *http_peer(const struct http_exchange *x)
     return x->peer;
 }
 
+int http_set_uid(struct http_exchange *x, int64_t uid, struct error *err)
+{
+    struct http_conn *c = x->conn;
+    if (c && http_conn_count_uid(c, uid) >= c->s->conf.max_clients_per_uid)
+        return error_set(err, ERR_BUSY,
+                         "too many connections, try again later");
+    if (c)
+        c->user = uid;
+    x->uid = uid;
+    return 0;
+}
+
+void http_again(struct http_exchange *x)
+{
+    if (x->req)
+        x->fn(x->fn_arg, x);
+    else
+        http_exchange_free(x);
+}
+
+const char *http_method(const struct http_exchange *x)
+{
+    /* No route takes another. */
+    bool is_post =
+        x->req && evhttp_request_get_command(x->req) == EVHTTP_REQ_POST;
+    return is_post ? "POST" : "GET";
+}
+
+const char *http_target(const struct http_exchange *x)
+{
+    return x->req ? evhttp_request_get_uri(x->req) : "";
+}
+
 const char *http_param(const struct http_exchange *x, size_t i)
 {
     return i < x->n_params ? x->params[i] : NULL;
@@ -81,13 +114,19 @@ const char *http_header(const struct http_exchange *x, const char *name)
     return evhttp_find_header(evhttp_request_get_input_headers(x->req), name);
 }
 
+const char *http_authorization(const struct http_exchange *x,
+                               const char *scheme)
+{
+    size_t len = strlen(scheme);
+    const char *h = http_header(x, "Authorization");
+    if (!h || strncasecmp(h, scheme, len) != 0 || h[len] != ' ')
+        return NULL;
+    return h + len + 1;
+}
+
 const char *http_bearer(const struct http_exchange *x)
 {
-    static const char scheme[] = "Bearer ";
-    const char *h = http_header(x, "Authorization");
-    if (!h || strncasecmp(h, scheme, sizeof(scheme) - 1) != 0)
-        return NULL;
-    return h + sizeof(scheme) - 1;
+    return http_authorization(x, "Bearer");
 }
 
 const char *http_body(struct http_exchange *x, size_t *ret_len)

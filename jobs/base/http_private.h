@@ -26,7 +26,8 @@ struct http_conn {
     struct http_exchange *x;         /* being answered, or NULL */
     int fd;
     ino_t ino;
-    int64_t uid;              /* -1: not known */
+    int64_t uid;              /* by the kernel; -1: not known */
+    int64_t user;             /* as uid, or as http_set_uid() said last */
     char peer[HTTP_PEER_CAP]; /* "": the unix socket */
     bool doomed; /* answered and shut down; evhttp has yet to notice */
 };
@@ -51,6 +52,8 @@ struct http_server {
 struct http_exchange {
     struct http_conn *conn;     /* NULL once the client is gone */
     struct evhttp_request *req; /* NULL once the client is gone */
+    http_handler_f fn;
+    void *fn_arg;
     int64_t uid;
     char peer[HTTP_PEER_CAP];
     char *params[HTTP_PARAMS_MAX];
@@ -81,5 +84,7 @@ void http_conn_answered(struct http_conn *c);
 int http_conn_watch_hup(struct http_conn *c);
 void http_conn_set_idle(struct http_conn *c, bool is_limited);
 size_t http_conn_behind(const struct http_conn *c); /* bytes not yet taken */
+/* The other connections of a uid, wherever they come from. */
+int32_t http_conn_count_uid(const struct http_conn *but, int64_t uid);
 
 #endif

@@ -197,6 +197,15 @@ static int32_t count_like(struct http_server *s, const struct http_conn *like,
     return n;
 }
 
+int32_t http_conn_count_uid(const struct http_conn *but, int64_t uid)
+{
+    int32_t n = 0;
+    const struct http_conn *head = &but->s->conns;
+    for (const struct http_conn *c = head->next; c != head; c = c->next)
+        n += c != but && c->user == uid;
+    return n;
+}
+
 static bool is_too_many(struct http_server *s, const struct http_conn *c,
                         bool sweep)
 {
@@ -223,6 +232,7 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
         return;
     }
     c->ino = st.st_ino;
+    c->user = c->uid;
     arm(c);
     if (is_too_many(s, c, false) && is_too_many(s, c, true))
         refuse(c, 503, "Service Unavailable", "BUSY",
@@ -348,7 +358,9 @@ static void dispatch(struct http_server *s, struct http_exchange *x)
     for (const struct http_route *r = s->conf.routes; path && r->method; r++) {
         bool hit = match(r->path, path, x);
         if (hit && strcmp(r->method, method) == 0) {
-            r->fn(s->conf.arg, x);
+            x->fn = r->fn;
+            x->fn_arg = s->conf.arg;
+            x->fn(x->fn_arg, x);
             return;
         }
         if (hit)

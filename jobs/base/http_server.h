@@ -72,12 +72,28 @@ int64_t http_uid(const struct http_exchange *x); /* SO_PEERCRED; -1 unknown */
 /* The other end's address, numeric, over TCP ("192.0.2.7", "2001:db8::7",
  * never "::ffff:192.0.2.7"); "" over the unix socket. */
 const char *http_peer(const struct http_exchange *x);
+const char *http_method(const struct http_exchange *x);
+const char *http_target(const struct http_exchange *x); /* "/path?query" */
 const char *http_param(const struct http_exchange *x, size_t i);
 /* The value of ?name=, decoded, or NULL. */
 const char *http_query(struct http_exchange *x, const char *name);
 const char *http_header(const struct http_exchange *x, const char *name);
 const char *http_bearer(const struct http_exchange *x); /* or NULL */
+/* What stands behind this word in the header Authorization, or NULL. */
+const char *http_authorization(const struct http_exchange *x,
+                               const char *scheme);
 const char *http_body(struct http_exchange *x, size_t *ret_len);
+
+/* ---- who calls, when it is not known at once --------------------------------
+ *
+ * A handler that has to find out first keeps the exchange, returns, and when
+ * it knows says so and has itself called again, from the loop. */
+/* err  ERR_BUSY uid has conf.max_clients_per_uid connections without this */
+int http_set_uid(struct http_exchange *x, int64_t uid,
+                 struct error *err) MUST_CHECK;
+/* The handler, with all of the request as it was. When the client has left in
+ * between, the exchange ends instead. */
+void http_again(struct http_exchange *x);
 
 /* ---- the reply; exactly one of these, once
  * ----------------------------------- */
