@@ -89,7 +89,7 @@ below_worker  := kernels jobs base
 # Composition roots: one program each, in no archive.
 mains := scheduler/ctld/main.c scheduler/tools/submit.c \
          scheduler/tools/stat.c scheduler/tools/cancel.c \
-         slurm/shepherd.c worker/main.c
+         slurm/shepherd.c slurm/helper.c worker/main.c
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
 # include that library; leaving the library out leaves the file out. CUDA
@@ -118,6 +118,8 @@ ldlibs_kernels := $(if $(blas_dir),-L$(blas_dir)) -lopenblas -fopenmp \
                   -lstdc++ -ldl -lm -lpthread
 ldlibs_db      := -lsqlite3 $(ldlibs_jobs)
 ldlibs_slurm   := $(ldlibs_jobs)
+# libslurm is GPL; the one program that links it is separate for that, too.
+ldlibs_helper  := -lslurm $(ldlibs_slurm)
 ldlibs_policy  := $(ldlibs_jobs)
 ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
 ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
@@ -131,6 +133,7 @@ bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
           $(if $(filter %ctld,$(b)),%ctld/main.c) \
           $(if $(filter %worker,$(b)),worker/main.c),$(mains))),$(b)))
+bins += $(if $(filter 1,$(SLURM)),$(B)/bin/mgpu-slurm-helper)
 plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 
 unit_layers := $(layers)
@@ -217,15 +220,16 @@ $(foreach l,$(layers),$(eval $(call layer,$(l))))
 link = $(Q)$(CC) $(cflags) $(ldharden_$(VARIANT)) $(LDFLAGS) -Wl,--as-needed \
        -o $@ $(filter %.o %.a,$^)
 
-# program: its main, its layer
+# program: its main, its layer, and what it links if that is not the layer's
 define program
 $(B)/bin/$(1): $(B)/obj/$(2:.c=.o) $(call libs,$(3))
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(link) $$(ldlibs_$(3)) $$(LDLIBS)
+	$$(link) $$(ldlibs_$(or $(4),$(3))) $$(LDLIBS)
 endef
 $(eval $(call program,mgpu-ctld,scheduler/ctld/main.c,ctld))
 $(eval $(call program,mgpu-shepherd,slurm/shepherd.c,slurm))
+$(eval $(call program,mgpu-slurm-helper,slurm/helper.c,slurm,helper))
 $(eval $(call program,mgpu-worker,worker/main.c,worker))
 $(foreach t,submit stat cancel,$(eval \
   $(call program,mgpu-$(t),scheduler/tools/$(t).c,tools)))

@@ -1,0 +1,266 @@
+/* as_user.c - ask for something to be done as a user: see as_user.h.
+ *
+ * The request goes to the process's standard input and its answer comes from
+ * its standard output, one JSON object each. What does not end in time is
+ * killed; a process in the kernel's hands (NFS) does not even die then, so it
+ * is remembered, and its user is told BUSY until it has gone.
+ */
+#include "slurm/as_user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/clock.h"
+
+/* A loaded NFS server takes seconds; a command thread is blocked so long. */
+static const double LIMIT_S = 10;
+enum { STUCK_MAX = 64, ANSWER_MAX = 8192 };
+
+/* Processes that did not end in time. */
+static pthread_mutex_t stuck_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    pid_t pid;
+    uid_t uid;
+} stuck[STUCK_MAX];
+static size_t n_stuck;
+
+static bool has_ended(pid_t pid)
+{
+    pid_t got;
+    do
+        got = waitpid(pid, NULL, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    return got != 0;
+}
+
+static int check_stuck(uid_t uid, struct error *err)
+{
+    bool is = false;
+    (void)pthread_mutex_lock(&stuck_lock);
+    for (size_t i = 0; i < n_stuck;) {
+        if (has_ended(stuck[i].pid)) {
+            stuck[i] = stuck[--n_stuck];
+        } else {
+            is = is || stuck[i].uid == uid;
+            i++;
+        }
+    }
+    is = is || n_stuck == STUCK_MAX;
+    (void)pthread_mutex_unlock(&stuck_lock);
+    return is ? error_set(err, ERR_BUSY,
+                          "the file system of user %lu does not answer",
+                          (unsigned long)uid)
+              : 0;
+}
+
+static void remember_stuck(pid_t pid, uid_t uid)
+{
+    (void)pthread_mutex_lock(&stuck_lock);
+    if (n_stuck < STUCK_MAX) {
+        stuck[n_stuck].pid = pid;
+        stuck[n_stuck++].uid = uid;
+    }
+    (void)pthread_mutex_unlock(&stuck_lock);
+}
+
+/* An errno, as posix_spawn(3). */
+static int spawn(uid_t uid, int fd, pid_t *ret)
+{
+    char number[24];
+    char self[] = "/proc/self/exe"; /* also when it was replaced on disk */
+    char name[] = "mgpu-slurm-helper";
+    char mode[] = "--as-user";
+    char *argv[] = {name, mode, number, NULL};
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attr;
+    sigset_t none;
+    sigset_t all;
+    (void)snprintf(number, sizeof(number), "%lu", (unsigned long)uid);
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    int rc = posix_spawn_file_actions_init(&fa);
+    if (rc != 0)
+        return rc;
+    rc = posix_spawnattr_init(&attr);
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_adddup2(&fa, fd, 0);
+        if (rc == 0)
+            rc = posix_spawn_file_actions_adddup2(&fa, fd, 1);
+        if (rc == 0)
+            rc = posix_spawn_file_actions_addclosefrom_np(&fa, 3);
+        if (rc == 0)
+            rc = posix_spawnattr_setsigmask(&attr, &none);
+        if (rc == 0)
+            rc = posix_spawnattr_setsigdefault(&attr, &all);
+        if (rc == 0)
+            rc = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+                                                     POSIX_SPAWN_SETSIGDEF);
+        if (rc == 0)
+            rc = posix_spawn(ret, self, &fa, &attr, argv, environ);
+        (void)posix_spawnattr_destroy(&attr);
+    }
+    (void)posix_spawn_file_actions_destroy(&fa);
+    return rc;
+}
+
+static double left_s(double until_s)
+{
+    double left = until_s - clock_real.now_s(&clock_real);
+    return left > 0 ? left : 0;
+}
+
+/* Sends all of text, then reads up to the end. The socket does not block. */
+static int talk(int fd, const char *text, size_t len, struct buf *answer,
+                struct error *err)
+{
+    double until_s = clock_real.now_s(&clock_real) + LIMIT_S;
+    char part[2048];
+    size_t at = 0;
+    while (answer->len < ANSWER_MAX) {
+        struct pollfd p = {
+            .fd = fd, .events = (short)(POLLIN | (at < len ? POLLOUT : 0))};
+        int n = poll(&p, 1, (int)(left_s(until_s) * 1e3) + 1);
+        if (n < 0 && errno != EINTR)
+            return error_sys(err, errno, "poll");
+        if (n == 0 || left_s(until_s) <= 0)
+            return error_set(err, ERR_TIMEOUT,
+                             "no answer from the file system in %g s", LIMIT_S);
+        if (n > 0 && (p.revents & POLLOUT)) {
+            ssize_t sent = send(fd, text + at, len - at, MSG_NOSIGNAL);
+            if (sent > 0)
+                at += (size_t)sent;
+            if (at == len)
+                (void)shutdown(fd, SHUT_WR);
+        }
+        if (n > 0 && (p.revents & (POLLIN | POLLHUP))) {
+            ssize_t got = recv(fd, part, sizeof(part), 0);
+            if (got == 0)
+                return 0;
+            if (got < 0 && errno != EAGAIN && errno != EINTR)
+                return error_sys(err, errno, "the file process");
+            if (got > 0 && buf_add(answer, part, (size_t)got, err) < 0)
+                return -1;
+        }
+    }
+    return error_set(err, ERR_INTERNAL, "the file process says too much");
+}
+
+static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
+               struct error *err)
+{
+    int fds[2];
+    pid_t pid;
+    if (check_stuck(uid, err) < 0)
+        return -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return error_sys(err, errno, "socketpair");
+    int rc = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? errno
+                                                    : spawn(uid, fds[1], &pid);
+    (void)close(fds[1]);
+    if (rc != 0) {
+        (void)close(fds[0]);
+        return error_sys(err, rc, "start a process for user %lu",
+                         (unsigned long)uid);
+    }
+    rc = talk(fds[0], text, len, answer, err);
+    (void)close(fds[0]);
+    (void)kill(pid, SIGKILL); /* it has said all it had to say */
+    /* Being killed takes a moment, unless it is stuck in the kernel. */
+    for (int i = 0; i < 200 && !has_ended(pid); i++) {
+        if (i == 199)
+            remember_stuck(pid, uid);
+        (void)poll(NULL, 0, 1);
+    }
+    return rc;
+}
+
+/* The answer's object, or its error. */
+static json_t *ask(uid_t uid, json_t *request, struct error *err)
+{
+    struct buf answer = BUF_INIT;
+    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    json_decref(request);
+    if (text == NULL) {
+        (void)error_set(err, ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    json_t *o = NULL;
+    if (run(uid, text, strlen(text), &answer, err) == 0) {
+        o = json_loadb(buf_str(&answer), answer.len, 0, NULL);
+        const char *code = json_string_value(json_object_get(o, "code"));
+        const char *why = json_string_value(json_object_get(o, "why"));
+        if (!json_is_object(o))
+            (void)error_set(err, ERR_INTERNAL, "the file process died");
+        else if (code != NULL)
+            (void)error_set(err, error_from_word(code), "%s", why ? why : "");
+        if (!json_is_object(o) || code != NULL) {
+            json_decref(o);
+            o = NULL;
+        }
+    }
+    buf_clear(&answer);
+    free(text);
+    return o;
+}
+
+static int text_of(const json_t *o, const char *key, char *ret, size_t cap)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    if (s == NULL || strlen(s) >= cap)
+        return -1;
+    memcpy(ret, s, strlen(s) + 1);
+    return 0;
+}
+
+int as_user_write(uid_t uid, const char *dir, const char *launch,
+                  const char *batch, struct as_user *ret, struct error *err)
+{
+    struct as_user u = {.gid = (gid_t)-1};
+    json_t *o = ask(uid,
+                    json_pack("{s:s,s:s,s:s}", "dir", dir, "launch", launch,
+                              "batch", batch),
+                    err);
+    if (o == NULL)
+        return -1;
+    json_int_t gid = json_integer_value(json_object_get(o, "gid"));
+    int rc = text_of(o, "name", u.name, sizeof(u.name)) < 0 ||
+                     text_of(o, "home", u.home, sizeof(u.home)) < 0 ||
+                     text_of(o, "shell", u.shell, sizeof(u.shell)) < 0
+                 ? error_set(err, ERR_INTERNAL, "user %lu has no usable name",
+                             (unsigned long)uid)
+                 : 0;
+    json_decref(o);
+    if (rc < 0)
+        return -1;
+    u.gid = (gid_t)gid;
+    *ret = u;
+    return 0;
+}
+
+int as_user_read_exit(uid_t uid, const char *dir, struct attempt_exit *ret,
+                      struct error *err)
+{
+    json_t *o = ask(uid, json_pack("{s:s}", "dir", dir), err);
+    if (o == NULL)
+        return -1;
+    *ret = (struct attempt_exit){
+        .code = (int32_t)json_integer_value(json_object_get(o, "exit")),
+        .signal = (int32_t)json_integer_value(json_object_get(o, "signal")),
+        .when_s = json_number_value(json_object_get(o, "when")),
+        .slurm_id =
+            (uint32_t)json_integer_value(json_object_get(o, "slurm_id"))};
+    json_decref(o);
+    return 0;
+}

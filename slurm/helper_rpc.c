@@ -1,0 +1,300 @@
+/* helper_rpc.c - the child that answers: threads, queue, socket.
+ *
+ * The main thread reads commands and queues them; WORKERS threads take them
+ * from there, so that a call that hangs does not hold up the others; one
+ * more polls. All of them write to the socket, a whole number of lines at a
+ * time. When the queue is full the main thread waits, and the daemon's
+ * socket fills: it must not mind.
+ *
+ * A child may be killed in the middle of a line, in either direction. So
+ * "hello" begins with an empty line, which ends a line that was cut short,
+ * and what comes first from the daemon may be the tail of a command.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/log.h"
+#include "slurm/helper.h"
+
+enum { WORKERS = 4, QUEUE_CAP = 64 };
+/* After a command the world is about to change; then not at once again. */
+static const double POKED_S = 0.1;
+
+struct queue {
+    pthread_mutex_t lock;
+    pthread_cond_t is_fuller, is_emptier;
+    struct helper_cmd cmds[QUEUE_CAP];
+    size_t first, n;
+};
+
+struct crew {
+    struct helper *h;
+    struct queue queue;
+    struct rpc_scan *scan;
+};
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+/* ---- the socket ---------------------------------------------------------- */
+void helper_send(struct helper *h, const struct buf *lines)
+{
+    (void)pthread_mutex_lock(&h->out_lock);
+    for (size_t at = 0; at < lines->len;) {
+        ssize_t n =
+            send(h->fd, lines->data + at, lines->len - at, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            _exit(0); /* nobody listens */
+        at += (size_t)n;
+    }
+    (void)pthread_mutex_unlock(&h->out_lock);
+}
+
+void helper_send_news(struct helper *h, const struct helper_news *n)
+{
+    struct buf line = BUF_INIT;
+    struct error err = ERROR_INIT;
+    if (helper_news_encode(n, &line, &err) < 0)
+        log_err("helper", "a line could not be written why=\"%s\"", err.msg);
+    else
+        helper_send(h, &line);
+    buf_clear(&line);
+}
+
+void helper_read(struct helper *h, struct helper_in *in, int timeout_ms)
+{
+    char part[16384];
+    struct pollfd p = {.fd = h->fd, .events = POLLIN};
+    if (poll(&p, 1, timeout_ms) <= 0)
+        return;
+    ssize_t n = recv(h->fd, part, sizeof(part), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+        _exit(0);
+    if (n > 0 && (buf_add(&in->bytes, part, (size_t)n, NULL) < 0 ||
+                  in->bytes.len > (size_t)HELPER_LINE_MAX + sizeof(part))) {
+        log_err("helper", "a line without end, or no memory for it");
+        _exit(1);
+    }
+}
+
+bool helper_next(struct helper *h, struct helper_in *in, struct helper_cmd *ret)
+{
+    struct error err = ERROR_INIT;
+    for (;;) {
+        const char *line = buf_str(&in->bytes);
+        const char *end = memchr(line, '\n', in->bytes.len);
+        if (end == NULL)
+            return false;
+        size_t n = (size_t)(end - line);
+        int rc = helper_cmd_parse(line, n, ret, &err);
+        buf_drop(&in->bytes, n + 1);
+        bool is_tail = in->is_first;
+        in->is_first = false;
+        if (rc == 0)
+            return true;
+        if (is_tail || n == 0)
+            continue;
+        /* Its id is not known; the daemon never sends such a line. */
+        struct helper_news no = {
+            .ev = HELPER_REPLY, .is_sure = true, .why = err};
+        helper_send_news(h, &no);
+    }
+}
+
+/* ---- up and down --------------------------------------------------------- */
+void helper_down(struct helper *h, const struct error *why)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    bool is_news = !h->is_down || strcmp(h->down_why.msg, why->msg) != 0;
+    if (!h->is_down)
+        h->down_since = (int64_t)clock_real.wall_s(&clock_real);
+    h->is_down = true;
+    h->down_why = *why;
+    struct helper_news n = {
+        .ev = HELPER_DOWN, .why = *why, .since = h->down_since};
+    (void)pthread_mutex_unlock(&h->lock);
+    if (is_news)
+        helper_send_news(h, &n);
+}
+
+void helper_up(struct helper *h)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    bool is_news = h->is_down;
+    h->is_down = false;
+    (void)pthread_mutex_unlock(&h->lock);
+    if (is_news)
+        helper_send_news(h, &(struct helper_news){.ev = HELPER_UP});
+}
+
+int helper_check_up(struct helper *h, struct error *err)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    bool is_down = h->is_down;
+    struct error why = h->down_why;
+    (void)pthread_mutex_unlock(&h->lock);
+    return is_down ? error_set(err, ERR_UNAVAIL, "%s", why.msg) : 0;
+}
+
+void helper_poke(struct helper *h)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    h->is_poked = true;
+    (void)pthread_cond_signal(&h->wake);
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- threads ------------------------------------------------------------- */
+static void push(struct queue *q, const struct helper_cmd *c)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    while (q->n == QUEUE_CAP)
+        (void)pthread_cond_wait(&q->is_emptier, &q->lock);
+    q->cmds[(q->first + q->n++) % QUEUE_CAP] = *c;
+    (void)pthread_cond_signal(&q->is_fuller);
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+static struct helper_cmd pop(struct queue *q)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    while (q->n == 0)
+        (void)pthread_cond_wait(&q->is_fuller, &q->lock);
+    struct helper_cmd c = q->cmds[q->first];
+    q->first = (q->first + 1) % QUEUE_CAP;
+    q->n--;
+    (void)pthread_cond_signal(&q->is_emptier);
+    (void)pthread_mutex_unlock(&q->lock);
+    return c;
+}
+
+static void *work(void *arg) __attribute__((noreturn));
+
+static void *work(void *arg)
+{
+    struct crew *crew = arg;
+    for (;;) {
+        struct helper_cmd c = pop(&crew->queue);
+        helper_do(crew->h, &c);
+        helper_cmd_clear(&c);
+    }
+}
+
+/* Until the time for the next look, or a little after a poke. */
+static void rest(struct helper *h, double began_s)
+{
+    double until_s = began_s + h->conf->poll_s;
+    (void)pthread_mutex_lock(&h->lock);
+    for (;;) {
+        if (h->is_poked && until_s > now_s() + POKED_S)
+            until_s = now_s() + POKED_S;
+        h->is_poked = false;
+        if (now_s() >= until_s)
+            break;
+        struct timespec at = {.tv_sec = (time_t)until_s};
+        at.tv_nsec = (long)((until_s - (double)at.tv_sec) * 1e9);
+        (void)pthread_cond_timedwait(&h->wake, &h->lock, &at);
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+static void *look(void *arg) __attribute__((noreturn));
+
+static void *look(void *arg)
+{
+    struct crew *crew = arg;
+    struct buf news = BUF_INIT;
+    for (;;) {
+        struct error err = ERROR_INIT;
+        double began_s = now_s();
+        buf_reset(&news);
+        if (rpc_scan_once(crew->scan, crew->h->seen, &news, &err) < 0) {
+            helper_down(crew->h, &err);
+        } else {
+            helper_up(crew->h);
+            helper_send(crew->h, &news);
+        }
+        rest(crew->h, began_s);
+    }
+}
+
+static int start_threads(struct crew *crew, struct error *err)
+{
+    pthread_t t;
+    (void)pthread_mutex_init(&crew->queue.lock, NULL);
+    (void)pthread_cond_init(&crew->queue.is_fuller, NULL);
+    (void)pthread_cond_init(&crew->queue.is_emptier, NULL);
+    for (int i = 0; i <= WORKERS; i++) {
+        int rc = pthread_create(&t, NULL, i ? work : look, crew);
+        if (rc != 0)
+            return error_sys(err, rc, "start a thread");
+        (void)pthread_detach(t);
+    }
+    return 0;
+}
+
+static void set_up(struct helper *h, const struct helper_conf *conf, int fd,
+                   uint64_t generation, struct error *err)
+{
+    pthread_condattr_t attr;
+    *h = (struct helper){.conf = conf, .fd = fd, .generation = generation};
+    (void)pthread_mutex_init(&h->out_lock, NULL);
+    (void)pthread_mutex_init(&h->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* as now_s() */
+    (void)pthread_cond_init(&h->wake, &attr);
+    if (seen_create(&h->seen, err) < 0)
+        _exit(1);
+}
+
+static void hello(struct helper *h)
+{
+    struct helper_news n = {.ev = HELPER_HELLO, .generation = h->generation};
+    struct buf empty = BUF_INIT;
+    rpc_version_text(n.slurm, sizeof(n.slurm));
+    if (buf_addstr(&empty, "\n", NULL) == 0)
+        helper_send(h, &empty);
+    buf_clear(&empty);
+    helper_send_news(h, &n);
+}
+
+void helper_rpc(const struct helper_conf *conf, int fd, uint64_t generation)
+{
+    static struct helper h;
+    static struct crew crew;
+    struct helper_in in = {.is_first = generation > 1};
+    struct error err = ERROR_INIT;
+    char path[HELPER_CONF_PATH_CAP];
+    int conf_fd;
+    set_up(&h, conf, fd, generation, &err);
+    hello(&h);
+    helper_lobby(&h, &in, &conf_fd);
+    helper_conf_path(conf_fd, path);
+    rpc_start(path);
+    crew.h = &h;
+    if (rpc_scan_create(conf, &crew.scan, &err) < 0 ||
+        start_threads(&crew, &err) < 0) {
+        log_err("helper", "%s", err.msg);
+        _exit(1);
+    }
+    for (;;) {
+        struct helper_cmd c;
+        while (helper_next(&h, &in, &c))
+            push(&crew.queue, &c);
+        helper_read(&h, &in, -1);
+    }
+}

@@ -1,0 +1,306 @@
+/* nodes_slurm.c - the inventory: what each node has, and what is left of it.
+ *
+ * A GPU that Slurm has not given away is free for us only if the CPUs and
+ * the memory that go with it are free as well. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "slurm/calls_slurm.h"
+#include "slurm/gres.h"
+#include "slurm/place_text.h"
+
+/* While the list is made; index is the node's in Slurm's table. */
+struct list {
+    struct rpc_scan *s;
+    struct alloc_node *nodes; /* [n], by index; name "" is a hole */
+    bool *is_in_up_part;      /* [n] */
+    size_t n;
+};
+
+static void copy(char *ret, size_t cap, const char *text)
+{
+    size_t n = strnlen(text ? text : "", cap - 1);
+    if (n > 0)
+        memcpy(ret, text, n);
+    ret[n] = '\0';
+}
+
+/* Adds a word to a list of words; what does not fit is left out. */
+static void join(char *ret, size_t cap, const char *separator, const char *word)
+{
+    size_t n = strlen(ret);
+    size_t more = (n ? strlen(separator) : 0) + strlen(word);
+    if (n + more < cap)
+        (void)snprintf(ret + n, cap - n, "%s%s", n ? separator : "", word);
+}
+
+/* ---- one node by itself -------------------------------------------------- */
+static const char *bad_state(uint32_t state)
+{
+    switch (state & NODE_STATE_BASE) {
+    case NODE_STATE_IDLE:
+    case NODE_STATE_ALLOCATED:
+    case NODE_STATE_MIXED:
+        break;
+    case NODE_STATE_DOWN:
+        return "down";
+    case NODE_STATE_FUTURE:
+        return "not there yet";
+    default:
+        return "unknown";
+    }
+    if (state & NODE_STATE_DRAIN)
+        return "drained";
+    if (state & NODE_STATE_FAIL)
+        return "failing";
+    if (state & NODE_STATE_INVALID_REG)
+        return "invalid registration";
+    if (state & NODE_STATE_NO_RESPOND)
+        return "not responding";
+    if (state & NODE_STATE_MAINT)
+        return "maintenance";
+    if (state & (NODE_STATE_REBOOT_ISSUED | NODE_STATE_REBOOT_REQUESTED))
+        return "to be rebooted";
+    return NULL;
+}
+
+static void set_state(const struct list *l, const node_info_t *n,
+                      struct alloc_node *ret)
+{
+    const char *state = bad_state(n->node_state);
+    char user[NAME_USER_CAP];
+    ret->is_up = state == NULL;
+    if (state == NULL)
+        return;
+    if (n->reason == NULL || n->reason[0] == '\0') {
+        copy(ret->why, sizeof(ret->why), state);
+    } else if (n->reason_uid == NO_VAL) {
+        (void)snprintf(ret->why, sizeof(ret->why), "%s: %s", state, n->reason);
+    } else {
+        names_user(l->s->names, n->reason_uid, user);
+        (void)snprintf(ret->why, sizeof(ret->why), "%s by %s: %s", state, user,
+                       n->reason);
+    }
+}
+
+static int32_t min32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void set_gpus(const struct list *l, const node_info_t *n,
+                     struct alloc_node *ret)
+{
+    const struct helper_conf *c = l->s->conf;
+    int32_t used = 0;
+    uint16_t cpus = 0;
+    uint64_t memory = 0; /* slurm.h says uint32_t; what is written is 64 bits */
+    gres_main(n->gres, n->gres_used, ret->gpu_type, &ret->gpus_total, &used);
+    (void)slurm_get_select_nodeinfo(n->select_nodeinfo, SELECT_NODEDATA_SUBCNT,
+                                    NODE_STATE_ALLOCATED, &cpus);
+    (void)slurm_get_select_nodeinfo(n->select_nodeinfo,
+                                    SELECT_NODEDATA_MEM_ALLOC,
+                                    NODE_STATE_ALLOCATED, &memory);
+    int32_t left = ret->gpus_total - used;
+    uint16_t all = n->cpus_efctv ? n->cpus_efctv : n->cpus;
+    int32_t cpus_left = all > cpus ? all - cpus : 0;
+    left = min32(left, cpus_left / c->where.cpus_per_gpu);
+    if (c->memory_per_gpu > 0) {
+        uint64_t taken = memory + n->mem_spec_limit;
+        uint64_t mb = n->real_memory > taken ? n->real_memory - taken : 0;
+        uint64_t units = (mb << 20) / (uint64_t)c->memory_per_gpu;
+        left =
+            min32(left, units > GRES_GPUS_MAX ? GRES_GPUS_MAX : (int32_t)units);
+    }
+    ret->gpus_free = left > 0 ? left : 0;
+}
+
+static void set_node(const struct list *l, const node_info_t *n,
+                     struct alloc_node *ret)
+{
+    copy(ret->name, sizeof(ret->name), n->name);
+    set_gpus(l, n, ret);
+    set_state(l, n, ret);
+    copy(ret->features, sizeof(ret->features),
+         n->features_act ? n->features_act : n->features);
+    names_address(l->s->names, n->node_addr ? n->node_addr : n->name,
+                  ret->address);
+}
+
+/* ---- from other lists ---------------------------------------------------- */
+/* Calls each() for the nodes of pairs of indexes that end with -1. */
+static void each_node(struct list *l, const int32_t *inx, const void *arg,
+                      void (*each)(struct list *, size_t, const void *))
+{
+    for (; inx && inx[0] >= 0 && inx[1] >= 0; inx += 2)
+        for (int32_t i = inx[0]; i <= inx[1] && (size_t)i < l->n; i++)
+            if (l->nodes[i].name[0])
+                each(l, (size_t)i, arg);
+}
+
+static void add_part(struct list *l, size_t i, const void *arg)
+{
+    const partition_info_t *p = arg;
+    struct alloc_node *n = &l->nodes[i];
+    if (p->state_up != PARTITION_UP)
+        return;
+    l->is_in_up_part[i] = true;
+    join(n->partitions, sizeof(n->partitions), ",", p->name);
+}
+
+static void add_resv(struct list *l, size_t i, const void *arg)
+{
+    const reserve_info_t *r = arg;
+    struct alloc_node *n = &l->nodes[i];
+    if (n->reservation[0] == '\0')
+        copy(n->reservation, sizeof(n->reservation), r->name);
+}
+
+static void set_lists(struct list *l)
+{
+    const struct rpc_scan *s = l->s;
+    time_t now = time(NULL);
+    for (uint32_t i = 0; i < s->parts->record_count; i++)
+        each_node(l, s->parts->partition_array[i].node_inx,
+                  &s->parts->partition_array[i], add_part);
+    for (uint32_t i = 0; s->resvs && i < s->resvs->record_count; i++) {
+        const reserve_info_t *r = &s->resvs->reservation_array[i];
+        if (r->start_time <= now && now < r->end_time)
+            each_node(l, r->node_inx, r, add_resv);
+    }
+    for (size_t i = 0; i < l->n; i++)
+        if (l->nodes[i].is_up && !l->is_in_up_part[i]) {
+            l->nodes[i].is_up = 0;
+            copy(l->nodes[i].why, sizeof(l->nodes[i].why),
+                 "in no partition that is up");
+        }
+}
+
+/* ---- who holds what ------------------------------------------------------ */
+/* "0,1", from Slurm's "gpu:h100:2(IDX:0-1)". */
+static void indexes(const char *gres, char *ret, size_t cap)
+{
+    struct place_text t;
+    struct gres_gpu g;
+    char text[128];
+    int32_t n = 0;
+    bool has_any = false;
+    place_text_begin(&t);
+    place_text_node(&t, "");
+    while (gres_next(&gres, &g)) {
+        n += g.n;
+        for (int32_t k = 0; g.has_indexes && k < GRES_GPUS_MAX; k++)
+            if (g.at[k]) {
+                place_text_index(&t, k);
+                has_any = true;
+            }
+    }
+    place_text_end(&t, text, sizeof(text));
+    ret[0] = '\0';
+    if (has_any)
+        copy(ret, cap, text + (text[0] == ':'));
+    else if (n > 0)
+        (void)snprintf(ret, cap, "%d GPUs", n);
+}
+
+static struct alloc_node *find(const struct list *l, const char *name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->nodes[i].name, name) == 0)
+            return &l->nodes[i];
+    return NULL;
+}
+
+static void add_holder(const struct list *l, const slurm_job_info_t *j)
+{
+    char who[NAME_USER_CAP + 32];
+    char user[NAME_USER_CAP];
+    unsigned long long job;
+    unsigned attempt;
+    if (rpc_scan_tag(l->s->conf, j->comment, &job, &attempt)) {
+        (void)snprintf(who, sizeof(who), "mgpu %llu.%u", job, attempt);
+    } else {
+        if (j->user_name)
+            copy(user, sizeof(user), j->user_name);
+        else
+            names_user(l->s->names, j->user_id, user);
+        (void)snprintf(who, sizeof(who), "%s %u", user, j->job_id);
+    }
+    hostlist_t hl = slurm_hostlist_create(j->nodes);
+    char *host;
+    for (uint32_t i = 0; hl && (host = slurm_hostlist_shift(hl)); i++) {
+        char gpus[96];
+        char part[sizeof(gpus) + sizeof(who)];
+        struct alloc_node *n = find(l, host);
+        free(host);
+        indexes(i < j->gres_detail_cnt ? j->gres_detail_str[i] : NULL, gpus,
+                sizeof(gpus));
+        if (n == NULL || gpus[0] == '\0')
+            continue;
+        (void)snprintf(part, sizeof(part), "%s %s", gpus, who);
+        join(n->used, sizeof(n->used), "; ", part);
+    }
+    if (hl)
+        slurm_hostlist_destroy(hl);
+}
+
+static void set_holders(const struct list *l)
+{
+    const job_info_msg_t *m = l->s->jobs;
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        const slurm_job_info_t *j = &m->job_array[i];
+        uint32_t state = j->job_state & JOB_STATE_BASE;
+        if ((state == JOB_RUNNING || state == JOB_SUSPENDED) && j->nodes &&
+            j->gres_detail_cnt > 0)
+            add_holder(l, j);
+    }
+}
+
+/* ---- the line ------------------------------------------------------------ */
+static int send_if_new(struct list *l, struct buf *news, struct error *err)
+{
+    struct buf *last = &l->s->last;
+    struct buf line = BUF_INIT;
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->nodes[i].name[0])
+            l->nodes[n++] = l->nodes[i];
+    struct helper_news all = {
+        .ev = HELPER_NODES, .nodes = l->nodes, .n_nodes = n};
+    int rc = helper_news_encode(&all, &line, err);
+    if (rc == 0 && (line.len != last->len ||
+                    memcmp(buf_str(&line), buf_str(last), line.len) != 0)) {
+        rc = buf_add(news, line.data, line.len, err);
+        if (rc == 0) {
+            struct buf old = *last;
+            *last = line;
+            line = old;
+        }
+    }
+    buf_clear(&line);
+    return rc;
+}
+
+int rpc_scan_nodes(struct rpc_scan *s, struct buf *news, struct error *err)
+{
+    const node_info_msg_t *m = s->nodes;
+    struct list l = {.s = s, .n = m->record_count};
+    l.nodes = calloc(l.n + 1, sizeof(*l.nodes));
+    l.is_in_up_part = calloc(l.n + 1, sizeof(*l.is_in_up_part));
+    int rc = l.nodes && l.is_in_up_part
+                 ? 0
+                 : error_set(err, ERR_NOMEM, "%zu nodes", l.n);
+    for (size_t i = 0; rc == 0 && i < l.n; i++)
+        if (m->node_array[i].name)
+            set_node(&l, &m->node_array[i], &l.nodes[i]);
+    if (rc == 0) {
+        set_lists(&l);
+        set_holders(&l);
+        rc = send_if_new(&l, news, err);
+    }
+    free(l.nodes);
+    free(l.is_in_up_part);
+    return rc;
+}

@@ -1,0 +1,51 @@
+/* signal_slurm.c - end or signal a job, if it is still the one we mean.
+ *
+ * After a crash slurmctld gives the ids of jobs that it has forgotten to
+ * others, so an id alone says nothing: comment and user must be ours. */
+#include <signal.h>
+#include <string.h>
+
+#include "slurm/calls_slurm.h"
+
+static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
+                 uid_t uid, bool *ret_is_pending, struct error *err)
+{
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        const slurm_job_info_t *j = &m->job_array[i];
+        uint32_t state = j->job_state & JOB_STATE_BASE;
+        if (j->job_id != id)
+            continue;
+        if (j->user_id != uid || !j->comment || strcmp(j->comment, tag) != 0)
+            return error_set(err, ERR_NOTFOUND,
+                             "Slurm's job %u is another one now", id);
+        if (state >= JOB_COMPLETE)
+            return error_set(err, ERR_NOTFOUND, "Slurm's job %u has ended", id);
+        *ret_is_pending = state == JOB_PENDING;
+        return 0;
+    }
+    return error_set(err, ERR_NOTFOUND, "Slurm has no job %u", id);
+}
+
+int rpc_signal(uint32_t slurm_id, const char *tag, uid_t uid, int signo,
+                 bool *is_sure, struct error *err)
+{
+    job_info_msg_t *m = NULL;
+    bool is_pending = false;
+    *is_sure = true;
+    if (slurm_load_job(&m, slurm_id, 0) != SLURM_SUCCESS)
+        return rpc_fail(slurm_get_errno(), NULL, NULL, err);
+    int rc = check(m, slurm_id, tag, uid, &is_pending, err);
+    slurm_free_job_info_msg(m);
+    if (rc < 0)
+        return -1;
+    /* SIGKILL to the ranks of a job that waits would cancel it. */
+    if (signo != 0 && is_pending)
+        return error_set(err, ERR_STATE, "Slurm's job %u does not run yet",
+                         slurm_id);
+    rc = signo == 0
+             ? slurm_kill_job(slurm_id, SIGKILL, 0)
+             : slurm_kill_job(slurm_id, (uint16_t)signo, KILL_STEPS_ONLY);
+    return rc == SLURM_SUCCESS
+               ? 0
+               : rpc_fail(slurm_get_errno(), NULL, is_sure, err);
+}
