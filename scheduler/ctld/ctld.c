@@ -12,32 +12,31 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/log.h"
 #include "jobs/wire.h"
+#include "scheduler/ctld/paths.h"
 #include "scheduler/ctld/private.h"
 
 enum {
     BODY_MAX_BYTES = WIRE_ROWS_MAX_BYTES, /* a spec is at most as long */
     /* Each at most 1 MiB; then workers are told to come back. */
     WRITER_QUEUE = 64,
-    READER_QUEUE = 256
+    READER_QUEUE = 256,
+    LOGS_QUEUE = 1024
 };
 static const double REQUEST_S = 10, STOP_S = 0.1;
 
 /* ---- the engine's events --------------------------------------------------
  */
 
-static void make_job_dir(struct ctld *c, uint64_t job)
+static void make_job_dir(const struct ctld *c, const struct job *job)
 {
-    char dir[640];
-    (void)snprintf(dir, sizeof(dir), "%s/%llu", c->jobs_dir,
-                   (unsigned long long)job);
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        log_err("ctld", "cannot create a job's directory dir=\"%s\" why=\"%s\"",
-                dir, strerror(errno));
+    struct error err = ERROR_INIT;
+    if (c->parts.conf->makes_dirs && paths_private_dir(job->dir, &err) < 0)
+        log_err("ctld", "cannot create a job's directory job=%llu why=\"%s\"",
+                (unsigned long long)job->id, err.msg);
 }
 
 static void on_event(void *arg, const struct store_event *event,
@@ -45,8 +44,8 @@ static void on_event(void *arg, const struct store_event *event,
 {
     struct ctld *c = arg;
     c->stats.events++;
-    if (event->ev == EV_INTENT) /* durable now, and before its request */
-        make_job_dir(c, event->job);
+    if (job && event->ev == EV_INTENT) /* durable, and not yet asked for */
+        make_job_dir(c, job);
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))
         ctld_ingest_forget(c, event->job, event->attempt);
     if (job && (event->ev == EV_SUBMIT || event->ev == EV_INTENT ||
@@ -59,32 +58,13 @@ static void on_event(void *arg, const struct store_event *event,
 }
 
 /* An INTENT may be durable without its directory, when the daemon died in
- * between. The engine asks the allocator for it as soon as it is created. */
-static int on_live_attempt(void *arg, const struct store_cell *cells, size_t n,
-                           struct error *err)
+ * between. The first step asks the allocator for it. */
+static void make_live_dirs(const struct ctld *c)
 {
-    struct ctld *c = arg;
-    int64_t id = 0;
-    enum job_state state = JOB_COMPLETED;
-    (void)err;
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(cells[i].name, "job") == 0)
-            id = cells[i].i;
-        else if (strcmp(cells[i].name, "state") == 0 && cells[i].s)
-            (void)job_state_from_name(cells[i].s, &state);
-    }
-    if (job_state_is_live(state))
-        make_job_dir(c, (uint64_t)id);
-    return 0;
-}
-
-static int make_dirs(struct ctld *c, struct error *err)
-{
-    struct store *s = c->parts.store;
-    struct store_query q = {.view = VIEW_JOB, .rank = -1, .after = INT64_MIN};
-    if (mkdir(c->jobs_dir, 0700) < 0 && errno != EEXIST)
-        return error_sys(err, errno, "mkdir '%s'", c->jobs_dir);
-    return s->ops->query(s, &q, on_live_attempt, c, err);
+    for (const struct job *job = engine_next_job(c->engine, 0); job;
+         job = engine_next_job(c->engine, job->id))
+        if (job_state_is_live(job->state))
+            make_job_dir(c, job);
 }
 
 /* ---- parts ----------------------------------------------------------------
@@ -96,6 +76,7 @@ static int make_engine(struct ctld *c, struct error *err)
     c->engine_conf = (struct engine_conf){
         .cluster = conf->cluster,
         .jobs_dir = c->jobs_dir,
+        .user_jobs_dir = conf->user_jobs_dir,
         .worker = conf->worker,
         .url = c->url,
         .heartbeat_s = conf->heartbeat_s,
@@ -123,6 +104,7 @@ static int make_engine(struct ctld *c, struct error *err)
         return -1;
     engine_on_event(c->engine, on_event, c);
     engine_on_exit(c->engine, ctld_drain, c);
+    make_live_dirs(c);
     return 0;
 }
 
@@ -216,10 +198,10 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     if (loop_create(&c->loop, err) < 0 || make_signals(c, err) < 0 ||
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
+        thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
         ctld_step_init(c, err) < 0 || ctld_ingest_init(c, err) < 0 ||
         ctld_watch_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
-        make_dirs(c, err) < 0 || make_engine(c, err) < 0 ||
-        make_http(c, err) < 0) {
+        make_engine(c, err) < 0 || make_http(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -256,6 +238,7 @@ void ctld_destroy(struct ctld *c)
     if (!c)
         return;
     c->stopping = true;
+    thread_destroy(c->logs);
     thread_destroy(c->reader);
     thread_destroy(c->writer);
     ctld_watch_clear(c);

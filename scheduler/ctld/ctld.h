@@ -14,10 +14,14 @@
 #include "jobs/base/clock.h"
 #include "jobs/conf.h"
 #include "scheduler/engine/engine.h"
+#include "slurm/files.h"
 
 struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *cluster;
-    const char *state_dir; /* absolute; databases, jobs/ */
+    const char *state_dir;     /* absolute; databases, jobs/ */
+    const char *user_jobs_dir; /* controller.jobs_dir, or NULL: jobs/ */
+    bool makes_dirs;       /* jobs' directories; else the allocator does, as the
+                              user whose they are */
     const char *socket;    /* absolute; its directory exists */
     const char *worker;    /* mgpu-worker, absolute */
     const char *allocator; /* as /v1/status names it */
@@ -48,6 +52,7 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     const struct policy *policy;
     struct alloc *alloc;
     struct store *store;
+    struct files *files; /* of jobs */
     const struct ctld_conf *conf;
 };
 

@@ -13,18 +13,12 @@
  * In the same way the worker's final word is taken from report.json when it
  * could not be delivered.
  *
- * The directory is the job's own: what stands in it is input. Only regular
- * files are opened, no link is followed, and names beyond spool.<rank> are
- * nobody's business.
+ * The directory is the job's own: what stands in it is input. The files are
+ * read as their user (files.h), and only those of the ranks that there were.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "jobs/base/log.h"
 #include "jobs/wire.h"
@@ -33,17 +27,23 @@
 enum { REPORT_MAX_BYTES = 65536 };
 /* Between two tries when the store failed, and from the first that failed to
  * the end without the rows. */
-static const double RETRY_S = 0.5, GIVE_UP_S = 10;
+static const double RETRY_S = 0.5, GIVE_UP_S = 10, COMPLAIN_EVERY_S = 10;
+/* The file system of the job does not answer, and its worker's last word has
+ * not come: to go on means to call it failed. Longer than a file server takes
+ * to restart. */
+static const double NO_REPORT_S = 600;
 
 struct drain {
     struct task task;
     struct ctld *c;
     uint64_t job;
     int32_t attempt;
-    char dir[1024];
-    int64_t *acked; /* a copy, by rank; owned */
-    int32_t n_ranks;
-    bool looked; /* for a report; has_report says whether there is one */
+    uid_t uid;
+    char dir[640];
+    int64_t *acked;  /* a copy, by rank; owned */
+    int32_t n_acked; /* its length */
+    int32_t n_ranks; /* that ran */
+    bool looked;     /* for a report; has_report says whether there is one */
     bool has_report;
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
@@ -55,105 +55,70 @@ struct drain {
 /* ---- on the writer's thread -----------------------------------------------
  */
 
-/* A shortage of ours, worth another try. Whatever else stands in the way is
- * the job's own doing, or its disk's, and must not keep it from ending. */
-static bool may_pass(int e)
+/* A shortage of ours, or nobody answers: worth another try. Whatever else
+ * stands in the way is the job's own doing, or its disk's, and must not keep
+ * it from ending. */
+static bool may_pass(enum err_code code)
 {
-    return e == ENOMEM || e == EMFILE || e == ENFILE;
+    return code == ERR_NOMEM || code == ERR_LIMIT || code == ERR_BUSY ||
+           code == ERR_TIMEOUT || code == ERR_UNAVAIL;
 }
 
-/* err  ERR_NOTFOUND for all that is not a regular file that we may read */
-static int open_at(int dir, const char *name, int *ret_fd, struct error *err)
+/* Fills buf as far as the file goes; nothing of one that cannot be read. */
+static int read_full(const struct drain *d, const char *name, char *buf,
+                     size_t cap, int64_t at, size_t *ret_len, struct error *err)
 {
-    struct stat st;
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && may_pass(errno))
-        return error_sys(err, errno, "open '%s'", name);
-    if (fd < 0)
-        return error_set(err, ERR_NOTFOUND, "cannot read '%s'", name);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        (void)close(fd);
-        return error_set(err, ERR_NOTFOUND, "'%s' is not a regular file", name);
+    struct files *f = d->c->parts.files;
+    size_t len = 0;
+    while (len < cap) {
+        struct error why = ERROR_INIT;
+        size_t n = 0;
+        if (f->ops->read(f, d->uid, d->dir, name, (uint64_t)at + len, buf + len,
+                         cap - len, &n, &why) < 0) {
+            if (may_pass(why.code))
+                return error_set(err, why.code, "%s: %s", name, why.msg);
+            break;
+        }
+        if (n == 0)
+            break;
+        len += n;
     }
-    *ret_fd = fd;
+    *ret_len = len;
     return 0;
 }
 
-/* Fills buf; returns the bytes read, 0 at the end, -1 on failure. */
-static ssize_t read_full(int fd, char *buf, size_t cap, int64_t at)
-{
-    size_t len = 0;
-    while (len < cap) {
-        ssize_t n = pread(fd, buf + len, cap - len, (off_t)at + (off_t)len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    return (ssize_t)len;
-}
-
 /* Whole lines only: the last one may have been cut by the rank's death. */
-static int drain_fd(struct drain *d, int32_t rank, int fd, int64_t at,
-                    struct error *err)
-{
-    char *buf = malloc(WIRE_ROWS_MAX_BYTES);
-    int rc = buf ? 0 : error_set(err, ERR_NOMEM, "spool of rank %d", rank);
-    while (rc == 0) {
-        ssize_t n = read_full(fd, buf, WIRE_ROWS_MAX_BYTES, at);
-        if (n < 0 && may_pass(errno))
-            rc = error_sys(err, errno, "read the spool of rank %d", rank);
-        const char *end = n > 0 ? memrchr(buf, '\n', (size_t)n) : NULL;
-        if (n == WIRE_ROWS_MAX_BYTES && !end)
-            end = buf + n - 1; /* one endless line: dropped piece by piece */
-        if (rc < 0 || !end)
-            break;
-        size_t len = (size_t)(end - buf) + 1;
-        rc = ctld_store_lines(d->c->parts.store, d->job, d->attempt, rank, buf,
-                              len, &d->count, err);
-        at += (int64_t)len;
-    }
-    free(buf);
-    return rc;
-}
-
-static int drain_spool(struct drain *d, int dir, const char *name,
+static int drain_spool(struct drain *d, int32_t rank, char *buf,
                        struct error *err)
 {
-    char *end = NULL;
-    long rank = strtol(name, &end, 10);
-    if (end == name || *end || rank < 0 || rank > INT32_MAX)
-        return 0;
-    char file[32];
-    int fd = -1;
-    struct error why = ERROR_INIT;
-    (void)snprintf(file, sizeof(file), "spool.%ld", rank);
-    if (open_at(dir, file, &fd, &why) < 0)
-        return why.code == ERR_NOTFOUND
-                   ? 0
-                   : error_set(err, why.code, "%s", why.msg);
-    int64_t at = rank < d->n_ranks && d->acked[rank] > 0 ? d->acked[rank] : 0;
-    int rc = drain_fd(d, (int32_t)rank, fd, at, err);
-    (void)close(fd);
-    return rc;
+    char name[32];
+    int64_t at = rank < d->n_acked && d->acked[rank] > 0 ? d->acked[rank] : 0;
+    (void)snprintf(name, sizeof(name), "spool.%d", (int)rank);
+    for (;;) {
+        size_t n = 0;
+        if (read_full(d, name, buf, WIRE_ROWS_MAX_BYTES, at, &n, err) < 0)
+            return -1;
+        const char *end = n > 0 ? memrchr(buf, '\n', n) : NULL;
+        if (n == WIRE_ROWS_MAX_BYTES && !end)
+            end = buf + n - 1; /* one endless line: dropped piece by piece */
+        if (!end)
+            return 0;
+        size_t len = (size_t)(end - buf) + 1;
+        if (ctld_store_lines(d->c->parts.store, d->job, d->attempt, rank, buf,
+                             len, &d->count, err) < 0)
+            return -1;
+        at += (int64_t)len;
+    }
 }
 
-static int read_report(struct drain *d, int dir, struct error *err)
+static int read_report(struct drain *d, char *buf, struct error *err)
 {
-    struct error why_not = ERROR_INIT;
-    char text[REPORT_MAX_BYTES];
-    int fd = -1, code = 0;
+    size_t n = 0;
+    int code = 0;
     const char *why = NULL;
-    if (open_at(dir, "report.json", &fd, &why_not) < 0)
-        return why_not.code == ERR_NOTFOUND
-                   ? 0
-                   : error_set(err, why_not.code, "%s", why_not.msg);
-    ssize_t n = read_full(fd, text, sizeof(text), 0);
-    (void)close(fd);
-    json_t *o = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+    if (read_full(d, "report.json", buf, REPORT_MAX_BYTES, 0, &n, err) < 0)
+        return -1;
+    json_t *o = n > 0 ? json_loadb(buf, n, 0, NULL) : NULL;
     if (o &&
         json_unpack(o, "{s:i, s?s}", "exit_code", &code, "why", &why) == 0 &&
         code >= 0 && code <= 255) {
@@ -166,23 +131,17 @@ static int read_report(struct drain *d, int dir, struct error *err)
     return 0;
 }
 
-static int drain_dir(struct drain *d, struct error *err)
+static int drain_files(struct drain *d, struct error *err)
 {
-    DIR *dir = opendir(d->dir);
-    if (!dir && may_pass(errno))
-        return error_sys(err, errno, "'%s'", d->dir);
-    if (!dir) { /* never started, or removed or closed by its user */
-        d->looked = true;
-        return 0;
-    }
+    char *buf = malloc(WIRE_ROWS_MAX_BYTES);
+    if (!buf)
+        return error_set(err, ERR_NOMEM, "spools");
     /* First: the job's end needs it, also without the rows. */
-    int rc = read_report(d, dirfd(dir), err);
+    int rc = read_report(d, buf, err);
     d->looked = rc == 0;
-    const struct dirent *e;
-    while (rc == 0 && (e = readdir(dir)) != NULL)
-        if (strncmp(e->d_name, "spool.", 6) == 0)
-            rc = drain_spool(d, dirfd(dir), e->d_name + 6, err);
-    (void)closedir(dir);
+    for (int32_t rank = 0; rc == 0 && rank < d->n_ranks; rank++)
+        rc = drain_spool(d, rank, buf, err);
+    free(buf);
     return rc;
 }
 
@@ -190,7 +149,7 @@ static void drain_run(struct task *t)
 {
     struct drain *d = (struct drain *)t;
     struct store *s = d->c->parts.store;
-    d->rc = drain_dir(d, &d->err);
+    d->rc = drain_files(d, &d->err);
     if (d->rc == 0)
         d->rc = s->ops->sync_rows(s, &d->err);
 }
@@ -202,6 +161,23 @@ static void drain_free(struct drain *d)
 {
     free(d->acked);
     free(d);
+}
+
+static void failed(struct ctld *c, struct intake *i, const struct error *why)
+{
+    double now_s = c->parts.clock->now_s(c->parts.clock);
+    i->state = INTAKE_FAILED;
+    i->why = *why;
+    i->failed_s = now_s;
+    if (isnan(i->failing_s))
+        i->failing_s = now_s;
+    if (now_s - i->complained_s < COMPLAIN_EVERY_S)
+        return;
+    i->complained_s = now_s;
+    log_warn("metrics",
+             "the spool was not stored, trying again job=%llu attempt=%d "
+             "why=\"%s\"",
+             (unsigned long long)i->job, i->attempt, why->msg);
 }
 
 static void drain_done(struct task *t)
@@ -216,21 +192,10 @@ static void drain_done(struct task *t)
         i->report_code = d->report_code;
         memcpy(i->report_why, d->report_why, sizeof(i->report_why));
     }
-    if (d->rc < 0) {
-        log_warn("metrics",
-                 "the spool was not stored, trying again job=%llu "
-                 "attempt=%d why=\"%s\"",
-                 (unsigned long long)d->job, d->attempt, d->err.msg);
-        if (i) {
-            i->state = INTAKE_FAILED;
-            i->why = d->err;
-            i->failed_s = c->parts.clock->now_s(c->parts.clock);
-            if (isnan(i->failing_s))
-                i->failing_s = i->failed_s;
-        }
-    } else if (i) {
+    if (i && d->rc < 0)
+        failed(c, i, &d->err);
+    else if (i)
         i->state = INTAKE_DRAINED;
-    }
     drain_free(d);
     ctld_want_step(c);
 }
@@ -252,10 +217,12 @@ static int post(struct ctld *c, const struct job *job, struct intake *i,
     d->c = c;
     d->job = job->id;
     d->attempt = job->attempt;
+    d->uid = (uid_t)job->uid;
     d->acked = acked;
-    d->n_ranks = i->n_ranks;
-    (void)snprintf(d->dir, sizeof(d->dir), "%s/%llu/%d", c->jobs_dir,
-                   (unsigned long long)job->id, job->attempt);
+    d->n_acked = i->n_ranks;
+    /* One per device; without one, one per node. */
+    d->n_ranks = job->gpus > job->nodes ? job->gpus : job->nodes;
+    (void)snprintf(d->dir, sizeof(d->dir), "%s/%d", job->dir, job->attempt);
     if (thread_post(c->writer, &d->task, err) < 0) {
         drain_free(d);
         return -1;
@@ -279,12 +246,14 @@ static void use_report(struct ctld *c, const struct job *job,
 /* Only right after a try that failed. When the end cannot be stored either,
  * because both databases are on the full disk, it is undone, and the next one
  * is preceded by another try: once there is room again, the rows are stored
- * with it. Never before report.json was looked for, for without it a success
+ * with it. Not before report.json was looked for, for without it a success
  * would become a failure. */
-static bool gives_up(const struct intake *i, double now_s)
+static bool gives_up(const struct job *job, const struct intake *i,
+                     double now_s)
 {
-    return i->looked && now_s - i->failed_s < RETRY_S &&
-           now_s - i->failing_s >= GIVE_UP_S;
+    bool is_known = i->looked || job->reported;
+    return now_s - i->failed_s < RETRY_S &&
+           now_s - i->failing_s >= (is_known ? GIVE_UP_S : NO_REPORT_S);
 }
 
 int ctld_drain(void *arg, const struct job *job, struct error *err)
@@ -294,7 +263,7 @@ int ctld_drain(void *arg, const struct job *job, struct error *err)
     if (!i)
         return error_set(err, ERR_NOMEM, "spool");
     double now_s = c->parts.clock->now_s(c->parts.clock);
-    i->undrained = i->state == INTAKE_FAILED && gives_up(i, now_s);
+    i->undrained = i->state == INTAKE_FAILED && gives_up(job, i, now_s);
     if (i->state == INTAKE_DRAINED || i->undrained) {
         use_report(c, job, i);
         return 0;

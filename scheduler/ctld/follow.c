@@ -3,8 +3,14 @@
  * The log is read in pieces, and only while its reader keeps up: `less` may
  * stand still for an hour. Following goes on through a job's later attempts
  * and ends when the job has ended and all of it was sent.
+ *
+ * The reading is done on a thread of its own: a log may lie on a file system
+ * that takes its time, and behind a helper with a deadline of seconds. A
+ * follower has at most one piece under way; one that was closed meanwhile is
+ * freed when that comes back.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/joblog.h"
 #include "scheduler/ctld/private.h"
@@ -15,15 +21,29 @@ enum { PIECE_BYTES = 65536, BEHIND_MAX = 4 * PIECE_BYTES };
 static const double LOOK_S = 0.2, RESEND_S = 0.02;
 
 struct follower {
+    struct task task;
     struct follower *next;
     struct ctld *c;
     struct http_exchange *x;
     uint64_t job, offset;
     int32_t attempt;
     bool follow, behind;
+    bool reading; /* the thread has it */
+    bool closed;  /* and nobody else */
+
+    /* Of the piece under way. */
+    bool over; /* there will be no more than what is read now */
+    uid_t uid;
+    char dir[640];
+    char *piece; /* owned; NULL: nothing was read */
+    size_t n;
+    uint64_t dropped;
+    int rc;
+    struct error err;
 };
 
-static void unlink_follower(struct follower *f)
+/* Out of the list; its stream is closed or about to be. */
+static void let_go(struct follower *f)
 {
     for (struct follower **p = &f->c->followers; *p; p = &(*p)->next) {
         if (*p == f) {
@@ -31,49 +51,103 @@ static void unlink_follower(struct follower *f)
             break;
         }
     }
-    free(f);
+    f->closed = true;
+    if (!f->reading)
+        free(f);
 }
 
 static void on_closed(void *arg)
 {
-    unlink_follower(arg);
+    let_go(arg);
 }
 
-/* Sends what there is. Returns false when the stream has come to its end. */
-static bool pump(struct follower *f)
+static void end(struct follower *f)
 {
-    static char piece[PIECE_BYTES]; /* the loop's thread only */
-    char dir[1024], marker[JOBLOG_MARKER_CAP];
+    http_stream_end(f->x);
+    let_go(f);
+}
+
+/* ---- on the thread --------------------------------------------------------
+ */
+static void read_run(struct task *t)
+{
+    struct follower *f = (struct follower *)t;
+    struct files *files = f->c->parts.files;
+    f->piece = malloc(PIECE_BYTES);
+    f->n = 0;
+    f->dropped = 0;
+    f->rc = f->piece
+                ? files->ops->log(files, f->uid, f->dir, &f->offset, f->piece,
+                                  PIECE_BYTES, &f->n, &f->dropped, &f->err)
+                : error_set(&f->err, ERR_NOMEM, "a piece of a log");
+    if (f->rc < 0 || f->n == 0) {
+        free(f->piece);
+        f->piece = NULL;
+    }
+}
+
+/* ---- on the loop ----------------------------------------------------------
+ */
+static void read_done(struct task *t);
+
+/* Has the next piece read, unless its reader is behind. */
+static void begin(struct follower *f)
+{
+    struct ctld *c = f->c;
     /* Asked before the reading: what was printed before the end is read. */
+    const struct job *job = engine_job(c->engine, f->job);
+    f->behind = http_stream_behind(f->x) > BEHIND_MAX;
+    if (f->behind || f->reading)
+        return;
+    f->over = !job || !f->follow || job_state_is_final(job->state) ||
+              job->attempt > f->attempt;
+    f->uid = job ? (uid_t)job->uid : (uid_t)-1;
+    (void)snprintf(f->dir, sizeof(f->dir), "%s/%d", job ? job->dir : "",
+                   f->attempt);
+    f->task = (struct task){.run = read_run, .done = read_done};
+    /* A full queue: the next look tries again. */
+    f->reading = thread_post(c->logs, &f->task, NULL) == 0;
+}
+
+static void send_piece(struct follower *f)
+{
+    char marker[JOBLOG_MARKER_CAP];
+    if (f->rc < 0 && f->over && f->err.code != ERR_NOTFOUND) {
+        http_stream_send(f->x, "\n[mgpu: ", 8);
+        http_stream_send(f->x, f->err.msg, strlen(f->err.msg));
+        http_stream_send(f->x, "]\n", 2);
+    }
+    if (f->rc < 0)
+        return;
+    if (f->dropped > 0)
+        http_stream_send(f->x, marker, joblog_marker(f->dropped, marker));
+    if (f->n > 0)
+        http_stream_send(f->x, f->piece, f->n);
+}
+
+static void read_done(struct task *t)
+{
+    struct follower *f = (struct follower *)t;
+    f->reading = false;
+    if (!f->closed)
+        send_piece(f);
+    free(f->piece);
+    f->piece = NULL;
+    if (f->closed) {
+        free(f);
+        return;
+    }
+    if (f->c->stopping)
+        return;
     const struct job *job = engine_job(f->c->engine, f->job);
-    bool over = !job || !f->follow || job_state_is_final(job->state) ||
-                job->attempt > f->attempt;
-    f->behind = false;
-    for (;;) {
-        size_t n = 0;
-        uint64_t dropped = 0;
-        if (http_stream_behind(f->x) > BEHIND_MAX) {
-            f->behind = true;
-            return true;
-        }
-        (void)snprintf(dir, sizeof(dir), "%s/%llu/%d", f->c->jobs_dir,
-                       (unsigned long long)f->job, f->attempt);
-        if (joblog_read(dir, &f->offset, piece, sizeof(piece), &n, &dropped,
-                        NULL) < 0)
-            n = 0; /* none yet */
-        if (dropped > 0)
-            http_stream_send(f->x, marker, joblog_marker(dropped, marker));
-        if (n > 0)
-            http_stream_send(f->x, piece, n);
-        else if (!over)
-            return true;
-        else if (!f->follow || !job || job->attempt <= f->attempt)
-            return false;
-        else {
-            f->attempt++;
-            f->offset = 0;
-            over = job_state_is_final(job->state) || job->attempt > f->attempt;
-        }
+    if (f->rc == 0 && f->n > 0) {
+        begin(f);
+    } else if (f->over && (!f->follow || !job || job->attempt <= f->attempt)) {
+        end(f);
+    } else if (f->over) {
+        f->attempt++;
+        f->offset = 0;
+        begin(f);
     }
 }
 
@@ -81,12 +155,9 @@ static void on_look(void *arg)
 {
     struct ctld *c = arg;
     double pause_s = LOOK_S;
-    for (struct follower *f = c->followers, *next; f; f = next) {
-        next = f->next;
-        if (!pump(f)) {
-            http_stream_end(f->x);
-            unlink_follower(f);
-        } else if (f->behind)
+    for (struct follower *f = c->followers; f; f = f->next) {
+        begin(f);
+        if (f->behind)
             pause_s = RESEND_S;
     }
     if (c->followers)
@@ -130,7 +201,9 @@ void ctld_follow_clear(struct ctld *c)
     for (struct follower *f = c->followers, *next; f; f = next) {
         next = f->next;
         http_stream_end(f->x);
-        free(f);
+        f->closed = true;
+        if (!f->reading)
+            free(f);
     }
     c->followers = NULL;
     loop_source_destroy(c->follow_timer);

@@ -45,6 +45,7 @@ struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
     i->job = job;
     i->attempt = attempt;
     i->failed_s = i->failing_s = NAN;
+    i->complained_s = -INFINITY;
     i->next = c->intakes;
     c->intakes = i;
     return i;
@@ -58,13 +59,14 @@ static void intake_free(struct intake *i)
 
 static void count_undrained(struct ctld *c, const struct intake *i)
 {
+    const struct job *job = engine_job(c->engine, i->job);
     c->stats.spools_undrained++;
     log_err("metrics",
             "an attempt ended without all its rows; what was not stored is "
-            "in its spools job=%llu attempt=%d spools=\"%s/%llu/%d/spool.*\" "
+            "in its spools job=%llu attempt=%d spools=\"%s/%d/spool.*\" "
             "why=\"%s\"",
-            (unsigned long long)i->job, i->attempt, c->jobs_dir,
-            (unsigned long long)i->job, i->attempt, i->why.msg);
+            (unsigned long long)i->job, i->attempt, job ? job->dir : "?",
+            i->attempt, i->why.msg);
 }
 
 void ctld_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt)

@@ -200,6 +200,8 @@ static void set_conf(const struct args *a, const struct conf *conf,
     *ret = (struct ctld_conf){
         .cluster = conf->cluster,
         .state_dir = at->state_dir,
+        .user_jobs_dir = conf->controller.jobs_dir,
+        .makes_dirs = true,
         .socket = at->socket,
         .worker = at->worker,
         .allocator = "local",
@@ -244,6 +246,7 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
     struct ctld_conf ctld;
     struct store *store = NULL;
     struct alloc *alloc = NULL;
+    struct files *files = NULL;
     if (find_places(a, conf, &at, err) < 0)
         return -1;
     set_conf(a, conf, &at, &ctld);
@@ -259,11 +262,16 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
         rc = add_fault(&store, err);
     if (rc == 0)
         rc = make_alloc(a, conf, &at, max_fds, &alloc, err);
+    if (rc == 0)
+        rc = files_direct_create(&files, err);
     if (rc == 0) {
         parts.store = store;
         parts.alloc = alloc;
+        parts.files = files;
         rc = serve(&parts, &at, err);
     }
+    if (files)
+        files->ops->destroy(files);
     if (alloc)
         alloc->ops->destroy(alloc);
     if (store)

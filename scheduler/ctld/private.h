@@ -35,7 +35,7 @@ struct ctld {
     struct loop *loop;
     struct http_server *http;
     struct engine *engine;
-    struct thread *writer, *reader;
+    struct thread *writer, *reader, *logs;
     struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
     struct loop_source *term, *intr, *hup, *child;
     bool stopping, step_failed;
@@ -103,6 +103,7 @@ struct intake {
     int state;
     struct error why;           /* INTAKE_FAILED */
     double failed_s, failing_s; /* the last and the first failed try; NAN */
+    double complained_s;        /* -INFINITY: not yet */
     bool undrained;  /* its end was staged, but not all rows are stored */
     bool looked;     /* for report.json */
     bool has_report; /* kept for as often as its event is undone */

@@ -14,7 +14,8 @@
 #include "jobs/spec.h"
 #include "scheduler/ctld/private.h"
 
-enum { KEY_MAX = 64, LIST_MAX = 100000 };
+/* USER_CAP: login names have at most 255 bytes. */
+enum { KEY_MAX = 64, LIST_MAX = 100000, USER_CAP = 256 };
 
 /* ---- submit ---------------------------------------------------------------
  */
@@ -93,7 +94,7 @@ static int submit(struct ctld *c, struct http_exchange *x, const json_t *body,
 {
     const json_t *spec = json_object_get(body, "spec");
     const json_t *hold = json_object_get(body, "hold");
-    char key[RNG_TOKEN_CAP], user[32];
+    char key[RNG_TOKEN_CAP], user[USER_CAP];
     struct buf text = BUF_INIT;
     if (!json_is_object(spec) || (hold && !json_is_boolean(hold)))
         return error_set(err, ERR_INVAL,

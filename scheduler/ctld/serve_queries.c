@@ -201,9 +201,6 @@ static void query_run(struct task *t)
 /* mgpu.job/1: the engine's job, its spec and directory, and its attempts. */
 static json_t *job_reply(struct query *q, const struct job *job)
 {
-    char dir[640];
-    (void)snprintf(dir, sizeof(dir), "%s/%llu", q->c->jobs_dir,
-                   (unsigned long long)job->id);
     struct buf text = BUF_INIT;
     json_t *attempts = NULL;
     if (buf_addf(&text, NULL, "[%s]", buf_str(&q->out)) == 0)
@@ -212,7 +209,7 @@ static json_t *job_reply(struct query *q, const struct job *job)
     json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
     json_t *o = ctld_job_json(q->c, job, true);
     if (!o || json_object_set_new(o, "spec", spec ? spec : json_null()) < 0 ||
-        json_object_set_new(o, "dir", ctld_text(dir)) < 0) {
+        json_object_set_new(o, "dir", ctld_text(job->dir)) < 0) {
         json_decref(attempts);
         json_decref(o);
         return NULL;

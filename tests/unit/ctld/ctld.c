@@ -14,10 +14,13 @@ static int count(const struct rig *r, const char *text)
 
 static void test_submit(struct rig *r)
 {
+    static const char wide[] =
+        "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"one\","
+        "\"command\":[\"true\"],\"resources\":{\"gpus\":4}}}";
     is_int(get(r, "/readyz"), 200, "ready");
-    is_int(call(r, "POST", "/v1/jobs", SPEC("one"), "key-1"), 201, "submitted");
+    is_int(call(r, "POST", "/v1/jobs", wide, "key-1"), 201, "submitted");
     ok(has(r, "\"schema\":\"mgpu.job/1\"") && has(r, "\"id\":1"), "as job 1");
-    is_int(call(r, "POST", "/v1/jobs", SPEC("one"), "key-1"), 200,
+    is_int(call(r, "POST", "/v1/jobs", wide, "key-1"), 200,
            "the same key again: 200");
     ok(has(r, "\"id\":1,"), "and the same job");
     is_int(call(r, "POST", "/v1/jobs", "{\"spec\":{\"kind\":\"cv\"}}", NULL),
@@ -102,6 +105,7 @@ static void test_exit(struct rig *r)
     put_file(r, "spool.0", rank0, sizeof(rank0) - 1);
     put_file(r, "spool.3", rank3, 8192 + 32);
     put_file(r, "spool.x", "{\"iteration\":77}\n", 17);
+    put_file(r, "spool.4", "{\"iteration\":77}\n", 17); /* of no rank */
     put_file(r, "report.json", report, sizeof(report) - 1);
     exits(r, 1, 0);
     ok(becomes(r, "/v1/jobs/1", "\"state\":\"COMPLETED\""),
@@ -206,7 +210,7 @@ static void test_lists(struct rig *r)
     is_int(get(r, "/v1/jobs?state=DONE"), 400, "no such state");
     is_int(get(r, "/v1/jobs?since=monday"), 400, "no such time");
     is_int(get(r, "/v1/status"), 200, "status");
-    ok(has(r, "\"COMPLETED\":1") && has(r, "\"slots_total\":2"), "has counts");
+    ok(has(r, "\"COMPLETED\":1") && has(r, "\"slots_total\":4"), "has counts");
 }
 
 static void test_logs(struct rig *r)

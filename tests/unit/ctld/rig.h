@@ -34,16 +34,16 @@ struct puppet {
     const char *place;   /* that is granted; NULL: "n1:0" */
 };
 
-static int puppet_inventory(struct alloc *a, struct alloc_node *nodes,
-                            size_t cap, size_t *ret_n, struct error *err)
+static inline int puppet_inventory(struct alloc *a, struct alloc_node *nodes,
+                                   size_t cap, size_t *ret_n, struct error *err)
 {
     const struct puppet *p = (const struct puppet *)a;
     (void)cap;
     (void)err;
     nodes[0] = (struct alloc_node){.name = "n1",
                                    .gpu_type = "slot",
-                                   .gpus_total = 2,
-                                   .gpus_free = 2,
+                                   .gpus_total = 4,
+                                   .gpus_free = 4,
                                    .is_up = 1};
     if (p->address)
         (void)snprintf(nodes[0].address, sizeof(nodes[0].address), "%s",
@@ -52,7 +52,7 @@ static int puppet_inventory(struct alloc *a, struct alloc_node *nodes,
     return 0;
 }
 
-static void puppet_note(struct puppet *p, const struct alloc_note *note)
+static inline void puppet_note(struct puppet *p, const struct alloc_note *note)
 {
     const uint64_t one = 1;
     pthread_mutex_lock(&p->lock);
@@ -61,8 +61,8 @@ static void puppet_note(struct puppet *p, const struct alloc_note *note)
     (void)!write(p->fd, &one, sizeof(one));
 }
 
-static int puppet_request(struct alloc *a, const struct alloc_req *req,
-                          struct error *err)
+static inline int puppet_request(struct alloc *a, const struct alloc_req *req,
+                                 struct error *err)
 {
     struct puppet *p = (struct puppet *)a;
     struct alloc_note note = {.kind = ALLOC_GRANTED,
@@ -87,8 +87,8 @@ static int puppet_request(struct alloc *a, const struct alloc_req *req,
     return 0;
 }
 
-static int puppet_release(struct alloc *a, uint64_t job, int32_t attempt,
-                          double grace_s, struct error *err)
+static inline int puppet_release(struct alloc *a, uint64_t job, int32_t attempt,
+                                 double grace_s, struct error *err)
 {
     struct alloc_note note = {
         .kind = ALLOC_EXITED, .job = job, .attempt = attempt, .signal = 15};
@@ -98,8 +98,8 @@ static int puppet_release(struct alloc *a, uint64_t job, int32_t attempt,
     return 0;
 }
 
-static int puppet_signal(struct alloc *a, uint64_t job, int32_t attempt,
-                         int signo, struct error *err)
+static inline int puppet_signal(struct alloc *a, uint64_t job, int32_t attempt,
+                                int signo, struct error *err)
 {
     (void)a;
     (void)job;
@@ -109,8 +109,8 @@ static int puppet_signal(struct alloc *a, uint64_t job, int32_t attempt,
     return 0;
 }
 
-static int puppet_poll(struct alloc *a, struct alloc_note *notes, size_t cap,
-                       size_t *ret_n, struct error *err)
+static inline int puppet_poll(struct alloc *a, struct alloc_note *notes,
+                              size_t cap, size_t *ret_n, struct error *err)
 {
     struct puppet *p = (struct puppet *)a;
     uint64_t n = 0;
@@ -124,12 +124,12 @@ static int puppet_poll(struct alloc *a, struct alloc_note *notes, size_t cap,
     return 0;
 }
 
-static int puppet_wake_fd(struct alloc *a)
+static inline int puppet_wake_fd(struct alloc *a)
 {
     return ((struct puppet *)a)->fd;
 }
 
-static void puppet_destroy(struct alloc *a)
+static inline void puppet_destroy(struct alloc *a)
 {
     (void)close(((struct puppet *)a)->fd);
 }
@@ -153,6 +153,8 @@ struct rig {
     struct puppet alloc;
     struct store_mem_world *world;
     struct store *store;
+    struct files *files;
+    struct files *slow_files;  /* NULL: the files of its directory */
     struct store_ops ops;      /* those of a store whose rows() fails */
     bool refuses_rows;         /* it is one */
     _Atomic int n_refused;     /* calls of it */
@@ -165,7 +167,7 @@ struct rig {
     struct buf body;
 };
 
-static void *rig_main(void *arg)
+static inline void *rig_main(void *arg)
 {
     struct error err = ERROR_INIT;
     if (ctld_run(((struct rig *)arg)->ctld, &err) < 0)
@@ -175,9 +177,10 @@ static void *rig_main(void *arg)
 
 static struct rig *refusing; /* the one whose store refuses rows */
 
-static int rig_refuse_rows(struct store *s, uint64_t job, int32_t attempt,
-                           const struct metric_row *rows, size_t n,
-                           size_t *ret_new, struct error *err)
+static inline int rig_refuse_rows(struct store *s, uint64_t job,
+                                  int32_t attempt,
+                                  const struct metric_row *rows, size_t n,
+                                  size_t *ret_new, struct error *err)
 {
     (void)s;
     (void)job;
@@ -190,7 +193,7 @@ static int rig_refuse_rows(struct store *s, uint64_t job, int32_t attempt,
 }
 
 /* A daemon on what the last one left. `fault` as in store.h, or NULL. */
-static void rig_up(struct rig *r, const struct store_fault *fault)
+static inline void rig_up(struct rig *r, const struct store_fault *fault)
 {
     struct error err = ERROR_INIT;
     struct http_client_conf http = {
@@ -199,6 +202,7 @@ static void rig_up(struct rig *r, const struct store_fault *fault)
     r->alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     r->conf = (struct ctld_conf){.cluster = "test",
                                  .state_dir = r->dir,
+                                 .makes_dirs = true,
                                  .socket = r->socket,
                                  .worker = "/bin/true",
                                  .allocator = "puppet",
@@ -216,6 +220,7 @@ static void rig_up(struct rig *r, const struct store_fault *fault)
     if (r->tweak)
         r->tweak(&r->conf);
     if (store_mem_create(r->world, &r->store, &err) < 0 ||
+        files_direct_create(&r->files, &err) < 0 ||
         (fault && store_faulty_create(r->store, fault, &r->store, &err) < 0)) {
         tap_diag("%s", err.msg);
         exit(1);
@@ -230,6 +235,8 @@ static void rig_up(struct rig *r, const struct store_fault *fault)
                                .policy = policy_find("fifo"),
                                .alloc = &r->alloc.base,
                                .store = r->store,
+                               .files =
+                                   r->slow_files ? r->slow_files : r->files,
                                .conf = &r->conf};
     if (ctld_create(&parts, &r->ctld, &err) < 0 ||
         http_client_create(&http, &r->http, &err) < 0) {
@@ -240,17 +247,18 @@ static void rig_up(struct rig *r, const struct store_fault *fault)
 }
 
 /* SIGTERM, as a service manager would. */
-static void rig_down(struct rig *r)
+static inline void rig_down(struct rig *r)
 {
     (void)kill(getpid(), SIGTERM);
     (void)pthread_join(r->thread, NULL);
     ctld_destroy(r->ctld);
     http_client_destroy(r->http);
     r->store->ops->destroy(r->store);
+    r->files->ops->destroy(r->files);
     r->alloc.base.ops->destroy(&r->alloc.base);
 }
 
-static void rig_init(struct rig *r)
+static inline void rig_init(struct rig *r)
 {
     memset(r, 0, sizeof(*r));
     (void)snprintf(r->dir, sizeof(r->dir), "/tmp/mgpu-ctld.XXXXXX");
@@ -261,8 +269,8 @@ static void rig_init(struct rig *r)
     (void)pthread_mutex_init(&r->alloc.lock, NULL);
 }
 
-static int rig_unlink(const char *path, const struct stat *st, int kind,
-                      struct FTW *ftw)
+static inline int rig_unlink(const char *path, const struct stat *st, int kind,
+                             struct FTW *ftw)
 {
     (void)st;
     (void)kind;
@@ -270,7 +278,7 @@ static int rig_unlink(const char *path, const struct stat *st, int kind,
     return remove(path);
 }
 
-static void rig_clear(struct rig *r)
+static inline void rig_clear(struct rig *r)
 {
     store_mem_world_destroy(r->world);
     buf_clear(&r->body);
@@ -281,8 +289,8 @@ static void rig_clear(struct rig *r)
  */
 
 /* The status; the reply is in r->body. Negative: the error's code. */
-static int call(struct rig *r, const char *method, const char *path,
-                const char *body, const char *key)
+static inline int call(struct rig *r, const char *method, const char *path,
+                       const char *body, const char *key)
 {
     struct http_request req = {.method = method,
                                .path = path,
@@ -299,12 +307,12 @@ static int call(struct rig *r, const char *method, const char *path,
     return status;
 }
 
-static int get(struct rig *r, const char *path)
+static inline int get(struct rig *r, const char *path)
 {
     return call(r, "GET", path, NULL, NULL);
 }
 
-static bool has(const struct rig *r, const char *text)
+static inline bool has(const struct rig *r, const char *text)
 {
     return strstr(buf_str(&r->body), text) != NULL;
 }
@@ -331,7 +339,7 @@ static inline int as_worker(struct rig *r, const char *what, const char *body)
 }
 
 /* Until GET path has `text` in it; five seconds at most. */
-static bool becomes(struct rig *r, const char *path, const char *text)
+static inline bool becomes(struct rig *r, const char *path, const char *text)
 {
     for (int i = 0; i < 250; i++) {
         if (get(r, path) == 200 && has(r, text))

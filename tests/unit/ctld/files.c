@@ -1,0 +1,235 @@
+/* files.c - the daemon when a job's file system does not answer: the end of
+ * an attempt waits for what matters, and nothing else waits. */
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "tests/unit/ctld/rig.h"
+
+/* Files that time out as often as the test says, then are as they are. */
+struct slow {
+    struct files base;
+    struct files *real;
+    _Atomic int n_timeouts; /* of read() that are to come */
+    _Atomic int n_reads;
+    _Atomic bool log_hangs; /* log() returns no more until this is unset */
+    _Atomic bool log_fails; /* log() times out */
+    _Atomic bool log_came;
+};
+
+static int slow_read(struct files *f, uid_t uid, const char *dir,
+                     const char *name, uint64_t offset, void *p, size_t cap,
+                     size_t *ret_n, struct error *err)
+{
+    struct slow *s = (struct slow *)f;
+    s->n_reads++;
+    if (s->n_timeouts > 0) {
+        s->n_timeouts--;
+        return error_set(err, ERR_TIMEOUT, "nobody answers");
+    }
+    return s->real->ops->read(s->real, uid, dir, name, offset, p, cap, ret_n,
+                              err);
+}
+
+static int slow_log(struct files *f, uid_t uid, const char *dir,
+                    uint64_t *io_offset, void *p, size_t cap, size_t *ret_n,
+                    uint64_t *ret_dropped, struct error *err)
+{
+    struct slow *s = (struct slow *)f;
+    s->log_came = true;
+    while (s->log_hangs)
+        (void)poll(NULL, 0, 5);
+    if (s->log_fails)
+        return error_set(err, ERR_TIMEOUT, "nobody answers");
+    return s->real->ops->log(s->real, uid, dir, io_offset, p, cap, ret_n,
+                             ret_dropped, err);
+}
+
+static const struct files_ops slow_ops = {.read = slow_read, .log = slow_log};
+
+static _Atomic double moved_s;
+
+static double moved_now_s(const struct clock *c)
+{
+    return clock_real.now_s(c) + moved_s;
+}
+
+static double moved_wall_s(const struct clock *c)
+{
+    return clock_real.wall_s(c) + moved_s;
+}
+
+/* A job that runs and is claimed; its path and its number. */
+static uint64_t start_job(struct rig *r, const char *key, char path[64])
+{
+    char claim[64];
+    is_int(call(r, "POST", "/v1/jobs", SPEC("slow"), key), 201, "---- a job");
+    json_t *o = json_loads(buf_str(&r->body), 0, NULL);
+    long long id = json_integer_value(json_object_get(o, "id"));
+    json_decref(o);
+    (void)snprintf(path, 64, "/v1/jobs/%lld", id);
+    (void)snprintf(claim, sizeof(claim), "%lld/1/claim", id);
+    ok(becomes(r, path, "\"place\":\"n1:0\""), "it runs");
+    is_int(as_worker(r, claim, "{\"holder\":\"h 1 1\"}"), 200, "claimed");
+    return (uint64_t)id;
+}
+
+static bool reads(const struct slow *s, int n)
+{
+    int want = s->n_reads + n;
+    for (int i = 0; i < 1500 && s->n_reads < want; i++)
+        (void)poll(NULL, 0, 20);
+    return s->n_reads >= want;
+}
+
+/* What its files say is waited for. */
+static void test_waits(struct rig *r, struct slow *s)
+{
+    static const char report[] = "{\"exit_code\":0,\"why\":\"said so\"}";
+    char path[64], rows[80];
+    uint64_t id = start_job(r, "waits", path);
+    put_file(r, "spool.0", "{\"iteration\":1}\n", 16);
+    put_file(r, "report.json", report, sizeof(report) - 1);
+    s->n_timeouts = 1000000;
+    exits(r, id, 0);
+    ok(reads(s, 3), "its report is looked for again and again");
+    moved_s = 300;
+    ok(reads(s, 3) && get(r, path) == 200, "also after minutes");
+    ok(!has(r, "COMPLETED") && !has(r, "FAILED"), "it has not ended");
+    s->n_timeouts = 0;
+    ok(becomes(r, path, "\"state\":\"COMPLETED\"") && has(r, "said so"),
+       "it ends as the report says");
+    (void)snprintf(rows, sizeof(rows), "%s/iterations", path);
+    ok(get(r, rows) == 200 && has(r, "[1,0,1,"), "with its rows");
+}
+
+/* Not for ever, though. */
+static void test_gives_up(struct rig *r, struct slow *s)
+{
+    char path[64];
+    uint64_t id = start_job(r, "gives-up", path);
+    s->n_timeouts = 1000000;
+    exits(r, id, 0);
+    ok(reads(s, 2), "its report is looked for");
+    moved_s = 1000;
+    ok(becomes(r, path, "\"state\":\"FAILED\""), "it ends without");
+    s->n_timeouts = 0;
+}
+
+/* Its worker's last word has come: ten seconds are enough for the rows. */
+static void test_reported(struct rig *r, struct slow *s)
+{
+    char path[64], report[64];
+    uint64_t id = start_job(r, "reported", path);
+    (void)snprintf(report, sizeof(report), "%llu/1/report",
+                   (unsigned long long)id);
+    is_int(as_worker(r, report, "{\"exit_code\":0,\"why\":\"\"}"), 200,
+           "report");
+    s->n_timeouts = 1000000;
+    exits(r, id, 0);
+    ok(reads(s, 2), "its rows are looked for");
+    moved_s = 1020;
+    ok(becomes(r, path, "\"state\":\"COMPLETED\""), "it ends without");
+    s->n_timeouts = 0;
+}
+
+static bool comes(const struct slow *s)
+{
+    for (int i = 0; i < 1500 && !s->log_came; i++)
+        (void)poll(NULL, 0, 20);
+    return s->log_came;
+}
+
+struct logged {
+    struct rig *r;
+    char path[80];
+    int status;
+};
+
+static void *get_log(void *arg)
+{
+    struct logged *l = arg;
+    l->status = get(l->r, l->path);
+    return NULL;
+}
+
+/* One log that hangs: the daemon answers others, and stops. */
+static void test_log(struct rig *r, struct slow *s)
+{
+    char path[64];
+    struct rig other = *r; /* another client of the same daemon */
+    struct logged l = {.r = &other};
+    struct http_client_conf http = {
+        .url = r->url, .connect_timeout_s = 1, .timeout_s = 60};
+    pthread_t th;
+    uint64_t id = start_job(r, "log", path);
+    memset(&other.body, 0, sizeof(other.body));
+    if (http_client_create(&http, &other.http, NULL) < 0)
+        exit(1);
+    put_file(r, "log", "hello\n", 6);
+    (void)snprintf(l.path, sizeof(l.path), "%s/logs", path);
+    s->log_came = false;
+    s->log_hangs = true;
+    (void)pthread_create(&th, NULL, get_log, &l);
+    ok(comes(s), "a log hangs");
+    exits(r, id, 7);
+    ok(becomes(r, path, "\"state\":\"FAILED\""), "everything else goes on");
+    s->log_hangs = false;
+    (void)pthread_join(th, NULL);
+    is_int(l.status, 200, "it answers");
+    is_str(buf_str(&other.body), "hello\n", "with the log");
+    s->log_fails = true;
+    (void)get_log(&l);
+    is_str(buf_str(&other.body), "\n[mgpu: nobody answers]\n",
+           "what cannot be read is told");
+    s->log_fails = false;
+    http_client_destroy(other.http);
+    buf_clear(&other.body);
+}
+
+/* A stream that is closed while its piece is under way (the sanitizer
+ * looks). */
+static void test_closed(struct rig *r, struct slow *s)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char path[64], text[160];
+    (void)start_job(r, "closed", path);
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", r->socket);
+    int n = snprintf(text, sizeof(text),
+                     "GET %s/logs?follow=1 HTTP/1.1\r\nHost: x\r\n\r\n", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    s->log_came = false;
+    s->log_hangs = true;
+    ok(connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 &&
+           write(fd, text, (size_t)n) == n && comes(s),
+       "a log hangs");
+    (void)close(fd);
+    for (int i = 0; i < 10; i++) /* the loop turns, and sees it leave */
+        is_int(get(r, "/livez"), 200, "the daemon answers");
+    s->log_hangs = false;
+    put_file(r, "log", "hello\n", 6);
+    (void)snprintf(text, sizeof(text), "%s/logs", path);
+    ok(get(r, text) == 200 && has(r, "hello"), "the next one reads it");
+}
+
+int main(void)
+{
+    static const struct clock clock = {moved_now_s, moved_wall_s};
+    static struct slow slow = {.base = {.ops = &slow_ops}};
+    struct rig r;
+    (void)signal(SIGPIPE, SIG_IGN);
+    rig_init(&r);
+    r.clock = &clock;
+    if (files_direct_create(&slow.real, NULL) < 0)
+        exit(1);
+    r.slow_files = &slow.base;
+    rig_up(&r, NULL);
+    test_waits(&r, &slow);
+    test_gives_up(&r, &slow);
+    test_reported(&r, &slow);
+    test_log(&r, &slow);
+    test_closed(&r, &slow);
+    rig_down(&r);
+    slow.real->ops->destroy(slow.real);
+    rig_clear(&r);
+    return tap_done();
+}
