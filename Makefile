@@ -141,7 +141,8 @@ unit_layers := $(layers)
 # loop looks like a race, nor the coroutines of the SIMT emulator.
 not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
                tests/simt/% tests/unit/worker/cv_% \
-               tests/unit/worker/data_loader%)
+               tests/unit/worker/data_loader%) \
+             $(if $(filter 0,$(SLURM)),tests/unit/slurm/alloc_slurm%)
 units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/unit/*/*.c)))
 contracts := $(patsubst %.c,$(B)/%,$(wildcard tests/contract/*.c))

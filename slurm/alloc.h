@@ -48,10 +48,11 @@ struct alloc_req {
     uint64_t job;
     int32_t attempt; /* counts from 1 */
     enum alloc_ask ask;
-    bool is_claimed;  /* a worker has claimed its lease: it did run */
-    const char *tag;  /* "mgpu:<cluster>:<job>:<attempt>:<mark>": known to
-                         nobody before the attempt, kept by it for ever */
-    const char *name; /* the job's, for people */
+    bool is_claimed;       /* a worker has claimed its lease: it did run */
+    const char *native_id; /* as which it was granted before; NULL, "": not */
+    const char *tag;       /* "mgpu:<cluster>:<job>:<attempt>:<mark>": known to
+                              nobody before the attempt, kept by it for ever */
+    const char *name;      /* the job's, for people */
     struct alloc_where where;
     int32_t nodes;         /* >= 1 */
     int32_t gpus_per_node; /* 0: one rank per node without a GPU */
@@ -69,8 +70,9 @@ struct alloc_req {
 };
 
 enum alloc_note_kind {
-    ALLOC_WAITING,   /* accepted, not granted: note.why says what it waits for;
-                        note.native_id is set. Any number of times */
+    ALLOC_WAITING,   /* accepted, not granted: note.why says what it waits for,
+                        as people read it ("Slurm(Priority)"); native_id is
+                        set if it has one. Any number of times */
     ALLOC_GRANTED,   /* note.native_id and note.place are set */
     ALLOC_REFUSED,   /* final for this request; note.why says it */
     ALLOC_LOST,      /* node failure or an administrator; note.why */

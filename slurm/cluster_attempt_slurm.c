@@ -1,0 +1,430 @@
+/* cluster_attempt_slurm.c - the state machine of one attempt; see cluster.h.
+ *
+ * It moves on three occasions: a job with its tag has changed in Slurm
+ * (cluster_look), the answer to its command has come or is lost
+ * (cluster_reply, cluster_lose), a complete scan has ended (cluster_scanned).
+ * cluster_advance() then sends what the state asks for, now or when the
+ * helper and Slurm are there again.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slurm/cluster.h"
+
+static const double RETRY_S = 5; /* what was refused, but may pass */
+static const double AGAIN_S = 1; /* a signal that could not be sent */
+enum { READS_CAP = 10 };         /* of an exit file that cannot be read */
+
+/* ---- the list of attempts -------------------------------------------------
+ */
+struct cluster_attempt *cluster_find(const struct cluster *c, uint64_t job,
+                                     int32_t attempt)
+{
+    struct cluster_attempt *a = c->by_key[cluster_bucket(job, attempt)];
+    while (a && (a->req.job != job || a->req.attempt != attempt))
+        a = a->by_key;
+    return a;
+}
+
+struct cluster_attempt *cluster_find_tag(const struct cluster *c,
+                                         const char *tag)
+{
+    uint64_t job;
+    int32_t attempt;
+    if (!cluster_tag_parse(c->name, tag, &job, &attempt))
+        return NULL;
+    struct cluster_attempt *a = cluster_find(c, job, attempt);
+    return a && strcmp(a->tag, tag) == 0 ? a : NULL;
+}
+
+static const char *copy(char **at, const char *s)
+{
+    if (!s)
+        return NULL;
+    size_t size = strlen(s) + 1;
+    char *p = memcpy(*at, s, size);
+    *at += size;
+    return p;
+}
+
+/* All strings of the request in one piece. */
+static int copy_strings(struct cluster_attempt *a, struct error *err)
+{
+    struct alloc_req *q = &a->req;
+    const char **all[] = {&q->tag,
+                          &q->name,
+                          &q->dir,
+                          &q->launch,
+                          &q->where.partition,
+                          &q->where.account,
+                          &q->where.qos,
+                          &q->where.constraint,
+                          &q->where.reservation,
+                          &q->where.gpu_type};
+    size_t size = 0;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        size += *all[i] ? strlen(*all[i]) + 1 : 0;
+    char *at = a->strings = malloc(size + 1);
+    if (!at)
+        return error_set(err, ERR_NOMEM, "attempt");
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        *all[i] = copy(&at, *all[i]);
+    q->worker = q->native_id = NULL;
+    return 0;
+}
+
+int cluster_new(struct cluster *c, const struct alloc_req *req,
+                struct cluster_attempt **ret, struct error *err)
+{
+    struct cluster_attempt *a = calloc(1, sizeof(*a));
+    if (!a)
+        return error_set(err, ERR_NOMEM, "attempt");
+    a->req = *req;
+    (void)snprintf(a->tag, sizeof(a->tag), "%s", req->tag);
+    a->is_claimed = req->is_claimed;
+    a->must_not_start = req->ask == ALLOC_FIND;
+    a->phase = req->ask == ALLOC_NEW ? CLUSTER_TO_SUBMIT : CLUSTER_UNSURE;
+    a->may_have_run = req->ask != ALLOC_NEW;
+    a->slurm_id = req->native_id ? cluster_id(req->native_id) : 0;
+    a->has_run = a->slurm_id > 0; /* an id is known since it was granted */
+    a->absent_s = a->completing_s = NAN;
+    a->retry_s = a->act_s = a->stray_s = -INFINITY;
+    if (copy_strings(a, err) < 0) {
+        free(a);
+        return -1;
+    }
+    struct cluster_attempt **key =
+        &c->by_key[cluster_bucket(req->job, req->attempt)];
+    a->by_key = *key;
+    *key = a;
+    a->prev = c->last;
+    if (c->last)
+        c->last->next = a;
+    else
+        c->first = a;
+    c->last = a;
+    *ret = a;
+    return 0;
+}
+
+void cluster_drop(struct cluster *c, struct cluster_attempt *a)
+{
+    assert(a->unsaid == 0);
+    cluster_done(c, a);
+    struct cluster_attempt **p =
+        &c->by_key[cluster_bucket(a->req.job, a->req.attempt)];
+    while (*p != a)
+        p = &(*p)->by_key;
+    *p = a->by_key;
+    if (a->prev)
+        a->prev->next = a->next;
+    else
+        c->first = a->next;
+    if (a->next)
+        a->next->prev = a->prev;
+    else
+        c->last = a->prev;
+    c->n_ended -= a->phase == CLUSTER_ENDED;
+    free(a->strings);
+    free(a);
+}
+
+uint32_t cluster_id(const char *native_id)
+{
+    uint64_t id = 0;
+    for (const char *p = native_id; *p; p++) {
+        if (*p < '0' || *p > '9')
+            return 0;
+        id = id * 10 + (uint64_t)(*p - '0');
+        if (id > UINT32_MAX)
+            return 0;
+    }
+    return (uint32_t)id;
+}
+
+/* ---- telling --------------------------------------------------------------
+ */
+void cluster_say(struct cluster *c, struct cluster_attempt *a, unsigned what)
+{
+    if (a->unsaid == 0) {
+        a->next_unsaid = NULL;
+        if (c->last_unsaid)
+            c->last_unsaid->next_unsaid = a;
+        else
+            c->unsaid = a;
+        c->last_unsaid = a;
+    }
+    a->unsaid |= what;
+}
+
+void cluster_wait(struct cluster *c, struct cluster_attempt *a,
+                  enum err_code code, const char *fmt, ...)
+{
+    char text[sizeof(a->why.msg)];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (a->why.code == code && strcmp(a->why.msg, text) == 0)
+        return;
+    (void)error_set(&a->why, code, "%s", text);
+    cluster_say(c, a, CLUSTER_SAY_WAITING);
+}
+
+/* ---- what Slurm shows -----------------------------------------------------
+ */
+static void become_unsure(struct cluster_attempt *a)
+{
+    a->phase = CLUSTER_UNSURE;
+    a->completing_s = NAN;
+    a->reads = 0;
+    a->retry_s = -INFINITY;
+    cluster_unscanned(a);
+}
+
+void cluster_unscanned(struct cluster_attempt *a)
+{
+    a->absent_s = NAN;
+    a->is_gone = a->wants_exit = false;
+}
+
+static void adopt(struct cluster_attempt *a, const struct helper_job *j)
+{
+    bool is_other = a->slurm_id != j->slurm_id;
+    if (is_other || a->phase != CLUSTER_SEEN) {
+        /* It may have been requeued while nobody looked. */
+        if (is_other || !a->has_run)
+            a->seen = *j;
+        a->is = CLUSTER_PENDING;
+        a->completing_s = NAN;
+        a->place[0] = '\0';
+    }
+    if (is_other)
+        a->has_run = a->was_granted = false;
+    a->phase = CLUSTER_SEEN;
+    a->slurm_id = j->slurm_id;
+    a->may_have_run = true;
+    cluster_unscanned(a);
+}
+
+/* One that ran and is to run again. Before a claim nothing is lost by that,
+ * unless somebody wanted it so. */
+static bool was_requeued(const struct cluster_attempt *a,
+                         const struct cluster_job *job)
+{
+    if (job->j.restarts > a->seen.restarts)
+        return true;
+    return a->is_claimed && a->has_run && job->is == CLUSTER_PENDING;
+}
+
+static void grant(struct cluster *c, struct cluster_attempt *a,
+                  const struct helper_job *j)
+{
+    bool has_moved = j->place[0] && strcmp(a->place, j->place) != 0;
+    if (has_moved)
+        memcpy(a->place, j->place, sizeof(a->place));
+    if (a->was_granted && !has_moved)
+        return;
+    a->was_granted = true;
+    a->why.code = ERR_NONE; /* should it wait again, that is news */
+    cluster_say(c, a, CLUSTER_SAY_GRANTED);
+}
+
+void cluster_is_over(struct cluster_attempt *a)
+{
+    a->phase = CLUSTER_READING;
+    a->reads = 0;
+    a->retry_s = -INFINITY;
+}
+
+void cluster_look(struct cluster *c, struct cluster_attempt *a)
+{
+    if (a->phase == CLUSTER_ENDED)
+        return;
+    const struct cluster_job *job = cluster_jobs_pick(c, a);
+    if (a->phase == CLUSTER_READING &&
+        (!job || job->j.slurm_id == a->slurm_id))
+        return;
+    if (!job) {
+        if (a->phase == CLUSTER_SEEN)
+            become_unsure(a);
+        return;
+    }
+    if (a->phase == CLUSTER_SUBMITTING || a->phase == CLUSTER_READING)
+        cluster_done(c, a);
+    adopt(a, &job->j);
+    if (was_requeued(a, job)) {
+        cluster_end_lost(c, a, "Slurm job %" PRIu32 " was requeued",
+                         a->slurm_id);
+        return;
+    }
+    a->seen = job->j;
+    a->is = job->is;
+    if (job->is != CLUSTER_COMPLETING)
+        a->completing_s = NAN;
+    else if (isnan(a->completing_s))
+        a->completing_s = cluster_now(c);
+    switch (job->is) {
+    case CLUSTER_PENDING: {
+        const char *reason = job->j.reason;
+        bool has_one = reason[0] && strcmp(reason, "None") != 0;
+        a->has_run = a->was_granted = false;
+        cluster_wait(c, a, ERR_BUSY, "Slurm(%s)", has_one ? reason : "Pending");
+        break;
+    }
+    case CLUSTER_RUNNING:
+        a->has_run = true;
+        grant(c, a, &job->j);
+        break;
+    case CLUSTER_COMPLETING:
+        break;
+    case CLUSTER_OVER:
+        cluster_is_over(a);
+        break;
+    }
+}
+
+/* ---- scans ----------------------------------------------------------------
+ */
+/* Slurm does not have it. If it never ran, it may be submitted (again). */
+static void is_absent(struct cluster *c, struct cluster_attempt *a)
+{
+    char which[32] = "with its tag";
+    if (a->slurm_id > 0)
+        (void)snprintf(which, sizeof(which), "%" PRIu32, a->slurm_id);
+    if (a->is_claimed) {
+        cluster_end_lost(c, a,
+                         "Slurm knows no job %s any more, and it left no "
+                         "exit file",
+                         which);
+    } else if (a->is_released || a->must_not_start) {
+        cluster_end_unstarted(c, a);
+    } else {
+        if (a->slurm_id > 0)
+            cluster_wait(c, a, ERR_BUSY,
+                         "Slurm knows no job %s any more: submitted again",
+                         which);
+        a->phase = CLUSTER_TO_SUBMIT;
+        a->slurm_id = 0;
+        a->has_run = a->was_granted = a->may_have_run = false;
+        a->retry_s = -INFINITY;
+    }
+}
+
+/* The first scan without it is when to read the exit file; the end of a job
+ * that ended long ago is then known at once. */
+void cluster_scanned(struct cluster *c, struct cluster_attempt *a)
+{
+    double now_s = cluster_now(c);
+    if (a->phase != CLUSTER_UNSURE || c->is_blind)
+        return;
+    if (isnan(a->absent_s)) {
+        a->absent_s = now_s;
+        a->wants_exit = a->may_have_run;
+    } else if (!a->is_gone && now_s - a->absent_s >= c->reconcile_after_s) {
+        a->is_gone = true;
+        a->wants_exit = a->may_have_run;
+        if (!a->may_have_run)
+            is_absent(c, a);
+    }
+}
+
+/* ---- answers --------------------------------------------------------------
+ */
+static bool may_pass(const struct error *why)
+{
+    return why->code == ERR_UNAVAIL || why->code == ERR_BUSY ||
+           why->code == ERR_TIMEOUT || why->code == ERR_NOMEM;
+}
+
+static void submitted(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *n)
+{
+    if (a->phase != CLUSTER_SUBMITTING && a->phase != CLUSTER_UNSURE)
+        return; /* its job was in sight before the answer */
+    if (n->is_ok) {
+        become_unsure(a);
+        a->slurm_id = n->slurm_id;
+        cluster_wait(c, a, ERR_BUSY, "Slurm(Submitted)");
+        cluster_look(c, a);
+    } else if (!n->is_sure) {
+        become_unsure(a);
+        cluster_wait(c, a, ERR_BUSY,
+                     "SlurmUnknown: perhaps submitted, looking for it: %s",
+                     n->why.msg);
+    } else if (a->is_released || a->must_not_start) {
+        cluster_end_unstarted(c, a);
+    } else if (may_pass(&n->why)) {
+        a->phase = CLUSTER_TO_SUBMIT;
+        a->retry_s = cluster_now(c) + RETRY_S;
+        cluster_wait(c, a, n->why.code, "SlurmUnavailable: %s", n->why.msg);
+    } else {
+        cluster_end_refused(c, a, &n->why);
+    }
+}
+
+/* True when the file cannot be read now, but perhaps later. */
+static bool reads_again(struct cluster *c, struct cluster_attempt *a,
+                        const struct helper_news *n)
+{
+    if (n->is_ok || !may_pass(&n->why) || ++a->reads >= READS_CAP)
+        return false;
+    a->retry_s = cluster_now(c) + RETRY_S;
+    return true;
+}
+
+static void exit_was_read(struct cluster *c, struct cluster_attempt *a,
+                          const struct helper_news *n)
+{
+    if (reads_again(c, a, n))
+        return;
+    if (a->phase == CLUSTER_READING) {
+        bool is_its = n->slurm_id == 0 || n->slurm_id == a->slurm_id;
+        cluster_end_over(c, a, n->is_ok && is_its ? n : NULL);
+    } else if (a->phase == CLUSTER_UNSURE && a->wants_exit) {
+        a->wants_exit = false;
+        bool is_its = n->slurm_id == 0 || a->claimed_id == 0 ||
+                      n->slurm_id == a->claimed_id;
+        if (n->is_ok && is_its)
+            cluster_end_file(c, a, n);
+        else if (a->is_gone)
+            is_absent(c, a);
+    }
+}
+
+void cluster_reply(struct cluster *c, struct cluster_attempt *a,
+                   const struct helper_news *n)
+{
+    bool is_awaited = n->id == a->command;
+    enum helper_op op = a->op;
+    if (is_awaited)
+        cluster_done(c, a);
+    if (n->id == a->submit)
+        submitted(c, a, n);
+    else if (is_awaited && op == HELPER_READ_EXIT)
+        exit_was_read(c, a, n);
+    else if (is_awaited && !n->is_ok && may_pass(&n->why))
+        a->act_s = a->stray_s = cluster_now(c) + AGAIN_S;
+    else if (is_awaited && op == HELPER_SIGNAL && n->is_ok)
+        a->is_told = a->is_told || (a->is_released && a->signo == SIGTERM);
+}
+
+void cluster_lose(struct cluster *c, struct cluster_attempt *a, const char *why)
+{
+    if (a->command == 0)
+        return;
+    cluster_done(c, a);
+    if (a->phase != CLUSTER_SUBMITTING)
+        return;
+    become_unsure(a);
+    cluster_wait(c, a, ERR_BUSY,
+                 "SlurmUnknown: perhaps submitted, looking for it: "
+                 "mgpu-slurm-helper %s",
+                 why);
+}

@@ -1,0 +1,171 @@
+/* cluster_end_slurm.c - how an attempt ended in Slurm.
+ *
+ * The exit file is written by the batch step, which saw the ranks end; Slurm
+ * only sees the batch step. So the file decides on code and signal, and Slurm
+ * on who ended it. What Slurm itself took away - a node that failed, a job of
+ * more importance - is a loss, unless the file says that all went well first.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slurm/cluster.h"
+
+void cluster_end(struct cluster *c, struct cluster_attempt *a,
+                 const struct alloc_note *note)
+{
+    a->phase = CLUSTER_ENDED;
+    a->end = *note;
+    a->end.job = a->req.job;
+    a->end.attempt = a->req.attempt;
+    a->completing_s = NAN;
+    a->stray_s = -INFINITY;
+    a->signals = 0;
+    c->n_ended++;
+    free(a->strings);
+    a->strings = NULL;
+    a->req = (struct alloc_req){
+        .job = a->req.job, .attempt = a->req.attempt, .uid = a->req.uid};
+    cluster_say(c, a, CLUSTER_SAY_END);
+}
+
+void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
+                      const char *fmt, ...)
+{
+    struct alloc_note note = {.kind = ALLOC_LOST};
+    char why[sizeof(note.why.msg)];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    (void)error_set(&note.why, ERR_EXTERN, "%s", why);
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_unstarted(struct cluster *c, struct cluster_attempt *a)
+{
+    struct alloc_note note = {.kind = ALLOC_EXITED, .signal = SIGTERM};
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
+                         const struct error *why)
+{
+    struct alloc_note note = {.kind = ALLOC_REFUSED, .why = *why};
+    cluster_end(c, a, &note);
+    a->is_refused = true;
+}
+
+/* As wait(2) says it: a signal, or else a code. */
+static void set_status(struct alloc_note *note, int32_t code, int32_t signo,
+                       int32_t else_signo)
+{
+    bool is_signal = signo > 0 && signo <= 64;
+    if (!is_signal && code == 0)
+        signo = else_signo;
+    else if (!is_signal)
+        signo = 0;
+    note->signal = signo;
+    note->exit_code = signo > 0 ? 0 : code & 255;
+}
+
+void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *file)
+{
+    struct alloc_note note = {.kind = ALLOC_EXITED};
+    set_status(&note, file->exit_code, file->signal, 0);
+    if (a->slurm_id == 0)
+        a->slurm_id = file->slurm_id;
+    cluster_end(c, a, &note);
+}
+
+enum verdict {
+    BY_ITSELF,
+    BY_LIMIT,
+    BY_SOMEBODY,
+    BY_MEMORY,
+    TAKEN_AWAY, /* whatever the file says */
+    LOST,       /* unless the file says that all went well */
+    UNCLEAR,    /* lost, if nothing says how */
+};
+
+static enum verdict verdict_on(const struct cluster_attempt *a,
+                               const char **ret_what)
+{
+    static const struct {
+        const char *word;
+        enum verdict verdict;
+        const char *what;
+    } states[] = {
+        {"COMPLETED", BY_ITSELF, "has completed"},
+        {"TIMEOUT", BY_LIMIT, "reached its time limit"},
+        {"DEADLINE", BY_LIMIT, "reached its deadline"},
+        {"CANCELLED", BY_SOMEBODY, "was cancelled"},
+        {"OUT_OF_MEMORY", BY_MEMORY, "ran out of memory"},
+        {"NODE_FAIL", LOST, "lost a node"},
+        {"BOOT_FAIL", LOST, "got a node that did not boot"},
+        {"PREEMPTED", TAKEN_AWAY, "was preempted"},
+        {"FAILED", UNCLEAR, "could not be launched"},
+        {"COMPLETING", UNCLEAR, "does not come to its end"},
+    };
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        if (strcmp(states[i].word, a->seen.state) == 0) {
+            *ret_what = states[i].what;
+            return states[i].verdict;
+        }
+    }
+    *ret_what = "has ended";
+    return UNCLEAR;
+}
+
+/* Slurm's own word for "the batch step could not be started": it has no
+ * directory there, or its output cannot be opened. */
+enum { SLURM_NO_LAUNCH = 53 };
+
+static void end_lost_as(struct cluster *c, struct cluster_attempt *a,
+                        const char *what)
+{
+    const char *reason = a->seen.reason;
+    bool has_reason = reason[0] && strcmp(reason, "None") != 0;
+    cluster_end_lost(c, a, "Slurm job %" PRIu32 " %s%s%s%s%s%s", a->slurm_id,
+                     what, a->place[0] ? " on " : "", a->place,
+                     has_reason ? " (" : "", has_reason ? reason : "",
+                     has_reason ? ")" : "");
+}
+
+void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *file)
+{
+    const char *what;
+    enum verdict v = verdict_on(a, &what);
+    struct alloc_note note = {.kind = ALLOC_EXITED};
+    int32_t code = file ? file->exit_code : a->seen.exit_code;
+    int32_t signo = file ? file->signal : a->seen.signal;
+    bool went_well = file && code == 0 && signo == 0;
+    bool says_nothing =
+        !file && (signo == SLURM_NO_LAUNCH || (code == 0 && signo == 0));
+    if (v == TAKEN_AWAY || (v == LOST && !went_well) ||
+        (v == UNCLEAR && says_nothing)) {
+        end_lost_as(c, a, what);
+        return;
+    }
+    if (v == BY_LIMIT)
+        note.ended_by = ALLOC_BY_LIMIT;
+    if (v == BY_SOMEBODY && !a->is_released) {
+        note.ended_by = ALLOC_BY_OTHER;
+        (void)error_set(&note.why, ERR_EXTERN, "cancelled in Slurm");
+    }
+    int32_t otherwise = 0;
+    if (!file && (v == BY_LIMIT || v == BY_SOMEBODY))
+        otherwise = SIGTERM;
+    else if (!file && v == BY_MEMORY)
+        otherwise = SIGKILL;
+    if (v == BY_MEMORY && !file)
+        code = signo = 0; /* 0:125 is no signal */
+    set_status(&note, code, signo, otherwise);
+    cluster_end(c, a, &note);
+}
