@@ -3,40 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-/* Turns strings, each with its NUL, one after the other, into an array that
- * holds them itself, so that one free() ends it. Clears b. */
-static char **to_array(struct buf *b, struct error *err)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < b->len; i++)
-        n += b->data[i] == '\0';
-    size_t head = (n + 1) * sizeof(char *);
-    char *block = malloc(head + b->len);
-    if (!block) {
-        buf_clear(b);
-        (void)error_set(err, ERR_NOMEM, "%zu strings", n);
-        return NULL;
-    }
-    char **array = (char **)(void *)block;
-    char *text = block + head;
-    if (b->len > 0)
-        memcpy(text, b->data, b->len);
-    for (size_t i = 0; i < n; i++) {
-        array[i] = text;
-        text += strlen(text) + 1;
-    }
-    array[n] = NULL;
-    buf_clear(b);
-    return array;
-}
-
-static int add(struct buf *b, const char *s, struct error *err)
-{
-    return buf_add(b, s, strlen(s) + 1, err);
-}
+#include "slurm/attempt_dir.h"
+#include "slurm/words.h"
 
 char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
                    const char *dir, struct error *err)
@@ -53,31 +23,17 @@ char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
         "btl",     "self,vader",
     };
     struct buf b = BUF_INIT;
-    int rc = add(&b, mpirun, err);
+    int rc = words_add(&b, mpirun, err);
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]) && rc == 0; i++)
-        rc = add(&b, fixed[i], err);
-    if (rc < 0 || add(&b, "-np", err) < 0 ||
+        rc = words_add(&b, fixed[i], err);
+    if (rc < 0 || words_add(&b, "-np", err) < 0 ||
         buf_addf(&b, err, "%d%c", ranks, '\0') < 0 ||
-        add(&b, worker, err) < 0 || add(&b, "--launch", err) < 0 ||
+        words_add(&b, worker, err) < 0 || words_add(&b, "--launch", err) < 0 ||
         buf_addf(&b, err, "%s/launch.json%c", dir, '\0') < 0) {
         buf_clear(&b);
         return NULL;
     }
-    return to_array(&b, err);
-}
-
-void mpirun_exit(int wait_status, struct attempt_exit *ret)
-{
-    ret->code = ret->signal = 0;
-    if (WIFSIGNALED(wait_status)) {
-        ret->signal = WTERMSIG(wait_status);
-        return;
-    }
-    int code = WEXITSTATUS(wait_status);
-    if (code > 128 && code - 128 < 32)
-        ret->signal = code - 128;
-    else
-        ret->code = code;
+    return words_take(&b, err);
 }
 
 /* A variable of our own environment, if it is there. */
@@ -133,5 +89,5 @@ char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
         buf_clear(&b);
         return NULL;
     }
-    return to_array(&b, err);
+    return words_take(&b, err);
 }

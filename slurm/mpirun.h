@@ -1,10 +1,9 @@
-/* mpirun.h - how Open MPI's launcher is called, and what it says at the end.
+/* mpirun.h - how Open MPI's launcher is called on this machine.
  *
  * Measured with Open MPI 4.1.4: mpirun exits with the code of the first rank
  * that exited with another than 0, and with 128 + N when that rank died of
  * signal N; when a rank fails, the others get SIGTERM and, a second later,
- * SIGKILL. A rank that itself exits with 128 + N cannot be told from one
- * that signal N ended, as in a shell.
+ * SIGKILL.
  */
 #ifndef MGPU_SLURM_MPIRUN_H
 #define MGPU_SLURM_MPIRUN_H
@@ -12,7 +11,6 @@
 #include <stdint.h>
 
 #include "jobs/base/buf.h"
-#include "slurm/attempt_dir.h"
 
 /* mpirun's arguments for `ranks` ranks of `worker --launch <dir>/launch.json`
  *
@@ -21,9 +19,6 @@
  */
 char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
                    const char *dir, struct error *err) MUST_CHECK;
-
-/* What mpirun's wait(2) status says about the ranks; when_s is left alone. */
-void mpirun_exit(int wait_status, struct attempt_exit *ret);
 
 /* The environment of an attempt: a few variables of the daemon's own, and
  * nothing else that its surroundings happened to set.

@@ -38,6 +38,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/joblog.h"
 #include "slurm/attempt_dir.h"
+#include "slurm/launcher.h"
 #include "slurm/mpirun.h"
 #include "slurm/proc.h"
 
@@ -50,14 +51,13 @@ static const double ORPHAN_TICK_S = 0.5;
 static const double DEFAULT_GRACE_S = 10;
 
 struct shepherd {
-    const char *dir, *mpirun, *worker;
+    const char *dir, *program, *worker;
     int32_t ranks;
     int64_t log_max_bytes;
     struct joblog *log;
     sigset_t signals;
     int signal_fd;
-    int out_fd; /* what the ranks print; -1 after its end */
-    pid_t mpirun_pid;
+    struct launcher mpirun;
     bool has_ended;    /* mpirun */
     bool has_children; /* of ours, any */
     bool is_mpirun_hit;
@@ -96,7 +96,7 @@ static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
     s->dir = argv[1];
     s->ranks = (int32_t)ranks;
     s->log_max_bytes = max;
-    s->mpirun = argv[4];
+    s->program = argv[4];
     s->worker = argv[5];
     s->kill_at_s = INFINITY;
     return 0;
@@ -138,63 +138,20 @@ static bool may_go(void)
     return n == 1;
 }
 
-static void become_mpirun(const struct shepherd *s, int out_fd, pid_t parent,
-                          char **argv) __attribute__((noreturn));
-
-static void become_mpirun(const struct shepherd *s, int out_fd, pid_t parent,
-                          char **argv)
-{
-    (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent)
-        _exit(127);
-    const struct sigaction plain = {.sa_handler = SIG_DFL};
-    (void)sigaction(SIGPIPE, &plain, NULL);
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (dup2(out_fd, 1) >= 0 && dup2(out_fd, 2) >= 0)
-        (void)execvp(argv[0], argv);
-    dprintf(2, "mgpu-shepherd: cannot run '%s': %s\n", s->mpirun,
-            strerror(errno));
-    _exit(127);
-}
-
 static int start(struct shepherd *s, struct error *err)
 {
     if (attempt_exit_reserve(s->dir, err) < 0 ||
         joblog_create(s->dir, s->log_max_bytes, &s->log, err) < 0)
         return -1;
-    char **argv = mpirun_argv(s->mpirun, s->ranks, s->worker, s->dir, err);
+    char **argv = mpirun_argv(s->program, s->ranks, s->worker, s->dir, err);
     if (!argv)
         return -1;
-    int ends[2] = {-1, -1};
-    pid_t self = getpid();
-    int rc = -1;
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        (void)error_sys(err, errno, "pipe");
-        goto done;
-    }
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
-        (void)error_sys(err, errno, "pipe");
-        goto done;
-    }
     /* From here on the attempt has been started, whatever happens. */
-    if (attempt_write(s->dir, "started", "", err) < 0)
-        goto done;
-    s->mpirun_pid = fork();
-    if (s->mpirun_pid == 0)
-        become_mpirun(s, ends[1], self, argv);
-    if (s->mpirun_pid < 0) {
-        (void)error_sys(err, errno, "fork");
-        goto done;
-    }
-    s->has_children = true;
-    rc = 0;
-done:
-    if (ends[1] >= 0)
-        (void)close(ends[1]);
-    s->out_fd = ends[0];
+    int rc = attempt_write(s->dir, "started", "", err);
+    if (rc == 0)
+        rc = launcher_start("mgpu-shepherd", argv, &s->mpirun, err);
+    if (rc == 0)
+        s->has_children = true;
     free(argv);
     return rc;
 }
@@ -210,31 +167,11 @@ static void reap(struct shepherd *s)
             s->has_children = false;
         if (pid <= 0)
             return;
-        if (pid == s->mpirun_pid) {
+        if (pid == s->mpirun.pid) {
             s->has_ended = true;
             s->status = status;
         }
     }
-}
-
-/* Everything that is there to be read; a full log or disk stops nothing. */
-static void copy_output(struct shepherd *s)
-{
-    static char bytes[65536];
-    for (;;) {
-        ssize_t n = read(s->out_fd, bytes, sizeof(bytes));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return;
-        if (n == 0)
-            break;
-        (void)joblog_write(s->log, bytes, (size_t)n, NULL);
-        if ((size_t)n < sizeof(bytes))
-            return; /* signals have a turn, too */
-    }
-    (void)close(s->out_fd);
-    s->out_fd = -1;
 }
 
 static void release(struct shepherd *s, double grace_s)
@@ -243,12 +180,12 @@ static void release(struct shepherd *s, double grace_s)
     s->kill_at_s = fmin(s->kill_at_s, now_s() + grace_s);
     if (!is_first || s->has_ended)
         return;
-    if (proc_signal_children(s->mpirun_pid, SIGTERM) > 0) {
+    if (proc_signal_children(s->mpirun.pid, SIGTERM) > 0) {
         /* One that is stopped could not even die of it. */
-        (void)proc_signal_children(s->mpirun_pid, SIGCONT);
+        (void)proc_signal_children(s->mpirun.pid, SIGCONT);
     } else {
         s->is_mpirun_hit = true;
-        (void)kill(s->mpirun_pid, SIGTERM);
+        (void)kill(s->mpirun.pid, SIGTERM);
     }
 }
 
@@ -258,7 +195,7 @@ static void take_signals(struct shepherd *s)
     while (read(s->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
         int signo = (int)si.ssi_signo;
         if (signo == SHEPHERD_SIGNAL && !s->has_ended)
-            (void)proc_signal_children(s->mpirun_pid, si.ssi_int);
+            (void)proc_signal_children(s->mpirun.pid, si.ssi_int);
         else if (signo == SHEPHERD_RELEASE)
             release(s, si.ssi_int / 1e3);
         else if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP)
@@ -271,7 +208,7 @@ static void take_signals(struct shepherd *s)
 static bool has_only_orphans(const struct shepherd *s)
 {
     return !s->has_ended && proc_n_own_children() > 1 &&
-           proc_signal_children(s->mpirun_pid, 0) == 0;
+           proc_signal_children(s->mpirun.pid, 0) == 0;
 }
 
 /* Until mpirun has ended and nothing that it left behind is there any more. */
@@ -285,18 +222,18 @@ static void watch(struct shepherd *s)
         bool is_over = s->has_ended || now >= s->kill_at_s;
         if (is_over || has_only_orphans(s)) {
             bool spare = !s->has_ended && now < s->kill_at_s + KILL_WAIT_S;
-            (void)proc_signal_tree(getpid(), spare ? s->mpirun_pid : 0,
+            (void)proc_signal_tree(getpid(), spare ? s->mpirun.pid : 0,
                                    SIGKILL);
         }
         double wait_s =
             is_over ? TICK_S : fmin(s->kill_at_s - now, ORPHAN_TICK_S);
         int wait_ms = (int)ceil(wait_s * 1e3);
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
-                               {.fd = s->out_fd, .events = POLLIN}};
+                               {.fd = s->mpirun.out_fd, .events = POLLIN}};
         if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
             continue;
         if (fds[1].revents)
-            copy_output(s);
+            launcher_copy(&s->mpirun, s->log);
         if (fds[0].revents)
             take_signals(s);
     }
@@ -304,11 +241,9 @@ static void watch(struct shepherd *s)
 
 static int finish(struct shepherd *s, struct error *err)
 {
-    if (s->out_fd >= 0)
-        for (int fd = s->out_fd, n = 0; s->out_fd == fd && n < 64; n++)
-            copy_output(s);
+    launcher_drain(&s->mpirun, s->log);
     struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
-    mpirun_exit(s->status, &x);
+    launcher_exit(s->status, &x);
     /* mpirun's own word for "I was told to stop" is exit code 1. */
     if (s->is_mpirun_hit && x.code != 0)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
@@ -329,7 +264,7 @@ static int run(struct shepherd *s, struct error *err)
 
 int main(int argc, char **argv)
 {
-    struct shepherd s = {.signal_fd = -1, .out_fd = -1};
+    struct shepherd s = {.signal_fd = -1, .mpirun = {.out_fd = -1}};
     struct error err = ERROR_INIT;
     int rc = parse(&s, argc, argv, &err);
     if (rc == 0)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "slurm/launcher.h"
 #include "tests/tap.h"
 
 /* wait(2) statuses as Linux encodes them. */
@@ -30,12 +31,12 @@ static void test_exit(void)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct attempt_exit x = {.when_s = 5};
-        mpirun_exit(rows[i].status, &x);
+        launcher_exit(rows[i].status, &x);
         ok(x.code == rows[i].code && x.signal == rows[i].signo && x.when_s == 5,
            "%s", rows[i].what);
     }
     struct attempt_exit x;
-    mpirun_exit(exited(75), &x);
+    launcher_exit(exited(75), &x);
     is_int(x.code, 75, "75 comes through");
 }
 

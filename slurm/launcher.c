@@ -1,0 +1,97 @@
+/* launcher.c - see launcher.h. */
+#include "slurm/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A pipe holds 64 KiB; this is 4 MiB. */
+enum { COPY_BYTES = 65536, DRAIN_COPIES = 64 };
+
+static void __attribute__((noreturn))
+become(const char *who, char *const *argv, int out_fd, pid_t parent)
+{
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(127);
+    const struct sigaction plain = {.sa_handler = SIG_DFL};
+    (void)sigaction(SIGPIPE, &plain, NULL);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (dup2(out_fd, 1) >= 0 && dup2(out_fd, 2) >= 0)
+        (void)execvp(argv[0], argv);
+    dprintf(2, "%s: cannot run '%s': %s\n", who, argv[0], strerror(errno));
+    _exit(127);
+}
+
+int launcher_start(const char *who, char *const *argv, struct launcher *ret,
+                   struct error *err)
+{
+    int ends[2] = {-1, -1};
+    pid_t self = getpid();
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, errno, "pipe");
+    pid_t pid = -1;
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0) {
+        pid = fork();
+        if (pid == 0)
+            become(who, argv, ends[1], self);
+    }
+    int saved = errno;
+    (void)close(ends[1]);
+    if (pid < 0) {
+        (void)close(ends[0]);
+        return error_sys(err, saved, "start '%s'", argv[0]);
+    }
+    *ret = (struct launcher){.pid = pid, .out_fd = ends[0]};
+    return 0;
+}
+
+void launcher_copy(struct launcher *l, struct joblog *log)
+{
+    static char bytes[COPY_BYTES];
+    for (;;) {
+        ssize_t n = read(l->out_fd, bytes, sizeof(bytes));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        if (n == 0)
+            break;
+        (void)joblog_write(log, bytes, (size_t)n, NULL);
+        if ((size_t)n < sizeof(bytes))
+            return;
+    }
+    (void)close(l->out_fd);
+    l->out_fd = -1;
+}
+
+void launcher_drain(struct launcher *l, struct joblog *log)
+{
+    for (int n = 0; l->out_fd >= 0 && n < DRAIN_COPIES; n++)
+        launcher_copy(l, log);
+    if (l->out_fd >= 0)
+        (void)close(l->out_fd);
+    l->out_fd = -1;
+}
+
+void launcher_exit(int wait_status, struct attempt_exit *ret)
+{
+    ret->code = ret->signal = 0;
+    if (WIFSIGNALED(wait_status)) {
+        ret->signal = WTERMSIG(wait_status);
+        return;
+    }
+    int code = WEXITSTATUS(wait_status);
+    if (code > 128 && code - 128 < 32)
+        ret->signal = code - 128;
+    else
+        ret->code = code;
+}
