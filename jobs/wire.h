@@ -20,7 +20,8 @@
  *   GET  /v1/status           -> version, pid, policy, counts
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>):
- *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start"}
+ *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start",
+ *        "native_id":"4711"}   Slurm's job id; absent without Slurm
  *   POST /v1/attempts/:job/:attempt/rows       JSON Lines, metrics.h
  *        ?rank=R&offset=O  O: bytes of the spool before this batch
  *        -> 200 {"acked":N}: all bytes of the spool before N are stored

@@ -3,6 +3,7 @@
  * The holder "host pid starttime" names a process for good: a process id
  * comes back after a while, a start time with it does not. The daemon lets
  * the same holder claim twice, so that a lost answer can be asked for again.
+ * Under Slurm the claim also says for which of its jobs it speaks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -195,7 +196,12 @@ int report_claim(const struct report_conf *conf, double patience_s,
     (void)gethostname(host, sizeof(host) - 1);
     (void)snprintf(holder, sizeof(holder), "%s %ld %llu", host, (long)getpid(),
                    started);
-    json_t *body = json_pack("{s:s}", "holder", holder);
+    /* Which of two allocations for one attempt is the real one. */
+    const char *native = getenv("SLURM_JOB_ID");
+    if (native != NULL && native[0] == '\0')
+        native = NULL;
+    json_t *body =
+        json_pack("{s:s,s:s*}", "holder", holder, "native_id", native);
     if (body == NULL)
         return error_set(err, ERR_NOMEM, "claim");
     int rc = post_until(conf, "claim", body, patience_s, stop, err);

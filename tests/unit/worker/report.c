@@ -307,6 +307,7 @@ static void test_claim(struct daemon *d)
     struct error err = ERROR_INIT;
     struct report_conf conf = conf_of(d);
     char host[256] = "", want[400];
+    (void)unsetenv("SLURM_JOB_ID"); /* of who runs the test */
     is_int(report_claim(&conf, 0.1, NULL, &err), -1, "nobody to claim from");
     is_int(err.code, ERR_UNAVAIL, "is told");
 
@@ -328,6 +329,15 @@ static void test_claim(struct daemon *d)
     pthread_mutex_lock(&d->lock);
     ok(strncmp(buf_str(&d->claim), want, strlen(want)) == 0, "holder %s",
        buf_str(&d->claim));
+    ok(strstr(buf_str(&d->claim), "native_id") == NULL, "and not of Slurm");
+    pthread_mutex_unlock(&d->lock);
+
+    (void)setenv("SLURM_JOB_ID", "4711", 1);
+    is_int(report_claim(&conf, 20, NULL, &err), 0, "in a job of Slurm");
+    (void)unsetenv("SLURM_JOB_ID");
+    pthread_mutex_lock(&d->lock);
+    ok(strstr(buf_str(&d->claim), ",\"native_id\":\"4711\"}") != NULL,
+       "which it names: %s", buf_str(&d->claim));
     pthread_mutex_unlock(&d->lock);
 
     daemon_set(d, DAEMON_NO_DISK);
