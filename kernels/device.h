@@ -200,9 +200,15 @@ int device_host_create(int32_t threads, struct device **ret,
 int device_cuda_create(int32_t index, struct device **ret,
                        struct error *err) MUST_CHECK;
 
-/* The one symbol that the plug-in exports: "mgpu_cuda_open". */
+/* How many GPUs the driver shows to this process.
+ * err as device_cuda_create() */
+int device_cuda_count(int32_t *ret, struct error *err) MUST_CHECK;
+
+/* The two symbols that the plug-in exports: "mgpu_cuda_open" and
+ * "mgpu_cuda_count". */
 typedef int (*device_cuda_open_f)(int32_t index, struct device **ret,
                                   struct error *err);
+typedef int (*device_cuda_count_f)(int32_t *ret, struct error *err);
 
 #ifdef __cplusplus
 }

@@ -201,6 +201,17 @@ static void fill_in(struct exec_device *exec, int32_t multiprocessors)
     KERNEL_FAMILIES(KERNEL_INSTALL, cuda)
 }
 
+__attribute__((visibility("default"))) int mgpu_cuda_count(int32_t *ret,
+                                                           struct error *err)
+{
+    int n = 0;
+
+    if (cuda_check((int)cudaGetDeviceCount(&n), "CUDA", err) < 0)
+        return -1;
+    *ret = n;
+    return 0;
+}
+
 /* There is a driver and it has this GPU. */
 static int find_gpu(int32_t index, int32_t *ret_multiprocessors,
                     struct error *err)

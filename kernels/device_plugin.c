@@ -60,23 +60,43 @@ static int find_plugin(char *ret, size_t cap, struct error *err)
                      "no plug-in at '%s" PLUGIN "', nor in ../lib/mgpu", dir);
 }
 
-int device_cuda_create(int32_t index, struct device **ret, struct error *err)
+static int find_symbol(const char *name, void **ret, struct error *err)
 {
     char path[PATH_MAX];
 
-    if (index < 0)
-        return error_set(err, ERR_INVAL, "CUDA device %d", index);
     if (find_plugin(path, sizeof(path), err) < 0)
         return -1;
     /* Never closed: CUDA's own threads and exit handlers live in it. */
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib)
         return error_set(err, ERR_UNAVAIL, "plug-in: %s", dlerror());
-    void *symbol = dlsym(lib, "mgpu_cuda_open");
-    if (!symbol)
+    *ret = dlsym(lib, name);
+    if (!*ret)
         return error_set(err, ERR_UNAVAIL, "plug-in: %s", dlerror());
+    return 0;
+}
+
+int device_cuda_create(int32_t index, struct device **ret, struct error *err)
+{
+    void *symbol;
     device_cuda_open_f open_device;
+
+    if (index < 0)
+        return error_set(err, ERR_INVAL, "CUDA device %d", index);
+    if (find_symbol("mgpu_cuda_open", &symbol, err) < 0)
+        return -1;
     /* ISO C has no cast from an object to a function pointer. */
     memcpy(&open_device, &symbol, sizeof(open_device));
     return open_device(index, ret, err);
+}
+
+int device_cuda_count(int32_t *ret, struct error *err)
+{
+    void *symbol;
+    device_cuda_count_f count;
+
+    if (find_symbol("mgpu_cuda_count", &symbol, err) < 0)
+        return -1;
+    memcpy(&count, &symbol, sizeof(count));
+    return count(ret, err);
 }

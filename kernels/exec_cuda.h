@@ -20,7 +20,9 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
               struct error *err);
 
-/* The symbol that the plug-in exports: a device_cuda_open_f. */
+/* The symbols that the plug-in exports: a device_cuda_open_f and a
+ * device_cuda_count_f. */
 int mgpu_cuda_open(int32_t index, struct device **ret, struct error *err);
+int mgpu_cuda_count(int32_t *ret, struct error *err);
 
 #endif

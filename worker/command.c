@@ -19,6 +19,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
+#include "worker/gpu.h"
 #include "worker/tail.h"
 
 static const long look_each_ns = 200000000;
@@ -77,6 +78,19 @@ static int env_number(struct env_list *e, const char *key, int64_t value,
     return env_add(e, key, text, err);
 }
 
+/* Of the GPUs that the ranks of this node share, this rank's. */
+static int env_gpu(struct env_list *e, const struct command_env *env,
+                   struct error *err)
+{
+    char own[128];
+    if (env->job->launch.gpus_per_node < 1)
+        return 0;
+    if (gpu_own(getenv("CUDA_VISIBLE_DEVICES"), env->comm->local_rank, own,
+                sizeof(own), err) < 0)
+        return -1;
+    return env_add(e, "CUDA_VISIBLE_DEVICES", own, err);
+}
+
 /* What has priority is added first. */
 static int env_fill(struct env_list *e, const struct command_env *env,
                     const char *metrics, struct error *err)
@@ -92,8 +106,8 @@ static int env_fill(struct env_list *e, const struct command_env *env,
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
         "CUDA_DEVICE_ORDER",
-        "CUDA_VISIBLE_DEVICES",
-        "MGPU_ATTEMPT_DIR", /* by which the allocator finds strays */
+        "CUDA_VISIBLE_DEVICES", /* of a job without a GPU */
+        "MGPU_ATTEMPT_DIR",     /* by which the allocator finds strays */
     };
     const struct comm *c = env->comm;
     const struct wire_launch *l = &env->job->launch;
@@ -109,6 +123,8 @@ static int env_fill(struct env_list *e, const struct command_env *env,
     for (size_t i = 0; i < s->env.n; i++)
         if (env_add(e, s->env.pairs[i].key, s->env.pairs[i].value, err) < 0)
             return -1;
+    if (env_gpu(e, env, err) < 0)
+        return -1;
     for (size_t i = 0; i < s->env_passthrough.n; i++)
         if (env_pass(e, s->env_passthrough.items[i], err) < 0)
             return -1;

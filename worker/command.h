@@ -32,7 +32,8 @@ struct command_result {
 };
 
 /* err  ERR_NOTFOUND no such program (exit code 127), ERR_DENIED or another:
- *      it cannot be run (126); ERR_IO the metrics file */
+ *      it cannot be run (126); ERR_IO the metrics file; ERR_UNAVAIL this
+ *      rank has no GPU of its own */
 int command_run(const struct command_env *env, struct command_result *ret,
                 struct error *err) MUST_CHECK;
 

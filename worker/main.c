@@ -267,7 +267,11 @@ static void run_command(struct run *r)
     struct command_result c;
     struct error err = ERROR_INIT;
     if (command_run(&env, &c, &err) < 0)
-        fail(r, err.code == ERR_NOTFOUND ? 127 : 126, err.msg);
+        fail(r,
+             err.code == ERR_NOTFOUND  ? 127
+             : err.code == ERR_UNAVAIL ? error_exit_status(err.code)
+                                       : 126,
+             err.msg);
     /* Others may still run and need the time to stop; but a child that
      * fails by itself is the end of the job. */
     if (c.exit_code != 0 && !c.was_stopped && !c.was_fenced)

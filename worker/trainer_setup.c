@@ -12,6 +12,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/log.h"
+#include "worker/gpu.h"
 #include "worker/trainer_impl.h"
 
 void trainer_say(const struct trainer *t, const char *fmt, ...)
@@ -48,7 +49,10 @@ static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
     struct comm *c = t->env->comm;
     struct error why = ERROR_INIT;
     struct device *dev = NULL;
-    int64_t missing = device_cuda_create(c->local_rank, &dev, &why) < 0;
+    int32_t visible = 0, index = 0;
+    int64_t missing = device_cuda_count(&visible, &why) < 0 ||
+                      gpu_index(visible, c->local_rank, &index, &why) < 0 ||
+                      device_cuda_create(index, &dev, &why) < 0;
     bool mine = missing != 0;
     if (comm_all_reduce_now(c, &missing, 1, COMM_I64, COMM_MAX,
                             TRAIN_DEADLINE_S, err) < 0)

@@ -308,3 +308,90 @@ END
     ends_with 143 "$pid"
     grep -q "signal 15" "$dir/report.json"
 }
+
+# gpus_seen [LIST]: what each of two programs with a GPU each sees, by rank.
+gpus_seen() {
+    command_spec <<<'echo "rank $MGPU_RANK: $CUDA_VISIBLE_DEVICES"'
+    sed -i 's/gpus: 0/gpus: 2/' "$BATS_TEST_TMPDIR/spec.yaml"
+    if [ $# -gt 0 ]; then
+        export CUDA_VISIBLE_DEVICES=$1
+    else
+        unset CUDA_VISIBLE_DEVICES
+    fi
+    run worker 2
+    [ "$status" -eq 0 ] || { echo "$output" && false; }
+    sort <<<"$output" | paste -sd ' '
+}
+
+@test "each program sees the GPU of its rank, and no other" {
+    [ "$(gpus_seen 2,3)" = "rank 0: 2 rank 1: 3" ]
+    [ "$(gpus_seen GPU-aa,GPU-bb)" = "rank 0: GPU-aa rank 1: GPU-bb" ]
+    [ "$(gpus_seen 4)" = "rank 0: 4 rank 1: 4" ] # by who started it
+    [ "$(gpus_seen "")" = "rank 0:  rank 1: " ]  # slots without one
+    [ "$(gpus_seen)" = "rank 0: 0 rank 1: 1" ]
+}
+
+@test "a program of a job without GPUs sees what there was to see" {
+    command_spec <<<'echo "seen $CUDA_VISIBLE_DEVICES"'
+    CUDA_VISIBLE_DEVICES=6,7 run worker 1
+    [ "$output" = "seen 6,7" ]
+}
+
+@test "a rank for which there is no GPU is told so" {
+    command_spec <<<'sleep 100'
+    sed -i 's/gpus: 0/gpus: 3/' "$BATS_TEST_TMPDIR/spec.yaml"
+    CUDA_VISIBLE_DEVICES=0,1 run worker 3
+    echo "$output"
+    [ "$status" -eq 69 ]
+    [[ $output == *"CUDA_VISIBLE_DEVICES is '0,1'"* ]]
+}
+
+# A plug-in whose GPUs are as many as CUDA_VISIBLE_DEVICES has, and which says
+# which one was opened.
+fake_plugin() {
+    cat >"$BATS_TEST_TMPDIR/fake.c" <<'END'
+#include <stdint.h>
+#include <stdlib.h>
+#include "jobs/base/error.h"
+int mgpu_cuda_count(int32_t *ret, struct error *err);
+int mgpu_cuda_open(int32_t index, void **ret, struct error *err);
+int mgpu_cuda_count(int32_t *ret, struct error *err)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    (void)err;
+    *ret = list && *list;
+    for (; list && *list; list++)
+        *ret += *list == ',';
+    return 0;
+}
+int mgpu_cuda_open(int32_t index, void **ret, struct error *err)
+{
+    (void)ret;
+    return error_set(err, ERR_UNAVAIL, "opened %s[%d]",
+                     getenv("CUDA_VISIBLE_DEVICES"), index);
+}
+END
+    cc -shared -fPIC -I"$MGPU_SRC" -o "$BATS_TEST_TMPDIR/fake.so" \
+        "$BATS_TEST_TMPDIR/fake.c" "$MGPU_SRC/jobs/base/error.c"
+}
+
+# opened LIST: which GPU each of two ranks that train opens.
+opened() {
+    CUDA_VISIBLE_DEVICES=$1 MGPU_CUDA_PLUGIN=$BATS_TEST_TMPDIR/fake.so \
+        run worker 2
+    [ "$status" -eq 69 ] || { echo "$output" && false; }
+    grep -o 'rank [01] of 2: .*' <<<"$output" | sed 's/device cuda: //' |
+        sort -u | paste -sd ' '
+}
+
+@test "training opens the GPU of its rank, or the only one it sees" {
+    fake_plugin
+    cv_spec 1 0.01
+    sed -i 's/device: host/device: cuda/; s/gpus: 0/gpus: 2/' \
+        "$BATS_TEST_TMPDIR/spec.yaml"
+    # The first to fail may be faster than the other with its word.
+    [[ $(opened 2,3) =~ ^rank\ (0\ of\ 2:\ opened\ 2,3\[0\]|1\ of\ 2:\ opened\ 2,3\[1\]) ]]
+    [[ $(opened 5) =~ opened\ 5\[0\] ]]
+    [[ $(opened 5) != *"[1]"* ]]
+    [[ $(opened "") =~ "sees 0 GPUs" ]]
+}
