@@ -7,6 +7,7 @@
  * and takes the whole job down, because the others may wait for it in a
  * collective: within five seconds nothing is left.
  */
+#include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
 #include <signal.h>
@@ -171,11 +172,24 @@ static void catch_signals(void)
     (void)sigemptyset(&act.sa_mask);
     (void)sigaction(SIGTERM, &act, NULL);
     (void)sigaction(SIGINT, &act, NULL);
+    (void)sigaction(SIGXCPU, &act, NULL); /* mpirun can pass it on */
     act.sa_handler = on_user;
     for (size_t i = 0; i < sizeof(user) / sizeof(user[0]); i++)
         (void)sigaction(user[i], &act, NULL);
     act.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &act, NULL);
+}
+
+/* For who started the launcher: one that cannot start ranks is not one whose
+ * ranks fail. Before MPI_Init, which may well be what does. */
+static void say_that_we_ran(void)
+{
+    const char *path = getenv("MGPU_RAN");
+    if (path == NULL || path[0] != '/')
+        return;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0)
+        (void)close(fd);
 }
 
 struct run {
@@ -364,6 +378,7 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     catch_signals();
+    say_that_we_ran();
     if (comm_mpi_start(&err) < 0 || comm_mpi_create(NULL, &r.comm, &err) < 0) {
         log_err("worker", "%s", err.msg);
         return error_exit_status(err.code);

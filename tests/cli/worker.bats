@@ -395,3 +395,26 @@ opened() {
     [[ $(opened 5) != *"[1]"* ]]
     [[ $(opened "") =~ "sees 0 GPUs" ]]
 }
+
+@test "MGPU_RAN exists once a rank has started" {
+    command_spec <<<'test -e "$MGPU_OUTPUT_DIR/../ran"'
+    mkdir -p "$dir"
+    MGPU_RAN=$dir/ran run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ -f "$dir/ran" ]
+}
+
+@test "SIGXCPU, which mpirun can pass on, stops as SIGTERM does" {
+    cv_spec 1000 0.01
+    timeout 100 mpirun --quiet -n 2 --oversubscribe --bind-to none \
+        --mca ess_base_forward_signals SIGXCPU "$MGPU_BIN/mgpu-worker" \
+        --standalone "$BATS_TEST_TMPDIR/spec.yaml" --dir "$dir" \
+        >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
+    local pid=$! mpirun
+    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.0"
+    mpirun=$(tr -d ' ' <"/proc/$pid/task/$pid/children") # of timeout
+    kill -XCPU "$mpirun"
+    ends_with 143 "$pid"
+    grep -q '^stopped by signal, checkpoint at' "$BATS_TEST_TMPDIR/log"
+}
