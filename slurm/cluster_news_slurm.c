@@ -18,16 +18,20 @@ static void look_at_tag(struct cluster *c, const char *tag)
         cluster_look(c, a);
 }
 
-static void on_hello(struct cluster *c, const struct helper_news *n)
+static void lose_all(struct cluster *c, const char *why)
+{
+    for (struct cluster_attempt *a = c->first; a; a = a->next)
+        cluster_lose(c, a, why);
+}
+
+static void on_hello(struct cluster *c)
 {
     c->has_hello = true;
     c->is_down = c->is_blind = false;
     c->generation++; /* ours: theirs may begin anew */
-    (void)n;
-    for (struct cluster_attempt *a = c->first; a; a = a->next) {
-        cluster_lose(c, a, "was started again");
+    lose_all(c, "was started again");
+    for (struct cluster_attempt *a = c->first; a; a = a->next)
         cluster_unscanned(a);
-    }
 }
 
 static void on_job(struct cluster *c, const struct helper_news *n)
@@ -77,28 +81,35 @@ static void on_nodes(struct cluster *c, struct helper_news *n)
     n->n_nodes = 0;
 }
 
+/* One without an id answers what was not understood: any of them. */
 static void on_reply(struct cluster *c, const struct helper_news *n)
 {
+    if (n->id == 0) {
+        lose_all(c, "did not understand");
+        return;
+    }
     struct cluster_attempt *a = c->first;
     while (a && a->command != n->id && a->submit != n->id)
         a = a->next;
-    if (a && n->id > 0)
+    if (a)
         cluster_reply(c, a, n);
 }
 
-/* A line that nobody understands may have been an answer. */
+/* A line that nobody understands may have been an answer. An empty one ends
+ * what a helper that died had begun to say. */
 void cluster_news(struct cluster *c, const char *line, size_t len)
 {
     struct helper_news n;
     c->heard_s = cluster_now(c);
+    if (len == 0)
+        return;
     if (helper_news_parse(line, len, &n, NULL) < 0) {
-        for (struct cluster_attempt *a = c->first; a; a = a->next)
-            cluster_lose(c, a, "said what nobody understands");
+        lose_all(c, "said what nobody understands");
         return;
     }
     switch (n.ev) {
     case HELPER_HELLO:
-        on_hello(c, &n);
+        on_hello(c);
         break;
     case HELPER_REPLY:
         on_reply(c, &n);

@@ -7,6 +7,7 @@
 static void test_generation(void)
 {
     submit_one();
+    says("%s", "");
     hello(2);
     ok(waits(1, "SlurmUnknown: perhaps submitted, looking for it: "
                 "mgpu-slurm-helper was started again"),
@@ -160,6 +161,13 @@ static void test_restart(void)
     restart(ALLOC_AGAIN, false, NULL);
     says("{'ev':'reply','id':0,'slurm_id':5}");
     ok(is_quiet(), "an answer to nothing says nothing");
+    end();
+
+    submit_one();
+    says("{'ev':'reply','id':0,'code':'INVAL','why':'x','is_sure':true}");
+    ok(waits(1, "SlurmUnknown: perhaps submitted, looking for it: "
+                "mgpu-slurm-helper did not understand"),
+       "what was not understood may have been any command");
     end();
 }
 
