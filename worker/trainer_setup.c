@@ -137,9 +137,10 @@ static int open_data(struct trainer *t, int32_t *ret_classes, struct error *err)
                          "model.num_classes is %d, the data has %d", classes,
                          have);
     if (sampler_init(&t->train_sampler, t->train.n, c->rank, c->size,
-                     s->train.seed, s->train.shuffle, false, err) < 0 ||
+                     s->train.seed, s->train.shuffle ? SAMPLER_SHUFFLE : 0,
+                     err) < 0 ||
         sampler_init(&t->eval_sampler, t->eval.n, c->rank, c->size,
-                     s->train.seed, false, true, err) < 0)
+                     s->train.seed, SAMPLER_EVAL, err) < 0)
         return -1;
     *ret_classes = classes;
     return 0;

@@ -37,6 +37,31 @@ def sampler():
                     % (n, size, rank, seed, epoch, shuffle), list(s))
 
 
+def digest(values):
+    v = [int(x) for x in values]
+    return [len(v), v[0], v[1], v[2], v[-1], sum(v),
+            sum(x * (i % 1009 + 1) for i, x in enumerate(v))]
+
+
+def digests():
+    for n, seed in ((1000, 3), (60000, 0), (60000, 1234567)):
+        g = torch.Generator()
+        g.manual_seed(seed)
+        put("randperm digest %d %d" % (n, seed),
+            digest(torch.randperm(n, generator=g)))
+    for n in (100, 257):
+        for size in (1, 2, 4, 7):
+            for shuffle in (0, 1):
+                for drop in (0, 1):
+                    s = DistributedSampler(range(n), size, size - 1,
+                                           bool(shuffle), 11, bool(drop))
+                    for epoch in (0, 1, 5):
+                        s.set_epoch(epoch)
+                        put("epochs %d %d %d 11 %d %d %d"
+                            % (n, size, size - 1, epoch, shuffle, drop),
+                            digest(s))
+
+
 def resize(path):
     """The first training digit; sums with weights that see a swap."""
     raw = gzip.open(path + "/train-images-idx3-ubyte.gz").read()
@@ -73,6 +98,7 @@ def optim():
 def main():
     randperm()
     sampler()
+    digests()
     resize(sys.argv[1])
     optim()
 

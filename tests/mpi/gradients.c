@@ -26,7 +26,7 @@ static int one_share(struct trainer *t, int rank, int32_t batch,
     struct sampler s = {.n = 0};
     struct loader_batch x;
     int32_t size = t->spec->train.batch_size;
-    if (sampler_init(&s, t->train.n, rank, mpi_size, 5, true, false, err) < 0)
+    if (sampler_init(&s, t->train.n, rank, mpi_size, 5, SAMPLER_SHUFFLE, err) < 0)
         return -1;
     sampler_epoch(&s, 1);
     int32_t n = sampler_batch(&s, batch, size, t->index);

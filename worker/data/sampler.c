@@ -1,17 +1,23 @@
 /* sampler.c - see sampler.h. */
 #include "worker/data/sampler.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/rng.h"
 
 int sampler_init(struct sampler *ret, int32_t n, int32_t rank, int32_t size,
-                 int64_t seed, bool shuffle, bool eval, struct error *err)
+                 int64_t seed, uint32_t flags, struct error *err)
 {
     if (n < 1 || size < 1 || rank < 0 || rank >= size)
         return error_set(err, ERR_INVAL, "sampler: %d samples, rank %d of %d",
                          n, rank, size);
+    if ((flags & SAMPLER_DROP_LAST) && n < size)
+        return error_set(err, ERR_INVAL,
+                         "sampler: %d samples for %d ranks, and the rest is "
+                         "to be dropped",
+                         n, size);
     int32_t *order = malloc((size_t)n * sizeof(*order));
     if (!order)
         return error_set(err, ERR_NOMEM, "sampler: %d samples", n);
@@ -19,10 +25,9 @@ int sampler_init(struct sampler *ret, int32_t n, int32_t rank, int32_t size,
         .n = n,
         .rank = rank,
         .size = size,
-        .per_rank = (n - 1) / size + 1,
+        .per_rank = flags & SAMPLER_DROP_LAST ? n / size : (n - 1) / size + 1,
         .seed = seed,
-        .shuffle = shuffle,
-        .eval = eval,
+        .flags = flags,
         .order = order,
     };
     sampler_epoch(ret, 0);
@@ -40,7 +45,7 @@ void sampler_clear(struct sampler *s)
 void sampler_epoch(struct sampler *s, int64_t epoch)
 {
     s->epoch = epoch;
-    if (s->shuffle) {
+    if (s->flags & SAMPLER_SHUFFLE) {
         struct rng r; /* as torch, which seeds MT19937 with the low 32 bits */
         rng_seed(&r, (uint32_t)((uint64_t)s->seed + (uint64_t)epoch));
         rng_permutation(&r, s->order, s->n);
@@ -64,8 +69,8 @@ int32_t sampler_batch(const struct sampler *s, int32_t i, int32_t batch,
         last = s->per_rank;
     for (int64_t j = first; j < last; j++) {
         int64_t at = s->rank + j * s->size;
-        ret_index[j - first] =
-            at >= s->n && s->eval ? SAMPLER_NONE : s->order[at % s->n];
+        bool none = at >= s->n && (s->flags & SAMPLER_EVAL);
+        ret_index[j - first] = none ? SAMPLER_NONE : s->order[at % s->n];
     }
     return last > first ? (int32_t)(last - first) : 0;
 }

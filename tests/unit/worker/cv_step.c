@@ -45,7 +45,7 @@ static void trainer_init(struct trainer *t, int32_t threads, uint32_t seed)
     must(loader_create(t->rig.d, &conf, &t->train, &clock_real, &t->loader,
                        &err),
          &err);
-    must(sampler_init(&t->order, t->train.n, 0, 1, seed, true, false, &err),
+    must(sampler_init(&t->order, t->train.n, 0, 1, seed, SAMPLER_SHUFFLE, &err),
          &err);
     size_t n = (size_t)model_planned(t->rig.m)->params;
     must(t->rig.d->ops->alloc(t->rig.d, n * sizeof(float), &t->mom, &err),
@@ -96,7 +96,7 @@ static void evaluate(struct trainer *t, struct outcome *o, struct error *err)
         .dt = small.dt, .image_size = small.image_size, .batch = small.batch};
     int64_t right = 0;
     must(loader_create(t->rig.d, &conf, &t->eval, &clock_real, &l, err), err);
-    must(sampler_init(&s, t->eval.n, 0, 1, 0, false, true, err), err);
+    must(sampler_init(&s, t->eval.n, 0, 1, 0, SAMPLER_EVAL, err), err);
     for (int32_t i = 0; i < sampler_batches(&s, small.batch); i++) {
         int32_t index[BATCH];
         int32_t n = sampler_batch(&s, i, small.batch, index);

@@ -17,6 +17,45 @@ static bool equal(const int32_t *got, size_t got_n, const double *want,
     return same;
 }
 
+/* What the golden file says of a long list: how many there are, the first
+ * three, the last, and two sums, the second of which sees a swap. */
+static bool digest_is(const int32_t *got, size_t n, const double *want,
+                      size_t want_n)
+{
+    double sum = 0, weighted = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += got[i];
+        weighted += (double)got[i] * (double)(i % 1009 + 1);
+    }
+    return n >= 3 && want_n == 7 && want[0] == (double)n && want[1] == got[0] &&
+           want[2] == got[1] && want[3] == got[2] && want[4] == got[n - 1] &&
+           want[5] == sum && want[6] == weighted;
+}
+
+static void test_long(const struct golden *g)
+{
+    static const struct {
+        int32_t n;
+        long long seed;
+    } cases[] = {{1000, 3}, {60000, 0}, {60000, 1234567}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char line[64];
+        int32_t *perm = malloc((size_t)cases[i].n * sizeof(*perm));
+        struct rng r;
+        size_t n;
+        if (!perm)
+            exit(1);
+        (void)snprintf(line, sizeof(line), "randperm digest %d %lld",
+                       cases[i].n, cases[i].seed);
+        double *want = golden_get(g, line, &n);
+        rng_seed(&r, (uint32_t)cases[i].seed);
+        rng_permutation(&r, perm, cases[i].n);
+        ok(digest_is(perm, (size_t)cases[i].n, want, n), "torch.%s", line);
+        free(perm);
+        free(want);
+    }
+}
+
 static void test_randperm(const struct golden *g)
 {
     static const struct {
@@ -69,7 +108,8 @@ static void test_distributed(const struct golden *g)
             (void)snprintf(line, sizeof(line), "sampler %d %d %d %d %d %d", n,
                            size, rank, (int)seed, (int)epoch, shuffle);
             double *want = golden_get(g, line, &want_n);
-            if (sampler_init(&s, n, rank, size, seed, shuffle, false, &err) < 0)
+            if (sampler_init(&s, n, rank, size, seed,
+                             shuffle ? SAMPLER_SHUFFLE : 0, &err) < 0)
                 exit(1);
             sampler_epoch(&s, epoch);
             same = same && equal(got, indices(&s, 3, got), want, want_n);
@@ -78,6 +118,50 @@ static void test_distributed(const struct golden *g)
         }
         ok(same, "%d samples, %d ranks, %s", n, size,
            shuffle ? "shuffled" : "in order");
+    }
+}
+
+/* One line of the golden file: rank r of `size` in some epoch. */
+static bool rank_is(const struct golden *g, int32_t n, int32_t size,
+                    int32_t rank, int64_t seed, int64_t epoch, uint32_t flags)
+{
+    struct error err = ERROR_INIT;
+    struct sampler s;
+    char line[96];
+    int32_t got[257];
+    size_t want_n;
+    (void)snprintf(line, sizeof(line), "epochs %d %d %d %d %d %d %d", n, size,
+                   rank, (int)seed, (int)epoch, (flags & SAMPLER_SHUFFLE) != 0,
+                   (flags & SAMPLER_DROP_LAST) != 0);
+    double *want = golden_get(g, line, &want_n);
+    if (sampler_init(&s, n, rank, size, seed, flags, &err) < 0)
+        exit(1);
+    sampler_epoch(&s, epoch);
+    bool same = digest_is(got, indices(&s, 32, got), want, want_n);
+    if (!same)
+        tap_diag("%s", line);
+    sampler_clear(&s);
+    free(want);
+    return same;
+}
+
+/* Several epochs, world sizes, with and without drop_last. */
+static void test_epochs(const struct golden *g)
+{
+    static const int32_t sizes[] = {1, 2, 4, 7};
+    static const int64_t epochs[] = {0, 1, 5};
+    for (uint32_t k = 0; k < 4 * 4; k++) {
+        int32_t size = sizes[k / 4];
+        uint32_t flags =
+            (k & 1 ? SAMPLER_SHUFFLE : 0) | (k & 2 ? SAMPLER_DROP_LAST : 0);
+        bool same = true;
+        for (int i = 0; i < 3; i++)
+            for (int32_t n = 100; n <= 257; n += 157)
+                same =
+                    rank_is(g, n, size, size - 1, 11, epochs[i], flags) && same;
+        ok(same, "%d ranks, three epochs%s%s", size,
+           flags & SAMPLER_SHUFFLE ? ", shuffled" : "",
+           flags & SAMPLER_DROP_LAST ? ", the rest dropped" : "");
     }
 }
 
@@ -94,7 +178,8 @@ static bool shares(int32_t n, int32_t size, bool eval, int32_t *times,
     for (int32_t rank = 0; rank < size; rank++) {
         struct sampler s;
         int32_t got[MOST];
-        if (sampler_init(&s, n, rank, size, 1, true, eval, &err) < 0)
+        if (sampler_init(&s, n, rank, size, 1,
+                         SAMPLER_SHUFFLE | (eval ? SAMPLER_EVAL : 0), &err) < 0)
             exit(1);
         size_t k = indices(&s, 2, got);
         even = even && (rank == 0 || k == each);
@@ -139,7 +224,7 @@ static void test_batches(void)
     struct sampler s;
     struct error err = ERROR_INIT;
     int32_t index[8];
-    if (sampler_init(&s, 10, 0, 1, 0, false, false, &err) < 0)
+    if (sampler_init(&s, 10, 0, 1, 0, 0, &err) < 0)
         exit(1);
     is_int(sampler_batches(&s, 4), 3, "ten samples are three batches of four");
     is_int(sampler_batch(&s, 0, 4, index), 4, "the first is full");
@@ -152,11 +237,16 @@ static void test_batches(void)
     sampler_clear(&s);
     sampler_clear(NULL);
 
-    is_int(sampler_init(&s, 0, 0, 1, 0, false, false, &err), -1, "no samples");
+    is_int(sampler_init(&s, 0, 0, 1, 0, 0, &err), -1, "no samples");
     is_int(err.code, ERR_INVAL, "is invalid");
-    is_int(sampler_init(&s, 5, 2, 2, 0, false, false, &err), -1, "rank 2 of 2");
-    is_int(sampler_init(&s, 5, -1, 2, 0, false, false, &err), -1, "rank -1");
-    is_int(sampler_init(&s, 5, 0, 0, 0, false, false, &err), -1, "no ranks");
+    is_int(sampler_init(&s, 5, 2, 2, 0, 0, &err), -1, "rank 2 of 2");
+    is_int(sampler_init(&s, 5, -1, 2, 0, 0, &err), -1, "rank -1");
+    is_int(sampler_init(&s, 5, 0, 0, 0, 0, &err), -1, "no ranks");
+    is_int(sampler_init(&s, 2, 0, 3, 0, SAMPLER_DROP_LAST, &err), -1,
+           "nothing is left for a rank");
+    is_str(err.msg,
+           "sampler: 2 samples for 3 ranks, and the rest is to be dropped",
+           "which is said");
 }
 
 int main(void)
@@ -164,7 +254,9 @@ int main(void)
     struct golden g;
     golden_open(&g, "tests/golden/data.txt");
     test_randperm(&g);
+    test_long(&g);
     test_distributed(&g);
+    test_epochs(&g);
     test_shares();
     test_batches();
     golden_close(&g);
