@@ -124,7 +124,7 @@ ldlibs_policy  := $(ldlibs_jobs)
 ldlibs_engine  := -lsqlite3 $(ldlibs_jobs)
 ldlibs_ctld    := -lsqlite3 $(ldlibs_jobs)
 ldlibs_tools   := $(ldlibs_jobs)
-ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -lz $(ldlibs_jobs)
+ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(B)/bin/mgpu-ctld $(B)/bin/mgpu-shepherd $(B)/bin/mgpu-worker \

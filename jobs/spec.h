@@ -22,6 +22,7 @@
 enum spec_kind { SPEC_CV, SPEC_COMMAND };
 enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC };
+enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
 enum spec_precision { PRECISION_FP64, PRECISION_FP32 };
 enum spec_distribution { DIST_DDP_DS };
 enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW };

@@ -45,6 +45,8 @@ door() {
     zlib.h)         echo 'idx|gz' ;;
     openssl/*)      echo '_ssl' ;;
     munge.h)        echo '_munge' ;;
+    jpeglib.h | jerror.h) echo '_jpeg' ;;
+    png.h)          echo '_png' ;;
     esac
 }
 
