@@ -21,8 +21,9 @@
 
 enum spec_kind { SPEC_CV, SPEC_COMMAND };
 enum spec_arch { ARCH_MOBILENET_V2 };
-enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC };
+enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
+enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
 enum spec_precision { PRECISION_FP64, PRECISION_FP32 };
 enum spec_distribution { DIST_DDP_DS };
 enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW };
@@ -64,6 +65,11 @@ struct job_spec {
         char *path; /* absolute directory; NULL for synthetic */
         int32_t image_size;
         int32_t train_samples, eval_samples; /* 0: all; the first n */
+        double split; /* evaluation's share; 0: it has a directory */
+        enum spec_augment augment;
+        bool drop_last;
+        enum spec_bad_row on_bad_row;
+        int32_t workers; /* -1: by the cores */
     } dataset;
     struct {
         char *output_dir; /* NULL: <attempt's job directory>/out */

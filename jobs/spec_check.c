@@ -64,7 +64,7 @@ static bool can_judge(const struct check *c, int when)
         return true;
     if (!is_set(c, "kind"))
         return false;
-    if (when == WHEN_FILES && c->s->kind == SPEC_CV)
+    if ((when == WHEN_FILES || when == WHEN_FOLDER) && c->s->kind == SPEC_CV)
         return is_set(c, "dataset.source");
     if (when == WHEN_SGD && c->s->kind == SPEC_CV)
         return !is_bad(c, "train.optimizer.name");
@@ -83,6 +83,9 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
         report_add(c->report, "E017", at, k->path, NULL,
                    "'%s' is not read when dataset.source is synthetic",
                    k->path);
+    else if (k->when == WHEN_FOLDER)
+        report_add(c->report, "E017", at, k->path, NULL,
+                   "'%s' is only for dataset.source: image_folder", k->path);
     else
         report_add(c->report, "E017", at, k->path, NULL,
                    "'%s' is only for train.optimizer.name: sgd", k->path);

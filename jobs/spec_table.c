@@ -60,7 +60,8 @@ static const struct schema_key keys[] = {
     {"dataset.source", KEY_ENUM, AT(dataset.source), .required = true,
      .code = "E012", .when = WHEN_CV,
      .words = WORDS(WORD("mnist", SOURCE_MNIST),
-                    WORD("synthetic", SOURCE_SYNTHETIC), LATER("image_folder")),
+                    WORD("image_folder", SOURCE_IMAGE_FOLDER),
+                    WORD("synthetic", SOURCE_SYNTHETIC)),
      .doc = "where the images come from"},
     {"dataset.path", KEY_PATH, AT(dataset.path), .code = "E015",
      .required = true, .when = WHEN_FILES,
@@ -70,10 +71,29 @@ static const struct schema_key keys[] = {
      .doc = "pixels on each side; images are resized to it"},
     {"dataset.train_samples", KEY_INT, AT(dataset.train_samples), .def = "0",
      RANGE(0, INT32_MAX), .code = "E013", .when = WHEN_CV,
-     .doc = "first n training images; 0: all, or 1024 synthetic"},
+     .doc = "so many training images; 0: all, or 1024 synthetic"},
     {"dataset.eval_samples", KEY_INT, AT(dataset.eval_samples), .def = "0",
      RANGE(0, INT32_MAX), .code = "E013", .when = WHEN_CV,
-     .doc = "first n test images; 0: all, or 256 synthetic"},
+     .doc = "so many test images; 0: all, or 256 synthetic"},
+    {"dataset.split", KEY_FLOAT, AT(dataset.split), .def = "null",
+     RANGE(0, 0.9), .above_min = true, NONE(0), .code = "E013",
+     .when = WHEN_FOLDER,
+     .doc = "share of the images that is kept for evaluation"},
+    {"dataset.augment", KEY_ENUM, AT(dataset.augment), .def = "none",
+     .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("none", AUGMENT_NONE), WORD("flip", AUGMENT_FLIP),
+                    WORD("crop", AUGMENT_CROP)),
+     .doc = "how training images are changed each time they are seen"},
+    {"dataset.drop_last", KEY_BOOL, AT(dataset.drop_last), .def = "false",
+     .code = "E011", .when = WHEN_CV,
+     .doc = "leave out what does not fill a batch on every rank"},
+    {"dataset.on_bad_row", KEY_ENUM, AT(dataset.on_bad_row), .def = "fail",
+     .code = "E012", .when = WHEN_FOLDER,
+     .words = WORDS(WORD("fail", BAD_ROW_FAIL), WORD("skip", BAD_ROW_SKIP)),
+     .doc = "what to do with an image that cannot be read"},
+    {"dataset.workers", KEY_INT, AT(dataset.workers), .def = "null",
+     RANGE(0, 256), NONE(-1), .code = "E013", .when = WHEN_CV,
+     .doc = "threads per rank that prepare images; null: by its cores"},
 
     {"train.output_dir", KEY_PATH, AT(train.output_dir), .def = "null", NONE(0),
      .code = "E015", .when = WHEN_CV,
@@ -215,10 +235,6 @@ static const char *const later[] = {
     "secrets",
     "watchdog",
     "method",
-    "dataset.workers",
-    "dataset.on_bad_row",
-    "dataset.split",
-    "dataset.augment",
     "train.dtype",
     "train.target",
     "train.model",
@@ -288,6 +304,8 @@ bool spec_applies(const struct schema_key *k, const void *spec)
         return s->kind == SPEC_COMMAND;
     case WHEN_FILES:
         return is_cv && s->dataset.source != SOURCE_SYNTHETIC;
+    case WHEN_FOLDER:
+        return is_cv && s->dataset.source == SOURCE_IMAGE_FOLDER;
     case WHEN_SGD:
         return is_cv && s->train.optimizer.name == OPTIM_SGD;
     default:

@@ -9,8 +9,9 @@ enum spec_when {
     WHEN_ALWAYS,
     WHEN_CV,
     WHEN_COMMAND,
-    WHEN_FILES, /* a cv job whose data has a path */
-    WHEN_SGD,   /* a cv job whose optimizer has momentum */
+    WHEN_FILES,  /* a cv job whose data has a path */
+    WHEN_FOLDER, /* one whose images are files of their own */
+    WHEN_SGD,    /* a cv job whose optimizer has momentum */
 };
 
 enum { SPEC_KEYS_CAP = 64 }; /* rows at most; a test counts them */

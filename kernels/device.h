@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
+#include "kernels/image_u8.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -155,13 +156,16 @@ struct device_ops {
     int (*xent)(struct device *d, enum dtype dt, void *loss, int32_t *hit,
                 void *z, const int32_t *label, int64_t rows, int32_t C,
                 double scale, bool grad, struct error *err);
-    /* x [N, S, S, C] T from img [N, H, W] u8 (one channel, repeated C times):
-     * bilinear resize, half-pixel centres, align_corners = false, no
-     * antialias (torchvision resize with antialias=False); then
-     * (v / 255 - mean) / std. */
-    int (*resize_u8)(struct device *d, enum dtype dt, void *x,
-                     const uint8_t *img, int32_t N, int32_t H, int32_t W,
-                     int32_t S, int32_t C, double mean, double std,
+    /* x [N, S, S, C] T: image i is the part of src that list[i] names, see
+     * kernels/image_u8.h, resized and then (v / 255 - mean[c]) / std[c]. An
+     * image stored with one channel has it repeated.
+     *
+     * in   list  [N], device memory; image_u8_check() is the caller's
+     *      C     1 or IMAGE_CHANNELS
+     */
+    int (*images_u8)(struct device *d, enum dtype dt, void *x,
+                     const uint8_t *src, const struct image_u8 *list, int32_t N,
+                     int32_t S, int32_t C, const struct image_norm *norm,
                      struct error *err);
 
     /* ---- optimizers; p, g [n] T, state [n] A ---------------------------- */

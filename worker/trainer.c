@@ -53,10 +53,13 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
         .seconds = t->at.epoch_s,
         .train_loss = t->at.loss_sum / (double)t->at.samples,
         .samples_per_s = (double)t->at.samples / t->at.epoch_s};
-    if (trainer_evaluate(t, &e->eval_loss, &e->eval_accuracy, ret, err) < 0)
+    struct evaluation v;
+    if (trainer_evaluate(t, &v, ret, err) < 0)
         return -1;
     if (ret->stop || ret->fenced)
         return 0;
+    e->eval_loss = v.loss;
+    e->eval_accuracy = v.accuracy;
     t->eval_accuracy = e->eval_accuracy;
     if (t->env->comm->rank == 0)
         reporter_row(t->env->reporter, &row);
@@ -67,6 +70,12 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
                 "%.4f, accuracy %.4f, %.0f samples/s",
                 e->epoch, t->spec->train.epochs, e->seconds, e->train_loss,
                 e->eval_loss, e->eval_accuracy, e->samples_per_s);
+    if (v.bad != t->bad_said)
+        trainer_say(t,
+                    "epoch %d/%d: %" PRId64 " images could not be read and "
+                    "were left out",
+                    e->epoch, t->spec->train.epochs, v.bad);
+    t->bad_said = v.bad;
     t->at.epoch++;
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
@@ -149,6 +158,11 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
     if (rc == 0) {
         r.iteration = t.at.iteration;
         r.eval_accuracy = t.eval_accuracy;
+        if (r.end == TRAIN_DONE && t.bad_said > 0)
+            (void)snprintf(r.why, sizeof(r.why),
+                           "%" PRId64 " images could not be read and were left "
+                           "out of the last epoch",
+                           t.bad_said);
         *ret = r;
     }
     trainer_close(&t);

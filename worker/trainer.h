@@ -42,7 +42,7 @@ struct train_result {
     enum train_end end;
     int64_t iteration;
     double eval_accuracy; /* of the last epoch; NAN: none was evaluated */
-    char why[240];        /* "" when done */
+    char why[240];        /* when done: "", or what was left out */
 };
 
 /* Every rank calls it; all return the same, or one returns -1 and must end

@@ -17,6 +17,13 @@
  * on a slow file system. One that died makes mpirun end the job at once. */
 #define TRAIN_DEADLINE_S 600.0
 
+/* Batches of one loader, put ahead and taken in turn. */
+struct feed {
+    struct loader *loader;
+    const struct sampler *sampler;
+    int32_t put, taken, end; /* batches of the epoch */
+};
+
 struct trainer {
     const struct train_env *env;
     const struct job_spec *spec;
@@ -26,6 +33,8 @@ struct trainer {
     struct dataset train, eval;
     struct sampler train_sampler, eval_sampler;
     struct loader *train_loader, *eval_loader;
+    struct feed train_feed, eval_feed;
+    int64_t bad, bad_named; /* images left out since the last evaluation */
     struct model *model;
     struct optimizer optimizer;
     struct buckets buckets;
@@ -36,6 +45,7 @@ struct trainer {
     int64_t total;   /* iterations of the job */
     struct checkpoint_state at;
     double eval_accuracy;
+    int64_t bad_said; /* images left out of the last whole epoch */
     struct report_progress progress; /* as last reported */
     double said_s;                   /* when rank 0 last printed */
 };
@@ -48,6 +58,17 @@ void trainer_close(struct trainer *t);
 /* What a checkpoint holds beside the position. */
 struct checkpoint_parts trainer_parts(const struct trainer *t);
 
+/* ---- trainer_data.c: the data, and batches in turn -----------------------
+ */
+
+int trainer_open_data(struct trainer *t, int32_t *ret_classes,
+                      struct error *err) MUST_CHECK;
+int trainer_count_batches(struct trainer *t, struct error *err) MUST_CHECK;
+struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train);
+/* Batch i of this epoch; from 0 on, or where a run resumes, then in turn. */
+int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
+                  struct loader_batch *ret, struct error *err) MUST_CHECK;
+
 /* ---- trainer_step.c -------------------------------------------------------
  */
 
@@ -59,9 +80,13 @@ struct agreed {
 int trainer_step(struct trainer *t, struct agreed *ret,
                  struct error *err) MUST_CHECK;
 
+struct evaluation {
+    double loss, accuracy;
+    int64_t bad; /* images left out since the evaluation before, all ranks */
+};
 /* Exact over all ranks: each sample counts once. Given up, with nothing
  * returned, when *ret_agreed comes back with stop or fenced. */
-int trainer_evaluate(struct trainer *t, double *ret_loss, double *ret_accuracy,
+int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err) MUST_CHECK;
 
 /* Rank 0's line on standard output. */

@@ -105,67 +105,6 @@ static int open_comm(struct trainer *t, struct error *err)
     return comm_mpi_create(t->dev, &t->comm, err);
 }
 
-/* ---- the data -------------------------------------------------------------
- */
-
-static int open_part(const struct trainer *t, enum dataset_part part,
-                     int32_t samples, struct dataset *ret, struct error *err)
-{
-    struct dataset_conf conf = {.source = t->spec->dataset.source,
-                                .path = t->spec->dataset.path,
-                                .samples = samples,
-                                .num_classes = t->spec->model.num_classes};
-    return dataset_open(&conf, part, ret, err);
-}
-
-static int open_data(struct trainer *t, int32_t *ret_classes, struct error *err)
-{
-    const struct job_spec *s = t->spec;
-    const struct comm *c = t->env->comm;
-    if (open_part(t, DATASET_TRAIN, s->dataset.train_samples, &t->train, err) <
-            0 ||
-        open_part(t, DATASET_EVAL, s->dataset.eval_samples, &t->eval, err) < 0)
-        return error_wrap(err, "data");
-    int32_t classes = s->model.num_classes;
-    int32_t have = t->train.num_classes > t->eval.num_classes
-                       ? t->train.num_classes
-                       : t->eval.num_classes;
-    if (classes == 0)
-        classes = have;
-    if (have > classes)
-        return error_set(err, ERR_INVAL,
-                         "model.num_classes is %d, the data has %d", classes,
-                         have);
-    if (sampler_init(&t->train_sampler, t->train.n, c->rank, c->size,
-                     s->train.seed, s->train.shuffle ? SAMPLER_SHUFFLE : 0,
-                     err) < 0 ||
-        sampler_init(&t->eval_sampler, t->eval.n, c->rank, c->size,
-                     s->train.seed, SAMPLER_EVAL, err) < 0)
-        return -1;
-    *ret_classes = classes;
-    return 0;
-}
-
-/* Batch norm cannot train on one value per channel, which a last batch of
- * one sample is where the last feature map has one pixel: torch raises an
- * error then, at the end of the first epoch; we leave that batch out. */
-static void count_batches(struct trainer *t)
-{
-    const struct job_spec *s = t->spec;
-    int32_t batch = s->train.batch_size;
-    t->batches = sampler_batches(&t->train_sampler, batch);
-    int32_t last = t->train_sampler.per_rank - (t->batches - 1) * batch;
-    if (last == 1 && s->dataset.image_size <= 32 && t->batches > 1) {
-        t->batches--;
-        trainer_say(t, "the last sample of each epoch is left out: batch norm "
-                       "cannot train on one");
-    }
-    if (s->train.max_steps_per_epoch > 0 &&
-        t->batches > s->train.max_steps_per_epoch)
-        t->batches = s->train.max_steps_per_epoch;
-    t->total = (int64_t)t->batches * s->train.epochs;
-}
-
 /* ---- memory ---------------------------------------------------------------
  */
 
@@ -227,17 +166,21 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
                             .num_classes = classes,
                             .image_size = s->dataset.image_size,
                             .batch = s->train.batch_size};
-    struct loader_conf lc = {.dt = t->dt,
-                             .image_size = s->dataset.image_size,
-                             .batch = s->train.batch_size,
-                             .pin = s->train.pin_memory != TRI_FALSE};
+    struct loader_conf lc = trainer_loader_conf(t, true);
+    struct loader_conf ec = trainer_loader_conf(t, false);
     const struct clock *clock = t->env->clock;
     if (plan_memory(t, &mc, &lc, err) < 0 ||
         model_create(t->dev, &mc, &t->model, err) < 0 ||
         loader_create(t->dev, &lc, &t->train, clock, &t->train_loader, err) <
             0 ||
-        loader_create(t->dev, &lc, &t->eval, clock, &t->eval_loader, err) < 0)
+        loader_create(t->dev, &ec, &t->eval, clock, &t->eval_loader, err) < 0)
         return -1;
+    t->train_feed =
+        (struct feed){.loader = t->train_loader, .sampler = &t->train_sampler};
+    t->eval_feed = (struct feed){
+        .loader = t->eval_loader,
+        .sampler = &t->eval_sampler,
+        .end = sampler_batches(&t->eval_sampler, s->train.batch_size)};
     int64_t n = model_planned(t->model)->params;
     t->index = calloc((size_t)s->train.batch_size, sizeof(*t->index));
     if (t->index == NULL)
@@ -371,9 +314,10 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                                            .eval_accuracy = NAN};
     t->dt = env->spec->train.precision == PRECISION_FP64 ? DT_F64 : DT_F32;
     if (open_device(t, err) < 0 || open_comm(t, err) < 0 ||
-        open_data(t, &classes, err) < 0 || open_model(t, classes, err) < 0)
+        trainer_open_data(t, &classes, err) < 0 ||
+        open_model(t, classes, err) < 0 || trainer_count_batches(t, err) < 0)
         return -1;
-    count_batches(t);
+    t->train_feed.end = t->batches;
     if (find_position(t, err) < 0)
         return -1;
     trainer_say(t,

@@ -34,11 +34,10 @@ static int pass(struct trainer *t, struct metric_iteration *m,
     struct loader_batch b;
     const struct device_ops *ops = t->dev->ops;
     int64_t hits = 0;
-    int32_t n = sampler_batch(&t->train_sampler, t->at.batch,
-                              t->spec->train.batch_size, t->index);
-    if (loader_next(t->train_loader, t->index, n, &b, err) < 0)
+    if (trainer_batch(t, &t->train_feed, t->at.batch, &b, err) < 0)
         return -1;
-    m->samples = n;
+    int32_t n = b.n;
+    m->samples = b.valid;
     m->t_data = b.data_s;
     double queued_s = now_s(t);
     if (ops->sync(t->dev, err) < 0) /* pinned memory is copied later */
@@ -51,8 +50,9 @@ static int pass(struct trainer *t, struct metric_iteration *m,
         return -1;
     double forward_s = now_s(t);
     m->t_forward = forward_s - start_s;
-    /* The mean over the ranks of each rank's mean; all have the same n. */
-    double scale = 1.0 / ((double)n * t->env->comm->size);
+    /* The mean over the ranks of each rank's mean; all have the same n, but
+     * for what could not be read. */
+    double scale = b.valid ? 1.0 / ((double)b.valid * t->env->comm->size) : 0;
     buckets_begin(&t->buckets);
     if (model_backward(t->model, n, scale, buckets_on_ready, &t->buckets, err) <
             0 ||
@@ -95,6 +95,8 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                             TRAIN_DEADLINE_S, err) < 0)
         return -1;
     m->t_comm += now_s(t) - start_s;
+    if (v[1] <= 0)
+        return error_set(err, ERR_INVAL, "none of the images can be read");
     *ret = (struct agreed){.loss = v[0] / v[1],
                            .stop = v[2] > 0,
                            .fenced = v[3] > 0,
@@ -163,7 +165,7 @@ static int agree_to_go_on(struct trainer *t, struct agreed *ret,
 
 struct sums {
     double loss;
-    int64_t counts[2]; /* hits, samples */
+    int64_t counts[3]; /* hits, samples, left out since the last time */
 };
 
 static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
@@ -172,11 +174,9 @@ static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
     struct loader_batch b;
     double loss = 0;
     int64_t hits = 0;
-    int32_t n =
-        sampler_batch(&t->eval_sampler, i, t->spec->train.batch_size, t->index);
-    if (loader_next(t->eval_loader, t->index, n, &b, err) < 0 ||
-        model_forward(t->model, b.x, b.label, n, false, 0, err) < 0 ||
-        model_result(t->model, n, &loss, &hits, err) < 0)
+    if (trainer_batch(t, &t->eval_feed, i, &b, err) < 0 ||
+        model_forward(t->model, b.x, b.label, b.n, false, 0, err) < 0 ||
+        model_result(t->model, b.n, &loss, &hits, err) < 0)
         return -1;
     s->loss += loss;
     s->counts[0] += hits;
@@ -184,11 +184,10 @@ static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
     return 0;
 }
 
-int trainer_evaluate(struct trainer *t, double *ret_loss, double *ret_accuracy,
+int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err)
 {
     size_t running = (size_t)model_planned(t->model)->running;
-    int32_t n = sampler_batches(&t->eval_sampler, t->spec->train.batch_size);
     struct comm *c = t->env->comm;
     struct sums s = {.loss = 0};
     struct agreed a = {.stop = false};
@@ -196,18 +195,25 @@ int trainer_evaluate(struct trainer *t, double *ret_loss, double *ret_accuracy,
                            running * dtype_acc_bytes(t->dt), 0,
                            TRAIN_DEADLINE_S, err) < 0)
         return error_wrap(err, "evaluation");
-    for (int32_t i = 0; i < n && !a.stop && !a.fenced; i++)
+    for (int32_t i = 0; i < t->eval_feed.end && !a.stop && !a.fenced; i++)
         if (evaluate_batch(t, i, &s, err) < 0 || agree_to_go_on(t, &a, err) < 0)
             return error_wrap(err, "evaluation");
     *ret_agreed = a;
     if (a.stop || a.fenced)
         return 0;
-    if (comm_all_reduce_now(c, s.counts, 2, COMM_I64, COMM_SUM,
+    s.counts[2] = t->bad;
+    t->bad = 0;
+    if (comm_all_reduce_now(c, s.counts, 3, COMM_I64, COMM_SUM,
                             TRAIN_DEADLINE_S, err) < 0 ||
         comm_all_reduce_now(c, &s.loss, 1, COMM_F64, COMM_SUM, TRAIN_DEADLINE_S,
                             err) < 0)
         return error_wrap(err, "evaluation");
-    *ret_loss = s.loss / (double)s.counts[1];
-    *ret_accuracy = (double)s.counts[0] / (double)s.counts[1];
+    if (s.counts[1] == 0)
+        return error_set(err, ERR_INVAL,
+                         "evaluation: none of the images can be read");
+    *ret = (struct evaluation){.loss = s.loss / (double)s.counts[1],
+                               .accuracy =
+                                   (double)s.counts[0] / (double)s.counts[1],
+                               .bad = s.counts[2]};
     return 0;
 }

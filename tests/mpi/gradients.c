@@ -26,7 +26,8 @@ static int one_share(struct trainer *t, int rank, int32_t batch,
     struct sampler s = {.n = 0};
     struct loader_batch x;
     int32_t size = t->spec->train.batch_size;
-    if (sampler_init(&s, t->train.n, rank, mpi_size, 5, SAMPLER_SHUFFLE, err) < 0)
+    if (sampler_init(&s, t->train.n, rank, mpi_size, 5, SAMPLER_SHUFFLE, err) <
+        0)
         return -1;
     sampler_epoch(&s, 1);
     int32_t n = sampler_batch(&s, batch, size, t->index);
@@ -84,9 +85,10 @@ static void test_evaluation(struct trainer *t)
 {
     struct error err = ERROR_INIT;
     struct agreed a;
-    double loss = 0, accuracy = 0, want_loss = 0;
+    struct evaluation v = {.loss = 0};
+    double want_loss = 0;
     int64_t want_hits = 0;
-    int rc = trainer_evaluate(t, &loss, &accuracy, &a, &err);
+    int rc = trainer_evaluate(t, &v, &a, &err);
     for (int32_t i = 0; i < t->eval.n && rc == 0; i++) {
         struct loader_batch x;
         double sum = 0;
@@ -100,9 +102,9 @@ static void test_evaluation(struct trainer *t)
     }
     want_loss /= t->eval.n;
     double want = (double)want_hits / t->eval.n;
-    (void)mpi_ok(rc == 0 && accuracy == want, &err,
+    (void)mpi_ok(rc == 0 && v.accuracy == want, &err,
                  "accuracy is exact: no sample is counted twice");
-    (void)mpi_ok(fabs(loss - want_loss) <= 1e-12 * want_loss, &err,
+    (void)mpi_ok(fabs(v.loss - want_loss) <= 1e-12 * want_loss, &err,
                  "so is the loss");
 }
 

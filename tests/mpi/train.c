@@ -320,7 +320,7 @@ static void test_evaluation(struct comm *c, const struct job_spec *spec)
     struct trainer t;
     struct reporter *reporter = NULL;
     struct agreed a = {.stop = false};
-    double loss = -1, accuracy = -1;
+    struct evaluation v = {.loss = -1, .accuracy = -1};
     char dir[64];
     train_dir(dir);
     struct report_conf conf = {
@@ -336,12 +336,13 @@ static void test_evaluation(struct comm *c, const struct job_spec *spec)
     stop = mpi_rank == mpi_size - 1 ? SIGTERM : 0;
     rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
     if (mpi_ok(rc == 0, &err, "open")) {
-        rc = trainer_evaluate(&t, &loss, &accuracy, &a, &err);
-        (void)mpi_ok(rc == 0 && a.stop && !a.fenced && loss < 0 && accuracy < 0,
+        rc = trainer_evaluate(&t, &v, &a, &err);
+        (void)mpi_ok(rc == 0 && a.stop && !a.fenced && v.loss < 0 &&
+                         v.accuracy < 0,
                      &err, "a signal ends an evaluation on every rank");
         stop = 0;
-        rc = trainer_evaluate(&t, &loss, &accuracy, &a, &err);
-        (void)mpi_ok(rc == 0 && !a.stop && loss > 0 && accuracy >= 0, &err,
+        rc = trainer_evaluate(&t, &v, &a, &err);
+        (void)mpi_ok(rc == 0 && !a.stop && v.loss > 0 && v.accuracy >= 0, &err,
                      "without one it ends with a result");
         trainer_close(&t);
     }

@@ -1,37 +1,48 @@
-/* dataset.h - labelled 8-bit images in host memory.
+/* dataset.h - labelled 8-bit images, in host memory or in files.
  *
- * Two sources. "mnist" is a directory with the IDX files under their usual
- * names (train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-...), plain
- * or with ".gz"; any set in that format works, whatever its image size and
- * number of classes. "synthetic" draws images whose class can be learnt, the
- * same ones everywhere, so that a job can be tried without any data.
+ * "mnist" is a directory with IDX files under their usual names
+ * (train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-...), plain or with
+ * ".gz"; any set in that format works, whatever its image size and number of
+ * classes, and with "idx4" one of [n, H, W, C]. "image_folder" is folder.h.
+ * "synthetic" draws images whose class can be learnt, the same ones
+ * everywhere, so that a job can be tried without any data.
  *
  * The images stay as small as they were stored; the device resizes them
- * (loader.h). Every rank holds the whole part.
+ * (loader.h). Every rank holds the whole part, or all names of it.
  */
 #ifndef MGPU_WORKER_DATA_DATASET_H
 #define MGPU_WORKER_DATA_DATASET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "jobs/base/error.h"
 #include "jobs/spec.h"
+#include "kernels/image_u8.h"
+#include "worker/data/folder.h"
 
 enum dataset_part { DATASET_TRAIN, DATASET_EVAL };
 
 struct dataset {
-    int32_t n, H, W;
+    int32_t n;
     int32_t num_classes; /* of the whole file, also when n is a part of it */
-    uint8_t *images;     /* [n, H, W] */
     int32_t *labels;     /* [n], 0..num_classes-1 */
-    double mean, std;    /* of (value / 255), for normalisation */
+    struct image_norm norm;
+    /* In memory: */
+    int32_t H, W, C; /* C 1 or IMAGE_CHANNELS */
+    uint8_t *images; /* [n, H, W, C]; NULL: in files */
+    /* In files: */
+    struct folder folder;
 };
 
 struct dataset_conf {
     enum spec_source source;
     const char *path;    /* directory; NULL for synthetic */
-    int32_t samples;     /* the first n; 0: all (synthetic: 1024) */
-    int32_t num_classes; /* synthetic only; 0: 10 */
+    int32_t samples;     /* so many; 0: all (synthetic: 1024) */
+    int32_t num_classes; /* a label must be below it; 0: any, synthetic 10 */
+    double split;        /* of image_folder; see folder.h */
+    int64_t seed;
+    bool skip_bad;
 };
 
 /* out  ret  end it with dataset_clear()

@@ -4,8 +4,11 @@
 #include "worker/data/idx.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { TYPE_U8 = 0x08, CHUNK = 1 << 20 };
@@ -65,10 +68,9 @@ static int read_header(struct reader *r, int32_t dims,
     if (b[2] != TYPE_U8)
         return bad(r, 2, "the type is not unsigned bytes", err);
     if (b[3] != dims)
-        return bad(r, 3,
-                   dims == 1 ? "not a list: the dimensions are not 1"
-                             : "not images: the dimensions are not 3",
-                   err);
+        return error_set(err, ERR_INVAL,
+                         "%s: offset 3: not %s: the dimensions are not %d",
+                         r->path, dims == 1 ? "a list" : "images", dims);
     if (read_all(r, b + 4, 4 * (int64_t)dims, err) < 0)
         return -1;
     for (int32_t i = 0; i < dims; i++) {
@@ -140,14 +142,32 @@ static int read_file(struct reader *r, int32_t dims, int32_t items,
     return 0;
 }
 
+/* A regular file that zlib can read; NULL and err. */
+static gzFile open_file(const char *path, struct error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        (void)error_sys(err, errno, "%s", path);
+    } else if (!S_ISREG(st.st_mode)) {
+        (void)error_set(err, ERR_INVAL, "%s: not a regular file", path);
+    } else {
+        gzFile f = gzdopen(fd, "rb");
+        if (f)
+            return f;
+        (void)error_set(err, ERR_NOMEM, "%s: out of memory", path);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return NULL;
+}
+
 int idx_read(const char *path, int32_t dims, int32_t items,
              int32_t ret_dim[IDX_DIMS], uint8_t **ret, struct error *err)
 {
-    errno = 0;
-    struct reader r = {.path = path, .f = gzopen(path, "rb")};
+    struct reader r = {.path = path, .f = open_file(path, err)};
     if (!r.f)
-        return errno ? error_sys(err, errno, "%s", path)
-                     : error_set(err, ERR_NOMEM, "%s: out of memory", path);
+        return -1;
     int rc = read_file(&r, dims, items, ret_dim, ret, err);
     (void)gzclose_r(r.f); /* only read; what it reports was seen above */
     return rc;

@@ -4,7 +4,8 @@
  *            4  one u32 per dimension, the number of items first
  *            .  the bytes
  *
- * Plain and gzip files are told apart by their content, not their names.
+ * Plain and gzip files are told apart by their content, not their names. What
+ * is not a regular file is refused: a pipe would never end.
  */
 #ifndef MGPU_WORKER_DATA_IDX_H
 #define MGPU_WORKER_DATA_IDX_H
@@ -13,7 +14,7 @@
 
 #include "jobs/base/error.h"
 
-enum { IDX_DIMS = 3 };
+enum { IDX_DIMS = 4 };
 
 /* Reads the first `items` items (0: all, and nothing may follow them).
  *

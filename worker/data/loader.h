@@ -1,10 +1,10 @@
 /* loader.h - from sample numbers to a batch on the device.
  *
- * The u8 images and labels of the batch are gathered into host staging,
- * copied to the device, and resized and normalised there. All memory is
- * taken at the start; loader_next() allocates nothing. There are two staging
- * buffers, used in turn, because a device may still be reading the one of
- * the previous call: wait for the device at least once per step.
+ * The u8 images and labels of the batch are gathered into host staging
+ * (fetch.h), copied to the device, and resized and normalised there. Memory
+ * is taken at the start; only decoding a file allocates. A device may still
+ * be reading the staging of the previous batch: wait for it at least once per
+ * step.
  */
 #ifndef MGPU_WORKER_DATA_LOADER_H
 #define MGPU_WORKER_DATA_LOADER_H
@@ -15,23 +15,30 @@
 #include "jobs/base/clock.h"
 #include "kernels/device.h"
 #include "worker/data/dataset.h"
+#include "worker/data/fetch.h"
 
 struct loader;
 
 struct loader_conf {
     enum dtype dt;
     int32_t image_size; /* S */
-    int32_t batch;      /* largest count that loader_next() will see */
+    int32_t batch;      /* largest count that a batch will have */
     bool pin;           /* page-lock the staging, where the device can */
+    enum spec_augment augment;
+    bool is_train;
+    bool skip_bad;   /* leave out images that cannot be read */
+    int32_t workers; /* threads that prepare batches; 0: the caller's */
 };
 
 struct loader_batch {
     void *x;        /* [n, S, S, 3] T, device */
-    int32_t *label; /* [n], device; -1 where the index was SAMPLER_NONE */
+    int32_t *label; /* [n], device; -1: no sample, see sampler.h and bad */
     int32_t n;
-    int32_t valid; /* how many are real samples */
-    double data_s; /* host: gathering */
-    double h2d_s;  /* copying to the device and enqueueing the resize */
+    int32_t valid;          /* how many are real samples */
+    int32_t bad;            /* how many could not be read */
+    struct error first_bad; /* why, of the first of these */
+    double data_s;          /* host: gathering, or waiting for the threads */
+    double h2d_s;           /* copying to the device, enqueueing the resize */
 };
 
 /* Bytes of device memory that loader_create() will take. */
@@ -43,10 +50,20 @@ int loader_create(struct device *d, const struct loader_conf *conf,
                   struct loader **ret, struct error *err) MUST_CHECK;
 void loader_destroy(struct loader *l); /* NULL is fine */
 
-/* The batch of index[n]; its pointers are valid until the next call.
- * err  ERR_INVAL n < 1, n > batch, or an index outside the data; the
- *      device's otherwise
+/* What is put ahead is prepared by the threads; see fetch_put() and
+ * fetch_reset(). */
+bool loader_has_room(const struct loader *l);
+int loader_put(struct loader *l, const struct fetch_ask *ask,
+               struct error *err) MUST_CHECK;
+void loader_reset(struct loader *l);
+
+/* The oldest batch that was put; its pointers are valid until the next call.
+ * err  why an image cannot be read; the device's otherwise
  */
+int loader_take(struct loader *l, struct loader_batch *ret,
+                struct error *err) MUST_CHECK;
+
+/* The batch of index[n], when nothing was put ahead: both in one. */
 int loader_next(struct loader *l, const int32_t *index, int32_t n,
                 struct loader_batch *ret, struct error *err) MUST_CHECK;
 

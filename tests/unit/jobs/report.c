@@ -86,7 +86,7 @@ static void test_golden(void)
                 "an empty file has a first line");
     check_print("version: 1\r\nkind: cv\rdataset: {source: x}\r\n", NULL, 0,
                 "bad.yaml:3:19: error[E012]: 'dataset.source' must be one "
-                "of: mnist, synthetic, not 'x'\n"
+                "of: mnist, image_folder, synthetic, not 'x'\n"
                 "    3 | dataset: {source: x}\n"
                 "      |                   ^\n"
                 "1 error; nothing was submitted.\n",
@@ -95,7 +95,7 @@ static void test_golden(void)
                 "path: x\tx}\n",
                 NULL, 0,
                 "bad.yaml:3:19: error[E012]: 'dataset.source' must be one "
-                "of: mnist, synthetic, not '\xc3\xa9\xc3\xa9'\n"
+                "of: mnist, image_folder, synthetic, not '\xc3\xa9\xc3\xa9'\n"
                 "    3 | dataset: {source: \xc3\xa9\xc3\xa9, path: x x}\n"
                 "      |                   ^~\n"
                 "bad.yaml:3:29: error[E015]: 'dataset.path' must be a path in "

@@ -155,6 +155,10 @@ static void test_defaults(void)
     is_int(s.model.num_classes, 0, "classes from the data");
     ok(s.dataset.path == NULL, "no path");
     is_int(s.dataset.image_size, 224, "image size");
+    ok(s.dataset.split == 0 && s.dataset.augment == AUGMENT_NONE &&
+           !s.dataset.drop_last && s.dataset.on_bad_row == BAD_ROW_FAIL &&
+           s.dataset.workers == -1,
+       "images as they are, by as many threads as there is room for");
     is_int(s.train.epochs, 20, "epochs");
     is_int(s.train.batch_size, 64, "batch size");
     is_int(s.train.precision, PRECISION_FP32, "precision");
@@ -478,8 +482,8 @@ static void test_table(void)
 
 static void test_examples(void)
 {
-    static const char *const names[] = {"mnist-mobilenet", "cv-synthetic",
-                                        "command-hello"};
+    static const char *const names[] = {"mnist-mobilenet", "image-folder",
+                                        "cv-synthetic", "command-hello"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];
@@ -503,6 +507,11 @@ static void test_examples(void)
             is_int(s.train.lr_scheduler.num_warmup_steps, 78, "warm-up");
             ok(s.train.optimizer.nesterov, "Nesterov");
         }
+        if (i == 1)
+            ok(s.dataset.source == SOURCE_IMAGE_FOLDER &&
+                   s.dataset.augment == AUGMENT_CROP &&
+                   s.dataset.on_bad_row == BAD_ROW_SKIP,
+               "a folder's keys");
         spec_clear(&s);
         buf_clear(&text);
     }

@@ -5,6 +5,7 @@
 
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/cv_rig.h"
+#include "tests/unit/worker/digits.h"
 #include "worker/data/sampler.h"
 
 /* A clock that moves by one second with every look at it. */
@@ -15,6 +16,21 @@ static double tick(const struct clock *c)
     return t += 1;
 }
 static const struct clock ticking = {.now_s = tick, .wall_s = tick};
+
+/* A dataset of one picture, as tests/golden/images.py draws it. */
+static struct dataset picture(int32_t H, int32_t W, int32_t *label)
+{
+    const struct image_norm imagenet = {.mean = {0.485, 0.456, 0.406},
+                                        .std = {0.229, 0.224, 0.225}};
+    return (struct dataset){.n = 1,
+                            .H = H,
+                            .W = W,
+                            .C = 3,
+                            .images = paint_pattern(H, W),
+                            .labels = label,
+                            .num_classes = 1,
+                            .norm = imagenet};
+}
 
 struct fixture {
     struct device_ops ops;
@@ -90,6 +106,75 @@ static void test_resize(struct fixture *f, const struct golden *g, int32_t size)
     loader_destroy(l);
 }
 
+/* The generator's five sums of one view of one picture. */
+static void test_view(struct fixture *f, const struct golden *g,
+                      const char *line, int32_t H, int32_t W,
+                      const struct loader_conf *conf,
+                      const struct view_draw *draw)
+{
+    struct error err = ERROR_INIT;
+    int32_t label = 0, index = 0;
+    double sums[5] = {0};
+    struct dataset ds = picture(H, W, &label);
+    struct loader *l = NULL;
+    struct loader_batch b;
+    /* The sample's number is part of the draw. */
+    const struct fetch_ask ask = {
+        .index = &index, .n = 1, .seed = draw->seed, .epoch = draw->epoch};
+    must(loader_create(f->d, conf, &ds, &ticking, &l, &err), &err);
+    must(loader_put(l, &ask, &err), &err);
+    must(loader_take(l, &b, &err), &err);
+    const double *x = b.x;
+    for (int32_t i = 0; i < conf->image_size; i++)
+        for (int32_t j = 0; j < conf->image_size; j++)
+            for (int32_t c = 0; c < 3; c++, x++) {
+                sums[0] += *x;
+                sums[1] += *x * *x;
+                sums[2] += *x * (i % 13);
+                sums[3] += *x * (j % 11);
+                sums[4] += *x * (c + 1);
+            }
+    golden_is(g, line, sums, 5, 1e-12);
+    loader_destroy(l);
+    free(ds.images);
+}
+
+/* Resize with antialias, Resize and CenterCrop, RandomResizedCrop and
+ * RandomHorizontalFlip: torchvision's results. */
+static void test_views(struct fixture *f)
+{
+    static const int32_t sizes[][3] = {
+        {40, 50, 28},    {28, 28, 28}, {20, 90, 28}, {300, 211, 32}, {9, 5, 40},
+        {131, 640, 100}, {50, 40, 28}, {33, 33, 28}, {31, 90, 28}};
+    static const struct view_draw draws[] = {{.seed = 0}, {.seed = 1}};
+    struct loader_conf conf = {.dt = DT_F64, .batch = 1};
+    struct golden g;
+    char line[96];
+    golden_open(&g, "tests/golden/images.txt");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int32_t H = sizes[i][0], W = sizes[i][1];
+        conf.image_size = sizes[i][2];
+        conf.augment = AUGMENT_NONE;
+        (void)snprintf(line, sizeof(line), "whole %d %d %d", H, W,
+                       conf.image_size);
+        if (i < 6)
+            test_view(f, &g, line, H, W, &conf, &draws[0]);
+        conf.augment = AUGMENT_CROP;
+        (void)snprintf(line, sizeof(line), "centre %d %d %d", H, W,
+                       conf.image_size);
+        if (i != 1 && i != 2)
+            test_view(f, &g, line, H, W, &conf, &draws[0]);
+    }
+    conf.image_size = 28;
+    conf.is_train = true;
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(line, sizeof(line), "crop 40 50 %d 0 0 sums",
+                       (int)draws[i].seed);
+        test_view(f, &g, line, 40, 50, &conf, &draws[i]);
+    }
+    golden_close(&g);
+}
+
 /* At 28x28 a pixel is (v / 255 - mean) / std of the image itself. */
 static bool holds(const struct fixture *f, const struct loader_batch *b,
                   int32_t i, int32_t sample)
@@ -136,6 +221,64 @@ static void test_batches(struct fixture *f)
     ok(memcmp(&kept, &b, sizeof(b)) == 0, "a failure sets nothing");
     loader_destroy(l);
     loader_destroy(NULL);
+}
+
+/* The shipped digits as PNG files give the tensors that they give from
+ * memory, bit for bit: in evaluation, and in training with cuts. */
+static void test_files(struct fixture *f)
+{
+    enum { N = 40, SIZE = 32 };
+    static char dir[] = "/tmp/mgpu-loader-XXXXXX";
+    struct error err = ERROR_INIT;
+    struct dataset files, digits;
+    const struct dataset_conf conf = {
+        .source = SOURCE_IMAGE_FOLDER, .path = dir, .split = 0};
+    if (!mkdtemp(dir))
+        exit(1);
+    digits_open(&digits, N);
+    digits_write(dir, "train", &digits, 0, N);
+    digits_write(dir, "val", &digits, 0, N);
+    must(dataset_open(&conf, DATASET_TRAIN, &files, &err), &err);
+    files.norm = digits.norm;
+    /* The folder's order is by class; the names say which digit it is. */
+    uint8_t *sorted = malloc((size_t)N * 28 * 28);
+    for (int32_t i = 0; sorted && i < N; i++) {
+        const char *name = strrchr(folder_name(&files.folder, i), '/') + 1;
+        memcpy(sorted + i * 28 * 28, digits.images + atoi(name) * 28 * 28,
+               28 * 28);
+    }
+    free(digits.images);
+    digits.images = sorted;
+    for (int k = 0; k < 4; k++) {
+        const struct loader_conf lc = {.dt = DT_F32,
+                                       .image_size = SIZE,
+                                       .batch = N,
+                                       .augment = (enum spec_augment)(k % 3),
+                                       .is_train = k > 0,
+                                       .workers = k};
+        int32_t index[N];
+        struct loader *a = NULL, *b = NULL;
+        struct loader_batch x, y;
+        for (int32_t i = 0; i < N; i++)
+            index[i] = (i * 7) % N;
+        must(loader_create(f->d, &lc, &files, &ticking, &a, &err), &err);
+        must(loader_create(f->d, &lc, &digits, &ticking, &b, &err), &err);
+        must(loader_next(a, index, N, &x, &err), &err);
+        must(loader_next(b, index, N, &y, &err), &err);
+        ok(memcmp(x.x, y.x, (size_t)N * SIZE * SIZE * 3 * sizeof(float)) == 0,
+           "files give what memory gives: %d", k);
+        bool labels = true;
+        for (int32_t i = 0; i < N; i++) {
+            const char *name = folder_name(&files.folder, index[i]);
+            labels = labels && x.label[i] == atoi(name + strlen("train/"));
+        }
+        ok(labels && x.valid == N, "and their directories are the labels");
+        loader_destroy(a);
+        loader_destroy(b);
+    }
+    dataset_clear(&files);
+    dataset_clear(&digits);
+    digits_remove(dir);
 }
 
 static void test_refused(struct fixture *f)
@@ -194,7 +337,9 @@ int main(void)
     golden_open(&g, "tests/golden/data.txt");
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         test_resize(&f, &g, sizes[i]);
+    test_views(&f);
     test_batches(&f);
+    test_files(&f);
     test_refused(&f);
     test_optim(&f, &g, "sgd");
     test_optim(&f, &g, "nesterov");

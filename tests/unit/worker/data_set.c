@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -211,6 +212,47 @@ static void test_bad_gzip(void)
     ok(strstr(err.msg, "bad gzip data"), "and says so: %s", err.msg);
 }
 
+/* [2, 1, 2, 3]: two colour images, and what may be wrong with them. */
+static void test_colour(void)
+{
+    static const uint8_t rgb[] = {0, 0, 8, 4, 0, 0, 0, 2,  0,  0, 0,
+                                  1, 0, 0, 0, 2, 0, 0, 0,  3,  1, 2,
+                                  3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    static const char name[] = "train-images-idx4-ubyte";
+    uint8_t bad[sizeof(rgb)];
+    struct dataset d;
+    struct error err = ERROR_INIT;
+    char path[256];
+    put(labels_name, labels, sizeof(labels));
+    put(name, rgb, sizeof(rgb));
+    is_int(open_dir(0, &d, &err), 0, "colour images");
+    ok(d.n == 2 && d.H == 1 && d.W == 2 && d.C == 3 && d.images[11] == 12,
+       "of two pixels each");
+    dataset_clear(&d);
+    memcpy(bad, rgb, sizeof(bad));
+    bad[19] = 2;
+    put(name, bad, sizeof(bad) - 4);
+    is_int(open_dir(0, &d, &err), -1, "two channels");
+    ok(strstr(err.msg, "idx4-ubyte: offset 16: 2 channels, not 1 or 3"), "%s",
+       err.msg);
+    drop(name);
+    in_dir(images_name, path);
+    (void)unlink(path);
+    if (mkfifo(path, 0600) < 0)
+        exit(1);
+    is_int(open_dir(0, &d, &err), -1, "a pipe that nobody writes");
+    ok(strstr(err.msg, "not a regular file"), "is refused: %s", err.msg);
+    drop(images_name);
+    put(images_name, images, sizeof(images));
+    const struct dataset_conf conf = {
+        .source = SOURCE_MNIST, .path = dir, .num_classes = 9};
+    is_int(dataset_open(&conf, DATASET_TRAIN, &d, &err), -1,
+           "a label beyond model.num_classes");
+    ok(strstr(err.msg, "train-labels-idx1-ubyte: offset 9: label 9, but "
+                       "model.num_classes is 9"),
+       "has a place: %s", err.msg);
+}
+
 static void test_mnist(void)
 {
     struct dataset d;
@@ -267,7 +309,7 @@ static void test_synthetic(void)
     }
     double mean = sum / (double)bytes;
     double std = sqrt(squares / (double)bytes - mean * mean);
-    ok(fabs(mean - a.mean) < 0.03 && fabs(std - a.std) < 0.03,
+    ok(fabs(mean - a.norm.mean[1]) < 0.03 && fabs(std - a.norm.std[1]) < 0.03,
        "normalised by what they have: %.3f, %.3f", mean, std);
     dataset_clear(&a);
     conf.samples = 3;
@@ -293,6 +335,7 @@ int main(void)
     test_bad_images();
     test_bad_labels();
     test_bad_gzip();
+    test_colour();
     test_mnist();
     test_synthetic();
     drop(images_name);

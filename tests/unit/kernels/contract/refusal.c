@@ -58,6 +58,7 @@ static void refuse_rest(struct bed *b, void *p)
     enum dtype dt = b->dt;
     struct sgd_args sgd = {.lr = 1};
     struct adamw_args adamw = {.lr = 1, .step = 0};
+    struct image_norm norm = {.std = {1, 1, 1}};
 
     refused(ops->add(b->d, dt, p, p, -1, ERR));
     refused(ops->add(b->d, DT_N, p, p, 4, ERR));
@@ -70,8 +71,11 @@ static void refuse_rest(struct bed *b, void *p)
     refused(ops->dropout(b->d, dt, p, p, -4, 0.5, 0, 0, ERR));
     refused(ops->xent(b->d, dt, p, p, p, p, 2, 0, 1, true, ERR));
     refused(ops->xent(b->d, dt, p, p, p, p, -1, 2, 1, true, ERR));
-    refused(ops->resize_u8(b->d, dt, p, p, 1, 0, 1, 1, 1, 0, 1, ERR));
-    refused(ops->resize_u8(b->d, dt, p, p, 1, 1, 1, 1, 1, 0, 0, ERR));
+    refused(ops->images_u8(b->d, dt, p, p, p, 0, 1, 1, &norm, ERR));
+    refused(ops->images_u8(b->d, dt, p, p, p, 1, 0, 1, &norm, ERR));
+    refused(ops->images_u8(b->d, dt, p, p, p, 1, 1, 2, &norm, ERR));
+    norm.std[2] = 0;
+    refused(ops->images_u8(b->d, dt, p, p, p, 1, 1, 3, &norm, ERR));
     refused(ops->sgd(b->d, dt, p, p, p, -1, &sgd, ERR));
     refused(ops->adamw(b->d, dt, p, p, p, p, 4, &adamw, ERR));
 }

@@ -1,0 +1,188 @@
+/* trainer_data.c - the data of a job: opening it, and batches in turn.
+ *
+ * Batches are put ahead as far as the loader has room, before and after one
+ * is taken, so that its threads work while the device does. */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "jobs/base/log.h"
+#include "worker/trainer_impl.h"
+
+enum { WORKERS_MOST = 32, NAMED_BAD = 3 };
+
+static int open_part(const struct trainer *t, enum dataset_part part,
+                     int32_t samples, struct dataset *ret, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    struct dataset_conf conf = {.source = s->dataset.source,
+                                .path = s->dataset.path,
+                                .samples = samples,
+                                .num_classes = s->model.num_classes,
+                                .split = s->dataset.split,
+                                .seed = s->train.seed,
+                                .skip_bad =
+                                    s->dataset.on_bad_row == BAD_ROW_SKIP};
+    if (dataset_open(&conf, part, ret, err) < 0)
+        return error_wrap(err, "data");
+    if (ret->folder.strays > 0)
+        trainer_say(t, "%s: %d files are no images and were passed over: %s%s",
+                    s->dataset.path, ret->folder.strays,
+                    ret->folder.first_strays,
+                    ret->folder.strays > 3 ? ", ..." : "");
+    return 0;
+}
+
+/* Ranks number the files by what each of them found. */
+static int agree_on_files(struct trainer *t, struct error *err)
+{
+    uint64_t sum =
+        folder_digest(&t->train.folder) ^ folder_digest(&t->eval.folder) << 1;
+    int64_t v[2] = {(int64_t)(sum >> 1), -(int64_t)(sum >> 1)};
+    if (comm_all_reduce_now(t->env->comm, v, 2, COMM_I64, COMM_MAX,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    if (v[0] != -v[1])
+        return error_set(err, ERR_INVAL,
+                         "%s: the ranks do not find the same files in it",
+                         t->spec->dataset.path);
+    return 0;
+}
+
+static int open_samplers(struct trainer *t, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    const struct comm *c = t->env->comm;
+    uint32_t flags = (s->train.shuffle ? SAMPLER_SHUFFLE : 0) |
+                     (s->dataset.drop_last ? SAMPLER_DROP_LAST : 0);
+    if (sampler_init(&t->train_sampler, t->train.n, c->rank, c->size,
+                     s->train.seed, flags, err) < 0)
+        return -1;
+    return sampler_init(&t->eval_sampler, t->eval.n, c->rank, c->size,
+                        s->train.seed, SAMPLER_EVAL, err);
+}
+
+int trainer_open_data(struct trainer *t, int32_t *ret_classes,
+                      struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    if (open_part(t, DATASET_TRAIN, s->dataset.train_samples, &t->train, err) <
+            0 ||
+        open_part(t, DATASET_EVAL, s->dataset.eval_samples, &t->eval, err) < 0)
+        return -1;
+    int32_t classes = s->model.num_classes;
+    int32_t have = t->train.num_classes > t->eval.num_classes
+                       ? t->train.num_classes
+                       : t->eval.num_classes;
+    if (classes == 0)
+        classes = have;
+    if (have > classes)
+        return error_set(err, ERR_INVAL,
+                         "model.num_classes is %d, the data has %d", classes,
+                         have);
+    *ret_classes = classes;
+    if (s->dataset.source == SOURCE_IMAGE_FOLDER && agree_on_files(t, err) < 0)
+        return -1;
+    return open_samplers(t, err);
+}
+
+/* Batch norm cannot train on one value per channel, which a last batch of
+ * one sample is where the last feature map has one pixel: torch raises an
+ * error then, at the end of the first epoch; we leave that batch out. */
+int trainer_count_batches(struct trainer *t, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    int32_t batch = s->train.batch_size, share = t->train_sampler.per_rank;
+    t->batches = sampler_batches(&t->train_sampler, batch);
+    int32_t last = share - (t->batches - 1) * batch;
+    if (s->dataset.drop_last && share < batch)
+        return error_set(err, ERR_INVAL,
+                         "dataset.drop_last leaves nothing: a rank has %d "
+                         "images, train.batch_size is %d",
+                         share, batch);
+    if (s->dataset.drop_last) {
+        t->batches = share / batch;
+    } else if (last == 1 && s->dataset.image_size <= 32 && t->batches > 1) {
+        t->batches--;
+        trainer_say(t, "the last sample of each epoch is left out: batch norm "
+                       "cannot train on one");
+    }
+    if (s->train.max_steps_per_epoch > 0 &&
+        t->batches > s->train.max_steps_per_epoch)
+        t->batches = s->train.max_steps_per_epoch;
+    t->total = (int64_t)t->batches * s->train.epochs;
+    return 0;
+}
+
+/* ---- loaders -------------------------------------------------------------
+ */
+
+/* On a GPU the rank's own thread mostly waits; on the host all cores compute,
+ * and what decodes slows every one of their loops down. */
+static int32_t workers_of(const struct trainer *t)
+{
+    cpu_set_t set;
+    int32_t asked = t->spec->dataset.workers, n;
+    if (asked >= 0)
+        return asked;
+    if (t->spec->dataset.source != SOURCE_IMAGE_FOLDER ||
+        sched_getaffinity(0, sizeof(set), &set) < 0)
+        return 0;
+    n = CPU_COUNT(&set) / t->env->comm->local_size;
+    n = t->dev->host_memory ? n / 4 : n - 1;
+    return n < 0 ? 0 : n < WORKERS_MOST ? n : WORKERS_MOST;
+}
+
+struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train)
+{
+    const struct job_spec *s = t->spec;
+    return (struct loader_conf){
+        .dt = t->dt,
+        .image_size = s->dataset.image_size,
+        .batch = s->train.batch_size,
+        .pin = s->train.pin_memory != TRI_FALSE,
+        .augment = s->dataset.augment,
+        .is_train = is_train,
+        .skip_bad = s->dataset.on_bad_row == BAD_ROW_SKIP,
+        .workers = workers_of(t),
+    };
+}
+
+static int feed(struct trainer *t, struct feed *f, struct error *err)
+{
+    int32_t batch = t->spec->train.batch_size;
+    while (f->put < f->end && loader_has_room(f->loader)) {
+        const struct fetch_ask ask = {
+            .n = sampler_batch(f->sampler, f->put, batch, t->index),
+            .index = t->index,
+            .seed = t->at.seed,
+            .epoch = t->at.epoch};
+        if (loader_put(f->loader, &ask, err) < 0)
+            return -1;
+        f->put++;
+    }
+    return 0;
+}
+
+static void note_bad(struct trainer *t, const struct loader_batch *b)
+{
+    t->bad += b->bad;
+    if (b->bad == 0 || t->bad_named++ >= NAMED_BAD)
+        return;
+    log_warn("worker", "left out of a batch rank=%d images=%d why=\"%s\"",
+             t->env->comm->rank, b->bad, b->first_bad.msg);
+}
+
+int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
+                  struct loader_batch *ret, struct error *err)
+{
+    if (i == 0 || i != f->taken) {
+        loader_reset(f->loader);
+        f->put = f->taken = i;
+    }
+    if (feed(t, f, err) < 0 || loader_take(f->loader, ret, err) < 0)
+        return -1;
+    f->taken++;
+    note_bad(t, ret);
+    return feed(t, f, err);
+}
