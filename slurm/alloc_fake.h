@@ -18,6 +18,13 @@ struct alloc_fake_outcome {
     int32_t refuse;  /* 1: REFUSED instead of GRANTED */
     int32_t lose;    /* 1: LOST after run_s instead of EXITED */
     int32_t unknown; /* 1: request() says ERR_BUSY, yet it was accepted */
+    int32_t twice;   /* 1: started twice, and the notes name the one that has
+                        no worker until claimed() tells better */
+    double wait_s;   /* held for its own sake for so long, with WAITING;
+                        others overtake it */
+    enum alloc_ended_by ended_by;
+    const char *wait_why, *why; /* of WAITING; of LOST and ended_by other;
+                                   NULL: one of its own */
 };
 
 struct alloc_fake_conf {
@@ -27,6 +34,11 @@ struct alloc_fake_conf {
     /* What becomes of an attempt; NULL: runs 1 s, exits 0. */
     void (*outcome)(void *arg, uint64_t job, int32_t attempt, int32_t gpus,
                     struct alloc_fake_outcome *ret);
+    /* Changes a node (from 0) as the inventory has it: type, partitions,
+     * is_up ... A node that is down gets nothing new. NULL: all alike. */
+    void (*node)(void *arg, int32_t i, struct alloc_node *io);
+    /* Whether an attempt that is asked for with w may go there; NULL: yes. */
+    bool (*may_use)(void *arg, int32_t i, const struct alloc_where *w);
     void *arg;
 };
 
@@ -40,6 +52,12 @@ void alloc_fake_world_destroy(struct alloc_fake_world *w);
  * bug that the dispatch protocol exists to prevent. */
 int32_t alloc_fake_starts(const struct alloc_fake_world *w, uint64_t job,
                           int32_t attempt);
+/* How often the allocators were told that it was claimed. */
+int32_t alloc_fake_claims(const struct alloc_fake_world *w, uint64_t job,
+                          int32_t attempt);
+/* Where its worker is, whatever the notes say; NULL: it was not started. */
+const char *alloc_fake_native_id(const struct alloc_fake_world *w, uint64_t job,
+                                 int32_t attempt);
 /* When something happens next, on the world's clock; INFINITY for never. */
 double alloc_fake_next_s(const struct alloc_fake_world *w);
 

@@ -5,6 +5,7 @@
 #include "slurm/alloc_fake.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/tap.h"
@@ -24,7 +25,23 @@ static void outcome(void *arg, uint64_t job, int32_t attempt, int32_t gpus,
     *ret = s->next;
 }
 
+/* Of two nodes one is down until 1100 s; the second is partition b's. */
 static struct clock_virtual clk;
+
+static void node(void *arg, int32_t i, struct alloc_node *io)
+{
+    (void)arg;
+    io->is_up = i > 0 || clk.t_s >= 1100;
+    (void)snprintf(io->partitions, sizeof(io->partitions), i ? "b" : "a");
+}
+
+static bool may_use(void *arg, int32_t i, const struct alloc_where *w)
+{
+    (void)arg;
+    return !w->partition || w->partition[0] == (i ? 'b' : 'a');
+}
+
+static bool is_varied; /* nodes differ */
 static struct script script;
 static struct alloc_fake_world *world;
 static struct alloc *a;
@@ -36,6 +53,8 @@ static void open_world(int32_t nodes, int32_t gpus_per_node, double delay_s)
                                    .grant_delay_s = delay_s,
                                    .clock = &clk.base,
                                    .outcome = outcome,
+                                   .node = is_varied ? node : NULL,
+                                   .may_use = is_varied ? may_use : NULL,
                                    .arg = &script};
     clock_virtual_init(&clk, 1000, 0);
     script = (struct script){.next = {.run_s = 10}};
@@ -51,10 +70,13 @@ static void close_world(void)
     alloc_fake_world_destroy(world);
 }
 
+static struct alloc_where where;
+
 static int ask(uint64_t job, int32_t nodes, int32_t gpus_per_node)
 {
     struct alloc_req req = {.job = job,
                             .attempt = 1,
+                            .where = where,
                             .nodes = nodes,
                             .gpus_per_node = gpus_per_node};
     struct error err = ERROR_INIT;
@@ -155,6 +177,82 @@ static void test_script(void)
     close_world();
 }
 
+static void test_waiting(void)
+{
+    open_world(1, 2, 0);
+    script.next = (struct alloc_fake_outcome){
+        .run_s = 50, .wait_s = 20, .wait_why = "held"};
+    is_int(ask(1, 1, 2), 0, "one that is held");
+    struct alloc_note note = next();
+    ok(note.kind == ALLOC_WAITING && note.native_id[0], "waits, under its id");
+    is_str(note.why.msg, "held", "and says for what");
+    script.next = (struct alloc_fake_outcome){.run_s = 30};
+    is_int(ask(2, 1, 1), 0, "another");
+    is_int(next().kind, ALLOC_GRANTED, "overtakes it");
+    is_int(ask(1, 1, 2), 0, "asked for again");
+    is_int(next().kind, ALLOC_WAITING, "it still waits");
+    clk.t_s += 25;
+    is_int(ask(3, 1, 1), 0, "one more");
+    ok(next().job == 0, "no longer held, it is not overtaken");
+    clk.t_s += 5;
+    ok(next().kind == ALLOC_EXITED && next().job == 1, "and is the next");
+    close_world();
+}
+
+static void test_ends(void)
+{
+    struct error err = ERROR_INIT;
+
+    open_world(1, 2, 0);
+    script.next = (struct alloc_fake_outcome){
+        .run_s = 3, .ended_by = ALLOC_BY_OTHER, .why = "by anna"};
+    is_int(ask(1, 1, 1), 0, "one that somebody cancels");
+    is_int(next().kind, ALLOC_GRANTED, "starts");
+    clk.t_s += 3;
+    struct alloc_note note = next();
+    ok(note.kind == ALLOC_EXITED && note.ended_by == ALLOC_BY_OTHER, "ends so");
+    is_str(note.why.msg, "by anna", "and says it");
+
+    script.next = (struct alloc_fake_outcome){.run_s = 3, .twice = 1};
+    is_int(ask(2, 1, 1), 0, "one that is started twice");
+    note = next();
+    ok(note.kind == ALLOC_GRANTED &&
+           strcmp(note.native_id, alloc_fake_native_id(world, 2, 1)) != 0,
+       "goes under the wrong id");
+    is_int(a->ops->claimed(a, 2, 1, note.native_id, &err), 0, "as is said");
+    ok(next().job == 0, "so it stays");
+    is_int(a->ops->claimed(a, 2, 1, alloc_fake_native_id(world, 2, 1), &err), 0,
+           "until one knows better");
+    note = next();
+    is_str(note.native_id, alloc_fake_native_id(world, 2, 1), "now it is real");
+    is_int(alloc_fake_claims(world, 2, 1), 2, "told twice");
+    is_int(a->ops->claimed(a, 9, 1, "", &err), -1, "nobody's claim");
+    is_int(err.code, ERR_NOTFOUND, "is not known");
+    close_world();
+}
+
+static void test_nodes(void)
+{
+    is_varied = true;
+    open_world(2, 2, 0);
+    script.next.run_s = INFINITY;
+    is_int(ask(1, 1, 1), 0, "a node is down");
+    is_str(next().place, "n2:0", "the other one is used");
+    where.exclusive = true;
+    is_int(ask(2, 1, 1), 0, "one that wants a node to itself");
+    ok(next().job == 0, "does not share");
+    clk.t_s = 1100;
+    is_str(next().place, "n1:0,1", "and gets the node that is back, whole");
+    where = (struct alloc_where){.partition = "b"};
+    is_int(ask(3, 1, 1), 0, "in a partition");
+    is_str(next().place, "n2:1", "of that");
+    is_int(ask(4, 1, 1), 0, "which is full now");
+    ok(next().job == 0, "it waits");
+    where = (struct alloc_where){.partition = NULL};
+    is_varied = false;
+    close_world();
+}
+
 static void test_world(void)
 {
     struct error err = ERROR_INIT;
@@ -187,6 +285,9 @@ int main(void)
 {
     test_time();
     test_script();
+    test_waiting();
+    test_ends();
+    test_nodes();
     test_world();
     return tap_done();
 }
