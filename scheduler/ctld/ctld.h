@@ -2,7 +2,7 @@
  *
  * main.c composes a store, an allocator and a policy and hands them over;
  * tests hand over the ones in memory. One thread runs everything but the
- * helpers of thread.h; docs/ctld.md is the guide to this folder.
+ * two helpers of thread.h; docs/ctld.md is the guide to this folder.
  */
 #ifndef MGPU_CTLD_CTLD_H
 #define MGPU_CTLD_CTLD_H
@@ -37,7 +37,6 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *url;     /* NULL: this host's name and the port of listen */
     enum conf_workers workers_from;
     enum conf_remote auth_remote; /* of tools over TCP */
-    const char *munge_socket;     /* NULL: the one that libmunge knows */
 
     double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
     double interval_s; /* between two steps when nothing happens */
@@ -65,14 +64,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
                 struct error *err) MUST_CHECK;
 /* Until SIGTERM or SIGINT, or ctld_stop(). Attempts live on. */
 int ctld_run(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_stop(struct ctld *c);    /* from the loop's thread only */
-void ctld_destroy(struct ctld *c); /* NULL is fine */
-/* The uids of the users with these names, for conf.admins.
- *
- * own  *ret: the caller frees
- * err  ERR_CONFIG there is no such user */
-int ctld_admins(const struct spec_list *names, int64_t **ret, size_t *ret_n,
-                struct error *err) MUST_CHECK;
+void ctld_stop(struct ctld *c);      /* from the loop's thread only */
+void ctld_destroy(struct ctld *c);   /* NULL is fine */
 int ctld_port(const struct ctld *c); /* of conf.listen; 0: none */
 
 #endif

@@ -206,11 +206,6 @@ static void set_conf(const struct args *a, const struct conf *conf,
         .worker = at->worker,
         .allocator = "local",
         .uid = (int64_t)geteuid(),
-        .listen = conf->controller.listen,
-        .url = conf->controller.url,
-        .workers_from = conf->auth.workers_from,
-        .auth_remote = conf->auth.remote,
-        .munge_socket = conf->auth.munge_socket,
         .heartbeat_s = conf->watchdog.heartbeat_s,
         .node_lost_s = conf->watchdog.node_lost_after_s,
         .reconcile_s = RECONCILE_S,
@@ -252,7 +247,6 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
     struct store *store = NULL;
     struct alloc *alloc = NULL;
     struct files *files = NULL;
-    int64_t *admins = NULL;
     if (find_places(a, conf, &at, err) < 0)
         return -1;
     set_conf(a, conf, &at, &ctld);
@@ -263,10 +257,7 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
     if (!parts.policy)
         return error_set(err, ERR_CONFIG, "no policy '%s'",
                          conf->scheduler.policy);
-    int rc = ctld_admins(&conf->auth.admins, &admins, &ctld.n_admins, err);
-    ctld.admins = admins;
-    if (rc == 0)
-        rc = store_sqlite_open(at.state_dir, &store, err);
+    int rc = store_sqlite_open(at.state_dir, &store, err);
     if (rc == 0)
         rc = add_fault(&store, err);
     if (rc == 0)
@@ -285,7 +276,6 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
         alloc->ops->destroy(alloc);
     if (store)
         store->ops->destroy(store);
-    free(admins);
     return rc;
 }
 

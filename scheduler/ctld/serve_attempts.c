@@ -38,9 +38,10 @@ void serve_claim(void *arg, struct http_exchange *x)
     if (!who(c, x, &w))
         return;
     const char *holder = json_string_value(json_object_get(w.body, "holder"));
+    const char *id = json_string_value(json_object_get(w.body, "native_id"));
     int rc = holder && *holder
                  ? engine_claim(c->engine, w.w.job, w.w.attempt, w.w.token,
-                                holder, &err)
+                                holder, id ? id : "", &err)
                  : error_set(&err, ERR_INVAL, "a claim names its 'holder'");
     json_decref(w.body);
     if (rc < 0)

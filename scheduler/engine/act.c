@@ -205,6 +205,25 @@ static bool release(struct engine *e, struct entry *en)
     return false;
 }
 
+/* ---- claims ---------------------------------------------------------------
+ */
+/* Durable: another holder is fenced for good, and the allocator may end what
+ * else it started for the attempt. */
+static void tell_claim(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    const struct job *job = &en->job;
+    struct error err = ERROR_INIT;
+
+    en->tell_at_s = INFINITY;
+    if (!a->ops->claimed)
+        return;
+    const char *id = job->claim_names_id ? job->native_id : "";
+    if (a->ops->claimed(a, job->id, job->attempt, id, &err) < 0 &&
+        err.code != ERR_NOTFOUND)
+        en->tell_at_s = reconcile_at(e);
+}
+
 static void one(struct engine *e, struct entry *en, double now_s)
 {
     /* What another life of the daemon started has to be found before it can
@@ -219,6 +238,9 @@ static void one(struct engine *e, struct entry *en, double now_s)
     }
     if (en->ask_at_s <= now_s)
         ask(e, en);
+    if (en->tell_at_s <= now_s && !en->is_resumed &&
+        job_state_is_live(en->job.state))
+        tell_claim(e, en);
 }
 
 void eng_act(struct engine *e)

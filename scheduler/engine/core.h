@@ -44,12 +44,16 @@ struct entry {
     double stalled_s;    /* since when it is STALLED */
     double granted_s;    /* since when a claim is waited for */
     double not_before_s; /* QUEUED: do not start earlier */
+    double tell_at_s;    /* tell the allocator (again) who claimed */
+    bool is_heard;       /* the allocator or a worker spoke of the attempt in
+                            this life of the daemon */
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */
     bool is_resumed;     /* by another life, if at all: not yet by this one */
 
-    bool is_saved; /* a copy is in engine.saved */
-    bool is_dirty; /* the reason changed without an event */
+    bool is_saved;  /* a copy is in engine.saved */
+    bool is_dirty;  /* the reason changed without an event */
+    bool is_picked; /* and is told with this batch */
 };
 
 struct saved {
@@ -87,12 +91,15 @@ struct engine {
     struct saved *saved; /* owned */
     size_t n_saved, cap_saved;
     uint64_t staged, durable, undone;
+    uint64_t reasons_to; /* the last job whose reason went with a batch */
 
     struct inbox inbox;
     struct alloc_node *nodes; /* owned; the last inventory */
     size_t n_nodes, cap_nodes;
-    bool wants_plan;   /* something changed since the last one */
-    double retry_at_s; /* something failed: step again at this time */
+    struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
+    double unavailable_since_s; /* seconds since 1970 */
+    bool wants_plan;            /* something changed since the last one */
+    double retry_at_s;          /* something failed: step again at this time */
 
     void (*on_event)(void *arg, const struct store_event *event,
                      const struct job *job);
@@ -130,6 +137,9 @@ int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
 /* The submit: `en` is new, with id, spec and key; `job` has the rest. */
 int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
                      struct error *err) MUST_CHECK;
+/* Why a job waits is no event: it is told at once, and stored with one of
+ * the next batches. */
+void eng_set_reason(struct entry *en, const char *reason);
 /* Durable when 0; else undone, as if nothing had been staged. */
 int eng_commit(struct engine *e, struct error *err) MUST_CHECK;
 
@@ -160,7 +170,8 @@ void eng_take_notes(struct engine *e);
 struct ending {
     enum alloc_note_kind kind; /* EXITED, LOST or REFUSED */
     int32_t exit_code, signal;
-    const char *why; /* LOST, REFUSED */
+    enum alloc_ended_by by; /* EXITED */
+    const char *why;        /* LOST, REFUSED; EXITED by other */
 };
 /* err  of the exit hook, or ERR_NOMEM: to be tried again */
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,

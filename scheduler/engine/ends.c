@@ -3,7 +3,10 @@
  * The first line that fits decides (docs/engine.md has it as a table):
  *
  *   cancelled by somebody      CANCELLED, 130 its user, 143 another
- *   its time limit passed      TIMEOUT, 124
+ *   its time limit passed, or  TIMEOUT, 124
+ *   the cluster's scheduler
+ *   ended it for its limit
+ *   ended by somebody there    CANCELLED, 143
  *   refused, or not started    FAILED, 125
  *   lost, or given up by us    again while retries are left, else
  *                              NODE_FAIL or FAILED, 125
@@ -18,6 +21,7 @@
  * A plain exit code is the program's own verdict: it is never retried.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +96,30 @@ static struct verdict exited(const struct job *job, const struct ending *end)
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
-static struct verdict decide(const struct entry *en, const struct ending *end)
+/* Ended by the warning that the cluster's scheduler sends when the daemon,
+ * which sends its own earlier, was away. When exactly it ended is not known. */
+static bool was_warned(const struct engine *e, const struct entry *en,
+                       const struct ending *end)
+{
+    bool is_term =
+        end->signal == SIGTERM ||
+        (end->signal == 0 && end->exit_code == EXIT_SIGNAL + SIGTERM);
+    return end->kind == ALLOC_EXITED && is_term && !isnan(en->start_now_s) &&
+           en->start_now_s + en->job.limit_s <= eng_now(e);
+}
+
+static struct verdict expired(const struct job *job, const struct ending *end)
+{
+    char why[JOB_REASON_CAP] = "time limit of its partition reached";
+
+    if (isfinite(job->limit_s))
+        (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
+                       job->limit_s);
+    return make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why);
+}
+
+static struct verdict decide(const struct engine *e, const struct entry *en,
+                             const struct ending *end)
 {
     const struct job *job = &en->job;
     struct verdict v;
@@ -105,11 +132,14 @@ static struct verdict decide(const struct entry *en, const struct ending *end)
                     own ? "cancelled by its user"
                         : "cancelled by an administrator");
     }
-    if (job->limit_hit) {
-        (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
-                       job->limit_s);
-        return make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why);
-    }
+    if (job->limit_hit ||
+        (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT))
+        return expired(job, end);
+    if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
+        return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
+                    end->why && end->why[0] ? end->why : "cancelled in Slurm");
+    if (was_warned(e, en, end))
+        return expired(job, end);
     if (end->kind == ALLOC_REFUSED) {
         v = make(EV_FAIL, EXIT_NEVER_RAN, 0, "");
         detail_because(&v.d, "could not be started: ", end->why);
@@ -140,6 +170,6 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
     if (end->kind != ALLOC_REFUSED && e->on_exit &&
         e->on_exit(e->exit_arg, &en->job, err) < 0)
         return -1;
-    struct verdict v = decide(en, end);
+    struct verdict v = decide(e, en, end);
     return eng_stage(e, en, v.ev, -1, &v.d, err);
 }

@@ -53,6 +53,7 @@ static void resume(struct engine *e)
         en->ask_at_s = en->release_at_s = now_s;
         en->asked_before = en->is_resumed = true;
         en->stalled_s = en->job.beat_s = now_s;
+        en->tell_at_s = en->job.holder[0] ? now_s : (double)INFINITY;
         en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
         if (!isnan(en->job.start_s))
             en->start_now_s = now_s - fmax(0, wall_s - en->job.start_s);
@@ -172,6 +173,14 @@ int engine_set_policy(struct engine *e, const struct policy *p,
     e->policy = p;
     e->wants_plan = true;
     return 0;
+}
+
+const char *engine_unavailable(const struct engine *e, double *ret_since_s)
+{
+    if (e->unavailable.code == ERR_NONE)
+        return NULL;
+    *ret_since_s = e->unavailable_since_s;
+    return e->unavailable.msg;
 }
 
 const char *engine_policy_name(const struct engine *e)

@@ -108,13 +108,17 @@ struct job {
     /* The current or last attempt. */
     int32_t attempt, retries;
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];
-    char holder[128]; /* who claimed: "host pid starttime" */
+    char holder[128];    /* who claimed: "host pid starttime" */
+    bool claim_names_id; /* native_id is what the claim said */
     int32_t gpus, nodes;
     double intent_s, claim_s, run_s;
     bool reported;
     int32_t report_code;
 
-    /* Volatile: from heartbeats, lost in a restart and soon there again. */
+    /* Volatile: lost in a restart and soon there again. */
+    char pending_id[ALLOC_NATIVE_ID_CAP]; /* what the allocator calls an
+                                             attempt that waits there */
+    /* from heartbeats */
     double beat_s; /* clock's now_s of the last one */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
@@ -183,10 +187,12 @@ int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
                   struct error *err) MUST_CHECK;
 
 /* A worker's first act. A repeated claim by the same holder is granted.
+ * in   native_id  of the allocation that it runs in, by its own account; "":
+ *      not known. When the claim is durable, the allocator hears of it
  * err  ERR_DENIED wrong token, ERR_FENCED another holder has claimed or the
  *      attempt is over, ERR_NOTFOUND */
 int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
-                 const char *token, const char *holder,
+                 const char *token, const char *holder, const char *native_id,
                  struct error *err) MUST_CHECK;
 
 /* Whether the token is that of the attempt, and the attempt not over. Compares
@@ -226,6 +232,9 @@ const struct alloc_node *engine_node(const struct engine *e, size_t i);
 size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
                     size_t cap);
 const char *engine_policy_name(const struct engine *e);
+/* Why the allocator does not tell what there is, when last asked; NULL: it
+ * does. out  ret_since_s  seconds since 1970 */
+const char *engine_unavailable(const struct engine *e, double *ret_since_s);
 
 /* Called after each batch for every event in it, durable and folded: this is
  * how watchers are fed and how the daemon learns that an attempt ended. */

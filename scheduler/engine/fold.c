@@ -52,6 +52,8 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->nodes = d->nodes;
     job->gpus = d->gpus;
     job->native_id[0] = job->place[0] = job->holder[0] = '\0';
+    job->pending_id[0] = '\0';
+    job->claim_names_id = false;
     job->intent_s = ev->at_s;
     job->start_s = job->claim_s = job->run_s = NAN;
     job->reported = job->limit_hit = job->release_asked = false;
@@ -62,6 +64,35 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     en->attempt_exit = -1;
     en->attempt_signal = 0;
     en->attempt_end_s = NAN;
+    because(job, "");
+}
+
+static void fold_grant(struct job *job, const struct store_event *ev,
+                       const struct detail *d)
+{
+    copy(job->native_id, d->native_id, sizeof(job->native_id));
+    copy(job->place, d->place, sizeof(job->place));
+    if (isnan(job->start_s))
+        job->start_s = ev->at_s;
+    /* What it waited for inside the allocator is over. */
+    if (job->holder[0] == '\0' && !job->cancel_asked && !job->limit_hit)
+        because(job, "");
+}
+
+/* The worker knows best where it runs. */
+static void fold_claim(struct job *job, const struct store_event *ev,
+                       const struct detail *d)
+{
+    copy(job->holder, d->holder, sizeof(job->holder));
+    if (d->native_id[0] != '\0') {
+        if (strcmp(job->native_id, d->native_id) != 0)
+            job->place[0] = '\0';
+        copy(job->native_id, d->native_id, sizeof(job->native_id));
+        job->claim_names_id = true;
+    }
+    job->claim_s = ev->at_s;
+    if (isnan(job->start_s))
+        job->start_s = ev->at_s;
     because(job, "");
 }
 
@@ -135,17 +166,10 @@ static void apply(struct entry *en, const struct store_event *ev,
         because(job, d->why);
         break;
     case EV_GRANT:
-        copy(job->native_id, d->native_id, sizeof(job->native_id));
-        copy(job->place, d->place, sizeof(job->place));
-        if (isnan(job->start_s))
-            job->start_s = ev->at_s;
+        fold_grant(job, ev, d);
         break;
     case EV_CLAIM:
-        copy(job->holder, d->holder, sizeof(job->holder));
-        job->claim_s = ev->at_s;
-        if (isnan(job->start_s))
-            job->start_s = ev->at_s;
-        because(job, "");
+        fold_claim(job, ev, d);
         break;
     case EV_RUN:
         if (isnan(job->run_s))

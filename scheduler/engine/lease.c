@@ -64,7 +64,8 @@ static struct entry *with_token(const struct engine *e, uint64_t id,
 }
 
 int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
-                 const char *token, const char *holder, struct error *err)
+                 const char *token, const char *holder, const char *native_id,
+                 struct error *err)
 {
     struct detail d = DETAIL_INIT;
     struct entry *en = with_token(e, id, attempt, token, err);
@@ -74,6 +75,7 @@ int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
     if (holder[0] == '\0')
         return error_set(err, ERR_INVAL, "a claim names its holder");
     text_copy(d.holder, sizeof(d.holder), holder);
+    text_copy(d.native_id, sizeof(d.native_id), native_id);
     if (en->job.holder[0] != '\0') {
         if (strcmp(en->job.holder, d.holder) == 0)
             return 0;
@@ -125,6 +127,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     if (!en)
         return -1;
     struct job *job = &en->job;
+    en->is_heard = true;
     job->beat_s = eng_now(e);
     job->iteration = beat->iteration;
     job->iterations_total = beat->iterations_total;

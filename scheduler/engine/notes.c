@@ -51,12 +51,42 @@ static int granted(struct engine *e, struct entry *en,
     struct detail d = DETAIL_INIT;
 
     en->ask_at_s = (double)__builtin_inff();
+    en->is_heard = true;
     if (strcmp(en->job.native_id, note->native_id) == 0 &&
         strcmp(en->job.place, note->place) == 0)
         return 0;
     text_copy(d.native_id, sizeof(d.native_id), note->native_id);
     text_copy(d.place, sizeof(d.place), note->place);
     return eng_stage(e, en, EV_GRANT, -1, &d, err);
+}
+
+/* Accepted, but not granted: told, and no event. */
+static void waits(struct entry *en, const struct alloc_note *note)
+{
+    struct job *job = &en->job;
+    bool is_open = job->state == JOB_DISPATCHING || job->state == JOB_UNKNOWN;
+
+    if (!is_open || job->native_id[0] != '\0')
+        return;
+    en->ask_at_s = (double)__builtin_inff();
+    en->is_heard = true;
+    text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
+    if (!job->cancel_asked)
+        eng_set_reason(en, note->why.msg);
+}
+
+/* The allocator took another allocation for the attempt than the one from
+ * which it was claimed: it is told, and what it said was not about ours. One
+ * that is being ended may end under any name. */
+static bool is_of_another(struct engine *e, struct entry *en,
+                          const struct alloc_note *note)
+{
+    const struct job *job = &en->job;
+    if (!job->claim_names_id || note->native_id[0] == '\0' ||
+        job->release_asked || strcmp(job->native_id, note->native_id) == 0)
+        return false;
+    en->tell_at_s = eng_now(e);
+    return true;
 }
 
 static int take(struct engine *e, const struct alloc_note *note,
@@ -67,7 +97,7 @@ static int take(struct engine *e, const struct alloc_note *note,
     if (note->kind == ALLOC_INVENTORY)
         e->wants_plan = true;
     if (!en || note->attempt != en->job.attempt ||
-        !job_state_is_live(en->job.state))
+        !job_state_is_live(en->job.state) || is_of_another(e, en, note))
         return 0;
     switch (note->kind) {
     case ALLOC_GRANTED:
@@ -83,10 +113,13 @@ static int take(struct engine *e, const struct alloc_note *note,
         struct ending end = {.kind = note->kind,
                              .exit_code = note->exit_code,
                              .signal = note->signal,
+                             .by = note->ended_by,
                              .why = note->why.msg};
         return eng_end(e, en, &end, err);
     }
     case ALLOC_WAITING:
+        waits(en, note);
+        break;
     case ALLOC_INVENTORY:
         break;
     }

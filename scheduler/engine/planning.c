@@ -18,6 +18,13 @@
 
 enum { NODES_MAX = 65536 };
 
+static void note_unavailable(struct engine *e, const struct error *why)
+{
+    if (e->unavailable.code == ERR_NONE)
+        e->unavailable_since_s = eng_wall(e);
+    e->unavailable = *why;
+}
+
 int eng_inventory(struct engine *e, struct error *err)
 {
     struct alloc *a = e->parts.alloc;
@@ -28,6 +35,8 @@ int eng_inventory(struct engine *e, struct error *err)
         if (e->cap_nodes > 0 &&
             a->ops->inventory(a, e->nodes, e->cap_nodes, &n, &why) == 0)
             break;
+        if (e->cap_nodes > 0 && why.code == ERR_UNAVAIL)
+            note_unavailable(e, &why);
         bool is_small = e->cap_nodes == 0 || why.code == ERR_LIMIT;
         if (!is_small || e->cap_nodes >= NODES_MAX)
             return error_set(err, why.code, "%s", why.msg);
@@ -39,6 +48,7 @@ int eng_inventory(struct engine *e, struct error *err)
         e->cap_nodes = cap;
     }
     e->n_nodes = n;
+    e->unavailable = (struct error)ERROR_INIT;
     return 0;
 }
 
@@ -215,14 +225,10 @@ static int view_build(const struct engine *e, struct view *t, struct error *err)
 
 /* ---- the wishes ----------------------------------------------------------
  */
-/* Why a job waits is no event: it is told with the next batch. */
 static void set_reason(struct entry *en, const char *reason, double start_s)
 {
     en->job.start_estimate_s = start_s;
-    if (strcmp(en->job.reason, reason) == 0)
-        return;
-    text_copy(en->job.reason, sizeof(en->job.reason), reason);
-    en->is_dirty = true;
+    eng_set_reason(en, reason);
 }
 
 static void pause_all(struct engine *e, const char *why)
@@ -262,8 +268,25 @@ static int carry_over(struct engine *e, const struct view *t, size_t n,
     return 0;
 }
 
+/* A cluster that does not answer is a reason to wait, and none to complain
+ * about each second. */
+static int without_inventory(struct engine *e, const struct error *why,
+                             struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    if (why->code != ERR_UNAVAIL) {
+        pause_all(e, "WaitingForGpus: the inventory is not known");
+        return error_set(err, why->code, "inventory: %s", why->msg);
+    }
+    detail_because(&d, "SlurmUnavailable: ", why->msg);
+    pause_all(e, d.why);
+    return 0;
+}
+
 int eng_plan(struct engine *e, struct error *err)
 {
+    struct error why = ERROR_INIT;
     struct view t;
     size_t n = 0;
 
@@ -272,10 +295,9 @@ int eng_plan(struct engine *e, struct error *err)
         pause_all(e, "Paused: draining, nothing new is started");
         return 0;
     }
-    if (eng_inventory(e, err) < 0) {
+    if (eng_inventory(e, &why) < 0) {
         e->retry_at_s = eng_now(e) + 1;
-        pause_all(e, "WaitingForGpus: the inventory is not known");
-        return error_wrap(err, "inventory");
+        return without_inventory(e, &why, err);
     }
     int rc = view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0) {

@@ -49,10 +49,13 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->give_up = NULL;
         en->asked_before = en->is_resumed = false;
         en->stalled_s = en->granted_s = NAN;
+        en->tell_at_s = INFINITY;
+        en->is_heard = true; /* there is nothing to be heard yet */
     } else if (ev == EV_STALL) {
         en->stalled_s = now_s;
     } else if (ev == EV_CLAIM) {
-        en->job.beat_s = now_s;
+        en->job.beat_s = en->tell_at_s = now_s;
+        en->is_heard = true;
     } else if (ev == EV_GRANT) {
         en->granted_s = now_s;
         en->ask_at_s = INFINITY;
@@ -132,6 +135,17 @@ int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
     return push(e, en, event, text, err);
 }
 
+void eng_set_reason(struct entry *en, const char *reason)
+{
+    char clean[JOB_REASON_CAP];
+
+    text_copy(clean, sizeof(clean), reason);
+    if (strcmp(en->job.reason, clean) == 0)
+        return;
+    memcpy(en->job.reason, clean, sizeof(clean));
+    en->is_dirty = true;
+}
+
 /* ---- rows --------------------------------------------------------------- */
 static const char *or_null(const char *s)
 {
@@ -186,17 +200,37 @@ static struct store_attempt attempt_row(const struct entry *en)
     };
 }
 
+/* Reasons that changed without an event go along, but not all of a long
+ * queue with each batch: a row costs 10 us and its spec's bytes. */
+enum { REASONS_PER_BATCH = 64 };
+
+/* Those whose turn it is, by id from where the last batch ended, are marked;
+ * returns how many. */
+static size_t pick_reasons(struct engine *e)
+{
+    size_t n = 0, first = 0;
+
+    while (first < e->n_active && e->active[first]->job.id <= e->reasons_to)
+        first++;
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[(first + i) % e->n_active];
+        en->is_picked = en->is_dirty && !en->is_saved && n < REASONS_PER_BATCH;
+        if (en->is_picked) {
+            n++;
+            e->reasons_to = en->job.id;
+        }
+    }
+    return n;
+}
+
 static bool has_row(const struct entry *en)
 {
-    return en->is_saved || en->is_dirty;
+    return en->is_saved || en->is_picked;
 }
 
 static int append(struct engine *e, struct error *err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < e->n_active; i++)
-        n += has_row(e->active[i]);
-
+    size_t n = e->n_saved + pick_reasons(e);
     struct store_job *jobs = calloc(n + 1, sizeof(*jobs));
     struct store_attempt *attempts = calloc(n + 1, sizeof(*attempts));
     struct store_batch batch = {.events = e->events,
@@ -209,9 +243,11 @@ static int append(struct engine *e, struct error *err)
         if (!has_row(en))
             continue;
         jobs[batch.n_jobs++] = job_row(en);
-        if (en->job.attempt > 0 && en->is_saved)
+        if (en->job.attempt > 0 &&
+            (en->is_saved || job_state_is_live(en->job.state)))
             attempts[batch.n_attempts++] = attempt_row(en);
     }
+    assert(batch.n_jobs <= n);
     if (rc == 0)
         rc = e->parts.store->ops->append(e->parts.store, &batch, err);
     free(jobs);
@@ -242,6 +278,8 @@ static void keep_beats(struct job *to, const struct job *from)
 
 static void undo(struct engine *e)
 {
+    for (size_t i = 0; i < e->n_active; i++)
+        e->active[i]->is_picked = false;
     for (size_t i = e->n_saved; i-- > 0;) {
         struct saved *s = &e->saved[i];
         if (s->is_new) {
@@ -270,8 +308,10 @@ static void settle(struct engine *e)
 
     e->durable = e->staged;
     for (size_t i = 0; i < e->n_active; i++) {
-        e->active[i]->is_saved = false;
-        e->active[i]->is_dirty = false;
+        struct entry *en = e->active[i];
+        if (en->is_saved || en->is_picked)
+            en->is_dirty = false;
+        en->is_saved = en->is_picked = false;
     }
     e->n_saved = 0;
     for (size_t i = 0; i < e->inbox.n; i++) {

@@ -18,11 +18,13 @@ static bool is_claimed(const struct job *job)
     return job->holder[0] != '\0';
 }
 
+/* Not of an attempt that may have ended while the daemon was away: first
+ * somebody has to say that it still runs. */
 static double limit_at(const struct entry *en)
 {
     const struct job *job = &en->job;
-    bool is_due =
-        !job->limit_hit && !job->cancel_asked && !isnan(en->start_now_s);
+    bool is_due = !job->limit_hit && !job->cancel_asked && en->is_heard &&
+                  !isnan(en->start_now_s);
     return is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
 }
 
@@ -59,6 +61,8 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
         return INFINITY;
     double t = fmin(limit_at(en), stall_at(e, en));
     t = fmin(t, give_up_at(e, en));
+    if (!en->is_resumed)
+        t = fmin(t, en->tell_at_s);
     bool is_next = eng_wants_release(en) && !en->is_resumed;
     return fmin(t, is_next ? en->release_at_s : en->ask_at_s);
 }

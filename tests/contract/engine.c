@@ -192,7 +192,7 @@ static void test_away(bool claimed)
     is_int(job->state, claimed ? JOB_RUNNING : JOB_DISPATCHING,
            "the job lives on");
     is_int(engine_claim(w.engine, 1, 1, world_token(job),
-                        claimed ? job->holder : "late", &err),
+                        claimed ? job->holder : "late", "", &err),
            0, "its worker is welcome");
     for (int i = 0; i < 500 && !world_is_over(&w); i++) {
         w.clock.t_s += 1;

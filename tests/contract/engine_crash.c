@@ -30,6 +30,16 @@ static const struct world_script script = {
             {.gpus = 1, .attempts = {{.refuse = 1}}},
             {.gpus = 3, .attempts = {{.run_s = 11}}},
             {.gpus = 1, .attempts = {{.run_s = INFINITY}}},
+            {.gpus = 1, .attempts = {{.run_s = 4, .wait_s = 12}}},
+            {.gpus = 1,
+             .spec_more = "},\"retry\":{\"max\":2}}",
+             .attempts =
+                 {{.run_s = 8, .signal = 15, .ended_by = ALLOC_BY_LIMIT}}},
+            {.gpus = 1,
+             .spec_more = "},\"retry\":{\"max\":2}}",
+             .attempts =
+                 {{.run_s = 8, .signal = 15, .ended_by = ALLOC_BY_OTHER}}},
+            {.gpus = 1, .attempts = {{.run_s = 6, .twice = 1}}},
         },
     .acts =
         {
@@ -46,15 +56,20 @@ static const struct world_script script = {
             {.at_s = 20, .verb = W_RELEASE, .job = 6},
             {.at_s = 25, .verb = W_CANCEL, .job = 5},
             {.at_s = 26, .verb = W_CANCEL, .job = 9},
+            {.at_s = 2, .job = 10},
+            {.at_s = 2, .job = 11},
+            {.at_s = 2, .job = 12},
+            {.at_s = 2, .job = 13},
         },
-    .n_acts = 13,
+    .n_acts = 17,
 };
 
 static const char want[] =
     "k0:COMPLETED/0/1[1] k1:FAILED/3/1[1] k2:COMPLETED/0/3[111] "
     "k3:COMPLETED/0/1[1] k4:TIMEOUT/124/1[1] k5:CANCELLED/130/1[1] "
     "k6:COMPLETED/0/1[1] k7:FAILED/125/1[0] k8:COMPLETED/0/1[1] "
-    "k9:CANCELLED/130/0[]";
+    "k9:CANCELLED/130/0[] k10:COMPLETED/0/1[1] k11:TIMEOUT/124/1[1] "
+    "k12:CANCELLED/143/1[1] k13:COMPLETED/0/1[1]";
 
 struct tally {
     int n_bad, n_struck;

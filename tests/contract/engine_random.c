@@ -35,6 +35,10 @@ static struct world_attempt draw_attempt(bool beats)
     a.no_report = one_in(15);
     a.no_claim = one_in(15);
     a.silent = beats && one_in(10);
+    a.wait_s = one_in(8) ? draw(1, 30) : 0;
+    a.twice = one_in(10);
+    if (one_in(10))
+        a.ended_by = one_in(2) ? ALLOC_BY_LIMIT : ALLOC_BY_OTHER;
     return a;
 }
 

@@ -166,32 +166,35 @@ static void test_claim(void)
     begin((struct store_fault){0});
     e = w.engine;
     is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
-    refused(engine_claim(e, id, 1, "", "h", &err), ERR_NOTFOUND, NULL,
+    refused(engine_claim(e, id, 1, "", "h", "", &err), ERR_NOTFOUND, NULL,
             "no attempt yet");
     settle();
     char token[65];
     (void)snprintf(token, sizeof(token), "%s", world_token(engine_job(e, id)));
-    refused(engine_claim(e, 9, 1, token, "h", &err), ERR_NOTFOUND, NULL,
+    refused(engine_claim(e, 9, 1, token, "h", "", &err), ERR_NOTFOUND, NULL,
             "no such job");
-    refused(engine_claim(e, id, 2, token, "h", &err), ERR_NOTFOUND, NULL,
+    refused(engine_claim(e, id, 2, token, "h", "", &err), ERR_NOTFOUND, NULL,
             "no such attempt");
-    refused(engine_claim(e, id, 1, "token-of-the-worker-0002-0001", "h", &err),
-            ERR_DENIED, NULL, "a wrong token");
-    refused(engine_claim(e, id, 1, "", "h", &err), ERR_DENIED, NULL, "none");
+    refused(
+        engine_claim(e, id, 1, "token-of-the-worker-0002-0001", "h", "", &err),
+        ERR_DENIED, NULL, "a wrong token");
+    refused(engine_claim(e, id, 1, "", "h", "", &err), ERR_DENIED, NULL,
+            "none");
     char longer[80];
     (void)snprintf(longer, sizeof(longer), "%s0", token);
-    refused(engine_claim(e, id, 1, longer, "h", &err), ERR_DENIED, NULL,
+    refused(engine_claim(e, id, 1, longer, "h", "", &err), ERR_DENIED, NULL,
             "one with more behind it");
-    refused(engine_claim(e, id, 1, token, "", &err), ERR_INVAL, NULL,
+    refused(engine_claim(e, id, 1, token, "", "", &err), ERR_INVAL, NULL,
             "by nobody");
     refused(engine_check_lease(e, id, 1, token, &err), ERR_FENCED, NULL,
             "no lease before the claim");
-    is_int(engine_claim(e, id, 1, token, "h", &err), 0, "claimed");
+    is_int(engine_claim(e, id, 1, token, "h", "", &err), 0, "claimed");
     is_int(engine_job(e, id)->state, JOB_STARTING, "it starts");
     uint64_t staged = engine_staged(e);
-    is_int(engine_claim(e, id, 1, token, "h", &err), 0, "again by the same");
+    is_int(engine_claim(e, id, 1, token, "h", "", &err), 0,
+           "again by the same");
     ok(engine_staged(e) == staged, "  changes nothing");
-    refused(engine_claim(e, id, 1, token, "h2", &err), ERR_FENCED,
+    refused(engine_claim(e, id, 1, token, "h2", "", &err), ERR_FENCED,
             "held by 'h'", "a second holder is fenced");
     is_int(engine_check_lease(e, id, 1, token, &err), 0, "the lease");
     refused(engine_check_lease(e, id, 1, "x", &err), ERR_DENIED, NULL,
@@ -247,8 +250,9 @@ static void test_rights(void)
     refused(engine_hold(e, id, 7, true, &err), ERR_STATE, "cannot hold",
             "a live job is not held");
     is_int(engine_cancel(e, id, 7, &err), 0, "cancel it");
-    refused(engine_claim(e, id, 1, world_token(engine_job(e, id)), "h", &err),
-            ERR_FENCED, "being ended", "its worker may not start any more");
+    refused(
+        engine_claim(e, id, 1, world_token(engine_job(e, id)), "h", "", &err),
+        ERR_FENCED, "being ended", "its worker may not start any more");
     settle();
     w.clock.t_s += 1;
     settle();

@@ -23,6 +23,10 @@ struct world_attempt {
     int32_t exit_code, signal;
     int32_t refuse, lose, unknown;
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
+    int32_t twice;
+    double wait_s;
+    const char *wait_why, *why;
+    enum alloc_ended_by ended_by;
 };
 
 struct world_job {
@@ -42,6 +46,9 @@ struct world_act {
 
 struct world_script {
     int32_t nodes, gpus_per_node;
+    /* As alloc_fake_conf's; arg is the world. */
+    void (*node)(void *arg, int32_t i, struct alloc_node *io);
+    bool (*may_use)(void *arg, int32_t i, const struct alloc_where *w);
     const struct policy *policy;
     double grant_delay_s;
     double node_lost_s; /* 0: workers may be silent */

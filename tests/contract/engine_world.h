@@ -41,6 +41,11 @@ static inline void world_outcome(void *arg, uint64_t job, int32_t attempt,
         .refuse = a->refuse,
         .lose = a->lose,
         .unknown = a->unknown,
+        .twice = a->twice,
+        .wait_s = a->wait_s,
+        .ended_by = a->ended_by,
+        .wait_why = a->wait_why,
+        .why = a->why,
     };
 }
 
@@ -86,25 +91,26 @@ static inline void world_workers(struct world *w)
     struct error err = ERROR_INIT;
     struct engine *e = w->engine;
 
-    for (uint64_t id = 0;;) {
-        const struct job *job = engine_next_job(e, id);
-        if (!job)
-            return;
-        id = job->id;
+    const struct job *job = engine_next_job(e, 0);
+    for (; job; job = engine_next_job(e, job->id)) {
         if (!job_state_is_live(job->state) || job->native_id[0] == '\0')
             continue;
         const struct world_attempt *a = world_plan(w, job, job->attempt);
+        const char *id =
+            alloc_fake_native_id(w->cluster, job->id, job->attempt);
         char holder[80];
-        (void)snprintf(holder, sizeof(holder), "n1 %s", job->native_id);
+        if (!id)
+            continue;
+        (void)snprintf(holder, sizeof(holder), "n1 %s", id);
         if (!a->no_claim && !job->holder[0] && !job->cancel_asked &&
-            engine_claim(e, id, job->attempt, world_token(job), holder, &err) <
-                0 &&
+            engine_claim(e, job->id, job->attempt, world_token(job), holder, id,
+                         &err) < 0 &&
             err.code != ERR_FENCED)
-            world_bad(w, err.msg, id);
+            world_bad(w, err.msg, job->id);
         struct engine_beat beat = {.iteration = 7, .loss = NAN};
         if (job->holder[0] && !a->silent &&
-            engine_beat(e, id, job->attempt, &beat, &err) < 0)
-            world_bad(w, err.msg, id);
+            engine_beat(e, job->id, job->attempt, &beat, &err) < 0)
+            world_bad(w, err.msg, job->id);
     }
 }
 
@@ -213,6 +219,8 @@ static inline void world_init(struct world *w, const struct world_script *s)
         .grant_delay_s = s->grant_delay_s,
         .clock = &w->clock.base,
         .outcome = world_outcome,
+        .node = s->node,
+        .may_use = s->may_use,
         .arg = w,
     };
     if (store_mem_world_create(&w->db, &err) < 0 ||

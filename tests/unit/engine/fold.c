@@ -242,14 +242,17 @@ static void test_life(void)
         {EV_INTENT, intent, JOB_DISPATCHING, "", -1},
         {EV_UNKNOWN, "{\"why\":\"late\"}", JOB_UNKNOWN, "late", -1},
         {EV_GRANT, "{\"native_id\":\"7\",\"place\":\"n1:0,1 n2:0,1\"}",
-         JOB_UNKNOWN, "late", -1},
+         JOB_UNKNOWN, "", -1},
         {EV_CLAIM, "{\"holder\":\"h\"}", JOB_STARTING, "", -1},
         {EV_RUN, NULL, JOB_RUNNING, "", -1},
         {EV_STALL, "{\"why\":\"silent\"}", JOB_STALLED, "silent", -1},
         {EV_REQUEUE, "{\"why\":\"lost\",\"exit_code\":125,\"retry\":1}",
          JOB_QUEUED, "lost", -1},
         {EV_INTENT, intent, JOB_DISPATCHING, "", -1},
-        {EV_CLAIM, "{\"holder\":\"h2\"}", JOB_STARTING, "", -1},
+        {EV_GRANT, "{\"native_id\":\"8\",\"place\":\"n1:0,1 n2:0,1\"}",
+         JOB_DISPATCHING, "", -1},
+        {EV_CLAIM, "{\"holder\":\"h2\",\"native_id\":\"9\"}", JOB_STARTING, "",
+         -1},
         {EV_RUN, NULL, JOB_RUNNING, "", -1},
         {EV_REPORT, "{\"exit_code\":0,\"why\":\"done\"}", JOB_RUNNING, "done",
          -1},
@@ -267,9 +270,11 @@ static void test_life(void)
     ok(en.job.attempt == 2 && en.job.gpus == 4 && en.job.nodes == 2,
        "the second attempt");
     is_str(en.job.holder, "h2", "its holder");
-    is_str(en.job.place, "", "the first one's place is forgotten");
-    ok(fabs(en.job.start_s - 11) < 1e-9 && fabs(en.job.end_s - 14) < 1e-9,
-       "it starts with its claim, when no grant was seen before");
+    is_str(en.job.native_id, "9", "where it says that it is");
+    ok(en.job.claim_names_id, "  by its own account");
+    is_str(en.job.place, "", "the place of another allocation is forgotten");
+    ok(fabs(en.job.start_s - 11) < 1e-9 && fabs(en.job.end_s - 15) < 1e-9,
+       "it starts with its grant");
     entry_end(&en);
 }
 

@@ -1,0 +1,298 @@
+/* engine_cluster.c - an allocator with a scheduler of its own behind it: it
+ * lets attempts wait, ends them for reasons of its own, is not sure what it
+ * started, and is away at times.
+ */
+#include <signal.h>
+
+#include "tests/contract/engine_world.h"
+
+static struct world w;
+static struct error err;
+
+static struct world_script one(struct world_attempt first)
+{
+    struct world_script s = {.nodes = 1, .gpus_per_node = 4, .n_acts = 1};
+    s.jobs[0] = (struct world_job){.gpus = 1, .attempts = {first}};
+    return s;
+}
+
+static void begin(const struct world_script *s, const char *what)
+{
+    world_init(&w, s);
+    ok(world_start(&w), "---- %s", what);
+}
+
+/* Until `until` (since the start), or the end of all jobs. */
+static void play(double until)
+{
+    for (int i = 0; i < 2000 && !world_is_over(&w); i++) {
+        (void)world_step(&w);
+        world_advance(&w);
+        if (w.clock.t_s > 1000 + until) {
+            w.clock.t_s = 1000 + until;
+            return;
+        }
+    }
+}
+
+static void finish(const char *want, const char *reason)
+{
+    play(INFINITY);
+    char *got = world_result(&w);
+    is_str(got, want, "  its end");
+    const struct job *job = engine_job(w.engine, 1);
+    is_str(job ? job->reason : "none", reason, "  and says why");
+    world_check_log(&w);
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
+}
+
+/* ---- an allocator that is away at times
+ * --------------------------------------
+ */
+static bool is_away, is_deaf; /* for inventories; for claims */
+static const struct alloc_ops *there;
+
+static int no_inventory(struct alloc *a, struct alloc_node *nodes, size_t cap,
+                        size_t *ret_n, struct error *e)
+{
+    if (is_away)
+        return error_set(e, ERR_UNAVAIL, "no answer since 10:00");
+    return there->inventory(a, nodes, cap, ret_n, e);
+}
+
+static int not_told(struct alloc *a, uint64_t job, int32_t attempt,
+                    const char *native_id, struct error *e)
+{
+    if (is_deaf)
+        return error_set(e, ERR_BUSY, "no answer in time");
+    return there->claimed(a, job, attempt, native_id, e);
+}
+
+static struct alloc *sometimes_away(struct alloc *a)
+{
+    static struct alloc_ops ops;
+    there = a->ops;
+    ops = *there;
+    ops.inventory = no_inventory;
+    ops.claimed = not_told;
+    a->ops = &ops;
+    return a;
+}
+
+/* ---- waiting ---------------------------------------------------------------
+ */
+static int row_reason(void *arg, const struct store_cell *cells, size_t n,
+                      struct error *e)
+{
+    const struct store_cell *c = world_cell(cells, n, "reason");
+    (void)e;
+    (void)snprintf(arg, JOB_REASON_CAP, "%s", c->kind == CELL_TEXT ? c->s : "");
+    return 0;
+}
+
+static void stored_reason(char ret[JOB_REASON_CAP])
+{
+    struct store_query q = {.view = VIEW_JOB, .job = 1, .rank = -1};
+    if (w.store->ops->query(w.store, &q, row_reason, ret, &err) < 0)
+        tap_diag("%s", err.msg);
+}
+
+static void test_waiting(void)
+{
+    struct world_script s = one((struct world_attempt){
+        .run_s = 5, .wait_s = 20, .wait_why = "Slurm(Priority)"});
+    char stored[JOB_REASON_CAP] = "";
+
+    s.n_acts = 2;
+    s.jobs[1].gpus = 1;
+    s.acts[1] = (struct world_act){.at_s = 4, .job = 1};
+    begin(&s, "accepted, but not granted");
+    play(2);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_DISPATCHING, "it is being started");
+    is_str(job->reason, "Slurm(Priority)", "  and says what it waits for");
+    is_str(job->pending_id, "fake:1", "  and as what");
+    is_str(job->native_id, "", "  which is no grant");
+    ok(isnan(job->start_s), "  its time does not count");
+    play(6);
+    stored_reason(stored);
+    is_str(stored, "Slurm(Priority)", "  stored with the next batch");
+    is_int(engine_job(w.engine, 2)->state, JOB_RUNNING,
+           "another overtakes it where there is room");
+    world_die(&w);
+    play(8);
+    job = engine_job(w.engine, 1);
+    is_str(job->reason, "Slurm(Priority)", "a new daemon hears it again");
+    play(22);
+    is_str(job->reason, "", "granted, it waits no more");
+    is_str(job->native_id, "fake:1", "  and has its id");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1]", "");
+
+    s.n_acts = 2;
+    s.acts[1] = (struct world_act){.at_s = 5, .verb = W_CANCEL};
+    begin(&s, "cancelled while it waits there");
+    finish("k0:CANCELLED/130/1[0]", "cancelled by its user");
+}
+
+/* ---- ended there -----------------------------------------------------------
+ */
+static void test_ended(void)
+{
+    struct world_script s = one((struct world_attempt){
+        .signal = 15, .ended_by = ALLOC_BY_LIMIT, .why = "unused"});
+
+    s.jobs[0].spec_more = ",\"time_limit\":\"1m\"},\"retry\":{\"max\":3}}";
+    begin(&s, "ended for its limit");
+    finish("k0:TIMEOUT/124/1[1]", "time limit of 60 s reached");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":3}}";
+    begin(&s, "ended for a limit that is not ours");
+    finish("k0:TIMEOUT/124/1[1]", "time limit of its partition reached");
+    s.jobs[0].attempts[0].ended_by = ALLOC_BY_OTHER;
+    s.jobs[0].attempts[0].why = "cancelled in Slurm by uid 0";
+    begin(&s, "cancelled there");
+    finish("k0:CANCELLED/143/1[1]", "cancelled in Slurm by uid 0");
+    s.jobs[0].attempts[0].no_claim = 1;
+    s.jobs[0].attempts[0].why = "";
+    begin(&s, "cancelled there before its worker claimed");
+    finish("k0:CANCELLED/143/1[1]", "cancelled in Slurm");
+    s.jobs[0].attempts[0].ended_by = ALLOC_BY_ITSELF;
+    s.jobs[0].attempts[0].no_claim = 0;
+    begin(&s, "a signal of unknown origin");
+    finish("k0:COMPLETED/0/2[11]", "");
+}
+
+/* The daemon is away from 2 s to 100 s; its job's limit is 30 s. */
+static void away(struct world_attempt a, const char *want, const char *reason,
+                 const char *what)
+{
+    struct world_script s = one(a);
+    s.jobs[0].spec_more = ",\"time_limit\":\"30s\"},\"retry\":{\"max\":0}}";
+    begin(&s, what);
+    play(2);
+    world_stop(&w);
+    w.clock.t_s = 1100;
+    ok(world_start(&w), "a new daemon");
+    finish(want, reason);
+}
+
+static void test_away(void)
+{
+    away((struct world_attempt){.run_s = 40, .signal = 15, .no_report = 1},
+         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+         "warned while nobody was there");
+    away((struct world_attempt){.run_s = 40, .exit_code = 143},
+         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+         "warned, and its worker said so");
+    away((struct world_attempt){.run_s = 20}, "k0:COMPLETED/0/1[1]", "",
+         "done in time while nobody was there");
+    away((struct world_attempt){.run_s = 20, .exit_code = 3},
+         "k0:FAILED/3/1[1]", "as scripted", "failed in time");
+    away((struct world_attempt){.run_s = INFINITY}, "k0:TIMEOUT/124/1[1]",
+         "time limit of 30 s reached", "still running after its limit");
+    away((struct world_attempt){.run_s = 20, .lose = 1},
+         "k0:NODE_FAIL/125/1[1]", "lost: node failure", "lost in the meantime");
+}
+
+/* ---- claims ----------------------------------------------------------------
+ */
+static void test_claimed(void)
+{
+    struct world_script s = one((struct world_attempt){.run_s = 30});
+
+    begin(&s, "a claim");
+    while (alloc_fake_starts(w.cluster, 1, 1) == 0) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+    while (engine_job(w.engine, 1)->holder[0] == '\0')
+        (void)world_step(&w);
+    is_int(alloc_fake_claims(w.cluster, 1, 1), 0, "staged, it is not told");
+    (void)world_step(&w);
+    is_int(alloc_fake_claims(w.cluster, 1, 1), 1, "durable, it is");
+    play(10);
+    is_int(alloc_fake_claims(w.cluster, 1, 1), 1, "  once");
+    world_die(&w);
+    play(12);
+    is_int(alloc_fake_claims(w.cluster, 1, 1), 2, "a new daemon tells it anew");
+    finish("k0:COMPLETED/0/1[1]", "");
+
+    s.jobs[0].attempts[0].twice = 1;
+    begin(&s, "started twice");
+    play(5);
+    const struct job *job = engine_job(w.engine, 1);
+    is_str(job->native_id, alloc_fake_native_id(w.cluster, 1, 1),
+           "the claim decides which is real");
+    is_str(job->place, "n1:0", "  and its place is known");
+    is_int(engine_claim(w.engine, 1, 1, world_token(job), "n1 twin", "fake:2",
+                        &err),
+           -1, "the other's worker");
+    is_int(err.code, ERR_FENCED, "  is fenced");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+/* ---- away ------------------------------------------------------------------
+ */
+static void test_unavailable(void)
+{
+    struct world_script s = one((struct world_attempt){.run_s = 5});
+    double since_s = 0;
+
+    world_init(&w, &s);
+    w.wrap = sometimes_away;
+    is_away = true;
+    double began_s = w.clock.base.wall_s(&w.clock.base);
+    ok(world_start(&w), "---- nobody answers");
+    play(3.5);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_QUEUED, "nothing starts");
+    is_str(job->reason, "SlurmUnavailable: no answer since 10:00",
+           "  and the job says why");
+    is_int(w.n_failed_steps, 0, "  but no step fails");
+    is_str(engine_unavailable(w.engine, &since_s), "no answer since 10:00",
+           "  and it can be asked");
+    ok(fabs(since_s - began_s) < 1e-3, "  since when");
+    is_away = false;
+    play(6);
+    ok(!engine_unavailable(w.engine, &since_s), "it answers again");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+/* As long as the allocator has not heard of the claim, it speaks of the
+ * allocation that it takes for the attempt's: that is not believed. */
+static void test_of_another(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 30, .twice = 1});
+
+    world_init(&w, &s);
+    w.wrap = sometimes_away;
+    is_away = false;
+    is_deaf = true;
+    ok(world_start(&w), "---- started twice, and not told");
+    play(5);
+    const char *real = alloc_fake_native_id(w.cluster, 1, 1);
+    is_int(alloc_fake_claims(w.cluster, 1, 1), 0, "it was not told");
+    is_str(engine_job(w.engine, 1)->native_id, real, "the claim counts");
+    world_die(&w);
+    play(8);
+    is_str(engine_job(w.engine, 1)->native_id, real,
+           "a new daemon does not believe it, either");
+    is_deaf = false;
+    play(20);
+    ok(alloc_fake_claims(w.cluster, 1, 1) > 0, "it is told until it hears");
+    is_str(engine_job(w.engine, 1)->place, "n1:0", "  and then says where");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+int main(void)
+{
+    test_waiting();
+    test_ended();
+    test_away();
+    test_claimed();
+    test_of_another();
+    test_unavailable();
+    return tap_done();
+}
