@@ -27,7 +27,7 @@ static const struct {
     int id;
     const char *name, *arg, *doc;
 } rows[] = {
-    {OPT_LOCAL, "local", NULL, "serve this user only, with this machine"},
+    {OPT_LOCAL, "local", NULL, "serve this user, with this machine"},
     {OPT_CONFIG, "config", "FILE", "read mgpu.yaml from here"},
     {OPT_CHECK_CONFIG, "check-config", "FILE", "say what is wrong and exit"},
     {OPT_STATE_DIR, "state-dir", "DIR", "databases and job directories"},
@@ -42,7 +42,7 @@ enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static void print_help(void)
 {
-    (void)puts("usage: mgpu-ctld --local [options]\n"
+    (void)puts("usage: mgpu-ctld [options]\n"
                "Accepts jobs, starts them and records what they report.\n\n"
                "options:");
     for (int i = 0; i < N_ROWS; i++) {

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "jobs/base/log.h"
@@ -158,7 +159,9 @@ static void on_stop(void *arg)
 
 static void on_term(void *arg)
 {
+    struct ctld *c = arg;
     log_notice("ctld", "asked to stop");
+    c->fatal = (struct error)ERROR_INIT; /* the helper was asked as well */
     ctld_stop(arg);
 }
 
@@ -169,8 +172,29 @@ static void on_hup(void *arg)
                        "configuration again");
 }
 
+/* A system's daemon has no privileges to start another, and one life is
+ * simpler than two: whoever keeps the daemon starts both again. */
+static void look_at_helper(struct ctld *c)
+{
+    int status = 0;
+    pid_t pid = c->parts.helper;
+    if (pid <= 0 || waitpid(pid, &status, WNOHANG) != pid)
+        return;
+    c->parts.helper = 0;
+    if (c->stopping)
+        return;
+    (void)error_set(
+        &c->fatal, ERR_UNAVAIL,
+        "mgpu-slurm-helper has %s %d, and nothing works without "
+        "it; jobs go on, start the daemon again",
+        WIFSIGNALED(status) ? "died of signal" : "ended with status",
+        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    ctld_stop(c);
+}
+
 static void on_child(void *arg)
 {
+    look_at_helper(arg);
     ctld_want_step(arg); /* the allocator reaps what is its own */
 }
 
@@ -217,7 +241,12 @@ int ctld_port(const struct ctld *c)
 
 int ctld_run(struct ctld *c, struct error *err)
 {
-    return loop_run(c->loop, err);
+    look_at_helper(c); /* it may have ended before anybody listened */
+    if (loop_run(c->loop, err) < 0)
+        return -1;
+    return c->fatal.code == ERR_NONE
+               ? 0
+               : error_set(err, c->fatal.code, "%s", c->fatal.msg);
 }
 
 void ctld_stop(struct ctld *c)

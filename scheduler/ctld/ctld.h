@@ -53,6 +53,8 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     struct alloc *alloc;
     struct store *store;
     struct files *files; /* of jobs */
+    pid_t helper; /* a child without which the allocator is of no use: when
+                     it ends, so does the daemon; 0: none */
     const struct ctld_conf *conf;
 };
 
@@ -62,7 +64,8 @@ struct ctld;
  * err  as engine_create() and http_server_listen_unix() say */
 int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
                 struct error *err) MUST_CHECK;
-/* Until SIGTERM or SIGINT, or ctld_stop(). Attempts live on. */
+/* Until SIGTERM or SIGINT, or ctld_stop(). Attempts live on.
+ * err  ERR_UNAVAIL the helper has ended */
 int ctld_run(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_stop(struct ctld *c);      /* from the loop's thread only */
 void ctld_destroy(struct ctld *c);   /* NULL is fine */

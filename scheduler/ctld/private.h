@@ -39,6 +39,7 @@ struct ctld {
     struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
     struct loop_source *term, *intr, *hup, *child;
     bool stopping, step_failed;
+    struct error fatal; /* why it stops, unless it was asked to */
     double step_complained_s;
 
     int port;          /* of TCP; 0: none */

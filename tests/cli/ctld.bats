@@ -96,7 +96,7 @@ soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
 
 @test "wrong command lines: 64, and no daemon" {
     for args in --wat '--slots 0' '--slots x' '--slots' 'extra' '--local extra' \
-        '--socket /x'; do
+        '--slots 1025'; do
         # shellcheck disable=SC2086
         run --separate-stderr ctld $args
         [ "$status" -eq 64 ]
@@ -122,6 +122,18 @@ soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
     [ "$status" -eq 66 ]
 }
 
+@test "only what Slurm starts is anybody else's" {
+    printf '%s\n' 'version: 1' 'controller: {user: nobody}' \
+        >"$BATS_TEST_TMPDIR/conf"
+    run ctld --check-config "$BATS_TEST_TMPDIR/conf"
+    [ "$status" -eq 78 ]
+    [[ $output == *"controller.user"* ]]
+    run ctld --config "$BATS_TEST_TMPDIR/conf" \
+        --state-dir "$BATS_TEST_TMPDIR/state" --socket "$BATS_TEST_TMPDIR/s/s"
+    [ "$status" -eq 78 ]
+    [ ! -e "$BATS_TEST_TMPDIR/state" ]
+}
+
 @test "a configuration is acted upon" {
     printf '%s\n' 'version: 1' 'cluster: bench' 'scheduler: {policy: fifo}' \
         'limits: {max_jobs_per_user: 1, max_spec_bytes: 1024B}' \
@@ -135,6 +147,25 @@ soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
     [[ $output == *'"LIMIT"'* ]]
     run submit_command "$(head -c 2000 /dev/zero | tr '\0' x)" true
     [[ $output == *max_spec_bytes* ]]
+}
+
+@test "jobs live where controller.jobs_dir says, and stay there" {
+    printf '%s\n' 'version: 1' \
+        "controller: {jobs_dir: '$BATS_TEST_TMPDIR/%u/jobs'}" \
+        >"$BATS_TEST_TMPDIR/conf"
+    ctld_start --config "$BATS_TEST_TMPDIR/conf"
+    submit_command one echo hello
+    wait_for 20 job_is 1 COMPLETED
+    dir=$BATS_TEST_TMPDIR/$(id -un)/jobs/1
+    [ "$(api GET /v1/jobs/1 | json '$.job.dir')" = "$dir" ]
+    grep -q hello "$dir/1/log"
+    [ "$(stat -c %a "$dir" "$dir/1" | sort -u)" = 700 ]
+    ctld_term
+    ctld_start
+    submit_command two true
+    wait_for 20 job_is 2 COMPLETED
+    [ "$(api GET /v1/jobs/1/logs)" = hello ]
+    [ "$(api GET /v1/jobs/2 | json '$.job.dir')" = "$ctld_dir/state/jobs/2" ]
 }
 
 @test "directories that others may write to are refused: 78" {

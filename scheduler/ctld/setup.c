@@ -1,0 +1,335 @@
+/* setup.c - see setup.h. */
+#include "scheduler/ctld/setup.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jobs/wire.h"
+#include "scheduler/ctld/paths.h"
+#include "scheduler/policy/policy.h"
+
+enum { CLIENTS_PER_UID = 1024 };
+/* An attempt whose start was not answered is asked for again after this. */
+static const double RECONCILE_S = 5, KILL_GRACE_S = 30;
+
+/* ---- what must hold -------------------------------------------------------
+ */
+static int check_policy(const struct conf *conf, struct error *err)
+{
+    return policy_find(conf->scheduler.policy)
+               ? 0
+               : error_set(err, ERR_CONFIG, "no policy '%s'",
+                           conf->scheduler.policy);
+}
+
+static int check_admins(const struct conf *conf, struct error *err)
+{
+    int64_t *uids = NULL;
+    size_t n = 0;
+    int rc = system_admins(conf, &uids, &n, err);
+    free(uids);
+    return rc;
+}
+
+static int check_program(const char *name, struct error *err)
+{
+    char path[SETUP_PATH_CAP];
+    return paths_program(name, path, sizeof(path), err);
+}
+
+static int check_worker(const struct conf *conf, struct error *err)
+{
+    (void)conf;
+    return check_program("mgpu-worker", err);
+}
+
+static int check_shepherd(const struct conf *conf, struct error *err)
+{
+    (void)conf;
+    return check_program("mgpu-shepherd", err);
+}
+
+static int check_no_user(const struct conf *conf, struct error *err)
+{
+    return !conf->controller.user
+               ? 0
+               : error_set(err, ERR_CONFIG,
+                           "controller.user: only a daemon with 'allocator: "
+                           "slurm' serves other users");
+}
+
+static int check_build(const struct conf *conf, struct error *err)
+{
+    (void)conf;
+    return HAVE_SLURM ? 0
+                      : error_set(err, ERR_CONFIG,
+                                  "allocator: this mgpu-ctld was built without "
+                                  "Slurm");
+}
+
+static int check_helper(const struct conf *conf, struct error *err)
+{
+    (void)conf;
+    return check_program("mgpu-slurm-helper", err);
+}
+
+static int check_batch(const struct conf *conf, struct error *err)
+{
+    (void)conf;
+    return check_program("mgpu-batch", err);
+}
+
+static int check_listen(const struct conf *conf, struct error *err)
+{
+    const char *at = conf->controller.listen;
+    const char *port = at ? strrchr(at, ':') : NULL;
+    if (!at)
+        return error_set(err, ERR_CONFIG,
+                         "controller.listen: with 'allocator: slurm' workers "
+                         "report over the network; say where, for example "
+                         "0.0.0.0:7431");
+    if (port && strspn(port + 1, "0") == strlen(port + 1))
+        return error_set(err, ERR_CONFIG,
+                         "controller.listen: '%s': workers outlive the daemon "
+                         "and must find the next one; name a port",
+                         at);
+    return 0;
+}
+
+static int check_slurm_conf(const struct conf *conf, struct error *err)
+{
+    const char *path = conf->slurm.conf;
+    return !path || access(path, R_OK) == 0
+               ? 0
+               : error_sys(err, errno, "slurm.conf: '%s'", path);
+}
+
+static int check_account(const struct conf *conf, struct error *err)
+{
+    struct account who;
+    return conf->controller.user
+               ? system_account(conf->controller.user, &who, err)
+               : 0;
+}
+
+static int check_jobs_dir(const struct conf *conf, struct error *err)
+{
+    return !conf->controller.user || conf->controller.jobs_dir
+               ? 0
+               : error_set(err, ERR_CONFIG,
+                           "controller.jobs_dir: with controller.user jobs' "
+                           "files are their users'; say where all nodes see "
+                           "them and users may write, for example "
+                           "/home/%%u/.mgpu");
+}
+
+typedef int check_fn(const struct conf *conf, struct error *err);
+
+static check_fn *const of_all[] = {check_policy, check_admins, check_worker,
+                                   NULL};
+static check_fn *const of_local[] = {check_shepherd, NULL};
+static check_fn *const of_slurm[] = {
+    check_build,      check_helper,  check_batch,    check_listen,
+    check_slurm_conf, check_account, check_jobs_dir, NULL};
+
+static int first_wrong(check_fn *const *checks, const struct conf *conf,
+                       struct error *err)
+{
+    for (; *checks; checks++)
+        if ((*checks)(conf, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int all_wrong(check_fn *const *checks, const struct conf *conf,
+                     void (*each)(void *arg, const struct error *why),
+                     void *arg)
+{
+    int n = 0;
+    for (; *checks; checks++) {
+        struct error why = ERROR_INIT;
+        if ((*checks)(conf, &why) < 0) {
+            each(arg, &why);
+            n++;
+        }
+    }
+    return n;
+}
+
+int setup_check(const struct conf *conf,
+                void (*each)(void *arg, const struct error *why), void *arg)
+{
+    bool is_slurm = conf->allocator == ALLOCATOR_SLURM;
+    struct error why = ERROR_INIT;
+    int n = all_wrong(of_all, conf, each, arg);
+    n += all_wrong(is_slurm ? of_slurm : of_local, conf, each, arg);
+    if (!is_slurm && check_no_user(conf, &why) < 0) {
+        each(arg, &why);
+        n++;
+    }
+    return n;
+}
+
+/* ---- which daemon ---------------------------------------------------------
+ */
+/* Whoever is root and is to become nobody stays root: a daemon for root's own
+ * jobs. Whoever is not cannot become anybody else. */
+static int find_kind(const struct args *a, const struct conf *conf,
+                     enum daemon_kind *ret, struct error *err)
+{
+    const char *user = conf->controller.user;
+    bool is_slurm = !a->local && conf->allocator == ALLOCATOR_SLURM;
+    struct account who;
+    if (is_slurm && a->slots > 0)
+        return error_set(err, ERR_USAGE, "--slots: Slurm has its own nodes");
+    *ret = !is_slurm                ? DAEMON_LOCAL
+           : geteuid() == 0 && user ? DAEMON_SYSTEM
+                                    : DAEMON_PERSONAL;
+    if (*ret == DAEMON_LOCAL && !a->local)
+        return check_no_user(conf, err);
+    if (*ret != DAEMON_PERSONAL || !user)
+        return 0;
+    if (system_account(user, &who, err) < 0)
+        return -1;
+    return who.uid == geteuid()
+               ? 0
+               : error_set(err, ERR_CONFIG,
+                           "controller.user: only root can become '%s'", user);
+}
+
+static int find_places(const struct args *a, const struct conf *conf,
+                       struct setup *s, struct error *err)
+{
+    const char *state =
+        a->state_dir ? a->state_dir : conf->controller.state_dir;
+    const char *sock = a->socket ? a->socket : conf->controller.socket;
+    if (s->kind == DAEMON_SYSTEM) {
+        state = state ? state : "/var/lib/mgpu";
+        sock = sock ? sock : "/run/mgpu/ctld.sock";
+    }
+    if ((state ? paths_absolute(state, s->state_dir, SETUP_PATH_CAP, err)
+               : paths_personal_state(s->state_dir, SETUP_PATH_CAP, err)) < 0)
+        return -1;
+    if ((sock ? paths_absolute(sock, s->socket, SETUP_PATH_CAP, err)
+              : wire_personal_socket(s->socket, SETUP_PATH_CAP, err)) < 0)
+        return -1;
+    return paths_program("mgpu-worker", s->worker, SETUP_PATH_CAP, err);
+}
+
+void setup_clear(struct setup *s)
+{
+    free(s->admins);
+    *s = (struct setup){.admins = NULL};
+}
+
+int setup_find(const struct args *a, const struct conf *conf, struct setup *ret,
+               struct error *err)
+{
+    struct setup s = {.admins = NULL};
+    if (find_kind(a, conf, &s.kind, err) < 0 ||
+        first_wrong(s.kind == DAEMON_LOCAL ? of_local : of_slurm, conf, err) <
+            0 ||
+        first_wrong(of_all, conf, err) < 0 || find_places(a, conf, &s, err) < 0)
+        return -1;
+    if (s.kind == DAEMON_SYSTEM &&
+        system_account(conf->controller.user, &s.who, err) < 0)
+        return -1;
+    if (system_admins(conf, &s.admins, &s.n_admins, err) < 0)
+        return -1;
+    *ret = s;
+    return 0;
+}
+
+/* ---- directories ----------------------------------------------------------
+ */
+static int system_dirs(struct setup *s, struct error *err)
+{
+    char dir[SETUP_PATH_CAP], real[SETUP_PATH_CAP], name[SETUP_PATH_CAP];
+    char *slash = strrchr(s->socket, '/');
+    if (slash == s->socket)
+        return error_set(err, ERR_CONFIG, "'%s' is in no directory of ours",
+                         s->socket);
+    memcpy(dir, s->socket, (size_t)(slash - s->socket));
+    dir[slash - s->socket] = '\0';
+    memcpy(name, slash, strlen(slash) + 1);
+    if (system_dir(s->state_dir, &s->who, 0700, real, sizeof(real), err) < 0)
+        return -1;
+    memcpy(s->state_dir, real, sizeof(real));
+    if (system_dir(dir, &s->who, 0755, real, sizeof(real), err) < 0)
+        return -1;
+    if (strlen(real) + strlen(name) >= sizeof(s->socket))
+        return error_set(err, ERR_CONFIG, "path is too long: '%s%s'", real,
+                         name);
+    memcpy(s->socket, real, strlen(real));
+    memcpy(s->socket + strlen(real), name, strlen(name) + 1);
+    return 0;
+}
+
+int setup_dirs(struct setup *s, struct error *err)
+{
+    if (s->kind == DAEMON_SYSTEM)
+        return system_dirs(s, err);
+    if (paths_private_dir(s->state_dir, err) < 0)
+        return -1;
+    return paths_private_parent(s->socket, err);
+}
+
+/* ---- what the daemon is told ----------------------------------------------
+ */
+static void set_slurm(const struct conf *conf, const struct setup *s,
+                      struct ctld_conf *ret)
+{
+    ret->allocator = "slurm";
+    ret->makes_dirs = false;
+    ret->serves_all = s->kind == DAEMON_SYSTEM;
+    ret->workers_remote = true;
+    ret->memory_per_gpu_bytes = conf->slurm.memory_per_gpu_bytes;
+    ret->where = (struct alloc_where){
+        .partition = conf->slurm.partition,
+        .account = conf->slurm.account,
+        .qos = conf->slurm.qos,
+        .constraint = conf->slurm.constraint,
+        .reservation = conf->slurm.reservation,
+        .gpu_type = conf->slurm.gpu_type,
+        .cpus_per_gpu = conf->slurm.cpus_per_gpu,
+        .exclusive = conf->slurm.exclusive,
+    };
+}
+
+void setup_ctld(const struct conf *conf, const struct setup *s,
+                struct ctld_conf *ret)
+{
+    int32_t clients = conf->controller.max_clients;
+    *ret = (struct ctld_conf){
+        .cluster = conf->cluster,
+        .state_dir = s->state_dir,
+        .user_jobs_dir = conf->controller.jobs_dir,
+        .makes_dirs = true,
+        .socket = s->socket,
+        .worker = s->worker,
+        .allocator = "local",
+        .uid = (int64_t)geteuid(),
+        .admins = s->admins,
+        .n_admins = s->n_admins,
+        .listen = conf->controller.listen,
+        .url = conf->controller.url,
+        .workers_from = conf->auth.workers_from,
+        .auth_remote = conf->auth.remote,
+        .heartbeat_s = conf->watchdog.heartbeat_s,
+        .node_lost_s = conf->watchdog.node_lost_after_s,
+        .reconcile_s = RECONCILE_S,
+        .kill_grace_s = KILL_GRACE_S,
+        .interval_s = conf->scheduler.interval_s,
+        .max_jobs_per_user = conf->limits.max_jobs_per_user,
+        .max_clients = clients,
+        .max_clients_per_uid =
+            clients < CLIENTS_PER_UID ? clients : CLIENTS_PER_UID,
+        .max_spec_bytes = conf->limits.max_spec_bytes,
+        .max_log_bytes = conf->limits.max_log_bytes,
+    };
+    if (s->kind != DAEMON_LOCAL)
+        set_slurm(conf, s, ret);
+}
