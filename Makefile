@@ -151,6 +151,8 @@ simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/simt/*.c)))
 bats_tests := $(wildcard tests/cli/*.bats)
 slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
+slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
+               $(wildcard tests/slurm/*.c)))
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run deps lint asan tsan cov \
@@ -283,6 +285,12 @@ $(B)/tests/contract/%: $(B)/obj/tests/contract/%.o $(B)/obj/tests/tap.o \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_ctld) $(LDLIBS)
 
+$(B)/tests/slurm/%: $(B)/obj/tests/slurm/%.o $(B)/obj/tests/tap.o \
+                    $(call libs,slurm)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_slurm) $(LDLIBS)
+
 # Programs that measure; no part of check.
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
@@ -318,7 +326,7 @@ JOBS ?= 2
 check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
 	$(Q)$(MAKE) --no-print-directory check-run
-check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests)
+check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs)
 check-run: check-build
 	$(Q)$(test_env) prove -j$(JOBS) --exec '' $(units) $(contracts) $(simt_tests)
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
@@ -327,7 +335,9 @@ check-run: check-build
 	$(Q)$(test_env) prove -j$(JOBS) --exec 'bats --tap' $(bats_tests)
 	$(Q)$(MAKE) --no-print-directory check-slurm
 # Each file has a cluster of its own (tests/slurm/testbed).
-check-slurm: all
+check-slurm: all $(slurm_progs)
+	$(if $(slurm_progs),$(Q)$(test_env) \
+	    prove -j$(JOBS) --exec '' $(slurm_progs))
 	$(if $(slurm_tests),$(Q)$(test_env) \
 	    prove -j$(JOBS) --exec 'bats --tap' $(slurm_tests))
 

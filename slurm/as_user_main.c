@@ -20,7 +20,7 @@
 #include "slurm/as_user.h"
 
 /* An orphan of a helper that died: long after anybody has given up. */
-enum { ALARM_S = 60, REQUEST_MAX = 4 << 20 };
+enum { ALARM_S = 60 };
 
 static int look_up(uid_t uid, struct passwd *pw, char *room, size_t cap,
                    struct error *err)
@@ -81,9 +81,8 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
         fd = openat(at, name, flags);
     if (fd < 0)
         return error_sys(err, errno, "directory '%s'", name);
-    int rc = fstat(fd, &st) < 0
-                 ? error_sys(err, errno, "directory '%s'", name)
-                 : check_owner(&up, &st, name, is_ours, err);
+    int rc = fstat(fd, &st) < 0 ? error_sys(err, errno, "directory '%s'", name)
+                                : check_owner(&up, &st, name, is_ours, err);
     if (rc < 0) {
         (void)close(fd);
         return -1;
@@ -149,25 +148,21 @@ static json_t *read_exit(const char *dir, struct error *err)
                      (json_int_t)x.slurm_id);
 }
 
-static json_t *serve(uid_t uid, struct error *err)
+static json_t *serve(uid_t uid, const json_t *o, struct error *err)
 {
     struct passwd pw;
     char room[16384];
+    const char *dir = json_string_value(json_object_get(o, "dir"));
+    if (dir == NULL || dir[0] != '/') {
+        (void)error_set(err, ERR_INTERNAL, "no request");
+        return NULL;
+    }
     if (look_up(uid, &pw, room, sizeof(room), err) < 0 || become(&pw, err) < 0)
         return NULL;
     /* Forgotten when the user changes, so it is set here. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    json_t *o = json_loadf(stdin, 0, NULL);
-    const char *dir = json_string_value(json_object_get(o, "dir"));
-    json_t *answer = NULL;
-    if (dir == NULL || dir[0] != '/')
-        (void)error_set(err, ERR_INTERNAL, "no request");
-    else if (json_object_get(o, "launch"))
-        answer = write_files(&pw, o, err);
-    else
-        answer = read_exit(dir, err);
-    json_decref(o);
-    return answer;
+    return json_object_get(o, "launch") ? write_files(&pw, o, err)
+                                        : read_exit(dir, err);
 }
 
 bool as_user_main(int argc, char **argv, int *ret)
@@ -180,10 +175,14 @@ bool as_user_main(int argc, char **argv, int *ret)
     unsigned long uid = strtoul(argv[2], &end, 10);
     json_t *answer = NULL;
     (void)alarm(ALARM_S);
+    /* To its end, first: a socket that is closed with something unread in it
+     * loses the answer. */
+    json_t *o = json_loadf(stdin, 0, NULL);
     if (errno || end == argv[2] || *end || uid >= (uid_t)-1)
         (void)error_set(&err, ERR_USAGE, "--as-user is not for people");
     else
-        answer = serve((uid_t)uid, &err);
+        answer = serve((uid_t)uid, o, &err);
+    json_decref(o);
     if (answer == NULL)
         answer = json_pack("{s:s,s:s}", "code", error_word(err.code), "why",
                            err.msg);

@@ -85,8 +85,7 @@ static enum err_code code_of_refusal(int errnum)
     }
 }
 
-int rpc_fail(int errnum, const char *what, bool *ret_is_sure,
-               struct error *err)
+int rpc_fail(int errnum, const char *what, bool *ret_is_sure, struct error *err)
 {
     /* slurmctld's own answers. */
     bool is_answer = errnum == EAGAIN || (errnum >= 2000 && errnum < 3000) ||

@@ -22,7 +22,7 @@ extern char *slurm_job_reason_string(enum job_state_reason inx);
  *                   request that changes something has changed nothing
  */
 int rpc_fail(int errnum, const char *what, bool *ret_is_sure,
-               struct error *err);
+             struct error *err);
 
 struct rpc_scan {
     const struct helper_conf *conf;
@@ -37,9 +37,9 @@ struct rpc_scan {
 
 /* Appends a "nodes" line if it is another than last time. */
 int rpc_scan_nodes(struct rpc_scan *s, struct buf *news,
-                     struct error *err) MUST_CHECK;
+                   struct error *err) MUST_CHECK;
 /* Our job and attempt, from a tag of our cluster; false: it is not. */
 bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
-                    unsigned long long *ret_job, unsigned *ret_attempt);
+                  unsigned long long *ret_job, unsigned *ret_attempt);
 
 #endif

@@ -333,10 +333,11 @@ int main(int argc, char **argv)
     int rc;
     if (as_user_main(argc, argv, &rc))
         return rc;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return fputs(helper_usage, stdout) < 0 || fflush(stdout) < 0;
     if (helper_conf_parse(argc, argv, &conf, &err) < 0 ||
         set_up(&s, &err) < 0) {
-        (void)fprintf(stderr, "mgpu-slurm-helper: %s\n%s", err.msg,
-                      err.code == ERR_USAGE ? helper_usage : "");
+        (void)fprintf(stderr, "mgpu-slurm-helper: %s\n", err.msg);
         return error_exit_status(err.code);
     }
     while (turn(&s))

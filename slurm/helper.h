@@ -119,18 +119,18 @@ struct rpc_owner {
     const char *name, *home, *shell;
 };
 int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
-                 const struct rpc_owner *owner, uint32_t *ret_id,
-                 bool *is_sure, struct error *err) MUST_CHECK;
+               const struct rpc_owner *owner, uint32_t *ret_id, bool *is_sure,
+               struct error *err) MUST_CHECK;
 /* signo 0: ends the job; others go to the ranks. */
 int rpc_signal(uint32_t slurm_id, const char *tag, uid_t uid, int signo,
-                 bool *is_sure, struct error *err) MUST_CHECK;
+               bool *is_sure, struct error *err) MUST_CHECK;
 
 /* The poller: one look at everything. */
 struct rpc_scan;
 int rpc_scan_create(const struct helper_conf *conf, struct rpc_scan **ret,
-                      struct error *err) MUST_CHECK;
+                    struct error *err) MUST_CHECK;
 /* Appends what has changed to news: jobs, then "scan", then "nodes". */
 int rpc_scan_once(struct rpc_scan *s, struct seen *seen, struct buf *news,
-                    struct error *err) MUST_CHECK;
+                  struct error *err) MUST_CHECK;
 
 #endif

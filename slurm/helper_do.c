@@ -75,10 +75,10 @@ static int submit(struct helper *h, const struct alloc_req *req,
     if (rc < 0)
         return -1;
     struct rpc_owner owner = {.uid = r.uid,
-                                .gid = u.gid,
-                                .name = u.name,
-                                .home = u.home,
-                                .shell = u.shell};
+                              .gid = u.gid,
+                              .name = u.name,
+                              .home = u.home,
+                              .shell = u.shell};
     return rpc_submit(h->conf, &r, &owner, ret_id, is_sure, err);
 }
 
@@ -115,7 +115,7 @@ static int do_signal(struct helper *h, const struct helper_cmd *c,
         return -1;
     int rc =
         rpc_signal(c->slurm_id, c->req.tag, c->req.uid,
-                     c->op == HELPER_KILL ? 0 : c->signo, &n->is_sure, &n->why);
+                   c->op == HELPER_KILL ? 0 : c->signo, &n->is_sure, &n->why);
     helper_poke(h);
     return rc;
 }

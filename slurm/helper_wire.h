@@ -17,7 +17,10 @@
  *    "partition":..,"account":..,"qos":..,"constraint":..,"reservation":..,
  *    "gpu_type":..,"cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
  *      Makes dir and its parents and writes launch.json and batch.json there,
- *      as the user; then submits. Strings may be null.
+ *      as the user; then submits. Strings may be null. A tag of this user
+ *      that is known already is not submitted again: the reply has its id.
+ *      What fails with INVAL, DENIED or NOTFOUND fails for good; the rest
+ *      (BUSY: a full queue; LIMIT; UNAVAIL; TIMEOUT ..) may pass.
  *   {"op":"signal","id":8,"tag":"..","uid":1000,"slurm_id":20,"signo":15}
  *      To the ranks only, SIGKILL, too (KILL_STEPS_ONLY): the batch step
  *      lives on to write how they ended.
@@ -25,7 +28,8 @@
  *      Ends the job, whether it runs or not (scancel).
  *      For both: before anything is done, tag and uid are compared with the
  *      comment and the user of the job that has this id now; NOTFOUND (sure)
- *      if they differ, there is none, or it has ended.
+ *      if they differ, there is none, or it has ended; STATE (sure) a
+ *      signal for ranks that do not run yet.
  *   {"op":"read_exit","id":9,"uid":1000,"dir":"/.."}
  *      dir/exit, read as the user.
  *
@@ -33,6 +37,8 @@
  *   {"ev":"hello","generation":2,"slurm":"22.05.8"}
  *      First after every start. Commands that were not answered before are
  *      lost: their effect is not known. All that is known follows as news.
+ *      An empty line precedes it, which ends a line that was cut short by
+ *      the death of the last child: pass over both.
  *   {"ev":"reply","id":7,"slurm_id":20}
  *   {"ev":"reply","id":7,"code":"UNAVAIL","why":"..","is_sure":true}
  *      is_sure: nothing was done. Without it: perhaps it was.
@@ -47,7 +53,8 @@
  *      although the base state is final. Two jobs may carry one tag, and one
  *      of them may be another user's: comments can be read by everybody.
  *   {"ev":"gone","tag":"..","slurm_id":20}
- *      Slurm does not know it any more.
+ *      Slurm does not know it any more. One that slurmctld has lost before
+ *      it was seen in a scan has no news at all.
  *   {"ev":"scan","seq":31}
  *      All jobs were read; the news of this scan precede it.
  *   {"ev":"nodes","nodes":[{..alloc_node..}]}   when they changed

@@ -10,7 +10,7 @@
 #include "slurm/place_text.h"
 
 int rpc_scan_create(const struct helper_conf *conf, struct rpc_scan **ret,
-                      struct error *err)
+                    struct error *err)
 {
     struct rpc_scan *s = calloc(1, sizeof(*s));
     if (s == NULL)
@@ -110,7 +110,7 @@ static int load_resvs(struct rpc_scan *s, struct error *err)
 
 /* ---- jobs ---------------------------------------------------------------- */
 bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
-                    unsigned long long *ret_job, unsigned *ret_attempt)
+                  unsigned long long *ret_job, unsigned *ret_attempt)
 {
     size_t n = strlen(c->cluster);
     if (comment == NULL || strlen(comment) >= HELPER_TAG_CAP ||
@@ -203,6 +203,14 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
     }
 }
 
+/* What Slurm refused at once leaves a record, too; the reply said it all. */
+static bool was_refused(const slurm_job_info_t *j)
+{
+    return (j->job_state & JOB_STATE_BASE) == JOB_FAILED &&
+           j->state_reason == FAIL_BAD_CONSTRAINTS &&
+           (j->nodes == NULL || j->nodes[0] == '\0');
+}
+
 static int collect(struct rpc_scan *s, struct error *err)
 {
     unsigned long long job;
@@ -212,7 +220,7 @@ static int collect(struct rpc_scan *s, struct error *err)
         const slurm_job_info_t *j = &s->jobs->job_array[i];
         struct helper_job h;
         if (!rpc_scan_tag(s->conf, j->comment, &job, &attempt) ||
-            j->job_id == 0)
+            j->job_id == 0 || was_refused(j))
             continue;
         describe(j, &h);
         if (buf_add(&s->mine, &h, sizeof(h), err) < 0)
@@ -223,7 +231,7 @@ static int collect(struct rpc_scan *s, struct error *err)
 
 /* ---- all of it ----------------------------------------------------------- */
 int rpc_scan_once(struct rpc_scan *s, struct seen *seen, struct buf *news,
-                    struct error *err)
+                  struct error *err)
 {
     uint64_t when = seen_scan_begin(seen);
     if (load_jobs(s, err) < 0 || load_nodes(s, err) < 0 ||

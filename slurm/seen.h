@@ -22,9 +22,8 @@ enum seen_answer { SEEN_NEVER, SEEN_NOW, SEEN_BEFORE };
 /* NEVER: it is noted as being submitted until seen_done(). NOW: somebody
  * submits it at this moment. BEFORE: as *ret_id. A tag of another user is
  * not this one. */
-int seen_ask(struct seen *s, const char *tag, uid_t uid,
-             enum seen_answer *ret, uint32_t *ret_id,
-             struct error *err) MUST_CHECK;
+int seen_ask(struct seen *s, const char *tag, uid_t uid, enum seen_answer *ret,
+             uint32_t *ret_id, struct error *err) MUST_CHECK;
 void seen_done(struct seen *s, const char *tag, uid_t uid,
                uint32_t slurm_id); /* 0: it was not accepted */
 

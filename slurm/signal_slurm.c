@@ -27,7 +27,7 @@ static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
 }
 
 int rpc_signal(uint32_t slurm_id, const char *tag, uid_t uid, int signo,
-                 bool *is_sure, struct error *err)
+               bool *is_sure, struct error *err)
 {
     job_info_msg_t *m = NULL;
     bool is_pending = false;

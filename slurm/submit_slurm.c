@@ -139,50 +139,32 @@ static int describe(job_desc_msg_t *d, const struct helper_conf *c,
     return 0;
 }
 
-/* Slurm takes some jobs that will never run, and says so only by the reason
- * that they wait for. */
-static bool is_hopeless(uint32_t id, const char **ret_why)
-{
-    job_info_msg_t *m = NULL;
-    bool is = false;
-    if (slurm_load_job(&m, id, 0) != SLURM_SUCCESS)
-        return false;
-    for (uint32_t i = 0; i < m->record_count; i++) {
-        uint16_t why = m->job_array[i].state_reason;
-        if (m->job_array[i].job_id == id &&
-            (why == WAIT_PART_NODE_LIMIT || why == WAIT_PART_TIME_LIMIT ||
-             why == FAIL_BAD_CONSTRAINTS || why == FAIL_ACCOUNT ||
-             why == FAIL_QOS)) {
-            is = true;
-            *ret_why = slurm_job_reason_string(why);
-        }
-    }
-    slurm_free_job_info_msg(m);
-    return is;
-}
-
+/* Slurm takes a job with 2015 as its warning, and keeps it for ever: it asks
+ * for more nodes, CPUs of a node or time than the partition can give.
+ * (Nodes that are down or drained now are 2068.) */
 static int check_accepted(uint32_t id, uint32_t warning, bool *is_sure,
                           struct error *err)
 {
-    const char *why = NULL;
-    if (warning == 0 || warning == ESLURM_JOB_HELD || !is_hopeless(id, &why))
+    if (warning != ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
         return 0;
     if (slurm_kill_job(id, SIGKILL, 0) != SLURM_SUCCESS) {
         int errnum = slurm_get_errno();
         if (errnum != ESLURM_ALREADY_DONE && errnum != ESLURM_INVALID_JOB_ID) {
             *is_sure = false;
-            return rpc_fail(errnum, "cancel a job that cannot run", NULL,
-                              err);
+            return rpc_fail(errnum, "cancel a job that can never run", NULL,
+                            err);
         }
     }
     *is_sure = true;
-    return error_set(err, ERR_INVAL, "Slurm: %s (%s)",
-                     slurm_strerror((int)warning), why);
+    return error_set(err, ERR_INVAL,
+                     "Slurm: more nodes, CPUs or time than the partition has "
+                     "(%u)",
+                     warning);
 }
 
 int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
-                 const struct rpc_owner *owner, uint32_t *ret_id,
-                 bool *is_sure, struct error *err)
+               const struct rpc_owner *owner, uint32_t *ret_id, bool *is_sure,
+               struct error *err)
 {
     struct text t = {.n = 0};
     job_desc_msg_t d;
