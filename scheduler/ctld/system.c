@@ -108,21 +108,22 @@ static int go_to_root(struct walk *w, struct error *err)
     return 0;
 }
 
-/* The next part into ret[NAME_MAX + 1]; false when there is none. */
-static bool next_part(struct walk *w, char *ret, bool *ret_last)
+/* The next part into ret[NAME_MAX + 1]. Returns 1, or 0 when there is none. */
+static int next_part(struct walk *w, char *ret, bool *ret_last,
+                     struct error *err)
 {
     char *p = w->rest + strspn(w->rest, "/");
     size_t len = strcspn(p, "/");
     if (len == 0)
-        return false;
+        return 0;
     if (len > NAME_MAX)
-        len = NAME_MAX; /* no such file will be found */
+        return error_set(err, ERR_CONFIG, "name is too long: '%.80s...'", p);
     memcpy(ret, p, len);
     ret[len] = '\0';
     p += len;
     *ret_last = p[strspn(p, "/")] == '\0';
     memmove(w->rest, p, strlen(p) + 1);
-    return true;
+    return 1;
 }
 
 static int follow(struct walk *w, int link, const struct stat *st,
@@ -255,7 +256,7 @@ int system_dir(const char *path, const struct account *who, mode_t mode,
                  : error_set(err, ERR_CONFIG, "'%s' is not absolute", path);
     if (rc == 0)
         rc = go_to_root(&w, err);
-    while (rc == 0 && next_part(&w, part, &is_last))
+    while (rc == 0 && (rc = next_part(&w, part, &is_last, err)) > 0)
         rc = step(&w, part, is_last, err);
     if (rc == 0 && w.real[0] == '\0')
         rc = error_set(err, ERR_CONFIG, "'/' is no directory of ours");
