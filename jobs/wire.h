@@ -1,6 +1,10 @@
 /* wire.h - what travels between tools, daemon and workers: HTTP/1.1 + JSON.
  *
- * Tools (uid from the socket):
+ * Over the unix socket the kernel names the caller's uid. Over TCP a user's
+ * request has "Authorization: MUNGE <credential>", good for this one request:
+ * its payload is the request's digest (jobs/base/http_digest.h).
+ *
+ * Tools:
  *   POST /v1/jobs             {"spec":{..},"hold":false}   Idempotency-Key:
  *                             -> 201 {"id":12} or 200 when it was there
  *   GET  /v1/jobs             ?user=&state=A,B&name=&since=&limit= -> queue
@@ -19,7 +23,7 @@
  *   GET  /v1/nodes            -> inventory
  *   GET  /v1/status           -> version, pid, policy, counts
  *   GET  /metrics, /livez, /readyz
- * Workers (Authorization: Bearer <the attempt's token>):
+ * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
  *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start",
  *        "native_id":"4711"}   Slurm's job id; absent without Slurm
  *   POST /v1/attempts/:job/:attempt/rows       JSON Lines, metrics.h

@@ -65,6 +65,11 @@ int http_set_uid(struct http_exchange *x, int64_t uid, struct error *err)
     return 0;
 }
 
+bool http_is_gone(const struct http_exchange *x)
+{
+    return !x->req;
+}
+
 void http_again(struct http_exchange *x)
 {
     if (x->req)

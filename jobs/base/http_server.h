@@ -16,6 +16,7 @@
 #ifndef MGPU_BASE_HTTP_SERVER_H
 #define MGPU_BASE_HTTP_SERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,8 +92,10 @@ const char *http_body(struct http_exchange *x, size_t *ret_len);
 /* err  ERR_BUSY uid has conf.max_clients_per_uid connections without this */
 int http_set_uid(struct http_exchange *x, int64_t uid,
                  struct error *err) MUST_CHECK;
-/* The handler, with all of the request as it was. When the client has left in
- * between, the exchange ends instead. */
+/* Whether the client has left: no more of the request is to be had. */
+bool http_is_gone(const struct http_exchange *x);
+/* The handler, with all of the request as it was; when the client has left,
+ * the exchange ends instead. */
 void http_again(struct http_exchange *x);
 
 /* ---- the reply; exactly one of these, once

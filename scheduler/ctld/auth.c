@@ -2,15 +2,27 @@
  *
  * Over the unix socket the kernel names the caller's uid. Over TCP it names
  * nobody: a worker shows the token of its attempt, from an address where that
- * attempt may be; a user's request needs a credential.
+ * attempt may be; a user's request shows a MUNGE credential for its digest
+ * (http_digest.h), good for this one request.
+ *
+ * To open a credential is to speak to munged, which may be slow or hang. A
+ * thread does it, and the request waits meanwhile; the loop does not. When
+ * munged hangs, requests that have waited for LOGIN_WAIT_S are told so
+ * without another try, for each try takes seconds.
  *
  * What is refused here is counted (mgpu_refused_total) and logged, one line a
  * second at most: who knocks often must not fill the disk.
  */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/cred_munge.h"
+#include "jobs/base/http_digest.h"
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 
-static const double REFUSED_EVERY_S = 1;
+enum { LOGINS_QUEUED = 256 };
+static const double REFUSED_EVERY_S = 1, LOGIN_WAIT_S = 5;
 
 static void log_refused(struct ctld *c, const struct http_exchange *x,
                         const struct error *why)
@@ -31,7 +43,7 @@ static void log_refused(struct ctld *c, const struct http_exchange *x,
 static bool refuse(struct ctld *c, struct http_exchange *x,
                    const struct error *why)
 {
-    if (why->code == ERR_DENIED)
+    if (why->code == ERR_DENIED || (why->code == ERR_UNAVAIL && !c->stopping))
         log_refused(c, x, why);
     http_reply_err(x, why);
     return false;
@@ -56,19 +68,133 @@ static int check_uid(const struct ctld *c, int64_t uid, struct error *err)
     return 0;
 }
 
+/* ---- users over TCP -------------------------------------------------------
+ */
+
+struct login {
+    struct task task;
+    struct ctld *c;
+    struct http_exchange *x;
+    char *cred; /* owned */
+    double asked_s;
+    int64_t uid;
+    char text[CRED_TEXT_CAP];
+    int rc;
+    struct error err;
+};
+
+static void login_run(struct task *t)
+{
+    struct login *l = (struct login *)t;
+    const struct clock *clock = l->c->parts.clock;
+    if (atomic_load(&l->c->closing))
+        l->rc = error_set(&l->err, ERR_UNAVAIL, "the daemon is stopping");
+    else if (clock->now_s(clock) - l->asked_s > LOGIN_WAIT_S)
+        l->rc = error_set(&l->err, ERR_UNAVAIL,
+                          "munged does not answer the daemon in time");
+    else
+        l->rc = cred_open(l->c->parts.conf->munge_socket, l->cred, &l->uid,
+                          l->text, &l->err);
+}
+
+static int check_digest(struct http_exchange *x, const char *text,
+                        struct error *err)
+{
+    char want[DIGEST_HEX_CAP];
+    struct http_request req = {.method = http_method(x),
+                               .path = http_target(x),
+                               .idempotency_key =
+                                   http_header(x, "Idempotency-Key")};
+    req.body = http_body(x, &req.body_len);
+    if (http_request_digest(&req, want, err) < 0)
+        return -1;
+    if (!digest_same(want, text))
+        return error_set(err, ERR_DENIED,
+                         "the MUNGE credential is for another request");
+    return 0;
+}
+
+static void login_done(struct task *t)
+{
+    struct login *l = (struct login *)t;
+    bool gone = http_is_gone(l->x);
+    if (l->rc == 0 && !gone)
+        l->rc = check_digest(l->x, l->text, &l->err);
+    if (l->rc == 0 && !gone)
+        l->rc = http_set_uid(l->x, l->uid, &l->err);
+    if (l->rc == 0 || gone)
+        http_again(l->x);
+    else
+        (void)refuse(l->c, l->x, &l->err);
+    free(l->cred);
+    free(l);
+}
+
+static int post_login(struct ctld *c, struct http_exchange *x, const char *cred,
+                      struct error *err)
+{
+    struct login *l = calloc(1, sizeof(*l));
+    if (!l || !(l->cred = strdup(cred))) {
+        free(l);
+        return error_set(err, ERR_NOMEM, "credential");
+    }
+    l->task = (struct task){.run = login_run, .done = login_done};
+    l->c = c;
+    l->x = x;
+    l->asked_s = c->parts.clock->now_s(c->parts.clock);
+    int rc = thread_post(c->logins, &l->task, err);
+    if (rc < 0) {
+        free(l->cred);
+        free(l);
+    }
+    return rc;
+}
+
+/* Whoever calls is known later, or is told why not. */
+static void login(struct ctld *c, struct http_exchange *x)
+{
+    const char *cred = http_authorization(x, "MUNGE");
+    struct error err = ERROR_INIT;
+    int rc = 0;
+    if (c->parts.conf->auth_remote != AUTH_MUNGE)
+        rc = error_set(&err, ERR_DENIED,
+                       "only workers are heard over TCP: an administrator "
+                       "sets 'auth: {remote: munge}' in mgpu.yaml");
+    else if (!cred)
+        rc = error_set(&err, ERR_DENIED,
+                       "a request over TCP needs a MUNGE credential: use "
+                       "mgpu's tools");
+    else
+        rc = post_login(c, x, cred, &err);
+    if (rc < 0)
+        (void)refuse(c, x, &err);
+}
+
+int ctld_auth_init(struct ctld *c, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    if (!conf->listen || conf->auth_remote != AUTH_MUNGE)
+        return 0;
+    if (!HAVE_MUNGE)
+        return error_set(err, ERR_CONFIG,
+                         "auth.remote: this mgpu was built without MUNGE");
+    return thread_create(c->loop, "logins", LOGINS_QUEUED, &c->logins, err);
+}
+
 bool ctld_admit(struct ctld *c, struct http_exchange *x)
 {
     struct error err = ERROR_INIT;
     if (is_stopping(c, &err))
         return refuse(c, x, &err);
     if (http_peer(x)[0] && http_uid(x) < 0) {
-        (void)error_set(&err, ERR_DENIED,
-                        "only workers are heard over TCP: an administrator "
-                        "sets 'auth: {remote: munge}' in mgpu.yaml");
-        return refuse(c, x, &err);
+        login(c, x);
+        return false;
     }
     return check_uid(c, http_uid(x), &err) == 0 || refuse(c, x, &err);
 }
+
+/* ---- workers --------------------------------------------------------------
+ */
 
 static int check_worker(const struct ctld *c, const struct http_exchange *x,
                         const struct worker *w, struct error *err)

@@ -223,6 +223,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         thread_create(c->loop, "writer", WRITER_QUEUE, &c->writer, err) < 0 ||
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
+        ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
         ctld_step_init(c, err) < 0 || ctld_ingest_init(c, err) < 0 ||
         ctld_watch_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
         make_engine(c, err) < 0 || make_http(c, err) < 0) {
@@ -254,6 +255,7 @@ void ctld_stop(struct ctld *c)
     if (c->stopping)
         return;
     c->stopping = true;
+    atomic_store(&c->closing, true);
     http_server_close(c->http);
     ctld_step(c);
     ctld_watch_clear(c);
@@ -267,6 +269,9 @@ void ctld_destroy(struct ctld *c)
     if (!c)
         return;
     c->stopping = true;
+    atomic_store(&c->closing, true);
+    thread_destroy(c->logins);
+    ctld_users_clear(c);
     thread_destroy(c->logs);
     thread_destroy(c->reader);
     thread_destroy(c->writer);

@@ -2,7 +2,7 @@
  *
  * main.c composes a store, an allocator and a policy and hands them over;
  * tests hand over the ones in memory. One thread runs everything but the
- * two helpers of thread.h; docs/ctld.md is the guide to this folder.
+ * helpers of thread.h; docs/ctld.md is the guide to this folder.
  */
 #ifndef MGPU_CTLD_CTLD_H
 #define MGPU_CTLD_CTLD_H
@@ -37,6 +37,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *url;     /* NULL: this host's name and the port of listen */
     enum conf_workers workers_from;
     enum conf_remote auth_remote; /* of tools over TCP */
+    const char *munge_socket;     /* NULL: the one that libmunge knows */
 
     double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
     double interval_s; /* between two steps when nothing happens */

@@ -3,6 +3,7 @@
 #define MGPU_CTLD_PRIVATE_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 
 #include "jobs/base/http_server.h"
 #include "scheduler/ctld/ctld.h"
@@ -25,6 +26,7 @@ struct held; /* step.c */
 struct watcher;
 struct intake;
 struct follower;
+struct users;
 
 struct ctld {
     struct ctld_parts parts;
@@ -35,11 +37,13 @@ struct ctld {
     struct loop *loop;
     struct http_server *http;
     struct engine *engine;
-    struct thread *writer, *reader, *logs;
+    struct thread *writer, *reader, *logs, *logins; /* logins: or NULL */
+    struct users *users;
     struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
     struct loop_source *term, *intr, *hup, *child;
     bool stopping, step_failed;
-    struct error fatal; /* why it stops, unless it was asked to */
+    struct error fatal;   /* why it stops, unless it was asked to */
+    _Atomic bool closing; /* as stopping, for the threads */
     double step_complained_s;
 
     int port;          /* of TCP; 0: none */
@@ -138,8 +142,10 @@ void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free);
 
 /* ---- auth.c, origin.c: who may speak to us --------------------------------
  */
-/* A user's request: replies and returns false when the caller is nobody whom
- * we serve. */
+int ctld_auth_init(struct ctld *c, struct error *err) MUST_CHECK;
+/* A user's request. False: the caller is nobody whom we serve, which was
+ * replied; or it is not known yet who it is, and the handler is called again
+ * when it is. */
 bool ctld_admit(struct ctld *c, struct http_exchange *x);
 /* A worker's, of the route ATTEMPT: replies and returns false unless it shows
  * the token of that attempt, which is not over, from where it may be. */
@@ -153,6 +159,16 @@ bool ctld_admit_worker(struct ctld *c, struct http_exchange *x,
 /* Whether a process at this address may be a worker of the job's attempt. */
 bool ctld_origin_fits(const struct ctld *c, const struct job *job,
                       const char *peer);
+
+/* ---- users.c --------------------------------------------------------------
+ */
+enum { CTLD_USER_CAP = 256 }; /* login names have at most 255 bytes */
+int ctld_users_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_users_clear(struct ctld *c);
+/* The caller's name. False: not known yet; the handler is called again when
+ * it is, or the reply says why it will not be. */
+bool ctld_caller_name(struct ctld *c, struct http_exchange *x,
+                      char ret[CTLD_USER_CAP]);
 
 /* ---- serve.c: what the handlers share -------------------------------------
  */

@@ -2,7 +2,6 @@
  * queue. */
 #include <fnmatch.h>
 #include <math.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +13,7 @@
 #include "jobs/spec.h"
 #include "scheduler/ctld/private.h"
 
-/* USER_CAP: login names have at most 255 bytes. */
-enum { KEY_MAX = 64, LIST_MAX = 100000, USER_CAP = 256 };
+enum { KEY_MAX = 64, LIST_MAX = 100000 };
 
 /* ---- submit ---------------------------------------------------------------
  */
@@ -79,29 +77,19 @@ static int pick_key(struct http_exchange *x, char ret[RNG_TOKEN_CAP],
     return 0;
 }
 
-static void user_name(int64_t uid, char *ret, size_t cap)
-{
-    struct passwd pw, *found = NULL;
-    char space[4096];
-    if (getpwuid_r((uid_t)uid, &pw, space, sizeof(space), &found) == 0 && found)
-        (void)snprintf(ret, cap, "%s", found->pw_name);
-    else
-        (void)snprintf(ret, cap, "%lld", (long long)uid);
-}
-
-static int submit(struct ctld *c, struct http_exchange *x, const json_t *body,
-                  uint64_t *ret_id, bool *ret_again, struct error *err)
+static int submit(struct ctld *c, struct http_exchange *x, const char *user,
+                  const json_t *body, uint64_t *ret_id, bool *ret_again,
+                  struct error *err)
 {
     const json_t *spec = json_object_get(body, "spec");
     const json_t *hold = json_object_get(body, "hold");
-    char key[RNG_TOKEN_CAP], user[USER_CAP];
+    char key[RNG_TOKEN_CAP];
     struct buf text = BUF_INIT;
     if (!json_is_object(spec) || (hold && !json_is_boolean(hold)))
         return error_set(err, ERR_INVAL,
                          "expected {\"spec\":{..},\"hold\":true or false}");
     if (pick_key(x, key, err) < 0)
         return -1;
-    user_name(http_uid(x), user, sizeof(user));
     int rc = resolve_spec(c->parts.conf, spec, &text, err);
     if (rc == 0) {
         struct engine_submit req = {.uid = http_uid(x),
@@ -121,10 +109,12 @@ void serve_submit(void *arg, struct http_exchange *x)
     struct error err = ERROR_INIT;
     uint64_t id = 0;
     bool again = false;
-    json_t *body = ctld_admit(c, x) ? ctld_body(x) : NULL;
+    char user[CTLD_USER_CAP];
+    json_t *body =
+        ctld_admit(c, x) && ctld_caller_name(c, x, user) ? ctld_body(x) : NULL;
     if (!body)
         return;
-    int rc = submit(c, x, body, &id, &again, &err);
+    int rc = submit(c, x, user, body, &id, &again, &err);
     json_decref(body);
     if (rc < 0)
         http_reply_err(x, &err);

@@ -1,6 +1,5 @@
 /* thread.h - a thread that works off a bounded queue, in order, and reports
- * back to the loop. The daemon has two: the writer, which owns the metric
- * rows, and the reader, which answers queries (docs/ctld.md says why).
+ * back to the loop. docs/ctld.md says which the daemon has, and why.
  */
 #ifndef MGPU_CTLD_THREAD_H
 #define MGPU_CTLD_THREAD_H

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/base/cred_munge.h"
 #include "jobs/base/http_client.h"
+#include "jobs/base/http_digest.h"
 #include "jobs/wire.h"
 #include "scheduler/tools/render.h"
 
@@ -21,6 +23,28 @@ struct client {
 
 /* A query answers in milliseconds; ten seconds mean that the daemon hangs. */
 static const double REQUEST_S = 10;
+
+/* Over TCP nobody sees who calls. */
+static int authorize(void *arg, const struct http_request *req, struct buf *out,
+                     struct error *err)
+{
+    const char *socket = getenv("MGPU_MUNGE_SOCKET");
+    char digest[DIGEST_HEX_CAP];
+    (void)arg;
+    if (http_request_digest(req, digest, err) < 0 ||
+        buf_addstr(out, "MUNGE ", err) < 0)
+        return -1;
+    return cred_make(socket && *socket ? socket : NULL, digest, out, err);
+}
+
+static int make_http(const struct client *c, struct http_client_conf *conf,
+                     struct http_client **ret, struct error *err)
+{
+    conf->url = c->url;
+    if (strncmp(c->url, "unix:", 5) != 0)
+        conf->authorize = authorize;
+    return http_client_create(conf, ret, err);
+}
 
 int client_create(const char *url, double timeout_s, struct client **ret,
                   struct error *err)
@@ -37,12 +61,11 @@ int client_create(const char *url, double timeout_s, struct client **ret,
     (void)snprintf(c->url, sizeof(c->url), "%s", url);
     c->connect_s = timeout_s;
     struct http_client_conf conf = {
-        .url = c->url,
         .connect_timeout_s = timeout_s,
         .timeout_s = REQUEST_S,
         .max_reply_bytes = 1u << 30,
     };
-    if (http_client_create(&conf, &c->http, err) < 0) {
+    if (make_http(c, &conf, &c->http, err) < 0) {
         free(c);
         return -1;
     }
@@ -121,12 +144,11 @@ int client_stream(struct client *c, const char *path, double timeout_s,
                   void *arg, struct error *err)
 {
     struct http_client_conf conf = {
-        .url = c->url,
         .connect_timeout_s = c->connect_s,
         .timeout_s = timeout_s,
     };
     struct http_client *http = NULL;
-    if (http_client_create(&conf, &http, err) < 0)
+    if (make_http(c, &conf, &http, err) < 0)
         return -1;
     struct buf body = BUF_INIT;
     int status = 0;

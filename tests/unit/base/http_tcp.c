@@ -125,7 +125,7 @@ static void say(int fd, const char *text)
 /* Reads until the end, `until` is seen, or five seconds. */
 static const char *hear(int fd, const char *until)
 {
-    static char text[4096];
+    static _Thread_local char text[4096];
     size_t len = 0;
     struct pollfd p = {.fd = fd, .events = POLLIN};
     text[0] = '\0';
@@ -319,6 +319,69 @@ static void test_caps(struct host *h)
         (void)close(fds[--n]);
 }
 
+/* ---- a client whose requests are authorized one by one --------------------
+ */
+
+struct flaky {
+    int fd, port;
+    char seen[2][32]; /* what the two tries showed */
+    pthread_t thread;
+};
+
+/* Hangs up on the first request that it has read, answers the second. */
+static void *flaky_main(void *arg)
+{
+    struct flaky *f = arg;
+    for (int i = 0; i < 2; i++) {
+        int fd = accept(f->fd, NULL, NULL);
+        const char *at = strstr(hear(fd, "\r\n\r\n"), "Authorization: ");
+        if (at)
+            (void)sscanf(at, "Authorization: %31s", f->seen[i]);
+        if (i == 1)
+            say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        (void)close(fd);
+    }
+    return NULL;
+}
+
+static int authorize(void *arg, const struct http_request *req, struct buf *out,
+                     struct error *err)
+{
+    int *n = arg;
+    return buf_addf(out, err, "%s-%d", req->path + 1, ++*n);
+}
+
+static void test_authorize(void)
+{
+    struct flaky f = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    int n = 0, status = 0;
+    char url[64];
+    struct http_client_conf conf = {.url = url,
+                                    .connect_timeout_s = 20,
+                                    .timeout_s = 20,
+                                    .authorize = authorize,
+                                    .authorize_arg = &n};
+    struct http_request req = {.method = "GET", .path = "/who"};
+    struct http_client *c = NULL;
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    (void)inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
+    if (bind(f.fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(f.fd, 4) < 0)
+        abort();
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", local_port(f.fd));
+    (void)pthread_create(&f.thread, NULL, flaky_main, &f);
+    ok(http_client_create(&conf, &c, &err) == 0 &&
+           http_client_call(c, &req, &status, &b, &err) == 0 && status == 200,
+       "a lost request is repeated");
+    (void)pthread_join(f.thread, NULL);
+    is_str(f.seen[0], "who-1", "the first try was authorized");
+    is_str(f.seen[1], "who-2", "and the second anew");
+    buf_clear(&b);
+    http_client_destroy(c);
+    (void)close(f.fd);
+}
+
 int main(void)
 {
     struct host h;
@@ -332,5 +395,6 @@ int main(void)
     test_slow(&h);
     test_caps(&h);
     host_stop(&h);
+    test_authorize();
     return tap_done();
 }

@@ -1,58 +1,17 @@
 /* remote.c - workers that call over TCP, and those who say that they are
  * (S08), user requests that come that way. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include "tests/unit/ctld/rig.h"
+#include "tests/unit/ctld/tcp.h"
 
 static struct rig r;
 
-/* ---- over TCP -------------------------------------------------------------
- */
-
-static int dial(const char *from)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)inet_pton(AF_INET, from, &a.sin_addr);
-    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-        tap_diag("bind %s failed", from);
-    a.sin_port = htons((uint16_t)ctld_port(r.ctld));
-    (void)inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
-    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-        tap_diag("connect from %s failed", from);
-    return fd;
-}
-
-/* The status; the reply, headers too, is in r.body. From a loopback address
- * other than 127.0.0.1 this is another machine, as far as anybody can tell. */
-static int tcp(const char *from, const char *method, const char *path,
+static int ask(const char *from, const char *method, const char *path,
                const char *token, const char *body)
 {
-    struct error err = ERROR_INIT;
-    struct buf b = BUF_INIT;
-    int fd = dial(from), status = 0;
-    char piece[4096];
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    if (buf_addf(&b, &err,
-                 "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-                 "Content-Length: %zu\r\n%s%s%s\r\n%s",
-                 method, path, body ? strlen(body) : 0,
-                 token ? "Authorization: Bearer " : "", token ? token : "",
-                 token ? "\r\n" : "", body ? body : "") < 0)
-        return -1;
-    (void)!write(fd, buf_str(&b), b.len);
-    buf_clear(&b);
-    buf_reset(&r.body);
-    while (poll(&p, 1, 20000) > 0) {
-        ssize_t n = read(fd, piece, sizeof(piece));
-        if (n <= 0 || buf_add(&r.body, piece, (size_t)n, &err) < 0)
-            break;
-    }
-    (void)close(fd);
-    (void)sscanf(buf_str(&r.body), "HTTP/1.1 %d", &status);
-    return status;
+    char header[128] = "";
+    if (token)
+        (void)snprintf(header, sizeof(header), "Authorization: Bearer %s\r\n",
+                       token);
+    return tcp(&r, from, method, path, header, body);
 }
 
 static int worker(const char *from, const char *what, const char *token)
@@ -62,7 +21,7 @@ static int worker(const char *from, const char *what, const char *token)
     const char *body = strstr(what, "claim")    ? "{\"holder\":\"h 1 1\"}"
                        : strstr(what, "report") ? "{\"exit_code\":0}"
                                                 : "{\"iteration\":1}\n";
-    return tcp(from, "POST", path, token, body);
+    return ask(from, "POST", path, token, body);
 }
 
 static void token_of(char ret[65])
@@ -166,17 +125,17 @@ static void test_users(void)
                                         "/v1/watch", "/v1/jobs/1/logs",
                                         "/v1/nodes", "/v1/status"};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        denied(tcp("127.0.0.1", "GET", paths[i], NULL, NULL),
+        denied(ask("127.0.0.1", "GET", paths[i], NULL, NULL),
                "auth: {remote:", paths[i]);
-        denied(tcp("127.0.0.1", "GET", paths[i], token, NULL),
+        denied(ask("127.0.0.1", "GET", paths[i], token, NULL),
                "auth: {remote:", "a worker's token opens it no more");
     }
-    denied(tcp("127.0.0.1", "POST", "/v1/jobs", NULL, SPEC("x")),
+    denied(ask("127.0.0.1", "POST", "/v1/jobs", NULL, SPEC("x")),
            "auth: {remote:", "a submit");
-    denied(tcp("127.0.0.1", "POST", "/v1/jobs/1/cancel", NULL, ""),
+    denied(ask("127.0.0.1", "POST", "/v1/jobs/1/cancel", NULL, ""),
            "auth: {remote:", "a cancel");
-    is_int(tcp("127.0.0.1", "GET", "/livez", NULL, NULL), 200, "livez is open");
-    is_int(tcp("127.0.0.1", "GET", "/readyz", NULL, NULL), 200, "readyz, too");
+    is_int(ask("127.0.0.1", "GET", "/livez", NULL, NULL), 200, "livez is open");
+    is_int(ask("127.0.0.1", "GET", "/readyz", NULL, NULL), 200, "readyz, too");
     end();
 }
 
