@@ -183,5 +183,5 @@ YAML
     run "$MGPU_BIN/mgpu-ctld" --local --config "$m/admins.yaml" \
         --state-dir "$m/second/state" --socket "$m/second/sock" --slots 1
     [ "$status" -eq 78 ]
-    [[ $output == *"no user 'no-such-user-here'"* ]]
+    [[ $output == *auth.admins*no-such-user-here* ]]
 }
