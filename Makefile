@@ -300,7 +300,7 @@ $(B)/tests/bench/store: $(B)/obj/tests/bench/store.o $(call libs,db)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_db) $(LDLIBS)
-$(addprefix $(B)/tests/bench/,cv_step report): $(B)/tests/bench/%: \
+$(addprefix $(B)/tests/bench/,cv_step decode report): $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,worker)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -390,10 +390,16 @@ lint:
 
 build/fuzz/helper_wire: slurm/helper_wire.c
 build/fuzz/files_wire: slurm/files_wire.c
+build/fuzz/idx: worker/data/idx.c
+build/fuzz/idx: fuzz_libs := -lz
+build/fuzz/image: kernels/image_u8.c $(patsubst %,worker/data/%.c, \
+                    sample decode decode_jpeg decode_png exif view)
+build/fuzz/image: fuzz_libs := -ljpeg -lpng
 build/fuzz/%: tests/fuzz/%.c $(call srcs,jobs) $(call srcs,base)
 	@mkdir -p $(@D)
 	$(Q)clang $(cppflags) -std=c11 -g -O1 -fno-sanitize-recover=all \
-	    -fsanitize=fuzzer,address,undefined -o $@ $^ $(ldlibs_jobs)
+	    -fsanitize=fuzzer,address,undefined -o $@ $^ $(fuzz_libs) \
+	    $(ldlibs_jobs)
 fuzz: $(fuzz)
 	$(Q)for f in $(fuzz); do mkdir -p build/corpus/$${f##*/}; \
 	    echo "fuzz $${f##*/}"; \

@@ -127,7 +127,7 @@ static int next_entry(const struct scan *s, DIR *d, struct dirent **ret,
             return errno ? error_sys(err, errno, "%s", s->path) : 0;
     } while (strcmp((*ret)->d_name, ".") == 0 ||
              strcmp((*ret)->d_name, "..") == 0);
-    *ret_type = DTTOIF((*ret)->d_type);
+    *ret_type = (mode_t)DTTOIF((*ret)->d_type);
     if ((*ret)->d_type == DT_UNKNOWN) { /* some file systems do not tell */
         if (fstatat(dirfd(d), (*ret)->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             return error_sys(err, errno, "%s/%s", s->path, (*ret)->d_name);

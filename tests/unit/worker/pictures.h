@@ -24,6 +24,7 @@ struct paint {
     int32_t orientation; /* 1..8; 0: no EXIF */
     bool progressive;    /* JPEG; PNG: interlaced */
     bool cmyk;           /* JPEG of 4: Adobe's */
+    int32_t quality;     /* JPEG; 0: 100 */
     int32_t bits;        /* PNG: 1, 2, 4, 16; 0: 8 */
     bool palette;        /* PNG of 1: v are indexes of paint_palette() */
 };
@@ -83,7 +84,7 @@ static inline void paint_jpeg(const struct paint *p, struct buf *out)
     jpeg_set_defaults(&c);
     if (p->C == 4) /* the default; YCCK is the other kind */
         jpeg_set_colorspace(&c, p->cmyk ? JCS_CMYK : JCS_YCCK);
-    jpeg_set_quality(&c, 100, TRUE);
+    jpeg_set_quality(&c, p->quality ? p->quality : 100, TRUE);
     for (int i = 0; i < c.num_components; i++)
         c.comp_info[i].h_samp_factor = c.comp_info[i].v_samp_factor = 1;
     if (p->progressive)
