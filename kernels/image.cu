@@ -6,27 +6,34 @@
 namespace
 {
 
-/* What weighs in one output along one axis, in parts of the whole. lo and hi
- * are kept to the stored inputs: rounded another way than on the host, they
- * may name one beyond, whose weight is 0. */
+/* What weighs in one output along one axis. lo and hi are kept to the stored
+ * inputs: rounded another way than on the host, they may name one beyond,
+ * whose weight is 0. Distances are whole numbers, and exact in A below 2^24.
+ */
 template <class A> struct taps {
-    int i, n, to, lo, hi;
-    A per; /* 1 / sum of the weights */
+    int lo, hi;
+    A first, step, most; /* distance of input lo, to the next, of no weight */
 
-    FN taps(int out, int n_, int to_, int from, int stored)
-        : i(out), n(n_), to(to_)
+    FN taps(const image_axis &a, int out, int from, int stored)
     {
-        image_taps(i, n, to, &lo, &hi);
+        image_taps(&a, out, &lo, &hi);
         lo = lo > from ? lo : from;
         hi = hi < from + stored ? hi : from + stored;
-        A sum = 0;
-        for (int j = lo; j < hi; j++)
-            sum += (A)image_weight(j, i, n, to);
-        per = 1 / sum;
+        first = (A)image_apart(&a, out, lo);
+        step = (A)(2 * (int64_t)a.to);
+        most = (A)(2 * (int64_t)(a.n > a.to ? a.n : a.to));
     }
-    FN A weight(int j) const
+    FN A weight(A apart) const
     {
-        return (A)image_weight(j, i, n, to) * per;
+        A w = most - (apart < 0 ? -apart : apart);
+        return w > 0 ? w : 0;
+    }
+    FN A total() const
+    {
+        A sum = 0, apart = first;
+        for (int j = lo; j < hi; j++, apart += step)
+            sum += weight(apart);
+        return sum;
     }
 };
 
@@ -35,60 +42,72 @@ template <class A> struct affine {
     A scale[IMAGE_CHANNELS], shift[IMAGE_CHANNELS];
 };
 
-/* sum[K] of one output pixel; m.C is K. */
-template <int K, class A>
-FN void filter(A *sum, const uint8_t *src, const image_u8 &m, const taps<A> &v,
-               const taps<A> &h)
-{
-    for (int k = 0; k < K; k++)
-        sum[k] = 0;
-    for (int y = v.lo; y < v.hi; y++) {
-        int64_t first = (int64_t)(y - m.y0) * m.W + (h.lo - m.x0);
-        const uint8_t *p = src + m.at + first * K;
-        A wy = v.weight(y);
-        for (int x = h.lo; x < h.hi; x++, p += K) {
-            A w = wy * h.weight(x);
-            for (int k = 0; k < K; k++)
-                sum[k] += w * (A)p[k];
-        }
+/* One row of outputs of one image. */
+template <class A> struct line {
+    image_u8 m;
+    image_axis y, x;
+    taps<A> v;
+    A v_total;
+    affine<A> to;
+
+    FN line(const image_u8 &image, int row, const affine<A> &affine)
+        : m(image), y(image_axis_of(m.h, m.to_h)),
+          x(image_axis_of(m.w, m.to_w)),
+          v(y, row + m.oy, m.y0, m.H), v_total(v.total()),
+          to(affine)
+    {
     }
-}
+};
 
 /* C channels of a pixel from K stored ones; K is 1 or C. */
 template <int K, class T>
-FN void pixel(T *out, const uint8_t *src, const image_u8 &m,
-              const taps<acc<T>> &v, const taps<acc<T>> &h, int C,
-              const affine<acc<T>> &to)
+FN void pixel(T *out, const uint8_t *src, const line<acc<T>> &at, int ox, int C)
 {
-    acc<T> sum[K];
+    typedef acc<T> A;
+    const taps<A> h(at.x, ox + at.m.ox, at.m.x0, at.m.W);
+    const uint8_t *row = src + at.m.at +
+                         ((int64_t)(at.v.lo - at.m.y0) * at.m.W +
+                          (h.lo - at.m.x0)) *
+                             K;
+    const A h_total = h.total();
+    A sum[K] = {}, down = at.v.first;
 
-    filter<K>(sum, src, m, v, h);
+    for (int y = at.v.lo; y < at.v.hi; y++) {
+        const uint8_t *p = row;
+        A wy = at.v.weight(down) / at.v_total, part[K] = {};
+        A across = h.first;
+        for (int x = h.lo; x < h.hi; x++, p += K) {
+            A w = h.weight(across);
+            for (int k = 0; k < K; k++)
+                part[k] += w * (A)p[k];
+            across += h.step;
+        }
+        for (int k = 0; k < K; k++)
+            sum[k] += wy * part[k];
+        down += at.v.step;
+        row += (int64_t)at.m.W * K;
+    }
     for (int c = 0; c < C; c++)
-        out[c] = (T)(sum[K > 1 ? c : 0] * to.scale[c] - to.shift[c]);
+        out[c] = (T)(sum[K > 1 ? c : 0] / h_total * at.to.scale[c] -
+                     at.to.shift[c]);
 }
 
 template <class T>
 KERNEL resize(blk b, T *x, const uint8_t *src, const image_u8 *list, int S,
               int C, int64_t rows, affine<acc<T>> to)
 {
-    typedef acc<T> A;
-
     for (int64_t row : b.share(rows)) {
-        const image_u8 m = list[row / S];
+        const line<acc<T>> at(list[row / S], (int)(row % S), to);
         T *out = x + row * S * C;
-        if (m.C == 0) {
-            for (int64_t i : b.lanes((int64_t)S * C))
-                out[i] = (T)0;
-            continue;
-        }
-        const taps<A> v((int)(row % S) + m.oy, m.h, m.to_h, m.y0, m.H);
         for (int64_t i : b.lanes(S)) {
-            int ox = m.flip ? S - 1 - (int)i : (int)i;
-            const taps<A> h(ox + m.ox, m.w, m.to_w, m.x0, m.W);
-            if (m.C == 1)
-                pixel<1>(out + i * C, src, m, v, h, C, to);
+            int ox = at.m.flip ? S - 1 - (int)i : (int)i;
+            if (at.m.C == 0)
+                for (int c = 0; c < C; c++)
+                    out[i * C + c] = (T)0;
+            else if (at.m.C == 1)
+                pixel<1>(out + i * C, src, at, ox, C);
             else
-                pixel<IMAGE_CHANNELS>(out + i * C, src, m, v, h, C, to);
+                pixel<IMAGE_CHANNELS>(out + i * C, src, at, ox, C);
         }
     }
 }

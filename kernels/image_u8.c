@@ -11,8 +11,9 @@ static bool fits_axis(int32_t stored, int32_t from, int32_t n, int32_t to,
     if (n < 1 || n > IMAGE_SIDE_MAX || to < 1 || to > IMAGE_TO_MAX || o < 0 ||
         S < 1 || o > to - S || stored < 1 || from < 0)
         return false;
-    image_taps(o, n, to, &lo, &hi);
-    image_taps(o + S - 1, n, to, &last, &hi);
+    const struct image_axis a = image_axis_of(n, to);
+    image_taps(&a, o, &lo, &hi);
+    image_taps(&a, o + S - 1, &last, &hi);
     return lo >= from && hi <= from + (int64_t)stored;
 }
 

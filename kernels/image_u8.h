@@ -50,28 +50,40 @@ struct image_norm {
 #define IMAGE_FN static inline
 #endif
 
-/* The inputs lo..hi-1 of n may weigh in output i of `to`. Weights are whole
- * numbers, so that every device agrees on them: of input j it is
- * image_weight(), and 0 at the ends of the filter, where lo and hi may be
- * one off. */
-IMAGE_FN void image_taps(int32_t i, int32_t n, int32_t to, int32_t *lo,
-                         int32_t *hi)
+/* n inputs to `to` outputs. */
+struct image_axis {
+    int32_t n, to;
+    double scale, reach; /* of the filter, in inputs to each side */
+};
+
+IMAGE_FN struct image_axis image_axis_of(int32_t n, int32_t to)
 {
-    double scale = (double)n / (double)to;
-    double centre = ((double)i + 0.5) * scale;
-    double reach = scale > 1 ? scale : 1;
-    double first = centre - reach + 0.5, end = centre + reach + 0.5;
-    *lo = first > 0 ? (int32_t)first : 0;
-    *hi = end < (double)n ? (int32_t)end : n;
+    struct image_axis a;
+    a.n = n;
+    a.to = to;
+    a.scale = (double)n / (double)to;
+    a.reach = a.scale > 1 ? a.scale : 1;
+    return a;
 }
 
-/* 2 max(n, to) where the centres meet, falling to 0 at the filter's ends. */
-IMAGE_FN int64_t image_weight(int32_t j, int32_t i, int32_t n, int32_t to)
+/* The inputs lo..hi-1 may weigh in output i; of those at the ends the weight
+ * may be 0. */
+IMAGE_FN void image_taps(const struct image_axis *a, int32_t i, int32_t *lo,
+                         int32_t *hi)
 {
-    int64_t apart = (2 * (int64_t)j + 1) * to - (2 * (int64_t)i + 1) * n;
-    int64_t most = 2 * (int64_t)(n > to ? n : to);
-    apart = apart < 0 ? -apart : apart;
-    return apart < most ? most - apart : 0;
+    double centre = ((double)i + 0.5) * a->scale;
+    double first = centre - a->reach + 0.5, end = centre + a->reach + 0.5;
+    *lo = first > 0 ? (int32_t)first : 0;
+    *hi = end < (double)a->n ? (int32_t)end : a->n;
+}
+
+/* From the centre of output i to that of input j, in inputs times 2 * to: a
+ * whole number, which is 2 * to more for the next input. The weight of an
+ * input is 2 * max(n, to) less its distance, so that every device agrees on
+ * which inputs weigh nothing. */
+IMAGE_FN int64_t image_apart(const struct image_axis *a, int32_t i, int32_t j)
+{
+    return (2 * (int64_t)j + 1) * a->to - (2 * (int64_t)i + 1) * a->n;
 }
 
 /* Whether images_u8() stays within src[src_bytes] for it.

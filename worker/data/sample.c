@@ -75,8 +75,9 @@ static struct axis plan_axis(int32_t start, int32_t len, int32_t side,
     a.len = a.len < side - a.start ? a.len : side - a.start;
     a.by = a.len / to > 1 ? a.len / to : 1;
     *ret_n = (a.len - 1) / a.by + 1;
-    image_taps(o, *ret_n, to, &lo, &unused);
-    image_taps(o + S - 1, *ret_n, to, &unused, &hi);
+    const struct image_axis axis = image_axis_of(*ret_n, to);
+    image_taps(&axis, o, &lo, &unused);
+    image_taps(&axis, o + S - 1, &unused, &hi);
     a.from = lo;
     a.n = hi - lo;
     return a;
