@@ -2,6 +2,7 @@
  *
  * Whatever one rank may find and another not (a GPU) is settled by all of
  * them together, so that no rank waits for one that went another way. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
@@ -59,6 +60,7 @@ static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
         return -1;
     *ret_missing = missing != 0;
     if (!*ret_missing) {
+        assert(dev != NULL); /* none is missing, so mine is there */
         t->dev = dev;
         return 0;
     }

@@ -87,7 +87,7 @@ static uint64_t train(struct comm *c, const struct job_spec *spec, int at,
 
 static void test_same(struct comm *c, struct job_spec *spec)
 {
-    struct train_result r, s;
+    struct train_result r = {.end = TRAIN_STOPPED}, s = r;
     uint64_t want = train(c, spec, 0, &r, "files, read by the rank itself");
     (void)mpi_ok(want != 0 && r.iteration == 2 * (TRAIN / mpi_size / BATCH),
                  NULL, "two epochs, without the rest");
@@ -123,7 +123,7 @@ static void test_bad(struct comm *c, struct job_spec *spec,
                      const struct dataset *digits)
 {
     struct error err = ERROR_INIT;
-    struct train_result r;
+    struct train_result r = {.end = TRAIN_STOPPED};
     char dir[64];
     damage(spec->dataset.path, digits, 4, 2, "train");
     damage(spec->dataset.path, digits, TRAIN, 1, "val");
@@ -153,7 +153,7 @@ static void test_bad(struct comm *c, struct job_spec *spec,
 static void test_refused(struct comm *c, struct job_spec *spec)
 {
     struct error err = ERROR_INIT;
-    struct train_result r;
+    struct train_result r = {.end = TRAIN_STOPPED};
     char dir[64];
     train_dir(dir);
     spec->train.batch_size = TRAIN + 1;
