@@ -89,7 +89,7 @@ below_worker  := kernels jobs base
 # Composition roots: one program each, in no archive.
 mains := scheduler/ctld/main.c scheduler/tools/submit.c \
          scheduler/tools/stat.c scheduler/tools/cancel.c \
-         slurm/shepherd.c slurm/helper.c worker/main.c
+         slurm/batch.c slurm/shepherd.c slurm/helper.c worker/main.c
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
 # include that library; leaving the library out leaves the file out. CUDA
@@ -127,7 +127,7 @@ ldlibs_tools   := $(ldlibs_jobs)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
-bins := $(B)/bin/mgpu-ctld $(B)/bin/mgpu-shepherd $(B)/bin/mgpu-worker \
+bins := $(B)/bin/mgpu-batch $(B)/bin/mgpu-ctld $(B)/bin/mgpu-shepherd $(B)/bin/mgpu-worker \
         $(patsubst %,$(B)/bin/mgpu-%,submit stat cancel)
 bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
@@ -231,6 +231,7 @@ $(B)/bin/$(1): $(B)/obj/$(2:.c=.o) $(call libs,$(3))
 	$$(link) $$(ldlibs_$(or $(4),$(3))) $$(LDLIBS)
 endef
 $(eval $(call program,mgpu-ctld,scheduler/ctld/main.c,ctld))
+$(eval $(call program,mgpu-batch,slurm/batch.c,slurm))
 $(eval $(call program,mgpu-shepherd,slurm/shepherd.c,slurm))
 $(eval $(call program,mgpu-slurm-helper,slurm/helper.c,slurm,helper))
 $(eval $(call program,mgpu-worker,worker/main.c,worker))

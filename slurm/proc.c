@@ -150,13 +150,14 @@ int proc_n_own_children(void)
     return n;
 }
 
-int proc_signal_children(pid_t parent, int signo)
+int proc_signal_children(pid_t parent, pid_t spare, int signo)
 {
     struct table t = {.n = 0};
     int n = 0;
     each_pid(table_add, &t);
     for (size_t i = 0; i < t.n; i++)
-        if (t.procs[i].parent == parent && !t.procs[i].is_zombie)
+        if (t.procs[i].parent == parent && t.procs[i].pid != spare &&
+            !t.procs[i].is_zombie)
             n += hit(&t.procs[i], signo);
     free(t.procs);
     return n;

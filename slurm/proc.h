@@ -15,8 +15,9 @@
  * err ERR_NOTFOUND there is no such process */
 int proc_start_ticks(pid_t pid, uint64_t *ret, struct error *err) MUST_CHECK;
 
-/* Signals every direct child of parent. Returns how many there were. */
-int proc_signal_children(pid_t parent, int signo);
+/* Signals every direct child of parent but `spare` (0: none). Returns how
+ * many there were. */
+int proc_signal_children(pid_t parent, pid_t spare, int signo);
 
 /* How many children the calling thread's process has, by one small file;
  * only for a process of one thread. -1 when the kernel does not say. */

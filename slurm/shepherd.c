@@ -180,9 +180,9 @@ static void release(struct shepherd *s, double grace_s)
     s->kill_at_s = fmin(s->kill_at_s, now_s() + grace_s);
     if (!is_first || s->has_ended)
         return;
-    if (proc_signal_children(s->mpirun.pid, SIGTERM) > 0) {
+    if (proc_signal_children(s->mpirun.pid, 0, SIGTERM) > 0) {
         /* One that is stopped could not even die of it. */
-        (void)proc_signal_children(s->mpirun.pid, SIGCONT);
+        (void)proc_signal_children(s->mpirun.pid, 0, SIGCONT);
     } else {
         s->is_mpirun_hit = true;
         (void)kill(s->mpirun.pid, SIGTERM);
@@ -195,7 +195,7 @@ static void take_signals(struct shepherd *s)
     while (read(s->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
         int signo = (int)si.ssi_signo;
         if (signo == SHEPHERD_SIGNAL && !s->has_ended)
-            (void)proc_signal_children(s->mpirun.pid, si.ssi_int);
+            (void)proc_signal_children(s->mpirun.pid, 0, si.ssi_int);
         else if (signo == SHEPHERD_RELEASE)
             release(s, si.ssi_int / 1e3);
         else if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP)
@@ -208,7 +208,7 @@ static void take_signals(struct shepherd *s)
 static bool has_only_orphans(const struct shepherd *s)
 {
     return !s->has_ended && proc_n_own_children() > 1 &&
-           proc_signal_children(s->mpirun.pid, 0) == 0;
+           proc_signal_children(s->mpirun.pid, 0, 0) == 0;
 }
 
 /* Until mpirun has ended and nothing that it left behind is there any more. */

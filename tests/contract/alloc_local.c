@@ -103,7 +103,7 @@ static void test_orphans(struct rig *r)
 
     ok(starts(r, 11, 2, &ignores, 2), "two ranks");
     pid_t shepherd = shepherd_of(r, 11);
-    is_int(proc_signal_children(shepherd, SIGKILL), 1, "kill -9 mpirun");
+    is_int(proc_signal_children(shepherd, 0, SIGKILL), 1, "kill -9 mpirun");
     ok(rig_ends(r, 11, 0, SIGKILL), "the attempt ends of it");
     is_int(rig_alive(r, 11) + n_marked(r, 11), 0, "nothing is left");
 }
