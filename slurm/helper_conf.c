@@ -4,7 +4,7 @@
  * by nothing that the daemon says later.
  */
 #include <getopt.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,8 +197,7 @@ static int check_words(const struct helper_conf *c, struct error *err)
     size_t n = strlen(c->cluster);
     if (n == 0 || n > 64)
         return error_set(err, ERR_USAGE, "--cluster: must have 1..64 bytes");
-    memcpy(text, "mgpu:", 5);
-    memcpy(text + 5, c->cluster, n + 1);
+    (void)snprintf(text, sizeof(text), "mgpu:%s", c->cluster);
     tag.req.tag = text;
     struct buf b = BUF_INIT;
     int rc = helper_cmd_encode(&cmd, &b, err);

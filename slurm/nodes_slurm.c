@@ -131,26 +131,28 @@ static void set_node(const struct list *l, const node_info_t *n,
 
 /* ---- from other lists ---------------------------------------------------- */
 /* Calls each() for the nodes of pairs of indexes that end with -1. */
-static void each_node(struct list *l, const int32_t *inx, const void *arg,
-                      void (*each)(struct list *, size_t, const void *))
+static void each_node(struct list *l, const int32_t *inx, void *arg,
+                      void (*each)(struct list *, size_t, void *))
 {
     for (; inx && inx[0] >= 0 && inx[1] >= 0; inx += 2)
         for (int32_t i = inx[0]; i <= inx[1] && (size_t)i < l->n; i++)
-            if (l->nodes[i].name[0])
-                each(l, (size_t)i, arg);
+            each(l, (size_t)i, arg); /* a hole has no name, and is left out */
 }
 
-static void add_part(struct list *l, size_t i, const void *arg)
+static void add_part(struct list *l, size_t i, void *arg)
 {
     const partition_info_t *p = arg;
     struct alloc_node *n = &l->nodes[i];
     if (p->state_up != PARTITION_UP)
         return;
+    char name[sizeof(n->partitions)];
     l->is_in_up_part[i] = true;
-    join(n->partitions, sizeof(n->partitions), ",", p->name);
+    (void)snprintf(name, sizeof(name), "%.120s%s", p->name ? p->name : "",
+                   p->flags & PART_FLAG_DEFAULT ? "*" : "");
+    join(n->partitions, sizeof(n->partitions), ",", name);
 }
 
-static void add_resv(struct list *l, size_t i, const void *arg)
+static void add_resv(struct list *l, size_t i, void *arg)
 {
     const reserve_info_t *r = arg;
     struct alloc_node *n = &l->nodes[i];
@@ -166,7 +168,7 @@ static void set_lists(struct list *l)
         each_node(l, s->parts->partition_array[i].node_inx,
                   &s->parts->partition_array[i], add_part);
     for (uint32_t i = 0; s->resvs && i < s->resvs->record_count; i++) {
-        const reserve_info_t *r = &s->resvs->reservation_array[i];
+        reserve_info_t *r = &s->resvs->reservation_array[i];
         if (r->start_time <= now && now < r->end_time)
             each_node(l, r->node_inx, r, add_resv);
     }
@@ -205,56 +207,56 @@ static void indexes(const char *gres, char *ret, size_t cap)
         (void)snprintf(ret, cap, "%d GPUs", n);
 }
 
-static struct alloc_node *find(const struct list *l, const char *name)
+static void name_holder(const struct rpc_scan *s, const slurm_job_info_t *j,
+                        char *ret, size_t cap)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->nodes[i].name, name) == 0)
-            return &l->nodes[i];
-    return NULL;
-}
-
-static void add_holder(const struct list *l, const slurm_job_info_t *j)
-{
-    char who[NAME_USER_CAP + 32];
     char user[NAME_USER_CAP];
     unsigned long long job;
     unsigned attempt;
-    if (rpc_scan_tag(l->s->conf, j->comment, &job, &attempt)) {
-        (void)snprintf(who, sizeof(who), "mgpu %llu.%u", job, attempt);
-    } else {
-        if (j->user_name)
-            copy(user, sizeof(user), j->user_name);
-        else
-            names_user(l->s->names, j->user_id, user);
-        (void)snprintf(who, sizeof(who), "%s %u", user, j->job_id);
+    if (rpc_scan_tag(s->conf, j->comment, &job, &attempt)) {
+        (void)snprintf(ret, cap, "mgpu %llu.%u", job, attempt);
+        return;
     }
-    hostlist_t hl = slurm_hostlist_create(j->nodes);
-    char *host;
-    for (uint32_t i = 0; hl && (host = slurm_hostlist_shift(hl)); i++) {
-        char gpus[96];
-        char part[sizeof(gpus) + sizeof(who)];
-        struct alloc_node *n = find(l, host);
-        free(host);
-        indexes(i < j->gres_detail_cnt ? j->gres_detail_str[i] : NULL, gpus,
-                sizeof(gpus));
-        if (n == NULL || gpus[0] == '\0')
-            continue;
-        (void)snprintf(part, sizeof(part), "%s %s", gpus, who);
-        join(n->used, sizeof(n->used), "; ", part);
-    }
-    if (hl)
-        slurm_hostlist_destroy(hl);
+    if (j->user_name)
+        copy(user, sizeof(user), j->user_name);
+    else
+        names_user(s->names, j->user_id, user);
+    (void)snprintf(ret, cap, "%s %u", user, j->job_id);
 }
 
-static void set_holders(const struct list *l)
+struct holder {
+    const slurm_job_info_t *job;
+    char name[NAME_USER_CAP + 32];
+    uint32_t n; /* nodes that were passed; Slurm's details are in this order */
+};
+
+static void add_holder(struct list *l, size_t i, void *arg)
+{
+    struct holder *h = arg;
+    struct alloc_node *n = &l->nodes[i];
+    uint32_t k = h->n++;
+    char gpus[96];
+    char part[sizeof(gpus) + sizeof(h->name)];
+    indexes(k < h->job->gres_detail_cnt ? h->job->gres_detail_str[k] : NULL,
+            gpus, sizeof(gpus));
+    if (gpus[0] == '\0')
+        return;
+    (void)snprintf(part, sizeof(part), "%s %s", gpus, h->name);
+    join(n->used, sizeof(n->used), "; ", part);
+}
+
+static void set_holders(struct list *l)
 {
     const job_info_msg_t *m = l->s->jobs;
     for (uint32_t i = 0; i < m->record_count; i++) {
         const slurm_job_info_t *j = &m->job_array[i];
         uint32_t state = j->job_state & JOB_STATE_BASE;
-        if ((state == JOB_RUNNING || state == JOB_SUSPENDED) && j->nodes &&
-            j->gres_detail_cnt > 0)
-            add_holder(l, j);
+        struct holder h = {.job = j};
+        if ((state != JOB_RUNNING && state != JOB_SUSPENDED) ||
+            j->gres_detail_cnt == 0)
+            continue;
+        name_holder(l->s, j, h.name, sizeof(h.name));
+        each_node(l, j->node_inx, &h, add_holder);
     }
 }
 

@@ -197,8 +197,9 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
     set_reason(j, ret);
     set_place(j, ret);
     if ((j->job_state & JOB_STATE_BASE) >= JOB_COMPLETE) {
-        ret->exit_code = (j->exit_code >> 8) & 0xff; /* as wait(2) has it */
-        ret->signal = j->exit_code & 0x7f;
+        /* As wait(2) has it. */
+        ret->exit_code = (int32_t)((j->exit_code >> 8) & 0xff);
+        ret->signal = (int32_t)(j->exit_code & 0x7f);
         ret->signal = ret->signal > 64 ? 0 : ret->signal;
     }
 }

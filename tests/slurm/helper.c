@@ -44,7 +44,7 @@ static void test_inventory(struct world *w)
     is_int(n->gpus_free, 4, "all free");
     ok(n->is_up && n->why[0] == '\0', "it is up");
     is_str(n->used, "", "nobody has one");
-    is_str(n->partitions, "batch,urgent", "partitions");
+    is_str(n->partitions, "batch*,urgent", "partitions");
     is_str(n->address, "127.0.0.1", "address");
     ok(w->n_empty == 1, "hello ends a line of an earlier life");
 }
@@ -324,52 +324,39 @@ static void test_waiting(struct world *w)
     WAIT(w, is_state(w, first, "CANCELLED"));
 }
 
-/* Its words, up to a NULL. */
-static int scontrol(const struct world *w, ...)
+static int scontrol(const struct world *w, const char *words)
 {
-    char conf[RIG_PATH];
-    const char *argv[ARGS_MAX] = {"env", conf, "scontrol"};
-    int n = 3;
-    va_list ap;
-    (void)snprintf(conf, sizeof(conf), "SLURM_CONF=%s", w->c->conf);
-    va_start(ap, w);
-    while (n < ARGS_MAX - 1 && (argv[n] = va_arg(ap, const char *)))
-        n++;
-    va_end(ap);
-    argv[n] = NULL;
-    return run_argv((char *const *)argv);
+    char all[512];
+    (void)snprintf(all, sizeof(all), "env SLURM_CONF=%s scontrol %s",
+                   w->c->conf, words);
+    return run_words(all);
 }
 
 static void test_drained(struct world *w)
 {
-    is_int(scontrol(w, "update", "nodename=node2", "state=drain",
-                    "reason=bad fan", NULL),
-           0, "drain");
-    char why[128];
-    (void)snprintf(why, sizeof(why), "drained by %s: bad fan",
-                   geteuid() == 0 ? "root" : "");
+    is_int(scontrol(w, "update nodename=node2 state=drain reason=bad-fan"), 0,
+           "drain");
     WAIT(w, !node(w, "node2")->is_up);
-    if (geteuid() == 0)
-        WAIT(w, strcmp(node(w, "node2")->why, why) == 0);
-    is_int(scontrol(w, "update", "nodename=node2", "state=resume", NULL), 0,
-           "resume");
+    if (geteuid() == 0) /* then root did it */
+        WAIT(w, strcmp(node(w, "node2")->why, "drained by root: bad-fan") == 0);
+    is_int(scontrol(w, "update nodename=node2 state=resume"), 0, "resume");
     WAIT(w, node(w, "node2")->is_up);
-    is_int(scontrol(w, "update", "partitionname=urgent", "state=down", NULL), 0,
+    is_int(scontrol(w, "update partitionname=urgent state=down"), 0,
            "a partition down");
-    WAIT(w, strcmp(node(w, "node1")->partitions, "batch") == 0);
-    is_int(scontrol(w, "update", "partitionname=batch", "state=down", NULL), 0,
+    WAIT(w, strcmp(node(w, "node1")->partitions, "batch*") == 0);
+    is_int(scontrol(w, "update partitionname=batch state=down"), 0,
            "and the other");
     WAIT(w, !node(w, "node1")->is_up);
-    (void)scontrol(w, "update", "partitionname=batch", "state=up", NULL);
-    (void)scontrol(w, "update", "partitionname=urgent", "state=up", NULL);
+    (void)scontrol(w, "update partitionname=batch state=up");
+    (void)scontrol(w, "update partitionname=urgent state=up");
     WAIT(w, node(w, "node1")->is_up &&
-                strcmp(node(w, "node1")->partitions, "batch,urgent") == 0);
-    is_int(scontrol(w, "create", "reservation=r1", "starttime=now",
-                    "duration=10", "users=root", "nodes=node1", NULL),
+                strcmp(node(w, "node1")->partitions, "batch*,urgent") == 0);
+    is_int(scontrol(w, "create reservation=r1 starttime=now duration=10 "
+                       "users=root nodes=node1"),
            0, "a reservation");
     WAIT(w, strcmp(node(w, "node1")->reservation, "r1") == 0);
     is_str(node(w, "node2")->reservation, "", "of this node only");
-    (void)scontrol(w, "delete", "reservation=r1", NULL);
+    (void)scontrol(w, "delete reservation=r1");
     WAIT(w, node(w, "node1")->reservation[0] == '\0');
 }
 

@@ -4,7 +4,7 @@
 
 static void ctld(const struct world *w, const char *action)
 {
-    if (testbed(w->c, "ctld", action, NULL) != 0)
+    if (testbed(w->c, "ctld", action) != 0)
         ok(false, "slurmctld: %s", action);
 }
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,21 +48,29 @@ static inline int run_argv(char *const *argv)
     return WEXITSTATUS(status);
 }
 
-/* tests/slurm/testbed VERB DIR ..., up to a NULL */
-static inline int testbed(const struct cluster *c, const char *verb, ...)
+/* Words that are separated by one space. */
+static inline int run_words(const char *words)
 {
-    char script[512];
-    const char *argv[ARGS_MAX] = {script, verb, c->tb};
-    int n = 3;
-    va_list ap;
-    (void)snprintf(script, sizeof(script), "%s/tests/slurm/testbed",
-                   getenv("MGPU_SRC"));
-    va_start(ap, verb);
-    while (n < ARGS_MAX - 1 && (argv[n] = va_arg(ap, const char *)))
-        n++;
-    va_end(ap);
+    char text[1024];
+    char *argv[ARGS_MAX];
+    char *save = NULL;
+    int n = 0;
+    (void)snprintf(text, sizeof(text), "%s", words);
+    for (char *p = strtok_r(text, " ", &save); p && n < ARGS_MAX - 1;
+         p = strtok_r(NULL, " ", &save))
+        argv[n++] = p;
     argv[n] = NULL;
-    return run_argv((char *const *)argv);
+    return run_argv(argv);
+}
+
+/* tests/slurm/testbed VERB DIR MORE */
+static inline int testbed(const struct cluster *c, const char *verb,
+                          const char *more)
+{
+    char words[1024];
+    (void)snprintf(words, sizeof(words), "%s/tests/slurm/testbed %s %s %s",
+                   getenv("MGPU_SRC"), verb, c->tb, more);
+    return run_words(words);
 }
 
 static inline void put_file(const char *path, const char *text, mode_t mode)
@@ -85,15 +92,17 @@ static const char batch_script[] =
 
 static inline void cluster_down(struct cluster *c)
 {
-    (void)testbed(c, "down", "--purge", NULL);
-    char *argv[] = {(char[]){"rm"}, (char[]){"-rf"}, c->dir, NULL};
-    (void)run_argv(argv);
+    char words[128];
+    (void)testbed(c, "down", "--purge");
+    (void)snprintf(words, sizeof(words), "rm -rf %s", c->dir);
+    (void)run_words(words);
 }
 
 static inline void cluster_up(struct cluster *c)
 {
-    char owner[24];
+    char size[64];
     const char *bin = getenv("MGPU_BIN");
+    *c = (struct cluster){.dir = ""};
     if (bin == NULL || getenv("MGPU_SRC") == NULL)
         tap_skip_all("MGPU_BIN and MGPU_SRC are not set");
     (void)snprintf(c->program, sizeof(c->program), "%s/mgpu-slurm-helper", bin);
@@ -105,10 +114,10 @@ static inline void cluster_up(struct cluster *c)
     (void)snprintf(c->tb, sizeof(c->tb), "%s/tb", c->dir);
     (void)snprintf(c->conf, sizeof(c->conf), "%s/etc/slurm.conf", c->tb);
     (void)snprintf(c->batch, sizeof(c->batch), "%s/batch.sh", c->dir);
-    (void)snprintf(owner, sizeof(owner), "%d", (int)getpid());
+    (void)snprintf(size, sizeof(size), "--nodes 2 --gpus 4 --owner %d",
+                   (int)getpid());
     put_file(c->batch, batch_script, 0755);
-    if (testbed(c, "up", "--nodes", "2", "--gpus", "4", "--owner", owner,
-                NULL) != 0) {
+    if (testbed(c, "up", size) != 0) {
         cluster_down(c);
         (void)fprintf(stderr, "no cluster\n");
         exit(1);
