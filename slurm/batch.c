@@ -311,6 +311,8 @@ static int finish(struct batch *b, int rc, const struct error *why)
     /* mpirun's own word for "I was told to stop" is exit code 1. */
     if (b->conf.launcher == BATCH_MPIRUN && b->is_told && x.code == 1)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
+    const char *id = getenv("SLURM_JOB_ID");
+    x.slurm_id = id ? (uint32_t)strtoul(id, NULL, 10) : 0;
     if (attempt_exit_write(b->dir, &x, &err) < 0)
         (void)fprintf(stderr, "mgpu-batch: %s\n", err.msg);
     return x.signal ? 128 + x.signal : x.code;

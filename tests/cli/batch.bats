@@ -47,7 +47,8 @@ ends_with() { # STATUS
 
 # has_ended_with CODE SIGNAL: so says the file.
 has_ended_with() {
-    grep -q "^{\"code\":$1,\"signal\":$2,\"when\":" "$dir/exit" ||
+    grep -q "^{\"code\":$1,\"signal\":$2,\"when\":[0-9.]*,\"slurm_id\":471[12]}$" \
+        "$dir/exit" ||
         { cat "$dir/exit" && false; }
 }
 
