@@ -311,6 +311,8 @@ static int slurm_claimed(struct alloc *base, uint64_t job, int32_t attempt,
     a->is_claimed = true;
     if (id > 0)
         a->claimed_id = id;
+    if (a->phase == CLUSTER_ENDED && id > 0 && id != a->slurm_id)
+        cluster_end_instead(c, a, id);
     cluster_look(c, a);
     touch(c, a);
     return 0;

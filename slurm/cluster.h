@@ -279,6 +279,9 @@ void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
     __attribute__((format(printf, 3, 4)));
 void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
                          const struct error *why);
+/* It had ended as one job, and another one has the lease after all. */
+void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,
+                         uint32_t slurm_id);
 /* Its job is over; the exit file says `file`, NULL: there is none. */
 void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *file);

@@ -236,6 +236,16 @@ static void grant(struct cluster *c, struct cluster_attempt *a,
     cluster_say(c, a, CLUSTER_SAY_GRANTED);
 }
 
+/* One that came and went between two scans: it has nodes, so it did run. */
+static void grant_late(struct cluster *c, struct cluster_attempt *a,
+                       const struct helper_job *j)
+{
+    if (a->has_run || !j->place[0])
+        return;
+    a->has_run = true;
+    grant(c, a, j);
+}
+
 void cluster_is_over(struct cluster_attempt *a)
 {
     a->phase = CLUSTER_READING;
@@ -248,8 +258,7 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
     if (a->phase == CLUSTER_ENDED)
         return;
     const struct cluster_job *job = cluster_jobs_pick(c, a);
-    if (a->phase == CLUSTER_READING &&
-        (!job || job->j.slurm_id == a->slurm_id))
+    if (a->phase == CLUSTER_READING && (!job || job->j.slurm_id == a->slurm_id))
         return;
     if (!job) {
         if (a->phase == CLUSTER_SEEN)
@@ -283,8 +292,10 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         grant(c, a, &job->j);
         break;
     case CLUSTER_COMPLETING:
+        grant_late(c, a, &job->j);
         break;
     case CLUSTER_OVER:
+        grant_late(c, a, &job->j);
         cluster_is_over(a);
         break;
     }

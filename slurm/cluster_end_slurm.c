@@ -60,6 +60,21 @@ void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
     a->is_refused = true;
 }
 
+/* The other one is killed, like all that turn up after the end; whoever was
+ * told of the first end, and would not have it, hears of this one. */
+void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,
+                         uint32_t slurm_id)
+{
+    a->end = (struct alloc_note){
+        .kind = ALLOC_LOST, .job = a->req.job, .attempt = a->req.attempt};
+    (void)error_set(&a->end.why, ERR_EXTERN,
+                    "Slurm job %" PRIu32 " claimed it after job %" PRIu32
+                    " had ended",
+                    slurm_id, a->slurm_id);
+    a->slurm_id = slurm_id;
+    cluster_say(c, a, CLUSTER_SAY_END);
+}
+
 /* As wait(2) says it: a signal, or else a code. */
 static void set_status(struct alloc_note *note, int32_t code, int32_t signo,
                        int32_t else_signo)

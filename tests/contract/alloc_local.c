@@ -320,7 +320,7 @@ int main(int argc, char **argv)
         return rank_main(argv[2]);
     int before = n_fds();
     struct rig r;
-    rig_open(&r, true);
+    rig_open(&r, RIG_LOCAL);
     test_release(&r);
     test_orphans(&r);
     test_lost(&r);

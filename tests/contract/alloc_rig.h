@@ -1,10 +1,11 @@
 /* alloc_rig.h - what the tests of allocators share: a rig, and a rank.
  *
  * A rig is an allocator with its world: the local one on two CPU slots with
- * directories below a temporary one, or the fake on a virtual clock. An
- * attempt's behaviour is said twice, for the rank of the one and for the
- * script of the other. The test program itself is the local rank: when its
- * first argument is --launch it does what launch.json says.
+ * directories below a temporary one, that of Slurm with a private cluster of
+ * one node with two GPUs (tests/slurm/testbed), or the fake on a virtual
+ * clock. An attempt's behaviour is said twice, for the rank of the first two
+ * and for the script of the other. The test program itself is the rank: when
+ * its first argument is --launch it does what launch.json says.
  */
 #ifndef MGPU_TESTS_CONTRACT_ALLOC_RIG_H
 #define MGPU_TESTS_CONTRACT_ALLOC_RIG_H
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@
 #include "jobs/base/clock.h"
 #include "slurm/alloc.h"
 #include "slurm/alloc_fake.h"
+#include "slurm/helper_wire.h"
 #include "slurm/proc.h"
 #include "tests/tap.h"
 
@@ -81,6 +84,7 @@ static inline int rank_main(const char *launch)
     (void)snprintf(dir, sizeof(dir), "%s", launch);
     *strrchr(dir, '/') = '\0';
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    rank = rank ? rank : getenv("SLURM_PROCID");
     json_t *j = json_load_file(launch, 0, NULL);
     if (!j || !rank)
         _exit(97);
@@ -148,18 +152,25 @@ static const struct behaviour die_11 = {"{\"do\":\"signal\",\"n\":11}",
 static const struct behaviour endless = {"{\"do\":\"sleep\"}",
                                          {.run_s = INFINITY}};
 
+enum rig_kind { RIG_FAKE, RIG_LOCAL, RIG_SLURM };
+
 struct rig {
     const char *name;
     struct alloc *a;
-    bool is_local;
+    enum rig_kind kind;
     int32_t gpus;
     const char *nvml; /* local: ask this library for GPUs instead */
-    char dir[64];     /* the attempts', local */
-    char bin[PATH_MAX], self[PATH_MAX];
+    char dir[64];     /* the attempts' */
+    char programs[PATH_MAX], bin[PATH_MAX]; /* bin: mgpu-shepherd */
+    char self[PATH_MAX];
+    char testbed[64]; /* Slurm's */
+    pid_t helper;     /* and mgpu-slurm-helper */
     struct clock_virtual clk;
     struct alloc_fake_world *world;
     struct alloc_fake_outcome outcome; /* of the next attempt */
-    struct alloc_note last;
+    bool is_asked[100];                /* jobs */
+    struct alloc_note last, kept;
+    bool has_kept; /* to be had next */
 };
 
 static inline void rig_outcome(void *arg, uint64_t job, int32_t attempt,
@@ -171,6 +182,85 @@ static inline void rig_outcome(void *arg, uint64_t job, int32_t attempt,
     *ret = ((struct rig *)arg)->outcome;
 }
 
+static inline const char *rig_program(const struct rig *r, const char *name)
+{
+    static char path[PATH_MAX + 32];
+    (void)snprintf(path, sizeof(path), "%s/%s", r->programs, name);
+    return path;
+}
+
+/* ---- Slurm ----------------------------------------------------------------
+ */
+/* tests/slurm/testbed; its output is nobody's results. */
+static inline void rig_testbed(const struct rig *r, const char *what,
+                               const char *more)
+{
+    char cmd[4 * PATH_MAX];
+    const char *src = getenv("MGPU_SRC");
+    char up[PATH_MAX + 16];
+    (void)snprintf(up, sizeof(up), "%s/../../..", r->programs);
+    (void)snprintf(cmd, sizeof(cmd), "%s/tests/slurm/testbed %s %s %s >&2",
+                   src ? src : up, what, r->testbed, more);
+    if (system(cmd) != 0) {
+        tap_diag("failed: %s", cmd);
+        exit(1);
+    }
+}
+
+/* FIFO, as the contract has it: no backfill. */
+static inline void rig_slurm_up(struct rig *r)
+{
+    char more[128];
+    (void)snprintf(r->testbed, sizeof(r->testbed), "/tmp/mgpu-tb.XXXXXX");
+    if (!mkdtemp(r->testbed))
+        exit(1);
+    (void)snprintf(more, sizeof(more),
+                   "--nodes 1 --gpus %d --owner %d --for 900 "
+                   "--extra SchedulerType=sched/builtin",
+                   (int)r->gpus, (int)getpid());
+    rig_testbed(r, "up", more);
+}
+
+static inline void rig_helper_exec(const struct rig *r, int fd)
+{
+    char conf[128];
+    char batch[PATH_MAX + 32];
+    (void)snprintf(conf, sizeof(conf), "%s/etc/slurm.conf", r->testbed);
+    (void)snprintf(batch, sizeof(batch), "%s", rig_program(r, "mgpu-batch"));
+    const char *program = rig_program(r, "mgpu-slurm-helper");
+    if (fd == HELPER_RPC_FD)
+        (void)fcntl(fd, F_SETFD, 0);
+    else
+        (void)dup2(fd, HELPER_RPC_FD);
+    (void)execl(program, program, "--cluster", "test", "--conf", conf, "--poll",
+                "0.2", "--batch", batch, "--worker", r->self, (char *)NULL);
+    _exit(127);
+}
+
+static inline int rig_slurm_create(struct rig *r, struct error *err)
+{
+#if HAVE_SLURM
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return -1;
+    r->helper = fork();
+    if (r->helper == 0)
+        rig_helper_exec(r, fds[1]);
+    (void)close(fds[1]);
+    struct alloc_slurm_conf conf = {.cluster = "test",
+                                    .fd = fds[0],
+                                    .reconcile_after_s = 2,
+                                    .stale_s = 60,
+                                    .clock = &clock_real};
+    return alloc_slurm_create(&conf, &r->a, err);
+#else
+    (void)r;
+    return error_set(err, ERR_UNAVAIL, "built without Slurm");
+#endif
+}
+
+/* ---- lives ----------------------------------------------------------------
+ */
 /* A life of the daemon begins, and ends by kill -9. */
 static inline void rig_attach(struct rig *r)
 {
@@ -179,8 +269,13 @@ static inline void rig_attach(struct rig *r)
                                     .mpirun = "mpirun",
                                     .shepherd = r->bin,
                                     .nvml = r->nvml};
-    int rc = r->is_local ? alloc_local_create(&conf, &r->a, &err)
-                         : alloc_fake_create(r->world, &r->a, &err);
+    int rc = -1;
+    if (r->kind == RIG_FAKE)
+        rc = alloc_fake_create(r->world, &r->a, &err);
+    else if (r->kind == RIG_LOCAL)
+        rc = alloc_local_create(&conf, &r->a, &err);
+    else
+        rc = rig_slurm_create(r, &err);
     if (rc < 0) {
         tap_diag("%s", err.msg);
         exit(1);
@@ -191,23 +286,28 @@ static inline void rig_detach(struct rig *r)
 {
     r->a->ops->destroy(r->a);
     r->a = NULL;
+    if (r->helper > 1)
+        (void)waitpid(r->helper, NULL, 0); /* it ends with the socket */
+    r->helper = 0;
 }
 
-static inline void rig_open(struct rig *r, bool is_local)
+static inline void rig_open(struct rig *r, enum rig_kind kind)
 {
+    static const char *const names[] = {"fake", "local", "slurm"};
     struct error err = ERROR_INIT;
-    *r = (struct rig){.is_local = is_local, .gpus = 2};
-    r->name = is_local ? "local" : "fake";
+    *r = (struct rig){.kind = kind, .gpus = 2, .name = names[kind]};
     (void)snprintf(r->dir, sizeof(r->dir), "/tmp/alloc.XXXXXX");
     ssize_t n = readlink("/proc/self/exe", r->self, sizeof(r->self) - 1);
     const char *bin = getenv("MGPU_BIN");
     if (n < 0 || !mkdtemp(r->dir))
         exit(1);
     if (bin)
-        (void)snprintf(r->bin, sizeof(r->bin), "%s/mgpu-shepherd", bin);
+        (void)snprintf(r->programs, sizeof(r->programs), "%s", bin);
     else /* build/release/tests/contract/alloc */
-        (void)snprintf(r->bin, sizeof(r->bin), "%.*s/../../bin/mgpu-shepherd",
+        (void)snprintf(r->programs, sizeof(r->programs), "%.*s/../../bin",
                        (int)(strrchr(r->self, '/') - r->self), r->self);
+    (void)snprintf(r->bin, sizeof(r->bin), "%s",
+                   rig_program(r, "mgpu-shepherd"));
     clock_virtual_init(&r->clk, 0, 0);
     struct alloc_fake_conf conf = {.nodes = 1,
                                    .gpus_per_node = r->gpus,
@@ -215,8 +315,10 @@ static inline void rig_open(struct rig *r, bool is_local)
                                    .clock = &r->clk.base,
                                    .outcome = rig_outcome,
                                    .arg = r};
-    if (!is_local && alloc_fake_world_create(&conf, &r->world, &err) < 0)
+    if (kind == RIG_FAKE && alloc_fake_world_create(&conf, &r->world, &err) < 0)
         exit(1);
+    if (kind == RIG_SLURM)
+        rig_slurm_up(r);
     rig_attach(r);
 }
 
@@ -233,6 +335,8 @@ static inline void rig_close(struct rig *r)
 {
     rig_detach(r);
     alloc_fake_world_destroy(r->world);
+    if (r->kind == RIG_SLURM)
+        rig_testbed(r, "down", "--purge");
     (void)nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -250,11 +354,15 @@ static inline int rig_ask_as(struct rig *r, enum alloc_ask ask, uint64_t job,
                              int32_t gpus, const struct behaviour *b)
 {
     char dir[PATH_MAX];
+    char tag[64];
     (void)snprintf(dir, sizeof(dir), "%s", rig_path(r, job, NULL));
+    (void)snprintf(tag, sizeof(tag), "mgpu:test:%d:1:0123456789abcdef",
+                   (int)job);
     struct alloc_req req = {.job = job,
                             .attempt = 1,
                             .ask = ask,
-                            .tag = "mgpu:test:1:1",
+                            .tag = tag,
+                            .name = "contract",
                             .nodes = 1,
                             .gpus_per_node = gpus,
                             .uid = geteuid(),
@@ -270,10 +378,40 @@ static inline int rig_ask_as(struct rig *r, enum alloc_ask ask, uint64_t job,
     return (int)err.code;
 }
 
+/* What says nothing of an attempt's life. */
+static inline bool is_aside(const struct alloc_note *note)
+{
+    return note->kind == ALLOC_WAITING || note->kind == ALLOC_INVENTORY;
+}
+
+/* Until Slurm has it: what is handed on together may arrive in any order. */
+static inline void rig_await_id(struct rig *r, uint64_t job)
+{
+    double end_s = clock_real.now_s(&clock_real) + 60;
+    struct error err = ERROR_INIT;
+    size_t n;
+    while (!r->has_kept && clock_real.now_s(&clock_real) < end_s) {
+        if (r->a->ops->poll(r->a, &r->kept, 1, &n, &err) < 0)
+            return;
+        if (n == 0)
+            (void)poll(NULL, 0, 5);
+        else if (!is_aside(&r->kept))
+            r->has_kept = true;
+        else if (r->kept.job == job && r->kept.native_id[0])
+            return;
+    }
+}
+
+/* For the first time, or again. */
 static inline int rig_ask(struct rig *r, uint64_t job, int32_t gpus,
                           const struct behaviour *b)
 {
-    return rig_ask_as(r, ALLOC_AGAIN, job, gpus, b);
+    bool is_new = !r->is_asked[job];
+    r->is_asked[job] = true;
+    int rc = rig_ask_as(r, is_new ? ALLOC_NEW : ALLOC_AGAIN, job, gpus, b);
+    if (rc == 0 && is_new && r->kind == RIG_SLURM)
+        rig_await_id(r, job);
+    return rc;
 }
 
 static inline int rig_release(struct rig *r, uint64_t job, double grace_s)
@@ -295,13 +433,20 @@ static inline bool rig_next(struct rig *r, double limit_s)
 {
     struct error err = ERROR_INIT;
     double end_s = clock_real.now_s(&clock_real) + limit_s;
+    if (r->has_kept) {
+        r->has_kept = false;
+        r->last = r->kept;
+        return true;
+    }
     for (;;) {
         size_t n = 0;
         if (r->a->ops->poll(r->a, &r->last, 1, &n, &err) < 0)
             return false;
+        if (n > 0 && is_aside(&r->last))
+            continue;
         if (n > 0)
             return true;
-        if (!r->is_local) {
+        if (r->kind == RIG_FAKE) {
             double next_s = alloc_fake_next_s(r->world);
             if (isinf(next_s))
                 return false;
@@ -316,12 +461,17 @@ static inline bool rig_next(struct rig *r, double limit_s)
     }
 }
 
-/* Whether the next note is this one. */
-/* What a local attempt printed, for whoever reads of the failure. */
+/* For what ought to come. Slurm has its own pace, and other tests run. */
+static inline double rig_limit_s(const struct rig *r)
+{
+    return r->kind == RIG_SLURM ? 60 : 15;
+}
+
+/* What an attempt printed, for whoever reads of the failure. */
 static inline void rig_tell(const struct rig *r, uint64_t job)
 {
     static const char *const files[] = {"log", "shepherd.log", "exit"};
-    for (size_t i = 0; r->is_local && i < 3; i++) {
+    for (size_t i = 0; r->kind != RIG_FAKE && i < 3; i++) {
         struct buf text = BUF_INIT;
         if (buf_read_file(&text, rig_path(r, job, files[i]), 1 << 20, NULL) ==
             0)
@@ -330,10 +480,11 @@ static inline void rig_tell(const struct rig *r, uint64_t job)
     }
 }
 
+/* Whether the next note is this one. */
 static inline bool rig_gets(struct rig *r, uint64_t job,
                             enum alloc_note_kind kind)
 {
-    if (!rig_next(r, 15)) {
+    if (!rig_next(r, rig_limit_s(r))) {
         tap_diag("no note of job %d", (int)job);
         rig_tell(r, job);
         return false;
@@ -360,7 +511,8 @@ static inline bool rig_ends(struct rig *r, uint64_t job, int code, int signo)
 
 static inline bool rig_is_quiet(struct rig *r)
 {
-    return !rig_next(r, r->is_local ? 0.3 : 0);
+    static const double limits_s[] = {0, 0.3, 1};
+    return !rig_next(r, limits_s[r->kind]);
 }
 
 static inline int32_t rig_free(struct rig *r)
@@ -373,7 +525,25 @@ static inline int32_t rig_free(struct rig *r)
     return node.gpus_free;
 }
 
-/* ---- looking at what a local attempt did ----------------------------------
+/* So many GPUs are free; Slurm's inventory is what it was a moment ago. */
+static inline bool rig_has_free(struct rig *r, int32_t want)
+{
+    double end_s = clock_real.now_s(&clock_real) + rig_limit_s(r);
+    struct error err = ERROR_INIT;
+    size_t n;
+    while (r->kind == RIG_SLURM && rig_free(r) != want &&
+           clock_real.now_s(&clock_real) < end_s) {
+        (void)poll(NULL, 0, 20);
+        if (r->a->ops->poll(r->a, &r->last, 0, &n, &err) < 0)
+            return false;
+    }
+    if (rig_free(r) == want)
+        return true;
+    tap_diag("%d GPUs are free", (int)rig_free(r));
+    return false;
+}
+
+/* ---- looking at what an attempt did ----------------------------------------
  */
 static inline long rig_size(const struct rig *r, uint64_t job, const char *file)
 {
@@ -383,7 +553,7 @@ static inline long rig_size(const struct rig *r, uint64_t job, const char *file)
 
 static inline int32_t rig_starts(const struct rig *r, uint64_t job)
 {
-    if (!r->is_local)
+    if (r->kind == RIG_FAKE)
         return alloc_fake_starts(r->world, job, 1);
     long n = rig_size(r, job, "starts");
     return n > 0 ? (int32_t)n : 0;
@@ -392,7 +562,7 @@ static inline int32_t rig_starts(const struct rig *r, uint64_t job)
 /* Until n ranks sleep and heed signals. */
 static inline bool rig_ready(struct rig *r, uint64_t job, int n)
 {
-    for (int i = 0; r->is_local && i < 1500; i++) {
+    for (int i = 0; r->kind != RIG_FAKE && i < 6000; i++) {
         FILE *f = fopen(rig_path(r, job, "ready"), "re");
         int lines = 0;
         for (int c; f && (c = getc(f)) != EOF;)
@@ -403,7 +573,7 @@ static inline bool rig_ready(struct rig *r, uint64_t job, int n)
             return true;
         (void)poll(NULL, 0, 10);
     }
-    return !r->is_local;
+    return r->kind == RIG_FAKE;
 }
 
 /* How many of the processes that noted themselves are still there. A zombie

@@ -55,6 +55,22 @@ static void test_runs(void)
     end();
 }
 
+/* It was over before anybody looked. */
+static void test_short(void)
+{
+    begin();
+    hello(1);
+    ok(is_quiet() && ask(ALLOC_NEW, 1) && hears(HELPER_SUBMIT), "submitted");
+    answers(20);
+    SHOWS(.state = "COMPLETED", .place = "n1 n2");
+    ok(gets(ALLOC_WAITING, 1) && gets(ALLOC_GRANTED, 1), "granted, late");
+    is_str(h.note.place, "n1 n2", "where it was");
+    ok(hears(HELPER_READ_EXIT), "and over");
+    answers_exit(0, 0, 20);
+    ok(exits(1, 0, 0, ALLOC_BY_ITSELF), "with 0");
+    end();
+}
+
 struct ending {
     const char *state, *reason;
     int code, signal;           /* Slurm's */
@@ -392,6 +408,7 @@ int main(void)
 {
     (void)setenv("TZ", "UTC", 1);
     test_runs();
+    test_short();
     test_endings();
     test_release();
     test_release_pending();

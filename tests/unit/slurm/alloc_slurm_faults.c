@@ -136,6 +136,22 @@ static void test_duplicate(void)
     end();
 }
 
+/* The second claims when the first has ended, and was taken for the attempt. */
+static void test_late_claim(void)
+{
+    run_one();
+    SHOWS(.state = "FAILED", .code = 1);
+    ok(!next_note() && has_no_exit() && exits(1, 1, 0, ALLOC_BY_ITSELF),
+       "it has ended");
+    ok(claim(1, "20") && is_quiet(), "its own late claim changes nothing");
+    ok(claim(1, "33"), "but that of a late one does");
+    ok(is_lost(1, "Slurm job 33 claimed it after job 20 had ended"), "lost");
+    is_str(h.note.native_id, "33", "as the one that claimed");
+    SHOWS(.state = "RUNNING", .id = 33, .submitted = 60);
+    ok(!next_note() && hears_kill(TAG1, 33), "which is killed");
+    end();
+}
+
 /* One that comes to light when all is over must not run. */
 static void test_late_duplicate(void)
 {
@@ -455,6 +471,7 @@ int main(void)
     test_answer_lost();
     test_submit_again();
     test_duplicate();
+    test_late_claim();
     test_late_duplicate();
     test_forgotten();
     test_reused_id();
