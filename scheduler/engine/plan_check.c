@@ -31,7 +31,7 @@ static int check_start(const struct policy_job *job,
                        const struct policy_wish *w, struct policy_node *nodes,
                        size_t n_nodes, int32_t *at, struct error *err)
 {
-    struct place p = {w->nodes, w->gpus_per_node};
+    struct place p = place_of(job, w->nodes, w->gpus_per_node);
     int64_t gpus = (int64_t)p.nodes * p.per_node;
 
     if (p.nodes < job->nodes_min || p.nodes > job->nodes_max ||

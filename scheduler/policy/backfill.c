@@ -16,6 +16,8 @@
  * - A head that would not fit on the nodes that are up, even if empty, gets
  *   no reservation: nobody knows when a node comes back.
  * - Only limits count as ends, never estimates: a limit is enforced.
+ * - A job that can use none of the nodes that any job before it waits for has
+ *   a reservation, too: there are as many heads as lines that do not touch.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -34,16 +36,23 @@ struct ending {
     const int32_t *at; /* borrowed; NULL: not known */
 };
 
+/* A job with a reservation. Heads' classes do not meet. */
+struct head {
+    const struct policy_job *job;
+    double at_s;              /* INFINITY: not known */
+    struct policy_node *then; /* owned; what is free at that time */
+};
+
 struct backfill {
     struct plan plan;
     struct ending *ends; /* owned; running jobs, and those started here */
     size_t n_ends;
     int32_t *ats; /* owned; the nodes of those started here */
-    size_t n_ats;
+    size_t n_ats, cap_ats;
 
-    const struct policy_job *head; /* NULL: none yet */
-    double head_s;                 /* INFINITY: not known */
-    struct policy_node *then;      /* owned; what is free at head_s */
+    struct head heads[POLICY_CLASSES];
+    size_t n_heads;
+    uint64_t waited_for; /* classes that some job waits for */
 };
 
 static int by_end(const void *a, const void *b)
@@ -62,12 +71,12 @@ static void add_running(struct backfill *b, const struct policy_job *job)
     const struct policy_view *v = b->plan.view;
     double start_s = isnan(job->start_s) ? v->now_s : job->start_s;
 
-    if (job->gpus < 1 || job->nodes < 1)
+    if ((job->gpus < 1 && !job->is_exclusive) || job->nodes < 1)
         return;
     b->ends[b->n_ends++] = (struct ending){
         .end_s = fmax(start_s + job->limit_s, v->now_s),
         .id = job->id,
-        .place = {job->nodes, job->gpus / job->nodes},
+        .place = place_of(job, job->nodes, job->gpus / job->nodes),
         .at = job->at           ? job->at
               : v->n_nodes == 1 ? only
                                 : NULL,
@@ -75,11 +84,13 @@ static void add_running(struct backfill *b, const struct policy_job *job)
 }
 
 /* The plan has just started it. Each of its nodes gave at least one GPU, so
- * ats[], which has room for every GPU, has room for them. */
+ * ats[], which has room for every GPU, has room for them; if not, there is
+ * nothing to give back. */
 static void add_started(struct backfill *b, const struct policy_job *job,
                         struct place place)
 {
-    if (place.per_node == 0)
+    if ((place.per_node == 0 && !place.is_whole) ||
+        b->n_ats + (size_t)place.nodes > b->cap_ats)
         return;
     int32_t *at = &b->ats[b->n_ats];
     memcpy(at, b->plan.at, (size_t)place.nodes * sizeof(*at));
@@ -104,68 +115,123 @@ static void give_back(struct policy_node *nodes, const struct ending *end)
     }
 }
 
-static void reserve(struct backfill *b, const struct policy_job *head)
+/* err  ERR_NOMEM */
+static int reserve(struct backfill *b, const struct policy_job *job,
+                   const struct head **ret, struct error *err)
 {
     size_t n = b->plan.view->n_nodes;
+    struct head *head = &b->heads[b->n_heads];
     struct place place;
     bool fits = false;
 
-    b->head = head;
-    b->head_s = INFINITY;
-    memcpy(b->then, b->plan.nodes, n * sizeof(*b->then));
+    *head = (struct head){.job = job, .at_s = INFINITY};
+    head->then = malloc((n + 1) * sizeof(*head->then));
+    if (!head->then)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    b->n_heads++;
+    memcpy(head->then, b->plan.nodes, n * sizeof(*head->then));
     qsort(b->ends, b->n_ends, sizeof(*b->ends), by_end);
     for (size_t i = 0; i < b->n_ends && !fits;) {
         double t = b->ends[i].end_s;
         while (i < b->n_ends && b->ends[i].end_s <= t)
-            give_back(b->then, &b->ends[i++]);
-        fits = place_find(b->then, n, head, &place);
+            give_back(head->then, &b->ends[i++]);
+        fits = place_find(head->then, n, job, &place);
         if (fits)
-            b->head_s = t;
+            head->at_s = t;
     }
+    *ret = head;
+    return 0;
 }
 
-/* Starts the job if the head would still start at its time: tried on both
- * pictures, what is free now and what is free then. */
-static bool start_beside(struct backfill *b, const struct policy_job *job,
-                         struct place place)
+static bool meets(const struct head *head, const struct policy_job *job)
 {
-    struct plan *p = &b->plan;
+    return (head->job->classes & job->classes) != 0;
+}
+
+/* Whether the head would still start at its time with the job at p->at. */
+static bool leaves_place(const struct backfill *b, const struct head *head,
+                         const struct policy_job *job, struct place place)
+{
+    const struct plan *p = &b->plan;
     struct place head_place;
     double end_s = p->view->now_s + job->limit_s;
 
-    plan_start(p, job, place);
-    if (isfinite(end_s) && end_s <= b->head_s)
+    if (isfinite(end_s) && end_s <= head->at_s)
         return true;
-    place_add(b->then, p->at, place, -1);
-    if (place_find(b->then, p->view->n_nodes, b->head, &head_place))
+    place_add(head->then, p->at, place, -1);
+    if (place_find(head->then, p->view->n_nodes, head->job, &head_place))
         return true;
-    place_add(b->then, p->at, place, 1);
-    place_add(p->nodes, p->at, place, 1);
-    p->n--;
+    place_add(head->then, p->at, place, 1);
     return false;
 }
 
-static void consider(struct backfill *b, const struct policy_job *job)
+/* What leaves_place() took for heads before the one that is in the way. */
+static void take_back(struct backfill *b, size_t n_heads,
+                      const struct policy_job *job, struct place place)
+{
+    double end_s = b->plan.view->now_s + job->limit_s;
+
+    for (size_t i = 0; i < n_heads; i++) {
+        struct head *head = &b->heads[i];
+        bool was_short = isfinite(end_s) && end_s <= head->at_s;
+        if (meets(head, job) && !was_short)
+            place_add(head->then, b->plan.at, place, 1);
+    }
+}
+
+/* Starts the job if every head that it meets would still start at its time:
+ * tried on both pictures, what is free now and what is free then. NULL, or
+ * the head that it would delay. */
+static const struct head *start_beside(struct backfill *b,
+                                       const struct policy_job *job,
+                                       struct place place)
+{
+    struct plan *p = &b->plan;
+
+    plan_start(p, job, place);
+    for (size_t i = 0; i < b->n_heads; i++) {
+        if (!meets(&b->heads[i], job) ||
+            leaves_place(b, &b->heads[i], job, place))
+            continue;
+        take_back(b, i, job, place);
+        place_add(p->nodes, p->at, place, 1);
+        p->n--;
+        return &b->heads[i];
+    }
+    add_started(b, job, place);
+    return NULL;
+}
+
+static int consider(struct backfill *b, const struct policy_job *job,
+                    struct error *err)
 {
     struct plan *p = &b->plan;
     size_t n = p->view->n_nodes;
+    const struct head *head = NULL;
     struct place place;
 
     if (!place_ever(p->nodes, n, job, true)) {
         plan_never_fits(p, job);
-    } else if (!place_find(p->nodes, n, job, &place)) {
-        if (!b->head && place_ever(p->nodes, n, job, false)) {
-            reserve(b, job);
-            plan_lacks_gpus(p, job, isfinite(b->head_s) ? b->head_s : NAN);
-        } else {
-            plan_lacks_gpus(p, job, NAN);
-        }
-    } else if (!b->head) {
-        plan_start(p, job, place);
-        add_started(b, job, place);
-    } else if (!start_beside(b, job, place)) {
-        plan_reserved(p, job, b->head, b->head_s);
+        return 0;
     }
+    if (place_find(p->nodes, n, job, &place)) {
+        head = start_beside(b, job, place);
+        if (!head)
+            return 0;
+        plan_reserved(p, job, head->job, head->at_s);
+        b->waited_for |= job->classes;
+        return 0;
+    }
+    if (!place_ever(p->nodes, n, job, false)) {
+        plan_lacks_gpus(p, job, NAN);
+        return 0;
+    }
+    if ((b->waited_for & job->classes) == 0 && reserve(b, job, &head, err) < 0)
+        return -1;
+    plan_lacks_gpus(p, job,
+                    head && isfinite(head->at_s) ? head->at_s : (double)NAN);
+    b->waited_for |= job->classes;
+    return 0;
 }
 
 static int prepare(struct backfill *b, struct error *err)
@@ -176,9 +242,9 @@ static int prepare(struct backfill *b, struct error *err)
     for (size_t i = 0; i < v->n_nodes; i++)
         n_free += (size_t)v->nodes[i].gpus_free;
     b->ends = malloc((v->n_jobs + 1) * sizeof(*b->ends));
-    b->ats = malloc((n_free + 1) * sizeof(*b->ats));
-    b->then = malloc((v->n_nodes + 1) * sizeof(*b->then));
-    if (!b->ends || !b->ats || !b->then)
+    b->cap_ats = n_free + 1;
+    b->ats = malloc(b->cap_ats * sizeof(*b->ats));
+    if (!b->ends || !b->ats)
         return error_set(err, ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < v->n_jobs; i++) {
         if (job_state_is_live(v->jobs[i].state))
@@ -191,20 +257,21 @@ static int backfill_plan(const struct policy_view *view,
                          struct policy_wish *wishes, size_t cap, size_t *ret_n,
                          struct error *err)
 {
-    struct backfill b = {.head = NULL};
+    struct backfill b = {.n_heads = 0};
 
     if (plan_begin(&b.plan, view, wishes, cap, err) < 0)
         return -1;
     int rc = prepare(&b, err);
     for (size_t i = 0; rc == 0 && i < view->n_jobs; i++) {
         if (view->jobs[i].state == JOB_QUEUED)
-            consider(&b, &view->jobs[i]);
+            rc = consider(&b, &view->jobs[i], err);
     }
     if (rc == 0)
         *ret_n = b.plan.n;
     free(b.ends);
     free(b.ats);
-    free(b.then);
+    for (size_t i = 0; i < b.n_heads; i++)
+        free(b.heads[i].then);
     plan_end(&b.plan);
     return rc;
 }

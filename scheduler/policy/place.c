@@ -3,49 +3,71 @@
 
 #include <assert.h>
 
-static bool has_room(const struct policy_node *node, int32_t per_node)
+/* What of a node counts for a job. */
+struct look {
+    uint64_t classes;
+    bool is_whole, when_empty, with_down;
+};
+
+/* -1: nothing, not even for a job without GPUs. */
+static int32_t has(const struct policy_node *node, const struct look *l)
 {
-    return node->is_up && node->gpus_free >= per_node;
+    if (!place_may_use(l->classes, node) || (!node->is_up && !l->with_down))
+        return -1;
+    if (l->when_empty)
+        return node->gpus_total;
+    return l->is_whole && node->gpus_free < node->gpus_total ? -1
+                                                             : node->gpus_free;
+}
+
+static bool has_room(const struct policy_node *node, const struct place *p)
+{
+    struct look l = {.classes = p->classes, .is_whole = p->is_whole};
+    return has(node, &l) >= p->per_node;
 }
 
 bool place_fits(const struct policy_node *nodes, size_t n, struct place p)
 {
     int32_t room = 0;
     for (size_t i = 0; i < n && room < p.nodes; i++)
-        room += has_room(&nodes[i], p.per_node);
+        room += has_room(&nodes[i], &p);
     return room >= p.nodes;
 }
 
-/* Calls fits() for the placements of a job, the smallest number of GPUs
- * first and for each the fewest nodes; stops at the first that fits. No
- * number above what the nodes could ever hold is tried, so that a range of
- * 1..1000000 costs no more than the cluster is large. */
-static bool search(const struct policy_node *nodes, size_t n,
-                   const struct policy_job *job, bool when_empty,
-                   bool with_down, struct place *ret)
+static bool has_nodes(const struct policy_node *nodes, size_t n,
+                      const struct look *l, int64_t k, int64_t per_node)
 {
-    int64_t all = 0;
-    for (size_t i = 0; i < n; i++)
-        all += when_empty ? nodes[i].gpus_total : nodes[i].gpus_free;
+    int64_t room = 0;
+    for (size_t i = 0; i < n && room < k; i++)
+        room += has(&nodes[i], l) >= per_node;
+    return room >= k;
+}
+
+/* Calls has_nodes() for the placements of a job, the smallest number of GPUs
+ * first and for each the fewest nodes; stops at the first that fits. Neither
+ * more GPUs nor fewer nodes are tried than the nodes could hold, so that a
+ * range of 1..1000000 costs no more than the cluster is large. */
+static bool search(const struct policy_node *nodes, size_t n,
+                   const struct policy_job *job, const struct look *l,
+                   struct place *ret)
+{
+    int64_t all = 0, most = 0, count = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t gpus = has(&nodes[i], l);
+        all += gpus > 0 ? gpus : 0;
+        most = gpus > most ? gpus : most;
+        count += gpus >= 0;
+    }
     int64_t gpus_max = job->gpus_max < all ? job->gpus_max : all;
-    int64_t nodes_max =
-        job->nodes_max < (int64_t)n ? job->nodes_max : (int64_t)n;
+    int64_t nodes_max = job->nodes_max < count ? job->nodes_max : count;
 
     for (int64_t g = job->gpus_min; g <= gpus_max; g++) {
-        for (int64_t k = job->nodes_min; k <= nodes_max; k++) {
-            if (g % k != 0)
+        int64_t k = most > 0 ? (g + most - 1) / most : 1;
+        for (k = k > job->nodes_min ? k : job->nodes_min; k <= nodes_max; k++) {
+            if (g % k != 0 || !has_nodes(nodes, n, l, k, g / k))
                 continue;
-            struct place p = {(int32_t)k, (int32_t)(g / k)};
-            int64_t room = 0;
-            for (size_t i = 0; i < n; i++) {
-                int32_t has =
-                    when_empty ? nodes[i].gpus_total : nodes[i].gpus_free;
-                room += (nodes[i].is_up || with_down) && has >= p.per_node;
-            }
-            if (room >= k) {
-                *ret = p;
-                return true;
-            }
+            *ret = place_of(job, (int32_t)k, (int32_t)(g / k));
+            return true;
         }
     }
     return false;
@@ -54,14 +76,19 @@ static bool search(const struct policy_node *nodes, size_t n,
 bool place_find(const struct policy_node *nodes, size_t n,
                 const struct policy_job *job, struct place *ret)
 {
-    return search(nodes, n, job, false, false, ret);
+    struct look l = {.classes = job->classes,
+                     .is_whole = job->is_exclusive != 0};
+    return search(nodes, n, job, &l, ret);
 }
 
 bool place_ever(const struct policy_node *nodes, size_t n,
                 const struct policy_job *job, bool with_down)
 {
+    struct look l = {.classes = with_down ? job->classes_ever : job->classes,
+                     .when_empty = true,
+                     .with_down = with_down};
     struct place p;
-    return search(nodes, n, job, true, with_down, &p);
+    return search(nodes, n, job, &l, &p);
 }
 
 void place_take(struct policy_node *nodes, size_t n, struct place p,
@@ -74,7 +101,7 @@ void place_take(struct policy_node *nodes, size_t n, struct place p,
             bool taken = false;
             for (int32_t j = 0; j < k; j++)
                 taken = taken || ret_at[j] == (int32_t)i;
-            if (!taken && has_room(&nodes[i], p.per_node) &&
+            if (!taken && has_room(&nodes[i], &p) &&
                 (best == n || nodes[i].gpus_free < nodes[best].gpus_free))
                 best = i;
         }
@@ -86,6 +113,8 @@ void place_take(struct policy_node *nodes, size_t n, struct place p,
 void place_add(struct policy_node *nodes, const int32_t *at, struct place p,
                int32_t sign)
 {
-    for (int32_t k = 0; k < p.nodes; k++)
-        nodes[at[k]].gpus_free += sign * p.per_node;
+    for (int32_t k = 0; k < p.nodes; k++) {
+        struct policy_node *node = &nodes[at[k]];
+        node->gpus_free += sign * (p.is_whole ? node->gpus_total : p.per_node);
+    }
 }

@@ -7,6 +7,9 @@
  * whole nodes stay whole. Allocators are expected to place alike; one that
  * does not costs a reservation its exactness, never correctness, because the
  * next view shows where things really are.
+ *
+ * Only nodes of the job's classes count. An exclusive job takes nodes of
+ * which everything is free, and all of their GPUs, however many it uses.
  */
 #ifndef MGPU_SCHEDULER_PLACE_H
 #define MGPU_SCHEDULER_PLACE_H
@@ -19,7 +22,22 @@
 
 struct place {
     int32_t nodes, per_node;
+    uint64_t classes;
+    bool is_whole;
 };
+
+static inline struct place place_of(const struct policy_job *job, int32_t nodes,
+                                    int32_t per_node)
+{
+    return (struct place){nodes, per_node, job->classes,
+                          job->is_exclusive != 0};
+}
+
+static inline bool place_may_use(uint64_t classes,
+                                 const struct policy_node *node)
+{
+    return (classes >> (unsigned)node->class_id & 1) != 0;
+}
 
 /* True when gpus_free of the up nodes has room for p. */
 bool place_fits(const struct policy_node *nodes, size_t n, struct place p);
@@ -29,7 +47,8 @@ bool place_find(const struct policy_node *nodes, size_t n,
                 const struct policy_job *job, struct place *ret);
 
 /* As place_find, on these nodes when nothing runs on them.
- * in  with_down  also count the nodes that are down */
+ * in  with_down  also count the nodes that are down, and the classes that are
+ *     closed for a while */
 bool place_ever(const struct policy_node *nodes, size_t n,
                 const struct policy_job *job, bool with_down);
 
@@ -37,7 +56,7 @@ bool place_ever(const struct policy_node *nodes, size_t n,
 void place_take(struct policy_node *nodes, size_t n, struct place p,
                 int32_t *ret_at);
 
-/* Takes (sign -1) or gives back (sign 1) per_node GPUs on each of at[]. */
+/* Takes (sign -1) or gives back (sign 1) the GPUs of p on each of at[]. */
 void place_add(struct policy_node *nodes, const int32_t *at, struct place p,
                int32_t sign);
 

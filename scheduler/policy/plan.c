@@ -55,6 +55,9 @@ static int check_view(const struct policy_view *v, size_t cap,
                              "node %zu has %" PRId32 " of %" PRId32
                              " GPUs free",
                              i, node->gpus_free, node->gpus_total);
+        if (node->class_id < 0 || node->class_id >= POLICY_CLASSES)
+            return error_set(err, ERR_INVAL, "node %zu is of class %" PRId32, i,
+                             node->class_id);
     }
     for (size_t i = 0; i < v->n_jobs; i++) {
         if (check_job(v, i, err) < 0)
@@ -116,22 +119,27 @@ static char *wait(struct plan *p, const struct policy_job *job, double start_s)
 
 enum { CAP = sizeof(((struct policy_wish *)NULL)->reason) };
 
+/* Of the nodes that the job may use, now or some time. */
 struct totals {
-    int32_t total, free, most_total, most_free, n_down;
+    int32_t total, free, most_total, most_free, n_nodes, n_down, n_empty;
 };
 
-static struct totals count(const struct plan *p)
+static struct totals count(const struct plan *p, const struct policy_job *job)
 {
     struct totals t = {0};
     for (size_t i = 0; i < p->view->n_nodes; i++) {
         const struct policy_node *node = &p->nodes[i];
+        if (!place_may_use(job->classes_ever, node))
+            continue;
+        t.n_nodes++;
         t.total += node->gpus_total;
         if (node->gpus_total > t.most_total)
             t.most_total = node->gpus_total;
-        if (!node->is_up) {
+        if (!node->is_up || !place_may_use(job->classes, node)) {
             t.n_down++;
             continue;
         }
+        t.n_empty += node->gpus_free == node->gpus_total;
         t.free += node->gpus_free;
         if (node->gpus_free > t.most_free)
             t.most_free = node->gpus_free;
@@ -141,25 +149,31 @@ static struct totals count(const struct plan *p)
 
 void plan_never_fits(struct plan *p, const struct policy_job *job)
 {
-    struct totals t = count(p);
+    struct totals t = count(p, job);
     (void)snprintf(wait(p, job, NAN), CAP,
                    "NeverFits: needs %" PRId32 " on %" PRId32 "..%" PRId32
-                   " nodes, there are %" PRId32 " on %zu, at most %" PRId32
-                   " on one",
+                   " nodes, there are %" PRId32 " on %" PRId32
+                   ", at most %" PRId32 " on one",
                    job->gpus_min, job->nodes_min, job->nodes_max, t.total,
-                   p->view->n_nodes, t.most_total);
+                   t.n_nodes, t.most_total);
 }
 
 void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
                      double start_s)
 {
-    struct totals t = count(p);
+    struct totals t = count(p, job);
     if (!place_ever(p->nodes, p->view->n_nodes, job, false))
         (void)snprintf(wait(p, job, start_s), CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32
                        " free, too few without the %" PRId32
-                       " nodes that are down",
+                       " nodes that are down or closed",
                        job->gpus_min, t.free, t.n_down);
+    else if (job->is_exclusive)
+        (void)snprintf(wait(p, job, start_s), CAP,
+                       "WaitingForGpus: needs %" PRId32 " on %" PRId32
+                       "..%" PRId32 " empty nodes, %" PRId32 " are empty",
+                       job->gpus_min, job->nodes_min, job->nodes_max,
+                       t.n_empty);
     else if (t.free < job->gpus_min)
         (void)snprintf(wait(p, job, start_s), CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32 " free",

@@ -14,9 +14,15 @@
 #include "jobs/base/error.h"
 #include "jobs/state.h"
 
+/* Nodes that jobs cannot tell apart, but for their size, are of one class:
+ * which classes a job may use is a mask, bit i for class i. */
+enum { POLICY_CLASSES = 64 };
+#define POLICY_ANY_CLASS UINT64_MAX
+
 struct policy_node {
     int32_t gpus_total, gpus_free;
     int32_t is_up;
+    int32_t class_id; /* 0..63 */
 };
 
 struct policy_job {
@@ -25,14 +31,19 @@ struct policy_job {
     int32_t priority;           /* higher goes first */
     int32_t gpus_min, gpus_max; /* what the job accepts, in all */
     int32_t nodes_min, nodes_max;
-    int32_t gpus;      /* what it holds now, in all; 0 while queued */
-    int32_t nodes;     /* on how many nodes it holds them */
-    const int32_t *at; /* [nodes] indexes into the view's nodes, borrowed;
-                          NULL: not known, or queued */
-    double submit_s;   /* seconds on the view's clock */
-    double start_s;    /* of the running attempt; NAN while queued */
-    double limit_s;    /* its time limit; INFINITY: none */
-    double left_s;     /* estimate of run time left, or NAN */
+    uint64_t classes;      /* that it may use now */
+    uint64_t classes_ever; /* and those that are closed to it for a while,
+                              as by a reservation */
+    int32_t is_exclusive;  /* 1: shares its nodes with nobody, and takes all
+                              of their GPUs */
+    int32_t gpus;          /* what it holds now, in all; 0 while queued */
+    int32_t nodes;         /* on how many nodes it holds them */
+    const int32_t *at;     /* [nodes] indexes into the view's nodes, borrowed;
+                              NULL: not known, or queued */
+    double submit_s;       /* seconds on the view's clock */
+    double start_s;        /* of the running attempt; NAN while queued */
+    double limit_s;        /* its time limit; INFINITY: none */
+    double left_s;         /* estimate of run time left, or NAN */
 };
 
 struct policy_view {

@@ -12,14 +12,15 @@ static struct policy_view view = {
 
 static void reset(void)
 {
-    nodes[0] = nodes[1] = (struct policy_node){4, 4, 1};
+    nodes[0] = nodes[1] = (struct policy_node){4, 4, 1, 0};
     for (int i = 0; i < 3; i++)
         jobs[i] = (struct policy_job){.id = (uint64_t)i + 1,
                                       .state = JOB_QUEUED,
                                       .gpus_min = 2,
                                       .gpus_max = 4,
                                       .nodes_min = 1,
-                                      .nodes_max = 2};
+                                      .nodes_max = 2,
+                                      .classes = POLICY_ANY_CLASS};
     jobs[2].state = JOB_RUNNING;
 }
 
@@ -68,6 +69,23 @@ int main(void)
     nodes[1].is_up = 0;
     verdict(start(1, 1, 4), start(2, 1, 2), 2,
             "no room for 1 nodes with 2 GPUs of job 2", "a node is down");
+    reset();
+    nodes[1].class_id = 5;
+    jobs[1].classes = 1;
+    verdict(start(1, 1, 4), start(2, 1, 4), 2,
+            "no room for 1 nodes with 4 GPUs of job 2",
+            "another class than its own");
+    jobs[1].classes = 1 << 5;
+    verdict(start(2, 1, 4), start(1, 1, 4), 2, "good", "each in its own");
+    reset();
+    jobs[0].is_exclusive = 1;
+    verdict(start(1, 2, 1), start(2, 1, 2), 2,
+            "no room for 1 nodes with 2 GPUs of job 2",
+            "nothing is left beside an exclusive job");
+    nodes[0].gpus_free = 3;
+    verdict(start(1, 2, 1), wait(2), 2,
+            "no room for 2 nodes with 1 GPUs of job 1",
+            "nor does it share itself");
     reset();
     nodes[0].gpus_free = 3;
     verdict(start(1, 1, 4), start(2, 1, 4), 2,

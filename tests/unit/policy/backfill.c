@@ -121,11 +121,102 @@ static void test_nodes(void)
     is_plan(&t, bf, "1:NeverFits +2:1x1", "the impossible reserves nothing");
 }
 
+/* Two kinds of nodes; a job of each that waits has a reservation. */
+static void test_classes(void)
+{
+    struct view t;
+
+    view_init(&t, 2, 4);
+    t.nodes[1].class_id = 1;
+    view_run(&t, 0, 4, 0, 100);
+    view_run(&t, 1, 4, 0, 200);
+    view_job(&t, 4, 4, 10)->classes = 1;
+    view_job(&t, 4, 4, 10)->classes = 2;
+    view_job(&t, 1, 1, 10);
+    is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus 5:WaitingForGpus",
+            "one waits on each");
+    ok(t.wishes[0].start_s == 1100 && t.wishes[1].start_s == 1200,
+       "and knows when it starts");
+    ok(isnan(t.wishes[2].start_s), "who is behind both does not");
+    t.nodes[1].gpus_free = t.nodes[0].gpus_free = 2;
+    is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus +5:1x1",
+            "it passes both in time");
+    is_str(t.wishes[0].reason, "WaitingForGpus: needs 4, 2 free",
+           "only their own nodes count");
+
+    /* Job 5 would go to node 0, in the way of job 3. */
+    t.jobs[4].limit_s = 150;
+    is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus 5:Reserved",
+            "not one that is in the way");
+    t.jobs[4].classes = 2;
+    is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus +5:1x1",
+            "but where it is none");
+
+    /* Head 3 has one to spare, head 4 has not. What was taken from the first
+     * for job 5, which the second refuses, is there for job 6. */
+    view_init(&t, 2, 4);
+    t.nodes[1].class_id = 1;
+    view_run(&t, 0, 3, 0, 100);
+    view_run(&t, 1, 3, 0, 100);
+    view_job(&t, 3, 3, 10)->classes = 1;
+    view_job(&t, 4, 4, 10)->classes = 2;
+    view_job(&t, 2, 2, INFINITY);
+    t.jobs[4].nodes_min = t.jobs[4].nodes_max = 2;
+    view_job(&t, 1, 1, INFINITY)->classes = 1;
+    is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus 5:Reserved +6:1x1",
+            "both heads are asked");
+    is_str(t.wishes[2].reason,
+           "Reserved: would delay job 4, which starts in 100 s",
+           "and the one in the way is named");
+}
+
+static void test_closed(void)
+{
+    struct view t;
+
+    view_init(&t, 2, 4);
+    t.nodes[1].class_id = 7;
+    view_job(&t, 4, 4, INFINITY);
+    view_job(&t, 8, 8, 10)->nodes_max = 2;
+    t.jobs[0].classes = t.jobs[1].classes = 1;
+    view_job(&t, 4, 4, INFINITY)->classes = 1 << 7;
+    is_plan(&t, bf, "+1:1x4 2:WaitingForGpus +3:1x4",
+            "no reservation while some nodes are closed to it");
+    is_str(t.wishes[1].reason,
+           "WaitingForGpus: needs 8, 0 free, too few without the 1 nodes "
+           "that are down or closed",
+           "and it says so");
+    t.jobs[1].classes_ever = 1;
+    is_plan(&t, bf, "+1:1x4 2:NeverFits +3:1x4", "nor when they always are");
+}
+
+static void test_exclusive(void)
+{
+    struct view t;
+
+    view_init(&t, 2, 4);
+    view_run(&t, 0, 1, 0, 100);
+    view_job(&t, 1, 1, 50)->is_exclusive = 1;
+    view_job(&t, 1, 1, 50)->is_exclusive = 1;
+    view_job(&t, 3, 3, INFINITY);
+    is_plan(&t, bf, "+2:1x1 3:WaitingForGpus +4:1x3", "a node to itself");
+    ok(t.wishes[1].start_s == 1050, "the next has the one that is empty first");
+    is_str(t.wishes[1].reason,
+           "WaitingForGpus: needs 1 on 1..1 empty nodes, 0 are empty",
+           "and says what it waits for");
+    t.jobs[1].limit_s = INFINITY;
+    is_plan(&t, bf, "+2:1x1 3:WaitingForGpus 4:Reserved",
+            "nobody goes where it will be alone");
+}
+
 int main(void)
 {
     test_time();
     test_order();
     test_unlimited();
     test_nodes();
+    test_classes();
+    test_closed();
+    test_exclusive();
     return tap_done();
 }

@@ -63,7 +63,7 @@ static void test_never(void)
             "a node that is down may come back");
     is_str(t.wishes[0].reason,
            "WaitingForGpus: needs 8, 4 free, too few without the 1 nodes "
-           "that are down",
+           "that are down or closed",
            "and says so");
 }
 
@@ -104,6 +104,50 @@ static void test_shapes(void)
     view_job(&t, 2, 2, 10);
     view_job(&t, 4, 4, 10);
     is_plan(&t, fifo, "+2:1x2 +3:1x4", "best fit keeps whole nodes whole");
+}
+
+static void test_classes(void)
+{
+    struct view t;
+
+    view_init(&t, 2, 4);
+    t.nodes[1].class_id = 1;
+    view_job(&t, 4, 4, 10)->classes = 1;
+    view_job(&t, 4, 4, 10)->classes = 1;
+    view_job(&t, 4, 4, 10)->classes = 2;
+    view_job(&t, 1, 1, 10)->classes = 2;
+    view_job(&t, 1, 1, 10);
+    is_plan(&t, fifo,
+            "+1:1x4 2:WaitingForGpus +3:1x4 4:WaitingForGpus "
+            "5:Priority",
+            "who wants other nodes does not stand in line");
+    is_str(t.wishes[4].reason, "Priority: 2 ahead, first job 2",
+           "who wants any stands in each");
+    t.jobs[4].classes = 2;
+    is_plan(&t, fifo,
+            "+1:1x4 2:WaitingForGpus +3:1x4 4:WaitingForGpus "
+            "5:Priority",
+            "or in one");
+    is_str(t.wishes[4].reason, "Priority: 1 ahead, first job 4", "behind one");
+}
+
+/* More masks than there are lines: nobody passes whom he must not. */
+static void test_many_lines(void)
+{
+    struct view t;
+
+    view_init(&t, 8, 4);
+    for (int i = 0; i < 8; i++) {
+        t.nodes[i].class_id = i;
+        t.nodes[i].gpus_free = 0;
+    }
+    for (int i = 0; i < VIEW_JOBS - 1; i++)
+        view_job(&t, 1, 1, 10)->classes = (uint64_t)i + 1;
+    t.nodes[7].gpus_free = 4;
+    view_job(&t, 1, 1, 10)->classes = 1 << 7;
+    struct error err = ERROR_INIT;
+    is_int(view_plan(&t, fifo, &err), 0, "63 masks");
+    is_int(t.wishes[VIEW_JOBS - 1].act, POLICY_START, "and one beside them");
 }
 
 static void is_refused(struct view *t, enum err_code code, const char *what)
@@ -149,6 +193,9 @@ static void test_bad_views(void)
     t.nodes[0].gpus_free = 5;
     is_refused(&t, ERR_INVAL, "more free than there are");
     t.nodes[0].gpus_free = 4;
+    t.nodes[0].class_id = 64;
+    is_refused(&t, ERR_INVAL, "a class beyond the last");
+    t.nodes[0].class_id = 0;
     t.at[1][0] = 1;
     t.jobs[1].nodes = 1;
     t.jobs[1].at = t.at[1];
@@ -161,6 +208,8 @@ int main(void)
     test_order();
     test_never();
     test_shapes();
+    test_classes();
+    test_many_lines();
     test_bad_views();
     return tap_done();
 }

@@ -1,9 +1,11 @@
 /* property.c - random clusters and jobs, run to the end in virtual time.
  *
  * After each plan: every queued job has one wish, nothing is given out
- * twice, each start respects its job's bounds. Over time: fifo starts in
- * order; under backfill the time promised to the head never moves back and
- * is kept; every job that can run does.
+ * twice, each start respects its job's bounds and stays in its classes, an
+ * exclusive job is alone. Over time: fifo starts in order, as far as jobs
+ * want the same nodes; under backfill a time that was promised never moves
+ * back and is kept, and whoever waits first for its nodes has one, if all
+ * that holds them ends; every job that can run does.
  *
  * Jobs end at their limit or earlier; placement is the one of place.h.
  */
@@ -19,8 +21,8 @@ struct world {
     double end_s[VIEW_JOBS];    /* the real end of a running job */
     double arrive_s[VIEW_JOBS]; /* before: not in the view */
     bool done[VIEW_JOBS];
-    uint64_t head;
-    double promised_s;
+    double promised_s[VIEW_JOBS];
+    bool is_alone[VIEW_NODES]; /* an exclusive job has it */
     int n_bad;
 };
 
@@ -40,7 +42,9 @@ static void setup(struct world *w, uint32_t seed)
     memset(w, 0, sizeof(*w));
     rng_seed(&w->rng, seed);
     view_init(&w->t, draw(w, 1, 5), draw(w, 1, 8));
-    w->promised_s = INFINITY;
+    bool has_classes = draw(w, 0, 1);
+    for (size_t i = 0; has_classes && i < w->t.v.n_nodes; i++)
+        w->t.nodes[i].class_id = draw(w, 60, 63);
     int n = draw(w, 5, 40);
     for (int i = 0; i < n; i++) {
         int32_t min = draw(w, 0, 9);
@@ -54,6 +58,11 @@ static void setup(struct world *w, uint32_t seed)
         if (i > 0 && w->arrive_s[i] < w->arrive_s[i - 1])
             w->arrive_s[i] = w->arrive_s[i - 1];
         job->submit_s = w->arrive_s[i];
+        w->promised_s[i] = INFINITY;
+        if (has_classes && draw(w, 0, 3))
+            job->classes = (uint64_t)draw(w, 1, 15) << 60;
+        job->classes_ever = job->classes;
+        job->is_exclusive = draw(w, 0, 6) == 0;
     }
 }
 
@@ -73,7 +82,7 @@ static void start(struct world *w, const struct policy_wish *wish)
     struct view *t = &w->t;
     size_t i = wish->id - 1;
     struct policy_job *job = &t->jobs[i];
-    struct place p = {wish->nodes, wish->gpus_per_node};
+    struct place p = place_of(job, wish->nodes, wish->gpus_per_node);
     int32_t gpus = p.nodes * p.per_node;
 
     if (gpus < job->gpus_min || gpus > job->gpus_max ||
@@ -86,6 +95,15 @@ static void start(struct world *w, const struct policy_wish *wish)
         return;
     }
     place_take(t->nodes, t->v.n_nodes, p, t->at[i]);
+    for (int32_t k = 0; k < p.nodes; k++) {
+        int32_t n = t->at[i][k];
+        if (!(job->classes >> t->nodes[n].class_id & 1))
+            bad(w, "outside its classes", wish->id);
+        /* One without GPUs does not count: it is Slurm's to keep it out. */
+        if (w->is_alone[n] && p.per_node > 0)
+            bad(w, "beside an exclusive job", wish->id);
+        w->is_alone[n] = w->is_alone[n] || job->is_exclusive;
+    }
     job->state = JOB_RUNNING;
     job->at = t->at[i];
     job->gpus = gpus;
@@ -95,20 +113,30 @@ static void start(struct world *w, const struct policy_wish *wish)
     w->end_s[i] = t->v.now_s + (draw(w, 0, 1) ? run_s : run_s / 2);
 }
 
-static void check_promise(struct world *w, const struct policy_wish *wish)
+/* Everything that runs ends, and is known to. */
+static bool all_end(const struct world *w)
 {
-    double now_s = w->t.v.now_s;
-
-    if (w->head != wish->id) {
-        w->head = wish->id;
-        w->promised_s = INFINITY;
+    for (size_t i = 0; i < w->t.v.n_jobs; i++) {
+        const struct policy_job *job = &w->t.jobs[i];
+        if (job->state == JOB_RUNNING && !w->done[i] && isinf(job->limit_s))
+            return false;
     }
+    return true;
+}
+
+static void check_promise(struct world *w, const struct policy_wish *wish,
+                          bool is_first)
+{
+    double *promised_s = &w->promised_s[wish->id - 1];
     double at_s = isnan(wish->start_s) ? INFINITY : wish->start_s;
-    if (at_s > w->promised_s)
+
+    if (at_s > *promised_s)
         bad(w, "its promise moved back", wish->id);
-    if (now_s > w->promised_s)
+    if (w->t.v.now_s > *promised_s)
         bad(w, "its promise was broken", wish->id);
-    w->promised_s = at_s;
+    if (is_first && isinf(at_s) && all_end(w))
+        bad(w, "the first to wait has no promise", wish->id);
+    *promised_s = at_s;
 }
 
 static void plan_once(struct world *w, const struct policy *p)
@@ -118,7 +146,7 @@ static void plan_once(struct world *w, const struct policy *p)
     struct policy_wish *wishes = w->t.wishes;
     struct error err = ERROR_INIT;
     size_t n = 0, n_queued = 0;
-    bool waited = false;
+    uint64_t waited = 0; /* classes */
 
     v.jobs = jobs;
     v.n_jobs = visible(w, jobs);
@@ -137,16 +165,18 @@ static void plan_once(struct world *w, const struct policy *p)
         bad(w, "too many wishes", 0);
     for (size_t i = 0; i < n; i++) {
         bool never = strncmp(wishes[i].reason, "NeverFits", 9) == 0;
+        uint64_t classes = w->t.jobs[wishes[i].id - 1].classes;
+        bool is_first = (waited & classes) == 0;
         if (wishes[i].act == POLICY_START) {
-            if (waited && p == &policy_fifo)
+            if (!is_first && p == &policy_fifo)
                 bad(w, "fifo passed the head", wishes[i].id);
             start(w, &wishes[i]);
         } else if (wishes[i].reason[0] == '\0') {
             bad(w, "no reason", wishes[i].id);
         } else if (!never) {
-            if (!waited && p == &policy_backfill)
-                check_promise(w, &wishes[i]);
-            waited = true;
+            if (p == &policy_backfill)
+                check_promise(w, &wishes[i], is_first);
+            waited |= classes;
         }
     }
 }
@@ -173,7 +203,9 @@ static bool advance(struct world *w)
             continue;
         w->done[i] = true;
         place_add(t->nodes, t->at[i],
-                  (struct place){job->nodes, job->gpus / job->nodes}, 1);
+                  place_of(job, job->nodes, job->gpus / job->nodes), 1);
+        for (int32_t k = 0; job->is_exclusive && k < job->nodes; k++)
+            w->is_alone[t->at[i][k]] = false;
     }
     return true;
 }

@@ -28,7 +28,7 @@ static inline void view_init(struct view *t, int n_nodes, int gpus)
     t->v.jobs = t->jobs;
     t->v.n_nodes = (size_t)n_nodes;
     for (int i = 0; i < n_nodes; i++)
-        t->nodes[i] = (struct policy_node){gpus, gpus, 1};
+        t->nodes[i] = (struct policy_node){gpus, gpus, 1, 0};
 }
 
 /* The next job, which waits for min..max GPUs on 1 node. */
@@ -43,6 +43,8 @@ static inline struct policy_job *view_job(struct view *t, int32_t min,
         .gpus_max = max,
         .nodes_min = 1,
         .nodes_max = 1,
+        .classes = POLICY_ANY_CLASS,
+        .classes_ever = POLICY_ANY_CLASS,
         .submit_s = (double)i,
         .start_s = NAN,
         .limit_s = limit_s,
