@@ -69,6 +69,14 @@ struct inbox {
     size_t n, cap;
 };
 
+/* Kinds of nodes; see classes.c. */
+struct node_classes {
+    int32_t n;
+    size_t first[POLICY_CLASSES]; /* a node of each */
+    int32_t *of;                  /* owned; by node */
+    bool has_partitions, has_default;
+};
+
 struct engine {
     struct engine_parts parts;
     const struct policy *policy;
@@ -96,6 +104,7 @@ struct engine {
     struct inbox inbox;
     struct alloc_node *nodes; /* owned; the last inventory */
     size_t n_nodes, cap_nodes;
+    struct node_classes classes;
     struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
     double unavailable_since_s; /* seconds since 1970 */
     bool wants_plan;            /* something changed since the last one */
@@ -184,6 +193,33 @@ int eng_inventory(struct engine *e, struct error *err);
 int eng_plan(struct engine *e, struct error *err);
 int eng_check_plan(const struct policy_view *view,
                    const struct policy_wish *wishes, size_t n,
+                   struct error *err) MUST_CHECK;
+
+/* ---- classes.c, fits.c --------------------------------------------------- */
+/* Of the last inventory. err  ERR_NOMEM; those of before stay */
+int eng_classify(struct engine *e, struct error *err) MUST_CHECK;
+/* Whether node i is one that w allows. in  now  reservations count */
+bool eng_node_fits(const struct engine *e, size_t i,
+                   const struct alloc_where *w, bool has_gpus, bool now);
+/* What of policy_job a job may use. */
+struct class_masks {
+    uint64_t now, ever;
+};
+/* Most jobs of a queue want the same. Zeroed to begin with; of one
+ * inventory. */
+enum { MASK_MEMO = 8 };
+struct mask_memo {
+    struct mask_memo_row {
+        bool is_used, has_gpus;
+        struct alloc_where where; /* texts are borrowed */
+        struct class_masks masks;
+    } rows[MASK_MEMO];
+    size_t next;
+};
+struct class_masks eng_masks(const struct engine *e, const struct job *job,
+                             struct mask_memo *memo);
+/* err  ERR_INVAL "can never fit", and what is missing */
+int eng_check_fits(const struct engine *e, const struct job *job,
                    struct error *err) MUST_CHECK;
 
 void eng_act(struct engine *e);

@@ -92,6 +92,7 @@ void engine_destroy(struct engine *e)
     free(e->inbox.notes);
     free(e->inbox.handled);
     free(e->nodes);
+    free(e->classes.of);
     eng_index_clear(e);
     free(e);
 }

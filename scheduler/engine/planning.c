@@ -4,8 +4,9 @@
  * more than our own live attempts leave there: one may have ended without
  * our knowing it yet. From that goes what was asked for and is not granted,
  * because an inventory counts an attempt when it holds its devices. If such
- * an attempt does not fit now, it waits inside the allocator, and nothing
- * more is started behind its back.
+ * an attempt does not fit now, it waits inside the allocator, and as much as
+ * it asked for is set aside among the nodes that it may use. Not more: a
+ * cluster may hold it back for ever, for reasons that are not size.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -49,7 +50,7 @@ int eng_inventory(struct engine *e, struct error *err)
     }
     e->n_nodes = n;
     e->unavailable = (struct error)ERROR_INIT;
-    return 0;
+    return eng_classify(e, err);
 }
 
 /* ---- the view -------------------------------------------------------------
@@ -76,11 +77,6 @@ static bool in_view(const struct engine *e, const struct entry *en)
            (en->job.state == JOB_QUEUED && en->not_before_s <= eng_now(e));
 }
 
-static bool holds_gpus(const struct job *job)
-{
-    return job_state_is_live(job->state) && job->nodes > 0 && job->gpus > 0;
-}
-
 /* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
  * all known, or not as many as the job has. */
 static bool parse_place(const struct engine *e, const struct job *job,
@@ -103,18 +99,54 @@ static bool parse_place(const struct engine *e, const struct job *job,
     return n == job->nodes;
 }
 
-/* Promised, but not in the inventory: taken where it would go. */
-static bool promise(struct view *t, const struct job *job, int32_t *at)
+/* NULL: nothing is free. */
+static struct policy_node *freest(const struct view *t, uint64_t classes)
 {
-    struct place p = {job->nodes, job->gpus / job->nodes};
+    struct policy_node *best = NULL;
+
+    for (size_t i = 0; i < t->v.n_nodes; i++) {
+        struct policy_node *node = &t->nodes[i];
+        if (place_may_use(classes, node) && node->is_up &&
+            node->gpus_free > (best ? best->gpus_free : 0))
+            best = node;
+    }
+    return best;
+}
+
+/* As many GPUs as it asked for, from where most is free. */
+static void set_aside(struct view *t, struct place p)
+{
+    int32_t left = p.nodes * (p.is_whole ? 1 : p.per_node);
+
+    while (left > 0) {
+        struct policy_node *node = freest(t, p.classes);
+        if (!node)
+            return;
+        int32_t taken =
+            p.is_whole || node->gpus_free < left ? node->gpus_free : left;
+        node->gpus_free -= taken;
+        left -= p.is_whole ? 1 : taken;
+    }
+}
+
+/* Promised, but not in the inventory: taken where it would go. False when it
+ * fits nowhere, so that its place is not known. */
+static bool promise(struct view *t, const struct policy_job *job, int32_t *at)
+{
+    struct place p = place_of(job, job->nodes, job->gpus / job->nodes);
 
     if (place_fits(t->nodes, t->v.n_nodes, p)) {
         place_take(t->nodes, t->v.n_nodes, p, at);
         return true;
     }
-    for (size_t i = 0; i < t->v.n_nodes; i++)
-        t->nodes[i].gpus_free = 0;
+    set_aside(t, p);
     return false;
+}
+
+/* A job without GPUs is nowhere, unless it wants its nodes to itself. */
+static bool holds(const struct policy_job *pj)
+{
+    return pj->nodes > 0 && (pj->gpus > 0 || pj->is_exclusive);
 }
 
 /* Where each live job is, as `at` of its policy_job: first those whose place
@@ -128,9 +160,9 @@ static void view_places(const struct engine *e, struct view *t)
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
         const struct job *job = &eng_find(e, pj->id)->job;
-        if (pj->gpus < 1 || job->place[0] == '\0' || !parse_place(e, job, at))
+        if (!holds(pj) || job->place[0] == '\0' || !parse_place(e, job, at))
             continue;
-        place_add(t->nodes, at, (struct place){pj->nodes, pj->gpus / pj->nodes},
+        place_add(t->nodes, at, place_of(pj, pj->nodes, pj->gpus / pj->nodes),
                   -1);
         pj->at = at;
         at += pj->nodes;
@@ -143,7 +175,7 @@ static void view_places(const struct engine *e, struct view *t)
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
         const struct job *job = &eng_find(e, pj->id)->job;
-        if (pj->gpus < 1 || job->place[0] != '\0' || !promise(t, job, at))
+        if (!holds(pj) || job->place[0] != '\0' || !promise(t, pj, at))
             continue;
         pj->at = at;
         at += pj->nodes;
@@ -151,11 +183,12 @@ static void view_places(const struct engine *e, struct view *t)
 }
 
 static void view_job(const struct engine *e, struct view *t,
-                     const struct entry *en)
+                     const struct entry *en, struct mask_memo *memo)
 {
     const struct job *job = &en->job;
     bool is_live = job_state_is_live(job->state);
     double now_s = t->v.now_s;
+    struct class_masks masks = eng_masks(e, job, memo);
 
     t->jobs[t->v.n_jobs++] = (struct policy_job){
         .id = job->id,
@@ -165,6 +198,9 @@ static void view_job(const struct engine *e, struct view *t,
         .gpus_max = job->gpus_max,
         .nodes_min = job->nodes_min,
         .nodes_max = job->nodes_max,
+        .classes = masks.now,
+        .classes_ever = masks.ever,
+        .is_exclusive = eng_where(e->parts.conf, job, 1).exclusive,
         .gpus = is_live ? job->gpus : 0,
         .nodes = is_live ? job->nodes : 0,
         .submit_s = now_s - (eng_wall(e) - job->submit_s),
@@ -188,10 +224,12 @@ static int by_order(const void *a, const void *b)
 
 static int view_build(const struct engine *e, struct view *t, struct error *err)
 {
+    struct mask_memo memo = {.next = 0};
     size_t n_ats = 1;
     for (size_t i = 0; i < e->n_active; i++) {
-        if (holds_gpus(&e->active[i]->job))
-            n_ats += (size_t)e->active[i]->job.nodes;
+        const struct job *job = &e->active[i]->job;
+        if (job_state_is_live(job->state) && job->nodes > 0)
+            n_ats += (size_t)job->nodes;
     }
     memset(t, 0, sizeof(*t));
     t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
@@ -212,11 +250,12 @@ static int view_build(const struct engine *e, struct view *t, struct error *err)
                          : free > total ? total
                                         : free,
             .is_up = e->nodes[i].is_up,
+            .class_id = e->classes.of[i],
         };
     }
     for (size_t i = 0; i < e->n_active; i++) {
         if (in_view(e, e->active[i]))
-            view_job(e, t, e->active[i]);
+            view_job(e, t, e->active[i], &memo);
     }
     qsort(t->jobs, t->v.n_jobs, sizeof(*t->jobs), by_order);
     view_places(e, t);

@@ -10,7 +10,6 @@
 
 #include "jobs/base/buf.h"
 #include "scheduler/engine/core.h"
-#include "scheduler/policy/place.h"
 
 /* Of a job's directory: workers are told it, with the attempt behind it, in
  * 512 bytes (wire.h). */
@@ -49,38 +48,6 @@ static int check_limit(const struct engine *e, int64_t uid, struct error *err)
                          " allowed (max_jobs_per_user)",
                          n, max);
     return 0;
-}
-
-/* Down nodes count: they may come back. Without any inventory nothing is
- * known, and the job may wait. */
-static int check_fits(const struct engine *e, const struct job *job,
-                      struct error *err)
-{
-    struct policy_job pj = {.gpus_min = job->gpus_min,
-                            .gpus_max = job->gpus_max,
-                            .nodes_min = job->nodes_min,
-                            .nodes_max = job->nodes_max};
-    struct policy_node *nodes = calloc(e->n_nodes + 1, sizeof(*nodes));
-    int32_t largest = 0, all = 0;
-
-    if (!nodes)
-        return error_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        nodes[i].gpus_total = e->nodes[i].gpus_total;
-        all += nodes[i].gpus_total;
-        if (nodes[i].gpus_total > largest)
-            largest = nodes[i].gpus_total;
-    }
-    bool fits = e->n_nodes == 0 || place_ever(nodes, e->n_nodes, &pj, true);
-    free(nodes);
-    if (fits)
-        return 0;
-    return error_set(err, ERR_INVAL,
-                     "can never fit: needs %" PRId32 " GPUs on %" PRId32
-                     "..%" PRId32 " nodes; the largest node has %" PRId32
-                     ", all %zu together %" PRId32,
-                     job->gpus_min, job->nodes_min, job->nodes_max, largest,
-                     e->n_nodes, all);
 }
 
 /* Whoever names users where accounts come from is not who wrote this
@@ -175,7 +142,7 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
         eng_from_spec(req->spec, e->parts.conf, &job, &own, err) < 0)
         return -1;
     text_copy(job.user, sizeof(job.user), req->user);
-    if (check_fits(e, &job, err) < 0) {
+    if (eng_check_fits(e, &job, err) < 0) {
         texts_clear(&own);
         return -1;
     }

@@ -1,0 +1,133 @@
+/* fits.c - can a job run here at all? Asked when it is submitted, so that
+ * nobody waits for what never comes.
+ *
+ * Nodes that are down and reservations count as if they were not: both end.
+ * Without any inventory nothing is known, and the job may wait.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+#include "scheduler/engine/core.h"
+#include "scheduler/policy/place.h"
+
+static bool any_fits(const struct engine *e, const struct alloc_where *w,
+                     bool has_gpus)
+{
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        if (eng_node_fits(e, i, w, has_gpus, false))
+            return true;
+    }
+    return false;
+}
+
+/* "a100, h100": the types of GPUs of the nodes that w allows. */
+static int list_types(const struct engine *e, const struct alloc_where *w,
+                      struct buf *out, struct error *err)
+{
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        const char *type = e->nodes[i].gpu_type;
+        bool is_known = type[0] == '\0' || !eng_node_fits(e, i, w, true, false);
+        for (size_t k = 0; k < i && !is_known; k++)
+            is_known = strcmp(e->nodes[k].gpu_type, type) == 0 &&
+                       eng_node_fits(e, k, w, true, false);
+        if (!is_known && (buf_addstr(out, out->len ? ", " : "", err) < 0 ||
+                          buf_addstr(out, type, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+static int refuse_type(const struct engine *e, const struct alloc_where *w,
+                       struct error *err)
+{
+    const struct alloc_where any = {.partition = w->partition};
+    struct buf types = BUF_INIT;
+    int rc = list_types(e, &any, &types, err);
+
+    if (rc == 0)
+        rc = error_set(err, ERR_INVAL,
+                       "can never fit: no node%s%s has GPUs of type '%s'; "
+                       "there is: %s",
+                       w->partition ? " of partition " : "",
+                       w->partition ? w->partition : "", w->gpu_type,
+                       types.len ? buf_str(&types) : "none");
+    buf_clear(&types);
+    return rc;
+}
+
+/* Which of its words no node has; 0 when it is not for its words. */
+static int refuse_words(const struct engine *e, const struct alloc_where *w,
+                        bool has_gpus, struct error *err)
+{
+    struct alloc_where some = {.partition = w->partition};
+
+    if (!any_fits(e, &some, has_gpus))
+        return error_set(err, ERR_INVAL, "can never fit: no node is in %s%s",
+                         w->partition ? "partition " : "the default partition",
+                         w->partition ? w->partition : "");
+    some.gpu_type = w->gpu_type;
+    if (!any_fits(e, &some, has_gpus))
+        return refuse_type(e, w, err);
+    some.constraint = w->constraint;
+    if (!any_fits(e, &some, has_gpus))
+        return error_set(err, ERR_INVAL,
+                         "can never fit: no such node has the features '%s'",
+                         w->constraint);
+    return 0;
+}
+
+static int refuse_size(const struct engine *e, const struct job *job,
+                       const struct alloc_where *w, struct error *err)
+{
+    int32_t largest = 0, n = 0;
+    int64_t all = 0;
+
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        int32_t gpus = e->nodes[i].gpus_total;
+        if (!eng_node_fits(e, i, w, job->gpus_max > 0, false))
+            continue;
+        n++;
+        all += gpus;
+        largest = gpus > largest ? gpus : largest;
+    }
+    const char *type = w->gpu_type && job->gpus_max > 0 ? w->gpu_type : "";
+    const char *part =
+        w->partition && e->classes.has_partitions ? w->partition : "";
+    return error_set(err, ERR_INVAL,
+                     "can never fit: needs %" PRId32 " GPUs%s%s on %" PRId32
+                     "..%" PRId32 " nodes; the largest node%s%s has %" PRId32
+                     ", all %" PRId32 " together %" PRId64,
+                     job->gpus_min, *type ? " of type " : "", type,
+                     job->nodes_min, job->nodes_max,
+                     *part ? " of partition " : "", part, largest, n, all);
+}
+
+int eng_check_fits(const struct engine *e, const struct job *job,
+                   struct error *err)
+{
+    const struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    bool has_gpus = job->gpus_max > 0;
+    struct policy_job pj = {.gpus_min = job->gpus_min,
+                            .gpus_max = job->gpus_max,
+                            .nodes_min = job->nodes_min,
+                            .nodes_max = job->nodes_max,
+                            .classes_ever = 1};
+
+    if (e->n_nodes == 0)
+        return 0;
+    if (refuse_words(e, &w, has_gpus, err) < 0)
+        return -1;
+    struct policy_node *nodes = calloc(e->n_nodes, sizeof(*nodes));
+    if (!nodes)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        nodes[i].gpus_total = e->nodes[i].gpus_total;
+        nodes[i].class_id = !eng_node_fits(e, i, &w, has_gpus, false);
+    }
+    bool fits = place_ever(nodes, e->n_nodes, &pj, true);
+    free(nodes);
+    return fits ? 0 : refuse_size(e, job, &w, err);
+}
