@@ -82,21 +82,17 @@ static int check_batch(const struct conf *conf, struct error *err)
     return check_program("mgpu-batch", err);
 }
 
+/* That there is one is conf.c's rule. */
 static int check_listen(const struct conf *conf, struct error *err)
 {
     const char *at = conf->controller.listen;
     const char *port = at ? strrchr(at, ':') : NULL;
-    if (!at)
-        return error_set(err, ERR_CONFIG,
-                         "controller.listen: with 'allocator: slurm' workers "
-                         "report over the network; say where, for example "
-                         "0.0.0.0:7431");
-    if (port && strspn(port + 1, "0") == strlen(port + 1))
-        return error_set(err, ERR_CONFIG,
-                         "controller.listen: '%s': workers outlive the daemon "
-                         "and must find the next one; name a port",
-                         at);
-    return 0;
+    return !port || strspn(port + 1, "0") < strlen(port + 1)
+               ? 0
+               : error_set(err, ERR_CONFIG,
+                           "controller.listen: '%s': workers outlive the "
+                           "daemon and must find the next one; name a port",
+                           at);
 }
 
 static int check_slurm_conf(const struct conf *conf, struct error *err)
@@ -104,7 +100,8 @@ static int check_slurm_conf(const struct conf *conf, struct error *err)
     const char *path = conf->slurm.conf;
     return !path || access(path, R_OK) == 0
                ? 0
-               : error_sys(err, errno, "slurm.conf: '%s'", path);
+               : error_set(err, ERR_CONFIG, "slurm.conf: '%s': %s", path,
+                           strerror(errno));
 }
 
 static int check_account(const struct conf *conf, struct error *err)

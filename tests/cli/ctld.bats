@@ -122,6 +122,42 @@ soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
     [ "$status" -eq 66 ]
 }
 
+# What a configuration for Slurm lacks on this machine: that many lines.
+lacks() { # COUNT PATTERN YAML...
+    local n=$1 pattern=$2
+    shift 2
+    printf '%s\n' 'version: 1' 'allocator: slurm' "$@" >"$BATS_TEST_TMPDIR/conf"
+    run --separate-stderr ctld --check-config "$BATS_TEST_TMPDIR/conf"
+    [ "$(grep -c . <<<"$stderr")" = "$n" ]
+    if [ "$n" = 0 ]; then
+        [ "$status" -eq 0 ]
+        return
+    fi
+    [ "$status" -eq 78 ]
+    [[ $stderr == *$pattern* ]]
+    # Nor does a daemon start with it, or leave anything behind.
+    run ctld --config "$BATS_TEST_TMPDIR/conf" \
+        --state-dir "$BATS_TEST_TMPDIR/state" --socket "$BATS_TEST_TMPDIR/s/s"
+    [ "$status" -eq 78 ]
+    [ ! -e "$BATS_TEST_TMPDIR/state" ]
+}
+
+@test "--check-config: what this machine does not have, line by line" {
+    [ -x "$MGPU_BIN/mgpu-slurm-helper" ] || skip "built without Slurm"
+    listen='controller: {listen: "127.0.0.1:7431"'
+    jobs='jobs_dir: "/home/%u/.mgpu"'
+    lacks 0 '' "$listen}"
+    lacks 0 '' "$listen, $jobs, user: nobody}"
+    lacks 1 'name a port' 'controller: {listen: "*:0"}'
+    lacks 1 'controller.jobs_dir' "$listen, user: nobody}"
+    lacks 1 "no account 'no-such-user'" "$listen, $jobs, user: no-such-user}"
+    lacks 1 "'root' is root" "$listen, $jobs, user: root}"
+    lacks 1 'auth.admins' "$listen}" 'auth: {admins: [no-such-user]}'
+    lacks 1 '/no/such/file' "$listen}" 'slurm: {conf: /no/such/file}'
+    lacks 3 'auth.admins' 'auth: {admins: [no-such-user]}' \
+        'controller: {user: nobody, listen: "*:0"}'
+}
+
 @test "only what Slurm starts is anybody else's" {
     printf '%s\n' 'version: 1' 'controller: {user: nobody}' \
         >"$BATS_TEST_TMPDIR/conf"
