@@ -1,0 +1,91 @@
+#!/usr/bin/env bats
+# folder.bats - mgpu-worker on a directory of pictures: the seeds of the
+# fuzzer, each of which has three bytes before the picture.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+data=
+setup() {
+    data=$BATS_TEST_TMPDIR/data
+    export OMP_NUM_THREADS=1 GOMP_SPINCOUNT=2000
+    local part
+    for part in train val; do
+        mkdir -p "$data/$part/jpeg" "$data/$part/png"
+        for name in baseline cmyk gray progressive; do
+            picture $name >"$data/$part/jpeg/$name.jpg"
+        done
+        for name in bits gray16 palette rgb rgba; do
+            picture $name.png >"$data/$part/png/$name.PNG"
+        done
+    done
+}
+
+picture() { tail -c +4 "$MGPU_SRC/tests/fuzz/seeds/image/$1"; }
+
+# worker RANKS [KEYS OF dataset]
+worker() {
+    cat >"$BATS_TEST_TMPDIR/spec.yaml" <<END
+version: 1
+kind: cv
+name: t
+model: {width_mult: 0.25}
+dataset: {source: image_folder, path: $data, image_size: 40${2:+, $2}}
+train: {device: host, epochs: 2, batch_size: 3, seed: 1}
+resources: {gpus: 0}
+END
+    timeout 100 mpirun --quiet -n "$1" --oversubscribe --bind-to none \
+        "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
+        --dir "$BATS_TEST_TMPDIR/run" 3>&-
+}
+
+@test "pictures of every kind are trained on, by threads or not" {
+    run worker 2 'augment: crop, workers: 2'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"2 classes"* ]]
+    [[ $output == *"data: 9 training and 9 evaluation samples"* ]]
+    local loss=${output#*epoch 2/2:}
+    rm -r "$BATS_TEST_TMPDIR/run"
+    run worker 2 'augment: crop, workers: 0'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    loss=${loss#*training loss } output=${output#*epoch 2/2:}
+    output=${output#*training loss }
+    [ "${loss%% samples*}" != "" ]
+    [ "${loss%%, accuracy*}" = "${output%%, accuracy*}" ]
+}
+
+@test "without val a share is asked for, and taken" {
+    rm -r "$data/val"
+    run worker 1
+    [ "$status" -eq 65 ]
+    [[ $output == *"$data: no val directory: set dataset.split, such as 0.1"* ]]
+    run worker 1 'split: 0.34'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"data: 6 training and 3 evaluation samples"* ]]
+}
+
+@test "a damaged picture ends the job by name, or is left out and counted" {
+    echo hello >"$data/train/png/rgb.PNG"
+    echo hello >"$data/train/notes.txt"
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 65 ]
+    [[ $output == *"$data/train/png/rgb.PNG: not a JPEG or PNG file"* ]]
+    [[ $output == *"passed over 1 file: train/notes.txt"* ]]
+    run worker 2 'on_bad_row: skip'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'why=.*rgb.PNG: not a JPEG' <<<"$output")" -ge 1 ]
+    grep -q '"exit_code":0,"why":"left out of the last epoch.* [12] images"' \
+        "$BATS_TEST_TMPDIR/run/report.json"
+}
+
+@test "a link is not followed" {
+    ln -s rgb.PNG "$data/train/png/link.png"
+    run worker 1
+    [ "$status" -eq 65 ]
+    [[ $output == *"link.png: a symbolic link is not followed"* ]]
+}
