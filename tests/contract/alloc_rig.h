@@ -161,7 +161,8 @@ struct rig {
     int32_t gpus;
     const char *nvml; /* local: ask this library for GPUs instead */
     char dir[64];     /* the attempts' */
-    char programs[PATH_MAX], bin[PATH_MAX]; /* bin: mgpu-shepherd */
+    char programs[PATH_MAX - 64];
+    char bin[PATH_MAX]; /* mgpu-shepherd */
     char self[PATH_MAX];
     char testbed[64]; /* Slurm's */
     pid_t helper;     /* and mgpu-slurm-helper */
@@ -184,7 +185,7 @@ static inline void rig_outcome(void *arg, uint64_t job, int32_t attempt,
 
 static inline const char *rig_program(const struct rig *r, const char *name)
 {
-    static char path[PATH_MAX + 32];
+    static char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s/%s", r->programs, name);
     return path;
 }
