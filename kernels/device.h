@@ -60,6 +60,29 @@ struct adamw_args {
     int64_t step;
 };
 
+/* A batch norm and the clamp behind it, as the next operation reads it:
+ * u = clamp((z - mean) * rstd * gamma + beta), to [0, cap]; cap 0: no clamp. */
+struct norm {
+    const void *mean, *rstd;  /* [C] A */
+    const void *gamma, *beta; /* [C] T */
+    double cap;
+};
+
+/* What an operation leaves about its output z, over all of its rows:
+ * mean, rstd = 1 / sqrt(var + eps), both [C] A, and the running statistics
+ * r += momentum * (batch - r), [C] A, with the unbiased variance, as
+ * torch.nn.BatchNorm2d. */
+struct norm_stats {
+    void *mean, *rstd, *run_mean, *run_var;
+    double eps, momentum;
+};
+
+/* The gradient of a norm. d is dL/du where the clamp did not cut, else 0. */
+struct norm_grad {
+    void *sums;           /* [2, C] A: sums over rows of d * hat and of d */
+    void *dgamma, *dbeta; /* [C] T: the same */
+};
+
 struct device;
 
 struct device_ops {
@@ -96,36 +119,53 @@ struct device_ops {
      * order, zeros outside; for the stem. */
     int (*im2col3)(struct device *d, enum dtype dt, void *col, const void *x,
                    const struct conv3 *s, struct error *err);
-    /* Depthwise; w [3, 3, C]. y [N, OH, OW, C]. */
-    int (*dw3_fwd)(struct device *d, enum dtype dt, void *y, const void *x,
-                   const void *w, const struct conv3 *s, struct error *err);
-    int (*dw3_bwd_data)(struct device *d, enum dtype dt, void *dx,
-                        const void *dy, const void *w, const struct conv3 *s,
-                        struct error *err);
-    int (*dw3_bwd_filter)(struct device *d, enum dtype dt, void *dw,
-                          const void *dy, const void *x, const struct conv3 *s,
-                          struct error *err);
 
-    /* ---- batch norm over rows = N*H*W; optional clamp to [0, cap] -------- */
-    /* y = clamp((x - mean) * rstd * gamma + beta); cap 0: no clamp.
-     * out   mean, rstd [C] A    of this batch; rstd = 1/sqrt(var + eps)
-     * inout run_mean, run_var [C] A   r += momentum * (batch - r), with the
-     *       unbiased variance, as torch.nn.BatchNorm2d
-     * err   ERR_INVAL rows < 2 */
-    int (*bn_fwd)(struct device *d, enum dtype dt, void *y, void *mean,
-                  void *rstd, void *run_mean, void *run_var, const void *x,
-                  const void *gamma, const void *beta, int64_t rows, int32_t C,
-                  double eps, double momentum, double cap, struct error *err);
-    /* With the running statistics. */
-    int (*bn_eval)(struct device *d, enum dtype dt, void *y, const void *x,
-                   const void *run_mean, const void *run_var, const void *gamma,
-                   const void *beta, int64_t rows, int32_t C, double eps,
-                   double cap, struct error *err);
-    /* dgamma, dbeta [C] T are overwritten; dx may be dy. */
-    int (*bn_bwd)(struct device *d, enum dtype dt, void *dx, void *dgamma,
-                  void *dbeta, const void *dy, const void *x, const void *mean,
-                  const void *rstd, const void *gamma, const void *beta,
-                  int64_t rows, int32_t C, double cap, struct error *err);
+    /* ---- convolution and batch norm together ------------------------------
+     * A wide tensor moves through memory as z, before its norm: the reader
+     * applies the norm, the writer leaves the statistics. */
+    /* u = x, or norm(x) with in, plus skip if there is one, [rows, K]; kept
+     * in y if that is not NULL.  z [rows, N] = u w^T with w [N, K].
+     * out  stats  NULL: not wanted
+     * err  ERR_INVAL rows < 2 with stats */
+    int (*pw_fwd)(struct device *d, enum dtype dt, void *z,
+                  const struct norm_stats *stats, void *y, const void *x,
+                  const struct norm *in, const void *skip, const void *w,
+                  int64_t rows, int32_t K, int32_t N, struct error *err);
+    /* From d [rows, N], the gradient of norm(z), whose sums are known, to
+     * dw [N, K] = dz^T u  and  dx [rows, K] = dz w + extra, gated by `in`,
+     * with the sums of that in `out`.
+     * in   u      [rows, K] the forward pass's, or NULL: norm(x) is made again
+     *      x, in  x NULL, or in NULL: dx is not gated, and has no sums
+     *      extra  [rows, K], or NULL
+     * out  dx     NULL: not wanted; not d */
+    int (*pw_bwd)(struct device *d, enum dtype dt, void *dx, void *dw,
+                  const struct norm_grad *out, const void *dn, const void *z,
+                  const struct norm *norm, const void *sums, const void *u,
+                  const void *x, const struct norm *in, const void *extra,
+                  const void *w, int64_t rows, int32_t K, int32_t N,
+                  struct error *err);
+    /* Depthwise 3x3 on u = x or norm(x); w [3, 3, C]. As pw_fwd. */
+    int (*dw_fwd)(struct device *d, enum dtype dt, void *z,
+                  const struct norm_stats *stats, const void *x,
+                  const struct norm *in, const void *w, const struct conv3 *s,
+                  struct error *err);
+    int (*dw_bwd)(struct device *d, enum dtype dt, void *dx, void *dw,
+                  const struct norm_grad *out, const void *dn, const void *z,
+                  const struct norm *norm, const void *sums, const void *x,
+                  const struct norm *in, const void *w, const struct conv3 *s,
+                  struct error *err);
+    /* y = norm(x) + skip (or NULL). */
+    int (*norm_apply)(struct device *d, enum dtype dt, void *y, const void *x,
+                      const struct norm *n, const void *skip, int64_t rows,
+                      int32_t C, struct error *err);
+    /* dy := d, in place, and its sums. */
+    int (*norm_grads)(struct device *d, enum dtype dt, void *dy,
+                      const struct norm_grad *out, const void *x,
+                      const struct norm *n, int64_t rows, int32_t C,
+                      struct error *err);
+    /* rstd [C] A = 1 / sqrt(var + eps), for a norm by running statistics. */
+    int (*norm_rstd)(struct device *d, enum dtype dt, void *rstd,
+                     const void *var, int32_t C, double eps, struct error *err);
 
     /* ---- the rest of the network ---------------------------------------- */
     int (*add)(struct device *d, enum dtype dt, void *y, const void *x,

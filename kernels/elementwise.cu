@@ -45,8 +45,8 @@ KERNEL bias_sums(blk b, double *part, const T *dy, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
-    columns<T, W, 1>(b, part, rows, C, 32, [=](V *s, int64_t r, int64_t c) {
-        s[0] += V::load(dy + r * C + c);
+    columns<T, W, 1>(b, part, rows, C, SUM_ROWS, true, [=](int64_t c) {
+        return [=](V *s, int64_t r) { s[0] += V::load(dy + r * C + c); };
     });
 }
 

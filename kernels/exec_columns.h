@@ -21,10 +21,14 @@
 namespace
 {
 
-/* f(sums, row, column) adds what one row gives to Q sums over W columns. */
+enum { SUM_ROWS = 32 }; /* of one value each; see above */
+
+/* f(column) prepares W columns and returns g(sums, row), which adds what one
+ * row gives to their Q sums. What is in part is replaced when this is the
+ * first call for it. */
 template <class T, int W, int Q, class F>
 FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
-                F f)
+                bool first, F f)
 {
     typedef vec<acc<T>, W> V;
     SHARED(acc<T>, box, MAX_LANES * W);
@@ -43,9 +47,11 @@ FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
             bool in = t < tiles && lay.row < lay.down;
             V sums[Q];
             UNROLL for (int q = 0; q < Q; q++) sums[q] = V::of(0);
-            if (in)
+            if (in) {
+                auto g = f(t * W);
                 for (int64_t r : lay.rows({lo, hi, 1}))
-                    f(sums, r, t * W);
+                    g(sums, r);
+            }
             UNROLL for (int q = 0; q < Q; q++)
             {
                 V s = sums[q];
@@ -59,7 +65,7 @@ FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
                 }
                 double *p = part + q * C + t * W;
                 if (in && lay.row == 0) {
-                    if (lo == mine.lo)
+                    if (first && lo == mine.lo)
                         UNROLL for (int k = 0; k < W; k++) p[k] = s.v[k];
                     else
                         UNROLL for (int k = 0; k < W; k++) p[k] += s.v[k];
@@ -68,6 +74,22 @@ FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
         }
         lo += step;
     } while (lo < mine.hi);
+}
+
+/* f(column, rows) for W columns and some rows at a time, until all of this
+ * block's rows were visited: what belongs to columns is loaded once for many
+ * rows, and memory is still walked nearly in order. */
+template <int W, class F> FN void tiles(blk b, int64_t rows, int64_t C, F f)
+{
+    const rect lay(b, C / W);
+    const range mine = b.share(rows);
+    const int64_t step = 16 * lay.down;
+
+    for (int64_t lo = mine.lo; lo < mine.hi; lo += step) {
+        int64_t hi = lo + step < mine.hi ? lo + step : mine.hi;
+        for (int64_t t : lay.cols(C / W))
+            f(t * W, lay.rows({lo, hi, 1}));
+    }
 }
 
 /* The parts of one column, in order. */

@@ -3,7 +3,8 @@
  * Each family of kernels (one .cu file) is compiled up to four times and
  * yields, per build, one function that fills in its members of the ops
  * table: host_depthwise(), wide_depthwise(), cuda_depthwise(),
- * simt_depthwise(). The names keep the builds apart, so that a test can hold two in one process.
+ * simt_depthwise(). The names keep the builds apart, so that a test can hold
+ * two in one process.
  */
 #ifndef MGPU_KERNELS_EXEC_DEVICE_H
 #define MGPU_KERNELS_EXEC_DEVICE_H
@@ -42,6 +43,7 @@ struct exec_device {
     X(build, image)               \
     X(build, loss)                \
     X(build, optim)               \
+    X(build, pointwise)           \
     X(build, pool)
 #define KERNEL_DECLARE(build, family) \
     void build##_##family(struct device_ops *ops);

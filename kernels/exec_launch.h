@@ -82,6 +82,12 @@ inline A *scratch(struct device *d, int64_t n, struct error *err)
     return static_cast<A *>(e->scratch);
 }
 
+/* Room for n values of T behind others, in doubles; keeps the next aligned. */
+template <class T> inline int64_t doubles(int64_t n)
+{
+    return (n * (int64_t)sizeof(T) + 63) / 64 * 8;
+}
+
 /* ---- the width of the vectors ------------------------------------------- */
 /* What a vector of a type must be aligned for: only pointers matter. The
  * host's loads need no alignment, and its registers hold acc<T>. */

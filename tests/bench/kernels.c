@@ -20,14 +20,12 @@ enum { ROUNDS = 7, MAX_LAYERS = 64 };
 enum op {
     IM2COL,
     GEMM_FWD,
-    GEMM_DX,
-    GEMM_DW,
+    GEMM_BWD,
+    PW_FWD,
+    PW_BWD,
     DW_FWD,
-    DW_DX,
-    DW_DW,
-    BN_FWD,
-    BN_BWD,
-    ADD,
+    DW_BWD,
+    NORM,
     POOL_FWD,
     POOL_BWD,
     DROPOUT,
@@ -36,16 +34,16 @@ enum op {
     N_OPS
 };
 static const char *const op_names[N_OPS] = {
-    "im2col3",      "gemm forward",   "gemm dX", "gemm dW", "dw3_fwd",
-    "dw3_bwd_data", "dw3_bwd_filter", "bn_fwd",  "bn_bwd",  "add",
-    "avgpool_fwd",  "avgpool_bwd",    "dropout", "xent",    "sgd"};
+    "im2col3",     "(gemm forward)", "(gemm backward)", "pw_fwd",
+    "pw_bwd",      "dw_fwd",         "dw_bwd",          "norm, last row",
+    "avgpool_fwd", "avgpool_bwd",    "dropout",         "xent",
+    "sgd"};
 
 struct layer {
     char kind; /* Stem, Pointwise, Depthwise */
     struct conv3 s;
     int32_t out; /* channels */
     double cap;
-    bool residual;
 };
 
 struct bench {
@@ -67,8 +65,7 @@ static double now_ms(void)
 }
 
 static void add_layer(struct bench *b, char kind, int32_t N, int32_t *size,
-                      int32_t in, int32_t out, int32_t stride, double cap,
-                      bool residual)
+                      int32_t in, int32_t out, int32_t stride, double cap)
 {
     int32_t H = *size, OH = (H - 1) / stride + 1;
     int32_t fan = kind == 'S' ? 27 : kind == 'D' ? 9 : in;
@@ -76,8 +73,7 @@ static void add_layer(struct bench *b, char kind, int32_t N, int32_t *size,
     b->layers[b->n++] = (struct layer){.kind = kind,
                                        .s = {N, H, H, in, OH, OH, stride},
                                        .out = out,
-                                       .cap = cap,
-                                       .residual = residual};
+                                       .cap = cap};
     b->params += (int64_t)out * fan + 2 * out;
     *size = OH;
 }
@@ -90,19 +86,18 @@ static void network(struct bench *b, int32_t N, int32_t size)
         {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
     int32_t in = 32;
 
-    add_layer(b, 'S', N, &size, 3, 32, 2, 6, false);
+    add_layer(b, 'S', N, &size, 3, 32, 2, 6);
     for (int r = 0; r < 7; r++)
         for (int32_t k = 0; k < rows[r][2]; k++) {
             int32_t mid = in * rows[r][0], out = rows[r][1];
             int32_t stride = k ? 1 : rows[r][3];
             if (mid != in)
-                add_layer(b, 'P', N, &size, in, mid, 1, 6, false);
-            add_layer(b, 'D', N, &size, mid, mid, stride, 6, false);
-            add_layer(b, 'P', N, &size, mid, out, 1, 0,
-                      stride == 1 && in == out);
+                add_layer(b, 'P', N, &size, in, mid, 1, 6);
+            add_layer(b, 'D', N, &size, mid, mid, stride, 6);
+            add_layer(b, 'P', N, &size, mid, out, 1, 0);
             in = out;
         }
-    add_layer(b, 'P', N, &size, in, 1280, 1, 6, false);
+    add_layer(b, 'P', N, &size, in, 1280, 1, 6);
 }
 
 /* On a GPU a call returns before its work is done. */
@@ -126,6 +121,7 @@ static int wait_for(const struct bench *b)
         (b)->flop[op] += (double)(n_flop);      \
     } while (0)
 
+/* The products alone, for comparison: they are in pw_fwd and pw_bwd. */
 static void gemm_layer(struct bench *b, int32_t rows, int32_t in, int32_t out,
                        bool dx)
 {
@@ -137,47 +133,74 @@ static void gemm_layer(struct bench *b, int32_t rows, int32_t in, int32_t out,
     TIME(b, GEMM_FWD, io, flop,
          ops->gemm(b->d, b->dt, false, true, rows, out, in, 1, b->x, in, b->w,
                    in, 0, b->y, out, NULL));
-    TIME(b, GEMM_DW, io, flop,
+    TIME(b, GEMM_BWD, io, flop,
          ops->gemm(b->d, b->dt, true, false, out, in, rows, 1, b->y, out, b->x,
                    in, 0, b->w, in, NULL));
     if (dx)
-        TIME(b, GEMM_DX, io, flop,
+        TIME(b, GEMM_BWD, io, flop,
              ops->gemm(b->d, b->dt, false, false, rows, in, out, 1, b->y, out,
                        b->w, in, 0, b->z, in, NULL));
+}
+
+static struct norm norm_of(const struct bench *b, double cap)
+{
+    return (struct norm){b->c[0], b->c[1], b->c[4], b->c[5], cap};
+}
+
+/* What moves at least: forwards x and z, backwards x, z, d and dx. */
+static void convolution(struct bench *b, const struct layer *l)
+{
+    const struct device_ops *ops = b->d->ops;
+    double es = (double)dtype_bytes(b->dt);
+    int64_t rows = (int64_t)l->s.N * l->s.OH * l->s.OW;
+    double out = (double)rows * l->out;
+    double in = (double)l->s.N * l->s.H * l->s.W * l->s.C;
+    double flop = 2.0 * out * (l->kind == 'D' ? 9 : l->s.C);
+    const struct norm before = norm_of(b, l->cap > 0 ? 0 : 6);
+    const struct norm after = norm_of(b, l->cap);
+    const struct norm_stats stats = {b->c[2], b->c[3], b->c[6],
+                                     b->c[7], 1e-5,    0.1};
+    const struct norm_grad grad = {b->c[2], b->c[3], b->c[6]};
+
+    if (l->kind == 'D') {
+        TIME(b, DW_FWD, in + out, flop,
+             ops->dw_fwd(b->d, b->dt, b->y, &stats, b->x, &before, b->w, &l->s,
+                         NULL));
+        TIME(b, DW_BWD, 2 * (in + out), 2 * flop,
+             ops->dw_bwd(b->d, b->dt, b->z, b->w, &grad, b->y, b->y, &after,
+                         b->c[5], b->x, &before, b->w, &l->s, NULL));
+        return;
+    }
+    TIME(b, PW_FWD, in + out, flop,
+         ops->pw_fwd(b->d, b->dt, b->y, &stats, NULL, b->x, &before, NULL, b->w,
+                     rows, l->s.C, l->out, NULL));
+    TIME(b, PW_BWD, 2 * (in + out), 2 * flop,
+         ops->pw_bwd(b->d, b->dt, b->z, b->w, &grad, b->y, b->y, &after,
+                     b->c[5], NULL, b->x, &before, NULL, b->w, rows, l->s.C,
+                     l->out, NULL));
 }
 
 static void one_layer(struct bench *b, const struct layer *l)
 {
     const struct device_ops *ops = b->d->ops;
     double es = (double)dtype_bytes(b->dt);
-    int64_t rows = (int64_t)l->s.N * l->s.OH * l->s.OW, n = rows * l->out;
-    double io = (double)l->s.N * l->s.H * l->s.W * l->s.C + (double)n;
+    int64_t rows = (int64_t)l->s.N * l->s.OH * l->s.OW;
+    double io =
+        (double)l->s.N * l->s.H * l->s.W * l->s.C + (double)rows * 9 * l->s.C;
 
     if (l->kind == 'S') {
-        TIME(b, IM2COL, io + 9.0 * l->s.C * (double)rows, 0,
+        struct layer product = *l; /* as the model does it */
+        product.kind = 'P';
+        product.s = (struct conv3){
+            1, (int32_t)rows, 1, 9 * l->s.C, (int32_t)rows, 1, 1};
+        TIME(b, IM2COL, io, 0,
              ops->im2col3(b->d, b->dt, b->x, b->y, &l->s, NULL));
-        gemm_layer(b, (int32_t)rows, 9 * l->s.C, l->out, false);
-    } else if (l->kind == 'P') {
-        gemm_layer(b, (int32_t)rows, l->s.C, l->out, true);
-    } else {
-        TIME(b, DW_FWD, io, 18.0 * (double)n,
-             ops->dw3_fwd(b->d, b->dt, b->y, b->x, b->w, &l->s, NULL));
-        TIME(b, DW_DX, io, 18.0 * (double)n,
-             ops->dw3_bwd_data(b->d, b->dt, b->x, b->y, b->w, &l->s, NULL));
-        TIME(b, DW_DW, io, 18.0 * (double)n,
-             ops->dw3_bwd_filter(b->d, b->dt, b->w, b->y, b->x, &l->s, NULL));
+        one_layer(b, &product);
+        return;
     }
-    TIME(b, BN_FWD, 2.0 * (double)n, 0,
-         ops->bn_fwd(b->d, b->dt, b->y, b->c[0], b->c[1], b->c[2], b->c[3],
-                     b->x, b->c[4], b->c[5], rows, l->out, 1e-5, 0.1, l->cap,
-                     NULL));
-    TIME(b, BN_BWD, 3.0 * (double)n, 0,
-         ops->bn_bwd(b->d, b->dt, b->y, b->c[6], b->c[7], b->z, b->x, b->c[0],
-                     b->c[1], b->c[4], b->c[5], rows, l->out, l->cap, NULL));
-    if (l->residual) /* once forward, once backward */
-        for (int i = 0; i < 2; i++)
-            TIME(b, ADD, 3.0 * (double)n, 0,
-                 ops->add(b->d, b->dt, b->y, b->x, n, NULL));
+    if (l->kind == 'P')
+        gemm_layer(b, (int32_t)rows, l->s.C, l->out, true);
+    convolution(b, l);
 }
 
 static void the_rest(struct bench *b, int32_t N)
@@ -198,6 +221,14 @@ static void the_rest(struct bench *b, int32_t N)
         TIME(b, DROPOUT, 2 * n, 0,
              ops->dropout(b->d, b->dt, b->y, b->x, (int64_t)N * 1280, 0.2, 1, 0,
                           NULL));
+    const struct norm last = norm_of(b, 6);
+    const struct norm_grad grad = {b->c[2], b->c[3], b->c[6]};
+    TIME(b, NORM, 2 * n * HW, 0,
+         ops->norm_apply(b->d, b->dt, b->y, b->x, &last, NULL, (int64_t)N * HW,
+                         1280, NULL));
+    TIME(b, NORM, 3 * n * HW, 0,
+         ops->norm_grads(b->d, b->dt, b->y, &grad, b->x, &last, (int64_t)N * HW,
+                         1280, NULL));
     gemm_layer(b, N, 1280, 10, true);
     TIME(b, XENT, 20.0 * N, 0,
          ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, 1, true,
@@ -263,8 +294,8 @@ int main(int argc, char **argv)
     b.z = room(&b, most);
     b.w = room(&b, most);
     for (int i = 0; i < 8; i++)
-        b.c[i] = room(&b, (size_t)2048 * 8);
-    (void)b.d->ops->zero(b.d, b.c[7], (size_t)2048 * 8, NULL); /* labels */
+        b.c[i] = room(&b, (size_t)4096 * 8);
+    (void)b.d->ops->zero(b.d, b.c[7], (size_t)4096 * 8, NULL); /* labels */
     for (int i = 0; i < b.n; i++)
         one_layer(&b, &b.layers[i]);
     the_rest(&b, N);
@@ -274,7 +305,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < N_OPS; i++) {
         printf("%-15s %8.3f ms %7.1f GB/s %7.1f GF/s\n", op_names[i], b.ms[i],
                b.bytes[i] / b.ms[i] * 1e-6, b.flop[i] / b.ms[i] * 1e-6);
-        total += b.ms[i];
+        total += op_names[i][0] == '(' ? 0 : b.ms[i];
     }
     printf("%-15s %8.3f ms = %.0f img/s\n", "step", total, N / total * 1e3);
     void *all[] = {b.x, b.y, b.z, b.w};

@@ -38,6 +38,8 @@ static void *unused_dy(const struct pass *p)
     return NULL;
 }
 
+static struct norm_grad norm_of_row(const struct model *m, int32_t i);
+
 /* Loss, classifier, dropout and pooling; leaves p->dy. */
 static int head(struct pass *p, double scale, struct error *err)
 {
@@ -64,86 +66,78 @@ static int head(struct pass *p, double scale, struct error *err)
                                        m->conf.dropout, m->seed, 0, err) < 0)
         return -1;
     p->dy = m->mem.dy[0];
-    return ops->avgpool_bwd(m->d, dt, p->dy, dx, n, side * side, f, err);
+    if (ops->avgpool_bwd(m->d, dt, p->dy, dx, n, side * side, f, err) < 0)
+        return -1;
+    const int32_t last = ARCH_LAYERS - 1;
+    const struct norm norm = row_norm(m, last, true);
+    const struct norm_grad out = norm_of_row(m, last);
+    return ops->norm_grads(m->d, dt, p->dy, &out, m->mem.acts[last].z, &norm,
+                           (int64_t)n * side * side, f, err);
 }
 
-/* dz := gradient of the convolution's output, in p->dy afterwards. */
-static int norm(struct pass *p, const struct layer *l, const struct acts *a,
-                struct error *err)
+/* Where the gradients of row i's norm go. */
+static struct norm_grad norm_of_row(const struct model *m, int32_t i)
 {
-    struct model *m = p->m;
-    void *dz = p->dy;
-    if (l->skip >= 0) {
-        assert(!p->carry);
-        p->carry = p->dy;
-        p->carry_to = l->skip;
-        dz = unused_dy(p);
-    }
-    const void *dy = p->dy;
-    p->dy = dz;
-    return m->d->ops->bn_bwd(
-        m->d, m->conf.dt, dz, at_t(m, m->mem.grads, l->gamma),
-        at_t(m, m->mem.grads, l->beta), dy, a->z, a->mean, a->rstd,
-        at_t(m, m->mem.params, l->gamma), at_t(m, m->mem.params, l->beta),
-        layer_rows(l, p->n), l->cout, l->cap, err);
+    const struct layer *l = &m->arch.layers[i];
+    return (struct norm_grad){
+        .sums = m->mem.acts[i].sums,
+        .dgamma = at_t(m, m->mem.grads, l->gamma),
+        .dbeta = at_t(m, m->mem.grads, l->beta),
+    };
 }
 
-static int weights(const struct pass *p, const struct layer *l, const void *x,
-                   struct error *err)
+static int stem(const struct pass *p, struct error *err)
 {
     struct model *m = p->m;
-    const struct device_ops *ops = m->d->ops;
+    const struct layer *l = &m->arch.layers[0];
+    const struct acts *a = &m->mem.acts[0];
+    const struct norm norm = row_norm(m, 0, true);
+    return m->d->ops->pw_bwd(m->d, m->conf.dt, NULL,
+                             at_t(m, m->mem.grads, l->weight), NULL, p->dy,
+                             a->z, &norm, a->sums, m->mem.col, NULL, NULL, NULL,
+                             at_t(m, m->mem.params, l->weight),
+                             layer_rows(l, p->n), 9 * l->cin, l->cout, err);
+}
+
+/* Weights of row i, and p->dy := the gradient of the norm of row i - 1. */
+static int convolution(struct pass *p, int32_t i, struct error *err)
+{
+    struct model *m = p->m;
+    const struct layer *l = &m->arch.layers[i];
+    const struct acts *a = &m->mem.acts[i], *from = a - 1;
+    const struct norm norm = row_norm(m, i, true);
+    const struct norm in = row_norm(m, i - 1, true);
+    const struct norm_grad out = norm_of_row(m, i - 1);
     const struct conv3 shape = layer_conv3(l, p->n);
-    void *dw = at_t(m, m->mem.grads, l->weight);
-    int32_t k = l->cin;
-    if (l->kind == LAYER_DEPTHWISE)
-        return ops->dw3_bwd_filter(m->d, m->conf.dt, dw, p->dy, x, &shape, err);
-    if (l->kind == LAYER_STEM) {
-        x = m->mem.col;
-        k = 9 * l->cin;
-    }
-    return ops->gemm(m->d, m->conf.dt, true, false, l->cout, k,
-                     (int32_t)layer_rows(l, p->n), 1, p->dy, l->cout, x, k, 0,
-                     dw, k, err);
-}
+    const void *w = at_t(m, m->mem.params, l->weight), *d = p->dy;
+    void *dw = at_t(m, m->mem.grads, l->weight), *dx = unused_dy(p);
+    const void *extra = NULL;
 
-/* p->dy := gradient of the row's input. */
-static int data(struct pass *p, const struct layer *l, struct error *err)
-{
-    struct model *m = p->m;
-    const struct device_ops *ops = m->d->ops;
-    const struct conv3 shape = layer_conv3(l, p->n);
-    const void *w = at_t(m, m->mem.params, l->weight);
-    void *dx = unused_dy(p);
-    const void *dz = p->dy;
+    if (p->carry && p->carry_to == i - 1) {
+        extra = p->carry;
+        p->carry = NULL;
+    }
     p->dy = dx;
     if (l->kind == LAYER_DEPTHWISE)
-        return ops->dw3_bwd_data(m->d, m->conf.dt, dx, dz, w, &shape, err);
-    return ops->gemm(m->d, m->conf.dt, false, false,
-                     (int32_t)layer_rows(l, p->n), l->cin, l->cout, 1, dz,
-                     l->cout, w, l->cin, 0, dx, l->cin, err);
+        return m->d->ops->dw_bwd(m->d, m->conf.dt, dx, dw, &out, d, a->z, &norm,
+                                 a->sums, from->z, &in, w, &shape, err);
+    return m->d->ops->pw_bwd(m->d, m->conf.dt, dx, dw, &out, d, a->z, &norm,
+                             a->sums, from->y, from->z, &in, extra, w,
+                             layer_rows(l, p->n), l->cin, l->cout, err);
 }
 
 static int row(struct pass *p, int32_t i, struct error *err)
 {
-    struct model *m = p->m;
-    const struct layer *l = &m->arch.layers[i];
-    const void *x = i > 0 ? m->mem.acts[i - 1].y : NULL;
-    if (norm(p, l, &m->mem.acts[i], err) < 0 || weights(p, l, x, err) < 0 ||
-        ready(p, l->weight, l->beta + l->cout, err) < 0)
-        return -1;
-    if (i == 0)
-        return 0; /* nobody asks for the gradient of the image */
-    if (data(p, l, err) < 0)
-        return -1;
-    if (p->carry && p->carry_to == i - 1) {
-        const void *carry = p->carry;
-        p->carry = NULL;
-        return m->d->ops->add(m->d, m->conf.dt, p->dy, carry,
-                              layer_rows(&m->arch.layers[i - 1], p->n) * l->cin,
-                              err);
+    const struct layer *l = &p->m->arch.layers[i];
+    if (l->skip >= 0) {
+        assert(!p->carry);
+        p->carry = p->dy;
+        p->carry_to = l->skip;
     }
-    return 0;
+    /* Nobody asks for the gradient of the image. */
+    if ((i > 0 ? convolution(p, i, err) : stem(p, err)) < 0)
+        return -1;
+    return ready(p, l->weight, l->beta + l->cout, err);
 }
 
 int model_backward(struct model *m, int32_t n, double scale,

@@ -1,69 +1,74 @@
 /* forward.c - the forward pass: 52 rows of the table, pooling, classifier.
  *
  * In NHWC a 1x1 convolution is one matrix product over all pixels; the stem
- * becomes one through its patches (im2col). ReLU6 is the norm's clamp.
+ * becomes one through its patches (im2col). ReLU6 is the norm's clamp. Norms
+ * are applied by the convolution that reads (kernels/exec_norm.h).
  */
 #include "worker/cv/model_impl.h"
 
 static const double bn_eps = 1e-5, bn_momentum = 0.1; /* torch's defaults */
 
-static int convolve(struct model *m, const struct layer *l, void *z,
-                    const void *x, int32_t n, struct error *err)
+/* z of row i, from the z of the row before and that one's norm. */
+static int convolve(struct model *m, int32_t i, const void *x, int32_t n,
+                    const struct norm_stats *stats, bool train,
+                    struct error *err)
 {
     const struct device_ops *ops = m->d->ops;
+    const struct layer *l = &m->arch.layers[i];
     const void *w = at_t(m, m->mem.params, l->weight);
     const struct conv3 shape = layer_conv3(l, n);
-    int32_t rows = (int32_t)layer_rows(l, n), k = l->cin;
-    switch (l->kind) {
-    case LAYER_DEPTHWISE:
-        return ops->dw3_fwd(m->d, m->conf.dt, z, x, w, &shape, err);
-    case LAYER_STEM:
+    const int64_t rows = layer_rows(l, n);
+    void *z = m->mem.acts[i].z;
+    if (l->kind == LAYER_STEM) {
         if (ops->im2col3(m->d, m->conf.dt, m->mem.col, x, &shape, err) < 0)
             return -1;
-        x = m->mem.col;
-        k = 9 * l->cin;
-        break;
-    case LAYER_POINTWISE:
-        break;
+        return ops->pw_fwd(m->d, m->conf.dt, z, stats, NULL, m->mem.col, NULL,
+                           NULL, w, rows, 9 * l->cin, l->cout, err);
     }
-    return ops->gemm(m->d, m->conf.dt, false, true, rows, l->cout, k, 1, x, k,
-                     w, k, 0, z, l->cout, err);
+    const struct acts *from = &m->mem.acts[i - 1];
+    const struct norm in = row_norm(m, i - 1, train);
+    const int32_t skip = m->arch.layers[i - 1].skip;
+    if (l->kind == LAYER_DEPTHWISE)
+        return ops->dw_fwd(m->d, m->conf.dt, z, stats, from->z, &in, w, &shape,
+                           err);
+    return ops->pw_fwd(m->d, m->conf.dt, z, stats, from->y, from->z, &in,
+                       skip >= 0 ? m->mem.acts[skip].y : NULL, w, rows, l->cin,
+                       l->cout, err);
 }
 
-static int normalise(struct model *m, const struct layer *l,
-                     const struct acts *a, int32_t n, bool train,
-                     struct error *err)
+static int one_row(struct model *m, int32_t i, const void *x, int32_t n,
+                   bool train, struct error *err)
 {
-    const struct device_ops *ops = m->d->ops;
-    const void *gamma = at_t(m, m->mem.params, l->gamma);
-    const void *beta = at_t(m, m->mem.params, l->beta);
+    const struct layer *l = &m->arch.layers[i];
+    const struct acts *a = &m->mem.acts[i];
     void *mean = at_a(m, m->mem.running, l->mean);
     void *var = at_a(m, m->mem.running, l->var);
-    int64_t rows = layer_rows(l, n);
-    if (!train)
-        return ops->bn_eval(m->d, m->conf.dt, a->y, a->z, mean, var, gamma,
-                            beta, rows, l->cout, bn_eps, l->cap, err);
-    return ops->bn_fwd(m->d, m->conf.dt, a->y, a->mean, a->rstd, mean, var,
-                       a->z, gamma, beta, rows, l->cout, bn_eps, bn_momentum,
-                       l->cap, err);
+    const struct norm_stats stats = {
+        .mean = a->mean,
+        .rstd = a->rstd,
+        .run_mean = mean,
+        .run_var = var,
+        .eps = bn_eps,
+        .momentum = bn_momentum,
+    };
+    if (!train && m->d->ops->norm_rstd(m->d, m->conf.dt, a->rstd, var, l->cout,
+                                       bn_eps, err) < 0)
+        return -1;
+    return convolve(m, i, x, n, train ? &stats : NULL, train, err);
 }
 
 static int extract(struct model *m, const void *x, int32_t n, bool train,
                    struct error *err)
 {
-    for (int32_t i = 0; i < ARCH_LAYERS; i++) {
-        const struct layer *l = &m->arch.layers[i];
-        const struct acts *a = &m->mem.acts[i];
-        if (convolve(m, l, a->z, x, n, err) < 0 ||
-            normalise(m, l, a, n, train, err) < 0)
-            return error_wrap(err, "%s", l->conv);
-        if (l->skip >= 0 &&
-            m->d->ops->add(m->d, m->conf.dt, a->y, m->mem.acts[l->skip].y,
-                           layer_rows(l, n) * l->cout, err) < 0)
-            return error_wrap(err, "%s", l->conv);
-        x = a->y;
-    }
-    return 0;
+    const int32_t last = ARCH_LAYERS - 1;
+    const struct layer *l = &m->arch.layers[last];
+    for (int32_t i = 0; i < ARCH_LAYERS; i++)
+        if (one_row(m, i, x, n, train, err) < 0)
+            return error_wrap(err, "%s", m->arch.layers[i].conv);
+    const struct norm norm = row_norm(m, last, train);
+    return m->d->ops->norm_apply(m->d, m->conf.dt, m->mem.acts[last].y,
+                                 m->mem.acts[last].z, &norm, NULL,
+                                 layer_rows(l, n), l->cout, err);
 }
 
 static int classify(struct model *m, int32_t n, bool train, uint64_t seed,

@@ -44,9 +44,10 @@ static void lay_out(const struct model_conf *conf, const struct arch *a,
         int64_t elems = layer_rows(l, conf->batch) * l->cout;
         largest = elems > largest ? elems : largest;
         ret->acts[i].z = take(&c, elems, t);
-        ret->acts[i].y = take(&c, elems, t);
+        ret->acts[i].y = row_keeps_y(a, i) ? take(&c, elems, t) : NULL;
         ret->acts[i].mean = take(&c, l->cout, acc);
         ret->acts[i].rstd = take(&c, l->cout, acc);
+        ret->acts[i].sums = take(&c, (int64_t)2 * l->cout, acc);
     }
     ret->col = take(&c, layer_rows(&a->layers[0], conf->batch) * 27, t);
     ret->pooled = take(&c, n * a->features, t);

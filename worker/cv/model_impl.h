@@ -7,8 +7,10 @@
 /* What a row keeps from the forward for the backward pass. */
 struct acts {
     void *z;           /* [rows, cout] T, the convolution's output */
-    void *y;           /* [rows, cout] T, after norm, clamp and skip */
+    void *y;           /* [rows, cout] T, after norm and skip; NULL where the
+                          next row's convolution makes it as it reads */
     void *mean, *rstd; /* [cout] A, of the batch */
+    void *sums;        /* [2, cout] A, of the norm's gradient */
 };
 
 enum { MODEL_DY = 3 }; /* gradients of activations alive at the same time */
@@ -51,6 +53,14 @@ static inline int64_t layer_rows(const struct layer *l, int32_t n)
     return (int64_t)n * l->out_side * l->out_side;
 }
 
+/* The output of a block, which is narrow, is read three times: as the next
+ * row's input, by a skip, and in the backward pass. The last row's is pooled.
+ */
+static inline bool row_keeps_y(const struct arch *a, int32_t i)
+{
+    return a->layers[i].cap <= 0 || i == ARCH_LAYERS - 1;
+}
+
 /* The element at an offset of an array of T, of A. */
 static inline void *at_t(const struct model *m, void *p, int64_t offset)
 {
@@ -59,6 +69,19 @@ static inline void *at_t(const struct model *m, void *p, int64_t offset)
 static inline void *at_a(const struct model *m, void *p, int64_t offset)
 {
     return (char *)p + (size_t)offset * dtype_acc_bytes(m->conf.dt);
+}
+
+/* The norm of row i, by the batch's statistics or by the running ones. */
+static inline struct norm row_norm(const struct model *m, int32_t i, bool train)
+{
+    const struct layer *l = &m->arch.layers[i];
+    return (struct norm){
+        .mean = train ? m->mem.acts[i].mean : at_a(m, m->mem.running, l->mean),
+        .rstd = m->mem.acts[i].rstd,
+        .gamma = at_t(m, m->mem.params, l->gamma),
+        .beta = at_t(m, m->mem.params, l->beta),
+        .cap = l->cap,
+    };
 }
 
 static inline struct conv3 layer_conv3(const struct layer *l, int32_t n)

@@ -37,15 +37,24 @@ static void sums(struct bed *b, struct trace *t)
     struct tensor dy = tensor_make(b, VALUES, -2, 2);
     struct tensor y = tensor_make(b, VALUES, 0, 0),
                   w = tensor_make(b, 9 * C, 0, 1);
+    struct tensor filter = tensor_make(b, (int64_t)C * C, -1, 1);
     struct tensor c[8];
 
     for (int i = 0; i < 8; i++)
         c[i] = tensor_make(b, C, 0.5, 1);
-    must(ops->bn_fwd(b->d, b->dt, y.p, c[0].p, c[1].p, c[2].p, c[3].p, x.p,
-                     c[4].p, c[5].p, ROWS, C, 1e-5, 0.1, 6, ERR));
-    must(ops->dw3_bwd_filter(b->d, b->dt, w.p, dy.p, y.p, &s, ERR));
-    must(ops->bn_bwd(b->d, b->dt, dy.p, c[6].p, c[7].p, dy.p, x.p, c[0].p,
-                     c[1].p, c[4].p, c[5].p, ROWS, C, 6, ERR));
+    struct tensor z = tensor_make(b, VALUES, 0, 0);
+    struct tensor two = tensor_acc(b, (int64_t)2 * C, 0, 0);
+    const struct norm_stats stats = {c[0].p, c[1].p, c[2].p, c[3].p, 1e-5, 0.1};
+    const struct norm n = {c[0].p, c[1].p, c[4].p, c[5].p, 6};
+    const struct norm_grad out = {two.p, c[6].p, c[7].p};
+    must(ops->dw_fwd(b->d, b->dt, z.p, &stats, x.p, NULL, w.p, &s, ERR));
+    must(ops->pw_fwd(b->d, b->dt, y.p, &stats, NULL, z.p, &n, x.p, filter.p,
+                     ROWS, C, C, ERR));
+    must(ops->norm_grads(b->d, b->dt, dy.p, &out, z.p, &n, ROWS, C, ERR));
+    must(ops->pw_bwd(b->d, b->dt, y.p, filter.p, &out, dy.p, y.p, &n, two.p,
+                     NULL, z.p, &n, x.p, filter.p, ROWS, C, C, ERR));
+    must(ops->dw_bwd(b->d, b->dt, dy.p, w.p, &out, y.p, z.p, &n, two.p, x.p, &n,
+                     w.p, &s, ERR));
     must(ops->bias_bwd(b->d, b->dt, c[5].p, dy.p, ROWS, C, ERR));
     must(ops->gemm(b->d, b->dt, true, false, C, C, ROWS, 1, y.p, C, dy.p, C, 0,
                    x.p, C, ERR));
@@ -53,6 +62,9 @@ static void sums(struct bed *b, struct trace *t)
     keep(t, &dy);
     keep(t, &y);
     keep(t, &w);
+    keep(t, &z);
+    keep(t, &two);
+    keep(t, &filter);
     for (int i = 0; i < 8; i++)
         keep(t, &c[i]);
 }

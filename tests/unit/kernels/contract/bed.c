@@ -189,6 +189,7 @@ void contract_device(struct device *d, const char *name, bool small)
         contract_gemm(&b);
         contract_conv(&b);
         contract_norm(&b);
+        contract_fused(&b);
         contract_flat(&b);
         contract_dropout(&b);
         contract_loss(&b);

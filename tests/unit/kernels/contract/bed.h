@@ -74,6 +74,7 @@ void contract_memory(struct bed *b);
 void contract_gemm(struct bed *b);
 void contract_conv(struct bed *b);
 void contract_norm(struct bed *b);
+void contract_fused(struct bed *b);
 void contract_flat(struct bed *b);
 void contract_dropout(struct bed *b);
 void contract_loss(struct bed *b);

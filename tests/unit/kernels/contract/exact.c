@@ -34,6 +34,9 @@ static void exact_norm(struct bed *b, int64_t rows, int32_t C)
     struct tensor beta = tensor_make(b, C, 0, 0);
     struct tensor dgamma = tensor_make(b, C, 7, 8);
     struct tensor dbeta = tensor_make(b, C, 7, 8);
+    struct tensor sums = tensor_acc(b, (int64_t)2 * C, 7, 8);
+    const struct norm n = {zero.p, one.p, gamma.p, beta.p, 6};
+    const struct norm_grad out = {sums.p, dgamma.p, dbeta.p};
     double *DG = zeros(C), *DB = zeros(C);
 
     for (int64_t i = 0; i < rows * C; i++) {
@@ -41,10 +44,9 @@ static void exact_norm(struct bed *b, int64_t rows, int32_t C)
         DG[i % C] += open ? dy.v[i] * x.v[i] : 0;
         DB[i % C] += open ? dy.v[i] : 0;
     }
-    must(b->d->ops->bn_bwd(b->d, b->dt, dy.p, dgamma.p, dbeta.p, dy.p, x.p,
-                           zero.p, one.p, gamma.p, beta.p, rows, C, 6, ERR));
-    same(&dgamma, DG, "exact bn_bwd dgamma %lld x %d", (long long)rows, C);
-    same(&dbeta, DB, "exact bn_bwd dbeta %lld x %d", (long long)rows, C);
+    must(b->d->ops->norm_grads(b->d, b->dt, dy.p, &out, x.p, &n, rows, C, ERR));
+    same(&dgamma, DG, "exact norm_grads dgamma %lld x %d", (long long)rows, C);
+    same(&dbeta, DB, "exact norm_grads dbeta %lld x %d", (long long)rows, C);
     free(DG);
     free(DB);
     tensor_drop(&dy);
@@ -55,14 +57,22 @@ static void exact_norm(struct bed *b, int64_t rows, int32_t C)
     tensor_drop(&beta);
     tensor_drop(&dgamma);
     tensor_drop(&dbeta);
+    tensor_drop(&sums);
 }
 
+/* A norm that changes nothing and whose gradient has no sums: dz is dy. */
 static void exact_filter(struct bed *b, int32_t N, int32_t S, int32_t C)
 {
     struct conv3 s = {N, S, S, C, S, S, 1};
     int64_t n = (int64_t)N * S * S * C;
     struct tensor dy = tensor_ints(b, n, -4, 4), x = tensor_ints(b, n, -4, 4);
     struct tensor dw = tensor_make(b, 9 * C, 7, 8);
+    struct tensor filter = tensor_make(b, 9 * C, 0, 0);
+    struct tensor dx = tensor_make(b, n, 7, 8);
+    struct tensor zero = tensor_acc(b, 2 * C, 0, 0);
+    struct tensor one = tensor_acc(b, C, 1, 1), gamma = tensor_make(b, C, 1, 1);
+    struct tensor beta = tensor_make(b, C, 0, 0);
+    const struct norm norm = {zero.p, one.p, gamma.p, beta.p, 0};
     double *want = zeros(9 * C);
 
     for (int64_t i = 0; i < n * 9; i++) {
@@ -73,12 +83,19 @@ static void exact_filter(struct bed *b, int32_t N, int32_t S, int32_t C)
         int64_t in = at + ((k / 3 - 1) * S + (k % 3 - 1)) * C;
         want[k * C + c] += dy.v[at] * x.v[in];
     }
-    must(b->d->ops->dw3_bwd_filter(b->d, b->dt, dw.p, dy.p, x.p, &s, ERR));
-    same(&dw, want, "exact dw3_bwd_filter [%d,%d,%d,%d]", N, S, S, C);
+    must(b->d->ops->dw_bwd(b->d, b->dt, dx.p, dw.p, NULL, dy.p, x.p, &norm,
+                           zero.p, x.p, NULL, filter.p, &s, ERR));
+    same(&dw, want, "exact dw_bwd dw [%d,%d,%d,%d]", N, S, S, C);
     free(want);
     tensor_drop(&dy);
     tensor_drop(&x);
     tensor_drop(&dw);
+    tensor_drop(&filter);
+    tensor_drop(&dx);
+    tensor_drop(&zero);
+    tensor_drop(&one);
+    tensor_drop(&gamma);
+    tensor_drop(&beta);
 }
 
 /* 2^k rows of integers: the mean is exact as well. */
@@ -86,22 +103,25 @@ static void exact_mean(struct bed *b, int64_t rows, int32_t C)
 {
     struct tensor x = tensor_ints(b, rows * C, -8, 8);
     struct tensor y = tensor_make(b, rows * C, 0, 0);
-    struct tensor g = tensor_make(b, C, 1, 1), o = tensor_make(b, C, 0, 0);
+    struct tensor w = tensor_make(b, (int64_t)9 * C, 0, 0);
     struct tensor mean = tensor_acc(b, C, 7, 8), rstd = tensor_acc(b, C, 7, 8);
     struct tensor rm = tensor_acc(b, C, 0, 0), rv = tensor_acc(b, C, 0, 0);
+    const struct norm_stats stats = {mean.p, rstd.p, rm.p, rv.p, 1e-3, 1};
+    const struct conv3 s = {1, (int32_t)rows, 1, C, (int32_t)rows, 1, 1};
     double *want = zeros(C);
 
     for (int64_t i = 0; i < rows * C; i++)
         want[i % C] += x.v[i] / (double)rows;
-    must(b->d->ops->bn_fwd(b->d, b->dt, y.p, mean.p, rstd.p, rm.p, rv.p, x.p,
-                           g.p, o.p, rows, C, 1e-3, 1, 0, ERR));
-    same(&mean, want, "exact bn_fwd mean %lld x %d", (long long)rows, C);
+    for (int32_t c = 0; c < C; c++)
+        w.v[4 * C + c] = 1;
+    tensor_push(&w);
+    must(b->d->ops->dw_fwd(b->d, b->dt, y.p, &stats, x.p, NULL, w.p, &s, ERR));
+    same(&mean, want, "exact mean %lld x %d", (long long)rows, C);
     same(&rm, want, "exact running mean with momentum 1");
     free(want);
     tensor_drop(&x);
     tensor_drop(&y);
-    tensor_drop(&g);
-    tensor_drop(&o);
+    tensor_drop(&w);
     tensor_drop(&mean);
     tensor_drop(&rstd);
     tensor_drop(&rm);

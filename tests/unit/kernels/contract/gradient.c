@@ -21,7 +21,7 @@ struct probe {
     int32_t C;
     double cap;
     struct tensor in[MAX_IN], grad[MAX_IN]; /* in[i] has gradient grad[i] */
-    struct tensor y, r, aux[4];
+    struct tensor y, z, r, aux[4];
     const int32_t *label;
 };
 
@@ -76,66 +76,68 @@ static void probe_drop(struct probe *p)
         tensor_drop(&p->r);
 }
 
-static void dw3_forward(struct probe *p)
+/* A depthwise convolution and its norm by the batch's own statistics:
+ * in[] are x, w, gamma and beta, y what comes out behind the clamp. */
+static struct norm probe_norm(const struct probe *p)
 {
-    must(p->b->d->ops->dw3_fwd(p->b->d, DT_F64, p->y.p, p->in[0].p, p->in[1].p,
-                               &p->s, ERR));
-}
-
-static void dw3_gradient(struct bed *b, int32_t H, int32_t W, int32_t C,
-                         int32_t stride)
-{
-    struct conv3 s = {
-        2, H, W, C, (H - 1) / stride + 1, (W - 1) / stride + 1, stride};
-    int64_t nx = (int64_t)s.N * H * W * C;
-    int64_t ny = (int64_t)s.N * s.OH * s.OW * C;
-    struct probe p = {.b = b, .forward = dw3_forward, .s = s};
-
-    p.in[0] = tensor_make(b, nx, -1, 1);
-    p.in[1] = tensor_make(b, 9 * C, -1, 1);
-    p.grad[0] = tensor_make(b, nx, 7, 8);
-    p.grad[1] = tensor_make(b, 9 * C, 7, 8);
-    p.y = tensor_make(b, ny, 0, 0);
-    p.r = tensor_make(b, ny, -1, 1);
-    must(b->d->ops->dw3_bwd_data(b->d, DT_F64, p.grad[0].p, p.r.p, p.in[1].p,
-                                 &s, ERR));
-    must(b->d->ops->dw3_bwd_filter(b->d, DT_F64, p.grad[1].p, p.r.p, p.in[0].p,
-                                   &s, ERR));
-    check_input(&p, 0, "dw3 x");
-    check_input(&p, 1, "dw3 w");
-    probe_drop(&p);
+    return (struct norm){p->aux[0].p, p->aux[1].p, p->in[2].p, p->in[3].p,
+                         p->cap};
 }
 
 static void norm_forward(struct probe *p)
 {
-    must(p->b->d->ops->bn_fwd(p->b->d, DT_F64, p->y.p, p->aux[0].p, p->aux[1].p,
-                              p->aux[2].p, p->aux[3].p, p->in[0].p, p->in[1].p,
-                              p->in[2].p, p->rows, p->C, 1e-3, 0.1, p->cap,
-                              ERR));
+    const struct norm_stats stats = {p->aux[0].p, p->aux[1].p, p->aux[2].p,
+                                     p->aux[3].p, 1e-3,        0.1};
+    const struct norm n = probe_norm(p);
+    must(p->b->d->ops->dw_fwd(p->b->d, DT_F64, p->z.p, &stats, p->in[0].p, NULL,
+                              p->in[1].p, &p->s, ERR));
+    must(p->b->d->ops->norm_apply(p->b->d, DT_F64, p->y.p, p->z.p, &n, NULL,
+                                  p->rows, p->C, ERR));
 }
 
-static void norm_gradient(struct bed *b, int64_t rows, int32_t C, double cap)
+static void norm_gradient(struct bed *b, int32_t H, int32_t W, int32_t C,
+                          int32_t stride, double cap)
 {
     struct probe p = {
-        .b = b, .forward = norm_forward, .rows = rows, .C = C, .cap = cap};
+        .b = b,
+        .forward = norm_forward,
+        .s = {2, H, W, C, (H - 1) / stride + 1, (W - 1) / stride + 1, stride},
+        .C = C,
+        .cap = cap};
+    int64_t nx = (int64_t)2 * H * W * C;
+    struct tensor sums = tensor_acc(b, (int64_t)2 * C, 7, 8);
 
-    p.in[0] = tensor_make(b, rows * C, -2, 2);
-    p.in[1] = tensor_make(b, C, 1, 4);
-    p.in[2] = tensor_make(b, C, -1, 4);
-    p.grad[0] = tensor_make(b, rows * C, 7, 8);
-    p.grad[1] = tensor_make(b, C, 7, 8);
+    p.rows = (int64_t)2 * p.s.OH * p.s.OW;
+    p.in[0] = tensor_make(b, nx, -2, 2);
+    p.in[1] = tensor_make(b, (int64_t)9 * C, -1, 1);
+    p.in[2] = tensor_make(b, C, 1, 4);
+    p.in[3] = tensor_make(b, C, -1, 4);
+    p.grad[0] = tensor_make(b, nx, 7, 8);
+    p.grad[1] = tensor_make(b, (int64_t)9 * C, 7, 8);
     p.grad[2] = tensor_make(b, C, 7, 8);
+    p.grad[3] = tensor_make(b, C, 7, 8);
     for (int i = 0; i < 4; i++)
         p.aux[i] = tensor_make(b, C, 1, 1);
-    p.y = tensor_make(b, rows * C, 0, 0);
-    p.r = tensor_make(b, rows * C, -1, 1);
+    p.y = tensor_make(b, p.rows * C, 0, 0);
+    p.z = tensor_make(b, p.rows * C, 0, 0);
+    p.r = tensor_make(b, p.rows * C, -1, 1);
+    struct tensor d = tensor_make(b, p.rows * C, 0, 0);
+    const struct norm n = probe_norm(&p);
+    const struct norm_grad out = {sums.p, p.grad[2].p, p.grad[3].p};
     norm_forward(&p);
-    must(b->d->ops->bn_bwd(b->d, DT_F64, p.grad[0].p, p.grad[1].p, p.grad[2].p,
-                           p.r.p, p.in[0].p, p.aux[0].p, p.aux[1].p, p.in[1].p,
-                           p.in[2].p, rows, C, cap, ERR));
-    check_input(&p, 0, cap > 0 ? "bn x, clamped" : "bn x");
-    check_input(&p, 1, cap > 0 ? "bn gamma, clamped" : "bn gamma");
-    check_input(&p, 2, cap > 0 ? "bn beta, clamped" : "bn beta");
+    must(b->d->ops->copy(b->d, d.p, p.r.p, (size_t)d.n * sizeof(double), ERR));
+    must(b->d->ops->norm_grads(b->d, DT_F64, d.p, &out, p.z.p, &n, p.rows, C,
+                               ERR));
+    must(b->d->ops->dw_bwd(b->d, DT_F64, p.grad[0].p, p.grad[1].p, NULL, d.p,
+                           p.z.p, &n, sums.p, p.in[0].p, NULL, p.in[1].p, &p.s,
+                           ERR));
+    check_input(&p, 0, cap > 0 ? "dw x, clamped" : "dw x");
+    check_input(&p, 1, cap > 0 ? "dw w, clamped" : "dw w");
+    check_input(&p, 2, cap > 0 ? "norm gamma, clamped" : "norm gamma");
+    check_input(&p, 3, cap > 0 ? "norm beta, clamped" : "norm beta");
+    tensor_drop(&d);
+    tensor_drop(&sums);
+    tensor_drop(&p.z);
     probe_drop(&p);
 }
 
@@ -245,10 +247,10 @@ static void stem_gradient(struct bed *b, int32_t stride)
 
 void contract_gradients(struct bed *b)
 {
-    dw3_gradient(b, 4, 5, 3, 1);
-    dw3_gradient(b, 5, 4, 4, 2);
-    norm_gradient(b, 6, 4, 0);
-    norm_gradient(b, 9, 3, 6);
+    norm_gradient(b, 4, 5, 3, 1, 0);
+    norm_gradient(b, 5, 4, 4, 2, 0);
+    norm_gradient(b, 4, 3, 4, 1, 6);
+    norm_gradient(b, 6, 5, 3, 2, 6);
     pool_gradient(b);
     bias_gradient(b);
     xent_gradient(b);

@@ -1,4 +1,8 @@
-/* norm.c - batch norm: training, evaluation and gradients. */
+/* norm.c - batch norm alone: statistics, values and gradients.
+ *
+ * Statistics are left by convolutions, so a depthwise one that changes
+ * nothing, its filter 1 in the middle, stands before the norm.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +17,31 @@ struct norm_case {
     int32_t C;
     double cap, shift;
     struct tensor x, gamma, beta, y, mean, rstd, run_mean, run_var;
+    struct tensor z, filter;
 };
+
+static struct conv3 shape_of(const struct norm_case *k)
+{
+    int32_t rows = (int32_t)k->rows;
+    return (struct conv3){1, rows, 1, k->C, rows, 1, 1};
+}
+
+static struct norm norm_of(const struct norm_case *k)
+{
+    return (struct norm){k->mean.p, k->rstd.p, k->gamma.p, k->beta.p, k->cap};
+}
+
+static void forward(struct bed *b, struct norm_case *k)
+{
+    const struct conv3 s = shape_of(k);
+    const struct norm_stats stats = {k->mean.p,    k->rstd.p, k->run_mean.p,
+                                     k->run_var.p, eps,       momentum};
+    const struct norm n = norm_of(k);
+    must(b->d->ops->dw_fwd(b->d, b->dt, k->z.p, &stats, k->x.p, NULL,
+                           k->filter.p, &s, ERR));
+    must(b->d->ops->norm_apply(b->d, b->dt, k->y.p, k->z.p, &n, NULL, k->rows,
+                               k->C, ERR));
+}
 
 static struct norm_case norm_make(struct bed *b, int64_t rows, int32_t C,
                                   double cap, double shift)
@@ -28,6 +56,11 @@ static struct norm_case norm_make(struct bed *b, int64_t rows, int32_t C,
     k.rstd = tensor_acc(b, C, 7, 8);
     k.run_mean = tensor_acc(b, C, -1, 1);
     k.run_var = tensor_acc(b, C, 0.5, 2);
+    k.z = tensor_make(b, rows * C, 7, 8);
+    k.filter = tensor_make(b, (int64_t)9 * C, 0, 0);
+    for (int32_t c = 0; c < C; c++)
+        k.filter.v[4 * C + c] = 1;
+    tensor_push(&k.filter);
     return k;
 }
 
@@ -41,6 +74,8 @@ static void norm_drop(struct norm_case *k)
     tensor_drop(&k->rstd);
     tensor_drop(&k->run_mean);
     tensor_drop(&k->run_var);
+    tensor_drop(&k->z);
+    tensor_drop(&k->filter);
 }
 
 static double clamp(double z, double cap)
@@ -74,18 +109,17 @@ static void check_fwd(struct bed *b, struct norm_case *k)
         RM[c] = 0.9 * k->run_mean.v[c] + 0.1 * M[c];
         RV[c] = 0.9 * k->run_var.v[c] + 0.1 * V[c] / (double)(rows - 1);
     }
-    must(b->d->ops->bn_fwd(b->d, b->dt, k->y.p, k->mean.p, k->rstd.p,
-                           k->run_mean.p, k->run_var.p, k->x.p, k->gamma.p,
-                           k->beta.p, rows, k->C, eps, momentum, k->cap, ERR));
-    near(&k->mean, M, "bn_fwd mean of %lld x %d about %g", (long long)rows,
-         k->C, k->shift);
-    near(&k->rstd, R, "bn_fwd rstd");
-    near(&k->run_mean, RM, "bn_fwd running mean");
-    near(&k->run_var, RV, "bn_fwd running variance");
+    forward(b, k);
+    same(&k->z, k->x.v, "a convolution that changes nothing");
+    near(&k->mean, M, "the mean of %lld x %d about %g", (long long)rows, k->C,
+         k->shift);
+    near(&k->rstd, R, "rstd");
+    near(&k->run_mean, RM, "running mean");
+    near(&k->run_var, RV, "running variance");
     /* The rounding of a mean of 100 is that of the data, not of the kernel:
      * y is judged from the statistics it says it used. */
     norm_y(k, k->mean.v, k->rstd.v, Y);
-    near(&k->y, Y, "bn_fwd y, cap %g", k->cap);
+    near(&k->y, Y, "norm_apply y, cap %g", k->cap);
     free(M);
     free(V);
     free(R);
@@ -101,11 +135,15 @@ static void check_eval(struct bed *b, struct norm_case *k)
 
     for (int64_t c = 0; c < k->C; c++)
         R[c] = 1 / sqrt(k->run_var.v[c] + eps);
-    norm_y(k, k->run_mean.v, R, Y);
-    must(b->d->ops->bn_eval(b->d, b->dt, k->y.p, k->x.p, k->run_mean.p,
-                            k->run_var.p, k->gamma.p, k->beta.p, k->rows, k->C,
-                            eps, k->cap, ERR));
-    near(&k->y, Y, "bn_eval y, cap %g", k->cap);
+    must(b->d->ops->norm_rstd(b->d, b->dt, k->rstd.p, k->run_var.p, k->C, eps,
+                              ERR));
+    near(&k->rstd, R, "norm_rstd");
+    struct norm norm = norm_of(k);
+    norm.mean = k->run_mean.p;
+    must(b->d->ops->norm_apply(b->d, b->dt, k->y.p, k->x.p, &norm, NULL,
+                               k->rows, k->C, ERR));
+    norm_y(k, k->run_mean.v, k->rstd.v, Y);
+    near(&k->y, Y, "by running statistics, cap %g", k->cap);
     free(R);
     free(Y);
 }
@@ -113,38 +151,47 @@ static void check_eval(struct bed *b, struct norm_case *k)
 static void check_bwd(struct bed *b, struct norm_case *k)
 {
     int64_t n = k->rows * k->C, C = k->C;
-    struct tensor dy = tensor_make(b, n, -1, 1);
+    struct tensor dy = tensor_make(b, n, -1, 1), dx = tensor_make(b, n, 7, 8);
+    struct tensor sums = tensor_acc(b, 2 * C, 7, 8);
     struct tensor dgamma = tensor_make(b, C, 7, 8);
     struct tensor dbeta = tensor_make(b, C, 7, 8);
-    double *D = zeros(n), *H = zeros(n), *DG = zeros(C), *DB = zeros(C);
+    struct tensor dw = tensor_make(b, 9 * C, 7, 8);
+    double *D = zeros(n), *H = zeros(n), *S = zeros(2 * C);
+    const struct norm_grad out = {sums.p, dgamma.p, dbeta.p};
+    const struct norm norm = norm_of(k);
+    const struct conv3 s = shape_of(k);
 
     for (int64_t i = 0; i < n; i++) {
         int64_t c = i % C;
         H[i] = (k->x.v[i] - k->mean.v[c]) * k->rstd.v[c];
         double z = H[i] * k->gamma.v[c] + k->beta.v[c];
         D[i] = k->cap > 0 && !(z > 0 && z < k->cap) ? 0 : dy.v[i];
-        DG[c] += D[i] * H[i];
-        DB[c] += D[i];
+        S[c] += D[i] * H[i];
+        S[C + c] += D[i];
     }
+    must(b->d->ops->norm_grads(b->d, b->dt, dy.p, &out, k->x.p, &norm, k->rows,
+                               k->C, ERR));
+    near(&sums, S, "norm_grads sums, cap %g", k->cap);
+    near(&dgamma, S, "norm_grads dgamma");
+    near(&dbeta, S + C, "norm_grads dbeta");
+    near(&dy, D, "norm_grads d");
     for (int64_t i = 0; i < n; i++) {
         int64_t c = i % C;
-        double off = (H[i] * DG[c] + DB[c]) / (double)k->rows;
+        double off = (H[i] * sums.v[c] + sums.v[C + c]) / (double)k->rows;
         D[i] = k->gamma.v[c] * k->rstd.v[c] * (D[i] - off);
     }
-    /* dx over dy, which the contract allows. */
-    must(b->d->ops->bn_bwd(b->d, b->dt, dy.p, dgamma.p, dbeta.p, dy.p, k->x.p,
-                           k->mean.p, k->rstd.p, k->gamma.p, k->beta.p, k->rows,
-                           k->C, k->cap, ERR));
-    near(&dgamma, DG, "bn_bwd dgamma, cap %g", k->cap);
-    near(&dbeta, DB, "bn_bwd dbeta");
-    near(&dy, D, "bn_bwd dx over dy");
+    must(b->d->ops->dw_bwd(b->d, b->dt, dx.p, dw.p, NULL, dy.p, k->x.p, &norm,
+                           sums.p, k->x.p, NULL, k->filter.p, &s, ERR));
+    near(&dx, D, "the gradient before the norm");
     free(D);
     free(H);
-    free(DG);
-    free(DB);
+    free(S);
     tensor_drop(&dy);
+    tensor_drop(&dx);
+    tensor_drop(&sums);
     tensor_drop(&dgamma);
     tensor_drop(&dbeta);
+    tensor_drop(&dw);
 }
 
 static void norm_one(struct bed *b, int64_t rows, int32_t C, double cap,
@@ -153,8 +200,8 @@ static void norm_one(struct bed *b, int64_t rows, int32_t C, double cap,
     struct norm_case k = norm_make(b, rows, C, cap, shift);
 
     check_fwd(b, &k);
-    check_eval(b, &k);
     check_bwd(b, &k);
+    check_eval(b, &k);
     norm_drop(&k);
 }
 
@@ -165,14 +212,12 @@ static void norm_nan(struct bed *b)
 
     k.x.v[3] = NAN;
     tensor_push(&k.x);
-    must(b->d->ops->bn_fwd(b->d, b->dt, k.y.p, k.mean.p, k.rstd.p, k.run_mean.p,
-                           k.run_var.p, k.x.p, k.gamma.p, k.beta.p, 8, 8, eps,
-                           momentum, 6, ERR));
+    forward(b, &k);
     tensor_pull(&k.y);
     int nans = 0;
     for (int i = 0; i < 64; i++)
         nans += isnan(k.y.v[i]) ? 1 : 0;
-    is_int(nans, 8, "bn_fwd: a NaN reaches its column, and only that");
+    is_int(nans, 8, "a NaN reaches its column, and only that");
     norm_drop(&k);
 }
 

@@ -14,11 +14,12 @@ static void refuse_conv(struct bed *b, struct tensor *t, const double *was)
         {1, 4, -1, 2, 4, 0, 1}, {1, 4, 4, 0, 4, 4, 1},
     };
 
+    const struct norm n = {t->p, t->p, t->p, t->p, 6};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const struct conv3 *s = &bad[i];
-        refused(ops->dw3_fwd(b->d, b->dt, t->p, t->p, t->p, s, ERR));
-        refused(ops->dw3_bwd_data(b->d, b->dt, t->p, t->p, t->p, s, ERR));
-        refused(ops->dw3_bwd_filter(b->d, b->dt, t->p, t->p, t->p, s, ERR));
+        refused(ops->dw_fwd(b->d, b->dt, t->p, NULL, t->p, NULL, t->p, s, ERR));
+        refused(ops->dw_bwd(b->d, b->dt, t->p, t->p, NULL, t->p, t->p, &n, t->p,
+                            t->p, NULL, t->p, s, ERR));
         refused(ops->im2col3(b->d, b->dt, t->p, t->p, s, ERR));
     }
     same(t, was, "refused convolutions write nothing");
@@ -42,14 +43,22 @@ static void refuse_norm(struct bed *b, void *p)
     const struct device_ops *ops = b->d->ops;
     enum dtype dt = b->dt;
 
+    const struct norm n = {p, p, p, p, 6}, below = {p, p, p, p, -1};
+    const struct norm_stats stats = {p, p, p, p, 1e-5, 0.1};
+    const struct norm_grad out = {p, p, p};
+    const struct conv3 one = {1, 1, 1, 4, 1, 1, 1};
+    refused(ops->norm_apply(b->d, dt, p, p, &n, NULL, 0, 4, ERR));
+    refused(ops->norm_apply(b->d, dt, p, p, &n, NULL, 4, 0, ERR));
+    refused(ops->norm_apply(b->d, dt, p, p, &below, NULL, 4, 4, ERR));
+    refused(ops->norm_grads(b->d, dt, p, &out, p, &n, 0, 4, ERR));
+    refused(ops->norm_rstd(b->d, dt, p, p, 0, 1e-5, ERR));
     refused(
-        ops->bn_fwd(b->d, dt, p, p, p, p, p, p, p, p, 1, 4, 1e-5, 0.1, 6, ERR));
+        ops->pw_fwd(b->d, dt, p, &stats, NULL, p, NULL, NULL, p, 1, 4, 4, ERR));
     refused(
-        ops->bn_fwd(b->d, dt, p, p, p, p, p, p, p, p, 4, 0, 1e-5, 0.1, 6, ERR));
-    refused(ops->bn_fwd(b->d, dt, p, p, p, p, p, p, p, p, 4, 4, 1e-5, 0.1, -1,
-                        ERR));
-    refused(ops->bn_eval(b->d, dt, p, p, p, p, p, p, 0, 4, 1e-5, 6, ERR));
-    refused(ops->bn_bwd(b->d, dt, p, p, p, p, p, p, p, p, p, 0, 4, 6, ERR));
+        ops->pw_fwd(b->d, dt, p, NULL, NULL, p, NULL, NULL, p, 4, 0, 4, ERR));
+    refused(ops->pw_bwd(b->d, dt, NULL, p, NULL, p, p, &n, p, p, NULL, NULL,
+                        NULL, p, 0, 4, 4, ERR));
+    refused(ops->dw_fwd(b->d, dt, p, &stats, p, NULL, p, &one, ERR));
 }
 
 static void refuse_rest(struct bed *b, void *p)

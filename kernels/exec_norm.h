@@ -1,0 +1,302 @@
+/* exec_norm.h - batch norm as other kernels meet it: on the way in, and as
+ * sums on the way out.
+ *
+ * The output z of a convolution is stored as it is. Who reads it applies its
+ * norm and clamp, u = clamp((z - mean) * rstd * gamma + beta), and who writes
+ * it leaves its column sums. So a wide tensor goes to memory once and comes
+ * back once in each direction, where separate kernels would move it five
+ * times and nine.
+ *
+ * Of the gradient, what is stored is d, before the norm and after the clamp:
+ * d = dL/du where the clamp did not cut, else 0. From d, its two column sums
+ * (which are dgamma and dbeta) and z the next kernel computes
+ * dz = gamma * rstd * (d - (hat * dgamma + dbeta) / rows).
+ */
+#ifndef MGPU_KERNELS_EXEC_NORM_H
+#define MGPU_KERNELS_EXEC_NORM_H
+
+#include "kernels/exec_columns.h"
+#include "kernels/exec_launch.h"
+
+namespace
+{
+
+/* struct norm with its types; mean NULL: u = x. */
+template <class T> struct norm_of {
+    const acc<T> *mean, *rstd;
+    const T *gamma, *beta;
+    acc<T> cap;
+    norm_of(const struct norm *n)
+        : mean(n ? (const acc<T> *)n->mean : nullptr),
+          rstd(n ? (const acc<T> *)n->rstd : nullptr),
+          gamma(n ? (const T *)n->gamma : nullptr),
+          beta(n ? (const T *)n->beta : nullptr), cap(n ? (acc<T>)n->cap : 0)
+    {
+    }
+};
+
+#ifdef EXEC_CUDA
+template <class T> inline uintptr_t bits_of(norm_of<T> n)
+{
+    return (uintptr_t)n.mean | (uintptr_t)n.rstd | (uintptr_t)n.gamma |
+           (uintptr_t)n.beta;
+}
+#endif
+
+/* The same for W columns from c on. Forward and backward pass must agree on
+ * which values the clamp cut, so both take u from here. */
+template <class T, int W> struct norm_cols {
+    typedef vec<acc<T>, W> V;
+    V mean, rstd, gamma, beta;
+    acc<T> cap;
+
+    FN norm_cols(const norm_of<T> &n, int64_t c)
+        : mean(V::load(n.mean + c)), rstd(V::load(n.rstd + c)),
+          gamma(V::load(n.gamma + c)), beta(V::load(n.beta + c)), cap(n.cap)
+    {
+    }
+    FN V hat(V x) const
+    {
+        return (x - mean) * rstd;
+    }
+    FN V u(V x) const
+    {
+        V z = hat(x) * gamma + beta;
+        return cap > 0 ? vmin(vmax(z, V::of(0)), V::of(cap)) : z;
+    }
+    /* dy where the clamp let hat through. */
+    FN V gate(V dy, V hat) const
+    {
+        return cap > 0 ? vgate(dy, hat * gamma + beta, cap) : dy;
+    }
+};
+
+/* u = norm(x) + skip, [rows, C]; skip may be NULL. */
+template <class T, int W>
+KERNEL norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
+                 int64_t rows, int64_t C)
+{
+    typedef vec<acc<T>, W> V;
+
+    tiles<W>(b, rows, C, [&](int64_t c, range of) {
+        if (!n.mean) {
+            for (int64_t r : of) {
+                V v = V::load(x + r * C + c);
+                if (skip)
+                    v += V::load(skip + r * C + c);
+                v.store(u + r * C + c);
+            }
+            return;
+        }
+        const norm_cols<T, W> p(n, c);
+        for (int64_t r : of) {
+            V v = p.u(V::load(x + r * C + c));
+            if (skip)
+                v += V::load(skip + r * C + c);
+            v.store(u + r * C + c);
+        }
+    });
+}
+
+/* dz from d, [rows, C]; sums are dgamma, then dbeta. */
+template <class T, int W>
+KERNEL norm_dz(blk b, T *dz, const T *d, const T *z, norm_of<T> n,
+               const acc<T> *sums, acc<T> inv, int64_t rows, int64_t C)
+{
+    typedef vec<acc<T>, W> V;
+
+    tiles<W>(b, rows, C, [&](int64_t c, range of) {
+        const norm_cols<T, W> p(n, c);
+        const V k = p.gamma * p.rstd, with = V::load(sums + c) * inv,
+                off = V::load(sums + C + c) * inv;
+        for (int64_t r : of) {
+            V h = p.hat(V::load(z + r * C + c));
+            (k * (V::load(d + r * C + c) - h * with - off))
+                .store(dz + r * C + c);
+        }
+    });
+}
+
+/* dy := d, gated, with extra added before (it may be NULL); and the sums of
+ * d * hat and of d, added to part. */
+template <class T, int W>
+KERNEL norm_gate(blk b, double *part, T *dy, const T *extra, const T *x,
+                 norm_of<T> n, int64_t rows, int64_t C)
+{
+    typedef vec<acc<T>, W> V;
+
+    columns<T, W, 2>(b, part, rows, C, SUM_ROWS, false, [=](int64_t c) {
+        const norm_cols<T, W> p(n, c);
+        return [=](V *s, int64_t r) {
+            int64_t i = r * C + c;
+            V h = p.hat(V::load(x + i)), d = V::load(dy + i);
+            if (extra)
+                d += V::load(extra + i);
+            d = p.gate(d, h);
+            d.store(dy + i);
+            s[0] += d * h;
+            s[1] += d;
+        };
+    });
+}
+
+/* Sums about the origin and of their squares, added to part. */
+template <class T, int W>
+KERNEL norm_sums(blk b, double *part, const T *z, const acc<T> *origin,
+                 int64_t rows, int64_t C)
+{
+    typedef vec<acc<T>, W> V;
+
+    columns<T, W, 2>(b, part, rows, C, SUM_ROWS, false, [=](int64_t c) {
+        const V o = V::load(origin + c);
+        return [=](V *s, int64_t r) {
+            V d = V::load(z + r * C + c) - o;
+            s[0] += d;
+            s[1] += d * d;
+        };
+    });
+}
+
+/* ---- statistics ----------------------------------------------------------
+ * The variance is a sum of squares about an origin near the mean, not about
+ * zero, so that a column of 1000 +- 1 keeps its digits. The origin is the
+ * mean of up to 16 rows spread over the batch: a power of two of them, which
+ * keeps sums of small integers exact, and more than one, so that a single
+ * outlier cannot be the origin. */
+inline int64_t origin_rows(int64_t rows)
+{
+    int64_t n = 16;
+    while (n > rows)
+        n /= 2;
+    return n;
+}
+
+/* The mean of z [n, C]. */
+template <class T>
+KERNEL norm_origin(blk b, acc<T> *origin, const T *z, int64_t n, int64_t C)
+{
+    for (int64_t c : b.each(C)) {
+        acc<T> s = 0;
+        for (int64_t k = 0; k < n; k++)
+            s += (acc<T>)z[k * C + c];
+        origin[c] = s / (acc<T>)n;
+    }
+}
+
+template <class T> struct stats_of {
+    acc<T> *mean, *rstd, *run_mean, *run_var;
+    double eps, momentum;
+    stats_of(const struct norm_stats *s)
+        : mean((acc<T> *)s->mean), rstd((acc<T> *)s->rstd),
+          run_mean((acc<T> *)s->run_mean), run_var((acc<T> *)s->run_var),
+          eps(s->eps), momentum(s->momentum)
+    {
+    }
+};
+
+template <class T>
+KERNEL norm_finish(blk b, stats_of<T> out, const acc<T> *origin,
+                   const double *part, int64_t parts, int64_t rows, int64_t C)
+{
+    for (int64_t c : b.each(C)) {
+        double n = (double)rows, s = fold_at(part, parts, 2 * C, c) / n;
+        double q = fold_at(part, parts, 2 * C, C + c);
+        double m = (double)origin[c] + s, var = q / n - s * s;
+        var = var < 0 ? 0 : var; /* rounding; a NaN stays */
+        out.mean[c] = (acc<T>)m;
+        out.rstd[c] = (acc<T>)(1 / sqrt(var + out.eps));
+        out.run_mean[c] +=
+            (acc<T>)(out.momentum * (m - (double)out.run_mean[c]));
+        out.run_var[c] += (acc<T>)(out.momentum * (var * n / (n - 1) -
+                                                   (double)out.run_var[c]));
+    }
+}
+
+/* The sums of norm_gate, in A for the next kernel and in T as gradients. */
+template <class T>
+KERNEL norm_fold(blk b, acc<T> *sums, T *dgamma, T *dbeta, const double *part,
+                 int64_t parts, int64_t C)
+{
+    for (int64_t i : b.each(2 * C)) {
+        double s = fold_at(part, parts, 2 * C, i);
+        sums[i] = (acc<T>)s;
+        (i < C ? dgamma + i : dbeta + (i - C))[0] = (T)s;
+    }
+}
+
+template <class A> KERNEL clear(blk b, A *p, int64_t n)
+{
+    for (int64_t i : b.each(n))
+        p[i] = 0;
+}
+
+/* ---- chunks ----------------------------------------------------------------
+ * On the host, an op that consists of several kernels and a GEMM runs them
+ * one after the other on a chunk of rows that stays in the second cache, and
+ * every thread has chunks of its own; results per thread go to its slot. On
+ * a GPU there is one chunk, everything, and one slot. */
+struct chunk {
+    int64_t lo, rows, slot;
+    bool first; /* of its slot */
+};
+
+struct chunks {
+    struct device *d;
+    int64_t rows, most; /* in all; in one chunk */
+    int64_t slots;
+    int64_t parts; /* of each slot */
+
+    chunks(struct device *dev, int64_t n, int64_t width)
+        : d(dev), rows(n), most(n), slots(1), parts(1)
+    {
+#ifdef EXEC_CUDA
+        parts = parts_for(d, n * width, n);
+#else
+        const int64_t CACHE_VALUES = 1 << 17, LEAST = 64;
+        slots = parts_for(d, n * width, n);
+        const int64_t per = (n + slots - 1) / slots;
+        slots = (n + per - 1) / per; /* none without rows */
+        most = CACHE_VALUES / width;
+        most = most < LEAST ? LEAST : most;
+        most = most < n ? most : n;
+#endif
+    }
+    int64_t all_parts() const
+    {
+        return slots * parts;
+    }
+    /* Blocks for a kernel on `work` values of one chunk. */
+    int64_t grid(int64_t work, int64_t shares) const
+    {
+#ifdef EXEC_CUDA
+        return blocks(d, work, shares);
+#else
+        (void)work;
+        (void)shares;
+        return 1;
+#endif
+    }
+    /* f(chunk) returns 0 or -1; a failure of any ends the op. */
+    template <class F> int each(F f) const
+    {
+        int failed = 0;
+#ifdef EXEC_CUDA
+        failed = f(chunk{0, rows, 0, true});
+#else
+#pragma omp parallel for schedule(static) num_threads(d->threads) \
+    reduction(|                                                   \
+              : failed) if (slots > 1)
+        for (int64_t s = 0; s < slots; s++) {
+            const range mine = blk{s, slots}.share(rows);
+            for (int64_t lo = mine.lo; lo < mine.hi; lo += most) {
+                int64_t n = mine.hi - lo < most ? mine.hi - lo : most;
+                failed |= f(chunk{lo, n, s, lo == mine.lo});
+            }
+        }
+#endif
+        return failed;
+    }
+};
+
+} // namespace
+#endif
