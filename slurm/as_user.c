@@ -146,8 +146,8 @@ static int talk(int fd, const char *text, size_t len, struct buf *answer,
         }
         if (n > 0 && (p.revents & (POLLIN | POLLHUP))) {
             ssize_t got = recv(fd, part, sizeof(part), 0);
-            if (got == 0)
-                return 0;
+            if (got == 0 || (got < 0 && errno == ECONNRESET))
+                return 0; /* it has left, perhaps without reading it all */
             if (got < 0 && errno != EAGAIN && errno != EINTR)
                 return error_sys(err, errno, "the file process");
             if (got > 0 && buf_add(answer, part, (size_t)got, err) < 0)

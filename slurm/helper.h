@@ -15,6 +15,7 @@
 #define MGPU_SLURM_HELPER_H
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "slurm/batch_conf.h"
 #include "slurm/helper_wire.h"
@@ -53,6 +54,7 @@ struct helper {
     uint64_t generation;
     pthread_mutex_t out_lock;
     struct seen *seen;
+    struct stat conf_stat; /* of slurm.conf, before it was read */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake;  /* the poller: something has probably changed */
@@ -97,6 +99,8 @@ void helper_do(struct helper *h, const struct helper_cmd *c);
  * process; answers every command until then.
  * out  ret_fd  our copy of the configuration, to be named by its path */
 void helper_lobby(struct helper *h, struct helper_in *in, int *ret_fd);
+/* Whether the administrator has changed it since. */
+bool helper_has_new_conf(const struct helper *h);
 enum { HELPER_CONF_PATH_CAP = 32 };
 void helper_conf_path(int fd, char ret[static HELPER_CONF_PATH_CAP]);
 

@@ -40,6 +40,17 @@ void helper_conf_path(int fd, char ret[static HELPER_CONF_PATH_CAP])
     (void)snprintf(ret, HELPER_CONF_PATH_CAP, "/proc/self/fd/%d", fd);
 }
 
+bool helper_has_new_conf(const struct helper *h)
+{
+    const struct stat *old = &h->conf_stat;
+    struct stat now;
+    return stat(h->conf->slurm_conf, &now) == 0 &&
+           (now.st_dev != old->st_dev || now.st_ino != old->st_ino ||
+            now.st_size != old->st_size ||
+            now.st_mtim.tv_sec != old->st_mtim.tv_sec ||
+            now.st_mtim.tv_nsec != old->st_mtim.tv_nsec);
+}
+
 static int begin(struct trial *t, int conf_fd, struct error *err)
 {
     int fds[2];
@@ -155,6 +166,7 @@ void helper_lobby(struct helper *h, struct helper_in *in, int *ret_fd)
     for (;;) {
         struct error why = ERROR_INIT;
         int fd = -1;
+        (void)stat(h->conf->slurm_conf, &h->conf_stat);
         int rc = conf_copy(h->conf->slurm_conf, (int)h->conf->call_timeout_s,
                            &fd, &why);
         if (rc == 0) {

@@ -224,6 +224,11 @@ static void *look(void *arg)
         buf_reset(&news);
         if (rpc_scan_once(crew->scan, crew->h->seen, &news, &err) < 0) {
             helper_down(crew->h, &err);
+            /* libslurm reads it only once; perhaps slurmctld has moved. */
+            if (helper_has_new_conf(crew->h)) {
+                log_notice("helper", "slurm.conf has changed: starting anew");
+                _exit(0);
+            }
         } else {
             helper_up(crew->h);
             helper_send(crew->h, &news);

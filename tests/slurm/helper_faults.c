@@ -162,6 +162,21 @@ static void copy_conf(const struct world *w, const char *to, const char *more)
     buf_clear(&b);
 }
 
+/* slurmctld is somewhere else: the port is wrong, and then right again. */
+static void test_moved(struct world *w, const char *conf)
+{
+    pid_t child = rpc_child(w);
+    copy_conf(w, conf, "SlurmctldPort=1\n");
+    uint64_t before = w->n_scans;
+    WAIT(w, w->n_scans > before + 2);
+    ok(!w->is_down, "as long as Slurm answers nobody looks at it");
+    (void)kill(child, SIGKILL);
+    WAIT(w, w->n_hello == 2 && w->is_down);
+    copy_conf(w, conf, "");
+    WAIT(w, w->n_hello == 3 && w->n_scans > before + 4);
+    ok(!w->is_down, "the new one is read");
+}
+
 static void test_bad_conf(const struct cluster *c)
 {
     char conf[RIG_PATH];
@@ -180,6 +195,7 @@ static void test_bad_conf(const struct cluster *c)
     WAIT(&w, !w.is_down && w.n_nodes == 2);
     submit_ok(&w, 8, "exit 0");
     ok(w.n_hello == 1 && rpc_child(&w) == child, "nothing had to die");
+    test_moved(&w, conf);
     stop(&w);
 }
 
@@ -212,12 +228,21 @@ static void check_owner(const char *dir, const char *name, uid_t uid)
     ok(lstat(path, &st) == 0 && st.st_uid == uid, "%s is the user's", path);
 }
 
+static void wait_for_file(const char *dir, const char *name)
+{
+    char path[RIG_PATH * 2];
+    double until_s = clock_real.now_s(&clock_real) + PATIENCE_S;
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    while (access(path, F_OK) < 0 && clock_real.now_s(&clock_real) < until_s)
+        (void)poll(NULL, 0, 10);
+}
+
 static void test_system(const struct cluster *c, uid_t uid)
 {
     struct world w;
     start(&w, c, &(struct helper_start){.more = {"--system"}});
     WAIT(&w, w.n_nodes == 2);
-    struct helper_cmd d = submission(&w, 50, "id -u >who");
+    struct helper_cmd d = submission(&w, 50, "id -u >who; sleep 600");
     ok(is_sure(ask(&w, d), ERR_DENIED), "root may not");
     set_uid(&d, 3999999);
     ok(is_sure(ask(&w, d), ERR_INVAL), "a user that there is not");
@@ -233,16 +258,23 @@ static void test_system(const struct cluster *c, uid_t uid)
     const struct helper_news *r = ask(&w, d);
     ok(r->is_ok, "submit: %s", r->why.msg);
     uint32_t id = r->slurm_id;
-    WAIT(&w, is_state(&w, id, "COMPLETED"));
-    is_int(w.jobs[id].uid, uid, "it was the user's job");
+    WAIT(&w, is_state(&w, id, "RUNNING"));
+    is_int(w.jobs[id].uid, uid, "it is the user's job");
     check_owner(d.req.dir, ".", uid);
     check_owner(d.req.dir, "launch.json", uid);
     check_owner(d.req.dir, "batch.json", uid);
+    wait_for_file(d.req.dir, "who");
     check_owner(d.req.dir, "who", uid);
     d.op = HELPER_KILL;
     d.slurm_id = id;
     set_uid(&d, uid + 1);
-    ok(is_sure(ask(&w, d), ERR_NOTFOUND), "another user's it was not");
+    ok(is_sure(ask(&w, d), ERR_NOTFOUND), "another user's it is not");
+    uint64_t before = w.n_scans;
+    WAIT(&w, w.n_scans > before + 1);
+    ok(is_state(&w, id, "RUNNING"), "so it runs on");
+    set_uid(&d, uid);
+    ok(ask(&w, d)->is_ok, "kill");
+    WAIT(&w, is_state(&w, id, "CANCELLED"));
     stop(&w);
 }
 
