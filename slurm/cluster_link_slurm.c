@@ -13,8 +13,8 @@
 
 enum {
     READ_AT_ONCE = 64 << 10,
-    READ_IN_ONE_GO = 1 << 20,
-    OUT_ENOUGH = 1 << 20, /* no further command while so much is unsent */
+    READ_IN_ONE_GO = 128 << 10, /* 500 jobs: 10 ms to take in */
+    OUT_ENOUGH = 1 << 20,       /* no further command while so much is unsent */
 };
 
 static void die(struct cluster *c, enum err_code code, const char *what)
