@@ -20,6 +20,7 @@
  *   GET  /v1/watch            ?job=&after= -> JSON Lines, one per change:
  *                             the job object, pushed; ends with the job when
  *                             job= is given
+ *   GET  /v1/jobs/:id/why     -> why it waits, or is as it is
  *   GET  /v1/nodes            -> inventory
  *   GET  /v1/status           -> version, pid, policy, counts
  *   GET  /metrics, /livez, /readyz
@@ -51,19 +52,30 @@
  *     "intent","claimed","running","ended"}]}; POSTs and the lines of
  *     /v1/watch are {"schema","job":JOB} alone
  *   mgpu.queue/1  {"generated","cluster","policy","slots_total","slots_free",
- *     "running","queued","jobs":[JOB]}
+ *     "running","queued","allocator_state":STATE,"jobs":[JOB]}
+ *     STATE = {"name","is_ok","since","why"}: since when and why the allocator
+ *     cannot be reached
+ *   mgpu.why/1    {"job":JOB,"since","reasons":[{"token","text"}],"basis",
+ *     "where":{"partition",..},"gpus_total","gpus_free","nodes":[as in
+ *     mgpu.nodes/1 + "is_open"],"holders":[{"job","user","name","gpus","place",
+ *     "ends"}],"allocator_state":STATE}
+ *     since: of the state; reasons: the one that counts first; basis: of the
+ *     start estimate, or null; nodes, gpus: those that it may use, now or,
+ *     where is_open is false, some time; holders: who has GPUs there
  *   mgpu.events/1 {"job":12,"events":[{"seq","job","attempt","event","at",
  *     "uid","detail":{..}|null}]}
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1
  *     {"job":12,"columns":["attempt","rank",..],"rows":[[1,0,..],..]} - the
  *     columns of the view in mgpu-db(5), without "job"
  *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpus_total","gpus_free",
- *     "is_up","why"}]}
+ *     "is_up","why","used","partitions","features","reservation","address"}]}
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
- *     "spools_undrained","jobs":{"QUEUED":3,..}}
+ *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,
+ *     "loop":{"callbacks","longest_s","total_s"}}
  *     spools_undrained: attempts since the daemon's start that ended before
- *     all their rows were stored, because the store took none
+ *     all their rows were stored, because the store took none; loop: how long
+ *     callbacks of the event loop took since then, and the longest
  *
  * launch.json, handed by the allocator to each rank (0600; holds the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",

@@ -122,6 +122,23 @@ static int local_wake_fd(struct alloc *base)
 
 /* ---- the seam -------------------------------------------------------------
  */
+/* "0,1 mgpu 12.1; 2 mgpu 13.1" */
+static void list_users(const struct alloc_local *l, char *ret, size_t cap)
+{
+    size_t len = 0;
+
+    for (const struct local_attempt *a = l->first; a; a = a->next) {
+        const char *slots = strrchr(a->place, ':');
+        bool holds = a->state == LOCAL_UNSURE || a->state == LOCAL_RUNNING ||
+                     a->state == LOCAL_SWEEPING;
+        if (!holds || a->n_slots < 1 || !slots || len >= cap)
+            continue;
+        len += (size_t)snprintf(ret + len, cap - len, "%s%s mgpu %llu.%d",
+                                len > 0 ? "; " : "", slots + 1,
+                                (unsigned long long)a->job, a->attempt);
+    }
+}
+
 static int local_inventory(struct alloc *base, struct alloc_node *nodes,
                            size_t cap, size_t *ret_n, struct error *err)
 {
@@ -134,6 +151,7 @@ static int local_inventory(struct alloc *base, struct alloc_node *nodes,
     memcpy(nodes[0].why, l->why, sizeof(l->why));
     (void)snprintf(nodes[0].gpu_type, sizeof(nodes[0].gpu_type), "%s",
                    l->has_gpus ? l->gpus[0].type : "slot");
+    list_users(l, nodes[0].used, sizeof(nodes[0].used));
     *ret_n = 1;
     return 0;
 }

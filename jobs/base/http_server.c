@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/http_private.h"
 
 enum {
@@ -349,6 +350,15 @@ static const char *method_name(struct evhttp_request *req)
     }
 }
 
+/* x may be gone after it. */
+static void call(const struct http_server *s, struct http_exchange *x)
+{
+    double began_s = clock_real.now_s(&clock_real);
+    x->fn(x->fn_arg, x);
+    if (s->conf.took)
+        s->conf.took(s->conf.arg, clock_real.now_s(&clock_real) - began_s);
+}
+
 static void dispatch(struct http_server *s, struct http_exchange *x)
 {
     const char *method = method_name(x->req);
@@ -360,7 +370,7 @@ static void dispatch(struct http_server *s, struct http_exchange *x)
         if (hit && strcmp(r->method, method) == 0) {
             x->fn = r->fn;
             x->fn_arg = s->conf.arg;
-            x->fn(x->fn_arg, x);
+            call(s, x);
             return;
         }
         if (hit)

@@ -133,6 +133,11 @@ static int make_port(struct ctld *c, struct error *err)
     return 0;
 }
 
+static void on_took(void *arg, double s)
+{
+    loop_took(((struct ctld *)arg)->loop, s);
+}
+
 static int make_http(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -143,6 +148,7 @@ static int make_http(struct ctld *c, struct error *err)
         .request_timeout_s = REQUEST_S,
         .max_clients = conf->max_clients,
         .max_clients_per_uid = conf->max_clients_per_uid,
+        .took = on_took,
     };
     if (http_server_create(loop_base(c->loop), &http, &c->http, err) < 0)
         return -1;

@@ -4,8 +4,6 @@
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
 
-enum { NODES_MAX = 4096 };
-
 json_t *ctld_num(double v)
 {
     return isfinite(v) ? json_real(v) : json_null();
@@ -98,9 +96,10 @@ json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
         job_state_name(j->state), "reason", ctld_text(reason), "priority",
         j->priority, "gpus_min", j->gpus_min, "gpus_max", j->gpus_max, "gpus",
         j->gpus, "attempt", j->attempt, "exit_code", count(j->exit_code),
-        "place", ctld_text(j->place), "native_id", ctld_text(j->native_id),
-        "position", position > 0 ? json_integer(position) : json_null(),
-        "cancel_asked", j->cancel_asked);
+        "place", ctld_text(j->place), "native_id",
+        ctld_text(j->native_id[0] ? j->native_id : j->pending_id), "position",
+        position > 0 ? json_integer(position) : json_null(), "cancel_asked",
+        j->cancel_asked);
     if (o &&
         (add_times(o, c, j) < 0 || add_progress(o, all ? j : &silent) < 0)) {
         json_decref(o);
@@ -111,10 +110,10 @@ json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
 
 void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free)
 {
-    static struct alloc_node nodes[NODES_MAX]; /* the loop's thread only */
-    size_t n = engine_nodes(c->engine, nodes, NODES_MAX);
+    size_t n = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
     *ret_total = *ret_free = 0;
-    for (size_t i = 0; i < n && i < NODES_MAX; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!nodes[i].is_up)
             continue;
         *ret_total += nodes[i].gpus_total;

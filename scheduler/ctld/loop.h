@@ -5,6 +5,7 @@
 #define MGPU_CTLD_LOOP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "jobs/base/error.h"
 
@@ -17,6 +18,20 @@ typedef void (*loop_f)(void *arg);
 int loop_create(struct loop **ret, struct error *err) MUST_CHECK;
 void loop_destroy(struct loop *l); /* NULL is fine; after its sources */
 struct event_base *loop_base(struct loop *l);
+
+/* How long callbacks took. Nothing else happens meanwhile, so the longest is
+ * what a heartbeat or a tool may have had to wait. */
+enum { LOOP_BUCKETS = 9 };
+extern const double loop_bounds_s[LOOP_BUCKETS - 1];
+struct loop_times {
+    uint64_t n;
+    double sum_s, longest_s;
+    uint64_t buckets[LOOP_BUCKETS]; /* not cumulative; the last is all above
+                                       the bounds */
+};
+const struct loop_times *loop_times(const struct loop *l);
+/* Of a callback that is not a source's: the HTTP server's. */
+void loop_took(struct loop *l, double s);
 
 /* Runs until loop_stop(). */
 int loop_run(struct loop *l, struct error *err) MUST_CHECK;

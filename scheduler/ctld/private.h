@@ -188,6 +188,12 @@ bool ctld_param_job(struct ctld *c, struct http_exchange *x,
 bool ctld_query_int(struct http_exchange *x, const char *name, int64_t min,
                     int64_t max, int64_t absent, int64_t *ret);
 
+/* ---- serve_status.c --------------------------------------------------------
+ */
+json_t *ctld_node_json(const struct alloc_node *node);
+/* {"name","is_ok","since","why"} */
+json_t *ctld_allocator_state(const struct ctld *c);
+
 /* ---- handlers -------------------------------------------------------------
  */
 void serve_submit(void *arg, struct http_exchange *x);
@@ -201,6 +207,7 @@ void serve_iterations(void *arg, struct http_exchange *x);
 void serve_epochs(void *arg, struct http_exchange *x);
 void serve_values(void *arg, struct http_exchange *x);
 void serve_logs(void *arg, struct http_exchange *x);
+void serve_why(void *arg, struct http_exchange *x);
 void serve_watch(void *arg, struct http_exchange *x);
 void serve_nodes(void *arg, struct http_exchange *x);
 void serve_status(void *arg, struct http_exchange *x);

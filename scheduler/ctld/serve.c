@@ -22,6 +22,7 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/jobs/:id/epochs", serve_epochs},
     {"GET", "/v1/jobs/:id/values", serve_values},
     {"GET", "/v1/jobs/:id/logs", serve_logs},
+    {"GET", "/v1/jobs/:id/why", serve_why},
     {"GET", "/v1/watch", serve_watch},
     {"GET", "/v1/nodes", serve_nodes},
     {"GET", "/v1/status", serve_status},

@@ -280,14 +280,14 @@ static json_t *queue_head(struct ctld *c, json_t *jobs, int64_t running,
 {
     int64_t total = 0, n_free = 0;
     ctld_slots(c, &total, &n_free);
-    return json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "schema",
-                     "mgpu.queue/1", "generated",
-                     ctld_time(c->parts.clock->wall_s(c->parts.clock)),
-                     "cluster", c->parts.conf->cluster, "policy",
-                     engine_policy_name(c->engine), "slots_total",
-                     (json_int_t)total, "slots_free", (json_int_t)n_free,
-                     "running", (json_int_t)running, "queued",
-                     (json_int_t)queued, "jobs", jobs);
+    return json_pack(
+        "{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "schema",
+        "mgpu.queue/1", "generated",
+        ctld_time(c->parts.clock->wall_s(c->parts.clock)), "cluster",
+        c->parts.conf->cluster, "policy", engine_policy_name(c->engine),
+        "slots_total", (json_int_t)total, "slots_free", (json_int_t)n_free,
+        "running", (json_int_t)running, "queued", (json_int_t)queued,
+        "allocator_state", ctld_allocator_state(c), "jobs", jobs);
 }
 
 void serve_queue(void *arg, struct http_exchange *x)

@@ -1,6 +1,5 @@
-/* serve_status.c - the daemon about itself: status, nodes, /metrics
- * (OpenMetrics 1.0), /livez and /readyz. No label has a job or a user in it:
- * the number of series does not grow with the load. */
+/* serve_status.c - the daemon about itself: status, nodes, /livez and
+ * /readyz. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,77 +8,51 @@
 #include "jobs/base/version.h"
 #include "scheduler/ctld/private.h"
 
-enum { NODES_MAX = 4096, REASONS_MAX = 32, TOKEN_CAP = 40 };
-
-struct reason {
-    char token[TOKEN_CAP];
-    uint64_t n;
-};
-
-struct counts {
-    uint64_t jobs[JOB_STATE_N];
-    struct reason reasons[REASONS_MAX];
-    size_t n_reasons;
-};
-
-/* "WaitingForGpus: 2 of 4 free" -> "WaitingForGpus"; the rest has numbers. */
-static void count_reason(struct counts *n, const char *text)
+static json_t *count_jobs(const struct ctld *c)
 {
-    char token[TOKEN_CAP] = "Unknown";
-    size_t len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                              "abcdefghijklmnopqrstuvwxyz0123456789_");
-    if (len > 0 && len < sizeof(token)) {
-        memcpy(token, text, len);
-        token[len] = '\0';
-    }
-    for (size_t i = 0; i < n->n_reasons; i++) {
-        if (strcmp(n->reasons[i].token, token) == 0) {
-            n->reasons[i].n++;
-            return;
-        }
-    }
-    if (n->n_reasons == REASONS_MAX) {
-        n->reasons[REASONS_MAX - 1].n++;
-        return;
-    }
-    struct reason *r = &n->reasons[n->n_reasons++];
-    memcpy(r->token, token, sizeof(token));
-    r->n = 1;
+    uint64_t n[JOB_STATE_N] = {0};
+    json_t *o = json_object();
+    const struct job *j = engine_next_job(c->engine, 0);
+    for (; j; j = engine_next_job(c->engine, j->id))
+        n[j->state]++;
+    for (int s = 0; s < JOB_STATE_N; s++)
+        (void)json_object_set_new(o, job_state_name((enum job_state)s),
+                                  json_integer((json_int_t)n[s]));
+    return o;
 }
 
-static void count_jobs(struct ctld *c, struct counts *ret)
+json_t *ctld_allocator_state(const struct ctld *c)
 {
-    memset(ret, 0, sizeof(*ret));
-    const struct job *j = engine_next_job(c->engine, 0);
-    for (; j; j = engine_next_job(c->engine, j->id)) {
-        ret->jobs[j->state]++;
-        if (j->state == JOB_QUEUED)
-            count_reason(ret, j->reason);
-    }
+    double since_s = NAN;
+    const char *why = engine_unavailable(c->engine, &since_s);
+    return json_pack("{s:s, s:b, s:o, s:o}", "name", c->parts.conf->allocator,
+                     "is_ok", why == NULL, "since", ctld_time(since_s), "why",
+                     ctld_text(why));
+}
+
+static json_t *loop_json(const struct ctld *c)
+{
+    const struct loop_times *t = loop_times(c->loop);
+    return json_pack("{s:I, s:f, s:f}", "callbacks", (json_int_t)t->n,
+                     "longest_s", t->longest_s, "total_s", t->sum_s);
 }
 
 void serve_status(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     const struct ctld_conf *conf = c->parts.conf;
-    struct counts n;
     int64_t total = 0, n_free = 0;
     char state_db[640], metrics_db[640];
     if (!ctld_admit(c, x))
         return;
-    count_jobs(c, &n);
     ctld_slots(c, &total, &n_free);
     (void)snprintf(state_db, sizeof(state_db), "%s/state.db", conf->state_dir);
     (void)snprintf(metrics_db, sizeof(metrics_db), "%s/metrics.db",
                    conf->state_dir);
-    json_t *jobs = json_object();
-    for (int s = 0; s < JOB_STATE_N; s++)
-        (void)json_object_set_new(jobs, job_state_name((enum job_state)s),
-                                  json_integer((json_int_t)n.jobs[s]));
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                  "s:I, s:I, s:I, s:o}",
+                  "s:I, s:I, s:I, s:o, s:o, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -88,142 +61,36 @@ void serve_status(void *arg, struct http_exchange *x)
                   "metrics_db", ctld_text(metrics_db), "socket",
                   ctld_text(conf->socket), "slots_total", (json_int_t)total,
                   "slots_free", (json_int_t)n_free, "spools_undrained",
-                  (json_int_t)c->stats.spools_undrained, "jobs", jobs));
+                  (json_int_t)c->stats.spools_undrained, "jobs", count_jobs(c),
+                  "allocator_state", ctld_allocator_state(c), "loop",
+                  loop_json(c)));
+}
+
+json_t *ctld_node_json(const struct alloc_node *n)
+{
+    return json_pack(
+        "{s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+        ctld_text(n->name), "gpu_type", ctld_text(n->gpu_type), "gpus_total",
+        n->gpus_total, "gpus_free", n->gpus_free, "is_up", n->is_up, "why",
+        ctld_text(n->why), "used", ctld_text(n->used), "partitions",
+        ctld_text(n->partitions), "features", ctld_text(n->features),
+        "reservation", ctld_text(n->reservation), "address",
+        ctld_text(n->address));
 }
 
 void serve_nodes(void *arg, struct http_exchange *x)
 {
-    static struct alloc_node nodes[NODES_MAX]; /* the loop's thread only */
     struct ctld *c = arg;
+    size_t n = 0;
     if (!ctld_admit(c, x))
         return;
-    size_t n = engine_nodes(c->engine, nodes, NODES_MAX);
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
     json_t *list = json_array();
-    for (size_t i = 0; i < n && i < NODES_MAX; i++)
-        (void)json_array_append_new(
-            list,
-            json_pack("{s:o, s:o, s:i, s:i, s:b, s:o}", "name",
-                      ctld_text(nodes[i].name), "gpu_type",
-                      ctld_text(nodes[i].gpu_type), "gpus_total",
-                      nodes[i].gpus_total, "gpus_free", nodes[i].gpus_free,
-                      "is_up", nodes[i].is_up, "why", ctld_text(nodes[i].why)));
+    for (size_t i = 0; i < n; i++)
+        (void)json_array_append_new(list, ctld_node_json(&nodes[i]));
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:o}", "schema", "mgpu.nodes/1", "nodes", list));
-}
-
-/* ---- OpenMetrics ----------------------------------------------------------
- */
-
-static int family(struct buf *b, const char *name, const char *type,
-                  const char *help)
-{
-    return buf_addf(b, NULL, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-                    type);
-}
-
-static int one(struct buf *b, const char *name, const char *type,
-               const char *help, uint64_t v)
-{
-    int rc = family(b, name, type, help);
-    const char *total = strcmp(type, "counter") == 0 ? "_total" : "";
-    return rc |
-           buf_addf(b, NULL, "%s%s %llu\n", name, total, (unsigned long long)v);
-}
-
-static int add_jobs(struct buf *b, const struct counts *n)
-{
-    int rc = family(b, "mgpu_jobs", "gauge", "Jobs by state.");
-    for (int s = 0; s < JOB_STATE_N; s++)
-        rc |= buf_addf(b, NULL, "mgpu_jobs{state=\"%s\"} %llu\n",
-                       job_state_name((enum job_state)s),
-                       (unsigned long long)n->jobs[s]);
-    rc |= family(b, "mgpu_jobs_pending", "gauge",
-                 "Queued jobs by the first word of their reason.");
-    for (size_t i = 0; i < n->n_reasons; i++)
-        rc |=
-            buf_addf(b, NULL, "mgpu_jobs_pending{reason=\"%s\"} %llu\n",
-                     n->reasons[i].token, (unsigned long long)n->reasons[i].n);
-    return rc;
-}
-
-static int add_steps(struct buf *b, const struct ctld_stats *s)
-{
-    static const char name[] = "mgpu_step_seconds";
-    uint64_t below = 0;
-    int rc = family(b, name, "histogram", "Duration of one engine step.");
-    for (int i = 0; i < CTLD_STEP_BUCKETS; i++) {
-        below += s->step_buckets[i];
-        if (i < CTLD_STEP_BUCKETS - 1)
-            rc |= buf_addf(b, NULL, "%s_bucket{le=\"%g\"} %llu\n", name,
-                           ctld_step_bounds_s[i], (unsigned long long)below);
-        else
-            rc |= buf_addf(b, NULL, "%s_bucket{le=\"+Inf\"} %llu\n", name,
-                           (unsigned long long)below);
-    }
-    return rc | buf_addf(b, NULL, "%s_sum %.9g\n%s_count %llu\n", name,
-                         s->step_sum_s, name, (unsigned long long)s->steps);
-}
-
-static int add_all(struct ctld *c, struct buf *b)
-{
-    struct counts n;
-    const struct ctld_stats *s = &c->stats;
-    int64_t total = 0, n_free = 0;
-    count_jobs(c, &n);
-    ctld_slots(c, &total, &n_free);
-    int rc = family(b, "mgpu_build", "info", "The daemon's version.");
-    rc |=
-        buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);
-    rc |= add_jobs(b, &n);
-    rc |= one(b, "mgpu_slots", "gauge", "GPUs or slots of nodes that are up.",
-              (uint64_t)total);
-    rc |= one(b, "mgpu_slots_free", "gauge", "Those that nobody uses.",
-              (uint64_t)n_free);
-    rc |=
-        one(b, "mgpu_events", "counter", "Job events made durable.", s->events);
-    rc |= one(b, "mgpu_rows_ingested", "counter", "Metric rows stored.",
-              s->rows_stored);
-    rc |= one(b, "mgpu_rows_repeated", "counter",
-              "Metric rows that came again and were there already.",
-              s->rows_repeated);
-    rc |= one(b, "mgpu_lines_dropped", "counter",
-              "Lines of workers that were no rows.", s->lines_dropped);
-    rc |= one(b, "mgpu_spools_undrained", "counter",
-              "Attempts that ended before all their rows were stored.",
-              s->spools_undrained);
-    rc |= one(b, "mgpu_refused", "counter",
-              "Requests of callers who could not prove who they are.",
-              s->refused);
-    rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
-              thread_queued(c->writer));
-    rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",
-              ctld_n_watchers(c));
-    rc |=
-        one(b, "mgpu_steps_failed", "counter",
-            "Engine steps whose events could not be stored.", s->steps_failed);
-    rc |= add_steps(b, s);
-    rc |= family(b, "mgpu_start_time_seconds", "gauge",
-                 "When the daemon started, since 1970.");
-    rc |= buf_addf(b, NULL, "mgpu_start_time_seconds %.3f\n# EOF\n",
-                   c->started_wall_s);
-    return rc;
-}
-
-void serve_metrics(void *arg, struct http_exchange *x)
-{
-    struct ctld *c = arg;
-    struct buf b = BUF_INIT;
-    if (!ctld_admit(c, x))
-        return;
-    if (add_all(c, &b) != 0)
-        ctld_reply(x, 500, NULL);
-    else
-        http_reply_text(x, 200,
-                        "application/openmetrics-text; version=1.0.0; "
-                        "charset=utf-8",
-                        buf_str(&b), b.len);
-    buf_clear(&b);
 }
 
 void serve_livez(void *arg, struct http_exchange *x)

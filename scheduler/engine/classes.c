@@ -131,6 +131,19 @@ bool eng_node_fits(const struct engine *e, size_t i,
     return !now || reservation_fits(node, w->reservation);
 }
 
+bool engine_node_fits(const struct engine *e, const struct job *job, size_t i,
+                      bool now)
+{
+    const struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    return i < e->n_nodes && eng_node_fits(e, i, &w, job->gpus_max > 0, now);
+}
+
+struct alloc_where engine_where(const struct engine *e, const struct job *job)
+{
+    int32_t per_node = job->nodes > 0 ? job->gpus / job->nodes : 1;
+    return eng_where(e->parts.conf, job, per_node);
+}
+
 /* ---- masks ---------------------------------------------------------------
  */
 static struct class_masks masks(const struct engine *e,

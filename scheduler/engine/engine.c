@@ -274,11 +274,8 @@ const struct alloc_node *engine_node(const struct engine *e, size_t i)
     return i < e->n_nodes ? &e->nodes[i] : NULL;
 }
 
-size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
-                    size_t cap)
+const struct alloc_node *engine_nodes(const struct engine *e, size_t *ret_n)
 {
-    size_t n = e->n_nodes < cap ? e->n_nodes : cap;
-    if (n > 0)
-        memcpy(nodes, e->nodes, n * sizeof(*nodes));
-    return e->n_nodes;
+    *ret_n = e->n_nodes;
+    return e->nodes;
 }

@@ -100,6 +100,7 @@ struct job {
     struct alloc_where
         where; /* as the spec has it; texts owned by the engine */
     double submit_s, start_s, end_s;
+    double state_s;              /* since when it is in this state */
     char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
     int32_t exit_code;           /* as --wait reports it; -1 not ended */
     bool cancel_asked, limit_hit, release_asked;
@@ -229,8 +230,13 @@ int32_t engine_position(struct engine *e, uint64_t id);
 /* The i-th node of the last inventory; NULL past its end. Valid until the
  * next call that changes e. */
 const struct alloc_node *engine_node(const struct engine *e, size_t i);
-size_t engine_nodes(const struct engine *e, struct alloc_node *nodes,
-                    size_t cap);
+/* The last inventory. Valid until the next step; out  *ret_n */
+const struct alloc_node *engine_nodes(const struct engine *e, size_t *ret_n);
+/* Whether the job may use the i-th of them; in  now  reservations count. */
+bool engine_node_fits(const struct engine *e, const struct job *job, size_t i,
+                      bool now);
+/* What it is, or would be, asked for with. Valid as the job is. */
+struct alloc_where engine_where(const struct engine *e, const struct job *job);
 const char *engine_policy_name(const struct engine *e);
 /* Why the allocator does not tell what there is, when last asked; NULL: it
  * does. out  ret_since_s  seconds since 1970 */

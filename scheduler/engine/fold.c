@@ -214,6 +214,8 @@ int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
     } else if (detail_decode(ev->detail, &d, err) < 0) {
         return -1;
     }
+    if (to != from || ev->ev == EV_INTENT)
+        en->job.state_s = ev->at_s;
     en->job.state = to;
     /* The attempt's row keeps the state in which the attempt ended. */
     if (en->job.attempt > 0 || ev->ev == EV_INTENT)

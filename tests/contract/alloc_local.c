@@ -67,9 +67,22 @@ static bool starts(struct rig *r, uint64_t job, int32_t gpus,
            rig_ready(r, job, n_ready);
 }
 
+/* Who has the slots, as people are told it. */
+static void is_used_by(struct rig *r, const char *want)
+{
+    struct alloc_node node;
+    struct error err = ERROR_INIT;
+    size_t n = 0;
+    if (r->a->ops->inventory(r->a, &node, 1, &n, &err) < 0)
+        tap_diag("%s", err.msg);
+    is_str(node.used, want, "used by");
+}
+
 static void test_release(struct rig *r)
 {
+    is_used_by(r, "");
     ok(starts(r, 1, 2, &ignores, 2), "two ranks that ignore SIGTERM");
+    is_used_by(r, "0,1 mgpu 1.1");
     is_int(rig_alive(r, 1), 2, "they live");
     ok(n_marked(r, 1) >= 4, "with a shepherd and mpirun");
     double from_s = clock_real.now_s(&clock_real);

@@ -32,14 +32,26 @@ struct puppet {
     int n_requests;
     const char *address; /* of the node; NULL: not known */
     const char *place;   /* that is granted; NULL: "n1:0" */
+    const char *wait;    /* what it waits for instead of being granted */
+    const struct alloc_node *nodes; /* NULL: one of 4 slots */
+    size_t n_nodes;
+    _Atomic bool is_away; /* there is no inventory */
 };
 
 static inline int puppet_inventory(struct alloc *a, struct alloc_node *nodes,
                                    size_t cap, size_t *ret_n, struct error *err)
 {
-    const struct puppet *p = (const struct puppet *)a;
+    struct puppet *p = (struct puppet *)a;
     (void)cap;
-    (void)err;
+    if (p->is_away)
+        return error_set(err, ERR_UNAVAIL, "no answer from the puppet");
+    if (p->nodes) {
+        pthread_mutex_lock(&p->lock);
+        memcpy(nodes, p->nodes, p->n_nodes * sizeof(*nodes));
+        *ret_n = p->n_nodes;
+        pthread_mutex_unlock(&p->lock);
+        return 0;
+    }
     nodes[0] = (struct alloc_node){.name = "n1",
                                    .gpu_type = "slot",
                                    .gpus_total = 4,
@@ -69,10 +81,15 @@ static inline int puppet_request(struct alloc *a, const struct alloc_req *req,
                               .job = req->job,
                               .attempt = req->attempt,
                               .native_id = "pid:7"};
+    if (p->wait) {
+        note.kind = ALLOC_WAITING;
+        (void)error_set(&note.why, ERR_BUSY, "%s", p->wait);
+    }
     json_t *o = json_loads(req->launch, 0, NULL);
     (void)err;
-    (void)snprintf(note.place, sizeof(note.place), "%s",
-                   p->place ? p->place : "n1:0");
+    if (!p->wait)
+        (void)snprintf(note.place, sizeof(note.place), "%s",
+                       p->place ? p->place : "n1:0");
     pthread_mutex_lock(&p->lock);
     (void)snprintf(p->token, sizeof(p->token), "%s",
                    json_string_value(json_object_get(o, "token")));

@@ -1,0 +1,187 @@
+/* serve_metrics.c - /metrics, OpenMetrics 1.0. No label has a job or a user in
+ * it: the number of series does not grow with the load. */
+#include <math.h>
+#include <string.h>
+
+#include "jobs/base/version.h"
+#include "scheduler/ctld/private.h"
+
+enum { REASONS_MAX = 32, TOKEN_CAP = 40 };
+
+struct reason {
+    char token[TOKEN_CAP];
+    uint64_t n;
+};
+
+struct counts {
+    uint64_t jobs[JOB_STATE_N];
+    struct reason reasons[REASONS_MAX];
+    size_t n_reasons;
+};
+
+/* "WaitingForGpus: 2 of 4 free" -> "WaitingForGpus"; the rest has numbers. */
+static void count_reason(struct counts *n, const char *text)
+{
+    char token[TOKEN_CAP] = "Unknown";
+    size_t len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (len > 0 && len < sizeof(token)) {
+        memcpy(token, text, len);
+        token[len] = '\0';
+    }
+    for (size_t i = 0; i < n->n_reasons; i++) {
+        if (strcmp(n->reasons[i].token, token) == 0) {
+            n->reasons[i].n++;
+            return;
+        }
+    }
+    if (n->n_reasons == REASONS_MAX) {
+        n->reasons[REASONS_MAX - 1].n++;
+        return;
+    }
+    struct reason *r = &n->reasons[n->n_reasons++];
+    memcpy(r->token, token, sizeof(token));
+    r->n = 1;
+}
+
+static void count_jobs(struct ctld *c, struct counts *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    const struct job *j = engine_next_job(c->engine, 0);
+    for (; j; j = engine_next_job(c->engine, j->id)) {
+        ret->jobs[j->state]++;
+        if (j->state == JOB_QUEUED)
+            count_reason(ret, j->reason);
+    }
+}
+
+static int family(struct buf *b, const char *name, const char *type,
+                  const char *help)
+{
+    return buf_addf(b, NULL, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+                    type);
+}
+
+static int one(struct buf *b, const char *name, const char *type,
+               const char *help, uint64_t v)
+{
+    int rc = family(b, name, type, help);
+    const char *total = strcmp(type, "counter") == 0 ? "_total" : "";
+    return rc |
+           buf_addf(b, NULL, "%s%s %llu\n", name, total, (unsigned long long)v);
+}
+
+static int add_jobs(struct buf *b, const struct counts *n)
+{
+    int rc = family(b, "mgpu_jobs", "gauge", "Jobs by state.");
+    for (int s = 0; s < JOB_STATE_N; s++)
+        rc |= buf_addf(b, NULL, "mgpu_jobs{state=\"%s\"} %llu\n",
+                       job_state_name((enum job_state)s),
+                       (unsigned long long)n->jobs[s]);
+    rc |= family(b, "mgpu_jobs_pending", "gauge",
+                 "Queued jobs by the first word of their reason.");
+    for (size_t i = 0; i < n->n_reasons; i++)
+        rc |=
+            buf_addf(b, NULL, "mgpu_jobs_pending{reason=\"%s\"} %llu\n",
+                     n->reasons[i].token, (unsigned long long)n->reasons[i].n);
+    return rc;
+}
+
+/* Of durations; the last bucket is all above the bounds. */
+static int histogram(struct buf *b, const char *name, const char *help,
+                     const uint64_t *buckets, const double *bounds_s,
+                     int n_buckets, double sum_s, uint64_t n)
+{
+    uint64_t below = 0;
+    int rc = family(b, name, "histogram", help);
+    for (int i = 0; i < n_buckets; i++) {
+        below += buckets[i];
+        if (i < n_buckets - 1)
+            rc |= buf_addf(b, NULL, "%s_bucket{le=\"%g\"} %llu\n", name,
+                           bounds_s[i], (unsigned long long)below);
+        else
+            rc |= buf_addf(b, NULL, "%s_bucket{le=\"+Inf\"} %llu\n", name,
+                           (unsigned long long)below);
+    }
+    return rc | buf_addf(b, NULL, "%s_sum %.9g\n%s_count %llu\n", name, sum_s,
+                         name, (unsigned long long)n);
+}
+
+static int add_loop(struct buf *b, const struct loop_times *t)
+{
+    int rc = histogram(b, "mgpu_loop_stall_seconds",
+                       "Time for which one callback held up all else.",
+                       t->buckets, loop_bounds_s, LOOP_BUCKETS, t->sum_s, t->n);
+    rc |= family(b, "mgpu_loop_stall_longest_seconds", "gauge",
+                 "The longest of them since the start.");
+    return rc | buf_addf(b, NULL, "mgpu_loop_stall_longest_seconds %.9g\n",
+                         t->longest_s);
+}
+
+static int add_all(struct ctld *c, struct buf *b)
+{
+    struct counts n;
+    const struct ctld_stats *s = &c->stats;
+    int64_t total = 0, n_free = 0;
+    double since_s;
+    count_jobs(c, &n);
+    ctld_slots(c, &total, &n_free);
+    int rc = family(b, "mgpu_build", "info", "The daemon's version.");
+    rc |=
+        buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);
+    rc |= add_jobs(b, &n);
+    rc |= one(b, "mgpu_slots", "gauge", "GPUs or slots of nodes that are up.",
+              (uint64_t)total);
+    rc |= one(b, "mgpu_slots_free", "gauge", "Those that nobody uses.",
+              (uint64_t)n_free);
+    rc |=
+        one(b, "mgpu_events", "counter", "Job events made durable.", s->events);
+    rc |= one(b, "mgpu_rows_ingested", "counter", "Metric rows stored.",
+              s->rows_stored);
+    rc |= one(b, "mgpu_rows_repeated", "counter",
+              "Metric rows that came again and were there already.",
+              s->rows_repeated);
+    rc |= one(b, "mgpu_lines_dropped", "counter",
+              "Lines of workers that were no rows.", s->lines_dropped);
+    rc |= one(b, "mgpu_spools_undrained", "counter",
+              "Attempts that ended before all their rows were stored.",
+              s->spools_undrained);
+    rc |= one(b, "mgpu_refused", "counter",
+              "Requests of callers who could not prove who they are.",
+              s->refused);
+    rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
+              thread_queued(c->writer));
+    rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",
+              ctld_n_watchers(c));
+    rc |=
+        one(b, "mgpu_steps_failed", "counter",
+            "Engine steps whose events could not be stored.", s->steps_failed);
+    rc |= histogram(b, "mgpu_step_seconds", "Duration of one engine step.",
+                    s->step_buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,
+                    s->step_sum_s, s->steps);
+    rc |= add_loop(b, loop_times(c->loop));
+    rc |= one(b, "mgpu_allocator_up", "gauge",
+              "1: the allocator tells what there is; 0: it cannot be reached.",
+              engine_unavailable(c->engine, &since_s) == NULL);
+    rc |= family(b, "mgpu_start_time_seconds", "gauge",
+                 "When the daemon started, since 1970.");
+    rc |= buf_addf(b, NULL, "mgpu_start_time_seconds %.3f\n# EOF\n",
+                   c->started_wall_s);
+    return rc;
+}
+
+void serve_metrics(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct buf b = BUF_INIT;
+    if (!ctld_admit(c, x))
+        return;
+    if (add_all(c, &b) != 0)
+        ctld_reply(x, 500, NULL);
+    else
+        http_reply_text(x, 200,
+                        "application/openmetrics-text; version=1.0.0; "
+                        "charset=utf-8",
+                        buf_str(&b), b.len);
+    buf_clear(&b);
+}

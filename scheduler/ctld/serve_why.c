@@ -1,0 +1,239 @@
+/* serve_why.c - GET /v1/jobs/:id/why: why a job waits, or is as it is, with
+ * the numbers behind it: which nodes it may use, who has their GPUs, which of
+ * them are down or closed and why, and what the start estimate rests on.
+ *
+ * The first reason is the one that the policy, or Slurm, gave. What is also
+ * true follows, so that nobody removes one obstacle only to meet the next.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/ctld/private.h"
+
+enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };
+
+/* One question, and the nodes that the job may use. */
+struct why {
+    const struct ctld *c;
+    const struct job *job;
+    const struct alloc_node *nodes; /* the engine's */
+    size_t n;
+    bool *may, *is_open; /* owned; by node: some time, and now */
+};
+
+static int why_init(struct why *w, const struct ctld *c, const struct job *job,
+                    struct error *err)
+{
+    *w = (struct why){.c = c, .job = job};
+    w->nodes = engine_nodes(c->engine, &w->n);
+    w->may = calloc(w->n + 1, sizeof(*w->may));
+    w->is_open = calloc(w->n + 1, sizeof(*w->is_open));
+    if (!w->may || !w->is_open) {
+        free(w->may);
+        free(w->is_open);
+        return error_set(err, ERR_NOMEM, "nodes of a job");
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->may[i] = engine_node_fits(c->engine, job, i, false);
+        w->is_open[i] = engine_node_fits(c->engine, job, i, true);
+    }
+    return 0;
+}
+
+static void why_clear(struct why *w)
+{
+    free(w->may);
+    free(w->is_open);
+}
+
+/* "WaitingForGpus: needs 2, 1 free" -> "WaitingForGpus"; NULL when the text
+ * begins otherwise, as that of a job that has ended. */
+static json_t *token_of(const char *text)
+{
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "abcdefghijklmnopqrstuvwxyz");
+    bool is_token = *text >= 'A' && *text <= 'Z' && n > 0 &&
+                    (text[n] == ':' || text[n] == '(');
+    return is_token ? json_stringn(text, n) : json_null();
+}
+
+static bool has_token(const char *text, const char *token)
+{
+    size_t n = strlen(token);
+    return strncmp(text, token, n) == 0 && (text[n] == ':' || text[n] == '(');
+}
+
+static void add_reason(json_t *list, const char *text)
+{
+    if (*text)
+        (void)json_array_append_new(list, json_pack("{s:o, s:o}", "token",
+                                                    token_of(text), "text",
+                                                    ctld_text(text)));
+}
+
+/* ---- what is also true -----------------------------------------------------
+ */
+/* "NodesDown: n2 (drained: fan), n3"; nothing when there is none. */
+static void add_nodes_reason(const struct why *w, json_t *list, bool is_down)
+{
+    size_t len = 0, n_more = 0;
+    char text[TEXT_CAP];
+
+    for (size_t i = 0; i < w->n; i++) {
+        const struct alloc_node *node = &w->nodes[i];
+        const char *why = is_down ? node->why : node->reservation;
+        const char *sep = len > 0   ? ", "
+                          : is_down ? "NodesDown: "
+                                    : "NodesReserved: ";
+        if (!w->may[i] ||
+            (is_down ? node->is_up != 0 : !node->is_up || w->is_open[i]))
+            continue;
+        if (len + 2 * ALLOC_NODE_NAME_CAP + sizeof(node->why) > sizeof(text)) {
+            n_more++;
+            continue;
+        }
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s%s%s%s",
+                                sep, node->name, *why ? " (" : "", why,
+                                *why ? ")" : "");
+    }
+    if (n_more > 0)
+        (void)snprintf(text + len, sizeof(text) - len, " and %zu more", n_more);
+    if (len > 0)
+        add_reason(list, text);
+}
+
+static json_t *reasons_of(const struct why *w)
+{
+    const struct job *job = w->job;
+    json_t *list = json_array();
+    char text[TEXT_CAP];
+    double since_s;
+    const char *away = engine_unavailable(w->c->engine, &since_s);
+    int32_t ahead = engine_position(w->c->engine, job->id) - 1;
+
+    add_reason(list, job->reason);
+    if (job->state == JOB_DISPATCHING && job->reason[0] == '\0')
+        add_reason(list, job->native_id[0] ? "Starting: granted, its worker "
+                                             "has not called yet"
+                                           : "Starting: asked for");
+    if (away && !job_state_is_final(job->state) &&
+        !has_token(job->reason, "SlurmUnavailable")) {
+        (void)snprintf(text, sizeof(text), "SlurmUnavailable: %s", away);
+        add_reason(list, text);
+    }
+    if (job->state != JOB_QUEUED)
+        return list;
+    if (ahead > 0 && !has_token(job->reason, "Priority")) {
+        (void)snprintf(text, sizeof(text), "Priority: %d ahead", ahead);
+        add_reason(list, text);
+    }
+    add_nodes_reason(w, list, true);
+    add_nodes_reason(w, list, false);
+    return list;
+}
+
+/* ---- the numbers behind it -------------------------------------------------
+ */
+static json_t *where_of(const struct why *w)
+{
+    const struct alloc_where a = engine_where(w->c->engine, w->job);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "partition",
+                     ctld_text(a.partition), "account", ctld_text(a.account),
+                     "qos", ctld_text(a.qos), "constraint",
+                     ctld_text(a.constraint), "reservation",
+                     ctld_text(a.reservation), "gpu_type",
+                     ctld_text(a.gpu_type), "exclusive", a.exclusive);
+}
+
+static json_t *nodes_of(const struct why *w, int64_t *ret_total,
+                        int64_t *ret_free)
+{
+    json_t *list = json_array();
+
+    *ret_total = *ret_free = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct alloc_node *node = &w->nodes[i];
+        if (!w->may[i])
+            continue;
+        json_t *o = ctld_node_json(node);
+        (void)json_object_set_new(o, "is_open", json_boolean(w->is_open[i]));
+        (void)json_array_append_new(list, o);
+        *ret_total += node->gpus_total;
+        if (w->is_open[i] && node->is_up)
+            *ret_free += node->gpus_free;
+    }
+    return list;
+}
+
+/* Does "n1:0,1 n2:0" name a node that the job may use? */
+static bool meets(const struct why *w, const char *place)
+{
+    for (const char *p = place; *p; p += strspn(p, " ")) {
+        size_t word = strcspn(p, " "), len = strcspn(p, ": ");
+        for (size_t i = 0; i < w->n; i++) {
+            if (w->may[i] && strncmp(w->nodes[i].name, p, len) == 0 &&
+                w->nodes[i].name[len] == '\0')
+                return true;
+        }
+        p += word;
+    }
+    return false;
+}
+
+static json_t *holders_of(const struct why *w)
+{
+    const struct engine *e = w->c->engine;
+    json_t *list = json_array();
+    const struct job *j = engine_next_job(e, 0);
+
+    for (; j && json_array_size(list) < HOLDERS_MAX;
+         j = engine_next_job(e, j->id)) {
+        if (j == w->job || !job_state_is_live(j->state) || j->gpus < 1 ||
+            !meets(w, j->place))
+            continue;
+        (void)json_array_append_new(
+            list, json_pack("{s:I, s:o, s:o, s:i, s:o, s:o}", "job",
+                            (json_int_t)j->id, "user", ctld_text(j->user),
+                            "name", ctld_text(j->name), "gpus", j->gpus,
+                            "place", ctld_text(j->place), "ends",
+                            ctld_time(j->start_s + j->limit_s)));
+    }
+    return list;
+}
+
+static json_t *reply(const struct why *w)
+{
+    const struct job *job = w->job;
+    bool waits = job->state == JOB_QUEUED;
+    int64_t total = 0, n_free = 0;
+    json_t *nodes = nodes_of(w, &total, &n_free);
+    json_t *basis =
+        waits && isfinite(job->start_estimate_s)
+            ? json_string("each job that runs ends at its time limit")
+            : json_null();
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "schema",
+        "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
+        ctld_time(job->state_s), "reasons", reasons_of(w), "basis", basis,
+        "where", where_of(w), "gpus_total", (json_int_t)total, "gpus_free",
+        (json_int_t)n_free, "nodes", nodes, "holders",
+        waits ? holders_of(w) : json_array(), "allocator_state",
+        ctld_allocator_state(w->c));
+}
+
+void serve_why(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    const struct job *job = NULL;
+    struct error err = ERROR_INIT;
+    struct why w;
+    if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job))
+        return;
+    if (why_init(&w, c, job, &err) < 0) {
+        http_reply_err(x, &err);
+        return;
+    }
+    ctld_reply(x, 200, reply(&w));
+    why_clear(&w);
+}

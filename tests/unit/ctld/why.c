@@ -1,0 +1,198 @@
+/* why.c - what the daemon says about why a job waits, about its nodes, its
+ * allocator and its own loop. */
+#include "scheduler/ctld/loop.h"
+#include "tests/unit/ctld/rig.h"
+
+static struct rig r;
+
+static struct alloc_node nodes[] = {
+    {.name = "n1",
+     .gpu_type = "h100",
+     .gpus_total = 4,
+     .gpus_free = 3,
+     .is_up = 1,
+     .used = "0-2 mgpu 1.1; 3 anna 4711",
+     .partitions = "batch*,urgent",
+     .features = "ib",
+     .address = "10.0.0.1"},
+    {.name = "n2",
+     .gpu_type = "h100",
+     .gpus_total = 4,
+     .gpus_free = 4,
+     .why = "drained: bad fan",
+     .partitions = "batch*"},
+    {.name = "n3",
+     .gpu_type = "h100",
+     .gpus_total = 4,
+     .gpus_free = 4,
+     .is_up = 1,
+     .partitions = "batch*",
+     .reservation = "maint"},
+    {.name = "n4",
+     .gpu_type = "a100",
+     .gpus_total = 8,
+     .gpus_free = 8,
+     .is_up = 1,
+     .partitions = "other"},
+};
+
+static int submit(const char *name, const char *more)
+{
+    char body[400];
+    (void)snprintf(body, sizeof(body),
+                   "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":"
+                   "\"%s\",\"command\":[\"true\"],\"resources\":{%s}}}",
+                   name, more);
+    return call(&r, "POST", "/v1/jobs", body, NULL);
+}
+
+static void test_refused(void)
+{
+    is_int(submit("never", "\"gpus\":1,\"partition\":\"nope\""), 400,
+           "a partition that is not there");
+    ok(has(&r, "can never fit: no node is in partition nope"), "  is said");
+}
+
+static void test_waiting(void)
+{
+    r.alloc.place = "n1:0-2";
+    is_int(submit("hog", "\"gpus\":3,\"time_limit\":\"1h\","
+                         "\"partition\":\"urgent\""),
+           201, "a job");
+    ok(becomes(&r, "/v1/jobs/1", "\"place\":\"n1:0-2\""), "that runs");
+    pthread_mutex_lock(&r.alloc.lock);
+    nodes[0].gpus_free = 0;
+    pthread_mutex_unlock(&r.alloc.lock);
+    is_int(submit("waits", "\"gpus\":4"), 201, "one that waits");
+    is_int(submit("behind", "\"gpus\":1"), 201, "and one behind it");
+    ok(becomes(&r, "/v1/jobs/2/why", "WaitingForGpus: needs 4, 0 free"),
+       "the policy's reason first");
+    ok(has(&r, "{\"token\":\"NodesDown\",\"text\":\"NodesDown: n2 (drained: "
+               "bad fan)\"}"),
+       "then which nodes are down, and why");
+    ok(has(&r, "\"text\":\"NodesReserved: n3 (maint)\""), "or reserved");
+    ok(has(&r, "\"gpus_total\":12,\"gpus_free\":0"), "of those it may use");
+    ok(has(&r, "\"name\":\"n1\"") && !has(&r, "\"name\":\"n4\""), "no others");
+    ok(has(&r, "\"holders\":[{\"job\":1,") && has(&r, "\"name\":\"hog\""),
+       "who has them");
+    ok(has(&r, "\"basis\":null"), "fifo estimates nothing");
+    ok(has(&r, "\"since\":\"20"), "since when");
+    ok(becomes(&r, "/v1/jobs/3/why", "\"token\":\"Priority\""), "the other");
+    ok(has(&r, "Priority: 1 ahead, first job 2") &&
+           !has(&r, "\"Priority: 1 ahead\""),
+       "  says it once");
+    is_int(call(&r, "POST", "/v1/jobs/3/hold", NULL, NULL), 200, "held");
+    is_int(get(&r, "/v1/jobs/3/why"), 200, "  why");
+    ok(has(&r, "\"token\":\"Held\"") && has(&r, "\"holders\":[]"), "  so");
+    is_int(get(&r, "/v1/jobs/9/why"), 404, "no such job");
+}
+
+static void test_in_slurm(void)
+{
+    r.alloc.wait = "Slurm(Priority)";
+    is_int(submit("there", "\"gpus\":1,\"partition\":\"other\""), 201,
+           "one that Slurm holds");
+    ok(becomes(&r, "/v1/jobs/4/why", "\"token\":\"Slurm\""), "says what for");
+    ok(has(&r, "\"text\":\"Slurm(Priority)\""), "  in Slurm's words");
+    ok(has(&r, "\"native_id\":\"pid:7\""), "  and under which id");
+    r.alloc.wait = NULL;
+}
+
+static void test_nodes(void)
+{
+    is_int(get(&r, "/v1/nodes"), 200, "the nodes");
+    ok(has(&r, "\"used\":\"0-2 mgpu 1.1; 3 anna 4711\"") &&
+           has(&r, "\"partitions\":\"batch*,urgent\"") &&
+           has(&r, "\"features\":\"ib\"") &&
+           has(&r, "\"reservation\":\"maint\"") &&
+           has(&r, "\"address\":\"10.0.0.1\"") && has(&r, "\"used\":null"),
+       "say who uses them, and what they are");
+}
+
+static void test_away(void)
+{
+    is_int(get(&r, "/v1/status"), 200, "status");
+    ok(has(&r, "\"allocator_state\":{\"name\":\"puppet\",\"is_ok\":true,"
+               "\"since\":null,\"why\":null}"),
+       "the allocator is there");
+    r.alloc.is_away = true;
+    is_int(submit("later", "\"gpus\":1"), 201, "it goes away");
+    ok(becomes(&r, "/v1/status", "\"is_ok\":false"), "and that is told");
+    ok(has(&r, "\"why\":\"no answer from the puppet\"") &&
+           has(&r, "\"since\":\"20"),
+       "  with why and since when");
+    is_int(get(&r, "/v1/jobs/2/why"), 200, "a job that waits");
+    ok(has(&r, "SlurmUnavailable: no answer from the puppet"), "  says so");
+    is_int(get(&r, "/v1/jobs?limit=1"), 200, "the queue");
+    ok(has(&r, "\"is_ok\":false"), "  has it at its head");
+    is_int(get(&r, "/metrics"), 200, "metrics");
+    ok(has(&r, "mgpu_allocator_up 0\n") && has(&r, "mgpu_steps_failed_total 0"),
+       "  too, and no step failed");
+    r.alloc.is_away = false;
+    ok(becomes(&r, "/v1/status", "\"is_ok\":true"), "it is back");
+}
+
+/* ---- the loop ------------------------------------------------------------
+ */
+static struct loop *loop;
+
+static void slow(void *arg)
+{
+    (void)arg;
+    (void)poll(NULL, 0, 30);
+    loop_stop(loop);
+}
+
+static void test_loop(void)
+{
+    struct error err = ERROR_INIT;
+    struct loop_source *timer = NULL;
+    uint64_t n = 0;
+
+    is_int(loop_create(&loop, &err), 0, "a loop");
+    is_int((long long)loop_times(loop)->n, 0, "that did nothing");
+    is_int(loop_timer_create(loop, slow, NULL, &timer, &err), 0, "a callback");
+    loop_timer_set(timer, 0);
+    is_int(loop_run(loop, &err), 0, "of 30 ms");
+    const struct loop_times *t = loop_times(loop);
+    ok(t->longest_s >= 0.03 && t->sum_s >= 0.03 && t->n == 1, "is counted");
+    ok(t->buckets[0] + t->buckets[1] + t->buckets[2] + t->buckets[3] == 0,
+       "  as one that took more than 25 ms");
+    loop_took(loop, 0.05);
+    loop_took(loop, 0.051);
+    loop_took(loop, 7);
+    ok(t->buckets[4] >= 1 && t->buckets[5] >= 1 &&
+           t->buckets[LOOP_BUCKETS - 1] == 1 && t->longest_s >= 7,
+       "bounds belong to the lower bucket");
+    for (int i = 0; i < LOOP_BUCKETS; i++)
+        n += t->buckets[i];
+    is_int((long long)n, 4, "each in one");
+    loop_source_destroy(timer);
+    loop_destroy(loop);
+
+    is_int(get(&r, "/v1/status"), 200, "the daemon's");
+    const char *longest = strstr(buf_str(&r.body), "\"longest_s\":");
+    ok(longest && strtod(longest + 12, NULL) > 0, "is in its status");
+    is_int(get(&r, "/metrics"), 200, "and among the metrics");
+    ok(has(&r, "mgpu_loop_stall_seconds_bucket{le=\"0.05\"} ") &&
+           has(&r, "mgpu_loop_stall_longest_seconds ") &&
+           !has(&r, "mgpu_loop_stall_seconds_count 0\n"),
+       "  with its buckets");
+}
+
+int main(void)
+{
+    rig_init(&r);
+    r.alloc.nodes = nodes;
+    r.alloc.n_nodes = sizeof(nodes) / sizeof(nodes[0]);
+    rig_up(&r, NULL);
+    test_refused();
+    test_waiting();
+    test_in_slurm();
+    test_nodes();
+    test_away();
+    test_loop();
+    rig_down(&r);
+    rig_clear(&r);
+    return tap_done();
+}
