@@ -3,7 +3,8 @@
  * The exit file is written by the batch step, which saw the ranks end; Slurm
  * only sees the batch step. So the file decides on code and signal, and Slurm
  * on who ended it. What Slurm itself took away - a node that failed, a job of
- * more importance - is a loss, unless the file says that all went well first.
+ * more importance - is a loss, whatever the file says: srun ends with 0 when a
+ * node of its step is set down.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -104,7 +105,6 @@ enum verdict {
     BY_SOMEBODY,
     BY_MEMORY,
     TAKEN_AWAY, /* whatever the file says */
-    LOST,       /* unless the file says that all went well */
     UNCLEAR,    /* lost, if nothing says how */
 };
 
@@ -121,8 +121,8 @@ static enum verdict verdict_on(const struct cluster_attempt *a,
         {"DEADLINE", BY_LIMIT, "reached its deadline"},
         {"CANCELLED", BY_SOMEBODY, "was cancelled"},
         {"OUT_OF_MEMORY", BY_MEMORY, "ran out of memory"},
-        {"NODE_FAIL", LOST, "lost a node"},
-        {"BOOT_FAIL", LOST, "got a node that did not boot"},
+        {"NODE_FAIL", TAKEN_AWAY, "lost a node"},
+        {"BOOT_FAIL", TAKEN_AWAY, "got a node that did not boot"},
         {"PREEMPTED", TAKEN_AWAY, "was preempted"},
         {"FAILED", UNCLEAR, "could not be launched"},
         {"COMPLETING", UNCLEAR, "does not come to its end"},
@@ -160,11 +160,9 @@ void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
     struct alloc_note note = {.kind = ALLOC_EXITED};
     int32_t code = file ? file->exit_code : a->seen.exit_code;
     int32_t signo = file ? file->signal : a->seen.signal;
-    bool went_well = file && code == 0 && signo == 0;
     bool says_nothing =
         !file && (signo == SLURM_NO_LAUNCH || (code == 0 && signo == 0));
-    if (v == TAKEN_AWAY || (v == LOST && !went_well) ||
-        (v == UNCLEAR && says_nothing)) {
+    if (v == TAKEN_AWAY || (v == UNCLEAR && says_nothing)) {
         end_lost_as(c, a, what);
         return;
     }

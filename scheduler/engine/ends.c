@@ -8,6 +8,7 @@
  *   ended it for its limit
  *   ended by somebody there    CANCELLED, 143
  *   refused, or not started    FAILED, 125
+ *   lost, but reported 0       COMPLETED, 0
  *   lost, or given up by us    again while retries are left, else
  *                              NODE_FAIL or FAILED, 125
  *   died of a signal           again while retries are left, else
@@ -145,6 +146,8 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         detail_because(&v.d, "could not be started: ", end->why);
         return v;
     }
+    if (end->kind == ALLOC_LOST && job->reported && job->report_code == 0)
+        return exited(job, end);
     if (end->kind == ALLOC_LOST) {
         v = make(EV_LOST, EXIT_NEVER_RAN, 0, "");
         detail_because(&v.d, "lost: ", end->why);

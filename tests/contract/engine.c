@@ -45,6 +45,10 @@ static void test_ends(void)
     ends(&s, "k0:FAILED/125/1[0]", "refused");
     s = one((struct world_attempt){.lose = 1});
     ends(&s, "k0:NODE_FAIL/125/1[1]", "lost");
+    s = one((struct world_attempt){.lose = 2});
+    ends(&s, "k0:COMPLETED/0/1[1]", "lost after it reported success");
+    s = one((struct world_attempt){.lose = 2, .exit_code = 143});
+    ends(&s, "k0:NODE_FAIL/125/1[1]", "lost after it reported its death");
     s = one((struct world_attempt){.unknown = 1});
     ends(&s, "k0:COMPLETED/0/1[1]", "not known, then adopted");
     s = one((struct world_attempt){.run_s = 2, .unknown = 1});

@@ -21,7 +21,8 @@ enum { WORLD_JOBS = 48, WORLD_ACTS = 160, WORLD_ATTEMPTS = 8 };
 struct world_attempt {
     double run_s; /* 0: 10 s */
     int32_t exit_code, signal;
-    int32_t refuse, lose, unknown;
+    int32_t refuse, unknown;
+    int32_t lose; /* 1: before its worker reports; 2: after that */
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
     int32_t twice;
     double wait_s;

@@ -99,7 +99,8 @@ static const struct ending endings[] = {
      "Slurm job 20 lost a node on n1:0,1 n2:0,1"},
     {"NODE_FAIL", "NodeDown", 0, 15, -1, 0, 0, 0, ALLOC_BY_ITSELF,
      "Slurm job 20 lost a node on n1:0,1 n2:0,1 (NodeDown)"},
-    {"NODE_FAIL", "None", 0, 0, 0, 0, 0, 0, ALLOC_BY_ITSELF, NULL},
+    {"NODE_FAIL", "NodeDown", 0, 0, 0, 0, 0, 0, ALLOC_BY_ITSELF,
+     "Slurm job 20 lost a node on n1:0,1 n2:0,1 (NodeDown)"}, /* srun's 0 */
     {"BOOT_FAIL", "None", 0, 0, -1, 0, 0, 0, ALLOC_BY_ITSELF,
      "Slurm job 20 got a node that did not boot on n1:0,1 n2:0,1"},
     {"PREEMPTED", "None", 0, 15, 0, 0, 0, 0, ALLOC_BY_ITSELF,
