@@ -389,7 +389,7 @@ lint:
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done
 
-build/fuzz/helper_wire: slurm/helper_wire.c
+build/fuzz/helper_wire: slurm/helper_wire.c slurm/helper_table.c
 build/fuzz/files_wire: slurm/files_wire.c
 build/fuzz/idx: worker/data/idx.c
 build/fuzz/idx: fuzz_libs := -lz

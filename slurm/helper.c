@@ -121,6 +121,9 @@ static void live(const struct supervisor *s, int which)
 {
     const struct child *c = &s->children[which];
     const struct helper_conf *conf = s->conf;
+    char name[16];
+    (void)snprintf(name, sizeof(name), "mgpu-%s", c->name); /* for ps(1) */
+    (void)prctl(PR_SET_NAME, name);
     (void)close(s->signal_fd);
     for (int i = 0; i < N_CHILDREN; i++)
         if (i != which && s->children[i].socket >= 0)

@@ -1,5 +1,6 @@
 /* helper_faults.c - mgpu-slurm-helper when Slurm, its configuration or the
  * helper's own processes fail. */
+#include "slurm/files.h"
 #include "tests/slurm/helper_rig.h"
 
 static void ctld(const struct world *w, const char *action)
@@ -116,7 +117,7 @@ static void test_lost(struct world *w)
 /* libslurm's process dies: fatal() is exit(1), and this is worse. */
 static void test_child_dies(struct world *w)
 {
-    pid_t child = rpc_child(w);
+    pid_t child = child_of(w, "mgpu-rpc");
     int hellos = w->n_hello;
     say(w, "{\"op\":\"sub", 10); /* half a line dies with it, */
     uint64_t before = w->n_scans;
@@ -128,7 +129,7 @@ static void test_child_dies(struct world *w)
     submit_ok(w, 45, "exit 0");
     is_int(w->n_replies, replies + 1, "one reply to one command");
     WAIT(w, w->n_nodes == 2);
-    ok(rpc_child(w) != child, "by another process");
+    ok(child_of(w, "mgpu-rpc") != child, "by another process");
 }
 
 static void gone(pid_t pid)
@@ -141,11 +142,12 @@ static void gone(pid_t pid)
 
 static void test_killed(struct world *w)
 {
-    pid_t child = rpc_child(w);
+    pid_t child = child_of(w, "mgpu-rpc");
     (void)kill(w->pid, SIGKILL);
     (void)join(w);
     gone(child);
     (void)close(w->fd);
+    (void)close(w->files_fd);
     free(w->nodes);
     buf_clear(&w->in);
 }
@@ -165,7 +167,7 @@ static void copy_conf(const struct world *w, const char *to, const char *more)
 /* slurmctld is somewhere else: the port is wrong, and then right again. */
 static void test_moved(struct world *w, const char *conf)
 {
-    pid_t child = rpc_child(w);
+    pid_t child = child_of(w, "mgpu-rpc");
     copy_conf(w, conf, "SlurmctldPort=1\n");
     uint64_t before = w->n_scans;
     WAIT(w, w->n_scans > before + 2);
@@ -186,7 +188,7 @@ static void test_bad_conf(const struct cluster *c)
     start(&w, c, &(struct helper_start){.conf = conf});
     WAIT(&w, w.generation == 1 && w.is_down);
     ok(strstr(w.down_why.msg, "bad.conf"), "why: %s", w.down_why.msg);
-    pid_t child = rpc_child(&w);
+    pid_t child = child_of(&w, "mgpu-rpc");
     ok(is_sure(ask(&w, submission(&w, 8, "exit 0")), ERR_UNAVAIL),
        "commands are answered");
     is_int(unlink(conf), 0, "without any configuration");
@@ -194,7 +196,8 @@ static void test_bad_conf(const struct cluster *c)
     copy_conf(&w, conf, "");
     WAIT(&w, !w.is_down && w.n_nodes == 2);
     submit_ok(&w, 8, "exit 0");
-    ok(w.n_hello == 1 && rpc_child(&w) == child, "nothing had to die");
+    ok(w.n_hello == 1 && child_of(&w, "mgpu-rpc") == child,
+       "nothing had to die");
     test_moved(&w, conf);
     stop(&w);
 }
@@ -237,6 +240,42 @@ static void wait_for_file(const char *dir, const char *name)
         (void)poll(NULL, 0, 10);
 }
 
+/* The other socket: the user's files, read as the user; also by the process
+ * that comes after one that died. */
+static void test_files(struct world *w, uid_t uid, const char *dir)
+{
+    struct files *f;
+    struct error err = ERROR_INIT;
+    char path[RIG_PATH * 2];
+    char text[64] = "";
+    size_t n = 0;
+    (void)snprintf(path, sizeof(path), "%s/report.json", dir);
+    put_file(path, "{}", 0600);
+    if (chown(path, uid, uid) < 0 ||
+        files_helper_create(w->files_fd, &f, &err) < 0) {
+        ok(false, "files: %s", err.msg);
+        return;
+    }
+    w->files_fd = -1; /* f owns it */
+    for (int life = 0; life < 2; life++) {
+        int rc = -1;
+        double until_s = clock_real.now_s(&clock_real) + PATIENCE_S;
+        while (rc < 0 && clock_real.now_s(&clock_real) < until_s) {
+            rc = f->ops->read(f, uid, dir, "report.json", 0, text, sizeof(text),
+                              &n, &err);
+            (void)poll(NULL, 0, rc < 0 ? 50 : 0);
+        }
+        ok(rc == 0 && n == 2 && memcmp(text, "{}", 2) == 0, "read: %s",
+           err.msg);
+        ok(f->ops->read(f, 0, dir, "report.json", 0, text, sizeof(text), &n,
+                        &err) == -1,
+           "not as root: %s", err.msg);
+        if (life == 0)
+            (void)kill(child_of(w, "mgpu-files"), SIGKILL);
+    }
+    f->ops->destroy(f);
+}
+
 static void test_system(const struct cluster *c, uid_t uid)
 {
     struct world w;
@@ -275,6 +314,7 @@ static void test_system(const struct cluster *c, uid_t uid)
     set_uid(&d, uid);
     ok(ask(&w, d)->is_ok, "kill");
     WAIT(&w, is_state(&w, id, "CANCELLED"));
+    test_files(&w, uid, d.req.dir);
     stop(&w);
 }
 
@@ -317,11 +357,13 @@ static void test_usage(const struct cluster *c)
                   .more = {bad[i][0], bad[i][1] ? bad[i][1] : NULL}});
         is_int(join(&w), 64, bad[i][0]);
         (void)close(w.fd);
+        (void)close(w.files_fd);
     }
     struct world w;
     start(&w, c, &(struct helper_start){.cluster = "a:b"});
     is_int(join(&w), 64, "a cluster's name without ':'");
     (void)close(w.fd);
+    (void)close(w.files_fd);
 }
 
 int main(void)

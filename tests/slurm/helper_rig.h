@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ static inline void cluster_up(struct cluster *c)
 /* ---- the helper ---------------------------------------------------------- */
 struct world {
     const struct cluster *c;
-    int fd;
+    int fd, files_fd;
     pid_t pid;
     struct buf in;
     uint64_t last_id;
@@ -150,11 +151,12 @@ struct helper_start {
 };
 
 static inline void become_helper(const struct world *w,
-                                 const struct helper_start *s, int fd)
-    __attribute__((noreturn));
+                                 const struct helper_start *s, int fd,
+                                 int files_fd) __attribute__((noreturn));
 
 static inline void become_helper(const struct world *w,
-                                 const struct helper_start *s, int fd)
+                                 const struct helper_start *s, int fd,
+                                 int files_fd)
 {
     const char *argv[ARGS_MAX] = {"mgpu-slurm-helper",
                                   "--cluster",
@@ -172,9 +174,10 @@ static inline void become_helper(const struct world *w,
     int n = 13;
     for (int i = 0; s->more[i] && n < ARGS_MAX - 1; i++)
         argv[n++] = s->more[i];
-    if (dup2(fd, HELPER_RPC_FD) < 0 || fcntl(HELPER_RPC_FD, F_SETFD, 0) < 0)
+    if (dup2(fd, 20) < 0 || dup2(files_fd, 21) < 0 ||
+        dup2(20, HELPER_RPC_FD) < 0 || dup2(21, HELPER_FILES_FD) < 0)
         _exit(126);
-    for (int i = HELPER_RPC_FD + 1; i < 64; i++)
+    for (int i = HELPER_FILES_FD + 1; i < 64; i++)
         (void)close(i);
     if (s->uid && (setresgid(s->uid, s->uid, s->uid) < 0 ||
                    setresuid(s->uid, s->uid, s->uid) < 0))
@@ -189,14 +192,18 @@ static inline void start(struct world *w, const struct cluster *c,
                          const struct helper_start *s)
 {
     int fds[2];
+    int files[2];
     *w = (struct world){.c = c};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files) < 0)
         exit(1);
     w->pid = fork();
     if (w->pid == 0)
-        become_helper(w, s, fds[1]);
+        become_helper(w, s, fds[1], files[1]);
     (void)close(fds[1]);
+    (void)close(files[1]);
     w->fd = fds[0];
+    w->files_fd = files[0];
 }
 
 /* ---- hearing ------------------------------------------------------------- */
@@ -383,27 +390,38 @@ static inline bool is_sure(const struct helper_news *r, enum err_code code)
 }
 
 /* ---- the end ------------------------------------------------------------- */
-/* The helper's children, space-separated; "" when it is gone. */
-static inline void children_of(pid_t pid, char *ret, size_t cap)
+static inline bool is_called(pid_t pid, const char *name)
 {
     char path[64];
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
-                   (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, ret, cap - 1) : 0;
-    ret[n > 0 ? n : 0] = '\0';
-    if (fd >= 0)
-        (void)close(fd);
+    struct buf b = BUF_INIT;
+    (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    bool is = buf_read_file(&b, path, 64, NULL) == 0 &&
+              strncmp(buf_str(&b), name, strlen(name)) == 0;
+    buf_clear(&b);
+    return is;
 }
 
-static inline pid_t rpc_child(const struct world *w)
+/* The helper's child of this name, "mgpu-rpc" or "mgpu-files". */
+static inline pid_t child_of(const struct world *w, const char *name)
 {
-    char text[256];
-    children_of(w->pid, text, sizeof(text));
-    pid_t pid = (pid_t)strtol(text, NULL, 10);
-    if (pid <= 1)
-        ok(false, "the helper has a child");
-    return pid;
+    char path[64];
+    char text[256] = "";
+    char *p = text;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)w->pid,
+                   (int)w->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        ok(false, "%s", path);
+    (void)close(fd);
+    for (;;) {
+        pid_t pid = (pid_t)strtol(p, &p, 10);
+        if (pid <= 1) {
+            ok(false, "the helper has a child '%s'", name);
+            return (pid_t)INT_MAX; /* nobody's */
+        }
+        if (is_called(pid, name))
+            return pid;
+    }
 }
 
 /* Waits until the supervisor has ended by itself; its exit status. */
@@ -428,6 +446,8 @@ static inline int join(struct world *w)
 static inline void stop(struct world *w)
 {
     (void)close(w->fd);
+    if (w->files_fd >= 0)
+        (void)close(w->files_fd);
     is_int(join(w), 0, "the helper ends with its socket");
     free(w->nodes);
     buf_clear(&w->in);
