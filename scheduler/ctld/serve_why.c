@@ -212,12 +212,16 @@ static json_t *reply(const struct why *w)
         waits && isfinite(job->start_estimate_s)
             ? json_string("each job that runs ends at its time limit")
             : json_null();
+    const struct clock *clock = w->c->parts.clock;
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "schema",
-        "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
-        ctld_time(job->state_s), "reasons", reasons_of(w), "basis", basis,
-        "where", where_of(w), "gpus_total", (json_int_t)total, "gpus_free",
-        (json_int_t)n_free, "nodes", nodes, "holders",
+        "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o, "
+        "s:o}",
+        "schema", "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
+        ctld_time(job->state_s), "for_s",
+        ctld_num(clock->wall_s(clock) - job->state_s), "nodes_min",
+        job->nodes_min, "nodes_max", job->nodes_max, "reasons", reasons_of(w),
+        "basis", basis, "where", where_of(w), "gpus_total", (json_int_t)total,
+        "gpus_free", (json_int_t)n_free, "nodes", nodes, "holders",
         waits ? holders_of(w) : json_array(), "allocator_state",
         ctld_allocator_state(w->c));
 }

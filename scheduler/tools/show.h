@@ -31,8 +31,17 @@ int show_epochs(const struct show_conf *s, const json_t *epochs,
                 struct error *err) MUST_CHECK;
 int show_events(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
+/* mgpu.why/1 with its mgpu.job/1 (may be NULL): reasons, what it may use, who
+ * has it; of a job that has ended, its attempts. */
+int show_why(const struct show_conf *s, const json_t *reply, const json_t *job,
+             struct error *err) MUST_CHECK;
 int show_nodes(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
+int show_status(const struct show_conf *s, const json_t *reply,
+                struct error *err) MUST_CHECK;
+/* The "attempts" of mgpu.job/1. */
+int show_attempts(const struct show_conf *s, const json_t *attempts,
+                  struct error *err) MUST_CHECK;
 
 /* ---- rows of {"columns":[..],"rows":[[..],..]} ------------------------------
  */

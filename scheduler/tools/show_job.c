@@ -31,6 +31,12 @@ static void print_head(const struct show_conf *s, const json_t *job)
                       safe(field_str(job, "reason"), name));
 }
 
+/* Slurm's ids are bare numbers; others begin with a word. */
+static bool is_slurm(const char *native_id)
+{
+    return *native_id && native_id[strspn(native_id, "0123456789")] == '\0';
+}
+
 static void print_times(const struct show_conf *s, const json_t *job)
 {
     char ran[32], limit[32], place[TEXT_CAP], native[TEXT_CAP];
@@ -52,9 +58,12 @@ static void print_times(const struct show_conf *s, const json_t *job)
         (void)fprintf(s->out, "..%" PRId64, field_int(job, "gpus_max", 0));
     (void)fprintf(s->out, ")");
     if (*field_str(job, "place"))
-        (void)fprintf(s->out, "   on %s   %s",
-                      safe(field_str(job, "place"), place),
-                      safe(field_str(job, "native_id"), native));
+        (void)fprintf(s->out, "   on %s", safe(field_str(job, "place"), place));
+    if (*field_str(job, "native_id"))
+        (void)fprintf(s->out, "   %s%s%s",
+                      is_slurm(field_str(job, "native_id")) ? "Slurm " : "",
+                      safe(field_str(job, "native_id"), native),
+                      *field_str(job, "started") ? "" : ", not granted yet");
     (void)fputc('\n', s->out);
     int64_t position = field_int(job, "position", 0);
     if (position > 0)
@@ -137,8 +146,8 @@ static void print_files(const struct show_conf *s, const json_t *job,
                   safe(field_str(status, "metrics_db"), word));
 }
 
-static int print_attempts(const struct show_conf *s, const json_t *attempts,
-                          struct error *err)
+int show_attempts(const struct show_conf *s, const json_t *attempts,
+                  struct error *err)
 {
     static const struct render_column columns[] = {
         {"ATTEMPT", RENDER_RIGHT}, {"STATE", RENDER_LEFT},
@@ -203,6 +212,6 @@ int show_job(const struct show_conf *s, const json_t *reply,
     /* One attempt that went as planned says nothing new. */
     if (json_array_size(attempts) > 1 ||
         strcmp(field_str(job, "state"), "COMPLETED") != 0)
-        return json_array_size(attempts) ? print_attempts(s, attempts, err) : 0;
+        return json_array_size(attempts) ? show_attempts(s, attempts, err) : 0;
     return 0;
 }

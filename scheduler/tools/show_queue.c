@@ -1,4 +1,4 @@
-/* show_queue.c - the queue and the nodes. */
+/* show_queue.c - the queue. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -97,6 +97,18 @@ static int add_job(struct render_table *t, const json_t *job, struct error *err)
     return 0;
 }
 
+/* Of a cluster's scheduler that it is there, of any that it is not. */
+static void print_allocator(const struct show_conf *s, const json_t *state)
+{
+    char name[100];
+    (void)render_escape(field_str(state, "name"), name, sizeof(name));
+    if (state && !field_yes(state, "is_ok"))
+        (void)fprintf(s->out, " | %s unavailable since %s", name,
+                      field_str(state, "since"));
+    else if (state && strcmp(name, "slurm") == 0)
+        (void)fprintf(s->out, " | slurm ok");
+}
+
 static void print_summary(const struct show_conf *s, const json_t *reply)
 {
     int64_t total = field_int(reply, "slots_total", 0);
@@ -105,10 +117,12 @@ static void print_summary(const struct show_conf *s, const json_t *reply)
     (void)fprintf(
         s->out,
         "%s  %" PRId64 " GPUs or slots: %" PRId64 " busy, %" PRId64
-        " free | %" PRId64 " running, %" PRId64 " queued | policy %s\n",
+        " free | %" PRId64 " running, %" PRId64 " queued | policy %s",
         render_escape(field_str(reply, "cluster"), name, sizeof(name)), total,
         total - free_slots, free_slots, field_int(reply, "running", 0),
         field_int(reply, "queued", 0), field_str(reply, "policy"));
+    print_allocator(s, json_object_get(reply, "allocator_state"));
+    (void)fputc('\n', s->out);
 }
 
 int show_queue(const struct show_conf *s, const json_t *reply,
@@ -144,40 +158,6 @@ int show_queue(const struct show_conf *s, const json_t *reply,
             print_summary(s, reply);
         render_table_print(t, &s->style, s->header, s->out);
     }
-    render_table_destroy(t);
-    return rc;
-}
-
-int show_nodes(const struct show_conf *s, const json_t *reply,
-               struct error *err)
-{
-    static const struct render_column columns[] = {
-        {"NODE", RENDER_LEFT},  {"TYPE", RENDER_LEFT},  {"TOTAL", RENDER_RIGHT},
-        {"FREE", RENDER_RIGHT}, {"STATE", RENDER_LEFT}, {"WHY", RENDER_LEFT},
-    };
-    struct render_table *t = NULL;
-    if (render_table_create(columns, sizeof(columns) / sizeof(*columns), &t,
-                            err) < 0)
-        return -1;
-    size_t i;
-    json_t *n;
-    int rc = 0;
-    json_array_foreach(json_object_get(reply, "nodes"), i, n)
-    {
-        bool up = field_int(n, "is_up", 0) != 0 || field_yes(n, "is_up");
-        if (rc == 0 &&
-            (render_table_add(t, err, "%s", field_str(n, "name")) < 0 ||
-             render_table_add(t, err, "%s", field_str(n, "gpu_type")) < 0 ||
-             render_table_add(t, err, "%" PRId64,
-                              field_int(n, "gpus_total", 0)) < 0 ||
-             render_table_add(t, err, "%" PRId64,
-                              field_int(n, "gpus_free", 0)) < 0 ||
-             render_table_add(t, err, "%s", up ? "up" : "down") < 0 ||
-             render_table_add(t, err, "%s", field_str(n, "why")) < 0))
-            rc = -1;
-    }
-    if (rc == 0)
-        render_table_print(t, &s->style, s->header, s->out);
     render_table_destroy(t);
     return rc;
 }

@@ -6,7 +6,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "jobs/state.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/show.h"
@@ -16,6 +15,7 @@ enum {
     OPT_METRICS = 1,
     OPT_EPOCHS,
     OPT_EVENTS,
+    OPT_WHY,
     OPT_LOGS,
     OPT_FOLLOW,
     OPT_NODES,
@@ -37,6 +37,8 @@ static const struct opt opts[] = {
      "the job's courses, and its iteration time by phase"},
     {OPT_EPOCHS, 0, "epochs", NULL, "the job's epochs"},
     {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
+    {OPT_WHY, 0, "why", NULL,
+     "why the job waits, or ended: reasons, nodes, who has the GPUs"},
     {OPT_LOGS, 'l', "logs", NULL, "what the job printed"},
     {OPT_FOLLOW, 'f', "follow", NULL, "with --logs: go on until the job ends"},
     {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
@@ -232,6 +234,23 @@ static int logs(struct client *c, const struct args *a, unsigned long long id,
     return rc < 0 && err->code == ERR_IO && errno == EPIPE ? 0 : rc;
 }
 
+static int why(struct client *c, const struct args *a, unsigned long long id,
+               struct error *err)
+{
+    json_t *reply = NULL, *job = NULL;
+    int rc = client_get(c, &reply, err, "/v1/jobs/%llu/why", id);
+    if (rc == 0 && a->json) {
+        rc = print_json(reply, err);
+    } else if (rc == 0) {
+        rc = client_get(c, &job, err, "/v1/jobs/%llu", id);
+        if (rc == 0)
+            rc = show_why(&a->show, reply, job, err);
+    }
+    json_decref(reply);
+    json_decref(job);
+    return rc;
+}
+
 typedef int (*show_f)(const struct show_conf *s, const json_t *reply,
                       struct error *err);
 
@@ -254,6 +273,8 @@ static int one(struct client *c, const struct args *a, unsigned long long id,
     switch (a->view) {
     case OPT_METRICS:
         return metrics(c, a, id, err);
+    case OPT_WHY:
+        return why(c, a, id, err);
     case OPT_LOGS:
         return logs(c, a, id, err);
     case OPT_EPOCHS:
@@ -265,36 +286,6 @@ static int one(struct client *c, const struct args *a, unsigned long long id,
     default:
         return detail(c, a, id, err);
     }
-}
-
-static int show_status(const struct show_conf *s, const json_t *reply,
-                       struct error *err)
-{
-    static const char *const keys[] = {
-        "version",    "pid",         "cluster",    "allocator",
-        "policy",     "started",     "state_dir",  "state_db",
-        "metrics_db", "slots_total", "slots_free",
-    };
-    char safe[1200];
-    (void)err;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-        const json_t *v = json_object_get(reply, keys[i]);
-        if (json_is_string(v))
-            (void)fprintf(
-                s->out, "%-12s %s\n", keys[i],
-                render_escape(json_string_value(v), safe, sizeof(safe)));
-        else if (json_is_integer(v))
-            (void)fprintf(s->out, "%-12s %" JSON_INTEGER_FORMAT "\n", keys[i],
-                          json_integer_value(v));
-    }
-    const json_t *jobs = json_object_get(reply, "jobs");
-    for (int st = 0; st < JOB_STATE_N; st++) {
-        const char *name = job_state_name((enum job_state)st);
-        int64_t n = field_int(jobs, name, 0);
-        if (n > 0)
-            (void)fprintf(s->out, "  %-12s %" PRId64 "\n", name, n);
-    }
-    return 0;
 }
 
 static int wait_all(struct client *c, const struct args *a,

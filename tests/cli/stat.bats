@@ -103,6 +103,34 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [[ $output == *"slot"*"2     0  up"* ]]
 }
 
+@test "--why: what it waits for, who is there, and why it ended" {
+    spec hog 'sleep 60'
+    submit --quiet --set resources.gpus=2 hog.yaml
+    wait_for 20 job_claimed
+    submit --quiet --set name=waiting hog.yaml
+    wait_for 20 waits_for_gpus
+    run stat --why 2
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "Job 2  waiting  "*"QUEUED since "* ]]
+    [[ $output == *"because    WaitingForGpus: needs 1, 0 free"* ]]
+    [[ $output == *"queue      position 1"* ]]
+    [[ $output == *"0,1 mgpu 1.1"* ]]
+    [[ $output == *"HELD BY"*"1  "*"hog"*"no limit"* ]]
+    run --separate-stderr stat --why --json 2
+    is_json "$output"
+    [[ $output == *'"schema":"mgpu.why/1"'*'"token":"WaitingForGpus"'* ]]
+    "$MGPU_BIN/mgpu-cancel" 2
+    wait_for 20 job_is 2 CANCELLED
+    run stat --why 2
+    [[ $output == *"because    cancelled by its user"* ]]
+    [[ $output == *"exit code  130: cancelled by its user"* ]]
+    run stat --why
+    [ "$status" -eq 64 ]
+    run stat --why 9
+    [ "$status" -eq 66 ]
+}
+waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
+
 @test "ended jobs leave the queue, -t all brings them" {
     spec quick 'exit 0'
     submit --wait --quiet quick.yaml
@@ -128,7 +156,7 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 @test "--json everywhere is one valid document, errors too" {
     spec quick 'exit 0'
     submit --wait --quiet quick.yaml
-    for view in "" "1" "--epochs 1" "--events 1" "--nodes" "--status" \
+    for view in "" "1" "--epochs 1" "--events 1" "--why 1" "--nodes" "--status" \
         "-t all" "--wait 1"; do
         # shellcheck disable=SC2086 # words
         run --separate-stderr stat --json $view

@@ -161,6 +161,156 @@ static void test_job(void)
     json_decref(status);
 }
 
+static void test_pending(void)
+{
+    json_t *job =
+        load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"DISPATCHING\","
+             "\"reason\":\"Slurm(Priority)\",\"native_id\":\"4711\","
+             "\"gpus\":2,\"gpus_min\":2,\"gpus_max\":2},\"attempts\":[]}");
+    json_t *live =
+        load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"RUNNING\","
+             "\"started\":\"T\",\"place\":\"n1:0,1\",\"native_id\":\"4711\","
+             "\"gpus\":2,\"gpus_min\":2,\"gpus_max\":2},\"attempts\":[]}");
+    json_t *local =
+        load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"RUNNING\","
+             "\"started\":\"T\",\"place\":\"h:0\",\"native_id\":\"pid:9\","
+             "\"gpus\":1,\"gpus_min\":1,\"gpus_max\":1},\"attempts\":[]}");
+    struct error err = ERROR_INIT;
+    begin();
+    is_int(show_job(&conf, job, NULL, NULL, &err), 0, "a job in Slurm's queue");
+    (void)end();
+    ok(has("2 (asked 2)   Slurm 4711, not granted yet\n"), "has Slurm's id");
+    begin();
+    is_int(show_job(&conf, live, NULL, NULL, &err), 0, "one that runs");
+    (void)end();
+    ok(has("2 (asked 2)   on n1:0,1   Slurm 4711\n"), "and its place");
+    begin();
+    is_int(show_job(&conf, local, NULL, NULL, &err), 0, "one of this machine");
+    (void)end();
+    ok(has("on h:0   pid:9\n"), "has another kind of id");
+    json_decref(job);
+    json_decref(live);
+    json_decref(local);
+}
+
+static const char nodes_text[] =
+    "\"nodes\":[{\"name\":\"n1\",\"gpu_type\":\"h100\",\"gpus_total\":8,"
+    "\"gpus_free\":1,\"is_up\":true,\"partitions\":\"batch*\","
+    "\"used\":\"0-6 mgpu 12.1\"},{\"name\":\"n2\",\"gpu_type\":\"h100\","
+    "\"gpus_total\":8,\"gpus_free\":8,\"is_up\":false,"
+    "\"why\":\"drained: fan\",\"partitions\":\"batch*\"},"
+    "{\"name\":\"n3\",\"gpu_type\":\"a100\",\"gpus_total\":4,"
+    "\"gpus_free\":4,\"is_up\":true,\"reservation\":\"maint\","
+    "\"is_open\":false}]";
+
+static void test_nodes(void)
+{
+    char text[1000];
+    struct error err = ERROR_INIT;
+    (void)snprintf(text, sizeof(text), "{%s}", nodes_text);
+    json_t *o = load(text);
+    begin();
+    is_int(show_nodes(&conf, o, &err), 0, "nodes");
+    (void)end();
+    ok(has("NODE  TYPE  TOTAL  FREE  STATE   PARTITIONS  USED BY        WHY"),
+       "the columns");
+    ok(has("n1    h100      8     1  up      batch*      0-6 mgpu 12.1"),
+       "who uses what");
+    ok(has("n2    h100      8     8  down    batch*") && has("drained: fan"),
+       "what is down, and why");
+    ok(has("closed") && has("reservation maint"), "what is reserved");
+    json_decref(o);
+}
+
+static void test_why(void)
+{
+    char text[2000];
+    struct error err = ERROR_INIT;
+    (void)snprintf(
+        text, sizeof(text),
+        "{\"job\":{\"id\":13,\"name\":\"wide\",\"user\":\"kyr\","
+        "\"kind\":\"cv\",\"state\":\"QUEUED\",\"gpus_min\":2,"
+        "\"gpus_max\":4,\"position\":3,\"start_estimate\":\"SOON\"},"
+        "\"since\":\"SINCE\",\"for_s\":245,\"nodes_min\":1,\"nodes_max\":1,"
+        "\"reasons\":[{\"text\":\"WaitingForGpus: needs 2, 1 free\"},"
+        "{\"text\":\"Priority: 2 ahead\"},{\"text\":\"NodesDown: n\\u001b2\"}"
+        "],\"basis\":\"all ends\",\"where\":{\"gpu_type\":\"h100\","
+        "\"partition\":\"batch\",\"exclusive\":true},\"gpus_total\":20,"
+        "\"gpus_free\":1,%s,\"holders\":[{\"job\":12,\"user\":\"anna\","
+        "\"name\":\"mnist\",\"gpus\":7,\"place\":\"n1:0-6\"}]}",
+        nodes_text);
+    json_t *o = load(text);
+    begin();
+    is_int(show_why(&conf, o, NULL, &err), 0, "why it waits");
+    (void)end();
+    ok(has("Job 13  wide  kyr/cv  QUEUED since SINCE (4:05)\n"), "since when");
+    ok(has(" because    WaitingForGpus: needs 2, 1 free\n"
+           " also       Priority: 2 ahead\n"
+           "            NodesDown: n\\x1b2\n"),
+       "the reasons, the first one first");
+    ok(has(" needs      2..4 GPUs on 1 node, alone, partition batch, type "
+           "h100\n"),
+       "what it needs");
+    ok(has(" may use    3 nodes with 20 GPUs, 1 free now\n"),
+       "where it may be");
+    ok(has(" queue      position 3, may start SOON, if all ends\n"),
+       "when, and on which condition");
+    ok(has("     12  anna  mnist     7  n1:0-6  no limit\n"), "who is there");
+    ok(has("n2    h100"), "the nodes");
+    json_decref(o);
+
+    o = load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"TIMEOUT\","
+             "\"exit_code\":124},\"since\":\"S\",\"reasons\":[{\"text\":"
+             "\"time limit of 60 s reached\"}]}");
+    json_t *full =
+        load("{\"attempts\":[{\"attempt\":1,\"reason\":\"lost: fan\"},"
+             "{\"attempt\":2,\"state\":\"TIMEOUT\"}]}");
+    begin();
+    is_int(show_why(&conf, o, full, &err), 0, "why it ended");
+    (void)end();
+    ok(has(" because    time limit of 60 s reached\n"
+           " exit code  124: its time limit\n"),
+       "the reason and the code in words");
+    ok(has("lost: fan") && !strstr(shown, "needs"), "and each attempt");
+    json_decref(o);
+    json_decref(full);
+}
+
+static void test_allocator(void)
+{
+    static const char *const states[] = {
+        "{\"name\":\"slurm\",\"is_ok\":true}",
+        "{\"name\":\"slurm\",\"is_ok\":false,\"since\":\"SINCE\","
+        "\"why\":\"no answer\"}",
+        "{\"name\":\"local\",\"is_ok\":true}"};
+    static const char *const want[] = {"| policy fifo | slurm ok\n",
+                                       "| slurm unavailable since SINCE\n",
+                                       "| policy fifo\n"};
+    struct error err = ERROR_INIT;
+    char text[300];
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(text, sizeof(text),
+                       "{\"policy\":\"fifo\",\"allocator\":\"slurm\","
+                       "\"allocator_state\":%s,\"loop\":{\"callbacks\":1200,"
+                       "\"longest_s\":0.0123}}",
+                       states[i]);
+        json_t *o = load(text);
+        begin();
+        is_int(show_queue(&conf, o, &err), 0, "a queue");
+        (void)end();
+        ok(has(want[i]), "says how the allocator is");
+        begin();
+        is_int(show_status(&conf, o, &err), 0, "a status");
+        (void)end();
+        ok(has("longest callback 12.3 ms of 1,200\n"),
+           "has the loop's longest");
+        ok((strstr(shown, "unavailable since SINCE: no answer\n") != NULL) ==
+               (i == 1),
+           "and why there is no allocator");
+        json_decref(o);
+    }
+}
+
 static void test_progress(void)
 {
     json_t *o = load("{\"epoch\":1,\"epochs_total\":2,\"iteration\":120,"
@@ -185,6 +335,10 @@ int main(void)
     test_queue();
     test_metrics();
     test_job();
+    test_pending();
+    test_nodes();
+    test_why();
+    test_allocator();
     test_progress();
     free(shown);
     return tap_done();

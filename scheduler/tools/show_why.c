@@ -1,0 +1,181 @@
+/* show_why.c - why a job waits, or is as it is: the reasons, what it needs and
+ * where it could be, who is there, and when it may start. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "jobs/state.h"
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
+
+enum { TEXT_CAP = 600 };
+
+static const char *safe(const char *text, char *out)
+{
+    return render_escape(*text ? text : "-", out, TEXT_CAP);
+}
+
+/* What --wait would return for it, in words. */
+static void code_text(int64_t code, char *out, size_t cap)
+{
+    const char *what = code == 124   ? "its time limit"
+                       : code == 125 ? "it never ran, or was lost"
+                       : code == 130 ? "cancelled by its user"
+                       : code == 143 ? "cancelled by somebody else"
+                                     : NULL;
+    if (what)
+        (void)snprintf(out, cap, "%" PRId64 ": %s", code, what);
+    else if (code > 128 && code < 128 + 65)
+        (void)snprintf(out, cap, "%" PRId64 ": signal %" PRId64, code,
+                       code - 128);
+    else
+        (void)snprintf(out, cap, "%" PRId64, code);
+}
+
+static void print_head(const struct show_conf *s, const json_t *reply,
+                       const json_t *job)
+{
+    char name[TEXT_CAP], user[TEXT_CAP], word[64];
+    (void)fprintf(
+        s->out, "Job %" PRId64 "  %s  %s/%s  %s since %s (%s)\n",
+        field_int(job, "id", 0), safe(field_str(job, "name"), name),
+        safe(field_str(job, "user"), user), field_str(job, "kind"),
+        field_str(job, "state"), field_str(reply, "since"),
+        render_duration(field_real(reply, "for_s"), word, sizeof(word)));
+    size_t i;
+    json_t *r;
+    json_array_foreach(json_object_get(reply, "reasons"), i, r)
+    {
+        (void)fprintf(s->out, " %-10s %s\n",
+                      i == 0   ? "because"
+                      : i == 1 ? "also"
+                               : "",
+                      safe(field_str(r, "text"), name));
+    }
+    int64_t code = field_int(job, "exit_code", -1);
+    if (code >= 0) {
+        code_text(code, word, sizeof(word));
+        (void)fprintf(s->out, " exit code  %s\n", word);
+    }
+}
+
+static void print_range(const struct show_conf *s, int64_t lo, int64_t hi,
+                        const char *what)
+{
+    if (lo == hi)
+        (void)fprintf(s->out, "%" PRId64 " %s%s", lo, what, lo == 1 ? "" : "s");
+    else
+        (void)fprintf(s->out, "%" PRId64 "..%" PRId64 " %ss", lo, hi, what);
+}
+
+static void print_needs(const struct show_conf *s, const json_t *reply,
+                        const json_t *job)
+{
+    static const char *const keys[] = {"partition", "gpu_type", "constraint",
+                                       "reservation"};
+    const json_t *where = json_object_get(reply, "where");
+    char word[TEXT_CAP];
+
+    (void)fprintf(s->out, " needs      ");
+    print_range(s, field_int(job, "gpus_min", 0), field_int(job, "gpus_max", 0),
+                "GPU");
+    (void)fprintf(s->out, " on ");
+    print_range(s, field_int(reply, "nodes_min", 1),
+                field_int(reply, "nodes_max", 1), "node");
+    if (field_yes(where, "exclusive"))
+        (void)fprintf(s->out, ", alone");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        const char *v = field_str(where, keys[i]);
+        if (*v)
+            (void)fprintf(s->out, ", %s %s",
+                          strcmp(keys[i], "gpu_type") == 0 ? "type" : keys[i],
+                          safe(v, word));
+    }
+    (void)fprintf(
+        s->out,
+        "\n may use    %zu nodes with %" PRId64 " GPUs, %" PRId64 " free now\n",
+        json_array_size(json_object_get(reply, "nodes")),
+        field_int(reply, "gpus_total", 0), field_int(reply, "gpus_free", 0));
+}
+
+static void print_queue(const struct show_conf *s, const json_t *reply,
+                        const json_t *job)
+{
+    char native[TEXT_CAP];
+    int64_t position = field_int(job, "position", 0);
+    const char *start = field_str(job, "start_estimate");
+    const char *id = field_str(job, "native_id");
+
+    if (position > 0 && *start)
+        (void)fprintf(s->out,
+                      " queue      position %" PRId64 ", may start %s, if %s\n",
+                      position, start, field_str(reply, "basis"));
+    else if (position > 0)
+        (void)fprintf(s->out,
+                      " queue      position %" PRId64
+                      ", may start at a time not known\n",
+                      position);
+    if (*id)
+        (void)fprintf(s->out, " known as   %s%s\n",
+                      id[strspn(id, "0123456789")] ? "" : "Slurm ",
+                      safe(id, native));
+}
+
+static int print_holders(const struct show_conf *s, const json_t *holders,
+                         struct error *err)
+{
+    static const struct render_column columns[] = {
+        {"HELD BY", RENDER_RIGHT}, {"USER", RENDER_LEFT},
+        {"NAME", RENDER_LEFT},     {"GPUS", RENDER_RIGHT},
+        {"PLACE", RENDER_LEFT},    {"ENDS BY", RENDER_LEFT},
+    };
+    struct render_table *t = NULL;
+    if (render_table_create(columns, sizeof(columns) / sizeof(*columns), &t,
+                            err) < 0)
+        return -1;
+    size_t i;
+    json_t *h;
+    int rc = 0;
+    json_array_foreach(holders, i, h)
+    {
+        if (rc == 0 &&
+            (render_table_add(t, err, "%" PRId64, field_int(h, "job", 0)) < 0 ||
+             render_table_add(t, err, "%s", field_str(h, "user")) < 0 ||
+             render_table_add(t, err, "%s", field_str(h, "name")) < 0 ||
+             render_table_add(t, err, "%" PRId64, field_int(h, "gpus", 0)) <
+                 0 ||
+             render_table_add(t, err, "%s", field_str(h, "place")) < 0 ||
+             render_table_add(t, err, "%s",
+                              *field_str(h, "ends") ? field_str(h, "ends")
+                                                    : "no limit") < 0))
+            rc = -1;
+    }
+    if (rc == 0) {
+        (void)fputc('\n', s->out);
+        render_table_print(t, &s->style, s->header, s->out);
+    }
+    render_table_destroy(t);
+    return rc;
+}
+
+int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
+             struct error *err)
+{
+    const json_t *job = json_object_get(reply, "job");
+    const json_t *attempts = json_object_get(full, "attempts");
+    const json_t *holders = json_object_get(reply, "holders");
+    enum job_state state = JOB_NEW;
+
+    print_head(s, reply, job);
+    if (job_state_from_name(field_str(job, "state"), &state) == 0 &&
+        job_state_is_final(state))
+        return json_array_size(attempts) ? show_attempts(s, attempts, err) : 0;
+    print_needs(s, reply, job);
+    print_queue(s, reply, job);
+    if (state != JOB_QUEUED && state != JOB_DISPATCHING && state != JOB_UNKNOWN)
+        return 0;
+    (void)fputc('\n', s->out);
+    if (show_nodes(s, reply, err) < 0)
+        return -1;
+    return json_array_size(holders) ? print_holders(s, holders, err) : 0;
+}
