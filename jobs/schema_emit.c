@@ -90,7 +90,7 @@ static int add_double(const struct schema_key *k, double v, struct buf *out,
                       struct error *err)
 {
     char text[SCALAR_CAP];
-    if (!isfinite(v))
+    if (!isfinite(v) || (k->null_ok && v == k->none_value))
         return buf_addstr(out, "null", err);
     if (k->type == KEY_DURATION)
         return buf_addf(out, err, "\"%s\"", scalar_show_duration(text, v));

@@ -45,6 +45,8 @@ static int make_env(const struct helper_conf *c, const struct alloc_req *r,
                {"LANG", "C.UTF-8"},
                {"MGPU_BATCH", c->batch},
                {ATTEMPT_MARK, r->dir},
+               /* Of the script, and of the output file that slurmd makes. */
+               {"SLURM_UMASK", "0077"},
                /* With the default, 5 to 16 % of the starts of 4 ranks died in
                 * MPI_Init under load, with this 0 of 709. */
                {"SLURM_PMIX_FENCE", "ring"}};

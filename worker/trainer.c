@@ -71,10 +71,11 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
                 e->epoch, t->spec->train.epochs, e->seconds, e->train_loss,
                 e->eval_loss, e->eval_accuracy, e->samples_per_s);
     if (v.bad != t->bad_said)
-        trainer_say(t,
-                    "epoch %d/%d: %" PRId64 " images could not be read and "
-                    "were left out",
-                    e->epoch, t->spec->train.epochs, v.bad);
+        trainer_say(
+            t,
+            "epoch %d/%d: left out, for they could not be read: %" PRId64
+            " images",
+            e->epoch, t->spec->train.epochs, v.bad);
     t->bad_said = v.bad;
     t->at.epoch++;
     t->at.batch = 0;
@@ -160,8 +161,8 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
         r.eval_accuracy = t.eval_accuracy;
         if (r.end == TRAIN_DONE && t.bad_said > 0)
             (void)snprintf(r.why, sizeof(r.why),
-                           "%" PRId64 " images could not be read and were left "
-                           "out of the last epoch",
+                           "left out of the last epoch, for they could not be "
+                           "read: %" PRId64 " images",
                            t.bad_said);
         *ret = r;
     }

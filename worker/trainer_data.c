@@ -25,11 +25,11 @@ static int open_part(const struct trainer *t, enum dataset_part part,
                                     s->dataset.on_bad_row == BAD_ROW_SKIP};
     if (dataset_open(&conf, part, ret, err) < 0)
         return error_wrap(err, "data");
-    if (ret->folder.strays > 0)
-        trainer_say(t, "%s: %d files are no images and were passed over: %s%s",
-                    s->dataset.path, ret->folder.strays,
-                    ret->folder.first_strays,
-                    ret->folder.strays > 3 ? ", ..." : "");
+    int32_t n = ret->folder.strays;
+    if (n > 0)
+        trainer_say(t, "%s: passed over %d file%s: %s%s", s->dataset.path, n,
+                    n > 1 ? "s" : "", ret->folder.first_strays,
+                    n > 3 ? ", ..." : "");
     return 0;
 }
 
@@ -164,10 +164,14 @@ static int feed(struct trainer *t, struct feed *f, struct error *err)
     return 0;
 }
 
+/* The first ones are named, once: the epochs after it will see them again. */
 static void note_bad(struct trainer *t, const struct loader_batch *b)
 {
     t->bad += b->bad;
-    if (b->bad == 0 || t->bad_named++ >= NAMED_BAD)
+    if (b->bad > 0 && t->bad_named == 0)
+        t->bad_epoch = t->at.epoch;
+    if (b->bad == 0 || t->at.epoch != t->bad_epoch ||
+        t->bad_named++ >= NAMED_BAD)
         return;
     log_warn("worker", "left out of a batch rank=%d images=%d why=\"%s\"",
              t->env->comm->rank, b->bad, b->first_bad.msg);

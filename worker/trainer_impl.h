@@ -34,7 +34,8 @@ struct trainer {
     struct sampler train_sampler, eval_sampler;
     struct loader *train_loader, *eval_loader;
     struct feed train_feed, eval_feed;
-    int64_t bad, bad_named; /* images left out since the last evaluation */
+    int64_t bad; /* images left out since the last evaluation */
+    int32_t bad_named, bad_epoch;
     struct model *model;
     struct optimizer optimizer;
     struct buckets buckets;

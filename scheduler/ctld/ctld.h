@@ -27,6 +27,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *allocator; /* as /v1/status names it */
     int64_t uid;           /* whom it serves, besides root */
     bool serves_all;       /* it serves everybody, each with his own jobs */
+    bool refuses_root;     /* but runs no jobs of root's */
     const int64_t
         *admins; /* uids [n_admins] who may touch all jobs, besides 0 */
     size_t n_admins;

@@ -103,6 +103,16 @@ static int submit(struct ctld *c, struct http_exchange *x, const char *user,
     return rc;
 }
 
+/* The helper would refuse it later, and the job would have failed. */
+static int check_root(const struct ctld *c, struct http_exchange *x,
+                      struct error *err)
+{
+    return c->parts.conf->refuses_root && http_uid(x) == 0
+               ? error_set(err, ERR_DENIED,
+                           "root's jobs are not run here: submit as a user")
+               : 0;
+}
+
 void serve_submit(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
@@ -114,7 +124,9 @@ void serve_submit(void *arg, struct http_exchange *x)
         ctld_admit(c, x) && ctld_caller_name(c, x, user) ? ctld_body(x) : NULL;
     if (!body)
         return;
-    int rc = submit(c, x, user, body, &id, &again, &err);
+    int rc = check_root(c, x, &err);
+    if (rc == 0)
+        rc = submit(c, x, user, body, &id, &again, &err);
     json_decref(body);
     if (rc < 0)
         http_reply_err(x, &err);

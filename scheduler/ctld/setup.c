@@ -232,7 +232,8 @@ int setup_find(const struct args *a, const struct conf *conf, struct setup *ret,
         first_wrong(of_all, conf, err) < 0 || find_places(a, conf, &s, err) < 0)
         return -1;
     if (s.kind == DAEMON_SYSTEM &&
-        system_account(conf->controller.user, &s.who, err) < 0)
+        (system_file(a->config, err) < 0 ||
+         system_account(conf->controller.user, &s.who, err) < 0))
         return -1;
     if (system_admins(conf, &s.admins, &s.n_admins, err) < 0)
         return -1;
@@ -282,6 +283,7 @@ static void set_slurm(const struct conf *conf, const struct setup *s,
     ret->allocator = "slurm";
     ret->makes_dirs = false;
     ret->serves_all = s->kind == DAEMON_SYSTEM;
+    ret->refuses_root = s->kind == DAEMON_SYSTEM;
     ret->workers_remote = true;
     ret->memory_per_gpu_bytes = conf->slurm.memory_per_gpu_bytes;
     ret->where = (struct alloc_where){

@@ -267,6 +267,20 @@ int system_dir(const char *path, const struct account *who, mode_t mode,
     return rc;
 }
 
+int system_file(const char *path, struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return error_sys(err, errno, "'%s'", path);
+    if (st.st_uid != 0 || (st.st_mode & 022))
+        return error_set(err, ERR_CONFIG,
+                         "'%s' (uid %lu, mode %04o) can be changed by others "
+                         "than root, who reads it",
+                         path, (unsigned long)st.st_uid,
+                         (unsigned)(st.st_mode & 07777));
+    return 0;
+}
+
 /* ---- identity -------------------------------------------------------------
  */
 int system_open_log(const char *path, const struct account *who, int *ret_fd,

@@ -41,6 +41,10 @@ int system_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
 int system_dir(const char *path, const struct account *who, mode_t mode,
                char *ret, size_t cap, struct error *err) MUST_CHECK;
 
+/* What a daemon that is root believes: a file that only root may change.
+ * err  ERR_CONFIG it is not; of open(2) */
+int system_file(const char *path, struct error *err) MUST_CHECK;
+
 /* To append to, made by `who`: its directory is his, and so the file's name
  * is his word. The caller closes. */
 int system_open_log(const char *path, const struct account *who, int *ret_fd,

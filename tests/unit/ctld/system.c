@@ -140,6 +140,22 @@ static void test_links(void)
     refuses("//..//", 0755, "belongs to uid 0", "the root, in other words");
 }
 
+static void test_file(void)
+{
+    struct error err = ERROR_INIT;
+    ok(system_file(in_top("file"), &err) == 0, "root's file is believed");
+    (void)chmod(in_top("file"), 0620);
+    ok(system_file(in_top("file"), &err) < 0 && err.code == ERR_CONFIG,
+       "one that others may write is not: %s", err.msg);
+    (void)chmod(in_top("file"), 0600);
+    if (chown(in_top("file"), NOBODY, 0) < 0)
+        exit(1);
+    ok(system_file(in_top("file"), &err) < 0 && err.code == ERR_CONFIG,
+       "nor another's: %s", err.msg);
+    ok(system_file(in_top("none"), &err) < 0 && err.code == ERR_NOTFOUND,
+       "nor none: %s", err.msg);
+}
+
 static void test_lengths(void)
 {
     static char path[5000];
@@ -250,6 +266,7 @@ int main(void)
     test_made();
     test_owners();
     test_links();
+    test_file();
     test_lengths();
     test_accounts();
     test_become();

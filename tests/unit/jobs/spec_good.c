@@ -378,6 +378,9 @@ static const char *const dumps[] = {
     " exclusive: on, cpus_per_gpu: 8, memory: 64G}\n"
     "policy: {priority: -50, account: acc, qos: q}\nlogs: {max_bytes: 5000B}\n"
     "checkpoint: {dir: /c, on_signal: no, grace: 1h, keep_last: 9}\n",
+    HEAD "dataset: {source: image_folder, path: /x}\n",
+    HEAD "dataset: {source: image_folder, path: /x, split: 0.25, workers: 0,\n"
+         " augment: flip, on_bad_row: skip, drop_last: yes}\n",
 };
 
 static void test_dump(void)
