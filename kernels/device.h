@@ -60,6 +60,11 @@ struct adamw_args {
     int64_t step;
 };
 
+/* One RMSprop step's scalars; see kernel_ops.rmsprop. */
+struct rmsprop_args {
+    double lr, alpha, eps, momentum, weight_decay, grad_scale;
+};
+
 /* A batch norm and the clamp behind it, as the next operation reads it:
  * u = clamp((z - mean) * rstd * gamma + beta), to [0, cap]; cap 0: no clamp. */
 struct norm {
@@ -189,13 +194,15 @@ struct device_ops {
                    struct error *err);
     /* Softmax cross-entropy over rows of z [rows, C]; a label < 0 is left
      * out: loss 0, gradient 0. A label >= C is a NaN in both.
+     * in    smooth  0..below 1: that share of the label's weight is spread
+     *               over all classes, as torch's label_smoothing
      * inout z     the logits; becomes scale * d(loss)/dz when grad is true
      * out   loss  [rows] A, nats
      *       hit   [rows] i32, 1 where the largest logit is the label's; of
      *             equal ones the first counts */
     int (*xent)(struct device *d, enum dtype dt, void *loss, int32_t *hit,
                 void *z, const int32_t *label, int64_t rows, int32_t C,
-                double scale, bool grad, struct error *err);
+                double scale, double smooth, bool grad, struct error *err);
     /* x [N, S, S, C] T: image i is the part of src that list[i] names, see
      * kernels/image_u8.h, resized and then (v / 255 - mean[c]) / std[c]. An
      * image stored with one channel has it repeated.
@@ -218,6 +225,24 @@ struct device_ops {
     int (*adamw)(struct device *d, enum dtype dt, void *p, void *m, void *v,
                  const void *g, int64_t n, const struct adamw_args *a,
                  struct error *err);
+    /* As torch.optim.RMSprop, from state that starts as zeros:
+     * g' = grad_scale * g + weight_decay * p;  v = alpha v + (1 - alpha) g'^2;
+     * u = g' / (sqrt(v) + eps), or with mean, = alpha mean + (1 - alpha) g',
+     * g' / (sqrt(v - mean^2) + eps);  p -= lr * (m ? m = momentum m + u : u).
+     * m NULL: no momentum;  mean NULL: not centered. */
+    int (*rmsprop)(struct device *d, enum dtype dt, void *p, void *v, void *m,
+                   void *mean, const void *g, int64_t n,
+                   const struct rmsprop_args *a, struct error *err);
+    /* out [1] double = the sum of x^2, x [n] T, taken in double; NaN and
+     * infinity come through. */
+    int (*sum_squares)(struct device *d, enum dtype dt, void *out,
+                       const void *x, int64_t n, struct error *err);
+    /* mean [n] A = decay * mean + (1 - decay) * p, p [n] T. */
+    int (*ema)(struct device *d, enum dtype dt, void *mean, const void *p,
+               int64_t n, double decay, struct error *err);
+    /* y [n] T = x [n] A, rounded. */
+    int (*narrow)(struct device *d, enum dtype dt, void *y, const void *x,
+                  int64_t n, struct error *err);
 
     /* Optional, for libraries beside us (NCCL): the CUstream that the calls
      * above enqueue on. */

@@ -1,7 +1,10 @@
 /* loss.cu - softmax cross-entropy, its gradient written over the logits.
  *
- * loss = log(sum exp(z)) - z[label], with the largest logit taken out first
- * so that exp() cannot overflow; d(loss)/dz = softmax(z) - onehot(label).
+ * loss = log(sum exp(z)) - sum of q * z, with the largest logit taken out
+ * first so that exp() cannot overflow; d(loss)/dz = softmax(z) - q. q is 1 at
+ * the label, or with smoothing 1 - s there and s / C more everywhere.
+ *
+ * src  Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing)
  */
 #include "kernels/exec_launch.h"
 
@@ -10,8 +13,8 @@ namespace
 
 template <class T, int W>
 KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
-                    const int32_t *label, int64_t rows, int64_t C,
-                    acc<T> scale, int grad)
+                    const int32_t *label, int64_t rows, int64_t C, acc<T> scale,
+                    acc<T> smooth, int grad)
 {
     typedef acc<T> A;
     typedef vec<A, W> V;
@@ -37,33 +40,44 @@ KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
             before += (A)row[i] == top ? 1 : 0;
         before = b.sum(before); /* also: all have read the row */
 
+        /* What the others' logits cost; not with smooth 0, where a logit of
+         * minus infinity would make it a NaN. */
+        A rest = 0;
+        if (smooth > 0) {
+            V d = V::of(0);
+            for (int64_t i : b.lanes(C, W))
+                d += V::of(at) - V::load(row + i);
+            rest = b.sum(d.total()) / (A)C * smooth;
+        }
+
         if (b.lane() == 0) {
-            loss[r] = in ? log(sum) + top - at : t < 0 ? A(0) : A(NAN);
+            loss[r] = in ? log(sum) + top - at + rest : t < 0 ? A(0) : A(NAN);
             hit[r] = in && at == top && before == 0;
         }
         if (!grad)
             continue;
+        const A share = scale * smooth / (A)C;
         const A k = in ? scale / sum : t < 0 ? A(0) : A(NAN);
         for (int64_t i : b.lanes(C, W))
-            (t < 0 ? V::of(0) : vexp(V::load(row + i) - top) * k)
+            (t < 0 ? V::of(0) : vexp(V::load(row + i) - top) * k - share)
                 .store(row + i);
         b.sync();
         if (in && b.lane() == 0)
-            row[t] = (T)(exp(at - top) * k - scale);
+            row[t] = (T)(exp(at - top) * k - share - scale * (1 - smooth));
     }
 }
 
 template <class T>
 int xent(struct device *d, void *loss, int32_t *hit, void *z,
-         const int32_t *label, int64_t rows, int32_t C, double scale, bool grad,
-         struct error *err)
+         const int32_t *label, int64_t rows, int32_t C, double scale,
+         double smooth, bool grad, struct error *err)
 {
-    if (rows < 0 || C < 1)
-        return error_set(err, ERR_INVAL, "xent: rows %lld, C %d",
-                         (long long)rows, (int)C);
-    LAUNCH_ROWS(C, blocks(d, rows * C * 16, rows), softmax_loss,
-                (acc<T> *)loss, hit, (T *)z, label, rows, (int64_t)C,
-                (acc<T>)scale, (int)grad);
+    if (rows < 0 || C < 1 || !(smooth >= 0 && smooth < 1))
+        return error_set(err, ERR_INVAL, "xent: rows %lld, C %d, smoothing %g",
+                         (long long)rows, (int)C, smooth);
+    LAUNCH_ROWS(C, blocks(d, rows * C * 16, rows), softmax_loss, (acc<T> *)loss,
+                hit, (T *)z, label, rows, (int64_t)C, (acc<T>)scale,
+                (acc<T>)smooth, (int)grad);
     return finish(d, "xent", err);
 }
 

@@ -1,8 +1,12 @@
-/* optim.cu - one step of SGD with momentum and of AdamW, as torch.optim.
+/* optim.cu - one step of SGD with momentum, AdamW and RMSprop, as
+ * torch.optim; the norm of a gradient, and the running mean of the weights.
  *
  * src  Sutskever et al. 2013, ICML (momentum, Nesterov); Loshchilov, Hutter
- *      2019, arXiv:1711.05101, algorithm 2 (AdamW). The state is in acc<T>.
+ *      2019, arXiv:1711.05101, algorithm 2 (AdamW); Graves 2013,
+ *      arXiv:1308.0850, section 4.2 (centered RMSprop). The state is in
+ *      acc<T>.
  */
+#include "kernels/exec_columns.h"
 #include "kernels/exec_launch.h"
 
 namespace
@@ -51,6 +55,70 @@ KERNEL adamw_step(blk b, T *p, acc<T> *m, acc<T> *v, const T *g, int64_t n,
     }
 }
 
+template <class A> struct rmsprop_scalars {
+    A lr, alpha, grow, eps, momentum, decay, grad_scale;
+};
+
+template <class T, int W>
+KERNEL rmsprop_step(blk b, T *p, acc<T> *v, acc<T> *m, acc<T> *mean, const T *g,
+                    int64_t n, rmsprop_scalars<acc<T>> a)
+{
+    typedef vec<acc<T>, W> V;
+
+    for (int64_t i : b.each(n, W)) {
+        V w = V::load(p + i, n - i);
+        V d = V::load(g + i, n - i) * a.grad_scale + w * a.decay;
+        V vi = V::load(v + i, n - i) * a.alpha + d * d * a.grow;
+        vi.store(v + i, n - i);
+        if (mean) {
+            V mi = V::load(mean + i, n - i) * a.alpha + d * a.grow;
+            mi.store(mean + i, n - i);
+            /* Rounding can make it a little less than nothing. */
+            vi = vmax(vi - mi * mi, V::of(0));
+        }
+        V step = d / (vsqrt(vi) + a.eps);
+        if (m) {
+            step = V::load(m + i, n - i) * a.momentum + step;
+            step.store(m + i, n - i);
+        }
+        (w - step * a.lr).store(p + i, n - i);
+    }
+}
+
+/* One part per block, which fold() adds in order. */
+template <class T, int W>
+KERNEL squares(blk b, double *part, const T *x, int64_t n)
+{
+    vec<double, W> s = vec<double, W>::of(0);
+
+    for (int64_t i : b.each(n, W)) {
+        vec<acc<T>, W> v = vec<acc<T>, W>::load(x + i, n - i);
+        UNROLL for (int k = 0; k < W; k++) s.v[k] +=
+            (double)v.v[k] * (double)v.v[k];
+    }
+    const double sum = b.sum(s.total());
+    if (b.lane() == 0)
+        part[b.id()] = sum;
+}
+
+template <class T, int W>
+KERNEL ema_step(blk b, acc<T> *mean, const T *p, int64_t n, acc<T> decay,
+                acc<T> grow)
+{
+    typedef vec<acc<T>, W> V;
+
+    for (int64_t i : b.each(n, W))
+        (V::load(mean + i, n - i) * decay + V::load(p + i, n - i) * grow)
+            .store(mean + i, n - i);
+}
+
+template <class T, int W>
+KERNEL narrow_all(blk b, T *y, const acc<T> *x, int64_t n)
+{
+    for (int64_t i : b.each(n, W))
+        vec<acc<T>, W>::load(x + i, n - i).store(y + i, n - i);
+}
+
 template <class T>
 int sgd(struct device *d, void *p, void *m, const void *g, int64_t n,
         const struct sgd_args *a, struct error *err)
@@ -92,10 +160,69 @@ int adamw(struct device *d, void *p, void *m, void *v, const void *g, int64_t n,
     return finish(d, "adamw", err);
 }
 
+template <class T>
+int rmsprop(struct device *d, void *p, void *v, void *m, void *mean,
+            const void *g, int64_t n, const struct rmsprop_args *a,
+            struct error *err)
+{
+    typedef acc<T> A;
+
+    if (n < 0)
+        return error_set(err, ERR_INVAL, "rmsprop: n %lld", (long long)n);
+    rmsprop_scalars<A> s = {(A)a->lr,        (A)a->alpha,    (A)(1 - a->alpha),
+                            (A)a->eps,       (A)a->momentum, (A)a->weight_decay,
+                            (A)a->grad_scale};
+    LAUNCH_FLAT(blocks(d, n), rmsprop_step, (T *)p, (A *)v, (A *)m, (A *)mean,
+                (const T *)g, n, s);
+    return finish(d, "rmsprop", err);
+}
+
+template <class T>
+int sum_squares(struct device *d, void *out, const void *x, int64_t n,
+                struct error *err)
+{
+    if (n < 0)
+        return error_set(err, ERR_INVAL, "sum_squares: n %lld", (long long)n);
+    const int64_t parts = parts_for(d, n, n > 0 ? n : 1);
+    double *part = scratch<double>(d, parts, err);
+    if (!part)
+        return -1;
+    LAUNCH_FLAT(parts, squares, part, (const T *)x, n);
+    launch(d, 1, fold<double>, (double *)out, part, parts, (int64_t)1);
+    return finish(d, "sum_squares", err);
+}
+
+template <class T>
+int ema(struct device *d, void *mean, const void *p, int64_t n, double decay,
+        struct error *err)
+{
+    typedef acc<T> A;
+
+    if (n < 0)
+        return error_set(err, ERR_INVAL, "ema: n %lld", (long long)n);
+    LAUNCH_FLAT(blocks(d, n), ema_step, (A *)mean, (const T *)p, n, (A)decay,
+                (A)(1 - decay));
+    return finish(d, "ema", err);
+}
+
+template <class T>
+int narrow(struct device *d, void *y, const void *x, int64_t n,
+           struct error *err)
+{
+    if (n < 0)
+        return error_set(err, ERR_INVAL, "narrow: n %lld", (long long)n);
+    LAUNCH_FLAT(blocks(d, n), narrow_all, (T *)y, (const acc<T> *)x, n);
+    return finish(d, "narrow", err);
+}
+
 } // namespace
 
 FAMILY(optim)
 {
     ops->sgd = BY_TYPE(sgd);
     ops->adamw = BY_TYPE(adamw);
+    ops->rmsprop = BY_TYPE(rmsprop);
+    ops->sum_squares = BY_TYPE(sum_squares);
+    ops->ema = BY_TYPE(ema);
+    ops->narrow = BY_TYPE(narrow);
 }

@@ -231,7 +231,7 @@ static void the_rest(struct bench *b, int32_t N)
                          1280, NULL));
     gemm_layer(b, N, 1280, 10, true);
     TIME(b, XENT, 20.0 * N, 0,
-         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, 1, true,
+         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, 1, 0, true,
                    NULL));
     TIME(b, SGD, 5.0 * (double)b->params, 0,
          ops->sgd(b->d, b->dt, b->x, b->y, b->z, b->params, &a, NULL));

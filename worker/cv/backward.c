@@ -53,7 +53,7 @@ static int head(struct pass *p, double scale, struct error *err)
     const void *x = m->mem.dropped ? m->mem.dropped : m->mem.pooled;
 
     if (ops->xent(m->d, dt, m->mem.loss, m->mem.hit, dz, m->label, n, classes,
-                  scale, true, err) < 0 ||
+                  scale, m->conf.label_smoothing, true, err) < 0 ||
         ops->gemm(m->d, dt, true, false, classes, f, n, 1, dz, classes, x, f, 0,
                   at_t(m, m->mem.grads, a->fc_weight), f, err) < 0 ||
         ops->bias_bwd(m->d, dt, at_t(m, m->mem.grads, a->fc_bias), dz, n,

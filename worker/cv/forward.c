@@ -122,8 +122,8 @@ int model_forward(struct model *m, const void *x, const int32_t *label,
     if (extract(m, x, n, train, err) < 0 ||
         classify(m, n, train, seed, err) < 0 ||
         m->d->ops->xent(m->d, m->conf.dt, m->mem.loss, m->mem.hit,
-                        m->mem.logits, label, n, m->conf.num_classes, 1, false,
-                        err) < 0)
+                        m->mem.logits, label, n, m->conf.num_classes, 1,
+                        train ? m->conf.label_smoothing : 0, false, err) < 0)
         return error_wrap(err, "forward");
     for (int32_t i = 0; train && i < ARCH_LAYERS; i++)
         m->tracked[i]++;

@@ -22,6 +22,7 @@
 struct model_conf {
     enum dtype dt;
     double width_mult, dropout;
+    double label_smoothing; /* of the training loss; evaluations have none */
     int32_t num_classes;
     int32_t image_size;
     int32_t batch; /* largest batch that forward() will see */

@@ -19,7 +19,7 @@ struct probe {
     struct conv3 s;
     int64_t rows;
     int32_t C;
-    double cap;
+    double cap, smooth;
     struct tensor in[MAX_IN], grad[MAX_IN]; /* in[i] has gradient grad[i] */
     struct tensor y, z, r, aux[4];
     const int32_t *label;
@@ -193,12 +193,12 @@ static void xent_forward(struct probe *p)
     struct device *d = p->b->d;
 
     must(d->ops->xent(d, DT_F64, p->y.p, p->aux[1].p, p->in[0].p, p->aux[0].p,
-                      5, 7, 1, false, ERR));
+                      5, 7, 1, p->smooth, false, ERR));
 }
 
-static void xent_gradient(struct bed *b)
+static void xent_gradient(struct bed *b, double smooth)
 {
-    struct probe p = {.b = b, .forward = xent_forward};
+    struct probe p = {.b = b, .forward = xent_forward, .smooth = smooth};
 
     p.in[0] = tensor_make(b, 35, -3, 3);
     p.grad[0] = tensor_make(b, 35, 0, 0);
@@ -209,8 +209,8 @@ static void xent_gradient(struct bed *b)
     must(b->d->ops->copy(b->d, p.grad[0].p, p.in[0].p, 35 * sizeof(double),
                          ERR));
     must(b->d->ops->xent(b->d, DT_F64, p.y.p, p.aux[1].p, p.grad[0].p,
-                         p.aux[0].p, 5, 7, 1, true, ERR));
-    check_input(&p, 0, "xent z");
+                         p.aux[0].p, 5, 7, 1, smooth, true, ERR));
+    check_input(&p, 0, smooth > 0 ? "xent z, smooth" : "xent z");
     probe_drop(&p);
 }
 
@@ -253,7 +253,8 @@ void contract_gradients(struct bed *b)
     norm_gradient(b, 6, 5, 3, 2, 6);
     pool_gradient(b);
     bias_gradient(b);
-    xent_gradient(b);
+    xent_gradient(b, 0);
+    xent_gradient(b, 0.1);
     stem_gradient(b, 1);
     stem_gradient(b, 2);
 }

@@ -55,7 +55,8 @@ static void check_hits(struct bed *b, const struct labels *l, const double *z,
     free(hit);
 }
 
-static void xent_one(struct bed *b, int64_t rows, int32_t C, double range)
+static void xent_one(struct bed *b, int64_t rows, int32_t C, double range,
+                     double smooth)
 {
     struct tensor z = tensor_make(b, rows * C, -range, range);
     struct tensor loss = tensor_acc(b, rows, 7, 8);
@@ -71,17 +72,20 @@ static void xent_one(struct bed *b, int64_t rows, int32_t C, double range)
         }
         if (l.host[r] < 0)
             continue;
-        L[r] = log(sum) + top - v[l.host[r]];
-        for (int32_t i = 0; i < C; i++)
-            G[r * C + i] = 0.5 * (exp(v[i] - top) / sum - (i == l.host[r]));
+        for (int32_t i = 0; i < C; i++) {
+            double q = (1 - smooth) * (i == l.host[r]) + smooth / C;
+            L[r] -= q * (v[i] - top - log(sum));
+            G[r * C + i] = 0.5 * (exp(v[i] - top) / sum - q);
+        }
     }
     must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C, 0.5,
-                         false, ERR));
+                         smooth, false, ERR));
     same(&z, Z, "xent leaves the logits when asked for the loss only");
-    near(&loss, L, "xent loss of %lld x %d", (long long)rows, C);
+    near(&loss, L, "xent loss of %lld x %d, smoothing %g", (long long)rows, C,
+         smooth);
     check_hits(b, &l, Z, rows, C);
     must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C, 0.5,
-                         true, ERR));
+                         smooth, true, ERR));
     near(&loss, L, "xent loss, with the gradient");
     near(&z, G, "xent gradient");
     check_hits(b, &l, Z, rows, C);
@@ -104,8 +108,8 @@ static void xent_edges(struct bed *b)
         z.v[i] = i == 13 ? 1e30 : -1e30;
     tensor_push(&z);
     must(b->d->ops->to_device(b->d, l.p, label, sizeof(label), ERR));
-    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, 4, 10, 1, true,
-                         ERR));
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, 4, 10, 1, 0,
+                         true, ERR));
     must(b->d->ops->to_host(b->d, hit, l.hit, sizeof(hit), ERR));
     tensor_pull(&loss);
     tensor_pull(&z);
@@ -122,14 +126,17 @@ static void xent_edges(struct bed *b)
 
 void contract_loss(struct bed *b)
 {
-    xent_one(b, 1, 10, 3);
-    xent_one(b, 9, 11, 3);
-    xent_one(b, 7, 1, 20);
-    xent_one(b, 2, 1000, 3);
-    xent_one(b, 0, 10, 3);
+    xent_one(b, 1, 10, 3, 0);
+    xent_one(b, 9, 11, 3, 0);
+    xent_one(b, 7, 1, 20, 0);
+    xent_one(b, 2, 1000, 3, 0);
+    xent_one(b, 0, 10, 3, 0);
+    xent_one(b, 9, 11, 3, 0.1);
+    xent_one(b, 3, 64, 3, 0.5);
     xent_edges(b);
     if (b->small)
         return;
-    xent_one(b, 64, 10, 20);
-    xent_one(b, 20, 1003, 3);
+    xent_one(b, 64, 10, 20, 0);
+    xent_one(b, 20, 1003, 3, 0);
+    xent_one(b, 20, 1003, 3, 0.1);
 }

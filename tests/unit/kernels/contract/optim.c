@@ -86,6 +86,122 @@ static void adamw_one(struct bed *b, int64_t n)
     tensor_drop(&v);
 }
 
+static void rmsprop_one(struct bed *b, int64_t n, double momentum,
+                        bool centered)
+{
+    struct tensor p = tensor_make(b, n, -1, 1), v = tensor_acc(b, n, 0, 0);
+    struct tensor m = tensor_acc(b, n, 0, 0), c = tensor_acc(b, n, 0, 0);
+    double *P = zeros(n), *V = zeros(n), *M = zeros(n), *C = zeros(n);
+
+    for (int64_t i = 0; i < n; i++)
+        P[i] = p.v[i];
+    for (int step = 0; step < steps(b); step++) {
+        struct rmsprop_args a = {.lr = 1e-2 / (1 + step),
+                                 .alpha = 0.95,
+                                 .eps = 1e-2,
+                                 .momentum = momentum,
+                                 .weight_decay = 4e-3,
+                                 .grad_scale = 0.25};
+        struct tensor g = tensor_make(b, n, -2, 2);
+        for (int64_t i = 0; i < n; i++) {
+            double d = a.grad_scale * g.v[i] + a.weight_decay * P[i];
+            V[i] = a.alpha * V[i] + (1 - a.alpha) * d * d;
+            C[i] = centered ? a.alpha * C[i] + (1 - a.alpha) * d : 0;
+            double u = d / (sqrt(fmax(V[i] - C[i] * C[i], 0)) + a.eps);
+            M[i] = momentum * M[i] + u;
+            P[i] -= a.lr * M[i];
+        }
+        must(b->d->ops->rmsprop(b->d, b->dt, p.p, v.p,
+                                momentum > 0 ? m.p : NULL,
+                                centered ? c.p : NULL, g.p, n, &a, ERR));
+        tensor_drop(&g);
+    }
+    near(&p, P, "rmsprop p, %lld values, momentum %g%s", (long long)n, momentum,
+         centered ? ", centered" : "");
+    near(&v, V, "rmsprop v");
+    if (momentum > 0)
+        near(&m, M, "rmsprop m");
+    if (centered)
+        near(&c, C, "rmsprop mean");
+    free(P);
+    free(V);
+    free(M);
+    free(C);
+    tensor_drop(&p);
+    tensor_drop(&v);
+    tensor_drop(&m);
+    tensor_drop(&c);
+}
+
+/* x is [n] and begins `off` values behind an aligned address. */
+static void squares_one(struct bed *b, int64_t n, int64_t off, bool is_exact)
+{
+    struct tensor x = is_exact ? tensor_ints(b, n + off, -7, 7)
+                               : tensor_make(b, n + off, -3, 3);
+    char *at = (char *)x.p + (size_t)off * dtype_bytes(b->dt);
+    void *out = NULL;
+    double got = NAN, again = NAN, want = 0;
+
+    for (int64_t i = off; i < n + off; i++)
+        want += x.v[i] * x.v[i];
+    must(b->d->ops->alloc(b->d, sizeof(double), &out, ERR));
+    must(b->d->ops->sum_squares(b->d, b->dt, out, at, n, ERR));
+    must(b->d->ops->to_host(b->d, &got, out, sizeof(got), ERR));
+    must(b->d->ops->sum_squares(b->d, b->dt, out, at, n, ERR));
+    must(b->d->ops->to_host(b->d, &again, out, sizeof(again), ERR));
+    /* What the values are is known exactly; the sum is in double. */
+    ok(is_exact ? got == want : fabs(got - want) <= 1e-12 * want,
+       "sum_squares of %lld from %lld: %.17g for %.17g", (long long)n,
+       (long long)off, got, want);
+    ok(got == again, "sum_squares: the same again");
+    b->d->ops->release(b->d, out);
+    tensor_drop(&x);
+}
+
+static void squares_nan(struct bed *b, double bad)
+{
+    struct tensor x = tensor_make(b, 700, -1, 1);
+    void *out = NULL;
+    double got = 0;
+
+    x.v[613] = bad;
+    tensor_push(&x);
+    must(b->d->ops->alloc(b->d, sizeof(double), &out, ERR));
+    must(b->d->ops->sum_squares(b->d, b->dt, out, x.p, 700, ERR));
+    must(b->d->ops->to_host(b->d, &got, out, sizeof(got), ERR));
+    ok(!isfinite(got), "sum_squares: %g comes through", bad);
+    b->d->ops->release(b->d, out);
+    tensor_drop(&x);
+}
+
+static void ema_one(struct bed *b, int64_t n)
+{
+    struct tensor p = tensor_make(b, n, -1, 1), e = tensor_acc(b, n, 7, 8);
+    struct tensor y = tensor_make(b, n, 5, 6);
+    double *E = zeros(n);
+
+    for (int step = 0; step < steps(b); step++) {
+        double decay = step == 0 ? 0 : 0.9;
+        for (int64_t i = 0; i < n; i++) {
+            p.v[i] += bed_uniform(b, -0.1, 0.1);
+            E[i] = decay * E[i];
+        }
+        tensor_push(&p);
+        for (int64_t i = 0; i < n; i++)
+            E[i] += (1 - decay) * p.v[i];
+        must(b->d->ops->ema(b->d, b->dt, e.p, p.p, n, decay, ERR));
+        if (step == 0)
+            same(&e, p.v, "ema: decay 0 copies, whatever was there");
+    }
+    near(&e, E, "ema of %lld values", (long long)n);
+    must(b->d->ops->narrow(b->d, b->dt, y.p, e.p, n, ERR));
+    near(&y, E, "narrow");
+    free(E);
+    tensor_drop(&p);
+    tensor_drop(&e);
+    tensor_drop(&y);
+}
+
 void contract_optim(struct bed *b)
 {
     int64_t big = b->small ? 1030 : 30011;
@@ -96,4 +212,17 @@ void contract_optim(struct bed *b)
     sgd_one(b, big, 0.9, true);
     adamw_one(b, 3);
     adamw_one(b, big);
+    rmsprop_one(b, 1, 0, false);
+    rmsprop_one(b, 13, 0.9, false);
+    rmsprop_one(b, big, 0.9, true);
+    rmsprop_one(b, big, 0, true);
+    squares_one(b, 0, 0, true);
+    squares_one(b, 1, 0, true);
+    squares_one(b, 1000, 1, true);
+    squares_one(b, big, 0, true);
+    squares_one(b, big, 3, false);
+    squares_nan(b, NAN);
+    squares_nan(b, INFINITY);
+    ema_one(b, 5);
+    ema_one(b, big);
 }

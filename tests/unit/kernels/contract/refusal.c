@@ -66,6 +66,7 @@ static void refuse_rest(struct bed *b, void *p)
     const struct device_ops *ops = b->d->ops;
     enum dtype dt = b->dt;
     struct sgd_args sgd = {.lr = 1};
+    struct rmsprop_args rmsprop = {.lr = 1};
     struct adamw_args adamw = {.lr = 1, .step = 0};
     struct image_norm norm = {.std = {1, 1, 1}};
 
@@ -78,8 +79,10 @@ static void refuse_rest(struct bed *b, void *p)
     refused(ops->dropout(b->d, dt, p, p, 4, 1, 0, 0, ERR));
     refused(ops->dropout(b->d, dt, p, p, 4, -0.1, 0, 0, ERR));
     refused(ops->dropout(b->d, dt, p, p, -4, 0.5, 0, 0, ERR));
-    refused(ops->xent(b->d, dt, p, p, p, p, 2, 0, 1, true, ERR));
-    refused(ops->xent(b->d, dt, p, p, p, p, -1, 2, 1, true, ERR));
+    refused(ops->xent(b->d, dt, p, p, p, p, 2, 0, 1, 0, true, ERR));
+    refused(ops->xent(b->d, dt, p, p, p, p, -1, 2, 1, 0, true, ERR));
+    refused(ops->xent(b->d, dt, p, p, p, p, 2, 2, 1, 1, true, ERR));
+    refused(ops->xent(b->d, dt, p, p, p, p, 2, 2, 1, -0.1, true, ERR));
     refused(ops->images_u8(b->d, dt, p, p, p, 0, 1, 1, &norm, ERR));
     refused(ops->images_u8(b->d, dt, p, p, p, 1, 0, 1, &norm, ERR));
     refused(ops->images_u8(b->d, dt, p, p, p, 1, 1, 2, &norm, ERR));
@@ -87,6 +90,10 @@ static void refuse_rest(struct bed *b, void *p)
     refused(ops->images_u8(b->d, dt, p, p, p, 1, 1, 3, &norm, ERR));
     refused(ops->sgd(b->d, dt, p, p, p, -1, &sgd, ERR));
     refused(ops->adamw(b->d, dt, p, p, p, p, 4, &adamw, ERR));
+    refused(ops->rmsprop(b->d, dt, p, p, p, p, p, -1, &rmsprop, ERR));
+    refused(ops->sum_squares(b->d, dt, p, p, -1, ERR));
+    refused(ops->ema(b->d, dt, p, p, -1, 0.9, ERR));
+    refused(ops->narrow(b->d, dt, p, p, -1, ERR));
 }
 
 void contract_refusals(struct bed *b)
