@@ -375,7 +375,8 @@ const char *schema_type_name(const struct schema_key *k)
         [KEY_STRING] = "string",     [KEY_WORD] = "word",
         [KEY_PATH] = "path",         [KEY_RANGE] = "range",
         [KEY_DURATION] = "duration", [KEY_SIZE] = "size",
-        [KEY_LIST] = "list",         [KEY_MAP] = "map",
+        [KEY_NUMBERS] = "floats",    [KEY_LIST] = "list",
+        [KEY_MAP] = "map",
     };
     return names[k->type];
 }

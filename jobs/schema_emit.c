@@ -97,6 +97,17 @@ static int add_double(const struct schema_key *k, double v, struct buf *out,
     return buf_addstr(out, scalar_show_float(text, v), err);
 }
 
+static int add_numbers(const struct spec_numbers *x, struct buf *out,
+                       struct error *err)
+{
+    char text[SCALAR_CAP];
+    int rc = buf_addstr(out, "[", err);
+    for (int32_t i = 0; i < x->n && rc == 0; i++)
+        rc = buf_addf(out, err, "%s%s", i > 0 ? "," : "",
+                      scalar_show_float(text, x->v[i]));
+    return rc < 0 ? -1 : buf_addstr(out, "]", err);
+}
+
 static int add_string(const char *s, struct buf *out, struct error *err)
 {
     return s ? text_add_json(out, s, err) : buf_addstr(out, "null", err);
@@ -137,6 +148,8 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
         return text_add_json(out, member, err);
     case KEY_RANGE:
         return buf_addf(out, err, "{\"min\":%d,\"max\":%d}", r->min, r->max);
+    case KEY_NUMBERS:
+        return add_numbers(member, out, err);
     case KEY_LIST:
         return add_list(member, out, err);
     case KEY_MAP:

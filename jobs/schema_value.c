@@ -218,6 +218,35 @@ static void set_range(struct setter *t)
         *(struct spec_range *)t->member = r;
 }
 
+/* ---- numbers --------------------------------------------------------------
+ */
+
+static void set_numbers(struct setter *t)
+{
+    struct spec_numbers x = {.n = 0};
+    char range[RANGE_CAP], what[240];
+    if (t->v->kind != NODE_LIST && t->v->kind != NODE_NULL) {
+        setter_not_a(t, "a list of numbers, [1, 2]");
+        return;
+    }
+    for (const struct node *c = t->v->first; c; c = c->next) {
+        double v = 0;
+        if (x.n == SPEC_NUMBERS_CAP || c->kind != NODE_SCALAR ||
+            scalar_float(c->text, &v) < 0 || !isfinite(v) ||
+            !in_range(t->k, v)) {
+            (void)snprintf(
+                what, sizeof(what), "'%s' must be at most %d numbers, each %s",
+                t->k->path, SPEC_NUMBERS_CAP, schema_range(t->k, range));
+            report_add(t->report, t->k->code, c->at, t->k->path, NULL, "%s",
+                       what);
+            t->bad = true;
+            return;
+        }
+        x.v[x.n++] = v;
+    }
+    *(struct spec_numbers *)t->member = x;
+}
+
 /* ---- words --------------------------------------------------------------- */
 
 static void set_enum(struct setter *t)
@@ -346,6 +375,8 @@ int schema_set(const struct schema_key *k, const struct node *value,
     int rc = 0;
     if (k->type == KEY_RANGE)
         set_range(&t);
+    else if (k->type == KEY_NUMBERS)
+        set_numbers(&t);
     else if (k->type == KEY_LIST)
         rc = setter_list(&t);
     else if (k->type == KEY_MAP)

@@ -26,8 +26,14 @@ enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
 enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
 enum spec_precision { PRECISION_FP64, PRECISION_FP32 };
 enum spec_distribution { DIST_DDP_DS };
-enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW };
-enum spec_schedule { SCHEDULE_CONSTANT, SCHEDULE_COSINE };
+enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW, OPTIM_RMSPROP };
+enum spec_no_decay { NO_DECAY_NONE, NO_DECAY_NORM_BIAS };
+enum spec_schedule {
+    SCHEDULE_CONSTANT,
+    SCHEDULE_COSINE,
+    SCHEDULE_STEP,
+    SCHEDULE_MULTISTEP
+};
 enum spec_tristate { TRI_AUTO, TRI_FALSE, TRI_TRUE };
 enum spec_device { DEVICE_AUTO, DEVICE_CUDA, DEVICE_HOST };
 
@@ -45,6 +51,11 @@ struct spec_map {
 struct spec_list {
     char **items;
     size_t n;
+};
+enum { SPEC_NUMBERS_CAP = 16 };
+struct spec_numbers {
+    int32_t n;
+    double v[SPEC_NUMBERS_CAP];
 };
 
 enum { SPEC_NAME_CAP = 64 };
@@ -84,11 +95,18 @@ struct job_spec {
         struct {
             enum spec_optimizer name;
             double lr, weight_decay, momentum;
+            enum spec_no_decay no_decay;
             bool nesterov;
+            struct spec_numbers betas;
+            double eps, alpha;
+            bool centered;
         } optimizer;
         struct {
             enum spec_schedule name;
             int32_t num_warmup_steps;
+            int32_t step_size; /* epochs */
+            struct spec_numbers milestones;
+            double gamma;
         } lr_scheduler;
     } train;
 

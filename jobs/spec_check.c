@@ -66,9 +66,38 @@ static bool can_judge(const struct check *c, int when)
         return false;
     if ((when == WHEN_FILES || when == WHEN_FOLDER) && c->s->kind == SPEC_CV)
         return is_set(c, "dataset.source");
-    if (when == WHEN_SGD && c->s->kind == SPEC_CV)
+    if (c->s->kind != SPEC_CV)
+        return true;
+    if (when >= WHEN_SGD && when <= WHEN_EPS)
         return !is_bad(c, "train.optimizer.name");
+    if (when >= WHEN_STEP)
+        return !is_bad(c, "train.lr_scheduler.name");
     return true;
+}
+
+/* What a key that applies to some jobs of kind cv needs. */
+static const char *needs(int when)
+{
+    switch ((enum spec_when)when) {
+    case WHEN_FOLDER:
+        return "dataset.source: image_folder";
+    case WHEN_ADAMW:
+        return "train.optimizer.name: adamw";
+    case WHEN_RMSPROP:
+        return "train.optimizer.name: rmsprop";
+    case WHEN_MOMENTUM:
+        return "train.optimizer.name: sgd and rmsprop";
+    case WHEN_EPS:
+        return "train.optimizer.name: adamw and rmsprop";
+    case WHEN_STEP:
+        return "train.lr_scheduler.name: step";
+    case WHEN_MULTISTEP:
+        return "train.lr_scheduler.name: multistep";
+    case WHEN_GAMMA:
+        return "train.lr_scheduler.name: step and multistep";
+    default:
+        return "train.optimizer.name: sgd";
+    }
 }
 
 static void refuse_stray(const struct check *c, const struct schema_key *k,
@@ -83,12 +112,9 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
         report_add(c->report, "E017", at, k->path, NULL,
                    "'%s' is not read when dataset.source is synthetic",
                    k->path);
-    else if (k->when == WHEN_FOLDER)
-        report_add(c->report, "E017", at, k->path, NULL,
-                   "'%s' is only for dataset.source: image_folder", k->path);
     else
-        report_add(c->report, "E017", at, k->path, NULL,
-                   "'%s' is only for train.optimizer.name: sgd", k->path);
+        report_add(c->report, "E017", at, k->path, NULL, "'%s' is only for %s",
+                   k->path, needs(k->when));
 }
 
 static void check_rows(const struct check *c)
@@ -124,6 +150,33 @@ static void check_optimizer(const struct check *c)
         report_add(c->report, "E017", place_of(c, "train.optimizer.nesterov"),
                    "train.optimizer.nesterov", "set momentum: 0.9",
                    "nesterov needs a momentum above 0");
+}
+
+static void check_betas(const struct check *c)
+{
+    if (is_set(c, "train.optimizer.betas") &&
+        c->s->train.optimizer.betas.n != 2)
+        report_add(c->report, "E017", place_of(c, "train.optimizer.betas"),
+                   "train.optimizer.betas", "as in betas: [0.9, 0.999]",
+                   "train.optimizer.betas are two numbers, not %d",
+                   c->s->train.optimizer.betas.n);
+}
+
+static void check_milestones(const struct check *c)
+{
+    static const char path[] = "train.lr_scheduler.milestones";
+    const struct spec_numbers *m = &c->s->train.lr_scheduler.milestones;
+    bool rises = m->n > 0;
+    if (!is_set(c, path))
+        return;
+    for (int32_t i = 0; i < m->n; i++)
+        rises = rises && m->v[i] == (double)(int32_t)m->v[i] &&
+                (i == 0 || m->v[i] > m->v[i - 1]);
+    if (!rises)
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "as in milestones: [30, 60, 90]",
+                   "%s are whole numbers of epochs, each above the one before",
+                   path);
 }
 
 static void check_resources(const struct check *c)
@@ -249,6 +302,8 @@ void spec_check(const struct job_spec *s, const struct node *root,
                    "'version' is missing; 1 is assumed");
     check_rows(&c);
     check_optimizer(&c);
+    check_betas(&c);
+    check_milestones(&c);
     check_resources(&c);
     check_command(&c);
     check_labels(&c);

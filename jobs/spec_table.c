@@ -133,7 +133,7 @@ static const struct schema_key keys[] = {
     {"train.optimizer.name", KEY_ENUM, AT(train.optimizer.name), .def = "adamw",
      .code = "E012", .when = WHEN_CV,
      .words = WORDS(WORD("sgd", OPTIM_SGD), WORD("adamw", OPTIM_ADAMW),
-                    LATER("rmsprop")),
+                    WORD("rmsprop", OPTIM_RMSPROP)),
      .doc = "the update rule"},
     {"train.optimizer.lr", KEY_FLOAT, AT(train.optimizer.lr), .def = "1e-3",
      RANGE(0, 1000), .above_min = true, .code = "E013", .when = WHEN_CV,
@@ -141,21 +141,51 @@ static const struct schema_key keys[] = {
     {"train.optimizer.weight_decay", KEY_FLOAT,
      AT(train.optimizer.weight_decay), .def = "0.01", RANGE(0, 1000),
      .code = "E013", .when = WHEN_CV, .doc = "decay of the weights"},
+    {"train.optimizer.no_decay", KEY_ENUM, AT(train.optimizer.no_decay),
+     .def = "none", .code = "E012", .when = WHEN_CV,
+     .words = WORDS(WORD("none", NO_DECAY_NONE),
+                    WORD("norm_bias", NO_DECAY_NORM_BIAS)),
+     .doc = "parameters that do not decay"},
     {"train.optimizer.momentum", KEY_FLOAT, AT(train.optimizer.momentum),
-     .def = "0.9", RANGE(0, 1), .code = "E013", .when = WHEN_SGD,
-     .doc = "momentum of sgd"},
+     .def = "0.9", RANGE(0, 1), .code = "E013", .when = WHEN_MOMENTUM,
+     .doc = "momentum of sgd and rmsprop"},
     {"train.optimizer.nesterov", KEY_BOOL, AT(train.optimizer.nesterov),
      .def = "false", .code = "E011", .when = WHEN_SGD,
      .doc = "Nesterov's form of the momentum of sgd"},
+    {"train.optimizer.betas", KEY_NUMBERS, AT(train.optimizer.betas),
+     .def = "[0.9, 0.999]", RANGE(0, 0.999999), .code = "E013",
+     .when = WHEN_ADAMW,
+     .doc = "how much of their past the two means of adamw keep"},
+    {"train.optimizer.eps", KEY_FLOAT, AT(train.optimizer.eps), .def = "1e-8",
+     RANGE(0, 1), .above_min = true, .code = "E013", .when = WHEN_EPS,
+     .doc = "keeps adamw and rmsprop from dividing by zero"},
+    {"train.optimizer.alpha", KEY_FLOAT, AT(train.optimizer.alpha),
+     .def = "0.99", RANGE(0, 0.999999), .code = "E013", .when = WHEN_RMSPROP,
+     .doc = "how much of its past the mean of rmsprop keeps"},
+    {"train.optimizer.centered", KEY_BOOL, AT(train.optimizer.centered),
+     .def = "false", .code = "E011", .when = WHEN_RMSPROP,
+     .doc = "rmsprop by the variance of the gradient, not its square"},
     {"train.lr_scheduler.name", KEY_ENUM, AT(train.lr_scheduler.name),
      .def = "constant", .code = "E012", .when = WHEN_CV,
-     .words = WORDS(WORD("constant", SCHEDULE_CONSTANT),
-                    WORD("cosine", SCHEDULE_COSINE), LATER("step")),
+     .words = WORDS(
+         WORD("constant", SCHEDULE_CONSTANT), WORD("cosine", SCHEDULE_COSINE),
+         WORD("step", SCHEDULE_STEP), WORD("multistep", SCHEDULE_MULTISTEP)),
      .doc = "the learning rate after the warm-up"},
     {"train.lr_scheduler.num_warmup_steps", KEY_INT,
      AT(train.lr_scheduler.num_warmup_steps), .def = "0", RANGE(0, INT32_MAX),
      .code = "E013", .when = WHEN_CV,
      .doc = "iterations in which the learning rate rises from 0"},
+    {"train.lr_scheduler.step_size", KEY_INT, AT(train.lr_scheduler.step_size),
+     .def = "30", RANGE(1, 10000), .code = "E013", .when = WHEN_STEP,
+     .doc = "epochs between two steps down"},
+    {"train.lr_scheduler.milestones", KEY_NUMBERS,
+     AT(train.lr_scheduler.milestones), .required = true, RANGE(1, 10000),
+     .code = "E013", .when = WHEN_MULTISTEP,
+     .doc = "epochs after which the learning rate steps down"},
+    {"train.lr_scheduler.gamma", KEY_FLOAT, AT(train.lr_scheduler.gamma),
+     .def = "0.1", RANGE(0, 1), .above_min = true, .code = "E013",
+     .when = WHEN_GAMMA,
+     .doc = "what each step multiplies the learning rate by"},
 
     {"command", KEY_LIST, AT(command), .required = true, .code = "E011",
      .when = WHEN_COMMAND, .doc = "program and arguments; no shell reads them"},
@@ -263,8 +293,6 @@ static const char *const later[] = {
     "train.channels_last",
     "train.optimizer._component_",
     "train.optimizer.fused",
-    "train.optimizer.betas",
-    "train.optimizer.eps",
     "train.lr_scheduler._component_",
     "resources.gpus_per_node",
     "resources.gpu_memory",
@@ -293,6 +321,34 @@ const struct schema spec_schema = {
     .notes = "x-",
 };
 
+/* Keys of one optimizer, or of one schedule. */
+static bool applies_to_training(const struct schema_key *k,
+                                const struct job_spec *s)
+{
+    enum spec_optimizer o = s->train.optimizer.name;
+    enum spec_schedule l = s->train.lr_scheduler.name;
+    switch ((enum spec_when)k->when) {
+    case WHEN_SGD:
+        return o == OPTIM_SGD;
+    case WHEN_ADAMW:
+        return o == OPTIM_ADAMW;
+    case WHEN_RMSPROP:
+        return o == OPTIM_RMSPROP;
+    case WHEN_MOMENTUM:
+        return o != OPTIM_ADAMW;
+    case WHEN_EPS:
+        return o != OPTIM_SGD;
+    case WHEN_STEP:
+        return l == SCHEDULE_STEP;
+    case WHEN_MULTISTEP:
+        return l == SCHEDULE_MULTISTEP;
+    case WHEN_GAMMA:
+        return l == SCHEDULE_STEP || l == SCHEDULE_MULTISTEP;
+    default:
+        return true;
+    }
+}
+
 bool spec_applies(const struct schema_key *k, const void *spec)
 {
     const struct job_spec *s = spec;
@@ -306,10 +362,8 @@ bool spec_applies(const struct schema_key *k, const void *spec)
         return is_cv && s->dataset.source != SOURCE_SYNTHETIC;
     case WHEN_FOLDER:
         return is_cv && s->dataset.source == SOURCE_IMAGE_FOLDER;
-    case WHEN_SGD:
-        return is_cv && s->train.optimizer.name == OPTIM_SGD;
     default:
-        return true;
+        return !is_cv ? k->when == WHEN_ALWAYS : applies_to_training(k, s);
     }
 }
 

@@ -11,10 +11,17 @@ enum spec_when {
     WHEN_COMMAND,
     WHEN_FILES,  /* a cv job whose data has a path */
     WHEN_FOLDER, /* one whose images are files of their own */
-    WHEN_SGD,    /* a cv job whose optimizer has momentum */
+    WHEN_SGD,
+    WHEN_ADAMW,
+    WHEN_RMSPROP,
+    WHEN_MOMENTUM, /* sgd, rmsprop */
+    WHEN_EPS,      /* adamw, rmsprop */
+    WHEN_STEP,     /* lr_scheduler.name: step */
+    WHEN_MULTISTEP,
+    WHEN_GAMMA, /* both of these */
 };
 
-enum { SPEC_KEYS_CAP = 64 }; /* rows at most; a test counts them */
+enum { SPEC_KEYS_CAP = 96 }; /* rows at most; a test counts them */
 
 extern const struct schema spec_schema;
 

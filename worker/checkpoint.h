@@ -31,19 +31,21 @@ struct checkpoint_state {
     int64_t samples;
 };
 
-enum { CHECKPOINT_ARRAYS = 2 };
+enum { CHECKPOINT_ARRAYS = 5 };
+struct checkpoint_array {
+    const char *name;
+    void *data; /* [n] A on the device */
+    int64_t n;
+};
 
 /* What is saved beside it; all borrowed. */
 struct checkpoint_parts {
     struct device *dev;
     struct model *model;
     enum dtype dt;
-    /* The optimizer's n flat arrays, A on the device. */
+    /* The optimizer's flat arrays, and what else a step leaves. */
     int32_t n;
-    struct {
-        const char *name;
-        void *data;
-    } arrays[CHECKPOINT_ARRAYS];
+    struct checkpoint_array arrays[CHECKPOINT_ARRAYS];
 };
 
 /* err  ERR_IO; the checkpoints that were there still are */

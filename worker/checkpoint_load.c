@@ -128,11 +128,11 @@ static int give_model(struct safetensors *f, struct model *m, struct error *err)
 static int give_optim(const struct safetensors *f,
                       const struct checkpoint_parts *parts, struct error *err)
 {
-    int64_t n = model_planned(parts->model)->params;
     size_t size = dtype_acc_bytes(parts->dt);
     enum st_type type = size == sizeof(double) ? ST_F64 : ST_F32;
     for (int32_t i = 0; i < parts->n; i++) {
         const char *name = parts->arrays[i].name;
+        const int64_t n = parts->arrays[i].n;
         const struct st_tensor *t = st_find(f, name);
         if (t == NULL)
             return error_set(err, ERR_INVAL,

@@ -74,17 +74,21 @@ static int write_model(struct st_writer *w,
 static int write_optim(struct st_writer *w,
                        const struct checkpoint_parts *parts, struct error *err)
 {
-    int64_t n = model_planned(parts->model)->params;
-    size_t size = dtype_acc_bytes(parts->dt), bytes = (size_t)n * size;
+    size_t size = dtype_acc_bytes(parts->dt), most = 1;
     enum st_type type = size == sizeof(double) ? ST_F64 : ST_F32;
-    void *host = malloc(bytes);
-    if (host == NULL)
-        return error_set(err, ERR_NOMEM, "%zu bytes", bytes);
     int rc = 0;
-    for (int32_t i = 0; i < parts->n && rc == 0; i++)
-        rc = st_declare(w, parts->arrays[i].name, type, &n, 1, err);
+    for (int32_t i = 0; i < parts->n && rc == 0; i++) {
+        size_t bytes = (size_t)parts->arrays[i].n * size;
+        most = bytes > most ? bytes : most;
+        rc = st_declare(w, parts->arrays[i].name, type, &parts->arrays[i].n, 1,
+                        err);
+    }
+    void *host = malloc(most);
+    if (host == NULL)
+        return error_set(err, ERR_NOMEM, "%zu bytes", most);
     rc = rc < 0 ? rc : st_begin(w, err);
     for (int32_t i = 0; i < parts->n && rc == 0; i++) {
+        size_t bytes = (size_t)parts->arrays[i].n * size;
         rc = parts->dev->ops->to_host(parts->dev, host, parts->arrays[i].data,
                                       bytes, err);
         rc = rc < 0 ? rc : st_write(w, host, bytes, err);

@@ -1,29 +1,76 @@
 /* optimizer.c - see optimizer.h. */
 #include "worker/optimizer.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* torch.optim.AdamW's defaults; the specification does not name them. */
-static const double beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
-
-static int n_arrays(const struct job_spec *spec)
+/* The state in the order of the device's arguments, where it is there. */
+static int32_t names_of(const struct job_spec *spec,
+                        const char *ret[OPTIM_ARRAYS])
 {
-    return spec->train.optimizer.name == OPTIM_ADAMW ? 2 : 1;
+    int32_t n = 0;
+    switch (spec->train.optimizer.name) {
+    case OPTIM_SGD:
+        ret[n++] = "momentum_buffer";
+        break;
+    case OPTIM_ADAMW:
+        ret[n++] = "exp_avg";
+        ret[n++] = "exp_avg_sq";
+        break;
+    case OPTIM_RMSPROP:
+        ret[n++] = "square_avg";
+        if (spec->train.optimizer.momentum > 0)
+            ret[n++] = "momentum_buffer";
+        if (spec->train.optimizer.centered)
+            ret[n++] = "grad_avg";
+        break;
+    }
+    return n;
 }
 
 int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n)
 {
-    return n_arrays(spec) * n * (int64_t)dtype_acc_bytes(dt);
+    const char *names[OPTIM_ARRAYS];
+    return names_of(spec, names) * n * (int64_t)dtype_acc_bytes(dt) +
+           (int64_t)sizeof(double);
+}
+
+static int fill(struct optimizer *o, const struct optimizer_range *ranges,
+                int32_t n_ranges, struct error *err)
+{
+    const char *names[OPTIM_ARRAYS];
+    struct device *dev = o->dev;
+    size_t bytes = (size_t)o->n * dtype_acc_bytes(o->dt);
+    int32_t n = names_of(o->spec, names);
+    for (; o->n_state < n; o->n_state++) {
+        struct optimizer_array *a = &o->state[o->n_state];
+        a->name = names[o->n_state];
+        if (dev->ops->alloc(dev, bytes, &a->data, err) < 0)
+            return -1;
+    }
+    if (dev->ops->alloc(dev, sizeof(double), &o->sum, err) < 0)
+        return -1;
+    o->ranges = calloc((size_t)n_ranges + 1, sizeof(*o->ranges));
+    if (o->ranges == NULL)
+        return error_set(err, ERR_NOMEM, "ranges");
+    if (o->spec->train.optimizer.no_decay == NO_DECAY_NONE ||
+        o->spec->train.optimizer.weight_decay == 0) {
+        o->ranges[o->n_ranges++] = (struct optimizer_range){.count = o->n};
+        return 0;
+    }
+    memcpy(o->ranges, ranges, (size_t)n_ranges * sizeof(*ranges));
+    o->n_ranges = n_ranges;
+    return 0;
 }
 
 int optimizer_init(struct optimizer *ret, struct device *dev,
                    const struct job_spec *spec, enum dtype dt, int64_t n,
+                   const struct optimizer_range *ranges, int32_t n_ranges,
                    struct error *err)
 {
     struct optimizer o = {.dev = dev, .spec = spec, .dt = dt, .n = n};
-    size_t bytes = (size_t)n * dtype_acc_bytes(dt);
-    if (dev->ops->alloc(dev, bytes, &o.m, err) < 0 ||
-        (n_arrays(spec) == 2 && dev->ops->alloc(dev, bytes, &o.v, err) < 0)) {
+    if (fill(&o, ranges, n_ranges, err) < 0) {
         optimizer_clear(&o);
         return error_wrap(err, "optimizer");
     }
@@ -35,32 +82,109 @@ void optimizer_clear(struct optimizer *o)
 {
     if (o->dev == NULL)
         return;
-    o->dev->ops->release(o->dev, o->m);
-    o->dev->ops->release(o->dev, o->v);
+    for (int32_t i = 0; i < OPTIM_ARRAYS; i++)
+        o->dev->ops->release(o->dev, o->state[i].data);
+    o->dev->ops->release(o->dev, o->sum);
+    free(o->ranges);
     memset(o, 0, sizeof(*o));
 }
 
-int optimizer_step(struct optimizer *o, void *params, const void *grads,
-                   int64_t step, double lr, struct error *err)
+/* What one call of the device works on. */
+struct part {
+    void *p, *state[OPTIM_ARRAYS];
+    const void *g;
+    int64_t n, step;
+    double lr, weight_decay, grad_scale;
+};
+
+static int step_sgd(struct optimizer *o, const struct part *x,
+                    struct error *err)
 {
-    const struct device_ops *ops = o->dev->ops;
-    if (o->spec->train.optimizer.name == OPTIM_ADAMW) {
-        struct adamw_args a = {.lr = lr,
-                               .beta1 = beta1,
-                               .beta2 = beta2,
-                               .eps = adam_eps,
-                               .weight_decay =
-                                   o->spec->train.optimizer.weight_decay,
-                               .grad_scale = 1,
-                               .step = step};
-        return ops->adamw(o->dev, o->dt, params, o->m, o->v, grads, o->n, &a,
-                          err);
-    }
-    struct sgd_args a = {.lr = lr,
+    struct sgd_args a = {.lr = x->lr,
                          .momentum = o->spec->train.optimizer.momentum,
-                         .weight_decay = o->spec->train.optimizer.weight_decay,
-                         .grad_scale = 1,
+                         .weight_decay = x->weight_decay,
+                         .grad_scale = x->grad_scale,
                          .nesterov = o->spec->train.optimizer.nesterov,
-                         .first = step == 1};
-    return ops->sgd(o->dev, o->dt, params, o->m, grads, o->n, &a, err);
+                         .first = x->step == 1};
+    return o->dev->ops->sgd(o->dev, o->dt, x->p, x->state[0], x->g, x->n, &a,
+                            err);
+}
+
+static int step_adamw(struct optimizer *o, const struct part *x,
+                      struct error *err)
+{
+    struct adamw_args a = {.lr = x->lr,
+                           .beta1 = o->spec->train.optimizer.betas.v[0],
+                           .beta2 = o->spec->train.optimizer.betas.v[1],
+                           .eps = o->spec->train.optimizer.eps,
+                           .weight_decay = x->weight_decay,
+                           .grad_scale = x->grad_scale,
+                           .step = x->step};
+    return o->dev->ops->adamw(o->dev, o->dt, x->p, x->state[0], x->state[1],
+                              x->g, x->n, &a, err);
+}
+
+static int step_rmsprop(struct optimizer *o, const struct part *x,
+                        struct error *err)
+{
+    bool has_momentum = o->spec->train.optimizer.momentum > 0;
+    struct rmsprop_args a = {.lr = x->lr,
+                             .alpha = o->spec->train.optimizer.alpha,
+                             .eps = o->spec->train.optimizer.eps,
+                             .momentum = o->spec->train.optimizer.momentum,
+                             .weight_decay = x->weight_decay,
+                             .grad_scale = x->grad_scale};
+    return o->dev->ops->rmsprop(
+        o->dev, o->dt, x->p, x->state[0], has_momentum ? x->state[1] : NULL,
+        o->spec->train.optimizer.centered ? x->state[has_momentum ? 2 : 1]
+                                          : NULL,
+        x->g, x->n, &a, err);
+}
+
+int optimizer_step(struct optimizer *o, void *params, const void *grads,
+                   int64_t step, double lr, double grad_scale,
+                   struct error *err)
+{
+    static int (*const steps[])(struct optimizer * o, const struct part *x,
+                                struct error *err) = {
+        [OPTIM_SGD] = step_sgd,
+        [OPTIM_ADAMW] = step_adamw,
+        [OPTIM_RMSPROP] = step_rmsprop,
+    };
+    size_t t = dtype_bytes(o->dt), acc = dtype_acc_bytes(o->dt);
+    double decay = o->spec->train.optimizer.weight_decay;
+    for (int32_t i = 0; i < o->n_ranges; i++) {
+        const struct optimizer_range *r = &o->ranges[i];
+        struct part x = {.p = (char *)params + (size_t)r->first * t,
+                         .g = (const char *)grads + (size_t)r->first * t,
+                         .n = r->count,
+                         .step = step,
+                         .lr = lr,
+                         .weight_decay = r->is_exempt ? 0 : decay,
+                         .grad_scale = grad_scale};
+        for (int32_t k = 0; k < o->n_state; k++)
+            x.state[k] = (char *)o->state[k].data + (size_t)r->first * acc;
+        if (steps[o->spec->train.optimizer.name](o, &x, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int optimizer_grad_norm(struct optimizer *o, const void *grads, double *ret,
+                        struct error *err)
+{
+    double sum = 0;
+    if (o->dev->ops->sum_squares(o->dev, o->dt, o->sum, grads, o->n, err) < 0 ||
+        o->dev->ops->to_host(o->dev, &sum, o->sum, sizeof(sum), err) < 0)
+        return error_wrap(err, "norm of the gradient");
+    *ret = sqrt(sum);
+    return 0;
+}
+
+double optimizer_clip(double norm, double max)
+{
+    if (max <= 0)
+        return 1;
+    double scale = max / (norm + 1e-6);
+    return scale > 1 ? 1 : scale; /* a NaN stays one */
 }

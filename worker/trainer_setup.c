@@ -159,6 +159,18 @@ static int plan_memory(struct trainer *t, const struct model_conf *mc,
     return 0;
 }
 
+static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
+{
+    struct model_range m[MODEL_RANGES];
+    struct optimizer_range r[MODEL_RANGES];
+    int32_t ranges = model_ranges(t->model, m);
+    for (int32_t i = 0; i < ranges; i++)
+        r[i] =
+            (struct optimizer_range){m[i].first, m[i].count, m[i].is_norm_bias};
+    return optimizer_init(&t->optimizer, t->dev, t->spec, t->dt, n, r, ranges,
+                          err);
+}
+
 static int open_model(struct trainer *t, int32_t classes, struct error *err)
 {
     const struct job_spec *s = t->spec;
@@ -187,7 +199,7 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
     t->index = calloc((size_t)s->train.batch_size, sizeof(*t->index));
     if (t->index == NULL)
         return error_set(err, ERR_NOMEM, "batch");
-    if (optimizer_init(&t->optimizer, t->dev, s, t->dt, n, err) < 0)
+    if (open_optimizer(t, n, err) < 0)
         return -1;
     buckets_init(&t->buckets, t->comm, clock, model_grads(t->model), n, t->dt,
                  TRAIN_DEADLINE_S);
@@ -260,8 +272,8 @@ static int broadcast_all(struct trainer *t, struct error *err)
         return error_wrap(err, "start");
     for (int32_t i = 0; i < parts.n && t->at.iteration > 0; i++)
         if (comm_broadcast_now(t->comm, parts.arrays[i].data,
-                               (size_t)p->params * acc, 0, TRAIN_DEADLINE_S,
-                               err) < 0)
+                               (size_t)parts.arrays[i].n * acc, 0,
+                               TRAIN_DEADLINE_S, err) < 0)
             return error_wrap(err, "start");
     return 0;
 }
@@ -289,13 +301,11 @@ static int find_position(struct trainer *t, struct error *err)
 
 struct checkpoint_parts trainer_parts(const struct trainer *t)
 {
-    bool adam = t->optimizer.v != NULL;
-    struct checkpoint_parts p = {
-        .dev = t->dev, .model = t->model, .dt = t->dt, .n = adam ? 2 : 1};
-    p.arrays[0].name = adam ? "exp_avg" : "momentum_buffer";
-    p.arrays[0].data = t->optimizer.m;
-    p.arrays[1].name = "exp_avg_sq";
-    p.arrays[1].data = t->optimizer.v;
+    const struct optimizer *o = &t->optimizer;
+    struct checkpoint_parts p = {.dev = t->dev, .model = t->model, .dt = t->dt};
+    for (int32_t i = 0; i < o->n_state; i++)
+        p.arrays[p.n++] = (struct checkpoint_array){
+            .name = o->state[i].name, .data = o->state[i].data, .n = o->n};
     return p;
 }
 

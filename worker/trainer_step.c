@@ -72,10 +72,9 @@ static int update(struct trainer *t, struct metric_iteration *m,
     const struct job_spec *s = t->spec;
     double start_s = now_s(t);
     m->lr = s->train.optimizer.lr *
-            schedule_factor(s->train.lr_scheduler.name, t->at.iteration,
-                            s->train.lr_scheduler.num_warmup_steps, t->total);
+            schedule_factor(s, t->at.iteration, t->batches, t->total);
     if (optimizer_step(&t->optimizer, model_params(t->model),
-                       model_grads(t->model), t->at.iteration + 1, m->lr,
+                       model_grads(t->model), t->at.iteration + 1, m->lr, 1,
                        err) < 0 ||
         t->dev->ops->sync(t->dev, err) < 0)
         return -1;

@@ -5,6 +5,7 @@
  * used. The arena is one allocation: either a job fits or it is refused
  * before its first step.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "worker/cv/model_impl.h"
@@ -135,6 +136,24 @@ void *model_running(struct model *m)
 const struct model_plan *model_planned(const struct model *m)
 {
     return &m->plan;
+}
+
+int32_t model_ranges(const struct model *m,
+                     struct model_range ret[MODEL_RANGES])
+{
+    const struct arch *a = &m->arch;
+    int32_t n = 0;
+    static_assert(2 * (ARCH_LAYERS + 1) <= MODEL_RANGES, "room for all");
+    for (int32_t i = 0; i < ARCH_LAYERS; i++) {
+        const struct layer *l = &a->layers[i];
+        ret[n++] = (struct model_range){l->weight, l->weights, false};
+        ret[n++] =
+            (struct model_range){l->gamma, l->beta + l->cout - l->gamma, true};
+    }
+    ret[n++] =
+        (struct model_range){a->fc_weight, a->fc_bias - a->fc_weight, false};
+    ret[n++] = (struct model_range){a->fc_bias, a->params - a->fc_bias, true};
+    return n;
 }
 
 /* n values of A or T from the device, as doubles in m->host. */

@@ -82,8 +82,16 @@ void *model_grads(struct model *m);
 void *model_running(struct model *m); /* A; for broadcast */
 const struct model_plan *model_planned(const struct model *m);
 
-/* Weight decay does not apply to batch norm and biases in no mode of ours
- * but as PyTorch's optimizers do by default: to every parameter. */
+/* The parameters in their order: convolutions and the classifier's weights,
+ * and between them the norms' and the biases, which recipes keep from weight
+ * decay. Returns how many there are. */
+enum { MODEL_RANGES = 128 };
+struct model_range {
+    int64_t first, count;
+    bool is_norm_bias;
+};
+int32_t model_ranges(const struct model *m,
+                     struct model_range ret[MODEL_RANGES]);
 
 /* Tensors in torchvision's state_dict() order, for safetensors and tests.
  * each() gets the name ("features.0.0.weight"), the shape and the values in

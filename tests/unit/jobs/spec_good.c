@@ -239,6 +239,8 @@ static const struct {
     {"a number", "train.epochs", "3", "epochs", "3"},
     {"over the file", "name", "other", "name", "\"other\""},
     {"a float", "train.optimizer.lr", "3e-4", "lr", "0.0003"},
+    {"two numbers", "train.optimizer.betas", "[0.8, .95]", "betas",
+     "[0.8,0.95]"},
     {"a flow map", "resources.gpus", "{min: 1, max: 4}", "gpus",
      "{\"min\":1,\"max\":4}"},
     {"a range", "resources.gpus", "1..4", "gpus", "{\"min\":1,\"max\":4}"},
@@ -381,6 +383,10 @@ static const char *const dumps[] = {
     HEAD "dataset: {source: image_folder, path: /x}\n",
     HEAD "dataset: {source: image_folder, path: /x, split: 0.25, workers: 0,\n"
          " augment: flip, on_bad_row: skip, drop_last: yes}\n",
+    OK_CV "train:\n"
+          "  optimizer: {name: rmsprop, alpha: 0.9, eps: 1e-3, momentum: 0,\n"
+          "              centered: yes, no_decay: norm_bias}\n"
+          "  lr_scheduler: {name: multistep, milestones: [3, 7], gamma: .5}\n",
 };
 
 static void test_dump(void)

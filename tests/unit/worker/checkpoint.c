@@ -44,6 +44,7 @@ static bool create(struct world *w, double width)
     w->n = model_planned(w->model)->params;
     w->parts = (struct checkpoint_parts){
         .dev = w->dev, .model = w->model, .dt = DT_F32, .n = 1};
+    w->parts.arrays[0].n = w->n;
     w->parts.arrays[0].name = "momentum_buffer";
     if (w->dev->ops->alloc(w->dev, (size_t)w->n * sizeof(float),
                            &w->parts.arrays[0].data, &err) < 0)
