@@ -100,5 +100,7 @@ int rpc_fail(int errnum, const char *what, bool *ret_is_sure, struct error *err)
                      : is_late ? ERR_TIMEOUT
                                : ERR_UNAVAIL,
                      "%s%sSlurm: %s (%d)", what ? what : "", what ? ": " : "",
-                     slurm_strerror(errnum), errnum);
+                     errnum == EAGAIN ? "its queue is full (MaxJobCount)"
+                                      : slurm_strerror(errnum),
+                     errnum);
 }

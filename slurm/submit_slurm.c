@@ -75,7 +75,8 @@ static void say_size(job_desc_msg_t *d, const struct alloc_req *r,
     d->ntasks_per_node = (uint16_t)ranks;
     d->cpus_per_task = (uint16_t)r->where.cpus_per_gpu;
     /* Without it one CPU a node is allocated, and srun refuses later. */
-    d->min_cpus = d->num_tasks * d->cpus_per_task;
+    uint64_t cpus = (uint64_t)d->num_tasks * d->cpus_per_task;
+    d->min_cpus = cpus < INT32_MAX ? (uint32_t)cpus : INT32_MAX;
     if (r->where.memory_bytes > 0)
         d->pn_min_memory =
             (uint64_t)ceil((double)r->where.memory_bytes / MEGABYTE);
@@ -86,14 +87,18 @@ static void say_size(job_desc_msg_t *d, const struct alloc_req *r,
 static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
                        const struct alloc_req *r)
 {
-    if (r->limit_s > 0)
-        d->time_limit = (uint32_t)ceil((r->limit_s + c->limit_margin_s) / 60);
+    double warn_s = r->grace_s;
+    if (r->limit_s > 0) {
+        double minutes = ceil((r->limit_s + c->limit_margin_s) / 60);
+        d->time_limit = (uint32_t)minutes;
+        warn_s = fmin(warn_s, minutes * 60 - r->limit_s); /* not before it */
+    }
     /* For the case that the daemon is away; to the ranks, not to the script:
-     * that has to say how they ended. */
-    d->warn_signal = SIGTERM;
-    d->warn_time = (uint16_t)(r->grace_s < 60      ? 60
-                              : r->grace_s > 65535 ? 65535
-                                                   : r->grace_s);
+     * that has to say how they ended. Slurm sends it up to a minute early. */
+    if (warn_s >= 1) {
+        d->warn_signal = SIGTERM;
+        d->warn_time = (uint16_t)fmin(warn_s, UINT16_MAX - 2);
+    }
     d->requeue = 0; /* who retries is the engine */
     d->kill_on_node_fail = 1;
 }

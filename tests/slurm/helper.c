@@ -52,9 +52,13 @@ static void test_inventory(struct world *w)
 static void test_run(struct world *w)
 {
     struct helper_cmd c = submission(
-        w, 1, "env >env; until [ -e go ]; do sleep 0.1; done; exit 7");
+        w, 1,
+        "env >env; squeue -h -j $SLURM_JOB_ID -o '%l %D %C %m %j' >asked; "
+        "until [ -e go ]; do sleep 0.1; done; exit 7");
     c.req.nodes = 2;
     c.req.gpus_per_node = 2;
+    c.req.where.cpus_per_gpu = 3;
+    c.req.where.memory_bytes = (int64_t)3 << 30;
     const struct helper_news *r = ask(w, c);
     if (!ok(r->is_ok, "submit: %s", r->why.msg))
         return;
@@ -71,13 +75,17 @@ static void test_run(struct world *w)
     ok(has_file(w, 1, "launch.json", 0600), "launch.json");
     ok(has_file(w, 1, "batch.json", 0600), "batch.json");
     ok(file_has(w, 1, "batch.json", "\"ranks_per_node\":2") == 1 &&
-           file_has(w, 1, "batch.json", "\"cpus_per_rank\":4") == 1,
+           file_has(w, 1, "batch.json", "\"cpus_per_rank\":3") == 1,
        "says what is to be started");
     WAIT(w, file_has(w, 1, "env", "MGPU_ATTEMPT_DIR=") == 1);
     ok(file_has(w, 1, "env", "SLURM_PMIX_FENCE=ring") == 1 &&
            file_has(w, 1, "env", "SLURM_JOB_NUM_NODES=2") == 1 &&
            file_has(w, 1, "env", "MGPU_TEST_SECRET") == 0,
        "nothing of our environment");
+
+    WAIT(w, file_has(w, 1, "asked", "\n") == 1);
+    ok(file_has(w, 1, "asked", "12:00 2 12 3G test\n") == 1,
+       "limit and margin, nodes, CPUs, memory, name");
 
     r = ask(w, c);
     ok(r->is_ok && r->slurm_id == id, "asked again it is the same");
