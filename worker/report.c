@@ -45,7 +45,7 @@ struct reporter {
     struct error why; /* of the fence */
 
     /* ---- the thread's ---- */
-    double beat_at_s;
+    double beat_at_s, rows_at_s;
     int64_t n_told; /* n_news of the last beat */
     struct buf batch, reply;
 };
@@ -98,6 +98,14 @@ static int read_acked(const struct buf *reply, int64_t *ret, struct error *err)
     return 0;
 }
 
+/* A rank without news asks as often as rank 0 beats whether it is still to
+ * run: of an attempt that was given up while its node was out of reach nobody
+ * but the daemon can end the ranks. */
+static bool may_be_quiet(const struct reporter *r)
+{
+    return r->rank == 0 || now_s() - r->rows_at_s < r->heartbeat_s;
+}
+
 /* One batch. *ret_more: the daemon took it, and there is another. */
 static int send_rows(struct reporter *r, bool *ret_more, struct error *err)
 {
@@ -105,8 +113,9 @@ static int send_rows(struct reporter *r, bool *ret_more, struct error *err)
     *ret_more = false;
     if (spool_read(&r->spool, WIRE_ROWS_MAX_BYTES, &r->batch, &offset, err) < 0)
         return -1;
-    if (r->batch.len == 0)
+    if (r->batch.len == 0 && may_be_quiet(r))
         return 0;
+    r->rows_at_s = now_s();
     char what[80];
     (void)snprintf(what, sizeof(what), "rows?rank=%d&offset=%lld", r->rank,
                    (long long)offset);
@@ -267,7 +276,7 @@ static int copy_conf(struct reporter *r, const struct report_conf *conf,
                                            .loss = NAN,
                                            .t_iter = NAN,
                                            .eval_accuracy = NAN};
-    r->beat_at_s = -INFINITY;
+    r->beat_at_s = r->rows_at_s = -INFINITY;
     return 0;
 }
 

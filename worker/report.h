@@ -3,9 +3,10 @@
  * Rows go to the spool (spool.h) and are posted by a thread of their own,
  * every period_s, from the acknowledged byte on; training waits for nothing
  * but one write(2). Rank 0 also posts heartbeats: each heartbeat_s, and each
- * second while iterations advance. A daemon that is away is tried again
- * quietly for ever. A 403 means that this attempt is fenced: the flag is
- * raised, and nothing more is sent.
+ * second while iterations advance; the others post no rows when they had none
+ * for heartbeat_s, and so hear whether they are still to run. A daemon that is
+ * away is tried again quietly for ever. A 403 means that this attempt is
+ * fenced: the flag is raised, and nothing more is sent.
  *
  * The life of an attempt: rank 0 claims before anything else; all report;
  * at the end all flush, and then rank 0 writes <dir>/report.json and posts

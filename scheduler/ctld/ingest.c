@@ -259,7 +259,8 @@ static int batch_create(struct ctld *c, struct http_exchange *x,
     b->x = x;
     b->text = text;
     b->len = len;
-    memcpy(text, body, len);
+    if (len > 0) /* a rank without news asks whether it is still to run */
+        memcpy(text, body, len);
     if (thread_post(c->writer, &b->task, err) < 0) {
         batch_free(b);
         return -1;

@@ -259,6 +259,12 @@ static void test_fence(struct daemon *d)
     ok(!reporter_flush(r, 30), "nothing is flushed");
     ok(clock_real.now_s(&clock_real) - start_s < 10, "and nobody waits");
     reporter_destroy(r);
+
+    conf.rank = 1;
+    is_int(reporter_create(&conf, &r, &err), 0, "create a rank without news");
+    wait_until(reporter_is_fenced(r, NULL));
+    ok(reporter_is_fenced(r, NULL), "it is fenced, too");
+    reporter_destroy(r);
     daemon_set(d, DAEMON_TAKES);
 }
 
