@@ -275,7 +275,7 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
         LAUNCH_ROWS(C, blocks(d, few * C, few), sample, few_z, X, nx, F, *s,
                     few, rows / few);
         launch(d, blocks(d, few * C, C), norm_origin<T>, origin,
-               (const T *)few_z, few, C);
+               (const T *)few_z, few, (int64_t)1, C);
         launch(d, blocks(d, 2 * parts * C), clear<double>, part,
                2 * parts * C);
     }

@@ -171,14 +171,15 @@ inline int64_t origin_rows(int64_t rows)
     return n;
 }
 
-/* The mean of z [n, C]. */
+/* The mean of n rows of z [., C] that lie `apart`. */
 template <class T>
-KERNEL norm_origin(blk b, acc<T> *origin, const T *z, int64_t n, int64_t C)
+KERNEL norm_origin(blk b, acc<T> *origin, const T *z, int64_t n, int64_t apart,
+                   int64_t C)
 {
     for (int64_t c : b.each(C)) {
         acc<T> s = 0;
         for (int64_t k = 0; k < n; k++)
-            s += (acc<T>)z[k * C + c];
+            s += (acc<T>)z[k * apart * C + c];
         origin[c] = s / (acc<T>)n;
     }
 }
@@ -252,7 +253,7 @@ struct chunks {
 #ifdef EXEC_CUDA
         parts = parts_for(d, n * width, n);
 #else
-        const int64_t CACHE_VALUES = 1 << 17, LEAST = 64;
+        const int64_t CACHE_VALUES = 1 << 17, LEAST = 256;
         slots = parts_for(d, n * width, n);
         const int64_t per = (n + slots - 1) / slots;
         slots = (n + per - 1) / per; /* none without rows */

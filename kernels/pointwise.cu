@@ -55,6 +55,10 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
         return -1;
     const chunks all(d, rows, k + n);
     const int64_t few = origin_rows(rows), parts = all.all_parts();
+    /* Sums that are taken with z still in the cache need their origin before
+     * z is there: from a few rows, made first. Where all of z stays in the
+     * cache, or on a GPU, they are taken in the end. */
+    const bool early = stats && all.most < rows;
     const int64_t room = plain || y ? few : all.slots * all.most;
     double *part = scratch<double>(d, 2 * parts * n + doubles<A>(n) +
                                           doubles<T>(few * n) +
@@ -65,16 +69,17 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     A *origin = (A *)(part + 2 * parts * n);
     T *few_z = (T *)((double *)origin + doubles<A>(n));
     T *us = (T *)((double *)few_z + doubles<T>(few * n));
-    if (stats) {
+    if (stats)
+        launch(d, blocks(d, 2 * parts * n), clear<double>, part,
+               2 * parts * n);
+    if (early) {
         LAUNCH_ROWS(k, blocks(d, few * k, few), sample, us, X, S, norm, few,
                     rows / few, k);
         if (d->ops->gemm(d, dtype_of<T>, false, true, (int32_t)few, N, K, 1,
                          us, K, w, K, 0, few_z, N, err) < 0)
             return -1;
         launch(d, blocks(d, few * n, n), norm_origin<T>, origin,
-               (const T *)few_z, few, n);
-        launch(d, blocks(d, 2 * parts * n), clear<double>, part,
-               2 * parts * n);
+               (const T *)few_z, few, (int64_t)1, n);
     }
     int rc = all.each([&](chunk c) {
         const T *u = X + c.lo * k;
@@ -88,7 +93,7 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
         if (d->ops->gemm(d, dtype_of<T>, false, true, (int32_t)c.rows, N, K, 1,
                          u, K, w, K, 0, zc, N, NULL) < 0)
             return -1;
-        if (stats)
+        if (early)
             LAUNCH_ROWS(n, all.parts, norm_sums,
                         part + c.slot * all.parts * 2 * n, (const T *)zc,
                         (const A *)origin, c.rows, n);
@@ -96,6 +101,12 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     });
     if (rc < 0)
         return error_set(err, ERR_EXTERN, "pw_fwd: GEMM");
+    if (stats && !early) {
+        launch(d, blocks(d, few * n, n), norm_origin<T>, origin, (const T *)z,
+               few, rows / few, n);
+        LAUNCH_ROWS(n, parts, norm_sums, part, (const T *)z, (const A *)origin,
+                    rows, n);
+    }
     if (stats)
         launch(d, blocks(d, n), norm_finish<T>, stats_of<T>(stats),
                (const A *)origin, (const double *)part, parts, rows, n);
