@@ -49,14 +49,12 @@ static int become(const struct passwd *pw, struct error *err)
 }
 
 /* ---- directories --------------------------------------------------------- */
+/* Whoever may change the directory `up` could put another in place of ours;
+ * one like /tmp is fine if what is in it belongs to the user (or to root). */
 static int check_owner(const struct stat *up, const struct stat *st,
                        const char *name, bool is_ours, struct error *err)
 {
-    bool is_common = (up->st_mode & S_IWOTH) != 0; /* /tmp */
-    if (is_common && (up->st_mode & S_ISVTX) == 0)
-        return error_set(err, ERR_DENIED,
-                         "directory '%s' is in one that everybody may change",
-                         name);
+    bool is_common = (up->st_mode & S_IWOTH) != 0;
     if (st->st_uid != getuid() && (is_ours || (is_common && st->st_uid != 0)))
         return error_set(err, ERR_DENIED, "directory '%s' belongs to user %lu",
                          name, (unsigned long)st->st_uid);
@@ -73,6 +71,10 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
     int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
     if (fstat(at, &up) < 0)
         return error_sys(err, errno, "look above '%s'", name);
+    if ((up.st_mode & S_IWOTH) && !(up.st_mode & S_ISVTX))
+        return error_set(err, ERR_DENIED,
+                         "directory '%s' is in one that everybody may change",
+                         name);
     if (is_ours || (up.st_mode & S_IWOTH) != 0)
         flags |= O_NOFOLLOW;
     int fd = openat(at, name, flags);
