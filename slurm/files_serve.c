@@ -25,7 +25,7 @@
 #include "slurm/files_reader.h"
 #include "slurm/files_wire.h"
 
-enum { READERS_MAX = 64, LOOK_MS = 5000 };
+enum { READERS_MAX = 64, LOOK_MS = 5000, READER_FD = 3 };
 static const double IDLE_S = 60, STUCK_S = 30;
 
 struct reader {
@@ -115,13 +115,13 @@ static struct reader *find_place(struct server *s)
     return idlest;
 }
 
+/* A process that is a user has nothing of ours but its end of the socket. */
 static _Noreturn void in_child(const struct server *s, int fd, uid_t uid)
 {
-    (void)close(s->fd);
-    for (size_t i = 0; i < READERS_MAX; i++)
-        if (s->readers[i].fd >= 0)
-            (void)close(s->readers[i].fd);
-    files_reader(fd, uid, s->whom != FILES_OWN);
+    if (dup2(fd, READER_FD) < 0)
+        _exit(1);
+    closefrom(READER_FD + 1);
+    files_reader(READER_FD, uid, s->whom != FILES_OWN);
 }
 
 static int start(struct server *s, uid_t uid, struct reader **ret,

@@ -3,6 +3,7 @@
  * somebody else there is only one, and a few tests fewer. */
 #include "slurm/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
@@ -252,6 +253,28 @@ static int signal_readers(pid_t pid, int signo)
     return n;
 }
 
+/* Descriptors of the one reader that there is; -1 without it. */
+static int count_fds(pid_t pid)
+{
+    char path[64], text[64] = "";
+    struct dirent *e;
+    int n = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
+                   (int)pid);
+    FILE *f = fopen(path, "r");
+    if (f) {
+        (void)!fgets(text, sizeof(text), f);
+        (void)fclose(f);
+    }
+    (void)snprintf(path, sizeof(path), "/proc/%ld/fd", strtol(text, NULL, 10));
+    DIR *d = opendir(path);
+    while (d && (e = readdir(d)) != NULL)
+        n += e->d_name[0] != '.';
+    if (d)
+        (void)closedir(d);
+    return d ? n : -1;
+}
+
 static bool reads_again(struct files *f, uid_t uid, int job, const char *text)
 {
     for (int i = 0; i < 600; i++) {
@@ -269,6 +292,8 @@ static void test_hang(struct served *s, bool has_other)
     if (has_other)
         put(2, "spool.0", "theirs");
     ok(reads_again(s->files, me, 1, "mine"), "a reader is there");
+    if (geteuid() == 0) /* others may not look */
+        ok(count_fds(s->pid) == 4, "it has nothing but its socket");
     is_int(signal_readers(s->pid, SIGSTOP), 1, "it hangs");
     is_str(text_of(s->files, me, 1, "spool.0"), "-TIMEOUT", "a deadline");
     double at_s = clock_real.now_s(&clock_real);
