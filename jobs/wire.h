@@ -56,13 +56,13 @@
  *     STATE = {"name","is_ok","since","why"}: since when and why the allocator
  *     cannot be reached
  *   mgpu.why/1    {"job":JOB,"since","for_s","nodes_min","nodes_max",
- *     "reasons":[{"token","text"}],"basis",
- *     "where":{"partition",..},"gpus_total","gpus_free","nodes":[as in
- *     mgpu.nodes/1 + "is_open"],"holders":[{"job","user","name","gpus","place",
- *     "ends"}],"allocator_state":STATE}
- *     since, for_s: of the state; reasons: the one that counts first; basis: of
- * the start estimate, or null; nodes, gpus: those that it may use, now or,
- *     where is_open is false, some time; holders: who has GPUs there
+ *     "reasons":[{"token","text"}],"basis","where":{"partition",..},
+ *     "gpus_total","gpus_free","nodes":[as in mgpu.nodes/1 + "is_open"],
+ *     "holders":[{"job","user","name","gpus","place","ends"}],
+ *     "allocator_state":STATE}
+ *     since, for_s: of the state; reasons: the one that counts first; basis:
+ *     of the start estimate, or null; nodes, gpus: those that it may use, now
+ *     or, where is_open is false, some time; holders: who has GPUs there
  *   mgpu.events/1 {"job":12,"events":[{"seq","job","attempt","event","at",
  *     "uid","detail":{..}|null}]}
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1

@@ -14,6 +14,7 @@ static struct {
     int n_request, n_release, n_inventory, n_poll;   /* how often still */
     int requests, releases;                          /* calls so far */
     char tag[160], launch[4096];                     /* of the last request */
+    char words[200];
 } balk;
 
 static struct alloc *inner(struct alloc *a)
@@ -43,6 +44,9 @@ static int balky_request(struct alloc *a, const struct alloc_req *req,
     balk.requests++;
     (void)snprintf(balk.tag, sizeof(balk.tag), "%s", req->tag);
     (void)snprintf(balk.launch, sizeof(balk.launch), "%s", req->launch);
+    (void)snprintf(balk.words, sizeof(balk.words), "%s %s %s %d %.0f",
+                   req->name, req->where.partition, req->where.account,
+                   req->where.cpus_per_gpu, req->grace_s);
     if (balks(&balk.n_request, balk.request, err) < 0)
         return -1;
     return inner(a)->ops->request(inner(a), req, err);
@@ -113,6 +117,8 @@ static void ends(double cancel_s, const char *want, const char *reason,
     struct world w;
 
     s.jobs[0].gpus = 1;
+    s.jobs[0].spec_more = "},\"policy\":{\"account\":\"lab\"},"
+                          "\"retry\":{\"max\":0}}";
     if (!isnan(cancel_s))
         s.acts[s.n_acts++] =
             (struct world_act){.at_s = cancel_s, .verb = W_CANCEL};
@@ -146,6 +152,8 @@ static void test_request(void)
            "  the tag ends with 16 digits of the attempt's mark");
     ok(strstr(balk.launch, "\"token\":\"token-of-the-worker-0001-0004\""),
        "  and the worker is told the attempt's token");
+    is_str(balk.words, "j0 batch lab 4 120",
+           "  by name, with its own words and the configuration's");
 
     balk.request = ERR_CONFIG;
     balk.n_request = 1;
