@@ -309,6 +309,7 @@ static int slurm_claimed(struct alloc *base, uint64_t job, int32_t attempt,
         return -1;
     uint32_t id = cluster_id(native_id);
     a->is_claimed = true;
+    a->waits = 0;
     if (id > 0)
         a->claimed_id = id;
     if (a->phase == CLUSTER_ENDED && id > 0 && id != a->slurm_id)

@@ -223,6 +223,11 @@ static bool was_requeued(const struct cluster_attempt *a,
     return a->is_claimed && a->has_run && job->is == CLUSTER_PENDING;
 }
 
+static void end_requeued(struct cluster *c, struct cluster_attempt *a)
+{
+    cluster_end_lost(c, a, "Slurm job %" PRIu32 " was requeued", a->slurm_id);
+}
+
 static void grant(struct cluster *c, struct cluster_attempt *a,
                   const struct helper_job *j)
 {
@@ -269,8 +274,7 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         cluster_done(c, a);
     adopt(a, &job->j);
     if (was_requeued(a, job)) {
-        cluster_end_lost(c, a, "Slurm job %" PRIu32 " was requeued",
-                         a->slurm_id);
+        end_requeued(c, a);
         return;
     }
     a->seen = job->j;
@@ -329,10 +333,19 @@ static void is_absent(struct cluster *c, struct cluster_attempt *a)
 }
 
 /* The first scan without it is when to read the exit file; the end of a job
- * that ended long ago is then known at once. */
+ * that ended long ago is then known at once.
+ *
+ * One that is claimed did run, even if no scan ever showed that. The first
+ * scan after the claim may have begun before; if also the next one says that
+ * it waits, Slurm has forgotten that it started it, and would do so again. */
 void cluster_scanned(struct cluster *c, struct cluster_attempt *a)
 {
     double now_s = cluster_now(c);
+    if (a->phase == CLUSTER_SEEN && a->is == CLUSTER_PENDING && a->is_claimed &&
+        ++a->waits >= 2) {
+        end_requeued(c, a);
+        return;
+    }
     if (a->phase != CLUSTER_UNSURE || c->is_blind)
         return;
     if (isnan(a->absent_s)) {

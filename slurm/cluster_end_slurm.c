@@ -152,6 +152,16 @@ static void end_lost_as(struct cluster *c, struct cluster_attempt *a,
                      has_reason ? ")" : "");
 }
 
+/* A node that cannot launch a job that may not be requeued has it cancelled,
+ * as if a person had. What a person cancels has begun: the batch step lives
+ * long enough to write how it ended, or a worker has claimed the lease. */
+static bool is_unlaunched(const struct cluster_attempt *a, enum verdict v,
+                          const struct helper_news *file)
+{
+    return v == BY_SOMEBODY && a->has_run && !a->is_claimed &&
+           !a->is_released && !file;
+}
+
 void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *file)
 {
@@ -162,7 +172,10 @@ void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
     int32_t signo = file ? file->signal : a->seen.signal;
     bool says_nothing =
         !file && (signo == SLURM_NO_LAUNCH || (code == 0 && signo == 0));
-    if (v == TAKEN_AWAY || (v == UNCLEAR && says_nothing)) {
+    if (is_unlaunched(a, v, file))
+        what = "could not be launched";
+    if (v == TAKEN_AWAY || is_unlaunched(a, v, file) ||
+        (v == UNCLEAR && says_nothing)) {
         end_lost_as(c, a, what);
         return;
     }

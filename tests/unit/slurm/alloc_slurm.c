@@ -91,7 +91,8 @@ static const struct ending endings[] = {
     {"TIMEOUT", "TimeLimit", 0, 0, 0, 0, 0, 0, ALLOC_BY_LIMIT, NULL},
     {"TIMEOUT", "TimeLimit", 0, 0, -1, 0, 0, 15, ALLOC_BY_LIMIT, NULL},
     {"DEADLINE", "DeadLine", 0, 0, 0, 9, 0, 9, ALLOC_BY_LIMIT, NULL},
-    {"CANCELLED", "None", 0, 0, -1, 0, 0, 15, ALLOC_BY_OTHER, NULL},
+    {"CANCELLED", "None", 0, 15, -1, 0, 0, 0, ALLOC_BY_ITSELF,
+     "Slurm job 20 could not be launched on n1:0,1 n2:0,1"},
     {"CANCELLED", "None", 0, 15, 3, 0, 3, 0, ALLOC_BY_OTHER, NULL},
     {"OUT_OF_MEMORY", "OutOfMemory", 0, 62, -1, 0, 0, 9, ALLOC_BY_ITSELF, NULL},
     {"OUT_OF_MEMORY", "OutOfMemory", 0, 62, 0, 7, 0, 7, ALLOC_BY_ITSELF, NULL},
@@ -130,6 +131,27 @@ static void test_endings(void)
             is_str(h.note.why.msg, "cancelled in Slurm", "says why");
         end();
     }
+}
+
+static void test_cancelled(void)
+{
+    run_one();
+    ok(claim(1, "20"), "one that was claimed");
+    SHOWS(.state = "CANCELLED", .signal = 15);
+    ok(!next_note() && has_no_exit() && exits(1, 0, SIGTERM, ALLOC_BY_OTHER),
+       "and cancelled");
+    end();
+
+    begin();
+    hello(1);
+    ok(is_quiet() && ask(ALLOC_NEW, 1) && hears(HELPER_SUBMIT), "submitted");
+    answers(20);
+    SHOWS(.state = "PENDING", .reason = "Priority");
+    ok(waits(1, "Slurm(Priority)"), "one that is pending");
+    SHOWS(.state = "CANCELLED");
+    ok(!next_note() && has_no_exit() && exits(1, 0, SIGTERM, ALLOC_BY_OTHER),
+       "and cancelled");
+    end();
 }
 
 static void test_release(void)
@@ -411,6 +433,7 @@ int main(void)
     test_runs();
     test_short();
     test_endings();
+    test_cancelled();
     test_release();
     test_release_pending();
     test_signal();

@@ -321,6 +321,30 @@ static void test_requeued(void)
     ok(is_lost(1, "Slurm job 20 was requeued") && hears_kill(TAG1, 20),
        "with one it must not run twice");
     end();
+
+    submit_one();
+    answers(20);
+    SHOWS(.state = "PENDING", .reason = "Priority");
+    ok(waits(1, "Slurm(Priority)"), "it waits");
+    ok(claim(1, "20"), "it is claimed before a scan shows that it runs");
+    scan();
+    ok(is_quiet(), "a scan that began earlier");
+    SHOWS(.state = "RUNNING", .place = "n1:0");
+    scan();
+    ok(gets(ALLOC_GRANTED, 1) && is_quiet(), "and one that did not");
+    end();
+
+    submit_one();
+    answers(20);
+    SHOWS(.state = "PENDING", .reason = "Priority");
+    ok(waits(1, "Slurm(Priority)"), "it waits");
+    ok(claim(1, "20"), "it is claimed, and Slurm forgets that it runs");
+    scan();
+    ok(is_quiet(), "which one scan does not prove");
+    scan();
+    ok(is_lost(1, "Slurm job 20 was requeued") && hears_kill(TAG1, 20),
+       "but the next one does");
+    end();
 }
 
 static void test_completing(void)
