@@ -227,11 +227,13 @@ static double now_s(void)
     return clock_real.now_s(&clock_real);
 }
 
-static void child_stop(struct child *c, double grace_s)
+/* With has_heard, the program has got the signal from who sent it to us. */
+static void child_stop(struct child *c, double grace_s, bool has_heard)
 {
     if (c->killed_at_s < INFINITY)
         return;
-    (void)kill(-c->pid, SIGTERM);
+    if (!has_heard)
+        (void)kill(-c->pid, SIGTERM);
     c->killed_at_s = now_s() + grace_s;
 }
 
@@ -252,13 +254,13 @@ static void child_wait(struct child *c, const struct command_env *env,
         is_behind = tail_read(tail, env->reporter);
         if (*env->stop != 0) {
             r->was_stopped = true;
-            child_stop(c, grace_s);
+            child_stop(c, grace_s, *env->has_heard != 0);
         }
         if (!r->was_fenced && reporter_is_fenced(env->reporter, &why)) {
             r->was_fenced = true;
             (void)snprintf(r->why, sizeof(r->why),
                            "the daemon refused this attempt: %.150s", why.msg);
-            child_stop(c, grace_s);
+            child_stop(c, grace_s, false);
         }
         if (now_s() >= c->killed_at_s)
             (void)kill(-c->pid, SIGKILL);

@@ -18,7 +18,8 @@ struct command_env {
     const struct worker_job *job;
     struct comm *comm; /* where we are; no collective is used */
     struct reporter *reporter;
-    const volatile sig_atomic_t *stop; /* not 0: the number of a signal */
+    const volatile sig_atomic_t *stop;      /* not 0: the number of a signal */
+    const volatile sig_atomic_t *has_heard; /* not 0: so did the program */
     /* The child's process group while it runs, else 0: for a handler that
      * passes other signals on. */
     volatile sig_atomic_t *group;

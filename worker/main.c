@@ -150,33 +150,55 @@ static int parse_args(int argc, char **argv, struct args *a)
 static volatile sig_atomic_t stop_signal; /* asked to end */
 static volatile sig_atomic_t save_asked;  /* for a checkpoint, and go on */
 static volatile sig_atomic_t child_group; /* kind command; 0: none */
+static volatile sig_atomic_t child_heard; /* stop_signal, too */
+static pid_t step_pid;                    /* of slurmstepd; 0: none */
 
-static void on_stop(int signo)
+/* Slurm signals all processes of a step. To pass that on would be to say it
+ * twice, and many a program takes the second SIGTERM for "at once". */
+static bool is_for_all(const siginfo_t *si)
 {
+    return child_group > 0 && step_pid > 0 && si->si_pid == step_pid;
+}
+
+static void on_stop(int signo, siginfo_t *si, void *context)
+{
+    (void)context;
+    if (stop_signal == 0)
+        child_heard = is_for_all(si);
     stop_signal = signo;
 }
 
 /* A program knows what its signals mean; training knows one. */
-static void on_user(int signo)
+static void on_user(int signo, siginfo_t *si, void *context)
 {
-    if (child_group > 0)
+    (void)context;
+    if (child_group == 0)
+        save_asked |= signo == SIGUSR1;
+    else if (!is_for_all(si))
         (void)kill(-(pid_t)child_group, signo);
-    else if (signo == SIGUSR1)
-        save_asked = 1;
+}
+
+/* Who started this process, if Slurm did and nobody in between. */
+static pid_t find_step(void)
+{
+    const char *task = getenv("SLURM_TASK_PID");
+    bool is_task = task != NULL && strtol(task, NULL, 10) == (long)getpid();
+    return is_task ? getppid() : 0;
 }
 
 static void catch_signals(void)
 {
     static const int user[] = {SIGUSR1, SIGUSR2, SIGHUP};
-    struct sigaction act = {.sa_handler = on_stop};
+    struct sigaction act = {.sa_sigaction = on_stop, .sa_flags = SA_SIGINFO};
     (void)sigemptyset(&act.sa_mask);
+    step_pid = find_step();
     (void)sigaction(SIGTERM, &act, NULL);
     (void)sigaction(SIGINT, &act, NULL);
     (void)sigaction(SIGXCPU, &act, NULL); /* mpirun can pass it on */
-    act.sa_handler = on_user;
+    act.sa_sigaction = on_user;
     for (size_t i = 0; i < sizeof(user) / sizeof(user[0]); i++)
         (void)sigaction(user[i], &act, NULL);
-    act.sa_handler = SIG_IGN;
+    act = (struct sigaction){.sa_handler = SIG_IGN};
     (void)sigaction(SIGPIPE, &act, NULL);
 }
 
@@ -277,6 +299,7 @@ static void run_command(struct run *r)
                               .comm = r->comm,
                               .reporter = r->reporter,
                               .stop = &stop_signal,
+                              .has_heard = &child_heard,
                               .group = &child_group};
     struct command_result c;
     struct error err = ERROR_INIT;

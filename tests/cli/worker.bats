@@ -418,3 +418,36 @@ opened() {
     ends_with 143 "$pid"
     grep -q '^stopped by signal, checkpoint at' "$BATS_TEST_TMPDIR/log"
 }
+
+@test "a signal to everybody is heard once by a program" {
+    command_spec <<'END'
+trap 'echo usr1' USR1
+trap 'echo term' TERM
+echo $$ >"$MGPU_OUTPUT_DIR/up"
+while :; do sleep 0.05; done
+END
+    # As slurmstepd starts a rank, and as it signals a step: all of it. Here
+    # one after the other, so that no two of them become one.
+    cat >"$BATS_TEST_TMPDIR/stepd" <<'END'
+#!/bin/bash
+exec >"$DIR/log" 2>&1
+bash -c 'SLURM_TASK_PID=$$ exec "$@"' rank "$@" &
+rank=$!
+until [ -s "$DIR/out/up" ]; do sleep 0.05; done
+program=$(<"$DIR/out/up")
+for signo in USR1 TERM; do
+    kill -s $signo "$program"
+    until grep -qix "$signo" "$DIR/log"; do sleep 0.05; done
+    kill -s $signo $rank
+done
+wait $rank # which kills the program after the grace
+END
+    chmod +x "$BATS_TEST_TMPDIR/stepd"
+    mkdir -p "$dir"
+    DIR=$dir run -137 timeout 60 "$BATS_TEST_TMPDIR/stepd" \
+        "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
+        --dir "$dir"
+    cat "$dir/log"
+    [ "$(grep -cx usr1 "$dir/log")" = 1 ]
+    [ "$(grep -cx term "$dir/log")" = 1 ]
+}
