@@ -20,15 +20,19 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
 #include "worker/gpu.h"
+#include "worker/strays.h"
 #include "worker/tail.h"
 
 static const long look_each_ns = 200000000;
 static const double rest_s = 1;
+/* Something may hang in a driver. */
+static const double strays_s = 2;
 
 struct child {
     pid_t pid;
     int pidfd;
     double killed_at_s; /* when SIGKILL is due; INFINITY: never */
+    struct strays strays;
 };
 
 /* ---- its environment ------------------------------------------------------
@@ -187,6 +191,7 @@ static int child_start(struct child *c, char *const *argv, char **envp,
 {
     int ends[2], code = 0;
     pid_t self = getpid();
+    strays_adopt(&c->strays);
     if (argv[0] == NULL)
         return error_set(err, ERR_INVAL, "command: nothing to run");
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -252,6 +257,7 @@ static void child_wait(struct child *c, const struct command_env *env,
         if (ppoll(&p, 1, is_behind ? &at_once : &look, NULL) > 0)
             break;
         is_behind = tail_read(tail, env->reporter);
+        strays_reap(c->pid);
         if (*env->stop != 0) {
             r->was_stopped = true;
             child_stop(c, grace_s, *env->has_heard != 0);
@@ -271,9 +277,10 @@ static void child_wait(struct child *c, const struct command_env *env,
     while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
         continue;
     (void)close(c->pidfd);
+    strays_kill(&c->strays, strays_s);
 }
 
-/* What is there now, and no more: a process that left the group may go on
+/* What is there now, and no more: a process that nothing can kill may go on
  * writing for ever. One who asks us to end gets a second's worth. */
 static void take_rest(const struct command_env *env, struct tail *tail)
 {

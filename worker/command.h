@@ -5,7 +5,7 @@
  * appending JSON Lines to $MGPU_METRICS, which this rank follows.
  *
  * A SIGTERM goes to the child's whole group, a SIGKILL after the grace. What
- * is left of the group when the child ends is killed.
+ * the child leaves behind when it ends, in its group or not, is killed.
  */
 #ifndef MGPU_WORKER_COMMAND_H
 #define MGPU_WORKER_COMMAND_H

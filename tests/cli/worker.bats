@@ -419,6 +419,35 @@ opened() {
     grep -q '^stopped by signal, checkpoint at' "$BATS_TEST_TMPDIR/log"
 }
 
+@test "what a program leaves behind is killed, in its group or not" {
+    command_spec <<'END'
+setsid sh -c 'setsid sleep 1000 & echo $! >>"$MGPU_OUTPUT_DIR/left"'
+(exec sleep 1000) & echo $! >>"$MGPU_OUTPUT_DIR/left"
+END
+    run worker 2
+    [ "$status" -eq 0 ]
+    [ "$(wc -l <"$dir/out/left")" -eq 4 ]
+    for left in $(cat "$dir/out/left"); do
+        gone() { ! kill -0 "$left" 2>/dev/null; }
+        wait_for 5 gone
+    done
+}
+
+@test "orphans of a program that runs do not stay as zombies" {
+    command_spec <<'END'
+setsid sh -c 'true & echo $! >"$MGPU_OUTPUT_DIR/orphan"; kill -9 $$'
+read -r orphan <"$MGPU_OUTPUT_DIR/orphan"
+i=0
+while [ -e "/proc/$orphan" ]; do
+    i=$((i + 1))
+    [ $i -lt 600 ] || exit 1
+    sleep 0.05
+done
+END
+    run worker 1
+    [ "$status" -eq 0 ]
+}
+
 @test "a signal to everybody is heard once by a program" {
     command_spec <<'END'
 trap 'echo usr1' USR1
