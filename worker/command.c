@@ -15,6 +15,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
@@ -27,6 +28,7 @@ static const long look_each_ns = 200000000;
 static const double rest_s = 1;
 /* Something may hang in a driver. */
 static const double strays_s = 2;
+static const struct timespec moment = {.tv_nsec = 300000000};
 
 struct child {
     pid_t pid;
@@ -278,6 +280,11 @@ static void child_wait(struct child *c, const struct command_env *env,
         continue;
     (void)close(c->pidfd);
     strays_kill(&c->strays, strays_s);
+    /* Who kills one rank of a job kills the others at the same moment: this
+     * rank, if it lives on, was not among them, and its program is to blame. */
+    if (WIFSIGNALED(*ret_status) && WTERMSIG(*ret_status) == SIGKILL &&
+        c->killed_at_s == INFINITY)
+        (void)nanosleep(&moment, NULL);
 }
 
 /* What is there now, and no more: a process that nothing can kill may go on
