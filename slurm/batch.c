@@ -48,8 +48,9 @@
 #include "slurm/proc.h"
 
 /* A slurmctld that restarts, or fails over after SlurmctldTimeout of 120 s,
- * cannot create a step meanwhile: srun gives up after some seconds. */
-static const double RETRY_FOR_S = 180;
+ * cannot create a step meanwhile: srun gives up after some seconds. Twice the
+ * latter, and a minute for what else may go wrong. */
+static const double RETRY_FOR_S = 300;
 static const double PAUSE_FIRST_S = 1, PAUSE_MAX_S = 15;
 /* Under mpirun, look for what ranks left behind this often. */
 static const double ORPHAN_TICK_S = 0.5;

@@ -20,8 +20,9 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
     bool has_pmix = strncmp(c->mpi, "pmix", 4) == 0;
     /* --quiet: no essays; errors are still said. */
     static const char *const fixed[] = {
-        "--quiet", "--input=none", "--export=ALL", "--distribution=block:block",
-        "--mem=0",
+        "--quiet",      "--input=none",
+        "--export=ALL", "--distribution=block:block",
+        "--mem=0",      "--immediate=15",
     };
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         if (words_add(b, fixed[i], err) < 0)

@@ -18,6 +18,9 @@
  *     as GPUs are numbered.
  *   --mem=0: all that the job has on a node, not what --mem-per-cpu says for
  *     these CPUs.
+ *   --immediate=15: gives up when it gets no step for so long. A slurmctld
+ *     that has just come back calls its nodes busy, and srun then waits
+ *     SlurmctldTimeout, 120 s by default, before it asks again.
  *   --wait: after the first rank has left, the others may take that long.
  *
  * mpirun. Its own Slurm support starts one daemon on each other node. It

@@ -54,7 +54,7 @@ static void test_srun(void)
     static const char *const words[] = {
         "--nodes=3",         "--ntasks=6",           "--ntasks-per-node=2",
         "--cpus-per-task=4", "--gpus-per-node=2",    "--mpi=pmix_v4",
-        "--mem=0",           "--kill-on-bad-exit=0",
+        "--mem=0",           "--kill-on-bad-exit=0", "--immediate=15",
     };
     struct batch_conf c = conf(BATCH_SRUN);
     struct error err = ERROR_INIT;
