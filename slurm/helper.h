@@ -125,9 +125,11 @@ struct rpc_owner {
 int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
                const struct rpc_owner *owner, uint32_t *ret_id, bool *is_sure,
                struct error *err) MUST_CHECK;
-/* signo 0: ends the job; others go to the ranks. */
-int rpc_signal(uint32_t slurm_id, const char *tag, uid_t uid, int signo,
-               bool *is_sure, struct error *err) MUST_CHECK;
+/* signo 0: ends the job; others go to the ranks. Under mpirun, whose ranks
+ * are no step, mgpu-batch is told and passes on what it can (batch.c). */
+int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
+               const char *tag, uid_t uid, int signo, bool *is_sure,
+               struct error *err) MUST_CHECK;
 
 /* The poller: one look at everything. */
 struct rpc_scan;

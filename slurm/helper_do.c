@@ -114,7 +114,7 @@ static int do_signal(struct helper *h, const struct helper_cmd *c,
         helper_check_up(h, &n->why) < 0)
         return -1;
     int rc =
-        rpc_signal(c->slurm_id, c->req.tag, c->req.uid,
+        rpc_signal(h->conf, c->slurm_id, c->req.tag, c->req.uid,
                    c->op == HELPER_KILL ? 0 : c->signo, &n->is_sure, &n->why);
     helper_poke(h);
     return rc;

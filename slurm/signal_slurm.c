@@ -26,8 +26,18 @@ static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
     return error_set(err, ERR_NOTFOUND, "Slurm has no job %u", id);
 }
 
-int rpc_signal(uint32_t slurm_id, const char *tag, uid_t uid, int signo,
-               bool *is_sure, struct error *err)
+/* Under mpirun the ranks of the first node belong to the batch step, and its
+ * daemons on the others kill theirs when they get SIGTERM. SIGKILL is for the
+ * daemons all the same: mgpu-batch has to live and say how the ranks ended. */
+static uint16_t flags_for(const struct helper_conf *conf, int signo)
+{
+    return conf->launcher == BATCH_MPIRUN && signo != SIGKILL ? KILL_JOB_BATCH
+                                                              : KILL_STEPS_ONLY;
+}
+
+int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
+               const char *tag, uid_t uid, int signo, bool *is_sure,
+               struct error *err)
 {
     job_info_msg_t *m = NULL;
     bool is_pending = false;
@@ -42,9 +52,9 @@ int rpc_signal(uint32_t slurm_id, const char *tag, uid_t uid, int signo,
     if (signo != 0 && is_pending)
         return error_set(err, ERR_STATE, "Slurm's job %u does not run yet",
                          slurm_id);
-    rc = signo == 0
-             ? slurm_kill_job(slurm_id, SIGKILL, 0)
-             : slurm_kill_job(slurm_id, (uint16_t)signo, KILL_STEPS_ONLY);
+    rc = signo == 0 ? slurm_kill_job(slurm_id, SIGKILL, 0)
+                    : slurm_kill_job(slurm_id, (uint16_t)signo,
+                                     flags_for(conf, signo));
     return rc == SLURM_SUCCESS
                ? 0
                : rpc_fail(slurm_get_errno(), NULL, is_sure, err);

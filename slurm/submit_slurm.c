@@ -94,9 +94,11 @@ static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
         warn_s = fmin(warn_s, minutes * 60 - r->limit_s); /* not before it */
     }
     /* For the case that the daemon is away; to the ranks, not to the script:
-     * that has to say how they ended. Slurm sends it up to a minute early. */
+     * that has to say how they ended. Slurm sends it up to a minute early.
+     * Under mpirun the script passes it on. */
     if (warn_s >= 1) {
         d->warn_signal = SIGTERM;
+        d->warn_flags = c->launcher == BATCH_MPIRUN ? KILL_JOB_BATCH : 0;
         d->warn_time = (uint16_t)fmin(warn_s, UINT16_MAX - 2);
     }
     d->requeue = 0; /* who retries is the engine */
