@@ -27,6 +27,7 @@ enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
 enum spec_precision { PRECISION_FP64, PRECISION_FP32 };
 enum spec_distribution { DIST_DDP_DS };
 enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW, OPTIM_RMSPROP };
+enum spec_on_nan { ON_NAN_FAIL, ON_NAN_SKIP, ON_NAN_WARN };
 enum spec_no_decay { NO_DECAY_NONE, NO_DECAY_NORM_BIAS };
 enum spec_schedule {
     SCHEDULE_CONSTANT,
@@ -85,13 +86,20 @@ struct job_spec {
     struct {
         char *output_dir; /* NULL: <attempt's job directory>/out */
         enum spec_device device;
-        int32_t epochs, batch_size;  /* per GPU */
+        int32_t epochs, batch_size; /* per GPU */
+        int32_t gradient_accumulation_steps;
         int32_t max_steps_per_epoch; /* 0: all */
         enum spec_precision precision;
         enum spec_tristate pin_memory;
         enum spec_distribution distribution;
         int64_t seed; /* -1 until drawn; the dump always has a real one */
         bool shuffle;
+        double label_smoothing;
+        double clip_grad_norm; /* 0: none */
+        enum spec_on_nan on_nan;
+        struct {
+            double decay; /* 0: none */
+        } ema;
         struct {
             enum spec_optimizer name;
             double lr, weight_decay, momentum;

@@ -22,6 +22,7 @@
 /* The position in training; a plain value, so that it can be broadcast. */
 struct checkpoint_state {
     int64_t iteration; /* done, through the whole job */
+    int64_t updates;   /* of them, those that changed the weights */
     int64_t seed, global_batch;
     int32_t epoch; /* the one under way, from 1 */
     int32_t batch; /* done in it; 0: it has not begun */

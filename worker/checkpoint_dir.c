@@ -91,12 +91,13 @@ int checkpoint_encode(const struct checkpoint_state *s,
     size_t start = out->len;
     int rc = buf_addf(
         out, err,
-        "{\"version\":%d,\"iteration\":%" PRId64 ",\"epoch\":%d,\"batch\":%d,"
+        "{\"version\":%d,\"iteration\":%" PRId64 ",\"updates\":%" PRId64
+        ",\"epoch\":%d,\"batch\":%d,"
         "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
         ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
         ",\"files\":{\"%s\":\"%016" PRIx64 "\",\"%s\":\"%016" PRIx64 "\"}",
-        STATE_VERSION, s->iteration, s->epoch, s->batch, s->seed, s->ranks,
-        s->global_batch, s->epoch_s, s->loss_sum, s->samples,
+        STATE_VERSION, s->iteration, s->updates, s->epoch, s->batch, s->seed,
+        s->ranks, s->global_batch, s->epoch_s, s->loss_sum, s->samples,
         checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
         checkpoint_files[CKPT_OPTIM], crc[CKPT_OPTIM]);
     if (rc < 0)
@@ -138,6 +139,7 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     const char *optim = checkpoint_files[CKPT_OPTIM];
     if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
         get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||
+        get_int(o, "updates", 0, INT64_MAX, &s->updates, err) ||
         get_int(o, "epoch", 1, INT32_MAX, &epoch, err) ||
         get_int(o, "batch", 0, INT32_MAX, &batch, err) ||
         get_int(o, "seed", INT64_MIN, INT64_MAX, &s->seed, err) ||

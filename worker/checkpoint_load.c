@@ -136,7 +136,8 @@ static int give_optim(const struct safetensors *f,
         const struct st_tensor *t = st_find(f, name);
         if (t == NULL)
             return error_set(err, ERR_INVAL,
-                             "it is of another optimizer: no '%s'", name);
+                             "it is of another optimizer, or train.ema: no "
+                             "'%s'", name);
         if (t->type != type || t->bytes != (size_t)n * size)
             return error_set(err, ERR_INVAL,
                              "'%s' has %zu bytes of %s, this run needs %zu of "

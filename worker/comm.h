@@ -71,6 +71,12 @@ int comm_broadcast_now(struct comm *c, void *x, size_t bytes, int32_t root,
 int comm_mpi_start(struct error *err) MUST_CHECK;
 void comm_mpi_end(void);
 
+/* Communicators made after it are of the first `ranks` ranks, and of the
+ * others, by themselves; 0: of all. Every rank calls it. For tests: a run on
+ * fewer ranks can then be compared with one on more.
+ * err  ERR_EXTERN */
+int comm_mpi_use(int32_t ranks, struct error *err) MUST_CHECK;
+
 /* After comm_mpi_start(). `dev` may be NULL: host memory. */
 int comm_mpi_create(struct device *dev, struct comm **ret,
                     struct error *err) MUST_CHECK;

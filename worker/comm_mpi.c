@@ -357,11 +357,32 @@ static const struct comm_ops mpi_ops = {
     .destroy = mpi_destroy,
 };
 
+/* See comm_mpi_use(). */
+static MPI_Comm among;
+static bool is_among;
+
+int comm_mpi_use(int32_t ranks, struct error *err)
+{
+    int rank = 0;
+    if (is_among)
+        (void)MPI_Comm_free(&among);
+    is_among = false;
+    if (ranks == 0)
+        return 0;
+    if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
+        MPI_Comm_split(MPI_COMM_WORLD, rank < ranks, rank, &among) !=
+            MPI_SUCCESS)
+        return error_set(err, ERR_EXTERN, "split into %d ranks and the rest",
+                         ranks);
+    is_among = true;
+    return 0;
+}
+
 static int find_place(struct comm_mpi *m, struct error *err)
 {
     int rank = 0, size = 0, local_rank = 0, local_size = 0;
     MPI_Comm node = MPI_COMM_NULL;
-    int code = MPI_Comm_dup(MPI_COMM_WORLD, &m->mpi);
+    int code = MPI_Comm_dup(is_among ? among : MPI_COMM_WORLD, &m->mpi);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_errhandler(m->mpi, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS)

@@ -8,6 +8,14 @@
  * broadcasts them before each forward pass, which only evaluation can tell
  * from broadcasting them before each evaluation, as we do.
  *
+ * An iteration is one change of the weights. With gradients that are added
+ * up over k batches, R ranks do what R * k would: the same gradient, and the
+ * same losses to rounding for every R of the same R * k.
+ *
+ * Everything is deterministic: the same ranks and threads give the same
+ * bits, and so does a run that was resumed. There is no faster mode that is
+ * not.
+ *
  * A signal is acted on between two iterations, by all ranks at the same one:
  * the wish to stop, or for a checkpoint, travels with the sum of the losses.
  * An evaluation is given up between two batches, and is what a resumed run

@@ -55,8 +55,14 @@ static int open_samplers(struct trainer *t, struct error *err)
     const struct comm *c = t->env->comm;
     uint32_t flags = (s->train.shuffle ? SAMPLER_SHUFFLE : 0) |
                      (s->dataset.drop_last ? SAMPLER_DROP_LAST : 0);
-    if (sampler_init(&t->train_sampler, t->train.n, c->rank, c->size,
-                     s->train.seed, flags, err) < 0)
+    /* A rank takes the part of so many; see trainer_pass.c. */
+    int32_t parts = s->train.gradient_accumulation_steps;
+    if ((int64_t)parts * c->size > INT32_MAX)
+        return error_set(err, ERR_LIMIT,
+                         "%d batches on each of %d ranks are too many", parts,
+                         c->size);
+    if (sampler_init(&t->train_sampler, t->train.n, c->rank * parts,
+                     c->size * parts, s->train.seed, flags, err) < 0)
         return -1;
     return sampler_init(&t->eval_sampler, t->eval.n, c->rank, c->size,
                         s->train.seed, SAMPLER_EVAL, err);
@@ -152,8 +158,10 @@ static int feed(struct trainer *t, struct feed *f, struct error *err)
 {
     int32_t batch = t->spec->train.batch_size;
     while (f->put < f->end && loader_has_room(f->loader)) {
+        struct sampler part = *f->sampler;
+        part.rank += f->put % f->parts;
         const struct fetch_ask ask = {
-            .n = sampler_batch(f->sampler, f->put, batch, t->index),
+            .n = sampler_batch(&part, f->put / f->parts, batch, t->index),
             .index = t->index,
             .seed = t->at.seed,
             .epoch = t->at.epoch};

@@ -10,6 +10,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/loader.h"
 #include "worker/data/sampler.h"
+#include "worker/ema.h"
 #include "worker/optimizer.h"
 #include "worker/trainer.h"
 
@@ -21,6 +22,7 @@
 struct feed {
     struct loader *loader;
     const struct sampler *sampler;
+    int32_t parts;           /* batches of an iteration: so many samplers */
     int32_t put, taken, end; /* batches of the epoch */
 };
 
@@ -38,12 +40,17 @@ struct trainer {
     int32_t bad_named, bad_epoch;
     struct model *model;
     struct optimizer optimizer;
+    struct ema ema;
     struct buckets buckets;
+    void *partial;  /* [params] T: gradients so far; NULL: parts is 1 */
+    void *running;  /* [running] A before an iteration; NULL: not needed */
     int32_t *index; /* [batch] */
     int64_t bytes;  /* of the device's memory, as planned */
 
-    int32_t batches; /* of an epoch */
-    int64_t total;   /* iterations of the job */
+    int32_t batches;         /* iterations of an epoch */
+    double asked;            /* samples of the iteration, all ranks */
+    int32_t skips, warnings; /* iterations left out in a row; log lines */
+    int64_t total;           /* iterations of the job */
     struct checkpoint_state at;
     double eval_accuracy;
     int64_t bad_said; /* images left out of the last whole epoch */
@@ -70,12 +77,21 @@ struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train);
 int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
                   struct loader_batch *ret, struct error *err) MUST_CHECK;
 
+/* ---- trainer_pass.c -------------------------------------------------------
+ */
+
+/* Leaves the gradient of an iteration, summed over the ranks, and fills in
+ * the phases up to there and t->asked. */
+int trainer_pass(struct trainer *t, struct metric_iteration *m,
+                 double *ret_loss_sum, struct error *err) MUST_CHECK;
+
 /* ---- trainer_step.c -------------------------------------------------------
  */
 
 /* What the ranks agreed on after a step, or a batch of an evaluation. */
 struct agreed {
     double loss; /* mean over all samples; of a step */
+    double loss_sum, samples;
     bool stop, fenced, save;
 };
 int trainer_step(struct trainer *t, struct agreed *ret,

@@ -129,6 +129,33 @@ static double mib(int64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
+/* Gradients so far, statistics before an iteration. */
+static int64_t extra_bytes(const struct trainer *t, const struct model_plan *p)
+{
+    const struct job_spec *s = t->spec;
+    int64_t bytes = 0;
+    if (s->train.gradient_accumulation_steps > 1)
+        bytes += p->params * (int64_t)dtype_bytes(t->dt);
+    if (s->train.on_nan == ON_NAN_SKIP)
+        bytes += p->running * (int64_t)dtype_acc_bytes(t->dt);
+    return bytes;
+}
+
+static int open_extra(struct trainer *t, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    const struct model_plan *p = model_planned(t->model);
+    if (s->train.gradient_accumulation_steps > 1 &&
+        t->dev->ops->alloc(t->dev, (size_t)p->params * dtype_bytes(t->dt),
+                           &t->partial, err) < 0)
+        return -1;
+    if (s->train.on_nan == ON_NAN_SKIP &&
+        t->dev->ops->alloc(t->dev, (size_t)p->running * dtype_acc_bytes(t->dt),
+                           &t->running, err) < 0)
+        return -1;
+    return ema_init(&t->ema, t->dev, t->model, t->dt, s->train.ema.decay, err);
+}
+
 /* Printed before anything is allocated, and refused if it cannot fit. */
 static int plan_memory(struct trainer *t, const struct model_conf *mc,
                        const struct loader_conf *lc, struct error *err)
@@ -137,7 +164,9 @@ static int plan_memory(struct trainer *t, const struct model_conf *mc,
     if (model_plan(mc, &p, err) < 0)
         return -1;
     struct comm *c = t->env->comm;
-    int64_t optim = optimizer_bytes(t->spec, t->dt, p.params);
+    int64_t optim = optimizer_bytes(t->spec, t->dt, p.params) +
+                    ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
+                    extra_bytes(t, &p);
     int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(lc, &t->eval);
     int64_t total = p.bytes_total + optim + batches;
     t->bytes = total;
@@ -177,6 +206,7 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
     struct model_conf mc = {.dt = t->dt,
                             .width_mult = s->model.width_mult,
                             .dropout = s->model.dropout,
+                            .label_smoothing = s->train.label_smoothing,
                             .num_classes = classes,
                             .image_size = s->dataset.image_size,
                             .batch = s->train.batch_size};
@@ -190,16 +220,19 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
         loader_create(t->dev, &ec, &t->eval, clock, &t->eval_loader, err) < 0)
         return -1;
     t->train_feed =
-        (struct feed){.loader = t->train_loader, .sampler = &t->train_sampler};
+        (struct feed){.loader = t->train_loader,
+                      .sampler = &t->train_sampler,
+                      .parts = s->train.gradient_accumulation_steps};
     t->eval_feed = (struct feed){
         .loader = t->eval_loader,
         .sampler = &t->eval_sampler,
+        .parts = 1,
         .end = sampler_batches(&t->eval_sampler, s->train.batch_size)};
     int64_t n = model_planned(t->model)->params;
     t->index = calloc((size_t)s->train.batch_size, sizeof(*t->index));
     if (t->index == NULL)
         return error_set(err, ERR_NOMEM, "batch");
-    if (open_optimizer(t, n, err) < 0)
+    if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0)
         return -1;
     buckets_init(&t->buckets, t->comm, clock, model_grads(t->model), n, t->dt,
                  TRAIN_DEADLINE_S);
@@ -284,7 +317,7 @@ static int find_position(struct trainer *t, struct error *err)
     const struct comm *c = t->env->comm;
     t->at = (struct checkpoint_state){
         .seed = s->train.seed,
-        .global_batch = (int64_t)s->train.batch_size * c->size,
+        .global_batch = (int64_t)s->train.batch_size * t->train_sampler.size,
         .epoch = 1,
         .ranks = c->size};
     if (model_init(t->model, (uint32_t)s->train.seed, err) < 0)
@@ -306,6 +339,13 @@ struct checkpoint_parts trainer_parts(const struct trainer *t)
     for (int32_t i = 0; i < o->n_state; i++)
         p.arrays[p.n++] = (struct checkpoint_array){
             .name = o->state[i].name, .data = o->state[i].data, .n = o->n};
+    if (t->ema.dev != NULL) {
+        const struct model_plan *plan = model_planned(t->model);
+        p.arrays[p.n++] = (struct checkpoint_array){
+            .name = "ema", .data = t->ema.mean, .n = plan->params};
+        p.arrays[p.n++] = (struct checkpoint_array){
+            .name = "ema_running", .data = t->ema.running, .n = plan->running};
+    }
     return p;
 }
 
@@ -329,7 +369,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
         trainer_open_data(t, &classes, err) < 0 ||
         open_model(t, classes, err) < 0 || trainer_count_batches(t, err) < 0)
         return -1;
-    t->train_feed.end = t->batches;
+    t->train_feed.end = t->batches * t->train_feed.parts;
     if (find_position(t, err) < 0)
         return -1;
     trainer_say(t,
@@ -352,6 +392,11 @@ void trainer_close(struct trainer *t)
     loader_destroy(t->train_loader);
     loader_destroy(t->eval_loader);
     optimizer_clear(&t->optimizer);
+    ema_clear(&t->ema);
+    if (t->dev != NULL) {
+        t->dev->ops->release(t->dev, t->partial);
+        t->dev->ops->release(t->dev, t->running);
+    }
     model_destroy(t->model);
     sampler_clear(&t->train_sampler);
     sampler_clear(&t->eval_sampler);

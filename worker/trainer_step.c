@@ -7,79 +7,13 @@
  * of enqueueing. */
 #include <math.h>
 
+#include "jobs/base/log.h"
 #include "worker/schedule.h"
 #include "worker/trainer_impl.h"
 
 static double now_s(const struct trainer *t)
 {
     return t->env->clock->now_s(t->env->clock);
-}
-
-/* A stream of its own for each iteration and rank (SplitMix64's finaliser
- * spreads neighbouring numbers over all 64 bits). */
-static uint64_t dropout_seed(const struct trainer *t)
-{
-    uint64_t x = (uint64_t)t->at.seed * 0x9e3779b97f4a7c15u +
-                 (uint64_t)t->at.iteration * (uint64_t)t->env->comm->size +
-                 (uint64_t)t->env->comm->rank;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-/* Fills in the phases up to the summed gradients. */
-static int pass(struct trainer *t, struct metric_iteration *m,
-                double *ret_loss_sum, struct error *err)
-{
-    struct loader_batch b;
-    const struct device_ops *ops = t->dev->ops;
-    int64_t hits = 0;
-    if (trainer_batch(t, &t->train_feed, t->at.batch, &b, err) < 0)
-        return -1;
-    int32_t n = b.n;
-    m->samples = b.valid;
-    m->t_data = b.data_s;
-    double queued_s = now_s(t);
-    if (ops->sync(t->dev, err) < 0) /* pinned memory is copied later */
-        return -1;
-    double start_s = now_s(t);
-    m->t_h2d = b.h2d_s + (start_s - queued_s);
-    if (model_forward(t->model, b.x, b.label, n, true, dropout_seed(t), err) <
-            0 ||
-        ops->sync(t->dev, err) < 0)
-        return -1;
-    double forward_s = now_s(t);
-    m->t_forward = forward_s - start_s;
-    /* The mean over the ranks of each rank's mean; all have the same n, but
-     * for what could not be read. */
-    double scale = b.valid ? 1.0 / ((double)b.valid * t->env->comm->size) : 0;
-    buckets_begin(&t->buckets);
-    if (model_backward(t->model, n, scale, buckets_on_ready, &t->buckets, err) <
-            0 ||
-        ops->sync(t->dev, err) < 0)
-        return -1;
-    m->t_backward = now_s(t) - forward_s - t->buckets.busy_s;
-    if (model_result(t->model, n, ret_loss_sum, &hits, err) < 0 ||
-        buckets_finish(&t->buckets, err) < 0)
-        return -1;
-    m->t_comm = t->buckets.busy_s;
-    return 0;
-}
-
-static int update(struct trainer *t, struct metric_iteration *m,
-                  struct error *err)
-{
-    const struct job_spec *s = t->spec;
-    double start_s = now_s(t);
-    m->lr = s->train.optimizer.lr *
-            schedule_factor(s, t->at.iteration, t->batches, t->total);
-    if (optimizer_step(&t->optimizer, model_params(t->model),
-                       model_grads(t->model), t->at.iteration + 1, m->lr, 1,
-                       err) < 0 ||
-        t->dev->ops->sync(t->dev, err) < 0)
-        return -1;
-    m->t_optimizer = now_s(t) - start_s;
-    return 0;
 }
 
 /* Losses and wishes to stop, summed over the ranks in one go. */
@@ -97,12 +31,98 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     if (v[1] <= 0)
         return error_set(err, ERR_INVAL, "none of the images can be read");
     *ret = (struct agreed){.loss = v[0] / v[1],
+                           .loss_sum = v[0],
+                           .samples = v[1],
                            .stop = v[2] > 0,
                            .fenced = v[3] > 0,
                            .save = v[4] > 0};
-    t->at.loss_sum += v[0];
-    t->at.samples += (int64_t)v[1];
     return 0;
+}
+
+/* With the gradient as the mean over the samples that could be read. */
+static int update(struct trainer *t, struct metric_iteration *m,
+                  double grad_scale, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    double start_s = now_s(t);
+    m->lr = s->train.optimizer.lr *
+            schedule_factor(s, t->at.iteration, t->batches, t->total);
+    if (optimizer_step(&t->optimizer, model_params(t->model),
+                       model_grads(t->model), t->at.updates + 1, m->lr,
+                       grad_scale, err) < 0 ||
+        ema_update(&t->ema, t->at.updates == 0, err) < 0 ||
+        t->dev->ops->sync(t->dev, err) < 0)
+        return -1;
+    t->at.updates++;
+    m->t_optimizer += now_s(t) - start_s;
+    return 0;
+}
+
+/* ---- numbers that are none ------------------------------------------------
+ */
+
+enum { SKIPS_MOST = 100, WARNINGS_MOST = 3 };
+
+/* The statistics of the batch norms have seen what was no number. */
+static int restore_running(struct trainer *t, struct error *err)
+{
+    return t->dev->ops->copy(
+        t->dev, model_running(t->model), t->running,
+        (size_t)model_planned(t->model)->running * dtype_acc_bytes(t->dt), err);
+}
+
+/* The loss and the gradient are the same on every rank, and so is what
+ * follows from them. */
+static int guard(struct trainer *t, const struct agreed *a, double norm,
+                 bool *ret_skip, struct error *err)
+{
+    enum spec_on_nan what = t->spec->train.on_nan;
+    const char *name = isfinite(a->loss) ? "gradient" : "loss";
+    bool bad = !isfinite(a->loss) || !isfinite(norm);
+    *ret_skip = bad && what == ON_NAN_SKIP;
+    if (!bad) {
+        t->skips = 0;
+        return 0;
+    }
+    if (what == ON_NAN_FAIL || (*ret_skip && ++t->skips > SKIPS_MOST))
+        return error_set(err, ERR_STATE,
+                         "the %s is not a number%s: lower "
+                         "train.optimizer.lr or look at the data",
+                         name,
+                         *ret_skip ? ", for the 101st time in a row" : "");
+    if (t->env->comm->rank == 0 && t->warnings++ < WARNINGS_MOST)
+        log_warn("worker",
+                 "the %s is not a number iteration=%lld train.on_nan=%s", name,
+                 (long long)t->at.iteration + 1, *ret_skip ? "skip" : "warn");
+    return *ret_skip ? restore_running(t, err) : 0;
+}
+
+/* From the agreed loss to the changed weights. */
+static int finish(struct trainer *t, struct metric_iteration *m,
+                  const struct agreed *a, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    /* 1, but for what could not be read. */
+    double scale = (double)t->asked / a->samples, norm = 0;
+    double start_s = now_s(t);
+    bool skip = false;
+    if (s->train.clip_grad_norm > 0 || s->train.on_nan != ON_NAN_FAIL) {
+        if (optimizer_grad_norm(&t->optimizer, model_grads(t->model), &norm,
+                                err) < 0)
+            return -1;
+        norm *= scale;
+        scale *= optimizer_clip(norm, s->train.clip_grad_norm);
+    }
+    m->t_optimizer = now_s(t) - start_s;
+    if (guard(t, a, norm, &skip, err) < 0)
+        return -1;
+    if (skip)
+        return 0;
+    if (isfinite(a->loss)) {
+        t->at.loss_sum += a->loss_sum;
+        t->at.samples += (int64_t)a->samples;
+    }
+    return update(t, m, scale, err);
 }
 
 static void report(struct trainer *t, const struct metric_iteration *m)
@@ -130,9 +150,10 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
                                  .tokens = -1,
                                  .gpu_mem_bytes = -1};
     double start_s = now_s(t), loss_sum = 0;
-    if (pass(t, &m, &loss_sum, err) < 0 || update(t, &m, err) < 0 ||
+    if (trainer_pass(t, &m, &loss_sum, err) < 0 ||
         agree(t, &m, loss_sum, ret, err) < 0)
         return error_wrap(err, "iteration %lld", (long long)m.iteration);
+    int rc = finish(t, &m, ret, err);
     if (!t->dev->host_memory)
         m.gpu_mem_bytes = t->bytes;
     m.loss = ret->loss;
@@ -141,11 +162,8 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.batch++;
     t->at.epoch_s += m.t_iter;
     report(t, &m);
-    if (!isfinite(ret->loss))
-        return error_set(err, ERR_STATE,
-                         "iteration %lld: the loss is not a number: lower "
-                         "train.optimizer.lr or look at the data",
-                         (long long)m.iteration);
+    if (rc < 0) /* the row is told all the same */
+        return error_wrap(err, "iteration %lld", (long long)m.iteration);
     return 0;
 }
 
@@ -183,8 +201,8 @@ static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
     return 0;
 }
 
-int trainer_evaluate(struct trainer *t, struct evaluation *ret,
-                     struct agreed *ret_agreed, struct error *err)
+static int evaluate(struct trainer *t, struct evaluation *ret,
+                    struct agreed *ret_agreed, struct error *err)
 {
     size_t running = (size_t)model_planned(t->model)->running;
     struct comm *c = t->env->comm;
@@ -215,4 +233,16 @@ int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                                    (double)s.counts[0] / (double)s.counts[1],
                                .bad = s.counts[2]};
     return 0;
+}
+
+int trainer_evaluate(struct trainer *t, struct evaluation *ret,
+                     struct agreed *ret_agreed, struct error *err)
+{
+    bool mean = t->at.updates > 0;
+    if (mean && ema_show(&t->ema, true, err) < 0)
+        return error_wrap(err, "evaluation");
+    int rc = evaluate(t, ret, ret_agreed, err);
+    if (mean && ema_show(&t->ema, false, rc < 0 ? NULL : err) < 0)
+        return rc < 0 ? -1 : error_wrap(err, "evaluation");
+    return rc;
 }

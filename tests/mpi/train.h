@@ -60,8 +60,9 @@ static inline void train_remove(const char *dir)
     }
     for (int i = 0; i < 100; i++) {
         static const char *const files[] = {"model.safetensors",
-                                            "optim.safetensors", "state.json"};
-        for (int k = 0; k < 3; k++) {
+                                            "optim.safetensors", "state.json",
+                                            "ema.safetensors"};
+        for (int k = 0; k < 4; k++) {
             (void)snprintf(path, sizeof(path), "%s/%s/step-%d/%s", dir, sub[0],
                            i, files[k]);
             (void)unlink(path);

@@ -1,0 +1,113 @@
+/* trace.h - runs of a small job, and the losses that they leave. */
+#ifndef MGPU_TESTS_MPI_TRACE_H
+#define MGPU_TESTS_MPI_TRACE_H
+
+#include "tests/mpi/train.h"
+
+enum { ROWS = 64 };
+
+/* What a run leaves: the loss of each iteration, by number. */
+struct trace {
+    double loss[ROWS], epoch_loss[4], eval_loss[4];
+    int n;
+};
+
+/* A signal in the middle of iteration `at`, on one rank only: the trainer
+ * asks for the wall clock once per iteration. */
+static volatile sig_atomic_t stop, save;
+static int n_steps, stop_at, stop_rank;
+
+static inline double counting_wall(const struct clock *c)
+{
+    (void)c;
+    if (++n_steps == stop_at && mpi_rank == stop_rank)
+        stop = SIGTERM;
+    return 1e9 + n_steps;
+}
+
+static inline double real_now(const struct clock *c)
+{
+    (void)c;
+    return clock_real.now_s(&clock_real);
+}
+
+static const struct clock counting = {.now_s = real_now,
+                                      .wall_s = counting_wall};
+
+static inline void read_trace(const char *dir, struct trace *t)
+{
+    char path[128];
+    struct buf b = BUF_INIT;
+    struct metric_row rows[8];
+    size_t n = 0;
+    (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, mpi_rank);
+    if (buf_read_file(&b, path, 1 << 20, NULL) < 0)
+        return;
+    for (const char *at = buf_str(&b), *end; (end = strchr(at, '\n')) != NULL;
+         at = end + 1) {
+        if (metric_line_decode(at, (size_t)(end - at), mpi_rank, rows, 8, &n,
+                               NULL) < 0 ||
+            n == 0)
+            continue;
+        const struct metric_iteration *m = &rows[0].iteration;
+        const struct metric_epoch *e = &rows[0].epoch;
+        if (rows[0].kind == METRIC_ITERATION && m->iteration < ROWS) {
+            t->loss[m->iteration] = m->loss;
+            t->n = (int)m->iteration > t->n ? (int)m->iteration : t->n;
+        } else if (rows[0].kind == METRIC_EPOCH && e->epoch < 4) {
+            t->epoch_loss[e->epoch] = e->train_loss;
+            t->eval_loss[e->epoch] = e->eval_loss;
+        }
+    }
+    buf_clear(&b);
+}
+
+/* One run, stopped in iteration `at` (counted from its start; 0: never). */
+static inline int run(struct comm *c, const struct job_spec *spec,
+                      const char *dir, int at, struct train_result *r,
+                      struct trace *t)
+{
+    struct error err = ERROR_INIT;
+    struct reporter *reporter = NULL;
+    char ckpt[80];
+    if (c == NULL) { /* this rank has no part in it */
+        (void)MPI_Barrier(MPI_COMM_WORLD);
+        return 0;
+    }
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
+    (void)snprintf(ckpt, sizeof(ckpt), "%s/ckpt", dir);
+    if (reporter_create(&conf, &reporter, &err) < 0) {
+        tap_diag("%s", err.msg);
+        return -1;
+    }
+    struct train_env env = {.spec = spec,
+                            .ckpt_dir = ckpt,
+                            .comm = c,
+                            .reporter = reporter,
+                            .clock = &counting,
+                            .stop = &stop,
+                            .save = &save};
+    stop = 0;
+    n_steps = 0;
+    stop_at = at;
+    stop_rank = at % c->size;
+    int rc = trainer_run(&env, r, &err);
+    if (rc < 0)
+        tap_diag("%s", err.msg);
+    (void)reporter_flush(reporter, 0);
+    reporter_destroy(reporter);
+    read_trace(dir, t);
+    (void)MPI_Barrier(MPI_COMM_WORLD); /* rank 0 has written what it writes */
+    return rc;
+}
+
+/* NAN is the same as NAN here. */
+static inline bool same_trace(const struct trace *a, const struct trace *b)
+{
+    return a->n == b->n && memcmp(a->loss, b->loss, sizeof(a->loss)) == 0 &&
+           memcmp(a->epoch_loss, b->epoch_loss, sizeof(a->epoch_loss)) == 0 &&
+           memcmp(a->eval_loss, b->eval_loss, sizeof(a->eval_loss)) == 0;
+}
+
+#endif
