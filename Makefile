@@ -357,7 +357,7 @@ gpu-check: all $(B)/tests/unit/kernels/cuda
 	    { echo 'gpu-check: no usable GPU' >&2; exit 1; }
 	$(Q)prove --exec cat $(B)/gpu-check.tap
 gpu-bench: all $(B)/tests/bench/kernels
-	$(Q)for p in fp32 fp64; do for s in 32 100 224; do \
+	$(Q)for p in fp32 fp64 fp16 bf16; do for s in 32 100 224; do \
 	    MGPU_CUDA_PLUGIN=$(abspath $(plugin)) \
 	    $(B)/tests/bench/kernels cuda $$s 64 $$p || exit 1; done; done
 

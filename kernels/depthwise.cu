@@ -194,7 +194,7 @@ KERNEL bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
 
 /* A few pixels of z that lie `apart`: what the origin is made from. */
 template <class T, int W>
-KERNEL sample(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
+KERNEL sample(blk b, work<T> *z, const T *x, norm_of<T> in, const T *w, conv3 s,
               int64_t rows, int64_t apart)
 {
     typedef vec<acc<T>, W> V;
@@ -265,17 +265,17 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
 #endif
     double *part =
         scratch<double>(d, 2 * parts * C + doubles<A>(C) +
-                               doubles<T>(few * C) + doubles<T>(room),
+                               doubles<work<T>>(few * C) + doubles<A>(room),
                         err);
     if (!part)
         return -1;
     A *origin = (A *)(part + 2 * parts * C);
-    T *few_z = (T *)((double *)origin + doubles<A>(C));
+    work<T> *few_z = (work<T> *)((double *)origin + doubles<A>(C));
     if (stats) {
         LAUNCH_ROWS(C, blocks(d, few * C, few), sample, few_z, X, nx, F, *s,
                     few, rows / few);
-        launch(d, blocks(d, few * C, C), norm_origin<T>, origin,
-               (const T *)few_z, few, (int64_t)1, C);
+        launch(d, blocks(d, few * C, C), norm_origin<T, work<T>>, origin,
+               (const work<T> *)few_z, few, (int64_t)1, C);
         launch(d, blocks(d, 2 * parts * C), clear<double>, part,
                2 * parts * C);
     }
@@ -290,8 +290,8 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
         LAUNCH_ROWS(C, parts, norm_sums, sums, (const T *)z, (const A *)origin,
                     rows, C);
 #else
-    T *lines = (T *)((double *)few_z + doubles<T>(few * C));
-    launch(d, blocks(d, parts), clear_zeros<T>, lines, parts, dw_room(s),
+    A *lines = (A *)((double *)few_z + doubles<work<T>>(few * C));
+    launch(d, blocks(d, parts), clear_zeros<A>, lines, parts, dw_room(s),
            (int64_t)s->W * C);
     LAUNCH_ROWS(C, parts, dw_rows_fwd, (T *)z, X, nx, F, *s, lines, sums,
                 (const A *)origin);
@@ -383,15 +383,15 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     const int64_t parts = dw_parts(d, s), room = parts * dw_room(s);
     double *part =
         scratch<double>(d, 11 * parts * C + doubles<A>(9 * parts * C) +
-                               doubles<T>(room),
+                               doubles<A>(room),
                         err);
     if (!part)
         return -1;
     A *dws = (A *)(part + 11 * parts * C);
-    T *lines = (T *)((double *)dws + doubles<A>(9 * parts * C));
+    A *lines = (A *)((double *)dws + doubles<A>(9 * parts * C));
     launch(d, blocks(d, 11 * parts * C), clear<double>, part, 11 * parts * C);
     launch(d, blocks(d, 9 * parts * C), clear<A>, dws, 9 * parts * C);
-    launch(d, blocks(d, parts), clear_zeros<T>, lines, parts, dw_room(s),
+    launch(d, blocks(d, parts), clear_zeros<A>, lines, parts, dw_room(s),
            (int64_t)s->W * C);
     const dw_back<T> a = {(T *)dx,
                           (const T *)dn,

@@ -20,22 +20,22 @@ namespace
 {
 
 /* Up to three rows of an image, made when they are first asked for. */
-template <class T> struct lines {
-    T *room;       /* [3, len] */
-    const T *zero; /* [len] */
+template <class A> struct lines {
+    A *room;       /* [3, len] */
+    const A *zero; /* [len] */
     int64_t len, has[3];
-    FN lines(T *r, const T *z, int64_t n) : room(r), zero(z), len(n)
+    FN lines(A *r, const A *z, int64_t n) : room(r), zero(z), len(n)
     {
         has[0] = has[1] = has[2] = -1;
     }
     /* Row i of n_rows of image n; make(to, row of all images). */
     template <class F>
-    FN const T *get(int64_t n, int64_t i, int64_t n_rows, F make)
+    FN const A *get(int64_t n, int64_t i, int64_t n_rows, F make)
     {
         if (i < 0 || i >= n_rows)
             return zero;
         int64_t id = n * n_rows + i;
-        T *to = room + i % 3 * len;
+        A *to = room + i % 3 * len;
         if (has[i % 3] != id) {
             make(to, id);
             has[i % 3] = id;
@@ -45,17 +45,17 @@ template <class T> struct lines {
 };
 
 /* sum over the 3x3 window of three lines, at column w0 = its left one. */
-template <class T, int W>
-FN vec<acc<T>, W> taps(const T *const *row, const vec<acc<T>, W> *f, int64_t w0,
-                       int64_t width, int64_t C, int64_t c)
+template <class A, int W>
+FN vec<A, W> taps(const A *const *row, const vec<A, W> *f, int64_t w0,
+                  int64_t width, int64_t C, int64_t c)
 {
-    typedef vec<acc<T>, W> V;
+    typedef vec<A, W> V;
     V sum = V::of(0);
 
     if (w0 >= 0 && w0 + 2 < width) {
         UNROLL for (int kh = 0; kh < 3; kh++)
         {
-            const T *p = row[kh] + w0 * C + c;
+            const A *p = row[kh] + w0 * C + c;
             UNROLL for (int kw = 0; kw < 3; kw++) sum +=
                 V::load(p + kw * C) * f[kh * 3 + kw];
         }
@@ -73,50 +73,55 @@ template <class T, int W> FN void add_to(double *part, vec<acc<T>, W> v)
     UNROLL for (int k = 0; k < W; k++) part[k] += (double)v.v[k];
 }
 
-/* Values of T that a thread needs beside its parts. */
+/* Values of A that a thread needs beside its parts. */
 inline int64_t dw_room(const conv3 *s)
 {
     return 4 * (int64_t)s->W * s->C + 3 * (int64_t)s->OW * s->C;
 }
 
 /* The row of zeros in front of each thread's room. */
-template <class T>
-KERNEL clear_zeros(blk b, T *room, int64_t parts, int64_t each, int64_t n)
+template <class A>
+KERNEL clear_zeros(blk b, A *room, int64_t parts, int64_t each, int64_t n)
 {
     for (int64_t i : b.each(parts))
-        memset((void *)(room + i * each), 0, (size_t)n * sizeof(T));
+        memset((void *)(room + i * each), 0, (size_t)n * sizeof(A));
 }
 
 /* part NULL: no statistics. room [blocks, dw_room], its zeros cleared. */
 template <class T, int W>
 KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
-                   T *room, double *part, const acc<T> *origin)
+                   acc<T> *room, double *part, const acc<T> *origin)
 {
-    typedef vec<acc<T>, W> V;
+    typedef acc<T> A;
+    typedef vec<A, W> V;
     const int64_t C = s.C, len = s.W * C;
-    T *mine = room + b.id() * dw_room(&s);
-    lines<T> u(mine + len, mine, len);
-    auto make = [&](T *to, int64_t row) {
-        norm_rows<T, W>(blk{0, 1}, to, x + row * len, (const T *)nullptr, in,
-                        s.W, C);
+    const bool plain = !in.mean && !converts<T>;
+    A *mine = room + b.id() * dw_room(&s);
+    lines<A> u(mine + len, mine, len);
+    auto make = [&](A *to, int64_t row) {
+        norm_rows_to<T, W>(blk{0, 1}, to, x + row * len, (const T *)nullptr, in,
+                           s.W, C);
     };
 
     part = part ? part + b.id() * 2 * C : part;
     for (int64_t r : b.share((int64_t)s.N * s.OH)) {
         int64_t n = r / s.OH, h0 = r % s.OH * s.stride - 1;
-        const T *row[3];
+        const A *row[3];
         for (int kh = 0; kh < 3; kh++)
-            row[kh] = in.mean || h0 + kh < 0 || h0 + kh >= s.H
-                          ? u.get(n, h0 + kh, s.H, make)
-                          : x + (n * s.H + h0 + kh) * len;
+            row[kh] =
+                !plain || h0 + kh < 0 || h0 + kh >= s.H
+                    ? u.get(n, h0 + kh, s.H, make)
+                    : (const A *)(const void *)(x + (n * s.H + h0 + kh) * len);
         for (int64_t c = 0; c < C; c += W) {
             V f[9], o = part ? V::load(origin + c) : V::of(0);
             V sum = V::of(0), square = V::of(0);
             T *to = z + r * s.OW * C + c;
             UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * C + c);
             for (int64_t ow = 0; ow < s.OW; ow++) {
-                V v = taps<T, W>(row, f, ow * s.stride - 1, s.W, C, c);
+                V v = taps<A, W>(row, f, ow * s.stride - 1, s.W, C, c);
                 v.store(to + ow * C);
+                if (converts<T>) /* the statistics are of what is stored */
+                    v = V::load(to + ow * C);
                 v = v - o;
                 sum += v;
                 square += v * v;
@@ -169,7 +174,8 @@ FN void dw_row_dx(const dw_back<T> &a, double *part, int64_t row, int64_t c,
  * rows oh and oh + 1 of dz. */
 template <class T, int W>
 FN void dw_rows_dx2(const dw_back<T> &a, double *part, int64_t n, int64_t oh,
-                    int64_t c, const T *const *two, const vec<acc<T>, W> *f)
+                    int64_t c, const acc<T> *const *two,
+                    const vec<acc<T>, W> *f)
 {
     typedef vec<acc<T>, W> V;
     const int64_t C = a.s.C;
@@ -195,11 +201,11 @@ FN void dw_rows_dx2(const dw_back<T> &a, double *part, int64_t n, int64_t oh,
 }
 
 /* What one row of dz gives to the filter's gradient. */
-template <class T, int W>
-FN void dw_row_dw(acc<T> *dw, const T *dz, const T *const *row, const conv3 &s,
+template <class A, int W>
+FN void dw_row_dw(A *dw, const A *dz, const A *const *row, const conv3 &s,
                   int64_t c)
 {
-    typedef vec<acc<T>, W> V;
+    typedef vec<A, W> V;
     const int64_t C = s.C;
     V sum[9];
 
@@ -210,7 +216,7 @@ FN void dw_row_dw(acc<T> *dw, const T *dz, const T *const *row, const conv3 &s,
         if (w0 >= 0 && w0 + 2 < s.W) {
             UNROLL for (int kh = 0; kh < 3; kh++)
             {
-                const T *p = row[kh] + w0 * C + c;
+                const A *p = row[kh] + w0 * C + c;
                 UNROLL for (int kw = 0; kw < 3; kw++) sum[kh * 3 + kw] +=
                     g * V::load(p + kw * C);
             }
@@ -227,19 +233,20 @@ FN void dw_row_dw(acc<T> *dw, const T *dz, const T *const *row, const conv3 &s,
 /* part [blocks, 11, C]: sums of d * hat and of d, then the filter's gradient.
  * dws [blocks, 9, C], zeroed: the filter's gradient of a few rows. */
 template <class T, int W>
-KERNEL dw_rows_bwd(blk b, dw_back<T> a, T *room, acc<T> *dws, double *part)
+KERNEL dw_rows_bwd(blk b, dw_back<T> a, acc<T> *room, acc<T> *dws, double *part)
 {
-    typedef vec<acc<T>, W> V;
+    typedef acc<T> A;
+    typedef vec<A, W> V;
     enum { FLUSH_ROWS = 16 };
     const conv3 &s = a.s;
     const int64_t C = s.C, len = s.W * C, olen = s.OW * C;
-    T *mine = room + b.id() * dw_room(&s);
-    lines<T> us(mine + len, mine, len), dzs(mine + 4 * len, mine, olen);
-    auto make_u = [&](T *to, int64_t row) {
-        norm_rows<T, W>(blk{0, 1}, to, a.x + row * len, (const T *)nullptr,
-                        a.in, s.W, C);
+    A *mine = room + b.id() * dw_room(&s);
+    lines<A> us(mine + len, mine, len), dzs(mine + 4 * len, mine, olen);
+    auto make_u = [&](A *to, int64_t row) {
+        norm_rows_to<T, W>(blk{0, 1}, to, a.x + row * len, (const T *)nullptr,
+                           a.in, s.W, C);
     };
-    auto make_dz = [&](T *to, int64_t row) {
+    auto make_dz = [&](A *to, int64_t row) {
         norm_dz<T, W>(blk{0, 1}, to, a.dn + row * olen, a.z + row * olen,
                       a.norm, a.sums, a.inv, s.OW, C);
     };
@@ -256,7 +263,7 @@ KERNEL dw_rows_bwd(blk b, dw_back<T> a, T *room, acc<T> *dws, double *part)
     };
     for (int64_t r : b.share((int64_t)s.N * s.OH)) {
         int64_t n = r / s.OH, oh = r % s.OH, h0 = oh * s.stride - 1;
-        const T *dz[3], *u[3];
+        const A *dz[3], *u[3];
         for (int k = 0; k < 3; k++) {
             u[k] = us.get(n, h0 + k, s.H, make_u);
             dz[k] = dzs.get(n, oh - 1 + k, s.OH, make_dz);
@@ -267,11 +274,11 @@ KERNEL dw_rows_bwd(blk b, dw_back<T> a, T *room, acc<T> *dws, double *part)
                 V::load(a.w + (s.stride == 1 ? 8 - k : k) * C + c);
             if (s.stride == 1)
                 dw_row_dx<T, W>(a, part, r, c, [&](int64_t iw) {
-                    return taps<T, W>(dz, f, iw - 1, s.W, C, c);
+                    return taps<A, W>(dz, f, iw - 1, s.W, C, c);
                 });
             else
                 dw_rows_dx2<T, W>(a, part, n, oh, c, dz + 1, f);
-            dw_row_dw<T, W>(dws, dz[1], u, s, c);
+            dw_row_dw<A, W>(dws, dz[1], u, s, c);
         }
         if (++kept == FLUSH_ROWS)
             flush();

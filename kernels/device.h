@@ -33,11 +33,17 @@
 extern "C" {
 #endif
 
-enum dtype { DT_F64, DT_F32, DT_N };
+enum dtype { DT_F64, DT_F32, DT_F16, DT_BF16, DT_N };
 
 size_t dtype_bytes(enum dtype dt);     /* of T */
+enum dtype dtype_acc(enum dtype dt);   /* A */
 size_t dtype_acc_bytes(enum dtype dt); /* of A */
-const char *dtype_name(enum dtype dt); /* "fp64", "fp32" */
+const char *dtype_name(enum dtype dt); /* "fp64", "fp32", "fp16", "bf16" */
+
+/* Value i of an array of T in host memory, which need not be aligned.
+ * dtype_set() rounds to the nearest, ties to even. */
+double dtype_get(enum dtype dt, const void *p, int64_t i);
+void dtype_set(enum dtype dt, void *p, int64_t i, double v);
 
 /* A 3x3 convolution with padding 1: OH = (H - 1) / stride + 1, OW alike. */
 struct conv3 {
@@ -111,9 +117,20 @@ struct device_ops {
     int (*zero)(struct device *d, void *dst, size_t bytes, struct error *err);
     int (*sync)(struct device *d, struct error *err);
 
+    /* ---- types ----------------------------------------------------------- */
+    /* y [n] of type `to` = x [n] of type `from`, rounded to the nearest, ties
+     * to even. y is not x, unless the types are the same. */
+    int (*cast)(struct device *d, enum dtype to, void *y, enum dtype from,
+                const void *x, int64_t n, struct error *err);
+    /* From now on fp32 products may round their factors to 10 bits of
+     * fraction (NVIDIA's TF32). Optional: NULL where the hardware has no such
+     * thing. */
+    int (*allow_tf32)(struct device *d, bool allow, struct error *err);
+
     /* ---- GEMM ------------------------------------------------------------ */
     /* C[m,n] = alpha * op(A) op(B) + beta * C, row major, leading dimensions
-     * in elements; op(A) is [m,k], op(B) is [k,n]. */
+     * in elements; op(A) is [m,k], op(B) is [k,n]. Sums are kept in A, and
+     * rounded to T once. */
     int (*gemm)(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                 int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
                 const void *B, int32_t ldb, double beta, void *C, int32_t ldc,

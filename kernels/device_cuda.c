@@ -195,6 +195,7 @@ static void fill_in(struct exec_device *exec, int32_t multiprocessors)
         .copy = cuda_copy,
         .zero = cuda_zero,
         .sync = cuda_sync,
+        .allow_tf32 = cuda_allow_tf32,
         .gemm = cuda_gemm,
         .stream = cuda_stream,
     };

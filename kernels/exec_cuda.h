@@ -19,6 +19,7 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
               const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
               struct error *err);
+int cuda_allow_tf32(struct device *d, bool allow, struct error *err);
 
 /* The symbols that the plug-in exports: a device_cuda_open_f and a
  * device_cuda_count_f. */

@@ -38,6 +38,7 @@ struct exec_device {
 
 #define KERNEL_FAMILIES(X, build) \
     X(build, batchnorm)           \
+    X(build, cast)                \
     X(build, depthwise)           \
     X(build, elementwise)         \
     X(build, image)               \
@@ -54,7 +55,8 @@ KERNEL_FAMILIES(KERNEL_DECLARE, wide) /* the host's, with AVX-512 */
 KERNEL_FAMILIES(KERNEL_DECLARE, cuda)
 KERNEL_FAMILIES(KERNEL_DECLARE, simt)
 
-/* GEMM on the host's own memory, by OpenBLAS; a member of the ops table. */
+/* GEMM on the host's own memory, by OpenBLAS; a member of the ops table. With
+ * 16-bit types it works on copies in scratch: not for use within an op. */
 int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
               const void *B, int32_t ldb, double beta, void *C, int32_t ldc,

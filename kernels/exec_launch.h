@@ -105,6 +105,12 @@ template <class X> inline uintptr_t bits_of(X *p)
 template <class T> constexpr int widest = VEC_BYTES / (int)sizeof(acc<T>);
 #endif
 
+/* Pointers to T and to acc<T> alike: the larger of the two decides. */
+template <class T, int W>
+constexpr uintptr_t aligned_for = W *(int)sizeof(acc<T>) < (int)VEC_BYTES
+                                      ? W *(int)sizeof(acc<T>)
+                                      : (int)VEC_BYTES;
+
 /* The widest vector that divides rows of n values and that every pointer is
  * aligned for: the full width, half of it, or 1. */
 template <class T, class... A> inline int width_of(int64_t n, A... a)
@@ -112,9 +118,9 @@ template <class T, class... A> inline int width_of(int64_t n, A... a)
     constexpr int full = widest<T>, half = full > 1 ? full / 2 : 1;
     uintptr_t bits = (bits_of(a) | ...);
 
-    if (n % full == 0 && bits % (full * sizeof(T)) == 0)
+    if (n % full == 0 && bits % aligned_for<T, full> == 0)
         return full;
-    if (n % half == 0 && bits % (half * sizeof(T)) == 0)
+    if (n % half == 0 && bits % aligned_for<T, half> == 0)
         return half;
     return 1;
 }
@@ -137,9 +143,24 @@ template <class T, class... A> inline int width_of(int64_t n, A... a)
 #define LAUNCH_FLAT(grid, kernel, ...) LAUNCH_ROWS(0, grid, kernel, __VA_ARGS__)
 
 /* ---- dtype -> T ---------------------------------------------------------- */
-template <auto F64, auto F32, class Sig> struct by_type;
-template <auto F64, auto F32, class... A>
-struct by_type<F64, F32, int (*)(struct device *, A...)> {
+template <class T> struct dtype_id;
+template <> struct dtype_id<double> {
+    static constexpr enum dtype value = DT_F64;
+};
+template <> struct dtype_id<float> {
+    static constexpr enum dtype value = DT_F32;
+};
+template <> struct dtype_id<f16> {
+    static constexpr enum dtype value = DT_F16;
+};
+template <> struct dtype_id<bf16> {
+    static constexpr enum dtype value = DT_BF16;
+};
+template <class T> constexpr enum dtype dtype_of = dtype_id<T>::value;
+
+template <auto F64, auto F32, auto F16, auto BF16, class Sig> struct by_type;
+template <auto F64, auto F32, auto F16, auto BF16, class... A>
+struct by_type<F64, F32, F16, BF16, int (*)(struct device *, A...)> {
     static struct error *err_of(struct error *err)
     {
         return err;
@@ -156,13 +177,18 @@ struct by_type<F64, F32, int (*)(struct device *, A...)> {
             return F64(d, a...);
         case DT_F32:
             return F32(d, a...);
+        case DT_F16:
+            return F16(d, a...);
+        case DT_BF16:
+            return BF16(d, a...);
         default:
             return error_set(err_of(a...), ERR_INVAL, "no such dtype: %d",
                              (int)dt);
         }
     }
 };
-#define BY_TYPE(f) by_type<&f<double>, &f<float>, decltype(&f<float>)>::call
+#define BY_TYPE(f) \
+    by_type<&f<double>, &f<float>, &f<f16>, &f<bf16>, decltype(&f<float>)>::call
 
 } // namespace
 #endif

@@ -71,10 +71,22 @@ template <class T, int W> struct norm_cols {
     }
 };
 
+/* What lives only within an op on the host, a row or a chunk that the next
+ * loop or the matrix product reads, stays in the accumulator's type: it is
+ * rounded less, and a 16-bit type is not converted twice. On a GPU it is T,
+ * as the tensor cores want it. */
+#ifdef EXEC_CUDA
+template <class T> using work = T;
+#else
+template <class T> using work = acc<T>;
+#endif
+/* A T is not its work<T>: what is in memory has to be converted. */
+template <class T> constexpr bool converts = sizeof(work<T>) != sizeof(T);
+
 /* u = norm(x) + skip, [rows, C]; skip may be NULL. */
-template <class T, int W>
-KERNEL norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
-                 int64_t rows, int64_t C)
+template <class T, int W, class U>
+FN void norm_rows_to(blk b, U *u, const T *x, const T *skip,
+                     const norm_of<T> &n, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
@@ -98,9 +110,23 @@ KERNEL norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
     });
 }
 
+template <class T, int W>
+KERNEL norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
+                 int64_t rows, int64_t C)
+{
+    norm_rows_to<T, W>(b, u, x, skip, n, rows, C);
+}
+
+template <class T, int W>
+KERNEL norm_rows_work(blk b, work<T> *u, const T *x, const T *skip,
+                      norm_of<T> n, int64_t rows, int64_t C)
+{
+    norm_rows_to<T, W>(b, u, x, skip, n, rows, C);
+}
+
 /* dz from d, [rows, C]; sums are dgamma, then dbeta. */
 template <class T, int W>
-KERNEL norm_dz(blk b, T *dz, const T *d, const T *z, norm_of<T> n,
+KERNEL norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
                const acc<T> *sums, acc<T> inv, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
@@ -172,8 +198,8 @@ inline int64_t origin_rows(int64_t rows)
 }
 
 /* The mean of n rows of z [., C] that lie `apart`. */
-template <class T>
-KERNEL norm_origin(blk b, acc<T> *origin, const T *z, int64_t n, int64_t apart,
+template <class T, class Z>
+KERNEL norm_origin(blk b, acc<T> *origin, const Z *z, int64_t n, int64_t apart,
                    int64_t C)
 {
     for (int64_t c : b.each(C)) {
@@ -223,6 +249,26 @@ KERNEL norm_fold(blk b, acc<T> *sums, T *dgamma, T *dbeta, const double *part,
         sums[i] = (acc<T>)s;
         (i < C ? dgamma + i : dbeta + (i - C))[0] = (T)s;
     }
+}
+
+/* y = x [n], from one of T, work<T> to the other. */
+template <class T, int W, class Y, class X>
+FN void convert_to(blk b, Y *y, const X *x, int64_t n)
+{
+    typedef vec<acc<T>, W> V;
+
+    for (int64_t i : b.each(n, W))
+        V::load(x + i, n - i).store(y + i, n - i);
+}
+template <class T, int W>
+KERNEL to_work(blk b, work<T> *y, const T *x, int64_t n)
+{
+    convert_to<T, W>(b, y, x, n);
+}
+template <class T, int W>
+KERNEL from_work(blk b, T *y, const work<T> *x, int64_t n)
+{
+    convert_to<T, W>(b, y, x, n);
 }
 
 template <class A> KERNEL clear(blk b, A *p, int64_t n)

@@ -13,7 +13,7 @@ static int32_t at_least(int32_t n)
 int gemm_check(enum dtype dt, bool ta, bool tb, int32_t m, int32_t n, int32_t k,
                int32_t lda, int32_t ldb, int32_t ldc, struct error *err)
 {
-    if (dt != DT_F64 && dt != DT_F32)
+    if ((int)dt < 0 || dt >= DT_N)
         return error_set(err, ERR_INVAL, "gemm: no such dtype: %d", (int)dt);
     if (m < 0 || n < 0 || k < 0)
         return error_set(err, ERR_INVAL, "gemm: [%d, %d] by [%d, %d]", m, k, k,

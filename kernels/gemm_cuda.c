@@ -4,10 +4,13 @@
  * (A B)^T = B^T A^T: the operands change places, and each keeps its own
  * transposition and leading dimension.
  *
- * fp32 is computed in fp32, not in TF32: 10 bits of mantissa are a choice for
- * the job to make, not for the library. The workspace is ours, so that cuBLAS
- * allocates nothing in a step, and with one stream it gives the same bits in
- * every run on the same kind of GPU (cuBLAS manual, 2.1.4).
+ * fp32 is computed in fp32 unless the job asks for TF32: 10 bits of fraction
+ * are a choice for it to make, not for the library. 16-bit factors are summed
+ * in fp32, also between the parts of a product that cuBLAS splits along k,
+ * which it may otherwise add up in the type of the result. The workspace is
+ * ours, so that cuBLAS allocates nothing in a step, and with one stream it
+ * gives the same bits in every run on the same kind of GPU (cuBLAS
+ * manual, 2.1.4).
  */
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -49,7 +52,16 @@ int cuda_gemm_open(struct cuda_device *cuda, struct error *err)
             cublasSetWorkspace(blas, cuda->blas_workspace, WORKSPACE_BYTES),
             err) < 0)
         return -1; /* the caller closes */
-    return 0;
+    return cuda_allow_tf32(&cuda->exec.base, false, err);
+}
+
+int cuda_allow_tf32(struct device *d, bool allow, struct error *err)
+{
+    cublasHandle_t blas = (cublasHandle_t)((struct cuda_device *)d)->blas;
+    unsigned mode = allow ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+
+    mode |= CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    return blas_check(cublasSetMathMode(blas, (cublasMath_t)mode), err);
 }
 
 int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
@@ -70,6 +82,14 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
                                       A, lda, &beta, C, ldc),
                           err);
     float alpha32 = (float)alpha, beta32 = (float)beta;
+    if (dt != DT_F32) {
+        const cudaDataType_t type = dt == DT_F16 ? CUDA_R_16F : CUDA_R_16BF;
+        return blas_check(cublasGemmEx(blas, opb, opa, n, m, k, &alpha32, B,
+                                       type, ldb, A, type, lda, &beta32, C,
+                                       type, ldc, CUBLAS_COMPUTE_32F,
+                                       CUBLAS_GEMM_DEFAULT),
+                          err);
+    }
     return blas_check(cublasSgemm(blas, opb, opa, n, m, k, &alpha32, B, ldb, A,
                                   lda, &beta32, C, ldc),
                       err);

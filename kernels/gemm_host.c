@@ -18,23 +18,63 @@ void host_gemm_threads(int32_t threads)
     openblas_set_num_threads(threads);
 }
 
+static void multiply32(bool ta, bool tb, int32_t m, int32_t n, int32_t k,
+                       double alpha, const float *A, int32_t lda,
+                       const float *B, int32_t ldb, double beta, float *C,
+                       int32_t ldc)
+{
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                tb ? CblasTrans : CblasNoTrans, m, n, k, (float)alpha, A, lda,
+                B, ldb, (float)beta, C, ldc);
+}
+
+/* From the first value to the last, what lies between the rows included. */
+static int64_t values(int32_t rows, int32_t cols, int32_t ld)
+{
+    return rows > 0 && cols > 0 ? (int64_t)(rows - 1) * ld + cols : 0;
+}
+
+/* OpenBLAS 0.3.21 has no products of fp16, and of bf16 only for some CPUs:
+ * copies in fp32. */
+static int multiply16(struct device *d, enum dtype dt, bool ta, bool tb,
+                      int32_t m, int32_t n, int32_t k, double alpha,
+                      const void *A, int32_t lda, const void *B, int32_t ldb,
+                      double beta, void *C, int32_t ldc, struct error *err)
+{
+    struct exec_device *exec = (struct exec_device *)d;
+    const int64_t a = values(ta ? k : m, ta ? m : k, lda);
+    const int64_t b = values(tb ? n : k, tb ? k : n, ldb);
+    const int64_t c = values(m, n, ldc);
+    const size_t bytes = (size_t)(a + b + c) * sizeof(float);
+
+    if (bytes > exec->scratch_bytes && exec->grow(exec, bytes, err) < 0)
+        return -1;
+    float *fa = exec->scratch, *fb = fa + a, *fc = fb + b;
+    if (d->ops->cast(d, DT_F32, fa, dt, A, a, err) < 0 ||
+        d->ops->cast(d, DT_F32, fb, dt, B, b, err) < 0 ||
+        d->ops->cast(d, DT_F32, fc, dt, C, c, err) < 0)
+        return -1;
+    multiply32(ta, tb, m, n, k, alpha, fa, lda, fb, ldb, beta, fc, ldc);
+    return d->ops->cast(d, dt, C, DT_F32, fc, c, err);
+}
+
 int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               int32_t n, int32_t k, double alpha, const void *A, int32_t lda,
               const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
               struct error *err)
 {
-    (void)d;
     if (gemm_check(dt, ta, tb, m, n, k, lda, ldb, ldc, err) < 0)
         return -1;
     if (m == 0 || n == 0)
         return 0;
-    enum CBLAS_TRANSPOSE opa = ta ? CblasTrans : CblasNoTrans;
-    enum CBLAS_TRANSPOSE opb = tb ? CblasTrans : CblasNoTrans;
+    if (dt == DT_F16 || dt == DT_BF16)
+        return multiply16(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta,
+                          C, ldc, err);
     if (dt == DT_F64)
-        cblas_dgemm(CblasRowMajor, opa, opb, m, n, k, alpha, A, lda, B, ldb,
-                    beta, C, ldc);
+        cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
+                    tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, A, lda, B,
+                    ldb, beta, C, ldc);
     else
-        cblas_sgemm(CblasRowMajor, opa, opb, m, n, k, (float)alpha, A, lda, B,
-                    ldb, (float)beta, C, ldc);
+        multiply32(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
     return 0;
 }

@@ -2,15 +2,19 @@
  * GPU, one SIMD register on the host.
  *
  * A value has a storage type T in memory and the accumulator type acc<T> in
- * registers; all arithmetic is done in acc<T>. Today T is double or float
- * and acc<T> is T; a 16-bit T will need no change outside this file: an
- * acc<T> of float, and a load() and store() that convert.
+ * registers: double for double, float for float, f16 and bf16. load() and
+ * store() convert; all arithmetic is done in acc<T>.
  *
  * Written on scalars, the same kernels were 2 to 6 times slower on the host:
  * the compiler gives up on loops with a stencil or a reduction in them.
  */
 #ifndef MGPU_KERNELS_SIMD_H
 #define MGPU_KERNELS_SIMD_H
+
+#include "kernels/simd_types.h"
+#ifndef EXEC_CUDA
+#include "kernels/simd_host.h"
+#endif
 
 namespace
 {
@@ -36,12 +40,6 @@ template <class T> using acc = typename acc_of<T>::type;
         return a;                     \
     }
 #else
-/* SIMD registers of W values of E. Naturally aligned, and only ever copied
- * from and to memory with memcpy: a reference to a vector type of reduced
- * alignment is undefined behaviour that UBSan does find. */
-template <class E, int W> struct simd {
-    typedef E type __attribute__((vector_size(W * sizeof(E))));
-};
 #define VEC_OP2(name, expr)          \
     friend FN vec name(vec a, vec b) \
     {                                \
@@ -88,15 +86,13 @@ template <class A, int W> struct vec {
     {
         return {a - (S){}};
     }
-    static FN vec load(const A *p)
+    template <class T> static FN vec load(const T *p)
     {
-        vec r;
-        memcpy(&r.v, p, sizeof(r.v));
-        return r;
+        return {widen<A, W>::from(p)};
     }
-    FN void store(A *p) const
+    template <class T> FN void store(T *p) const
     {
-        memcpy(p, &v, sizeof(v));
+        widen<A, W>::to(p, v);
     }
     /* a where 0 < z < cap, else 0: the gradient of a clamp. */
     friend FN vec vgate(vec a, vec z, A cap)
@@ -163,7 +159,7 @@ template <class A, int W> struct vec {
     {
         if (left >= W)
             return store(p);
-        EACH if (k < left) p[k] = (T)v[k];
+        EACH if (k < left) p[k] = (T)(A)v[k];
     }
 };
 

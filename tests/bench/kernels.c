@@ -231,8 +231,8 @@ static void the_rest(struct bench *b, int32_t N)
                          1280, NULL));
     gemm_layer(b, N, 1280, 10, true);
     TIME(b, XENT, 20.0 * N, 0,
-         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, 1, 0, true,
-                   NULL));
+         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, 1, 0,
+                   true, NULL));
     TIME(b, SGD, 5.0 * (double)b->params, 0,
          ops->sgd(b->d, b->dt, b->x, b->y, b->z, b->params, &a, NULL));
 }
@@ -244,12 +244,8 @@ static void *room(struct bench *b, size_t bytes)
 
     if (!host || b->d->ops->alloc(b->d, bytes, &p, NULL) < 0)
         exit(1);
-    if (b->dt == DT_F64)
-        for (size_t i = 0; i < bytes / sizeof(double); i++)
-            ((double *)host)[i] = (double)(i % 13) * 0.1;
-    else
-        for (size_t i = 0; i < bytes / sizeof(float); i++)
-            ((float *)host)[i] = (float)(i % 13) * 0.1F;
+    for (size_t i = 0; i < bytes / dtype_bytes(b->dt); i++)
+        dtype_set(b->dt, host, (int64_t)i, (double)(i % 13) * 0.1);
     if (b->d->ops->to_device(b->d, p, host, bytes, NULL) < 0)
         exit(1);
     free(host);
@@ -280,7 +276,10 @@ int main(int argc, char **argv)
     int32_t N = argc > 3 ? (int32_t)strtol(argv[3], NULL, 10) : 64;
     double total = 0;
 
-    b.dt = argc > 4 && strcmp(argv[4], "fp64") == 0 ? DT_F64 : DT_F32;
+    b.dt = DT_F32;
+    for (int dt = 0; argc > 4 && dt < DT_N; dt++)
+        b.dt = strcmp(argv[4], dtype_name((enum dtype)dt)) == 0 ? (enum dtype)dt
+                                                                : b.dt;
     int rc = on_gpu ? device_cuda_create(0, &b.d, &err)
                     : device_host_create(threads, &b.d, &err);
     if (rc < 0) {

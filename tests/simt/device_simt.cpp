@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/exec_device.h"
+#include "kernels/simd_types.h"
 #include "tests/simt/simt.h"
 #include "tests/simt/simt_device.h"
 
@@ -100,12 +101,22 @@ int gemm(struct device *, enum dtype dt, bool ta, bool tb, int32_t m, int32_t n,
 {
     if (gemm_check(dt, ta, tb, m, n, k, lda, ldb, ldc, err) < 0)
         return -1;
-    if (dt == DT_F64)
-        multiply(ta, tb, m, n, k, alpha, (const double *)A, lda,
-                 (const double *)B, ldb, beta, (double *)C, ldc);
-    else
-        multiply(ta, tb, m, n, k, alpha, (const float *)A, lda,
-                 (const float *)B, ldb, beta, (float *)C, ldc);
+#define MULTIPLY(T)                                                        \
+    multiply(ta, tb, m, n, k, alpha, (const T *)A, lda, (const T *)B, ldb, \
+             beta, (T *)C, ldc)
+    switch (dt) {
+    case DT_F64:
+        MULTIPLY(double);
+        break;
+    case DT_F32:
+        MULTIPLY(float);
+        break;
+    case DT_F16:
+        MULTIPLY(f16);
+        break;
+    default:
+        MULTIPLY(bf16);
+    }
     return 0;
 }
 

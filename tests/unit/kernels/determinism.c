@@ -41,7 +41,7 @@ static void sums(struct bed *b, struct trace *t)
     struct tensor c[8];
 
     for (int i = 0; i < 8; i++)
-        c[i] = tensor_make(b, C, 0.5, 1);
+        c[i] = i < 4 ? tensor_acc(b, C, 0.5, 1) : tensor_make(b, C, 0.5, 1);
     struct tensor z = tensor_make(b, VALUES, 0, 0);
     struct tensor two = tensor_acc(b, (int64_t)2 * C, 0, 0);
     const struct norm_stats stats = {c[0].p, c[1].p, c[2].p, c[3].p, 1e-5, 0.1};

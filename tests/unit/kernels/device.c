@@ -44,6 +44,10 @@ static void test_create(void)
     is_str(dtype_name(DT_F32), "fp32", "the name of DT_F32");
     is_int((long long)dtype_bytes(DT_F32), 4, "the size of DT_F32");
     is_int((long long)dtype_acc_bytes(DT_F32), 4, "its accumulator's");
+    is_str(dtype_name(DT_F16), "fp16", "the name of DT_F16");
+    is_str(dtype_name(DT_BF16), "bf16", "the name of DT_BF16");
+    is_int((long long)dtype_bytes(DT_F16), 2, "the size of DT_F16");
+    is_int((long long)dtype_acc_bytes(DT_BF16), 4, "bf16 is summed in fp32");
 }
 
 int main(void)

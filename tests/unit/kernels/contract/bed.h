@@ -28,7 +28,7 @@ struct tensor {
     void *p;
     double *v;
     int64_t n;
-    bool f32;
+    enum dtype dt;
 };
 
 double bed_uniform(struct bed *b, double lo, double hi);
@@ -41,10 +41,12 @@ struct tensor tensor_ints(struct bed *b, int64_t n, int lo, int hi);
 void tensor_drop(struct tensor *t);
 void tensor_push(struct tensor *t); /* v to the device, rounding v */
 void tensor_pull(struct tensor *t); /* the device to v */
+double rounded(enum dtype dt, double v);
 
 double *zeros(int64_t n); /* the caller frees */
 
-/* Report one TAP line: the tensor on the device against want. */
+/* Report one TAP line: the tensor on the device against want. For same(), a
+ * value that the type does not have is to be rounded once. */
 void near(struct tensor *t, const double *want, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void same(struct tensor *t, const double *want, const char *fmt, ...)
@@ -70,6 +72,7 @@ void must_failed(const char *file, int line, const char *call, const char *why);
     } while (0)
 
 /* The parts of the contract. */
+void contract_cast(struct bed *b);
 void contract_memory(struct bed *b);
 void contract_gemm(struct bed *b);
 void contract_conv(struct bed *b);

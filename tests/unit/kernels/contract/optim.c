@@ -33,6 +33,7 @@ static void sgd_one(struct bed *b, int64_t n, double momentum, bool nesterov)
             double d = a.grad_scale * g.v[i] + a.weight_decay * P[i];
             M[i] = a.first ? d : momentum * M[i] + d;
             P[i] -= a.lr * (nesterov ? d + momentum * M[i] : M[i]);
+            P[i] = rounded(b->dt, P[i]); /* between two steps it is a T */
         }
         must(b->d->ops->sgd(b->d, b->dt, p.p, m.p, g.p, n, &a, ERR));
         tensor_drop(&g);
@@ -70,7 +71,7 @@ static void adamw_one(struct bed *b, int64_t n)
             V[i] = a.beta2 * V[i] + (1 - a.beta2) * d * d;
             double mh = M[i] / (1 - pow(a.beta1, step));
             double vh = V[i] / (1 - pow(a.beta2, step));
-            P[i] -= a.lr * mh / (sqrt(vh) + a.eps);
+            P[i] = rounded(b->dt, P[i] - a.lr * mh / (sqrt(vh) + a.eps));
         }
         must(b->d->ops->adamw(b->d, b->dt, p.p, m.p, v.p, g.p, n, &a, ERR));
         tensor_drop(&g);
@@ -109,7 +110,7 @@ static void rmsprop_one(struct bed *b, int64_t n, double momentum,
             C[i] = centered ? a.alpha * C[i] + (1 - a.alpha) * d : 0;
             double u = d / (sqrt(fmax(V[i] - C[i] * C[i], 0)) + a.eps);
             M[i] = momentum * M[i] + u;
-            P[i] -= a.lr * M[i];
+            P[i] = rounded(b->dt, P[i] - a.lr * M[i]);
         }
         must(b->d->ops->rmsprop(b->d, b->dt, p.p, v.p,
                                 momentum > 0 ? m.p : NULL,

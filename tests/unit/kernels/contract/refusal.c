@@ -70,6 +70,9 @@ static void refuse_rest(struct bed *b, void *p)
     struct adamw_args adamw = {.lr = 1, .step = 0};
     struct image_norm norm = {.std = {1, 1, 1}};
 
+    refused(ops->cast(b->d, DT_N, p, dt, p, 4, ERR));
+    refused(ops->cast(b->d, dt, p, DT_N, p, 4, ERR));
+    refused(ops->cast(b->d, dt, p, dt, p, -1, ERR));
     refused(ops->add(b->d, dt, p, p, -1, ERR));
     refused(ops->add(b->d, DT_N, p, p, 4, ERR));
     refused(ops->bias_fwd(b->d, dt, p, p, 4, 0, ERR));

@@ -1,0 +1,15 @@
+/* simd_cuda.h - nvcc's 16-bit types, under our names. */
+#ifndef MGPU_KERNELS_SIMD_CUDA_H
+#define MGPU_KERNELS_SIMD_CUDA_H
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace
+{
+
+typedef __half f16;
+typedef __nv_bfloat16 bf16;
+
+} // namespace
+#endif
