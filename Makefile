@@ -6,6 +6,7 @@
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
+#   make bench-slurm       a large cluster     make demo-slurm   two nodes
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
 prefix  ?= /usr/local
@@ -156,7 +157,7 @@ slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run deps lint asan tsan cov \
-        fuzz gpu-check gpu-bench install uninstall clean FORCE
+        fuzz gpu-check gpu-bench bench-slurm install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -361,6 +362,10 @@ gpu-bench: all $(B)/tests/bench/kernels
 	    MGPU_CUDA_PLUGIN=$(abspath $(plugin)) \
 	    $(B)/tests/bench/kernels cuda $$s 64 $$p || exit 1; done; done
 
+# 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
+bench-slurm: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/slurm.sh
+
 deps:
 	$(Q)sh .ci/deps
 demo: deps
@@ -387,7 +392,8 @@ lint:
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
-	    scheduler/tools/completion.bash tests/slurm/testbed
+	    scheduler/tools/completion.bash tests/slurm/testbed \
+	    tests/bench/*.sh
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \

@@ -1,0 +1,122 @@
+#!/bin/bash
+# slurm.sh - a large emulated cluster and a long queue: is the daemon's event
+# loop ever blocked, how old is what it knows, how fast are submits?
+#
+#   slurm.sh [NODES [GPUS [JOBS [SECONDS]]]]             64 8 1000 30
+#
+# Raises a private Slurm whose nodes exist in name only, lets a stranger hold
+# all but four of them, queues JOBS jobs of one GPU, and measures for SECONDS
+# while they are started, run and end. The stall is measured twice: by the
+# loop itself (mgpu_loop_stall_longest_seconds), and from outside as the longest
+# answer to /livez. The nodes and their jobs would be other machines: they run
+# at the lowest priority, so that they do not take the daemon's core.
+# Not a test: figures are printed, none is expected.
+set -eu
+
+bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
+here=$(cd "$(dirname "$0")" && pwd)
+testbed=$here/../slurm/testbed
+nodes=${1:-64} gpus=${2:-8} jobs=${3:-1000} seconds=${4:-30}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-scale.XXXXXX")
+chmod 755 "$dir"
+daemon=
+probe=
+
+stop() {
+    trap - EXIT INT TERM
+    [ -z "$probe" ] || kill "$probe" 2>/dev/null || :
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || :
+    [ -z "$daemon" ] || wait "$daemon" 2>/dev/null || :
+    "$testbed" down "$dir/tb" --purge || :
+    rm -rf "${dir:?}"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+
+now() { date +%s.%N; }
+since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f", b - a }'; }
+api() {
+    curl --silent --fail --max-time 30 --unix-socket "$dir/sock" \
+        "http://mgpu$1" "${@:2}"
+}
+metric() { api /metrics | awk -v name="$1" '$1 == name { print $2 }'; }
+free() { api /v1/status | sed 's/.*"slots_free":\([0-9]*\).*/\1/'; }
+until_free() { # N: GPUs that the daemon is to know of as free
+    for _ in $(seq 1200); do
+        [ "$(free)" != "$1" ] || return 0
+        sleep 0.05
+    done
+    echo "slurm.sh: $1 free GPUs were never seen" >&2
+    return 1
+}
+most() { sort -n | awk '{ v[NR] = $1 } END {
+    printf "p50 %.2f ms, p99 %.2f ms, longest %.2f ms, %d asked\n",
+        v[int((NR + 1) / 2)] * 1e3, v[int(NR * 0.99)] * 1e3, v[NR] * 1e3, NR }'; }
+
+t=$(now)
+nice -n 19 "$testbed" up "$dir/tb" --nodes "$nodes" --gpus "$gpus" --owner "$$" --for 900
+eval "$("$testbed" env "$dir/tb")"
+echo "cluster of $nodes x $gpus GPUs: up in $(since "$t") s"
+cat >"$dir/mgpu.yaml" <<YAML
+version: 1
+cluster: scale
+allocator: slurm
+controller:
+  listen: "127.0.0.1:$MGPU_TEST_PORT"
+  url: "http://127.0.0.1:$MGPU_TEST_PORT"
+  state_dir: $dir/state
+  socket: $dir/sock
+limits: {max_jobs_per_user: 1000000}
+slurm: {conf: $SLURM_CONF, cpus_per_gpu: 1}
+log: {level: notice}
+YAML
+t=$(now)
+"$bin/mgpu-ctld" --config "$dir/mgpu.yaml" 2>"$dir/ctld.log" &
+daemon=$!
+until_free $((nodes * gpus)) 2>/dev/null
+echo "the daemon knows all $((nodes * gpus)) GPUs after $(since "$t") s"
+
+held=$((nodes > 4 ? nodes - 4 : 0))
+if [ "$held" -gt 0 ]; then
+    sbatch --quiet --chdir "$dir" --output /dev/null --nodes "$held" \
+        --gpus-per-node "$gpus" --cpus-per-task 1 \
+        --wrap 'sleep 900' >/dev/null
+    t=$(now)
+    until_free $(((nodes - held) * gpus))
+    echo "a stranger's job on $held nodes is seen after $(since "$t") s"
+fi
+
+# One connection, one request after the other; each is durable when answered.
+body='{"spec":{"version":1,"kind":"command","name":"scale","command":["sleep","1"],"resources":{"gpus":1}}}'
+for i in $(seq "$jobs"); do
+    printf 'next\nurl=http://mgpu/v1/jobs\nrequest=POST\ndata=%s\n' \
+        "\"${body//\"/\\\"}\""
+    printf 'header="Idempotency-Key: scale-%s"\noutput=/dev/null\n' "$i"
+    printf 'unix-socket=%s\nwrite-out="%%{time_total}\\n"\n' "$dir/sock"
+done | tail -n +2 >"$dir/submits"
+for _ in $(seq 100000); do
+    printf 'next\nurl=http://mgpu/livez\noutput=/dev/null\nrate=100/s\n'
+    printf 'unix-socket=%s\nwrite-out="%%{time_total}\\n"\n' "$dir/sock"
+done | tail -n +2 >"$dir/probes"
+curl --silent --config "$dir/probes" >"$dir/probed" &
+probe=$!
+
+t=$(now)
+curl --silent --config "$dir/submits" >"$dir/submitted"
+s=$(since "$t")
+awk -v n="$jobs" -v s="$s" 'BEGIN {
+    printf "submits: %d in %s s, %.0f/s from one client; ", n, s, n / s }'
+most <"$dir/submitted"
+sleep "$seconds"
+kill "$probe" 2>/dev/null || :
+wait "$probe" 2>/dev/null || :
+probe=
+
+ended=$(api /metrics | awk '/^mgpu_jobs\{.*COMPLETED/ { print $2 }')
+echo "after $seconds s more: ${ended:-0} jobs have completed"
+printf 'event loop, seen from inside: longest turn '
+metric mgpu_loop_stall_longest_seconds | awk '{ printf "%.1f ms\n", $1 * 1e3 }'
+printf 'event loop, seen from outside (/livez): '
+most <"$dir/probed"
+printf 'memory of the daemon: '
+awk '/^VmRSS/ { print $2, $3 }' "/proc/$daemon/status"
