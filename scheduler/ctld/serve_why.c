@@ -89,7 +89,7 @@ static void add_nodes_reason(const struct why *w, json_t *list, bool is_down)
         if (!w->may[i] ||
             (is_down ? node->is_up != 0 : !node->is_up || w->is_open[i]))
             continue;
-        if (len + 2 * ALLOC_NODE_NAME_CAP + sizeof(node->why) > sizeof(text)) {
+        if (len + sizeof(node->name) + sizeof(node->why) + 64 > sizeof(text)) {
             n_more++;
             continue;
         }
