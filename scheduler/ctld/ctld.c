@@ -40,6 +40,11 @@ static void make_job_dir(const struct ctld *c, const struct job *job)
                 (unsigned long long)job->id, err.msg);
 }
 
+static void on_wait(void *arg, const struct job *job)
+{
+    ctld_changed(arg, job->id);
+}
+
 static void on_event(void *arg, const struct store_event *event,
                      const struct job *job)
 {
@@ -104,6 +109,7 @@ static int make_engine(struct ctld *c, struct error *err)
     if (engine_create(&parts, &c->engine, err) < 0)
         return -1;
     engine_on_event(c->engine, on_event, c);
+    engine_on_wait(c->engine, on_wait, c);
     engine_on_exit(c->engine, ctld_drain, c);
     make_live_dirs(c);
     return 0;

@@ -113,6 +113,8 @@ struct engine {
     void (*on_event)(void *arg, const struct store_event *event,
                      const struct job *job);
     void *event_arg;
+    void (*on_wait)(void *arg, const struct job *job);
+    void *wait_arg;
     int (*on_exit)(void *arg, const struct job *job, struct error *err);
     void *exit_arg;
 };
@@ -147,8 +149,8 @@ int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
 int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
                      struct error *err) MUST_CHECK;
 /* Why a job waits is no event: it is told at once, and stored with one of
- * the next batches. */
-void eng_set_reason(struct entry *en, const char *reason);
+ * the next batches. True when it is another one. */
+bool eng_set_reason(struct entry *en, const char *reason);
 /* Durable when 0; else undone, as if nothing had been staged. */
 int eng_commit(struct engine *e, struct error *err) MUST_CHECK;
 

@@ -198,6 +198,13 @@ void engine_on_event(struct engine *e,
     e->event_arg = arg;
 }
 
+void engine_on_wait(struct engine *e,
+                    void (*fn)(void *arg, const struct job *job), void *arg)
+{
+    e->on_wait = fn;
+    e->wait_arg = arg;
+}
+
 void engine_on_exit(struct engine *e,
                     int (*fn)(void *arg, const struct job *job,
                               struct error *err),

@@ -249,6 +249,11 @@ void engine_on_event(struct engine *e,
                                 const struct job *job),
                      void *arg);
 
+/* Called when an attempt that waits inside the allocator does so for another
+ * reason. That is no event: watchers learn of it in no other way. */
+void engine_on_wait(struct engine *e,
+                    void (*fn)(void *arg, const struct job *job), void *arg);
+
 /* Called when an attempt's end is known and before that end is staged: the
  * daemon reads the rest of its spool, so that a job that is seen COMPLETED
  * has all its rows. A failure postpones the end to the next step. It may

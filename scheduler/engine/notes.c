@@ -61,7 +61,8 @@ static int granted(struct engine *e, struct entry *en,
 }
 
 /* Accepted, but not granted: told, and no event. */
-static void waits(struct entry *en, const struct alloc_note *note)
+static void waits(const struct engine *e, struct entry *en,
+                  const struct alloc_note *note)
 {
     struct job *job = &en->job;
     bool is_open = job->state == JOB_DISPATCHING || job->state == JOB_UNKNOWN;
@@ -71,8 +72,8 @@ static void waits(struct entry *en, const struct alloc_note *note)
     en->ask_at_s = (double)__builtin_inff();
     en->is_heard = true;
     text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
-    if (!job->cancel_asked)
-        eng_set_reason(en, note->why.msg);
+    if (!job->cancel_asked && eng_set_reason(en, note->why.msg) && e->on_wait)
+        e->on_wait(e->wait_arg, job);
 }
 
 /* The allocator took another allocation for the attempt than the one from
@@ -118,7 +119,7 @@ static int take(struct engine *e, const struct alloc_note *note,
         return eng_end(e, en, &end, err);
     }
     case ALLOC_WAITING:
-        waits(en, note);
+        waits(e, en, note);
         break;
     case ALLOC_INVENTORY:
         break;

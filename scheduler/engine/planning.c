@@ -267,7 +267,7 @@ static int view_build(const struct engine *e, struct view *t, struct error *err)
 static void set_reason(struct entry *en, const char *reason, double start_s)
 {
     en->job.start_estimate_s = start_s;
-    eng_set_reason(en, reason);
+    (void)eng_set_reason(en, reason);
 }
 
 static void pause_all(struct engine *e, const char *why)

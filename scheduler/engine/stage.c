@@ -135,15 +135,16 @@ int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
     return push(e, en, event, text, err);
 }
 
-void eng_set_reason(struct entry *en, const char *reason)
+bool eng_set_reason(struct entry *en, const char *reason)
 {
     char clean[JOB_REASON_CAP];
 
     text_copy(clean, sizeof(clean), reason);
     if (strcmp(en->job.reason, clean) == 0)
-        return;
+        return false;
     memcpy(en->job.reason, clean, sizeof(clean));
     en->is_dirty = true;
+    return true;
 }
 
 /* ---- rows --------------------------------------------------------------- */

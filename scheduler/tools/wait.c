@@ -121,7 +121,9 @@ static void show(struct follow *f, const json_t *job)
     wait_progress_text(job, text, sizeof(text));
     const char *reason = field_str(job, "reason");
     size_t len = strlen(text);
-    if (*reason && (f->final || strcmp(state, "QUEUED") == 0))
+    bool waits =
+        strcmp(state, "QUEUED") == 0 || strcmp(state, "DISPATCHING") == 0;
+    if (*reason && (f->final || waits))
         (void)snprintf(text + len, sizeof(text) - len, "  (%s)",
                        render_escape(reason, safe, sizeof(safe) / 2));
     show_line(f, state, text);

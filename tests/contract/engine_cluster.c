@@ -99,8 +99,15 @@ static void stored_reason(char ret[JOB_REASON_CAP])
         tap_diag("%s", err.msg);
 }
 
+static void count_waits(void *arg, const struct job *job)
+{
+    int *n = arg;
+    *n += job->id == 1;
+}
+
 static void test_waiting(void)
 {
+    int n_told = 0;
     struct world_script s = one((struct world_attempt){
         .run_s = 5, .wait_s = 20, .wait_why = "Slurm(Priority)"});
     char stored[JOB_REASON_CAP] = "";
@@ -109,11 +116,13 @@ static void test_waiting(void)
     s.jobs[1].gpus = 1;
     s.acts[1] = (struct world_act){.at_s = 4, .job = 1};
     begin(&s, "accepted, but not granted");
+    engine_on_wait(w.engine, count_waits, &n_told);
     play(2);
     const struct job *job = engine_job(w.engine, 1);
     is_int(job->state, JOB_DISPATCHING, "it is being started");
     is_str(job->reason, "Slurm(Priority)", "  and says what it waits for");
     is_str(job->pending_id, "fake:1", "  and as what");
+    is_int(n_told, 1, "  who wants to know is told once");
     is_str(job->native_id, "", "  which is no grant");
     ok(isnan(job->start_s), "  its time does not count");
     play(6);
