@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
+#include "jobs/scalar.h"
 #include "jobs/spec_table.h"
 #include "jobs/text.h"
 
@@ -232,4 +233,35 @@ int spec_show(const char *text, size_t len, const struct spec_options *opt,
     spec_report_clear(&report);
     reading_clear(&r);
     return rc;
+}
+
+int spec_every(const char *s, struct spec_every *ret, struct error *err)
+{
+    static const struct {
+        const char *word;
+        enum spec_every_unit unit;
+    } units[] = {{"steps", EVERY_STEPS},
+                 {"step", EVERY_STEPS},
+                 {"epochs", EVERY_EPOCHS},
+                 {"epoch", EVERY_EPOCHS}};
+    char digits[16];
+    size_t n = strspn(s, "0123456789");
+    int64_t count = 0;
+    double seconds = 0;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(s + n, units[i].word) != 0)
+            continue;
+        (void)snprintf(digits, sizeof(digits), "%.*s", (int)n, s);
+        if (n == 0 || n > 9 || scalar_int(digits, &count) < 0 || count < 1)
+            return error_set(err, ERR_INVAL, "from 1 to 999999999 %s",
+                             units[i].word);
+        *ret = (struct spec_every){.unit = units[i].unit, .n = (double)count};
+        return 0;
+    }
+    if (parse_duration(s, &seconds, err) < 0)
+        return -1;
+    if (seconds < 1)
+        return error_set(err, ERR_INVAL, "less than a second");
+    *ret = (struct spec_every){.unit = EVERY_SECONDS, .n = seconds};
+    return 0;
 }

@@ -27,6 +27,8 @@ enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
 enum spec_precision { PRECISION_FP64, PRECISION_FP32 };
 enum spec_distribution { DIST_DDP_DS };
 enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW, OPTIM_RMSPROP };
+enum spec_metric { METRIC_EVAL_ACCURACY, METRIC_EVAL_LOSS };
+enum spec_mode { MODE_AUTO, MODE_MAX, MODE_MIN };
 enum spec_on_nan { ON_NAN_FAIL, ON_NAN_SKIP, ON_NAN_WARN };
 enum spec_no_decay { NO_DECAY_NONE, NO_DECAY_NORM_BIAS };
 enum spec_schedule {
@@ -136,10 +138,14 @@ struct job_spec {
         char *account, *qos; /* NULL: as mgpu.yaml says */
     } policy;
     struct {
-        char *dir; /* NULL: <output_dir>/ckpt */
+        char *dir;   /* NULL: <output_dir>/ckpt */
+        char *every; /* spec_every() reads it */
         bool on_signal;
         double grace_s;
         int32_t keep_last;
+        bool keep_best;
+        enum spec_metric metric;
+        enum spec_mode mode;
     } checkpoint;
     struct {
         int32_t max;
@@ -219,6 +225,15 @@ void spec_each_key(void (*each)(void *arg, const char *path, const char *type,
                                 const char *def, const char *range,
                                 const char *doc),
                    void *arg);
+
+/* checkpoint.every: "500steps", "10m", "1epoch". */
+enum spec_every_unit { EVERY_STEPS, EVERY_SECONDS, EVERY_EPOCHS };
+struct spec_every {
+    enum spec_every_unit unit;
+    double n; /* 1 or more; of steps and epochs a whole number */
+};
+int spec_every(const char *s, struct spec_every *ret,
+               struct error *err) MUST_CHECK;
 
 /* Scalars that other files share; err says what is allowed. */
 int parse_duration(const char *s, double *ret_s, struct error *err) MUST_CHECK;

@@ -70,6 +70,8 @@ static bool can_judge(const struct check *c, int when)
         return true;
     if (when >= WHEN_SGD && when <= WHEN_EPS)
         return !is_bad(c, "train.optimizer.name");
+    if (when == WHEN_BEST)
+        return !is_bad(c, "checkpoint.keep_best");
     if (when >= WHEN_STEP)
         return !is_bad(c, "train.lr_scheduler.name");
     return true;
@@ -93,6 +95,8 @@ static const char *needs(int when)
         return "train.lr_scheduler.name: step";
     case WHEN_MULTISTEP:
         return "train.lr_scheduler.name: multistep";
+    case WHEN_BEST:
+        return "checkpoint.keep_best: true";
     case WHEN_GAMMA:
         return "train.lr_scheduler.name: step and multistep";
     default:
@@ -177,6 +181,17 @@ static void check_milestones(const struct check *c)
                    "as in milestones: [30, 60, 90]",
                    "%s are whole numbers of epochs, each above the one before",
                    path);
+}
+
+static void check_every(const struct check *c)
+{
+    struct spec_every every;
+    struct error why = ERROR_INIT;
+    if (is_set(c, "checkpoint.every") &&
+        spec_every(c->s->checkpoint.every, &every, &why) < 0)
+        report_add(c->report, "E024", place_of(c, "checkpoint.every"),
+                   "checkpoint.every", "write 500steps, 10m or 1epoch",
+                   "checkpoint.every: %.160s", why.msg);
 }
 
 static void check_resources(const struct check *c)
@@ -304,6 +319,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_optimizer(&c);
     check_betas(&c);
     check_milestones(&c);
+    check_every(&c);
     check_resources(&c);
     check_command(&c);
     check_labels(&c);

@@ -248,6 +248,9 @@ static const struct schema_key keys[] = {
     {"checkpoint.dir", KEY_PATH, AT(checkpoint.dir), .def = "null", NONE(0),
      .code = "E015", .when = WHEN_CV,
      .doc = "directory for checkpoints; null: ckpt/ in output_dir"},
+    {"checkpoint.every", KEY_WORD, AT(checkpoint.every), .def = "1epoch",
+     .code = "E024", .when = WHEN_CV,
+     .doc = "how often one is written, as in 500steps, 10m, 1epoch"},
     {"checkpoint.on_signal", KEY_BOOL, AT(checkpoint.on_signal), .def = "true",
      .code = "E011", .when = WHEN_CV,
      .doc = "write one when the job is told to stop"},
@@ -257,6 +260,19 @@ static const struct schema_key keys[] = {
     {"checkpoint.keep_last", KEY_INT, AT(checkpoint.keep_last), .def = "2",
      RANGE(1, 1000), .code = "E013", .when = WHEN_CV,
      .doc = "number of checkpoints that are kept"},
+    {"checkpoint.keep_best", KEY_BOOL, AT(checkpoint.keep_best), .def = "false",
+     .code = "E011", .when = WHEN_CV,
+     .doc = "keep that of the best evaluation too, as best/"},
+    {"checkpoint.metric", KEY_ENUM, AT(checkpoint.metric),
+     .def = "eval_accuracy", .code = "E012", .when = WHEN_BEST,
+     .words = WORDS(WORD("eval_accuracy", METRIC_EVAL_ACCURACY),
+                    WORD("eval_loss", METRIC_EVAL_LOSS)),
+     .doc = "what makes an evaluation the best"},
+    {"checkpoint.mode", KEY_ENUM, AT(checkpoint.mode), .def = "auto",
+     .code = "E012", .when = WHEN_BEST,
+     .words = WORDS(WORD("auto", MODE_AUTO), WORD("max", MODE_MAX),
+                    WORD("min", MODE_MIN)),
+     .doc = "whether more of it is better; auto: of the accuracy"},
 
     {"retry.max", KEY_INT, AT(retry.max), .def = "2", RANGE(0, 100),
      .code = "E013", .doc = "further attempts after a failure"},
@@ -316,10 +332,6 @@ static const char *const later[] = {
     "policy.goal",
     "policy.min_efficiency",
     "policy.preemptible",
-    "checkpoint.every",
-    "checkpoint.keep_best",
-    "checkpoint.metric",
-    "checkpoint.mode",
     "retry.on",
     "retry.backoff",
     "retry.exclude_node",
@@ -357,6 +369,8 @@ static bool applies_to_training(const struct schema_key *k,
         return l == SCHEDULE_STEP;
     case WHEN_MULTISTEP:
         return l == SCHEDULE_MULTISTEP;
+    case WHEN_BEST:
+        return s->checkpoint.keep_best;
     case WHEN_GAMMA:
         return l == SCHEDULE_STEP || l == SCHEDULE_MULTISTEP;
     default:

@@ -19,6 +19,7 @@ enum spec_when {
     WHEN_STEP,     /* lr_scheduler.name: step */
     WHEN_MULTISTEP,
     WHEN_GAMMA, /* both of these */
+    WHEN_BEST,  /* checkpoint.keep_best: true */
 };
 
 enum { SPEC_KEYS_CAP = 96 }; /* rows at most; a test counts them */

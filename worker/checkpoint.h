@@ -2,7 +2,10 @@
  *
  *   <dir>/step-<iteration>/model.safetensors   torchvision's names
  *                          optim.safetensors   the optimizer's flat arrays
+ *                          ema.safetensors     the mean of the weights, if
+ *                                              there is one, as the model
  *                          state.json          the position, and checksums
+ *   <dir>/best/                                the same; never loaded
  *
  * A checkpoint is written as step-N.tmp, synced file by file, and renamed:
  * it is there whole or not at all. The newest `keep` stay. Loading takes the
@@ -13,6 +16,7 @@
 #ifndef MGPU_WORKER_CHECKPOINT_H
 #define MGPU_WORKER_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "jobs/base/error.h"
@@ -30,6 +34,7 @@ struct checkpoint_state {
     /* Of the epoch under way, for its row. */
     double epoch_s, loss_sum;
     int64_t samples;
+    double best; /* the metric of <dir>/best; NAN: there is none */
 };
 
 enum { CHECKPOINT_ARRAYS = 5 };
@@ -47,12 +52,22 @@ struct checkpoint_parts {
     /* The optimizer's flat arrays, and what else a step leaves. */
     int32_t n;
     struct checkpoint_array arrays[CHECKPOINT_ARRAYS];
+    /* Puts the mean of the weights into the model, with false the model's
+     * own back; NULL: there is no mean. */
+    int (*show)(void *arg, bool on, struct error *err);
+    void *arg;
 };
 
 /* err  ERR_IO; the checkpoints that were there still are */
 int checkpoint_save(const char *dir, const struct checkpoint_state *state,
                     const struct checkpoint_parts *parts, int32_t keep,
                     struct error *err) MUST_CHECK;
+
+/* As <dir>/best, in place of the one there.
+ * err  ERR_IO; the one that was there still is */
+int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
+                         const struct checkpoint_parts *parts,
+                         struct error *err) MUST_CHECK;
 
 /* out  ret          the position
  *      ret_skipped  why a newer one was passed over; code ERR_NONE: none was

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@ enum { STATE_VERSION = 1 };
 const char *const checkpoint_files[CKPT_FILES] = {
     [CKPT_MODEL] = "model.safetensors",
     [CKPT_OPTIM] = "optim.safetensors",
+    [CKPT_EMA] = "ema.safetensors",
     [CKPT_STATE] = "state.json",
 };
 
@@ -22,6 +24,8 @@ int checkpoint_path(struct buf *out, const char *dir, int64_t iteration,
                     const char *suffix, struct error *err)
 {
     buf_reset(out);
+    if (iteration == CKPT_BEST)
+        return buf_addf(out, err, "%s/best%s", dir, suffix);
     return buf_addf(out, err, "%s/step-%" PRId64 "%s", dir, iteration, suffix);
 }
 
@@ -95,11 +99,17 @@ int checkpoint_encode(const struct checkpoint_state *s,
         ",\"epoch\":%d,\"batch\":%d,"
         "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
         ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
-        ",\"files\":{\"%s\":\"%016" PRIx64 "\",\"%s\":\"%016" PRIx64 "\"}",
+        ",\"files\":{\"%s\":\"%016" PRIx64 "\",\"%s\":\"%016" PRIx64 "\"",
         STATE_VERSION, s->iteration, s->updates, s->epoch, s->batch, s->seed,
         s->ranks, s->global_batch, s->epoch_s, s->loss_sum, s->samples,
         checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
         checkpoint_files[CKPT_OPTIM], crc[CKPT_OPTIM]);
+    if (rc == 0 && crc[CKPT_EMA] != 0)
+        rc = buf_addf(out, err, ",\"%s\":\"%016" PRIx64 "\"",
+                      checkpoint_files[CKPT_EMA], crc[CKPT_EMA]);
+    rc = rc < 0 ? rc : buf_addstr(out, "}", err);
+    if (rc == 0 && isfinite(s->best))
+        rc = buf_addf(out, err, ",\"best\":%.17g", s->best);
     if (rc < 0)
         return -1;
     /* Over what stands before it. */
@@ -137,6 +147,8 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     const json_t *files = json_object_get(o, "files");
     const char *model = checkpoint_files[CKPT_MODEL];
     const char *optim = checkpoint_files[CKPT_OPTIM];
+    const char *ema = checkpoint_files[CKPT_EMA];
+    const json_t *best = json_object_get(o, "best");
     if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
         get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||
         get_int(o, "updates", 0, INT64_MAX, &s->updates, err) ||
@@ -147,13 +159,16 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         get_int(o, "global_batch", 1, INT64_MAX, &s->global_batch, err) ||
         get_int(o, "samples", 0, INT64_MAX, &s->samples, err) ||
         get_crc(files, model, &crc[CKPT_MODEL], err) ||
-        get_crc(files, optim, &crc[CKPT_OPTIM], err))
+        get_crc(files, optim, &crc[CKPT_OPTIM], err) ||
+        (json_object_get(files, ema) != NULL &&
+         get_crc(files, ema, &crc[CKPT_EMA], err)))
         return -1;
     s->epoch = (int32_t)epoch;
     s->batch = (int32_t)batch;
     s->ranks = (int32_t)ranks;
     s->epoch_s = json_number_value(json_object_get(o, "epoch_s"));
     s->loss_sum = json_number_value(json_object_get(o, "loss_sum"));
+    s->best = best != NULL ? json_number_value(best) : NAN;
     return 0;
 }
 

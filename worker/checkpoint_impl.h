@@ -7,11 +7,21 @@
 #include "jobs/base/buf.h"
 #include "worker/checkpoint.h"
 
-enum checkpoint_file { CKPT_MODEL, CKPT_OPTIM, CKPT_STATE, CKPT_FILES };
+/* Those with tensors before CKPT_STATE; CKPT_EMA need not be there. */
+enum checkpoint_file {
+    CKPT_MODEL,
+    CKPT_OPTIM,
+    CKPT_EMA,
+    CKPT_STATE,
+    CKPT_FILES
+};
+
+/* In place of an iteration: the directory "best". */
+enum { CKPT_BEST = -1 };
 extern const char *const checkpoint_files[CKPT_FILES];
 
-/* The checksums of the two data files travel in state.json, whose own text
- * carries one too. */
+/* The checksums of the data files travel in state.json, whose own text
+ * carries one too. That of a file that is not there is 0. */
 int checkpoint_encode(const struct checkpoint_state *s,
                       const uint64_t crc[CKPT_STATE], struct buf *out,
                       struct error *err) MUST_CHECK;

@@ -66,8 +66,9 @@ static int read_whole(const char *dir, int64_t iteration, struct whole *ret,
     int rc = checkpoint_path(&step, dir, iteration, "", err);
     rc = rc < 0 ? rc : read_state(buf_str(&step), &w.state, crc, err);
     for (int i = 0; i < CKPT_STATE && rc == 0; i++)
-        rc = read_tensors(buf_str(&step), checkpoint_files[i], crc[i],
-                          &w.files[i], err);
+        if (i != CKPT_EMA || crc[i] != 0)
+            rc = read_tensors(buf_str(&step), checkpoint_files[i], crc[i],
+                              &w.files[i], err);
     buf_clear(&step);
     if (rc < 0) {
         clear(&w);
@@ -137,7 +138,8 @@ static int give_optim(const struct safetensors *f,
         if (t == NULL)
             return error_set(err, ERR_INVAL,
                              "it is of another optimizer, or train.ema: no "
-                             "'%s'", name);
+                             "'%s'",
+                             name);
         if (t->type != type || t->bytes != (size_t)n * size)
             return error_set(err, ERR_INVAL,
                              "'%s' has %zu bytes of %s, this run needs %zu of "

@@ -114,8 +114,8 @@ static int write_file(const char *step, enum checkpoint_file which,
     }
     st_writer_init(&w, fd);
     if (rc == 0)
-        rc = which == CKPT_MODEL ? write_model(&w, parts, err)
-                                 : write_optim(&w, parts, err);
+        rc = which == CKPT_OPTIM ? write_optim(&w, parts, err)
+                                 : write_model(&w, parts, err);
     rc = rc < 0 ? rc : st_end(&w, err);
     if (rc == 0 && fsync(fd) < 0)
         rc = error_sys(err, errno, "sync");
@@ -152,6 +152,20 @@ out:
     return rc;
 }
 
+/* The mean in the model's place; what is back there is never in doubt. */
+static int write_ema(const char *step, const struct checkpoint_parts *parts,
+                     uint64_t *ret_crc, struct error *err)
+{
+    if (parts->show == NULL)
+        return 0;
+    if (parts->show(parts->arg, true, err) < 0)
+        return -1;
+    int rc = write_file(step, CKPT_EMA, parts, ret_crc, err);
+    if (parts->show(parts->arg, false, rc < 0 ? NULL : err) < 0)
+        return -1;
+    return rc;
+}
+
 /* ---- the whole ---------------------------------------------------------- */
 
 static int write_step(const char *step, const struct checkpoint_state *state,
@@ -162,6 +176,7 @@ static int write_step(const char *step, const struct checkpoint_state *state,
         return error_sys(err, errno, "make directory '%s'", step);
     if (write_file(step, CKPT_MODEL, parts, &crc[CKPT_MODEL], err) < 0 ||
         write_file(step, CKPT_OPTIM, parts, &crc[CKPT_OPTIM], err) < 0 ||
+        write_ema(step, parts, &crc[CKPT_EMA], err) < 0 ||
         write_state(step, state, crc, err) < 0)
         return -1;
     return sync_dir(step, err);
@@ -228,26 +243,43 @@ static void remove_tmp(const char *dir)
     free(list);
 }
 
+/* As that of an iteration, or CKPT_BEST. */
+static int save_as(const char *dir, int64_t name,
+                   const struct checkpoint_state *state,
+                   const struct checkpoint_parts *parts, struct error *err)
+{
+    struct buf tmp = BUF_INIT;
+    int rc = checkpoint_path(&tmp, dir, name, ".tmp", err);
+    rc = rc < 0 ? rc : write_step(buf_str(&tmp), state, parts, err);
+    rc = rc < 0 ? rc : publish(dir, name, buf_str(&tmp), err);
+    if (rc < 0) {
+        if (tmp.len > 0)
+            (void)remove_step(dir, name, ".tmp", NULL);
+        (void)error_wrap(err, "checkpoint");
+    }
+    buf_clear(&tmp);
+    return rc;
+}
+
 int checkpoint_save(const char *dir, const struct checkpoint_state *state,
                     const struct checkpoint_parts *parts, int32_t keep,
                     struct error *err)
 {
-    struct buf tmp = BUF_INIT;
-    int rc = -1;
     if (checkpoint_make_dirs(dir, err) < 0)
         return error_wrap(err, "checkpoint");
     remove_tmp(dir);
-    if (checkpoint_path(&tmp, dir, state->iteration, ".tmp", err) == 0 &&
-        write_step(buf_str(&tmp), state, parts, err) == 0 &&
-        publish(dir, state->iteration, buf_str(&tmp), err) == 0)
-        rc = 0;
-    if (rc < 0) {
-        if (tmp.len > 0)
-            (void)remove_step(dir, state->iteration, ".tmp", NULL);
-        (void)error_wrap(err, "checkpoint");
-    } else {
-        remove_old(dir, state->iteration, keep > 0 ? keep : 1);
-    }
-    buf_clear(&tmp);
-    return rc;
+    if (save_as(dir, state->iteration, state, parts, err) < 0)
+        return -1;
+    remove_old(dir, state->iteration, keep > 0 ? keep : 1);
+    return 0;
+}
+
+int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
+                         const struct checkpoint_parts *parts,
+                         struct error *err)
+{
+    if (checkpoint_make_dirs(dir, err) < 0)
+        return error_wrap(err, "checkpoint");
+    (void)remove_step(dir, CKPT_BEST, ".tmp", NULL);
+    return save_as(dir, CKPT_BEST, state, parts, err);
 }

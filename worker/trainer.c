@@ -26,6 +26,7 @@ static void say_progress(struct trainer *t, double loss)
 
 static int save(struct trainer *t, struct error *err)
 {
+    t->saved_s = t->env->clock->now_s(t->env->clock);
     if (t->env->comm->rank != 0)
         return 0;
     struct checkpoint_parts parts = trainer_parts(t);
@@ -39,6 +40,27 @@ static void save_now(struct trainer *t)
     struct error why = ERROR_INIT;
     if (save(t, &why) < 0)
         log_warn("worker", "no checkpoint, training goes on why=\"%s\"",
+                 why.msg);
+}
+
+/* The position is already that behind the evaluation. */
+static void save_best(struct trainer *t, const struct evaluation *v)
+{
+    const struct job_spec *s = t->spec;
+    bool is_loss = s->checkpoint.metric == METRIC_EVAL_LOSS;
+    bool up = s->checkpoint.mode == MODE_AUTO ? !is_loss
+                                              : s->checkpoint.mode == MODE_MAX;
+    double x = is_loss ? v->loss : v->accuracy, was = t->at.best;
+    struct error why = ERROR_INIT;
+    if (!s->checkpoint.keep_best || !isfinite(x) ||
+        (isfinite(was) && (up ? x <= was : x >= was)))
+        return;
+    t->at.best = x;
+    if (t->env->comm->rank != 0)
+        return;
+    struct checkpoint_parts parts = trainer_parts(t);
+    if (checkpoint_save_best(t->env->ckpt_dir, &t->at, &parts, &why) < 0)
+        log_warn("worker", "the best is not kept, training goes on why=\"%s\"",
                  why.msg);
 }
 
@@ -81,9 +103,12 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
     t->at.samples = 0;
+    save_best(t, &v);
     if (t->at.epoch > t->spec->train.epochs)
         return save(t, err);
-    save_now(t);
+    if (t->every.unit == EVERY_EPOCHS &&
+        (t->at.epoch - 1) % (int64_t)t->every.n == 0)
+        save_now(t);
     return 0;
 }
 
@@ -124,9 +149,12 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
         if (ret->fenced || ret->stop)
             return 0;
         if (ret->save) {
+            bool asked = *t->env->save != 0;
             *t->env->save = 0;
             save_now(t);
-            trainer_say(t, "checkpoint at iteration %" PRId64, t->at.iteration);
+            if (asked || t->every.unit == EVERY_SECONDS)
+                trainer_say(t, "checkpoint at iteration %" PRId64,
+                            t->at.iteration);
         }
         say_progress(t, ret->loss);
     }
@@ -155,6 +183,7 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
     struct trainer t;
     struct train_result r = {.end = TRAIN_DONE};
     int rc = trainer_open(&t, env, err);
+    t.saved_s = env->clock->now_s(env->clock);
     rc = rc < 0 ? rc : train(&t, &r, err);
     if (rc == 0) {
         r.iteration = t.at.iteration;

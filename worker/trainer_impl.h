@@ -53,7 +53,9 @@ struct trainer {
     int64_t total;           /* iterations of the job */
     struct checkpoint_state at;
     double eval_accuracy;
-    int64_t bad_said; /* images left out of the last whole epoch */
+    struct spec_every every; /* checkpoints */
+    double saved_s;          /* when rank 0 last wrote one */
+    int64_t bad_said;        /* images left out of the last whole epoch */
     struct report_progress progress; /* as last reported */
     double said_s;                   /* when rank 0 last printed */
 };
@@ -64,7 +66,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err) MUST_CHECK;
 void trainer_close(struct trainer *t);
 /* What a checkpoint holds beside the position. */
-struct checkpoint_parts trainer_parts(const struct trainer *t);
+struct checkpoint_parts trainer_parts(struct trainer *t);
 
 /* ---- trainer_data.c: the data, and batches in turn -----------------------
  */

@@ -319,12 +319,15 @@ static int find_position(struct trainer *t, struct error *err)
         .seed = s->train.seed,
         .global_batch = (int64_t)s->train.batch_size * t->train_sampler.size,
         .epoch = 1,
-        .ranks = c->size};
+        .ranks = c->size,
+        .best = NAN};
     if (model_init(t->model, (uint32_t)s->train.seed, err) < 0)
         return -1;
     if (c->rank == 0 && s->retry.resume && load_position(t, err) < 0)
         return -1;
     if (broadcast_all(t, err) < 0)
+        return -1;
+    if (t->at.updates == 0 && ema_update(&t->ema, true, err) < 0)
         return -1;
     /* The rest of an epoch is in the order in which it was begun, though
      * another seed may have been drawn since. */
@@ -332,7 +335,12 @@ static int find_position(struct trainer *t, struct error *err)
     return 0;
 }
 
-struct checkpoint_parts trainer_parts(const struct trainer *t)
+static int show_mean(void *arg, bool on, struct error *err)
+{
+    return ema_show(arg, on, err);
+}
+
+struct checkpoint_parts trainer_parts(struct trainer *t)
 {
     const struct optimizer *o = &t->optimizer;
     struct checkpoint_parts p = {.dev = t->dev, .model = t->model, .dt = t->dt};
@@ -345,6 +353,8 @@ struct checkpoint_parts trainer_parts(const struct trainer *t)
             .name = "ema", .data = t->ema.mean, .n = plan->params};
         p.arrays[p.n++] = (struct checkpoint_array){
             .name = "ema_running", .data = t->ema.running, .n = plan->running};
+        p.show = show_mean;
+        p.arg = &t->ema;
     }
     return p;
 }
@@ -365,6 +375,8 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                                            .t_iter = NAN,
                                            .eval_accuracy = NAN};
     t->dt = env->spec->train.precision == PRECISION_FP64 ? DT_F64 : DT_F32;
+    if (spec_every(env->spec->checkpoint.every, &t->every, err) < 0)
+        return error_wrap(err, "checkpoint.every");
     if (open_device(t, err) < 0 || open_comm(t, err) < 0 ||
         trainer_open_data(t, &classes, err) < 0 ||
         open_model(t, classes, err) < 0 || trainer_count_batches(t, err) < 0)

@@ -16,6 +16,23 @@ static double now_s(const struct trainer *t)
     return t->env->clock->now_s(t->env->clock);
 }
 
+/* The iteration under way is due: by its number on every rank, by the clock
+ * on rank 0. */
+static bool wants_save(const struct trainer *t)
+{
+    if (*t->env->save != 0)
+        return true;
+    switch (t->every.unit) {
+    case EVERY_STEPS:
+        return (t->at.iteration + 1) % (int64_t)t->every.n == 0;
+    case EVERY_SECONDS:
+        return t->env->comm->rank == 0 && now_s(t) - t->saved_s >= t->every.n;
+    case EVERY_EPOCHS:
+        break; /* after its evaluation */
+    }
+    return false;
+}
+
 /* Losses and wishes to stop, summed over the ranks in one go. */
 static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                  struct agreed *ret, struct error *err)
@@ -23,7 +40,7 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     double start_s = now_s(t);
     bool fenced = reporter_is_fenced(t->env->reporter, NULL);
     double v[5] = {loss_sum, (double)m->samples, *t->env->stop != 0 ? 1 : 0,
-                   fenced ? 1 : 0, *t->env->save != 0 ? 1 : 0};
+                   fenced ? 1 : 0, wants_save(t) ? 1 : 0};
     if (comm_all_reduce_now(t->env->comm, v, 5, COMM_F64, COMM_SUM,
                             TRAIN_DEADLINE_S, err) < 0)
         return -1;
@@ -238,11 +255,10 @@ static int evaluate(struct trainer *t, struct evaluation *ret,
 int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err)
 {
-    bool mean = t->at.updates > 0;
-    if (mean && ema_show(&t->ema, true, err) < 0)
+    if (ema_show(&t->ema, true, err) < 0)
         return error_wrap(err, "evaluation");
     int rc = evaluate(t, ret, ret_agreed, err);
-    if (mean && ema_show(&t->ema, false, rc < 0 ? NULL : err) < 0)
+    if (ema_show(&t->ema, false, rc < 0 ? NULL : err) < 0)
         return rc < 0 ? -1 : error_wrap(err, "evaluation");
     return rc;
 }

@@ -194,6 +194,111 @@ static void test_state(struct comm *c, const struct job_spec *spec)
     train_remove(w.dir);
 }
 
+/* A second passes with each look at it, for rank 0 alone. */
+static double ticking_now(const struct clock *c)
+{
+    static double now_s;
+    (void)c;
+    return mpi_rank == 0 ? ++now_s : 0;
+}
+
+static bool is_best(const char *dir)
+{
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/ckpt/best/state.json", dir);
+    return access(path, F_OK) == 0;
+}
+
+static void remove_best(const char *dir)
+{
+    static const char *const files[] = {"model.safetensors",
+                                        "optim.safetensors", "state.json", ""};
+    char path[160];
+    (void)MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < 4 && mpi_rank == 0; i++) {
+        (void)snprintf(path, sizeof(path), "%s/ckpt/best/%s", dir, files[i]);
+        (void)remove(path);
+    }
+}
+
+/* By iterations, by epochs, by the clock of rank 0; and the best. */
+static void test_every(struct comm *c, const struct job_spec *spec, int total)
+{
+    static char steps[] = "2steps", epochs[] = "3epochs", time[] = "1h";
+    char dir[64];
+    struct trace t = {.n = 0};
+    struct train_result r;
+    struct job_spec s = *spec;
+    s.checkpoint.keep_last = 100;
+    s.checkpoint.every = steps;
+    train_dir(dir);
+    bool right = run(c, &s, dir, 0, &r, &t) == 0;
+    for (int i = 1; i <= total; i++)
+        right = right && has_step(dir, i) == (i % 2 == 0 || i == total);
+    (void)mpi_ok(right && !is_best(dir), NULL, "every second iteration");
+    train_remove(dir);
+    s.checkpoint.every = epochs;
+    s.checkpoint.keep_best = true;
+    s.checkpoint.metric = METRIC_EVAL_LOSS;
+    train_dir(dir);
+    right = run(c, &s, dir, 0, &r, &t) == 0;
+    for (int i = 1; i <= total; i++)
+        right = right && has_step(dir, i) == (i == total);
+    (void)mpi_ok(right && is_best(dir), NULL,
+                 "every third epoch of two: at the end");
+    remove_best(dir);
+    train_remove(dir);
+    s.checkpoint.every = time;
+    s.checkpoint.keep_best = false;
+    train_dir(dir);
+    right = run(c, &s, dir, 0, &r, &t) == 0;
+    for (int i = 1; i <= total; i++)
+        right = right && has_step(dir, i) == (i == total);
+    (void)mpi_ok(right, NULL, "not an hour yet");
+    train_remove(dir);
+}
+
+/* Rank 0's clock decides for all. */
+static void test_clock(struct comm *c, const struct job_spec *spec)
+{
+    static char time[] = "5s";
+    static const struct clock ticking = {.now_s = ticking_now,
+                                         .wall_s = counting_wall};
+    struct error err = ERROR_INIT;
+    struct trainer t;
+    struct reporter *reporter = NULL;
+    struct agreed a = {.stop = false};
+    struct job_spec s = *spec;
+    char dir[64];
+    s.checkpoint.every = time;
+    train_dir(dir);
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
+    struct train_env env = {.spec = &s,
+                            .ckpt_dir = dir,
+                            .comm = c,
+                            .clock = &ticking,
+                            .stop = &stop,
+                            .save = &save};
+    stop = 0;
+    stop_at = 0;
+    int rc = reporter_create(&conf, &reporter, &err);
+    env.reporter = reporter;
+    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    if (mpi_ok(rc == 0, &err, "open")) {
+        t.saved_s = mpi_rank == 0 ? ticking_now(NULL) : 0;
+        rc = trainer_step(&t, &a, &err);
+        (void)mpi_ok(rc == 0 && a.save, &err,
+                     "the clock of rank 0 wants a checkpoint, so all do");
+        t.saved_s = mpi_rank == 0 ? ticking_now(NULL) + 1e6 : 0;
+        rc = trainer_step(&t, &a, &err);
+        (void)mpi_ok(rc == 0 && !a.save, &err, "not before its time");
+        trainer_close(&t);
+    }
+    reporter_destroy(reporter);
+    train_remove(dir);
+}
+
 /* The daemon refuses rank 0's heartbeat: all ranks stop, at the same
  * iteration, and leave no checkpoint to whoever holds the lease now. */
 static void test_fenced(struct comm *c, const struct job_spec *spec)
@@ -374,6 +479,8 @@ int main(int argc, char **argv)
         test_copy(c, &spec);
         test_nan(c, &spec);
         test_state(c, &spec);
+        test_every(c, &spec, total);
+        test_clock(c, &spec);
         test_fenced(c, &spec);
     }
     train_remove(w.dir);

@@ -267,7 +267,7 @@ static const struct {
     {"empty step", "train..epochs", "1", NULL, "E010"},
     {"below a scalar", "train.epochs.x", "1", NULL, "E010"},
     {"later key", "sweep.params", "1", NULL, "E018"},
-    {"later key below a section", "checkpoint.every", "10m", NULL, "E018"},
+    {"later key below a section", "train.compile", "1", NULL, "E018"},
     {"bad value", "train.epochs", "0", NULL, "E013"},
     {"list for a scalar", "train.epochs", "[1]", NULL, "E011"},
     {"open flow", "train.epochs", "[1", NULL, "E000"},
@@ -386,7 +386,14 @@ static const char *const dumps[] = {
     OK_CV "train:\n"
           "  optimizer: {name: rmsprop, alpha: 0.9, eps: 1e-3, momentum: 0,\n"
           "              centered: yes, no_decay: norm_bias}\n"
-          "  lr_scheduler: {name: multistep, milestones: [3, 7], gamma: .5}\n",
+          "  ema: {decay: 0.99}\n"
+          "  on_nan: skip\n"
+          "  clip_grad_norm: 1\n"
+          "  label_smoothing: .1\n"
+          "  gradient_accumulation_steps: 4\n"
+          "  lr_scheduler: {name: multistep, milestones: [3, 7], gamma: .5}\n"
+          "checkpoint: {every: 500steps, keep_best: on, metric: eval_loss,\n"
+          "             mode: min}\n",
 };
 
 static void test_dump(void)
@@ -474,6 +481,31 @@ static void count_key(void *arg, const char *path, const char *type,
         ok(false, "the row of '%s' is complete", path);
 }
 
+static void test_every(void)
+{
+    static const struct {
+        const char *s;
+        enum spec_every_unit unit;
+        double n; /* 0: refused */
+    } all[] = {
+        {"1step", EVERY_STEPS, 1},           {"500steps", EVERY_STEPS, 500},
+        {"1epoch", EVERY_EPOCHS, 1},         {"20epochs", EVERY_EPOCHS, 20},
+        {"10m", EVERY_SECONDS, 600},         {"1h30m", EVERY_SECONDS, 5400},
+        {"steps", EVERY_STEPS, 0},           {"0epochs", EVERY_EPOCHS, 0},
+        {"9999999999steps", EVERY_STEPS, 0}, {"500", EVERY_STEPS, 0},
+        {"-1step", EVERY_STEPS, 0},          {"", EVERY_STEPS, 0},
+        {"5 steps", EVERY_STEPS, 0},         {"0s", EVERY_SECONDS, 0},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct spec_every e = {.n = 0};
+        struct error err = ERROR_INIT;
+        int rc = spec_every(all[i].s, &e, &err);
+        ok(all[i].n > 0 ? rc == 0 && e.unit == all[i].unit && e.n == all[i].n
+                        : rc < 0 && err.msg[0] != '\0',
+           "every '%s': %s", all[i].s, err.msg);
+    }
+}
+
 static void test_table(void)
 {
     int n = 0;
@@ -537,6 +569,7 @@ int main(void)
     test_dump();
     test_show();
     test_table();
+    test_every();
     test_examples();
     return tap_done();
 }

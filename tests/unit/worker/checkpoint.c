@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,8 @@ static const struct checkpoint_state state = {.iteration = 7,
                                               .ranks = 2,
                                               .epoch_s = 0.1,
                                               .loss_sum = 1.0 / 3,
-                                              .samples = 192};
+                                              .samples = 192,
+                                              .best = NAN};
 
 static bool save(struct world *w, int64_t iteration, int32_t keep)
 {
@@ -246,6 +248,54 @@ static void test_again(struct world *w)
     ok(!exists("step-13.tmp"), "nothing is left when they go");
 }
 
+/* The mean stands in the model's place while it is written. */
+static int show(void *arg, bool on, struct error *err)
+{
+    struct world *w = arg;
+    float *p = model_params(w->model);
+    (void)err;
+    for (int64_t i = 0; i < w->n; i++)
+        p[i] += on ? 1000 : -1000;
+    return 0;
+}
+
+/* As <dir>/best, beside the others and over the one before. */
+static void test_best(struct world *w)
+{
+    struct error err = ERROR_INIT;
+    struct checkpoint_state s = state;
+    char path[160], from[160], to[160];
+    s.best = 0.75;
+    fill(w, 99);
+    ok(checkpoint_save_best(dir, &s, &w->parts, &err) == 0 &&
+           checkpoint_save_best(dir, &s, &w->parts, &err) == 0 &&
+           exists("best") && !exists("best.tmp"),
+       "the best, twice: %s", err.msg);
+    loads(w, 13, "", "it is not what a run goes on from");
+    w->parts.show = show;
+    w->parts.arg = w;
+    fill(w, 99);
+    ok(checkpoint_save_best(dir, &s, &w->parts, &err) == 0 && is_filled(w, 99),
+       "with a mean: %s", err.msg);
+    w->parts.show = NULL;
+    /* It is a checkpoint like the others. */
+    (void)snprintf(from, sizeof(from), "%s/best", dir);
+    (void)snprintf(to, sizeof(to), "%s/step-14", dir);
+    fill(w, 1);
+    struct error skipped = ERROR_INIT;
+    s.best = 0;
+    ok(rename(from, to) == 0 &&
+           checkpoint_load(dir, &w->parts, &s, &skipped, &err) == 0 &&
+           s.best == 0.75 && skipped.code == ERR_NONE && is_filled(w, 99),
+       "renamed, it can be loaded: %s", err.msg);
+    path_of(path, 14, checkpoint_files[CKPT_EMA]);
+    change_byte(path, 50000);
+    loads(w, 13, "ema.safetensors", "a mean that is damaged");
+    (void)unlink(path);
+    loads(w, 13, "ema.safetensors", "or missing");
+    (void)save(w, 13, 1);
+}
+
 static void test_other(struct world *w)
 {
     struct error err = ERROR_INIT, skipped;
@@ -288,6 +338,7 @@ int main(void)
         test_damage(&w);
         test_half(&w);
         test_again(&w);
+        test_best(&w);
         test_other(&w);
         test_no_space(&w);
         destroy(&w);
