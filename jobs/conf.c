@@ -127,7 +127,7 @@ static const struct schema_key keys[] = {
      .def = "1s", RANGE(1, 3600), .code = "E023",
      .doc = "time between two looks at Slurm's jobs and nodes"},
     {"slurm.call_timeout", KEY_DURATION, AT(slurm.call_timeout_s), .def = "5s",
-     RANGE(1, 600), .code = "E023",
+     RANGE(2, 600), .code = "E023",
      .doc = "time that one call to Slurm may take"},
     {"slurm.reconcile_after", KEY_DURATION, AT(slurm.reconcile_after_s),
      .def = "30s", RANGE(1, 3600), .code = "E023",
