@@ -70,7 +70,7 @@ is_running() { [ "$(squeue -h -j "$1" -o %T)" = RUNNING ]; }
 
 @test "down ends jobs, also stubborn ones, and removes everything" {
     dir=$TB/tmp/other
-    "$testbed" up "$dir" --nodes 1 --auth none 3>&-
+    "$testbed" up "$dir" --nodes 1 3>&-
     eval "$("$testbed" env "$dir")"
     id=$(sbatch --parsable -D "$dir/tmp" \
         --wrap 'trap "" TERM; env -u MGPU_TESTBED sleep 600 & sleep 600')

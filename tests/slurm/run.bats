@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# run.bats - jobs on Slurm when nothing goes wrong, and what people see.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup_file() { slurm_up --nodes 2 --gpus 4; }
+teardown_file() { slurm_down; }
+teardown() { slurm_calm; }
+
+stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
+
+# The command's environment is clean; its worker's has what Slurm says.
+show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
+    sed -n \"s/^SLURMD_NODENAME=/\$MGPU_RANK \$CUDA_VISIBLE_DEVICES /p\" >>"
+
+@test "2 nodes x 2 GPUs: each rank has its own GPU" {
+    ctld_start
+    id=$(submit_sh wide 2 4 "$show_place $ran")
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(ran_lines)" = '0 0 node1 1 1 node1 2 0 node2 3 1 node2 ' ]
+    [ "$(events "$id")" = 'submit intent claim report finish' ]
+}
+
+@test "mpirun instead of srun: the same" {
+    conf_slurm='  launcher: mpirun'
+    ctld_start
+    id=$(submit_sh wide 2 4 "$show_place $ran")
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(ran_lines)" = '0 0 node1 1 1 node1 2 0 node2 3 1 node2 ' ]
+}
+
+@test "a job without a GPU" {
+    ctld_start
+    id=$(submit_sh none 1 0 "echo \"\${CUDA_VISIBLE_DEVICES-unset}\" >>$ran")
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(wc -l <"$ran")" = 1 ]
+    not grep '[0-9]' "$ran"
+}
+
+@test "squeue and mgpu-stat name each other's job" {
+    ctld_start
+    id=$(submit_sh shown 2 2 "$say_ran; $wait_go" resources.time_limit=10m \
+        policy.account=physics)
+    wait_for 60 has_run "$id.1.0"
+    native=$(native_id "$id")
+    [ "$(squeue -h -j "$native" -o '%j %a %l %D')" = 'shown physics 12:00 2' ]
+    slurm_show "$native" | grep -q "Comment=mgpu:test:$id:1:"
+    stat "$id" | grep -qw "$native"
+    touch "$go"
+    wait_for 60 job_has_ended "$id"
+    grep -q "^JobId=$native .* Name=shown .*Account=physics" \
+        "$TB/log/jobcomp.log"
+    stat "$id" | grep -qw "$native"
+}
+
+@test "what strangers have is taken, and the plan goes around it" {
+    ctld_start
+    other=$(stranger -w node1 --gpus-per-node=3)
+    wait_for 30 slurm_is "$other" RUNNING
+    seen() { stat --nodes | grep -q "^node1 .* 0-2 $(id -un) $other"; }
+    wait_for 30 seen
+    two=$(submit_sh two 1 2 "$show_place $ran")
+    wait_for 60 job_has_ended "$two"
+    [ "$(cut -d ' ' -f 3 "$ran" | sort -u)" = node2 ]
+    wide=$(submit_sh wide 2 4 true)
+    one=$(submit_sh one 1 1 true resources.time_limit=1m)
+    wait_for 60 job_is "$one" COMPLETED # it delays nobody
+    job_is "$wide" QUEUED
+    not has_slurm_job wide # Slurm is not asked for what it does not have
+    scancel "$other"
+    wait_for 60 job_is "$wide" COMPLETED
+}
+
+@test "a cancelled job ends in Slurm, too" {
+    ctld_start
+    id=$(submit_sh hog 2 4 "$say_ran; sleep 600")
+    wait_for 60 has_run "$id.1.3"
+    "$MGPU_BIN/mgpu-cancel" "$id"
+    wait_for 60 job_is "$id" CANCELLED
+    wait_for 30 slurm_ended "$(native_id "$id")"
+    [ "$(job_field "$id" exit_code)" = 130 ]
+}
+
+@test "exit codes and signals are the ranks'" {
+    ctld_start
+    code=$(submit_sh code 2 2 '[ "$MGPU_RANK" = 0 ] || exit 7')
+    sig=$(submit_sh sig 1 1 'kill -SEGV $$' retry.max=0)
+    wait_for 60 job_has_ended "$code"
+    [ "$(job_state "$code") $(job_field "$code" exit_code)" = 'FAILED 7' ]
+    wait_for 60 job_has_ended "$sig"
+    [ "$(job_state "$sig") $(job_field "$sig" exit_code)" = 'FAILED 139' ]
+}
+
+@test "the time limit is the daemon's, to the second" {
+    ctld_start
+    id=$(submit_sh late 1 1 "$say_ran; exec sleep 600" \
+        resources.time_limit=3s)
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id") $(job_field "$id" exit_code)" = 'TIMEOUT 124' ]
+    [ "$(ran_lines)" = "$id.1.0 " ]
+}

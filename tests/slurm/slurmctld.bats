@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# slurmctld.bats - slurmctld is away, hangs, forgets, and gives ids again.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+# MinJobAge: what has ended is forgotten within seconds.
+setup_file() { slurm_up --nodes 2 --gpus 4 --extra MinJobAge=2; }
+teardown_file() { slurm_down; }
+teardown() { slurm_calm; }
+
+@test "F19: slurmctld is down: jobs are accepted, wait, and run afterwards" {
+    ctld_start
+    long=$(submit_sh long 1 1 "$say_ran; $wait_go")
+    wait_for 60 has_run "$long.1.0"
+    slurmctld kill
+    id=$(submit_sh later 1 1 "$say_ran")
+    wait_for 30 reason_like "$id" 'SlurmUnavailable*'
+    # Once that is known, nothing more is even tried.
+    stays_queued() {
+        last=$(submit_sh last 1 1 "$say_ran")
+        wait_for 30 reason_like "$last" 'SlurmUnavailable*'
+        job_is "$last" QUEUED
+    }
+    wait_for 60 stays_queued
+    [ "$(api GET /readyz)" = ok ]
+    job_runs "$long"
+    slurmctld start
+    wait_for 60 job_is "$id" COMPLETED
+    wait_for 60 job_is "$last" COMPLETED
+    touch "$go"
+    wait_for 60 job_has_ended "$long"
+    [ "$(job_state "$long")" = COMPLETED ]
+    [ -z "$(sort "$ran" | uniq -d)" ]
+}
+
+@test "F20: slurmctld hangs in a submit: adopted, never two" {
+    ctld_start
+    hung=no
+    for n in 1 2 3; do
+        wait_for 60 nodes_idle
+        slurmctld pause
+        id=$(submit_sh "hang$n" 1 1 "$say_ran")
+        # Either it hung in the submit, or a scan hung and it was not sent.
+        wait_for 30 reason_like "$id" 'Slurm*'
+        [[ $(job_field "$id" reason) != SlurmUnknown* ]] || hung=yes
+        slurmctld cont
+        wait_for 60 job_has_ended "$id"
+        [ "$(job_state "$id")" = COMPLETED ]
+        [ "$(n_slurm_jobs "hang$n")" = 1 ]
+    done
+    [ "$(ran_lines)" = '1.1.0 2.1.0 3.1.0 ' ]
+    [ "$hung" = yes ]
+}
+
+@test "F21: Slurm loses a job that did not start: submitted again, runs once" {
+    ctld_start
+    slurm_save
+    # No node launches anything: the job is granted and not claimed.
+    slurmd node1 pause
+    slurmd node2 pause
+    id=$(submit_sh lost 1 1 "$say_ran")
+    wait_for 60 has_slurm_job lost
+    slurmd node1 kill
+    slurmd node2 kill
+    slurm_lose
+    not has_slurm_job lost
+    slurmd node1 start
+    slurmd node2 start
+    wait_for 120 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(ran_lines)" = "$id.1.0 " ]
+}
+
+@test "F21: Slurm loses a job that runs: no attempt runs twice" {
+    ctld_start
+    slurm_save
+    id=$(submit_sh lost 2 2 "$say_ran; $wait_go")
+    wait_for 60 has_run "$id.1.0"
+    wait_for 60 has_run "$id.1.1"
+    slurm_lose
+    touch "$go.is-for-the-second"
+    wait_for 120 has_run "$id.2.1"
+    touch "$go"
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(ran_lines)" = "$id.1.0 $id.1.1 $id.2.0 $id.2.1 " ]
+}
+
+@test "F22: ended and forgotten while the daemon was away: as it really ended" {
+    ctld_start
+    good=$(submit_sh good 1 1 "$say_ran; $wait_go")
+    bad=$(submit_sh bad 2 2 "$say_ran; $wait_go; exit 7")
+    wait_for 60 has_run "$good.1.0"
+    wait_for 60 has_run "$bad.1.0"
+    ids="$(native_id "$good") $(native_id "$bad")"
+    ctld_kill
+    touch "$go"
+    for n in $ids; do wait_for 90 slurm_forgot "$n"; done
+    ctld_start
+    wait_for 60 job_has_ended "$good"
+    [ "$(job_state "$good") $(job_field "$good" exit_code)" = 'COMPLETED 0' ]
+    wait_for 60 job_has_ended "$bad"
+    [ "$(job_state "$bad") $(job_field "$bad" exit_code)" = 'FAILED 7' ]
+}
+
+@test "F22: forgotten, and left no word: lost, and both witnesses are named" {
+    ctld_start
+    id=$(submit_sh gone 1 1 "$say_ran; $wait_go" retry.max=0)
+    wait_for 60 has_run "$id.1.0"
+    native=$(native_id "$id")
+    ctld_kill
+    touch "$go"
+    wait_for 90 slurm_forgot "$native"
+    find "$ctld_dir/state/jobs" \( -name exit -o -name report.json \) -delete
+    ctld_start
+    wait_for 60 job_has_ended "$id"
+    job_is "$id" NODE_FAIL
+    job_field "$id" reason
+    reason_like "$id" '*exit*'
+    reason_like "$id" '*Slurm*'
+}
+
+# Held until the nodes have killed what Slurm has forgotten: a second job with
+# the same id on a node would make Slurm drain it.
+no_steps() {
+    local pid
+    for pid in $(pgrep slurmstepd); do
+        ! grep -szqxF "MGPU_TESTBED=$TB" "/proc/$pid/environ" || return 1
+    done
+}
+held_stranger() { stranger --hold --gpus-per-node=1; }
+check_untouched() {
+    slurm_is "$1" PENDING
+    wait_for 60 no_steps
+    wait_for 60 nodes_idle
+    scontrol release "$1"
+    wait_for 60 slurm_is "$1" RUNNING
+}
+
+@test "F23: an id was given again: its new owner is not touched" {
+    ctld_start
+    slurm_save
+    id=$(submit_sh lost 1 1 "$say_ran; $wait_go" retry.max=0)
+    wait_for 60 has_run "$id.1.0"
+    native=$(native_id "$id")
+    ctld_kill
+    slurm_lose
+    other=$(held_stranger)
+    [ "$other" = "$native" ]
+    ctld_start
+    "$MGPU_BIN/mgpu-cancel" "$id"
+    wait_for 60 job_has_ended "$id"
+    job_is "$id" CANCELLED
+    check_untouched "$other"
+}
+
+@test "F23: cancelled while its id is a stranger's" {
+    ctld_start
+    slurm_save
+    id=$(submit_sh lost 1 1 "$say_ran; $wait_go")
+    wait_for 60 has_run "$id.1.0"
+    native=$(native_id "$id")
+    slurm_lose
+    other=$(held_stranger)
+    [ "$other" = "$native" ]
+    "$MGPU_BIN/mgpu-cancel" "$id"
+    wait_for 90 job_has_ended "$id"
+    job_is "$id" CANCELLED
+    check_untouched "$other"
+}
