@@ -2,7 +2,7 @@
 #
 #   make                  programs            make check       all tests
 #   make demo             the README's demo   make lint        static checks
-#   make check-slurm      on a private Slurm: part of check where Slurm is
+#   make check-slurm      part of check         make demo-slurm  on a cluster
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
@@ -156,8 +156,9 @@ slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
                $(wildcard tests/slurm/*.c)))
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-.PHONY: all check check-build check-run check-slurm demo demo-run deps lint asan tsan cov \
-        fuzz gpu-check gpu-bench bench-slurm install uninstall clean FORCE
+.PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
+        demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench \
+        bench-slurm install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -373,6 +374,12 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory demo-run
 demo-run: all
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo.sh
+# On a private Slurm of this machine.
+demo-slurm: deps
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
+	$(Q)$(MAKE) --no-print-directory demo-slurm-run
+demo-slurm-run: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) sh jobs/examples/demo-slurm.sh
 
 # ---- static checks --------------------------------------------------------
 c_files := $(shell find jobs scheduler worker kernels db slurm tests \
@@ -393,7 +400,7 @@ lint:
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
-	    tests/bench/*.sh
+	    tests/bench/*.sh tests/*/*.bash
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
