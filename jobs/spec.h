@@ -24,7 +24,13 @@ enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
 enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
-enum spec_precision { PRECISION_FP64, PRECISION_FP32 };
+enum spec_precision {
+    PRECISION_FP64,
+    PRECISION_FP32,
+    PRECISION_TF32,
+    PRECISION_FP16,
+    PRECISION_BF16
+};
 enum spec_distribution { DIST_DDP_DS };
 enum spec_optimizer { OPTIM_SGD, OPTIM_ADAMW, OPTIM_RMSPROP };
 enum spec_metric { METRIC_EVAL_ACCURACY, METRIC_EVAL_LOSS };

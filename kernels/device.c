@@ -37,6 +37,15 @@ const char *dtype_name(enum dtype dt)
     return dtypes[dt].name;
 }
 
+enum dtype dtype_named(const char *name)
+{
+    int dt = 0;
+
+    while (dt < DT_N && strcmp(name, dtypes[dt].name) != 0)
+        dt++;
+    return (enum dtype)dt;
+}
+
 double dtype_get(enum dtype dt, const void *p, int64_t i)
 {
     const char *at = (const char *)p + (size_t)i * dtype_bytes(dt);

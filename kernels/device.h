@@ -35,10 +35,11 @@ extern "C" {
 
 enum dtype { DT_F64, DT_F32, DT_F16, DT_BF16, DT_N };
 
-size_t dtype_bytes(enum dtype dt);     /* of T */
-enum dtype dtype_acc(enum dtype dt);   /* A */
-size_t dtype_acc_bytes(enum dtype dt); /* of A */
-const char *dtype_name(enum dtype dt); /* "fp64", "fp32", "fp16", "bf16" */
+size_t dtype_bytes(enum dtype dt);        /* of T */
+enum dtype dtype_acc(enum dtype dt);      /* A */
+size_t dtype_acc_bytes(enum dtype dt);    /* of A */
+const char *dtype_name(enum dtype dt);    /* "fp64", "fp32", "fp16", "bf16" */
+enum dtype dtype_named(const char *name); /* DT_N: there is none */
 
 /* Value i of an array of T in host memory, which need not be aligned.
  * dtype_set() rounds to the nearest, ties to even. */

@@ -92,6 +92,12 @@ static int give_tensor(const struct st_tensor *from, struct model *m,
     case ST_F32:
         t.dt = DT_F32;
         break;
+    case ST_F16:
+        t.dt = DT_F16;
+        break;
+    case ST_BF16:
+        t.dt = DT_BF16;
+        break;
     case ST_I64:
         t.dt = DT_N;
         break;

@@ -45,7 +45,11 @@ static int remove_step(const char *dir, int64_t iteration, const char *suffix,
 
 static enum st_type type_of(enum dtype dt)
 {
-    return dt == DT_F64 ? ST_F64 : dt == DT_F32 ? ST_F32 : ST_I64;
+    static const enum st_type types[] = {
+        [DT_F64] = ST_F64,   [DT_F32] = ST_F32, [DT_F16] = ST_F16,
+        [DT_BF16] = ST_BF16, [DT_N] = ST_I64,
+    };
+    return types[dt];
 }
 
 static int declare_one(void *arg, const struct model_tensor *t,

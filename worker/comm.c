@@ -9,6 +9,9 @@ size_t comm_type_bytes(enum comm_type type)
         return sizeof(double);
     case COMM_F32:
         return sizeof(float);
+    case COMM_F16:
+    case COMM_BF16:
+        return sizeof(uint16_t);
     case COMM_I64:
         return sizeof(int64_t);
     }

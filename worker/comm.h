@@ -22,8 +22,10 @@ struct comm;
 
 enum { COMM_INFLIGHT = 8 };
 enum comm_op { COMM_SUM, COMM_MAX };
-/* What is summed; counts and flags travel as I64. */
-enum comm_type { COMM_F64, COMM_F32, COMM_I64 };
+/* What is summed; counts and flags travel as I64. Two values of 16 bits are
+ * added in fp32, and their sum is rounded: of n ranks there are n - 1
+ * roundings. */
+enum comm_type { COMM_F64, COMM_F32, COMM_F16, COMM_BF16, COMM_I64 };
 
 struct comm_ops {
     const char *name;

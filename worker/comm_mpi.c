@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "kernels/half.h"
 #include "worker/comm.h"
 
 /* A test that finds nothing to do costs about 1 us, a context switch about
@@ -53,6 +54,7 @@ struct comm_mpi {
     struct device *dev; /* borrowed; NULL: host memory */
     MPI_Comm mpi;
     bool is_dead;
+    MPI_Op ops16[2][2]; /* [bf16][maximum]; MPI has none of its own */
     struct slot slots[COMM_INFLIGHT];
 };
 
@@ -80,10 +82,52 @@ static MPI_Datatype type_of(enum comm_type type)
         return MPI_DOUBLE;
     case COMM_F32:
         return MPI_FLOAT;
+    case COMM_F16:
+    case COMM_BF16:
+        return MPI_UINT16_T;
     case COMM_I64:
         return MPI_INT64_T;
     }
     return MPI_DATATYPE_NULL;
+}
+
+static MPI_Op op_of(const struct comm_mpi *m, enum comm_type type,
+                    enum comm_op op)
+{
+    if (type == COMM_F16 || type == COMM_BF16)
+        return m->ops16[type == COMM_BF16][op == COMM_MAX];
+    return op == COMM_SUM ? MPI_SUM : MPI_MAX;
+}
+
+/* An MPI_User_function: y := y op x. A NaN in y stays one in the maximum. */
+#define OP16(name, type, expr)                                       \
+    static void name(void *in, void *inout, int *n, MPI_Datatype *t) \
+    {                                                                \
+        const uint16_t *xs = in;                                     \
+        uint16_t *ys = inout;                                        \
+        (void)t;                                                     \
+        for (int i = 0; i < *n; i++) {                               \
+            float x = type##_to_float(xs[i]);                        \
+            float y = type##_to_float(ys[i]);                        \
+            ys[i] = type##_of_float(expr);                           \
+        }                                                            \
+    }
+OP16(sum_f16, f16, x + y)
+OP16(max_f16, f16, x > y ? x : y)
+OP16(sum_bf16, bf16, x + y)
+OP16(max_bf16, bf16, x > y ? x : y)
+
+static int make_ops16(struct comm_mpi *m, struct error *err)
+{
+    static MPI_User_function *const functions[2][2] = {{sum_f16, max_f16},
+                                                       {sum_bf16, max_bf16}};
+    for (int i = 0; i < 4; i++) {
+        int code =
+            MPI_Op_create(functions[i / 2][i % 2], 1, &m->ops16[i / 2][i % 2]);
+        if (code != MPI_SUCCESS)
+            return fail_mpi(m, err, "operation", code);
+    }
+    return 0;
 }
 
 /* A free slot, with `bytes` of host memory when the operands need staging.
@@ -151,9 +195,8 @@ static int mpi_all_reduce(struct comm *c, void *x, size_t n,
         s->from = at = s->host;
         s->to = x;
     }
-    int code =
-        MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, type_of(type),
-                       op == COMM_SUM ? MPI_SUM : MPI_MAX, m->mpi, &s->req);
+    int code = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, type_of(type),
+                              op_of(m, type, op), m->mpi, &s->req);
     return started(m, t, code, "all-reduce", ret_ticket, err);
 }
 
@@ -206,8 +249,9 @@ static int mpi_reduce_scatter(struct comm *c, void *out, const void *in,
         s->from = dst = (char *)s->host + all;
         s->to = out;
     }
-    int code = MPI_Ireduce_scatter_block(src, dst, (int)n, type_of(type),
-                                         MPI_SUM, m->mpi, &s->req);
+    int code =
+        MPI_Ireduce_scatter_block(src, dst, (int)n, type_of(type),
+                                  op_of(m, type, COMM_SUM), m->mpi, &s->req);
     return started(m, t, code, "reduce-scatter", ret_ticket, err);
 }
 
@@ -339,6 +383,9 @@ static void mpi_destroy(struct comm *c)
     }
     for (int t = 0; t < COMM_INFLIGHT; t++)
         free(m->slots[t].host);
+    for (int i = 0; i < 4; i++)
+        if (m->ops16[i / 2][i % 2] != MPI_OP_NULL)
+            (void)MPI_Op_free(&m->ops16[i / 2][i % 2]);
     if (m->mpi != MPI_COMM_NULL && !m->is_dead)
         (void)MPI_Comm_free(&m->mpi);
     free(m);
@@ -433,12 +480,14 @@ int comm_mpi_create(struct device *dev, struct comm **ret, struct error *err)
     m->base.ops = &mpi_ops;
     m->dev = dev;
     m->mpi = MPI_COMM_NULL;
+    for (int i = 0; i < 4; i++)
+        m->ops16[i / 2][i % 2] = MPI_OP_NULL;
     /* Without errors as codes the first one would end the process with no
      * word to the daemon. */
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     /* The default slack of 50 us would double each nap. */
     (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    if (find_place(m, err) < 0) {
+    if (find_place(m, err) < 0 || make_ops16(m, err) < 0) {
         mpi_destroy(&m->base);
         return -1;
     }

@@ -199,6 +199,10 @@ static ncclDataType_t type_of(enum comm_type type)
         return ncclFloat64;
     case COMM_F32:
         return ncclFloat32;
+    case COMM_F16:
+        return ncclFloat16;
+    case COMM_BF16:
+        return ncclBfloat16;
     case COMM_I64:
         break;
     }

@@ -87,6 +87,8 @@ static int open_device(struct trainer *t, struct error *err)
     if (missing &&
         device_host_create(host_threads(t->env->comm), &t->dev, err) < 0)
         return -1;
+    if (t->spec->train.precision == PRECISION_TF32 && t->dev->ops->allow_tf32)
+        return t->dev->ops->allow_tf32(t->dev, true, err);
     return 0;
 }
 
@@ -359,6 +361,17 @@ struct checkpoint_parts trainer_parts(struct trainer *t)
     return p;
 }
 
+/* Of TF32 only the products know. */
+static enum dtype dtype_of(const struct job_spec *s)
+{
+    static const enum dtype types[] = {
+        [PRECISION_FP64] = DT_F64,  [PRECISION_FP32] = DT_F32,
+        [PRECISION_TF32] = DT_F32,  [PRECISION_FP16] = DT_F16,
+        [PRECISION_BF16] = DT_BF16,
+    };
+    return types[s->train.precision];
+}
+
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err)
 {
@@ -374,7 +387,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                                            .loss = NAN,
                                            .t_iter = NAN,
                                            .eval_accuracy = NAN};
-    t->dt = env->spec->train.precision == PRECISION_FP64 ? DT_F64 : DT_F32;
+    t->dt = dtype_of(env->spec);
     if (spec_every(env->spec->checkpoint.every, &t->every, err) < 0)
         return error_wrap(err, "checkpoint.every");
     if (open_device(t, err) < 0 || open_comm(t, err) < 0 ||

@@ -28,7 +28,8 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
 {
     static const char *const archs[] = {"mobilenet_v2"};
     static const char *const sources[] = {"mnist", "synthetic"};
-    static const char *const precisions[] = {"fp64", "fp32"};
+    static const char *const precisions[] = {"fp64", "fp32", "tf32", "fp16",
+                                             "bf16"};
     static const char *const distributions[] = {"ddp-ds"};
     static const char *const optimizers[] = {"sgd", "adamw"};
     static const char *const pins[] = {"auto", "no", "yes"};

@@ -113,7 +113,7 @@ int main(int argc, char **argv)
 {
     const char *where = argc > 1 ? argv[1] : "1";
     const struct model_conf conf = {
-        .dt = argc > 4 && strcmp(argv[4], "fp64") == 0 ? DT_F64 : DT_F32,
+        .dt = argc > 4 ? dtype_named(argv[4]) : DT_F32,
         .width_mult = argc > 5 ? strtod(argv[5], NULL) : 1,
         .dropout = 0.2,
         .num_classes = 10,
@@ -128,6 +128,10 @@ int main(int argc, char **argv)
     struct dataset ds;
     struct error err = ERROR_INIT;
 
+    if (conf.dt == DT_N) {
+        (void)fprintf(stderr, "cv_step: no type '%s'\n", argv[4]);
+        return 2;
+    }
     if (strcmp(where, "cuda") == 0)
         must(device_cuda_create(0, &b.d, &err), &err);
     else

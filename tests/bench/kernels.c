@@ -276,10 +276,11 @@ int main(int argc, char **argv)
     int32_t N = argc > 3 ? (int32_t)strtol(argv[3], NULL, 10) : 64;
     double total = 0;
 
-    b.dt = DT_F32;
-    for (int dt = 0; argc > 4 && dt < DT_N; dt++)
-        b.dt = strcmp(argv[4], dtype_name((enum dtype)dt)) == 0 ? (enum dtype)dt
-                                                                : b.dt;
+    b.dt = argc > 4 ? dtype_named(argv[4]) : DT_F32;
+    if (b.dt == DT_N) {
+        (void)fprintf(stderr, "kernels: no type '%s'\n", argv[4]);
+        return 2;
+    }
     int rc = on_gpu ? device_cuda_create(0, &b.d, &err)
                     : device_host_create(threads, &b.d, &err);
     if (rc < 0) {

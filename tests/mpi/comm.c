@@ -60,6 +60,8 @@ static void put(void *x, int i, double v, enum comm_type type)
         ((double *)x)[i] = v;
     else if (type == COMM_F32)
         ((float *)x)[i] = (float)v;
+    else if (type == COMM_F16 || type == COMM_BF16)
+        dtype_set(type == COMM_F16 ? DT_F16 : DT_BF16, x, i, v);
     else
         ((int64_t *)x)[i] = (int64_t)v;
 }
@@ -70,6 +72,8 @@ static bool has(const void *x, int i, double v, enum comm_type type)
         return ((const double *)x)[i] == v;
     if (type == COMM_F32)
         return ((const float *)x)[i] == (float)v;
+    if (type == COMM_F16 || type == COMM_BF16)
+        return dtype_get(type == COMM_F16 ? DT_F16 : DT_BF16, x, i) == v;
     return ((const int64_t *)x)[i] == (int64_t)v;
 }
 
@@ -208,12 +212,18 @@ static void test_all(struct comm *c)
     test_all_reduce(c, COMM_F64, COMM_SUM, "sum of f64");
     test_all_reduce(c, COMM_F32, COMM_SUM, "sum of f32");
     test_all_reduce(c, COMM_I64, COMM_SUM, "sum of i64");
+    test_all_reduce(c, COMM_F16, COMM_SUM, "sum of f16");
+    test_all_reduce(c, COMM_BF16, COMM_SUM, "sum of bf16");
+    test_all_reduce(c, COMM_F16, COMM_MAX, "maximum of f16");
+    test_all_reduce(c, COMM_BF16, COMM_MAX, "maximum of bf16");
     test_all_reduce(c, COMM_F64, COMM_MAX, "maximum of f64");
     test_all_reduce(c, COMM_F32, COMM_MAX, "maximum of f32");
     test_all_reduce(c, COMM_I64, COMM_MAX, "maximum of i64");
     test_gather_scatter(c, COMM_F64, "all-gather of f64");
     test_gather_scatter(c, COMM_F32, "all-gather of f32");
     test_gather_scatter(c, COMM_I64, "all-gather of i64");
+    test_gather_scatter(c, COMM_F16, "all-gather of f16");
+    test_gather_scatter(c, COMM_BF16, "all-gather of bf16");
     test_broadcast(c);
     test_same_bits(c);
     test_inflight(c);

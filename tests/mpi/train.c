@@ -194,6 +194,20 @@ static void test_state(struct comm *c, const struct job_spec *spec)
     train_remove(w.dir);
 }
 
+/* All in 16 bits: what a checkpoint keeps of them is every bit. */
+static void test_precision(struct comm *c, const struct job_spec *spec,
+                           enum spec_precision precision)
+{
+    struct whole w = {.trace = {.n = 0}};
+    struct job_spec half = *spec;
+    half.train.precision = precision;
+    train_dir(w.dir);
+    if (mpi_ok(run(c, &half, w.dir, 0, &w.result, &w.trace) == 0, NULL,
+               precision == PRECISION_FP16 ? "a run in fp16" : "a run in bf16"))
+        test_stopped(c, &half, &w, 3);
+    train_remove(w.dir);
+}
+
 /* A second passes with each look at it, for rank 0 alone. */
 static double ticking_now(const struct clock *c)
 {
@@ -479,6 +493,8 @@ int main(int argc, char **argv)
         test_copy(c, &spec);
         test_nan(c, &spec);
         test_state(c, &spec);
+        test_precision(c, &spec, PRECISION_FP16);
+        test_precision(c, &spec, PRECISION_BF16);
         test_every(c, &spec, total);
         test_clock(c, &spec);
         test_fenced(c, &spec);

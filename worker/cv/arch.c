@@ -102,7 +102,7 @@ static void add_block(struct builder *b, int32_t feature, int32_t t,
 
 static int check(const struct model_conf *c, struct error *err)
 {
-    if (c->dt != DT_F64 && c->dt != DT_F32)
+    if ((int)c->dt < 0 || c->dt >= DT_N)
         return error_set(err, ERR_INVAL, "model: data type %d", (int)c->dt);
     if (!(c->width_mult > 0 && c->width_mult <= 16))
         return error_set(err, ERR_INVAL, "model: width_mult %g", c->width_mult);

@@ -156,16 +156,16 @@ int32_t model_ranges(const struct model *m,
     return n;
 }
 
-/* n values of A or T from the device, as doubles in m->host. */
+/* n values of dt from the device, as doubles in m->host. */
 static const double *fetch(struct model *m, const void *src, int64_t n,
-                           size_t size, struct error *err)
+                           enum dtype dt, struct error *err)
 {
     double *out = m->host;
-    if (m->d->ops->to_host(m->d, out, src, (size_t)n * size, err) < 0)
+    if (m->d->ops->to_host(m->d, out, src, (size_t)n * dtype_bytes(dt), err) <
+        0)
         return NULL;
-    if (size == sizeof(float)) /* from the end: wider than what it replaces */
-        for (int64_t i = n - 1; i >= 0; i--)
-            out[i] = (double)((const float *)m->host)[i];
+    for (int64_t i = n - 1; i >= 0; i--) /* wider than what it replaces */
+        out[i] = dtype_get(dt, m->host, i);
     return out;
 }
 
@@ -183,8 +183,7 @@ int model_result(struct model *m, int32_t n, double *ret_loss_sum,
 {
     if (check_last(m, n, err) < 0)
         return -1;
-    const double *loss =
-        fetch(m, m->mem.loss, n, dtype_acc_bytes(m->conf.dt), err);
+    const double *loss = fetch(m, m->mem.loss, n, dtype_acc(m->conf.dt), err);
     if (!loss)
         return -1;
     double sum = 0;
@@ -207,8 +206,7 @@ int model_logits(struct model *m, int32_t n, double *ret, struct error *err)
     if (check_last(m, n, err) < 0)
         return -1;
     int64_t elems = (int64_t)n * m->conf.num_classes;
-    const double *z =
-        fetch(m, m->mem.logits, elems, dtype_bytes(m->conf.dt), err);
+    const double *z = fetch(m, m->mem.logits, elems, m->conf.dt, err);
     if (!z)
         return -1;
     for (int64_t i = 0; i < elems; i++)

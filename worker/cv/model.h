@@ -95,8 +95,8 @@ int32_t model_ranges(const struct model *m,
 
 /* Tensors in torchvision's state_dict() order, for safetensors and tests.
  * each() gets the name ("features.0.0.weight"), the shape and the values in
- * torchvision's layout, as T on the host; num_batches_tracked is an i64
- * scalar with dt DT_N. */
+ * torchvision's layout, as T on the host, running statistics as A;
+ * num_batches_tracked is an i64 scalar with dt DT_N. */
 struct model_tensor {
     const char *name;
     enum dtype dt; /* DT_N: int64 */
@@ -108,8 +108,8 @@ int model_export(struct model *m,
                  int (*each)(void *arg, const struct model_tensor *t,
                              struct error *err),
                  void *arg, struct error *err) MUST_CHECK;
-/* One tensor by name; the shape and type must be this model's (f64 and f32
- * are converted).
+/* One tensor by name; the shape must be this model's (of floating point types
+ * each is converted to each).
  * err ERR_NOTFOUND no such name, ERR_INVAL another shape (both named) */
 int model_import(struct model *m, const struct model_tensor *t,
                  struct error *err) MUST_CHECK;

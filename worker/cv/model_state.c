@@ -11,12 +11,13 @@ static int export_slot(struct model *m, const struct slot *s, double *v,
                                    struct error *err),
                        void *arg, struct error *err)
 {
+    const enum dtype dt = slot_dtype(m, s);
     struct model_tensor t = {
         .name = s->name,
-        .dt = m->conf.dt,
+        .dt = dt,
         .dims = s->dims,
-        .data = v,
-        .bytes = (size_t)s->n * dtype_bytes(m->conf.dt),
+        .data = raw,
+        .bytes = (size_t)s->n * dtype_bytes(dt),
     };
     for (int32_t i = 0; i < s->dims; i++)
         t.shape[i] = s->shape[i];
@@ -28,12 +29,8 @@ static int export_slot(struct model *m, const struct slot *s, double *v,
     }
     if (slot_read(m, s, v, raw, err) < 0)
         return -1;
-    if (m->conf.dt == DT_F32) {
-        float *f = raw;
-        for (int64_t j = 0; j < s->n; j++)
-            f[j] = (float)v[j];
-        t.data = raw;
-    }
+    for (int64_t j = 0; j < s->n; j++)
+        dtype_set(dt, raw, j, v[j]);
     return each(arg, &t, err);
 }
 
@@ -84,11 +81,6 @@ static const char *shape_text(const int32_t *shape, int32_t dims, char *out,
 static int check(const struct slot *s, const struct model_tensor *t,
                  struct error *err)
 {
-    static const size_t sizes[] = {
-        [DT_F64] = sizeof(double),
-        [DT_F32] = sizeof(float),
-        [DT_N] = sizeof(int64_t),
-    };
     char has[80], wants[80];
     bool same = t->dims == s->dims;
     for (int32_t i = 0; same && i < s->dims; i++)
@@ -98,28 +90,16 @@ static int check(const struct slot *s, const struct model_tensor *t,
             err, ERR_INVAL, "%s has shape %s, this model's is %s", t->name,
             shape_text(t->shape, t->dims > 4 ? 4 : t->dims, has, sizeof(has)),
             shape_text(s->shape, s->dims, wants, sizeof(wants)));
-    if (t->dt < DT_F64 || t->dt > DT_N ||
+    if ((int)t->dt < 0 || t->dt > DT_N ||
         (t->dt == DT_N) != (s->kind == SLOT_TRACKED))
         return error_set(err, ERR_INVAL, "%s: the type must be %s", t->name,
-                         s->kind == SLOT_TRACKED ? "int64" : "f32 or f64");
-    if (t->bytes != (size_t)s->n * sizes[t->dt])
+                         s->kind == SLOT_TRACKED ? "int64"
+                                                 : "f64, f32, f16 or bf16");
+    size_t size = t->dt == DT_N ? sizeof(int64_t) : dtype_bytes(t->dt);
+    if (t->bytes != (size_t)s->n * size)
         return error_set(err, ERR_INVAL, "%s: %zu bytes for %lld elements",
                          t->name, t->bytes, (long long)s->n);
     return 0;
-}
-
-/* A file's bytes need not be aligned. */
-static double element(const struct model_tensor *t, int64_t j)
-{
-    const char *p = t->data;
-    float f;
-    double d;
-    if (t->dt == DT_F64) {
-        memcpy(&d, p + (size_t)j * sizeof(d), sizeof(d));
-        return d;
-    }
-    memcpy(&f, p + (size_t)j * sizeof(f), sizeof(f));
-    return (double)f;
 }
 
 int model_import(struct model *m, const struct model_tensor *t,
@@ -136,7 +116,7 @@ int model_import(struct model *m, const struct model_tensor *t,
     if (!v)
         return error_set(err, ERR_NOMEM, "model: import of %s", t->name);
     for (int64_t j = 0; j < s.n; j++)
-        v[j] = element(t, j);
+        v[j] = dtype_get(t->dt, t->data, j); /* need not be aligned */
     int rc = slot_write(m, &s, v, v + s.n, err);
     free(v);
     return rc;

@@ -97,46 +97,39 @@ static int64_t ours(const struct model *m, const struct slot *s, int64_t j)
     return j;
 }
 
-static void *place(struct model *m, const struct slot *s, size_t *ret_size)
+enum dtype slot_dtype(const struct model *m, const struct slot *s)
 {
-    if (s->kind == SLOT_RUNNING) {
-        *ret_size = dtype_acc_bytes(m->conf.dt);
-        return at_a(m, m->mem.running, s->at);
-    }
-    *ret_size = dtype_bytes(m->conf.dt);
-    return at_t(m, m->mem.params, s->at);
+    return s->kind == SLOT_RUNNING ? dtype_acc(m->conf.dt) : m->conf.dt;
+}
+
+static void *place(struct model *m, const struct slot *s)
+{
+    return s->kind == SLOT_RUNNING ? at_a(m, m->mem.running, s->at)
+                                   : at_t(m, m->mem.params, s->at);
 }
 
 int slot_read(struct model *m, const struct slot *s, double *v, void *raw,
               struct error *err)
 {
-    size_t size;
-    const void *src = place(m, s, &size);
-    if (m->d->ops->to_host(m->d, raw, src, (size_t)s->n * size, err) < 0)
+    const enum dtype dt = slot_dtype(m, s);
+    if (m->d->ops->to_host(m->d, raw, place(m, s),
+                           (size_t)s->n * dtype_bytes(dt), err) < 0)
         return error_wrap(err, "%s", s->name);
-    for (int64_t j = 0; j < s->n; j++) {
-        int64_t i = ours(m, s, j);
-        v[j] = size == sizeof(float) ? (double)((const float *)raw)[i]
-                                     : ((const double *)raw)[i];
-    }
+    for (int64_t j = 0; j < s->n; j++)
+        v[j] = dtype_get(dt, raw, ours(m, s, j));
     return 0;
 }
 
 int slot_write(struct model *m, const struct slot *s, const double *v,
                void *raw, struct error *err)
 {
-    size_t size;
-    void *dst = place(m, s, &size);
-    for (int64_t j = 0; j < s->n; j++) {
-        int64_t i = ours(m, s, j);
-        if (size == sizeof(float))
-            ((float *)raw)[i] = (float)v[j];
-        else
-            ((double *)raw)[i] = v[j];
-    }
+    const enum dtype dt = slot_dtype(m, s);
+    for (int64_t j = 0; j < s->n; j++)
+        dtype_set(dt, raw, ours(m, s, j), v[j]);
     /* raw is the caller's again when this returns, whatever the device does
      * in the background. */
-    if (m->d->ops->to_device(m->d, dst, raw, (size_t)s->n * size, err) < 0 ||
+    if (m->d->ops->to_device(m->d, place(m, s), raw,
+                             (size_t)s->n * dtype_bytes(dt), err) < 0 ||
         m->d->ops->sync(m->d, err) < 0)
         return error_wrap(err, "%s", s->name);
     return 0;

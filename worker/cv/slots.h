@@ -21,6 +21,9 @@ struct slot {
 
 void slot_get(const struct model *m, int32_t i, struct slot *ret);
 
+/* What its values are on the device; not for SLOT_TRACKED. */
+enum dtype slot_dtype(const struct model *m, const struct slot *s);
+
 /* The largest n of all slots. */
 int64_t slot_largest(const struct model *m);
 

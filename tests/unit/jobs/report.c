@@ -209,7 +209,7 @@ static const struct {
     {"qq: 1", ""}, /* as far from `lr` as a word of two letters can be */
     {"train: {precision: fp3}", "did you mean 'fp32'?"},
     {"train: {precision: double}", ""},
-    {"train: {precision: fp16}", "supported: fp64, fp32"},
+    {"train: {distribution: fsdp}", "supported: ddp-ds"},
     {"train: {epochs: ten}", "1..10000"},
 };
 

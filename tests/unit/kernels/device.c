@@ -46,6 +46,8 @@ static void test_create(void)
     is_int((long long)dtype_acc_bytes(DT_F32), 4, "its accumulator's");
     is_str(dtype_name(DT_F16), "fp16", "the name of DT_F16");
     is_str(dtype_name(DT_BF16), "bf16", "the name of DT_BF16");
+    is_int(dtype_named("bf16"), DT_BF16, "bf16 by its name");
+    is_int(dtype_named("int8"), DT_N, "a name that is none");
     is_int((long long)dtype_bytes(DT_F16), 2, "the size of DT_F16");
     is_int((long long)dtype_acc_bytes(DT_BF16), 4, "bf16 is summed in fp32");
 }

@@ -57,10 +57,7 @@ static inline void rig_draw(struct rig *r, uint32_t seed)
     rng_seed(&rng, seed);
     for (size_t i = 0; i < rig_x_elems(r); i++) {
         double v = 3 * rng_uniform(&rng) - 1.5;
-        if (r->conf.dt == DT_F64)
-            ((double *)r->x)[i] = v;
-        else
-            ((float *)r->x)[i] = (float)v;
+        dtype_set(r->conf.dt, r->x, (int64_t)i, v);
     }
     for (int32_t i = 0; i < r->conf.batch; i++)
         r->label[i] = (int32_t)(rng_u32(&rng) % (uint32_t)r->conf.num_classes);
