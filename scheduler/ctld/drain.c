@@ -15,6 +15,9 @@
  *
  * The directory is the job's own: what stands in it is input. The files are
  * read as their user (files.h), and only those of the ranks that there were.
+ * A spool may be of any size, or grow as fast as it is read: it is read in
+ * slices, between which the writer has time for other jobs' rows, and only as
+ * far as a rank may have written.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +27,15 @@
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
 
-enum { REPORT_MAX_BYTES = 65536 };
+enum {
+    REPORT_MAX_BYTES = 65536,
+    HOLE_SHARE = 32 /* zeroes count so much less: they are not even parsed */
+};
+/* Of one spool. A rank leaves 64 MiB that are not acknowledged
+ * (worker/spool.h). But a daemon that did not see it run does not know what
+ * an earlier life acknowledged, and not every file system has holes. */
+static const int64_t SPOOL_READ_MAX = (int64_t)2 << 30;
+static const double SLICE_S = 0.1;
 /* Between two tries when the store failed, and from the first that failed to
  * the end without the rows. */
 static const double RETRY_S = 0.5, GIVE_UP_S = 10, COMPLAIN_EVERY_S = 10;
@@ -43,7 +54,9 @@ struct drain {
     int64_t *acked;  /* a copy, by rank; owned */
     int32_t n_acked; /* its length */
     int32_t n_ranks; /* that ran */
-    bool looked;     /* for a report; has_report says whether there is one */
+    struct drain_at at;
+    double until_s; /* the slice's end */
+    bool looked;    /* for a report; has_report says whether there is one */
     bool has_report;
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
@@ -87,28 +100,63 @@ static int read_full(const struct drain *d, const char *name, char *buf,
     return 0;
 }
 
-/* Whole lines only: the last one may have been cut by the rank's death. */
-static int drain_spool(struct drain *d, int32_t rank, char *buf,
+static bool is_hole(const char *buf, size_t n)
+{
+    return buf[0] == '\0' && memcmp(buf, buf + 1, n - 1) == 0;
+}
+
+static bool is_late(const struct drain *d)
+{
+    const struct clock *clock = d->c->parts.clock;
+    return clock->now_s(clock) >= d->until_s || atomic_load(&d->c->closing);
+}
+
+/* Of the spool of the rank d->at is at. Whole lines only: the last one may
+ * have been cut by the rank's death. True: that is all of it. */
+static int drain_piece(struct drain *d, char *buf, bool *ret_all,
                        struct error *err)
 {
     char name[32];
-    int64_t at = rank < d->n_acked && d->acked[rank] > 0 ? d->acked[rank] : 0;
+    int32_t rank = d->at.rank;
+    size_t n = 0;
     (void)snprintf(name, sizeof(name), "spool.%d", (int)rank);
-    for (;;) {
-        size_t n = 0;
-        if (read_full(d, name, buf, WIRE_ROWS_MAX_BYTES, at, &n, err) < 0)
+    if (d->at.offset < 0)
+        d->at.offset =
+            rank < d->n_acked && d->acked[rank] > 0 ? d->acked[rank] : 0;
+    if (read_full(d, name, buf, WIRE_ROWS_MAX_BYTES, d->at.offset, &n, err) < 0)
+        return -1;
+    const char *end = n > 0 ? memrchr(buf, '\n', n) : NULL;
+    if (n == WIRE_ROWS_MAX_BYTES && !end)
+        end = buf + n - 1; /* one endless line: dropped piece by piece */
+    size_t len = end ? (size_t)(end - buf) + 1 : 0;
+    bool hole = len > 0 && is_hole(buf, len);
+    if (len > 0 && !hole &&
+        ctld_store_lines(d->c->parts.store, d->job, d->attempt, rank, buf, len,
+                         &d->count, err) < 0)
+        return -1;
+    d->at.offset += (int64_t)len;
+    d->at.cost += (int64_t)(hole ? len / HOLE_SHARE : len);
+    bool is_cut = d->at.cost > SPOOL_READ_MAX;
+    d->at.is_cut = d->at.is_cut || is_cut;
+    *ret_all = !end || is_cut;
+    return 0;
+}
+
+static int drain_spools(struct drain *d, char *buf, struct error *err)
+{
+    bool is_first = true; /* however slow it was to get here */
+    while (d->at.rank < d->n_ranks && (is_first || !is_late(d))) {
+        bool is_all = false;
+        is_first = false;
+        if (drain_piece(d, buf, &is_all, err) < 0)
             return -1;
-        const char *end = n > 0 ? memrchr(buf, '\n', n) : NULL;
-        if (n == WIRE_ROWS_MAX_BYTES && !end)
-            end = buf + n - 1; /* one endless line: dropped piece by piece */
-        if (!end)
-            return 0;
-        size_t len = (size_t)(end - buf) + 1;
-        if (ctld_store_lines(d->c->parts.store, d->job, d->attempt, rank, buf,
-                             len, &d->count, err) < 0)
-            return -1;
-        at += (int64_t)len;
+        if (is_all) {
+            d->at.rank++;
+            d->at.offset = -1;
+            d->at.cost = 0;
+        }
     }
+    return 0;
 }
 
 static int read_report(struct drain *d, char *buf, struct error *err)
@@ -139,8 +187,8 @@ static int drain_files(struct drain *d, struct error *err)
     /* First: the job's end needs it, also without the rows. */
     int rc = read_report(d, buf, err);
     d->looked = rc == 0;
-    for (int32_t rank = 0; rc == 0 && rank < d->n_ranks; rank++)
-        rc = drain_spool(d, rank, buf, err);
+    if (rc == 0)
+        rc = drain_spools(d, buf, err);
     free(buf);
     return rc;
 }
@@ -149,8 +197,10 @@ static void drain_run(struct task *t)
 {
     struct drain *d = (struct drain *)t;
     struct store *s = d->c->parts.store;
+    const struct clock *clock = d->c->parts.clock;
+    d->until_s = clock->now_s(clock) + SLICE_S;
     d->rc = drain_files(d, &d->err);
-    if (d->rc == 0)
+    if (d->rc == 0 && d->at.rank == d->n_ranks)
         d->rc = s->ops->sync_rows(s, &d->err);
 }
 
@@ -192,10 +242,12 @@ static void drain_done(struct task *t)
         i->report_code = d->report_code;
         memcpy(i->report_why, d->report_why, sizeof(i->report_why));
     }
+    if (i)
+        i->at = d->at; /* also of a try that failed: so much is stored */
     if (i && d->rc < 0)
         failed(c, i, &d->err);
     else if (i)
-        i->state = INTAKE_DRAINED;
+        i->state = d->at.rank < d->n_ranks ? INTAKE_IDLE : INTAKE_DRAINED;
     drain_free(d);
     ctld_want_step(c);
 }
@@ -222,6 +274,7 @@ static int post(struct ctld *c, const struct job *job, struct intake *i,
     d->n_acked = i->n_ranks;
     /* One per device; without one, one per node. */
     d->n_ranks = job->gpus > job->nodes ? job->gpus : job->nodes;
+    d->at = i->at;
     (void)snprintf(d->dir, sizeof(d->dir), "%s/%d", job->dir, job->attempt);
     if (thread_post(c->writer, &d->task, err) < 0) {
         drain_free(d);
@@ -263,8 +316,12 @@ int ctld_drain(void *arg, const struct job *job, struct error *err)
     if (!i)
         return error_set(err, ERR_NOMEM, "spool");
     double now_s = c->parts.clock->now_s(c->parts.clock);
-    i->undrained = i->state == INTAKE_FAILED && gives_up(job, i, now_s);
-    if (i->state == INTAKE_DRAINED || i->undrained) {
+    bool is_given_up = i->state == INTAKE_FAILED && gives_up(job, i, now_s);
+    i->undrained = is_given_up || i->at.is_cut;
+    if (i->state == INTAKE_DRAINED || is_given_up) {
+        if (!is_given_up && i->at.is_cut)
+            (void)error_set(&i->why, ERR_LIMIT,
+                            "more than a rank leaves unacknowledged");
         use_report(c, job, i);
         return 0;
     }

@@ -46,6 +46,7 @@ struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
     i->attempt = attempt;
     i->failed_s = i->failing_s = NAN;
     i->complained_s = -INFINITY;
+    i->at.offset = -1;
     i->next = c->intakes;
     c->intakes = i;
     return i;

@@ -101,6 +101,13 @@ void ctld_count_rows(struct ctld *c, const struct ingest_count *n);
 int ctld_drain(void *arg, const struct job *job, struct error *err);
 
 enum { INTAKE_IDLE, INTAKE_DRAINING, INTAKE_DRAINED, INTAKE_FAILED };
+/* How far the spools have been read. */
+struct drain_at {
+    int32_t rank;
+    int64_t offset; /* -1: from what is acknowledged */
+    int64_t cost;   /* bytes of this spool, holes for less */
+    bool is_cut;    /* one was not read to its end */
+};
 struct intake {
     struct intake *next;
     uint64_t job;
@@ -116,6 +123,7 @@ struct intake {
     char report_why[JOB_REASON_CAP];
     int64_t *acked; /* by rank; -1: nothing known */
     int32_t n_ranks;
+    struct drain_at at;
 };
 struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
                            bool create);

@@ -11,8 +11,9 @@ struct slow {
     struct files *real;
     _Atomic int n_timeouts; /* of read() that are to come */
     _Atomic int n_reads;
-    _Atomic bool log_hangs; /* log() returns no more until this is unset */
-    _Atomic bool log_fails; /* log() times out */
+    _Atomic bool is_endless; /* spools have no end */
+    _Atomic bool log_hangs;  /* log() returns no more until this is unset */
+    _Atomic bool log_fails;  /* log() times out */
     _Atomic bool log_came;
 };
 
@@ -25,6 +26,11 @@ static int slow_read(struct files *f, uid_t uid, const char *dir,
     if (s->n_timeouts > 0) {
         s->n_timeouts--;
         return error_set(err, ERR_TIMEOUT, "nobody answers");
+    }
+    if (s->is_endless && strncmp(name, "spool.", 6) == 0) {
+        memset(p, 'x', cap);
+        *ret_n = cap;
+        return 0;
     }
     return s->real->ops->read(s->real, uid, dir, name, offset, p, cap, ret_n,
                               err);
@@ -132,6 +138,28 @@ static void test_reported(struct rig *r, struct slow *s)
     s->n_timeouts = 0;
 }
 
+/* A user made the spool as long as a file can be, or writes to it still: that
+ * is nobody else's loss, and the attempt ends all the same. */
+static void test_endless(struct rig *r, struct slow *s)
+{
+    char path[64], other[64], rows[64];
+    uint64_t id = start_job(r, "endless", path);
+    s->is_endless = true;
+    exits(r, id, 7);
+    ok(reads(s, 2), "a spool without an end is read");
+    uint64_t next = start_job(r, "meanwhile", other);
+    (void)snprintf(rows, sizeof(rows), "%llu/1/rows?rank=0&offset=0",
+                   (unsigned long long)next);
+    is_int(as_worker(r, rows, "{\"iteration\":1}\n"), 200,
+           "others' rows are stored meanwhile");
+    ok(becomes(r, path, "\"state\":\"FAILED\""), "it ends without the rest");
+    ok(get(r, "/metrics") == 200 && has(r, "mgpu_spools_undrained_total 3\n"),
+       "which is told");
+    s->is_endless = false;
+    exits(r, next, 7);
+    ok(becomes(r, other, "\"state\":\"FAILED\""), "the other ends as well");
+}
+
 static bool comes(const struct slow *s)
 {
     for (int i = 0; i < 1500 && !s->log_came; i++)
@@ -226,6 +254,7 @@ int main(void)
     test_waits(&r, &slow);
     test_gives_up(&r, &slow);
     test_reported(&r, &slow);
+    test_endless(&r, &slow);
     test_log(&r, &slow);
     test_closed(&r, &slow);
     rig_down(&r);
