@@ -6,7 +6,7 @@
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
-#   make bench-slurm       a large cluster     make demo-slurm   two nodes
+#   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
 prefix  ?= /usr/local
@@ -158,7 +158,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench \
-        bench-slurm install uninstall clean FORCE
+        bench-cv bench-slurm install uninstall clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -362,6 +362,10 @@ gpu-bench: all $(B)/tests/bench/kernels
 	$(Q)for p in fp32 fp64 fp16 bf16; do for s in 32 100 224; do \
 	    MGPU_CUDA_PLUGIN=$(abspath $(plugin)) \
 	    $(B)/tests/bench/kernels cuda $$s 64 $$p || exit 1; done; done
+
+# Against PyTorch on the same cores.
+bench-cv: $(B)/tests/bench/cv_step
+	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/cv.sh
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
 bench-slurm: all
