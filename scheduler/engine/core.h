@@ -189,6 +189,8 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
             struct error *err) MUST_CHECK;
 
 void eng_timers(struct engine *e);
+/* entry.give_up of an attempt that had reported by then. */
+extern const char eng_was_done[];
 double eng_timers_next(const struct engine *e, const struct entry *en);
 
 int eng_inventory(struct engine *e, struct error *err);

@@ -9,6 +9,7 @@
  *   ended by somebody there    CANCELLED, 143
  *   refused, or not started    FAILED, 125
  *   lost, but reported 0       COMPLETED, 0
+ *   given up after its report  as it reported
  *   lost, or given up by us    again while retries are left, else
  *                              NODE_FAIL or FAILED, 125
  *   died of a signal           again while retries are left, else
@@ -139,6 +140,11 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
         return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
                     end->why && end->why[0] ? end->why : "cancelled in Slurm");
+    /* It was done: what ended it afterwards was our own kill, if anything. */
+    if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done) {
+        const struct ending by_itself = {.kind = ALLOC_EXITED};
+        return exited(job, &by_itself);
+    }
     if (was_warned(e, en, end))
         return expired(job, end);
     if (end->kind == ALLOC_REFUSED) {

@@ -11,6 +11,7 @@
 #include "scheduler/engine/core.h"
 
 static const char gave_no_sign[] = "its worker fell silent";
+const char eng_was_done[] = "its worker reported, and did not end";
 static const char never_claimed[] = "its worker did not claim its lease";
 
 static bool is_claimed(const struct job *job)
@@ -19,12 +20,14 @@ static bool is_claimed(const struct job *job)
 }
 
 /* Not of an attempt that may have ended while the daemon was away: first
- * somebody has to say that it still runs. */
+ * somebody has to say that it still runs. Nor of one that has done all
+ * its work, and so came to its end in time. */
 static double limit_at(const struct entry *en)
 {
     const struct job *job = &en->job;
-    bool is_due = !job->limit_hit && !job->cancel_asked && en->is_heard &&
-                  !isnan(en->start_now_s);
+    bool is_done = job->reported && job->report_code == 0;
+    bool is_due = !job->limit_hit && !job->cancel_asked && !is_done &&
+                  en->is_heard && !isnan(en->start_now_s);
     return is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
 }
 
@@ -32,17 +35,21 @@ static double stall_at(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
     bool beats = job->state == JOB_STARTING || job->state == JOB_RUNNING;
-    return beats ? job->beat_s + eng_or_never(e->parts.conf->node_lost_s)
-                 : (double)INFINITY;
+    return beats && !job->reported
+               ? job->beat_s + eng_or_never(e->parts.conf->node_lost_s)
+               : (double)INFINITY;
 }
 
 /* A stalled worker has as long again to come back; one that never claimed
- * has twice as long from the grant. */
+ * has twice as long from the grant. One that has reported is silent because
+ * it is done: should it hang, it has as long as if it had stalled. */
 static double give_up_at(const struct engine *e, const struct entry *en)
 {
     double lost_s = eng_or_never(e->parts.conf->node_lost_s);
     if (en->give_up)
         return INFINITY;
+    if (en->job.reported)
+        return en->job.beat_s + 2 * lost_s;
     if (en->job.state == JOB_STALLED)
         return en->stalled_s + lost_s;
     if (!is_claimed(&en->job) && !isnan(en->granted_s))
@@ -87,8 +94,9 @@ static int one(struct engine *e, struct entry *en, double now_s)
         return eng_stage(e, en, EV_STALL, -1, &d, NULL);
     }
     if (give_up_at(e, en) <= now_s) {
-        en->give_up =
-            en->job.state == JOB_STALLED ? gave_no_sign : never_claimed;
+        en->give_up = en->job.reported               ? eng_was_done
+                      : en->job.state == JOB_STALLED ? gave_no_sign
+                                                     : never_claimed;
         en->release_at_s = now_s;
     }
     return 0;

@@ -204,6 +204,35 @@ static void test_away(void)
          "k0:NODE_FAIL/125/1[1]", "lost: node failure", "lost in the meantime");
 }
 
+/* Its worker has reported and is gone, and for a long time nobody says that
+ * the attempt has ended: Slurm is away, or its epilog takes that long. */
+static void reported(int32_t code, const char *why, const char *more,
+                     const char *want, const char *reason, const char *what)
+{
+    struct world_script s = one((struct world_attempt){
+        .run_s = 100, .exit_code = code, .silent = 1, .no_report = 1});
+    s.node_lost_s = 10;
+    s.jobs[0].spec_more = more;
+    begin(&s, what);
+    play(5);
+    is_int(engine_report(w.engine, 1, 1, code, why, &err), 0, "it reports");
+    finish(want, reason);
+}
+
+static void test_reported(void)
+{
+    static const char twice[] = "},\"retry\":{\"max\":1}}";
+    static const char brief[] =
+        ",\"time_limit\":\"8s\"},\"retry\":{\"max\":1}}";
+
+    reported(0, "", twice, "k0:COMPLETED/0/1[1]", "",
+             "done, and its end is not seen");
+    reported(3, "loss is NaN", twice, "k0:FAILED/3/1[1]", "loss is NaN",
+             "failed, and its end is not seen");
+    reported(0, "", brief, "k0:COMPLETED/0/1[1]", "",
+             "done in time, and its end is seen after its limit");
+}
+
 /* ---- claims ----------------------------------------------------------------
  */
 static void test_claimed(void)
@@ -402,6 +431,7 @@ int main(void)
     test_waiting();
     test_ended();
     test_away();
+    test_reported();
     test_claimed();
     test_of_another();
     test_unavailable();
