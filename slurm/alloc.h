@@ -74,7 +74,9 @@ enum alloc_note_kind {
                         as people read it ("Slurm(Priority)"); native_id is
                         set if it has one. Any number of times */
     ALLOC_GRANTED,   /* note.native_id and note.place are set */
-    ALLOC_REFUSED,   /* final for this request; note.why says it */
+    ALLOC_REFUSED,   /* final for this request; note.why says it. ERR_BUSY: a
+                        limit there that passes, so another attempt of the
+                        job may be taken later */
     ALLOC_LOST,      /* node failure or an administrator; note.why */
     ALLOC_EXITED,    /* code and signal of the worst rank */
     ALLOC_INVENTORY, /* ask inventory() again */

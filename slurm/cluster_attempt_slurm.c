@@ -389,7 +389,10 @@ static void submitted(struct cluster *c, struct cluster_attempt *a,
         a->retry_s = cluster_now(c) + RETRY_S;
         cluster_wait(c, a, n->why.code, "SlurmUnavailable: %s", n->why.msg);
     } else {
-        cluster_end_refused(c, a, &n->why);
+        struct error why = n->why;
+        if (why.code == ERR_LIMIT)
+            why.code = ERR_BUSY; /* as alloc.h says it */
+        cluster_end_refused(c, a, &why);
     }
 }
 

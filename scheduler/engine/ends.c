@@ -14,7 +14,8 @@
  *                              NODE_FAIL or FAILED, 125
  *   died of a signal           again while retries are left, else
  *                              FAILED, 128 + the signal (125 if unclaimed)
- *   never claimed its lease    FAILED, 125
+ *   never claimed its lease    FAILED, 125; again if nobody was there to
+ *                              claim it from
  *   exited with 0              COMPLETED, 0, if its worker reported 0;
  *                              FAILED with the code that was reported;
  *                              FAILED, 125, without a report
@@ -72,6 +73,10 @@ static struct verdict make(enum job_event ev, int32_t exit_code, int32_t signo,
     return v;
 }
 
+/* It waited for as long as a worker waits, and did nothing. */
+static const char nobody_there[] =
+    "its worker could not reach the daemon to claim its lease";
+
 static struct verdict exited(const struct job *job, const struct ending *end)
 {
     const char *said = job->reported && job->reason[0] ? job->reason : NULL;
@@ -82,7 +87,10 @@ static struct verdict exited(const struct job *job, const struct ending *end)
                        "exited with %" PRId32
                        " before its worker claimed its lease",
                        end->exit_code);
-        return make(EV_FAIL, EXIT_NEVER_RAN, 0, why);
+        if (end->exit_code == EXIT_NOT_NOW)
+            text_copy(why, sizeof(why), nobody_there);
+        struct verdict v = make(EV_FAIL, EXIT_NEVER_RAN, 0, why);
+        return end->exit_code == EXIT_NOT_NOW ? or_again(job, v) : v;
     }
     if (job->reported && job->report_code != 0)
         return make(EV_FAIL, job->report_code, 0,

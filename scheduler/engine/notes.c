@@ -90,6 +90,30 @@ static bool is_of_another(struct engine *e, struct entry *en,
     return true;
 }
 
+/* A limit of a user or an account there, which passes as other jobs end. Each
+ * try is an attempt, and its limit may last for days. */
+static const double LIMIT_AGAIN_S = 300;
+
+static bool is_for_now(const struct entry *en, const struct alloc_note *note)
+{
+    const struct job *job = &en->job;
+    return note->why.code == ERR_BUSY && !job->cancel_asked &&
+           !job->limit_hit && !en->give_up;
+}
+
+static int refused_for_now(struct engine *e, struct entry *en,
+                           const struct alloc_note *note, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    d.exit_code = EXIT_NEVER_RAN;
+    detail_because(&d, "could not be started: ", note->why.msg);
+    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
+        return -1;
+    en->not_before_s = eng_now(e) + LIMIT_AGAIN_S;
+    return 0;
+}
+
 static int take(struct engine *e, const struct alloc_note *note,
                 struct error *err)
 {
@@ -111,6 +135,8 @@ static int take(struct engine *e, const struct alloc_note *note,
             return -1;
         /* fall through */
     case ALLOC_REFUSED: {
+        if (note->kind == ALLOC_REFUSED && is_for_now(en, note))
+            return refused_for_now(e, en, note, err);
         struct ending end = {.kind = note->kind,
                              .exit_code = note->exit_code,
                              .signal = note->signal,

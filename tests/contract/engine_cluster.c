@@ -233,6 +233,58 @@ static void test_reported(void)
              "done in time, and its end is seen after its limit");
 }
 
+/* ---- not now ----------------------------------------------------------------
+ */
+static int limited(struct alloc *a, struct alloc_note *notes, size_t cap,
+                   size_t *ret_n, struct error *e)
+{
+    if (there->poll(a, notes, cap, ret_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (notes[i].kind == ALLOC_REFUSED)
+            (void)error_set(&notes[i].why, ERR_BUSY, "Slurm: (2050)");
+    }
+    return 0;
+}
+
+static struct alloc *with_limits(struct alloc *a)
+{
+    static struct alloc_ops ops;
+    there = a->ops;
+    ops = *there;
+    ops.poll = limited;
+    a->ops = &ops;
+    return a;
+}
+
+static void test_not_now(void)
+{
+    struct world_script s = one((struct world_attempt){.refuse = 1});
+
+    s.n_acts = 2;
+    s.jobs[1].gpus = 4;
+    s.acts[1] = (struct world_act){.at_s = 1, .job = 1};
+    world_init(&w, &s);
+    w.wrap = with_limits;
+    ok(world_start(&w), "---- its user has too many jobs in Slurm");
+    play(5);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_QUEUED, "it waits");
+    is_str(job->reason, "could not be started: Slurm: (2050)", "  and why");
+    is_int(engine_job(w.engine, 2)->state, JOB_RUNNING, "and keeps nothing");
+    finish("k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]", "");
+
+    s = one(
+        (struct world_attempt){.run_s = 600, .exit_code = 75, .no_claim = 1});
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1}}";
+    begin(&s, "its worker found no daemon");
+    finish("k0:COMPLETED/0/2[11]", "");
+    s.jobs[0].attempts[1] = s.jobs[0].attempts[0];
+    begin(&s, "and never does");
+    finish("k0:FAILED/125/2[11]",
+           "its worker could not reach the daemon to claim its lease");
+}
+
 /* ---- claims ----------------------------------------------------------------
  */
 static void test_claimed(void)
@@ -432,6 +484,7 @@ int main(void)
     test_ended();
     test_away();
     test_reported();
+    test_not_now();
     test_claimed();
     test_of_another();
     test_unavailable();

@@ -265,6 +265,10 @@ static void test_refused(void)
     is_str(h.note.why.msg, "invalid partition name specified", "because");
     is_int(release(1, 5), ERR_NOTFOUND, "and forgotten");
     ok(ask(ALLOC_NEW, 1) && hears(HELPER_SUBMIT), "asked again: submitted");
+    fails("LIMIT", "too many jobs of this user", true);
+    ok(gets(ALLOC_REFUSED, 1) && h.note.why.code == ERR_BUSY,
+       "a limit refuses, too, and says so");
+    ok(ask(ALLOC_NEW, 1) && hears(HELPER_SUBMIT), "asked again: submitted");
     fails("BUSY", "too many jobs", true);
     ok(waits(1, "SlurmUnavailable: too many jobs"), "what may pass is kept");
     ok(passes(4), "for a while");
