@@ -327,7 +327,7 @@ static void test_fenced(struct comm *c, const struct job_spec *spec)
     (void)snprintf(ckpt, sizeof(ckpt), "%s/ckpt", dir);
     longer.train.epochs = 10000;
     longer.train.max_steps_per_epoch = 0;
-    daemon_init(&d);
+    daemon_init(&d, false);
     d.mode = DAEMON_FENCES;
     daemon_up(&d);
     struct report_conf conf = {.url = mpi_rank == 0 ? d.url : "",

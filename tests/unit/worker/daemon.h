@@ -5,11 +5,13 @@
 #define MGPU_TESTS_WORKER_DAEMON_H
 
 #include <event2/event.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +23,8 @@ enum daemon_mode { DAEMON_TAKES, DAEMON_FENCES, DAEMON_FAILS, DAEMON_NO_DISK };
 
 struct daemon {
     char dir[64], path[80], url[96];
+    bool is_tcp;
+    int port; /* the same one after a restart */
     pthread_t thread;
     pthread_barrier_t ready;
     int stop[2];
@@ -124,6 +128,16 @@ static inline void daemon_on_stop(evutil_socket_t fd, short what, void *arg)
     (void)event_base_loopbreak(arg);
 }
 
+static inline int daemon_listen(struct daemon *d, struct http_server *server,
+                                struct error *err)
+{
+    char where[32];
+    if (!d->is_tcp)
+        return http_server_listen_unix(server, d->path, 0600, err);
+    (void)snprintf(where, sizeof(where), "127.0.0.1:%d", d->port);
+    return http_server_listen_tcp(server, where, &d->port, err);
+}
+
 static inline void *daemon_main(void *arg)
 {
     static const struct http_route routes[] = {
@@ -144,7 +158,7 @@ static inline void *daemon_main(void *arg)
                                     .max_clients_per_uid = 20};
     d->base = event_base_new();
     if (http_server_create(d->base, &conf, &server, &err) < 0 ||
-        http_server_listen_unix(server, d->path, 0600, &err) < 0) {
+        daemon_listen(d, server, &err) < 0) {
         (void)fprintf(stderr, "# %s\n", err.msg);
         abort();
     }
@@ -181,14 +195,34 @@ static inline void daemon_down(struct daemon *d)
     d->is_up = false;
 }
 
-static inline void daemon_init(struct daemon *d)
+/* A port that is free, for now: the tests speak of a daemon that is not
+ * there yet. */
+static inline int daemon_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &len) < 0)
+        abort();
+    (void)close(fd);
+    return ntohs(a.sin_port);
+}
+
+static inline void daemon_init(struct daemon *d, bool is_tcp)
 {
     memset(d, 0, sizeof(*d));
+    d->is_tcp = is_tcp;
     (void)snprintf(d->dir, sizeof(d->dir), "/tmp/mgpu-worker.XXXXXX");
     if (mkdtemp(d->dir) == NULL)
         abort();
     (void)snprintf(d->path, sizeof(d->path), "%s/sock", d->dir);
     (void)snprintf(d->url, sizeof(d->url), "unix:%s", d->path);
+    if (is_tcp) {
+        d->port = daemon_port();
+        (void)snprintf(d->url, sizeof(d->url), "http://127.0.0.1:%d", d->port);
+    }
     (void)pthread_mutex_init(&d->lock, NULL);
 }
 

@@ -458,12 +458,48 @@ static void test_two_words(const struct daemon *d)
     buf_clear(&b);
 }
 
-int main(void)
+/* A machine that takes connections and says nothing more, as one whose
+ * daemon hangs, or that has gone without a word. */
+static void test_silent(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    char url[64], dir[] = "/tmp/mgpu-worker.XXXXXX", path[64];
+    struct error err = ERROR_INIT;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (mkdtemp(dir) == NULL || fd < 0 ||
+        bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 8) < 0 ||
+        getsockname(fd, (struct sockaddr *)&a, &len) < 0)
+        abort();
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d", ntohs(a.sin_port));
+    struct report_conf conf = {.url = url,
+                               .token = "0123456789abcdef",
+                               .dir = dir,
+                               .job = 12,
+                               .attempt = 1,
+                               .heartbeat_s = 0.1,
+                               .period_s = 0.01};
+    double start_s = clock_real.now_s(&clock_real);
+    is_int(report_claim(&conf, 0.5, NULL, &err), -1, "no answer to a claim");
+    is_int(err.code, ERR_TIMEOUT, "which takes its time, not for ever");
+    struct reporter *r = NULL;
+    is_int(reporter_create(&conf, &r, &err), 0, "create");
+    add_rows(r, 1, 100);
+    ok(!reporter_flush(r, 0.2), "no answer to the rows");
+    ok(clock_real.now_s(&clock_real) - start_s < 60, "nobody waits for ever");
+    reporter_destroy(r);
+    (void)close(fd);
+    (void)snprintf(path, sizeof(path), "%s/spool.0", dir);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+
+static void test_all(bool is_tcp)
 {
     struct daemon d;
-    daemon_init(&d);
-    test_spool(d.dir);
-    test_hole(d.dir);
+    daemon_init(&d, is_tcp);
+    tap_diag("at %s", d.url);
     test_sender(&d);
     test_beats(&d);
     test_fence(&d);
@@ -472,5 +508,17 @@ int main(void)
     test_final(&d);
     test_two_words(&d);
     daemon_clear(&d);
+}
+
+int main(void)
+{
+    struct daemon d;
+    daemon_init(&d, false);
+    test_spool(d.dir);
+    test_hole(d.dir);
+    daemon_clear(&d);
+    test_all(false);
+    test_all(true);
+    test_silent();
     return tap_done();
 }
