@@ -98,6 +98,7 @@ struct job_spec {
         int32_t gradient_accumulation_steps;
         int32_t max_steps_per_epoch; /* 0: all */
         enum spec_precision precision;
+        bool mixed; /* weights in fp32 */
         enum spec_tristate pin_memory;
         enum spec_distribution distribution;
         int64_t seed; /* -1 until drawn; the dump always has a real one */

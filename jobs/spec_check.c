@@ -156,6 +156,16 @@ static void check_optimizer(const struct check *c)
                    "nesterov needs a momentum above 0");
 }
 
+static void check_mixed(const struct check *c)
+{
+    enum spec_precision p = c->s->train.precision;
+    if (is_set(c, "train.mixed") && c->s->train.mixed && p != PRECISION_FP16 &&
+        p != PRECISION_BF16 && !is_bad(c, "train.precision"))
+        report_add(c->report, "E017", place_of(c, "train.mixed"), "train.mixed",
+                   "set precision: bf16",
+                   "mixed precision computes in fp16 or bf16");
+}
+
 static void check_betas(const struct check *c)
 {
     if (is_set(c, "train.optimizer.betas") &&
@@ -317,6 +327,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
                    "'version' is missing; 1 is assumed");
     check_rows(&c);
     check_optimizer(&c);
+    check_mixed(&c);
     check_betas(&c);
     check_milestones(&c);
     check_every(&c);

@@ -121,6 +121,8 @@ static const struct schema_key keys[] = {
                     WORD("tf32", PRECISION_TF32), WORD("fp16", PRECISION_FP16),
                     WORD("bf16", PRECISION_BF16)),
      .doc = "number format of weights, activations and gradients"},
+    {"train.mixed", KEY_BOOL, AT(train.mixed), .def = "false", .code = "E011",
+     .when = WHEN_CV, .doc = "keep fp32 weights behind those in 16 bits"},
     {"train.pin_memory", KEY_TRISTATE, AT(train.pin_memory), .def = "auto",
      .code = "E011", .when = WHEN_CV,
      .doc = "page-locked host buffers; auto: on GPUs"},

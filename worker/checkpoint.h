@@ -22,6 +22,7 @@
 #include "jobs/base/error.h"
 #include "kernels/device.h"
 #include "worker/cv/model.h"
+#include "worker/mixed.h"
 
 /* The position in training; a plain value, so that it can be broadcast. */
 struct checkpoint_state {
@@ -35,9 +36,10 @@ struct checkpoint_state {
     double epoch_s, loss_sum;
     int64_t samples;
     double best; /* the metric of <dir>/best; NAN: there is none */
+    struct loss_scale loss_scale;
 };
 
-enum { CHECKPOINT_ARRAYS = 5 };
+enum { CHECKPOINT_ARRAYS = 6 };
 struct checkpoint_array {
     const char *name;
     void *data; /* [n] A on the device */

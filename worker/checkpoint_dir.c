@@ -110,6 +110,9 @@ int checkpoint_encode(const struct checkpoint_state *s,
     rc = rc < 0 ? rc : buf_addstr(out, "}", err);
     if (rc == 0 && isfinite(s->best))
         rc = buf_addf(out, err, ",\"best\":%.17g", s->best);
+    if (rc == 0 && s->loss_scale.scale > 0 && s->loss_scale.scale != 1)
+        rc = buf_addf(out, err, ",\"loss_scale\":%.17g,\"good_steps\":%" PRId64,
+                      s->loss_scale.scale, s->loss_scale.good_steps);
     if (rc < 0)
         return -1;
     /* Over what stands before it. */
@@ -149,6 +152,7 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     const char *optim = checkpoint_files[CKPT_OPTIM];
     const char *ema = checkpoint_files[CKPT_EMA];
     const json_t *best = json_object_get(o, "best");
+    const json_t *scale = json_object_get(o, "loss_scale");
     if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
         get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||
         get_int(o, "updates", 0, INT64_MAX, &s->updates, err) ||
@@ -161,7 +165,9 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         get_crc(files, model, &crc[CKPT_MODEL], err) ||
         get_crc(files, optim, &crc[CKPT_OPTIM], err) ||
         (json_object_get(files, ema) != NULL &&
-         get_crc(files, ema, &crc[CKPT_EMA], err)))
+         get_crc(files, ema, &crc[CKPT_EMA], err)) ||
+        (scale != NULL && get_int(o, "good_steps", 0, INT64_MAX,
+                                  &s->loss_scale.good_steps, err)))
         return -1;
     s->epoch = (int32_t)epoch;
     s->batch = (int32_t)batch;
@@ -169,6 +175,9 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     s->epoch_s = json_number_value(json_object_get(o, "epoch_s"));
     s->loss_sum = json_number_value(json_object_get(o, "loss_sum"));
     s->best = best != NULL ? json_number_value(best) : NAN;
+    s->loss_scale.scale = scale != NULL ? json_number_value(scale) : 1;
+    if (!(s->loss_scale.scale > 0))
+        return error_set(err, ERR_INVAL, "'loss_scale' is not possible");
     return 0;
 }
 

@@ -41,6 +41,7 @@ struct trainer {
     struct model *model;
     struct optimizer optimizer;
     struct ema ema;
+    struct mixed mixed;
     struct buckets buckets;
     void *partial;  /* [params] T: gradients so far; NULL: parts is 1 */
     void *running;  /* [running] A before an iteration; NULL: not needed */

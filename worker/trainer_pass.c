@@ -59,7 +59,7 @@ static int backward(struct trainer *t, struct metric_iteration *m, int32_t part,
 {
     bool is_last = part == t->train_feed.parts - 1;
     double start_s = now_s(t);
-    double scale = 1.0 / ((double)n * t->train_sampler.size);
+    double scale = t->at.loss_scale.scale / ((double)n * t->train_sampler.size);
     if (model_backward(t->model, n, scale, is_last ? last_ready : NULL, t,
                        err) < 0 ||
         (!is_last && keep_gradient(t, part, err) < 0) ||

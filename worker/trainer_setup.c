@@ -140,6 +140,8 @@ static int64_t extra_bytes(const struct trainer *t, const struct model_plan *p)
         bytes += p->params * (int64_t)dtype_bytes(t->dt);
     if (s->train.on_nan == ON_NAN_SKIP)
         bytes += p->running * (int64_t)dtype_acc_bytes(t->dt);
+    if (s->train.mixed)
+        bytes += mixed_bytes(p);
     return bytes;
 }
 
@@ -154,6 +156,9 @@ static int open_extra(struct trainer *t, struct error *err)
     if (s->train.on_nan == ON_NAN_SKIP &&
         t->dev->ops->alloc(t->dev, (size_t)p->running * dtype_acc_bytes(t->dt),
                            &t->running, err) < 0)
+        return -1;
+    if (s->train.mixed &&
+        mixed_init(&t->mixed, t->dev, t->model, t->dt, err) < 0)
         return -1;
     return ema_init(&t->ema, t->dev, t->model, t->dt, s->train.ema.decay, err);
 }
@@ -198,7 +203,8 @@ static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
     for (int32_t i = 0; i < ranges; i++)
         r[i] =
             (struct optimizer_range){m[i].first, m[i].count, m[i].is_norm_bias};
-    return optimizer_init(&t->optimizer, t->dev, t->spec, t->dt, n, r, ranges,
+    return optimizer_init(&t->optimizer, t->dev, t->spec,
+                          t->spec->train.mixed ? DT_F32 : t->dt, n, r, ranges,
                           err);
 }
 
@@ -322,12 +328,16 @@ static int find_position(struct trainer *t, struct error *err)
         .global_batch = (int64_t)s->train.batch_size * t->train_sampler.size,
         .epoch = 1,
         .ranks = c->size,
-        .best = NAN};
+        .best = NAN,
+        .loss_scale = loss_scale_first(t->dt, s->train.mixed)};
     if (model_init(t->model, (uint32_t)s->train.seed, err) < 0)
         return -1;
     if (c->rank == 0 && s->retry.resume && load_position(t, err) < 0)
         return -1;
     if (broadcast_all(t, err) < 0)
+        return -1;
+    if (t->mixed.dev != NULL && t->at.iteration == 0 &&
+        mixed_begin(&t->mixed, err) < 0)
         return -1;
     if (t->at.updates == 0 && ema_update(&t->ema, true, err) < 0)
         return -1;
@@ -349,6 +359,11 @@ struct checkpoint_parts trainer_parts(struct trainer *t)
     for (int32_t i = 0; i < o->n_state; i++)
         p.arrays[p.n++] = (struct checkpoint_array){
             .name = o->state[i].name, .data = o->state[i].data, .n = o->n};
+    if (t->mixed.dev != NULL)
+        p.arrays[p.n++] =
+            (struct checkpoint_array){.name = "weights",
+                                      .data = t->mixed.weights,
+                                      .n = model_planned(t->model)->params};
     if (t->ema.dev != NULL) {
         const struct model_plan *plan = model_planned(t->model);
         p.arrays[p.n++] = (struct checkpoint_array){
@@ -398,9 +413,10 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     if (find_position(t, err) < 0)
         return -1;
     trainer_say(t,
-                "MobileNetV2: %" PRId64 " parameters, %d classes, %s on %s "
+                "MobileNetV2: %" PRId64 " parameters, %d classes, %s%s on %s "
                 "(%s), %d rank%s, batch %d each",
                 model_planned(t->model)->params, classes, dtype_name(t->dt),
+                t->mixed.dev != NULL ? " (weights in fp32)" : "",
                 t->dev->ops->name, t->comm->ops->name, env->comm->size,
                 env->comm->size == 1 ? "" : "s", env->spec->train.batch_size);
     trainer_say(t,
@@ -418,6 +434,7 @@ void trainer_close(struct trainer *t)
     loader_destroy(t->eval_loader);
     optimizer_clear(&t->optimizer);
     ema_clear(&t->ema);
+    mixed_clear(&t->mixed);
     if (t->dev != NULL) {
         t->dev->ops->release(t->dev, t->partial);
         t->dev->ops->release(t->dev, t->running);

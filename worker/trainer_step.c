@@ -64,9 +64,12 @@ static int update(struct trainer *t, struct metric_iteration *m,
     double start_s = now_s(t);
     m->lr = s->train.optimizer.lr *
             schedule_factor(s, t->at.iteration, t->batches, t->total);
-    if (optimizer_step(&t->optimizer, model_params(t->model),
-                       model_grads(t->model), t->at.updates + 1, m->lr,
-                       grad_scale, err) < 0 ||
+    bool mixed = t->mixed.dev != NULL;
+    if (optimizer_step(&t->optimizer,
+                       mixed ? t->mixed.weights : model_params(t->model),
+                       mixed ? t->mixed.grads : model_grads(t->model),
+                       t->at.updates + 1, m->lr, grad_scale, err) < 0 ||
+        (mixed && mixed_give_weights(&t->mixed, err) < 0) ||
         ema_update(&t->ema, t->at.updates == 0, err) < 0 ||
         t->dev->ops->sync(t->dev, err) < 0)
         return -1;
@@ -114,22 +117,80 @@ static int guard(struct trainer *t, const struct agreed *a, double norm,
     return *ret_skip ? restore_running(t, err) : 0;
 }
 
+static bool is_scaled(const struct trainer *t)
+{
+    return t->mixed.dev != NULL && t->dt == DT_F16;
+}
+
+/* As a value of the iteration, and to people when it falls. */
+static void say_scale(struct trainer *t, bool is_overflow)
+{
+    struct metric_row row = {.kind = METRIC_VALUE,
+                             .value = {.rank = 0,
+                                       .iteration = t->at.iteration + 1,
+                                       .name = "loss_scale",
+                                       .value = t->at.loss_scale.scale}};
+    if (t->env->comm->rank != 0)
+        return;
+    reporter_row(t->env->reporter, &row);
+    if (is_overflow)
+        trainer_say(t,
+                    "iteration %lld left out, its gradient is no number: loss "
+                    "scale %g",
+                    (long long)t->at.iteration + 1, t->at.loss_scale.scale);
+}
+
+/* Of the summed gradient: the same on every rank. A loss that is no number
+ * is none of its business. */
+static int follow_scale(struct trainer *t, bool is_finite, struct error *err)
+{
+    double was = t->at.loss_scale.scale;
+    bool can = loss_scale_next(&t->at.loss_scale, is_finite);
+    if (t->at.loss_scale.scale != was || t->at.iteration == 0)
+        say_scale(t, !is_finite);
+    if (!can)
+        return error_set(err, ERR_STATE,
+                         "the gradient is not a number with any loss scale: "
+                         "lower train.optimizer.lr or use train.precision: "
+                         "bf16");
+    return 0;
+}
+
+/* The gradient's norm, where somebody wants to know: 0 elsewhere. */
+static int find_norm(struct trainer *t, double *ret, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    bool mixed = t->mixed.dev != NULL;
+    *ret = 0;
+    if (mixed && mixed_take_grads(&t->mixed, err) < 0)
+        return -1;
+    if (s->train.clip_grad_norm <= 0 && s->train.on_nan == ON_NAN_FAIL &&
+        !is_scaled(t))
+        return 0;
+    return optimizer_grad_norm(&t->optimizer,
+                               mixed ? t->mixed.grads : model_grads(t->model),
+                               ret, err);
+}
+
 /* From the agreed loss to the changed weights. */
 static int finish(struct trainer *t, struct metric_iteration *m,
                   const struct agreed *a, struct error *err)
 {
     const struct job_spec *s = t->spec;
     /* 1, but for what could not be read. */
-    double scale = (double)t->asked / a->samples, norm = 0;
-    double start_s = now_s(t);
-    bool skip = false;
-    if (s->train.clip_grad_norm > 0 || s->train.on_nan != ON_NAN_FAIL) {
-        if (optimizer_grad_norm(&t->optimizer, model_grads(t->model), &norm,
-                                err) < 0)
+    double scale = (double)t->asked / a->samples / t->at.loss_scale.scale;
+    double norm = 0, start_s = now_s(t);
+    bool skip = false, overflow = false;
+    if (find_norm(t, &norm, err) < 0)
+        return -1;
+    if (is_scaled(t) && isfinite(a->loss)) {
+        overflow = !isfinite(norm);
+        norm = overflow ? 0 : norm;
+        if (follow_scale(t, !overflow, err) < 0)
             return -1;
-        norm *= scale;
-        scale *= optimizer_clip(norm, s->train.clip_grad_norm);
     }
+    norm *= scale;
+    scale *= optimizer_clip(norm, s->train.clip_grad_norm);
     m->t_optimizer = now_s(t) - start_s;
     if (guard(t, a, norm, &skip, err) < 0)
         return -1;
@@ -139,7 +200,7 @@ static int finish(struct trainer *t, struct metric_iteration *m,
         t->at.loss_sum += a->loss_sum;
         t->at.samples += (int64_t)a->samples;
     }
-    return update(t, m, scale, err);
+    return overflow ? 0 : update(t, m, scale, err);
 }
 
 static void report(struct trainer *t, const struct metric_iteration *m)

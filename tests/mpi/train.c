@@ -194,18 +194,73 @@ static void test_state(struct comm *c, const struct job_spec *spec)
     train_remove(w.dir);
 }
 
-/* All in 16 bits: what a checkpoint keeps of them is every bit. */
+/* With the 4 rows that the last norms have in the other tests, or 2, a variance
+ * can be nearly 0, and a gradient too large for fp16: 10 rows on every rank. */
+static struct job_spec half_spec(const struct job_spec *spec,
+                                 enum spec_precision precision, bool mixed)
+{
+    struct job_spec s = *spec;
+    s.dataset.train_samples = 60;
+    s.train.batch_size = 10;
+    s.train.precision = precision;
+    s.train.mixed = mixed;
+    return s;
+}
+
+/* In 16 bits, all or with fp32 weights: what a checkpoint keeps of them is
+ * every bit, of the loss scale, too. */
 static void test_precision(struct comm *c, const struct job_spec *spec,
-                           enum spec_precision precision)
+                           enum spec_precision precision, bool mixed)
 {
     struct whole w = {.trace = {.n = 0}};
-    struct job_spec half = *spec;
-    half.train.precision = precision;
+    struct job_spec half = half_spec(spec, precision, mixed);
     train_dir(w.dir);
     if (mpi_ok(run(c, &half, w.dir, 0, &w.result, &w.trace) == 0, NULL,
                precision == PRECISION_FP16 ? "a run in fp16" : "a run in bf16"))
         test_stopped(c, &half, &w, 3);
     train_remove(w.dir);
+}
+
+/* A scale that makes every gradient infinite: such iterations change
+ * nothing, and halve it. */
+static void test_overflow(struct comm *c, const struct job_spec *spec)
+{
+    struct error err = ERROR_INIT;
+    struct trainer t;
+    struct reporter *reporter = NULL;
+    struct agreed a = {.stop = false};
+    struct job_spec s = half_spec(spec, PRECISION_FP16, true);
+    char dir[64];
+    train_dir(dir);
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
+    struct train_env env = {.spec = &s,
+                            .ckpt_dir = dir,
+                            .comm = c,
+                            .clock = &clock_real,
+                            .stop = &stop,
+                            .save = &save};
+    stop = 0;
+    int rc = reporter_create(&conf, &reporter, &err);
+    env.reporter = reporter;
+    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    if (mpi_ok(rc == 0 && t.at.loss_scale.scale == 65536, &err, "open")) {
+        t.at.loss_scale.scale = 0x1p40;
+        rc = trainer_step(&t, &a, &err);
+        (void)mpi_ok(rc == 0 && t.at.loss_scale.scale == 0x1p39 &&
+                         t.at.updates == 0 && t.at.iteration == 1 &&
+                         isfinite(a.loss),
+                     &err, "an overflow is left out, the scale is halved");
+        t.at.loss_scale.scale = 16;
+        rc = rc < 0 ? rc : trainer_step(&t, &a, &err);
+        (void)mpi_ok(rc == 0 && t.at.updates == 1 &&
+                         t.at.loss_scale.scale == 16 &&
+                         t.at.loss_scale.good_steps == 1,
+                     &err, "one that fits changes the weights");
+        trainer_close(&t);
+    }
+    reporter_destroy(reporter);
+    train_remove(dir);
 }
 
 /* A second passes with each look at it, for rank 0 alone. */
@@ -493,8 +548,11 @@ int main(int argc, char **argv)
         test_copy(c, &spec);
         test_nan(c, &spec);
         test_state(c, &spec);
-        test_precision(c, &spec, PRECISION_FP16);
-        test_precision(c, &spec, PRECISION_BF16);
+        test_precision(c, &spec, PRECISION_FP16, false);
+        test_precision(c, &spec, PRECISION_BF16, false);
+        test_precision(c, &spec, PRECISION_FP16, true);
+        test_precision(c, &spec, PRECISION_BF16, true);
+        test_overflow(c, &spec);
         test_every(c, &spec, total);
         test_clock(c, &spec);
         test_fenced(c, &spec);

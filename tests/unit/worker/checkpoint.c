@@ -88,7 +88,8 @@ static const struct checkpoint_state state = {.iteration = 7,
                                               .epoch_s = 0.1,
                                               .loss_sum = 1.0 / 3,
                                               .samples = 192,
-                                              .best = NAN};
+                                              .best = NAN,
+                                              .loss_scale = {0x1p15, 12}};
 
 static bool save(struct world *w, int64_t iteration, int32_t keep)
 {
