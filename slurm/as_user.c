@@ -4,6 +4,11 @@
  * its standard output, one JSON object each. What does not end in time is
  * killed; a process in the kernel's hands (NFS) does not even die then, so it
  * is remembered, and its user is told BUSY until it has gone.
+ *
+ * Each request holds one of the few threads that serve everybody, and a file
+ * system that hangs may be of its user's making (and a process that is a user
+ * can be stopped by that user). So one user has only some of the threads, who
+ * was late waits a while, and then has one until there is an answer.
  */
 #include "slurm/as_user.h"
 
@@ -27,6 +32,10 @@
 /* A loaded NFS server takes seconds; a command thread is blocked so long. */
 static const double LIMIT_S = 10;
 enum { STUCK_MAX = 64, ANSWER_MAX = 8192 };
+/* Of the threads (helper_rpc.c) for one user. */
+enum { AT_ONCE = 3, FLIGHTS_MAX = 16, LATE_MAX = 64 };
+/* A request that takes longer is a bad sign; after one that was late. */
+static const double SIGN_S = 1, REST_S = 20;
 
 /* Processes that did not end in time. */
 static pthread_mutex_t stuck_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -75,6 +84,84 @@ static void remember_stuck(pid_t pid, uid_t uid)
     (void)pthread_mutex_unlock(&stuck_lock);
 }
 
+/* ---- whose turn it is ---------------------------------------------------- */
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bool is_used;
+    uid_t uid;
+    double since_s;
+} flights[FLIGHTS_MAX];
+static struct late {
+    uid_t uid;
+    double until_s;
+} late[LATE_MAX];
+static size_t n_late;
+
+static struct late *find_late(uid_t uid)
+{
+    for (size_t i = 0; i < n_late; i++)
+        if (late[i].uid == uid)
+            return &late[i];
+    return NULL;
+}
+
+/* A place among the flights; -1: not now; -2: never mind, it is hopeless. */
+static int take_turn(uid_t uid, double now_s)
+{
+    const struct late *l = find_late(uid);
+    int place = -1;
+    int n = 0;
+    bool is_slow = l != NULL && now_s < l->until_s;
+    for (int i = 0; i < FLIGHTS_MAX; i++) {
+        if (!flights[i].is_used) {
+            place = i;
+        } else if (flights[i].uid == uid) {
+            n++;
+            is_slow = is_slow || l || now_s - flights[i].since_s > SIGN_S;
+        }
+    }
+    if (is_slow)
+        return -2;
+    if (n >= AT_ONCE || place < 0)
+        return -1;
+    flights[place].is_used = true;
+    flights[place].uid = uid;
+    flights[place].since_s = now_s;
+    return place;
+}
+
+static int begin_turn(uid_t uid, int *ret, struct error *err)
+{
+    do {
+        (void)pthread_mutex_lock(&turn_lock);
+        *ret = take_turn(uid, clock_real.now_s(&clock_real));
+        (void)pthread_mutex_unlock(&turn_lock);
+        if (*ret == -1)
+            (void)poll(NULL, 0, 2);
+    } while (*ret == -1);
+    return *ret >= 0 ? 0
+                     : error_set(err, ERR_BUSY,
+                                 "the file system of user %lu does not answer",
+                                 (unsigned long)uid);
+}
+
+static void end_turn(int place, bool is_late)
+{
+    double until_s = clock_real.now_s(&clock_real) + REST_S;
+    (void)pthread_mutex_lock(&turn_lock);
+    uid_t uid = flights[place].uid;
+    struct late *l = find_late(uid);
+    flights[place].is_used = false;
+    if (is_late && l == NULL && n_late < LATE_MAX)
+        l = &late[n_late++];
+    if (is_late && l != NULL)
+        *l = (struct late){.uid = uid, .until_s = until_s};
+    else if (l != NULL)
+        *l = late[--n_late];
+    (void)pthread_mutex_unlock(&turn_lock);
+}
+
+/* ---- the process --------------------------------------------------------- */
 /* An errno, as posix_spawn(3). */
 static int spawn(uid_t uid, int fd, pid_t *ret)
 {
@@ -158,12 +245,11 @@ static int talk(int fd, const char *text, size_t len, struct buf *answer,
 }
 
 static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
-               struct error *err)
+               bool *ret_late, struct error *err)
 {
     int fds[2];
     pid_t pid;
-    if (check_stuck(uid, err) < 0)
-        return -1;
+    *ret_late = false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return error_sys(err, errno, "socketpair");
     int rc = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? errno
@@ -175,6 +261,7 @@ static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
                          (unsigned long)uid);
     }
     rc = talk(fds[0], text, len, answer, err);
+    *ret_late = rc < 0 && err->code == ERR_TIMEOUT;
     (void)close(fds[0]);
     (void)kill(pid, SIGKILL); /* it has said all it had to say */
     /* Being killed takes a moment, unless it is stuck in the kernel. */
@@ -183,6 +270,18 @@ static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
             remember_stuck(pid, uid);
         (void)poll(NULL, 0, 1);
     }
+    return rc;
+}
+
+static int run_in_turn(uid_t uid, const char *text, size_t len,
+                       struct buf *answer, struct error *err)
+{
+    int place;
+    bool is_late;
+    if (check_stuck(uid, err) < 0 || begin_turn(uid, &place, err) < 0)
+        return -1;
+    int rc = run(uid, text, len, answer, &is_late, err);
+    end_turn(place, is_late);
     return rc;
 }
 
@@ -197,7 +296,7 @@ static json_t *ask(uid_t uid, json_t *request, struct error *err)
         return NULL;
     }
     json_t *o = NULL;
-    if (run(uid, text, strlen(text), &answer, err) == 0) {
+    if (run_in_turn(uid, text, strlen(text), &answer, err) == 0) {
         o = json_loadb(buf_str(&answer), answer.len, 0, NULL);
         const char *code = json_string_value(json_object_get(o, "code"));
         const char *why = json_string_value(json_object_get(o, "why"));

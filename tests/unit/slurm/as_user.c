@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/clock.h"
 #include "tests/tap.h"
 
 static char base[] = "/tmp/as_user.XXXXXX";
@@ -125,10 +128,59 @@ static void test_misbehaviour(void)
         is_int(err.code, all[i].code, err.msg);
     }
     (void)unsetenv("MGPU_TEST_AS_USER");
+}
+
+static void *write_once(void *arg)
+{
+    struct as_user u;
+    (void)write_to("/nowhere/1/1", &u, arg); /* under() is for one thread */
+    return NULL;
+}
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+/* After one that hung. */
+static void test_rest(void)
+{
+    struct attempt_exit x;
     struct as_user u;
     struct error err;
-    ok(write_to(under("a/b/9"), &u, &err) == 0,
-       "what could be killed is no reason to wait: %s", err.msg);
+    int rc = -1;
+    is_int(write_to(under("a/b/9"), &u, &err), -1, "who was late waits");
+    is_int(err.code, ERR_BUSY, err.msg);
+    if (getuid() == 0)
+        ok(as_user_read_exit(65534, "/nowhere", &x, &err) == -1 &&
+               err.code == ERR_NOTFOUND,
+           "others do not: %s", err.msg);
+    for (double until_s = now_s() + 60; rc < 0 && now_s() < until_s;) {
+        (void)poll(NULL, 0, 100);
+        rc = write_to(under("a/b/9"), &u, &err);
+    }
+    ok(rc == 0, "but not for ever: %s", err.msg);
+    ok(write_to(under("a/b/9"), &u, &err) == 0, "and all is well");
+}
+
+/* Of the helper's four threads one user does not hold up all. */
+static void test_crowd(void)
+{
+    pthread_t threads[4];
+    struct error err[4];
+    int n_late = 0;
+    int n_busy = 0;
+    (void)setenv("MGPU_TEST_AS_USER", "hang", 1);
+    for (int i = 0; i < 4; i++)
+        ok(pthread_create(&threads[i], NULL, write_once, &err[i]) == 0,
+           "a thread");
+    for (int i = 0; i < 4; i++) {
+        (void)pthread_join(threads[i], NULL);
+        n_late += err[i].code == ERR_TIMEOUT;
+        n_busy += err[i].code == ERR_BUSY;
+    }
+    (void)unsetenv("MGPU_TEST_AS_USER");
+    ok(n_late == 3 && n_busy == 1, "%d hang, %d are sent away", n_late, n_busy);
 }
 
 int main(int argc, char **argv)
@@ -144,6 +196,8 @@ int main(int argc, char **argv)
     test_write();
     test_exit();
     test_misbehaviour();
+    test_rest();
+    test_crowd();
     char command[64];
     (void)snprintf(command, sizeof(command), "rm -rf %s", base);
     return system(command) == 0 ? tap_done() : 1;
