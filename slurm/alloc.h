@@ -72,7 +72,8 @@ struct alloc_req {
 enum alloc_note_kind {
     ALLOC_WAITING,   /* accepted, not granted: note.why says what it waits for,
                         as people read it ("Slurm(Priority)"); native_id is
-                        set if it has one. Any number of times */
+                        set if it has one. ERR_LIMIT: for a limit or a person,
+                        not for devices. Any number of times */
     ALLOC_GRANTED,   /* note.native_id and note.place are set */
     ALLOC_REFUSED,   /* final for this request; note.why says it. ERR_BUSY: a
                         limit there that passes, so another attempt of the

@@ -251,6 +251,22 @@ static void grant_late(struct cluster *c, struct cluster_attempt *a,
     grant(c, a, j);
 }
 
+/* Reasons of Slurm's that free devices would not end. */
+static bool is_held(const char *reason)
+{
+    static const char *const begins[] = {
+        "QOS",           "Assoc",      "JobHeld",
+        "Dependency",    "BeginTime",  "Licenses",
+        "Reservation",   "Partition",  "BadConstraints",
+        "AccountNot",    "InvalidQOS", "InvalidAccount",
+        "MaxMemPerLimit"};
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        if (strncmp(reason, begins[i], strlen(begins[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 void cluster_is_over(struct cluster_attempt *a)
 {
     a->phase = CLUSTER_READING;
@@ -288,7 +304,8 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         const char *reason = job->j.reason;
         bool has_one = reason[0] && strcmp(reason, "None") != 0;
         a->has_run = a->was_granted = false;
-        cluster_wait(c, a, ERR_BUSY, "Slurm(%s)", has_one ? reason : "Pending");
+        cluster_wait(c, a, is_held(reason) ? ERR_LIMIT : ERR_BUSY, "Slurm(%s)",
+                     has_one ? reason : "Pending");
         break;
     }
     case CLUSTER_RUNNING:

@@ -48,6 +48,7 @@ struct entry {
     double tell_at_s;    /* tell the allocator (again) who claimed */
     bool is_heard;       /* the allocator or a worker spoke of the attempt in
                             this life of the daemon */
+    bool is_held;        /* the attempt waits, and not for devices */
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */
     bool is_resumed;     /* by another life, if at all: not yet by this one */

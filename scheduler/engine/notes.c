@@ -61,7 +61,7 @@ static int granted(struct engine *e, struct entry *en,
 }
 
 /* Accepted, but not granted: told, and no event. */
-static void waits(const struct engine *e, struct entry *en,
+static void waits(struct engine *e, struct entry *en,
                   const struct alloc_note *note)
 {
     struct job *job = &en->job;
@@ -71,6 +71,9 @@ static void waits(const struct engine *e, struct entry *en,
         return;
     en->ask_at_s = (double)__builtin_inff();
     en->is_heard = true;
+    bool is_held = note->why.code == ERR_LIMIT;
+    e->wants_plan = e->wants_plan || is_held != en->is_held;
+    en->is_held = is_held;
     text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
     if (!job->cancel_asked && eng_set_reason(en, note->why.msg) && e->on_wait)
         e->on_wait(e->wait_arg, job);

@@ -6,7 +6,9 @@
  * because an inventory counts an attempt when it holds its devices. If such
  * an attempt does not fit now, it waits inside the allocator, and as much as
  * it asked for is set aside among the nodes that it may use. Not more: a
- * cluster may hold it back for ever, for reasons that are not size.
+ * cluster may hold it back for ever, for reasons that are not size. Where it
+ * says that it does, nothing is set aside: one job of the cluster's size that
+ * its user may not run would be the end of the queue.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -174,8 +176,9 @@ static void view_places(const struct engine *e, struct view *t)
     }
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
-        const struct job *job = &eng_find(e, pj->id)->job;
-        if (!holds(pj) || job->place[0] != '\0' || !promise(t, pj, at))
+        const struct entry *en = eng_find(e, pj->id);
+        bool is_promised = en->job.place[0] == '\0' && !en->is_held;
+        if (!holds(pj) || !is_promised || !promise(t, pj, at))
             continue;
         pj->at = at;
         at += pj->nodes;

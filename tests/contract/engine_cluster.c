@@ -478,6 +478,51 @@ static void test_set_aside(void)
            "");
 }
 
+/* It asks for all there is, and its user may not have that much. */
+static int held(struct alloc *a, struct alloc_note *notes, size_t cap,
+                size_t *ret_n, struct error *e)
+{
+    if (there->poll(a, notes, cap, ret_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (notes[i].kind == ALLOC_WAITING)
+            notes[i].why.code = ERR_LIMIT;
+    }
+    return 0;
+}
+
+static struct alloc *that_holds(struct alloc *a)
+{
+    static struct alloc_ops ops;
+    there = a->ops;
+    ops = *there;
+    ops.poll = held;
+    a->ops = &ops;
+    return a;
+}
+
+static void test_held(void)
+{
+    struct world_script s = one((struct world_attempt){
+        .is_held = 1, .wait_s = 500, .wait_why = "Slurm(QOSMaxGRESPerUser)"});
+
+    s.jobs[0].gpus = s.jobs[1].gpus = 4;
+    s.n_acts = 2;
+    s.acts[1] = (struct world_act){.at_s = 1, .job = 1};
+    world_init(&w, &s);
+    w.wrap = that_holds;
+    ok(world_start(&w), "---- held there, but not for devices");
+    play(5);
+    is_int(engine_job(w.engine, 1)->state, JOB_DISPATCHING, "it waits");
+    is_int(engine_job(w.engine, 2)->state, JOB_RUNNING,
+           "and others have the whole cluster");
+    world_die(&w);
+    play(8);
+    is_int(engine_job(w.engine, 1)->state, JOB_DISPATCHING,
+           "a new daemon learns it, too");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1]", "");
+}
+
 int main(void)
 {
     test_waiting();
@@ -491,5 +536,6 @@ int main(void)
     test_kinds();
     test_alone();
     test_set_aside();
+    test_held();
     return tap_done();
 }

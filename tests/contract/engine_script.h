@@ -25,6 +25,7 @@ struct world_attempt {
     int32_t lose; /* 1: before its worker reports; 2: after that */
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
     int32_t twice;
+    int32_t is_held; /* it waits, and not for devices */
     double wait_s;
     const char *wait_why, *why;
     enum alloc_ended_by ended_by;

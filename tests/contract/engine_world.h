@@ -336,8 +336,12 @@ static inline void world_check_gpus(struct world *w)
 {
     int32_t n = 0;
     for (const struct job *job = engine_next_job(w->engine, 0); job;
-         job = engine_next_job(w->engine, job->id))
-        n += job_state_is_live(job->state) ? job->gpus : 0;
+         job = engine_next_job(w->engine, job->id)) {
+        bool is_held =
+            job->attempt > 0 && world_plan(w, job, job->attempt)->is_held;
+        if (job_state_is_live(job->state) && (!is_held || job->place[0]))
+            n += job->gpus;
+    }
     if (n > w->script->nodes * w->script->gpus_per_node)
         world_bad(w, "over-committed", 0);
 }

@@ -291,6 +291,26 @@ static void test_refused(void)
     end();
 }
 
+static void test_held(void)
+{
+    submit_one();
+    answers(20);
+    ok(waits(1, "Slurm(Submitted)"), "submitted");
+    SHOWS(.state = "PENDING", .reason = "Priority");
+    ok(waits(1, "Slurm(Priority)") && h.note.why.code == ERR_BUSY,
+       "it waits for devices");
+    SHOWS(.state = "PENDING", .reason = "QOSMaxGRESPerUser");
+    ok(waits(1, "Slurm(QOSMaxGRESPerUser)") && h.note.why.code == ERR_LIMIT,
+       "for a limit");
+    SHOWS(.state = "PENDING", .reason = "JobHeldAdmin");
+    ok(waits(1, "Slurm(JobHeldAdmin)") && h.note.why.code == ERR_LIMIT,
+       "for a person");
+    SHOWS(.state = "PENDING", .reason = "Resources");
+    ok(waits(1, "Slurm(Resources)") && h.note.why.code == ERR_BUSY,
+       "and for devices again");
+    end();
+}
+
 static void test_bad_requests(void)
 {
     struct alloc_req good = {.job = 1,
@@ -442,6 +462,7 @@ int main(void)
     test_release_pending();
     test_signal();
     test_refused();
+    test_held();
     test_bad_requests();
     test_inventory();
     test_down();
