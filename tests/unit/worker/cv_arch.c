@@ -154,7 +154,7 @@ static void test_no_overlap(void)
 {
     struct rig r;
     struct model_conf conf = tiny;
-    struct span v[4 * ARCH_LAYERS + 16];
+    struct span v[5 * ARCH_LAYERS + 16];
     size_t n = 0, largest = 0;
     conf.dropout = 0.2;
     rig_init(&r, &conf, 1, 1);
@@ -167,7 +167,9 @@ static void test_no_overlap(void)
         size_t bytes = batch * side * side * c * f;
         largest = bytes > largest ? bytes : largest;
         v[n++] = (struct span){mem->acts[i].z, bytes};
-        v[n++] = (struct span){mem->acts[i].y, bytes};
+        if (mem->acts[i].y)
+            v[n++] = (struct span){mem->acts[i].y, bytes};
+        v[n++] = (struct span){mem->acts[i].sums, 2 * c * f};
         v[n++] = (struct span){mem->acts[i].mean, c * f};
         v[n++] = (struct span){mem->acts[i].rstd, c * f};
     }
