@@ -36,6 +36,24 @@ int comm_broadcast_now(struct comm *c, void *x, size_t bytes, int32_t root,
     return c->ops->wait(c, ticket, deadline_s, err);
 }
 
+int comm_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
+                    int32_t root, double deadline_s, struct error *err)
+{
+    int ticket = -1;
+    if (c->ops->reduce(c, x, n, type, root, &ticket, err) < 0)
+        return -1;
+    return c->ops->wait(c, ticket, deadline_s, err);
+}
+
+int comm_scatter_now(struct comm *c, void *out, const void *in, size_t bytes,
+                     int32_t root, double deadline_s, struct error *err)
+{
+    int ticket = -1;
+    if (c->ops->scatter(c, out, in, bytes, root, &ticket, err) < 0)
+        return -1;
+    return c->ops->wait(c, ticket, deadline_s, err);
+}
+
 #if !HAVE_NCCL
 int comm_nccl_create(struct device *dev, struct comm **ret, struct error *err)
 {

@@ -42,6 +42,14 @@ struct comm_ops {
                           struct error *err);
     int (*broadcast)(struct comm *c, void *x, size_t bytes, int32_t root,
                      int *ret_ticket, struct error *err);
+    /* x[n] on root := the sum over the ranks of x[n]; elsewhere x is as it
+     * was */
+    int (*reduce)(struct comm *c, void *x, size_t n, enum comm_type type,
+                  int32_t root, int *ret_ticket, struct error *err);
+    /* out [bytes] := part `rank` of root's in [size * bytes], which out is no
+     * part of; in is not read elsewhere */
+    int (*scatter)(struct comm *c, void *out, const void *in, size_t bytes,
+                   int32_t root, int *ret_ticket, struct error *err);
     /* err  ERR_TIMEOUT not done after deadline_s: the communicator is dead */
     int (*wait)(struct comm *c, int ticket, double deadline_s,
                 struct error *err);
@@ -68,6 +76,13 @@ int comm_all_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
                         struct error *err) MUST_CHECK;
 int comm_broadcast_now(struct comm *c, void *x, size_t bytes, int32_t root,
                        double deadline_s, struct error *err) MUST_CHECK;
+
+int comm_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
+                    int32_t root, double deadline_s,
+                    struct error *err) MUST_CHECK;
+int comm_scatter_now(struct comm *c, void *out, const void *in, size_t bytes,
+                     int32_t root, double deadline_s,
+                     struct error *err) MUST_CHECK;
 
 /* MPI_Init and MPI_Finalize: once per process, around everything else. */
 int comm_mpi_start(struct error *err) MUST_CHECK;

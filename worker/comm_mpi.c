@@ -282,6 +282,64 @@ static int mpi_broadcast(struct comm *c, void *x, size_t bytes, int32_t root,
     return started(m, t, code, "broadcast", ret_ticket, err);
 }
 
+static int mpi_reduce(struct comm *c, void *x, size_t n, enum comm_type type,
+                      int32_t root, int *ret_ticket, struct error *err)
+{
+    struct comm_mpi *m = self(c);
+    size_t bytes = n * comm_type_bytes(type);
+    int t = -1;
+    if (root < 0 || root >= c->size)
+        return error_set(err, ERR_INVAL, "reduce to rank %d of %d", root,
+                         c->size);
+    if (open_slot(m, n, is_staged(m) ? bytes : 0, &t, err) < 0)
+        return -1;
+    struct slot *s = &m->slots[t];
+    s->bytes = bytes;
+    void *at = x;
+    if (is_staged(m)) {
+        if (m->dev->ops->to_host(m->dev, s->host, x, bytes, err) < 0)
+            return -1;
+        at = s->host;
+        if (c->rank == root) {
+            s->from = s->host;
+            s->to = x;
+        }
+    }
+    bool is_root = c->rank == root;
+    int code = MPI_Ireduce(is_root ? MPI_IN_PLACE : at, is_root ? at : NULL,
+                           (int)n, type_of(type), op_of(m, type, COMM_SUM),
+                           root, m->mpi, &s->req);
+    return started(m, t, code, "reduce", ret_ticket, err);
+}
+
+static int mpi_scatter(struct comm *c, void *out, const void *in, size_t bytes,
+                       int32_t root, int *ret_ticket, struct error *err)
+{
+    struct comm_mpi *m = self(c);
+    size_t all = c->rank == root ? bytes * (size_t)c->size : 0;
+    int t = -1;
+    if (root < 0 || root >= c->size)
+        return error_set(err, ERR_INVAL, "scatter from rank %d of %d", root,
+                         c->size);
+    if (open_slot(m, bytes, is_staged(m) ? all + bytes : 0, &t, err) < 0)
+        return -1;
+    struct slot *s = &m->slots[t];
+    s->bytes = bytes;
+    const void *src = in;
+    void *dst = out;
+    if (is_staged(m)) {
+        if (c->rank == root &&
+            m->dev->ops->to_host(m->dev, s->host, in, all, err) < 0)
+            return -1;
+        src = s->host;
+        s->from = dst = (char *)s->host + all;
+        s->to = out;
+    }
+    int code = MPI_Iscatter(src, (int)bytes, MPI_BYTE, dst, (int)bytes,
+                            MPI_BYTE, root, m->mpi, &s->req);
+    return started(m, t, code, "scatter", ret_ticket, err);
+}
+
 /* Tests until done; see the head of the file. */
 static int finish(struct comm_mpi *m, struct slot *s, double deadline_s,
                   struct error *err)
@@ -397,6 +455,8 @@ static const struct comm_ops mpi_ops = {
     .all_gather = mpi_all_gather,
     .reduce_scatter = mpi_reduce_scatter,
     .broadcast = mpi_broadcast,
+    .reduce = mpi_reduce,
+    .scatter = mpi_scatter,
     .wait = mpi_wait,
     .barrier = mpi_barrier,
     .poll = mpi_poll,

@@ -53,6 +53,15 @@ enum { CU_OK = 0, CU_NOT_READY = 600, CU_NON_BLOCKING = 1, CU_NO_TIMING = 2 };
     X(broadcast, "ncclBroadcast", ncclResult_t,                               \
       (const void *, void *, size_t, ncclDataType_t, int, ncclComm_t,         \
        cudaStream_t))                                                         \
+    X(reduce, "ncclReduce", ncclResult_t,                                     \
+      (const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, int,        \
+       ncclComm_t, cudaStream_t))                                             \
+    X(send, "ncclSend", ncclResult_t,                                         \
+      (const void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t))  \
+    X(receive, "ncclRecv", ncclResult_t,                                      \
+      (void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t))        \
+    X(group_start, "ncclGroupStart", ncclResult_t, (void))                    \
+    X(group_end, "ncclGroupEnd", ncclResult_t, (void))                        \
     X(finalize, "ncclCommFinalize", ncclResult_t, (ncclComm_t))               \
     X(destroy, "ncclCommDestroy", ncclResult_t, (ncclComm_t))                 \
     X(abort, "ncclCommAbort", ncclResult_t, (ncclComm_t))
@@ -264,6 +273,44 @@ static int nccl_broadcast(struct comm *c, void *x, size_t bytes, int32_t root,
     return started(m, t, code, "broadcast", ret_ticket, err);
 }
 
+static int nccl_reduce(struct comm *c, void *x, size_t n, enum comm_type type,
+                       int32_t root, int *ret_ticket, struct error *err)
+{
+    struct comm_nccl *m = self(c);
+    int t = -1;
+    if (root < 0 || root >= c->size)
+        return error_set(err, ERR_INVAL, "reduce to rank %d of %d", root,
+                         c->size);
+    if (begin(m, &t, err) < 0)
+        return -1;
+    ncclResult_t code = m->nccl.reduce(x, x, n, type_of(type), ncclSum, root,
+                                       m->comm, m->stream);
+    return started(m, t, code, "reduce", ret_ticket, err);
+}
+
+/* ncclScatter() is not in every libnccl.so.2. */
+static int nccl_scatter(struct comm *c, void *out, const void *in, size_t bytes,
+                        int32_t root, int *ret_ticket, struct error *err)
+{
+    struct comm_nccl *m = self(c);
+    int t = -1;
+    if (root < 0 || root >= c->size)
+        return error_set(err, ERR_INVAL, "scatter from rank %d of %d", root,
+                         c->size);
+    if (begin(m, &t, err) < 0)
+        return -1;
+    ncclResult_t code = m->nccl.group_start();
+    for (int32_t r = 0; c->rank == root && r < c->size && code == ncclSuccess;
+         r++)
+        code = m->nccl.send((const char *)in + (size_t)r * bytes, bytes,
+                            ncclUint8, r, m->comm, m->stream);
+    if (code == ncclSuccess)
+        code = m->nccl.receive(out, bytes, ncclUint8, root, m->comm, m->stream);
+    ncclResult_t end = m->nccl.group_end();
+    return started(m, t, code != ncclSuccess ? code : end, "scatter",
+                   ret_ticket, err);
+}
+
 static int nccl_wait(struct comm *c, int ticket, double deadline_s,
                      struct error *err)
 {
@@ -343,6 +390,8 @@ static const struct comm_ops nccl_ops = {
     .all_gather = nccl_all_gather,
     .reduce_scatter = nccl_reduce_scatter,
     .broadcast = nccl_broadcast,
+    .reduce = nccl_reduce,
+    .scatter = nccl_scatter,
     .wait = nccl_wait,
     .barrier = nccl_barrier,
     .poll = nccl_poll,

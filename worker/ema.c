@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-/* The statistics are kept in A, so their mean is one of A. */
-static enum dtype acc_of(enum dtype dt)
-{
-    return dt == DT_F64 ? DT_F64 : DT_F32;
-}
-
 int64_t ema_bytes(const struct model_plan *plan, enum dtype dt, double decay)
 {
     int64_t acc = (int64_t)dtype_acc_bytes(dt);
@@ -60,8 +54,9 @@ int ema_update(struct ema *e, bool is_first, struct error *err)
     if (ops->ema(e->dev, e->dt, e->mean, model_params(e->model), p->params,
                  decay, err) < 0)
         return -1;
-    return ops->ema(e->dev, acc_of(e->dt), e->running, model_running(e->model),
-                    p->running, decay, err);
+    /* The statistics are kept in A, so their mean is one of A. */
+    return ops->ema(e->dev, dtype_acc(e->dt), e->running,
+                    model_running(e->model), p->running, decay, err);
 }
 
 int ema_show(struct ema *e, bool on, struct error *err)

@@ -1,8 +1,9 @@
 /* trainer.h - a job of kind cv, on one rank, from the data to the last
  * checkpoint.
  *
- * ddp-ds: every rank holds the whole model and takes its share of the
- * samples; gradients are averaged over the ranks after each batch. Rank 0's
+ * Every rank holds the whole model. How samples reach the ranks is said in
+ * trainer_share.c; gradients are averaged over the ranks in each iteration,
+ * or with dp summed on rank 0, which then has the only optimizer. Rank 0's
  * parameters are the start. Batch norm uses each rank's own batch, and rank
  * 0's running statistics are the model's: torch's DistributedDataParallel
  * broadcasts them before each forward pass, which only evaluation can tell

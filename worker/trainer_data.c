@@ -57,12 +57,14 @@ static int open_samplers(struct trainer *t, struct error *err)
                      (s->dataset.drop_last ? SAMPLER_DROP_LAST : 0);
     /* A rank takes the part of so many; see trainer_pass.c. */
     int32_t parts = s->train.gradient_accumulation_steps;
+    bool is_all = s->train.distribution == DIST_DDP;
     if ((int64_t)parts * c->size > INT32_MAX)
         return error_set(err, ERR_LIMIT,
                          "%d batches on each of %d ranks are too many", parts,
                          c->size);
-    if (sampler_init(&t->train_sampler, t->train.n, c->rank * parts,
-                     c->size * parts, s->train.seed, flags, err) < 0)
+    if (sampler_init(
+            &t->train_sampler, t->train.n, is_all ? 0 : c->rank * parts,
+            is_all ? parts : c->size * parts, s->train.seed, flags, err) < 0)
         return -1;
     return sampler_init(&t->eval_sampler, t->eval.n, c->rank, c->size,
                         s->train.seed, SAMPLER_EVAL, err);
@@ -145,7 +147,8 @@ struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train)
     return (struct loader_conf){
         .dt = t->dt,
         .image_size = s->dataset.image_size,
-        .batch = s->train.batch_size,
+        .batch = s->train.batch_size *
+                 (is_train && trainer_shares(t) > 1 ? trainer_shares(t) : 1),
         .pin = s->train.pin_memory != TRI_FALSE,
         .augment = s->dataset.augment,
         .is_train = is_train,
@@ -154,17 +157,25 @@ struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train)
     };
 }
 
+/* The samples of batch i, of this rank or of all one after the other. */
+static int32_t sample(struct trainer *t, const struct feed *f, int32_t i)
+{
+    int32_t batch = t->spec->train.batch_size, n = 0;
+    for (int32_t r = 0; r < f->shares; r++) {
+        struct sampler s = *f->sampler;
+        s.rank = (f->shares > 1 ? r * f->parts : s.rank) + i % f->parts;
+        n += sampler_batch(&s, i / f->parts, batch, t->index + n);
+    }
+    return n;
+}
+
 static int feed(struct trainer *t, struct feed *f, struct error *err)
 {
-    int32_t batch = t->spec->train.batch_size;
     while (f->put < f->end && loader_has_room(f->loader)) {
-        struct sampler part = *f->sampler;
-        part.rank += f->put % f->parts;
-        const struct fetch_ask ask = {
-            .n = sampler_batch(&part, f->put / f->parts, batch, t->index),
-            .index = t->index,
-            .seed = t->at.seed,
-            .epoch = t->at.epoch};
+        const struct fetch_ask ask = {.n = sample(t, f, f->put),
+                                      .index = t->index,
+                                      .seed = t->at.seed,
+                                      .epoch = t->at.epoch};
         if (loader_put(f->loader, &ask, err) < 0)
             return -1;
         f->put++;
@@ -173,9 +184,13 @@ static int feed(struct trainer *t, struct feed *f, struct error *err)
 }
 
 /* The first ones are named, once: the epochs after it will see them again. */
-static void note_bad(struct trainer *t, const struct loader_batch *b)
+static void note_bad(struct trainer *t, const struct feed *f,
+                     const struct loader_batch *b)
 {
-    t->bad += b->bad;
+    /* What all ranks read is counted once. */
+    if (f == &t->eval_feed || t->env->comm->rank == 0 ||
+        t->spec->train.distribution == DIST_DDP_DS)
+        t->bad += b->bad;
     if (b->bad > 0 && t->bad_named == 0)
         t->bad_epoch = t->at.epoch;
     if (b->bad == 0 || t->at.epoch != t->bad_epoch ||
@@ -195,6 +210,6 @@ int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
     if (feed(t, f, err) < 0 || loader_take(f->loader, ret, err) < 0)
         return -1;
     f->taken++;
-    note_bad(t, ret);
+    note_bad(t, f, ret);
     return feed(t, f, err);
 }

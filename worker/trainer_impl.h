@@ -23,6 +23,7 @@ struct feed {
     struct loader *loader;
     const struct sampler *sampler;
     int32_t parts;           /* batches of an iteration: so many samplers */
+    int32_t shares;          /* ranks whose samples are read */
     int32_t put, taken, end; /* batches of the epoch */
 };
 
@@ -43,13 +44,16 @@ struct trainer {
     struct ema ema;
     struct mixed mixed;
     struct buckets buckets;
+    void *x;        /* dp: [batch, S, S, 3] T, this rank's images */
+    int32_t *label; /* dp: [batch], device */
     void *partial;  /* [params] T: gradients so far; NULL: parts is 1 */
     void *running;  /* [running] A before an iteration; NULL: not needed */
     int32_t *index; /* [batch] */
     int64_t bytes;  /* of the device's memory, as planned */
 
     int32_t batches;         /* iterations of an epoch */
-    double asked;            /* samples of the iteration, all ranks */
+    double asked, valid;     /* samples of the iteration: all ranks', and
+                                this one's that are real */
     int32_t skips, warnings; /* iterations left out in a row; log lines */
     int64_t total;           /* iterations of the job */
     struct checkpoint_state at;
@@ -79,6 +83,22 @@ struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train);
 /* Batch i of this epoch; from 0 on, or where a run resumes, then in turn. */
 int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
                   struct loader_batch *ret, struct error *err) MUST_CHECK;
+
+/* ---- trainer_share.c ------------------------------------------------------
+ */
+
+/* dp, on more than one rank: rank 0 has data, sums and optimizer. */
+bool trainer_is_dp(const struct trainer *t);
+/* How many ranks have the same samples. */
+int32_t trainer_copies(const struct trainer *t);
+/* How many ranks' samples this one reads. */
+int32_t trainer_shares(const struct trainer *t);
+/* Bytes of device memory that trainer_share_open() will take. */
+int64_t trainer_share_bytes(const struct trainer *t);
+int trainer_share_open(struct trainer *t, struct error *err) MUST_CHECK;
+/* Batch `part` of the iteration under way: this rank's images. */
+int trainer_share_batch(struct trainer *t, int32_t part,
+                        struct loader_batch *ret, struct error *err) MUST_CHECK;
 
 /* ---- trainer_pass.c -------------------------------------------------------
  */

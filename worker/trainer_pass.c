@@ -59,7 +59,8 @@ static int backward(struct trainer *t, struct metric_iteration *m, int32_t part,
 {
     bool is_last = part == t->train_feed.parts - 1;
     double start_s = now_s(t);
-    double scale = t->at.loss_scale.scale / ((double)n * t->train_sampler.size);
+    double scale = t->at.loss_scale.scale /
+                   ((double)n * t->train_sampler.size * trainer_copies(t));
     if (model_backward(t->model, n, scale, is_last ? last_ready : NULL, t,
                        err) < 0 ||
         (!is_last && keep_gradient(t, part, err) < 0) ||
@@ -77,13 +78,14 @@ static int one_batch(struct trainer *t, int32_t part,
     const struct device_ops *ops = t->dev->ops;
     int64_t hits = 0;
     double loss = 0;
-    if (trainer_batch(t, &t->train_feed,
-                      t->at.batch * t->train_feed.parts + part, &b, err) < 0)
+    double asked_s = now_s(t);
+    if (trainer_share_batch(t, part, &b, err) < 0)
         return -1;
     m->samples += b.valid;
     t->asked += (double)b.n * t->env->comm->size;
     m->t_data += b.data_s;
     double queued_s = now_s(t);
+    m->t_comm += trainer_is_dp(t) ? queued_s - asked_s - b.data_s - b.h2d_s : 0;
     if (ops->sync(t->dev, err) < 0) /* pinned memory is copied later */
         return -1;
     double start_s = now_s(t);
@@ -100,11 +102,26 @@ static int one_batch(struct trainer *t, int32_t part,
     return 0;
 }
 
+/* dp: all gradients to rank 0. The buckets have no communicator then. */
+static int gather(struct trainer *t, struct metric_iteration *m,
+                  struct error *err)
+{
+    double start_s = now_s(t);
+    if (!trainer_is_dp(t))
+        return 0;
+    if (comm_reduce_now(t->comm, model_grads(t->model),
+                        (size_t)model_planned(t->model)->params,
+                        t->buckets.type, 0, TRAIN_DEADLINE_S, err) < 0)
+        return error_wrap(err, "gradients");
+    m->t_comm += now_s(t) - start_s;
+    return 0;
+}
+
 int trainer_pass(struct trainer *t, struct metric_iteration *m,
                  double *ret_loss_sum, struct error *err)
 {
     double loss_sum = 0;
-    t->asked = 0;
+    t->asked = t->valid = 0;
     if (t->running != NULL &&
         t->dev->ops->copy(t->dev, t->running, model_running(t->model),
                           (size_t)model_planned(t->model)->running *
@@ -115,9 +132,9 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
     for (int32_t part = 0; part < t->train_feed.parts; part++)
         if (one_batch(t, part, m, &loss_sum, err) < 0)
             return -1;
-    if (buckets_finish(&t->buckets, err) < 0)
+    if (buckets_finish(&t->buckets, err) < 0 || gather(t, m, err) < 0)
         return -1;
-    m->t_comm = t->buckets.busy_s;
+    m->t_comm += t->buckets.busy_s;
     *ret_loss_sum = loss_sum;
     return 0;
 }

@@ -173,7 +173,7 @@ static int plan_memory(struct trainer *t, const struct model_conf *mc,
     struct comm *c = t->env->comm;
     int64_t optim = optimizer_bytes(t->spec, t->dt, p.params) +
                     ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
-                    extra_bytes(t, &p);
+                    extra_bytes(t, &p) + trainer_share_bytes(t);
     int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(lc, &t->eval);
     int64_t total = p.bytes_total + optim + batches;
     t->bytes = total;
@@ -227,23 +227,28 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
             0 ||
         loader_create(t->dev, &ec, &t->eval, clock, &t->eval_loader, err) < 0)
         return -1;
-    t->train_feed =
-        (struct feed){.loader = t->train_loader,
-                      .sampler = &t->train_sampler,
-                      .parts = s->train.gradient_accumulation_steps};
+    t->train_feed = (struct feed){.loader = t->train_loader,
+                                  .sampler = &t->train_sampler,
+                                  .parts = s->train.gradient_accumulation_steps,
+                                  .shares = trainer_shares(t)};
     t->eval_feed = (struct feed){
         .loader = t->eval_loader,
         .sampler = &t->eval_sampler,
         .parts = 1,
+        .shares = 1,
         .end = sampler_batches(&t->eval_sampler, s->train.batch_size)};
     int64_t n = model_planned(t->model)->params;
-    t->index = calloc((size_t)s->train.batch_size, sizeof(*t->index));
+    t->index = calloc((size_t)s->train.batch_size * (size_t)t->env->comm->size,
+                      sizeof(*t->index));
     if (t->index == NULL)
         return error_set(err, ERR_NOMEM, "batch");
-    if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0)
+    if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0 ||
+        trainer_share_open(t, err) < 0)
         return -1;
     buckets_init(&t->buckets, t->comm, clock, model_grads(t->model), n, t->dt,
                  TRAIN_DEADLINE_S);
+    if (trainer_is_dp(t))
+        t->buckets.comm = NULL; /* rank 0 gathers them */
     return 0;
 }
 
@@ -438,6 +443,8 @@ void trainer_close(struct trainer *t)
     if (t->dev != NULL) {
         t->dev->ops->release(t->dev, t->partial);
         t->dev->ops->release(t->dev, t->running);
+        t->dev->ops->release(t->dev, t->x);
+        t->dev->ops->release(t->dev, t->label);
     }
     model_destroy(t->model);
     sampler_clear(&t->train_sampler);

@@ -39,7 +39,7 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
 {
     double start_s = now_s(t);
     bool fenced = reporter_is_fenced(t->env->reporter, NULL);
-    double v[5] = {loss_sum, (double)m->samples, *t->env->stop != 0 ? 1 : 0,
+    double v[5] = {loss_sum, t->valid, *t->env->stop != 0 ? 1 : 0,
                    fenced ? 1 : 0, wants_save(t) ? 1 : 0};
     if (comm_all_reduce_now(t->env->comm, v, 5, COMM_F64, COMM_SUM,
                             TRAIN_DEADLINE_S, err) < 0)
@@ -47,12 +47,30 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     m->t_comm += now_s(t) - start_s;
     if (v[1] <= 0)
         return error_set(err, ERR_INVAL, "none of the images can be read");
+    v[1] = nearbyint(v[1]); /* a third of them, three times */
     *ret = (struct agreed){.loss = v[0] / v[1],
                            .loss_sum = v[0],
                            .samples = v[1],
                            .stop = v[2] > 0,
                            .fenced = v[3] > 0,
                            .save = v[4] > 0};
+    return 0;
+}
+
+/* dp: rank 0 has the new weights. */
+static int replicate(struct trainer *t, struct metric_iteration *m,
+                     struct error *err)
+{
+    double start_s = now_s(t);
+    if (!trainer_is_dp(t))
+        return 0;
+    size_t bytes = (size_t)model_planned(t->model)->params * dtype_bytes(t->dt);
+    if (comm_broadcast_now(t->comm, model_params(t->model), bytes, 0,
+                           TRAIN_DEADLINE_S, err) < 0)
+        return error_wrap(err, "weights");
+    double took_s = now_s(t) - start_s;
+    m->t_comm += took_s;
+    m->t_optimizer -= took_s;
     return 0;
 }
 
@@ -65,11 +83,14 @@ static int update(struct trainer *t, struct metric_iteration *m,
     m->lr = s->train.optimizer.lr *
             schedule_factor(s, t->at.iteration, t->batches, t->total);
     bool mixed = t->mixed.dev != NULL;
-    if (optimizer_step(&t->optimizer,
-                       mixed ? t->mixed.weights : model_params(t->model),
-                       mixed ? t->mixed.grads : model_grads(t->model),
-                       t->at.updates + 1, m->lr, grad_scale, err) < 0 ||
-        (mixed && mixed_give_weights(&t->mixed, err) < 0) ||
+    if ((t->env->comm->rank == 0 || !trainer_is_dp(t)) &&
+        (optimizer_step(&t->optimizer,
+                        mixed ? t->mixed.weights : model_params(t->model),
+                        mixed ? t->mixed.grads : model_grads(t->model),
+                        t->at.updates + 1, m->lr, grad_scale, err) < 0 ||
+         (mixed && mixed_give_weights(&t->mixed, err) < 0)))
+        return -1;
+    if (replicate(t, m, err) < 0 ||
         ema_update(&t->ema, t->at.updates == 0, err) < 0 ||
         t->dev->ops->sync(t->dev, err) < 0)
         return -1;
@@ -167,9 +188,15 @@ static int find_norm(struct trainer *t, double *ret, struct error *err)
     if (s->train.clip_grad_norm <= 0 && s->train.on_nan == ON_NAN_FAIL &&
         !is_scaled(t))
         return 0;
-    return optimizer_grad_norm(&t->optimizer,
-                               mixed ? t->mixed.grads : model_grads(t->model),
-                               ret, err);
+    if (optimizer_grad_norm(&t->optimizer,
+                            mixed ? t->mixed.grads : model_grads(t->model), ret,
+                            err) < 0)
+        return -1;
+    /* dp: only rank 0 has the sum. */
+    return trainer_is_dp(t)
+               ? comm_broadcast_now(t->env->comm, ret, sizeof(*ret), 0,
+                                    TRAIN_DEADLINE_S, err)
+               : 0;
 }
 
 /* From the agreed loss to the changed weights. */
@@ -197,8 +224,8 @@ static int finish(struct trainer *t, struct metric_iteration *m,
     if (skip)
         return 0;
     if (isfinite(a->loss)) {
-        t->at.loss_sum += a->loss_sum;
-        t->at.samples += (int64_t)a->samples;
+        t->at.loss_sum += a->loss_sum / trainer_copies(t);
+        t->at.samples += (int64_t)a->samples / trainer_copies(t);
     }
     return overflow ? 0 : update(t, m, scale, err);
 }

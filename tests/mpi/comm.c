@@ -151,6 +151,45 @@ static void test_broadcast(struct comm *c)
     (void)mpi_ok(rc < 0 && err.code == ERR_INVAL, &err, "no such root");
 }
 
+/* The sum is root's alone, and each rank has its own part of root's. */
+static void test_root(struct comm *c, enum comm_type type)
+{
+    struct error err = ERROR_INIT;
+    size_t size = comm_type_bytes(type);
+    char *x = calloc(N, size), *was = calloc(N, size), *sum = calloc(N, size);
+    char *all = calloc((size_t)N * (size_t)mpi_size, size);
+    for (int32_t root = 0; root < mpi_size; root++) {
+        for (int i = 0; i < N; i++) {
+            double total = 0;
+            for (int r = 0; r < mpi_size; r++) {
+                total += element(r, i, type);
+                put(all, r * N + i, element(r + root, i, type), type);
+            }
+            put(x, i, element(mpi_rank, i, type), type);
+            put(sum, i, total, type);
+        }
+        memcpy(was, x, N * size);
+        int rc = comm_reduce_now(c, x, N, type, root, wait_s, &err);
+        (void)mpi_ok(rc == 0 &&
+                         memcmp(x, mpi_rank == root ? sum : was, N * size) == 0,
+                     &err, "reduced to a root, and left elsewhere");
+        memset(x, 0, N * size);
+        rc = comm_scatter_now(c, x, mpi_rank == root ? all : NULL, N * size,
+                              root, wait_s, &err);
+        (void)mpi_ok(rc == 0 && memcmp(x, all + (size_t)mpi_rank * N * size,
+                                       N * size) == 0,
+                     &err, "scattered from a root");
+    }
+    int rc = comm_reduce_now(c, x, 1, type, mpi_size, wait_s, &err);
+    (void)mpi_ok(rc < 0 && err.code == ERR_INVAL, &err, "no such root");
+    rc = comm_scatter_now(c, x, all, 1, -1, wait_s, &err);
+    (void)mpi_ok(rc < 0 && err.code == ERR_INVAL, &err, "nor this one");
+    free(x);
+    free(was);
+    free(sum);
+    free(all);
+}
+
 /* Rounding depends on the order: 1e16 + 1 - 1e16 and the like. All ranks
  * must have rounded alike, and again the next time. */
 static void test_same_bits(struct comm *c)
@@ -225,6 +264,8 @@ static void test_all(struct comm *c)
     test_gather_scatter(c, COMM_F16, "all-gather of f16");
     test_gather_scatter(c, COMM_BF16, "all-gather of bf16");
     test_broadcast(c);
+    test_root(c, COMM_F64);
+    test_root(c, COMM_F32);
     test_same_bits(c);
     test_inflight(c);
     int rc = comm_all_reduce_now(c, NULL, 0, COMM_F64, COMM_SUM, wait_s, &err);

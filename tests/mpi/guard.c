@@ -191,6 +191,7 @@ int main(int argc, char **argv)
     struct job_spec spec = {.version = 0};
     if (mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "comm") &&
         train_spec(&spec)) {
+        spec.dataset.train_samples = 24 * mpi_size;
         test_skip(c, spec);
         test_warn(c, spec);
         test_fail(c, &spec);

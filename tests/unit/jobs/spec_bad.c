@@ -268,7 +268,7 @@ static const struct row value_rows[] = {
     {"E017 metric of nothing", OK_CV "checkpoint: {metric: eval_loss}\n",
      "E017 4:14"},
     {"E018 later dtype", OK_CV "train: {dtype: fp32}\n", "E018 4:9"},
-    {"E018 later strategy", OK_CV "train: {distribution: ddp-rr}\n",
+    {"E018 later strategy", OK_CV "train: {distribution: fsdp}\n",
      "E018 4:23"},
     {"E018 later kind", "version: 1\nkind: llm\nmethod: lora\n",
      "E018 2:7 E018 3:1"},
