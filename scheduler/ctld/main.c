@@ -286,6 +286,10 @@ int main(int argc, char **argv)
     if (load_config(a.config, &conf, &err) < 0)
         return fail(&err);
     prepare_process(&conf);
+    /* What root has open, whoever started us, is not for those that this
+     * process and its children become. */
+    if (geteuid() == 0)
+        closefrom(STDERR_FILENO + 1);
     rc = a.background ? daemonpipe_start(&err) : 0;
     if (rc == 0)
         rc = run(&a, &conf, &err);

@@ -151,6 +151,16 @@ grouped() {
     wait_for 30 helper_gone
 }
 
+@test "what root had open when it started the daemon stays root's" {
+    system_conf "user: $ctld_user" "jobs_dir: $jobs/%u"
+    install -m 600 /dev/null "$ctld_dir/roots"
+    launch 20<"$ctld_dir/roots"
+    for pid in "$ctld_pid" "$(helper_pid)"; do
+        [ -e "/proc/$pid/fd/1" ]
+        run ! grep "$ctld_dir/roots" <(ls -l "/proc/$pid/fd")
+    done
+}
+
 @test "each job is its user's: uid, gid, groups, and files for nobody else" {
     system_start
     users="$one $two $(grouped)"
