@@ -306,6 +306,9 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         a->has_run = a->was_granted = false;
         cluster_wait(c, a, is_held(reason) ? ERR_LIMIT : ERR_BUSY, "Slurm(%s)",
                      has_one ? reason : "Pending");
+        /* In the order in which it happened: not granted any more. */
+        if (a->unsaid & ~(unsigned)CLUSTER_SAY_GRANTED)
+            a->unsaid &= ~(unsigned)CLUSTER_SAY_GRANTED;
         break;
     }
     case CLUSTER_RUNNING:

@@ -72,7 +72,9 @@ static void fold_grant(struct job *job, const struct store_event *ev,
 {
     copy(job->native_id, d->native_id, sizeof(job->native_id));
     copy(job->place, d->place, sizeof(job->place));
-    if (isnan(job->start_s))
+    if (d->native_id[0] == '\0')
+        job->start_s = NAN; /* taken back */
+    else if (isnan(job->start_s))
         job->start_s = ev->at_s;
     /* What it waited for inside the allocator is over. */
     if (job->holder[0] == '\0' && !job->cancel_asked && !job->limit_hit)

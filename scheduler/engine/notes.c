@@ -60,15 +60,29 @@ static int granted(struct engine *e, struct entry *en,
     return eng_stage(e, en, EV_GRANT, -1, &d, err);
 }
 
+/* It was granted in this life of the daemon, and waits again before a worker
+ * has claimed it: its clocks stop, and begin with the next grant. */
+static bool is_taken_back(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    return en->is_heard && job->native_id[0] != '\0' && !job->cancel_asked &&
+           !job->limit_hit && !en->give_up;
+}
+
 /* Accepted, but not granted: told, and no event. */
-static void waits(struct engine *e, struct entry *en,
-                  const struct alloc_note *note)
+static int waits(struct engine *e, struct entry *en,
+                 const struct alloc_note *note, struct error *err)
 {
     struct job *job = &en->job;
+    struct detail d = DETAIL_INIT;
     bool is_open = job->state == JOB_DISPATCHING || job->state == JOB_UNKNOWN;
 
+    text_copy(d.why, sizeof(d.why), note->why.msg);
+    if (is_open && is_taken_back(en) &&
+        eng_stage(e, en, EV_GRANT, -1, &d, err) < 0)
+        return -1;
     if (!is_open || job->native_id[0] != '\0')
-        return;
+        return 0;
     en->ask_at_s = (double)__builtin_inff();
     en->is_heard = true;
     bool is_held = note->why.code == ERR_LIMIT;
@@ -77,6 +91,7 @@ static void waits(struct engine *e, struct entry *en,
     text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
     if (!job->cancel_asked && eng_set_reason(en, note->why.msg) && e->on_wait)
         e->on_wait(e->wait_arg, job);
+    return 0;
 }
 
 /* The allocator took another allocation for the attempt than the one from
@@ -148,8 +163,7 @@ static int take(struct engine *e, const struct alloc_note *note,
         return eng_end(e, en, &end, err);
     }
     case ALLOC_WAITING:
-        waits(e, en, note);
-        break;
+        return waits(e, en, note, err);
     case ALLOC_INVENTORY:
         break;
     }

@@ -57,7 +57,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->job.beat_s = en->tell_at_s = now_s;
         en->is_heard = true;
     } else if (ev == EV_GRANT) {
-        en->granted_s = now_s;
+        en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
         en->ask_at_s = INFINITY;
     } else if (ev == EV_CANCEL || ev == EV_LIMIT) {
         en->release_at_s = now_s;

@@ -285,6 +285,74 @@ static void test_not_now(void)
            "its worker could not reach the daemon to claim its lease");
 }
 
+/* ---- granted, and not any more ----------------------------------------------
+ *
+ * Slurm's controller died and has forgotten that it started the job: it waits
+ * there again, from 5 s to 100 s, and no worker has claimed it. */
+static bool was_taken_back;
+static struct alloc_note its_grant;
+
+static int forgets(struct alloc *a, struct alloc_note *notes, size_t cap,
+                   size_t *ret_n, struct error *e)
+{
+    double t_s = w.clock.t_s - 1000;
+    if (there->poll(a, notes, cap - 1, ret_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (notes[i].kind == ALLOC_GRANTED)
+            its_grant = notes[i];
+    }
+    struct alloc_note *more = &notes[*ret_n];
+    *more = its_grant;
+    if (!was_taken_back && t_s >= 5) {
+        more->kind = ALLOC_WAITING;
+        more->place[0] = '\0';
+        (void)error_set(&more->why, ERR_BUSY, "Slurm(Priority)");
+    }
+    if (was_taken_back ? t_s >= 100 : t_s >= 5) {
+        was_taken_back = true;
+        ++*ret_n;
+    }
+    return 0;
+}
+
+static struct alloc *that_forgets(struct alloc *a)
+{
+    static struct alloc_ops ops;
+    there = a->ops;
+    ops = *there;
+    ops.poll = forgets;
+    a->ops = &ops;
+    return a;
+}
+
+static void test_taken_back(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 130, .no_claim = 1});
+
+    s.node_lost_s = 10;
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"},\"retry\":{\"max\":0}}";
+    world_init(&w, &s);
+    w.wrap = that_forgets;
+    was_taken_back = false;
+    ok(world_start(&w), "---- granted, and then it waits again");
+    play(4);
+    is_str(engine_job(w.engine, 1)->place, "n1:0", "granted");
+    play(50);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_DISPATCHING, "it is not given up");
+    is_str(job->reason, "Slurm(Priority)", "  and says what it waits for");
+    is_str(job->place, "", "  on no node");
+    play(110);
+    job = engine_job(w.engine, 1);
+    is_str(job->place, "n1:0", "granted again, its time begins");
+    is_int(engine_claim(w.engine, 1, 1, world_token(job), "n1 w",
+                        job->native_id, &err),
+           0, "and its worker comes");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
 /* ---- claims ----------------------------------------------------------------
  */
 static void test_claimed(void)
@@ -530,6 +598,7 @@ int main(void)
     test_away();
     test_reported();
     test_not_now();
+    test_taken_back();
     test_claimed();
     test_of_another();
     test_unavailable();

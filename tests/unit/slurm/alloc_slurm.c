@@ -308,6 +308,10 @@ static void test_held(void)
     SHOWS(.state = "PENDING", .reason = "Resources");
     ok(waits(1, "Slurm(Resources)") && h.note.why.code == ERR_BUSY,
        "and for devices again");
+    SHOWS(.state = "RUNNING", .place = "n1:0");
+    SHOWS(.state = "PENDING", .reason = "Priority");
+    ok(waits(1, "Slurm(Priority)") && !next_note(),
+       "started and forgotten at once: it waits");
     end();
 }
 
