@@ -13,7 +13,11 @@
 #include "jobs/spec.h"
 #include "scheduler/ctld/private.h"
 
-enum { KEY_MAX = 64, LIST_MAX = 100000 };
+enum {
+    KEY_MAX = 64,
+    LIST_MAX = 100000,
+    GLOB_MAX = 128 /* it is compared with all jobs' names, on the loop */
+};
 
 /* ---- submit ---------------------------------------------------------------
  */
@@ -279,6 +283,12 @@ static bool parse_filter(struct http_exchange *x, struct filter *f)
     f->uid = is_me ? http_uid(x) : -1;
     f->user = is_me || is_any ? NULL : user;
     f->name = http_query(x, "name");
+    if (f->name && strlen(f->name) > GLOB_MAX) {
+        (void)error_set(&err, ERR_INVAL, "name: has more than %d characters",
+                        (int)GLOB_MAX);
+        http_reply_err(x, &err);
+        return false;
+    }
     if ((state && parse_states(state, &f->states, &err) < 0) ||
         (since && parse_since(since, &f->since_s, &err) < 0)) {
         http_reply_err(x, &err);
