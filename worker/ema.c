@@ -13,12 +13,18 @@ int64_t ema_bytes(const struct model_plan *plan, enum dtype dt, double decay)
 }
 
 int ema_init(struct ema *ret, struct device *dev, struct model *model,
-             enum dtype dt, double decay, struct error *err)
+             enum dtype dt, const void *weights, double decay,
+             struct error *err)
 {
     const struct model_plan *p = model_planned(model);
     size_t acc = dtype_acc_bytes(dt), n = (size_t)p->params;
     size_t running = (size_t)p->running * acc;
-    struct ema e = {.dev = dev, .model = model, .dt = dt, .decay = decay};
+    struct ema e = {.dev = dev,
+                    .model = model,
+                    .dt = dt,
+                    .weights = weights != NULL ? weights : model_params(model),
+                    .weights_dt = weights != NULL ? DT_F32 : dt,
+                    .decay = decay};
     memset(ret, 0, sizeof(*ret));
     if (decay <= 0)
         return 0;
@@ -51,8 +57,8 @@ int ema_update(struct ema *e, bool is_first, struct error *err)
     const struct device_ops *ops = e->dev->ops;
     const struct model_plan *p = model_planned(e->model);
     double decay = is_first ? 0 : e->decay;
-    if (ops->ema(e->dev, e->dt, e->mean, model_params(e->model), p->params,
-                 decay, err) < 0)
+    if (ops->ema(e->dev, e->weights_dt, e->mean, e->weights, p->params, decay,
+                 err) < 0)
         return -1;
     /* The statistics are kept in A, so their mean is one of A. */
     return ops->ema(e->dev, dtype_acc(e->dt), e->running,

@@ -17,6 +17,8 @@ struct ema {
     struct device *dev;  /* borrowed; NULL: there is none */
     struct model *model; /* borrowed */
     enum dtype dt;
+    const void *weights; /* borrowed; of type weights_dt */
+    enum dtype weights_dt;
     double decay;
     void *mean, *running;           /* [params], [running] A; owned */
     void *kept_mean, *kept_running; /* the model's own while it is shown */
@@ -25,9 +27,12 @@ struct ema {
 /* Bytes of device memory that ema_init() will take. */
 int64_t ema_bytes(const struct model_plan *plan, enum dtype dt, double decay);
 
-/* decay 0: none, and the calls below do nothing. */
+/* decay 0: none, and the calls below do nothing.
+ * in   weights  fp32 ones behind the model's, of which the mean is then;
+ *               NULL: there are none */
 int ema_init(struct ema *ret, struct device *dev, struct model *model,
-             enum dtype dt, double decay, struct error *err) MUST_CHECK;
+             enum dtype dt, const void *weights, double decay,
+             struct error *err) MUST_CHECK;
 void ema_clear(struct ema *e); /* zeroed is fine */
 
 /* After a step of the optimizer; the first one copies. */

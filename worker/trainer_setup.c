@@ -160,7 +160,8 @@ static int open_extra(struct trainer *t, struct error *err)
     if (s->train.mixed &&
         mixed_init(&t->mixed, t->dev, t->model, t->dt, err) < 0)
         return -1;
-    return ema_init(&t->ema, t->dev, t->model, t->dt, s->train.ema.decay, err);
+    return ema_init(&t->ema, t->dev, t->model, t->dt, t->mixed.weights,
+                    s->train.ema.decay, err);
 }
 
 /* Printed before anything is allocated, and refused if it cannot fit. */
@@ -344,7 +345,7 @@ static int find_position(struct trainer *t, struct error *err)
     if (t->mixed.dev != NULL && t->at.iteration == 0 &&
         mixed_begin(&t->mixed, err) < 0)
         return -1;
-    if (t->at.updates == 0 && ema_update(&t->ema, true, err) < 0)
+    if (t->at.iteration == 0 && ema_update(&t->ema, true, err) < 0)
         return -1;
     /* The rest of an epoch is in the order in which it was begun, though
      * another seed may have been drawn since. */

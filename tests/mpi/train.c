@@ -204,6 +204,7 @@ static struct job_spec half_spec(const struct job_spec *spec,
     s.train.batch_size = 10;
     s.train.precision = precision;
     s.train.mixed = mixed;
+    s.train.ema.decay = mixed ? 0.9 : 0;
     return s;
 }
 
