@@ -64,8 +64,11 @@ static int replicate(struct trainer *t, struct metric_iteration *m,
     double start_s = now_s(t);
     if (!trainer_is_dp(t))
         return 0;
-    size_t bytes = (size_t)model_planned(t->model)->params * dtype_bytes(t->dt);
-    if (comm_broadcast_now(t->comm, model_params(t->model), bytes, 0,
+    bool mixed = t->mixed.dev != NULL;
+    size_t size = mixed ? sizeof(float) : dtype_bytes(t->dt);
+    if (comm_broadcast_now(t->comm,
+                           mixed ? t->mixed.weights : model_params(t->model),
+                           (size_t)model_planned(t->model)->params * size, 0,
                            TRAIN_DEADLINE_S, err) < 0)
         return error_wrap(err, "weights");
     double took_s = now_s(t) - start_s;
@@ -84,13 +87,13 @@ static int update(struct trainer *t, struct metric_iteration *m,
             schedule_factor(s, t->at.iteration, t->batches, t->total);
     bool mixed = t->mixed.dev != NULL;
     if ((t->env->comm->rank == 0 || !trainer_is_dp(t)) &&
-        (optimizer_step(&t->optimizer,
-                        mixed ? t->mixed.weights : model_params(t->model),
-                        mixed ? t->mixed.grads : model_grads(t->model),
-                        t->at.updates + 1, m->lr, grad_scale, err) < 0 ||
-         (mixed && mixed_give_weights(&t->mixed, err) < 0)))
+        optimizer_step(&t->optimizer,
+                       mixed ? t->mixed.weights : model_params(t->model),
+                       mixed ? t->mixed.grads : model_grads(t->model),
+                       t->at.updates + 1, m->lr, grad_scale, err) < 0)
         return -1;
     if (replicate(t, m, err) < 0 ||
+        (mixed && mixed_give_weights(&t->mixed, err) < 0) ||
         ema_update(&t->ema, t->at.updates == 0, err) < 0 ||
         t->dev->ops->sync(t->dev, err) < 0)
         return -1;

@@ -87,6 +87,19 @@ static void test_same(struct job_spec *spec)
     resumed(spec, DIST_DP, &dp, "dp, stopped and resumed");
 }
 
+/* Only rank 0 changes the fp32 weights; the mean of them, with which every
+ * rank evaluates, is the same on all. */
+static void test_mixed(const struct job_spec *spec)
+{
+    struct trace t;
+    struct job_spec s = *spec;
+    s.train.precision = PRECISION_BF16;
+    s.train.mixed = true;
+    s.train.ema.decay = 0.5;
+    whole(0, &s, DIST_DP, &t);
+    resumed(&s, DIST_DP, &t, "dp in bf16 with fp32 weights, resumed");
+}
+
 static void test_ddp(struct job_spec *spec)
 {
     struct trace one, t;
@@ -115,6 +128,7 @@ int main(int argc, char **argv)
         spec.train.optimizer.lr = 0.02;
         spec.dataset.train_samples = 2 * mpi_size * 7 - 1;
         test_same(&spec);
+        test_mixed(&spec);
         spec.dataset.train_samples = 2 * 7 - 1;
         test_ddp(&spec);
     }
