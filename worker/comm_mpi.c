@@ -18,6 +18,7 @@
  * A collective cannot be cancelled. After a timeout the slot's memory is
  * therefore never freed: MPI may still write to it.
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>
@@ -427,6 +428,12 @@ static int mpi_barrier(struct comm *c, double deadline_s, struct error *err)
 
 static void __attribute__((noreturn)) mpi_abort(struct comm *c, int exit_code)
 {
+    /* Each rank of a job that fails would have Open MPI print eight lines
+     * about MPI_Abort, after the one that says why. mpirun --quiet is a
+     * remedy, but under srun only silence about everything. */
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)dup2(fd, STDERR_FILENO);
     (void)MPI_Abort(self(c)->mpi, exit_code);
     _exit(exit_code);
 }

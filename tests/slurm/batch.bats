@@ -148,6 +148,7 @@ are_up() { [ "$(wc -l 2>/dev/null <"$dir/run/out/up")" = "$1" ]; }
             submit "$launcher" <<<"[ \$MGPU_RANK != 2 ] || $program; sleep 600"
             ended "$code" "$signo" "$slurm"
             no_rank
+            run ! grep MPI_ABORT "$dir/log"
         done
     done
 }
