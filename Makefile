@@ -346,7 +346,7 @@ check-slurm: all $(slurm_progs)
 	$(if $(slurm_progs),$(Q)$(test_env) \
 	    prove -j$(JOBS) --exec '' $(slurm_progs))
 	$(if $(slurm_tests),$(Q)$(test_env) \
-	    prove -j$(JOBS) --exec 'bats --tap' $(slurm_tests))
+	    prove -j$(JOBS) --failures --comments --exec 'bats --tap' $(slurm_tests))
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check

@@ -79,6 +79,15 @@ slurm_lose() {
     slurmctld start
 }
 
+# As an administrator does. Slurm drains a node where a job's id is that of
+# one that it has forgotten and the node has not.
+resume_nodes() {
+    local n
+    for n in $(sinfo -h -p batch -N -o %N -t down,drain); do
+        scontrol update nodename="$n" state=resume
+    done
+}
+
 # For teardown: no job, no daemon, and a Slurm as it was.
 slurm_calm() {
     local n
@@ -93,9 +102,7 @@ slurm_calm() {
     done
     ctld_stop
     scancel --quiet --user "$(id -un)"
-    for n in $(sinfo -h -p batch -N -o %N -t down,drain); do
-        scontrol update nodename="$n" state=resume
-    done
+    resume_nodes
     wait_for 60 nodes_idle
 }
 

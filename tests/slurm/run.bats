@@ -66,11 +66,11 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     two=$(submit_sh two 1 2 "$show_place $ran")
     wait_for 60 job_has_ended "$two"
     [ "$(cut -d ' ' -f 3 "$ran" | sort -u)" = node2 ]
-    wide=$(submit_sh wide 2 4 true)
+    wide=$(submit_sh wider 2 4 true)
     one=$(submit_sh one 1 1 true resources.time_limit=1m)
     wait_for 60 job_is "$one" COMPLETED # it delays nobody
     job_is "$wide" QUEUED
-    not has_slurm_job wide # Slurm is not asked for what it does not have
+    not has_slurm_job wider # Slurm is not asked for what it does not have
     scancel "$other"
     wait_for 60 job_is "$wide" COMPLETED
 }
