@@ -71,10 +71,10 @@ static void test_skip(struct comm *c, struct job_spec spec)
     spec.train.ema.decay = 0.5;
     if (!open_world(&w, c, &spec))
         return;
-    double *p = model_params(w.t.model), right = p[0];
+    double *p = model_params(w.t.model);
     (void)mpi_ok(trainer_step(&w.t, &a, &err) == 0 && isfinite(a.loss), &err,
                  "a step that works");
-    right = p[0];
+    double right = p[0];
     if (mpi_rank == mpi_size - 1)
         p[0] = NAN; /* one rank's loss is enough */
     double *was = copy_of(&w);

@@ -76,7 +76,7 @@ static void test_ranks(struct job_spec *spec, const char *what)
 static void test_moved(struct job_spec *spec, int from, int to)
 {
     struct trace whole = {.n = 0}, t = {.n = 0};
-    struct train_result r;
+    struct train_result r = {.iteration = -1};
     char dir[64], line[80];
     train_dir(dir);
     (void)mpi_ok(run_on(from, spec, dir, 0, &r, &whole) == 0, NULL, "whole");
