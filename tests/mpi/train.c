@@ -224,7 +224,8 @@ static void test_precision(struct comm *c, const struct job_spec *spec,
 
 /* A scale that makes every gradient infinite: such iterations change
  * nothing, and halve it. */
-static void test_overflow(struct comm *c, const struct job_spec *spec)
+static void test_overflow(struct comm *c, const struct job_spec *spec,
+                          double fits, double *ret_moved)
 {
     struct error err = ERROR_INIT;
     struct trainer t;
@@ -252,10 +253,12 @@ static void test_overflow(struct comm *c, const struct job_spec *spec)
                          t.at.updates == 0 && t.at.iteration == 1 &&
                          isfinite(a.loss),
                      &err, "an overflow is left out, the scale is halved");
-        t.at.loss_scale.scale = 16;
+        float *w = t.mixed.weights, before = w[0];
+        t.at.loss_scale.scale = fits;
         rc = rc < 0 ? rc : trainer_step(&t, &a, &err);
+        *ret_moved = fabs((double)(w[0] - before));
         (void)mpi_ok(rc == 0 && t.at.updates == 1 &&
-                         t.at.loss_scale.scale == 16 &&
+                         t.at.loss_scale.scale == fits &&
                          t.at.loss_scale.good_steps == 1,
                      &err, "one that fits changes the weights");
         trainer_close(&t);
@@ -553,7 +556,11 @@ int main(int argc, char **argv)
         test_precision(c, &spec, PRECISION_BF16, false);
         test_precision(c, &spec, PRECISION_FP16, true);
         test_precision(c, &spec, PRECISION_BF16, true);
-        test_overflow(c, &spec);
+        double by_16 = 0, by_4 = 0;
+        test_overflow(c, &spec, 16, &by_16);
+        test_overflow(c, &spec, 4, &by_4);
+        (void)mpi_ok(by_16 > 0 && fabs(by_4 / by_16 - 1) < 0.05, NULL,
+                     "what is scaled is scaled back");
         test_every(c, &spec, total);
         test_clock(c, &spec);
         test_fenced(c, &spec);
