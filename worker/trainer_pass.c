@@ -36,9 +36,10 @@ static int last_ready(void *arg, int64_t first, int64_t count,
     struct trainer *t = arg;
     size_t size = dtype_bytes(t->dt);
     char *to = (char *)model_grads(t->model) + (size_t)first * size;
-    const char *from = (const char *)t->partial + (size_t)first * size;
     if (t->partial != NULL &&
-        t->dev->ops->add(t->dev, t->dt, to, from, count, err) < 0)
+        t->dev->ops->add(t->dev, t->dt, to,
+                         (const char *)t->partial + (size_t)first * size, count,
+                         err) < 0)
         return -1;
     return buckets_on_ready(&t->buckets, first, count, err);
 }

@@ -56,6 +56,7 @@ static void test_submit_codec(void)
     ok(own.dir == NULL, "no directory of its own");
     texts_clear(&own);
     free(text);
+    text = NULL;
 
     in.dir = "/home/anna/7";
     ok(submit_encode(&in, "c/1", &text, &err) == 0, "encode one with one");
@@ -81,6 +82,7 @@ static void test_where_codec(void)
        "  as nothing");
     texts_clear(&own);
     free(text);
+    text = NULL;
 
     in.where = (struct alloc_where){.partition = "p",
                                     .account = "a",

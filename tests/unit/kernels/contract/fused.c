@@ -188,9 +188,8 @@ static void pw_forward(struct bed *b, const struct pw *k)
         k->rows, k->K, k->N, ERR));
     if (k->keeps_y) {
         near(&y, U, "pw_fwd %lld x %d: y", (long long)k->rows, k->K);
-        U = realloc(U, (size_t)x.n * sizeof(*U)); /* judged from what it kept */
-        for (int64_t i = 0; U && i < x.n; i++)
-            U[i] = y.v[i];
+        for (int64_t i = 0; i < x.n; i++)
+            U[i] = y.v[i]; /* z is judged from what it kept */
     }
     for (int64_t i = 0; i < z.n; i++)
         for (int64_t c = 0; c < k->K; c++)
