@@ -112,6 +112,7 @@ conf_slurm=
 conf_more=
 worker_port= # where workers call
 poll=        # how often the daemon looks at Slurm
+lost_after=  # silence of a rank
 
 write_conf() {
     mkdir -p "$BATS_TEST_TMPDIR/d"
@@ -128,7 +129,7 @@ slurm:
   call_timeout: 2s
   reconcile_after: 5s
 $conf_slurm
-watchdog: {heartbeat: 1s, node_lost_after: 20s}
+watchdog: {heartbeat: 1s, node_lost_after: ${lost_after:-20s}}
 $conf_more
 YAML
 }

@@ -71,6 +71,21 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
         printf '%s.%s.%s ' "$id" "$r" "$n"; done; done)" ]
 }
 
+@test "F11: ranks that hang, which Slurm does not notice, are given up" {
+    lost_after=3s
+    ctld_start
+    id=$(submit_sh hang 2 2 "$say_ran; $wait_go")
+    wait_for 60 has_run "$id.1.1"
+    # shellcheck disable=SC2046 # several
+    kill -STOP $(ranks "$id/1")
+    wait_for 90 has_run "$id.2.1"
+    touch "$go"
+    wait_for 60 job_is "$id" COMPLETED
+    wait_for 60 no_ranks "$id/1"
+    [ "$(n_slurm_jobs hang)" = 2 ]
+    [ "$(ran_lines)" = "$id.1.0 $id.1.1 $id.2.0 $id.2.1 " ]
+}
+
 @test "requeued by an administrator: a new attempt, the old one ends" {
     ctld_start
     id=$(submit_sh again 1 1 "$say_ran; $wait_go")

@@ -23,6 +23,7 @@ teardown() { slurm_calm; }
         job_is "$last" QUEUED
     }
     wait_for 60 stays_queued
+    "$MGPU_BIN/mgpu-stat" --why "$last" | grep 'SlurmUnavailable.* since'
     [ "$(api GET /readyz)" = ok ]
     job_runs "$long"
     slurmctld start
@@ -51,6 +52,19 @@ teardown() { slurm_calm; }
     done
     [ "$(ran_lines)" = '1.1.0 2.1.0 3.1.0 ' ]
     [ "$hung" = yes ]
+}
+
+@test "F20: it hangs in a submit, and is killed: submitted again, runs once" {
+    ctld_start
+    slurmctld pause
+    id=$(submit_sh killed 1 1 "$say_ran")
+    wait_for 30 reason_like "$id" 'Slurm*'
+    slurmctld kill
+    slurmctld start
+    wait_for 90 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(n_slurm_jobs killed)" = 1 ]
+    [ "$(ran_lines)" = "$id.1.0 " ]
 }
 
 @test "F21: Slurm loses a job that did not start: submitted again, runs once" {
