@@ -88,6 +88,9 @@ static uint64_t train(struct comm *c, const struct job_spec *spec, int at,
 static void test_same(struct comm *c, struct job_spec *spec)
 {
     struct train_result r = {.end = TRAIN_STOPPED}, s = r;
+    /* The last norms see three rows: at the others' rate it runs away, and
+     * the rounding of the machine decides whether to a NaN. */
+    spec->train.optimizer.lr = 1e-3;
     uint64_t want = train(c, spec, 0, &r, "files, read by the rank itself");
     (void)mpi_ok(want != 0 && r.iteration == 2 * (TRAIN / mpi_size / BATCH),
                  NULL, "two epochs, without the rest");
