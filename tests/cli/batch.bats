@@ -206,7 +206,7 @@ END
 @test "SIGTERM ends the waiting for a step" {
     launcher <<<'echo try >>tries; exit 1'
     batch_start
-    waits() { [ "$(grep -c again "$dir/log" 2>/dev/null)" -ge 2 ]; }
+    waits() { [ "$(cat "$dir/log" 2>/dev/null | grep -c again)" -ge 2 ]; }
     wait_for 30 waits
     kill -TERM "$batch"
     ends_with 1
