@@ -128,8 +128,8 @@ ldlibs_tools   := $(ldlibs_jobs)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
-bins := $(B)/bin/mgpu-batch $(B)/bin/mgpu-ctld $(B)/bin/mgpu-shepherd $(B)/bin/mgpu-worker \
-        $(patsubst %,$(B)/bin/mgpu-%,submit stat cancel)
+bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd worker submit stat \
+          cancel)
 bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
           $(if $(filter %ctld,$(b)),%ctld/main.c) \
