@@ -41,6 +41,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/signals.h"
 #include "jobs/joblog.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/batch_argv.h"
@@ -103,6 +104,7 @@ static int watch_signals(struct batch *b, struct error *err)
                                   SIGQUIT, SIGUSR1, SIGUSR2};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t set;
+    signals_plain(); /* a SIGCHLD that is ignored takes the exit code along */
     (void)sigaction(SIGPIPE, &ignore, NULL);
     (void)sigemptyset(&set);
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)

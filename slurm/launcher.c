@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jobs/base/signals.h"
+
 /* A pipe holds 64 KiB; this is 4 MiB. */
 enum { COPY_BYTES = 65536, DRAIN_COPIES = 64 };
 
@@ -20,11 +22,7 @@ become(const char *who, char *const *argv, int out_fd, pid_t parent)
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(127);
-    const struct sigaction plain = {.sa_handler = SIG_DFL};
-    (void)sigaction(SIGPIPE, &plain, NULL);
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    signals_plain();
     if (dup2(out_fd, 1) >= 0 && dup2(out_fd, 2) >= 0)
         (void)execvp(argv[0], argv);
     dprintf(2, "%s: cannot run '%s': %s\n", who, argv[0], strerror(errno));

@@ -20,6 +20,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
+#include "jobs/base/signals.h"
 #include "worker/gpu.h"
 #include "worker/strays.h"
 #include "worker/tail.h"
@@ -167,14 +168,11 @@ static void env_clear(struct env_list *e)
 static void __attribute__((noreturn))
 become(char *const *argv, char **envp, pid_t parent, int fail_fd)
 {
-    sigset_t none;
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(126);
-    (void)sigemptyset(&none);
-    (void)signal(SIGPIPE, SIG_DFL);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    signals_plain();
     int null_fd = open("/dev/null", O_RDONLY);
     if (null_fd >= 0)
         (void)dup2(null_fd, STDIN_FILENO);

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/signals.h"
 #include "scheduler/ctld/compose.h"
 #include "scheduler/ctld/paths.h"
 #include "slurm/helper_wire.h"
@@ -96,12 +96,9 @@ static int lift(int fd)
 static _Noreturn void exec_helper(const struct line *l, int rpc, int files,
                                   int verdict, int log_fd)
 {
-    sigset_t none;
     int high_rpc = lift(rpc), high_files = lift(files);
     int high_verdict = lift(verdict), high_log = log_fd < 0 ? -1 : lift(log_fd);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)signal(SIGPIPE, SIG_DFL);
+    signals_plain();
     if (dup2(high_rpc, HELPER_RPC_FD) >= 0 &&
         dup2(high_files, HELPER_FILES_FD) >= 0 &&
         (high_log < 0 || dup2(high_log, STDERR_FILENO) >= 0))

@@ -259,6 +259,7 @@ static void prepare_process(const struct conf *conf)
 {
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGCHLD, SIG_DFL); /* who ignores it, learns no exit code */
     log_set_level(conf->log.level);
     event_set_log_callback(on_event_log);
 }

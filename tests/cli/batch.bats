@@ -120,7 +120,9 @@ has_ended_with() {
 
 @test "the launcher has no signal blocked or ignored" {
     launcher <<<'grep -E "^Sig(Blk|Ign)" /proc/self/status'
+    trap '' HUP INT QUIT PIPE CHLD
     run batch
+    trap - HUP INT QUIT PIPE CHLD
     [ "$status" -eq 0 ]
     cat "$dir/log"
     [ "$(grep -c ':.0000000000000000$' "$dir/log")" -eq 2 ]

@@ -1,0 +1,14 @@
+/* signals.h - the signals that a process is born with.
+ *
+ * What a parent ignores stays ignored over exec(2): nohup ignores SIGHUP, a
+ * shell's background job SIGINT and SIGQUIT, Python SIGPIPE. A program of
+ * somebody else must not get ours, nor those.
+ */
+#ifndef MGPU_BASE_SIGNALS_H
+#define MGPU_BASE_SIGNALS_H
+
+/* Every signal with its default action, and none blocked. Between fork(2) and
+ * exec(2) allowed: it calls only what is async-signal-safe. */
+void signals_plain(void);
+
+#endif
