@@ -82,12 +82,11 @@ static int post_once(const struct report_conf *conf, const char *what,
     return rc;
 }
 
-/* The daemon is away, or in no state to answer (its disk fails, it lacks
- * memory): not its last word. */
-static bool is_passing(enum err_code code)
+bool report_may_pass(enum err_code code)
 {
     return code == ERR_UNAVAIL || code == ERR_TIMEOUT || code == ERR_BUSY ||
-           code == ERR_LIMIT || code == ERR_INTERNAL || code == ERR_IO;
+           code == ERR_LIMIT || code == ERR_INTERNAL || code == ERR_NOMEM ||
+           code == ERR_IO;
 }
 
 /* Both words may be said twice: the daemon knows who holds the attempt. */
@@ -100,7 +99,7 @@ static int post_until(const struct report_conf *conf, const char *what,
     for (;;) {
         if (post_once(conf, what, body, patience_s, &why) == 0)
             return 0;
-        if (!is_passing(why.code) || now_s() + pause_s > until_s ||
+        if (!report_may_pass(why.code) || now_s() + pause_s > until_s ||
             (stop != NULL && *stop != 0))
             break;
         pause_for(pause_s);

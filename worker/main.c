@@ -257,10 +257,8 @@ static bool claim(struct run *r)
         return true;
     if (r->comm->rank == 0)
         log_err("worker", "not started why=\"%s\"", why.msg);
-    bool is_passing = code == ERR_UNAVAIL || code == ERR_TIMEOUT ||
-                      code == ERR_BUSY || code == ERR_LIMIT ||
-                      code == ERR_INTERNAL;
-    r->exit_code = is_passing ? EXIT_NOT_NOW : EXIT_FENCED;
+    r->exit_code =
+        report_may_pass((enum err_code)code) ? EXIT_NOT_NOW : EXIT_FENCED;
     return false;
 }
 

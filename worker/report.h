@@ -44,10 +44,16 @@ struct report_stats {
     int64_t rows, dropped, bytes, acked;
 };
 
+/* Whether a word could not be said for a reason that may be gone by the next
+ * time: the daemon is away, or in no state to answer (its disk fails, it lacks
+ * memory). */
+bool report_may_pass(enum err_code code);
+
 /* Proves to the daemon that this process is the attempt; retries while it
  * is away, for patience_s, or until *stop (may be NULL) is not 0.
  * err  ERR_FENCED, ERR_DENIED, ERR_STATE, ... as the daemon says: do not
- *      train; ERR_UNAVAIL it was away all the time */
+ *      train; one that report_may_pass(): in all that time nobody could say,
+ *      as ERR_UNAVAIL when it was away */
 int report_claim(const struct report_conf *conf, double patience_s,
                  const volatile sig_atomic_t *stop,
                  struct error *err) MUST_CHECK;

@@ -160,20 +160,60 @@ END
     ends_with 137 "$pid"
 }
 
-@test "a claim that the daemon refuses: 76, and nothing runs" {
-    ctld_start
+launch_for() { # URL
     mkdir -p "$dir"
     cat >"$dir/launch.json" <<END
 {"version":1,"cluster":"local","job":12,"attempt":1,"token":"0123456789abcdef",
- "url":"$MGPU_URL","dir":"$dir","job_dir":"$dir","heartbeat_s":10,"nodes":1,
+ "url":"$1","dir":"$dir","job_dir":"$dir","heartbeat_s":10,"nodes":1,
  "gpus_per_node":0,"spec":{"version":1,"kind":"command","name":"t",
  "command":["/usr/bin/touch","$dir/touched"],"resources":{"gpus":0}}}
 END
+}
+
+@test "a claim that the daemon refuses: 76, and nothing runs" {
+    ctld_start
+    launch_for "$MGPU_URL"
     run timeout 100 mpirun --quiet -n 2 --oversubscribe "$MGPU_BIN/mgpu-worker" \
         --launch "$dir/launch.json"
     ctld_stop
     echo "$output"
     [ "$status" -eq 76 ]
+    [ ! -e "$dir/touched" ]
+}
+
+# Says to each request that the disk fails; its port, then a line for each.
+no_disk() {
+    perl -MIO::Socket::INET -e '
+        alarm 100;
+        $| = 1;
+        my $l = IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 9)
+            or die;
+        print $l->sockport, "\n";
+        while (my $c = $l->accept) {
+            sysread $c, my $request, 65536;
+            my $body = q({"error":{"code":"IO","message":"disk"}});
+            print $c "HTTP/1.1 500 x\r\nContent-Length: ", length $body,
+                "\r\nConnection: close\r\n\r\n$body";
+            close $c;
+            print "asked\n";
+        }' 3>&-
+}
+
+@test "a claim that the daemon cannot store: 75, to be tried again" {
+    local out=$BATS_TEST_TMPDIR/asked server pid
+    no_disk >"$out" &
+    server=$!
+    wait_for 20 test -s "$out"
+    launch_for "http://127.0.0.1:$(head -n 1 "$out")"
+    timeout 100 mpirun --quiet -n 2 --oversubscribe --bind-to none \
+        "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json" 3>&- &
+    pid=$!
+    asked_again() { [ "$(grep -c asked "$out")" -ge 2 ]; }
+    wait_for 60 asked_again
+    # shellcheck disable=SC2046 # several
+    kill -TERM $(worker_pids) # instead of its ten minutes of patience
+    ends_with 75 "$pid"
+    kill "$server"
     [ ! -e "$dir/touched" ]
 }
 
