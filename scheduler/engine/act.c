@@ -14,21 +14,23 @@
 #include "jobs/wire.h"
 #include "scheduler/engine/core.h"
 
-bool eng_wants_release(const struct entry *en)
+bool eng_is_ending(const struct entry *en)
 {
     const struct job *job = &en->job;
-    return !job->release_asked &&
-           (job->cancel_asked || job->limit_hit || en->give_up);
+    return job->cancel_asked || job->limit_hit || en->give_up;
+}
+
+bool eng_wants_release(const struct entry *en)
+{
+    return !en->job.release_asked && eng_is_ending(en);
 }
 
 /* Whoever asks for one that ends must not start it. */
 static enum alloc_ask way_to_ask(const struct entry *en)
 {
-    const struct job *job = &en->job;
     if (!en->asked_before)
         return ALLOC_NEW;
-    return job->cancel_asked || job->limit_hit || en->give_up ? ALLOC_FIND
-                                                              : ALLOC_AGAIN;
+    return eng_is_ending(en) ? ALLOC_FIND : ALLOC_AGAIN;
 }
 
 static double reconcile_at(const struct engine *e)
@@ -139,7 +141,8 @@ static bool may_pass(const struct error *why)
 }
 
 /* Nothing was started. What may pass is tried again as another attempt, at
- * no cost to the job's retries; the rest would fail for ever. */
+ * no cost to the job's retries; the rest would fail for ever. One that is to
+ * end, and may have been told so a moment ago, is over. */
 static void not_started(struct engine *e, struct entry *en,
                         const struct error *why)
 {
@@ -147,7 +150,7 @@ static void not_started(struct engine *e, struct entry *en,
     struct detail d = DETAIL_INIT;
     int rc;
 
-    if (may_pass(why) || why->code == ERR_LIMIT) {
+    if (!eng_is_ending(en) && (may_pass(why) || why->code == ERR_LIMIT)) {
         d.exit_code = EXIT_NEVER_RAN;
         detail_because(&d, "could not be started: ", why->msg);
         rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);

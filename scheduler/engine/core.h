@@ -229,7 +229,8 @@ int eng_check_fits(const struct engine *e, const struct job *job,
                    struct error *err) MUST_CHECK;
 
 void eng_act(struct engine *e);
-/* True when the attempt is to end and has not been told. */
+/* The attempt is to end; by the second, it has not been told. */
+bool eng_is_ending(const struct entry *en);
 bool eng_wants_release(const struct entry *en);
 
 /* ---- small things ----------------------------------------------------------

@@ -64,9 +64,7 @@ static int granted(struct engine *e, struct entry *en,
  * has claimed it: its clocks stop, and begin with the next grant. */
 static bool is_taken_back(const struct entry *en)
 {
-    const struct job *job = &en->job;
-    return en->is_heard && job->native_id[0] != '\0' && !job->cancel_asked &&
-           !job->limit_hit && !en->give_up;
+    return en->is_heard && en->job.native_id[0] != '\0' && !eng_is_ending(en);
 }
 
 /* Accepted, but not granted: told, and no event. */
@@ -114,9 +112,7 @@ static const double LIMIT_AGAIN_S = 300;
 
 static bool is_for_now(const struct entry *en, const struct alloc_note *note)
 {
-    const struct job *job = &en->job;
-    return note->why.code == ERR_BUSY && !job->cancel_asked &&
-           !job->limit_hit && !en->give_up;
+    return note->why.code == ERR_BUSY && !eng_is_ending(en);
 }
 
 static int refused_for_now(struct engine *e, struct entry *en,

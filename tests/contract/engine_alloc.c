@@ -12,8 +12,9 @@ struct balky {
 static struct {
     enum err_code request, release, inventory, poll; /* how they fail */
     int n_request, n_release, n_inventory, n_poll;   /* how often still */
-    int requests, releases;                          /* calls so far */
-    char tag[160], launch[4096];                     /* of the last request */
+    bool takes_release;          /* also of what it was never asked for */
+    int requests, releases;      /* calls so far */
+    char tag[160], launch[4096]; /* of the last request */
     char words[200];
 } balk;
 
@@ -56,6 +57,8 @@ static int balky_release(struct alloc *a, uint64_t job, int32_t attempt,
                          double grace_s, struct error *err)
 {
     balk.releases++;
+    if (balk.takes_release && balk.requests == 0)
+        return 0;
     if (balks(&balk.n_release, balk.release, err) < 0)
         return -1;
     return inner(a)->ops->release(inner(a), job, attempt, grace_s, err);
@@ -109,6 +112,9 @@ static struct alloc *wrap(struct alloc *fake)
     return &b->base;
 }
 
+static void (*on_event)(void *arg, const struct store_event *ev,
+                        const struct job *job) = world_event;
+
 /* Plays one job of 10 s, cancelled at `cancel_s`; NAN: not. */
 static void ends(double cancel_s, const char *want, const char *reason,
                  const char *what)
@@ -126,6 +132,7 @@ static void ends(double cancel_s, const char *want, const char *reason,
     w.wrap = wrap;
     balk.requests = balk.releases = 0;
     ok(world_start(&w), "---- %s", what);
+    engine_on_event(w.engine, on_event, &w);
     for (int i = 0; i < 1000 && !world_is_over(&w); i++) {
         (void)world_step(&w);
         world_advance(&w);
@@ -185,6 +192,38 @@ static void test_release(void)
          "an attempt that the allocator has forgotten is over");
 }
 
+/* Cancelled when the attempt is durable, and before it was asked for. */
+static void cancel_at_intent(void *arg, const struct store_event *ev,
+                             const struct job *job)
+{
+    struct world *w = arg;
+    struct error err;
+    world_event(w, ev, job);
+    if (ev->ev == EV_INTENT &&
+        engine_cancel(w->engine, ev->job, 1000, &err) < 0)
+        tap_diag("%s", err.msg);
+}
+
+static void test_cancel_at_once(void)
+{
+    static const enum err_code codes[] = {ERR_UNAVAIL, ERR_LIMIT, ERR_CONFIG};
+
+    on_event = cancel_at_intent;
+    ends(NAN, "k0:CANCELLED/130/1[0]", "cancelled by its user",
+         "cancelled before it was asked for");
+    is_int(balk.requests, 0, "  which it then never is");
+    balk.takes_release = true;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        balk.request = codes[i];
+        balk.n_request = 1000;
+        ends(NAN, "k0:CANCELLED/130/1[0]", "cancelled by its user",
+             "cancelled while it could not be started");
+        is_int(balk.requests, 1, "  for whatever reason");
+    }
+    balk.takes_release = false;
+    on_event = world_event;
+}
+
 static void test_other(void)
 {
     balk.inventory = ERR_EXTERN;
@@ -199,6 +238,7 @@ int main(void)
 {
     test_request();
     test_release();
+    test_cancel_at_once();
     test_other();
     return tap_done();
 }
