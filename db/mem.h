@@ -13,7 +13,7 @@ struct mem_key {
     int64_t attempt;
     int64_t at; /* the query's key: seq, iteration, epoch ... */
     int64_t rank;
-    const char *name; /* of a metric, else "" */
+    const char *name; /* of a metric, a profile, else "" */
 };
 
 struct mem_item {
@@ -24,6 +24,7 @@ struct mem_item {
         struct store_attempt attempt;
         struct metric_iteration iteration;
         struct metric_epoch epoch;
+        struct metric_profile profile;
         struct metric_value value;
     };
 };
@@ -39,7 +40,7 @@ struct mem_cells {
     const struct view *view;
 };
 
-/* Fill in one row of `view`, which is neither scaling nor profile. */
+/* Fill in one row of `view`, which is not scaling. */
 void mem_cells_fill(struct mem_cells *c, enum store_view view,
                     const struct mem_item *item);
 

@@ -119,6 +119,17 @@ static void fill_epoch(struct mem_cells *c, const struct metric_epoch *m)
     put_real(c, m->samples_per_s);
 }
 
+static void fill_profile(struct mem_cells *c, const struct metric_profile *m)
+{
+    put_int(c, m->rank);
+    put_int(c, m->epoch);
+    put_text(c, m->metric);
+    put_count(c, m->calls);
+    put_real(c, m->total_s);
+    put_count(c, m->bytes);
+    put_real(c, m->sampled);
+}
+
 static void fill_value(struct mem_cells *c, const struct metric_value *m)
 {
     put_int(c, m->rank);
@@ -155,7 +166,10 @@ void mem_cells_fill(struct mem_cells *c, enum store_view view,
     case VIEW_METRIC:
         fill_value(c, &item->value);
         break;
-    default: /* profile: no rows; scaling: mem_scaling() */
+    case VIEW_PROFILE:
+        fill_profile(c, &item->profile);
+        break;
+    default: /* scaling: mem_scaling() */
         break;
     }
 }

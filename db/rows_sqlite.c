@@ -32,6 +32,11 @@ static const char insert_epoch[] =
     " eval_loss, eval_accuracy, samples_per_s)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
 
+static const char insert_profile[] =
+    "INSERT INTO main.profile (job, attempt, epoch, rank, metric, calls,"
+    " total_s, bytes, sampled)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+
 static const char insert_value[] =
     "INSERT INTO main.metric (job, attempt, iteration, rank, name, value)"
     " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
@@ -70,6 +75,19 @@ static int put_epoch(struct rows *r, struct db_row row,
     return db_run(&r->db, &row, "store an epoch", err);
 }
 
+static int put_profile(struct rows *r, struct db_row row,
+                       const struct metric_profile *m, struct error *err)
+{
+    db_put_int(&row, m->epoch);
+    db_put_int(&row, m->rank);
+    db_put_text(&row, m->metric);
+    db_put_count(&row, m->calls);
+    db_put_real(&row, m->total_s);
+    db_put_count(&row, m->bytes);
+    db_put_real(&row, m->sampled);
+    return db_run(&r->db, &row, "store a profile", err);
+}
+
 static int put_value(struct rows *r, struct db_row row,
                      const struct metric_value *m, struct error *err)
 {
@@ -100,6 +118,9 @@ static int put(struct rows *r, uint64_t job, int32_t attempt,
                              &m->iteration, err);
     case METRIC_EPOCH:
         return put_epoch(r, begin_row(r->epoch, job, attempt), &m->epoch, err);
+    case METRIC_PROFILE:
+        return put_profile(r, begin_row(r->profile, job, attempt), &m->profile,
+                           err);
     default:
         return put_value(r, begin_row(r->value, job, attempt), &m->value, err);
     }
@@ -214,6 +235,7 @@ int rows_open(struct rows *r, const char *path, const char *state_path,
         db_prepare(d, insert_run, &r->run, err) < 0 ||
         db_prepare(d, insert_iteration, &r->iteration, err) < 0 ||
         db_prepare(d, insert_epoch, &r->epoch, err) < 0 ||
+        db_prepare(d, insert_profile, &r->profile, err) < 0 ||
         db_prepare(d, insert_value, &r->value, err) < 0)
         return -1;
     return 0;
@@ -227,6 +249,7 @@ void rows_close(struct rows *r)
     sqlite3_finalize(r->run);
     sqlite3_finalize(r->iteration);
     sqlite3_finalize(r->epoch);
+    sqlite3_finalize(r->profile);
     sqlite3_finalize(r->value);
     db_close(&r->db);
     pthread_mutex_destroy(&r->lock);

@@ -77,7 +77,7 @@ enum store_view {
     VIEW_ITERATION,
     VIEW_EPOCH,
     VIEW_METRIC,
-    VIEW_PROFILE, /* defined; filled by GPU runs */
+    VIEW_PROFILE,
     VIEW_SCALING,
     VIEW_N
 };
@@ -121,10 +121,10 @@ struct store_ops {
                 void *arg, struct error *err);
     /* Metric rows of one attempt in one transaction, idempotent by (job,
      * attempt, rank, iteration), (job, attempt, epoch), (job, attempt, rank,
-     * iteration, name): a row that is there already stays as it is.
-     * A killed process loses none. A crash of the machine may lose those
-     * since the last sync: rows() syncs when that is a second ago, so who
-     * stops calling it calls sync_rows(), from any thread.
+     * epoch, metric), (job, attempt, rank, iteration, name): a row that is
+     * there already stays as it is. A killed process loses none. A crash of the
+     * machine may lose those since the last sync: rows() syncs when that is a
+     * second ago, so who stops calling it calls sync_rows(), from any thread.
      * out  ret_new  rows that were not there before; may be NULL */
     int (*rows)(struct store *s, uint64_t job, int32_t attempt,
                 const struct metric_row *rows, size_t n, size_t *ret_new,

@@ -284,6 +284,7 @@ static enum store_view row_view(const struct metric_row *row)
 {
     return row->kind == METRIC_ITERATION ? VIEW_ITERATION
            : row->kind == METRIC_EPOCH   ? VIEW_EPOCH
+           : row->kind == METRIC_PROFILE ? VIEW_PROFILE
                                          : VIEW_METRIC;
 }
 
@@ -303,6 +304,12 @@ static enum store_view row_item(uint64_t job, int32_t attempt,
         ret->epoch = row->epoch;
         ret->key.at = row->epoch.epoch;
         break;
+    case METRIC_PROFILE:
+        ret->profile = row->profile;
+        ret->key.at = row->profile.epoch;
+        ret->key.rank = row->profile.rank;
+        ret->key.name = row->profile.metric;
+        break;
     default:
         ret->value = row->value;
         ret->key.at = row->value.iteration;
@@ -316,7 +323,7 @@ static int rows_locked(struct store_mem_world *w, struct mem_item **copies,
                        const struct metric_row *rows, size_t n, size_t *ret_new,
                        struct error *err)
 {
-    for (enum store_view v = VIEW_ITERATION; v <= VIEW_METRIC; v++)
+    for (enum store_view v = VIEW_ITERATION; v <= VIEW_PROFILE; v++)
         if (table_reserve(&w->tables[v], n, err) < 0)
             return -1;
     size_t added = 0;

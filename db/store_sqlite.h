@@ -19,7 +19,7 @@ struct reader {
 struct rows {
     pthread_mutex_t lock;
     struct db db; /* state.db is attached as "state", for reading */
-    sqlite3_stmt *run, *iteration, *epoch, *value;
+    sqlite3_stmt *run, *iteration, *epoch, *profile, *value;
     bool unsynced;
     double synced_s; /* monotonic */
 };

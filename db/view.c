@@ -47,7 +47,7 @@ const struct view views[VIEW_N] = {
                       .of_attempts = true,
                       .of_ranks = true,
                       .columns = {"job", "attempt", "rank", "epoch", "metric",
-                                  "calls", "total_s"}},
+                                  "calls", "total_s", "bytes", "sampled"}},
     [VIEW_SCALING] = {.name = "v_scaling",
                       .columns = {"class", "gpus", "nodes", "t_iter",
                                   "samples_per_s", "speedup", "efficiency", "n",

@@ -56,7 +56,29 @@ static const struct column epoch_columns[] = {
     DOUBLE(metric_epoch, samples_per_s),
 };
 
+static const struct column profile_columns[] = {
+    I32(metric_profile, epoch), I32(metric_profile, rank),
+    I64(metric_profile, calls), DOUBLE(metric_profile, total_s),
+    I64(metric_profile, bytes), DOUBLE(metric_profile, sampled),
+};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* What the rows of a kind consist of. */
+struct shape {
+    const struct column *columns;
+    size_t n, at;
+};
+
+#define SHAPE(m)                                                        \
+    {                                                                   \
+        m##_columns, COUNT(m##_columns), offsetof(struct metric_row, m) \
+    }
+static const struct shape shapes[] = {
+    [METRIC_ITERATION] = SHAPE(iteration),
+    [METRIC_EPOCH] = SHAPE(epoch),
+    [METRIC_PROFILE] = SHAPE(profile),
+};
 
 /* ---- writing ------------------------------------------------------------- */
 
@@ -69,22 +91,23 @@ static int add_number(struct buf *out, double v, struct error *err)
 }
 
 /* Integers that were not reported are left out, doubles are null. */
-static int add_columns(struct buf *out, const struct column *columns, size_t n,
-                       const void *row, struct error *err)
+static int add_columns(struct buf *out, const struct metric_row *row,
+                       const char *comma, struct error *err)
 {
-    const char *comma = "{";
+    const struct shape *sh = &shapes[row->kind];
+    const char *body = (const char *)row + sh->at;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        const void *member = (const char *)row + columns[i].at;
-        bool is_double = columns[i].type == COLUMN_DOUBLE;
+    for (size_t i = 0; rc == 0 && i < sh->n; i++) {
+        const void *member = body + sh->columns[i].at;
+        bool is_double = sh->columns[i].type == COLUMN_DOUBLE;
         int64_t v = 0;
-        if (columns[i].type == COLUMN_I32)
+        if (sh->columns[i].type == COLUMN_I32)
             v = *(const int32_t *)member;
-        else if (columns[i].type == COLUMN_I64)
+        else if (sh->columns[i].type == COLUMN_I64)
             v = *(const int64_t *)member;
         if (v < 0)
             continue;
-        rc = buf_addf(out, err, "%s\"%s\":", comma, columns[i].name);
+        rc = buf_addf(out, err, "%s\"%s\":", comma, sh->columns[i].name);
         if (rc == 0 && is_double)
             rc = add_number(out, *(const double *)member, err);
         else if (rc == 0)
@@ -92,6 +115,15 @@ static int add_columns(struct buf *out, const struct column *columns, size_t n,
         comma = ",";
     }
     return rc;
+}
+
+static int add_profile(struct buf *out, const struct metric_row *row,
+                       struct error *err)
+{
+    if (buf_addstr(out, "{\"profile\":", err) < 0 ||
+        text_add_json(out, row->profile.metric, err) < 0)
+        return -1;
+    return add_columns(out, row, ",", err);
 }
 
 static int add_value(struct buf *out, const struct metric_value *v,
@@ -116,12 +148,11 @@ int metric_row_encode(const struct metric_row *row, struct buf *out,
     int rc = 0;
     switch (row->kind) {
     case METRIC_ITERATION:
-        rc = add_columns(out, iteration_columns, COUNT(iteration_columns),
-                         &row->iteration, err);
-        break;
     case METRIC_EPOCH:
-        rc = add_columns(out, epoch_columns, COUNT(epoch_columns), &row->epoch,
-                         err);
+        rc = add_columns(out, row, "{", err);
+        break;
+    case METRIC_PROFILE:
+        rc = add_profile(out, row, err);
         break;
     case METRIC_VALUE:
         rc = add_value(out, &row->value, err);
@@ -177,12 +208,15 @@ static int store(const struct column *col, const struct metric_member *m,
 /* What the line says about itself. */
 struct line {
     int64_t iteration, rank, epoch; /* -1: not there */
+    bool has_row;
+    enum metric_kind kind; /* of the row */
 };
 
 static int read_line(const struct metric_member *members, size_t n,
-                     int32_t rank, struct line *ret, struct error *err)
+                     int32_t rank, bool is_profile, struct line *ret,
+                     struct error *err)
 {
-    *ret = (struct line){-1, -1, -1};
+    *ret = (struct line){.iteration = -1, .rank = -1, .epoch = -1};
     for (size_t i = 0; i < n; i++) {
         const struct metric_member *m = &members[i];
         int rc = 0;
@@ -197,16 +231,24 @@ static int read_line(const struct metric_member *members, size_t n,
     }
     if (ret->rank < 0)
         ret->rank = rank;
+    if (is_profile && ret->epoch < 0)
+        return error_set(err, ERR_INVAL, "metrics: a profile of no epoch");
+    ret->has_row = ret->iteration >= 0 || ret->epoch >= 0;
+    ret->kind = is_profile            ? METRIC_PROFILE
+                : ret->iteration >= 0 ? METRIC_ITERATION
+                                      : METRIC_EPOCH;
     return 0;
 }
 
-static void clear_row(void *row, const struct column *columns, size_t n)
+static void clear_row(struct metric_row *row, enum metric_kind kind)
 {
-    for (size_t i = 0; i < n; i++) {
-        void *member = (char *)row + columns[i].at;
-        if (columns[i].type == COLUMN_DOUBLE)
+    const struct shape *sh = &shapes[kind];
+    *row = (struct metric_row){.kind = kind};
+    for (size_t i = 0; i < sh->n; i++) {
+        void *member = (char *)row + sh->at + sh->columns[i].at;
+        if (sh->columns[i].type == COLUMN_DOUBLE)
             *(double *)member = NAN;
-        else if (columns[i].type == COLUMN_I64)
+        else if (sh->columns[i].type == COLUMN_I64)
             *(int64_t *)member = -1;
         else
             *(int32_t *)member = -1;
@@ -215,14 +257,14 @@ static void clear_row(void *row, const struct column *columns, size_t n)
 
 /* Members come in the columns' order when the line is ours: *at is where the
  * search begins. */
-static const struct column *find_column(const struct column *columns, size_t n,
+static const struct column *find_column(const struct shape *sh,
                                         const char *name, size_t *at)
 {
-    for (size_t i = 0; i < n; i++) {
-        size_t j = (*at + i) % n;
-        if (strcmp(columns[j].name, name) == 0) {
-            *at = (j + 1) % n;
-            return &columns[j];
+    for (size_t i = 0; i < sh->n; i++) {
+        size_t j = (*at + i) % sh->n;
+        if (strcmp(sh->columns[j].name, name) == 0) {
+            *at = (j + 1) % sh->n;
+            return &sh->columns[j];
         }
     }
     return NULL;
@@ -240,41 +282,32 @@ static int fill_row(const struct metric_member *members, size_t n,
                     const struct line *line, struct metric_row *row,
                     size_t *ret_used, struct error *err)
 {
-    bool is_iteration = line->iteration >= 0;
-    const struct column *columns =
-        is_iteration ? iteration_columns : epoch_columns;
-    size_t n_columns =
-        is_iteration ? COUNT(iteration_columns) : COUNT(epoch_columns);
-    void *body = is_iteration ? (void *)&row->iteration : (void *)&row->epoch;
+    const struct shape *sh = &shapes[line->kind];
     size_t at = 0;
 
-    row->kind = is_iteration ? METRIC_ITERATION : METRIC_EPOCH;
-    clear_row(body, columns, n_columns);
-    *ret_used = !is_iteration || line->epoch >= 0;
+    clear_row(row, line->kind);
+    *ret_used = line->kind != METRIC_ITERATION || line->epoch >= 0;
     for (size_t i = 0; i < n; i++) {
-        const struct column *col =
-            find_column(columns, n_columns, members[i].name, &at);
+        const struct column *col = find_column(sh, members[i].name, &at);
         if (!col)
             continue;
-        if (store(col, &members[i], body, err) < 0)
+        if (store(col, &members[i], (char *)row + sh->at, err) < 0)
             return -1;
         *ret_used += !is_line_key(col->name);
     }
-    if (is_iteration)
+    if (line->kind == METRIC_ITERATION)
         row->iteration.rank = (int32_t)line->rank;
+    if (line->kind == METRIC_PROFILE)
+        row->profile.rank = (int32_t)line->rank;
     return 0;
 }
 
 static bool is_column(const struct line *line, const char *name)
 {
     size_t at = 0;
-    if (is_line_key(name))
-        return true;
-    if (line->iteration >= 0)
-        return find_column(iteration_columns, COUNT(iteration_columns), name,
-                           &at) != NULL;
-    return line->epoch >= 0 &&
-           find_column(epoch_columns, COUNT(epoch_columns), name, &at) != NULL;
+    return is_line_key(name) ||
+           (line->has_row &&
+            find_column(&shapes[line->kind], name, &at) != NULL);
 }
 
 static size_t count_values(const struct metric_member *members, size_t n,
@@ -291,20 +324,22 @@ int metric_line_decode(const char *line, size_t len, int32_t rank,
                        struct error *err)
 {
     struct metric_member members[METRIC_MEMBERS_CAP];
+    char profile[METRIC_NAME_CAP];
     struct line self;
     size_t n = 0, n_rows = 0, used = 0;
 
-    if (metric_members_read(line, len, members, &n, err) < 0 ||
-        read_line(members, n, rank, &self, err) < 0)
+    if (metric_members_read(line, len, members, &n, profile, err) < 0 ||
+        read_line(members, n, rank, profile[0] != '\0', &self, err) < 0)
         return -1;
-    bool has_row = self.iteration >= 0 || self.epoch >= 0;
-    if (has_row && cap == 0)
+    if (self.has_row && cap == 0)
         return error_set(err, ERR_LIMIT, "metrics: no room for a row");
-    if (has_row && fill_row(members, n, &self, &rows[0], &used, err) < 0)
+    if (self.has_row && fill_row(members, n, &self, &rows[0], &used, err) < 0)
         return -1;
+    if (profile[0] != '\0')
+        memcpy(rows[0].profile.metric, profile, sizeof(profile));
     /* Values of an iteration that the line says nothing else about are no
      * second iteration row: the real one may come on a line of its own. */
-    n_rows = has_row && (used > 0 || count_values(members, n, &self) == 0);
+    n_rows = self.has_row && (used > 0 || count_values(members, n, &self) == 0);
     for (size_t i = 0; i < n; i++) {
         if (is_column(&self, members[i].name))
             continue;

@@ -1,9 +1,10 @@
 /* metrics_json.c - see metrics_json.h.
  *
- * A line is a flat JSON object of numbers, so it is read by hand: the daemon
- * decodes every iteration of every rank, and a general reader would allocate
- * for each member. What is read is strict JSON, but that NaN, Infinity and
- * -Infinity, which Python writes, count as null.
+ * A line is a flat JSON object of numbers, and of one text in the rows of a
+ * profiler, so it is read by hand: the daemon decodes every iteration of every
+ * rank, and a general reader would allocate for each member. What is read is
+ * strict JSON, but that NaN, Infinity and -Infinity, which Python writes,
+ * count as null.
  */
 #include "jobs/metrics_json.h"
 
@@ -185,8 +186,15 @@ static int read_value(struct cursor *c, double *ret)
     return read_number(c, ret);
 }
 
+/* The text of "profile"; any other is no part of a line. */
+static bool is_profile(struct cursor *c, const char *name)
+{
+    skip_space(c);
+    return c->p < c->end && *c->p == '"' && strcmp(name, "profile") == 0;
+}
+
 static int read_members(struct cursor *c, struct metric_member *members,
-                        size_t *ret_n)
+                        size_t *ret_n, char *ret_profile)
 {
     const char *start = c->p;
     size_t n = 0;
@@ -200,7 +208,15 @@ static int read_members(struct cursor *c, struct metric_member *members,
                                  METRIC_MEMBERS_CAP);
             if (read_name(c, members[n].name) < 0)
                 return refuse(c, start, "expected a name of at most 64 bytes");
-            if (!take(c, ':') || read_value(c, &members[n].value) < 0)
+            if (!take(c, ':'))
+                return refuse(c, start, "expected ':'");
+            if (is_profile(c, members[n].name)) {
+                if (read_name(c, ret_profile) < 0)
+                    return refuse(c, start,
+                                  "expected a text of at most 64 bytes");
+                continue;
+            }
+            if (read_value(c, &members[n].value) < 0)
                 return refuse(c, start, "expected a number or null");
             n++;
         } while (take(c, ','));
@@ -216,8 +232,10 @@ static int read_members(struct cursor *c, struct metric_member *members,
 
 int metric_members_read(const char *line, size_t len,
                         struct metric_member members[METRIC_MEMBERS_CAP],
-                        size_t *ret_n, struct error *err)
+                        size_t *ret_n, char ret_profile[METRIC_NAME_CAP],
+                        struct error *err)
 {
     struct cursor c = {line, line + len, err};
-    return read_members(&c, members, ret_n);
+    ret_profile[0] = '\0';
+    return read_members(&c, members, ret_n, ret_profile);
 }

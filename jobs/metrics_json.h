@@ -11,10 +11,13 @@ struct metric_member {
     double value; /* NaN for null */
 };
 
-/* A flat object of numbers and nulls; names are UTF-8, 1 to 64 bytes.
+/* A flat object of numbers and nulls; names are UTF-8, 1 to 64 bytes. One
+ * member may be a text, of which the same is true: "profile".
+ * out  ret_profile  "": none; it is not among the members
  * err ERR_INVAL something else; ERR_LIMIT more members than the array */
 int metric_members_read(const char *line, size_t len,
                         struct metric_member members[METRIC_MEMBERS_CAP],
-                        size_t *ret_n, struct error *err) MUST_CHECK;
+                        size_t *ret_n, char ret_profile[METRIC_NAME_CAP],
+                        struct error *err) MUST_CHECK;
 
 #endif

@@ -308,3 +308,8 @@ void serve_values(void *arg, struct http_exchange *x)
 {
     rows(arg, x, VIEW_METRIC, "mgpu.values/1");
 }
+
+void serve_profile(void *arg, struct http_exchange *x)
+{
+    rows(arg, x, VIEW_PROFILE, "mgpu.profile/1");
+}

@@ -178,6 +178,23 @@ static inline struct metric_row value(int32_t rank, int64_t i, const char *name,
     return row;
 }
 
+/* calls -1: bytes alone, as of memory. */
+static inline struct metric_row profile(int32_t rank, int32_t epoch,
+                                        const char *metric, int64_t calls)
+{
+    bool is_sum = calls >= 0;
+    struct metric_row row = {.kind = METRIC_PROFILE,
+                             .profile = {.rank = rank,
+                                         .epoch = epoch,
+                                         .calls = calls,
+                                         .total_s = is_sum ? 0.5 : NAN,
+                                         .bytes = is_sum ? -1 : 4096,
+                                         .sampled = is_sum ? 0.25 : 1}};
+    (void)snprintf(row.profile.metric, sizeof(row.profile.metric), "%s",
+                   metric);
+    return row;
+}
+
 static inline int append_events(struct store *s, struct store_event *events,
                                 size_t n, struct error *err)
 {

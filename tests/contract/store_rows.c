@@ -40,7 +40,32 @@ static void test_rows(struct fixture *fx)
            "5 1 0 - 'f1' -\n"
            "5 1 0 1 'grad' 2r\n",
            "v_metric");
-    is_str(view(fx->s, VIEW_PROFILE), "", "v_profile can be asked");
+    is_str(view(fx->s, VIEW_PROFILE), "", "v_profile is empty");
+    fx_end(fx);
+}
+
+static void test_profile(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    size_t added = 99;
+    struct metric_row rows[] = {
+        profile(1, 2, "cudaLaunchKernel", 7), profile(0, 2, "memory", -1),
+        profile(0, 1, "cudaLaunchKernel", 5), profile(0, 2, "memory", 9)};
+
+    fx_begin(fx);
+    ok(fx->s->ops->rows(fx->s, 5, 1, rows, 4, &added, &err) == 0,
+       "stores what a profiler found");
+    is_int((long long)added, 3, "each metric of an epoch and a rank once");
+    fx_reopen(fx);
+    is_str(view(fx->s, VIEW_PROFILE),
+           "5 1 0 1 'cudaLaunchKernel' 5 0.5r - 0.25r\n"
+           "5 1 0 2 'memory' - - 4096 1r\n"
+           "5 1 1 2 'cudaLaunchKernel' 7 0.5r - 0.25r\n",
+           "v_profile: by epoch, then rank");
+    is_str(queried(fx->s,
+                   (struct store_query){
+                       .view = VIEW_PROFILE, .job = 5, .rank = 0, .after = 1}),
+           "5 1 0 2 'memory' - - 4096 1r\n", "of one rank, after an epoch");
     fx_end(fx);
 }
 
@@ -184,6 +209,7 @@ static void test_scaling(struct fixture *fx)
 static void run(struct fixture *fx)
 {
     test_rows(fx);
+    test_profile(fx);
     test_filters(fx);
     test_event_filters(fx);
     test_names(fx);

@@ -137,9 +137,9 @@ static void test_versions(void)
     buf_clear(&before);
     buf_clear(&after);
     sql(&t, "state.db", "PRAGMA user_version = 1");
+    sql(&t, "metrics.db", "PRAGMA user_version = 98");
+    refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
     sql(&t, "metrics.db", "PRAGMA user_version = 2");
-    refused(&t, ERR_CONFIG, "metrics.db", "schema version 2");
-    sql(&t, "metrics.db", "PRAGMA user_version = 1");
     sql(&t, "state.db", "PRAGMA application_id = 7");
     refused(&t, ERR_CONFIG, "state.db", "another program's");
     tmp_clear(&t);
@@ -173,6 +173,48 @@ static void test_upgrade(void)
     is_int(sqlite3_column_int(st, 0), 1, "to the newest version");
     sqlite3_finalize(st);
     sqlite3_close(h);
+    tmp_end(&t);
+}
+
+static int show_row(void *arg, const struct store_cell *c, size_t n,
+                    struct error *err)
+{
+    char *text = arg;
+    (void)snprintf(text, 200, "%zu: %lld %s %lld %g %d %d", n,
+                   (long long)c[0].i, c[4].s, (long long)c[5].i, c[6].r,
+                   c[7].kind == CELL_NULL, c[8].kind == CELL_NULL);
+    (void)err;
+    return 0;
+}
+
+/* A metrics.db as version 1 left it, with a row in the table that grew. */
+static void test_upgrade_metrics(void)
+{
+    struct tmp t;
+    const char *src = getenv("MGPU_SRC");
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+    struct store_query q = {.view = VIEW_PROFILE, .rank = -1};
+    char path[512], got[200] = "";
+
+    tmp_begin(&t);
+    make(&t);
+    (void)unlink(tmp_path(&t, "metrics.db"));
+    (void)snprintf(path, sizeof(path), "%s/db/schema/001-metrics.sql",
+                   src ? src : ".");
+    int fd = creat(tmp_path(&t, "metrics.db"), 0600);
+    ok(fd >= 0 && close(fd) == 0 &&
+           buf_read_file(&text, path, 1 << 20, &err) == 0,
+       "the schema of version 1 %s", err.msg);
+    sql(&t, "metrics.db", buf_str(&text));
+    sql(&t, "metrics.db",
+        "INSERT INTO profile VALUES (7, 1, 2, 0, 'cudaLaunchKernel', 9, 0.5)");
+    buf_clear(&text);
+    struct store *s = must_open(&t);
+    ok(s->ops->query(s, &q, show_row, got, &err) == 0, "can be asked");
+    is_str(got, "9: 7 cudaLaunchKernel 9 0.5 1 1",
+           "and keeps its rows, without what nobody recorded");
+    s->ops->destroy(s);
     tmp_end(&t);
 }
 
@@ -361,6 +403,7 @@ int main(void)
 {
     test_versions();
     test_upgrade();
+    test_upgrade_metrics();
     test_damage("state.db");
     test_damage("metrics.db");
     test_lost();

@@ -22,6 +22,11 @@ static void show(const struct metric_row *r, char *out, size_t cap)
     else if (r->kind == METRIC_EPOCH)
         (void)snprintf(out, cap, "E%d seconds=%g accuracy=%g ", r->epoch.epoch,
                        r->epoch.seconds, r->epoch.eval_accuracy);
+    else if (r->kind == METRIC_PROFILE)
+        (void)snprintf(out, cap, "P%d r%d %s calls=%lld s=%g b=%lld of=%g ",
+                       r->profile.epoch, r->profile.rank, r->profile.metric,
+                       (long long)r->profile.calls, r->profile.total_s,
+                       (long long)r->profile.bytes, r->profile.sampled);
     else
         (void)snprintf(out, cap, "V%lld r%d %s=%g ",
                        (long long)r->value.iteration, r->value.rank,
@@ -55,6 +60,16 @@ static const struct {
      "E1 seconds=nan accuracy=nan V-1 r3 loss=0.5 "},
     {"a column without its row", "{\"loss\":0.5}", "V-1 r3 loss=0.5 "},
     {"a value that is null", "{\"accuracy\":null}", "V-1 r3 accuracy=nan "},
+    {"profile",
+     "{\"profile\":\"cudaLaunchKernel\",\"epoch\":2,\"rank\":1,\"calls\":9,"
+     "\"total_s\":0.5,\"bytes\":null,\"sampled\":1}",
+     "P2 r1 cudaLaunchKernel calls=9 s=0.5 b=-1 of=1 "},
+    {"a profile's name may come last",
+     "{\"epoch\":2,\"bytes\":8,\"iteration\":3,\"profile\" : \"memory\"}",
+     "P2 r3 memory calls=-1 s=nan b=8 of=nan "},
+    {"a profile and a value", "{\"profile\":\"m\",\"epoch\":2,\"loss\":1}",
+     "P2 r3 m calls=-1 s=nan b=-1 of=nan V-1 r3 loss=1 "},
+    {"a number called profile", "{\"profile\":1}", "V-1 r3 profile=1 "},
     {"nothing", "{}", ""},
     {"spaces", " { \"a\" : 1 , \"b\" : 2 } \r\n", "V-1 r3 a=1 V-1 r3 b=2 "},
     {"exponents", "{\"a\":1e3,\"b\":-2.5E-1,\"c\":0.0}",
@@ -77,6 +92,10 @@ static const struct {
     {"bare name", "{a:1}", NULL},
     {"empty name", "{\"\":1}", NULL},
     {"string", "{\"a\":\"1\"}", NULL},
+    {"profile of no epoch", "{\"profile\":\"m\",\"calls\":1}", NULL},
+    {"profile without a name", "{\"profile\":\"\",\"epoch\":1}", NULL},
+    {"65 bytes of profile", "{\"profile\":\"" LINE_64 "a\",\"epoch\":1}", NULL},
+    {"half a call", "{\"profile\":\"m\",\"epoch\":1,\"calls\":0.5}", NULL},
     {"boolean", "{\"a\":true}", NULL},
     {"nested", "{\"a\":{}}", NULL},
     {"leading zero", "{\"a\":01}", NULL},
@@ -199,6 +218,27 @@ static void test_round_trip(void)
     ok(n == 1 && back[0].kind == METRIC_EPOCH && back[0].epoch.epoch == 3 &&
            back[0].epoch.samples_per_s == 1234.5,
        "and comes back");
+
+    row.kind = METRIC_PROFILE;
+    row.profile = (struct metric_profile){.rank = 1,
+                                          .epoch = 2,
+                                          .metric = "ncclDevKernel_Generic",
+                                          .calls = 9,
+                                          .total_s = 0.5,
+                                          .bytes = -1,
+                                          .sampled = 0.25};
+    buf_reset(&line);
+    ok(metric_row_encode(&row, &line, &err) == 0 &&
+           metric_line_decode(line.data, line.len, 0, back, 2, &n, &err) == 0,
+       "a profile row");
+    is_str(buf_str(&line),
+           "{\"profile\":\"ncclDevKernel_Generic\",\"epoch\":2,\"rank\":1,"
+           "\"calls\":9,\"total_s\":0.5,\"sampled\":0.25}\n",
+           "is written without the bytes that it does not have");
+    char got[200];
+    show(&back[0], got, sizeof(got));
+    is_str(got, "P2 r1 ncclDevKernel_Generic calls=9 s=0.5 b=-1 of=0.25 ",
+           "and comes back");
 
     row.kind = METRIC_VALUE;
     row.value = (struct metric_value){2, 5, "a \"b\"", 0.5};
