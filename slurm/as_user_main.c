@@ -49,6 +49,19 @@ static int become(const struct passwd *pw, struct error *err)
 }
 
 /* ---- directories --------------------------------------------------------- */
+/* What is wrong with the path stays wrong; a disk that is full or fails, a
+ * server that is away do not. */
+static int dir_error(struct error *err, int errnum, const char *what,
+                     const char *name)
+{
+    bool is_path =
+        errnum == ENOTDIR || errnum == ELOOP || errnum == ENAMETOOLONG;
+    (void)error_sys(err, errnum, "%s '%s'", what, name);
+    if (is_path)
+        err->code = ERR_INVAL;
+    return -1;
+}
+
 /* Whoever may change the directory `up` could put another in place of ours;
  * one like /tmp is fine if what is in it belongs to the user (or to root). */
 static int check_owner(const struct stat *up, const struct stat *st,
@@ -70,7 +83,7 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
     struct stat st;
     int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
     if (fstat(at, &up) < 0)
-        return error_sys(err, errno, "look above '%s'", name);
+        return dir_error(err, errno, "look above", name);
     if ((up.st_mode & S_IWOTH) && !(up.st_mode & S_ISVTX))
         return error_set(err, ERR_DENIED,
                          "directory '%s' is in one that everybody may change",
@@ -82,8 +95,8 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
         (mkdirat(at, name, 0700) == 0 || errno == EEXIST))
         fd = openat(at, name, flags);
     if (fd < 0)
-        return error_sys(err, errno, "directory '%s'", name);
-    int rc = fstat(fd, &st) < 0 ? error_sys(err, errno, "directory '%s'", name)
+        return dir_error(err, errno, "directory", name);
+    int rc = fstat(fd, &st) < 0 ? dir_error(err, errno, "directory", name)
                                 : check_owner(&up, &st, name, is_ours, err);
     if (rc < 0) {
         (void)close(fd);

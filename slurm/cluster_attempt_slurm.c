@@ -18,6 +18,9 @@
 #include "slurm/cluster.h"
 
 static const double RETRY_S = 5; /* what was refused, but may pass */
+/* A disk that is full stays so for a while, and may be that of a user with a
+ * thousand jobs, each of which takes a process to try. */
+static const double DIR_RETRY_S = 30;
 static const double AGAIN_S = 1; /* a signal that could not be sent */
 enum { READS_CAP = 10 };         /* of an exit file that cannot be read */
 
@@ -384,7 +387,23 @@ void cluster_scanned(struct cluster *c, struct cluster_attempt *a)
 static bool may_pass(const struct error *why)
 {
     return why->code == ERR_UNAVAIL || why->code == ERR_BUSY ||
-           why->code == ERR_TIMEOUT || why->code == ERR_NOMEM;
+           why->code == ERR_TIMEOUT || why->code == ERR_NOMEM ||
+           why->code == ERR_IO || why->code == ERR_INTERNAL;
+}
+
+/* Not submitted, and not for good. No device ends a trouble with files. */
+static void try_later(struct cluster *c, struct cluster_attempt *a,
+                      const struct error *why)
+{
+    bool is_away = why->code == ERR_UNAVAIL || why->code == ERR_TIMEOUT;
+    bool is_dir = why->code == ERR_IO;
+    a->phase = CLUSTER_TO_SUBMIT;
+    a->retry_s = cluster_now(c) + (is_dir ? DIR_RETRY_S : RETRY_S);
+    cluster_wait(c, a, is_dir ? ERR_LIMIT : why->code, "%s: %s",
+                 is_away  ? "SlurmUnavailable"
+                 : is_dir ? "JobDirectory"
+                          : "SlurmBusy",
+                 why->msg);
 }
 
 static void submitted(struct cluster *c, struct cluster_attempt *a,
@@ -405,9 +424,7 @@ static void submitted(struct cluster *c, struct cluster_attempt *a,
     } else if (a->is_released || a->must_not_start) {
         cluster_end_unstarted(c, a);
     } else if (may_pass(&n->why)) {
-        a->phase = CLUSTER_TO_SUBMIT;
-        a->retry_s = cluster_now(c) + RETRY_S;
-        cluster_wait(c, a, n->why.code, "SlurmUnavailable: %s", n->why.msg);
+        try_later(c, a, &n->why);
     } else {
         struct error why = n->why;
         if (why.code == ERR_LIMIT)

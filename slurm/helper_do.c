@@ -55,6 +55,16 @@ static void add_defaults(const struct helper_conf *c, struct alloc_req *r)
     r->where.exclusive = r->where.exclusive || d->exclusive;
 }
 
+/* What keeps the files from being written, and may pass, is told by one code:
+ * it is the user's file system, not Slurm. */
+static int dir_failed(struct error *err)
+{
+    if (err->code == ERR_BUSY || err->code == ERR_TIMEOUT ||
+        err->code == ERR_NOMEM || err->code == ERR_INTERNAL)
+        err->code = ERR_IO;
+    return -1;
+}
+
 /* Writes the files as the user, and submits. */
 static int submit(struct helper *h, const struct alloc_req *req,
                   uint32_t *ret_id, bool *is_sure, struct error *err)
@@ -69,8 +79,9 @@ static int submit(struct helper *h, const struct alloc_req *req,
                                r.where.cpus_per_gpu, r.log_max_bytes, &bc, err);
     if (rc == 0)
         rc = batch_conf_encode(&bc, &batch, err);
-    if (rc == 0)
-        rc = as_user_write(r.uid, r.dir, r.launch, buf_str(&batch), &u, err);
+    if (rc == 0 &&
+        as_user_write(r.uid, r.dir, r.launch, buf_str(&batch), &u, err) < 0)
+        rc = dir_failed(err);
     buf_clear(&batch);
     if (rc < 0)
         return -1;

@@ -21,7 +21,8 @@
  *      that is known already is not submitted again: the reply has its id.
  *      What fails with INVAL, DENIED or NOTFOUND fails for good; the rest
  *      (BUSY: a full queue; LIMIT: of the user or the account; UNAVAIL;
- *      TIMEOUT ..) may pass.
+ *      TIMEOUT; IO: the directory, as when the user's disk is full; ..) may
+ *      pass.
  *   {"op":"signal","id":8,"tag":"..","uid":1000,"slurm_id":20,"signo":15}
  *      To the ranks only, SIGKILL, too (KILL_STEPS_ONLY): the batch step
  *      lives on to write how they ended.

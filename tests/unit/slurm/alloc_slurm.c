@@ -270,7 +270,7 @@ static void test_refused(void)
        "a limit refuses, too, and says so");
     ok(ask(ALLOC_NEW, 1) && hears(HELPER_SUBMIT), "asked again: submitted");
     fails("BUSY", "too many jobs", true);
-    ok(waits(1, "SlurmUnavailable: too many jobs"), "what may pass is kept");
+    ok(waits(1, "SlurmBusy: too many jobs"), "what may pass is kept");
     ok(passes(4), "for a while");
     h.clk.t_s += 1;
     ok(!next_note() && hears(HELPER_SUBMIT), "and tried again");
@@ -279,6 +279,22 @@ static void test_refused(void)
            exits(1, 0, SIGTERM, ALLOC_BY_ITSELF),
        "released meanwhile, it ends");
     ok(passes(10), "and is not tried again");
+
+    end();
+    submit_one();
+    fails("UNAVAIL", "nobody there", true);
+    ok(waits(1, "SlurmUnavailable: nobody there"), "nobody was there");
+    h.clk.t_s += 5;
+    ok(!next_note() && hears(HELPER_SUBMIT), "and perhaps is now");
+    fails("IO", "directory 1: No space left on device", true);
+    ok(waits(1, "JobDirectory: directory 1: No space left on device"),
+       "the user's disk is full");
+    is_int(h.note.why.code, ERR_LIMIT, "which no GPU ends");
+    ok(passes(29), "it takes a while");
+    h.clk.t_s += 1;
+    ok(!next_note() && hears(HELPER_SUBMIT), "until it is tried again");
+    answers(20);
+    ok(waits(1, "Slurm(Submitted)"), "with success");
 
     struct error err = ERROR_INIT;
     struct alloc_req req = {.job = 1, .ask = ALLOC_NEW, .launch = "no object"};

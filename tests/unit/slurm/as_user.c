@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,14 @@ static int misbehave(const char *how)
     if (strcmp(how, "nonsense") == 0)
         (void)puts("{\"exit\":");
     return 0;
+}
+
+static void no_room(void)
+{
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+    if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR ||
+        setrlimit(RLIMIT_FSIZE, &none) < 0)
+        abort();
 }
 
 static const char *under(const char *name)
@@ -83,8 +92,23 @@ static void test_write(void)
            access(under("a/b/nowhere"), F_OK) < 0,
        "nor is an attempt's: %s", err.msg);
     int fd = creat(under("a/b/4"), 0600);
-    ok(close(fd) == 0 && write_to(under("a/b/4"), &u, &err) == -1,
+    ok(close(fd) == 0 && write_to(under("a/b/4"), &u, &err) == -1 &&
+           err.code == ERR_INVAL,
        "a file in its place: %s", err.msg);
+    ok(write_to(under("a/b/4/5"), &u, &err) == -1 && err.code == ERR_INVAL,
+       "or above it: %s", err.msg);
+}
+
+/* As a full disk is, it is no matter of the path: it may pass. */
+static void test_no_room(void)
+{
+    struct as_user u;
+    struct error err;
+    (void)setenv("MGPU_TEST_AS_USER", "no room", 1);
+    ok(write_to(under("a/b/5"), &u, &err) == -1 && err.code == ERR_IO,
+       "no file may grow, so none is written: %s", err.msg);
+    (void)unsetenv("MGPU_TEST_AS_USER");
+    is_int(write_to(under("a/b/5"), &u, &err), 0, "afterwards it is");
 }
 
 static void test_exit(void)
@@ -187,13 +211,16 @@ int main(int argc, char **argv)
 {
     int rc;
     const char *how = getenv("MGPU_TEST_AS_USER");
-    if (how != NULL && argc == 3)
+    if (how != NULL && argc == 3 && strcmp(how, "no room") == 0)
+        no_room();
+    else if (how != NULL && argc == 3)
         return misbehave(how);
     if (as_user_main(argc, argv, &rc))
         return rc;
     if (mkdtemp(base) == NULL)
         return 1;
     test_write();
+    test_no_room();
     test_exit();
     test_misbehaviour();
     test_rest();
