@@ -79,6 +79,7 @@ struct job_spec {
         enum spec_arch arch;
         double width_mult, dropout;
         int32_t num_classes; /* 0: from the data */
+        int32_t in_channels; /* 1 or 3 */
     } model;
     struct {
         enum spec_source source;

@@ -156,6 +156,15 @@ static void check_optimizer(const struct check *c)
                    "nesterov needs a momentum above 0");
 }
 
+static void check_channels(const struct check *c)
+{
+    static const char path[] = "model.in_channels";
+    if (is_set(c, path) && c->s->model.in_channels == 2)
+        report_add(c->report, "E013", place_of(c, path), path,
+                   "1 for gray images, 3 for colour", "%s is 1 or 3, not 2",
+                   path);
+}
+
 static void check_mixed(const struct check *c)
 {
     enum spec_precision p = c->s->train.precision;
@@ -327,6 +336,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
                    "'version' is missing; 1 is assumed");
     check_rows(&c);
     check_optimizer(&c);
+    check_channels(&c);
     check_mixed(&c);
     check_betas(&c);
     check_milestones(&c);

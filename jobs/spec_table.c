@@ -56,6 +56,9 @@ static const struct schema_key keys[] = {
     {"model.num_classes", KEY_INT, AT(model.num_classes), .def = "null",
      RANGE(2, 100000), NONE(0), .code = "E013", .when = WHEN_CV,
      .doc = "classes; null: as many as the data has"},
+    {"model.in_channels", KEY_INT, AT(model.in_channels), .def = "3",
+     RANGE(1, 3), .code = "E013", .when = WHEN_CV,
+     .doc = "channels of the images that the network is given"},
 
     {"dataset.source", KEY_ENUM, AT(dataset.source), .required = true,
      .code = "E012", .when = WHEN_CV,

@@ -50,6 +50,15 @@ struct image_norm {
 #define IMAGE_FN static inline
 #endif
 
+/* A colour as one byte: ITU-R 601, in 16 bits of fraction and rounded, as
+ * PIL's convert("L"). */
+IMAGE_FN uint8_t image_gray(const uint8_t rgb[IMAGE_CHANNELS])
+{
+    return (uint8_t)((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] +
+                      0x8000u) >>
+                     16);
+}
+
 /* n inputs to `to` outputs. */
 struct image_axis {
     int32_t n, to;

@@ -22,7 +22,8 @@ static int open_part(const struct trainer *t, enum dataset_part part,
                                 .split = s->dataset.split,
                                 .seed = s->train.seed,
                                 .skip_bad =
-                                    s->dataset.on_bad_row == BAD_ROW_SKIP};
+                                    s->dataset.on_bad_row == BAD_ROW_SKIP,
+                                .gray = s->model.in_channels == 1};
     if (dataset_open(&conf, part, ret, err) < 0)
         return error_wrap(err, "data");
     int32_t n = ret->folder.strays;
@@ -149,6 +150,7 @@ struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train)
         .image_size = s->dataset.image_size,
         .batch = s->train.batch_size *
                  (is_train && trainer_shares(t) > 1 ? trainer_shares(t) : 1),
+        .gray = s->model.in_channels == 1,
         .pin = s->train.pin_memory != TRI_FALSE,
         .augment = s->dataset.augment,
         .is_train = is_train,

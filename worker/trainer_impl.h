@@ -44,7 +44,7 @@ struct trainer {
     struct ema ema;
     struct mixed mixed;
     struct buckets buckets;
-    void *x;        /* dp: [batch, S, S, 3] T, this rank's images */
+    void *x;        /* dp: [batch, S, S, C] T, this rank's images */
     int32_t *label; /* dp: [batch], device */
     void *partial;  /* [params] T: gradients so far; NULL: parts is 1 */
     void *running;  /* [running] A before an iteration; NULL: not needed */

@@ -217,6 +217,7 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
                             .dropout = s->model.dropout,
                             .label_smoothing = s->train.label_smoothing,
                             .num_classes = classes,
+                            .in_channels = s->model.in_channels,
                             .image_size = s->dataset.image_size,
                             .batch = s->train.batch_size};
     struct loader_conf lc = trainer_loader_conf(t, true);

@@ -40,7 +40,8 @@ int32_t trainer_shares(const struct trainer *t)
 static size_t image_bytes(const struct trainer *t)
 {
     size_t side = (size_t)t->spec->dataset.image_size;
-    return side * side * IMAGE_CHANNELS * dtype_bytes(t->dt);
+    size_t channels = (size_t)t->spec->model.in_channels;
+    return side * side * channels * dtype_bytes(t->dt);
 }
 
 int64_t trainer_share_bytes(const struct trainer *t)

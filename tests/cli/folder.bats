@@ -23,13 +23,13 @@ setup() {
 
 picture() { tail -c +4 "$MGPU_SRC/tests/fuzz/seeds/image/$1"; }
 
-# worker RANKS [KEYS OF dataset]
+# worker RANKS [KEYS OF dataset [OF model]]
 worker() {
     cat >"$BATS_TEST_TMPDIR/spec.yaml" <<END
 version: 1
 kind: cv
 name: t
-model: {width_mult: 0.25}
+model: {width_mult: 0.25${3:+, $3}}
 dataset: {source: image_folder, path: $data, image_size: 40${2:+, $2}}
 train: {device: host, epochs: 2, batch_size: 3, seed: 1}
 resources: {gpus: 0}
@@ -54,6 +54,14 @@ END
     output=${output#*training loss }
     [ "${loss%% samples*}" != "" ]
     [ "${loss%%, accuracy*}" = "${output%%, accuracy*}" ]
+}
+
+@test "colour pictures train a network of one channel" {
+    run worker 2 'augment: crop, workers: 1' 'in_channels: 1'
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -aq '"features.0.0.weight":{"dtype":"F32","shape":\[8,1,3,3\]' \
+        "$BATS_TEST_TMPDIR"/run/*/step-*/model.safetensors
 }
 
 @test "without val a share is asked for, and taken" {

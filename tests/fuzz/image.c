@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         return 0;
     const struct view_conf conf = {.augment = (enum spec_augment)(data[0] % 3),
                                    .is_train = data[0] & 0x80,
+                                   .gray = data[0] & 0x40,
                                    .S = 1 + data[1]};
     const struct view_draw draw = {.sample = data[2]};
     if (sample_decode(&room, data + 3, size - 3, &conf, &draw, &m, &pixels,
@@ -28,8 +29,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     volatile unsigned sum = 0;
     for (int64_t i = 0; i < n; i++)
         sum += pixels[i];
-    if ((size_t)n > sample_bytes(conf.S) ||
-        image_u8_check(&m, n, conf.S, IMAGE_CHANNELS, &err) < 0)
+    if ((size_t)n > sample_bytes(&conf) ||
+        image_u8_check(&m, n, conf.S, conf.gray ? 1 : IMAGE_CHANNELS, &err) < 0)
         abort();
     return 0;
 }

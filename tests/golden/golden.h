@@ -93,6 +93,10 @@ static inline double golden_sums_error(const double *got, const double *want,
         most = fmax(most, want[i + 1]);
     for (size_t i = 0; i + 1 < n; i += 2) {
         double scale = fmax(want[i + 1], 1e-12 * most);
+        if (scale == 0) { /* all are 0 */
+            worst = got[i] == 0 && got[i + 1] == 0 ? worst : INFINITY;
+            continue;
+        }
         double e = fmax(fabs(got[i] - want[i]) / sqrt(scale),
                         fabs(got[i + 1] - want[i + 1]) / scale);
         worst = e <= worst ? worst : (isnan(e) ? INFINITY : e);

@@ -123,6 +123,12 @@ def sizes():
         put("centre %d %d %d" % (h, w, s), sums(F.center_crop(y, [s, s])))
 
 
+def gray():
+    """Each 37th byte of what PIL makes of colours."""
+    img = PIL.Image.fromarray(pattern(40, 50)).convert("L")
+    put("gray", np.asarray(img).reshape(-1)[::37])
+
+
 def turned():
     """A 3 x 2 picture as a viewer shows it, for each orientation."""
     for o in range(1, 9):
@@ -141,6 +147,7 @@ def main():
     crops()
     sizes()
     turned()
+    gray()
 
 
 main()

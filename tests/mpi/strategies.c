@@ -124,6 +124,7 @@ int main(int argc, char **argv)
         spec.dataset.image_size = 64;
         spec.train.epochs = EPOCHS;
         spec.train.gradient_accumulation_steps = 2;
+        spec.model.in_channels = 1;
         spec.train.clip_grad_norm = 1;
         spec.train.optimizer.lr = 0.02;
         spec.dataset.train_samples = 2 * mpi_size * 7 - 1;

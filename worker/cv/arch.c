@@ -110,6 +110,9 @@ static int check(const struct model_conf *c, struct error *err)
         return error_set(err, ERR_INVAL, "model: dropout %g", c->dropout);
     if (c->num_classes < 1 || c->num_classes > 1 << 20)
         return error_set(err, ERR_INVAL, "model: %d classes", c->num_classes);
+    if (c->in_channels != 0 && c->in_channels != 1 && c->in_channels != 3)
+        return error_set(err, ERR_INVAL, "model: %d input channels, not 1 or 3",
+                         c->in_channels);
     if (c->image_size < 1 || c->image_size > 1 << 14)
         return error_set(err, ERR_INVAL, "model: image size %d", c->image_size);
     /* The kernels count the rows of a matrix in 32 bits. */
@@ -128,7 +131,9 @@ int arch_build(const struct model_conf *conf, struct arch *ret,
     double w = conf->width_mult;
     int32_t feature = 0;
     memset(ret, 0, sizeof(*ret));
-    struct builder b = {.a = ret, .channels = 3, .side = conf->image_size};
+    struct builder b = {.a = ret,
+                        .channels = conf->in_channels ? conf->in_channels : 3,
+                        .side = conf->image_size};
     name(add(&b, LAYER_STEM, arch_channels(STEM * w), 2, 6), "features.0");
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
         for (int32_t k = 0; k < stages[i].n; k++)

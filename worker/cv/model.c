@@ -50,7 +50,8 @@ static void lay_out(const struct model_conf *conf, const struct arch *a,
         ret->acts[i].rstd = take(&c, l->cout, acc);
         ret->acts[i].sums = take(&c, (int64_t)2 * l->cout, acc);
     }
-    ret->col = take(&c, layer_rows(&a->layers[0], conf->batch) * 27, t);
+    const struct layer *stem = &a->layers[0];
+    ret->col = take(&c, layer_rows(stem, conf->batch) * 9 * stem->cin, t);
     ret->pooled = take(&c, n * a->features, t);
     ret->dropped = conf->dropout > 0 ? take(&c, n * a->features, t) : NULL;
     ret->logits = take(&c, n * conf->num_classes, t);

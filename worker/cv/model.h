@@ -24,6 +24,7 @@ struct model_conf {
     double width_mult, dropout;
     double label_smoothing; /* of the training loss; evaluations have none */
     int32_t num_classes;
+    int32_t in_channels; /* of the images: 1 or 3; 0: 3 */
     int32_t image_size;
     int32_t batch; /* largest batch that forward() will see */
 };
@@ -52,7 +53,7 @@ int model_init(struct model *m, uint32_t seed, struct error *err) MUST_CHECK;
 
 /* One training pass over n <= batch samples.
  *
- * in   x     [n, S, S, 3] T, device
+ * in   x     [n, S, S, in_channels] T, device
  *      label [n] i32, device; < 0: the sample is left out
  *      scale the gradient is scale * d(sum of losses)/dp: 1/n for the mean
  *      seed  of this step's dropout

@@ -21,7 +21,7 @@ struct arena {
     void *params, *grads; /* [arch.params] T */
     void *running;        /* [arch.running] A */
     struct acts acts[ARCH_LAYERS];
-    void *col;    /* the stem's patches, [rows, 27] T */
+    void *col;    /* the stem's patches, [rows, 9 * channels] T */
     void *pooled; /* [batch, features] T, before dropout and after it */
     void *dropped;
     void *logits; /* [batch, classes] T; in backward, their gradient */

@@ -159,6 +159,14 @@ static int open_folder(const struct dataset_conf *conf, enum dataset_part part,
     return 0;
 }
 
+static void make_gray(struct dataset *d)
+{
+    int64_t pixels = (int64_t)d->n * d->H * d->W;
+    for (int64_t i = 0; i < pixels; i++)
+        d->images[i] = image_gray(d->images + i * IMAGE_CHANNELS);
+    d->C = 1;
+}
+
 int dataset_open(const struct dataset_conf *conf, enum dataset_part part,
                  struct dataset *ret, struct error *err)
 {
@@ -186,6 +194,10 @@ int dataset_open(const struct dataset_conf *conf, enum dataset_part part,
         dataset_clear(&d);
         return -1;
     }
+    if (conf->gray && d.images && d.C != 1)
+        make_gray(&d);
+    if (conf->gray && conf->source == SOURCE_IMAGE_FOLDER)
+        d.norm = same_norm(0.449, 0.226); /* the mean of the three */
     *ret = d;
     return 0;
 }

@@ -43,6 +43,7 @@ struct dataset_conf {
     double split;        /* of image_folder; see folder.h */
     int64_t seed;
     bool skip_bad;
+    bool gray; /* what is held in memory becomes one channel */
 };
 
 /* out  ret  end it with dataset_clear()

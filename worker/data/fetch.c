@@ -62,7 +62,7 @@ struct fetch_layout fetch_layout(const struct fetch_conf *conf,
 {
     size_t n = (size_t)conf->batch;
     size_t each = ds->images ? (size_t)ds->H * (size_t)ds->W * (size_t)ds->C
-                             : sample_bytes(conf->view.S);
+                             : sample_bytes(&conf->view);
     struct fetch_layout l = {.list_at = round_up(n * sizeof(int32_t))};
     l.bytes_at = round_up(l.list_at + n * sizeof(struct image_u8));
     l.cap = l.bytes_at + n * each;
@@ -171,8 +171,8 @@ static void run_task(struct fetch *f, struct stage *s, int32_t i,
         rc = read_part(f, s, room, &draw, &m, &err);
     if (rc < 0)
         m = (struct image_u8){.C = 0};
-    assert(image_u8_check(&m, (int64_t)f->cap, f->conf.view.S, IMAGE_CHANNELS,
-                          NULL) == 0);
+    assert(image_u8_check(&m, (int64_t)f->cap, f->conf.view.S,
+                          f->conf.view.gray ? 1 : IMAGE_CHANNELS, NULL) == 0);
     list_of(f, s)[i] = m;
     labels_of(s)[i] = has && rc == 0 ? f->ds->labels[draw.sample] : -1;
     (void)pthread_mutex_lock(&f->lock);

@@ -22,16 +22,22 @@ static struct fetch_conf fetch_conf_of(const struct loader_conf *c)
 {
     return (struct fetch_conf){.view = {.augment = c->augment,
                                         .is_train = c->is_train,
-                                        .S = c->image_size},
+                                        .S = c->image_size,
+                                        .gray = c->gray},
                                .batch = c->batch,
                                .workers = c->workers,
                                .skip_bad = c->skip_bad};
 }
 
+static int32_t channels_of(const struct loader_conf *c)
+{
+    return c->gray ? 1 : IMAGE_CHANNELS;
+}
+
 static size_t x_bytes(const struct loader_conf *c)
 {
-    size_t s = (size_t)c->image_size;
-    return (size_t)c->batch * s * s * IMAGE_CHANNELS * dtype_bytes(c->dt);
+    size_t s = (size_t)c->image_size, values = s * s * (size_t)channels_of(c);
+    return (size_t)c->batch * values * dtype_bytes(c->dt);
 }
 
 int64_t loader_bytes(const struct loader_conf *conf, const struct dataset *ds)
@@ -119,7 +125,7 @@ int loader_take(struct loader *l, struct loader_batch *ret, struct error *err)
     const void *list = l->dev + at->list_at;
     if (ops->to_device(l->d, l->dev, b.stage, b.used, err) < 0 ||
         ops->images_u8(l->d, l->conf.dt, l->x, l->dev + at->bytes_at, list, b.n,
-                       l->conf.image_size, IMAGE_CHANNELS, &l->ds->norm,
+                       l->conf.image_size, channels_of(&l->conf), &l->ds->norm,
                        err) < 0)
         return error_wrap(err, "loader");
     double t2 = l->clock->now_s(l->clock);

@@ -23,6 +23,7 @@ struct loader_conf {
     enum dtype dt;
     int32_t image_size; /* S */
     int32_t batch;      /* largest count that a batch will have */
+    bool gray;          /* one channel, as the data must have then, or files */
     bool pin;           /* page-lock the staging, where the device can */
     enum spec_augment augment;
     bool is_train;
@@ -31,7 +32,7 @@ struct loader_conf {
 };
 
 struct loader_batch {
-    void *x;        /* [n, S, S, 3] T, device */
+    void *x;        /* [n, S, S, 3] T, or gray [n, S, S, 1], device */
     int32_t *label; /* [n], device; -1: no sample, see sampler.h and bad */
     int32_t n;
     int32_t valid;          /* how many are real samples */

@@ -43,6 +43,7 @@ struct maker {
     int32_t last_row;     /* stored */
     const int32_t *place; /* [cols.len] of a column, in values; -1: none */
     uint8_t *pixels;      /* [H, W, C] */
+    uint8_t *gray;        /* [cols.len], one row; NULL: as it is stored */
     uint64_t *sums;       /* the same, where boxes are larger than a pixel */
 };
 
@@ -92,7 +93,7 @@ static int32_t halvings_of(const struct view *v)
     return k;
 }
 
-static int take_room(struct maker *m, struct error *err)
+static int take_room(struct maker *m, bool to_gray, struct error *err)
 {
     struct sample_room *r = m->room;
     size_t values =
@@ -102,13 +103,16 @@ static int take_room(struct maker *m, struct error *err)
     buf_reset(&r->pixels);
     buf_reset(&r->sums);
     buf_reset(&r->place);
-    if (values > sample_bytes(m->conf->S))
+    buf_reset(&r->gray);
+    if (values > sample_bytes(m->conf))
         return error_set(err, ERR_INTERNAL, "a sample of %zu bytes", values);
     if (buf_reserve(&r->pixels, values, err) < 0 ||
         buf_reserve(&r->place, places, err) < 0 ||
+        (to_gray && buf_reserve(&r->gray, (size_t)m->cols.len, err) < 0) ||
         (boxes && buf_reserve(&r->sums, values * sizeof(*m->sums), err) < 0))
         return -1;
     m->pixels = (uint8_t *)r->pixels.data;
+    m->gray = to_gray ? (uint8_t *)r->gray.data : NULL;
     m->place = (int32_t *)(void *)r->place.data;
     m->sums = boxes ? (uint64_t *)(void *)r->sums.data : NULL;
     if (boxes)
@@ -143,11 +147,12 @@ static int begin(void *arg, const struct picture *p, int32_t *ret_halvings,
     struct view v;
     view_of(m->conf, m->draw, W, H, &v);
     int32_t k = p->can_shrink ? halvings_of(&v) : 0, up = (1 << k) - 1;
+    bool to_gray = m->conf->gray && p->C != 1;
     m->y = plan_axis(v.top, v.h, H, k, v.to_h, v.oy, m->conf->S, &h);
     m->x = plan_axis(v.left, v.w, W, k, v.to_w, v.ox, m->conf->S, &w);
     m->image = (struct image_u8){.H = m->y.n,
                                  .W = m->x.n,
-                                 .C = p->C,
+                                 .C = to_gray ? 1 : p->C,
                                  .y0 = m->y.from,
                                  .x0 = m->x.from,
                                  .h = h,
@@ -163,9 +168,9 @@ static int begin(void *arg, const struct picture *p, int32_t *ret_halvings,
     m->rows = (struct stored){.axis = turn.swap ? m->x : m->y,
                               .len = (p->H + up) >> k,
                               .back = turn.y_back};
-    size_t x_step = (size_t)p->C, y_step = (size_t)m->x.n * x_step;
+    size_t x_step = (size_t)m->image.C, y_step = (size_t)m->x.n * x_step;
     m->row_step = turn.swap ? x_step : y_step;
-    if (take_room(m, err) < 0)
+    if (take_room(m, to_gray, err) < 0)
         return -1;
     place_columns(m, turn.swap ? y_step : x_step);
     *ret_halvings = k;
@@ -194,12 +199,21 @@ static void add_row(const struct maker *m, size_t base, const uint8_t *row)
     }
 }
 
+static const uint8_t *gray_row(const struct maker *m, const uint8_t *row)
+{
+    for (int32_t i = m->first; i < m->end; i++)
+        m->gray[i] = image_gray(row + (ptrdiff_t)i * IMAGE_CHANNELS);
+    return m->gray;
+}
+
 static bool take_row(void *arg, int32_t y, const uint8_t *pixels)
 {
     const struct maker *m = arg;
     int32_t box = box_of(&m->rows, y);
     if (box >= 0) {
         size_t base = (size_t)box * m->row_step;
+        if (m->gray)
+            pixels = gray_row(m, pixels);
         if (m->sums)
             add_row(m, base, pixels);
         else
@@ -223,10 +237,10 @@ static void finish_boxes(const struct maker *m)
     }
 }
 
-size_t sample_bytes(int32_t S)
+size_t sample_bytes(const struct view_conf *conf)
 {
-    size_t side = 2 * (size_t)S + 4;
-    return side * side * IMAGE_CHANNELS;
+    size_t side = 2 * (size_t)conf->S + 4;
+    return side * side * (conf->gray ? 1 : IMAGE_CHANNELS);
 }
 
 void sample_room_clear(struct sample_room *r)
@@ -237,6 +251,7 @@ void sample_room_clear(struct sample_room *r)
     buf_clear(&r->pixels);
     buf_clear(&r->sums);
     buf_clear(&r->place);
+    buf_clear(&r->gray);
 }
 
 int sample_decode(struct sample_room *room, const uint8_t *bytes, size_t n,

@@ -19,12 +19,12 @@
 
 /* The memory that one thread works in; zeroed to begin with. */
 struct sample_room {
-    struct buf file, pixels, sums, place;
+    struct buf file, pixels, sums, place, gray;
 };
 void sample_room_clear(struct sample_room *r); /* NULL and zeroed are fine */
 
-/* At most, of a sample of S x S. */
-size_t sample_bytes(int32_t S);
+/* At most, of one sample. */
+size_t sample_bytes(const struct view_conf *conf);
 
 /* out  ret         but for at, which is the caller's
  *      ret_pixels  [H, W, C], in the room; valid until its next use

@@ -30,6 +30,7 @@ struct view_conf {
     enum spec_augment augment;
     bool is_train;
     int32_t S;
+    bool gray; /* one channel, whatever the picture has */
 };
 
 struct view_draw {

@@ -109,6 +109,8 @@ static const struct {
     {"seed null", "train: {seed: null}", "seed", "null"},
     {"seed", "train: {seed: 2147483647}", "seed", "2147483647"},
     {"classes", "model: {num_classes: 10}", "num_classes", "10"},
+    {"gray", "model: {in_channels: 1}", "in_channels", "1"},
+    {"colour", "model:", "in_channels", "3"},
     {"path relative to the file", "train: {output_dir: ../out}", "output_dir",
      "\"/data/jobs/../out\""},
     {"path here", "train: {output_dir: ./out}", "output_dir",
@@ -374,7 +376,7 @@ static const char *const dumps[] = {
     " optimizer: {name: sgd, lr: 0.1, nesterov: yes, weight_decay: 0},\n"
     " lr_scheduler: {name: cosine, num_warmup_steps: 78},\n"
     " max_steps_per_epoch: 10, output_dir: /o}\n"
-    "model: {width_mult: 0.35, num_classes: 10, dropout: 0}\n"
+    "model: {width_mult: 0.35, num_classes: 10, in_channels: 1, dropout: 0}\n"
     "resources: {gpus: 1..4, nodes: 1..2, time_limit: 1d2h3m4s,\n"
     " partition: p, constraint: 'a|b', reservation: r, gpu_type: h100,\n"
     " exclusive: on, cpus_per_gpu: 8, memory: 64G}\n"

@@ -42,6 +42,24 @@ static void test_counts(const struct golden *g)
     is_int(plan.params, 3504872, "3,504,872 parameters for 1000 classes");
 }
 
+/* A third of the stem's weights, and of its patches; nothing else. */
+static void test_gray(void)
+{
+    struct model_plan three, one;
+    struct error err = ERROR_INIT;
+    struct model_conf conf = tiny;
+    conf.width_mult = 1;
+    must(model_plan(&conf, &three, &err), &err);
+    conf.in_channels = 3;
+    must(model_plan(&conf, &one, &err), &err);
+    ok(memcmp(&one, &three, sizeof(one)) == 0, "three channels are meant by 0");
+    conf.in_channels = 1;
+    must(model_plan(&conf, &one, &err), &err);
+    is_int(three.params - one.params, 2 * 9 * 32, "576 weights fewer");
+    is_int(three.bytes_activations - one.bytes_activations,
+           2 * 14 * 14 * 2 * 9 * 4 / 256 * 256, "and 18 values of a patch");
+}
+
 static void test_channels(void)
 {
     is_int(arch_channels(3.2), 8, "at least 8 channels");
@@ -223,6 +241,9 @@ static void test_refused(void)
     c.image_size = 0;
     refused(c, "no image");
     c = tiny;
+    c.in_channels = 2;
+    refused(c, "two channels");
+    c = tiny;
     c.batch = 0;
     refused(c, "no batch");
     c = tiny;
@@ -239,6 +260,7 @@ int main(void)
     struct golden g;
     golden_open(&g, "tests/golden/mobilenet.txt");
     test_counts(&g);
+    test_gray();
     test_channels();
     test_names(&g);
     test_offsets();

@@ -40,14 +40,14 @@ struct rig {
     struct device *d;
     struct model *m;
     struct model_conf conf;
-    void *x;        /* [batch, S, S, 3] T */
+    void *x;        /* [batch, S, S, channels] T */
     int32_t *label; /* [batch] */
 };
 
 static inline size_t rig_x_elems(const struct rig *r)
 {
     size_t s = (size_t)r->conf.image_size;
-    return (size_t)r->conf.batch * s * s * 3;
+    return (size_t)r->conf.batch * s * s * (r->conf.in_channels == 1 ? 1 : 3);
 }
 
 /* Uniform in [-1.5, 1.5), and labels at random. */

@@ -65,18 +65,38 @@ static void one_step(struct rig *r)
     r->d->ops->release(r->d, mom);
 }
 
-static void test_round_trip(enum dtype dt)
+/* The stem's tensor with one channel, which a network of three refuses. */
+static void test_gray(const struct saved *s)
+{
+    struct rig colour;
+    struct error err = ERROR_INIT;
+    const struct model_tensor *t = &s->t[0];
+    ok(t->dims == 4 && t->shape[0] == 8 && t->shape[1] == 1 &&
+           t->shape[2] == 3 && t->shape[3] == 3,
+       "one channel: [8, 1, 3, 3]");
+    rig_init(&colour, &conf32, 1, 1);
+    is_int(model_import(colour.m, t, &err), -1, "not for three");
+    ok(strcmp(err.msg, "features.0.0.weight has shape [8, 1, 3, 3], this "
+                       "model's is [8, 3, 3, 3]") == 0,
+       "%s", err.msg);
+    rig_clear(&colour);
+}
+
+static void test_round_trip(enum dtype dt, int32_t channels)
 {
     struct rig a, b;
     struct error err = ERROR_INIT;
     struct model_conf conf = conf32;
     struct saved first = {.n = 0}, second = {.n = 0};
     conf.dt = dt;
+    conf.in_channels = channels;
     rig_init(&a, &conf, 1, 1);
     rig_init(&b, &conf, 1, 2);
     one_step(&a);
     must(model_export(a.m, save, &first, &err), &err);
     must(model_export(b.m, save, &second, &err), &err);
+    if (channels == 1)
+        test_gray(&first);
     is_int(*(int64_t *)first.t[5].data, 1, "a training pass is counted");
     is_int(*(int64_t *)second.t[311].data, 0, "where there was one");
     ok(!same(&first, &second), "%s: two seeds, two models", dtype_name(dt));
@@ -267,8 +287,9 @@ static void test_init(void)
 
 int main(void)
 {
-    test_round_trip(DT_F32);
-    test_round_trip(DT_F64);
+    test_round_trip(DT_F32, 3);
+    test_round_trip(DT_F32, 1);
+    test_round_trip(DT_F64, 3);
     test_convert();
     test_refused();
     test_stop();

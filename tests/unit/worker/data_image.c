@@ -190,6 +190,71 @@ static void test_turned(const struct golden *g)
     }
 }
 
+/* Bytes of the golden picture; see pattern() of the generator. */
+static void test_gray(const struct golden *g)
+{
+    enum { W = 50, H = 40, EACH = 37 };
+    uint8_t v[W * H * 3];
+    const struct paint png = {.W = W, .H = H, .C = 3, .v = v};
+    const struct view_conf conf = {.S = 50, .gray = true};
+    struct image_u8 m;
+    struct error err = ERROR_INIT;
+    const uint8_t *p;
+    double got[W * H / EACH + 1];
+    size_t n = 0;
+    for (int32_t y = 0; y < H; y++)
+        for (int32_t x = 0; x < W; x++)
+            for (int32_t c = 0; c < 3; c++)
+                v[(y * W + x) * 3 + c] =
+                    (uint8_t)(x * 7 + y * 13 + c * 29 + x * y % 17 * 5);
+    paint_png(&png, &file);
+    is_int(sample_decode(&room, (const uint8_t *)file.data, file.len, &conf,
+                         &first, &m, &p, &err),
+           0, "a colour picture as gray");
+    ok(m.C == 1 && m.W == W && m.H == H, "has one channel");
+    for (int32_t i = 0; i < W * H; i += EACH)
+        got[n++] = p[i];
+    golden_is(g, "gray", got, n, 0);
+}
+
+/* A gray view is the gray of the view: parts, turns, whole boxes (one mean is
+ * rounded for three) and gray files, which stay as they are. */
+static void test_gray_views(void)
+{
+    enum { W = 64, H = 48 };
+    for (int32_t k = 0; k < 12; k++) {
+        bool colour = k % 4 < 3;
+        uint8_t *v = smooth(H, W, colour ? 3 : 1), want[40000];
+        struct paint jpeg = {.W = W,
+                             .H = H,
+                             .C = colour ? 3 : 1,
+                             .v = v,
+                             .orientation = 1 + k % 8};
+        struct view_conf conf = {
+            .augment = AUGMENT_CROP, .is_train = true, .S = k < 6 ? 40 : 10};
+        const struct view_draw draw = {.seed = k, .sample = 1};
+        struct image_u8 m, n;
+        struct error err = ERROR_INIT;
+        const uint8_t *p;
+        int32_t most = 0;
+        paint_jpeg(&jpeg, &file);
+        paint_must(sample_decode(&room, (const uint8_t *)file.data, file.len,
+                                 &conf, &draw, &m, &p, &err) == 0);
+        for (int32_t i = 0; i < m.H * m.W; i++)
+            want[i] = m.C == 1 ? p[i] : image_gray(p + (ptrdiff_t)i * 3);
+        conf.gray = true;
+        paint_must(sample_decode(&room, (const uint8_t *)file.data, file.len,
+                                 &conf, &draw, &n, &p, &err) == 0);
+        for (int32_t i = 0; i < m.H * m.W; i++)
+            most = abs(p[i] - want[i]) > most ? abs(p[i] - want[i]) : most;
+        bool boxes = n.H < n.h || n.W < n.w || m.H * m.W < W * H / 4;
+        m.C = 1;
+        ok(memcmp(&m, &n, sizeof(m)) == 0 && most <= (boxes ? 1 : 0),
+           "view %d: the same part, off by %d", k, most);
+        free(v);
+    }
+}
+
 /* Turning and then cutting is cutting out of the turned: for each way up the
  * sample of a JPEG is that of the upright file. */
 static void test_turned_part(void)
@@ -470,6 +535,8 @@ int main(void)
     test_cmyk();
     test_turned(&g);
     test_turned_part();
+    test_gray(&g);
+    test_gray_views();
     test_reduced();
     test_bounds();
     test_limits();

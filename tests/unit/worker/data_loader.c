@@ -106,6 +106,29 @@ static void test_resize(struct fixture *f, const struct golden *g, int32_t size)
     loader_destroy(l);
 }
 
+/* The same pixels without the two that are equal. */
+static void test_gray(struct fixture *f)
+{
+    enum { S = 32 };
+    struct error err = ERROR_INIT;
+    struct loader_conf conf = {.dt = DT_F32, .image_size = S, .batch = 2};
+    struct loader *three = NULL, *one = NULL;
+    struct loader_batch a, b;
+    int32_t index[2] = {3, 5}, wrong = 0;
+    must(loader_create(f->d, &conf, &f->ds, &ticking, &three, &err), &err);
+    conf.gray = true;
+    rig_bytes = 0;
+    must(loader_create(f->d, &conf, &f->ds, &ticking, &one, &err), &err);
+    is_int(rig_bytes, loader_bytes(&conf, &f->ds), "gray: as planned");
+    must(loader_next(three, index, 2, &a, &err), &err);
+    must(loader_next(one, index, 2, &b, &err), &err);
+    for (int32_t i = 0; i < 2 * S * S; i++)
+        wrong += ((float *)b.x)[i] != ((float *)a.x)[3 * i];
+    is_int(wrong, 0, "gray: one channel of the three");
+    loader_destroy(three);
+    loader_destroy(one);
+}
+
 /* The generator's five sums of one view of one picture. */
 static void test_view(struct fixture *f, const struct golden *g,
                       const char *line, int32_t H, int32_t W,
@@ -337,6 +360,7 @@ int main(void)
     golden_open(&g, "tests/golden/data.txt");
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         test_resize(&f, &g, sizes[i]);
+    test_gray(&f);
     test_views(&f);
     test_batches(&f);
     test_files(&f);

@@ -229,6 +229,13 @@ static void test_colour(void)
     ok(d.n == 2 && d.H == 1 && d.W == 2 && d.C == 3 && d.images[11] == 12,
        "of two pixels each");
     dataset_clear(&d);
+    const struct dataset_conf gray = {
+        .source = SOURCE_MNIST, .path = dir, .gray = true};
+    is_int(dataset_open(&gray, DATASET_TRAIN, &d, &err), 0, "as gray ones");
+    ok(d.C == 1 && d.images[0] == image_gray(rgb + 20) &&
+           d.images[3] == image_gray(rgb + 29),
+       "every pixel by itself");
+    dataset_clear(&d);
     memcpy(bad, rgb, sizeof(bad));
     bad[19] = 2;
     put(name, bad, sizeof(bad) - 4);
