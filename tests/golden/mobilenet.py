@@ -70,6 +70,10 @@ CASES = [
     ("one_0.5_28", 0.5, 28, 1, 3, 8, 2, "sgd", "constant", 0),
     ("thousand_1.0_100", 1.0, 100, 1000, 3, 4, 2, "sgd", "constant", 0.1),
     ("thousand_0.5_224", 0.5, 224, 1000, 3, 2, 2, "sgd", "constant", 0),
+    ("sgd_20_steps", 0.25, 32, 10, 3, 16, 20, "momentum", "step", 0.1),
+    ("nesterov_20_steps", 0.25, 32, 10, 3, 16, 20, "sgd", "multistep", 0),
+    ("adamw_20_steps", 0.25, 32, 10, 1, 16, 20, "adamw", "cosine", 0),
+    ("rmsprop_20_steps", 0.25, 32, 10, 3, 16, 20, "rmsprop", "cosine", 0),
 ]
 
 

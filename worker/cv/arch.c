@@ -96,8 +96,10 @@ static void add_block(struct builder *b, int32_t feature, int32_t t,
     (void)snprintf(l->conv, sizeof(l->conv), "features.%d.conv.%d", feature, k);
     (void)snprintf(l->norm, sizeof(l->norm), "features.%d.conv.%d", feature,
                    k + 1);
-    if (stride == 1 && cin == cout)
-        l->skip = before;
+    if (stride != 1 || cin != cout)
+        return;
+    l->skip = before;
+    b->a->layers[before].is_kept = true;
 }
 
 static int check(const struct model_conf *c, struct error *err)

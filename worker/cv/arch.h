@@ -26,6 +26,7 @@ struct layer {
     int32_t stride;
     double cap;   /* 6 with ReLU6, 0 without activation */
     int32_t skip; /* row whose output is added to this one's; -1 none */
+    bool is_kept; /* its output is such a row's */
 
     /* Offsets in the parameter array, and how many weights there are. */
     int64_t weight, weights, gamma, beta;

@@ -99,6 +99,31 @@ static int stem(const struct pass *p, struct error *err)
                              layer_rows(l, p->n), 9 * l->cin, l->cout, err);
 }
 
+/* Where a skip begins in front of a depthwise convolution: what it carries
+ * is added before the gate of the norm. */
+static int depthwise_of_kept(const struct pass *p, int32_t i, void *dx,
+                             const void *d, const void *extra,
+                             struct error *err)
+{
+    struct model *m = p->m;
+    const struct device_ops *ops = m->d->ops;
+    const struct layer *l = &m->arch.layers[i];
+    const struct acts *a = &m->mem.acts[i], *from = a - 1;
+    const struct norm norm = row_norm(m, i, true);
+    const struct norm in = row_norm(m, i - 1, true);
+    const struct norm_grad out = norm_of_row(m, i - 1);
+    const struct conv3 shape = layer_conv3(l, p->n);
+    int64_t rows = layer_rows(l - 1, p->n);
+    if (ops->dw_bwd(m->d, m->conf.dt, dx, at_t(m, m->mem.grads, l->weight),
+                    NULL, d, a->z, &norm, a->sums, from->y, NULL,
+                    at_t(m, m->mem.params, l->weight), &shape, err) < 0 ||
+        (extra != NULL &&
+         ops->add(m->d, m->conf.dt, dx, extra, rows * l->cin, err) < 0))
+        return -1;
+    return ops->norm_grads(m->d, m->conf.dt, dx, &out, from->z, &in, rows,
+                           l->cin, err);
+}
+
 /* Weights of row i, and p->dy := the gradient of the norm of row i - 1. */
 static int convolution(struct pass *p, int32_t i, struct error *err)
 {
@@ -118,6 +143,8 @@ static int convolution(struct pass *p, int32_t i, struct error *err)
         p->carry = NULL;
     }
     p->dy = dx;
+    if (l->kind == LAYER_DEPTHWISE && from->y != NULL)
+        return depthwise_of_kept(p, i, dx, d, extra, err);
     if (l->kind == LAYER_DEPTHWISE)
         return m->d->ops->dw_bwd(m->d, m->conf.dt, dx, dw, &out, d, a->z, &norm,
                                  a->sums, from->z, &in, w, &shape, err);

@@ -28,6 +28,12 @@ static int convolve(struct model *m, int32_t i, const void *x, int32_t n,
     const struct acts *from = &m->mem.acts[i - 1];
     const struct norm in = row_norm(m, i - 1, train);
     const int32_t skip = m->arch.layers[i - 1].skip;
+    if (l->kind == LAYER_DEPTHWISE && from->y != NULL)
+        return ops->norm_apply(m->d, m->conf.dt, from->y, from->z, &in, NULL,
+                               layer_rows(l - 1, n), l->cin, err) < 0
+                   ? -1
+                   : ops->dw_fwd(m->d, m->conf.dt, z, stats, from->y, NULL, w,
+                                 &shape, err);
     if (l->kind == LAYER_DEPTHWISE)
         return ops->dw_fwd(m->d, m->conf.dt, z, stats, from->z, &in, w, &shape,
                            err);

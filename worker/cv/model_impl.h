@@ -55,10 +55,11 @@ static inline int64_t layer_rows(const struct layer *l, int32_t n)
 
 /* The output of a block, which is narrow, is read three times: as the next
  * row's input, by a skip, and in the backward pass. The last row's is pooled.
- */
+ * A narrow network has a skip from the stem: as many channels as block 1. */
 static inline bool row_keeps_y(const struct arch *a, int32_t i)
 {
-    return a->layers[i].cap <= 0 || i == ARCH_LAYERS - 1;
+    const struct layer *l = &a->layers[i];
+    return l->cap <= 0 || l->is_kept || i == ARCH_LAYERS - 1;
 }
 
 /* The element at an offset of an array of T, of A. */

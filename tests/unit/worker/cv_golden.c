@@ -51,6 +51,12 @@ static const struct golden_case cases[] = {
     {"thousand_1.0_100", 1.0, 100, 1000, 3, 4, 2, "sgd", SCHEDULE_CONSTANT,
      0.1},
     {"thousand_0.5_224", 0.5, 224, 1000, 3, 2, 2, "sgd", SCHEDULE_CONSTANT, 0},
+    {"sgd_20_steps", 0.25, 32, 10, 3, 16, 20, "momentum", SCHEDULE_STEP, 0.1},
+    {"nesterov_20_steps", 0.25, 32, 10, 3, 16, 20, "sgd", SCHEDULE_MULTISTEP,
+     0},
+    {"adamw_20_steps", 0.25, 32, 10, 1, 16, 20, "adamw", SCHEDULE_COSINE, 0},
+    {"rmsprop_20_steps", 0.25, 32, 10, 3, 16, 20, "rmsprop", SCHEDULE_COSINE,
+     0},
 };
 enum { SEED = 100 };
 
