@@ -145,6 +145,7 @@ struct job_spec {
         int32_t priority;    /* -50..50; low -50, normal 0, high 50 */
         char *account, *qos; /* NULL: as mgpu.yaml says */
     } policy;
+    struct spec_list depends_on; /* depend.h */
     struct {
         char *dir;   /* NULL: <output_dir>/ckpt */
         char *every; /* spec_every() reads it */

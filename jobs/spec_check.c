@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/depend.h"
 #include "jobs/text.h"
 
 struct check {
@@ -325,6 +326,22 @@ static void check_env(const struct check *c)
         (void)check_variable(c, n->text, n->at, "env_passthrough");
 }
 
+static void check_depends(const struct check *c)
+{
+    static const char path[] = "depends_on";
+    struct depend found[DEPEND_MAX];
+    size_t n = 0;
+    const struct node *at =
+        is_set(c, path) ? from_of(c, path)->node->first : NULL;
+
+    for (; at; at = at->next) {
+        struct error why = ERROR_INIT;
+        if (depend_parse(at->text, found, &n, &why) < 0)
+            report_add(c->report, "E022", at->at, path, NULL,
+                       "depends_on: %.200s", why.msg);
+    }
+}
+
 void spec_check(const struct job_spec *s, const struct node *root,
                 const struct schema_from *from, struct spec_report *report)
 {
@@ -342,6 +359,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_milestones(&c);
     check_every(&c);
     check_resources(&c);
+    check_depends(&c);
     check_command(&c);
     check_labels(&c);
     check_env(&c);

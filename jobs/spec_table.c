@@ -251,6 +251,9 @@ static const struct schema_key keys[] = {
     {"policy.qos", KEY_WORD, AT(policy.qos), .def = "null", NONE(0),
      .code = "E040", .doc = "quality of service; null: the default"},
 
+    {"depends_on", KEY_LIST, AT(depends_on), .code = "E022",
+     .doc = "jobs that must end first, as in afterok:12; see DEPENDENCIES"},
+
     {"checkpoint.dir", KEY_PATH, AT(checkpoint.dir), .def = "null", NONE(0),
      .code = "E015", .when = WHEN_CV,
      .doc = "directory for checkpoints; null: ckpt/ in output_dir"},
@@ -300,7 +303,6 @@ static const struct schema_key keys[] = {
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
     "sweep",
-    "depends_on",
     "notify",
     "secrets",
     "watchdog",

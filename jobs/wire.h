@@ -43,7 +43,8 @@
  *     "gpus_min","gpus_max","gpus","attempt","exit_code","submitted",
  *     "started","ended","elapsed_s","limit_s","left_s","place","native_id",
  *     "position","start_estimate","iteration","iterations_total","epoch",
- *     "epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked"}
+ *     "epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
+ *     "held_by"}   of a job that is HELD: "user", "admin", "dependency"
  *     Of another user's job, which only queue and watch show to who is no
  *     administrator, iteration to eval_accuracy are null, and so is a reason
  *     in its worker's words.
@@ -59,6 +60,7 @@
  *     "reasons":[{"token","text"}],"basis","where":{"partition",..},
  *     "gpus_total","gpus_free","nodes":[as in mgpu.nodes/1 + "is_open"],
  *     "holders":[{"job","user","name","gpus","place","ends"}],
+ *     "depends_on":[{"depends_on","job","state","is_met"}],
  *     "allocator_state":STATE}
  *     since, for_s: of the state; reasons: the one that counts first; basis:
  *     of the start estimate, or null; nodes, gpus: those that it may use, now

@@ -90,7 +90,7 @@ json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
     int32_t position = engine_position(c->engine, j->id);
     json_t *o = json_pack(
         "{s:I, s:o, s:o, s:I, s:s, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:o, "
-        "s:o, s:o, s:o, s:b}",
+        "s:o, s:o, s:o, s:b, s:o}",
         "id", (json_int_t)j->id, "name", ctld_text(j->name), "user",
         ctld_text(j->user), "uid", (json_int_t)j->uid, "kind", j->kind, "state",
         job_state_name(j->state), "reason", ctld_text(reason), "priority",
@@ -99,7 +99,8 @@ json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
         "place", ctld_text(j->place), "native_id",
         ctld_text(j->native_id[0] ? j->native_id : j->pending_id), "position",
         position > 0 ? json_integer(position) : json_null(), "cancel_asked",
-        j->cancel_asked);
+        j->cancel_asked, "held_by",
+        ctld_text(j->state == JOB_HELD ? job_held_name(j->held_by) : NULL));
     if (o &&
         (add_times(o, c, j) < 0 || add_progress(o, all ? j : &silent) < 0)) {
         json_decref(o);

@@ -202,6 +202,25 @@ static json_t *holders_of(const struct why *w)
     return list;
 }
 
+static json_t *depends_of(const struct why *w)
+{
+    const struct job *job = w->job;
+    json_t *list = json_array();
+    for (size_t i = 0; i < job->n_depends; i++) {
+        const struct depend *d = &job->depends[i];
+        const struct job *other = engine_job(w->c->engine, d->job);
+        char text[DEPEND_TEXT_CAP];
+        bool is_met = other && depend_fate(d->kind, other->state) == DEPEND_MET;
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:s, s:I, s:o, s:b}", "depends_on",
+                      depend_show(d, text), "job", (json_int_t)d->job, "state",
+                      ctld_text(other ? job_state_name(other->state) : NULL),
+                      "is_met", is_met));
+    }
+    return list;
+}
+
 static json_t *reply(const struct why *w)
 {
     const struct job *job = w->job;
@@ -215,15 +234,15 @@ static json_t *reply(const struct why *w)
     const struct clock *clock = w->c->parts.clock;
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "schema", "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
         ctld_time(job->state_s), "for_s",
         ctld_num(clock->wall_s(clock) - job->state_s), "nodes_min",
         job->nodes_min, "nodes_max", job->nodes_max, "reasons", reasons_of(w),
         "basis", basis, "where", where_of(w), "gpus_total", (json_int_t)total,
         "gpus_free", (json_int_t)n_free, "nodes", nodes, "holders",
-        waits ? holders_of(w) : json_array(), "allocator_state",
-        ctld_allocator_state(w->c));
+        waits ? holders_of(w) : json_array(), "depends_on", depends_of(w),
+        "allocator_state", ctld_allocator_state(w->c));
 }
 
 void serve_why(void *arg, struct http_exchange *x)

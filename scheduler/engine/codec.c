@@ -82,9 +82,9 @@ static const struct {
     const char *name;
     size_t offset, cap; /* cap 0: an int32_t */
 } fields[] = {
-    TEXT(native_id), TEXT(place),   TEXT(holder),
-    NUMBER(nodes),   NUMBER(gpus),  NUMBER(exit_code),
-    NUMBER(signal),  NUMBER(retry), TEXT(why),
+    TEXT(native_id), TEXT(place),       TEXT(holder),   NUMBER(nodes),
+    NUMBER(gpus),    NUMBER(exit_code), NUMBER(signal), NUMBER(retry),
+    TEXT(why),       TEXT(held),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
@@ -236,6 +236,41 @@ static struct alloc_where where_decode(const json_t *o)
     return w;
 }
 
+/* NULL without memory. */
+static json_t *depends_encode(const struct job *job)
+{
+    char text[DEPEND_TEXT_CAP];
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < job->n_depends; i++) {
+        if (json_array_append_new(
+                list, json_string(depend_show(&job->depends[i], text))) < 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static int depends_decode(const json_t *list, struct job *ret,
+                          struct depend **ret_own)
+{
+    struct depend found[DEPEND_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        if (!text || depend_parse(text, found, &n, NULL) < 0)
+            return -1;
+    }
+    if (n > 0 && !(*ret_own = malloc(n * sizeof(**ret_own))))
+        return -1;
+    if (n > 0)
+        memcpy(*ret_own, found, n * sizeof(*found));
+    ret->depends = *ret_own;
+    ret->n_depends = n;
+    return 0;
+}
+
 static int add_text(json_t *o, const char *name, const char *text)
 {
     return text ? json_object_set_new(o, name, json_string(text)) : 0;
@@ -253,12 +288,15 @@ static char *describe(const struct job *job, const char *class)
         job->nodes_max, "limit_s", limit, "grace_s", job->grace_s, "retry_max",
         job->retry_max, "log_max_bytes", (json_int_t)job->log_max_bytes);
     json_t *where = where_encode(&job->where);
+    json_t *depends = depends_encode(job);
     char *text = NULL;
-    if (o && where &&
+    if (o && where && depends &&
+        (job->n_depends == 0 || json_object_set(o, "depends", depends) == 0) &&
         (json_object_size(where) == 0 ||
          json_object_set(o, "where", where) == 0) &&
         add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0)
         text = json_dumps(o, JSON_COMPACT);
+    json_decref(depends);
     json_decref(where);
     json_decref(o);
     return text;
@@ -357,6 +395,7 @@ void texts_clear(struct texts *t)
     free(t->class);
     free(t->dir);
     free(t->words);
+    free(t->depends);
     *t = (struct texts){.spec = NULL};
 }
 
@@ -375,6 +414,9 @@ int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
     }
     const struct alloc_where where = where_decode(json_object_get(o, "where"));
     int rc = where_copy(&where, &job.where, &own.words, err);
+    if (rc == 0 &&
+        depends_decode(json_object_get(o, "depends"), &job, &own.depends) < 0)
+        rc = -1;
     own.spec = strndup(text + SPEC_AT, len);
     own.key = strdup(key);
     own.class = class ? strdup(class) : NULL;

@@ -14,6 +14,7 @@ struct detail {
     char why[JOB_REASON_CAP];
     int32_t nodes, gpus, exit_code, signal;
     int32_t retry; /* REQUEUE: 1 when it counts against retry.max */
+    char held[16]; /* HOLD: "dependency"; "": who asked for it says enough */
 };
 
 #define DETAIL_INIT                                                         \
@@ -36,11 +37,12 @@ int detail_decode(const char *text, struct detail *ret,
 int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err) MUST_CHECK;
 /* out  ret's fields from user to where, but spec, key and dir
- * own  what *ret_own points to: texts_clear(); class, dir and words may be
- *      NULL */
+ * own  what *ret_own points to: texts_clear(); class, dir, words and depends
+ *      may be NULL */
 struct texts {
     char *spec, *key, *class, *dir;
     char *words; /* those of where */
+    struct depend *depends;
 };
 int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
                   struct error *err) MUST_CHECK;

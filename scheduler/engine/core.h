@@ -53,6 +53,8 @@ struct entry {
     bool asked_before;   /* the allocator may know the attempt already */
     bool is_resumed;     /* by another life, if at all: not yet by this one */
 
+    bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
+
     bool is_saved;  /* a copy is in engine.saved */
     bool is_dirty;  /* the reason changed without an event */
     bool is_picked; /* and is told with this batch */
@@ -110,6 +112,7 @@ struct engine {
     struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
     double unavailable_since_s; /* seconds since 1970 */
     bool wants_plan;            /* something changed since the last one */
+    bool wants_depends;         /* what jobs wait for may have happened */
     double retry_at_s;          /* something failed: step again at this time */
 
     void (*on_event)(void *arg, const struct store_event *event,
@@ -189,6 +192,14 @@ struct ending {
 /* err  of the exit hook, or ERR_NOMEM: to be tried again */
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,
             struct error *err) MUST_CHECK;
+
+/* ---- depends.c ----------------------------------------------------------- */
+/* err  ERR_INVAL one of those that the job is to wait for is not there, or
+ *      not its user's */
+int eng_check_depends(const struct engine *e, const struct job *job,
+                      struct error *err) MUST_CHECK;
+/* Whom each queued job still waits for; holds those that wait in vain. */
+void eng_depends(struct engine *e);
 
 void eng_timers(struct engine *e);
 /* entry.give_up of an attempt that had reported by then. */

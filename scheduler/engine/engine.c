@@ -46,6 +46,7 @@ static void resume(struct engine *e)
     double now_s = eng_now(e), wall_s = eng_wall(e);
 
     eng_compact(e);
+    e->wants_depends = true;
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         if (!job_state_is_live(en->job.state))
@@ -123,6 +124,7 @@ int engine_step(struct engine *e, struct error *err)
     }
     eng_take_notes(e);
     eng_timers(e);
+    eng_depends(e);
     if (commit(e, err) < 0)
         return -1;
     if (e->wants_plan)
@@ -252,7 +254,8 @@ static void rank_queue(struct engine *e)
     size_t n = 0;
 
     for (size_t i = 0; i < e->n_active; i++) {
-        if (e->active[i]->job.state != JOB_QUEUED)
+        e->active[i]->position = 0;
+        if (e->active[i]->job.state != JOB_QUEUED || e->active[i]->is_waiting)
             continue;
         e->queue[n++] = e->active[i];
         if (n > 1 && by_order(&e->queue[n - 2], &e->queue[n - 1]) > 0)

@@ -31,6 +31,7 @@
 
 #include "db/store.h"
 #include "jobs/base/clock.h"
+#include "jobs/depend.h"
 #include "scheduler/policy/policy.h"
 #include "slurm/alloc.h"
 
@@ -79,6 +80,16 @@ struct engine_parts { /* all borrowed, all outlive the engine */
 
 enum { JOB_NAME_CAP = 64, JOB_REASON_CAP = 160 };
 
+/* Whose hold it is: what ends it, and who may. */
+enum job_held {
+    HELD_NOT,
+    HELD_USER,
+    HELD_ADMIN,
+    HELD_DEPENDENCY, /* what it waited for can never come */
+};
+/* "user", ...; NULL for HELD_NOT */
+const char *job_held_name(enum job_held h);
+
 /* A job as the fold knows it. Times: seconds since 1970, NAN for not yet. */
 struct job {
     uint64_t id;
@@ -105,6 +116,11 @@ struct job {
     int32_t exit_code;           /* as --wait reports it; -1 not ended */
     bool cancel_asked, limit_hit, release_asked;
     int64_t cancel_uid;
+    enum job_held held_by;        /* of a job that is HELD */
+    const struct depend *depends; /* [n_depends], in the order of the spec;
+                                     owned by the engine */
+    size_t n_depends;
+    bool depends_waived; /* somebody released it from them */
 
     /* The current or last attempt. */
     int32_t attempt, retries;
@@ -167,7 +183,8 @@ struct engine_submit {
  *      ret_again  true in the latter case; may be NULL
  * err  ERR_INVAL the spec is not valid, ERR_LIMIT max_jobs_per_user,
  *      ERR_INVAL "can never fit" when no node shape can ever hold it, or
- *      the user's name cannot stand in a path */
+ *      the user's name cannot stand in a path; it is to wait for a job that
+ *      is not there, or that its user may not see */
 int engine_submit(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, bool *ret_again,
                   struct error *err) MUST_CHECK;
@@ -181,6 +198,8 @@ bool engine_may(const struct engine *e, const struct job *job, int64_t uid);
  *      ended */
 int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
                   struct error *err) MUST_CHECK;
+/* Releasing a job that is held because what it waited for can never come
+ * lets it start without that. */
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err) MUST_CHECK;
 /* A signal for every rank of a live job; nothing is recorded. */
@@ -225,7 +244,8 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
 const struct job *engine_job(const struct engine *e, uint64_t id);
 /* Jobs by id: the first with an id > `after`, or NULL. */
 const struct job *engine_next_job(const struct engine *e, uint64_t after);
-/* Place among the queued jobs, from 1; 0 when it is not queued. */
+/* Place among the queued jobs that could start, from 1; 0 when it is none of
+ * them: not queued, or waiting for another job. */
 int32_t engine_position(struct engine *e, uint64_t id);
 /* The i-th node of the last inventory; NULL past its end. Valid until the
  * next call that changes e. */

@@ -38,9 +38,41 @@ static int fold_submit(struct entry *en, const struct store_event *ev,
         en->job.dir = own.dir;
     en->job.spec = own.spec;
     en->job.key = own.key;
+    en->job.depends = own.depends;
     en->job.uid = ev->uid;
     en->job.submit_s = ev->at_s;
     return 0;
+}
+
+const char *job_held_name(enum job_held h)
+{
+    static const char *const names[] = {[HELD_NOT] = NULL,
+                                        [HELD_USER] = "user",
+                                        [HELD_ADMIN] = "admin",
+                                        [HELD_DEPENDENCY] = "dependency"};
+    return names[h];
+}
+
+static void fold_hold(struct job *job, const struct store_event *ev,
+                      const struct detail *d)
+{
+    static const char *const why[] = {
+        [HELD_USER] = "Held: by its user",
+        [HELD_ADMIN] = "Held: by an administrator",
+        [HELD_DEPENDENCY] = "DependencyNeverSatisfied: ",
+    };
+    job->held_by = strcmp(d->held, "dependency") == 0 ? HELD_DEPENDENCY
+                   : ev->uid == job->uid              ? HELD_USER
+                                                      : HELD_ADMIN;
+    because(job, d->why[0] ? d->why : why[job->held_by]);
+}
+
+static void fold_release(struct job *job)
+{
+    job->depends_waived =
+        job->depends_waived || job->held_by == HELD_DEPENDENCY;
+    job->held_by = HELD_NOT;
+    because(job, "");
 }
 
 static void fold_intent(struct entry *en, const struct store_event *ev,
@@ -154,11 +186,10 @@ static void apply(struct entry *en, const struct store_event *ev,
     case EV_N:
         break;
     case EV_HOLD:
-        because(job, ev->uid == job->uid ? "Held: by its user"
-                                         : "Held: by an administrator");
+        fold_hold(job, ev, d);
         break;
     case EV_RELEASE:
-        because(job, "");
+        fold_release(job);
         break;
     case EV_INTENT:
         fold_intent(en, ev, d);

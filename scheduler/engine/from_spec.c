@@ -43,6 +43,25 @@ static struct alloc_where where_of(const struct job_spec *s)
     };
 }
 
+static int take_depends(const struct job_spec *s, struct job *ret,
+                        struct texts *own, struct error *err)
+{
+    struct depend found[DEPEND_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->depends_on.n; i++) {
+        if (depend_parse(s->depends_on.items[i], found, &n, err) < 0)
+            return -1;
+    }
+    if (n > 0 && !(own->depends = malloc(n * sizeof(*found))))
+        return error_set(err, ERR_NOMEM, "out of memory");
+    if (n > 0)
+        memcpy(own->depends, found, n * sizeof(*found));
+    ret->depends = own->depends;
+    ret->n_depends = n;
+    return 0;
+}
+
 #define OR(a, b) ((a) ? (a) : (b))
 
 struct alloc_where eng_where(const struct engine_conf *conf,
@@ -117,6 +136,8 @@ int eng_from_spec(const char *spec, const struct engine_conf *conf,
         rc = eng_class(&s, &own.class, err);
     if (rc == 0)
         rc = where_copy(&theirs, &where, &own.words, err);
+    if (rc == 0)
+        rc = take_depends(&s, ret, &own, err);
     if (rc == 0) {
         take(&s, conf, ret);
         ret->where = where;

@@ -76,7 +76,8 @@ static void view_clear(struct view *t)
 static bool in_view(const struct engine *e, const struct entry *en)
 {
     return job_state_is_live(en->job.state) ||
-           (en->job.state == JOB_QUEUED && en->not_before_s <= eng_now(e));
+           (en->job.state == JOB_QUEUED && !en->is_waiting &&
+            en->not_before_s <= eng_now(e));
 }
 
 /* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
@@ -279,7 +280,7 @@ static void pause_all(struct engine *e, const char *why)
 
     text_copy(reason, sizeof(reason), why);
     for (size_t i = 0; i < e->n_active; i++) {
-        if (e->active[i]->job.state == JOB_QUEUED)
+        if (e->active[i]->job.state == JOB_QUEUED && !e->active[i]->is_waiting)
             set_reason(e->active[i], reason, NAN);
     }
 }

@@ -142,7 +142,8 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
         eng_from_spec(req->spec, e->parts.conf, &job, &own, err) < 0)
         return -1;
     text_copy(job.user, sizeof(job.user), req->user);
-    if (eng_check_fits(e, &job, err) < 0) {
+    if (eng_check_fits(e, &job, err) < 0 ||
+        eng_check_depends(e, &job, err) < 0) {
         texts_clear(&own);
         return -1;
     }

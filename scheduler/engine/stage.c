@@ -100,6 +100,8 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     e->events[e->n_events++] = ev;
     e->staged++;
     e->is_ranked = false;
+    e->wants_depends = e->wants_depends || en->job.n_depends > 0 ||
+                       job_state_is_final(en->job.state);
     e->wants_plan = e->wants_plan || moves_devices(ev.ev);
     return 0;
 }
@@ -296,6 +298,7 @@ static void undo(struct engine *e)
     }
     e->n_saved = 0;
     e->is_ranked = false;
+    e->wants_depends = true;
     events_free(e->events, e->n_events);
     e->n_events = 0;
     e->undone = e->staged;

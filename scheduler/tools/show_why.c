@@ -98,6 +98,22 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
         field_int(reply, "gpus_total", 0), field_int(reply, "gpus_free", 0));
 }
 
+static void print_depends(const struct show_conf *s, const json_t *reply)
+{
+    char word[TEXT_CAP];
+    size_t i;
+    json_t *d;
+    json_array_foreach(json_object_get(reply, "depends_on"), i, d)
+    {
+        (void)fprintf(
+            s->out, " %-10s %s: job %" PRId64 " is %s%s\n",
+            i == 0 ? "after" : "", safe(field_str(d, "depends_on"), word),
+            field_int(d, "job", 0),
+            *field_str(d, "state") ? field_str(d, "state") : "not there",
+            field_yes(d, "is_met") ? ", as wanted" : "");
+    }
+}
+
 static void print_queue(const struct show_conf *s, const json_t *reply,
                         const json_t *job)
 {
@@ -170,6 +186,7 @@ int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
     if (job_state_from_name(field_str(job, "state"), &state) == 0 &&
         job_state_is_final(state))
         return json_array_size(attempts) ? show_attempts(s, attempts, err) : 0;
+    print_depends(s, reply);
     print_needs(s, reply, job);
     print_queue(s, reply, job);
     if (state != JOB_QUEUED && state != JOB_DISPATCHING && state != JOB_UNKNOWN)

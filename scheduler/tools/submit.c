@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "jobs/base/rng.h"
+#include "jobs/depend.h"
 #include "jobs/spec.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/options.h"
@@ -26,6 +27,7 @@ enum {
     OPT_SET,
     OPT_UNSET,
     OPT_HOLD,
+    OPT_DEPENDENCY,
     OPT_WAIT,
     OPT_TIMEOUT,
     OPT_KEY,
@@ -43,6 +45,8 @@ static const struct opt opts[] = {
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
+    {OPT_DEPENDENCY, 'd', "dependency", "KIND:JOB,...",
+     "start after these jobs, as in afterok:12; in place of the file's"},
     {OPT_WAIT, 'w', "wait", NULL,
      "wait for the end, show progress, exit with the job's code"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
@@ -67,6 +71,7 @@ struct args {
     bool validate, show, hold, wait, parsable, json, quiet;
     double timeout_s;
     const char *key, *url, *file;
+    struct buf depends; /* a YAML list, without its end */
     struct spec_set sets[MAX_SETS];
     char keys[MAX_SETS][KEY_CAP]; /* the sets' keys, cut off at the '=' */
     size_t n_sets;
@@ -95,6 +100,32 @@ static int on_set(struct args *a, const char *text, struct error *err)
                          "--set '%s': write KEY=VALUE, as in train.epochs=3",
                          text);
     return add_set(a, text, (size_t)(equals - text), equals + 1, err);
+}
+
+/* Becomes a --set: a list in place of the file's. */
+static int on_dependency(struct args *a, const char *text, struct error *err)
+{
+    struct buf *b = &a->depends;
+    struct depend found[DEPEND_MAX];
+    size_t n = 0;
+
+    for (const char *at = text; *at;) {
+        char word[200];
+        size_t len = strcspn(at, ",");
+        (void)snprintf(word, sizeof(word), "%.*s", (int)len, at);
+        if (depend_parse(word, found, &n, err) < 0) {
+            err->code = ERR_USAGE;
+            return error_wrap(err, "--dependency");
+        }
+        at += len + (at[len] == ',');
+    }
+    for (size_t i = 0; i < n; i++) {
+        char word[DEPEND_TEXT_CAP];
+        if (buf_addf(b, err, "%s'%s'", b->len > 0 ? ", " : "[",
+                     depend_show(&found[i], word)) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* A line break would end the header that carries it, and another key than
@@ -131,6 +162,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     case OPT_HOLD:
         a->hold = true;
         break;
+    case OPT_DEPENDENCY:
+        return on_dependency(a, value, err);
     case OPT_WAIT:
         a->wait = true;
         break;
@@ -317,6 +350,10 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
                          n == 0 ? "which file?" : "one file, please",
                          tool.name);
     a->file = operands[0];
+    if (a->depends.len > 0 && (buf_addstr(&a->depends, "]", err) < 0 ||
+                               add_set(a, "depends_on", strlen("depends_on"),
+                                       buf_str(&a->depends), err) < 0))
+        return -1;
     struct buf text = BUF_INIT, dump = BUF_INIT;
     int rc = read_spec(a, &text, err);
     bool found = false; /* the findings have been printed: say no more */
@@ -349,5 +386,7 @@ int main(int argc, char **argv)
         .arg = &a,
         .json = &a.json,
     };
-    return tool_run(&m, argc, argv);
+    int status = tool_run(&m, argc, argv);
+    buf_clear(&a.depends);
+    return status;
 }

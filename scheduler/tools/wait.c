@@ -140,13 +140,18 @@ static int on_line(void *arg, const char *text, size_t len, struct error *err)
         return error_set(err, ERR_EXTERN, "watch: not JSON: %s", why.text);
     const json_t *job = json_object_get(o, "job");
     enum job_state state;
+    int rc = 0;
     if (job && job_state_from_name(field_str(job, "state"), &state) == 0) {
-        f->final = job_state_is_final(state);
+        bool is_vain = strcmp(field_str(job, "held_by"), "dependency") == 0;
+        f->final = job_state_is_final(state) || is_vain;
         f->exit_code = (int)field_int(job, "exit_code", 125);
         show(f, job);
+        /* The daemon ends the stream of a job that has ended, no other. */
+        if (is_vain)
+            rc = error_set(err, ERR_STATE, "held");
     }
     json_decref(o);
-    return 0;
+    return rc;
 }
 
 static int follow(struct client *c, struct follow *f, double deadline,

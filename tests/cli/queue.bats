@@ -49,3 +49,38 @@ names() {
     [ "$(names)" = "" ]
     [ "$(names -t CANCELLED)" = "apple pear plum " ]
 }
+
+why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
+
+@test "F40: a job waits for others, or is held when that is in vain" {
+    cd "$BATS_TEST_TMPDIR"
+    run "$MGPU_BIN/mgpu-submit" --parsable -d afterok:1,afterany:3 job.yaml
+    [ "$status" -eq 0 ]
+    id=$output
+    wait_for 10 why_says "$id" 'because *Dependency: waits for afterok:1 and 1 more'
+    why_says "$id" 'after *afterok:1: job 1 is HELD'
+    [ "$("$MGPU_BIN/mgpu-stat" --json "$id" | json '$.job.position')" = "" ]
+    "$MGPU_BIN/mgpu-cancel" --quiet 3
+    wait_for 10 why_says "$id" 'afterany:3: job 3 is CANCELLED, as wanted'
+    "$MGPU_BIN/mgpu-cancel" --quiet 1
+    wait_for 10 job_is "$id" HELD
+    why_says "$id" 'DependencyNeverSatisfied: afterok:1, which is CANCELLED'
+    run "$MGPU_BIN/mgpu-submit" --wait --set 'depends_on=[afterok:1]' job.yaml
+    [ "$status" -eq 125 ]
+    [[ $output == *DependencyNeverSatisfied* ]]
+    api POST "/v1/jobs/$id/release" >/dev/null
+    wait_for 20 job_is "$id" RUNNING
+}
+
+@test "B17: what cannot be waited for is refused" {
+    cd "$BATS_TEST_TMPDIR"
+    run "$MGPU_BIN/mgpu-submit" -d afterok:77 job.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"you have no job 77 [E022]"* ]]
+    run "$MGPU_BIN/mgpu-submit" -d after:1 job.yaml
+    [ "$status" -eq 64 ]
+    [[ $output == *"--dependency: 'after:1': expected afterok:JOB"* ]]
+    run "$MGPU_BIN/mgpu-submit" --validate --set 'depends_on=[never:1]' job.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"error[E022]"* ]]
+}

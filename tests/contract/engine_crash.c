@@ -40,6 +40,11 @@ static const struct world_script script = {
              .attempts =
                  {{.run_s = 8, .signal = 15, .ended_by = ALLOC_BY_OTHER}}},
             {.gpus = 1, .attempts = {{.run_s = 6, .twice = 1}}},
+            {.gpus = 1, .after = "afterok", .after_job = 0},
+            {.gpus = 1, .after = "afternotok", .after_job = 1},
+            {.gpus = 1, .after = "afterok", .after_job = 1},
+            {.gpus = 1, .after = "afterany", .after_job = 16},
+            {.gpus = 1, .after = "afterok", .after_job = 1},
         },
     .acts =
         {
@@ -60,8 +65,15 @@ static const struct world_script script = {
             {.at_s = 2, .job = 11},
             {.at_s = 2, .job = 12},
             {.at_s = 2, .job = 13},
+            {.at_s = 4, .job = 14},
+            {.at_s = 4, .job = 15},
+            {.at_s = 4, .job = 16},
+            {.at_s = 4, .job = 17},
+            {.at_s = 4, .job = 18},
+            {.at_s = 60, .verb = W_CANCEL, .job = 16},
+            {.at_s = 60, .verb = W_RELEASE, .job = 18},
         },
-    .n_acts = 17,
+    .n_acts = 24,
 };
 
 static const char want[] =
@@ -69,7 +81,9 @@ static const char want[] =
     "k3:COMPLETED/0/1[1] k4:TIMEOUT/124/1[1] k5:CANCELLED/130/1[1] "
     "k6:COMPLETED/0/1[1] k7:FAILED/125/1[0] k8:COMPLETED/0/1[1] "
     "k9:CANCELLED/130/0[] k10:COMPLETED/0/1[1] k11:TIMEOUT/124/1[1] "
-    "k12:CANCELLED/143/1[1] k13:COMPLETED/0/1[1]";
+    "k12:CANCELLED/143/1[1] k13:COMPLETED/0/1[1] k14:COMPLETED/0/1[1] "
+    "k15:COMPLETED/0/1[1] k16:CANCELLED/130/0[] k17:COMPLETED/0/1[1] "
+    "k18:COMPLETED/0/1[1]";
 
 struct tally {
     int n_bad, n_struck;

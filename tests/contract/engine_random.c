@@ -52,17 +52,23 @@ static void draw_script(struct world_script *s)
         ",\"nodes\":\"1..2\",\"time_limit\":\"40s\"},\"policy\":{\"priority\":"
         "\"high\"}}",
     };
+    static const char *const after[] = {"afterok", "afternotok", "afterany"};
     *s = (struct world_script){
         .nodes = draw(1, 3),
         .gpus_per_node = draw(1, 4),
         .policy = one_in(2) ? &policy_fifo : &policy_backfill,
         .grant_delay_s = draw(0, 2),
         .node_lost_s = one_in(3) ? 10 : 0,
+        .gives_up = true,
     };
     int n = draw(1, 12);
     for (int i = 0; i < n; i++) {
         s->jobs[i].gpus = draw(0, s->gpus_per_node);
         s->jobs[i].spec_more = more[draw(0, 4)];
+        if (i > 0 && one_in(4)) {
+            s->jobs[i].after = after[draw(0, 2)];
+            s->jobs[i].after_job = draw(0, i - 1);
+        }
         for (int k = 0; k < WORLD_ATTEMPTS; k++)
             s->jobs[i].attempts[k] = draw_attempt(s->node_lost_s > 0);
         s->acts[s->n_acts++] = (struct world_act){

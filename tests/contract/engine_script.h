@@ -34,6 +34,8 @@ struct world_attempt {
 struct world_job {
     const char *spec_more; /* more members of the spec, or NULL */
     int32_t gpus;
+    const char *after; /* "afterok", ...: it waits for after_job; or NULL */
+    int32_t after_job; /* an earlier one */
     struct world_attempt attempts[WORLD_ATTEMPTS];
 };
 
@@ -54,6 +56,7 @@ struct world_script {
     const struct policy *policy;
     double grant_delay_s;
     double node_lost_s; /* 0: workers may be silent */
+    bool gives_up;      /* users cancel what waits for others in vain */
     const char *db_dir; /* SQLite in this directory; NULL: in memory */
     struct world_job jobs[WORLD_JOBS];
     struct world_act acts[WORLD_ACTS];

@@ -243,13 +243,17 @@ static inline int world_submit(struct world *w, const struct world_act *act,
                                uint64_t *ret_id, struct error *err)
 {
     const struct world_job *job = &w->script->jobs[act->job];
-    char key[16], spec[512];
+    char key[16], spec[512], after[64] = "";
 
     (void)snprintf(key, sizeof(key), "k%d", act->job);
+    if (job->after)
+        (void)snprintf(after, sizeof(after),
+                       "\"depends_on\":[\"%s:%" PRIu64 "\"],", job->after,
+                       w->ids[job->after_job]);
     (void)snprintf(spec, sizeof(spec),
                    "{\"version\":1,\"name\":\"j%d\",\"kind\":\"command\","
-                   "\"command\":[\"true\"],\"resources\":{\"gpus\":%d%s",
-                   act->job, job->gpus,
+                   "\"command\":[\"true\"],%s\"resources\":{\"gpus\":%d%s",
+                   act->job, after, job->gpus,
                    job->spec_more ? job->spec_more
                                   : "},\"retry\":{\"max\":0}}");
     struct engine_submit req = {.uid = 1000,
@@ -295,6 +299,9 @@ static inline bool world_is_ready(const struct world *w, size_t i)
             w->acts[k] != DONE)
             return false;
     }
+    const struct world_job *job = &w->script->jobs[w->script->acts[i].job];
+    if (job->after && !w->ids[job->after_job])
+        return false;
     return w->acts[i] == TODO;
 }
 
@@ -305,6 +312,17 @@ static inline void world_users(struct world *w)
             w->script->acts[i].at_s <= w->clock.t_s - 1000)
             world_ask(w, i);
     }
+}
+
+static inline void world_give_up(struct world *w)
+{
+    struct error err = ERROR_INIT;
+    const struct job *job = engine_next_job(w->engine, 0);
+    for (; w->script->gives_up && job;
+         job = engine_next_job(w->engine, job->id))
+        if (job->held_by == HELD_DEPENDENCY && job->state == JOB_HELD &&
+            engine_cancel(w->engine, job->id, 1000, &err) < 0)
+            world_bad(w, err.msg, job->id);
 }
 
 static inline void world_answers(struct world *w)
@@ -352,6 +370,7 @@ static inline int world_step(struct world *w)
     struct error err = ERROR_INIT;
 
     world_users(w);
+    world_give_up(w);
     w->n_steps++;
     int rc = engine_step(w->engine, &err);
     if (rc < 0)

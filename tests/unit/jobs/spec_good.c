@@ -380,7 +380,9 @@ static const char *const dumps[] = {
     "resources: {gpus: 1..4, nodes: 1..2, time_limit: 1d2h3m4s,\n"
     " partition: p, constraint: 'a|b', reservation: r, gpu_type: h100,\n"
     " exclusive: on, cpus_per_gpu: 8, memory: 64G}\n"
-    "policy: {priority: -50, account: acc, qos: q}\nlogs: {max_bytes: 5000B}\n"
+    "policy: {priority: -50, account: acc, qos: q}\n"
+    "depends_on: [afterok:1, 2, afterany:3:4, 'afternotok:5']\n"
+    "logs: {max_bytes: 5000B}\n"
     "checkpoint: {dir: /c, on_signal: no, grace: 1h, keep_last: 9}\n",
     HEAD "dataset: {source: image_folder, path: /x}\n",
     HEAD "dataset: {source: image_folder, path: /x, split: 0.25, workers: 0,\n"
@@ -448,6 +450,7 @@ static void test_show(void)
         "  priority: 0                           # default\n"
         "  account: null                         # default\n"
         "  qos: null                             # default\n"
+        "depends_on: []                          # default\n"
         "checkpoint:\n"
         "  grace: 2m                             # default\n"
         "retry:\n"

@@ -1,0 +1,171 @@
+/* engine_depends.c - jobs that wait for the end of others: who starts when,
+ * who is held and why, what a release does, what is refused. */
+#include "tests/contract/engine_world.h"
+
+static const struct world_script script = {
+    .nodes = 1,
+    .gpus_per_node = 4,
+    .jobs = {{.gpus = 1, .attempts = {{.run_s = 1000}}},
+             {.gpus = 1, .attempts = {{.run_s = 5}}},
+             {.gpus = 1, .attempts = {{.run_s = 5, .exit_code = 3}}}},
+};
+
+static struct world w;
+static struct error err;
+
+static int submit(const char *key, int64_t uid, const char *depends,
+                  uint64_t *ret_id)
+{
+    char spec[400];
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                   "\"depends_on\":[%s],\"retry\":{\"max\":0}}",
+                   depends);
+    struct engine_submit req = {
+        .uid = uid, .user = "anna", .key = key, .spec = spec};
+    return engine_submit(w.engine, &req, ret_id, NULL, &err);
+}
+
+static const struct job *job(uint64_t id)
+{
+    return engine_job(w.engine, id);
+}
+
+static void play(double s)
+{
+    double until_s = w.clock.t_s + s;
+    while (w.clock.t_s < until_s) {
+        for (int i = 0; i < 4; i++)
+            (void)world_step(&w);
+        w.clock.t_s += 1;
+    }
+}
+
+/* Keys name the script's row: "k1.x" plays as k1. */
+static void test_kinds(void)
+{
+    static const struct {
+        const char *depends, *name;
+        enum job_state when_live, after;
+        enum job_held held;
+    } rows[] = {
+        {"\"afterok:2\"", "afterok, it ends well", JOB_QUEUED, JOB_COMPLETED,
+         HELD_NOT},
+        {"\"2\"", "a number is afterok", JOB_QUEUED, JOB_COMPLETED, HELD_NOT},
+        {"\"afterok:3\"", "afterok, it fails", JOB_QUEUED, JOB_HELD,
+         HELD_DEPENDENCY},
+        {"\"afternotok:3\"", "afternotok, it fails", JOB_QUEUED, JOB_COMPLETED,
+         HELD_NOT},
+        {"\"afternotok:2\"", "afternotok, it ends well", JOB_QUEUED, JOB_HELD,
+         HELD_DEPENDENCY},
+        {"\"afterany:2:3\"", "afterany of both", JOB_QUEUED, JOB_COMPLETED,
+         HELD_NOT},
+        {"\"afterok:2\",\"afterany:1\"", "one has not ended", JOB_QUEUED,
+         JOB_QUEUED, HELD_NOT},
+        {"\"afterok:3\",\"afterany:1\"", "one in vain, one not ended",
+         JOB_QUEUED, JOB_HELD, HELD_DEPENDENCY},
+    };
+    enum { N = sizeof(rows) / sizeof(rows[0]) };
+    uint64_t id[N], other;
+
+    world_init(&w, &script);
+    ok(world_start(&w), "---- kinds");
+    is_int(submit("k0", 1000, "", &other), 0, "one that goes on");
+    is_int(submit("k1", 1000, "", &other), 0, "one that ends well");
+    is_int(submit("k2", 1000, "", &other), 0, "one that fails");
+    for (size_t i = 0; i < N; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "k1.%zu", i);
+        is_int(submit(key, 1000, rows[i].depends, &id[i]), 0, rows[i].name);
+    }
+    play(2);
+    for (size_t i = 0; i < N; i++)
+        is_int(job(id[i])->state, rows[i].when_live, "  it waits");
+    is_str(job(id[0])->reason, "Dependency: waits for afterok:2", "why");
+    is_str(job(id[5])->reason, "Dependency: waits for afterany:2 and 1 more",
+           "why, of two");
+    is_int(engine_position(w.engine, id[0]), 0, "it stands in no line");
+    play(30);
+    for (size_t i = 0; i < N; i++) {
+        is_int(job(id[i])->state, rows[i].after, rows[i].name);
+        is_int(job(id[i])->held_by, rows[i].held, "  held by");
+    }
+    is_str(job(id[2])->reason,
+           "DependencyNeverSatisfied: afterok:3, which is FAILED", "why held");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
+/* After another life the same are waiting and held, and a release starts. */
+static void test_release(void)
+{
+    uint64_t id = 0, held = 0, waits = 0;
+
+    world_init(&w, &script);
+    ok(world_start(&w), "---- release");
+    is_int(submit("k2", 1000, "", &id), 0, "one that fails");
+    is_int(submit("k1", 1000, "\"afterok:1\"", &held), 0, "one in vain");
+    is_int(submit("k0", 1000, "", &id), 0, "one that goes on");
+    is_int(submit("k1.b", 1000, "\"afterany:3\"", &waits), 0, "one that waits");
+    play(20);
+    is_int(job(held)->state, JOB_HELD, "it is held");
+    w.ids[0] = 0;
+    world_die(&w);
+    play(1);
+    is_int(job(held)->held_by, HELD_DEPENDENCY, "still, in the next life");
+    is_str(job(waits)->reason, "Dependency: waits for afterany:3",
+           "the other waits");
+    is_int(engine_hold(w.engine, held, 1000, false, &err), 0, "release it");
+    play(1);
+    ok(job_state_is_live(job(held)->state), "it starts");
+    is_int(engine_hold(w.engine, waits, 1000, true, &err), 0, "hold the other");
+    play(1);
+    is_int(job(waits)->held_by, HELD_USER, "that is its user's hold");
+    is_int(engine_hold(w.engine, waits, 1000, false, &err), 0, "release it");
+    play(1);
+    is_int(job(waits)->state, JOB_QUEUED, "and it waits as before");
+    is_int(engine_cancel(w.engine, 3, 0, &err), 0, "cancel what it waits for");
+    play(20);
+    is_int(job(waits)->state, JOB_COMPLETED, "afterany: it runs");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
+static void refused(const char *depends, int64_t uid, const char *msg)
+{
+    uint64_t id = 77, staged = engine_staged(w.engine);
+    err = (struct error)ERROR_INIT;
+    bool good = submit("x", uid, depends, &id) < 0 && err.code == ERR_INVAL &&
+                strstr(err.msg, msg) && id == 77 &&
+                engine_staged(w.engine) == staged;
+    ok(good, "%s: %s", depends, msg);
+    if (!good)
+        tap_diag("got %s", err.msg);
+}
+
+static void test_refused(void)
+{
+    uint64_t id = 0;
+
+    world_init(&w, &script);
+    ok(world_start(&w), "---- refused");
+    is_int(submit("k0", 1000, "", &id), 0, "anna's");
+    refused("\"afterok:2\"", 1000, "you have no job 2 [E022]");
+    refused("\"afterok:1\"", 1001, "you have no job 1 [E022]");
+    refused("\"afterok\"", 1000, "expected afterok:JOB");
+    refused("\"afterok:\"", 1000, "expected the numbers");
+    refused("\"afterok:0\"", 1000, "expected the numbers");
+    refused("\"afterok:1:\"", 1000, "expected the numbers");
+    refused("\"afterok:-1\"", 1000, "expected the numbers");
+    refused("\"singleton\"", 1000, "expected afterok:JOB");
+    is_int(submit("k1", 0, "\"afterany:1\"", &id), 0, "root may");
+    world_clear(&w);
+}
+
+int main(void)
+{
+    test_kinds();
+    test_release();
+    test_refused();
+    return tap_done();
+}
