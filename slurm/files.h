@@ -53,11 +53,14 @@ int files_helper_create(int fd, struct files **ret,
                         struct error *err) MUST_CHECK;
 
 /* Whose files the other end reads: its own uid's only; every user's, by
- * becoming that user (it must be root); root's as well. */
+ * becoming that user (it must be root), but root's and those of guard.h;
+ * root's as well. */
 enum files_whom { FILES_OWN, FILES_USERS, FILES_ALL };
 
 /* The other end: serves until the socket closes. The process does nothing
- * else, has one thread, and exits with what this returns. */
-int files_serve(int fd, enum files_whom whom);
+ * else, has one thread, and exits with what this returns.
+ * in   slurm_conf  for FILES_USERS: says whom not to serve (guard.h); NULL
+ *                  where there is no Slurm */
+int files_serve(int fd, enum files_whom whom, const char *slurm_conf);
 
 #endif

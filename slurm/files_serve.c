@@ -24,6 +24,7 @@
 #include "jobs/base/clock.h"
 #include "slurm/files_reader.h"
 #include "slurm/files_wire.h"
+#include "slurm/guard.h"
 
 enum { READERS_MAX = 64, LOOK_MS = 5000, READER_FD = 3 };
 static const double IDLE_S = 60, STUCK_S = 30;
@@ -40,7 +41,8 @@ struct reader {
 struct server {
     int fd;
     enum files_whom whom;
-    uint64_t seq; /* the daemon's last request */
+    const char *slurm_conf; /* or NULL */
+    uint64_t seq;           /* the daemon's last request */
     struct reader readers[READERS_MAX];
     char packet[FILES_ANS_MAX + 1];
 };
@@ -128,6 +130,9 @@ static int start(struct server *s, uid_t uid, struct reader **ret,
                  struct error *err)
 {
     int pair[2];
+    if (s->whom == FILES_USERS && s->slurm_conf &&
+        guard_check(s->slurm_conf, uid, err) < 0)
+        return -1;
     struct reader *r = find_place(s);
     if (!r)
         return error_set(err, ERR_LIMIT, "the files of %d users do not answer",
@@ -268,13 +273,14 @@ static bool turn(struct server *s)
     return true;
 }
 
-int files_serve(int fd, enum files_whom whom)
+int files_serve(int fd, enum files_whom whom, const char *slurm_conf)
 {
     struct server *s = calloc(1, sizeof(*s));
     if (!s)
         return error_exit_status(ERR_NOMEM);
     s->fd = fd;
     s->whom = whom;
+    s->slurm_conf = slurm_conf;
     for (size_t i = 0; i < READERS_MAX; i++)
         s->readers[i].fd = -1;
     (void)signal(SIGCHLD, SIG_DFL); /* ignored, children could not be told */

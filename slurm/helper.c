@@ -136,7 +136,7 @@ static void live(const struct supervisor *s, int which)
     enum files_whom whom = !conf->is_system ? FILES_OWN
                            : conf->may_root ? FILES_ALL
                                             : FILES_USERS;
-    exit(files_serve(c->socket, whom));
+    exit(files_serve(c->socket, whom, conf->slurm_conf));
 }
 
 static void start(struct supervisor *s, int which)

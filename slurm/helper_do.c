@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include "slurm/as_user.h"
+#include "slurm/guard.h"
 #include "slurm/helper.h"
 
 /* The daemon may have been taken over: it gets its own user, or in system
- * mode everybody but root. */
+ * mode everybody but root, and those who are worth as much. */
 static int check_uid(const struct helper_conf *c, uid_t uid, struct error *err)
 {
     if (!c->is_system && uid != geteuid())
@@ -16,7 +17,8 @@ static int check_uid(const struct helper_conf *c, uid_t uid, struct error *err)
                          (unsigned long)uid, (unsigned long)geteuid());
     if (c->is_system && uid == 0 && !c->may_root)
         return error_set(err, ERR_DENIED, "root may not run jobs here");
-    return 0;
+    return c->is_system && !c->may_root ? guard_check(c->slurm_conf, uid, err)
+                                        : 0;
 }
 
 /* A tag of ours: "mgpu:<cluster>:..". */

@@ -318,6 +318,29 @@ static void test_system(const struct cluster *c, uid_t uid)
     stop(&w);
 }
 
+/* Who may do all in Slurm is no user of it, and cannot be made one. */
+static void test_slurm_user(const struct cluster *c, uid_t uid)
+{
+    struct world w = {.c = c};
+    char conf[RIG_PATH];
+    char more[64];
+    char dir[RIG_PATH];
+    (void)snprintf(conf, sizeof(conf), "%s/user.conf", c->dir);
+    (void)snprintf(more, sizeof(more), "SlurmUser=%d\n", (int)uid);
+    (void)snprintf(dir, sizeof(dir), "%s/jobs-of-user/52/1", c->dir);
+    copy_conf(&w, conf, more);
+    start(&w, c, &(struct helper_start){.conf = conf, .more = {"--system"}});
+    WAIT(&w, w.n_nodes == 2);
+    struct helper_cmd d = submission(&w, 52, "exit 0");
+    d.req.dir = dir;
+    set_uid(&d, uid);
+    ok(is_sure(ask(&w, d), ERR_DENIED), "SlurmUser may run nothing");
+    ok(access(dir, F_OK) < 0, "and nothing was made");
+    d.op = HELPER_READ_EXIT;
+    ok(is_sure(ask(&w, d), ERR_DENIED), "nor is anything read");
+    stop(&w);
+}
+
 /* The whole helper as an ordinary user, and its own jobs. */
 static void test_user(const struct cluster *c, uid_t uid)
 {
@@ -387,6 +410,7 @@ int main(void)
     if (geteuid() == 0) {
         enum { NOBODY = 65534 };
         test_system(&c, NOBODY);
+        test_slurm_user(&c, NOBODY);
         test_user(&c, NOBODY);
     }
     cluster_down(&c);

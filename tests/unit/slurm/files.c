@@ -30,6 +30,8 @@ struct served {
     pid_t pid;
 };
 
+static const char *slurm_conf;
+
 static void start(struct served *s, enum files_whom whom)
 {
     int pair[2];
@@ -38,7 +40,7 @@ static void start(struct served *s, enum files_whom whom)
     s->pid = fork();
     if (s->pid == 0) {
         (void)close(pair[0]);
-        _exit(files_serve(pair[1], whom));
+        _exit(files_serve(pair[1], whom, slurm_conf));
     }
     (void)close(pair[1]);
     if (s->pid < 0 || files_helper_create(pair[0], &s->files, NULL) < 0)
@@ -394,6 +396,28 @@ static void test_root(void)
     (void)stop(&s);
 }
 
+/* SlurmUser's files are nobody's here; those of others are. */
+static void test_guarded(void)
+{
+    struct served s;
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/slurm.conf", top);
+    FILE *f = fopen(path, "w");
+    if (!f || fprintf(f, "SlurmUser=%d\n", (int)other) < 0 || fclose(f) != 0)
+        exit(1);
+    put(1, "spool.0", "mine");
+    put(2, "spool.0", "its");
+    start(&s, FILES_USERS);
+    is_str(text_of(s.files, other, 2, "spool.0"), "its", "an ordinary user's");
+    (void)stop(&s);
+    slurm_conf = path;
+    start(&s, FILES_USERS);
+    is_str(text_of(s.files, other, 2, "spool.0"), "-DENIED", "SlurmUser's");
+    is_str(text_of(s.files, me, 1, "spool.0"), "mine", "another's still");
+    (void)stop(&s);
+    slurm_conf = NULL;
+}
+
 static void test_own(void)
 {
     struct served s;
@@ -434,6 +458,8 @@ int main(void)
     bool is_root = geteuid() == 0;
     if (is_root)
         test_root();
+    if (is_root)
+        test_guarded();
     if (is_root && seteuid(me) < 0)
         exit(1);
     test_own();
