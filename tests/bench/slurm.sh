@@ -7,9 +7,12 @@
 # Raises a private Slurm whose nodes exist in name only, lets a stranger hold
 # all but four of them, queues JOBS jobs of one GPU, and measures for SECONDS
 # while they are started, run and end. The stall is measured twice: by the
-# loop itself (mgpu_loop_stall_longest_seconds), and from outside as the longest
-# answer to /livez. The nodes and their jobs would be other machines: they run
-# at the lowest priority, so that they do not take the daemon's core.
+# loop itself (mgpu_loop_stall_longest_seconds; ..._own_... is what is left of
+# it without waiting for a core), and from outside as the longest answer to
+# /livez. The nodes and their jobs would be other machines: they run in a
+# cgroup that gets a core only when nobody else wants it. nice(1) alone does
+# not do that: with sched_autogroup each session (every slurmd, every step) has
+# the weight of the daemon's, whatever its niceness.
 # Not a test: figures are printed, none is expected.
 set -eu
 
@@ -21,13 +24,21 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-scale.XXXXXX")
 chmod 755 "$dir"
 daemon=
 probe=
+group= # of the cluster's processes
 
+leave_group() { # once the last process in it is gone
+    for _ in $(seq 100); do
+        ! rmdir "$group" 2>/dev/null || return 0
+        sleep 0.1
+    done
+}
 stop() {
     trap - EXIT INT TERM
     [ -z "$probe" ] || kill "$probe" 2>/dev/null || :
     [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || :
     [ -z "$daemon" ] || wait "$daemon" 2>/dev/null || :
     "$testbed" down "$dir/tb" --purge || :
+    [ -z "$group" ] || leave_group
     rm -rf "${dir:?}"
 }
 trap stop EXIT
@@ -53,8 +64,22 @@ most() { sort -n | awk '{ v[NR] = $1 } END {
     printf "p50 %.2f ms, p99 %.2f ms, longest %.2f ms, %d asked\n",
         v[int((NR + 1) / 2)] * 1e3, v[int(NR * 0.99)] * 1e3, v[NR] * 1e3, NR }'; }
 
+for base in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
+    mkdir "$base/mgpu-bench.$$" 2>/dev/null || continue
+    group=$base/mgpu-bench.$$
+    ! echo 1 2>/dev/null >"$group/cpu.idle" || break
+    rmdir "$group"
+    group=
+done
+[ -n "$group" ] ||
+    echo "no cgroup to be had: the nodes compete for the daemon's cores"
+
 t=$(now)
-nice -n 19 "$testbed" up "$dir/tb" --nodes "$nodes" --gpus "$gpus" --owner "$$" --for 900
+(
+    [ -z "$group" ] || echo 0 >"$group/cgroup.procs"
+    exec nice -n 19 "$testbed" up "$dir/tb" --nodes "$nodes" --gpus "$gpus" \
+        --owner "$$" --for 900
+)
 eval "$("$testbed" env "$dir/tb")"
 echo "cluster of $nodes x $gpus GPUs: up in $(since "$t") s"
 cat >"$dir/mgpu.yaml" <<YAML
@@ -115,7 +140,10 @@ probe=
 ended=$(api /metrics | awk '/^mgpu_jobs\{.*COMPLETED/ { print $2 }')
 echo "after $seconds s more: ${ended:-0} jobs have completed"
 printf 'event loop, seen from inside: longest turn '
-metric mgpu_loop_stall_longest_seconds | awk '{ printf "%.1f ms\n", $1 * 1e3 }'
+metric mgpu_loop_stall_longest_seconds | awk '{ printf "%.1f ms", $1 * 1e3 }'
+metric mgpu_loop_stall_own_longest_seconds |
+    awk '{ printf ", without waiting for a core %.1f ms\n", $1 * 1e3 }'
+sed -n 's/.*stood still/stood still/p' "$dir/ctld.log"
 printf 'event loop, seen from outside (/livez): '
 most <"$dir/probed"
 printf 'memory of the daemon: '
