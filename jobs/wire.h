@@ -75,10 +75,11 @@
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,
- *     "loop":{"callbacks","longest_s","total_s"}}
+ *     "loop":{"callbacks","longest_s","total_s","waited_s","longest_own_s"}}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
- *     callbacks of the event loop took since then, and the longest
+ *     callbacks of the event loop took since then, and the longest; how much
+ *     of that they waited for a core, and the longest without it
  *
  * launch.json, handed by the allocator to each rank (0600; holds the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",

@@ -54,6 +54,7 @@ struct http_exchange {
     struct evhttp_request *req; /* NULL once the client is gone */
     http_handler_f fn;
     void *fn_arg;
+    const char *path; /* the route's */
     int64_t uid;
     char peer[HTTP_PEER_CAP];
     char *params[HTTP_PARAMS_MAX];

@@ -22,7 +22,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "jobs/base/clock.h"
 #include "jobs/base/http_private.h"
 
 enum {
@@ -353,10 +352,12 @@ static const char *method_name(struct evhttp_request *req)
 /* x may be gone after it. */
 static void call(const struct http_server *s, struct http_exchange *x)
 {
-    double began_s = clock_real.now_s(&clock_real);
+    const char *path = x->path;
+    if (s->conf.enter)
+        s->conf.enter(s->conf.arg);
     x->fn(x->fn_arg, x);
-    if (s->conf.took)
-        s->conf.took(s->conf.arg, clock_real.now_s(&clock_real) - began_s);
+    if (s->conf.leave)
+        s->conf.leave(s->conf.arg, path);
 }
 
 static void dispatch(struct http_server *s, struct http_exchange *x)
@@ -370,6 +371,7 @@ static void dispatch(struct http_server *s, struct http_exchange *x)
         if (hit && strcmp(r->method, method) == 0) {
             x->fn = r->fn;
             x->fn_arg = s->conf.arg;
+            x->path = r->path;
             call(s, x);
             return;
         }

@@ -41,8 +41,10 @@ struct http_server_conf {
     double request_timeout_s;
     double idle_timeout_s; /* between two requests; 0: a minute */
     int32_t max_clients, max_clients_per_uid;
-    /* How long a handler took, the loop standing still; may be NULL. */
-    void (*took)(void *arg, double s);
+    /* Around each call of a handler, while which the loop stands still; may
+     * be NULL. in  path  the route's */
+    void (*enter)(void *arg);
+    void (*leave)(void *arg, const char *path);
 };
 
 int http_server_create(struct event_base *base,

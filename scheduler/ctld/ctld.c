@@ -139,9 +139,14 @@ static int make_port(struct ctld *c, struct error *err)
     return 0;
 }
 
-static void on_took(void *arg, double s)
+static void on_enter(void *arg)
 {
-    loop_took(((struct ctld *)arg)->loop, s);
+    loop_enter(((struct ctld *)arg)->loop);
+}
+
+static void on_leave(void *arg, const char *path)
+{
+    loop_leave(((struct ctld *)arg)->loop, path);
 }
 
 static int make_http(struct ctld *c, struct error *err)
@@ -154,7 +159,8 @@ static int make_http(struct ctld *c, struct error *err)
         .request_timeout_s = REQUEST_S,
         .max_clients = conf->max_clients,
         .max_clients_per_uid = conf->max_clients_per_uid,
-        .took = on_took,
+        .enter = on_enter,
+        .leave = on_leave,
     };
     if (http_server_create(loop_base(c->loop), &http, &c->http, err) < 0)
         return -1;

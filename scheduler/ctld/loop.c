@@ -2,10 +2,14 @@
 #include "scheduler/ctld/loop.h"
 
 #include <event2/event.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/base/log.h"
 
 /* A timer further away than this (a month) is set to it; it then fires for
  * nothing once, which every user of a timer must bear anyway. */
@@ -14,10 +18,15 @@ static const double TIMER_MAX_S = 2592000;
 /* 50 ms is what the daemon promises; the finer ones show who comes near. */
 const double loop_bounds_s[LOOP_BUCKETS - 1] = {0.001, 0.005, 0.01, 0.025,
                                                 0.05,  0.1,   0.25, 1};
+static const double TOO_LONG_S = 0.05, LOG_EVERY_S = 10;
 
 struct loop {
     struct event_base *base;
     struct loop_times times;
+    int schedstat_fd; /* of the thread that runs the loop; -1: not told */
+    int depth;        /* of loop_enter() */
+    double entered_s, entered_waited_s;
+    double logged_s; /* when a turn was last called too long */
 };
 
 struct loop_source {
@@ -25,6 +34,7 @@ struct loop_source {
     struct event *ev;
     loop_f fn;
     void *arg;
+    const char *name;
 };
 
 int loop_create(struct loop **ret, struct error *err)
@@ -36,6 +46,8 @@ int loop_create(struct loop **ret, struct error *err)
         return error_set(err, ERR_NOMEM, "event loop");
     }
     l->base = base;
+    l->schedstat_fd = -1;
+    l->logged_s = -INFINITY;
     *ret = l;
     return 0;
 }
@@ -45,6 +57,8 @@ void loop_destroy(struct loop *l)
     if (!l)
         return;
     event_base_free(l->base);
+    if (l->schedstat_fd >= 0)
+        (void)close(l->schedstat_fd);
     free(l);
 }
 
@@ -55,6 +69,9 @@ struct event_base *loop_base(struct loop *l)
 
 int loop_run(struct loop *l, struct error *err)
 {
+    if (l->schedstat_fd < 0)
+        l->schedstat_fd =
+            open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (event_base_dispatch(l->base) < 0)
         return error_set(err, ERR_INTERNAL, "the event loop failed");
     return 0;
@@ -70,7 +87,35 @@ const struct loop_times *loop_times(const struct loop *l)
     return &l->times;
 }
 
-void loop_took(struct loop *l, double s)
+/* For how long this thread has stood in line for a core so far: the second
+ * number, in nanoseconds. The read costs 0.7 us. */
+static double waited_s(const struct loop *l)
+{
+    char text[96];
+    ssize_t n = l->schedstat_fd >= 0
+                    ? pread(l->schedstat_fd, text, sizeof(text) - 1, 0)
+                    : -1;
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    char *second = text;
+    (void)strtoull(text, &second, 10);
+    return (double)strtoull(second, NULL, 10) * 1e-9;
+}
+
+static void complain(struct loop *l, const char *what, double s, double wait_s)
+{
+    double now_s = clock_real.now_s(&clock_real);
+    if (now_s - l->logged_s < LOG_EVERY_S)
+        return;
+    l->logged_s = now_s;
+    log_notice("loop",
+               "stood still for too long what=\"%s\" ms=%.1f "
+               "without_a_core_ms=%.1f",
+               what, s * 1e3, wait_s * 1e3);
+}
+
+void loop_took(struct loop *l, const char *what, double s, double wait_s)
 {
     struct loop_times *t = &l->times;
     size_t i = 0;
@@ -80,7 +125,27 @@ void loop_took(struct loop *l, double s)
     t->buckets[i]++;
     t->n++;
     t->sum_s += s;
+    t->waited_s += wait_s;
     t->longest_s = fmax(t->longest_s, s);
+    t->longest_own_s = fmax(t->longest_own_s, s - wait_s);
+    if (s > TOO_LONG_S)
+        complain(l, what, s, wait_s);
+}
+
+void loop_enter(struct loop *l)
+{
+    if (l->depth++ > 0)
+        return;
+    l->entered_waited_s = waited_s(l);
+    l->entered_s = clock_real.now_s(&clock_real);
+}
+
+void loop_leave(struct loop *l, const char *what)
+{
+    if (--l->depth > 0)
+        return;
+    double s = clock_real.now_s(&clock_real) - l->entered_s;
+    loop_took(l, what, s, fmin(waited_s(l) - l->entered_waited_s, s));
 }
 
 /* The source may be gone after its callback. */
@@ -88,11 +153,12 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 {
     struct loop_source *s = arg;
     struct loop *l = s->loop;
-    double began_s = clock_real.now_s(&clock_real);
+    const char *name = s->name;
     (void)fd;
     (void)what;
+    loop_enter(l);
     s->fn(s->arg);
-    loop_took(l, clock_real.now_s(&clock_real) - began_s);
+    loop_leave(l, name);
 }
 
 static int source_create(struct loop *l, int fd, short what, loop_f fn,
@@ -104,6 +170,7 @@ static int source_create(struct loop *l, int fd, short what, loop_f fn,
     s->loop = l;
     s->fn = fn;
     s->arg = arg;
+    s->name = "event";
     s->ev = event_new(l->base, fd, what, on_event, s);
     if (!s->ev || ((what & (EV_READ | EV_SIGNAL)) && event_add(s->ev, NULL))) {
         loop_source_destroy(s);
@@ -146,6 +213,11 @@ void loop_timer_soon(struct loop_source *s)
 bool loop_timer_is_set(const struct loop_source *s)
 {
     return evtimer_pending(s->ev, NULL) != 0;
+}
+
+void loop_source_name(struct loop_source *s, const char *what)
+{
+    s->name = what;
 }
 
 void loop_source_destroy(struct loop_source *s)

@@ -20,18 +20,27 @@ void loop_destroy(struct loop *l); /* NULL is fine; after its sources */
 struct event_base *loop_base(struct loop *l);
 
 /* How long callbacks took. Nothing else happens meanwhile, so the longest is
- * what a heartbeat or a tool may have had to wait. */
+ * what a heartbeat or a tool may have had to wait. Part of that time the
+ * thread may have been ready to run and had no core: that is the machine's
+ * doing, the rest is ours. */
 enum { LOOP_BUCKETS = 9 };
 extern const double loop_bounds_s[LOOP_BUCKETS - 1];
 struct loop_times {
     uint64_t n;
     double sum_s, longest_s;
+    double waited_s;      /* of sum_s, for a core; 0 where no kernel tells */
+    double longest_own_s; /* the longest without such waiting */
     uint64_t buckets[LOOP_BUCKETS]; /* not cumulative; the last is all above
                                        the bounds */
 };
 const struct loop_times *loop_times(const struct loop *l);
-/* Of a callback that is not a source's: the HTTP server's. */
-void loop_took(struct loop *l, double s);
+/* Around a callback that is not a source's: the HTTP server's. One within
+ * another is part of it. in  what  static, for the log */
+void loop_enter(struct loop *l);
+void loop_leave(struct loop *l, const char *what);
+/* A callback took s, and waited_s of that for a core. Too long a one is
+ * logged, one in ten seconds. */
+void loop_took(struct loop *l, const char *what, double s, double waited_s);
 
 /* Runs until loop_stop(). */
 int loop_run(struct loop *l, struct error *err) MUST_CHECK;
@@ -51,6 +60,8 @@ int loop_fd_create(struct loop *l, int fd, loop_f fn, void *arg,
 int loop_signal_create(struct loop *l, int signo, loop_f fn, void *arg,
                        struct loop_source **ret, struct error *err) MUST_CHECK;
 
+/* What the log calls it. in  what  static */
+void loop_source_name(struct loop_source *s, const char *what);
 void loop_source_destroy(struct loop_source *s); /* NULL is fine */
 
 #endif

@@ -114,8 +114,16 @@ static int add_loop(struct buf *b, const struct loop_times *t)
                        t->buckets, loop_bounds_s, LOOP_BUCKETS, t->sum_s, t->n);
     rc |= family(b, "mgpu_loop_stall_longest_seconds", "gauge",
                  "The longest of them since the start.");
-    return rc | buf_addf(b, NULL, "mgpu_loop_stall_longest_seconds %.9g\n",
-                         t->longest_s);
+    rc |= buf_addf(b, NULL, "mgpu_loop_stall_longest_seconds %.9g\n",
+                   t->longest_s);
+    rc |= family(b, "mgpu_loop_stall_own_longest_seconds", "gauge",
+                 "The longest, less the time that it waited for a core.");
+    rc |= buf_addf(b, NULL, "mgpu_loop_stall_own_longest_seconds %.9g\n",
+                   t->longest_own_s);
+    rc |= family(b, "mgpu_loop_waited_seconds", "counter",
+                 "Time that callbacks waited for a core.");
+    return rc | buf_addf(b, NULL, "mgpu_loop_waited_seconds_total %.9g\n",
+                         t->waited_s);
 }
 
 static int add_all(struct ctld *c, struct buf *b)

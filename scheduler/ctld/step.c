@@ -156,6 +156,8 @@ int ctld_step_init(struct ctld *c, struct error *err)
     if (loop_timer_create(c->loop, on_step, c, &c->step_timer, err) < 0 ||
         loop_timer_create(c->loop, on_step, c, &c->step_soon, err) < 0)
         return -1;
+    loop_source_name(c->step_timer, "step");
+    loop_source_name(c->step_soon, "step");
     if (fd >= 0 && loop_fd_create(c->loop, fd, on_wake, c, &c->wake, err) < 0)
         return -1;
     return 0;

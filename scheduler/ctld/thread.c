@@ -109,6 +109,7 @@ int thread_create(struct loop *l, const char *name, size_t max_queued,
     }
     if (loop_fd_create(l, th->fd, on_finished, th, &th->source, err) < 0)
         goto fail;
+    loop_source_name(th->source, th->name);
     /* Signals are the loop's. */
     sigset_t all, old;
     (void)sigfillset(&all);

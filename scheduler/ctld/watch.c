@@ -227,7 +227,10 @@ void serve_watch(void *arg, struct http_exchange *x)
 
 int ctld_watch_init(struct ctld *c, struct error *err)
 {
-    return loop_timer_create(c->loop, on_push, c, &c->watch_timer, err);
+    if (loop_timer_create(c->loop, on_push, c, &c->watch_timer, err) < 0)
+        return -1;
+    loop_source_name(c->watch_timer, "watchers");
+    return 0;
 }
 
 void ctld_watch_clear(struct ctld *c)

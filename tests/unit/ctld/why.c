@@ -158,15 +158,26 @@ static void test_loop(void)
     ok(t->longest_s >= 0.03 && t->sum_s >= 0.03 && t->n == 1, "is counted");
     ok(t->buckets[0] + t->buckets[1] + t->buckets[2] + t->buckets[3] == 0,
        "  as one that took more than 25 ms");
-    loop_took(loop, 0.05);
-    loop_took(loop, 0.051);
-    loop_took(loop, 7);
+    ok(t->waited_s >= 0 && t->waited_s <= t->sum_s &&
+           t->longest_own_s <= t->longest_s,
+       "  of which it had no core for a part");
+    loop_took(loop, "test", 0.05, 0);
+    loop_took(loop, "test", 0.051, 0.01);
+    loop_took(loop, "test", 7, 6.5);
     ok(t->buckets[4] >= 1 && t->buckets[5] >= 1 &&
            t->buckets[LOOP_BUCKETS - 1] == 1 && t->longest_s >= 7,
        "bounds belong to the lower bucket");
     for (int i = 0; i < LOOP_BUCKETS; i++)
         n += t->buckets[i];
     is_int((long long)n, 4, "each in one");
+    ok(t->longest_own_s >= 0.5 && t->longest_own_s < 6.9,
+       "waiting for a core is told apart");
+    loop_enter(loop);
+    loop_enter(loop);
+    loop_leave(loop, "inner");
+    is_int((long long)t->n, 4, "one within another");
+    loop_leave(loop, "outer");
+    is_int((long long)t->n, 5, "  is part of it");
     loop_source_destroy(timer);
     loop_destroy(loop);
 
@@ -176,6 +187,8 @@ static void test_loop(void)
     is_int(get(&r, "/metrics"), 200, "and among the metrics");
     ok(has(&r, "mgpu_loop_stall_seconds_bucket{le=\"0.05\"} ") &&
            has(&r, "mgpu_loop_stall_longest_seconds ") &&
+           has(&r, "mgpu_loop_stall_own_longest_seconds ") &&
+           has(&r, "mgpu_loop_waited_seconds_total ") &&
            !has(&r, "mgpu_loop_stall_seconds_count 0\n"),
        "  with its buckets");
 }
