@@ -95,6 +95,20 @@ struct norm_grad {
     void *dgamma, *dbeta; /* [C] T: the same */
 };
 
+/* What a device did, and how long it took; see device_ops.count. */
+enum device_work {
+    DEVICE_KERNEL, /* one launch; a product is not one */
+    DEVICE_GEMM,
+    DEVICE_TO_DEVICE,
+    DEVICE_TO_HOST,
+    DEVICE_COPY,
+    DEVICE_WORK_N
+};
+struct device_count {
+    int64_t calls, bytes; /* bytes: of copies */
+    double total_s;
+};
+
 struct device;
 
 struct device_ops {
@@ -265,6 +279,12 @@ struct device_ops {
     /* Optional, for libraries beside us (NCCL): the CUstream that the calls
      * above enqueue on. */
     void *(*stream)(struct device *d);
+    /* Optional: from now on adds each work that is done to to[DEVICE_WORK_N],
+     * which the caller keeps; NULL: no more. A GPU has none of it, for its
+     * maker's profiler sees more. */
+    void (*count)(struct device *d, struct device_count *to);
+    /* Optional: the PCI address, "0000:18:00.0". */
+    const char *(*bus)(struct device *d);
 };
 
 /* First member of every implementation's own struct. */

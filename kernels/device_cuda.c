@@ -65,6 +65,11 @@ static void *cuda_stream(struct device *d)
     return stream_of(d); /* a cudaStream_t is a CUstream */
 }
 
+static const char *cuda_bus(struct device *d)
+{
+    return ((struct cuda_device *)d)->bus;
+}
+
 static int cuda_sync(struct device *d, struct error *err)
 {
     return cuda_check((int)cudaStreamSynchronize(stream_of(d)), "sync", err);
@@ -198,6 +203,7 @@ static void fill_in(struct exec_device *exec, int32_t multiprocessors)
         .allow_tf32 = cuda_allow_tf32,
         .gemm = cuda_gemm,
         .stream = cuda_stream,
+        .bus = cuda_bus,
     };
     KERNEL_FAMILIES(KERNEL_INSTALL, cuda)
 }
@@ -245,6 +251,10 @@ __attribute__((visibility("default"))) int mgpu_cuda_open(int32_t index,
     if (!cuda)
         return error_set(err, ERR_NOMEM, "a device");
     fill_in(&cuda->exec, multiprocessors);
+    if (cuda_check(
+            (int)cudaDeviceGetPCIBusId(cuda->bus, sizeof(cuda->bus), index),
+            "CUDA", err) < 0)
+        goto fail;
     cudaStream_t stream = NULL;
     if (cuda_check(
             (int)cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),

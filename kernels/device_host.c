@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/clock.h"
 #include "kernels/exec_device.h"
 
 enum {
@@ -38,14 +39,58 @@ static int host_alloc(struct device *d, size_t bytes, void **ret,
     return 0;
 }
 
+double exec_begin(const struct exec_device *d)
+{
+    return d->counts ? clock_real.now_s(&clock_real) : 0;
+}
+
+void exec_end(struct exec_device *d, enum device_work work, double begin_s,
+              size_t bytes)
+{
+    if (!d->counts)
+        return;
+    struct device_count *c = &d->counts[work];
+    c->calls++;
+    c->bytes += (int64_t)bytes;
+    c->total_s += clock_real.now_s(&clock_real) - begin_s;
+}
+
+static void host_count(struct device *d, struct device_count *to)
+{
+    ((struct exec_device *)d)->counts = to;
+}
+
+static int move(struct device *d, enum device_work work, void *dst,
+                const void *src, size_t bytes)
+{
+    struct exec_device *exec = (struct exec_device *)d;
+    double begin_s = exec_begin(exec);
+
+    if (bytes > 0)
+        memmove(dst, src, bytes);
+    exec_end(exec, work, begin_s, bytes);
+    return 0;
+}
+
+static int host_to_device(struct device *d, void *dst, const void *src,
+                          size_t bytes, struct error *err)
+{
+    (void)err;
+    return move(d, DEVICE_TO_DEVICE, dst, src, bytes);
+}
+
+static int host_to_host(struct device *d, void *dst, const void *src,
+                        size_t bytes, struct error *err)
+{
+    (void)err;
+    return move(d, DEVICE_TO_HOST, dst, src, bytes);
+}
+
 static int host_copy(struct device *d, void *dst, const void *src, size_t bytes,
                      struct error *err)
 {
-    (void)d;
     (void)err;
-    if (bytes > 0)
-        memmove(dst, src, bytes);
-    return 0;
+    return move(d, DEVICE_COPY, dst, src, bytes);
 }
 
 static int host_zero(struct device *d, void *dst, size_t bytes,
@@ -140,12 +185,13 @@ int device_host_create(int32_t threads, struct device **ret, struct error *err)
         .destroy = host_destroy,
         .alloc = host_alloc,
         .release = host_release,
-        .to_device = host_copy,
-        .to_host = host_copy,
+        .to_device = host_to_device,
+        .to_host = host_to_host,
         .copy = host_copy,
         .zero = host_zero,
         .sync = host_sync,
         .gemm = host_gemm,
+        .count = host_count,
     };
     install(exec);
     host_gemm_threads(threads);

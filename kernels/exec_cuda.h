@@ -8,6 +8,7 @@ struct cuda_device {
     struct exec_device exec;
     void *blas;           /* the cublasHandle_t */
     void *blas_workspace; /* on the device */
+    char bus[32];         /* the PCI address */
 };
 
 /* 0, or -1 and err for a cudaError_t. */

@@ -34,7 +34,14 @@ struct exec_device {
     void *stream; /* cuda: the cudaStream_t */
     int failed;   /* the first launch that was refused: a cudaError_t */
     int (*report)(struct exec_device *d, const char *op, struct error *err);
+
+    struct device_count *counts; /* host: [DEVICE_WORK_N], or NULL */
 };
+
+/* Around a work of the host: what it took, when somebody counts. */
+double exec_begin(const struct exec_device *d);
+void exec_end(struct exec_device *d, enum device_work work, double begin_s,
+              size_t bytes);
 
 #define KERNEL_FAMILIES(X, build) \
     X(build, batchnorm)           \

@@ -52,13 +52,16 @@ inline void launch(struct device *d, int64_t grid, void (*kernel)(blk, P...),
         blk{}, (P)a...);
     e->failed = (int)cudaGetLastError();
 #else
+    double begin_s = e->counts ? exec_begin(e) : 0;
     if (grid == 1) {
         kernel(blk{0, 1}, (P)a...);
-        return;
-    }
+    } else {
 #pragma omp parallel for schedule(static) num_threads(e->base.threads)
-    for (int64_t i = 0; i < grid; i++)
-        kernel(blk{i, grid}, (P)a...);
+        for (int64_t i = 0; i < grid; i++)
+            kernel(blk{i, grid}, (P)a...);
+    }
+    if (e->counts)
+        exec_end(e, DEVICE_KERNEL, begin_s, 0);
 #endif
 }
 

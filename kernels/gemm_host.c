@@ -18,14 +18,16 @@ void host_gemm_threads(int32_t threads)
     openblas_set_num_threads(threads);
 }
 
-static void multiply32(bool ta, bool tb, int32_t m, int32_t n, int32_t k,
-                       double alpha, const float *A, int32_t lda,
-                       const float *B, int32_t ldb, double beta, float *C,
-                       int32_t ldc)
+static void multiply32(struct exec_device *exec, bool ta, bool tb, int32_t m,
+                       int32_t n, int32_t k, double alpha, const float *A,
+                       int32_t lda, const float *B, int32_t ldb, double beta,
+                       float *C, int32_t ldc)
 {
+    double begin_s = exec_begin(exec);
     cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
                 tb ? CblasTrans : CblasNoTrans, m, n, k, (float)alpha, A, lda,
                 B, ldb, (float)beta, C, ldc);
+    exec_end(exec, DEVICE_GEMM, begin_s, 0);
 }
 
 /* From the first value to the last, what lies between the rows included. */
@@ -54,7 +56,7 @@ static int multiply16(struct device *d, enum dtype dt, bool ta, bool tb,
         d->ops->cast(d, DT_F32, fb, dt, B, b, err) < 0 ||
         d->ops->cast(d, DT_F32, fc, dt, C, c, err) < 0)
         return -1;
-    multiply32(ta, tb, m, n, k, alpha, fa, lda, fb, ldb, beta, fc, ldc);
+    multiply32(exec, ta, tb, m, n, k, alpha, fa, lda, fb, ldb, beta, fc, ldc);
     return d->ops->cast(d, dt, C, DT_F32, fc, c, err);
 }
 
@@ -70,11 +72,14 @@ int host_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
     if (dt == DT_F16 || dt == DT_BF16)
         return multiply16(d, dt, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta,
                           C, ldc, err);
-    if (dt == DT_F64)
+    struct exec_device *exec = (struct exec_device *)d;
+    if (dt == DT_F64) {
+        double begin_s = exec_begin(exec);
         cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
                     tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, A, lda, B,
                     ldb, beta, C, ldc);
-    else
-        multiply32(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+        exec_end(exec, DEVICE_GEMM, begin_s, 0);
+    } else
+        multiply32(exec, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
     return 0;
 }

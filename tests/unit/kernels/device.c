@@ -52,9 +52,40 @@ static void test_create(void)
     is_int((long long)dtype_acc_bytes(DT_BF16), 4, "bf16 is summed in fp32");
 }
 
+/* What the host counts: one of each, and nothing once nobody wants it. */
+static void test_count(void)
+{
+    struct device *d = NULL;
+    struct error err = ERROR_INIT;
+    struct device_count n[DEVICE_WORK_N] = {{.calls = 0}};
+    float x[4] = {1, 2, 3, 4};
+    void *p = NULL;
+    ok(device_host_create(1, &d, &err) == 0 &&
+           d->ops->alloc(d, sizeof(x), &p, &err) == 0,
+       "a device that counts");
+    for (int on = 1; on >= 0; on--) {
+        d->ops->count(d, on ? n : NULL);
+        ok(d->ops->to_device(d, p, x, sizeof(x), &err) == 0 &&
+               d->ops->add(d, DT_F32, p, p, 4, &err) == 0 &&
+               d->ops->gemm(d, DT_F32, false, false, 2, 2, 2, 1, x, 2, x, 2, 0,
+                            p, 2, &err) == 0 &&
+               d->ops->copy(d, x, p, 8, &err) == 0 &&
+               d->ops->to_host(d, x, p, 4, &err) == 0,
+           on ? "works while it is counted" : "and after that");
+    }
+    for (int i = 0; i < DEVICE_WORK_N; i++)
+        ok(n[i].calls == 1 && n[i].total_s >= 0, "work %d counts once", i);
+    is_int(n[DEVICE_TO_DEVICE].bytes, 16, "bytes to the device");
+    is_int(n[DEVICE_COPY].bytes, 8, "on it");
+    is_int(n[DEVICE_TO_HOST].bytes, 4, "and back");
+    d->ops->release(d, p);
+    d->ops->destroy(d);
+}
+
 int main(void)
 {
     test_create();
+    test_count();
     test_contract(1, "host/1", false);
     test_contract(2, "host/2", false);
     test_contract(5, "host/5", true);
