@@ -28,6 +28,10 @@ say       = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 NVCC  ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) nvcc)
 CUDA  ?= $(if $(shell command -v $(NVCC)),1,0)
 CUDA_ARCH ?= 90
+# Headers alone: CUPTI and NVTX are opened at run time, by nvToolsExt.h itself.
+cuda_include := /usr/local/cuda/include
+CUPTI ?= $(if $(wildcard $(cuda_include)/cupti.h),1,0)
+NVTX  ?= $(if $(wildcard $(cuda_include)/nvtx3/nvToolsExt.h),1,0)
 NCCL  ?= $(if $(wildcard /usr/include/nccl.h /usr/local/cuda/include/nccl.h),$(CUDA),0)
 SLURM ?= $(if $(wildcard /usr/include/slurm/slurm.h),1,0)
 MUNGE ?= $(if $(wildcard /usr/include/munge.h),1,0)
@@ -47,6 +51,7 @@ san_cov   := --coverage
 san       := $(if $(san_$(VARIANT)),$(san_$(VARIANT)) -fno-omit-frame-pointer)
 
 cppflags = -I. -D_GNU_SOURCE -DHAVE_CUDA=$(CUDA) -DHAVE_NCCL=$(NCCL) \
+           -DHAVE_CUPTI=$(CUPTI) -DHAVE_NVTX=$(NVTX) \
            -DHAVE_SLURM=$(SLURM) -DHAVE_MUNGE=$(MUNGE) \
            -DHAVE_WIDE=$(WIDE) $(CPPFLAGS)
 cflags   = -std=c11 $(CFLAGS) $(warn) $(harden_$(VARIANT)) $(san)
@@ -96,6 +101,8 @@ mains := scheduler/ctld/main.c scheduler/tools/submit.c \
 # include that library; leaving the library out leaves the file out. CUDA
 # files are in the plug-in, not in an archive.
 absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
+          $(if $(filter 0,$(CUPTI)),%_cupti.c) \
+          $(if $(filter 0,$(NVTX)),%_nvtx.c) \
           $(if $(filter 0,$(SLURM)),%_slurm.c) \
           $(if $(filter 0,$(MUNGE)),%_munge.c)
 
@@ -181,7 +188,8 @@ $(B)/obj/%.o: %.c $(B)/flags
 $(B)/obj/db/schema_sqlite.o: $(wildcard db/schema/*.sql)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
-$(B)/obj/%_nccl.o: cppflags += -isystem /usr/local/cuda/include
+$(B)/obj/%_nccl.o $(B)/obj/%_cupti.o $(B)/obj/%_nvtx.o: \
+	cppflags += -isystem $(cuda_include)
 
 # One source, four builds (kernels/README.md): host, wide, CUDA,
 # SIMT emulator.
@@ -278,6 +286,15 @@ $(B)/tests/unit/$(1)/%: $(B)/obj/tests/unit/$(1)/%.o $(B)/obj/tests/tap.o \
 endef
 $(foreach l,$(unit_layers),$(eval $(call unit,$(l))))
 .PRECIOUS: $(B)/obj/%.o $(B)/wide/%.o $(B)/simt/%.o $(B)/cuda/%.o
+# Libraries of NVIDIA's, as a machine without a GPU needs them for its tests.
+fakes := $(if $(filter 1,$(CUPTI)),$(B)/tests/fake/cupti.so) \
+         $(if $(filter 1,$(NVTX)),$(B)/tests/fake/nvtx.so)
+$(B)/tests/fake/%.so: tests/fake/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) $(cflags) $(ldharden_$(VARIANT)) -shared -fPIC \
+	    -isystem $(cuda_include) -o $@ $<
+$(B)/tests/unit/worker/profile_cupti $(B)/tests/unit/worker/ranges: | $(fakes)
 # The n-th allocation of our own code fails, for every n.
 $(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup
@@ -389,7 +406,7 @@ demo-slurm-run: all
 c_files := $(shell find jobs scheduler worker kernels db slurm tests \
              -name '*.[ch]' 2>/dev/null)
 tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
-tidy_files := $(filter-out $(if $(filter 0,$(NCCL)),%_nccl.c) %_cuda.c,$(tidy_files))
+tidy_files := $(filter-out $(absent),$(tidy_files))
 lint:
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh

@@ -44,6 +44,7 @@ enum spec_schedule {
     SCHEDULE_MULTISTEP
 };
 enum spec_tristate { TRI_AUTO, TRI_FALSE, TRI_TRUE };
+enum spec_profile { PROFILE_OFF, PROFILE_SAMPLED, PROFILE_EPOCH };
 enum spec_device { DEVICE_AUTO, DEVICE_CUDA, DEVICE_HOST };
 
 struct spec_range {
@@ -107,6 +108,7 @@ struct job_spec {
         double label_smoothing;
         double clip_grad_norm; /* 0: none */
         enum spec_on_nan on_nan;
+        enum spec_profile profile;
         struct {
             double decay; /* 0: none */
         } ema;

@@ -1,7 +1,8 @@
 /* fake_nvml.h - a library with two GPUs, for machines without any.
  *
  * Built when a test runs, with the C compiler that is there. What it says
- * depends on FAKE_NVML: "broken" does not start, "none" has no GPU.
+ * depends on FAKE_NVML: "broken" does not start, "none" has no GPU, "lost" no
+ * memory any more.
  */
 #ifndef MGPU_TESTS_FAKE_NVML_H
 #define MGPU_TESTS_FAKE_NVML_H
@@ -36,7 +37,13 @@ static const char fake_nvml_source[] =
     "struct pci { char old[16]; unsigned x[5]; char bus[32]; };\n"
     "int nvmlDeviceGetPciInfo_v3(void *d, struct pci *p)\n"
     "{ memset(p, 0, sizeof(*p)); snprintf(p->bus, sizeof(p->bus),\n"
-    "  \"00000000:%s:00.0\", d == gpus ? \"9A\" : \"18\"); return 0; }\n";
+    "  \"00000000:%s:00.0\", d == gpus ? \"9A\" : \"18\"); return 0; }\n"
+    "int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **d)\n"
+    "{ *d = &gpus[strstr(bus, \"9A\") == NULL];\n"
+    "  return strstr(bus, \"9A\") || strstr(bus, \"18\") ? 0 : 6; }\n"
+    "int nvmlDeviceGetMemoryInfo(void *d, unsigned long long m[3])\n"
+    "{ m[0] = 80ull << 30; m[2] = d == gpus ? 1ull << 30 : 3ull << 30;\n"
+    "  m[1] = m[0] - m[2]; return is(\"lost\") ? 15 : 0; }\n";
 
 /* Whether it was built; the caller removes the two files in dir. */
 static inline bool fake_nvml_build(const char *dir, char *ret, size_t cap)

@@ -76,6 +76,8 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
         .train_loss = t->at.loss_sum / (double)t->at.samples,
         .samples_per_s = (double)t->at.samples / t->at.epoch_s};
     struct evaluation v;
+    if (trainer_profile_epoch(t, err) < 0)
+        return -1;
     if (trainer_evaluate(t, &v, ret, err) < 0)
         return -1;
     if (ret->stop || ret->fenced)
@@ -116,6 +118,8 @@ static int stop_here(struct trainer *t, struct train_result *ret,
                      struct error *err)
 {
     const char *with = "no checkpoint";
+    if (t->at.batch > 0 && trainer_profile_epoch(t, err) < 0)
+        return -1;
     if (t->spec->checkpoint.on_signal) {
         if (save(t, err) < 0)
             return -1;

@@ -12,6 +12,7 @@
 #include "worker/data/sampler.h"
 #include "worker/ema.h"
 #include "worker/optimizer.h"
+#include "worker/profile.h"
 #include "worker/trainer.h"
 
 /* A rank that is alive answers within this: ten minutes cover a checkpoint
@@ -63,6 +64,11 @@ struct trainer {
     int64_t bad_said;        /* images left out of the last whole epoch */
     struct report_progress progress; /* as last reported */
     double said_s;                   /* when rank 0 last printed */
+
+    struct profile *profile;       /* NULL: nobody looks */
+    struct comm *counted;          /* around the one of env; NULL */
+    struct train_env own_env;      /* env, with that one */
+    struct gpu_memory *gpu_memory; /* NULL: not known */
 };
 
 /* ---- trainer_setup.c: everything that happens before the first step ------ */
@@ -128,6 +134,15 @@ struct evaluation {
  * returned, when *ret_agreed comes back with stop or fenced. */
 int trainer_evaluate(struct trainer *t, struct evaluation *ret,
                      struct agreed *ret_agreed, struct error *err) MUST_CHECK;
+
+/* ---- trainer_profile.c ----------------------------------------------------
+ */
+
+/* Behind the device and its communicator. */
+void trainer_profile_open(struct trainer *t);
+/* The rows of the epoch that t->at is in. Every rank calls it. */
+int trainer_profile_epoch(struct trainer *t, struct error *err) MUST_CHECK;
+void trainer_profile_close(struct trainer *t);
 
 /* Rank 0's line on standard output. */
 void trainer_say(const struct trainer *t, const char *fmt, ...)

@@ -10,6 +10,7 @@
  * kept in t->partial and added when the last one's are ready, piece by piece
  * and just before a piece goes out to the other ranks.
  */
+#include "worker/ranges.h"
 #include "worker/trainer_impl.h"
 
 static double now_s(const struct trainer *t)
@@ -80,6 +81,7 @@ static int one_batch(struct trainer *t, int32_t part,
     int64_t hits = 0;
     double loss = 0;
     double asked_s = now_s(t);
+    range_begin("data");
     if (trainer_share_batch(t, part, &b, err) < 0)
         return -1;
     m->samples += b.valid;
@@ -90,15 +92,20 @@ static int one_batch(struct trainer *t, int32_t part,
     if (ops->sync(t->dev, err) < 0) /* pinned memory is copied later */
         return -1;
     double start_s = now_s(t);
+    range_end();
+    range_begin("forward");
     m->t_h2d += b.h2d_s + (start_s - queued_s);
     if (model_forward(t->model, b.x, b.label, b.n, true, dropout_seed(t, part),
                       err) < 0 ||
         ops->sync(t->dev, err) < 0)
         return -1;
     m->t_forward += now_s(t) - start_s;
+    range_end();
+    range_begin("backward");
     if (backward(t, m, part, b.n, err) < 0 ||
         model_result(t->model, b.n, &loss, &hits, err) < 0)
         return -1;
+    range_end();
     *loss_sum += loss;
     return 0;
 }
@@ -133,8 +140,10 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
     for (int32_t part = 0; part < t->train_feed.parts; part++)
         if (one_batch(t, part, m, &loss_sum, err) < 0)
             return -1;
+    range_begin("gradients");
     if (buckets_finish(&t->buckets, err) < 0 || gather(t, m, err) < 0)
         return -1;
+    range_end();
     m->t_comm += t->buckets.busy_s;
     *ret_loss_sum = loss_sum;
     return 0;

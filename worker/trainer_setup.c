@@ -412,8 +412,10 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     t->dt = dtype_of(env->spec);
     if (spec_every(env->spec->checkpoint.every, &t->every, err) < 0)
         return error_wrap(err, "checkpoint.every");
-    if (open_device(t, err) < 0 || open_comm(t, err) < 0 ||
-        trainer_open_data(t, &classes, err) < 0 ||
+    if (open_device(t, err) < 0 || open_comm(t, err) < 0)
+        return -1;
+    trainer_profile_open(t); /* may count the communicators from here on */
+    if (trainer_open_data(t, &classes, err) < 0 ||
         open_model(t, classes, err) < 0 || trainer_count_batches(t, err) < 0)
         return -1;
     t->train_feed.end = t->batches * t->train_feed.parts;
@@ -436,6 +438,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
 
 void trainer_close(struct trainer *t)
 {
+    trainer_profile_close(t);
     free(t->index);
     loader_destroy(t->train_loader);
     loader_destroy(t->eval_loader);

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "jobs/base/log.h"
+#include "worker/ranges.h"
 #include "worker/schedule.h"
 #include "worker/trainer_impl.h"
 
@@ -38,6 +39,7 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                  struct agreed *ret, struct error *err)
 {
     double start_s = now_s(t);
+    range_begin("agree");
     bool fenced = reporter_is_fenced(t->env->reporter, NULL);
     double v[5] = {loss_sum, t->valid, *t->env->stop != 0 ? 1 : 0,
                    fenced ? 1 : 0, wants_save(t) ? 1 : 0};
@@ -45,6 +47,7 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                             TRAIN_DEADLINE_S, err) < 0)
         return -1;
     m->t_comm += now_s(t) - start_s;
+    range_end();
     if (v[1] <= 0)
         return error_set(err, ERR_INVAL, "none of the images can be read");
     v[1] = nearbyint(v[1]); /* a third of them, three times */
@@ -258,14 +261,20 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
                                  .tokens = -1,
                                  .gpu_mem_bytes = -1};
     double start_s = now_s(t), loss_sum = 0;
+    profile_begin(t->profile, t->at.batch, t->batches);
+    range_begin("iteration");
     if (trainer_pass(t, &m, &loss_sum, err) < 0 ||
         agree(t, &m, loss_sum, ret, err) < 0)
         return error_wrap(err, "iteration %lld", (long long)m.iteration);
+    range_begin("optimizer");
     int rc = finish(t, &m, ret, err);
+    range_end();
     if (!t->dev->host_memory)
         m.gpu_mem_bytes = t->bytes;
     m.loss = ret->loss;
     m.t_iter = now_s(t) - start_s;
+    range_end();
+    profile_end(t->profile, m.t_iter);
     t->at.iteration++;
     t->at.batch++;
     t->at.epoch_s += m.t_iter;
@@ -348,7 +357,9 @@ int trainer_evaluate(struct trainer *t, struct evaluation *ret,
 {
     if (ema_show(&t->ema, true, err) < 0)
         return error_wrap(err, "evaluation");
+    range_begin("evaluation");
     int rc = evaluate(t, ret, ret_agreed, err);
+    range_end();
     if (ema_show(&t->ema, false, rc < 0 ? NULL : err) < 0)
         return rc < 0 ? -1 : error_wrap(err, "evaluation");
     return rc;

@@ -41,6 +41,7 @@ door() {
     cuda* | cublas*) echo '_cuda' ;;
     cblas.h)        echo '_host' ;;
     cupti*)         echo '_cupti' ;;
+    nvtx3/*)        echo '_nvtx' ;;
     event2/* | curl/*) echo 'http_*' ;;
     zlib.h)         echo 'idx|gz' ;;
     openssl/*)      echo '_ssl' ;;
