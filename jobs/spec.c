@@ -265,3 +265,19 @@ int spec_every(const char *s, struct spec_every *ret, struct error *err)
     *ret = (struct spec_every){.unit = EVERY_SECONDS, .n = seconds};
     return 0;
 }
+
+enum spec_retry spec_retry(const char *word)
+{
+    static const struct {
+        const char *word;
+        enum spec_retry bit;
+    } known[] = {
+        {"node_fail", RETRY_NODE_FAIL},   {"stalled", RETRY_STALLED},
+        {"signal", RETRY_SIGNAL},         {"exit", RETRY_EXIT},
+        {"time_limit", RETRY_TIME_LIMIT},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(known[i].word, word) == 0)
+            return known[i].bit;
+    return 0;
+}

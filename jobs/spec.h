@@ -160,6 +160,8 @@ struct job_spec {
     } checkpoint;
     struct {
         int32_t max;
+        struct spec_list on;             /* spec_retry() reads each */
+        double backoff_s, backoff_max_s; /* before the first, and any */
         bool resume; /* latest: start from the newest checkpoint */
     } retry;
     struct spec_map env;
@@ -245,6 +247,17 @@ struct spec_every {
 };
 int spec_every(const char *s, struct spec_every *ret,
                struct error *err) MUST_CHECK;
+
+/* retry.on: which ends are tried again; the bits of a set. */
+enum spec_retry {
+    RETRY_NODE_FAIL = 1,  /* lost, or never begun */
+    RETRY_STALLED = 2,    /* given up, for it was silent */
+    RETRY_SIGNAL = 4,     /* a rank died of a signal */
+    RETRY_EXIT = 8,       /* a code other than 0 */
+    RETRY_TIME_LIMIT = 16 /* of the job, or its partition's */
+};
+/* 0: no such word */
+enum spec_retry spec_retry(const char *word);
 
 /* Scalars that other files share; err says what is allowed. */
 int parse_duration(const char *s, double *ret_s, struct error *err) MUST_CHECK;

@@ -342,6 +342,21 @@ static void check_depends(const struct check *c)
     }
 }
 
+static void check_retry(const struct check *c)
+{
+    static const char path[] = "retry.on";
+    char q[TEXT_QUOTE_CAP];
+    const struct node *at =
+        is_set(c, path) ? from_of(c, path)->node->first : NULL;
+
+    for (; at; at = at->next)
+        if (spec_retry(at->text) == 0)
+            report_add(c->report, "E012", at->at, path,
+                       "one of: node_fail, stalled, signal, exit, time_limit",
+                       "'%s' is no end to try again after",
+                       text_quote(q, sizeof(q), at->text));
+}
+
 void spec_check(const struct job_spec *s, const struct node *root,
                 const struct schema_from *from, struct spec_report *report)
 {
@@ -360,6 +375,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_every(&c);
     check_resources(&c);
     check_depends(&c);
+    check_retry(&c);
     check_command(&c);
     check_labels(&c);
     check_env(&c);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/spec.h"
 
 /* The length of the UTF-8 character at s, or 0. */
 static size_t utf8_len(const unsigned char *s)
@@ -84,7 +85,7 @@ static const struct {
 } fields[] = {
     TEXT(native_id), TEXT(place),       TEXT(holder),   NUMBER(nodes),
     NUMBER(gpus),    NUMBER(exit_code), NUMBER(signal), NUMBER(retry),
-    TEXT(why),       TEXT(held),
+    NUMBER(wait_ms), TEXT(why),         TEXT(held),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
@@ -289,13 +290,17 @@ static char *describe(const struct job *job, const char *class)
         job->retry_max, "log_max_bytes", (json_int_t)job->log_max_bytes);
     json_t *where = where_encode(&job->where);
     json_t *depends = depends_encode(job);
+    json_t *retry = json_pack("{s:i, s:f, s:f}", "retry_on", (int)job->retry_on,
+                              "backoff_s", job->backoff_s, "backoff_max_s",
+                              job->backoff_max_s);
     char *text = NULL;
-    if (o && where && depends &&
+    if (o && where && depends && retry && json_object_update(o, retry) == 0 &&
         (job->n_depends == 0 || json_object_set(o, "depends", depends) == 0) &&
         (json_object_size(where) == 0 ||
          json_object_set(o, "where", where) == 0) &&
         add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0)
         text = json_dumps(o, JSON_COMPACT);
+    json_decref(retry);
     json_decref(depends);
     json_decref(where);
     json_decref(o);
@@ -351,6 +356,16 @@ static json_t *rest_of(const char *text, size_t *ret_len)
     return o;
 }
 
+/* Before there were rules, these ends were tried again, and at once. */
+static void take_retry(const json_t *o, struct job *ret)
+{
+    const json_t *on = json_object_get(o, "retry_on");
+    ret->retry_on = on ? (uint32_t)json_integer_value(on)
+                       : RETRY_NODE_FAIL | RETRY_STALLED | RETRY_SIGNAL;
+    ret->backoff_s = json_number_value(json_object_get(o, "backoff_s"));
+    ret->backoff_max_s = json_number_value(json_object_get(o, "backoff_max_s"));
+}
+
 /* The texts are borrowed from o. */
 static int take(json_t *o, struct job *ret, const char **ret_key,
                 const char **ret_class, const char **ret_dir)
@@ -384,6 +399,7 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
         json_is_number(limit) ? json_number_value(limit) : (double)INFINITY;
     ret->grace_s = grace_s;
     ret->retry_max = retry_max;
+    take_retry(o, ret);
     ret->log_max_bytes = log_max;
     return 0;
 }

@@ -10,18 +10,16 @@
  *   refused, or not started    FAILED, 125
  *   lost, but reported 0       COMPLETED, 0
  *   given up after its report  as it reported
- *   lost, or given up by us    again while retries are left, else
- *                              NODE_FAIL or FAILED, 125
- *   died of a signal           again while retries are left, else
- *                              FAILED, 128 + the signal (125 if unclaimed)
- *   never claimed its lease    FAILED, 125; again if nobody was there to
- *                              claim it from
+ *   lost, or given up by us    NODE_FAIL or FAILED, 125
+ *   died of a signal           FAILED, 128 + the signal (125 if unclaimed)
+ *   never claimed its lease    FAILED, 125
  *   exited with 0              COMPLETED, 0, if its worker reported 0;
  *                              FAILED with the code that was reported;
  *                              FAILED, 125, without a report
  *   exited with a code         FAILED with the code reported, else its own
  *
- * A plain exit code is the program's own verdict: it is never retried.
+ * Instead of which there is another attempt, after a while, when retry.on of
+ * the job names such an end and it has retries left: or_again().
  */
 #include <inttypes.h>
 #include <math.h>
@@ -48,15 +46,39 @@ static void describe_signal(int32_t signo, char *ret, size_t cap)
                    name ? " (SIG" : "", name ? name : "", name ? ")" : "");
 }
 
-/* Once more if the job has retries left, else the given end. */
-static struct verdict or_again(const struct job *job, struct verdict v)
+/* 0..1, and for one attempt always the same: jobs that ended together do not
+ * come back together, and a replay needs no luck. */
+static double chance(const struct job *job)
 {
-    char why[2 * JOB_REASON_CAP];
+    uint64_t x = job->id * 0x9e3779b97f4a7c15u + (uint64_t)job->attempt;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (double)((x ^ (x >> 31)) >> 11) / 9007199254740992.0; /* 2^53 */
+}
 
-    if (job->retries >= job->retry_max)
+/* Doubled with each retry, up to the longest; of that between half and all. */
+static double backoff(const struct job *job)
+{
+    double longest_s =
+        fmin(job->backoff_s * exp2(job->retries), job->backoff_max_s);
+    return longest_s * (0.5 + 0.5 * chance(job));
+}
+
+/* Once more if the job is to be tried again after such an end and has retries
+ * left, else the given end. */
+static struct verdict or_again(const struct job *job, enum spec_retry after,
+                               struct verdict v)
+{
+    char why[2 * JOB_REASON_CAP], wait[40] = "";
+    double wait_s = backoff(job);
+
+    if (job->retries >= job->retry_max || !(job->retry_on & after))
         return v;
-    (void)snprintf(why, sizeof(why), "retry %" PRId32 " of %" PRId32 ": %s",
-                   job->retries + 1, job->retry_max, v.d.why);
+    v.d.wait_ms = (int32_t)(1000 * wait_s);
+    if (wait_s >= 1)
+        (void)snprintf(wait, sizeof(wait), " after %.0f s", wait_s);
+    (void)snprintf(why, sizeof(why), "retry %" PRId32 " of %" PRId32 "%s: %s",
+                   job->retries + 1, job->retry_max, wait, v.d.why);
     v.ev = EV_REQUEUE;
     v.d.retry = 1;
     text_copy(v.d.why, sizeof(v.d.why), why);
@@ -90,15 +112,18 @@ static struct verdict exited(const struct job *job, const struct ending *end)
         if (end->exit_code == EXIT_NOT_NOW)
             text_copy(why, sizeof(why), nobody_there);
         struct verdict v = make(EV_FAIL, EXIT_NEVER_RAN, 0, why);
-        return end->exit_code == EXIT_NOT_NOW ? or_again(job, v) : v;
+        return end->exit_code == EXIT_NOT_NOW
+                   ? or_again(job, RETRY_NODE_FAIL, v)
+                   : v;
     }
     if (job->reported && job->report_code != 0)
-        return make(EV_FAIL, job->report_code, 0,
-                    said ? said : "its worker reported a failure");
+        return or_again(job, RETRY_EXIT,
+                        make(EV_FAIL, job->report_code, 0,
+                             said ? said : "its worker reported a failure"));
     if (end->exit_code != 0) {
         (void)snprintf(why, sizeof(why), "exited with %" PRId32,
                        end->exit_code);
-        return make(EV_FAIL, end->exit_code, 0, why);
+        return or_again(job, RETRY_EXIT, make(EV_FAIL, end->exit_code, 0, why));
     }
     if (!job->reported)
         return make(EV_FAIL, EXIT_NEVER_RAN, 0,
@@ -125,7 +150,8 @@ static struct verdict expired(const struct job *job, const struct ending *end)
     if (isfinite(job->limit_s))
         (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
                        job->limit_s);
-    return make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why);
+    return or_again(job, RETRY_TIME_LIMIT,
+                    make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }
 
 static struct verdict decide(const struct engine *e, const struct entry *en,
@@ -165,17 +191,20 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (end->kind == ALLOC_LOST) {
         v = make(EV_LOST, EXIT_NEVER_RAN, 0, "");
         detail_because(&v.d, "lost: ", end->why);
-    } else if (en->give_up) {
-        v = make(EV_FAIL, EXIT_NEVER_RAN, end->signal, en->give_up);
-    } else if (end->signal > 0) {
+        return or_again(job, RETRY_NODE_FAIL, v);
+    }
+    if (en->give_up)
+        return or_again(
+            job, RETRY_STALLED,
+            make(EV_FAIL, EXIT_NEVER_RAN, end->signal, en->give_up));
+    if (end->signal > 0) {
         describe_signal(end->signal, why, sizeof(why));
         v = make(EV_FAIL,
                  is_claimed(job) ? EXIT_SIGNAL + end->signal : EXIT_NEVER_RAN,
                  end->signal, why);
-    } else {
-        return exited(job, end);
+        return or_again(job, RETRY_SIGNAL, v);
     }
-    return or_again(job, v);
+    return exited(job, end);
 }
 
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,

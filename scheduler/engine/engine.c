@@ -39,6 +39,16 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
                   : 0;
 }
 
+/* A wait that was under way goes on; a clock that jumped makes it no longer. */
+static void resume_wait(struct entry *en, double now_s, double wall_s)
+{
+    double wait_s = en->job.requeue_wait_s;
+    double left_s = en->job.state_s + wait_s - wall_s;
+
+    if (en->job.state == JOB_QUEUED && wait_s > 0 && left_s > 0)
+        en->not_before_s = now_s + fmin(left_s, wait_s);
+}
+
 /* Every attempt that may live is asked for again, and every clock is set to
  * where the stored times put it. */
 static void resume(struct engine *e)
@@ -49,6 +59,7 @@ static void resume(struct engine *e)
     e->wants_depends = true;
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
+        resume_wait(en, now_s, wall_s);
         if (!job_state_is_live(en->job.state))
             continue;
         en->ask_at_s = en->release_at_s = now_s;

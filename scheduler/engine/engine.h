@@ -107,6 +107,8 @@ struct job {
     double limit_s; /* INFINITY: none */
     double grace_s; /* SIGTERM to SIGKILL */
     int32_t retry_max;
+    uint32_t retry_on; /* bits of enum spec_retry */
+    double backoff_s, backoff_max_s;
     int64_t log_max_bytes;
     struct alloc_where
         where; /* as the spec has it; texts owned by the engine */
@@ -124,6 +126,7 @@ struct job {
 
     /* The current or last attempt. */
     int32_t attempt, retries;
+    double requeue_wait_s; /* QUEUED again: not before so long after state_s */
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];
     char holder[128];    /* who claimed: "host pid starttime" */
     bool claim_names_id; /* native_id is what the claim said */

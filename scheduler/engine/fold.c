@@ -81,6 +81,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     struct job *job = &en->job;
 
     job->attempt = ev->attempt;
+    job->requeue_wait_s = 0;
     job->nodes = d->nodes;
     job->gpus = d->gpus;
     job->native_id[0] = job->place[0] = job->holder[0] = '\0';
@@ -154,6 +155,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     en->attempt_exit = d->exit_code;
     en->attempt_signal = d->signal > 0 ? d->signal : 0;
     job->retries += d->retry > 0;
+    job->requeue_wait_s = d->wait_ms > 0 ? d->wait_ms / 1000.0 : 0;
     job->start_s = NAN;
     job->limit_hit = job->release_asked = false;
     because(job, d->why);

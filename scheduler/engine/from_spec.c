@@ -25,6 +25,11 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->grace_s =
         s->checkpoint.grace_s > 0 ? s->checkpoint.grace_s : conf->kill_grace_s;
     ret->retry_max = s->retry.max;
+    ret->retry_on = 0;
+    for (size_t i = 0; i < s->retry.on.n; i++)
+        ret->retry_on |= spec_retry(s->retry.on.items[i]);
+    ret->backoff_s = s->retry.backoff_s;
+    ret->backoff_max_s = s->retry.backoff_max_s;
     ret->log_max_bytes = s->logs.max_bytes;
 }
 

@@ -51,6 +51,8 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->stalled_s = en->granted_s = NAN;
         en->tell_at_s = INFINITY;
         en->is_heard = true; /* there is nothing to be heard yet */
+    } else if (ev == EV_REQUEUE && en->job.requeue_wait_s > 0) {
+        en->not_before_s = now_s + en->job.requeue_wait_s;
     } else if (ev == EV_STALL) {
         en->stalled_s = now_s;
     } else if (ev == EV_CLAIM) {

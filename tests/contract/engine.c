@@ -74,6 +74,101 @@ static void test_retries(void)
     ends(&s, "k0:FAILED/1/1[1]", "an exit code is not tried again");
 }
 
+/* Each end is tried again where the job says so, and only there. */
+static void test_retry_on(void)
+{
+    static const struct {
+        const char *on, *limit;
+        struct world_attempt first;
+        double node_lost_s;
+        const char *once;
+    } rows[] = {
+        {"exit", "", {.exit_code = 1}, 0, "k0:FAILED/1/1[1]"},
+        {"time_limit",
+         ",\"time_limit\":\"20s\"",
+         {.run_s = INFINITY},
+         0,
+         "k0:TIMEOUT/124/1[1]"},
+        {"signal", "", {.signal = 11}, 0, "k0:FAILED/139/1[1]"},
+        {"node_fail", "", {.lose = 1}, 0, "k0:NODE_FAIL/125/1[1]"},
+        {"node_fail",
+         "",
+         {.exit_code = 75, .no_claim = 1},
+         0,
+         "k0:FAILED/125/1[1]"},
+        {"stalled",
+         "",
+         {.run_s = INFINITY, .silent = 1},
+         10,
+         "k0:FAILED/125/1[1]"},
+    };
+    char more[160], what[80];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct world_script s = one(rows[i].first);
+        s.node_lost_s = rows[i].node_lost_s;
+        s.jobs[0].spec_more = more;
+        (void)snprintf(more, sizeof(more),
+                       "%s},\"retry\":{\"max\":1,\"on\":[\"%s\"]}}",
+                       rows[i].limit, rows[i].on);
+        (void)snprintf(what, sizeof(what), "%s is tried again", rows[i].on);
+        ends(&s, "k0:COMPLETED/0/2[11]", what);
+        (void)snprintf(
+            more, sizeof(more), "%s},\"retry\":{\"max\":1,\"on\":[\"%s\"]}}",
+            rows[i].limit, strcmp(rows[i].on, "exit") == 0 ? "signal" : "exit");
+        (void)snprintf(what, sizeof(what), "  not where %s is not named",
+                       rows[i].on);
+        ends(&s, rows[i].once, what);
+    }
+}
+
+/* When the next attempt was asked for, after the one before had ended. */
+static double pause_before(struct world *w, int32_t attempt, bool dies)
+{
+    const struct job *job = engine_job(w->engine, 1);
+    double ended_s = NAN;
+
+    for (int i = 0; i < 20000 && job->attempt < attempt; i++) {
+        (void)world_step(w);
+        job = engine_job(w->engine, 1);
+        if (isnan(ended_s) && job->state == JOB_QUEUED &&
+            job->attempt == attempt - 1) {
+            ended_s = w->clock.t_s;
+            if (dies)
+                world_die(w);
+            job = engine_job(w->engine, 1);
+        }
+        w->clock.t_s += 0.25;
+    }
+    return w->clock.t_s - 0.25 - ended_s;
+}
+
+static void test_backoff(void)
+{
+    static const double longest_s[] = {8, 16, 20, 20};
+    struct world_script s = one((struct world_attempt){.signal = 9});
+    struct world w;
+
+    for (int k = 1; k < 4; k++)
+        s.jobs[0].attempts[k].signal = 9;
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4,\"backoff\":\"8s\","
+                          "\"backoff_max\":\"20s\"}}";
+    for (int dies = 0; dies < 2; dies++) {
+        world_init(&w, &s);
+        ok(world_start(&w), "waits before retries%s",
+           dies ? ", though the daemon dies" : "");
+        (void)world_step(&w);
+        (void)world_step(&w);
+        for (int32_t k = 0; k < 4; k++) {
+            double p_s = pause_before(&w, k + 2, dies);
+            ok(p_s >= longest_s[k] / 2 && p_s <= longest_s[k] + 1,
+               "  %.2f s, of at most %.0f", p_s, longest_s[k]);
+        }
+        is_int(w.n_bad, 0, "  nothing was odd");
+        world_clear(&w);
+    }
+}
+
 static void test_stall(void)
 {
     struct world_script s =
@@ -212,6 +307,8 @@ int main(void)
     test_away(false);
     test_ends();
     test_retries();
+    test_retry_on();
+    test_backoff();
     test_stall();
     test_cancel();
     test_hold();

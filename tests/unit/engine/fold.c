@@ -23,6 +23,9 @@ static struct job template(void)
         .limit_s = INFINITY,
         .grace_s = 2.5,
         .retry_max = 3,
+        .retry_on = RETRY_EXIT | RETRY_TIME_LIMIT,
+        .backoff_s = 1.5,
+        .backoff_max_s = 60,
         .log_max_bytes = 5000000000,
     };
 }
@@ -52,6 +55,9 @@ static void test_submit_codec(void)
            out.nodes_min == 1 && out.nodes_max == 2 && out.retry_max == 3 &&
            out.log_max_bytes == 5000000000,
        "the numbers");
+    ok(out.retry_on == 24 && fabs(out.backoff_s - 1.5) < 1e-9 &&
+           fabs(out.backoff_max_s - 60) < 1e-9,
+       "the rules of retries");
     ok(isinf(out.limit_s) && fabs(out.grace_s - 2.5) < 1e-12, "the times");
     ok(own.dir == NULL, "no directory of its own");
     texts_clear(&own);
@@ -248,7 +254,9 @@ static void test_life(void)
         {EV_CLAIM, "{\"holder\":\"h\"}", JOB_STARTING, "", -1},
         {EV_RUN, NULL, JOB_RUNNING, "", -1},
         {EV_STALL, "{\"why\":\"silent\"}", JOB_STALLED, "silent", -1},
-        {EV_REQUEUE, "{\"why\":\"lost\",\"exit_code\":125,\"retry\":1}",
+        {EV_REQUEUE,
+         "{\"why\":\"lost\",\"exit_code\":125,\"retry\":1,"
+         "\"wait_ms\":2500}",
          JOB_QUEUED, "lost", -1},
         {EV_INTENT, intent, JOB_DISPATCHING, "", -1},
         {EV_GRANT, "{\"native_id\":\"8\",\"place\":\"n1:0,1 n2:0,1\"}",
@@ -267,6 +275,7 @@ static void test_life(void)
     ok(en.attempt_state == JOB_STALLED && en.attempt_exit == 125,
        "its row says how it ended");
     ok(en.job.retries == 1 && isnan(en.job.start_s), "a retry is used up");
+    ok(fabs(en.job.requeue_wait_s - 2.5) < 1e-9, "and it waits");
     entry_end(&en);
     FOLDS(steps, &en, "second");
     ok(en.job.attempt == 2 && en.job.gpus == 4 && en.job.nodes == 2,

@@ -48,12 +48,13 @@ static void test_fields(void)
     struct error err = ERROR_INIT;
     struct texts own, own2;
 
-    int rc =
-        eng_from_spec("name: a\nkind: command\ncommand: [x]\n"
-                      "resources: {gpus: 2..4, nodes: 1..2, time_limit: 90s}\n"
-                      "policy: {priority: high}\nretry: {max: 3}\n"
-                      "checkpoint: {grace: 5s}\nlogs: {max_bytes: 8K}\n",
-                      &conf, &job, &own, &err);
+    int rc = eng_from_spec(
+        "name: a\nkind: command\ncommand: [x]\n"
+        "resources: {gpus: 2..4, nodes: 1..2, time_limit: 90s}\n"
+        "policy: {priority: high}\nretry: {max: 3, on: [exit, signal], "
+        "backoff: 3s, backoff_max: 4s}\n"
+        "checkpoint: {grace: 5s}\nlogs: {max_bytes: 8K}\n",
+        &conf, &job, &own, &err);
     ok(rc == 0, "a spec in YAML");
     ok(job.gpus_min == 2 && job.gpus_max == 4 && job.nodes_min == 1 &&
            job.nodes_max == 2 && job.priority == 50 && job.retry_max == 3 &&
@@ -61,6 +62,9 @@ static void test_fields(void)
        "its numbers");
     ok(fabs(job.limit_s - 90) < 1e-9 && fabs(job.grace_s - 5) < 1e-9,
        "its times");
+    ok(job.retry_on == (RETRY_EXIT | RETRY_SIGNAL) &&
+           fabs(job.backoff_s - 3) < 1e-9 && fabs(job.backoff_max_s - 4) < 1e-9,
+       "its retries");
     is_str(job.kind, "command", "its kind");
     ok(own.spec[0] == '{' && !strchr(own.spec, '\n'),
        "is stored as one line of JSON");
