@@ -101,6 +101,10 @@ static void check_leaves(struct leaves *l, const double *z, int64_t rows,
     free(r);
     free(rm);
     free(rv);
+}
+
+static void leaves_drop(struct leaves *l)
+{
     tensor_drop(&l->mean);
     tensor_drop(&l->rstd);
     tensor_drop(&l->run_mean);
@@ -139,6 +143,10 @@ static void check_grads(struct grads *g, const struct side *s, const double *x,
     near(&g->dgamma, sums, "%s: dgamma", what);
     near(&g->dbeta, sums + C, "%s: dbeta", what);
     free(sums);
+}
+
+static void grads_drop(struct grads *g)
+{
     tensor_drop(&g->sums);
     tensor_drop(&g->dgamma);
     tensor_drop(&g->dbeta);
@@ -201,6 +209,7 @@ static void pw_forward(struct bed *b, const struct pw *k)
         check_leaves(&l, z.v, k->rows, k->N, "pw_fwd");
     free(U);
     free(Z);
+    leaves_drop(&l);
     side_drop(&in);
     tensor_drop(&x);
     tensor_drop(&skip);
@@ -256,6 +265,7 @@ static void pw_backward(struct bed *b, const struct pw *k)
     free(dz);
     free(DW);
     free(DX);
+    grads_drop(&g);
     side_drop(&in);
     side_drop(&mine);
     tensor_drop(&x);
@@ -363,6 +373,8 @@ static void dw_both(struct bed *b, int32_t N, int32_t H, int32_t W, int32_t C,
     free(Z);
     free(DX);
     free(DW);
+    leaves_drop(&l);
+    grads_drop(&g);
     side_drop(&in);
     side_drop(&mine);
     tensor_drop(&x);
