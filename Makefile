@@ -275,6 +275,17 @@ $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_kernels) $(LDLIBS)
 
+# Kernels with a bug each, which the emulator has to find.
+mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
+$(B)/mutants/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
+                  $(wildcard kernels/*.cu kernels/*.h) $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,BUG,$*)
+	$(Q)kernel=$$(tests/simt/mutate $* $(@:.o=.src)) && \
+	    $(CXX) -I$(@:.o=.src) $(cppflags) -DMGPU_SIMT \
+	    -include tests/simt/simt.h $(kflags) -O1 -c -o $@ $$kernel
+$(B)/tests/simt/mutants: $(patsubst %,$(B)/mutants/%.o,$(mutants))
+
 # A unit test links its own layer and what lies below, nothing else: code
 # that reaches upwards does not link. A contract test links every layer.
 define unit
@@ -285,7 +296,8 @@ $(B)/tests/unit/$(1)/%: $(B)/obj/tests/unit/$(1)/%.o $(B)/obj/tests/tap.o \
 	$$(link) $$(ldlibs_$(1)) $$(LDLIBS)
 endef
 $(foreach l,$(unit_layers),$(eval $(call unit,$(l))))
-.PRECIOUS: $(B)/obj/%.o $(B)/wide/%.o $(B)/simt/%.o $(B)/cuda/%.o
+.PRECIOUS: $(B)/obj/%.o $(B)/wide/%.o $(B)/simt/%.o $(B)/cuda/%.o \
+           $(B)/mutants/%.o
 # Libraries of NVIDIA's, as a machine without a GPU needs them for its tests.
 fakes := $(if $(filter 1,$(CUPTI)),$(B)/tests/fake/cupti.so) \
          $(if $(filter 1,$(NVTX)),$(B)/tests/fake/nvtx.so)
@@ -421,7 +433,7 @@ lint:
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
-	    tests/bench/*.sh tests/*/*.bash
+	    tests/bench/*.sh tests/*/*.bash tests/simt/mutate
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \

@@ -1,0 +1,106 @@
+/* mutants.c - the contract on the emulator finds bugs in the real kernels: a
+ * removed barrier, a wrong shuffle width, a lane that is off by one.
+ *
+ * Each row of mutants.def is a kernel built from sources with one such bug.
+ * It takes its family's place in a device; a process of its own runs the
+ * contract on it, and is stopped at the first test that fails. One that
+ * passes everything is a hole in the contract.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/simt/simt_device.h"
+#include "tests/tap.h"
+#include "tests/unit/kernels/contract/bed.h"
+
+#define MUTANT(n, kernel, file, how) \
+    void simt_##kernel##_mutant##n(struct device_ops *ops);
+#include "tests/simt/mutants.def"
+#undef MUTANT
+
+static const struct {
+    const char *what;
+    void (*install)(struct device_ops *ops);
+} mutants[] = {
+    {"none", NULL},
+#define MUTANT(n, kernel, file, how) \
+    {#kernel ", " #file ": " how, simt_##kernel##_mutant##n},
+#include "tests/simt/mutants.def"
+#undef MUTANT
+};
+
+/* What such a bug can be in. */
+static void try_device(int32_t lanes, bool reverse,
+                       void (*install)(struct device_ops *ops))
+{
+    struct device *d = NULL;
+    struct error err = ERROR_INIT;
+    if (!ok(device_simt_create(lanes, reverse, &d, &err) == 0, "a device"))
+        return;
+    struct device_ops ops = *d->ops;
+    const struct device_ops *was = d->ops;
+    if (install)
+        install(&ops);
+    d->ops = &ops;
+    struct bed b = {.d = d,
+                    .name = "mutant",
+                    .dt = DT_F32,
+                    .tol = 2e-5,
+                    .seed = 1,
+                    .small = true};
+    contract_loss(&b);
+    contract_flat(&b);
+    contract_optim(&b);
+    contract_exact(&b);
+    contract_norm(&b);
+    d->ops = was;
+    d->ops->destroy(d);
+}
+
+static void child(int out, void (*install)(struct device_ops *ops))
+{
+    (void)alarm(300); /* a bug may be one that never ends */
+    if (dup2(out, STDOUT_FILENO) < 0 || !freopen("/dev/null", "w", stderr))
+        _exit(99);
+    try_device(96, false, install);
+    try_device(96, true, install);
+    _exit(tap_done());
+}
+
+/* Whether a test fails, or the process ends in any other way than well. */
+static bool is_found(void (*install)(struct device_ops *ops))
+{
+    int fd[2], status = 0;
+    char line[400];
+    bool found = false;
+    (void)fflush(NULL);
+    pid_t pid = pipe(fd) == 0 ? fork() : -1;
+    if (pid < 0)
+        exit(1);
+    if (pid == 0)
+        child(fd[1], install);
+    (void)close(fd[1]);
+    FILE *f = fdopen(fd[0], "r");
+    if (!f)
+        exit(1);
+    while (!found && fgets(line, sizeof(line), f))
+        found = strncmp(line, "not ok", 6) == 0;
+    if (found)
+        (void)kill(pid, SIGKILL);
+    (void)fclose(f);
+    if (waitpid(pid, &status, 0) != pid)
+        exit(1);
+    return found || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof(mutants) / sizeof(mutants[0]); i++)
+        ok(is_found(mutants[i].install) == (i > 0), "%zu: %s", i,
+           mutants[i].what);
+    return tap_done();
+}
