@@ -62,12 +62,54 @@ static int dir_error(struct error *err, int errnum, const char *what,
     return -1;
 }
 
-/* Whoever may change the directory `up` could put another in place of ours;
- * one like /tmp is fine if what is in it belongs to the user (or to root). */
-static int check_owner(const struct stat *up, const struct stat *st,
-                       const char *name, bool is_ours, struct error *err)
+/* Many systems give each user a group, and let it write. */
+static bool is_private_group(gid_t gid)
 {
-    bool is_common = (up->st_mode & S_IWOTH) != 0;
+    struct passwd pw;
+    struct group gr;
+    struct passwd *found_pw = NULL;
+    struct group *found_gr = NULL;
+    char pw_room[16384];
+    char gr_room[16384];
+    return getpwuid_r(getuid(), &pw, pw_room, sizeof(pw_room), &found_pw) ==
+               0 &&
+           found_pw && pw.pw_gid == gid &&
+           getgrgid_r(gid, &gr, gr_room, sizeof(gr_room), &found_gr) == 0 &&
+           found_gr && strcmp(gr.gr_name, pw.pw_name) == 0;
+}
+
+/* Besides the user and root. */
+static bool may_others_write(const struct stat *st)
+{
+    return (st->st_mode & S_IWOTH) ||
+           ((st->st_mode & S_IWGRP) && st->st_gid != 0 &&
+            !is_private_group(st->st_gid));
+}
+
+/* Whoever may change the directory `up` could put another in place of ours;
+ * one like /tmp is fine if it is root's, and what is in it belongs to the user
+ * (or to root). */
+static int check_above(const struct stat *up, bool is_common, const char *name,
+                       struct error *err)
+{
+    if (is_common && !(up->st_mode & S_ISVTX))
+        return error_set(err, ERR_DENIED,
+                         "directory '%s' is in one that others may change "
+                         "(uid %lu, gid %lu, mode %04o)",
+                         name, (unsigned long)up->st_uid,
+                         (unsigned long)up->st_gid,
+                         (unsigned)(up->st_mode & 07777));
+    if (is_common && up->st_uid != 0 && up->st_uid != getuid())
+        return error_set(err, ERR_DENIED,
+                         "directory '%s' is in a common one of user %lu, who "
+                         "may change it",
+                         name, (unsigned long)up->st_uid);
+    return 0;
+}
+
+static int check_owner(const struct stat *st, const char *name, bool is_common,
+                       bool is_ours, struct error *err)
+{
     if (st->st_uid != getuid() && (is_ours || (is_common && st->st_uid != 0)))
         return error_set(err, ERR_DENIED, "directory '%s' belongs to user %lu",
                          name, (unsigned long)st->st_uid);
@@ -84,11 +126,10 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
     int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
     if (fstat(at, &up) < 0)
         return dir_error(err, errno, "look above", name);
-    if ((up.st_mode & S_IWOTH) && !(up.st_mode & S_ISVTX))
-        return error_set(err, ERR_DENIED,
-                         "directory '%s' is in one that everybody may change",
-                         name);
-    if (is_ours || (up.st_mode & S_IWOTH) != 0)
+    bool is_common = may_others_write(&up);
+    if (check_above(&up, is_common, name, err) < 0)
+        return -1;
+    if (is_ours || is_common)
         flags |= O_NOFOLLOW;
     int fd = openat(at, name, flags);
     if (fd < 0 && errno == ENOENT &&
@@ -96,8 +137,9 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
         fd = openat(at, name, flags);
     if (fd < 0)
         return dir_error(err, errno, "directory", name);
-    int rc = fstat(fd, &st) < 0 ? dir_error(err, errno, "directory", name)
-                                : check_owner(&up, &st, name, is_ours, err);
+    int rc = fstat(fd, &st) < 0
+                 ? dir_error(err, errno, "directory", name)
+                 : check_owner(&st, name, is_common, is_ours, err);
     if (rc < 0) {
         (void)close(fd);
         return -1;

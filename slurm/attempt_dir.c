@@ -98,6 +98,14 @@ int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
         (void)close(fd);
         return error_set(err, ERR_STATE, "'%s' is not a file", path);
     }
+    if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        (void)close(fd);
+        return error_set(err, ERR_DENIED,
+                         "'%s' may have been written by others (uid %lu, mode "
+                         "%04o)",
+                         path, (unsigned long)st.st_uid,
+                         (unsigned)(st.st_mode & 07777));
+    }
     size_t len = 0;
     ssize_t n = 0;
     while (len < cap) {

@@ -62,7 +62,8 @@ struct attempt_pid {
 /* Replaces dir/name as a whole, mode 0600, on disk when it returns. */
 int attempt_write(const char *dir, const char *name, const char *text,
                   struct error *err) MUST_CHECK;
-/* err ERR_NOTFOUND there is none */
+/* err ERR_NOTFOUND there is none; ERR_DENIED it is another user's, or others
+ * may write to it: a directory may have been exchanged for another */
 int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
                  struct error *err) MUST_CHECK;
 /* 1 there is such a file, 0 there is none, -1 it cannot be told. */

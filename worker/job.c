@@ -63,7 +63,7 @@ int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
     struct worker_job j = {.out_dir = ""};
     struct error why = ERROR_INIT;
     int rc =
-        c->rank == 0 ? buf_read_file(&text, file, FILE_MAX_BYTES, &why) : 0;
+        c->rank == 0 ? buf_read_own_file(&text, file, FILE_MAX_BYTES, &why) : 0;
     rc = share(c, rc, &text, &why, err);
     rc = rc < 0 ? rc
                 : wire_launch_parse(buf_str(&text), text.len, &j.launch, err);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void buf_init(struct buf *b)
@@ -112,12 +113,10 @@ void buf_drop(struct buf *b, size_t n)
     b->len -= n;
 }
 
-int buf_read_file(struct buf *b, const char *path, size_t max,
-                  struct error *err)
+/* Closes fd. */
+static int read_all(struct buf *b, int fd, const char *path, size_t max,
+                    struct error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_sys(err, errno, "open '%s'", path);
     size_t start = b->len;
     int rc = 0;
     for (;;) {
@@ -153,4 +152,30 @@ int buf_read_file(struct buf *b, const char *path, size_t max,
             b->data[start] = '\0';
     }
     return rc;
+}
+
+int buf_read_file(struct buf *b, const char *path, size_t max,
+                  struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    return read_all(b, fd, path, max, err);
+}
+
+int buf_read_own_file(struct buf *b, const char *path, size_t max,
+                      struct error *err)
+{
+    /* A pipe in its place must not be waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        !(st.st_mode & (S_IWGRP | S_IWOTH)))
+        return read_all(b, fd, path, max, err);
+    (void)close(fd);
+    return error_set(err, ERR_DENIED,
+                     "'%s' is no file that only this user can have written",
+                     path);
 }

@@ -44,5 +44,10 @@ void buf_drop(struct buf *b, size_t n); /* the first n bytes; n <= len */
  * err ERR_LIMIT when it is longer, else as open(2) and read(2) say */
 int buf_read_file(struct buf *b, const char *path, size_t max,
                   struct error *err) MUST_CHECK;
+/* The same, of what this process is told to do: the file is of its own user,
+ * and nobody else may write to it.
+ * err ERR_DENIED it is not so */
+int buf_read_own_file(struct buf *b, const char *path, size_t max,
+                      struct error *err) MUST_CHECK;
 
 #endif

@@ -114,13 +114,20 @@ static int check_account(const struct conf *conf, struct error *err)
 
 static int check_jobs_dir(const struct conf *conf, struct error *err)
 {
-    return !conf->controller.user || conf->controller.jobs_dir
-               ? 0
-               : error_set(err, ERR_CONFIG,
-                           "controller.jobs_dir: with controller.user jobs' "
-                           "files are their users'; say where all nodes see "
-                           "them and users may write, for example "
-                           "/home/%%u/.mgpu");
+    const char *dir = conf->controller.jobs_dir;
+    struct account who;
+    if (!conf->controller.user)
+        return 0;
+    if (!dir || !strstr(dir, "%u"))
+        return error_set(err, ERR_CONFIG,
+                         "controller.jobs_dir: with controller.user jobs' "
+                         "files are their users'; say where all nodes see "
+                         "them and users may write, with %%u for the user, for "
+                         "example /home/%%u/.mgpu");
+    bool is_known = system_account(conf->controller.user, &who, NULL) == 0;
+    return is_known && system_way(dir, &who, err) < 0
+               ? error_wrap(err, "controller.jobs_dir")
+               : 0;
 }
 
 typedef int check_fn(const struct conf *conf, struct error *err);

@@ -267,6 +267,64 @@ int system_dir(const char *path, const struct account *who, mode_t mode,
     return rc;
 }
 
+/* The part of the path before the one with %u that is there, without links;
+ * "": it cannot be told. */
+static int real_top(const char *path, char ret[static PATH_MAX],
+                    struct error *err)
+{
+    char part[PATH_MAX];
+    if (set_text(part, sizeof(part), err, path, "", "") < 0)
+        return -1;
+    char *user = strstr(part, "%u");
+    if (user)
+        *user = '\0';
+    ret[0] = '\0';
+    for (char *slash; (slash = strrchr(part, '/'));) {
+        *slash = '\0';
+        if (realpath(part[0] ? part : "/", ret) || errno != ENOENT)
+            break;
+    }
+    return 0;
+}
+
+static int check_way(const char *dir, const struct account *who,
+                     struct error *err)
+{
+    struct stat st;
+    if (stat(dir, &st) < 0)
+        return 0;
+    if (st.st_uid != 0 && st.st_uid != who->uid)
+        return error_set(err, ERR_CONFIG,
+                         "'%s' belongs to uid %lu, who could exchange what is "
+                         "in it: give it to root",
+                         dir, (unsigned long)st.st_uid);
+    bool is_open =
+        (st.st_mode & S_IWOTH) || ((st.st_mode & S_IWGRP) && st.st_gid != 0);
+    if (is_open && !(st.st_mode & S_ISVTX))
+        return error_set(err, ERR_CONFIG,
+                         "'%s' is writable by others (mode %04o), who could "
+                         "exchange what is in it: chmod +t, or let root make "
+                         "the directories of users",
+                         dir, (unsigned)(st.st_mode & 07777));
+    return 0;
+}
+
+int system_way(const char *path, const struct account *who, struct error *err)
+{
+    char top[PATH_MAX];
+    if (real_top(path, top, err) < 0)
+        return -1;
+    for (char *p = top; *p; p++) {
+        if (*p != '/' || p == top)
+            continue;
+        *p = '\0';
+        if (check_way(top, who, err) < 0)
+            return -1;
+        *p = '/';
+    }
+    return top[0] ? check_way(top, who, err) : 0;
+}
+
 int system_file(const char *path, struct error *err)
 {
     struct stat st;

@@ -41,6 +41,15 @@ int system_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
 int system_dir(const char *path, const struct account *who, mode_t mode,
                char *ret, size_t cap, struct error *err) MUST_CHECK;
 
+/* Whether users' directories are safe from each other at a path that has %u
+ * for the user's name: as far as it is there, no directory before that part
+ * may be anybody's but root's or who's, or writable by others unless it is
+ * sticky. What root cannot look at (NFS) is left to who may.
+ *
+ * err  ERR_CONFIG with the directory */
+int system_way(const char *path, const struct account *who,
+               struct error *err) MUST_CHECK;
+
 /* What a daemon that is root believes: a file that only root may change.
  * err  ERR_CONFIG it is not; of open(2) */
 int system_file(const char *path, struct error *err) MUST_CHECK;

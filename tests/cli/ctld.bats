@@ -150,6 +150,11 @@ lacks() { # COUNT PATTERN YAML...
     lacks 0 '' "$listen, $jobs, user: nobody}"
     lacks 1 'name a port' 'controller: {listen: "*:0"}'
     lacks 1 'controller.jobs_dir' "$listen, user: nobody}"
+    lacks 1 'with %u for the user' "$listen, jobs_dir: /srv/jobs, user: nobody}"
+    mkdir "$BATS_TEST_TMPDIR/open"
+    chmod 777 "$BATS_TEST_TMPDIR/open"
+    lacks 1 'who could exchange' \
+        "$listen, jobs_dir: \"$BATS_TEST_TMPDIR/open/%u\", user: nobody}"
     lacks 1 "no account 'no-such-user'" "$listen, $jobs, user: no-such-user}"
     lacks 1 "'root' is root" "$listen, $jobs, user: root}"
     lacks 1 'auth.admins' "$listen}" 'auth: {admins: [no-such-user]}'

@@ -168,6 +168,7 @@ launch_for() { # URL
  "gpus_per_node":0,"spec":{"version":1,"kind":"command","name":"t",
  "command":["/usr/bin/touch","$dir/touched"],"resources":{"gpus":0}}}
 END
+    chmod 600 "$dir/launch.json"
 }
 
 @test "a claim that the daemon refuses: 76, and nothing runs" {
@@ -179,6 +180,16 @@ END
     echo "$output"
     [ "$status" -eq 76 ]
     [ ! -e "$dir/touched" ]
+}
+
+@test "what others may have written is not run" {
+    launch_for http://127.0.0.1:1
+    chmod 620 "$dir/launch.json"
+    run timeout 100 mpirun --quiet -n 1 --oversubscribe \
+        "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json"
+    echo "$output"
+    [ "$status" -eq 77 ]
+    [[ $output == *"only this user can have written"* ]]
 }
 
 # Says to each request that the disk fails; its port, then a line for each.

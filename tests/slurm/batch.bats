@@ -64,6 +64,7 @@ submit() {
  "worker":"$BATS_TEST_TMPDIR/rank","nodes":$nodes,"ranks_per_node":$gpus,
  "gpus_per_node":$gpus,"cpus_per_rank":1,"log_max_bytes":1000000}
 END
+    chmod 600 "$dir/batch.json"
     # mgpu-worker as it is without a daemon; still the same process.
     cat >"$BATS_TEST_TMPDIR/rank" <<END
 #!/bin/sh

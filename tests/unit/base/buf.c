@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/tap.h"
@@ -94,6 +95,21 @@ static void test_file(void)
     ok(ftruncate(fd, 200000) == 0, "a long file");
     is_int(buf_read_file(&b, path, 1 << 20, &err), 0, "is read in pieces");
     is_int((long long)b.len, 200011, "to its end");
+    buf_reset(&b);
+    ok(ftruncate(fd, 3) == 0 && buf_read_own_file(&b, path, 3, &err) == 0 &&
+           b.len == 3,
+       "one's own file");
+    ok(fchmod(fd, 0620) == 0 && buf_read_own_file(&b, path, 3, &err) < 0 &&
+           err.code == ERR_DENIED && b.len == 3,
+       "to which a group may write: %s", err.msg);
+    if (getuid() == 0)
+        ok(fchmod(fd, 0600) == 0 && fchown(fd, 1, 1) == 0 &&
+               buf_read_own_file(&b, path, 3, &err) < 0 &&
+               err.code == ERR_DENIED,
+           "another user's: %s", err.msg);
+    ok(buf_read_own_file(&b, "/dev/null", 3, &err) < 0 &&
+           err.code == ERR_DENIED,
+       "no file: %s", err.msg);
     (void)close(fd);
     (void)unlink(path);
     is_int(buf_read_file(&b, path, 10, &err), -1, "no file");

@@ -116,6 +116,44 @@ static void test_owners(void)
           "the state may be there");
 }
 
+/* "": it is fine. */
+static void way(const char *name, const char *msg, const char *what)
+{
+    struct error err = ERROR_INIT;
+    int rc = system_way(in_top(name), &who, &err);
+    if (!*msg)
+        ok(rc == 0, "%s: %s", what, err.msg);
+    else
+        ok(rc < 0 && err.code == ERR_CONFIG && strstr(err.msg, msg), "%s: %s",
+           what, rc < 0 ? err.msg : "is fine");
+}
+
+static void test_way(void)
+{
+    make("way", 0755, 0);
+    way("way/%u", "", "root's");
+    way("way/not/yet/%u/jobs", "", "what is not there yet");
+    make("way/daemons", 0755, NOBODY);
+    way("way/daemons/%u", "", "the daemon's");
+    make("way/other", 0755, OTHER);
+    way("way/other/%u", "uid 1", "a user's");
+    way("way/other/more/%u", "uid 1", "further up");
+    make("way/tmp", 01777, 0);
+    way("way/tmp/%u", "", "sticky, root's");
+    way("way/tmp/x%u.d/jobs", "", "the name being a part of one");
+    make("way/group", 0775, 0);
+    way("way/group/%u", "", "root's group may write");
+    if (chown(in_top("way/group"), 0, 1) < 0)
+        exit(1);
+    way("way/group/%u", "writable by others (mode 0775)", "another group may");
+    make("way/all", 0777, 0);
+    way("way/all/%u", "writable by others (mode 0777)", "everybody may");
+    make_link("way/link", "group", 0);
+    way("way/link/%u", "way/group' is writable", "where a link leads");
+    make("way/lab", 01777, OTHER);
+    way("way/lab/%u", "uid 1", "sticky, but a user's");
+}
+
 static void test_links(void)
 {
     make("real", 0755, 0);
@@ -266,6 +304,7 @@ int main(void)
     test_made();
     test_owners();
     test_links();
+    test_way();
     test_file();
     test_lengths();
     test_accounts();

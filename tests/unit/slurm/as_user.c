@@ -99,6 +99,33 @@ static void test_write(void)
        "or above it: %s", err.msg);
 }
 
+/* Where others may put something else in the place of a job's directory. */
+static void test_open_above(void)
+{
+    struct as_user u;
+    struct error err;
+    ok(mkdir(under("open"), 0700) == 0 && chmod(under("open"), 0777) == 0 &&
+           write_to(under("open/1/1"), &u, &err) == -1 &&
+           err.code == ERR_DENIED,
+       "everybody may: %s", err.msg);
+    ok(chmod(under("open"), 01777) == 0 &&
+           write_to(under("open/1/1"), &u, &err) == 0,
+       "unless it is sticky");
+    if (getuid() != 0)
+        return;
+    ok(chmod(under("open"), 0775) == 0 && chown(under("open"), 0, 1) == 0 &&
+           write_to(under("open/2/1"), &u, &err) == -1 &&
+           err.code == ERR_DENIED,
+       "a group may: %s", err.msg);
+    ok(chown(under("open"), 0, 0) == 0 &&
+           write_to(under("open/2/1"), &u, &err) == 0,
+       "unless it is the user's own");
+    ok(chmod(under("open"), 01777) == 0 && chown(under("open"), 1, 1) == 0 &&
+           write_to(under("open/3/1"), &u, &err) == -1 &&
+           err.code == ERR_DENIED,
+       "one to which the sticky one belongs: %s", err.msg);
+}
+
 /* As a full disk is, it is no matter of the path: it may pass. */
 static void test_no_room(void)
 {
@@ -220,6 +247,7 @@ int main(int argc, char **argv)
     if (mkdtemp(base) == NULL)
         return 1;
     test_write();
+    test_open_above();
     test_no_room();
     test_exit();
     test_misbehaviour();

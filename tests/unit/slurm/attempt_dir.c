@@ -51,6 +51,13 @@ int main(void)
     ok(attempt_exit_write(dir, &x, &err) == 0 &&
            attempt_exit_read(dir, &got, &err) == 0,
        "but replaced");
+    ok(chmod(path, 0620) == 0 && attempt_exit_read(dir, &got, &err) < 0 &&
+           err.code == ERR_DENIED,
+       "one that others may write to: %s", err.msg);
+    if (getuid() == 0)
+        ok(chmod(path, 0600) == 0 && chown(path, 1, 1) == 0 &&
+               attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_DENIED,
+           "another user's: %s", err.msg);
     (void)unlink(path);
     (void)rmdir(dir);
     return tap_done();
