@@ -29,6 +29,9 @@ int show_metrics(const struct show_conf *s, const json_t *iterations,
                  const json_t *values, struct error *err) MUST_CHECK;
 int show_epochs(const struct show_conf *s, const json_t *epochs,
                 struct error *err) MUST_CHECK;
+/* mgpu.profile/1 with its mgpu.epochs/1 (may be NULL), a table per epoch. */
+int show_profile(const struct show_conf *s, const json_t *reply,
+                 const json_t *epochs, struct error *err) MUST_CHECK;
 int show_events(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
 /* mgpu.why/1 with its mgpu.job/1 (may be NULL): reasons, what it may use, who

@@ -14,6 +14,7 @@
 enum {
     OPT_METRICS = 1,
     OPT_EPOCHS,
+    OPT_PROFILE,
     OPT_EVENTS,
     OPT_WHY,
     OPT_LOGS,
@@ -36,6 +37,8 @@ static const struct opt opts[] = {
     {OPT_METRICS, 'm', "metrics", NULL,
      "the job's courses, and its iteration time by phase"},
     {OPT_EPOCHS, 0, "epochs", NULL, "the job's epochs"},
+    {OPT_PROFILE, 0, "profile", NULL,
+     "what each epoch consisted of: calls, seconds, share, bytes"},
     {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
     {OPT_WHY, 0, "why", NULL,
      "why the job waits, or ended: reasons, nodes, who has the GPUs"},
@@ -200,6 +203,23 @@ static int metrics(struct client *c, const struct args *a,
     return rc;
 }
 
+static int profile(struct client *c, const struct args *a,
+                   unsigned long long id, struct error *err)
+{
+    json_t *rows = NULL, *epochs = NULL;
+    int rc = client_get(c, &rows, err, "/v1/jobs/%llu/profile", id);
+    if (rc == 0 && a->json)
+        rc = print_json(rows, err);
+    else if (rc == 0) {
+        rc = client_get(c, &epochs, err, "/v1/jobs/%llu/epochs", id);
+        if (rc == 0)
+            rc = show_profile(&a->show, rows, epochs, err);
+    }
+    json_decref(rows);
+    json_decref(epochs);
+    return rc;
+}
+
 static int on_log(void *arg, const char *text, size_t len, struct error *err)
 {
     (void)arg;
@@ -273,6 +293,8 @@ static int one(struct client *c, const struct args *a, unsigned long long id,
     switch (a->view) {
     case OPT_METRICS:
         return metrics(c, a, id, err);
+    case OPT_PROFILE:
+        return profile(c, a, id, err);
     case OPT_WHY:
         return why(c, a, id, err);
     case OPT_LOGS:

@@ -218,3 +218,32 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$status" -eq 65 ]
     [[ $output == *"can never fit"* ]]
 }
+
+@test "--profile: what each epoch of a job consisted of, rank by rank" {
+    cat >seen.yaml <<'END'
+version: 1
+kind: cv
+name: seen
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 32, eval_samples: 8}
+train: {device: host, epochs: 2, batch_size: 4, profile: epoch}
+resources: {gpus: 2}
+END
+    OMP_NUM_THREADS=1 submit --quiet --wait seen.yaml
+    run --separate-stderr stat --profile 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"epoch 1 of attempt 1: "*", 2 ranks"* ]]
+    [[ $output == *"epoch 2 of attempt 1: "*", 2 ranks"* ]]
+    for metric in "host kernel launch" "host GEMM" \
+        "host memcpy Host-to-Device" "MPI all_reduce" "memory planned"; do
+        [ "$(grep -c "^$metric  " <<<"$output")" -eq 2 ]
+    done
+    run --separate-stderr stat --profile --json 1
+    is_json "$output"
+    [ "$(json '$.schema' <<<"$output")" = mgpu.profile/1 ]
+    run sqlite3 -readonly "$ctld_dir/state/metrics.db" "
+        SELECT count(*), count(DISTINCT rank), count(DISTINCT epoch)
+        FROM v_profile WHERE metric = 'MPI all_reduce' AND calls > 0
+        AND total_s > 0 AND bytes > 0 AND sampled > 0 AND sampled <= 1"
+    [ "$output" = "4|2|2" ]
+}

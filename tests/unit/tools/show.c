@@ -330,9 +330,48 @@ static void test_progress(void)
     json_decref(o);
 }
 
+static void test_profile(void)
+{
+    json_t *o = load(
+        "{\"columns\":[\"attempt\",\"rank\",\"epoch\",\"metric\",\"calls\","
+        "\"total_s\",\"bytes\",\"sampled\"],\"rows\":["
+        "[1,0,1,\"cudaLaunchKernel\",1000,0.5,null,0.25],"
+        "[1,0,1,\"CUDA memcpy Host-to-Device\",10,1.5,3145728,0.25],"
+        "[1,0,1,\"memory \\u001bplanned\",null,null,2048,null],"
+        "[1,0,1,\"profiler\",20,0.0625,null,null],"
+        "[1,1,1,\"cudaLaunchKernel\",3000,1.5,null,0.25],"
+        "[2,0,1,\"cudaLaunchKernel\",7,0.1,null,1]]}");
+    json_t *e = load("{\"columns\":[\"attempt\",\"epoch\",\"seconds\"],"
+                     "\"rows\":[[1,1,10.0]]}");
+    json_t *none = load("{\"columns\":[],\"rows\":[]}");
+    struct error err = ERROR_INIT;
+    begin();
+    is_int(show_profile(&conf, o, e, &err), 0, "a profile");
+    (void)end();
+    ok(has("epoch 1 of attempt 1: 10.00 s, 2 ranks, scaled up from 25 % of the "
+           "iterations, looking took 0.062 s\n"),
+       "an epoch, and how it was looked at");
+    ok(has("cudaLaunchKernel            4,000         1.000  10.0 %    500 us"),
+       "calls of all ranks, seconds of one, the share, each");
+    ok(has("CUDA memcpy Host-to-Device     10         0.750   7.5 %  150.0 ms  "
+           "3.0 MiB"),
+       "bytes");
+    ok(has("memory \\x1bplanned") && has("2.0 KiB"), "memory, escaped");
+    ok(strstr(shown, "profiler") == NULL, "the profiler is in that line");
+    ok(has("epoch 1 of attempt 2, 1 rank\n"), "an epoch that did not end");
+    begin();
+    is_int(show_profile(&conf, none, NULL, &err), 0, "no profile");
+    (void)end();
+    ok(has("train.profile"), "says what is missing");
+    json_decref(o);
+    json_decref(e);
+    json_decref(none);
+}
+
 int main(void)
 {
     test_queue();
+    test_profile();
     test_metrics();
     test_job();
     test_pending();
