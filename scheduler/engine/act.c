@@ -1,4 +1,6 @@
-/* act.c - what is durable is carried out: ask for attempts, end attempts.
+/* act.c - what is durable is carried out: ask for attempts, end attempts. A
+ * job of which something is not durable yet waits until it is: a cancel that
+ * is undone must have ended nothing.
  *
  * Every call here may be made any number of times (alloc.h): (job, attempt)
  * is the key. So a crash before, during or after one is repaired by making
@@ -251,7 +253,8 @@ void eng_act(struct engine *e)
     double now_s = eng_now(e);
 
     for (size_t i = 0; i < e->n_active; i++) {
-        if (job_state_is_live(e->active[i]->job.state))
-            one(e, e->active[i], now_s);
+        struct entry *en = e->active[i];
+        if (job_state_is_live(en->job.state) && !en->is_saved)
+            one(e, en, now_s);
     }
 }

@@ -3,8 +3,9 @@
  * Every change of a job is an event, and every event takes one road:
  * eng_stage() writes its detail, saves a copy of the job when it is the
  * first change since the last batch, and folds the text that will be stored.
- * eng_commit() appends what is staged; when that fails, eng_undo() puts the
- * copies back. Replay folds the same texts, so what was decided once and what
+ * eng_depart() hands over what is staged for the store to append. When that
+ * succeeds eng_arrive() makes it count, else eng_undo() puts the copies back.
+ * Replay folds the same texts, so what was decided once and what
  * is read back cannot differ.
  */
 #ifndef MGPU_SCHEDULER_CORE_H
@@ -55,9 +56,10 @@ struct entry {
 
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
 
-    bool is_saved;  /* a copy is in engine.saved */
-    bool is_dirty;  /* the reason changed without an event */
-    bool is_picked; /* and is told with this batch */
+    uint64_t ticket; /* of the submit; 0: it was there before this life */
+    bool is_saved;   /* a copy is in engine.saved: it has changed, and that is
+                        not on its way to the store yet */
+    bool is_dirty;   /* the reason changed without an event */
 };
 
 struct saved {
@@ -65,6 +67,21 @@ struct saved {
     struct entry copy;
     bool is_new; /* the entry came with this batch */
 };
+
+/* A batch on its way to the store, another thread perhaps reading it. */
+struct flight {
+    bool is_up;
+    struct store_batch batch;
+    struct saved *saved; /* owned, as all here; as engine.saved */
+    size_t n_saved;
+    struct entry *copies; /* as they were handed over; the rows' texts */
+    struct store_job *jobs;
+    struct store_attempt *attempts;
+    uint64_t ticket; /* of its last event */
+};
+
+/* Which commit of a step is under way, or to come. */
+enum eng_phase { PHASE_OVER, PHASE_EVENTS, PHASE_INTENTS };
 
 /* Notes stay here until what they caused is durable. */
 struct inbox {
@@ -102,6 +119,10 @@ struct engine {
     size_t n_events, cap_events;
     struct saved *saved; /* owned */
     size_t n_saved, cap_saved;
+    struct flight flight;
+    enum eng_phase phase;
+    struct error later; /* of the allocator or the policy: told when the rest
+                           of the step was done */
     uint64_t staged, durable, undone;
     uint64_t reasons_to; /* the last job whose reason went with a batch */
 
@@ -156,8 +177,17 @@ int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
 /* Why a job waits is no event: it is told at once, and stored with one of
  * the next batches. True when it is another one. */
 bool eng_set_reason(struct entry *en, const char *reason);
-/* Durable when 0; else undone, as if nothing had been staged. */
-int eng_commit(struct engine *e, struct error *err) MUST_CHECK;
+
+/* ---- commit.c ---------------------------------------------------------- */
+/* What is staged is in e->flight, for the store. err ERR_NOMEM; all that was
+ * staged is undone */
+int eng_depart(struct engine *e, struct error *err) MUST_CHECK;
+/* It is durable; when nothing had left, there was nothing to be stored. */
+void eng_arrive(struct engine *e);
+/* It is not, and as little is what was staged since: as if neither had been
+ * asked for. */
+void eng_undo(struct engine *e);
+void eng_commit_clear(struct engine *e);
 
 /* ---- from_spec.c ------------------------------------------------------- */
 /* What the engine needs from a spec.

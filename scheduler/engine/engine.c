@@ -1,6 +1,7 @@
 /* engine.c - create by replay, the step, and reading; see engine.h. */
 #include "scheduler/engine/engine.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -97,10 +98,7 @@ void engine_destroy(struct engine *e)
 {
     if (!e)
         return;
-    for (size_t i = 0; i < e->n_events; i++)
-        free((char *)e->events[i].detail);
-    free(e->events);
-    free(e->saved);
+    eng_commit_clear(e);
     free(e->inbox.notes);
     free(e->inbox.handled);
     free(e->nodes);
@@ -112,44 +110,106 @@ void engine_destroy(struct engine *e)
 /* ---- the step ------------------------------------------------------------
  */
 /* A failed commit undid everything; its notes are still in the inbox. */
-static int commit(struct engine *e, struct error *err)
+static int fail(struct engine *e)
 {
-    if (eng_commit(e, err) == 0)
-        return 0;
+    e->phase = PHASE_OVER;
     e->retry_at_s = eng_now(e) + 1;
     e->wants_plan = true;
     return -1;
 }
 
-int engine_step(struct engine *e, struct error *err)
+/* What was staged first is durable. What was asked for meanwhile is in the
+ * plan, too: it goes with the same batch. */
+static void plan(struct engine *e)
 {
-    struct error later = ERROR_INIT; /* of the allocator or the policy: told
-                                        after the rest was done */
+    eng_depends(e);
+    if (e->wants_plan)
+        (void)eng_plan(e, &e->later);
+}
+
+/* After a commit. The INTENTs are durable before the allocator is asked. */
+static void next(struct engine *e)
+{
+    if (e->phase == PHASE_EVENTS) {
+        e->phase = PHASE_INTENTS;
+        plan(e);
+    } else {
+        e->phase = PHASE_OVER;
+        eng_act(e);
+    }
+}
+
+/* To the next batch of the step, or to its end. */
+static int go_on(struct engine *e, struct store_batch **ret, struct error *err)
+{
+    while (e->phase != PHASE_OVER) {
+        if (e->n_events > 0) {
+            if (eng_depart(e, err) < 0)
+                return fail(e);
+            *ret = &e->flight.batch;
+            return 0;
+        }
+        eng_arrive(e);
+        next(e);
+    }
+    return e->later.code == ERR_NONE
+               ? 0
+               : error_set(err, e->later.code, "%s", e->later.msg);
+}
+
+int engine_step_begin(struct engine *e, struct store_batch **ret,
+                      struct error *err)
+{
+    *ret = NULL;
+    e->phase = PHASE_EVENTS;
+    e->later = (struct error)ERROR_INIT;
     if (e->retry_at_s <= eng_now(e)) {
         e->retry_at_s = INFINITY;
         e->wants_plan = true;
     }
-    if (eng_poll(e, &later) < 0) {
-        (void)error_wrap(&later, "allocator");
+    if (eng_poll(e, &e->later) < 0) {
+        (void)error_wrap(&e->later, "allocator");
         e->retry_at_s = eng_now(e) + 1;
     }
     eng_take_notes(e);
     eng_timers(e);
     eng_depends(e);
-    if (commit(e, err) < 0)
-        return -1;
-    if (e->wants_plan)
-        (void)eng_plan(e, &later);
-    if (commit(e, err) < 0) /* the INTENTs, before the allocator is asked */
-        return -1;
-    eng_act(e);
-    if (later.code != ERR_NONE)
-        return error_set(err, later.code, "%s", later.msg);
-    return 0;
+    return go_on(e, ret, err);
+}
+
+int engine_step_end(struct engine *e, const struct error *why,
+                    struct store_batch **ret, struct error *err)
+{
+    assert(e->flight.is_up);
+    *ret = NULL;
+    if (why) {
+        eng_undo(e);
+        (void)fail(e);
+        return error_set(err, why->code, "%s", why->msg);
+    }
+    eng_arrive(e);
+    next(e);
+    return go_on(e, ret, err);
+}
+
+int engine_step(struct engine *e, struct error *err)
+{
+    struct store *s = e->parts.store;
+    struct store_batch *batch;
+
+    int rc = engine_step_begin(e, &batch, err);
+    while (rc == 0 && batch) {
+        struct error why = ERROR_INIT;
+        bool is_stored = s->ops->append(s, batch, &why) == 0;
+        rc = engine_step_end(e, is_stored ? NULL : &why, &batch, err);
+    }
+    return rc;
 }
 
 double engine_next_s(const struct engine *e)
 {
+    if (e->flight.is_up)
+        return INFINITY; /* its end is the next thing */
     if (e->n_events > 0 || (e->wants_plan && isinf(e->retry_at_s)))
         return eng_now(e);
     double t = e->retry_at_s;
@@ -171,6 +231,11 @@ uint64_t engine_durable(const struct engine *e)
 uint64_t engine_undone(const struct engine *e)
 {
     return e->undone;
+}
+
+bool engine_is_durable(const struct engine *e, const struct job *job)
+{
+    return ((const struct entry *)job)->ticket <= e->durable;
 }
 
 void engine_drain(struct engine *e, bool on)

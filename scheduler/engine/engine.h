@@ -158,6 +158,29 @@ void engine_destroy(struct engine *e); /* NULL is fine */
  *      the allocator or the policy: told after all else was done */
 int engine_step(struct engine *e, struct error *err) MUST_CHECK;
 
+/* The step in parts, for a caller that does other things while the disk
+ * works: begin; as long as there is a batch, have the store append it, and end
+ * with the outcome.
+ *
+ * A batch belongs to the store until the end, which another thread may serve.
+ * Meanwhile everything may be asked and read, and no other step begins. What
+ * is asked sees what the batch under way says and gathers for the next one;
+ * if the batch fails, it is undone with it. Of what is read, a job may have
+ * changes that are not durable yet: nobody was told that they are done, and
+ * who asks next is measured by them. When they are undone, engine_on_wait()'s
+ * callback is told of the job. A job that is new itself is engine_is_durable()
+ * or not to be shown yet. The allocator is asked for nothing that is not
+ * durable.
+ *
+ * in   why  NULL: the batch is durable; else why it is not
+ * out  ret_batch  NULL: the step is over, as it is after an error
+ * err  as engine_step() */
+int engine_step_begin(struct engine *e, struct store_batch **ret_batch,
+                      struct error *err) MUST_CHECK;
+int engine_step_end(struct engine *e, const struct error *why,
+                    struct store_batch **ret_batch,
+                    struct error *err) MUST_CHECK;
+
 /* When step() next has something to do, seconds on the engine's clock;
  * INFINITY if only an outside event can wake it. */
 double engine_next_s(const struct engine *e);
@@ -166,6 +189,9 @@ uint64_t engine_staged(const struct engine *e);
 uint64_t engine_durable(const struct engine *e);
 uint64_t engine_undone(const struct engine *e); /* tickets up to this, not
                                                    durable, were undone */
+
+/* Whether the job's submit is durable. */
+bool engine_is_durable(const struct engine *e, const struct job *job);
 
 /* Lets running attempts live on but starts nothing new. */
 void engine_drain(struct engine *e, bool on);
@@ -273,7 +299,8 @@ void engine_on_event(struct engine *e,
                      void *arg);
 
 /* Called when an attempt that waits inside the allocator does so for another
- * reason. That is no event: watchers learn of it in no other way. */
+ * reason, and when what changed a job is undone. That is no event: watchers
+ * learn of it in no other way. */
 void engine_on_wait(struct engine *e,
                     void (*fn)(void *arg, const struct job *job), void *arg);
 

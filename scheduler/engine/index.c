@@ -183,7 +183,9 @@ void eng_compact(struct engine *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < e->n_active; i++) {
-        if (!job_state_is_final(e->active[i]->job.state))
+        /* An end that is not durable yet may be undone. */
+        if (!job_state_is_final(e->active[i]->job.state) ||
+            e->active[i]->is_saved)
             e->active[n++] = e->active[i];
     }
     e->n_active = n;

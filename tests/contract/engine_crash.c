@@ -5,6 +5,9 @@
  *
  * The same with a store that fails and a daemon that lives: the batch is
  * undone, its requests are told so and come again.
+ *
+ * And all of it once more with a disk that is slow, while users and workers
+ * go on asking: then the daemon dies with a batch on its way, too.
  */
 #include "tests/contract/engine_world.h"
 #include "tests/unit/db/tmp.h"
@@ -127,40 +130,64 @@ static void test_sqlite(int n_calls)
     is_int(t.n_bad, 0, "  and the world is the same");
 }
 
-int main(void)
+static void sweep(const struct world_script *s, const char *what)
 {
     struct world w;
     struct store_fault fault = {.n = 0};
     struct tally t = {0};
 
-    char *got = world_run(&w, &script, fault, 0, false);
-    int n_calls = (int)w.n_calls, n_steps = w.n_steps;
-    is_str(got, want, "without a fault");
+    char *got = world_run(&w, s, fault, 0, false);
+    int n_calls = (int)w.n_calls, n_steps = w.n_steps, n_flights = w.n_flights;
+    is_str(got, want, what);
     is_int(w.n_bad, 0, "  nothing was odd on the way");
     ok(n_calls > 40, "it takes more than 40 store calls");
-    tap_diag("%d store calls, %d steps", n_calls, n_steps);
+    tap_diag("%d store calls, %d steps, %d of them slow", n_calls, n_steps,
+             n_flights);
     free(got);
     world_clear(&w);
 
     for (fault.after = 0; fault.after < 2; fault.after++) {
         for (fault.n = 1; fault.n <= n_calls; fault.n++)
-            run(&t, &script, fault, 0, false);
+            run(&t, s, fault, 0, false);
     }
     is_int(t.n_struck, 2 * n_calls, "it dies at each store call");
     is_int(t.n_bad, 0, "  and the world is the same");
 
     t = (struct tally){0};
     for (int k = 1; k < n_steps; k++)
-        run(&t, &script, (struct store_fault){.n = 0}, k, false);
+        run(&t, s, (struct store_fault){.n = 0}, k, false);
     is_int(t.n_struck, n_steps - 1, "it dies after each step");
     is_int(t.n_bad, 0, "  and the world is the same");
 
     t = (struct tally){0};
     fault.after = 0;
     for (fault.n = 2; fault.n <= n_calls; fault.n++)
-        run(&t, &script, fault, 0, true);
+        run(&t, s, fault, 0, true);
     is_int(t.n_struck, n_calls - 1, "it lives on after each failed call");
     is_int(t.n_bad, 0, "  and the world is the same");
-    test_sqlite(n_calls);
+
+    struct world_script dies = *s;
+    t = (struct tally){0};
+    for (int k = 1; k <= 2 * n_flights; k++) {
+        dies.die_in_flight = (k + 1) / 2;
+        dies.is_stored = k % 2 == 0;
+        run(&t, &dies, (struct store_fault){.n = 0}, 0, false);
+    }
+    is_int(t.n_struck, 2 * n_flights, "it dies with each batch on its way");
+    is_int(t.n_bad, 0, "  and the world is the same");
+    if (s->in_flight)
+        ok(n_flights > 40, "  of more than 40");
+    else
+        test_sqlite(n_calls);
+}
+
+int main(void)
+{
+    struct world_script slow = script;
+
+    sweep(&script, "without a fault");
+    slow.in_flight = true;
+    slow.acts[11].at_s = 60; /* the queue's order is another: k5 starts late */
+    sweep(&slow, "a slow disk");
     return tap_done();
 }

@@ -109,7 +109,12 @@ static bool run(uint32_t seed)
 
     rng_seed(&rng, seed);
     draw_script(&s);
-    switch (draw(0, 3)) {
+    s.in_flight = one_in(2);
+    switch (draw(0, 4)) {
+    case 4:
+        s.die_in_flight = s.in_flight ? draw(1, 60) : 0;
+        s.is_stored = one_in(2);
+        break;
     case 0:
         fault.n = draw(1, 60);
         fault.after = draw(0, 1);

@@ -58,6 +58,12 @@ struct world_script {
     double node_lost_s; /* 0: workers may be silent */
     bool gives_up;      /* users cancel what waits for others in vain */
     const char *db_dir; /* SQLite in this directory; NULL: in memory */
+    /* The disk takes its time: half of what is asked comes while a batch is
+     * on its way to it. The daemon dies with the n-th batch on its way, which
+     * was stored already or not. */
+    bool in_flight;
+    int die_in_flight; /* 0: never */
+    bool is_stored;
     struct world_job jobs[WORLD_JOBS];
     struct world_act acts[WORLD_ACTS];
     size_t n_acts;
@@ -82,7 +88,7 @@ struct world {
     int32_t exit_hook_fails; /* this many times */
     int32_t n_exit_hooks;
     uint64_t events_seen;
-    int n_steps, n_crashes, n_failed_steps;
+    int n_steps, n_crashes, n_failed_steps, n_flights;
     int64_t n_calls; /* of the last daemon's store */
     int n_attempt_rows;
     int n_bad;

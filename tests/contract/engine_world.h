@@ -305,10 +305,11 @@ static inline bool world_is_ready(const struct world *w, size_t i)
     return w->acts[i] == TODO;
 }
 
-static inline void world_users(struct world *w)
+static inline void world_users(struct world *w, bool is_half)
 {
     for (size_t i = 0; i < w->script->n_acts; i++) {
-        if (world_is_ready(w, i) &&
+        bool is_later = is_half && (i + (size_t)w->n_steps) % 2 == 1;
+        if (world_is_ready(w, i) && !is_later &&
             w->script->acts[i].at_s <= w->clock.t_s - 1000)
             world_ask(w, i);
     }
@@ -364,15 +365,45 @@ static inline void world_check_gpus(struct world *w)
         world_bad(w, "over-committed", 0);
 }
 
+/* A step during which the world goes on, before the batch is stored or
+ * after it. -1: the store failed, or the daemon is to die. */
+static inline int world_slow_step(struct world *w, struct error *err)
+{
+    struct store_batch *batch;
+
+    int rc = engine_step_begin(w->engine, &batch, err);
+    while (rc == 0 && batch) {
+        struct error why = ERROR_INIT;
+        int n = ++w->n_flights;
+        bool is_last = n == w->script->die_in_flight && w->n_crashes == 0;
+        if (n % 2 == 0) {
+            world_users(w, false);
+            world_workers(w);
+        }
+        if (is_last && !w->script->is_stored)
+            return error_set(err, ERR_INTERNAL, "dies before it is stored");
+        bool is_stored = w->store->ops->append(w->store, batch, &why) == 0;
+        if (is_last)
+            return error_set(err, ERR_INTERNAL, "dies after it was stored");
+        if (n % 2 == 1) {
+            world_users(w, false);
+            world_workers(w);
+        }
+        rc = engine_step_end(w->engine, is_stored ? NULL : &why, &batch, err);
+    }
+    return rc;
+}
+
 /* -1: the store failed. */
 static inline int world_step(struct world *w)
 {
     struct error err = ERROR_INIT;
 
-    world_users(w);
+    world_users(w, w->script->in_flight);
     world_give_up(w);
     w->n_steps++;
-    int rc = engine_step(w->engine, &err);
+    int rc = w->script->in_flight ? world_slow_step(w, &err)
+                                  : engine_step(w->engine, &err);
     if (rc < 0)
         w->n_failed_steps++;
     world_answers(w);

@@ -1,0 +1,274 @@
+/* commit.c - what is staged leaves for the store, and becomes durable or is
+ * undone.
+ *
+ * A batch is handed over whole, and the disk may take its time: what is
+ * staged meanwhile gathers for the next one, on top of what the batch under
+ * way says. Each has its own copies of the jobs that it changed first, as
+ * they were before it. So when the store fails the batch under way, both are
+ * undone, the later one first: what was asked on top of something that did
+ * not happen did not happen either.
+ *
+ * What the store reads is its own (the events and their details, copies of
+ * the jobs) or is fixed from the submit on (spec, key, directory), and no job
+ * goes away while a batch is under way.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+/* ---- rows --------------------------------------------------------------- */
+static const char *or_null(const char *s)
+{
+    return s && s[0] ? s : NULL;
+}
+
+static struct store_job job_row(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    return (struct store_job){
+        .id = job->id,
+        .name = job->name,
+        .user = job->user,
+        .kind = job->kind,
+        .uid = job->uid,
+        .state = job_state_name(job->state),
+        .reason = or_null(job->reason),
+        .priority = job->priority,
+        .gpus_min = job->gpus_min,
+        .gpus_max = job->gpus_max,
+        .gpus = job->gpus,
+        .attempt = job->attempt,
+        .exit_code = job->exit_code,
+        .submit_s = job->submit_s,
+        .start_s = job->start_s,
+        .end_s = job->end_s,
+        .idempotency_key = en->own.key,
+        .spec = en->own.spec,
+        .dir = job->dir,
+    };
+}
+
+static struct store_attempt attempt_row(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    return (struct store_attempt){
+        .job = job->id,
+        .attempt = job->attempt,
+        .state = job_state_name(en->attempt_state),
+        .native_id = or_null(job->native_id),
+        .place = or_null(job->place),
+        .reason = or_null(job->reason),
+        .class = en->own.class,
+        .gpus = job->gpus,
+        .nodes = job->nodes,
+        .exit_code = en->attempt_exit,
+        .signal = en->attempt_signal,
+        .intent_s = job->intent_s,
+        .claim_s = job->claim_s,
+        .run_s = job->run_s,
+        .end_s = en->attempt_end_s,
+    };
+}
+
+/* Reasons that changed without an event go along, but not all of a long
+ * queue with each batch: a row costs 10 us and its spec's bytes. */
+enum { REASONS_PER_BATCH = 64 };
+
+/* The jobs that get a row: those that changed, and those whose reason's turn
+ * it is, by id from where the last batch ended. ret[n_saved +
+ * REASONS_PER_BATCH]
+ */
+static size_t pick(struct engine *e, struct entry **ret)
+{
+    size_t n = 0, first = 0, n_reasons = 0;
+
+    for (; n < e->n_saved; n++)
+        ret[n] = e->saved[n].entry;
+    while (first < e->n_active && e->active[first]->job.id <= e->reasons_to)
+        first++;
+    for (size_t i = 0; i < e->n_active && n_reasons < REASONS_PER_BATCH; i++) {
+        struct entry *en = e->active[(first + i) % e->n_active];
+        if (!en->is_dirty || en->is_saved)
+            continue;
+        n_reasons++;
+        ret[n++] = en;
+        e->reasons_to = en->job.id;
+    }
+    return n;
+}
+
+/* ---- departure ------------------------------------------------------------
+ */
+static void events_free(struct store_event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free((char *)events[i].detail);
+    free(events);
+}
+
+static void flight_clear(struct flight *f)
+{
+    events_free(f->batch.events, f->batch.n_events);
+    free(f->saved);
+    free(f->copies);
+    free(f->jobs);
+    free(f->attempts);
+    *f = (struct flight){.is_up = false};
+}
+
+/* With room for as many rows as there can be. */
+static int flight_reserve(struct flight *f, size_t n, struct error *err)
+{
+    f->copies = malloc(n * sizeof(*f->copies));
+    f->jobs = malloc(n * sizeof(*f->jobs));
+    f->attempts = malloc(n * sizeof(*f->attempts));
+    return f->copies && f->jobs && f->attempts
+               ? 0
+               : error_set(err, ERR_NOMEM, "out of memory");
+}
+
+static void add_rows(struct flight *f, struct entry **picked, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct entry *en = picked[i], *copy = &f->copies[i];
+        *copy = *en;
+        f->jobs[i] = job_row(copy);
+        if (copy->job.attempt > 0 &&
+            (copy->is_saved || job_state_is_live(copy->job.state)))
+            f->attempts[f->batch.n_attempts++] = attempt_row(copy);
+        en->is_saved = en->is_dirty = false;
+    }
+    f->batch.n_jobs = n;
+    f->batch.jobs = f->jobs;
+    f->batch.attempts = f->attempts;
+}
+
+int eng_depart(struct engine *e, struct error *err)
+{
+    struct flight *f = &e->flight;
+    size_t cap = e->n_saved + REASONS_PER_BATCH;
+    struct entry **picked = malloc(cap * sizeof(struct entry *));
+
+    assert(!f->is_up);
+    if (!picked || flight_reserve(f, cap, err) < 0) {
+        free(picked);
+        eng_undo(e);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    add_rows(f, picked, pick(e, picked));
+    free(picked);
+    f->batch.events = e->events;
+    f->batch.n_events = e->n_events;
+    f->saved = e->saved;
+    f->n_saved = e->n_saved;
+    f->ticket = e->staged;
+    f->is_up = true;
+    e->events = NULL;
+    e->saved = NULL;
+    e->n_events = e->cap_events = e->n_saved = e->cap_saved = 0;
+    return 0;
+}
+
+/* ---- arrival --------------------------------------------------------------
+ */
+static void drop_handled(struct inbox *in)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < in->n; i++) {
+        if (!in->handled[i])
+            in->notes[n++] = in->notes[i];
+    }
+    memset(in->handled, 0, in->n * sizeof(bool));
+    in->n = n;
+}
+
+/* The callback may stage again, so the batch is taken out first. */
+void eng_arrive(struct engine *e)
+{
+    struct flight f = e->flight;
+
+    e->flight = (struct flight){.is_up = false};
+    e->durable = f.is_up ? f.ticket : e->staged;
+    drop_handled(&e->inbox);
+    eng_compact(e);
+    for (size_t i = 0; e->on_event && i < f.batch.n_events; i++) {
+        const struct entry *en = eng_find(e, f.batch.events[i].job);
+        assert(en);
+        e->on_event(e->event_arg, &f.batch.events[i], &en->job);
+    }
+    flight_clear(&f);
+}
+
+/* ---- undo -----------------------------------------------------------------
+ */
+/* What heartbeats said is no part of a batch. */
+static void keep_beats(struct job *to, const struct job *from)
+{
+    to->beat_s = from->beat_s;
+    to->iteration = from->iteration;
+    to->iterations_total = from->iterations_total;
+    to->epoch = from->epoch;
+    to->epochs_total = from->epochs_total;
+    to->loss = from->loss;
+    to->t_iter = from->t_iter;
+    to->eval_accuracy = from->eval_accuracy;
+}
+
+static void put_back(struct engine *e, struct saved *saved, size_t n)
+{
+    for (size_t i = n; i-- > 0;) {
+        struct saved *s = &saved[i];
+        if (s->is_new) {
+            eng_remove(e, s->entry);
+            continue;
+        }
+        struct entry *next = s->entry->next_by_key; /* others may have moved */
+        if (s->entry->job.attempt == s->copy.job.attempt)
+            keep_beats(&s->copy.job, &s->entry->job);
+        *s->entry = s->copy;
+        s->entry->next_by_key = next;
+        s->entry->is_saved = false;
+    }
+}
+
+/* Their rows were not stored, and are to go with another batch; who reads
+ * jobs may have seen what is undone. */
+static void tell_undone(struct engine *e, const struct flight *f)
+{
+    for (size_t i = 0; i < f->batch.n_jobs; i++) {
+        struct entry *en = eng_find(e, f->copies[i].job.id);
+        if (!en)
+            continue;
+        en->is_dirty = true;
+        if (e->on_wait)
+            e->on_wait(e->wait_arg, &en->job);
+    }
+}
+
+void eng_undo(struct engine *e)
+{
+    struct flight f = e->flight;
+
+    e->flight = (struct flight){.is_up = false};
+    put_back(e, e->saved, e->n_saved);
+    put_back(e, f.saved, f.n_saved);
+    events_free(e->events, e->n_events);
+    e->events = NULL;
+    e->n_saved = e->n_events = e->cap_events = 0;
+    e->is_ranked = false;
+    e->wants_depends = true;
+    e->undone = e->staged;
+    memset(e->inbox.handled, 0, e->inbox.n * sizeof(bool));
+    tell_undone(e, &f);
+    flight_clear(&f);
+}
+
+void eng_commit_clear(struct engine *e)
+{
+    events_free(e->events, e->n_events);
+    free(e->saved);
+    flight_clear(&e->flight);
+}
