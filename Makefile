@@ -368,7 +368,8 @@ check-run: check-build
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
 	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
 	    || exit 1; done
-	$(Q)$(test_env) prove -j$(JOBS) --exec 'bats --tap' $(bats_tests)
+	$(Q)$(test_env) prove -j$(JOBS) --failures --comments --exec 'bats --tap' \
+	    $(bats_tests)
 	$(Q)$(MAKE) --no-print-directory check-slurm
 # Each file has a cluster of its own (tests/slurm/testbed).
 check-slurm: all $(slurm_progs)
