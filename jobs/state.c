@@ -32,7 +32,8 @@ static const struct {
     {UNCLAIMED, EV_CLAIM, JOB_STARTING},
     {BIT(JOB_STARTING) | BIT(JOB_STALLED), EV_RUN, JOB_RUNNING},
     {BIT(JOB_STARTING) | BIT(JOB_RUNNING), EV_STALL, JOB_STALLED},
-    {BIT(JOB_RUNNING), EV_PREEMPT, JOB_CHECKPOINTING},
+    {CLAIMED, EV_PREEMPT, JOB_CHECKPOINTING},
+    {UNCLAIMED, EV_PREEMPT, SAME},
     {CLAIMED, EV_REPORT, SAME},
     {WAITING, EV_CANCEL, JOB_CANCELLED},
     {LIVE, EV_CANCEL, SAME},
@@ -43,6 +44,7 @@ static const struct {
     {LIVE, EV_KILLED, JOB_CANCELLED},
     {LIVE, EV_EXPIRE, JOB_TIMEOUT},
     {LIVE, EV_LOST, JOB_NODE_FAIL},
+    {LIVE | WAITING, EV_PRIORITY, SAME},
 };
 
 static const char *const state_names[JOB_STATE_N] = {
@@ -65,7 +67,7 @@ static const char *const event_names[EV_N] = {
     [EV_LIMIT] = "limit",     [EV_REQUEUE] = "requeue",
     [EV_FINISH] = "finish",   [EV_FAIL] = "fail",
     [EV_KILLED] = "killed",   [EV_EXPIRE] = "expire",
-    [EV_LOST] = "lost",
+    [EV_LOST] = "lost",       [EV_PRIORITY] = "priority",
 };
 
 const char *job_state_name(enum job_state s)

@@ -5,7 +5,8 @@
  *   DISPATCHING, UNKNOWN -grant-> same state, the allocator's id is known
  *   DISPATCHING, UNKNOWN -claim-> STARTING -run-> RUNNING
  *   RUNNING -stall-> STALLED -run-> RUNNING
- *   RUNNING -preempt-> CHECKPOINTING -requeue-> QUEUED
+ *   STARTING, RUNNING, STALLED -preempt-> CHECKPOINTING -requeue-> QUEUED
+ *   DISPATCHING, UNKNOWN -preempt-> same state, marked
  *   live states -finish-> COMPLETED, -fail-> FAILED, -killed-> CANCELLED,
  *               -expire-> TIMEOUT, -lost-> NODE_FAIL, -requeue-> QUEUED
  *   QUEUED, HELD -cancel-> CANCELLED;  live -cancel-> same state, marked
@@ -39,25 +40,26 @@ enum job_state {
 };
 
 enum job_event {
-    EV_SUBMIT,  /* NEW -> QUEUED */
-    EV_HOLD,    /* QUEUED -> HELD */
-    EV_RELEASE, /* HELD -> QUEUED */
-    EV_INTENT,  /* QUEUED -> DISPATCHING: an attempt begins */
-    EV_UNKNOWN, /* the allocator's answer is not known */
-    EV_GRANT,   /* the allocator's id and placement are known */
-    EV_CLAIM,   /* a worker proved that it is the attempt */
-    EV_RUN,     /* the first iteration was reported */
-    EV_STALL,   /* no heartbeat or no progress */
-    EV_PREEMPT, /* told to checkpoint and let its devices go */
-    EV_REPORT,  /* the worker's own final word; the state stays */
-    EV_CANCEL,  /* asked for by a user; final for a waiting job */
-    EV_LIMIT,   /* the time limit passed; the state stays until the exit */
-    EV_REQUEUE, /* live -> QUEUED for another attempt */
-    EV_FINISH,  /* live -> COMPLETED */
-    EV_FAIL,    /* live or waiting -> FAILED */
-    EV_KILLED,  /* live -> CANCELLED: the end of a cancelled job */
-    EV_EXPIRE,  /* live -> TIMEOUT */
-    EV_LOST,    /* live -> NODE_FAIL */
+    EV_SUBMIT,   /* NEW -> QUEUED */
+    EV_HOLD,     /* QUEUED -> HELD */
+    EV_RELEASE,  /* HELD -> QUEUED */
+    EV_INTENT,   /* QUEUED -> DISPATCHING: an attempt begins */
+    EV_UNKNOWN,  /* the allocator's answer is not known */
+    EV_GRANT,    /* the allocator's id and placement are known */
+    EV_CLAIM,    /* a worker proved that it is the attempt */
+    EV_RUN,      /* the first iteration was reported */
+    EV_STALL,    /* no heartbeat or no progress */
+    EV_PREEMPT,  /* told to checkpoint and let its devices go */
+    EV_REPORT,   /* the worker's own final word; the state stays */
+    EV_CANCEL,   /* asked for by a user; final for a waiting job */
+    EV_LIMIT,    /* the time limit passed; the state stays until the exit */
+    EV_REQUEUE,  /* live -> QUEUED for another attempt */
+    EV_FINISH,   /* live -> COMPLETED */
+    EV_FAIL,     /* live or waiting -> FAILED */
+    EV_KILLED,   /* live -> CANCELLED: the end of a cancelled job */
+    EV_EXPIRE,   /* live -> TIMEOUT */
+    EV_LOST,     /* live -> NODE_FAIL */
+    EV_PRIORITY, /* another place in the queue; the state stays */
     EV_N
 };
 

@@ -19,7 +19,8 @@
 bool eng_is_ending(const struct entry *en)
 {
     const struct job *job = &en->job;
-    return job->cancel_asked || job->limit_hit || en->give_up;
+    return job->cancel_asked || job->limit_hit || job->requeue_asked ||
+           en->give_up;
 }
 
 bool eng_wants_release(const struct entry *en)

@@ -69,23 +69,29 @@ void detail_because(struct detail *d, const char *what, const char *why)
 
 /* ---- the small details -----------------------------------------------------
  */
-#define TEXT(name)                                \
-    {                                             \
-#name, offsetof(struct detail, name),     \
-            sizeof(((struct detail *)NULL)->name) \
+#define TEXT(name)                                   \
+    {                                                \
+#name, offsetof(struct detail, name),        \
+            sizeof(((struct detail *)NULL)->name), 0 \
     }
-#define NUMBER(name)                            \
-    {                                           \
-#name, offsetof(struct detail, name), 0 \
+#define NUMBER(name)                               \
+    {                                              \
+#name, offsetof(struct detail, name), 0, 0 \
+    }
+/* One that may be below 0. */
+#define SIGNED(name)                                           \
+    {                                                          \
+#name, offsetof(struct detail, name), 0, INT32_MIN + 1 \
     }
 
 static const struct {
     const char *name;
     size_t offset, cap; /* cap 0: an int32_t */
+    int32_t min;        /* below it: nothing said */
 } fields[] = {
     TEXT(native_id), TEXT(place),       TEXT(holder),   NUMBER(nodes),
     NUMBER(gpus),    NUMBER(exit_code), NUMBER(signal), NUMBER(retry),
-    NUMBER(wait_ms), TEXT(why),         TEXT(held),
+    NUMBER(wait_ms), TEXT(why),         TEXT(held),     SIGNED(priority),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
@@ -95,7 +101,7 @@ static json_t *value_of(const struct detail *d, size_t i)
     if (fields[i].cap == 0) {
         int32_t n;
         memcpy(&n, at, sizeof(n));
-        return n >= 0 ? json_integer(n) : NULL;
+        return n >= fields[i].min ? json_integer(n) : NULL;
     }
     if (at[0] == '\0')
         return NULL;

@@ -15,13 +15,14 @@ struct detail {
     int32_t nodes, gpus, exit_code, signal;
     int32_t retry;   /* REQUEUE: 1 when it counts against retry.max */
     int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
-    char held[16];   /* HOLD: "dependency"; "": who asked for it says enough */
+    int32_t priority; /* PRIORITY; INT32_MIN: none */
+    char held[16];    /* HOLD: "dependency"; "": who asked for it says enough */
 };
 
 #define DETAIL_INIT                                                          \
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
-        .wait_ms = -1                                                        \
+        .wait_ms = -1, .priority = INT32_MIN                                 \
     }
 
 /* own  *ret_text: the caller frees; NULL when d says nothing */

@@ -168,6 +168,10 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
                     own ? "cancelled by its user"
                         : "cancelled by an administrator");
     }
+    /* Whatever it says now: many a program that is told to stop exits with 0.
+     */
+    if (job->requeue_asked && !job->limit_hit)
+        return make(EV_REQUEUE, EXIT_NEVER_RAN, end->signal, job->reason);
     if (job->limit_hit ||
         (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT))
         return expired(job, end);

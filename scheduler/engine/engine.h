@@ -117,6 +117,7 @@ struct job {
     char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
     int32_t exit_code;           /* as --wait reports it; -1 not ended */
     bool cancel_asked, limit_hit, release_asked;
+    bool requeue_asked; /* its attempt ends, and it is QUEUED again */
     int64_t cancel_uid;
     enum job_held held_by;        /* of a job that is HELD */
     const struct depend *depends; /* [n_depends], in the order of the spec;
@@ -231,6 +232,19 @@ int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
  * lets it start without that. */
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err) MUST_CHECK;
+/* The attempt that lives is told to stop, has its grace for a checkpoint, and
+ * the job is queued again, at no cost to its retries. Idempotent.
+ * err  ERR_STATE it has ended, is about to, is being cancelled, or is held */
+int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
+                   struct error *err) MUST_CHECK;
+/* A user's own jobs -50..50, an administrator's any -1000..1000.
+ * err  ERR_INVAL out of range, ERR_STATE it has ended */
+int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
+                      int32_t priority, struct error *err) MUST_CHECK;
+/* Before all others that are queued; an administrator's alone. */
+int engine_top(struct engine *e, uint64_t id, int64_t uid,
+               struct error *err) MUST_CHECK;
+bool engine_is_admin(const struct engine *e, int64_t uid);
 /* A signal for every rank of a live job; nothing is recorded. */
 int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
                   struct error *err) MUST_CHECK;

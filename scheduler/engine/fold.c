@@ -90,6 +90,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->intent_s = ev->at_s;
     job->start_s = job->claim_s = job->run_s = NAN;
     job->reported = job->limit_hit = job->release_asked = false;
+    job->requeue_asked = false;
     job->report_code = 0;
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
@@ -110,7 +111,8 @@ static void fold_grant(struct job *job, const struct store_event *ev,
     else if (isnan(job->start_s))
         job->start_s = ev->at_s;
     /* What it waited for inside the allocator is over. */
-    if (job->holder[0] == '\0' && !job->cancel_asked && !job->limit_hit)
+    if (job->holder[0] == '\0' && !job->cancel_asked && !job->limit_hit &&
+        !job->requeue_asked)
         because(job, "");
 }
 
@@ -146,6 +148,13 @@ static void fold_cancel(struct entry *en, const struct store_event *ev)
     job->exit_code = own ? EXIT_CANCELLED : EXIT_CANCELLED_BY_ADMIN;
 }
 
+static void fold_preempt(struct job *job, const struct store_event *ev)
+{
+    job->requeue_asked = true;
+    because(job, ev->uid == job->uid ? "requeued by its user"
+                                     : "requeued by an administrator");
+}
+
 static void fold_requeue(struct entry *en, const struct store_event *ev,
                          const struct detail *d)
 {
@@ -157,7 +166,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     job->retries += d->retry > 0;
     job->requeue_wait_s = d->wait_ms > 0 ? d->wait_ms / 1000.0 : 0;
     job->start_s = NAN;
-    job->limit_hit = job->release_asked = false;
+    job->limit_hit = job->release_asked = job->requeue_asked = false;
     because(job, d->why);
 }
 
@@ -184,8 +193,14 @@ static void apply(struct entry *en, const struct store_event *ev,
 
     switch (ev->ev) {
     case EV_SUBMIT:
-    case EV_PREEMPT:
     case EV_N:
+        break;
+    case EV_PREEMPT:
+        fold_preempt(job, ev);
+        break;
+    case EV_PRIORITY:
+        if (d->priority != INT32_MIN)
+            job->priority = d->priority;
         break;
     case EV_HOLD:
         fold_hold(job, ev, d);

@@ -81,7 +81,7 @@ int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
             return 0;
         return error_set(err, ERR_FENCED, "held by '%s'", en->job.holder);
     }
-    if (en->job.cancel_asked || en->give_up)
+    if (en->job.cancel_asked || en->job.requeue_asked || en->give_up)
         return error_set(err, ERR_FENCED,
                          "attempt %" PRId32 " of job %" PRIu64
                          " is being ended",

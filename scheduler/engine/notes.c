@@ -87,7 +87,8 @@ static int waits(struct engine *e, struct entry *en,
     e->wants_plan = e->wants_plan || is_held != en->is_held;
     en->is_held = is_held;
     text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
-    if (!job->cancel_asked && eng_set_reason(en, note->why.msg) && e->on_wait)
+    if (!job->cancel_asked && !job->requeue_asked &&
+        eng_set_reason(en, note->why.msg) && e->on_wait)
         e->on_wait(e->wait_arg, job);
     return 0;
 }

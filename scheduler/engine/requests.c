@@ -159,13 +159,18 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
 
 /* ---- cancel, hold, signal --------------------------------------------------
  */
-bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
+bool engine_is_admin(const struct engine *e, int64_t uid)
 {
     const struct engine_conf *conf = e->parts.conf;
-    bool may = uid == 0 || uid == job->uid;
-    for (size_t i = 0; !may && i < conf->n_admins; i++)
-        may = uid == conf->admins[i];
-    return may;
+    bool is_admin = uid == 0;
+    for (size_t i = 0; !is_admin && i < conf->n_admins; i++)
+        is_admin = uid == conf->admins[i];
+    return is_admin;
+}
+
+bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
+{
+    return uid == job->uid || engine_is_admin(e, uid);
 }
 
 /* That there is such a job is no secret: the queue shows it. What it is
@@ -213,6 +218,69 @@ int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
     if (en->job.state == (hold ? JOB_HELD : JOB_QUEUED))
         return 0;
     return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
+}
+
+int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
+                   struct error *err)
+{
+    struct entry *en = mine(e, id, uid, err);
+    if (!en || check_not_over(en, err) < 0)
+        return -1;
+    if (en->job.state == JOB_HELD)
+        return error_set(err, ERR_STATE, "job %" PRIu64 " is HELD: release it",
+                         id);
+    if (en->job.cancel_asked)
+        return error_set(err, ERR_STATE, "job %" PRIu64 " is being cancelled",
+                         id);
+    if (en->job.state == JOB_QUEUED || en->job.requeue_asked)
+        return 0;
+    if (en->job.reported)
+        return error_set(err, ERR_STATE,
+                         "job %" PRIu64 " has done its work, and ends", id);
+    return eng_stage(e, en, EV_PREEMPT, uid, NULL, err);
+}
+
+enum { PRIORITY_USER = 50, PRIORITY_MAX = 1000 };
+
+int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
+                      int32_t priority, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = mine(e, id, uid, err);
+    int32_t most = engine_is_admin(e, uid) ? PRIORITY_MAX : PRIORITY_USER;
+
+    if (!en || check_not_over(en, err) < 0)
+        return -1;
+    if (priority < -most || priority > most)
+        return error_set(err, ERR_INVAL,
+                         "priority %" PRId32 ": you may give -%" PRId32
+                         "..%" PRId32,
+                         priority, most, most);
+    if (en->job.priority == priority)
+        return 0;
+    d.priority = priority;
+    return eng_stage(e, en, EV_PRIORITY, uid, &d, err);
+}
+
+int engine_top(struct engine *e, uint64_t id, int64_t uid, struct error *err)
+{
+    int32_t most = INT32_MIN;
+    const struct entry *en = mine(e, id, uid, err);
+
+    if (!en || check_not_over(en, err) < 0)
+        return -1;
+    if (!engine_is_admin(e, uid))
+        return error_set(err, ERR_DENIED, "only administrators can");
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct job *job = &e->active[i]->job;
+        if (e->active[i] != en && job->state == JOB_QUEUED &&
+            job->priority > most)
+            most = job->priority;
+    }
+    if (en->job.priority > most)
+        return 0;
+    return engine_prioritise(
+        e, id, uid, most < PRIORITY_MAX ? most + 1 : PRIORITY_MAX, err);
 }
 
 int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,

@@ -61,7 +61,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
     } else if (ev == EV_GRANT) {
         en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
         en->ask_at_s = INFINITY;
-    } else if (ev == EV_CANCEL || ev == EV_LIMIT) {
+    } else if (ev == EV_CANCEL || ev == EV_LIMIT || ev == EV_PREEMPT) {
         en->release_at_s = now_s;
     }
 }
@@ -77,6 +77,7 @@ static bool moves_devices(enum job_event ev)
     case EV_STALL:
     case EV_REPORT:
     case EV_LIMIT:
+    case EV_PREEMPT:
         return false;
     default:
         return true;

@@ -26,8 +26,9 @@ static double limit_at(const struct entry *en)
 {
     const struct job *job = &en->job;
     bool is_done = job->reported && job->report_code == 0;
-    bool is_due = !job->limit_hit && !job->cancel_asked && !is_done &&
-                  en->is_heard && !isnan(en->start_now_s);
+    bool is_due = !job->limit_hit && !job->cancel_asked &&
+                  !job->requeue_asked && !is_done && en->is_heard &&
+                  !isnan(en->start_now_s);
     return is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
 }
 

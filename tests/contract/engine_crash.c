@@ -48,6 +48,7 @@ static const struct world_script script = {
             {.gpus = 1, .after = "afterok", .after_job = 1},
             {.gpus = 1, .after = "afterany", .after_job = 16},
             {.gpus = 1, .after = "afterok", .after_job = 1},
+            {.gpus = 1, .attempts = {{.run_s = 1000}, {.run_s = 20}}},
         },
     .acts =
         {
@@ -73,10 +74,13 @@ static const struct world_script script = {
             {.at_s = 4, .job = 16},
             {.at_s = 4, .job = 17},
             {.at_s = 4, .job = 18},
+            {.at_s = 50, .job = 19},
+            {.at_s = 52, .verb = W_TOP, .job = 19},
+            {.at_s = 70, .verb = W_REQUEUE, .job = 19},
             {.at_s = 60, .verb = W_CANCEL, .job = 16},
             {.at_s = 60, .verb = W_RELEASE, .job = 18},
         },
-    .n_acts = 24,
+    .n_acts = 27,
 };
 
 static const char want[] =
@@ -86,7 +90,7 @@ static const char want[] =
     "k9:CANCELLED/130/0[] k10:COMPLETED/0/1[1] k11:TIMEOUT/124/1[1] "
     "k12:CANCELLED/143/1[1] k13:COMPLETED/0/1[1] k14:COMPLETED/0/1[1] "
     "k15:COMPLETED/0/1[1] k16:CANCELLED/130/0[] k17:COMPLETED/0/1[1] "
-    "k18:COMPLETED/0/1[1]";
+    "k18:COMPLETED/0/1[1] k19:COMPLETED/0/2[11]";
 
 struct tally {
     int n_bad, n_struck;

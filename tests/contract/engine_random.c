@@ -78,6 +78,11 @@ static void draw_script(struct world_script *s)
                 .at_s = draw(0, 100), .verb = W_RELEASE, .job = i};
     }
     for (int i = 0; i < n; i++) {
+        if (one_in(4))
+            s->acts[s->n_acts++] =
+                (struct world_act){.at_s = draw(0, 100),
+                                   .verb = one_in(3) ? W_TOP : W_REQUEUE,
+                                   .job = i};
         if (one_in(3))
             s->acts[s->n_acts++] =
                 (struct world_act){.at_s = draw(0, 100),

@@ -39,7 +39,14 @@ struct world_job {
     struct world_attempt attempts[WORLD_ATTEMPTS];
 };
 
-enum world_verb { W_SUBMIT, W_CANCEL, W_HOLD, W_RELEASE };
+enum world_verb {
+    W_SUBMIT,
+    W_CANCEL,
+    W_HOLD,
+    W_RELEASE,
+    W_REQUEUE,
+    W_TOP /* by an administrator */
+};
 struct world_act {
     double at_s;
     enum world_verb verb;

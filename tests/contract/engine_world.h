@@ -103,6 +103,7 @@ static inline void world_workers(struct world *w)
             continue;
         (void)snprintf(holder, sizeof(holder), "n1 %s", id);
         if (!a->no_claim && !job->holder[0] && !job->cancel_asked &&
+            !job->requeue_asked &&
             engine_claim(e, job->id, job->attempt, world_token(job), holder, id,
                          &err) < 0 &&
             err.code != ERR_FENCED)
@@ -279,6 +280,12 @@ static inline void world_ask(struct world *w, size_t i)
         break;
     case W_CANCEL:
         rc = engine_cancel(w->engine, id, act->uid == -1 ? 0 : uid, &err);
+        break;
+    case W_REQUEUE:
+        rc = engine_requeue(w->engine, id, uid, &err);
+        break;
+    case W_TOP:
+        rc = engine_top(w->engine, id, 0, &err);
         break;
     case W_HOLD:
     case W_RELEASE:
