@@ -13,7 +13,8 @@
 
 struct show_conf {
     struct render_style style;
-    bool header; /* title rows */
+    bool header;               /* title rows */
+    const char *format, *sort; /* of the queue: columns.h; NULL: the usual */
     FILE *out;
 };
 

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "jobs/base/clock.h"
+#include "jobs/spec.h"
 #include "scheduler/tools/client.h"
+#include "scheduler/tools/columns.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/wait.h"
@@ -26,6 +30,9 @@ enum {
     OPT_USER,
     OPT_STATE,
     OPT_NAME,
+    OPT_SINCE,
+    OPT_FORMAT,
+    OPT_SORT,
     OPT_COUNT,
     OPT_JSON,
     OPT_NOHEADER,
@@ -53,6 +60,11 @@ static const struct opt opts[] = {
     {OPT_STATE, 't', "state", "STATE,...",
      "only jobs in these states ('all': ended ones too)"},
     {OPT_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {OPT_SINCE, 0, "since", "TIME",
+     "also jobs that ended since; 6h, 2d, 2026-11-21, 2026-11-21T10:00:00Z"},
+    {OPT_FORMAT, 'o', "format", "COLUMN,...",
+     "columns of the queue, or the name of a format; 'help' lists both"},
+    {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
     {OPT_COUNT, 'c', "count", "N", "the newest N jobs or rows"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
     {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
@@ -72,7 +84,7 @@ struct args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
     bool follow, json;
     double timeout_s;
-    const char *user, *state, *name, *url;
+    const char *user, *state, *name, *since, *url;
     unsigned long long count;
     struct show_conf show;
 };
@@ -95,6 +107,15 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_NAME:
         a->name = value;
+        break;
+    case OPT_SINCE:
+        a->since = value;
+        break;
+    case OPT_FORMAT:
+        a->show.format = value;
+        break;
+    case OPT_SORT:
+        a->show.sort = value;
         break;
     case OPT_COUNT:
         if (options_job_id(value, &a->count, NULL) < 0)
@@ -138,23 +159,52 @@ static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
 /* What the daemon sends at most. */
 static const unsigned long long MOST_JOBS = 100000;
 
+/* "6h" ago, a day, or a moment, as the daemon's seconds since 1970. */
+static int since_query(const char *text, char *out, size_t cap,
+                       struct error *err)
+{
+    struct tm tm = {.tm_mday = 0};
+    double ago_s = 0, at_s = 0;
+    const char *ago = *text == '-' ? text + 1 : text;
+    char *end = strptime(text, "%Y-%m-%d", &tm);
+    if (end && *end == 'T')
+        end = strptime(end, "T%H:%M:%S", &tm);
+    if (end && strcmp(end, "Z") == 0)
+        end++;
+    if (end && *end == '\0')
+        at_s = (double)timegm(&tm);
+    else if (parse_duration(ago, &ago_s, NULL) == 0)
+        at_s = clock_real.wall_s(&clock_real) - ago_s;
+    else
+        return error_set(err, ERR_USAGE,
+                         "--since '%.40s': expected 6h, 2d, 2026-11-21 or "
+                         "2026-11-21T10:00:00Z",
+                         text);
+    (void)snprintf(out, cap, "&since=%.3f", at_s);
+    return 0;
+}
+
 static int queue(struct client *c, const struct args *a, struct error *err)
 {
-    char user[200] = "", state[300] = "", name[400] = "";
+    char user[200] = "", state[300] = "", name[400] = "", since[64] = "";
     json_t *reply = NULL;
+    struct columns columns; /* a mistake in them is found before the asking */
+    if (columns_parse(a->show.format, &columns, err) < 0 ||
+        (a->since && since_query(a->since, since, sizeof(since), err) < 0))
+        return -1;
     if (a->user)
         client_quote(a->user, user, sizeof(user));
     /* Ended jobs crowd out the queue: they are asked for by state. */
-    const char *states = a->state ? a->state : not_ended;
+    const char *states = a->state ? a->state : a->since ? "all" : not_ended;
     bool any = strcasecmp(states, "all") == 0;
     if (!any)
         client_quote(states, state, sizeof(state));
     if (a->name)
         client_quote(a->name, name, sizeof(name));
-    int rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s%s%s%s%s%s",
+    int rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s%s%s%s%s%s%s",
                         a->count ? a->count : MOST_JOBS,
                         *state ? "&state=" : "", state, *user ? "&user=" : "",
-                        user, *name ? "&name=" : "", name);
+                        user, *name ? "&name=" : "", name, since);
     if (rc == 0)
         rc =
             a->json ? print_json(reply, err) : show_queue(&a->show, reply, err);
@@ -387,6 +437,12 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     bool ascii = a->show.style.ascii; /* --ascii */
     render_style_init(&a->show.style, a->show.out);
     a->show.style.ascii |= ascii;
+    if (a->show.format && strcmp(a->show.format, "help") == 0) {
+        columns_help(a->show.out);
+        return 0;
+    }
+    if (!a->show.format)
+        a->show.format = getenv("MGPU_STAT_FORMAT");
     if (check_args(a, n, err) < 0)
         return -1;
     return views(a, (size_t)n, operands, ret_exit, err);

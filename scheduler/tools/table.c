@@ -12,7 +12,7 @@
 
 #include "scheduler/tools/render.h"
 
-enum { MAX_COLUMNS = 16, CELL_CAP = 512, GAP = 2, NARROWEST = 6 };
+enum { MAX_COLUMNS = 32, CELL_CAP = 512, GAP = 2, NARROWEST = 6 };
 
 struct render_table {
     struct render_column columns[MAX_COLUMNS];

@@ -247,3 +247,29 @@ END
         AND total_s > 0 AND bytes > 0 AND sampled > 0 AND sampled <= 1"
     [ "$output" = "4|2|2" ]
 }
+
+@test "-o, -S and --since: columns, order, and jobs that have ended" {
+    spec first 'exit 0'
+    spec second 'exit 3'
+    submit --quiet --wait first.yaml
+    submit --wait --set retry.max=0 second.yaml || [ $? -eq 3 ]
+    run stat -h
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    run stat -h --since 1h -o name,state,exit -S -exit
+    [ "${lines[0]}" = "second  FAILED     3" ]
+    [ "${lines[1]}" = "first   COMPLETED  0" ]
+    run stat -h --since 2036-01-01
+    [ -z "$output" ]
+    run stat -h --since 2026-01-01T00:00:00Z -o id
+    [ "${#lines[@]}" -eq 2 ]
+    MGPU_STAT_FORMAT=id,name run stat --since 1h
+    [ "${lines[1]}" = "JOBID  NAME" ]
+    for bad in "-o id,stat" "-S nothing" "--since yesterday"; do
+        # shellcheck disable=SC2086
+        run stat $bad
+        [ "$status" -eq 64 ] || { echo "$bad: $status"; false; }
+    done
+    run stat -o help
+    [[ $output == *"gpus "*"Formats:"*"default "* ]]
+}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/columns.h"
 #include "scheduler/tools/wait.h"
 #include "tests/tap.h"
 
@@ -330,6 +331,55 @@ static void test_progress(void)
     json_decref(o);
 }
 
+/* Which columns, and which row comes first. */
+static void shown_as(const char *format, const char *sort, const char *want)
+{
+    json_t *o = load(queue_text);
+    struct error err = ERROR_INIT;
+    begin();
+    conf.header = false;
+    conf.format = format;
+    conf.sort = sort;
+    int rc = show_queue(&conf, o, &err);
+    (void)end();
+    is_str(rc < 0 ? err.msg : shown, want, format ? format : "default");
+    json_decref(o);
+}
+
+static void test_columns(void)
+{
+    struct columns c;
+    struct error err = ERROR_INIT;
+    shown_as("id,state,gpus", NULL, "12  RUNNING     3\n13  QUEUED   2..4\n");
+    shown_as("gpus,id", "-id", "2..4  13\n   3  12\n");
+    shown_as("name", "name", "mnist\nwide\n");
+    shown_as("name", "-name", "wide\nmnist\n");
+    shown_as("id", "-loss", "12\n13\n");
+    shown_as("id,stat", NULL, "no column 'stat'; did you mean 'state'?");
+    shown_as("id", "xyz", "no column 'xyz'; see mgpu-stat -o help");
+    shown_as("\033[2J", NULL, "no column '\\x1b[2J'; see mgpu-stat -o help");
+    shown_as("", NULL, "no columns; see mgpu-stat -o help");
+    ok(columns_parse("long,why", &c, &err) == 0 && c.n == 26,
+       "formats may be mixed");
+    is_int(columns_parse("long,long", &c, &err), -1, "up to a point");
+    /* Every field has something to say of every job. */
+    json_t *jobs = load(queue_text), *none = json_object();
+    char names[1024] = "", text[COLUMN_TEXT_CAP];
+    FILE *help = fmemopen(names, sizeof(names), "w");
+    columns_help(help);
+    (void)fclose(help);
+    ok(strstr(names, "  id          the job's number\n") != NULL, "the help");
+    ok(columns_parse("long", &c, &err) == 0, "the long format");
+    size_t said = 0;
+    for (size_t i = 0; i < c.n; i++) {
+        c.at[i]->text(none, text, sizeof(text));
+        said += text[0] != '\0' || strcmp(c.at[i]->name, "where") == 0;
+    }
+    is_int((long long)said, (long long)c.n, "even of one that says nothing");
+    json_decref(jobs);
+    json_decref(none);
+}
+
 static void test_profile(void)
 {
     json_t *o = load(
@@ -372,6 +422,7 @@ int main(void)
 {
     test_queue();
     test_profile();
+    test_columns();
     test_metrics();
     test_job();
     test_pending();

@@ -1,0 +1,404 @@
+/* columns.c - see columns.h. */
+#include "scheduler/tools/columns.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/state.h"
+#include "jobs/text.h"
+#include "scheduler/tools/client.h"
+
+/* ---- what a field shows --------------------------------------------------
+ */
+
+static void put(char *out, size_t cap, const char *text)
+{
+    (void)snprintf(out, cap, "%s", *text ? text : "-");
+}
+
+static void put_int(const json_t *job, const char *key, char *out, size_t cap)
+{
+    const json_t *v = json_object_get(job, key);
+    if (json_is_integer(v))
+        (void)snprintf(out, cap, "%" PRId64, (int64_t)json_integer_value(v));
+    else
+        put(out, cap, "");
+}
+
+#define TEXT_OF(name, key)                                            \
+    static void name##_text(const json_t *job, char *out, size_t cap) \
+    {                                                                 \
+        put(out, cap, field_str(job, key));                           \
+    }
+#define INT_OF(name, key)                                             \
+    static void name##_text(const json_t *job, char *out, size_t cap) \
+    {                                                                 \
+        put_int(job, key, out, cap);                                  \
+    }
+#define DURATION_OF(name, key)                                        \
+    static void name##_text(const json_t *job, char *out, size_t cap) \
+    {                                                                 \
+        (void)render_duration(field_real(job, key), out, cap);        \
+    }
+INT_OF(id, "id")
+TEXT_OF(name, "name")
+TEXT_OF(user, "user")
+TEXT_OF(kind, "kind")
+TEXT_OF(state, "state")
+TEXT_OF(reason, "reason")
+TEXT_OF(place, "place")
+TEXT_OF(native, "native_id")
+TEXT_OF(submitted, "submitted")
+TEXT_OF(started, "started")
+TEXT_OF(ended, "ended")
+TEXT_OF(estimate, "start_estimate")
+INT_OF(priority, "priority")
+INT_OF(attempt, "attempt")
+INT_OF(exit, "exit_code")
+INT_OF(position, "position")
+INT_OF(epoch, "epoch")
+INT_OF(iteration, "iteration")
+DURATION_OF(elapsed, "elapsed_s")
+DURATION_OF(limit, "limit_s")
+DURATION_OF(remaining, "left_s")
+
+static bool is_live(const json_t *job)
+{
+    enum job_state s = JOB_NEW;
+    return job_state_from_name(field_str(job, "state"), &s) == 0 &&
+           job_state_is_live(s);
+}
+
+/* The letters that squeue(1)'s users know, and ours where it has none. */
+static void st_text(const json_t *job, char *out, size_t cap)
+{
+    static const char *const shorts[JOB_STATE_N] = {
+        [JOB_NEW] = "N",      [JOB_QUEUED] = "PD",
+        [JOB_HELD] = "H",     [JOB_DISPATCHING] = "DS",
+        [JOB_UNKNOWN] = "UN", [JOB_STARTING] = "ST",
+        [JOB_RUNNING] = "R",  [JOB_CHECKPOINTING] = "CP",
+        [JOB_STALLED] = "SL", [JOB_COMPLETED] = "CD",
+        [JOB_FAILED] = "F",   [JOB_CANCELLED] = "CA",
+        [JOB_TIMEOUT] = "TO", [JOB_NODE_FAIL] = "NF",
+    };
+    enum job_state s;
+    bool is = job_state_from_name(field_str(job, "state"), &s) == 0;
+    put(out, cap, is ? shorts[s] : "?");
+}
+
+static void gpus_text(const json_t *job, char *out, size_t cap)
+{
+    int64_t held = field_int(job, "gpus", 0);
+    int64_t lo = field_int(job, "gpus_min", 0);
+    int64_t hi = field_int(job, "gpus_max", lo);
+    if (held > 0)
+        (void)snprintf(out, cap, "%" PRId64, held);
+    else if (lo == hi)
+        (void)snprintf(out, cap, "%" PRId64, lo);
+    else
+        (void)snprintf(out, cap, "%" PRId64 "..%" PRId64, lo, hi);
+}
+
+static void step_text(const json_t *job, char *out, size_t cap)
+{
+    char it[32], total[32];
+    int64_t n = field_int(job, "iteration", 0);
+    int64_t of = field_int(job, "iterations_total", 0);
+    if (n <= 0)
+        put(out, cap, "");
+    else if (of > 0)
+        (void)snprintf(out, cap, "%s/%s", render_count(n, it, sizeof(it)),
+                       render_count(of, total, sizeof(total)));
+    else
+        (void)snprintf(out, cap, "%s", render_count(n, it, sizeof(it)));
+}
+
+static void rate_text(const json_t *job, char *out, size_t cap)
+{
+    double t = field_real(job, "t_iter_s");
+    if (is_live(job) && t > 0)
+        (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
+    else
+        put(out, cap, "");
+}
+
+static void loss_text(const json_t *job, char *out, size_t cap)
+{
+    double v = field_real(job, "loss");
+    if (isfinite(v))
+        (void)snprintf(out, cap, "%.4g", v);
+    else
+        put(out, cap, "");
+}
+
+static void accuracy_text(const json_t *job, char *out, size_t cap)
+{
+    double v = field_real(job, "eval_accuracy");
+    if (isfinite(v))
+        (void)snprintf(out, cap, "%.2f %%", 100 * v);
+    else
+        put(out, cap, "");
+}
+
+static void progress_text(const json_t *job, char *out, size_t cap)
+{
+    double n = (double)field_int(job, "iteration", 0);
+    double of = (double)field_int(job, "iterations_total", 0);
+    if (n > 0 && of > 0)
+        (void)snprintf(out, cap, "%.0f %%", 100 * n / of);
+    else
+        put(out, cap, "");
+}
+
+static void left_text(const json_t *job, char *out, size_t cap)
+{
+    (void)render_duration(is_live(job) ? field_real(job, "eta_s") : NAN, out,
+                          cap);
+}
+
+/* Where it runs, or why it does not. */
+static void where_text(const json_t *job, char *out, size_t cap)
+{
+    const char *place = field_str(job, "place");
+    (void)snprintf(out, cap, "%s",
+                   is_live(job) && *place ? place : field_str(job, "reason"));
+}
+
+/* ---- the table -----------------------------------------------------------
+ */
+
+#define LEFT(name, title, key, doc)                      \
+    {                                                    \
+#name, title, RENDER_LEFT, doc, key, name##_text \
+    }
+#define RIGHT(name, title, key, doc)                      \
+    {                                                     \
+#name, title, RENDER_RIGHT, doc, key, name##_text \
+    }
+
+static const struct field fields[] = {
+    RIGHT(id, "JOBID", "id", "the job's number"),
+    LEFT(name, "NAME", NULL, "its name"),
+    LEFT(user, "USER", NULL, "who submitted it"),
+    LEFT(kind, "KIND", NULL, "cv or command"),
+    LEFT(st, "ST", NULL, "its state in one or two letters"),
+    LEFT(state, "STATE", NULL, "its state"),
+    RIGHT(gpus, "GPUS", "gpus", "GPUs held, or asked for"),
+    RIGHT(priority, "PRIO", "priority", "its priority"),
+    RIGHT(position, "POS", "position", "its place in the queue"),
+    RIGHT(attempt, "TRY", "attempt", "how often it was started"),
+    RIGHT(step, "STEP", "iteration", "iterations done, of all"),
+    RIGHT(progress, "DONE", "iteration", "iterations done, as a share"),
+    RIGHT(iteration, "ITER", "iteration", "the iteration it is in"),
+    RIGHT(epoch, "EPOCH", "epoch", "the epoch it is in"),
+    RIGHT(rate, "IT/S", "t_iter_s", "iterations per second"),
+    RIGHT(loss, "LOSS", "loss", "the loss last reported"),
+    RIGHT(accuracy, "TEST ACC", "eval_accuracy", "of the last evaluation"),
+    RIGHT(elapsed, "TIME", "elapsed_s", "time run"),
+    RIGHT(left, "LEFT", "eta_s", "time to its end, as estimated"),
+    RIGHT(limit, "LIMIT", "limit_s", "its time limit"),
+    RIGHT(remaining, "TO LIMIT", "left_s", "time to that limit"),
+    LEFT(submitted, "SUBMITTED", NULL, "when it was submitted"),
+    LEFT(estimate, "START", NULL, "when it is to start, as estimated"),
+    LEFT(started, "STARTED", NULL, "when it first ran"),
+    LEFT(ended, "ENDED", NULL, "when it ended"),
+    RIGHT(exit, "EXIT", "exit_code", "its exit code"),
+    LEFT(place, "PLACE", NULL, "nodes and devices"),
+    LEFT(native, "NATIVE", NULL, "what the allocator calls it"),
+    LEFT(reason, "REASON", NULL, "why it waits, or ended"),
+    LEFT(where, "PLACE OR REASON", NULL, "where it runs, or why it does not"),
+};
+enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+static const struct {
+    const char *name, *fields, *doc;
+} formats[] = {
+    {"default", "id,name,user,st,gpus,step,rate,loss,elapsed,left,where",
+     "what there is without -o"},
+    {"short", "id,name,st,gpus,progress,left", "for a narrow terminal"},
+    {"long",
+     "id,name,user,kind,state,priority,gpus,attempt,step,rate,loss,accuracy,"
+     "elapsed,left,limit,submitted,started,where",
+     "all that a wide one has room for"},
+    {"why", "id,name,user,state,position,gpus,estimate,reason",
+     "why jobs wait"},
+    {"times", "id,name,state,submitted,started,ended,elapsed,limit,remaining",
+     "when things happen"},
+    {"ended", "id,name,user,state,exit,gpus,attempt,accuracy,elapsed,ended",
+     "with -t all or --since: how jobs ended"},
+};
+enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
+
+static const struct field *find(const char *name, size_t n)
+{
+    for (size_t i = 0; i < N_FIELDS; i++)
+        if (strlen(fields[i].name) == n &&
+            strncmp(fields[i].name, name, n) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+/* The name that shares the longest beginning with the word; NULL: none. */
+static const char *nearest(const char *word, size_t n)
+{
+    const char *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < N_FIELDS + N_FORMATS; i++) {
+        const char *name =
+            i < N_FIELDS ? fields[i].name : formats[i - N_FIELDS].name;
+        size_t k = 0;
+        while (k < n && name[k] && name[k] == word[k])
+            k++;
+        if (k > most) {
+            most = k;
+            best = name;
+        }
+    }
+    return best;
+}
+
+static int unknown(const char *word, size_t n, struct error *err)
+{
+    char text[64], q[TEXT_QUOTE_CAP];
+    (void)snprintf(text, sizeof(text), "%.*s", n < 40 ? (int)n : 40, word);
+    (void)text_quote(q, sizeof(q), text);
+    const char *near = nearest(word, n);
+    return near ? error_set(err, ERR_USAGE,
+                            "no column '%s'; did you mean '%s'?", q, near)
+                : error_set(err, ERR_USAGE,
+                            "no column '%s'; see mgpu-stat -o help", q);
+}
+
+static int add_words(const char *text, bool is_format, struct columns *io,
+                     struct error *err)
+{
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        const struct field *f = find(text, n);
+        const char *format = NULL;
+        for (size_t i = 0; !is_format && i < N_FORMATS; i++)
+            if (strlen(formats[i].name) == n &&
+                strncmp(formats[i].name, text, n) == 0)
+                format = formats[i].fields;
+        if (format) {
+            if (add_words(format, true, io, err) < 0)
+                return -1;
+        } else if (!f) {
+            return unknown(text, n, err);
+        } else {
+            if (io->n == COLUMNS_MAX)
+                return error_set(err, ERR_USAGE, "more than %d columns",
+                                 (int)COLUMNS_MAX);
+            io->at[io->n++] = f;
+        }
+        text += n + (text[n] == ',');
+    }
+    return 0;
+}
+
+int columns_parse(const char *text, struct columns *ret, struct error *err)
+{
+    struct columns c = {.n = 0};
+    if (add_words(text ? text : "default", false, &c, err) < 0)
+        return -1;
+    if (c.n == 0)
+        return error_set(err, ERR_USAGE, "no columns; see mgpu-stat -o help");
+    *ret = c;
+    return 0;
+}
+
+void columns_help(FILE *out)
+{
+    (void)fputs("Columns:\n", out);
+    for (size_t i = 0; i < N_FIELDS; i++)
+        (void)fprintf(out, "  %-10s  %s\n", fields[i].name, fields[i].doc);
+    (void)fputs("\nFormats:\n", out);
+    for (size_t i = 0; i < N_FORMATS; i++)
+        (void)fprintf(out, "  %-10s  %s:\n              %s\n", formats[i].name,
+                      formats[i].doc, formats[i].fields);
+}
+
+/* ---- order ---------------------------------------------------------------
+ */
+
+struct item {
+    json_t *job; /* borrowed */
+    double number;
+    char text[128];
+    bool has;
+};
+
+static int compare(const struct item *a, const struct item *b, bool by_number)
+{
+    if (a->has != b->has)
+        return a->has ? -1 : 1;
+    if (by_number && a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return by_number ? 0 : strcmp(a->text, b->text);
+}
+
+/* Stable, and jobs are few thousands at most on a screen: by merging. */
+static void merge_sort(struct item *v, struct item *room, size_t n,
+                       bool by_number, bool back)
+{
+    if (n < 2)
+        return;
+    size_t half = n / 2, i = 0, j = half, k = 0;
+    merge_sort(v, room, half, by_number, back);
+    merge_sort(v + half, room, n - half, by_number, back);
+    while (i < half && j < n) {
+        int c = compare(&v[j], &v[i], by_number);
+        if (back && v[i].has && v[j].has)
+            c = -c;
+        room[k++] = c < 0 ? v[j++] : v[i++];
+    }
+    while (i < half)
+        room[k++] = v[i++];
+    memcpy(v, room, k * sizeof(*v));
+}
+
+static void fill_item(struct item *it, json_t *job, const struct field *f)
+{
+    const json_t *v = f->key ? json_object_get(job, f->key) : NULL;
+    char text[COLUMN_TEXT_CAP];
+    it->job = job;
+    if (f->key) {
+        it->has = json_is_number(v);
+        it->number = it->has ? json_number_value(v) : 0;
+        return;
+    }
+    f->text(job, text, sizeof(text));
+    (void)snprintf(it->text, sizeof(it->text), "%.127s", text);
+    it->has = it->text[0] && strcmp(it->text, "-") != 0;
+}
+
+int columns_sort(const json_t *jobs, const char *by, json_t **ret,
+                 struct error *err)
+{
+    bool back = *by == '-';
+    const struct field *f = find(by + back, strlen(by + back));
+    size_t n = json_array_size(jobs), i;
+    json_t *job, *sorted = json_array();
+    if (!f) {
+        json_decref(sorted);
+        return unknown(by + back, strlen(by + back), err);
+    }
+    struct item *v = calloc(2 * n + 1, sizeof(*v));
+    if (!v || !sorted) {
+        free(v);
+        json_decref(sorted);
+        return error_set(err, ERR_NOMEM, "%zu jobs", n);
+    }
+    json_array_foreach(jobs, i, job)
+    {
+        fill_item(&v[i], job, f);
+    }
+    merge_sort(v, v + n, n, f->key != NULL, back);
+    for (i = 0; i < n; i++)
+        (void)json_array_append(sorted, v[i].job);
+    free(v);
+    *ret = sorted;
+    return 0;
+}
