@@ -256,7 +256,7 @@ $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(NVCC) -shared -cudart static -Xlinker --no-undefined \
-	    -Xlinker --exclude-libs,ALL -o $@ $^ -lcublas
+	    -Xlinker --exclude-libs,ALL -o $@ $^ -lcublasLt
 
 # The contract of kernels/device.h: one body for the host, the emulator and
 # the GPU.

@@ -53,23 +53,36 @@ struct conv3 {
     int32_t stride; /* 1 or 2 */
 };
 
+/* What changes from one step of an optimizer to the next, as it lies in
+ * device memory, so that a captured step can be repeated. */
+struct optim_now {
+    double lr;
+    double grad_scale; /* the gradient is multiplied by this first */
+    /* AdamW: 1 - beta^step for beta1, beta2; steps count from 1. */
+    double reach1, reach2;
+    int64_t first; /* SGD: the momentum buffer holds nothing yet */
+};
+
 /* One SGD step's scalars; see kernel_ops.sgd. */
 struct sgd_args {
     double lr, momentum, weight_decay;
-    double grad_scale; /* the gradient is multiplied by this first */
+    double grad_scale;
     bool nesterov;
-    bool first; /* the momentum buffer holds nothing yet */
+    bool first;
+    const struct optim_now *now; /* device; NULL: what is here counts */
 };
 
-/* One AdamW step's scalars; step counts from 1. */
+/* One AdamW step's scalars. */
 struct adamw_args {
     double lr, beta1, beta2, eps, weight_decay, grad_scale;
     int64_t step;
+    const struct optim_now *now;
 };
 
 /* One RMSprop step's scalars; see kernel_ops.rmsprop. */
 struct rmsprop_args {
     double lr, alpha, eps, momentum, weight_decay, grad_scale;
+    const struct optim_now *now;
 };
 
 /* A batch norm and the clamp behind it, as the next operation reads it:
@@ -110,6 +123,13 @@ struct device_count {
 };
 
 struct device;
+struct graph; /* calls that were captured */
+
+enum {
+    PUT_BYTES = 128,   /* of one put() */
+    DEVICE_MARKS = 16, /* mark(0) to mark(15) */
+    DEVICE_SLOTS = 4,  /* send(0) to send(3) */
+};
 
 struct device_ops {
     const char *name;                  /* "host", "cuda", "simt" */
@@ -131,6 +151,48 @@ struct device_ops {
                 struct error *err);
     int (*zero)(struct device *d, void *dst, size_t bytes, struct error *err);
     int (*sync)(struct device *d, struct error *err);
+    /* dst [bytes] = what is at src in host memory, which is the caller's again
+     * at once; at most PUT_BYTES. For the scalars of a step. */
+    int (*put)(struct device *d, void *dst, const void *src, size_t bytes,
+               struct error *err);
+    /* Optional: of the memory that alloc() takes from. */
+    int (*memory)(struct device *d, size_t *ret_free, size_t *ret_total,
+                  struct error *err);
+
+    /* ---- the same calls again ---------------------------------------------
+     * Optional, all four or none. Between capture_begin() and capture_end(),
+     * calls that enqueue work are kept and not run; launch() runs them in
+     * their order, on what is in memory then. Only what ran before with the
+     * same shapes can be captured, for nothing may be allocated; copies from
+     * and to the host, put(), sync() and alloc() cannot.
+     *
+     * err  capture_end: ERR_EXTERN also when a call in between failed; the
+     *      device is then as it was before capture_begin() */
+    int (*capture_begin)(struct device *d, struct error *err);
+    int (*capture_end)(struct device *d, struct graph **ret, struct error *err);
+    int (*launch)(struct device *d, struct graph *g, struct error *err);
+    void (*graph_free)(struct device *d, struct graph *g); /* NULL is fine */
+
+    /* Optional, both or neither: the time on the device. mark() remembers
+     * when the work enqueued so far ends; it can be captured. elapsed() is
+     * from one mark to another; both have to be over (sync). */
+    int (*mark)(struct device *d, int32_t i, struct error *err);
+    int (*elapsed)(struct device *d, int32_t from, int32_t to, double *ret_s,
+                   struct error *err);
+
+    /* ---- copies beside the work -------------------------------------------
+     * Optional, all four or none. A slot is one buffer on the device that is
+     * filled from the host while the device works:
+     *   send     begins to copy, when what was enqueued before the slot's
+     *            last reuse() is over; host_src is read until sent() returns
+     *   receive  what is enqueued from now on comes after the slot's copy
+     *   reuse    what was enqueued up to now was the last to need the slot
+     *   sent     waits until the copy is over */
+    int (*send)(struct device *d, int32_t slot, void *dst, const void *host_src,
+                size_t bytes, struct error *err);
+    int (*receive)(struct device *d, int32_t slot, struct error *err);
+    int (*reuse)(struct device *d, int32_t slot, struct error *err);
+    int (*sent)(struct device *d, int32_t slot, struct error *err);
 
     /* ---- types ----------------------------------------------------------- */
     /* y [n] of type `to` = x [n] of type `from`, rounded to the nearest, ties
@@ -141,6 +203,10 @@ struct device_ops {
      * fraction (NVIDIA's TF32). Optional: NULL where the hardware has no such
      * thing. */
     int (*allow_tf32)(struct device *d, bool allow, struct error *err);
+    /* From now on a product of a new shape may take the algorithm that is the
+     * fastest at its first call, which may be another one in another run; else
+     * it follows from shape and device. Optional. */
+    int (*tune)(struct device *d, bool on, struct error *err);
 
     /* ---- GEMM ------------------------------------------------------------ */
     /* C[m,n] = alpha * op(A) op(B) + beta * C, row major, leading dimensions
@@ -220,21 +286,24 @@ struct device_ops {
                     int64_t rows, int32_t C, struct error *err);
     /* y = x * keep / (1 - p), keep drawn per element from the counter-based
      * stream (seed, offset + i) - the same stream on every device; the
-     * backward pass is the same call on dy. y may be x. 0 <= p < 1. */
+     * backward pass is the same call on dy. y may be x. 0 <= p < 1. The seed
+     * is in device memory. */
     int (*dropout)(struct device *d, enum dtype dt, void *y, const void *x,
-                   int64_t n, double p, uint64_t seed, uint64_t offset,
+                   int64_t n, double p, const uint64_t *seed, uint64_t offset,
                    struct error *err);
     /* Softmax cross-entropy over rows of z [rows, C]; a label < 0 is left
      * out: loss 0, gradient 0. A label >= C is a NaN in both.
      * in    smooth  0..below 1: that share of the label's weight is spread
      *               over all classes, as torch's label_smoothing
-     * inout z     the logits; becomes scale * d(loss)/dz when grad is true
+     *       scale   device memory; NULL without grad
+     * inout z     the logits; becomes *scale * d(loss)/dz when grad is true
      * out   loss  [rows] A, nats
      *       hit   [rows] i32, 1 where the largest logit is the label's; of
      *             equal ones the first counts */
     int (*xent)(struct device *d, enum dtype dt, void *loss, int32_t *hit,
                 void *z, const int32_t *label, int64_t rows, int32_t C,
-                double scale, double smooth, bool grad, struct error *err);
+                const double *scale, double smooth, bool grad,
+                struct error *err);
     /* x [N, S, S, C] T: image i is the part of src that list[i] names, see
      * kernels/image_u8.h, resized and then (v / 255 - mean[c]) / std[c]. An
      * image stored with one channel has it repeated.

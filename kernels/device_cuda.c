@@ -152,16 +152,32 @@ static int cuda_zero(struct device *d, void *dst, size_t bytes,
                       err);
 }
 
+/* A graph has the address of the scratch that there was when it was captured:
+ * while there is one, the old scratch is kept. */
 static int cuda_grow(struct exec_device *exec, size_t bytes, struct error *err)
 {
+    struct cuda_device *cuda = (struct cuda_device *)exec;
     void *p = NULL;
 
+    if (cuda->captures || cuda->n_retired == RETIRED_MOST)
+        return error_set(err, ERR_EXTERN, "scratch: %zu bytes in a capture",
+                         bytes);
     if (cuda_check((int)cudaMalloc(&p, bytes), "scratch", err) < 0)
         return -1;
-    (void)cudaFree(exec->scratch);
+    if (cuda->graphs > 0 && exec->scratch)
+        cuda->retired[cuda->n_retired++] = exec->scratch;
+    else
+        (void)cudaFree(exec->scratch); /* waits for the work that uses it */
     exec->scratch = p;
     exec->scratch_bytes = bytes;
     return 0;
+}
+
+static int cuda_memory(struct device *d, size_t *ret_free, size_t *ret_total,
+                       struct error *err)
+{
+    (void)d;
+    return cuda_check((int)cudaMemGetInfo(ret_free, ret_total), "memory", err);
 }
 
 static void cuda_destroy(struct device *d)
@@ -170,11 +186,14 @@ static void cuda_destroy(struct device *d)
 
     if (!cuda)
         return;
-    cuda_gemm_close(cuda);
-    if (cuda->exec.stream) {
+    if (cuda->exec.stream)
         (void)cudaStreamSynchronize(stream_of(d));
+    cuda_queue_close(cuda);
+    cuda_gemm_close(cuda);
+    if (cuda->exec.stream)
         (void)cudaStreamDestroy(stream_of(d));
-    }
+    for (int32_t i = 0; i < cuda->n_retired; i++)
+        (void)cudaFree(cuda->retired[i]);
     (void)cudaFree(cuda->exec.scratch);
     free(cuda);
 }
@@ -200,11 +219,14 @@ static void fill_in(struct exec_device *exec, int32_t multiprocessors)
         .copy = cuda_copy,
         .zero = cuda_zero,
         .sync = cuda_sync,
+        .memory = cuda_memory,
         .allow_tf32 = cuda_allow_tf32,
+        .tune = cuda_tune,
         .gemm = cuda_gemm,
         .stream = cuda_stream,
         .bus = cuda_bus,
     };
+    cuda_queue_install(&exec->ops);
     KERNEL_FAMILIES(KERNEL_INSTALL, cuda)
 }
 
@@ -261,7 +283,7 @@ __attribute__((visibility("default"))) int mgpu_cuda_open(int32_t index,
             "CUDA stream", err) < 0)
         goto fail;
     cuda->exec.stream = stream;
-    if (cuda_gemm_open(cuda, err) < 0)
+    if (cuda_queue_open(cuda, err) < 0 || cuda_gemm_open(cuda, err) < 0)
         goto fail;
     *ret = &cuda->exec.base;
     return 0;

@@ -1,4 +1,4 @@
-/* elementwise.cu - addition, bias and its gradient, dropout.
+/* elementwise.cu - addition, bias and its gradient, dropout; scalars.
  *
  * Dropout needs random numbers that are the same for every device, number of
  * threads and order of evaluation. A counter-based generator gives that: the
@@ -75,13 +75,13 @@ FN philox_words philox(uint64_t key, uint64_t counter)
  * y: the stream is cut at multiples of four, the call at `offset`. */
 template <class T>
 KERNEL drop(blk b, T *y, const T *x, int64_t n, uint64_t threshold,
-            acc<T> scale, uint64_t seed, uint64_t offset)
+            acc<T> scale, const uint64_t *seed, uint64_t offset)
 {
-    const uint64_t first = offset / 4;
+    const uint64_t first = offset / 4, key = *seed;
     const int64_t counters = (int64_t)((offset + (uint64_t)n - 1) / 4 - first);
 
     for (int64_t g : b.each(counters + 1)) {
-        philox_words r = philox(seed, first + (uint64_t)g);
+        philox_words r = philox(key, first + (uint64_t)g);
         int64_t i = (int64_t)((first + (uint64_t)g) * 4 - offset);
         UNROLL for (int k = 0; k < 4; k++)
             if (i + k >= 0 && i + k < n)
@@ -129,7 +129,7 @@ int bias_bwd(struct device *d, void *db, const void *dy, int64_t rows,
 
 template <class T>
 int dropout(struct device *d, void *y, const void *x, int64_t n, double p,
-            uint64_t seed, uint64_t offset, struct error *err)
+            const uint64_t *seed, uint64_t offset, struct error *err)
 {
     if (n < 0 || !(p >= 0 && p < 1))
         return error_set(err, ERR_INVAL, "dropout: n %lld, p %g", (long long)n,
@@ -141,6 +141,31 @@ int dropout(struct device *d, void *y, const void *x, int64_t n, double p,
     return finish(d, "dropout", err);
 }
 
+/* As a kernel's parameter: a copy from the host's memory would have to wait
+ * for the device, or the host for the copy. */
+struct few_bytes {
+    unsigned char at[PUT_BYTES];
+};
+
+KERNEL put_bytes(blk b, unsigned char *dst, few_bytes v, int64_t n)
+{
+    for (int64_t i : b.lanes(n))
+        dst[i] = v.at[i];
+}
+
+int put(struct device *d, void *dst, const void *src, size_t bytes,
+        struct error *err)
+{
+    few_bytes v = {};
+
+    if (bytes > PUT_BYTES)
+        return error_set(err, ERR_INVAL, "put: %zu bytes, at most %d", bytes,
+                         (int)PUT_BYTES);
+    memcpy(v.at, src, bytes);
+    launch(d, 1, put_bytes, (unsigned char *)dst, v, (int64_t)bytes);
+    return finish(d, "put", err);
+}
+
 } // namespace
 
 FAMILY(elementwise)
@@ -149,4 +174,5 @@ FAMILY(elementwise)
     ops->bias_fwd = BY_TYPE(bias_fwd);
     ops->bias_bwd = BY_TYPE(bias_bwd);
     ops->dropout = BY_TYPE(dropout);
+    ops->put = put;
 }

@@ -4,11 +4,21 @@
 
 #include "kernels/exec_device.h"
 
+enum { RETIRED_MOST = 32 };
+
+struct cuda_gemm;
+struct cuda_queue;
+
 struct cuda_device {
     struct exec_device exec;
-    void *blas;           /* the cublasHandle_t */
-    void *blas_workspace; /* on the device */
     char bus[32];         /* the PCI address */
+    struct cuda_gemm *gemm;   /* gemm_cuda.c */
+    struct cuda_queue *queue; /* queue_cuda.c */
+    bool captures;
+    int32_t graphs; /* that there are */
+    /* They may still use a scratch that has grown since. */
+    void *retired[RETIRED_MOST];
+    int32_t n_retired;
 };
 
 /* 0, or -1 and err for a cudaError_t. */
@@ -21,6 +31,12 @@ int cuda_gemm(struct device *d, enum dtype dt, bool ta, bool tb, int32_t m,
               const void *B, int32_t ldb, double beta, void *C, int32_t ldc,
               struct error *err);
 int cuda_allow_tf32(struct device *d, bool allow, struct error *err);
+int cuda_tune(struct device *d, bool on, struct error *err);
+
+/* Capture and replay, marks, and copies beside the work. */
+int cuda_queue_open(struct cuda_device *cuda, struct error *err);
+void cuda_queue_close(struct cuda_device *cuda); /* half-opened is fine */
+void cuda_queue_install(struct device_ops *ops);
 
 /* The symbols that the plug-in exports: a device_cuda_open_f and a
  * device_cuda_count_f. */

@@ -11,13 +11,19 @@
 namespace
 {
 
+/* Not a bare pointer: the width of the vectors is none of its business. */
+struct scale_in {
+    const double *at;
+};
+
 template <class T, int W>
 KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
-                    const int32_t *label, int64_t rows, int64_t C, acc<T> scale,
-                    acc<T> smooth, int grad)
+                    const int32_t *label, int64_t rows, int64_t C,
+                    scale_in scale_at, acc<T> smooth, int grad)
 {
     typedef acc<T> A;
     typedef vec<A, W> V;
+    const A scale = grad ? (A)*scale_at.at : 0;
 
     for (int64_t r : b.share(rows)) {
         T *row = z + r * C;
@@ -69,14 +75,14 @@ KERNEL softmax_loss(blk b, acc<T> *loss, int32_t *hit, T *z,
 
 template <class T>
 int xent(struct device *d, void *loss, int32_t *hit, void *z,
-         const int32_t *label, int64_t rows, int32_t C, double scale,
+         const int32_t *label, int64_t rows, int32_t C, const double *scale,
          double smooth, bool grad, struct error *err)
 {
-    if (rows < 0 || C < 1 || !(smooth >= 0 && smooth < 1))
+    if (rows < 0 || C < 1 || !(smooth >= 0 && smooth < 1) || (grad && !scale))
         return error_set(err, ERR_INVAL, "xent: rows %lld, C %d, smoothing %g",
                          (long long)rows, (int)C, smooth);
     LAUNCH_ROWS(C, blocks(d, rows * C * 16, rows), softmax_loss, (acc<T> *)loss,
-                hit, (T *)z, label, rows, (int64_t)C, (acc<T>)scale,
+                hit, (T *)z, label, rows, (int64_t)C, scale_in{scale},
                 (acc<T>)smooth, (int)grad);
     return finish(d, "xent", err);
 }

@@ -12,9 +12,21 @@
 namespace
 {
 
+/* Each kernel takes what `now` holds, if there is one, in place of what was
+ * known when it was called. */
 template <class A> struct sgd_scalars {
     A lr, momentum, decay, grad_scale;
     int nesterov, first;
+    const optim_now *now;
+
+    FN void look()
+    {
+        if (!now)
+            return;
+        lr = (A)now->lr;
+        grad_scale = (A)now->grad_scale;
+        first = now->first != 0;
+    }
 };
 
 template <class T, int W>
@@ -23,6 +35,7 @@ KERNEL sgd_step(blk b, T *p, acc<T> *m, const T *g, int64_t n,
 {
     typedef vec<acc<T>, W> V;
 
+    a.look();
     for (int64_t i : b.each(n, W)) {
         V w = V::load(p + i, n - i);
         V d = V::load(g + i, n - i) * a.grad_scale + w * a.decay;
@@ -36,6 +49,18 @@ KERNEL sgd_step(blk b, T *p, acc<T> *m, const T *g, int64_t n,
 /* p *= shrink;  p -= rate * m / (sqrt(v) * root + eps) */
 template <class A> struct adamw_scalars {
     A beta1, beta2, grow1, grow2, grad_scale, shrink, rate, root, eps;
+    double decay;
+    const optim_now *now;
+
+    FN void look()
+    {
+        if (!now)
+            return;
+        grad_scale = (A)now->grad_scale;
+        shrink = (A)(1 - now->lr * decay);
+        rate = (A)(now->lr / now->reach1);
+        root = (A)(1 / sqrt(now->reach2));
+    }
 };
 
 template <class T, int W>
@@ -44,6 +69,7 @@ KERNEL adamw_step(blk b, T *p, acc<T> *m, acc<T> *v, const T *g, int64_t n,
 {
     typedef vec<acc<T>, W> V;
 
+    a.look();
     for (int64_t i : b.each(n, W)) {
         V d = V::load(g + i, n - i) * a.grad_scale;
         V mi = V::load(m + i, n - i) * a.beta1 + d * a.grow1;
@@ -57,6 +83,15 @@ KERNEL adamw_step(blk b, T *p, acc<T> *m, acc<T> *v, const T *g, int64_t n,
 
 template <class A> struct rmsprop_scalars {
     A lr, alpha, grow, eps, momentum, decay, grad_scale;
+    const optim_now *now;
+
+    FN void look()
+    {
+        if (!now)
+            return;
+        lr = (A)now->lr;
+        grad_scale = (A)now->grad_scale;
+    }
 };
 
 template <class T, int W>
@@ -65,6 +100,7 @@ KERNEL rmsprop_step(blk b, T *p, acc<T> *v, acc<T> *m, acc<T> *mean, const T *g,
 {
     typedef vec<acc<T>, W> V;
 
+    a.look();
     for (int64_t i : b.each(n, W)) {
         V w = V::load(p + i, n - i);
         V d = V::load(g + i, n - i) * a.grad_scale + w * a.decay;
@@ -128,7 +164,8 @@ int sgd(struct device *d, void *p, void *m, const void *g, int64_t n,
     if (n < 0)
         return error_set(err, ERR_INVAL, "sgd: n %lld", (long long)n);
     sgd_scalars<A> s = {(A)a->lr,         (A)a->momentum, (A)a->weight_decay,
-                        (A)a->grad_scale, a->nesterov,    a->first};
+                        (A)a->grad_scale, a->nesterov,    a->first,
+                        a->now};
     LAUNCH_FLAT(blocks(d, n), sgd_step, (T *)p, (A *)m, (const T *)g, n, s);
     return finish(d, "sgd", err);
 }
@@ -139,22 +176,30 @@ int adamw(struct device *d, void *p, void *m, void *v, const void *g, int64_t n,
 {
     typedef acc<T> A;
 
-    if (n < 0 || a->step < 1)
+    if (n < 0 || (!a->now && a->step < 1))
         return error_set(err, ERR_INVAL, "adamw: n %lld, step %lld",
                          (long long)n, (long long)a->step);
     /* The means start at zero; dividing by what they can have reached by
      * now undoes it. */
-    double reach1 = 1 - pow(a->beta1, (double)a->step);
-    double reach2 = 1 - pow(a->beta2, (double)a->step);
     adamw_scalars<A> s = {(A)a->beta1,
                           (A)a->beta2,
                           (A)(1 - a->beta1),
                           (A)(1 - a->beta2),
                           (A)a->grad_scale,
-                          (A)(1 - a->lr * a->weight_decay),
-                          (A)(a->lr / reach1),
-                          (A)(1 / sqrt(reach2)),
-                          (A)a->eps};
+                          0,
+                          0,
+                          0,
+                          (A)a->eps,
+                          a->weight_decay,
+                          a->now};
+    if (!a->now) {
+        const double t = (double)a->step, lr = a->lr;
+        const double reach1 = 1 - pow(a->beta1, t);
+        const double reach2 = 1 - pow(a->beta2, t);
+        s.shrink = (A)(1 - lr * a->weight_decay);
+        s.rate = (A)(lr / reach1);
+        s.root = (A)(1 / sqrt(reach2));
+    }
     LAUNCH_FLAT(blocks(d, n), adamw_step, (T *)p, (A *)m, (A *)v, (const T *)g,
                 n, s);
     return finish(d, "adamw", err);
@@ -171,7 +216,7 @@ int rmsprop(struct device *d, void *p, void *v, void *m, void *mean,
         return error_set(err, ERR_INVAL, "rmsprop: n %lld", (long long)n);
     rmsprop_scalars<A> s = {(A)a->lr,        (A)a->alpha,    (A)(1 - a->alpha),
                             (A)a->eps,       (A)a->momentum, (A)a->weight_decay,
-                            (A)a->grad_scale};
+                            (A)a->grad_scale, a->now};
     LAUNCH_FLAT(blocks(d, n), rmsprop_step, (T *)p, (A *)v, (A *)m, (A *)mean,
                 (const T *)g, n, s);
     return finish(d, "rmsprop", err);

@@ -33,7 +33,7 @@ int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n)
 {
     const char *names[OPTIM_ARRAYS];
     return names_of(spec, names) * n * (int64_t)dtype_acc_bytes(dt) +
-           (int64_t)sizeof(double);
+           (int64_t)(sizeof(double) + sizeof(struct optim_now));
 }
 
 static int fill(struct optimizer *o, const struct optimizer_range *ranges,
@@ -49,8 +49,11 @@ static int fill(struct optimizer *o, const struct optimizer_range *ranges,
         if (dev->ops->alloc(dev, bytes, &a->data, err) < 0)
             return -1;
     }
-    if (dev->ops->alloc(dev, sizeof(double), &o->sum, err) < 0)
+    void *now = NULL;
+    if (dev->ops->alloc(dev, sizeof(double), &o->sum, err) < 0 ||
+        dev->ops->alloc(dev, sizeof(struct optim_now), &now, err) < 0)
         return -1;
+    o->now = now;
     o->ranges = calloc((size_t)n_ranges + 1, sizeof(*o->ranges));
     if (o->ranges == NULL)
         return error_set(err, ERR_NOMEM, "ranges");
@@ -85,6 +88,7 @@ void optimizer_clear(struct optimizer *o)
     for (int32_t i = 0; i < OPTIM_ARRAYS; i++)
         o->dev->ops->release(o->dev, o->state[i].data);
     o->dev->ops->release(o->dev, o->sum);
+    o->dev->ops->release(o->dev, o->now);
     free(o->ranges);
     memset(o, 0, sizeof(*o));
 }
@@ -93,19 +97,17 @@ void optimizer_clear(struct optimizer *o)
 struct part {
     void *p, *state[OPTIM_ARRAYS];
     const void *g;
-    int64_t n, step;
-    double lr, weight_decay, grad_scale;
+    int64_t n;
+    double weight_decay;
 };
 
 static int step_sgd(struct optimizer *o, const struct part *x,
                     struct error *err)
 {
-    struct sgd_args a = {.lr = x->lr,
-                         .momentum = o->spec->train.optimizer.momentum,
+    struct sgd_args a = {.momentum = o->spec->train.optimizer.momentum,
                          .weight_decay = x->weight_decay,
-                         .grad_scale = x->grad_scale,
                          .nesterov = o->spec->train.optimizer.nesterov,
-                         .first = x->step == 1};
+                         .now = o->now};
     return o->dev->ops->sgd(o->dev, o->dt, x->p, x->state[0], x->g, x->n, &a,
                             err);
 }
@@ -113,13 +115,11 @@ static int step_sgd(struct optimizer *o, const struct part *x,
 static int step_adamw(struct optimizer *o, const struct part *x,
                       struct error *err)
 {
-    struct adamw_args a = {.lr = x->lr,
-                           .beta1 = o->spec->train.optimizer.betas.v[0],
+    struct adamw_args a = {.beta1 = o->spec->train.optimizer.betas.v[0],
                            .beta2 = o->spec->train.optimizer.betas.v[1],
                            .eps = o->spec->train.optimizer.eps,
                            .weight_decay = x->weight_decay,
-                           .grad_scale = x->grad_scale,
-                           .step = x->step};
+                           .now = o->now};
     return o->dev->ops->adamw(o->dev, o->dt, x->p, x->state[0], x->state[1],
                               x->g, x->n, &a, err);
 }
@@ -128,12 +128,11 @@ static int step_rmsprop(struct optimizer *o, const struct part *x,
                         struct error *err)
 {
     bool has_momentum = o->spec->train.optimizer.momentum > 0;
-    struct rmsprop_args a = {.lr = x->lr,
-                             .alpha = o->spec->train.optimizer.alpha,
+    struct rmsprop_args a = {.alpha = o->spec->train.optimizer.alpha,
                              .eps = o->spec->train.optimizer.eps,
                              .momentum = o->spec->train.optimizer.momentum,
                              .weight_decay = x->weight_decay,
-                             .grad_scale = x->grad_scale};
+                             .now = o->now};
     return o->dev->ops->rmsprop(
         o->dev, o->dt, x->p, x->state[0], has_momentum ? x->state[1] : NULL,
         o->spec->train.optimizer.centered ? x->state[has_momentum ? 2 : 1]
@@ -141,9 +140,33 @@ static int step_rmsprop(struct optimizer *o, const struct part *x,
         x->g, x->n, &a, err);
 }
 
+int optimizer_put(struct optimizer *o, int64_t step, double lr,
+                  double grad_scale, struct error *err)
+{
+    const double *beta = o->spec->train.optimizer.betas.v;
+    bool is_adamw = o->spec->train.optimizer.name == OPTIM_ADAMW;
+    /* The means start at zero; dividing by what they can have reached by
+     * now undoes it. */
+    const struct optim_now now = {
+        .lr = lr,
+        .grad_scale = grad_scale,
+        .reach1 = is_adamw ? 1 - pow(beta[0], (double)step) : 1,
+        .reach2 = is_adamw ? 1 - pow(beta[1], (double)step) : 1,
+        .first = step == 1};
+    return o->dev->ops->put(o->dev, o->now, &now, sizeof(now), err);
+}
+
 int optimizer_step(struct optimizer *o, void *params, const void *grads,
                    int64_t step, double lr, double grad_scale,
                    struct error *err)
+{
+    if (optimizer_put(o, step, lr, grad_scale, err) < 0)
+        return -1;
+    return optimizer_step_only(o, params, grads, err);
+}
+
+int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
+                        struct error *err)
 {
     static int (*const steps[])(struct optimizer * o, const struct part *x,
                                 struct error *err) = {
@@ -158,10 +181,7 @@ int optimizer_step(struct optimizer *o, void *params, const void *grads,
         struct part x = {.p = (char *)params + (size_t)r->first * t,
                          .g = (const char *)grads + (size_t)r->first * t,
                          .n = r->count,
-                         .step = step,
-                         .lr = lr,
-                         .weight_decay = r->is_exempt ? 0 : decay,
-                         .grad_scale = grad_scale};
+                         .weight_decay = r->is_exempt ? 0 : decay};
         for (int32_t k = 0; k < o->n_state; k++)
             x.state[k] = (char *)o->state[k].data + (size_t)r->first * acc;
         if (steps[o->spec->train.optimizer.name](o, &x, err) < 0)

@@ -34,7 +34,8 @@ struct optimizer {
     int32_t n_state;
     struct optimizer_range *ranges; /* owned */
     int32_t n_ranges;
-    void *sum; /* [1] double on the device; owned */
+    void *sum;             /* [1] double on the device; owned */
+    struct optim_now *now; /* on the device; owned */
 };
 
 /* Bytes of device memory that optimizer_init() will take. */
@@ -52,6 +53,13 @@ void optimizer_clear(struct optimizer *o); /* zeroed is fine */
 int optimizer_step(struct optimizer *o, void *params, const void *grads,
                    int64_t step, double lr, double grad_scale,
                    struct error *err) MUST_CHECK;
+
+/* The same in two parts, for a step that is captured and launched again
+ * (kernels/device.h): what changes, then the calls, which read it. */
+int optimizer_put(struct optimizer *o, int64_t step, double lr,
+                  double grad_scale, struct error *err) MUST_CHECK;
+int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
+                        struct error *err) MUST_CHECK;
 
 /* The length of the gradient as one vector; the same bits whenever the
  * gradient has the same bits. Waits for the device. */

@@ -219,8 +219,8 @@ static void the_rest(struct bench *b, int32_t N)
          ops->avgpool_bwd(b->d, b->dt, b->x, b->y, N, HW, 1280, NULL));
     for (int i = 0; i < 2; i++)
         TIME(b, DROPOUT, 2 * n, 0,
-             ops->dropout(b->d, b->dt, b->y, b->x, (int64_t)N * 1280, 0.2, 1, 0,
-                          NULL));
+             ops->dropout(b->d, b->dt, b->y, b->x, (int64_t)N * 1280, 0.2, b->c[0],
+                          0, NULL));
     const struct norm last = norm_of(b, 6);
     const struct norm_grad grad = {b->c[2], b->c[3], b->c[6]};
     TIME(b, NORM, 2 * n * HW, 0,
@@ -231,7 +231,7 @@ static void the_rest(struct bench *b, int32_t N)
                          1280, NULL));
     gemm_layer(b, N, 1280, 10, true);
     TIME(b, XENT, 20.0 * N, 0,
-         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, 1, 0,
+         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, b->c[6], 0,
                    true, NULL));
     TIME(b, SGD, 5.0 * (double)b->params, 0,
          ops->sgd(b->d, b->dt, b->x, b->y, b->z, b->params, &a, NULL));

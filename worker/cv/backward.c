@@ -41,7 +41,7 @@ static void *unused_dy(const struct pass *p)
 static struct norm_grad norm_of_row(const struct model *m, int32_t i);
 
 /* Loss, classifier, dropout and pooling; leaves p->dy. */
-static int head(struct pass *p, double scale, struct error *err)
+static int head(struct pass *p, struct error *err)
 {
     struct model *m = p->m;
     const struct device_ops *ops = m->d->ops;
@@ -53,7 +53,7 @@ static int head(struct pass *p, double scale, struct error *err)
     const void *x = m->mem.dropped ? m->mem.dropped : m->mem.pooled;
 
     if (ops->xent(m->d, dt, m->mem.loss, m->mem.hit, dz, m->label, n, classes,
-                  scale, m->conf.label_smoothing, true, err) < 0 ||
+                  m->mem.scale, m->conf.label_smoothing, true, err) < 0 ||
         ops->gemm(m->d, dt, true, false, classes, f, n, 1, dz, classes, x, f, 0,
                   at_t(m, m->mem.grads, a->fc_weight), f, err) < 0 ||
         ops->bias_bwd(m->d, dt, at_t(m, m->mem.grads, a->fc_bias), dz, n,
@@ -62,8 +62,9 @@ static int head(struct pass *p, double scale, struct error *err)
         ops->gemm(m->d, dt, false, false, n, f, classes, 1, dz, classes,
                   at_t(m, m->mem.params, a->fc_weight), f, 0, dx, f, err) < 0)
         return -1;
-    if (m->mem.dropped && ops->dropout(m->d, dt, dx, dx, (int64_t)n * f,
-                                       m->conf.dropout, m->seed, 0, err) < 0)
+    if (m->mem.dropped &&
+        ops->dropout(m->d, dt, dx, dx, (int64_t)n * f, m->conf.dropout,
+                     m->mem.seed, 0, err) < 0)
         return -1;
     p->dy = m->mem.dy[0];
     if (ops->avgpool_bwd(m->d, dt, p->dy, dx, n, side * side, f, err) < 0)
@@ -172,6 +173,16 @@ int model_backward(struct model *m, int32_t n, double scale,
                                    struct error *err),
                    void *arg, struct error *err)
 {
+    if (m->d->ops->put(m->d, m->mem.scale, &scale, sizeof(scale), err) < 0)
+        return error_wrap(err, "backward");
+    return model_backward_only(m, n, on_ready, arg, err);
+}
+
+int model_backward_only(struct model *m, int32_t n,
+                        int (*on_ready)(void *arg, int64_t first, int64_t count,
+                                        struct error *err),
+                        void *arg, struct error *err)
+{
     if (!m->train || n != m->n || n < 1)
         return error_set(err, ERR_STATE,
                          "model: no forward pass of %d samples in training "
@@ -179,7 +190,7 @@ int model_backward(struct model *m, int32_t n, double scale,
                          n);
     struct pass p = {.m = m, .n = n, .on_ready = on_ready, .arg = arg};
     m->train = false; /* the logits are overwritten: once only */
-    if (head(&p, scale, err) < 0)
+    if (head(&p, err) < 0)
         return error_wrap(err, "backward: classifier");
     for (int32_t i = ARCH_LAYERS - 1; i >= 0; i--)
         if (row(&p, i, err) < 0)

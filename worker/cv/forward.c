@@ -77,8 +77,7 @@ static int extract(struct model *m, const void *x, int32_t n, bool train,
                                  layer_rows(l, n), l->cout, err);
 }
 
-static int classify(struct model *m, int32_t n, bool train, uint64_t seed,
-                    struct error *err)
+static int classify(struct model *m, int32_t n, bool train, struct error *err)
 {
     const struct device_ops *ops = m->d->ops;
     const enum dtype dt = m->conf.dt;
@@ -90,7 +89,7 @@ static int classify(struct model *m, int32_t n, bool train, uint64_t seed,
         return -1;
     if (train && m->mem.dropped) {
         if (ops->dropout(m->d, dt, m->mem.dropped, x, (int64_t)n * f,
-                         m->conf.dropout, seed, 0, err) < 0)
+                         m->conf.dropout, m->mem.seed, 0, err) < 0)
             return -1;
         x = m->mem.dropped;
     }
@@ -119,23 +118,47 @@ static int check(const struct model *m, int32_t n, bool train,
     return 0;
 }
 
+static void note(struct model *m, int32_t n, bool train)
+{
+    for (int32_t i = 0; train && i < ARCH_LAYERS; i++)
+        m->tracked[i]++;
+    m->n = n;
+    m->train = train;
+}
+
+int model_put(struct model *m, uint64_t seed, double scale, struct error *err)
+{
+    if (m->d->ops->put(m->d, m->mem.seed, &seed, sizeof(seed), err) < 0)
+        return -1;
+    return m->d->ops->put(m->d, m->mem.scale, &scale, sizeof(scale), err);
+}
+
+void model_repeat(struct model *m, int32_t n, bool train)
+{
+    note(m, n, train);
+    m->train = false; /* the backward pass is over, too */
+}
+
 int model_forward(struct model *m, const void *x, const int32_t *label,
                   int32_t n, bool train, uint64_t seed, struct error *err)
+{
+    if (m->d->ops->put(m->d, m->mem.seed, &seed, sizeof(seed), err) < 0)
+        return error_wrap(err, "forward");
+    return model_forward_only(m, x, label, n, train, err);
+}
+
+int model_forward_only(struct model *m, const void *x, const int32_t *label,
+                       int32_t n, bool train, struct error *err)
 {
     if (check(m, n, train, err) < 0)
         return -1;
     m->n = 0; /* until it is known to have worked */
-    if (extract(m, x, n, train, err) < 0 ||
-        classify(m, n, train, seed, err) < 0 ||
+    if (extract(m, x, n, train, err) < 0 || classify(m, n, train, err) < 0 ||
         m->d->ops->xent(m->d, m->conf.dt, m->mem.loss, m->mem.hit,
-                        m->mem.logits, label, n, m->conf.num_classes, 1,
+                        m->mem.logits, label, n, m->conf.num_classes, NULL,
                         train ? m->conf.label_smoothing : 0, false, err) < 0)
         return error_wrap(err, "forward");
-    for (int32_t i = 0; train && i < ARCH_LAYERS; i++)
-        m->tracked[i]++;
     m->label = label;
-    m->n = n;
-    m->train = train;
-    m->seed = seed;
+    note(m, n, train);
     return 0;
 }

@@ -39,11 +39,13 @@ static void lay_out(const struct model_conf *conf, const struct arch *a,
     plan->bytes_grads = (int64_t)(c.at - mark);
     mark = c.at;
 
-    int64_t largest = 0;
+    int64_t largest = 0, widest = 0;
     for (int32_t i = 0; i < ARCH_LAYERS; i++) {
         const struct layer *l = &a->layers[i];
         int64_t elems = layer_rows(l, conf->batch) * l->cout;
         largest = elems > largest ? elems : largest;
+        int64_t pair = layer_rows(l, conf->batch) * (l->cin + l->cout);
+        widest = pair > widest ? pair : widest;
         ret->acts[i].z = take(&c, elems, t);
         ret->acts[i].y = row_keeps_y(a, i) ? take(&c, elems, t) : NULL;
         ret->acts[i].mean = take(&c, l->cout, acc);
@@ -57,6 +59,8 @@ static void lay_out(const struct model_conf *conf, const struct arch *a,
     ret->logits = take(&c, n * conf->num_classes, t);
     ret->loss = take(&c, n, acc);
     ret->hit = take(&c, n, sizeof(*ret->hit));
+    ret->seed = take(&c, 1, sizeof(*ret->seed));
+    ret->scale = take(&c, 1, sizeof(*ret->scale));
     plan->bytes_activations = (int64_t)(c.at - mark);
     mark = c.at;
 
@@ -65,6 +69,7 @@ static void lay_out(const struct model_conf *conf, const struct arch *a,
         ret->dy[i] = take(&c, largest, t);
     plan->bytes_work = (int64_t)(c.at - mark);
     plan->bytes_total = (int64_t)c.at;
+    plan->bytes_scratch = widest * (int64_t)t;
     plan->params = a->params;
     plan->running = a->running;
 }
@@ -91,8 +96,10 @@ int model_create(struct device *d, const struct model_conf *conf,
     if (arch_build(conf, &m->arch, err) < 0)
         goto fail;
     lay_out(conf, &m->arch, NULL, &m->mem, &m->plan);
+    /* Losses and hits, as they lie in the arena, or logits. */
     m->host = malloc((size_t)conf->batch * ((size_t)conf->num_classes + 2) *
-                     sizeof(double));
+                         sizeof(double) +
+                     ALIGN);
     if (!m->host) {
         (void)error_set(err, ERR_NOMEM, "model: host memory for the results");
         goto fail;
@@ -157,19 +164,6 @@ int32_t model_ranges(const struct model *m,
     return n;
 }
 
-/* n values of dt from the device, as doubles in m->host. */
-static const double *fetch(struct model *m, const void *src, int64_t n,
-                           enum dtype dt, struct error *err)
-{
-    double *out = m->host;
-    if (m->d->ops->to_host(m->d, out, src, (size_t)n * dtype_bytes(dt), err) <
-        0)
-        return NULL;
-    for (int64_t i = n - 1; i >= 0; i--) /* wider than what it replaces */
-        out[i] = dtype_get(dt, m->host, i);
-    return out;
-}
-
 static int check_last(const struct model *m, int32_t n, struct error *err)
 {
     if (m->n == 0 || n != m->n)
@@ -184,19 +178,19 @@ int model_result(struct model *m, int32_t n, double *ret_loss_sum,
 {
     if (check_last(m, n, err) < 0)
         return -1;
-    const double *loss = fetch(m, m->mem.loss, n, dtype_acc(m->conf.dt), err);
-    if (!loss)
+    /* Both at once: each copy waits for the device. */
+    size_t apart = (size_t)((char *)m->mem.hit - (char *)m->mem.loss);
+    if (m->d->ops->to_host(m->d, m->host, m->mem.loss,
+                           apart + (size_t)n * sizeof(*m->mem.hit), err) < 0)
         return -1;
+    const enum dtype acc = dtype_acc(m->conf.dt);
+    const int32_t *hit = (void *)((char *)m->host + apart);
     double sum = 0;
     int64_t hits = 0;
-    for (int32_t i = 0; i < n; i++)
-        sum += loss[i];
-    int32_t *hit = m->host;
-    if (m->d->ops->to_host(m->d, hit, m->mem.hit, (size_t)n * sizeof(*hit),
-                           err) < 0)
-        return -1;
-    for (int32_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < n; i++) {
+        sum += dtype_get(acc, m->host, i);
         hits += hit[i];
+    }
     *ret_loss_sum = sum;
     *ret_hits = hits;
     return 0;
@@ -207,10 +201,10 @@ int model_logits(struct model *m, int32_t n, double *ret, struct error *err)
     if (check_last(m, n, err) < 0)
         return -1;
     int64_t elems = (int64_t)n * m->conf.num_classes;
-    const double *z = fetch(m, m->mem.logits, elems, m->conf.dt, err);
-    if (!z)
+    if (m->d->ops->to_host(m->d, m->host, m->mem.logits,
+                           (size_t)elems * dtype_bytes(m->conf.dt), err) < 0)
         return -1;
     for (int64_t i = 0; i < elems; i++)
-        ret[i] = z[i];
+        ret[i] = dtype_get(m->conf.dt, m->host, i);
     return 0;
 }

@@ -34,6 +34,9 @@ struct model_plan {
     int64_t running; /* batch norm statistics, elements of A */
     int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
     int64_t bytes_total;
+    /* Beside it, on a GPU: what the widest layer's op has in the device's
+     * scratch, between two of its kernels. */
+    int64_t bytes_scratch;
 };
 
 struct model;
@@ -70,6 +73,19 @@ int model_backward(struct model *m, int32_t n, double scale,
                    int (*on_ready)(void *arg, int64_t first, int64_t count,
                                    struct error *err),
                    void *arg, struct error *err) MUST_CHECK;
+/* The same in parts, for a step that is captured and launched again
+ * (kernels/device.h): model_put() what changes between two of them, then the
+ * passes, which call nothing that cannot be captured; or instead of the passes
+ * model_repeat(), for what they leave here, and a launch. */
+int model_put(struct model *m, uint64_t seed, double scale,
+              struct error *err) MUST_CHECK;
+int model_forward_only(struct model *m, const void *x, const int32_t *label,
+                       int32_t n, bool train, struct error *err) MUST_CHECK;
+int model_backward_only(struct model *m, int32_t n,
+                        int (*on_ready)(void *arg, int64_t first, int64_t count,
+                                        struct error *err),
+                        void *arg, struct error *err) MUST_CHECK;
+void model_repeat(struct model *m, int32_t n, bool train);
 /* Of the last forward(). Waits for the device. */
 int model_result(struct model *m, int32_t n, double *ret_loss_sum,
                  int64_t *ret_hits, struct error *err) MUST_CHECK;

@@ -24,9 +24,11 @@ struct arena {
     void *col;    /* the stem's patches, [rows, 9 * channels] T */
     void *pooled; /* [batch, features] T, before dropout and after it */
     void *dropped;
-    void *logits; /* [batch, classes] T; in backward, their gradient */
-    void *loss;   /* [batch] A */
-    int32_t *hit; /* [batch] */
+    void *logits;   /* [batch, classes] T; in backward, their gradient */
+    void *loss;     /* [batch] A */
+    int32_t *hit;   /* [batch]; behind loss, to be fetched with it */
+    uint64_t *seed; /* [1] of dropout */
+    double *scale;  /* [1] of the gradient */
     void *dpooled;
     void *dy[MODEL_DY]; /* [the largest activation] T */
 };
@@ -37,15 +39,14 @@ struct model {
     struct arch arch;
     struct model_plan plan;
     struct arena mem;
-    void *base; /* of the arena; owned */
-    void *host; /* [batch, classes + 2] doubles, staging for results; owned */
+    void *base;                   /* of the arena; owned */
+    void *host;                   /* staging for results; owned */
     int64_t tracked[ARCH_LAYERS]; /* num_batches_tracked */
 
     /* Of the last forward(). */
     const int32_t *label; /* borrowed until backward() */
     int32_t n;            /* 0: there was none */
     bool train;
-    uint64_t seed;
 };
 
 static inline int64_t layer_rows(const struct layer *l, int32_t n)

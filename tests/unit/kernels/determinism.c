@@ -111,6 +111,7 @@ static void test_same_bits(int32_t threads, enum dtype dt)
 static void test_dropout(void)
 {
     static float x[100003], a[100003], c[100003];
+    const uint64_t seed = 42;
     struct device *d = NULL;
     struct error err = ERROR_INIT;
 
@@ -121,7 +122,7 @@ static void test_dropout(void)
             return;
         struct bed b = {.d = d, .name = "host", .dt = DT_F32};
         must(d->ops->dropout(b.d, b.dt, threads == 1 ? a : c, x, 100003, 0.3,
-                             42, 6, ERR));
+                             &seed, 6, ERR));
         ok(threads == 1 || memcmp(a, c, sizeof(a)) == 0,
            "dropout on %d threads: the same mask", threads);
         d->ops->destroy(d);

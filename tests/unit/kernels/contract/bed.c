@@ -100,6 +100,12 @@ void tensor_drop(struct tensor *t)
     t->v = NULL;
 }
 
+void *bed_put(struct bed *b, const void *v, size_t bytes)
+{
+    must(b->d->ops->put(b->d, b->scalars, v, bytes, ERR));
+    return b->scalars;
+}
+
 double *zeros(int64_t n)
 {
     double *p = calloc((size_t)n + 1, sizeof(*p));
@@ -187,7 +193,9 @@ void contract_device(struct device *d, const char *name, bool small)
                         .tol = tol[dt],
                         .seed = 1,
                         .small = small};
+        must(d->ops->alloc(d, PUT_BYTES, &b.scalars, ERR));
         contract_memory(&b);
+        contract_replay(&b);
         contract_gemm(&b);
         contract_conv(&b);
         contract_norm(&b);
@@ -202,5 +210,6 @@ void contract_device(struct device *d, const char *name, bool small)
             contract_gradients(&b);
         contract_refusals(&b);
         contract_cast(&b);
+        d->ops->release(d, b.scalars);
     }
 }

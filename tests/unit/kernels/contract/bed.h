@@ -19,6 +19,7 @@ struct bed {
     double tol;    /* of a result, relative to the largest one */
     uint64_t seed; /* of the next random value */
     bool small;    /* leave out what takes an emulator long */
+    void *scalars; /* PUT_BYTES on the device */
 };
 
 /* n values on the device, and the same values here: what is in v is what
@@ -44,6 +45,9 @@ void tensor_pull(struct tensor *t); /* the device to v */
 double rounded(enum dtype dt, double v);
 
 double *zeros(int64_t n); /* the caller frees */
+
+/* A few bytes, in device memory until the next call. */
+void *bed_put(struct bed *b, const void *v, size_t bytes);
 
 /* Report one TAP line: the tensor on the device against want. For same(), a
  * value that the type does not have is to be rounded once. */
@@ -86,6 +90,7 @@ void contract_optim(struct bed *b);
 void contract_exact(struct bed *b);     /* sums that must be exact */
 void contract_gradients(struct bed *b); /* finite differences, fp64 */
 void contract_refusals(struct bed *b);
+void contract_replay(struct bed *b); /* put, capture, marks, slots */
 
 /* All of it, for every dtype. */
 void contract_device(struct device *d, const char *name, bool small);

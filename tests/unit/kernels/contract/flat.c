@@ -152,14 +152,15 @@ static void dropout_one(struct bed *b, int64_t n, double p, uint64_t seed,
         kept += keep;
         want[i] = keep ? x.v[i] / (1 - p) : 0;
     }
-    must(b->d->ops->dropout(b->d, b->dt, y.p, x.p, n, p, seed, offset, ERR));
+    const void *key = bed_put(b, &seed, sizeof(seed));
+    must(b->d->ops->dropout(b->d, b->dt, y.p, x.p, n, p, key, offset, ERR));
     near(&y, want, "dropout of %lld from %llu, p %g", (long long)n,
          (unsigned long long)offset, p);
     /* Five standard deviations of a binomial. */
     ok(fabs((double)kept - (double)n * (1 - p)) <=
            5 * sqrt((double)n * p * (1 - p)),
        "dropout keeps %lld of %lld", (long long)kept, (long long)n);
-    must(b->d->ops->dropout(b->d, b->dt, x.p, x.p, n, p, seed, offset, ERR));
+    must(b->d->ops->dropout(b->d, b->dt, x.p, x.p, n, p, key, offset, ERR));
     near(&x, want, "dropout in place draws the same mask");
     free(want);
     tensor_drop(&x);

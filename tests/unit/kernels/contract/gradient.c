@@ -193,7 +193,7 @@ static void xent_forward(struct probe *p)
     struct device *d = p->b->d;
 
     must(d->ops->xent(d, DT_F64, p->y.p, p->aux[1].p, p->in[0].p, p->aux[0].p,
-                      5, 7, 1, p->smooth, false, ERR));
+                      5, 7, NULL, p->smooth, false, ERR));
 }
 
 static void xent_gradient(struct bed *b, double smooth)
@@ -208,8 +208,10 @@ static void xent_gradient(struct bed *b, double smooth)
     must(b->d->ops->to_device(b->d, p.aux[0].p, labels, sizeof(labels), ERR));
     must(b->d->ops->copy(b->d, p.grad[0].p, p.in[0].p, 35 * sizeof(double),
                          ERR));
+    const double one = 1;
     must(b->d->ops->xent(b->d, DT_F64, p.y.p, p.aux[1].p, p.grad[0].p,
-                         p.aux[0].p, 5, 7, 1, smooth, true, ERR));
+                         p.aux[0].p, 5, 7, bed_put(b, &one, sizeof(one)),
+                         smooth, true, ERR));
     check_input(&p, 0, smooth > 0 ? "xent z, smooth" : "xent z");
     probe_drop(&p);
 }

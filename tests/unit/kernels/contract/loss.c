@@ -61,6 +61,7 @@ static void xent_one(struct bed *b, int64_t rows, int32_t C, double range,
     struct tensor z = tensor_make(b, rows * C, -range, range);
     struct tensor loss = tensor_acc(b, rows, 7, 8);
     struct labels l = labels_make(b, rows, C);
+    const double half = 0.5;
     double *L = zeros(rows), *G = zeros(rows * C), *Z = zeros(rows * C);
 
     for (int64_t r = 0; r < rows; r++) {
@@ -78,14 +79,14 @@ static void xent_one(struct bed *b, int64_t rows, int32_t C, double range,
             G[r * C + i] = 0.5 * (exp(v[i] - top) / sum - q);
         }
     }
-    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C, 0.5,
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C, NULL,
                          smooth, false, ERR));
     same(&z, Z, "xent leaves the logits when asked for the loss only");
     near(&loss, L, "xent loss of %lld x %d, smoothing %g", (long long)rows, C,
          smooth);
     check_hits(b, &l, Z, rows, C);
-    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C, 0.5,
-                         smooth, true, ERR));
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, rows, C,
+                         bed_put(b, &half, sizeof(half)), smooth, true, ERR));
     near(&loss, L, "xent loss, with the gradient");
     near(&z, G, "xent gradient");
     check_hits(b, &l, Z, rows, C);
@@ -103,13 +104,14 @@ static void xent_edges(struct bed *b)
     struct tensor z = tensor_make(b, 40, 0, 0), loss = tensor_acc(b, 4, 7, 8);
     struct labels l = labels_make(b, 4, 10);
     int32_t label[4] = {0, 3, 10, 9}, hit[4];
+    const double one = 1;
 
     for (int i = 10; i < 20; i++)
         z.v[i] = i == 13 ? 3e4 : -3e4; /* fp16 has no larger ones */
     tensor_push(&z);
     must(b->d->ops->to_device(b->d, l.p, label, sizeof(label), ERR));
-    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, 4, 10, 1, 0,
-                         true, ERR));
+    must(b->d->ops->xent(b->d, b->dt, loss.p, l.hit, z.p, l.p, 4, 10,
+                         bed_put(b, &one, sizeof(one)), 0, true, ERR));
     must(b->d->ops->to_host(b->d, hit, l.hit, sizeof(hit), ERR));
     tensor_pull(&loss);
     tensor_pull(&z);

@@ -11,6 +11,23 @@ static int steps(const struct bed *b)
     return b->small ? 5 : 20;
 }
 
+/* What a captured step reads, in every other step; the arguments beside it are
+ * then none. */
+static const struct optim_now *now_of(struct bed *b, int step, double *lr,
+                                      double *grad_scale, double reach1,
+                                      double reach2)
+{
+    const struct optim_now now = {.lr = *lr,
+                                  .grad_scale = *grad_scale,
+                                  .reach1 = reach1,
+                                  .reach2 = reach2,
+                                  .first = step == 0};
+    if (step % 2 != 0)
+        return NULL;
+    *lr = *grad_scale = NAN;
+    return bed_put(b, &now, sizeof(now));
+}
+
 static void sgd_one(struct bed *b, int64_t n, double momentum, bool nesterov)
 {
     struct tensor p = tensor_make(b, n, -1, 1), m = tensor_acc(b, n, 7, 8);
@@ -35,6 +52,8 @@ static void sgd_one(struct bed *b, int64_t n, double momentum, bool nesterov)
             P[i] -= a.lr * (nesterov ? d + momentum * M[i] : M[i]);
             P[i] = rounded(b->dt, P[i]); /* between two steps it is a T */
         }
+        a.now = now_of(b, step, &a.lr, &a.grad_scale, NAN, NAN);
+        a.first = a.first && !a.now;
         must(b->d->ops->sgd(b->d, b->dt, p.p, m.p, g.p, n, &a, ERR));
         tensor_drop(&g);
     }
@@ -73,6 +92,9 @@ static void adamw_one(struct bed *b, int64_t n)
             double vh = V[i] / (1 - pow(a.beta2, step));
             P[i] = rounded(b->dt, P[i] - a.lr * mh / (sqrt(vh) + a.eps));
         }
+        a.now = now_of(b, step, &a.lr, &a.grad_scale, 1 - pow(a.beta1, step),
+                       1 - pow(a.beta2, step));
+        a.step = a.now ? 0 : step;
         must(b->d->ops->adamw(b->d, b->dt, p.p, m.p, v.p, g.p, n, &a, ERR));
         tensor_drop(&g);
     }
@@ -112,6 +134,7 @@ static void rmsprop_one(struct bed *b, int64_t n, double momentum,
             M[i] = momentum * M[i] + u;
             P[i] = rounded(b->dt, P[i] - a.lr * M[i]);
         }
+        a.now = now_of(b, step, &a.lr, &a.grad_scale, NAN, NAN);
         must(b->d->ops->rmsprop(b->d, b->dt, p.p, v.p,
                                 momentum > 0 ? m.p : NULL,
                                 centered ? c.p : NULL, g.p, n, &a, ERR));
