@@ -23,6 +23,7 @@ enum spec_kind { SPEC_CV, SPEC_COMMAND };
 enum spec_arch { ARCH_MOBILENET_V2 };
 enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
+enum spec_data_path { DATA_PATH_FAST, DATA_PATH_PAPER };
 enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
 enum spec_precision {
     PRECISION_FP64,
@@ -92,6 +93,7 @@ struct job_spec {
         bool drop_last;
         enum spec_bad_row on_bad_row;
         int32_t workers; /* -1: by the cores */
+        enum spec_data_path data_path;
     } dataset;
     struct {
         char *output_dir; /* NULL: <attempt's job directory>/out */
@@ -102,6 +104,7 @@ struct job_spec {
         enum spec_precision precision;
         bool mixed; /* weights in fp32 */
         enum spec_tristate pin_memory;
+        bool deterministic;
         enum spec_distribution distribution;
         int64_t seed; /* -1 until drawn; the dump always has a real one */
         bool shuffle;

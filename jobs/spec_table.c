@@ -97,6 +97,11 @@ static const struct schema_key keys[] = {
     {"dataset.workers", KEY_INT, AT(dataset.workers), .def = "null",
      RANGE(0, 256), NONE(-1), .code = "E013", .when = WHEN_CV,
      .doc = "threads per rank that prepare images; null: by its cores"},
+    {"dataset.data_path", KEY_ENUM, AT(dataset.data_path), .def = "fast",
+     .code = "E012", .when = WHEN_CV,
+     .words =
+         WORDS(WORD("fast", DATA_PATH_FAST), WORD("paper", DATA_PATH_PAPER)),
+     .doc = "how images reach the device; fast: as bytes, as they are stored"},
 
     {"train.output_dir", KEY_PATH, AT(train.output_dir), .def = "null", NONE(0),
      .code = "E015", .when = WHEN_CV,
@@ -129,6 +134,9 @@ static const struct schema_key keys[] = {
     {"train.pin_memory", KEY_TRISTATE, AT(train.pin_memory), .def = "auto",
      .code = "E011", .when = WHEN_CV,
      .doc = "page-locked host buffers; auto: on GPUs"},
+    {"train.deterministic", KEY_BOOL, AT(train.deterministic), .def = "true",
+     .code = "E011", .when = WHEN_CV,
+     .doc = "the same bits in every run on the same devices"},
     {"train.distribution", KEY_ENUM, AT(train.distribution), .def = "ddp-ds",
      .code = "E012", .when = WHEN_CV,
      .words = WORDS(WORD("ddp-ds", DIST_DDP_DS), WORD("ddp-rr", DIST_DDP_RR),

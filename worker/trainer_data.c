@@ -156,6 +156,9 @@ struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train)
         .is_train = is_train,
         .skip_bad = s->dataset.on_bad_row == BAD_ROW_SKIP,
         .workers = workers_of(t),
+        .ahead = t->dev->ops->send != NULL,
+        .slot = is_train ? 0 : 2,
+        .floats = s->dataset.data_path == DATA_PATH_PAPER,
     };
 }
 

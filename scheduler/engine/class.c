@@ -27,23 +27,26 @@ static const char *pick(const char *const *names, size_t n, unsigned i)
 static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
 {
     static const char *const archs[] = {"mobilenet_v2"};
-    static const char *const sources[] = {"mnist", "synthetic"};
+    static const char *const sources[] = {"mnist", "synthetic",
+                                          "image_folder"};
     static const char *const precisions[] = {"fp64", "fp32", "tf32", "fp16",
                                              "bf16"};
-    static const char *const distributions[] = {"ddp-ds"};
-    static const char *const optimizers[] = {"sgd", "adamw"};
+    static const char *const distributions[] = {"ddp-ds", "ddp-rr", "ddp",
+                                                "dp"};
+    static const char *const optimizers[] = {"sgd", "adamw", "rmsprop"};
     static const char *const pins[] = {"auto", "no", "yes"};
     static const char *const devices[] = {"auto", "cuda", "host"};
 
     return buf_addf(
         b, err,
-        "cv/%s-%g/c%" PRId32 "/%s-%" PRId32 "/%s/b%" PRId32 "/%s/%s/pin-%s/%s",
+        "cv/%s-%g/c%" PRId32 "/%s-%" PRId32 "/%s/b%" PRId32 "/%s/%s/pin-%s/%s%s",
         PICK(archs, s->model.arch), s->model.width_mult, s->model.num_classes,
         PICK(sources, s->dataset.source), s->dataset.image_size,
         PICK(precisions, s->train.precision), s->train.batch_size,
         PICK(distributions, s->train.distribution),
         PICK(optimizers, s->train.optimizer.name),
-        PICK(pins, s->train.pin_memory), PICK(devices, s->train.device));
+        PICK(pins, s->train.pin_memory), PICK(devices, s->train.device),
+        s->dataset.data_path == DATA_PATH_PAPER ? "/paper" : "");
 }
 
 static int class_command(const struct job_spec *s, struct buf *b,

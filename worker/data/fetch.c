@@ -14,10 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/data/floats.h"
 #include "worker/data/sample.h"
 #include "worker/data/sampler.h"
 
-enum { ALIGN = 256, PATH_CAP = 8192 };
+enum { ALIGN = 256, PAGE = 4096, PATH_CAP = 8192 };
 
 struct stage {
     uint8_t *memory;
@@ -45,16 +46,26 @@ struct fetch {
         struct fetch *f;
         pthread_t id;
         struct sample_room room;
-    } * threads; /* [workers], or one that is the caller */
+        struct buf lines; /* of floats_resize() */
+    } * threads;          /* [workers], or one that is the caller */
     int32_t n_threads;
 };
 
 /* ---- one image -----------------------------------------------------------
  */
 
-static size_t round_up(size_t n)
+static size_t round_up(size_t n, size_t to)
 {
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
+    return (n + to - 1) / to * to;
+}
+
+static struct floats_conf floats_of(const struct fetch_conf *c,
+                                    const struct dataset *ds)
+{
+    return (struct floats_conf){.dt = c->dt,
+                                .S = c->view.S,
+                                .C = c->view.gray ? 1 : IMAGE_CHANNELS,
+                                .norm = &ds->norm};
 }
 
 struct fetch_layout fetch_layout(const struct fetch_conf *conf,
@@ -63,9 +74,11 @@ struct fetch_layout fetch_layout(const struct fetch_conf *conf,
     size_t n = (size_t)conf->batch;
     size_t each = ds->images ? (size_t)ds->H * (size_t)ds->W * (size_t)ds->C
                              : sample_bytes(&conf->view);
-    struct fetch_layout l = {.list_at = round_up(n * sizeof(int32_t))};
-    l.bytes_at = round_up(l.list_at + n * sizeof(struct image_u8));
-    l.cap = l.bytes_at + n * each;
+    const struct floats_conf fc = floats_of(conf, ds);
+    struct fetch_layout l = {.list_at = round_up(n * sizeof(int32_t), ALIGN)};
+    l.bytes_at = round_up(l.list_at + n * sizeof(struct image_u8), ALIGN);
+    l.cap = round_up(l.bytes_at + n * (conf->floats ? floats_bytes(&fc) : each),
+                     PAGE);
     return l;
 }
 
@@ -91,9 +104,21 @@ static uint8_t *reserve(struct fetch *f, struct stage *s, struct image_u8 *m)
     return s->memory + f->layout.bytes_at + m->at;
 }
 
+/* Image i, resized to its place. */
+static int resize_part(struct fetch *f, struct stage *s, struct thread *t,
+                       int32_t i, const struct image_u8 *m,
+                       const uint8_t *pixels, size_t stride, struct error *err)
+{
+    const struct floats_conf c = floats_of(&f->conf, f->ds);
+    return floats_resize(
+        &c, m, pixels, stride, &t->lines,
+        s->memory + f->layout.bytes_at + (size_t)i * floats_bytes(&c), err);
+}
+
 /* The part of an image in memory. */
-static void copy_part(struct fetch *f, struct stage *s,
-                      const struct view_draw *draw, struct image_u8 *m)
+static int copy_part(struct fetch *f, struct stage *s, struct thread *t,
+                     int32_t i, const struct view_draw *draw,
+                     struct image_u8 *m, struct error *err)
 {
     const struct dataset *ds = f->ds;
     struct view v;
@@ -113,14 +138,17 @@ static void copy_part(struct fetch *f, struct stage *s,
     const uint8_t *p = ds->images +
                        (size_t)draw->sample * (size_t)ds->H * stride +
                        (size_t)v.top * stride + (size_t)v.left * C;
+    if (f->conf.floats)
+        return resize_part(f, s, t, i, m, p, stride, err);
     uint8_t *out = reserve(f, s, m);
     for (int32_t y = 0; y < v.h; y++, p += stride, out += row)
         memcpy(out, p, row);
+    return 0;
 }
 
-static int read_part(struct fetch *f, struct stage *s, struct sample_room *room,
-                     const struct view_draw *draw, struct image_u8 *m,
-                     struct error *err)
+static int read_part(struct fetch *f, struct stage *s, struct thread *t,
+                     int32_t i, const struct view_draw *draw,
+                     struct image_u8 *m, struct error *err)
 {
     char path[PATH_CAP];
     const uint8_t *pixels;
@@ -128,8 +156,11 @@ static int read_part(struct fetch *f, struct stage *s, struct sample_room *room,
                      folder_name(&f->ds->folder, draw->sample));
     if (n < 0 || n >= PATH_CAP)
         return error_set(err, ERR_INVAL, "the path is too long");
-    if (sample_read(room, path, &f->conf.view, draw, m, &pixels, err) < 0)
+    if (sample_read(&t->room, path, &f->conf.view, draw, m, &pixels, err) < 0)
         return -1;
+    if (f->conf.floats)
+        return resize_part(f, s, t, i, m, pixels, (size_t)m->W * (size_t)m->C,
+                           err);
     memcpy(reserve(f, s, m), pixels,
            (size_t)m->H * (size_t)m->W * (size_t)m->C);
     return 0;
@@ -157,7 +188,7 @@ static void note_failure(const struct fetch *f, struct stage *s, int32_t i,
 }
 
 static void run_task(struct fetch *f, struct stage *s, int32_t i,
-                     struct sample_room *room)
+                     struct thread *t)
 {
     struct view_draw draw = {
         .seed = s->seed, .epoch = s->epoch, .sample = s->index[i]};
@@ -166,12 +197,15 @@ static void run_task(struct fetch *f, struct stage *s, int32_t i,
     bool has = draw.sample != SAMPLER_NONE;
     int rc = 0;
     if (has && f->ds->images)
-        copy_part(f, s, &draw, &m);
+        rc = copy_part(f, s, t, i, &draw, &m, &err);
     else if (has)
-        rc = read_part(f, s, room, &draw, &m, &err);
+        rc = read_part(f, s, t, i, &draw, &m, &err);
     if (rc < 0)
         m = (struct image_u8){.C = 0};
-    assert(image_u8_check(&m, (int64_t)f->cap, f->conf.view.S,
+    if (m.C == 0 && f->conf.floats)
+        (void)resize_part(f, s, t, i, &m, NULL, 0, NULL); /* zeros */
+    assert(image_u8_check(&m, f->conf.floats ? INT64_MAX : (int64_t)f->cap,
+                          f->conf.view.S,
                           f->conf.view.gray ? 1 : IMAGE_CHANNELS, NULL) == 0);
     list_of(f, s)[i] = m;
     labels_of(s)[i] = has && rc == 0 ? f->ds->labels[draw.sample] : -1;
@@ -216,7 +250,7 @@ static void *work(void *arg)
             continue;
         }
         (void)pthread_mutex_unlock(&f->lock);
-        run_task(f, s, i, &t->room);
+        run_task(f, s, i, t);
         (void)pthread_mutex_lock(&f->lock);
     }
     (void)pthread_mutex_unlock(&f->lock);
@@ -261,7 +295,9 @@ int fetch_create(const struct fetch_conf *conf, const struct dataset *ds,
     bool has = f->threads != NULL;
     f->n_stages = conf->workers > 0 ? FETCH_STAGES_MAX : 2;
     for (int32_t i = 0; i < f->n_stages; i++) {
-        f->stages[i].memory = calloc(1, f->layout.cap);
+        f->stages[i].memory = aligned_alloc(PAGE, f->layout.cap);
+        if (f->stages[i].memory)
+            memset(f->stages[i].memory, 0, f->layout.cap);
         f->stages[i].index = calloc((size_t)conf->batch, sizeof(int32_t));
         has = has && f->stages[i].memory && f->stages[i].index;
     }
@@ -286,8 +322,10 @@ void fetch_destroy(struct fetch *f)
     (void)pthread_mutex_unlock(&f->lock);
     for (int32_t i = 0; i < f->n_threads; i++)
         (void)pthread_join(f->threads[i].id, NULL);
-    for (int32_t i = 0; f->threads && (i == 0 || i < f->n_threads); i++)
+    for (int32_t i = 0; f->threads && (i == 0 || i < f->n_threads); i++) {
         sample_room_clear(&f->threads[i].room);
+        buf_clear(&f->threads[i].lines);
+    }
     for (int32_t i = 0; i < f->n_stages; i++) {
         free(f->stages[i].memory);
         free(f->stages[i].index);
@@ -351,7 +389,7 @@ static struct stage *finish_oldest(struct fetch *f)
         int32_t i;
         if (f->conf.workers == 0 && next_task(f, &mine, &i)) {
             (void)pthread_mutex_unlock(&f->lock);
-            run_task(f, mine, i, &f->threads[0].room);
+            run_task(f, mine, i, &f->threads[0]);
             (void)pthread_mutex_lock(&f->lock);
         } else {
             (void)pthread_cond_wait(&f->done, &f->lock);
@@ -360,6 +398,18 @@ static struct stage *finish_oldest(struct fetch *f)
     f->takes++;
     (void)pthread_mutex_unlock(&f->lock);
     return s;
+}
+
+bool fetch_is_ready(struct fetch *f)
+{
+    bool is = f->takes < f->puts;
+    if (is && f->conf.workers > 0) {
+        const struct stage *s = &f->stages[f->takes % f->n_stages];
+        (void)pthread_mutex_lock(&f->lock);
+        is = s->finished == s->n;
+        (void)pthread_mutex_unlock(&f->lock);
+    }
+    return is;
 }
 
 int fetch_take(struct fetch *f, struct fetch_batch *ret, struct error *err)
@@ -372,8 +422,10 @@ int fetch_take(struct fetch *f, struct fetch_batch *ret, struct error *err)
             *err = s->why;
         return -1;
     }
+    const struct floats_conf fc = floats_of(&f->conf, f->ds);
+    size_t bytes = f->conf.floats ? (size_t)s->n * floats_bytes(&fc) : s->used;
     *ret = (struct fetch_batch){.stage = s->memory,
-                                .used = f->layout.bytes_at + s->used,
+                                .used = f->layout.bytes_at + bytes,
                                 .n = s->n,
                                 .valid = s->valid,
                                 .bad = s->bad,

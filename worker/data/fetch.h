@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
+#include "kernels/device.h"
 #include "worker/data/dataset.h"
 #include "worker/data/view.h"
 
@@ -28,12 +29,17 @@ struct fetch_conf {
     int32_t batch;   /* the largest n of a put */
     int32_t workers; /* threads; 0: the caller's */
     bool skip_bad;   /* an image that cannot be read gets the label -1 */
+    /* The images as they are to be, normalised, [batch, S, S, 3] of dt, in
+     * place of their bytes; the list is not filled in. */
+    bool floats;
+    enum dtype dt;
 };
 
 /* A stage is one block of memory, to be copied as it is:
  *   label [batch] i32   -1 where there is no image
  *   list  [batch] struct image_u8, at list_at
- *   the images' bytes, at bytes_at */
+ *   the images' bytes, at bytes_at
+ * It begins and ends with a page: page-locking knows nothing smaller. */
 struct fetch_layout {
     size_t list_at, bytes_at;
     size_t cap; /* of the whole block */
@@ -71,6 +77,10 @@ bool fetch_has_room(const struct fetch *f); /* for one more put */
  *      ERR_STATE no room */
 int fetch_put(struct fetch *f, const struct fetch_ask *ask,
               struct error *err) MUST_CHECK;
+
+/* fetch_take() would not wait for the threads: the oldest batch that was put is
+ * whole, or there are none but the caller's. */
+bool fetch_is_ready(struct fetch *f);
 
 /* The oldest batch that was put; waits for it.
  * err  ERR_STATE nothing was put; why an image cannot be read: with skip_bad

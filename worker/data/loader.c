@@ -1,6 +1,8 @@
 /* loader.c - see loader.h.
  *
- * A stage has a twin on the device: one copy moves a batch of any size.
+ * A stage has a twin on the device: one copy moves a batch of any size. With
+ * ahead there are two of them, which are filled in turn; labels and images
+ * then have places of their own, for who captured their addresses.
  */
 #include "worker/data/loader.h"
 
@@ -13,9 +15,15 @@ struct loader {
     const struct clock *clock;
     struct fetch *fetch;
     struct fetch_layout layout;
-    uint8_t *dev;
-    int32_t pinned; /* stages */
-    void *x;
+    uint8_t *dev[2]; /* the second one with ahead only */
+    int32_t pinned;  /* stages */
+    void *x;         /* NULL: in dev, as it was copied */
+    int32_t *label;  /* NULL: in dev */
+    /* With ahead: */
+    struct fetch_batch next;
+    bool has_next;
+    int32_t turn; /* of the dev that is filled next */
+    bool has_sent;
 };
 
 static struct fetch_conf fetch_conf_of(const struct loader_conf *c)
@@ -26,7 +34,9 @@ static struct fetch_conf fetch_conf_of(const struct loader_conf *c)
                                         .gray = c->gray},
                                .batch = c->batch,
                                .workers = c->workers,
-                               .skip_bad = c->skip_bad};
+                               .skip_bad = c->skip_bad,
+                               .floats = c->floats,
+                               .dt = c->dt};
 }
 
 static int32_t channels_of(const struct loader_conf *c)
@@ -40,10 +50,20 @@ static size_t x_bytes(const struct loader_conf *c)
     return (size_t)c->batch * values * dtype_bytes(c->dt);
 }
 
+static size_t label_bytes(const struct loader_conf *c)
+{
+    return (size_t)c->batch * sizeof(int32_t);
+}
+
 int64_t loader_bytes(const struct loader_conf *conf, const struct dataset *ds)
 {
     const struct fetch_conf fc = fetch_conf_of(conf);
-    return (int64_t)(fetch_layout(&fc, ds).cap + x_bytes(conf));
+    int64_t cap = (int64_t)fetch_layout(&fc, ds).cap, bytes = cap;
+    if (conf->ahead || !conf->floats)
+        bytes += (int64_t)x_bytes(conf);
+    if (conf->ahead)
+        bytes += cap + (int64_t)label_bytes(conf);
+    return bytes;
 }
 
 static int pin_stages(struct loader *l, struct error *err)
@@ -60,12 +80,32 @@ static int pin_stages(struct loader *l, struct error *err)
     return 0;
 }
 
+static int alloc_all(struct loader *l, struct error *err)
+{
+    const struct loader_conf *c = &l->conf;
+    const struct device_ops *ops = l->d->ops;
+    void *p = NULL;
+    for (int32_t i = 0; i < (c->ahead ? 2 : 1); i++) {
+        if (ops->alloc(l->d, l->layout.cap, &p, err) < 0)
+            return -1;
+        l->dev[i] = p;
+    }
+    if ((c->ahead || !c->floats) &&
+        ops->alloc(l->d, x_bytes(c), &l->x, err) < 0)
+        return -1;
+    if (!c->ahead)
+        return 0;
+    if (ops->alloc(l->d, label_bytes(c), &p, err) < 0)
+        return -1;
+    l->label = p;
+    return 0;
+}
+
 int loader_create(struct device *d, const struct loader_conf *conf,
                   const struct dataset *ds, const struct clock *clock,
                   struct loader **ret, struct error *err)
 {
     const struct fetch_conf fc = fetch_conf_of(conf);
-    void *dev = NULL;
     struct loader *l = calloc(1, sizeof(*l));
     if (!l)
         return error_set(err, ERR_NOMEM, "loader");
@@ -73,11 +113,7 @@ int loader_create(struct device *d, const struct loader_conf *conf,
     if (fetch_create(&fc, ds, &l->fetch, err) < 0)
         goto fail;
     l->layout = fetch_layout(&fc, ds);
-    if (pin_stages(l, err) < 0 ||
-        d->ops->alloc(d, l->layout.cap, &dev, err) < 0)
-        goto fail;
-    l->dev = dev;
-    if (d->ops->alloc(d, x_bytes(conf), &l->x, err) < 0)
+    if (pin_stages(l, err) < 0 || alloc_all(l, err) < 0)
         goto fail;
     *ret = l;
     return 0;
@@ -90,8 +126,12 @@ void loader_destroy(struct loader *l)
 {
     if (!l)
         return;
+    if (l->has_sent) /* it reads the stages */
+        (void)l->d->ops->sent(l->d, l->conf.slot + (l->turn ^ 1), NULL);
+    l->d->ops->release(l->d, l->label);
     l->d->ops->release(l->d, l->x);
-    l->d->ops->release(l->d, l->dev);
+    l->d->ops->release(l->d, l->dev[0]);
+    l->d->ops->release(l->d, l->dev[1]);
     for (int32_t i = 0; i < l->pinned; i++)
         l->d->ops->unpin(l->d, fetch_stage(l->fetch, i));
     fetch_destroy(l->fetch);
@@ -108,30 +148,102 @@ int loader_put(struct loader *l, const struct fetch_ask *ask, struct error *err)
     return fetch_put(l->fetch, ask, err) < 0 ? error_wrap(err, "loader") : 0;
 }
 
+/* Until the stage of the batch taken last is read. */
+static int wait_for_copy(struct loader *l, struct error *err)
+{
+    if (!l->has_sent)
+        return 0;
+    return l->d->ops->sent(l->d, l->conf.slot + (l->turn ^ 1), err);
+}
+
 void loader_reset(struct loader *l)
 {
+    (void)wait_for_copy(l, NULL); /* what is wrong will be wrong later */
+    l->has_next = false;
     fetch_reset(l->fetch);
+}
+
+/* The next batch, from the threads into the next dev. */
+static int begin_next(struct loader *l, struct error *err)
+{
+    if (wait_for_copy(l, err) < 0)
+        return error_wrap(err, "loader");
+    if (fetch_take(l->fetch, &l->next, err) < 0)
+        return error_wrap(err, "data");
+    if (l->d->ops->send(l->d, l->conf.slot + l->turn, l->dev[l->turn],
+                        l->next.stage, l->next.used, err) < 0)
+        return error_wrap(err, "loader");
+    l->turn ^= 1;
+    l->has_next = l->has_sent = true;
+    return 0;
+}
+
+int loader_ahead(struct loader *l, struct error *err)
+{
+    if (!l->conf.ahead || l->has_next || !fetch_is_ready(l->fetch))
+        return 0;
+    return begin_next(l, err);
+}
+
+/* From the stage's twin to what the model reads. */
+static int unpack(struct loader *l, const uint8_t *dev, int32_t n,
+                  struct error *err)
+{
+    const struct device_ops *ops = l->d->ops;
+    const struct fetch_layout *at = &l->layout;
+    const void *list = dev + at->list_at;
+    if (l->label != NULL &&
+        ops->copy(l->d, l->label, dev, (size_t)n * sizeof(int32_t), err) < 0)
+        return -1;
+    if (l->x == NULL)
+        return 0;
+    if (l->conf.floats)
+        return ops->copy(l->d, l->x, dev + at->bytes_at,
+                         x_bytes(&l->conf) / (size_t)l->conf.batch * (size_t)n,
+                         err);
+    return ops->images_u8(l->d, l->conf.dt, l->x, dev + at->bytes_at, list, n,
+                          l->conf.image_size, channels_of(&l->conf),
+                          &l->ds->norm, err);
+}
+
+/* The batch that is, or is now put, on its way. */
+static int take_ahead(struct loader *l, double *ret_s, struct error *err)
+{
+    int32_t slot;
+    if (!l->has_next && begin_next(l, err) < 0)
+        return -1;
+    *ret_s = l->clock->now_s(l->clock);
+    l->has_next = false;
+    slot = l->turn ^ 1;
+    if (l->d->ops->receive(l->d, l->conf.slot + slot, err) < 0 ||
+        unpack(l, l->dev[slot], l->next.n, err) < 0 ||
+        l->d->ops->reuse(l->d, l->conf.slot + slot, err) < 0)
+        return error_wrap(err, "loader");
+    return 0;
+}
+
+static int take_now(struct loader *l, double *ret_s, struct error *err)
+{
+    struct fetch_batch *b = &l->next;
+    if (fetch_take(l->fetch, b, err) < 0)
+        return error_wrap(err, "data");
+    *ret_s = l->clock->now_s(l->clock);
+    if (l->d->ops->to_device(l->d, l->dev[0], b->stage, b->used, err) < 0 ||
+        unpack(l, l->dev[0], b->n, err) < 0)
+        return error_wrap(err, "loader");
+    return 0;
 }
 
 int loader_take(struct loader *l, struct loader_batch *ret, struct error *err)
 {
-    const struct device_ops *ops = l->d->ops;
-    const struct fetch_layout *at = &l->layout;
-    struct fetch_batch b;
-    double t0 = l->clock->now_s(l->clock);
-    if (fetch_take(l->fetch, &b, err) < 0)
-        return error_wrap(err, "data");
-    double t1 = l->clock->now_s(l->clock);
-    const void *list = l->dev + at->list_at;
-    if (ops->to_device(l->d, l->dev, b.stage, b.used, err) < 0 ||
-        ops->images_u8(l->d, l->conf.dt, l->x, l->dev + at->bytes_at, list, b.n,
-                       l->conf.image_size, channels_of(&l->conf), &l->ds->norm,
-                       err) < 0)
-        return error_wrap(err, "loader");
+    double t0 = l->clock->now_s(l->clock), t1 = t0;
+    if ((l->conf.ahead ? take_ahead(l, &t1, err) : take_now(l, &t1, err)) < 0)
+        return -1;
     double t2 = l->clock->now_s(l->clock);
+    const struct fetch_batch b = l->next;
     *ret = (struct loader_batch){
-        .x = l->x,
-        .label = (int32_t *)(void *)l->dev,
+        .x = l->x != NULL ? l->x : l->dev[0] + l->layout.bytes_at,
+        .label = l->label != NULL ? l->label : (int32_t *)(void *)l->dev[0],
         .n = b.n,
         .valid = b.valid,
         .bad = b.bad,

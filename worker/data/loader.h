@@ -1,9 +1,15 @@
 /* loader.h - from sample numbers to a batch on the device.
  *
  * The u8 images and labels of the batch are gathered into host staging
- * (fetch.h), copied to the device, and resized and normalised there. Memory
- * is taken at the start; only decoding a file allocates. A device may still
- * be reading the staging of the previous batch: wait for it at least once per
+ * (fetch.h), copied to the device, and resized and normalised there. With
+ * `floats` they are resized on the host, by the threads, and copied as
+ * numbers of type T at full size, as PyTorch's ToTensor and Resize in a
+ * DataLoader have it. Memory is taken at the start; only decoding a file
+ * allocates.
+ *
+ * Where the device copies beside its work, the next batch is on its way while
+ * it computes on this one: loader_ahead(). Elsewhere a device may still be
+ * reading the staging of the previous batch: wait for it at least once per
  * step.
  */
 #ifndef MGPU_WORKER_DATA_LOADER_H
@@ -29,6 +35,9 @@ struct loader_conf {
     bool is_train;
     bool skip_bad;   /* leave out images that cannot be read */
     int32_t workers; /* threads that prepare batches; 0: the caller's */
+    bool floats;     /* resize on the host */
+    bool ahead;      /* the device has send() and the rest */
+    int32_t slot;    /* with ahead: slot and slot + 1 are this loader's */
 };
 
 struct loader_batch {
@@ -58,7 +67,13 @@ int loader_put(struct loader *l, const struct fetch_ask *ask,
                struct error *err) MUST_CHECK;
 void loader_reset(struct loader *l);
 
-/* The oldest batch that was put; its pointers are valid until the next call.
+/* With ahead: begins to copy the next batch, when one was put and it costs no
+ * waiting for the threads. Call it when the device has work to do.
+ * err  as loader_take() */
+int loader_ahead(struct loader *l, struct error *err) MUST_CHECK;
+
+/* The oldest batch that was put; its pointers are valid until the next call,
+ * and with ahead they are the same for every batch.
  * err  why an image cannot be read; the device's otherwise
  */
 int loader_take(struct loader *l, struct loader_batch *ret,
