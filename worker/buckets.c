@@ -59,6 +59,12 @@ static int start(struct buckets *b, struct error *err)
     return 0;
 }
 
+bool buckets_are_due(const struct buckets *b, int64_t first)
+{
+    int64_t full = b->n_started == 0 ? b->first_elems : b->elems;
+    return b->comm != NULL && b->high - first >= full;
+}
+
 int buckets_on_ready(void *arg, int64_t first, int64_t count, struct error *err)
 {
     struct buckets *b = arg;
@@ -67,12 +73,22 @@ int buckets_on_ready(void *arg, int64_t first, int64_t count, struct error *err)
     double start_s = b->clock->now_s(b->clock);
     assert(first + count == b->low && first >= 0);
     b->low = first;
-    int64_t full = b->n_started == 0 ? b->first_elems : b->elems;
     int rc = 0;
-    if (b->high - b->low >= full)
+    if (buckets_are_due(b, first))
         rc = start(b, err);
     else if (b->n_tickets > 0)
         b->comm->ops->poll(b->comm);
+    b->busy_s += b->clock->now_s(b->clock) - start_s;
+    return rc;
+}
+
+int buckets_flush(struct buckets *b, struct error *err)
+{
+    if (b->comm == NULL || b->high == 0)
+        return 0;
+    double start_s = b->clock->now_s(b->clock);
+    assert(b->low == 0);
+    int rc = start(b, err);
     b->busy_s += b->clock->now_s(b->clock) - start_s;
     return rc;
 }
@@ -81,10 +97,9 @@ int buckets_finish(struct buckets *b, struct error *err)
 {
     if (b->comm == NULL)
         return 0;
-    double start_s = b->clock->now_s(b->clock);
-    assert(b->low == 0);
-    if (b->high > 0 && start(b, err) < 0)
+    if (buckets_flush(b, err) < 0)
         return -1;
+    double start_s = b->clock->now_s(b->clock);
     while (b->n_tickets > 0)
         if (wait_oldest(b, err) < 0)
             return -1;

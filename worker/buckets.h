@@ -10,6 +10,7 @@
 #ifndef MGPU_WORKER_BUCKETS_H
 #define MGPU_WORKER_BUCKETS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "jobs/base/clock.h"
@@ -44,6 +45,10 @@ void buckets_begin(struct buckets *b);
 /* As model_backward() wants it; arg is the struct buckets. */
 int buckets_on_ready(void *arg, int64_t first, int64_t count,
                      struct error *err) MUST_CHECK;
+/* Would the gradients from `first` on complete a piece? */
+bool buckets_are_due(const struct buckets *b, int64_t first);
+/* Starts the last piece, when all gradients are final. */
+int buckets_flush(struct buckets *b, struct error *err) MUST_CHECK;
 /* All sums are there when it returns.
  * err  ERR_TIMEOUT, ERR_EXTERN: the communicator is dead */
 int buckets_finish(struct buckets *b, struct error *err) MUST_CHECK;

@@ -13,6 +13,7 @@
 #include "worker/ema.h"
 #include "worker/optimizer.h"
 #include "worker/profile.h"
+#include "worker/replay.h"
 #include "worker/trainer.h"
 
 /* A rank that is alive answers within this: ten minutes cover a checkpoint
@@ -26,6 +27,27 @@ struct feed {
     int32_t parts;           /* batches of an iteration: so many samplers */
     int32_t shares;          /* ranks whose samples are read */
     int32_t put, taken, end; /* batches of the epoch */
+};
+
+/* Moments of an iteration. */
+enum phase {
+    PHASE_LOAD,     /* before the batch is on its way to the device */
+    PHASE_FORWARD,  /* it is there */
+    PHASE_BACKWARD, /* the forward pass is over */
+    PHASE_DONE,     /* the backward pass is over */
+    PHASE_UPDATE,   /* before the change of the weights */
+    PHASE_END,
+    PHASES
+};
+
+/* Forward and backward pass of one batch. Of the batches whose gradients are
+ * added up, the first, the last and those between differ in what they do with
+ * them. */
+enum { PASS_KINDS = 3 };
+struct pass {
+    struct replay replay;
+    const void *x; /* of what was captured */
+    const int32_t *label;
 };
 
 struct trainer {
@@ -51,6 +73,14 @@ struct trainer {
     void *running;  /* [running] A before an iteration; NULL: not needed */
     int32_t *index; /* [batch] */
     int64_t bytes;  /* of the device's memory, as planned */
+
+    struct pass pass[PASS_KINDS];
+    struct replay update, eval_pass;
+    bool can_fuse;          /* the update is part of the pass, where captured */
+    bool has_updated;       /* in this iteration, with the pass */
+    bool overlaps;          /* collectives run beside the device's work */
+    double phase_s[PHASES]; /* by the clock; see trainer_mark() */
+    double replicate_s;     /* dp: of the update under way */
 
     int32_t batches;         /* iterations of an epoch */
     double asked, valid;     /* samples of the iteration: all ranks', and
@@ -106,6 +136,28 @@ int trainer_share_open(struct trainer *t, struct error *err) MUST_CHECK;
 int trainer_share_batch(struct trainer *t, int32_t part,
                         struct loader_batch *ret, struct error *err) MUST_CHECK;
 
+/* ---- trainer_calls.c ------------------------------------------------------
+ */
+
+void trainer_open_replays(struct trainer *t);
+void trainer_close_replays(struct trainer *t);
+int trainer_mark(struct trainer *t, enum phase p, struct error *err) MUST_CHECK;
+/* After a synchronisation. */
+int trainer_between(struct trainer *t, enum phase from, enum phase to,
+                    double *ret_s, struct error *err) MUST_CHECK;
+/* Both passes over batch `part` of an iteration; enqueued, not done. lr is
+ * for an update that is part of it. */
+int trainer_run_batch(struct trainer *t, int32_t part,
+                      const struct loader_batch *b, uint64_t seed, double scale,
+                      double lr, struct error *err) MUST_CHECK;
+/* The change of the weights. `between` is called, if it is not NULL, when the
+ * optimizer's calls are enqueued. */
+int trainer_update(struct trainer *t, double lr, double grad_scale,
+                   int (*between)(struct trainer *t, struct error *err),
+                   struct error *err) MUST_CHECK;
+int trainer_run_eval(struct trainer *t, const struct loader_batch *b,
+                     struct error *err) MUST_CHECK;
+
 /* ---- trainer_pass.c -------------------------------------------------------
  */
 
@@ -123,6 +175,8 @@ struct agreed {
     double loss_sum, samples;
     bool stop, fenced, save;
 };
+/* The learning rate of the iteration under way. */
+double trainer_lr(const struct trainer *t);
 int trainer_step(struct trainer *t, struct agreed *ret,
                  struct error *err) MUST_CHECK;
 

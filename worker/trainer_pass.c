@@ -8,7 +8,7 @@
  *
  * The gradients of a batch overwrite those of the batch before, which are
  * kept in t->partial and added when the last one's are ready, piece by piece
- * and just before a piece goes out to the other ranks.
+ * and just before a piece goes out to the other ranks (trainer_calls.c).
  */
 #include "worker/ranges.h"
 #include "worker/trainer_impl.h"
@@ -30,45 +30,20 @@ static uint64_t dropout_seed(const struct trainer *t, int32_t part)
     return x ^ (x >> 31);
 }
 
-/* backward()'s callback for the last batch. */
-static int last_ready(void *arg, int64_t first, int64_t count,
-                      struct error *err)
+/* The times of a batch that is done. */
+static int take_times(struct trainer *t, struct metric_iteration *m,
+                      double host_s, double busy_s, struct error *err)
 {
-    struct trainer *t = arg;
-    size_t size = dtype_bytes(t->dt);
-    char *to = (char *)model_grads(t->model) + (size_t)first * size;
-    if (t->partial != NULL &&
-        t->dev->ops->add(t->dev, t->dt, to,
-                         (const char *)t->partial + (size_t)first * size, count,
-                         err) < 0)
+    double load_s = 0, forward_s = 0, backward_s = 0;
+    if (trainer_between(t, PHASE_LOAD, PHASE_FORWARD, &load_s, err) < 0 ||
+        trainer_between(t, PHASE_FORWARD, PHASE_BACKWARD, &forward_s, err) <
+            0 ||
+        trainer_between(t, PHASE_BACKWARD, PHASE_DONE, &backward_s, err) < 0)
         return -1;
-    return buckets_on_ready(&t->buckets, first, count, err);
-}
-
-/* What the batches before the last one leave. */
-static int keep_gradient(struct trainer *t, int32_t part, struct error *err)
-{
-    const struct device_ops *ops = t->dev->ops;
-    int64_t n = model_planned(t->model)->params;
-    const void *grads = model_grads(t->model);
-    return part == 0 ? ops->copy(t->dev, t->partial, grads,
-                                 (size_t)n * dtype_bytes(t->dt), err)
-                     : ops->add(t->dev, t->dt, t->partial, grads, n, err);
-}
-
-static int backward(struct trainer *t, struct metric_iteration *m, int32_t part,
-                    int32_t n, struct error *err)
-{
-    bool is_last = part == t->train_feed.parts - 1;
-    double start_s = now_s(t);
-    double scale = t->at.loss_scale.scale /
-                   ((double)n * t->train_sampler.size * trainer_copies(t));
-    if (model_backward(t->model, n, scale, is_last ? last_ready : NULL, t,
-                       err) < 0 ||
-        (!is_last && keep_gradient(t, part, err) < 0) ||
-        t->dev->ops->sync(t->dev, err) < 0)
-        return -1;
-    m->t_backward += now_s(t) - start_s - t->buckets.busy_s;
+    /* What the host spent meanwhile has its own names. */
+    m->t_h2d += load_s > host_s ? load_s - host_s : 0;
+    m->t_forward += forward_s;
+    m->t_backward += t->overlaps ? backward_s : backward_s - busy_s;
     return 0;
 }
 
@@ -77,9 +52,10 @@ static int one_batch(struct trainer *t, int32_t part,
                      struct error *err)
 {
     struct loader_batch b;
-    const struct device_ops *ops = t->dev->ops;
     int64_t hits = 0;
     double loss = 0;
+    if (trainer_mark(t, PHASE_LOAD, err) < 0)
+        return -1;
     double asked_s = now_s(t);
     range_begin("data");
     if (trainer_share_batch(t, part, &b, err) < 0)
@@ -87,23 +63,23 @@ static int one_batch(struct trainer *t, int32_t part,
     m->samples += b.valid;
     t->asked += (double)b.n * t->env->comm->size;
     m->t_data += b.data_s;
-    double queued_s = now_s(t);
-    m->t_comm += trainer_is_dp(t) ? queued_s - asked_s - b.data_s - b.h2d_s : 0;
-    if (ops->sync(t->dev, err) < 0) /* pinned memory is copied later */
-        return -1;
-    double start_s = now_s(t);
+    double scatter_s =
+        trainer_is_dp(t) ? now_s(t) - asked_s - b.data_s - b.h2d_s : 0;
+    m->t_comm += scatter_s;
     range_end();
-    range_begin("forward");
-    m->t_h2d += b.h2d_s + (start_s - queued_s);
-    if (model_forward(t->model, b.x, b.label, b.n, true, dropout_seed(t, part),
-                      err) < 0 ||
-        ops->sync(t->dev, err) < 0)
+    double scale = t->at.loss_scale.scale /
+                   ((double)b.n * t->train_sampler.size * trainer_copies(t));
+    if (trainer_run_batch(t, part, &b, dropout_seed(t, part), scale,
+                          trainer_lr(t), err) < 0)
         return -1;
-    m->t_forward += now_s(t) - start_s;
-    range_end();
-    range_begin("backward");
-    if (backward(t, m, part, b.n, err) < 0 ||
-        model_result(t->model, b.n, &loss, &hits, err) < 0)
+    bool is_last = part == t->train_feed.parts - 1;
+    double busy_s = t->buckets.busy_s;
+    if ((is_last && buckets_flush(&t->buckets, err) < 0) ||
+        loader_ahead(t->train_loader, err) < 0)
+        return -1;
+    range_begin("device"); /* waiting for what it was given */
+    if (model_result(t->model, b.n, &loss, &hits, err) < 0 ||
+        take_times(t, m, b.data_s + scatter_s, busy_s, err) < 0)
         return -1;
     range_end();
     *loss_sum += loss;
@@ -130,6 +106,7 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
 {
     double loss_sum = 0;
     t->asked = t->valid = 0;
+    t->has_updated = false;
     if (t->running != NULL &&
         t->dev->ops->copy(t->dev, t->running, model_running(t->model),
                           (size_t)model_planned(t->model)->running *
@@ -141,10 +118,12 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
         if (one_batch(t, part, m, &loss_sum, err) < 0)
             return -1;
     range_begin("gradients");
+    /* Beside the device's work it took no time until now. */
+    double hidden_s = t->overlaps ? t->buckets.busy_s : 0;
     if (buckets_finish(&t->buckets, err) < 0 || gather(t, m, err) < 0)
         return -1;
     range_end();
-    m->t_comm += t->buckets.busy_s;
+    m->t_comm += t->buckets.busy_s - hidden_s;
     *ret_loss_sum = loss_sum;
     return 0;
 }

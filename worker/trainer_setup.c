@@ -84,11 +84,17 @@ static int open_device(struct trainer *t, struct error *err)
         return -1;
     if (missing && want == DEVICE_CUDA)
         return -1;
+    if (try && missing && err != NULL)
+        trainer_say(t, "train.device auto: the host, for %s", err->msg);
     if (missing &&
         device_host_create(host_threads(t->env->comm), &t->dev, err) < 0)
         return -1;
-    if (t->spec->train.precision == PRECISION_TF32 && t->dev->ops->allow_tf32)
-        return t->dev->ops->allow_tf32(t->dev, true, err);
+    const struct device_ops *ops = t->dev->ops;
+    if (t->spec->train.precision == PRECISION_TF32 && ops->allow_tf32 &&
+        ops->allow_tf32(t->dev, true, err) < 0)
+        return -1;
+    if (!t->spec->train.deterministic && ops->tune)
+        return ops->tune(t->dev, true, err);
     return 0;
 }
 
@@ -97,7 +103,8 @@ static int open_comm(struct trainer *t, struct error *err)
 {
     if (!t->dev->host_memory && t->env->comm->size > 1) {
         struct error why = ERROR_INIT;
-        if (comm_nccl_create(t->dev, &t->comm, &why) == 0)
+        t->overlaps = comm_nccl_create(t->dev, &t->comm, &why) == 0;
+        if (t->overlaps)
             return 0;
         if (why.code != ERR_UNAVAIL) {
             if (err != NULL)
@@ -129,6 +136,22 @@ static int64_t available_bytes(void)
 static double mib(int64_t bytes)
 {
     return (double)bytes / (1 << 20);
+}
+
+/* Of a GPU: partial sums of an op, at most, and cuBLAS's workspace. */
+enum { GPU_BYTES = 64 << 20 };
+
+/* What is left where the model goes: negative when nobody says. */
+static int find_free(const struct trainer *t, int64_t *ret, struct error *err)
+{
+    size_t left = 0, all = 0;
+    *ret = t->dev->host_memory ? available_bytes() : -1;
+    if (t->dev->ops->memory == NULL)
+        return 0;
+    if (t->dev->ops->memory(t->dev, &left, &all, err) < 0)
+        return -1;
+    *ret = (int64_t)left;
+    return 0;
 }
 
 /* Gradients so far, statistics before an iteration. */
@@ -176,18 +199,29 @@ static int plan_memory(struct trainer *t, const struct model_conf *mc,
                     ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
                     extra_bytes(t, &p) + trainer_share_bytes(t);
     int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(lc, &t->eval);
-    int64_t total = p.bytes_total + optim + batches;
+    int64_t work = p.bytes_work;
+    if (!t->dev->host_memory)
+        work += p.bytes_scratch + GPU_BYTES;
+    int64_t total = p.bytes_total - p.bytes_work + work + optim + batches;
     t->bytes = total;
     trainer_say(t,
                 "memory per rank: %.1f MiB (parameters %.1f, gradients %.1f, "
                 "optimizer %.1f, activations %.1f, work %.1f, batches %.1f)",
                 mib(total), mib(p.bytes_params), mib(p.bytes_grads), mib(optim),
-                mib(p.bytes_activations), mib(p.bytes_work), mib(batches));
-    int64_t free_bytes = t->dev->host_memory ? available_bytes() : -1;
+                mib(p.bytes_activations), mib(work), mib(batches));
+    int64_t free_bytes = -1;
+    if (find_free(t, &free_bytes, err) < 0)
+        return -1;
     /* What one takes, another must not see gone. */
     if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
         return -1;
-    if (free_bytes >= 0 && total * c->local_size > free_bytes)
+    if (!t->dev->host_memory && free_bytes >= 0 && total > free_bytes)
+        return error_set(err, ERR_NOMEM,
+                         "%.1f MiB do not fit in the %.1f MiB that this GPU has "
+                         "left: lower train.batch_size or dataset.image_size",
+                         mib(total), mib(free_bytes));
+    if (t->dev->host_memory && free_bytes >= 0 &&
+        total * c->local_size > free_bytes)
         return error_set(err, ERR_NOMEM,
                          "%d ranks of %.1f MiB do not fit in the %.1f MiB that "
                          "this machine has left: lower train.batch_size or "
@@ -247,6 +281,7 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
     if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0 ||
         trainer_share_open(t, err) < 0)
         return -1;
+    trainer_open_replays(t);
     buckets_init(&t->buckets, t->comm, clock, model_grads(t->model), n, t->dt,
                  TRAIN_DEADLINE_S);
     if (trainer_is_dp(t))
@@ -440,6 +475,7 @@ void trainer_close(struct trainer *t)
 {
     trainer_profile_close(t);
     free(t->index);
+    trainer_close_replays(t);
     loader_destroy(t->train_loader);
     loader_destroy(t->eval_loader);
     optimizer_clear(&t->optimizer);

@@ -61,12 +61,9 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
 }
 
 /* dp: rank 0 has the new weights. */
-static int replicate(struct trainer *t, struct metric_iteration *m,
-                     struct error *err)
+static int replicate(struct trainer *t, struct error *err)
 {
     double start_s = now_s(t);
-    if (!trainer_is_dp(t))
-        return 0;
     bool mixed = t->mixed.dev != NULL;
     size_t size = mixed ? sizeof(float) : dtype_bytes(t->dt);
     if (comm_broadcast_now(t->comm,
@@ -74,34 +71,34 @@ static int replicate(struct trainer *t, struct metric_iteration *m,
                            (size_t)model_planned(t->model)->params * size, 0,
                            TRAIN_DEADLINE_S, err) < 0)
         return error_wrap(err, "weights");
-    double took_s = now_s(t) - start_s;
-    m->t_comm += took_s;
-    m->t_optimizer -= took_s;
+    t->replicate_s = now_s(t) - start_s;
     return 0;
+}
+
+double trainer_lr(const struct trainer *t)
+{
+    return t->spec->train.optimizer.lr *
+           schedule_factor(t->spec, t->at.iteration, t->batches, t->total);
 }
 
 /* With the gradient as the mean over the samples that could be read. */
 static int update(struct trainer *t, struct metric_iteration *m,
                   double grad_scale, struct error *err)
 {
-    const struct job_spec *s = t->spec;
-    double start_s = now_s(t);
-    m->lr = s->train.optimizer.lr *
-            schedule_factor(s, t->at.iteration, t->batches, t->total);
-    bool mixed = t->mixed.dev != NULL;
-    if ((t->env->comm->rank == 0 || !trainer_is_dp(t)) &&
-        optimizer_step(&t->optimizer,
-                       mixed ? t->mixed.weights : model_params(t->model),
-                       mixed ? t->mixed.grads : model_grads(t->model),
-                       t->at.updates + 1, m->lr, grad_scale, err) < 0)
+    double took_s = 0;
+    m->lr = trainer_lr(t);
+    t->replicate_s = 0;
+    if (!t->has_updated &&
+        trainer_update(t, m->lr, grad_scale,
+                       trainer_is_dp(t) ? replicate : NULL, err) < 0)
         return -1;
-    if (replicate(t, m, err) < 0 ||
-        (mixed && mixed_give_weights(&t->mixed, err) < 0) ||
-        ema_update(&t->ema, t->at.updates == 0, err) < 0 ||
-        t->dev->ops->sync(t->dev, err) < 0)
+    if (t->dev->ops->sync(t->dev, err) < 0 ||
+        trainer_between(t, t->has_updated ? PHASE_DONE : PHASE_UPDATE,
+                        PHASE_END, &took_s, err) < 0)
         return -1;
     t->at.updates++;
-    m->t_optimizer += now_s(t) - start_s;
+    m->t_comm += t->replicate_s;
+    m->t_optimizer += took_s - t->replicate_s;
     return 0;
 }
 
@@ -189,7 +186,7 @@ static int find_norm(struct trainer *t, double *ret, struct error *err)
     const struct job_spec *s = t->spec;
     bool mixed = t->mixed.dev != NULL;
     *ret = 0;
-    if (mixed && mixed_take_grads(&t->mixed, err) < 0)
+    if (mixed && !t->has_updated && mixed_take_grads(&t->mixed, err) < 0)
         return -1;
     if (s->train.clip_grad_norm <= 0 && s->train.on_nan == ON_NAN_FAIL &&
         !is_scaled(t))
@@ -309,7 +306,8 @@ static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
     double loss = 0;
     int64_t hits = 0;
     if (trainer_batch(t, &t->eval_feed, i, &b, err) < 0 ||
-        model_forward(t->model, b.x, b.label, b.n, false, 0, err) < 0 ||
+        trainer_run_eval(t, &b, err) < 0 ||
+        loader_ahead(t->eval_loader, err) < 0 ||
         model_result(t->model, b.n, &loss, &hits, err) < 0)
         return -1;
     s->loss += loss;
