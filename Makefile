@@ -342,6 +342,14 @@ $(addprefix $(B)/tests/bench/,cv_step decode report): $(B)/tests/bench/%: \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_worker) $(LDLIBS)
 
+# With a GPU and NCCL that are not there (tests/mpi/fake_gpu.h).
+$(B)/obj/%.o: %.cpp $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(cppflags) $(kflags) -MMD -MP -c -o $@ $<
+$(B)/tests/mpi/gpu: $(B)/obj/tests/mpi/fake_gpu.o
+$(B)/tests/mpi/gpu: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
+  -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)
 	@mkdir -p $(@D)

@@ -3,6 +3,8 @@
  * against PyTorch's, which live in the same golden file. */
 #include "worker/data/loader.h"
 
+#include <math.h>
+
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/cv_rig.h"
 #include "tests/unit/worker/digits.h"
@@ -60,13 +62,15 @@ static void teardown(struct fixture *f)
     dataset_clear(&f->ds);
 }
 
+static bool on_host; /* dataset.data_path: paper */
+
 static struct loader *make(struct fixture *f, enum dtype dt, int32_t size,
                            int32_t batch)
 {
     struct error err = ERROR_INIT;
     struct loader *l = NULL;
     const struct loader_conf conf = {
-        .dt = dt, .image_size = size, .batch = batch};
+        .dt = dt, .image_size = size, .batch = batch, .floats = on_host};
     rig_bytes = 0;
     must(loader_create(f->d, &conf, &f->ds, &ticking, &l, &err), &err);
     is_int(rig_bytes, loader_bytes(&conf, &f->ds),
@@ -170,7 +174,7 @@ static void test_views(struct fixture *f)
         {40, 50, 28},    {28, 28, 28}, {20, 90, 28}, {300, 211, 32}, {9, 5, 40},
         {131, 640, 100}, {50, 40, 28}, {33, 33, 28}, {31, 90, 28}};
     static const struct view_draw draws[] = {{.seed = 0}, {.seed = 1}};
-    struct loader_conf conf = {.dt = DT_F64, .batch = 1};
+    struct loader_conf conf = {.dt = DT_F64, .batch = 1, .floats = on_host};
     struct golden g;
     char line[96];
     golden_open(&g, "tests/golden/images.txt");
@@ -351,6 +355,41 @@ static void test_optim(struct fixture *f, const struct golden *g,
     }
 }
 
+/* Resized on the host or on the device: the same numbers, rounded once, or
+ * from sums that were. A gray loader has one of the channels. */
+static void test_types(struct fixture *f)
+{
+    static const double tol[DT_N] = {
+        [DT_F64] = 1e-13, [DT_F32] = 1e-6, [DT_F16] = 2e-3, [DT_BF16] = 1.6e-2};
+    struct error err = ERROR_INIT;
+    const int32_t index[3] = {5, SAMPLER_NONE, 7};
+    for (int k = 0; k < 2 * DT_N; k++) {
+        enum dtype dt = (enum dtype)(k / 2);
+        struct loader_conf conf = {
+            .dt = dt, .image_size = 45, .batch = 3, .gray = k % 2 != 0};
+        struct loader *l[2];
+        struct loader_batch b[2];
+        int64_t n = 3 * 45 * 45 * (conf.gray ? 1 : 3);
+        double most = 0;
+        for (int i = 0; i < 2; i++) {
+            conf.floats = i != 0;
+            must(loader_create(f->d, &conf, &f->ds, &ticking, &l[i], &err),
+                 &err);
+            must(loader_next(l[i], index, 3, &b[i], &err), &err);
+        }
+        for (int64_t i = 0; i < n; i++)
+            most = fmax(most, fabs(dtype_get(dt, b[0].x, i) -
+                                   dtype_get(dt, b[1].x, i)));
+        ok(most <= tol[dt] * 3, "%s%s: host and device are %.2g apart",
+           dtype_name(dt), conf.gray ? ", gray" : "", most);
+        ok(memcmp(b[0].label, b[1].label, 3 * sizeof(int32_t)) == 0 &&
+               b[0].valid == 2 && b[1].valid == 2,
+           "the labels");
+        loader_destroy(l[0]);
+        loader_destroy(l[1]);
+    }
+}
+
 int main(void)
 {
     static const int32_t sizes[] = {28, 32, 100, 224};
@@ -363,6 +402,13 @@ int main(void)
     test_gray(&f);
     test_views(&f);
     test_batches(&f);
+    on_host = true;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        test_resize(&f, &g, sizes[i]);
+    test_views(&f);
+    test_batches(&f);
+    test_types(&f);
+    on_host = false;
     test_files(&f);
     test_refused(&f);
     test_optim(&f, &g, "sgd");

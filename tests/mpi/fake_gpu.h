@@ -1,0 +1,38 @@
+/* fake_gpu.h - the host device, behaving as a GPU does; and NCCL beside it.
+ *
+ * For tests of what the worker asks of a GPU. Nothing that is enqueued runs
+ * before it has to: at a sync(), a copy to the host, an event that is waited
+ * for. Copies beside the work are as late as they may be, or as early. What
+ * CUDA forbids in a capture fails. The kernels are the host's, so that every
+ * result is that of the host device, bit by bit.
+ *
+ * device_cuda_create() and device_cuda_count() give it, and dlopen() NCCL:
+ * the test is linked with --wrap for these.
+ */
+#ifndef MGPU_TESTS_FAKE_GPU_H
+#define MGPU_TESTS_FAKE_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct fake_counts {
+    int64_t calls;    /* enqueued one by one */
+    int64_t captures; /* graphs made */
+    int64_t launches; /* of graphs */
+    int64_t graphs;   /* that there are now */
+    int64_t sends, syncs;
+    int64_t collectives;
+    int64_t hidden; /* of these: the device was given work behind it */
+};
+extern struct fake_counts fake;
+extern bool fake_is_early; /* copies beside the work */
+extern int32_t fake_gpus;  /* that a process sees */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,164 @@
+/* gpu.c - training on a GPU is training on the host, with other calls.
+ *
+ * On a fake GPU (fake_gpu.h), whose kernels are the host's: what differs is
+ * all that the worker does for a GPU - captured and launched iterations,
+ * batches copied ahead, marks, NCCL beside the backward pass - and the losses
+ * have to be the same, bit by bit.
+ */
+#include <math.h>
+
+#include "tests/mpi/fake_gpu.h"
+#include "tests/mpi/trace.h"
+
+static void train(struct comm *c, const struct job_spec *spec,
+                  enum spec_device device, struct trace *t)
+{
+    struct job_spec s = *spec;
+    struct error err = ERROR_INIT;
+    struct train_result r = {.end = TRAIN_DONE};
+    char dir[64];
+    s.train.device = device;
+    memset(t, 0, sizeof(*t));
+    train_dir(dir);
+    (void)mpi_ok(run(c, &s, dir, 0, &r, t) == 0 && r.end == TRAIN_DONE, &err,
+                 device == DEVICE_CUDA ? "on the GPU" : "on the host");
+    train_remove(dir);
+}
+
+/* Three addends can be added in two orders. */
+static bool same(double a, double b)
+{
+    return mpi_size < 3 ? a == b : fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+static void compare(struct comm *c, const struct job_spec *spec,
+                    const char *what)
+{
+    static struct trace host, gpu;
+    char line[100];
+    train(c, spec, DEVICE_HOST, &host);
+    for (int early = 0; early < 2; early++) {
+        memset(&fake, 0, sizeof(fake));
+        fake_is_early = early != 0;
+        train(c, spec, DEVICE_CUDA, &gpu);
+        bool all = gpu.n == host.n && host.n > 0;
+        for (int i = 1; i <= host.n; i++)
+            all = all && same(gpu.loss[i], host.loss[i]);
+        for (int e = 1; e <= spec->train.epochs; e++)
+            all = all && same(gpu.epoch_loss[e], host.epoch_loss[e]) &&
+                  same(gpu.eval_loss[e], host.eval_loss[e]);
+        (void)snprintf(line, sizeof(line), "%s: the same losses%s", what,
+                       early ? ", with early copies" : "");
+        (void)mpi_ok(mpi_rank > 0 || all, NULL, line);
+        (void)mpi_ok(fake.launches > 0 && fake.graphs == 0, NULL,
+                     "iterations were launched, and every graph is gone");
+    }
+}
+
+/* One rank: 13 batches in each of two epochs, the last of two images; 23
+ * images are evaluated in six, the last of three. */
+static void count_alone(struct comm *c, const struct job_spec *spec)
+{
+    static struct trace t;
+    memset(&fake, 0, sizeof(fake));
+    train(c, spec, DEVICE_CUDA, &t);
+    /* A whole iteration, an evaluation, the update behind an odd batch. */
+    is_int(fake.captures, 3, "three graphs");
+    /* All but the first of 24 iterations, of 10 batches of an evaluation,
+     * and of 3 updates that are not part of an iteration. */
+    is_int(fake.launches, 23 + 9 + 2, "a launch for each after the first");
+    is_int(fake.sends, 2 * (13 + 6), "every batch was copied beside the work");
+    ok(fake.calls < 1500, "%lld calls one by one", (long long)fake.calls);
+    setenv("MGPU_CUDA_GRAPHS", "0", 1);
+    memset(&fake, 0, sizeof(fake));
+    train(c, spec, DEVICE_CUDA, &t);
+    unsetenv("MGPU_CUDA_GRAPHS");
+    ok(fake.captures == 0 && fake.calls > 26 * 150,
+       "$MGPU_CUDA_GRAPHS=0: %lld calls one by one", (long long)fake.calls);
+}
+
+/* Gradients go out in pieces; all but the last while the device still has
+ * the rest of the backward pass before it. */
+static void count_together(struct comm *c, const struct job_spec *spec)
+{
+    static struct trace t;
+    memset(&fake, 0, sizeof(fake));
+    train(c, spec, DEVICE_CUDA, &t);
+    (void)mpi_ok(fake.collectives >= 2 * t.n && fake.hidden >= t.n, NULL,
+                 "NCCL overlaps the backward pass");
+}
+
+static void variants(struct comm *c, const struct job_spec *spec)
+{
+    struct job_spec s = *spec;
+    compare(c, &s, "sgd");
+    s.train.gradient_accumulation_steps = 3;
+    compare(c, &s, "three batches an iteration");
+    s = *spec;
+    s.train.optimizer.name = OPTIM_ADAMW;
+    s.train.optimizer.betas = (struct spec_numbers){2, {0.9, 0.95}};
+    s.train.optimizer.eps = 1e-8;
+    s.train.optimizer.weight_decay = 0.1;
+    s.train.optimizer.no_decay = NO_DECAY_NORM_BIAS;
+    s.train.ema.decay = 0.9;
+    compare(c, &s, "adamw, a mean of the weights");
+    s = *spec;
+    s.train.clip_grad_norm = 0.5;
+    s.train.on_nan = ON_NAN_SKIP;
+    compare(c, &s, "clipped");
+    s = *spec;
+    s.dataset.data_path = DATA_PATH_PAPER;
+    s.train.pin_memory = TRI_FALSE;
+    compare(c, &s, "images at full size");
+    if (mpi_size > 1) { /* the fake NCCL adds no 16 bits */
+        s = *spec;
+        s.train.distribution = DIST_DDP_RR;
+        compare(c, &s, "ddp-rr");
+        return;
+    }
+    s = *spec;
+    s.train.precision = PRECISION_FP16;
+    s.train.mixed = true;
+    compare(c, &s, "fp16 with fp32 weights");
+    s.train.precision = PRECISION_BF16;
+    compare(c, &s, "bf16 with fp32 weights");
+}
+
+static void test_none(struct comm *c, const struct job_spec *spec)
+{
+    struct job_spec s = *spec;
+    struct error err = ERROR_INIT;
+    struct trainer t;
+    const volatile sig_atomic_t no = 0;
+    struct train_env env = {
+        .spec = &s, .comm = c, .clock = &clock_real, .stop = &no};
+    fake_gpus = 0;
+    s.train.device = DEVICE_CUDA;
+    int rc = trainer_open(&t, &env, &err);
+    trainer_close(&t);
+    fake_gpus = mpi_size;
+    (void)mpi_ok(rc < 0 && err.code == ERR_UNAVAIL &&
+                     strncmp(err.msg, "device cuda: ", 13) == 0,
+                 &err, "no GPU: it says so");
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    struct job_spec spec;
+    struct comm *c = NULL;
+    mpi_tap_start(&argc, &argv);
+    fake_gpus = mpi_size;
+    if (train_spec(&spec) &&
+        mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "ranks")) {
+        variants(c, &spec);
+        if (mpi_size == 1)
+            count_alone(c, &spec);
+        else if (HAVE_NCCL)
+            count_together(c, &spec);
+        test_none(c, &spec);
+        c->ops->destroy(c);
+        spec_clear(&spec);
+    }
+    return mpi_tap_done();
+}
