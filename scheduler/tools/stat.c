@@ -1,6 +1,7 @@
 /* stat.c - mgpu-stat(1): what happened, what is happening, why not yet. */
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,7 @@
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/wait.h"
+#include "scheduler/tools/watch.h"
 
 enum {
     OPT_METRICS = 1,
@@ -26,6 +28,8 @@ enum {
     OPT_NODES,
     OPT_STATUS,
     OPT_WAIT,
+    OPT_WATCH,
+    OPT_INTERVAL,
     OPT_TIMEOUT,
     OPT_USER,
     OPT_STATE,
@@ -55,7 +59,11 @@ static const struct opt opts[] = {
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
     {OPT_WAIT, 'w', "wait", NULL,
      "wait until the jobs end; exit with the largest of their codes"},
-    {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
+    {OPT_WATCH, 0, "watch", NULL, "the queue as it changes; the daemon says"},
+    {OPT_INTERVAL, 'i', "interval", "SECONDS",
+     "--watch, drawn at most so often (1)"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION",
+     "give up waiting, or watching, after this long"},
     {OPT_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
     {OPT_STATE, 't', "state", "STATE,...",
      "only jobs in these states ('all': ended ones too)"},
@@ -83,11 +91,24 @@ static const struct tool tool = {
 struct args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
     bool follow, json;
-    double timeout_s;
+    double timeout_s, interval_s;
     const char *user, *state, *name, *since, *url;
     unsigned long long count;
     struct show_conf show;
 };
+
+/* The daemon pushes four times a second at most. */
+static int read_interval(const char *text, double *ret, struct error *err)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s >= 0.25 && s <= 86400))
+        return error_set(err, ERR_USAGE,
+                         "--interval '%.40s': expected seconds, 0.25..86400",
+                         text);
+    *ret = s;
+    return 0;
+}
 
 static int on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err)
@@ -99,6 +120,11 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_TIMEOUT:
         return options_duration(o->name, value, &a->timeout_s, err);
+    case OPT_INTERVAL:
+        if (a->view && a->view != OPT_WATCH)
+            return error_set(err, ERR_USAGE, "--interval and another view");
+        a->view = OPT_WATCH;
+        return read_interval(value, &a->interval_s, err);
     case OPT_USER:
         a->user = value;
         break;
@@ -383,6 +409,28 @@ static int wait_all(struct client *c, const struct args *a,
     return rc;
 }
 
+static int watch(struct client *c, const struct args *a, struct error *err)
+{
+    struct watch_conf w = {.show = a->show,
+                           .every_s = a->interval_s > 0 ? a->interval_s : 1,
+                           .timeout_s = a->timeout_s,
+                           .json = a->json,
+                           .user = a->user,
+                           .state = a->state,
+                           .name = a->name};
+    struct columns columns;
+    if (columns_parse(a->show.format, &columns, err) < 0)
+        return -1;
+    if (a->user && strcmp(a->user, "me") == 0) {
+        const struct passwd *pw = getpwuid(getuid());
+        if (!pw)
+            return error_set(err, ERR_NOTFOUND, "user %u has no name",
+                             (unsigned)getuid());
+        w.user = pw->pw_name;
+    }
+    return watch_queue(c, &w, err);
+}
+
 static int views(const struct args *a, size_t n, char **words, int *ret_exit,
                  struct error *err)
 {
@@ -399,6 +447,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
         rc = simple(c, a, "/v1/nodes", show_nodes, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = simple(c, a, "/v1/status", show_status, err);
+    else if (rc == 0 && a->view == OPT_WATCH)
+        rc = watch(c, a, err);
     else if (rc == 0 && a->view == OPT_WAIT)
         rc = wait_all(c, a, ids, n, ret_exit, err);
     else if (rc == 0 && n == 0)
@@ -416,10 +466,12 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
 
 static int check_args(const struct args *a, int n, struct error *err)
 {
-    bool needs_job = a->view && a->view != OPT_NODES && a->view != OPT_STATUS;
+    bool is_cluster =
+        a->view == OPT_NODES || a->view == OPT_STATUS || a->view == OPT_WATCH;
+    bool needs_job = a->view && !is_cluster;
     if (needs_job && n == 0)
         return error_set(err, ERR_USAGE, "which job? see %s --help", tool.name);
-    if ((a->view == OPT_NODES || a->view == OPT_STATUS) && n > 0)
+    if (is_cluster && n > 0)
         return error_set(err, ERR_USAGE, "that view takes no job");
     if (a->follow && a->view != OPT_LOGS)
         return error_set(err, ERR_USAGE, "--follow goes with --logs");

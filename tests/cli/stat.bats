@@ -273,3 +273,33 @@ END
     run stat -o help
     [[ $output == *"gpus "*"Formats:"*"default "* ]]
 }
+
+@test "--watch: changes are pushed, and a daemon that restarts is found again" {
+    spec long 'until [ -e go ]; do sleep 0.05; done'
+    sed -i "s|until \[ -e go|until [ -e $PWD/go|" long.yaml
+    stat --watch -i 0.25 --timeout 60s -o id,name,state >table 3>&- &
+    table=$!
+    stat --watch --json -t all --timeout 60s >changes 3>&- &
+    changes=$!
+    wait_for 20 grep -q 'slots: 0 busy' table
+    submit --quiet long.yaml
+    wait_for 20 grep -q '    1  long  RUNNING' table
+    ctld_kill
+    wait_for 20 grep -q 'the daemon is away' table
+    ctld_start
+    touch go
+    wait_for 20 grep -q '"state":"COMPLETED"' changes
+    wait_for 20 gone_from table
+    kill "$table" "$changes"
+    wait "$table" "$changes" || :
+    is_json "$(tail -n 1 changes)"
+    [ "$(head -n 1 changes | json '$.schema')" = mgpu.job/1 ]
+    run stat --watch --timeout 1s -h -t all -o id,state
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "1  COMPLETED" ]
+    run stat -i 0.1
+    [ "$status" -eq 64 ]
+    run stat --watch 1
+    [ "$status" -eq 64 ]
+}
+gone_from() { [ "$(tail -n 2 "$1" | grep -c long)" -eq 0 ]; }

@@ -1,0 +1,305 @@
+/* watch.c - see watch.h.
+ *
+ * One subscription (GET /v1/watch) brings each job once as it is, and then
+ * its changes, at most four a second; nothing is polled. They are kept by
+ * number, and a second thread draws: it wakes by the clock, so that the last
+ * change of a burst is seen though no other follows it.
+ */
+#include "scheduler/tools/watch.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/state.h"
+
+/* As wait.c: a machine is back in minutes. */
+static const double away_s = 900;
+/* What is there at first comes at once: one picture of all of it. */
+static const double begin_s = 0.2;
+
+struct watch {
+    const struct watch_conf *conf;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* ---- under the lock ---- */
+    json_t *jobs;  /* by number as text: those that are to be shown */
+    json_t *head;  /* mgpu.queue/1 of the beginning, without jobs */
+    int64_t alien; /* GPUs that others than our jobs have */
+    bool is_new, is_away, is_ending;
+};
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+/* ---- which jobs ----------------------------------------------------------
+ */
+
+static bool in_list(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (n == len && strncasecmp(list, word, n) == 0)
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
+
+static bool is_shown(const struct watch_conf *c, const json_t *job)
+{
+    enum job_state s;
+    const char *state = field_str(job, "state");
+    bool is_state =
+        job_state_from_name(state, &s) == 0 &&
+        (c->state ? strcasecmp(c->state, "all") == 0 || in_list(c->state, state)
+                  : !job_state_is_final(s));
+    return is_state &&
+           (!c->user || strcmp(c->user, "all") == 0 ||
+            strcmp(c->user, field_str(job, "user")) == 0) &&
+           (!c->name || fnmatch(c->name, field_str(job, "name"), 0) == 0);
+}
+
+static void keep(struct watch *w, json_t *job)
+{
+    char key[24];
+    (void)snprintf(key, sizeof(key), "%" PRId64, field_int(job, "id", 0));
+    pthread_mutex_lock(&w->lock);
+    bool was = json_object_get(w->jobs, key) != NULL;
+    if (is_shown(w->conf, job))
+        (void)json_object_set(w->jobs, key, job);
+    else if (was)
+        (void)json_object_del(w->jobs, key);
+    w->is_new = w->is_new || was || is_shown(w->conf, job);
+    w->is_away = false;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int on_line(void *arg, const char *text, size_t len, struct error *err)
+{
+    struct watch *w = arg;
+    json_error_t why;
+    json_t *o = json_loadb(text, len, 0, &why);
+    if (!o)
+        return error_set(err, ERR_EXTERN, "watch: not JSON: %s", why.text);
+    json_t *job = json_object_get(o, "job");
+    int rc = 0;
+    if (w->conf->json && is_shown(w->conf, job)) {
+        if (fwrite(text, 1, len, w->conf->show.out) != len ||
+            fputc('\n', w->conf->show.out) == EOF ||
+            fflush(w->conf->show.out) != 0)
+            rc = error_set(err, ERR_IO, "write to standard output: %s",
+                           strerror(errno));
+    } else if (!w->conf->json && job)
+        keep(w, job);
+    json_decref(o);
+    return rc;
+}
+
+/* ---- the picture ---------------------------------------------------------
+ */
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = field_int(*(json_t *const *)a, "id", 0);
+    int64_t y = field_int(*(json_t *const *)b, "id", 0);
+    return (x > y) - (x < y);
+}
+
+static json_t *in_order(json_t *jobs)
+{
+    size_t n = json_object_size(jobs), i = 0;
+    json_t **v = calloc(n + 1, sizeof(json_t *)), *list = json_array(), *job;
+    const char *key;
+    json_object_foreach(jobs, key, job)
+    {
+        if (v)
+            v[i++] = job;
+    }
+    if (v)
+        qsort(v, i, sizeof(json_t *), by_id);
+    for (size_t k = 0; v && k < i; k++)
+        (void)json_array_append(list, v[k]);
+    free(v);
+    return list;
+}
+
+/* mgpu.queue/1 as the daemon would say it now, of the jobs that we see. */
+static json_t *picture(struct watch *w)
+{
+    json_t *o = json_copy(w->head), *jobs = in_order(w->jobs), *job;
+    int64_t running = 0, queued = 0, busy = w->alien;
+    size_t i;
+    json_array_foreach(jobs, i, job)
+    {
+        enum job_state s = JOB_NEW;
+        (void)job_state_from_name(field_str(job, "state"), &s);
+        running += job_state_is_live(s);
+        queued += s == JOB_QUEUED || s == JOB_HELD;
+        busy += job_state_is_live(s) ? field_int(job, "gpus", 0) : 0;
+    }
+    (void)json_object_set_new(o, "running", json_integer(running));
+    (void)json_object_set_new(o, "queued", json_integer(queued));
+    (void)json_object_set_new(
+        o, "slots_free", json_integer(field_int(o, "slots_total", 0) - busy));
+    (void)json_object_set_new(o, "jobs", jobs);
+    return o;
+}
+
+static void draw(struct watch *w)
+{
+    FILE *out = w->conf->show.out;
+    json_t *o = picture(w);
+    bool tty = w->conf->show.style.columns > 0;
+    struct tm tm;
+    time_t t = time(NULL);
+    char clock[32];
+    (void)localtime_r(&t, &tm);
+    (void)strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+    /* Home, and each line over the old one: no flicker. */
+    (void)fputs(tty ? "\033[H\033[J" : "", out);
+    if (w->conf->show.header)
+        (void)fprintf(out, "%s%s\n", clock,
+                      w->is_away ? "  the daemon is away" : "");
+    if (show_queue(&w->conf->show, o, NULL) < 0)
+        (void)fputs("no memory\n", out);
+    if (!tty)
+        (void)fputc('\n', out);
+    (void)fflush(out);
+    json_decref(o);
+    w->is_new = false;
+}
+
+/* False when the end has come. */
+static bool rest(struct watch *w, double s)
+{
+    struct timespec at;
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
+    long ns = at.tv_nsec + (long)((s - floor(s)) * 1e9);
+    at.tv_sec += (time_t)floor(s) + ns / 1000000000L;
+    at.tv_nsec = ns % 1000000000L;
+    int rc = 0;
+    while (!w->is_ending && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&w->wake, &w->lock, &at);
+    return !w->is_ending;
+}
+
+static void *draw_all(void *arg)
+{
+    struct watch *w = arg;
+    pthread_mutex_lock(&w->lock);
+    for (bool go = rest(w, begin_s); go; go = rest(w, w->conf->every_s))
+        if (w->is_new)
+            draw(w);
+    if (w->is_new)
+        draw(w);
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* ---- the subscription ----------------------------------------------------
+ */
+
+static void say_away(struct watch *w, bool away)
+{
+    pthread_mutex_lock(&w->lock);
+    w->is_new = w->is_new || w->is_away != away;
+    w->is_away = away;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static int follow(struct client *c, struct watch *w, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = 200000000};
+    double away_since = NAN, started_s = now_s();
+    for (;;) {
+        double left = w->conf->timeout_s - (now_s() - started_s);
+        struct error why = ERROR_INIT;
+        if (w->conf->timeout_s > 0 && left <= 0)
+            return 0;
+        int rc =
+            client_stream(c, "/v1/watch", w->conf->timeout_s > 0 ? left : 0,
+                          on_line, w, &why);
+        if (rc < 0 && why.code == ERR_TIMEOUT)
+            continue;
+        if (rc < 0 && why.code != ERR_UNAVAIL && why.code != ERR_BUSY &&
+            (why.code != ERR_IO || errno == EPIPE)) {
+            if (err)
+                *err = why;
+            return -1;
+        }
+        away_since = rc == 0 || !isfinite(away_since) ? now_s() : away_since;
+        say_away(w, true);
+        if (now_s() - away_since > away_s)
+            return error_set(err, ERR_UNAVAIL,
+                             "the daemon has been away for %.0f s: %s",
+                             now_s() - away_since, why.msg);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/* The cluster, and how much of it is not ours to see. */
+static int read_head(struct client *c, struct watch *w, struct error *err)
+{
+    json_t *job;
+    size_t i;
+    if (client_get(c, &w->head, err,
+                   "/v1/jobs?state=RUNNING,STARTING,"
+                   "DISPATCHING,UNKNOWN,CHECKPOINTING,"
+                   "STALLED") < 0)
+        return -1;
+    w->alien = field_int(w->head, "slots_total", 0) -
+               field_int(w->head, "slots_free", 0);
+    json_array_foreach(json_object_get(w->head, "jobs"), i, job)
+    {
+        w->alien -= field_int(job, "gpus", 0);
+    }
+    w->alien = w->alien > 0 ? w->alien : 0;
+    (void)json_object_del(w->head, "jobs");
+    return 0;
+}
+
+int watch_queue(struct client *c, const struct watch_conf *conf,
+                struct error *err)
+{
+    struct watch w = {.conf = conf, .jobs = json_object(), .is_new = true};
+    pthread_condattr_t attr;
+    pthread_t drawer;
+    (void)pthread_mutex_init(&w.lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&w.wake, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    int rc =
+        w.jobs ? read_head(c, &w, err) : error_set(err, ERR_NOMEM, "watch");
+    bool draws = rc == 0 && !conf->json;
+    if (draws) {
+        int code = pthread_create(&drawer, NULL, draw_all, &w);
+        draws = code == 0;
+        rc = code ? error_sys(err, code, "start a thread") : 0;
+    }
+    if (rc == 0)
+        rc = follow(c, &w, err);
+    if (draws) {
+        pthread_mutex_lock(&w.lock);
+        w.is_ending = true;
+        (void)pthread_cond_signal(&w.wake);
+        pthread_mutex_unlock(&w.lock);
+        (void)pthread_join(drawer, NULL);
+    }
+    (void)pthread_cond_destroy(&w.wake);
+    (void)pthread_mutex_destroy(&w.lock);
+    json_decref(w.jobs);
+    json_decref(w.head);
+    return rc;
+}

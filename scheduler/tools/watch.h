@@ -1,0 +1,24 @@
+/* watch.h - the queue as it changes, pushed by the daemon. */
+#ifndef MGPU_TOOLS_WATCH_H
+#define MGPU_TOOLS_WATCH_H
+
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
+
+struct watch_conf {
+    struct show_conf show;
+    double every_s;   /* a new picture at most so often */
+    double timeout_s; /* end after this long; 0: never */
+    bool json;        /* each change as a line, as the daemon sends it */
+    /* Which jobs, as GET /v1/jobs takes them; NULL: any. `user` is a name. */
+    const char *user, *state, *name;
+};
+
+/* Until the time has passed. On a terminal the picture is drawn anew, else
+ * printed again when something has changed. A daemon that restarts is found
+ * again.
+ * err  ERR_UNAVAIL it stayed away;  ERR_USAGE a column that there is not */
+int watch_queue(struct client *c, const struct watch_conf *conf,
+                struct error *err) MUST_CHECK;
+
+#endif
