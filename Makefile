@@ -442,7 +442,7 @@ lint:
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
-	    tests/bench/*.sh tests/*/*.bash tests/simt/mutate
+	    tests/bench/*.sh tests/fuzz/run tests/*/*.bash tests/simt/mutate
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
@@ -461,12 +461,8 @@ build/fuzz/%: tests/fuzz/%.c $(call srcs,jobs) $(call srcs,base)
 	    -fsanitize=fuzzer,address,undefined -o $@ $^ $(fuzz_libs) \
 	    $(ldlibs_jobs)
 fuzz: $(fuzz)
-	$(Q)for f in $(fuzz); do mkdir -p build/corpus/$${f##*/}; \
-	    echo "fuzz $${f##*/}"; \
-	    $$f -max_total_time=$(or $(SECONDS),60) -timeout=10 \
-	    -artifact_prefix=build/fuzz/ build/corpus/$${f##*/} \
-	    tests/fuzz/seeds/$${f##*/} >$$f.log 2>&1 || \
-	    { tail -40 $$f.log; exit 1; }; grep '^Done' $$f.log; done
+	$(Q)printf '%s\n' $(fuzz:build/fuzz/%=%) | xargs -P $(JOBS) -I TARGET \
+	    tests/fuzz/run TARGET $(or $(SECONDS),60)
 
 # ---- install --------------------------------------------------------------
 pages := $(wildcard man/*.[1-8])
