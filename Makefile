@@ -95,6 +95,7 @@ below_worker  := kernels jobs base
 # Composition roots: one program each, in no archive.
 mains := scheduler/ctld/main.c scheduler/tools/submit.c \
          scheduler/tools/stat.c scheduler/tools/cancel.c \
+         scheduler/tools/admin.c \
          slurm/batch.c slurm/shepherd.c slurm/helper.c worker/main.c
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
@@ -136,7 +137,7 @@ ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
 bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd worker submit stat \
-          cancel)
+          cancel admin)
 bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
           $(if $(filter %ctld,$(b)),%ctld/main.c) \
@@ -245,7 +246,7 @@ $(eval $(call program,mgpu-batch,slurm/batch.c,slurm))
 $(eval $(call program,mgpu-shepherd,slurm/shepherd.c,slurm))
 $(eval $(call program,mgpu-slurm-helper,slurm/helper.c,slurm,helper))
 $(eval $(call program,mgpu-worker,worker/main.c,worker))
-$(foreach t,submit stat cancel,$(eval \
+$(foreach t,submit stat cancel admin,$(eval \
   $(call program,mgpu-$(t),scheduler/tools/$(t).c,tools)))
 
 # The plug-in: every kernel by nvcc, the CUDA-only files, cuBLAS. The
@@ -470,7 +471,7 @@ install: all
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)
 	$(if $(plugin),install -m 755 $(plugin) $(DESTDIR)$(libdir)/mgpu)
-	for t in submit stat cancel; do install -D -m 644 \
+	for t in submit stat cancel admin; do install -D -m 644 \
 	    scheduler/tools/completion.bash \
 	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
 	for e in jobs/examples/*.yaml; do install -D -m 644 $$e \
@@ -481,7 +482,7 @@ uninstall:
 	cd $(DESTDIR)$(bindir) && rm -f $(notdir $(bins))
 	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu
 	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
-	    rm -f mgpu-submit mgpu-stat mgpu-cancel
+	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin
 	for m in $(pages); do rm -f \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
 

@@ -12,6 +12,8 @@
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release
+ *   POST /v1/jobs/:id/requeue its attempt ends, and it is queued again
+ *   POST /v1/jobs/:id/priority {"priority":7} or {"top":true}
  *   GET  /v1/jobs/:id/events  ?after=
  *   GET  /v1/jobs/:id/iterations ?attempt=&rank=&after=&last=&limit=
  *   GET  /v1/jobs/:id/epochs
@@ -23,6 +25,8 @@
  *   GET  /v1/jobs/:id/why     -> why it waits, or is as it is
  *   GET  /v1/nodes            -> inventory
  *   GET  /v1/status           -> version, pid, policy, counts
+ *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
+ *   GET  /v1/admin/log        ?last= -> what they did to the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
  *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start",
@@ -75,11 +79,14 @@
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,
+ *     "paused":{"uid","since","why"}|null,
  *     "loop":{"callbacks","longest_s","total_s","waited_s","longest_own_s"}}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
  *     callbacks of the event loop took since then, and the longest; how much
  *     of that they waited for a core, and the longest without it
+ *   mgpu.pause/1  {"paused":as in mgpu.status/1}
+ *   mgpu.admin_log/1 {"deeds":[{"at","uid","do","detail":{..}|null}]}
  *
  * launch.json, handed by the allocator to each rank (0600; holds the token):
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",

@@ -92,6 +92,7 @@ static int make_engine(struct ctld *c, struct error *err)
         .max_jobs_per_user = conf->max_jobs_per_user,
         .admins = conf->admins,
         .n_admins = conf->n_admins,
+        .serves_one = !conf->serves_all,
         .where = conf->where,
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
     };
@@ -244,7 +245,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
         ctld_step_init(c, err) < 0 || ctld_ingest_init(c, err) < 0 ||
         ctld_watch_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
-        make_engine(c, err) < 0 || make_http(c, err) < 0) {
+        make_engine(c, err) < 0 || ctld_admin_init(c, err) < 0 ||
+        make_http(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -299,6 +301,7 @@ void ctld_destroy(struct ctld *c)
     ctld_ingest_clear(c);
     http_server_destroy(c->http);
     engine_destroy(c->engine);
+    audit_close(c->audit);
     loop_source_destroy(c->term);
     loop_source_destroy(c->intr);
     loop_source_destroy(c->hup);

@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 
 #include "jobs/base/http_server.h"
+#include "jobs/wire.h"
+#include "scheduler/ctld/audit.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/loop.h"
 #include "scheduler/ctld/secret.h"
@@ -27,6 +29,12 @@ struct watcher;
 struct intake;
 struct follower;
 struct users;
+
+struct ctld_pause {
+    bool is_on;
+    int64_t uid; /* who did it */
+    char since[WIRE_TIME_CAP], why[200];
+};
 
 struct ctld {
     struct ctld_parts parts;
@@ -67,6 +75,9 @@ struct ctld {
 
     struct follower *followers;
     struct loop_source *follow_timer;
+
+    struct audit *audit;
+    struct ctld_pause pause;
 
     struct ctld_stats stats;
 };
@@ -202,12 +213,23 @@ json_t *ctld_node_json(const struct alloc_node *node);
 /* {"name","is_ok","since","why"} */
 json_t *ctld_allocator_state(const struct ctld *c);
 
+/* ---- serve_admin.c --------------------------------------------------------
+ */
+/* Reads admin.log, and is as it says. The engine is there. */
+int ctld_admin_init(struct ctld *c, struct error *err) MUST_CHECK;
+json_t *ctld_pause_json(const struct ctld *c); /* null: it is not paused */
+
 /* ---- handlers -------------------------------------------------------------
  */
 void serve_submit(void *arg, struct http_exchange *x);
 void serve_cancel(void *arg, struct http_exchange *x);
 void serve_hold(void *arg, struct http_exchange *x);
 void serve_release(void *arg, struct http_exchange *x);
+void serve_requeue(void *arg, struct http_exchange *x);
+void serve_priority(void *arg, struct http_exchange *x);
+void serve_pause(void *arg, struct http_exchange *x);
+void serve_resume(void *arg, struct http_exchange *x);
+void serve_admin_log(void *arg, struct http_exchange *x);
 void serve_queue(void *arg, struct http_exchange *x);
 void serve_job(void *arg, struct http_exchange *x);
 void serve_events(void *arg, struct http_exchange *x);

@@ -55,6 +55,7 @@ struct engine_conf { /* borrowed strings outlive the engine */
     int32_t max_jobs_per_user;    /* queued or live; 0: no limit */
     const int64_t *admins;        /* uids [n_admins], besides 0: engine_may() */
     size_t n_admins;
+    bool serves_one; /* whoever speaks to it is root or the one whose it is */
 };
 
 /* What is derived from a secret instead of stored. The same question always

@@ -162,7 +162,7 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
 bool engine_is_admin(const struct engine *e, int64_t uid)
 {
     const struct engine_conf *conf = e->parts.conf;
-    bool is_admin = uid == 0;
+    bool is_admin = uid == 0 || conf->serves_one;
     for (size_t i = 0; !is_admin && i < conf->n_admins; i++)
         is_admin = uid == conf->admins[i];
     return is_admin;

@@ -24,13 +24,23 @@ same_options() {
 @test "mgpu-submit: help and page" { same_options mgpu-submit mgpu-submit.1; }
 @test "mgpu-stat: help and page" { same_options mgpu-stat mgpu-stat.1; }
 @test "mgpu-cancel: help and page" { same_options mgpu-cancel mgpu-cancel.1; }
+@test "mgpu-admin: help and page" { same_options mgpu-admin mgpu-admin.8; }
 @test "mgpu-ctld: help and page" { same_options mgpu-ctld mgpu-ctld.8; }
 @test "mgpu-worker: help and page" { same_options mgpu-worker mgpu-worker.8; }
+
+@test "mgpu-admin: the commands of --help are those of the page" {
+    "$bin/mgpu-admin" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
+        sort >"$BATS_TEST_TMPDIR/help"
+    sed -n 's/^\.It Cm \([a-z]*\).*/\1/p' "$src/man/mgpu-admin.8" |
+        sort >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/help")" -ge 10 ]
+    diff -u "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/page"
+}
 
 @test "completion offers the options of --help" {
     # shellcheck source=/dev/null
     source "$src/scheduler/tools/completion.bash"
-    for tool in mgpu-submit mgpu-stat mgpu-cancel; do
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin; do
         COMP_WORDS=("$bin/$tool" --)
         COMP_CWORD=1
         _mgpu

@@ -102,6 +102,8 @@ static void test_strangers(void)
         {"POST", "/v1/jobs/1/cancel", "{\"signal\":\"USR1\"}"},
         {"POST", "/v1/jobs/1/hold", NULL},
         {"POST", "/v1/jobs/1/release", NULL},
+        {"POST", "/v1/jobs/1/requeue", NULL},
+        {"POST", "/v1/jobs/1/priority", "{\"priority\":1}"},
         {"GET", "/v1/jobs/1", NULL},
         {"GET", "/v1/jobs/1/events", NULL},
         {"GET", "/v1/jobs/1/iterations", NULL},
@@ -160,6 +162,28 @@ static void test_admins(void)
     is_int(as(ADMIN, "GET", "/v1/jobs/1/events", NULL), 200, "events");
     is_int(as(ADMIN, "POST", "/v1/jobs/1/cancel", "{\"signal\":\"USR1\"}"), 200,
            "an administrator may signal");
+    static const char *const closed[] = {"pause", "resume", "log"};
+    for (int i = 0; i < 3; i++) {
+        char path[40];
+        (void)snprintf(path, sizeof(path), "/v1/admin/%s", closed[i]);
+        const char *method = i == 2 ? "GET" : "POST";
+        is_int(as(OWNER, method, path, NULL), 403, path);
+        ok(has(&r, "only administrators"), "  is not for users");
+    }
+    is_int(as(OWNER, "POST", "/v1/jobs/1/priority", "{\"top\":true}"), 403,
+           "nor is the top");
+    is_int(as(ADMIN, "POST", "/v1/admin/pause", "{\"why\":\"x\"}"), 200,
+           "an administrator pauses");
+    ok(has(&r, "\"uid\":1002") && has(&r, "\"why\":\"x\""), "  by name");
+    is_int(get(&r, "/v1/status"), 200, "and the status");
+    ok(has(&r, "\"paused\":{\"uid\":1002"), "  says so");
+    is_int(as(ADMIN, "POST", "/v1/admin/resume", "{}"), 200, "and resumes");
+    is_int(as(ADMIN, "GET", "/v1/admin/log", NULL), 200, "the log");
+    ok(has(&r, "\"do\":\"pause\"") && has(&r, "\"do\":\"resume\""),
+       "  has both");
+    is_int(as(ADMIN, "POST", "/v1/admin/pause", "{\"why\":7}"), 400,
+           "a reason is a text");
+    is_int(as(ADMIN, "POST", "/v1/jobs/1/priority", "{}"), 400, "a priority");
     is_int(as(ADMIN, "POST", "/v1/jobs/1/cancel", "{}"), 200, "and cancel");
     ok(becomes(&r, "/v1/jobs/1", "\"state\":\"CANCELLED\"") &&
            has(&r, "\"exit_code\":143") && has(&r, "an administrator"),

@@ -1,0 +1,382 @@
+/* admin.c - mgpu-admin(8): one row per command, each a request or two. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jobs/base/clock.h"
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/options.h"
+#include "scheduler/tools/render.h"
+
+enum { OPT_REASON = 1, OPT_TIMEOUT, OPT_LAST, OPT_JSON, OPT_QUIET, OPT_URL };
+
+static const struct opt opts[] = {
+    {OPT_REASON, 0, "reason", "TEXT", "of pause and drain: kept and shown"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION", "of drain: wait no longer"},
+    {OPT_LAST, 0, "last", "N", "of log: only the last N"},
+    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
+    {OPT_QUIET, 'q', "quiet", NULL, "say nothing of what went well"},
+    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+struct args {
+    const char *reason, *url;
+    double timeout_s; /* 0: none */
+    int64_t last;
+    bool json, quiet;
+};
+
+static const struct tool tool = {
+    .name = "mgpu-admin",
+    .synopsis = "[options] COMMAND [JOB...]",
+    .summary = "Looks after a daemon and its queue. The commands:\n\n"
+               "  status           what the daemon is doing\n"
+               "  pause            start nothing new; what runs goes on\n"
+               "  drain            the same, and wait until nothing runs\n"
+               "  resume           start jobs again\n"
+               "  hold JOB...      do not start these\n"
+               "  release JOB...   let them start after all\n"
+               "  requeue JOB...   end their attempts, and queue them again\n"
+               "  top JOB...       the first in the queue\n"
+               "  priority N JOB... another place in the queue, -1000..1000\n"
+               "  log              who did what to the daemon",
+    .opts = opts,
+};
+
+static int on_option(void *arg, const struct opt *o, const char *value,
+                     struct error *err)
+{
+    struct args *a = arg;
+    char *end = NULL;
+    switch (o->id) {
+    case OPT_REASON:
+        a->reason = value;
+        break;
+    case OPT_TIMEOUT:
+        return options_duration(o->name, value, &a->timeout_s, err);
+    case OPT_LAST:
+        a->last = strtol(value, &end, 10);
+        if (*end || a->last < 1 || a->last > 10000)
+            return error_set(err, ERR_USAGE, "--last '%s': expected 1..10000",
+                             value);
+        break;
+    case OPT_JSON:
+        a->json = true;
+        break;
+    case OPT_QUIET:
+        a->quiet = true;
+        break;
+    default:
+        a->url = value;
+    }
+    return 0;
+}
+
+static int print_json(const json_t *o, struct error *err)
+{
+    char *text = json_dumps(o, JSON_COMPACT);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "reply");
+    (void)puts(text);
+    free(text);
+    return 0;
+}
+
+/* ---- the daemon ------------------------------------------------------------
+ */
+
+static void print_paused(const json_t *paused)
+{
+    char why[600];
+    if (!json_is_object(paused))
+        return;
+    printf(" paused     since %s by uid %" PRId64 "%s%s\n",
+           field_str(paused, "since"), field_int(paused, "uid", -1),
+           *field_str(paused, "why") ? ": " : "",
+           render_escape(field_str(paused, "why"), why, sizeof(why)));
+}
+
+static void print_jobs(const json_t *jobs)
+{
+    const char *state, *sep = "";
+    json_t *n;
+    printf(" jobs       ");
+    json_object_foreach((json_t *)jobs, state, n)
+    {
+        if (json_integer_value(n) == 0)
+            continue;
+        printf("%s%lld %s", sep, (long long)json_integer_value(n), state);
+        sep = ", ";
+    }
+    printf("%s\n", *sep ? "" : "none");
+}
+
+static void print_status(const json_t *s)
+{
+    const json_t *alloc = json_object_get(s, "allocator_state");
+    const json_t *loop = json_object_get(s, "loop");
+    char why[600], word[64];
+
+    printf("mgpu-ctld %s  cluster %s  pid %" PRId64 "  since %s\n",
+           field_str(s, "version"),
+           render_escape(field_str(s, "cluster"), word, sizeof(word)),
+           field_int(s, "pid", 0), field_str(s, "started"));
+    print_paused(json_object_get(s, "paused"));
+    print_jobs(json_object_get(s, "jobs"));
+    printf(" slots      %" PRId64 " of %" PRId64 " free, policy %s\n",
+           field_int(s, "slots_free", 0), field_int(s, "slots_total", 0),
+           field_str(s, "policy"));
+    if (field_yes(alloc, "is_ok"))
+        printf(" devices    %s, ok\n", field_str(alloc, "name"));
+    else
+        printf(" devices    %s, away since %s: %s\n", field_str(alloc, "name"),
+               field_str(alloc, "since"),
+               render_escape(field_str(alloc, "why"), why, sizeof(why)));
+    printf(" state      %s\n",
+           render_escape(field_str(s, "state_dir"), why, sizeof(why)));
+    printf(" loop       stood still for at most %s\n",
+           render_time(field_real(loop, "longest_s"), word, sizeof(word)));
+}
+
+static int status(struct client *c, const struct args *a, struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = client_get(c, &reply, err, "/v1/status");
+    if (rc == 0 && a->json)
+        rc = print_json(reply, err);
+    else if (rc == 0)
+        print_status(reply);
+    json_decref(reply);
+    return rc;
+}
+
+static int set_paused(struct client *c, const struct args *a, bool on,
+                      struct error *err)
+{
+    json_t *reply = NULL;
+    json_t *body =
+        a->reason ? json_pack("{s:s}", "why", a->reason) : json_object();
+    if (!body)
+        return error_set(err, ERR_INVAL, "--reason is not UTF-8");
+    int rc = client_post(c, on ? "/v1/admin/pause" : "/v1/admin/resume", body,
+                         NULL, &reply, err);
+    if (rc == 0 && a->json)
+        rc = print_json(reply, err);
+    else if (rc == 0 && !a->quiet)
+        printf("%s\n", on ? "paused: nothing new is started" : "resumed");
+    json_decref(body);
+    json_decref(reply);
+    return rc;
+}
+
+static int count_running(struct client *c, int64_t *ret, struct error *err)
+{
+    json_t *reply = NULL;
+    if (client_get(c, &reply, err, "/v1/jobs?limit=1") < 0)
+        return -1;
+    *ret = field_int(reply, "running", 0);
+    json_decref(reply);
+    return 0;
+}
+
+static int drain(struct client *c, const struct args *a, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = 250000000};
+    const struct clock *clk = &clock_real;
+    double deadline =
+        a->timeout_s > 0 ? clk->now_s(clk) + a->timeout_s : (double)INFINITY;
+    int64_t n = 0;
+    if (set_paused(c, a, true, err) < 0 || count_running(c, &n, err) < 0)
+        return -1;
+    while (n > 0) {
+        if (clk->now_s(clk) >= deadline)
+            return error_set(err, ERR_TIMEOUT,
+                             "%" PRId64 " jobs still run; the pause stands", n);
+        (void)nanosleep(&pause, NULL);
+        if (count_running(c, &n, err) < 0)
+            return -1;
+    }
+    if (!a->json && !a->quiet)
+        printf("drained: no job runs\n");
+    return 0;
+}
+
+static void print_deed(const json_t *deed)
+{
+    const json_t *detail = json_object_get(deed, "detail");
+    char *text = json_is_object(detail)
+                     ? json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII)
+                     : NULL;
+    char safe[1200];
+    printf("%s  uid %-6" PRId64 " %-10s %s\n", field_str(deed, "at"),
+           field_int(deed, "uid", -1), field_str(deed, "do"),
+           render_escape(text ? text : "", safe, sizeof(safe)));
+    free(text);
+}
+
+static int show_log(struct client *c, const struct args *a, struct error *err)
+{
+    json_t *reply = NULL, *deed;
+    size_t i;
+    int rc = client_get(c, &reply, err, "/v1/admin/log?last=%" PRId64,
+                        a->last > 0 ? a->last : 10000);
+    if (rc == 0 && a->json)
+        rc = print_json(reply, err);
+    else if (rc == 0)
+        json_array_foreach(json_object_get(reply, "deeds"), i, deed)
+            print_deed(deed);
+    json_decref(reply);
+    return rc;
+}
+
+/* ---- jobs ------------------------------------------------------------------
+ */
+
+struct job_verb {
+    const char *name, *path;
+    json_t *body; /* owned; NULL: none */
+};
+
+static void tell(const struct args *a, unsigned long long id, const json_t *job,
+                 const struct error *why, json_t *report)
+{
+    char safe[600];
+    if (a->json)
+        (void)json_array_append_new(
+            report,
+            why ? json_pack("{s:I, s:s, s:s}", "id", (json_int_t)id, "code",
+                            error_word(why->code), "message", why->msg)
+                : json_pack("{s:I, s:s, s:I}", "id", (json_int_t)id, "state",
+                            field_str(job, "state"), "priority",
+                            (json_int_t)field_int(job, "priority", 0)));
+    else if (why)
+        (void)fprintf(stderr, "%s: %s\n", tool.name,
+                      render_escape(why->msg, safe, sizeof(safe)));
+    else if (!a->quiet)
+        printf("job %llu: %s, priority %" PRId64 "%s%s\n", id,
+               field_str(job, "state"), field_int(job, "priority", 0),
+               *field_str(job, "reason") ? ", " : "",
+               render_escape(field_str(job, "reason"), safe, sizeof(safe)));
+}
+
+/* All are tried; the status is that of the worst. */
+static int each_job(struct client *c, const struct args *a,
+                    const struct job_verb *v, char **words, int n,
+                    int *ret_exit, struct error *err)
+{
+    json_t *report = json_array();
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        struct error why = ERROR_INIT;
+        unsigned long long id = 0;
+        json_t *reply = NULL;
+        char path[64];
+        if ((rc = options_job_id(words[i], &id, err)) < 0)
+            break;
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/%s", id, v->path);
+        bool is_bad = client_post(c, path, v->body, NULL, &reply, &why) < 0;
+        if (is_bad && why.code == ERR_UNAVAIL)
+            rc = error_set(err, why.code, "%s", why.msg);
+        else
+            tell(a, id, json_object_get(reply, "job"), is_bad ? &why : NULL,
+                 report);
+        json_decref(reply);
+        if (is_bad && error_exit_status(why.code) > *ret_exit)
+            *ret_exit = error_exit_status(why.code);
+    }
+    if (rc == 0 && a->json) {
+        json_t *o =
+            json_pack("{s:s, s:O}", "schema", "mgpu.admin/1", "jobs", report);
+        rc = print_json(o, err);
+        json_decref(o);
+    }
+    json_decref(report);
+    return rc;
+}
+
+static int priority_body(const char *text, json_t **ret, struct error *err)
+{
+    char *end = NULL;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < -1000 || n > 1000)
+        return error_set(err, ERR_USAGE,
+                         "priority '%s': expected -1000..1000; to write a "
+                         "negative one, put -- before the command",
+                         text);
+    *ret = json_pack("{s:i}", "priority", (int)n);
+    return *ret ? 0 : error_set(err, ERR_NOMEM, "request");
+}
+
+/* Words from the first job on. */
+static int on_jobs(struct client *c, const struct args *a, char **words, int n,
+                   int *ret_exit, struct error *err)
+{
+    static const char *const paths[][2] = {
+        {"hold", "hold"},    {"release", "release"},   {"requeue", "requeue"},
+        {"top", "priority"}, {"priority", "priority"},
+    };
+    struct job_verb v = {.name = words[0]};
+    int first = 1;
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (strcmp(paths[i][0], v.name) == 0)
+            v.path = paths[i][1];
+    if (!v.path)
+        return error_set(err, ERR_USAGE, "no command '%s'; see %s --help",
+                         v.name, tool.name);
+    if (strcmp(v.name, "top") == 0)
+        v.body = json_pack("{s:b}", "top", 1);
+    else if (strcmp(v.name, "priority") == 0 && n > 1) {
+        if (priority_body(words[1], &v.body, err) < 0)
+            return -1;
+        first = 2;
+    }
+    int rc = first >= n
+                 ? error_set(err, ERR_USAGE, "%s: which job?", v.name)
+                 : each_job(c, a, &v, words + first, n - first, ret_exit, err);
+    json_decref(v.body);
+    return rc;
+}
+
+static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
+{
+    static const char *const alone[] = {"status", "pause", "drain", "resume",
+                                        "log"};
+    const struct args *a = arg;
+    struct client *c = NULL;
+    int which = -1;
+    if (n == 0)
+        return error_set(err, ERR_USAGE, "which command? see %s --help",
+                         tool.name);
+    for (int i = 0; i < (int)(sizeof(alone) / sizeof(alone[0])); i++)
+        if (strcmp(alone[i], words[0]) == 0)
+            which = i;
+    if (which >= 0 && n > 1)
+        return error_set(err, ERR_USAGE, "%s: unexpected '%s'", words[0],
+                         words[1]);
+    if (client_create(a->url, 5, &c, err) < 0)
+        return -1;
+    int rc = which == 0   ? status(c, a, err)
+             : which == 1 ? set_paused(c, a, true, err)
+             : which == 2 ? drain(c, a, err)
+             : which == 3 ? set_paused(c, a, false, err)
+             : which == 4 ? show_log(c, a, err)
+                          : on_jobs(c, a, words, n, ret_exit, err);
+    client_destroy(c);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.reason = NULL};
+    const struct tool_main m = {
+        .tool = &tool,
+        .on_option = on_option,
+        .run = run,
+        .arg = &a,
+        .json = &a.json,
+    };
+    return tool_run(&m, argc, argv);
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env bats
+# admin.bats - mgpu-admin and what it does to a daemon and its queue.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() { ctld_start; }
+teardown() { ctld_stop; }
+
+admin() { "$MGPU_BIN/mgpu-admin" "$@"; }
+reason_of() { api GET "/v1/jobs/$1" | json '$.job.reason'; }
+is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
+
+@test "a pause starts nothing, outlives the daemon, and ends" {
+    run admin pause --reason 'new kernel'
+    [ "$status" -eq 0 ]
+    [ "$output" = "paused: nothing new is started" ]
+    id=$(submit_command one true)
+    wait_for 10 is_paused_for "$id"
+    run admin status
+    [[ $output == *" paused     since 20"*"by uid $(id -u): new kernel"* ]]
+    [[ $output == *" jobs       1 QUEUED"* ]]
+    ctld_kill
+    ctld_start
+    wait_for 10 is_paused_for "$id"
+    admin pause # is so already
+    admin resume
+    wait_for 20 job_is "$id" COMPLETED
+    run admin status
+    [[ $output != *" paused "* ]]
+    run admin log
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[0]} == 20*"uid $(id -u)"*pause*'"why": "new kernel"'* ||
+        ${lines[0]} == 20*"uid $(id -u)"*pause*'"why":"new kernel"'* ]]
+    [[ ${lines[1]} == *resume* ]]
+    run admin log --last 1 --json
+    [ "$(json '$.deeds[0].do' <<<"$output")" = resume ]
+    [ "$(json '$.deeds[1].do' <<<"$output")" = "" ]
+}
+
+@test "drain waits for what runs" {
+    id=$(submit_command runs sleep 600)
+    wait_for 20 job_is "$id" RUNNING
+    run admin drain --timeout 1s
+    [ "$status" -eq 124 ]
+    [[ $output == *"1 jobs still run; the pause stands"* ]]
+    "$MGPU_BIN/mgpu-cancel" --quiet "$id"
+    run admin drain --timeout 60s
+    [ "$status" -eq 0 ]
+    [[ $output == *"drained: no job runs" ]]
+    ctld_ready
+}
+
+@test "hold, release, requeue, top and priority" {
+    a=$(submit_command a sleep 600)
+    wait_for 20 job_is "$a" RUNNING
+    b=$(submit_command b sleep 600)
+    wait_for 20 job_is "$b" RUNNING
+    c=$(submit_command c sleep 600)
+    d=$(submit_command d sleep 600)
+    run admin hold "$c" "$d"
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "job $c: HELD, priority 0, Held: by "* ]]
+    run admin release "$c" "$d"
+    [ "$status" -eq 0 ]
+    position() { api GET "/v1/jobs/$1" | json '$.job.position'; }
+    [ "$(position "$d")" = 2 ]
+    admin --quiet top "$d"
+    [ "$(position "$d")" = 1 ]
+    run admin -- priority -7 "$d"
+    [[ $output == "job $d: QUEUED, priority -7"* ]]
+    [ "$(position "$d")" = 2 ]
+    run admin requeue "$a" 99
+    [ "$status" -eq 66 ]
+    [[ $output == *"job $a: "*"requeued by "* && $output == *"no job 99"* ]]
+    attempt_of() { [ "$(api GET "/v1/jobs/$1" | json '$.job.attempt')" = "$2" ]; }
+    wait_for 30 job_is "$a" QUEUED || wait_for 30 attempt_of "$a" 2
+    "$MGPU_BIN/mgpu-stat" --events "$a" | grep -q preempt
+    "$MGPU_BIN/mgpu-stat" --events "$d" | grep -q 'priority.*-7'
+}
+
+@test "a log that a crash has cut, or that is damaged" {
+    admin --quiet pause
+    ctld_kill
+    printf '{"at":"2026' >>"$ctld_dir/state/admin.log"
+    ctld_start
+    admin status | grep -q ' paused '
+    admin --quiet resume
+    [ "$(grep -c . "$ctld_dir/state/admin.log")" -eq 2 ]
+    ctld_term
+    printf 'rubbish\n' >>"$ctld_dir/state/admin.log"
+    run ctld_start
+    [ "$status" -ne 0 ]
+    grep -q "admin.log' line 3 is damaged" "$ctld_dir/ctld.log"
+    sed -i '$d' "$ctld_dir/state/admin.log"
+    ctld_start
+}
+
+@test "wrong command lines are status 64" {
+    for words in '' 'nonsense' 'status 1' 'hold' 'hold x' 'priority 3' \
+        'priority x 1' 'priority 2000 1' '--last 0 log'; do
+        # shellcheck disable=SC2086 # words
+        run admin $words
+        [ "$status" -eq 64 ]
+    done
+    run admin --json nonsense
+    [ "$status" -eq 64 ]
+    [[ $output == *'"schema":"mgpu.error/1"'* ]]
+}
