@@ -341,9 +341,6 @@ struct device_ops {
     /* mean [n] A = decay * mean + (1 - decay) * p, p [n] T. */
     int (*ema)(struct device *d, enum dtype dt, void *mean, const void *p,
                int64_t n, double decay, struct error *err);
-    /* y [n] T = x [n] A, rounded. */
-    int (*narrow)(struct device *d, enum dtype dt, void *y, const void *x,
-                  int64_t n, struct error *err);
 
     /* Optional, for libraries beside us (NCCL): the CUstream that the calls
      * above enqueue on. */

@@ -148,13 +148,6 @@ KERNEL ema_step(blk b, acc<T> *mean, const T *p, int64_t n, acc<T> decay,
             .store(mean + i, n - i);
 }
 
-template <class T, int W>
-KERNEL narrow_all(blk b, T *y, const acc<T> *x, int64_t n)
-{
-    for (int64_t i : b.each(n, W))
-        vec<acc<T>, W>::load(x + i, n - i).store(y + i, n - i);
-}
-
 template <class T>
 int sgd(struct device *d, void *p, void *m, const void *g, int64_t n,
         const struct sgd_args *a, struct error *err)
@@ -250,16 +243,6 @@ int ema(struct device *d, void *mean, const void *p, int64_t n, double decay,
     return finish(d, "ema", err);
 }
 
-template <class T>
-int narrow(struct device *d, void *y, const void *x, int64_t n,
-           struct error *err)
-{
-    if (n < 0)
-        return error_set(err, ERR_INVAL, "narrow: n %lld", (long long)n);
-    LAUNCH_FLAT(blocks(d, n), narrow_all, (T *)y, (const acc<T> *)x, n);
-    return finish(d, "narrow", err);
-}
-
 } // namespace
 
 FAMILY(optim)
@@ -269,5 +252,4 @@ FAMILY(optim)
     ops->rmsprop = BY_TYPE(rmsprop);
     ops->sum_squares = BY_TYPE(sum_squares);
     ops->ema = BY_TYPE(ema);
-    ops->narrow = BY_TYPE(narrow);
 }

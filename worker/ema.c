@@ -80,7 +80,8 @@ int ema_show(struct ema *e, bool on, struct error *err)
                    : ops->copy(e->dev, running, e->kept_running, acc, err);
     if (ops->copy(e->dev, e->kept_mean, params, bytes, err) < 0 ||
         ops->copy(e->dev, e->kept_running, running, acc, err) < 0 ||
-        ops->narrow(e->dev, e->dt, params, e->mean, p->params, err) < 0)
+        ops->cast(e->dev, e->dt, params, dtype_acc(e->dt), e->mean, p->params,
+                  err) < 0)
         return -1;
     return ops->copy(e->dev, running, e->running, acc, err);
 }

@@ -422,7 +422,6 @@ void fill_table()
     WRAP(rmsprop);
     WRAP(sum_squares);
     WRAP(ema);
-    WRAP(narrow);
     table.name = "cuda";
     table.destroy = destroy;
     table.alloc = alloc;

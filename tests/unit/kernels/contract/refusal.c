@@ -98,7 +98,6 @@ static void refuse_rest(struct bed *b, void *p)
     refused(ops->rmsprop(b->d, dt, p, p, p, p, p, -1, &rmsprop, ERR));
     refused(ops->sum_squares(b->d, dt, p, p, -1, ERR));
     refused(ops->ema(b->d, dt, p, p, -1, 0.9, ERR));
-    refused(ops->narrow(b->d, dt, p, p, -1, ERR));
 }
 
 void contract_refusals(struct bed *b)
