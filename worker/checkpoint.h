@@ -9,7 +9,8 @@
  *
  * A checkpoint is written as step-N.tmp, synced file by file, and renamed:
  * it is there whole or not at all. The newest `keep` stay. Loading takes the
- * newest whose checksums hold; one that is damaged is passed over.
+ * newest whose checksums hold; one that is damaged is passed over, one that
+ * cannot be read is an error.
  *
  * Only rank 0 calls these functions.
  */
@@ -74,7 +75,9 @@ int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
 /* out  ret          the position
  *      ret_skipped  why a newer one was passed over; code ERR_NONE: none was
  * err  ERR_NOTFOUND there is none (also: none that is whole);
- *      ERR_INVAL it is of another model or optimizer */
+ *      ERR_INVAL it is of another model or optimizer;
+ *      ERR_IO, ERR_DENIED, ERR_NOMEM the newest cannot be read now; the
+ *      message says what to do */
 int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
                     struct checkpoint_state *ret, struct error *ret_skipped,
                     struct error *err) MUST_CHECK;

@@ -160,6 +160,16 @@ static int give_optim(const struct safetensors *f,
     return 0;
 }
 
+/* Of what is in the file, or is not there: it will not be any better later.
+ * What cannot be read now, for an error of the disk, for rights or for want
+ * of memory, may be whole: an older one in its place would throw away work,
+ * and the next checkpoint would remove it. */
+static bool is_damage(const struct error *e)
+{
+    return e->code == ERR_INVAL || e->code == ERR_NOTFOUND ||
+           e->code == ERR_LIMIT;
+}
+
 /* Newest first. *ret_skipped is why the newest that is damaged is. */
 static int find_whole(const char *dir, struct whole *ret,
                       struct error *ret_skipped, struct error *err)
@@ -173,6 +183,13 @@ static int find_whole(const char *dir, struct whole *ret,
     for (size_t i = 0; i < n && rc < 0; i++) {
         struct error why = ERROR_INIT;
         rc = read_whole(dir, list[i], ret, &why);
+        if (rc < 0 && !is_damage(&why)) {
+            free(list);
+            return error_set(err, why.code,
+                             "checkpoint: %.300s; if it stays so, remove it "
+                             "to go on from an older one",
+                             why.msg);
+        }
         if (rc < 0 && skipped.code == ERR_NONE)
             skipped = why;
     }

@@ -208,6 +208,33 @@ static void test_damage(struct world *w)
     (void)save(w, 9, 2);
 }
 
+/* A disk that fails is not a file that is damaged: the work in it is not
+ * thrown away. Address 0 of a process cannot be read: EIO. */
+static void test_unreadable(struct world *w)
+{
+    struct error err = ERROR_INIT, skipped = ERROR_INIT;
+    struct checkpoint_state s = {.iteration = -1};
+    char path[160];
+    for (int i = 0; i < CKPT_FILES; i++) {
+        if (i == CKPT_EMA)
+            continue;
+        path_of(path, 9, checkpoint_files[i]);
+        (void)unlink(path);
+        if (symlink("/proc/self/mem", path) < 0)
+            abort();
+        fill(w, 0.5F);
+        is_int(checkpoint_load(dir, &w->parts, &s, &skipped, &err), -1,
+               "the newest cannot be read");
+        ok(err.code == ERR_IO && s.iteration == -1 && is_filled(w, 0.5F),
+           "nothing older is taken");
+        ok(strstr(err.msg, "step-9") && strstr(err.msg, checkpoint_files[i]) &&
+               strstr(err.msg, "remove it to go on from an older one"),
+           "%s", err.msg);
+        (void)unlink(path);
+        (void)save(w, 9, 2);
+    }
+}
+
 /* A kill in mid-write leaves step-N.tmp. */
 static void test_half(struct world *w)
 {
@@ -341,6 +368,7 @@ int main(void)
     if (create(&w, 0.25)) {
         test_round_trip(&w);
         test_damage(&w);
+        test_unreadable(&w);
         test_half(&w);
         test_again(&w);
         test_best(&w);
