@@ -324,6 +324,11 @@ $(B)/tests/slurm/%: $(B)/obj/tests/slurm/%.o $(B)/obj/tests/tap.o \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_slurm) $(LDLIBS)
 
+# Counts the allocations of our own code.
+$(B)/tests/mpi/memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
+    -Wl,--wrap=realloc,--wrap=strdup,--wrap=posix_memalign \
+    -Wl,--wrap=aligned_alloc
+
 # Programs that measure; no part of check.
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
@@ -377,6 +382,9 @@ check-run: check-build
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
 	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
 	    || exit 1; done
+	$(Q)$(test_env) $(mpi_env) prove --exec \
+	    "mpirun -n 4 --oversubscribe --bind-to none" \
+	    $(filter %/ranks %/strategies,$(mpi_tests))
 	$(Q)$(test_env) prove -j$(JOBS) --failures --comments --exec 'bats --tap' \
 	    $(bats_tests)
 	$(Q)$(MAKE) --no-print-directory check-slurm

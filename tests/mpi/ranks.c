@@ -5,12 +5,15 @@
  *
  * What cannot agree is what batch norm's running statistics make: rank 0's
  * are the model's, and it sees one of 12 batches on 12 ranks and all of them
- * alone. Evaluations are therefore bounded only: both must be numbers. */
+ * alone. Evaluations are therefore bounded only: their losses are 2 % apart
+ * at most. */
 #include <math.h>
 
 #include "tests/mpi/trace.h"
 
 enum { PARTS = 12 };
+
+static const double EVAL_APART = 0.02; /* seen: 0.005 */
 
 static double most_apart(const struct trace *a, const struct trace *b)
 {
@@ -66,8 +69,10 @@ static void test_ranks(struct job_spec *spec, const char *what)
         (void)snprintf(line, sizeof(line), "%s, %d ranks and one", what, ranks);
         (void)mpi_ok(rc == 0, NULL, line);
         near(&t, &one, line);
-        (void)mpi_ok(mpi_rank > 0 || isfinite(t.eval_loss[3]), NULL,
-                     "it can be evaluated");
+        double off = mpi_rank == 0 ? t.eval_loss[3] / one.eval_loss[3] - 1 : 0;
+        (void)snprintf(line, sizeof(line),
+                       "its evaluation, by other statistics: %+.2g", off);
+        (void)mpi_ok(fabs(off) <= EVAL_APART, NULL, line);
         train_remove(dir);
     }
 }
