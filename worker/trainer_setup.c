@@ -141,16 +141,32 @@ static double mib(int64_t bytes)
 /* Of a GPU: partial sums of an op, at most, and cuBLAS's workspace. */
 enum { GPU_BYTES = 64 << 20 };
 
-/* What is left where the model goes: negative when nobody says. */
-static int find_free(const struct trainer *t, int64_t *ret, struct error *err)
+/* What is left is asked for by all before one of them takes anything. */
+static int check_memory(const struct trainer *t, int64_t total, int64_t host,
+                        struct error *err)
 {
-    size_t left = 0, all = 0;
-    *ret = t->dev->host_memory ? available_bytes() : -1;
-    if (t->dev->ops->memory == NULL)
-        return 0;
-    if (t->dev->ops->memory(t->dev, &left, &all, err) < 0)
+    struct comm *c = t->env->comm;
+    const bool gpu = !t->dev->host_memory;
+    size_t left = SIZE_MAX, all = 0;
+    int64_t free_bytes = available_bytes();
+    if (gpu && t->dev->ops->memory != NULL &&
+        t->dev->ops->memory(t->dev, &left, &all, err) < 0)
         return -1;
-    *ret = (int64_t)left;
+    if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    if (gpu && (size_t)total > left)
+        return error_set(
+            err, ERR_NOMEM,
+            "%.1f MiB do not fit in the %.1f MiB that this GPU has "
+            "left",
+            mib(total), mib((int64_t)left));
+    host += gpu ? 0 : total;
+    if (free_bytes >= 0 && host > free_bytes / c->local_size)
+        return error_set(err, ERR_NOMEM,
+                         "%d rank%s of %.1f MiB do not fit in the %.1f MiB "
+                         "that this machine has left",
+                         c->local_size, c->local_size == 1 ? "" : "s",
+                         mib(host), mib(free_bytes));
     return 0;
 }
 
@@ -189,16 +205,18 @@ static int open_extra(struct trainer *t, struct error *err)
 
 /* Printed before anything is allocated, and refused if it cannot fit. */
 static int plan_memory(struct trainer *t, const struct model_conf *mc,
-                       const struct loader_conf *lc, struct error *err)
+                       const struct loader_conf *lc,
+                       const struct loader_conf *ec, struct error *err)
 {
     struct model_plan p;
     if (model_plan(mc, &p, err) < 0)
         return -1;
-    struct comm *c = t->env->comm;
     int64_t optim = optimizer_bytes(t->spec, t->dt, p.params) +
                     ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
                     extra_bytes(t, &p) + trainer_share_bytes(t);
-    int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(lc, &t->eval);
+    int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(ec, &t->eval);
+    int64_t host =
+        loader_host_bytes(lc, &t->train) + loader_host_bytes(ec, &t->eval);
     int64_t work = p.bytes_work;
     if (!t->dev->host_memory)
         work += p.bytes_scratch + GPU_BYTES;
@@ -206,28 +224,11 @@ static int plan_memory(struct trainer *t, const struct model_conf *mc,
     t->bytes = total;
     trainer_say(t,
                 "memory per rank: %.1f MiB (parameters %.1f, gradients %.1f, "
-                "optimizer %.1f, activations %.1f, work %.1f, batches %.1f)",
+                "optimizer %.1f, activations %.1f, work %.1f, batches %.1f), "
+                "and %.1f MiB of the host's for batches to come",
                 mib(total), mib(p.bytes_params), mib(p.bytes_grads), mib(optim),
-                mib(p.bytes_activations), mib(work), mib(batches));
-    int64_t free_bytes = -1;
-    if (find_free(t, &free_bytes, err) < 0)
-        return -1;
-    /* What one takes, another must not see gone. */
-    if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
-        return -1;
-    if (!t->dev->host_memory && free_bytes >= 0 && total > free_bytes)
-        return error_set(err, ERR_NOMEM,
-                         "%.1f MiB do not fit in the %.1f MiB that this GPU has "
-                         "left: lower train.batch_size or dataset.image_size",
-                         mib(total), mib(free_bytes));
-    if (t->dev->host_memory && free_bytes >= 0 &&
-        total * c->local_size > free_bytes)
-        return error_set(err, ERR_NOMEM,
-                         "%d ranks of %.1f MiB do not fit in the %.1f MiB that "
-                         "this machine has left: lower train.batch_size or "
-                         "dataset.image_size",
-                         c->local_size, mib(total), mib(free_bytes));
-    return 0;
+                mib(p.bytes_activations), mib(work), mib(batches), mib(host));
+    return check_memory(t, total, host, err);
 }
 
 static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
@@ -243,7 +244,7 @@ static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
                           err);
 }
 
-static int open_model(struct trainer *t, int32_t classes, struct error *err)
+static int take_memory(struct trainer *t, int32_t classes, struct error *err)
 {
     const struct job_spec *s = t->spec;
     struct model_conf mc = {.dt = t->dt,
@@ -257,7 +258,7 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
     struct loader_conf lc = trainer_loader_conf(t, true);
     struct loader_conf ec = trainer_loader_conf(t, false);
     const struct clock *clock = t->env->clock;
-    if (plan_memory(t, &mc, &lc, err) < 0 ||
+    if (plan_memory(t, &mc, &lc, &ec, err) < 0 ||
         model_create(t->dev, &mc, &t->model, err) < 0 ||
         loader_create(t->dev, &lc, &t->train, clock, &t->train_loader, err) <
             0 ||
@@ -287,6 +288,16 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
     if (trainer_is_dp(t))
         t->buckets.comm = NULL; /* rank 0 gathers them */
     return 0;
+}
+
+/* What is free may be gone a moment later, and not every GPU says. */
+static int open_model(struct trainer *t, int32_t classes, struct error *err)
+{
+    if (take_memory(t, classes, err) == 0)
+        return 0;
+    if (err != NULL && err->code == ERR_NOMEM && t->model == NULL)
+        return error_wrap(err, "lower train.batch_size or dataset.image_size");
+    return -1;
 }
 
 /* ---- the position ---------------------------------------------------------

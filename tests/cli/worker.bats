@@ -110,6 +110,34 @@ END
     [ "$status" -eq 65 ]
 }
 
+@test "what does not fit in memory is refused before it begins, with a way out" {
+    cv_spec 1 0.01
+    sed -i -e 's/batch_size: 4/batch_size: 4096/' \
+        -e 's/image_size: 32/image_size: 1024/' "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 71 ]
+    [[ $output == *"memory per rank: "*" MiB (parameters "*", activations "* ]]
+    [[ $output == *"MiB of the host's for batches to come"* ]]
+    [[ $output == *"lower train.batch_size or dataset.image_size: 1 rank of "*" MiB do not fit in the "*" MiB that this machine has left"* ]]
+    [[ $output != *"epoch"* ]]
+}
+
+@test "memory that cannot be had is refused, too" {
+    if [ "${MGPU_VARIANT:-release}" != release ]; then
+        skip "a sanitizer takes more than there is"
+    fi
+    cv_spec 1 0.01
+    sed -i -e 's/batch_size: 4/batch_size: 128/' \
+        -e 's/image_size: 32/image_size: 224/' "$BATS_TEST_TMPDIR/spec.yaml"
+    ulimit -v 1500000 # 3 GB are planned
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 71 ]
+    [[ $output == *"lower train.batch_size or dataset.image_size: "* ]]
+    [[ $output != *"epoch"* ]]
+}
+
 @test "a loss that is no number ends the job with 1" {
     cv_spec 4 1000
     run worker 2

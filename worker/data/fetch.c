@@ -82,6 +82,17 @@ struct fetch_layout fetch_layout(const struct fetch_conf *conf,
     return l;
 }
 
+static int32_t stages_of(const struct fetch_conf *conf)
+{
+    return conf->workers > 0 ? FETCH_STAGES_MAX : 2;
+}
+
+int64_t fetch_bytes(const struct fetch_conf *conf, const struct dataset *ds)
+{
+    size_t index = (size_t)conf->batch * sizeof(int32_t);
+    return stages_of(conf) * (int64_t)(fetch_layout(conf, ds).cap + index);
+}
+
 static int32_t *labels_of(const struct stage *s)
 {
     return (int32_t *)(void *)s->memory;
@@ -293,7 +304,7 @@ int fetch_create(const struct fetch_conf *conf, const struct dataset *ds,
     size_t threads = conf->workers > 0 ? (size_t)conf->workers : 1;
     f->threads = calloc(threads, sizeof(*f->threads));
     bool has = f->threads != NULL;
-    f->n_stages = conf->workers > 0 ? FETCH_STAGES_MAX : 2;
+    f->n_stages = stages_of(conf);
     for (int32_t i = 0; i < f->n_stages; i++) {
         f->stages[i].memory = aligned_alloc(PAGE, f->layout.cap);
         if (f->stages[i].memory)

@@ -61,6 +61,8 @@ struct fetch_batch {
 
 struct fetch_layout fetch_layout(const struct fetch_conf *conf,
                                  const struct dataset *ds);
+/* Bytes that fetch_create() will take for them. */
+int64_t fetch_bytes(const struct fetch_conf *conf, const struct dataset *ds);
 
 /* The data is borrowed and outlives it.
  * err  ERR_INVAL batch < 1, S < 1; ERR_NOMEM */

@@ -66,6 +66,13 @@ int64_t loader_bytes(const struct loader_conf *conf, const struct dataset *ds)
     return bytes;
 }
 
+int64_t loader_host_bytes(const struct loader_conf *conf,
+                          const struct dataset *ds)
+{
+    const struct fetch_conf fc = fetch_conf_of(conf);
+    return fetch_bytes(&fc, ds);
+}
+
 static int pin_stages(struct loader *l, struct error *err)
 {
     struct device *d = l->d;

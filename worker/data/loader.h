@@ -54,6 +54,10 @@ struct loader_batch {
 /* Bytes of device memory that loader_create() will take. */
 int64_t loader_bytes(const struct loader_conf *conf, const struct dataset *ds);
 
+/* Bytes of host memory, beside it: where batches are prepared. */
+int64_t loader_host_bytes(const struct loader_conf *conf,
+                          const struct dataset *ds);
+
 /* The device, the data and the clock are borrowed and outlive the loader. */
 int loader_create(struct device *d, const struct loader_conf *conf,
                   const struct dataset *ds, const struct clock *clock,
