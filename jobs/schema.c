@@ -21,8 +21,7 @@ struct walk {
     struct error *err;
 };
 
-static const struct schema_key *find_key(const struct schema *s,
-                                         const char *path)
+const struct schema_key *schema_find(const struct schema *s, const char *path)
 {
     for (size_t i = 0; i < s->n; i++)
         if (strcmp(s->keys[i].path, path) == 0)
@@ -122,7 +121,7 @@ static int walk_child(struct walk *w, // NOLINT(misc-no-recursion)
     char path[PATH_CAP + TREE_MAX_KEY];
     (void)snprintf(path, sizeof(path), "%s%s%s", section, *section ? "." : "",
                    c->key);
-    const struct schema_key *k = find_key(w->s, path);
+    const struct schema_key *k = schema_find(w->s, path);
     if (k) {
         struct schema_from *from = &w->from[k - w->s->keys];
         from->node = c;
@@ -234,16 +233,17 @@ static size_t step_length(const struct schema *s, const char *path,
     size_t len = strlen(head);
     if (len > 0)
         head[len - 1] = '\0'; /* the dot */
-    const struct schema_key *k = find_key(s, head);
+    const struct schema_key *k = schema_find(s, head);
     return k && k->type == KEY_MAP ? strlen(rest) : strcspn(rest, ".");
 }
 
-static struct node *new_child(struct node *map, const char *key,
+static struct node *new_child(struct node *map, const char *key, struct mark at,
                               struct error *err)
 {
-    struct node *n = node_create(NODE_MAP, (struct mark){.line = 0}, err);
+    struct node *n = node_create(NODE_MAP, at, err);
     if (!n)
         return NULL;
+    n->key_at = at;
     n->key = strdup(key);
     if (!n->key) {
         node_destroy(n);
@@ -261,6 +261,7 @@ static int put_value(struct node *map, const char *name, struct node *value,
     node_remove(map, name);
     if (!value)
         return 0;
+    free(value->key);
     value->key = strdup(name);
     if (!value->key) {
         node_destroy(value);
@@ -270,11 +271,13 @@ static int put_value(struct node *map, const char *name, struct node *value,
     return 0;
 }
 
-/* The map that holds the path's last step, made on the way. NULL with
- * *ret_bad when something else stands in it. */
+/* The map that holds the path's last step, made on the way when there is a
+ * value for it, at whose place it then is. NULL also with a finding, when
+ * something else stands in it. */
 static struct node *descend(const struct schema *s, struct node *root,
-                            const char *path, bool make, const char **ret_last,
-                            struct spec_report *report, struct error *err)
+                            const char *path, const struct node *value,
+                            const char **ret_last, struct spec_report *report,
+                            struct error *err)
 {
     struct node *map = root;
     const char *rest = path;
@@ -288,8 +291,8 @@ static struct node *descend(const struct schema *s, struct node *root,
         struct node *next = node_child(map, name);
         if (next && next->kind == NODE_NULL)
             next->kind = NODE_MAP; /* an empty section */
-        if (!next && make)
-            next = new_child(map, name, err);
+        if (!next && value)
+            next = new_child(map, name, value->key_at, err);
         if (!next)
             return NULL;
         if (next->kind != NODE_MAP) {
@@ -303,48 +306,74 @@ static struct node *descend(const struct schema *s, struct node *root,
     }
 }
 
-/* Only what the table knows can be named; a sub-key of a map or a range is
- * its own affair. */
-static bool key_exists(const struct schema *s, const char *path,
-                       struct spec_report *report)
+void schema_unknown(const struct schema *s, const char *path, struct mark at,
+                    struct spec_report *report)
 {
-    const struct mark none = {.line = 0};
     char head[PATH_CAP];
-    char q[PATH_CAP];
-    if (strlen(path) >= sizeof(head) || text_quote(q, sizeof(q), path) == NULL)
-        return unknown_key(s, "", path, none, report), false;
+    bool is_cut = strlen(path) >= sizeof(head);
     (void)snprintf(head, sizeof(head), "%s", path);
-    for (;;) {
-        const struct schema_key *k = find_key(s, head);
-        bool whole = strlen(head) == strlen(path);
-        if (k && (whole || k->type == KEY_MAP || k->type == KEY_RANGE))
-            return true;
-        if (is_section(s, head) && whole)
-            return true;
+    for (bool more = !is_cut; more;) {
         if (is_later(s, head)) {
-            later_key(head, none, report);
-            return false;
+            later_key(head, at, report);
+            return;
         }
-        char *dot = strrchr(head, '.');
-        if (!dot)
-            break;
-        *dot = '\0';
+        char *end = strrchr(head, '.');
+        more = end != NULL;
+        if (more)
+            *end = '\0';
     }
     (void)snprintf(head, sizeof(head), "%s", path);
-    char *dot = strrchr(head, '.');
+    char *dot = is_cut ? NULL : strrchr(head, '.');
     if (dot && is_section(s, (*dot = '\0', head)))
-        unknown_key(s, head, dot + 1, none, report);
+        unknown_key(s, head, dot + 1, at, report);
     else
-        unknown_key(s, "", path, none, report);
-    return false;
+        unknown_key(s, "", path, at, report);
+}
+
+/* Only what the table knows can be named; a sub-key of a map or a range is
+ * its own affair. */
+static bool key_exists(const struct schema *s, const char *path)
+{
+    char head[PATH_CAP];
+    if (strlen(path) >= sizeof(head))
+        return false;
+    (void)snprintf(head, sizeof(head), "%s", path);
+    for (bool whole = true;; whole = false) {
+        const struct schema_key *k = schema_find(s, head);
+        if (k && (whole || k->type == KEY_MAP || k->type == KEY_RANGE))
+            return true;
+        if (whole && is_section(s, head))
+            return true;
+        char *dot = strrchr(head, '.');
+        if (!dot)
+            return false;
+        *dot = '\0';
+    }
+}
+
+int schema_put(const struct schema *s, struct node *root, const char *path,
+               struct node *value, struct spec_report *report,
+               struct error *err)
+{
+    const char *last = NULL;
+    struct error why = ERROR_INIT;
+    struct node *map = descend(s, root, path, value, &last, report, &why);
+    if (!map) {
+        node_destroy(value);
+        return why.code == ERR_NONE ? 0
+                                    : error_set(err, why.code, "%s", why.msg);
+    }
+    return put_value(map, last, value, err);
 }
 
 int schema_graft(const struct schema *s, struct node *root,
                  const struct spec_set *set, struct spec_report *report,
                  struct error *err)
 {
-    if (!key_exists(s, set->key, report))
+    if (!key_exists(s, set->key)) {
+        schema_unknown(s, set->key, (struct mark){.line = 0}, report);
         return 0;
+    }
     struct node *value = NULL;
     if (set->value) {
         if (tree_parse_value(set->key, set->value, report, &value, err) < 0)
@@ -352,16 +381,7 @@ int schema_graft(const struct schema *s, struct node *root,
         if (!value)
             return 0;
     }
-    const char *last = NULL;
-    struct error why = ERROR_INIT;
-    struct node *map =
-        descend(s, root, set->key, set->value != NULL, &last, report, &why);
-    if (!map) {
-        node_destroy(value);
-        return why.code == ERR_NONE ? 0
-                                    : error_set(err, why.code, "%s", why.msg);
-    }
-    return put_value(map, last, value, err);
+    return schema_put(s, root, set->key, value, report, err);
 }
 
 /* ---- words --------------------------------------------------------------- */
@@ -376,7 +396,8 @@ const char *schema_type_name(const struct schema_key *k)
         [KEY_PATH] = "path",         [KEY_RANGE] = "range",
         [KEY_DURATION] = "duration", [KEY_SIZE] = "size",
         [KEY_NUMBERS] = "floats",    [KEY_LIST] = "list",
-        [KEY_MAP] = "map",
+        [KEY_MAP] = "map",           [KEY_MAP_TREE] = "map",
+        [KEY_LIST_TREE] = "list",
     };
     return names[k->type];
 }

@@ -35,6 +35,8 @@ enum schema_type {
     KEY_NUMBERS,  /* struct spec_numbers */
     KEY_LIST,     /* struct spec_list */
     KEY_MAP,      /* struct spec_map */
+    KEY_MAP_TREE, /* a map or a list with no member: who owns the table */
+    KEY_LIST_TREE /* reads the node itself, and writes it */
 };
 
 struct schema_word {
@@ -103,6 +105,19 @@ int schema_apply(const struct schema *s, const struct node *root,
 int schema_graft(const struct schema *s, struct node *root,
                  const struct spec_set *set, struct spec_report *report,
                  struct error *err) MUST_CHECK;
+
+/* The row of a path; NULL when there is none. */
+const struct schema_key *schema_find(const struct schema *s, const char *path);
+
+/* E010, with what may have been meant; E018 for a key of another version. */
+void schema_unknown(const struct schema *s, const char *path, struct mark at,
+                    struct spec_report *report);
+
+/* Puts value at a path that schema_find() knows, or below one that is a map;
+ * what stands there goes. Takes value, also on failure. */
+int schema_put(const struct schema *s, struct node *root, const char *path,
+               struct node *value, struct spec_report *report,
+               struct error *err) MUST_CHECK;
 
 /* One scalar, list or map into its member. 0 also when it was bad: then
  * *ret_bad is true and the member is as before. */

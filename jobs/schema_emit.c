@@ -154,6 +154,9 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
         return add_list(member, out, err);
     case KEY_MAP:
         return add_map(member, mask && k->hidden, out, err);
+    case KEY_MAP_TREE:
+    case KEY_LIST_TREE: /* not ours */
+        return buf_addstr(out, "null", err);
     default:
         return add_string(*(char *const *)member, out, err);
     }

@@ -307,6 +307,15 @@ static void set_bool(struct setter *t)
         *(bool *)t->member = v;
 }
 
+/* What is in it is for others to judge. */
+static void check_tree(struct setter *t)
+{
+    bool is_map = t->k->type == KEY_MAP_TREE;
+    if (t->v->kind != NODE_NULL &&
+        t->v->kind != (is_map ? NODE_MAP : NODE_LIST))
+        setter_not_a(t, is_map ? "a mapping (key: values)" : "a list");
+}
+
 /* ---- all of them --------------------------------------------------------- */
 
 static int set_null(struct setter *t)
@@ -373,7 +382,9 @@ int schema_set(const struct schema_key *k, const struct node *value,
         .err = err,
     };
     int rc = 0;
-    if (k->type == KEY_RANGE)
+    if (k->type == KEY_MAP_TREE || k->type == KEY_LIST_TREE)
+        check_tree(&t);
+    else if (k->type == KEY_RANGE)
         set_range(&t);
     else if (k->type == KEY_NUMBERS)
         set_numbers(&t);

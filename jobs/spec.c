@@ -1,7 +1,7 @@
 /* spec.c - text to struct job_spec: tree, --set, table, checks. See spec.h.
  *
- * spec_parse() and spec_show() differ only in what they do with the result,
- * so both go through read_spec(), which keeps where each value came from.
+ * Each step keeps where a value came from. spec_sweep.c makes several jobs
+ * of one text with them.
  */
 #include "jobs/spec.h"
 
@@ -12,17 +12,10 @@
 
 #include "jobs/base/rng.h"
 #include "jobs/scalar.h"
-#include "jobs/spec_table.h"
+#include "jobs/spec_read.h"
 #include "jobs/text.h"
 
-struct reading {
-    struct job_spec spec;
-    struct node *root; /* NULL when the text was no tree */
-    struct schema_from from[SPEC_KEYS_CAP];
-    char *dir; /* of the file, absolute; NULL without a file */
-};
-
-static void reading_clear(struct reading *r)
+void reading_clear(struct reading *r)
 {
     spec_clear(&r->spec);
     node_destroy(r->root);
@@ -53,33 +46,44 @@ static void name_from_file(const char *file, char out[SPEC_NAME_CAP])
 
 /* ---- reading ------------------------------------------------------------- */
 
-static int read_values(struct reading *r, const struct spec_options *opt,
-                       struct spec_report *report, struct error *err)
-{
-    struct schema_base base = {r->dir, opt->home};
-    for (size_t i = 0; i < opt->n_sets; i++)
-        if (schema_graft(&spec_schema, r->root, &opt->sets[i], report, err) < 0)
-            return -1;
-    if (schema_apply(&spec_schema, r->root, &base, &r->spec, r->from, report,
-                     err) < 0)
-        return -1;
-    if (r->spec.name[0] == '\0')
-        name_from_file(opt->file, r->spec.name);
-    spec_check(&r->spec, r->root, r->from, report);
-    return 0;
-}
-
-/* r is zeroed, and cleared by the caller whatever comes. -1 without memory;
- * bad input is in the report. */
-static int read_spec(const char *text, size_t len,
-                     const struct spec_options *opt, struct reading *r,
-                     struct spec_report *report, struct error *err)
+int reading_open(struct reading *r, const char *text, size_t len,
+                 const struct spec_options *opt, struct spec_report *report,
+                 struct error *err)
 {
     if (schema_defaults(&spec_schema, &r->spec, err) < 0 ||
         schema_dir_of(opt->file, &r->dir, err) < 0 ||
         tree_parse(text, len, report, &r->root, err) < 0)
         return -1;
-    return r->root ? read_values(r, opt, report, err) : 0;
+    for (size_t i = 0; r->root && i < opt->n_sets; i++)
+        if (schema_graft(&spec_schema, r->root, &opt->sets[i], report, err) < 0)
+            return -1;
+    return 0;
+}
+
+int reading_values(struct reading *r, const struct spec_options *opt,
+                   struct spec_report *report, struct error *err)
+{
+    struct schema_base base = {r->dir, opt->home};
+    if (schema_apply(&spec_schema, r->root, &base, &r->spec, r->from, report,
+                     err) < 0)
+        return -1;
+    if (r->spec.name[0] == '\0')
+        name_from_file(opt->file, r->spec.name);
+    return 0;
+}
+
+static int read_spec(const char *text, size_t len,
+                     const struct spec_options *opt, struct reading *r,
+                     struct spec_report *report, struct error *err)
+{
+    if (reading_open(r, text, len, opt, report, err) < 0)
+        return -1;
+    if (!r->root)
+        return 0;
+    if (reading_values(r, opt, report, err) < 0)
+        return -1;
+    spec_check(&r->spec, r->root, r->from, report);
+    return 0;
 }
 
 /* ---- env_passthrough ----------------------------------------------------- */
@@ -116,8 +120,8 @@ static struct mark place_of_passthrough(const struct reading *r)
 }
 
 /* Variables that env sets itself stay as they are. */
-static int take_env(struct reading *r, struct spec_report *report,
-                    struct error *err)
+int reading_take_env(struct reading *r, struct spec_report *report,
+                     struct error *err)
 {
     struct spec_map *env = &r->spec.env;
     const struct spec_list *names = &r->spec.env_passthrough;
@@ -153,12 +157,12 @@ static int take_env(struct reading *r, struct spec_report *report,
     return 0;
 }
 
-static int draw_seed(struct job_spec *s, struct error *err)
+int spec_draw_seed(int64_t *ret, struct error *err)
 {
     uint32_t seed = 0;
     if (rng_secret(&seed, sizeof(seed), err) < 0)
         return -1;
-    s->train.seed = seed & INT32_MAX;
+    *ret = seed & INT32_MAX;
     return 0;
 }
 
@@ -175,12 +179,12 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
     if (rc == 0)
         rc = read_spec(text, len, opt, &r, report, err);
     if (rc == 0 && opt->take_env)
-        rc = take_env(&r, report, err);
+        rc = reading_take_env(&r, report, err);
     if (rc == 0)
         rc = report_verdict(report, err);
     if (rc == 0 && opt->draw_seed && r.spec.kind == SPEC_CV &&
         r.spec.train.seed < 0)
-        rc = draw_seed(&r.spec, err);
+        rc = spec_draw_seed(&r.spec.train.seed, err);
     if (rc == 0) {
         *ret = r.spec;
         r.spec = (struct job_spec){.version = 0};
@@ -202,11 +206,29 @@ int spec_dump(const struct job_spec *s, struct buf *out, struct error *err)
 
 /* ---- --show -------------------------------------------------------------- */
 
+struct shown {
+    const struct reading *r;
+    const struct spec_jobs *jobs;
+};
+
+static bool is_varied(const struct spec_jobs *jobs, const char *path)
+{
+    char key[PATH_CAP];
+    (void)snprintf(key, sizeof(key), "\"%s\":", path);
+    for (size_t i = 0; jobs->is_sweep && i < jobs->n; i++)
+        if (strstr(jobs->tasks[i].vary, key))
+            return true;
+    return false;
+}
+
 static void note_origin(void *arg, size_t row, char *out, size_t cap)
 {
-    const struct reading *r = arg;
-    const struct node *n = r->from[row].node;
-    if (!n && strcmp(spec_schema.keys[row].path, "name") == 0)
+    const struct shown *s = arg;
+    const struct node *n = s->r->from[row].node;
+    const char *path = spec_schema.keys[row].path;
+    if (is_varied(s->jobs, path))
+        (void)snprintf(out, cap, "varied, see below");
+    else if (!n && strcmp(path, "name") == 0)
         (void)snprintf(out, cap, "from the file's name");
     else if (!n)
         (void)snprintf(out, cap, "default");
@@ -216,21 +238,43 @@ static void note_origin(void *arg, size_t row, char *out, size_t cap)
         (void)snprintf(out, cap, "file:%d", n->at.line);
 }
 
+/* The values that the tasks have in common, then the tasks. */
+static int add_tasks(const struct spec_jobs *jobs, struct buf *out,
+                     struct error *err)
+{
+    char cap[32] = "";
+    if (jobs->max_parallel > 0)
+        (void)snprintf(cap, sizeof(cap), ", %d at a time", jobs->max_parallel);
+    int rc = buf_addf(out, err, "# sweep: %zu jobs%s%s\n", jobs->n, cap,
+                      jobs->stop_on_fail ? ", until one fails" : "");
+    for (size_t i = 0; rc == 0 && i < jobs->n; i++)
+        rc = buf_addf(out, err, "# %zu: %s\n", i, jobs->tasks[i].vary);
+    return rc;
+}
+
 int spec_show(const char *text, size_t len, const struct spec_options *opt,
               struct buf *out, struct error *err)
 {
     struct reading r = {.root = NULL};
-    struct spec_report report;
+    struct spec_jobs jobs = {.n = 0};
+    struct spec_report report = {.n = 0};
+    struct spec_options quiet = *opt;
+    struct shown shown = {&r, &jobs};
 
-    int rc = report_init(&report, err);
+    quiet.draw_seed = quiet.take_env = false;
+    int rc = spec_expand(text, len, &quiet, &jobs, &report, err);
+    report.n = 0; /* those of a second reading are the same */
     if (rc == 0)
-        rc = read_spec(text, len, opt, &r, &report, err);
+        rc = reading_open(&r, text, len, opt, &report, err);
     if (rc == 0)
-        rc = report_verdict(&report, err);
+        rc = reading_values(&r, opt, &report, err);
     if (rc == 0)
-        rc = schema_yaml(&spec_schema, &r.spec, spec_applies, note_origin, &r,
-                         out, err);
+        rc = schema_yaml(&spec_schema, &r.spec, spec_applies, note_origin,
+                         &shown, out, err);
+    if (rc == 0 && jobs.is_sweep)
+        rc = add_tasks(&jobs, out, err);
     spec_report_clear(&report);
+    spec_jobs_clear(&jobs);
     reading_clear(&r);
     return rc;
 }

@@ -172,6 +172,10 @@ struct job_spec {
     struct {
         int64_t max_bytes;
     } logs;
+    struct { /* of the text that the job came from; spec_expand() */
+        int32_t max_parallel; /* 0: any number */
+        bool stop_on_fail;
+    } sweep;
 };
 
 /* One finding, compiler style. */
@@ -206,7 +210,8 @@ struct spec_options {
                        to env; spec_show() does not */
 };
 
-/* Parses and validates text; all findings in one run. No file is read.
+/* Parses and validates the text of one job; all findings in one run. No file
+ * is read. A sweep is an error here: spec_expand().
  *
  * out  ret     set only when there is no error; end it with spec_clear()
  *      report  always set, also on success (warnings); spec_report_clear()
@@ -220,8 +225,39 @@ void spec_clear(struct job_spec *s); /* NULL and zeroed are fine */
 /* The canonical JSON, one line, keys in the table's order. */
 int spec_dump(const struct job_spec *s, struct buf *out,
               struct error *err) MUST_CHECK;
+/* The jobs of a text, of which `sweep` makes several. */
+enum { SPEC_TASKS_MAX = 4096 };
+struct spec_task {
+    struct job_spec spec;
+    char *vary; /* the keys and values that make it differ, one JSON object
+                   of texts in the file's order; NULL without a sweep */
+};
+struct spec_jobs {
+    struct spec_task *tasks; /* of a grid the last key varies fastest; grid,
+                                zip and list in this order are one product */
+    size_t n;                /* 1 or more */
+    bool is_sweep;
+    int32_t max_parallel; /* 0: any number */
+    bool stop_on_fail;
+    char *text; /* of a sweep: JSON from which spec_expand() makes the same
+                   jobs anywhere; a seed that is to be drawn still is */
+};
+
+/* As spec_parse(), of all jobs of the text. What two tasks have in common is
+ * found once; a mistake that one combination of values makes names the task.
+ * A seed that is not varied is the same in all tasks.
+ *
+ * Further findings: E020 of the sweep itself - keys that are none, or varied
+ * twice, or set as well; lists without values or of unequal length; more than
+ * SPEC_TASKS_MAX tasks
+ * own  *ret: spec_jobs_clear() */
+int spec_expand(const char *text, size_t len, const struct spec_options *opt,
+                struct spec_jobs *ret, struct spec_report *report,
+                struct error *err) MUST_CHECK;
+void spec_jobs_clear(struct spec_jobs *j); /* zeroed is fine */
+
 /* --show: YAML, each value with where it came from as a comment
- * ("# default", "# file:7", "# --set"). */
+ * ("# default", "# file:7", "# --set"); the tasks of a sweep as comments. */
 int spec_show(const char *text, size_t len, const struct spec_options *opt,
               struct buf *out, struct error *err) MUST_CHECK;
 

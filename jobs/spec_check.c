@@ -61,7 +61,7 @@ static struct mark place_of_section(const struct check *c, const char *path)
  * because that value is bad itself. */
 static bool can_judge(const struct check *c, int when)
 {
-    if (when == WHEN_ALWAYS)
+    if (when == WHEN_ALWAYS || when == WHEN_SWEEP)
         return true;
     if (!is_set(c, "kind"))
         return false;
@@ -109,7 +109,10 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
                          struct mark at)
 {
     bool is_cv = c->s->kind == SPEC_CV;
-    if (!is_cv || k->when == WHEN_COMMAND)
+    if (k->when == WHEN_SWEEP)
+        report_add(c->report, "E020", at, k->path, NULL,
+                   "a sweep is several jobs, and here is one");
+    else if (!is_cv || k->when == WHEN_COMMAND)
         report_add(c->report, "E018", at, k->path, NULL,
                    "'%s' is only for kind: %s", k->path,
                    is_cv ? "command" : "cv");

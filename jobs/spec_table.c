@@ -318,11 +318,23 @@ static const struct schema_key keys[] = {
     {"logs.max_bytes", KEY_SIZE, AT(logs.max_bytes), .def = "64M",
      RANGE(4096, 1099511627776.0), .code = "E023",
      .doc = "output that is kept; the middle of what is more is dropped"},
+
+    {"sweep.grid", KEY_MAP_TREE, .code = "E020", .when = WHEN_SWEEP,
+     .doc = "keys, each with a list of values: every combination is a job"},
+    {"sweep.zip", KEY_MAP_TREE, .code = "E020", .when = WHEN_SWEEP,
+     .doc = "keys, each with as many values: the n-th of each make a job"},
+    {"sweep.list", KEY_LIST_TREE, .code = "E020", .when = WHEN_SWEEP,
+     .doc = "maps of keys and values: each is a job"},
+    {"sweep.max_parallel", KEY_INT, AT(sweep.max_parallel), .def = "0",
+     RANGE(0, 4096), .code = "E020", .when = WHEN_SWEEP,
+     .doc = "so many of the jobs at a time; 0: as many as fit"},
+    {"sweep.stop_on_fail", KEY_BOOL, AT(sweep.stop_on_fail), .def = "false",
+     .code = "E011", .when = WHEN_SWEEP,
+     .doc = "cancel what has not begun when one of the jobs fails"},
 };
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
-    "sweep",
     "notify",
     "secrets",
     "watchdog",
@@ -417,6 +429,8 @@ bool spec_applies(const struct schema_key *k, const void *spec)
         return is_cv && s->dataset.source != SOURCE_SYNTHETIC;
     case WHEN_FOLDER:
         return is_cv && s->dataset.source == SOURCE_IMAGE_FOLDER;
+    case WHEN_SWEEP:
+        return false;
     default:
         return !is_cv ? k->when == WHEN_ALWAYS : applies_to_training(k, s);
     }

@@ -20,9 +20,10 @@ enum spec_when {
     WHEN_MULTISTEP,
     WHEN_GAMMA, /* both of these */
     WHEN_BEST,  /* checkpoint.keep_best: true */
+    WHEN_SWEEP, /* what makes several jobs of a text; of no one of them */
 };
 
-enum { SPEC_KEYS_CAP = 96 }; /* rows at most; a test counts them */
+enum { SPEC_KEYS_CAP = 128 }; /* rows at most; a test counts them */
 
 extern const struct schema spec_schema;
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/text.h"
+
 struct node *node_create(enum node_kind kind, struct mark at, struct error *err)
 {
     struct node *n = calloc(1, sizeof(*n));
@@ -74,4 +76,52 @@ size_t node_count(const struct node *n)
     for (const struct node *c = n->first; c; c = c->next)
         count++;
     return count;
+}
+
+/* As deep as the tree. */
+struct node *node_clone(const struct node *n, // NOLINT(misc-no-recursion)
+                        struct error *err)
+{
+    struct node *copy = node_create(n->kind, n->at, err);
+    if (!copy)
+        return NULL;
+    copy->key_at = n->key_at;
+    copy->key = n->key ? strdup(n->key) : NULL;
+    copy->text = n->text ? strdup(n->text) : NULL;
+    if ((n->key && !copy->key) || (n->text && !copy->text)) {
+        node_destroy(copy);
+        (void)error_set(err, ERR_NOMEM, "copy of a YAML tree");
+        return NULL;
+    }
+    for (const struct node *c = n->first; c; c = c->next) {
+        struct node *child = node_clone(c, err);
+        if (!child) {
+            node_destroy(copy);
+            return NULL;
+        }
+        node_append(copy, child);
+    }
+    return copy;
+}
+
+int tree_json(const struct node *n, // NOLINT(misc-no-recursion)
+              struct buf *out, struct error *err)
+{
+    if (n->kind == NODE_SCALAR)
+        return text_add_json(out, n->text, err);
+    if (n->kind != NODE_LIST && n->kind != NODE_MAP)
+        return buf_addstr(out, "null", err);
+    bool is_map = n->kind == NODE_MAP;
+    int rc = buf_addstr(out, is_map ? "{" : "[", err);
+    for (const struct node *c = n->first; rc == 0 && c; c = c->next) {
+        if (c != n->first)
+            rc = buf_addstr(out, ",", err);
+        if (rc == 0 && is_map)
+            rc = text_add_json(out, c->key, err);
+        if (rc == 0 && is_map)
+            rc = buf_addstr(out, ":", err);
+        if (rc == 0)
+            rc = tree_json(c, out, err);
+    }
+    return rc < 0 ? -1 : buf_addstr(out, is_map ? "}" : "]", err);
 }

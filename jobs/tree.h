@@ -71,5 +71,12 @@ struct node *node_child(const struct node *map, const char *key); /* or NULL */
 void node_append(struct node *parent, struct node *child); /* takes child */
 void node_remove(struct node *map, const char *key);
 size_t node_count(const struct node *n); /* children */
+/* A copy of n and all below it, without its siblings. NULL and ERR_NOMEM. */
+struct node *node_clone(const struct node *n, struct error *err);
+
+/* Appends n as JSON: scalars as strings, whatever they look like, since a
+ * tree knows no types; NODE_BAD as null. tree_parse() reads it back. */
+int tree_json(const struct node *n, struct buf *out,
+              struct error *err) MUST_CHECK;
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "jobs/spec.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,34 @@ static void round_trip(const struct job_spec *s)
     buf_clear(&two);
 }
 
+/* The jobs of the text; those of what would travel are as many. */
+static int expand(const char *text, size_t len, const struct spec_options *opt,
+                  bool *ret_is_sweep)
+{
+    struct spec_report r = {.n = 0}, r2 = {.n = 0};
+    struct spec_jobs jobs = {.n = 0}, again = {.n = 0};
+    struct error err = ERROR_INIT;
+    int rc = spec_expand(text, len, opt, &jobs, &r, &err);
+    if ((rc == 0) != (r.n_errors == 0) || (rc == 0 && jobs.n < 1))
+        abort();
+    report(&r, text, len);
+    *ret_is_sweep = jobs.is_sweep;
+    if (rc == 0 && jobs.is_sweep) {
+        size_t size = strlen(jobs.text);
+        if (spec_expand(jobs.text, size, NULL, &again, &r2, &err) < 0) {
+            if (size <= 1 << 20) /* quoting may take it over the limit */
+                abort();
+        } else if (again.n != jobs.n) {
+            abort();
+        }
+    }
+    spec_jobs_clear(&jobs);
+    spec_jobs_clear(&again);
+    spec_report_clear(&r);
+    spec_report_clear(&r2);
+    return rc;
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
     const struct spec_options opt = {.file = "/a/fuzz.yaml", .home = "/h"};
@@ -83,11 +112,15 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         len = size - (size_t)(body - text);
     }
 
+    bool is_sweep = false;
+    int expanded = expand(body, len, &with, &is_sweep);
     int rc = spec_parse(body, len, &with, &s, &r, &err);
     if ((rc == 0) != (r.n_errors == 0))
         abort();
     report(&r, body, len);
-    if ((spec_show(body, len, &with, &shown, &err) == 0) != (rc == 0))
+    if (!is_sweep && expanded != rc) /* a text of one job is the same to both */
+        abort();
+    if ((spec_show(body, len, &with, &shown, &err) == 0) != (expanded == 0))
         abort();
     if (rc == 0) {
         round_trip(&s);

@@ -150,6 +150,22 @@ static int try_metrics(struct error *err)
     return rc;
 }
 
+static int try_expand(struct error *err)
+{
+    static const char text[] =
+        "version: 1\nkind: command\ncommand: [a]\n"
+        "env_passthrough: [HOME]\n"
+        "sweep: {max_parallel: 1, grid: {env.A: [1, 2]}, "
+        "list: [{labels.x: y}]}\n";
+    const struct spec_options take = {.file = "/x/y.yaml", .take_env = true};
+    struct spec_report report = {.n = 0};
+    struct spec_jobs jobs = {.n = 0};
+    int rc = spec_expand(text, strlen(text), &take, &jobs, &report, err);
+    spec_jobs_clear(&jobs);
+    spec_report_clear(&report);
+    return rc;
+}
+
 static void sweep(const char *name, int (*scenario)(struct error *err))
 {
     int n = 0, wrong = 0;
@@ -176,6 +192,7 @@ int main(void)
     sweep("a bad specification", try_bad);
     sweep("--set", try_sets);
     sweep("--show", try_show);
+    sweep("a sweep", try_expand);
     sweep("mgpu.yaml", try_conf);
     sweep("metrics", try_metrics);
     return tap_done();

@@ -1,0 +1,48 @@
+/* spec_axes.h - what a sweep varies; for spec_sweep.c and spec_axes.c. */
+#ifndef MGPU_JOBS_SPEC_AXES_H
+#define MGPU_JOBS_SPEC_AXES_H
+
+#include "jobs/spec_read.h"
+
+enum { AXES_MAX = 16, VARIED_MAX = 32 };
+
+/* One key with its values: nodes of the sweep's tree. */
+struct varied {
+    const char *key;
+    struct mark at;
+    const struct node *values; /* the first; of a list NULL */
+};
+
+struct axis {
+    size_t first, n_varied; /* of expansion.varied; none: the list */
+    const struct node *list;
+    size_t n; /* places on it */
+};
+
+struct expansion {
+    struct reading base;
+    struct schema_base paths;
+    struct spec_report *report;
+    struct error *err;
+    struct job_spec scratch; /* each value is tried on it */
+
+    struct node *sweep; /* of base.root; taken out of it when read */
+    struct varied varied[VARIED_MAX];
+    struct axis axes[AXES_MAX];
+    size_t n_varied, n_axes, n_tasks;
+
+    struct spec_report found; /* of one task */
+    struct schema_from from[SPEC_KEYS_CAP];
+};
+
+/* Reads x->sweep: the axes and the number of tasks. All that is wrong with it
+ * is in x->report, each value tried once for itself; its paths become absolute.
+ * base.root and base.from are as read. -1 without memory. */
+int axes_read(struct expansion *x) MUST_CHECK;
+
+/* A path is relative to the file that it is written in, and the text that
+ * goes to the daemon has no file: puts that of `from` into the node. */
+int axes_resolve(struct expansion *x, const struct schema_key *k,
+                 struct node *value, const struct job_spec *from) MUST_CHECK;
+
+#endif

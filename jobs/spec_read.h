@@ -1,0 +1,33 @@
+/* spec_read.h - the steps from text to struct job_spec; for jobs/ alone.
+ *
+ * spec_parse(), spec_show() and spec_expand() differ in what they do with the
+ * result, and an expansion in how often it reads.
+ */
+#ifndef MGPU_JOBS_SPEC_READ_H
+#define MGPU_JOBS_SPEC_READ_H
+
+#include "jobs/spec_table.h"
+
+struct reading {
+    struct job_spec spec;
+    struct node *root; /* NULL when the text was no tree */
+    struct schema_from from[SPEC_KEYS_CAP];
+    char *dir; /* of the file, absolute; NULL without a file */
+};
+
+/* The tree with --set in it, and the defaults. r is zeroed, and cleared by
+ * the caller whatever comes. -1 without memory; bad input is in the report. */
+int reading_open(struct reading *r, const char *text, size_t len,
+                 const struct spec_options *opt, struct spec_report *report,
+                 struct error *err) MUST_CHECK;
+/* What the tree names, each value for itself; the job's name. */
+int reading_values(struct reading *r, const struct spec_options *opt,
+                   struct spec_report *report, struct error *err) MUST_CHECK;
+/* env_passthrough: adds to spec.env. */
+int reading_take_env(struct reading *r, struct spec_report *report,
+                     struct error *err) MUST_CHECK;
+void reading_clear(struct reading *r);
+
+int spec_draw_seed(int64_t *ret, struct error *err) MUST_CHECK;
+
+#endif
