@@ -278,6 +278,44 @@ static int depends_decode(const json_t *list, struct job *ret,
     return 0;
 }
 
+/* Of a task of a sweep; NULL without memory, or when vary is no object. */
+static json_t *sweep_encode(const struct job *job)
+{
+    json_t *vary = json_loads(job->vary, 0, NULL);
+    if (!json_is_object(vary)) {
+        json_decref(vary);
+        return NULL;
+    }
+    return json_pack("{s:I, s:i, s:i, s:i, s:b, s:o}", "id",
+                     (json_int_t)job->sweep, "task", job->task, "tasks",
+                     job->n_tasks, "max_parallel", job->max_parallel,
+                     "stop_on_fail", job->stop_on_fail, "vary", vary);
+}
+
+/* -1 when it is damaged. o is NULL for a job of its own. */
+static int sweep_decode(const json_t *o, struct job *ret, char **ret_vary)
+{
+    json_int_t id;
+    json_t *vary;
+    int task, n_tasks, max_parallel, stop;
+    if (!o)
+        return 0;
+    if (json_unpack((json_t *)o, "{s:I, s:i, s:i, s:i, s:b, s:o}", "id", &id,
+                    "task", &task, "tasks", &n_tasks, "max_parallel",
+                    &max_parallel, "stop_on_fail", &stop, "vary", &vary) < 0 ||
+        id < 1 || task < 0 || task >= n_tasks ||
+        (uint64_t)id + (uint64_t)task != ret->id)
+        return -1;
+    *ret_vary = json_dumps(vary, JSON_COMPACT);
+    ret->sweep = (uint64_t)id;
+    ret->task = task;
+    ret->n_tasks = n_tasks;
+    ret->max_parallel = max_parallel;
+    ret->stop_on_fail = stop;
+    ret->vary = *ret_vary;
+    return *ret_vary ? 0 : -1;
+}
+
 static int add_text(json_t *o, const char *name, const char *text)
 {
     return text ? json_object_set_new(o, name, json_string(text)) : 0;
@@ -296,18 +334,22 @@ static char *describe(const struct job *job, const char *class)
         job->retry_max, "log_max_bytes", (json_int_t)job->log_max_bytes);
     json_t *where = where_encode(&job->where);
     json_t *depends = depends_encode(job);
+    json_t *sweep = job->sweep > 0 ? sweep_encode(job) : json_null();
     json_t *retry = json_pack("{s:i, s:f, s:f}", "retry_on", (int)job->retry_on,
                               "backoff_s", job->backoff_s, "backoff_max_s",
                               job->backoff_max_s);
     char *text = NULL;
-    if (o && where && depends && retry && json_object_update(o, retry) == 0 &&
+    if (o && where && depends && sweep && retry &&
+        json_object_update(o, retry) == 0 &&
         (job->n_depends == 0 || json_object_set(o, "depends", depends) == 0) &&
+        (json_is_null(sweep) || json_object_set(o, "sweep", sweep) == 0) &&
         (json_object_size(where) == 0 ||
          json_object_set(o, "where", where) == 0) &&
         add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(retry);
     json_decref(depends);
+    json_decref(sweep);
     json_decref(where);
     json_decref(o);
     return text;
@@ -416,6 +458,7 @@ void texts_clear(struct texts *t)
     free(t->key);
     free(t->class);
     free(t->dir);
+    free(t->vary);
     free(t->words);
     free(t->depends);
     *t = (struct texts){.spec = NULL};
@@ -430,7 +473,8 @@ int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
     size_t len = 0;
     json_t *o = rest_of(text, &len);
 
-    if (!o || take(o, &job, &key, &class, &dir) < 0) {
+    if (!o || take(o, &job, &key, &class, &dir) < 0 ||
+        sweep_decode(json_object_get(o, "sweep"), &job, &own.vary) < 0) {
         json_decref(o);
         return error_set(err, ERR_INVAL, "a submit's detail is damaged");
     }

@@ -39,11 +39,11 @@ int detail_decode(const char *text, struct detail *ret,
  *      engine_conf.jobs_dir is, wherever that will be; class may be NULL */
 int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err) MUST_CHECK;
-/* out  ret's fields from user to where, but spec, key and dir
- * own  what *ret_own points to: texts_clear(); class, dir, words and depends
- *      may be NULL */
+/* out  ret's fields from user to vary, but spec, key and dir
+ * own  what *ret_own points to: texts_clear(); class, dir, vary, words and
+ *      depends may be NULL */
 struct texts {
-    char *spec, *key, *class, *dir;
+    char *spec, *key, *class, *dir, *vary;
     char *words; /* those of where */
     struct depend *depends;
 };

@@ -50,6 +50,8 @@ struct entry {
     bool is_heard;       /* the allocator or a worker spoke of the attempt in
                             this life of the daemon */
     bool is_held;        /* the attempt waits, and not for devices */
+    int32_t n_live; /* of the first task of a sweep: those that hold, or are
+                       to get, devices; counted anew for each plan */
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */
     bool is_resumed;     /* by another life, if at all: not yet by this one */
@@ -177,6 +179,9 @@ int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
 /* Why a job waits is no event: it is told at once, and stored with one of
  * the next batches. True when it is another one. */
 bool eng_set_reason(struct entry *en, const char *reason);
+/* Takes back what was staged since engine.n_events was n: new jobs and their
+ * events, nothing else. */
+void eng_unstage(struct engine *e, size_t n);
 
 /* ---- commit.c ---------------------------------------------------------- */
 /* What is staged is in e->flight, for the store. err ERR_NOMEM; all that was
@@ -188,6 +193,37 @@ void eng_arrive(struct engine *e);
  * asked for. */
 void eng_undo(struct engine *e);
 void eng_commit_clear(struct engine *e);
+
+/* ---- requests.c --------------------------------------------------------- */
+/* out  ret_again  *ret_id was submitted with this key before; else there is
+ *      room for n jobs more */
+int eng_check_submit(const struct engine *e, const struct engine_submit *req,
+                     size_t n, uint64_t *ret_id, bool *ret_again,
+                     struct error *err) MUST_CHECK;
+/* A job that is not entered yet. */
+struct prepared {
+    struct job job;
+    struct texts own; /* texts_clear() */
+};
+int eng_prepare(const struct engine *e, const struct engine_submit *req,
+                const char *spec, struct prepared *ret,
+                struct error *err) MUST_CHECK;
+/* Stages it under the next id. Takes p->own once there is an entry. */
+int eng_enter(struct engine *e, const struct engine_submit *req,
+              struct prepared *p, struct entry **ret,
+              struct error *err) MUST_CHECK;
+/* NULL: there is no such job, or it is not theirs. */
+struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
+                       struct error *err);
+
+/* ---- sweep.c ------------------------------------------------------------ */
+/* Tasks beyond their sweep's max_parallel leave the view, with a reason. In
+ * the policy's order; returns how many are left. */
+size_t eng_cap_sweeps(const struct engine *e, struct policy_job *jobs,
+                      size_t n);
+/* Where a task has failed and the sweep is to stop, stages the end of those
+ * that wait. err ERR_NOMEM: to be called again */
+int eng_stop_sweeps(struct engine *e, struct error *err) MUST_CHECK;
 
 /* ---- from_spec.c ------------------------------------------------------- */
 /* What the engine needs from a spec.

@@ -20,7 +20,8 @@ static int replay_submit(struct engine *e, const struct store_event *ev,
         return error_set(err, ERR_IO, "it submits a job that is there");
     if (eng_add(e, ev->job, &en, err) < 0 || eng_fold(en, ev, err) < 0)
         return -1;
-    return eng_add_key(e, en, err);
+    /* A sweep's key leads to its first task. */
+    return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
 }
 
 static int replay(void *arg, const struct store_event *ev, struct error *err)
@@ -173,6 +174,8 @@ int engine_step_begin(struct engine *e, struct store_batch **ret,
     }
     eng_take_notes(e);
     eng_timers(e);
+    if (eng_stop_sweeps(e, &e->later) < 0)
+        e->retry_at_s = eng_now(e) + 1;
     eng_depends(e);
     return go_on(e, ret, err);
 }

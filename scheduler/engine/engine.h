@@ -113,6 +113,14 @@ struct job {
     int64_t log_max_bytes;
     struct alloc_where
         where; /* as the spec has it; texts owned by the engine */
+    /* Of a task of a sweep. */
+    uint64_t sweep; /* the id of its first task, whose ids are in a row; 0:
+                       of no sweep */
+    int32_t task, n_tasks; /* task from 0 */
+    int32_t max_parallel;  /* of them live at a time; 0: any number */
+    bool stop_on_fail;
+    const char *vary; /* keys and values of this task, JSON; owned by the
+                         engine */
     double submit_s, start_s, end_s;
     double state_s;              /* since when it is in this state */
     char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
@@ -220,6 +228,29 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, bool *ret_again,
                   struct error *err) MUST_CHECK;
 
+/* A sweep: n jobs, as one request with one key. All of them or none; their
+ * ids are in a row from *ret_id, which is the sweep's as well.
+ *
+ * in   req  its spec is not read
+ * err  as engine_submit(), and says which task; ERR_INVAL n < 1 */
+struct engine_task {
+    const char *spec; /* resolved JSON */
+    const char *vary; /* a JSON object of texts */
+};
+struct engine_sweep {
+    const struct engine_task *tasks;
+    size_t n;
+    int32_t max_parallel; /* 0: any number */
+    bool stop_on_fail;    /* cancel those that wait when one has failed */
+};
+int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
+                        const struct engine_sweep *sweep, uint64_t *ret_id,
+                        bool *ret_again, struct error *err) MUST_CHECK;
+
+/* The job that is task `task` of the sweep; NULL when there is none. */
+const struct job *engine_task(const struct engine *e, uint64_t sweep,
+                              uint64_t task);
+
 /* Whether uid may see all of the job and change it: it is its own, or that of
  * an administrator. */
 bool engine_may(const struct engine *e, const struct job *job, int64_t uid);
@@ -249,6 +280,15 @@ bool engine_is_admin(const struct engine *e, int64_t uid);
 /* A signal for every rank of a live job; nothing is recorded. */
 int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
                   struct error *err) MUST_CHECK;
+
+/* The same for each task of a sweep for which it means something.
+ * err  ERR_STATE for none, ERR_NOTFOUND no such sweep */
+int engine_cancel_sweep(struct engine *e, uint64_t sweep, int64_t uid,
+                        struct error *err) MUST_CHECK;
+int engine_hold_sweep(struct engine *e, uint64_t sweep, int64_t uid, bool hold,
+                      struct error *err) MUST_CHECK;
+int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
+                        int signo, struct error *err) MUST_CHECK;
 
 /* A worker's first act. A repeated claim by the same holder is granted.
  * in   native_id  of the allocation that it runs in, by its own account; "":

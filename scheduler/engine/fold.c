@@ -133,19 +133,24 @@ static void fold_claim(struct job *job, const struct store_event *ev,
     because(job, "");
 }
 
-static void fold_cancel(struct entry *en, const struct store_event *ev)
+/* A detail says that the engine did it, and why. */
+static void fold_cancel(struct entry *en, const struct store_event *ev,
+                        const struct detail *d)
 {
     struct job *job = &en->job;
     bool own = ev->uid == job->uid;
 
     job->cancel_asked = true;
     job->cancel_uid = ev->uid;
-    because(job,
-            own ? "cancelled by its user" : "cancelled by an administrator");
+    because(job, d->why[0] ? d->why
+                 : own     ? "cancelled by its user"
+                           : "cancelled by an administrator");
     if (!job_state_is_final(job->state))
         return; /* it ends when its attempt does */
     job->end_s = ev->at_s;
-    job->exit_code = own ? EXIT_CANCELLED : EXIT_CANCELLED_BY_ADMIN;
+    job->exit_code = d->exit_code >= 0 ? d->exit_code
+                     : own             ? EXIT_CANCELLED
+                                       : EXIT_CANCELLED_BY_ADMIN;
 }
 
 static void fold_preempt(struct job *job, const struct store_event *ev)
@@ -232,7 +237,7 @@ static void apply(struct entry *en, const struct store_event *ev,
         because(job, d->why);
         break;
     case EV_CANCEL:
-        fold_cancel(en, ev);
+        fold_cancel(en, ev, d);
         break;
     case EV_LIMIT:
         job->limit_hit = true;

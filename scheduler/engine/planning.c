@@ -262,6 +262,7 @@ static int view_build(const struct engine *e, struct view *t, struct error *err)
             view_job(e, t, e->active[i], &memo);
     }
     qsort(t->jobs, t->v.n_jobs, sizeof(*t->jobs), by_order);
+    t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);
     return 0;
 }

@@ -29,12 +29,11 @@ static int check_request(const struct engine_submit *req, struct error *err)
                              "an idempotency key is printable ASCII without "
                              "spaces");
     }
-    if (!req->spec || !req->user)
-        return error_set(err, ERR_INVAL, "a submit needs a spec and a user");
-    return 0;
+    return req->user ? 0 : error_set(err, ERR_INVAL, "a submit needs a user");
 }
 
-static int check_limit(const struct engine *e, int64_t uid, struct error *err)
+static int check_limit(const struct engine *e, int64_t uid, size_t more,
+                       struct error *err)
 {
     int32_t n = 0, max = e->parts.conf->max_jobs_per_user;
 
@@ -42,11 +41,41 @@ static int check_limit(const struct engine *e, int64_t uid, struct error *err)
         const struct job *job = &e->active[i]->job;
         n += job->uid == uid && !job_state_is_final(job->state);
     }
-    if (max > 0 && n >= max)
+    if (max > 0 && n + (int64_t)more > max)
         return error_set(err, ERR_LIMIT,
                          "you have %" PRId32 " jobs, of %" PRId32
-                         " allowed (max_jobs_per_user)",
-                         n, max);
+                         " allowed (max_jobs_per_user)%s",
+                         n, max, more > 1 ? ", and these would be more" : "");
+    return 0;
+}
+
+int eng_check_submit(const struct engine *e, const struct engine_submit *req,
+                     size_t n, uint64_t *ret_id, bool *ret_again,
+                     struct error *err)
+{
+    if (check_request(req, err) < 0)
+        return -1;
+    const struct entry *en = eng_find_key(e, req->uid, req->key);
+    *ret_again = en != NULL;
+    if (en)
+        *ret_id = en->job.id;
+    return en ? 0 : check_limit(e, req->uid, n, err);
+}
+
+int eng_prepare(const struct engine *e, const struct engine_submit *req,
+                const char *spec, struct prepared *ret, struct error *err)
+{
+    *ret = (struct prepared){.job = {.uid = req->uid}};
+    if (!spec)
+        return error_set(err, ERR_INVAL, "a submit needs a spec");
+    if (eng_from_spec(spec, e->parts.conf, &ret->job, &ret->own, err) < 0)
+        return -1;
+    text_copy(ret->job.user, sizeof(ret->job.user), req->user);
+    if (eng_check_fits(e, &ret->job, err) < 0 ||
+        eng_check_depends(e, &ret->job, err) < 0) {
+        texts_clear(&ret->own);
+        return -1;
+    }
     return 0;
 }
 
@@ -91,18 +120,16 @@ static int choose_dir(const struct engine *e, const struct engine_submit *req,
     return 0;
 }
 
-/* Takes own, also on failure. */
-static int enter(struct engine *e, const struct engine_submit *req,
-                 struct job *job, struct texts *own, struct entry **ret,
-                 struct error *err)
+int eng_enter(struct engine *e, const struct engine_submit *req,
+              struct prepared *p, struct entry **ret, struct error *err)
 {
     struct entry *en;
+    struct job *job = &p->job;
 
-    if (eng_add(e, e->last_id + 1, &en, err) < 0) {
-        texts_clear(own);
+    if (eng_add(e, e->last_id + 1, &en, err) < 0)
         return -1;
-    }
-    en->own = *own;
+    en->own = p->own;
+    p->own = (struct texts){.spec = NULL};
     en->own.key = strdup(req->key);
     en->job.uid = req->uid;
     job->spec = en->own.spec;
@@ -113,7 +140,7 @@ static int enter(struct engine *e, const struct engine_submit *req,
     }
     int rc = choose_dir(e, req, en->job.id, &en->own.dir, err);
     job->dir = en->own.dir;
-    if (rc < 0 || eng_add_key(e, en, err) < 0 ||
+    if (rc < 0 || (job->task == 0 && eng_add_key(e, en, err) < 0) ||
         eng_stage_submit(e, en, job, err) < 0) {
         eng_remove(e, en);
         return -1;
@@ -125,36 +152,27 @@ static int enter(struct engine *e, const struct engine_submit *req,
 int engine_submit(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, bool *ret_again, struct error *err)
 {
-    struct job job = {.uid = req->uid};
-    struct texts own;
+    struct prepared p;
     struct entry *en;
+    bool again;
 
-    if (check_request(req, err) < 0)
+    if (eng_check_submit(e, req, 1, ret_id, &again, err) < 0)
         return -1;
-    en = eng_find_key(e, req->uid, req->key);
     if (ret_again)
-        *ret_again = en != NULL;
-    if (en) {
-        *ret_id = en->job.id;
+        *ret_again = again;
+    if (again)
         return 0;
-    }
-    if (check_limit(e, req->uid, err) < 0 ||
-        eng_from_spec(req->spec, e->parts.conf, &job, &own, err) < 0)
+    if (eng_prepare(e, req, req->spec, &p, err) < 0)
         return -1;
-    text_copy(job.user, sizeof(job.user), req->user);
-    if (eng_check_fits(e, &job, err) < 0 ||
-        eng_check_depends(e, &job, err) < 0) {
-        texts_clear(&own);
-        return -1;
-    }
-    if (enter(e, req, &job, &own, &en, err) < 0)
-        return -1;
-    /* When this fails the job waits instead of being held; the caller is told
-     * and can hold or cancel it by its key. */
-    if (req->hold && eng_stage(e, en, EV_HOLD, req->uid, NULL, err) < 0)
-        return -1;
-    *ret_id = en->job.id;
-    return 0;
+    int rc = eng_enter(e, req, &p, &en, err);
+    texts_clear(&p.own);
+    /* When a hold fails the job waits instead of being held; the caller is
+     * told and can hold or cancel it by its key. */
+    if (rc == 0 && req->hold)
+        rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err);
+    if (rc == 0)
+        *ret_id = en->job.id;
+    return rc;
 }
 
 /* ---- cancel, hold, signal --------------------------------------------------
@@ -175,8 +193,8 @@ bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
 
 /* That there is such a job is no secret: the queue shows it. What it is
  * called, and all the rest, is not said here. */
-static struct entry *mine(const struct engine *e, uint64_t id, int64_t uid,
-                          struct error *err)
+struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
+                       struct error *err)
 {
     struct entry *en = eng_find(e, id);
     if (en && engine_may(e, &en->job, uid))
@@ -199,7 +217,7 @@ static int check_not_over(const struct entry *en, struct error *err)
 
 int engine_cancel(struct engine *e, uint64_t id, int64_t uid, struct error *err)
 {
-    struct entry *en = mine(e, id, uid, err);
+    struct entry *en = eng_mine(e, id, uid, err);
     if (!en)
         return -1;
     if (en->job.state == JOB_CANCELLED || en->job.cancel_asked)
@@ -212,7 +230,7 @@ int engine_cancel(struct engine *e, uint64_t id, int64_t uid, struct error *err)
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err)
 {
-    struct entry *en = mine(e, id, uid, err);
+    struct entry *en = eng_mine(e, id, uid, err);
     if (!en || check_not_over(en, err) < 0)
         return -1;
     if (en->job.state == (hold ? JOB_HELD : JOB_QUEUED))
@@ -223,7 +241,7 @@ int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
 int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
                    struct error *err)
 {
-    struct entry *en = mine(e, id, uid, err);
+    struct entry *en = eng_mine(e, id, uid, err);
     if (!en || check_not_over(en, err) < 0)
         return -1;
     if (en->job.state == JOB_HELD)
@@ -246,7 +264,7 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
                       int32_t priority, struct error *err)
 {
     struct detail d = DETAIL_INIT;
-    struct entry *en = mine(e, id, uid, err);
+    struct entry *en = eng_mine(e, id, uid, err);
     int32_t most = engine_is_admin(e, uid) ? PRIORITY_MAX : PRIORITY_USER;
 
     if (!en || check_not_over(en, err) < 0)
@@ -265,7 +283,7 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
 int engine_top(struct engine *e, uint64_t id, int64_t uid, struct error *err)
 {
     int32_t most = INT32_MIN;
-    const struct entry *en = mine(e, id, uid, err);
+    const struct entry *en = eng_mine(e, id, uid, err);
 
     if (!en || check_not_over(en, err) < 0)
         return -1;
@@ -287,7 +305,7 @@ int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
                   struct error *err)
 {
     struct alloc *a = e->parts.alloc;
-    struct entry *en = mine(e, id, uid, err);
+    struct entry *en = eng_mine(e, id, uid, err);
     if (!en || check_not_over(en, err) < 0)
         return -1;
     if (!job_state_is_live(en->job.state))

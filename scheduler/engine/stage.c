@@ -5,6 +5,7 @@
  * what this one did. Tickets are counted per event; one number is enough,
  * because a batch becomes durable, or is undone, as a whole.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,4 +153,19 @@ bool eng_set_reason(struct entry *en, const char *reason)
     memcpy(en->job.reason, clean, sizeof(clean));
     en->is_dirty = true;
     return true;
+}
+
+void eng_unstage(struct engine *e, size_t n)
+{
+    while (e->n_saved > 0 && e->n_events > n) {
+        struct saved *s = &e->saved[--e->n_saved];
+        assert(s->is_new);
+        eng_remove(e, s->entry);
+        /* Its submit, and a hold perhaps. */
+        do {
+            e->n_events--;
+            e->staged--;
+            free((char *)e->events[e->n_events].detail);
+        } while (e->events[e->n_events].ev != EV_SUBMIT);
+    }
 }

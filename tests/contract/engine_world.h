@@ -14,7 +14,7 @@
 
 static inline int32_t world_index(const struct job *job)
 {
-    return (int32_t)strtol(job->key + 1, NULL, 10);
+    return (int32_t)strtol(job->key + 1, NULL, 10) + job->task;
 }
 
 static inline const struct world_attempt *world_plan(const struct world *w,

@@ -1,0 +1,257 @@
+/* sweep.c - several jobs as one request, and what they owe each other.
+ *
+ * A task is a job like any other; that it belongs to a sweep stands in its
+ * submit, with all that the rules below need, so they hold after a replay as
+ * before it and no event of its own is needed. The ids of a sweep are in a
+ * row, and the first of them is the sweep's.
+ *
+ * max_parallel is kept by leaving the rest out of the policy's view: tasks
+ * start in the policy's order, and one that waits for devices keeps its turn
+ * among them. stop_on_fail looks at states, not at what happened, in the step
+ * in which a task ends: its end and those of the rest are one batch.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+/* ---- submit --------------------------------------------------------------
+ */
+/* All tasks are read before one is entered: a bad one is known while nothing
+ * is staged. */
+static int prepare(const struct engine *e, const struct engine_submit *req,
+                   const struct engine_sweep *sweep, struct prepared *all,
+                   struct error *err)
+{
+    for (size_t i = 0; i < sweep->n; i++) {
+        const struct engine_task *t = &sweep->tasks[i];
+        if (eng_prepare(e, req, t->spec, &all[i], err) < 0)
+            return error_wrap(err, "task %zu %.120s", i, t->vary);
+        struct job *job = &all[i].job;
+        all[i].own.vary = strdup(t->vary);
+        if (!all[i].own.vary)
+            return error_set(err, ERR_NOMEM, "out of memory");
+        job->vary = all[i].own.vary;
+        job->task = (int32_t)i;
+        job->n_tasks = (int32_t)sweep->n;
+        job->max_parallel = sweep->max_parallel;
+        job->stop_on_fail = sweep->stop_on_fail;
+    }
+    return 0;
+}
+
+static int enter_all(struct engine *e, const struct engine_submit *req,
+                     struct prepared *all, size_t n, uint64_t *ret_id,
+                     struct error *err)
+{
+    size_t n_events = e->n_events;
+    uint64_t first = e->last_id + 1;
+    struct entry *en;
+
+    for (size_t i = 0; i < n; i++) {
+        all[i].job.sweep = first;
+        int rc = eng_enter(e, req, &all[i], &en, err);
+        if (rc == 0 && req->hold)
+            rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err);
+        if (rc < 0) {
+            eng_unstage(e, n_events);
+            return -1;
+        }
+    }
+    *ret_id = first;
+    return 0;
+}
+
+int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
+                        const struct engine_sweep *sweep, uint64_t *ret_id,
+                        bool *ret_again, struct error *err)
+{
+    bool again;
+
+    if (sweep->n < 1 || sweep->n > SPEC_TASKS_MAX)
+        return error_set(err, ERR_INVAL, "a sweep of %zu jobs; 1..%d", sweep->n,
+                         SPEC_TASKS_MAX);
+    if (eng_check_submit(e, req, sweep->n, ret_id, &again, err) < 0)
+        return -1;
+    if (ret_again)
+        *ret_again = again;
+    if (again)
+        return 0;
+    struct prepared *all = calloc(sweep->n, sizeof(*all));
+    if (!all)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    int rc = prepare(e, req, sweep, all, err);
+    if (rc == 0)
+        rc = enter_all(e, req, all, sweep->n, ret_id, err);
+    for (size_t i = 0; i < sweep->n; i++)
+        texts_clear(&all[i].own);
+    free(all);
+    return rc;
+}
+
+const struct job *engine_task(const struct engine *e, uint64_t sweep,
+                              uint64_t task)
+{
+    const struct entry *first = eng_find(e, sweep);
+    if (!first || first->job.sweep != sweep ||
+        task >= (uint64_t)first->job.n_tasks)
+        return NULL;
+    return engine_job(e, sweep + task);
+}
+
+/* ---- all of a sweep --------------------------------------------------------
+ */
+/* What there is to do for one task: 1 done, 0 nothing to do, -1 failed. */
+typedef int act_f(struct engine *e, struct entry *en, int64_t uid, int how,
+                  struct error *err);
+
+static int for_all(struct engine *e, uint64_t sweep, int64_t uid, act_f *act,
+                   int how, const char *what, struct error *err)
+{
+    const struct job *job = engine_task(e, sweep, 0);
+    int32_t n = job ? job->n_tasks : 0;
+    bool did = false;
+
+    if (!job)
+        return error_set(err, ERR_NOTFOUND, "no sweep %" PRIu64, sweep);
+    for (int32_t i = 0; i < n; i++) {
+        struct entry *en = eng_mine(e, sweep + (uint64_t)i, uid, err);
+        int rc = en ? act(e, en, uid, how, err) : -1;
+        if (rc < 0)
+            return -1;
+        did = did || rc > 0;
+    }
+    return did ? 0
+               : error_set(err, ERR_STATE,
+                           "sweep %" PRIu64 " has no job that could be %s",
+                           sweep, what);
+}
+
+static int cancel_one(struct engine *e, struct entry *en, int64_t uid, int how,
+                      struct error *err)
+{
+    (void)how;
+    if (en->job.state == JOB_CANCELLED || en->job.cancel_asked)
+        return 1; /* twice is fine */
+    if (job_state_is_final(en->job.state))
+        return 0;
+    return eng_stage(e, en, EV_CANCEL, uid, NULL, err) < 0 ? -1 : 1;
+}
+
+static int hold_one(struct engine *e, struct entry *en, int64_t uid, int how,
+                    struct error *err)
+{
+    enum job_state from = how ? JOB_QUEUED : JOB_HELD;
+    if (en->job.state == (how ? JOB_HELD : JOB_QUEUED))
+        return 1;
+    if (en->job.state != from)
+        return 0;
+    return eng_stage(e, en, how ? EV_HOLD : EV_RELEASE, uid, NULL, err) < 0 ? -1
+                                                                            : 1;
+}
+
+static int signal_one(struct engine *e, struct entry *en, int64_t uid, int how,
+                      struct error *err)
+{
+    (void)uid;
+    if (!job_state_is_live(en->job.state))
+        return 0;
+    struct alloc *a = e->parts.alloc;
+    return a->ops->signal(a, en->job.id, en->job.attempt, how, err) < 0 ? -1
+                                                                        : 1;
+}
+
+int engine_cancel_sweep(struct engine *e, uint64_t sweep, int64_t uid,
+                        struct error *err)
+{
+    return for_all(e, sweep, uid, cancel_one, 0, "cancelled", err);
+}
+
+int engine_hold_sweep(struct engine *e, uint64_t sweep, int64_t uid, bool hold,
+                      struct error *err)
+{
+    return for_all(e, sweep, uid, hold_one, hold, hold ? "held" : "released",
+                   err);
+}
+
+int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
+                        int signo, struct error *err)
+{
+    return for_all(e, sweep, uid, signal_one, signo, "sent a signal", err);
+}
+
+/* ---- the two rules ---------------------------------------------------------
+ */
+size_t eng_cap_sweeps(const struct engine *e, struct policy_job *jobs, size_t n)
+{
+    size_t kept = 0;
+    char reason[JOB_REASON_CAP];
+
+    for (size_t i = 0; i < n; i++) {
+        const struct job *job = &eng_find(e, jobs[i].id)->job;
+        if (job->max_parallel > 0)
+            eng_find(e, job->sweep)->n_live = 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct job *job = &eng_find(e, jobs[i].id)->job;
+        if (job->max_parallel > 0 && job_state_is_live(job->state))
+            eng_find(e, job->sweep)->n_live++;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct entry *en = eng_find(e, jobs[i].id);
+        const struct job *job = &en->job;
+        if (job->max_parallel > 0 && job->state == JOB_QUEUED &&
+            eng_find(e, job->sweep)->n_live++ >= job->max_parallel) {
+            (void)snprintf(reason, sizeof(reason),
+                           "SweepLimit: max_parallel %" PRId32 " of %" PRId32
+                           " jobs",
+                           job->max_parallel, job->n_tasks);
+            en->job.start_estimate_s = NAN;
+            (void)eng_set_reason(en, reason);
+            continue;
+        }
+        jobs[kept++] = jobs[i];
+    }
+    return kept;
+}
+
+/* The first task of a sweep that has failed; -1: none. */
+static int32_t failed_task(const struct engine *e, const struct job *of)
+{
+    for (int32_t i = 0; i < of->n_tasks; i++) {
+        const struct entry *en = eng_find(e, of->sweep + (uint64_t)i);
+        enum job_state s = en ? en->job.state : JOB_NEW;
+        if (s == JOB_FAILED || s == JOB_TIMEOUT || s == JOB_NODE_FAIL)
+            return i;
+    }
+    return -1;
+}
+
+int eng_stop_sweeps(struct engine *e, struct error *err)
+{
+    uint64_t sweep = 0; /* tasks stand together: one is remembered */
+    int32_t failed = -1;
+
+    for (size_t i = 0; e->wants_plan && i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        struct detail d = DETAIL_INIT;
+        bool waits = en->job.state == JOB_QUEUED || en->job.state == JOB_HELD;
+        if (!en->job.stop_on_fail || !waits)
+            continue;
+        if (en->job.sweep != sweep)
+            failed = failed_task(e, &en->job);
+        sweep = en->job.sweep;
+        if (failed < 0)
+            continue;
+        d.exit_code = EXIT_NEVER_RAN;
+        (void)snprintf(d.why, sizeof(d.why),
+                       "SweepStopped: job %" PRIu64 "_%" PRId32 " failed",
+                       sweep, failed);
+        if (eng_stage(e, en, EV_CANCEL, -1, &d, err) < 0)
+            return -1;
+    }
+    return 0;
+}
