@@ -6,12 +6,18 @@
  *
  * Tools:
  *   POST /v1/jobs             {"spec":{..},"hold":false}   Idempotency-Key:
- *                             -> 201 {"id":12} or 200 when it was there
- *   GET  /v1/jobs             ?user=&state=A,B&name=&since=&limit= -> queue
+ *                             -> 201 {"id":12} or 200 when it was there. A
+ *                             spec with a sweep is that many jobs, all or
+ *                             none, with ids in a row from the one replied
+ *   GET  /v1/jobs             ?user=&state=A,B&name=&sweep=&since=&limit=
+ *                             -> queue
  *                             user: "me" is the caller, "all" everybody
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release
+ *                             :id is 123, or 123_4 for task 4 of sweep 123;
+ *                             these three take the id of a sweep for all of
+ *                             it, and 123_0 for its first task alone
  *   POST /v1/jobs/:id/requeue its attempt ends, and it is queued again
  *   POST /v1/jobs/:id/priority {"priority":7} or {"top":true}
  *   GET  /v1/jobs/:id/events  ?after=
@@ -48,14 +54,20 @@
  *     "started","ended","elapsed_s","limit_s","left_s","place","native_id",
  *     "position","start_estimate","iteration","iterations_total","epoch",
  *     "epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
- *     "held_by"}   of a job that is HELD: "user", "admin", "dependency"
+ *     "held_by","display_id","sweep","task","vary"}
+ *     held_by: of a job that is HELD: "user", "admin", "dependency"
+ *     display_id: "123_4" of a task of a sweep, else the id as text; vary: the
+ *     keys and values that make the task differ, {"train.precision":"fp16"}
  *     Of another user's job, which only queue and watch show to who is no
- *     administrator, iteration to eval_accuracy are null, and so is a reason
- *     in its worker's words.
- *   mgpu.job/1    {"job":JOB + {"spec":{..},"dir"}, "attempts":[{"attempt",
+ *     administrator, iteration to eval_accuracy and vary are null, and so is a
+ *     reason in its worker's words.
+ *   mgpu.job/1    {"job":JOB + {"spec":{..},"dir"}, "sweep":SWEEP,
+ *     "attempts":[{"attempt",
  *     "state","native_id","place","reason","gpus","exit_code","signal",
- *     "intent","claimed","running","ended"}]}; POSTs and the lines of
- *     /v1/watch are {"schema","job":JOB} alone
+ *     "intent","claimed","running","ended"}]}; POSTs are without attempts, and
+ *     the lines of /v1/watch {"schema","job":JOB} alone
+ *     SWEEP = {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":
+ *     3,..}} of the sweep of which it is the first task; else null
  *   mgpu.queue/1  {"generated","cluster","policy","slots_total","slots_free",
  *     "running","queued","allocator_state":STATE,"jobs":[JOB]}
  *     STATE = {"name","is_ok","since","why"}: since when and why the allocator

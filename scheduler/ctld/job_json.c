@@ -1,5 +1,6 @@
 /* job_json.c - JOB of wire.h, from the engine's fold. */
 #include <math.h>
+#include <stdio.h>
 
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
@@ -81,6 +82,43 @@ static int add_times(json_t *o, const struct ctld *c, const struct job *j)
                      "start_estimate", ctld_time(start_s)));
 }
 
+/* How a job of a sweep is called, "123_4", and what makes it differ. */
+static int add_sweep(json_t *o, const struct job *j, bool all)
+{
+    char name[48];
+    json_t *vary = all && j->vary ? json_loads(j->vary, 0, NULL) : NULL;
+    if (j->sweep > 0)
+        (void)snprintf(name, sizeof(name), "%llu_%d",
+                       (unsigned long long)j->sweep, j->task);
+    else
+        (void)snprintf(name, sizeof(name), "%llu", (unsigned long long)j->id);
+    return json_object_update_missing_new(
+        o, json_pack("{s:s, s:o, s:o, s:o}", "display_id", name, "sweep",
+                     j->sweep > 0 ? json_integer((json_int_t)j->sweep)
+                                  : json_null(),
+                     "task", j->sweep > 0 ? json_integer(j->task) : json_null(),
+                     "vary", vary ? vary : json_null()));
+}
+
+json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
+{
+    int count[JOB_STATE_N] = {0};
+    if (job->sweep == 0 || job->sweep != job->id)
+        return json_null();
+    for (int32_t i = 0; i < job->n_tasks; i++) {
+        const struct job *j = engine_job(c->engine, job->sweep + (uint64_t)i);
+        count[j ? j->state : JOB_NEW]++;
+    }
+    json_t *states = json_object();
+    for (int s = 0; states && s < JOB_STATE_N; s++)
+        if (count[s] > 0)
+            (void)json_object_set_new(states, job_state_name((enum job_state)s),
+                                      json_integer(count[s]));
+    return json_pack("{s:I, s:i, s:i, s:b, s:o}", "id", (json_int_t)job->sweep,
+                     "n_tasks", job->n_tasks, "max_parallel", job->max_parallel,
+                     "stop_on_fail", job->stop_on_fail, "states", states);
+}
+
 json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
 {
     /* A stranger's view of how far it has come. */
@@ -101,8 +139,8 @@ json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
         position > 0 ? json_integer(position) : json_null(), "cancel_asked",
         j->cancel_asked, "held_by",
         ctld_text(j->state == JOB_HELD ? job_held_name(j->held_by) : NULL));
-    if (o &&
-        (add_times(o, c, j) < 0 || add_progress(o, all ? j : &silent) < 0)) {
+    if (o && (add_sweep(o, j, all) < 0 || add_times(o, c, j) < 0 ||
+              add_progress(o, all ? j : &silent) < 0)) {
         json_decref(o);
         return NULL;
     }

@@ -154,6 +154,9 @@ void ctld_follow_clear(struct ctld *c);
 /* JOB of wire.h. `all`: for who may see it all (engine_may); others see what
  * stands in a queue, without progress and the worker's words. */
 json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all);
+/* {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":3,..}} of
+ * the sweep that the job is the first task of; else null. */
+json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
 json_t *ctld_num(double v);       /* null for NAN and infinity */
 json_t *ctld_text(const char *s); /* null for NULL and "" */
 json_t *ctld_time(double wall_s); /* null for NAN */
@@ -198,6 +201,15 @@ void ctld_reply(struct http_exchange *x, int status, json_t *o);
 json_t *ctld_body(struct http_exchange *x);
 /* ":id" as a job's number; replies on failure. */
 bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret);
+/* ":id" as "123", or as "123_4": task 4 of sweep 123. A bare number that is a
+ * sweep's stands for the sweep, and for its first task where only one job can
+ * be meant. Replies on failure. */
+struct target {
+    uint64_t id;   /* of the job, or of the sweep's first task */
+    bool is_sweep; /* all of it is meant */
+};
+bool ctld_param_target(struct ctld *c, struct http_exchange *x,
+                       struct target *ret);
 /* The job, when the caller may see all of it; replies on failure. */
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id);

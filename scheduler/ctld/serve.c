@@ -103,6 +103,35 @@ bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret)
     return true;
 }
 
+bool ctld_param_target(struct ctld *c, struct http_exchange *x,
+                       struct target *ret)
+{
+    const char *text = http_param(x, 0), *bar = strchr(text, '_');
+    char sweep[24] = "";
+    int64_t id = 0, task = 0;
+    if (!bar) {
+        if (!ctld_param_id(x, 0, &ret->id))
+            return false;
+        ret->is_sweep = engine_task(c->engine, ret->id, 0) != NULL;
+        return true;
+    }
+    if ((size_t)(bar - text) < sizeof(sweep))
+        memcpy(sweep, text, (size_t)(bar - text));
+    const struct job *job =
+        parse_int(sweep, 1, INT64_MAX, &id) == 0 &&
+                parse_int(bar + 1, 0, INT32_MAX, &task) == 0
+            ? engine_task(c->engine, (uint64_t)id, (uint64_t)task)
+            : NULL;
+    if (!job) {
+        struct error err;
+        (void)error_set(&err, ERR_NOTFOUND, "no such job: '%.40s'", text);
+        http_reply_err(x, &err);
+        return false;
+    }
+    *ret = (struct target){.id = job->id};
+    return true;
+}
+
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id)
 {
@@ -123,10 +152,10 @@ const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
 bool ctld_param_job(struct ctld *c, struct http_exchange *x,
                     const struct job **ret)
 {
-    uint64_t id = 0;
-    if (!ctld_param_id(x, 0, &id))
+    struct target t;
+    if (!ctld_param_target(c, x, &t))
         return false;
-    *ret = ctld_job_of(c, x, id);
+    *ret = ctld_job_of(c, x, t.id);
     return *ret;
 }
 

@@ -35,14 +35,12 @@ static int refuse_spec(const struct spec_report *r, struct error *err)
     return -1;
 }
 
-/* The spec as the engine stores it: every value present, checked by the code
- * that the tools use. */
-static int resolve_spec(const struct ctld_conf *conf, const json_t *spec,
-                        struct buf *out, struct error *err)
+/* The jobs of a spec, checked by the code that the tools use. */
+static int read_spec(const struct ctld_conf *conf, const json_t *spec,
+                     struct spec_jobs *ret, struct error *err)
 {
     struct spec_options opt = {.draw_seed = true};
     struct spec_report report = {.n = 0};
-    struct job_spec parsed;
     char *text = json_dumps(spec, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!text)
         return error_set(err, ERR_NOMEM, "spec");
@@ -51,20 +49,25 @@ static int resolve_spec(const struct ctld_conf *conf, const json_t *spec,
                  ? error_set(err, ERR_LIMIT,
                              "spec: %zu bytes, limits.max_spec_bytes is %lld",
                              len, (long long)conf->max_spec_bytes)
-                 : spec_parse(text, len, &opt, &parsed, &report, err);
-    if (rc == 0) {
-        rc = parsed.logs.max_bytes > conf->max_log_bytes
-                 ? error_set(err, ERR_LIMIT,
-                             "spec: logs.max_bytes: at most %lld here "
-                             "(limits.max_log_bytes)",
-                             (long long)conf->max_log_bytes)
-                 : spec_dump(&parsed, out, err);
-        spec_clear(&parsed);
-    } else if (report.n_errors > 0)
+                 : spec_expand(text, len, &opt, ret, &report, err);
+    if (rc < 0 && report.n_errors > 0)
         rc = refuse_spec(&report, err);
     spec_report_clear(&report);
     free(text);
     return rc;
+}
+
+/* One of them as the engine stores it: every value present. */
+static int resolve_spec(const struct ctld_conf *conf,
+                        const struct job_spec *spec, struct buf *out,
+                        struct error *err)
+{
+    return spec->logs.max_bytes > conf->max_log_bytes
+               ? error_set(err, ERR_LIMIT,
+                           "spec: logs.max_bytes: at most %lld here "
+                           "(limits.max_log_bytes)",
+                           (long long)conf->max_log_bytes)
+               : spec_dump(spec, out, err);
 }
 
 static int pick_key(struct http_exchange *x, char ret[RNG_TOKEN_CAP],
@@ -81,6 +84,47 @@ static int pick_key(struct http_exchange *x, char ret[RNG_TOKEN_CAP],
     return 0;
 }
 
+static int submit_one(struct ctld *c, struct engine_submit *req,
+                      const struct spec_jobs *jobs, uint64_t *ret_id,
+                      bool *ret_again, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = resolve_spec(c->parts.conf, &jobs->tasks[0].spec, &text, err);
+    req->spec = buf_str(&text);
+    if (rc == 0)
+        rc = engine_submit(c->engine, req, ret_id, ret_again, err);
+    buf_clear(&text);
+    return rc;
+}
+
+static int submit_sweep(struct ctld *c, const struct engine_submit *req,
+                        const struct spec_jobs *jobs, uint64_t *ret_id,
+                        bool *ret_again, struct error *err)
+{
+    struct engine_task *tasks = calloc(jobs->n, sizeof(*tasks));
+    struct engine_sweep sweep = {.tasks = tasks,
+                                 .n = jobs->n,
+                                 .max_parallel = jobs->max_parallel,
+                                 .stop_on_fail = jobs->stop_on_fail};
+    int rc = tasks ? 0 : error_set(err, ERR_NOMEM, "%zu tasks", jobs->n);
+    for (size_t i = 0; rc == 0 && i < jobs->n; i++) {
+        struct buf text = BUF_INIT;
+        rc = resolve_spec(c->parts.conf, &jobs->tasks[i].spec, &text, err);
+        tasks[i].vary = jobs->tasks[i].vary;
+        tasks[i].spec = rc == 0 ? buf_detach(&text) : NULL;
+        if (rc == 0 && !tasks[i].spec)
+            rc = error_set(err, ERR_NOMEM, "task %zu", i);
+        buf_clear(&text);
+    }
+    if (rc == 0)
+        rc =
+            engine_submit_sweep(c->engine, req, &sweep, ret_id, ret_again, err);
+    for (size_t i = 0; tasks && i < jobs->n; i++)
+        free((char *)tasks[i].spec);
+    free(tasks);
+    return rc;
+}
+
 static int submit(struct ctld *c, struct http_exchange *x, const char *user,
                   const json_t *body, uint64_t *ret_id, bool *ret_again,
                   struct error *err)
@@ -88,22 +132,21 @@ static int submit(struct ctld *c, struct http_exchange *x, const char *user,
     const json_t *spec = json_object_get(body, "spec");
     const json_t *hold = json_object_get(body, "hold");
     char key[RNG_TOKEN_CAP];
-    struct buf text = BUF_INIT;
+    struct spec_jobs jobs = {.n = 0};
     if (!json_is_object(spec) || (hold && !json_is_boolean(hold)))
         return error_set(err, ERR_INVAL,
                          "expected {\"spec\":{..},\"hold\":true or false}");
-    if (pick_key(x, key, err) < 0)
+    if (pick_key(x, key, err) < 0 ||
+        read_spec(c->parts.conf, spec, &jobs, err) < 0)
         return -1;
-    int rc = resolve_spec(c->parts.conf, spec, &text, err);
-    if (rc == 0) {
-        struct engine_submit req = {.uid = http_uid(x),
-                                    .user = user,
-                                    .key = key,
-                                    .spec = buf_str(&text),
-                                    .hold = json_is_true(hold)};
-        rc = engine_submit(c->engine, &req, ret_id, ret_again, err);
-    }
-    buf_clear(&text);
+    struct engine_submit req = {.uid = http_uid(x),
+                                .user = user,
+                                .key = key,
+                                .hold = json_is_true(hold)};
+    int rc = jobs.is_sweep
+                 ? submit_sweep(c, &req, &jobs, ret_id, ret_again, err)
+                 : submit_one(c, &req, &jobs, ret_id, ret_again, err);
+    spec_jobs_clear(&jobs);
     return rc;
 }
 
@@ -160,42 +203,55 @@ static int signal_number(const char *name, struct error *err)
                      name);
 }
 
+/* What a request for a job, or for all of a sweep, is to do. */
+static int cancel_target(struct ctld *c, const struct target *t, int64_t uid,
+                         const json_t *name, struct error *err)
+{
+    struct engine *e = c->engine;
+    if (json_is_string(name)) {
+        int signo = signal_number(json_string_value(name), err);
+        if (signo < 0)
+            return -1;
+        return t->is_sweep ? engine_signal_sweep(e, t->id, uid, signo, err)
+                           : engine_signal(e, t->id, uid, signo, err);
+    }
+    if (name && !json_is_null(name))
+        return error_set(err, ERR_INVAL, "signal: expected a string");
+    return t->is_sweep ? engine_cancel_sweep(e, t->id, uid, err)
+                       : engine_cancel(e, t->id, uid, err);
+}
+
 void serve_cancel(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
-    uint64_t id = 0;
+    struct target t;
     json_t *body =
-        ctld_admit(c, x) && ctld_param_id(x, 0, &id) ? ctld_body(x) : NULL;
+        ctld_admit(c, x) && ctld_param_target(c, x, &t) ? ctld_body(x) : NULL;
     if (!body)
         return;
-    const json_t *name = json_object_get(body, "signal");
-    int rc = 0;
-    if (json_is_string(name)) {
-        int signo = signal_number(json_string_value(name), &err);
-        rc = signo < 0 ? -1
-                       : engine_signal(c->engine, id, http_uid(x), signo, &err);
-    } else if (name && !json_is_null(name))
-        rc = error_set(&err, ERR_INVAL, "signal: expected a string");
-    else
-        rc = engine_cancel(c->engine, id, http_uid(x), &err);
+    int rc = cancel_target(c, &t, http_uid(x), json_object_get(body, "signal"),
+                           &err);
     json_decref(body);
     if (rc < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, id);
+        ctld_hold(c, x, 200, t.id);
 }
 
 static void set_hold(struct ctld *c, struct http_exchange *x, bool hold)
 {
     struct error err = ERROR_INIT;
-    uint64_t id = 0;
-    if (!ctld_admit(c, x) || !ctld_param_id(x, 0, &id))
+    struct target t;
+    int64_t uid = http_uid(x);
+    if (!ctld_admit(c, x) || !ctld_param_target(c, x, &t))
         return;
-    if (engine_hold(c->engine, id, http_uid(x), hold, &err) < 0)
+    int rc = t.is_sweep ? engine_hold_sweep(c->engine, t.id, uid, hold, &err)
+                        : engine_hold(c->engine, t.id, uid, hold, &err);
+    if (rc < 0)
         http_reply_err(x, &err);
     else
-        ctld_hold(c, x, 200, id);
+        ctld_hold(c, x, 200, t.id);
 }
 
 void serve_hold(void *arg, struct http_exchange *x)
@@ -214,6 +270,7 @@ void serve_release(void *arg, struct http_exchange *x)
 struct filter {
     const char *user, *name; /* name: a glob */
     int64_t uid;             /* -1: any */
+    int64_t sweep;           /* 0: any */
     uint32_t states;         /* bits; 0: any */
     double since_s;          /* ended or submitted since; -INFINITY: any */
     int64_t limit;           /* the newest so many */
@@ -269,6 +326,7 @@ static bool fits(const struct filter *f, const struct job *j)
     double seen_s = isfinite(j->end_s) ? j->end_s : INFINITY;
     return (!f->user || strcmp(f->user, j->user) == 0) &&
            (f->uid < 0 || f->uid == j->uid) &&
+           (f->sweep == 0 || (uint64_t)f->sweep == j->sweep) &&
            (!f->name || fnmatch(f->name, j->name, 0) == 0) &&
            (!f->states || (f->states >> j->state & 1u)) && seen_s >= f->since_s;
 }
@@ -294,7 +352,8 @@ static bool parse_filter(struct http_exchange *x, struct filter *f)
         http_reply_err(x, &err);
         return false;
     }
-    return ctld_query_int(x, "limit", 1, LIST_MAX, LIST_MAX, &f->limit);
+    return ctld_query_int(x, "sweep", 1, INT64_MAX, 0, &f->sweep) &&
+           ctld_query_int(x, "limit", 1, LIST_MAX, LIST_MAX, &f->limit);
 }
 
 static json_t *queue_head(struct ctld *c, json_t *jobs, int64_t running,

@@ -214,8 +214,9 @@ static json_t *job_reply(struct query *q, const struct job *job)
         json_decref(o);
         return NULL;
     }
-    return json_pack("{s:s, s:o, s:o}", "schema", "mgpu.job/1", "job", o,
-                     "attempts", attempts ? attempts : json_array());
+    return json_pack("{s:s, s:o, s:o, s:o}", "schema", "mgpu.job/1", "job", o,
+                     "sweep", ctld_sweep_json(q->c, job), "attempts",
+                     attempts ? attempts : json_array());
 }
 
 static void query_done(struct task *t)

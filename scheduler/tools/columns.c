@@ -42,7 +42,7 @@ static void put_int(const json_t *job, const char *key, char *out, size_t cap)
     {                                                                 \
         (void)render_duration(field_real(job, key), out, cap);        \
     }
-INT_OF(id, "id")
+TEXT_OF(id, "display_id")
 TEXT_OF(name, "name")
 TEXT_OF(user, "user")
 TEXT_OF(kind, "kind")

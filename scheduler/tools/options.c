@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,6 +182,23 @@ int options_job_id(const char *text, unsigned long long *ret, struct error *err)
                          "'%s' is not a job id (a number from 1)", text);
     *ret = id;
     return 0;
+}
+
+int options_job_word(const char *text, struct error *err)
+{
+    unsigned long long id;
+    char head[24] = "";
+    size_t len = strcspn(text, "_");
+    size_t digits = text[len] ? strspn(text + len + 1, "0123456789") : 0;
+    bool is_task = digits > 0 && digits < 10 && !text[len + 1 + digits];
+    if (text[len] == '\0')
+        return options_job_id(text, &id, err);
+    if (len < sizeof(head))
+        memcpy(head, text, len);
+    if (is_task && options_job_id(head, &id, NULL) == 0)
+        return 0;
+    return error_set(err, ERR_USAGE,
+                     "'%s' is not a job id (123, or 123_4 of a sweep)", text);
 }
 
 int options_duration(const char *name, const char *value, double *ret_s,

@@ -45,6 +45,10 @@ int options_parse(const struct tool *t, int argc, char **argv,
 int options_job_id(const char *text, unsigned long long *ret,
                    struct error *err) MUST_CHECK;
 
+/* A job as people name it: "123", or "123_4" for task 4 of sweep 123; the
+ * daemon takes both as they are. err ERR_USAGE names what is allowed */
+int options_job_word(const char *text, struct error *err) MUST_CHECK;
+
 /* The value of option `name` as seconds. err ERR_USAGE */
 int options_duration(const char *name, const char *value, double *ret_s,
                      struct error *err) MUST_CHECK;

@@ -14,17 +14,22 @@
 struct show_conf {
     struct render_style style;
     bool header;               /* title rows */
+    bool expand;               /* each waiting task of a sweep has its row */
     const char *format, *sort; /* of the queue: columns.h; NULL: the usual */
     FILE *out;
 };
 
-/* mgpu.queue/1: the summary line and one row per job. */
+/* mgpu.queue/1: the summary line and one row per job; the tasks of a sweep
+ * that wait share one. */
 int show_queue(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
 /* mgpu.job/1 with its mgpu.epochs/1 and mgpu.status/1 (either may be NULL) */
 int show_job(const struct show_conf *s, const json_t *reply,
              const json_t *epochs, const json_t *status,
              struct error *err) MUST_CHECK;
+/* SWEEP of wire.h with the mgpu.queue/1 of its tasks: a row for each. */
+int show_sweep(const struct show_conf *s, const json_t *sweep,
+               const json_t *tasks, struct error *err) MUST_CHECK;
 /* mgpu.iterations/1: courses as bars, then iteration time by phase. */
 int show_metrics(const struct show_conf *s, const json_t *iterations,
                  const json_t *values, struct error *err) MUST_CHECK;
@@ -49,6 +54,11 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
 
 /* ---- rows of {"columns":[..],"rows":[[..],..]} ------------------------------
  */
+/* The rows of a queue: tasks of one sweep that wait in the same state are one,
+ * with "12_[0-3,7]" as display_id. Unchanged with expand.
+ * own  *ret, for json_decref() */
+int sweep_rows(json_t *jobs, bool expand, json_t **ret,
+               struct error *err) MUST_CHECK;
 /* The index of a column, or -1. */
 int show_column(const json_t *reply, const char *name);
 /* NAN when absent or null. */

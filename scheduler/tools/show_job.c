@@ -1,6 +1,7 @@
 /* show_job.c - one job: what it is, how it went, where its files are. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/state.h"
@@ -18,8 +19,8 @@ static void print_head(const struct show_conf *s, const json_t *job)
 {
     char name[TEXT_CAP], user[TEXT_CAP];
     int64_t code = field_int(job, "exit_code", -1);
-    (void)fprintf(s->out, "Job %" PRId64 "  %s  %s/%s  %s",
-                  field_int(job, "id", 0), safe(field_str(job, "name"), name),
+    (void)fprintf(s->out, "Job %s  %s  %s/%s  %s", field_str(job, "display_id"),
+                  safe(field_str(job, "name"), name),
                   safe(field_str(job, "user"), user), field_str(job, "kind"),
                   field_str(job, "state"));
     if (code >= 0)
@@ -72,6 +73,32 @@ static void print_times(const struct show_conf *s, const json_t *job)
             position,
             *field_str(job, "start_estimate") ? field_str(job, "start_estimate")
                                               : "at a time not known");
+}
+
+/* What makes a task of a sweep differ from the others. */
+static void print_vary(const struct show_conf *s, const json_t *job)
+{
+    json_t *vary = json_object_get(job, "vary"), *value;
+    const char *key;
+    char word[TEXT_CAP];
+    if (!json_is_object(vary))
+        return;
+    (void)fprintf(s->out,
+                  " job        %" PRId64 ", task %" PRId64 " of sweep %" PRId64
+                  ":",
+                  field_int(job, "id", 0), field_int(job, "task", 0),
+                  field_int(job, "sweep", 0));
+    json_object_foreach(vary, key, value)
+    {
+        char *text = json_is_string(value)
+                         ? NULL
+                         : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        const char *shown = text ? text : json_string_value(value);
+        (void)fprintf(s->out, " %s", safe(key, word));
+        (void)fprintf(s->out, "=%s", safe(shown ? shown : "", word));
+        free(text);
+    }
+    (void)fputc('\n', s->out);
 }
 
 /* One line of what determines speed and result. */
@@ -199,6 +226,7 @@ int show_job(const struct show_conf *s, const json_t *reply,
     const json_t *attempts = json_object_get(reply, "attempts");
 
     print_head(s, job);
+    print_vary(s, job);
     print_workload(s, job);
     print_times(s, job);
     if (epochs)

@@ -60,12 +60,14 @@ int show_queue(const struct show_conf *s, const json_t *reply,
 {
     struct render_table *t = NULL;
     struct columns columns;
-    json_t *jobs = json_object_get(reply, "jobs"), *sorted = NULL, *job;
+    json_t *jobs = NULL, *sorted = NULL, *job;
     size_t i;
     if (columns_parse(s->format, &columns, err) < 0 ||
-        (s->sort && columns_sort(jobs, s->sort, &sorted, err) < 0))
+        sweep_rows(json_object_get(reply, "jobs"), s->expand, &jobs, err) < 0)
         return -1;
-    int rc = make_table(&columns, &t, err);
+    int rc = s->sort ? columns_sort(jobs, s->sort, &sorted, err) : 0;
+    if (rc == 0)
+        rc = make_table(&columns, &t, err);
     json_array_foreach(sorted ? sorted : jobs, i, job)
     {
         if (rc == 0)
@@ -78,5 +80,6 @@ int show_queue(const struct show_conf *s, const json_t *reply,
     }
     render_table_destroy(t);
     json_decref(sorted);
+    json_decref(jobs);
     return rc;
 }

@@ -38,6 +38,7 @@ enum {
     OPT_FORMAT,
     OPT_SORT,
     OPT_COUNT,
+    OPT_EXPAND,
     OPT_JSON,
     OPT_NOHEADER,
     OPT_ASCII,
@@ -74,6 +75,8 @@ static const struct opt opts[] = {
      "columns of the queue, or the name of a format; 'help' lists both"},
     {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
     {OPT_COUNT, 'c', "count", "N", "the newest N jobs or rows"},
+    {OPT_EXPAND, 'x', "expand", NULL,
+     "a line for each task of a sweep that waits"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
     {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
     {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
@@ -147,6 +150,9 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         if (options_job_id(value, &a->count, NULL) < 0)
             return error_set(err, ERR_USAGE,
                              "--count '%s' is not a number from 1", value);
+        break;
+    case OPT_EXPAND:
+        a->show.expand = true;
         break;
     case OPT_JSON:
         a->json = true;
@@ -238,36 +244,62 @@ static int queue(struct client *c, const struct args *a, struct error *err)
     return rc;
 }
 
-static int detail(struct client *c, const struct args *a, unsigned long long id,
-                  struct error *err)
+/* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
+static int tasks_of(struct client *c, const char *word, const json_t *reply,
+                    json_t **ret, struct error *err)
 {
-    json_t *job = NULL, *epochs = NULL, *status = NULL;
-    int rc = client_get(c, &job, err, "/v1/jobs/%llu", id);
-    if (rc == 0 && a->json)
-        rc = print_json(job, err);
-    else if (rc == 0) {
-        rc = client_get(c, &epochs, err, "/v1/jobs/%llu/epochs", id);
-        if (rc == 0)
-            rc = client_get(c, &status, err, "/v1/status");
-        if (rc == 0)
-            rc = show_job(&a->show, job, epochs, status, err);
-    }
-    json_decref(job);
+    const json_t *sweep = json_object_get(reply, "sweep");
+    if (!json_is_object(sweep) || strchr(word, '_'))
+        return 0;
+    return client_get(c, ret, err, "/v1/jobs?sweep=%" PRId64,
+                      field_int(sweep, "id", 0));
+}
+
+static int show_one(struct client *c, const struct args *a, const char *word,
+                    const json_t *job, struct error *err)
+{
+    json_t *epochs = NULL, *status = NULL;
+    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
+    if (rc == 0)
+        rc = client_get(c, &status, err, "/v1/status");
+    if (rc == 0)
+        rc = show_job(&a->show, job, epochs, status, err);
     json_decref(epochs);
     json_decref(status);
     return rc;
 }
 
-static int metrics(struct client *c, const struct args *a,
-                   unsigned long long id, struct error *err)
+static int detail(struct client *c, const struct args *a, const char *word,
+                  struct error *err)
+{
+    json_t *job = NULL, *tasks = NULL;
+    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = tasks_of(c, word, job, &tasks, err);
+    if (rc == 0 && a->json && tasks &&
+        json_object_set(job, "tasks", json_object_get(tasks, "jobs")) < 0)
+        rc = error_set(err, ERR_NOMEM, "reply");
+    if (rc == 0 && a->json)
+        rc = print_json(job, err);
+    else if (rc == 0 && tasks)
+        rc = show_sweep(&a->show, json_object_get(job, "sweep"), tasks, err);
+    else if (rc == 0)
+        rc = show_one(c, a, word, job, err);
+    json_decref(job);
+    json_decref(tasks);
+    return rc;
+}
+
+static int metrics(struct client *c, const struct args *a, const char *word,
+                   struct error *err)
 {
     json_t *rows = NULL, *values = NULL;
     char limit[48] = "";
     if (a->count)
         (void)snprintf(limit, sizeof(limit), "?last=1&limit=%llu", a->count);
-    int rc = client_get(c, &rows, err, "/v1/jobs/%llu/iterations%s", id, limit);
+    int rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations%s", word, limit);
     if (rc == 0)
-        rc = client_get(c, &values, err, "/v1/jobs/%llu/values%s", id, limit);
+        rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
     if (rc == 0 && a->json)
         rc = json_object_set(rows, "values", values) == 0
                  ? print_json(rows, err)
@@ -279,15 +311,15 @@ static int metrics(struct client *c, const struct args *a,
     return rc;
 }
 
-static int profile(struct client *c, const struct args *a,
-                   unsigned long long id, struct error *err)
+static int profile(struct client *c, const struct args *a, const char *word,
+                   struct error *err)
 {
     json_t *rows = NULL, *epochs = NULL;
-    int rc = client_get(c, &rows, err, "/v1/jobs/%llu/profile", id);
+    int rc = client_get(c, &rows, err, "/v1/jobs/%s/profile", word);
     if (rc == 0 && a->json)
         rc = print_json(rows, err);
     else if (rc == 0) {
-        rc = client_get(c, &epochs, err, "/v1/jobs/%llu/epochs", id);
+        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
         if (rc == 0)
             rc = show_profile(&a->show, rows, epochs, err);
     }
@@ -319,26 +351,26 @@ static int on_log_tty(void *arg, const char *text, size_t len,
     return on_log(arg, safe, strlen(safe), err);
 }
 
-static int logs(struct client *c, const struct args *a, unsigned long long id,
+static int logs(struct client *c, const struct args *a, const char *word,
                 struct error *err)
 {
-    char path[64];
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/logs%s", id,
+    char path[80];
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/logs%s", word,
                    a->follow ? "?follow=1" : "");
     int rc = client_stream(
         c, path, 0, a->show.style.columns ? on_log_tty : on_log, NULL, err);
     return rc < 0 && err->code == ERR_IO && errno == EPIPE ? 0 : rc;
 }
 
-static int why(struct client *c, const struct args *a, unsigned long long id,
+static int why(struct client *c, const struct args *a, const char *word,
                struct error *err)
 {
     json_t *reply = NULL, *job = NULL;
-    int rc = client_get(c, &reply, err, "/v1/jobs/%llu/why", id);
+    int rc = client_get(c, &reply, err, "/v1/jobs/%s/why", word);
     if (rc == 0 && a->json) {
         rc = print_json(reply, err);
     } else if (rc == 0) {
-        rc = client_get(c, &job, err, "/v1/jobs/%llu", id);
+        rc = client_get(c, &job, err, "/v1/jobs/%s", word);
         if (rc == 0)
             rc = show_why(&a->show, reply, job, err);
     }
@@ -362,39 +394,62 @@ static int simple(struct client *c, const struct args *a, const char *path,
     return rc;
 }
 
-static int one(struct client *c, const struct args *a, unsigned long long id,
+static int one(struct client *c, const struct args *a, const char *word,
                struct error *err)
 {
-    char path[64];
+    char path[80];
     switch (a->view) {
     case OPT_METRICS:
-        return metrics(c, a, id, err);
+        return metrics(c, a, word, err);
     case OPT_PROFILE:
-        return profile(c, a, id, err);
+        return profile(c, a, word, err);
     case OPT_WHY:
-        return why(c, a, id, err);
+        return why(c, a, word, err);
     case OPT_LOGS:
-        return logs(c, a, id, err);
+        return logs(c, a, word, err);
     case OPT_EPOCHS:
-        (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/epochs", id);
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%s/epochs", word);
         return simple(c, a, path, show_epochs, err);
     case OPT_EVENTS:
-        (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/events", id);
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", word);
         return simple(c, a, path, show_events, err);
     default:
-        return detail(c, a, id, err);
+        return detail(c, a, word, err);
     }
 }
 
-static int wait_all(struct client *c, const struct args *a,
-                    const unsigned long long *ids, size_t n, int *ret_exit,
-                    struct error *err)
+/* The ids that a word stands for: of a sweep, those of its tasks. */
+static int add_ids(struct client *c, const char *word, struct buf *ids,
+                   struct error *err)
 {
-    uint64_t *copy = calloc(n, sizeof(*copy));
-    if (!copy)
-        return error_set(err, ERR_NOMEM, "%zu ids", n);
-    for (size_t i = 0; i < n; i++)
-        copy[i] = ids[i];
+    json_t *job = NULL, *tasks = NULL, *task;
+    uint64_t id = 0;
+    size_t i;
+    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = tasks_of(c, word, job, &tasks, err);
+    if (rc == 0 && !tasks) {
+        id = (uint64_t)field_int(json_object_get(job, "job"), "id", 0);
+        rc = buf_add(ids, &id, sizeof(id), err);
+    }
+    json_array_foreach(json_object_get(tasks, "jobs"), i, task)
+    {
+        id = (uint64_t)field_int(task, "id", 0);
+        if (rc == 0)
+            rc = buf_add(ids, &id, sizeof(id), err);
+    }
+    json_decref(job);
+    json_decref(tasks);
+    return rc;
+}
+
+static int wait_all(struct client *c, const struct args *a, char **words,
+                    size_t n, int *ret_exit, struct error *err)
+{
+    struct buf ids = BUF_INIT;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = add_ids(c, words[i], &ids, err);
     struct wait_conf wc = {
         .tool = tool.name,
         .timeout_s = a->timeout_s,
@@ -402,10 +457,12 @@ static int wait_all(struct client *c, const struct args *a,
         .out = stdout,
         .style = a->show.style,
     };
-    int rc = wait_for_jobs(c, copy, n, &wc, ret_exit, err);
+    if (rc == 0)
+        rc = wait_for_jobs(c, (const uint64_t *)(const void *)buf_str(&ids),
+                           ids.len / sizeof(uint64_t), &wc, ret_exit, err);
     for (size_t i = 0; rc == 0 && a->json && i < n; i++)
-        rc = detail(c, a, ids[i], err);
-    free(copy);
+        rc = detail(c, a, words[i], err);
+    buf_clear(&ids);
     return rc;
 }
 
@@ -435,12 +492,9 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
                  struct error *err)
 {
     struct client *c = NULL;
-    unsigned long long *ids = calloc(n + 1, sizeof(*ids));
-    if (!ids)
-        return error_set(err, ERR_NOMEM, "%zu ids", n);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = options_job_id(words[i], &ids[i], err);
+        rc = options_job_word(words[i], err);
     if (rc == 0)
         rc = client_create(a->url, 5, &c, err);
     if (rc == 0 && a->view == OPT_NODES)
@@ -450,17 +504,16 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
     else if (rc == 0 && a->view == OPT_WATCH)
         rc = watch(c, a, err);
     else if (rc == 0 && a->view == OPT_WAIT)
-        rc = wait_all(c, a, ids, n, ret_exit, err);
+        rc = wait_all(c, a, words, n, ret_exit, err);
     else if (rc == 0 && n == 0)
         rc = queue(c, a, err);
     else
         for (size_t i = 0; rc == 0 && i < n; i++) {
             if (i && !a->json)
                 (void)putchar('\n');
-            rc = one(c, a, ids[i], err);
+            rc = one(c, a, words[i], err);
         }
     client_destroy(c);
-    free(ids);
     return rc;
 }
 

@@ -254,21 +254,24 @@ static struct spec_options spec_options(const struct args *a)
     };
 }
 
+/* What is sent: one job with every value present, or the text of a sweep. */
 static int check(const struct args *a, const struct buf *text,
-                 struct buf *ret_dump, struct error *err)
+                 struct buf *ret_dump, size_t *ret_tasks, struct error *err)
 {
     struct spec_options so = spec_options(a);
     struct spec_report report = {.n = 0};
-    struct job_spec spec = {.version = 0};
-    int rc = spec_parse(buf_str(text), text->len, &so, &spec, &report, err);
+    struct spec_jobs jobs = {.n = 0};
+    int rc = spec_expand(buf_str(text), text->len, &so, &jobs, &report, err);
     struct error why = ERROR_INIT;
     if (print_findings(a, &report, text, &why) < 0 && rc == 0) {
         rc = -1;
         *err = why;
     }
     if (rc == 0)
-        rc = spec_dump(&spec, ret_dump, err);
-    spec_clear(&spec);
+        rc = jobs.is_sweep ? buf_addstr(ret_dump, jobs.text, err)
+                           : spec_dump(&jobs.tasks[0].spec, ret_dump, err);
+    *ret_tasks = jobs.is_sweep ? jobs.n : 0;
+    spec_jobs_clear(&jobs);
     spec_report_clear(&report);
     return rc;
 }
@@ -301,31 +304,58 @@ static int send(struct client *c, const struct args *a, const struct buf *dump,
     return rc;
 }
 
-static int submit(const struct args *a, const struct buf *dump, int *ret_exit,
-                  struct error *err)
+static void print_submitted(const struct args *a, uint64_t id, size_t n_tasks)
+{
+    if (a->parsable)
+        printf("%" PRIu64 "\n", id);
+    else if (a->json && n_tasks > 0)
+        printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64
+               ",\"tasks\":%zu}\n",
+               id, n_tasks);
+    else if (a->json)
+        printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64 "}\n", id);
+    else if (!a->quiet && n_tasks > 0)
+        printf("submitted sweep %" PRIu64 ": %zu jobs, %" PRIu64
+               "_0 to %" PRIu64 "_%zu\n",
+               id, n_tasks, id, id, n_tasks - 1);
+    else if (!a->quiet)
+        printf("submitted job %" PRIu64 "\n", id);
+    (void)fflush(stdout);
+}
+
+/* The tasks of a sweep have the ids from its own on. */
+static int wait_for(struct client *c, const struct args *a, uint64_t id,
+                    size_t n, int *ret_exit, struct error *err)
+{
+    struct wait_conf wc = {
+        .tool = tool.name,
+        .timeout_s = a->timeout_s,
+        .quiet = a->quiet || a->json || a->parsable,
+        .out = stdout,
+    };
+    uint64_t *ids = calloc(n, sizeof(*ids));
+    if (!ids)
+        return error_set(err, ERR_NOMEM, "%zu ids", n);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = id + i;
+    render_style_init(&wc.style, stdout);
+    int rc = wait_for_jobs(c, ids, n, &wc, ret_exit, err);
+    free(ids);
+    return rc;
+}
+
+static int submit(const struct args *a, const struct buf *dump, size_t n_tasks,
+                  int *ret_exit, struct error *err)
 {
     struct client *c = NULL;
     uint64_t id = 0;
     if (client_create(a->url, 5, &c, err) < 0)
         return -1;
     int rc = send(c, a, dump, &id, err);
-    if (rc == 0 && a->parsable)
-        printf("%" PRIu64 "\n", id);
-    else if (rc == 0 && a->json)
-        printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64 "}\n", id);
-    else if (rc == 0 && !a->quiet)
-        printf("submitted job %" PRIu64 "\n", id);
-    (void)fflush(stdout);
-    if (rc == 0 && a->wait) {
-        struct wait_conf wc = {
-            .tool = tool.name,
-            .timeout_s = a->timeout_s,
-            .quiet = a->quiet || a->json || a->parsable,
-            .out = stdout,
-        };
-        render_style_init(&wc.style, stdout);
-        rc = wait_for_jobs(c, &id, 1, &wc, ret_exit, err);
-    }
+    if (rc == 0)
+        print_submitted(a, id, n_tasks);
+    if (rc == 0 && a->wait)
+        rc = wait_for(c, a, id, n_tasks > 0 ? n_tasks : 1, ret_exit, err);
     client_destroy(c);
     return rc;
 }
@@ -339,6 +369,14 @@ static int show(const struct args *a, const struct buf *text, struct error *err)
         (void)fputs(buf_str(&out), stdout);
     buf_clear(&out);
     return rc;
+}
+
+static void print_valid(const struct args *a, size_t n_tasks)
+{
+    if (n_tasks > 0)
+        printf("%s: valid, %zu jobs\n", a->file, n_tasks);
+    else
+        printf("%s: valid\n", a->file);
 }
 
 static int run(void *arg, int n, char **operands, int *ret_exit,
@@ -355,18 +393,19 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
                                        buf_str(&a->depends), err) < 0))
         return -1;
     struct buf text = BUF_INIT, dump = BUF_INIT;
+    size_t n_tasks = 0; /* 0: no sweep */
     int rc = read_spec(a, &text, err);
     bool found = false; /* the findings have been printed: say no more */
     if (rc == 0) {
-        rc = check(a, &text, &dump, err);
+        rc = check(a, &text, &dump, &n_tasks, err);
         found = rc < 0 && err->code == ERR_INVAL;
     }
     if (rc == 0 && a->show)
         rc = show(a, &text, err);
     else if (rc == 0 && a->validate && !a->json && !a->quiet)
-        printf("%s: valid\n", a->file);
+        print_valid(a, n_tasks);
     else if (rc == 0 && !a->validate)
-        rc = submit(a, &dump, ret_exit, err);
+        rc = submit(a, &dump, n_tasks, ret_exit, err);
     buf_clear(&text);
     buf_clear(&dump);
     if (found) {

@@ -48,11 +48,13 @@ static bool has(const char *needle)
 static const char queue_text[] =
     "{\"schema\":\"mgpu.queue/1\",\"cluster\":\"lo\\u001bcal\","
     "\"policy\":\"fifo\",\"slots_total\":4,\"slots_free\":1,\"running\":1,"
-    "\"queued\":1,\"jobs\":[{\"id\":12,\"name\":\"mnist\",\"user\":\"anna\","
+    "\"queued\":1,\"jobs\":[{\"id\":12,\"display_id\":\"12\",\"name\":"
+    "\"mnist\",\"user\":\"anna\","
     "\"state\":\"RUNNING\",\"gpus_min\":1,\"gpus_max\":4,\"gpus\":3,"
     "\"iteration\":1200,\"iterations_total\":8622,\"t_iter_s\":0.5,"
     "\"loss\":0.874,\"elapsed_s\":600,\"eta_s\":3711,\"place\":\"n1:0,1,2\","
-    "\"reason\":\"\"},{\"id\":13,\"name\":\"wide\",\"user\":\"kyr\","
+    "\"reason\":\"\"},{\"id\":13,\"display_id\":\"13\",\"name\":\"wide\","
+    "\"user\":\"kyr\","
     "\"state\":\"QUEUED\",\"gpus_min\":2,\"gpus_max\":4,\"gpus\":0,"
     "\"iteration\":null,\"loss\":null,\"place\":null,"
     "\"reason\":\"WaitingForGpus: needs 2, 1 free\"}]}";
@@ -124,18 +126,19 @@ static void test_metrics(void)
 
 static void test_job(void)
 {
-    json_t *job = load(
-        "{\"job\":{\"id\":4,\"name\":\"m\",\"user\":\"anna\",\"kind\":\"cv\","
-        "\"state\":\"FAILED\",\"exit_code\":139,\"attempt\":2,"
-        "\"reason\":\"rank 1 died of signal 11\",\"submitted\":\"S\","
-        "\"elapsed_s\":61,\"limit_s\":600,\"gpus\":2,\"gpus_min\":2,"
-        "\"gpus_max\":2,\"spec\":{\"model\":{\"arch\":\"mobilenet_v2\","
-        "\"width_mult\":1.0},\"dataset\":{\"source\":\"mnist\","
-        "\"image_size\":32},\"train\":{\"epochs\":2,\"batch_size\":32,"
-        "\"precision\":\"fp32\",\"distribution\":\"ddp-ds\",\"seed\":7,"
-        "\"optimizer\":{\"name\":\"sgd\",\"lr\":0.05}}}},"
-        "\"attempts\":[{\"attempt\":1,\"state\":\"QUEUED\",\"signal\":11},"
-        "{\"attempt\":2,\"state\":\"FAILED\",\"exit_code\":139}]}");
+    json_t *job =
+        load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"user\":"
+             "\"anna\",\"kind\":\"cv\","
+             "\"state\":\"FAILED\",\"exit_code\":139,\"attempt\":2,"
+             "\"reason\":\"rank 1 died of signal 11\",\"submitted\":\"S\","
+             "\"elapsed_s\":61,\"limit_s\":600,\"gpus\":2,\"gpus_min\":2,"
+             "\"gpus_max\":2,\"spec\":{\"model\":{\"arch\":\"mobilenet_v2\","
+             "\"width_mult\":1.0},\"dataset\":{\"source\":\"mnist\","
+             "\"image_size\":32},\"train\":{\"epochs\":2,\"batch_size\":32,"
+             "\"precision\":\"fp32\",\"distribution\":\"ddp-ds\",\"seed\":7,"
+             "\"optimizer\":{\"name\":\"sgd\",\"lr\":0.05}}}},"
+             "\"attempts\":[{\"attempt\":1,\"state\":\"QUEUED\",\"signal\":11},"
+             "{\"attempt\":2,\"state\":\"FAILED\",\"exit_code\":139}]}");
     json_t *epochs = load("{\"columns\":[\"attempt\",\"epoch\",\"seconds\","
                           "\"train_loss\",\"eval_loss\",\"eval_accuracy\","
                           "\"samples_per_s\"],\"rows\":[[1,1,9.5,0.7,0.2,"
@@ -165,15 +168,18 @@ static void test_job(void)
 static void test_pending(void)
 {
     json_t *job =
-        load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"DISPATCHING\","
+        load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"state\":"
+             "\"DISPATCHING\","
              "\"reason\":\"Slurm(Priority)\",\"native_id\":\"4711\","
              "\"gpus\":2,\"gpus_min\":2,\"gpus_max\":2},\"attempts\":[]}");
     json_t *live =
-        load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"RUNNING\","
+        load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"state\":"
+             "\"RUNNING\","
              "\"started\":\"T\",\"place\":\"n1:0,1\",\"native_id\":\"4711\","
              "\"gpus\":2,\"gpus_min\":2,\"gpus_max\":2},\"attempts\":[]}");
     json_t *local =
-        load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"RUNNING\","
+        load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"state\":"
+             "\"RUNNING\","
              "\"started\":\"T\",\"place\":\"h:0\",\"native_id\":\"pid:9\","
              "\"gpus\":1,\"gpus_min\":1,\"gpus_max\":1},\"attempts\":[]}");
     struct error err = ERROR_INIT;
@@ -229,7 +235,8 @@ static void test_why(void)
     struct error err = ERROR_INIT;
     (void)snprintf(
         text, sizeof(text),
-        "{\"job\":{\"id\":13,\"name\":\"wide\",\"user\":\"kyr\","
+        "{\"job\":{\"id\":13,\"display_id\":\"13\",\"name\":\"wide\",\"user\":"
+        "\"kyr\","
         "\"kind\":\"cv\",\"state\":\"QUEUED\",\"gpus_min\":2,"
         "\"gpus_max\":4,\"position\":3,\"start_estimate\":\"SOON\"},"
         "\"since\":\"SINCE\",\"for_s\":245,\"nodes_min\":1,\"nodes_max\":1,"
@@ -260,7 +267,8 @@ static void test_why(void)
     ok(has("n2    h100"), "the nodes");
     json_decref(o);
 
-    o = load("{\"job\":{\"id\":4,\"name\":\"m\",\"state\":\"TIMEOUT\","
+    o = load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"state\":"
+             "\"TIMEOUT\","
              "\"exit_code\":124},\"since\":\"S\",\"reasons\":[{\"text\":"
              "\"time limit of 60 s reached\"}]}");
     json_t *full =

@@ -1,0 +1,125 @@
+/* sweep_rows.c - the queue, in which the tasks of a sweep that wait are one
+ * row: a hundred of them say no more than one, and hide the rest. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
+
+/* Tasks of one sweep in one state. */
+struct group {
+    int64_t sweep;
+    json_t *row;        /* a copy of the first, changed as others come; owned
+                           by the array that is made */
+    struct buf tasks;   /* "0-3,5" */
+    int64_t from, last; /* the range that is open */
+    int64_t gpus_min, gpus_max;
+    size_t n;
+};
+
+static int close_range(struct group *g, struct error *err)
+{
+    const char *sep = g->tasks.len > 0 ? "," : "";
+    if (g->from == g->last)
+        return buf_addf(&g->tasks, err, "%s%" PRId64, sep, g->from);
+    return buf_addf(&g->tasks, err, "%s%" PRId64 "-%" PRId64, sep, g->from,
+                    g->last);
+}
+
+static int take_task(struct group *g, const json_t *job, struct error *err)
+{
+    int64_t task = field_int(job, "task", 0);
+    int64_t lo = field_int(job, "gpus_min", 0);
+    int64_t hi = field_int(job, "gpus_max", lo);
+    bool follows = g->n > 0 && task == g->last + 1;
+    if (g->n > 0 && !follows && close_range(g, err) < 0)
+        return -1;
+    g->gpus_min = g->n == 0 || lo < g->gpus_min ? lo : g->gpus_min;
+    g->gpus_max = hi > g->gpus_max ? hi : g->gpus_max;
+    g->from = follows ? g->from : task;
+    g->last = task;
+    g->n++;
+    return 0;
+}
+
+/* The row says what all of them are, once there is more than one. */
+static int finish(struct group *g, struct error *err)
+{
+    struct buf id = BUF_INIT;
+    int rc = 0;
+    if (g->n > 1) {
+        rc = close_range(g, err);
+        if (rc == 0)
+            rc = buf_addf(&id, err, "%" PRId64 "_[%s]", g->sweep,
+                          buf_str(&g->tasks));
+        if (rc == 0 &&
+            (json_object_set_new(g->row, "display_id",
+                                 json_string(buf_str(&id))) < 0 ||
+             json_object_set_new(g->row, "gpus", json_integer(0)) < 0 ||
+             json_object_set_new(g->row, "gpus_min",
+                                 json_integer(g->gpus_min)) < 0 ||
+             json_object_set_new(g->row, "gpus_max",
+                                 json_integer(g->gpus_max)) < 0))
+            rc = error_set(err, ERR_NOMEM, "queue");
+    }
+    buf_clear(&id);
+    buf_clear(&g->tasks);
+    *g = (struct group){.n = 0};
+    return rc;
+}
+
+static int add(json_t *rows, json_t *row, struct error *err)
+{
+    return json_array_append(rows, row) == 0
+               ? 0
+               : error_set(err, ERR_NOMEM, "queue");
+}
+
+/* groups: [0] QUEUED, [1] HELD, of the sweep at hand. */
+static int take(json_t *rows, struct group *groups, json_t *job,
+                struct error *err)
+{
+    static const char *const states[] = {"QUEUED", "HELD"};
+    int64_t sweep = field_int(job, "sweep", 0);
+    for (int k = 0; k < 2; k++) {
+        struct group *g = &groups[k];
+        if (g->n > 0 && g->sweep != sweep && finish(g, err) < 0)
+            return -1;
+    }
+    for (int k = 0; k < 2 && sweep > 0; k++) {
+        struct group *g = &groups[k];
+        if (strcmp(field_str(job, "state"), states[k]) != 0)
+            continue;
+        if (g->n == 0) {
+            *g = (struct group){.sweep = sweep, .row = json_copy(job)};
+            int rc = g->row ? add(rows, g->row, err)
+                            : error_set(err, ERR_NOMEM, "queue");
+            json_decref(g->row); /* the array has it */
+            if (rc < 0)
+                return -1;
+        }
+        return take_task(g, job, err);
+    }
+    return add(rows, job, err);
+}
+
+int sweep_rows(json_t *jobs, bool expand, json_t **ret, struct error *err)
+{
+    struct group groups[2] = {{.n = 0}, {.n = 0}};
+    json_t *rows = expand ? json_incref(jobs) : json_array();
+    int rc = rows ? 0 : error_set(err, ERR_NOMEM, "queue");
+
+    /* Ids of a sweep are in a row, and so are its jobs here. */
+    for (size_t i = 0; rc == 0 && !expand && i < json_array_size(jobs); i++)
+        rc = take(rows, groups, json_array_get(jobs, i), err);
+    for (int k = 0; k < 2; k++) {
+        if (rc == 0)
+            rc = finish(&groups[k], err);
+        buf_clear(&groups[k].tasks);
+    }
+    if (rc < 0)
+        json_decref(rows);
+    else
+        *ret = rows;
+    return rc;
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env bats
+# sweeps.bats - several jobs of one text: submitted, shown, cancelled.
+# shellcheck disable=SC2154,SC2016 # bats sets output; $I is the job's
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() { ctld_start; }
+teardown() { ctld_stop; }
+
+sweep() { # NAME MORE: of `sh -c $DO` with I from 1 to 4
+    cat >"$BATS_TEST_TMPDIR/$1.yaml" <<END
+version: 1
+kind: command
+command: [sh, -c, 'eval "\$DO"']
+env: {DO: '$DO'}
+retry: {max: 0}
+checkpoint: {grace: 1s}
+sweep:
+  grid: {env.I: [1, 2, 3, 4]}
+  $2
+END
+    echo "$BATS_TEST_TMPDIR/$1.yaml"
+}
+
+stat_of() { "$MGPU_BIN/mgpu-stat" "$@"; }
+waits_for_limit() { # JOBID
+    [[ "$(stat_of -h)" == *"$1  "*"SweepLimit: max_parallel 1 of 4 jobs"* ]]
+}
+
+@test "one submit, all jobs; each has its values; --wait takes the largest code" {
+    file=$(DO='exit $I' sweep codes '')
+    run -4 timeout 60 "$MGPU_BIN/mgpu-submit" --wait "$file"
+    [ "${lines[0]}" = "submitted sweep 1: 4 jobs, 1_0 to 1_3" ]
+    run -0 stat_of 1
+    [[ "${lines[0]}" == "Sweep 1  codes  "*"/command  4 jobs: 4 FAILED" ]]
+    [[ "$output" == *"  1_2  FAILED  3 "*"exited with 3"* ]]
+    run -0 stat_of 1_2
+    [[ "${lines[0]}" == "Job 1_2  codes "*"FAILED (3)"* ]]
+    [[ "${lines[2]}" == *" job        3, task 2 of sweep 1: env.I=3" ]]
+    run -0 stat_of 3
+    [[ "${lines[0]}" == "Job 1_2 "* ]]
+    [ "$(stat_of --json 1_3 | json '$.job.id')" = 4 ]
+    [ "$(stat_of --json 1_3 | json '$.job.display_id')" = 1_3 ]
+    [ "$(stat_of --json 1_3 | json '$.job.vary."env.I"')" = 4 ]
+    [ "$(stat_of --json 1 | json '$.sweep.states.FAILED')" = 4 ]
+    [ "$(stat_of --json 1 | json '$.tasks[3].display_id')" = 1_3 ]
+    [ "$(api GET '/v1/jobs?sweep=1' | json '$.jobs[3].task')" = 3 ]
+    run -4 timeout 20 "$MGPU_BIN/mgpu-stat" --wait 1
+    run -3 timeout 20 "$MGPU_BIN/mgpu-stat" --wait 1_2
+    run -66 stat_of 1_4
+    [[ "$output" == *"no such job: '1_4'"* ]]
+    run -64 stat_of 1_
+    run -64 stat_of 1_2_3
+}
+
+@test "one key is one sweep, also for a daemon that was killed" {
+    file=$(DO='exit 0' sweep keys '')
+    run -0 "$MGPU_BIN/mgpu-submit" --parsable --idempotency-key k "$file"
+    [ "$output" = 1 ]
+    ctld_kill
+    ctld_start
+    run -0 "$MGPU_BIN/mgpu-submit" --parsable --idempotency-key k "$file"
+    [ "$output" = 1 ]
+    run -0 timeout 60 "$MGPU_BIN/mgpu-stat" --wait 1
+    [ "$(api GET '/v1/jobs' | json '$.jobs[#-1].display_id')" = 1_3 ]
+    run -0 "$MGPU_BIN/mgpu-submit" --json "$file"
+    [ "$output" = '{"schema":"mgpu.submitted/1","id":5,"tasks":4}' ]
+}
+
+@test "what waits shares a line, --expand gives it its own; one cancel for all" {
+    file=$(DO='exec sleep 100' sweep slow 'max_parallel: 1')
+    run -0 "$MGPU_BIN/mgpu-submit" "$file"
+    wait_for 20 waits_for_limit '1_[1-3]'
+    wait_for 20 job_is 1 RUNNING
+    run -0 stat_of
+    [[ "$output" == *"  1_0  slow  "*" R "* ]]
+    [ "${#lines[@]}" -eq 4 ]
+    run -0 stat_of --expand
+    [ "${#lines[@]}" -eq 6 ]
+    [[ "$output" == *"  1_2  slow  "*" PD "* ]]
+    run -0 stat_of --why 1_2
+    [[ "$output" == *"SweepLimit: max_parallel 1 of 4 jobs"* ]]
+    run -0 "$MGPU_BIN/mgpu-cancel" 1_2
+    [ "$output" = "job 1_2: cancelled" ]
+    wait_for 20 waits_for_limit '1_[1,3]'
+    run -0 "$MGPU_BIN/mgpu-cancel" -u me -t QUEUED
+    [ "$output" = "$(printf 'job 1_1: cancelled\njob 1_3: cancelled')" ]
+    job_is 1 RUNNING
+    run -0 "$MGPU_BIN/mgpu-cancel" 1
+    [ "$output" = "sweep 1: 3 jobs cancelled, 1 are being cancelled" ]
+    wait_for 30 job_is 1 CANCELLED
+}
+
+@test "the first failure stops those that wait" {
+    file=$(DO='exit 7' sweep stops 'max_parallel: 1
+  stop_on_fail: true')
+    run -125 timeout 60 "$MGPU_BIN/mgpu-submit" --wait "$file"
+    run -0 stat_of 1
+    [[ "${lines[0]}" == *"1 FAILED, 3 CANCELLED; 1 at a time; stops when one fails" ]]
+    [[ "$output" == *"  1_3  CANCELLED  4 "*"SweepStopped: job 1_0 failed"* ]]
+}
+
+@test "one bad task is no sweep: nothing is submitted" {
+    file=$(DO='exit 0' sweep bad 'list: [{resources.gpus: 1}, {resources.gpus: 99}]')
+    run -65 "$MGPU_BIN/mgpu-submit" "$file"
+    [[ "$output" == *'task 1 {"env.I":"1","resources.gpus":"99"}: can never fit'* ]]
+    [ "$(api GET /v1/jobs | json '$.jobs[0]')" = "" ]
+    file=$(DO='exit 0' sweep typo 'zip: {resources.gpu: [1]}')
+    run -65 "$MGPU_BIN/mgpu-submit" "$file"
+    [[ "$output" == *"typo.yaml:9:9: error[E010]: unknown key 'resources.gpu'"* ]]
+    run -0 "$MGPU_BIN/mgpu-submit" --validate --set sweep.zip=null "$file"
+    [[ "$output" == *"valid, 4 jobs" ]]
+}
+
+@test "a thousand jobs are one commit, and one cancel ends them" {
+    file=$(DO='exit 0' sweep many "zip: {labels.n: [$(seq -s, 250)]}")
+    run -0 "$MGPU_BIN/mgpu-submit" --hold "$file"
+    [ "$output" = "submitted sweep 1: 1000 jobs, 1_0 to 1_999" ]
+    run -0 stat_of
+    [[ "${lines[2]}" == "1_[0-999]  many "* ]]
+    run -0 "$MGPU_BIN/mgpu-cancel" 1
+    [ "$output" = "sweep 1: 1000 jobs cancelled" ]
+    [ "$(sqlite3 "$ctld_dir/state/state.db" \
+        "SELECT count(*) FROM v_job WHERE state = 'CANCELLED'")" = 1000 ]
+    [ "$(sqlite3 "$ctld_dir/state/state.db" \
+        "SELECT json_extract(detail, '\$.sweep.vary.\"labels.n\"') FROM v_event
+         WHERE event = 'submit' AND job = 1000")" = 250 ]
+}
