@@ -135,6 +135,9 @@ static const struct schema_key keys[] = {
     {"slurm.limit_margin", KEY_DURATION, AT(slurm.limit_margin_s), .def = "2m",
      RANGE(0, 86400), .code = "E023",
      .doc = "how much later than the job's time limit Slurm's is"},
+    {"slurm.submit_ahead", KEY_INT, AT(slurm.submit_ahead), .def = "1",
+     RANGE(0, 64), .code = "E013",
+     .doc = "jobs that wait in Slurm's queue for GPUs that others have"},
 
     {"scheduler.policy", KEY_NAME, AT(scheduler.policy), .def = "backfill",
      .code = "E012",

@@ -35,7 +35,8 @@ struct alloc_fake_conf {
     void (*outcome)(void *arg, uint64_t job, int32_t attempt, int32_t gpus,
                     struct alloc_fake_outcome *ret);
     /* Changes a node (from 0) as the inventory has it: type, partitions,
-     * is_up ... A node that is down gets nothing new. NULL: all alike. */
+     * is_up, gpus_free (less than it was: others have them) ... A node that
+     * is down gets nothing new. NULL: all alike. */
     void (*node)(void *arg, int32_t i, struct alloc_node *io);
     /* Whether an attempt that is asked for with w may go there; NULL: yes. */
     bool (*may_use)(void *arg, int32_t i, const struct alloc_where *w);

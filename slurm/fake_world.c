@@ -186,12 +186,10 @@ static bool has_room(const struct alloc_fake_world *w, int32_t i,
     int32_t want = f->is_exclusive ? w->conf.gpus_per_node : f->gpus_per_node;
     struct alloc_node node;
 
-    if (free_on(w, i) < want || (f->may_use && !f->may_use[i]))
+    if (f->may_use && !f->may_use[i])
         return false;
-    if (!w->conf.node)
-        return true;
     fake_node(w, i, &node);
-    return node.is_up;
+    return node.is_up && node.gpus_free >= want;
 }
 
 static bool fits(const struct alloc_fake_world *w, const struct fake_attempt *f)

@@ -95,6 +95,7 @@ static int make_engine(struct ctld *c, struct error *err)
         .serves_one = !conf->serves_all,
         .where = conf->where,
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
+        .submit_ahead = conf->submit_ahead,
     };
     struct engine_parts parts = {
         .clock = c->parts.clock,

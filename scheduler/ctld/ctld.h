@@ -47,6 +47,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     int64_t max_log_bytes;    /* that a spec may ask for */
     struct alloc_where where; /* as engine_conf's */
     int64_t memory_per_gpu_bytes;
+    int32_t submit_ahead; /* as engine_conf's */
 };
 
 struct ctld_parts { /* all borrowed, all outlive the daemon */

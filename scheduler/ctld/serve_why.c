@@ -103,6 +103,28 @@ static void add_nodes_reason(const struct why *w, json_t *list, bool is_down)
         add_reason(list, text);
 }
 
+/* Slurm's reason for one that stands in its queue, in our numbers. */
+static void add_ahead_reason(const struct why *w, json_t *list)
+{
+    const struct job *job = w->job;
+    char text[TEXT_CAP];
+    int64_t n_free = 0;
+
+    if (!job_state_is_live(job->state) || job->native_id[0] ||
+        !job->pending_id[0])
+        return;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->is_open[i] && w->nodes[i].is_up)
+            n_free += w->nodes[i].gpus_free;
+    if (n_free >= job->gpus)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "WaitingForGpus: needs %d, %lld free; stands in Slurm's "
+                   "queue as job %s",
+                   job->gpus, (long long)n_free, job->pending_id);
+    add_reason(list, text);
+}
+
 static json_t *reasons_of(const struct why *w)
 {
     const struct job *job = w->job;
@@ -122,6 +144,7 @@ static json_t *reasons_of(const struct why *w)
         (void)snprintf(text, sizeof(text), "SlurmUnavailable: %s", away);
         add_reason(list, text);
     }
+    add_ahead_reason(w, list);
     if (job->state != JOB_QUEUED)
         return list;
     if (ahead > 0 && !has_token(job->reason, "Priority")) {

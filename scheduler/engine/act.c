@@ -249,12 +249,42 @@ static void one(struct engine *e, struct entry *en, double now_s)
         tell_claim(e, en);
 }
 
+/* ---- what was taken back --------------------------------------------------
+ */
+/* Of an earlier life, the allocator has to look for it first. */
+static void drop(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    struct asking q = {.launch = BUF_INIT};
+    struct error err = ERROR_INIT;
+    int rc = 0;
+
+    if (en->is_resumed) {
+        rc = prepare(e, en, &q, &err);
+        q.req.ask = ALLOC_FIND;
+        if (rc == 0)
+            rc = a->ops->request(a, &q.req, &err);
+        buf_clear(&q.launch);
+    }
+    if (rc == 0)
+        rc = a->ops->release(a, en->job.id, en->dropped, 0, &err);
+    if (rc < 0 && err.code != ERR_NOTFOUND) {
+        e->retry_at_s = fmin(e->retry_at_s, reconcile_at(e));
+        return;
+    }
+    en->dropped = 0;
+    en->is_resumed = false;
+    e->wants_plan = true;
+}
+
 void eng_act(struct engine *e)
 {
     double now_s = eng_now(e);
 
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
+        if (en->dropped > 0 && !en->is_saved)
+            drop(e, en);
         if (job_state_is_live(en->job.state) && !en->is_saved)
             one(e, en, now_s);
     }

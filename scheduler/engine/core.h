@@ -56,6 +56,10 @@ struct entry {
     bool asked_before;   /* the allocator may know the attempt already */
     bool is_resumed;     /* by another life, if at all: not yet by this one */
 
+    bool is_ahead;   /* asked for although it did not fit, see ahead.c */
+    int32_t dropped; /* QUEUED: an attempt that was taken back, and that the
+                        allocator has still to be told of; 0: none */
+
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
 
     uint64_t ticket; /* of the submit; 0: it was there before this life */
@@ -304,6 +308,22 @@ struct class_masks eng_masks(const struct engine *e, const struct job *job,
 /* err  ERR_INVAL "can never fit", and what is missing */
 int eng_check_fits(const struct engine *e, const struct job *job,
                    struct error *err) MUST_CHECK;
+
+/* ---- ahead.c -------------------------------------------------------------
+ */
+/* A wish for a job that waits in the allocator, and that the policy was shown
+ * as queued. */
+int eng_ahead_wish(struct engine *e, struct entry *en,
+                   const struct policy_wish *w, struct error *err) MUST_CHECK;
+/* Asks for the first of those that wait for devices, after the policy has
+ * planned. */
+int eng_ahead(struct engine *e, const struct policy_view *view,
+              const struct policy_wish *wishes, size_t n,
+              struct error *err) MUST_CHECK;
+int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
+               struct error *err) MUST_CHECK;
+/* Begins the reason of an attempt that was taken back. */
+extern const char eng_taken_back[];
 
 void eng_act(struct engine *e);
 /* The attempt is to end; by the second, it has not been told. */

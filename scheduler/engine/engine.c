@@ -51,6 +51,16 @@ static void resume_wait(struct entry *en, double now_s, double wall_s)
         en->not_before_s = now_s + fmin(left_s, wait_s);
 }
 
+/* Whether the allocator had heard of it nobody knows. */
+static void resume_drop(struct entry *en)
+{
+    if (en->job.state != JOB_QUEUED ||
+        strncmp(en->job.reason, eng_taken_back, strlen(eng_taken_back)) != 0)
+        return;
+    en->dropped = en->job.attempt;
+    en->is_resumed = true;
+}
+
 /* Every attempt that may live is asked for again, and every clock is set to
  * where the stored times put it. */
 static void resume(struct engine *e)
@@ -62,6 +72,7 @@ static void resume(struct engine *e)
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         resume_wait(en, now_s, wall_s);
+        resume_drop(en);
         if (!job_state_is_live(en->job.state))
             continue;
         en->ask_at_s = en->release_at_s = now_s;

@@ -53,6 +53,9 @@ struct engine_conf { /* borrowed strings outlive the engine */
     struct alloc_where where;
     int64_t memory_per_gpu_bytes; /* 0: as where.memory_bytes says */
     int32_t max_jobs_per_user;    /* queued or live; 0: no limit */
+    int32_t submit_ahead; /* so many jobs that wait for the same nodes may be
+                             asked for before they fit, see ahead.c; 0: none.
+                             For an allocator that has others' jobs, too */
     const int64_t *admins;        /* uids [n_admins], besides 0: engine_may() */
     size_t n_admins;
     bool serves_one; /* whoever speaks to it is root or the one whose it is */

@@ -183,9 +183,10 @@ void eng_compact(struct engine *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < e->n_active; i++) {
+        const struct entry *en = e->active[i];
         /* An end that is not durable yet may be undone. */
-        if (!job_state_is_final(e->active[i]->job.state) ||
-            e->active[i]->is_saved)
+        if (!job_state_is_final(en->job.state) || en->is_saved ||
+            en->dropped > 0)
             e->active[n++] = e->active[i];
     }
     e->n_active = n;

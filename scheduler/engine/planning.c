@@ -9,6 +9,10 @@
  * cluster may hold it back for ever, for reasons that are not size. Where it
  * says that it does, nothing is set aside: one job of the cluster's size that
  * its user may not run would be the end of the queue.
+ *
+ * With submit_ahead an attempt that does not fit now is shown to the policy as
+ * a queued job, which it still is but for where it waits: others get around it
+ * as around any other (ahead.c).
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -77,7 +81,7 @@ static bool in_view(const struct engine *e, const struct entry *en)
 {
     return job_state_is_live(en->job.state) ||
            (en->job.state == JOB_QUEUED && !en->is_waiting &&
-            en->not_before_s <= eng_now(e));
+            en->dropped == 0 && en->not_before_s <= eng_now(e));
 }
 
 /* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
@@ -132,17 +136,32 @@ static void set_aside(struct view *t, struct place p)
     }
 }
 
+static void show_as_queued(struct policy_job *job)
+{
+    job->state = JOB_QUEUED;
+    job->gpus = job->nodes = 0;
+    job->start_s = NAN;
+}
+
 /* Promised, but not in the inventory: taken where it would go. False when it
  * fits nowhere, so that its place is not known. */
-static bool promise(struct view *t, const struct policy_job *job, int32_t *at)
+static bool promise(const struct engine *e, struct view *t,
+                    struct policy_job *job, int32_t *at)
 {
+    struct entry *en = eng_find(e, job->id);
     struct place p = place_of(job, job->nodes, job->gpus / job->nodes);
 
+    en->is_ahead = false;
     if (place_fits(t->nodes, t->v.n_nodes, p)) {
         place_take(t->nodes, t->v.n_nodes, p, at);
         return true;
     }
-    set_aside(t, p);
+    en->is_ahead = e->parts.conf->submit_ahead > 0 &&
+                   en->job.state == JOB_DISPATCHING && !eng_is_ending(en);
+    if (en->is_ahead)
+        show_as_queued(job);
+    else
+        set_aside(t, p);
     return false;
 }
 
@@ -179,7 +198,7 @@ static void view_places(const struct engine *e, struct view *t)
         struct policy_job *pj = &t->jobs[i];
         const struct entry *en = eng_find(e, pj->id);
         bool is_promised = en->job.place[0] == '\0' && !en->is_held;
-        if (!holds(pj) || !is_promised || !promise(t, pj, at))
+        if (!holds(pj) || !is_promised || !promise(e, t, pj, at))
             continue;
         pj->at = at;
         at += pj->nodes;
@@ -286,14 +305,15 @@ static void pause_all(struct engine *e, const char *why)
     }
 }
 
-static int intend(struct engine *e, struct entry *en,
-                  const struct policy_wish *w, struct error *err)
+int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
+               struct error *err)
 {
     struct detail d = DETAIL_INIT;
 
-    d.nodes = w->nodes;
-    d.gpus = w->nodes * w->gpus_per_node;
+    d.nodes = nodes;
+    d.gpus = gpus;
     en->job.start_estimate_s = NAN;
+    en->is_ahead = false;
     return eng_stage(e, en, EV_INTENT, -1, &d, err);
 }
 
@@ -304,12 +324,17 @@ static int carry_over(struct engine *e, const struct view *t, size_t n,
         const struct policy_wish *w = &t->wishes[i];
         struct entry *en = eng_find(e, w->id);
         assert(en);
-        if (w->act == POLICY_WAIT)
+        int rc = 0;
+        if (job_state_is_live(en->job.state))
+            rc = eng_ahead_wish(e, en, w, err);
+        else if (w->act == POLICY_WAIT)
             set_reason(en, w->reason, w->start_s);
-        else if (intend(e, en, w, err) < 0)
+        else
+            rc = eng_intend(e, en, w->nodes, w->nodes * w->gpus_per_node, err);
+        if (rc < 0)
             return -1;
     }
-    return 0;
+    return eng_ahead(e, &t->v, t->wishes, n, err);
 }
 
 /* A cluster that does not answer is a reason to wait, and none to complain

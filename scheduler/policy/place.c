@@ -81,6 +81,13 @@ bool place_find(const struct policy_node *nodes, size_t n,
     return search(nodes, n, job, &l, ret);
 }
 
+bool place_empty(const struct policy_node *nodes, size_t n,
+                 const struct policy_job *job, struct place *ret)
+{
+    struct look l = {.classes = job->classes, .when_empty = true};
+    return search(nodes, n, job, &l, ret);
+}
+
 bool place_ever(const struct policy_node *nodes, size_t n,
                 const struct policy_job *job, bool with_down)
 {

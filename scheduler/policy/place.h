@@ -46,7 +46,11 @@ bool place_fits(const struct policy_node *nodes, size_t n, struct place p);
 bool place_find(const struct policy_node *nodes, size_t n,
                 const struct policy_job *job, struct place *ret);
 
-/* As place_find, on these nodes when nothing runs on them.
+/* As place_find, on the nodes that are up when nothing runs on them. */
+bool place_empty(const struct policy_node *nodes, size_t n,
+                 const struct policy_job *job, struct place *ret);
+
+/* Whether there is one on these nodes when nothing runs on them.
  * in  with_down  also count the nodes that are down, and the classes that are
  *     closed for a while */
 bool place_ever(const struct policy_node *nodes, size_t n,

@@ -162,7 +162,8 @@ void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
                      double start_s)
 {
     struct totals t = count(p, job);
-    if (!place_ever(p->nodes, p->view->n_nodes, job, false))
+    bool lacks = place_ever(p->nodes, p->view->n_nodes, job, false);
+    if (!lacks)
         (void)snprintf(wait(p, job, start_s), CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32
                        " free, too few without the %" PRId32
@@ -184,6 +185,7 @@ void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
                        " nodes, %" PRId32 " free, at most %" PRId32 " on one",
                        job->gpus_min, job->nodes_min, job->nodes_max, t.free,
                        t.most_free);
+    p->wishes[p->n - 1].lacks = lacks;
 }
 
 void plan_behind(struct plan *p, const struct policy_job *job,

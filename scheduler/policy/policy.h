@@ -66,6 +66,8 @@ struct policy_wish {
     uint64_t id;
     int32_t nodes, gpus_per_node; /* for START and RESIZE */
     double start_s; /* WAIT: when it may start, or NAN when not known */
+    int32_t lacks;  /* WAIT, 1: for GPUs that somebody has, and for nothing
+                       else; the nodes that are up would hold it */
     char reason[120];
 };
 

@@ -58,6 +58,7 @@ static void draw_script(struct world_script *s)
         .gpus_per_node = draw(1, 4),
         .policy = one_in(2) ? &policy_fifo : &policy_backfill,
         .grant_delay_s = draw(0, 2),
+        .submit_ahead = draw(0, 2),
         .node_lost_s = one_in(3) ? 10 : 0,
         .gives_up = true,
     };

@@ -210,6 +210,7 @@ static inline void world_init(struct world *w, const struct world_script *s)
         .url = "unix:/sock",
         .heartbeat_s = 1,
         .node_lost_s = s->node_lost_s,
+        .submit_ahead = s->submit_ahead,
         .reconcile_s = 5,
         .kill_grace_s = 3,
         .where = {.partition = "batch", .cpus_per_gpu = 4},
@@ -357,15 +358,17 @@ static inline void world_answers(struct world *w)
 
 /* ---- play -----------------------------------------------------------------
  */
-/* I4: what is promised to live attempts never exceeds the cluster. */
+/* I4: what is promised to live attempts never exceeds the cluster, but for
+ * those that stand in its line. */
 static inline void world_check_gpus(struct world *w)
 {
     int32_t n = 0;
     for (const struct job *job = engine_next_job(w->engine, 0); job;
          job = engine_next_job(w->engine, job->id)) {
-        bool is_held =
-            job->attempt > 0 && world_plan(w, job, job->attempt)->is_held;
-        if (job_state_is_live(job->state) && (!is_held || job->place[0]))
+        bool may_wait =
+            w->script->submit_ahead > 0 ||
+            (job->attempt > 0 && world_plan(w, job, job->attempt)->is_held);
+        if (job_state_is_live(job->state) && (!may_wait || job->place[0]))
             n += job->gpus;
     }
     if (n > w->script->nodes * w->script->gpus_per_node)

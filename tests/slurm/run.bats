@@ -58,6 +58,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
 }
 
 @test "what strangers have is taken, and the plan goes around it" {
+    conf_slurm='  submit_ahead: 0'
     ctld_start
     other=$(stranger -w node1 --gpus-per-node=3)
     wait_for 30 slurm_is "$other" RUNNING
@@ -73,6 +74,51 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     not has_slurm_job wider # Slurm is not asked for what it does not have
     scancel "$other"
     wait_for 60 job_is "$wide" COMPLETED
+}
+
+# Where others wait in Slurm, so must ours, or it never has its turn.
+@test "a wide job stands in Slurm's line before who comes after it" {
+    ctld_start
+    holder=$(stranger -N 2 --gpus-per-node=4)
+    wait_for 30 slurm_is "$holder" RUNNING
+    full() { [ "$(stat --nodes | grep -c " 0-3 $(id -un) $holder")" = 2 ]; }
+    wait_for 30 full
+    wide=$(submit_sh ahead 2 8 "$say_ran")
+    wait_for 60 reason_like "$wide" 'Slurm(*'
+    more=$(submit_sh behind 2 8 true)
+    later=$(stranger -N 2 --gpus-per-node=4)
+    wait_for 30 reason_like "$more" 'WaitingForGpus*'
+    job_is "$more" QUEUED # one ahead, not all
+    not has_slurm_job behind
+    stat --why "$wide" | grep "needs 8, 0 free; stands in Slurm's queue as job"
+    stat "$wide" | grep -w "$(slurm_ids ahead)"
+    scancel "$holder"
+    wait_for 60 job_is "$wide" COMPLETED
+    wait_for 60 slurm_is "$later" RUNNING
+    wait_for 60 has_slurm_job behind # behind it
+    scancel "$later"
+    wait_for 60 job_is "$more" COMPLETED
+    [ "$(n_slurm_jobs ahead) $(n_slurm_jobs behind)" = '1 1' ]
+}
+
+@test "taken back from Slurm's line for one that goes first" {
+    ctld_start
+    holder=$(stranger -N 2 --gpus-per-node=4)
+    wait_for 30 slurm_is "$holder" RUNNING
+    full() { [ "$(stat --nodes | grep -c " 0-3 $(id -un) $holder")" = 2 ]; }
+    wait_for 30 full
+    low=$(submit_sh low 2 8 "$say_ran")
+    wait_for 60 reason_like "$low" 'Slurm(*'
+    high=$(submit_sh high 2 8 "$say_ran" policy.priority=high)
+    wait_for 60 reason_like "$high" 'Slurm(*'
+    job_is "$low" QUEUED
+    wait_for 60 slurm_ended "$(slurm_ids low | head -n 1)"
+    "$MGPU_BIN/mgpu-stat" --events "$low" | grep "TakenBack: job $high goes first"
+    scancel "$holder"
+    wait_for 60 job_is "$low" COMPLETED
+    job_is "$high" COMPLETED
+    [ "$(ran_lines | tr ' ' '\n' | grep -c "^$low\.2\.")" = 8 ]
+    not grep "^$low\.1\." "$ran"
 }
 
 @test "a cancelled job ends in Slurm, too" {

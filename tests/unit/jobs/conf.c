@@ -129,7 +129,8 @@ static void test_values(void)
           " gpu_type: h100, exclusive: yes, cpus_per_gpu: 8,\n"
           " memory_per_gpu: 16G, launcher: mpirun, srun: /opt/srun,\n"
           " mpirun: /opt/ompi/mpirun, mpi: pmix_v4, poll_interval: 2s,\n"
-          " call_timeout: 9s, reconcile_after: 1m, limit_margin: 5m}\n"
+          " call_timeout: 9s, reconcile_after: 1m, limit_margin: 5m,\n"
+          " submit_ahead: 3}\n"
           "local: {gpus: auto, cpu_slots: 3, mpirun: /opt/mpirun}\n"
           "scheduler: {policy: fifo, interval: 2s}\n"
           "limits: {max_jobs_per_user: 5, max_log_bytes: 2G}\n"
@@ -173,7 +174,8 @@ static void test_values(void)
     is_str(c.slurm.mpirun, "/opt/ompi/mpirun", "mpirun on the nodes");
     is_str(c.slurm.mpi, "pmix_v4", "mpi");
     ok(c.slurm.poll_interval_s == 2 && c.slurm.call_timeout_s == 9 &&
-           c.slurm.reconcile_after_s == 60 && c.slurm.limit_margin_s == 300,
+           c.slurm.reconcile_after_s == 60 && c.slurm.limit_margin_s == 300 &&
+           c.slurm.submit_ahead == 3,
        "times");
     is_str(c.scheduler.policy, "fifo", "policy");
     ok(c.scheduler.interval_s == 2, "interval");
@@ -228,6 +230,7 @@ static const char golden[] =
     "  call_timeout: 5s                      # restart\n"
     "  reconcile_after: 30s                  # restart\n"
     "  limit_margin: 2m                      # restart\n"
+    "  submit_ahead: 1                       # restart\n"
     "scheduler:\n"
     "  policy: backfill                      # restart\n"
     "  interval: 1s                          # restart\n"

@@ -1,0 +1,234 @@
+/* engine_ahead.c - a cluster whose devices others have, too: who waits there,
+ * who gets around him, and who is taken back.
+ */
+#include "tests/contract/engine_world.h"
+
+static struct world w;
+static int32_t strangers; /* GPUs that others have, of each node */
+
+static void node(void *arg, int32_t i, struct alloc_node *io)
+{
+    (void)arg, (void)i;
+    io->gpus_free -= strangers < io->gpus_free ? strangers : io->gpus_free;
+}
+
+/* A job whose first attempt the cluster keeps waiting until wait_s later. */
+static struct world_job waiting(int32_t gpus, double wait_s, const char *more)
+{
+    return (struct world_job){
+        .gpus = gpus,
+        .spec_more = more,
+        .attempts = {{.run_s = 5,
+                      .wait_s = wait_s,
+                      .wait_why = wait_s > 0 ? "Slurm(Resources)" : NULL},
+                     {.run_s = 5}}};
+}
+
+static void begin(const struct world_script *s, int32_t n, const char *what)
+{
+    strangers = n;
+    world_init(&w, s);
+    ok(world_start(&w), "---- %s", what);
+}
+
+static void play(double until)
+{
+    for (int i = 0; i < 2000 && !world_is_over(&w); i++) {
+        (void)world_step(&w);
+        world_advance(&w);
+        if (w.clock.t_s > 1000 + until) {
+            w.clock.t_s = 1000 + until;
+            return;
+        }
+    }
+}
+
+/* The cluster has news of its nodes. */
+static void leave(int32_t n)
+{
+    strangers = n;
+    engine_drain(w.engine, false); /* asks for a plan */
+}
+
+static void is_at(uint64_t id, enum job_state state, const char *reason,
+                  const char *what)
+{
+    const struct job *job = engine_job(w.engine, id);
+    is_str(job_state_name(job->state), job_state_name(state), what);
+    if (reason)
+        is_str(job->reason, reason, "  and says why");
+}
+
+static void finish(const char *want)
+{
+    leave(0);
+    play(INFINITY);
+    char *got = world_result(&w);
+    is_str(got, want, "  how all ended");
+    world_check_log(&w);
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
+}
+
+static void test_head(void)
+{
+    static const char wait_4[] = "WaitingForGpus: needs 4, 1 free";
+    struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .node = node,
+        .policy = &policy_backfill,
+        .n_acts = 3,
+        .jobs = {waiting(4, 20, NULL), waiting(4, 0, NULL),
+                 waiting(1, 0, ",\"time_limit\":\"10s\"}}")},
+        .acts = {{.job = 0}, {.at_s = 1, .job = 1}, {.at_s = 2, .job = 2}},
+    };
+
+    begin(&s, 3, "without it, in our queue only");
+    play(1.5);
+    is_at(1, JOB_QUEUED, wait_4, "a job that does not fit waits here");
+    play(3);
+    is_at(3, JOB_RUNNING, NULL, "a short one gets around it");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
+
+    s.submit_ahead = 1;
+    begin(&s, 3, "one ahead");
+    play(1.5);
+    is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "the first waits there");
+    is_at(2, JOB_QUEUED, wait_4, "the second waits here");
+    play(3);
+    is_at(3, JOB_RUNNING, NULL, "a short one gets around both");
+    world_die(&w);
+    play(4);
+    is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "after a restart it is so");
+    is_at(2, JOB_QUEUED, NULL, "  for both");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
+
+    s.submit_ahead = 2;
+    begin(&s, 3, "two ahead");
+    play(1.5);
+    is_at(2, JOB_DISPATCHING, NULL, "the second stands behind it");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
+
+    s.submit_ahead = 1;
+    s.policy = &policy_fifo;
+    begin(&s, 3, "strictly in order");
+    play(3);
+    is_at(1, JOB_DISPATCHING, "Slurm(Resources)", "the first waits there");
+    is_at(3, JOB_QUEUED, "Priority: 2 ahead, first job 1",
+          "and nobody gets around it");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]");
+}
+
+static void test_order(void)
+{
+    struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .node = node,
+        .submit_ahead = 1,
+        .policy = &policy_backfill,
+        .n_acts = 2,
+        .jobs = {waiting(4, 1000, NULL),
+                 waiting(3, 10, "},\"policy\":{\"priority\":\"high\"}}")},
+        .acts = {{.job = 0}, {.at_s = 2, .job = 1}},
+    };
+
+    begin(&s, 2, "one of more importance comes");
+    play(1);
+    is_at(1, JOB_DISPATCHING, NULL, "the first waits there");
+    play(3);
+    is_at(1, JOB_QUEUED, NULL, "it is taken back");
+    is_at(2, JOB_DISPATCHING, "Slurm(Resources)", "for the other");
+    is_int(alloc_fake_starts(w.cluster, 1, 1), 0, "  and never ran");
+    finish("k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]");
+
+    begin(&s, 2, "the same, and the daemon dies");
+    play(1);
+    while (engine_job(w.engine, 1)->state != JOB_QUEUED) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+    world_die(&w);
+    finish("k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]");
+}
+
+static void test_size(void)
+{
+    struct world_script s = {
+        .nodes = 2,
+        .gpus_per_node = 4,
+        .node = node,
+        .submit_ahead = 1,
+        .policy = &policy_backfill,
+        .n_acts = 1,
+        .jobs = {waiting(2, 1000, ",\"nodes\":\"1..2\"}}")},
+        .acts = {{.job = 0}},
+    };
+
+    begin(&s, 4, "a job that may be spread");
+    play(1);
+    is_at(1, JOB_DISPATCHING, NULL, "waits for two of one node");
+    is_int(engine_job(w.engine, 1)->nodes, 1, "  at its smallest");
+    leave(3);
+    play(3);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->nodes, 2, "one of each is free: it is taken back");
+    is_int(job->attempt, 2, "  and asked for anew");
+    finish("k0:COMPLETED/0/2[01]");
+}
+
+static void test_held(void)
+{
+    struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .node = node,
+        .submit_ahead = 1,
+        .policy = &policy_backfill,
+        .n_acts = 2,
+        .jobs = {waiting(4, 50, NULL), waiting(4, 0, NULL)},
+        .acts = {{.job = 0}, {.at_s = 1, .job = 1}},
+    };
+
+    s.jobs[0].attempts[0].is_held = 1;
+    s.jobs[0].attempts[0].wait_why = "Slurm(QOSMaxGRESPerUser)";
+    begin(&s, 4, "a user at a limit of the cluster");
+    play(2);
+    is_at(1, JOB_DISPATCHING, "Slurm(QOSMaxGRESPerUser)", "is held there");
+    is_at(2, JOB_QUEUED, NULL, "with one job, not with all");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1]");
+}
+
+static void test_cancel(void)
+{
+    struct world_script s = {
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .node = node,
+        .submit_ahead = 1,
+        .policy = &policy_backfill,
+        .n_acts = 3,
+        .jobs = {waiting(4, 50, NULL), waiting(4, 0, NULL)},
+        .acts = {{.job = 0},
+                 {.at_s = 1, .job = 1},
+                 {.at_s = 2, .verb = W_CANCEL, .job = 0}},
+    };
+
+    begin(&s, 4, "cancelled while it waits there");
+    play(4);
+    is_at(1, JOB_CANCELLED, "cancelled by its user", "it ends");
+    is_at(2, JOB_DISPATCHING, NULL, "the next takes its place");
+    finish("k0:CANCELLED/130/1[0] k1:COMPLETED/0/1[1]");
+}
+
+int main(void)
+{
+    test_head();
+    test_order();
+    test_size();
+    test_held();
+    test_cancel();
+    return tap_done();
+}
