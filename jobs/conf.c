@@ -64,7 +64,7 @@ static const struct schema_key keys[] = {
      NONE(0), .code = "E015",
      .doc = "socket of munged; null: the one that libmunge knows"},
     {"auth.admins", KEY_LIST, AT(auth.admins), .def = "[root]", .code = "E014",
-     .doc = "users who may see and end everybody's jobs"},
+     .live = true, .doc = "users who may see and end everybody's jobs"},
     {"auth.workers_from", KEY_ENUM, AT(auth.workers_from), .def = "nodes",
      .code = "E012",
      .words = WORDS(WORD("nodes", WORKERS_FROM_NODES),
@@ -90,27 +90,32 @@ static const struct schema_key keys[] = {
      .code = "E015",
      .doc = "path of slurm.conf; null: where Slurm looks for it"},
     {"slurm.partition", KEY_WORD, AT(slurm.partition), .def = "null", NONE(0),
-     .code = "E040",
+     .code = "E040", .live = true,
      .doc = "of jobs that name none, as the next five; null: Slurm's default"},
     {"slurm.account", KEY_WORD, AT(slurm.account), .def = "null", NONE(0),
-     .code = "E040",
+     .code = "E040", .live = true,
      .doc = "account that is charged; null: the user's default"},
     {"slurm.qos", KEY_WORD, AT(slurm.qos), .def = "null", NONE(0),
-     .code = "E040", .doc = "quality of service; null: the user's default"},
+     .code = "E040", .live = true,
+     .doc = "quality of service; null: the user's default"},
     {"slurm.constraint", KEY_WORD, AT(slurm.constraint), .def = "null", NONE(0),
-     .code = "E040", .doc = "features that a node must have; null: none"},
+     .code = "E040", .live = true,
+     .doc = "features that a node must have; null: none"},
     {"slurm.reservation", KEY_WORD, AT(slurm.reservation), .def = "null",
-     NONE(0), .code = "E040", .doc = "reservation to run in; null: none"},
+     NONE(0), .code = "E040", .live = true,
+     .doc = "reservation to run in; null: none"},
     {"slurm.gpu_type", KEY_WORD, AT(slurm.gpu_type), .def = "null", NONE(0),
-     .name_only = true, .code = "E040",
+     .name_only = true, .code = "E040", .live = true,
      .doc = "type of the GPUs, as in gres.conf; null: any"},
     {"slurm.exclusive", KEY_BOOL, AT(slurm.exclusive), .def = "false",
-     .code = "E011", .doc = "whether jobs share their nodes with no other job"},
+     .code = "E011", .live = true,
+     .doc = "whether jobs share their nodes with no other job"},
     {"slurm.cpus_per_gpu", KEY_INT, AT(slurm.cpus_per_gpu), .def = "4",
-     RANGE(1, 1024), .code = "E013",
+     RANGE(1, 1024), .code = "E013", .live = true,
      .doc = "cores per GPU, or of a job without GPUs"},
     {"slurm.memory_per_gpu", KEY_SIZE, AT(slurm.memory_per_gpu_bytes),
      .def = "null", RANGE(1048576, 1125899906842624.0), NONE(0), .code = "E023",
+     .live = true,
      .doc = "memory per GPU of jobs that ask for none; null: Slurm's default"},
     {"slurm.launcher", KEY_ENUM, AT(slurm.launcher), .def = "srun",
      .code = "E012",
@@ -143,33 +148,33 @@ static const struct schema_key keys[] = {
      .code = "E012",
      .words = WORDS(WORD("fifo", 0), WORD("backfill", 1), LATER("profile"),
                     LATER("srtf"), LATER("las"), LATER("goodput")),
-     .doc = "which job is next"},
+     .live = true, .doc = "which job is next"},
     {"scheduler.interval", KEY_DURATION, AT(scheduler.interval_s), .def = "1s",
-     RANGE(1, 3600), .code = "E023",
+     RANGE(1, 3600), .code = "E023", .live = true,
      .doc = "time between two looks at the queue when nothing happens"},
 
     {"limits.max_jobs_per_user", KEY_INT, AT(limits.max_jobs_per_user),
-     .def = "1000", RANGE(1, 1000000), .code = "E013",
+     .def = "1000", RANGE(1, 1000000), .code = "E013", .live = true,
      .doc = "the most jobs of one user that have not ended"},
     {"limits.max_spec_bytes", KEY_SIZE, AT(limits.max_spec_bytes), .def = "1M",
-     RANGE(1024, TREE_MAX_BYTES), .code = "E023",
+     RANGE(1024, TREE_MAX_BYTES), .code = "E023", .live = true,
      .doc = "the largest job specification that is accepted"},
     {"limits.max_log_bytes", KEY_SIZE, AT(limits.max_log_bytes), .def = "1G",
-     RANGE(4096, 1099511627776.0), .code = "E023",
+     RANGE(4096, 1099511627776.0), .code = "E023", .live = true,
      .doc = "the most that logs.max_bytes of a job may ask for"},
 
     {"watchdog.heartbeat", KEY_DURATION, AT(watchdog.heartbeat_s), .def = "10s",
-     RANGE(1, 3600), .code = "E023",
+     RANGE(1, 3600), .code = "E023", .live = true,
      .doc = "how often a worker says that it lives"},
     {"watchdog.node_lost_after", KEY_DURATION, AT(watchdog.node_lost_after_s),
-     .def = "90s", RANGE(2, 86400), .code = "E023",
+     .def = "90s", RANGE(2, 86400), .code = "E023", .live = true,
      .doc = "silence after which a job's node counts as lost"},
 
     {"log.level", KEY_ENUM, AT(log.level), .def = "info", .code = "E012",
      .words = WORDS(WORD("err", LOG_ERR), WORD("warn", LOG_WARN),
                     WORD("notice", LOG_NOTICE), WORD("info", LOG_INFO),
                     WORD("debug", LOG_DEBUG)),
-     .doc = "how much the daemon writes"},
+     .live = true, .doc = "how much the daemon writes"},
 };
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
@@ -424,6 +429,15 @@ static void note_live(void *arg, size_t row, char *out, size_t cap)
 int conf_print(const struct conf *c, struct buf *out, struct error *err)
 {
     return schema_yaml(&conf_schema, c, NULL, note_live, NULL, out, err);
+}
+
+void conf_changes(const struct conf *a, const struct conf *b,
+                  void (*each)(void *arg, const char *path, bool live),
+                  void *arg)
+{
+    for (size_t i = 0; i < N_KEYS; i++)
+        if (!schema_same(&keys[i], a, b))
+            each(arg, keys[i].path, keys[i].live);
 }
 
 void conf_each_key(void (*each)(void *arg, const char *path, const char *type,

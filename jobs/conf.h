@@ -105,6 +105,11 @@ int conf_load(const char *path, struct conf *ret, struct buf *text_out,
 int conf_print(const struct conf *c, struct buf *out,
                struct error *err) MUST_CHECK;
 
+/* Calls each() for every key whose value differs, in the table's order. */
+void conf_changes(const struct conf *a, const struct conf *b,
+                  void (*each)(void *arg, const char *path, bool live),
+                  void *arg);
+
 /* One row per key; as spec_each_key(), with `live`. `def` is "" without a
  * default. */
 void conf_each_key(void (*each)(void *arg, const char *path, const char *type,

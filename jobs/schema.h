@@ -126,6 +126,9 @@ int schema_set(const struct schema_key *k, const struct node *value,
                struct spec_report *report, bool *ret_bad,
                struct error *err) MUST_CHECK;
 
+/* Whether both have the same value there. */
+bool schema_same(const struct schema_key *k, const void *a, const void *b);
+
 void schema_clear(const struct schema *s, void *obj);
 
 /* ---- writing (schema_emit.c) --------------------------------------------- */

@@ -32,6 +32,7 @@
  *   GET  /v1/nodes            -> inventory
  *   GET  /v1/status           -> version, pid, policy, counts
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
+ *   POST /v1/admin/reload     reads mgpu.yaml again
  *   GET  /v1/admin/log        ?last= -> what they did to the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
@@ -92,11 +93,14 @@
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,
  *     "paused":{"uid","since","why"}|null,
+ *     "reload":{"at","is_ok","why","changed","after_restart"}|null,
  *     "loop":{"callbacks","longest_s","total_s","waited_s","longest_own_s"}}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
  *     callbacks of the event loop took since then, and the longest; how much
  *     of that they waited for a core, and the longest without it
+ *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
+ *     in effect now, or will be after a restart
  *   mgpu.pause/1  {"paused":as in mgpu.status/1}
  *   mgpu.admin_log/1 {"deeds":[{"at","uid","do","detail":{..}|null}]}
  *

@@ -76,7 +76,7 @@ static void make_live_dirs(const struct ctld *c)
 /* ---- parts ----------------------------------------------------------------
  */
 
-static int make_engine(struct ctld *c, struct error *err)
+static void set_engine_conf(struct ctld *c)
 {
     const struct ctld_conf *conf = c->parts.conf;
     c->engine_conf = (struct engine_conf){
@@ -97,6 +97,12 @@ static int make_engine(struct ctld *c, struct error *err)
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
         .submit_ahead = conf->submit_ahead,
     };
+}
+
+static int make_engine(struct ctld *c, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    set_engine_conf(c);
     struct engine_parts parts = {
         .clock = c->parts.clock,
         .policy = c->parts.policy,
@@ -172,6 +178,54 @@ static int make_http(struct ctld *c, struct error *err)
     return make_port(c, err);
 }
 
+/* ---- another configuration ------------------------------------------------
+ */
+static void take_fresh(struct ctld *c, const struct ctld_fresh *f)
+{
+    struct ctld_conf *conf = &c->conf;
+    conf->admins = f->conf.admins;
+    conf->n_admins = f->conf.n_admins;
+    conf->heartbeat_s = f->conf.heartbeat_s;
+    conf->node_lost_s = f->conf.node_lost_s;
+    conf->interval_s = f->conf.interval_s;
+    conf->max_jobs_per_user = f->conf.max_jobs_per_user;
+    conf->max_spec_bytes = f->conf.max_spec_bytes;
+    conf->max_log_bytes = f->conf.max_log_bytes;
+    conf->where = f->conf.where;
+    conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
+    set_engine_conf(c);
+    log_set_level(f->level);
+}
+
+/* A reload by signal is nobody's in particular: the daemon's own user's. */
+int ctld_reload(struct ctld *c, int64_t uid, struct error *err)
+{
+    struct ctld_reloaded *r = &c->reloaded;
+    struct ctld_fresh fresh;
+    int rc = c->parts.reload
+                 ? c->parts.reload(c->parts.reload_arg, &fresh, err)
+                 : error_set(err, ERR_CONFIG, "there is no configuration");
+    if (rc == 0)
+        rc = engine_set_policy(c->engine, fresh.policy, err);
+    wire_time(c->parts.clock->wall_s(c->parts.clock), r->at);
+    r->is_ok = rc == 0;
+    if (rc < 0) {
+        (void)snprintf(r->why, sizeof(r->why), "%s", err->msg);
+        log_err("ctld",
+                "reload failed, nothing was changed uid=%lld why=\"%s\"",
+                (long long)uid, err->msg);
+        return -1;
+    }
+    r->why[0] = '\0';
+    take_fresh(c, &fresh);
+    (void)snprintf(r->changed, sizeof(r->changed), "%s", fresh.changed);
+    (void)snprintf(r->waiting, sizeof(r->waiting), "%s", fresh.waiting);
+    log_notice("ctld", "reloaded uid=%lld changed=\"%s\" after_restart=\"%s\"",
+               (long long)uid, fresh.changed, fresh.waiting);
+    ctld_want_step(c);
+    return 0;
+}
+
 static void on_stop(void *arg)
 {
     loop_stop(((struct ctld *)arg)->loop);
@@ -187,9 +241,10 @@ static void on_term(void *arg)
 
 static void on_hup(void *arg)
 {
-    (void)arg;
-    log_notice("ctld", "reload is not supported: restart to read the "
-                       "configuration again");
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    if (ctld_reload(c, c->parts.conf->uid, &err) < 0)
+        return; /* it has said so */
 }
 
 /* A system's daemon has no privileges to start another, and one life is
@@ -236,6 +291,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     if (!c)
         return error_set(err, ERR_NOMEM, "daemon");
     c->parts = *parts;
+    c->conf = *parts->conf; /* parts of it may change */
+    c->parts.conf = &c->conf;
     c->started_wall_s = parts->clock->wall_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
                    parts->conf->state_dir);

@@ -50,6 +50,16 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     int32_t submit_ahead; /* as engine_conf's */
 };
 
+/* What a configuration that was read again says. */
+struct ctld_fresh {
+    struct ctld_conf conf; /* of it only what may change; texts live until the
+                              reload after the next */
+    const struct policy *policy;
+    enum log_level level;
+    char changed[1024], waiting[1024]; /* keys, ", " between: in effect now, and
+                                          after a restart */
+};
+
 struct ctld_parts { /* all borrowed, all outlive the daemon */
     const struct clock *clock;
     const struct policy *policy;
@@ -59,6 +69,10 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     pid_t helper; /* a child without which the allocator is of no use: when
                      it ends, so does the daemon; 0: none */
     const struct ctld_conf *conf;
+    /* Reads the configuration again. NULL: there is none.
+     * err  ERR_CONFIG with the file and line; nothing is changed */
+    int (*reload)(void *arg, struct ctld_fresh *ret, struct error *err);
+    void *reload_arg;
 };
 
 struct ctld;

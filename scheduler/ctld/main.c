@@ -23,6 +23,7 @@
 #include "scheduler/ctld/compose.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/daemonpipe.h"
+#include "scheduler/ctld/reload.h"
 #include "scheduler/ctld/setup.h"
 
 enum { LOG_PATH_CAP = SETUP_PATH_CAP + 16 };
@@ -210,6 +211,7 @@ static int live(const struct args *a, const struct conf *conf,
     struct ctld_conf ctld;
     struct compose parts = {.alloc = NULL};
     struct store *store = NULL;
+    struct reload *reload = NULL;
     setup_ctld(conf, s, &ctld);
     int64_t max_fds = raise_max_fds(ctld.max_clients);
     int rc = store_sqlite_open(s->state_dir, &store, err);
@@ -217,6 +219,8 @@ static int live(const struct args *a, const struct conf *conf,
         rc = add_fault(&store, err);
     if (rc == 0)
         rc = compose(a, conf, h, max_fds, &parts, err);
+    if (rc == 0)
+        rc = reload_create(a, conf, s, &reload, err);
     if (rc == 0) {
         struct ctld_parts all = {.clock = &clock_real,
                                  .policy = policy_find(conf->scheduler.policy),
@@ -224,10 +228,13 @@ static int live(const struct args *a, const struct conf *conf,
                                  .store = store,
                                  .files = parts.files,
                                  .helper = parts.helper,
-                                 .conf = &ctld};
+                                 .conf = &ctld,
+                                 .reload = reload_run,
+                                 .reload_arg = reload};
         rc = serve(&all, s, err);
     }
     compose_clear(&parts);
+    reload_destroy(reload);
     if (store)
         store->ops->destroy(store);
     return rc;

@@ -36,8 +36,15 @@ struct ctld_pause {
     char since[WIRE_TIME_CAP], why[200];
 };
 
+struct ctld_reloaded {
+    char at[WIRE_TIME_CAP]; /* "": not yet */
+    bool is_ok;
+    char why[256], changed[1024], waiting[1024];
+};
+
 struct ctld {
     struct ctld_parts parts;
+    struct ctld_conf conf; /* what parts.conf is */
     struct engine_conf engine_conf;
     struct secret secret;
     char jobs_dir[512], url[256];
@@ -78,9 +85,16 @@ struct ctld {
 
     struct audit *audit;
     struct ctld_pause pause;
+    struct ctld_reloaded reloaded;
 
     struct ctld_stats stats;
 };
+
+/* ---- ctld.c ---------------------------------------------------------------
+ */
+/* Reads the configuration again, for uid; the log says what came of it.
+ * err  ERR_CONFIG nothing is changed */
+int ctld_reload(struct ctld *c, int64_t uid, struct error *err) MUST_CHECK;
 
 /* ---- step.c: the engine's turn, and replies that wait for it --------------
  */
@@ -229,7 +243,8 @@ json_t *ctld_allocator_state(const struct ctld *c);
  */
 /* Reads admin.log, and is as it says. The engine is there. */
 int ctld_admin_init(struct ctld *c, struct error *err) MUST_CHECK;
-json_t *ctld_pause_json(const struct ctld *c); /* null: it is not paused */
+json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
+json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
 
 /* ---- handlers -------------------------------------------------------------
  */
@@ -241,6 +256,7 @@ void serve_requeue(void *arg, struct http_exchange *x);
 void serve_priority(void *arg, struct http_exchange *x);
 void serve_pause(void *arg, struct http_exchange *x);
 void serve_resume(void *arg, struct http_exchange *x);
+void serve_reload(void *arg, struct http_exchange *x);
 void serve_admin_log(void *arg, struct http_exchange *x);
 void serve_queue(void *arg, struct http_exchange *x);
 void serve_job(void *arg, struct http_exchange *x);

@@ -31,6 +31,7 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/status", serve_status},
     {"POST", "/v1/admin/pause", serve_pause},
     {"POST", "/v1/admin/resume", serve_resume},
+    {"POST", "/v1/admin/reload", serve_reload},
     {"GET", "/v1/admin/log", serve_admin_log},
     {"POST", ATTEMPT "claim", serve_claim},
     {"POST", ATTEMPT "rows", serve_rows},

@@ -129,6 +129,41 @@ void serve_resume(void *arg, struct http_exchange *x)
     serve_pausing(arg, x, false);
 }
 
+/* ---- reload ----------------------------------------------------------------
+ */
+
+json_t *ctld_reload_json(const struct ctld *c)
+{
+    const struct ctld_reloaded *r = &c->reloaded;
+    if (!r->at[0])
+        return json_null();
+    return json_pack("{s:s, s:b, s:o, s:s, s:s}", "at", r->at, "is_ok",
+                     r->is_ok, "why", ctld_text(r->why), "changed", r->changed,
+                     "after_restart", r->waiting);
+}
+
+/* The line of the log comes after: what was read is in a file of the
+ * administrator's already, and a disk that is full must not keep him from
+ * changing it. */
+void serve_reload(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    if (!admit_admin(c, x))
+        return;
+    if (ctld_reload(c, http_uid(x), &err) < 0) {
+        http_reply_err(x, &err);
+        return;
+    }
+    if (audit_add(c->audit, c->parts.clock->wall_s(c->parts.clock), http_uid(x),
+                  "reload", json_pack("{s:s}", "changed", c->reloaded.changed),
+                  &err) < 0)
+        log_err("admin", "a reload is not in the log why=\"%s\"", err.msg);
+    ctld_reply(x, 200,
+               json_pack("{s:s, s:o}", "schema", "mgpu.reload/1", "reload",
+                         ctld_reload_json(c)));
+}
+
 void serve_admin_log(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;

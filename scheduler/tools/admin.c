@@ -42,6 +42,7 @@ static const struct tool tool = {
                "  requeue JOB...   end their attempts, and queue them again\n"
                "  top JOB...       the first in the queue\n"
                "  priority N JOB... another place in the queue, -1000..1000\n"
+               "  reload           read mgpu.yaml again\n"
                "  log              who did what to the daemon",
     .opts = opts,
 };
@@ -114,6 +115,26 @@ static void print_jobs(const json_t *jobs)
     printf("%s\n", *sep ? "" : "none");
 }
 
+static void print_reload(const json_t *r)
+{
+    char text[1200];
+    if (!json_is_object(r))
+        return;
+    if (!field_yes(r, "is_ok")) {
+        printf(" reload     failed at %s: %s\n", field_str(r, "at"),
+               render_escape(field_str(r, "why"), text, sizeof(text)));
+        return;
+    }
+    printf(" reload     done at %s\n", field_str(r, "at"));
+    if (*field_str(r, "changed"))
+        printf("  in effect %s\n",
+               render_escape(field_str(r, "changed"), text, sizeof(text)));
+    if (*field_str(r, "after_restart"))
+        printf(
+            "  after a restart %s\n",
+            render_escape(field_str(r, "after_restart"), text, sizeof(text)));
+}
+
 static void print_status(const json_t *s)
 {
     const json_t *alloc = json_object_get(s, "allocator_state");
@@ -125,6 +146,7 @@ static void print_status(const json_t *s)
            render_escape(field_str(s, "cluster"), word, sizeof(word)),
            field_int(s, "pid", 0), field_str(s, "started"));
     print_paused(json_object_get(s, "paused"));
+    print_reload(json_object_get(s, "reload"));
     print_jobs(json_object_get(s, "jobs"));
     printf(" slots      %" PRId64 " of %" PRId64 " free, policy %s\n",
            field_int(s, "slots_free", 0), field_int(s, "slots_total", 0),
@@ -168,6 +190,18 @@ static int set_paused(struct client *c, const struct args *a, bool on,
     else if (rc == 0 && !a->quiet)
         printf("%s\n", on ? "paused: nothing new is started" : "resumed");
     json_decref(body);
+    json_decref(reply);
+    return rc;
+}
+
+static int reload(struct client *c, const struct args *a, struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = client_post(c, "/v1/admin/reload", NULL, NULL, &reply, err);
+    if (rc == 0 && a->json)
+        rc = print_json(reply, err);
+    else if (rc == 0 && !a->quiet)
+        print_reload(json_object_get(reply, "reload"));
     json_decref(reply);
     return rc;
 }
@@ -227,7 +261,9 @@ static int show_log(struct client *c, const struct args *a, struct error *err)
         rc = print_json(reply, err);
     else if (rc == 0)
         json_array_foreach(json_object_get(reply, "deeds"), i, deed)
+        {
             print_deed(deed);
+        }
     json_decref(reply);
     return rc;
 }
@@ -342,8 +378,8 @@ static int on_jobs(struct client *c, const struct args *a, char **words, int n,
 
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
-    static const char *const alone[] = {"status", "pause", "drain", "resume",
-                                        "log"};
+    static const char *const alone[] = {"status", "pause", "drain",
+                                        "resume", "log",   "reload"};
     const struct args *a = arg;
     struct client *c = NULL;
     int which = -1;
@@ -363,6 +399,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
              : which == 2 ? drain(c, a, err)
              : which == 3 ? set_paused(c, a, false, err)
              : which == 4 ? show_log(c, a, err)
+             : which == 5 ? reload(c, a, err)
                           : on_jobs(c, a, words, n, ret_exit, err);
     client_destroy(c);
     return rc;

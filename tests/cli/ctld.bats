@@ -72,10 +72,81 @@ soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
     grep -qx 300 "$ctld_dir/state/jobs/1/1/log"
 }
 
-@test "SIGHUP is answered with a word, not with an end" {
+# What the daemon says of the last reload.
+reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
+
+@test "F33: SIGHUP takes up a good file, and nothing of a bad one" {
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml
+    put() { printf '%s\n' 'version: 1' "$@" >"$conf"; }
+    put 'scheduler: {policy: fifo}' 'limits: {max_jobs_per_user: 1}'
+    ctld_start --config "$conf"
+    [ "$(api GET /v1/status | json '$.policy')" = fifo ]
+    submit_command one sleep 600
+    run submit_command two true
+    [ "$status" -ne 0 ]
+
+    put 'scheduler: {policy: backfill}' 'limits: {max_jobs_per_user: 2}' \
+        'controller: {max_clients: 99}' 'log: {level: debug}'
+    kill -HUP "$ctld_pid"
+    wait_for 10 reload_says is_ok 1
+    [ "$(api GET /v1/status | json '$.policy')" = backfill ]
+    reload_says changed 'scheduler.policy, limits.max_jobs_per_user, log.level'
+    reload_says after_restart controller.max_clients
+    submit_command two true
+
+    bad() { # LINE:COLUMN of the error in what is in the file
+        kill -HUP "$ctld_pid"
+        wait_for 10 reload_says is_ok 0
+        [[ $(api GET /v1/status | json '$.reload.why') == *"$1"* ]]
+        [ "$(api GET /v1/status | json '$.policy')" = backfill ]
+        "$MGPU_BIN/mgpu-admin" status | grep -q 'reload     failed at 20'
+        put 'scheduler: {policy: backfill}'
+        run "$MGPU_BIN/mgpu-admin" reload
+        [ "$status" -eq 0 ]
+        reload_says is_ok 1
+    }
+    put 'scheduler: {policy: fifo' && bad "$conf:"
+    put 'scheduler: {policy: fifo}' 'limts: {max_jobs_per_user: 5}' && bad "$conf:3:1"
+    put 'scheduler: {policy: fifo}' 'log: {level: loud}' && bad "$conf:3:14"
+    put 'scheduler: {policy: fifo}' 'auth: {admins: [nobody-of-that-name]}' &&
+        bad nobody-of-that-name
+    rm "$conf" && bad 'No such file'
+    rm "$conf" && mkdir "$conf"
+    run "$MGPU_BIN/mgpu-admin" reload
+    [ "$status" -ne 0 ]
+    rmdir "$conf"
+    grep -q 'reload failed, nothing was changed' "$ctld_dir/ctld.log"
+    "$MGPU_BIN/mgpu-admin" log | grep -q ' reload '
+}
+
+@test "F34: many SIGHUPs under load: the last file wins, nothing leaks" {
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml
+    printf 'version: 1\n' >"$conf"
+    ctld_start --config "$conf"
+    fds() { find "/proc/$ctld_pid/fd" -mindepth 1 | wc -l; }
+    api GET /v1/status >/dev/null
+    before=$(fds)
+    for i in $(seq 100); do
+        printf 'version: 1\nlimits: {max_jobs_per_user: %d}\n' "$i" >"$conf.new"
+        mv "$conf.new" "$conf"
+        kill -HUP "$ctld_pid"
+    done
+    submit_command one true
+    wait_for 20 job_is 1 COMPLETED
+    printf 'version: 1\nlimits: {max_jobs_per_user: 1}\n' >"$conf.new"
+    mv "$conf.new" "$conf"
+    "$MGPU_BIN/mgpu-admin" --quiet reload
+    submit_command two sleep 600
+    run submit_command three true
+    [[ $output == *"of 1 allowed"* ]]
+    fds_are_back() { [ "$(fds)" -le "$((before + 2))" ]; }
+    wait_for 10 fds_are_back
+}
+
+@test "SIGHUP without a file is answered with a word" {
     ctld_start
     kill -HUP "$ctld_pid"
-    wait_for 5 grep -q 'reload is not supported' "$ctld_dir/ctld.log"
+    wait_for 10 grep -q 'reload failed.*without --config' "$ctld_dir/ctld.log"
     ctld_ready
 }
 

@@ -204,7 +204,7 @@ static const char golden[] =
     "auth:\n"
     "  remote: none                          # restart\n"
     "  munge_socket: null                    # restart\n"
-    "  admins: [\"root\"]                      # restart\n"
+    "  admins: [\"root\"]                      # live\n"
     "  workers_from: nodes                   # restart\n"
     "allocator: auto                         # restart\n"
     "local:\n"
@@ -213,15 +213,15 @@ static const char golden[] =
     "  mpirun: \"mpirun\"                      # restart\n"
     "slurm:\n"
     "  conf: null                            # restart\n"
-    "  partition: null                       # restart\n"
-    "  account: null                         # restart\n"
-    "  qos: null                             # restart\n"
-    "  constraint: null                      # restart\n"
-    "  reservation: null                     # restart\n"
-    "  gpu_type: null                        # restart\n"
-    "  exclusive: false                      # restart\n"
-    "  cpus_per_gpu: 4                       # restart\n"
-    "  memory_per_gpu: null                  # restart\n"
+    "  partition: null                       # live\n"
+    "  account: null                         # live\n"
+    "  qos: null                             # live\n"
+    "  constraint: null                      # live\n"
+    "  reservation: null                     # live\n"
+    "  gpu_type: null                        # live\n"
+    "  exclusive: false                      # live\n"
+    "  cpus_per_gpu: 4                       # live\n"
+    "  memory_per_gpu: null                  # live\n"
     "  launcher: srun                        # restart\n"
     "  srun: \"srun\"                          # restart\n"
     "  mpirun: \"mpirun\"                      # restart\n"
@@ -232,17 +232,17 @@ static const char golden[] =
     "  limit_margin: 2m                      # restart\n"
     "  submit_ahead: 1                       # restart\n"
     "scheduler:\n"
-    "  policy: backfill                      # restart\n"
-    "  interval: 1s                          # restart\n"
+    "  policy: backfill                      # live\n"
+    "  interval: 1s                          # live\n"
     "limits:\n"
-    "  max_jobs_per_user: 1000               # restart\n"
-    "  max_spec_bytes: 1M                    # restart\n"
-    "  max_log_bytes: 1G                     # restart\n"
+    "  max_jobs_per_user: 1000               # live\n"
+    "  max_spec_bytes: 1M                    # live\n"
+    "  max_log_bytes: 1G                     # live\n"
     "watchdog:\n"
-    "  heartbeat: 10s                        # restart\n"
-    "  node_lost_after: 90s                  # restart\n"
+    "  heartbeat: 10s                        # live\n"
+    "  node_lost_after: 90s                  # live\n"
     "log:\n"
-    "  level: info                           # restart\n";
+    "  level: info                           # live\n";
 
 static void test_print(void)
 {
@@ -294,8 +294,45 @@ static void test_load(void)
     buf_clear(&out);
 }
 
+static void note(void *arg, const char *path, bool live)
+{
+    struct buf *b = arg;
+    if (buf_addf(b, NULL, "%s%s ", path, live ? "!" : "") < 0)
+        abort();
+}
+
+static void test_changes(void)
+{
+    static const char one[] =
+        V "cluster: a\nauth: {admins: [root, x]}\nslurm: {partition: p}\n";
+    static const char two[] =
+        V "cluster: b\nauth: {admins: [root, y]}\nslurm: {account: p}\n"
+          "limits: {max_log_bytes: 2G}\nlog: {level: debug}\n"
+          "scheduler: {policy: fifo, interval: 2s}\n";
+    struct conf a, b;
+    struct spec_report report;
+    struct buf out = BUF_INIT;
+    struct error err = ERROR_INIT;
+    is_int(conf_parse(one, strlen(one), NULL, &a, &report, &err), 0, "one");
+    spec_report_clear(&report);
+    is_int(conf_parse(two, strlen(two), NULL, &b, &report, &err), 0, "another");
+    spec_report_clear(&report);
+    conf_changes(&a, &a, note, &out);
+    is_str(buf_str(&out), "", "nothing has changed");
+    conf_changes(&a, &b, note, &out);
+    is_str(buf_str(&out),
+           "cluster auth.admins! slurm.partition! slurm.account! "
+           "scheduler.policy! scheduler.interval! limits.max_log_bytes! "
+           "log.level! ",
+           "what has changed, and what of it is live");
+    buf_clear(&out);
+    conf_clear(&a);
+    conf_clear(&b);
+}
+
 int main(void)
 {
+    test_changes();
     test_rows();
     test_values();
     test_print();

@@ -51,8 +51,13 @@ static void find_conf_key(void *arg, const char *path, const char *type,
                           const char *def, const char *range, bool live,
                           const char *doc)
 {
-    /* The page says once that a change needs a restart. */
-    ok(!live, "%s needs a restart", path);
+    /* The page lists those that need no restart. */
+    struct page *p = arg;
+    char item[160];
+    const char *list = strstr(buf_str(&p->text), ".Sh RELOADING\n");
+    (void)snprintf(item, sizeof(item), "\n.It\n.Ic %s\n", path);
+    ok(list && (strstr(list, item) != NULL) == live, "%s %s", path,
+       live ? "takes effect on a reload" : "needs a restart");
     find_key(arg, path, type, def, range, doc);
 }
 

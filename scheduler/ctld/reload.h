@@ -1,0 +1,25 @@
+/* reload.h - mgpu.yaml read once more by a daemon that runs.
+ *
+ * All of it or nothing: a file with an error changes nothing. What keys take
+ * effect at once is in the table of conf.c (live); of the others it is told
+ * that they wait for a restart.
+ */
+#ifndef MGPU_CTLD_RELOAD_H
+#define MGPU_CTLD_RELOAD_H
+
+#include "scheduler/ctld/setup.h"
+
+struct reload;
+
+/* All borrowed, all outlive it. Without a->config a reload fails, and says
+ * so. err ERR_NOMEM, or the path cannot be made absolute */
+int reload_create(const struct args *a, const struct conf *conf,
+                  const struct setup *s, struct reload **ret,
+                  struct error *err) MUST_CHECK;
+/* What the last answers borrow from goes away with it. NULL is fine. */
+void reload_destroy(struct reload *r);
+
+/* ctld_parts.reload */
+int reload_run(void *arg, struct ctld_fresh *ret, struct error *err) MUST_CHECK;
+
+#endif
