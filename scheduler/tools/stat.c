@@ -13,6 +13,7 @@
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/columns.h"
 #include "scheduler/tools/options.h"
+#include "scheduler/tools/plot.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/wait.h"
 #include "scheduler/tools/watch.h"
@@ -29,6 +30,9 @@ enum {
     OPT_STATUS,
     OPT_WAIT,
     OPT_WATCH,
+    OPT_PLOT,
+    OPT_OF,
+    OPT_REPORT,
     OPT_INTERVAL,
     OPT_TIMEOUT,
     OPT_USER,
@@ -60,6 +64,9 @@ static const struct opt opts[] = {
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
     {OPT_WAIT, 'w', "wait", NULL,
      "wait until the jobs end; exit with the largest of their codes"},
+    {OPT_PLOT, 0, "plot", "FILE.svg", "the jobs' loss, or --of another column"},
+    {OPT_OF, 0, "of", "COLUMN", "what --plot draws, as eval_accuracy"},
+    {OPT_REPORT, 0, "report", "FILE.html", "all about the job as one page"},
     {OPT_WATCH, 0, "watch", NULL, "the queue as it changes; the daemon says"},
     {OPT_INTERVAL, 'i', "interval", "SECONDS",
      "--watch, drawn at most so often (1)"},
@@ -96,6 +103,7 @@ struct args {
     bool follow, json;
     double timeout_s, interval_s;
     const char *user, *state, *name, *since, *url;
+    const char *file, *of;
     unsigned long long count;
     struct show_conf show;
 };
@@ -137,6 +145,9 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     case OPT_NAME:
         a->name = value;
         break;
+    case OPT_OF:
+        a->of = value;
+        break;
     case OPT_SINCE:
         a->since = value;
         break;
@@ -170,6 +181,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         if (a->view && a->view != o->id)
             return error_set(err, ERR_USAGE, "--%s and another view", o->name);
         a->view = o->id;
+        a->file = value; /* of --plot and --report */
     }
     return 0;
 }
@@ -407,6 +419,8 @@ static int one(struct client *c, const struct args *a, const char *word,
         return why(c, a, word, err);
     case OPT_LOGS:
         return logs(c, a, word, err);
+    case OPT_REPORT:
+        return report_job(c, word, a->file, err);
     case OPT_EPOCHS:
         (void)snprintf(path, sizeof(path), "/v1/jobs/%s/epochs", word);
         return simple(c, a, path, show_epochs, err);
@@ -503,6 +517,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
         rc = simple(c, a, "/v1/status", show_status, err);
     else if (rc == 0 && a->view == OPT_WATCH)
         rc = watch(c, a, err);
+    else if (rc == 0 && a->view == OPT_PLOT)
+        rc = plot_jobs(c, words, n, a->of ? a->of : "loss", a->file, err);
     else if (rc == 0 && a->view == OPT_WAIT)
         rc = wait_all(c, a, words, n, ret_exit, err);
     else if (rc == 0 && n == 0)
@@ -526,6 +542,10 @@ static int check_args(const struct args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "which job? see %s --help", tool.name);
     if (is_cluster && n > 0)
         return error_set(err, ERR_USAGE, "that view takes no job");
+    if (a->of && a->view != OPT_PLOT)
+        return error_set(err, ERR_USAGE, "--of goes with --plot");
+    if (a->view == OPT_REPORT && n > 1)
+        return error_set(err, ERR_USAGE, "--report shows one job at a time");
     if (a->follow && a->view != OPT_LOGS)
         return error_set(err, ERR_USAGE, "--follow goes with --logs");
     if (a->json && a->view == OPT_LOGS)

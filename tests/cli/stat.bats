@@ -303,3 +303,38 @@ END
     [ "$status" -eq 64 ]
 }
 gone_from() { [ "$(tail -n 2 "$1" | grep -c long)" -eq 0 ]; }
+
+@test "--plot and --report: files that fetch nothing, and no half ones" {
+    cat >drawn.yaml <<'END'
+version: 1
+kind: cv
+name: drawn
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 16, eval_samples: 8}
+train: {device: host, epochs: 2, batch_size: 4, profile: epoch}
+resources: {gpus: 1}
+END
+    OMP_NUM_THREADS=1 submit --quiet --wait drawn.yaml
+    OMP_NUM_THREADS=1 submit --quiet --wait --set name='a.b' drawn.yaml
+    stat --plot loss.svg 1 2
+    grep -q '<svg .*</svg>' <(tr -d '\n' <loss.svg)
+    grep -q '>1 drawn<' loss.svg
+    grep -q '>2 a.b<' loss.svg
+    stat --plot - --of eval_accuracy 1 | grep -q 'Test accuracy, job 1 drawn'
+    stat --report page.html 1
+    [ "$(grep -c '<svg' page.html)" -eq 5 ]
+    for part in 'Job 1 drawn' 'Where an iteration' 'host GEMM' 'COMPLETED' \
+        'image_size' '>submit<'; do
+        grep -q "$part" page.html || { echo "no $part"; false; }
+    done
+    run grep -E '<script|(src|href)=|url\(|@import' page.html loss.svg
+    [ "$status" -eq 1 ]
+    run stat --plot nothing.svg --of gain 1
+    [ "$status" -eq 64 ]
+    [[ $output == *"there are loss, lr"* ]]
+    run stat --report /nowhere/page.html 1
+    [ "$status" -ne 0 ]
+    run stat --report none.html 9
+    [ "$status" -ne 0 ]
+    [ ! -e none.html ] && [ ! -e nothing.svg ]
+}
