@@ -177,7 +177,8 @@ void must_failed(const char *file, int line, const char *call, const char *why)
     tap_diag("%s", why);
 }
 
-void contract_device(struct device *d, const char *name, bool small)
+struct bed bed_make(struct device *d, const char *name, enum dtype dt,
+                    bool small)
 {
     /* A sum of n terms is off by about sqrt(n) roundings, and the values
      * here have up to some thousands: 100 roundings of the type. 16-bit
@@ -186,14 +187,26 @@ void contract_device(struct device *d, const char *name, bool small)
     static const double tol[DT_N] = {
         [DT_F64] = 1e-12, [DT_F32] = 2e-5, [DT_F16] = 2e-3, [DT_BF16] = 1.6e-2};
 
+    struct bed b = {.d = d,
+                    .name = name,
+                    .dt = dt,
+                    .tol = tol[dt],
+                    .seed = 1,
+                    .small = small};
+
+    must(d->ops->alloc(d, PUT_BYTES, &b.scalars, ERR));
+    return b;
+}
+
+void bed_drop(struct bed *b)
+{
+    b->d->ops->release(b->d, b->scalars);
+}
+
+void contract_device(struct device *d, const char *name, bool small)
+{
     for (int dt = 0; dt < DT_N; dt++) {
-        struct bed b = {.d = d,
-                        .name = name,
-                        .dt = (enum dtype)dt,
-                        .tol = tol[dt],
-                        .seed = 1,
-                        .small = small};
-        must(d->ops->alloc(d, PUT_BYTES, &b.scalars, ERR));
+        struct bed b = bed_make(d, name, (enum dtype)dt, small);
         contract_memory(&b);
         contract_replay(&b);
         contract_gemm(&b);
@@ -210,6 +223,6 @@ void contract_device(struct device *d, const char *name, bool small)
             contract_gradients(&b);
         contract_refusals(&b);
         contract_cast(&b);
-        d->ops->release(d, b.scalars);
+        bed_drop(&b);
     }
 }

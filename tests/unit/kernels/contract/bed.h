@@ -32,6 +32,11 @@ struct tensor {
     enum dtype dt;
 };
 
+/* For the parts of the contract; end it with bed_drop(). */
+struct bed bed_make(struct device *d, const char *name, enum dtype dt,
+                    bool small);
+void bed_drop(struct bed *b);
+
 double bed_uniform(struct bed *b, double lo, double hi);
 
 /* Of type T, or of its accumulator type; filled from lo..hi. */
