@@ -159,7 +159,10 @@ mpi_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/mpi/*.c))
 simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/simt/*.c)))
 bats_tests := $(wildcard tests/cli/*.bats)
-slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
+# The longest first, so that none runs alone at the end.
+slurm_long  := $(patsubst %,tests/slurm/%.bats,slurmctld nodes daemon batch)
+slurm_tests := $(if $(filter 1,$(SLURM)),$(slurm_long) \
+               $(filter-out $(slurm_long),$(wildcard tests/slurm/*.bats)))
 slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
                $(wildcard tests/slurm/*.c)))
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# nodes.bats - nodes fail, are drained and come back; administrators and users
-# do to a job what Slurm lets them.
+# nodes.bats - nodes fail, are drained and come back; ranks hang, the network
+# is cut.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -84,104 +84,6 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     wait_for 60 no_ranks "$id/1"
     [ "$(n_slurm_jobs hang)" = 2 ]
     [ "$(ran_lines)" = "$id.1.0 $id.1.1 $id.2.0 $id.2.1 " ]
-}
-
-@test "requeued by an administrator: a new attempt, the old one ends" {
-    ctld_start
-    id=$(submit_sh again 1 1 "$say_ran; $wait_go")
-    wait_for 60 has_run "$id.1.0"
-    native=$(native_id "$id")
-    scontrol update jobid="$native" requeue=1
-    scontrol requeue "$native"
-    wait_for 90 has_run "$id.2.0"
-    touch "$go"
-    wait_for 60 job_is "$id" COMPLETED
-    [ "$(ran_lines)" = "$id.1.0 $id.2.0 " ]
-    wait_for 30 slurm_is "$native" ''
-}
-
-@test "preempted in Slurm: the job runs again" {
-    ctld_start
-    id=$(submit_sh victim 2 8 "$say_ran; $wait_go")
-    wait_for 60 has_run "$id.1.0"
-    other=$(stranger -p urgent -N 2 --gpus-per-node=4)
-    wait_for 60 slurm_is "$other" RUNNING
-    waits() { job_is "$id" QUEUED; }
-    wait_for 60 waits
-    [ "$(sql state "SELECT count(*) FROM v_event WHERE event = 'requeue'
-        AND detail LIKE '%preempt%'")" = 1 ]
-    scancel "$other"
-    wait_for 60 has_run "$id.2.7"
-    touch "$go"
-    wait_for 60 job_is "$id" COMPLETED
-}
-
-@test "scancel by its user: CANCELLED, and not tried again" {
-    ctld_start
-    id=$(submit_sh ended 2 2 "$say_ran; $wait_go")
-    wait_for 60 has_run "$id.1.0"
-    scancel "$(native_id "$id")"
-    wait_for 60 job_has_ended "$id"
-    job_is "$id" CANCELLED
-    reason_like "$id" '*cancelled in Slurm*'
-    [ "$(n_slurm_jobs ended)" = 1 ]
-    [ "$(grep -c "$id.1.0" "$ran")" = 1 ]
-}
-
-# The daemon looks at Slurm seldom: a stranger takes what it believes to be
-# free, and the job waits in Slurm.
-pend() { # NAME; sets id, other
-    poll=10s
-    ctld_start
-    id=$(submit_sh first 1 1 true)
-    wait_for 60 job_has_ended "$id"
-    other=$(stranger -N 2 --gpus-per-node=4)
-    wait_for 30 slurm_is "$other" RUNNING
-    id=$(submit_sh "$1" 1 1 "$say_ran")
-    wait_for 60 reason_like "$id" 'Slurm(*'
-    slurm_is "$(slurm_ids "$1")" PENDING
-}
-
-@test "a job that waits in Slurm says for what, and runs in the end" {
-    pend waiting
-    wait_for 60 reason_like "$id" 'Slurm(Resources)'
-    job_is "$id" DISPATCHING
-    scancel "$other"
-    wait_for 60 job_is "$id" COMPLETED
-    [ "$(n_slurm_jobs waiting)" = 1 ]
-}
-
-@test "scancel before it started: CANCELLED, and never runs" {
-    pend scancelled
-    scancel "$(slurm_ids scancelled)"
-    wait_for 60 job_is "$id" CANCELLED
-    reason_like "$id" '*cancelled in Slurm*'
-    [ ! -e "$ran" ]
-}
-
-@test "cancelled by its user while it waits in Slurm" {
-    pend cancelled
-    "$MGPU_BIN/mgpu-cancel" "$id"
-    wait_for 60 job_is "$id" CANCELLED
-    wait_for 30 slurm_is "$(slurm_ids cancelled)" ''
-    slurm_is "$other" RUNNING
-    [ ! -e "$ran" ]
-}
-
-@test "Slurm's own limit holds while the daemon is away" {
-    conf_slurm='  limit_margin: 0s'
-    ctld_start
-    id=$(submit_sh late 1 1 "$say_ran; exec sleep 600" \
-        resources.time_limit=10m)
-    wait_for 60 has_run "$id.1.0"
-    native=$(native_id "$id")
-    ctld_kill
-    scontrol update jobid="$native" endtime=now+1
-    wait_for 120 slurm_ended "$native"
-    [ "$(slurm_end "$native")" = TIMEOUT ]
-    ctld_start
-    wait_for 60 job_has_ended "$id"
-    [ "$(job_state "$id") $(job_field "$id" exit_code)" = 'TIMEOUT 124' ]
 }
 
 @test "F17: the network is cut and heals: the job goes on, each row is there once" {

@@ -75,6 +75,8 @@ teardown() { slurm_calm; }
     slurmd node2 pause
     id=$(submit_sh lost 1 1 "$say_ran")
     wait_for 60 has_slurm_job lost
+    # First slurmctld, which would see that they die, and requeue the job.
+    slurmctld kill
     slurmd node1 kill
     slurmd node2 kill
     slurm_lose
