@@ -74,7 +74,8 @@ enum alloc_note_kind {
                         as people read it ("Slurm(Priority)"); native_id is
                         set if it has one. ERR_LIMIT: for a limit or a person,
                         not for devices. Any number of times */
-    ALLOC_GRANTED,   /* note.native_id and note.place are set */
+    ALLOC_GRANTED,   /* note.native_id and note.place are set; again when
+                        the place or is_suspended changes */
     ALLOC_REFUSED,   /* final for this request; note.why says it. ERR_BUSY: a
                         limit there that passes, so another attempt of the
                         job may be taken later */
@@ -99,8 +100,10 @@ struct alloc_note {
                                             local */
     char place[ALLOC_PLACE_CAP]; /* "n1:0,1 n2:0" - node and GPU (or slot)
                                     indexes; " ..." at the end: and more */
-    int32_t exit_code;           /* EXITED: 0..255 */
-    int32_t signal;              /* EXITED: 0, or what the worst rank died of */
+    bool is_suspended; /* GRANTED: somebody has stopped its ranks there, and
+                          may let them go on */
+    int32_t exit_code; /* EXITED: 0..255 */
+    int32_t signal;    /* EXITED: 0, or what the worst rank died of */
     enum alloc_ended_by ended_by; /* EXITED */
     struct error why;             /* WAITING, REFUSED, LOST; EXITED by other */
 };

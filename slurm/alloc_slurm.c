@@ -102,7 +102,8 @@ static struct alloc_note take_one(struct cluster_attempt *a)
         a->unsaid &= ~(unsigned)CLUSTER_SAY_WAITING;
     } else if (a->unsaid & CLUSTER_SAY_GRANTED) {
         a->unsaid &= ~(unsigned)CLUSTER_SAY_GRANTED;
-        note = (struct alloc_note){.kind = ALLOC_GRANTED};
+        note = (struct alloc_note){.kind = ALLOC_GRANTED,
+                                   .is_suspended = a->is_suspended};
     } else {
         a->unsaid &= ~(unsigned)CLUSTER_SAY_END;
         note = a->end;

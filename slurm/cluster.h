@@ -101,7 +101,8 @@ struct cluster_attempt {
     uint32_t claimed_id; /* the job whose worker has the lease; 0: not known */
     bool is_claimed;
     bool has_run, was_granted; /* this job; told so in this life */
-    int waits;                 /* scans since the claim that show it pending */
+    bool is_suspended;
+    int waits; /* scans since the claim that show it pending */
     char place[ALLOC_PLACE_CAP];
 
     /* UNSURE */

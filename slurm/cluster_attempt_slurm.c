@@ -235,10 +235,12 @@ static void grant(struct cluster *c, struct cluster_attempt *a,
                   const struct helper_job *j)
 {
     bool has_moved = j->place[0] && strcmp(a->place, j->place) != 0;
+    bool is_suspended = strcmp(j->state, "SUSPENDED") == 0;
     if (has_moved)
         memcpy(a->place, j->place, sizeof(a->place));
-    if (a->was_granted && !has_moved)
+    if (a->was_granted && !has_moved && a->is_suspended == is_suspended)
         return;
+    a->is_suspended = is_suspended;
     a->was_granted = true;
     a->why.code = ERR_NONE; /* should it wait again, that is news */
     cluster_say(c, a, CLUSTER_SAY_GRANTED);

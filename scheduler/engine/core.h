@@ -50,6 +50,8 @@ struct entry {
     bool is_heard;       /* the allocator or a worker spoke of the attempt in
                             this life of the daemon */
     bool is_held;        /* the attempt waits, and not for devices */
+    bool is_suspended;   /* its ranks are stopped, since suspended_s */
+    double suspended_s;
     int32_t n_live; /* of the first task of a sweep: those that hold, or are
                        to get, devices; counted anew for each plan */
     const char *give_up; /* static: why the engine ends this attempt */

@@ -45,6 +45,28 @@ int eng_poll(struct engine *e, struct error *err)
     return 0;
 }
 
+/* Stopped ranks are silent and do not work: no clock runs while they are. */
+static void set_suspended(struct engine *e, struct entry *en, bool is_suspended)
+{
+    static const char reason[] = "Slurm(Suspended)";
+    double now_s = eng_now(e);
+
+    if (en->is_suspended == is_suspended)
+        return;
+    en->is_suspended = is_suspended;
+    if (is_suspended) {
+        en->suspended_s = now_s;
+    } else {
+        en->start_now_s += now_s - en->suspended_s;
+        en->granted_s += now_s - en->suspended_s;
+        en->stalled_s = en->job.beat_s = now_s;
+    }
+    if ((is_suspended ? en->job.reason[0] == '\0'
+                      : strcmp(en->job.reason, reason) == 0) &&
+        eng_set_reason(en, is_suspended ? reason : "") && e->on_wait)
+        e->on_wait(e->wait_arg, &en->job);
+}
+
 static int granted(struct engine *e, struct entry *en,
                    const struct alloc_note *note, struct error *err)
 {
@@ -52,12 +74,14 @@ static int granted(struct engine *e, struct entry *en,
 
     en->ask_at_s = (double)__builtin_inff();
     en->is_heard = true;
-    if (strcmp(en->job.native_id, note->native_id) == 0 &&
-        strcmp(en->job.place, note->place) == 0)
-        return 0;
     text_copy(d.native_id, sizeof(d.native_id), note->native_id);
     text_copy(d.place, sizeof(d.place), note->place);
-    return eng_stage(e, en, EV_GRANT, -1, &d, err);
+    if ((strcmp(en->job.native_id, note->native_id) != 0 ||
+         strcmp(en->job.place, note->place) != 0) &&
+        eng_stage(e, en, EV_GRANT, -1, &d, err) < 0)
+        return -1;
+    set_suspended(e, en, note->is_suspended);
+    return 0;
 }
 
 /* It was granted in this life of the daemon, and waits again before a worker

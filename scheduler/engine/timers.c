@@ -28,7 +28,7 @@ static double limit_at(const struct entry *en)
     bool is_done = job->reported && job->report_code == 0;
     bool is_due = !job->limit_hit && !job->cancel_asked &&
                   !job->requeue_asked && !is_done && en->is_heard &&
-                  !isnan(en->start_now_s);
+                  !isnan(en->start_now_s) && !en->is_suspended;
     return is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
 }
 
@@ -36,7 +36,7 @@ static double stall_at(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
     bool beats = job->state == JOB_STARTING || job->state == JOB_RUNNING;
-    return beats && !job->reported
+    return beats && !job->reported && !en->is_suspended
                ? job->beat_s + eng_or_never(e->parts.conf->node_lost_s)
                : (double)INFINITY;
 }
@@ -47,7 +47,7 @@ static double stall_at(const struct engine *e, const struct entry *en)
 static double give_up_at(const struct engine *e, const struct entry *en)
 {
     double lost_s = eng_or_never(e->parts.conf->node_lost_s);
-    if (en->give_up)
+    if (en->give_up || en->is_suspended)
         return INFINITY;
     if (en->job.reported)
         return en->job.beat_s + 2 * lost_s;

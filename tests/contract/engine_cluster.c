@@ -353,6 +353,75 @@ static void test_taken_back(void)
     finish("k0:COMPLETED/0/1[1]", "");
 }
 
+/* ---- suspended ----------------------------------------------------------
+ *
+ * From 5 s to 105 s. */
+static bool is_stopped;
+
+static int suspends(struct alloc *a, struct alloc_note *notes, size_t cap,
+                    size_t *ret_n, struct error *e)
+{
+    double t_s = w.clock.t_s - 1000;
+    if (there->poll(a, notes, cap - 1, ret_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (notes[i].kind == ALLOC_GRANTED)
+            its_grant = notes[i];
+    }
+    if (is_stopped != (t_s >= 5 && t_s < 105)) {
+        is_stopped = !is_stopped;
+        notes[*ret_n] = its_grant;
+        notes[(*ret_n)++].is_suspended = is_stopped;
+    }
+    return 0;
+}
+
+static struct alloc *that_suspends(struct alloc *a)
+{
+    static struct alloc_ops ops;
+    there = a->ops;
+    ops = *there;
+    ops.poll = suspends;
+    a->ops = &ops;
+    return a;
+}
+
+static void play_to(double t_s) /* however little happens until then */
+{
+    while (w.clock.t_s < 1000 + t_s) {
+        play(t_s);
+        (void)world_step(&w);
+        w.clock.t_s = fmin(w.clock.t_s + 1, 1000 + t_s);
+    }
+    (void)world_step(&w);
+}
+
+static void test_suspended(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 140, .silent = 1});
+
+    s.node_lost_s = 30;
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"},\"retry\":{\"max\":0}}";
+    world_init(&w, &s);
+    w.wrap = that_suspends;
+    is_stopped = false;
+    ok(world_start(&w), "---- suspended by an administrator");
+    play_to(10);
+    is_str(engine_job(w.engine, 1)->reason, "Slurm(Suspended)", "it says so");
+    play_to(100);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_STARTING, "its silence is no stall");
+    ok(!job->limit_hit, "  nor does its limit come nearer");
+    play_to(130);
+    job = engine_job(w.engine, 1);
+    is_str(job->reason, "", "it goes on");
+    is_int(job->state, JOB_STARTING, "  with all its time to be heard");
+    play_to(138);
+    is_int(engine_job(w.engine, 1)->state, JOB_STALLED, "and is silent still");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
 /* ---- claims ----------------------------------------------------------------
  */
 static void test_claimed(void)
@@ -599,6 +668,7 @@ int main(void)
     test_reported();
     test_not_now();
     test_taken_back();
+    test_suspended();
     test_claimed();
     test_of_another();
     test_unavailable();

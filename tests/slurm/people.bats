@@ -103,3 +103,24 @@ pend() { # NAME; sets id, other
     wait_for 60 job_has_ended "$id"
     [ "$(job_state "$id") $(job_field "$id" exit_code)" = 'TIMEOUT 124' ]
 }
+
+@test "suspended by an administrator for long: not silent, and goes on" {
+    lost_after=3s
+    ctld_start
+    id=$(submit_sh still 2 2 "$say_ran; $wait_go" resources.time_limit=1m)
+    wait_for 60 has_run "$id.1.1"
+    native=$(native_id "$id")
+    scontrol suspend "$native"
+    wait_for 30 reason_like "$id" 'Slurm(Suspended)'
+    # Longer than it takes to give up ranks that say nothing.
+    since=$SECONDS
+    passed() { [ $((SECONDS - since)) -gt 8 ]; }
+    wait_for 30 passed
+    job_runs "$id"
+    scontrol resume "$native"
+    wait_for 30 reason_like "$id" ''
+    touch "$go"
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(ran_lines)" = "$id.1.0 $id.1.1 " ]
+}

@@ -37,7 +37,13 @@ static void test_runs(void)
     is_str(h.note.place, "n1:0,1 n2:0,1", "with its place");
     ok(ask(ALLOC_AGAIN, 1) && gets(ALLOC_GRANTED, 1), "asked again: granted");
     SHOWS(.state = "SUSPENDED", .place = "n1:0,1 n2:0,1");
-    ok(is_quiet(), "suspended is granted");
+    ok(gets(ALLOC_GRANTED, 1) && h.note.is_suspended, "suspended");
+    SHOWS(.state = "SUSPENDED", .place = "n1:0,1 n2:0,1", .reason = "x");
+    ok(is_quiet(), "still");
+    ok(ask(ALLOC_AGAIN, 1) && gets(ALLOC_GRANTED, 1) && h.note.is_suspended,
+       "asked again: suspended");
+    SHOWS(.state = "RUNNING", .place = "n1:0,1 n2:0,1");
+    ok(gets(ALLOC_GRANTED, 1) && !h.note.is_suspended, "it goes on");
     SHOWS(.state = "COMPLETING");
     ok(passes(10), "it is not over before its devices are free");
     SHOWS(.state = "COMPLETED");
