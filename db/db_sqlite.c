@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An administrator's shell may hold a lock for a moment. append() runs on the
- * daemon's event loop, which may not stand still for longer than this: after
- * it the batch is refused with ERR_BUSY, and tried again with the next one. */
-enum { BUSY_TIMEOUT_MS = 50 };
+/* An administrator's shell may hold a lock for a moment. No thread that calls
+ * the store has anything better to do, but users wait for their answers: after
+ * this the batch is refused with ERR_BUSY. */
+enum { BUSY_TIMEOUT_MS = 1000 };
 
 /* The errno behind an I/O error, or 0. SQLite keeps it per file, and not
  * always where sqlite3_system_errno() looks. */

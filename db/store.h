@@ -10,8 +10,8 @@
  * SQL can answer what the fold knows. Metrics live in a second file: a
  * transaction never spans both.
  *
- * Threads: one thread may call append/load, and one other thread rows();
- * query() may be called from any thread (it has its own connection).
+ * Threads: one thread at a time may call append/load, and one other thread
+ * rows(); query() may be called from any thread (it has its own connection).
  */
 #ifndef MGPU_DB_STORE_H
 #define MGPU_DB_STORE_H
@@ -163,10 +163,12 @@ int store_mem_create(struct store_mem_world *w, struct store **ret,
 /* Wraps `inner` (owned). Counts calls of append, load, rows, sync_rows.
  * The n-th call (from 1) fails with ERR_IO: before the inner call, or after
  * it when `after` is set - done, but not acknowledged. n 0: never. With
- * `kill`, the process kills itself with SIGKILL instead. */
+ * `kill`, the process kills itself with SIGKILL instead. The call takes
+ * slow_s longer before any of that. */
 struct store_fault {
     int64_t n;
     int32_t after, kill;
+    double slow_s;
 };
 int store_faulty_create(struct store *inner, const struct store_fault *fault,
                         struct store **ret, struct error *err) MUST_CHECK;

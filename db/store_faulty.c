@@ -4,6 +4,7 @@
  * inner call is a full disk, or a crash ahead of the write; one after it is
  * an acknowledgement that got lost, which is what makes recovery hard.
  */
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,6 +31,8 @@ static int strike(const struct store_faulty *f, int64_t call, bool after,
 {
     if (call != f->fault.n || after != (f->fault.after != 0))
         return 0;
+    if (f->fault.slow_s > 0)
+        (void)poll(NULL, 0, (int)(f->fault.slow_s * 1e3));
     if (f->fault.kill)
         (void)kill(getpid(), SIGKILL);
     return error_set(err, ERR_IO, "%s: injected fault at call %lld", what,

@@ -25,7 +25,10 @@ enum {
     /* Each at most 1 MiB; then workers are told to come back. */
     WRITER_QUEUE = 64,
     READER_QUEUE = 256,
-    LOGS_QUEUE = 1024
+    LOGS_QUEUE = 1024,
+    /* When stopping: one for what was asked while the one under way was, and
+     * one for what that leaves to be done. */
+    LAST_STEPS = 2
 };
 static const double REQUEST_S = 10, STOP_S = 0.1;
 
@@ -335,7 +338,12 @@ void ctld_stop(struct ctld *c)
     c->stopping = true;
     atomic_store(&c->closing, true);
     http_server_close(c->http);
-    ctld_step(c);
+    c->last_steps = LAST_STEPS;
+    ctld_last_step(c);
+}
+
+void ctld_stopped(struct ctld *c)
+{
     ctld_watch_clear(c);
     ctld_follow_clear(c);
     loop_timer_set(c->stop_timer, STOP_S);
@@ -348,6 +356,7 @@ void ctld_destroy(struct ctld *c)
         return;
     c->stopping = true;
     atomic_store(&c->closing, true);
+    thread_destroy(c->commits);
     thread_destroy(c->logins);
     ctld_users_clear(c);
     thread_destroy(c->logs);

@@ -74,8 +74,9 @@ static int load_config(const char *path, struct conf *ret, struct error *err)
 /* ---- parts ----------------------------------------------------------------
  */
 
-/* MGPU_FAIL_STORE="N" or "N:after": the process kills itself at the store's
- * N-th call, before or after it (docs/ctld.md, "Testing"). */
+/* MGPU_FAIL_STORE="N", "N:after" or "N:slow": the process kills itself at the
+ * store's N-th call, before or after it, or two seconds into it (docs/ctld.md,
+ * "Testing"). */
 static int add_fault(struct store **io, struct error *err)
 {
     const char *text = getenv("MGPU_FAIL_STORE");
@@ -84,7 +85,8 @@ static int add_fault(struct store **io, struct error *err)
     char *end = NULL;
     struct store_fault fault = {.n = strtoll(text, &end, 10), .kill = 1};
     fault.after = strcmp(end, ":after") == 0;
-    if (fault.n < 1 || (*end && !fault.after))
+    fault.slow_s = strcmp(end, ":slow") == 0 ? 2 : 0;
+    if (fault.n < 1 || (*end && !fault.after && fault.slow_s <= 0))
         return error_set(err, ERR_CONFIG, "MGPU_FAIL_STORE='%s'", text);
     log_warn("ctld", "will be killed at a store call, as asked call=%lld",
              (long long)fault.n);

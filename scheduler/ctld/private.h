@@ -15,16 +15,21 @@
 
 enum { CTLD_STEP_BUCKETS = 8 };
 
+struct ctld_durations {
+    uint64_t n, buckets[CTLD_STEP_BUCKETS]; /* not cumulative; the last is all
+                                               above the bounds */
+    double sum_s;
+};
+
 struct ctld_stats {
     uint64_t events, rows_stored, rows_repeated, lines_dropped,
-        spools_undrained, steps, steps_failed, refused;
-    double step_sum_s;
-    uint64_t step_buckets[CTLD_STEP_BUCKETS]; /* not cumulative; the last is
-                                                 all above the bounds */
+        spools_undrained, steps_failed, refused;
+    struct ctld_durations steps, commits; /* commits: of the disk's part */
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
 
 struct held; /* step.c */
+struct commit;
 struct watcher;
 struct intake;
 struct follower;
@@ -52,7 +57,8 @@ struct ctld {
     struct loop *loop;
     struct http_server *http;
     struct engine *engine;
-    struct thread *writer, *reader, *logs, *logins; /* logins: or NULL */
+    struct thread *commits, *writer, *reader, *logs, *logins; /* logins: or
+                                                                  NULL */
     struct users *users;
     struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
     struct loop_source *term, *intr, *hup, *child;
@@ -66,6 +72,9 @@ struct ctld {
     uint64_t n_unsaid; /* refused since, not logged */
 
     struct held *held, **held_last;
+    struct commit *commit; /* of the step that is under way; or NULL */
+    bool step_again;       /* as soon as it is over */
+    int last_steps;        /* when stopping: so many more may begin */
 
     struct intake *intakes; /* one per live attempt that sent rows */
     struct loop_source *sync_timer;
@@ -100,13 +109,19 @@ int ctld_reload(struct ctld *c, int64_t uid, struct error *err) MUST_CHECK;
  */
 int ctld_step_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_want_step(struct ctld *c); /* soon; many wishes are one step */
-void ctld_step(struct ctld *c);      /* now */
+/* What was asked so far is made durable and answered, then ctld_stopped() is
+ * called. */
+void ctld_last_step(struct ctld *c);
 /* Answers x when what was staged so far is durable: with the job, or with
  * mgpu.ok/1 when job is 0. */
 void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
                uint64_t job);
 /* Fails what is still held. */
 void ctld_step_clear(struct ctld *c);
+
+/* ---- ctld.c ---------------------------------------------------------------
+ */
+void ctld_stopped(struct ctld *c); /* no step is under way any more */
 
 /* ---- ingest.c, drain.c: metric rows ---------------------------------------
  */
@@ -224,6 +239,8 @@ struct target {
 };
 bool ctld_param_target(struct ctld *c, struct http_exchange *x,
                        struct target *ret);
+/* The first job with an id > `after` that is there for all to see, or NULL. */
+const struct job *ctld_next_job(const struct ctld *c, uint64_t after);
 /* The job, when the caller may see all of it; replies on failure. */
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id);

@@ -133,11 +133,21 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
     return true;
 }
 
+const struct job *ctld_next_job(const struct ctld *c, uint64_t after)
+{
+    const struct job *job = engine_next_job(c->engine, after);
+    while (job && !engine_is_durable(c->engine, job))
+        job = engine_next_job(c->engine, job->id);
+    return job;
+}
+
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id)
 {
     const struct job *job = engine_job(c->engine, id);
     struct error err;
+    if (job && !engine_is_durable(c->engine, job))
+        job = NULL;
     if (job && engine_may(c->engine, job, http_uid(x)))
         return job;
     if (job)

@@ -378,16 +378,16 @@ void serve_queue(void *arg, struct http_exchange *x)
     int64_t running = 0, queued = 0, n = 0, uid = http_uid(x);
     if (!ctld_admit(c, x) || !parse_filter(x, &f))
         return;
-    const struct job *j = engine_next_job(c->engine, 0);
-    for (; j; j = engine_next_job(c->engine, j->id)) {
+    const struct job *j = ctld_next_job(c, 0);
+    for (; j; j = ctld_next_job(c, j->id)) {
         running += job_state_is_live(j->state);
         queued += j->state == JOB_QUEUED || j->state == JOB_HELD;
         n += fits(&f, j);
     }
     json_t *jobs = json_array();
     int64_t skip = n - f.limit;
-    j = engine_next_job(c->engine, 0);
-    for (; j; j = engine_next_job(c->engine, j->id))
+    j = ctld_next_job(c, 0);
+    for (; j; j = ctld_next_job(c, j->id))
         if (fits(&f, j) && skip-- <= 0)
             (void)json_array_append_new(
                 jobs, ctld_job_json(c, j, engine_may(c->engine, j, uid)));

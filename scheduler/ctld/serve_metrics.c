@@ -164,9 +164,14 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |=
         one(b, "mgpu_steps_failed", "counter",
             "Engine steps whose events could not be stored.", s->steps_failed);
-    rc |= histogram(b, "mgpu_step_seconds", "Duration of one engine step.",
-                    s->step_buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,
-                    s->step_sum_s, s->steps);
+    rc |= histogram(b, "mgpu_step_seconds",
+                    "Duration of one engine step, its commits included.",
+                    s->steps.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,
+                    s->steps.sum_s, s->steps.n);
+    rc |= histogram(b, "mgpu_commit_seconds",
+                    "Time in which the store made one batch durable.",
+                    s->commits.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,
+                    s->commits.sum_s, s->commits.n);
     rc |= add_loop(b, loop_times(c->loop));
     rc |= one(b, "mgpu_allocator_up", "gauge",
               "1: the allocator tells what there is; 0: it cannot be reached.",

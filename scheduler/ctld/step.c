@@ -2,14 +2,17 @@
  *
  * A request that changes something is checked and staged at once, and its
  * reply held with the engine's ticket. The step that follows makes all that
- * was staged in this turn of the loop durable in one commit: under load a
- * commit carries many requests (group commit), alone a request waits for
- * nobody. Then the replies go out, or, when the commit failed and the engine
- * undid what was staged, its error goes to all of them.
+ * was staged in this turn of the loop durable in one commit, on a thread of
+ * its own: the loop turns on, and what is asked meanwhile gathers for the
+ * next one. So under load a commit carries many requests (group commit),
+ * alone a request waits for nobody. Then the replies go out, or, when the
+ * commit failed and the engine undid what was staged, its error goes to all
+ * of them.
  */
 #include <math.h>
 #include <stdlib.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 
@@ -24,6 +27,19 @@ static const double POLL_S = 0.2;
 
 const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1] = {
     0.0005, 0.001, 0.005, 0.01, 0.05, 0.25, 1};
+
+/* One batch at a time is with the store. The task belongs to the thread until
+ * it is done; the outcome is read after that. */
+struct commit {
+    struct task task;
+    struct ctld *c;
+    struct store *store;
+    struct store_batch *batch; /* NULL: none is under way */
+    double began_s;            /* the step */
+    double took_s;             /* the store */
+    int rc;
+    struct error why;
+};
 
 struct held {
     struct held *next;
@@ -89,14 +105,14 @@ void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
     ctld_want_step(c);
 }
 
-static void count_step(struct ctld *c, double s)
+static void count(struct ctld_durations *d, double s)
 {
     size_t i = 0;
     while (i < CTLD_STEP_BUCKETS - 1 && s > ctld_step_bounds_s[i])
         i++;
-    c->stats.step_buckets[i]++;
-    c->stats.step_sum_s += s;
-    c->stats.steps++;
+    d->buckets[i]++;
+    d->sum_s += s;
+    d->n++;
 }
 
 static void complain(struct ctld *c, double now_s, const struct error *err)
@@ -111,32 +127,109 @@ static void complain(struct ctld *c, double now_s, const struct error *err)
             err->msg);
 }
 
-void ctld_step(struct ctld *c)
+/* ---- the step ------------------------------------------------------------
+ */
+static void set_timer(struct ctld *c, double now_s)
+{
+    double pause_s = fmax(engine_next_s(c->engine) - now_s, MIN_PAUSE_S);
+    if (c->step_failed)
+        pause_s = RETRY_S;
+    pause_s = fmin(pause_s, c->wake ? c->parts.conf->interval_s : POLL_S);
+    if (isfinite(pause_s))
+        loop_timer_set(c->step_timer, pause_s);
+}
+
+static void step_is_over(struct ctld *c, int rc, const struct error *err)
 {
     const struct clock *clock = c->parts.clock;
-    struct error err = ERROR_INIT;
-    double began_s = clock->now_s(clock);
-    int rc = engine_step(c->engine, &err);
     double now_s = clock->now_s(clock);
-    count_step(c, now_s - began_s);
+
+    count(&c->stats.steps, now_s - c->commit->began_s);
     if (rc < 0)
-        complain(c, now_s, &err);
+        complain(c, now_s, err);
     else if (c->step_failed)
         log_notice("engine", "steps work again");
     c->step_failed = rc < 0;
-    settle(c, &err);
+    if (c->stopping) {
+        if (c->held && c->last_steps > 0)
+            ctld_last_step(c);
+        else
+            ctld_stopped(c);
+        return;
+    }
+    set_timer(c, now_s);
+    if (c->step_again)
+        loop_timer_soon(c->step_soon);
+    c->step_again = false;
+}
 
-    double pause_s = fmax(engine_next_s(c->engine) - now_s, MIN_PAUSE_S);
-    if (rc < 0)
-        pause_s = RETRY_S;
-    pause_s = fmin(pause_s, c->wake ? c->parts.conf->interval_s : POLL_S);
-    if (isfinite(pause_s) && !c->stopping)
-        loop_timer_set(c->step_timer, pause_s);
+/* On the thread of the commits. */
+static void append(struct task *t)
+{
+    struct commit *m = (struct commit *)t;
+    double began_s = clock_real.now_s(&clock_real);
+    m->rc = m->store->ops->append(m->store, m->batch, &m->why);
+    m->took_s = clock_real.now_s(&clock_real) - began_s;
+}
+
+/* The batch that is due goes to the store; without one the step is over. */
+static void go_on(struct ctld *c, int rc, struct store_batch *batch,
+                  struct error *err)
+{
+    while (rc == 0 && batch) {
+        struct error why = ERROR_INIT;
+        c->commit->batch = batch;
+        c->commit->why = (struct error)ERROR_INIT;
+        if (thread_post(c->commits, &c->commit->task, &why) == 0)
+            return;
+        rc = engine_step_end(c->engine, &why, &batch, err);
+    }
+    c->commit->batch = NULL;
+    settle(c, err);
+    step_is_over(c, rc, err);
+}
+
+static void appended(struct task *t)
+{
+    struct commit *m = (struct commit *)t;
+    struct ctld *c = m->c;
+    struct error err = ERROR_INIT;
+    struct store_batch *batch;
+
+    count(&c->stats.commits, m->took_s);
+    m->batch = NULL;
+    int rc =
+        engine_step_end(c->engine, m->rc < 0 ? &m->why : NULL, &batch, &err);
+    settle(c, &err);
+    go_on(c, rc, batch, &err);
+}
+
+static void step(struct ctld *c)
+{
+    struct error err = ERROR_INIT;
+    struct store_batch *batch;
+
+    if (c->commit->batch) {
+        c->step_again = true;
+        return;
+    }
+    c->commit->began_s = c->parts.clock->now_s(c->parts.clock);
+    int rc = engine_step_begin(c->engine, &batch, &err);
+    go_on(c, rc, batch, &err);
 }
 
 static void on_step(void *arg)
 {
-    ctld_step(arg);
+    struct ctld *c = arg;
+    if (!c->stopping)
+        step(c);
+}
+
+void ctld_last_step(struct ctld *c)
+{
+    c->last_steps--;
+    if (!c->commit->batch)
+        step(c);
 }
 
 void ctld_want_step(struct ctld *c)
@@ -154,6 +247,14 @@ int ctld_step_init(struct ctld *c, struct error *err)
 {
     int fd = c->parts.alloc->ops->wake_fd(c->parts.alloc);
     c->held_last = &c->held;
+    c->commit = calloc(1, sizeof(*c->commit));
+    if (!c->commit)
+        return error_set(err, ERR_NOMEM, "step");
+    c->commit->task = (struct task){.run = append, .done = appended};
+    c->commit->c = c;
+    c->commit->store = c->parts.store;
+    if (thread_create(c->loop, "commits", 1, &c->commits, err) < 0)
+        return -1;
     if (loop_timer_create(c->loop, on_step, c, &c->step_timer, err) < 0 ||
         loop_timer_create(c->loop, on_step, c, &c->step_soon, err) < 0)
         return -1;
@@ -174,6 +275,7 @@ void ctld_step_clear(struct ctld *c)
         http_reply_err(h->x, &err);
         free(h);
     }
+    free(c->commit);
     loop_source_destroy(c->step_timer);
     loop_source_destroy(c->step_soon);
     loop_source_destroy(c->wake);

@@ -152,9 +152,9 @@ static bool knows(const struct watcher *w, const struct job *job)
 static void begin(struct watcher *w)
 {
     const struct engine *e = w->c->engine;
-    const struct job *job = engine_next_job(e, w->begun);
+    const struct job *job = ctld_next_job(w->c, w->begun);
     for (; job && (!w->job || job->id == w->job);
-         job = engine_next_job(e, job->id)) {
+         job = ctld_next_job(w->c, job->id)) {
         if (http_stream_behind(w->x) > BEHIND_MAX)
             return;
         w->begun = job->id;
@@ -178,7 +178,7 @@ static void on_push(void *arg)
         if (i > 0 && c->dirty[i] == c->dirty[i - 1])
             continue;
         const struct job *job = engine_job(c->engine, c->dirty[i]);
-        if (job)
+        if (job && engine_is_durable(c->engine, job))
             push(c, job);
     }
     c->n_dirty = 0;

@@ -154,6 +154,7 @@ int eng_depart(struct engine *e, struct error *err)
     assert(!f->is_up);
     if (!picked || flight_reserve(f, cap, err) < 0) {
         free(picked);
+        flight_clear(f);
         eng_undo(e);
         return error_set(err, ERR_NOMEM, "out of memory");
     }

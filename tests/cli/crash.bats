@@ -13,6 +13,46 @@ teardown() { ctld_stop; }
 @test "killed before every call of the store" { sweep ""; }
 @test "killed after every call of the store" { sweep :after; }
 
+# ---- with a batch on its way ------------------------------------------------
+
+submit_as() { # KEY NAME
+    api POST /v1/jobs -H "Idempotency-Key: $1" \
+        -d '{"spec":{"version":1,"kind":"command","name":"'"$2"'","command":["true"]}}'
+}
+in_the_background() { # NAME COMMAND...: its status goes to the file NAME
+    ("${@:2}" >/dev/null 2>&1 3>&- && echo good || echo bad) \
+        >"$BATS_TEST_TMPDIR/$1.part"
+    mv "$BATS_TEST_TMPDIR/$1.part" "$BATS_TEST_TMPDIR/$1"
+}
+engine_knows() {
+    api GET /metrics | grep -Fqx "mgpu_jobs{state=\"QUEUED\"} $1"
+}
+is_answered() { [ -e "$BATS_TEST_TMPDIR/$1" ]; }
+
+@test "killed with a batch on its way: nobody was answered, nothing is there" {
+    MGPU_FAIL_STORE=2:slow ctld_start
+    in_the_background first submit_as key-1 first 3>&- &
+    wait_for 60 step_or_died engine_knows 1
+    in_the_background second submit_as key-2 second 3>&- &
+    # While the disk works, unless this machine was too slow to ask in time.
+    jobs=$(api GET /v1/jobs 2>/dev/null) || jobs='"jobs":[]'
+    [[ $jobs == *'"jobs":[]'* ]]
+    wait_for 60 daemon_died
+    ctld_kill
+    wait_for 60 is_answered first
+    wait_for 60 is_answered second
+    [ "$(cat "$BATS_TEST_TMPDIR/first" "$BATS_TEST_TMPDIR/second")" = $'bad\nbad' ]
+    ctld_start
+    [[ $(api GET /v1/jobs) == *'"jobs":[]'* ]]
+    submit_as key-1 first >/dev/null
+    submit_as key-2 second >/dev/null
+    wait_for 60 job_has_ended 1
+    wait_for 60 job_has_ended 2
+    [ "$(sql state "SELECT group_concat(name||' '||state) FROM v_job")" \
+        = 'first COMPLETED,second COMPLETED' ]
+    ctld_term
+}
+
 # ---- in the middle of a training --------------------------------------------
 
 n_rows() { sql metrics "SELECT count(*) FROM v_iteration"; }

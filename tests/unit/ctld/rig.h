@@ -171,10 +171,12 @@ struct rig {
     struct store_mem_world *world;
     struct store *store;
     struct files *files;
-    struct files *slow_files;  /* NULL: the files of its directory */
-    struct store_ops ops;      /* those of a store whose rows() fails */
-    bool refuses_rows;         /* it is one */
-    _Atomic int n_refused;     /* calls of it */
+    struct files *slow_files; /* NULL: the files of its directory */
+    struct store_ops ops;     /* those of a store whose rows() fails */
+    bool refuses_rows;        /* it is one */
+    _Atomic int n_refused;    /* calls of it */
+    /* Operations instead of the store's, or NULL. */
+    const struct store_ops *(*wrap_store)(const struct store_ops *ops);
     const struct clock *clock; /* NULL: the real one */
     struct ctld_conf conf;
     void (*tweak)(struct ctld_conf *conf); /* or NULL */
@@ -248,6 +250,8 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
         r->ops.rows = rig_refuse_rows;
         r->store->ops = &r->ops;
     }
+    if (r->wrap_store)
+        r->store->ops = r->wrap_store(r->store->ops);
     struct ctld_parts parts = {.clock = r->clock ? r->clock : &clock_real,
                                .policy = policy_find("fifo"),
                                .alloc = &r->alloc.base,
@@ -263,16 +267,21 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
     (void)pthread_create(&r->thread, NULL, rig_main, r);
 }
 
-/* SIGTERM, as a service manager would. */
-static inline void rig_down(struct rig *r)
+static inline void rig_gone(struct rig *r)
 {
-    (void)kill(getpid(), SIGTERM);
     (void)pthread_join(r->thread, NULL);
     ctld_destroy(r->ctld);
     http_client_destroy(r->http);
     r->store->ops->destroy(r->store);
     r->files->ops->destroy(r->files);
     r->alloc.base.ops->destroy(&r->alloc.base);
+}
+
+/* SIGTERM, as a service manager would. */
+static inline void rig_down(struct rig *r)
+{
+    (void)kill(getpid(), SIGTERM);
+    rig_gone(r);
 }
 
 static inline void rig_init(struct rig *r)
