@@ -443,6 +443,8 @@ tidy_files := $(filter-out $(absent),$(tidy_files))
 lint:
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh
+	$(Q)sh tests/lint/checked.sh --self-test
+	$(Q)sh tests/lint/checked.sh
 	$(Q)for h in $(filter %.h,$(c_files)); do \
 	    case $$h in tests/simt/*|kernels/exec*.h|kernels/simd*.h|kernels/*_rows.h) continue;; esac; \
 	    $(CC) $(cppflags) $(mpi_cflags) -std=c11 -fsyntax-only -x c $$h || exit 1; done
