@@ -235,7 +235,7 @@ endef
 $(foreach l,$(layers),$(eval $(call layer,$(l))))
 
 link = $(Q)$(CC) $(cflags) $(ldharden_$(VARIANT)) $(LDFLAGS) -Wl,--as-needed \
-       -o $@ $(filter %.o %.a,$^)
+       -o $@ $(filter %.o,$^) $(filter %.a,$^)
 
 # program: its main, its layer, and what it links if that is not the layer's
 define program
@@ -356,8 +356,8 @@ $(B)/obj/%.o: %.cpp $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)
 	$(Q)$(CXX) $(cppflags) $(kflags) -MMD -MP -c -o $@ $<
-$(B)/tests/mpi/gpu: $(B)/obj/tests/mpi/fake_gpu.o
-$(B)/tests/mpi/gpu: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
+$(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: $(B)/obj/tests/mpi/fake_gpu.o
+$(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
   -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count
 $(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
                   $(call libs,worker)

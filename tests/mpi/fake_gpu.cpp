@@ -1,9 +1,7 @@
 /* fake_gpu.cpp - see fake_gpu.h. */
 #include "tests/mpi/fake_gpu.h"
 
-#define OMPI_SKIP_MPICXX 1
 #include <dlfcn.h>
-#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,11 +12,14 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/device.h"
+extern "C" {
+#include "worker/comm.h"
+}
 
 struct fake_counts fake;
 bool fake_is_early;
 int32_t fake_gpus = 1;
+enum fake_nccl fake_nccl;
 
 struct graph {
     std::vector<std::function<int(struct device *)>> calls;
@@ -446,7 +447,7 @@ void fill_table()
     table.stream = stream;
 }
 
-/* ---- CUDA's events and NCCL, over MPI --------------------------------------
+/* ---- CUDA's events, and NCCL over MPI --------------------------------------
  * A collective waits for what the compute stream had been given, and happens
  * when somebody asks whether it is over. */
 struct event {
@@ -503,7 +504,7 @@ int stream_wait(void *s, void *e, unsigned)
 int event_query(void *e)
 {
     event *ev = static_cast<event *>(e);
-    if (polls-- > 0)
+    if (fake_nccl != NCCL_WORKS || polls-- > 0)
         return NOT_READY;
     (void)run_to(ev->at);
     for (auto &f : ev->before)
@@ -513,11 +514,19 @@ int event_query(void *e)
     return OK;
 }
 
-/* Enough of NCCL for sums that are exact, and for gradients in fp64. */
-MPI_Datatype type_of(int t)
+/* NCCL's work is done by our own communicator over MPI, which has every type;
+ * what is a group of sends here is a scatter there. */
+struct comm *over;
+const void *first_sent;
+const double wait_s = 60;
+
+enum comm_type type_of(int t)
 {
-    return t == 8 ? MPI_DOUBLE : t == 7 ? MPI_FLOAT : t == 4 ? MPI_INT64_T
-                                                             : MPI_BYTE;
+    return t == 8   ? COMM_F64
+           : t == 7 ? COMM_F32
+           : t == 6 ? COMM_F16
+           : t == 9 ? COMM_BF16
+                    : COMM_I64;
 }
 int begin(nccl_stream *s, std::function<void()> f)
 {
@@ -527,30 +536,83 @@ int begin(nccl_stream *s, std::function<void()> f)
     polls = 2;
     return IN_PROGRESS;
 }
-int nccl_all_reduce(const void *in, void *out, size_t n, int type, int op,
-                    void *, void *s)
+void works(int rc)
+{
+    if (rc < 0)
+        abort();
+}
+int finish(int rc, int ticket)
+{
+    return rc < 0 ? rc : over->ops->wait(over, ticket, wait_s, nullptr);
+}
+int nccl_all_reduce(const void *, void *out, size_t n, int type, int op, void *,
+                    void *s)
 {
     return begin(static_cast<nccl_stream *>(s), [=] {
-        (void)MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, (int)n,
-                            type_of(type), op == 0 ? MPI_SUM : MPI_MAX,
-                            MPI_COMM_WORLD);
+        works(comm_all_reduce_now(over, out, n, type_of(type),
+                                  op == 0 ? COMM_SUM : COMM_MAX, wait_s,
+                                  nullptr));
     });
 }
-int nccl_broadcast(const void *, void *out, size_t n, int type, int root,
-                   void *, void *s)
+int nccl_all_gather(const void *in, void *out, size_t n, int type, void *,
+                    void *s)
 {
     return begin(static_cast<nccl_stream *>(s), [=] {
-        (void)MPI_Bcast(out, (int)n, type_of(type), root, MPI_COMM_WORLD);
+        int t = -1, rc = over->ops->all_gather(over, out, in, n, type_of(type),
+                                               &t, nullptr);
+        works(finish(rc, t));
     });
+}
+int nccl_reduce_scatter(const void *in, void *out, size_t n, int type, int,
+                        void *, void *s)
+{
+    return begin(static_cast<nccl_stream *>(s), [=] {
+        int t = -1, rc = over->ops->reduce_scatter(
+                        over, out, in, n, type_of(type), &t, nullptr);
+        works(finish(rc, t));
+    });
+}
+int nccl_broadcast(const void *, void *out, size_t n, int, int root, void *,
+                   void *s)
+{
+    return begin(static_cast<nccl_stream *>(s), [=] {
+        works(comm_broadcast_now(over, out, n, root, wait_s, nullptr));
+    });
+}
+int nccl_reduce(const void *, void *x, size_t n, int type, int, int root,
+                void *, void *s)
+{
+    return begin(static_cast<nccl_stream *>(s), [=] {
+        works(comm_reduce_now(over, x, n, type_of(type), root, wait_s, nullptr));
+    });
+}
+int nccl_send(const void *in, size_t, int, int, void *, void *)
+{
+    first_sent = first_sent ? first_sent : in;
+    return OK;
+}
+int nccl_receive(void *out, size_t n, int, int root, void *, void *s)
+{
+    const void *in = first_sent;
+    first_sent = nullptr;
+    return begin(static_cast<nccl_stream *>(s), [=] {
+        works(comm_scatter_now(over, out, in, n, root, wait_s, nullptr));
+    }) == IN_PROGRESS
+               ? OK
+               : 1;
 }
 int nccl_init(void **ret, int, ...)
 {
+    if (!over && comm_mpi_create(nullptr, &over, nullptr) < 0)
+        return 1;
     *ret = &polls;
     polls = 3;
     return IN_PROGRESS;
 }
 int nccl_async_error(void *, int *ret)
 {
+    if (fake_nccl == NCCL_LOSES_RANK)
+        return *ret = 6, OK;
     *ret = polls-- > 0 ? IN_PROGRESS : OK;
     return OK;
 }
@@ -562,6 +624,17 @@ int nccl_id(char *id)
 const char *nccl_text(int)
 {
     return "fake";
+}
+int nccl_abort(void *)
+{
+    fake.aborts++;
+    return OK;
+}
+int nccl_destroy(void *)
+{
+    over->ops->destroy(over);
+    over = nullptr;
+    return OK;
 }
 int nccl_done(void *)
 {
@@ -588,10 +661,15 @@ const struct {
     {"ncclCommGetAsyncError", (void *)nccl_async_error},
     {"ncclGetErrorString", (void *)nccl_text},
     {"ncclAllReduce", (void *)nccl_all_reduce},
+    {"ncclAllGather", (void *)nccl_all_gather},
+    {"ncclReduceScatter", (void *)nccl_reduce_scatter},
     {"ncclBroadcast", (void *)nccl_broadcast},
+    {"ncclReduce", (void *)nccl_reduce},
+    {"ncclSend", (void *)nccl_send},
+    {"ncclRecv", (void *)nccl_receive},
     {"ncclCommFinalize", (void *)nccl_done},
-    {"ncclCommDestroy", (void *)nccl_done},
-    {"ncclCommAbort", (void *)nccl_done},
+    {"ncclCommDestroy", (void *)nccl_destroy},
+    {"ncclCommAbort", (void *)nccl_abort},
 };
 char library; /* the handle of both */
 
@@ -603,15 +681,24 @@ void *__real_dlopen(const char *name, int flags);
 void *__real_dlsym(void *lib, const char *name);
 void *__wrap_dlopen(const char *name, int flags);
 void *__wrap_dlsym(void *lib, const char *name);
+int __real_device_cuda_create(int32_t index, struct device **ret,
+                              struct error *err);
+int __real_device_cuda_count(int32_t *ret, struct error *err);
 int __wrap_device_cuda_create(int32_t index, struct device **ret,
                               struct error *err);
 int __wrap_device_cuda_count(int32_t *ret, struct error *err);
+
+static bool is_real()
+{
+    const char *v = getenv("MGPU_TEST_DEVICE");
+    return v && strcmp(v, "cuda") == 0;
+}
 
 void *__wrap_dlopen(const char *name, int flags)
 {
     bool is_ours = name && (strcmp(name, "libcuda.so.1") == 0 ||
                             strcmp(name, "libnccl.so.2") == 0);
-    return is_ours ? &library : __real_dlopen(name, flags);
+    return is_ours && !is_real() ? &library : __real_dlopen(name, flags);
 }
 
 void *__wrap_dlsym(void *lib, const char *name)
@@ -628,6 +715,8 @@ int __wrap_device_cuda_create(int32_t index, struct device **ret,
                               struct error *err)
 {
     struct device *d = nullptr;
+    if (is_real())
+        return __real_device_cuda_create(index, ret, err);
     if (index >= fake_gpus)
         return error_set(err, ERR_UNAVAIL, "CUDA: no GPU %d", index);
     if (device_host_create(1, &d, err) < 0)
@@ -643,8 +732,17 @@ int __wrap_device_cuda_create(int32_t index, struct device **ret,
     return 0;
 }
 
-int __wrap_device_cuda_count(int32_t *ret, struct error *)
+void fake_end(void)
 {
+    if (over)
+        over->ops->destroy(over);
+    over = nullptr;
+}
+
+int __wrap_device_cuda_count(int32_t *ret, struct error *err)
+{
+    if (is_real())
+        return __real_device_cuda_count(ret, err);
     *ret = fake_gpus;
     return 0;
 }

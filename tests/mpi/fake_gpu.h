@@ -7,7 +7,8 @@
  * result is that of the host device, bit by bit.
  *
  * device_cuda_create() and device_cuda_count() give it, and dlopen() NCCL:
- * the test is linked with --wrap for these.
+ * the test is linked with --wrap for these. With $MGPU_TEST_DEVICE=cuda they
+ * give what is really there.
  */
 #ifndef MGPU_TESTS_FAKE_GPU_H
 #define MGPU_TESTS_FAKE_GPU_H
@@ -27,10 +28,15 @@ struct fake_counts {
     int64_t sends, syncs;
     int64_t collectives;
     int64_t hidden; /* of these: the device was given work behind it */
+    int64_t aborts; /* of communicators */
 };
+/* What NCCL does: it works; never ends; or a rank of another node is lost. */
+enum fake_nccl { NCCL_WORKS, NCCL_HANGS, NCCL_LOSES_RANK };
+extern enum fake_nccl fake_nccl;
 extern struct fake_counts fake;
 extern bool fake_is_early; /* copies beside the work */
 extern int32_t fake_gpus;  /* that a process sees */
+void fake_end(void);       /* frees what an aborted communicator left */
 
 #ifdef __cplusplus
 }
