@@ -345,7 +345,7 @@ $(B)/tests/bench/plan: $(B)/obj/tests/bench/plan.o $(call libs,engine)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_engine) $(LDLIBS)
-$(addprefix $(B)/tests/bench/,cv_step decode report): $(B)/tests/bench/%: \
+$(addprefix $(B)/tests/bench/,cv_step decode gpu_step report): $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,worker)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -379,7 +379,9 @@ JOBS ?= 2
 check: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
 	$(Q)$(MAKE) --no-print-directory check-run
-check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs)
+gpu_bench := $(B)/tests/bench/kernels $(B)/tests/bench/gpu_step
+check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
+             $(if $(filter release,$(VARIANT)),$(gpu_bench))
 check-run: check-build
 	$(Q)$(test_env) prove -j$(JOBS) --exec '' $(units) $(contracts) $(simt_tests)
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
@@ -402,16 +404,18 @@ asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
 
 # On a machine with a GPU, one command each. gpu-check fails where there is
-# none: a skipped check is no check.
-gpu-check: all $(B)/tests/unit/kernels/cuda
-	$(Q)$(test_env) $(B)/tests/unit/kernels/cuda | tee $(B)/gpu-check.tap
-	$(Q)! grep -q '# SKIP' $(B)/gpu-check.tap || \
-	    { echo 'gpu-check: no usable GPU' >&2; exit 1; }
-	$(Q)prove --exec cat $(B)/gpu-check.tap
-gpu-bench: all $(B)/tests/bench/kernels
-	$(Q)for p in fp32 fp64 fp16 bf16; do for s in 32 100 224; do \
-	    MGPU_CUDA_PLUGIN=$(abspath $(plugin)) \
-	    $(B)/tests/bench/kernels cuda $$s 64 $$p || exit 1; done; done
+# none: a skipped check is no check. DEVICE=host shows that the scripts work.
+DEVICE ?= cuda
+gpu_units := $(patsubst %,$(B)/tests/unit/%,kernels/cuda kernels/determinism \
+               worker/cv_golden worker/cv_precision)
+gpu-check: all $(gpu_units) $(B)/tests/mpi/nccl
+	$(Q)$(test_env) DEVICE=$(DEVICE) MGPU_TESTS=$(abspath $(B)/tests) \
+	    tests/gpu/check.sh
+gpu-bench: all $(gpu_bench)
+	$(Q)$(if $(plugin),MGPU_CUDA_PLUGIN=$(abspath $(plugin))) \
+	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS ROUNDS RESULTS, \
+	    $(if $($(v)),$(v)='$($(v))')) \
+	    MGPU_BENCH=$(abspath $(B)/tests/bench) tests/gpu/bench.sh
 
 # Against PyTorch on the same cores.
 bench-cv: $(B)/tests/bench/cv_step
@@ -456,7 +460,7 @@ lint:
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
-	    tests/bench/*.sh tests/fuzz/run tests/*/*.bash tests/simt/mutate
+	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/*/*.bash tests/simt/mutate
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \

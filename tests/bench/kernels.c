@@ -1,11 +1,14 @@
 /* kernels.c - how fast the kernels are at the shapes of MobileNetV2.
  *
- *   kernels [threads|cuda [size [batch [fp32|fp64]]]]      1 32 64 fp32
+ *   kernels [threads|cuda [size [batch [fp32|fp64 [table]]]]]   1 32 64 fp32
  *
  * Every op of a training step runs at every shape it has in the network; the
  * times are the best of several rounds, summed over the network. GB/s counts
  * what an op has to read and write at least, GF/s its multiplications and
- * additions. Not a test: nothing here can fail.
+ * additions. With `table`, a row each of Markdown, with the limit that the
+ * device sets: the longer of the bytes at the bandwidth of a copy and the
+ * additions and multiplications at the rate of a large product. Not a test:
+ * nothing here can fail.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -219,8 +222,8 @@ static void the_rest(struct bench *b, int32_t N)
          ops->avgpool_bwd(b->d, b->dt, b->x, b->y, N, HW, 1280, NULL));
     for (int i = 0; i < 2; i++)
         TIME(b, DROPOUT, 2 * n, 0,
-             ops->dropout(b->d, b->dt, b->y, b->x, (int64_t)N * 1280, 0.2, b->c[0],
-                          0, NULL));
+             ops->dropout(b->d, b->dt, b->y, b->x, (int64_t)N * 1280, 0.2,
+                          b->c[0], 0, NULL));
     const struct norm last = norm_of(b, 6);
     const struct norm_grad grad = {b->c[2], b->c[3], b->c[6]};
     TIME(b, NORM, 2 * n * HW, 0,
@@ -231,8 +234,8 @@ static void the_rest(struct bench *b, int32_t N)
                          1280, NULL));
     gemm_layer(b, N, 1280, 10, true);
     TIME(b, XENT, 20.0 * N, 0,
-         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, b->c[6], 0,
-                   true, NULL));
+         ops->xent(b->d, b->dt, b->c[0], b->c[1], b->y, b->c[7], N, 10, b->c[6],
+                   0, true, NULL));
     TIME(b, SGD, 5.0 * (double)b->params, 0,
          ops->sgd(b->d, b->dt, b->x, b->y, b->z, b->params, &a, NULL));
 }
@@ -265,6 +268,71 @@ static size_t largest(const struct bench *b)
     return most;
 }
 
+/* ---- what the device can do -----------------------------------------------
+ */
+
+struct limits {
+    double bytes_per_ms, flop_per_ms;
+};
+
+static double best_ms(const struct bench *b,
+                      int (*call)(const struct bench *b, int64_t n), int64_t n)
+{
+    double best = 1e30;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        double t = now_ms();
+        if (call(b, n) < 0 || wait_for(b) < 0)
+            exit(1);
+        t = now_ms() - t;
+        best = t < best ? t : best;
+    }
+    return best;
+}
+
+static int copy_bytes(const struct bench *b, int64_t n)
+{
+    return b->d->ops->copy(b->d, b->y, b->x, (size_t)n, NULL);
+}
+
+static int multiply(const struct bench *b, int64_t n)
+{
+    const int32_t m = (int32_t)n;
+
+    return b->d->ops->gemm(b->d, b->dt, false, true, m, m, m, 1, b->x, m, b->w,
+                           m, 0, b->y, m, NULL);
+}
+
+/* A copy that no cache holds, a product that its launch does not show in. */
+static struct limits find_limits(const struct bench *b, size_t room)
+{
+    int64_t bytes = b->d->host_memory ? 64 << 20 : 1 << 30;
+    int64_t side = b->d->host_memory ? 512 : 8192;
+
+    bytes = bytes < (int64_t)room ? bytes : (int64_t)room;
+    while ((size_t)(side * side) * dtype_bytes(b->dt) > room)
+        side /= 2;
+    return (struct limits){
+        .bytes_per_ms = 2.0 * (double)bytes / best_ms(b, copy_bytes, bytes),
+        .flop_per_ms = 2.0 * (double)side * (double)side * (double)side /
+                       best_ms(b, multiply, side)};
+}
+
+static void print_table(const struct bench *b, const struct limits *l)
+{
+    printf("Limits: %.0f GB/s, %.1f TF/s.\n\n| operation | GB | GF | ms | "
+           "limit, ms | share |\n|---|---|---|---|---|---|\n",
+           l->bytes_per_ms * 1e-6, l->flop_per_ms * 1e-9);
+    for (int i = 0; i < N_OPS; i++) {
+        double by_bytes = b->bytes[i] / l->bytes_per_ms;
+        double by_flop = b->flop[i] / l->flop_per_ms;
+        double limit = by_bytes > by_flop ? by_bytes : by_flop;
+        printf("| %s | %.3f | %.1f | %.3f | %.3f | %.0f %% |\n", op_names[i],
+               b->bytes[i] * 1e-9, b->flop[i] * 1e-9, b->ms[i], limit,
+               100 * limit / b->ms[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct bench b;
@@ -287,8 +355,12 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "kernels: %s\n", err.msg);
         return 1;
     }
+    const bool is_table = argc > 5 && strcmp(argv[5], "table") == 0;
     network(&b, N, size);
     size_t most = largest(&b) * dtype_bytes(b.dt);
+    const size_t least = on_gpu ? (size_t)1 << 30 : (size_t)64 << 20;
+    if (is_table && most < least)
+        most = least;
     b.x = room(&b, most);
     b.y = room(&b, most);
     b.z = room(&b, most);
@@ -296,16 +368,24 @@ int main(int argc, char **argv)
     for (int i = 0; i < 8; i++)
         b.c[i] = room(&b, (size_t)4096 * 8);
     (void)b.d->ops->zero(b.d, b.c[7], (size_t)4096 * 8, NULL); /* labels */
+    struct limits limits = {0};
+    if (is_table)
+        limits = find_limits(&b, most);
     for (int i = 0; i < b.n; i++)
         one_layer(&b, &b.layers[i]);
     the_rest(&b, N);
+    if (is_table)
+        print_table(&b, &limits);
+    printf(is_table ? "\n" : "");
     printf("%d layers, %lld parameters, %dx%d, batch %d, %s, %s, %d threads\n",
            b.n, (long long)b.params, size, size, N, dtype_name(b.dt),
            b.d->ops->name, b.d->threads);
     for (int i = 0; i < N_OPS; i++) {
+        total += op_names[i][0] == '(' ? 0 : b.ms[i];
+        if (is_table)
+            continue;
         printf("%-15s %8.3f ms %7.1f GB/s %7.1f GF/s\n", op_names[i], b.ms[i],
                b.bytes[i] / b.ms[i] * 1e-6, b.flop[i] / b.ms[i] * 1e-6);
-        total += op_names[i][0] == '(' ? 0 : b.ms[i];
     }
     printf("%-15s %8.3f ms = %.0f img/s\n", "step", total, N / total * 1e3);
     void *all[] = {b.x, b.y, b.z, b.w};

@@ -120,8 +120,11 @@ static int check(const struct model_conf *c, struct error *err)
     /* The kernels count the rows of a matrix in 32 bits. */
     int64_t side = (c->image_size - 1) / 2 + 1;
     if (c->batch < 1 || c->batch > INT32_MAX / (side * side))
-        return error_set(err, ERR_INVAL, "model: batch %d of %dx%d images",
-                         c->batch, c->image_size, c->image_size);
+        return error_set(err, ERR_INVAL,
+                         "model: a batch of %d images of %dx%d; at most %lld "
+                         "at that size: lower train.batch_size",
+                         c->batch, c->image_size, c->image_size,
+                         (long long)(INT32_MAX / (side * side)));
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/device.h"
+#include "kernels/exec_device.h"
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
 
@@ -32,6 +32,38 @@ static void test_search(void)
     ok(d == NULL, "a failure leaves the caller's pointer");
 }
 
+/* More than there is: refused, and the device goes on. */
+static void test_too_much(struct device *d)
+{
+    struct error err = ERROR_INIT;
+    size_t left = 0, all = 0;
+    void *p = NULL;
+
+    ok(d->ops->memory(d, &left, &all, &err) == 0 && left <= all && all > 0,
+       "%zu of %zu bytes are left", left, all);
+    ok(d->ops->alloc(d, all + all / 2, &p, &err) == -1 &&
+           err.code == ERR_NOMEM && p == NULL,
+       "more than there is: %s", err.msg);
+    ok(d->ops->alloc(d, 1 << 20, &p, NULL) == 0, "less is still given");
+    d->ops->release(d, p);
+}
+
+/* A launch that no GPU can take is told by the op, not later. The last test:
+ * the device is unusable after it. */
+static void test_bad_launch(struct device *d)
+{
+    struct exec_device *exec = (struct exec_device *)d;
+    struct error err = ERROR_INIT;
+    void *p = NULL;
+
+    must(d->ops->alloc(d, 1 << 20, &p, ERR));
+    exec->lanes = 1 << 20;
+    ok(d->ops->add(d, DT_F32, p, p, 1000, &err) == -1 &&
+           err.code == ERR_EXTERN && strncmp(err.msg, "add: CUDA: ", 11) == 0,
+       "a bad launch: %s", err.msg);
+    d->ops->release(d, p);
+}
+
 /* The plug-in of this build, if it has one, on the first GPU. */
 static void test_device(void)
 {
@@ -56,7 +88,10 @@ static void test_device(void)
     is_str(d->ops->name, "cuda", "the name of a GPU");
     ok(!d->host_memory && d->threads == 0, "its memory is its own");
     ok(d->ops->stream && d->ops->stream(d), "it has a stream for NCCL");
-    contract_device(d, "cuda", false);
+    /* Under compute-sanitizer everything takes a hundred times longer. */
+    contract_device(d, "cuda", getenv("MGPU_TEST_SMALL") != NULL);
+    test_too_much(d);
+    test_bad_launch(d);
     d->ops->destroy(d);
 }
 

@@ -16,6 +16,7 @@
 
 #include "jobs/base/rng.h"
 #include "kernels/device.h"
+#include "tests/device.h"
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
 #include "worker/cv/model.h"
@@ -318,7 +319,7 @@ static void open_run(struct run *r, const struct golden_case *c,
     struct optimizer_range all;
     void *label = NULL;
     *r = (struct run){.c = c, .g = g, .dt = dt};
-    must(device_host_create(1, &r->d, err), err);
+    must(test_device(1, &r->d, err), err);
     must(model_create(r->d, &conf, &r->m, err), err);
     size_t x = (size_t)(c->batch * c->channels) * (size_t)(c->size * c->size);
     must(r->d->ops->alloc(r->d, x * dtype_bytes(dt), &r->x, err), err);

@@ -1,4 +1,4 @@
-/* cv_rig.h - a model on the host device with a batch of drawn data.
+/* cv_rig.h - a model on a device (tests/device.h) with a batch of drawn data.
  *
  * The device's ops table is a copy that counts allocations. For tests only:
  * whatever a test does not expect to fail ends it with the message.
@@ -12,6 +12,7 @@
 
 #include "jobs/base/rng.h"
 #include "kernels/device.h"
+#include "tests/device.h"
 #include "tests/tap.h"
 #include "worker/cv/model.h"
 
@@ -53,14 +54,27 @@ static inline size_t rig_x_elems(const struct rig *r)
 /* Uniform in [-1.5, 1.5), and labels at random. */
 static inline void rig_draw(struct rig *r, uint32_t seed)
 {
+    struct error err = ERROR_INIT;
     struct rng rng;
+    size_t bytes = rig_x_elems(r) * dtype_bytes(r->conf.dt);
+    size_t n = (size_t)r->conf.batch;
+    void *x = malloc(bytes);
+    int32_t *label = malloc(n * sizeof(*label));
+    if (x == NULL || label == NULL)
+        abort();
     rng_seed(&rng, seed);
     for (size_t i = 0; i < rig_x_elems(r); i++) {
         double v = 3 * rng_uniform(&rng) - 1.5;
-        dtype_set(r->conf.dt, r->x, (int64_t)i, v);
+        dtype_set(r->conf.dt, x, (int64_t)i, v);
     }
-    for (int32_t i = 0; i < r->conf.batch; i++)
-        r->label[i] = (int32_t)(rng_u32(&rng) % (uint32_t)r->conf.num_classes);
+    for (size_t i = 0; i < n; i++)
+        label[i] = (int32_t)(rng_u32(&rng) % (uint32_t)r->conf.num_classes);
+    must(r->d->ops->to_device(r->d, r->x, x, bytes, &err), &err);
+    must(r->d->ops->to_device(r->d, r->label, label, n * sizeof(*label), &err),
+         &err);
+    must(r->d->ops->sync(r->d, &err), &err);
+    free(x);
+    free(label);
 }
 
 static inline void rig_init(struct rig *r, const struct model_conf *conf,
@@ -70,7 +84,7 @@ static inline void rig_init(struct rig *r, const struct model_conf *conf,
     void *p = NULL;
     memset(r, 0, sizeof(*r));
     r->conf = *conf;
-    must(device_host_create(threads, &r->d, &err), &err);
+    must(test_device(threads, &r->d, &err), &err);
     rig_real = r->d->ops;
     r->ops = *rig_real;
     r->ops.alloc = rig_alloc;

@@ -1,0 +1,173 @@
+#!/bin/bash
+# check.sh - everything that has to be true on a GPU, in TAP.
+#
+#   DEVICE=cuda|host check.sh
+#
+# Needs MGPU_BIN, MGPU_SRC and MGPU_TESTS, which make gpu-check sets. With
+# DEVICE=host the same script runs what there is of it on the host, so that it
+# is known to work before there is a GPU. There are no skips with cuda: what
+# cannot be checked has not been.
+set -u
+
+device=${DEVICE:-cuda}
+bin=${MGPU_BIN:?} tests=${MGPU_TESTS:?}
+case $device in cuda | host) ;; *)
+    echo "check.sh: DEVICE is cuda or host, not '$device'" >&2
+    exit 64
+    ;;
+esac
+export MGPU_TEST_DEVICE=$device GOMP_SPINCOUNT=2000
+export MGPU_CUDA_PLUGIN=${MGPU_CUDA_PLUGIN:-$bin/../lib/libmgpu-cuda.so}
+[ "$device" = cuda ] || unset MGPU_CUDA_PLUGIN
+dir=$(mktemp -d)
+pid=
+cleanup() {
+    [ -z "$pid" ] || kill "$pid" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+
+n=0 failed=0
+result() { # status text
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $n - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $n - $2"
+        tail -n 15 "$dir/log" | sed 's/^/# /'
+    fi
+}
+# A TAP program: all of it, and nothing skipped.
+suite() { # text program...
+    local text=$1 rc=0
+    shift
+    "$@" >"$dir/log" 2>&1 || rc=$?
+    [ "$rc" -ne 0 ] || ! grep -q '^not ok\|# SKIP' "$dir/log" || rc=1
+    grep '^not ok\|# SKIP' "$dir/log" | head -n 10 | sed 's/^/# /'
+    result "$rc" "$text"
+}
+
+# ---- kernels, the whole model ------------------------------------------------
+if [ "$device" = cuda ]; then
+    suite 'every kernel keeps the contract' "$tests/unit/kernels/cuda"
+fi
+suite 'the same calls give the same bits' "$tests/unit/kernels/determinism"
+suite 'the model has the golden values' "$tests/unit/worker/cv_golden"
+suite 'fp16 and bf16 are as near as they can be' "$tests/unit/worker/cv_precision"
+
+# ---- jobs ----------------------------------------------------------------------
+job() { # precision, epochs, batch, size, further train keys
+    cat <<END
+version: 1
+kind: cv
+name: gpu-check
+model: {width_mult: 0.5, dropout: 0.2}
+dataset: {source: synthetic, image_size: $4, train_samples: 300, eval_samples: 50}
+train: {device: $device, epochs: $2, batch_size: $3, precision: $1, seed: 5,
+        optimizer: {name: sgd, lr: 0.05}$5}
+retry: {resume: "no"}
+resources: {gpus: $([ "$device" = cuda ] && echo 1 || echo 0)}
+END
+}
+worker() { # ranks directory; the job is standard input
+    cat >"$dir/job.yaml"
+    # Ranks that share a GPU have to be different machines for NCCL.
+    # shellcheck disable=SC2016
+    exec mpirun --quiet -n "$1" --oversubscribe --bind-to none sh -c '
+        NCCL_HOSTID=gpu-check-$OMPI_COMM_WORLD_RANK NCCL_NET=Socket
+        NCCL_SOCKET_IFNAME=lo NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
+        CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
+        export NCCL_HOSTID NCCL_NET NCCL_SOCKET_IFNAME NCCL_P2P_DISABLE \
+            NCCL_SHM_DISABLE CUDA_VISIBLE_DEVICES
+        exec "$@"' sh "$bin/mgpu-worker" --standalone "$dir/job.yaml" --dir "$2"
+}
+weights() { find "$1" -name model.safetensors -exec sha256sum {} + | cut -d' ' -f1 | sort; }
+
+twice() { # precision, further keys
+    local i rc=0
+    for i in 1 2; do
+        (job "$1" 2 16 32 "$2" | worker 1 "$dir/$i") >"$dir/log" 2>&1 || rc=1
+    done
+    [ "$rc" -ne 0 ] || { [ -n "$(weights "$dir/1")" ] &&
+        [ "$(weights "$dir/1")" = "$(weights "$dir/2")" ]; } || rc=1
+    result "$rc" "$1$2: two runs end with the same weights, bit by bit"
+    rm -rf "${dir:?}/1" "${dir:?}/2"
+}
+if [ "$device" = cuda ]; then
+    for precision in fp64 fp32 tf32; do twice "$precision" ''; done
+    twice fp16 ', mixed: true'
+    twice bf16 ', mixed: true'
+else
+    twice fp32 ''
+fi
+
+used_mib() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -i 0; }
+before=0
+[ "$device" = host ] || before=$(used_mib)
+
+# ---- how it fails ---------------------------------------------------------------
+# One line that says it, from one rank.
+errors() { grep -c ' err worker: ' "$dir/log"; }
+
+rc=0
+(job fp32 1 4096 1024 '' | worker 1 "$dir/big") >"$dir/log" 2>&1 && rc=1
+[ "$(errors)" -eq 1 ] && grep -q 'do not fit in the\|of memory' "$dir/log" || rc=1
+result "$rc" 'too large a batch is refused before it starts, in one line'
+
+(job fp32 10000 16 32 '' | worker 2 "$dir/killed") >"$dir/log" 2>&1 &
+pid=$!
+deadline=$((SECONDS + ${MGPU_CHECK_PATIENCE:-120})) rank=
+until [ -n "$rank" ] || [ $SECONDS -gt $deadline ]; do
+    sleep 0.1
+    grep -q '^epoch 1/' "$dir/log" || continue
+    for f in /proc/[0-9]*/cmdline; do
+        tr '\0' ' ' 2>/dev/null <"$f" | grep -q "^[^ ]*mgpu-worker .*$dir/killed" || continue
+        rank=${f%/cmdline}
+        rank=${rank##*/}
+    done
+done
+rc=1
+if [ -n "$rank" ] && kill -KILL "$rank"; then
+    end=$((SECONDS + 30))
+    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
+    kill -0 "$pid" 2>/dev/null || { wait "$pid" || rc=0; }
+fi
+pid=
+for f in /proc/[0-9]*/cmdline; do
+    tr '\0' ' ' 2>/dev/null <"$f" | grep -q "^[^ ]*mgpu-worker .*$dir/killed" && rc=1
+done
+result "$rc" 'a rank that is killed ends the job, and every other rank'
+
+# ---- what needs a GPU ------------------------------------------------------------
+if [ "$device" = cuda ]; then
+    deadline=$((SECONDS + 30))
+    until [ "$(used_mib)" -le $((before + 16)) ] || [ $SECONDS -gt $deadline ]; do
+        sleep 0.2
+    done
+    echo "$before MiB before, $(used_mib) MiB after" >"$dir/log"
+    [ "$(used_mib)" -le $((before + 16)) ]
+    result $? 'the GPU has its memory back'
+
+    for ranks in 1 2 3; do
+        suite "NCCL keeps the contract of the collectives, $ranks on one GPU" \
+            timeout 300 mpirun -n "$ranks" --oversubscribe --bind-to none \
+            "$tests/mpi/nccl"
+    done
+
+    sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+    for tool in memcheck racecheck initcheck synccheck; do
+        MGPU_TEST_SMALL=1 timeout 1800 "$sanitizer" --tool "$tool" \
+            --error-exitcode 9 --report-api-errors no --print-limit 5 \
+            "$tests/unit/kernels/cuda" >"$dir/log" 2>&1
+        rc=$?
+        ! grep -q '^not ok' "$dir/log" || rc=1
+        result "$rc" "compute-sanitizer $tool finds nothing"
+    done
+fi
+
+echo "1..$n"
+[ "$failed" -eq 0 ] || {
+    echo "gpu-check: $failed of $n failed on $device" >&2
+    exit 1
+}
