@@ -301,6 +301,17 @@ static void fill_scaling(struct mem_cells *c, const struct group *g,
     put_text(c, "measured");
 }
 
+static bool ran_as(const struct mem_table *attempts, uint64_t job,
+                   const char *class)
+{
+    for (size_t i = 0; i < attempts->n; i++) {
+        const struct store_attempt *a = &attempts->items[i]->attempt;
+        if (a->job == job && a->class && strcmp(a->class, class) == 0)
+            return true;
+    }
+    return false;
+}
+
 int mem_scaling(const struct mem_table *attempts,
                 const struct mem_table *iterations, const struct store_query *q,
                 int (*row)(void *arg, const struct store_cell *cells, size_t n,
@@ -312,6 +323,9 @@ int mem_scaling(const struct mem_table *attempts,
 
     if (rc == 0 && gs.n > 0)
         qsort(gs.at, gs.n, sizeof(gs.at[0]), group_cmp);
+    for (size_t i = 0; q->job != 0 && i < gs.n; i++)
+        if (!ran_as(attempts, q->job, gs.at[i].class))
+            gs.at[i].n = 0; /* not asked for */
     size_t limit = q->limit ? (size_t)q->limit : SIZE_MAX, left = 0;
     for (size_t i = 0; i < gs.n; i++)
         left += gs.at[i].n > 0 && (q->after == 0 || gs.at[i].gpus > q->after);

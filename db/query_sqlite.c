@@ -77,6 +77,10 @@ static int build(struct buf *sql, const struct store_query *q,
          buf_addstr(sql, " AND t.attempt = ?2", err) < 0) ||
         (v->of_ranks && q->rank != -1 &&
          buf_addstr(sql, " AND t.rank = ?3", err) < 0) ||
+        (q->view == VIEW_SCALING && q->job != 0 &&
+         buf_addstr(sql,
+                    " AND t.class IN (SELECT class FROM run WHERE job = ?1)",
+                    err) < 0) ||
         (q->after != 0 && buf_addf(sql, err, " AND t.%s > ?4", src->key) < 0))
         return -1;
     if (add_order(sql, src, backwards, err) < 0 ||

@@ -86,7 +86,7 @@ const char *store_view_name(enum store_view v); /* "v_job", ... */
 
 struct store_query {
     enum store_view view;
-    uint64_t job;    /* 0: all */
+    uint64_t job;    /* 0: all; of VIEW_SCALING: the classes that it ran as */
     int32_t attempt; /* 0: all; VIEW_JOB has no attempts to choose from */
     int32_t rank;    /* -1: all; heed only where the view has ranks */
     int64_t after;   /* rows whose key is > this; 0: all. The key: job, attempt,

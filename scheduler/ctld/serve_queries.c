@@ -314,3 +314,8 @@ void serve_profile(void *arg, struct http_exchange *x)
 {
     rows(arg, x, VIEW_PROFILE, "mgpu.profile/1");
 }
+
+void serve_scaling(void *arg, struct http_exchange *x)
+{
+    rows(arg, x, VIEW_SCALING, "mgpu.scaling/1");
+}

@@ -38,6 +38,14 @@ int show_epochs(const struct show_conf *s, const json_t *epochs,
 /* mgpu.profile/1 with its mgpu.epochs/1 (may be NULL), a table per epoch. */
 int show_profile(const struct show_conf *s, const json_t *reply,
                  const json_t *epochs, struct error *err) MUST_CHECK;
+/* mgpu.scaling/1: what further GPUs brought jobs of this class. */
+int show_scaling(const struct show_conf *s, const json_t *reply,
+                 struct error *err) MUST_CHECK;
+/* mgpu.job/1, mgpu.iterations/1 and mgpu.scaling/1: how well it used what it
+ * had, and what to change. */
+int show_eff(const struct show_conf *s, const json_t *job,
+             const json_t *iterations, const json_t *scaling,
+             struct error *err) MUST_CHECK;
 int show_events(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
 /* mgpu.why/1 with its mgpu.job/1 (may be NULL): reasons, what it may use, who

@@ -12,6 +12,7 @@
 #include "jobs/spec.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/columns.h"
+#include "scheduler/tools/fetch.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/plot.h"
 #include "scheduler/tools/show.h"
@@ -22,6 +23,8 @@ enum {
     OPT_METRICS = 1,
     OPT_EPOCHS,
     OPT_PROFILE,
+    OPT_EFF,
+    OPT_SCALING,
     OPT_EVENTS,
     OPT_WHY,
     OPT_LOGS,
@@ -55,6 +58,10 @@ static const struct opt opts[] = {
     {OPT_EPOCHS, 0, "epochs", NULL, "the job's epochs"},
     {OPT_PROFILE, 0, "profile", NULL,
      "what each epoch consisted of: calls, seconds, share, bytes"},
+    {OPT_EFF, 0, "eff", NULL,
+     "how well it used what it had, and what to change"},
+    {OPT_SCALING, 0, "scaling", NULL,
+     "what further GPUs brought to jobs like this one"},
     {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
     {OPT_WHY, 0, "why", NULL,
      "why the job waits, or ended: reasons, nodes, who has the GPUs"},
@@ -100,12 +107,10 @@ static const struct tool tool = {
 
 struct args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
-    bool follow, json;
     double timeout_s, interval_s;
     const char *user, *state, *name, *since, *url;
     const char *file, *of;
-    unsigned long long count;
-    struct show_conf show;
+    struct fetch f; /* how it is shown */
 };
 
 /* The daemon pushes four times a second at most. */
@@ -127,7 +132,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     struct args *a = arg;
     switch (o->id) {
     case OPT_FOLLOW:
-        a->follow = true;
+        a->f.follow = true;
         break;
     case OPT_TIMEOUT:
         return options_duration(o->name, value, &a->timeout_s, err);
@@ -152,27 +157,27 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->since = value;
         break;
     case OPT_FORMAT:
-        a->show.format = value;
+        a->f.show.format = value;
         break;
     case OPT_SORT:
-        a->show.sort = value;
+        a->f.show.sort = value;
         break;
     case OPT_COUNT:
-        if (options_job_id(value, &a->count, NULL) < 0)
+        if (options_job_id(value, &a->f.count, NULL) < 0)
             return error_set(err, ERR_USAGE,
                              "--count '%s' is not a number from 1", value);
         break;
     case OPT_EXPAND:
-        a->show.expand = true;
+        a->f.show.expand = true;
         break;
     case OPT_JSON:
-        a->json = true;
+        a->f.json = true;
         break;
     case OPT_NOHEADER:
-        a->show.header = false;
+        a->f.show.header = false;
         break;
     case OPT_ASCII:
-        a->show.style.ascii = true;
+        a->f.show.style.ascii = true;
         break;
     case OPT_URL:
         a->url = value;
@@ -183,17 +188,6 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->view = o->id;
         a->file = value; /* of --plot and --report */
     }
-    return 0;
-}
-
-/* Prints the reply as it came, or hands it to the view. */
-static int print_json(const json_t *reply, struct error *err)
-{
-    char *text = json_dumps(reply, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (!text)
-        return error_set(err, ERR_NOMEM, "reply");
-    (void)puts(text);
-    free(text);
     return 0;
 }
 
@@ -233,7 +227,7 @@ static int queue(struct client *c, const struct args *a, struct error *err)
     char user[200] = "", state[300] = "", name[400] = "", since[64] = "";
     json_t *reply = NULL;
     struct columns columns; /* a mistake in them is found before the asking */
-    if (columns_parse(a->show.format, &columns, err) < 0 ||
+    if (columns_parse(a->f.show.format, &columns, err) < 0 ||
         (a->since && since_query(a->since, since, sizeof(since), err) < 0))
         return -1;
     if (a->user)
@@ -246,162 +240,12 @@ static int queue(struct client *c, const struct args *a, struct error *err)
     if (a->name)
         client_quote(a->name, name, sizeof(name));
     int rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s%s%s%s%s%s%s",
-                        a->count ? a->count : MOST_JOBS,
+                        a->f.count ? a->f.count : MOST_JOBS,
                         *state ? "&state=" : "", state, *user ? "&user=" : "",
                         user, *name ? "&name=" : "", name, since);
     if (rc == 0)
-        rc =
-            a->json ? print_json(reply, err) : show_queue(&a->show, reply, err);
-    json_decref(reply);
-    return rc;
-}
-
-/* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
-static int tasks_of(struct client *c, const char *word, const json_t *reply,
-                    json_t **ret, struct error *err)
-{
-    const json_t *sweep = json_object_get(reply, "sweep");
-    if (!json_is_object(sweep) || strchr(word, '_'))
-        return 0;
-    return client_get(c, ret, err, "/v1/jobs?sweep=%" PRId64,
-                      field_int(sweep, "id", 0));
-}
-
-static int show_one(struct client *c, const struct args *a, const char *word,
-                    const json_t *job, struct error *err)
-{
-    json_t *epochs = NULL, *status = NULL;
-    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
-    if (rc == 0)
-        rc = client_get(c, &status, err, "/v1/status");
-    if (rc == 0)
-        rc = show_job(&a->show, job, epochs, status, err);
-    json_decref(epochs);
-    json_decref(status);
-    return rc;
-}
-
-static int detail(struct client *c, const struct args *a, const char *word,
-                  struct error *err)
-{
-    json_t *job = NULL, *tasks = NULL;
-    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
-    if (rc == 0)
-        rc = tasks_of(c, word, job, &tasks, err);
-    if (rc == 0 && a->json && tasks &&
-        json_object_set(job, "tasks", json_object_get(tasks, "jobs")) < 0)
-        rc = error_set(err, ERR_NOMEM, "reply");
-    if (rc == 0 && a->json)
-        rc = print_json(job, err);
-    else if (rc == 0 && tasks)
-        rc = show_sweep(&a->show, json_object_get(job, "sweep"), tasks, err);
-    else if (rc == 0)
-        rc = show_one(c, a, word, job, err);
-    json_decref(job);
-    json_decref(tasks);
-    return rc;
-}
-
-static int metrics(struct client *c, const struct args *a, const char *word,
-                   struct error *err)
-{
-    json_t *rows = NULL, *values = NULL;
-    char limit[48] = "";
-    if (a->count)
-        (void)snprintf(limit, sizeof(limit), "?last=1&limit=%llu", a->count);
-    int rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations%s", word, limit);
-    if (rc == 0)
-        rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
-    if (rc == 0 && a->json)
-        rc = json_object_set(rows, "values", values) == 0
-                 ? print_json(rows, err)
-                 : error_set(err, ERR_NOMEM, "reply");
-    else if (rc == 0)
-        rc = show_metrics(&a->show, rows, values, err);
-    json_decref(rows);
-    json_decref(values);
-    return rc;
-}
-
-static int profile(struct client *c, const struct args *a, const char *word,
-                   struct error *err)
-{
-    json_t *rows = NULL, *epochs = NULL;
-    int rc = client_get(c, &rows, err, "/v1/jobs/%s/profile", word);
-    if (rc == 0 && a->json)
-        rc = print_json(rows, err);
-    else if (rc == 0) {
-        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
-        if (rc == 0)
-            rc = show_profile(&a->show, rows, epochs, err);
-    }
-    json_decref(rows);
-    json_decref(epochs);
-    return rc;
-}
-
-static int on_log(void *arg, const char *text, size_t len, struct error *err)
-{
-    (void)arg;
-    if (fwrite(text, 1, len, stdout) != len || fputc('\n', stdout) == EOF ||
-        fflush(stdout) != 0)
-        return error_set(err, ERR_IO, "write to standard output: %s",
-                         strerror(errno));
-    return 0;
-}
-
-/* A log is shown as it is to a file; to a terminal, without what could move
- * its cursor. */
-static int on_log_tty(void *arg, const char *text, size_t len,
-                      struct error *err)
-{
-    char line[4096], safe[4 * sizeof(line)];
-    (void)snprintf(line, sizeof(line), "%.*s", (int)len, text);
-    for (char *p = line; (p = strchr(p, '\t')) != NULL;)
-        *p = ' ';
-    render_escape(line, safe, sizeof(safe));
-    return on_log(arg, safe, strlen(safe), err);
-}
-
-static int logs(struct client *c, const struct args *a, const char *word,
-                struct error *err)
-{
-    char path[80];
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/logs%s", word,
-                   a->follow ? "?follow=1" : "");
-    int rc = client_stream(
-        c, path, 0, a->show.style.columns ? on_log_tty : on_log, NULL, err);
-    return rc < 0 && err->code == ERR_IO && errno == EPIPE ? 0 : rc;
-}
-
-static int why(struct client *c, const struct args *a, const char *word,
-               struct error *err)
-{
-    json_t *reply = NULL, *job = NULL;
-    int rc = client_get(c, &reply, err, "/v1/jobs/%s/why", word);
-    if (rc == 0 && a->json) {
-        rc = print_json(reply, err);
-    } else if (rc == 0) {
-        rc = client_get(c, &job, err, "/v1/jobs/%s", word);
-        if (rc == 0)
-            rc = show_why(&a->show, reply, job, err);
-    }
-    json_decref(reply);
-    json_decref(job);
-    return rc;
-}
-
-typedef int (*show_f)(const struct show_conf *s, const json_t *reply,
-                      struct error *err);
-
-static int simple(struct client *c, const struct args *a, const char *path,
-                  show_f show, struct error *err)
-{
-    json_t *reply = NULL;
-    int rc = client_get(c, &reply, err, "%s", path);
-    if (rc == 0)
-        rc = a->json || !show ? print_json(reply, err)
-                              : show(&a->show, reply, err);
+        rc = a->f.json ? fetch_print(reply, err)
+                       : show_queue(&a->f.show, reply, err);
     json_decref(reply);
     return rc;
 }
@@ -412,23 +256,28 @@ static int one(struct client *c, const struct args *a, const char *word,
     char path[80];
     switch (a->view) {
     case OPT_METRICS:
-        return metrics(c, a, word, err);
+        return fetch_metrics(c, &a->f, word, err);
     case OPT_PROFILE:
-        return profile(c, a, word, err);
+        return fetch_profile(c, &a->f, word, err);
     case OPT_WHY:
-        return why(c, a, word, err);
+        return fetch_why(c, &a->f, word, err);
     case OPT_LOGS:
-        return logs(c, a, word, err);
+        return fetch_logs(c, &a->f, word, err);
     case OPT_REPORT:
         return report_job(c, word, a->file, err);
+    case OPT_EFF:
+        return fetch_eff(c, &a->f, word, err);
+    case OPT_SCALING:
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%s/scaling", word);
+        return fetch_simple(c, &a->f, path, show_scaling, err);
     case OPT_EPOCHS:
         (void)snprintf(path, sizeof(path), "/v1/jobs/%s/epochs", word);
-        return simple(c, a, path, show_epochs, err);
+        return fetch_simple(c, &a->f, path, show_epochs, err);
     case OPT_EVENTS:
         (void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", word);
-        return simple(c, a, path, show_events, err);
+        return fetch_simple(c, &a->f, path, show_events, err);
     default:
-        return detail(c, a, word, err);
+        return fetch_detail(c, &a->f, word, err);
     }
 }
 
@@ -441,7 +290,7 @@ static int add_ids(struct client *c, const char *word, struct buf *ids,
     size_t i;
     int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
     if (rc == 0)
-        rc = tasks_of(c, word, job, &tasks, err);
+        rc = fetch_tasks(c, word, job, &tasks, err);
     if (rc == 0 && !tasks) {
         id = (uint64_t)field_int(json_object_get(job, "job"), "id", 0);
         rc = buf_add(ids, &id, sizeof(id), err);
@@ -467,30 +316,30 @@ static int wait_all(struct client *c, const struct args *a, char **words,
     struct wait_conf wc = {
         .tool = tool.name,
         .timeout_s = a->timeout_s,
-        .quiet = a->json,
+        .quiet = a->f.json,
         .out = stdout,
-        .style = a->show.style,
+        .style = a->f.show.style,
     };
     if (rc == 0)
         rc = wait_for_jobs(c, (const uint64_t *)(const void *)buf_str(&ids),
                            ids.len / sizeof(uint64_t), &wc, ret_exit, err);
-    for (size_t i = 0; rc == 0 && a->json && i < n; i++)
-        rc = detail(c, a, words[i], err);
+    for (size_t i = 0; rc == 0 && a->f.json && i < n; i++)
+        rc = fetch_detail(c, &a->f, words[i], err);
     buf_clear(&ids);
     return rc;
 }
 
 static int watch(struct client *c, const struct args *a, struct error *err)
 {
-    struct watch_conf w = {.show = a->show,
+    struct watch_conf w = {.show = a->f.show,
                            .every_s = a->interval_s > 0 ? a->interval_s : 1,
                            .timeout_s = a->timeout_s,
-                           .json = a->json,
+                           .json = a->f.json,
                            .user = a->user,
                            .state = a->state,
                            .name = a->name};
     struct columns columns;
-    if (columns_parse(a->show.format, &columns, err) < 0)
+    if (columns_parse(a->f.show.format, &columns, err) < 0)
         return -1;
     if (a->user && strcmp(a->user, "me") == 0) {
         const struct passwd *pw = getpwuid(getuid());
@@ -512,9 +361,9 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
     if (rc == 0)
         rc = client_create(a->url, 5, &c, err);
     if (rc == 0 && a->view == OPT_NODES)
-        rc = simple(c, a, "/v1/nodes", show_nodes, err);
+        rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
     else if (rc == 0 && a->view == OPT_STATUS)
-        rc = simple(c, a, "/v1/status", show_status, err);
+        rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
     else if (rc == 0 && a->view == OPT_WATCH)
         rc = watch(c, a, err);
     else if (rc == 0 && a->view == OPT_PLOT)
@@ -525,7 +374,7 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
         rc = queue(c, a, err);
     else
         for (size_t i = 0; rc == 0 && i < n; i++) {
-            if (i && !a->json)
+            if (i && !a->f.json)
                 (void)putchar('\n');
             rc = one(c, a, words[i], err);
         }
@@ -546,11 +395,16 @@ static int check_args(const struct args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "--of goes with --plot");
     if (a->view == OPT_REPORT && n > 1)
         return error_set(err, ERR_USAGE, "--report shows one job at a time");
-    if (a->follow && a->view != OPT_LOGS)
+    if (a->f.follow && a->view != OPT_LOGS)
         return error_set(err, ERR_USAGE, "--follow goes with --logs");
-    if (a->json && a->view == OPT_LOGS)
+    if (a->f.json &&
+        (a->view == OPT_EFF || a->view == OPT_PLOT || a->view == OPT_REPORT))
+        return error_set(err, ERR_USAGE,
+                         "that view is for people; --metrics "
+                         "--json has its figures");
+    if (a->f.json && a->view == OPT_LOGS)
         return error_set(err, ERR_USAGE, "a log is text; leave --json out");
-    if (a->json && n > 1)
+    if (a->f.json && n > 1)
         return error_set(err, ERR_USAGE, "--json shows one job at a time");
     return 0;
 }
@@ -559,15 +413,15 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
     struct args *a = arg;
-    bool ascii = a->show.style.ascii; /* --ascii */
-    render_style_init(&a->show.style, a->show.out);
-    a->show.style.ascii |= ascii;
-    if (a->show.format && strcmp(a->show.format, "help") == 0) {
-        columns_help(a->show.out);
+    bool ascii = a->f.show.style.ascii; /* --ascii */
+    render_style_init(&a->f.show.style, a->f.show.out);
+    a->f.show.style.ascii |= ascii;
+    if (a->f.show.format && strcmp(a->f.show.format, "help") == 0) {
+        columns_help(a->f.show.out);
         return 0;
     }
-    if (!a->show.format)
-        a->show.format = getenv("MGPU_STAT_FORMAT");
+    if (!a->f.show.format)
+        a->f.show.format = getenv("MGPU_STAT_FORMAT");
     if (check_args(a, n, err) < 0)
         return -1;
     return views(a, (size_t)n, operands, ret_exit, err);
@@ -575,13 +429,13 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
 
 int main(int argc, char **argv)
 {
-    struct args a = {.show = {.header = true, .out = stdout}};
+    struct args a = {.f = {.show = {.header = true, .out = stdout}}};
     const struct tool_main m = {
         .tool = &tool,
         .on_option = on_option,
         .run = run,
         .arg = &a,
-        .json = &a.json,
+        .json = &a.f.json,
     };
     return tool_run(&m, argc, argv);
 }

@@ -338,3 +338,27 @@ END
     [ "$status" -ne 0 ]
     [ ! -e none.html ] && [ ! -e nothing.svg ]
 }
+
+@test "--scaling and --eff: what two slots brought, of what was measured" {
+    cat >wide.yaml <<'END'
+version: 1
+kind: cv
+name: wide
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 64, eval_samples: 8}
+train: {device: host, epochs: 1, batch_size: 4, seed: 1}
+resources: {gpus: 1, time_limit: 1h}
+END
+    OMP_NUM_THREADS=1 submit --quiet --wait wide.yaml
+    OMP_NUM_THREADS=1 submit --quiet --wait --set resources.gpus=2 wide.yaml
+    run stat --scaling 1
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == cv/mobilenet_v2-0.25/* ]]
+    [[ ${lines[2]} == *" 1      1 "*"1.00       100 %"*"13  measured" ]]
+    [[ ${lines[3]} == *" 2      1 "*" /s a GPU"*"5  measured" ]]
+    [ "$(stat --scaling --json 2 | json '$.rows[1][1]')" = 2 ]
+    run stat --eff 2
+    [ "$status" -eq 0 ]
+    [[ $output == *"computing "*"waiting for ranks "*"parallel efficiency "* ]]
+    [[ $output == *"used 0:"*" of a time limit of 1:00:00: 1:00 would"* ]]
+}

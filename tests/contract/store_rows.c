@@ -203,6 +203,10 @@ static void test_scaling(struct fixture *fx)
                                                .limit = 1,
                                                .last = 1}),
            "'b' 2 1 1.25r - - - 2 'measured'\n", "v_scaling: the last row");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 2}),
+           "'a' 1 1 1r 64r 1r 1r 2 'measured'\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured'\n",
+           "v_scaling: the class of a job, at all its sizes");
     fx_end(fx);
 }
 

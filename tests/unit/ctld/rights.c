@@ -110,6 +110,7 @@ static void test_strangers(void)
         {"GET", "/v1/jobs/1/epochs", NULL},
         {"GET", "/v1/jobs/1/values", NULL},
         {"GET", "/v1/jobs/1/profile", NULL},
+        {"GET", "/v1/jobs/1/scaling", NULL},
         {"GET", "/v1/jobs/1/logs", NULL},
         {"GET", "/v1/jobs/1/logs?follow=1", NULL},
         {"GET", "/v1/watch?job=1", NULL},

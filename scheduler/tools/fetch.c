@@ -1,0 +1,182 @@
+/* fetch.c - see fetch.h. */
+#include "scheduler/tools/fetch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Prints the reply as it came, or hands it to the view. */
+int fetch_print(const json_t *reply, struct error *err)
+{
+    char *text = json_dumps(reply, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (!text)
+        return error_set(err, ERR_NOMEM, "reply");
+    (void)puts(text);
+    free(text);
+    return 0;
+}
+
+/* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
+int fetch_tasks(struct client *c, const char *word, const json_t *reply,
+                json_t **ret, struct error *err)
+{
+    const json_t *sweep = json_object_get(reply, "sweep");
+    if (!json_is_object(sweep) || strchr(word, '_'))
+        return 0;
+    return client_get(c, ret, err, "/v1/jobs?sweep=%" PRId64,
+                      field_int(sweep, "id", 0));
+}
+
+static int show_one(struct client *c, const struct fetch *f, const char *word,
+                    const json_t *job, struct error *err)
+{
+    json_t *epochs = NULL, *status = NULL;
+    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
+    if (rc == 0)
+        rc = client_get(c, &status, err, "/v1/status");
+    if (rc == 0)
+        rc = show_job(&f->show, job, epochs, status, err);
+    json_decref(epochs);
+    json_decref(status);
+    return rc;
+}
+
+int fetch_detail(struct client *c, const struct fetch *f, const char *word,
+                 struct error *err)
+{
+    json_t *job = NULL, *tasks = NULL;
+    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = fetch_tasks(c, word, job, &tasks, err);
+    if (rc == 0 && f->json && tasks &&
+        json_object_set(job, "tasks", json_object_get(tasks, "jobs")) < 0)
+        rc = error_set(err, ERR_NOMEM, "reply");
+    if (rc == 0 && f->json)
+        rc = fetch_print(job, err);
+    else if (rc == 0 && tasks)
+        rc = show_sweep(&f->show, json_object_get(job, "sweep"), tasks, err);
+    else if (rc == 0)
+        rc = show_one(c, f, word, job, err);
+    json_decref(job);
+    json_decref(tasks);
+    return rc;
+}
+
+int fetch_metrics(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err)
+{
+    json_t *rows = NULL, *values = NULL;
+    char limit[48] = "";
+    if (f->count)
+        (void)snprintf(limit, sizeof(limit), "?last=1&limit=%llu", f->count);
+    int rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations%s", word, limit);
+    if (rc == 0)
+        rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
+    if (rc == 0 && f->json)
+        rc = json_object_set(rows, "values", values) == 0
+                 ? fetch_print(rows, err)
+                 : error_set(err, ERR_NOMEM, "reply");
+    else if (rc == 0)
+        rc = show_metrics(&f->show, rows, values, err);
+    json_decref(rows);
+    json_decref(values);
+    return rc;
+}
+
+int fetch_profile(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err)
+{
+    json_t *rows = NULL, *epochs = NULL;
+    int rc = client_get(c, &rows, err, "/v1/jobs/%s/profile", word);
+    if (rc == 0 && f->json)
+        rc = fetch_print(rows, err);
+    else if (rc == 0) {
+        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
+        if (rc == 0)
+            rc = show_profile(&f->show, rows, epochs, err);
+    }
+    json_decref(rows);
+    json_decref(epochs);
+    return rc;
+}
+
+int fetch_eff(struct client *c, const struct fetch *f, const char *word,
+              struct error *err)
+{
+    json_t *job = NULL, *rows = NULL, *scaling = NULL;
+    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations", word);
+    if (rc == 0)
+        rc = client_get(c, &scaling, err, "/v1/jobs/%s/scaling", word);
+    if (rc == 0)
+        rc = show_eff(&f->show, job, rows, scaling, err);
+    json_decref(job);
+    json_decref(rows);
+    json_decref(scaling);
+    return rc;
+}
+
+static int on_log(void *arg, const char *text, size_t len, struct error *err)
+{
+    (void)arg;
+    if (fwrite(text, 1, len, stdout) != len || fputc('\n', stdout) == EOF ||
+        fflush(stdout) != 0)
+        return error_set(err, ERR_IO, "write to standard output: %s",
+                         strerror(errno));
+    return 0;
+}
+
+/* A log is shown as it is to a file; to a terminal, without what could move
+ * its cursor. */
+static int on_log_tty(void *arg, const char *text, size_t len,
+                      struct error *err)
+{
+    char line[4096], safe[4 * sizeof(line)];
+    (void)snprintf(line, sizeof(line), "%.*s", (int)len, text);
+    for (char *p = line; (p = strchr(p, '\t')) != NULL;)
+        *p = ' ';
+    render_escape(line, safe, sizeof(safe));
+    return on_log(arg, safe, strlen(safe), err);
+}
+
+int fetch_logs(struct client *c, const struct fetch *f, const char *word,
+               struct error *err)
+{
+    char path[80];
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/logs%s", word,
+                   f->follow ? "?follow=1" : "");
+    int rc = client_stream(
+        c, path, 0, f->show.style.columns ? on_log_tty : on_log, NULL, err);
+    return rc < 0 && err->code == ERR_IO && errno == EPIPE ? 0 : rc;
+}
+
+int fetch_why(struct client *c, const struct fetch *f, const char *word,
+              struct error *err)
+{
+    json_t *reply = NULL, *job = NULL;
+    int rc = client_get(c, &reply, err, "/v1/jobs/%s/why", word);
+    if (rc == 0 && f->json) {
+        rc = fetch_print(reply, err);
+    } else if (rc == 0) {
+        rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+        if (rc == 0)
+            rc = show_why(&f->show, reply, job, err);
+    }
+    json_decref(reply);
+    json_decref(job);
+    return rc;
+}
+
+int fetch_simple(struct client *c, const struct fetch *f, const char *path,
+                 fetch_show_f show, struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = client_get(c, &reply, err, "%s", path);
+    if (rc == 0)
+        rc = f->json || !show ? fetch_print(reply, err)
+                              : show(&f->show, reply, err);
+    json_decref(reply);
+    return rc;
+}

@@ -1,0 +1,42 @@
+/* fetch.h - a view of mgpu-stat: what it asks the daemon for, and shows.
+ *
+ * `word` is a job, a sweep or a task, as "12" or "12_3". */
+#ifndef MGPU_TOOLS_FETCH_H
+#define MGPU_TOOLS_FETCH_H
+
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
+
+struct fetch {
+    struct show_conf show;
+    bool json;                /* as the daemon says it */
+    bool follow;              /* a log, until the job ends */
+    unsigned long long count; /* the last so many rows; 0: all */
+};
+
+/* To standard output, one line. */
+int fetch_print(const json_t *reply, struct error *err) MUST_CHECK;
+/* Of mgpu.job/1 of a sweep its tasks, mgpu.queue/1; *ret NULL: it is none. */
+int fetch_tasks(struct client *c, const char *word, const json_t *reply,
+                json_t **ret, struct error *err) MUST_CHECK;
+
+int fetch_detail(struct client *c, const struct fetch *f, const char *word,
+                 struct error *err) MUST_CHECK;
+int fetch_metrics(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err) MUST_CHECK;
+int fetch_profile(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err) MUST_CHECK;
+int fetch_eff(struct client *c, const struct fetch *f, const char *word,
+              struct error *err) MUST_CHECK;
+int fetch_logs(struct client *c, const struct fetch *f, const char *word,
+               struct error *err) MUST_CHECK;
+int fetch_why(struct client *c, const struct fetch *f, const char *word,
+              struct error *err) MUST_CHECK;
+
+typedef int (*fetch_show_f)(const struct show_conf *s, const json_t *reply,
+                            struct error *err);
+/* show NULL: as JSON. */
+int fetch_simple(struct client *c, const struct fetch *f, const char *path,
+                 fetch_show_f show, struct error *err) MUST_CHECK;
+
+#endif

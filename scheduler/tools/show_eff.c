@@ -1,0 +1,240 @@
+/* show_eff.c - how well a job used what it had, and which key of its
+ * specification would change that.
+ *
+ * Figures are shares of the iterations' time, over all ranks, without the
+ * first three iterations of an attempt, which warm up. A note is made where
+ * a figure is so large that a change would be felt; the bounds are below. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/state.h"
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
+
+enum { BAR = 30, WARM_UP = 3, RANKS_MAX = 1024 };
+
+/* A fifth of the time is worth a change of the specification; below a tenth
+ * nobody feels it. */
+static const double data_most = 0.15, copy_most = 0.1, comm_most = 0.3,
+                    late_most = 0.2, efficiency_least = 0.6, limit_least = 0.3;
+
+struct figures {
+    double iter, data, copy, compute, comm; /* seconds */
+    size_t n;
+    double rank_s[RANKS_MAX]; /* a rank's own work */
+    int ranks;
+};
+
+static double cell_of(const json_t *reply, const json_t *row, const char *name)
+{
+    double v = show_cell(row, show_column(reply, name));
+    return isfinite(v) ? v : 0;
+}
+
+static void gather(const json_t *reply, struct figures *f)
+{
+    const json_t *rows = json_object_get(reply, "rows");
+    double first = NAN;
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        double at = show_cell(row, show_column(reply, "iteration"));
+        int rank = (int)cell_of(reply, row, "rank");
+        first = isnan(first) ? at : first;
+        if (at < first + WARM_UP || rank < 0 || rank >= RANKS_MAX)
+            continue;
+        double iter = cell_of(reply, row, "t_iter");
+        double comm = cell_of(reply, row, "t_comm");
+        f->iter += iter;
+        f->comm += comm;
+        f->data += cell_of(reply, row, "t_data");
+        f->copy += cell_of(reply, row, "t_h2d");
+        f->compute += cell_of(reply, row, "t_forward") +
+                      cell_of(reply, row, "t_backward") +
+                      cell_of(reply, row, "t_optimizer");
+        f->rank_s[rank] += iter - comm;
+        f->ranks = rank + 1 > f->ranks ? rank + 1 : f->ranks;
+        f->n++;
+    }
+}
+
+static void bar(const struct show_conf *s, const char *name, double share)
+{
+    if (!isfinite(share))
+        return;
+    double at = share < 0 ? 0 : share > 1 ? 1 : share;
+    int full = (int)lround(at * BAR);
+    (void)fprintf(s->out, " %-20s [", name);
+    for (int i = 0; i < BAR; i++)
+        (void)fputs(i >= full ? " " : s->style.ascii ? "#" : "█", s->out);
+    (void)fprintf(s->out, "] %3.0f %%\n", 100 * share);
+}
+
+/* The efficiency that was measured at this job's size, NAN elsewhere. */
+static double efficiency_of(const json_t *scaling, int64_t gpus)
+{
+    double found = NAN;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(scaling, "rows"), i, row)
+    {
+        if (show_cell(row, show_column(scaling, "gpus")) == (double)gpus)
+            found = show_cell(row, show_column(scaling, "efficiency"));
+    }
+    return found;
+}
+
+/* ---- notes ---------------------------------------------------------------
+ */
+
+static const json_t *spec_of(const json_t *job, const char *section,
+                             const char *key)
+{
+    const json_t *o = json_object_get(json_object_get(job, "spec"), section);
+    return json_object_get(o, key);
+}
+
+static int note_data(const struct show_conf *s, const json_t *job,
+                     const struct figures *f)
+{
+    if (f->data < data_most * f->iter)
+        return 0;
+    const json_t *workers = spec_of(job, "dataset", "workers");
+    const json_t *cpus = spec_of(job, "resources", "cpus_per_gpu");
+    char has[64] = "as many as its cores allow";
+    if (json_is_integer(workers))
+        (void)snprintf(has, sizeof(has), "%" PRId64,
+                       (int64_t)json_integer_value(workers));
+    (void)fprintf(s->out,
+                  "  * It waited for data for %.0f %% of the time: raise "
+                  "dataset.workers (%s)",
+                  100 * f->data / f->iter, has);
+    if (json_is_integer(cpus))
+        (void)fprintf(s->out, "\n    or resources.cpus_per_gpu (%" PRId64 ")",
+                      (int64_t)json_integer_value(cpus));
+    else
+        (void)fputs("\n    or resources.cpus_per_gpu", s->out);
+    (void)fputs(".\n", s->out);
+    return 1;
+}
+
+static int note_copy(const struct show_conf *s, const json_t *job,
+                     const struct figures *f)
+{
+    const json_t *pin = spec_of(job, "train", "pin_memory");
+    if (f->copy < copy_most * f->iter)
+        return 0;
+    (void)fprintf(
+        s->out, "  * Copies from the host took %.0f %% of the time: %s.\n",
+        100 * f->copy / f->iter,
+        json_is_false(pin) ? "set train.pin_memory: true"
+                           : "a smaller dataset.image_size moves less");
+    return 1;
+}
+
+static int note_comm(const struct show_conf *s, int64_t gpus,
+                     const struct figures *f)
+{
+    if (f->ranks < 2 || f->comm < comm_most * f->iter)
+        return 0;
+    (void)fprintf(s->out,
+                  "  * Ranks waited for each other for %.0f %% of the time: a "
+                  "larger train.batch_size, or\n    fewer GPUs than %" PRId64
+                  " (resources.gpus), would lose less.\n",
+                  100 * f->comm / f->iter, gpus);
+    return 1;
+}
+
+/* One rank that is slow makes all wait. */
+static int note_late(const struct show_conf *s, const struct figures *f)
+{
+    int slow = 0;
+    double sum = 0;
+    for (int r = 0; r < f->ranks; r++) {
+        sum += f->rank_s[r];
+        slow = f->rank_s[r] > f->rank_s[slow] ? r : slow;
+    }
+    double others = f->ranks > 1 ? (sum - f->rank_s[slow]) / (f->ranks - 1) : 0;
+    if (f->ranks < 2 || f->rank_s[slow] < (1 + late_most) * others)
+        return 0;
+    (void)fprintf(s->out,
+                  "  * Rank %d needs %.0f %% longer than the others, who wait "
+                  "for it: look at its node and GPU.\n",
+                  slow, 100 * (f->rank_s[slow] / others - 1));
+    return 1;
+}
+
+static int note_efficiency(const struct show_conf *s, int64_t gpus,
+                           double efficiency)
+{
+    if (!(efficiency < efficiency_least) || gpus < 2)
+        return 0;
+    (void)fprintf(s->out,
+                  "  * %" PRId64 " GPUs did the work of %.1f: see --scaling, "
+                  "and resources.gpus for a range.\n",
+                  gpus, efficiency * (double)gpus);
+    return 1;
+}
+
+static int note_limit(const struct show_conf *s, const json_t *job)
+{
+    char ran[32], limit[32], less[32];
+    enum job_state state = JOB_NEW;
+    double ran_s = field_real(job, "elapsed_s");
+    double limit_s = field_real(job, "limit_s");
+    (void)job_state_from_name(field_str(job, "state"), &state);
+    render_duration(ran_s, ran, sizeof(ran));
+    render_duration(limit_s, limit, sizeof(limit));
+    if (state == JOB_TIMEOUT) {
+        (void)fprintf(s->out,
+                      "  * It ended at its time limit of %s: raise "
+                      "resources.time_limit.\n",
+                      limit);
+        return 1;
+    }
+    if (state != JOB_COMPLETED || !(ran_s < limit_least * limit_s))
+        return 0;
+    /* Half as much again as it took, in whole minutes. */
+    render_duration(60 * ceil(1.5 * ran_s / 60), less, sizeof(less));
+    (void)fprintf(s->out,
+                  "  * It used %s of a time limit of %s: %s would let it "
+                  "start earlier where time is scarce.\n",
+                  ran, limit, less);
+    return 1;
+}
+
+int show_eff(const struct show_conf *s, const json_t *reply,
+             const json_t *iterations, const json_t *scaling, struct error *err)
+{
+    const json_t *job = json_object_get(reply, "job");
+    int64_t gpus = field_int(job, "gpus", 0);
+    double efficiency = efficiency_of(scaling, gpus);
+    struct figures *f = calloc(1, sizeof(*f));
+    if (!f)
+        return error_set(err, ERR_NOMEM, "figures");
+    gather(iterations, f);
+    if (f->n == 0 || f->iter <= 0) {
+        (void)fputs("no iterations recorded beyond the first three\n", s->out);
+    } else {
+        bar(s, "computing", f->compute / f->iter);
+        bar(s, "waiting for data", f->data / f->iter);
+        bar(s, "copying", f->copy / f->iter);
+        bar(s, "waiting for ranks", f->comm / f->iter);
+    }
+    bar(s, "parallel efficiency", gpus > 1 ? efficiency : NAN);
+    bar(s, "time limit used",
+        field_real(job, "elapsed_s") / field_real(job, "limit_s"));
+    (void)fputs("Notes\n", s->out);
+    int n = 0;
+    if (f->n > 0 && f->iter > 0)
+        n += note_data(s, job, f) + note_copy(s, job, f) +
+             note_comm(s, gpus, f) + note_late(s, f);
+    n += note_efficiency(s, gpus, efficiency) + note_limit(s, job);
+    if (n == 0)
+        (void)fputs("  nothing stands out\n", s->out);
+    free(f);
+    return 0;
+}

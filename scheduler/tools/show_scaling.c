@@ -1,0 +1,109 @@
+/* show_scaling.c - what further GPUs brought, as it was measured. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
+
+static int add(struct render_table *t, const char *fmt, double v,
+               struct error *err)
+{
+    char text[32] = "-";
+    if (isfinite(v) && strcmp(fmt, "%") == 0)
+        (void)snprintf(text, sizeof(text), "%.0f %%", 100 * v);
+    else if (isfinite(v) && strcmp(fmt, "x") == 0)
+        (void)snprintf(text, sizeof(text), "%.2f", v);
+    else if (isfinite(v) && strcmp(fmt, "s") == 0)
+        (void)render_time(v, text, sizeof(text));
+    else if (isfinite(v))
+        (void)snprintf(text, sizeof(text), "%.0f", v);
+    return render_table_add(t, err, "%s", text);
+}
+
+/* Of the size before, in samples per second and GPU that came with it. */
+static int add_gain(struct render_table *t, double gain, double gpus,
+                    struct error *err)
+{
+    if (!isfinite(gain) || !(gpus > 0))
+        return render_table_add(t, err, "-");
+    return render_table_add(t, err, "%+.0f /s a GPU", gain / gpus);
+}
+
+static int print_class(const struct show_conf *s, const json_t *reply,
+                       const char *class, struct error *err)
+{
+    static const struct render_column columns[] = {
+        {"GPUS", RENDER_RIGHT},          {"NODES", RENDER_RIGHT},
+        {"ITERATION", RENDER_RIGHT},     {"SAMPLES/S", RENDER_RIGHT},
+        {"SPEED-UP", RENDER_RIGHT},      {"EFFICIENCY", RENDER_RIGHT},
+        {"THE STEP ADDS", RENDER_RIGHT}, {"ITERATIONS", RENDER_RIGHT},
+        {"BASIS", RENDER_LEFT},
+    };
+    struct render_table *t = NULL;
+    double gpus = NAN, rate = NAN;
+    size_t i;
+    json_t *row;
+    int rc = render_table_create(columns, 9, &t, err);
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        const char *c = json_string_value(
+            json_array_get(row, (size_t)show_column(reply, "class")));
+        const char *basis = json_string_value(
+            json_array_get(row, (size_t)show_column(reply, "basis")));
+        if (rc < 0 || !c || strcmp(c, class) != 0)
+            continue;
+        double g = show_cell(row, show_column(reply, "gpus"));
+        double r = show_cell(row, show_column(reply, "samples_per_s"));
+        if (add(t, "n", g, err) < 0 ||
+            add(t, "n", show_cell(row, show_column(reply, "nodes")), err) < 0 ||
+            add(t, "s", show_cell(row, show_column(reply, "t_iter")), err) <
+                0 ||
+            add(t, "n", r, err) < 0 ||
+            add(t, "x", show_cell(row, show_column(reply, "speedup")), err) <
+                0 ||
+            add(t, "%", show_cell(row, show_column(reply, "efficiency")), err) <
+                0 ||
+            add_gain(t, r - rate, g - gpus, err) < 0 ||
+            add(t, "n", show_cell(row, show_column(reply, "n")), err) < 0 ||
+            render_table_add(t, err, "%s", basis ? basis : "-") < 0)
+            rc = -1;
+        gpus = g;
+        rate = r;
+    }
+    if (rc == 0) {
+        char name[400];
+        if (s->header)
+            (void)fprintf(s->out, "%s\n",
+                          render_escape(class, name, sizeof(name)));
+        render_table_print(t, &s->style, s->header, s->out);
+    }
+    render_table_destroy(t);
+    return rc;
+}
+
+int show_scaling(const struct show_conf *s, const json_t *reply,
+                 struct error *err)
+{
+    const json_t *rows = json_object_get(reply, "rows");
+    int c_class = show_column(reply, "class");
+    const char *last = "";
+    size_t i;
+    json_t *row;
+    if (json_array_size(rows) == 0)
+        (void)fprintf(s->out, "nothing measured yet: a run needs more than "
+                              "three iterations\n");
+    json_array_foreach(rows, i, row)
+    {
+        const char *class =
+            json_string_value(json_array_get(row, (size_t)c_class));
+        if (!class || strcmp(class, last) == 0)
+            continue;
+        if (*last)
+            (void)fputc('\n', s->out);
+        last = class;
+        if (print_class(s, reply, class, err) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,221 @@
+/* show_eff.c - what a job is told about how it used what it had, and what
+ * further GPUs brought. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/show.h"
+#include "tests/tap.h"
+
+static char *shown;
+
+static json_t *load(const char *text)
+{
+    json_error_t why;
+    json_t *o = json_loads(text, 0, &why);
+    if (!o)
+        tap_diag("fixture: %s", why.text);
+    return o;
+}
+
+/* Of two ranks and eight iterations of one second each. */
+struct shape {
+    const char *name;
+    double data, copy, forward, comm[2];
+    const char *state, *spec, *scaling;
+    double elapsed_s, limit_s;
+    const char *want[3]; /* notes; NULL: no more */
+};
+
+static json_t *iterations(const struct shape *s)
+{
+    json_t *rows = json_array();
+    for (int i = 1; i <= 8; i++)
+        for (int r = 0; r < 2; r++)
+            (void)json_array_append_new(
+                rows, json_pack("[i,i,f,f,f,f,f]", i, r, i <= 3 ? 99.0 : 1.0,
+                                s->data, s->copy, s->forward, s->comm[r]));
+    return json_pack("{s:[s,s,s,s,s,s,s], s:o}", "columns", "iteration", "rank",
+                     "t_iter", "t_data", "t_h2d", "t_forward", "t_comm", "rows",
+                     rows);
+}
+
+static void test_shape(const struct shape *s)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0, notes = 0;
+    struct show_conf conf = {.header = true, .style = {.ascii = true}};
+    json_t *rows = iterations(s), *scaling = load(s->scaling);
+    json_t *job = json_pack("{s:{s:s, s:i, s:f, s:f, s:o}}", "job", "state",
+                            s->state, "gpus", 2, "elapsed_s", s->elapsed_s,
+                            "limit_s", s->limit_s, "spec", load(s->spec));
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    int rc = show_eff(&conf, job, rows, scaling, &err);
+    (void)fclose(conf.out);
+    is_int(rc, 0, s->name);
+    for (; notes < 3 && s->want[notes]; notes++)
+        if (!ok(strstr(shown, s->want[notes]) != NULL, "%s", s->want[notes]))
+            tap_diag("%s", shown);
+    size_t said = 0;
+    for (const char *p = shown; (p = strstr(p, "\n  * ")) != NULL; p++)
+        said++;
+    is_int((long long)said, (long long)notes, "as many notes");
+    if (notes == 0)
+        ok(strstr(shown, "nothing stands out") != NULL, "and says so");
+    json_decref(rows);
+    json_decref(scaling);
+    json_decref(job);
+}
+
+#define NO_ROWS "{\"columns\":[],\"rows\":[]}"
+#define SCALING(e) \
+    "{\"columns\":[\"gpus\",\"efficiency\"],\"rows\":[[1,1.0],[2," e "]]}"
+
+static const struct shape shapes[] = {
+    {"a good job",
+     0.02,
+     0.01,
+     0.9,
+     {0.05, 0.05},
+     "COMPLETED",
+     "{}",
+     SCALING("0.9"),
+     100,
+     120,
+     {NULL}},
+    {"a slow loader",
+     0.4,
+     0.01,
+     0.5,
+     {0.05, 0.05},
+     "COMPLETED",
+     "{\"dataset\":{\"workers\":2},\"resources\":{\"cpus_per_gpu\":4}}",
+     NO_ROWS,
+     100,
+     120,
+     {"waited for data for 40 % of the time: raise dataset.workers (2)\n"
+      "    or resources.cpus_per_gpu (4)."}},
+    {"copies of pageable memory",
+     0.02,
+     0.22,
+     0.7,
+     {0.05, 0.05},
+     "COMPLETED",
+     "{\"train\":{\"pin_memory\":false}}",
+     NO_ROWS,
+     100,
+     120,
+     {"Copies from the host took 22 % of the time: set train.pin_memory: "
+      "true"}},
+    {"too many GPUs",
+     0.02,
+     0.01,
+     0.4,
+     {0.5, 0.5},
+     "COMPLETED",
+     "{}",
+     SCALING("0.45"),
+     100,
+     120,
+     {"Ranks waited for each other for 50 % of the time",
+      "2 GPUs did the work of 0.9: see --scaling"}},
+    {"a slow rank",
+     0.02,
+     0.01,
+     0.6,
+     {0.4, 0.05},
+     "COMPLETED",
+     "{}",
+     NO_ROWS,
+     100,
+     120,
+     {"Rank 1 needs 58 % longer than the others"}},
+    {"a limit that is far away",
+     0.02,
+     0.01,
+     0.9,
+     {0.05, 0.05},
+     "COMPLETED",
+     "{}",
+     NO_ROWS,
+     1000,
+     7200,
+     {"used 16:40 of a time limit of 2:00:00: 25:00 would let it"}},
+    {"a limit that was too near",
+     0.02,
+     0.01,
+     0.9,
+     {0.05, 0.05},
+     "TIMEOUT",
+     "{}",
+     NO_ROWS,
+     7200,
+     7200,
+     {"ended at its time limit of 2:00:00: raise resources.time_limit"}},
+};
+
+static void test_nothing(void)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.style = {.ascii = true}};
+    json_t *job = load("{\"job\":{\"state\":\"QUEUED\",\"limit_s\":null}}");
+    json_t *none = load(NO_ROWS);
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    ok(show_eff(&conf, job, none, none, &err) == 0 &&
+           show_scaling(&conf, none, &err) == 0,
+       "a job that has not run");
+    (void)fclose(conf.out);
+    ok(strstr(shown, "no iterations recorded beyond") &&
+           strstr(shown, "nothing measured yet"),
+       "says so");
+    json_decref(job);
+    json_decref(none);
+}
+
+static void test_scaling(void)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.header = true, .style = {.ascii = true}};
+    json_t *o =
+        load("{\"columns\":[\"class\",\"gpus\",\"nodes\",\"t_iter\","
+             "\"samples_per_s\",\"speedup\",\"efficiency\",\"n\",\"basis\"],"
+             "\"rows\":[[\"cv\\u001b\",1,1,0.2,320,1.0,1.0,90,\"measured\"],"
+             "[\"cv\\u001b\",2,1,0.25,512,1.6,0.8,90,\"measured\"],"
+             "[\"cv\\u001b\",4,2,0.4,640,2.0,0.5,90,\"predicted\"],"
+             "[\"other\",1,1,0.2,null,null,null,5,\"measured\"]]}");
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    is_int(show_scaling(&conf, o, &err), 0, "sizes");
+    (void)fclose(conf.out);
+    static const char want[] =
+        "cv\\x1b\n"
+        "GPUS  NODES  ITERATION  SAMPLES/S  SPEED-UP  EFFICIENCY  THE STEP "
+        "ADDS  ITERATIONS  BASIS\n"
+        "   1      1   200.0 ms        320      1.00       100 %              "
+        "-          90  measured\n"
+        "   2      1   250.0 ms        512      1.60        80 %  +192 /s a "
+        "GPU          90  measured\n"
+        "   4      2   400.0 ms        640      2.00        50 %   +64 /s a "
+        "GPU          90  predicted\n"
+        "\nother\n";
+    ok(strncmp(shown, want, strlen(want)) == 0, "a table for each class");
+    if (strncmp(shown, want, strlen(want)) != 0)
+        tap_diag("%s", shown);
+    json_decref(o);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        test_shape(&shapes[i]);
+    test_nothing();
+    test_scaling();
+    free(shown);
+    return tap_done();
+}
