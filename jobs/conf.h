@@ -69,6 +69,9 @@ struct conf {
     } scheduler;
     struct {
         int32_t max_jobs_per_user;
+        /* 0: no limit */
+        int32_t max_gpus_per_user, max_gpus_per_account;
+        int32_t max_running_per_user, max_running_per_account;
         int64_t max_spec_bytes, max_log_bytes;
     } limits;
     struct {

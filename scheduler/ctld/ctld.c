@@ -93,6 +93,7 @@ static void set_engine_conf(struct ctld *c)
         .reconcile_s = conf->reconcile_s,
         .kill_grace_s = conf->kill_grace_s,
         .max_jobs_per_user = conf->max_jobs_per_user,
+        .limits = conf->limits,
         .admins = conf->admins,
         .n_admins = conf->n_admins,
         .serves_one = !conf->serves_all,
@@ -192,6 +193,7 @@ static void take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->node_lost_s = f->conf.node_lost_s;
     conf->interval_s = f->conf.interval_s;
     conf->max_jobs_per_user = f->conf.max_jobs_per_user;
+    conf->limits = f->conf.limits;
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
     conf->where = f->conf.where;

@@ -43,6 +43,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
     double interval_s; /* between two steps when nothing happens */
     int32_t max_jobs_per_user, max_clients, max_clients_per_uid;
+    struct engine_limits limits;
     int64_t max_spec_bytes;   /* of a spec as it comes */
     int64_t max_log_bytes;    /* that a spec may ask for */
     struct alloc_where where; /* as engine_conf's */

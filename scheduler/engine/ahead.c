@@ -114,7 +114,8 @@ static int consider(struct engine *e, const struct policy_view *v,
     int32_t n = in_line(e, v, job, &last);
     bool is_full = n >= e->parts.conf->submit_ahead;
     if ((is_full && last < job) || has_held(e, en->job.uid) ||
-        !place_empty(v->nodes, v->n_nodes, job, &p))
+        !place_empty(v->nodes, v->n_nodes, job, &p) ||
+        eng_is_limited(e, &en->job, p.nodes * p.per_node))
         return 0;
     if (is_full) {
         (void)snprintf(why, sizeof(why), "job %" PRIu64 " goes first", job->id);

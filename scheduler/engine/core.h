@@ -65,6 +65,7 @@ struct entry {
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
 
     uint64_t ticket; /* of the submit; 0: it was there before this life */
+    bool is_planned; /* within one plan: it starts; see limits.c */
     bool is_saved;   /* a copy is in engine.saved: it has changed, and that is
                         not on its way to the store yet */
     bool is_dirty;   /* the reason changed without an event */
@@ -310,6 +311,24 @@ struct class_masks eng_masks(const struct engine *e, const struct job *job,
 /* err  ERR_INVAL "can never fit", and what is missing */
 int eng_check_fits(const struct engine *e, const struct job *job,
                    struct error *err) MUST_CHECK;
+
+/* ---- limits.c -------------------------------------------------------------
+ */
+bool eng_has_limits(const struct engine *e);
+/* Takes out of the view what its user's limit keeps from starting, with the
+ * reason; of the rest no upper end is above what is left. */
+int eng_limit_view(struct engine *e, struct policy_view *v,
+                   struct policy_job *jobs, struct error *err) MUST_CHECK;
+/* The same for starts that together are too many; they become waits.
+ * out  ret_again  there were some: a plan without them may start others */
+int eng_limit_wishes(struct engine *e, struct policy_view *v,
+                     struct policy_job *jobs, struct policy_wish *wishes,
+                     size_t n, bool *ret_again, struct error *err) MUST_CHECK;
+bool eng_is_limited(const struct engine *e, const struct job *job,
+                    int32_t gpus);
+/* err  ERR_LIMIT it could never start */
+int eng_check_limits(const struct engine *e, const struct job *job,
+                     struct error *err) MUST_CHECK;
 
 /* ---- ahead.c -------------------------------------------------------------
  */

@@ -35,6 +35,14 @@
 #include "scheduler/policy/policy.h"
 #include "slurm/alloc.h"
 
+/* What one may have at once; 0: as much as there is. */
+struct engine_limits {
+    int32_t gpus_per_user, gpus_per_account;
+    int32_t running_per_user, running_per_account; /* jobs that hold devices,
+                                                      or wait for them in the
+                                                      allocator */
+};
+
 struct engine_conf { /* borrowed strings outlive the engine */
     const char *cluster;
     const char *jobs_dir; /* absolute; attempts live in <jobs_dir>/<id>/<k> */
@@ -56,7 +64,8 @@ struct engine_conf { /* borrowed strings outlive the engine */
     int32_t submit_ahead; /* so many jobs that wait for the same nodes may be
                              asked for before they fit, see ahead.c; 0: none.
                              For an allocator that has others' jobs, too */
-    const int64_t *admins;        /* uids [n_admins], besides 0: engine_may() */
+    struct engine_limits limits;
+    const int64_t *admins; /* uids [n_admins], besides 0: engine_may() */
     size_t n_admins;
     bool serves_one; /* whoever speaks to it is root or the one whose it is */
 };

@@ -353,6 +353,29 @@ static int without_inventory(struct engine *e, const struct error *why,
     return 0;
 }
 
+/* One plan, and as long as it gives somebody too much another. */
+enum { PLANS_MAX = 16 };
+static int make_plan(struct engine *e, struct view *t, size_t *ret_n,
+                     struct error *err)
+{
+    bool has_limits = eng_has_limits(e), again = true;
+    int rc = has_limits ? eng_limit_view(e, &t->v, t->jobs, err) : 0;
+
+    *ret_n = 0;
+    for (int i = 0; rc == 0 && again && i < PLANS_MAX && t->v.n_jobs > 0; i++) {
+        rc = e->policy->plan(&t->v, t->wishes, e->n_active, ret_n, err);
+        if (rc == 0)
+            rc = eng_check_plan(&t->v, t->wishes, *ret_n, err);
+        if (rc < 0)
+            return error_wrap(err, "policy %s", e->policy->name);
+        again = false;
+        if (has_limits)
+            rc = eng_limit_wishes(e, &t->v, t->jobs, t->wishes, *ret_n, &again,
+                                  err);
+    }
+    return rc;
+}
+
 int eng_plan(struct engine *e, struct error *err)
 {
     struct error why = ERROR_INIT;
@@ -369,13 +392,8 @@ int eng_plan(struct engine *e, struct error *err)
         return without_inventory(e, &why, err);
     }
     int rc = view_build(e, &t, err);
-    if (rc == 0 && t.v.n_jobs > 0) {
-        rc = e->policy->plan(&t.v, t.wishes, e->n_active, &n, err);
-        if (rc == 0)
-            rc = eng_check_plan(&t.v, t.wishes, n, err);
-        if (rc < 0)
-            (void)error_wrap(err, "policy %s", e->policy->name);
-    }
+    if (rc == 0 && t.v.n_jobs > 0)
+        rc = make_plan(e, &t, &n, err);
     if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
         e->retry_at_s = eng_now(e) + 1;
     view_clear(&t);

@@ -72,7 +72,8 @@ int eng_prepare(const struct engine *e, const struct engine_submit *req,
         return -1;
     text_copy(ret->job.user, sizeof(ret->job.user), req->user);
     if (eng_check_fits(e, &ret->job, err) < 0 ||
-        eng_check_depends(e, &ret->job, err) < 0) {
+        eng_check_depends(e, &ret->job, err) < 0 ||
+        eng_check_limits(e, &ret->job, err) < 0) {
         texts_clear(&ret->own);
         return -1;
     }
