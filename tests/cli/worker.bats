@@ -186,6 +186,26 @@ END
     gone() { [ -z "$(worker_pids)" ]; }
     wait_for 5 gone
     ends_with 137 "$pid"
+    # What it said until then is there, in whole lines.
+    grep -q '^epoch 1/1000: ' "$BATS_TEST_TMPDIR/log"
+    tail -n 1 "$dir/spool.1" | grep -q '^{.*}$'
+}
+
+@test "a rank that fails ends the others at once, and its last words are kept" {
+    command_spec <<'END'
+[ "$MGPU_RANK" = 0 ] && exec sleep 1000
+echo '{"iteration":1,"loss":0.25}' >>"$MGPU_METRICS"
+echo "rank $MGPU_RANK: out of luck" >&2
+exit 3
+END
+    worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$!
+    wait_for 30 grep -qs 'rank 1: out of luck' "$BATS_TEST_TMPDIR/log"
+    gone() { [ -z "$(worker_pids)" ]; }
+    wait_for 5 gone
+    ends_with 3 "$pid"
+    grep -q '"loss":0.25' "$dir/spool.1"
+    grep -q '"exit_code":3' "$dir/report.json"
 }
 
 launch_for() { # URL

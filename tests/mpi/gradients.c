@@ -108,6 +108,31 @@ static void test_evaluation(struct trainer *t)
                  "so is the loss");
 }
 
+/* Each rank has its own statistics after a step, for it saw its own batch;
+ * an evaluation is with rank 0's on all of them, as buffers are broadcast in
+ * torch's DistributedDataParallel. */
+static void test_buffers(struct trainer *t)
+{
+    struct error err = ERROR_INIT;
+    struct agreed a;
+    struct evaluation v;
+    size_t n = (size_t)model_planned(t->model)->running;
+    double *mine = model_running(t->model), *zero = calloc(n, sizeof(*zero));
+    double *before = calloc(n, sizeof(*before));
+    int rc = one_share(t, mpi_rank, 0, NULL, &err);
+    memcpy(zero, mine, n * sizeof(*zero));
+    (void)MPI_Bcast(zero, (int)n, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    memcpy(before, zero, n * sizeof(*zero));
+    (void)mpi_ok(rc == 0 && (mpi_rank == 0 ||
+                             memcmp(zero, mine, n * sizeof(*zero)) != 0),
+                 &err, "a step leaves each rank its own statistics");
+    rc = trainer_evaluate(t, &v, &a, &err);
+    (void)mpi_ok(rc == 0 && memcmp(before, mine, n * sizeof(*zero)) == 0, &err,
+                 "an evaluation is with rank 0's");
+    free(zero);
+    free(before);
+}
+
 /* Together the ranks see every sample, and only padding twice. */
 static void test_cover(const struct trainer *t)
 {
@@ -158,6 +183,7 @@ int main(int argc, char **argv)
             test_cover(&t);
             test_gradients(&t, 0, 0, "gradients, as they are cut");
             test_gradients(&t, 1000, 10000, "gradients, in many pieces");
+            test_buffers(&t);
             test_evaluation(&t);
         }
         trainer_close(&t);

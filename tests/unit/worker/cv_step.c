@@ -231,6 +231,27 @@ static void test_modes(void)
     rig_clear(&r);
 }
 
+/* The smallest and the largest images that a specification may ask for. */
+static void test_sizes(void)
+{
+    static const int32_t sizes[] = {28, 1024};
+    for (int i = 0; i < 2; i++) {
+        struct model_conf conf = small;
+        struct rig r;
+        conf.image_size = sizes[i];
+        conf.batch = i == 0 ? 2 : 1;
+        rig_init(&r, &conf, 2, 3);
+        double loss = rig_loss(&r, 1), sum = 0;
+        rig_backward(&r, 0.5);
+        const float *g = model_grads(r.m);
+        for (int64_t k = 0; k < model_planned(r.m)->params; k++)
+            sum += fabs((double)g[k]);
+        ok(isfinite(loss) && loss > 0 && isfinite(sum) && sum > 0,
+           "%dx%d: loss %.3f, a gradient", sizes[i], sizes[i], loss);
+        rig_clear(&r);
+    }
+}
+
 static void test_refused(void)
 {
     struct rig r;
@@ -277,6 +298,7 @@ int main(void)
     test_repeats();
     test_small_batch();
     test_modes();
+    test_sizes();
     test_refused();
     return tap_done();
 }
