@@ -100,6 +100,8 @@ struct alloc_note {
                                             local */
     char place[ALLOC_PLACE_CAP]; /* "n1:0,1 n2:0" - node and GPU (or slot)
                                     indexes; " ..." at the end: and more */
+    bool is_in_line;   /* WAITING: seen to wait there, and so not granted; it
+                          may have been before */
     bool is_suspended; /* GRANTED: somebody has stopped its ranks there, and
                           may let them go on */
     int32_t exit_code; /* EXITED: 0..255 */

@@ -97,7 +97,10 @@ static void fill(const struct cluster_attempt *a, struct alloc_note *note)
 /* The oldest of what is to be told about one attempt. */
 static struct alloc_note take_one(struct cluster_attempt *a)
 {
-    struct alloc_note note = {.kind = ALLOC_WAITING, .why = a->why};
+    struct alloc_note note = {.kind = ALLOC_WAITING,
+                              .why = a->why,
+                              .is_in_line = a->phase == CLUSTER_SEEN &&
+                                            a->is == CLUSTER_PENDING};
     if (a->unsaid & CLUSTER_SAY_WAITING) {
         a->unsaid &= ~(unsigned)CLUSTER_SAY_WAITING;
     } else if (a->unsaid & CLUSTER_SAY_GRANTED) {

@@ -84,11 +84,13 @@ static int granted(struct engine *e, struct entry *en,
     return 0;
 }
 
-/* It was granted in this life of the daemon, and waits again before a worker
- * has claimed it: its clocks stop, and begin with the next grant. */
-static bool is_taken_back(const struct entry *en)
+/* It was granted, and waits again before a worker has claimed it: its clocks
+ * stop, and begin with the next grant. Of a grant in an earlier life of the
+ * daemon that has to be seen: first the allocator looks for it. */
+static bool is_taken_back(const struct entry *en, const struct alloc_note *note)
 {
-    return en->is_heard && en->job.native_id[0] != '\0' && !eng_is_ending(en);
+    return (en->is_heard || note->is_in_line) && en->job.native_id[0] != '\0' &&
+           !eng_is_ending(en);
 }
 
 /* Accepted, but not granted: told, and no event. */
@@ -100,7 +102,7 @@ static int waits(struct engine *e, struct entry *en,
     bool is_open = job->state == JOB_DISPATCHING || job->state == JOB_UNKNOWN;
 
     text_copy(d.why, sizeof(d.why), note->why.msg);
-    if (is_open && is_taken_back(en) &&
+    if (is_open && is_taken_back(en, note) &&
         eng_stage(e, en, EV_GRANT, -1, &d, err) < 0)
         return -1;
     if (!is_open || job->native_id[0] != '\0')

@@ -289,7 +289,7 @@ static void test_not_now(void)
  *
  * Slurm's controller died and has forgotten that it started the job: it waits
  * there again, from 5 s to 100 s, and no worker has claimed it. */
-static bool was_taken_back;
+static bool was_taken_back, was_away;
 static struct alloc_note its_grant;
 
 static int forgets(struct alloc *a, struct alloc_note *notes, size_t cap,
@@ -302,14 +302,18 @@ static int forgets(struct alloc *a, struct alloc_note *notes, size_t cap,
         if (notes[i].kind == ALLOC_GRANTED)
             its_grant = notes[i];
     }
+    if (was_away && t_s < 100)
+        *ret_n = 0; /* of the grant this life of the daemon hears nothing */
     struct alloc_note *more = &notes[*ret_n];
     *more = its_grant;
-    if (!was_taken_back && t_s >= 5) {
+    double from_s = was_away ? 7 : 5;
+    if (!was_taken_back && t_s >= from_s) {
         more->kind = ALLOC_WAITING;
         more->place[0] = '\0';
+        more->is_in_line = true;
         (void)error_set(&more->why, ERR_BUSY, "Slurm(Priority)");
     }
-    if (was_taken_back ? t_s >= 100 : t_s >= 5) {
+    if (was_taken_back ? t_s >= 100 : t_s >= from_s) {
         was_taken_back = true;
         ++*ret_n;
     }
@@ -326,7 +330,7 @@ static struct alloc *that_forgets(struct alloc *a)
     return a;
 }
 
-static void test_taken_back(void)
+static void taken_back(bool meanwhile_dead)
 {
     struct world_script s =
         one((struct world_attempt){.run_s = 130, .no_claim = 1});
@@ -339,6 +343,14 @@ static void test_taken_back(void)
     ok(world_start(&w), "---- granted, and then it waits again");
     play(4);
     is_str(engine_job(w.engine, 1)->place, "n1:0", "granted");
+    if (meanwhile_dead) {
+        world_stop(&w);
+        w.clock.t_s = 1000 + 5;
+        was_away = true;
+        ok(world_start(&w), "a daemon that was away");
+        play(6); /* asks, before it is told */
+        play(8);
+    }
     play(50);
     const struct job *job = engine_job(w.engine, 1);
     is_int(job->state, JOB_DISPATCHING, "it is not given up");
@@ -351,6 +363,13 @@ static void test_taken_back(void)
                         job->native_id, &err),
            0, "and its worker comes");
     finish("k0:COMPLETED/0/1[1]", "");
+}
+
+static void test_taken_back(void)
+{
+    taken_back(false);
+    taken_back(true);
+    was_away = false;
 }
 
 /* ---- suspended ----------------------------------------------------------
