@@ -160,7 +160,8 @@ struct cluster {
     struct cluster_job *jobs_by_key[CLUSTER_BUCKETS];
     struct cluster_job *jobs_by_id[CLUSTER_BUCKETS];
     size_t n_jobs;
-    bool is_blind; /* jobs were dropped: a tag not in sight proves nothing */
+    bool is_blind;  /* jobs were dropped: a tag not in sight proves nothing */
+    double again_s; /* not before: ask to be told all anew, for that */
 
     struct cluster_attempt *first, *last;
     struct cluster_attempt *by_key[CLUSTER_BUCKETS];
@@ -221,6 +222,8 @@ void cluster_news(struct cluster *c, const char *line, size_t len);
  * under way); on an error that is no passing one err is set, too. */
 bool cluster_send(struct cluster *c, struct cluster_attempt *a,
                   struct helper_cmd *cmd, struct error *err);
+/* The helper is to tell all that it sees anew. False: not now. */
+bool cluster_send_again(struct cluster *c);
 /* The attempt's command is over. */
 void cluster_done(struct cluster *c, struct cluster_attempt *a);
 /* Reads what there is and hands each line to `each`. */

@@ -50,6 +50,16 @@ bool cluster_send(struct cluster *c, struct cluster_attempt *a,
     return true;
 }
 
+bool cluster_send_again(struct cluster *c)
+{
+    struct helper_cmd cmd = {.op = HELPER_AGAIN, .id = c->serial + 1};
+    if (c->is_dead || !c->has_hello || c->out.len > OUT_ENOUGH ||
+        helper_cmd_encode(&cmd, &c->out, NULL) < 0)
+        return false;
+    c->serial++;
+    return true;
+}
+
 void cluster_done(struct cluster *c, struct cluster_attempt *a)
 {
     if (a->command == 0)

@@ -9,6 +9,8 @@
 
 #include "slurm/cluster.h"
 
+static const double AGAIN_EVERY_S = 60; /* it costs a process */
+
 /* ---- news -----------------------------------------------------------------
  */
 static void look_at_tag(struct cluster *c, const char *tag)
@@ -42,10 +44,21 @@ static void on_job(struct cluster *c, const struct helper_news *n)
     look_at_tag(c, n->job.tag);
 }
 
+/* What was dropped for want of memory is there again when there is some; of
+ * too many jobs most have to be gone, or it would be so again. */
+static void look_again(struct cluster *c)
+{
+    double now_s = cluster_now(c);
+    bool has_room = c->n_jobs < CLUSTER_JOBS_CAP / 2;
+    if (c->is_blind && has_room && now_s >= c->again_s && cluster_send_again(c))
+        c->again_s = now_s + AGAIN_EVERY_S;
+}
+
 static void on_scan(struct cluster *c)
 {
     struct helper_job gone;
     size_t at = 0;
+    look_again(c);
     while (cluster_jobs_take_old(c, &at, &gone))
         look_at_tag(c, gone.tag);
     for (struct cluster_attempt *a = c->first; a; a = a->next)

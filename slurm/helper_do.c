@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/log.h"
 #include "slurm/as_user.h"
 #include "slurm/guard.h"
 #include "slurm/helper.h"
@@ -162,6 +163,9 @@ void helper_do(struct helper *h, const struct helper_cmd *c)
     case HELPER_READ_EXIT:
         rc = do_read_exit(h, c, &n);
         break;
+    case HELPER_AGAIN:
+        log_notice("helper", "the daemon wants to be told all anew");
+        _exit(0);
     }
     n.is_ok = rc == 0;
     helper_send_news(h, &n);

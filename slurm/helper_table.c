@@ -157,6 +157,8 @@ static const struct field kill_fields[] = {ID, TAG, UID, SLURM_ID};
 
 static const struct field read_exit_fields[] = {ID, UID, DIR};
 
+static const struct field again_fields[] = {ID};
+
 #define NEWS(member) offsetof(struct helper_news, member)
 static const struct field hello_fields[] = {
     {"generation", KIND_U64, 0, NEWS(generation), 1, INT64_MAX, NULL},
@@ -238,6 +240,7 @@ const struct message helper_commands[HELPER_N_OPS] = {
     [HELPER_SIGNAL] = {"signal", TABLE(signal_fields)},
     [HELPER_KILL] = {"kill", TABLE(kill_fields)},
     [HELPER_READ_EXIT] = {"read_exit", TABLE(read_exit_fields)},
+    [HELPER_AGAIN] = {"again", TABLE(again_fields)},
 };
 const struct message helper_events[HELPER_N_EVS] = {
     [HELPER_HELLO] = {"hello", TABLE(hello_fields)},

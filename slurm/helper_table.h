@@ -38,7 +38,7 @@ struct message {
 };
 /* By enum helper_op, by enum helper_ev; a reply that is no success; one node
  * of HELPER_NODES, whose own row is empty. */
-enum { HELPER_N_OPS = HELPER_READ_EXIT + 1, HELPER_N_EVS = HELPER_UP + 1 };
+enum { HELPER_N_OPS = HELPER_AGAIN + 1, HELPER_N_EVS = HELPER_UP + 1 };
 extern const struct message helper_commands[HELPER_N_OPS];
 extern const struct message helper_events[HELPER_N_EVS];
 extern const struct message helper_failed, helper_node;

@@ -34,6 +34,9 @@
  *      signal for ranks that do not run yet.
  *   {"op":"read_exit","id":9,"uid":1000,"dir":"/.."}
  *      dir/exit, read as the user.
+ *   {"op":"again","id":10}
+ *      The daemon had no room for some news: the child ends, and the next one
+ *      tells all that it sees. No reply; those under way are lost.
  *
  *   helper -> daemon
  *   {"ev":"hello","generation":2,"slurm":"22.05.8"}
@@ -77,7 +80,13 @@ enum {
     HELPER_FILES_FD = 4
 };
 
-enum helper_op { HELPER_SUBMIT, HELPER_SIGNAL, HELPER_KILL, HELPER_READ_EXIT };
+enum helper_op {
+    HELPER_SUBMIT,
+    HELPER_SIGNAL,
+    HELPER_KILL,
+    HELPER_READ_EXIT,
+    HELPER_AGAIN
+};
 
 struct helper_cmd {
     enum helper_op op;

@@ -130,6 +130,11 @@ static void test_child_dies(struct world *w)
     is_int(w->n_replies, replies + 1, "one reply to one command");
     WAIT(w, w->n_nodes == 2);
     ok(child_of(w, "mgpu-rpc") != child, "by another process");
+    child = child_of(w, "mgpu-rpc");
+    hellos = w->n_hello;
+    say(w, "{\"op\":\"again\",\"id\":99}\n", 24);
+    WAIT(w, w->n_hello > hellos);
+    ok(child_of(w, "mgpu-rpc") != child, "and by one more, when asked for");
 }
 
 static void gone(pid_t pid)

@@ -474,6 +474,23 @@ static void test_blind(void)
     ok(is_quiet(), "not all of which can be kept, absence proves nothing");
     SHOWS(.state = "RUNNING", .id = 500, .place = "n1:0");
     ok(gets(ALLOC_GRANTED, 1), "but the one that is asked for is seen");
+    for (int i = 0; i < 10000; i++) {
+        char tag[64];
+        (void)snprintf(tag, sizeof(tag), "mgpu:c:%d:1:00000000000000cc",
+                       i + 100);
+        gone(tag, i + 1000);
+        if (i % 100 == 0)
+            (void)next_note();
+    }
+    ok(is_quiet(), "most of them go");
+    scan();
+    ok(!next_note() && hears(HELPER_AGAIN), "all that is left is asked for");
+    scan();
+    ok(is_quiet(), "once");
+    hello(2);
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT),
+       "told anew, absence proves something");
     end();
 }
 

@@ -103,6 +103,11 @@ static void test_others(void)
        "read_exit's values");
     helper_cmd_clear(&c);
     helper_cmd_clear(&d);
+    ok(parse_cmd("{\"op\":\"again\",\"id\":10}", &c, &err) == 0, "again");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_AGAIN && d.id == 10, "again's value");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
 }
 
 /* SUBMIT with one piece replaced; from must be in it. */
