@@ -224,7 +224,9 @@ bool profile_take(struct profile *p, struct profile_epoch *ret)
         return false;
     }
     double cost = profile_cost(p, &error);
-    ret->cost_s = (cost > 0 ? cost / (1 + cost) * p->seen_s : 0) +
+    /* Within two standard errors it is as likely to be none. */
+    bool is_known = cost - 2 * error > 0;
+    ret->cost_s = (is_known ? cost / (1 + cost) * p->seen_s : 0) +
                   clock_real.now_s(&clock_real) - begin_s;
     p->seen = p->iterations = 0;
     p->seen_s = 0;

@@ -73,18 +73,21 @@ static void bar(const struct show_conf *s, const char *name, double share)
     (void)fprintf(s->out, "] %3.0f %%\n", 100 * share);
 }
 
-/* The efficiency that was measured at this job's size, NAN elsewhere. */
+/* The efficiency that was measured at this job's size; NAN without a smaller
+ * one to compare with. */
 static double efficiency_of(const json_t *scaling, int64_t gpus)
 {
-    double found = NAN;
+    double found = NAN, least = NAN;
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(scaling, "rows"), i, row)
     {
-        if (show_cell(row, show_column(scaling, "gpus")) == (double)gpus)
+        double n = show_cell(row, show_column(scaling, "gpus"));
+        least = n < least || isnan(least) ? n : least;
+        if (n == (double)gpus)
             found = show_cell(row, show_column(scaling, "efficiency"));
     }
-    return found;
+    return least < (double)gpus ? found : NAN;
 }
 
 /* ---- notes ---------------------------------------------------------------
@@ -109,11 +112,11 @@ static int note_data(const struct show_conf *s, const json_t *job,
         (void)snprintf(has, sizeof(has), "%" PRId64,
                        (int64_t)json_integer_value(workers));
     (void)fprintf(s->out,
-                  "  * It waited for data for %.0f %% of the time: raise "
-                  "dataset.workers (%s)",
+                  "  * It waited for data for %.0f %% of the time: raise\n"
+                  "    dataset.workers (%s)",
                   100 * f->data / f->iter, has);
     if (json_is_integer(cpus))
-        (void)fprintf(s->out, "\n    or resources.cpus_per_gpu (%" PRId64 ")",
+        (void)fprintf(s->out, " or resources.cpus_per_gpu (%" PRId64 ")",
                       (int64_t)json_integer_value(cpus));
     else
         (void)fputs("\n    or resources.cpus_per_gpu", s->out);
@@ -142,8 +145,8 @@ static int note_comm(const struct show_conf *s, int64_t gpus,
         return 0;
     (void)fprintf(s->out,
                   "  * Ranks waited for each other for %.0f %% of the time: a "
-                  "larger train.batch_size, or\n    fewer GPUs than %" PRId64
-                  " (resources.gpus), would lose less.\n",
+                  "larger\n    train.batch_size, or fewer GPUs than %" PRId64
+                  " (resources.gpus), would lose\n    less.\n",
                   100 * f->comm / f->iter, gpus);
     return 1;
 }
@@ -162,7 +165,7 @@ static int note_late(const struct show_conf *s, const struct figures *f)
         return 0;
     (void)fprintf(s->out,
                   "  * Rank %d needs %.0f %% longer than the others, who wait "
-                  "for it: look at its node and GPU.\n",
+                  "for it:\n    look at its node and GPU.\n",
                   slow, 100 * (f->rank_s[slow] / others - 1));
     return 1;
 }
@@ -174,7 +177,7 @@ static int note_efficiency(const struct show_conf *s, int64_t gpus,
         return 0;
     (void)fprintf(s->out,
                   "  * %" PRId64 " GPUs did the work of %.1f: see --scaling, "
-                  "and resources.gpus for a range.\n",
+                  "and give\n    resources.gpus a range.\n",
                   gpus, efficiency * (double)gpus);
     return 1;
 }
@@ -201,7 +204,7 @@ static int note_limit(const struct show_conf *s, const json_t *job)
     render_duration(60 * ceil(1.5 * ran_s / 60), less, sizeof(less));
     (void)fprintf(s->out,
                   "  * It used %s of a time limit of %s: %s would let it "
-                  "start earlier where time is scarce.\n",
+                  "start\n    earlier where time is scarce.\n",
                   ran, limit, less);
     return 1;
 }

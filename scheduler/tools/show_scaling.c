@@ -27,17 +27,17 @@ static int add_gain(struct render_table *t, double gain, double gpus,
 {
     if (!isfinite(gain) || !(gpus > 0))
         return render_table_add(t, err, "-");
-    return render_table_add(t, err, "%+.0f /s a GPU", gain / gpus);
+    return render_table_add(t, err, "%+.0f /s", gain / gpus);
 }
 
 static int print_class(const struct show_conf *s, const json_t *reply,
                        const char *class, struct error *err)
 {
     static const struct render_column columns[] = {
-        {"GPUS", RENDER_RIGHT},          {"NODES", RENDER_RIGHT},
-        {"ITERATION", RENDER_RIGHT},     {"SAMPLES/S", RENDER_RIGHT},
-        {"SPEED-UP", RENDER_RIGHT},      {"EFFICIENCY", RENDER_RIGHT},
-        {"THE STEP ADDS", RENDER_RIGHT}, {"ITERATIONS", RENDER_RIGHT},
+        {"GPUS", RENDER_RIGHT},      {"NODES", RENDER_RIGHT},
+        {"IT TIME", RENDER_RIGHT},   {"SAMPLES/S", RENDER_RIGHT},
+        {"SPEED-UP", RENDER_RIGHT},  {"EFF", RENDER_RIGHT},
+        {"A NEW GPU", RENDER_RIGHT}, {"N", RENDER_RIGHT},
         {"BASIS", RENDER_LEFT},
     };
     struct render_table *t = NULL;

@@ -12,6 +12,7 @@
 #include "jobs/spec.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/columns.h"
+#include "scheduler/tools/export.h"
 #include "scheduler/tools/fetch.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/plot.h"
@@ -36,6 +37,8 @@ enum {
     OPT_PLOT,
     OPT_OF,
     OPT_REPORT,
+    OPT_EXPORT,
+    OPT_OUTPUT,
     OPT_INTERVAL,
     OPT_TIMEOUT,
     OPT_USER,
@@ -74,6 +77,11 @@ static const struct opt opts[] = {
     {OPT_PLOT, 0, "plot", "FILE.svg", "the jobs' loss, or --of another column"},
     {OPT_OF, 0, "of", "COLUMN", "what --plot draws, as eval_accuracy"},
     {OPT_REPORT, 0, "report", "FILE.html", "all about the job as one page"},
+    {OPT_EXPORT, 0, "export", "FORMAT",
+     "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard"},
+    {OPT_OUTPUT, 0, "output", "PATH",
+     "where --export writes; a directory for "
+     "tensorboard"},
     {OPT_WATCH, 0, "watch", NULL, "the queue as it changes; the daemon says"},
     {OPT_INTERVAL, 'i', "interval", "SECONDS",
      "--watch, drawn at most so often (1)"},
@@ -109,7 +117,9 @@ struct args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
     double timeout_s, interval_s;
     const char *user, *state, *name, *since, *url;
-    const char *file, *of;
+    const char *file, *of, *output;
+    bool exports;
+    enum export_format format;
     struct fetch f; /* how it is shown */
 };
 
@@ -149,6 +159,12 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_NAME:
         a->name = value;
+        break;
+    case OPT_EXPORT:
+        a->exports = true;
+        return export_format_of(value, &a->format, err);
+    case OPT_OUTPUT:
+        a->output = value;
         break;
     case OPT_OF:
         a->of = value;
@@ -351,6 +367,24 @@ static int watch(struct client *c, const struct args *a, struct error *err)
     return watch_queue(c, &w, err);
 }
 
+/* The table whose rows the view shows. */
+static int export(struct client *c, const struct args *a, const char *word,
+                  struct error *err)
+{
+    const char *view = a->view == OPT_EPOCHS    ? "epochs"
+                       : a->view == OPT_PROFILE ? "profile"
+                                                : "iterations";
+    if (a->format == EXPORT_TENSORBOARD)
+        return export_tensorboard(c, word, a->output, err);
+    FILE *out = a->output ? fopen(a->output, "we") : stdout;
+    if (!out)
+        return error_sys(err, errno, "create '%s'", a->output);
+    int rc = export_rows(c, word, view, a->format, out, err);
+    if (a->output && fclose(out) != 0 && rc == 0)
+        rc = error_sys(err, errno, "write '%s'", a->output);
+    return rc;
+}
+
 static int views(const struct args *a, size_t n, char **words, int *ret_exit,
                  struct error *err)
 {
@@ -360,7 +394,9 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
         rc = options_job_word(words[i], err);
     if (rc == 0)
         rc = client_create(a->url, 5, &c, err);
-    if (rc == 0 && a->view == OPT_NODES)
+    if (rc == 0 && a->exports)
+        rc = export(c, a, words[0], err);
+    else if (rc == 0 && a->view == OPT_NODES)
         rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
@@ -391,6 +427,18 @@ static int check_args(const struct args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "which job? see %s --help", tool.name);
     if (is_cluster && n > 0)
         return error_set(err, ERR_USAGE, "that view takes no job");
+    bool has_rows = !a->view || a->view == OPT_METRICS ||
+                    a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
+    if (a->exports && (n != 1 || !has_rows || a->f.json))
+        return error_set(err, ERR_USAGE,
+                         "--export takes one job, and --metrics, --epochs or "
+                         "--profile");
+    if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
+        return error_set(err, ERR_USAGE,
+                         "--export tensorboard needs --output "
+                         "DIRECTORY");
+    if (a->output && !a->exports)
+        return error_set(err, ERR_USAGE, "--output goes with --export");
     if (a->of && a->view != OPT_PLOT)
         return error_set(err, ERR_USAGE, "--of goes with --plot");
     if (a->view == OPT_REPORT && n > 1)

@@ -354,11 +354,61 @@ END
     run stat --scaling 1
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == cv/mobilenet_v2-0.25/* ]]
-    [[ ${lines[2]} == *" 1      1 "*"1.00       100 %"*"13  measured" ]]
-    [[ ${lines[3]} == *" 2      1 "*" /s a GPU"*"5  measured" ]]
+    [[ ${lines[2]} == *" 1      1 "*"1.00  100 %"*"13  measured" ]]
+    [[ ${lines[3]} == *" 2      1 "*" /s"*"5  measured" ]]
     [ "$(stat --scaling --json 2 | json '$.rows[1][1]')" = 2 ]
     run stat --eff 2
     [ "$status" -eq 0 ]
     [[ $output == *"computing "*"waiting for ranks "*"parallel efficiency "* ]]
     [[ $output == *"used 0:"*" of a time limit of 1:00:00: 1:00 would"* ]]
+}
+
+# records FILE: each record of an event file as its length and its step; the
+# lengths must lead from one to the next, to the end of the file.
+records() {
+    local at=0 size n
+    size=$(stat_size "$1")
+    while [ "$at" -lt "$size" ]; do
+        n=$(od -An -t u8 -j "$at" -N 8 "$1" | tr -d ' ')
+        [ "$n" -gt 8 ] && [ "$n" -lt 4096 ] || return 1
+        echo "$n"
+        at=$((at + 16 + n))
+    done
+    [ "$at" -eq "$size" ]
+}
+stat_size() { command stat -c %s "$1"; }
+
+@test "--export: CSV, JSON Lines and TensorBoard have every row" {
+    cat >rows.yaml <<'END'
+version: 1
+kind: cv
+name: rows
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 32, eval_samples: 8}
+train: {device: host, epochs: 2, batch_size: 4, profile: epoch}
+resources: {gpus: 2}
+END
+    OMP_NUM_THREADS=1 submit --quiet --wait rows.yaml
+    stat --export csv 1 >rows.csv
+    [ "$(head -n 1 rows.csv)" = "job,attempt,rank,iteration,epoch,started_at,t_iter,t_data,t_h2d,t_forward,t_backward,t_comm,t_optimizer,loss,lr,samples,tokens,gpu_mem_bytes"$'\r' ]
+    [ "$(wc -l <rows.csv)" -eq 17 ]
+    sqlite3 :memory: ".import --csv rows.csv r" \
+        "SELECT count(*), sum(samples), max(iteration) FROM r" >got
+    [ "$(tr -d '\r' <got)" = "16|64|8" ]
+    stat --export jsonl --epochs --output epochs.jsonl 1
+    [ "$(wc -l <epochs.jsonl)" -eq 2 ]
+    [ "$(tail -n 1 epochs.jsonl | json '$.epoch')" = 2 ]
+    stat --export csv --profile 1 | grep -q '^1,1,0,2,host GEMM,'
+    stat --export tensorboard --output board 1
+    records board/events.out.tfevents.0.job-1 >got
+    [ "$(wc -l <got)" -eq 19 ]
+    for tag in train/loss time/t_iter/rank_1 epoch/eval_accuracy brain.Event:2; do
+        grep -qa "$tag" board/events.out.tfevents.0.job-1
+    done
+    for bad in "--export xml 1" "--export csv 1 2" "--export csv --events 1" \
+        "--export tensorboard 1" "--output x 1"; do
+        # shellcheck disable=SC2086
+        run stat $bad
+        [ "$status" -eq 64 ] || { echo "$bad: $status"; false; }
+    done
 }

@@ -1,0 +1,18 @@
+/* export_impl.h - what the formats of an export share. */
+#ifndef MGPU_TOOLS_EXPORT_IMPL_H
+#define MGPU_TOOLS_EXPORT_IMPL_H
+
+#include <jansson.h>
+
+#include "scheduler/tools/client.h"
+
+typedef int (*export_row_f)(void *arg, const json_t *reply, const json_t *row,
+                            struct error *err);
+
+/* Calls row() for each row of a view of all attempts, in order. `reply` has
+ * the columns; *ret_job is there before the first call. */
+int export_each(struct client *c, const char *word, const char *view,
+                int64_t *ret_job, export_row_f row, void *arg,
+                struct error *err) MUST_CHECK;
+
+#endif
