@@ -188,8 +188,10 @@ $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(cppflags) $(cflags) -MMD -MP -c -o $@ $<
-# The schemas are in this one by .incbin, which -MMD does not see.
+# The schemas, and the papers' numbers, are in these by .incbin, which -MMD
+# does not see.
 $(B)/obj/db/schema_sqlite.o: $(wildcard db/schema/*.sql)
+$(B)/obj/scheduler/tools/paper.o: $(wildcard jobs/paper/*.csv)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
 $(B)/obj/%_nccl.o $(B)/obj/%_cupti.o $(B)/obj/%_nvtx.o: \
@@ -493,6 +495,8 @@ install: all
 	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
 	for e in jobs/examples/*.yaml; do install -D -m 644 $$e \
 	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e##*/} || exit 1; done
+	for e in jobs/paper/*; do install -D -m 644 $$e \
+	    $(DESTDIR)$(datadir)/doc/mgpu/paper/$${e##*/} || exit 1; done
 	for m in $(pages); do install -D -m 644 $$m \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/} || exit 1; done
 uninstall:

@@ -16,6 +16,7 @@
 #include "scheduler/tools/fetch.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/plot.h"
+#include "scheduler/tools/report.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/wait.h"
 #include "scheduler/tools/watch.h"
@@ -49,6 +50,9 @@ enum {
     OPT_SORT,
     OPT_COUNT,
     OPT_EXPAND,
+    OPT_PAPER, /* --report of a paper's table */
+    OPT_CSV,
+    OPT_SVG,
     OPT_JSON,
     OPT_NOHEADER,
     OPT_ASCII,
@@ -76,7 +80,9 @@ static const struct opt opts[] = {
      "wait until the jobs end; exit with the largest of their codes"},
     {OPT_PLOT, 0, "plot", "FILE.svg", "the jobs' loss, or --of another column"},
     {OPT_OF, 0, "of", "COLUMN", "what --plot draws, as eval_accuracy"},
-    {OPT_REPORT, 0, "report", "FILE.html", "all about the job as one page"},
+    {OPT_REPORT, 0, "report", "FILE|NAME",
+     "all about the job as one page of HTML; or our runs beside a paper's: "
+     "table2, table3, fig1, fig2, fig3"},
     {OPT_EXPORT, 0, "export", "FORMAT",
      "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard"},
     {OPT_OUTPUT, 0, "output", "PATH",
@@ -97,6 +103,8 @@ static const struct opt opts[] = {
      "columns of the queue, or the name of a format; 'help' lists both"},
     {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
     {OPT_COUNT, 'c', "count", "N", "the newest N jobs or rows"},
+    {OPT_CSV, 0, "csv", "FILE", "with --report NAME: its rows to FILE"},
+    {OPT_SVG, 0, "svg", "FILE", "with --report NAME: a picture of it to FILE"},
     {OPT_EXPAND, 'x', "expand", NULL,
      "a line for each task of a sweep that waits"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
@@ -120,6 +128,7 @@ struct args {
     const char *file, *of, *output;
     bool exports;
     enum export_format format;
+    struct report_conf report;
     struct fetch f; /* how it is shown */
 };
 
@@ -133,6 +142,15 @@ static int read_interval(const char *text, double *ret, struct error *err)
                          "--interval '%.40s': expected seconds, 0.25..86400",
                          text);
     *ret = s;
+    return 0;
+}
+
+static int take_view(struct args *a, int view, const char *name,
+                     struct error *err)
+{
+    if (a->view && a->view != view)
+        return error_set(err, ERR_USAGE, "--%s and another view", name);
+    a->view = view;
     return 0;
 }
 
@@ -186,6 +204,16 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     case OPT_EXPAND:
         a->f.show.expand = true;
         break;
+    case OPT_REPORT: /* a file's name has an ending, or a directory */
+        a->file = a->report.name = value;
+        return take_view(a, strpbrk(value, "./") ? OPT_REPORT : OPT_PAPER,
+                         o->name, err);
+    case OPT_CSV:
+        a->report.csv = value;
+        break;
+    case OPT_SVG:
+        a->report.svg = value;
+        break;
     case OPT_JSON:
         a->f.json = true;
         break;
@@ -199,10 +227,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->url = value;
         break;
     default:
-        if (a->view && a->view != o->id)
-            return error_set(err, ERR_USAGE, "--%s and another view", o->name);
-        a->view = o->id;
         a->file = value; /* of --plot and --report */
+        return take_view(a, o->id, o->name, err);
     }
     return 0;
 }
@@ -400,6 +426,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
         rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
+    else if (rc == 0 && a->view == OPT_PAPER)
+        rc = report_view(c, &a->report, words, n, stdout, err);
     else if (rc == 0 && a->view == OPT_WATCH)
         rc = watch(c, a, err);
     else if (rc == 0 && a->view == OPT_PLOT)
@@ -422,7 +450,10 @@ static int check_args(const struct args *a, int n, struct error *err)
 {
     bool is_cluster =
         a->view == OPT_NODES || a->view == OPT_STATUS || a->view == OPT_WATCH;
-    bool needs_job = a->view && !is_cluster;
+    bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster;
+    if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
+        return error_set(err, ERR_USAGE,
+                         "--csv and --svg go with --report NAME");
     if (needs_job && n == 0)
         return error_set(err, ERR_USAGE, "which job? see %s --help", tool.name);
     if (is_cluster && n > 0)
@@ -452,7 +483,7 @@ static int check_args(const struct args *a, int n, struct error *err)
                          "--json has its figures");
     if (a->f.json && a->view == OPT_LOGS)
         return error_set(err, ERR_USAGE, "a log is text; leave --json out");
-    if (a->f.json && n > 1)
+    if (a->f.json && n > 1 && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE, "--json shows one job at a time");
     return 0;
 }
@@ -472,6 +503,9 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         a->f.show.format = getenv("MGPU_STAT_FORMAT");
     if (check_args(a, n, err) < 0)
         return -1;
+    a->report.json = a->f.json;
+    a->report.header = a->f.show.header;
+    a->report.style = a->f.show.style;
     return views(a, (size_t)n, operands, ret_exit, err);
 }
 

@@ -137,7 +137,7 @@ setup() {
 }
 
 @test "every shipped example is valid" {
-    for f in "$MGPU_SRC"/jobs/examples/*.yaml; do
+    for f in "$MGPU_SRC"/jobs/examples/*.yaml "$MGPU_SRC"/jobs/paper/*.yaml; do
         run submit --validate "$f"
         [ "$status" -eq 0 ]
     done

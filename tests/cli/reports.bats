@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# reports.bats - the papers' sweeps, small, from the specification to the
+# picture.
+# shellcheck disable=SC2154 # output, status, lines: bats sets them
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() { ctld_launch --local --slots 4; }
+teardown() { ctld_stop; }
+
+small=(--set dataset.path="$MGPU_SRC/tests/data/mnist" --set train.epochs=1
+    --set dataset.train_samples=64 --set dataset.eval_samples=32
+    --set train.batch_size=16 --set model.width_mult=0.25)
+
+# paper NAME SWEEP [options...]: some of its tasks, to their end.
+paper() {
+    local name=$1 sweep=$2
+    shift 2
+    timeout 200 "$MGPU_BIN/mgpu-submit" -q --wait "${small[@]}" \
+        --set "sweep=$sweep" "$@" "$MGPU_SRC/jobs/paper/$name.yaml"
+}
+
+@test "the sweeps of the papers are valid, and say how many jobs they are" {
+    for row in table2:12 table3:8 fig1:16 fig2:20 fig3:8; do
+        run -0 "$MGPU_BIN/mgpu-submit" --validate \
+            "$MGPU_SRC/jobs/paper/${row%:*}.yaml"
+        [[ "$output" == *": valid, ${row#*:} jobs" ]]
+    done
+}
+
+@test "table2: from the sweep to the table, the CSV and the picture" {
+    run -0 "$MGPU_BIN/mgpu-stat" --report table2
+    [[ "$output" == *"missing: no run yet"*"jobs/paper/table2.yaml"* ]]
+    run -0 paper table2 '{grid: {train.precision: [fp64, fp32],
+        resources.gpus: [1, 2]}}' --set dataset.image_size=32
+    cd "$BATS_TEST_TMPDIR"
+    run -0 "$MGPU_BIN/mgpu-stat" --report table2 --csv t.csv --svg t.svg
+    [[ "$output" == *"  fp64     2 "*" 1.88 x      93.8 % "*" 1_1"* ]]
+    [[ "$output" == *"  fp16     4 "*"919 "*" -"* ]]
+    [[ "$output" == *"ours:    4 runs on "*"(4 CPU slots)"* ]]
+    [[ "$output" == *"not like for like: "*"train.epochs is 1, not 20"* ]]
+    [[ "$output" == *"missing: 8 of 12"*"{train.precision: fp64, resources.gpus: 3}"* ]]
+    # What it prints is what the daemon recorded.
+    sqlite3 :memory: '.mode csv' '.import t.csv t' '.mode list' \
+        "ATTACH '$ctld_dir/state/state.db' AS s;
+         ATTACH '$ctld_dir/state/metrics.db' AS m;
+         SELECT count(*) FROM t
+         JOIN s.v_attempt AS a ON '1_' || (a.job - 1) = t.job
+         JOIN m.v_epoch AS e ON e.job = a.job
+         WHERE abs(t.time_s - (a.ended_at - a.claimed_at)) < 0.01
+           AND abs(t.train_s - e.seconds) < 0.001
+           AND abs(t.accuracy - e.eval_accuracy) < 0.001
+           AND like_the_paper = 'false' AND times_paper = ''" >count
+    [ "$(cat count)" = 4 ]
+    [ "$(sqlite3 :memory: '.mode csv' '.import t.csv t' '.mode list' \
+        "SELECT count(*) FROM t AS n JOIN t AS one
+             ON one.\"train.precision\" = n.\"train.precision\"
+         WHERE one.\"resources.gpus\" = 1 AND n.\"resources.gpus\" = 2
+           AND abs(n.efficiency - one.time_s / n.time_s / 2) < 1e-6")" = 2 ]
+    [[ "$(head -c 5 t.svg)" == "<svg " ]]
+    grep -q '>fp64, paper<' t.svg
+    [ "$(grep -c 'class="ours" stroke="#' t.svg)" = 4 ] # 2 lines, 2 in the legend
+    # A run that is named is the one that is shown.
+    run -0 "$MGPU_BIN/mgpu-stat" --json --report table2 1_2
+    [ "$(json '$.rows[4].job' <<<"$output")" = 1_2 ]
+    [ "$(json '$.rows[0].job' <<<"$output")" = "" ]
+}
+
+@test "fig3: shares of what the profiler counted" {
+    run -0 paper fig3 '{list: [{dataset.image_size: 100, resources.gpus: 2,
+        train.pin_memory: true}]}'
+    run -0 "$MGPU_BIN/mgpu-stat" --report fig3 1
+    row=$(grep '^ *100 *2 *true ' <<<"$output")
+    [[ "$row" == *" %  "*" 1_0" ]]
+    [[ "$row" != *" 0.0 %  0.0 % "*" 0.0 %  1_0" ]]
+    [[ "$output" == *"missing: 7 of 8"* ]]
+}
+
+@test "what goes with a report, and what does not" {
+    run -64 "$MGPU_BIN/mgpu-stat" --report table9
+    [[ "$output" == *"there are table2, table3, fig1, fig2, fig3"* ]]
+    run -64 "$MGPU_BIN/mgpu-stat" --csv x
+    run -64 "$MGPU_BIN/mgpu-stat" --report table2 --nodes
+    run -66 "$MGPU_BIN/mgpu-stat" --report table2 77
+    run ! "$MGPU_BIN/mgpu-stat" --report table2 --svg /nonexistent/x.svg
+    [[ "$output" == *"'/nonexistent/x.svg'"* ]]
+}
