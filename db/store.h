@@ -151,6 +151,15 @@ struct store {
 int store_sqlite_open(const char *dir, struct store **ret,
                       struct error *err) MUST_CHECK;
 
+/* A copy of the store in `dir`, of one moment, while it is in use or not: both
+ * databases, looked through and synced, and what else a daemon needs to go on
+ * (secret, admin.log), in the new directory `dest`, 0700. Putting it back is
+ * to copy it to the place of `dir`.
+ * err  ERR_STATE dest is there already; what the disk says. There is no dest
+ *      then */
+int store_sqlite_backup(const char *dir, const char *dest,
+                        struct error *err) MUST_CHECK;
+
 /* Contents live as long as the process; reopening the same world (see
  * store_mem_create's `world`) is how tests restart a daemon. */
 struct store_mem_world;

@@ -33,6 +33,7 @@
  *   GET  /v1/status           -> version, pid, policy, counts
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
  *   POST /v1/admin/reload     reads mgpu.yaml again
+ *   POST /v1/admin/backup     {"dir":"/new/directory"}
  *   GET  /v1/admin/log        ?last= -> what they did to the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
@@ -101,6 +102,7 @@
  *     of that they waited for a core, and the longest without it
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
+ *   mgpu.backup/1 {"dir","took_s"}
  *   mgpu.pause/1  {"paused":as in mgpu.status/1}
  *   mgpu.admin_log/1 {"deeds":[{"at","uid","do","detail":{..}|null}]}
  *

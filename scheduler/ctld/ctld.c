@@ -361,6 +361,7 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->commits);
     thread_destroy(c->logins);
     ctld_users_clear(c);
+    thread_destroy(c->backups);
     thread_destroy(c->logs);
     thread_destroy(c->reader);
     thread_destroy(c->writer);

@@ -74,6 +74,8 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
      * err  ERR_CONFIG with the file and line; nothing is changed */
     int (*reload)(void *arg, struct ctld_fresh *ret, struct error *err);
     void *reload_arg;
+    /* store_sqlite_backup(), or NULL; called on a thread of its own. */
+    int (*backup)(const char *state_dir, const char *dest, struct error *err);
 };
 
 struct ctld;

@@ -232,7 +232,8 @@ static int live(const struct args *a, const struct conf *conf,
                                  .helper = parts.helper,
                                  .conf = &ctld,
                                  .reload = reload_run,
-                                 .reload_arg = reload};
+                                 .reload_arg = reload,
+                                 .backup = store_sqlite_backup};
         rc = serve(&all, s, err);
     }
     compose_clear(&parts);

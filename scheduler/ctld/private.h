@@ -92,6 +92,7 @@ struct ctld {
     struct follower *followers;
     struct loop_source *follow_timer;
 
+    struct thread *backups; /* NULL before the first */
     struct audit *audit;
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
@@ -260,6 +261,7 @@ json_t *ctld_allocator_state(const struct ctld *c);
  */
 /* Reads admin.log, and is as it says. The engine is there. */
 int ctld_admin_init(struct ctld *c, struct error *err) MUST_CHECK;
+bool ctld_admit_admin(struct ctld *c, struct http_exchange *x);
 json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
 json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
 
@@ -273,6 +275,7 @@ void serve_requeue(void *arg, struct http_exchange *x);
 void serve_priority(void *arg, struct http_exchange *x);
 void serve_pause(void *arg, struct http_exchange *x);
 void serve_resume(void *arg, struct http_exchange *x);
+void serve_backup(void *arg, struct http_exchange *x);
 void serve_reload(void *arg, struct http_exchange *x);
 void serve_admin_log(void *arg, struct http_exchange *x);
 void serve_queue(void *arg, struct http_exchange *x);

@@ -33,6 +33,7 @@ const struct http_route ctld_routes[] = {
     {"POST", "/v1/admin/pause", serve_pause},
     {"POST", "/v1/admin/resume", serve_resume},
     {"POST", "/v1/admin/reload", serve_reload},
+    {"POST", "/v1/admin/backup", serve_backup},
     {"GET", "/v1/admin/log", serve_admin_log},
     {"POST", ATTEMPT "claim", serve_claim},
     {"POST", ATTEMPT "rows", serve_rows},

@@ -54,7 +54,7 @@ json_t *ctld_pause_json(const struct ctld *c)
 /* ---- who may ---------------------------------------------------------------
  */
 
-static bool admit_admin(struct ctld *c, struct http_exchange *x)
+bool ctld_admit_admin(struct ctld *c, struct http_exchange *x)
 {
     struct error err;
     if (!ctld_admit(c, x))
@@ -101,7 +101,7 @@ static void serve_pausing(struct ctld *c, struct http_exchange *x,
                           bool is_pause)
 {
     struct error err = ERROR_INIT;
-    json_t *body = admit_admin(c, x) ? ctld_body(x) : NULL;
+    json_t *body = ctld_admit_admin(c, x) ? ctld_body(x) : NULL;
     if (!body)
         return;
     const json_t *why = json_object_get(body, "why");
@@ -149,7 +149,7 @@ void serve_reload(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
-    if (!admit_admin(c, x))
+    if (!ctld_admit_admin(c, x))
         return;
     if (ctld_reload(c, http_uid(x), &err) < 0) {
         http_reply_err(x, &err);
@@ -169,7 +169,7 @@ void serve_admin_log(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
     int64_t n = 0;
-    if (!admit_admin(c, x) ||
+    if (!ctld_admit_admin(c, x) ||
         !ctld_query_int(x, "last", 1, LAST_MAX, LAST_MAX, &n))
         return;
     json_t *list = audit_last(c->audit, n, &err);

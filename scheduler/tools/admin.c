@@ -1,9 +1,12 @@
 /* admin.c - mgpu-admin(8): one row per command, each a request or two. */
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "jobs/base/clock.h"
 #include "scheduler/tools/client.h"
@@ -42,6 +45,7 @@ static const struct tool tool = {
                "  requeue JOB...   end their attempts, and queue them again\n"
                "  top JOB...       the first in the queue\n"
                "  priority N JOB... another place in the queue, -1000..1000\n"
+               "  backup DIR       copy the databases into this new directory\n"
                "  reload           read mgpu.yaml again\n"
                "  log              who did what to the daemon",
     .opts = opts,
@@ -202,6 +206,28 @@ static int reload(struct client *c, const struct args *a, struct error *err)
         rc = print_json(reply, err);
     else if (rc == 0 && !a->quiet)
         print_reload(json_object_get(reply, "reload"));
+    json_decref(reply);
+    return rc;
+}
+
+static int backup(struct client *c, const struct args *a, const char *dir,
+                  struct error *err)
+{
+    char here[PATH_MAX] = "", path[2 * PATH_MAX], word[32];
+    json_t *reply = NULL;
+    if (dir[0] != '/' && !getcwd(here, sizeof(here)))
+        return error_sys(err, errno, "current directory");
+    (void)snprintf(path, sizeof(path), "%s%s%s", here, here[0] ? "/" : "", dir);
+    json_t *body = json_pack("{s:s}", "dir", path);
+    if (!body)
+        return error_set(err, ERR_INVAL, "'%s' is not UTF-8", dir);
+    int rc = client_post(c, "/v1/admin/backup", body, NULL, &reply, err);
+    if (rc == 0 && a->json)
+        rc = print_json(reply, err);
+    else if (rc == 0 && !a->quiet)
+        printf("backed up in %s\n",
+               render_time(field_real(reply, "took_s"), word, sizeof(word)));
+    json_decref(body);
     json_decref(reply);
     return rc;
 }
@@ -389,12 +415,16 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     for (int i = 0; i < (int)(sizeof(alone) / sizeof(alone[0])); i++)
         if (strcmp(alone[i], words[0]) == 0)
             which = i;
+    bool is_backup = strcmp(words[0], "backup") == 0;
+    if (is_backup && n != 2)
+        return error_set(err, ERR_USAGE, "backup: into which directory?");
     if (which >= 0 && n > 1)
         return error_set(err, ERR_USAGE, "%s: unexpected '%s'", words[0],
                          words[1]);
     if (client_create(a->url, 5, &c, err) < 0)
         return -1;
-    int rc = which == 0   ? status(c, a, err)
+    int rc = is_backup    ? backup(c, a, words[1], err)
+             : which == 0 ? status(c, a, err)
              : which == 1 ? set_paused(c, a, true, err)
              : which == 2 ? drain(c, a, err)
              : which == 3 ? set_paused(c, a, false, err)

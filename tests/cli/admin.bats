@@ -96,9 +96,43 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     ctld_start
 }
 
+@test "F07: a backup is whole, and what is put back goes on" {
+    a=$(submit_command a true)
+    wait_for 20 job_is "$a" COMPLETED
+    b=$(submit_command b sleep 600)
+    wait_for 20 job_is "$b" RUNNING
+    cd "$BATS_TEST_TMPDIR"
+    mkdir copy.part # of one that was cut short
+    printf rubbish >copy.part/state.db
+    run admin backup copy
+    [ "$status" -eq 0 ]
+    [[ $output == "backed up in "* ]]
+    [ ! -e copy.part ]
+    [ "$(stat -c %a copy)" = 700 ]
+    [ "$(sqlite3 copy/state.db 'PRAGMA integrity_check')" = ok ]
+    [ "$(sqlite3 copy/metrics.db 'PRAGMA integrity_check')" = ok ]
+    cmp copy/secret "$ctld_dir/state/secret"
+    run admin backup copy
+    [ "$status" -eq 73 ]
+    [[ $output == *"is there already"* ]]
+    run admin backup /nowhere/to/be/found
+    [ "$status" -ne 0 ]
+    admin log | grep -q backup
+    c=$(submit_command c true) # after it
+    wait_for 20 job_has_ended "$c"
+    ctld_kill
+    rm "$ctld_dir"/state/*.db* "$ctld_dir/state/secret"
+    cp -p copy/* "$ctld_dir/state/"
+    ctld_start
+    job_is "$a" COMPLETED
+    wait_for 20 job_is "$b" RUNNING # its worker's token still holds
+    run api GET "/v1/jobs/$c"
+    [ "$status" -ne 0 ]
+}
+
 @test "wrong command lines are status 64" {
     for words in '' 'nonsense' 'status 1' 'hold' 'hold x' 'priority 3' \
-        'priority x 1' 'priority 2000 1' '--last 0 log'; do
+        'backup' 'backup a b' 'priority x 1' 'priority 2000 1' '--last 0 log'; do
         # shellcheck disable=SC2086 # words
         run admin $words
         [ "$status" -eq 64 ]

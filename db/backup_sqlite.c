@@ -1,0 +1,181 @@
+/* backup_sqlite.c - a copy of a store that is in use; see store.h.
+ *
+ * Each database is read in one transaction of its own connection, so the copy
+ * is of one moment and nobody waits for it. metrics.db comes first: what is
+ * in it belongs to jobs that state.db, which is later, knows. The copies are
+ * looked through, synced, and only then get the name that was asked for:
+ * what has that name is whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "db/db_sqlite.h"
+#include "db/schema_sqlite.h"
+#include "db/store.h"
+#include "jobs/base/buf.h"
+
+enum { SMALL_MAX = 64 << 20 };
+
+/* Beside the databases: without them a state cannot go on. */
+static const char *const small[] = {"secret", "admin.log"};
+static const char *const names[] = {"metrics.db", "state.db", "secret",
+                                    "admin.log"};
+
+static int path_of(char *ret, size_t cap, const char *dir, const char *name,
+                   struct error *err)
+{
+    int n = snprintf(ret, cap, "%s/%s", dir, name);
+    return n > 0 && (size_t)n < cap
+               ? 0
+               : error_set(err, ERR_CONFIG, "'%s' is too long", dir);
+}
+
+static int sync_path(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc =
+        fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync '%s'", path) : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
+static int copy_pages(const struct db *from, const struct db *to,
+                      struct error *err)
+{
+    sqlite3_backup *b = sqlite3_backup_init(to->h, "main", from->h, "main");
+    if (!b)
+        return db_fail(to, "backup", err);
+    int rc = sqlite3_backup_step(b, -1);
+    (void)sqlite3_backup_finish(b);
+    return rc == SQLITE_DONE ? 0 : db_fail(to, "backup", err);
+}
+
+/* What was copied must be sound, or it is of no use one day. A copy is a file
+ * alone, without a log beside it. */
+static int check_copy(const struct db *d, struct error *err)
+{
+    char line[120];
+    if (db_exec(d, "PRAGMA journal_mode = DELETE", err) < 0 ||
+        db_get_text(d, "PRAGMA quick_check(1)", line, sizeof(line), err) < 0)
+        return -1;
+    return strcmp(line, "ok") == 0
+               ? 0
+               : error_set(err, ERR_IO, "%s: the copy is damaged: %s", d->name,
+                           line);
+}
+
+static int copy_database(const char *dir, const char *into, const char *name,
+                         struct error *err)
+{
+    char from_path[1024], to_path[1024];
+    struct db from = {.h = NULL}, to = {.h = NULL};
+    if (path_of(from_path, sizeof(from_path), dir, name, err) < 0 ||
+        path_of(to_path, sizeof(to_path), into, name, err) < 0)
+        return -1;
+    int rc = db_open(&from, from_path, name, true, err);
+    if (rc == 0)
+        rc = db_open(&to, to_path, name, false, err);
+    if (rc == 0)
+        rc = copy_pages(&from, &to, err);
+    if (rc == 0)
+        rc = check_copy(&to, err);
+    db_close(&to);
+    db_close(&from);
+    return rc == 0 ? sync_path(to_path, err) : -1;
+}
+
+static int write_all(int fd, const struct buf *text)
+{
+    for (size_t at = 0; at < text->len;) {
+        ssize_t n = write(fd, text->data + at, text->len - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        at += (size_t)n;
+    }
+    return fsync(fd);
+}
+
+/* One that is not there is not missed: a store without jobs has no secret. */
+static int copy_small(const char *dir, const char *into, const char *name,
+                      struct error *err)
+{
+    char from[1024], to[1024];
+    struct buf text = BUF_INIT;
+    struct error why = ERROR_INIT;
+    if (path_of(from, sizeof(from), dir, name, err) < 0 ||
+        path_of(to, sizeof(to), into, name, err) < 0)
+        return -1;
+    if (buf_read_file(&text, from, SMALL_MAX, &why) < 0) {
+        buf_clear(&text);
+        return why.code == ERR_NOTFOUND
+                   ? 0
+                   : error_set(err, why.code, "%s", why.msg);
+    }
+    int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 || write_all(fd, &text) < 0
+                 ? error_sys(err, errno, "write '%s'", to)
+                 : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    buf_clear(&text);
+    return rc;
+}
+
+static void remove_part(const char *part)
+{
+    char path[1024];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (path_of(path, sizeof(path), part, names[i], NULL) == 0)
+            (void)unlink(path);
+    (void)rmdir(part);
+}
+
+static int sync_parent(const char *dest, struct error *err)
+{
+    char parent[1024];
+    (void)snprintf(parent, sizeof(parent), "%s", dest);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        slash[slash == parent] = '\0';
+    return sync_path(slash ? parent : ".", err);
+}
+
+static int fill(const char *dir, const char *part, struct error *err)
+{
+    if (copy_database(dir, part, "metrics.db", err) < 0 ||
+        copy_database(dir, part, "state.db", err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+        if (copy_small(dir, part, small[i], err) < 0)
+            return -1;
+    return sync_path(part, err);
+}
+
+int store_sqlite_backup(const char *dir, const char *dest, struct error *err)
+{
+    char part[1024];
+    struct stat st;
+    if (path_of(part, sizeof(part) - 5, dest, "", err) < 0)
+        return -1;
+    part[strlen(part) - 1] = '\0';
+    (void)strcat(part, ".part");
+    if (lstat(dest, &st) == 0)
+        return error_set(err, ERR_STATE, "'%s' is there already", dest);
+    remove_part(part); /* of one that was cut short */
+    if (mkdir(part, 0700) < 0)
+        return error_sys(err, errno, "make '%s'", part);
+    int rc = fill(dir, part, err);
+    if (rc == 0 && rename(part, dest) < 0)
+        rc = error_sys(err, errno, "rename '%s'", part);
+    if (rc == 0)
+        return sync_parent(dest, err);
+    remove_part(part);
+    return -1;
+}

@@ -1,0 +1,94 @@
+/* serve_backup.c - POST /v1/admin/backup: a copy of the databases, made by a
+ * thread of its own, for it takes as long as the disk does. The reply comes
+ * when the copy is whole. One at a time. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "jobs/base/log.h"
+#include "scheduler/ctld/private.h"
+
+enum { DIR_MAX = 900, BACKUPS_QUEUED = 4 };
+
+struct backup {
+    struct task task;
+    struct ctld *c;
+    struct http_exchange *x;
+    char dir[DIR_MAX + 1];
+    int64_t uid;
+    double began_s;
+    int rc;
+    struct error err;
+};
+
+static void backup_run(struct task *t)
+{
+    struct backup *b = (struct backup *)t;
+    const struct ctld_parts *parts = &b->c->parts;
+    b->rc = parts->backup(parts->conf->state_dir, b->dir, &b->err);
+}
+
+static void backup_done(struct task *t)
+{
+    struct backup *b = (struct backup *)t;
+    struct ctld *c = b->c;
+    const struct clock *clock = c->parts.clock;
+    double took_s = clock->now_s(clock) - b->began_s;
+    struct error err = ERROR_INIT;
+    if (b->rc < 0) {
+        log_err("admin", "backup failed uid=%lld dir=\"%s\" why=\"%s\"",
+                (long long)b->uid, b->dir, b->err.msg);
+        http_reply_err(b->x, &b->err);
+        free(b);
+        return;
+    }
+    if (audit_add(c->audit, clock->wall_s(clock), b->uid, "backup",
+                  json_pack("{s:s}", "dir", b->dir), &err) < 0)
+        log_err("admin", "a backup is not in the log why=\"%s\"", err.msg);
+    log_notice("admin", "backup uid=%lld dir=\"%s\" took_s=%.3f",
+               (long long)b->uid, b->dir, took_s);
+    ctld_reply(b->x, 200,
+               json_pack("{s:s, s:s, s:f}", "schema", "mgpu.backup/1", "dir",
+                         b->dir, "took_s", took_s));
+    free(b);
+}
+
+static int start(struct ctld *c, struct http_exchange *x, const char *dir,
+                 struct error *err)
+{
+    if (!c->parts.backup)
+        return error_set(err, ERR_CONFIG, "this store has no backup");
+    if (!dir || dir[0] != '/' || strlen(dir) > DIR_MAX)
+        return error_set(err, ERR_INVAL,
+                         "dir: expected an absolute path of at most %d bytes",
+                         (int)DIR_MAX);
+    if (!c->backups &&
+        thread_create(c->loop, "backup", BACKUPS_QUEUED, &c->backups, err) < 0)
+        return -1;
+    struct backup *b = calloc(1, sizeof(*b));
+    if (!b)
+        return error_set(err, ERR_NOMEM, "backup");
+    b->task = (struct task){.run = backup_run, .done = backup_done};
+    b->c = c;
+    b->x = x;
+    b->uid = http_uid(x);
+    b->began_s = c->parts.clock->now_s(c->parts.clock);
+    memcpy(b->dir, dir, strlen(dir) + 1);
+    int rc = thread_post(c->backups, &b->task, err);
+    if (rc < 0)
+        free(b);
+    return rc;
+}
+
+void serve_backup(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    json_t *body = ctld_admit_admin(c, x) ? ctld_body(x) : NULL;
+    if (!body)
+        return;
+    int rc = start(c, x, json_string_value(json_object_get(body, "dir")), &err);
+    json_decref(body);
+    if (rc < 0)
+        http_reply_err(x, &err);
+}
