@@ -46,6 +46,7 @@ struct reporter {
 
     /* ---- the thread's ---- */
     double beat_at_s, rows_at_s;
+    double since_s; /* the claim, or nearly */
     int64_t n_told; /* n_news of the last beat */
     struct buf batch, reply;
 };
@@ -157,6 +158,7 @@ static int send_beat(struct reporter *r, const struct report_progress *p,
         add_number(&b, "loss", p->loss, err) == 0 &&
         add_number(&b, "t_iter", p->t_iter, err) == 0 &&
         add_number(&b, "eval_accuracy", p->eval_accuracy, err) == 0 &&
+        buf_addf(&b, err, ",\"lease_s\":%.3f", now_s() - r->since_s) == 0 &&
         buf_addstr(&b, "}", err) == 0)
         rc = post(r, "heartbeat", buf_str(&b), b.len, err);
     buf_clear(&b);
@@ -277,6 +279,7 @@ static int copy_conf(struct reporter *r, const struct report_conf *conf,
                                            .t_iter = NAN,
                                            .eval_accuracy = NAN};
     r->beat_at_s = r->rows_at_s = -INFINITY;
+    r->since_s = now_s();
     return 0;
 }
 

@@ -49,6 +49,8 @@ struct entry {
     double tell_at_s;    /* tell the allocator (again) who claimed */
     bool is_heard;       /* the allocator or a worker spoke of the attempt in
                             this life of the daemon */
+    bool is_by_wall;     /* start_now_s is what stored wall clock times say,
+                            and no worker has said better */
     bool is_held;        /* the attempt waits, and not for devices */
     bool is_suspended;   /* its ranks are stopped, since suspended_s */
     double suspended_s;

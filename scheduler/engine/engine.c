@@ -82,6 +82,7 @@ static void resume(struct engine *e)
         en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
         if (!isnan(en->job.start_s))
             en->start_now_s = now_s - fmax(0, wall_s - en->job.start_s);
+        en->is_by_wall = en->job.holder[0] != '\0';
     }
 }
 

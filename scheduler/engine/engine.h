@@ -323,6 +323,8 @@ struct engine_beat {
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy;
+    double lease_s; /* since the claim, by the worker's own monotonic clock;
+                       NAN or 0: it does not say */
 };
 /* The lease was checked. The first beat with iteration > 0 stages RUN; of a
  * command, which may report no iterations, the first beat at all. */

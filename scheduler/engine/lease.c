@@ -119,6 +119,18 @@ static bool runs_now(const struct job *job, const struct engine_beat *beat)
            (beat->iteration > 0 || strcmp(job->kind, "command") == 0);
 }
 
+/* The wall clock may have been set while the daemon was away: the worker
+ * knows better for how long it has run. */
+static void set_start(struct engine *e, struct entry *en, double lease_s)
+{
+    const struct job *job = &en->job;
+    double before_s = fmax(0, job->claim_s - job->start_s); /* not NAN */
+
+    if (en->is_by_wall && lease_s > 0)
+        en->start_now_s = eng_now(e) - lease_s - before_s;
+    en->is_by_wall = false;
+}
+
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
                 const struct engine_beat *beat, struct error *err)
 {
@@ -128,6 +140,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
         return -1;
     struct job *job = &en->job;
     en->is_heard = true;
+    set_start(e, en, beat->lease_s);
     job->beat_s = eng_now(e);
     job->iteration = beat->iteration;
     job->iterations_total = beat->iterations_total;

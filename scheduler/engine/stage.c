@@ -49,7 +49,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->release_at_s = now_s;
         en->give_up = NULL;
         en->asked_before = en->is_resumed = en->is_held = false;
-        en->is_suspended = false;
+        en->is_suspended = en->is_by_wall = false;
         en->stalled_s = en->granted_s = NAN;
         en->tell_at_s = INFINITY;
         en->is_heard = true; /* there is nothing to be heard yet */

@@ -20,16 +20,19 @@ static bool is_claimed(const struct job *job)
 }
 
 /* Not of an attempt that may have ended while the daemon was away: first
- * somebody has to say that it still runs. Nor of one that has done all
- * its work, and so came to its end in time. */
-static double limit_at(const struct entry *en)
+ * somebody has to say that it still runs, and its worker has as long as it
+ * may be silent to say for how long it has. Nor of one that has done all its
+ * work, and so came to its end in time. */
+static double limit_at(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
     bool is_done = job->reported && job->report_code == 0;
     bool is_due = !job->limit_hit && !job->cancel_asked &&
                   !job->requeue_asked && !is_done && en->is_heard &&
                   !isnan(en->start_now_s) && !en->is_suspended;
-    return is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
+    double at_s = is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
+    return en->is_by_wall ? fmax(at_s, job->beat_s + e->parts.conf->node_lost_s)
+                          : at_s;
 }
 
 static double stall_at(const struct engine *e, const struct entry *en)
@@ -67,7 +70,7 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
                                             : (double)INFINITY;
     if (!job_state_is_live(job->state))
         return INFINITY;
-    double t = fmin(limit_at(en), stall_at(e, en));
+    double t = fmin(limit_at(e, en), stall_at(e, en));
     t = fmin(t, give_up_at(e, en));
     if (!en->is_resumed)
         t = fmin(t, en->tell_at_s);
@@ -84,7 +87,7 @@ static int one(struct engine *e, struct entry *en, double now_s)
         e->wants_plan = true;
         return 0;
     }
-    if (limit_at(en) <= now_s) {
+    if (limit_at(e, en) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "time limit of %.0f s reached",
                        en->job.limit_s);
         return eng_stage(e, en, EV_LIMIT, -1, &d, NULL);

@@ -372,6 +372,36 @@ static void test_taken_back(void)
     was_away = false;
 }
 
+/* ---- a clock that was set
+ * ----------------------------------------------------
+ *
+ * Ten seconds of its 60 have passed; then the daemon is away for a moment, and
+ * the wall clock an hour ahead. */
+static void clock_ahead(double lease_s, const char *want, const char *reason)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 45, .silent = 1});
+    struct engine_beat beat = {.iteration = 1, .lease_s = lease_s};
+
+    s.node_lost_s = 20;
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"},\"retry\":{\"max\":0}}";
+    begin(&s, "the wall clock is set ahead while the daemon is away");
+    play(10);
+    world_stop(&w);
+    w.clock.epoch_s += 3600;
+    ok(world_start(&w), "it comes back");
+    play(12);
+    ok(!engine_job(w.engine, 1)->limit_hit, "its worker may speak first");
+    is_int(engine_beat(w.engine, 1, 1, &beat, &err), 0, "and does");
+    finish(want, reason);
+}
+
+static void test_clock(void)
+{
+    clock_ahead(12, "k0:COMPLETED/0/1[1]", "");
+    clock_ahead(0, "k0:TIMEOUT/124/1[1]", "time limit of 60 s reached");
+}
+
 /* ---- suspended ----------------------------------------------------------
  *
  * From 5 s to 105 s. */
@@ -688,6 +718,7 @@ int main(void)
     test_not_now();
     test_taken_back();
     test_suspended();
+    test_clock();
     test_claimed();
     test_of_another();
     test_unavailable();

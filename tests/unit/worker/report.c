@@ -174,6 +174,18 @@ static void test_sender(struct daemon *d)
     reporter_destroy(r);
 }
 
+/* Cuts "lease_s", the last and always another, off the beat. */
+static double lease_of(struct buf *beat)
+{
+    static const char key[] = ",\"lease_s\":";
+    char *at = strstr(beat->data, key);
+    if (at == NULL)
+        return -1;
+    double lease_s = strtod(at + strlen(key), NULL);
+    memcpy(at, "}", 2);
+    return lease_s;
+}
+
 static void test_beats(struct daemon *d)
 {
     struct error err = ERROR_INIT;
@@ -186,6 +198,7 @@ static void test_beats(struct daemon *d)
     is_int(reporter_create(&conf, &r, &err), 0, "create");
     wait_until(daemon_count(d, &d->n_beats) >= 2);
     pthread_mutex_lock(&d->lock);
+    ok(lease_of(&d->beat) > 0, "for how long it has been there");
     is_str(buf_str(&d->beat),
            "{\"rank\":0,\"iteration\":null,\"iterations_total\":null,"
            "\"epoch\":null,\"epochs_total\":null,\"loss\":null,"
@@ -203,6 +216,7 @@ static void test_beats(struct daemon *d)
     int n = daemon_count(d, &d->n_beats);
     wait_until(daemon_count(d, &d->n_beats) >= n + 2);
     pthread_mutex_lock(&d->lock);
+    (void)lease_of(&d->beat);
     is_str(buf_str(&d->beat),
            "{\"rank\":0,\"iteration\":7,\"iterations_total\":100,"
            "\"epoch\":1,\"epochs_total\":3,\"loss\":0.5,"
