@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/buf.h"
 #include "jobs/base/log.h"
 #include "worker/gpu.h"
+#include "worker/memory.h"
 #include "worker/trainer_impl.h"
 
 void trainer_say(const struct trainer *t, const char *fmt, ...)
@@ -119,20 +119,6 @@ static int open_comm(struct trainer *t, struct error *err)
 /* ---- memory ---------------------------------------------------------------
  */
 
-/* MemAvailable of this node; negative when the kernel does not say. */
-static int64_t available_bytes(void)
-{
-    struct buf b = BUF_INIT;
-    int64_t kib = -1;
-    if (buf_read_file(&b, "/proc/meminfo", 65536, NULL) == 0) {
-        const char *at = strstr(buf_str(&b), "MemAvailable:");
-        if (at != NULL)
-            kib = strtoll(at + strlen("MemAvailable:"), NULL, 10);
-    }
-    buf_clear(&b);
-    return kib > 0 ? kib * 1024 : -1;
-}
-
 static double mib(int64_t bytes)
 {
     return (double)bytes / (1 << 20);
@@ -148,7 +134,7 @@ static int check_memory(const struct trainer *t, int64_t total, int64_t host,
     struct comm *c = t->env->comm;
     const bool gpu = !t->dev->host_memory;
     size_t left = SIZE_MAX, all = 0;
-    int64_t free_bytes = available_bytes();
+    const struct memory_left m = memory_left("");
     if (gpu && t->dev->ops->memory != NULL &&
         t->dev->ops->memory(t->dev, &left, &all, err) < 0)
         return -1;
@@ -161,12 +147,13 @@ static int check_memory(const struct trainer *t, int64_t total, int64_t host,
             "left",
             mib(total), mib((int64_t)left));
     host += gpu ? 0 : total;
-    if (free_bytes >= 0 && host > free_bytes / c->local_size)
+    if (m.bytes >= 0 && host > m.bytes / c->local_size)
         return error_set(err, ERR_NOMEM,
                          "%d rank%s of %.1f MiB do not fit in the %.1f MiB "
-                         "that this machine has left",
+                         "that this %s has left",
                          c->local_size, c->local_size == 1 ? "" : "s",
-                         mib(host), mib(free_bytes));
+                         mib(host), mib(m.bytes),
+                         m.is_share ? "job's share of the machine" : "machine");
     return 0;
 }
 

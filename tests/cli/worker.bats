@@ -119,7 +119,7 @@ END
     [ "$status" -eq 71 ]
     [[ $output == *"memory per rank: "*" MiB (parameters "*", activations "* ]]
     [[ $output == *"MiB of the host's for batches to come"* ]]
-    [[ $output == *"lower train.batch_size or dataset.image_size: 1 rank of "*" MiB do not fit in the "*" MiB that this machine has left"* ]]
+    [[ $output == *"lower train.batch_size or dataset.image_size: 1 rank of "*" MiB do not fit in the "*" MiB that this "*" has left"* ]]
     [[ $output != *"epoch"* ]]
 }
 
