@@ -6,6 +6,7 @@
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
+#   make deb               a Debian package, build/deb/*.deb
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
@@ -169,7 +170,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench \
-        bench-cv bench-slurm install uninstall clean FORCE
+        bench-cv bench-slurm install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -460,7 +461,7 @@ lint:
 	    -isystem /usr/local/cuda/include -std=c11
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
-	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps jobs/examples/*.sh \
+	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
 	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/*/*.bash tests/simt/mutate
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
@@ -486,7 +487,9 @@ fuzz: $(fuzz)
 
 # ---- install --------------------------------------------------------------
 pages := $(wildcard man/*.[1-8])
-install: all
+sysconfdir ?= /etc
+unitdir    ?= $(prefix)/lib/systemd
+install: $(if $(NOBUILD),,all)
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)
 	$(if $(plugin),install -m 755 $(plugin) $(DESTDIR)$(libdir)/mgpu)
@@ -499,6 +502,17 @@ install: all
 	    $(DESTDIR)$(datadir)/doc/mgpu/paper/$${e##*/} || exit 1; done
 	for m in $(pages); do install -D -m 644 $$m \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/} || exit 1; done
+	for d in system user; do install -d $(DESTDIR)$(unitdir)/$$d; \
+	    sed 's|@bindir@|$(bindir)|' contrib/systemd/mgpu-ctld.$$d.service \
+	    >$(DESTDIR)$(unitdir)/$$d/mgpu-ctld.service || exit 1; done
+	install -D -m 644 contrib/systemd/sysusers.conf \
+	    $(DESTDIR)$(prefix)/lib/sysusers.d/mgpu.conf
+	install -D -m 644 contrib/systemd/tmpfiles.conf \
+	    $(DESTDIR)$(prefix)/lib/tmpfiles.d/mgpu.conf
+	install -D -m 644 contrib/logrotate \
+	    $(DESTDIR)$(sysconfdir)/logrotate.d/mgpu
+	install -D -m 644 contrib/grafana/mgpu.json \
+	    $(DESTDIR)$(datadir)/mgpu/grafana/mgpu.json
 uninstall:
 	cd $(DESTDIR)$(bindir) && rm -f $(notdir $(bins))
 	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu
@@ -506,6 +520,19 @@ uninstall:
 	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin
 	for m in $(pages); do rm -f \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
+	rm -f $(DESTDIR)$(unitdir)/system/mgpu-ctld.service \
+	    $(DESTDIR)$(unitdir)/user/mgpu-ctld.service \
+	    $(DESTDIR)$(prefix)/lib/sysusers.d/mgpu.conf \
+	    $(DESTDIR)$(prefix)/lib/tmpfiles.d/mgpu.conf \
+	    $(DESTDIR)$(sysconfdir)/logrotate.d/mgpu
+	rm -rf $(DESTDIR)$(datadir)/mgpu
+
+# A Debian package of what install puts there. Needs dpkg-dev.
+deb: $(if $(NOBUILD),,all)
+	$(Q)rm -rf build/deb
+	$(Q)$(MAKE) --no-print-directory NOBUILD=1 install prefix=/usr \
+	    DESTDIR=$(abspath build/deb/root) >/dev/null
+	$(Q)sh contrib/deb/build build/deb
 
 clean:
 	rm -rf build

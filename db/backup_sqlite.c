@@ -162,10 +162,9 @@ int store_sqlite_backup(const char *dir, const char *dest, struct error *err)
 {
     char part[1024];
     struct stat st;
-    if (path_of(part, sizeof(part) - 5, dest, "", err) < 0)
-        return -1;
-    part[strlen(part) - 1] = '\0';
-    (void)strcat(part, ".part");
+    int n = snprintf(part, sizeof(part), "%s.part", dest);
+    if (n < 0 || (size_t)n >= sizeof(part))
+        return error_set(err, ERR_CONFIG, "'%s' is too long", dest);
     if (lstat(dest, &st) == 0)
         return error_set(err, ERR_STATE, "'%s' is there already", dest);
     remove_part(part); /* of one that was cut short */

@@ -17,6 +17,7 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire.h"
+#include "scheduler/ctld/notify.h"
 #include "scheduler/ctld/paths.h"
 #include "scheduler/ctld/private.h"
 
@@ -248,8 +249,10 @@ static void on_hup(void *arg)
 {
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
-    if (ctld_reload(c, c->parts.conf->uid, &err) < 0)
-        return; /* it has said so */
+    notify_reloading();
+    int rc = ctld_reload(c, c->parts.conf->uid, &err);
+    notify_say(rc < 0 ? "READY=1\nSTATUS=reload failed, see the log"
+                      : "READY=1\nSTATUS=");
 }
 
 /* A system's daemon has no privileges to start another, and one life is
@@ -278,9 +281,21 @@ static void on_child(void *arg)
     ctld_want_step(arg); /* the allocator reaps what is its own */
 }
 
+/* Said by the loop: one that stands still is not alive. */
+static void on_watchdog(void *arg)
+{
+    struct ctld *c = arg;
+    notify_say("WATCHDOG=1");
+    loop_timer_set(c->watchdog, notify_watchdog_s());
+}
+
 static int make_signals(struct ctld *c, struct error *err)
 {
     struct loop *l = c->loop;
+    if (loop_timer_create(l, on_watchdog, c, &c->watchdog, err) < 0)
+        return -1;
+    if (notify_watchdog_s() > 0)
+        loop_timer_set(c->watchdog, notify_watchdog_s());
     if (loop_signal_create(l, SIGTERM, on_term, c, &c->term, err) < 0 ||
         loop_signal_create(l, SIGINT, on_term, c, &c->intr, err) < 0 ||
         loop_signal_create(l, SIGHUP, on_hup, c, &c->hup, err) < 0 ||
@@ -337,6 +352,7 @@ void ctld_stop(struct ctld *c)
 {
     if (c->stopping)
         return;
+    notify_say("STOPPING=1");
     c->stopping = true;
     atomic_store(&c->closing, true);
     http_server_close(c->http);
@@ -377,6 +393,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->hup);
     loop_source_destroy(c->child);
     loop_source_destroy(c->stop_timer);
+    loop_source_destroy(c->watchdog);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

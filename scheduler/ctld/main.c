@@ -23,6 +23,7 @@
 #include "scheduler/ctld/compose.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/daemonpipe.h"
+#include "scheduler/ctld/notify.h"
 #include "scheduler/ctld/reload.h"
 #include "scheduler/ctld/setup.h"
 
@@ -119,6 +120,7 @@ static int serve(const struct ctld_parts *parts, const struct setup *s,
                    "state_dir=\"%s\"",
                    MGPU_VERSION, (int)getpid(), modes[s->kind], (long)geteuid(),
                    s->socket, s->state_dir);
+        notify_say("READY=1");
         rc = ctld_run(c, err);
     }
     ctld_destroy(c);
@@ -297,6 +299,7 @@ int main(int argc, char **argv)
     if (load_config(a.config, &conf, &err) < 0)
         return fail(&err);
     prepare_process(&conf);
+    notify_init();
     /* What root has open, whoever started us, is not for those that this
      * process and its children become. */
     if (geteuid() == 0)

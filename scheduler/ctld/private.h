@@ -92,6 +92,7 @@ struct ctld {
     struct follower *followers;
     struct loop_source *follow_timer;
 
+    struct loop_source *watchdog;
     struct thread *backups; /* NULL before the first */
     struct audit *audit;
     struct ctld_pause pause;

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# package.bats - what `make install` and `make deb` leave: programs that run
+# from another root, units that name them, a dashboard of metrics that exist.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+teardown() { ctld_stop; }
+
+cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0; fi; }
+
+@test "the Debian package installs in a root of its own, and runs there" {
+    stage=$BATS_TEST_TMPDIR/deb root=$BATS_TEST_TMPDIR/root
+    env -u MAKEFLAGS -u MAKELEVEL make -s -C "$MGPU_SRC" NOBUILD=1 \
+        VARIANT="$(basename "$(dirname "$MGPU_BIN")")" CUDA="$(cuda)" \
+        prefix=/usr DESTDIR="$stage/root" install >/dev/null
+    run sh "$MGPU_SRC/contrib/deb/build" "$stage"
+    [ "$status" -eq 0 ]
+    deb=$output
+    [ "$(dpkg-deb --field "$deb" Package)" = mgpu ]
+    dpkg-deb --field "$deb" Depends | grep -q 'libsqlite3-0.*openmpi-bin'
+    mkdir -p "$root"/var/lib/dpkg/updates "$root"/var/lib/dpkg/info
+    : >"$root/var/lib/dpkg/status"
+    if [ "$(id -u)" -eq 0 ]; then # what it needs is not in this root
+        dpkg --root="$root" --log=/dev/null --force-depends -i "$deb"
+        dpkg --root="$root" --verify mgpu
+    else
+        dpkg-deb --extract "$deb" "$root"
+    fi
+    for tool in ctld worker submit stat cancel admin; do
+        run "$root/usr/bin/mgpu-$tool" --version
+        [ "$status" -eq 0 ]
+        [ "$output" = "mgpu-$tool $(dpkg-deb --field "$deb" Version)" ]
+    done
+    [ -e "$root/usr/share/man/man8/mgpu-admin.8.gz" ]
+    for unit in system user; do
+        grep -q '^ExecStart=/usr/bin/mgpu-ctld ' \
+            "$root/usr/lib/systemd/$unit/mgpu-ctld.service"
+    done
+    grep -qx /etc/logrotate.d/mgpu <(dpkg-deb --info "$deb" conffiles)
+    # The daemon of the package finds its worker there.
+    dir=$BATS_TEST_TMPDIR/d
+    MGPU_BIN=$root/usr/bin ctld_start
+    id=$(submit_command one true)
+    wait_for 20 job_is "$id" COMPLETED
+    [ -d "$dir/state" ]
+}
+
+@test "the units are what systemd takes" {
+    command -v systemd-analyze >/dev/null || skip "no systemd here"
+    for unit in system user; do
+        sed "s|@bindir@|$MGPU_BIN|" \
+            "$MGPU_SRC/contrib/systemd/mgpu-ctld.$unit.service" \
+            >"$BATS_TEST_TMPDIR/mgpu-ctld.service"
+        run systemd-analyze verify --man=no "$BATS_TEST_TMPDIR/mgpu-ctld.service"
+        ! grep -q mgpu-ctld.service <<<"$output"
+    done
+}
+
+@test "the dashboard asks for metrics that the daemon has" {
+    ctld_start
+    api GET /metrics | sed -n 's/^# TYPE \([a-z_]*\) \([a-z]*\)$/\1 \2/p' |
+        while read -r name type; do
+            case $type in
+            counter) echo "${name}_total" ;;
+            histogram) printf '%s\n' "${name}_bucket" "${name}_sum" "${name}_count" ;;
+            info) echo "${name}_info" ;;
+            *) echo "$name" ;;
+            esac
+        done | sort -u >"$BATS_TEST_TMPDIR/there"
+    grep -o '"expr": *"[^"]*' "$MGPU_SRC/contrib/grafana/mgpu.json" |
+        grep -o 'mgpu_[a-z_]*' | sort -u >"$BATS_TEST_TMPDIR/asked"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/asked")" -ge 10 ]
+    run comm -13 "$BATS_TEST_TMPDIR/there" "$BATS_TEST_TMPDIR/asked"
+    [ "$output" = "" ]
+    valid=$(sqlite3 :memory: \
+        "SELECT json_valid(readfile('$MGPU_SRC/contrib/grafana/mgpu.json'))")
+    [ "$valid" = 1 ]
+}
