@@ -500,6 +500,8 @@ install: $(if $(NOBUILD),,all)
 	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e##*/} || exit 1; done
 	for e in jobs/paper/*; do install -D -m 644 $$e \
 	    $(DESTDIR)$(datadir)/doc/mgpu/paper/$${e##*/} || exit 1; done
+	install -D -m 644 scheduler/schema/mgpu.schema.json \
+	    $(DESTDIR)$(datadir)/mgpu/mgpu.schema.json
 	for m in $(pages); do install -D -m 644 $$m \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/} || exit 1; done
 	for d in system user; do install -d $(DESTDIR)$(unitdir)/$$d; \
@@ -515,7 +517,8 @@ install: $(if $(NOBUILD),,all)
 	    $(DESTDIR)$(datadir)/mgpu/grafana/mgpu.json
 uninstall:
 	cd $(DESTDIR)$(bindir) && rm -f $(notdir $(bins))
-	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu
+	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu \
+	    $(DESTDIR)$(datadir)/mgpu
 	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
 	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin
 	for m in $(pages); do rm -f \

@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# schema.bats - what the tools print with --json, errors included, is what
+# the shipped schema says, and has no field that it does not name.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    ctld_start
+}
+teardown() { ctld_stop; }
+
+stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
+submit() { "$MGPU_BIN/mgpu-submit" "$@"; }
+fits() { "$MGPU_BIN/../tests/unit/tools/schema" "$@"; }
+
+@test "every document is what the schema says" {
+    cat >cv.yaml <<'END'
+version: 1
+kind: cv
+name: cv
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 16, eval_samples: 8}
+train: {device: host, epochs: 1, batch_size: 4, profile: epoch}
+resources: {gpus: 1}
+END
+    cat >hog.yaml <<'END'
+version: 1
+kind: command
+name: hog
+command: [sleep, "60"]
+resources: {gpus: 2, time_limit: 1h}
+END
+    OMP_NUM_THREADS=1 submit --quiet --wait cv.yaml
+    submit --json hog.yaml >submitted.json
+    submit --quiet hog.yaml
+    submit --quiet --hold hog.yaml
+    wait_for 20 hog_runs
+    stat --json >queue.json
+    stat --json -t all >all.json
+    stat --nodes --json >nodes.json
+    stat --status --json >status.json
+    stat --watch --json -t all --timeout 1s >lines.json
+    [ "$(wc -l <lines.json)" -ge 4 ]
+    for id in 1 2 3 4; do
+        stat --json "$id" >"job-$id.json"
+        for view in metrics epochs profile scaling events why; do
+            stat --json "--$view" "$id" >"$view-$id.json"
+        done
+    done
+    "$MGPU_BIN/mgpu-cancel" --json 2 3 >cancel.json
+    # With the values of an iteration, which --metrics --json puts beside them.
+    rm metrics-*.json
+    api GET /v1/jobs/1/iterations >iterations.json
+    api GET /v1/jobs/1/values >values.json
+    fits ./*.json
+}
+hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
+
+@test "errors are documents too" {
+    printf 'version: 2\nkind: cw\n' >bad.yaml
+    submit --validate --json bad.yaml >findings.json || [ $? -ne 0 ]
+    stat --json 99 >absent.json || [ $? -ne 0 ]
+    stat --json -o nothing >column.json || [ $? -eq 64 ]
+    stat --json --plot x.svg >usage.json || [ $? -eq 64 ]
+    MGPU_URL=unix:/nowhere/sock stat --json >away.json || [ $? -ne 0 ]
+    "$MGPU_BIN/mgpu-cancel" --json 99 >cancel.json || [ $? -ne 0 ]
+    fits ./*.json
+    for f in absent column usage away; do
+        [ "$(json '$.schema' <"$f.json")" = mgpu.error/1 ]
+    done
+}
