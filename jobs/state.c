@@ -25,6 +25,7 @@ static const struct {
 } moves[] = {
     {BIT(JOB_NEW), EV_SUBMIT, JOB_QUEUED},
     {BIT(JOB_QUEUED), EV_HOLD, JOB_HELD},
+    {BIT(JOB_HELD), EV_HOLD, SAME}, /* by somebody else */
     {BIT(JOB_HELD), EV_RELEASE, JOB_QUEUED},
     {BIT(JOB_QUEUED), EV_INTENT, JOB_DISPATCHING},
     {BIT(JOB_DISPATCHING), EV_UNKNOWN, JOB_UNKNOWN},

@@ -349,6 +349,10 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
 extern const char eng_taken_back[];
 
 void eng_act(struct engine *e);
+/* Of a job that has not ended. err ERR_DENIED to release what an administrator
+ * holds; ERR_STATE it is not queued */
+int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
+                 struct error *err) MUST_CHECK;
 /* The attempt is to end; by the second, it has not been told. */
 bool eng_is_ending(const struct entry *en);
 bool eng_wants_release(const struct entry *en);

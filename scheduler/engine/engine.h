@@ -274,6 +274,8 @@ int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
                   struct error *err) MUST_CHECK;
 /* Releasing a job that is held because what it waited for can never come
  * lets it start without that. */
+/* err  as cancel; ERR_DENIED also when its user releases what an administrator
+ *      holds */
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err) MUST_CHECK;
 /* The attempt that lives is told to stop, has its grace for a checkpoint, and

@@ -228,15 +228,29 @@ int engine_cancel(struct engine *e, uint64_t id, int64_t uid, struct error *err)
     return eng_stage(e, en, EV_CANCEL, uid, NULL, err);
 }
 
+int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
+                 struct error *err)
+{
+    const struct job *job = &en->job;
+    /* An administrator's hold stays when its user releases his own. */
+    bool takes_over = hold && job->held_by == HELD_USER && uid != job->uid;
+
+    if (!hold && job->held_by == HELD_ADMIN && !engine_is_admin(e, uid))
+        return error_set(err, ERR_DENIED,
+                         "job %" PRIu64 " is held by an administrator",
+                         job->id);
+    if (job->state == (hold ? JOB_HELD : JOB_QUEUED) && !takes_over)
+        return 0;
+    return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
+}
+
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err)
 {
     struct entry *en = eng_mine(e, id, uid, err);
     if (!en || check_not_over(en, err) < 0)
         return -1;
-    if (en->job.state == (hold ? JOB_HELD : JOB_QUEUED))
-        return 0;
-    return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
+    return eng_hold_one(e, en, uid, hold, err);
 }
 
 int engine_requeue(struct engine *e, uint64_t id, int64_t uid,

@@ -144,13 +144,9 @@ static int cancel_one(struct engine *e, struct entry *en, int64_t uid, int how,
 static int hold_one(struct engine *e, struct entry *en, int64_t uid, int how,
                     struct error *err)
 {
-    enum job_state from = how ? JOB_QUEUED : JOB_HELD;
-    if (en->job.state == (how ? JOB_HELD : JOB_QUEUED))
-        return 1;
-    if (en->job.state != from)
+    if (en->job.state != JOB_QUEUED && en->job.state != JOB_HELD)
         return 0;
-    return eng_stage(e, en, how ? EV_HOLD : EV_RELEASE, uid, NULL, err) < 0 ? -1
-                                                                            : 1;
+    return eng_hold_one(e, en, uid, how != 0, err) < 0 ? -1 : 1;
 }
 
 static int signal_one(struct engine *e, struct entry *en, int64_t uid, int how,

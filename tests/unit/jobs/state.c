@@ -22,7 +22,7 @@ static const struct {
      *blltkaanaepnmqnilpsi */
     {"q...................", JOB_NEW},
     {".h.d.......X...F...=", JOB_QUEUED},
-    {"..q........X...F...=", JOB_HELD},
+    {".=q........X...F...=", JOB_HELD},
     {"....u=s..=.==q.FXTN=", JOB_DISPATCHING},
     {".....=s..=.==q.FXTN=", JOB_UNKNOWN},
     {".....=.rpk===qCFXTN=", JOB_STARTING},
