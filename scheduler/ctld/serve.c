@@ -143,6 +143,22 @@ const struct job *ctld_next_job(const struct ctld *c, uint64_t after)
     return job;
 }
 
+bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret)
+{
+    struct target t;
+    struct error err;
+    if (!ctld_param_target(c, x, &t))
+        return false;
+    *ret = t.id;
+    if (!t.is_sweep)
+        return true;
+    (void)error_set(&err, ERR_INVAL,
+                    "%llu is a sweep; name one of its jobs, as %llu_0",
+                    (unsigned long long)t.id, (unsigned long long)t.id);
+    http_reply_err(x, &err);
+    return false;
+}
+
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id)
 {

@@ -189,7 +189,7 @@ void serve_requeue(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
     uint64_t id = 0;
-    if (!ctld_admit(c, x) || !ctld_param_id(x, 0, &id))
+    if (!ctld_admit(c, x) || !ctld_param_one(c, x, &id))
         return;
     if (engine_requeue(c->engine, id, http_uid(x), &err) < 0)
         http_reply_err(x, &err);
@@ -216,7 +216,7 @@ void serve_priority(void *arg, struct http_exchange *x)
     struct error err = ERROR_INIT;
     uint64_t id = 0;
     json_t *body =
-        ctld_admit(c, x) && ctld_param_id(x, 0, &id) ? ctld_body(x) : NULL;
+        ctld_admit(c, x) && ctld_param_one(c, x, &id) ? ctld_body(x) : NULL;
     if (!body)
         return;
     int rc = set_priority(c, x, id, body, &err);

@@ -302,23 +302,41 @@ struct job_verb {
     json_t *body; /* owned; NULL: none */
 };
 
-static void tell(const struct args *a, unsigned long long id, const json_t *job,
+/* Of all of a sweep: how many of its jobs are what by now. */
+static void print_sweep(const char *word, json_t *states)
+{
+    const char *state, *sep = ": ";
+    json_t *n;
+    printf("sweep %s", word);
+    json_object_foreach(states, state, n)
+    {
+        printf("%s%lld %s", sep, (long long)json_integer_value(n), state);
+        sep = ", ";
+    }
+    printf("\n");
+}
+
+static void tell(const struct args *a, const char *word, const json_t *reply,
                  const struct error *why, json_t *report)
 {
     char safe[600];
+    const json_t *job = json_object_get(reply, "job");
+    const json_t *sweep = json_object_get(reply, "sweep");
+    json_int_t id = field_int(job, "id", strtoll(word, NULL, 10));
     if (a->json)
         (void)json_array_append_new(
-            report,
-            why ? json_pack("{s:I, s:s, s:s}", "id", (json_int_t)id, "code",
-                            error_word(why->code), "message", why->msg)
-                : json_pack("{s:I, s:s, s:I}", "id", (json_int_t)id, "state",
-                            field_str(job, "state"), "priority",
-                            (json_int_t)field_int(job, "priority", 0)));
+            report, why ? json_pack("{s:I, s:s, s:s}", "id", id, "code",
+                                    error_word(why->code), "message", why->msg)
+                        : json_pack("{s:I, s:s, s:I}", "id", id, "state",
+                                    field_str(job, "state"), "priority",
+                                    (json_int_t)field_int(job, "priority", 0)));
     else if (why)
         (void)fprintf(stderr, "%s: %s\n", tool.name,
                       render_escape(why->msg, safe, sizeof(safe)));
+    else if (!a->quiet && json_is_object(sweep) && !strchr(word, '_'))
+        print_sweep(word, json_object_get(sweep, "states"));
     else if (!a->quiet)
-        printf("job %llu: %s, priority %" PRId64 "%s%s\n", id,
+        printf("job %s: %s, priority %" PRId64 "%s%s\n", word,
                field_str(job, "state"), field_int(job, "priority", 0),
                *field_str(job, "reason") ? ", " : "",
                render_escape(field_str(job, "reason"), safe, sizeof(safe)));
@@ -333,18 +351,16 @@ static int each_job(struct client *c, const struct args *a,
     int rc = 0;
     for (int i = 0; rc == 0 && i < n; i++) {
         struct error why = ERROR_INIT;
-        unsigned long long id = 0;
         json_t *reply = NULL;
-        char path[64];
-        if ((rc = options_job_id(words[i], &id, err)) < 0)
+        char path[80];
+        if ((rc = options_job_word(words[i], err)) < 0)
             break;
-        (void)snprintf(path, sizeof(path), "/v1/jobs/%llu/%s", id, v->path);
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%s/%s", words[i], v->path);
         bool is_bad = client_post(c, path, v->body, NULL, &reply, &why) < 0;
         if (is_bad && why.code == ERR_UNAVAIL)
             rc = error_set(err, why.code, "%s", why.msg);
         else
-            tell(a, id, json_object_get(reply, "job"), is_bad ? &why : NULL,
-                 report);
+            tell(a, words[i], reply, is_bad ? &why : NULL, report);
         json_decref(reply);
         if (is_bad && error_exit_status(why.code) > *ret_exit)
             *ret_exit = error_exit_status(why.code);

@@ -23,6 +23,7 @@ static const double AWAY_S = 900;
 struct follow {
     const struct wait_conf *conf;
     uint64_t id;
+    char name[40]; /* "12", or "12_3" of a sweep */
     bool final;
     int exit_code;
     char state[24]; /* as last shown */
@@ -77,13 +78,13 @@ static void show_line(struct follow *f, const char *state, const char *text)
 {
     FILE *out = f->conf->out;
     if (f->conf->style.columns) {
-        (void)fprintf(out, "\r\033[Kjob %" PRIu64 " %s%.*s", f->id, state,
+        (void)fprintf(out, "\r\033[Kjob %s %s%.*s", f->name, state,
                       f->conf->style.columns > 40 ? f->conf->style.columns - 30
                                                   : 10,
                       text);
         f->line_open = true;
     } else
-        (void)fprintf(out, "job %" PRIu64 " %s%s\n", f->id, state, text);
+        (void)fprintf(out, "job %s %s%s\n", f->name, state, text);
     (void)fflush(out);
 }
 
@@ -118,6 +119,8 @@ static void show(struct follow *f, const json_t *job)
     if (strcmp(state, f->state) != 0)
         end_line(f);
     (void)snprintf(f->state, sizeof(f->state), "%s", state);
+    (void)snprintf(f->name, sizeof(f->name), "%s",
+                   field_str(job, "display_id"));
     wait_progress_text(job, text, sizeof(text));
     const char *reason = field_str(job, "reason");
     size_t len = strlen(text);

@@ -101,6 +101,26 @@ waits_for_limit() { # JOBID
     [[ "$output" == *"  1_3  CANCELLED  4 "*"SweepStopped: job 1_0 failed"* ]]
 }
 
+@test "hold and release all of it, or one; what is for one job refuses a sweep" {
+    file=$(DO='exec sleep 100' sweep held 'max_parallel: 1')
+    run -0 "$MGPU_BIN/mgpu-submit" --hold "$file"
+    run -0 "$MGPU_BIN/mgpu-admin" release 1_2
+    [[ "$output" == "job 1_2: "* ]]
+    wait_for 20 job_is 3 RUNNING
+    run -0 "$MGPU_BIN/mgpu-admin" release 1
+    [[ "$output" == "sweep 1: 3 QUEUED, 1 "* ]]
+    run -0 "$MGPU_BIN/mgpu-admin" priority 7 1_3
+    [[ "$output" == "job 1_3: QUEUED, priority 7"* ]]
+    run -0 "$MGPU_BIN/mgpu-admin" hold 1
+    [[ "$output" == "sweep 1: 3 HELD, 1 "* ]]
+    run -65 "$MGPU_BIN/mgpu-admin" requeue 1
+    [[ "$output" == *"1 is a sweep; name one of its jobs, as 1_0"* ]]
+    [ "$("$MGPU_BIN/mgpu-cancel" 1)" = "sweep 1: 3 jobs cancelled, 1 are being cancelled" ]
+    run -130 timeout 30 "$MGPU_BIN/mgpu-stat" --wait 1
+    [[ "$output" == *"job 1_2 CANCELLED"* ]]
+    wait_for 30 job_is 3 CANCELLED
+}
+
 @test "one bad task is no sweep: nothing is submitted" {
     file=$(DO='exit 0' sweep bad 'list: [{resources.gpus: 1}, {resources.gpus: 99}]')
     run -65 "$MGPU_BIN/mgpu-submit" "$file"
