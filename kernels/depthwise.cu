@@ -15,6 +15,26 @@
 namespace
 {
 
+/* Nine filter values, a norm and the sums of a filter's gradient are kept per
+ * channel. At 8 channels a lane, which is 16 bytes of a 16-bit type, that takes
+ * 168 registers, and a multiprocessor holds one block of 256 lanes; at 4 it
+ * takes about 100, and holds two, which hide each other's waiting. */
+#ifdef EXEC_CUDA
+template <class T> constexpr int most = widest<T> < 4 ? widest<T> : 4;
+#define LAUNCH_TAPS(n, grid, kernel, ...)                                  \
+    do {                                                                   \
+        int w_ = width_of<T>((n), __VA_ARGS__);                            \
+        if (w_ >= most<T>)                                                 \
+            launch(d, (grid), kernel<T, most<T>>, __VA_ARGS__);            \
+        else if (w_ == HALF_OF(widest<T>))                                 \
+            launch(d, (grid), kernel<T, HALF_OF(widest<T>)>, __VA_ARGS__); \
+        else                                                               \
+            launch(d, (grid), kernel<T, 1>, __VA_ARGS__);                  \
+    } while (0)
+#else
+#define LAUNCH_TAPS LAUNCH_ROWS
+#endif
+
 /* Rows of the image whose filter gradients are summed in registers. */
 enum { CHUNK_ROWS = 16 };
 
@@ -73,7 +93,32 @@ KERNEL fwd(blk b, T *y, const T *x, const T *w, conv3 s, int turned)
 
 /* The gradient of stride 2: dx[ih, iw] = sum of dy[oh, ow] * w[kh, kw] with
  * 2 oh + kh - 1 = ih. An even ih meets one row of the filter, kh = 1, an odd
- * one two, kh = 0 and 2; columns alike. */
+ * one two, kh = 0 and 2; columns alike. img is dy's image at the column. */
+template <class T, int W>
+FN vec<acc<T>, W> back2(const T *img, int ih, int iw, const vec<acc<T>, W> *f,
+                        const conv3 &s)
+{
+    typedef vec<acc<T>, W> V;
+    const int64_t at = (int64_t)(iw / 2) * s.C;
+    V sum = V::of(0);
+
+    UNROLL for (int kh = 0; kh < 3; kh++)
+    {
+        int oh = (ih + 1 - kh) / 2;
+        if (((ih + kh) & 1) == 0 || oh >= s.OH)
+            continue;
+        const T *p = img + (int64_t)oh * s.OW * s.C + at;
+        if ((iw & 1) == 0) {
+            sum += V::load(p) * f[kh * 3 + 1];
+            continue;
+        }
+        sum += V::load(p) * f[kh * 3 + 2];
+        if (iw / 2 + 1 < s.OW)
+            sum += V::load(p + s.C) * f[kh * 3];
+    }
+    return sum;
+}
+
 template <class T, int W>
 KERNEL bwd_data2(blk b, T *dx, const T *dy, const T *w, conv3 s)
 {
@@ -88,25 +133,9 @@ KERNEL bwd_data2(blk b, T *dx, const T *dy, const T *w, conv3 s)
             V f[9];
             UNROLL for (int k = 0; k < 9; k++)
                 f[k] = V::load(w + k * s.C + t * W);
-            for (int64_t iw : lay.rows({0, s.W, 1})) {
-                V sum = V::of(0);
-                const int64_t at = iw / 2 * s.C;
-                UNROLL for (int kh = 0; kh < 3; kh++)
-                {
-                    int oh = (ih + 1 - kh) / 2;
-                    if (((ih + kh) & 1) == 0 || oh >= s.OH)
-                        continue;
-                    const T *p = img + (int64_t)oh * s.OW * s.C + at;
-                    if ((iw & 1) == 0) {
-                        sum += V::load(p) * f[kh * 3 + 1];
-                        continue;
-                    }
-                    sum += V::load(p) * f[kh * 3 + 2];
-                    if (iw / 2 + 1 < s.OW)
-                        sum += V::load(p + s.C) * f[kh * 3];
-                }
-                sum.store(dx + (row * s.W + iw) * s.C + t * W);
-            }
+            for (int64_t iw : lay.rows({0, s.W, 1}))
+                back2<T, W>(img, ih, (int)iw, f, s)
+                    .store(dx + (row * s.W + iw) * s.C + t * W);
         }
     }
 }
@@ -192,6 +221,96 @@ KERNEL bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
         });
 }
 
+#ifdef EXEC_CUDA
+/* ---- with sums, as a GPU has them ------------------------------------------
+ * A pixel is a row of [rows, C] for columns(), which then sums what was just
+ * computed, without a second look at it. */
+struct pixel {
+    int64_t n;
+    int h, w;
+    FN pixel(int64_t i, int H, int W)
+    {
+        const int64_t line = i / W;
+        w = (int)(i - line * W);
+        n = line / H;
+        h = (int)(line - n * H);
+    }
+};
+
+/* As it will be read again: what is summed is what is stored. */
+template <class T, int W> FN vec<acc<T>, W> as_stored(vec<acc<T>, W> v)
+{
+    UNROLL for (int k = 0; k < W; k++) v.v[k] = (acc<T>)(T)v.v[k];
+    return v;
+}
+
+/* z, and its sums about the origin and of their squares. */
+template <class T, int W>
+KERNEL fwd_summed(blk b, double *part, T *z, const T *x, norm_of<T> in,
+                  const T *w, const acc<T> *origin, conv3 s)
+{
+    typedef vec<acc<T>, W> V;
+
+    columns<T, W, 2>(
+        b, part, (int64_t)s.N * s.OH * s.OW, s.C, SUM_ROWS, true,
+        [=](int64_t c) {
+            const norm_cols<T, W> p(in, c);
+            const V o = V::load(origin + c);
+            V f[9];
+            UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * s.C + c);
+            return [=](V *sums, int64_t r) {
+                const pixel at(r, s.OH, s.OW);
+                int h0 = at.h * s.stride - 1, w0 = at.w * s.stride - 1;
+                const T *from =
+                    x + ((at.n * s.H + h0) * s.W + w0) * (int64_t)s.C + c;
+                V v = V::of(0);
+                window(s, h0, w0, [&](int k, int64_t off) {
+                    v += p.u(V::load(from + off)) * f[k];
+                });
+                v.store(z + r * s.C + c);
+                v = as_stored<T, W>(v) - o;
+                sums[0] += v;
+                sums[1] += v * v;
+            };
+        });
+}
+
+/* dx behind the gate of the norm in front, and the sums for its gradients. */
+template <class T, int W>
+KERNEL bwd_data_gated(blk b, double *part, T *dx, const T *dz, const T *w,
+                      const T *x, norm_of<T> in, conv3 s)
+{
+    typedef vec<acc<T>, W> V;
+
+    columns<T, W, 2>(
+        b, part, (int64_t)s.N * s.H * s.W, s.C, SUM_ROWS, true,
+        [=](int64_t c) {
+            const norm_cols<T, W> p(in, c);
+            V f[9];
+            UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * s.C + c);
+            return [=](V *sums, int64_t r) {
+                const pixel at(r, s.H, s.W);
+                const T *img = dz + at.n * s.OH * s.OW * s.C + c;
+                V v = V::of(0);
+                if (s.stride == 2) {
+                    v = back2<T, W>(img, at.h, at.w, f, s);
+                } else { /* a convolution with the turned filter */
+                    const T *from =
+                        img + ((int64_t)(at.h - 1) * s.W + at.w - 1) * s.C;
+                    window(s, at.h - 1, at.w - 1, [&](int k, int64_t off) {
+                        v += V::load(from + off) * f[8 - k];
+                    });
+                }
+                V h = p.hat(V::load(x + r * s.C + c));
+                v = as_stored<T, W>(p.gate(v, h));
+                v.store(dx + r * s.C + c);
+                sums[0] += v * h;
+                sums[1] += v;
+            };
+        });
+}
+#endif
+
 /* A few pixels of z that lie `apart`: what the origin is made from. */
 template <class T, int W>
 KERNEL sample(blk b, work<T> *z, const T *x, norm_of<T> in, const T *w, conv3 s,
@@ -272,21 +391,30 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
     A *origin = (A *)(part + 2 * parts * C);
     work<T> *few_z = (work<T> *)((double *)origin + doubles<A>(C));
     if (stats) {
-        LAUNCH_ROWS(C, blocks(d, few * C, few), sample, few_z, X, nx, F, *s,
+        LAUNCH_TAPS(C, blocks(d, few * C, few), sample, few_z, X, nx, F, *s,
                     few, rows / few);
         launch(d, blocks(d, few * C, C), norm_origin<T, work<T>>, origin,
                (const work<T> *)few_z, few, (int64_t)1, C);
+    }
+#ifdef EXEC_CUDA
+    const bool at_once = stats && nx.mean;
+#else
+    const bool at_once = false; /* dw_rows_fwd adds to them row by row */
+#endif
+    if (stats && !at_once)
         launch(d, blocks(d, 2 * parts * C), clear<double>, part,
                2 * parts * C);
-    }
     double *sums = stats ? part : nullptr;
 #ifdef EXEC_CUDA
     const int64_t grid = blocks(d, outputs(s) * 4, (int64_t)s->N * s->OH);
-    if (nx.mean)
-        LAUNCH_ROWS(C, grid, fwd_normed, (T *)z, X, nx, F, *s);
+    if (at_once)
+        LAUNCH_TAPS(C, parts, fwd_summed, sums, (T *)z, X, nx, F,
+                    (const A *)origin, *s);
+    else if (nx.mean)
+        LAUNCH_TAPS(C, grid, fwd_normed, (T *)z, X, nx, F, *s);
     else
-        LAUNCH_ROWS(C, grid, fwd, (T *)z, X, F, *s, 0);
-    if (stats)
+        LAUNCH_TAPS(C, grid, fwd, (T *)z, X, F, *s, 0);
+    if (stats && !at_once)
         LAUNCH_ROWS(C, parts, norm_sums, sums, (const T *)z, (const A *)origin,
                     rows, C);
 #else
@@ -330,7 +458,6 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     typedef acc<T> A;
     const norm_of<T> nx(in);
     const int64_t C = s->C, rows = (int64_t)s->N * s->OH * s->OW;
-    const int64_t in_rows = (int64_t)s->N * s->H * s->W;
 
     if (check("dw_bwd", s, err) < 0)
         return -1;
@@ -345,23 +472,22 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
                 (const T *)z, norm_of<T>(norm), (const A *)sums,
                 1 / (A)rows, rows, C);
     const int64_t grid = blocks(d, outputs(s) * 4, (int64_t)s->N * s->H);
-    if (s->stride == 1) /* a convolution with the turned filter */
-        LAUNCH_ROWS(C, grid, fwd, (T *)dx, (const T *)dz, (const T *)w, *s, 1);
-    else
-        LAUNCH_ROWS(C, grid, bwd_data2, (T *)dx, (const T *)dz, (const T *)w,
-                    *s);
     if (nx.mean) {
-        launch(d, blocks(d, 2 * parts * C), clear<double>, gates,
-               2 * parts * C);
-        LAUNCH_ROWS(C, parts, norm_gate, gates, (T *)dx, (const T *)nullptr,
-                    (const T *)x, nx, in_rows, C);
+        LAUNCH_TAPS(C, parts, bwd_data_gated, gates, (T *)dx, (const T *)dz,
+                    (const T *)w, (const T *)x, nx, *s);
         launch(d, blocks(d, 2 * C), norm_fold<T>, (A *)out->sums,
                (T *)out->dgamma, (T *)out->dbeta, (const double *)gates, parts,
                C);
-        LAUNCH_ROWS(C, parts, bwd_filter_normed, part, (const T *)dz,
+        LAUNCH_TAPS(C, parts, bwd_filter_normed, part, (const T *)dz,
                     (const T *)x, nx, *s);
     } else {
-        LAUNCH_ROWS(C, parts, bwd_filter, part, (const T *)dz, (const T *)x,
+        if (s->stride == 1) /* a convolution with the turned filter */
+            LAUNCH_TAPS(C, grid, fwd, (T *)dx, (const T *)dz, (const T *)w, *s,
+                        1);
+        else
+            LAUNCH_TAPS(C, grid, bwd_data2, (T *)dx, (const T *)dz,
+                        (const T *)w, *s);
+        LAUNCH_TAPS(C, parts, bwd_filter, part, (const T *)dz, (const T *)x,
                     *s);
     }
     launch(d, blocks(d, 9 * C), fold<T>, (T *)dw, (const double *)part, parts,
