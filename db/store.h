@@ -160,6 +160,12 @@ int store_sqlite_open(const char *dir, struct store **ret,
 int store_sqlite_backup(const char *dir, const char *dest,
                         struct error *err) MUST_CHECK;
 
+/* Looks through the store in `dir`, in use or not, and changes nothing: pages,
+ * the log of events, and the rows against the log. Calls each() for the first
+ * 100 findings. Returns how many there are; 0: it is sound. */
+int store_sqlite_check(const char *dir,
+                       void (*each)(void *arg, const char *finding), void *arg);
+
 /* Contents live as long as the process; reopening the same world (see
  * store_mem_create's `world`) is how tests restart a daemon. */
 struct store_mem_world;

@@ -34,6 +34,7 @@
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
  *   POST /v1/admin/reload     reads mgpu.yaml again
  *   POST /v1/admin/backup     {"dir":"/new/directory"}
+ *   POST /v1/admin/fsck       looks through the databases
  *   GET  /v1/admin/log        ?last= -> what they did to the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
@@ -104,6 +105,7 @@
  *     of that they waited for a core, and the longest without it
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
+ *   mgpu.fsck/1   {"n","findings":[".."]}: how many, and the first hundred
  *   mgpu.backup/1 {"dir","took_s"}
  *   mgpu.pause/1  {"paused":as in mgpu.status/1}
  *   mgpu.admin_log/1 {"deeds":[{"at","uid","do","detail":{..}|null}]}

@@ -13,6 +13,7 @@ enum {
     OPT_LOCAL = 256,
     OPT_CONFIG,
     OPT_CHECK_CONFIG,
+    OPT_FSCK,
     OPT_STATE_DIR,
     OPT_SOCKET,
     OPT_SLOTS,
@@ -30,6 +31,7 @@ static const struct {
     {OPT_LOCAL, "local", NULL, "serve this user, with this machine"},
     {OPT_CONFIG, "config", "FILE", "read mgpu.yaml from here"},
     {OPT_CHECK_CONFIG, "check-config", "FILE", "say what is wrong and exit"},
+    {OPT_FSCK, "fsck", "DIR", "look through a state directory and exit"},
     {OPT_STATE_DIR, "state-dir", "DIR", "databases and job directories"},
     {OPT_SOCKET, "socket", "PATH", "where tools and workers connect"},
     {OPT_SLOTS, "slots", "N", "CPU slots that stand for GPUs"},
@@ -77,6 +79,9 @@ static int take(struct args *a, int id, const char *value, struct error *err)
         return 0;
     case OPT_CHECK_CONFIG:
         a->check_config = value;
+        return 0;
+    case OPT_FSCK:
+        a->fsck = value;
         return 0;
     case OPT_STATE_DIR:
         a->state_dir = value;

@@ -9,8 +9,8 @@
 
 struct args {
     bool local, background;
-    const char *config, *check_config, *state_dir, *socket; /* or NULL */
-    int32_t slots;                                          /* -1: not given */
+    const char *config, *check_config, *fsck, *state_dir, *socket; /* or NULL */
+    int32_t slots; /* -1: not given */
 };
 
 enum { ARGS_RUN = 0, ARGS_DONE = 1 };

@@ -76,6 +76,9 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     void *reload_arg;
     /* store_sqlite_backup(), or NULL; called on a thread of its own. */
     int (*backup)(const char *state_dir, const char *dest, struct error *err);
+    /* store_sqlite_check(), or NULL; the same. */
+    int (*check)(const char *state_dir,
+                 void (*each)(void *arg, const char *finding), void *arg);
 };
 
 struct ctld;

@@ -60,6 +60,21 @@ static int check_config(const char *path)
     return 0;
 }
 
+static void print_finding(void *arg, const char *finding)
+{
+    (void)arg;
+    (void)printf("%s\n", finding);
+}
+
+/* Of a directory that no daemon need have. */
+static int check_state(const char *dir)
+{
+    int n = store_sqlite_check(dir, print_finding, NULL);
+    if (n == 0)
+        (void)printf("%s: sound\n", dir);
+    return n == 0 ? 0 : error_exit_status(ERR_IO);
+}
+
 static int load_config(const char *path, struct conf *ret, struct error *err)
 {
     struct buf text = BUF_INIT;
@@ -235,7 +250,8 @@ static int live(const struct args *a, const struct conf *conf,
                                  .conf = &ctld,
                                  .reload = reload_run,
                                  .reload_arg = reload,
-                                 .backup = store_sqlite_backup};
+                                 .backup = store_sqlite_backup,
+                                 .check = store_sqlite_check};
         rc = serve(&all, s, err);
     }
     compose_clear(&parts);
@@ -296,6 +312,8 @@ int main(int argc, char **argv)
         return fflush(stdout) == 0 ? 0 : error_exit_status(ERR_IO);
     if (a.check_config)
         return check_config(a.check_config);
+    if (a.fsck)
+        return check_state(a.fsck);
     if (load_config(a.config, &conf, &err) < 0)
         return fail(&err);
     prepare_process(&conf);

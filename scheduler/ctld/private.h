@@ -279,6 +279,7 @@ void serve_priority(void *arg, struct http_exchange *x);
 void serve_pause(void *arg, struct http_exchange *x);
 void serve_resume(void *arg, struct http_exchange *x);
 void serve_backup(void *arg, struct http_exchange *x);
+void serve_fsck(void *arg, struct http_exchange *x);
 void serve_reload(void *arg, struct http_exchange *x);
 void serve_admin_log(void *arg, struct http_exchange *x);
 void serve_queue(void *arg, struct http_exchange *x);

@@ -34,6 +34,7 @@ const struct http_route ctld_routes[] = {
     {"POST", "/v1/admin/resume", serve_resume},
     {"POST", "/v1/admin/reload", serve_reload},
     {"POST", "/v1/admin/backup", serve_backup},
+    {"POST", "/v1/admin/fsck", serve_fsck},
     {"GET", "/v1/admin/log", serve_admin_log},
     {"POST", ATTEMPT "claim", serve_claim},
     {"POST", ATTEMPT "rows", serve_rows},

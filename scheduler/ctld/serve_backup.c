@@ -1,6 +1,6 @@
-/* serve_backup.c - POST /v1/admin/backup: a copy of the databases, made by a
- * thread of its own, for it takes as long as the disk does. The reply comes
- * when the copy is whole. One at a time. */
+/* serve_backup.c - POST /v1/admin/backup and fsck: a copy of the databases, and
+ * a look through them, by a thread of its own, for both take as long as the
+ * disk does. The reply comes when it is done. One at a time. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,6 +53,13 @@ static void backup_done(struct task *t)
     free(b);
 }
 
+static int need_thread(struct ctld *c, struct error *err)
+{
+    return c->backups ? 0
+                      : thread_create(c->loop, "backup", BACKUPS_QUEUED,
+                                      &c->backups, err);
+}
+
 static int start(struct ctld *c, struct http_exchange *x, const char *dir,
                  struct error *err)
 {
@@ -91,4 +98,66 @@ void serve_backup(void *arg, struct http_exchange *x)
     json_decref(body);
     if (rc < 0)
         http_reply_err(x, &err);
+}
+
+/* ---- fsck ------------------------------------------------------------------
+ */
+
+struct fsck {
+    struct task task;
+    struct ctld *c;
+    struct http_exchange *x;
+    json_t *findings; /* owned */
+    int n;
+};
+
+static void add_finding(void *arg, const char *finding)
+{
+    (void)json_array_append_new(arg, ctld_text(finding));
+}
+
+static void fsck_run(struct task *t)
+{
+    struct fsck *f = (struct fsck *)t;
+    f->n = f->c->parts.check(f->c->parts.conf->state_dir, add_finding,
+                             f->findings);
+}
+
+static void fsck_done(struct task *t)
+{
+    struct fsck *f = (struct fsck *)t;
+    if (f->n > 0)
+        log_err("admin", "the store is damaged findings=%d", f->n);
+    ctld_reply(f->x, 200,
+               json_pack("{s:s, s:i, s:o}", "schema", "mgpu.fsck/1", "n", f->n,
+                         "findings", f->findings));
+    free(f);
+}
+
+void serve_fsck(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    if (!ctld_admit_admin(c, x))
+        return;
+    struct fsck *f = calloc(1, sizeof(*f));
+    int rc = f && (f->findings = json_array())
+                 ? 0
+                 : error_set(&err, ERR_NOMEM, "fsck");
+    if (rc == 0 && !c->parts.check)
+        rc = error_set(&err, ERR_CONFIG, "this store has no fsck");
+    if (rc == 0)
+        rc = need_thread(c, &err);
+    if (rc == 0) {
+        f->task = (struct task){.run = fsck_run, .done = fsck_done};
+        f->c = c;
+        f->x = x;
+        rc = thread_post(c->backups, &f->task, &err);
+    }
+    if (rc == 0)
+        return;
+    if (f)
+        json_decref(f->findings);
+    free(f);
+    http_reply_err(x, &err);
 }

@@ -46,6 +46,7 @@ static const struct tool tool = {
                "  top JOB...       the first in the queue\n"
                "  priority N JOB... another place in the queue, -1000..1000\n"
                "  backup DIR       copy the databases into this new directory\n"
+               "  fsck             look through the databases\n"
                "  reload           read mgpu.yaml again\n"
                "  log              who did what to the daemon",
     .opts = opts,
@@ -228,6 +229,30 @@ static int backup(struct client *c, const struct args *a, const char *dir,
         printf("backed up in %s\n",
                render_time(field_real(reply, "took_s"), word, sizeof(word)));
     json_decref(body);
+    json_decref(reply);
+    return rc;
+}
+
+static int fsck(struct client *c, const struct args *a, int *ret_exit,
+                struct error *err)
+{
+    json_t *reply = NULL, *finding;
+    char safe[1600];
+    size_t i;
+    int rc = client_post(c, "/v1/admin/fsck", NULL, NULL, &reply, err);
+    bool is_sound = rc == 0 && field_int(reply, "n", -1) == 0;
+    if (rc == 0 && a->json)
+        rc = print_json(reply, err);
+    else if (rc == 0)
+        json_array_foreach(json_object_get(reply, "findings"), i, finding)
+        {
+            printf("%s\n", render_escape(json_string_value(finding), safe,
+                                         sizeof(safe)));
+        }
+    if (is_sound && !a->json && !a->quiet)
+        printf("sound\n");
+    if (rc == 0 && !is_sound)
+        *ret_exit = error_exit_status(ERR_IO);
     json_decref(reply);
     return rc;
 }
@@ -420,8 +445,8 @@ static int on_jobs(struct client *c, const struct args *a, char **words, int n,
 
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
-    static const char *const alone[] = {"status", "pause", "drain",
-                                        "resume", "log",   "reload"};
+    static const char *const alone[] = {"status", "pause",  "drain", "resume",
+                                        "log",    "reload", "fsck"};
     const struct args *a = arg;
     struct client *c = NULL;
     int which = -1;
@@ -446,6 +471,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
              : which == 3 ? set_paused(c, a, false, err)
              : which == 4 ? show_log(c, a, err)
              : which == 5 ? reload(c, a, err)
+             : which == 6 ? fsck(c, a, ret_exit, err)
                           : on_jobs(c, a, words, n, ret_exit, err);
     client_destroy(c);
     return rc;

@@ -130,6 +130,46 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -ne 0 ]
 }
 
+@test "F26: fsck finds what is wrong with a store, and changes nothing" {
+    a=$(submit_command a true)
+    wait_for 20 job_is "$a" COMPLETED
+    run admin fsck
+    [ "$status" -eq 0 ]
+    [ "$output" = sound ]
+    ctld_term
+    state=$ctld_dir/state good=$BATS_TEST_TMPDIR/good
+    fsck() { run "$MGPU_BIN/mgpu-ctld" --fsck "$state"; }
+    fsck
+    [ "$status" -eq 0 ]
+    [ "$output" = "$state: sound" ]
+    cp -pr "$state" "$good"
+    wrong() { # SQL, what is then said
+        sqlite3 "$state/state.db" "$1"
+        fsck
+        [ "$status" -eq 74 ]
+        [[ $output == *"$2"* ]]
+        rm -r "$state"
+        cp -pr "$good" "$state"
+    }
+    wrong "UPDATE job SET state='RUNNING'" \
+        "job 1: its row says RUNNING, attempt 1, its events COMPLETED, attempt 1"
+    wrong "DELETE FROM job" "1 jobs have events, 0 have rows"
+    wrong "UPDATE event SET event='finish' WHERE event='intent'" \
+        "a job that is QUEUED cannot finish"
+    wrong "UPDATE event SET event='nonsense' WHERE seq=2" "'nonsense' of job 1 is none"
+    wrong "UPDATE event SET attempt=7 WHERE event='intent'" "attempt 7 follows 0"
+    wrong "UPDATE event SET seq=seq+1 WHERE seq=(SELECT max(seq) FROM event)" follows
+    dd if=/dev/urandom of="$state/state.db" bs=1 seek=5000 count=3000 \
+        conv=notrunc status=none
+    fsck
+    [ "$status" -eq 74 ]
+    [[ $output == *"state.db: "* ]]
+    : >"$state/metrics.db"
+    printf 'this is no database, and long enough not to be one' >"$state/state.db"
+    fsck
+    [ "$status" -eq 74 ]
+}
+
 @test "wrong command lines are status 64" {
     for words in '' 'nonsense' 'status 1' 'hold' 'hold x' 'priority 3' \
         'backup' 'backup a b' 'priority x 1' 'priority 2000 1' '--last 0 log'; do
