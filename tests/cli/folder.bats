@@ -61,7 +61,7 @@ END
     echo "$output"
     [ "$status" -eq 0 ]
     grep -aq '"features.0.0.weight":{"dtype":"F32","shape":\[8,1,3,3\]' \
-        "$BATS_TEST_TMPDIR"/run/*/step-*/model.safetensors
+        "$BATS_TEST_TMPDIR"/run/out/ckpt/step-*/model.safetensors
 }
 
 @test "without val a share is asked for, and taken" {
