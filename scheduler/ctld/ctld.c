@@ -121,6 +121,7 @@ static int make_engine(struct ctld *c, struct error *err)
         return -1;
     if (engine_create(&parts, &c->engine, err) < 0)
         return -1;
+    c->first_seq = engine_last_seq(c->engine);
     engine_on_event(c->engine, on_event, c);
     engine_on_wait(c->engine, on_wait, c);
     engine_on_exit(c->engine, ctld_drain, c);
@@ -322,9 +323,9 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
         ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
         ctld_step_init(c, err) < 0 || ctld_ingest_init(c, err) < 0 ||
-        ctld_watch_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
-        make_engine(c, err) < 0 || ctld_admin_init(c, err) < 0 ||
-        make_http(c, err) < 0) {
+        ctld_watch_init(c, err) < 0 || ctld_queue_init(c, err) < 0 ||
+        ctld_follow_init(c, err) < 0 || make_engine(c, err) < 0 ||
+        ctld_admin_init(c, err) < 0 || make_http(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -382,6 +383,7 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->reader);
     thread_destroy(c->writer);
     ctld_watch_clear(c);
+    ctld_queue_clear(c);
     ctld_follow_clear(c);
     ctld_step_clear(c);
     ctld_ingest_clear(c);

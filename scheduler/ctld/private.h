@@ -15,6 +15,9 @@
 
 enum { CTLD_STEP_BUCKETS = 8 };
 
+/* Of work that takes long: so much in one turn of the loop. */
+static const double CTLD_SLICE_S = 0.005;
+
 struct ctld_durations {
     uint64_t n, buckets[CTLD_STEP_BUCKETS]; /* not cumulative; the last is all
                                                above the bounds */
@@ -31,6 +34,7 @@ extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
 struct held; /* step.c */
 struct commit;
 struct watcher;
+struct list; /* serve_queue.c */
 struct intake;
 struct follower;
 struct users;
@@ -85,9 +89,14 @@ struct ctld {
     struct loop_source *watch_timer;
     uint64_t *dirty; /* ids of jobs to be shown to watchers */
     size_t n_dirty, cap_dirty;
-    uint64_t *seqs; /* by job id: the last event since the start */
+    uint64_t pushed;    /* the last that was shown */
+    uint64_t first_seq; /* the last event before this start */
+    uint64_t *seqs;     /* by job id: the last event since the start */
     size_t n_seqs;
     double watched_s; /* when watchers were last fed */
+
+    struct list *lists; /* in the making */
+    struct loop_source *list_timer;
 
     struct follower *followers;
     struct loop_source *follow_timer;
@@ -179,6 +188,11 @@ void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq);
 size_t ctld_n_watchers(const struct ctld *c);
 int ctld_follow_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_follow_clear(struct ctld *c);
+
+/* ---- serve_queue.c --------------------------------------------------------
+ */
+int ctld_queue_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_queue_clear(struct ctld *c); /* answers the lists in the making */
 
 /* ---- job_json.c -----------------------------------------------------------
  */

@@ -7,11 +7,15 @@
  * nothing by asking again; with ?after=SEQ it gets only those that an event
  * has changed since. A watcher that does not read is dropped by the HTTP
  * server 1 MiB later.
+ *
+ * No turn of the loop pushes for longer than CTLD_SLICE_S: what is left goes
+ * on in the next one, after whatever else is ready by then.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/clock.h"
 #include "scheduler/ctld/private.h"
 
 /* Between two pushes, and between two tries to go on with a beginning. */
@@ -90,7 +94,8 @@ void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
 
 static uint64_t seq_of(const struct ctld *c, uint64_t job)
 {
-    return job < c->n_seqs ? c->seqs[job] : 0;
+    uint64_t seq = job < c->n_seqs ? c->seqs[job] : 0;
+    return seq > 0 ? seq : c->first_seq; /* at the latest */
 }
 
 static int by_id(const void *a, const void *b)
@@ -148,14 +153,20 @@ static bool knows(const struct watcher *w, const struct job *job)
            !(w->job && job_state_is_final(job->state));
 }
 
-/* Goes on with the beginning as far as the connection takes it now. */
-static void begin(struct watcher *w)
+static bool is_late(double until_s)
+{
+    return clock_real.now_s(&clock_real) > until_s;
+}
+
+/* Goes on with the beginning as far as the connection takes it now, and as
+ * there is time. */
+static void begin(struct watcher *w, double until_s)
 {
     const struct engine *e = w->c->engine;
     const struct job *job = ctld_next_job(w->c, w->begun);
     for (; job && (!w->job || job->id == w->job);
          job = ctld_next_job(w->c, job->id)) {
-        if (http_stream_behind(w->x) > BEHIND_MAX)
+        if (http_stream_behind(w->x) > BEHIND_MAX || is_late(until_s))
             return;
         w->begun = job->id;
         char *line = knows(w, job)
@@ -168,26 +179,49 @@ static void begin(struct watcher *w)
     w->begun = UINT64_MAX;
 }
 
-static void on_push(void *arg)
+/* The marked jobs, each once, from where the last turn ended. False when
+ * there was no time for all. */
+static bool push_dirty(struct ctld *c, double until_s)
 {
-    struct ctld *c = arg;
-    c->watched_s = c->parts.clock->now_s(c->parts.clock);
+    size_t n = 0, first = 0;
     if (c->n_dirty > 0)
         qsort(c->dirty, c->n_dirty, sizeof(*c->dirty), by_id);
     for (size_t i = 0; i < c->n_dirty; i++) {
-        if (i > 0 && c->dirty[i] == c->dirty[i - 1])
-            continue;
-        const struct job *job = engine_job(c->engine, c->dirty[i]);
+        if (n == 0 || c->dirty[i] != c->dirty[n - 1])
+            c->dirty[n++] = c->dirty[i];
+    }
+    c->n_dirty = n;
+    while (first < n && c->dirty[first] <= c->pushed)
+        first++;
+    for (size_t done = 0; done < n; done++) {
+        size_t at = (first + done) % n;
+        const struct job *job = engine_job(c->engine, c->dirty[at]);
+        c->pushed = c->dirty[at];
+        c->dirty[at] = 0; /* no job's number */
         if (job && engine_is_durable(c->engine, job))
             push(c, job);
+        if (is_late(until_s) && done + 1 < n)
+            return false;
     }
     c->n_dirty = 0;
-    for (struct watcher *w = c->watchers; w; w = w->next) {
+    return true;
+}
+
+static void on_push(void *arg)
+{
+    struct ctld *c = arg;
+    double until_s = clock_real.now_s(&clock_real) + CTLD_SLICE_S;
+    c->watched_s = c->parts.clock->now_s(c->parts.clock);
+    bool is_late_now = !push_dirty(c, until_s);
+    for (struct watcher *w = c->watchers; w && !is_late_now; w = w->next) {
         if (w->begun != UINT64_MAX)
-            begin(w);
+            begin(w, until_s);
         if (w->begun != UINT64_MAX)
             loop_timer_set(c->watch_timer, BEGIN_S);
+        is_late_now = is_late(until_s);
     }
+    if (is_late_now)
+        loop_timer_set(c->watch_timer, 0);
 }
 
 void serve_watch(void *arg, struct http_exchange *x)
@@ -216,7 +250,7 @@ void serve_watch(void *arg, struct http_exchange *x)
                           .uid = http_uid(x)};
     c->watchers = w;
     http_stream_start(x, "application/jsonl", on_closed, w);
-    begin(w);
+    begin(w, clock_real.now_s(&clock_real) + CTLD_SLICE_S);
     if (w->begun != UINT64_MAX)
         loop_timer_set(c->watch_timer, BEGIN_S);
     if (job && job_state_is_final(job->state)) {

@@ -135,6 +135,7 @@ struct engine {
     struct error later; /* of the allocator or the policy: told when the rest
                            of the step was done */
     uint64_t staged, durable, undone;
+    uint64_t last_seq;   /* that was replayed */
     uint64_t reasons_to; /* the last job whose reason went with a batch */
 
     struct inbox inbox;

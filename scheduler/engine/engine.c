@@ -30,6 +30,7 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
     struct entry *en = eng_find(e, ev->job);
     int rc;
 
+    e->last_seq = ev->seq;
     if (ev->ev == EV_SUBMIT)
         rc = replay_submit(e, ev, err);
     else if (!en)
@@ -246,6 +247,11 @@ uint64_t engine_durable(const struct engine *e)
 uint64_t engine_undone(const struct engine *e)
 {
     return e->undone;
+}
+
+uint64_t engine_last_seq(const struct engine *e)
+{
+    return e->last_seq;
 }
 
 bool engine_is_durable(const struct engine *e, const struct job *job)

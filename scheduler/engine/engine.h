@@ -212,6 +212,8 @@ uint64_t engine_durable(const struct engine *e);
 uint64_t engine_undone(const struct engine *e); /* tickets up to this, not
                                                    durable, were undone */
 
+/* Of the last event that engine_create() replayed. */
+uint64_t engine_last_seq(const struct engine *e);
 /* Whether the job's submit is durable. */
 bool engine_is_durable(const struct engine *e, const struct job *job);
 

@@ -430,6 +430,87 @@ static int on_many(void *arg, const char *text, size_t len, struct error *err)
 }
 
 /* More than the server lets a connection lag behind. */
+/* Long lists are made in slices. */
+static void test_long_list(struct rig *r, int n)
+{
+    int n_shown = 0, n_wrong = 0;
+    json_int_t before = 0;
+    size_t i;
+    json_t *job;
+    is_int(get(r, "/v1/jobs?name=many"), 200, "a long list");
+    json_t *o = json_loads(buf_str(&r->body), 0, NULL);
+    json_array_foreach(json_object_get(o, "jobs"), i, job)
+    {
+        json_int_t id = json_integer_value(json_object_get(job, "id"));
+        n_wrong += id <= before;
+        before = id;
+        n_shown++;
+    }
+    ok(n_shown == n && n_wrong == 0, "has each job once, in order: %d, %d",
+       n_shown, n_wrong);
+    json_decref(o);
+    is_int(get(r, "/v1/jobs?name=many&limit=2"), 200, "its end");
+    ok(count(r, "\"kind\"") == 2 && strstr(buf_str(&r->body), "\"jobs\":["),
+       "has two");
+}
+
+struct seen {
+    json_int_t seq, first; /* the last event; the first job */
+};
+
+static int on_first(void *arg, const char *text, size_t len, struct error *err)
+{
+    json_t *o = json_loadb(text, len, 0, NULL);
+    ((struct seen *)arg)->first =
+        json_integer_value(json_object_get(json_object_get(o, "job"), "id"));
+    json_decref(o);
+    return error_set(err, ERR_STATE, "enough");
+}
+
+static int on_seq(void *arg, const char *text, size_t len, struct error *err)
+{
+    struct seen *seen = arg;
+    json_t *o = json_loadb(text, len, 0, NULL);
+    json_int_t seq = json_integer_value(json_object_get(o, "seq"));
+    json_decref(o);
+    seen->seq = seq > seen->seq ? seq : seen->seq;
+    seen->first--;
+    return seen->first > 0 ? 0 : error_set(err, ERR_STATE, "enough");
+}
+
+/* Who knows the past is not told it again by the next daemon. */
+static void test_watch_again(struct rig *r)
+{
+    struct seen seen = {.seq = 0};
+    struct error err = ERROR_INIT;
+    struct buf bad = BUF_INIT;
+    int status = 0;
+    char path[64];
+    is_int(get(r, "/v1/jobs"), 200, "all jobs");
+    seen.first = count(r, "\"kind\"");
+    ok(http_client_stream(r->http, "/v1/watch", on_seq, &seen, &status, &bad,
+                          &err) < 0,
+       "all are shown");
+    ok(seen.seq > 0, "the last event is known");
+    rig_down(r);
+    rig_up(r, NULL);
+    is_int(get(r, "/v1/jobs?name=many&limit=1"), 200, "a new life");
+    json_t *o = json_loads(buf_str(&r->body), 0, NULL);
+    const json_t *jobs = json_object_get(o, "jobs");
+    json_int_t id =
+        json_integer_value(json_object_get(json_array_get(jobs, 0), "id"));
+    json_decref(o);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%lld/cancel", (long long)id);
+    is_int(call(r, "POST", path, "{}", NULL), 200, "one job is cancelled");
+    (void)snprintf(path, sizeof(path), "/v1/watch?after=%lld",
+                   (long long)seen.seq);
+    ok(http_client_stream(r->http, path, on_first, &seen, &status, &bad, &err) <
+           0,
+       "a watcher comes back");
+    is_int((long long)seen.first, (long long)id, "and the first to be shown");
+    buf_clear(&bad);
+}
+
 static void test_many(struct rig *r)
 {
     enum { MANY = 2500 };
@@ -448,6 +529,8 @@ static void test_many(struct rig *r)
            err.code == ERR_STATE && left == 0,
        "who watches them all is shown them all: %s, %d left", err.msg, left);
     buf_clear(&bad);
+    test_long_list(r, MANY);
+    test_watch_again(r);
 }
 
 /* Creation fails early and late, and frees what it made until then (the
