@@ -8,6 +8,7 @@
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
 #   make deb               a Debian package, build/deb/*.deb
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
+#   make bench-ctld        what it carries
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
 prefix  ?= /usr/local
@@ -170,7 +171,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench \
-        bench-cv bench-slurm install uninstall deb clean FORCE
+        bench-cv bench-slurm bench-ctld install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -344,7 +345,8 @@ $(B)/tests/bench/store: $(B)/obj/tests/bench/store.o $(call libs,db)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_db) $(LDLIBS)
-$(B)/tests/bench/plan: $(B)/obj/tests/bench/plan.o $(call libs,engine)
+$(addprefix $(B)/tests/bench/,plan fill load): $(B)/tests/bench/%: \
+    $(B)/obj/tests/bench/%.o $(call libs,engine)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_engine) $(LDLIBS)
@@ -427,6 +429,10 @@ bench-cv: $(B)/tests/bench/cv_step
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
 bench-slurm: all
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/slurm.sh
+# What the daemon carries: submits, rows, watchers, a long queue, a long past.
+bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/ctld.sh
 
 deps:
 	$(Q)sh .ci/deps

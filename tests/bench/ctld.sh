@@ -1,0 +1,173 @@
+#!/bin/bash
+# ctld.sh - what the daemon carries: durable submits, metric rows, watchers, a
+# long queue, a long past, an idle day; each figure beside its target.
+#
+#   ctld.sh [SECONDS]             for each of the loads; 20
+#
+# The targets are for two cores of a virtual machine, of which the load itself
+# uses one. Not a test: figures are printed, none is expected.
+set -eu
+
+bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
+bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of the built benchmarks}
+seconds=${1:-20}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-load.XXXXXX")
+daemon=
+helpers=()
+
+end_daemon() {
+    [ -n "$daemon" ] || return 0
+    kill "$daemon" 2>/dev/null || :
+    wait "$daemon" 2>/dev/null || :
+    daemon=
+}
+end_helpers() {
+    for pid in "${helpers[@]}"; do
+        kill "$pid" 2>/dev/null || :
+        wait "$pid" 2>/dev/null || :
+    done
+    helpers=()
+}
+stop() {
+    trap - EXIT INT TERM
+    end_helpers
+    # shellcheck disable=SC2015
+    [ -z "$daemon" ] || api /v1/jobs/"${holder:-1}"/cancel -X POST >/dev/null || :
+    end_daemon
+    rm -rf "${dir:?}"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+
+now() { date +%s.%N; }
+api() {
+    curl --silent --fail --max-time 60 --unix-socket "$dir/sock" \
+        "http://mgpu$1" "${@:2}"
+}
+metric() { api /metrics | awk -v name="$1" '$1 == name { print $2 }'; }
+say() { printf '%-4s %-34s %-18s %s\n' "$@"; }
+ms() { awk '{ printf "%.1f ms", $1 * 1e3 }'; }
+# Seconds on a core so far.
+cpu() { awk '{ print ($14 + $15) / 100 }' "/proc/$daemon/stat"; }
+cores() { # AT_FIRST SECONDS: of one core since then
+    awk -v a="$1" -v b="$(cpu)" -v s="$2" \
+        'BEGIN { printf "%.0f %% of a core", (b - a) / s * 100 }'
+}
+switches() {
+    cat "/proc/$daemon"/task/*/status |
+        awk '/^voluntary/ { n += $2 } END { print n }'
+}
+start() { # STATE: prints the seconds until it is ready
+    local t
+    t=$(now)
+    "$bin/mgpu-ctld" --config "$dir/mgpu.yaml" --local --slots 1 \
+        --state-dir "$1" --socket "$dir/sock" 2>>"$dir/ctld.log" &
+    daemon=$!
+    until api /readyz >/dev/null 2>&1; do
+        kill -0 "$daemon" 2>/dev/null || {
+            cat "$dir/ctld.log" >&2
+            exit 1
+        }
+        sleep 0.01
+    done
+    awk -v a="$t" -v b="$(now)" 'BEGIN { printf "%.2f", b - a }' >"$dir/ready"
+}
+# One job holds the only slot, so that all others wait and are planned.
+hold_slot() {
+    holder=$(api /v1/jobs -d '{"spec":{"version":1,"kind":"command",
+        "name":"holder","command":["sleep","3600"],"resources":{"gpus":1}}}' |
+        sed 's/.*"id":\([0-9]*\).*/\1/')
+    for _ in $(seq 400); do
+        [[ $(api "/v1/jobs/$holder") != *'"RUNNING"'* ]] || return 0
+        sleep 0.05
+    done
+    echo "ctld.sh: the first job does not run" >&2
+    exit 1
+}
+stalls() {
+    printf 'longest turn of the loop %s, without waiting for a core %s' \
+        "$(metric mgpu_loop_stall_longest_seconds | ms)" \
+        "$(metric mgpu_loop_stall_own_longest_seconds | ms)"
+}
+
+cat >"$dir/mgpu.yaml" <<YAML
+version: 1
+controller: {max_clients: 2000}
+limits: {max_jobs_per_user: 1000000}
+log: {level: notice}
+YAML
+mkdir -m 700 "$dir/new" "$dir/queue" "$dir/past"
+
+say id load target figure
+start "$dir/new"
+sleep 2
+t=$(switches)
+sleep 10
+n=$(switches)
+say L10 'idle: memory' '<= 15 MB' \
+    "$(awk '/^VmRSS/ { printf "%.1f MB", $2 / 1024 }' "/proc/$daemon/status")"
+say L10 'idle: wake-ups' '<= 2/s' \
+    "$(awk -v a="$t" -v b="$n" 'BEGIN { printf "%.1f/s", (b - a) / 10 }')"
+
+hold_slot
+say L2 'submits, one client' '>= 300/s, p50 3 ms' \
+    "$("$bench/load" submit "$dir/sock" 1 5)"
+a=$(cpu)
+say L1 'submits, 16 clients' '>= 1000/s, p99 50 ms' \
+    "$("$bench/load" submit "$dir/sock" 16 "$seconds")"
+say '' '' '' "$(cores "$a" "$seconds")"
+say '' '' '' "$(stalls)"
+say '' '' '' "$(metric 'mgpu_jobs{state="QUEUED"}') jobs wait at the end"
+
+token=$(sed 's/.*"token": *"\([0-9a-f]*\)".*/\1/' \
+    "$dir/new/jobs/$holder/1/launch.json" | tr -d '\n')
+"$bench/load" get "$dir/sock" "/v1/jobs/$holder/iterations?last=1&limit=100" 20 5 \
+    "$((seconds + 2))" >"$dir/readers" &
+helpers=($!)
+sleep 1
+say L3 'metric rows, 4 ranks, 20 readers' '>= 100000/s' \
+    "$("$bench/load" rows "$dir/sock" "$holder" "$token" 4 "$seconds")"
+wait "${helpers[@]}"
+helpers=()
+say '' 'the readers' '' "$(cat "$dir/readers")"
+api "/v1/jobs/$holder/cancel" -X POST >/dev/null
+end_daemon
+
+"$bench/fill" "$dir/queue" 10000 0
+start "$dir/queue"
+say L4 'restart with 10,000 queued' '' "$(cat "$dir/ready") s"
+"$bench/load" watch "$dir/sock" 1000 "$((seconds + 5))" >"$dir/watchers" &
+helpers=($!)
+sleep 4 # they are shown the past
+(
+    for _ in $(seq 1000); do # a job changes each second
+        api /v1/jobs/9000/hold -X POST >/dev/null
+        sleep 0.5
+        api /v1/jobs/9000/release -X POST >/dev/null
+        sleep 0.5
+    done
+) &
+helpers+=($!)
+a=$(cpu)
+say L4 '1,000 watchers, 10,000 queued' 'p99 10 ms' \
+    "$("$bench/load" get "$dir/sock" /livez 1 50 "$((seconds - 2))")"
+say '' '' '< 50 % of a core' "$(cores "$a" "$((seconds - 2))")"
+kill "${helpers[1]}" 2>/dev/null || :
+wait "${helpers[0]}" || :
+say '' '' '' "$(cat "$dir/watchers")"
+end_helpers
+say L6 '/metrics, 10,000 queued, 10/s' '<= 20 ms' \
+    "$("$bench/load" get "$dir/sock" /metrics 1 10 5)"
+say '' 'the queue as a list of 10,000' '' \
+    "$("$bench/load" get "$dir/sock" /v1/jobs 1 1 5)"
+say L7 'the same: the loop' 'never > 50 ms' "$(stalls)"
+end_daemon
+
+say L7 'steps: 10,000 jobs, 64 x 8 GPUs' '<= 200 ms, then 5' ''
+timeout 30 stdbuf -oL "$bench/plan" backfill 10000 | sed 's/^/     /' || :
+
+"$bench/fill" "$dir/past" 10000 90000
+start "$dir/past"
+say L8 'restart with 100,000 jobs' '<= 3 s' "$(cat "$dir/ready") s"
+say '' '' '' \
+    "$(awk '/^VmRSS/ { printf "%.0f MB", $2 / 1024 }' "/proc/$daemon/status")"
