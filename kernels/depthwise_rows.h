@@ -87,6 +87,18 @@ KERNEL clear_zeros(blk b, A *room, int64_t parts, int64_t each, int64_t n)
         memset((void *)(room + i * each), 0, (size_t)n * sizeof(A));
 }
 
+/* Asks for column ow of the next row of x, or with stride 2 for both columns
+ * of both rows: memory is too far for a row to be asked for when it is read.
+ * What is past the end of x is asked for in vain. */
+template <class T> FN void fetch_x(const T *row, int64_t ow, const conv3 &s)
+{
+    const int64_t C = s.C, len = s.W * C;
+
+    for (int64_t i = 0; i < s.stride; i++)
+        for (int64_t k = 0; k < s.stride; k++)
+            __builtin_prefetch(row + i * len + (ow * s.stride + k) * C);
+}
+
 /* part NULL: no statistics. room [blocks, dw_room], its zeros cleared. */
 template <class T, int W>
 KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
@@ -94,13 +106,13 @@ KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
 {
     typedef acc<T> A;
     typedef vec<A, W> V;
-    const int64_t C = s.C, len = s.W * C;
+    const int64_t C = s.C, len = s.W * C, olen = s.OW * C;
     const bool plain = !in.mean && !converts<T>;
     A *mine = room + b.id() * dw_room(&s);
     lines<A> u(mine + len, mine, len);
     auto make = [&](A *to, int64_t row) {
-        norm_rows_to<T, W>(blk{0, 1}, to, x + row * len, (const T *)nullptr, in,
-                           s.W, C);
+        norm_rows_to<T, W>(blk{0, 1}, to, C, x + row * len,
+                           (const T *)nullptr, in, s.W, C);
     };
 
     part = part ? part + b.id() * 2 * C : part;
@@ -117,9 +129,13 @@ KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
             V sum = V::of(0), square = V::of(0);
             T *to = z + r * s.OW * C + c;
             UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * C + c);
+            /* The next row of z, and what of x comes with it. */
+            const T *next = x + (n * s.H + h0 + 3) * len + c;
             for (int64_t ow = 0; ow < s.OW; ow++) {
                 V v = taps<A, W>(row, f, ow * s.stride - 1, s.W, C, c);
                 v.store(to + ow * C);
+                __builtin_prefetch(to + olen + ow * C, 1);
+                fetch_x(next, ow, s);
                 if (converts<T>) /* the statistics are of what is stored */
                     v = V::load(to + ow * C);
                 v = v - o;
@@ -201,9 +217,9 @@ FN void dw_rows_dx2(const dw_back<T> &a, double *part, int64_t n, int64_t oh,
 }
 
 /* What one row of dz gives to the filter's gradient. */
-template <class A, int W>
+template <class A, int W, class F>
 FN void dw_row_dw(A *dw, const A *dz, const A *const *row, const conv3 &s,
-                  int64_t c)
+                  int64_t c, F fetch)
 {
     typedef vec<A, W> V;
     const int64_t C = s.C;
@@ -213,6 +229,7 @@ FN void dw_row_dw(A *dw, const A *dz, const A *const *row, const conv3 &s,
     for (int64_t ow = 0; ow < s.OW; ow++) {
         const int64_t w0 = ow * s.stride - 1;
         V g = V::load(dz + ow * C + c);
+        fetch(ow);
         if (w0 >= 0 && w0 + 2 < s.W) {
             UNROLL for (int kh = 0; kh < 3; kh++)
             {
@@ -243,8 +260,8 @@ KERNEL dw_rows_bwd(blk b, dw_back<T> a, acc<T> *room, acc<T> *dws, double *part)
     A *mine = room + b.id() * dw_room(&s);
     lines<A> us(mine + len, mine, len), dzs(mine + 4 * len, mine, olen);
     auto make_u = [&](A *to, int64_t row) {
-        norm_rows_to<T, W>(blk{0, 1}, to, a.x + row * len, (const T *)nullptr,
-                           a.in, s.W, C);
+        norm_rows_to<T, W>(blk{0, 1}, to, C, a.x + row * len,
+                           (const T *)nullptr, a.in, s.W, C);
     };
     auto make_dz = [&](A *to, int64_t row) {
         norm_dz<T, W>(blk{0, 1}, to, a.dn + row * olen, a.z + row * olen,
@@ -278,7 +295,15 @@ KERNEL dw_rows_bwd(blk b, dw_back<T> a, acc<T> *room, acc<T> *dws, double *part)
                 });
             else
                 dw_rows_dx2<T, W>(a, part, n, oh, c, dz + 1, f);
-            dw_row_dw<A, W>(dws, dz[1], u, s, c);
+            const int64_t d_at = (r + 2) * olen + c;
+            const T *next = a.x + (n * s.H + h0 + 3) * len + c;
+            const T *to = a.dx + (r + 1) * s.stride * len + c;
+            dw_row_dw<A, W>(dws, dz[1], u, s, c, [&](int64_t ow) {
+                __builtin_prefetch(a.dn + d_at + ow * C);
+                __builtin_prefetch(a.z + d_at + ow * C);
+                fetch_x(next, ow, s);
+                __builtin_prefetch(to + ow * s.stride * C, 1);
+            });
         }
         if (++kept == FLUSH_ROWS)
             flush();

@@ -83,9 +83,21 @@ template <class T> using work = acc<T>;
 /* A T is not its work<T>: what is in memory has to be converted. */
 template <class T> constexpr bool converts = sizeof(work<T>) != sizeof(T);
 
-/* u = norm(x) + skip, [rows, C]; skip may be NULL. */
+/* Asks for what the same columns hold a few kilobytes further on; on the host,
+ * whose cores do not look that far ahead on their own. */
+template <class T> FN void fetch_ahead(const T *x, int64_t r, int64_t C)
+{
+#ifdef EXEC_CUDA
+    (void)x, (void)r, (void)C;
+#else
+    const int64_t bytes = 8192, rows = bytes / (C * (int64_t)sizeof(T));
+    __builtin_prefetch(x + (r + (rows < 16 ? 16 : rows)) * C);
+#endif
+}
+
+/* u = norm(x) + skip, [rows, C]; skip may be NULL. u's rows lie ld apart. */
 template <class T, int W, class U>
-FN void norm_rows_to(blk b, U *u, const T *x, const T *skip,
+FN void norm_rows_to(blk b, U *u, int64_t ld, const T *x, const T *skip,
                      const norm_of<T> &n, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
@@ -96,16 +108,17 @@ FN void norm_rows_to(blk b, U *u, const T *x, const T *skip,
                 V v = V::load(x + r * C + c);
                 if (skip)
                     v += V::load(skip + r * C + c);
-                v.store(u + r * C + c);
+                v.store(u + r * ld + c);
             }
             return;
         }
         const norm_cols<T, W> p(n, c);
         for (int64_t r : of) {
             V v = p.u(V::load(x + r * C + c));
+            fetch_ahead(x + c, r, C);
             if (skip)
                 v += V::load(skip + r * C + c);
-            v.store(u + r * C + c);
+            v.store(u + r * ld + c);
         }
     });
 }
@@ -114,14 +127,7 @@ template <class T, int W>
 KERNEL norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
                  int64_t rows, int64_t C)
 {
-    norm_rows_to<T, W>(b, u, x, skip, n, rows, C);
-}
-
-template <class T, int W>
-KERNEL norm_rows_work(blk b, work<T> *u, const T *x, const T *skip,
-                      norm_of<T> n, int64_t rows, int64_t C)
-{
-    norm_rows_to<T, W>(b, u, x, skip, n, rows, C);
+    norm_rows_to<T, W>(b, u, C, x, skip, n, rows, C);
 }
 
 /* dz from d, [rows, C]; sums are dgamma, then dbeta. */
@@ -137,6 +143,8 @@ KERNEL norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
                 off = V::load(sums + C + c) * inv;
         for (int64_t r : of) {
             V h = p.hat(V::load(z + r * C + c));
+            fetch_ahead(z + c, r, C);
+            fetch_ahead(d + c, r, C);
             (k * (V::load(d + r * C + c) - h * with - off))
                 .store(dz + r * C + c);
         }
@@ -251,99 +259,11 @@ KERNEL norm_fold(blk b, acc<T> *sums, T *dgamma, T *dbeta, const double *part,
     }
 }
 
-/* y = x [n], from one of T, work<T> to the other. */
-template <class T, int W, class Y, class X>
-FN void convert_to(blk b, Y *y, const X *x, int64_t n)
-{
-    typedef vec<acc<T>, W> V;
-
-    for (int64_t i : b.each(n, W))
-        V::load(x + i, n - i).store(y + i, n - i);
-}
-template <class T, int W>
-KERNEL to_work(blk b, work<T> *y, const T *x, int64_t n)
-{
-    convert_to<T, W>(b, y, x, n);
-}
-template <class T, int W>
-KERNEL from_work(blk b, T *y, const work<T> *x, int64_t n)
-{
-    convert_to<T, W>(b, y, x, n);
-}
-
 template <class A> KERNEL clear(blk b, A *p, int64_t n)
 {
     for (int64_t i : b.each(n))
         p[i] = 0;
 }
-
-/* ---- chunks ----------------------------------------------------------------
- * On the host, an op that consists of several kernels and a GEMM runs them
- * one after the other on a chunk of rows that stays in the second cache, and
- * every thread has chunks of its own; results per thread go to its slot. On
- * a GPU there is one chunk, everything, and one slot. */
-struct chunk {
-    int64_t lo, rows, slot;
-    bool first; /* of its slot */
-};
-
-struct chunks {
-    struct device *d;
-    int64_t rows, most; /* in all; in one chunk */
-    int64_t slots;
-    int64_t parts; /* of each slot */
-
-    chunks(struct device *dev, int64_t n, int64_t width)
-        : d(dev), rows(n), most(n), slots(1), parts(1)
-    {
-#ifdef EXEC_CUDA
-        parts = parts_for(d, n * width, n);
-#else
-        const int64_t CACHE_VALUES = 1 << 17, LEAST = 256;
-        slots = parts_for(d, n * width, n);
-        const int64_t per = (n + slots - 1) / slots;
-        slots = (n + per - 1) / per; /* none without rows */
-        most = CACHE_VALUES / width;
-        most = most < LEAST ? LEAST : most;
-        most = most < n ? most : n;
-#endif
-    }
-    int64_t all_parts() const
-    {
-        return slots * parts;
-    }
-    /* Blocks for a kernel on `work` values of one chunk. */
-    int64_t grid(int64_t work, int64_t shares) const
-    {
-#ifdef EXEC_CUDA
-        return blocks(d, work, shares);
-#else
-        (void)work;
-        (void)shares;
-        return 1;
-#endif
-    }
-    /* f(chunk) returns 0 or -1; a failure of any ends the op. */
-    template <class F> int each(F f) const
-    {
-        int failed = 0;
-#ifdef EXEC_CUDA
-        failed = f(chunk{0, rows, 0, true});
-#else
-#pragma omp parallel for schedule(static) num_threads(d->threads) \
-    reduction(|                                                   \
-              : failed) if (slots > 1)
-        for (int64_t s = 0; s < slots; s++) {
-            const range mine = blk{s, slots}.share(rows);
-            for (int64_t lo = mine.lo; lo < mine.hi; lo += most) {
-                int64_t n = mine.hi - lo < most ? mine.hi - lo : most;
-                failed |= f(chunk{lo, n, s, lo == mine.lo});
-            }
-        }
-#endif
-        return failed;
-    }
-};
 
 } // namespace
 #endif

@@ -22,7 +22,7 @@ struct bound {
     double cosine; /* between the gradients, at least */
 };
 static const struct bound bounds[] = {
-    {DT_F16, 0.8 * 8192, 1e-2, 0.8},
+    {DT_F16, 0.8 * 8192, 1e-2, 0.6},
     {DT_BF16, 0.8 * 65536, 5e-2, 0.03},
 };
 

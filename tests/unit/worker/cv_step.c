@@ -8,7 +8,7 @@
 #include "worker/data/loader.h"
 #include "worker/data/sampler.h"
 
-enum { STEPS = 60, BATCH = 32 };
+enum { STEPS = 120, BATCH = 32 };
 
 static const struct model_conf small = {.dt = DT_F32,
                                         .width_mult = 0.25,
@@ -140,7 +140,7 @@ static void test_learns(void)
 {
     struct outcome o = train(1, 1, STEPS);
     if (!ok(o.first > 0.8 && o.last < 0.2 * o.first,
-            "60 steps: the loss falls"))
+            "120 steps: the loss falls"))
         tap_diag("from %.3f to %.3f", o.first, o.last);
     if (!ok(o.eval_accuracy > 0.9, "and images not seen are told apart"))
         tap_diag("accuracy %.3f, loss %.3f", o.eval_accuracy, o.eval_loss);
