@@ -27,8 +27,7 @@ static const char *pick(const char *const *names, size_t n, unsigned i)
 static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
 {
     static const char *const archs[] = {"mobilenet_v2"};
-    static const char *const sources[] = {"mnist", "synthetic",
-                                          "image_folder"};
+    static const char *const sources[] = {"mnist", "synthetic", "image_folder"};
     static const char *const precisions[] = {"fp64", "fp32", "tf32", "fp16",
                                              "bf16"};
     static const char *const distributions[] = {"ddp-ds", "ddp-rr", "ddp",
@@ -39,11 +38,12 @@ static int class_cv(const struct job_spec *s, struct buf *b, struct error *err)
 
     return buf_addf(
         b, err,
-        "cv/%s-%g/c%" PRId32 "/%s-%" PRId32 "/%s/b%" PRId32 "/%s/%s/pin-%s/%s%s",
+        "cv/%s-%g/c%" PRId32 "/%s-%" PRId32 "/%s%s/b%" PRId32
+        "/%s/%s/pin-%s/%s%s",
         PICK(archs, s->model.arch), s->model.width_mult, s->model.num_classes,
         PICK(sources, s->dataset.source), s->dataset.image_size,
-        PICK(precisions, s->train.precision), s->train.batch_size,
-        PICK(distributions, s->train.distribution),
+        PICK(precisions, s->train.precision), s->train.mixed ? "-mixed" : "",
+        s->train.batch_size, PICK(distributions, s->train.distribution),
         PICK(optimizers, s->train.optimizer.name),
         PICK(pins, s->train.pin_memory), PICK(devices, s->train.device),
         s->dataset.data_path == DATA_PATH_PAPER ? "/paper" : "");

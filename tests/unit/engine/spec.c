@@ -34,6 +34,14 @@ static void test_class(void)
              "cv/mobilenet_v2-1/c0/synthetic-64/fp64/b8/ddp-ds/sgd/"
              "pin-auto/auto",
              "seed, rate, epochs and GPUs do not count");
+    is_class(CV "train: {batch_size: 8, precision: bf16}\n",
+             "cv/mobilenet_v2-1/c0/synthetic-64/bf16/b8/ddp-ds/adamw/"
+             "pin-auto/auto",
+             "all of it in 16 bits");
+    is_class(CV "train: {batch_size: 8, precision: bf16, mixed: true}\n",
+             "cv/mobilenet_v2-1/c0/synthetic-64/bf16-mixed/b8/ddp-ds/adamw/"
+             "pin-auto/auto",
+             "another one with master weights in fp32");
     is_class("name: a\nkind: command\ncommand: [/bin/echo, a]\n",
              "command/echo-916b1cbaf27457c6", "a command");
     is_class("name: b\nkind: command\ncommand: [/bin/echo, a]\n",
