@@ -350,7 +350,8 @@ $(addprefix $(B)/tests/bench/,plan fill load): $(B)/tests/bench/%: \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_engine) $(LDLIBS)
-$(addprefix $(B)/tests/bench/,cv_step decode gpu_step report): $(B)/tests/bench/%: \
+$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers report): \
+    $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,worker)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
