@@ -72,7 +72,7 @@ int profile_host_create(struct device *dev, struct comm *a, struct comm *b,
 /* CUPTI's activity records. One at a time in a process.
  * in   library  NULL: $MGPU_CUPTI, or where CUDA puts it
  * err  ERR_UNAVAIL there is none, or a build without its header;
- *      ERR_EXTERN it refused */
+ *      ERR_EXTERN it refused;  ERR_STATE there is one */
 int profile_cupti_create(const char *library, struct profile_source **ret,
                          struct error *err) MUST_CHECK;
 

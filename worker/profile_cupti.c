@@ -58,6 +58,7 @@ struct cupti {
     struct api api;
     struct call calls[CALLS_MAX];
     int32_t n_calls;
+    bool is_used;
     pthread_mutex_t lock;
     /* ---- under the lock ---- */
     struct profile_rows rows;
@@ -65,8 +66,8 @@ struct cupti {
     bool is_short; /* no memory for a buffer */
 };
 
-/* Never freed once CUPTI may call back. */
-static struct cupti *the;
+/* Not on the heap: CUPTI may call back when the source has ended. */
+static struct cupti the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- names ---------------------------------------------------------------
  */
@@ -131,9 +132,9 @@ static void CUPTIAPI want_buffer(uint8_t **ret, size_t *ret_bytes,
     *ret_bytes = *ret != NULL ? BUFFER_BYTES : 0;
     *ret_records = 0; /* as many as there is room for */
     if (*ret == NULL) {
-        pthread_mutex_lock(&the->lock);
-        the->is_short = true;
-        pthread_mutex_unlock(&the->lock);
+        pthread_mutex_lock(&the.lock);
+        the.is_short = true;
+        pthread_mutex_unlock(&the.lock);
     }
 }
 
@@ -187,7 +188,7 @@ static void add_record(struct cupti *c, const CUpti_Activity *r)
 static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream,
                                  uint8_t *buffer, size_t bytes, size_t valid)
 {
-    struct cupti *c = the;
+    struct cupti *c = &the;
     CUpti_Activity *r = NULL;
     size_t dropped = 0;
     (void)bytes;
@@ -278,8 +279,8 @@ static void cupti_destroy(struct profile_source *s)
     if (c == NULL)
         return;
     (void)cupti_stop(s, NULL);
-    if (c->api.cuptiActivityFlushAll != NULL)
-        (void)c->api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    (void)c->api.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    c->is_used = false;
 }
 
 static const struct profile_source_ops cupti_ops = {
@@ -350,27 +351,25 @@ static int open_api(struct cupti *c, void *lib, struct error *err)
 int profile_cupti_create(const char *library, struct profile_source **ret,
                          struct error *err)
 {
+    struct cupti *c = &the;
+    if (c->is_used)
+        return error_set(err, ERR_STATE, "CUPTI: there is a profile already");
     void *lib = open_library(library, err);
-    struct cupti *c = lib != NULL ? calloc(1, sizeof(*c)) : NULL;
-    if (lib == NULL)
+    if (lib == NULL || open_api(c, lib, err) < 0)
         return -1;
-    if (c == NULL)
-        return error_set(err, ERR_NOMEM, "CUPTI");
     c->base.ops = &cupti_ops;
-    if (open_api(c, lib, err) < 0 || pthread_mutex_init(&c->lock, NULL) != 0) {
-        free(c);
-        return -1;
-    }
+    c->n_calls = 0;
+    pthread_mutex_lock(&c->lock);
+    c->rows.n = 0;
+    c->dropped = 0;
+    c->is_short = false;
+    pthread_mutex_unlock(&c->lock);
     find_calls(c);
-    struct cupti *was = the;
-    the = c; /* before the first callback */
     if (check(c,
               c->api.cuptiActivityRegisterCallbacks(want_buffer, take_buffer),
-              "register", err) < 0) {
-        the = was;
-        free(c);
+              "register", err) < 0)
         return -1;
-    }
+    c->is_used = true;
     *ret = &c->base;
     return 0;
 }

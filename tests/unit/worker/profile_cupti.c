@@ -104,7 +104,10 @@ static void test_counts(const char *path)
     work();
     ok(s->ops->take(s, &rows, &err) == 0 && rows.n == 0,
        "nothing before the start");
-    ok(s->ops->start(s, &err) == 0, "starts: %s", err.msg);
+    struct profile_source *second = NULL;
+    ok(profile_cupti_create(path, &second, &err) == -1 && err.code == ERR_STATE,
+       "one at a time: %s", err.msg);
+    ok(s->ops->start(s, &err) == 0, "starts");
     is_int(gpu.watched(), 12, "only the calls that are wanted are watched");
     work();
     ok(s->ops->stop(s, &err) == 0, "stops");
