@@ -68,7 +68,8 @@ int main(int argc, char **argv)
                                  .secret_of = secret_of};
     if (argc != 4)
         return 64;
-    int queued = atoi(argv[2]), ended = atoi(argv[3]);
+    int queued = (int)strtol(argv[2], NULL, 10);
+    int ended = (int)strtol(argv[3], NULL, 10);
     clock_virtual_init(&clock, 1000, clock_real.wall_s(&clock_real) - 1000);
     check(alloc_fake_world_create(&cluster, &world, &err), &err);
     check(alloc_fake_create(world, &parts.alloc, &err), &err);

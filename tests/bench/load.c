@@ -290,22 +290,32 @@ static void watch(int n, double seconds)
     (void)close(epoll_fd);
 }
 
+static int number(const char *text)
+{
+    return (int)strtol(text, NULL, 10);
+}
+
+static double real(const char *text)
+{
+    return strtod(text, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *verb = argc > 3 ? argv[1] : "";
     path_of_socket = argc > 2 ? argv[2] : "";
     if (strcmp(verb, "submit") == 0 && argc == 5) {
-        run(submits, atoi(argv[3]), atof(argv[4]));
+        run(submits, number(argv[3]), real(argv[4]));
     } else if (strcmp(verb, "get") == 0 && argc == 7) {
         what.path = argv[3];
-        what.rate = atof(argv[5]);
-        run(gets, atoi(argv[4]), atof(argv[6]));
+        what.rate = real(argv[5]);
+        run(gets, number(argv[4]), real(argv[6]));
     } else if (strcmp(verb, "rows") == 0 && argc == 7) {
         what.job = argv[3];
         what.token = argv[4];
-        run(rows, atoi(argv[5]), atof(argv[6]));
+        run(rows, number(argv[5]), real(argv[6]));
     } else if (strcmp(verb, "watch") == 0 && argc == 5) {
-        watch(atoi(argv[3]), atof(argv[4]));
+        watch(number(argv[3]), real(argv[4]));
     } else {
         (void)fprintf(stderr, "load: see the head of tests/bench/load.c\n");
         return 64;
