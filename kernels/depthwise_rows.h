@@ -111,8 +111,8 @@ KERNEL dw_rows_fwd(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s,
     A *mine = room + b.id() * dw_room(&s);
     lines<A> u(mine + len, mine, len);
     auto make = [&](A *to, int64_t row) {
-        norm_rows_to<T, W>(blk{0, 1}, to, C, x + row * len,
-                           (const T *)nullptr, in, s.W, C);
+        norm_rows_to<T, W>(blk{0, 1}, to, C, x + row * len, (const T *)nullptr,
+                           in, s.W, C);
     };
 
     part = part ? part + b.id() * 2 * C : part;

@@ -11,7 +11,7 @@ struct cuda_queue;
 
 struct cuda_device {
     struct exec_device exec;
-    char bus[32];         /* the PCI address */
+    char bus[32];             /* the PCI address */
     struct cuda_gemm *gemm;   /* gemm_cuda.c */
     struct cuda_queue *queue; /* queue_cuda.c */
     bool captures;

@@ -261,10 +261,10 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
         LAUNCH_ROWS(k, 1, sample, room.few_u, a.x, a.skip, a.in, few,
                     rows / few, k);
         const put_z<A> out = {room.few_z, n, nullptr, nullptr};
-        product<A, widest<T>>((const A *)room.few_u, few, k,
-                              (const A *)room.w, out);
-        launch(d, 1, norm_origin<T, A>, room.origin, (const A *)room.few_z,
-               few, (int64_t)1, n);
+        product<A, widest<T>>((const A *)room.few_u, few, k, (const A *)room.w,
+                              out);
+        launch(d, 1, norm_origin<T, A>, room.origin, (const A *)room.few_z, few,
+               (int64_t)1, n);
     }
     by.each([&](int64_t slot, int64_t lo, int64_t some, bool) {
         fwd_rows(d, a, room, early, by.most, slot, lo, some);
@@ -276,9 +276,8 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
                     (const A *)room.origin, rows, n);
     }
     if (stats)
-        launch(d, 1, norm_finish<T>, stats_of<T>(stats),
-               (const A *)room.origin, (const double *)room.part, slots, rows,
-               n);
+        launch(d, 1, norm_finish<T>, stats_of<T>(stats), (const A *)room.origin,
+               (const double *)room.part, slots, rows, n);
     return finish(d, "pw_fwd", err);
 }
 
@@ -335,9 +334,12 @@ void bwd_dx(const bwd_args<T> &a, const bwd_room<T> &room, acc<T> *sums,
             const acc<T> *dz, int64_t lo, int64_t rows)
 {
     typedef acc<T> A;
-    const put_dx<T, EXTRA, GATES> out = {
-        a.dx + lo * a.k, a.k,  EXTRA ? a.extra + lo * a.k : nullptr,
-        GATES ? a.x + lo * a.k : nullptr, a.in, sums};
+    const put_dx<T, EXTRA, GATES> out = {a.dx + lo * a.k,
+                                         a.k,
+                                         EXTRA ? a.extra + lo * a.k : nullptr,
+                                         GATES ? a.x + lo * a.k : nullptr,
+                                         a.in,
+                                         sums};
     product<A, widest<T>>(dz, rows, a.n, (const A *)room.w, out);
 }
 
@@ -350,8 +352,8 @@ void bwd_rows(struct device *d, const bwd_args<T> &a, const bwd_room<T> &room,
     A *dz = room.dzs + slot * most * n, *mine = room.us + slot * most * ld;
     const A *u = mine;
 
-    LAUNCH_ROWS(n, 1, norm_dz, dz, a.dn + lo * n, a.z + lo * n, a.norm,
-                a.sums, 1 / (A)a.rows, rows, n);
+    LAUNCH_ROWS(n, 1, norm_dz, dz, a.dn + lo * n, a.z + lo * n, a.norm, a.sums,
+                1 / (A)a.rows, rows, n);
     if (!a.makes_u)
         u = (const A *)(const void *)(a.u + lo * k); /* T is A, ld is k */
     else if (a.u)
@@ -360,9 +362,9 @@ void bwd_rows(struct device *d, const bwd_args<T> &a, const bwd_room<T> &room,
     else
         LAUNCH_ROWS(k, 1, make_u, mine, ld, a.x + lo * k, (const T *)nullptr,
                     a.in, rows, k);
-    turned_product<A, widest<T>>(
-        a.in_place ? (A *)(void *)a.dw : room.dws + slot * n * ld,
-        (const A *)dz, n, u, ld, rows, !first);
+    turned_product<A, widest<T>>(a.in_place ? (A *)(void *)a.dw
+                                            : room.dws + slot * n * ld,
+                                 (const A *)dz, n, u, ld, rows, !first);
     if (!a.dx)
         return;
     A *sums = room.sums + slot * 2 * k;
@@ -411,9 +413,8 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
                            whole && by.slots == 1,
                            !(u && whole)};
     bwd_room<T> room;
-    const int64_t size =
-        room.place(nullptr, by, k, n, a.in_place, a.makes_u) -
-        (double *)nullptr;
+    const int64_t size = room.place(nullptr, by, k, n, a.in_place, a.makes_u) -
+                         (double *)nullptr;
     double *at = scratch<double>(d, size, err);
     if (!at)
         return -1;
@@ -427,8 +428,8 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
         bwd_rows(d, a, room, by.most, slot, lo, some, first);
     });
     if (!a.in_place)
-        launch(d, blocks(d, n * k, n), add_slots<T>, a.dw,
-               (const A *)room.dws, by.slots, n, k, room.ld);
+        launch(d, blocks(d, n * k, n), add_slots<T>, a.dw, (const A *)room.dws,
+               by.slots, n, k, room.ld);
     if (a.gates)
         launch(d, 1, norm_fold<T>, (A *)out->sums, (T *)out->dgamma,
                (T *)out->dbeta, (const double *)room.part, by.slots, k);

@@ -39,7 +39,8 @@ FN void tile(vec<A, W> (&v)[M][N], const A *a, int64_t across, int64_t down,
 
     for (int64_t k = 0; k < depth; k++) {
         V col[N];
-        UNROLL for (int j = 0; j < N; j++) col[j] = V::load(b + k * ldb + j * W);
+        UNROLL for (int j = 0; j < N; j++) col[j] =
+            V::load(b + k * ldb + j * W);
         UNROLL for (int i = 0; i < M; i++)
         {
             const V row = V::of(a[i * across + k * down]);
@@ -108,8 +109,7 @@ FN void put(const F &out, int64_t r, int64_t c, vec<A, W> (&v)[M][N])
             out.column(r, at, col);
         } else if (left > 0) {
             put_part<A, W, M>(out, r, at, left, [&](A *lanes) {
-                UNROLL for (int i = 0; i < M; i++)
-                    v[i][j].store(lanes + i * W);
+                UNROLL for (int i = 0; i < M; i++) v[i][j].store(lanes + i * W);
             });
         }
     }
@@ -134,8 +134,8 @@ FN void strip(const A *a, int64_t r, int64_t rows, int64_t depth,
         for (int i = 0; i < M; i++)
             UNROLL for (int j = 0; j < N; j++)
                 out.fetch(r + ahead + i, c + j * W);
-        UNROLL for (int i = 0; i < M; i++)
-            UNROLL for (int j = 0; j < N; j++) v[i][j] = vec<A, W>::of(0);
+        UNROLL for (int i = 0; i < M; i++) UNROLL for (int j = 0; j < N; j++)
+            v[i][j] = vec<A, W>::of(0);
         tile(v, a + r * depth, depth, 1, panel, N * W, depth);
         put(out, r, c, v);
     }
@@ -175,14 +175,13 @@ FN void turned_strip(A *to, const A *a, int64_t i, int64_t end, int64_t n,
     for (; i + M <= end; i += M) {
         vec<A, W> v[M][N];
         A *at = to + i * ld + c;
-        UNROLL for (int x = 0; x < M; x++)
-            UNROLL for (int y = 0; y < N; y++) v[x][y] =
-                adds ? vec<A, W>::load(at + x * ld + y * W)
-                     : vec<A, W>::of(0);
+        UNROLL for (int x = 0; x < M; x++) UNROLL for (int y = 0; y < N; y++)
+            v[x][y] =
+                adds ? vec<A, W>::load(at + x * ld + y * W) : vec<A, W>::of(0);
         tile(v, a + i, 1, n, b + c, ld, rows);
-        UNROLL for (int x = 0; x < M; x++)
-            UNROLL for (int y = 0; y < N; y++)
-                v[x][y].store(at + x * ld + y * W);
+        UNROLL for (int x = 0; x < M; x++) UNROLL for (int y = 0; y < N; y++)
+            v[x][y]
+                .store(at + x * ld + y * W);
     }
 }
 template <class A, int W, int N>
