@@ -224,7 +224,7 @@ static void test_gray_views(void)
     enum { W = 64, H = 48 };
     for (int32_t k = 0; k < 12; k++) {
         bool colour = k % 4 < 3;
-        uint8_t *v = smooth(H, W, colour ? 3 : 1), want[40000];
+        uint8_t *v = smooth(H, W, colour ? 3 : 1), want[40000] = {0};
         struct paint jpeg = {.W = W,
                              .H = H,
                              .C = colour ? 3 : 1,
