@@ -148,14 +148,37 @@ static int describe(job_desc_msg_t *d, const struct helper_conf *c,
     return 0;
 }
 
+/* Why the job waits, in Slurm's words; "": it does not say. */
+static void reason_of(uint32_t id, char *ret, size_t cap)
+{
+    job_info_msg_t *m = NULL;
+    ret[0] = '\0';
+    if (slurm_load_job(&m, id, 0) != SLURM_SUCCESS)
+        return;
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        const slurm_job_info_t *j = &m->job_array[i];
+        if (j->job_id == id && j->state_reason != WAIT_NO_REASON)
+            (void)snprintf(ret, cap, "%s",
+                           j->state_desc
+                               ? j->state_desc
+                               : slurm_job_reason_string(j->state_reason));
+    }
+    for (char *p = ret; *p; p++)
+        *p = *p == '_' ? ' ' : *p; /* as Slurm has it for its own tools */
+    slurm_free_job_info_msg(m);
+}
+
 /* Slurm takes a job with 2015 as its warning, and keeps it for ever: it asks
- * for more nodes, CPUs of a node or time than the partition can give.
+ * for more nodes, CPUs of a node or time than the partition can give, or for a
+ * partition that is not open to its account or QOS.
  * (Nodes that are down or drained now are 2068.) */
 static int check_accepted(uint32_t id, uint32_t warning, bool *is_sure,
                           struct error *err)
 {
+    char reason[100];
     if (warning != ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
         return 0;
+    reason_of(id, reason, sizeof(reason));
     if (slurm_kill_job(id, SIGKILL, 0) != SLURM_SUCCESS) {
         int errnum = slurm_get_errno();
         if (errnum != ESLURM_ALREADY_DONE && errnum != ESLURM_INVALID_JOB_ID) {
@@ -165,9 +188,10 @@ static int check_accepted(uint32_t id, uint32_t warning, bool *is_sure,
         }
     }
     *is_sure = true;
-    return error_set(err, ERR_INVAL,
-                     "Slurm: more nodes, CPUs or time than the partition has "
-                     "(%u)",
+    return error_set(err, ERR_INVAL, "Slurm: never starts: %s (%u)",
+                     reason[0] ? reason
+                               : "more nodes, CPUs or time than the partition "
+                                 "has",
                      warning);
 }
 

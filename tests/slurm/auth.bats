@@ -134,7 +134,7 @@ worker() {
     job hush "id -u"
     as 2 "$MGPU_BIN/mgpu-submit" --wait "$d/hush.yaml"
     run -0 as 2 "$MGPU_BIN/mgpu-stat" 1 --logs
-    [ "$output" = 2 ]
+    grep -qx 2 <<<"$output" # a sanitizer may have words of its own
     # A stranger, by credential and by socket.
     for url in "$MGPU_URL" "unix:$d/run/sock"; do
         export MGPU_URL=$url

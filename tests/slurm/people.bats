@@ -124,3 +124,19 @@ pend() { # NAME; sets id, other
     [ "$(job_state "$id")" = COMPLETED ]
     [ "$(ran_lines)" = "$id.1.0 $id.1.1 " ]
 }
+
+@test "a partition that is not open to a job: refused, and Slurm's words say why" {
+    scontrol create partitionname=lab nodes=ALL allowaccounts=physics
+    scontrol create partitionname=unseen nodes=ALL hidden=yes
+    ctld_start
+    no=$(submit_sh closed 1 1 "$say_ran" resources.partition=lab)
+    also=$(submit_sh hidden 1 1 true resources.partition=unseen)
+    wait_for 60 job_has_ended "$no"
+    job_field "$no" reason
+    [ "$(job_state "$no") $(job_field "$no" exit_code)" = 'FAILED 125' ]
+    reason_like "$no" 'could not be started: Slurm: never starts: *account*lab allows physics*'
+    wait_for 60 job_is "$also" COMPLETED
+    [ ! -e "$ran" ]
+    scontrol delete partitionname=lab
+    scontrol delete partitionname=unseen
+}
