@@ -96,6 +96,8 @@ static void begin(struct follower *f)
     struct ctld *c = f->c;
     /* Asked before the reading: what was printed before the end is read. */
     const struct job *job = engine_job(c->engine, f->job);
+    if (job)
+        job = engine_settled(c->engine, job);
     f->behind = http_stream_behind(f->x) > BEHIND_MAX;
     if (f->behind || f->reading)
         return;

@@ -107,6 +107,8 @@ json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
         return json_null();
     for (int32_t i = 0; i < job->n_tasks; i++) {
         const struct job *j = engine_job(c->engine, job->sweep + (uint64_t)i);
+        if (j)
+            j = engine_settled(c->engine, j);
         count[j ? j->state : JOB_NEW]++;
     }
     json_t *states = json_object();

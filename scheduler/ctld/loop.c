@@ -192,6 +192,16 @@ int loop_fd_create(struct loop *l, int fd, loop_f fn, void *arg,
     return source_create(l, fd, EV_READ | EV_PERSIST, fn, arg, ret, err);
 }
 
+void loop_fd_pause(struct loop_source *s)
+{
+    (void)event_del(s->ev);
+}
+
+void loop_fd_go_on(struct loop_source *s)
+{
+    (void)event_add(s->ev, NULL);
+}
+
 int loop_signal_create(struct loop *l, int signo, loop_f fn, void *arg,
                        struct loop_source **ret, struct error *err)
 {

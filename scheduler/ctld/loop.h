@@ -57,6 +57,9 @@ bool loop_timer_is_set(const struct loop_source *s);
 /* Each time fd is readable; borrowed until the source is destroyed. */
 int loop_fd_create(struct loop *l, int fd, loop_f fn, void *arg,
                    struct loop_source **ret, struct error *err) MUST_CHECK;
+/* Does not look at fd until it is to go on; both may be said twice. */
+void loop_fd_pause(struct loop_source *s);
+void loop_fd_go_on(struct loop_source *s);
 int loop_signal_create(struct loop *l, int signo, loop_f fn, void *arg,
                        struct loop_source **ret, struct error *err) MUST_CHECK;
 

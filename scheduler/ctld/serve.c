@@ -139,9 +139,10 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
 const struct job *ctld_next_job(const struct ctld *c, uint64_t after)
 {
     const struct job *job = engine_next_job(c->engine, after);
-    while (job && !engine_is_durable(c->engine, job))
+    const struct job *known = NULL;
+    while (job && !(known = engine_settled(c->engine, job)))
         job = engine_next_job(c->engine, job->id);
-    return job;
+    return known;
 }
 
 bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret)
@@ -165,8 +166,8 @@ const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
 {
     const struct job *job = engine_job(c->engine, id);
     struct error err;
-    if (job && !engine_is_durable(c->engine, job))
-        job = NULL;
+    if (job)
+        job = engine_settled(c->engine, job);
     if (job && engine_may(c->engine, job, http_uid(x)))
         return job;
     if (job)

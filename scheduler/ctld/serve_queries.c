@@ -223,6 +223,8 @@ static void query_done(struct task *t)
 {
     struct query *q = (struct query *)t;
     const struct job *job = engine_job(q->c->engine, q->q.job);
+    if (job)
+        job = engine_settled(q->c->engine, job);
     if (q->rc < 0)
         http_reply_err(q->x, &q->err);
     else if (q->is_job)

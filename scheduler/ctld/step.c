@@ -198,6 +198,8 @@ static void appended(struct task *t)
 
     count(&c->stats.commits, m->took_s);
     m->batch = NULL;
+    if (c->wake)
+        loop_fd_go_on(c->wake);
     int rc =
         engine_step_end(c->engine, m->rc < 0 ? &m->why : NULL, &batch, &err);
     settle(c, &err);
@@ -238,9 +240,14 @@ void ctld_want_step(struct ctld *c)
         loop_timer_soon(c->step_soon);
 }
 
+/* The descriptor stays readable until a step has polled, and none begins
+ * before the batch under way has ended. */
 static void on_wake(void *arg)
 {
-    ctld_want_step(arg);
+    struct ctld *c = arg;
+    if (c->commit->batch)
+        loop_fd_pause(c->wake);
+    ctld_want_step(c);
 }
 
 int ctld_step_init(struct ctld *c, struct error *err)

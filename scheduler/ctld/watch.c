@@ -166,7 +166,8 @@ static void begin(struct watcher *w, double until_s)
     const struct job *job = ctld_next_job(w->c, w->begun);
     for (; job && (!w->job || job->id == w->job);
          job = ctld_next_job(w->c, job->id)) {
-        if (http_stream_behind(w->x) > BEHIND_MAX || is_late(until_s))
+        if (http_stream_behind(w->x) > BEHIND_MAX ||
+            (!w->job && is_late(until_s)))
             return;
         w->begun = job->id;
         char *line = knows(w, job)
@@ -198,7 +199,9 @@ static bool push_dirty(struct ctld *c, double until_s)
         const struct job *job = engine_job(c->engine, c->dirty[at]);
         c->pushed = c->dirty[at];
         c->dirty[at] = 0; /* no job's number */
-        if (job && engine_is_durable(c->engine, job))
+        /* One that is changing is marked again with its fate: who waits for
+         * an end goes by the first line that says so. */
+        if (job && engine_settled(c->engine, job) == job)
             push(c, job);
         if (is_late(until_s) && done + 1 < n)
             return false;

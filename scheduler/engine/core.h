@@ -66,11 +66,12 @@ struct entry {
 
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
 
-    uint64_t ticket; /* of the submit; 0: it was there before this life */
-    bool is_planned; /* within one plan: it starts; see limits.c */
-    bool is_saved;   /* a copy is in engine.saved: it has changed, and that is
-                        not on its way to the store yet */
-    bool is_dirty;   /* the reason changed without an event */
+    uint64_t ticket;  /* of the submit; 0: it was there before this life */
+    uint64_t changed; /* of the last event, likewise */
+    bool is_planned;  /* within one plan: it starts; see limits.c */
+    bool is_saved;    /* a copy is in engine.saved: it has changed, and that is
+                         not on its way to the store yet */
+    bool is_dirty;    /* the reason changed without an event */
 };
 
 struct saved {

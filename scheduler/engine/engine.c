@@ -259,6 +259,31 @@ bool engine_is_durable(const struct engine *e, const struct job *job)
     return ((const struct entry *)job)->ticket <= e->durable;
 }
 
+static const struct saved *saved_of(const struct saved *saved, size_t n,
+                                    const struct entry *en)
+{
+    for (size_t i = 0; i < n; i++)
+        if (saved[i].entry == en)
+            return &saved[i];
+    return NULL;
+}
+
+const struct job *engine_settled(const struct engine *e, const struct job *job)
+{
+    const struct entry *en = (const struct entry *)job;
+    const struct saved *s;
+
+    if (en->changed <= e->durable)
+        return job;
+    if (en->ticket > e->durable)
+        return NULL;
+    s = saved_of(e->flight.saved, e->flight.n_saved, en);
+    if (!s)
+        s = saved_of(e->saved, e->n_saved, en);
+    assert(s);
+    return &s->copy.job;
+}
+
 void engine_drain(struct engine *e, bool on)
 {
     e->is_draining = on;

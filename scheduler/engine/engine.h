@@ -188,11 +188,10 @@ int engine_step(struct engine *e, struct error *err) MUST_CHECK;
  * Meanwhile everything may be asked and read, and no other step begins. What
  * is asked sees what the batch under way says and gathers for the next one;
  * if the batch fails, it is undone with it. Of what is read, a job may have
- * changes that are not durable yet: nobody was told that they are done, and
- * who asks next is measured by them. When they are undone, engine_on_wait()'s
- * callback is told of the job. A job that is new itself is engine_is_durable()
- * or not to be shown yet. The allocator is asked for nothing that is not
- * durable.
+ * changes that are not durable yet: who asks next is measured by them, and
+ * who asks what is so goes by engine_settled(). When they are undone,
+ * engine_on_wait()'s callback is told of the job. The allocator is asked for
+ * nothing that is not durable.
  *
  * in   why  NULL: the batch is durable; else why it is not
  * out  ret_batch  NULL: the step is over, as it is after an error
@@ -216,6 +215,9 @@ uint64_t engine_undone(const struct engine *e); /* tickets up to this, not
 uint64_t engine_last_seq(const struct engine *e);
 /* Whether the job's submit is durable. */
 bool engine_is_durable(const struct engine *e, const struct job *job);
+/* The job as durable events have made it, for whoever may take its state for
+ * a fact; NULL while its submit is not durable. Good until the next step. */
+const struct job *engine_settled(const struct engine *e, const struct job *job);
 
 /* Lets running attempts live on but starts nothing new. */
 void engine_drain(struct engine *e, bool on);

@@ -99,6 +99,7 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     }
     if (s.is_new)
         en->ticket = e->staged + 1;
+    en->changed = e->staged + 1;
     if (!en->is_saved) {
         e->saved[e->n_saved++] = s;
         en->is_saved = true;

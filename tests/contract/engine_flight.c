@@ -101,6 +101,11 @@ static void settle(int n)
     }
 }
 
+static const struct job *settled(uint64_t id)
+{
+    return engine_settled(w.engine, engine_job(w.engine, id));
+}
+
 static void test_gather(void)
 {
     begin();
@@ -138,12 +143,16 @@ static void test_lost(void)
     is_int(engine_step_begin(w.engine, &batch, &err), 0, "a step begins");
     while (batch && arrives())
         ;
+    ok(settled(b) == engine_job(w.engine, b), "  for sure");
     is_int(engine_hold(w.engine, b, 7, false, &err), 0, "release it");
     is_int(engine_step_begin(w.engine, &batch, &err), 0, "another begins");
     ok(has(EV_RELEASE, b), "the release leaves");
+    ok(settled(b) != engine_job(w.engine, b) && settled(b)->state == JOB_HELD,
+       "  and is no fact yet");
     uint64_t c = submit("c", "");
     is_int(engine_cancel(w.engine, b, 7, &err), 0, "cancel it as well");
     is_int(state(b), JOB_CANCELLED, "so it will be");
+    ok(settled(b)->state == JOB_HELD && !settled(c), "  and is not yet");
     told = 0;
     is_lost();
     is_int(state(b), JOB_HELD, "it is held, as it was before both");
@@ -151,6 +160,7 @@ static void test_lost(void)
     is_int((long long)(told >> c & 1), 0, "  but of no job that is not there");
     ok(!engine_job(w.engine, c), "what was submitted meanwhile is not there");
     ok(!engine_job(w.engine, b)->cancel_asked, "nobody cancelled it");
+    ok(settled(b) == engine_job(w.engine, b), "  that is sure");
     ok(submit("c", "") > c, "its key is free");
     w.clock.t_s += 2;
     settle(3);

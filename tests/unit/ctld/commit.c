@@ -182,6 +182,83 @@ static void test_lost(void)
     ok(!has(&r, "\"name\":\"e\""), "  are those that were said to be there");
 }
 
+/* ---- who watches ----------------------------------------------------------
+ */
+struct watching {
+    pthread_t thread;
+    char path[40], states[200];
+};
+
+static int on_line(void *arg, const char *text, size_t len, struct error *err)
+{
+    struct watching *w = arg;
+    json_t *o = json_loadb(text, len, 0, NULL);
+    const char *s =
+        json_string_value(json_object_get(json_object_get(o, "job"), "state"));
+    size_t have = strlen(w->states);
+    (void)err;
+    (void)snprintf(w->states + have, sizeof(w->states) - have, " %s",
+                   s ? s : "?");
+    json_decref(o);
+    return 0;
+}
+
+static void *watch_main(void *arg)
+{
+    struct watching *w = arg;
+    struct http_client_conf conf = {
+        .url = r.url, .connect_timeout_s = 1, .timeout_s = 60};
+    struct http_client *http;
+    struct error err = ERROR_INIT;
+    struct buf bad = BUF_INIT;
+    int status;
+    if (http_client_create(&conf, &http, &err) < 0)
+        exit(1);
+    if (http_client_stream(http, w->path, on_line, w, &status, &bad, &err) < 0)
+        (void)snprintf(w->states, sizeof(w->states), "%.100s", err.msg);
+    http_client_destroy(http);
+    buf_clear(&bad);
+    return NULL;
+}
+
+/* An end that is undone was no end for who waits for it. */
+static void test_watch(void)
+{
+    static const char held[] =
+        "{\"hold\":true,\"spec\":{\"version\":1,\"kind\":\"command\","
+        "\"name\":\"held\",\"command\":[\"true\"]}}";
+    struct watching w = {.states = ""};
+    struct user cancel;
+    char path[60], cancel_path[60];
+
+    is_int(call(&r, "POST", "/v1/jobs", held, NULL), 201, "a held job");
+    json_t *o = json_loads(buf_str(&r.body), 0, NULL);
+    long long id = json_integer_value(json_object_get(o, "id"));
+    json_decref(o);
+    (void)snprintf(w.path, sizeof(w.path), "/v1/watch?job=%lld", id);
+    (void)snprintf(cancel_path, sizeof(cancel_path), "/v1/jobs/%lld/cancel",
+                   id);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%lld", id);
+    gate(false, false);
+    asks(&cancel, cancel_path, "{}", NULL);
+    ok(waits() >= 1, "its end waits for the disk");
+    if (pthread_create(&w.thread, NULL, watch_main, &w) != 0)
+        exit(1);
+    heard("mgpu_watchers 1\n", "somebody watches");
+    is_int(get(&r, path), 200, "who asks");
+    ok(has(&r, "\"HELD\""), "  is told what is durable");
+    let_one(true);
+    is_int(answer(&cancel), 429, "the end is undone");
+    gate(true, false);
+    heard("mgpu_watchers 1\n", "he still watches");
+    is_int(call(&r, "POST", cancel_path, "{}", NULL), 200, "cancel it again");
+    (void)pthread_join(w.thread, NULL);
+    const char *last = strrchr(w.states, ' ');
+    ok(last && strcmp(last, " CANCELLED") == 0 &&
+           strstr(w.states, "CANCELLED") == last + 1,
+       "he is told of one end:%s", w.states);
+}
+
 /* SIGTERM: what was asked before it is done and answered. */
 static void test_stop(void)
 {
@@ -205,6 +282,7 @@ int main(void)
     rig_up(&r, NULL);
     test_gather();
     test_lost();
+    test_watch();
     test_stop();
     rig_gone(&r);
     rig_clear(&r);
