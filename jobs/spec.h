@@ -226,7 +226,7 @@ void spec_clear(struct job_spec *s); /* NULL and zeroed are fine */
 int spec_dump(const struct job_spec *s, struct buf *out,
               struct error *err) MUST_CHECK;
 /* The jobs of a text, of which `sweep` makes several. */
-enum { SPEC_TASKS_MAX = 4096 };
+enum { SPEC_TASKS_MAX = 4096, SPEC_TASKS_BYTES = 32 << 20 };
 struct spec_task {
     struct job_spec spec;
     char *vary; /* the keys and values that make it differ, one JSON object
@@ -249,7 +249,7 @@ struct spec_jobs {
  *
  * Further findings: E020 of the sweep itself - keys that are none, or varied
  * twice, or set as well; lists without values or of unequal length; more than
- * SPEC_TASKS_MAX tasks
+ * SPEC_TASKS_MAX tasks, or SPEC_TASKS_BYTES if each were as long as the text
  * own  *ret: spec_jobs_clear() */
 int spec_expand(const char *text, size_t len, const struct spec_options *opt,
                 struct spec_jobs *ret, struct spec_report *report,

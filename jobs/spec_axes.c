@@ -265,6 +265,18 @@ static void count_tasks(struct expansion *x)
     x->n_tasks = n > SPEC_TASKS_MAX ? 0 : (size_t)n;
 }
 
+bool axes_check_size(struct expansion *x, size_t len)
+{
+    char what[120];
+    if (x->n_tasks <= SPEC_TASKS_BYTES / (len + 1))
+        return true;
+    (void)snprintf(what, sizeof(what),
+                   "makes %zu jobs of up to %zu bytes; at most %d MiB in all",
+                   x->n_tasks, len, SPEC_TASKS_BYTES >> 20);
+    refuse(x, x->sweep->key_at, "sweep", "leave long texts to a file", what);
+    return false;
+}
+
 int axes_read(struct expansion *x)
 {
     static const struct {

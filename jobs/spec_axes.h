@@ -39,6 +39,9 @@ struct expansion {
  * is in x->report, each value tried once for itself; its paths become absolute.
  * base.root and base.from are as read. -1 without memory. */
 int axes_read(struct expansion *x) MUST_CHECK;
+/* Whether tasks of a text of so many bytes may all be in memory at once; else
+ * that is a finding. */
+bool axes_check_size(struct expansion *x, size_t len);
 
 /* A path is relative to the file that it is written in, and the text that
  * goes to the daemon has no file: puts that of `from` into the node. */

@@ -248,6 +248,8 @@ static int expand(struct expansion *x, const struct spec_options *opt,
     ret->stop_on_fail = x->base.spec.sweep.stop_on_fail;
     if (write_text(x, &ret->text) < 0)
         return -1;
+    if (!axes_check_size(x, strlen(ret->text)))
+        return 0;
     x->sweep = take_out(x->base.root, "sweep");
     int rc = make_tasks(x, ret);
     node_append(x->base.root, x->sweep);

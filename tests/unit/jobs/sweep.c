@@ -330,6 +330,30 @@ static void test_bounds(void)
     buf_clear(&grid);
 }
 
+/* Short lists, but all tasks of a long text. */
+static void test_size(void)
+{
+    static char text[20000];
+    static const int n[] = {1000, 4000};
+    memset(text, 'x', sizeof(text) - 1);
+    for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+        struct buf b = BUF_INIT;
+        if (buf_addf(&b, NULL, CMD "env: {LONG: %s}\nsweep:\n  grid:\n", text) <
+            0)
+            abort();
+        add_values(&b, "env.SHORT", n[i]);
+        int rc = expand_with(buf_str(&b), &here);
+        ok((rc == 0) == (i == 0), "%d jobs of 20 kB", n[i]);
+        if (rc != 0)
+            ok(report.n == 1 &&
+                   strstr(report.findings[0].message,
+                          "at most 32 MiB in all") &&
+                   jobs.n == 0,
+               "  are too much: %s", report.findings[0].message);
+        buf_clear(&b);
+    }
+}
+
 static void test_show(void)
 {
     static const char text[] = CV "train: {batch_size: 4}\nsweep: "
@@ -353,6 +377,7 @@ int main(void)
     test_text();
     test_bad();
     test_bounds();
+    test_size();
     test_show();
     spec_jobs_clear(&jobs);
     spec_report_clear(&report);
