@@ -128,12 +128,18 @@ static int copy_small(const char *dir, const char *into, const char *name,
     return rc;
 }
 
+/* A directory of our own and nothing else: what somebody has put in its
+ * place may lead to the very files that are copied. */
 static void remove_part(const char *part)
 {
-    char path[1024];
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (path_of(path, sizeof(path), part, names[i], NULL) == 0)
-            (void)unlink(path);
+    struct stat st;
+    int fd = open(part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && st.st_uid == geteuid())
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+            (void)unlinkat(fd, names[i], 0);
+    (void)close(fd);
     (void)rmdir(part);
 }
 

@@ -115,6 +115,10 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     run admin backup copy
     [ "$status" -eq 73 ]
     [[ $output == *"is there already"* ]]
+    ln -s "$ctld_dir/state" trap.part # somebody else's work
+    run admin backup trap
+    [ "$status" -ne 0 ]
+    [ -s "$ctld_dir/state/state.db" ] && [ -s "$ctld_dir/state/secret" ]
     run admin backup /nowhere/to/be/found
     [ "$status" -ne 0 ]
     admin log | grep -q backup
