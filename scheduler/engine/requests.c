@@ -232,8 +232,10 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
                  struct error *err)
 {
     const struct job *job = &en->job;
-    /* An administrator's hold stays when its user releases his own. */
-    bool takes_over = hold && job->held_by == HELD_USER && uid != job->uid;
+    /* An administrator's hold stays when its user releases his own, or goes
+     * without what it depends on. */
+    bool takes_over = hold && job->state == JOB_HELD &&
+                      job->held_by != HELD_ADMIN && uid != job->uid;
 
     if (!hold && job->held_by == HELD_ADMIN && !engine_is_admin(e, uid))
         return error_set(err, ERR_DENIED,
@@ -284,6 +286,9 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
 
     if (!en || check_not_over(en, err) < 0)
         return -1;
+    /* Each event puts off by a commit what is to be done about the job. */
+    if (en->job.cancel_asked || en->give_up)
+        return error_set(err, ERR_STATE, "job %" PRIu64 " is being ended", id);
     if (priority < -most || priority > most)
         return error_set(err, ERR_INVAL,
                          "priority %" PRId32 ": you may give -%" PRId32

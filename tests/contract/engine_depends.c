@@ -115,6 +115,14 @@ static void test_release(void)
     is_int(job(held)->held_by, HELD_DEPENDENCY, "still, in the next life");
     is_str(job(waits)->reason, "Dependency: waits for afterany:3",
            "the other waits");
+    is_int(engine_hold(w.engine, held, 0, true, &err), 0, "root holds it, too");
+    play(1);
+    is_int(job(held)->held_by, HELD_ADMIN, "which is another hold");
+    is_int(engine_hold(w.engine, held, 1000, false, &err), -1,
+           "that its user does not release");
+    is_int(engine_hold(w.engine, held, 0, false, &err), 0, "root does");
+    play(1);
+    is_int(job(held)->held_by, HELD_DEPENDENCY, "it is held as before");
     is_int(engine_hold(w.engine, held, 1000, false, &err), 0, "release it");
     play(1);
     ok(job_state_is_live(job(held)->state), "it starts");
