@@ -72,13 +72,12 @@ KERNEL order_columns(blk b, work<T> *to, const T *w, int64_t depth, int64_t n,
 }
 
 /* The last vector of a row, of which out has `left` columns: half of it, or
- * one value after the other. save(lanes) stores M vectors. */
-template <class A, int W, int M, class F, class G>
-FN void put_part(const F &out, int64_t r, int64_t c, int64_t left, G save)
+ * one value after the other. lanes [M, W]. Not inline: it is rare, and would
+ * be in every tile. */
+template <class A, int W, int M, class F>
+__attribute__((noinline)) void put_part(const F &out, int64_t r, int64_t c,
+                                        int64_t left, const A *lanes)
 {
-    A lanes[M * W];
-
-    save(lanes);
     if (W > 1 && left == W / 2) {
         vec<A, HALF_OF(W)> col[M];
         UNROLL for (int i = 0; i < M; i++) col[i] =
@@ -108,9 +107,9 @@ FN void put(const F &out, int64_t r, int64_t c, vec<A, W> (&v)[M][N])
             UNROLL for (int i = 0; i < M; i++) col[i] = v[i][j];
             out.column(r, at, col);
         } else if (left > 0) {
-            put_part<A, W, M>(out, r, at, left, [&](A *lanes) {
-                UNROLL for (int i = 0; i < M; i++) v[i][j].store(lanes + i * W);
-            });
+            A lanes[M * W];
+            UNROLL for (int i = 0; i < M; i++) v[i][j].store(lanes + i * W);
+            put_part<A, W, M>(out, r, at, left, lanes);
         }
     }
 }
