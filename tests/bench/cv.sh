@@ -3,7 +3,8 @@
 #
 #   cv.sh [THREADS [ROUNDS]]                        all cores, 3
 #
-# fp32 on the host. The two take turns, so that what else this machine does
+# CV_SIZES (28 100 224), CV_BATCHES (32 64) and CV_TYPES (fp32; also bf16) say
+# what; PYTHON says whose PyTorch: Debian's 1.13 lacks ReLU6's gradient in bf16. On the host. The two take turns, so that what else this machine does
 # meets both; the medians over the rounds and their ratio are printed. Ours
 # includes loading, PyTorch's does not. Needs python3-torch and
 # python3-torchvision. Not a test: figures are printed, none is expected.
@@ -24,18 +25,20 @@ median() { tr ' ' '\n' | sed '/^$/d' | sort -n | awk '{ v[NR] = $1 }
     END { print v[int((NR + 1) / 2)] }'; }
 
 printf '%s threads, medians of %s rounds, images/s\n' "$threads" "$rounds"
-printf '%6s %6s %9s %9s %7s\n' size batch mgpu PyTorch ratio
-for size in 28 100 224; do
-    for batch in 32 64; do
-        ours='' theirs=''
-        for _ in $(seq "$rounds"); do
-            ours+=" $("$bench/cv_step" "$threads" "$size" "$batch" fp32 |
-                awk '/images\/s/ { print $1 }')"
-            theirs+=" $("$python" "$here/torch_step.py" "$threads" "$size" \
-                "$batch")"
-        done
-        a=$(median <<<"$ours") b=$(median <<<"$theirs")
-        awk -v s="$size" -v n="$batch" -v a="$a" -v b="$b" 'BEGIN {
-            printf "%6d %6d %9.1f %9.1f %7.2f\n", s, n, a, b, a / b }'
+printf '%6s %6s %5s %9s %9s %7s\n' size batch type mgpu PyTorch ratio
+one() { # TYPE SIZE BATCH
+    local ours='' theirs='' a b
+    for _ in $(seq "$rounds"); do
+        ours+=" $("$bench/cv_step" "$threads" "$2" "$3" "$1" |
+            awk '/images\/s/ { print $1 }')"
+        theirs+=" $("$python" "$here/torch_step.py" "$threads" "$2" "$3" "$1")"
+    done
+    a=$(median <<<"$ours") b=$(median <<<"$theirs")
+    awk -v t="$1" -v s="$2" -v n="$3" -v a="$a" -v b="$b" 'BEGIN {
+        printf "%6d %6d %5s %9.1f %9.1f %7.2f\n", s, n, t, a, b, a / b }'
+}
+for type in ${CV_TYPES:-fp32}; do
+    for size in ${CV_SIZES:-28 100 224}; do
+        for batch in ${CV_BATCHES:-32 64}; do one "$type" "$size" "$batch"; done
     done
 done
