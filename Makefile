@@ -472,7 +472,7 @@ lint:
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
 	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/*/*.bash tests/simt/mutate
-	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand \
+	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done

@@ -164,7 +164,8 @@ static void reason_of(uint32_t id, char *ret, size_t cap)
                                : slurm_job_reason_string(j->state_reason));
     }
     for (char *p = ret; *p; p++)
-        *p = *p == '_' ? ' ' : *p; /* as Slurm has it for its own tools */
+        if (*p == '_')
+            *p = ' '; /* as Slurm has it for its own tools */
     slurm_free_job_info_msg(m);
 }
 
