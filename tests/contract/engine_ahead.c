@@ -1,9 +1,8 @@
 /* engine_ahead.c - a cluster whose devices others have, too: who waits there,
  * who gets around him, and who is taken back.
  */
-#include "tests/contract/engine_world.h"
+#include "tests/contract/engine_play.h"
 
-static struct world w;
 static int32_t strangers; /* GPUs that others have, of each node */
 
 static void node(void *arg, int32_t i, struct alloc_node *io)
@@ -31,18 +30,6 @@ static void begin(const struct world_script *s, int32_t n, const char *what)
     ok(world_start(&w), "---- %s", what);
 }
 
-static void play(double until)
-{
-    for (int i = 0; i < 2000 && !world_is_over(&w); i++) {
-        (void)world_step(&w);
-        world_advance(&w);
-        if (w.clock.t_s > 1000 + until) {
-            w.clock.t_s = 1000 + until;
-            return;
-        }
-    }
-}
-
 /* The cluster has news of its nodes. */
 static void leave(int32_t n)
 {
@@ -62,29 +49,33 @@ static void is_at(uint64_t id, enum job_state state, const char *reason,
 static void finish(const char *want)
 {
     leave(0);
-    play(INFINITY);
-    char *got = world_result(&w);
-    is_str(got, want, "  how all ended");
-    world_check_log(&w);
-    is_int(w.n_bad, 0, "  nothing was odd on the way");
-    free(got);
-    world_clear(&w);
+    play_out(want);
+}
+
+static struct world_script ahead(struct world_job first,
+                                 struct world_job second)
+{
+    return (struct world_script){
+        .nodes = 1,
+        .gpus_per_node = 4,
+        .node = node,
+        .submit_ahead = 1,
+        .policy = &policy_backfill,
+        .n_acts = 2,
+        .jobs = {first, second},
+        .acts = {{.job = 0}, {.at_s = 1, .job = 1}},
+    };
 }
 
 static void test_head(void)
 {
     static const char wait_4[] = "WaitingForGpus: needs 4, 1 free";
-    struct world_script s = {
-        .nodes = 1,
-        .gpus_per_node = 4,
-        .node = node,
-        .policy = &policy_backfill,
-        .n_acts = 3,
-        .jobs = {waiting(4, 20, NULL), waiting(4, 0, NULL),
-                 waiting(1, 0, ",\"time_limit\":\"10s\"}}")},
-        .acts = {{.job = 0}, {.at_s = 1, .job = 1}, {.at_s = 2, .job = 2}},
-    };
+    struct world_script s = ahead(waiting(4, 20, NULL), waiting(4, 0, NULL));
 
+    s.submit_ahead = 0;
+    s.n_acts = 3;
+    s.jobs[2] = waiting(1, 0, ",\"time_limit\":\"10s\"}}");
+    s.acts[2] = (struct world_act){.at_s = 2, .job = 2};
     begin(&s, 3, "without it, in our queue only");
     play(1.5);
     is_at(1, JOB_QUEUED, wait_4, "a job that does not fit waits here");
@@ -123,18 +114,11 @@ static void test_head(void)
 
 static void test_order(void)
 {
-    struct world_script s = {
-        .nodes = 1,
-        .gpus_per_node = 4,
-        .node = node,
-        .submit_ahead = 1,
-        .policy = &policy_backfill,
-        .n_acts = 2,
-        .jobs = {waiting(4, 1000, NULL),
-                 waiting(3, 10, "},\"policy\":{\"priority\":\"high\"}}")},
-        .acts = {{.job = 0}, {.at_s = 2, .job = 1}},
-    };
+    struct world_script s =
+        ahead(waiting(4, 1000, NULL),
+              waiting(3, 10, "},\"policy\":{\"priority\":\"high\"}}"));
 
+    s.acts[1].at_s = 2;
     begin(&s, 2, "one of more importance comes");
     play(1);
     is_at(1, JOB_DISPATCHING, NULL, "the first waits there");
@@ -156,17 +140,11 @@ static void test_order(void)
 
 static void test_size(void)
 {
-    struct world_script s = {
-        .nodes = 2,
-        .gpus_per_node = 4,
-        .node = node,
-        .submit_ahead = 1,
-        .policy = &policy_backfill,
-        .n_acts = 1,
-        .jobs = {waiting(2, 1000, ",\"nodes\":\"1..2\"}}")},
-        .acts = {{.job = 0}},
-    };
+    struct world_script s =
+        ahead(waiting(2, 1000, ",\"nodes\":\"1..2\"}}"), (struct world_job){0});
 
+    s.nodes = 2;
+    s.n_acts = 1;
     begin(&s, 4, "a job that may be spread");
     play(1);
     is_at(1, JOB_DISPATCHING, NULL, "waits for two of one node");
@@ -181,16 +159,7 @@ static void test_size(void)
 
 static void test_held(void)
 {
-    struct world_script s = {
-        .nodes = 1,
-        .gpus_per_node = 4,
-        .node = node,
-        .submit_ahead = 1,
-        .policy = &policy_backfill,
-        .n_acts = 2,
-        .jobs = {waiting(4, 50, NULL), waiting(4, 0, NULL)},
-        .acts = {{.job = 0}, {.at_s = 1, .job = 1}},
-    };
+    struct world_script s = ahead(waiting(4, 50, NULL), waiting(4, 0, NULL));
 
     s.jobs[0].attempts[0].is_held = 1;
     s.jobs[0].attempts[0].wait_why = "Slurm(QOSMaxGRESPerUser)";
@@ -203,19 +172,10 @@ static void test_held(void)
 
 static void test_cancel(void)
 {
-    struct world_script s = {
-        .nodes = 1,
-        .gpus_per_node = 4,
-        .node = node,
-        .submit_ahead = 1,
-        .policy = &policy_backfill,
-        .n_acts = 3,
-        .jobs = {waiting(4, 50, NULL), waiting(4, 0, NULL)},
-        .acts = {{.job = 0},
-                 {.at_s = 1, .job = 1},
-                 {.at_s = 2, .verb = W_CANCEL, .job = 0}},
-    };
+    struct world_script s = ahead(waiting(4, 50, NULL), waiting(4, 0, NULL));
 
+    s.n_acts = 3;
+    s.acts[2] = (struct world_act){.at_s = 2, .verb = W_CANCEL, .job = 0};
     begin(&s, 4, "cancelled while it waits there");
     play(4);
     is_at(1, JOB_CANCELLED, "cancelled by its user", "it ends");

@@ -1,0 +1,239 @@
+/* engine_cluster_time.c - time that passes in a cluster while the daemon, the
+ * worker or the clock is somewhere else: what counts, and what does not. */
+#include "tests/contract/engine_cluster.h"
+
+static struct error err;
+
+/* ---- the daemon is away ----------------------------------------------------
+ */
+/* The daemon is away from 2 s to 100 s; its job's limit is 30 s. */
+static void away(struct world_attempt a, const char *want, const char *reason,
+                 const char *what)
+{
+    struct world_script s = one(a);
+    s.jobs[0].spec_more = ",\"time_limit\":\"30s\"},\"retry\":{\"max\":0}}";
+    begin(&s, what);
+    play(2);
+    world_stop(&w);
+    w.clock.t_s = 1100;
+    ok(world_start(&w), "a new daemon");
+    finish(want, reason);
+}
+
+static void test_away(void)
+{
+    away((struct world_attempt){.run_s = 40, .signal = 15, .no_report = 1},
+         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+         "warned while nobody was there");
+    away((struct world_attempt){.run_s = 40, .exit_code = 143},
+         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+         "warned, and its worker said so");
+    away((struct world_attempt){.run_s = 20}, "k0:COMPLETED/0/1[1]", "",
+         "done in time while nobody was there");
+    away((struct world_attempt){.run_s = 20, .exit_code = 3},
+         "k0:FAILED/3/1[1]", "as scripted", "failed in time");
+    away((struct world_attempt){.run_s = INFINITY}, "k0:TIMEOUT/124/1[1]",
+         "time limit of 30 s reached", "still running after its limit");
+    away((struct world_attempt){.run_s = 20, .lose = 1},
+         "k0:NODE_FAIL/125/1[1]", "lost: node failure", "lost in the meantime");
+}
+
+/* Its worker has reported and is gone, and for a long time nobody says that
+ * the attempt has ended: Slurm is away, or its epilog takes that long. */
+static void reported(int32_t code, const char *why, const char *more,
+                     const char *want, const char *reason, const char *what)
+{
+    struct world_script s = one((struct world_attempt){
+        .run_s = 100, .exit_code = code, .silent = 1, .no_report = 1});
+    s.node_lost_s = 10;
+    s.jobs[0].spec_more = more;
+    begin(&s, what);
+    play(5);
+    is_int(engine_report(w.engine, 1, 1, code, why, &err), 0, "it reports");
+    finish(want, reason);
+}
+
+static void test_reported(void)
+{
+    static const char twice[] = "},\"retry\":{\"max\":1}}";
+    static const char brief[] =
+        ",\"time_limit\":\"8s\"},\"retry\":{\"max\":1}}";
+
+    reported(0, "", twice, "k0:COMPLETED/0/1[1]", "",
+             "done, and its end is not seen");
+    reported(3, "loss is NaN", twice, "k0:FAILED/3/1[1]", "loss is NaN",
+             "failed, and its end is not seen");
+    reported(0, "", brief, "k0:COMPLETED/0/1[1]", "",
+             "done in time, and its end is seen after its limit");
+}
+
+/* ---- granted, and not any more ---------------------------------------------
+ *
+ * Slurm's controller died and has forgotten that it started the job: it waits
+ * there again, from 5 s to 100 s, and no worker has claimed it. */
+static bool was_taken_back, was_away;
+static struct alloc_note its_grant;
+
+static int forgets(struct alloc *a, struct alloc_note *notes, size_t cap,
+                   size_t *ret_n, struct error *e)
+{
+    double t_s = w.clock.t_s - 1000;
+    if (there->poll(a, notes, cap - 1, ret_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (notes[i].kind == ALLOC_GRANTED)
+            its_grant = notes[i];
+    }
+    if (was_away && t_s < 100)
+        *ret_n = 0; /* of the grant this life of the daemon hears nothing */
+    struct alloc_note *more = &notes[*ret_n];
+    *more = its_grant;
+    double from_s = was_away ? 7 : 5;
+    if (!was_taken_back && t_s >= from_s) {
+        more->kind = ALLOC_WAITING;
+        more->place[0] = '\0';
+        more->is_in_line = true;
+        (void)error_set(&more->why, ERR_BUSY, "Slurm(Priority)");
+    }
+    if (was_taken_back ? t_s >= 100 : t_s >= from_s) {
+        was_taken_back = true;
+        ++*ret_n;
+    }
+    return 0;
+}
+
+static void taken_back(bool meanwhile_dead)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 130, .no_claim = 1});
+
+    s.node_lost_s = 10;
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"},\"retry\":{\"max\":0}}";
+    was_taken_back = false;
+    begin_polled(&s, forgets, "granted, and then it waits again");
+    play(4);
+    is_str(engine_job(w.engine, 1)->place, "n1:0", "granted");
+    if (meanwhile_dead) {
+        world_stop(&w);
+        w.clock.t_s = 1000 + 5;
+        was_away = true;
+        ok(world_start(&w), "a daemon that was away");
+        play(6); /* asks, before it is told */
+        play(8);
+    }
+    play(50);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_DISPATCHING, "it is not given up");
+    is_str(job->reason, "Slurm(Priority)", "  and says what it waits for");
+    is_str(job->place, "", "  on no node");
+    play(110);
+    job = engine_job(w.engine, 1);
+    is_str(job->place, "n1:0", "granted again, its time begins");
+    is_int(engine_claim(w.engine, 1, 1, world_token(job), "n1 w",
+                        job->native_id, &err),
+           0, "and its worker comes");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+static void test_taken_back(void)
+{
+    taken_back(false);
+    taken_back(true);
+    was_away = false;
+}
+
+/* ---- a clock that was set --------------------------------------------------
+ *
+ * Ten seconds of its 60 have passed; then the daemon is away for a moment, and
+ * the wall clock an hour ahead. */
+static void clock_ahead(double lease_s, const char *want, const char *reason)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 45, .silent = 1});
+    struct engine_beat beat = {.iteration = 1, .lease_s = lease_s};
+
+    s.node_lost_s = 20;
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"},\"retry\":{\"max\":0}}";
+    begin(&s, "the wall clock is set ahead while the daemon is away");
+    play(10);
+    world_stop(&w);
+    w.clock.epoch_s += 3600;
+    ok(world_start(&w), "it comes back");
+    play(12);
+    ok(!engine_job(w.engine, 1)->limit_hit, "its worker may speak first");
+    is_int(engine_beat(w.engine, 1, 1, &beat, &err), 0, "and does");
+    finish(want, reason);
+}
+
+static void test_clock(void)
+{
+    clock_ahead(12, "k0:COMPLETED/0/1[1]", "");
+    clock_ahead(0, "k0:TIMEOUT/124/1[1]", "time limit of 60 s reached");
+}
+
+/* ---- suspended -------------------------------------------------------------
+ *
+ * From 5 s to 105 s. */
+static bool is_stopped;
+
+static int suspends(struct alloc *a, struct alloc_note *notes, size_t cap,
+                    size_t *ret_n, struct error *e)
+{
+    double t_s = w.clock.t_s - 1000;
+    if (there->poll(a, notes, cap - 1, ret_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (notes[i].kind == ALLOC_GRANTED)
+            its_grant = notes[i];
+    }
+    if (is_stopped != (t_s >= 5 && t_s < 105)) {
+        is_stopped = !is_stopped;
+        notes[*ret_n] = its_grant;
+        notes[(*ret_n)++].is_suspended = is_stopped;
+    }
+    return 0;
+}
+
+static void play_to(double t_s) /* however little happens until then */
+{
+    while (w.clock.t_s < 1000 + t_s) {
+        play(t_s);
+        (void)world_step(&w);
+        w.clock.t_s = fmin(w.clock.t_s + 1, 1000 + t_s);
+    }
+    (void)world_step(&w);
+}
+
+static void test_suspended(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 140, .silent = 1});
+
+    s.node_lost_s = 30;
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"},\"retry\":{\"max\":0}}";
+    is_stopped = false;
+    begin_polled(&s, suspends, "suspended by an administrator");
+    play_to(10);
+    is_str(engine_job(w.engine, 1)->reason, "Slurm(Suspended)", "it says so");
+    play_to(100);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_STARTING, "its silence is no stall");
+    ok(!job->limit_hit, "  nor does its limit come nearer");
+    play_to(130);
+    job = engine_job(w.engine, 1);
+    is_str(job->reason, "", "it goes on");
+    is_int(job->state, JOB_STARTING, "  with all its time to be heard");
+    play_to(138);
+    is_int(engine_job(w.engine, 1)->state, JOB_STALLED, "and is silent still");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+int main(void)
+{
+    test_away();
+    test_reported();
+    test_taken_back();
+    test_suspended();
+    test_clock();
+    return tap_done();
+}

@@ -1,0 +1,81 @@
+/* engine_kinds.c - nodes that are not for everybody: of another partition,
+ * reserved, or taken by one job alone. */
+#include "tests/contract/engine_cluster.h"
+
+/* n1 is of partition a, n2 of b; n2 is reserved until 1030 s. */
+static void kind(void *arg, int32_t i, struct alloc_node *io)
+{
+    struct world *world = arg;
+    (void)snprintf(io->partitions, sizeof(io->partitions), i ? "b" : "a*");
+    if (i == 1 && world->clock.t_s < 1030)
+        (void)snprintf(io->reservation, sizeof(io->reservation), "maint");
+}
+
+static bool its_kind(void *arg, int32_t i, const struct alloc_where *where)
+{
+    (void)arg;
+    return !where->partition || where->partition[0] == (i ? 'b' : 'a');
+}
+
+static const char in_b[] = ",\"partition\":\"b\"},\"retry\":{\"max\":0}}";
+static const char alone[] = ",\"exclusive\":true},\"retry\":{\"max\":0}}";
+
+static struct world_script kinds(int n)
+{
+    struct world_script s = several(n);
+    s.nodes = 2;
+    s.node = kind;
+    s.may_use = its_kind;
+    return s;
+}
+
+static void test_kinds(void)
+{
+    struct world_script s = kinds(4);
+
+    s.jobs[1].spec_more = in_b;
+    s.acts[3].at_s = 31; /* the fake does not say when nodes change */
+    world_init(&w, &s);
+    w.conf.where.partition = NULL;
+    ok(world_start(&w), "---- two partitions");
+    play(4);
+    is_str(engine_job(w.engine, 1)->place, "n1:0-3", "in the default one");
+    is_str(engine_job(w.engine, 2)->reason,
+           "WaitingForGpus: needs 4, 0 free, too few without the 1 nodes that "
+           "are down or closed",
+           "in one that is reserved");
+    is_str(engine_job(w.engine, 3)->reason, "WaitingForGpus: needs 4, 0 free",
+           "who waits for the first sees no GPUs of the other");
+    play(12);
+    is_str(engine_job(w.engine, 3)->place, "n1:0-3", "nor waits behind that");
+    play(35);
+    is_str(engine_job(w.engine, 2)->place, "n2:0-3", "until it opens");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1] "
+           "k3:COMPLETED/0/1[1]",
+           "");
+}
+
+static void test_alone(void)
+{
+    struct world_script s = several(3);
+
+    for (int i = 0; i < 3; i++)
+        s.jobs[i].gpus = 1;
+    s.jobs[1].spec_more = alone;
+    s.jobs[0].attempts[0].run_s = s.jobs[2].attempts[0].run_s = 20;
+    begin(&s, "one that shares with nobody");
+    play(5);
+    is_int(engine_job(w.engine, 1)->state, JOB_RUNNING, "one runs");
+    is_int(engine_job(w.engine, 2)->state, JOB_QUEUED, "it waits for that");
+    play(25);
+    is_int(engine_job(w.engine, 2)->state, JOB_RUNNING, "now it is alone");
+    is_int(engine_job(w.engine, 3)->state, JOB_QUEUED, "and stays it");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]", "");
+}
+
+int main(void)
+{
+    test_kinds();
+    test_alone();
+    return tap_done();
+}
