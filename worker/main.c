@@ -65,6 +65,7 @@ const char *__lsan_default_suppressions(void)
 
 struct args {
     const char *launch, *standalone, *dir;
+    int device; /* an enum spec_device, or -1: as the job says */
 };
 
 static const struct {
@@ -75,6 +76,8 @@ static const struct {
     {"launch", "FILE", 'l', "run the attempt that FILE describes"},
     {"standalone", "SPEC", 's', "run the job of SPEC without a daemon"},
     {"dir", "DIR", 'd', "with --standalone: put its files there"},
+    {"device", "DEVICE", 'D',
+     "train on auto, cuda or host, not as the job says"},
     {"help", NULL, 'h', "print this and exit"},
     {"version", NULL, 'v', "print the version and exit"},
 };
@@ -95,9 +98,26 @@ static void print_help(void)
     (void)puts("\nSee mgpu-worker(8).");
 }
 
+static int set_device(struct args *a, const char *value)
+{
+    static const char *const names[] = {
+        [DEVICE_AUTO] = "auto", [DEVICE_CUDA] = "cuda", [DEVICE_HOST] = "host"};
+    for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
+        if (strcmp(value, names[i]) == 0) {
+            a->device = i;
+            return 0;
+        }
+    (void)fprintf(stderr,
+                  "mgpu-worker: --device is auto, cuda or host, not '%s'\n",
+                  value);
+    return -1;
+}
+
 static int set_option(struct args *a, int id, const char *value)
 {
     switch (id) {
+    case 'D':
+        return set_device(a, value);
     case 'l':
         a->launch = value;
         return 0;
@@ -140,7 +160,8 @@ static int parse_args(int argc, char **argv, struct args *a)
         return -1;
     if (bad == 0)
         (void)fprintf(stderr, "mgpu-worker: expected either --launch FILE or "
-                              "--standalone SPEC [--dir DIR]; try --help\n");
+                              "--standalone SPEC [--dir DIR], and perhaps "
+                              "--device; try --help\n");
     return error_exit_status(ERR_USAGE);
 }
 
@@ -377,6 +398,8 @@ static void run_job(struct run *r, const struct args *a)
     if (rc < 0)
         fail(r, error_exit_status(err.code), err.msg);
     r->has_job = true;
+    if (a->device >= 0)
+        r->job.launch.spec.train.device = (enum spec_device)a->device;
     r->conf = job_report_conf(&r->job, r->comm->rank);
     if (!claim(r))
         return;
@@ -392,7 +415,7 @@ static void run_job(struct run *r, const struct args *a)
 
 int main(int argc, char **argv)
 {
-    struct args a = {.launch = NULL};
+    struct args a = {.device = -1};
     struct run r = {.exit_code = 0};
     struct error err = ERROR_INIT;
     int status = parse_args(argc, argv, &a);

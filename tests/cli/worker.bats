@@ -38,11 +38,11 @@ ends_with() {
 
 spec() { cat >"$BATS_TEST_TMPDIR/spec.yaml"; }
 
-# worker RANKS: runs the specification.
+# worker RANKS [OPTION...]: runs the specification.
 worker() {
     timeout 100 mpirun --quiet -n "$1" --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
-        --dir "$dir" 3>&-
+        --dir "$dir" "${@:2}" 3>&-
 }
 
 command_spec() { # the program is standard input
@@ -71,7 +71,7 @@ END
 
 @test "a wrong command line is refused" {
     for args in "" "--launch" "--launch a --standalone b" "--dir x" "--other" \
-        "--launch a operand"; do
+        "--launch a operand" "--standalone a --device gpu"; do
         # shellcheck disable=SC2086
         run "$MGPU_BIN/mgpu-worker" $args
         [ "$status" -eq 64 ] || { echo "$args: $status"; false; }
@@ -493,6 +493,31 @@ opened() {
     [[ $(opened 5) =~ opened\ 5\[0\] ]]
     [[ $(opened 5) != *"[1]"* ]]
     [[ $(opened "") =~ "sees 0 GPUs" ]]
+}
+
+@test "--device goes before train.device, and says what is missing" {
+    cv_spec 1 0.01
+    sed -i 's/gpus: 0/gpus: 1/' "$BATS_TEST_TMPDIR/spec.yaml" # device: host
+    export MGPU_CUDA_PLUGIN=/nonexistent/plug-in.so
+    run worker 1 --device cuda
+    echo "$output"
+    [ "$status" -eq 69 ]
+    [ "$(grep -c ' err worker: ' <<<"$output")" -eq 1 ]
+    grep -q "device cuda: no plug-in at '/nonexistent/plug-in.so'" <<<"$output"
+    run worker 1 --device auto
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -q "device auto: the host, for device cuda: no plug-in" <<<"$output"
+    fake_plugin
+    CUDA_VISIBLE_DEVICES='' MGPU_CUDA_PLUGIN=$BATS_TEST_TMPDIR/fake.so \
+        run worker 1 --device auto
+    [ "$status" -eq 0 ]
+    grep -q 'device auto: the host, for .* sees 0 GPUs' <<<"$output"
+    sed -i 's/device: host/device: cuda/' "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1 --device host
+    echo "$output"
+    [ "$status" -eq 0 ]
+    ! grep -q 'device cuda' <<<"$output"
 }
 
 @test "MGPU_RAN exists once a rank has started" {
