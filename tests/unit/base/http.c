@@ -1,42 +1,17 @@
-/* http.c - server and client against each other, and the server against
- * clients that break the rules. The server runs its loop in a thread. */
-#include <dirent.h>
-#include <errno.h>
-#include <event2/event.h>
-#include <poll.h>
-#include <pthread.h>
+/* http.c - server and client against each other. */
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include "jobs/base/clock.h"
-#include "jobs/base/http_client.h"
-#include "jobs/base/http_server.h"
-#include "tests/tap.h"
+#include "tests/unit/base/http_host.h"
 
-enum { MAX_BODY = 100000, PER_UID = 6 };
+enum { MAX_BODY = 100000 };
 
 static char dir[] = "/tmp/mgpu-http.XXXXXX";
-static char sock_path[64], url[80];
+static char sock[64], url[80];
 static atomic_int n_closed; /* streams whose client went away */
 
 /* ---- the server's side ----------------------------------------------------
  */
-
-struct host {
-    pthread_t thread;
-    struct event_base *base;
-    struct http_server *server;
-    int stop[2], rc;
-    struct error err;
-    pthread_barrier_t ready;
-};
 
 static void on_echo(void *arg, struct http_exchange *x)
 {
@@ -59,28 +34,6 @@ static void on_body(void *arg, struct http_exchange *x)
     int n = snprintf(text, sizeof(text), "{\"len\":%zu,\"first\":\"%.1s\"}",
                      len, len > 0 ? body : "");
     http_reply_json(x, 201, text, (size_t)n);
-}
-
-static void on_fail(void *arg, struct http_exchange *x)
-{
-    struct error err;
-    (void)arg;
-    (void)error_set(&err, ERR_FENCED, "job 12: \"quoted\"");
-    http_reply_err(x, &err);
-}
-
-static void late_reply(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    http_reply_text(arg, 200, "text/plain", "late", 4);
-}
-
-static void on_late(void *arg, struct http_exchange *x)
-{
-    struct host *h = arg;
-    struct timeval tv = {.tv_usec = 50000};
-    (void)event_base_once(h->base, -1, EV_TIMEOUT, late_reply, x, &tv);
 }
 
 static void on_stream(void *arg, struct http_exchange *x)
@@ -163,123 +116,20 @@ static void on_silent(void *arg, struct http_exchange *x)
 
 static const struct http_route routes[] = {
     {"GET", "/v1/echo/:a/x/:b", on_echo}, {"POST", "/v1/body", on_body},
-    {"GET", "/v1/fail", on_fail},         {"GET", "/v1/late", on_late},
+    {"GET", "/v1/fail", host_on_fail},    {"GET", "/v1/late", host_on_late},
     {"GET", "/v1/stream", on_stream},     {"GET", "/v1/tail", on_tail},
     {"GET", "/v1/silent", on_silent},     {"GET", "/v1/flood", on_flood},
     {"GET", "/v1/cut", on_cut},           {NULL, NULL, NULL},
 };
 
-static void on_stop(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    (void)event_base_loopbreak(arg);
-}
-
-static void *host_main(void *arg)
-{
-    struct host *h = arg;
-    struct http_server_conf conf = {.routes = routes,
-                                    .arg = h,
-                                    .max_body_bytes = MAX_BODY,
-                                    .request_timeout_s = 0.3,
-                                    .idle_timeout_s = 1,
-                                    .max_clients = 100,
-                                    .max_clients_per_uid = PER_UID};
-    h->base = event_base_new();
-    h->rc = http_server_create(h->base, &conf, &h->server, &h->err);
-    if (h->rc == 0)
-        h->rc = http_server_listen_unix(h->server, sock_path, 0600, &h->err);
-    struct event *stop =
-        event_new(h->base, h->stop[0], EV_READ, on_stop, h->base);
-    (void)event_add(stop, NULL);
-    (void)pthread_barrier_wait(&h->ready);
-    if (h->rc == 0)
-        (void)event_base_dispatch(h->base);
-    event_free(stop);
-    http_server_destroy(h->server);
-    event_base_free(h->base);
-    return NULL;
-}
-
-static void host_start(struct host *h)
-{
-    memset(h, 0, sizeof(*h));
-    (void)pthread_barrier_init(&h->ready, NULL, 2);
-    if (pipe(h->stop) < 0 ||
-        pthread_create(&h->thread, NULL, host_main, h) != 0)
-        abort();
-    (void)pthread_barrier_wait(&h->ready);
-}
-
-static void host_stop(struct host *h)
-{
-    (void)close(h->stop[1]);
-    (void)pthread_join(h->thread, NULL);
-    (void)close(h->stop[0]);
-    (void)pthread_barrier_destroy(&h->ready);
-}
-
-/* ---- helpers --------------------------------------------------------------
- */
-
-static struct http_client *client(const char *bearer)
-{
-    struct http_client *c = NULL;
-    struct error err;
-    struct http_client_conf conf = {.url = url,
-                                    .bearer = bearer,
-                                    .connect_timeout_s = 0.2,
-                                    .timeout_s = 10};
-    if (http_client_create(&conf, &c, &err) < 0)
-        tap_diag("%s", err.msg);
-    return c;
-}
-
-static int get(struct http_client *c, const char *path, struct buf *body)
-{
-    struct http_request req = {.method = "GET", .path = path};
-    struct error err = ERROR_INIT;
-    int status = 0;
-    buf_reset(body);
-    if (http_client_call(c, &req, &status, body, &err) < 0) {
-        tap_diag("%s: %s", path, err.msg);
-        return -(int)err.code;
-    }
-    return status;
-}
-
-static int dial(void)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", sock_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-        tap_diag("connect: %s", strerror(errno));
-    return fd;
-}
-
-static void say(int fd, const char *text)
-{
-    (void)!write(fd, text, strlen(text));
-}
-
-/* Reads until the end, `until` is seen, or five seconds. */
-static void hear(int fd, const char *until, char *ret, size_t cap)
-{
-    size_t len = 0;
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    ret[0] = '\0';
-    while (len < cap - 1 && poll(&p, 1, 5000) > 0) {
-        ssize_t n = read(fd, ret + len, cap - 1 - len);
-        if (n <= 0)
-            return;
-        len += (size_t)n;
-        ret[len] = '\0';
-        if (until && strstr(ret, until))
-            return;
-    }
-}
+static const struct http_server_conf server = {
+    .routes = routes,
+    .max_body_bytes = MAX_BODY,
+    .request_timeout_s = 5,
+    .idle_timeout_s = 1,
+    .max_clients = 100,
+    .max_clients_per_uid = 100,
+};
 
 static bool became(atomic_int *v, int want)
 {
@@ -288,23 +138,12 @@ static bool became(atomic_int *v, int want)
     return atomic_load(v) == want;
 }
 
-static int n_fds(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        (void)closedir(d);
-    return n;
-}
-
 /* ---- tests ----------------------------------------------------------------
  */
 
 static void test_round_trip(void)
 {
-    struct http_client *c = client("sesame");
+    struct http_client *c = client_of(url, "sesame");
     struct buf b = BUF_INIT;
     struct error err = ERROR_INIT;
     char want[64];
@@ -344,7 +183,7 @@ static void test_round_trip(void)
 static void test_big_body(void)
 {
     static char big[MAX_BODY + 2];
-    struct http_client *c = client(NULL);
+    struct http_client *c = client_of(url, NULL);
     struct buf b = BUF_INIT;
     struct error err = ERROR_INIT;
 
@@ -383,7 +222,7 @@ static int on_line(void *arg, const char *text, size_t len, struct error *err)
 
 static void test_stream(void)
 {
-    struct http_client *c = client(NULL);
+    struct http_client *c = client_of(url, NULL);
     struct buf b = BUF_INIT;
     struct error err = ERROR_INIT;
     struct seen s = {.n = 0};
@@ -417,15 +256,15 @@ static void test_stream(void)
     buf_clear(&b);
     http_client_destroy(c);
 
-    int fd = dial();
-    char text[4096];
-    say(fd, "GET /v1/silent HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(fd, "\r\n0\r\n\r\n", text, sizeof(text));
+    int fd = dial_unix(sock);
+    char last;
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    ok(strstr(text, "late") && poll(&p, 1, 5000) == 1 && read(fd, text, 1) == 0,
+    say(fd, "GET /v1/silent HTTP/1.1\r\nHost: x\r\n\r\n");
+    ok(strstr(hear(fd, "\r\n0\r\n\r\n"), "late") && poll(&p, 1, 5000) == 1 &&
+           read(fd, &last, 1) == 0,
        "after it the connection may be idle no longer than before");
     (void)close(fd);
-    fd = dial();
+    fd = dial_unix(sock);
     say(fd, "GET /v1/flood HTTP/1.1\r\nHost: x\r\n\r\n");
     ok(became(&n_closed, 2), "a reader that never reads is dropped");
     (void)close(fd);
@@ -451,133 +290,6 @@ static void test_short(void)
     http_client_destroy(c);
 }
 
-static void test_rules(void)
-{
-    char text[4096];
-    int fd = dial();
-    say(fd, "HEAD /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(fd, "\r\n\r\n", text, sizeof(text));
-    ok(strstr(text, " 405 ") && strstr(text, "Allow: GET"), "HEAD: 405");
-    say(fd, "DELETE /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(fd, "}}", text, sizeof(text));
-    ok(strncmp(text, "HTTP/1.1 405", 12) == 0, "kept alive; DELETE: 405");
-    /* Two requests in one packet. */
-    say(fd, "GET /v1/late HTTP/1.1\r\nHost: x\r\n\r\n"
-            "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(fd, "FENCED", text, sizeof(text));
-    ok(strstr(text, "late") && strstr(text, "FENCED"), "pipelined requests");
-    (void)close(fd);
-
-    fd = dial();
-    say(fd, "\x16\x03\x01 hello\r\n\r\n");
-    hear(fd, NULL, text, sizeof(text));
-    ok(strstr(text, " 400 ") != NULL, "garbage: 400");
-    (void)close(fd);
-
-    static char big[20000];
-    memset(big, 'h', sizeof(big) - 1);
-    fd = dial();
-    say(fd, "GET /v1/fail HTTP/1.1\r\nX: ");
-    say(fd, big);
-    say(fd, "\r\n\r\n");
-    hear(fd, NULL, text, sizeof(text));
-    ok(strstr(text, "HTTP/1.1 4") == text, "headers too long: 4xx, %.12s",
-       text);
-    (void)close(fd);
-}
-
-static void test_slow(void)
-{
-    char text[1024];
-    struct pollfd p = {.events = POLLIN};
-    int fd = p.fd = dial();
-    const char *request = "GET /v1/fail HTTP/1.1\r\nHost: x\r\nX: "
-                          "0123456789012345678901234567890123456789";
-    size_t sent = 0;
-    /* A byte every 20 ms: never idle, never done; 0.3 s is the limit. */
-    while (sent < strlen(request) && poll(&p, 1, 20) == 0)
-        (void)!write(fd, request + sent++, 1);
-    hear(fd, NULL, text, sizeof(text));
-    ok(strstr(text, " 408 ") && sent < strlen(request),
-       "a slow request is cut after %zu bytes", sent);
-    (void)close(fd);
-
-    fd = dial();
-    hear(fd, NULL, text, sizeof(text));
-    ok(strstr(text, " 408 ") != NULL, "a silent connection is cut");
-    (void)close(fd);
-
-    fd = dial();
-    say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
-    hear(fd, "}}", text, sizeof(text));
-    say(fd, "GET /v1/fail HTT");
-    hear(fd, NULL, text, sizeof(text));
-    ok(strstr(text, " 408 ") != NULL, "so is a second request half sent");
-    (void)close(fd);
-}
-
-static void test_cap(void)
-{
-    int fds[PER_UID];
-    char text[1024];
-    for (int i = 0; i < PER_UID; i++) {
-        fds[i] = dial();
-        say(fds[i], "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
-        hear(fds[i], "}}", text, sizeof(text));
-    }
-    ok(strstr(text, "FENCED") != NULL, "%d connections are served", PER_UID);
-    int fd = dial();
-    hear(fd, NULL, text, sizeof(text));
-    ok(strstr(text, " 503 ") && strstr(text, "BUSY"), "one more is refused");
-    (void)close(fd);
-    for (int i = 0; i < PER_UID; i++)
-        (void)close(fds[i]);
-    /* Connections that end without a word must not count for ever. */
-    for (int i = 0; i < 3 * PER_UID; i++)
-        (void)close(dial());
-    struct http_client *c = client(NULL);
-    struct buf b = BUF_INIT;
-    int status = 0;
-    for (int i = 0; i < 100 && status != 403; i++) {
-        status = get(c, "/v1/fail", &b);
-        (void)poll(NULL, 0, status == 403 ? 0 : 20);
-    }
-    is_int(status, 403, "and served again when the others have left");
-    buf_clear(&b);
-    http_client_destroy(c);
-}
-
-static void test_listen(struct host *h)
-{
-    struct host second;
-    struct stat st;
-
-    ok(stat(sock_path, &st) == 0 && (st.st_mode & 0777) == 0600, "mode 0600");
-    host_start(&second);
-    ok(second.rc < 0 && second.err.code == ERR_STATE,
-       "a second server is refused: %s", second.err.msg);
-    host_stop(&second);
-    ok(stat(sock_path, &st) == 0, "and leaves the first one's socket alone");
-
-    host_stop(h);
-    ok(stat(sock_path, &st) < 0, "the socket goes with its server");
-    struct http_client *c = client(NULL);
-    struct buf b = BUF_INIT;
-    is_int(get(c, "/v1/fail", &b), -(int)ERR_UNAVAIL, "nobody answers then");
-
-    /* What a killed server leaves: a socket without a listener. */
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", sock_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)bind(fd, (struct sockaddr *)&addr, sizeof(addr));
-    (void)close(fd);
-    host_start(h);
-    is_int(h->rc, 0, "a stale socket is replaced");
-    is_int(get(c, "/v1/fail", &b), 403, "and the same client goes on");
-    buf_clear(&b);
-    http_client_destroy(c);
-}
-
 static void test_urls(void)
 {
     static const char *const bad[] = {"",        "unix:",   "unix:rel",
@@ -597,20 +309,16 @@ int main(void)
     (void)signal(SIGPIPE, SIG_IGN);
     if (!mkdtemp(dir))
         return 1;
-    (void)snprintf(sock_path, sizeof(sock_path), "%s/sock", dir);
-    (void)snprintf(url, sizeof(url), "unix:%s", sock_path);
+    (void)snprintf(sock, sizeof(sock), "%s/sock", dir);
+    (void)snprintf(url, sizeof(url), "unix:%s", sock);
 
     test_urls();
     int before = n_fds();
-    host_start(&h);
+    host_start(&h, &server, sock, NULL);
     test_round_trip();
     test_big_body();
     test_stream();
     test_short();
-    test_rules();
-    test_slow();
-    test_cap();
-    test_listen(&h);
     host_stop(&h);
     is_int(n_fds(), before, "no descriptor is left open");
     (void)rmdir(dir);

@@ -2,37 +2,15 @@
  * and the limits for those whom nobody vouches for. */
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
-#include "jobs/base/http_client.h"
-#include "jobs/base/http_server.h"
-#include "tests/tap.h"
+#include "tests/unit/base/http_host.h"
 
 enum { CLIENTS = 16, PER_ONE = 6, TCP_AT_MOST = 14 };
 
-static char sock_path[64];
-
-struct host {
-    pthread_t thread;
-    struct event_base *base;
-    struct http_server *server;
-    const char *listen;
-    int stop[2], rc, port;
-    struct error err;
-    pthread_barrier_t ready;
-};
+static char sock[64];
 
 static void on_who(void *arg, struct http_exchange *x)
 {
@@ -46,61 +24,14 @@ static void on_who(void *arg, struct http_exchange *x)
 static const struct http_route routes[] = {{"GET", "/who", on_who},
                                            {NULL, NULL, NULL}};
 
-static void on_stop(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    (void)event_base_loopbreak(arg);
-}
-
-static void *host_main(void *arg)
-{
-    struct host *h = arg;
-    struct http_server_conf conf = {.routes = routes,
-                                    .max_body_bytes = 1000,
-                                    .request_timeout_s = 0.3,
-                                    .idle_timeout_s = 60,
-                                    .max_clients = CLIENTS,
-                                    .max_clients_per_uid = PER_ONE};
-    h->base = event_base_new();
-    h->rc = http_server_create(h->base, &conf, &h->server, &h->err);
-    if (h->rc == 0)
-        h->rc = http_server_listen_tcp(h->server, h->listen, &h->port, &h->err);
-    if (h->rc == 0 && sock_path[0])
-        h->rc = http_server_listen_unix(h->server, sock_path, 0600, &h->err);
-    struct event *stop =
-        event_new(h->base, h->stop[0], EV_READ, on_stop, h->base);
-    (void)event_add(stop, NULL);
-    (void)pthread_barrier_wait(&h->ready);
-    if (h->rc == 0)
-        (void)event_base_dispatch(h->base);
-    event_free(stop);
-    http_server_destroy(h->server);
-    event_base_free(h->base);
-    return NULL;
-}
-
-static void host_start(struct host *h, const char *listen)
-{
-    memset(h, 0, sizeof(*h));
-    h->listen = listen;
-    (void)pthread_barrier_init(&h->ready, NULL, 2);
-    if (pipe(h->stop) < 0 ||
-        pthread_create(&h->thread, NULL, host_main, h) != 0)
-        abort();
-    (void)pthread_barrier_wait(&h->ready);
-}
-
-static void host_stop(struct host *h)
-{
-    (void)close(h->stop[1]);
-    (void)pthread_join(h->thread, NULL);
-    (void)close(h->stop[0]);
-    (void)pthread_barrier_destroy(&h->ready);
-}
-
-/* ---- helpers --------------------------------------------------------------
- */
+static const struct http_server_conf server = {
+    .routes = routes,
+    .max_body_bytes = 1000,
+    .request_timeout_s = 0.3,
+    .idle_timeout_s = 60,
+    .max_clients = CLIENTS,
+    .max_clients_per_uid = PER_ONE,
+};
 
 /* From one loopback address; 127.0.0.2 is another machine, as it were. */
 static int dial(int port, const char *from)
@@ -117,30 +48,6 @@ static int dial(int port, const char *from)
     return fd;
 }
 
-static void say(int fd, const char *text)
-{
-    (void)!write(fd, text, strlen(text));
-}
-
-/* Reads until the end, `until` is seen, or five seconds. */
-static const char *hear(int fd, const char *until)
-{
-    static _Thread_local char text[4096];
-    size_t len = 0;
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    text[0] = '\0';
-    while (len < sizeof(text) - 1 && poll(&p, 1, 20000) > 0) {
-        ssize_t n = read(fd, text + len, sizeof(text) - 1 - len);
-        if (n <= 0)
-            break;
-        len += (size_t)n;
-        text[len] = '\0';
-        if (until && strstr(text, until))
-            break;
-    }
-    return text;
-}
-
 static const char *ask(int fd)
 {
     say(fd, "GET /who HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -149,16 +56,9 @@ static const char *ask(int fd)
 
 static void answers(const char *url, const char *want, const char *what)
 {
-    struct http_client_conf conf = {
-        .url = url, .connect_timeout_s = 1, .timeout_s = 10};
-    struct http_request req = {.method = "GET", .path = "/who"};
-    struct http_client *c = NULL;
+    struct http_client *c = client_of(url, NULL);
     struct buf b = BUF_INIT;
-    struct error err = ERROR_INIT;
-    int status = 0;
-    if (http_client_create(&conf, &c, &err) < 0 ||
-        http_client_call(c, &req, &status, &b, &err) < 0)
-        tap_diag("%s: %s", url, err.msg);
+    (void)get(c, "/who", &b);
     is_str(buf_str(&b), want, what);
     buf_clear(&b);
     http_client_destroy(c);
@@ -170,7 +70,7 @@ static void answers(const char *url, const char *want, const char *what)
 static void refused(const char *listen, enum err_code code, const char *why)
 {
     struct host h;
-    host_start(&h, listen);
+    host_start(&h, &server, NULL, listen);
     ok(h.rc < 0 && h.err.code == code && strstr(h.err.msg, why), "'%s': %s",
        listen, h.err.msg);
     host_stop(&h);
@@ -201,7 +101,7 @@ static void test_where(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct host h;
         char url[64];
-        host_start(&h, cases[i].listen);
+        host_start(&h, &server, NULL, cases[i].listen);
         /* A machine without IPv6 has no [::1], and the server says so. */
         if (h.rc < 0 && h.err.code == ERR_CONFIG && cases[i].listen[0] == '[') {
             ok(strstr(h.err.msg, "no address"), "no IPv6: %s", h.err.msg);
@@ -222,24 +122,22 @@ static void test_again(void)
 {
     struct host h, second;
     char where[32], url[96];
-    host_start(&h, "127.0.0.1:0");
+    host_start(&h, &server, NULL, "127.0.0.1:0");
     (void)snprintf(where, sizeof(where), "127.0.0.1:%d", h.port);
     (void)snprintf(url, sizeof(url), "http://%s", where);
     refused(where, ERR_STATE, "in use");
-    (void)snprintf(sock_path, sizeof(sock_path), "/tmp/mgpu-tcp.%d", getpid());
     /* The server ends first: its side of the connection lingers. */
     int fd = dial(h.port, "127.0.0.1");
     (void)ask(fd);
     host_stop(&h);
-    host_start(&second, where);
+    host_start(&second, &server, sock, where);
     is_int(second.rc, 0, "a restarted server has its port again");
     answers(url, "-1 127.0.0.1|", "and answers there");
-    (void)snprintf(url, sizeof(url), "unix:%s", sock_path);
+    (void)snprintf(url, sizeof(url), "unix:%s", sock);
     (void)snprintf(where, sizeof(where), "%lld |", (long long)getuid());
     answers(url, where, "and over its other socket knows who calls");
     (void)close(fd);
     host_stop(&second);
-    sock_path[0] = '\0';
 }
 
 static int local_port(int fd)
@@ -276,11 +174,7 @@ static void test_slow(struct host *h)
     const char *request = "GET /who HTTP/1.1\r\nHost: x\r\nX: "
                           "0123456789012345678901234567890123456789";
     int fd = dial(h->port, "127.0.0.1");
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    size_t sent = 0;
-    /* A byte every 20 ms: never idle, never done; 0.3 s is the limit. */
-    while (sent < strlen(request) && poll(&p, 1, 20) == 0)
-        (void)!write(fd, request + sent++, 1);
+    size_t sent = say_slowly(fd, request); /* 0.3 s is the limit */
     ok(strstr(hear(fd, NULL), " 408 ") && sent < strlen(request),
        "a slow request is cut after %zu bytes", sent);
     (void)close(fd);
@@ -311,7 +205,7 @@ static void test_caps(struct host *h)
     more = dial(h->port, "127.0.0.4");
     ok(strstr(hear(more, NULL), "BUSY") != NULL, "and no more than that");
     (void)close(more);
-    (void)snprintf(url, sizeof(url), "unix:%s", sock_path);
+    (void)snprintf(url, sizeof(url), "unix:%s", sock);
     char want[32];
     (void)snprintf(want, sizeof(want), "%lld |", (long long)getuid());
     answers(url, want, "the unix socket has its own room");
@@ -386,11 +280,11 @@ int main(void)
 {
     struct host h;
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)snprintf(sock, sizeof(sock), "/tmp/mgpu-tcp.%d", (int)getpid());
     test_refused();
     test_where();
     test_again();
-    (void)snprintf(sock_path, sizeof(sock_path), "/tmp/mgpu-tcp.%d", getpid());
-    host_start(&h, "127.0.0.1:0");
+    host_start(&h, &server, sock, "127.0.0.1:0");
     test_cloexec(&h);
     test_slow(&h);
     test_caps(&h);

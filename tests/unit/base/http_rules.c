@@ -1,0 +1,163 @@
+/* http_rules.c - the server against clients that break the rules, and with
+ * its socket. */
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "tests/unit/base/http_host.h"
+
+enum { PER_UID = 6 };
+
+static char dir[] = "/tmp/mgpu-http.XXXXXX";
+static char sock[64], url[80];
+
+static const struct http_route routes[] = {{"GET", "/v1/fail", host_on_fail},
+                                           {"GET", "/v1/late", host_on_late},
+                                           {NULL, NULL, NULL}};
+
+static const struct http_server_conf server = {
+    .routes = routes,
+    .max_body_bytes = 1000,
+    .request_timeout_s = 0.3,
+    .idle_timeout_s = 1,
+    .max_clients = 100,
+    .max_clients_per_uid = PER_UID,
+};
+
+static void test_rules(void)
+{
+    int fd = dial_unix(sock);
+    say(fd, "HEAD /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    const char *text = hear(fd, "\r\n\r\n");
+    ok(strstr(text, " 405 ") && strstr(text, "Allow: GET"), "HEAD: 405");
+    say(fd, "DELETE /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    text = hear(fd, "}}");
+    ok(strncmp(text, "HTTP/1.1 405", 12) == 0, "kept alive; DELETE: 405");
+    /* Two requests in one packet. */
+    say(fd, "GET /v1/late HTTP/1.1\r\nHost: x\r\n\r\n"
+            "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    text = hear(fd, "FENCED");
+    ok(strstr(text, "late") && strstr(text, "FENCED"), "pipelined requests");
+    (void)close(fd);
+
+    fd = dial_unix(sock);
+    say(fd, "\x16\x03\x01 hello\r\n\r\n");
+    ok(strstr(hear(fd, NULL), " 400 ") != NULL, "garbage: 400");
+    (void)close(fd);
+
+    static char big[20000];
+    memset(big, 'h', sizeof(big) - 1);
+    fd = dial_unix(sock);
+    say(fd, "GET /v1/fail HTTP/1.1\r\nX: ");
+    say(fd, big);
+    say(fd, "\r\n\r\n");
+    text = hear(fd, NULL);
+    ok(strstr(text, "HTTP/1.1 4") == text, "headers too long: 4xx, %.12s",
+       text);
+    (void)close(fd);
+}
+
+static void test_slow(void)
+{
+    const char *request = "GET /v1/fail HTTP/1.1\r\nHost: x\r\nX: "
+                          "0123456789012345678901234567890123456789";
+    int fd = dial_unix(sock);
+    size_t sent = say_slowly(fd, request); /* 0.3 s is the limit */
+    ok(strstr(hear(fd, NULL), " 408 ") && sent < strlen(request),
+       "a slow request is cut after %zu bytes", sent);
+    (void)close(fd);
+
+    fd = dial_unix(sock);
+    ok(strstr(hear(fd, NULL), " 408 ") != NULL, "a silent connection is cut");
+    (void)close(fd);
+
+    fd = dial_unix(sock);
+    say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    (void)hear(fd, "}}");
+    say(fd, "GET /v1/fail HTT");
+    ok(strstr(hear(fd, NULL), " 408 ") != NULL,
+       "so is a second request half sent");
+    (void)close(fd);
+}
+
+static void test_cap(void)
+{
+    int fds[PER_UID];
+    const char *text = "";
+    for (int i = 0; i < PER_UID; i++) {
+        fds[i] = dial_unix(sock);
+        say(fds[i], "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+        text = hear(fds[i], "}}");
+    }
+    ok(strstr(text, "FENCED") != NULL, "%d connections are served", PER_UID);
+    int fd = dial_unix(sock);
+    text = hear(fd, NULL);
+    ok(strstr(text, " 503 ") && strstr(text, "BUSY"), "one more is refused");
+    (void)close(fd);
+    for (int i = 0; i < PER_UID; i++)
+        (void)close(fds[i]);
+    /* Connections that end without a word must not count for ever. */
+    for (int i = 0; i < 3 * PER_UID; i++)
+        (void)close(dial_unix(sock));
+    struct http_client *c = client_of(url, NULL);
+    struct buf b = BUF_INIT;
+    int status = 0;
+    for (int i = 0; i < 100 && status != 403; i++) {
+        status = get(c, "/v1/fail", &b);
+        (void)poll(NULL, 0, status == 403 ? 0 : 20);
+    }
+    is_int(status, 403, "and served again when the others have left");
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
+static void test_listen(struct host *h)
+{
+    struct host second;
+    struct stat st;
+
+    ok(stat(sock, &st) == 0 && (st.st_mode & 0777) == 0600, "mode 0600");
+    host_start(&second, &server, sock, NULL);
+    ok(second.rc < 0 && second.err.code == ERR_STATE,
+       "a second server is refused: %s", second.err.msg);
+    host_stop(&second);
+    ok(stat(sock, &st) == 0, "and leaves the first one's socket alone");
+
+    host_stop(h);
+    ok(stat(sock, &st) < 0, "the socket goes with its server");
+    struct http_client *c = client_of(url, NULL);
+    struct buf b = BUF_INIT;
+    is_int(get(c, "/v1/fail", &b), -(int)ERR_UNAVAIL, "nobody answers then");
+
+    /* What a killed server leaves: a socket without a listener. */
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", sock);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+    (void)close(fd);
+    host_start(h, &server, sock, NULL);
+    is_int(h->rc, 0, "a stale socket is replaced");
+    is_int(get(c, "/v1/fail", &b), 403, "and the same client goes on");
+    buf_clear(&b);
+    http_client_destroy(c);
+}
+
+int main(void)
+{
+    struct host h;
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (!mkdtemp(dir))
+        return 1;
+    (void)snprintf(sock, sizeof(sock), "%s/sock", dir);
+    (void)snprintf(url, sizeof(url), "unix:%s", sock);
+
+    int before = n_fds();
+    host_start(&h, &server, sock, NULL);
+    test_rules();
+    test_slow();
+    test_cap();
+    test_listen(&h);
+    host_stop(&h);
+    is_int(n_fds(), before, "no descriptor is left open");
+    (void)rmdir(dir);
+    return tap_done();
+}
