@@ -5,9 +5,15 @@
  * A worker of an attempt that is over, or that another process holds, is
  * fenced: it must stop. That, and not the allocator's good memory, is what
  * keeps one job from training twice.
+ *
+ * To stop is for good, so nobody is told to on account of what may yet be
+ * undone: who comes while that is on its way to the disk is told to come
+ * again.
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "scheduler/engine/core.h"
@@ -27,6 +33,24 @@ static bool same_token(const char *want, const char *got)
     return diff == 0;
 }
 
+static int fenced(const struct engine *e, const struct entry *en,
+                  struct error *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static int fenced(const struct engine *e, const struct entry *en,
+                  struct error *err, const char *fmt, ...)
+{
+    char why[200];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    if (en->changed > e->durable)
+        return error_set(err, ERR_UNAVAIL, "not stored yet, try again: %s",
+                         why);
+    return error_set(err, ERR_FENCED, "%s", why);
+}
+
 static struct entry *attempt_of(const struct engine *e, uint64_t id,
                                 int32_t attempt, struct error *err)
 {
@@ -38,9 +62,9 @@ static struct entry *attempt_of(const struct engine *e, uint64_t id,
         return NULL;
     }
     if (attempt < en->job.attempt || !job_state_is_live(en->job.state)) {
-        (void)error_set(err, ERR_FENCED,
-                        "attempt %" PRId32 " of job %" PRIu64 " is over",
-                        attempt, id);
+        (void)fenced(e, en, err,
+                     "attempt %" PRId32 " of job %" PRIu64 " is over", attempt,
+                     id);
         return NULL;
     }
     return en;
@@ -79,13 +103,12 @@ int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
     if (en->job.holder[0] != '\0') {
         if (strcmp(en->job.holder, d.holder) == 0)
             return 0;
-        return error_set(err, ERR_FENCED, "held by '%s'", en->job.holder);
+        return fenced(e, en, err, "held by '%s'", en->job.holder);
     }
     if (en->job.cancel_asked || en->job.requeue_asked || en->give_up)
-        return error_set(err, ERR_FENCED,
-                         "attempt %" PRId32 " of job %" PRIu64
-                         " is being ended",
-                         attempt, id);
+        return fenced(e, en, err,
+                      "attempt %" PRId32 " of job %" PRIu64 " is being ended",
+                      attempt, id);
     return eng_stage(e, en, EV_CLAIM, -1, &d, err);
 }
 
@@ -102,10 +125,9 @@ int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
     if (!en)
         return -1;
     if (en->job.holder[0] == '\0')
-        return error_set(err, ERR_FENCED,
-                         "attempt %" PRId32 " of job %" PRIu64
-                         " was not claimed",
-                         attempt, id);
+        return fenced(e, en, err,
+                      "attempt %" PRId32 " of job %" PRIu64 " was not claimed",
+                      attempt, id);
     return 0;
 }
 

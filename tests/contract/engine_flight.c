@@ -216,6 +216,55 @@ static void test_early_cancel(void)
     world_clear(&w);
 }
 
+/* A worker that is fenced stops for good: it is not for what may be undone. */
+static void test_no_early_fence(void)
+{
+    begin();
+    uint64_t a = submit("a", "");
+    for (int i = 0; i < 3; i++)
+        is_int(engine_step(w.engine, &err), 0, "a step");
+    const char *token = world_token(engine_job(w.engine, a));
+    is_int(engine_cancel(w.engine, a, 7, &err), 0, "cancel it");
+    is_int(engine_step_begin(w.engine, &batch, &err), 0, "a step begins");
+    ok(has(EV_CANCEL, a), "the cancel leaves");
+    is_int(engine_claim(w.engine, a, 1, token, "h", "", &err), -1,
+           "its worker comes meanwhile");
+    is_int(err.code, ERR_UNAVAIL, "  and is to come again");
+    is_lost();
+    is_int(engine_claim(w.engine, a, 1, token, "h", "", &err), 0,
+           "it does, and may work");
+    is_int(engine_claim(w.engine, a, 1, token, "h2", "", &err), -1,
+           "so may another, perhaps");
+    is_int(err.code, ERR_UNAVAIL, "  who is to come again");
+    w.clock.t_s += 2;
+    is_int(engine_step(w.engine, &err), 0, "the claim is stored");
+    is_int(engine_claim(w.engine, a, 1, token, "h2", "", &err), -1,
+           "and now the other");
+    is_int(err.code, ERR_FENCED, "  is fenced");
+    world_clear(&w);
+}
+
+/* The end of an attempt that is not stored: its worker beats on. */
+static void test_no_early_end(void)
+{
+    begin();
+    uint64_t a = submit("a", "");
+    settle(3);
+    const char *token = world_token(engine_job(w.engine, a));
+    w.clock.t_s += 60;
+    is_int(engine_step_begin(w.engine, &batch, &err), 0, "a step begins");
+    ok(has(EV_FINISH, a), "the end leaves");
+    is_int(engine_check_lease(w.engine, a, 1, token, &err), -1, "a beat");
+    is_int(err.code, ERR_UNAVAIL, "  is to come again");
+    is_lost();
+    is_int(engine_check_lease(w.engine, a, 1, token, &err), 0, "a later one");
+    w.clock.t_s += 2;
+    is_int(engine_step(w.engine, &err), 0, "the end is stored");
+    is_int(engine_check_lease(w.engine, a, 1, token, &err), -1, "the next");
+    is_int(err.code, ERR_FENCED, "  is fenced");
+    world_clear(&w);
+}
+
 /* What a job waits for is looked at before it is planned, however late it
  * came. */
 static void test_depends(void)
@@ -261,6 +310,8 @@ int main(void)
     test_lost();
     test_undone_end();
     test_early_cancel();
+    test_no_early_fence();
+    test_no_early_end();
     test_depends();
     test_reasons();
     return tap_done();

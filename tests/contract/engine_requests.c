@@ -194,8 +194,11 @@ static void test_claim(void)
     is_int(engine_claim(e, id, 1, token, "h", "", &err), 0,
            "again by the same");
     ok(engine_staged(e) == staged, "  changes nothing");
+    refused(engine_claim(e, id, 1, token, "h2", "", &err), ERR_UNAVAIL,
+            "held by 'h'", "a second holder waits for what may be undone");
+    is_int(engine_step(e, &err), 0, "the first claim is stored");
     refused(engine_claim(e, id, 1, token, "h2", "", &err), ERR_FENCED,
-            "held by 'h'", "a second holder is fenced");
+            "held by 'h'", "now the second is fenced");
     is_int(engine_check_lease(e, id, 1, token, &err), 0, "the lease");
     refused(engine_check_lease(e, id, 1, "x", &err), ERR_DENIED, NULL,
             "not with another token");
@@ -260,6 +263,10 @@ static void test_rights(void)
     refused(engine_hold(e, id, 7, true, &err), ERR_STATE, "cannot hold",
             "a live job is not held");
     is_int(engine_cancel(e, id, 7, &err), 0, "cancel it");
+    refused(
+        engine_claim(e, id, 1, world_token(engine_job(e, id)), "h", "", &err),
+        ERR_UNAVAIL, "being ended", "its worker may not start now");
+    is_int(engine_step(e, &err), 0, "the cancel is stored");
     refused(
         engine_claim(e, id, 1, world_token(engine_job(e, id)), "h", "", &err),
         ERR_FENCED, "being ended", "its worker may not start any more");
@@ -459,8 +466,8 @@ static void test_requeue(void)
     ok(job_state_is_live(engine_job(w.engine, id)->state), "it starts");
     const char *token = world_token(engine_job(w.engine, id));
     is_int(engine_requeue(w.engine, id, 7, &err), 0, "back to the queue");
-    refused(engine_claim(w.engine, id, 1, token, "late", "", &err), ERR_FENCED,
-            "being ended", "no worker may begin it");
+    refused(engine_claim(w.engine, id, 1, token, "late", "", &err), ERR_UNAVAIL,
+            "being ended", "no worker may begin it now");
     is_str(engine_job(w.engine, id)->reason, "requeued by its user", "why");
     uint64_t staged = engine_staged(w.engine);
     is_int(engine_requeue(w.engine, id, 7, &err), 0, "asked twice");

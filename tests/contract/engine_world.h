@@ -106,7 +106,7 @@ static inline void world_workers(struct world *w)
             !job->requeue_asked &&
             engine_claim(e, job->id, job->attempt, world_token(job), holder, id,
                          &err) < 0 &&
-            err.code != ERR_FENCED)
+            err.code != ERR_FENCED && err.code != ERR_UNAVAIL)
             world_bad(w, err.msg, job->id);
         struct engine_beat beat = {.iteration = 7, .loss = NAN};
         if (job->holder[0] && !a->silent &&
