@@ -42,13 +42,15 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
                   : 0;
 }
 
-/* A wait that was under way goes on; a clock that jumped makes it no longer. */
+/* A wait that was under way goes on, also of a job that is held meanwhile; a
+ * clock that jumped makes it no longer. */
 static void resume_wait(struct entry *en, double now_s, double wall_s)
 {
     double wait_s = en->job.requeue_wait_s;
-    double left_s = en->job.state_s + wait_s - wall_s;
+    double left_s = en->job.requeue_s + wait_s - wall_s;
+    bool waits = en->job.state == JOB_QUEUED || en->job.state == JOB_HELD;
 
-    if (en->job.state == JOB_QUEUED && wait_s > 0 && left_s > 0)
+    if (waits && wait_s > 0 && left_s > 0)
         en->not_before_s = now_s + fmin(left_s, wait_s);
 }
 

@@ -148,7 +148,8 @@ struct job {
 
     /* The current or last attempt. */
     int32_t attempt, retries;
-    double requeue_wait_s; /* QUEUED again: not before so long after state_s */
+    double requeue_s;      /* when its last attempt was over, NAN never */
+    double requeue_wait_s; /* not started again before so long after that */
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];
     char holder[128];    /* who claimed: "host pid starttime" */
     bool claim_names_id; /* native_id is what the claim said */
@@ -309,6 +310,8 @@ int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
                         int signo, struct error *err) MUST_CHECK;
 
 /* A worker's first act. A repeated claim by the same holder is granted.
+ * ERR_UNAVAIL, here and below, is where the answer would be ERR_FENCED on
+ * account of something that is not durable yet: to be asked again.
  * in   native_id  of the allocation that it runs in, by its own account; "":
  *      not known. When the claim is durable, the allocator hears of it
  * err  ERR_DENIED wrong token, ERR_FENCED another holder has claimed or the

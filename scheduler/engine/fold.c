@@ -169,6 +169,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     en->attempt_exit = d->exit_code;
     en->attempt_signal = d->signal > 0 ? d->signal : 0;
     job->retries += d->retry > 0;
+    job->requeue_s = ev->at_s;
     job->requeue_wait_s = d->wait_ms > 0 ? d->wait_ms / 1000.0 : 0;
     job->start_s = NAN;
     job->limit_hit = job->release_asked = job->requeue_asked = false;

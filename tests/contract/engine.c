@@ -169,6 +169,43 @@ static void test_backoff(void)
     }
 }
 
+/* The wait counts from the end of the attempt, whatever happens to the job
+ * meanwhile. A held job lets nothing start. */
+static void test_backoff_held(void)
+{
+    struct world_script s = one((struct world_attempt){.signal = 9});
+    struct error err = ERROR_INIT;
+    struct world w;
+
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4,\"backoff\":\"60s\","
+                          "\"backoff_max\":\"60s\"}}";
+    world_init(&w, &s);
+    ok(world_start(&w), "a wait before a retry, and a hold");
+    while (engine_job(w.engine, 1) == NULL ||
+           engine_job(w.engine, 1)->retries == 0) {
+        (void)world_step(&w);
+        w.clock.t_s += 0.25;
+    }
+    double ended_s = w.clock.t_s;
+    is_int(engine_hold(w.engine, 1, 1000, true, &err), 0, "  held");
+    (void)world_step(&w);
+    world_die(&w); /* held through a restart */
+    is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "  released");
+    (void)world_step(&w);
+    is_int(engine_job(w.engine, 1)->state, JOB_QUEUED, "  it waits on");
+    is_int(engine_hold(w.engine, 1, 1000, true, &err), 0, "  held again");
+    (void)world_step(&w);
+    w.clock.t_s = ended_s + 70;
+    is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "  until late");
+    (void)world_step(&w);
+    world_die(&w);
+    (void)world_step(&w);
+    (void)world_step(&w);
+    is_int(engine_job(w.engine, 1)->attempt, 2,
+           "  the wait is over, also after a restart");
+    world_clear(&w);
+}
+
 static void test_stall(void)
 {
     struct world_script s =
@@ -309,6 +346,7 @@ int main(void)
     test_retries();
     test_retry_on();
     test_backoff();
+    test_backoff_held();
     test_stall();
     test_cancel();
     test_hold();
