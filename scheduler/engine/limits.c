@@ -67,20 +67,26 @@ static void add(const struct engine *e, struct uses *t, const struct job *job,
 /* What would be broken by `gpus` more in one job, as a reason; false: nothing.
  */
 static bool is_over(const struct use *u, int32_t gpus, int32_t max_gpus,
-                    int32_t max_running, const char *who,
-                    char why[JOB_REASON_CAP])
+                    int32_t max_running, char why[JOB_REASON_CAP])
 {
+    const char *who = u->account ? "Account" : "User";
+    const char *to = u->account ? " to account " : "";
+    const char *name = u->account ? u->account : "";
+    char text[JOB_REASON_CAP + 256]; /* an account's name may be long */
+
     if (max_running > 0 && u->running + 1 > max_running)
-        (void)snprintf(why, JOB_REASON_CAP,
-                       "Limit%sJobs: %" PRId32 " run, of %" PRId32 " allowed",
-                       who, u->running, max_running);
+        (void)snprintf(text, sizeof(text),
+                       "Limit%sJobs: %" PRId32 " run, of %" PRId32
+                       " allowed%s%s",
+                       who, u->running, max_running, to, name);
     else if (max_gpus > 0 && gpus > 0 && u->gpus + gpus > max_gpus)
-        (void)snprintf(why, JOB_REASON_CAP,
+        (void)snprintf(text, sizeof(text),
                        "Limit%sGpus: %" PRId32 " in use, needs %" PRId32
-                       ", of %" PRId32 " allowed",
-                       who, u->gpus, gpus, max_gpus);
+                       ", of %" PRId32 " allowed%s%s",
+                       who, u->gpus, gpus, max_gpus, to, name);
     else
         return false;
+    text_copy(why, JOB_REASON_CAP, text);
     return true;
 }
 
@@ -91,9 +97,9 @@ static bool is_limited(const struct engine *e, struct uses *t,
     const struct engine_limits *l = &e->parts.conf->limits;
     const char *account = account_of(e, job);
     return is_over(find(t, job->uid, NULL), gpus, l->gpus_per_user,
-                   l->running_per_user, "User", why) ||
+                   l->running_per_user, why) ||
            (account && is_over(find(t, 0, account), gpus, l->gpus_per_account,
-                               l->running_per_account, "Account", why));
+                               l->running_per_account, why));
 }
 
 /* What is left of a limit; INT32_MAX without one. */

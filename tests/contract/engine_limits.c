@@ -148,7 +148,7 @@ static void test_accounts(void)
     settle();
     ok(runs(a) && runs(c), "two of an account");
     ok(waits_for(b, "LimitAccount"), "what is too much for it waits");
-    ok(waits_for(d, "LimitAccountJobs: 2 run, of 2 allowed"),
+    ok(waits_for(d, "LimitAccountJobs: 2 run, of 2 allowed to account nlp"),
        "as does a third");
     ok(runs(e), "another account has its own");
     ok(runs(f), "and who names none has no limit");
