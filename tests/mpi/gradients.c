@@ -162,23 +162,12 @@ int main(int argc, char **argv)
     struct comm *c = NULL;
     struct job_spec spec = {.version = 0};
     struct trainer t;
-    char dir[64];
-    train_dir(dir);
-    volatile sig_atomic_t stop = 0, save = 0;
-    struct reporter *reporter = NULL;
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
-    struct train_env env = {.spec = &spec,
-                            .ckpt_dir = dir,
-                            .clock = &clock_real,
-                            .stop = &stop,
-                            .save = &save};
+    volatile sig_atomic_t none = 0;
+    struct train_rig rig;
     if (mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "comm") &&
         train_spec(&spec)) {
-        env.comm = c;
-        int rc = reporter_create(&conf, &reporter, &err);
-        env.reporter = reporter;
-        if (mpi_ok(rc == 0 && trainer_open(&t, &env, &err) == 0, &err,
+        int rc = train_rig_open(&rig, c, &spec, &none, &none, &err);
+        if (mpi_ok(rc == 0 && trainer_open(&t, &rig.env, &err) == 0, &err,
                    "trainer")) {
             test_cover(&t);
             test_gradients(&t, 0, 0, "gradients, as they are cut");
@@ -187,11 +176,10 @@ int main(int argc, char **argv)
             test_evaluation(&t);
         }
         trainer_close(&t);
-        reporter_destroy(reporter);
+        train_rig_close(&rig);
     }
     spec_clear(&spec);
     if (c != NULL)
         c->ops->destroy(c);
-    train_remove(dir);
     return mpi_tap_done();
 }

@@ -8,27 +8,15 @@ static volatile sig_atomic_t none;
 
 struct world {
     struct trainer t;
-    struct train_env env;
-    struct reporter *reporter;
-    char dir[64];
+    struct train_rig rig;
 };
 
 static bool open_world(struct world *w, struct comm *c,
                        const struct job_spec *spec)
 {
     struct error err = ERROR_INIT;
-    train_dir(w->dir);
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = w->dir, .rank = mpi_rank};
-    int rc = reporter_create(&conf, &w->reporter, &err);
-    w->env = (struct train_env){.spec = spec,
-                                .ckpt_dir = w->dir,
-                                .comm = c,
-                                .reporter = w->reporter,
-                                .clock = &clock_real,
-                                .stop = &none,
-                                .save = &none};
-    rc = rc < 0 ? rc : trainer_open(&w->t, &w->env, &err);
+    int rc = train_rig_open(&w->rig, c, spec, &none, &none, &err);
+    rc = rc < 0 ? rc : trainer_open(&w->t, &w->rig.env, &err);
     if (rc == 0)
         sampler_epoch(&w->t.train_sampler, 0);
     return mpi_ok(rc == 0, &err, "open");
@@ -37,8 +25,7 @@ static bool open_world(struct world *w, struct comm *c,
 static void close_world(struct world *w)
 {
     trainer_close(&w->t);
-    reporter_destroy(w->reporter);
-    train_remove(w->dir);
+    train_rig_close(&w->rig);
 }
 
 /* The parameters and the statistics, in one array. */

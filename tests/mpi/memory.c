@@ -74,23 +74,13 @@ static int one_epoch(struct trainer *t, struct error *err)
 static void test(struct comm *c, const struct job_spec *spec, const char *what)
 {
     struct error err = ERROR_INIT;
-    struct reporter *reporter = NULL;
+    struct train_rig rig;
     struct trainer t;
     struct evaluation v;
     struct agreed a;
-    char dir[64], line[120];
-    train_dir(dir);
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
-    struct train_env env = {.spec = spec,
-                            .ckpt_dir = dir,
-                            .comm = c,
-                            .clock = &clock_real,
-                            .stop = &none,
-                            .save = &none};
-    int rc = reporter_create(&conf, &reporter, &err);
-    env.reporter = reporter;
-    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    char line[120];
+    int rc = train_rig_open(&rig, c, spec, &none, &none, &err);
+    rc = rc < 0 ? rc : trainer_open(&t, &rig.env, &err);
     rc = rc < 0 ? rc : one_epoch(&t, &err);
     rc = rc < 0 ? rc : trainer_evaluate(&t, &v, &a, &err);
     int64_t before = n_allocs;
@@ -101,8 +91,7 @@ static void test(struct comm *c, const struct job_spec *spec, const char *what)
                    (long long)taken);
     (void)mpi_ok(rc == 0 && before > 0 && taken == 0, &err, line);
     trainer_close(&t);
-    reporter_destroy(reporter);
-    train_remove(dir);
+    train_rig_close(&rig);
 }
 
 int main(int argc, char **argv)

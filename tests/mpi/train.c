@@ -148,27 +148,15 @@ static void test_nan(struct comm *c, const struct job_spec *spec)
     struct job_spec wild = *spec;
     struct error err = ERROR_INIT;
     struct train_result r;
-    struct reporter *reporter = NULL;
-    char dir[64];
-    train_dir(dir);
+    struct train_rig rig;
     wild.train.optimizer.lr = 1e300;
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
-    struct train_env env = {.spec = &wild,
-                            .ckpt_dir = dir,
-                            .comm = c,
-                            .clock = &clock_real,
-                            .stop = &stop,
-                            .save = &save};
     stop = 0;
-    int rc = reporter_create(&conf, &reporter, &err);
-    env.reporter = reporter;
-    rc = rc < 0 ? 0 : trainer_run(&env, &r, &err);
+    int rc = train_rig_open(&rig, c, &wild, &stop, &save, &err);
+    rc = rc < 0 ? 0 : trainer_run(&rig.env, &r, &err);
     (void)mpi_ok(rc < 0 && err.code == ERR_STATE &&
                      strstr(err.msg, "the loss is not a number") != NULL,
                  &err, "a loss that is no number ends the run on every rank");
-    reporter_destroy(reporter);
-    train_remove(dir);
+    train_rig_close(&rig);
 }
 
 /* What else a step leaves: the arrays of a centered RMSprop, a mean of the
@@ -229,23 +217,12 @@ static void test_overflow(struct comm *c, const struct job_spec *spec,
 {
     struct error err = ERROR_INIT;
     struct trainer t;
-    struct reporter *reporter = NULL;
+    struct train_rig rig;
     struct agreed a = {.stop = false};
     struct job_spec s = half_spec(spec, PRECISION_FP16, true);
-    char dir[64];
-    train_dir(dir);
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
-    struct train_env env = {.spec = &s,
-                            .ckpt_dir = dir,
-                            .comm = c,
-                            .clock = &clock_real,
-                            .stop = &stop,
-                            .save = &save};
     stop = 0;
-    int rc = reporter_create(&conf, &reporter, &err);
-    env.reporter = reporter;
-    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    int rc = train_rig_open(&rig, c, &s, &stop, &save, &err);
+    rc = rc < 0 ? rc : trainer_open(&t, &rig.env, &err);
     if (mpi_ok(rc == 0 && t.at.loss_scale.scale == 65536, &err, "open")) {
         t.at.loss_scale.scale = 0x1p40;
         rc = trainer_step(&t, &a, &err);
@@ -263,8 +240,7 @@ static void test_overflow(struct comm *c, const struct job_spec *spec,
                      &err, "one that fits changes the weights");
         trainer_close(&t);
     }
-    reporter_destroy(reporter);
-    train_remove(dir);
+    train_rig_close(&rig);
 }
 
 /* A second passes with each look at it, for rank 0 alone. */
@@ -339,25 +315,15 @@ static void test_clock(struct comm *c, const struct job_spec *spec)
                                          .wall_s = counting_wall};
     struct error err = ERROR_INIT;
     struct trainer t;
-    struct reporter *reporter = NULL;
+    struct train_rig rig;
     struct agreed a = {.stop = false};
     struct job_spec s = *spec;
-    char dir[64];
     s.checkpoint.every = time;
-    train_dir(dir);
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
-    struct train_env env = {.spec = &s,
-                            .ckpt_dir = dir,
-                            .comm = c,
-                            .clock = &ticking,
-                            .stop = &stop,
-                            .save = &save};
     stop = 0;
     stop_at = 0;
-    int rc = reporter_create(&conf, &reporter, &err);
-    env.reporter = reporter;
-    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    int rc = train_rig_open(&rig, c, &s, &stop, &save, &err);
+    rig.env.clock = &ticking;
+    rc = rc < 0 ? rc : trainer_open(&t, &rig.env, &err);
     if (mpi_ok(rc == 0, &err, "open")) {
         t.saved_s = mpi_rank == 0 ? ticking_now(NULL) : 0;
         rc = trainer_step(&t, &a, &err);
@@ -368,8 +334,7 @@ static void test_clock(struct comm *c, const struct job_spec *spec)
         (void)mpi_ok(rc == 0 && !a.save, &err, "not before its time");
         trainer_close(&t);
     }
-    reporter_destroy(reporter);
-    train_remove(dir);
+    train_rig_close(&rig);
 }
 
 /* The daemon refuses rank 0's heartbeat: all ranks stop, at the same
@@ -419,23 +384,12 @@ static void test_evaluation(struct comm *c, const struct job_spec *spec)
 {
     struct error err = ERROR_INIT;
     struct trainer t;
-    struct reporter *reporter = NULL;
+    struct train_rig rig;
     struct agreed a = {.stop = false};
     struct evaluation v = {.loss = -1, .accuracy = -1};
-    char dir[64];
-    train_dir(dir);
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
-    struct train_env env = {.spec = spec,
-                            .ckpt_dir = dir,
-                            .comm = c,
-                            .clock = &clock_real,
-                            .stop = &stop,
-                            .save = &save};
-    int rc = reporter_create(&conf, &reporter, &err);
-    env.reporter = reporter;
+    int rc = train_rig_open(&rig, c, spec, &stop, &save, &err);
     stop = mpi_rank == mpi_size - 1 ? SIGTERM : 0;
-    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    rc = rc < 0 ? rc : trainer_open(&t, &rig.env, &err);
     if (mpi_ok(rc == 0, &err, "open")) {
         rc = trainer_evaluate(&t, &v, &a, &err);
         (void)mpi_ok(rc == 0 && a.stop && !a.fenced && v.loss < 0 &&
@@ -447,8 +401,7 @@ static void test_evaluation(struct comm *c, const struct job_spec *spec)
                      "without one it ends with a result");
         trainer_close(&t);
     }
-    reporter_destroy(reporter);
-    train_remove(dir);
+    train_rig_close(&rig);
 }
 
 /* A device that copies while the CPU goes on, as a GPU does from pinned
@@ -477,25 +430,15 @@ static void test_copy(struct comm *c, const struct job_spec *spec)
 {
     struct error err = ERROR_INIT;
     struct trainer t;
-    struct reporter *reporter = NULL;
+    struct train_rig rig;
     struct agreed a;
     struct buf b = BUF_INIT;
     struct metric_row row = {.kind = METRIC_VALUE};
-    char dir[64], path[128];
+    char path[128];
     size_t n = 0;
-    train_dir(dir);
-    struct report_conf conf = {
-        .url = "", .token = "", .dir = dir, .rank = mpi_rank};
-    struct train_env env = {.spec = spec,
-                            .ckpt_dir = dir,
-                            .comm = c,
-                            .clock = &clock_real,
-                            .stop = &stop,
-                            .save = &save};
     stop = 0;
-    int rc = reporter_create(&conf, &reporter, &err);
-    env.reporter = reporter;
-    rc = rc < 0 ? rc : trainer_open(&t, &env, &err);
+    int rc = train_rig_open(&rig, c, spec, &stop, &save, &err);
+    rc = rc < 0 ? rc : trainer_open(&t, &rig.env, &err);
     if (mpi_ok(rc == 0, &err, "open")) {
         prompt = t.dev->ops;
         late = *prompt;
@@ -506,7 +449,7 @@ static void test_copy(struct comm *c, const struct job_spec *spec)
         rc = trainer_step(&t, &a, &err);
         t.dev->host_memory = true;
         t.dev->ops = prompt;
-        (void)snprintf(path, sizeof(path), "%s/spool.%d", dir, mpi_rank);
+        (void)snprintf(path, sizeof(path), "%s/spool.%d", rig.dir, mpi_rank);
         rc = rc < 0 ? rc : buf_read_file(&b, path, 1 << 20, &err);
         rc = rc < 0
                  ? rc
@@ -522,8 +465,7 @@ static void test_copy(struct comm *c, const struct job_spec *spec)
         buf_clear(&b);
         trainer_close(&t);
     }
-    reporter_destroy(reporter);
-    train_remove(dir);
+    train_rig_close(&rig);
 }
 
 int main(int argc, char **argv)

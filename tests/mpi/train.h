@@ -76,4 +76,39 @@ static inline void train_remove(const char *dir)
         tap_diag("'%s' is not empty", dir);
 }
 
+/* What a run needs beside its specification and its ranks. */
+struct train_rig {
+    char dir[64];
+    struct reporter *reporter; /* to nobody */
+    struct train_env env;
+};
+
+/* The caller asks for an end, or a checkpoint, by stop and save. Ends with
+ * train_rig_close(), also after a failure. */
+static inline int train_rig_open(struct train_rig *r, struct comm *c,
+                                 const struct job_spec *spec,
+                                 volatile sig_atomic_t *stop,
+                                 volatile sig_atomic_t *save, struct error *err)
+{
+    *r = (struct train_rig){.reporter = NULL};
+    train_dir(r->dir);
+    struct report_conf conf = {
+        .url = "", .token = "", .dir = r->dir, .rank = mpi_rank};
+    int rc = reporter_create(&conf, &r->reporter, err);
+    r->env = (struct train_env){.spec = spec,
+                                .ckpt_dir = r->dir,
+                                .comm = c,
+                                .reporter = r->reporter,
+                                .clock = &clock_real,
+                                .stop = stop,
+                                .save = save};
+    return rc;
+}
+
+static inline void train_rig_close(struct train_rig *r)
+{
+    reporter_destroy(r->reporter);
+    train_remove(r->dir);
+}
+
 #endif
