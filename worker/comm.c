@@ -18,6 +18,15 @@ size_t comm_type_bytes(enum comm_type type)
     return 0;
 }
 
+int comm_check_root(const struct comm *c, int32_t root, const char *what,
+                    struct error *err)
+{
+    if (root < 0 || root >= c->size)
+        return error_set(err, ERR_INVAL, "%s rank %d of %d", what, root,
+                         c->size);
+    return 0;
+}
+
 int comm_all_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
                         enum comm_op op, double deadline_s, struct error *err)
 {

@@ -70,6 +70,10 @@ struct comm {
 
 size_t comm_type_bytes(enum comm_type type);
 
+/* For implementations. err ERR_INVAL root is no rank; says `what` it was for */
+int comm_check_root(const struct comm *c, int32_t root, const char *what,
+                    struct error *err) MUST_CHECK;
+
 /* Start and wait in one step; for what overlaps nothing. */
 int comm_all_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
                         enum comm_op op, double deadline_s,

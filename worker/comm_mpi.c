@@ -168,6 +168,24 @@ static bool is_staged(const struct comm_mpi *m)
     return m->dev != NULL && !m->dev->host_memory;
 }
 
+/* Where a collective that works in place finds x: there, or in the slot.
+ *
+ * in  sends, receives  what x is to this rank
+ */
+static int in_place(struct comm_mpi *m, struct slot *s, void *x, bool sends,
+                    bool receives, void **ret_at, struct error *err)
+{
+    *ret_at = x;
+    if (!is_staged(m))
+        return 0;
+    if (sends && m->dev->ops->to_host(m->dev, s->host, x, s->bytes, err) < 0)
+        return -1;
+    *ret_at = s->host;
+    s->from = receives ? s->host : NULL;
+    s->to = x;
+    return 0;
+}
+
 /* The slot is under way, or MPI refused. */
 static int started(struct comm_mpi *m, int ticket, int code, const char *what,
                    int *ret_ticket, struct error *err)
@@ -191,13 +209,9 @@ static int mpi_all_reduce(struct comm *c, void *x, size_t n,
         return -1;
     struct slot *s = &m->slots[t];
     s->bytes = bytes;
-    void *at = x;
-    if (is_staged(m)) {
-        if (m->dev->ops->to_host(m->dev, s->host, x, bytes, err) < 0)
-            return -1;
-        s->from = at = s->host;
-        s->to = x;
-    }
+    void *at;
+    if (in_place(m, s, x, true, true, &at, err) < 0)
+        return -1;
     int code = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, type_of(type),
                               op_of(m, type, op), m->mpi, &s->req);
     return started(m, t, code, "all-reduce", ret_ticket, err);
@@ -263,24 +277,15 @@ static int mpi_broadcast(struct comm *c, void *x, size_t bytes, int32_t root,
 {
     struct comm_mpi *m = self(c);
     int t = -1;
-    if (root < 0 || root >= c->size)
-        return error_set(err, ERR_INVAL, "broadcast from rank %d of %d", root,
-                         c->size);
-    if (open_slot(m, bytes, is_staged(m) ? bytes : 0, &t, err) < 0)
+    if (comm_check_root(c, root, "broadcast from", err) < 0 ||
+        open_slot(m, bytes, is_staged(m) ? bytes : 0, &t, err) < 0)
         return -1;
     struct slot *s = &m->slots[t];
     s->bytes = bytes;
-    void *at = x;
-    if (is_staged(m)) {
-        if (c->rank == root &&
-            m->dev->ops->to_host(m->dev, s->host, x, bytes, err) < 0)
-            return -1;
-        at = s->host;
-        if (c->rank != root) {
-            s->from = s->host;
-            s->to = x;
-        }
-    }
+    bool is_root = c->rank == root;
+    void *at;
+    if (in_place(m, s, x, is_root, !is_root, &at, err) < 0)
+        return -1;
     int code = MPI_Ibcast(at, (int)bytes, MPI_BYTE, root, m->mpi, &s->req);
     return started(m, t, code, "broadcast", ret_ticket, err);
 }
@@ -291,24 +296,15 @@ static int mpi_reduce(struct comm *c, void *x, size_t n, enum comm_type type,
     struct comm_mpi *m = self(c);
     size_t bytes = n * comm_type_bytes(type);
     int t = -1;
-    if (root < 0 || root >= c->size)
-        return error_set(err, ERR_INVAL, "reduce to rank %d of %d", root,
-                         c->size);
-    if (open_slot(m, n, is_staged(m) ? bytes : 0, &t, err) < 0)
+    if (comm_check_root(c, root, "reduce to", err) < 0 ||
+        open_slot(m, n, is_staged(m) ? bytes : 0, &t, err) < 0)
         return -1;
     struct slot *s = &m->slots[t];
     s->bytes = bytes;
-    void *at = x;
-    if (is_staged(m)) {
-        if (m->dev->ops->to_host(m->dev, s->host, x, bytes, err) < 0)
-            return -1;
-        at = s->host;
-        if (c->rank == root) {
-            s->from = s->host;
-            s->to = x;
-        }
-    }
     bool is_root = c->rank == root;
+    void *at;
+    if (in_place(m, s, x, true, is_root, &at, err) < 0)
+        return -1;
     int code = MPI_Ireduce(is_root ? MPI_IN_PLACE : at, is_root ? at : NULL,
                            (int)n, type_of(type), op_of(m, type, COMM_SUM),
                            root, m->mpi, &s->req);
@@ -321,10 +317,8 @@ static int mpi_scatter(struct comm *c, void *out, const void *in, size_t bytes,
     struct comm_mpi *m = self(c);
     size_t all = c->rank == root ? bytes * (size_t)c->size : 0;
     int t = -1;
-    if (root < 0 || root >= c->size)
-        return error_set(err, ERR_INVAL, "scatter from rank %d of %d", root,
-                         c->size);
-    if (open_slot(m, bytes, is_staged(m) ? all + bytes : 0, &t, err) < 0)
+    if (comm_check_root(c, root, "scatter from", err) < 0 ||
+        open_slot(m, bytes, is_staged(m) ? all + bytes : 0, &t, err) < 0)
         return -1;
     struct slot *s = &m->slots[t];
     s->bytes = bytes;

@@ -263,10 +263,8 @@ static int nccl_broadcast(struct comm *c, void *x, size_t bytes, int32_t root,
 {
     struct comm_nccl *m = self(c);
     int t = -1;
-    if (root < 0 || root >= c->size)
-        return error_set(err, ERR_INVAL, "broadcast from rank %d of %d", root,
-                         c->size);
-    if (begin(m, &t, err) < 0)
+    if (comm_check_root(c, root, "broadcast from", err) < 0 ||
+        begin(m, &t, err) < 0)
         return -1;
     ncclResult_t code =
         m->nccl.broadcast(x, x, bytes, ncclUint8, root, m->comm, m->stream);
@@ -278,10 +276,7 @@ static int nccl_reduce(struct comm *c, void *x, size_t n, enum comm_type type,
 {
     struct comm_nccl *m = self(c);
     int t = -1;
-    if (root < 0 || root >= c->size)
-        return error_set(err, ERR_INVAL, "reduce to rank %d of %d", root,
-                         c->size);
-    if (begin(m, &t, err) < 0)
+    if (comm_check_root(c, root, "reduce to", err) < 0 || begin(m, &t, err) < 0)
         return -1;
     ncclResult_t code = m->nccl.reduce(x, x, n, type_of(type), ncclSum, root,
                                        m->comm, m->stream);
@@ -294,10 +289,8 @@ static int nccl_scatter(struct comm *c, void *out, const void *in, size_t bytes,
 {
     struct comm_nccl *m = self(c);
     int t = -1;
-    if (root < 0 || root >= c->size)
-        return error_set(err, ERR_INVAL, "scatter from rank %d of %d", root,
-                         c->size);
-    if (begin(m, &t, err) < 0)
+    if (comm_check_root(c, root, "scatter from", err) < 0 ||
+        begin(m, &t, err) < 0)
         return -1;
     ncclResult_t code = m->nccl.group_start();
     for (int32_t r = 0; c->rank == root && r < c->size && code == ncclSuccess;

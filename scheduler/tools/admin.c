@@ -81,16 +81,6 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     return 0;
 }
 
-static int print_json(const json_t *o, struct error *err)
-{
-    char *text = json_dumps(o, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_NOMEM, "reply");
-    (void)puts(text);
-    free(text);
-    return 0;
-}
-
 /* ---- the daemon ------------------------------------------------------------
  */
 
@@ -173,7 +163,7 @@ static int status(struct client *c, const struct args *a, struct error *err)
     json_t *reply = NULL;
     int rc = client_get(c, &reply, err, "/v1/status");
     if (rc == 0 && a->json)
-        rc = print_json(reply, err);
+        rc = client_print(reply, err);
     else if (rc == 0)
         print_status(reply);
     json_decref(reply);
@@ -191,7 +181,7 @@ static int set_paused(struct client *c, const struct args *a, bool on,
     int rc = client_post(c, on ? "/v1/admin/pause" : "/v1/admin/resume", body,
                          NULL, &reply, err);
     if (rc == 0 && a->json)
-        rc = print_json(reply, err);
+        rc = client_print(reply, err);
     else if (rc == 0 && !a->quiet)
         printf("%s\n", on ? "paused: nothing new is started" : "resumed");
     json_decref(body);
@@ -204,7 +194,7 @@ static int reload(struct client *c, const struct args *a, struct error *err)
     json_t *reply = NULL;
     int rc = client_post(c, "/v1/admin/reload", NULL, NULL, &reply, err);
     if (rc == 0 && a->json)
-        rc = print_json(reply, err);
+        rc = client_print(reply, err);
     else if (rc == 0 && !a->quiet)
         print_reload(json_object_get(reply, "reload"));
     json_decref(reply);
@@ -224,7 +214,7 @@ static int backup(struct client *c, const struct args *a, const char *dir,
         return error_set(err, ERR_INVAL, "'%s' is not UTF-8", dir);
     int rc = client_post(c, "/v1/admin/backup", body, NULL, &reply, err);
     if (rc == 0 && a->json)
-        rc = print_json(reply, err);
+        rc = client_print(reply, err);
     else if (rc == 0 && !a->quiet)
         printf("backed up in %s\n",
                render_time(field_real(reply, "took_s"), word, sizeof(word)));
@@ -242,7 +232,7 @@ static int fsck(struct client *c, const struct args *a, int *ret_exit,
     int rc = client_post(c, "/v1/admin/fsck", NULL, NULL, &reply, err);
     bool is_sound = rc == 0 && field_int(reply, "n", -1) == 0;
     if (rc == 0 && a->json)
-        rc = print_json(reply, err);
+        rc = client_print(reply, err);
     else if (rc == 0)
         json_array_foreach(json_object_get(reply, "findings"), i, finding)
         {
@@ -309,7 +299,7 @@ static int show_log(struct client *c, const struct args *a, struct error *err)
     int rc = client_get(c, &reply, err, "/v1/admin/log?last=%" PRId64,
                         a->last > 0 ? a->last : 10000);
     if (rc == 0 && a->json)
-        rc = print_json(reply, err);
+        rc = client_print(reply, err);
     else if (rc == 0)
         json_array_foreach(json_object_get(reply, "deeds"), i, deed)
         {
@@ -393,7 +383,7 @@ static int each_job(struct client *c, const struct args *a,
     if (rc == 0 && a->json) {
         json_t *o =
             json_pack("{s:s, s:O}", "schema", "mgpu.admin/1", "jobs", report);
-        rc = print_json(o, err);
+        rc = client_print(o, err);
         json_decref(o);
     }
     json_decref(report);

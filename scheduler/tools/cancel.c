@@ -228,9 +228,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (rc == 0 && a->json) {
         json_t *o =
             json_pack("{s:s, s:O}", "schema", "mgpu.cancel/1", "jobs", report);
-        char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-        (void)puts(text ? text : "{}");
-        free(text);
+        rc = client_print(o, err);
         json_decref(o);
     }
     json_decref(report);

@@ -199,15 +199,23 @@ bool field_yes(const json_t *o, const char *key)
     return json_is_true(json_object_get(o, key));
 }
 
+int client_print(const json_t *o, struct error *err)
+{
+    char *text =
+        o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    if (!text)
+        return error_set(err, ERR_NOMEM, "reply");
+    (void)puts(text);
+    free(text);
+    return 0;
+}
+
 static void print_error_json(const struct error *err)
 {
     json_t *o =
         json_pack("{s:s, s:{s:s, s:s}}", "schema", "mgpu.error/1", "error",
                   "code", error_word(err->code), "message", err->msg);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    if (text)
-        (void)puts(text);
-    free(text);
+    (void)!client_print(o, NULL); /* the exit status says it, too */
     json_decref(o);
 }
 

@@ -40,6 +40,9 @@ int64_t field_int(const json_t *o, const char *key, int64_t absent);
 const char *field_str(const json_t *o, const char *key); /* "" */
 bool field_yes(const json_t *o, const char *key);
 
+/* To standard output, one line. o NULL: what made it had no memory. */
+int client_print(const json_t *o, struct error *err) MUST_CHECK;
+
 /* What every tool's main() is: parses the command line, runs, closes standard
  * output, says what failed ("tool: message", or JSON when *json was set by
  * then). Returns the exit status: the error's, else what run() gave. */

@@ -6,17 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prints the reply as it came, or hands it to the view. */
-int fetch_print(const json_t *reply, struct error *err)
-{
-    char *text = json_dumps(reply, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    if (!text)
-        return error_set(err, ERR_NOMEM, "reply");
-    (void)puts(text);
-    free(text);
-    return 0;
-}
-
 /* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
                 json_t **ret, struct error *err)
@@ -53,7 +42,7 @@ int fetch_detail(struct client *c, const struct fetch *f, const char *word,
         json_object_set(job, "tasks", json_object_get(tasks, "jobs")) < 0)
         rc = error_set(err, ERR_NOMEM, "reply");
     if (rc == 0 && f->json)
-        rc = fetch_print(job, err);
+        rc = client_print(job, err);
     else if (rc == 0 && tasks)
         rc = show_sweep(&f->show, json_object_get(job, "sweep"), tasks, err);
     else if (rc == 0)
@@ -75,7 +64,7 @@ int fetch_metrics(struct client *c, const struct fetch *f, const char *word,
         rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
     if (rc == 0 && f->json)
         rc = json_object_set(rows, "values", values) == 0
-                 ? fetch_print(rows, err)
+                 ? client_print(rows, err)
                  : error_set(err, ERR_NOMEM, "reply");
     else if (rc == 0)
         rc = show_metrics(&f->show, rows, values, err);
@@ -90,7 +79,7 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
     json_t *rows = NULL, *epochs = NULL;
     int rc = client_get(c, &rows, err, "/v1/jobs/%s/profile", word);
     if (rc == 0 && f->json)
-        rc = fetch_print(rows, err);
+        rc = client_print(rows, err);
     else if (rc == 0) {
         rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
         if (rc == 0)
@@ -158,7 +147,7 @@ int fetch_why(struct client *c, const struct fetch *f, const char *word,
     json_t *reply = NULL, *job = NULL;
     int rc = client_get(c, &reply, err, "/v1/jobs/%s/why", word);
     if (rc == 0 && f->json) {
-        rc = fetch_print(reply, err);
+        rc = client_print(reply, err);
     } else if (rc == 0) {
         rc = client_get(c, &job, err, "/v1/jobs/%s", word);
         if (rc == 0)
@@ -175,7 +164,7 @@ int fetch_simple(struct client *c, const struct fetch *f, const char *path,
     json_t *reply = NULL;
     int rc = client_get(c, &reply, err, "%s", path);
     if (rc == 0)
-        rc = f->json || !show ? fetch_print(reply, err)
+        rc = f->json || !show ? client_print(reply, err)
                               : show(&f->show, reply, err);
     json_decref(reply);
     return rc;

@@ -14,8 +14,6 @@ struct fetch {
     unsigned long long count; /* the last so many rows; 0: all */
 };
 
-/* To standard output, one line. */
-int fetch_print(const json_t *reply, struct error *err) MUST_CHECK;
 /* Of mgpu.job/1 of a sweep its tasks, mgpu.queue/1; *ret NULL: it is none. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
                 json_t **ret, struct error *err) MUST_CHECK;

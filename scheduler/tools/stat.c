@@ -286,7 +286,7 @@ static int queue(struct client *c, const struct args *a, struct error *err)
                         *state ? "&state=" : "", state, *user ? "&user=" : "",
                         user, *name ? "&name=" : "", name, since);
     if (rc == 0)
-        rc = a->f.json ? fetch_print(reply, err)
+        rc = a->f.json ? client_print(reply, err)
                        : show_queue(&a->f.show, reply, err);
     json_decref(reply);
     return rc;
