@@ -354,12 +354,18 @@ int as_user_read_exit(uid_t uid, const char *dir, struct attempt_exit *ret,
     json_t *o = ask(uid, json_pack("{s:s}", "dir", dir), err);
     if (o == NULL)
         return -1;
-    *ret = (struct attempt_exit){
+    struct attempt_exit x = {
         .code = (int32_t)json_integer_value(json_object_get(o, "exit")),
         .signal = (int32_t)json_integer_value(json_object_get(o, "signal")),
         .when_s = json_number_value(json_object_get(o, "when")),
         .slurm_id =
-            (uint32_t)json_integer_value(json_object_get(o, "slurm_id"))};
+            (uint32_t)json_integer_value(json_object_get(o, "slurm_id")),
+        .is_ending = json_is_true(json_object_get(o, "is_ending"))};
+    int rc = text_of(o, "told", x.told, sizeof(x.told)) < 0
+                 ? error_set(err, ERR_INTERNAL, "no word of what it was told")
+                 : 0;
     json_decref(o);
-    return 0;
+    if (rc == 0)
+        *ret = x;
+    return rc;
 }

@@ -200,9 +200,10 @@ static json_t *read_exit(const char *dir, struct error *err)
     struct attempt_exit x;
     if (attempt_exit_read(dir, &x, err) < 0)
         return NULL;
-    return json_pack("{s:i,s:i,s:f,s:I}", "exit", (int)x.code, "signal",
+    return json_pack("{s:i,s:i,s:f,s:I,s:s,s:b}", "exit", (int)x.code, "signal",
                      (int)x.signal, "when", x.when_s, "slurm_id",
-                     (json_int_t)x.slurm_id);
+                     (json_int_t)x.slurm_id, "told", x.told, "is_ending",
+                     (int)x.is_ending);
 }
 
 static json_t *serve(uid_t uid, const json_t *o, struct error *err)

@@ -223,8 +223,34 @@ static int number(const char *text, const char *key, double *ret)
     return end > p ? 0 : -1;
 }
 
-int attempt_exit_read(const char *dir, struct attempt_exit *ret,
-                      struct error *err)
+int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,
+                       struct error *err)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%s %" PRIu32 "\n", word, slurm_id);
+    return attempt_write(dir, "told", text, err);
+}
+
+/* One that is damaged, or cannot be read, says nothing. */
+static bool told(const char *dir, char ret[ATTEMPT_TOLD_CAP], uint32_t *ret_id)
+{
+    char text[64];
+    if (attempt_read(dir, "told", text, sizeof(text), NULL) < 0)
+        return false;
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+    char *end;
+    unsigned long id = strtoul(text + n, &end, 10);
+    if (n == 0 || n >= ATTEMPT_TOLD_CAP || text[n] != ' ' || *end != '\n' ||
+        id > UINT32_MAX)
+        return false;
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+    *ret_id = (uint32_t)id;
+    return true;
+}
+
+static int exit_read(const char *dir, struct attempt_exit *ret,
+                     struct error *err)
 {
     char text[128];
     double code;
@@ -244,5 +270,24 @@ int attempt_exit_read(const char *dir, struct attempt_exit *ret,
                                  .signal = (int32_t)signo,
                                  .when_s = when_s,
                                  .slurm_id = (uint32_t)slurm_id};
+    return 0;
+}
+
+int attempt_exit_read(const char *dir, struct attempt_exit *ret,
+                      struct error *err)
+{
+    struct error why = ERROR_INIT;
+    char word[ATTEMPT_TOLD_CAP];
+    uint32_t id = 0;
+    int rc = exit_read(dir, ret, &why);
+    bool is_told =
+        (rc == 0 || why.code == ERR_NOTFOUND) && told(dir, word, &id);
+    if (rc < 0 && !is_told)
+        return error_set(err, why.code, "%s", why.msg);
+    if (rc < 0)
+        *ret = (struct attempt_exit){
+            .signal = SIGKILL, .slurm_id = id, .is_ending = true};
+    if (is_told && id == ret->slurm_id)
+        memcpy(ret->told, word, sizeof(word));
     return 0;
 }

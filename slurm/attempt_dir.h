@@ -11,6 +11,7 @@
  *                nothing has run and the attempt may be started again
  *   exit         how it ended; the shepherd's last act before it lets the
  *                lock go
+ *   told         under Slurm: that Slurm told it to end, and why (told.h)
  *
  * From these a daemon that knows nothing finds out how things stand:
  *
@@ -31,6 +32,7 @@
 #define MGPU_SLURM_ATTEMPT_DIR_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -48,10 +50,15 @@
 /* The descriptors that a shepherd is born with, besides 0, 1 and 2. */
 enum { SHEPHERD_LOCK_FD = 3, SHEPHERD_GO_FD = 4 };
 
+enum { ATTEMPT_TOLD_CAP = 16 };
+
 struct attempt_exit {
     int32_t code, signal;
     double when_s;     /* seconds since 1970 */
     uint32_t slurm_id; /* of the Slurm job that wrote it; 0: no such job */
+    char told[ATTEMPT_TOLD_CAP]; /* a word of told.h; "": it was not told */
+    bool is_ending; /* it was told, and there is no exit: it is ending, or was
+                       killed before it could write one */
 };
 
 struct attempt_pid {
@@ -81,7 +88,11 @@ int attempt_pid_read(const char *dir, struct attempt_pid *ret,
 int attempt_exit_reserve(const char *dir, struct error *err) MUST_CHECK;
 int attempt_exit_write(const char *dir, const struct attempt_exit *x,
                        struct error *err) MUST_CHECK;
+/* With what `told` says of the same job.
+ * err ERR_NOTFOUND there is neither */
 int attempt_exit_read(const char *dir, struct attempt_exit *ret,
                       struct error *err) MUST_CHECK;
+int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,
+                       struct error *err) MUST_CHECK;
 
 #endif

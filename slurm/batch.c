@@ -21,12 +21,15 @@
  * SIGTERM to everything and SIGKILL after KillWait, so mgpu-batch outlives a
  * SIGTERM, and keeps the log of what the ranks do with theirs. Under mpirun
  * the ranks of this node are no step of Slurm's: SIGTERM, SIGUSR1 and SIGUSR2
- * to the batch step (scancel --batch) are passed on to all ranks.
+ * to the batch step (scancel --batch) are passed on to all ranks. When Slurm
+ * ends the job, `told` says why (told.h): it forgets jobs, and its answer may
+ * be wanted later.
  *
  * If mgpu-batch is killed, Slurm ends the job, and there is no `exit`: the
  * attempt is lost. If the launcher is, slurmstepd kills the ranks.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
@@ -47,6 +50,7 @@
 #include "slurm/batch_argv.h"
 #include "slurm/launcher.h"
 #include "slurm/proc.h"
+#include "slurm/told.h"
 
 /* A slurmctld that restarts, or fails over after SlurmctldTimeout of 120 s,
  * cannot create a step meanwhile: srun gives up after some seconds. Twice the
@@ -67,6 +71,7 @@ struct batch {
     struct launcher launcher;
     bool has_ended; /* the launcher */
     bool is_told;   /* to end */
+    bool has_said;  /* that Slurm told it */
     int status;     /* the launcher's */
 };
 
@@ -166,6 +171,7 @@ static int prepare(struct batch *b, struct error *err)
     /* Slurm takes /tmp where it cannot have the directory it was told. */
     if (chdir(b->dir) < 0)
         return error_sys(err, errno, "change to '%s'", b->dir);
+    (void)unlink("told"); /* of another life */
     if (attempt_exit_reserve(b->dir, err) < 0 || read_conf(b, err) < 0 ||
         joblog_create(b->dir, b->conf.log_max_bytes, &b->log, err) < 0 ||
         batch_env(&b->conf, b->ran, err) < 0)
@@ -192,11 +198,35 @@ static void reap(struct batch *b)
         }
 }
 
+static uint32_t own_slurm_id(void)
+{
+    const char *id = getenv("SLURM_JOB_ID");
+    return id ? (uint32_t)strtoul(id, NULL, 10) : 0;
+}
+
+/* Slurm's step daemon, our parent, ends the job. Written at once: SIGKILL
+ * follows, perhaps before the ranks have ended. */
+static void note_told(struct batch *b, const struct signalfd_siginfo *si)
+{
+    struct error err = ERROR_INIT;
+    char id[ID_CAP];
+    bool is_parent = (pid_t)si->ssi_pid == getppid() || si->ssi_pid == 0;
+    if (b->has_said || si->ssi_signo != SIGTERM || si->ssi_code != SI_USER ||
+        !is_parent || own_slurm_id() == 0)
+        return;
+    b->has_said = true;
+    (void)snprintf(id, sizeof(id), "%" PRIu32, own_slurm_id());
+    if (attempt_told_write(b->dir, told_read(b->dir, id), own_slurm_id(),
+                           &err) < 0)
+        say(b, "%s", err.msg);
+}
+
 static void take_signals(struct batch *b)
 {
     struct signalfd_siginfo si;
     while (read(b->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
         int signo = (int)si.ssi_signo;
+        note_told(b, &si);
         bool is_end = signo == SIGTERM || signo == SIGINT;
         bool is_first = is_end && !b->is_told;
         b->is_told |= is_end;
@@ -314,8 +344,7 @@ static int finish(struct batch *b, int rc, const struct error *why)
     /* mpirun's own word for "I was told to stop" is exit code 1. */
     if (b->conf.launcher == BATCH_MPIRUN && b->is_told && x.code == 1)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
-    const char *id = getenv("SLURM_JOB_ID");
-    x.slurm_id = id ? (uint32_t)strtoul(id, NULL, 10) : 0;
+    x.slurm_id = own_slurm_id();
     if (attempt_exit_write(b->dir, &x, &err) < 0)
         (void)fprintf(stderr, "mgpu-batch: %s\n", err.msg);
     return x.signal ? 128 + x.signal : x.code;

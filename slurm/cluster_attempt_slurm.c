@@ -457,7 +457,7 @@ static void exit_was_read(struct cluster *c, struct cluster_attempt *a,
         a->wants_exit = false;
         bool is_its = n->slurm_id == 0 || a->claimed_id == 0 ||
                       n->slurm_id == a->claimed_id;
-        if (n->is_ok && is_its)
+        if (n->is_ok && is_its && (!n->is_ending || a->is_gone))
             cluster_end_file(c, a, n);
         else if (a->is_gone)
             is_absent(c, a);

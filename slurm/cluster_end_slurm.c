@@ -89,16 +89,6 @@ static void set_status(struct alloc_note *note, int32_t code, int32_t signo,
     note->exit_code = signo > 0 ? 0 : code & 255;
 }
 
-void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
-                      const struct helper_news *file)
-{
-    struct alloc_note note = {.kind = ALLOC_EXITED};
-    set_status(&note, file->exit_code, file->signal, 0);
-    if (a->slurm_id == 0)
-        a->slurm_id = file->slurm_id;
-    cluster_end(c, a, &note);
-}
-
 enum verdict {
     BY_ITSELF,
     BY_LIMIT,
@@ -108,8 +98,8 @@ enum verdict {
     UNCLEAR,    /* lost, if nothing says how */
 };
 
-static enum verdict verdict_on(const struct cluster_attempt *a,
-                               const char **ret_what)
+/* in  state  Slurm's word, or one of told.h */
+static enum verdict verdict_on(const char *state, const char **ret_what)
 {
     static const struct {
         const char *word;
@@ -124,11 +114,12 @@ static enum verdict verdict_on(const struct cluster_attempt *a,
         {"NODE_FAIL", TAKEN_AWAY, "lost a node"},
         {"BOOT_FAIL", TAKEN_AWAY, "got a node that did not boot"},
         {"PREEMPTED", TAKEN_AWAY, "was preempted"},
+        {"REQUEUED", TAKEN_AWAY, "was requeued"},
         {"FAILED", UNCLEAR, "could not be launched"},
         {"COMPLETING", UNCLEAR, "does not come to its end"},
     };
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-        if (strcmp(states[i].word, a->seen.state) == 0) {
+        if (strcmp(states[i].word, state) == 0) {
             *ret_what = states[i].what;
             return states[i].verdict;
         }
@@ -155,27 +146,28 @@ static void end_lost_as(struct cluster *c, struct cluster_attempt *a,
 /* A node that cannot launch a job that may not be requeued has it cancelled,
  * as if a person had. What a person cancels has begun: the batch step lives
  * long enough to write how it ended, or a worker has claimed the lease. */
-static bool is_unlaunched(const struct cluster_attempt *a, enum verdict v,
-                          const struct helper_news *file)
+static bool is_unlaunched(const struct cluster_attempt *a, enum verdict v)
 {
-    return v == BY_SOMEBODY && a->has_run && !a->is_claimed &&
-           !a->is_released && !file;
+    return v == BY_SOMEBODY && a->has_run && !a->is_claimed && !a->is_released;
 }
 
 void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *file)
 {
     const char *what;
-    enum verdict v = verdict_on(a, &what);
+    enum verdict v = verdict_on(a->seen.state, &what);
     struct alloc_note note = {.kind = ALLOC_EXITED};
+    bool has_begun = file; /* it was told to end, if nothing else */
+    if (file && file->is_ending)
+        file = NULL;
     int32_t code = file ? file->exit_code : a->seen.exit_code;
     int32_t signo = file ? file->signal : a->seen.signal;
     bool says_nothing =
         !file && (signo == SLURM_NO_LAUNCH || (code == 0 && signo == 0));
-    if (is_unlaunched(a, v, file))
+    bool was_launched = has_begun || !is_unlaunched(a, v);
+    if (!was_launched)
         what = "could not be launched";
-    if (v == TAKEN_AWAY || is_unlaunched(a, v, file) ||
-        (v == UNCLEAR && says_nothing)) {
+    if (v == TAKEN_AWAY || !was_launched || (v == UNCLEAR && says_nothing)) {
         end_lost_as(c, a, what);
         return;
     }
@@ -193,5 +185,50 @@ void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
     if (v == BY_MEMORY && !file)
         code = signo = 0; /* 0:125 is no signal */
     set_status(&note, code, signo, otherwise);
+    cluster_end(c, a, &note);
+}
+
+/* What the batch step was told is then all that says who ended it. Told
+ * without a reason that we know, it is not tried again: somebody may have
+ * wanted its end, and can start it anew. */
+static void end_told(struct cluster *c, struct cluster_attempt *a,
+                     const struct helper_news *file)
+{
+    const char *what;
+    struct alloc_note note = {.kind = ALLOC_EXITED};
+    enum verdict v = verdict_on(file->told, &what);
+    if (v == TAKEN_AWAY) {
+        cluster_end_lost(c, a,
+                         "Slurm job %" PRIu32 " %s, its batch step was told; "
+                         "Slurm knows it no more",
+                         a->slurm_id, what);
+        return;
+    }
+    note.ended_by = v == BY_LIMIT ? ALLOC_BY_LIMIT : ALLOC_BY_OTHER;
+    if (v == BY_SOMEBODY)
+        (void)error_set(&note.why, ERR_EXTERN,
+                        "cancelled in Slurm, its batch step was told; Slurm "
+                        "knows job %" PRIu32 " no more",
+                        a->slurm_id);
+    else if (v != BY_LIMIT)
+        (void)error_set(&note.why, ERR_EXTERN,
+                        "ended in Slurm, its batch step was told, but not "
+                        "why; Slurm knows job %" PRIu32 " no more",
+                        a->slurm_id);
+    set_status(&note, file->exit_code, file->signal, SIGTERM);
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *file)
+{
+    struct alloc_note note = {.kind = ALLOC_EXITED};
+    if (a->slurm_id == 0)
+        a->slurm_id = file->slurm_id;
+    if (file->told[0] && !a->is_released) {
+        end_told(c, a, file);
+        return;
+    }
+    set_status(&note, file->exit_code, file->signal, 0);
     cluster_end(c, a, &note);
 }

@@ -145,6 +145,8 @@ static int do_read_exit(struct helper *h, const struct helper_cmd *c,
     n->exit_code = x.code;
     n->signal = x.signal;
     n->slurm_id = x.slurm_id;
+    n->is_ending = x.is_ending;
+    memcpy(n->told, x.told, sizeof(n->told));
     return 0;
 }
 

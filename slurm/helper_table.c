@@ -170,6 +170,8 @@ static const struct field done_fields[] = {
     {"slurm_id", KIND_U32, IS_OPTIONAL, NEWS(slurm_id), 0, UINT32_MAX, NULL},
     {"exit_code", KIND_I32, IS_OPTIONAL, NEWS(exit_code), 0, CODE_MAX, NULL},
     {"signal", KIND_I32, IS_OPTIONAL, NEWS(signal), 0, SIGNO_MAX, NULL},
+    {"told", KIND_TEXT, IS_OPTIONAL, NEWS(told), 0, ATTEMPT_TOLD_CAP, NULL},
+    {"is_ending", KIND_BOOL, IS_OPTIONAL, NEWS(is_ending), 0, 0, NULL},
 };
 #define WHY                                        \
     {                                              \

@@ -49,6 +49,8 @@
  *      is_sure: nothing was done. Without it: perhaps it was.
  *   {"ev":"reply","id":9,"exit_code":0,"signal":0,"slurm_id":20}
  *      slurm_id: of the job that wrote the file. NOTFOUND (sure): no file.
+ *      "told":"CANCELLED": Slurm told it to end, and why (told.h).
+ *      "is_ending":true: that is all there is, no file.
  *      A reply without "code" is a success; what is left out is 0.
  *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
  *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
@@ -71,6 +73,7 @@
 
 #include "jobs/base/buf.h"
 #include "slurm/alloc.h"
+#include "slurm/attempt_dir.h"
 
 enum {
     HELPER_LINE_MAX = 8 << 20, /* thousands of nodes in one line */
@@ -120,12 +123,14 @@ struct helper_job {
 
 struct helper_news {
     enum helper_ev ev;
-    uint64_t id;               /* REPLY */
-    bool is_ok, is_sure;       /* REPLY */
-    uint32_t slurm_id;         /* REPLY to SUBMIT, READ_EXIT (0: not known) */
-    int32_t exit_code, signal; /* REPLY to READ_EXIT */
-    struct error why;          /* REPLY that is not ok, DOWN */
-    int64_t since;             /* DOWN */
+    uint64_t id;                 /* REPLY */
+    bool is_ok, is_sure;         /* REPLY */
+    uint32_t slurm_id;           /* REPLY to SUBMIT, READ_EXIT (0: not known) */
+    int32_t exit_code, signal;   /* REPLY to READ_EXIT */
+    char told[ATTEMPT_TOLD_CAP]; /* likewise; "" it was not */
+    bool is_ending;              /* likewise */
+    struct error why;            /* REPLY that is not ok, DOWN */
+    int64_t since;               /* DOWN */
     uint64_t generation, seq;
     char slurm[32]; /* HELLO: the version */
     struct helper_job job;

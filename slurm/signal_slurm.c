@@ -26,6 +26,13 @@ static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
     return error_set(err, ERR_NOTFOUND, "Slurm has no job %u", id);
 }
 
+/* SIGTERM to the batch step is what Slurm sends when it ends the job (told.h);
+ * mgpu-batch takes SIGINT for it. */
+static int batch_signal(const struct helper_conf *conf, int signo)
+{
+    return conf->launcher == BATCH_MPIRUN && signo == SIGTERM ? SIGINT : signo;
+}
+
 /* Under mpirun the ranks of the first node belong to the batch step, and its
  * daemons on the others kill theirs when they get SIGTERM. SIGKILL is for the
  * daemons all the same: mgpu-batch has to live and say how the ranks ended. */
@@ -52,9 +59,10 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
     if (signo != 0 && is_pending)
         return error_set(err, ERR_STATE, "Slurm's job %u does not run yet",
                          slurm_id);
-    rc = signo == 0 ? slurm_kill_job(slurm_id, SIGKILL, 0)
-                    : slurm_kill_job(slurm_id, (uint16_t)signo,
-                                     flags_for(conf, signo));
+    rc = signo == 0
+             ? slurm_kill_job(slurm_id, SIGKILL, 0)
+             : slurm_kill_job(slurm_id, (uint16_t)batch_signal(conf, signo),
+                              flags_for(conf, signo));
     return rc == SLURM_SUCCESS
                ? 0
                : rpc_fail(slurm_get_errno(), NULL, is_sure, err);

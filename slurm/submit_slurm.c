@@ -95,10 +95,12 @@ static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
     }
     /* For the case that the daemon is away; to the ranks, not to the script:
      * that has to say how they ended. Slurm sends it up to a minute early.
-     * Under mpirun the script passes it on. */
+     * Under mpirun the script passes it on; a SIGTERM would mean that the job
+     * is cancelled (told.h). */
     if (warn_s >= 1) {
-        d->warn_signal = SIGTERM;
-        d->warn_flags = c->launcher == BATCH_MPIRUN ? KILL_JOB_BATCH : 0;
+        bool is_mpirun = c->launcher == BATCH_MPIRUN;
+        d->warn_signal = is_mpirun ? SIGINT : SIGTERM;
+        d->warn_flags = is_mpirun ? KILL_JOB_BATCH : 0;
         d->warn_time = (uint16_t)fmin(warn_s, UINT16_MAX - 2);
     }
     d->requeue = 0; /* who retries is the engine */

@@ -141,6 +141,49 @@ teardown() { slurm_calm; }
     reason_like "$id" '*Slurm*'
 }
 
+# The script ignores SIGTERM, so that Slurm kills all of it: no exit file.
+@test "scancelled and forgotten while the daemon was away: CANCELLED" {
+    ctld_start
+    soft=$(submit_sh soft 2 2 "$say_ran; exec sleep 600")
+    hard=$(submit_sh hard 1 1 "trap '' TERM; $say_ran; $wait_go")
+    wait_for 60 has_run "$soft.1.1"
+    wait_for 60 has_run "$hard.1.0"
+    ids="$(native_id "$soft") $(native_id "$hard")"
+    ctld_kill
+    scancel $ids
+    for n in $ids; do wait_for 90 slurm_forgot "$n"; done
+    ctld_start
+    for id in $soft $hard; do
+        wait_for 60 job_has_ended "$id"
+        job_field "$id" reason
+        job_is "$id" CANCELLED
+        reason_like "$id" 'cancelled in Slurm, *told*knows*no more'
+        "$MGPU_BIN/mgpu-stat" --why "$id" | grep 'cancelled in Slurm'
+        "$MGPU_BIN/mgpu-stat" --events "$id" | grep 'cancelled in Slurm'
+    done
+    [ "$(n_slurm_jobs soft) $(n_slurm_jobs hard)" = '1 1' ]
+    [ "$(ran_lines)" = "$soft.1.0 $soft.1.1 $hard.1.0 " ]
+}
+
+# Preempted or hit by a node's failure, it runs again all the same.
+@test "preempted and forgotten while the daemon was away: runs again" {
+    ctld_start
+    id=$(submit_sh victim 2 8 "$say_ran; $wait_go")
+    wait_for 60 has_run "$id.1.7"
+    native=$(native_id "$id")
+    ctld_kill
+    other=$(stranger -p urgent -N 2 --gpus-per-node=4)
+    wait_for 60 slurm_is "$other" RUNNING
+    scancel "$other"
+    wait_for 90 slurm_forgot "$native"
+    ctld_start
+    wait_for 60 has_run "$id.2.7"
+    [ "$(sql state "SELECT count(*) FROM v_event WHERE event = 'requeue'
+        AND detail LIKE '%was preempted%knows it no more%'")" = 1 ]
+    touch "$go"
+    wait_for 60 job_is "$id" COMPLETED
+}
+
 # Held until the nodes have killed what Slurm has forgotten: a second job with
 # the same id on a node would make Slurm drain it.
 no_steps() {

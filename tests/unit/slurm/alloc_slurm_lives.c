@@ -207,8 +207,73 @@ static void test_find(void)
     end();
 }
 
+/* Slurm has forgotten it, and what its batch step was told is the last word. */
+static void tells_told(const char *word, bool is_ending)
+{
+    says("{'ev':'reply','id':%" PRIu64
+         ",'exit_code':0,'signal':%d,'slurm_id':20,'told':'%s',"
+         "'is_ending':%s}",
+         h.cmd.id, is_ending ? SIGKILL : 0, word, is_ending ? "true" : "false");
+}
+
+static void forgotten(const char *word)
+{
+    restart(ALLOC_AGAIN, true, "20");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "Slurm has forgotten it");
+    tells_told(word, false);
+}
+
+static void test_told(void)
+{
+    forgotten("CANCELLED");
+    ok(exits(1, 0, SIGTERM, ALLOC_BY_OTHER), "it was cancelled there");
+    is_str(h.note.why.msg,
+           "cancelled in Slurm, its batch step was told; Slurm knows job 20 no "
+           "more",
+           "both witnesses");
+    end();
+
+    forgotten("TIMEOUT");
+    ok(exits(1, 0, SIGTERM, ALLOC_BY_LIMIT), "its limit had come");
+    end();
+
+    forgotten("PREEMPTED");
+    ok(is_lost(1, "Slurm job 20 was preempted, its batch step was told; Slurm "
+                  "knows it no more"),
+       "it had to make room");
+    end();
+
+    forgotten("ENDED");
+    ok(exits(1, 0, SIGTERM, ALLOC_BY_OTHER), "somebody ended it: not again");
+    is_str(h.note.why.msg,
+           "ended in Slurm, its batch step was told, but not why; Slurm knows "
+           "job 20 no more",
+           "and nobody knows why");
+    end();
+
+    restart(ALLOC_AGAIN, true, "20");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "one without an exit file");
+    tells_told("CANCELLED", true);
+    ok(passes(RECONCILE_S), "may still be ending");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "after a while");
+    tells_told("CANCELLED", true);
+    ok(exits(1, 0, SIGKILL, ALLOC_BY_OTHER), "it is not");
+    end();
+
+    run_one();
+    SHOWS(.state = "CANCELLED");
+    ok(!next_note() && hears(HELPER_READ_EXIT), "not claimed, and cancelled");
+    tells_told("CANCELLED", true);
+    ok(exits(1, 0, SIGTERM, ALLOC_BY_OTHER), "but it had begun");
+    end();
+}
+
 int main(void)
 {
+    test_told();
     test_generation();
     test_restart();
     test_find();
