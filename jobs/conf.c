@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/schema.h"
+#include "jobs/conf_table.h"
 
 #define AT(m) \
     .at = offsetof(struct conf, m), .size = sizeof(((struct conf *)0)->m)
@@ -215,7 +215,7 @@ static const char *const later[] = {
 
 enum { N_KEYS = sizeof(keys) / sizeof(keys[0]) };
 
-static const struct schema conf_schema = {
+const struct schema conf_schema = {
     .keys = keys,
     .n = N_KEYS,
     .later = later,
@@ -229,14 +229,25 @@ int conf_default(struct conf *ret, struct error *err)
         conf_clear(&c);
         return -1;
     }
+    c.from.lines = calloc(N_KEYS, sizeof(*c.from.lines));
+    if (!c.from.lines) {
+        conf_clear(&c);
+        return error_set(err, ERR_NOMEM, "configuration");
+    }
     *ret = c;
     return 0;
 }
 
 void conf_clear(struct conf *c)
 {
-    if (c)
-        schema_clear(&conf_schema, c);
+    if (!c)
+        return;
+    schema_clear(&conf_schema, c);
+    free(c->from.text);
+    free(c->from.file);
+    free(c->from.lines);
+    c->from.text = c->from.file = NULL;
+    c->from.lines = NULL;
 }
 
 static const struct schema_from *from_of(const struct schema_from *from,
@@ -363,36 +374,68 @@ static void check(const struct conf *c, const struct schema_from *from,
     check_admins(c, from, report);
 }
 
-static int read_conf(const char *text, size_t len, const char *file,
-                     struct conf *c, struct spec_report *report,
-                     struct error *err)
+/* What conf_parse() and those on top of it read. */
+struct input {
+    const char *text, *file;
+    size_t len;
+    const struct spec_set *sets;
+    size_t n_sets;
+};
+
+static void note_lines(struct conf *c, const struct schema_from *from)
+{
+    for (size_t i = 0; i < N_KEYS; i++)
+        if (from[i].node)
+            c->from.lines[i] =
+                from[i].node->at.line > 0 ? from[i].node->at.line : CONF_SET;
+}
+
+static int keep_input(struct conf *c, const struct input *in, struct error *err)
+{
+    c->from.text = malloc(in->len + 1);
+    c->from.file = in->file ? strdup(in->file) : NULL;
+    c->from.len = in->len;
+    if (!c->from.text || (in->file && !c->from.file))
+        return error_set(err, ERR_NOMEM, "configuration");
+    if (in->len > 0)
+        memcpy(c->from.text, in->text, in->len);
+    c->from.text[in->len] = '\0';
+    return 0;
+}
+
+static int read_conf(const struct input *in, struct conf *c,
+                     struct spec_report *report, struct error *err)
 {
     struct schema_from from[N_KEYS];
     struct schema_base base = {NULL, NULL};
     struct node *root = NULL;
     char *dir = NULL;
 
-    int rc = schema_dir_of(file, &dir, err);
+    int rc = schema_dir_of(in->file, &dir, err);
     base.dir = dir;
     if (rc == 0)
-        rc = tree_parse(text, len, report, &root, err);
+        rc = tree_parse(in->text, in->len, report, &root, err);
+    for (size_t i = 0; rc == 0 && root && i < in->n_sets; i++)
+        rc = schema_graft(&conf_schema, root, &in->sets[i], report, err);
     if (rc == 0 && root)
         rc = schema_apply(&conf_schema, root, &base, c, from, report, err);
-    if (rc == 0 && root)
+    if (rc == 0 && root) {
         check(c, from, report);
+        note_lines(c, from);
+    }
     node_destroy(root);
     free(dir);
-    return rc;
+    return rc == 0 ? keep_input(c, in, err) : rc;
 }
 
-int conf_parse(const char *text, size_t len, const char *file, struct conf *ret,
-               struct spec_report *report, struct error *err)
+static int parse(const struct input *in, struct conf *ret,
+                 struct spec_report *report, struct error *err)
 {
     struct conf c;
     int rc = report_init(report, err);
     if (rc < 0 || conf_default(&c, err) < 0)
         return -1;
-    rc = read_conf(text, len, file, &c, report, err);
+    rc = read_conf(in, &c, report, err);
     if (rc == 0 && report_verdict(report, err) < 0) {
         if (err)
             err->code = ERR_CONFIG;
@@ -405,62 +448,68 @@ int conf_parse(const char *text, size_t len, const char *file, struct conf *ret,
     return rc;
 }
 
-int conf_load(const char *path, struct conf *ret, struct buf *text_out,
-              struct error *err)
+int conf_parse(const char *text, size_t len, const char *file, struct conf *ret,
+               struct spec_report *report, struct error *err)
 {
-    struct buf text = BUF_INIT;
+    const struct input in = {.text = text, .file = file, .len = len};
+    return parse(&in, ret, report, err);
+}
+
+/* Findings as a person reads them, whatever comes of it. */
+static int parse_and_tell(const struct input *in, struct conf *ret,
+                          struct buf *text_out, struct error *err)
+{
     struct spec_report report = {.findings = NULL};
     struct conf c = {.version = 0};
 
-    int rc = buf_read_file(&text, path, TREE_MAX_BYTES, err);
-    if (rc == 0) {
-        rc = conf_parse(buf_str(&text), text.len, path, &c, &report, err);
-        if (rc < 0)
-            (void)error_wrap(err, "%s", path);
-        if (report_print(&report, path, buf_str(&text), text.len, "", text_out,
-                         rc < 0 ? NULL : err) < 0)
-            rc = -1;
-    }
+    int rc = parse(in, &c, &report, err);
+    if (rc < 0 && in->file)
+        (void)error_wrap(err, "%s", in->file);
+    if (report_print(&report, in->file, in->text, in->len, "", text_out,
+                     rc < 0 ? NULL : err) < 0)
+        rc = -1;
     if (rc == 0)
         *ret = c;
     else
         conf_clear(&c);
     spec_report_clear(&report);
+    return rc;
+}
+
+int conf_with(const struct conf *base, const struct spec_set *sets, size_t n,
+              struct conf *ret, struct buf *text_out, struct error *err)
+{
+    static const char nothing[] = "version: 1\n";
+    const struct input in = {
+        .text = base->from.text ? base->from.text : nothing,
+        .len = base->from.text ? base->from.len : sizeof(nothing) - 1,
+        .file = base->from.file,
+        .sets = sets,
+        .n_sets = n,
+    };
+    return parse_and_tell(&in, ret, text_out, err);
+}
+
+int conf_load_with(const char *path, const struct spec_set *sets, size_t n,
+                   struct conf *ret, struct buf *text_out, struct error *err)
+{
+    struct buf text = BUF_INIT;
+
+    int rc = buf_read_file(&text, path, TREE_MAX_BYTES, err);
+    if (rc == 0) {
+        const struct input in = {.text = buf_str(&text),
+                                 .len = text.len,
+                                 .file = path,
+                                 .sets = sets,
+                                 .n_sets = n};
+        rc = parse_and_tell(&in, ret, text_out, err);
+    }
     buf_clear(&text);
     return rc;
 }
 
-/* ---- words --------------------------------------------------------------- */
-
-static void note_live(void *arg, size_t row, char *out, size_t cap)
+int conf_load(const char *path, struct conf *ret, struct buf *text_out,
+              struct error *err)
 {
-    (void)arg;
-    (void)snprintf(out, cap, "%s", keys[row].live ? "live" : "restart");
-}
-
-int conf_print(const struct conf *c, struct buf *out, struct error *err)
-{
-    return schema_yaml(&conf_schema, c, NULL, note_live, NULL, out, err);
-}
-
-void conf_changes(const struct conf *a, const struct conf *b,
-                  void (*each)(void *arg, const char *path, bool live),
-                  void *arg)
-{
-    for (size_t i = 0; i < N_KEYS; i++)
-        if (!schema_same(&keys[i], a, b))
-            each(arg, keys[i].path, keys[i].live);
-}
-
-void conf_each_key(void (*each)(void *arg, const char *path, const char *type,
-                                const char *def, const char *range, bool live,
-                                const char *doc),
-                   void *arg)
-{
-    for (size_t i = 0; i < N_KEYS; i++) {
-        char range[RANGE_CAP];
-        each(arg, keys[i].path, schema_type_name(&keys[i]),
-             keys[i].def ? keys[i].def : "", schema_range(&keys[i], range),
-             keys[i].live, keys[i].doc);
-    }
+    return conf_load_with(path, NULL, 0, ret, text_out, err);
 }

@@ -80,7 +80,16 @@ struct conf {
     struct {
         enum log_level level;
     } log;
+    /* What it was read from, and where each row of the table comes from. */
+    struct {
+        char *text, *file; /* NULL: the built-in values alone */
+        size_t len;
+        int32_t *lines; /* by row; CONF_BUILT_IN, CONF_SET, or from 1 */
+    } from;
 };
+
+/* Where a value comes from, if it is no line of the file. */
+enum { CONF_BUILT_IN = 0, CONF_SET = -1 };
 
 /* The built-in values. ret is cleared with conf_clear(). */
 int conf_default(struct conf *ret, struct error *err) MUST_CHECK;
@@ -103,6 +112,19 @@ int conf_parse(const char *text, size_t len, const char *file, struct conf *ret,
 int conf_load(const char *path, struct conf *ret, struct buf *text_out,
               struct error *err) MUST_CHECK;
 
+/* What base was read from, once more, with these on top of it as
+ * --set key=value; the file itself is not looked at.
+ *
+ * out  ret  as conf_parse(); text_out has all findings, as conf_load()
+ * err  as conf_parse() */
+int conf_with(const struct conf *base, const struct spec_set *sets, size_t n,
+              struct conf *ret, struct buf *text_out,
+              struct error *err) MUST_CHECK;
+/* conf_load() with these on top. */
+int conf_load_with(const char *path, const struct spec_set *sets, size_t n,
+                   struct conf *ret, struct buf *text_out,
+                   struct error *err) MUST_CHECK;
+
 /* The effective values as YAML, each with "live" or "restart": whether a
  * running daemon takes a change up, or a new one is needed. */
 int conf_print(const struct conf *c, struct buf *out,
@@ -112,6 +134,29 @@ int conf_print(const struct conf *c, struct buf *out,
 void conf_changes(const struct conf *a, const struct conf *b,
                   void (*each)(void *arg, const char *path, bool live),
                   void *arg);
+
+/* What mgpu-admin policy(8) makes of a key: it shows what decides which job
+ * gets what and when, and sets of these what is live. */
+enum conf_key {
+    CONF_UNKNOWN,
+    CONF_OTHER, /* a section, too */
+    CONF_POLICY_AT_START,
+    CONF_POLICY,
+};
+enum conf_key conf_key_of(const char *path);
+
+/* One key, and what it is. */
+struct conf_value {
+    const char *path, *type, *def, *range, *doc;
+    const char *value; /* as a file would have it */
+    int32_t line;      /* of the file; CONF_BUILT_IN or CONF_SET */
+    enum conf_key key;
+};
+/* Calls each() for every key in the table's order; texts are good for the
+ * call. */
+int conf_each_value(const struct conf *c,
+                    void (*each)(void *arg, const struct conf_value *v),
+                    void *arg, struct error *err) MUST_CHECK;
 
 /* One row per key; as spec_each_key(), with `live`. `def` is "" without a
  * default. */

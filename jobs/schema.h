@@ -146,6 +146,10 @@ int schema_yaml(const struct schema *s, const void *obj, schema_filter *keep,
                 schema_note *note, void *arg, struct buf *out,
                 struct error *err) MUST_CHECK;
 
+/* One value as schema_yaml() has it. */
+int schema_value(const struct schema_key *k, const void *obj, struct buf *out,
+                 struct error *err) MUST_CHECK;
+
 /* ---- words about a key --------------------------------------------------- */
 
 enum { RANGE_CAP = 120 };

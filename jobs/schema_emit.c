@@ -163,8 +163,8 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
 }
 
 /* In YAML for people, words and units need no quotes. */
-static int add_shown(const struct schema_key *k, const void *obj,
-                     struct buf *out, struct error *err)
+int schema_value(const struct schema_key *k, const void *obj, struct buf *out,
+                 struct error *err)
 {
     bool is_word = k->type == KEY_ENUM || (k->type == KEY_NAME && k->words) ||
                    k->type == KEY_TRISTATE || k->type == KEY_DURATION ||
@@ -262,7 +262,7 @@ static int yaml_row(const struct schema_key *k, const char *before,
     if (rc == 0)
         rc = buf_addf(out, err, "%s: ", p);
     if (rc == 0)
-        rc = add_shown(k, obj, out, err);
+        rc = schema_value(k, obj, out, err);
     int gap = NOTE_COLUMN - (int)(out->len - start);
     return rc < 0 ? -1 : add_repeat(out, " ", gap > 1 ? gap : 1, err);
 }

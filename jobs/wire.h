@@ -33,6 +33,10 @@
  *   GET  /v1/status           -> version, pid, policy, counts
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
  *   POST /v1/admin/reload     reads mgpu.yaml again
+ *   GET  /v1/policy           -> the keys that decide who gets what
+ *   POST /v1/admin/policy     {"set":{"KEY":"VALUE"},"for_s":3600} or
+ *                             {"unset":["KEY"]}, true for all -> as the GET
+ *   GET  /v1/admin/plan       ?job= -> what the policy would do now
  *   POST /v1/admin/backup     {"dir":"/new/directory"}
  *   POST /v1/admin/fsck       looks through the databases
  *   GET  /v1/admin/log        ?last= -> what they did to the daemon
@@ -105,6 +109,15 @@
  *     of that they waited for a core, and the longest without it
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
+ *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",
+ *     "type","range","doc","origin","is_live","line","uid","at","until"}]}
+ *     origin: "default", "file" with its line, "set" by uid at
+ *   mgpu.plan/1   {"policy","summary","generated","paused","gpus_total",
+ *     "gpus_free","n_more","jobs":[{"id","display_id","user","name","state",
+ *     "act","priority","position","waited_s","gpus_min","gpus_max","gpus",
+ *     "nodes","place","reason","start_estimate","ends","use"}]}
+ *     act: "runs", "start", "wait", "out" of the policy's sight, "held"; use:
+ *     with job=, of the limits of its user and account
  *   mgpu.fsck/1   {"n","findings":[".."]}: how many, and the first hundred
  *   mgpu.backup/1 {"dir","took_s"}
  *   mgpu.pause/1  {"paused":as in mgpu.status/1}

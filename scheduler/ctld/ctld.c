@@ -186,9 +186,14 @@ static int make_http(struct ctld *c, struct error *err)
 
 /* ---- another configuration ------------------------------------------------
  */
-static void take_fresh(struct ctld *c, const struct ctld_fresh *f)
+void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
 {
     struct ctld_conf *conf = &c->conf;
+    struct error err = ERROR_INIT;
+    c->parts.reloaded(c->parts.reload_arg);
+    c->parts.source = f->source;
+    if (engine_set_policy(c->engine, f->policy, &err) < 0)
+        log_err("ctld", "policy why=\"%s\"", err.msg);
     conf->admins = f->conf.admins;
     conf->n_admins = f->conf.n_admins;
     conf->heartbeat_s = f->conf.heartbeat_s;
@@ -202,6 +207,7 @@ static void take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
     set_engine_conf(c);
     log_set_level(f->level);
+    ctld_want_step(c);
 }
 
 /* A reload by signal is nobody's in particular: the daemon's own user's. */
@@ -209,11 +215,12 @@ int ctld_reload(struct ctld *c, int64_t uid, struct error *err)
 {
     struct ctld_reloaded *r = &c->reloaded;
     struct ctld_fresh fresh;
-    int rc = c->parts.reload
-                 ? c->parts.reload(c->parts.reload_arg, &fresh, err)
-                 : error_set(err, ERR_CONFIG, "there is no configuration");
-    if (rc == 0)
-        rc = engine_set_policy(c->engine, fresh.policy, err);
+    struct spec_set sets[CTLD_SETS_MAX];
+    int rc =
+        c->parts.reload
+            ? c->parts.reload(c->parts.reload_arg, true, sets,
+                              ctld_policy_sets(&c->policy, sets), &fresh, err)
+            : error_set(err, ERR_CONFIG, "there is no configuration");
     wire_time(c->parts.clock->wall_s(c->parts.clock), r->at);
     r->is_ok = rc == 0;
     if (rc < 0) {
@@ -224,12 +231,11 @@ int ctld_reload(struct ctld *c, int64_t uid, struct error *err)
         return -1;
     }
     r->why[0] = '\0';
-    take_fresh(c, &fresh);
+    ctld_take_fresh(c, &fresh);
     (void)snprintf(r->changed, sizeof(r->changed), "%s", fresh.changed);
     (void)snprintf(r->waiting, sizeof(r->waiting), "%s", fresh.waiting);
     log_notice("ctld", "reloaded uid=%lld changed=\"%s\" after_restart=\"%s\"",
                (long long)uid, fresh.changed, fresh.waiting);
-    ctld_want_step(c);
     return 0;
 }
 
@@ -325,7 +331,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_step_init(c, err) < 0 || ctld_ingest_init(c, err) < 0 ||
         ctld_watch_init(c, err) < 0 || ctld_queue_init(c, err) < 0 ||
         ctld_follow_init(c, err) < 0 || make_engine(c, err) < 0 ||
-        ctld_admin_init(c, err) < 0 || make_http(c, err) < 0) {
+        ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
+        make_http(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -396,6 +403,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->child);
     loop_source_destroy(c->stop_timer);
     loop_source_destroy(c->watchdog);
+    loop_source_destroy(c->policy_timer);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

@@ -59,6 +59,7 @@ struct ctld_fresh {
     enum log_level level;
     char changed[1024], waiting[1024]; /* keys, ", " between: in effect now, and
                                           after a restart */
+    const struct conf *source;         /* lives as its texts do */
 };
 
 struct ctld_parts { /* all borrowed, all outlive the daemon */
@@ -70,9 +71,16 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     pid_t helper; /* a child without which the allocator is of no use: when
                      it ends, so does the daemon; 0: none */
     const struct ctld_conf *conf;
-    /* Reads the configuration again. NULL: there is none.
-     * err  ERR_CONFIG with the file and line; nothing is changed */
-    int (*reload)(void *arg, struct ctld_fresh *ret, struct error *err);
+    /* What conf came of, for those who ask; NULL in tests. */
+    const struct conf *source;
+    /* The configuration with these keys set on top of it: of the file, read
+     * again, or of what was last read. NULL: there is none. What is answered
+     * is in force when reloaded() is called, which cannot fail; without that
+     * nothing is changed.
+     * err  ERR_CONFIG with the file and line */
+    int (*reload)(void *arg, bool reads_file, const struct spec_set *sets,
+                  size_t n, struct ctld_fresh *ret, struct error *err);
+    void (*reloaded)(void *arg);
     void *reload_arg;
     /* store_sqlite_backup(), or NULL; called on a thread of its own. */
     int (*backup)(const char *state_dir, const char *dest, struct error *err);

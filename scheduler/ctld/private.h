@@ -51,6 +51,19 @@ struct ctld_reloaded {
     char why[256], changed[1024], waiting[1024];
 };
 
+/* A key that an administrator set, on top of the file; serve_policy.c. */
+enum { CTLD_SETS_MAX = 32 };
+struct ctld_set {
+    char key[64], value[64];
+    char at[WIRE_TIME_CAP];
+    int64_t uid;    /* who set it */
+    double until_s; /* seconds since 1970; INFINITY: until it is reset */
+};
+struct ctld_policy {
+    struct ctld_set sets[CTLD_SETS_MAX];
+    size_t n;
+};
+
 struct ctld {
     struct ctld_parts parts;
     struct ctld_conf conf; /* what parts.conf is */
@@ -106,6 +119,8 @@ struct ctld {
     struct audit *audit;
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
+    struct ctld_policy policy;
+    struct loop_source *policy_timer;
 
     struct ctld_stats stats;
 };
@@ -115,6 +130,8 @@ struct ctld {
 /* Reads the configuration again, for uid; the log says what came of it.
  * err  ERR_CONFIG nothing is changed */
 int ctld_reload(struct ctld *c, int64_t uid, struct error *err) MUST_CHECK;
+/* What parts.reload() answered is in force from now on. */
+void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f);
 
 /* ---- step.c: the engine's turn, and replies that wait for it --------------
  */
@@ -282,6 +299,17 @@ bool ctld_admit_admin(struct ctld *c, struct http_exchange *x);
 json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
 json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
 
+/* ---- serve_policy.c --------------------------------------------------------
+ */
+/* A line "policy" of admin.log, read at the start. */
+void ctld_policy_deed(struct ctld *c, const char *at, int64_t uid,
+                      const json_t *detail);
+/* After admin.log: what is set is in force. */
+int ctld_policy_init(struct ctld *c, struct error *err) MUST_CHECK;
+/* What is set, for parts.reload(); borrows from p. Returns how many. */
+size_t ctld_policy_sets(const struct ctld_policy *p,
+                        struct spec_set ret[CTLD_SETS_MAX]);
+
 /* ---- handlers -------------------------------------------------------------
  */
 void serve_submit(void *arg, struct http_exchange *x);
@@ -292,6 +320,9 @@ void serve_requeue(void *arg, struct http_exchange *x);
 void serve_priority(void *arg, struct http_exchange *x);
 void serve_pause(void *arg, struct http_exchange *x);
 void serve_resume(void *arg, struct http_exchange *x);
+void serve_policy(void *arg, struct http_exchange *x);
+void serve_policy_set(void *arg, struct http_exchange *x);
+void serve_plan(void *arg, struct http_exchange *x);
 void serve_backup(void *arg, struct http_exchange *x);
 void serve_fsck(void *arg, struct http_exchange *x);
 void serve_reload(void *arg, struct http_exchange *x);

@@ -20,7 +20,7 @@ struct reload {
     char path[SETUP_PATH_CAP]; /* "": none */
     /* NULL: that of the start. The one before is kept until the next, for
      * the daemon takes the new one up only after it was answered. */
-    struct life *now, *before;
+    struct life *now, *before, *next; /* next: not kept yet */
 };
 
 static void life_destroy(struct life *l)
@@ -52,6 +52,7 @@ void reload_destroy(struct reload *r)
 {
     if (!r)
         return;
+    life_destroy(r->next);
     life_destroy(r->now);
     life_destroy(r->before);
     free(r);
@@ -68,12 +69,30 @@ static int refuse(const char *text, struct error *err)
     return error_set(err, ERR_CONFIG, "%s", first);
 }
 
-static int read_life(const struct reload *r, struct life *l, struct error *err)
+static const struct conf *in_force(const struct reload *r)
 {
-    struct buf text = BUF_INIT;
+    return r->now ? &r->now->conf : r->first;
+}
+
+static int read_file(const struct reload *r, const struct spec_set *sets,
+                     size_t n, struct conf *ret, struct buf *text,
+                     struct error *err)
+{
+    if (r->path[0] == '\0')
+        return error_set(err, ERR_CONFIG,
+                         "the daemon was started without --config");
     if (r->setup->kind == DAEMON_SYSTEM && system_file(r->path, err) < 0)
         return -1;
-    int rc = conf_load(r->path, &l->conf, &text, err);
+    return conf_load_with(r->path, sets, n, ret, text, err);
+}
+
+static int read_life(const struct reload *r, bool reads_file,
+                     const struct spec_set *sets, size_t n, struct life *l,
+                     struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = reads_file ? read_file(r, sets, n, &l->conf, &text, err)
+                        : conf_with(in_force(r), sets, n, &l->conf, &text, err);
     if (rc < 0)
         (void)refuse(buf_str(&text), err);
     buf_clear(&text);
@@ -96,25 +115,34 @@ static void note_change(void *arg, const char *path, bool is_live)
                    len > 0 ? ", " : "", path);
 }
 
-int reload_run(void *arg, struct ctld_fresh *ret, struct error *err)
+int reload_run(void *arg, bool reads_file, const struct spec_set *sets,
+               size_t n, struct ctld_fresh *ret, struct error *err)
 {
     struct reload *r = arg;
-    if (r->path[0] == '\0')
-        return error_set(err, ERR_CONFIG,
-                         "the daemon was started without --config");
     struct life *l = calloc(1, sizeof(*l));
     if (!l)
         return error_set(err, ERR_NOMEM, "reload");
-    if (read_life(r, l, err) < 0) {
+    if (read_life(r, reads_file, sets, n, l, err) < 0) {
         life_destroy(l);
         return -1;
     }
     *ret = (struct ctld_fresh){.policy = policy_find(l->conf.scheduler.policy),
-                               .level = l->conf.log.level};
+                               .level = l->conf.log.level,
+                               .source = &l->conf};
     setup_ctld(&l->conf, &l->setup, &ret->conf);
-    conf_changes(r->now ? &r->now->conf : r->first, &l->conf, note_change, ret);
+    conf_changes(in_force(r), &l->conf, note_change, ret);
+    life_destroy(r->next);
+    r->next = l;
+    return 0;
+}
+
+void reload_keep(void *arg)
+{
+    struct reload *r = arg;
+    if (!r->next)
+        return;
     life_destroy(r->before);
     r->before = r->now;
-    r->now = l;
-    return 0;
+    r->now = r->next;
+    r->next = NULL;
 }

@@ -1,4 +1,5 @@
-/* reload.h - mgpu.yaml read once more by a daemon that runs.
+/* reload.h - mgpu.yaml read once more by a daemon that runs, or with other keys
+ * set on top of it.
  *
  * All of it or nothing: a file with an error changes nothing. What keys take
  * effect at once is in the table of conf.c (live); of the others it is told
@@ -19,7 +20,9 @@ int reload_create(const struct args *a, const struct conf *conf,
 /* What the last answers borrow from goes away with it. NULL is fine. */
 void reload_destroy(struct reload *r);
 
-/* ctld_parts.reload */
-int reload_run(void *arg, struct ctld_fresh *ret, struct error *err) MUST_CHECK;
+/* ctld_parts.reload and .reloaded */
+int reload_run(void *arg, bool reads_file, const struct spec_set *sets,
+               size_t n, struct ctld_fresh *ret, struct error *err) MUST_CHECK;
+void reload_keep(void *arg);
 
 #endif

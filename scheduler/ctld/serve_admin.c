@@ -35,6 +35,8 @@ static void on_deed(void *arg, const json_t *deed)
     bool is_pause = what && strcmp(what, "pause") == 0;
     if (is_pause || (what && strcmp(what, "resume") == 0))
         set_paused(c, is_pause, uid, at ? at : "", why ? why : "");
+    else if (what && strcmp(what, "policy") == 0)
+        ctld_policy_deed(c, at ? at : "", uid, detail);
 }
 
 int ctld_admin_init(struct ctld *c, struct error *err)

@@ -302,6 +302,11 @@ int engine_set_policy(struct engine *e, const struct policy *p,
     return 0;
 }
 
+const struct policy *engine_policy(const struct engine *e)
+{
+    return e->policy;
+}
+
 const char *engine_unavailable(const struct engine *e, double *ret_since_s)
 {
     if (e->unavailable.code == ERR_NONE)

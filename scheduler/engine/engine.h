@@ -365,6 +365,30 @@ bool engine_node_fits(const struct engine *e, const struct job *job, size_t i,
 /* What it is, or would be, asked for with. Valid as the job is. */
 struct alloc_where engine_where(const struct engine *e, const struct job *job);
 const char *engine_policy_name(const struct engine *e);
+const struct policy *engine_policy(const struct engine *e);
+
+/* What the policy would do with a job now. */
+struct engine_wish {
+    const struct job *job;
+    int32_t gpus, nodes; /* QUEUED, > 0 nodes: it would start with these */
+    double start_s; /* QUEUED: when it may start, on the engine's clock; NAN */
+    bool is_shown;  /* to the policy; others wait for no devices */
+    const char *reason; /* "" for who would start */
+};
+/* Plans without doing anything about it, and whether or not the engine is
+ * draining: each() is called for those that live, then for those that are
+ * queued in the order of the plan, then for those that the policy is not shown.
+ * err  ERR_UNAVAIL there is no inventory; of the policy */
+int engine_explain(struct engine *e,
+                   void (*each)(void *arg, const struct engine_wish *w),
+                   void *arg, struct error *err) MUST_CHECK;
+/* What the job's user and account have of their limits; account NULL: none. */
+struct engine_use {
+    const char *account;
+    int32_t user_gpus, user_running, account_gpus, account_running;
+};
+int engine_use(const struct engine *e, const struct job *job,
+               struct engine_use *ret, struct error *err) MUST_CHECK;
 /* Why the allocator does not tell what there is, when last asked; NULL: it
  * does. out  ret_since_s  seconds since 1970 */
 const char *engine_unavailable(const struct engine *e, double *ret_since_s);

@@ -253,3 +253,23 @@ int eng_check_limits(const struct engine *e, const struct job *job,
                                            "max_gpus_per_account", err)
                               : 0;
 }
+
+int engine_use(const struct engine *e, const struct job *job,
+               struct engine_use *ret, struct error *err)
+{
+    struct uses t;
+    const char *account = account_of(e, job);
+
+    if (uses_of(e, &t, err) < 0)
+        return -1;
+    const struct use *u = find(&t, job->uid, NULL);
+    *ret = (struct engine_use){
+        .account = account, .user_gpus = u->gpus, .user_running = u->running};
+    if (account) {
+        u = find(&t, 0, account);
+        ret->account_gpus = u->gpus;
+        ret->account_running = u->running;
+    }
+    free(t.u);
+    return 0;
+}

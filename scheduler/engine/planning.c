@@ -399,3 +399,73 @@ int eng_plan(struct engine *e, struct error *err)
     view_clear(&t);
     return rc;
 }
+
+/* ---- what it would do ------------------------------------------------------
+ */
+struct explaining {
+    struct engine *e;
+    void (*each)(void *arg, const struct engine_wish *w);
+    void *arg;
+};
+
+static void explain_wish(const struct explaining *x,
+                         const struct policy_wish *w)
+{
+    struct entry *en = eng_find(x->e, w->id);
+    bool starts = w->act == POLICY_START;
+    const struct engine_wish one = {
+        .job = &en->job,
+        .nodes = starts ? w->nodes : 0,
+        .gpus = starts ? w->nodes * w->gpus_per_node : 0,
+        .start_s = starts ? eng_now(x->e) : w->start_s,
+        .is_shown = true,
+        .reason = starts ? "" : w->reason,
+    };
+    en->is_planned = true;
+    if (en->job.state == JOB_QUEUED)
+        x->each(x->arg, &one);
+}
+
+static void explain_others(const struct explaining *x, bool is_live)
+{
+    for (size_t i = 0; i < x->e->n_active; i++) {
+        struct entry *en = x->e->active[i];
+        const struct engine_wish one = {.job = &en->job,
+                                        .start_s = NAN,
+                                        .is_shown = is_live,
+                                        .reason = en->job.reason};
+        bool is_other = is_live ? job_state_is_live(en->job.state)
+                                : !job_state_is_live(en->job.state) &&
+                                      !job_state_is_final(en->job.state) &&
+                                      !en->is_planned;
+        if (is_other)
+            x->each(x->arg, &one);
+    }
+}
+
+int engine_explain(struct engine *e,
+                   void (*each)(void *arg, const struct engine_wish *w),
+                   void *arg, struct error *err)
+{
+    const struct explaining x = {.e = e, .each = each, .arg = arg};
+    struct view t;
+    size_t n = 0;
+
+    if (eng_inventory(e, err) < 0)
+        return -1;
+    int rc = view_build(e, &t, err);
+    if (rc == 0 && t.v.n_jobs > 0)
+        rc = make_plan(e, &t, &n, err);
+    for (size_t i = 0; i < e->n_active; i++)
+        e->active[i]->is_planned = false;
+    if (rc == 0) {
+        explain_others(&x, true);
+        for (size_t i = 0; i < n; i++)
+            explain_wish(&x, &t.wishes[i]);
+        explain_others(&x, false);
+    }
+    for (size_t i = 0; i < e->n_active; i++)
+        e->active[i]->is_planned = false;
+    view_clear(&t);
+    return rc;
+}

@@ -9,16 +9,26 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "scheduler/tools/admin_policy.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
 
-enum { OPT_REASON = 1, OPT_TIMEOUT, OPT_LAST, OPT_JSON, OPT_QUIET, OPT_URL };
+enum {
+    OPT_REASON = 1,
+    OPT_TIMEOUT,
+    OPT_LAST,
+    OPT_FOR,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_URL
+};
 
 static const struct opt opts[] = {
     {OPT_REASON, 0, "reason", "TEXT", "of pause and drain: kept and shown"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "of drain: wait no longer"},
     {OPT_LAST, 0, "last", "N", "of log: only the last N"},
+    {OPT_FOR, 0, "for", "DURATION", "of policy set: only for so long"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
     {OPT_QUIET, 'q', "quiet", NULL, "say nothing of what went well"},
     {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
@@ -27,7 +37,7 @@ static const struct opt opts[] = {
 
 struct args {
     const char *reason, *url;
-    double timeout_s; /* 0: none */
+    double timeout_s, for_s; /* 0: none */
     int64_t last;
     bool json, quiet;
 };
@@ -45,6 +55,10 @@ static const struct tool tool = {
                "  requeue JOB...   end their attempts, and queue them again\n"
                "  top JOB...       the first in the queue\n"
                "  priority N JOB... another place in the queue, -1000..1000\n"
+               "  policy show      what decides which job gets what\n"
+               "  policy set KEY=VALUE... change it, at once\n"
+               "  policy reset [KEY...] as the file says again\n"
+               "  policy explain [JOB] what it does with the queue, and why\n"
                "  backup DIR       copy the databases into this new directory\n"
                "  fsck             look through the databases\n"
                "  reload           read mgpu.yaml again\n"
@@ -63,6 +77,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_TIMEOUT:
         return options_duration(o->name, value, &a->timeout_s, err);
+    case OPT_FOR:
+        return options_duration(o->name, value, &a->for_s, err);
     case OPT_LAST:
         a->last = strtol(value, &end, 10);
         if (*end || a->last < 1 || a->last > 10000)
@@ -447,6 +463,10 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         if (strcmp(alone[i], words[0]) == 0)
             which = i;
     bool is_backup = strcmp(words[0], "backup") == 0;
+    bool is_policy = strcmp(words[0], "policy") == 0;
+    const struct admin_policy policy = {a->for_s, a->json, a->quiet};
+    if (a->for_s > 0 && !is_policy)
+        return error_set(err, ERR_USAGE, "--for goes with policy set alone");
     if (is_backup && n != 2)
         return error_set(err, ERR_USAGE, "backup: into which directory?");
     if (which >= 0 && n > 1)
@@ -455,6 +475,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (client_create(a->url, 5, &c, err) < 0)
         return -1;
     int rc = is_backup    ? backup(c, a, words[1], err)
+             : is_policy  ? admin_policy(c, &policy, words + 1, n - 1, err)
              : which == 0 ? status(c, a, err)
              : which == 1 ? set_paused(c, a, true, err)
              : which == 2 ? drain(c, a, err)

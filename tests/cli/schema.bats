@@ -58,6 +58,25 @@ END
 }
 hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
 
+@test "and so is every document of an administrator" {
+    admin() { "$MGPU_BIN/mgpu-admin" --json "$@"; }
+    id=$(submit_command one true)
+    admin policy set limits.max_gpus_per_user=1 --for 1h >set.json
+    admin policy show >policy.json
+    admin pause --reason why >pause.json
+    submit_command two true >/dev/null
+    admin policy explain >plan.json
+    admin policy explain "$((id + 1))" >plan-one.json
+    admin status >status.json
+    admin hold "$((id + 1))" 99 >hold.json || [ $? -eq 66 ]
+    admin resume >resume.json
+    admin log >log.json
+    admin fsck >fsck.json
+    admin backup "$PWD/copy" >backup.json
+    admin reload >reload.json || [ "$(json '$.schema' <reload.json)" = mgpu.error/1 ]
+    fits ./*.json
+}
+
 @test "errors are documents too" {
     printf 'version: 2\nkind: cw\n' >bad.yaml
     submit --validate --json bad.yaml >findings.json || [ $? -ne 0 ]

@@ -334,8 +334,76 @@ static void test_changes(void)
     conf_clear(&b);
 }
 
+struct found {
+    const char *path;
+    char value[64];
+    int32_t line;
+};
+
+static void find_value(void *arg, const struct conf_value *v)
+{
+    struct found *f = arg;
+    if (strcmp(v->path, f->path) != 0)
+        return;
+    (void)snprintf(f->value, sizeof(f->value), "%s", v->value);
+    f->line = v->line;
+}
+
+static void is_from(const struct conf *c, const char *path, const char *value,
+                    int32_t line)
+{
+    struct found f = {.path = path, .line = -2};
+    struct error err = ERROR_INIT;
+    is_int(conf_each_value(c, find_value, &f, &err), 0, "values");
+    is_str(f.value, value, path);
+    is_int(f.line, line, "and its line");
+}
+
+static void test_with(void)
+{
+    static const char text[] = V "limits:\n  max_gpus_per_user: 4\n";
+    static const struct spec_set good[] = {{"limits.max_gpus_per_user", "null"},
+                                           {"watchdog.heartbeat", "1m30s"},
+                                           {"watchdog.node_lost_after", "3m"}};
+    static const struct spec_set bad[] = {{"limits.max_gpus_per_user", "5"},
+                                          {"watchdog.heartbeat", "1m"}};
+    struct conf base, c = {.version = 0};
+    struct spec_report report;
+    struct buf out = BUF_INIT;
+    struct error err = ERROR_INIT;
+
+    is_int(conf_parse(text, strlen(text), NULL, &base, &report, &err), 0,
+           "a base");
+    spec_report_clear(&report);
+    is_from(&base, "limits.max_gpus_per_user", "4", 3);
+    is_from(&base, "scheduler.policy", "backfill", CONF_BUILT_IN);
+    is_int(conf_with(&base, good, 3, &c, &out, &err), 0, "three keys on top");
+    is_from(&c, "limits.max_gpus_per_user", "null", CONF_SET);
+    is_from(&c, "watchdog.heartbeat", "90s", CONF_SET);
+    is_from(&c, "limits.max_jobs_per_user", "1000", CONF_BUILT_IN);
+    conf_clear(&c);
+    is_int(conf_with(&base, bad, 2, &c, &out, &err), -1, "not with the rest");
+    is_int(err.code, ERR_CONFIG, "is an error of the configuration");
+    ok(strstr(buf_str(&out), "--set: error[E023]: 'watchdog.node_lost_after' "
+                             "must be at least twice") != NULL,
+       "with the words of the file's: %s", buf_str(&out));
+    conf_clear(&base);
+    is_int(conf_default(&base, &err), 0, "without a file");
+    is_int(conf_with(&base, good, 3, &c, &out, &err), 0, "they go, too");
+    is_int((long)c.watchdog.heartbeat_s, 90, "and are in it");
+    conf_clear(&c);
+    conf_clear(&base);
+    buf_clear(&out);
+    is_int(conf_key_of("limits.max_gpus_per_user"), CONF_POLICY, "policy");
+    is_int(conf_key_of("slurm.submit_ahead"), CONF_POLICY_AT_START, "start");
+    is_int(conf_key_of("auth.admins"), CONF_OTHER, "another key");
+    is_int(conf_key_of("limits"), CONF_OTHER, "a section");
+    is_int(conf_key_of("limits.max_gpu"), CONF_UNKNOWN, "none");
+}
+
 int main(void)
 {
+    test_with();
     test_changes();
     test_rows();
     test_values();

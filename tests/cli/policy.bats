@@ -1,0 +1,156 @@
+#!/usr/bin/env bats
+# policy.bats - mgpu-admin policy: what decides which job gets what, shown,
+# changed while the daemon runs, and explained with the numbers of its queue.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    mkdir -m 700 d
+    printf '%s\n' 'version: 1' 'limits: {max_gpus_per_user: 2}' \
+        'watchdog: {heartbeat: 5s}' >mgpu.yaml
+    ctld_start --config mgpu.yaml
+}
+teardown() { ctld_stop; }
+
+admin() { "$MGPU_BIN/mgpu-admin" "$@"; }
+row() { admin policy show | grep "^$1 "; }
+
+@test "show: each key with its value, its type and where it comes from" {
+    run admin policy show
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "policy backfill: "* ]]
+    [[ $(row limits.max_gpus_per_user) == *" 2 "*int*" now "*"mgpu.yaml:2" ]]
+    [[ $(row watchdog.heartbeat) == *" 5s "*duration*" 10s "*"mgpu.yaml:3" ]]
+    [[ $(row scheduler.interval) == *" 1s "*" now "*default ]]
+    [[ $(row slurm.submit_ahead) == *restart*default ]]
+    [ "$(grep -c '^[a-z]*\.' <<<"$output")" -ge 12 ]
+    [[ $output != *slurm.partition* ]]
+}
+
+@test "set: at once, all or nothing, as the file would be refused, and logged" {
+    run admin policy set limits.max_gpus_per_user=1 scheduler.policy=fifo
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "policy fifo: "* ]]
+    [[ $(row limits.max_gpus_per_user) == *" 1 "*"set by uid $(id -u) at 20"* ]]
+    run submit_gpus 2
+    [[ $output == *"of 1 allowed"* ]]
+
+    # The second is wrong: nothing of the first.
+    run admin policy set limits.max_running_per_user=7 limits.max_gpus_per_user=x
+    [ "$status" -eq 78 ]
+    [[ $output == *"error[E013]"*"limits.max_gpus_per_user"* ]]
+    [[ $(row limits.max_running_per_user) == *" null "*default ]]
+    # With what the file says.
+    run admin policy set watchdog.node_lost_after=9s
+    [ "$status" -eq 78 ]
+    [[ $output == *"error[E023]"*"at least twice"* ]]
+    run admin policy set limits.max_gpu_per_user=1
+    [[ $output == *"error[E010]"*"unknown key"* ]]
+    run admin policy set auth.admins='[eve]'
+    [[ $output == *"'auth.admins' is no key of the policy"* ]]
+    run admin policy set limits='{max_gpus_per_user: 9}'
+    [[ $output == *"'limits' is no key of the policy"* ]]
+    run admin policy set slurm.submit_ahead=3
+    [[ $output == *"is read when the daemon starts"* ]]
+    run admin policy set limits.max_gpus_per_user
+    [ "$status" -eq 64 ]
+    [ "$(admin log --json --last 100 | json '$.deeds[0].detail.set."limits.max_gpus_per_user".old')" = 2 ]
+    [ "$(admin log --json --last 100 | json '$.deeds[0].detail.set."limits.max_gpus_per_user".value')" = 1 ]
+    [ "$(admin log | grep -c policy)" -eq 1 ]
+}
+
+submit_gpus() {
+    api POST /v1/jobs -d '{"spec":{"version":1,"kind":"command","name":"w",
+        "command":["true"],"resources":{"gpus":'"$1"'}}}'
+}
+
+@test "what is set outlives reload and daemon; reset gives it back to the file" {
+    admin --quiet policy set limits.max_gpus_per_user=1
+    printf '%s\n' 'version: 1' 'limits: {max_gpus_per_user: 3}' >mgpu.yaml
+    admin --quiet reload
+    [[ $(row limits.max_gpus_per_user) == *" 1 "*"set by"* ]]
+    [[ $(row watchdog.heartbeat) == *" 10s "*default ]]
+    ctld_kill
+    ctld_start --config mgpu.yaml
+    [[ $(row limits.max_gpus_per_user) == *" 1 "*"set by uid $(id -u)"* ]]
+    run submit_gpus 2
+    [[ $output == *"of 1 allowed"* ]]
+    run admin policy reset scheduler.policy
+    [[ $output == *"'scheduler.policy' is not set"* ]]
+    admin --quiet policy reset
+    [[ $(row limits.max_gpus_per_user) == *" 3 "*"mgpu.yaml:2" ]]
+    ctld_kill
+    ctld_start --config mgpu.yaml
+    [[ $(row limits.max_gpus_per_user) == *" 3 "*"mgpu.yaml:2" ]]
+}
+
+@test "for a time only, also over a restart" {
+    admin --quiet policy set limits.max_gpus_per_user=1 --for 1h
+    [[ $(row limits.max_gpus_per_user) == *", until 20"* ]]
+    admin --quiet policy set scheduler.policy=fifo --for 1s
+    wait_for 20 policy_is backfill
+    [[ $(admin log --last 1) == *policy*"its time is over"* ]]
+    # One whose time is over while no daemon is there.
+    admin --quiet policy set limits.max_running_per_user=5 --for 1s
+    ctld_kill
+    wait_for 20 second_is_over
+    ctld_start --config mgpu.yaml
+    [[ $(row limits.max_running_per_user) == *" null "*default ]]
+    [[ $(row limits.max_gpus_per_user) == *" 1 "*"set by"* ]]
+}
+policy_is() { admin policy show | grep -q "^policy $1:"; }
+second_is_over() {
+    until_s=$(tail -1 d/state/admin.log | json '$.detail.set."limits.max_running_per_user".until_s')
+    [ "$(date +%s)" -gt "${until_s%.*}" ]
+}
+
+@test "what does not go with a new file any more is dropped, and said" {
+    admin --quiet policy set watchdog.node_lost_after=11s
+    ctld_kill
+    printf '%s\n' 'version: 1' 'watchdog: {heartbeat: 6s}' >mgpu.yaml
+    ctld_start --config mgpu.yaml
+    [[ $(row watchdog.node_lost_after) == *" 90s "*default ||
+        $(row watchdog.node_lost_after) == *" 1m30s "*default ]]
+    grep -q 'does not go with the configuration any more' d/ctld.log
+    [[ $(admin log --last 1) == *policy*"at least twice"* ]]
+    # A reload that what is set does not go with changes nothing.
+    admin --quiet policy set watchdog.node_lost_after=12s
+    printf '%s\n' 'version: 1' 'watchdog: {heartbeat: 7s}' >mgpu.yaml
+    run admin reload
+    [ "$status" -ne 0 ]
+    [[ $(row watchdog.heartbeat) == *" 6s "* ]]
+}
+
+@test "explain: who gets what, and by which numbers" {
+    a=$(submit_command runs sleep 600)
+    wait_for 20 job_is "$a" RUNNING
+    admin --quiet policy set limits.max_running_per_user=1
+    b=$(submit_gpus 2 | json '$.id')
+    c=$(submit_command small true)
+    run admin policy explain
+    [ "$status" -eq 0 ]
+    [[ $output == *"order: the higher priority"*" 1 of 2 GPUs are free"* ]]
+    grep -Eq "^ +- +$a .* runs .* 1 on 1 " <<<"$output"
+    grep -Eq "^ +1 +$b .* out .* 2 .*LimitUserJobs: 1 run, of 1 allowed" <<<"$output"
+    run admin policy explain "$b"
+    grep -q 'its user .*GPUs: 1 in use, 2 allowed' <<<"$output"
+    grep -q 'its user .*jobs: 1 in use, 1 allowed' <<<"$output"
+    ! grep -q " $c " <<<"$output"
+
+    # A pause is told, and what would start but for it; nothing of it happens.
+    admin --quiet pause
+    admin --quiet policy reset
+    run admin policy explain
+    [[ $output == *"paused: nothing is started"* ]]
+    grep -Eq "^ +1 +$b .* out .* 2 .*LimitUserGpus: 1 in use, needs 2, of 2" <<<"$output"
+    grep -Eq "^ +2 +$c .* start .* 1 on 1 .*starts now" <<<"$output"
+    job_is "$c" QUEUED
+    run admin policy explain --json "$b"
+    [ "$(json '$.schema' <<<"$output")" = mgpu.plan/1 ]
+    [ "$(json '$.jobs[0].use.user_gpus_max' <<<"$output")" = 2 ]
+    [ "$(json '$.jobs[1]' <<<"$output")" = "" ]
+    run admin policy explain 99
+    [ "$status" -ne 0 ]
+}
