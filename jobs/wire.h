@@ -9,9 +9,12 @@
  *                             -> 201 {"id":12} or 200 when it was there. A
  *                             spec with a sweep is that many jobs, all or
  *                             none, with ids in a row from the one replied
- *   GET  /v1/jobs             ?user=&state=A,B&name=&sweep=&since=&limit=
- *                             -> queue
+ *   GET  /v1/jobs             ?user=&state=A,B&name=&account=&partition=
+ *                             &label=&node=&sweep=&id_min=&id_max=&since=
+ *                             &limit= -> queue
  *                             user: "me" is the caller, "all" everybody
+ *                             label: "key=value" or "key", one a line, all of
+ *                             them; node: it is, or was last, on this one
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release
@@ -27,7 +30,8 @@
  *   GET  /v1/jobs/:id/logs    ?follow=1 -> text, chunked when following
  *   GET  /v1/watch            ?job=&after= -> JSON Lines, one per change:
  *                             the job object, pushed; ends with the job when
- *                             job= is given
+ *                             job= is given. Or the filters of /v1/jobs that
+ *                             a job never leaves, so neither state= nor node=
  *   GET  /v1/jobs/:id/why     -> why it waits, or is as it is
  *   GET  /v1/nodes            -> inventory
  *   GET  /v1/status           -> version, pid, policy, counts
@@ -63,13 +67,15 @@
  *     "started","ended","elapsed_s","limit_s","left_s","place","native_id",
  *     "position","start_estimate","iteration","iterations_total","epoch",
  *     "epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
- *     "held_by","display_id","sweep","task","vary"}
+ *     "held_by","display_id","sweep","task","vary","account","partition",
+ *     "labels"}
  *     held_by: of a job that is HELD: "user", "admin", "dependency"
  *     display_id: "123_4" of a task of a sweep, else the id as text; vary: the
  *     keys and values that make the task differ, {"train.precision":"fp16"}
  *     Of another user's job, which only queue and watch show to who is no
- *     administrator, iteration to eval_accuracy and vary are null, and so is a
- *     reason in its worker's words.
+ *     administrator, iteration to eval_accuracy, vary and labels are null, and
+ *     so is a reason in its worker's words. account, partition: its own, or by
+ *     default
  *   mgpu.job/1    {"job":JOB + {"spec":{..},"dir"}, "sweep":SWEEP,
  *     "attempts":[{"attempt",
  *     "state","native_id","place","reason","gpus","exit_code","signal",

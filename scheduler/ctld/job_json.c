@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "jobs/wire.h"
+#include "scheduler/ctld/filter.h"
 #include "scheduler/ctld/private.h"
 
 json_t *ctld_num(double v)
@@ -100,6 +101,17 @@ static int add_sweep(json_t *o, const struct job *j, bool all)
                      "vary", vary ? vary : json_null()));
 }
 
+/* What it is charged to and where it goes, be it by default. */
+static int add_where(json_t *o, const struct ctld *c, const struct job *j,
+                     bool all)
+{
+    const struct alloc_where w = engine_where(c->engine, j);
+    return json_object_update_missing_new(
+        o, json_pack("{s:o, s:o, s:o}", "account", ctld_text(w.account),
+                     "partition", ctld_text(w.partition), "labels",
+                     all ? ctld_labels(j) : json_null()));
+}
+
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
 {
     int count[JOB_STATE_N] = {0};
@@ -142,6 +154,7 @@ json_t *ctld_job_json(const struct ctld *c, const struct job *j, bool all)
         j->cancel_asked, "held_by",
         ctld_text(j->state == JOB_HELD ? job_held_name(j->held_by) : NULL));
     if (o && (add_sweep(o, j, all) < 0 || add_times(o, c, j) < 0 ||
+              add_where(o, c, j, all) < 0 ||
               add_progress(o, all ? j : &silent) < 0)) {
         json_decref(o);
         return NULL;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "jobs/base/clock.h"
+#include "scheduler/ctld/filter.h"
 #include "scheduler/ctld/private.h"
 
 /* Between two pushes, and between two tries to go on with a beginning. */
@@ -30,6 +31,7 @@ struct watcher {
     uint64_t begun; /* the beginning was sent up to this id; UINT64_MAX: all */
     int64_t after;  /* the last event that it knows of; -1: none */
     int64_t uid;    /* who watches */
+    struct ctld_filter f; /* its texts live as long as x */
 };
 
 static void unlink_watcher(struct watcher *w)
@@ -133,6 +135,8 @@ static void push(struct ctld *c, const struct job *job)
         next = w->next;
         if (w->job ? w->job != job->id : job->id > w->begun)
             continue;
+        if (!ctld_filter_fits(c, &w->f, job))
+            continue;
         bool all = engine_may(c->engine, job, w->uid);
         if (!lines[all] && !(lines[all] = line_of(c, job, all)))
             break; /* out of memory: the next change brings the same news */
@@ -170,9 +174,9 @@ static void begin(struct watcher *w, double until_s)
             (!w->job && is_late(until_s)))
             return;
         w->begun = job->id;
-        char *line = knows(w, job)
-                         ? NULL
-                         : line_of(w->c, job, engine_may(e, job, w->uid));
+        bool has = knows(w, job) || !ctld_filter_fits(w->c, &w->f, job);
+        char *line =
+            has ? NULL : line_of(w->c, job, engine_may(e, job, w->uid));
         if (line)
             http_stream_send(w->x, line, strlen(line));
         free(line);
@@ -232,7 +236,9 @@ void serve_watch(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     struct error err;
     int64_t id = 0, after = 0;
-    if (!ctld_admit(c, x) || !ctld_query_int(x, "job", 1, INT64_MAX, 0, &id) ||
+    struct ctld_filter f;
+    if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_STREAM, &f) ||
+        !ctld_query_int(x, "job", 1, INT64_MAX, 0, &id) ||
         !ctld_query_int(x, "after", 0, INT64_MAX, -1, &after))
         return;
     const struct job *job = id ? ctld_job_of(c, x, (uint64_t)id) : NULL;
@@ -250,7 +256,8 @@ void serve_watch(void *arg, struct http_exchange *x)
                           .job = (uint64_t)id,
                           .begun = id ? (uint64_t)id - 1 : 0,
                           .after = after,
-                          .uid = http_uid(x)};
+                          .uid = http_uid(x),
+                          .f = f};
     c->watchers = w;
     http_stream_start(x, "application/jsonl", on_closed, w);
     begin(w, clock_real.now_s(&clock_real) + CTLD_SLICE_S);

@@ -6,14 +6,31 @@
 #include "jobs/base/buf.h"
 #include "jobs/state.h"
 #include "scheduler/tools/client.h"
+#include "scheduler/tools/filter.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
 
-enum { OPT_USER = 1, OPT_STATE, OPT_SIGNAL, OPT_JSON, OPT_QUIET, OPT_URL };
+enum {
+    OPT_USER = 1,
+    OPT_STATE,
+    OPT_NAME,
+    OPT_ACCOUNT,
+    OPT_PARTITION,
+    OPT_LABEL,
+    OPT_SIGNAL,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_URL
+};
 
 static const struct opt opts[] = {
     {OPT_USER, 'u', "user", "USER", "all jobs of USER ('me': your own)"},
     {OPT_STATE, 't', "state", "STATE,...", "only jobs in these states"},
+    {OPT_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {OPT_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
+    {OPT_PARTITION, 0, "partition", "PARTITION", "only jobs for it"},
+    {OPT_LABEL, 0, "label", "KEY[=VALUE]",
+     "only jobs with this label, and the next"},
     {OPT_SIGNAL, 0, "signal", "SIG", "send every rank this signal, e.g. USR1"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
     {OPT_QUIET, 'q', "quiet", NULL, "say nothing of what went well"},
@@ -23,7 +40,7 @@ static const struct opt opts[] = {
 
 static const struct tool tool = {
     .name = "mgpu-cancel",
-    .synopsis = "[options] JOB... | -u USER [-t STATE,...]",
+    .synopsis = "[options] JOB... | -u USER [-t STATE,...] [-n GLOB] ...",
     .summary = "Ends jobs: 123, all of sweep 123, or its task 123_4. A running "
                "job gets the time of checkpoint.grace to "
                "write a checkpoint.",
@@ -31,7 +48,8 @@ static const struct tool tool = {
 };
 
 struct args {
-    const char *user, *state, *signal, *url;
+    struct filter filter;
+    const char *signal, *url;
     bool json, quiet;
 };
 
@@ -39,14 +57,24 @@ static int on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err)
 {
     struct args *a = arg;
-    (void)err;
     switch (o->id) {
     case OPT_USER:
-        a->user = value;
+        a->filter.user = value;
         break;
     case OPT_STATE:
-        a->state = value;
+        a->filter.state = value;
         break;
+    case OPT_NAME:
+        a->filter.name = value;
+        break;
+    case OPT_ACCOUNT:
+        a->filter.account = value;
+        break;
+    case OPT_PARTITION:
+        a->filter.partition = value;
+        break;
+    case OPT_LABEL:
+        return filter_label(&a->filter, value, err);
     case OPT_SIGNAL:
         a->signal = value;
         break;
@@ -83,17 +111,14 @@ static int collect(struct client *c, const struct args *a, int n, char **words,
             add_word(ret, words[i], err) < 0)
             return -1;
     }
-    if (!a->user)
+    if (!a->filter.user)
         return 0;
-    char user[128], state[256];
+    struct buf query = BUF_INIT;
     json_t *reply = NULL;
-    client_quote(a->user, user, sizeof(user));
-    client_quote(a->state ? a->state
-                          : "QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
-                            "RUNNING,CHECKPOINTING,STALLED",
-                 state, sizeof(state));
-    int rc =
-        client_get(c, &reply, err, "/v1/jobs?user=%s&state=%s", user, state);
+    int rc = filter_query(&a->filter, &query, err);
+    if (rc == 0) /* a query begins with '&' */
+        rc = client_get(c, &reply, err, "/v1/jobs?%s", buf_str(&query) + 1);
+    buf_clear(&query);
     if (rc < 0)
         return -1;
     size_t i;
@@ -199,10 +224,12 @@ static void tell(const struct args *a, const char *word, const json_t *reply,
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
     const struct args *a = arg;
-    if (n == 0 && !a->user)
+    if (n == 0 && !a->filter.user)
         return error_set(err, ERR_USAGE, "which job? see %s --help", tool.name);
-    if (a->state && !a->user)
-        return error_set(err, ERR_USAGE, "--state goes with --user");
+    if (!a->filter.user && !filter_is_any(&a->filter))
+        return error_set(err, ERR_USAGE,
+                         "--state, --name, --account, --partition and --label "
+                         "go with --user");
     struct client *c = NULL;
     struct buf found = BUF_INIT;
     json_t *report = json_array();
@@ -239,7 +266,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 
 int main(int argc, char **argv)
 {
-    struct args a = {.user = NULL};
+    struct args a = {.filter = {.user = NULL}};
     const struct tool_main m = {
         .tool = &tool,
         .on_option = on_option,

@@ -54,6 +54,8 @@ TEXT_OF(submitted, "submitted")
 TEXT_OF(started, "started")
 TEXT_OF(ended, "ended")
 TEXT_OF(estimate, "start_estimate")
+TEXT_OF(account, "account")
+TEXT_OF(partition, "partition")
 INT_OF(priority, "priority")
 INT_OF(attempt, "attempt")
 INT_OF(exit, "exit_code")
@@ -63,6 +65,24 @@ INT_OF(iteration, "iteration")
 DURATION_OF(elapsed, "elapsed_s")
 DURATION_OF(limit, "limit_s")
 DURATION_OF(remaining, "left_s")
+
+/* "key=value,..." */
+static void labels_text(const json_t *job, char *out, size_t cap)
+{
+    json_t *labels = json_object_get(job, "labels"), *value;
+    const char *key;
+    size_t len = 0;
+    out[0] = '\0';
+    json_object_foreach(labels, key, value)
+    {
+        if (len < cap)
+            len +=
+                (size_t)snprintf(out + len, cap - len, "%s%s=%s",
+                                 len ? "," : "", key, json_string_value(value));
+    }
+    if (len == 0)
+        put(out, cap, "");
+}
 
 static bool is_live(const json_t *job)
 {
@@ -182,6 +202,9 @@ static const struct field fields[] = {
     RIGHT(id, "JOBID", "id", "the job's number"),
     LEFT(name, "NAME", NULL, "its name"),
     LEFT(user, "USER", NULL, "who submitted it"),
+    LEFT(account, "ACCOUNT", NULL, "what is charged for it"),
+    LEFT(partition, "PARTITION", NULL, "where it goes"),
+    LEFT(labels, "LABELS", NULL, "its labels"),
     LEFT(kind, "KIND", NULL, "cv or command"),
     LEFT(st, "ST", NULL, "its state in one or two letters"),
     LEFT(state, "STATE", NULL, "its state"),

@@ -12,7 +12,7 @@
 #include "jobs/base/version.h"
 #include "jobs/spec.h"
 
-enum { MAX_OPTS = 40, ID_HELP = 1000, ID_VERSION };
+enum { MAX_OPTS = 64, ID_HELP = 1000, ID_VERSION };
 
 static const struct opt common[] = {
     {ID_HELP, 0, "help", NULL, "print this help and exit"},

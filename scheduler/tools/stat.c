@@ -1,19 +1,14 @@
 /* stat.c - mgpu-stat(1): what happened, what is happening, why not yet. */
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "jobs/base/clock.h"
-#include "jobs/spec.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/columns.h"
 #include "scheduler/tools/export.h"
 #include "scheduler/tools/fetch.h"
+#include "scheduler/tools/filter.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/plot.h"
 #include "scheduler/tools/report.h"
@@ -45,6 +40,10 @@ enum {
     OPT_USER,
     OPT_STATE,
     OPT_NAME,
+    OPT_ACCOUNT,
+    OPT_PARTITION,
+    OPT_LABEL,
+    OPT_ON,
     OPT_SINCE,
     OPT_FORMAT,
     OPT_SORT,
@@ -97,6 +96,11 @@ static const struct opt opts[] = {
     {OPT_STATE, 't', "state", "STATE,...",
      "only jobs in these states ('all': ended ones too)"},
     {OPT_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {OPT_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
+    {OPT_PARTITION, 'q', "partition", "PARTITION", "only jobs for it"},
+    {OPT_LABEL, 0, "label", "KEY[=VALUE]",
+     "only jobs with this label, and the next"},
+    {OPT_ON, 0, "on", "NODE", "only jobs that run, or ran last, on NODE"},
     {OPT_SINCE, 0, "since", "TIME",
      "also jobs that ended since; 6h, 2d, 2026-11-21, 2026-11-21T10:00:00Z"},
     {OPT_FORMAT, 'o', "format", "COLUMN,...",
@@ -124,7 +128,8 @@ static const struct tool tool = {
 struct args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
     double timeout_s, interval_s;
-    const char *user, *state, *name, *since, *url;
+    struct filter filter;
+    const char *url;
     const char *file, *of, *output;
     bool exports;
     enum export_format format;
@@ -170,13 +175,24 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->view = OPT_WATCH;
         return read_interval(value, &a->interval_s, err);
     case OPT_USER:
-        a->user = value;
+        a->filter.user = value;
         break;
     case OPT_STATE:
-        a->state = value;
+        a->filter.state = value;
         break;
     case OPT_NAME:
-        a->name = value;
+        a->filter.name = value;
+        break;
+    case OPT_ACCOUNT:
+        a->filter.account = value;
+        break;
+    case OPT_PARTITION:
+        a->filter.partition = value;
+        break;
+    case OPT_LABEL:
+        return filter_label(&a->filter, value, err);
+    case OPT_ON:
+        a->filter.node = value;
         break;
     case OPT_EXPORT:
         a->exports = true;
@@ -188,7 +204,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         a->of = value;
         break;
     case OPT_SINCE:
-        a->since = value;
+        a->filter.since = value;
         break;
     case OPT_FORMAT:
         a->f.show.format = value;
@@ -233,61 +249,24 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     return 0;
 }
 
-static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
-                                "RUNNING,CHECKPOINTING,STALLED";
-
 /* What the daemon sends at most. */
 static const unsigned long long MOST_JOBS = 100000;
 
-/* "6h" ago, a day, or a moment, as the daemon's seconds since 1970. */
-static int since_query(const char *text, char *out, size_t cap,
-                       struct error *err)
-{
-    struct tm tm = {.tm_mday = 0};
-    double ago_s = 0, at_s = 0;
-    const char *ago = *text == '-' ? text + 1 : text;
-    char *end = strptime(text, "%Y-%m-%d", &tm);
-    if (end && *end == 'T')
-        end = strptime(end, "T%H:%M:%S", &tm);
-    if (end && strcmp(end, "Z") == 0)
-        end++;
-    if (end && *end == '\0')
-        at_s = (double)timegm(&tm);
-    else if (parse_duration(ago, &ago_s, NULL) == 0)
-        at_s = clock_real.wall_s(&clock_real) - ago_s;
-    else
-        return error_set(err, ERR_USAGE,
-                         "--since '%.40s': expected 6h, 2d, 2026-11-21 or "
-                         "2026-11-21T10:00:00Z",
-                         text);
-    (void)snprintf(out, cap, "&since=%.3f", at_s);
-    return 0;
-}
-
 static int queue(struct client *c, const struct args *a, struct error *err)
 {
-    char user[200] = "", state[300] = "", name[400] = "", since[64] = "";
+    struct buf query = BUF_INIT;
     json_t *reply = NULL;
     struct columns columns; /* a mistake in them is found before the asking */
-    if (columns_parse(a->f.show.format, &columns, err) < 0 ||
-        (a->since && since_query(a->since, since, sizeof(since), err) < 0))
-        return -1;
-    if (a->user)
-        client_quote(a->user, user, sizeof(user));
-    /* Ended jobs crowd out the queue: they are asked for by state. */
-    const char *states = a->state ? a->state : a->since ? "all" : not_ended;
-    bool any = strcasecmp(states, "all") == 0;
-    if (!any)
-        client_quote(states, state, sizeof(state));
-    if (a->name)
-        client_quote(a->name, name, sizeof(name));
-    int rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s%s%s%s%s%s%s",
-                        a->f.count ? a->f.count : MOST_JOBS,
-                        *state ? "&state=" : "", state, *user ? "&user=" : "",
-                        user, *name ? "&name=" : "", name, since);
+    int rc = columns_parse(a->f.show.format, &columns, err);
+    if (rc == 0)
+        rc = filter_query(&a->filter, &query, err);
+    if (rc == 0)
+        rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
+                        a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
     if (rc == 0)
         rc = a->f.json ? client_print(reply, err)
                        : show_queue(&a->f.show, reply, err);
+    buf_clear(&query);
     json_decref(reply);
     return rc;
 }
@@ -377,19 +356,10 @@ static int watch(struct client *c, const struct args *a, struct error *err)
                            .every_s = a->interval_s > 0 ? a->interval_s : 1,
                            .timeout_s = a->timeout_s,
                            .json = a->f.json,
-                           .user = a->user,
-                           .state = a->state,
-                           .name = a->name};
+                           .filter = a->filter};
     struct columns columns;
     if (columns_parse(a->f.show.format, &columns, err) < 0)
         return -1;
-    if (a->user && strcmp(a->user, "me") == 0) {
-        const struct passwd *pw = getpwuid(getuid());
-        if (!pw)
-            return error_set(err, ERR_NOTFOUND, "user %u has no name",
-                             (unsigned)getuid());
-        w.user = pw->pw_name;
-    }
     return watch_queue(c, &w, err);
 }
 

@@ -8,13 +8,11 @@
 #include "scheduler/tools/watch.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #include "jobs/base/clock.h"
@@ -44,30 +42,9 @@ static double now_s(void)
 /* ---- which jobs ----------------------------------------------------------
  */
 
-static bool in_list(const char *list, const char *word)
-{
-    size_t len = strlen(word);
-    while (*list) {
-        size_t n = strcspn(list, ",");
-        if (n == len && strncasecmp(list, word, n) == 0)
-            return true;
-        list += n + (list[n] == ',');
-    }
-    return false;
-}
-
 static bool is_shown(const struct watch_conf *c, const json_t *job)
 {
-    enum job_state s;
-    const char *state = field_str(job, "state");
-    bool is_state =
-        job_state_from_name(state, &s) == 0 &&
-        (c->state ? strcasecmp(c->state, "all") == 0 || in_list(c->state, state)
-                  : !job_state_is_final(s));
-    return is_state &&
-           (!c->user || strcmp(c->user, "all") == 0 ||
-            strcmp(c->user, field_str(job, "user")) == 0) &&
-           (!c->name || fnmatch(c->name, field_str(job, "name"), 0) == 0);
+    return filter_now(&c->filter, job);
 }
 
 static void keep(struct watch *w, json_t *job)
@@ -218,7 +195,8 @@ static void say_away(struct watch *w, bool away)
     pthread_mutex_unlock(&w->lock);
 }
 
-static int follow(struct client *c, struct watch *w, struct error *err)
+static int follow(struct client *c, struct watch *w, const char *path,
+                  struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 200000000};
     double away_since = NAN, started_s = now_s();
@@ -227,9 +205,8 @@ static int follow(struct client *c, struct watch *w, struct error *err)
         struct error why = ERROR_INIT;
         if (w->conf->timeout_s > 0 && left <= 0)
             return 0;
-        int rc =
-            client_stream(c, "/v1/watch", w->conf->timeout_s > 0 ? left : 0,
-                          on_line, w, &why);
+        int rc = client_stream(c, path, w->conf->timeout_s > 0 ? left : 0,
+                               on_line, w, &why);
         if (rc < 0 && why.code == ERR_TIMEOUT)
             continue;
         if (rc < 0 && why.code != ERR_UNAVAIL && why.code != ERR_BUSY &&
@@ -269,12 +246,25 @@ static int read_head(struct client *c, struct watch *w, struct error *err)
     return 0;
 }
 
+static int stream_path(const struct watch_conf *conf, struct buf *ret,
+                       struct error *err)
+{
+    struct buf query = BUF_INIT;
+    int rc = filter_stream_query(&conf->filter, &query, err);
+    if (rc == 0) /* a query begins with '&' */
+        rc = buf_addf(ret, err, "/v1/watch%s%s", query.len ? "?" : "",
+                      query.len ? buf_str(&query) + 1 : "");
+    buf_clear(&query);
+    return rc;
+}
+
 int watch_queue(struct client *c, const struct watch_conf *conf,
                 struct error *err)
 {
     struct watch w = {.conf = conf, .jobs = json_object(), .is_new = true};
     pthread_condattr_t attr;
     pthread_t drawer;
+    struct buf path = BUF_INIT;
     (void)pthread_mutex_init(&w.lock, NULL);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -289,7 +279,9 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
         rc = code ? error_sys(err, code, "start a thread") : 0;
     }
     if (rc == 0)
-        rc = follow(c, &w, err);
+        rc = stream_path(conf, &path, err);
+    if (rc == 0)
+        rc = follow(c, &w, buf_str(&path), err);
     if (draws) {
         pthread_mutex_lock(&w.lock);
         w.is_ending = true;
@@ -301,5 +293,6 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
     (void)pthread_mutex_destroy(&w.lock);
     json_decref(w.jobs);
     json_decref(w.head);
+    buf_clear(&path);
     return rc;
 }

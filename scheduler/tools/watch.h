@@ -3,6 +3,7 @@
 #define MGPU_TOOLS_WATCH_H
 
 #include "scheduler/tools/client.h"
+#include "scheduler/tools/filter.h"
 #include "scheduler/tools/show.h"
 
 struct watch_conf {
@@ -10,8 +11,7 @@ struct watch_conf {
     double every_s;   /* a new picture at most so often */
     double timeout_s; /* end after this long; 0: never */
     bool json;        /* each change as a line, as the daemon sends it */
-    /* Which jobs, as GET /v1/jobs takes them; NULL: any. `user` is a name. */
-    const char *user, *state, *name;
+    struct filter filter;
 };
 
 /* Until the time has passed. On a terminal the picture is drawn anew, else

@@ -6,6 +6,7 @@ bats_require_minimum_version 1.5.0
 load helpers
 
 setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
     ctld_start
     printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\n' \
         >"$BATS_TEST_TMPDIR/job.yaml"
@@ -15,7 +16,9 @@ setup() {
 teardown() { ctld_stop; }
 
 held() {
-    "$MGPU_BIN/mgpu-submit" --quiet --hold --set "name=$1" \
+    local name=$1
+    shift
+    "$MGPU_BIN/mgpu-submit" --quiet --hold --set "name=$name" "$@" \
         "$BATS_TEST_TMPDIR/job.yaml"
 }
 
@@ -36,6 +39,49 @@ names() {
     [ "$(names -u me)" = "apple plum " ]
     [ "$(names -u all)" = "apple plum " ]
     [ "$(names -u "$(id -un)" -n apple)" = "apple " ]
+}
+
+@test "account, partition, label, node: together, in JSON and watched too" {
+    held fig --set policy.account=bio --set resources.partition=urgent \
+        --set labels.team=a --set labels.run=7
+    held date --set policy.account=bio --set labels.team=b,c
+    "$MGPU_BIN/mgpu-submit" --quiet --set name=runs "$BATS_TEST_TMPDIR/job.yaml"
+    wait_for 20 job_is 6 RUNNING
+    [ "$(names -A bio)" = "fig date " ]
+    [ "$(names --account bio -q urgent)" = "fig " ]
+    [ "$(names --partition none)" = "" ]
+    [ "$(names --label team)" = "fig date " ]
+    [ "$(names --label team=b,c)" = "date " ]
+    [ "$(names --label team=a --label run=7)" = "fig " ]
+    [ "$(names --label team=a --label run=8)" = "" ]
+    [ "$(names --label tea)" = "" ]
+    node=$("$MGPU_BIN/mgpu-stat" -o place --no-header -n runs)
+    [ "$(names --on "${node%%:*}")" = "runs " ]
+    [ "$(names --on nowhere)" = "" ]
+    [ "$(names -A bio -t HELD -n 'f*' -u me --label team)" = "fig " ]
+    "$MGPU_BIN/mgpu-stat" -o name,account,partition,labels -h -A bio >cells
+    [ "$(tr -s ' ' <cells)" = "fig bio urgent run=7,team=a
+date bio - team=b,c" ] || [ "$(tr -s ' ' <cells)" = "fig bio urgent team=a,run=7
+date bio - team=b,c" ]
+    "$MGPU_BIN/mgpu-stat" --json --label team=a >one.json
+    [ "$(json '$.jobs[0].name' <one.json)" = fig ]
+    [ "$(json '$.jobs[0].labels.run' <one.json)" = 7 ]
+    [ "$(json '$.jobs[1]' <one.json)" = "" ]
+    "$MGPU_BIN/mgpu-stat" --watch --json --timeout 1s -A bio --label run=7 >lines
+    [ "$(wc -l <lines)" -eq 1 ]
+    "$MGPU_BIN/mgpu-stat" --watch --timeout 1s --on "${node%%:*}" -h -o name |
+        grep -qx runs
+    run api GET '/v1/watch?state=RUNNING'
+    [ "$status" -ne 0 ]
+    for bad in "--label =x" "--label"; do
+        # shellcheck disable=SC2086 # words
+        run "$MGPU_BIN/mgpu-stat" $bad
+        [ "$status" -eq 64 ]
+    done
+    run "$MGPU_BIN/mgpu-cancel" --label team
+    [ "$status" -eq 64 ]
+    "$MGPU_BIN/mgpu-cancel" --quiet -u me --label team=a -A bio
+    [ "$(names -A bio)" = "date " ]
 }
 
 @test "mgpu-cancel ends what its options ask for" {

@@ -7,6 +7,12 @@
 enum { OWNER = 1000, OTHER = 1001, ADMIN = 1002 };
 static const int64_t admins[] = {ADMIN};
 
+#define LABELLED                                                             \
+    "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"hush\","       \
+    "\"labels\""                                                             \
+    ":{\"team\":\"a\",\"run\":\"1\"},\"command\":[\"true\"],\"resources\":{" \
+    "\"gpus\":1}}}"
+
 static struct rig r;
 
 static void for_all(struct ctld_conf *conf)
@@ -134,6 +140,12 @@ static void test_queue(void)
     ok(!has(&r, "0.125") && has(&r, "\"loss\":null") &&
            has(&r, "\"iteration\":null"),
        "but not their progress");
+    ok(has(&r, "\"labels\":null"), "nor their labels");
+    is_int(as(OTHER, "GET", "/v1/jobs?label=team", NULL), 200, "by which");
+    ok(has(&r, "\"jobs\":[]"), "they are not found, either");
+    is_int(as(OWNER, "GET", "/v1/jobs?label=team%3Da%0Arun", NULL), 200,
+           "the owner's");
+    ok(has(&r, "\"labels\":{\"team\":\"a\",\"run\":\"1\"}"), "are found");
     is_int(as(OTHER, "GET", "/v1/jobs?user=me", NULL), 200, "one's own");
     ok(has(&r, "\"jobs\":[]"), "are none of them");
     is_int(as(OWNER, "GET", "/v1/jobs?user=me", NULL), 200, "the owner's");
@@ -227,7 +239,7 @@ int main(void)
         test_own();
         tap_diag("the rest needs root");
     } else {
-        is_int(as(OWNER, "POST", "/v1/jobs", SPEC("hush")), 201, "a job");
+        is_int(as(OWNER, "POST", "/v1/jobs", LABELLED), 201, "a job");
         ok(becomes(&r, "/v1/jobs/1", "\"place\":\"n1:0\""), "is placed");
         is_int(as_worker(&r, "1/1/claim", "{\"holder\":\"h 1 1\"}"), 200,
                "claimed");

@@ -1,0 +1,36 @@
+/* filter.h - which jobs a caller asks for: the query of GET /v1/jobs and of
+ * GET /v1/watch. */
+#ifndef MGPU_CTLD_FILTER_H
+#define MGPU_CTLD_FILTER_H
+
+#include "scheduler/ctld/private.h"
+
+struct ctld_filter {     /* texts are borrowed from the exchange */
+    int64_t caller;      /* strangers' jobs have no labels for it */
+    const char *user;    /* NULL: any, as with all texts */
+    const char *name;    /* a glob */
+    const char *account; /* that is charged, be it by default */
+    const char *partition, *node;
+    const char *labels;     /* "key=value" or "key", one a line: all of them */
+    int64_t uid;            /* -1: any */
+    int64_t sweep;          /* 0: any */
+    int64_t id_min, id_max; /* inclusive */
+    uint32_t states;        /* bits; 0: any */
+    double since_s;         /* not ended, or since; -INFINITY: any */
+    int64_t limit;          /* the newest so many */
+};
+
+/* For a list, all; for a stream only what never changes about a job: one that
+ * leaves a state or a node has to be told of.
+ * Replies and returns false on a query that cannot be read. */
+enum ctld_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
+bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
+                       struct ctld_filter *ret);
+bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,
+                      const struct job *j);
+
+/* The labels of a job's specification, {} when it has none.
+ * own  the caller ends it with json_decref(); NULL: no memory */
+json_t *ctld_labels(const struct job *j);
+
+#endif

@@ -1,0 +1,147 @@
+/* filter.c - see filter.h. */
+#include "scheduler/tools/filter.h"
+
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/spec.h"
+#include "jobs/state.h"
+#include "scheduler/tools/client.h"
+
+static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
+                                "RUNNING,CHECKPOINTING,STALLED";
+
+int filter_label(struct filter *f, const char *text, struct error *err)
+{
+    if (*text == '\0' || *text == '=' || strpbrk(text, "\n\r"))
+        return error_set(err, ERR_USAGE,
+                         "--label '%.60s': expected key=value, or key", text);
+    if (f->n_labels == FILTER_LABELS_MAX)
+        return error_set(err, ERR_USAGE, "--label: more than %d of them",
+                         (int)FILTER_LABELS_MAX);
+    f->labels[f->n_labels++] = text;
+    return 0;
+}
+
+bool filter_is_any(const struct filter *f)
+{
+    return !f->user && !f->name && !f->account && !f->partition && !f->node &&
+           !f->state && !f->since && f->n_labels == 0;
+}
+
+int filter_time(const char *option, const char *text, double *ret,
+                struct error *err)
+{
+    struct tm tm = {.tm_mday = 0};
+    double ago_s = 0;
+    const char *ago = *text == '-' ? text + 1 : text;
+    char *end = strptime(text, "%Y-%m-%d", &tm);
+    if (end && *end == 'T')
+        end = strptime(end, "T%H:%M:%S", &tm);
+    if (end && strcmp(end, "Z") == 0)
+        end++;
+    if (end && *end == '\0')
+        *ret = (double)timegm(&tm);
+    else if (parse_duration(ago, &ago_s, NULL) == 0)
+        *ret = clock_real.wall_s(&clock_real) - ago_s;
+    else
+        return error_set(err, ERR_USAGE,
+                         "--%s '%.40s': expected 6h, 2d, 2026-11-21 or "
+                         "2026-11-21T10:00:00Z",
+                         option, text);
+    return 0;
+}
+
+/* ---- what the daemon is asked ---------------------------------------------
+ */
+
+/* As a query has it: what is neither a letter nor a digit as %XX. */
+static int add_quoted(struct buf *out, const char *text, struct error *err)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "abcdefghijklmnopqrstuvwxyz0123456789-_.,";
+    for (const char *p = text; *p; p++)
+        if (buf_addf(out, err, strchr(plain, *p) ? "%c" : "%%%02X",
+                     (unsigned char)*p) < 0)
+            return -1;
+    return 0;
+}
+
+static int add(struct buf *out, const char *key, const char *text,
+               struct error *err)
+{
+    if (!text)
+        return 0;
+    return buf_addf(out, err, "&%s=", key) < 0 ? -1
+                                               : add_quoted(out, text, err);
+}
+
+int filter_stream_query(const struct filter *f, struct buf *out,
+                        struct error *err)
+{
+    if (add(out, "user", f->user, err) < 0 ||
+        add(out, "name", f->name, err) < 0 ||
+        add(out, "account", f->account, err) < 0 ||
+        add(out, "partition", f->partition, err) < 0)
+        return -1;
+    for (size_t i = 0; i < f->n_labels; i++)
+        if (buf_addstr(out, i == 0 ? "&label=" : "%0A", err) < 0 ||
+            add_quoted(out, f->labels[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+int filter_query(const struct filter *f, struct buf *out, struct error *err)
+{
+    /* Ended jobs crowd out the queue: they are asked for by state. */
+    const char *states = f->state ? f->state : f->since ? "all" : not_ended;
+    bool any = strcasecmp(states, "all") == 0;
+    double since_s = 0;
+    if (f->since && filter_time("since", f->since, &since_s, err) < 0)
+        return -1;
+    if (filter_stream_query(f, out, err) < 0 ||
+        add(out, "node", f->node, err) < 0 ||
+        (!any && add(out, "state", states, err) < 0))
+        return -1;
+    return f->since ? buf_addf(out, err, "&since=%.3f", since_s) : 0;
+}
+
+/* ---- what a stream brought ------------------------------------------------
+ */
+
+static bool in_list(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (n == len && strncasecmp(list, word, n) == 0)
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
+}
+
+/* Does "n1:0,1 n2:0" name the node? */
+static bool is_on(const char *place, const char *node)
+{
+    for (const char *p = place; *p; p += strspn(p, " ")) {
+        size_t len = strcspn(p, ": ");
+        if (strlen(node) == len && strncmp(p, node, len) == 0)
+            return true;
+        p += strcspn(p, " ");
+    }
+    return false;
+}
+
+bool filter_now(const struct filter *f, const json_t *job)
+{
+    enum job_state s;
+    const char *state = field_str(job, "state");
+    return job_state_from_name(state, &s) == 0 &&
+           (f->state
+                ? strcasecmp(f->state, "all") == 0 || in_list(f->state, state)
+                : !job_state_is_final(s)) &&
+           (!f->node || is_on(field_str(job, "place"), f->node));
+}
