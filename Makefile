@@ -416,12 +416,13 @@ DEVICE ?= cuda
 gpu_units := $(patsubst %,$(B)/tests/unit/%,kernels/cuda kernels/determinism \
                worker/cv_golden worker/cv_precision)
 gpu-check: all $(gpu_units) $(B)/tests/mpi/nccl
-	$(Q)$(test_env) DEVICE=$(DEVICE) MGPU_TESTS=$(abspath $(B)/tests) \
+	$(Q)$(test_env) DEVICE=$(DEVICE) $(foreach v,PARTS LIMIT, \
+	    $(if $($(v)),$(v)='$($(v))')) MGPU_TESTS=$(abspath $(B)/tests) \
 	    tests/gpu/check.sh
 gpu-bench: all $(gpu_bench)
 	$(Q)$(if $(plugin),MGPU_CUDA_PLUGIN=$(abspath $(plugin))) \
-	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS ROUNDS RESULTS, \
-	    $(if $($(v)),$(v)='$($(v))')) \
+	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS ROUNDS RESULTS \
+	    BUDGET RESUME,$(if $($(v)),$(v)='$($(v))')) \
 	    MGPU_BENCH=$(abspath $(B)/tests/bench) tests/gpu/bench.sh
 
 # Against PyTorch on the same cores.

@@ -14,9 +14,9 @@ setup() {
     run timeout 280 env DEVICE=host "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "$(grep -c '^ok' <<<"$output")" -eq 6 ]
+    [ "$(grep -c '^ok' <<<"$output")" -eq 9 ]
     ! grep -q '^not ok' <<<"$output"
-    grep -qx '1..6' <<<"$output"
+    grep -qx '1..9' <<<"$output"
 }
 
 @test "gpu-check: a check that fails is told, and fails" {
@@ -34,44 +34,92 @@ setup() {
         "$MGPU_SRC/tests/gpu/check.sh"
     echo "$output"
     [ "$status" -eq 1 ]
-    [ "$(grep -c '^not ok' <<<"$output")" -eq 6 ]
-    grep -q 'gpu-check: 6 of 6 failed on host' <<<"$output"
+    [ "$(grep -c '^not ok' <<<"$output")" -eq 9 ]
+    grep -q 'gpu-check: 9 of 9 failed on host' <<<"$output"
+    printf '#!/bin/sh\nexit 0\n' >"$BATS_TEST_TMPDIR/unit/worker/cv_golden"
+    run env DEVICE=host PARTS='kernels racecheck' MGPU_TESTS="$BATS_TEST_TMPDIR" \
+        "$MGPU_SRC/tests/gpu/check.sh"
+    [ "$status" -eq 1 ] # not even a program that says nothing
+    grep -q 'gpu-check: 3 of 3 failed on host' <<<"$output"
+    run env DEVICE=host PARTS=kernel "$MGPU_SRC/tests/gpu/check.sh"
+    [ "$status" -eq 64 ]
+}
+
+# fake NAME: a program that answers each line of its input as standard input
+# of this says: a case of its patterns.
+fake() {
+    { printf '#!/bin/sh\nwhile read -r line; do case "$* $line" in\n'
+      cat
+      printf 'esac; done\n'; } >"$BATS_TEST_TMPDIR/$1"
+    chmod +x "$BATS_TEST_TMPDIR/$1"
+}
+
+# bench VARIABLE=VALUE...
+bench() {
+    run --separate-stderr timeout 280 env DEVICE=host SIZES=28 BATCHES=4 \
+        PRECISIONS=fp32 ROUNDS=1 RESULTS="$BATS_TEST_TMPDIR/results" \
+        PYTHON="$BATS_TEST_TMPDIR/python" "$@" "$MGPU_SRC/tests/gpu/bench.sh"
+    echo "$output" "$stderr"
 }
 
 @test "gpu-bench: a table of ours, PyTorch's and the limits, in a file" {
     printf '#!/bin/sh\necho no torch here >&2\nexit 1\n' \
         >"$BATS_TEST_TMPDIR/python"
     chmod +x "$BATS_TEST_TMPDIR/python"
-    run --separate-stderr timeout 280 env DEVICE=host SIZES=28 BATCHES=4 \
-        PRECISIONS=fp32 ROUNDS=1 RESULTS="$BATS_TEST_TMPDIR/results" \
-        PYTHON="$BATS_TEST_TMPDIR/python" "$MGPU_SRC/tests/gpu/bench.sh"
-    echo "$output" "$stderr"
+    bench
     [ "$status" -eq 0 ]
-    [ -s "$stderr" ] || [ -f "${stderr##*$'\n'}" ]
+    [ -f "${stderr##*$'\n'}" ]
     cmp <(printf '%s\n' "$output") "$BATS_TEST_TMPDIR"/results/*-host-gpu-bench.md
-    grep -qE '^\| 28 \| 4 \| fp32 \| excluded \| [0-9.]+ \| - \| - \|$' <<<"$output"
-    grep -qE '^\| 28 \| 4 \| fp32 \| included \| [0-9.]+ \| - \| - \|$' <<<"$output"
-    grep -q 'PyTorch, where it is missing: no torch here' <<<"$output"
+    grep -qE '^\| 28 \| 4 \| fp32 \| excluded \| [0-9.]+ \| - \| - \| - \|$' <<<"$output"
+    grep -qE '^\| 28 \| 4 \| fp32 \| included \| [0-9.]+ \| - \| - \| - \|$' <<<"$output"
+    grep -q '^- 28, 4, fp32, data: eager: no torch here' <<<"$output"
     grep -qE '^\| dw_bwd \|.* % \|$' <<<"$output"
 }
 
-@test "gpu-bench: the faster of PyTorch's two is compared" {
-    cat >"$BATS_TEST_TMPDIR/python" <<'END'
-#!/bin/sh
-case $* in
-*compile) echo 2.0 ;;
-*) echo 1.0 ;;
-esac
-END
-    chmod +x "$BATS_TEST_TMPDIR/python"
+@test "gpu-bench: the faster of PyTorch's two is compared, in turns" {
+    fake python <<<'*compile) echo 2.0 ;; *) echo 1.0 ;;'
     mkdir "$BATS_TEST_TMPDIR/bench"
-    for f in gpu_step kernels; do
-        printf '#!/bin/sh\necho 5.0\n' >"$BATS_TEST_TMPDIR/bench/$f"
-        chmod +x "$BATS_TEST_TMPDIR/bench/$f"
-    done
-    run timeout 60 env DEVICE=host SIZES=28 BATCHES='4 8' PRECISIONS=bf16 ROUNDS=2 \
-        RESULTS="$BATS_TEST_TMPDIR/results" MGPU_BENCH="$BATS_TEST_TMPDIR/bench" \
-        PYTHON="$BATS_TEST_TMPDIR/python" "$MGPU_SRC/tests/gpu/bench.sh"
+    fake bench/gpu_step <<<"*) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
+    fake bench/kernels <<<'*) ;;'
+    bench BATCHES='8 4' PRECISIONS=bf16 ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
     [ "$status" -eq 0 ]
-    grep -qxF '| 28 | 8 | bf16 | included | 5.0 | 2.0 | 2.50 |' <<<"$output"
+    grep -qxF '| 28 | 8 | bf16 | included | 5.0 | 1.0 | 2.0 | 2.50 |' <<<"$output"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 8 ]
+}
+
+@test "gpu-bench: what fails is said, and the others go on" {
+    fake python <<<'*"8 fp32 data compile") echo "- out of memory" ;; *) echo 2.0 ;;'
+    mkdir "$BATS_TEST_TMPDIR/bench"
+    fake bench/gpu_step <<<'*"8 fp32 data"*) echo boom >&2; exit 1 ;; *) echo 5.0 ;;'
+    printf '#!/bin/sh\nexit 1\n' >"$BATS_TEST_TMPDIR/bench/kernels"
+    chmod +x "$BATS_TEST_TMPDIR/bench/kernels"
+    bench BATCHES='8 4' ROUNDS=2 MGPU_BENCH="$BATS_TEST_TMPDIR/bench"
+    [ "$status" -eq 0 ]
+    grep -qxF '| 28 | 8 | fp32 | included | - | 2.0 | - | - |' <<<"$output"
+    grep -qxF '| 28 | 4 | fp32 | included | 5.0 | 2.0 | 2.0 | 2.50 |' <<<"$output"
+    grep -qxF -- '- 28, 8, fp32, data: compile: out of memory' <<<"$output"
+    grep -qxF -- '- 28, 8, fp32, data: boom' <<<"$output"
+    grep -qxF '(it does not run)' <<<"$output"
+}
+
+@test "gpu-bench: a budget ends it, and another run goes on from there" {
+    fake python <<<'*) echo 2.0 ;;'
+    mkdir "$BATS_TEST_TMPDIR/bench"
+    fake bench/gpu_step <<<"*) echo 5.0; echo turn >>$BATS_TEST_TMPDIR/turns ;;"
+    fake bench/kernels <<<'*) ;;'
+    export MGPU_BENCH=$BATS_TEST_TMPDIR/bench MGPU_COMMIT=abc
+    bench BUDGET=0
+    [ "$status" -eq 0 ]
+    grep -q '^Not measured, for want of time: 3\.' <<<"$output"
+    grep -q 'RESUME=.*-gpu-bench.tsv goes on' <<<"$stderr"
+    [ ! -e "$BATS_TEST_TMPDIR/turns" ]
+    raw=$BATS_TEST_TMPDIR/results/host-gpu-bench.tsv
+    printf 'cell\t28\t4\tfp32\tnodata\t9.0\t3.0\t\n' >>"$raw"
+    bench RESUME="$raw"
+    [ "$status" -eq 0 ]
+    grep -qxF '| 28 | 4 | fp32 | excluded | 9.0 | 3.0 | - | 3.00 |' <<<"$output"
+    grep -qxF '| 28 | 4 | fp32 | included | 5.0 | 2.0 | 2.0 | 2.50 |' <<<"$output"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/turns")" -eq 1 ]
+    bench RESUME="$raw" MGPU_COMMIT=def # figures of two programs in one table
+    [ "$status" -eq 65 ]
 }

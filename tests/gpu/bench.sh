@@ -1,9 +1,11 @@
 #!/bin/bash
 # bench.sh - how fast a training step is: ours, PyTorch's, and the device's
-# limits; written to docs/results/DATE-DEVICE.md.
+# limits; written to RESULTS/DATE-DEVICE-gpu-bench.md.
 #
-#   DEVICE=cuda|host SIZES= BATCHES= PRECISIONS= ROUNDS= RESULTS= bench.sh
-#                    "100 224 300 500" "64 256" "fp32 fp16 bf16" 3 docs/results
+#   DEVICE=cuda|host SIZES= PRECISIONS= BATCHES= ROUNDS= RESULTS= bench.sh
+#                    "224 100 300 500" "bf16 fp16 fp32" "256 64" 3 docs/results
+#   BUDGET=SECONDS   begin nothing that may not be over by then
+#   RESUME=FILE      take what FILE, the .tsv of an earlier run, has already
 #
 # The two take turns on the same device, in one run, so that a clock or a
 # neighbour that changes meets both; medians over the rounds are compared.
@@ -11,14 +13,19 @@
 # 16 bits. Where it cannot run its columns are empty and the file says why.
 # What each is given is said in gpu_step.c and torch_step.py. Not a test:
 # figures are printed, none is expected.
+#
+# A machine that is lent for half an hour in calls of ten minutes gets the
+# whole of it with BUDGET and RESUME: what matters most comes first, and each
+# figure is in the .tsv as soon as it is known.
 set -eu
+trap '' PIPE # a process that has ended is noticed by what it does not say
 
 bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of gpu_step and kernels}
 here=$(cd "$(dirname "$0")" && pwd)
-device=${DEVICE:-cuda} sizes=${SIZES:-100 224 300 500} batches=${BATCHES:-64 256}
-precisions=${PRECISIONS:-fp32 fp16 bf16} rounds=${ROUNDS:-3}
-results=${RESULTS:-$here/../../docs/results}
-python=${PYTHON:-python3}
+device=${DEVICE:-cuda} sizes=${SIZES:-224 100 300 500} batches=${BATCHES:-256 64}
+precisions=${PRECISIONS:-bf16 fp16 fp32} rounds=${ROUNDS:-3}
+results=${RESULTS:-$here/../../docs/results} budget=${BUDGET:-1000000}
+python=${PYTHON:-python3} patience=${PATIENCE:-240}
 export GOMP_SPINCOUNT=2000
 unset OPENBLAS_CORETYPE
 
@@ -40,72 +47,149 @@ esac
 name=${name:-unknown}
 slug=$(printf '%s' "$name" | tr '[:upper:]' '[:lower:]' | tr -cs '[:alnum:]' '-' | sed 's/^-//; s/-$//')
 [ "$device" = cuda ] || slug=host
+commit=${MGPU_COMMIT:-$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)}
+mkdir -p "$results"
 out=$results/$(date -u +%Y-%m-%d)-$slug-gpu-bench.md
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+raw=$results/$slug-gpu-bench.tsv
 
-median() { # of the numbers in a file; nothing for none
-    sort -n "$1" | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
+# ---- two programs that wait for their turn ----------------------------------------
+dir=$(mktemp -d)
+trap 'end ours; end theirs; rm -rf "$dir"' EXIT
+declare -A in=() out_of=() pid=()
+begin() { # who program...
+    local who=$1 w r
+    shift
+    rm -f "$dir/$who.in" "$dir/$who.out"
+    mkfifo "$dir/$who.in" "$dir/$who.out"
+    ( # without the other's pipes, which would never end
+        for w in "${in[@]}" "${out_of[@]}"; do
+            [ -z "$w" ] || exec {w}>&-
+        done
+        exec "$@" <"$dir/$who.in" >"$dir/$who.out" 2>"$dir/$who.why"
+    ) &
+    pid[$who]=$!
+    exec {w}>"$dir/$who.in" {r}<"$dir/$who.out"
+    in[$who]=$w out_of[$who]=$r
 }
-ours() { # size batch precision data
-    "$bench/gpu_step" "$device" "$1" "$2" "$3" "$4"
+end() { # who
+    local w=${in[$1]:-} r=${out_of[$1]:-}
+    [ -n "$w" ] || return 0
+    exec {w}>&- {r}<&-
+    in[$1]='' out_of[$1]=''
+    # It ends when there is no more to read, unless it hangs.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        kill -0 "${pid[$1]}" 2>/dev/null || break
+        sleep 0.2
+    done
+    kill -KILL "${pid[$1]}" 2>/dev/null || true
+    wait "${pid[$1]}" 2>/dev/null || true
 }
-theirs() { # size batch precision data how
-    "$python" "$here/torch_step.py" "$torch" "$@" 2>"$dir/why" && return
-    # One reason is enough: the last line of the first failure.
-    [ -s "$dir/reason" ] || tail -n 1 "$dir/why" >"$dir/reason"
+# A figure in `answer`, or nothing and `why`.
+turn() { # who line
+    answer='' why=''
+    { printf '%s\n' "$2" >&"${in[$1]}"; } 2>/dev/null || true
+    if ! read -r -t "$patience" answer <&"${out_of[$1]}"; then
+        why=$(tail -n 1 "$dir/$1.why")
+        why=${why:-no answer within $patience s}
+        end "$1"
+        answer=''
+        return 1
+    fi
+    case $answer in
+    -*) why=${answer#- } answer='' ;;
+    esac
+    [ -n "$answer" ]
+}
+
+# ---- what is known already -----------------------------------------------------
+of="# $commit on $name"
+if [ -n "${RESUME:-}" ]; then
+    [ "$(head -n 1 "$RESUME")" = "$of" ] || {
+        echo "bench.sh: '$RESUME' is of '$(head -n 1 "$RESUME")', this is '$of'" >&2
+        exit 65
+    }
+    cp "$RESUME" "$dir/raw" && cp "$dir/raw" "$raw" # they may be one file
+else
+    printf '%s\n' "$of" >"$raw"
+fi
+keep() { (IFS=$'\t'; printf '%s\n' "$*") >>"$raw"; }
+known() { grep -q "^$(IFS=$'\t'; printf '%s' "$*")"$'\t' "$raw"; }
+
+longest=0 left=0
+# Whether there is time for one more; what there was none for is counted.
+may_begin() {
+    [ $((SECONDS + longest)) -lt "$budget" ] && return
+    left=$((left + 1))
+    return 1
+}
+took() { [ $((SECONDS - $1)) -le "$longest" ] || longest=$((SECONDS - $1)); }
+
+median() { # of numbers; nothing for none
+    printf '%s\n' "$@" | sed '/^$/d' | sort -n |
+        awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
 }
 
 compare() { # size batch precision data
-    local f=$dir/$1-$2-$3-$4 a b how
+    local -a a=() e=() c=()
+    local bad='' no='' start=$SECONDS hows='eager compile' how
+    begin ours "$bench/gpu_step" "$device" "$@"
     for _ in $(seq "$rounds"); do
-        ours "$1" "$2" "$3" "$4" >>"$f.ours" 2>"$dir/why" || {
-            tail -n 1 "$dir/why" >&2
-            echo "$1 $2 $3 $4: $(tail -n 1 "$dir/why")" >>"$dir/failed"
-        }
-        for how in eager compile; do
-            theirs "$1" "$2" "$3" "$4" "$how" >>"$f.$how" || true
+        [ -z "$bad" ] && if turn ours go; then a+=("$answer"); else bad=$why; fi
+        for how in $hows; do
+            [ -n "${in[theirs]:-}" ] ||
+                begin theirs "$python" "$here/torch_step.py" "$torch"
+            if ! turn theirs "$* $how"; then
+                no=${no:-$how: $why}
+                hows=${hows/$how/} # once is enough
+            elif [ "$how" = eager ]; then
+                e+=("$answer")
+            else
+                c+=("$answer")
+            fi
         done
     done
-    touch "$f.ours" "$f.eager" "$f.compile"
-    a=$(median "$f.ours")
-    b=$(printf '%s\n' "$(median "$f.eager")" "$(median "$f.compile")" |
-        sed '/^$/d' | sort -n | tail -n 1)
-    awk -v s="$1" -v n="$2" -v p="$3" -v d="$4" -v a="$a" -v b="$b" 'BEGIN {
-        printf "| %s | %s | %s | %s | %s | %s | %s |\n", s, n, p,
-            d == "data" ? "included" : "excluded", a == "" ? "-" : a,
-            b == "" ? "-" : b, a == "" || b == "" ? "-" : sprintf("%.2f", a / b)
-    }'
+    end ours
+    [ -z "$bad" ] || keep bad "$@" "$bad"
+    [ -z "$no" ] || keep no "$@" "$no"
+    keep cell "$@" "$(median "${a[@]}")" "$(median "${e[@]}")" "$(median "${c[@]}")"
+    took "$start"
+    echo "$SECONDS s: $*: ours ${a[*]:--}, eager ${e[*]:--}, compile ${c[*]:--}" >&2
 }
 
-mkdir -p "$results"
-{
+roof() { # size batch precision
+    local start=$SECONDS line
+    end theirs # its memory, and a device to ourselves
+    timeout "$patience" "$bench/kernels" \
+        "$([ "$device" = cuda ] && echo cuda || nproc)" "$@" table \
+        </dev/null >"$dir/roof" 2>&1 || echo '(it does not run)' >>"$dir/roof"
+    while IFS= read -r line; do keep roof "$@" "$line"; done <"$dir/roof"
+    took "$start"
+}
+
+# ---- the file ---------------------------------------------------------------------
+write() {
     echo "# A training step on $name, $(date -u +%Y-%m-%d)"
     echo
     echo "MobileNetV2, 10 classes, SGD; images per second, medians of $rounds"
     echo "rounds in turns. PyTorch: the better of eager and torch.compile,"
     echo "channels last, AMP in 16 bits. Written by \`make gpu-bench\`; commit"
-    echo "$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)."
+    echo "$commit."
     echo
-    echo "| size | batch | precision | loader | mgpu | PyTorch | ratio |"
-    echo "|---|---|---|---|---|---|---|"
-    for size in $sizes; do
-        for batch in $batches; do
-            for precision in $precisions; do
-                compare "$size" "$batch" "$precision" nodata
-                compare "$size" "$batch" "$precision" data
-            done
-        done
+    echo "| size | batch | precision | loader | mgpu | eager | compile | ratio |"
+    echo "|---|---|---|---|---|---|---|---|"
+    awk -F '\t' '$1 == "cell" {
+        b = $7 + 0 > $8 + 0 ? $7 : $8
+        printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4,
+            $5 == "data" ? "included" : "excluded", $6 == "" ? "-" : $6,
+            $7 == "" ? "-" : $7, $8 == "" ? "-" : $8,
+            $6 == "" || b == "" ? "-" : sprintf("%.2f", $6 / b)
+    }' "$raw"
+    for what in "no:PyTorch, where it is missing" "bad:mgpu, where it is missing"; do
+        ! grep -q "^${what%%:*}"$'\t' "$raw" || printf '\n%s:\n\n' "${what#*:}"
+        awk -F '\t' -v w="${what%%:*}" '$1 == w {
+            printf "- %s, %s, %s, %s: %s\n", $2, $3, $4, $5, $6 }' "$raw"
     done
-    if [ -s "$dir/reason" ]; then
-        echo
-        echo "PyTorch, where it is missing: $(cat "$dir/reason")"
-    fi
-    if [ -s "$dir/failed" ]; then
-        echo
-        echo "mgpu, where it is missing:"
-        sed 's/^/- /' "$dir/failed"
-    fi
+    [ "$left" -eq 0 ] || printf '\nNot measured, for want of time: %s.\n' "$left"
     echo
     echo "## Each kernel and its limit"
     echo
@@ -113,17 +197,28 @@ mkdir -p "$results"
     echo "measured on this device; share is limit / time. Bytes are what an"
     echo "operation has to read and write at least, flops its multiplications"
     echo "and additions, summed over the network."
+    awk -F '\t' '$1 == "roof" {
+        of = $2 " x " $2 ", batch " $3 ", " $4
+        if (of != last)
+            printf "\n### %s\n\n", of
+        last = of
+        print $5
+    }' "$raw"
+}
+
+for size in $sizes; do
     for precision in $precisions; do
-        for size in $sizes; do
-            batch=${batches%% *}
-            echo
-            echo "### $size x $size, batch $batch, $precision"
-            echo
-            "$bench/kernels" "$([ "$device" = cuda ] && echo cuda || nproc)" \
-                "$size" "$batch" "$precision" table ||
-                echo "(it does not run)"
+        for batch in $batches; do
+            for data in nodata data; do
+                known cell "$size" "$batch" "$precision" "$data" || ! may_begin ||
+                    compare "$size" "$batch" "$precision" "$data"
+            done
         done
+        known roof "$size" "${batches%% *}" "$precision" || ! may_begin ||
+            roof "$size" "${batches%% *}" "$precision"
     done
-} | tee "$dir/out.md"
-mv "$dir/out.md" "$out"
+done
+end theirs
+write | tee "$out"
+[ "$left" -eq 0 ] || echo "bench.sh: $left not measured; RESUME=$raw goes on" >&2
 echo "$out" >&2

@@ -1,15 +1,20 @@
-"""torch_step.py - PyTorch's side of tests/gpu/bench.sh: one training step.
+"""torch_step.py - PyTorch's side of tests/gpu/bench.sh: training steps.
 
-  torch_step.py cuda|cpu SIZE BATCH fp32|fp16|bf16 data|nodata eager|compile
+  torch_step.py cuda|cpu
+
+For each line `SIZE BATCH fp32|fp16|bf16 data|nodata eager|compile` of its
+input it works for half a second at least, waits for the device and prints the
+images/s of that, or `- ` and why not. A model is kept, with what was compiled
+of it, until another size, batch or precision is asked for.
 
 torchvision's MobileNetV2 for 10 classes, channels last, SGD with Nesterov
 momentum; fp16 and bf16 by autocast, fp16 with a GradScaler; TF32 off in fp32.
 `nodata`: on random images that are there already. `data`: 28x28 images as a
 DataLoader gives them: resized and turned into numbers by its workers, in
-pinned memory, copied without blocking. Prints images per second, the best of
-five rounds of at least 0.3 s, which end with a synchronisation.
+pinned memory, copied without blocking.
 """
 
+import gc
 import os
 import sys
 import time
@@ -18,51 +23,34 @@ import torch
 import torchvision
 from torchvision.transforms import functional as F
 
-device, size, batch, precision, data, how = sys.argv[1:7]
-size, batch = int(size), int(batch)
+TURN_S = 0.5
+device = sys.argv[1]
 cuda = device == "cuda"
-if cuda and not torch.cuda.is_available():
-    sys.exit("this PyTorch sees no GPU")
 types = {"fp32": None, "fp16": torch.float16, "bf16": torch.bfloat16}
-amp = types[precision]
-if amp is torch.float16 and not cuda:
-    sys.exit("PyTorch has no fp16 autocast on the CPU")
-torch.manual_seed(1)
 torch.backends.cudnn.benchmark = True
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = False
-
-model = torchvision.models.mobilenet_v2(num_classes=10).to(device)
-model = model.to(memory_format=torch.channels_last).train()
-if how == "compile":
-    if not hasattr(torch, "compile"):
-        sys.exit("this PyTorch has no torch.compile")
-    model = torch.compile(model)
-sgd = torch.optim.SGD(
-    model.parameters(), lr=0.01, momentum=0.9, weight_decay=4e-5, nesterov=True
-)
-loss_of = torch.nn.CrossEntropyLoss()
-scaler = torch.cuda.amp.GradScaler(enabled=cuda and amp is torch.float16)
 
 
 class Digits(torch.utils.data.Dataset):
     """What MNIST with Resize and ToTensor gives, three channels."""
 
-    def __init__(self, n):
+    def __init__(self, n, size):
+        self.size = size
         self.images = torch.randint(0, 256, (n, 1, 28, 28), dtype=torch.uint8)
 
     def __len__(self):
         return len(self.images)
 
     def __getitem__(self, i):
-        x = F.resize(self.images[i], [size, size], antialias=True)
+        x = F.resize(self.images[i], [self.size, self.size], antialias=True)
         return x.expand(3, -1, -1).float().div_(255), i % 10
 
 
-def batches():
+def loaded(size, batch):
     workers = max(1, min(32, len(os.sched_getaffinity(0)) - 1))
     loader = torch.utils.data.DataLoader(
-        Digits(max(4096, 4 * batch)),
+        Digits(max(4096, 4 * batch), size),
         batch_size=batch,
         shuffle=True,
         drop_last=True,
@@ -77,7 +65,7 @@ def batches():
             ), y.to(device, non_blocking=True)
 
 
-def resident():
+def resident(size, batch):
     x = torch.randn(batch, 3, size, size, device=device)
     x = x.to(memory_format=torch.channels_last)
     y = torch.randint(0, 10, (batch,), device=device)
@@ -85,28 +73,103 @@ def resident():
         yield x, y
 
 
-feed = batches() if data == "data" else resident()
+def scaler_of(enabled):
+    if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler(device, enabled=enabled)
+    return torch.cuda.amp.GradScaler(enabled=enabled)
 
 
-def step():
-    x, y = next(feed)
-    sgd.zero_grad(set_to_none=True)
-    with torch.autocast(device, dtype=amp, enabled=amp is not None):
-        loss = loss_of(model(x), y)
-    scaler.scale(loss).backward()
-    scaler.step(sgd)
-    scaler.update()
+class Case:
+    """One size, batch and precision: a model for each way to run it."""
+
+    def __init__(self, size, batch, precision):
+        self.size, self.batch, self.amp = size, batch, types[precision]
+        if self.amp is torch.float16 and not cuda:
+            raise RuntimeError("PyTorch has no fp16 autocast on the CPU here")
+        self.models, self.feeds = {}, {}
+        self.loss_of = torch.nn.CrossEntropyLoss()
+
+    def model(self, how):
+        if how not in self.models:
+            if how == "compile" and not hasattr(torch, "compile"):
+                raise RuntimeError("this PyTorch has no torch.compile")
+            torch.manual_seed(1)
+            model = torchvision.models.mobilenet_v2(num_classes=10).to(device)
+            model = model.to(memory_format=torch.channels_last).train()
+            sgd = torch.optim.SGD(
+                model.parameters(),
+                lr=0.01,
+                momentum=0.9,
+                weight_decay=4e-5,
+                nesterov=True,
+            )
+            if how == "compile":
+                model = torch.compile(model)
+            scaler = scaler_of(cuda and self.amp is torch.float16)
+            self.models[how] = (model, sgd, scaler)
+        return self.models[how]
+
+    def feed(self, data):
+        if data not in self.feeds:
+            self.feeds.clear()  # workers of a loader that nobody reads
+            make = loaded if data == "data" else resident
+            self.feeds[data] = make(self.size, self.batch)
+        return self.feeds[data]
+
+    def step(self, how, data):
+        model, sgd, scaler = self.model(how)
+        x, y = next(self.feed(data))
+        sgd.zero_grad(set_to_none=True)
+        with torch.autocast(device, dtype=self.amp, enabled=self.amp is not None):
+            loss = self.loss_of(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(sgd)
+        scaler.update()
+
+    def run(self, how, data, steps):
+        began = time.perf_counter()
+        for _ in range(steps):
+            self.step(how, data)
+        if cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    def turn(self, how, data):
+        self.run(how, data, 3)
+        steps = max(1, int(TURN_S / self.run(how, data, 1)) + 1)
+        return steps * self.batch / self.run(how, data, steps)
 
 
-def run(steps):
-    began = time.perf_counter()
-    for _ in range(steps):
-        step()
+def forget():
+    gc.collect()
+    if hasattr(torch, "compile"):
+        torch._dynamo.reset()
     if cuda:
-        torch.cuda.synchronize()
-    return time.perf_counter() - began
+        torch.cuda.empty_cache()
 
 
-run(4)
-steps = max(1, int(0.3 / run(1)) + 1)
-print(f"{max(steps * batch / run(steps) for _ in range(5)):.1f}")
+def main():
+    # What a library prints is no answer.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    case, of = None, None
+    for line in sys.stdin:
+        size, batch, precision, data, how = line.split()
+        try:
+            if cuda and not torch.cuda.is_available():
+                raise RuntimeError("this PyTorch sees no GPU")
+            if of != (size, batch, precision):
+                case, of = None, None
+                forget()
+                case = Case(int(size), int(batch), precision)
+                of = (size, batch, precision)
+            answers.write(f"{case.turn(how, data):.1f}\n")
+        except Exception as e:  # of memory, of a compiler: the others go on
+            why = str(e).strip().split("\n")[0][:200] or type(e).__name__
+            case, of = None, None
+            answers.write(f"- {why}\n")
+        if case is None:
+            forget()
+
+
+main()
