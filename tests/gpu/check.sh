@@ -1,15 +1,19 @@
 #!/bin/bash
 # check.sh - everything that has to be true on a GPU, in TAP.
 #
-#   DEVICE=cuda|host check.sh
+#   DEVICE=cuda|host PARTS="kernels jobs faults nccl profile memcheck racecheck
+#   initcheck synccheck" LIMIT=1800 check.sh
 #
 # Needs MGPU_BIN, MGPU_SRC and MGPU_TESTS, which make gpu-check sets. With
 # DEVICE=host the same script runs what there is of it on the host, so that it
 # is known to work before there is a GPU. There are no skips with cuda: what
-# cannot be checked has not been.
+# cannot be checked has not been. PARTS is for a machine that is lent for some
+# minutes at a time; LIMIT ends a check that takes longer, in seconds.
 set -u
 
-device=${DEVICE:-cuda}
+device=${DEVICE:-cuda} limit=${LIMIT:-1800}
+all='kernels jobs faults nccl profile memcheck racecheck initcheck synccheck'
+parts=${PARTS:-$all}
 bin=${MGPU_BIN:?} tests=${MGPU_TESTS:?}
 case $device in cuda | host) ;; *)
     echo "check.sh: DEVICE is cuda or host, not '$device'" >&2
@@ -19,6 +23,16 @@ esac
 export MGPU_TEST_DEVICE=$device GOMP_SPINCOUNT=2000
 export MGPU_CUDA_PLUGIN=${MGPU_CUDA_PLUGIN:-$bin/../lib/libmgpu-cuda.so}
 [ "$device" = cuda ] || unset MGPU_CUDA_PLUGIN
+for part in $parts; do
+    case " $all " in
+    *" $part "*) ;;
+    *)
+        echo "check.sh: there is no part '$part'" >&2
+        exit 64
+        ;;
+    esac
+done
+has() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac }
 dir=$(mktemp -d)
 pid=
 cleanup() {
@@ -27,9 +41,11 @@ cleanup() {
 }
 trap cleanup EXIT
 
-n=0 failed=0
+n=0 failed=0 since=$SECONDS
 result() { # status text
     n=$((n + 1))
+    [ $((SECONDS - since)) -lt 5 ] || echo "# $((SECONDS - since)) s"
+    since=$SECONDS
     if [ "$1" -eq 0 ]; then
         echo "ok $n - $2"
     else
@@ -42,19 +58,23 @@ result() { # status text
 suite() { # text program...
     local text=$1 rc=0
     shift
-    "$@" >"$dir/log" 2>&1 || rc=$?
+    timeout -k 5 "$limit" "$@" >"$dir/log" 2>&1 || rc=$?
+    [ "$rc" -ne 124 ] || echo "ended after $limit s" >>"$dir/log"
     [ "$rc" -ne 0 ] || ! grep -q '^not ok\|# SKIP' "$dir/log" || rc=1
+    [ "$rc" -ne 0 ] || grep -q '^ok ' "$dir/log" || rc=1
     grep '^not ok\|# SKIP' "$dir/log" | head -n 10 | sed 's/^/# /'
     result "$rc" "$text"
 }
 
 # ---- kernels, the whole model ------------------------------------------------
-if [ "$device" = cuda ]; then
-    suite 'every kernel keeps the contract' "$tests/unit/kernels/cuda"
+if has kernels; then
+    if [ "$device" = cuda ]; then
+        suite 'every kernel keeps the contract' "$tests/unit/kernels/cuda"
+    fi
+    suite 'the same calls give the same bits' "$tests/unit/kernels/determinism"
+    suite 'the model has the golden values' "$tests/unit/worker/cv_golden"
+    suite 'fp16 and bf16 are as near as they can be' "$tests/unit/worker/cv_precision"
 fi
-suite 'the same calls give the same bits' "$tests/unit/kernels/determinism"
-suite 'the model has the golden values' "$tests/unit/worker/cv_golden"
-suite 'fp16 and bf16 are as near as they can be' "$tests/unit/worker/cv_precision"
 
 # ---- jobs ----------------------------------------------------------------------
 job() { # precision, epochs, batch, size, further train keys
@@ -74,7 +94,8 @@ worker() { # ranks directory; the job is standard input
     cat >"$dir/job.yaml"
     # Ranks that share a GPU have to be different machines for NCCL.
     # shellcheck disable=SC2016
-    exec mpirun --quiet -n "$1" --oversubscribe --bind-to none sh -c '
+    exec timeout -k 5 "$limit" mpirun --quiet -n "$1" --oversubscribe \
+        --bind-to none sh -c '
         NCCL_HOSTID=gpu-check-$OMPI_COMM_WORLD_RANK NCCL_NET=Socket
         NCCL_SOCKET_IFNAME=lo NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
         CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
@@ -84,22 +105,31 @@ worker() { # ranks directory; the job is standard input
 }
 weights() { find "$1" -name model.safetensors -exec sha256sum {} + | cut -d' ' -f1 | sort; }
 
-twice() { # precision, further keys
+# The same job twice; the second time as MGPU_CUDA_GRAPHS says.
+twice() { # precision, further keys, ranks, graphs, text
     local i rc=0
     for i in 1 2; do
-        (job "$1" 2 16 32 "$2" | worker 1 "$dir/$i") >"$dir/log" 2>&1 || rc=1
+        (
+            [ $i -eq 1 ] || export MGPU_CUDA_GRAPHS="$4"
+            job "$1" 2 16 32 "$2" | worker "$3" "$dir/$i"
+        ) >"$dir/log" 2>&1 || rc=1
     done
     [ "$rc" -ne 0 ] || { [ -n "$(weights "$dir/1")" ] &&
         [ "$(weights "$dir/1")" = "$(weights "$dir/2")" ]; } || rc=1
-    result "$rc" "$1$2: two runs end with the same weights, bit by bit"
+    result "$rc" "$1$2: $5, bit by bit"
     rm -rf "${dir:?}/1" "${dir:?}/2"
 }
-if [ "$device" = cuda ]; then
-    for precision in fp64 fp32 tf32; do twice "$precision" ''; done
-    twice fp16 ', mixed: true'
-    twice bf16 ', mixed: true'
-else
-    twice fp32 ''
+if has jobs; then
+    for precision in fp64 fp32 tf32 'fp16, mixed: true' 'bf16, mixed: true'; do
+        # All of them are tried on the host, too, by the unit tests.
+        [ "$device" = cuda ] || [ "$precision" = fp32 ] || continue
+        twice "${precision%%,*}" "${precision#"${precision%%,*}"}" 1 1 \
+            'two runs end with the same weights'
+    done
+    twice fp32 '' 1 0 'a run without graphs ends as one with them'
+fi
+if has nccl; then
+    twice fp32 '' 2 1 'two ranks, twice, end with the same weights'
 fi
 
 used_mib() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -i 0; }
@@ -109,60 +139,86 @@ before=0
 # ---- how it fails ---------------------------------------------------------------
 # One line that says it, from one rank.
 errors() { grep -c ' err worker: ' "$dir/log"; }
-
-rc=0
-(job fp32 1 4096 1024 '' | worker 1 "$dir/big") >"$dir/log" 2>&1 && rc=1
-[ "$(errors)" -eq 1 ] && grep -q 'do not fit in the\|of memory' "$dir/log" || rc=1
-result "$rc" 'too large a batch is refused before it starts, in one line'
-
-(job fp32 10000 16 32 '' | worker 2 "$dir/killed") >"$dir/log" 2>&1 &
-pid=$!
-deadline=$((SECONDS + ${MGPU_CHECK_PATIENCE:-120})) rank=
-until [ -n "$rank" ] || [ $SECONDS -gt $deadline ]; do
-    sleep 0.1
-    grep -q '^epoch 1/' "$dir/log" || continue
+# The ranks of a job that is in a directory.
+ranks_of() {
+    local f
     for f in /proc/[0-9]*/cmdline; do
-        tr '\0' ' ' 2>/dev/null <"$f" | grep -q "^[^ ]*mgpu-worker .*$dir/killed" || continue
-        rank=${f%/cmdline}
-        rank=${rank##*/}
+        tr '\0' ' ' 2>/dev/null <"$f" | grep -q "^[^ ]*mgpu-worker .*$1" || continue
+        f=${f%/cmdline}
+        echo "${f##*/}"
     done
-done
-rc=1
-if [ -n "$rank" ] && kill -KILL "$rank"; then
-    end=$((SECONDS + 30))
-    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
-    kill -0 "$pid" 2>/dev/null || { wait "$pid" || rc=0; }
+}
+
+if has faults; then
+    rc=0
+    (job fp32 1 4096 1024 '' | worker 1 "$dir/big") >"$dir/log" 2>&1 && rc=1
+    [ "$(errors)" -eq 1 ] && grep -q 'do not fit in the\|of memory' "$dir/log" || rc=1
+    result "$rc" 'too large a batch is refused before it starts, in one line'
+
+    (job fp32 10000 16 32 '' | worker 2 "$dir/killed") >"$dir/log" 2>&1 &
+    pid=$!
+    deadline=$((SECONDS + ${MGPU_CHECK_PATIENCE:-120})) rank=
+    until [ -n "$rank" ] || [ $SECONDS -gt $deadline ]; do
+        sleep 0.1
+        kill -0 "$pid" 2>/dev/null || break
+        grep -q '^epoch 1/' "$dir/log" || continue
+        rank=$(ranks_of "$dir/killed" | tail -n 1)
+    done
+    rc=1
+    if [ -n "$rank" ] && kill -KILL "$rank"; then
+        end=$((SECONDS + 30))
+        while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
+        kill -0 "$pid" 2>/dev/null || { wait "$pid" || rc=0; }
+    fi
+    pid=
+    [ -z "$(ranks_of "$dir/killed")" ] || rc=1
+    # The rank that is left says nothing, or in one line that it waited.
+    [ "$(errors)" -le 1 ] || rc=1
+    result "$rc" 'a rank that is killed ends the job, and every other rank'
+
+    if [ "$device" = cuda ]; then
+        deadline=$((SECONDS + 30))
+        until [ "$(used_mib)" -le $((before + 16)) ] || [ $SECONDS -gt $deadline ]; do
+            sleep 0.2
+        done
+        echo "$before MiB before, $(used_mib) MiB after" >"$dir/log"
+        [ "$(used_mib)" -le $((before + 16)) ]
+        result $? 'the GPU has its memory back'
+    fi
 fi
-pid=
-for f in /proc/[0-9]*/cmdline; do
-    tr '\0' ' ' 2>/dev/null <"$f" | grep -q "^[^ ]*mgpu-worker .*$dir/killed" && rc=1
-done
-result "$rc" 'a rank that is killed ends the job, and every other rank'
+
+# ---- the profile ------------------------------------------------------------------
+if has profile; then
+    rc=0
+    (job fp32 2 16 32 ', profile: epoch' | worker 1 "$dir/profile") >"$dir/log" 2>&1 || rc=1
+    grep -q 'cost of looking' "$dir/log" || rc=1
+    case $device in
+    cuda) set -- cudaGraphLaunch cudaStreamSynchronize 'CUDA memcpy Host-to-Device' \
+        'CUDA kernels' 'memory of the GPU, in use' ;;
+    host) set -- 'host kernel launch' 'host GEMM' 'memory planned' ;;
+    esac
+    for metric; do
+        find "$dir/profile" -name 'spool.*' -exec cat {} + | grep -qF "\"$metric\"" || {
+            echo "the rows have no '$metric'" >>"$dir/log"
+            rc=1
+        }
+    done
+    result "$rc" "what an epoch consists of is recorded, and what looking costs"
+fi
 
 # ---- what needs a GPU ------------------------------------------------------------
 if [ "$device" = cuda ]; then
-    deadline=$((SECONDS + 30))
-    until [ "$(used_mib)" -le $((before + 16)) ] || [ $SECONDS -gt $deadline ]; do
-        sleep 0.2
-    done
-    echo "$before MiB before, $(used_mib) MiB after" >"$dir/log"
-    [ "$(used_mib)" -le $((before + 16)) ]
-    result $? 'the GPU has its memory back'
-
     for ranks in 1 2 3; do
-        suite "NCCL keeps the contract of the collectives, $ranks on one GPU" \
-            timeout 300 mpirun -n "$ranks" --oversubscribe --bind-to none \
-            "$tests/mpi/nccl"
+        ! has nccl ||
+            suite "NCCL keeps the contract of the collectives, $ranks on one GPU" \
+                mpirun -n "$ranks" --oversubscribe --bind-to none "$tests/mpi/nccl"
     done
 
     sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
     for tool in memcheck racecheck initcheck synccheck; do
-        MGPU_TEST_SMALL=1 timeout 1800 "$sanitizer" --tool "$tool" \
-            --error-exitcode 9 --report-api-errors no --print-limit 5 \
-            "$tests/unit/kernels/cuda" >"$dir/log" 2>&1
-        rc=$?
-        ! grep -q '^not ok' "$dir/log" || rc=1
-        result "$rc" "compute-sanitizer $tool finds nothing"
+        ! has "$tool" || MGPU_TEST_SMALL=1 suite "compute-sanitizer $tool finds nothing" \
+            "$sanitizer" --tool "$tool" --error-exitcode 9 \
+            --report-api-errors no --print-limit 5 "$tests/unit/kernels/cuda"
     done
 fi
 
