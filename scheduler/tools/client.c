@@ -160,22 +160,6 @@ int client_stream(struct client *c, const char *path, double timeout_s,
     return rc;
 }
 
-void client_quote(const char *text, char *out, size_t cap)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789-_.~*,";
-    size_t len = 0;
-    for (; *text && len + 4 < cap; text++) {
-        if (strchr(plain, *text))
-            out[len++] = *text;
-        else
-            len += (size_t)snprintf(out + len, cap - len, "%%%02X",
-                                    (unsigned)(unsigned char)*text);
-    }
-    out[len] = '\0';
-}
-
 double field_real(const json_t *o, const char *key)
 {
     const json_t *v = json_object_get(o, key);

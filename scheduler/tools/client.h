@@ -31,9 +31,6 @@ int client_stream(struct client *c, const char *path, double timeout_s,
                               struct error *err),
                   void *arg, struct error *err) MUST_CHECK;
 
-/* A name or glob as a query value, with %XX where needed. */
-void client_quote(const char *text, char *out, size_t cap);
-
 /* ---- fields of a reply; absent and null have the given default ----------- */
 double field_real(const json_t *o, const char *key); /* NAN */
 int64_t field_int(const json_t *o, const char *key, int64_t absent);

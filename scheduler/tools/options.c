@@ -20,14 +20,19 @@ static const struct opt common[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
+static bool may_lack_it(const struct opt *o)
+{
+    return o->arg && o->arg[0] == '[';
+}
+
 static void print_rows(const struct opt *o)
 {
     for (; o->id; o++) {
         char left[64];
-        (void)snprintf(left, sizeof(left), "%s%c%s--%s%s%s",
-                       o->letter ? "-" : "", o->letter ? o->letter : ' ',
-                       o->letter ? ", " : "   ", o->name, o->arg ? " " : "",
-                       o->arg ? o->arg : "");
+        (void)snprintf(
+            left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "",
+            o->letter ? o->letter : ' ', o->letter ? ", " : "   ", o->name,
+            o->arg && !may_lack_it(o) ? " " : "", o->arg ? o->arg : "");
         printf("  %-28s %s\n", left, o->doc);
     }
 }
@@ -95,7 +100,7 @@ static int unknown(const struct tool *t, const char *word, struct error *err)
 struct table { /* as getopt_long(3) wants it */
     struct option longs[MAX_OPTS + 1];
     const struct opt *rows[MAX_OPTS];
-    char shorts[3 * MAX_OPTS];
+    char shorts[3 * MAX_OPTS + 2]; /* a letter and its colons */
     size_t n;
 };
 
@@ -105,7 +110,9 @@ static void add_rows(struct table *tab, const struct opt *o)
         tab->rows[tab->n] = o;
         tab->longs[tab->n] = (struct option){
             .name = o->name,
-            .has_arg = o->arg ? required_argument : no_argument,
+            .has_arg = may_lack_it(o) ? optional_argument
+                       : o->arg       ? required_argument
+                                      : no_argument,
             .val = 256 + (int)tab->n,
         };
         tab->n++;
@@ -114,6 +121,8 @@ static void add_rows(struct table *tab, const struct opt *o)
             tab->shorts[len] = o->letter;
             if (o->arg)
                 tab->shorts[len + 1] = ':';
+            if (may_lack_it(o))
+                tab->shorts[len + 2] = ':';
         }
     }
 }

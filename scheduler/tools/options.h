@@ -15,7 +15,8 @@ struct opt {
     int id;           /* what on() switches over; > 0 */
     char letter;      /* 0: none */
     const char *name; /* without the dashes */
-    const char *arg;  /* "FILE"; NULL: takes none */
+    const char *arg;  /* "FILE"; "[=FILE]": may be left out, on() gets NULL
+                         then; NULL: takes none */
     const char *doc;  /* one line, no full stop */
 };
 

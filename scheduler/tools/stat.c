@@ -75,8 +75,9 @@ static const struct opt opts[] = {
     {OPT_FOLLOW, 'f', "follow", NULL, "with --logs: go on until the job ends"},
     {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
-    {OPT_WAIT, 'w', "wait", NULL,
-     "wait until the jobs end; exit with the largest of their codes"},
+    {OPT_WAIT, 'w', "wait", "[=STATE,...]",
+     "wait until the jobs end, exit with the largest of their codes; or until "
+     "they are in one of the states"},
     {OPT_PLOT, 0, "plot", "FILE.svg", "the jobs' loss, or --of another column"},
     {OPT_OF, 0, "of", "COLUMN", "what --plot draws, as eval_accuracy"},
     {OPT_REPORT, 0, "report", "FILE|NAME",
@@ -128,6 +129,7 @@ static const struct tool tool = {
 struct args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
     double timeout_s, interval_s;
+    uint32_t wait_states;
     struct filter filter;
     const char *url;
     const char *file, *of, *output;
@@ -164,6 +166,10 @@ static int on_option(void *arg, const struct opt *o, const char *value,
 {
     struct args *a = arg;
     switch (o->id) {
+    case OPT_WAIT:
+        if (wait_states(value, &a->wait_states, err) < 0)
+            return -1;
+        return take_view(a, OPT_WAIT, o->name, err);
     case OPT_FOLLOW:
         a->f.follow = true;
         break;
@@ -336,6 +342,7 @@ static int wait_all(struct client *c, const struct args *a, char **words,
         rc = add_ids(c, words[i], &ids, err);
     struct wait_conf wc = {
         .tool = tool.name,
+        .states = a->wait_states,
         .timeout_s = a->timeout_s,
         .quiet = a->f.json,
         .out = stdout,

@@ -47,8 +47,9 @@ static const struct opt opts[] = {
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
     {OPT_DEPENDENCY, 'd', "dependency", "KIND:JOB,...",
      "start after these jobs, as in afterok:12; in place of the file's"},
-    {OPT_WAIT, 'w', "wait", NULL,
-     "wait for the end, show progress, exit with the job's code"},
+    {OPT_WAIT, 'w', "wait", "[=STATE,...]",
+     "wait for the end, show progress, exit with the job's code; or until it "
+     "is in one of the states"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
     {OPT_KEY, 0, "idempotency-key", "KEY",
      "submit at most one job under this key"},
@@ -69,6 +70,7 @@ static const struct tool tool = {
 
 struct args {
     bool validate, show, hold, wait, parsable, json, quiet;
+    uint32_t wait_states;
     double timeout_s;
     const char *key, *url, *file;
     struct buf depends; /* a YAML list, without its end */
@@ -166,7 +168,7 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         return on_dependency(a, value, err);
     case OPT_WAIT:
         a->wait = true;
-        break;
+        return wait_states(value, &a->wait_states, err);
     case OPT_TIMEOUT:
         return options_duration(o->name, value, &a->timeout_s, err);
     case OPT_KEY:
@@ -329,6 +331,7 @@ static int wait_for(struct client *c, const struct args *a, uint64_t id,
 {
     struct wait_conf wc = {
         .tool = tool.name,
+        .states = a->wait_states,
         .timeout_s = a->timeout_s,
         .quiet = a->quiet || a->json || a->parsable,
         .out = stdout,

@@ -1,35 +1,44 @@
 /* wait.c - see wait.h.
  *
- * The daemon pushes each change of the job as one line; nothing is polled.
- * When the stream breaks before the job's end, the daemon was restarted: it
- * is looked for again, and its first line is the job as it is now.
+ * The daemon pushes each change of a job as one line; nothing is polled. One
+ * stream serves all of them: of one job its own, of several that of the
+ * numbers from the first to the last, less those that are not meant. When it
+ * breaks before the end, the daemon was restarted: it is looked for again, and
+ * its first lines are the jobs as they are now.
  * Ctrl-C ends the waiting, never the job.
  */
 #include "scheduler/tools/wait.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
 #include "jobs/state.h"
+#include "jobs/text.h"
 
 /* A daemon that is upgraded is back in seconds, a machine in minutes. */
 static const double AWAY_S = 900;
 
+struct waited {
+    uint64_t id;
+    char name[40];  /* "12", or "12_3" of a sweep */
+    char state[24]; /* as last shown */
+    int64_t tenth;
+    bool is_over; /* in one of the states, or at its end */
+    int exit_code;
+};
+
 struct follow {
     const struct wait_conf *conf;
-    uint64_t id;
-    char name[40]; /* "12", or "12_3" of a sweep */
-    bool final;
-    int exit_code;
-    char state[24]; /* as last shown */
-    int64_t tenth, epoch_shown;
+    struct waited *jobs; /* by id */
+    size_t n, n_over;
     bool line_open; /* a moving line stands on the terminal */
-    char reason[200];
 };
 
 static char detached[160]; /* composed before the signal can come */
@@ -74,20 +83,6 @@ void wait_progress_text(const json_t *job, char *out, size_t cap)
     buf_clear(&b);
 }
 
-static void show_line(struct follow *f, const char *state, const char *text)
-{
-    FILE *out = f->conf->out;
-    if (f->conf->style.columns) {
-        (void)fprintf(out, "\r\033[Kjob %s %s%.*s", f->name, state,
-                      f->conf->style.columns > 40 ? f->conf->style.columns - 30
-                                                  : 10,
-                      text);
-        f->line_open = true;
-    } else
-        (void)fprintf(out, "job %s %s%s\n", f->name, state, text);
-    (void)fflush(out);
-}
-
 static void end_line(struct follow *f)
 {
     if (f->line_open)
@@ -95,43 +90,152 @@ static void end_line(struct follow *f)
     f->line_open = false;
 }
 
+/* The moving line of one job; of several each change has its own. */
+static bool moves(const struct follow *f)
+{
+    return f->conf->style.columns > 0 && f->n == 1;
+}
+
+static void show_line(struct follow *f, const struct waited *j,
+                      const char *text)
+{
+    FILE *out = f->conf->out;
+    if (moves(f)) {
+        (void)fprintf(out, "\r\033[Kjob %s %s%.*s", j->name, j->state,
+                      f->conf->style.columns > 40 ? f->conf->style.columns - 30
+                                                  : 10,
+                      text);
+        f->line_open = true;
+    } else if (f->n > 1 && j->is_over)
+        (void)fprintf(out, "job %s %s%s  [%zu of %zu]\n", j->name, j->state,
+                      text, f->n_over, f->n);
+    else
+        (void)fprintf(out, "job %s %s%s\n", j->name, j->state, text);
+    (void)fflush(out);
+}
+
 /* On a terminal each change is worth showing, in a file only the steps. */
-static bool worth_a_line(struct follow *f, const json_t *job, const char *state)
+static bool worth_a_line(const struct follow *f, struct waited *j,
+                         const json_t *job, const char *state)
 {
     int64_t it = field_int(job, "iteration", 0);
     int64_t total = field_int(job, "iterations_total", 0);
     int64_t tenth = total > 0 ? 10 * it / total : 0;
-    bool changed = strcmp(state, f->state) != 0;
-    bool step = tenth > f->tenth;
+    bool changed = strcmp(state, j->state) != 0;
+    bool step = tenth > j->tenth;
 
     if (step)
-        f->tenth = tenth;
-    return changed || step || f->conf->style.columns;
+        j->tenth = tenth;
+    return changed || step || moves(f);
 }
 
-static void show(struct follow *f, const json_t *job)
+static void show(struct follow *f, struct waited *j, const json_t *job)
 {
     const char *state = field_str(job, "state");
     char text[400], safe[400];
 
-    if (f->conf->quiet || !worth_a_line(f, job, state))
+    if (f->conf->quiet || !worth_a_line(f, j, job, state))
         return;
-    if (strcmp(state, f->state) != 0)
+    if (strcmp(state, j->state) != 0)
         end_line(f);
-    (void)snprintf(f->state, sizeof(f->state), "%s", state);
-    (void)snprintf(f->name, sizeof(f->name), "%s",
+    (void)snprintf(j->state, sizeof(j->state), "%s", state);
+    (void)snprintf(j->name, sizeof(j->name), "%s",
                    field_str(job, "display_id"));
     wait_progress_text(job, text, sizeof(text));
     const char *reason = field_str(job, "reason");
     size_t len = strlen(text);
     bool waits =
         strcmp(state, "QUEUED") == 0 || strcmp(state, "DISPATCHING") == 0;
-    if (*reason && (f->final || waits))
+    if (*reason && (j->is_over || waits))
         (void)snprintf(text + len, sizeof(text) - len, "  (%s)",
                        render_escape(reason, safe, sizeof(safe) / 2));
-    show_line(f, state, text);
-    if (f->final)
+    show_line(f, j, text);
+    if (j->is_over)
         end_line(f);
+}
+
+/* ---- when it is over ------------------------------------------------------
+ */
+
+int wait_states(const char *text, uint32_t *ret, struct error *err)
+{
+    uint32_t bits = 0;
+    for (const char *p = text ? text : ""; *p;) {
+        char word[24] = "", q[TEXT_QUOTE_CAP];
+        size_t n = strcspn(p, ",");
+        enum job_state s;
+        (void)snprintf(word, sizeof(word), "%.*s", n < 23 ? (int)n : 23, p);
+        for (char *c = word; *c; c++)
+            *c = (char)toupper((unsigned char)*c);
+        (void)text_quote(q, sizeof(q), word);
+        if (job_state_from_name(word, &s) < 0)
+            return error_set(err, ERR_USAGE,
+                             "--wait: no state '%s'; there are QUEUED, HELD, "
+                             "RUNNING, COMPLETED, FAILED and more",
+                             q);
+        bits |= 1u << s;
+        p += n + (p[n] == ',');
+    }
+    if (text && bits == 0)
+        return error_set(err, ERR_USAGE, "--wait=: which state?");
+    *ret = bits;
+    return 0;
+}
+
+/* How far on the way from the queue through a run; 0: beside it. */
+static int way_of(enum job_state s)
+{
+    switch (s) {
+    case JOB_QUEUED:
+        return 1;
+    case JOB_DISPATCHING:
+    case JOB_UNKNOWN:
+        return 2;
+    case JOB_STARTING:
+        return 3;
+    case JOB_RUNNING:
+        return 4;
+    case JOB_STALLED:
+    case JOB_CHECKPOINTING:
+    case JOB_COMPLETED:
+        return 5;
+    default:
+        return 0;
+    }
+}
+
+static bool has_reached(uint32_t states, enum job_state s)
+{
+    static const enum job_state passed[] = {JOB_QUEUED, JOB_DISPATCHING,
+                                            JOB_STARTING, JOB_RUNNING};
+    if (states >> s & 1u)
+        return true;
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        if ((states >> passed[i] & 1u) && way_of(s) >= way_of(passed[i]))
+            return true;
+    return false;
+}
+
+static void judge(struct follow *f, struct waited *j, const json_t *job,
+                  enum job_state state)
+{
+    /* Nothing but a release ends that hold. */
+    bool is_vain = strcmp(field_str(job, "held_by"), "dependency") == 0;
+    int code = (int)field_int(job, "exit_code", 125);
+    if (has_reached(f->conf->states, state)) {
+        j->is_over = true;
+        j->exit_code = 0;
+    } else if (job_state_is_final(state) || is_vain) {
+        j->is_over = true;
+        j->exit_code = f->conf->states && code == 0 ? 125 : code;
+    }
+    f->n_over += j->is_over;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct waited *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
 }
 
 static int on_line(void *arg, const char *text, size_t len, struct error *err)
@@ -142,19 +246,37 @@ static int on_line(void *arg, const char *text, size_t len, struct error *err)
     if (!o)
         return error_set(err, ERR_EXTERN, "watch: not JSON: %s", why.text);
     const json_t *job = json_object_get(o, "job");
+    const struct waited key = {.id = (uint64_t)field_int(job, "id", 0)};
+    struct waited *j = bsearch(&key, f->jobs, f->n, sizeof(key), by_id);
     enum job_state state;
-    int rc = 0;
-    if (job && job_state_from_name(field_str(job, "state"), &state) == 0) {
-        bool is_vain = strcmp(field_str(job, "held_by"), "dependency") == 0;
-        f->final = job_state_is_final(state) || is_vain;
-        f->exit_code = (int)field_int(job, "exit_code", 125);
-        show(f, job);
-        /* The daemon ends the stream of a job that has ended, no other. */
-        if (is_vain)
-            rc = error_set(err, ERR_STATE, "held");
+    if (j && !j->is_over &&
+        job_state_from_name(field_str(job, "state"), &state) == 0) {
+        judge(f, j, job, state);
+        show(f, j, job);
     }
     json_decref(o);
-    return rc;
+    /* The daemon ends the stream of one job that has ended, no other. */
+    return f->n_over == f->n ? error_set(err, ERR_STATE, "over") : 0;
+}
+
+/* ---- the stream -----------------------------------------------------------
+ */
+
+static int fail_late(const struct follow *f, struct error *err)
+{
+    size_t i = 0;
+    while (i < f->n - 1 && f->jobs[i].is_over)
+        i++;
+    if (f->n > 1)
+        return error_set(err, ERR_TIMEOUT,
+                         "%zu of %zu jobs are not so far within %g s, job "
+                         "%" PRIu64 " the first; they go on",
+                         f->n - f->n_over, f->n, f->conf->timeout_s,
+                         f->jobs[i].id);
+    return error_set(
+        err, ERR_TIMEOUT, "job %" PRIu64 " %s within %g s; it goes on",
+        f->jobs[0].id, f->conf->states ? "is not so far" : "has not ended",
+        f->conf->timeout_s);
 }
 
 static int follow(struct client *c, struct follow *f, double deadline,
@@ -163,20 +285,23 @@ static int follow(struct client *c, struct follow *f, double deadline,
     const struct clock *clk = &clock_real;
     const struct timespec pause = {.tv_nsec = 200000000};
     double away_since = NAN;
-    char path[64];
+    char path[100];
 
-    (void)snprintf(path, sizeof(path), "/v1/watch?job=%" PRIu64, f->id);
-    while (!f->final) {
+    if (f->n == 1)
+        (void)snprintf(path, sizeof(path), "/v1/watch?job=%" PRIu64,
+                       f->jobs[0].id);
+    else
+        (void)snprintf(path, sizeof(path),
+                       "/v1/watch?id_min=%" PRIu64 "&id_max=%" PRIu64,
+                       f->jobs[0].id, f->jobs[f->n - 1].id);
+    while (f->n_over < f->n) {
         double left = deadline - clk->now_s(clk);
         if (left <= 0)
-            return error_set(err, ERR_TIMEOUT,
-                             "job %" PRIu64 " has not ended within %g s; it "
-                             "goes on",
-                             f->id, f->conf->timeout_s);
+            return fail_late(f, err);
         struct error why = ERROR_INIT;
         int rc =
             client_stream(c, path, isfinite(left) ? left : 0, on_line, f, &why);
-        if (f->final || (rc < 0 && why.code == ERR_TIMEOUT))
+        if (f->n_over == f->n || (rc < 0 && why.code == ERR_TIMEOUT))
             continue;
         if (rc < 0 && why.code != ERR_UNAVAIL && why.code != ERR_IO &&
             why.code != ERR_BUSY) {
@@ -191,12 +316,25 @@ static int follow(struct client *c, struct follow *f, double deadline,
             away_since = now;
         if (now - away_since > AWAY_S)
             return error_set(err, ERR_UNAVAIL,
-                             "the daemon has been away for %.0f s; job "
-                             "%" PRIu64 " may go on: %s",
-                             now - away_since, f->id, why.msg);
+                             "the daemon has been away for %.0f s; the jobs "
+                             "may go on: %s",
+                             now - away_since, why.msg);
         (void)nanosleep(&pause, NULL);
     }
     return 0;
+}
+
+static void compose_detached(const struct follow *f)
+{
+    if (f->n == 1)
+        (void)snprintf(detached, sizeof(detached),
+                       "\n%s: detached; job %" PRIu64 " goes on. "
+                       "mgpu-cancel %" PRIu64 " ends it.\n",
+                       f->conf->tool, f->jobs[0].id, f->jobs[0].id);
+    else
+        (void)snprintf(detached, sizeof(detached),
+                       "\n%s: detached; %zu jobs go on.\n", f->conf->tool,
+                       f->n);
 }
 
 int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
@@ -206,23 +344,27 @@ int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
     const struct clock *clk = &clock_real;
     double deadline =
         conf->timeout_s > 0 ? clk->now_s(clk) + conf->timeout_s : INFINITY;
+    struct sigaction sa = {.sa_handler = on_interrupt}, old;
+    struct follow f = {.conf = conf, .jobs = calloc(n + 1, sizeof(*f.jobs))};
     int worst = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        struct follow f = {.conf = conf, .id = ids[i]};
-        (void)snprintf(detached, sizeof(detached),
-                       "\n%s: detached; job %" PRIu64 " goes on. "
-                       "mgpu-cancel %" PRIu64 " ends it.\n",
-                       conf->tool, ids[i], ids[i]);
-        struct sigaction sa = {.sa_handler = on_interrupt}, old;
-        (void)sigaction(SIGINT, &sa, &old);
-        int rc = follow(c, &f, deadline, err);
-        (void)sigaction(SIGINT, &old, NULL);
-        end_line(&f);
-        if (rc < 0)
-            return -1;
-        worst = f.exit_code > worst ? f.exit_code : worst;
-    }
-    *ret_exit = worst;
-    return 0;
+    if (!f.jobs)
+        return error_set(err, ERR_NOMEM, "%zu jobs", n);
+    for (size_t i = 0; i < n; i++)
+        f.jobs[i].id = ids[i];
+    qsort(f.jobs, n, sizeof(*f.jobs), by_id);
+    for (size_t i = 0; i < n; i++) /* one may have been named twice */
+        if (f.n == 0 || f.jobs[i].id != f.jobs[f.n - 1].id)
+            f.jobs[f.n++] = f.jobs[i];
+    compose_detached(&f);
+    (void)sigaction(SIGINT, &sa, &old);
+    int rc = f.n > 0 ? follow(c, &f, deadline, err) : 0;
+    (void)sigaction(SIGINT, &old, NULL);
+    end_line(&f);
+    for (size_t i = 0; i < f.n; i++)
+        worst = f.jobs[i].exit_code > worst ? f.jobs[i].exit_code : worst;
+    free(f.jobs);
+    if (rc == 0)
+        *ret_exit = worst;
+    return rc;
 }

@@ -86,6 +86,48 @@ is_json() {
 }
 job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 
+@test "--wait=STATE ends with a state, or with the job; of several, with all" {
+    spec long 'until [ -e go ]; do sleep 0.05; done; exit 3'
+    sed -i "s|until \[ -e go|until [ -e $PWD/go|" long.yaml
+    run submit --wait=running --set retry.max=0 long.yaml
+    [ "$status" -eq 0 ]
+    [[ $output == *"job 1 RUNNING"* ]]
+    submit --quiet --hold long.yaml
+    run stat --wait=HELD,RUNNING 2 1 2
+    [ "$status" -eq 0 ]
+    [[ $output == *"job 2 HELD"*"[2 of 2]"* ]]
+    run stat --wait=HELD --timeout 1s 1
+    [ "$status" -eq 124 ]
+    [[ $output == *"job 1 is not so far within 1 s; it goes on"* ]]
+    run stat --wait --timeout 1s 1 2
+    [ "$status" -eq 124 ]
+    [[ $output == *"2 of 2 jobs are not so far within 1 s, job 1 the first"* ]]
+    "$MGPU_BIN/mgpu-cancel" --quiet 2
+    stat --wait=COMPLETED 1 2 >out 2>&1 3>&- &
+    pid=$!
+    wait_for 20 grep -q 'job 2 CANCELLED' out
+    touch go
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 130 ]
+    grep -q '^job 1 FAILED.*\[2 of 2\]$' out
+    run stat -wQUEUED,FAILED 1
+    [ "$status" -eq 0 ]
+    run stat --wait=RUNNING 1
+    [ "$status" -eq 3 ]
+    spec quick 'exit 0'
+    submit --quiet --wait quick.yaml
+    run stat --wait=RUNNING 3
+    [ "$status" -eq 0 ]
+    run stat --wait=FAILED 3
+    [ "$status" -eq 125 ]
+    for bad in "--wait=RUNING 3" "--wait= 3" "--wait=RUNNING"; do
+        # shellcheck disable=SC2086 # words
+        run stat $bad
+        [ "$status" -eq 64 ]
+    done
+}
+
 @test "the queue: what runs and what waits, and why" {
     spec hog 'sleep 60'
     submit --quiet --set resources.gpus=2 hog.yaml
