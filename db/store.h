@@ -26,8 +26,8 @@
 struct store_event {
     uint64_t seq; /* assigned by append: 1, 2, 3 ... without gaps */
     uint64_t job;
-    int32_t attempt; /* 0 before the first */
-    enum job_event ev;
+    int32_t attempt;    /* 0 before the first */
+    enum job_event ev;  /* EV_N: load() found a word that it does not know */
     double at_s;        /* seconds since 1970 */
     int64_t uid;        /* who caused it; -1: the daemon itself */
     const char *detail; /* JSON object text, or NULL; borrowed */
@@ -63,7 +63,9 @@ struct store_attempt {
 struct store_batch {            /* all of it becomes durable, or nothing */
     struct store_event *events; /* seq is filled in */
     size_t n_events;
-    const struct store_job *jobs; /* inserted or replaced by id */
+    /* Inserted, or what they say taken over, by id. Of name, user, kind, key,
+     * spec and dir NULL says nothing: the row keeps what it has. */
+    const struct store_job *jobs;
     size_t n_jobs;
     const struct store_attempt *attempts; /* by (job, attempt) */
     size_t n_attempts;

@@ -188,9 +188,31 @@ static int stage(struct staged *st, enum store_view view,
     return 0;
 }
 
+static void keep(const char **text, const char *was)
+{
+    if (!*text)
+        *text = was;
+}
+
+/* What the row has and the new one says nothing of. */
+static void keep_texts(const struct mem_table *jobs, struct mem_item *it)
+{
+    size_t at;
+    if (!mem_table_find(jobs, &it->key, &at))
+        return;
+    const struct store_job *was = &jobs->items[at]->job;
+    keep(&it->job.name, was->name);
+    keep(&it->job.user, was->user);
+    keep(&it->job.kind, was->kind);
+    keep(&it->job.idempotency_key, was->idempotency_key);
+    keep(&it->job.spec, was->spec);
+    keep(&it->job.dir, was->dir);
+}
+
 /* Events, then jobs, then attempts. */
-static int stage_batch(struct staged *st, const struct store_batch *b,
-                       uint64_t seq, struct error *err)
+static int stage_batch(const struct store_mem_world *w, struct staged *st,
+                       const struct store_batch *b, uint64_t seq,
+                       struct error *err)
 {
     for (size_t i = 0; i < b->n_events; i++) {
         struct mem_item it = {.event = b->events[i]};
@@ -207,6 +229,7 @@ static int stage_batch(struct staged *st, const struct store_batch *b,
         struct mem_item it = {.job = *j};
         it.key =
             (struct mem_key){.job = j->id, .at = (int64_t)j->id, .name = ""};
+        keep_texts(&w->tables[VIEW_JOB], &it);
         if (stage(st, VIEW_JOB, &it, err) < 0)
             return -1;
     }
@@ -228,7 +251,7 @@ static int append_locked(struct store_mem_world *w, const struct store_batch *b,
     struct mem_table *jobs = &w->tables[VIEW_JOB];
     struct mem_table *attempts = &w->tables[VIEW_ATTEMPT];
 
-    if (stage_batch(st, b, events->n, err) < 0 ||
+    if (stage_batch(w, st, b, events->n, err) < 0 ||
         table_reserve(events, b->n_events, err) < 0 ||
         table_reserve(jobs, b->n_jobs, err) < 0 ||
         table_reserve(attempts, b->n_attempts, err) < 0)

@@ -29,10 +29,20 @@ static const char insert_event[] =
     " VALUES (?, ?, ?, ?, ?, ?, ?)";
 
 static const char replace_job[] =
-    "INSERT OR REPLACE INTO job (job, name, user, uid, kind, state, reason,"
+    "INSERT INTO job (job, name, user, uid, kind, state, reason,"
     " priority, gpus_min, gpus_max, gpus, attempt, exit_code, submitted_at,"
     " started_at, ended_at, idempotency_key, spec, dir)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (job) DO UPDATE SET name = coalesce(excluded.name, name),"
+    " user = coalesce(excluded.user, user), uid = excluded.uid,"
+    " kind = coalesce(excluded.kind, kind), state = excluded.state,"
+    " reason = excluded.reason, priority = excluded.priority,"
+    " gpus_min = excluded.gpus_min, gpus_max = excluded.gpus_max,"
+    " gpus = excluded.gpus, attempt = excluded.attempt,"
+    " exit_code = excluded.exit_code, submitted_at = excluded.submitted_at,"
+    " started_at = excluded.started_at, ended_at = excluded.ended_at,"
+    " idempotency_key = coalesce(excluded.idempotency_key, idempotency_key),"
+    " spec = coalesce(excluded.spec, spec), dir = coalesce(excluded.dir, dir)";
 
 static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
@@ -145,9 +155,8 @@ static int sqlite_append(struct store *base, const struct store_batch *b,
     return 0;
 }
 
-/* Text that a row must have; a column that is NULL has no name. */
-static int read_event(const struct db *d, sqlite3_stmt *st,
-                      struct store_event *ret, struct error *err)
+/* What an event of no known kind means is for whoever folds it to say. */
+static void read_event(sqlite3_stmt *st, struct store_event *ret)
 {
     const char *name = (const char *)sqlite3_column_text(st, 3);
 
@@ -161,10 +170,7 @@ static int read_event(const struct db *d, sqlite3_stmt *st,
                                 .detail =
                                     (const char *)sqlite3_column_text(st, 6)};
     if (!name || job_event_from_name(name, &ret->ev) < 0)
-        return error_set(err, ERR_IO, "%s: event %llu is of no known kind: %s",
-                         d->name, (unsigned long long)ret->seq,
-                         name ? name : "NULL");
-    return 0;
+        ret->ev = EV_N;
 }
 
 static int sqlite_load(struct store *base,
@@ -184,7 +190,8 @@ static int sqlite_load(struct store *base,
     int failed = 0;
     while (failed == 0 && rc == SQLITE_ROW) {
         struct store_event e;
-        if (read_event(d, st, &e, err) < 0 || each(arg, &e, err) < 0)
+        read_event(st, &e);
+        if (each(arg, &e, err) < 0)
             failed = -1;
         else
             rc = sqlite3_step(st);

@@ -104,6 +104,22 @@ static void set_engine_conf(struct ctld *c)
     };
 }
 
+/* Each job that was set apart, and those events of which nobody is told in
+ * any other way. */
+static void log_corrupt(const struct engine *e)
+{
+    size_t n_stray, n = engine_corrupt(e, &n_stray);
+    if (n == 0 && n_stray == 0)
+        return;
+    log_err("ctld", "events are damaged jobs=%zu stray=%zu, see --fsck", n,
+            n_stray);
+    for (const struct job *j = engine_next_job(e, 0); j;
+         j = engine_next_job(e, j->id))
+        if (j->held_by == HELD_CORRUPT && j->state == JOB_HELD)
+            log_err("ctld", "a damaged job is held job=%llu reason=\"%s\"",
+                    (unsigned long long)j->id, j->reason);
+}
+
 static int make_engine(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -122,6 +138,7 @@ static int make_engine(struct ctld *c, struct error *err)
     if (engine_create(&parts, &c->engine, err) < 0)
         return -1;
     c->first_seq = engine_last_seq(c->engine);
+    log_corrupt(c->engine);
     engine_on_event(c->engine, on_event, c);
     engine_on_wait(c->engine, on_wait, c);
     engine_on_exit(c->engine, ctld_drain, c);

@@ -257,6 +257,8 @@ static void drop(struct engine *e, struct entry *en)
     struct alloc *a = e->parts.alloc;
     struct asking q = {.launch = BUF_INIT};
     struct error err = ERROR_INIT;
+    /* One that waited has nothing to save; one that may run has. */
+    double grace_s = en->is_corrupt ? e->parts.conf->kill_grace_s : 0;
     int rc = 0;
 
     if (en->is_resumed) {
@@ -267,7 +269,7 @@ static void drop(struct engine *e, struct entry *en)
         buf_clear(&q.launch);
     }
     if (rc == 0)
-        rc = a->ops->release(a, en->job.id, en->dropped, 0, &err);
+        rc = a->ops->release(a, en->job.id, en->dropped, grace_s, &err);
     if (rc < 0 && err.code != ERR_NOTFOUND) {
         e->retry_at_s = fmin(e->retry_at_s, reconcile_at(e));
         return;

@@ -259,7 +259,7 @@ static json_t *depends_encode(const struct job *job)
 }
 
 static int depends_decode(const json_t *list, struct job *ret,
-                          struct depend **ret_own)
+                          struct depend **ret_own, struct error *err)
 {
     struct depend found[DEPEND_MAX];
     size_t n = 0;
@@ -267,10 +267,10 @@ static int depends_decode(const json_t *list, struct job *ret,
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *text = json_string_value(json_array_get(list, i));
         if (!text || depend_parse(text, found, &n, NULL) < 0)
-            return -1;
+            return error_set(err, ERR_INVAL, "a submit's detail is damaged");
     }
     if (n > 0 && !(*ret_own = malloc(n * sizeof(**ret_own))))
-        return -1;
+        return error_set(err, ERR_NOMEM, "out of memory");
     if (n > 0)
         memcpy(*ret_own, found, n * sizeof(*found));
     ret->depends = *ret_own;
@@ -480,9 +480,9 @@ int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
     }
     const struct alloc_where where = where_decode(json_object_get(o, "where"));
     int rc = where_copy(&where, &job.where, &own.words, err);
-    if (rc == 0 &&
-        depends_decode(json_object_get(o, "depends"), &job, &own.depends) < 0)
-        rc = -1;
+    if (rc == 0)
+        rc = depends_decode(json_object_get(o, "depends"), &job, &own.depends,
+                            err);
     own.spec = strndup(text + SPEC_AT, len);
     own.key = strdup(key);
     own.class = class ? strdup(class) : NULL;
@@ -492,7 +492,7 @@ int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
     json_decref(o);
     if (rc < 0 || !is_whole) {
         texts_clear(&own);
-        return error_set(err, ERR_NOMEM, "out of memory");
+        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
     }
     *ret = job;
     *ret_own = own;

@@ -24,14 +24,20 @@ static const char *or_null(const char *s)
     return s && s[0] ? s : NULL;
 }
 
+/* What could not be read stays in the row as it was written once. */
+static const char *if_known(const struct entry *en, const char *s)
+{
+    return en->has_no_submit ? NULL : s;
+}
+
 static struct store_job job_row(const struct entry *en)
 {
     const struct job *job = &en->job;
     return (struct store_job){
         .id = job->id,
-        .name = job->name,
-        .user = job->user,
-        .kind = job->kind,
+        .name = if_known(en, job->name),
+        .user = if_known(en, job->user),
+        .kind = if_known(en, job->kind),
         .uid = job->uid,
         .state = job_state_name(job->state),
         .reason = or_null(job->reason),
@@ -44,9 +50,9 @@ static struct store_job job_row(const struct entry *en)
         .submit_s = job->submit_s,
         .start_s = job->start_s,
         .end_s = job->end_s,
-        .idempotency_key = en->own.key,
-        .spec = en->own.spec,
-        .dir = job->dir,
+        .idempotency_key = if_known(en, en->own.key),
+        .spec = if_known(en, en->own.spec),
+        .dir = if_known(en, job->dir),
     };
 }
 
@@ -135,7 +141,7 @@ static void add_rows(struct flight *f, struct entry **picked, size_t n)
         struct entry *en = picked[i], *copy = &f->copies[i];
         *copy = *en;
         f->jobs[i] = job_row(copy);
-        if (copy->job.attempt > 0 &&
+        if (copy->job.attempt > 0 && !copy->is_corrupt &&
             (copy->is_saved || job_state_is_live(copy->job.state)))
             f->attempts[f->batch.n_attempts++] = attempt_row(copy);
         en->is_saved = en->is_dirty = false;

@@ -64,6 +64,10 @@ struct entry {
     int32_t dropped; /* QUEUED: an attempt that was taken back, and that the
                         allocator has still to be told of; 0: none */
 
+    bool is_corrupt;    /* set apart, see damage.c */
+    bool has_no_submit; /* not even that could be read */
+    bool may_live;      /* is_corrupt: its last attempt may still run */
+
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
 
     uint64_t ticket;  /* of the submit; 0: it was there before this life */
@@ -137,6 +141,8 @@ struct engine {
                            of the step was done */
     uint64_t staged, durable, undone;
     uint64_t last_seq;   /* that was replayed */
+    size_t n_corrupt;    /* jobs that were set apart */
+    size_t n_stray;      /* events of no job that there could be */
     uint64_t reasons_to; /* the last job whose reason went with a batch */
 
     struct inbox inbox;
@@ -177,6 +183,23 @@ void eng_index_clear(struct engine *e);
  *      entry is unchanged */
 int eng_fold(struct entry *en, const struct store_event *ev,
              struct error *err) MUST_CHECK;
+
+/* ---- damage.c -----------------------------------------------------------
+ */
+/* An event that could not be replayed, or of a job that was set apart.
+ * in   why  what is wrong with it
+ * err  ERR_NOMEM */
+int eng_damaged(struct engine *e, const struct store_event *ev,
+                const struct error *why, struct error *err) MUST_CHECK;
+/* After the replay: what may still run of it is to be ended. */
+void eng_resume_damaged(struct entry *en);
+/* err  ERR_STATE it is set apart, and nothing but a cancel is possible */
+int eng_check_whole(const struct entry *en, struct error *err) MUST_CHECK;
+/* Ids are given one after the other, but for steps after a restore. One from
+ * far beyond is damaged itself, and would cost as much memory. */
+enum { ENG_ID_STEP_MAX = 1 << 22 };
+/* Begins the reason of such a job. */
+extern const char eng_held_corrupt[];
 
 /* ---- stage.c ----------------------------------------------------------- */
 /* in   d  NULL: no detail

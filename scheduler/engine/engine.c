@@ -18,7 +18,13 @@ static int replay_submit(struct engine *e, const struct store_event *ev,
 
     if (ev->job < 1 || eng_find(e, ev->job))
         return error_set(err, ERR_IO, "it submits a job that is there");
-    if (eng_add(e, ev->job, &en, err) < 0 || eng_fold(en, ev, err) < 0)
+    if (ev->job > e->last_id + ENG_ID_STEP_MAX)
+        return error_set(err, ERR_IO, "no job has such a number");
+    if (eng_add(e, ev->job, &en, err) < 0)
+        return -1;
+    en->job.uid = ev->uid;
+    en->job.submit_s = ev->at_s;
+    if (eng_fold(en, ev, err) < 0)
         return -1;
     /* A sweep's key leads to its first task. */
     return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
@@ -28,18 +34,25 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
 {
     struct engine *e = arg;
     struct entry *en = eng_find(e, ev->job);
+    struct error why = ERROR_INIT;
     int rc;
 
     e->last_seq = ev->seq;
-    if (ev->ev == EV_SUBMIT)
-        rc = replay_submit(e, ev, err);
+    if (en && en->is_corrupt)
+        rc = -1;
+    else if (ev->ev == EV_N)
+        rc = error_set(&why, ERR_IO, "it is of no known kind");
+    else if (ev->ev == EV_SUBMIT)
+        rc = replay_submit(e, ev, &why);
     else if (!en)
-        rc = error_set(err, ERR_IO, "its job is not there");
+        rc = error_set(&why, ERR_IO, "its submit is not there");
     else
-        rc = eng_fold(en, ev, err);
-    return rc < 0 ? error_wrap(err, "event %" PRIu64 " of job %" PRIu64,
-                               ev->seq, ev->job)
-                  : 0;
+        rc = eng_fold(en, ev, &why);
+    if (rc == 0)
+        return 0;
+    if (why.code == ERR_NOMEM)
+        return error_set(err, ERR_NOMEM, "%s", why.msg);
+    return eng_damaged(e, ev, &why, err);
 }
 
 /* A wait that was under way goes on, also of a job that is held meanwhile; a
@@ -70,6 +83,8 @@ static void resume(struct engine *e)
 {
     double now_s = eng_now(e), wall_s = eng_wall(e);
 
+    for (size_t i = 0; i < e->n_active; i++)
+        eng_resume_damaged(e->active[i]);
     eng_compact(e);
     e->wants_depends = true;
     for (size_t i = 0; i < e->n_active; i++) {
@@ -254,6 +269,12 @@ uint64_t engine_undone(const struct engine *e)
 uint64_t engine_last_seq(const struct engine *e)
 {
     return e->last_seq;
+}
+
+size_t engine_corrupt(const struct engine *e, size_t *ret_stray)
+{
+    *ret_stray = e->n_stray;
+    return e->n_corrupt;
 }
 
 bool engine_is_durable(const struct engine *e, const struct job *job)

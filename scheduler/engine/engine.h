@@ -99,6 +99,7 @@ enum job_held {
     HELD_USER,
     HELD_ADMIN,
     HELD_DEPENDENCY, /* what it waited for can never come */
+    HELD_CORRUPT,    /* its events cannot be read; nobody may release it */
 };
 /* "user", ...; NULL for HELD_NOT */
 const char *job_held_name(enum job_held h);
@@ -214,6 +215,10 @@ uint64_t engine_undone(const struct engine *e); /* tickets up to this, not
 
 /* Of the last event that engine_create() replayed. */
 uint64_t engine_last_seq(const struct engine *e);
+/* How many jobs engine_create() has set apart, HELD_CORRUPT or ended, because
+ * events of theirs cannot be read.
+ * out  ret_stray  events of no job that there could be */
+size_t engine_corrupt(const struct engine *e, size_t *ret_stray);
 /* Whether the job's submit is durable. */
 bool engine_is_durable(const struct engine *e, const struct job *job);
 /* The job as durable events have made it, for whoever may take its state for

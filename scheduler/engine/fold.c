@@ -4,6 +4,7 @@
  * alone: no clock, no configuration, so that a log folds to the same jobs on
  * any machine at any time.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ const char *job_held_name(enum job_held h)
     static const char *const names[] = {[HELD_NOT] = NULL,
                                         [HELD_USER] = "user",
                                         [HELD_ADMIN] = "admin",
-                                        [HELD_DEPENDENCY] = "dependency"};
+                                        [HELD_DEPENDENCY] = "dependency",
+                                        [HELD_CORRUPT] = "corrupt"};
     return names[h];
 }
 
@@ -257,6 +259,23 @@ static void apply(struct entry *en, const struct store_event *ev,
     }
 }
 
+/* What the engine has written and cannot do without. */
+static int check_detail(const struct entry *en, const struct store_event *ev,
+                        const struct detail *d, struct error *err)
+{
+    int32_t attempt = en->job.attempt + (ev->ev == EV_INTENT);
+
+    if (ev->attempt != attempt)
+        return error_set(err, ERR_INVAL,
+                         "it is of attempt %" PRId32 ", not %" PRId32,
+                         ev->attempt, attempt);
+    if (ev->ev == EV_INTENT && (d->nodes < 1 || d->gpus < 0))
+        return error_set(err, ERR_INVAL, "an intent without its devices");
+    if (ev->ev == EV_CLAIM && d->holder[0] == '\0')
+        return error_set(err, ERR_INVAL, "a claim by nobody");
+    return 0;
+}
+
 int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
 {
     struct detail d = DETAIL_INIT;
@@ -267,7 +286,8 @@ int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
     if (ev->ev == EV_SUBMIT) {
         if (fold_submit(en, ev, err) < 0)
             return -1;
-    } else if (detail_decode(ev->detail, &d, err) < 0) {
+    } else if (detail_decode(ev->detail, &d, err) < 0 ||
+               check_detail(en, ev, &d, err) < 0) {
         return -1;
     }
     if (to != from || ev->ev == EV_INTENT)

@@ -237,6 +237,8 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
     bool takes_over = hold && job->state == JOB_HELD &&
                       job->held_by != HELD_ADMIN && uid != job->uid;
 
+    if (eng_check_whole(en, err) < 0)
+        return -1;
     if (!hold && job->held_by == HELD_ADMIN && !engine_is_admin(e, uid))
         return error_set(err, ERR_DENIED,
                          "job %" PRIu64 " is held by an administrator",
@@ -261,6 +263,8 @@ int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
     struct entry *en = eng_mine(e, id, uid, err);
     if (!en || check_not_over(en, err) < 0)
         return -1;
+    if (eng_check_whole(en, err) < 0)
+        return -1;
     if (en->job.state == JOB_HELD)
         return error_set(err, ERR_STATE, "job %" PRIu64 " is HELD: release it",
                          id);
@@ -284,7 +288,7 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
     struct entry *en = eng_mine(e, id, uid, err);
     int32_t most = engine_is_admin(e, uid) ? PRIORITY_MAX : PRIORITY_USER;
 
-    if (!en || check_not_over(en, err) < 0)
+    if (!en || check_not_over(en, err) < 0 || eng_check_whole(en, err) < 0)
         return -1;
     /* Each event puts off by a commit what is to be done about the job. */
     if (en->job.cancel_asked || en->give_up)

@@ -220,7 +220,9 @@ static void judge(struct follow *f, struct waited *j, const json_t *job,
                   enum job_state state)
 {
     /* Nothing but a release ends that hold. */
-    bool is_vain = strcmp(field_str(job, "held_by"), "dependency") == 0;
+    const char *held = field_str(job, "held_by");
+    bool is_vain =
+        strcmp(held, "dependency") == 0 || strcmp(held, "corrupt") == 0;
     int code = (int)field_int(job, "exit_code", 125);
     if (has_reached(f->conf->states, state)) {
         j->is_over = true;

@@ -174,6 +174,56 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -eq 74 ]
 }
 
+@test "F26: a damaged job is held, and the rest goes on" {
+    a=$(submit_command a true)
+    wait_for 20 job_is "$a" COMPLETED
+    b=$(submit_command b sleep 600)
+    wait_for 20 job_is "$b" RUNNING
+    admin --quiet pause
+    c=$(submit_command c true)
+    d=$(submit_command d true)
+    ctld_kill
+    sqlite3 "$ctld_dir/state/state.db" \
+        "UPDATE event SET detail='{\"nod' WHERE job=$b AND event='intent';
+         UPDATE event SET detail=substr(detail, 1, 90)
+            WHERE job=$c AND event='submit'"
+    ctld_start
+    grep -q "events are damaged jobs=2 stray=0" "$ctld_dir/ctld.log"
+    admin --quiet resume
+    wait_for 20 job_is "$d" COMPLETED # in whose way b does not stand
+    for id in "$b" "$c"; do
+        job_is "$id" HELD
+        [[ $(reason_of "$id") == "Held(corrupt): event "* ]]
+        [ "$(api GET "/v1/jobs/$id" | json '$.job.held_by')" = corrupt ]
+        run admin release "$id"
+        [ "$status" -ne 0 ]
+        [[ $output == *"is damaged (event "*"it can be cancelled"*fsck* ]]
+    done
+    # Those that wait for one need not wait for ever.
+    run "$MGPU_BIN/mgpu-stat" --wait "$b"
+    [ "$status" -eq 125 ]
+    is_said() { sqlite3 -readonly "$ctld_dir/state/state.db" \
+        "SELECT state FROM v_job WHERE job=$1" | grep -qx "$2"; }
+    wait_for 20 is_said "$b" HELD
+    run admin fsck
+    [ "$status" -ne 0 ]
+    [[ $output == *"job $b: event "*"the detail of its intent is damaged"* ]]
+    [[ $output == *"job $c: event "*"the detail of its submit is damaged"* ]]
+    "$MGPU_BIN/mgpu-cancel" --quiet "$b" "$c"
+    job_is "$b" CANCELLED
+    ctld_kill
+    ctld_start
+    job_is "$b" CANCELLED
+    job_is "$c" CANCELLED
+    job_is "$a" COMPLETED
+    # What was damaged is there as it was, for who can mend it.
+    [ "$(sqlite3 -readonly "$ctld_dir/state/state.db" \
+        "SELECT name FROM v_job WHERE job=$c")" = c ]
+    [ "$(sqlite3 -readonly "$ctld_dir/state/state.db" \
+        "SELECT length(detail) FROM v_event
+         WHERE job=$c AND event='submit'")" = 90 ]
+}
+
 @test "wrong command lines are status 64" {
     for words in '' 'nonsense' 'status 1' 'hold' 'hold x' 'priority 3' \
         'backup' 'backup a b' 'priority x 1' 'priority 2000 1' '--last 0 log'; do

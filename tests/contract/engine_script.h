@@ -89,6 +89,7 @@ struct world {
     struct engine *engine;
     struct store_fault fault;                   /* for the next daemon */
     struct alloc *(*wrap)(struct alloc *inner); /* takes inner; or NULL */
+    struct store *(*wrap_store)(struct store *inner); /* likewise */
 
     uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */
     uint64_t ticket[WORLD_ACTS];

@@ -154,6 +154,8 @@ static inline bool world_start(struct world *w)
     }
     if (w->wrap)
         w->alloc = w->wrap(w->alloc);
+    if (w->wrap_store)
+        w->store = w->wrap_store(w->store);
     struct engine_parts parts = {
         .clock = &w->clock.base,
         .policy = w->script->policy ? w->script->policy : &policy_fifo,

@@ -99,6 +99,10 @@ static void test_upsert(struct fixture *fx)
                              .attempts = &attempts[1],
                              .n_attempts = 1};
     ok(fx->s->ops->append(fx->s, &b, &err) == 0, "replaces one of each");
+    struct store_job unread = job(2);
+    unread.name = unread.user = unread.kind = unread.spec = unread.dir = NULL;
+    b = (struct store_batch){.jobs = &unread, .n_jobs = 1};
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0, "and one that says little");
     fx_reopen(fx);
     is_str(view(fx->s, VIEW_JOB),
            "1 'mnist' 'ada' 1000 'cv' 'RUNNING' - 0 1 4 0 0 0 1763712000r "

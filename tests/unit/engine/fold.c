@@ -323,7 +323,11 @@ static void test_every_pair(void)
         for (int v = EV_SUBMIT + 1; v < EV_N; v++) {
             struct entry en = {
                 .job = {.id = 1, .state = (enum job_state)s, .start_s = NAN}};
-            struct store_event ev = {.job = 1, .ev = (enum job_event)v};
+            struct store_event ev = {
+                .job = 1,
+                .ev = (enum job_event)v,
+                .attempt = v == EV_INTENT,
+                .detail = "{\"nodes\":1,\"gpus\":1,\"holder\":\"h\"}"};
             enum job_state to = JOB_STATE_N;
             int want = job_state_next((enum job_state)s, ev.ev, &to, &err);
             struct entry before = en;
@@ -336,6 +340,11 @@ static void test_every_pair(void)
     is_int(n_wrong, 0, "every state and event");
     struct entry en = {.job = {.id = 1, .state = JOB_QUEUED}};
     struct store_event ev = {.job = 1, .ev = EV_HOLD, .detail = "rubbish"};
+    struct store_event bare = {.job = 1, .attempt = 1, .ev = EV_INTENT};
+    is_int(eng_fold(&en, &bare, &err), -1, "an intent without its devices");
+    bare.detail = "{\"nodes\":1,\"gpus\":0}";
+    bare.attempt = 2;
+    is_int(eng_fold(&en, &bare, &err), -1, "  of an attempt too many");
     is_int(eng_fold(&en, &ev, &err), -1, "a damaged detail");
     is_int(en.job.state, JOB_QUEUED, "  changes nothing");
     ev = (struct store_event){.job = 1, .ev = EV_SUBMIT};
