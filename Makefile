@@ -6,6 +6,7 @@
 #   make asan|tsan|cov    checked variants    make fuzz        SECONDS= each
 #   make install          DESTDIR= prefix=    make deps        Debian packages
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
+#   make gpu-bundle        both, for a machine that has nothing of ours
 #   make deb               a Debian package, build/deb/*.deb
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries
@@ -171,7 +172,7 @@ slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
-        demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench \
+        demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
         bench-cv bench-slurm bench-ctld install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -419,6 +420,10 @@ gpu-check: all $(gpu_units) $(B)/tests/mpi/nccl
 	$(Q)$(test_env) DEVICE=$(DEVICE) $(foreach v,PARTS LIMIT, \
 	    $(if $($(v)),$(v)='$($(v))')) MGPU_TESTS=$(abspath $(B)/tests) \
 	    tests/gpu/check.sh
+# One folder with all of it, for a machine without our libraries.
+gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench)
+	$(Q)MGPU_BUILD=$(abspath $(B)) MGPU_SRC=$(CURDIR) \
+	    tests/gpu/bundle.sh $(or $(BUNDLE),$(abspath $(B))/gpu-bundle)
 gpu-bench: all $(gpu_bench)
 	$(Q)$(if $(plugin),MGPU_CUDA_PLUGIN=$(abspath $(plugin))) \
 	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS ROUNDS RESULTS \

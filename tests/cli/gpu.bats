@@ -45,6 +45,31 @@ setup() {
     [ "$status" -eq 64 ]
 }
 
+@test "gpu-bundle: runs without our libraries, MPI and environment" {
+    run env MGPU_BUILD="$MGPU_BIN/.." LEVEL=1 \
+        "$MGPU_SRC/tests/gpu/bundle.sh" "$BATS_TEST_TMPDIR/bundle"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(ls "$BATS_TEST_TMPDIR/bundle" | paste -sd ' ')" = 'payload.tar.gz run' ]
+    in=(env -i PATH=/usr/bin:/bin DEVICE=host PARTS=profile
+        MGPU_ROOT="$BATS_TEST_TMPDIR/root" "$BATS_TEST_TMPDIR/bundle/run")
+    run timeout 120 "${in[@]}" check
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = 'ok 1 - what an epoch consists of is recorded, and what looking costs' ]
+    # Nothing but the C library, and the compiler's, is the machine's.
+    run "${in[@]}" exec sh -c 'ldd "$MGPU_BIN"/mgpu-* "$MGPU_BIN/mpirun" \
+        "$MGPU_TESTS"/*/*/c* "$MGPU_ROOT"/mpi/*/*.so'
+    ! grep '=>' <<<"$output" |
+        grep -vE "=> $BATS_TEST_TMPDIR/root/| lib(c|m|pthread|dl|rt|util|resolv|stdc\+\+|gcc_s)\.so"
+    run "${in[@]}" nothing
+    [ "$status" -eq 64 ]
+    run env -i PATH=/usr/bin:/bin MGPU_ROOT="$BATS_TEST_TMPDIR/root" \
+        "$BATS_TEST_TMPDIR/bundle/run" doctor
+    echo "$output"
+    grep -qx 'a rank starts' <<<"$output"
+}
+
 # fake NAME: a program that answers each line of its input as standard input
 # of this says: a case of its patterns.
 fake() {
