@@ -217,6 +217,16 @@ static bool in_list(const struct axis *a, const char *key, bool in_all)
     return in_all;
 }
 
+bool axes_vary(const struct expansion *x, const char *key)
+{
+    bool found = false;
+    for (size_t i = 0; i < x->n_varied; i++)
+        found = found || strcmp(x->varied[i].key, key) == 0;
+    for (size_t i = 0; i < x->n_axes; i++)
+        found = found || (x->axes[i].list && in_list(&x->axes[i], key, true));
+    return found;
+}
+
 /* What is written twice would count once, and nobody would know which. */
 static void check_twice(struct expansion *x)
 {

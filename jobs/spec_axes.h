@@ -39,6 +39,8 @@ struct expansion {
  * is in x->report, each value tried once for itself; its paths become absolute.
  * base.root and base.from are as read. -1 without memory. */
 int axes_read(struct expansion *x) MUST_CHECK;
+/* Whether each task gets a value of its own for this key, "env.LR". */
+bool axes_vary(const struct expansion *x, const char *key);
 /* Whether tasks of a text of so many bytes may all be in memory at once; else
  * that is a finding. */
 bool axes_check_size(struct expansion *x, size_t len);

@@ -41,24 +41,25 @@ static int put_text(struct expansion *x, const char *path, const char *text)
     return schema_put(&spec_schema, x->base.root, path, n, x->report, x->err);
 }
 
-/* What only this place knows: paths, the file's name, the environment. */
+/* What only this place knows: paths, the file's name, the environment.
+ * What each task has its own of stays out of what all have. */
 static int settle_base(struct expansion *x, bool takes_env)
 {
-    const struct spec_map *env = &x->base.spec.env;
+    const struct job_spec *s = &x->base.spec;
+    const struct spec_map *env = &s->env;
     size_t n_own = env->n;
     char path[PATH_CAP];
 
-    if (resolve_base(x) < 0 || (!node_child(x->base.root, "name") &&
-                                put_text(x, "name", x->base.spec.name) < 0))
+    if (resolve_base(x) < 0)
+        return -1;
+    if (!node_child(x->base.root, "name") && !axes_vary(x, "name") &&
+        put_text(x, "name", s->name) < 0)
         return -1;
     if (takes_env && reading_take_env(&x->base, x->report, x->err) < 0)
         return -1;
     for (size_t i = n_own; i < env->n; i++) {
-        bool is_varied = false;
         (void)snprintf(path, sizeof(path), "env.%s", env->pairs[i].key);
-        for (size_t j = 0; j < x->n_varied; j++)
-            is_varied = is_varied || strcmp(x->varied[j].key, path) == 0;
-        if (!is_varied && put_text(x, path, env->pairs[i].value) < 0)
+        if (!axes_vary(x, path) && put_text(x, path, env->pairs[i].value) < 0)
             return -1;
     }
     return 0;

@@ -180,6 +180,18 @@ static void test_text(void)
            strcmp(jobs.tasks[1].spec.dataset.path, "/data/jobs/m") == 0,
        "  as they were meant");
     free(text);
+    is_int(expand_with(CMD "env_passthrough: [SWEEP_TEST]\n"
+                           "sweep: {grid: {name: [b, c]},\n"
+                           "  list: [{env.SWEEP_TEST: x}]}\n",
+                       &take),
+           0, "names and variables of each task");
+    text = strdup(jobs.text);
+    is_int(expand_with(text, NULL), 0, "  travel");
+    ok(strcmp(jobs.tasks[0].spec.name, "b") == 0 &&
+           strcmp(jobs.tasks[1].spec.name, "c") == 0 &&
+           strcmp(jobs.tasks[1].spec.env.pairs[0].value, "x") == 0,
+       "  and nothing else is put in their place");
+    free(text);
 }
 
 /* "E020 4:9 E013 5:2": code and place of each error. */
