@@ -69,6 +69,11 @@ int reading_values(struct reading *r, const struct spec_options *opt,
         return -1;
     if (r->spec.name[0] == '\0')
         name_from_file(opt->file, r->spec.name);
+    if (r->spec.kind == SPEC_COMMAND && !r->spec.workdir && r->dir) {
+        r->spec.workdir = strdup(r->dir);
+        if (!r->spec.workdir)
+            return error_set(err, ERR_NOMEM, "directory of '%s'", opt->file);
+    }
     return 0;
 }
 
@@ -230,6 +235,8 @@ static void note_origin(void *arg, size_t row, char *out, size_t cap)
         (void)snprintf(out, cap, "varied, see below");
     else if (!n && strcmp(path, "name") == 0)
         (void)snprintf(out, cap, "from the file's name");
+    else if (!n && strcmp(path, "workdir") == 0)
+        (void)snprintf(out, cap, "the file's directory");
     else if (!n)
         (void)snprintf(out, cap, "default");
     else if (n->at.line == 0)

@@ -134,6 +134,7 @@ struct job_spec {
     } train;
 
     struct spec_list command; /* kind: command; argv */
+    char *workdir; /* NULL: there was no file; the attempt's directory */
 
     struct {
         struct spec_range gpus;  /* in all; 0..0: CPU only */

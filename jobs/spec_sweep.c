@@ -41,8 +41,8 @@ static int put_text(struct expansion *x, const char *path, const char *text)
     return schema_put(&spec_schema, x->base.root, path, n, x->report, x->err);
 }
 
-/* What only this place knows: paths, the file's name, the environment.
- * What each task has its own of stays out of what all have. */
+/* What only this place knows: paths, the file's name and directory, the
+ * environment. What each task has its own of stays out of what all have. */
 static int settle_base(struct expansion *x, bool takes_env)
 {
     const struct job_spec *s = &x->base.spec;
@@ -54,6 +54,9 @@ static int settle_base(struct expansion *x, bool takes_env)
         return -1;
     if (!node_child(x->base.root, "name") && !axes_vary(x, "name") &&
         put_text(x, "name", s->name) < 0)
+        return -1;
+    if (s->workdir && !axes_vary(x, "workdir") &&
+        put_text(x, "workdir", s->workdir) < 0)
         return -1;
     if (takes_env && reading_take_env(&x->base, x->report, x->err) < 0)
         return -1;

@@ -226,6 +226,9 @@ static const struct schema_key keys[] = {
 
     {"command", KEY_LIST, AT(command), .required = true, .code = "E011",
      .when = WHEN_COMMAND, .doc = "program and arguments; no shell reads them"},
+    {"workdir", KEY_PATH, AT(workdir), .def = "null", NONE(0), .code = "E015",
+     .when = WHEN_COMMAND,
+     .doc = "directory that it starts in; null: that of the file"},
 
     {"resources.gpus", KEY_RANGE, AT(resources.gpus), .def = "1",
      RANGE(0, 1024), .code = "E021",

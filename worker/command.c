@@ -163,11 +163,19 @@ static void env_clear(struct env_list *e)
 /* ---- the child ------------------------------------------------------------
  */
 
+/* What became of a child that is not the program yet. */
+struct failure {
+    int code; /* errno */
+    bool is_dir;
+};
+
 /* In the child, after fork: only async-signal-safe calls. An exec that
- * succeeds closes the pipe; one that fails sends its errno through it. */
+ * succeeds closes the pipe; what fails before is sent through it. */
 static void __attribute__((noreturn))
-become(char *const *argv, char **envp, pid_t parent, int fail_fd)
+become(char *const *argv, char **envp, const char *dir, pid_t parent,
+       int fail_fd)
 {
+    struct failure f = {.is_dir = true};
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
@@ -180,16 +188,20 @@ become(char *const *argv, char **envp, pid_t parent, int fail_fd)
      * process would hold the launcher's connection to it open. */
     (void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     environ = envp; /* whose PATH is searched */
-    (void)execvp(argv[0], argv);
-    int code = errno;
-    ssize_t n = write(fail_fd, &code, sizeof(code));
-    _exit(n == (ssize_t)sizeof(code) && code == ENOENT ? 127 : 126);
+    if (chdir(dir) == 0) {
+        f.is_dir = false;
+        (void)execvp(argv[0], argv);
+    }
+    f.code = errno;
+    ssize_t n = write(fail_fd, &f, sizeof(f));
+    _exit(n == (ssize_t)sizeof(f) && f.code == ENOENT ? 127 : 126);
 }
 
 static int child_start(struct child *c, char *const *argv, char **envp,
-                       struct error *err)
+                       const char *dir, struct error *err)
 {
-    int ends[2], code = 0;
+    int ends[2];
+    struct failure f = {.code = 0};
     pid_t self = getpid();
     strays_adopt(&c->strays);
     if (argv[0] == NULL)
@@ -199,7 +211,7 @@ static int child_start(struct child *c, char *const *argv, char **envp,
     (void)fflush(NULL); /* or what waits in stdout is written twice */
     c->pid = fork();
     if (c->pid == 0)
-        become(argv, envp, self, ends[1]);
+        become(argv, envp, dir, self, ends[1]);
     int fork_errno = errno;
     (void)close(ends[1]);
     if (c->pid < 0) {
@@ -209,12 +221,14 @@ static int child_start(struct child *c, char *const *argv, char **envp,
     (void)setpgid(c->pid, c->pid); /* whoever is first */
     ssize_t n;
     do
-        n = read(ends[0], &code, sizeof(code));
+        n = read(ends[0], &f, sizeof(f));
     while (n < 0 && errno == EINTR);
     (void)close(ends[0]);
-    if (n == (ssize_t)sizeof(code)) {
+    if (n == (ssize_t)sizeof(f)) {
         (void)waitpid(c->pid, NULL, 0);
-        return error_sys(err, code, "cannot run '%s'", argv[0]);
+        return error_sys(err, f.code, "cannot %s '%s'",
+                         f.is_dir ? "start in" : "run",
+                         f.is_dir ? dir : argv[0]);
     }
     c->killed_at_s = INFINITY;
     c->pidfd = pidfd_open(c->pid, 0);
@@ -343,7 +357,9 @@ int command_run(const struct command_env *env, struct command_result *ret,
         argv[i] = l->spec.command.items[i];
     if (tail_open(&tail, l->dir, env->comm->rank, err) == 0 &&
         env_fill(&e, env, buf_str(&tail.path), err) == 0 &&
-        env_finish(&e, err) == 0 && child_start(&c, argv, e.array, err) == 0) {
+        env_finish(&e, err) == 0 &&
+        child_start(&c, argv, e.array,
+                    l->spec.workdir ? l->spec.workdir : l->dir, err) == 0) {
         child_wait(&c, env, &tail, &status, &r);
         take_rest(env, &tail);
         explain(env, status, &r);

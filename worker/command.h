@@ -32,9 +32,11 @@ struct command_result {
     char why[240];     /* "" for exit code 0 */
 };
 
-/* err  ERR_NOTFOUND no such program (exit code 127), ERR_DENIED or another:
- *      it cannot be run (126); ERR_IO the metrics file; ERR_UNAVAIL this
- *      rank has no GPU of its own */
+/* It starts in the specification's workdir, or else in the attempt's directory.
+ *
+ * err  ERR_NOTFOUND no such program or directory (exit code 127), ERR_DENIED
+ *      or another: it cannot be run, or not there (126); ERR_IO the metrics
+ * file; ERR_UNAVAIL this rank has no GPU of its own */
 int command_run(const struct command_env *env, struct command_result *ret,
                 struct error *err) MUST_CHECK;
 

@@ -372,6 +372,25 @@ END
     [ "$status" -eq 126 ]
 }
 
+@test "a program starts in workdir, by default the specification's" {
+    spec <<'END'
+version: 1
+kind: command
+name: t
+command: [sh, -c, "pwd -P; ls spec.yaml"]
+resources: {gpus: 0}
+END
+    run -0 worker 1
+    [[ $output == *"$(cd "$BATS_TEST_TMPDIR" && pwd -P)"*spec.yaml* ]]
+    echo 'workdir: nowhere' >>"$BATS_TEST_TMPDIR/spec.yaml"
+    run -127 worker 1
+    [[ $output == *"cannot start in '$BATS_TEST_TMPDIR/nowhere': No such file"* ]]
+    sed -i 's|nowhere|/|' "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1
+    [ "$status" -ne 0 ]
+    [[ $output == *"cannot access 'spec.yaml'"* ]]
+}
+
 @test "SIGTERM reaches the program's whole group; what ignores it is killed" {
     command_spec <<'END'
 trap 'echo "term $MGPU_RANK"; exit 5' TERM

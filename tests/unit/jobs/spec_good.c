@@ -438,6 +438,7 @@ static void test_show(void)
         "kind: command                           # file:2\n"
         "labels: {}                              # default\n"
         "command: [\"ls\"]                         # file:3\n"
+        "workdir: \"/data/jobs\"                   # the file's directory\n"
         "resources:\n"
         "  gpus: {\"min\":1,\"max\":1}               # default\n"
         "  nodes: {\"min\":1,\"max\":1}              # default\n"

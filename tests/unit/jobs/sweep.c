@@ -168,6 +168,7 @@ static void test_text(void)
         has = has || (strcmp(env->pairs[i].key, "SWEEP_TEST") == 0 &&
                       strcmp(env->pairs[i].value, "from here") == 0);
     ok(has && env->n == 3, "  the variable of over there");
+    is_str(jobs.tasks[0].spec.workdir, "/data/jobs", "  the file's directory");
     free(vary);
     free(text);
     is_int(expand("version: 1\nkind: cv\ndataset: {source: mnist, path: m}\n"
@@ -181,14 +182,16 @@ static void test_text(void)
        "  as they were meant");
     free(text);
     is_int(expand_with(CMD "env_passthrough: [SWEEP_TEST]\n"
-                           "sweep: {grid: {name: [b, c]},\n"
+                           "sweep: {zip: {name: [b, c], workdir: [d, /e]},\n"
                            "  list: [{env.SWEEP_TEST: x}]}\n",
                        &take),
-           0, "names and variables of each task");
+           0, "names, directories and variables of each task");
     text = strdup(jobs.text);
     is_int(expand_with(text, NULL), 0, "  travel");
     ok(strcmp(jobs.tasks[0].spec.name, "b") == 0 &&
            strcmp(jobs.tasks[1].spec.name, "c") == 0 &&
+           strcmp(jobs.tasks[0].spec.workdir, "/data/jobs/d") == 0 &&
+           strcmp(jobs.tasks[1].spec.workdir, "/e") == 0 &&
            strcmp(jobs.tasks[1].spec.env.pairs[0].value, "x") == 0,
        "  and nothing else is put in their place");
     free(text);
