@@ -53,6 +53,11 @@ static int set_dirs(struct worker_job *j, struct error *err)
     if (n < 0 || m < 0 || (size_t)n >= sizeof(j->out_dir) ||
         (size_t)m >= sizeof(j->ckpt_dir))
         return error_set(err, ERR_LIMIT, "a path is over 1 KiB long");
+    return 0;
+}
+
+int job_make_dirs(const struct worker_job *j, struct error *err)
+{
     return checkpoint_make_dirs(j->out_dir, err);
 }
 

@@ -18,6 +18,9 @@ int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
  * (NULL: "<name>.run" in the working directory). */
 int job_from_spec(const char *file, const char *dir, struct comm *c,
                   struct worker_job *ret, struct error *err) MUST_CHECK;
+/* The directory of results, which is the user's to name: after the claim, so
+ * that the daemon can be told why it cannot be made. */
+int job_make_dirs(const struct worker_job *j, struct error *err) MUST_CHECK;
 void job_clear(struct worker_job *j); /* zeroed is fine */
 
 struct report_conf job_report_conf(const struct worker_job *j, int32_t rank);

@@ -403,7 +403,8 @@ static void run_job(struct run *r, const struct args *a)
     r->conf = job_report_conf(&r->job, r->comm->rank);
     if (!claim(r))
         return;
-    if (reporter_create(&r->conf, &r->reporter, &err) < 0)
+    if (reporter_create(&r->conf, &r->reporter, &err) < 0 ||
+        job_make_dirs(&r->job, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
     if (r->job.launch.spec.kind == SPEC_COMMAND)
         run_command(r);

@@ -280,6 +280,15 @@ lacks() { # COUNT PATTERN YAML...
     [ "$(api GET /v1/jobs/2 | json '$.job.dir')" = "$ctld_dir/state/jobs/2" ]
 }
 
+@test "results that have no place: the job says so" {
+    ctld_start
+    : >"$BATS_TEST_TMPDIR/file"
+    printf '%s\n' 'version: 1' 'kind: cv' 'dataset: {source: synthetic}' \
+        'train: {output_dir: file/out}' >"$BATS_TEST_TMPDIR/job.yaml"
+    run -74 "$MGPU_BIN/mgpu-submit" --wait "$BATS_TEST_TMPDIR/job.yaml"
+    [[ $output == *"FAILED  (make directory '$BATS_TEST_TMPDIR/file/out': Not a directory)"* ]]
+}
+
 @test "directories that others may write to are refused: 78" {
     mkdir -m 777 "$BATS_TEST_TMPDIR/open"
     run ctld --local --state-dir "$BATS_TEST_TMPDIR/open" \
