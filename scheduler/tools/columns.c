@@ -254,11 +254,14 @@ static const struct {
 };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
+/* By its name, or by what stands above it. */
 static const struct field *find(const char *name, size_t n)
 {
     for (size_t i = 0; i < N_FIELDS; i++)
-        if (strlen(fields[i].name) == n &&
-            strncmp(fields[i].name, name, n) == 0)
+        if ((strlen(fields[i].name) == n &&
+             strncmp(fields[i].name, name, n) == 0) ||
+            (strlen(fields[i].title) == n &&
+             strncmp(fields[i].title, name, n) == 0))
             return &fields[i];
     return NULL;
 }
