@@ -206,8 +206,7 @@ static int add_ticks(const struct scale *s, bool is_y, struct buf *out,
 static int add_frame(const struct chart *c, const struct scale *x,
                      const struct scale *y, struct buf *out, struct error *err)
 {
-    if (add_text(out, LEFT, 22, "c-ink c-h", "start", c->title, err) < 0 ||
-        add_ticks(y, true, out, err) < 0 || add_ticks(x, false, out, err) < 0 ||
+    if (add_ticks(y, true, out, err) < 0 || add_ticks(x, false, out, err) < 0 ||
         buf_addf(out, err,
                  "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" "
                  "class=\"c-axis\"/>",
@@ -215,22 +214,51 @@ static int add_frame(const struct chart *c, const struct scale *x,
         add_text(out, LEFT + PLOT_W, HEIGHT - 8, "c-dim c-t", "end", c->x_title,
                  err) < 0)
         return -1;
+    return 0;
+}
+
+static int add_titles(const struct chart *c, struct buf *out, struct error *err)
+{
+    if (add_text(out, LEFT, 22, "c-ink c-h", "start", c->title, err) < 0)
+        return -1;
     return add_text(out, LEFT + PLOT_W, 22, "c-dim c-t", "end", c->y_title,
                     err);
 }
 
-static int add_legend(const struct chart *c, struct buf *out, struct error *err)
+/* Bytes that begin a character: a name's length as it is drawn, about. */
+static double text_width(const char *text)
 {
+    size_t n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return 7.2 * (double)n;
+}
+
+/* The names in rows under the title. `out` NULL: only says how high they are
+ * beyond the first, which has its room above the plot. */
+static int add_legend(const struct chart *c, struct buf *out, int *ret_more,
+                      struct error *err)
+{
+    enum { ROW = 18, KEY = 26, GAP = 18 };
     double x = LEFT;
+    *ret_more = 0;
     for (size_t i = 0; c->n > 1 && i < c->n; i++) {
         const struct chart_series *s = &c->series[i];
-        if (buf_addf(out, err,
-                     "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"40\" y2=\"40\" "
-                     "class=\"c-line c-s%zu%s\"/>",
-                     x, x + 20, i, s->dashed ? " c-dash" : "") < 0 ||
-            add_text(out, x + 26, 44, "c-ink c-t", "start", s->name, err) < 0)
+        double w = KEY + text_width(s->name);
+        if (x > LEFT && x + w > WIDTH - RIGHT) {
+            x = LEFT;
+            *ret_more += ROW;
+        }
+        if (out &&
+            (buf_addf(out, err,
+                      "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" "
+                      "class=\"c-line c-s%zu%s\"/>",
+                      x, x + 20, 40 + *ret_more, 40 + *ret_more, i,
+                      s->dashed ? " c-dash" : "") < 0 ||
+             add_text(out, x + KEY, 44 + *ret_more, "c-ink c-t", "start",
+                      s->name, err) < 0))
             return -1;
-        x += 44 + 7.2 * (double)strlen(s->name);
+        x += w + GAP;
     }
     return 0;
 }
@@ -322,21 +350,29 @@ int chart_svg(const struct chart *c, bool is_file, struct buf *out,
         return error_set(err, ERR_INVAL, "a chart of %zu lines, expected 1..%d",
                          c->n, (int)CHART_SERIES_MAX);
     struct scale x = scale_of(c, false), y = scale_of(c, true);
+    char size[64] = "";
+    int more = 0;
+    if (add_legend(c, NULL, &more, err) < 0)
+        return -1;
+    if (is_file)
+        (void)snprintf(size, sizeof(size), " width=\"%d\" height=\"%d\"", WIDTH,
+                       HEIGHT + more);
     if (buf_addf(out, err,
                  "%s<svg xmlns=\"http://www.w3.org/2000/svg\" "
                  "viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"",
                  is_file ? "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" : "",
-                 WIDTH, HEIGHT) < 0 ||
+                 WIDTH, HEIGHT + more) < 0 ||
         chart_escape(c->title, out, err) < 0 ||
-        buf_addf(out, err, "\"%s>",
-                 is_file ? " width=\"720\" height=\"320\"" : "") < 0 ||
+        buf_addf(out, err, "\"%s>", size) < 0 ||
         (is_file && chart_style(out, err) < 0) ||
         buf_addf(out, err, "<rect width=\"%d\" height=\"%d\" class=\"c-bg\"/>",
-                 WIDTH, HEIGHT) < 0 ||
-        add_frame(c, &x, &y, out, err) < 0 || add_legend(c, out, err) < 0)
+                 WIDTH, HEIGHT + more) < 0 ||
+        add_titles(c, out, err) < 0 || add_legend(c, out, &more, err) < 0 ||
+        buf_addf(out, err, "<g transform=\"translate(0,%d)\">", more) < 0 ||
+        add_frame(c, &x, &y, out, err) < 0)
         return -1;
     for (size_t i = 0; i < c->n; i++)
         if (add_series(c, i, &x, &y, out, err) < 0)
             return -1;
-    return buf_addstr(out, "</svg>\n", err);
+    return buf_addstr(out, "</g></svg>\n", err);
 }

@@ -75,6 +75,30 @@ int plot_write(const char *path, const struct buf *text, struct error *err)
     return error_sys(err, why, "write '%s'", path);
 }
 
+/* "3_1 lr=0.1 precision=fp16": tasks of a sweep all have one name. */
+static void name_curve(const char *word, const json_t *job, char *out,
+                       size_t cap)
+{
+    json_t *vary = json_object_get(job, "vary"), *value;
+    const char *key;
+    size_t len = (size_t)snprintf(
+        out, cap, "%.30s%s%.60s", word, json_object_size(vary) ? "" : " ",
+        json_object_size(vary) ? "" : field_str(job, "name"));
+    json_object_foreach(vary, key, value)
+    {
+        const char *dot = strrchr(key, '.');
+        char *text = json_is_string(value)
+                         ? NULL
+                         : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
+                                                 JSON_REAL_PRECISION(6));
+        if (len < cap)
+            len += (size_t)snprintf(out + len, cap - len, " %s=%.40s",
+                                    dot ? dot + 1 : key,
+                                    text ? text : json_string_value(value));
+        free(text);
+    }
+}
+
 static int read_curve(struct client *c, const char *word, size_t which,
                       struct curve *ret, struct error *err)
 {
@@ -88,8 +112,8 @@ static int read_curve(struct client *c, const char *word, size_t which,
         rc = curve_of(rows, is_epoch ? "epoch" : "iteration", known[which].name,
                       is_epoch ? -1 : 0, ret, err);
     if (rc == 0)
-        (void)snprintf(ret->name, sizeof(ret->name), "%.30s %.60s", word,
-                       field_str(json_object_get(job, "job"), "name"));
+        name_curve(word, json_object_get(job, "job"), ret->name,
+                   sizeof(ret->name));
     json_decref(rows);
     json_decref(job);
     return rc;

@@ -111,6 +111,19 @@ char *render_time(double s, char *out, size_t cap)
     return out;
 }
 
+char *render_bytes(double n, char *out, size_t cap)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    for (; isfinite(n) && n >= 1024 && u < 4; u++)
+        n /= 1024;
+    if (!isfinite(n))
+        (void)snprintf(out, cap, "-");
+    else
+        (void)snprintf(out, cap, u ? "%.1f %s" : "%.0f %s", n, units[u]);
+    return out;
+}
+
 char *render_count(long long n, char *out, size_t cap)
 {
     char digits[32];

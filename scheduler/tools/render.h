@@ -50,6 +50,8 @@ char *render_escape(const char *text, char *out, size_t cap);
 char *render_duration(double s, char *out, size_t cap);
 /* "12.3 ms", "1.20 s", "45 us"; "-" for NAN. */
 char *render_time(double s, char *out, size_t cap);
+/* "312 B", "37.6 MiB"; "-" for NAN. */
+char *render_bytes(double n, char *out, size_t cap);
 /* 1234567 -> "1,234,567". */
 char *render_count(long long n, char *out, size_t cap);
 /* n values as at most `width` bars; a bucket shows its mean. NAN is a gap. */

@@ -44,11 +44,17 @@ static const char head[] =
     "th,td{text-align:right;padding:5px 12px 5px 0;border-bottom:1px solid "
     "var(--rule);white-space:nowrap;font-variant-numeric:tabular-nums}"
     "th{color:var(--dim);font-weight:500;font-size:13px}"
-    "th.l,td.l{text-align:left}td.w{white-space:normal;text-align:left;"
-    "overflow-wrap:anywhere}tr:last-child td{border-bottom:0}\n"
+    "th.l,td.l{text-align:left}td.w{white-space:normal;min-width:18em;text-"
+    "align:left;"
+    "overflow-wrap:anywhere}td{vertical-align:top}tr:last-child "
+    "td{border-bottom:0}\n"
     ".bar{height:8px;border-radius:4px;background:var(--bar);min-width:1px}"
-    "td.b{width:45%}pre{margin:0;overflow-x:auto;font:13px/1.5 "
+    "td.b{width:45%;vertical-align:middle}pre{margin:0;overflow-x:auto;font:"
+    "13px/1.5 "
     "ui-monospace,monospace}</style>\n";
+
+/* The daemon sends no more at once, and more would not be seen. */
+enum { ROWS_SHOWN = 100000 };
 
 struct page {
     struct buf out;
@@ -96,6 +102,36 @@ static void fact(struct page *p, const char *name, const char *value)
     add(p, "</dd></div>\n");
 }
 
+/* "key=value, ..." of an object; values as JSON but for strings. */
+static char *pairs(const json_t *o, const char *without)
+{
+    struct buf b = BUF_INIT;
+    const char *key;
+    json_t *v;
+    int bad = 0;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        char *text = json_is_string(v)
+                         ? NULL
+                         : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT |
+                                             JSON_REAL_PRECISION(9));
+        if (!without || strcmp(key, without) != 0)
+            bad |= buf_addf(&b, NULL, "%s%s=%s", b.len ? ", " : "", key,
+                            text ? text : json_string_value(v));
+        free(text);
+    }
+    char *text = bad ? NULL : buf_detach(&b);
+    buf_clear(&b);
+    return text;
+}
+
+static void fact_pairs(struct page *p, const char *name, const json_t *o)
+{
+    char *text = json_object_size(o) ? pairs(o, NULL) : NULL;
+    fact(p, name, text ? text : "");
+    free(text);
+}
+
 /* ---- what it was ---------------------------------------------------------
  */
 
@@ -113,12 +149,14 @@ static void add_head(struct page *p, const json_t *job)
     const char *state = field_str(job, "state");
     add(p, head);
     add(p, "<title>Job ");
-    p->bad |= buf_addf(&p->out, NULL, "%" PRId64 " ", field_int(job, "id", 0));
+    say(p, field_str(job, "display_id"));
+    add(p, " ");
     say(p, field_str(job, "name"));
     add(p, "</title>\n");
     p->bad |= chart_style(&p->out, NULL);
     add(p, "</head><body><main>\n<h1>Job ");
-    p->bad |= buf_addf(&p->out, NULL, "%" PRId64 " ", field_int(job, "id", 0));
+    say(p, field_str(job, "display_id"));
+    add(p, " ");
     say(p, field_str(job, "name"));
     p->bad |= buf_addf(&p->out, NULL, "</h1><p><span class=\"state %s\">",
                        class_of(state));
@@ -134,10 +172,17 @@ static void add_head(struct page *p, const json_t *job)
          render_duration(field_real(job, "elapsed_s"), text, sizeof(text)));
     fact(p, "Time limit",
          render_duration(field_real(job, "limit_s"), text, sizeof(text)));
-    (void)snprintf(text, sizeof(text), "%" PRId64 " of %" PRId64 "..%" PRId64,
-                   field_int(job, "gpus", 0), field_int(job, "gpus_min", 0),
-                   field_int(job, "gpus_max", 0));
+    int64_t lo = field_int(job, "gpus_min", 0);
+    int64_t hi = field_int(job, "gpus_max", lo);
+    int n = snprintf(text, sizeof(text), "%" PRId64 " of %" PRId64,
+                     field_int(job, "gpus", 0), lo);
+    if (hi != lo)
+        (void)snprintf(text + n, sizeof(text) - (size_t)n, "..%" PRId64, hi);
     fact(p, "GPUs held, of asked for", text);
+    fact(p, "Account", field_str(job, "account"));
+    fact(p, "Partition", field_str(job, "partition"));
+    fact_pairs(p, "Labels", json_object_get(job, "labels"));
+    fact_pairs(p, "Of its sweep", json_object_get(job, "vary"));
     fact(p, "Place", field_str(job, "place"));
     (void)snprintf(text, sizeof(text), "%" PRId64,
                    field_int(job, "attempt", 0));
@@ -228,7 +273,10 @@ static void add_charts(struct page *p, const json_t *iterations,
     static const char *const rate[] = {"samples_per_s", NULL};
     if (json_array_size(json_object_get(iterations, "rows")) == 0)
         return;
-    add(p, "<h2>Course</h2><div class=\"charts\">\n");
+    add(p, "<h2>Course</h2>");
+    if (json_array_size(json_object_get(iterations, "rows")) >= ROWS_SHOWN)
+        add(p, "<p class=\"dim\">Of iterations, the first 100,000 rows.</p>");
+    add(p, "<div class=\"charts\">\n");
     draw_columns(p, iterations, "iteration", loss,
                  (struct chart){.title = "Loss", .y_title = "nats"});
     draw_ranks(p, iterations);
@@ -369,8 +417,9 @@ static void add_objects(struct page *p, const char *title,
         add(p, "<tr>");
         for (const char *const *f = fields; *f; f++) {
             const json_t *v = json_object_get(o, *f);
-            char *text = json_is_string(v) || json_is_null(v) || !v
-                             ? NULL
+            char *text = json_is_string(v) || json_is_null(v) || !v ? NULL
+                         : json_is_object(v)
+                             ? pairs(v, "key") /* idempotency */
                              : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
             /* Only the last column is prose. */
             cell(p,
@@ -388,11 +437,12 @@ static void add_objects(struct page *p, const char *title,
 /* Of the last epoch and its first rank; mgpu-stat --profile has the others. */
 static void add_profile(struct page *p, const json_t *reply)
 {
-    static const char *const titles[] = {"<Metric", "Calls", "Seconds", "Bytes",
+    static const char *const titles[] = {"<Metric", "Calls", "Time", "Bytes",
                                          NULL};
     const json_t *rows = json_object_get(reply, "rows");
     size_t n = json_array_size(rows), i;
     json_t *row;
+    char text[40];
     if (n == 0)
         return;
     int c_epoch = show_column(reply, "epoch");
@@ -410,9 +460,17 @@ static void add_profile(struct page *p, const json_t *reply)
             continue;
         add(p, "<tr>");
         cell(p, "l", json_string_value(name));
-        number(p, row, show_column(reply, "calls"), "%.0f", 1);
-        number(p, row, show_column(reply, "total_s"), "%.4g", 1);
-        number(p, row, show_column(reply, "bytes"), "%.0f", 1);
+        double calls = show_cell(row, show_column(reply, "calls"));
+        cell(p, "",
+             isfinite(calls)
+                 ? render_count((long long)calls, text, sizeof(text))
+                 : "-");
+        cell(p, "",
+             render_time(show_cell(row, show_column(reply, "total_s")), text,
+                         sizeof(text)));
+        cell(p, "",
+             render_bytes(show_cell(row, show_column(reply, "bytes")), text,
+                          sizeof(text)));
         add(p, "</tr>\n");
     }
     add(p, "</table></div></section>\n");

@@ -100,18 +100,6 @@ static int by_seconds(const void *pa, const void *pb)
     return x != y ? (x < y) - (x > y) : strcmp(a->metric, b->metric);
 }
 
-static void bytes_text(double bytes, char *out, size_t cap)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int u = 0;
-    for (; bytes >= 1024 && u < 4; u++)
-        bytes /= 1024;
-    if (!isfinite(bytes))
-        (void)snprintf(out, cap, "-");
-    else
-        (void)snprintf(out, cap, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-}
-
 static int add_sum(struct render_table *t, const struct part *p,
                    const struct sum *s, struct error *err)
 {
@@ -127,7 +115,7 @@ static int add_sum(struct render_table *t, const struct part *p,
                        100 * per_rank / p->epoch_s);
     if (s->calls > 0 && isfinite(s->seconds))
         render_time(s->seconds / s->calls, each, sizeof(each));
-    bytes_text(s->bytes, bytes, sizeof(bytes));
+    (void)render_bytes(s->bytes, bytes, sizeof(bytes));
     if (render_table_add(t, err, "%s", s->metric) < 0 ||
         render_table_add(t, err, "%s", calls) < 0 ||
         render_table_add(t, err, "%s", seconds) < 0 ||

@@ -76,6 +76,30 @@ static void test_lines(void)
     is_int(count("<style") + count("<?xml"), 0, "in a page it has its style");
 }
 
+/* Names that do not fit in a row go on in the next, and the plot gives way. */
+static void test_legend(void)
+{
+    const double x[] = {1, 2}, y[] = {1, 2};
+    struct chart_series s[CHART_SERIES_MAX];
+    for (size_t i = 0; i < CHART_SERIES_MAX; i++)
+        s[i] = (struct chart_series){
+            .name = "3_1 lr=0.001 precision=fp16", .x = x, .y = y, .n = 2};
+    struct chart c = {.title = "T",
+                      .x_title = "x",
+                      .y_title = "y",
+                      .series = s,
+                      .n = CHART_SERIES_MAX};
+    draw(&c, true);
+    is_int(count("height=\"374\""), 2, "three rows more, of a picture higher");
+    is_int(count("viewBox=\"0 0 720 374\""), 1, "  seen whole");
+    is_int(count("translate(0,54)"), 1, "  with the plot below");
+    is_int(count("<line x1=\"64.0\" x2=\"84.0\" y1=\"94\""), 1, "the last row");
+    is_int(count("<line x1=\"64.0\" x2=\"84.0\""), 4, "four in all");
+    c.n = 2;
+    draw(&c, true);
+    is_int(count("height=\"320\""), 2, "two fit in one");
+}
+
 /* 100,000 points: as large as the picture is wide, and the peak is there. */
 static void test_many(void)
 {
@@ -150,6 +174,7 @@ int main(void)
 {
     buf_init(&out);
     test_lines();
+    test_legend();
     test_many();
     test_odd();
     test_curve();

@@ -49,6 +49,9 @@ static void test_words(void)
     is_str(render_time(0.0123, b, sizeof(b)), "12.3 ms", "12.3 ms");
     is_str(render_time(45e-6, b, sizeof(b)), "45 us", "45 us");
     is_str(render_time(NAN, b, sizeof(b)), "-", "time unknown");
+    is_str(render_bytes(312, b, sizeof(b)), "312 B", "bytes");
+    is_str(render_bytes(39411712, b, sizeof(b)), "37.6 MiB", "many bytes");
+    is_str(render_bytes(NAN, b, sizeof(b)), "-", "bytes unknown");
     is_str(render_count(0, b, sizeof(b)), "0", "0");
     is_str(render_count(999, b, sizeof(b)), "999", "999");
     is_str(render_count(1234567, b, sizeof(b)), "1,234,567", "1,234,567");
