@@ -163,12 +163,16 @@ mpi_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/mpi/*.c))
 simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/simt/*.c)))
 bats_tests := $(wildcard tests/cli/*.bats)
-# The longest first, so that none runs alone at the end.
-slurm_long  := $(patsubst %,tests/slurm/%.bats,slurmctld nodes daemon batch)
-slurm_tests := $(if $(filter 1,$(SLURM)),$(slurm_long) \
-               $(filter-out $(slurm_long),$(wildcard tests/slurm/*.bats)))
+slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
 slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
                $(wildcard tests/slurm/*.c)))
+# The longest first, so that none runs alone at the end.
+longest   := $(patsubst %,tests/slurm/%.bats,slurmctld nodes daemon batch) \
+             tests/cli/worker.bats tests/cli/stat.bats \
+             $(patsubst %,$(B)/tests/%,contract/alloc unit/slurm/as_user \
+               unit/kernels/device simt/device)
+longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
+                $(filter-out $(longest),$(1))
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
@@ -390,23 +394,21 @@ check: deps
 gpu_bench := $(B)/tests/bench/kernels $(B)/tests/bench/gpu_step
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
              $(if $(filter release,$(VARIANT)),$(gpu_bench))
+# They wait more than they compute: more at once than there are cores.
+prove := prove --timer -j$$((3 * $(JOBS))) --failures --comments --exec tests/run
 check-run: check-build
-	$(Q)$(test_env) prove -j$(JOBS) --exec '' $(units) $(contracts) $(simt_tests)
+	$(Q)$(test_env) $(prove) $(call longest_first,$(units) $(contracts) \
+	    $(simt_tests) $(bats_tests) $(slurm_progs) $(slurm_tests))
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
 	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
 	    || exit 1; done
 	$(Q)$(test_env) $(mpi_env) prove --exec \
 	    "mpirun -n 4 --oversubscribe --bind-to none" \
 	    $(filter %/ranks %/strategies,$(mpi_tests))
-	$(Q)$(test_env) prove -j$(JOBS) --failures --comments --exec 'bats --tap' \
-	    $(bats_tests)
-	$(Q)$(MAKE) --no-print-directory check-slurm
 # Each file has a cluster of its own (tests/slurm/testbed).
 check-slurm: all $(slurm_progs)
-	$(if $(slurm_progs),$(Q)$(test_env) \
-	    prove -j$(JOBS) --exec '' $(slurm_progs))
-	$(if $(slurm_tests),$(Q)$(test_env) \
-	    prove -j$(JOBS) --failures --comments --exec 'bats --tap' $(slurm_tests))
+	$(if $(slurm_tests),$(Q)$(test_env) $(prove) \
+	    $(call longest_first,$(slurm_progs) $(slurm_tests)))
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check

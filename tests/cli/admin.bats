@@ -16,13 +16,13 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -eq 0 ]
     [ "$output" = "paused: nothing new is started" ]
     id=$(submit_command one true)
-    wait_for 10 is_paused_for "$id"
+    wait_for 30 is_paused_for "$id"
     run admin status
     [[ $output == *" paused     since 20"*"by uid $(id -u): new kernel"* ]]
     [[ $output == *" jobs       1 QUEUED"* ]]
     ctld_kill
     ctld_start
-    wait_for 10 is_paused_for "$id"
+    wait_for 30 is_paused_for "$id"
     admin pause # is so already
     admin resume
     wait_for 20 job_is "$id" COMPLETED

@@ -88,7 +88,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     put 'scheduler: {policy: backfill}' 'limits: {max_jobs_per_user: 2}' \
         'controller: {max_clients: 99}' 'log: {level: debug}'
     kill -HUP "$ctld_pid"
-    wait_for 10 reload_says is_ok 1
+    wait_for 30 reload_says is_ok 1
     [ "$(api GET /v1/status | json '$.policy')" = backfill ]
     reload_says changed 'scheduler.policy, limits.max_jobs_per_user, log.level'
     reload_says after_restart controller.max_clients
@@ -96,7 +96,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
 
     bad() { # LINE:COLUMN of the error in what is in the file
         kill -HUP "$ctld_pid"
-        wait_for 10 reload_says is_ok 0
+        wait_for 30 reload_says is_ok 0
         [[ $(api GET /v1/status | json '$.reload.why') == *"$1"* ]]
         [ "$(api GET /v1/status | json '$.policy')" = backfill ]
         "$MGPU_BIN/mgpu-admin" status | grep -q 'reload     failed at 20'
@@ -140,13 +140,13 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     run submit_command three true
     [[ $output == *"of 1 allowed"* ]]
     fds_are_back() { [ "$(fds)" -le "$((before + 2))" ]; }
-    wait_for 10 fds_are_back
+    wait_for 30 fds_are_back
 }
 
 @test "SIGHUP without a file is answered with a word" {
     ctld_start
     kill -HUP "$ctld_pid"
-    wait_for 10 grep -q 'reload failed.*without --config' "$ctld_dir/ctld.log"
+    wait_for 30 grep -q 'reload failed.*without --config' "$ctld_dir/ctld.log"
     ctld_ready
 }
 
@@ -162,7 +162,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     [ "$status" -eq 73 ]
     [[ $stderr == *"$pid"* ]]
     kill "$pid"
-    wait_for 5 grep -q 'ctld: stopped' "$dir/state/ctld.log"
+    wait_for 30 grep -q 'ctld: stopped' "$dir/state/ctld.log"
 }
 
 @test "wrong command lines: 64, and no daemon" {
@@ -305,7 +305,7 @@ lacks() { # COUNT PATTERN YAML...
     chmod 755 "$copy"
     chmod 666 "$copy/sock"
     run setpriv --reuid=65534 --regid=65534 --clear-groups curl -s \
-        --max-time 5 --unix-socket "$copy/sock" http://x/v1/jobs
+        --max-time 30 --unix-socket "$copy/sock" http://x/v1/jobs
     rm -r "$copy"
     [[ $output == *'"DENIED"'*'serves uid 0 only'* ]]
 }

@@ -57,7 +57,7 @@ ctld_launch() {
     "$MGPU_BIN/mgpu-ctld" --state-dir "$ctld_dir/state" \
         --socket "$ctld_dir/sock" "$@" >>"$ctld_dir/ctld.log" 2>&1 3>&- &
     ctld_pid=$!
-    wait_for 10 ctld_up_or_gone
+    wait_for 30 ctld_up_or_gone
     kill -0 "$ctld_pid" 2>/dev/null || return 1
 }
 

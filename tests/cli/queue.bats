@@ -103,13 +103,13 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     run "$MGPU_BIN/mgpu-submit" --parsable -d afterok:1,afterany:3 job.yaml
     [ "$status" -eq 0 ]
     id=$output
-    wait_for 10 why_says "$id" 'because *Dependency: waits for afterok:1 and 1 more'
+    wait_for 30 why_says "$id" 'because *Dependency: waits for afterok:1 and 1 more'
     why_says "$id" 'after *afterok:1: job 1 is HELD'
     [ "$("$MGPU_BIN/mgpu-stat" --json "$id" | json '$.job.position')" = "" ]
     "$MGPU_BIN/mgpu-cancel" --quiet 3
-    wait_for 10 why_says "$id" 'afterany:3: job 3 is CANCELLED, as wanted'
+    wait_for 30 why_says "$id" 'afterany:3: job 3 is CANCELLED, as wanted'
     "$MGPU_BIN/mgpu-cancel" --quiet 1
-    wait_for 10 job_is "$id" HELD
+    wait_for 30 job_is "$id" HELD
     why_says "$id" 'DependencyNeverSatisfied: afterok:1, which is CANCELLED'
     run "$MGPU_BIN/mgpu-submit" --wait --set 'depends_on=[afterok:1]' job.yaml
     [ "$status" -eq 125 ]

@@ -41,7 +41,7 @@ END
     stat --json -t all >all.json
     stat --nodes --json >nodes.json
     stat --status --json >status.json
-    stat --watch --json -t all --timeout 1s >lines.json
+    stat --watch --json -t all --timeout 3s >lines.json
     [ "$(wc -l <lines.json)" -ge 4 ]
     for id in 1 2 3 4; do
         stat --json "$id" >"job-$id.json"

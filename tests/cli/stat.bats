@@ -336,7 +336,7 @@ END
     wait "$table" "$changes" || :
     is_json "$(tail -n 1 changes)"
     [ "$(head -n 1 changes | json '$.schema')" = mgpu.job/1 ]
-    run stat --watch --timeout 1s -h -t all -o id,state
+    run stat --watch --timeout 3s -h -t all -o id,state
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "1  COMPLETED" ]
     run stat -i 0.1

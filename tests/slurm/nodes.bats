@@ -90,7 +90,7 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     MGPU_TESTBED=$TB "$BATS_TEST_DIRNAME/proxy" "$BATS_TEST_TMPDIR/port" \
         "$MGPU_TEST_PORT" 3>&- &
     proxy=$!
-    wait_for 10 test -e "$BATS_TEST_TMPDIR/port"
+    wait_for 30 test -e "$BATS_TEST_TMPDIR/port"
     worker_port=$(cat "$BATS_TEST_TMPDIR/port")
     ctld_start
     id=$(submit_sh cut 2 2 "$say_ran
