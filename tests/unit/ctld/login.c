@@ -201,7 +201,7 @@ static void test_stolen(void)
     (void)snprintf(used, sizeof(used), "%s", sign(&one, &q, 1));
     if (buf_addstr(&probe, sign(&one, &q, 1), NULL) < 0)
         exit(1);
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 1500; i++) {
         (void)send_as_signed(&q, buf_str(&probe));
         if (has(&r, "expired"))
             break;

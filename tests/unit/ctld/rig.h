@@ -364,10 +364,10 @@ static inline int as_worker(struct rig *r, const char *what, const char *body)
     return status;
 }
 
-/* Until GET path has `text` in it; five seconds at most. */
+/* Until GET path has `text` in it; 30 s at most. */
 static inline bool becomes(struct rig *r, const char *path, const char *text)
 {
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 1500; i++) {
         if (get(r, path) == 200 && has(r, text))
             return true;
         (void)poll(NULL, 0, 20);
