@@ -463,41 +463,51 @@ c_files := $(shell find jobs scheduler worker kernels db slurm tests \
              -name '*.[ch]' 2>/dev/null)
 tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
+# Headers that are C++, or parts of one file.
+not_alone := tests/simt/% kernels/exec%.h kernels/simd%.h kernels/%_rows.h
 lint:
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh
 	$(Q)sh tests/lint/checked.sh --self-test
 	$(Q)sh tests/lint/checked.sh
-	$(Q)for h in $(filter %.h,$(c_files)); do \
-	    case $$h in tests/simt/*|kernels/exec*.h|kernels/simd*.h|kernels/*_rows.h) continue;; esac; \
-	    $(CC) $(cppflags) $(mpi_cflags) -std=c11 -fsyntax-only -x c $$h || exit 1; done
+	$(Q)printf '%s\n' $(filter-out $(not_alone),$(filter %.h,$(c_files))) | \
+	    xargs -P $(JOBS) -I FILE $(CC) $(cppflags) $(mpi_cflags) -std=c11 \
+	    -fsyntax-only -x c FILE
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)printf '%s\n' $(tidy_files) | xargs -P $(JOBS) -I FILE \
 	    clang-tidy --quiet FILE -- $(cppflags) $(mpi_cflags) \
 	    -isystem /usr/local/cuda/include -std=c11
-	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
+	$(Q)cppcheck -j $(JOBS) --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
-	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/*/*.bash tests/simt/mutate
+	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/run tests/*/*.bash tests/simt/mutate
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done
 
-build/fuzz/helper_wire: slurm/helper_wire.c slurm/helper_table.c
-build/fuzz/files_wire: slurm/files_wire.c
-build/fuzz/idx: worker/data/idx.c
+fuzz_obj   = $(patsubst %.c,build/fuzz/obj/%.o,$(1))
+fuzz_flags := -g -O1 -fno-sanitize-recover=all
+build/fuzz/helper_wire: $(call fuzz_obj,slurm/helper_wire.c slurm/helper_table.c)
+build/fuzz/files_wire: $(call fuzz_obj,slurm/files_wire.c)
+build/fuzz/idx: $(call fuzz_obj,worker/data/idx.c)
 build/fuzz/idx: fuzz_libs := -lz
-build/fuzz/image: kernels/image_u8.c $(patsubst %,worker/data/%.c, \
-                    sample decode decode_jpeg decode_png exif view)
+build/fuzz/image: $(call fuzz_obj,kernels/image_u8.c \
+    $(patsubst %,worker/data/%.c,sample decode decode_jpeg decode_png exif view))
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
-build/fuzz/%: tests/fuzz/%.c $(call srcs,jobs) $(call srcs,base)
+build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)clang $(cppflags) -std=c11 -g -O1 -fno-sanitize-recover=all \
-	    -fsanitize=fuzzer,address,undefined -o $@ $^ $(fuzz_libs) \
-	    $(ldlibs_jobs)
-fuzz: $(fuzz)
+	$(Q)clang $(cppflags) -std=c11 $(fuzz_flags) \
+	    -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+build/fuzz/%: build/fuzz/obj/tests/fuzz/%.o \
+              $(call fuzz_obj,$(call srcs,jobs) $(call srcs,base))
+	$(call say,FUZZ,$@)
+	$(Q)clang $(fuzz_flags) -fsanitize=fuzzer,address,undefined -o $@ $^ \
+	    $(fuzz_libs) $(ldlibs_jobs)
+.PRECIOUS: build/fuzz/obj/%.o
+fuzz:
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) $(fuzz)
 	$(Q)printf '%s\n' $(fuzz:build/fuzz/%=%) | xargs -P $(JOBS) -I TARGET \
 	    tests/fuzz/run TARGET $(or $(SECONDS),60)
 
@@ -556,4 +566,5 @@ deb: $(if $(NOBUILD),,all)
 clean:
 	rm -rf build
 
--include $(shell find $(B)/obj $(B)/wide $(B)/cuda $(B)/simt -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/wide $(B)/cuda $(B)/simt build/fuzz/obj \
+    -name '*.d' 2>/dev/null)
