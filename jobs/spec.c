@@ -6,6 +6,7 @@
 #include "jobs/spec.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,4 +332,23 @@ enum spec_retry spec_retry(const char *word)
         if (strcmp(known[i].word, word) == 0)
             return known[i].bit;
     return 0;
+}
+
+/* Training takes SIGUSR1 for a checkpoint and goes on; a program that has not
+ * heard of it would die of it. */
+int32_t spec_warning(const struct job_spec *s, double *ret_before_s)
+{
+    double limit_s = s->resources.time_limit_s;
+    int32_t signo = s->resources.warn_signal;
+    double before_s = s->resources.warn_before_s;
+
+    if (signo == SPEC_WARN_AUTO)
+        signo = s->kind == SPEC_CV ? SIGUSR1 : 0;
+    if (before_s <= 0)
+        before_s = fmin(s->checkpoint.grace_s, limit_s / 2);
+    if (!isfinite(limit_s))
+        signo = 0;
+    if (ret_before_s)
+        *ret_before_s = signo > 0 ? before_s : 0;
+    return signo;
 }

@@ -140,6 +140,8 @@ struct job_spec {
         struct spec_range gpus;  /* in all; 0..0: CPU only */
         struct spec_range nodes; /* default 1..1 */
         double time_limit_s;     /* INFINITY: none */
+        int32_t warn_signal;     /* before it; SPEC_WARN_AUTO, 0: none */
+        double warn_before_s;    /* 0: the default; spec_warning() */
         /* What a cluster's scheduler is told; NULL, 0: as mgpu.yaml says. */
         char *partition, *constraint, *reservation;
         char *gpu_type;
@@ -195,6 +197,9 @@ struct spec_report {
     size_t n, n_errors, n_warnings; /* n stops at 50; the counts go on */
 };
 void spec_report_clear(struct spec_report *r);
+
+/* resources.warn_signal: auto */
+enum { SPEC_WARN_AUTO = -1 };
 
 struct spec_set { /* one --set key=value, or --unset key with value NULL */
     const char *key, *value;
@@ -298,6 +303,10 @@ enum spec_retry {
 };
 /* 0: no such word */
 enum spec_retry spec_retry(const char *word);
+
+/* The signal that says that the time limit comes, and how long before it;
+ * ret_before_s may be NULL. 0: none. */
+int32_t spec_warning(const struct job_spec *s, double *ret_before_s);
 
 /* Scalars that other files share; err says what is allowed. */
 int parse_duration(const char *s, double *ret_s, struct error *err) MUST_CHECK;

@@ -5,6 +5,7 @@
  */
 #include "jobs/spec_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -360,6 +361,33 @@ static void check_retry(const struct check *c)
                        text_quote(q, sizeof(q), at->text));
 }
 
+/* A limit is what it warns of, and lies behind it. */
+static void check_warning(const struct check *c)
+{
+    static const char how[] = "resources.warn_signal";
+    static const char when[] = "resources.warn_before";
+    const struct job_spec *s = c->s;
+    bool has_limit = isfinite(s->resources.time_limit_s);
+    bool has_time = is_set(c, when) && s->resources.warn_before_s > 0;
+
+    if (is_bad(c, "resources.time_limit"))
+        return;
+    if (is_set(c, how) && s->resources.warn_signal > 0 && !has_limit)
+        report_add(c->report, "E017", place_of(c, how), how, NULL,
+                   "%s needs resources.time_limit", how);
+    if (has_time && !has_limit)
+        report_add(c->report, "E017", place_of(c, when), when, NULL,
+                   "%s needs resources.time_limit", when);
+    else if (has_time &&
+             s->resources.warn_before_s >= s->resources.time_limit_s)
+        report_add(c->report, "E017", place_of(c, when), when, NULL,
+                   "%s must be less than resources.time_limit", when);
+    if (has_time && has_limit && !is_bad(c, how) && is_set(c, "kind") &&
+        spec_warning(s, NULL) == 0)
+        report_add(c->report, "E017", place_of(c, when), when,
+                   "as in warn_signal: USR1", "%s needs %s", when, how);
+}
+
 void spec_check(const struct job_spec *s, const struct node *root,
                 const struct schema_from *from, struct spec_report *report)
 {
@@ -379,6 +407,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_resources(&c);
     check_depends(&c);
     check_retry(&c);
+    check_warning(&c);
     check_command(&c);
     check_labels(&c);
     check_env(&c);

@@ -7,6 +7,7 @@
 #include "jobs/spec_table.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdint.h>
 
 #define AT(m)                           \
@@ -238,6 +239,15 @@ static const struct schema_key keys[] = {
     {"resources.time_limit", KEY_DURATION, AT(resources.time_limit_s),
      .def = "null", RANGE(1, 365.0 * 86400), NONE(INFINITY), .code = "E023",
      .doc = "the job is ended after it; null: no limit"},
+    {"resources.warn_signal", KEY_ENUM, AT(resources.warn_signal),
+     .def = "auto", .code = "E012",
+     .words = WORDS(WORD("auto", SPEC_WARN_AUTO), WORD("none", 0),
+                    WORD("USR1", SIGUSR1), WORD("USR2", SIGUSR2),
+                    WORD("HUP", SIGHUP), WORD("TERM", SIGTERM)),
+     .doc = "what says that the limit comes; auto: USR1 to training"},
+    {"resources.warn_before", KEY_DURATION, AT(resources.warn_before_s),
+     .def = "null", RANGE(1, 86400), NONE(0), .code = "E023",
+     .doc = "so long before it; null: checkpoint.grace, or half the limit"},
     {"resources.partition", KEY_WORD, AT(resources.partition), .def = "null",
      NONE(0), .code = "E040",
      .doc = "Slurm's; of several, a,b, the first that can; null: the default"},

@@ -46,6 +46,7 @@ static const struct {
     {LIVE, EV_EXPIRE, JOB_TIMEOUT},
     {LIVE, EV_LOST, JOB_NODE_FAIL},
     {LIVE | WAITING, EV_PRIORITY, SAME},
+    {BIT(JOB_RUNNING) | BIT(JOB_STALLED), EV_WARN, SAME},
 };
 
 static const char *const state_names[JOB_STATE_N] = {
@@ -69,6 +70,7 @@ static const char *const event_names[EV_N] = {
     [EV_FINISH] = "finish",   [EV_FAIL] = "fail",
     [EV_KILLED] = "killed",   [EV_EXPIRE] = "expire",
     [EV_LOST] = "lost",       [EV_PRIORITY] = "priority",
+    [EV_WARN] = "warn",
 };
 
 const char *job_state_name(enum job_state s)

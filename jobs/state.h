@@ -60,6 +60,7 @@ enum job_event {
     EV_EXPIRE,   /* live -> TIMEOUT */
     EV_LOST,     /* live -> NODE_FAIL */
     EV_PRIORITY, /* another place in the queue; the state stays */
+    EV_WARN,     /* its ranks were told that the time limit comes */
     EV_N
 };
 

@@ -206,6 +206,8 @@ static int fake_signal(struct alloc *base, uint64_t job, int32_t attempt,
     struct fake_attempt *f = known(base, job, attempt, err);
     if (!f)
         return -1;
+    f->signals += f->state == FAKE_RUNNING;
+    f->last_signal = signo;
     if (f->state == FAKE_RUNNING &&
         (signo == SIGTERM || signo == SIGKILL || signo == SIGINT ||
          signo == SIGHUP || signo == SIGQUIT))

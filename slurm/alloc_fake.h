@@ -56,6 +56,9 @@ int32_t alloc_fake_starts(const struct alloc_fake_world *w, uint64_t job,
 /* How often the allocators were told that it was claimed. */
 int32_t alloc_fake_claims(const struct alloc_fake_world *w, uint64_t job,
                           int32_t attempt);
+/* How many signals reached its ranks, and the last. */
+int32_t alloc_fake_signals(const struct alloc_fake_world *w, uint64_t job,
+                           int32_t attempt, int32_t *ret_last);
 /* Where its worker is, whatever the notes say; NULL: it was not started. */
 const char *alloc_fake_native_id(const struct alloc_fake_world *w, uint64_t job,
                                  int32_t attempt);

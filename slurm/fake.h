@@ -26,7 +26,7 @@ struct fake_attempt {
     struct alloc_fake_outcome outcome;
     bool is_asked;   /* in this life of the allocator */
     bool is_watched; /* and the answer was not lost */
-    int32_t starts, claims;
+    int32_t starts, claims, signals, last_signal;
     char native_id[ALLOC_NATIVE_ID_CAP]; /* as the notes have it */
     char real_id[ALLOC_NATIVE_ID_CAP];   /* where its worker is */
     char place[ALLOC_PLACE_CAP];

@@ -360,6 +360,14 @@ int32_t alloc_fake_claims(const struct alloc_fake_world *w, uint64_t job,
     return f ? f->claims : 0;
 }
 
+int32_t alloc_fake_signals(const struct alloc_fake_world *w, uint64_t job,
+                           int32_t attempt, int32_t *ret_last)
+{
+    const struct fake_attempt *f = fake_find(w, job, attempt);
+    *ret_last = f ? f->last_signal : 0;
+    return f ? f->signals : 0;
+}
+
 const char *alloc_fake_native_id(const struct alloc_fake_world *w, uint64_t job,
                                  int32_t attempt)
 {

@@ -230,6 +230,21 @@ static void tell_claim(struct engine *e, struct entry *en)
         en->tell_at_s = reconcile_at(e);
 }
 
+/* Not said to who is being ended: that one has heard worse. */
+static void warn(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    const struct job *job = &en->job;
+    struct error err = ERROR_INIT;
+
+    en->warn_at_s = INFINITY;
+    if (eng_is_ending(en) || job->reported)
+        return;
+    if (a->ops->signal(a, job->id, job->attempt, job->warn_signal, &err) < 0 &&
+        err.code != ERR_NOTFOUND)
+        en->warn_at_s = reconcile_at(e);
+}
+
 static void one(struct engine *e, struct entry *en, double now_s)
 {
     /* What another life of the daemon started has to be found before it can
@@ -244,9 +259,12 @@ static void one(struct engine *e, struct entry *en, double now_s)
     }
     if (en->ask_at_s <= now_s)
         ask(e, en);
-    if (en->tell_at_s <= now_s && !en->is_resumed &&
-        job_state_is_live(en->job.state))
+    if (!job_state_is_live(en->job.state) || en->is_resumed)
+        return;
+    if (en->tell_at_s <= now_s)
         tell_claim(e, en);
+    if (en->warn_at_s <= now_s)
+        warn(e, en);
 }
 
 /* ---- what was taken back --------------------------------------------------

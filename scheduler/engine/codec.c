@@ -338,9 +338,14 @@ static char *describe(const struct job *job, const char *class)
     json_t *retry = json_pack("{s:i, s:f, s:f}", "retry_on", (int)job->retry_on,
                               "backoff_s", job->backoff_s, "backoff_max_s",
                               job->backoff_max_s);
+    json_t *warn =
+        job->warn_signal > 0
+            ? json_pack("{s:i, s:f}", "warn_signal", (int)job->warn_signal,
+                        "warn_before_s", job->warn_before_s)
+            : json_object();
     char *text = NULL;
-    if (o && where && depends && sweep && retry &&
-        json_object_update(o, retry) == 0 &&
+    if (o && warn && json_object_update(o, warn) == 0 && where && depends &&
+        sweep && retry && json_object_update(o, retry) == 0 &&
         (job->n_depends == 0 || json_object_set(o, "depends", depends) == 0) &&
         (json_is_null(sweep) || json_object_set(o, "sweep", sweep) == 0) &&
         (json_object_size(where) == 0 ||
@@ -348,6 +353,7 @@ static char *describe(const struct job *job, const char *class)
         add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(retry);
+    json_decref(warn);
     json_decref(depends);
     json_decref(sweep);
     json_decref(where);
@@ -448,6 +454,9 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->grace_s = grace_s;
     ret->retry_max = retry_max;
     take_retry(o, ret);
+    ret->warn_signal =
+        (int32_t)json_integer_value(json_object_get(o, "warn_signal"));
+    ret->warn_before_s = json_number_value(json_object_get(o, "warn_before_s"));
     ret->log_max_bytes = log_max;
     return 0;
 }

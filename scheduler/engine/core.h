@@ -47,6 +47,7 @@ struct entry {
     double granted_s;    /* since when a claim is waited for */
     double not_before_s; /* QUEUED: do not start earlier */
     double tell_at_s;    /* tell the allocator (again) who claimed */
+    double warn_at_s;    /* have it (again) send the warning */
     bool is_heard;       /* the allocator or a worker spoke of the attempt in
                             this life of the daemon */
     bool is_by_wall;     /* start_now_s is what stored wall clock times say,

@@ -5,7 +5,8 @@
  *   cancelled by somebody      CANCELLED, 130 its user, 143 another
  *   its time limit passed, or  TIMEOUT, 124
  *   the cluster's scheduler
- *   ended it for its limit
+ *   ended it for its limit,
+ *   or its warning ended it
  *   ended by somebody there    CANCELLED, 143
  *   refused, or not started    FAILED, 125
  *   lost, but reported 0       COMPLETED, 0
@@ -131,6 +132,15 @@ static struct verdict exited(const struct job *job, const struct ending *end)
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
+/* Ended by our own warning: it came for the limit, and so did the end. */
+static bool heeded_warning(const struct job *job, const struct ending *end)
+{
+    return job->is_warned && end->kind == ALLOC_EXITED &&
+           (end->signal == job->warn_signal ||
+            (end->signal == 0 &&
+             end->exit_code == EXIT_SIGNAL + job->warn_signal));
+}
+
 /* Ended by the warning that the cluster's scheduler sends when the daemon,
  * which sends its own earlier, was away. When exactly it ended is not known. */
 static bool was_warned(const struct engine *e, const struct entry *en,
@@ -147,7 +157,11 @@ static struct verdict expired(const struct job *job, const struct ending *end)
 {
     char why[JOB_REASON_CAP] = "time limit of its partition reached";
 
-    if (isfinite(job->limit_s))
+    if (!job->limit_hit && heeded_warning(job, end))
+        (void)snprintf(why, sizeof(why),
+                       "ended when told that its time limit of %.0f s comes",
+                       job->limit_s);
+    else if (isfinite(job->limit_s))
         (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
                        job->limit_s);
     return or_again(job, RETRY_TIME_LIMIT,
@@ -183,7 +197,7 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         const struct ending by_itself = {.kind = ALLOC_EXITED};
         return exited(job, &by_itself);
     }
-    if (was_warned(e, en, end))
+    if (was_warned(e, en, end) || heeded_warning(job, end))
         return expired(job, end);
     if (end->kind == ALLOC_REFUSED) {
         v = make(EV_FAIL, EXIT_NEVER_RAN, 0, "");

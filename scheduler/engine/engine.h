@@ -118,8 +118,10 @@ struct job {
                          by the engine */
     int32_t priority;
     int32_t gpus_min, gpus_max, nodes_min, nodes_max;
-    double limit_s; /* INFINITY: none */
-    double grace_s; /* SIGTERM to SIGKILL */
+    double limit_s;       /* INFINITY: none */
+    double grace_s;       /* SIGTERM to SIGKILL */
+    int32_t warn_signal;  /* before the limit; 0: none */
+    double warn_before_s; /* so long */
     int32_t retry_max;
     uint32_t retry_on; /* bits of enum spec_retry */
     double backoff_s, backoff_max_s;
@@ -139,6 +141,7 @@ struct job {
     char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
     int32_t exit_code;           /* as --wait reports it; -1 not ended */
     bool cancel_asked, limit_hit, release_asked;
+    bool is_warned;     /* that its limit comes, by warn_signal */
     bool requeue_asked; /* its attempt ends, and it is QUEUED again */
     int64_t cancel_uid;
     enum job_held held_by;        /* of a job that is HELD */

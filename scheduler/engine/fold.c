@@ -92,7 +92,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->intent_s = ev->at_s;
     job->start_s = job->claim_s = job->run_s = NAN;
     job->reported = job->limit_hit = job->release_asked = false;
-    job->requeue_asked = false;
+    job->requeue_asked = job->is_warned = false;
     job->report_code = 0;
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
@@ -241,6 +241,9 @@ static void apply(struct entry *en, const struct store_event *ev,
         break;
     case EV_CANCEL:
         fold_cancel(en, ev, d);
+        break;
+    case EV_WARN:
+        job->is_warned = true;
         break;
     case EV_LIMIT:
         job->limit_hit = true;

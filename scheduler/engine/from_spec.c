@@ -24,6 +24,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->limit_s = s->resources.time_limit_s;
     ret->grace_s =
         s->checkpoint.grace_s > 0 ? s->checkpoint.grace_s : conf->kill_grace_s;
+    ret->warn_signal = spec_warning(s, &ret->warn_before_s);
     ret->retry_max = s->retry.max;
     ret->retry_on = 0;
     for (size_t i = 0; i < s->retry.on.n; i++)

@@ -141,6 +141,7 @@ static struct entry *entry_new(const char *jobs_dir, uint64_t id)
     en->attempt_end_s = en->start_now_s = NAN;
     en->stalled_s = en->granted_s = NAN;
     en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;
+    en->warn_at_s = INFINITY;
     en->not_before_s = -INFINITY;
     return en;
 }

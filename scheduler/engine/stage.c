@@ -51,10 +51,12 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->asked_before = en->is_resumed = en->is_held = false;
         en->is_suspended = en->is_by_wall = false;
         en->stalled_s = en->granted_s = NAN;
-        en->tell_at_s = INFINITY;
+        en->tell_at_s = en->warn_at_s = INFINITY;
         en->is_heard = true; /* there is nothing to be heard yet */
     } else if (ev == EV_REQUEUE && en->job.requeue_wait_s > 0) {
         en->not_before_s = now_s + en->job.requeue_wait_s;
+    } else if (ev == EV_WARN) {
+        en->warn_at_s = now_s;
     } else if (ev == EV_STALL) {
         en->stalled_s = now_s;
     } else if (ev == EV_CLAIM) {
@@ -80,6 +82,7 @@ static bool moves_devices(enum job_event ev)
     case EV_REPORT:
     case EV_LIMIT:
     case EV_PREEMPT:
+    case EV_WARN:
         return false;
     default:
         return true;

@@ -6,7 +6,9 @@
  * its workers time to be heard.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "scheduler/engine/core.h"
 
@@ -23,16 +25,33 @@ static bool is_claimed(const struct job *job)
  * somebody has to say that it still runs, and its worker has as long as it
  * may be silent to say for how long it has. Nor of one that has done all its
  * work, and so came to its end in time. */
-static double limit_at(const struct engine *e, const struct entry *en)
+static double end_at(const struct engine *e, const struct entry *en,
+                     double after_s)
 {
     const struct job *job = &en->job;
     bool is_done = job->reported && job->report_code == 0;
     bool is_due = !job->limit_hit && !job->cancel_asked &&
                   !job->requeue_asked && !is_done && en->is_heard &&
                   !isnan(en->start_now_s) && !en->is_suspended;
-    double at_s = is_due ? en->start_now_s + job->limit_s : (double)INFINITY;
+    double at_s = is_due ? en->start_now_s + after_s : (double)INFINITY;
     return en->is_by_wall ? fmax(at_s, job->beat_s + e->parts.conf->node_lost_s)
                           : at_s;
+}
+
+static double limit_at(const struct engine *e, const struct entry *en)
+{
+    return end_at(e, en, en->job.limit_s);
+}
+
+/* Not before the first iteration: there is nothing to be kept, and a program
+ * may not have said yet what it makes of the signal. */
+static double warn_at(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool runs = job->state == JOB_RUNNING || job->state == JOB_STALLED;
+    return job->warn_signal > 0 && !job->is_warned && runs && !job->reported
+               ? end_at(e, en, job->limit_s - job->warn_before_s)
+               : (double)INFINITY;
 }
 
 static double stall_at(const struct engine *e, const struct entry *en)
@@ -71,9 +90,9 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
     if (!job_state_is_live(job->state))
         return INFINITY;
     double t = fmin(limit_at(e, en), stall_at(e, en));
-    t = fmin(t, give_up_at(e, en));
+    t = fmin(t, fmin(give_up_at(e, en), warn_at(e, en)));
     if (!en->is_resumed)
-        t = fmin(t, en->tell_at_s);
+        t = fmin(t, fmin(en->tell_at_s, en->warn_at_s));
     bool is_next = eng_wants_release(en) && !en->is_resumed;
     return fmin(t, is_next ? en->release_at_s : en->ask_at_s);
 }
@@ -91,6 +110,14 @@ static int one(struct engine *e, struct entry *en, double now_s)
         (void)snprintf(d.why, sizeof(d.why), "time limit of %.0f s reached",
                        en->job.limit_s);
         return eng_stage(e, en, EV_LIMIT, -1, &d, NULL);
+    }
+    if (warn_at(e, en) <= now_s) {
+        d.signal = en->job.warn_signal;
+        (void)snprintf(d.why, sizeof(d.why),
+                       "its time limit comes in %.0f s: SIG%s",
+                       en->start_now_s + en->job.limit_s - now_s,
+                       sigabbrev_np(en->job.warn_signal));
+        return eng_stage(e, en, EV_WARN, -1, &d, NULL);
     }
     if (stall_at(e, en) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "no heartbeat for %.0f s",

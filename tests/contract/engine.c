@@ -1,6 +1,8 @@
 /* engine.c - the engine on the fake cluster and the store in memory: what
  * becomes of a job in each way in which it can go.
  */
+#include <signal.h>
+
 #include "tests/contract/engine_world.h"
 
 static const struct store_fault no_fault = {.n = 0};
@@ -120,6 +122,53 @@ static void test_retry_on(void)
                        rows[i].on);
         ends(&s, rows[i].once, what);
     }
+}
+
+/* Before its limit an attempt is told, once, and may end by it. */
+static void is_warned(const struct world_script *s, const char *want,
+                      int32_t n_signals, int32_t signo, const char *what)
+{
+    struct world w;
+    int32_t last = 0;
+    char *got = world_run(&w, s, no_fault, 0, false);
+
+    is_str(got, want, what);
+    is_int(alloc_fake_signals(w.cluster, w.ids[0], 1, &last), n_signals,
+           "  so many signals");
+    is_int(last, signo, "  of this kind");
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
+}
+
+static void test_warning(void)
+{
+    static const char usr1[] =
+        ",\"time_limit\":\"60s\",\"warn_signal\":\"USR1\","
+        "\"warn_before\":\"20s\"}}";
+    struct world_script s = one((struct world_attempt){.run_s = 100});
+
+    s.jobs[0].spec_more = usr1;
+    is_warned(&s, "k0:TIMEOUT/124/1[1]", 1, SIGUSR1, "told, and then ended");
+    s.jobs[0].attempts[0].run_s = 50;
+    is_warned(&s, "k0:COMPLETED/0/1[1]", 1, SIGUSR1, "told, and done in time");
+    s.jobs[0].attempts[0].run_s = 30;
+    is_warned(&s, "k0:COMPLETED/0/1[1]", 0, 0, "done before it is told");
+    s.jobs[0].attempts[0] = (struct world_attempt){.run_s = 50, .exit_code = 3};
+    is_warned(&s, "k0:FAILED/3/1[1]", 1, SIGUSR1, "told, and its own failure");
+    s.jobs[0].attempts[0] =
+        (struct world_attempt){.run_s = 50, .signal = SIGUSR1};
+    is_warned(&s, "k0:TIMEOUT/124/1[1]", 1, SIGUSR1, "dead of this one");
+    s.jobs[0].attempts[0] =
+        (struct world_attempt){.run_s = 50, .exit_code = 128 + SIGUSR1};
+    is_warned(&s, "k0:TIMEOUT/124/1[1]", 1, SIGUSR1, "or it exits as if");
+    s = one((struct world_attempt){.run_s = 100});
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"}}";
+    is_warned(&s, "k0:TIMEOUT/124/1[1]", 0, 0, "a program is told nothing");
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\",\"warn_signal\":\"TERM\"},"
+                          "\"retry\":{\"max\":1,\"on\":[\"time_limit\"]}}";
+    is_warned(&s, "k0:COMPLETED/0/2[11]", 1, SIGTERM,
+              "stopped half-way to its limit, and tried again");
 }
 
 /* When the next attempt was asked for, after the one before had ended. */
@@ -345,6 +394,7 @@ int main(void)
     test_ends();
     test_retries();
     test_retry_on();
+    test_warning();
     test_backoff();
     test_backoff_held();
     test_stall();

@@ -26,7 +26,8 @@ static const struct world_script script = {
              .attempts = {{.run_s = 5, .signal = 9}, {.run_s = 6, .lose = 1}}},
             {.gpus = 1, .attempts = {{.run_s = 40, .unknown = 1}}},
             {.gpus = 1,
-             .spec_more = ",\"time_limit\":\"15s\"},\"retry\":{\"max\":0}}",
+             .spec_more = ",\"time_limit\":\"15s\",\"warn_signal\":\"TERM\","
+                          "\"warn_before\":\"5s\"},\"retry\":{\"max\":0}}",
              .attempts = {{.run_s = 1000}}},
             {.gpus = 2, .attempts = {{.run_s = INFINITY}}},
             {.gpus = 4, .attempts = {{.run_s = 9}}},

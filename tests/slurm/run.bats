@@ -141,6 +141,20 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     [ "$(job_state "$sig") $(job_field "$sig" exit_code)" = 'FAILED 139' ]
 }
 
+@test "each rank is warned of the time limit, once" {
+    ctld_start
+    id=$(submit_sh warned 2 2 "trap 'echo warned.\$MGPU_RANK >>$ran' USR1
+        $say_ran; $wait_go" resources.time_limit=1h \
+        resources.warn_signal=USR1 resources.warn_before=3599s)
+    wait_for 60 has_run warned.0
+    wait_for 60 has_run warned.1
+    : >"$go"
+    wait_for 60 job_has_ended "$id"
+    [ "$(job_state "$id")" = COMPLETED ]
+    [ "$(ran_lines)" = "$id.1.0 $id.1.1 warned.0 warned.1 " ]
+    [[ $(events "$id") == *' run warn '* ]]
+}
+
 @test "the time limit is the daemon's, to the second" {
     ctld_start
     id=$(submit_sh late 1 1 "$say_ran; exec sleep 600" \

@@ -90,6 +90,10 @@ static const struct {
      "null"},
     {"memory", "resources: {memory: 64G}", "memory", "\"64G\""},
     {"no memory", "resources: {memory: ~}", "memory", "null"},
+    {"warn signal", "resources: {time_limit: 1h, warn_signal: USR2}",
+     "warn_signal", "\"USR2\""},
+    {"warn before", "resources: {time_limit: 1h, warn_before: 5m}",
+     "warn_before", "\"5m\""},
     {"priority word", "policy: {priority: high}", "priority", "50"},
     {"priority number", "policy: {priority: -7}", "priority", "-7"},
     {"boolean True", "train: {shuffle: True}", "shuffle", "true"},
@@ -380,6 +384,7 @@ static const char *const dumps[] = {
     " max_steps_per_epoch: 10, output_dir: /o}\n"
     "model: {width_mult: 0.35, num_classes: 10, in_channels: 1, dropout: 0}\n"
     "resources: {gpus: 1..4, nodes: 1..2, time_limit: 1d2h3m4s,\n"
+    "  warn_signal: HUP, warn_before: 90s,\n"
     " partition: p, constraint: 'a|b', reservation: r, gpu_type: h100,\n"
     " exclusive: on, cpus_per_gpu: 8, memory: 64G}\n"
     "policy: {priority: -50, account: acc, qos: q}\n"
@@ -443,6 +448,8 @@ static void test_show(void)
         "  gpus: {\"min\":1,\"max\":1}               # default\n"
         "  nodes: {\"min\":1,\"max\":1}              # default\n"
         "  time_limit: 2h                        # --set\n"
+        "  warn_signal: auto                     # default\n"
+        "  warn_before: null                     # default\n"
         "  partition: null                       # default\n"
         "  constraint: null                      # default\n"
         "  reservation: null                     # default\n"
