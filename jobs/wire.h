@@ -70,7 +70,7 @@
  *     "held_by","display_id","sweep","task","vary","account","partition",
  *     "labels"}
  *     held_by: of a job that is HELD: "user", "admin", "dependency",
- *              "corrupt"
+ *              "refused", "corrupt"
  *     display_id: "123_4" of a task of a sweep, else the id as text; vary: the
  *     keys and values that make the task differ, {"train.precision":"fp16"}
  *     Of another user's job, which only queue and watch show to who is no

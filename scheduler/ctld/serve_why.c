@@ -139,6 +139,13 @@ static json_t *reasons_of(const struct why *w)
         add_reason(list, job->native_id[0] ? "Starting: granted, its worker "
                                              "has not called yet"
                                            : "Starting: asked for");
+    if (job->state == JOB_HELD && job->held_by == HELD_REFUSED) {
+        (void)snprintf(text, sizeof(text),
+                       "Held: nothing is tried until it is released: "
+                       "mgpu-admin release %llu",
+                       (unsigned long long)job->id);
+        add_reason(list, text);
+    }
     if (away && !job_state_is_final(job->state) &&
         !has_token(job->reason, "SlurmUnavailable")) {
         (void)snprintf(text, sizeof(text), "SlurmUnavailable: %s", away);

@@ -8,7 +8,7 @@
  *   ended it for its limit,
  *   or its warning ended it
  *   ended by somebody there    CANCELLED, 143
- *   refused, or not started    FAILED, 125
+ *   refused, or not started    HELD, until somebody releases it
  *   lost, but reported 0       COMPLETED, 0
  *   given up after its report  as it reported
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
@@ -225,6 +225,37 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     return exited(job, end);
 }
 
+/* Nobody can run what starts the ranks: mpirun or srun is not there. */
+enum { EXIT_NO_LAUNCHER = 127 };
+
+static bool is_refusal(const struct entry *en, const struct ending *end)
+{
+    if (eng_is_ending(en))
+        return false;
+    return end->kind == ALLOC_REFUSED ||
+           (end->kind == ALLOC_EXITED && !is_claimed(&en->job) &&
+            end->signal == 0 && end->exit_code == EXIT_NO_LAUNCHER);
+}
+
+/* What was refused for good is refused again, whatever the retries. It does not
+ * vanish: somebody changes what is in the way, and releases it. */
+static int refuse(struct engine *e, struct entry *en, const struct ending *end,
+                  struct error *err)
+{
+    struct detail d = DETAIL_INIT, held = DETAIL_INIT;
+
+    d.exit_code = EXIT_NEVER_RAN;
+    detail_because(&d, "could not be started: ",
+                   end->kind == ALLOC_REFUSED
+                       ? end->why
+                       : "what starts the ranks is not there");
+    detail_because(&held, "Refused: ", d.why);
+    text_copy(held.held, sizeof(held.held), job_held_name(HELD_REFUSED));
+    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
+        return -1;
+    return eng_stage(e, en, EV_HOLD, -1, &held, err);
+}
+
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,
             struct error *err)
 {
@@ -234,6 +265,8 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
     if (end->kind != ALLOC_REFUSED && e->on_exit &&
         e->on_exit(e->exit_arg, &en->job, err) < 0)
         return -1;
+    if (is_refusal(en, end))
+        return refuse(e, en, end, err);
     struct verdict v = decide(e, en, end);
     return eng_stage(e, en, v.ev, -1, &v.d, err);
 }

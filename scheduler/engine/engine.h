@@ -100,6 +100,7 @@ enum job_held {
     HELD_ADMIN,
     HELD_DEPENDENCY, /* what it waited for can never come */
     HELD_CORRUPT,    /* its events cannot be read; nobody may release it */
+    HELD_REFUSED,    /* its start was refused for good */
 };
 /* "user", ...; NULL for HELD_NOT */
 const char *job_held_name(enum job_held h);
@@ -286,7 +287,7 @@ bool engine_may(const struct engine *e, const struct job *job, int64_t uid);
 int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
                   struct error *err) MUST_CHECK;
 /* Releasing a job that is held because what it waited for can never come
- * lets it start without that. */
+ * lets it start without that; one whose start was refused is tried again. */
 /* err  as cancel; ERR_DENIED also when its user releases what an administrator
  *      holds */
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,

@@ -47,11 +47,10 @@ static int fold_submit(struct entry *en, const struct store_event *ev,
 
 const char *job_held_name(enum job_held h)
 {
-    static const char *const names[] = {[HELD_NOT] = NULL,
-                                        [HELD_USER] = "user",
-                                        [HELD_ADMIN] = "admin",
-                                        [HELD_DEPENDENCY] = "dependency",
-                                        [HELD_CORRUPT] = "corrupt"};
+    static const char *const names[] = {
+        [HELD_NOT] = NULL,          [HELD_USER] = "user",
+        [HELD_ADMIN] = "admin",     [HELD_DEPENDENCY] = "dependency",
+        [HELD_CORRUPT] = "corrupt", [HELD_REFUSED] = "refused"};
     return names[h];
 }
 
@@ -62,8 +61,10 @@ static void fold_hold(struct job *job, const struct store_event *ev,
         [HELD_USER] = "Held: by its user",
         [HELD_ADMIN] = "Held: by an administrator",
         [HELD_DEPENDENCY] = "DependencyNeverSatisfied: ",
+        [HELD_REFUSED] = "Refused: ",
     };
     job->held_by = strcmp(d->held, "dependency") == 0 ? HELD_DEPENDENCY
+                   : strcmp(d->held, "refused") == 0  ? HELD_REFUSED
                    : ev->uid == job->uid              ? HELD_USER
                                                       : HELD_ADMIN;
     because(job, d->why[0] ? d->why : why[job->held_by]);
@@ -297,7 +298,8 @@ int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
         en->job.state_s = ev->at_s;
     en->job.state = to;
     /* The attempt's row keeps the state in which the attempt ended. */
-    if (en->job.attempt > 0 || ev->ev == EV_INTENT)
+    if ((en->job.attempt > 0 && isnan(en->attempt_end_s)) ||
+        ev->ev == EV_INTENT)
         en->attempt_state = to == JOB_QUEUED ? from : to;
     apply(en, ev, &d);
     return 0;

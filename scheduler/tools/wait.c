@@ -221,8 +221,8 @@ static void judge(struct follow *f, struct waited *j, const json_t *job,
 {
     /* Nothing but a release ends that hold. */
     const char *held = field_str(job, "held_by");
-    bool is_vain =
-        strcmp(held, "dependency") == 0 || strcmp(held, "corrupt") == 0;
+    bool is_vain = strcmp(held, "dependency") == 0 ||
+                   strcmp(held, "corrupt") == 0 || strcmp(held, "refused") == 0;
     int code = (int)field_int(job, "exit_code", 125);
     if (has_reached(f->conf->states, state)) {
         j->is_over = true;

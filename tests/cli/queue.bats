@@ -130,3 +130,24 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     [ "$status" -eq 65 ]
     [[ $output == *"error[E022]"* ]]
 }
+
+@test "a start that is refused for good is held, and tried again when released" {
+    ctld_kill
+    printf '#!/bin/sh\nexec mpirun "$@"\n' >"$BATS_TEST_TMPDIR/launch"
+    chmod +x "$BATS_TEST_TMPDIR/launch"
+    printf 'version: 1\nlocal: {mpirun: %s}\n' "$BATS_TEST_TMPDIR/launch" \
+        >"$BATS_TEST_TMPDIR/d/conf.yaml"
+    ctld_start --config "$BATS_TEST_TMPDIR/d/conf.yaml"
+    mv "$BATS_TEST_TMPDIR/launch" "$BATS_TEST_TMPDIR/away"
+    id=$(submit_command lost true)
+    wait_for 30 job_is "$id" HELD
+    run "$MGPU_BIN/mgpu-stat" --why "$id"
+    [[ $output == *"Refused: could not be started: "* ]]
+    [[ $output == *"until it is released: mgpu-admin release $id"* ]]
+    run "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$id"
+    [ "$status" -eq 125 ]
+    [[ $(api GET "/v1/jobs/$id" | json '$.job.held_by') == refused ]]
+    mv "$BATS_TEST_TMPDIR/away" "$BATS_TEST_TMPDIR/launch"
+    "$MGPU_BIN/mgpu-admin" --quiet release "$id"
+    wait_for 30 job_is "$id" COMPLETED
+}

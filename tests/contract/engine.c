@@ -44,7 +44,7 @@ static void test_ends(void)
     s = one((struct world_attempt){.signal = 9, .no_claim = 1});
     ends(&s, "k0:FAILED/125/1[1]", "a signal before the claim");
     s = one((struct world_attempt){.refuse = 1});
-    ends(&s, "k0:FAILED/125/1[0]", "refused");
+    ends(&s, "k0:CANCELLED/130/1[0]", "refused: held, and given up");
     s = one((struct world_attempt){.lose = 1});
     ends(&s, "k0:NODE_FAIL/125/1[1]", "lost");
     s = one((struct world_attempt){.lose = 2});
@@ -58,6 +58,53 @@ static void test_ends(void)
     s = one((struct world_attempt){.run_s = 100});
     s.jobs[0].spec_more = ",\"time_limit\":\"20s\"}}";
     ends(&s, "k0:TIMEOUT/124/1[1]", "the time limit");
+}
+
+static const struct job *until_held(struct world *w)
+{
+    const struct job *job = NULL;
+    for (int i = 0; i < 50 && !(job && job->state == JOB_HELD); i++) {
+        is_int(world_step(w), 0, "a step");
+        job = engine_job(w->engine, 1);
+        if (!job || job->state != JOB_HELD)
+            world_advance(w);
+    }
+    return job;
+}
+
+/* It is held, and runs when somebody has released it. */
+static void test_refused(void)
+{
+    struct world_script s = one((struct world_attempt){.refuse = 1});
+    struct world w;
+    struct error err = ERROR_INIT;
+
+    s.jobs[0].attempts[1] =
+        (struct world_attempt){.exit_code = 127, .no_claim = 1};
+    world_init(&w, &s);
+    ok(world_start(&w), "---- refused for good");
+    const struct job *job = until_held(&w);
+    is_int(job->state, JOB_HELD, "it is held");
+    is_int(job->held_by, HELD_REFUSED, "  by nobody");
+    ok(strncmp(job->reason, "Refused: could not be started: ", 31) == 0,
+       "  and says why: %s", job->reason);
+    is_int(job->retries, 0, "  at no cost to its retries");
+    is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "its user lets go");
+    job = until_held(&w);
+    is_int(job->attempt, 2, "it is tried again");
+    is_str(job->reason,
+           "Refused: could not be started: what starts the ranks is not there",
+           "  which there is no launcher for");
+    is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "once more");
+    for (int i = 0; i < 50 && !world_is_over(&w); i++) {
+        is_int(world_step(&w), 0, "a step");
+        world_advance(&w);
+    }
+    char *got = world_result(&w);
+    is_str(got, "k0:COMPLETED/0/3[011]", "and runs");
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
 }
 
 static void test_retries(void)
@@ -392,6 +439,7 @@ int main(void)
     test_away(true);
     test_away(false);
     test_ends();
+    test_refused();
     test_retries();
     test_retry_on();
     test_warning();

@@ -164,8 +164,8 @@ static void test_request(void)
 
     balk.request = ERR_CONFIG;
     balk.n_request = 1;
-    ends(NAN, "k0:FAILED/125/1[0]", "could not be started: balking",
-         "a wrong configuration fails the job");
+    ends(NAN, "k0:CANCELLED/130/1[0]", "cancelled by its user",
+         "what was refused for good waits for somebody to give it up");
 
     balk.request = ERR_BUSY;
     balk.n_request = 3;

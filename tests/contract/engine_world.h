@@ -329,9 +329,10 @@ static inline void world_give_up(struct world *w)
 {
     struct error err = ERROR_INIT;
     const struct job *job = engine_next_job(w->engine, 0);
-    for (; w->script->gives_up && job;
-         job = engine_next_job(w->engine, job->id))
-        if (job->held_by == HELD_DEPENDENCY && job->state == JOB_HELD &&
+    for (; job; job = engine_next_job(w->engine, job->id))
+        if (((w->script->gives_up && job->held_by == HELD_DEPENDENCY) ||
+             job->held_by == HELD_REFUSED) &&
+            job->state == JOB_HELD &&
             engine_cancel(w->engine, job->id, 1000, &err) < 0)
             world_bad(w, err.msg, job->id);
 }

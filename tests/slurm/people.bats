@@ -131,12 +131,17 @@ pend() { # NAME; sets id, other
     ctld_start
     no=$(submit_sh closed 1 1 "$say_ran" resources.partition=lab)
     also=$(submit_sh hidden 1 1 true resources.partition=unseen)
-    wait_for 60 job_has_ended "$no"
+    wait_for 60 job_is "$no" HELD
     job_field "$no" reason
-    [ "$(job_state "$no") $(job_field "$no" exit_code)" = 'FAILED 125' ]
-    reason_like "$no" 'could not be started: Slurm: never starts: *account*lab allows physics*'
+    [ "$(job_field "$no" held_by)" = refused ]
+    reason_like "$no" 'Refused: could not be started: Slurm: never starts: *account*lab allows physics*'
     wait_for 60 job_is "$also" COMPLETED
     [ ! -e "$ran" ]
+    # What was in the way is gone, and a release tries it again.
+    scontrol update partitionname=lab allowaccounts=ALL
+    "$MGPU_BIN/mgpu-admin" --quiet release "$no"
+    wait_for 60 job_is "$no" COMPLETED
+    [ "$(ran_lines)" = "$no.2.0 " ]
     scontrol delete partitionname=lab
     scontrol delete partitionname=unseen
 }
