@@ -53,7 +53,7 @@ static inline double *golden_get(const struct golden *g, const char *name,
         p = strchr(p, '\n');
         p = p ? p + 1 : NULL;
     }
-    double *v = malloc(4096 * sizeof(*v));
+    double *v = calloc(4096, sizeof(*v));
     if (!p || !v) {
         tap_diag("%s: no line '%s'", g->path, name);
         exit(1);

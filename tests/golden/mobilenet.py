@@ -15,9 +15,12 @@ mean of the weights (torch's AveragedModel, decay EMA), there are sums and
 sums of squares, two numbers per tensor. Lines "shape I NAME" list
 the state_dict, lines "params WIDTH CLASSES" the number of parameters.
 
-What 16 bits make of the first pass: every tensor between two layers, and
-every weight, is rounded to the type, and the arithmetic is in float, as ours
-(PyTorch has no half convolutions on a CPU).
+What 16 bits make of the first pass: every tensor between two layers, its
+gradient, and every weight, is rounded to the type, and the arithmetic is in
+float, as ours (PyTorch has no half convolutions on a CPU). Of the gradients,
+the error is written: differences by what they should be, roots of the sums of
+squares, and of those of all tensors with two dimensions and more the root of
+the mean square. SCALE keeps fp16's within its range.
 
 SGD's rate is small because the drawn weights have gradients of 1e4, and the
 comparison is meant to see mistakes, not chaos: at 1e-3 two correct programs
@@ -34,6 +37,7 @@ from torch.optim.swa_utils import AveragedModel
 
 ROWS, CLASSES = 4, 10  # of the logits that are written
 PER_EPOCH, WARMUP, EMA = 3, 4, 0.9
+SCALE = 2 ** -6  # of the loss, in 16 bits
 
 
 def after_warmup(opt, rest):
@@ -132,23 +136,52 @@ def state_sums(model):
                 if t.dtype == torch.float64)
 
 
+class Cut(torch.autograd.Function):
+    """A tensor, and its gradient, rounded to a type."""
+
+    @staticmethod
+    def forward(ctx, t, dtype):
+        ctx.dtype = dtype
+        return t.to(dtype).float()
+
+    @staticmethod
+    def backward(ctx, d):
+        return d.to(ctx.dtype).float(), None
+
+
 def rounded(model, dtype):
     """A copy in float whose values between two layers are of dtype."""
-    cut = lambda t: t.to(dtype).float()
     model = copy.deepcopy(model).float()
     with torch.no_grad():
         for p in model.parameters():
-            p.copy_(cut(p))
+            p.copy_(p.to(dtype).float())
     for m in model.modules():
+        if hasattr(m, "inplace"):
+            m.inplace = False
         if not list(m.children()) or hasattr(m, "use_res_connect"):
-            m.register_forward_hook(lambda m, i, z: cut(z))
+            m.register_forward_hook(lambda m, i, z: Cut.apply(z, dtype))
     return model
 
 
-def first_pass_of_16_bits(name, model, x):
+def grads_of(model, x, label, smoothing):
+    z = model(x)
+    loss = torch.nn.functional.cross_entropy(z, label,
+                                             label_smoothing=smoothing)
+    (SCALE * loss).backward()
+    return z, [p.grad.double() for p in model.parameters() if p.dim() > 1]
+
+
+def first_pass_of_16_bits(name, model, x, label, smoothing):
+    exact = grads_of(copy.deepcopy(model), x, label, smoothing)[1]
     for word, dtype in (("fp16", torch.float16), ("bf16", torch.bfloat16)):
         m = rounded(model, dtype)
-        put(name + " train " + word, logits(m(x.to(dtype).float())))
+        z, grads = grads_of(m, x.to(dtype).float(), label, smoothing)
+        put(name + " train " + word, logits(z))
+        if z.shape[1] == 1:  # no loss, no gradient
+            continue
+        off = [((g - e).norm() / e.norm()).item() ** 2
+               for g, e in zip(grads, exact)]
+        put(name + " grads " + word, [np.sqrt(np.mean(off))])
 
 
 def run(name, width, size, classes, channels, batch, steps, optimizer,
@@ -170,7 +203,7 @@ def run(name, width, size, classes, channels, batch, steps, optimizer,
         x, label = batch_of(rs, size, classes, channels, batch)
         if step == 0:
             put(name + " eval first", eval_logits(model, x))
-            first_pass_of_16_bits(name, model, x)
+            first_pass_of_16_bits(name, model, x, label, smoothing)
         opt.zero_grad()
         z = model(x)
         loss = torch.nn.functional.cross_entropy(z, label,
