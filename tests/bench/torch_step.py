@@ -2,9 +2,9 @@
 
   torch_step.py THREADS SIZE BATCH [fp32|bf16]
 
-torchvision's MobileNetV2 in fp32, or wholly in bf16, channels last, SGD with Nesterov momentum,
-on random images that are there already. Prints images per second, the best of
-five rounds of at least half a second, as cv_step does.
+torchvision's MobileNetV2 in fp32, or wholly in bf16, channels last, SGD with
+Nesterov momentum, on random images that are there already. Prints images per
+second, the best of five rounds of at least half a second, as cv_step does.
 """
 
 import sys
