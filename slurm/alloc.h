@@ -59,6 +59,7 @@ struct alloc_req {
     double limit_s;        /* wall clock limit; 0: none */
     double grace_s;        /* between being told to stop and being killed */
     uid_t uid;             /* the submitter */
+    int64_t since;         /* when it was first asked for, seconds since 1970 */
     /* The attempt's own directory, absolute; its parent exists. Created
      * 0700. `launch` is written there as launch.json, 0600, and each rank
      * runs `worker --launch <dir>/launch.json` under MPI. Ranks write their
@@ -107,7 +108,9 @@ struct alloc_note {
     int32_t exit_code; /* EXITED: 0..255 */
     int32_t signal;    /* EXITED: 0, or what the worst rank died of */
     enum alloc_ended_by ended_by; /* EXITED */
-    struct error why;             /* WAITING, REFUSED, LOST; EXITED by other */
+    bool is_forgotten; /* LOST: the cluster's scheduler has lost its state, and
+                          with it the attempt: no fault of job or node */
+    struct error why;  /* WAITING, REFUSED, LOST; EXITED by other */
 };
 
 enum { ALLOC_NODE_NAME_CAP = 64 };

@@ -16,7 +16,8 @@ struct alloc_fake_outcome {
     int32_t exit_code;
     int32_t signal;
     int32_t refuse;  /* 1: REFUSED instead of GRANTED */
-    int32_t lose;    /* 1: LOST after run_s instead of EXITED */
+    int32_t lose;    /* 1: LOST after run_s instead of EXITED; 2: forgotten
+                        by the cluster's scheduler itself */
     int32_t unknown; /* 1: request() says ERR_BUSY, yet it was accepted */
     int32_t twice;   /* 1: started twice, and the notes name the one that has
                         no worker until claimed() tells better */

@@ -59,6 +59,8 @@ static const double RETRY_FOR_S = 300;
 static const double PAUSE_FIRST_S = 1, PAUSE_MAX_S = 15;
 /* Under mpirun, look for what ranks left behind this often. */
 static const double ORPHAN_TICK_S = 0.5;
+/* Between what two steps of a job hear from Slurm, on busy nodes. */
+static const double WORD_S = 0.5;
 
 enum { EXIT_SRUN_FAILED = 1, ID_CAP = 64 };
 
@@ -327,6 +329,21 @@ static int run(struct batch *b, struct error *err)
 /* ---- the end --------------------------------------------------------------
  */
 
+/* Slurm tells each step of the job by itself, and ours not always first: ranks
+ * that died of a signal may have been told. */
+static void wait_for_word(struct batch *b, const struct attempt_exit *x)
+{
+    double until_s = now_s() + WORD_S;
+    bool is_mpirun = b->conf.launcher == BATCH_MPIRUN && x->code == 1;
+    if (x->signal != SIGTERM && x->signal != SIGKILL && !is_mpirun)
+        return;
+    while (!b->has_said && now_s() < until_s) {
+        struct pollfd p = {.fd = b->signal_fd, .events = POLLIN};
+        if (poll(&p, 1, (int)((until_s - now_s()) * 1e3) + 1) > 0)
+            take_signals(b);
+    }
+}
+
 /* How it ended, for `exit` and for Slurm; written over what was reserved. */
 static int finish(struct batch *b, int rc, const struct error *why)
 {
@@ -340,6 +357,7 @@ static int finish(struct batch *b, int rc, const struct error *why)
         x.code = error_exit_status(why->code);
     } else {
         launcher_exit(b->status, &x);
+        wait_for_word(b, &x);
     }
     /* mpirun's own word for "I was told to stop" is exit code 1. */
     if (b->conf.launcher == BATCH_MPIRUN && b->is_told && x.code == 1)

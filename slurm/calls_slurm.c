@@ -85,6 +85,24 @@ static enum err_code code_of_refusal(int errnum)
     }
 }
 
+/* What who is refused can do about it. */
+static const char *hint(int errnum)
+{
+    switch (errnum) {
+    case ESLURM_INVALID_ACCOUNT:
+    case ESLURM_INVALID_QOS:
+        return "; those that are yours: sacctmgr show associations "
+               "user=$USER format=account,partition,qos";
+    case ESLURM_USER_ID_MISSING:
+    case ESLURM_JOB_MISSING_REQUIRED_PARTITION_GROUP:
+    case ESLURM_PARTITION_ASSOC:
+    case ESLURM_INVALID_PARTITION_NAME:
+        return "; who may use which: scontrol show partition";
+    default:
+        return "";
+    }
+}
+
 int rpc_fail(int errnum, const char *what, bool *ret_is_sure, struct error *err)
 {
     /* slurmctld's own answers. */
@@ -99,8 +117,8 @@ int rpc_fail(int errnum, const char *what, bool *ret_is_sure, struct error *err)
                      is_answer ? code_of_refusal(errnum)
                      : is_late ? ERR_TIMEOUT
                                : ERR_UNAVAIL,
-                     "%s%sSlurm: %s (%d)", what ? what : "", what ? ": " : "",
+                     "%s%sSlurm: %s (%d)%s", what ? what : "", what ? ": " : "",
                      errnum == EAGAIN ? "its queue is full (MaxJobCount)"
                                       : slurm_strerror(errnum),
-                     errnum);
+                     errnum, hint(errnum));
 }

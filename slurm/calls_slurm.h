@@ -35,9 +35,16 @@ struct rpc_scan {
     struct buf mine; /* struct helper_job[] */
 };
 
+/* Slurm's own word for a job's state; "COMPLETING" before a final one while
+ * resources are not free. */
+const char *rpc_state_word(uint32_t job_state);
+
 /* Appends a "nodes" line if it is another than last time. */
 int rpc_scan_nodes(struct rpc_scan *s, struct buf *news,
                    struct error *err) MUST_CHECK;
+/* Whether a user's job may go to these, "a,b"; NULL: to the default one.
+ * err  ERR_DENIED; others as for any call: nothing was submitted */
+int rpc_check_partitions(const char *names, struct error *err) MUST_CHECK;
 /* Our job and attempt, from a tag of our cluster; false: it is not. */
 bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
                   unsigned long long *ret_job, unsigned *ret_attempt);

@@ -2,7 +2,8 @@
  *
  * alloc_slurm.c is the seam: requests, polling, alarms. An attempt's state
  * machine is in cluster_attempt_slurm.c, what it sends in cluster_act_slurm.c,
- * how one ends in cluster_end_slurm.c. cluster_jobs_slurm.c knows which jobs
+ * what becomes of one that is out of sight in cluster_gone_slurm.c, how one
+ * ends in cluster_end_slurm.c. cluster_jobs_slurm.c knows which jobs
  * Slurm shows under our tags, cluster_link_slurm.c and cluster_news_slurm.c
  * speak with mgpu-slurm-helper.
  *
@@ -20,7 +21,9 @@
  * From UNSURE the sight of the tag leads to SEEN, an exit file to ENDED, and
  * only complete scans of a Slurm that answers, for as long as
  * reconcile_after_s, none of which shows the tag, back to TO_SUBMIT - or to
- * a loss, if a worker has claimed the attempt: then it did run.
+ * a loss, if a worker has claimed the attempt: then it did run. Before that,
+ * and where the exit file tells of a failure and not why, Slurm's accounting
+ * is asked, where there is one: its user may have cancelled it.
  *
  * One tag may be on several jobs: a submit that timed out was carried out
  * after all, after it was repeated. The worker that claims the lease says
@@ -109,8 +112,12 @@ struct cluster_attempt {
     bool may_have_run; /* there may be an exit file */
     bool is_gone;      /* not in sight for reconcile_after_s */
     bool wants_exit;   /* read the exit file */
-    int reads;         /* of the exit file that failed in a row */
-    double absent_s;   /* not in sight since; NAN: not scanned since */
+    bool wants_recall; /* ask accounting: the last that can be done */
+    bool has_file;     /* what the exit file said: it failed */
+    int32_t file_code, file_signal;
+    uint32_t file_id;
+    int reads;       /* of the exit file that failed in a row */
+    double absent_s; /* not in sight since; NAN: not scanned since */
 
     double retry_s;      /* not before: submit, read the exit file */
     double completing_s; /* SEEN: since when; NAN */
@@ -261,6 +268,19 @@ void cluster_is_over(struct cluster_attempt *a);
 void cluster_scanned(struct cluster *c, struct cluster_attempt *a);
 void cluster_unscanned(struct cluster_attempt *a);
 
+/* ---- cluster_gone_slurm.c -------------------------------------------------
+ */
+/* What may be otherwise when it is tried again. */
+bool cluster_may_pass(const struct error *why);
+/* Slurm does not have it. n: what recall said; booted 0: it was not asked. */
+void cluster_absent(struct cluster *c, struct cluster_attempt *a,
+                    const struct helper_news *n);
+/* The answers to READ_EXIT and RECALL. */
+void cluster_exit_read(struct cluster *c, struct cluster_attempt *a,
+                       const struct helper_news *n);
+void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *n);
+
 /* ---- cluster_act_slurm.c --------------------------------------------------
  */
 /* Sends what is to be sent now. The second: submits. */
@@ -290,6 +310,18 @@ void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,
 /* Its job is over; the exit file says `file`, NULL: there is none. */
 void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *file);
+/* Slurm itself has lost it, as when it was killed before it saved its state:
+ * none of its retries is used up. */
+void cluster_end_forgotten(struct cluster *c, struct cluster_attempt *a,
+                           const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Slurm has forgotten it; its accounting says how it ended. file as above. */
+void cluster_end_recalled(struct cluster *c, struct cluster_attempt *a,
+                          const struct helper_news *n,
+                          const struct helper_news *file);
+/* Slurm has never lost its state since it took the attempt, and knows it no
+ * more: it has ended, and never began. */
+void cluster_end_unseen(struct cluster *c, struct cluster_attempt *a);
 /* Slurm has forgotten it, and the exit file says. */
 void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *file);

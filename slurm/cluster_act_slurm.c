@@ -136,6 +136,13 @@ void cluster_advance(struct cluster *c, struct cluster_attempt *a)
     if (!slurm_answers(c))
         return;
     const struct cluster_job *job;
+    if (a->phase == CLUSTER_UNSURE && a->wants_recall) {
+        struct helper_cmd cmd = {
+            .op = HELPER_RECALL, .req = a->req, .slurm_id = a->slurm_id};
+        if (now_s >= a->retry_s)
+            (void)cluster_send(c, a, &cmd, NULL);
+        return;
+    }
     if (is_releasing(a) && now_s >= a->act_s)
         go_on_releasing(c, a, now_s);
     else if (a->signals != 0)
@@ -175,7 +182,8 @@ double cluster_next_s(const struct cluster *c, const struct cluster_attempt *a)
         return fmin(t_s, a->retry_s);
     if (c->is_down)
         return t_s;
-    if (a->phase == CLUSTER_TO_SUBMIT)
+    if (a->phase == CLUSTER_TO_SUBMIT ||
+        (a->phase == CLUSTER_UNSURE && a->wants_recall))
         t_s = fmin(t_s, a->retry_s);
     if (is_releasing(a))
         t_s = fmin(t_s, a->act_s);

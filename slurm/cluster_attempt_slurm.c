@@ -22,7 +22,6 @@ static const double RETRY_S = 5; /* what was refused, but may pass */
  * thousand jobs, each of which takes a process to try. */
 static const double DIR_RETRY_S = 30;
 static const double AGAIN_S = 1; /* a signal that could not be sent */
-enum { READS_CAP = 10 };         /* of an exit file that cannot be read */
 
 /* ---- the list of attempts -------------------------------------------------
  */
@@ -194,7 +193,7 @@ static void become_unsure(struct cluster_attempt *a)
 void cluster_unscanned(struct cluster_attempt *a)
 {
     a->absent_s = NAN;
-    a->is_gone = a->wants_exit = false;
+    a->is_gone = a->wants_exit = a->wants_recall = a->has_file = false;
 }
 
 static void adopt(struct cluster_attempt *a, const struct helper_job *j)
@@ -216,19 +215,24 @@ static void adopt(struct cluster_attempt *a, const struct helper_job *j)
     cluster_unscanned(a);
 }
 
-/* One that ran and is to run again. Before a claim nothing is lost by that,
- * unless somebody wanted it so. */
-static bool was_requeued(const struct cluster_attempt *a,
-                         const struct cluster_job *job)
+static void end_unstarted_again(struct cluster *c, struct cluster_attempt *a)
 {
-    if (job->j.restarts > a->seen.restarts)
-        return true;
-    return a->is_claimed && a->has_run && job->is == CLUSTER_PENDING;
+    cluster_end_forgotten(
+        c, a, "Slurm has forgotten that it started job %" PRIu32, a->slurm_id);
 }
 
-static void end_requeued(struct cluster *c, struct cluster_attempt *a)
+/* One that ran and is to run again: somebody wanted it so, or slurmctld has
+ * forgotten that it started it. Before a claim nothing is lost by the latter.
+ */
+static bool ends_requeued(struct cluster *c, struct cluster_attempt *a,
+                          const struct cluster_job *job)
 {
-    cluster_end_lost(c, a, "Slurm job %" PRIu32 " was requeued", a->slurm_id);
+    if (job->j.restarts > a->seen.restarts)
+        cluster_end_lost(c, a, "Slurm job %" PRIu32 " was requeued",
+                         a->slurm_id);
+    else if (a->is_claimed && a->has_run && job->is == CLUSTER_PENDING)
+        end_unstarted_again(c, a);
+    return a->phase == CLUSTER_ENDED;
 }
 
 static void grant(struct cluster *c, struct cluster_attempt *a,
@@ -294,10 +298,8 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
     if (a->phase == CLUSTER_SUBMITTING || a->phase == CLUSTER_READING)
         cluster_done(c, a);
     adopt(a, &job->j);
-    if (was_requeued(a, job)) {
-        end_requeued(c, a);
+    if (ends_requeued(c, a, job))
         return;
-    }
     a->seen = job->j;
     a->is = job->is;
     if (job->is != CLUSTER_COMPLETING)
@@ -332,31 +334,6 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
 
 /* ---- scans ----------------------------------------------------------------
  */
-/* Slurm does not have it. If it never ran, it may be submitted (again). */
-static void is_absent(struct cluster *c, struct cluster_attempt *a)
-{
-    char which[32] = "with its tag";
-    if (a->slurm_id > 0)
-        (void)snprintf(which, sizeof(which), "%" PRIu32, a->slurm_id);
-    if (a->is_claimed) {
-        cluster_end_lost(c, a,
-                         "Slurm knows no job %s any more, and it left no "
-                         "exit file",
-                         which);
-    } else if (a->is_released || a->must_not_start) {
-        cluster_end_unstarted(c, a);
-    } else {
-        if (a->slurm_id > 0)
-            cluster_wait(c, a, ERR_BUSY,
-                         "Slurm knows no job %s any more: submitted again",
-                         which);
-        a->phase = CLUSTER_TO_SUBMIT;
-        a->slurm_id = 0;
-        a->has_run = a->was_granted = a->may_have_run = false;
-        a->retry_s = -INFINITY;
-    }
-}
-
 /* The first scan without it is when to read the exit file; the end of a job
  * that ended long ago is then known at once.
  *
@@ -368,7 +345,7 @@ void cluster_scanned(struct cluster *c, struct cluster_attempt *a)
     double now_s = cluster_now(c);
     if (a->phase == CLUSTER_SEEN && a->is == CLUSTER_PENDING && a->is_claimed &&
         ++a->waits >= 2) {
-        end_requeued(c, a);
+        end_unstarted_again(c, a);
         return;
     }
     if (a->phase != CLUSTER_UNSURE || c->is_blind)
@@ -380,19 +357,12 @@ void cluster_scanned(struct cluster *c, struct cluster_attempt *a)
         a->is_gone = true;
         a->wants_exit = a->may_have_run;
         if (!a->may_have_run)
-            is_absent(c, a);
+            cluster_absent(c, a, &(struct helper_news){.booted = 0});
     }
 }
 
 /* ---- answers --------------------------------------------------------------
  */
-static bool may_pass(const struct error *why)
-{
-    return why->code == ERR_UNAVAIL || why->code == ERR_BUSY ||
-           why->code == ERR_TIMEOUT || why->code == ERR_NOMEM ||
-           why->code == ERR_IO || why->code == ERR_INTERNAL;
-}
-
 /* Not submitted, and not for good. No device ends a trouble with files. */
 static void try_later(struct cluster *c, struct cluster_attempt *a,
                       const struct error *why)
@@ -425,42 +395,13 @@ static void submitted(struct cluster *c, struct cluster_attempt *a,
                      n->why.msg);
     } else if (a->is_released || a->must_not_start) {
         cluster_end_unstarted(c, a);
-    } else if (may_pass(&n->why)) {
+    } else if (cluster_may_pass(&n->why)) {
         try_later(c, a, &n->why);
     } else {
         struct error why = n->why;
         if (why.code == ERR_LIMIT)
             why.code = ERR_BUSY; /* as alloc.h says it */
         cluster_end_refused(c, a, &why);
-    }
-}
-
-/* True when the file cannot be read now, but perhaps later. */
-static bool reads_again(struct cluster *c, struct cluster_attempt *a,
-                        const struct helper_news *n)
-{
-    if (n->is_ok || !may_pass(&n->why) || ++a->reads >= READS_CAP)
-        return false;
-    a->retry_s = cluster_now(c) + RETRY_S;
-    return true;
-}
-
-static void exit_was_read(struct cluster *c, struct cluster_attempt *a,
-                          const struct helper_news *n)
-{
-    if (reads_again(c, a, n))
-        return;
-    if (a->phase == CLUSTER_READING) {
-        bool is_its = n->slurm_id == 0 || n->slurm_id == a->slurm_id;
-        cluster_end_over(c, a, n->is_ok && is_its ? n : NULL);
-    } else if (a->phase == CLUSTER_UNSURE && a->wants_exit) {
-        a->wants_exit = false;
-        bool is_its = n->slurm_id == 0 || a->claimed_id == 0 ||
-                      n->slurm_id == a->claimed_id;
-        if (n->is_ok && is_its && (!n->is_ending || a->is_gone))
-            cluster_end_file(c, a, n);
-        else if (a->is_gone)
-            is_absent(c, a);
     }
 }
 
@@ -474,8 +415,10 @@ void cluster_reply(struct cluster *c, struct cluster_attempt *a,
     if (n->id == a->submit)
         submitted(c, a, n);
     else if (is_awaited && op == HELPER_READ_EXIT)
-        exit_was_read(c, a, n);
-    else if (is_awaited && !n->is_ok && may_pass(&n->why))
+        cluster_exit_read(c, a, n);
+    else if (is_awaited && op == HELPER_RECALL)
+        cluster_recalled(c, a, n);
+    else if (is_awaited && !n->is_ok && cluster_may_pass(&n->why))
         a->act_s = a->stray_s = cluster_now(c) + AGAIN_S;
     else if (is_awaited && op == HELPER_SIGNAL && n->is_ok)
         a->is_told = a->is_told || (a->is_released && a->signo == SIGTERM);

@@ -34,6 +34,19 @@ void cluster_end(struct cluster *c, struct cluster_attempt *a,
     cluster_say(c, a, CLUSTER_SAY_END);
 }
 
+void cluster_end_forgotten(struct cluster *c, struct cluster_attempt *a,
+                           const char *fmt, ...)
+{
+    struct alloc_note note = {.kind = ALLOC_LOST, .is_forgotten = true};
+    char why[sizeof(note.why.msg)];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    (void)error_set(&note.why, ERR_EXTERN, "%s", why);
+    cluster_end(c, a, &note);
+}
+
 void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
                       const char *fmt, ...)
 {
@@ -151,8 +164,19 @@ static bool is_unlaunched(const struct cluster_attempt *a, enum verdict v)
     return v == BY_SOMEBODY && a->has_run && !a->is_claimed && !a->is_released;
 }
 
-void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
-                      const struct helper_news *file)
+static void say_cancelled(const struct cluster_attempt *a, bool is_recalled,
+                          struct error *ret)
+{
+    const char *by = is_recalled ? a->seen.reason : "";
+    (void)error_set(ret, ERR_EXTERN, "cancelled in Slurm%s%s%s",
+                    by[0] ? " " : "", by,
+                    is_recalled ? ", its accounting says; slurmctld knows the "
+                                  "job no more"
+                                : "");
+}
+
+static void end_over(struct cluster *c, struct cluster_attempt *a,
+                     const struct helper_news *file, bool is_recalled)
 {
     const char *what;
     enum verdict v = verdict_on(a->seen.state, &what);
@@ -175,7 +199,7 @@ void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
         note.ended_by = ALLOC_BY_LIMIT;
     if (v == BY_SOMEBODY && !a->is_released) {
         note.ended_by = ALLOC_BY_OTHER;
-        (void)error_set(&note.why, ERR_EXTERN, "cancelled in Slurm");
+        say_cancelled(a, is_recalled, &note.why);
     }
     int32_t otherwise = 0;
     if (!file && (v == BY_LIMIT || v == BY_SOMEBODY))
@@ -230,5 +254,33 @@ void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
         return;
     }
     set_status(&note, file->exit_code, file->signal, 0);
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *file)
+{
+    end_over(c, a, file, false);
+}
+
+void cluster_end_recalled(struct cluster *c, struct cluster_attempt *a,
+                          const struct helper_news *n,
+                          const struct helper_news *file)
+{
+    a->slurm_id = n->slurm_id;
+    a->seen = n->job;
+    a->seen.exit_code = n->exit_code;
+    a->seen.signal = n->signal;
+    end_over(c, a, file, true);
+}
+
+void cluster_end_unseen(struct cluster *c, struct cluster_attempt *a)
+{
+    struct alloc_note note = {
+        .kind = ALLOC_EXITED, .signal = SIGTERM, .ended_by = ALLOC_BY_OTHER};
+    (void)error_set(&note.why, ERR_EXTERN,
+                    "ended in Slurm before it began: slurmctld, not started "
+                    "again since, knows job %" PRIu32 " no more",
+                    a->slurm_id);
     cluster_end(c, a, &note);
 }

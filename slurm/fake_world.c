@@ -57,7 +57,8 @@ static void push_end(struct alloc_fake *a, const struct fake_attempt *f)
                               .signal = f->outcome.signal,
                               .ended_by = f->outcome.ended_by};
     if (f->outcome.lose) {
-        note = (struct alloc_note){.kind = ALLOC_LOST};
+        note = (struct alloc_note){.kind = ALLOC_LOST,
+                                   .is_forgotten = f->outcome.lose == 2};
         because(&note, f->outcome.why, "node failure");
     } else if (f->outcome.ended_by == ALLOC_BY_OTHER) {
         because(&note, f->outcome.why, "cancelled by somebody");

@@ -131,6 +131,16 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
                const char *tag, uid_t uid, int signo, bool *is_sure,
                struct error *err) MUST_CHECK;
 
+/* What accounting says of a job that slurmctld knows no more: of the owner's
+ * with this working directory; slurm_id 0: not known. Waits for slurmdbd as
+ * long as it takes to be refused, or for the time-out of a call.
+ *
+ * out  ret  job.state "" it says nothing; slurm_id, exit_code, signal,
+ *           job.reason, has_accounting, booted
+ * err  as for other calls: accounting, or slurmctld, does not answer */
+int rpc_recall(const struct alloc_req *req, uint32_t slurm_id,
+               struct helper_news *ret, struct error *err) MUST_CHECK;
+
 /* The poller: one look at everything. */
 struct rpc_scan;
 int rpc_scan_create(const struct helper_conf *conf, struct rpc_scan **ret,

@@ -150,6 +150,18 @@ static int do_read_exit(struct helper *h, const struct helper_cmd *c,
     return 0;
 }
 
+static int do_recall(struct helper *h, const struct helper_cmd *c,
+                     struct helper_news *n)
+{
+    n->is_sure = true;
+    return check_uid(h->conf, c->req.uid, &n->why) < 0 ||
+                   check_tag(h->conf, c->req.tag, &n->why) < 0 ||
+                   helper_check_up(h, &n->why) < 0 ||
+                   rpc_recall(&c->req, c->slurm_id, n, &n->why) < 0
+               ? -1
+               : 0;
+}
+
 void helper_do(struct helper *h, const struct helper_cmd *c)
 {
     struct helper_news n = {.ev = HELPER_REPLY, .id = c->id};
@@ -164,6 +176,9 @@ void helper_do(struct helper *h, const struct helper_cmd *c)
         break;
     case HELPER_READ_EXIT:
         rc = do_read_exit(h, c, &n);
+        break;
+    case HELPER_RECALL:
+        rc = do_recall(h, c, &n);
         break;
     case HELPER_AGAIN:
         log_notice("helper", "the daemon wants to be told all anew");

@@ -157,6 +157,17 @@ static const struct field kill_fields[] = {ID, TAG, UID, SLURM_ID};
 
 static const struct field read_exit_fields[] = {ID, UID, DIR};
 
+static const struct field recall_fields[] = {
+    ID,
+    TAG,
+    UID,
+    {"name", KIND_STRING, 0, REQ(name), 1, NAME_MAX_BYTES, NULL},
+    DIR,
+    {"slurm_id", KIND_U32, 0, offsetof(struct helper_cmd, slurm_id), 0,
+     UINT32_MAX - 2, NULL},
+    {"since", KIND_I64, 0, REQ(since), 0, INT64_MAX, NULL},
+};
+
 static const struct field again_fields[] = {ID};
 
 #define NEWS(member) offsetof(struct helper_news, member)
@@ -172,6 +183,13 @@ static const struct field done_fields[] = {
     {"signal", KIND_I32, IS_OPTIONAL, NEWS(signal), 0, SIGNO_MAX, NULL},
     {"told", KIND_TEXT, IS_OPTIONAL, NEWS(told), 0, ATTEMPT_TOLD_CAP, NULL},
     {"is_ending", KIND_BOOL, IS_OPTIONAL, NEWS(is_ending), 0, 0, NULL},
+    {"state", KIND_TEXT, IS_OPTIONAL, NEWS(job.state), 0,
+     sizeof(((struct helper_job *)0)->state), NULL},
+    {"reason", KIND_TEXT, IS_OPTIONAL, NEWS(job.reason), 0,
+     sizeof(((struct helper_job *)0)->reason), NULL},
+    {"has_accounting", KIND_BOOL, IS_OPTIONAL, NEWS(has_accounting), 0, 0,
+     NULL},
+    {"booted", KIND_I64, IS_OPTIONAL, NEWS(booted), 0, INT64_MAX, NULL},
 };
 #define WHY                                        \
     {                                              \
@@ -242,6 +260,7 @@ const struct message helper_commands[HELPER_N_OPS] = {
     [HELPER_SIGNAL] = {"signal", TABLE(signal_fields)},
     [HELPER_KILL] = {"kill", TABLE(kill_fields)},
     [HELPER_READ_EXIT] = {"read_exit", TABLE(read_exit_fields)},
+    [HELPER_RECALL] = {"recall", TABLE(recall_fields)},
     [HELPER_AGAIN] = {"again", TABLE(again_fields)},
 };
 const struct message helper_events[HELPER_N_EVS] = {

@@ -34,6 +34,11 @@
  *      signal for ranks that do not run yet.
  *   {"op":"read_exit","id":9,"uid":1000,"dir":"/.."}
  *      dir/exit, read as the user.
+ *   {"op":"recall","id":9,"tag":"..","uid":1000,"name":"mnist","dir":"/..",
+ *    "slurm_id":20,"since":1795000000}
+ *      A job that Slurm knows no more: what its accounting says of the one of
+ *      this user with the working directory dir (slurm_id 0: with whatever
+ *      id) that was submitted since then, and how long slurmctld has run.
  *   {"op":"again","id":10}
  *      The daemon had no room for some news: the child ends, and the next one
  *      tells all that it sees. No reply; those under way are lost.
@@ -51,6 +56,11 @@
  *      slurm_id: of the job that wrote the file. NOTFOUND (sure): no file.
  *      "told":"CANCELLED": Slurm told it to end, and why (told.h).
  *      "is_ending":true: that is all there is, no file.
+ *   {"ev":"reply","id":9,"state":"CANCELLED","reason":"by anna",
+ *    "exit_code":0,"signal":15,"slurm_id":20,"has_accounting":true,
+ *    "booted":1795000000}
+ *      To recall. state "": accounting does not know that it has ended.
+ *      booted: when slurmctld was started; 0: not known, or one of several.
  *      A reply without "code" is a success; what is left out is 0.
  *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
  *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
@@ -88,6 +98,7 @@ enum helper_op {
     HELPER_SIGNAL,
     HELPER_KILL,
     HELPER_READ_EXIT,
+    HELPER_RECALL,
     HELPER_AGAIN
 };
 
@@ -95,8 +106,9 @@ struct helper_cmd {
     enum helper_op op;
     uint64_t id;
     struct alloc_req req; /* SUBMIT; without worker. READ_EXIT: uid, dir.
-                             SIGNAL, KILL: tag, uid. Strings are borrowed */
-    uint32_t slurm_id;    /* SIGNAL, KILL */
+                             SIGNAL, KILL: tag, uid. RECALL: tag, uid, name,
+                             dir, since. Strings are borrowed */
+    uint32_t slurm_id;    /* SIGNAL, KILL, RECALL (0: not known) */
     int32_t signo;        /* SIGNAL */
     void *hold;           /* owns the strings of a parsed one */
 };
@@ -129,6 +141,8 @@ struct helper_news {
     int32_t exit_code, signal;   /* REPLY to READ_EXIT */
     char told[ATTEMPT_TOLD_CAP]; /* likewise; "" it was not */
     bool is_ending;              /* likewise */
+    bool has_accounting;         /* REPLY to RECALL; there job, too: state .. */
+    int64_t booted;              /* REPLY to RECALL; 0: not known */
     struct error why;            /* REPLY that is not ok, DOWN */
     int64_t since;               /* DOWN */
     uint64_t generation, seq;

@@ -127,7 +127,7 @@ bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
     return true;
 }
 
-static const char *state_word(uint32_t job_state)
+const char *rpc_state_word(uint32_t job_state)
 {
     static const char *const words[] = {
         [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",
@@ -193,7 +193,7 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
                                .restarts = j->restart_cnt,
                                .submitted = j->submit_time};
     copy(ret->tag, sizeof(ret->tag), j->comment);
-    copy(ret->state, sizeof(ret->state), state_word(j->job_state));
+    copy(ret->state, sizeof(ret->state), rpc_state_word(j->job_state));
     set_reason(j, ret);
     set_place(j, ret);
     if ((j->job_state & JOB_STATE_BASE) >= JOB_COMPLETE) {

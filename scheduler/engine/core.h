@@ -288,6 +288,7 @@ struct ending {
     enum alloc_note_kind kind; /* EXITED, LOST or REFUSED */
     int32_t exit_code, signal;
     enum alloc_ended_by by; /* EXITED */
+    bool is_forgotten;      /* LOST */
     const char *why;        /* LOST, REFUSED; EXITED by other */
 };
 /* err  of the exit hook, or ERR_NOMEM: to be tried again */

@@ -11,6 +11,8 @@
  *   refused, or not started    HELD, until somebody releases it
  *   lost, but reported 0       COMPLETED, 0
  *   given up after its report  as it reported
+ *   lost by the cluster's      another attempt, at no cost, if the job is
+ *   scheduler itself           ever to be tried again after a loss
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
  *   died of a signal           FAILED, 128 + the signal (125 if unclaimed)
  *   never claimed its lease    FAILED, 125
@@ -207,9 +209,11 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (end->kind == ALLOC_LOST && job->reported && job->report_code == 0)
         return exited(job, end);
     if (end->kind == ALLOC_LOST) {
-        v = make(EV_LOST, EXIT_NEVER_RAN, 0, "");
+        bool is_free = end->is_forgotten && job->retry_max > 0 &&
+                       (job->retry_on & RETRY_NODE_FAIL);
+        v = make(is_free ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0, "");
         detail_because(&v.d, "lost: ", end->why);
-        return or_again(job, RETRY_NODE_FAIL, v);
+        return is_free ? v : or_again(job, RETRY_NODE_FAIL, v);
     }
     if (en->give_up)
         return or_again(

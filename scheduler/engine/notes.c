@@ -182,6 +182,7 @@ static int take(struct engine *e, const struct alloc_note *note,
                              .exit_code = note->exit_code,
                              .signal = note->signal,
                              .by = note->ended_by,
+                             .is_forgotten = note->is_forgotten,
                              .why = note->why.msg};
         return eng_end(e, en, &end, err);
     }

@@ -118,6 +118,12 @@ static void test_retries(void)
     ends(&s, "k0:FAILED/134/3[111]", "until the retries are used up");
     s.jobs[0].attempts[2] = (struct world_attempt){.lose = 1};
     ends(&s, "k0:NODE_FAIL/125/3[111]", "the last one says how");
+    s = one((struct world_attempt){.lose = 3});
+    s.jobs[0].attempts[1].lose = s.jobs[0].attempts[2].lose = 3;
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1}}";
+    ends(&s, "k0:COMPLETED/0/4[1111]", "what Slurm forgets costs no retry");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":0}}";
+    ends(&s, "k0:NODE_FAIL/125/1[1]", "unless there is to be no other attempt");
     s = one((struct world_attempt){.exit_code = 1});
     s.jobs[0].spec_more = "},\"retry\":{\"max\":2}}";
     ends(&s, "k0:FAILED/1/1[1]", "an exit code is not tried again");

@@ -67,10 +67,13 @@ slurm_ended() { [ -n "$(slurm_end "$1")" ]; }
 # What a slurmctld does that is killed before it saves its state, made
 # certain: it forgets all that came after slurm_save, and gives ids again.
 slurm_save() {
+    slurm_save_busy
+    wait_for 30 nodes_idle
+}
+slurm_save_busy() {
     slurmctld stop
     cp -a "$TB/state" "$TB/tmp/saved"
     slurmctld start
-    wait_for 30 nodes_idle
 }
 slurm_lose() {
     slurmctld kill 2>/dev/null || : # it may be dead

@@ -91,7 +91,7 @@ teardown() { slurm_calm; }
 @test "F21: Slurm loses a job that runs: no attempt runs twice" {
     ctld_start
     slurm_save
-    id=$(submit_sh lost 2 2 "$say_ran; $wait_go")
+    id=$(submit_sh lost 2 2 "$say_ran; $wait_go" retry.max=1)
     wait_for 60 has_run "$id.1.0"
     wait_for 60 has_run "$id.1.1"
     slurm_lose
@@ -105,6 +105,38 @@ teardown() { slurm_calm; }
     wait_for 60 job_is "$id" COMPLETED
     [ -z "$(sort "$ran" | uniq -d)" ]
     wait_for 60 no_ranks "$id/1"
+    costs_no_retry "$id" 'slurmctld was started again'
+}
+
+# --events says what happened, and that the job is not to blame.
+costs_no_retry() { # JOB WORDS
+    "$MGPU_BIN/mgpu-stat" --events "$1" >"$BATS_TEST_TMPDIR/events"
+    cat "$BATS_TEST_TMPDIR/events"
+    grep "requeue.*$2" "$BATS_TEST_TMPDIR/events"
+    not grep 'retry 1 of' "$BATS_TEST_TMPDIR/events"
+}
+
+@test "F21: Slurm forgets that it started a job: it runs again, and once" {
+    ctld_start
+    other=$(stranger -N 2 --gpus-per-node=4)
+    wait_for 60 slurm_is "$other" RUNNING
+    id=$(submit_sh start 1 1 "$say_ran; $wait_go" retry.max=1)
+    wait_for 60 has_slurm_job start
+    slurm_save_busy
+    scancel "$other"
+    wait_for 60 has_run "$id.1.0"
+    slurm_lose
+    scancel "$other"
+    runs_again() {
+        resume_nodes
+        has_run "$id.2.0"
+    }
+    wait_for 120 runs_again
+    touch "$go"
+    wait_for 60 job_is "$id" COMPLETED
+    [ "$(ran_lines)" = "$id.1.0 $id.2.0 " ]
+    wait_for 60 no_ranks "$id/1"
+    costs_no_retry "$id" 'Slurm has forgotten that it started job'
 }
 
 @test "F22: ended and forgotten while the daemon was away: as it really ended" {

@@ -195,7 +195,8 @@ static void test_forgotten(void)
     ok(!next_note() && has_no_exit(), "gone without a claim or a file");
     h.clk.t_s += RECONCILE_S;
     scan();
-    ok(!next_note() && has_no_exit(), "for long");
+    ok(!next_note() && has_no_exit() && !next_note() && recalls(UP_SINCE, ""),
+       "for long, of a Slurm that was started again");
     ok(waits(1, "Slurm knows no job 20 any more: submitted again") &&
            hears(HELPER_SUBMIT),
        "is submitted again");
@@ -212,10 +213,11 @@ static void test_forgotten(void)
     scan();
     ok(!next_note() && has_no_exit() && passes(RECONCILE_S), "and gone");
     scan();
-    ok(!next_note() && has_no_exit() &&
+    ok(!next_note() && has_no_exit() && !next_note() && recalls(UP_LONG, "") &&
            is_lost(1, "Slurm knows no job 20 any more, and it left no exit "
                       "file"),
        "is lost: it did run");
+    ok(!h.note.is_forgotten, "and Slurm has lost nothing");
     ok(passes(1000), "and is not submitted again");
     end();
 
@@ -318,7 +320,8 @@ static void test_requeued(void)
     run_one();
     ok(claim(1, "20"), "claimed");
     SHOWS(.state = "PENDING", .reason = "Resources");
-    ok(is_lost(1, "Slurm job 20 was requeued") && hears_kill(TAG1, 20),
+    ok(is_lost(1, "Slurm has forgotten that it started job 20") &&
+           h.note.is_forgotten && hears_kill(TAG1, 20),
        "with one it must not run twice");
     end();
 
@@ -342,7 +345,8 @@ static void test_requeued(void)
     scan();
     ok(is_quiet(), "which one scan does not prove");
     scan();
-    ok(is_lost(1, "Slurm job 20 was requeued") && hears_kill(TAG1, 20),
+    ok(is_lost(1, "Slurm has forgotten that it started job 20") &&
+           h.note.is_forgotten && hears_kill(TAG1, 20),
        "but the next one does");
     end();
 }

@@ -54,7 +54,8 @@ static void test_generation(void)
     ok(!next_note() && hears(HELPER_READ_EXIT),
        "before the new helper has seen all, and not it");
     answers_exit(0, 9, 20);
-    ok(exits(1, 0, 9, ALLOC_BY_ITSELF), "the file knows");
+    ok(!next_note() && recalls(UP_LONG, ""), "nor anybody why");
+    ok(exits(1, 0, 9, ALLOC_BY_ITSELF), "the file knows how");
     end();
 
     run_one();
@@ -112,6 +113,8 @@ static void test_restart(void)
     scan();
     ok(!next_note() && hears(HELPER_READ_EXIT), "Slurm has forgotten it");
     answers_exit(7, 0, 20);
+    ok(!next_note() && recalls(UP_LONG, ",'has_accounting':true"),
+       "so has its accounting");
     ok(exits(1, 7, 0, ALLOC_BY_ITSELF), "the file has not");
     is_str(h.note.native_id, "20", "nor whose it is");
     end();
@@ -121,7 +124,8 @@ static void test_restart(void)
     ok(!next_note() && has_no_exit(), "nor is there a file");
     h.clk.t_s += RECONCILE_S;
     scan();
-    ok(!next_note() && has_no_exit(), "also later");
+    ok(!next_note() && has_no_exit() && !next_note() && recalls(UP_LONG, ""),
+       "also later");
     ok(is_lost(1, "Slurm knows no job 20 any more, and it left no exit file"),
        "it ran, and is lost");
     end();
@@ -131,7 +135,8 @@ static void test_restart(void)
     ok(!next_note() && has_no_exit(), "one that was not even submitted");
     h.clk.t_s += RECONCILE_S;
     scan();
-    ok(!next_note() && has_no_exit() && !next_note() && hears(HELPER_SUBMIT),
+    ok(!next_note() && has_no_exit() && !next_note() && recalls(UP_LONG, "") &&
+           !next_note() && hears(HELPER_SUBMIT),
        "is submitted when that is sure");
     end();
 
@@ -271,8 +276,97 @@ static void test_told(void)
     end();
 }
 
+/* Up to the question, from which the test goes on. */
+static void recall(bool is_claimed, const char *native_id)
+{
+    restart(ALLOC_AGAIN, is_claimed, native_id);
+    scan();
+    ok(!next_note() && has_no_exit() && passes(RECONCILE_S), "out of sight");
+    scan();
+    ok(!next_note() && has_no_exit() && !next_note(), "for long");
+}
+
+static void test_accounting(void)
+{
+    recall(false, NULL);
+    ok(recalls(UP_LONG,
+               ",'has_accounting':true,'state':'CANCELLED','slurm_id':20,"
+               "'reason':'by anna'") &&
+           exits(1, 0, SIGTERM, ALLOC_BY_OTHER),
+       "it was cancelled before it began");
+    is_str(h.note.why.msg,
+           "cancelled in Slurm by anna, its accounting says; slurmctld knows "
+           "the job no more",
+           "by whom, and who says so");
+    is_str(h.note.native_id, "20", "which job it was");
+    ok(is_quiet() && passes(1000), "it is not submitted again");
+    end();
+
+    recall(true, "20");
+    ok(recalls(UP_LONG, ",'has_accounting':true,'state':'NODE_FAIL',"
+                        "'slurm_id':20") &&
+           is_lost(1, "Slurm job 20 lost a node") && h.cmd.slurm_id == 20 &&
+           h.cmd.req.since == SINCE && strcmp(h.cmd.req.name, "mnist") == 0 &&
+           strcmp(h.cmd.req.dir, "/jobs/1/1") == 0,
+       "it lost a node");
+    end();
+
+    recall(true, "20");
+    ok(recalls(UP_LONG, ",'has_accounting':true") &&
+           is_lost(1, "Slurm knows no job 20 any more, nor does its "
+                      "accounting, and it left no exit file"),
+       "nobody knows");
+    end();
+
+    recall(true, "20");
+    ok(recalls(UP_SINCE, "") &&
+           is_lost(1, "slurmctld was started again, and knows no job 20 any "
+                      "more; it left no exit file") &&
+           h.note.is_forgotten,
+       "F21: slurmctld has lost it");
+    end();
+
+    recall(true, "20");
+    ok(recalls(0, "") && gets(ALLOC_LOST, 1) && !h.note.is_forgotten,
+       "one of two may have been up for long");
+    end();
+
+    recall(false, "20");
+    ok(recalls(UP_LONG, "") && exits(1, 0, SIGTERM, ALLOC_BY_OTHER),
+       "slurmctld has lost nothing: somebody ended it before it began");
+    end();
+
+    recall(false, "20");
+    ok(recalls(UP_SINCE, "") && gets(ALLOC_WAITING, 1) && hears(HELPER_SUBMIT),
+       "or slurmctld may have lost it: submitted again");
+    end();
+
+    recall(false, NULL);
+    ok(hears(HELPER_RECALL), "accounting");
+    fails("UNAVAIL", "slurmdbd is away", true);
+    ok(waits(1, "SlurmUnknown: slurmdbd is away") && passes(4),
+       "does not answer");
+    h.clk.t_s += 1;
+    ok(!next_note() && recalls(UP_LONG, "") && !next_note() &&
+           hears(HELPER_SUBMIT),
+       "and is asked again");
+    end();
+
+    restart(ALLOC_AGAIN, true, "20");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "Slurm has forgotten it");
+    answers_exit(0, SIGTERM, 20);
+    ok(!next_note() &&
+           recalls(UP_LONG, ",'has_accounting':true,'state':'CANCELLED',"
+                            "'slurm_id':20") &&
+           exits(1, 0, SIGTERM, ALLOC_BY_OTHER),
+       "the file says how, and accounting who");
+    end();
+}
+
 int main(void)
 {
+    test_accounting();
     test_told();
     test_generation();
     test_restart();

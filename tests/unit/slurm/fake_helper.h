@@ -29,6 +29,9 @@
 #define TAG2 "mgpu:c:2:1:00000000000000bb"
 
 static const double RECONCILE_S = 30;
+/* Attempts are asked for at SINCE; slurmctld was started long before, or
+ * again afterwards. */
+enum { SINCE = 1795000000, UP_LONG = SINCE - 3600, UP_SINCE = SINCE + 60 };
 
 static struct {
     struct alloc *a;
@@ -292,6 +295,16 @@ static inline bool has_no_exit(void)
     return true;
 }
 
+/* Nor does accounting, if there is one, know more. */
+static inline bool recalls(int booted, const char *rest)
+{
+    if (!hears(HELPER_RECALL))
+        return false;
+    says("{'ev':'reply','id':%" PRIu64 ",'booted':%d%s}", h.cmd.id, booted,
+         rest);
+    return true;
+}
+
 /* ---- requests -------------------------------------------------------------
  */
 static inline int ask_for(const struct alloc_req *like, struct error *err)
@@ -308,6 +321,7 @@ static inline int ask_for(const struct alloc_req *like, struct error *err)
     req.nodes = 2;
     req.gpus_per_node = 2;
     req.uid = 1000;
+    req.since = SINCE;
     req.dir = dir;
     req.worker = "/bin/worker";
     req.launch = like->launch ? like->launch : "{\"a\":1}";

@@ -22,6 +22,10 @@
 #define KILL                                                               \
     "{\"op\":\"kill\",\"id\":8,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
     "\"slurm_id\":20}"
+#define RECALL                                                               \
+    "{\"op\":\"recall\",\"id\":9,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
+    "\"name\":\"mnist\",\"dir\":\"/srv/12/1\",\"slurm_id\":0,"               \
+    "\"since\":1795000000}"
 #define READ_EXIT \
     "{\"op\":\"read_exit\",\"id\":9,\"uid\":0,\"dir\":\"/srv/12/1\"}"
 
@@ -101,6 +105,15 @@ static void test_others(void)
     ok(d.op == HELPER_READ_EXIT && d.id == 9 && d.req.uid == 0 &&
            strcmp(d.req.dir, "/srv/12/1") == 0,
        "read_exit's values");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
+    ok(parse_cmd(RECALL, &c, &err) == 0, "recall");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_RECALL && d.id == 9 && d.req.uid == 1000 &&
+           d.slurm_id == 0 && d.req.since == 1795000000 &&
+           strcmp(d.req.dir, "/srv/12/1") == 0 &&
+           strcmp(d.req.name, "mnist") == 0,
+       "recall's values");
     helper_cmd_clear(&c);
     helper_cmd_clear(&d);
     ok(parse_cmd("{\"op\":\"again\",\"id\":10}", &c, &err) == 0, "again");
@@ -221,6 +234,11 @@ static void test_refused_others(void)
         {"{", "[{"}};
     REFUSED(SIGNAL, signals);
     REFUSED(READ_EXIT, reads);
+    static const struct change recalls[] = {{"\"since\":17", "\"since\":-17"},
+                                            {"\"name\":\"mnist\",", ""},
+                                            {"/srv/12/1", "srv"},
+                                            {"mgpu:c", "c"}};
+    REFUSED(RECALL, recalls);
     static const struct change kills[] = {
         {"\"slurm_id\":20", "\"slurm_id\":20,\"signo\":9"},
         {"\"uid\":1000,", ""},

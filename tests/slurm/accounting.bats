@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# accounting.bats - a Slurm with accounts, limits and a memory: slurmdbd.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+# MinJobAge: what has ended is forgotten within seconds, but for slurmdbd.
+setup_file() {
+    slurm_up --nodes 2 --gpus 4 --dbd --extra MinJobAge=2
+    me=$(id -un)
+    export me
+    sacctmgr -i add account physics,foreign cluster=testbed
+    sacctmgr -i add user "$me" account=physics
+    sacctmgr -i add qos tight set MaxTRESPerUser=gres/gpu=1
+    sacctmgr -i add qos full set MaxSubmitJobsPerUser=0 Flags=DenyOnLimit
+    sacctmgr -i add qos closed
+    sacctmgr -i modify user "$me" set qos=normal,tight,full
+} >/dev/null
+teardown_file() { slurm_down; }
+teardown() {
+    "$testbed" dbd "$TB" cont 3>&- 2>/dev/null ||
+        "$testbed" dbd "$TB" start 3>&- 2>/dev/null || :
+    slurm_calm
+}
+
+@test "an account or a QOS that is not one's own: refused, and what to do" {
+    ctld_start
+    a=$(submit_sh a 1 1 "$say_ran" policy.account=foreign)
+    b=$(submit_sh b 1 1 "$say_ran" policy.account=nowhere)
+    c=$(submit_sh c 1 1 "$say_ran" policy.qos=closed)
+    for id in $a $b $c; do
+        wait_for 60 job_has_ended "$id"
+        job_field "$id" reason
+        [ "$(job_state "$id") $(job_field "$id" exit_code)" = 'FAILED 125' ]
+    done
+    reason_like "$a" 'could not be started: Slurm: Invalid account*sacctmgr*'
+    reason_like "$b" 'could not be started: Slurm: Invalid account*sacctmgr*'
+    reason_like "$c" 'could not be started: Slurm: Invalid qos*sacctmgr*'
+    [ ! -e "$ran" ]
+}
+
+@test "limits of a QOS: waits, in Slurm's words; or is tried again later" {
+    ctld_start
+    wide=$(submit_sh wide 1 2 "$say_ran" policy.qos=tight)
+    full=$(submit_sh full 1 1 "$say_ran" policy.qos=full)
+    fits=$(submit_sh fits 1 1 "$say_ran" policy.qos=tight)
+    wait_for 60 reason_like "$wide" 'Slurm(QOSMaxGRESPerUser)'
+    wait_for 60 reason_like "$full" 'could not be started: Slurm: *limit*'
+    job_is "$full" QUEUED
+    "$MGPU_BIN/mgpu-stat" --why "$wide" | grep QOSMaxGRESPerUser
+    "$MGPU_BIN/mgpu-cancel" "$wide" "$full"
+    wait_for 60 job_is "$wide" CANCELLED
+    wait_for 60 job_is "$fits" COMPLETED
+    [ "$(ran_lines)" = "$fits.1.0 " ]
+}
+
+@test "name, comment, account and limit in sacct, the way there and back" {
+    ctld_start
+    id=$(submit_sh mnist 1 1 "$say_ran" policy.account=physics \
+        resources.time_limit=20m)
+    wait_for 60 job_is "$id" COMPLETED
+    native=$(native_id "$id")
+    row() {
+        sacct -nPX -j "$native" -o JobName,Account,TimelimitRaw,State,Comment
+    }
+    has_row() { [[ $(row) == "mnist|physics|2"?"|COMPLETED|mgpu:test:$id:1:"* ]]; }
+    wait_for 30 has_row
+    "$MGPU_BIN/mgpu-stat" "$id" | grep "$native"
+}
+
+@test "scancelled and forgotten while the daemon was away: slurmdbd knows" {
+    ctld_start
+    other=$(stranger -N 2 --gpus-per-node=3)
+    wait_for 30 slurm_is "$other" RUNNING
+    runs=$(submit_sh runs 1 1 "$say_ran; $wait_go")
+    waits=$(submit_sh waits 2 8 "$say_ran")
+    wait_for 60 has_run "$runs.1.0"
+    wait_for 60 has_slurm_job waits
+    native=$(native_id "$runs")
+    ctld_kill
+    scancel "$native" "$(slurm_ids waits)"
+    wait_for 90 slurm_forgot "$native"
+    wait_for 90 slurm_forgot "$(slurm_ids waits)"
+    # What it left of its own: accounting is the only witness.
+    find "$ctld_dir/state/jobs" \( -name exit -o -name told \) -delete
+    # Asked until it answers.
+    "$testbed" dbd "$TB" stop
+    ctld_start
+    wait_for 60 reason_like "$waits" 'SlurmUnknown: accounting*'
+    "$testbed" dbd "$TB" start 3>&-
+    for id in $runs $waits; do
+        wait_for 60 job_has_ended "$id"
+        job_field "$id" reason
+        job_is "$id" CANCELLED
+        reason_like "$id" "cancelled in Slurm by $me, its accounting says*"
+    done
+    [ "$(n_slurm_jobs runs) $(n_slurm_jobs waits)" = '1 1' ]
+    [ "$(ran_lines)" = "$runs.1.0 " ]
+}
