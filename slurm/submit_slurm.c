@@ -206,6 +206,9 @@ int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
     job_desc_msg_t d;
     submit_response_msg_t *r = NULL;
     *is_sure = true;
+    if (conf->is_system && owner->uid != 0 &&
+        rpc_check_partitions(req->where.partition, err) < 0)
+        return -1;
     if (describe(&d, conf, req, owner, &t, err) < 0) {
         buf_clear(&t.room);
         return -1;

@@ -96,7 +96,7 @@ system_start() {
     launch
 }
 
-# submit_as USER NAME GPUS SCRIPT: prints the job's id.
+# submit_as USER NAME GPUS SCRIPT [OPTION...]: prints the job's id.
 submit_as() {
     local file=$ctld_dir/tmp/$2
     printf '%s\n' "$4" >"$file.sh"
@@ -109,7 +109,7 @@ resources: {gpus: $3}
 checkpoint: {grace: 2s}
 YAML
     chmod 644 "$file.sh" "$file.yaml"
-    as "$1" "$MGPU_BIN/mgpu-submit" --parsable "$file.yaml"
+    as "$1" "$MGPU_BIN/mgpu-submit" --parsable "${@:5}" "$file.yaml"
 }
 
 log_of() { as "$1" "$MGPU_BIN/mgpu-stat" --logs "$2"; } # USER JOB
@@ -206,6 +206,36 @@ grouped() {
     wait_for 60 has_run "$id.1.0"
     as "$admin" "$MGPU_BIN/mgpu-cancel" "$id"
     wait_for 60 job_is "$id" CANCELLED
+}
+
+# Who submits to Slurm is root, who may use all of it.
+@test "partitions that are root's, or a group's: for nobody else" {
+    scontrol create partitionname=roots nodes=ALL rootonly=yes
+    scontrol create partitionname=group nodes=ALL allowgroups="$(id -gn "$two")"
+    system_start
+    no=$(submit_as "$one" a 1 "$say_ran" --set resources.partition=roots)
+    also=$(submit_as "$one" b 1 "$say_ran" --set resources.partition=batch,roots)
+    other=$(submit_as "$one" c 1 "$say_ran" --set resources.partition=group)
+    yes=$(submit_as "$two" d 1 "$say_ran" --set resources.partition=group)
+    for id in $no $also $other; do
+        wait_for 60 job_has_ended "$id"
+        job_field "$id" reason
+        [ "$(job_state "$id") $(job_field "$id" exit_code)" = 'FAILED 125' ]
+    done
+    for id in $no $also; do
+        reason_like "$id" "could not be started: *'roots' is root's alone*"
+    done
+    reason_like "$other" '*group not permitted*scontrol show partition'
+    wait_for 60 job_is "$yes" COMPLETED
+    [ "$(cat "$ran")" = "$yes.1.0" ]
+    # Nor is the default one, once it is root's.
+    scontrol update partitionname=roots default=yes
+    no=$(submit_as "$one" e 1 "$say_ran")
+    wait_for 60 job_has_ended "$no"
+    job_is "$no" FAILED
+    scontrol update partitionname=batch default=yes
+    scontrol delete partitionname=roots
+    scontrol delete partitionname=group
 }
 
 @test "what ranks left behind while it was away is read as their user" {
