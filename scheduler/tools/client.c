@@ -12,6 +12,7 @@
 #include "jobs/base/cred_munge.h"
 #include "jobs/base/http_client.h"
 #include "jobs/base/http_digest.h"
+#include "jobs/state.h"
 #include "jobs/wire.h"
 #include "scheduler/tools/render.h"
 
@@ -176,6 +177,15 @@ const char *field_str(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
     return s ? s : "";
+}
+
+const char *attempt_state(const json_t *attempt)
+{
+    const char *name = field_str(attempt, "state");
+    enum job_state s;
+    bool went_on = *field_str(attempt, "ended") != '\0' &&
+                   job_state_from_name(name, &s) == 0 && job_state_is_live(s);
+    return went_on ? "REQUEUED" : name;
 }
 
 bool field_yes(const json_t *o, const char *key)

@@ -35,6 +35,9 @@ int client_stream(struct client *c, const char *path, double timeout_s,
 double field_real(const json_t *o, const char *key); /* NAN */
 int64_t field_int(const json_t *o, const char *key, int64_t absent);
 const char *field_str(const json_t *o, const char *key); /* "" */
+/* Of an attempt. The daemon keeps the state in which the job left it: one that
+ * has ended and from which the job went on is REQUEUED, and not RUNNING. */
+const char *attempt_state(const json_t *attempt);
 bool field_yes(const json_t *o, const char *key);
 
 /* To standard output, one line. o NULL: what made it had no memory. */

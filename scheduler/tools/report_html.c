@@ -502,13 +502,16 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
     static const char *const event_keys[] = {"seq",   "at",     "attempt",
                                              "event", "detail", NULL};
     const json_t *o = json_object_get(job, "job");
+    json_t *attempts = json_object_get(job, "attempts"), *a;
+    size_t i;
+    json_array_foreach(attempts, i, a) p->bad |=
+        json_object_set_new(a, "state", json_string(attempt_state(a)));
     add_head(p, o);
     add_charts(p, iterations, epochs);
     add_phases(p, iterations);
     add_epochs(p, epochs);
     add_profile(p, profile);
-    add_objects(p, "Attempts", attempt_heads, attempt_keys,
-                json_object_get(job, "attempts"));
+    add_objects(p, "Attempts", attempt_heads, attempt_keys, attempts);
     add_objects(p, "Events", event_heads, event_keys,
                 json_object_get(events, "events"));
     add_spec(p, o);

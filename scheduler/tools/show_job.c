@@ -201,7 +201,7 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
         if (rc == 0 &&
             (render_table_add(t, err, "%" PRId64, field_int(a, "attempt", 0)) <
                  0 ||
-             render_table_add(t, err, "%s", field_str(a, "state")) < 0 ||
+             render_table_add(t, err, "%s", attempt_state(a)) < 0 ||
              render_table_add(t, err, "%" PRId64, field_int(a, "gpus", 0)) <
                  0 ||
              render_table_add(t, err, "%s", field_str(a, "place")) < 0 ||

@@ -137,7 +137,8 @@ static void test_job(void)
              "\"image_size\":32},\"train\":{\"epochs\":2,\"batch_size\":32,"
              "\"precision\":\"fp32\",\"distribution\":\"ddp-ds\",\"seed\":7,"
              "\"optimizer\":{\"name\":\"sgd\",\"lr\":0.05}}}},"
-             "\"attempts\":[{\"attempt\":1,\"state\":\"QUEUED\",\"signal\":11},"
+             "\"attempts\":[{\"attempt\":1,\"state\":\"RUNNING\",\"signal\":11,"
+             "\"ended\":\"E\"},"
              "{\"attempt\":2,\"state\":\"FAILED\",\"exit_code\":139}]}");
     json_t *epochs = load("{\"columns\":[\"attempt\",\"epoch\",\"seconds\","
                           "\"train_loss\",\"eval_loss\",\"eval_accuracy\","
@@ -160,6 +161,8 @@ static void test_job(void)
        "a row per epoch");
     ok(has("/s/metrics.db"), "where the databases are");
     ok(has("ATTEMPT") && has("139"), "the attempts of a job that failed");
+    ok(has("      1  REQUEUED") && has("      2  FAILED"),
+       "none of which is running");
     json_decref(job);
     json_decref(epochs);
     json_decref(status);
