@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "jobs/spec.h"
 
 static const char *const kinds[DEPEND_N] = {
     [DEPEND_OK] = "afterok",
@@ -32,17 +35,30 @@ static int parse_kind(const char **io_at, enum depend_kind *ret)
     return -1;
 }
 
-static int parse_id(const char **io_at, uint64_t *ret)
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "12" or "12_3", up to the next ':' or the end. */
+static int parse_id(const char **io_at, struct depend *ret)
 {
     char *end = NULL;
     errno = 0;
     unsigned long long id = strtoull(*io_at, &end, 10);
-    if (**io_at < '0' || **io_at > '9' || errno || id < 1 || id > INT64_MAX ||
-        (*end && *end != ':'))
+    unsigned long task = 0;
+    if (!is_digit(**io_at) || errno || id < 1 || id > INT64_MAX)
+        return -1;
+    bool is_task = *end == '_' && is_digit(end[1]);
+    if (is_task)
+        task = strtoul(end + 1, &end, 10);
+    if (task >= SPEC_TASKS_MAX || (*end && *end != ':') ||
+        (*end == ':' && end[1] == '\0'))
         return -1;
     *io_at = *end ? end + 1 : end;
-    *ret = id;
-    return end[0] == ':' && end[1] == '\0' ? -1 : 0;
+    ret->job = id;
+    ret->task = is_task ? (int32_t)task : -1;
+    return 0;
 }
 
 int depend_parse(const char *text, struct depend io[DEPEND_MAX], size_t *io_n,
@@ -58,10 +74,10 @@ int depend_parse(const char *text, struct depend io[DEPEND_MAX], size_t *io_n,
                          "afterany:JOB",
                          text);
     do {
-        if (parse_id(&at, &d.job) < 0)
+        if (parse_id(&at, &d) < 0)
             return error_set(err, ERR_INVAL,
                              "'%.60s': expected the numbers of jobs, as in "
-                             "%s:12 or %s:12:13",
+                             "%s:12 or %s:12:13_4",
                              text, kinds[d.kind], kinds[d.kind]);
         if (n == DEPEND_MAX)
             return error_set(err, ERR_INVAL,
@@ -75,7 +91,11 @@ int depend_parse(const char *text, struct depend io[DEPEND_MAX], size_t *io_n,
 
 const char *depend_show(const struct depend *d, char ret[DEPEND_TEXT_CAP])
 {
-    (void)snprintf(ret, DEPEND_TEXT_CAP, "%s:%" PRIu64, kinds[d->kind], d->job);
+    char task[16] = "";
+    if (d->task >= 0)
+        (void)snprintf(task, sizeof(task), "_%" PRId32, d->task);
+    (void)snprintf(ret, DEPEND_TEXT_CAP, "%s:%" PRIu64 "%s", kinds[d->kind],
+                   d->job, task);
     return ret;
 }
 

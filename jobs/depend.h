@@ -1,8 +1,9 @@
 /* depend.h - what a job waits for: the ends of other jobs.
  *
  * Written as sbatch(1) writes it: "afterok:12" or, for several jobs at once,
- * "afterok:12:13"; "12" is "afterok:12". A job may only name jobs that were
- * there before it, so nothing can wait for itself in a circle.
+ * "afterok:12:13"; "12" is "afterok:12". The number of a sweep stands for all
+ * of its tasks, "12_3" for one. A job may only name jobs that were there before
+ * it, so nothing can wait for itself in a circle.
  */
 #ifndef MGPU_JOBS_DEPEND_H
 #define MGPU_JOBS_DEPEND_H
@@ -21,7 +22,8 @@ enum depend_kind {
 };
 
 struct depend {
-    uint64_t job;
+    uint64_t job; /* or a sweep */
+    int32_t task; /* of the sweep; -1: what the number stands for */
     enum depend_kind kind;
 };
 
@@ -34,7 +36,7 @@ enum {
  * err  ERR_INVAL with what is allowed; io[*io_n] are then as before */
 int depend_parse(const char *text, struct depend io[DEPEND_MAX], size_t *io_n,
                  struct error *err) MUST_CHECK;
-/* "afterok:12" */
+/* "afterok:12", "afterok:12_3" */
 const char *depend_show(const struct depend *d, char ret[DEPEND_TEXT_CAP]);
 
 enum depend_fate { DEPEND_WAITS, DEPEND_MET, DEPEND_NEVER };

@@ -238,13 +238,14 @@ static json_t *depends_of(const struct why *w)
     json_t *list = json_array();
     for (size_t i = 0; i < job->n_depends; i++) {
         const struct depend *d = &job->depends[i];
-        const struct job *other = engine_job(w->c->engine, d->job);
+        const struct job *other;
         char text[DEPEND_TEXT_CAP];
-        bool is_met = other && depend_fate(d->kind, other->state) == DEPEND_MET;
+        bool is_met = engine_depend_fate(w->c->engine, d, &other) == DEPEND_MET;
         (void)json_array_append_new(
             list,
             json_pack("{s:s, s:I, s:o, s:b}", "depends_on",
-                      depend_show(d, text), "job", (json_int_t)d->job, "state",
+                      depend_show(d, text), "job",
+                      (json_int_t)(other ? other->id : d->job), "state",
                       ctld_text(other ? job_state_name(other->state) : NULL),
                       "is_met", is_met));
     }

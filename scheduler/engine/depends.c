@@ -11,27 +11,67 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "scheduler/engine/core.h"
+
+/* Of a whole sweep its first task. */
+static const struct job *named(const struct engine *e, const struct depend *d)
+{
+    return d->task < 0 ? engine_job(e, d->job)
+                       : engine_task(e, d->job, (uint64_t)d->task);
+}
 
 /* Jobs of others are not told apart from those that do not exist. */
 int eng_check_depends(const struct engine *e, const struct job *job,
                       struct error *err)
 {
     for (size_t i = 0; i < job->n_depends; i++) {
-        const struct entry *other = eng_find(e, job->depends[i].job);
-        if (!other || !engine_may(e, &other->job, job->uid))
+        const struct depend *d = &job->depends[i];
+        const struct job *other = named(e, d);
+        char text[DEPEND_TEXT_CAP];
+        if (!other || !engine_may(e, other, job->uid))
             return error_set(err, ERR_INVAL,
-                             "depends_on: you have no job %" PRIu64 " [E022]",
-                             job->depends[i].job);
+                             "depends_on: you have no job %s [E022]",
+                             strchr(depend_show(d, text), ':') + 1);
     }
     return 0;
 }
 
-static enum depend_fate fate_of(const struct engine *e, const struct depend *d)
+/* As one job would end: COMPLETED when all its tasks have, and not before the
+ * last of them has ended; but when one has failed, it can no more. */
+static enum depend_fate fate_of_sweep(const struct engine *e,
+                                      const struct depend *d, int32_t n_tasks,
+                                      const struct job **io)
 {
-    const struct entry *other = eng_find(e, d->job);
-    return other ? depend_fate(d->kind, other->job.state) : DEPEND_NEVER;
+    const struct job *waits = NULL, *failed = NULL;
+    for (int32_t i = 0; i < n_tasks; i++) {
+        const struct job *task = engine_job(e, d->job + (uint64_t)i);
+        if (!task || !job_state_is_final(task->state))
+            waits = waits ? waits : task;
+        else if (task->state != JOB_COMPLETED)
+            failed = failed ? failed : task;
+    }
+    if (failed)
+        *io = failed;
+    if (failed && d->kind == DEPEND_OK)
+        return DEPEND_NEVER;
+    if (waits) {
+        *io = waits;
+        return DEPEND_WAITS;
+    }
+    return depend_fate(d->kind, failed ? failed->state : JOB_COMPLETED);
+}
+
+enum depend_fate engine_depend_fate(const struct engine *e,
+                                    const struct depend *d,
+                                    const struct job **ret)
+{
+    const struct job *other = named(e, d);
+    *ret = other;
+    if (other && d->task < 0 && other->sweep == d->job)
+        return fate_of_sweep(e, d, other->n_tasks, ret);
+    return other ? depend_fate(d->kind, other->state) : DEPEND_NEVER;
 }
 
 /* The first in vain, else the first that is waited for. */
@@ -42,7 +82,8 @@ static enum depend_fate look(const struct engine *e, const struct job *job,
 
     *ret_n = 0;
     for (size_t i = 0; i < job->n_depends && all != DEPEND_NEVER; i++) {
-        enum depend_fate one = fate_of(e, &job->depends[i]);
+        const struct job *other;
+        enum depend_fate one = engine_depend_fate(e, &job->depends[i], &other);
         *ret_n += one == DEPEND_WAITS;
         if (one == DEPEND_NEVER || (one == DEPEND_WAITS && all == DEPEND_MET)) {
             all = one;
@@ -54,15 +95,19 @@ static enum depend_fate look(const struct engine *e, const struct job *job,
 
 static int hold(struct engine *e, struct entry *en, const struct depend *d)
 {
-    const struct entry *other = eng_find(e, d->job);
+    const struct job *other;
     struct detail detail = DETAIL_INIT;
-    char text[DEPEND_TEXT_CAP];
+    char text[DEPEND_TEXT_CAP], which[48] = "which";
 
+    (void)engine_depend_fate(e, d, &other);
+    if (other && d->task < 0 && other->sweep == d->job && d->kind == DEPEND_OK)
+        (void)snprintf(which, sizeof(which), "of which %" PRIu64 "_%" PRId32,
+                       other->sweep, other->task);
     text_copy(detail.held, sizeof(detail.held), job_held_name(HELD_DEPENDENCY));
     (void)snprintf(detail.why, sizeof(detail.why),
-                   "DependencyNeverSatisfied: %s, which is %s",
-                   depend_show(d, text),
-                   other ? job_state_name(other->job.state) : "not there");
+                   "DependencyNeverSatisfied: %s, %s is %s",
+                   depend_show(d, text), which,
+                   other ? job_state_name(other->state) : "not there");
     return eng_stage(e, en, EV_HOLD, -1, &detail, NULL);
 }
 

@@ -273,6 +273,15 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
                         const struct engine_sweep *sweep, uint64_t *ret_id,
                         bool *ret_again, struct error *err) MUST_CHECK;
 
+/* How it stands with what a job waits for. A sweep is over when all of its
+ * tasks are, and has COMPLETED when all of them have.
+ *
+ * out  ret  the job that decides it: of a sweep the first task that failed or
+ *           has not ended; NULL: it is not there
+ */
+enum depend_fate engine_depend_fate(const struct engine *e,
+                                    const struct depend *d,
+                                    const struct job **ret);
 /* The job that is task `task` of the sweep; NULL when there is none. */
 const struct job *engine_task(const struct engine *e, uint64_t sweep,
                               uint64_t task);

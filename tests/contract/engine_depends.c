@@ -96,6 +96,58 @@ static void test_kinds(void)
     world_clear(&w);
 }
 
+static int submit_two(const char *key, uint64_t *ret_id)
+{
+    static const char spec[] =
+        "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+        "\"retry\":{\"max\":0}}";
+    const struct engine_task tasks[] = {{spec, "{\"env.I\":\"0\"}"},
+                                        {spec, "{\"env.I\":\"1\"}"}};
+    struct engine_submit req = {.uid = 1000, .user = "anna", .key = key};
+    struct engine_sweep two = {.tasks = tasks, .n = 2};
+    return engine_submit_sweep(w.engine, &req, &two, ret_id, NULL, &err);
+}
+
+/* A sweep's number is its first task's, and stands for all of them. */
+static void test_sweep(void)
+{
+    static const struct {
+        const char *depends;
+        enum job_state after;
+        const char *reason;
+    } rows[] = {
+        {"\"afterok:1\"", JOB_HELD,
+         "DependencyNeverSatisfied: afterok:1, of which 1_1 is FAILED"},
+        {"\"afterok:1_0\"", JOB_COMPLETED, ""},
+        {"\"afterok:1_1\"", JOB_HELD,
+         "DependencyNeverSatisfied: afterok:1_1, which is FAILED"},
+        {"\"afternotok:1\"", JOB_COMPLETED, ""},
+        {"\"afterany:1:3_1\"", JOB_COMPLETED, ""},
+        {"\"afterok:3\"", JOB_QUEUED, "Dependency: waits for afterok:3"},
+        {"\"afternotok:3\"", JOB_QUEUED, "Dependency: waits for afternotok:3"},
+        {"\"afterany:3\"", JOB_QUEUED, "Dependency: waits for afterany:3"},
+    };
+    enum { N = sizeof(rows) / sizeof(rows[0]) };
+    uint64_t id[N], of = 0;
+
+    world_init(&w, &script);
+    ok(world_start(&w), "---- sweeps");
+    is_int(submit_two("k1", &of), 0, "one ends well, one fails");
+    is_int(submit_two("k0", &of), 0, "one goes on, one ends well");
+    for (size_t i = 0; i < N; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "k1.%zu", i);
+        is_int(submit(key, 1000, rows[i].depends, &id[i]), 0, rows[i].depends);
+    }
+    play(30);
+    for (size_t i = 0; i < N; i++) {
+        is_int(job(id[i])->state, rows[i].after, rows[i].depends);
+        is_str(job(id[i])->reason, rows[i].reason, "  why");
+    }
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
 /* After another life the same are waiting and held, and a release starts. */
 static void test_release(void)
 {
@@ -164,6 +216,9 @@ static void test_refused(void)
     refused("\"afterok:\"", 1000, "expected the numbers");
     refused("\"afterok:0\"", 1000, "expected the numbers");
     refused("\"afterok:1:\"", 1000, "expected the numbers");
+    refused("\"afterok:1_0\"", 1000, "you have no job 1_0 [E022]");
+    refused("\"afterok:1_\"", 1000, "expected the numbers");
+    refused("\"afterok:1_4096\"", 1000, "expected the numbers");
     refused("\"afterok:-1\"", 1000, "expected the numbers");
     refused("\"singleton\"", 1000, "expected afterok:JOB");
     is_int(submit("k1", 0, "\"afterany:1\"", &id), 0, "root may");
@@ -173,6 +228,7 @@ static void test_refused(void)
 int main(void)
 {
     test_kinds();
+    test_sweep();
     test_release();
     test_refused();
     return tap_done();
