@@ -217,8 +217,10 @@ static int start(struct ctld *c, struct error *err)
 
     if (c->policy.n == 0 || !c->parts.reload)
         return 0;
-    if (expire(c, err) < 0)
-        return -1;
+    if (expire(c, &why) < 0) /* what is left may be what is wrong */
+        log_err("admin", "what was set for a time stays why=\"%s\"", why.msg);
+    if (c->policy.n == 0)
+        return 0;
     if (c->parts.reload(c->parts.reload_arg, false, sets,
                         ctld_policy_sets(&c->policy, sets), &fresh,
                         &why) == 0) {

@@ -108,7 +108,10 @@ second_is_over() {
 
 @test "what does not go with a new file any more is dropped, and said" {
     admin --quiet policy set watchdog.node_lost_after=11s
+    # Something else is over at the same start.
+    admin --quiet policy set --for 1s limits.max_running_per_user=5
     ctld_kill
+    wait_for 30 second_is_over
     printf '%s\n' 'version: 1' 'watchdog: {heartbeat: 6s}' >mgpu.yaml
     ctld_start --config mgpu.yaml
     [[ $(row watchdog.node_lost_after) == *" 90s "*default ||
