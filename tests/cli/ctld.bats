@@ -332,7 +332,7 @@ lacks() { # COUNT PATTERN YAML...
     submit_command one sleep 60
     api GET /metrics >"$BATS_TEST_TMPDIR/metrics"
     [ "$(tail -n 1 "$BATS_TEST_TMPDIR/metrics")" = '# EOF' ]
-    ! grep -v -E '^(# (HELP|TYPE) mgpu_[a-z_]+ .+|# EOF|mgpu_[a-z_]+(\{[a-z]+="[^"]*"\})? [0-9.e+-]+)$' \
+    not grep -v -E '^(# (HELP|TYPE) mgpu_[a-z_]+ .+|# EOF|mgpu_[a-z_]+(\{[a-z]+="[^"]*"\})? [0-9.e+-]+)$' \
         "$BATS_TEST_TMPDIR/metrics"
     grep -q '^mgpu_jobs{state="COMPLETED"} 0$' "$BATS_TEST_TMPDIR/metrics"
 }

@@ -14,6 +14,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ctld_dir=
 ctld_pid=
 
+# A line of a test that begins with ! cannot fail.
+not() { ! "$@"; }
+
 # wait_for SECONDS COMMAND...: until it succeeds.
 wait_for() {
     local deadline=$((SECONDS + $1))

@@ -53,7 +53,7 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
             "$MGPU_SRC/contrib/systemd/mgpu-ctld.$unit.service" \
             >"$BATS_TEST_TMPDIR/mgpu-ctld.service"
         run systemd-analyze verify --man=no "$BATS_TEST_TMPDIR/mgpu-ctld.service"
-        ! grep -q mgpu-ctld.service <<<"$output"
+        not grep -q mgpu-ctld.service <<<"$output"
     done
 }
 

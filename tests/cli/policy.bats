@@ -140,7 +140,7 @@ second_is_over() {
     run admin policy explain "$b"
     grep -q 'its user .*GPUs: 1 in use, 2 allowed' <<<"$output"
     grep -q 'its user .*jobs: 1 in use, 1 allowed' <<<"$output"
-    ! grep -q " $c " <<<"$output"
+    not grep -q " $c " <<<"$output"
 
     # A pause is told, and what would start but for it; nothing of it happens.
     admin --quiet pause

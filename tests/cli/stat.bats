@@ -220,7 +220,7 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     run submit --wait esc.yaml
     run stat 1
     [ "$status" -eq 0 ]
-    ! printf '%s' "$output" | grep -q "$(printf '\t')"
+    [[ $output != *$'\t'* ]]
 }
 
 @test "B24: wrong command lines" {

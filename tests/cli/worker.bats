@@ -536,7 +536,7 @@ opened() {
     run worker 1 --device host
     echo "$output"
     [ "$status" -eq 0 ]
-    ! grep -q 'device cuda' <<<"$output"
+    not grep -q 'device cuda' <<<"$output"
 }
 
 @test "MGPU_RAN exists once a rank has started" {

@@ -17,9 +17,6 @@ load ../cli/helpers
 
 testbed=$BATS_TEST_DIRNAME/testbed
 
-# A line of a test that begins with ! cannot fail.
-not() { ! "$@"; }
-
 # ---- Slurm -------------------------------------------------------------------
 slurm_up() {
     # bats' own directories are closed to other users.
