@@ -19,7 +19,7 @@ libdir  ?= $(prefix)/lib
 mandir  ?= $(prefix)/share/man
 datadir ?= $(prefix)/share
 
-CFLAGS   ?= -O2 -g
+CFLAGS   ?= $(if $(san),-O1,-O2) -g
 CXXFLAGS ?= -O3 -g
 VARIANT  ?= release
 B        := build/$(VARIANT)
@@ -399,10 +399,10 @@ prove := prove --timer -j$$((3 * $(JOBS))) --failures --comments --exec tests/ru
 check-run: check-build
 	$(Q)$(test_env) $(prove) $(call longest_first,$(units) $(contracts) \
 	    $(simt_tests) $(bats_tests) $(slurm_progs) $(slurm_tests))
-	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove --exec \
+	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove -j$(JOBS) --exec \
 	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
 	    || exit 1; done
-	$(Q)$(test_env) $(mpi_env) prove --exec \
+	$(Q)$(test_env) $(mpi_env) prove -j$(JOBS) --exec \
 	    "mpirun -n 4 --oversubscribe --bind-to none" \
 	    $(filter %/ranks %/strategies,$(mpi_tests))
 # Each file has a cluster of its own (tests/slurm/testbed).
@@ -482,6 +482,8 @@ lint:
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
 	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/run tests/*/*.bash tests/simt/mutate
+	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
+	    grep -v ' || ' || { echo 'what begins with ! cannot fail'; exit 1; }
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \

@@ -295,7 +295,7 @@ static void places(const char *what, const int32_t *want, size_t n)
 static void test_position(void)
 {
     uint64_t id;
-    char key[8];
+    char key[16];
 
     begin((struct store_fault){.n = 3}); /* load, submits, the cancel */
     engine_drain(w.engine, true);

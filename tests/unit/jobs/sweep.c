@@ -335,7 +335,7 @@ static void test_bounds(void)
     if (buf_addstr(&grid, CMD "sweep:\n  grid:\n", NULL) < 0)
         abort();
     for (int i = 0; i < 40; i++) {
-        char key[16];
+        char key[24];
         (void)snprintf(key, sizeof(key), "env.K%d", i);
         add_values(&grid, key, 1);
     }

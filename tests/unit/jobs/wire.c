@@ -33,7 +33,7 @@ static void test_time(void)
     /* Each millisecond of a second survives the trip through a double. */
     bool same = true;
     for (int ms = 0; ms < 1000; ms++) {
-        char got[WIRE_TIME_CAP], want[WIRE_TIME_CAP];
+        char got[WIRE_TIME_CAP], want[WIRE_TIME_CAP + 8];
         wire_time(1795255331.0 + (double)ms / 1000.0, got);
         (void)snprintf(want, sizeof(want), "2026-11-21T10:02:11.%03dZ", ms);
         same = same && strcmp(got, want) == 0;

@@ -263,7 +263,7 @@ static void test_depth(void)
 {
     char name[300] = "k0";
     for (int i = 0; i < 18; i++)
-        (void)snprintf(name + strlen(name), 10, "/%d", i);
+        (void)snprintf(name + strlen(name), 16, "/%d", i);
     (void)snprintf(name + strlen(name), 10, "/x.jpg");
     put(name);
     refuses(true, 0.5, ERR_INVAL, "directories too deep", "18 levels");
