@@ -484,7 +484,7 @@ lint:
 	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/run tests/*/*.bash tests/simt/mutate
 	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
 	    grep -v ' || ' || { echo 'what begins with ! cannot fail'; exit 1; }
-	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird \
+	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird,runing \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
 	    mandoc -T lint -W warning $$m || exit 1; done

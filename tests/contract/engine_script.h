@@ -88,8 +88,8 @@ struct world {
     struct store *store; /* the daemon's parts; NULL while it is dead */
     struct alloc *alloc;
     struct engine *engine;
-    struct store_fault fault;                   /* for the next daemon */
-    struct alloc *(*wrap)(struct alloc *inner); /* takes inner; or NULL */
+    struct store_fault fault;                         /* for the next daemon */
+    struct alloc *(*wrap)(struct alloc *inner);       /* takes inner; or NULL */
     struct store *(*wrap_store)(struct store *inner); /* likewise */
 
     uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */
