@@ -67,10 +67,11 @@ static int check_texts(struct http_exchange *x, enum ctld_filter_of of,
         const char *name;
         size_t max;
         bool changes; /* while the job lives */
-    } keys[] = {{"name", TEXT_MAX, false},      {"account", TEXT_MAX, false},
-                {"partition", TEXT_MAX, false}, {"label", LABELS_MAX, false},
-                {"node", TEXT_MAX, true},       {"state", TEXT_MAX * 2, true},
-                {"since", TEXT_MAX, true},      {"limit", TEXT_MAX, true}};
+    } keys[] = {
+        {"name", TEXT_MAX, false},      {"account", TEXT_MAX, false},
+        {"partition", TEXT_MAX, false}, {"label", LABELS_MAX, false},
+        {"node", TEXT_MAX, true},       {"state", (size_t)TEXT_MAX * 2, true},
+        {"since", TEXT_MAX, true},      {"limit", TEXT_MAX, true}};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         const char *text = http_query(x, keys[i].name);
         if (text && of == FILTER_OF_STREAM && keys[i].changes)

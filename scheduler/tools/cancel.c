@@ -10,26 +10,15 @@
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
 
-enum {
-    OPT_USER = 1,
-    OPT_STATE,
-    OPT_NAME,
-    OPT_ACCOUNT,
-    OPT_PARTITION,
-    OPT_LABEL,
-    OPT_SIGNAL,
-    OPT_JSON,
-    OPT_QUIET,
-    OPT_URL
-};
+enum { OPT_SIGNAL = 1, OPT_JSON, OPT_QUIET, OPT_URL };
 
 static const struct opt opts[] = {
-    {OPT_USER, 'u', "user", "USER", "all jobs of USER ('me': your own)"},
-    {OPT_STATE, 't', "state", "STATE,...", "only jobs in these states"},
-    {OPT_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
-    {OPT_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
-    {OPT_PARTITION, 0, "partition", "PARTITION", "only jobs for it"},
-    {OPT_LABEL, 0, "label", "KEY[=VALUE]",
+    {FILTER_USER, 'u', "user", "USER", "all jobs of USER ('me': your own)"},
+    {FILTER_STATE, 't', "state", "STATE,...", "only jobs in these states"},
+    {FILTER_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {FILTER_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
+    {FILTER_PARTITION, 0, "partition", "PARTITION", "only jobs for it"},
+    {FILTER_LABEL, 0, "label", "KEY[=VALUE]",
      "only jobs with this label, and the next"},
     {OPT_SIGNAL, 0, "signal", "SIG", "send every rank this signal, e.g. USR1"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
@@ -57,24 +46,9 @@ static int on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err)
 {
     struct args *a = arg;
+    if (o->id >= FILTER_USER)
+        return filter_option(&a->filter, o->id, value, err);
     switch (o->id) {
-    case OPT_USER:
-        a->filter.user = value;
-        break;
-    case OPT_STATE:
-        a->filter.state = value;
-        break;
-    case OPT_NAME:
-        a->filter.name = value;
-        break;
-    case OPT_ACCOUNT:
-        a->filter.account = value;
-        break;
-    case OPT_PARTITION:
-        a->filter.partition = value;
-        break;
-    case OPT_LABEL:
-        return filter_label(&a->filter, value, err);
     case OPT_SIGNAL:
         a->signal = value;
         break;

@@ -13,7 +13,7 @@
 static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
                                 "RUNNING,CHECKPOINTING,STALLED";
 
-int filter_label(struct filter *f, const char *text, struct error *err)
+static int add_label(struct filter *f, const char *text, struct error *err)
 {
     if (*text == '\0' || *text == '=' || strpbrk(text, "\n\r"))
         return error_set(err, ERR_USAGE,
@@ -22,6 +22,36 @@ int filter_label(struct filter *f, const char *text, struct error *err)
         return error_set(err, ERR_USAGE, "--label: more than %d of them",
                          (int)FILTER_LABELS_MAX);
     f->labels[f->n_labels++] = text;
+    return 0;
+}
+
+int filter_option(struct filter *f, int id, const char *value,
+                  struct error *err)
+{
+    switch (id) {
+    case FILTER_USER:
+        f->user = value;
+        break;
+    case FILTER_STATE:
+        f->state = value;
+        break;
+    case FILTER_NAME:
+        f->name = value;
+        break;
+    case FILTER_ACCOUNT:
+        f->account = value;
+        break;
+    case FILTER_PARTITION:
+        f->partition = value;
+        break;
+    case FILTER_LABEL:
+        return add_label(f, value, err);
+    case FILTER_NODE:
+        f->node = value;
+        break;
+    default:
+        f->since = value;
+    }
     return 0;
 }
 

@@ -19,9 +19,20 @@ struct filter { /* borrowed; NULL: any */
     size_t n_labels;
 };
 
-/* One more of --label. err ERR_USAGE too many, or no label */
-int filter_label(struct filter *f, const char *text,
-                 struct error *err) MUST_CHECK;
+/* The options that choose jobs; a tool's others have smaller numbers. */
+enum {
+    FILTER_USER = 256,
+    FILTER_STATE,
+    FILTER_NAME,
+    FILTER_ACCOUNT,
+    FILTER_PARTITION,
+    FILTER_LABEL,
+    FILTER_NODE,
+    FILTER_SINCE
+};
+/* One of them. err ERR_USAGE a label that is none, or one too many */
+int filter_option(struct filter *f, int id, const char *value,
+                  struct error *err) MUST_CHECK;
 bool filter_is_any(const struct filter *f);
 
 /* Appends "&user=..&name=.." for GET /v1/jobs.

@@ -37,14 +37,6 @@ enum {
     OPT_OUTPUT,
     OPT_INTERVAL,
     OPT_TIMEOUT,
-    OPT_USER,
-    OPT_STATE,
-    OPT_NAME,
-    OPT_ACCOUNT,
-    OPT_PARTITION,
-    OPT_LABEL,
-    OPT_ON,
-    OPT_SINCE,
     OPT_FORMAT,
     OPT_SORT,
     OPT_COUNT,
@@ -93,16 +85,16 @@ static const struct opt opts[] = {
      "--watch, drawn at most so often (1)"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION",
      "give up waiting, or watching, after this long"},
-    {OPT_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
-    {OPT_STATE, 't', "state", "STATE,...",
+    {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
+    {FILTER_STATE, 't', "state", "STATE,...",
      "only jobs in these states ('all': ended ones too)"},
-    {OPT_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
-    {OPT_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
-    {OPT_PARTITION, 'q', "partition", "PARTITION", "only jobs for it"},
-    {OPT_LABEL, 0, "label", "KEY[=VALUE]",
+    {FILTER_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {FILTER_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
+    {FILTER_PARTITION, 'q', "partition", "PARTITION", "only jobs for it"},
+    {FILTER_LABEL, 0, "label", "KEY[=VALUE]",
      "only jobs with this label, and the next"},
-    {OPT_ON, 0, "on", "NODE", "only jobs that run, or ran last, on NODE"},
-    {OPT_SINCE, 0, "since", "TIME",
+    {FILTER_NODE, 0, "on", "NODE", "only jobs that run, or ran last, on NODE"},
+    {FILTER_SINCE, 0, "since", "TIME",
      "also jobs that ended since; 6h, 2d, 2026-11-21, 2026-11-21T10:00:00Z"},
     {OPT_FORMAT, 'o', "format", "COLUMN,...",
      "columns of the queue, or the name of a format; 'help' lists both"},
@@ -165,6 +157,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err)
 {
     struct args *a = arg;
+    if (o->id >= FILTER_USER)
+        return filter_option(&a->filter, o->id, value, err);
     switch (o->id) {
     case OPT_WAIT:
         if (wait_states(value, &a->wait_states, err) < 0)
@@ -180,26 +174,6 @@ static int on_option(void *arg, const struct opt *o, const char *value,
             return error_set(err, ERR_USAGE, "--interval and another view");
         a->view = OPT_WATCH;
         return read_interval(value, &a->interval_s, err);
-    case OPT_USER:
-        a->filter.user = value;
-        break;
-    case OPT_STATE:
-        a->filter.state = value;
-        break;
-    case OPT_NAME:
-        a->filter.name = value;
-        break;
-    case OPT_ACCOUNT:
-        a->filter.account = value;
-        break;
-    case OPT_PARTITION:
-        a->filter.partition = value;
-        break;
-    case OPT_LABEL:
-        return filter_label(&a->filter, value, err);
-    case OPT_ON:
-        a->filter.node = value;
-        break;
     case OPT_EXPORT:
         a->exports = true;
         return export_format_of(value, &a->format, err);
@@ -208,9 +182,6 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_OF:
         a->of = value;
-        break;
-    case OPT_SINCE:
-        a->filter.since = value;
         break;
     case OPT_FORMAT:
         a->f.show.format = value;

@@ -14,6 +14,8 @@
 
 static inline int32_t world_index(const struct job *job)
 {
+    if (job->key[0] == '\0') /* a damaged one has none */
+        return 0;
     return (int32_t)strtol(job->key + 1, NULL, 10) + job->task;
 }
 
