@@ -1,6 +1,7 @@
 /* codec.c - see codec.h; the only file of the engine that knows jansson. */
 #include "scheduler/engine/codec.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -105,7 +106,8 @@ static json_t *value_of(const struct detail *d, size_t i)
     }
     if (at[0] == '\0')
         return NULL;
-    char clean[JOB_REASON_CAP];
+    char clean[sizeof(d->place)]; /* the longest of them */
+    assert(fields[i].cap <= sizeof(clean));
     text_copy(clean, fields[i].cap, at);
     return json_string(clean);
 }

@@ -173,6 +173,28 @@ static void test_detail_codec(void)
 }
 
 /* One under, exact, one over, and never through a character. */
+/* A job on many nodes has a long place. */
+static void test_longest_texts(void)
+{
+    struct detail in = DETAIL_INIT, out;
+    struct error err = ERROR_INIT;
+    char *text = NULL;
+
+    memset(in.place, 'p', sizeof(in.place) - 1);
+    memset(in.native_id, 'i', sizeof(in.native_id) - 1);
+    memset(in.holder, 'h', sizeof(in.holder) - 1);
+    memset(in.why, 'w', sizeof(in.why) - 1);
+    memset(in.held, 'd', sizeof(in.held) - 1);
+    is_int(detail_encode(&in, &text, &err), 0, "each text at its longest");
+    is_int(detail_decode(text, &out, &err), 0, "comes back");
+    is_str(out.place, in.place, "place");
+    is_str(out.native_id, in.native_id, "native_id");
+    is_str(out.holder, in.holder, "holder");
+    is_str(out.why, in.why, "why");
+    is_str(out.held, in.held, "held");
+    free(text);
+}
+
 static void test_text_copy(void)
 {
     char dst[8];
@@ -358,6 +380,7 @@ int main(void)
     test_where_codec();
     test_submit_damaged();
     test_detail_codec();
+    test_longest_texts();
     test_text_copy();
     test_life();
     test_cancel();
