@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +34,56 @@ void http_listen_resume(evutil_socket_t fd, short what, void *arg)
             evhttp_bound_socket_get_listener(s->listeners[i]));
 }
 
+/* The callback for errors is given what evhttp has for its own, and there is no
+ * way to give it a server. */
+static struct {
+    pthread_mutex_t lock;
+    struct http_server *first;
+} listening = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void enlist(struct http_server *s, struct evhttp_bound_socket *b)
+{
+    (void)pthread_mutex_lock(&listening.lock);
+    s->listeners[s->n_listeners++] = b;
+    if (!s->is_listed) {
+        s->next = listening.first;
+        listening.first = s;
+        s->is_listed = true;
+    }
+    (void)pthread_mutex_unlock(&listening.lock);
+}
+
+static void strike_out(struct http_server *s)
+{
+    (void)pthread_mutex_lock(&listening.lock);
+    struct http_server **at = &listening.first;
+    while (*at && *at != s)
+        at = &(*at)->next;
+    if (*at)
+        *at = s->next;
+    s->is_listed = false;
+    (void)pthread_mutex_unlock(&listening.lock);
+}
+
+static bool has(const struct http_server *s, const struct evconnlistener *l)
+{
+    for (size_t i = 0; i < s->n_listeners; i++)
+        if (evhttp_bound_socket_get_listener(s->listeners[i]) == l)
+            return true;
+    return false;
+}
+
 /* Out of descriptors, most likely: rest, or the loop spins. */
 static void on_accept_error(struct evconnlistener *l, void *arg)
 {
-    struct http_server *s = arg;
     struct timeval tv = {.tv_usec = REST_US};
-    if (evtimer_add(s->resume, &tv) == 0)
+    (void)arg; /* evhttp's */
+    (void)pthread_mutex_lock(&listening.lock);
+    struct http_server *s = listening.first;
+    while (s && !has(s, l))
+        s = s->next;
+    (void)pthread_mutex_unlock(&listening.lock);
+    if (s && evtimer_add(s->resume, &tv) == 0)
         (void)evconnlistener_disable(l);
 }
 
@@ -56,7 +101,7 @@ static int add_listener(struct http_server *s, int fd, const char *where,
     }
     evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(b),
                                 on_accept_error);
-    s->listeners[s->n_listeners++] = b;
+    enlist(s, b);
     return 0;
 }
 
@@ -66,6 +111,7 @@ void http_server_close(struct http_server *s)
     if (s->path[0] && lstat(s->path, &st) == 0 && st.st_ino == s->path_ino)
         (void)unlink(s->path);
     s->path[0] = '\0';
+    strike_out(s);
     while (s->n_listeners > 0)
         evhttp_del_accept_socket(s->http, s->listeners[--s->n_listeners]);
     if (s->resume)

@@ -45,6 +45,8 @@ struct http_server {
     struct event *adopt, *resume;
     struct evhttp_bound_socket *listeners[HTTP_LISTENERS_MAX];
     size_t n_listeners;
+    struct http_server *next; /* of those that listen; http_listen.c */
+    bool is_listed;
     char path[108]; /* of the unix socket; "" none */
     ino_t path_ino;
 };
