@@ -152,7 +152,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     wait_for 60 job_has_ended "$id"
     [ "$(job_state "$id")" = COMPLETED ]
     [ "$(ran_lines)" = "$id.1.0 $id.1.1 warned.0 warned.1 " ]
-    [[ $(events "$id") == *' run warn '* ]]
+    [ "$(events "$id")" = 'submit intent claim warn report finish' ]
 }
 
 @test "the time limit is the daemon's, to the second" {
