@@ -55,7 +55,7 @@ static const struct schema_key keys[] = {
      RANGE(0, 0.95), .code = "E013", .when = WHEN_CV,
      .doc = "probability with which the classifier drops an input"},
     {"model.num_classes", KEY_INT, AT(model.num_classes), .def = "null",
-     RANGE(2, 100000), NONE(0), .code = "E013", .when = WHEN_CV,
+     RANGE(1, 100000), NONE(0), .code = "E013", .when = WHEN_CV,
      .doc = "classes; null: as many as the data has"},
     {"model.in_channels", KEY_INT, AT(model.in_channels), .def = "3",
      RANGE(1, 3), .code = "E013", .when = WHEN_CV,

@@ -107,6 +107,7 @@ static const struct row value_rows[] = {
     {"B11 batch", OK_CV "train: {batch_size: 65537}\n", "E013 4:21"},
     {"B11 image size", HEAD "dataset: {source: synthetic, image_size: 27}\n",
      "E013 3:42"},
+    {"no classes", OK_CV "model: {num_classes: 0}\n", "E013 4:22"},
     {"two channels", OK_CV "model: {in_channels: 2}\n", "E013 4:22"},
     {"four channels", OK_CV "model: {in_channels: 4}\n", "E013 4:22"},
     {"B11 not a number", OK_CV "train: {epochs: ten}\n", "E013 4:17"},

@@ -113,6 +113,7 @@ static const struct {
     {"seed null", "train: {seed: null}", "seed", "null"},
     {"seed", "train: {seed: 2147483647}", "seed", "2147483647"},
     {"classes", "model: {num_classes: 10}", "num_classes", "10"},
+    {"one class", "model: {num_classes: 1}", "num_classes", "1"},
     {"gray", "model: {in_channels: 1}", "in_channels", "1"},
     {"colour", "model:", "in_channels", "3"},
     {"path relative to the file", "train: {output_dir: ../out}", "output_dir",
