@@ -31,11 +31,11 @@ int norm_apply(struct device *d, void *y, const void *x, const struct norm *n,
 {
     int64_t c = C;
 
-    if (check("norm_apply", rows, C, n->cap, err) < 0)
+    if (check("batch norm", rows, C, n->cap, err) < 0)
         return -1;
     LAUNCH_ROWS(c, blocks(d, rows * c, rows), norm_rows, (T *)y, (const T *)x,
                 (const T *)skip, norm_of<T>(n), rows, c);
-    return finish(d, "norm_apply", err);
+    return finish(d, "batch norm", err);
 }
 
 template <class T>
@@ -45,7 +45,7 @@ int norm_grads(struct device *d, void *dy, const struct norm_grad *out,
 {
     int64_t c = C, parts = parts_for(d, rows * c, rows);
 
-    if (check("norm_grads", rows, C, n->cap, err) < 0)
+    if (check("batch norm's gradient", rows, C, n->cap, err) < 0)
         return -1;
     double *part = scratch<double>(d, 2 * parts * c, err);
     if (!part)
@@ -55,7 +55,7 @@ int norm_grads(struct device *d, void *dy, const struct norm_grad *out,
                 (const T *)x, norm_of<T>(n), rows, c);
     launch(d, blocks(d, 2 * c), norm_fold<T>, (acc<T> *)out->sums,
            (T *)out->dgamma, (T *)out->dbeta, (const double *)part, parts, c);
-    return finish(d, "norm_grads", err);
+    return finish(d, "batch norm's gradient", err);
 }
 
 template <class T>
@@ -64,11 +64,11 @@ int norm_rstd(struct device *d, void *rstd, const void *var, int32_t C,
 {
     typedef acc<T> A;
 
-    if (check("norm_rstd", 1, C, 0, err) < 0)
+    if (check("batch norm's statistics", 1, C, 0, err) < 0)
         return -1;
     launch(d, blocks(d, C), rstd_of<T>, (A *)rstd, (const A *)var, (int64_t)C,
            eps);
-    return finish(d, "norm_rstd", err);
+    return finish(d, "batch norm's statistics", err);
 }
 
 } // namespace

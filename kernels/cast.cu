@@ -40,7 +40,7 @@ int cast_to(struct device *d, To *y, const From *x, int64_t n,
         else
             launch(d, grid, convert<To, From>, y, x, n);
     }
-    return finish(d, "cast", err);
+    return finish(d, "change of type", err);
 }
 
 template <class From>
@@ -50,7 +50,8 @@ int cast_from(struct device *d, enum dtype to, void *y, const void *x,
     const From *from = (const From *)x;
 
     if (n < 0)
-        return error_set(err, ERR_INVAL, "cast: n %lld", (long long)n);
+        return error_set(err, ERR_INVAL, "change of type: n %lld",
+                         (long long)n);
     switch (to) {
     case DT_F64:
         return cast_to(d, (double *)y, from, n, err);
@@ -61,7 +62,8 @@ int cast_from(struct device *d, enum dtype to, void *y, const void *x,
     case DT_BF16:
         return cast_to(d, (bf16 *)y, from, n, err);
     default:
-        return error_set(err, ERR_INVAL, "cast: no such dtype: %d", (int)to);
+        return error_set(err, ERR_INVAL, "change of type: no such dtype: %d",
+                         (int)to);
     }
 }
 
@@ -78,7 +80,8 @@ int cast(struct device *d, enum dtype to, void *y, enum dtype from,
     case DT_BF16:
         return cast_from<bf16>(d, to, y, x, n, err);
     default:
-        return error_set(err, ERR_INVAL, "cast: no such dtype: %d", (int)from);
+        return error_set(err, ERR_INVAL, "change of type: no such dtype: %d",
+                         (int)from);
     }
 }
 

@@ -371,10 +371,11 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
     const T *X = (const T *)x, *F = (const T *)w;
     const int64_t C = s->C, rows = (int64_t)s->N * s->OH * s->OW;
 
-    if (check("dw_fwd", s, err) < 0)
+    if (check("3x3 convolution", s, err) < 0)
         return -1;
     if (stats && rows < 2)
-        return error_set(err, ERR_INVAL, "dw_fwd: statistics of %lld rows",
+        return error_set(err, ERR_INVAL,
+                         "3x3 convolution: statistics of %lld rows",
                          (long long)rows);
     const int64_t parts = dw_parts(d, s), few = origin_rows(rows);
 #ifdef EXEC_CUDA
@@ -427,7 +428,7 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
     if (stats)
         launch(d, blocks(d, C), norm_finish<T>, stats_of<T>(stats),
                (const A *)origin, (const double *)part, parts, rows, C);
-    return finish(d, "dw_fwd", err);
+    return finish(d, "3x3 convolution", err);
 }
 
 /* part [parts, 11, C] as depthwise_rows.h has it: the filter's gradient. */
@@ -459,7 +460,7 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     const norm_of<T> nx(in);
     const int64_t C = s->C, rows = (int64_t)s->N * s->OH * s->OW;
 
-    if (check("dw_bwd", s, err) < 0)
+    if (check("3x3 convolution's gradient", s, err) < 0)
         return -1;
     const int64_t parts = dw_parts(d, s);
     double *part =
@@ -492,7 +493,7 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     }
     launch(d, blocks(d, 9 * C), fold<T>, (T *)dw, (const double *)part, parts,
            9 * C);
-    return finish(d, "dw_bwd", err);
+    return finish(d, "3x3 convolution's gradient", err);
 }
 #else
 template <class T>
@@ -504,7 +505,7 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     typedef acc<T> A;
     const int64_t C = s->C, rows = (int64_t)s->N * s->OH * s->OW;
 
-    if (check("dw_bwd", s, err) < 0)
+    if (check("3x3 convolution's gradient", s, err) < 0)
         return -1;
     const int64_t parts = dw_parts(d, s), room = parts * dw_room(s);
     double *part =
@@ -536,7 +537,7 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
         launch(d, blocks(d, 2 * C), fold_sums<T>, (A *)out->sums,
                (T *)out->dgamma, (T *)out->dbeta, (const double *)part, parts,
                C);
-    return finish(d, "dw_bwd", err);
+    return finish(d, "3x3 convolution's gradient", err);
 }
 #endif
 

@@ -41,8 +41,10 @@ int cuda_check(int status, const char *what, struct error *err)
     case cudaErrorNoDevice:
         return error_set(err, ERR_UNAVAIL, "%s: no GPU", what);
     default:
-        return error_set(err, ERR_EXTERN, "%s: CUDA: %s", what,
-                         cudaGetErrorString(e));
+        return error_set(err, ERR_EXTERN,
+                         "%s: CUDA: %s (the GPU's own words are in dmesg and "
+                         "nvidia-smi -q)",
+                         what, cudaGetErrorString(e));
     }
 }
 
@@ -160,9 +162,12 @@ static int cuda_grow(struct exec_device *exec, size_t bytes, struct error *err)
     void *p = NULL;
 
     if (cuda->captures || cuda->n_retired == RETIRED_MOST)
-        return error_set(err, ERR_EXTERN, "scratch: %zu bytes in a capture",
+        return error_set(err, ERR_EXTERN,
+                         "work space: %zu bytes while a step is captured",
                          bytes);
-    if (cuda_check((int)cudaMalloc(&p, bytes), "scratch", err) < 0)
+    if (cuda_check((int)cudaMalloc(&p, bytes),
+                   "work space: lower train.batch_size or dataset.image_size",
+                   err) < 0)
         return -1;
     if (cuda->graphs > 0 && exec->scratch)
         cuda->retired[cuda->n_retired++] = exec->scratch;

@@ -122,7 +122,8 @@ static int host_grow(struct exec_device *exec, size_t bytes, struct error *err)
     void *p = NULL;
 
     if (host_alloc(&exec->base, bytes, &p, err) < 0)
-        return error_wrap(err, "scratch");
+        return error_wrap(err, "work space: lower train.batch_size or "
+                               "dataset.image_size");
     free(exec->scratch);
     exec->scratch = p;
     exec->scratch_bytes = bytes;

@@ -94,9 +94,9 @@ template <class T>
 int add(struct device *d, void *y, const void *x, int64_t n, struct error *err)
 {
     if (n < 0)
-        return error_set(err, ERR_INVAL, "add: n %lld", (long long)n);
+        return error_set(err, ERR_INVAL, "sum of two: n %lld", (long long)n);
     LAUNCH_FLAT(blocks(d, n), sum_into, (T *)y, (const T *)x, n);
-    return finish(d, "add", err);
+    return finish(d, "sum of two", err);
 }
 
 template <class T>
@@ -104,11 +104,11 @@ int bias_fwd(struct device *d, void *y, const void *bias, int64_t rows,
              int32_t C, struct error *err)
 {
     if (rows < 0 || C < 1)
-        return error_set(err, ERR_INVAL, "bias_fwd: rows %lld, C %d",
+        return error_set(err, ERR_INVAL, "bias: rows %lld, C %d",
                          (long long)rows, (int)C);
     LAUNCH_ROWS(C, blocks(d, rows * C, rows), add_bias, (T *)y,
                 (const T *)bias, rows, (int64_t)C);
-    return finish(d, "bias_fwd", err);
+    return finish(d, "bias", err);
 }
 
 template <class T>
@@ -116,7 +116,7 @@ int bias_bwd(struct device *d, void *db, const void *dy, int64_t rows,
              int32_t C, struct error *err)
 {
     if (rows < 1 || C < 1)
-        return error_set(err, ERR_INVAL, "bias_bwd: rows %lld, C %d",
+        return error_set(err, ERR_INVAL, "bias' gradient: rows %lld, C %d",
                          (long long)rows, (int)C);
     int64_t c = C, parts = parts_for(d, rows * c, rows);
     double *part = scratch<double>(d, parts * c, err);
@@ -124,7 +124,7 @@ int bias_bwd(struct device *d, void *db, const void *dy, int64_t rows,
         return -1;
     LAUNCH_ROWS(c, parts, bias_sums, part, (const T *)dy, rows, c);
     launch(d, blocks(d, c), fold<T>, (T *)db, (const double *)part, parts, c);
-    return finish(d, "bias_bwd", err);
+    return finish(d, "bias' gradient", err);
 }
 
 template <class T>
@@ -159,11 +159,12 @@ int put(struct device *d, void *dst, const void *src, size_t bytes,
     few_bytes v = {};
 
     if (bytes > PUT_BYTES)
-        return error_set(err, ERR_INVAL, "put: %zu bytes, at most %d", bytes,
+        return error_set(err, ERR_INVAL,
+                         "scalars of a step: %zu bytes, at most %d", bytes,
                          (int)PUT_BYTES);
     memcpy(v.at, src, bytes);
     launch(d, 1, put_bytes, (unsigned char *)dst, v, (int64_t)bytes);
-    return finish(d, "put", err);
+    return finish(d, "scalars of a step", err);
 }
 
 } // namespace

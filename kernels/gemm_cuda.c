@@ -72,7 +72,7 @@ static int blas_check(cublasStatus_t s, struct error *err)
 {
     if (s == CUBLAS_STATUS_SUCCESS)
         return 0;
-    return error_set(err, ERR_EXTERN, "gemm: cuBLAS: %s",
+    return error_set(err, ERR_EXTERN, "matrix product: cuBLAS: %s",
                      cublasLtGetStatusString(s));
 }
 
@@ -243,7 +243,8 @@ static int ask(struct cuda_gemm *g, struct plan *p,
     (void)cublasLtMatmulPreferenceDestroy(pref);
     if (rc == 0 && (n < 1 || ret[0].state != CUBLAS_STATUS_SUCCESS))
         rc = error_set(err, ERR_EXTERN,
-                       "gemm: cuBLAS has no algorithm for [%d, %d] by [%d, %d]",
+                       "matrix product: cuBLAS has no algorithm for [%d, %d] "
+                       "by [%d, %d]: another train.precision may have one",
                        s->m, s->k, s->k, s->n);
     *ret_n = n;
     return rc;

@@ -140,11 +140,11 @@ int images_u8(struct device *d, void *x, const uint8_t *src,
     affine<acc<T>> to = {};
 
     if (N < 1 || S < 1 || (C != 1 && C != IMAGE_CHANNELS))
-        return error_set(err, ERR_INVAL, "images_u8: %d images to [%d, %d, %d]",
+        return error_set(err, ERR_INVAL, "resizing: %d images to [%d, %d, %d]",
                          (int)N, (int)S, (int)S, (int)C);
     for (int c = 0; c < C; c++) {
         if (!(norm->std[c] > 0))
-            return error_set(err, ERR_INVAL, "images_u8: std[%d] is %g", c,
+            return error_set(err, ERR_INVAL, "resizing: std[%d] is %g", c,
                              norm->std[c]);
         to.scale[c] = (acc<T>)(1 / (255 * norm->std[c]));
         to.shift[c] = (acc<T>)(norm->mean[c] / norm->std[c]);
@@ -152,7 +152,7 @@ int images_u8(struct device *d, void *x, const uint8_t *src,
     int64_t rows = (int64_t)N * S;
     launch(d, blocks(d, rows * S * C, rows), resize<T>, (T *)x, src, list,
            (int)S, (int)C, rows, to);
-    return finish(d, "images_u8", err);
+    return finish(d, "resizing", err);
 }
 
 template <class T>
@@ -165,12 +165,13 @@ int im2col3(struct device *d, void *col, const void *x, const struct conv3 *s,
     if (!sizes || !stride || s->OH != (s->H - 1) / s->stride + 1 ||
         s->OW != (s->W - 1) / s->stride + 1)
         return error_set(err, ERR_INVAL,
-                         "im2col3: [%d, %d, %d, %d] to [%d, %d], stride %d",
+                         "stem's patches: [%d, %d, %d, %d] to [%d, %d], "
+                         "stride %d",
                          s->N, s->H, s->W, s->C, s->OH, s->OW, s->stride);
     int64_t rows = (int64_t)s->N * s->OH;
     launch(d, blocks(d, rows * s->OW * s->C * 9, rows), patches<T>, (T *)col,
            (const T *)x, *s);
-    return finish(d, "im2col3", err);
+    return finish(d, "stem's patches", err);
 }
 
 } // namespace

@@ -79,12 +79,12 @@ int xent(struct device *d, void *loss, int32_t *hit, void *z,
          double smooth, bool grad, struct error *err)
 {
     if (rows < 0 || C < 1 || !(smooth >= 0 && smooth < 1) || (grad && !scale))
-        return error_set(err, ERR_INVAL, "xent: rows %lld, C %d, smoothing %g",
+        return error_set(err, ERR_INVAL, "loss: rows %lld, C %d, smoothing %g",
                          (long long)rows, (int)C, smooth);
     LAUNCH_ROWS(C, blocks(d, rows * C * 16, rows), softmax_loss, (acc<T> *)loss,
                 hit, (T *)z, label, rows, (int64_t)C, scale_in{scale},
                 (acc<T>)smooth, (int)grad);
-    return finish(d, "xent", err);
+    return finish(d, "loss", err);
 }
 
 } // namespace

@@ -220,14 +220,15 @@ int sum_squares(struct device *d, void *out, const void *x, int64_t n,
                 struct error *err)
 {
     if (n < 0)
-        return error_set(err, ERR_INVAL, "sum_squares: n %lld", (long long)n);
+        return error_set(err, ERR_INVAL, "length of the gradient: n %lld",
+                         (long long)n);
     const int64_t parts = parts_for(d, n, n > 0 ? n : 1);
     double *part = scratch<double>(d, parts, err);
     if (!part)
         return -1;
     LAUNCH_FLAT(parts, squares, part, (const T *)x, n);
     launch(d, 1, fold<double>, (double *)out, part, parts, (int64_t)1);
-    return finish(d, "sum_squares", err);
+    return finish(d, "length of the gradient", err);
 }
 
 template <class T>
@@ -237,10 +238,11 @@ int ema(struct device *d, void *mean, const void *p, int64_t n, double decay,
     typedef acc<T> A;
 
     if (n < 0)
-        return error_set(err, ERR_INVAL, "ema: n %lld", (long long)n);
+        return error_set(err, ERR_INVAL, "mean of the weights: n %lld",
+                         (long long)n);
     LAUNCH_FLAT(blocks(d, n), ema_step, (A *)mean, (const T *)p, n, (A)decay,
                 (A)(1 - decay));
-    return finish(d, "ema", err);
+    return finish(d, "mean of the weights", err);
 }
 
 } // namespace

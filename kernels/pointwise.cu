@@ -33,8 +33,11 @@ int check(const char *op, int64_t rows, int64_t least, int32_t K, int32_t N,
           struct error *err)
 {
     if (rows < least || rows > INT32_MAX || K < 1 || N < 1)
-        return error_set(err, ERR_INVAL, "%s: [%lld, %d] to %d channels", op,
-                         (long long)rows, (int)K, (int)N);
+        return error_set(err, ERR_INVAL,
+                         "%s: %lld pixels of %d channels to %d channels; "
+                         "between %lld and 2147483647 pixels are possible: "
+                         "change train.batch_size or dataset.image_size",
+                         op, (long long)rows, (int)K, (int)N, (long long)least);
     return 0;
 }
 
@@ -47,7 +50,7 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     typedef acc<T> A;
     const int64_t k = K, n = N, few = origin_rows(rows);
 
-    if (check("pw_fwd", rows, stats ? 2 : 1, K, N, err) < 0)
+    if (check("1x1 convolution", rows, stats ? 2 : 1, K, N, err) < 0)
         return -1;
     const bool plain = !in && !skip;
     const int64_t parts = parts_for(d, rows * (k + n), rows);
@@ -66,7 +69,7 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     }
     if (d->ops->gemm(d, dtype_of<T>, false, true, (int32_t)rows, N, K, 1, u, K,
                      w, K, 0, z, N, err) < 0)
-        return error_wrap(err, "pw_fwd");
+        return error_wrap(err, "1x1 convolution");
     if (stats) {
         launch(d, blocks(d, 2 * parts * n), clear<double>, part, 2 * parts * n);
         launch(d, blocks(d, few * n, n), norm_origin<T, T>, origin,
@@ -76,7 +79,7 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
         launch(d, blocks(d, n), norm_finish<T>, stats_of<T>(stats),
                (const A *)origin, (const double *)part, parts, rows, n);
     }
-    return finish(d, "pw_fwd", err);
+    return finish(d, "1x1 convolution", err);
 }
 
 template <class T>
@@ -91,7 +94,7 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     const norm_of<T> nx(in);
     const bool gates = dx && out && in;
 
-    if (check("pw_bwd", rows, 1, K, N, err) < 0)
+    if (check("1x1 convolution's gradient", rows, 1, K, N, err) < 0)
         return -1;
     const int64_t parts = parts_for(d, rows * (k + n), rows);
     double *part = scratch<double>(d,
@@ -110,12 +113,12 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
                     (const T *)x, (const T *)nullptr, nx, rows, k);
     if (d->ops->gemm(d, dtype_of<T>, true, false, N, K, (int32_t)rows, 1, dz,
                      N, u ? u : made, K, 0, dw, K, err) < 0)
-        return error_wrap(err, "pw_bwd");
+        return error_wrap(err, "1x1 convolution's gradient");
     if (!dx)
-        return finish(d, "pw_bwd", err);
+        return finish(d, "1x1 convolution's gradient", err);
     if (d->ops->gemm(d, dtype_of<T>, false, false, (int32_t)rows, K, N, 1, dz,
                      N, w, K, 0, dx, K, err) < 0)
-        return error_wrap(err, "pw_bwd");
+        return error_wrap(err, "1x1 convolution's gradient");
     if (gates) {
         launch(d, blocks(d, 2 * parts * k), clear<double>, part, 2 * parts * k);
         LAUNCH_ROWS(k, parts, norm_gate, part, (T *)dx, (const T *)extra,
@@ -128,7 +131,7 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
                     (const T *)dx, (const T *)extra, norm_of<T>(nullptr), rows,
                     k);
     }
-    return finish(d, "pw_bwd", err);
+    return finish(d, "1x1 convolution's gradient", err);
 }
 #endif
 

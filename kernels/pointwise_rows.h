@@ -228,7 +228,7 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     enum { VALUES = 1 << 15, LEAST = 4 * TILE_ROWS, STAYS = 1 << 18 };
     const int64_t k = K, n = N;
 
-    if (check("pw_fwd", rows, stats ? 2 : 1, K, N, err) < 0)
+    if (check("1x1 convolution", rows, stats ? 2 : 1, K, N, err) < 0)
         return -1;
     const bool plain = !in && !skip;
     const fwd_args<T> a = {(T *)z,
@@ -278,7 +278,7 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
     if (stats)
         launch(d, 1, norm_finish<T>, stats_of<T>(stats), (const A *)room.origin,
                (const double *)room.part, slots, rows, n);
-    return finish(d, "pw_fwd", err);
+    return finish(d, "1x1 convolution", err);
 }
 
 /* dw [n, k] = the slots' parts [n, ld], in order, in A's precision. The first
@@ -391,7 +391,7 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     enum { VALUES = 1 << 17, LEAST = 8 * TILE_ROWS };
     const int64_t k = K, n = N;
 
-    if (check("pw_bwd", rows, 1, K, N, err) < 0)
+    if (check("1x1 convolution's gradient", rows, 1, K, N, err) < 0)
         return -1;
     const row_slots by(d, rows, k + n, VALUES, LEAST);
     const bool whole = !converts<T> && padded<T>(k) == k;
@@ -433,7 +433,7 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     if (a.gates)
         launch(d, 1, norm_fold<T>, (A *)out->sums, (T *)out->dgamma,
                (T *)out->dbeta, (const double *)room.part, by.slots, k);
-    return finish(d, "pw_bwd", err);
+    return finish(d, "1x1 convolution's gradient", err);
 }
 
 } // namespace

@@ -46,22 +46,22 @@ template <class T>
 int avgpool_fwd(struct device *d, void *y, const void *x, int32_t N, int32_t HW,
                 int32_t C, struct error *err)
 {
-    if (check("avgpool_fwd", N, HW, C, err) < 0)
+    if (check("mean over pixels", N, HW, C, err) < 0)
         return -1;
     LAUNCH_ROWS(C, blocks(d, (int64_t)N * HW * C, N), mean_fwd, (T *)y,
                 (const T *)x, (int64_t)N, (int64_t)HW, (int64_t)C);
-    return finish(d, "avgpool_fwd", err);
+    return finish(d, "mean over pixels", err);
 }
 
 template <class T>
 int avgpool_bwd(struct device *d, void *dx, const void *dy, int32_t N,
                 int32_t HW, int32_t C, struct error *err)
 {
-    if (check("avgpool_bwd", N, HW, C, err) < 0)
+    if (check("mean over pixels' gradient", N, HW, C, err) < 0)
         return -1;
     LAUNCH_ROWS(C, blocks(d, (int64_t)N * HW * C, N), mean_bwd, (T *)dx,
                 (const T *)dy, (int64_t)N, (int64_t)HW, (int64_t)C);
-    return finish(d, "avgpool_bwd", err);
+    return finish(d, "mean over pixels' gradient", err);
 }
 
 } // namespace

@@ -59,7 +59,8 @@ static void test_bad_launch(struct device *d)
     must(d->ops->alloc(d, 1 << 20, &p, ERR));
     exec->lanes = 1 << 20;
     ok(d->ops->add(d, DT_F32, p, p, 1000, &err) == -1 &&
-           err.code == ERR_EXTERN && strncmp(err.msg, "add: CUDA: ", 11) == 0,
+           err.code == ERR_EXTERN &&
+           strncmp(err.msg, "sum of two: CUDA: ", 18) == 0,
        "a bad launch: %s", err.msg);
     d->ops->release(d, p);
 }

@@ -1,6 +1,7 @@
 /* refusal.c - shapes that the contract forbids: ERR_INVAL, nothing written.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
@@ -59,6 +60,13 @@ static void refuse_norm(struct bed *b, void *p)
     refused(ops->pw_bwd(b->d, dt, NULL, p, NULL, p, p, &n, p, p, NULL, NULL,
                         NULL, p, 0, 4, 4, ERR));
     refused(ops->dw_fwd(b->d, dt, p, &stats, p, NULL, p, &one, ERR));
+
+    struct error err = ERROR_INIT; /* what a user may read */
+    int rc =
+        ops->pw_fwd(b->d, dt, p, &stats, NULL, p, NULL, NULL, p, 1, 4, 4, &err);
+    ok(rc < 0 && strstr(err.msg, "1x1 convolution: 1 pixels of 4 channels") &&
+           strstr(err.msg, "change train.batch_size"),
+       "what, and what to change: %s", err.msg);
 }
 
 static void refuse_rest(struct bed *b, void *p)
