@@ -356,7 +356,8 @@ $(addprefix $(B)/tests/bench/,plan fill load): $(B)/tests/bench/%: \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_engine) $(LDLIBS)
-$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers report): \
+$(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
+$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers metrics report): \
     $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,worker)
 	@mkdir -p $(@D)
@@ -433,8 +434,9 @@ gpu-bench: all $(gpu_bench)
 	    MGPU_BENCH=$(abspath $(B)/tests/bench) tests/gpu/bench.sh
 
 # Against PyTorch on the same cores.
-bench-cv: $(B)/tests/bench/cv_step
+bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/cv.sh
+	$(Q)$(B)/tests/bench/metrics $(shell nproc)
 
 # 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
 bench-slurm: all
