@@ -34,6 +34,8 @@
  *                             a job never leaves, so neither state= nor node=
  *   GET  /v1/jobs/:id/why     -> why it waits, or is as it is
  *   GET  /v1/nodes            -> inventory
+ *   GET  /v1/gpus             who had which GPU when: since=, an hour ago, and
+ *                             the filters of /v1/jobs
  *   GET  /v1/status           -> version, pid, policy, counts
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
  *   POST /v1/admin/reload     reads mgpu.yaml again
@@ -104,6 +106,12 @@
  *     columns of the view in mgpu-db(5), without "job"
  *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpus_total","gpus_free",
  *     "is_up","why","used","partitions","features","reservation","address"}]}
+ *   mgpu.gpus/1   {"cluster","since","until","nodes":[{"name","gpu_type",
+ *     "gpus_total","is_up"}],"holds":[{"job","display_id","name","user",
+ *     "attempt","node","gpus":[0,1],"from","to","computing"}]}
+ *     a hold is an attempt on a node; to: null while it has them; computing:
+ *     of its last iterations, the share of their time, 0 to 1; null when not
+ *     known, or another user's
  *   mgpu.status/1 {"version","pid","cluster","allocator","policy","started",
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,

@@ -83,16 +83,21 @@ static int add_times(json_t *o, const struct ctld *c, const struct job *j)
                      "start_estimate", ctld_time(start_s)));
 }
 
+void ctld_display_id(const struct job *j, char *out, size_t cap)
+{
+    if (j->sweep > 0)
+        (void)snprintf(out, cap, "%llu_%d", (unsigned long long)j->sweep,
+                       j->task);
+    else
+        (void)snprintf(out, cap, "%llu", (unsigned long long)j->id);
+}
+
 /* How a job of a sweep is called, "123_4", and what makes it differ. */
 static int add_sweep(json_t *o, const struct job *j, bool all)
 {
     char name[48];
     json_t *vary = all && j->vary ? json_loads(j->vary, 0, NULL) : NULL;
-    if (j->sweep > 0)
-        (void)snprintf(name, sizeof(name), "%llu_%d",
-                       (unsigned long long)j->sweep, j->task);
-    else
-        (void)snprintf(name, sizeof(name), "%llu", (unsigned long long)j->id);
+    ctld_display_id(j, name, sizeof(name));
     return json_object_update_missing_new(
         o, json_pack("{s:s, s:o, s:o, s:o}", "display_id", name, "sweep",
                      j->sweep > 0 ? json_integer((json_int_t)j->sweep)

@@ -216,6 +216,8 @@ void ctld_queue_clear(struct ctld *c); /* answers the lists in the making */
 /* JOB of wire.h. `all`: for who may see it all (engine_may); others see what
  * stands in a queue, without progress and the worker's words. */
 json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all);
+/* "12", or "123_4" of task 4 of sweep 123. */
+void ctld_display_id(const struct job *j, char *out, size_t cap);
 /* {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":3,..}} of
  * the sweep that the job is the first task of; else null. */
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
@@ -338,6 +340,7 @@ void serve_scaling(void *arg, struct http_exchange *x);
 void serve_logs(void *arg, struct http_exchange *x);
 void serve_why(void *arg, struct http_exchange *x);
 void serve_watch(void *arg, struct http_exchange *x);
+void serve_gpus(void *arg, struct http_exchange *x);
 void serve_nodes(void *arg, struct http_exchange *x);
 void serve_status(void *arg, struct http_exchange *x);
 void serve_metrics(void *arg, struct http_exchange *x);

@@ -29,6 +29,7 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/jobs/:id/why", serve_why},
     {"GET", "/v1/watch", serve_watch},
     {"GET", "/v1/nodes", serve_nodes},
+    {"GET", "/v1/gpus", serve_gpus},
     {"GET", "/v1/status", serve_status},
     {"POST", "/v1/admin/pause", serve_pause},
     {"POST", "/v1/admin/resume", serve_resume},

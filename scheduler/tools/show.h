@@ -54,6 +54,9 @@ int show_why(const struct show_conf *s, const json_t *reply, const json_t *job,
              struct error *err) MUST_CHECK;
 int show_nodes(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
+/* mgpu.gpus/1: how busy each GPU was, and with whose job. */
+int show_gpus(const struct show_conf *s, const json_t *reply,
+              struct error *err) MUST_CHECK;
 int show_status(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
 /* The "attempts" of mgpu.job/1. */

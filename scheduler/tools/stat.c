@@ -27,6 +27,7 @@ enum {
     OPT_LOGS,
     OPT_FOLLOW,
     OPT_NODES,
+    OPT_GPUS,
     OPT_STATUS,
     OPT_WAIT,
     OPT_WATCH,
@@ -66,6 +67,8 @@ static const struct opt opts[] = {
     {OPT_LOGS, 'l', "logs", NULL, "what the job printed"},
     {OPT_FOLLOW, 'f', "follow", NULL, "with --logs: go on until the job ends"},
     {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
+    {OPT_GPUS, 0, "gpus", NULL,
+     "who had which GPU when, --since an hour ago: held, computing, by whom"},
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
      "wait until the jobs end, exit with the largest of their codes; or until "
@@ -248,6 +251,20 @@ static int queue(struct client *c, const struct args *a, struct error *err)
     return rc;
 }
 
+static int gpus(struct client *c, const struct args *a, struct error *err)
+{
+    struct filter f = a->filter;
+    struct buf path = BUF_INIT;
+    f.state = f.state ? f.state : "all";
+    int rc = buf_addstr(&path, "/v1/gpus?limit=100000", err);
+    if (rc == 0)
+        rc = filter_query(&f, &path, err);
+    if (rc == 0)
+        rc = fetch_simple(c, &a->f, buf_str(&path), show_gpus, err);
+    buf_clear(&path);
+    return rc;
+}
+
 static int one(struct client *c, const struct args *a, const char *word,
                struct error *err)
 {
@@ -372,6 +389,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
         rc = export(c, a, words[0], err);
     else if (rc == 0 && a->view == OPT_NODES)
         rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
+    else if (rc == 0 && a->view == OPT_GPUS)
+        rc = gpus(c, a, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
     else if (rc == 0 && a->view == OPT_PAPER)
@@ -396,8 +415,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
 
 static int check_args(const struct args *a, int n, struct error *err)
 {
-    bool is_cluster =
-        a->view == OPT_NODES || a->view == OPT_STATUS || a->view == OPT_WATCH;
+    bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
+                      a->view == OPT_STATUS || a->view == OPT_WATCH;
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster;
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,

@@ -67,9 +67,9 @@ date bio - team=b,c" ]
     [ "$(json '$.jobs[0].name' <one.json)" = fig ]
     [ "$(json '$.jobs[0].labels.run' <one.json)" = 7 ]
     [ "$(json '$.jobs[1]' <one.json)" = "" ]
-    "$MGPU_BIN/mgpu-stat" --watch --json --timeout 1s -A bio --label run=7 >lines
+    "$MGPU_BIN/mgpu-stat" --watch --json --timeout 3s -A bio --label run=7 >lines
     [ "$(wc -l <lines)" -eq 1 ]
-    "$MGPU_BIN/mgpu-stat" --watch --timeout 1s --on "${node%%:*}" -h -o name |
+    "$MGPU_BIN/mgpu-stat" --watch --timeout 3s --on "${node%%:*}" -h -o name |
         grep -qx runs
     run api GET '/v1/watch?state=RUNNING'
     [ "$status" -ne 0 ]

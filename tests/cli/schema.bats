@@ -41,6 +41,8 @@ END
     stat --json -t all >all.json
     stat --nodes --json >nodes.json
     stat --status --json >status.json
+    stat --gpus --json >gpus.json
+    stat --gpus --json --since 2d -u me >gpus-mine.json
     stat --watch --json -t all --timeout 3s >lines.json
     [ "$(wc -l <lines.json)" -ge 4 ]
     for id in 1 2 3 4; do

@@ -405,6 +405,30 @@ END
     [[ $output == *"used 0:"*" of a time limit of 1:00:00: 1:00 would"* ]]
 }
 
+@test "--gpus: who had which slot when" {
+    spec quick 'exit 0'
+    spec slow 'sleep 60'
+    submit --quiet --wait quick.yaml
+    submit --quiet --wait=STARTING --set resources.gpus=2 slow.yaml
+    run stat --gpus
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == local*"a mark is 1:00" ]]
+    [[ ${lines[2]} == *:0*slot*"2 $(id -un)" ]]
+    [[ ${lines[3]} == *:1*slot*"2 $(id -un)" ]]
+    [[ $output == *"1  $(id -un)"*quick* ]]
+    [[ $output == *"2  $(id -un)"*slow*:0-1*now* ]]
+    stat --gpus --json --since 5m -n quick >gpus.json
+    [ "$(json '$.schema' <gpus.json)" = mgpu.gpus/1 ]
+    [ "$(json '$.holds[0].name' <gpus.json)" = quick ]
+    [ "$(json '$.holds[1]' <gpus.json)" = "" ]
+    [ "$(json '$.holds[0].gpus' <gpus.json)" = "[0]" ]
+    [ "$(json '$.holds[0].to' <gpus.json)" \> "$(json '$.holds[0].from' <gpus.json)" ]
+    run stat --gpus 1
+    [ "$status" -eq 64 ]
+    run stat --gpus --since yesterday
+    [ "$status" -eq 64 ]
+}
+
 # records FILE: each record of an event file as its length and its step; the
 # lengths must lead from one to the next, to the end of the file.
 records() {

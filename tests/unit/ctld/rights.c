@@ -146,6 +146,9 @@ static void test_queue(void)
     is_int(as(OWNER, "GET", "/v1/jobs?label=team%3Da%0Arun", NULL), 200,
            "the owner's");
     ok(has(&r, "\"labels\":{\"team\":\"a\",\"run\":\"1\"}"), "are found");
+    is_int(as(OTHER, "GET", "/v1/gpus", NULL), 200, "who has which GPU");
+    ok(has(&r, "\"name\":\"hush\"") && has(&r, "\"computing\":null"),
+       "is everybody's, how busy it is not");
     is_int(as(OTHER, "GET", "/v1/jobs?user=me", NULL), 200, "one's own");
     ok(has(&r, "\"jobs\":[]"), "are none of them");
     is_int(as(OWNER, "GET", "/v1/jobs?user=me", NULL), 200, "the owner's");
