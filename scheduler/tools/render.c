@@ -19,41 +19,52 @@ void render_style_init(struct render_style *s, FILE *out)
     bool tty = isatty(fd) == 1;
 
     *s = (struct render_style){.columns = 0};
-    if (tty)
-        s->columns =
-            ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col ? ws.ws_col : 80;
+    if (tty) {
+        bool has = ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col;
+        s->columns = has ? ws.ws_col : 80;
+        s->rows = has && ws.ws_row ? ws.ws_row : 24;
+    }
     s->colour = tty && !(no_colour && *no_colour) &&
                 !(term && strcmp(term, "dumb") == 0);
     s->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 }
 
-/* The length of the UTF-8 sequence at p, or 0 when it is none. */
-static size_t sequence(const unsigned char *p)
+/* The length of the UTF-8 sequence at p and its character, or 0 when it is
+ * none: overlong, a surrogate, beyond U+10FFFF. */
+static size_t sequence(const unsigned char *p, uint32_t *ret)
 {
-    size_t n = p[0] < 0x80                    ? 1
-               : p[0] >= 0xc2 && p[0] <= 0xdf ? 2
-               : (p[0] & 0xf0) == 0xe0        ? 3
-               : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
-                                              : 0;
-    for (size_t i = 1; i < n; i++)
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = p[0] < 0x80             ? 1
+               : (p[0] & 0xe0) == 0xc0 ? 2
+               : (p[0] & 0xf0) == 0xe0 ? 3
+               : (p[0] & 0xf8) == 0xf0 ? 4
+                                       : 0;
+    uint32_t c = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
         if ((p[i] & 0xc0) != 0x80)
             return 0;
-    if (n == 3 && p[0] == 0xe0 && p[1] < 0xa0)
-        return 0; /* overlong */
+        c = c << 6 | (p[i] & 0x3f);
+    }
+    if (n == 0 || c < least[n] || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
+        return 0;
+    *ret = c;
     return n;
 }
 
-/* C1 controls, zero-width and direction marks, which change what a reader
- * sees of the text around them. */
-static bool is_hidden(const unsigned char *p, size_t n)
+/* Controls, and characters without a width or with a say in the direction of
+ * the text around them: a reader would not see what is there. */
+static bool is_hidden(uint32_t c)
 {
-    if (n == 2)
-        return p[0] == 0xc2 && p[1] < 0xa0;
-    if (n != 3 || p[0] != 0xe2)
-        return false;
-    return (p[1] == 0x80 && ((p[2] >= 0x8b && p[2] <= 0x8f) ||
-                             (p[2] >= 0xaa && p[2] <= 0xae))) ||
-           (p[1] == 0x81 && p[2] >= 0xa0 && p[2] <= 0xaf);
+    static const struct {
+        uint32_t from, to;
+    } hidden[] = {{0x00, 0x1f},     {0x7f, 0x9f},      {0xad, 0xad},
+                  {0x61c, 0x61c},   {0x180e, 0x180e},  {0x200b, 0x200f},
+                  {0x2028, 0x202e}, {0x2060, 0x206f},  {0xfeff, 0xfeff},
+                  {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}};
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+        if (c >= hidden[i].from && c <= hidden[i].to)
+            return true;
+    return false;
 }
 
 char *render_escape(const char *text, char *out, size_t cap)
@@ -62,8 +73,9 @@ char *render_escape(const char *text, char *out, size_t cap)
     const unsigned char *p = (const unsigned char *)(text ? text : "");
 
     while (*p) {
-        size_t n = sequence(p);
-        bool plain = n > 0 && p[0] >= 0x20 && p[0] != 0x7f && !is_hidden(p, n);
+        uint32_t c = 0;
+        size_t n = sequence(p, &c);
+        bool plain = n > 0 && !is_hidden(c);
         if (len + (plain ? n : 4) >= cap)
             break;
         if (plain) {
@@ -78,6 +90,79 @@ char *render_escape(const char *text, char *out, size_t cap)
     }
     out[len] = '\0';
     return out;
+}
+
+/* Where the text of " gpus       2 on n1" begins; of other lines two more than
+ * their own beginning. */
+static size_t hang(const char *line, size_t len)
+{
+    size_t own = 0, at;
+    while (own < len && line[own] == ' ')
+        own++;
+    for (at = own; at + 1 < len && at < 14; at++)
+        if (line[at] == ' ' && line[at + 1] == ' ')
+            break;
+    if (at + 1 >= len || at >= 14)
+        return own + 2;
+    while (at < len && line[at] == ' ')
+        at++;
+    return at < 24 ? at : own + 2;
+}
+
+/* The bytes of a line that fit, up to a blank where there is one. Sequences
+ * that colour take no room. */
+static size_t fitting(const char *line, size_t len, int columns)
+{
+    size_t blank = 0, i = 0;
+    int width = 0;
+    while (i < len) {
+        if (line[i] == '\033') {
+            while (i < len && line[i] != 'm')
+                i++;
+            i += i < len;
+            continue;
+        }
+        size_t n = i + 1;
+        while (n < len && ((unsigned char)line[n] & 0xc0) == 0x80)
+            n++;
+        if (++width > columns)
+            return blank ? blank : i;
+        if (line[i] == ' ' && width > 1)
+            blank = i;
+        i = n;
+    }
+    return len;
+}
+
+void render_wrapped(const char *text, int columns, FILE *out)
+{
+    static const char command[] = "  mgpu-"; /* to be copied as it is */
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        bool is_whole = strncmp(text, command, sizeof(command) - 1) == 0;
+        size_t indent = hang(text, len);
+        int room = columns;
+        indent = (int)indent < columns / 2 ? indent : 0;
+        for (;;) {
+            size_t n = is_whole ? len : fitting(text, len, room);
+            /* Blanks at the line's own beginning are no place to break it. */
+            if (n < len && strspn(text, " ") >= n)
+                n = len;
+            (void)fwrite(text, 1, n, out);
+            while (n < len && text[n] == ' ')
+                n++;
+            text += n;
+            len -= n;
+            if (len == 0)
+                break;
+            (void)fprintf(out, "\n%*s", (int)indent, "");
+            room = columns - (int)indent;
+        }
+        if (*text == '\n') {
+            (void)fputc('\n', out);
+            text++;
+        }
+    }
 }
 
 char *render_duration(double s, char *out, size_t cap)

@@ -15,6 +15,7 @@
 
 struct render_style {
     int columns; /* 0: not a terminal; nothing is cut */
+    int rows;    /* of a terminal */
     bool colour; /* a terminal, and neither NO_COLOR nor TERM=dumb */
     bool ascii;  /* no UTF-8 locale, or --ascii */
 };
@@ -37,15 +38,20 @@ void render_table_destroy(struct render_table *t); /* NULL is fine */
 int render_table_add(struct render_table *t, struct error *err, const char *fmt,
                      ...) __attribute__((format(printf, 3, 4))) MUST_CHECK;
 /* Each column as wide as its widest cell. On a terminal that is too narrow
- * the widest columns give way; a cut cell ends in '+'. */
+ * the widest columns give way; a cut cell ends in '+'. Where even that does not
+ * help, the last columns are left out, and a line names them. */
 void render_table_print(const struct render_table *t,
                         const struct render_style *s, bool header, FILE *out);
 
 /* ---- words
  * ------------------------------------------------------------------- */
-/* out gets text with control bytes, DEL, and bytes that are not UTF-8 as
- * \xNN; at most cap - 1 bytes. Returns out. */
+/* out gets text with controls, what is invisible or turns the direction of
+ * writing, and bytes that are not UTF-8 as \xNN; at most cap - 1 bytes. Returns
+ * out. */
 char *render_escape(const char *text, char *out, size_t cap);
+/* Lines longer than `columns` go on below where their text began, broken at
+ * blanks. Wide characters count as one: tables, which know widths, fit. */
+void render_wrapped(const char *text, int columns, FILE *out);
 /* "0:07", "1:02:03", "2-03:04:05"; "-" for NAN. */
 char *render_duration(double s, char *out, size_t cap);
 /* "12.3 ms", "1.20 s", "45 us"; "-" for NAN. */

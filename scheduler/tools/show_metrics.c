@@ -81,7 +81,10 @@ static int course(const struct show_conf *s, const json_t *reply,
         double lo = x.v[0];
         for (size_t i = 1; i < x.n; i++)
             lo = x.v[i] < lo ? x.v[i] : lo;
-        render_spark(x.v, x.n, BARS, s->style.ascii, bars, sizeof(bars));
+        int room = s->style.columns ? s->style.columns - 50 : BARS;
+        room = room < 8 ? 8 : room > BARS ? BARS : room;
+        render_spark(x.v, x.n, (size_t)room, s->style.ascii, bars,
+                     sizeof(bars));
         if (is_time) {
             render_time(x.v[0], first, sizeof(first));
             render_time(x.v[x.n - 1], last, sizeof(last));

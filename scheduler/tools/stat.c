@@ -394,7 +394,7 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
     else if (rc == 0 && a->view == OPT_PAPER)
-        rc = report_view(c, &a->report, words, n, stdout, err);
+        rc = report_view(c, &a->report, words, n, a->f.show.out, err);
     else if (rc == 0 && a->view == OPT_WATCH)
         rc = watch(c, a, err);
     else if (rc == 0 && a->view == OPT_PLOT)
@@ -406,7 +406,7 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
     else
         for (size_t i = 0; rc == 0 && i < n; i++) {
             if (i && !a->f.json)
-                (void)putchar('\n');
+                (void)fputc('\n', a->f.show.out);
             rc = one(c, a, words[i], err);
         }
     client_destroy(c);
@@ -455,6 +455,28 @@ static int check_args(const struct args *a, int n, struct error *err)
     return 0;
 }
 
+/* On a terminal what is too long for a line goes on below its own beginning,
+ * not at the screen's edge. What goes on while one looks has its own ways. */
+static int on_screen(struct args *a, size_t n, char **words, int *ret_exit,
+                     struct error *err)
+{
+    bool is_text = !a->f.json && !a->exports && a->view != OPT_WATCH &&
+                   a->view != OPT_WAIT && a->view != OPT_LOGS;
+    int columns = a->f.show.style.columns;
+    FILE *out = a->f.show.out;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *mem = columns && is_text ? open_memstream(&text, &len) : NULL;
+    if (mem)
+        a->f.show.out = mem;
+    int rc = views(a, n, words, ret_exit, err);
+    if (mem && fclose(mem) == 0)
+        render_wrapped(text, columns, out);
+    a->f.show.out = out;
+    free(text);
+    return rc;
+}
+
 static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
@@ -473,7 +495,7 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     a->report.json = a->f.json;
     a->report.header = a->f.show.header;
     a->report.style = a->f.show.style;
-    return views(a, (size_t)n, operands, ret_exit, err);
+    return on_screen(a, (size_t)n, operands, ret_exit, err);
 }
 
 int main(int argc, char **argv)

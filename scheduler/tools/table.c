@@ -77,6 +77,13 @@ static int width_of(const char *s, int limit, size_t *ret_bytes)
     const char *p = s;
     while (*p) {
         wchar_t wc;
+        if ((unsigned char)*p < 0x80) { /* the most, and printable */
+            if (width >= limit)
+                break;
+            width++;
+            p++;
+            continue;
+        }
         size_t n = mbrtowc(&wc, p, strlen(p), &state);
         int w = 1;
         if (n == (size_t)-1 || n == (size_t)-2) {
@@ -97,7 +104,7 @@ static int width_of(const char *s, int limit, size_t *ret_bytes)
 }
 
 static void put_cell(const char *text, int width, enum render_align align,
-                     bool last, FILE *out)
+                     int gap, FILE *out)
 {
     size_t bytes = 0;
     int full = width_of(text, INT32_MAX, NULL);
@@ -109,33 +116,41 @@ static void put_cell(const char *text, int width, enum render_align align,
     (void)fwrite(text, 1, bytes, out);
     if (cut)
         (void)fputc('+', out);
-    if (last)
-        (void)fputc('\n', out);
-    else
-        (void)fprintf(out, "%*s", (align == RENDER_LEFT ? pad : 0) + GAP, "");
+    if (gap > 0)
+        (void)fprintf(out, "%*s", (align == RENDER_LEFT ? pad : 0) + gap, "");
 }
 
-static void fit(int *widths, size_t n, int columns)
+static int total_of(const int *widths, size_t n, int gap)
 {
-    for (;;) {
-        int total = -GAP;
+    int total = -gap;
+    for (size_t i = 0; i < n; i++)
+        total += widths[i] + gap;
+    return total;
+}
+
+/* How many columns there is room for: the widest give way first, then the
+ * blanks between them, then the last. */
+static size_t fit(int *widths, size_t n, int columns, int *io_gap)
+{
+    while (total_of(widths, n, *io_gap) > columns) {
         size_t widest = 0;
-        for (size_t i = 0; i < n; i++) {
-            total += widths[i] + GAP;
+        for (size_t i = 0; i < n; i++)
             if (widths[i] > widths[widest])
                 widest = i;
-        }
-        if (total <= columns || widths[widest] <= NARROWEST)
-            return;
-        widths[widest]--;
+        if (widths[widest] > NARROWEST)
+            widths[widest]--;
+        else if (*io_gap > 1)
+            (*io_gap)--;
+        else if (n > 1)
+            n--;
+        else
+            break;
     }
+    return n;
 }
 
-void render_table_print(const struct render_table *t,
-                        const struct render_style *s, bool header, FILE *out)
+static void measure(const struct render_table *t, bool header, int *widths)
 {
-    int widths[MAX_COLUMNS] = {0};
-    assert(t->n_columns > 0); /* checked when it was created */
     for (size_t c = 0; c < t->n_columns; c++)
         widths[c] = header ? width_of(t->columns[c].title, INT32_MAX, NULL) : 0;
     for (size_t i = 0; i < t->n_cells; i++) {
@@ -143,17 +158,38 @@ void render_table_print(const struct render_table *t,
         size_t c = i % t->n_columns;
         widths[c] = w > widths[c] ? w : widths[c];
     }
+}
+
+static void name_hidden(const struct render_table *t, size_t n, FILE *out)
+{
+    (void)fputs("no room for: ", out);
+    for (size_t c = n; c < t->n_columns; c++)
+        (void)fprintf(out, "%s%s", c > n ? ", " : "", t->columns[c].title);
+    (void)fputc('\n', out);
+}
+
+void render_table_print(const struct render_table *t,
+                        const struct render_style *s, bool header, FILE *out)
+{
+    int widths[MAX_COLUMNS] = {0}, gap = GAP;
+    size_t n = t->n_columns;
+    assert(t->n_columns > 0); /* checked when it was created */
+    measure(t, header, widths);
     if (s->columns)
-        fit(widths, t->n_columns, s->columns);
+        n = fit(widths, n, s->columns, &gap);
     if (header) {
         (void)fputs(s->colour ? "\033[1m" : "", out);
-        for (size_t c = 0; c < t->n_columns; c++)
+        for (size_t c = 0; c < n; c++)
             put_cell(t->columns[c].title, widths[c], t->columns[c].align,
-                     c + 1 == t->n_columns, out);
-        (void)fputs(s->colour ? "\033[0m" : "", out);
+                     c + 1 < n ? gap : 0, out);
+        (void)fputs(s->colour ? "\033[0m\n" : "\n", out);
     }
-    for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns)
-        for (size_t c = 0; c < t->n_columns; c++)
+    for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns) {
+        for (size_t c = 0; c < n; c++)
             put_cell(cell(t, i + c), widths[c], t->columns[c].align,
-                     c + 1 == t->n_columns, out);
+                     c + 1 < n ? gap : 0, out);
+        (void)fputc('\n', out);
+    }
+    if (header && n < t->n_columns)
+        name_hidden(t, n, out);
 }

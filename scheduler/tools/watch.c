@@ -32,6 +32,7 @@ struct watch {
     json_t *head;  /* mgpu.queue/1 of the beginning, without jobs */
     int64_t alien; /* GPUs that others than our jobs have */
     bool is_new, is_away, is_ending;
+    int columns, rows; /* of the terminal; 0: it is none */
 };
 
 static double now_s(void)
@@ -133,28 +134,79 @@ static json_t *picture(struct watch *w)
     return o;
 }
 
-static void draw(struct watch *w)
+/* From the top, each line over the old one and the rest of it away: nothing
+ * is seen to vanish. No more lines than the screen has, or it would roll. */
+static void put_screen(const struct watch *w, const char *long_text, FILE *out)
 {
-    FILE *out = w->conf->show.out;
-    json_t *o = picture(w);
-    bool tty = w->conf->show.style.columns > 0;
+    char *whole = NULL;
+    size_t size = 0;
+    FILE *mem = open_memstream(&whole, &size);
+    if (mem)
+        render_wrapped(long_text, w->columns, mem);
+    bool has = mem && fclose(mem) == 0;
+    const char *text = has ? whole : long_text;
+    (void)fputs("\033[H", out);
+    for (int n = 1; *text; n++) {
+        size_t len = strcspn(text, "\n"), more = 0;
+        for (const char *p = text; n >= w->rows - 1 && *p; p++)
+            more += *p == '\n';
+        if (more > 1) {
+            (void)fprintf(out, "and %zu lines more\033[K\n", more);
+            break;
+        }
+        (void)fwrite(text, 1, len, out);
+        (void)fputs("\033[K\n", out);
+        text += len + (text[len] == '\n');
+    }
+    (void)fputs("\033[J", out);
+    free(whole);
+}
+
+static void draw_text(const struct watch *w, const struct show_conf *s,
+                      const json_t *o)
+{
     struct tm tm;
     time_t t = time(NULL);
     char clock[32];
     (void)localtime_r(&t, &tm);
     (void)strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-    /* Home, and each line over the old one: no flicker. */
-    (void)fputs(tty ? "\033[H\033[J" : "", out);
-    if (w->conf->show.header)
-        (void)fprintf(out, "%s%s\n", clock,
+    if (s->header)
+        (void)fprintf(s->out, "%s%s\n", clock,
                       w->is_away ? "  the daemon is away" : "");
-    if (show_queue(&w->conf->show, o, NULL) < 0)
-        (void)fputs("no memory\n", out);
-    if (!tty)
+    if (show_queue(s, o, NULL) < 0)
+        (void)fputs("no memory\n", s->out);
+}
+
+static void draw(struct watch *w)
+{
+    struct show_conf s = w->conf->show;
+    FILE *out = s.out;
+    json_t *o = picture(w);
+    char *text = NULL;
+    size_t len = 0;
+    FILE *mem = s.style.columns > 0 ? open_memstream(&text, &len) : NULL;
+    s.style.columns = mem ? w->columns : 0;
+    s.out = mem ? mem : out;
+    draw_text(w, &s, o);
+    if (mem && fclose(mem) == 0)
+        put_screen(w, text, out);
+    else
         (void)fputc('\n', out);
     (void)fflush(out);
+    free(text);
     json_decref(o);
     w->is_new = false;
+}
+
+/* A terminal may have another size by now. */
+static bool is_resized(struct watch *w)
+{
+    struct render_style now;
+    render_style_init(&now, w->conf->show.out);
+    bool is = now.columns != w->columns || now.rows != w->rows;
+    w->columns = now.columns;
+    w->rows = now.rows;
+    return is;
 }
 
 /* False when the end has come. */
@@ -176,7 +228,7 @@ static void *draw_all(void *arg)
     struct watch *w = arg;
     pthread_mutex_lock(&w->lock);
     for (bool go = rest(w, begin_s); go; go = rest(w, w->conf->every_s))
-        if (w->is_new)
+        if (is_resized(w) || w->is_new)
             draw(w);
     if (w->is_new)
         draw(w);

@@ -24,6 +24,19 @@ static void test_escape(void)
          "\\xc2\\x9b1m", "C1 controls are shown"},
         {"\xc0\xaf", "\\xc0\\xaf", "overlong forms are shown"},
         {"\x7f", "\\x7f", "DEL is shown"},
+        {"a\xef\xbb\xbf"
+         "b\xd8\x9c"
+         "c\xc2\xad",
+         "a\\xef\\xbb\\xbfb\\xd8\\x9cc\\xc2\\xad",
+         "a byte order mark, an Arabic letter mark, a soft hyphen"},
+        {"\xe2\x80\xa8\xe2\x81\xa6", "\\xe2\\x80\\xa8\\xe2\\x81\\xa6",
+         "line separators and isolates are shown"},
+        {"\xed\xa0\x80\xf4\x90\x80\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80",
+         "what is no character"},
+        {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "nor seen: a tag"},
+        {"e\xcc\x81 \xe6\x97\xa5\xf0\x9f\x9a\x80",
+         "e\xcc\x81 \xe6\x97\xa5\xf0\x9f\x9a\x80",
+         "combining, wide and far characters stay"},
         {NULL, "", "NULL is empty"},
     };
     char out[64];
@@ -128,9 +141,51 @@ static void test_table(void)
            "    7  a-rath+  x\n"
            "12345  b\\x1b    caf\xc3\xa9\n",
            "twenty columns: the widest gives way, the cut is marked");
+    is_str(print(t, 12, true),
+           "   ID NAME\n"
+           "    7 a-rat+\n"
+           "12345 b\\x1b\n"
+           "no room for: WHY\n",
+           "twelve: the last is left out, and named");
+    render_table_destroy(t);
+    is_int(render_table_create(columns, 3, &t, &err), 0, "another");
+    const char *wide[] = {"1", "\xe6\x97\xa5\xe6\x9c\xac", "x",
+                          "2", "e\xcc\x81t\xc3\xa9",       "y"};
+    for (int i = 0; i < 6; i++)
+        rc |= render_table_add(t, &err, "%s", wide[i]);
+    is_str(print(t, 0, true),
+           "ID  NAME  WHY\n"
+           " 1  \xe6\x97\xa5\xe6\x9c\xac  x\n"
+           " 2  e\xcc\x81t\xc3\xa9   y\n",
+           "wide characters take two columns, combining ones none");
     render_table_destroy(t);
     is_int(render_table_create(columns, 0, &t, &err), -1, "no empty table");
     render_table_destroy(NULL);
+}
+
+static void test_wrap(void)
+{
+    static char text[400];
+    memset(text, 0, sizeof(text));
+    FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+    if (f) {
+        render_wrapped(" gpus    2 on n1:0 and n2:0,1\n"
+                       "short\n"
+                       "  mgpu-submit --set a.long=command b.yaml\n"
+                       "averyverylongwordwithoutblanks\n"
+                       "\033[1mNAME  STATE  PLACE\033[0m\n",
+                       20, f);
+        (void)fclose(f);
+    }
+    is_str(text,
+           " gpus    2 on n1:0\n"
+           "         and n2:0,1\n"
+           "short\n"
+           "  mgpu-submit --set a.long=command b.yaml\n"
+           "averyverylongwordwit\n"
+           "  houtblanks\n"
+           "\033[1mNAME  STATE  PLACE\033[0m\n",
+           "lines hang where their text began; a command stays whole");
 }
 
 int main(void)
@@ -141,5 +196,6 @@ int main(void)
     test_spark();
     test_quantile();
     test_table();
+    test_wrap();
     return tap_done();
 }
