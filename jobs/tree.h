@@ -57,6 +57,14 @@ struct node {
 int tree_parse(const char *text, size_t len, struct spec_report *report,
                struct node **ret, struct error *err) MUST_CHECK;
 
+/* For a file of few keys, whose first mistake is enough.
+ *
+ * in   file  for messages
+ * out  ret   NULL: there is nothing in it but blanks and comments
+ * err  ERR_CONFIG "FILE:3:5: found a tab" */
+int tree_load(const char *text, size_t len, const char *file, struct node **ret,
+              struct error *err) MUST_CHECK;
+
 /* A value of --set at `path`: [ { " or ' begins a YAML flow value, all else
  * is the plain scalar itself. All marks are line 0.
  * out  ret  NULL when a finding was added */

@@ -224,8 +224,9 @@ static int check_like(struct report *r, struct report_row *row,
     return 0;
 }
 
-int report_add(struct report *r, const json_t *job_reply, const json_t *epochs,
-               const json_t *profile, struct error *err)
+int report_add_run(struct report *r, const json_t *job_reply,
+                   const json_t *epochs, const json_t *profile,
+                   struct error *err)
 {
     const json_t *job = json_object_get(job_reply, "job");
     struct report_row *row;
@@ -343,7 +344,7 @@ static int take_job(struct client *c, struct report *r, const char *id,
     if (rc == 0 && r->paper.n_metrics > 0)
         rc = client_get(c, &profile, err, "/v1/jobs/%s/profile", id);
     if (rc == 0)
-        rc = report_add(r, job, epochs, profile, err);
+        rc = report_add_run(r, job, epochs, profile, err);
     json_decref(job);
     json_decref(epochs);
     json_decref(profile);

@@ -53,16 +53,16 @@ void report_clear(struct report *r);
 void report_begin(struct report *r);
 /* One run: mgpu.job/1, mgpu.epochs/1, mgpu.profile/1 (or NULL). A later call
  * for the same row is an older run, and changes nothing. */
-int report_add(struct report *r, const json_t *job, const json_t *epochs,
-               const json_t *profile, struct error *err) MUST_CHECK;
+int report_add_run(struct report *r, const json_t *job, const json_t *epochs,
+                   const json_t *profile, struct error *err) MUST_CHECK;
 /* Speed-up and the rest; ran_on from mgpu.nodes/1. */
 int report_finish(struct report *r, const json_t *nodes,
                   struct error *err) MUST_CHECK;
 
 /* ---- what is made of it ----------------------------------------------------
  */
-int report_print(const struct report *r, const struct render_style *s,
-                 bool header, FILE *out, struct error *err) MUST_CHECK;
+int report_show(const struct report *r, const struct render_style *s,
+                bool header, FILE *out, struct error *err) MUST_CHECK;
 int report_csv(const struct report *r, FILE *out, struct error *err) MUST_CHECK;
 json_t *report_json(const struct report *r); /* NULL without memory */
 /* One picture, readable on light and dark; no fonts or scripts of others. */

@@ -193,8 +193,8 @@ static void print_runs(const struct report *r, FILE *out)
                       render_escape(buf_str(&r->differs), safe, sizeof(safe)));
 }
 
-int report_print(const struct report *r, const struct render_style *s,
-                 bool header, FILE *out, struct error *err)
+int report_show(const struct report *r, const struct render_style *s,
+                bool header, FILE *out, struct error *err)
 {
     struct render_column columns[COLUMNS_CAP];
     char titles[COLUMNS_CAP][TEXT_CAP];

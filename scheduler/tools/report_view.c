@@ -44,7 +44,7 @@ int report_view(struct client *c, const struct report_conf *conf, char **words,
     int rc = report_collect(c, conf->name, words, n, r, err);
     if (rc == 0) {
         rc = conf->json ? print_json(r, out, err)
-                        : report_print(r, &conf->style, conf->header, out, err);
+                        : report_show(r, &conf->style, conf->header, out, err);
         if (rc == 0 && conf->csv)
             rc = to_file(r, conf->csv, report_csv, err);
         if (rc == 0 && conf->svg)

@@ -9,6 +9,7 @@
 #include "scheduler/tools/export.h"
 #include "scheduler/tools/fetch.h"
 #include "scheduler/tools/filter.h"
+#include "scheduler/tools/formats.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/plot.h"
 #include "scheduler/tools/report.h"
@@ -477,25 +478,50 @@ static int on_screen(struct args *a, size_t n, char **words, int *ret_exit,
     return rc;
 }
 
+/* -o, else $MGPU_STAT_FORMAT, else what config.yaml says. */
+static int choose_format(struct args *a, const struct formats *formats,
+                         struct buf *columns, struct error *err)
+{
+    const char *text = a->f.show.format;
+    text = text ? text : getenv("MGPU_STAT_FORMAT");
+    text = text ? text : formats->usual;
+    if (!text)
+        return 0;
+    if (formats_expand(formats, text, columns, err) < 0)
+        return -1;
+    a->f.show.format = buf_str(columns);
+    return 0;
+}
+
 static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
     struct args *a = arg;
+    struct formats formats = {.n = 0};
+    struct buf columns = BUF_INIT;
     bool ascii = a->f.show.style.ascii; /* --ascii */
     render_style_init(&a->f.show.style, a->f.show.out);
     a->f.show.style.ascii |= ascii;
-    if (a->f.show.format && strcmp(a->f.show.format, "help") == 0) {
+    bool is_help = a->f.show.format && strcmp(a->f.show.format, "help") == 0;
+    bool is_queue = is_help || a->view == OPT_WATCH || (!a->view && n == 0);
+    if (check_args(a, n, err) < 0 ||
+        (is_queue && formats_read(&formats, err) < 0))
+        return -1;
+    if (is_help) {
         columns_help(a->f.show.out);
+        formats_help(&formats, a->f.show.out);
+        formats_clear(&formats);
         return 0;
     }
-    if (!a->f.show.format)
-        a->f.show.format = getenv("MGPU_STAT_FORMAT");
-    if (check_args(a, n, err) < 0)
-        return -1;
+    int rc = choose_format(a, &formats, &columns, err);
+    formats_clear(&formats);
     a->report.json = a->f.json;
     a->report.header = a->f.show.header;
     a->report.style = a->f.show.style;
-    return on_screen(a, (size_t)n, operands, ret_exit, err);
+    if (rc == 0)
+        rc = on_screen(a, (size_t)n, operands, ret_exit, err);
+    buf_clear(&columns);
+    return rc;
 }
 
 int main(int argc, char **argv)

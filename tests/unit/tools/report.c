@@ -137,7 +137,7 @@ static void add_run(const char *id, const char *state, const char *precision,
                      "\"eval_accuracy\"],\"rows\":[[1,1,2.0,0.5],"
                      "[1,2,9.0,null],[2,2,3.0,0.75]]}");
     json_t *p = profile ? load(profile) : NULL;
-    is_int(report_add(&r, job, e, p, &err), 0, "a run");
+    is_int(report_add_run(&r, job, e, p, &err), 0, "a run");
     json_decref(job);
     json_decref(e);
     json_decref(p);
@@ -198,7 +198,7 @@ static void test_print(void)
 {
     const struct render_style style = {.ascii = true};
     begin();
-    is_int(report_print(&r, &style, true, out, &err), 0, "the table");
+    is_int(report_show(&r, &style, true, out, &err), 0, "the table");
     end();
     ok(has("     fp64     2   25.00     5.00    75.0 %    1.60 x      80.0 %  "
            "    625    1.60 x      80.0 %     25.00 x  9_1\n"),
@@ -214,7 +214,7 @@ static void test_print(void)
                "1}, {train.precision: fp32, resources.gpus: 2}]}'"),
        "what is missing, and how to run it");
     begin();
-    is_int(report_print(&r, &style, false, out, &err), 0, "no header");
+    is_int(report_show(&r, &style, false, out, &err), 0, "no header");
     end();
     ok(!strstr(shown, "missing") && !strstr(shown, "PRECISION"), "rows only");
     begin();
@@ -275,7 +275,7 @@ static void test_shares(void)
        "shares: by the beginning of the name, a rank's, of the epochs");
     const struct render_style style = {.ascii = true};
     begin();
-    is_int(report_print(&r, &style, true, out, &err), 0, "the table");
+    is_int(report_show(&r, &style, true, out, &err), 0, "the table");
     end();
     ok(has("PIN_MEMORY  GPUS  TRAIN s    COPY    NCCL  PAPER COPY  PAPER NCCL"),
        "ours and the paper's");
