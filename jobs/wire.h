@@ -38,6 +38,7 @@
  *                             the filters of /v1/jobs
  *   GET  /v1/status           -> version, pid, policy, counts
  *   POST /v1/admin/pause {"why":".."}, /v1/admin/resume   administrators'
+ *   POST /v1/admin/drain {"node":"n1","why":".."}, and resume with a node
  *   POST /v1/admin/reload     reads mgpu.yaml again
  *   GET  /v1/policy           -> the keys that decide who gets what
  *   POST /v1/admin/policy     {"set":{"KEY":"VALUE"},"for_s":3600} or
@@ -116,6 +117,7 @@
  *     "state_dir","state_db","metrics_db","slots_total","slots_free",
  *     "spools_undrained","jobs":{"QUEUED":3,..},"allocator_state":STATE,
  *     "paused":{"uid","since","why"}|null,
+ *     "drained":[{"node","uid","since","why"}],
  *     "reload":{"at","is_ok","why","changed","after_restart"}|null,
  *     "loop":{"callbacks","longest_s","total_s","waited_s","longest_own_s"}}
  *     spools_undrained: attempts since the daemon's start that ended before
@@ -135,6 +137,7 @@
  *     with job=, of the limits of its user and account
  *   mgpu.fsck/1   {"n","findings":[".."]}: how many, and the first hundred
  *   mgpu.backup/1 {"dir","took_s"}
+ *   mgpu.drain/1  {"drained":as in mgpu.status/1}
  *   mgpu.pause/1  {"paused":as in mgpu.status/1}
  *   mgpu.admin_log/1 {"deeds":[{"at","uid","do","detail":{..}|null}]}
  *

@@ -30,6 +30,7 @@
 struct alloc_where {
     const char *partition, *account, *qos, *constraint, *reservation;
     const char *gpu_type; /* "h100"; NULL: any */
+    const char *exclude;  /* "n1,n2": on none of these nodes; NULL: on any */
     int32_t cpus_per_gpu;
     int64_t memory_bytes; /* per node */
     bool exclusive;       /* no other job on its nodes */

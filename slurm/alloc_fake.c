@@ -59,6 +59,20 @@ static int again(struct alloc_fake *a, struct fake_attempt *f,
     return 0;
 }
 
+/* "n1,n3" against the i-th node, "n<i + 1>". */
+static bool is_excluded(const char *list, int32_t i)
+{
+    char name[16];
+    size_t len = (size_t)snprintf(name, sizeof(name), "n%d", i + 1);
+    for (const char *p = list; p && *p; p += strspn(p, ",")) {
+        size_t n = strcspn(p, ",");
+        if (n == len && strncmp(p, name, n) == 0)
+            return true;
+        p += n;
+    }
+    return false;
+}
+
 /* One that was not started before, and is not to start any more. */
 static int never(struct alloc_fake *a, const struct alloc_req *req,
                  struct error *err)
@@ -104,7 +118,7 @@ static struct fake_attempt *accept(struct alloc_fake_world *w,
     memcpy(f->native_id, f->real_id, sizeof(f->native_id));
     if (outcome->twice)
         name(w, f->native_id);
-    if (!w->conf.may_use)
+    if (!w->conf.may_use && !req->where.exclude)
         return f;
     f->may_use = calloc((size_t)w->conf.nodes, sizeof(*f->may_use));
     if (!f->may_use) {
@@ -112,7 +126,9 @@ static struct fake_attempt *accept(struct alloc_fake_world *w,
         return NULL;
     }
     for (int32_t i = 0; i < w->conf.nodes; i++)
-        f->may_use[i] = w->conf.may_use(w->conf.arg, i, &req->where);
+        f->may_use[i] =
+            !is_excluded(req->where.exclude, i) &&
+            (!w->conf.may_use || w->conf.may_use(w->conf.arg, i, &req->where));
     return f;
 }
 

@@ -68,7 +68,8 @@ static int copy_strings(struct cluster_attempt *a, struct error *err)
                           &q->where.qos,
                           &q->where.constraint,
                           &q->where.reservation,
-                          &q->where.gpu_type};
+                          &q->where.gpu_type,
+                          &q->where.exclude};
     size_t size = 0;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         size += *all[i] ? strlen(*all[i]) + 1 : 0;

@@ -77,6 +77,7 @@ static bool is_object(const char *text)
 /* ---- the tables ---------------------------------------------------------- */
 enum {
     WORD_MAX = 255,
+    EXCLUDE_MAX_BYTES = 1023,
     NAME_MAX_BYTES = 255,
     LAUNCH_MAX_BYTES = 1 << 20,
     GPUS_MAX = 1024,
@@ -133,6 +134,8 @@ static const struct field submit_fields[] = {
     WHERE(constraint, is_constraint),
     WHERE(reservation, is_list),
     WHERE(gpu_type, is_word),
+    {"exclude", KIND_STRING, IS_NULLABLE, REQ(where.exclude), 1,
+     EXCLUDE_MAX_BYTES, is_list},
     {"cpus_per_gpu", KIND_I32, 0, REQ(where.cpus_per_gpu), 0, CPUS_MAX, NULL},
     {"memory_bytes", KIND_I64, 0, REQ(where.memory_bytes), 0, BYTES_MAX, NULL},
     {"exclusive", KIND_BOOL, 0, REQ(where.exclusive), 0, 0, NULL},

@@ -15,7 +15,7 @@
  *    "name":"mnist","uid":1000,"dir":"/..","launch":"{..}","nodes":2,
  *    "gpus_per_node":2,"limit_s":3600,"grace_s":120,"log_max_bytes":67108864,
  *    "partition":..,"account":..,"qos":..,"constraint":..,"reservation":..,
- *    "gpu_type":..,"cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
+ *    "gpu_type":..,"exclude":"n1,n2","cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
  *      Makes dir and its parents and writes launch.json and batch.json there,
  *      as the user; then submits. Strings may be null. A tag of this user
  *      that is known already is not submitted again: the reply has its id.

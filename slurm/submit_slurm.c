@@ -124,6 +124,7 @@ static void say_where(job_desc_msg_t *d, const struct alloc_req *r)
     d->qos = plain(r->where.qos);
     d->features = plain(r->where.constraint);
     d->reservation = plain(r->where.reservation);
+    d->exc_nodes = plain(r->where.exclude);
 }
 
 static int describe(job_desc_msg_t *d, const struct helper_conf *c,

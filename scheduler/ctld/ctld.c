@@ -101,6 +101,8 @@ static void set_engine_conf(struct ctld *c)
         .where = conf->where,
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
         .submit_ahead = conf->submit_ahead,
+        .drained = c->drained,
+        .n_drained = c->n_drains,
     };
 }
 
@@ -414,6 +416,7 @@ void ctld_destroy(struct ctld *c)
     http_server_destroy(c->http);
     engine_destroy(c->engine);
     audit_close(c->audit);
+    ctld_drains_clear(c);
     loop_source_destroy(c->term);
     loop_source_destroy(c->intr);
     loop_source_destroy(c->hup);

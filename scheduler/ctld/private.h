@@ -51,6 +51,13 @@ struct ctld_reloaded {
     char why[256], changed[1024], waiting[1024];
 };
 
+/* A node on which an administrator lets nothing new start; serve_drain.c. */
+struct ctld_drain {
+    char node[ALLOC_NODE_NAME_CAP], why[64];
+    char since[WIRE_TIME_CAP];
+    int64_t uid;
+};
+
 /* A key that an administrator set, on top of the file; serve_policy.c. */
 enum { CTLD_SETS_MAX = 32 };
 struct ctld_set {
@@ -120,6 +127,9 @@ struct ctld {
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
     struct ctld_policy policy;
+    struct ctld_drain *drains;      /* owned, as the next [n_drains] */
+    struct engine_drained *drained; /* the same for the engine */
+    size_t n_drains;
     struct loop_source *policy_timer;
 
     struct ctld_stats stats;
@@ -301,6 +311,19 @@ bool ctld_admit_admin(struct ctld *c, struct http_exchange *x);
 json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
 json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
 
+/* ---- serve_drain.c ---------------------------------------------------------
+ */
+/* A line of admin.log about a node; is_drain: else it is in use again.
+ * err  ERR_NOMEM nothing is changed */
+int ctld_drain_deed(struct ctld *c, const char *node, bool is_drain,
+                    int64_t uid, const char *at, const char *why,
+                    struct error *err) MUST_CHECK;
+json_t *ctld_drains_json(const struct ctld *c);
+void ctld_drains_clear(struct ctld *c);
+/* Of the request of an administrator that names a node; replies. */
+void ctld_serve_drain(struct ctld *c, struct http_exchange *x,
+                      const json_t *body, bool is_drain, const char *why);
+
 /* ---- serve_policy.c --------------------------------------------------------
  */
 /* A line "policy" of admin.log, read at the start. */
@@ -320,6 +343,7 @@ void serve_hold(void *arg, struct http_exchange *x);
 void serve_release(void *arg, struct http_exchange *x);
 void serve_requeue(void *arg, struct http_exchange *x);
 void serve_priority(void *arg, struct http_exchange *x);
+void serve_drain(void *arg, struct http_exchange *x);
 void serve_pause(void *arg, struct http_exchange *x);
 void serve_resume(void *arg, struct http_exchange *x);
 void serve_policy(void *arg, struct http_exchange *x);

@@ -32,6 +32,7 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/gpus", serve_gpus},
     {"GET", "/v1/status", serve_status},
     {"POST", "/v1/admin/pause", serve_pause},
+    {"POST", "/v1/admin/drain", serve_drain},
     {"POST", "/v1/admin/resume", serve_resume},
     {"POST", "/v1/admin/reload", serve_reload},
     {"GET", "/v1/policy", serve_policy},

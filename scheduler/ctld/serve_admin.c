@@ -33,7 +33,14 @@ static void on_deed(void *arg, const json_t *deed)
     const char *why = json_string_value(json_object_get(detail, "why"));
     int64_t uid = json_integer_value(json_object_get(deed, "uid"));
     bool is_pause = what && strcmp(what, "pause") == 0;
-    if (is_pause || (what && strcmp(what, "resume") == 0))
+    bool is_drain = what && strcmp(what, "drain") == 0;
+    const char *node = json_string_value(json_object_get(detail, "node"));
+    struct error err = ERROR_INIT;
+    if (node && what && (is_drain || strcmp(what, "resume") == 0)) {
+        if (ctld_drain_deed(c, node, is_drain, uid, at ? at : "",
+                            why ? why : "", &err) < 0)
+            log_err("admin", "a drained node is not known node=\"%s\"", node);
+    } else if (is_pause || (what && strcmp(what, "resume") == 0))
         set_paused(c, is_pause, uid, at ? at : "", why ? why : "");
     else if (what && strcmp(what, "policy") == 0)
         ctld_policy_deed(c, at ? at : "", uid, detail);
@@ -99,8 +106,9 @@ static int pause_or_resume(struct ctld *c, struct http_exchange *x,
     return 0;
 }
 
+/* Of one node where the request names one, else of the daemon. */
 static void serve_pausing(struct ctld *c, struct http_exchange *x,
-                          bool is_pause)
+                          bool is_pause, bool is_drain)
 {
     struct error err = ERROR_INIT;
     json_t *body = ctld_admit_admin(c, x) ? ctld_body(x) : NULL;
@@ -108,27 +116,36 @@ static void serve_pausing(struct ctld *c, struct http_exchange *x,
         return;
     const json_t *why = json_object_get(body, "why");
     const char *text = json_is_string(why) ? json_string_value(why) : "";
+    bool is_node = is_drain || (!is_pause && json_object_get(body, "node"));
     int rc = (why && !json_is_string(why) && !json_is_null(why)) ||
                      strlen(text) >= WHY_CAP
                  ? error_set(&err, ERR_INVAL,
                              "why: expected a text of less than %d bytes",
                              (int)WHY_CAP)
-                 : pause_or_resume(c, x, is_pause, text, &err);
-    json_decref(body);
+             : is_node ? 0
+                       : pause_or_resume(c, x, is_pause, text, &err);
     if (rc < 0)
         http_reply_err(x, &err);
+    else if (is_node)
+        ctld_serve_drain(c, x, body, is_drain, text);
     else
         reply_pause(c, x);
+    json_decref(body);
+}
+
+void serve_drain(void *arg, struct http_exchange *x)
+{
+    serve_pausing(arg, x, false, true);
 }
 
 void serve_pause(void *arg, struct http_exchange *x)
 {
-    serve_pausing(arg, x, true);
+    serve_pausing(arg, x, true, false);
 }
 
 void serve_resume(void *arg, struct http_exchange *x)
 {
-    serve_pausing(arg, x, false);
+    serve_pausing(arg, x, false, false);
 }
 
 /* ---- reload ----------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/base/buf.h"
 #include "jobs/wire.h"
@@ -48,8 +49,10 @@ static double reconcile_at(const struct engine *e)
  * and short enough for a comment that people read. */
 enum { MARK_DIGITS = 16 };
 
+enum { EXCLUDE_CAP = 1024 };
+
 struct asking {
-    char tag[160], dir[512];
+    char tag[160], dir[512], exclude[EXCLUDE_CAP];
     struct buf launch;
     struct alloc_req req;
 };
@@ -85,6 +88,24 @@ static int launch_text(const struct engine *e, const struct entry *en,
     return rc;
 }
 
+/* The nodes that it may not be on, whoever says so. */
+static int exclude(const struct engine *e, struct asking *a, struct error *err)
+{
+    const struct engine_conf *conf = e->parts.conf;
+    size_t len = 0;
+
+    a->exclude[0] = '\0';
+    for (size_t i = 0; i < conf->n_drained; i++) {
+        const char *node = conf->drained[i].node;
+        if (len + strlen(node) + 2 > sizeof(a->exclude))
+            return error_set(err, ERR_UNAVAIL,
+                             "more nodes are drained than can be named");
+        len += (size_t)snprintf(a->exclude + len, sizeof(a->exclude) - len,
+                                "%s%s", len > 0 ? "," : "", node);
+    }
+    return 0;
+}
+
 static int prepare(const struct engine *e, const struct entry *en,
                    struct asking *a, struct error *err)
 {
@@ -98,7 +119,7 @@ static int prepare(const struct engine *e, const struct entry *en,
               job->id, job->attempt, MARK_DIGITS, mark) ||
         !FITS(a->dir, "%s/%" PRId32, job->dir, job->attempt))
         return error_set(err, ERR_CONFIG, "the jobs directory is too long");
-    if (launch_text(e, en, a, err) < 0)
+    if (exclude(e, a, err) < 0 || launch_text(e, en, a, err) < 0)
         return -1;
     a->req = (struct alloc_req){
         .job = job->id,
@@ -120,6 +141,7 @@ static int prepare(const struct engine *e, const struct entry *en,
         .launch = buf_str(&a->launch),
         .log_max_bytes = job->log_max_bytes,
     };
+    a->req.where.exclude = a->exclude[0] ? a->exclude : NULL;
     return 0;
 }
 

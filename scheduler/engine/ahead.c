@@ -40,6 +40,19 @@ static int take_back(struct engine *e, struct entry *en, const char *why,
     return 0;
 }
 
+/* Not one whose request was not answered: it may have been granted. */
+int eng_take_all_back(struct engine *e, const char *why, struct error *err)
+{
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (en->job.state == JOB_DISPATCHING && en->is_heard &&
+            isinf(en->ask_at_s) && en->job.native_id[0] == '\0' &&
+            !eng_is_ending(en) && take_back(e, en, why, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int eng_ahead_wish(struct engine *e, struct entry *en,
                    const struct policy_wish *w, struct error *err)
 {

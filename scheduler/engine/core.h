@@ -153,8 +153,9 @@ struct engine {
     struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
     double unavailable_since_s; /* seconds since 1970 */
     bool wants_plan;            /* something changed since the last one */
-    bool wants_depends;         /* what jobs wait for may have happened */
-    double retry_at_s;          /* something failed: step again at this time */
+    bool takes_back;    /* with the next plan: what waits in the allocator */
+    bool wants_depends; /* what jobs wait for may have happened */
+    double retry_at_s;  /* something failed: step again at this time */
 
     void (*on_event)(void *arg, const struct store_event *event,
                      const struct job *job);
@@ -376,6 +377,9 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
 extern const char eng_taken_back[];
 
 void eng_act(struct engine *e);
+/* Every attempt that waits in the allocator is over, at no cost to its job. */
+int eng_take_all_back(struct engine *e, const char *why,
+                      struct error *err) MUST_CHECK;
 /* Of a job that has not ended. err ERR_DENIED to release what an administrator
  * holds; ERR_STATE it is not queued */
 int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,

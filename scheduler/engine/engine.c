@@ -313,6 +313,12 @@ void engine_drain(struct engine *e, bool on)
     e->wants_plan = true;
 }
 
+void engine_drained_changed(struct engine *e, bool is_more)
+{
+    e->wants_plan = true;
+    e->takes_back = e->takes_back || is_more;
+}
+
 int engine_set_policy(struct engine *e, const struct policy *p,
                       struct error *err)
 {

@@ -43,6 +43,11 @@ struct engine_limits {
                                                       allocator */
 };
 
+/* What somebody took out of use, and the words for it. */
+struct engine_drained {
+    char node[ALLOC_NODE_NAME_CAP], why[96];
+};
+
 struct engine_conf { /* borrowed strings outlive the engine */
     const char *cluster;
     const char *jobs_dir; /* absolute; attempts live in <jobs_dir>/<id>/<k> */
@@ -65,6 +70,9 @@ struct engine_conf { /* borrowed strings outlive the engine */
                              asked for before they fit, see ahead.c; 0: none.
                              For an allocator that has others' jobs, too */
     struct engine_limits limits;
+    /* Nodes [n_drained] on which nothing new is to start. */
+    const struct engine_drained *drained;
+    size_t n_drained;
     const int64_t *admins; /* uids [n_admins], besides 0: engine_may() */
     size_t n_admins;
     bool serves_one; /* whoever speaks to it is root or the one whose it is */
@@ -231,6 +239,9 @@ const struct job *engine_settled(const struct engine *e, const struct job *job);
 
 /* Lets running attempts live on but starts nothing new. */
 void engine_drain(struct engine *e, bool on);
+/* engine_conf.drained has changed. What waits in the allocator for devices is
+ * taken back when a node was added: it could be started there. */
+void engine_drained_changed(struct engine *e, bool is_more);
 int engine_set_policy(struct engine *e, const struct policy *p,
                       struct error *err) MUST_CHECK;
 

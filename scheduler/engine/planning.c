@@ -32,6 +32,23 @@ static void note_unavailable(struct engine *e, const struct error *why)
     e->unavailable = *why;
 }
 
+/* To the engine they are down; why says who did it. */
+static void take_drained_out(struct engine *e)
+{
+    const struct engine_conf *conf = e->parts.conf;
+
+    for (size_t k = 0; k < conf->n_drained; k++) {
+        const struct engine_drained *d = &conf->drained[k];
+        for (size_t i = 0; i < e->n_nodes; i++) {
+            struct alloc_node *node = &e->nodes[i];
+            if (!node->is_up || strcmp(node->name, d->node) != 0)
+                continue;
+            node->is_up = 0;
+            text_copy(node->why, sizeof(node->why), d->why);
+        }
+    }
+}
+
 int eng_inventory(struct engine *e, struct error *err)
 {
     struct alloc *a = e->parts.alloc;
@@ -55,6 +72,7 @@ int eng_inventory(struct engine *e, struct error *err)
         e->cap_nodes = cap;
     }
     e->n_nodes = n;
+    take_drained_out(e);
     e->unavailable = (struct error)ERROR_INIT;
     return eng_classify(e, err);
 }
@@ -390,6 +408,13 @@ int eng_plan(struct engine *e, struct error *err)
     if (eng_inventory(e, &why) < 0) {
         e->retry_at_s = eng_now(e) + 1;
         return without_inventory(e, &why, err);
+    }
+    if (e->takes_back) {
+        if (eng_take_all_back(e, "a node is drained", err) < 0) {
+            e->retry_at_s = eng_now(e) + 1;
+            return -1;
+        }
+        e->takes_back = false;
     }
     int rc = view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)

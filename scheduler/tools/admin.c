@@ -49,7 +49,9 @@ static const struct tool tool = {
                "  status           what the daemon is doing\n"
                "  pause            start nothing new; what runs goes on\n"
                "  drain            the same, and wait until nothing runs\n"
+               "  drain NODE...    nothing new there; what runs goes on\n"
                "  resume           start jobs again\n"
+               "  resume NODE...   use these nodes again\n"
                "  hold JOB...      do not start these\n"
                "  release JOB...   let them start after all\n"
                "  requeue JOB...   end their attempts, and queue them again\n"
@@ -111,6 +113,21 @@ static void print_paused(const json_t *paused)
            render_escape(field_str(paused, "why"), why, sizeof(why)));
 }
 
+static void print_drained(const json_t *list)
+{
+    char node[200], why[600];
+    size_t i;
+    json_t *d;
+    json_array_foreach(list, i, d)
+    {
+        printf(" drained    %s since %s by uid %" PRId64 "%s%s\n",
+               render_escape(field_str(d, "node"), node, sizeof(node)),
+               field_str(d, "since"), field_int(d, "uid", -1),
+               *field_str(d, "why") ? ": " : "",
+               render_escape(field_str(d, "why"), why, sizeof(why)));
+    }
+}
+
 static void print_jobs(const json_t *jobs)
 {
     const char *state, *sep = "";
@@ -157,6 +174,7 @@ static void print_status(const json_t *s)
            render_escape(field_str(s, "cluster"), word, sizeof(word)),
            field_int(s, "pid", 0), field_str(s, "started"));
     print_paused(json_object_get(s, "paused"));
+    print_drained(json_object_get(s, "drained"));
     print_reload(json_object_get(s, "reload"));
     print_jobs(json_object_get(s, "jobs"));
     printf(" slots      %" PRId64 " of %" PRId64 " free, policy %s\n",
@@ -202,6 +220,32 @@ static int set_paused(struct client *c, const struct args *a, bool on,
         printf("%s\n", on ? "paused: nothing new is started" : "resumed");
     json_decref(body);
     json_decref(reply);
+    return rc;
+}
+
+/* Each of them; the first that fails is the last that is tried. */
+static int drain_nodes(struct client *c, const struct args *a, bool on,
+                       char **nodes, int n, struct error *err)
+{
+    char safe[200];
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        json_t *reply = NULL;
+        json_t *body = json_pack("{s:s, s:s}", "node", nodes[i], "why",
+                                 a->reason ? a->reason : "");
+        rc = body ? client_post(c, on ? "/v1/admin/drain" : "/v1/admin/resume",
+                                body, NULL, &reply, err)
+                  : error_set(err, ERR_INVAL,
+                              "the node, or the reason, is not "
+                              "UTF-8");
+        if (rc == 0 && a->json && i == n - 1)
+            rc = client_print(reply, err);
+        else if (rc == 0 && !a->json && !a->quiet)
+            printf("%s: %s\n", render_escape(nodes[i], safe, sizeof(safe)),
+                   on ? "nothing new is started there" : "in use again");
+        json_decref(body);
+        json_decref(reply);
+    }
     return rc;
 }
 
@@ -469,13 +513,17 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         return error_set(err, ERR_USAGE, "--for goes with policy set alone");
     if (is_backup && n != 2)
         return error_set(err, ERR_USAGE, "backup: into which directory?");
-    if (which >= 0 && n > 1)
+    bool is_node = n > 1 && (which == 2 || which == 3);
+    if (is_node && a->timeout_s > 0)
+        return error_set(err, ERR_USAGE, "--timeout goes with drain alone");
+    if (which >= 0 && n > 1 && !is_node)
         return error_set(err, ERR_USAGE, "%s: unexpected '%s'", words[0],
                          words[1]);
     if (client_create(a->url, 5, &c, err) < 0)
         return -1;
     int rc = is_backup    ? backup(c, a, words[1], err)
              : is_policy  ? admin_policy(c, &policy, words + 1, n - 1, err)
+             : is_node    ? drain_nodes(c, a, which == 2, words + 1, n - 1, err)
              : which == 0 ? status(c, a, err)
              : which == 1 ? set_paused(c, a, true, err)
              : which == 2 ? drain(c, a, err)

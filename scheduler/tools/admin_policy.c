@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/tools/render.h"
@@ -15,16 +14,6 @@ static const char *safe(const json_t *o, const char *key, char out[TEXT_CAP])
 {
     const char *text = field_str(o, key);
     return render_escape(*text ? text : "-", out, TEXT_CAP);
-}
-
-static int print_json(const json_t *o, struct error *err)
-{
-    char *text = json_dumps(o, JSON_COMPACT);
-    if (!text)
-        return error_set(err, ERR_NOMEM, "reply");
-    (void)puts(text);
-    free(text);
-    return 0;
 }
 
 static int print_table(struct render_table *t)
@@ -94,7 +83,7 @@ static int print_policy(const struct admin_policy *a, const json_t *reply,
 {
     char summary[TEXT_CAP];
     if (a->json)
-        return print_json(reply, err);
+        return client_print(reply, err);
     printf("policy %s: %s\n", field_str(reply, "policy"),
            safe(reply, "summary", summary));
     return print_keys(reply, err);
@@ -307,7 +296,7 @@ static int explain(struct client *c, const struct admin_policy *a,
     }
     int rc = client_get(c, &reply, err, "/v1/admin/plan%s", text);
     if (rc == 0 && a->json)
-        rc = print_json(reply, err);
+        rc = client_print(reply, err);
     else if (rc == 0)
         rc = print_plan(reply, err);
     if (rc == 0 && !a->json && word)

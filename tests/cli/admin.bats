@@ -235,3 +235,34 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -eq 64 ]
     [[ $output == *'"schema":"mgpu.error/1"'* ]]
 }
+
+@test "a drained node gets nothing new, over a restart too, until it is resumed" {
+    node=$(api GET /v1/nodes | json '$.nodes[0].name')
+    a=$(submit_command runs sleep 600)
+    wait_for 20 job_is "$a" RUNNING
+    run admin drain no-such-node
+    [ "$status" -ne 0 ]
+    [[ $output == *"no node 'no-such-node'"* ]]
+    run admin drain "$node" --reason 'fan 2'
+    [ "$output" = "$node: nothing new is started there" ]
+    admin drain "$node" # is so already
+    b=$(submit_command waits true)
+    stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
+    shows() { stat --nodes | grep -q "drained by uid $(id -u): fan 2"; }
+    wait_for 20 shows
+    names() { stat --why "$b" | grep -q "NodesDown: $node (drained by uid $(id -u): fan 2)"; }
+    wait_for 20 names
+    run admin status
+    [[ $output == *" drained    $node since 20"*"fan 2"* ]]
+    job_is "$a" RUNNING
+    ctld_kill
+    ctld_start
+    wait_for 20 shows
+    job_is "$b" QUEUED
+    job_is "$a" RUNNING
+    admin --quiet resume "$node"
+    wait_for 30 job_is "$b" COMPLETED
+    run admin log
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[0]} == *drain*"$node"* && ${lines[1]} == *resume*"$node"* ]]
+}

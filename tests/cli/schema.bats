@@ -71,6 +71,10 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
     admin policy explain "$((id + 1))" >plan-one.json
     admin status >status.json
     admin hold "$((id + 1))" 99 >hold.json || [ $? -eq 66 ]
+    node=$(api GET /v1/nodes | json '$.nodes[0].name')
+    admin drain "$node" --reason fan >drain.json
+    admin status >drained.json
+    admin resume "$node" >in-use.json
     admin resume >resume.json
     admin log >log.json
     admin fsck >fsck.json

@@ -107,6 +107,53 @@ static void test_refused(void)
     world_clear(&w);
 }
 
+/* Full in name only: a job that a node could hold goes to another, and one
+ * that waits in the cluster is asked for again. */
+static void test_drained(void)
+{
+    static const struct engine_drained first = {"n1", "drained: fan"};
+    struct world_script s = {.nodes = 2, .gpus_per_node = 4, .n_acts = 2};
+    struct world w;
+    char places[2][ALLOC_PLACE_CAP] = {"", ""};
+
+    s.jobs[0] = (struct world_job){.gpus = 4, .attempts = {{.run_s = 20}}};
+    s.jobs[1] = (struct world_job){
+        .gpus = 2, .attempts = {{.run_s = 5, .wait_s = 300}, {.run_s = 5}}};
+    s.acts[1] = (struct world_act){.at_s = 1, .job = 1};
+    world_init(&w, &s);
+    w.conf.drained = &first;
+    w.conf.n_drained = 1;
+    ok(world_start(&w), "---- a drained node");
+    for (int i = 0; i < 300 && !world_is_over(&w); i++) {
+        (void)world_step(&w);
+        for (uint64_t id = 1; id <= 2; id++) {
+            const struct job *job = engine_job(w.engine, id);
+            if (job && job->place[0])
+                (void)snprintf(places[id - 1], sizeof(places[0]), "%s",
+                               job->place);
+        }
+        const struct job *waits = engine_job(w.engine, 2);
+        if (waits && waits->state == JOB_DISPATCHING && waits->attempt == 1 &&
+            waits->pending_id[0])
+            engine_drained_changed(w.engine, true);
+        world_advance(&w);
+    }
+    char *got = world_result(&w);
+    is_str(got, "k0:COMPLETED/0/1[1] k1:COMPLETED/0/2[01]",
+           "what waited there is asked for again");
+    ok(strncmp(places[0], "n2:", 3) == 0, "it runs on the other: %s",
+       places[0]);
+    ok(strncmp(places[1], "n2:", 3) == 0, "and so does the next: %s",
+       places[1]);
+    size_t n = 0;
+    const struct alloc_node *nodes = engine_nodes(w.engine, &n);
+    ok(n == 2 && !nodes[0].is_up && strcmp(nodes[0].why, "drained: fan") == 0,
+       "which is shown as down, with the reason");
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
+}
+
 static void test_retries(void)
 {
     struct world_script s = one((struct world_attempt){.signal = 11});
@@ -446,6 +493,7 @@ int main(void)
     test_away(false);
     test_ends();
     test_refused();
+    test_drained();
     test_retries();
     test_retry_on();
     test_warning();

@@ -33,6 +33,22 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     wait_for 60 job_is "$wide" COMPLETED
 }
 
+@test "a node that mgpu-admin drains gets nothing of ours, and stays Slurm's" {
+    ctld_start
+    shown() { stat --nodes | grep -q "^node1 .*drained by uid 0: fan"; }
+    "$MGPU_BIN/mgpu-admin" --quiet drain --reason fan node1
+    wait_for 30 shown
+    id=$(submit_sh one 1 1 "$say_ran; $wait_go")
+    wait_for 60 has_run "$id.1.0"
+    [ "$(node_of "$id")" = node2 ]
+    sinfo --noheader --nodes=node1 --format=%T | grep -qv drain
+    touch "$go"
+    wait_for 60 job_is "$id" COMPLETED
+    "$MGPU_BIN/mgpu-admin" --quiet resume node1
+    wide=$(submit_sh wide 2 2 true)
+    wait_for 60 job_is "$wide" COMPLETED
+}
+
 @test "F16: a node goes down: NODE_FAIL, and the job runs again elsewhere" {
     ctld_start
     id=$(submit_sh one 1 4 "$say_ran; $wait_go")

@@ -14,7 +14,8 @@
     "\"gpus_per_node\":2,\"limit_s\":3600.5,\"grace_s\":120,"               \
     "\"log_max_bytes\":67108864,\"partition\":\"a,b\",\"account\":null,"    \
     "\"qos\":\"high\",\"constraint\":\"ib&(h100|h200)\","                   \
-    "\"reservation\":null,\"gpu_type\":\"h100\",\"cpus_per_gpu\":4,"        \
+    "\"reservation\":null,\"gpu_type\":\"h100\",\"exclude\":\"n1,n-2\","    \
+    "\"cpus_per_gpu\":4,"                                                   \
     "\"memory_bytes\":1073741824,\"exclusive\":true}"
 #define SIGNAL                                                               \
     "{\"op\":\"signal\",\"id\":8,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
@@ -77,6 +78,7 @@ static void test_submit(void)
     is_int(d.req.where.cpus_per_gpu, 4, "CPUs");
     is_int(d.req.where.memory_bytes, 1073741824, "memory");
     ok(d.req.where.exclusive, "exclusive");
+    is_str(d.req.where.exclude, "n1,n-2", "exclude");
     helper_cmd_clear(&d);
     helper_cmd_clear(&d); /* twice is fine */
 }
@@ -163,6 +165,9 @@ static void test_refused_submit(void)
         {"\"account\":null,", ""},
         {"\"exclusive\":true", "\"exclusive\":true,\"script\":\"rm\""},
         {"\"exclusive\":true", "\"exclusive\":1"},
+        {"\"n1,n-2\"", "\"n1 n2\""},
+        {"\"n1,n-2\"", "\"n[1-2]\""},
+        {"\"n1,n-2\"", "\"\""},
         {"\"uid\":1000", "\"uid\":1000,\"uid\":0"},
         {"\"uid\":1000", "\"uid\":\"1000\""},
         {"\"uid\":1000", "\"uid\":1000.0"},
