@@ -470,6 +470,8 @@ not_alone := tests/simt/% kernels/exec%.h kernels/simd%.h kernels/%_rows.h
 lint:
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh
+	$(Q)sh tests/lint/sql.sh --self-test
+	$(Q)sh tests/lint/sql.sh
 	$(Q)sh tests/lint/checked.sh --self-test
 	$(Q)sh tests/lint/checked.sh
 	$(Q)printf '%s\n' $(filter-out $(not_alone),$(filter %.h,$(c_files))) | \

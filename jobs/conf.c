@@ -176,6 +176,13 @@ static const struct schema_key keys[] = {
      RANGE(4096, 1099511627776.0), .code = "E023", .live = true,
      .doc = "the most that logs.max_bytes of a job may ask for"},
 
+    {"limits.rpc_rate", KEY_INT, AT(limits.rpc_rate), .def = "null",
+     RANGE(1, 1000000), NONE(0), .code = "E013", .live = true,
+     .doc = "requests of one user per second; null: 20 where all are served"},
+    {"limits.rpc_burst", KEY_INT, AT(limits.rpc_burst), .def = "60",
+     RANGE(1, 1000000), .code = "E013", .live = true,
+     .doc = "so many of them at once"},
+
     {"watchdog.heartbeat", KEY_DURATION, AT(watchdog.heartbeat_s), .def = "10s",
      RANGE(1, 3600), .code = "E023", .live = true,
      .doc = "how often a worker says that it lives"},
@@ -201,8 +208,6 @@ static const char *const later[] = {
     "scheduler.preempt",
     "scheduler.reserve",
     "limits.max_sweep",
-    "limits.rpc_rate",
-    "limits.rpc_burst",
     "limits.max_clients_per_user",
     "store",
     "watchdog.stall_factor",

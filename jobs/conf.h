@@ -73,6 +73,8 @@ struct conf {
         int32_t max_gpus_per_user, max_gpus_per_account;
         int32_t max_running_per_user, max_running_per_account;
         int64_t max_spec_bytes, max_log_bytes;
+        int32_t rpc_rate; /* 0: the daemon's default */
+        int32_t rpc_burst;
     } limits;
     struct {
         double heartbeat_s, node_lost_after_s;

@@ -8,6 +8,8 @@
  */
 #include <event2/buffer.h>
 #include <jansson.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -221,6 +223,34 @@ void http_reply_err(struct http_exchange *x, const struct error *err)
             "{\"code\":\"INTERNAL\",\"message\":\"internal error\"}}";
         http_reply_json(x, 500, plain, sizeof(plain) - 1);
     }
+    free(text);
+}
+
+bool http_is_first(struct http_exchange *x)
+{
+    bool is_first = !x->was_seen;
+    x->was_seen = true;
+    return is_first;
+}
+
+void http_reply_retry(struct http_exchange *x, const struct error *err,
+                      double after_s)
+{
+    char seconds[24];
+    json_t *o = json_pack("{s:s, s:{s:s, s:s, s:f}}", "schema", "mgpu.error/1",
+                          "error", "code", error_word(err->code), "message",
+                          err->msg, "retry_after_s", after_s);
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    if (!text) {
+        http_reply_err(x, err);
+        return;
+    }
+    (void)snprintf(seconds, sizeof(seconds), "%.0f", ceil(after_s));
+    if (x->req) /* without it the delay is in the body */
+        (void)evhttp_add_header(evhttp_request_get_output_headers(x->req),
+                                "Retry-After", seconds);
+    http_reply_json(x, 429, text, strlen(text));
     free(text);
 }
 

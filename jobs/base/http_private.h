@@ -64,6 +64,7 @@ struct http_exchange {
     struct evkeyvalq query;
     bool has_query;
     bool is_stream, dropped;
+    bool was_seen; /* http_is_first() has said so */
     void (*closed)(void *arg);
     void *closed_arg;
 };

@@ -96,6 +96,8 @@ const char *http_body(struct http_exchange *x, size_t *ret_len);
 /* err  ERR_BUSY uid has conf.max_clients_per_uid connections without this */
 int http_set_uid(struct http_exchange *x, int64_t uid,
                  struct error *err) MUST_CHECK;
+/* True once per request: a handler that counts is called again, too. */
+bool http_is_first(struct http_exchange *x);
 /* Whether the client has left: no more of the request is to be had. */
 bool http_is_gone(const struct http_exchange *x);
 /* The handler, with all of the request as it was; when the client has left,
@@ -110,6 +112,11 @@ void http_reply_text(struct http_exchange *x, int status, const char *type,
                      const char *text, size_t len);
 /* {"error":{"code":...,"message":...}} with the status that fits the code. */
 void http_reply_err(struct http_exchange *x, const struct error *err);
+
+/* 429, with the header Retry-After in whole seconds and "retry_after_s" in the
+ * error: nothing was done. */
+void http_reply_retry(struct http_exchange *x, const struct error *err,
+                      double after_s);
 
 /* A chunked reply: start, any number of lines, end. `closed` is called when
  * the client went away or fell more than 1 MiB behind and was dropped; the

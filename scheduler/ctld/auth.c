@@ -190,7 +190,18 @@ bool ctld_admit(struct ctld *c, struct http_exchange *x)
         login(c, x);
         return false;
     }
-    return check_uid(c, http_uid(x), &err) == 0 || refuse(c, x, &err);
+    if (check_uid(c, http_uid(x), &err) < 0)
+        return refuse(c, x, &err);
+    double after_s = 0;
+    if (!http_is_first(x) || ctld_rate_takes(c, http_uid(x), &after_s))
+        return true;
+    (void)error_set(&err, ERR_BUSY,
+                    "too many requests of uid %lld: more than %d a second "
+                    "(limits.rpc_rate); again in %.2f s",
+                    (long long)http_uid(x), (int)c->parts.conf->rpc_rate,
+                    after_s);
+    http_reply_retry(x, &err, after_s);
+    return false;
 }
 
 /* ---- workers --------------------------------------------------------------

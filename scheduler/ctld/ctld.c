@@ -220,6 +220,8 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->interval_s = f->conf.interval_s;
     conf->max_jobs_per_user = f->conf.max_jobs_per_user;
     conf->limits = f->conf.limits;
+    conf->rpc_rate = f->conf.rpc_rate;
+    conf->rpc_burst = f->conf.rpc_burst;
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
     conf->where = f->conf.where;

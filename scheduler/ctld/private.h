@@ -26,10 +26,17 @@ struct ctld_durations {
 
 struct ctld_stats {
     uint64_t events, rows_stored, rows_repeated, lines_dropped,
-        spools_undrained, steps_failed, refused;
+        spools_undrained, steps_failed, refused, limited;
     struct ctld_durations steps, commits; /* commits: of the disk's part */
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
+
+/* How often one user has asked of late; rate.c. */
+enum { CTLD_RATES_MAX = 1024 };
+struct ctld_rate {
+    int64_t uid;
+    double tokens, at_s; /* so many were left then; at_s 0: free */
+};
 
 struct held; /* step.c */
 struct commit;
@@ -84,6 +91,7 @@ struct ctld {
     struct thread *commits, *writer, *reader, *logs, *logins; /* logins: or
                                                                   NULL */
     struct users *users;
+    struct ctld_rate rates[CTLD_RATES_MAX];
     struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
     struct loop_source *term, *intr, *hup, *child;
     bool stopping, step_failed;
@@ -255,6 +263,12 @@ bool ctld_admit_worker(struct ctld *c, struct http_exchange *x,
 /* Whether a process at this address may be a worker of the job's attempt. */
 bool ctld_origin_fits(const struct ctld *c, const struct job *job,
                       const char *peer);
+
+/* ---- rate.c ----------------------------------------------------------------
+ */
+/* Whether uid may ask once more, by limits.rpc_rate; else *ret_after_s is when
+ * it may. Each call that says yes counts. */
+bool ctld_rate_takes(struct ctld *c, int64_t uid, double *ret_after_s);
 
 /* ---- users.c --------------------------------------------------------------
  */

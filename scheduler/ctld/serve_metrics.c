@@ -55,11 +55,17 @@ static void count_jobs(struct ctld *c, struct counts *ret)
     }
 }
 
+/* A family is named by its unit at the end; info has none. */
 static int family(struct buf *b, const char *name, const char *type,
                   const char *help)
 {
-    return buf_addf(b, NULL, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-                    type);
+    static const char unit[] = "_seconds";
+    size_t len = strlen(name), n = sizeof(unit) - 1;
+    int rc = buf_addf(b, NULL, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+                      type);
+    if (len > n && strcmp(name + len - n, unit) == 0)
+        rc |= buf_addf(b, NULL, "# UNIT %s %s\n", name, unit + 1);
+    return rc;
 }
 
 static int one(struct buf *b, const char *name, const char *type,
@@ -157,6 +163,8 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |= one(b, "mgpu_refused", "counter",
               "Requests of callers who could not prove who they are.",
               s->refused);
+    rc |= one(b, "mgpu_rate_limited", "counter",
+              "Requests of users who had asked too often.", s->limited);
     rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
               thread_queued(c->writer));
     rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",

@@ -11,7 +11,7 @@
 #include "scheduler/ctld/paths.h"
 #include "scheduler/policy/policy.h"
 
-enum { CLIENTS_PER_UID = 1024 };
+enum { CLIENTS_PER_UID = 1024, RPC_RATE = 20 };
 /* An attempt whose start was not answered is asked for again after this. */
 static const double RECONCILE_S = 5, KILL_GRACE_S = 30;
 
@@ -344,4 +344,9 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
     };
     if (s->kind != DAEMON_LOCAL)
         set_slurm(conf, s, ret);
+    /* One's own daemon is one's own affair. */
+    ret->rpc_burst = conf->limits.rpc_burst;
+    ret->rpc_rate = conf->limits.rpc_rate > 0 ? conf->limits.rpc_rate
+                    : ret->serves_all         ? RPC_RATE
+                                              : 0;
 }

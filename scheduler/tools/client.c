@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "jobs/base/buf.h"
 #include "jobs/base/cred_munge.h"
@@ -24,6 +25,8 @@ struct client {
 
 /* A query answers in milliseconds; ten seconds mean that the daemon hangs. */
 static const double REQUEST_S = 10;
+/* Of waiting for one's turn, see limits.rpc_rate in mgpu.yaml(5). */
+static const double LIMITED_S = 60;
 
 /* Over TCP nobody sees who calls. */
 static int authorize(void *arg, const struct http_request *req, struct buf *out,
@@ -82,12 +85,36 @@ void client_destroy(struct client *c)
     free(c);
 }
 
+/* The daemon has not looked at what came too soon, so it may come again, and
+ * says when. True when that time has passed; in all no more than LIMITED_S. */
+static bool has_waited(int status, struct buf *body, double *io_waited_s)
+{
+    json_t *o =
+        status == 429 ? json_loadb(buf_str(body), body->len, 0, NULL) : NULL;
+    const json_t *after =
+        json_object_get(json_object_get(o, "error"), "retry_after_s");
+    double s = json_is_number(after) ? json_number_value(after) : INFINITY;
+    json_decref(o);
+    if (*io_waited_s + s > LIMITED_S)
+        return false;
+    s = fmax(s, 0.01);
+    const struct timespec pause = {.tv_sec = (time_t)s,
+                                   .tv_nsec = (long)((s - floor(s)) * 1e9)};
+    (void)nanosleep(&pause, NULL);
+    *io_waited_s += s;
+    buf_reset(body);
+    return true;
+}
+
 static int call(struct client *c, const struct http_request *req, json_t **ret,
                 struct error *err)
 {
     struct buf body = BUF_INIT;
-    int status = 0;
-    int rc = http_client_call(c->http, req, &status, &body, err);
+    int status = 0, rc;
+    double waited_s = 0;
+    do
+        rc = http_client_call(c->http, req, &status, &body, err);
+    while (rc == 0 && has_waited(status, &body, &waited_s));
     if (rc == 0 && status >= 400)
         rc = http_reply_error(status, &body, err);
     json_error_t why;
@@ -152,8 +179,11 @@ int client_stream(struct client *c, const char *path, double timeout_s,
     if (make_http(c, &conf, &http, err) < 0)
         return -1;
     struct buf body = BUF_INIT;
-    int status = 0;
-    int rc = http_client_stream(http, path, line, arg, &status, &body, err);
+    int status = 0, rc;
+    double waited_s = 0;
+    do
+        rc = http_client_stream(http, path, line, arg, &status, &body, err);
+    while (rc == 0 && has_waited(status, &body, &waited_s));
     if (rc == 0 && status >= 400)
         rc = http_reply_error(status, &body, err);
     buf_clear(&body);

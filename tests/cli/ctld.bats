@@ -289,7 +289,7 @@ lacks() { # COUNT PATTERN YAML...
     [[ $output == *"FAILED  (make directory '$BATS_TEST_TMPDIR/file/out': Not a directory)"* ]]
 }
 
-@test "directories that others may write to are refused: 78" {
+@test "S13: directories that others may write to are refused: 78" {
     mkdir -m 777 "$BATS_TEST_TMPDIR/open"
     run ctld --local --state-dir "$BATS_TEST_TMPDIR/open" \
         --socket "$BATS_TEST_TMPDIR/sock"
@@ -310,7 +310,7 @@ lacks() { # COUNT PATTERN YAML...
     [[ $output == *'"DENIED"'*'serves uid 0 only'* ]]
 }
 
-@test "hostile requests get one answer each" {
+@test "S14, S15: hostile requests get one answer each" {
     ctld_start
     code() { curl -s -o /dev/null -w '%{http_code}' --max-time 20 \
         --unix-socket "$ctld_dir/sock" "$@"; }
@@ -324,7 +324,35 @@ lacks() { # COUNT PATTERN YAML...
     [ "$(code -d '{"spec":{}}' -H "Idempotency-Key: $(head -c 65 /dev/zero |
         tr '\0' k)" http://x/v1/jobs)" = 400 ]
     [ "$(code -X POST http://x/v1/attempts/1/1/claim -d '{"holder":"x"}')" = 404 ]
+    # What a filter says is looked for, and never part of a query.
+    submit_command one true >/dev/null
+    for value in "' OR '1'='1" "one'; DROP TABLE job; --" '" OR ""="' '%' '_'; do
+        run api GET /v1/jobs --get --data-urlencode "name=$value" \
+            --data-urlencode user=all
+        [ "$(json '$.jobs[0]' <<<"$output")" = "" ]
+    done
+    api GET '/v1/jobs?user=all' --get --data-urlencode "state=X' OR 1" && false
+    [ "$(api GET '/v1/jobs?user=all&state=QUEUED,RUNNING,DISPATCHING,STARTING,COMPLETED' |
+        json '$.jobs[0].name')" = one ]
     ctld_ready
+}
+
+@test "S04: without descriptors it rests, and serves again" {
+    ulimit -n 64
+    ctld_start
+    watchers=
+    for _ in $(seq 70); do
+        curl -sN --max-time 60 --unix-socket "$ctld_dir/sock" \
+            http://x/v1/watch >/dev/null 2>&1 3>&- &
+        watchers="$watchers $!"
+    done
+    none_left() { [ "$(ls "/proc/$ctld_pid/fd" | wc -l)" -ge 62 ]; }
+    wait_for 30 none_left
+    kill -0 "$ctld_pid"
+    # shellcheck disable=SC2086 # several
+    kill $watchers
+    wait_for 30 ctld_ready
+    [ -n "$(submit_command one true)" ]
 }
 
 @test "/metrics is OpenMetrics: typed, escaped, ended" {
@@ -332,7 +360,35 @@ lacks() { # COUNT PATTERN YAML...
     submit_command one sleep 60
     api GET /metrics >"$BATS_TEST_TMPDIR/metrics"
     [ "$(tail -n 1 "$BATS_TEST_TMPDIR/metrics")" = '# EOF' ]
-    not grep -v -E '^(# (HELP|TYPE) mgpu_[a-z_]+ .+|# EOF|mgpu_[a-z_]+(\{[a-z]+="[^"]*"\})? [0-9.e+-]+)$' \
+    not grep -v -E '^(# (HELP|TYPE|UNIT) mgpu_[a-z_]+ .+|# EOF|mgpu_[a-z_]+(\{[a-z]+="[^"]*"\})? [0-9.e+-]+)$' \
         "$BATS_TEST_TMPDIR/metrics"
     grep -q '^mgpu_jobs{state="COMPLETED"} 0$' "$BATS_TEST_TMPDIR/metrics"
+}
+
+@test "/metrics is what OpenMetrics says, line by line, and the check can fail" {
+    ctld_start
+    conforms() { awk -f "$BATS_TEST_DIRNAME/openmetrics.awk" "$1"; }
+    cd "$BATS_TEST_TMPDIR"
+    api GET /metrics >m
+    conforms m
+    grep -q '^# UNIT mgpu_step_seconds seconds$' m
+    # Each of these breaks one rule.
+    breaks() {
+        sed "$1" m >broken
+        not cmp -s m broken
+        not conforms broken
+    }
+    breaks '$d'
+    breaks '1i\\'
+    breaks 's/^mgpu_events_total/mgpu_events/'
+    breaks 's/^# TYPE mgpu_slots gauge/&\n&/'
+    breaks '/^# HELP mgpu_slots /d'
+    breaks '/^# UNIT mgpu_step_seconds/d'
+    breaks 's/^# UNIT mgpu_step_seconds seconds/# UNIT mgpu_step_seconds bytes/'
+    breaks 's/^# TYPE mgpu_slots gauge/# TYPE mgpu_slots counter/'
+    breaks 's/^mgpu_slots \(.*\)/&\n&/'
+    breaks 's/^mgpu_slots .*/mgpu_slots many/'
+    breaks 's/^\(mgpu_step_seconds_count\) .*/\1 99999/'
+    breaks '/^mgpu_step_seconds_bucket{le="+Inf"}/d'
+    breaks 's/state="QUEUED"/state="QUE"UED"/'
 }

@@ -28,6 +28,20 @@ same_options() {
 @test "mgpu-ctld: help and page" { same_options mgpu-ctld mgpu-ctld.8; }
 @test "mgpu-worker: help and page" { same_options mgpu-worker mgpu-worker.8; }
 
+@test "each line of docs/security.md names tests, which name it" {
+    for i in $(seq -w 1 16); do
+        line=$(grep "^| S$i |" "$src/docs/security.md")
+        files=$(sed 's/.*| \([^|]*\) |$/\1/' <<<"$line" | tr -d '`,')
+        [ -n "$files" ]
+        n=0
+        for f in $files; do
+            [ -e "$src/tests/$f" ] || { echo "S$i: no $f" && false; }
+            ! grep -q "S$i" "$src/tests/$f" || n=$((n + 1))
+        done
+        [ "$n" -ge 1 ] || { echo "S$i: in none of $files" && false; }
+    done
+}
+
 @test "mgpu-admin: the commands of --help are those of the page" {
     "$bin/mgpu-admin" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
         sort >"$BATS_TEST_TMPDIR/help"

@@ -126,6 +126,26 @@ second_is_over() {
     [[ $(row watchdog.heartbeat) == *" 6s "* ]]
 }
 
+@test "S06: who asks too often is told when to ask again, and tools do" {
+    submit_command one true >/dev/null
+    admin --quiet policy set limits.rpc_rate=5 limits.rpc_burst=3
+    limited() {
+        curl --silent --unix-socket d/sock -D head http://mgpu/v1/status >body
+        grep -q '^HTTP/1.1 429' head
+    }
+    wait_for 20 limited
+    grep -qi '^retry-after: 1' head
+    [ "$(json '$.error.code' <body)" = BUSY ]
+    [[ $(json '$.error.message' <body) == "too many requests of uid $(id -u): more than 5 a second"* ]]
+    "$MGPU_BIN/../tests/unit/tools/schema" body
+    # Six requests and a stream: more than the burst.
+    for _ in 1 2 3 4 5 6; do admin --json status >/dev/null; done
+    "$MGPU_BIN/mgpu-stat" --watch --json -t all --timeout 1s >lines
+    [ -s lines ]
+    admin --quiet policy reset
+    api GET /metrics | grep -Eq '^mgpu_rate_limited_total [1-9]'
+}
+
 @test "explain: who gets what, and by which numbers" {
     a=$(submit_command runs sleep 600)
     wait_for 20 job_is "$a" RUNNING

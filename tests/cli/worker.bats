@@ -276,7 +276,7 @@ no_disk() {
     [ ! -e "$dir/touched" ]
 }
 
-@test "a program meets its environment, and nothing else" {
+@test "S10: a program meets its environment, and nothing else" {
     export LEAKED=1
     command_spec <<'END'
 test "$GREETING" = hello || exit 10

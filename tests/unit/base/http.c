@@ -266,7 +266,7 @@ static void test_stream(void)
     (void)close(fd);
     fd = dial_unix(sock);
     say(fd, "GET /v1/flood HTTP/1.1\r\nHost: x\r\n\r\n");
-    ok(became(&n_closed, 2), "a reader that never reads is dropped");
+    ok(became(&n_closed, 2), "S05: a reader that never reads is dropped");
     (void)close(fd);
 }
 

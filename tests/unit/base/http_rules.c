@@ -41,7 +41,7 @@ static void test_rules(void)
 
     fd = dial_unix(sock);
     say(fd, "\x16\x03\x01 hello\r\n\r\n");
-    ok(strstr(hear(fd, NULL), " 400 ") != NULL, "garbage: 400");
+    ok(strstr(hear(fd, NULL), " 400 ") != NULL, "S02: garbage: 400");
     (void)close(fd);
 
     static char big[20000];
@@ -63,7 +63,7 @@ static void test_slow(void)
     int fd = dial_unix(sock);
     size_t sent = say_slowly(fd, request); /* 0.3 s is the limit */
     ok(strstr(hear(fd, NULL), " 408 ") && sent < strlen(request),
-       "a slow request is cut after %zu bytes", sent);
+       "S03: a slow request is cut after %zu bytes", sent);
     (void)close(fd);
 
     fd = dial_unix(sock);
@@ -91,7 +91,8 @@ static void test_cap(void)
     ok(strstr(text, "FENCED") != NULL, "%d connections are served", PER_UID);
     int fd = dial_unix(sock);
     text = hear(fd, NULL);
-    ok(strstr(text, " 503 ") && strstr(text, "BUSY"), "one more is refused");
+    ok(strstr(text, " 503 ") && strstr(text, "BUSY"),
+       "S03: one more is refused");
     (void)close(fd);
     for (int i = 0; i < PER_UID; i++)
         (void)close(fds[i]);

@@ -183,7 +183,7 @@ static void test_stolen(void)
     char used[2048];
     (void)snprintf(used, sizeof(used), "%s", sign(&one, &q, 0));
     is_int(send_as_signed(&q, used), 200, "a credential");
-    refused(send_as_signed(&q, used), "was used before", "replayed");
+    refused(send_as_signed(&q, used), "was used before", "S07: replayed");
     refused(tcp(&r, "127.0.0.2", "GET", "/v1/jobs", used, NULL),
             "was used before", "from elsewhere, too");
     refused(send_as_signed(&q, sign(&two, &q, 0)), "another key",

@@ -80,7 +80,7 @@ static void denied(int status, const char *what)
 {
     ok(status == 403 && has(&r, "\"DENIED\"") &&
            has(&r, "job 1 belongs to another user") && !has(&r, "hush"),
-       "%s", what);
+       "S01: %s", what);
     if (status != 403)
         tap_diag("%d %s", status, buf_str(&r.body));
 }
@@ -124,7 +124,8 @@ static void test_strangers(void)
     for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
         denied(as(OTHER, closed[i].method, closed[i].path, closed[i].body),
                closed[i].path);
-    is_int(as(OTHER, "GET", "/v1/jobs/9", NULL), 404, "no job is no secret");
+    is_int(as(OTHER, "GET", "/v1/jobs/9", NULL), 404,
+           "S01: no job is no secret");
     is_int(as(OTHER, "GET", "/v1/nodes", NULL), 200, "nodes are everybody's");
     is_int(as(OWNER, "GET", "/v1/jobs/1", NULL), 200, "its owner sees it");
     ok(has(&r, "\"state\":\"RUNNING\""), "and nothing was done to it");

@@ -242,6 +242,8 @@ static const char golden[] =
     "  max_running_per_account: null         # live\n"
     "  max_spec_bytes: 1M                    # live\n"
     "  max_log_bytes: 1G                     # live\n"
+    "  rpc_rate: null                        # live\n"
+    "  rpc_burst: 60                         # live\n"
     "watchdog:\n"
     "  heartbeat: 10s                        # live\n"
     "  node_lost_after: 90s                  # live\n"

@@ -166,7 +166,7 @@ static void test_limits(void)
     }
     (void)snprintf(many + strlen(many), 2, "}");
     is_int(metric_line_decode(many, strlen(many), 0, rows, 2, &n, &err), -1,
-           "129 members");
+           "S09: 129 members");
     is_int(err.code, ERR_LIMIT, "are a limit too");
 }
 

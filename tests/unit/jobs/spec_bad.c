@@ -303,7 +303,7 @@ static const struct row value_rows[] = {
     {"E018 env of cv", OK_CV "env: {A: b}\nenv_passthrough: [A]\n",
      "E018 4:1 E018 5:1"},
     {"E018 command of cv", OK_CV "command: [ls]\n", "E018 4:1"},
-    {"E019 LD_PRELOAD", OK_CMD "env: {LD_PRELOAD: x.so}\n", "E019 4:7"},
+    {"E019 S10 LD_PRELOAD", OK_CMD "env: {LD_PRELOAD: x.so}\n", "E019 4:7"},
     {"E019 IFS", OK_CMD "env: {IFS: x}\n", "E019 4:7"},
     {"E019 BASH_ENV", OK_CMD "env: {BASH_ENV: x}\n", "E019 4:7"},
     {"E019 SLURM_CONF", OK_CMD "env: {SLURM_CONF: x}\n", "E019 4:7"},

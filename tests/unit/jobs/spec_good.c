@@ -481,7 +481,7 @@ static void test_show(void)
     opt.sets = &set;
     opt.n_sets = 1;
     is_int(spec_show(text, strlen(text), &opt, &out, &err), 0, "--show");
-    is_str(buf_str(&out), want, "names the origin, hides the secret");
+    is_str(buf_str(&out), want, "S11: names the origin, hides the secret");
     ok(strstr(buf_str(&out), "hunter2") == NULL, "the secret is not there");
     buf_reset(&out);
     is_int(spec_show("kind: x\n", 8, &opt, &out, &err), -1, "of a bad file");

@@ -85,7 +85,7 @@ static void test_write(void)
        "again, and closed again");
     ok(symlink("b", under("a/c")) == 0 &&
            write_to(under("a/c/1"), &u, &err) == -1,
-       "a job's directory is no link: %s", err.msg);
+       "S12: a job's directory is no link: %s", err.msg);
     ok(write_to(under("a/c/2/1"), &u, &err) == 0, "but links above are fine");
     ok(symlink("nowhere", under("a/b/3")) == 0 &&
            write_to(under("a/b/3"), &u, &err) == -1 &&

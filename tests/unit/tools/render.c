@@ -14,7 +14,7 @@ static void test_escape(void)
         const char *in, *out, *what;
     } t[] = {
         {"mnist-fp16", "mnist-fp16", "plain text stays"},
-        {"a\x1b[2Jb", "a\\x1b[2Jb", "ESC is shown, not obeyed"},
+        {"a\x1b[2Jb", "a\\x1b[2Jb", "S16: ESC is shown, not obeyed"},
         {"a\nb\tc", "a\\x0ab\\x09c", "a line stays one line"},
         {"caf\xc3\xa9", "caf\xc3\xa9", "UTF-8 stays"},
         {"\xff\xc3", "\\xff\\xc3", "bytes that are not UTF-8 are shown"},
