@@ -168,7 +168,9 @@ struct job_spec {
         int32_t max;
         struct spec_list on;             /* spec_retry() reads each */
         double backoff_s, backoff_max_s; /* before the first, and any */
-        bool resume; /* latest: start from the newest checkpoint */
+        bool resume;            /* latest: start from the newest checkpoint */
+        bool exclude_node;      /* not again where it was lost */
+        struct spec_list rules; /* rule.h */
     } retry;
     struct spec_map env;
     struct spec_list env_passthrough;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jobs/depend.h"
+#include "jobs/rule.h"
 #include "jobs/text.h"
 
 struct check {
@@ -361,6 +362,24 @@ static void check_retry(const struct check *c)
                        text_quote(q, sizeof(q), at->text));
 }
 
+static void check_rules(const struct check *c)
+{
+    static const char path[] = "retry.rules";
+    const struct node *at =
+        is_set(c, path) ? from_of(c, path)->node->first : NULL;
+
+    for (int n = 1; at; at = at->next, n++) {
+        struct error why = ERROR_INIT;
+        struct rule r;
+        if (rule_parse(at->text, &r, &why) < 0)
+            report_add(c->report, "E017", at->at, path, NULL,
+                       "retry.rules: %.200s", why.msg);
+        else if (n == RULES_MAX + 1)
+            report_add(c->report, "E017", at->at, path, NULL,
+                       "retry.rules: more than %d", (int)RULES_MAX);
+    }
+}
+
 /* A limit is what it warns of, and lies behind it. */
 static void check_warning(const struct check *c)
 {
@@ -407,6 +426,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_resources(&c);
     check_depends(&c);
     check_retry(&c);
+    check_rules(&c);
     check_warning(&c);
     check_command(&c);
     check_labels(&c);

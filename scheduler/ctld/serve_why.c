@@ -158,6 +158,12 @@ static json_t *reasons_of(const struct why *w)
         (void)snprintf(text, sizeof(text), "Priority: %d ahead", ahead);
         add_reason(list, text);
     }
+    if (job->exclude[0]) {
+        (void)snprintf(text, sizeof(text),
+                       "NodesExcluded: %s, where attempts failed",
+                       job->exclude);
+        add_reason(list, text);
+    }
     add_nodes_reason(w, list, true);
     add_nodes_reason(w, list, false);
     return list;

@@ -89,12 +89,13 @@ static int launch_text(const struct engine *e, const struct entry *en,
 }
 
 /* The nodes that it may not be on, whoever says so. */
-static int exclude(const struct engine *e, struct asking *a, struct error *err)
+static int exclude(const struct engine *e, const struct job *job,
+                   struct asking *a, struct error *err)
 {
     const struct engine_conf *conf = e->parts.conf;
-    size_t len = 0;
+    size_t len =
+        (size_t)snprintf(a->exclude, sizeof(a->exclude), "%s", job->exclude);
 
-    a->exclude[0] = '\0';
     for (size_t i = 0; i < conf->n_drained; i++) {
         const char *node = conf->drained[i].node;
         if (len + strlen(node) + 2 > sizeof(a->exclude))
@@ -119,7 +120,7 @@ static int prepare(const struct engine *e, const struct entry *en,
               job->id, job->attempt, MARK_DIGITS, mark) ||
         !FITS(a->dir, "%s/%" PRId32, job->dir, job->attempt))
         return error_set(err, ERR_CONFIG, "the jobs directory is too long");
-    if (exclude(e, a, err) < 0 || launch_text(e, en, a, err) < 0)
+    if (exclude(e, job, a, err) < 0 || launch_text(e, en, a, err) < 0)
         return -1;
     a->req = (struct alloc_req){
         .job = job->id,

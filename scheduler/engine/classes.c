@@ -18,43 +18,6 @@
 
 #include "scheduler/engine/core.h"
 
-/* ---- classes of nodes ------------------------------------------------------
- */
-static bool is_alike(const struct alloc_node *a, const struct alloc_node *b)
-{
-    return strcmp(a->partitions, b->partitions) == 0 &&
-           strcmp(a->gpu_type, b->gpu_type) == 0 &&
-           strcmp(a->features, b->features) == 0 &&
-           strcmp(a->reservation, b->reservation) == 0;
-}
-
-int eng_classify(struct engine *e, struct error *err)
-{
-    struct node_classes c = {.n = 0};
-
-    c.of = calloc(e->n_nodes + 1, sizeof(*c.of));
-    if (!c.of)
-        return error_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        const struct alloc_node *node = &e->nodes[i];
-        int32_t k = 0;
-        while (k < c.n && !is_alike(&e->nodes[c.first[k]], node))
-            k++;
-        if (k == POLICY_CLASSES)
-            k--;
-        else if (k == c.n)
-            c.first[c.n++] = i;
-        c.of[i] = k;
-        c.has_partitions = c.has_partitions || node->partitions[0];
-        c.has_default = c.has_default || strchr(node->partitions, '*');
-    }
-    free(e->classes.of);
-    e->classes = c;
-    return 0;
-}
-
-/* ---- one node ------------------------------------------------------------
- */
 /* Does "a*,b" name the word, with or without its star? */
 static bool list_has(const char *list, const char *word, size_t len)
 {
@@ -69,6 +32,61 @@ static bool list_has(const char *list, const char *word, size_t len)
     return false;
 }
 
+/* ---- classes of nodes ------------------------------------------------------
+ */
+/* What some job keeps away from is like nothing else. */
+static bool is_alike(const struct alloc_node *a, const struct alloc_node *b)
+{
+    return strcmp(a->partitions, b->partitions) == 0 &&
+           strcmp(a->gpu_type, b->gpu_type) == 0 &&
+           strcmp(a->features, b->features) == 0 &&
+           strcmp(a->reservation, b->reservation) == 0;
+}
+
+static void mark_avoided(const struct engine *e, bool *ret)
+{
+    for (size_t k = 0; k < e->n_active; k++) {
+        const char *list = e->active[k]->job.exclude;
+        for (size_t i = 0; list[0] && i < e->n_nodes; i++)
+            ret[i] = ret[i] ||
+                     list_has(list, e->nodes[i].name, strlen(e->nodes[i].name));
+    }
+}
+
+int eng_classify(struct engine *e, struct error *err)
+{
+    struct node_classes c = {.n = 0};
+    bool *avoided = calloc(e->n_nodes + 1, sizeof(*avoided));
+
+    c.of = calloc(e->n_nodes + 1, sizeof(*c.of));
+    if (!c.of || !avoided) {
+        free(c.of);
+        free(avoided);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    mark_avoided(e, avoided);
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        const struct alloc_node *node = &e->nodes[i];
+        int32_t k = 0;
+        while (k < c.n && (avoided[i] || avoided[c.first[k]] ||
+                           !is_alike(&e->nodes[c.first[k]], node)))
+            k++;
+        if (k == POLICY_CLASSES)
+            k--;
+        else if (k == c.n)
+            c.first[c.n++] = i;
+        c.of[i] = k;
+        c.has_partitions = c.has_partitions || node->partitions[0];
+        c.has_default = c.has_default || strchr(node->partitions, '*');
+    }
+    free(avoided);
+    free(e->classes.of);
+    e->classes = c;
+    return 0;
+}
+
+/* ---- one node ------------------------------------------------------------
+ */
 /* One of the words, separated by any of `ops`, or all of them. */
 static bool has_words(const char *list, const char *words, const char *ops,
                       bool all)
@@ -119,6 +137,8 @@ bool eng_node_fits(const struct engine *e, size_t i,
 {
     const struct alloc_node *node = &e->nodes[i];
 
+    if (w->exclude && list_has(w->exclude, node->name, strlen(node->name)))
+        return false;
     if (has_gpus && w->gpu_type && strcasecmp(w->gpu_type, node->gpu_type) != 0)
         return false;
     /* Only Slurm's nodes have partitions; to others its words mean nothing. */
@@ -176,7 +196,8 @@ static bool same_where(const struct alloc_where *a, const struct alloc_where *b)
     return same_text(a->partition, b->partition) &&
            same_text(a->constraint, b->constraint) &&
            same_text(a->reservation, b->reservation) &&
-           same_text(a->gpu_type, b->gpu_type);
+           same_text(a->gpu_type, b->gpu_type) &&
+           same_text(a->exclude, b->exclude);
 }
 
 struct class_masks eng_masks(const struct engine *e, const struct job *job,

@@ -93,6 +93,7 @@ static const struct {
     TEXT(native_id), TEXT(place),       TEXT(holder),   NUMBER(nodes),
     NUMBER(gpus),    NUMBER(exit_code), NUMBER(signal), NUMBER(retry),
     NUMBER(wait_ms), TEXT(why),         TEXT(held),     SIGNED(priority),
+    TEXT(exclude),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
@@ -345,6 +346,8 @@ static char *describe(const struct job *job, const char *class)
             ? json_pack("{s:i, s:f}", "warn_signal", (int)job->warn_signal,
                         "warn_before_s", job->warn_before_s)
             : json_object();
+    if (job->exclude_node && o)
+        (void)json_object_set_new(o, "exclude_node", json_true());
     char *text = NULL;
     if (o && warn && json_object_update(o, warn) == 0 && where && depends &&
         sweep && retry && json_object_update(o, retry) == 0 &&
@@ -352,7 +355,8 @@ static char *describe(const struct job *job, const char *class)
         (json_is_null(sweep) || json_object_set(o, "sweep", sweep) == 0) &&
         (json_object_size(where) == 0 ||
          json_object_set(o, "where", where) == 0) &&
-        add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0)
+        add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0 &&
+        add_text(o, "rules", job->rules) == 0)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(retry);
     json_decref(warn);
@@ -459,6 +463,7 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->warn_signal =
         (int32_t)json_integer_value(json_object_get(o, "warn_signal"));
     ret->warn_before_s = json_number_value(json_object_get(o, "warn_before_s"));
+    ret->exclude_node = json_is_true(json_object_get(o, "exclude_node"));
     ret->log_max_bytes = log_max;
     return 0;
 }
@@ -470,6 +475,7 @@ void texts_clear(struct texts *t)
     free(t->class);
     free(t->dir);
     free(t->vary);
+    free(t->rules);
     free(t->words);
     free(t->depends);
     *t = (struct texts){.spec = NULL};
@@ -498,8 +504,10 @@ int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
     own.key = strdup(key);
     own.class = class ? strdup(class) : NULL;
     own.dir = dir ? strdup(dir) : NULL;
-    bool is_whole =
-        own.spec && own.key && (!class || own.class) && (!dir || own.dir);
+    const char *rules = json_string_value(json_object_get(o, "rules"));
+    own.rules = rules ? strdup(rules) : NULL;
+    bool is_whole = own.spec && own.key && (!class || own.class) &&
+                    (!dir || own.dir) && (!rules || own.rules);
     json_decref(o);
     if (rc < 0 || !is_whole) {
         texts_clear(&own);

@@ -15,8 +15,9 @@ struct detail {
     int32_t nodes, gpus, exit_code, signal;
     int32_t retry;   /* REQUEUE: 1 when it counts against retry.max */
     int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
-    int32_t priority; /* PRIORITY; INT32_MIN: none */
-    char held[16];    /* HOLD: "dependency"; "": who asked for it says enough */
+    int32_t priority;  /* PRIORITY; INT32_MIN: none */
+    char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
+    char held[16]; /* HOLD: "dependency"; "": who asked for it says enough */
 };
 
 #define DETAIL_INIT                                                          \
@@ -43,7 +44,7 @@ int submit_encode(const struct job *job, const char *class, char **ret_text,
  * own  what *ret_own points to: texts_clear(); class, dir, vary, words and
  *      depends may be NULL */
 struct texts {
-    char *spec, *key, *class, *dir, *vary;
+    char *spec, *key, *class, *dir, *vary, *rules;
     char *words; /* those of where */
     struct depend *depends;
 };

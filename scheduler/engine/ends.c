@@ -30,11 +30,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/rule.h"
 #include "scheduler/engine/core.h"
 
 struct verdict {
     enum job_event ev;
     struct detail d;
+    bool excludes; /* a rule says: not there again */
 };
 
 static bool is_claimed(const struct job *job)
@@ -74,9 +76,18 @@ static struct verdict or_again(const struct job *job, enum spec_retry after,
 {
     char why[2 * JOB_REASON_CAP], wait[40] = "";
     double wait_s = backoff(job);
+    const struct rule_end end = {
+        .exit_code = after == RETRY_EXIT ? v.d.exit_code : -1,
+        .signal = after == RETRY_SIGNAL ? v.d.signal : 0,
+        .reason = v.d.why,
+    };
+    enum rule_action action = rules_say(job->rules, &end);
+    bool again = action == RULE_NONE ? (job->retry_on & after) != 0
+                                     : action != RULE_FAIL;
 
-    if (job->retries >= job->retry_max || !(job->retry_on & after))
+    if (job->retries >= job->retry_max || !again)
         return v;
+    v.excludes = action == RULE_EXCLUDE;
     v.d.wait_ms = (int32_t)(1000 * wait_s);
     if (wait_s >= 1)
         (void)snprintf(wait, sizeof(wait), " after %.0f s", wait_s);
@@ -229,6 +240,55 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     return exited(job, end);
 }
 
+/* ---- where it is not to run again ------------------------------------------
+ */
+static bool is_down(const struct engine *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        if (strncmp(e->nodes[i].name, name, len) == 0 &&
+            e->nodes[i].name[len] == '\0')
+            return e->nodes[i].is_up == 0;
+    return false;
+}
+
+/* Of "n1:0,1 n2:0,1" the nodes that are down now; the one of a job that had no
+ * other, whatever it is. Which of several was at fault nobody says. */
+static void nodes_at_fault(const struct engine *e, const struct job *job,
+                           char *ret, size_t cap)
+{
+    size_t n = 0;
+
+    ret[0] = '\0';
+    for (const char *p = job->place; *p;) {
+        size_t word = strcspn(p, " "), len = strcspn(p, ": ");
+        if (len > 0 && (job->nodes == 1 || is_down(e, p, len)) &&
+            n + len + 2 <= cap)
+            n += (size_t)snprintf(ret + n, cap - n, "%s%.*s", n > 0 ? "," : "",
+                                  (int)len, p);
+        p += word;
+        p += strspn(p, " ");
+    }
+}
+
+/* Not if nothing would be left that could ever hold it. */
+static void exclude(const struct engine *e, const struct entry *en,
+                    struct detail *d)
+{
+    struct job elsewhere = en->job;
+    char nodes[sizeof(d->exclude)];
+    size_t len = strlen(elsewhere.exclude);
+
+    nodes_at_fault(e, &en->job, nodes, sizeof(nodes));
+    if (nodes[0] == '\0')
+        return;
+    if (len + strlen(nodes) + 2 > sizeof(elsewhere.exclude))
+        len = 0;
+    (void)snprintf(elsewhere.exclude + len, sizeof(elsewhere.exclude) - len,
+                   "%s%s", len > 0 ? "," : "", nodes);
+    if (eng_check_fits(e, &elsewhere, NULL) == 0)
+        text_copy(d->exclude, sizeof(d->exclude), nodes);
+}
+
 /* Nobody can run what starts the ranks: mpirun or srun is not there. */
 enum { EXIT_NO_LAUNCHER = 127 };
 
@@ -272,5 +332,9 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
     if (is_refusal(en, end))
         return refuse(e, en, end, err);
     struct verdict v = decide(e, en, end);
+    bool is_nodes = end->kind == ALLOC_LOST || en->give_up;
+    if (v.ev == EV_REQUEUE && v.d.retry == 1 &&
+        (v.excludes || (en->job.exclude_node && is_nodes)))
+        exclude(e, en, &v.d);
     return eng_stage(e, en, v.ev, -1, &v.d, err);
 }

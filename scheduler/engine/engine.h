@@ -99,7 +99,7 @@ struct engine_parts { /* all borrowed, all outlive the engine */
     void *secret_arg;
 };
 
-enum { JOB_NAME_CAP = 64, JOB_REASON_CAP = 160 };
+enum { JOB_NAME_CAP = 64, JOB_REASON_CAP = 160, JOB_EXCLUDE_CAP = 256 };
 
 /* Whose hold it is: what ends it, and who may. */
 enum job_held {
@@ -134,6 +134,9 @@ struct job {
     int32_t retry_max;
     uint32_t retry_on; /* bits of enum spec_retry */
     double backoff_s, backoff_max_s;
+    bool exclude_node; /* not again where it was lost */
+    const char *rules; /* rule.h, one in each line; NULL; owned by the engine */
+    char exclude[JOB_EXCLUDE_CAP]; /* "n1,n2": not on these any more */
     int64_t log_max_bytes;
     struct alloc_where
         where; /* as the spec has it; texts owned by the engine */

@@ -40,6 +40,7 @@ static int fold_submit(struct entry *en, const struct store_event *ev,
     en->job.spec = own.spec;
     en->job.key = own.key;
     en->job.depends = own.depends;
+    en->job.rules = own.rules;
     en->job.uid = ev->uid;
     en->job.submit_s = ev->at_s;
     return 0;
@@ -163,6 +164,16 @@ static void fold_preempt(struct job *job, const struct store_event *ev)
                                      : "requeued by an administrator");
 }
 
+/* Where there is no room left, the nodes of long ago are forgotten. */
+static void keep_away(struct job *job, const char *nodes)
+{
+    size_t len = strlen(job->exclude);
+    if (len + strlen(nodes) + 2 > sizeof(job->exclude))
+        len = 0;
+    (void)snprintf(job->exclude + len, sizeof(job->exclude) - len, "%s%s",
+                   len > 0 ? "," : "", nodes);
+}
+
 static void fold_requeue(struct entry *en, const struct store_event *ev,
                          const struct detail *d)
 {
@@ -173,6 +184,8 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     en->attempt_signal = d->signal > 0 ? d->signal : 0;
     job->retries += d->retry > 0;
     job->requeue_s = ev->at_s;
+    if (d->exclude[0])
+        keep_away(job, d->exclude);
     job->requeue_wait_s = d->wait_ms > 0 ? d->wait_ms / 1000.0 : 0;
     job->start_s = NAN;
     job->limit_hit = job->release_asked = job->requeue_asked = false;

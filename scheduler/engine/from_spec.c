@@ -31,7 +31,25 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
         ret->retry_on |= spec_retry(s->retry.on.items[i]);
     ret->backoff_s = s->retry.backoff_s;
     ret->backoff_max_s = s->retry.backoff_max_s;
+    ret->exclude_node = s->retry.exclude_node;
     ret->log_max_bytes = s->logs.max_bytes;
+}
+
+/* One in each line; NULL: none. */
+static int take_rules(const struct job_spec *s, struct job *ret,
+                      struct texts *own, struct error *err)
+{
+    const struct spec_list *l = &s->retry.rules;
+    struct buf b = BUF_INIT;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < l->n; i++)
+        rc = buf_addf(&b, err, "%s%s", i > 0 ? "\n" : "", l->items[i]);
+    if (rc == 0 && l->n > 0 && !(own->rules = buf_detach(&b)))
+        rc = error_set(err, ERR_NOMEM, "out of memory");
+    buf_clear(&b);
+    ret->rules = own->rules;
+    return rc;
 }
 
 static struct alloc_where where_of(const struct job_spec *s)
@@ -85,6 +103,7 @@ struct alloc_where eng_where(const struct engine_conf *conf,
         .constraint = OR(own->constraint, def->constraint),
         .reservation = OR(own->reservation, def->reservation),
         .gpu_type = OR(own->gpu_type, def->gpu_type),
+        .exclude = job->exclude[0] ? job->exclude : NULL,
         .cpus_per_gpu = OR(own->cpus_per_gpu, def->cpus_per_gpu),
         .memory_bytes = OR(own->memory_bytes, memory),
         .exclusive = own->exclusive || def->exclusive,
@@ -144,6 +163,8 @@ int eng_from_spec(const char *spec, const struct engine_conf *conf,
         rc = where_copy(&theirs, &where, &own.words, err);
     if (rc == 0)
         rc = take_depends(&s, ret, &own, err);
+    if (rc == 0)
+        rc = take_rules(&s, ret, &own, err);
     if (rc == 0) {
         take(&s, conf, ret);
         ret->where = where;

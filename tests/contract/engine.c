@@ -224,6 +224,94 @@ static void test_retry_on(void)
     }
 }
 
+/* A rule goes before retry.on. */
+static void test_rules(void)
+{
+    static const struct {
+        const char *rules;
+        struct world_attempt first;
+        const char *want;
+    } rows[] = {
+        {"exit:75 retry", {.exit_code = 75}, "k0:COMPLETED/0/2[11]"},
+        {"exit:70-80 retry", {.exit_code = 75}, "k0:COMPLETED/0/2[11]"},
+        {"exit:75 retry", {.exit_code = 76}, "k0:FAILED/76/1[1]"},
+        {"signal:SEGV fail", {.signal = 11}, "k0:FAILED/139/1[1]"},
+        {"signal:SEGV fail", {.signal = 7}, "k0:COMPLETED/0/2[11]"},
+        {"reason:exited with * retry",
+         {.exit_code = 3, .no_report = 1},
+         "k0:COMPLETED/0/2[11]"},
+        {"reason:lost: * fail", {.lose = 1}, "k0:NODE_FAIL/125/1[1]"},
+    };
+    char more[200];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct world_script s = one(rows[i].first);
+        (void)snprintf(more, sizeof(more),
+                       "},\"retry\":{\"max\":2,\"rules\":[\"%s\"]}}",
+                       rows[i].rules);
+        s.jobs[0].spec_more = more;
+        ends(&s, rows[i].want, rows[i].rules);
+    }
+}
+
+/* Which node each attempt got, of as many attempts as there are. */
+static void ran_on(const struct world_script *s, const char *want,
+                   const char *nodes, const char *what)
+{
+    struct world w;
+    char seen[200] = "";
+    int32_t last = 0;
+
+    world_init(&w, s);
+    ok(world_start(&w), "---- %s", what);
+    for (int i = 0; i < 400 && !world_is_over(&w); i++) {
+        (void)world_step(&w);
+        const struct job *job = engine_job(w.engine, 1);
+        if (job && job->place[0] && job->attempt > last) {
+            size_t n = strlen(seen);
+            (void)snprintf(seen + n, sizeof(seen) - n, "%.2s ", job->place);
+            last = job->attempt;
+        }
+        world_advance(&w);
+    }
+    char *got = world_result(&w);
+    is_str(got, want, what);
+    is_str(seen, nodes, "  on these nodes");
+    is_int(w.n_bad, 0, "  nothing was odd on the way");
+    free(got);
+    world_clear(&w);
+}
+
+static void test_exclude(void)
+{
+    struct world_script s = one((struct world_attempt){.lose = 1});
+
+    s.nodes = 3;
+    s.jobs[0].gpus = 4;
+    s.jobs[0].attempts[1].lose = 1;
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4}}";
+    ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n2 n3 ", "lost: each time another");
+    s.nodes = 1;
+    ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n1 n1 ",
+           "there is no other: the same");
+    s.nodes = 2;
+    s.jobs[0].attempts[2].lose = 1;
+    ran_on(&s, "k0:COMPLETED/0/4[1111]", "n1 n2 n2 n2 ",
+           "two nodes: the last that is left stays");
+    s.nodes = 3;
+    s.jobs[0].attempts[2].lose = 0;
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4,\"exclude_node\":false}}";
+    ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n1 n1 ", "or if it may go back");
+    s.jobs[0].attempts[0] = s.jobs[0].attempts[1] =
+        (struct world_attempt){.signal = 7};
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4}}";
+    ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n1 n1 ",
+           "a signal is not the node's fault");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4,"
+                          "\"rules\":[\"signal:BUS exclude_node\"]}}";
+    ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n2 n3 ", "unless a rule says so");
+}
+
 /* Before its limit an attempt is told, once, and may end by it. */
 static void is_warned(const struct world_script *s, const char *want,
                       int32_t n_signals, int32_t signo, const char *what)
@@ -497,6 +585,8 @@ int main(void)
     test_retries();
     test_retry_on();
     test_warning();
+    test_rules();
+    test_exclude();
     test_backoff();
     test_backoff_held();
     test_stall();

@@ -389,7 +389,8 @@ static const char *const dumps[] = {
     " partition: p, constraint: 'a|b', reservation: r, gpu_type: h100,\n"
     " exclusive: on, cpus_per_gpu: 8, memory: 64G}\n"
     "policy: {priority: -50, account: acc, qos: q}\n"
-    "retry: {on: [exit, time_limit], backoff: 0s, backoff_max: 90s}\n"
+    "retry: {on: [exit, time_limit], backoff: 0s, backoff_max: 90s,\n"
+    "  exclude_node: false, rules: ['exit:75 retry', 'signal:BUS fail']}\n"
     "depends_on: [afterok:1, 2, afterany:3:4, 'afternotok:5']\n"
     "logs: {max_bytes: 5000B}\n"
     "checkpoint: {dir: /c, on_signal: no, grace: 1h, keep_last: 9}\n",
@@ -470,6 +471,8 @@ static void test_show(void)
         "  on: [\"node_fail\",\"stalled\",\"signal\"]  # default\n"
         "  backoff: 10s                          # default\n"
         "  backoff_max: 10m                      # default\n"
+        "  exclude_node: true                    # default\n"
+        "  rules: []                             # default\n"
         "env: {\"HF_TOKEN\":\"********\"}            # file:4\n"
         "env_passthrough: []                     # default\n"
         "logs:\n"
