@@ -121,7 +121,9 @@ struct ctld {
     uint64_t first_seq; /* the last event before this start */
     uint64_t *seqs;     /* by job id: the last event since the start */
     size_t n_seqs;
-    double watched_s; /* when watchers were last fed */
+    double watched_s;             /* when watchers were last fed */
+    uint64_t last_seq;            /* the last event since the start; 0: none */
+    bool lost_changes, lost_seqs; /* for want of memory */
 
     struct list *lists; /* in the making */
     struct loop_source *list_timer;

@@ -5,11 +5,17 @@
  * see less), and sent. A watcher begins
  * with the jobs as they are now, so one that lost its connection misses
  * nothing by asking again; with ?after=SEQ it gets only those that an event
- * has changed since. A watcher that does not read is dropped by the HTTP
- * server 1 MiB later.
+ * has changed since. An event of which the number was never given out, as by a
+ * daemon whose state was restored since, says nothing: then it gets all. A
+ * watcher that does not read is dropped by the HTTP server 1 MiB later.
  *
- * No turn of the loop pushes for longer than CTLD_SLICE_S: what is left goes
- * on in the next one, after whatever else is ready by then.
+ * No turn of the loop works for longer than CTLD_SLICE_S: what is left goes
+ * on in the next one, after whatever else is ready by then. Half of a turn is
+ * for changes, the rest for beginnings, of which the one that was cut goes to
+ * the end of the line: neither waits for the other, however much there is.
+ *
+ * What no memory was there for is not left out: a line is tried again, and
+ * where it is not known any more what was to be sent, all begin again.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -68,8 +74,11 @@ void ctld_changed(struct ctld *c, uint64_t job)
     if (c->n_dirty == c->cap_dirty) {
         size_t cap = c->cap_dirty ? 2 * c->cap_dirty : 64;
         uint64_t *p = realloc(c->dirty, cap * sizeof(*p));
-        if (!p)
-            return; /* the next change brings the same news */
+        if (!p) {
+            c->lost_changes = true;
+            loop_timer_set(c->watch_timer, PUSH_S);
+            return;
+        }
         c->dirty = p;
         c->cap_dirty = cap;
     }
@@ -82,11 +91,14 @@ void ctld_changed(struct ctld *c, uint64_t job)
 
 void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
 {
+    c->last_seq = seq > c->last_seq ? seq : c->last_seq;
     if (job >= c->n_seqs) {
         size_t n = job < 512 ? 1024 : (size_t)job * 2;
         uint64_t *p = realloc(c->seqs, n * sizeof(*p));
-        if (!p)
-            return; /* ?after= shows the job once too often */
+        if (!p) {
+            c->lost_seqs = true;
+            return;
+        }
         memset(p + c->n_seqs, 0, (n - c->n_seqs) * sizeof(*p));
         c->seqs = p;
         c->n_seqs = n;
@@ -98,6 +110,11 @@ static uint64_t seq_of(const struct ctld *c, uint64_t job)
 {
     uint64_t seq = job < c->n_seqs ? c->seqs[job] : 0;
     return seq > 0 ? seq : c->first_seq; /* at the latest */
+}
+
+static uint64_t last_seq(const struct ctld *c)
+{
+    return c->last_seq > c->first_seq ? c->last_seq : c->first_seq;
 }
 
 static int by_id(const void *a, const void *b)
@@ -127,9 +144,11 @@ static char *line_of(const struct ctld *c, const struct job *job, bool all)
     return line;
 }
 
-static void push(struct ctld *c, const struct job *job)
+/* False without memory; those who have had the line may get it again. */
+static bool push(struct ctld *c, const struct job *job)
 {
     char *lines[2] = {NULL, NULL}; /* for strangers, for who may see all */
+    bool has_memory = true;
     bool final = job_state_is_final(job->state);
     for (struct watcher *w = c->watchers, *next; w; w = next) {
         next = w->next;
@@ -138,8 +157,10 @@ static void push(struct ctld *c, const struct job *job)
         if (!ctld_filter_fits(c, &w->f, job))
             continue;
         bool all = engine_may(c->engine, job, w->uid);
-        if (!lines[all] && !(lines[all] = line_of(c, job, all)))
-            break; /* out of memory: the next change brings the same news */
+        if (!lines[all] && !(lines[all] = line_of(c, job, all))) {
+            has_memory = false;
+            break;
+        }
         http_stream_send(w->x, lines[all], strlen(lines[all]));
         if (w->job && final) {
             http_stream_end(w->x);
@@ -148,12 +169,14 @@ static void push(struct ctld *c, const struct job *job)
     }
     free(lines[0]);
     free(lines[1]);
+    return has_memory;
 }
 
 static bool knows(const struct watcher *w, const struct job *job)
 {
     uint64_t seq = seq_of(w->c, job->id);
-    return seq > 0 && w->after >= 0 && seq <= (uint64_t)w->after &&
+    return !w->c->lost_seqs && seq > 0 && w->after >= 0 &&
+           seq <= (uint64_t)w->after &&
            !(w->job && job_state_is_final(job->state));
 }
 
@@ -173,10 +196,12 @@ static void begin(struct watcher *w, double until_s)
         if (http_stream_behind(w->x) > BEHIND_MAX ||
             (!w->job && is_late(until_s)))
             return;
-        w->begun = job->id;
         bool has = knows(w, job) || !ctld_filter_fits(w->c, &w->f, job);
         char *line =
             has ? NULL : line_of(w->c, job, engine_may(e, job, w->uid));
+        if (!has && !line)
+            return;
+        w->begun = job->id;
         if (line)
             http_stream_send(w->x, line, strlen(line));
         free(line);
@@ -201,12 +226,14 @@ static bool push_dirty(struct ctld *c, double until_s)
     for (size_t done = 0; done < n; done++) {
         size_t at = (first + done) % n;
         const struct job *job = engine_job(c->engine, c->dirty[at]);
-        c->pushed = c->dirty[at];
-        c->dirty[at] = 0; /* no job's number */
         /* One that is changing is marked again with its fate: who waits for
          * an end goes by the first line that says so. */
-        if (job && engine_settled(c->engine, job) == job)
-            push(c, job);
+        if (job && engine_settled(c->engine, job) == job && !push(c, job)) {
+            loop_timer_set(c->watch_timer, PUSH_S);
+            return true;
+        }
+        c->pushed = c->dirty[at];
+        c->dirty[at] = 0; /* no job's number */
         if (is_late(until_s) && done + 1 < n)
             return false;
     }
@@ -214,20 +241,58 @@ static bool push_dirty(struct ctld *c, double until_s)
     return true;
 }
 
+/* What has changed is not known: everybody is shown all. */
+static void begin_again(struct ctld *c)
+{
+    for (struct watcher *w = c->watchers; w; w = w->next) {
+        w->begun = w->job ? w->job - 1 : 0;
+        w->after = -1;
+    }
+    c->lost_changes = false;
+}
+
+/* Those up to this one go behind the others. */
+static void move_behind(struct ctld *c, struct watcher *last)
+{
+    struct watcher *first = c->watchers, *end = last;
+    if (!last->next)
+        return;
+    while (end->next)
+        end = end->next;
+    c->watchers = last->next;
+    end->next = first;
+    last->next = NULL;
+}
+
+/* True when there was no time for all of them. */
+static bool go_on_beginning(struct ctld *c, double until_s)
+{
+    for (struct watcher *w = c->watchers; w; w = w->next) {
+        if (w->begun == UINT64_MAX)
+            continue;
+        begin(w, until_s);
+        if (w->begun != UINT64_MAX)
+            loop_timer_set(c->watch_timer, BEGIN_S);
+        if (is_late(until_s)) {
+            move_behind(c, w);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_push(void *arg)
 {
     struct ctld *c = arg;
-    double until_s = clock_real.now_s(&clock_real) + CTLD_SLICE_S;
+    double now_s = clock_real.now_s(&clock_real);
     c->watched_s = c->parts.clock->now_s(c->parts.clock);
-    bool is_late_now = !push_dirty(c, until_s);
-    for (struct watcher *w = c->watchers; w && !is_late_now; w = w->next) {
-        if (w->begun != UINT64_MAX)
-            begin(w, until_s);
-        if (w->begun != UINT64_MAX)
-            loop_timer_set(c->watch_timer, BEGIN_S);
-        is_late_now = is_late(until_s);
-    }
-    if (is_late_now)
+    if (c->lost_changes)
+        begin_again(c);
+    bool is_rest = !push_dirty(c, now_s + CTLD_SLICE_S / 2);
+    is_rest =
+        go_on_beginning(c, clock_real.now_s(&clock_real) + CTLD_SLICE_S / 2) ||
+        is_rest;
+    if (is_rest)
         loop_timer_set(c->watch_timer, 0);
 }
 
@@ -255,7 +320,7 @@ void serve_watch(void *arg, struct http_exchange *x)
                           .x = x,
                           .job = (uint64_t)id,
                           .begun = id ? (uint64_t)id - 1 : 0,
-                          .after = after,
+                          .after = (uint64_t)after > last_seq(c) ? -1 : after,
                           .uid = http_uid(x),
                           .f = f};
     c->watchers = w;

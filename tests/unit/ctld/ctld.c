@@ -508,6 +508,10 @@ static void test_watch_again(struct rig *r)
            0,
        "a watcher comes back");
     is_int((long long)seen.first, (long long)id, "and the first to be shown");
+    ok(http_client_stream(r->http, "/v1/watch?after=999999999", on_first, &seen,
+                          &status, &bad, &err) < 0,
+       "one comes that knows more than there was, from before a restore");
+    is_int((long long)seen.first, 1, "and is shown all");
     buf_clear(&bad);
 }
 
