@@ -497,6 +497,7 @@ fuzz_obj   = $(patsubst %.c,build/fuzz/obj/%.o,$(1))
 fuzz_flags := -g -O1 -fno-sanitize-recover=all
 build/fuzz/helper_wire: $(call fuzz_obj,slurm/helper_wire.c slurm/helper_table.c)
 build/fuzz/files_wire: $(call fuzz_obj,slurm/files_wire.c)
+build/fuzz/safetensors: $(call fuzz_obj,worker/safetensors.c)
 build/fuzz/idx: $(call fuzz_obj,worker/data/idx.c)
 build/fuzz/idx: fuzz_libs := -lz
 build/fuzz/image: $(call fuzz_obj,kernels/image_u8.c \
