@@ -159,7 +159,8 @@ struct alloc_ops {
     /* Delivers a signal to every rank. err as release */
     int (*signal)(struct alloc *a, uint64_t job, int32_t attempt, int signo,
                   struct error *err);
-    /* out  notes[cap], *ret_n; in the order in which things happened */
+    /* out  notes[cap], *ret_n; of an attempt in the order in which things
+     *      happened */
     int (*poll)(struct alloc *a, struct alloc_note *notes, size_t cap,
                 size_t *ret_n, struct error *err);
     /* A descriptor that becomes readable when poll() may have notes, or -1:
