@@ -50,10 +50,12 @@ int norm_grads(struct device *d, void *dy, const struct norm_grad *out,
     double *part = scratch<double>(d, 2 * parts * c, err);
     if (!part)
         return -1;
-    launch(d, blocks(d, 2 * parts * c), clear<double>, part, 2 * parts * c);
+    if (!at_one_go)
+        launch(d, blocks(d, 2 * parts * c), clear<double>, part,
+               2 * parts * c);
     LAUNCH_ROWS(c, parts, norm_gate, part, (T *)dy, (const T *)nullptr,
                 (const T *)x, norm_of<T>(n), rows, c);
-    launch(d, blocks(d, 2 * c), norm_fold<T>, (acc<T> *)out->sums,
+    launch(d, fold_blocks(d, 2 * c), norm_fold<T>, (acc<T> *)out->sums,
            (T *)out->dgamma, (T *)out->dbeta, (const double *)part, parts, c);
     return finish(d, "batch norm's gradient", err);
 }

@@ -149,7 +149,7 @@ KERNEL bwd_filter(blk b, double *part, const T *dy, const T *x, conv3 s)
     columns<T, W, 9>(
         b, part, (int64_t)s.N * s.OH, s.C, CHUNK_ROWS, true,
         [=](int64_t c) {
-            return [=](V *sums, int64_t row) {
+            return by_row([=](V *sums, int64_t row, int) {
                 int h0 = (int)(row % s.OH) * s.stride - 1;
                 const T *img = x + row / s.OH * image + c;
                 const T *g = dy + row * s.OW * s.C + c;
@@ -161,7 +161,7 @@ KERNEL bwd_filter(blk b, double *part, const T *dy, const T *x, conv3 s)
                         sums[k] += gv * V::load(p + off);
                     });
                 }
-            };
+            });
         });
 }
 
@@ -195,7 +195,7 @@ KERNEL fwd_normed(blk b, T *z, const T *x, norm_of<T> in, const T *w, conv3 s)
 }
 
 template <class T, int W>
-KERNEL bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
+KERNEL_OF_TWO bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
                          norm_of<T> in, conv3 s)
 {
     typedef vec<acc<T>, W> V;
@@ -205,7 +205,7 @@ KERNEL bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
         b, part, (int64_t)s.N * s.OH, s.C, CHUNK_ROWS, true,
         [=](int64_t c) {
             const norm_cols<T, W> p(in, c);
-            return [=](V *sums, int64_t row) {
+            return by_row([=](V *sums, int64_t row, int) {
                 int h0 = (int)(row % s.OH) * s.stride - 1;
                 const T *img = x + row / s.OH * image + c;
                 const T *g = dz + row * s.OW * s.C + c;
@@ -217,7 +217,7 @@ KERNEL bwd_filter_normed(blk b, double *part, const T *dz, const T *x,
                         sums[k] += gv * p.u(V::load(at + off));
                     });
                 }
-            };
+            });
         });
 }
 
@@ -246,7 +246,7 @@ template <class T, int W> FN vec<acc<T>, W> as_stored(vec<acc<T>, W> v)
 
 /* z, and its sums about the origin and of their squares. */
 template <class T, int W>
-KERNEL fwd_summed(blk b, double *part, T *z, const T *x, norm_of<T> in,
+KERNEL_OF_TWO fwd_summed(blk b, double *part, T *z, const T *x, norm_of<T> in,
                   const T *w, const acc<T> *origin, conv3 s)
 {
     typedef vec<acc<T>, W> V;
@@ -258,7 +258,7 @@ KERNEL fwd_summed(blk b, double *part, T *z, const T *x, norm_of<T> in,
             const V o = V::load(origin + c);
             V f[9];
             UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * s.C + c);
-            return [=](V *sums, int64_t r) {
+            return by_row([=](V *sums, int64_t r, int) {
                 const pixel at(r, s.OH, s.OW);
                 int h0 = at.h * s.stride - 1, w0 = at.w * s.stride - 1;
                 const T *from =
@@ -271,16 +271,17 @@ KERNEL fwd_summed(blk b, double *part, T *z, const T *x, norm_of<T> in,
                 v = as_stored<T, W>(v) - o;
                 sums[0] += v;
                 sums[1] += v * v;
-            };
+            });
         });
 }
 
 /* dx behind the gate of the norm in front, and the sums for its gradients. */
 template <class T, int W>
-KERNEL bwd_data_gated(blk b, double *part, T *dx, const T *dz, const T *w,
+KERNEL_OF_TWO bwd_data_gated(blk b, double *part, T *dx, const T *dz, const T *w,
                       const T *x, norm_of<T> in, conv3 s)
 {
     typedef vec<acc<T>, W> V;
+    typedef typename V::template raw<T> raw;
 
     columns<T, W, 2>(
         b, part, (int64_t)s.N * s.H * s.W, s.C, SUM_ROWS, true,
@@ -288,7 +289,8 @@ KERNEL bwd_data_gated(blk b, double *part, T *dx, const T *dz, const T *w,
             const norm_cols<T, W> p(in, c);
             V f[9];
             UNROLL for (int k = 0; k < 9; k++) f[k] = V::load(w + k * s.C + c);
-            return [=](V *sums, int64_t r) {
+            auto load = [=](int64_t r) { return V::hold(x + r * s.C + c); };
+            return by_row<2>(load, [=](V *sums, int64_t r, raw held) {
                 const pixel at(r, s.H, s.W);
                 const T *img = dz + at.n * s.OH * s.OW * s.C + c;
                 V v = V::of(0);
@@ -301,12 +303,12 @@ KERNEL bwd_data_gated(blk b, double *part, T *dx, const T *dz, const T *w,
                         v += V::load(from + off) * f[8 - k];
                     });
                 }
-                V h = p.hat(V::load(x + r * s.C + c));
+                V h = p.hat(V::open(held));
                 v = as_stored<T, W>(p.gate(v, h));
                 v.store(dx + r * s.C + c);
                 sums[0] += v * h;
                 sums[1] += v;
-            };
+            });
         });
 }
 #endif
@@ -402,7 +404,7 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
 #else
     const bool at_once = false; /* dw_rows_fwd adds to them row by row */
 #endif
-    if (stats && !at_once)
+    if (stats && !at_once && !at_one_go)
         launch(d, blocks(d, 2 * parts * C), clear<double>, part,
                2 * parts * C);
     double *sums = stats ? part : nullptr;
@@ -426,7 +428,7 @@ int dw_fwd(struct device *d, void *z, const struct norm_stats *stats,
                 (const A *)origin);
 #endif
     if (stats)
-        launch(d, blocks(d, C), norm_finish<T>, stats_of<T>(stats),
+        launch(d, fold_blocks(d, C), norm_finish<T>, stats_of<T>(stats),
                (const A *)origin, (const double *)part, parts, rows, C);
     return finish(d, "3x3 convolution", err);
 }
@@ -476,7 +478,7 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
     if (nx.mean) {
         LAUNCH_TAPS(C, parts, bwd_data_gated, gates, (T *)dx, (const T *)dz,
                     (const T *)w, (const T *)x, nx, *s);
-        launch(d, blocks(d, 2 * C), norm_fold<T>, (A *)out->sums,
+        launch(d, fold_blocks(d, 2 * C), norm_fold<T>, (A *)out->sums,
                (T *)out->dgamma, (T *)out->dbeta, (const double *)gates, parts,
                C);
         LAUNCH_TAPS(C, parts, bwd_filter_normed, part, (const T *)dz,
@@ -491,7 +493,7 @@ int dw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
         LAUNCH_TAPS(C, parts, bwd_filter, part, (const T *)dz, (const T *)x,
                     *s);
     }
-    launch(d, blocks(d, 9 * C), fold<T>, (T *)dw, (const double *)part, parts,
+    launch(d, fold_blocks(d, 9 * C), fold<T>, (T *)dw, (const double *)part, parts,
            9 * C);
     return finish(d, "3x3 convolution's gradient", err);
 }

@@ -46,7 +46,11 @@ KERNEL bias_sums(blk b, double *part, const T *dy, int64_t rows, int64_t C)
     typedef vec<acc<T>, W> V;
 
     columns<T, W, 1>(b, part, rows, C, SUM_ROWS, true, [=](int64_t c) {
-        return [=](V *s, int64_t r) { s[0] += V::load(dy + r * C + c); };
+        return by_row<8>(
+            [=](int64_t r) { return V::hold(dy + r * C + c); },
+            [=](V *s, int64_t, const typename V::template raw<T> &m) {
+                s[0] += V::open(m);
+            });
     });
 }
 
@@ -123,7 +127,8 @@ int bias_bwd(struct device *d, void *db, const void *dy, int64_t rows,
     if (!part)
         return -1;
     LAUNCH_ROWS(c, parts, bias_sums, part, (const T *)dy, rows, c);
-    launch(d, blocks(d, c), fold<T>, (T *)db, (const double *)part, parts, c);
+    launch(d, fold_blocks(d, c), fold<T>, (T *)db, (const double *)part, parts,
+           c);
     return finish(d, "bias' gradient", err);
 }
 

@@ -33,6 +33,13 @@
 #define EXEC_CUDA 1
 #define FN __device__ __forceinline__
 #define KERNEL static __global__ void
+/* Of MAX_LANES lanes, with registers for two blocks on a multiprocessor, which
+ * hide each other's waiting: at most 128. */
+#ifdef MGPU_SIMT
+#define KERNEL_OF_TWO KERNEL
+#else
+#define KERNEL_OF_TWO static __global__ void __launch_bounds__(256, 2)
+#endif
 /* The alignment is not decoration: without it a 16-byte store to a shared
  * array of floats faults, depending on what was placed before the array. */
 #define SHARED(type, name, n) alignas(16) __shared__ type name[n]
@@ -52,6 +59,7 @@ enum { MAX_LANES = 256, VEC_BYTES = 16 };
 #else
 #define FN inline __attribute__((always_inline))
 #define KERNEL static void
+#define KERNEL_OF_TWO KERNEL
 #define SHARED(type, name, n) type name[n]
 #define UNROLL _Pragma("GCC unroll 16")
 #ifdef MGPU_WIDE /* for machines with AVX-512, beside the one for all */

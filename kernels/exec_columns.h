@@ -16,16 +16,69 @@
 #ifndef MGPU_KERNELS_EXEC_COLUMNS_H
 #define MGPU_KERNELS_EXEC_COLUMNS_H
 
-#include "kernels/exec.h"
+#include "kernels/exec_launch.h"
 
 namespace
 {
 
-enum { SUM_ROWS = 32 }; /* of one value each; see above */
+#ifdef EXEC_CUDA
+/* Of one value each. Lanes that share columns meet after a chunk, which takes
+ * as long as some rows do. */
+enum { SUM_ROWS = 64 };
+/* A GPU sums an op's rows in one launch, the host some of them at a time. */
+constexpr bool at_one_go = true;
+#else
+enum { SUM_ROWS = 32 }; /* see above */
+constexpr bool at_one_go = false;
+#endif
 
-/* f(column) prepares W columns and returns g(sums, row), which adds what one
- * row gives to their Q sums. What is in part is replaced when this is the
- * first call for it. */
+/* use(r, load(r)) for each r. Memory is some 700 ns away, and the compiler
+ * moves no load across the store of the row before: on a GPU B rows are asked
+ * for before the first of them is used. */
+template <int B, class L, class U> FN void in_batches(range of, L load, U use)
+{
+    int64_t r = of.lo;
+
+#ifdef EXEC_CUDA
+    for (; B > 1 && r + (B - 1) * of.step < of.hi; r += B * of.step) {
+        decltype(load(r)) x[B];
+        UNROLL for (int k = 0; k < B; k++) x[k] = load(r + k * of.step);
+        UNROLL for (int k = 0; k < B; k++) use(r + k * of.step, x[k]);
+    }
+#endif
+    for (; r < of.hi; r += of.step)
+        use(r, load(r));
+}
+
+/* What columns() does with a row: use(sums, row, load(row)). */
+template <int B, class L, class U> struct row_sum {
+    L load;
+    U use;
+    template <class V> FN void rows(V *sums, range of) const
+    {
+        in_batches<B>(of, load,
+                      [&](int64_t r, decltype(load(r)) x) { use(sums, r, x); });
+    }
+};
+template <int B, class L, class U> FN row_sum<B, L, U> by_row(L load, U use)
+{
+    return {load, use};
+}
+/* The same without a step of its own to load. */
+struct nothing {
+    FN int operator()(int64_t) const
+    {
+        return 0;
+    }
+};
+template <class U> FN row_sum<1, nothing, U> by_row(U use)
+{
+    return {nothing(), use};
+}
+
+/* f(column) prepares W columns and returns a row_sum, which adds what a row
+ * gives to their Q sums. What is in part is replaced when this is the first
+ * call for it. */
 template <class T, int W, int Q, class F>
 FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
                 bool first, F f)
@@ -48,9 +101,7 @@ FN void columns(blk b, double *part, int64_t rows, int64_t C, int64_t chunk,
             V sums[Q];
             UNROLL for (int q = 0; q < Q; q++) sums[q] = V::of(0);
             if (in) {
-                auto g = f(t * W);
-                for (int64_t r : lay.rows({lo, hi, 1}))
-                    g(sums, r);
+                f(t * W).rows(sums, lay.rows({lo, hi, 1}));
             }
             UNROLL for (int q = 0; q < Q; q++)
             {
@@ -102,11 +153,65 @@ FN double fold_at(const double *part, int64_t parts, int64_t n, int64_t i)
     return s;
 }
 
+/* f(i, sums) for i in 0..n: sums[q] is that of column i + q * apart of part
+ * [parts, row]. On a GPU the lanes of a block share the parts of 32 columns,
+ * and their sums are added in order: a lane by itself would wait for memory
+ * `parts` times, which takes longer than many a layer. */
+enum { FOLD_COLUMNS = 32 };
+template <int Q, class F>
+FN void folds(blk b, const double *part, int64_t parts, int64_t row, int64_t n,
+              int64_t apart, F f)
+{
+#ifdef EXEC_CUDA
+    SHARED(double, box, MAX_LANES * Q);
+    const int across = b.width() < FOLD_COLUMNS ? b.width() : FOLD_COLUMNS;
+    const int down = b.width() / across;
+    const int col = b.lane() % across, line = b.lane() / across;
+    const range mine = b.share(n, across);
+
+    for (int64_t i = mine.lo + col; i - col < mine.hi; i += across) {
+        const bool in = i < mine.hi && line < down;
+        double s[Q];
+        UNROLL for (int q = 0; q < Q; q++) s[q] = 0;
+        for (int64_t p = line; in && p < parts; p += down)
+            UNROLL for (int q = 0; q < Q; q++) s[q] +=
+                part[p * row + i + q * apart];
+        UNROLL for (int q = 0; q < Q; q++) box[q * MAX_LANES + b.lane()] = s[q];
+        b.sync();
+        if (in && line == 0) {
+            for (int k = 1; k < down; k++)
+                UNROLL for (int q = 0; q < Q; q++) s[q] +=
+                    box[q * MAX_LANES + k * across + col];
+            f(i, s);
+        }
+        b.sync();
+    }
+#else
+    for (int64_t i : b.each(n)) {
+        double s[Q];
+        for (int q = 0; q < Q; q++)
+            s[q] = fold_at(part, parts, row, i + q * apart);
+        f(i, s);
+    }
+#endif
+}
+
+/* Blocks for folds() of n columns. */
+inline int64_t fold_blocks(struct device *d, int64_t n)
+{
+#ifdef EXEC_CUDA
+    return blocks(d, n * exec_of(d)->block_work,
+                  (n + FOLD_COLUMNS - 1) / FOLD_COLUMNS);
+#else
+    return blocks(d, n);
+#endif
+}
+
 template <class T>
 KERNEL fold(blk b, T *out, const double *part, int64_t parts, int64_t n)
 {
-    for (int64_t i : b.each(n))
-        out[i] = (T)fold_at(part, parts, n, i);
+    folds<1>(b, part, parts, n, n, 0,
+             [&](int64_t i, const double *s) { out[i] = (T)s[0]; });
 }
 
 /* How many parts to make of `rows` rows of `work` values in all. */

@@ -83,17 +83,20 @@ template <class T> using work = acc<T>;
 /* A T is not its work<T>: what is in memory has to be converted. */
 template <class T> constexpr bool converts = sizeof(work<T>) != sizeof(T);
 
-/* Asks for what the same columns hold a few kilobytes further on; on the host,
- * whose cores do not look that far ahead on their own. */
+#ifndef EXEC_CUDA
+/* Asks for what the same columns hold a few kilobytes further on: the host's
+ * cores do not look that far ahead on their own. */
 template <class T> FN void fetch_ahead(const T *x, int64_t r, int64_t C)
 {
-#ifdef EXEC_CUDA
-    (void)x, (void)r, (void)C;
-#else
     const int64_t bytes = 8192, rows = bytes / (C * (int64_t)sizeof(T));
     __builtin_prefetch(x + (r + (rows < 16 ? 16 : rows)) * C);
-#endif
 }
+#endif
+
+/* What two arrays hold in a row. */
+template <class T, int W> struct held2 {
+    typename vec<acc<T>, W>::template raw<T> a, b;
+};
 
 /* u = norm(x) + skip, [rows, C]; skip may be NULL. u's rows lie ld apart. */
 template <class T, int W, class U>
@@ -103,6 +106,26 @@ FN void norm_rows_to(blk b, U *u, int64_t ld, const T *x, const T *skip,
     typedef vec<acc<T>, W> V;
 
     tiles<W>(b, rows, C, [&](int64_t c, range of) {
+#ifdef EXEC_CUDA
+        auto each = [&](auto f) {
+            auto one = [&](int64_t r) { return V::hold(x + r * C + c); };
+            auto two = [&](int64_t r) {
+                return held2<T, W>{one(r), V::hold(skip + r * C + c)};
+            };
+            if (skip)
+                in_batches<2>(of, two, [&](int64_t r, const held2<T, W> &m) {
+                    (f(V::open(m.a)) + V::open(m.b)).store(u + r * ld + c);
+                });
+            else
+                in_batches<4>(of, one, [&](int64_t r, decltype(one(r)) m) {
+                    f(V::open(m)).store(u + r * ld + c);
+                });
+        };
+        if (!n.mean)
+            return each([](V v) { return v; });
+        const norm_cols<T, W> p(n, c);
+        each([&](V v) { return p.u(v); });
+#else
         if (!n.mean) {
             for (int64_t r : of) {
                 V v = V::load(x + r * C + c);
@@ -120,11 +143,12 @@ FN void norm_rows_to(blk b, U *u, int64_t ld, const T *x, const T *skip,
                 v += V::load(skip + r * C + c);
             v.store(u + r * ld + c);
         }
+#endif
     });
 }
 
 template <class T, int W>
-KERNEL norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
+KERNEL_OF_TWO norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
                  int64_t rows, int64_t C)
 {
     norm_rows_to<T, W>(b, u, C, x, skip, n, rows, C);
@@ -132,7 +156,7 @@ KERNEL norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
 
 /* dz from d, [rows, C]; sums are dgamma, then dbeta. */
 template <class T, int W>
-KERNEL norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
+KERNEL_OF_TWO norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
                const acc<T> *sums, acc<T> inv, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
@@ -141,6 +165,16 @@ KERNEL norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
         const norm_cols<T, W> p(n, c);
         const V k = p.gamma * p.rstd, with = V::load(sums + c) * inv,
                 off = V::load(sums + C + c) * inv;
+#ifdef EXEC_CUDA
+        auto load = [&](int64_t r) {
+            return held2<T, W>{V::hold(z + r * C + c),
+                               V::hold(d + r * C + c)};
+        };
+        in_batches<4>(of, load, [&](int64_t r, const held2<T, W> &m) {
+            V h = p.hat(V::open(m.a));
+            (k * (V::open(m.b) - h * with - off)).store(dz + r * C + c);
+        });
+#else
         for (int64_t r : of) {
             V h = p.hat(V::load(z + r * C + c));
             fetch_ahead(z + c, r, C);
@@ -148,46 +182,54 @@ KERNEL norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
             (k * (V::load(d + r * C + c) - h * with - off))
                 .store(dz + r * C + c);
         }
+#endif
     });
 }
 
 /* dy := d, gated, with extra added before (it may be NULL); and the sums of
- * d * hat and of d, added to part. */
+ * d * hat and of d, added to part, or with at_one_go in its place. */
 template <class T, int W>
-KERNEL norm_gate(blk b, double *part, T *dy, const T *extra, const T *x,
+KERNEL_OF_TWO norm_gate(blk b, double *part, T *dy, const T *extra, const T *x,
                  norm_of<T> n, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
-    columns<T, W, 2>(b, part, rows, C, SUM_ROWS, false, [=](int64_t c) {
+    columns<T, W, 2>(b, part, rows, C, SUM_ROWS, at_one_go, [=](int64_t c) {
         const norm_cols<T, W> p(n, c);
-        return [=](V *s, int64_t r) {
-            int64_t i = r * C + c;
-            V h = p.hat(V::load(x + i)), d = V::load(dy + i);
-            if (extra)
-                d += V::load(extra + i);
-            d = p.gate(d, h);
-            d.store(dy + i);
-            s[0] += d * h;
-            s[1] += d;
-        };
+        return by_row<4>(
+            [=](int64_t r) {
+                return held2<T, W>{V::hold(x + r * C + c),
+                                   V::hold((const T *)dy + r * C + c)};
+            },
+            [=](V *s, int64_t r, const held2<T, W> &m) {
+                V h = p.hat(V::open(m.a)), d = V::open(m.b);
+                if (extra)
+                    d += V::load(extra + r * C + c);
+                d = p.gate(d, h);
+                d.store(dy + r * C + c);
+                s[0] += d * h;
+                s[1] += d;
+            });
     });
 }
 
-/* Sums about the origin and of their squares, added to part. */
+/* Sums about the origin and of their squares, added to part, or with
+ * at_one_go in its place. */
 template <class T, int W>
-KERNEL norm_sums(blk b, double *part, const T *z, const acc<T> *origin,
+KERNEL_OF_TWO norm_sums(blk b, double *part, const T *z, const acc<T> *origin,
                  int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
-    columns<T, W, 2>(b, part, rows, C, SUM_ROWS, false, [=](int64_t c) {
+    columns<T, W, 2>(b, part, rows, C, SUM_ROWS, at_one_go, [=](int64_t c) {
         const V o = V::load(origin + c);
-        return [=](V *s, int64_t r) {
-            V d = V::load(z + r * C + c) - o;
-            s[0] += d;
-            s[1] += d * d;
-        };
+        return by_row<8>(
+            [=](int64_t r) { return V::hold(z + r * C + c); },
+            [=](V *s, int64_t, const typename V::template raw<T> &m) {
+                V d = V::open(m) - o;
+                s[0] += d;
+                s[1] += d * d;
+            });
     });
 }
 
@@ -233,9 +275,8 @@ template <class T>
 KERNEL norm_finish(blk b, stats_of<T> out, const acc<T> *origin,
                    const double *part, int64_t parts, int64_t rows, int64_t C)
 {
-    for (int64_t c : b.each(C)) {
-        double n = (double)rows, s = fold_at(part, parts, 2 * C, c) / n;
-        double q = fold_at(part, parts, 2 * C, C + c);
+    folds<2>(b, part, parts, 2 * C, C, C, [&](int64_t c, const double *of) {
+        double n = (double)rows, s = of[0] / n, q = of[1];
         double m = (double)origin[c] + s, var = q / n - s * s;
         var = var < 0 ? 0 : var; /* rounding; a NaN stays */
         out.mean[c] = (acc<T>)m;
@@ -244,7 +285,7 @@ KERNEL norm_finish(blk b, stats_of<T> out, const acc<T> *origin,
             (acc<T>)(out.momentum * (m - (double)out.run_mean[c]));
         out.run_var[c] += (acc<T>)(out.momentum * (var * n / (n - 1) -
                                                    (double)out.run_var[c]));
-    }
+    });
 }
 
 /* The sums of norm_gate, in A for the next kernel and in T as gradients. */
@@ -252,11 +293,10 @@ template <class T>
 KERNEL norm_fold(blk b, acc<T> *sums, T *dgamma, T *dbeta, const double *part,
                  int64_t parts, int64_t C)
 {
-    for (int64_t i : b.each(2 * C)) {
-        double s = fold_at(part, parts, 2 * C, i);
-        sums[i] = (acc<T>)s;
-        (i < C ? dgamma + i : dbeta + (i - C))[0] = (T)s;
-    }
+    folds<1>(b, part, parts, 2 * C, 2 * C, 0, [&](int64_t i, const double *s) {
+        sums[i] = (acc<T>)s[0];
+        (i < C ? dgamma + i : dbeta + (i - C))[0] = (T)s[0];
+    });
 }
 
 template <class A> KERNEL clear(blk b, A *p, int64_t n)

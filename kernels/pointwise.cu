@@ -71,12 +71,11 @@ int pw_fwd(struct device *d, void *z, const struct norm_stats *stats, void *y,
                      w, K, 0, z, N, err) < 0)
         return error_wrap(err, "1x1 convolution");
     if (stats) {
-        launch(d, blocks(d, 2 * parts * n), clear<double>, part, 2 * parts * n);
         launch(d, blocks(d, few * n, n), norm_origin<T, T>, origin,
                (const T *)z, few, rows / few, n);
         LAUNCH_ROWS(n, parts, norm_sums, part, (const T *)z, (const A *)origin,
                     rows, n);
-        launch(d, blocks(d, n), norm_finish<T>, stats_of<T>(stats),
+        launch(d, fold_blocks(d, n), norm_finish<T>, stats_of<T>(stats),
                (const A *)origin, (const double *)part, parts, rows, n);
     }
     return finish(d, "1x1 convolution", err);
@@ -120,10 +119,9 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
                      N, w, K, 0, dx, K, err) < 0)
         return error_wrap(err, "1x1 convolution's gradient");
     if (gates) {
-        launch(d, blocks(d, 2 * parts * k), clear<double>, part, 2 * parts * k);
         LAUNCH_ROWS(k, parts, norm_gate, part, (T *)dx, (const T *)extra,
                     (const T *)x, nx, rows, k);
-        launch(d, blocks(d, 2 * k), norm_fold<T>, (A *)out->sums,
+        launch(d, fold_blocks(d, 2 * k), norm_fold<T>, (A *)out->sums,
                (T *)out->dgamma, (T *)out->dbeta, (const double *)part, parts,
                k);
     } else if (extra) {

@@ -61,12 +61,20 @@ template <class A, int W> struct vec {
         EACH r.v[k] = a;
         return r;
     }
-    template <class T> static FN vec load(const T *p)
+    /* In two steps: what is held is on its way, until it is opened. */
+    template <class T> static FN raw<T> hold(const T *p)
     {
-        raw<T> m = *reinterpret_cast<const raw<T> *>(p);
+        return *reinterpret_cast<const raw<T> *>(p);
+    }
+    template <class T> static FN vec open(const raw<T> &m)
+    {
         vec r;
         EACH r.v[k] = (A)m.e[k];
         return r;
+    }
+    template <class T> static FN vec load(const T *p)
+    {
+        return open(hold(p));
     }
     template <class T> FN void store(T *p) const
     {
@@ -85,6 +93,17 @@ template <class A, int W> struct vec {
     static FN vec of(A a)
     {
         return {a - (S){}};
+    }
+    template <class T> struct raw {
+        const T *p;
+    };
+    template <class T> static FN raw<T> hold(const T *p)
+    {
+        return {p};
+    }
+    template <class T> static FN vec open(const raw<T> &m)
+    {
+        return load(m.p);
     }
     template <class T> static FN vec load(const T *p)
     {
