@@ -332,8 +332,10 @@ bool engine_is_admin(const struct engine *e, int64_t uid);
 int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
                   struct error *err) MUST_CHECK;
 
-/* The same for each task of a sweep for which it means something.
- * err  ERR_STATE for none, ERR_NOTFOUND no such sweep */
+/* The same for each task of a sweep for which it means something; where one
+ * refuses, the others are done nevertheless.
+ * err  ERR_STATE for none, ERR_NOTFOUND no such sweep; the first refusal's,
+ *      which the message explains and says for which tasks */
 int engine_cancel_sweep(struct engine *e, uint64_t sweep, int64_t uid,
                         struct error *err) MUST_CHECK;
 int engine_hold_sweep(struct engine *e, uint64_t sweep, int64_t uid, bool hold,

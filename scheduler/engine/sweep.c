@@ -108,26 +108,58 @@ const struct job *engine_task(const struct engine *e, uint64_t sweep,
 typedef int act_f(struct engine *e, struct entry *en, int64_t uid, int how,
                   struct error *err);
 
+/* Those that could not be, as "7_3, 7_5". */
+struct refused {
+    char names[120];
+    size_t n;
+    struct error first;
+};
+
+static void refuse(struct refused *r, uint64_t sweep, int32_t task,
+                   const struct error *why)
+{
+    const size_t len = strlen(r->names);
+
+    if (r->n++ == 0)
+        r->first = *why;
+    if (len < sizeof(r->names) - 50)
+        (void)snprintf(r->names + len, sizeof(r->names) - len,
+                       "%s%" PRIu64 "_%" PRId32, len > 0 ? ", " : "", sweep,
+                       task);
+    else if (r->names[len - 1] != '.')
+        (void)snprintf(r->names + len, sizeof(r->names) - len, ", ...");
+}
+
+/* One task that refuses is no reason to leave the rest. */
 static int for_all(struct engine *e, uint64_t sweep, int64_t uid, act_f *act,
                    int how, const char *what, struct error *err)
 {
     const struct job *job = engine_task(e, sweep, 0);
-    int32_t n = job ? job->n_tasks : 0;
-    bool did = false;
+    int32_t n = job ? job->n_tasks : 0, did = 0;
+    struct refused not = {.n = 0};
 
     if (!job)
         return error_set(err, ERR_NOTFOUND, "no sweep %" PRIu64, sweep);
     for (int32_t i = 0; i < n; i++) {
-        struct entry *en = eng_mine(e, sweep + (uint64_t)i, uid, err);
-        int rc = en ? act(e, en, uid, how, err) : -1;
+        struct error why = ERROR_INIT;
+        struct entry *en = eng_mine(e, sweep + (uint64_t)i, uid, &why);
+        int rc = en ? act(e, en, uid, how, &why) : -1;
         if (rc < 0)
-            return -1;
-        did = did || rc > 0;
+            refuse(&not, sweep, i, &why);
+        did += rc > 0;
     }
-    return did ? 0
-               : error_set(err, ERR_STATE,
-                           "sweep %" PRIu64 " has no job that could be %s",
-                           sweep, what);
+    if (not .n > 0 && did == 0)
+        return error_set(err, not .first.code, "%s", not .first.msg);
+    if (not .n > 0)
+        return error_set(err, not .first.code,
+                         "%" PRId32 " of sweep %" PRIu64
+                         " %s, but not %s: %.80s",
+                         did, sweep, what, not .names, not .first.msg);
+    if (did == 0)
+        return error_set(err, ERR_STATE,
+                         "sweep %" PRIu64 " has no job that could be %s", sweep,
+                         what);
+    return 0;
 }
 
 static int cancel_one(struct engine *e, struct entry *en, int64_t uid, int how,

@@ -270,6 +270,35 @@ static void test_cancel(void)
     world_clear(&w);
 }
 
+/* A task that its user may not touch stops nothing; it is named. */
+static void test_refused(void)
+{
+    struct engine_sweep s = make_sweep(TASKS, 0, false);
+    uint64_t id = 0;
+
+    begin("a task that refuses");
+    is_int(submit(&s, true, &id, NULL), 0, "held");
+    is_int(engine_hold(w.engine, id, 0, true, &err), 0, "an administrator's");
+    is_int(engine_hold(w.engine, id + 3, 0, true, &err), 0, "  two");
+    for (int i = 0; i < 3; i++)
+        (void)world_step(&w);
+    ok(engine_hold_sweep(w.engine, id, 1000, false, &err) < 0 &&
+           err.code == ERR_DENIED,
+       "a release says so");
+    is_str(err.msg,
+           "4 of sweep 1 released, but not 1_0, 1_3: job 1 is held by an "
+           "administrator",
+           "  of which");
+    for (int i = 0; i < TASKS; i++)
+        ok((engine_task(w.engine, id, (uint64_t)i)->state == JOB_HELD) ==
+               (i == 0 || i == 3),
+           "  the others go: %d", i);
+    is_int(engine_hold_sweep(w.engine, id, 0, false, &err), 0,
+           "the administrator may");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
 /* One life with a store that fails at call n; the daemon dies of it, or lives
  * with its batch undone. The user asks again until there is an answer. */
 static const char *run(struct store_fault fault, bool survives, int *ret_calls)
@@ -332,6 +361,7 @@ int main(void)
     test_max_parallel();
     test_stop_on_fail();
     test_cancel();
+    test_refused();
     test_crash();
     return tap_done();
 }
