@@ -8,6 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,25 +65,60 @@ static int check(const char *dir, int fd, struct error *err)
     return 0;
 }
 
+static void read_holder(int fd, char pid[16])
+{
+    ssize_t n = pread(fd, pid, 15, 0);
+    pid[n > 0 ? n : 0] = '\0';
+    pid[strspn(pid, "0123456789")] = '\0';
+}
+
 /* Names the holder when its process id can be read. */
 static int say_locked(const char *dir, int fd, struct error *err)
 {
-    char pid[16] = "";
-    ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
+    char pid[16];
 
-    pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
+    read_holder(fd, pid);
     return error_set(err, ERR_STATE, "'%s' is in use by %s%s", dir,
                      pid[0] ? "process " : "another process", pid);
 }
 
-static int lock(const char *dir, int dir_fd, int *ret_fd, struct error *err)
+/* The lock is of the open file: a child that a daemon has forked has it until
+ * it runs its own program. When the daemon is killed right then, the lock
+ * outlives it for that moment, and the next daemon must not be refused. */
+enum { ORPHANED_MS = 10000, LOOK_MS = 5 };
+
+static bool is_orphaned(int fd)
+{
+    char pid[16];
+
+    read_holder(fd, pid);
+    long n = strtol(pid, NULL, 10);
+    return n > 1 && kill((pid_t)n, 0) < 0 && errno == ESRCH;
+}
+
+static int lock_file(int fd)
 {
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int rc = fcntl(fd, F_OFD_SETLK, &all), e = errno;
+
+    for (int ms = 0; rc < 0 && (e == EAGAIN || e == EACCES) &&
+                     ms < ORPHANED_MS && is_orphaned(fd);
+         ms += LOOK_MS) {
+        (void)poll(NULL, 0, LOOK_MS);
+        rc = fcntl(fd, F_OFD_SETLK, &all);
+        e = errno;
+    }
+    errno = e;
+    return rc;
+}
+
+static int lock(const char *dir, int dir_fd, int *ret_fd, struct error *err)
+{
     int fd =
         openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return error_sys(err, errno, "'%s/lock'", dir);
-    if (fcntl(fd, F_OFD_SETLK, &all) < 0) {
+    if (lock_file(fd) < 0) {
         if (errno == EAGAIN || errno == EACCES)
             (void)say_locked(dir, fd, err);
         else

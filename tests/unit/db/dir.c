@@ -1,6 +1,7 @@
 /* dir.c - which directories hold a store, and who holds the lock. */
 #include "db/dir.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -96,6 +97,31 @@ static void test_lock(void)
     tmp_end(&t);
 }
 
+/* A daemon is killed while a child of its has not begun its own program. */
+static void test_orphan(void)
+{
+    struct tmp t;
+    struct error err = ERROR_INIT;
+    char *path = NULL;
+    int fd = -1, status = -1;
+
+    tmp_begin(&t);
+    pid_t daemon = fork();
+    if (daemon == 0) {
+        if (dir_take(t.dir, &path, &fd, &err) < 0)
+            _exit(1);
+        pid_t child = fork();
+        if (child == 0)
+            (void)poll(NULL, 0, 300); /* and has the lock meanwhile */
+        _exit(child < 0);
+    }
+    ok(waitpid(daemon, &status, 0) == daemon && status == 0,
+       "a daemon leaves a child behind");
+    is_int(take(t.dir, &err), 0, "its lock is waited for");
+    (void)unlink(tmp_path(&t, "lock"));
+    tmp_end(&t);
+}
+
 static void test_network(void)
 {
     is_str(dir_network_name(0x6969), "NFS", "NFS");
@@ -112,6 +138,7 @@ int main(void)
     test_create();
     test_refused();
     test_lock();
+    test_orphan();
     test_network();
     return tap_done();
 }
