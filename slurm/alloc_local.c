@@ -8,8 +8,9 @@
  *
  * A request that fits the machine but not its free slots waits, first come,
  * first served, unless it needs no slot. Slots are booked in memory, and
- * rebuilt from the `place` of each attempt that is adopted: the engine asks
- * again for everything live before it asks for anything new.
+ * rebuilt from the `place` of each attempt that is adopted. So request() starts
+ * nothing, poll() does: the engine asks again for everything live before it
+ * polls, and what was started in an earlier life has its slots by then.
  *
  * Whoever else uses the GPUs of this machine is not seen.
  *
@@ -81,11 +82,11 @@ static void forget_oldest(struct alloc_local *l)
 
 /* ---- waking ---------------------------------------------------------------
  */
-/* The event stands for notes that are there, the timer for attempts that no
- * descriptor reports. */
+/* The event stands for what is there to be polled, the timer for attempts that
+ * no descriptor reports. */
 static void set_alarms(struct alloc_local *l)
 {
-    bool has_notes = l->notes.at < l->notes.n;
+    bool has_notes = l->notes.at < l->notes.n || l->wants_start;
     bool is_unsettled = false;
     for (const struct local_attempt *a = l->first; a; a = a->next)
         is_unsettled = is_unsettled || a->state == LOCAL_UNSURE ||
@@ -108,6 +109,7 @@ static int local_poll(struct alloc *base, struct alloc_note *notes, size_t cap,
     struct alloc_local *l = (struct alloc_local *)base;
     for (struct local_attempt *a = l->first; a; a = a->next)
         local_advance(l, a);
+    l->wants_start = false;
     start_waiting(l);
     forget_oldest(l);
     *ret_n = notes_take(&l->notes, notes, cap);
@@ -233,7 +235,7 @@ static int local_request(struct alloc *base, const struct alloc_req *req,
         local_push(l, a, (struct alloc_note){.kind = ALLOC_GRANTED});
     else if (a->state == LOCAL_ENDED)
         local_push(l, a, a->end);
-    start_waiting(l);
+    l->wants_start = true;
     set_alarms(l);
     return rc;
 }

@@ -58,6 +58,7 @@ struct alloc_local {
     struct local_attempt *first, *last; /* by age */
     size_t n_live, n_ended;
     struct notes notes;
+    bool wants_start; /* something may wait that nobody has looked at */
     int epoll_fd, event_fd, timer_fd;
 };
 

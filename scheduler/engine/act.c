@@ -198,6 +198,7 @@ static void ask(struct engine *e, struct entry *en)
     if (rc == 0)
         rc = e->parts.alloc->ops->request(e->parts.alloc, &a.req, &err);
     bool is_first = en->job.state == JOB_DISPATCHING && !en->asked_before;
+    en->is_unasked = false;
     /* One that can never be asked for can still be cancelled. */
     if (rc == 0 || !may_pass(&err))
         en->is_resumed = false;
@@ -303,6 +304,7 @@ static void drop(struct engine *e, struct entry *en)
     double grace_s = en->is_corrupt ? e->parts.conf->kill_grace_s : 0;
     int rc = 0;
 
+    en->is_unasked = false;
     if (en->is_resumed) {
         rc = prepare(e, en, &q, &err);
         q.req.ask = ALLOC_FIND;
@@ -321,10 +323,26 @@ static void drop(struct engine *e, struct entry *en)
     e->wants_plan = true;
 }
 
+/* An allocator that keeps its own books learns from the questions which
+ * devices are taken. One that is passed over, because something about it is
+ * not durable, would have its devices given to the others. */
+static bool may_ask(const struct engine *e)
+{
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct entry *en = e->active[i];
+        if (en->is_unasked && en->is_saved &&
+            (job_state_is_live(en->job.state) || en->dropped > 0))
+            return false;
+    }
+    return true;
+}
+
 void eng_act(struct engine *e)
 {
     double now_s = eng_now(e);
 
+    if (!may_ask(e))
+        return; /* what is staged is stored next, and then this is again */
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         if (en->dropped > 0 && !en->is_saved)

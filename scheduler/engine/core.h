@@ -60,6 +60,7 @@ struct entry {
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */
     bool is_resumed;     /* by another life, if at all: not yet by this one */
+    bool is_unasked;     /* by this life, not even in vain */
 
     bool is_ahead;   /* asked for although it did not fit, see ahead.c */
     int32_t dropped; /* QUEUED: an attempt that was taken back, and that the

@@ -138,7 +138,7 @@ void eng_resume_damaged(struct entry *en)
     en->job.nodes = en->job.nodes > 0 ? en->job.nodes : 1;
     en->job.gpus = en->job.gpus > 0 ? en->job.gpus : 0;
     en->dropped = en->job.attempt;
-    en->is_resumed = true;
+    en->is_resumed = en->is_unasked = true;
 }
 
 int eng_check_whole(const struct entry *en, struct error *err)

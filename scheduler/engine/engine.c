@@ -74,7 +74,7 @@ static void resume_drop(struct entry *en)
         strncmp(en->job.reason, eng_taken_back, strlen(eng_taken_back)) != 0)
         return;
     en->dropped = en->job.attempt;
-    en->is_resumed = true;
+    en->is_resumed = en->is_unasked = true;
 }
 
 /* Every attempt that may live is asked for again, and every clock is set to
@@ -94,7 +94,7 @@ static void resume(struct engine *e)
         if (!job_state_is_live(en->job.state))
             continue;
         en->ask_at_s = en->release_at_s = now_s;
-        en->asked_before = en->is_resumed = true;
+        en->asked_before = en->is_resumed = en->is_unasked = true;
         en->stalled_s = en->job.beat_s = now_s;
         en->tell_at_s = en->job.holder[0] ? now_s : (double)INFINITY;
         en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;

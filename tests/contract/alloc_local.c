@@ -164,6 +164,23 @@ static void test_daemon_killed(struct rig *r)
     ok(rig_ends(r, 30, 0, SIGINT), "and so does its end");
 }
 
+/* What runs has its slot, also when the next daemon asks for it last. */
+static void test_order(struct rig *r)
+{
+    ok(starts(r, 35, 1, &ignores, 1), "one that runs");
+    is_used_by(r, "0 mgpu 35.1");
+    rig_detach(r);
+    rig_attach(r);
+    is_int(rig_ask(r, 34, 1, &ignores), 0, "the next daemon asks for another");
+    is_int(rig_ask(r, 35, 1, &ignores), 0, "  and then for that one");
+    ok(rig_gets(r, 35, ALLOC_GRANTED) && rig_gets(r, 34, ALLOC_GRANTED) &&
+           rig_ready(r, 34, 1),
+       "both run");
+    is_used_by(r, "1 mgpu 34.1; 0 mgpu 35.1");
+    is_int(rig_release(r, 34, 0) + rig_release(r, 35, 0), 0, "end both");
+    ok(rig_ends(r, 34, 0, SIGKILL) && rig_ends(r, 35, 0, SIGKILL), "they do");
+}
+
 /* The daemon dies between fork and go: the shepherd leaves with 75. */
 static void test_no_go(struct rig *r)
 {
@@ -338,6 +355,7 @@ int main(int argc, char **argv)
     test_orphans(&r);
     test_lost(&r);
     test_daemon_killed(&r);
+    test_order(&r);
     test_no_go(&r);
     test_log(&r);
     test_files(&r);

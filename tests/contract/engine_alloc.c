@@ -234,11 +234,51 @@ static void test_other(void)
     ends(NAN, "k0:COMPLETED/0/1[1]", "", "no notes: nothing is lost");
 }
 
+/* An allocator that keeps its own books learns from the questions which
+ * devices are taken: none is passed over while others are asked for. */
+static void test_all_at_once(void)
+{
+    struct world w;
+    struct error err = ERROR_INIT;
+    struct world_script s = {.nodes = 1,
+                             .gpus_per_node = 4,
+                             .jobs = {{.gpus = 1, .attempts = {{.run_s = 99}}},
+                                      {.gpus = 1, .attempts = {{.run_s = 99}}}},
+                             .acts = {{.job = 0}, {.job = 1}},
+                             .n_acts = 2};
+    world_init(&w, &s);
+    w.wrap = wrap;
+    ok(world_start(&w), "two that run, and another daemon");
+    for (int i = 0; i < 4; i++)
+        (void)world_step(&w);
+    world_die(&w);
+    balk.requests = 0;
+    struct store_batch *batch;
+    is_int(engine_step_begin(w.engine, &batch, &err), 0, "its first step");
+    ok(!batch && balk.requests == 2, "asks for both");
+    world_die(&w);
+    balk.requests = 0;
+    is_int(engine_prioritise(w.engine, 1, 1000, 7, &err), 0,
+           "something about the first is staged");
+    is_int(engine_step_begin(w.engine, &batch, &err), 0, "the first step");
+    ok(batch && w.store->ops->append(w.store, batch, &err) == 0, "stores it");
+    is_int(engine_prioritise(w.engine, 1, 1000, 8, &err), 0, "and more");
+    is_int(engine_step_end(w.engine, NULL, &batch, &err), 0, "it goes on");
+    ok(batch && w.store->ops->append(w.store, batch, &err) == 0, "stores that");
+    is_int(engine_prioritise(w.engine, 1, 1000, 9, &err), 0, "and more");
+    is_int(engine_step_end(w.engine, NULL, &batch, &err), 0, "it is over");
+    is_int(balk.requests, 0, "none is asked for without the first");
+    is_int(engine_step(w.engine, &err), 0, "the next step");
+    is_int(balk.requests, 2, "asks for both");
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_request();
     test_release();
     test_cancel_at_once();
     test_other();
+    test_all_at_once();
     return tap_done();
 }
