@@ -9,7 +9,7 @@
 #   make gpu-bundle        both, for a machine that has nothing of ours
 #   make deb               a Debian package, build/deb/*.deb
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
-#   make bench-ctld        what it carries
+#   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
 prefix  ?= /usr/local
@@ -177,7 +177,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
-        bench-cv bench-slurm bench-ctld install uninstall deb clean FORCE
+        bench-cv bench-slurm bench-ctld crash install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -351,6 +351,10 @@ $(B)/tests/bench/store: $(B)/obj/tests/bench/store.o $(call libs,db)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_db) $(LDLIBS)
+$(B)/tests/crash/crash: $(B)/obj/tests/crash/crash.o $(call libs,engine)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_engine) $(LDLIBS)
 $(addprefix $(B)/tests/bench/,plan fill load): $(B)/tests/bench/%: \
     $(B)/obj/tests/bench/%.o $(call libs,engine)
 	@mkdir -p $(@D)
@@ -442,6 +446,11 @@ bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
 bench-slurm: all
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/slurm.sh
 # What the daemon carries: submits, rows, watchers, a long queue, a long past.
+# Kills a daemon at ROUNDS random moments; a failure names its SEED.
+crash: all $(B)/tests/crash/crash
+	$(Q)$(B)/tests/crash/crash $(or $(ROUNDS),1000) \
+	    $(or $(SEED),$(shell date +%s)) $(abspath $(B)/bin)
+
 bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/ctld.sh

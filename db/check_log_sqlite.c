@@ -22,6 +22,7 @@ struct fate { /* of one job, as far as the log was read */
 struct hold { /* of a GPU by an attempt */
     char name[80];
     int64_t job;
+    int64_t given_to, given_seq; /* another, before this one's end; 0: none */
 };
 
 struct check {
@@ -33,6 +34,10 @@ struct check {
 };
 
 /* ---- I4: who has which GPU -------------------------------------------------
+ *
+ * That an attempt is over is written down when the last of its rows are
+ * stored, and its devices may be another's by then. So it is wrong only when
+ * it shows that it lived on.
  */
 static void let_go(struct check *c, int64_t job)
 {
@@ -53,11 +58,10 @@ static int take_one(struct check *c, int64_t job, int64_t seq, const char *node,
     if (n < 0 || (size_t)n >= sizeof(h.name))
         return 0;
     for (size_t i = 0; i < c->n_holds; i++)
-        if (strcmp(c->holds[i].name, h.name) == 0 && c->holds[i].job != job)
-            finding(c->f,
-                    "I4: event %" PRId64 ": GPU %s is given to job %" PRId64
-                    " while job %" PRId64 " has it",
-                    seq, h.name, job, c->holds[i].job);
+        if (strcmp(c->holds[i].name, h.name) == 0 && c->holds[i].job != job) {
+            c->holds[i].given_to = job;
+            c->holds[i].given_seq = seq;
+        }
     if (c->n_holds == c->cap_holds) {
         size_t cap = c->cap_holds > 0 ? 2 * c->cap_holds : 64;
         struct hold *p = realloc(c->holds, cap * sizeof(*p));
@@ -68,6 +72,18 @@ static int take_one(struct check *c, int64_t job, int64_t seq, const char *node,
     }
     c->holds[c->n_holds++] = h;
     return 0;
+}
+
+static void check_alive(const struct check *c, int64_t job, int64_t seq)
+{
+    for (size_t i = 0; i < c->n_holds; i++) {
+        const struct hold *h = &c->holds[i];
+        if (h->job == job && h->given_to > 0)
+            finding(c->f,
+                    "I4: event %" PRId64 ": job %" PRId64 " lives on GPU %s, "
+                    "which event %" PRId64 " gave to job %" PRId64,
+                    seq, job, h->name, h->given_seq, h->given_to);
+    }
 }
 
 /* "n1:0,1 n2:0"; a node without numbers says nothing of its GPUs. */
@@ -158,6 +174,8 @@ static int check_event(struct check *c, const struct event *e,
     check_attempt(c, f, e, ev);
     if (!job_state_is_live(to))
         let_go(c, e->job);
+    if (ev == EV_CLAIM || ev == EV_RUN || ev == EV_STALL)
+        check_alive(c, e->job, e->seq);
     return ev == EV_GRANT ? take_place(c, e->job, e->seq, e->place, err) : 0;
 }
 

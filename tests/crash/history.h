@@ -1,0 +1,191 @@
+/* history.h - what a daemon's clients were told, and whether its log keeps it.
+ *
+ * Clients write down each request, and each answer when one came. Between two
+ * lives of the daemon the log is read and held against that:
+ *   I1  who was told of a job, a cancel or an end finds it in the log
+ *   I8  at the end each job that was seen COMPLETED has its rows, each once
+ * and against itself: store_sqlite_check() has I2 to I6.
+ */
+#ifndef MGPU_TESTS_CRASH_HISTORY_H
+#define MGPU_TESTS_CRASH_HISTORY_H
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/store.h"
+#include "jobs/state.h"
+
+enum { JOBS_MAX = 4096, ROWS_PER_JOB = 3 };
+
+struct asked { /* one request for a job, or for a sweep */
+    char key[24];
+    uint64_t id; /* acknowledged; 0: no answer came yet */
+    bool is_held, is_sweep;
+    bool cancel_told;
+    enum job_state end; /* that somebody was shown; JOB_NEW: none */
+};
+
+struct history {
+    pthread_mutex_t lock;
+    struct asked jobs[JOBS_MAX];
+    size_t n;
+    int n_bad;
+};
+
+static inline void bad(struct history *h, const char *rule, const char *what,
+                       uint64_t job)
+{
+    h->n_bad++;
+    (void)printf("  %s: %s: job %" PRIu64 "\n", rule, what, job);
+}
+
+/* ---- the log ---------------------------------------------------------------
+ */
+struct told { /* by the log, of one job */
+    enum job_state state;
+    int32_t attempt;
+    bool is_cancelled;
+    char key[24];
+};
+
+struct log {
+    struct told *jobs; /* owned; by id */
+    size_t n;
+};
+
+static inline int log_event(void *arg, const struct store_event *ev,
+                            struct error *err)
+{
+    struct log *l = arg;
+    if (ev->job >= l->n) {
+        size_t n = 2 * ev->job + 64;
+        struct told *p = realloc(l->jobs, n * sizeof(*p));
+        if (!p)
+            return error_set(err, ERR_NOMEM, "log");
+        memset(p + l->n, 0, (n - l->n) * sizeof(*p));
+        l->jobs = p;
+        l->n = n;
+    }
+    struct told *t = &l->jobs[ev->job];
+    if (job_state_next(t->state, ev->ev, &t->state, err) < 0)
+        return -1;
+    t->attempt = ev->attempt;
+    t->is_cancelled = t->is_cancelled || ev->ev == EV_CANCEL;
+    const char *key =
+        ev->ev == EV_SUBMIT ? strstr(ev->detail, "\"key\":\"") : NULL;
+    if (key)
+        (void)snprintf(t->key, sizeof(t->key), "%.*s",
+                       (int)strcspn(key + 7, "\""), key + 7);
+    return 0;
+}
+
+static inline void check_asked(struct history *h, const struct log *l,
+                               const struct asked *a)
+{
+    static const struct told none = {.state = JOB_NEW};
+    const struct told *t = a->id < l->n ? &l->jobs[a->id] : &none;
+    if (a->id == 0)
+        return;
+    if (t->state == JOB_NEW || strcmp(t->key, a->key) != 0)
+        bad(h, "I1", "an acknowledged job is gone", a->id);
+    if (a->cancel_told && !t->is_cancelled && !job_state_is_final(t->state))
+        bad(h, "I1", "an acknowledged cancel is gone", a->id);
+    if (a->end != JOB_NEW && a->end != t->state)
+        bad(h, "I5", "an end that was shown is another", a->id);
+}
+
+static inline void on_finding(void *arg, const char *text)
+{
+    struct history *h = arg;
+    h->n_bad++;
+    (void)printf("  fsck: %s\n", text);
+}
+
+/* ---- rows ------------------------------------------------------------------
+ */
+struct rows {
+    int64_t n, last;
+};
+
+static inline int see_row(void *arg, const struct store_cell *cells, size_t n,
+                          struct error *err)
+{
+    struct rows *r = arg;
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(cells[i].name, "iteration") == 0)
+            r->last = cells[i].i;
+    r->n++;
+    return 0;
+}
+
+static inline void check_job_rows(struct history *h, struct store *s,
+                                  const struct log *l, const struct asked *a)
+{
+    const struct told *t = &l->jobs[a->id];
+    struct rows r = {.n = 0};
+    struct error err = ERROR_INIT;
+    struct store_query q = {.view = VIEW_ITERATION,
+                            .job = a->id,
+                            .attempt = t->attempt,
+                            .rank = -1};
+    if (a->is_held || a->is_sweep || t->state != JOB_COMPLETED)
+        return;
+    if (s->ops->query(s, &q, see_row, &r, &err) < 0)
+        bad(h, "I8", err.msg, a->id);
+    else if (r.n != ROWS_PER_JOB || r.last != ROWS_PER_JOB)
+        bad(h, "I8", "its rows are not there once each", a->id);
+}
+
+/* What ran wrote "job attempt" into a file. */
+static inline void check_ran(struct history *h, const char *path)
+{
+    static uint64_t seen[JOBS_MAX * 4];
+    char line[64];
+    size_t n = 0;
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f) && n < JOBS_MAX * 4) {
+        char *end = NULL;
+        uint64_t job = strtoull(line, &end, 10);
+        uint64_t one = job << 16 | strtoull(end, NULL, 10);
+        for (size_t i = 0; i < n; i++)
+            if (seen[i] == one)
+                bad(h, "I3", "an attempt ran twice", job);
+        seen[n++] = one;
+    }
+    if (f)
+        (void)fclose(f);
+}
+
+/* ---- all of it -------------------------------------------------------------
+ */
+/* No daemon runs. in  is_over  nothing is to run any more, and all jobs that
+ * were acknowledged have ended. */
+static inline void history_check(struct history *h, const char *dir,
+                                 bool is_over)
+{
+    struct store *s = NULL;
+    struct log l = {.jobs = NULL};
+    struct error err = ERROR_INIT;
+    (void)store_sqlite_check(dir, on_finding, h);
+    if (store_sqlite_open(dir, &s, &err) < 0 ||
+        s->ops->load(s, log_event, &l, &err) < 0)
+        bad(h, "I1", err.msg, 0);
+    for (size_t i = 0; s && i < h->n; i++) {
+        check_asked(h, &l, &h->jobs[i]);
+        if (is_over && h->jobs[i].id > 0 && h->jobs[i].id < l.n)
+            check_job_rows(h, s, &l, &h->jobs[i]);
+    }
+    for (size_t i = 0; is_over && i < l.n; i++)
+        if (l.jobs[i].state != JOB_NEW && !job_state_is_final(l.jobs[i].state))
+            bad(h, "I1", "it has not ended", i);
+    if (s)
+        s->ops->destroy(s);
+    free(l.jobs);
+}
+
+#endif
