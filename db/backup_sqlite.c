@@ -21,9 +21,9 @@
 enum { SMALL_MAX = 64 << 20 };
 
 /* Beside the databases: without them a state cannot go on. */
-static const char *const small[] = {"secret", "admin.log"};
+static const char *const small[] = {"secret", "admin.log", "first_id"};
 static const char *const names[] = {"metrics.db", "state.db", "secret",
-                                    "admin.log"};
+                                    "admin.log",  "first_id", "backup"};
 
 static int path_of(char *ret, size_t cap, const char *dir, const char *name,
                    struct error *err)
@@ -143,6 +143,23 @@ static void remove_part(const char *part)
     (void)rmdir(part);
 }
 
+/* Whoever is put back is to know it: scheduler/ctld/restored.h. */
+static int write_mark(const char *into, struct error *err)
+{
+    static const char text[] = "a copy by mgpu-admin backup\n";
+    char path[1024];
+    struct buf b = {.data = (char *)text, .len = sizeof(text) - 1};
+    if (path_of(path, sizeof(path), into, "backup", err) < 0)
+        return -1;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 || write_all(fd, &b) < 0
+                 ? error_sys(err, errno, "write '%s'", path)
+                 : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
 static int sync_parent(const char *dest, struct error *err)
 {
     char parent[1024];
@@ -161,6 +178,8 @@ static int fill(const char *dir, const char *part, struct error *err)
     for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
         if (copy_small(dir, part, small[i], err) < 0)
             return -1;
+    if (write_mark(part, err) < 0)
+        return -1;
     return sync_path(part, err);
 }
 

@@ -20,6 +20,7 @@
 #include "scheduler/ctld/notify.h"
 #include "scheduler/ctld/paths.h"
 #include "scheduler/ctld/private.h"
+#include "scheduler/ctld/restored.h"
 
 enum {
     BODY_MAX_BYTES = WIRE_ROWS_MAX_BYTES, /* a spec is at most as long */
@@ -141,6 +142,11 @@ static int make_engine(struct ctld *c, struct error *err)
         return -1;
     c->first_seq = engine_last_seq(c->engine);
     log_corrupt(c->engine);
+    uint64_t first_id;
+    if (restored_first_id(conf->state_dir, c->jobs_dir,
+                          engine_last_id(c->engine), &first_id, err) < 0)
+        return -1;
+    engine_skip_to(c->engine, first_id);
     engine_on_event(c->engine, on_event, c);
     engine_on_wait(c->engine, on_wait, c);
     engine_on_exit(c->engine, ctld_drain, c);

@@ -271,6 +271,17 @@ uint64_t engine_last_seq(const struct engine *e)
     return e->last_seq;
 }
 
+uint64_t engine_last_id(const struct engine *e)
+{
+    return e->last_id;
+}
+
+void engine_skip_to(struct engine *e, uint64_t id)
+{
+    if (id > e->last_id)
+        e->last_id = id - 1;
+}
+
 size_t engine_corrupt(const struct engine *e, size_t *ret_stray)
 {
     *ret_stray = e->n_stray;

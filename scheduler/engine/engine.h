@@ -230,6 +230,10 @@ uint64_t engine_undone(const struct engine *e); /* tickets up to this, not
 
 /* Of the last event that engine_create() replayed. */
 uint64_t engine_last_seq(const struct engine *e);
+/* Of the last job; 0: there was none. */
+uint64_t engine_last_id(const struct engine *e);
+/* The next job gets this id, or a later one. */
+void engine_skip_to(struct engine *e, uint64_t id);
 /* How many jobs engine_create() has set apart, HELD_CORRUPT or ended, because
  * events of theirs cannot be read.
  * out  ret_stray  events of no job that there could be */

@@ -132,6 +132,41 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     wait_for 20 job_is "$b" RUNNING # its worker's token still holds
     run api GET "/v1/jobs/$c"
     [ "$status" -ne 0 ]
+    # What the backup knows nothing of has ids that are not given again.
+    [ ! -e "$ctld_dir/state/backup" ]
+    d=$(submit_command d true)
+    [ "$d" -gt 100000 ]
+    ctld_kill
+    ctld_start
+    e=$(submit_command e true)
+    [ "$e" -eq $((d + 1)) ]
+    wait_for 20 job_is "$e" COMPLETED
+    run admin fsck
+    [ "$output" = sound ]
+}
+
+@test "an old state beside newer jobs: no id is given twice" {
+    a=$(submit_command a true)
+    wait_for 20 job_is "$a" COMPLETED
+    ctld_term
+    cp -pr "$ctld_dir/state" "$BATS_TEST_TMPDIR/old"
+    ctld_start
+    b=$(submit_command b true)
+    wait_for 20 job_is "$b" COMPLETED
+    ctld_kill
+    rm "$ctld_dir"/state/*.db*
+    cp -p "$BATS_TEST_TMPDIR"/old/*.db "$ctld_dir/state/"
+    mkdir "$ctld_dir/state/jobs/99999999999999999999" \
+        "$ctld_dir/state/jobs/4000000000"
+    ctld_start
+    c=$(submit_command c true)
+    [ "$c" -eq $((b + 1)) ]
+    wait_for 20 job_is "$c" COMPLETED
+    ctld_kill
+    echo nonsense >"$ctld_dir/state/first_id"
+    run ctld_start
+    [ "$status" -ne 0 ]
+    grep -q "first_id' is damaged" "$ctld_dir/ctld.log"
 }
 
 @test "F26: fsck finds what is wrong with a store, and changes nothing" {

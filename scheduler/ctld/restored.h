@@ -1,0 +1,21 @@
+/* restored.h - which ids a state that was put back must not give again.
+ *
+ * Since a backup was made jobs were submitted of which it knows nothing. People
+ * and scripts know them by their ids, and Slurm by tags that are made of them.
+ */
+#ifndef MGPU_CTLD_RESTORED_H
+#define MGPU_CTLD_RESTORED_H
+
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+/* The first id for the next job: above last_id, above every job that has a
+ * directory in jobs_dir, and after a restore (the file "backup" of the copy is
+ * there) a hundred thousand further. That is kept in the file "first_id".
+ * err  of the files */
+int restored_first_id(const char *state_dir, const char *jobs_dir,
+                      uint64_t last_id, uint64_t *ret,
+                      struct error *err) MUST_CHECK;
+
+#endif
