@@ -289,6 +289,17 @@ static void on_hup(void *arg)
                       : "READY=1\nSTATUS=");
 }
 
+/* The log was moved away, for one. */
+static void on_usr1(void *arg)
+{
+    const struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    if (c->parts.reopen_log && c->parts.reopen_log(&err) < 0)
+        log_err("ctld", "the log goes on where it was why=\"%s\"", err.msg);
+    else
+        log_notice("ctld", "the log goes on here");
+}
+
 /* A system's daemon has no privileges to start another, and one life is
  * simpler than two: whoever keeps the daemon starts both again. */
 static void look_at_helper(struct ctld *c)
@@ -333,6 +344,7 @@ static int make_signals(struct ctld *c, struct error *err)
     if (loop_signal_create(l, SIGTERM, on_term, c, &c->term, err) < 0 ||
         loop_signal_create(l, SIGINT, on_term, c, &c->intr, err) < 0 ||
         loop_signal_create(l, SIGHUP, on_hup, c, &c->hup, err) < 0 ||
+        loop_signal_create(l, SIGUSR1, on_usr1, c, &c->usr1, err) < 0 ||
         loop_signal_create(l, SIGCHLD, on_child, c, &c->child, err) < 0)
         return -1;
     return loop_timer_create(l, on_stop, c, &c->stop_timer, err);
@@ -428,6 +440,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->term);
     loop_source_destroy(c->intr);
     loop_source_destroy(c->hup);
+    loop_source_destroy(c->usr1);
     loop_source_destroy(c->child);
     loop_source_destroy(c->stop_timer);
     loop_source_destroy(c->watchdog);

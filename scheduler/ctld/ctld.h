@@ -84,6 +84,8 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
                   size_t n, struct ctld_fresh *ret, struct error *err);
     void (*reloaded)(void *arg);
     void *reload_arg;
+    /* Opens the log anew, where it is a file of ours; NULL: it never is. */
+    int (*reopen_log)(struct error *err);
     /* store_sqlite_backup(), or NULL; called on a thread of its own. */
     int (*backup)(const char *state_dir, const char *dest, struct error *err);
     /* store_sqlite_check(), or NULL; the same. */

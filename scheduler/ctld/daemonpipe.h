@@ -17,6 +17,9 @@ int daemonpipe_start(struct error *err) MUST_CHECK;
 /* Up: lets the first process end well, and sends standard output and error
  * to log_file from now on. */
 int daemonpipe_ready(const char *log_file, struct error *err) MUST_CHECK;
+/* The log of daemonpipe_ready() anew: somebody has moved it. What was open
+ * stays when that fails, and without a log of ours nothing is done. */
+int daemonpipe_reopen(struct error *err) MUST_CHECK;
 /* Not up: the first process ends with this status. What went wrong was
  * written to standard error. Harmless without daemonpipe_start(). */
 void daemonpipe_failed(int status);

@@ -252,6 +252,7 @@ static int live(const struct args *a, const struct conf *conf,
                                  .reload = reload_run,
                                  .reloaded = reload_keep,
                                  .reload_arg = reload,
+                                 .reopen_log = daemonpipe_reopen,
                                  .backup = store_sqlite_backup,
                                  .check = store_sqlite_check};
         rc = serve(&all, s, err);

@@ -165,6 +165,53 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     wait_for 30 grep -q 'ctld: stopped' "$dir/state/ctld.log"
 }
 
+@test "F43: the log is rotated; one that cannot be written stops nothing" {
+    dir=$BATS_TEST_TMPDIR/d
+    ctld_dir=$dir
+    mkdir -m 700 "$dir"
+    ctld --local --background --state-dir "$dir/state" --socket "$dir/sock" \
+        --slots 1 3>&-
+    export MGPU_URL=unix:$dir/sock
+    pid=$(api GET /v1/status | json '$.pid')
+    log=$dir/state/ctld.log
+    # As contrib/logrotate has it, and by its own words.
+    [ "$(cat "$dir/state/lock")" = "$pid" ]
+    sed -n '/postrotate/,/endscript/p' "$MGPU_SRC/contrib/logrotate" |
+        sed "1d;\$d;s,/var/lib/mgpu,$dir/state,g" >"$dir/postrotate"
+    mv "$log" "$log.1"
+    sh -e "$dir/postrotate"
+    wait_for 30 grep -q 'the log goes on here' "$log"
+    [ "$(stat -c %a "$log")" = 600 ]
+    id=$(submit_command one true)
+    wait_for 30 grep -q "job: submit job=$id " "$log"
+    ! grep -q "job=$id " "$log.1"
+    # Where it cannot be opened it goes on as it was.
+    mv "$log" "$log.2"
+    mkdir "$log"
+    sh -e "$dir/postrotate"
+    wait_for 30 grep -q 'the log goes on where it was' "$log.2"
+    rmdir "$log"
+    # Nothing is signalled that is no daemon of ours.
+    sleep 60 3>&- &
+    other=$!
+    echo "$other" >"$dir/other.lock"
+    sed "s,$dir/state/lock,$dir/other.lock," "$dir/postrotate" | sh -e
+    kill -0 "$other"
+    kill "$other"
+    kill "$pid"
+    wait_for 30 grep -q 'ctld: stopped' "$log.2"
+    # A disk that is full of logs.
+    rm -rf "$dir"
+    mkdir -m 700 "$dir"
+    "$MGPU_BIN/mgpu-ctld" --local --slots 1 --state-dir "$dir/state" \
+        --socket "$dir/sock" >/dev/full 2>&1 3>&- &
+    ctld_pid=$!
+    wait_for 30 ctld_ready
+    id=$(submit_command two true)
+    wait_for 30 job_is "$id" COMPLETED
+    ctld_term
+}
+
 @test "wrong command lines: 64, and no daemon" {
     for args in --wat '--slots 0' '--slots x' '--slots' 'extra' '--local extra' \
         '--slots 1025'; do
