@@ -42,7 +42,8 @@ static double elapsed(const struct job *j, double wall_s)
 {
     if (!isfinite(j->start_s))
         return NAN;
-    return (isfinite(j->end_s) ? j->end_s : wall_s) - j->start_s;
+    /* Somebody may have set the clock back meanwhile. */
+    return fmax(0, (isfinite(j->end_s) ? j->end_s : wall_s) - j->start_s);
 }
 
 static double eta(const struct job *j)

@@ -443,6 +443,32 @@ static void test_backoff_held(void)
     world_clear(&w);
 }
 
+/* F36: somebody sets the clock, forth, back, and to 1970. */
+static void test_clock(void)
+{
+    static const double epochs_s[] = {3600, -7200, -1.7e9, 40 * 365 * 86400.0};
+    struct world_script s = one((struct world_attempt){.run_s = 90});
+    struct world w;
+
+    s.node_lost_s = 30;
+    s.jobs[0].spec_more = ",\"time_limit\":\"100s\"},\"retry\":{\"max\":0}}";
+    for (size_t i = 0; i < sizeof(epochs_s) / sizeof(epochs_s[0]); i++) {
+        world_init(&w, &s);
+        ok(world_start(&w), "the clock is set by %.0f s", epochs_s[i]);
+        for (int k = 0; k < 400 && !world_is_over(&w); k++) {
+            if (k == 80)
+                w.clock.epoch_s += epochs_s[i];
+            (void)world_step(&w);
+            w.clock.t_s += 0.5;
+        }
+        char *got = world_result(&w);
+        is_str(got, "k0:COMPLETED/0/1[1]", "  and nothing comes of it");
+        is_int(w.n_bad, 0, "  nothing was odd");
+        free(got);
+        world_clear(&w);
+    }
+}
+
 static void test_stall(void)
 {
     struct world_script s =
@@ -589,6 +615,7 @@ int main(void)
     test_exclude();
     test_backoff();
     test_backoff_held();
+    test_clock();
     test_stall();
     test_cancel();
     test_hold();

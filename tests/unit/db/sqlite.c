@@ -5,6 +5,8 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "db/store.h"
 #include "jobs/base/buf.h"
@@ -188,33 +190,83 @@ static int show_row(void *arg, const struct store_cell *c, size_t n,
 }
 
 /* A metrics.db as version 1 left it, with a row in the table that grew. */
-static void test_upgrade_metrics(void)
+static void make_old(struct tmp *t)
 {
-    struct tmp t;
     const char *src = getenv("MGPU_SRC");
     struct buf text = BUF_INIT;
     struct error err = ERROR_INIT;
+    char path[512];
+
+    (void)unlink(tmp_path(t, "metrics.db"));
+    (void)unlink(tmp_path(t, "metrics.db-wal"));
+    (void)unlink(tmp_path(t, "metrics.db-shm"));
+    (void)snprintf(path, sizeof(path), "%s/db/schema/001-metrics.sql",
+                   src ? src : ".");
+    int fd = creat(tmp_path(t, "metrics.db"), 0600);
+    if (fd < 0 || close(fd) < 0 || buf_read_file(&text, path, 1 << 20, &err)) {
+        ok(false, "the schema of version 1 %s", err.msg);
+        exit(1);
+    }
+    sql(t, "metrics.db", buf_str(&text));
+    sql(t, "metrics.db",
+        "INSERT INTO profile VALUES (7, 1, 2, 0, 'cudaLaunchKernel', 9, 0.5)");
+    buf_clear(&text);
+}
+
+static bool has_grown(struct tmp *t)
+{
+    struct error err = ERROR_INIT;
     struct store_query q = {.view = VIEW_PROFILE, .rank = -1};
-    char path[512], got[200] = "";
+    char got[200] = "";
+    struct store *s = must_open(t);
+    bool is = s->ops->query(s, &q, show_row, got, &err) == 0 &&
+              strcmp(got, "9: 7 cudaLaunchKernel 9 0.5 1 1") == 0;
+    if (!is)
+        tap_diag("%s %s", got, err.msg);
+    s->ops->destroy(s);
+    return is;
+}
+
+static void test_upgrade_metrics(void)
+{
+    struct tmp t;
 
     tmp_begin(&t);
     make(&t);
-    (void)unlink(tmp_path(&t, "metrics.db"));
-    (void)snprintf(path, sizeof(path), "%s/db/schema/001-metrics.sql",
-                   src ? src : ".");
-    int fd = creat(tmp_path(&t, "metrics.db"), 0600);
-    ok(fd >= 0 && close(fd) == 0 &&
-           buf_read_file(&text, path, 1 << 20, &err) == 0,
-       "the schema of version 1 %s", err.msg);
-    sql(&t, "metrics.db", buf_str(&text));
-    sql(&t, "metrics.db",
-        "INSERT INTO profile VALUES (7, 1, 2, 0, 'cudaLaunchKernel', 9, 0.5)");
-    buf_clear(&text);
-    struct store *s = must_open(&t);
-    ok(s->ops->query(s, &q, show_row, got, &err) == 0, "can be asked");
-    is_str(got, "9: 7 cudaLaunchKernel 9 0.5 1 1",
-           "and keeps its rows, without what nobody recorded");
-    s->ops->destroy(s);
+    make_old(&t);
+    ok(has_grown(&t), "it keeps its rows, without what nobody recorded");
+    tmp_end(&t);
+}
+
+/* F06: killed in the middle of that, sooner and later: the next one finds the
+ * old or the new, and nothing by half. */
+static void test_upgrade_killed(void)
+{
+    struct tmp t;
+    int n_good = 0, n_killed = 0;
+    enum { ROUNDS = 30 };
+
+    tmp_begin(&t);
+    make(&t);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct timespec later = {.tv_nsec = i * 400000L};
+        int status = 0;
+        make_old(&t);
+        pid_t child = fork();
+        if (child == 0) {
+            struct error err = ERROR_INIT;
+            struct store *s = NULL;
+            _exit(store_sqlite_open(t.dir, &s, &err) < 0);
+        }
+        (void)nanosleep(&later, NULL);
+        (void)kill(child, SIGKILL);
+        if (waitpid(child, &status, 0) == child && WIFSIGNALED(status))
+            n_killed++;
+        n_good += has_grown(&t);
+    }
+    tap_diag("%d of %d were killed in time", n_killed, ROUNDS);
+    ok(n_killed > 0, "some are killed before they are through");
+    is_int(n_good, ROUNDS, "the next one upgrades it, with all its rows");
     tmp_end(&t);
 }
 
@@ -404,6 +456,7 @@ int main(void)
     test_versions();
     test_upgrade();
     test_upgrade_metrics();
+    test_upgrade_killed();
     test_damage("state.db");
     test_damage("metrics.db");
     test_lost();
