@@ -106,13 +106,25 @@ static int read_life(const struct reload *r, bool reads_file,
     return rc;
 }
 
+static void add_key(char *list, size_t cap, const char *path)
+{
+    size_t len = strlen(list);
+    (void)snprintf(list + len, cap - len, "%s%s", len > 0 ? ", " : "", path);
+}
+
 static void note_change(void *arg, const char *path, bool is_live)
 {
     struct ctld_fresh *f = arg;
-    char *list = is_live ? f->changed : f->waiting;
-    size_t len = strlen(list);
-    (void)snprintf(list + len, sizeof(f->changed) - len, "%s%s",
-                   len > 0 ? ", " : "", path);
+    if (is_live)
+        add_key(f->changed, sizeof(f->changed), path);
+}
+
+/* Of what the daemon was started with, however often it was read since. */
+static void note_waiting(void *arg, const char *path, bool is_live)
+{
+    struct ctld_fresh *f = arg;
+    if (!is_live)
+        add_key(f->waiting, sizeof(f->waiting), path);
 }
 
 int reload_run(void *arg, bool reads_file, const struct spec_set *sets,
@@ -131,6 +143,7 @@ int reload_run(void *arg, bool reads_file, const struct spec_set *sets,
                                .source = &l->conf};
     setup_ctld(&l->conf, &l->setup, &ret->conf);
     conf_changes(in_force(r), &l->conf, note_change, ret);
+    conf_changes(r->first, &l->conf, note_waiting, ret);
     life_destroy(r->next);
     r->next = l;
     return 0;

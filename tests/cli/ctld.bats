@@ -93,6 +93,11 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     reload_says changed 'scheduler.policy, limits.max_jobs_per_user, log.level'
     reload_says after_restart controller.max_clients
     submit_command two true
+    run "$MGPU_BIN/mgpu-admin" reload
+    [[ $output == *"after a restart controller.max_clients"* ]]
+    put 'scheduler: {policy: backfill}' 'limits: {max_jobs_per_user: 2}'
+    run "$MGPU_BIN/mgpu-admin" reload
+    [[ $output != *"after a restart"* ]]
 
     bad() { # LINE:COLUMN of the error in what is in the file
         kill -HUP "$ctld_pid"
