@@ -274,7 +274,7 @@ static void set_enum(struct setter *t)
     hint[0] = '\0';
     for (w = t->k->words; w->name; w++) {
         int d = text_distance(w->name, t->v->text);
-        if (d < best && (size_t)d < strlen(w->name)) {
+        if (!w->later && d < best && (size_t)d < strlen(w->name)) {
             best = d;
             (void)snprintf(hint, sizeof(hint), "did you mean '%s'?", w->name);
         }

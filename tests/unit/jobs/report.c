@@ -209,6 +209,7 @@ static const struct {
     {"qq: 1", ""}, /* as far from `lr` as a word of two letters can be */
     {"train: {precision: fp3}", "did you mean 'fp32'?"},
     {"train: {precision: double}", ""},
+    {"train: {distribution: fsdpp}", ""}, /* not a word of another version */
     {"train: {distribution: fsdp}", "supported: ddp-ds, ddp-rr, ddp, dp"},
     {"train: {epochs: ten}", "1..10000"},
 };
