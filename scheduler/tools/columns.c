@@ -297,14 +297,16 @@ static int unknown(const char *word, size_t n, struct error *err)
                             "no column '%s'; see mgpu-stat -o help", q);
 }
 
+/* A word that is both is the column in a list, and the format by itself. */
 static int add_words(const char *text, bool is_format, struct columns *io,
                      struct error *err)
 {
+    bool is_list = strchr(text, ',') != NULL;
     while (*text) {
         size_t n = strcspn(text, ",");
         const struct field *f = find(text, n);
         const char *format = NULL;
-        for (size_t i = 0; !is_format && i < N_FORMATS; i++)
+        for (size_t i = 0; !is_format && !(f && is_list) && i < N_FORMATS; i++)
             if (strlen(formats[i].name) == n &&
                 strncmp(formats[i].name, text, n) == 0)
                 format = formats[i].fields;

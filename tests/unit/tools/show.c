@@ -367,6 +367,7 @@ static void test_columns(void)
     shown_as("name", "-name", "wide\nmnist\n");
     shown_as("id", "-loss", "12\n13\n");
     shown_as("JOBID,TO LIMIT", "JOBID", "12  -\n13  -\n");
+    shown_as("id,ended", NULL, "12  -\n13  -\n");
     shown_as("id,stat", NULL, "no column 'stat'; did you mean 'state'?");
     shown_as("id", "xyz", "no column 'xyz'; see mgpu-stat -o help");
     shown_as("\033[2J", NULL, "no column '\\x1b[2J'; see mgpu-stat -o help");
