@@ -504,8 +504,11 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
     const json_t *o = json_object_get(job, "job");
     json_t *attempts = json_object_get(job, "attempts"), *a;
     size_t i;
-    json_array_foreach(attempts, i, a) p->bad |=
-        json_object_set_new(a, "state", json_string(attempt_state(a)));
+    json_array_foreach(attempts, i, a)
+    {
+        p->bad |=
+            json_object_set_new(a, "state", json_string(attempt_state(a)));
+    }
     add_head(p, o);
     add_charts(p, iterations, epochs);
     add_phases(p, iterations);

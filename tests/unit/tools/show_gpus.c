@@ -76,10 +76,12 @@ int main(void)
     ok(has("  7  anna  early  n1:0      00:00:00     00:30:30  30:30       90 "
            "%"),
        "who had it, from when to when");
-    ok(has("  8_1  kyr   late   n1:0-1    00:45:00     now       15:00          "
+    ok(has("  8_1  kyr   late   n1:0-1    00:45:00     now       15:00         "
+           " "
            "-"),
        "or has it");
-    ok(has("    2  lu    night  n3:0-2,5  11-20 23:10  00:00:00   0:00       50 "
+    ok(has("    2  lu    night  n3:0-2,5  11-20 23:10  00:00:00   0:00       "
+           "50 "
            "%"),
        "another day, and a node that is gone");
     draw(reply_text, 0, false);
