@@ -57,7 +57,7 @@ setup() {
     run timeout 120 "${in[@]}" check
     echo "$output"
     [ "$status" -eq 0 ]
-    [ "${lines[0]}" = 'ok 1 - what an epoch consists of is recorded, and what looking costs' ]
+    grep -qx 'ok 1 - what an epoch consists of is recorded, and what looking costs' <<<"$output"
     # Nothing but the C library, and the compiler's, is the machine's.
     run "${in[@]}" exec sh -c 'ldd "$MGPU_BIN"/mgpu-* "$MGPU_BIN/mpirun" \
         "$MGPU_TESTS"/*/*/c* "$MGPU_ROOT"/mpi/*/*.so'

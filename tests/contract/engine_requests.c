@@ -391,8 +391,8 @@ static void test_not_started(void)
     is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
     settle();
     const struct job *job = engine_job(w.engine, id);
-    is_int(job->state, JOB_FAILED, "what cannot be started has failed");
-    is_int(job->exit_code, 125, "  with 125");
+    is_int(job->state, JOB_HELD, "what cannot be started is held");
+    is_int(job->held_by, HELD_REFUSED, "  as refused");
     ok(strstr(job->reason, "is too long"), "  and says why: %s", job->reason);
     world_clear(&w);
 }
