@@ -67,7 +67,7 @@ static void test_fits(void)
     is_int(say(rules, 75, 11, "x"), RULE_NONE, "a signal is no code");
     is_int(say(rules, -1, 9, "x"), RULE_EXCLUDE, "a signal");
     is_int(say(rules, 1, 0, "CUDA: out of memory, 3 GiB"), RULE_FAIL, "words");
-    is_int(say(rules, 1, 0, "out of memor"), RULE_NONE, "not quite");
+    is_int(say(rules, 1, 0, "out of memo"), RULE_NONE, "not quite");
     is_int(say(rules, 1, 0, "abc"), RULE_RETRY, "any character");
     is_int(say(rules, 1, 0, "ac"), RULE_NONE, "but one");
     is_int(say(NULL, 1, 0, "x"), RULE_NONE, "without rules");
