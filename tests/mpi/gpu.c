@@ -114,6 +114,10 @@ static void variants(struct comm *c, const struct job_spec *spec)
         s = *spec;
         s.train.distribution = DIST_DDP_RR;
         compare(c, &s, "ddp-rr");
+        s.train.distribution = DIST_DDP;
+        compare(c, &s, "ddp");
+        s.train.distribution = DIST_DP; /* scatter, reduce, broadcast */
+        compare(c, &s, "dp");
         return;
     }
     s = *spec;
