@@ -350,6 +350,19 @@ static const char *address_text(const struct sockaddr_storage *a,
     return inet_ntop(AF_INET6, &v6->sin6_addr, ret, HTTP_PEER_CAP);
 }
 
+void http_net_of(const char *peer, char net[HTTP_PEER_CAP])
+{
+    struct in6_addr a;
+    char text[INET6_ADDRSTRLEN];
+    (void)snprintf(net, HTTP_PEER_CAP, "%s", peer);
+    if (inet_pton(AF_INET6, peer, &a) != 1)
+        return;
+    memset(a.s6_addr + 8, 0, 8);
+    if (inet_ntop(AF_INET6, &a, text, sizeof(text)))
+        (void)snprintf(net, HTTP_PEER_CAP, "%.*s/64", INET6_ADDRSTRLEN - 6,
+                       text);
+}
+
 int http_peer_of(int fd, int64_t *ret_uid, char peer[HTTP_PEER_CAP])
 {
     struct sockaddr_storage a = {.ss_family = AF_UNSPEC};

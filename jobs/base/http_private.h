@@ -29,6 +29,7 @@ struct http_conn {
     int64_t uid;              /* by the kernel; -1: not known */
     int64_t user;             /* as uid, or as http_set_uid() said last */
     char peer[HTTP_PEER_CAP]; /* "": the unix socket */
+    char net[HTTP_PEER_CAP];  /* http_net_of() it: who counts as one */
     bool doomed; /* answered and shut down; evhttp has yet to notice */
 };
 
@@ -82,6 +83,8 @@ void http_listen_resume(evutil_socket_t fd, short what, void *arg);
 /* out  *ret_uid  -1 over TCP; peer  "" over the unix socket
  * 0, or -1 when the descriptor has no other end any more */
 int http_peer_of(int fd, int64_t *ret_uid, char peer[HTTP_PEER_CAP]);
+/* The address itself; of IPv6 its /64, all of which one machine may have. */
+void http_net_of(const char *peer, char net[HTTP_PEER_CAP]);
 
 /* http_server.c: the reply is on its way, or the stream begins or ends. */
 void http_conn_answered(struct http_conn *c);

@@ -191,7 +191,7 @@ static int32_t count_like(struct http_server *s, const struct http_conn *like,
         next = c->next;
         if (sweep && !c->evcon && !is_open(c))
             conn_free(c);
-        else if (c->uid == like->uid && strcmp(c->peer, like->peer) == 0)
+        else if (c->uid == like->uid && strcmp(c->net, like->net) == 0)
             n++;
     }
     return n;
@@ -233,6 +233,7 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
     }
     c->ino = st.st_ino;
     c->user = c->uid;
+    http_net_of(c->peer, c->net);
     arm(c);
     if (is_too_many(s, c, false) && is_too_many(s, c, true))
         refuse(c, 503, "Service Unavailable", "BUSY",

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 
+#include "jobs/base/http_private.h"
 #include "tests/unit/base/http_host.h"
 
 enum { CLIENTS = 16, PER_ONE = 6, TCP_AT_MOST = 14 };
@@ -276,11 +277,31 @@ static void test_authorize(void)
     (void)close(f.fd);
 }
 
+/* Who counts as one, for the limit of connections. */
+static void test_nets(void)
+{
+    static const char *const rows[][2] = {
+        {"127.0.0.2", "127.0.0.2"},
+        {"", ""},
+        {"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
+        {"2001:db8:1:2::1", "2001:db8:1:2::/64"},
+        {"2001:db8:1:3::1", "2001:db8:1:3::/64"},
+        {"::1", "::/64"},
+        {"fd00:1111:2222:3333:4444:5555:6666:7777", "fd00:1111:2222:3333::/64"},
+    };
+    char net[HTTP_PEER_CAP];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        http_net_of(rows[i][0], net);
+        is_str(net, rows[i][1], rows[i][0][0] ? rows[i][0] : "a unix socket");
+    }
+}
+
 int main(void)
 {
     struct host h;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)snprintf(sock, sizeof(sock), "/tmp/mgpu-tcp.%d", (int)getpid());
+    test_nets();
     test_refused();
     test_where();
     test_again();
