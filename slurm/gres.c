@@ -1,6 +1,7 @@
 /* gres.c - see gres.h. */
 #include "slurm/gres.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *skip_word(const char *p, const char *end, const char *word)
@@ -121,5 +122,20 @@ void gres_main(const char *total, const char *used, char type[GRES_TYPE_CAP],
         if (g.type[0] == '\0')
             memcpy(g.type, "gpu", sizeof("gpu"));
         memcpy(type, g.type, GRES_TYPE_CAP);
+    }
+}
+
+void gres_others(const char *total, const char *type, char *ret, size_t cap)
+{
+    struct gres_gpu g;
+    size_t at = 0;
+    ret[0] = '\0';
+    for (const char *p = total; gres_next(&p, &g);) {
+        const char *name = g.type[0] ? g.type : "gpu";
+        if (strcmp(name, type) == 0 || g.n == 0 || at >= cap)
+            continue;
+        int n = snprintf(ret + at, cap - at, "%s%d %s", at > 0 ? ", " : "", g.n,
+                         name);
+        at += n > 0 ? (size_t)n : 0;
     }
 }

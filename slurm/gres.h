@@ -33,4 +33,7 @@ bool gres_next(const char **text, struct gres_gpu *ret);
 void gres_main(const char *total, const char *used, char type[GRES_TYPE_CAP],
                int32_t *ret_total, int32_t *ret_used);
 
+/* The GPUs of a node that are not of this type, "4 a100, 2 t4"; "" none. */
+void gres_others(const char *total, const char *type, char *ret, size_t cap);
+
 #endif

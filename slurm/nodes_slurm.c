@@ -90,6 +90,16 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
+/* A node is of one type for us; the administrator sees what else it has. */
+static void say_others(const node_info_t *n, struct alloc_node *ret)
+{
+    char others[96];
+    gres_others(n->gres, ret->gpu_type, others, sizeof(others));
+    if (others[0])
+        (void)snprintf(ret->used, sizeof(ret->used), "not for mgpu: %s",
+                       others);
+}
+
 static void set_gpus(const struct list *l, const node_info_t *n,
                      struct alloc_node *ret)
 {
@@ -98,6 +108,7 @@ static void set_gpus(const struct list *l, const node_info_t *n,
     uint16_t cpus = 0;
     uint64_t memory = 0; /* slurm.h says uint32_t; what is written is 64 bits */
     gres_main(n->gres, n->gres_used, ret->gpu_type, &ret->gpus_total, &used);
+    say_others(n, ret);
     (void)slurm_get_select_nodeinfo(n->select_nodeinfo, SELECT_NODEDATA_SUBCNT,
                                     NODE_STATE_ALLOCATED, &cpus);
     (void)slurm_get_select_nodeinfo(n->select_nodeinfo,

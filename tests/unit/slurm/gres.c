@@ -88,8 +88,24 @@ static void test_main(void)
     }
 }
 
+static void test_others(void)
+{
+    char text[32];
+    gres_others("gpu:h100:4(S:0-1),nic:1,gpu:a100:2,gpu:3", "h100", text,
+                sizeof(text));
+    is_str(text, "2 a100, 3 gpu", "types beside the main one");
+    gres_others("gpu:h100:4", "h100", text, sizeof(text));
+    is_str(text, "", "none");
+    gres_others(NULL, "", text, sizeof(text));
+    is_str(text, "", "no GPU at all");
+    gres_others("gpu:aaaaaaaaaaaa:1,gpu:bbbbbbbbbbbbbbbb:2,gpu:c:3", "h100",
+                text, sizeof(text));
+    is_int((int64_t)strlen(text), (int64_t)sizeof(text) - 1, "too many: cut");
+}
+
 int main(void)
 {
+    test_others();
     test_read();
     test_main();
     return tap_done();
