@@ -149,7 +149,7 @@ FN void norm_rows_to(blk b, U *u, int64_t ld, const T *x, const T *skip,
 
 template <class T, int W>
 KERNEL_OF_TWO norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
-                 int64_t rows, int64_t C)
+                        int64_t rows, int64_t C)
 {
     norm_rows_to<T, W>(b, u, C, x, skip, n, rows, C);
 }
@@ -157,7 +157,7 @@ KERNEL_OF_TWO norm_rows(blk b, T *u, const T *x, const T *skip, norm_of<T> n,
 /* dz from d, [rows, C]; sums are dgamma, then dbeta. */
 template <class T, int W>
 KERNEL_OF_TWO norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
-               const acc<T> *sums, acc<T> inv, int64_t rows, int64_t C)
+                      const acc<T> *sums, acc<T> inv, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
@@ -167,8 +167,7 @@ KERNEL_OF_TWO norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
                 off = V::load(sums + C + c) * inv;
 #ifdef EXEC_CUDA
         auto load = [&](int64_t r) {
-            return held2<T, W>{V::hold(z + r * C + c),
-                               V::hold(d + r * C + c)};
+            return held2<T, W>{V::hold(z + r * C + c), V::hold(d + r * C + c)};
         };
         in_batches<4>(of, load, [&](int64_t r, const held2<T, W> &m) {
             V h = p.hat(V::open(m.a));
@@ -190,7 +189,7 @@ KERNEL_OF_TWO norm_dz(blk b, work<T> *dz, const T *d, const T *z, norm_of<T> n,
  * d * hat and of d, added to part, or with at_one_go in its place. */
 template <class T, int W>
 KERNEL_OF_TWO norm_gate(blk b, double *part, T *dy, const T *extra, const T *x,
-                 norm_of<T> n, int64_t rows, int64_t C)
+                        norm_of<T> n, int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
@@ -217,7 +216,7 @@ KERNEL_OF_TWO norm_gate(blk b, double *part, T *dy, const T *extra, const T *x,
  * at_one_go in its place. */
 template <class T, int W>
 KERNEL_OF_TWO norm_sums(blk b, double *part, const T *z, const acc<T> *origin,
-                 int64_t rows, int64_t C)
+                        int64_t rows, int64_t C)
 {
     typedef vec<acc<T>, W> V;
 
