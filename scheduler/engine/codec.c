@@ -90,10 +90,10 @@ static const struct {
     size_t offset, cap; /* cap 0: an int32_t */
     int32_t min;        /* below it: nothing said */
 } fields[] = {
-    TEXT(native_id), TEXT(place),       TEXT(holder),   NUMBER(nodes),
-    NUMBER(gpus),    NUMBER(exit_code), NUMBER(signal), NUMBER(retry),
-    NUMBER(wait_ms), TEXT(why),         TEXT(held),     SIGNED(priority),
-    TEXT(exclude),
+    TEXT(native_id),  TEXT(place),       TEXT(holder),   NUMBER(nodes),
+    NUMBER(gpus),     NUMBER(exit_code), NUMBER(signal), NUMBER(retry),
+    NUMBER(stopped),  NUMBER(wait_ms),   TEXT(why),      TEXT(held),
+    SIGNED(priority), TEXT(exclude),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 

@@ -14,6 +14,7 @@ struct detail {
     char why[JOB_REASON_CAP];
     int32_t nodes, gpus, exit_code, signal;
     int32_t retry;   /* REQUEUE: 1 when it counts against retry.max */
+    int32_t stopped; /* GRANT: 1 its ranks are suspended, 0 not any more */
     int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
     int32_t priority;  /* PRIORITY; INT32_MIN: none */
     char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
@@ -23,7 +24,7 @@ struct detail {
 #define DETAIL_INIT                                                          \
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
-        .wait_ms = -1, .priority = INT32_MIN                                 \
+        .stopped = -1, .wait_ms = -1, .priority = INT32_MIN                  \
     }
 
 /* own  *ret_text: the caller frees; NULL when d says nothing */

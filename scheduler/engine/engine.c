@@ -77,6 +77,23 @@ static void resume_drop(struct entry *en)
     en->is_resumed = en->is_unasked = true;
 }
 
+/* Of the time since its start, what its ranks were suspended does not count.
+ */
+static void resume_clocks(struct entry *en, double now_s, double wall_s)
+{
+    const struct job *job = &en->job;
+
+    en->stalled_s = en->job.beat_s = now_s;
+    en->granted_s = job->native_id[0] ? now_s : (double)NAN;
+    if (!isnan(job->start_s))
+        en->start_now_s =
+            now_s - fmax(0, wall_s - job->start_s - job->stopped_for_s);
+    en->is_suspended = !isnan(job->stopped_s);
+    if (en->is_suspended)
+        en->suspended_s = now_s - fmax(0, wall_s - job->stopped_s);
+    en->is_by_wall = job->holder[0] != '\0';
+}
+
 /* Every attempt that may live is asked for again, and every clock is set to
  * where the stored times put it. */
 static void resume(struct engine *e)
@@ -95,12 +112,8 @@ static void resume(struct engine *e)
             continue;
         en->ask_at_s = en->release_at_s = now_s;
         en->asked_before = en->is_resumed = en->is_unasked = true;
-        en->stalled_s = en->job.beat_s = now_s;
         en->tell_at_s = en->job.holder[0] ? now_s : (double)INFINITY;
-        en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
-        if (!isnan(en->job.start_s))
-            en->start_now_s = now_s - fmax(0, wall_s - en->job.start_s);
-        en->is_by_wall = en->job.holder[0] != '\0';
+        resume_clocks(en, now_s, wall_s);
     }
 }
 

@@ -171,6 +171,8 @@ struct job {
     bool claim_names_id; /* native_id is what the claim said */
     int32_t gpus, nodes;
     double intent_s, claim_s, run_s;
+    double stopped_s;     /* somebody has suspended it since; NAN: it runs */
+    double stopped_for_s; /* in all, before that: no part of its limit */
     bool reported;
     int32_t report_code;
 

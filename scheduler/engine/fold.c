@@ -92,7 +92,8 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->pending_id[0] = '\0';
     job->claim_names_id = false;
     job->intent_s = ev->at_s;
-    job->start_s = job->claim_s = job->run_s = NAN;
+    job->start_s = job->claim_s = job->run_s = job->stopped_s = NAN;
+    job->stopped_for_s = 0;
     job->reported = job->limit_hit = job->release_asked = false;
     job->requeue_asked = job->is_warned = false;
     job->report_code = 0;
@@ -105,9 +106,19 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     because(job, "");
 }
 
+/* While its ranks are suspended no time of it passes. */
+static void fold_stopped(struct job *job, double at_s, bool is_stopped)
+{
+    if (!isnan(job->stopped_s))
+        job->stopped_for_s += fmax(0, at_s - job->stopped_s);
+    job->stopped_s = is_stopped ? at_s : (double)NAN;
+}
+
 static void fold_grant(struct job *job, const struct store_event *ev,
                        const struct detail *d)
 {
+    if (d->stopped >= 0)
+        fold_stopped(job, ev->at_s, d->stopped > 0);
     copy(job->native_id, d->native_id, sizeof(job->native_id));
     copy(job->place, d->place, sizeof(job->place));
     if (d->native_id[0] == '\0')

@@ -136,6 +136,7 @@ static struct entry *entry_new(const char *jobs_dir, uint64_t id)
     en->job.exit_code = en->attempt_exit = -1;
     en->job.submit_s = en->job.start_s = en->job.end_s = NAN;
     en->job.intent_s = en->job.claim_s = en->job.run_s = NAN;
+    en->job.stopped_s = NAN;
     en->job.loss = en->job.t_iter = en->job.eval_accuracy = NAN;
     en->job.start_estimate_s = en->job.beat_s = en->job.requeue_s = NAN;
     en->attempt_end_s = en->start_now_s = NAN;

@@ -149,7 +149,7 @@ static void set_start(struct engine *e, struct entry *en, double lease_s)
     double before_s = fmax(0, job->claim_s - job->start_s); /* not NAN */
 
     if (en->is_by_wall && lease_s > 0)
-        en->start_now_s = eng_now(e) - lease_s - before_s;
+        en->start_now_s = eng_now(e) - lease_s - before_s + job->stopped_for_s;
     en->is_by_wall = false;
 }
 

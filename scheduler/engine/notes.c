@@ -71,12 +71,18 @@ static int granted(struct engine *e, struct entry *en,
                    const struct alloc_note *note, struct error *err)
 {
     struct detail d = DETAIL_INIT;
+    bool is_change = en->is_suspended != note->is_suspended;
 
     en->ask_at_s = (double)__builtin_inff();
     en->is_heard = true;
     text_copy(d.native_id, sizeof(d.native_id), note->native_id);
     text_copy(d.place, sizeof(d.place), note->place);
-    if ((strcmp(en->job.native_id, note->native_id) != 0 ||
+    if (is_change) {
+        d.stopped = note->is_suspended;
+        text_copy(d.why, sizeof(d.why),
+                  note->is_suspended ? "suspended" : "goes on");
+    }
+    if ((is_change || strcmp(en->job.native_id, note->native_id) != 0 ||
          strcmp(en->job.place, note->place) != 0) &&
         eng_stage(e, en, EV_GRANT, -1, &d, err) < 0)
         return -1;

@@ -228,8 +228,35 @@ static void test_suspended(void)
     finish("k0:COMPLETED/0/1[1]", "");
 }
 
+/* The daemon is started again while it is suspended, or after that. */
+static void suspended_over(double from_s, const char *what)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 140, .silent = 1});
+
+    s.node_lost_s = 300;
+    s.jobs[0].spec_more = ",\"time_limit\":\"60s\"},\"retry\":{\"max\":0}}";
+    is_stopped = false;
+    begin_polled(&s, suspends, what);
+    play_to(from_s);
+    world_stop(&w);
+    w.clock.t_s = 1000 + from_s + 5;
+    ok(world_start(&w), "a new daemon");
+    play_to(from_s + 6);
+    is_int(engine_job(w.engine, 1)->state, JOB_STARTING, "it lives");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+static void test_suspended_over(void)
+{
+    suspended_over(50, "suspended, and the daemon is started again");
+    suspended_over(110, "suspended, then the daemon is started again");
+    suspended_over(95, "suspended, and it is away until it goes on");
+}
+
 int main(void)
 {
+    test_suspended_over();
     test_away();
     test_reported();
     test_taken_back();
