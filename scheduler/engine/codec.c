@@ -70,47 +70,95 @@ void detail_because(struct detail *d, const char *what, const char *why)
 
 /* ---- the small details -----------------------------------------------------
  */
-#define TEXT(name)                                   \
-    {                                                \
-#name, offsetof(struct detail, name),        \
-            sizeof(((struct detail *)NULL)->name), 0 \
+#define FIELD(kind, name, min)                         \
+    {                                                  \
+#name, kind, offsetof(struct detail, name),    \
+            sizeof(((struct detail *)NULL)->name), min \
     }
-#define NUMBER(name)                               \
-    {                                              \
-#name, offsetof(struct detail, name), 0, 0 \
-    }
-/* One that may be below 0. */
-#define SIGNED(name)                                           \
-    {                                                          \
-#name, offsetof(struct detail, name), 0, INT32_MIN + 1 \
-    }
+#define NUMBER(name) FIELD(FIELD_INT32, name, 0)
 
 static const struct {
     const char *name;
-    size_t offset, cap; /* cap 0: an int32_t */
-    int32_t min;        /* below it: nothing said */
+    enum { FIELD_TEXT, FIELD_INT32, FIELD_INT64, FIELD_REAL } kind;
+    size_t offset, cap;
+    int32_t min; /* of a number; below it nothing is said */
 } fields[] = {
-    TEXT(native_id),  TEXT(place),       TEXT(holder),   NUMBER(nodes),
-    NUMBER(gpus),     NUMBER(exit_code), NUMBER(signal), NUMBER(retry),
-    NUMBER(stopped),  NUMBER(wait_ms),   TEXT(why),      TEXT(held),
-    SIGNED(priority), TEXT(exclude),
+    FIELD(FIELD_TEXT, native_id, 0),
+    FIELD(FIELD_TEXT, place, 0),
+    FIELD(FIELD_TEXT, holder, 0),
+    NUMBER(nodes),
+    NUMBER(gpus),
+    NUMBER(exit_code),
+    NUMBER(signal),
+    NUMBER(retry),
+    NUMBER(stopped),
+    NUMBER(wait_ms),
+    FIELD(FIELD_TEXT, why, 0),
+    FIELD(FIELD_TEXT, held, 0),
+    FIELD(FIELD_INT32, priority, INT32_MIN + 1),
+    FIELD(FIELD_TEXT, exclude, 0),
+    FIELD(FIELD_INT64, iteration, 1),
+    FIELD(FIELD_INT64, iterations_total, 1),
+    FIELD(FIELD_INT32, epoch, 1),
+    FIELD(FIELD_INT32, epochs_total, 1),
+    FIELD(FIELD_REAL, loss, 0),
+    FIELD(FIELD_REAL, t_iter, 0),
+    FIELD(FIELD_REAL, eval_accuracy, 0),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
+static json_t *text_value(const char *at, size_t cap)
+{
+    char clean[sizeof(((struct detail *)NULL)->place)]; /* the longest */
+
+    if (at[0] == '\0')
+        return NULL;
+    assert(cap <= sizeof(clean));
+    text_copy(clean, cap, at);
+    return json_string(clean);
+}
+
+/* NULL: it says nothing. */
 static json_t *value_of(const struct detail *d, size_t i)
 {
     const char *at = (const char *)d + fields[i].offset;
-    if (fields[i].cap == 0) {
-        int32_t n;
-        memcpy(&n, at, sizeof(n));
-        return n >= fields[i].min ? json_integer(n) : NULL;
+    int64_t n = 0;
+    double x;
+
+    switch (fields[i].kind) {
+    case FIELD_TEXT:
+        return text_value(at, fields[i].cap);
+    case FIELD_REAL:
+        memcpy(&x, at, sizeof(x));
+        return isfinite(x) ? json_real(x) : NULL;
+    case FIELD_INT32: {
+        int32_t short_n;
+        memcpy(&short_n, at, sizeof(short_n));
+        n = short_n;
+        break;
     }
-    if (at[0] == '\0')
-        return NULL;
-    char clean[sizeof(d->place)]; /* the longest of them */
-    assert(fields[i].cap <= sizeof(clean));
-    text_copy(clean, fields[i].cap, at);
-    return json_string(clean);
+    case FIELD_INT64:
+        memcpy(&n, at, sizeof(n));
+        break;
+    }
+    return n >= fields[i].min ? json_integer(n) : NULL;
+}
+
+static void take_value(const json_t *v, size_t i, struct detail *ret)
+{
+    char *at = (char *)ret + fields[i].offset;
+    int64_t n = json_integer_value(v);
+    int32_t short_n = (int32_t)n;
+    double x = json_number_value(v);
+
+    if (fields[i].kind == FIELD_TEXT && json_is_string(v))
+        text_copy(at, fields[i].cap, json_string_value(v));
+    else if (fields[i].kind == FIELD_INT32 && json_is_integer(v))
+        memcpy(at, &short_n, sizeof(short_n));
+    else if (fields[i].kind == FIELD_INT64 && json_is_integer(v))
+        memcpy(at, &n, sizeof(n));
+    else if (fields[i].kind == FIELD_REAL && json_is_number(v))
+        memcpy(at, &x, sizeof(x));
 }
 
 int detail_encode(const struct detail *d, char **ret_text, struct error *err)
@@ -149,16 +197,8 @@ int detail_decode(const char *text, struct detail *ret, struct error *err)
         json_decref(o);
         return error_set(err, ERR_INVAL, "an event's detail is no object");
     }
-    for (size_t i = 0; i < N_FIELDS; i++) {
-        char *at = (char *)&d + fields[i].offset;
-        json_t *v = json_object_get(o, fields[i].name);
-        if (fields[i].cap > 0 && json_is_string(v)) {
-            text_copy(at, fields[i].cap, json_string_value(v));
-        } else if (fields[i].cap == 0 && json_is_integer(v)) {
-            int32_t n = (int32_t)json_integer_value(v);
-            memcpy(at, &n, sizeof(n));
-        }
-    }
+    for (size_t i = 0; i < N_FIELDS; i++)
+        take_value(json_object_get(o, fields[i].name), i, &d);
     json_decref(o);
     *ret = d;
     return 0;

@@ -7,6 +7,8 @@
 #ifndef MGPU_SCHEDULER_CODEC_H
 #define MGPU_SCHEDULER_CODEC_H
 
+#include <math.h>
+
 #include "scheduler/engine/engine.h"
 
 struct detail {
@@ -19,12 +21,18 @@ struct detail {
     int32_t priority;  /* PRIORITY; INT32_MIN: none */
     char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
     char held[16]; /* HOLD: "dependency"; "": who asked for it says enough */
+    /* How far the last attempt came, for an end: what its beats had said. 0
+     * and NAN: they said nothing. */
+    int64_t iteration, iterations_total;
+    int32_t epoch, epochs_total;
+    double loss, t_iter, eval_accuracy;
 };
 
 #define DETAIL_INIT                                                          \
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
-        .stopped = -1, .wait_ms = -1, .priority = INT32_MIN                  \
+        .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .loss = NAN,    \
+        .t_iter = NAN, .eval_accuracy = NAN                                  \
     }
 
 /* own  *ret_text: the caller frees; NULL when d says nothing */

@@ -179,7 +179,7 @@ struct job {
     /* Volatile: lost in a restart and soon there again. */
     char pending_id[ALLOC_NATIVE_ID_CAP]; /* what the allocator calls an
                                              attempt that waits there */
-    /* from heartbeats */
+    /* from heartbeats; of a job that is over, from its last event */
     double beat_s; /* clock's now_s of the last one */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;

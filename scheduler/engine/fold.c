@@ -203,6 +203,18 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     because(job, d->why);
 }
 
+/* Of a job whose beats nobody remembers. */
+static void take_progress(struct job *job, const struct detail *d)
+{
+    job->iteration = d->iteration;
+    job->iterations_total = d->iterations_total;
+    job->epoch = d->epoch;
+    job->epochs_total = d->epochs_total;
+    job->loss = d->loss;
+    job->t_iter = d->t_iter;
+    job->eval_accuracy = d->eval_accuracy;
+}
+
 static void fold_end(struct entry *en, const struct store_event *ev,
                      const struct detail *d)
 {
@@ -215,6 +227,8 @@ static void fold_end(struct entry *en, const struct store_event *ev,
     }
     job->end_s = ev->at_s;
     job->exit_code = d->exit_code;
+    if (job->iteration == 0)
+        take_progress(job, d);
     because(job, d->why);
 }
 

@@ -117,6 +117,24 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     return 0;
 }
 
+static bool is_end(enum job_event ev)
+{
+    return ev == EV_FINISH || ev == EV_FAIL || ev == EV_KILLED ||
+           ev == EV_EXPIRE || ev == EV_LOST;
+}
+
+/* Beats are not stored, and nobody beats for a job that is over. */
+static void add_progress(const struct job *job, struct detail *d)
+{
+    d->iteration = job->iteration;
+    d->iterations_total = job->iterations_total;
+    d->epoch = job->epoch;
+    d->epochs_total = job->epochs_total;
+    d->loss = job->loss;
+    d->t_iter = job->t_iter;
+    d->eval_accuracy = job->eval_accuracy;
+}
+
 int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
               int64_t uid, const struct detail *d, struct error *err)
 {
@@ -128,7 +146,12 @@ int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
         .at_s = eng_wall(e),
         .uid = uid,
     };
-    if (d && detail_encode(d, &text, err) < 0)
+    struct detail said = DETAIL_INIT;
+    if (d)
+        said = *d;
+    if (is_end(ev))
+        add_progress(&en->job, &said);
+    if (detail_encode(&said, &text, err) < 0)
         return -1;
     return push(e, en, event, text, err);
 }

@@ -9,6 +9,8 @@
  * And all of it once more with a disk that is slow, while users and workers
  * go on asking: then the daemon dies with a batch on its way, too.
  */
+#include <math.h>
+
 #include "tests/contract/engine_world.h"
 #include "tests/unit/db/tmp.h"
 
@@ -186,9 +188,28 @@ static void sweep(const struct world_script *s, const char *what)
         test_sqlite(n_calls);
 }
 
+/* Nobody beats for a job that is over: its end has to say how far it came. */
+static void test_progress(void)
+{
+    struct world_script one = {.nodes = 1, .gpus_per_node = 1, .n_acts = 1};
+    struct world w;
+
+    one.jobs[0] = (struct world_job){.gpus = 1, .attempts = {{.run_s = 5}}};
+    free(world_run(&w, &one, (struct store_fault){.n = 0}, 0, false));
+    is_int(engine_job(w.engine, 1)->iteration, 7, "what a job came to");
+    world_die(&w);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->iteration, 7, "the next daemon says, too");
+    ok(fabs(job->loss - 0.25) < 1e-12 && isnan(job->eval_accuracy),
+       "  and nothing that was never said");
+    world_clear(&w);
+}
+
 int main(void)
 {
     struct world_script slow = script;
+
+    test_progress();
 
     sweep(&script, "without a fault");
     slow.in_flight = true;

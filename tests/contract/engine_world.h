@@ -111,7 +111,8 @@ static inline void world_workers(struct world *w)
                          &err) < 0 &&
             err.code != ERR_FENCED && err.code != ERR_UNAVAIL)
             world_bad(w, err.msg, job->id);
-        struct engine_beat beat = {.iteration = 7, .loss = NAN};
+        struct engine_beat beat = {
+            .iteration = 7, .loss = 0.25, .t_iter = NAN, .eval_accuracy = NAN};
         if (job->holder[0] && !a->silent &&
             engine_beat(e, job->id, job->attempt, &beat, &err) < 0)
             world_bad(w, err.msg, job->id);

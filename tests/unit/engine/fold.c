@@ -164,12 +164,28 @@ static void test_detail_codec(void)
     ok(detail_decode(text, &out, &err) == 0, "decode");
     ok(out.exit_code == 0 && out.retry == 1 && out.signal == -1, "numbers");
     free(text);
+    in = (struct detail)DETAIL_INIT;
+    in.iteration = 5000000000;
+    in.epoch = 3;
+    in.loss = 0.25;
+    ok(detail_encode(&in, &text, &err) == 0, "how far an attempt came");
+    is_str(text, "{\"iteration\":5000000000,\"epoch\":3,\"loss\":0.25}",
+           "  without what nobody knows");
+    ok(detail_decode(text, &out, &err) == 0, "decode");
+    ok(out.iteration == 5000000000 && out.epochs_total == 0 &&
+           fabs(out.loss - 0.25) < 1e-12 && isnan(out.eval_accuracy),
+       "  and nobody does");
+    free(text);
     is_int(detail_decode("[1]", &out, &err), -1, "no object");
     is_int(detail_decode("{", &out, &err), -1, "no JSON");
     is_int(err.code, ERR_INVAL, "  is refused");
-    is_int(detail_decode("{\"why\":7,\"signal\":\"x\"}", &out, &err), 0,
-           "a wrong type");
-    ok(out.why[0] == '\0' && out.signal == -1, "  is as if absent");
+    is_int(detail_decode("{\"why\":7,\"signal\":\"x\",\"loss\":\"x\","
+                         "\"iteration\":0.5}",
+                         &out, &err),
+           0, "a wrong type");
+    ok(out.why[0] == '\0' && out.signal == -1 && isnan(out.loss) &&
+           out.iteration == 0,
+       "  is as if absent");
 }
 
 /* One under, exact, one over, and never through a character. */
