@@ -189,6 +189,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     [ "$(stat -c %a "$log")" = 600 ]
     id=$(submit_command one true)
     wait_for 30 grep -q "job: submit job=$id " "$log"
+    wait_for 30 job_is "$id" COMPLETED # or its worker meets the next daemon
     not grep -q "job=$id " "$log.1"
     # Where it cannot be opened it goes on as it was.
     mv "$log" "$log.2"
