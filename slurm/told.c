@@ -65,6 +65,11 @@ const char *told_read(const char *dir, const char *slurm_id)
         n = pread(fd, text, TAIL_BYTES, at);
     }
     (void)close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    n = n > 0 ? n : 0;
+    text[n] = '\0';
+    for (ssize_t i = 0; i < n; i++) { /* jobs print what they like */
+        if (text[i] == '\0')
+            text[i] = '\n';
+    }
     return told_word(text, slurm_id);
 }

@@ -54,9 +54,12 @@ static void test_file(void)
         exit(1);
     for (int i = 0; i < 20000; i++)
         (void)fputs("noise\n", f);
+    (void)fputc('\0', f);
     (void)fputs(LINE("12", " DUE TO PREEMPTION ***"), f);
+    (void)fputc('\0', f);
     (void)fclose(f);
-    is_str(told_read(dir, "12"), "PREEMPTED", "at the end of a long file");
+    is_str(told_read(dir, "12"), "PREEMPTED",
+           "at the end of a long file with bytes of no text");
     (void)unlink(path);
     (void)rmdir(dir);
 }
