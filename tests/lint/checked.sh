@@ -7,7 +7,9 @@
 # A call that is a statement of its own throws its status away: that is a
 # finding. So is one behind (void), but for those that give something back,
 # where nothing can be done about a failure, and those that wait before it. A
-# kernel launch has no status: cudaGetLastError() has to follow.
+# kernel launch has no status: cudaGetLastError() has to follow. What dlsym()
+# has found is called by a member: of nccl, cuda or api, and NVML's by the
+# names that both of its files give them.
 set -eu
 
 scan() {
@@ -103,7 +105,7 @@ scan() {
         if (s ~ /<<</ && next_s !~ /cudaGetLastError/)
             say(name, line, "a launch without cudaGetLastError()")
         is_void = sub(/^\(void\) */, "", s)
-        if (!match(s, /^(((cuda|cublas|cublasLt|cudnn|nccl|cupti|nvml|cu)[A-Z][A-Za-z0-9_]*)|([a-z_]+(->|\.)(nccl|cuda|api|nvml)(->|\.)[A-Za-z0-9_]+)) *\(/))
+        if (!match(s, /^(((cuda|cublas|cublasLt|cudnn|nccl|cupti|nvml|cu)[A-Z][A-Za-z0-9_]*)|([a-z_]+(->|\.)(nccl|cuda|api|nvml)(->|\.)[A-Za-z0-9_]+)|([a-z_]+(->|\.)(init|shutdown|get_[a-z_]+))) *\(/))
             return
         call = substr(s, 1, RLENGTH - 1)
         if (is_void && call ~ /(Free|Destroy|Unregister|GetLastError|destroy|abort|shutdown|StreamSynchronize|FlushAll)(_v[0-9])? *$/)
@@ -133,6 +135,8 @@ int f(struct x *m)
         cublasLtMatmul(lt, "}",
                        2);
     kernel<<<1, 2>>>(x);
+    m->get_memory(m->device, &now);
+    (void)n.init();
     return 0;
 }
 BAD
@@ -150,6 +154,8 @@ int cudaOwn(int x)
     (void)cudaFree(p);
     for (i = 0; i < 2; i++)
         (void)m->cuda.event_destroy(e);
+    code = m->init();
+    (void)m->shutdown();
     kernel<<<1, 2>>>(x);
     e->failed = (int)cudaGetLastError();
     return cudaFree(x) == 0;
@@ -157,8 +163,8 @@ int cudaOwn(int x)
 GOOD
     found=$(scan "$dir/bad.c") && { echo "checked.sh: found nothing" >&2; exit 1; }
     lines=$(printf '%s\n' "$found" | sed 's/^[^:]*:\([0-9]*\):.*/\1/' | tr '\n' ' ')
-    [ "$lines" = '3 4 6 8 9 10 13 ' ] || {
-        echo "checked.sh: planted at 3 4 6 8 9 10 13, found at $lines" >&2
+    [ "$lines" = '3 4 6 8 9 10 13 14 15 ' ] || {
+        echo "checked.sh: planted at 3 4 6 8 9 10 13 14 15, found at $lines" >&2
         exit 1
     }
     scan "$dir/good.c" || { echo "checked.sh: these are checked" >&2; exit 1; }
@@ -172,7 +178,7 @@ elif [ $# -gt 0 ]; then
 else
     # Named by their doors (layers.sh); a launch may be in any kernel.
     # shellcheck disable=SC2046
-    scan $(find kernels worker \( -name '*_cuda.c' -o -name '*_nccl.c' \
+    scan slurm/nvml.c $(find kernels worker \( -name '*_cuda.c' -o -name '*_nccl.c' \
         -o -name '*_cupti.c' -o -name 'gpu_memory.c' -o -name '*.cu' \
         -o -name 'exec*.h' \))
 fi
