@@ -18,7 +18,7 @@ enum {
     HEIGHT = 440,
     LEFT = 72,
     TOP = 56,
-    RIGHT = 190, /* room for the names of the lines */
+    RIGHT = 210, /* room for the names of the lines */
     BOTTOM = 60,
     SERIES_MAX = 12
 };
@@ -129,17 +129,46 @@ static struct scale scale_of(const struct report *r)
     return s;
 }
 
-/* 1, 2, 5, 10, 20 ...; when they are many, only powers of ten. */
+/* Of each power of ten: the coarsest that has three lines to offer, so that a
+ * factor can be read off the axis of runs that differ little, too. */
+struct steps {
+    size_t n;
+    double at[14];
+};
+
+static bool is_inside(const struct scale *s, double v)
+{
+    return v >= s->y_min && v <= s->y_max;
+}
+
+static const struct steps *steps_of(const struct scale *s)
+{
+    static const struct steps sets[] = {
+        {1, {1}},
+        {3, {1, 2, 5}},
+        {14, {1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8}},
+    };
+    enum { FINEST = sizeof(sets) / sizeof(*sets) - 1 };
+    for (size_t i = 0; i < FINEST; i++) {
+        size_t n = 0;
+        for (int e = -6; e < 9; e++)
+            for (size_t k = 0; k < sets[i].n; k++)
+                n += is_inside(s, sets[i].at[k] * pow(10, e));
+        if (n >= 3)
+            return &sets[i];
+    }
+    return &sets[FINEST];
+}
+
 static int add_grid(const struct scale *s, struct buf *b, struct error *err)
 {
-    static const double steps[] = {1, 2, 5};
-    bool is_wide = s->y_max / s->y_min > 200;
+    const struct steps *steps = steps_of(s);
     int rc = 0;
     for (int e = -6; rc == 0 && e < 9; e++) {
-        for (size_t k = 0; rc == 0 && k < (is_wide ? 1 : 3); k++) {
-            double v = steps[k] * pow(10, e);
+        for (size_t k = 0; rc == 0 && k < steps->n; k++) {
+            double v = steps->at[k] * pow(10, e);
             char text[32];
-            if (v < s->y_min || v > s->y_max)
+            if (!is_inside(s, v))
                 continue;
             (void)snprintf(text, sizeof(text), "%g s", v);
             rc = buf_addf(b, err,
@@ -186,9 +215,11 @@ static void series_of(const struct report *r, const struct report_row *row,
             const char *dot = strrchr(r->paper.keys[k], '.');
             bool is_switch = strcmp(row->keys[k], "true") == 0 ||
                              strcmp(row->keys[k], "false") == 0;
+            bool is_size = strcmp(dot + 1, "image_size") == 0;
             len += (size_t)snprintf(
-                out + len, cap - len, "%s%s%s%s", len > 0 ? ", " : "",
-                is_switch ? dot + 1 : "", is_switch ? " " : "", row->keys[k]);
+                out + len, cap - len, "%s%s%s%s%s", len > 0 ? ", " : "",
+                is_switch ? dot + 1 : "", is_switch ? " " : "", row->keys[k],
+                is_size ? " px" : "");
             len = len < cap ? len : cap - 1;
         }
 }
@@ -234,17 +265,17 @@ static int add_line(const struct report_row *const *rows, size_t n,
     return rc;
 }
 
-static int add_legend(size_t k, const char *name, bool is_paper, struct buf *b,
-                      struct error *err)
+static int add_legend(size_t at, const char *name, const char *colour,
+                      bool is_paper, struct buf *b, struct error *err)
 {
     char text[200];
-    double y = TOP + 8 + 20 * (double)k;
+    double y = TOP + 8 + 20 * (double)at;
     (void)snprintf(text, sizeof(text), "%s%s", name, is_paper ? ", paper" : "");
     int rc = buf_addf(b, err,
                       "<path class=\"%s\" stroke=\"%s\" d=\"M%d %.1fL%d "
                       "%.1f\"/>\n",
-                      is_paper ? "paper" : "ours", colours[k / 2 % N_COLOURS],
-                      WIDTH - RIGHT + 16, y, WIDTH - RIGHT + 46, y);
+                      is_paper ? "paper" : "ours", colour, WIDTH - RIGHT + 16,
+                      y, WIDTH - RIGHT + 46, y);
     return rc < 0 ? -1 : add_label(b, WIDTH - RIGHT + 54, y + 4, "", text, err);
 }
 
@@ -280,7 +311,7 @@ static int add_lines(const struct report *r, const struct scale *s,
                      struct buf *b, struct error *err)
 {
     const struct report_row *rows[REPORT_ROWS];
-    size_t n = 0, k = 0;
+    size_t n = 0, k = 0, named = 0;
     char name[160];
     int rc = 0;
     for (size_t at = 0; rc == 0 && at < r->n_rows && k < SERIES_MAX; at++) {
@@ -291,7 +322,8 @@ static int add_lines(const struct report *r, const struct scale *s,
                 continue;
             rc = add_line(rows, n, s, colours[k % N_COLOURS], paper, b, err);
             if (rc == 0)
-                rc = add_legend(2 * k + (size_t)paper, name, paper, b, err);
+                rc = add_legend(named++, name, colours[k % N_COLOURS], paper, b,
+                                err);
         }
         k++;
     }
@@ -318,7 +350,7 @@ static int draw_times(const struct report *r, const char *about, struct buf *b,
 
 /* ---- shares ---------------------------------------------------------------
  */
-enum { BAR = 22, BAR_LEFT = 250 };
+enum { BAR = 22, BAR_LEFT = 270 };
 
 static int add_bar(const struct report *r, const struct report_row *row,
                    double y, double width, struct buf *b, struct error *err)

@@ -257,6 +257,45 @@ static void test_svg(void)
     report_clear(&r);
 }
 
+static int count(const char *needle)
+{
+    int n = 0;
+    for (const char *at = shown; (at = strstr(at, needle)); at++)
+        n++;
+    return n;
+}
+
+/* What differs little has an axis, too, and names follow each other. */
+static void test_axis(void)
+{
+    static const struct {
+        const char *slow, *fast;
+        int most;
+    } spans[] = {
+        {"1000", "1000", 4}, {"1000", "900", 5}, {"0.5", "0.1", 12},
+        {"30", "2", 6},      {"5000", "0.1", 6},
+    };
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        char text[200];
+        (void)snprintf(text, sizeof(text),
+                       HEAD "dataset.image_size,resources.gpus,time_s\n"
+                            "100,1,%s\n100,2,%s\n200,1,%s\n",
+                       spans[i].slow, spans[i].fast, spans[i].slow);
+        start(text);
+        begin();
+        is_int(report_svg(&r, out, &err), 0, "a picture");
+        end();
+        int lines = count("class=\"grid\"");
+        ok(lines >= 2 && lines <= spans[i].most,
+           "%s to %s s: %d lines to read it by", spans[i].fast, spans[i].slow,
+           lines);
+        report_clear(&r);
+    }
+    ok(has("y=\"68.0\" class=\"\">100 px, paper<") &&
+           has("y=\"88.0\" class=\"\">200 px, paper<"),
+       "sizes have their unit, and no gap between them");
+}
+
 static void test_shares(void)
 {
     start("# title: T\n# source: S\n# platform: P\n# job: j\n"
@@ -305,6 +344,7 @@ int main(void)
     test_runs();
     test_print();
     test_svg();
+    test_axis();
     test_shares();
     test_time();
     free(shown);
