@@ -1,6 +1,7 @@
 /* serve_why.c - GET /v1/jobs/:id/why: why a job waits, or is as it is, with
  * the numbers behind it: which nodes it may use, who has their GPUs, which of
- * them are down or closed and why, and what the start estimate rests on.
+ * them are down or closed and why, what the start estimate rests on, and with
+ * which change of its request it would start at once.
  *
  * The first reason is the one that the policy, or Slurm, gave. What is also
  * true follows, so that nobody removes one obstacle only to meet the next.
@@ -20,7 +21,14 @@ struct why {
     const struct alloc_node *nodes; /* the engine's */
     size_t n;
     bool *may, *is_open; /* owned; by node: some time, and now */
+    struct engine_suppose suppose;
 };
+
+static void why_clear(struct why *w)
+{
+    free(w->may);
+    free(w->is_open);
+}
 
 static int why_init(struct why *w, const struct ctld *c, const struct job *job,
                     struct error *err)
@@ -30,21 +38,18 @@ static int why_init(struct why *w, const struct ctld *c, const struct job *job,
     w->may = calloc(w->n + 1, sizeof(*w->may));
     w->is_open = calloc(w->n + 1, sizeof(*w->is_open));
     if (!w->may || !w->is_open) {
-        free(w->may);
-        free(w->is_open);
+        why_clear(w);
         return error_set(err, ERR_NOMEM, "nodes of a job");
     }
     for (size_t i = 0; i < w->n; i++) {
         w->may[i] = engine_node_fits(c->engine, job, i, false);
         w->is_open[i] = engine_node_fits(c->engine, job, i, true);
     }
+    if (engine_suppose(c->engine, job, &w->suppose, err) < 0) {
+        why_clear(w);
+        return -1;
+    }
     return 0;
-}
-
-static void why_clear(struct why *w)
-{
-    free(w->may);
-    free(w->is_open);
 }
 
 /* "WaitingForGpus: needs 2, 1 free" -> "WaitingForGpus"; NULL when the text
@@ -258,6 +263,36 @@ static json_t *depends_of(const struct why *w)
     return list;
 }
 
+/* "resources.gpus=2", as --set takes it, and what it would start with. */
+static void add_change(json_t *list, const struct engine_change *c,
+                       const char *key, const char *value)
+{
+    char text[TEXT_CAP];
+
+    if (c->nodes < 1)
+        return;
+    (void)snprintf(text, sizeof(text), "%s=%s", key, value);
+    (void)json_array_append_new(
+        list, json_pack("{s:s, s:i, s:i, s:o, s:o}", "set", text, "gpus",
+                        c->gpus, "nodes", c->nodes, "limit_s",
+                        c->limit_s > 0 ? ctld_num(c->limit_s) : json_null(),
+                        "partition", ctld_text(c->partition)));
+}
+
+static json_t *changes_of(const struct engine_suppose *s)
+{
+    json_t *list = json_array();
+    char value[32];
+
+    (void)snprintf(value, sizeof(value), "%d", s->gpus.gpus);
+    add_change(list, &s->gpus, "resources.gpus", value);
+    (void)snprintf(value, sizeof(value), "%.0fm", s->limit.limit_s / 60);
+    add_change(list, &s->limit, "resources.time_limit", value);
+    add_change(list, &s->partition, "resources.partition",
+               s->partition.partition);
+    return list;
+}
+
 static json_t *reply(const struct why *w)
 {
     const struct job *job = w->job;
@@ -269,17 +304,20 @@ static json_t *reply(const struct why *w)
             ? json_string("each job that runs ends at its time limit")
             : json_null();
     const struct clock *clock = w->c->parts.clock;
+    double since_now_s = w->suppose.expected_s - clock->now_s(clock);
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:o, "
-        "s:o, s:o}",
+        "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
+        "s:o, s:o, s:o, s:o}",
         "schema", "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
         ctld_time(job->state_s), "for_s",
         ctld_num(clock->wall_s(clock) - job->state_s), "nodes_min",
         job->nodes_min, "nodes_max", job->nodes_max, "reasons", reasons_of(w),
-        "basis", basis, "where", where_of(w), "gpus_total", (json_int_t)total,
-        "gpus_free", (json_int_t)n_free, "nodes", nodes, "holders",
-        waits ? holders_of(w) : json_array(), "depends_on", depends_of(w),
-        "allocator_state", ctld_allocator_state(w->c));
+        "basis", basis, "start_expected",
+        ctld_time(clock->wall_s(clock) + since_now_s), "would_start",
+        changes_of(&w->suppose), "where", where_of(w), "gpus_total",
+        (json_int_t)total, "gpus_free", (json_int_t)n_free, "nodes", nodes,
+        "holders", waits ? holders_of(w) : json_array(), "depends_on",
+        depends_of(w), "allocator_state", ctld_allocator_state(w->c));
 }
 
 void serve_why(void *arg, struct http_exchange *x)

@@ -305,6 +305,28 @@ int eng_check_depends(const struct engine *e, const struct job *job,
 /* Whom each queued job still waits for; holds those that wait in vain. */
 void eng_depends(struct engine *e);
 
+/* What a policy is shown, and room for its wishes. */
+struct eng_view {
+    struct policy_view v;
+    struct policy_node *nodes;  /* owned, as are all of these */
+    struct policy_job *jobs;    /* [e->n_active] */
+    int32_t *ats;               /* the nodes of the live jobs, one after the
+                                   other */
+    struct policy_wish *wishes; /* [e->n_active] */
+};
+/* Of the last inventory. Notes in the entries which of them stand in the
+ * allocator's queue. eng_view_clear() is due after an error, too. */
+int eng_view_build(const struct engine *e, struct eng_view *t,
+                   struct error *err) MUST_CHECK;
+void eng_view_clear(struct eng_view *t);
+/* One plan, checked, and with the limits of users kept. Takes jobs out of the
+ * view for which there is no room in these.
+ * in   tells  and such a job gets that as its reason
+ * out  ret_n  wishes
+ * err  of the policy */
+int eng_make_plan(struct engine *e, struct eng_view *t, bool tells,
+                  size_t *ret_n, struct error *err) MUST_CHECK;
+
 void eng_timers(struct engine *e);
 /* entry.give_up of an attempt that had reported by then. */
 extern const char eng_was_done[];
@@ -346,15 +368,18 @@ int eng_check_fits(const struct engine *e, const struct job *job,
 /* ---- limits.c -------------------------------------------------------------
  */
 bool eng_has_limits(const struct engine *e);
-/* Takes out of the view what its user's limit keeps from starting, with the
- * reason; of the rest no upper end is above what is left. */
+/* Takes out of the view what its user's limit keeps from starting; of the rest
+ * no upper end is above what is left.
+ * in   tells  the jobs get it as their reason */
 int eng_limit_view(struct engine *e, struct policy_view *v,
-                   struct policy_job *jobs, struct error *err) MUST_CHECK;
+                   struct policy_job *jobs, bool tells,
+                   struct error *err) MUST_CHECK;
 /* The same for starts that together are too many; they become waits.
  * out  ret_again  there were some: a plan without them may start others */
 int eng_limit_wishes(struct engine *e, struct policy_view *v,
                      struct policy_job *jobs, struct policy_wish *wishes,
-                     size_t n, bool *ret_again, struct error *err) MUST_CHECK;
+                     size_t n, bool tells, bool *ret_again,
+                     struct error *err) MUST_CHECK;
 bool eng_is_limited(const struct engine *e, const struct job *job,
                     int32_t gpus);
 /* err  ERR_LIMIT it could never start */

@@ -422,6 +422,27 @@ struct engine_wish {
 int engine_explain(struct engine *e,
                    void (*each)(void *arg, const struct engine_wish *w),
                    void *arg, struct error *err) MUST_CHECK;
+/* One change of a job's request. */
+struct engine_change {
+    int32_t gpus, nodes; /* it would start with these; nodes 0: it would not */
+    double limit_s;      /* of the change of the time limit */
+    char partition[64];  /* of that of the partition */
+};
+struct engine_suppose {
+    /* The most GPUs below its least, the longest shorter limit, another
+     * partition, each alone. */
+    struct engine_change gpus, limit, partition;
+    double expected_s; /* when it may start if those that run go on as fast as
+                          they do, on the engine's clock; NAN not known, or no
+                          sooner than by their limits */
+};
+/* With which change the policy would start a queued job at once, were it
+ * cancelled and submitted again with it, behind all others of its priority.
+ * Nothing for a job that waits for no devices. Changes nothing and asks no
+ * allocator: the nodes are those of the last inventory.
+ * err  ERR_NOMEM */
+int engine_suppose(struct engine *e, const struct job *job,
+                   struct engine_suppose *ret, struct error *err) MUST_CHECK;
 /* What the job's user and account have of their limits; account NULL: none. */
 struct engine_use {
     const char *account;

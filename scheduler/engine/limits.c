@@ -135,7 +135,7 @@ static int uses_of(const struct engine *e, struct uses *t, struct error *err)
 }
 
 int eng_limit_view(struct engine *e, struct policy_view *v,
-                   struct policy_job *jobs, struct error *err)
+                   struct policy_job *jobs, bool tells, struct error *err)
 {
     struct uses t;
     char why[JOB_REASON_CAP];
@@ -148,8 +148,10 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
         /* One that waits in the cluster's queue is shown as queued, too. */
         bool is_new = en->job.state == JOB_QUEUED;
         if (is_new && is_limited(e, &t, &en->job, jobs[i].gpus_min, why)) {
-            en->job.start_estimate_s = (double)__builtin_nan("");
-            (void)eng_set_reason(en, why);
+            if (tells) {
+                en->job.start_estimate_s = (double)__builtin_nan("");
+                (void)eng_set_reason(en, why);
+            }
             continue;
         }
         if (is_new && jobs[i].gpus_max > 0) {
@@ -166,7 +168,8 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
 
 /* What the starts leave no room for is not to be planned again one by one. */
 static void drop_limited(struct engine *e, struct uses *t,
-                         struct policy_view *v, struct policy_job *jobs)
+                         struct policy_view *v, struct policy_job *jobs,
+                         bool tells)
 {
     char why[JOB_REASON_CAP];
     size_t n = 0;
@@ -174,10 +177,12 @@ static void drop_limited(struct engine *e, struct uses *t,
     for (size_t i = 0; i < v->n_jobs; i++) {
         struct entry *en = eng_find(e, jobs[i].id);
         if (en->job.state == JOB_QUEUED && !en->is_planned &&
-            is_limited(e, t, &en->job, jobs[i].gpus_min, why))
-            (void)eng_set_reason(en, why);
-        else
+            is_limited(e, t, &en->job, jobs[i].gpus_min, why)) {
+            if (tells)
+                (void)eng_set_reason(en, why);
+        } else {
             jobs[n++] = jobs[i];
+        }
         en->is_planned = false;
     }
     v->n_jobs = n;
@@ -185,7 +190,7 @@ static void drop_limited(struct engine *e, struct uses *t,
 
 int eng_limit_wishes(struct engine *e, struct policy_view *v,
                      struct policy_job *jobs, struct policy_wish *wishes,
-                     size_t n, bool *ret_again, struct error *err)
+                     size_t n, bool tells, bool *ret_again, struct error *err)
 {
     struct uses t;
 
@@ -210,7 +215,7 @@ int eng_limit_wishes(struct engine *e, struct policy_view *v,
         }
     }
     if (*ret_again)
-        drop_limited(e, &t, v, jobs);
+        drop_limited(e, &t, v, jobs, tells);
     free(t.u);
     return 0;
 }

@@ -79,15 +79,7 @@ int eng_inventory(struct engine *e, struct error *err)
 
 /* ---- the view -------------------------------------------------------------
  */
-struct view {
-    struct policy_view v;
-    struct policy_node *nodes;
-    struct policy_job *jobs;
-    int32_t *ats; /* the nodes of the live jobs, one after the other */
-    struct policy_wish *wishes;
-};
-
-static void view_clear(struct view *t)
+void eng_view_clear(struct eng_view *t)
 {
     free(t->nodes);
     free(t->jobs);
@@ -125,7 +117,7 @@ static bool parse_place(const struct engine *e, const struct job *job,
 }
 
 /* NULL: nothing is free. */
-static struct policy_node *freest(const struct view *t, uint64_t classes)
+static struct policy_node *freest(const struct eng_view *t, uint64_t classes)
 {
     struct policy_node *best = NULL;
 
@@ -139,7 +131,7 @@ static struct policy_node *freest(const struct view *t, uint64_t classes)
 }
 
 /* As many GPUs as it asked for, from where most is free. */
-static void set_aside(struct view *t, struct place p)
+static void set_aside(struct eng_view *t, struct place p)
 {
     int32_t left = p.nodes * (p.is_whole ? 1 : p.per_node);
 
@@ -163,7 +155,7 @@ static void show_as_queued(struct policy_job *job)
 
 /* Promised, but not in the inventory: taken where it would go. False when it
  * fits nowhere, so that its place is not known. */
-static bool promise(const struct engine *e, struct view *t,
+static bool promise(const struct engine *e, struct eng_view *t,
                     struct policy_job *job, int32_t *at)
 {
     struct entry *en = eng_find(e, job->id);
@@ -191,7 +183,7 @@ static bool holds(const struct policy_job *pj)
 
 /* Where each live job is, as `at` of its policy_job: first those whose place
  * is known, then, on what they leave, the promised ones. */
-static void view_places(const struct engine *e, struct view *t)
+static void view_places(const struct engine *e, struct eng_view *t)
 {
     int32_t *at = t->ats;
 
@@ -223,7 +215,7 @@ static void view_places(const struct engine *e, struct view *t)
     }
 }
 
-static void view_job(const struct engine *e, struct view *t,
+static void view_job(const struct engine *e, struct eng_view *t,
                      const struct entry *en, struct mask_memo *memo)
 {
     const struct job *job = &en->job;
@@ -263,7 +255,8 @@ static int by_order(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static int view_build(const struct engine *e, struct view *t, struct error *err)
+int eng_view_build(const struct engine *e, struct eng_view *t,
+                   struct error *err)
 {
     struct mask_memo memo = {.next = 0};
     size_t n_ats = 1;
@@ -335,7 +328,7 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
     return eng_stage(e, en, EV_INTENT, -1, &d, err);
 }
 
-static int carry_over(struct engine *e, const struct view *t, size_t n,
+static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
                       struct error *err)
 {
     for (size_t i = 0; i < n; i++) {
@@ -373,11 +366,11 @@ static int without_inventory(struct engine *e, const struct error *why,
 
 /* One plan, and as long as it gives somebody too much another. */
 enum { PLANS_MAX = 16 };
-static int make_plan(struct engine *e, struct view *t, size_t *ret_n,
-                     struct error *err)
+int eng_make_plan(struct engine *e, struct eng_view *t, bool tells,
+                  size_t *ret_n, struct error *err)
 {
     bool has_limits = eng_has_limits(e), again = true;
-    int rc = has_limits ? eng_limit_view(e, &t->v, t->jobs, err) : 0;
+    int rc = has_limits ? eng_limit_view(e, &t->v, t->jobs, tells, err) : 0;
 
     *ret_n = 0;
     for (int i = 0; rc == 0 && again && i < PLANS_MAX && t->v.n_jobs > 0; i++) {
@@ -388,8 +381,8 @@ static int make_plan(struct engine *e, struct view *t, size_t *ret_n,
             return error_wrap(err, "policy %s", e->policy->name);
         again = false;
         if (has_limits)
-            rc = eng_limit_wishes(e, &t->v, t->jobs, t->wishes, *ret_n, &again,
-                                  err);
+            rc = eng_limit_wishes(e, &t->v, t->jobs, t->wishes, *ret_n, tells,
+                                  &again, err);
     }
     return rc;
 }
@@ -397,7 +390,7 @@ static int make_plan(struct engine *e, struct view *t, size_t *ret_n,
 int eng_plan(struct engine *e, struct error *err)
 {
     struct error why = ERROR_INIT;
-    struct view t;
+    struct eng_view t;
     size_t n = 0;
 
     e->wants_plan = false;
@@ -416,12 +409,12 @@ int eng_plan(struct engine *e, struct error *err)
         }
         e->takes_back = false;
     }
-    int rc = view_build(e, &t, err);
+    int rc = eng_view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)
-        rc = make_plan(e, &t, &n, err);
+        rc = eng_make_plan(e, &t, true, &n, err);
     if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
         e->retry_at_s = eng_now(e) + 1;
-    view_clear(&t);
+    eng_view_clear(&t);
     return rc;
 }
 
@@ -473,14 +466,14 @@ int engine_explain(struct engine *e,
                    void *arg, struct error *err)
 {
     const struct explaining x = {.e = e, .each = each, .arg = arg};
-    struct view t;
+    struct eng_view t;
     size_t n = 0;
 
     if (eng_inventory(e, err) < 0)
         return -1;
-    int rc = view_build(e, &t, err);
+    int rc = eng_view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)
-        rc = make_plan(e, &t, &n, err);
+        rc = eng_make_plan(e, &t, true, &n, err);
     for (size_t i = 0; i < e->n_active; i++)
         e->active[i]->is_planned = false;
     if (rc == 0) {
@@ -491,6 +484,6 @@ int engine_explain(struct engine *e,
     }
     for (size_t i = 0; i < e->n_active; i++)
         e->active[i]->is_planned = false;
-    view_clear(&t);
+    eng_view_clear(&t);
     return rc;
 }

@@ -1,5 +1,5 @@
 /* show_why.c - why a job waits, or is as it is: the reasons, what it needs and
- * where it could be, who is there, and when it may start. */
+ * where it could be, who is there, when it may start, and with what at once. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -114,6 +114,26 @@ static void print_depends(const struct show_conf *s, const json_t *reply)
     }
 }
 
+/* What it would start with at once, were it submitted again so. */
+static void print_changes(const struct show_conf *s, const json_t *reply)
+{
+    char word[TEXT_CAP];
+    size_t i;
+    json_t *c;
+    json_array_foreach(json_object_get(reply, "would_start"), i, c)
+    {
+        (void)fprintf(s->out, " %-10s --set %s: ", i == 0 ? "now with" : "or",
+                      safe(field_str(c, "set"), word));
+        int64_t gpus = field_int(c, "gpus", 0),
+                nodes = field_int(c, "nodes", 1);
+        print_range(s, gpus, gpus, "GPU");
+        (void)fprintf(s->out, " on ");
+        print_range(s, nodes, nodes, "node");
+        (void)fprintf(s->out, "%s\n",
+                      *field_str(c, "partition") ? ", if you may" : "");
+    }
+}
+
 static void print_queue(const struct show_conf *s, const json_t *reply,
                         const json_t *job)
 {
@@ -131,6 +151,11 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
                       " queue      position %" PRId64
                       ", may start at a time not known\n",
                       position);
+    if (*field_str(reply, "start_expected"))
+        (void)fprintf(s->out,
+                      " expected   %s, if those that run go on as fast\n",
+                      field_str(reply, "start_expected"));
+    print_changes(s, reply);
     if (*id)
         (void)fprintf(s->out, " known as   %s%s\n",
                       id[strspn(id, "0123456789")] ? "" : "Slurm ",

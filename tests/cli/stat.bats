@@ -173,6 +173,25 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 }
 waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
 
+@test "--why: what it would start with at once, and then does" {
+    spec hog 'sleep 60'
+    submit --quiet hog.yaml
+    wait_for 20 job_claimed
+    submit --quiet --set resources.gpus=2 hog.yaml
+    wait_for 20 waits_for_gpus
+    run stat --why 2
+    [[ $output == *" now with   --set resources.gpus=1: 1 GPU on 1 node"* ]]
+    run --separate-stderr stat --why --json 2
+    [[ $output == *'"would_start":[{"set":"resources.gpus=1","gpus":1,'* ]]
+    "$MGPU_BIN/mgpu-cancel" 2
+    wait_for 20 job_is 2 CANCELLED
+    run submit --quiet --wait=STARTING,RUNNING --timeout 60s \
+        --set resources.gpus=1 hog.yaml
+    [ "$status" -eq 0 ]
+    run stat --why 3
+    [[ $output != *"now with"* ]]
+}
+
 @test "ended jobs leave the queue, -t all brings them" {
     spec quick 'exit 0'
     submit --wait --quiet quick.yaml

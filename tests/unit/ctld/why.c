@@ -64,6 +64,12 @@ static void test_waiting(void)
     nodes[0].gpus_free = 0;
     pthread_mutex_unlock(&r.alloc.lock);
     is_int(submit("waits", "\"gpus\":4"), 201, "one that waits");
+    ok(becomes(&r, "/v1/jobs/2/why",
+               "\"would_start\":[{\"set\":\"resources.partition=other\","
+               "\"gpus\":4,\"nodes\":1,\"limit_s\":null,"
+               "\"partition\":\"other\"}]"),
+       "elsewhere it would start");
+    ok(has(&r, "\"start_expected\":null"), "it is not known when");
     is_int(submit("behind", "\"gpus\":1"), 201, "and one behind it");
     ok(becomes(&r, "/v1/jobs/2/why", "WaitingForGpus: needs 4, 0 free"),
        "the policy's reason first");

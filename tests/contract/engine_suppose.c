@@ -1,0 +1,159 @@
+/* engine_suppose.c - with what a job that waits would start at once: what is
+ * said is submitted then, and does start. */
+#include "tests/contract/engine_world.h"
+
+static const struct world_script script = {
+    .nodes = 1,
+    .gpus_per_node = 4,
+    .policy = &policy_backfill,
+    .jobs = {{.gpus = 1, .attempts = {{.run_s = 100000}}}},
+};
+
+static struct world w;
+static struct error err;
+
+static void begin(struct engine_limits limits, const char *what)
+{
+    world_init(&w, &script);
+    w.conf.limits = limits;
+    ok(world_start(&w), "---- %s", what);
+}
+
+static void settle(void)
+{
+    for (int i = 0; i < 5; i++)
+        (void)world_step(&w);
+}
+
+/* in  limit_s  0: none */
+static uint64_t submit(int gpus, double limit_s)
+{
+    static int n;
+    char spec[300], limit[48] = "", key[16];
+    uint64_t id = 0;
+    (void)snprintf(key, sizeof(key), "k0.%d", n++);
+    if (limit_s > 0)
+        (void)snprintf(limit, sizeof(limit), ",\"time_limit\":\"%.0fs\"",
+                       limit_s);
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                   "\"resources\":{\"gpus\":%d%s}}",
+                   gpus, limit);
+    struct engine_submit req = {
+        .uid = 1, .user = "anna", .key = key, .spec = spec};
+    int rc = engine_submit(w.engine, &req, &id, NULL, &err);
+    settle();
+    return rc < 0 ? 0 : id;
+}
+
+static bool runs(uint64_t id)
+{
+    return job_state_is_live(engine_job(w.engine, id)->state);
+}
+
+/* What is said of the job, and that saying it changes nothing of it. */
+static struct engine_suppose suppose(uint64_t id)
+{
+    const struct job *job = engine_job(w.engine, id);
+    struct engine_suppose s;
+    char reason[JOB_REASON_CAP];
+    double start_s = job->start_estimate_s;
+
+    (void)snprintf(reason, sizeof(reason), "%s", job->reason);
+    is_int(engine_suppose(w.engine, job, &s, &err), 0, "asked");
+    is_str(job->reason, reason, "  its reason stays");
+    ok((isnan(start_s) && isnan(job->start_estimate_s)) ||
+           fabs(start_s - job->start_estimate_s) < 1e-9,
+       "  and its estimate");
+    return s;
+}
+
+static void test_gpus(void)
+{
+    begin((struct engine_limits){0}, "fewer GPUs");
+    uint64_t hog = submit(2, 0), wide = submit(4, 0);
+    ok(runs(hog) && !runs(wide), "one waits for all four");
+    struct engine_suppose s = suppose(wide);
+    is_int(s.gpus.gpus, 2, "two are the most that would do");
+    is_int(s.gpus.nodes, 1, "  on one node");
+    is_int(s.limit.nodes, 0, "no shorter limit would");
+    is_int(s.partition.nodes, 0, "  nor another partition");
+    ok(isnan(s.expected_s), "nobody knows when the other ends");
+    s = suppose(hog);
+    is_int(s.gpus.nodes, 0, "of one that runs nothing is said");
+    is_int(engine_cancel(w.engine, wide, 1, &err), 0, "cancelled");
+    settle();
+    ok(!runs(wide) && runs(submit(2, 0)), "and with two it starts");
+    world_clear(&w);
+}
+
+static void test_limit(void)
+{
+    begin((struct engine_limits){0}, "a shorter limit");
+    uint64_t hog = submit(3, 1000), head = submit(4, 500);
+    uint64_t late = submit(1, 0);
+    ok(runs(hog) && !runs(head) && !runs(late), "it would delay the first");
+    struct engine_suppose s = suppose(late);
+    ok(s.limit.nodes == 1 && s.limit.gpus == 1, "in less time it would not");
+    ok(s.limit.limit_s <= 1000 && s.limit.limit_s >= 900 &&
+           fmod(s.limit.limit_s, 60) < 1e-9,
+       "  whole minutes, as many as can be: %g s", s.limit.limit_s);
+    is_int(s.gpus.nodes, 0, "there is no less than one GPU");
+    uint64_t more = submit(1, s.limit.limit_s + 120);
+    ok(!runs(more), "two minutes more are too many");
+    ok(runs(submit(1, s.limit.limit_s)), "what was said starts at once");
+    world_clear(&w);
+}
+
+static void test_behind(void)
+{
+    begin((struct engine_limits){0}, "behind the others");
+    (void)submit(3, 1000);
+    uint64_t head = submit(4, 500), next = submit(1, 0);
+    ok(!runs(head) && !runs(next), "one GPU, and two that wait");
+    struct engine_suppose s = suppose(head);
+    is_int(s.gpus.nodes, 0, "who left the queue's head had none of it");
+    world_clear(&w);
+}
+
+static void test_limited(void)
+{
+    begin((struct engine_limits){.gpus_per_user = 3}, "as its user may");
+    (void)submit(1, 0);
+    uint64_t much = submit(3, 0);
+    ok(strncmp(engine_job(w.engine, much)->reason, "LimitUserGpus", 13) == 0,
+       "too much for its user");
+    struct engine_suppose s = suppose(much);
+    is_int(s.gpus.gpus, 2, "what is left of the limit would do");
+    world_clear(&w);
+}
+
+static void test_expected(void)
+{
+    const struct engine_beat beat = {.iteration = 10,
+                                     .iterations_total = 30,
+                                     .loss = NAN,
+                                     .t_iter = 2,
+                                     .eval_accuracy = NAN};
+    begin((struct engine_limits){0}, "when it may start");
+    uint64_t hog = submit(4, 1000), wide = submit(4, 0);
+    struct engine_suppose s = suppose(wide);
+    ok(isnan(s.expected_s), "no speed is known");
+    is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "it tells");
+    s = suppose(wide);
+    double in_s = s.expected_s - w.clock.t_s;
+    ok(in_s > 35 && in_s < 45, "20 more of 2 s are 40 s: %g", in_s);
+    ok(s.expected_s < engine_job(w.engine, wide)->start_estimate_s,
+       "  sooner than by the limit");
+    world_clear(&w);
+}
+
+int main(void)
+{
+    test_gpus();
+    test_limit();
+    test_behind();
+    test_limited();
+    test_expected();
+    return tap_done();
+}
