@@ -367,11 +367,11 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
         ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
-        ctld_step_init(c, err) < 0 || ctld_ingest_init(c, err) < 0 ||
-        ctld_watch_init(c, err) < 0 || ctld_queue_init(c, err) < 0 ||
-        ctld_follow_init(c, err) < 0 || make_engine(c, err) < 0 ||
-        ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
-        make_http(c, err) < 0) {
+        ctld_submit_init(c, err) < 0 || ctld_step_init(c, err) < 0 ||
+        ctld_ingest_init(c, err) < 0 || ctld_watch_init(c, err) < 0 ||
+        ctld_queue_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
+        make_engine(c, err) < 0 || ctld_admin_init(c, err) < 0 ||
+        ctld_policy_init(c, err) < 0 || make_http(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -425,6 +425,7 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->logins);
     ctld_users_clear(c);
     thread_destroy(c->backups);
+    thread_destroy(c->submits);
     thread_destroy(c->logs);
     thread_destroy(c->reader);
     thread_destroy(c->writer);

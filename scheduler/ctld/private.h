@@ -88,8 +88,8 @@ struct ctld {
     struct loop *loop;
     struct http_server *http;
     struct engine *engine;
-    struct thread *commits, *writer, *reader, *logs, *logins; /* logins: or
-                                                                  NULL */
+    struct thread *commits, *writer, *reader, *logs, *submits;
+    struct thread *logins; /* or NULL */
     struct users *users;
     struct ctld_rate rates[CTLD_RATES_MAX];
     struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
@@ -230,6 +230,10 @@ void ctld_follow_clear(struct ctld *c);
  */
 int ctld_queue_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_queue_clear(struct ctld *c); /* answers the lists in the making */
+
+/* ---- serve_submit.c -------------------------------------------------------
+ */
+int ctld_submit_init(struct ctld *c, struct error *err) MUST_CHECK;
 
 /* ---- job_json.c -----------------------------------------------------------
  */

@@ -49,7 +49,9 @@ int detail_decode(const char *text, struct detail *ret,
  *      engine_conf.jobs_dir is, wherever that will be; class may be NULL */
 int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err) MUST_CHECK;
-/* out  ret's fields from user to vary, but spec, key and dir
+/* in   known  the spec, where the caller has just encoded it: it is not parsed
+ *             to find its end; or NULL
+ * out  ret's fields from user to vary, but spec, key and dir
  * own  what *ret_own points to: texts_clear(); class, dir, vary, words and
  *      depends may be NULL */
 struct texts {
@@ -57,8 +59,8 @@ struct texts {
     char *words; /* those of where */
     struct depend *depends;
 };
-int submit_decode(const char *text, struct job *ret, struct texts *ret_own,
-                  struct error *err) MUST_CHECK;
+int submit_decode(const char *text, const char *known, struct job *ret,
+                  struct texts *ret_own, struct error *err) MUST_CHECK;
 void texts_clear(struct texts *t);
 
 /* out  ret  as from, with texts of its own

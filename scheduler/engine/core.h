@@ -242,9 +242,11 @@ struct prepared {
     struct job job;
     struct texts own; /* texts_clear() */
 };
+/* What is in a specification: of `io_read`, which is emptied, or of the text
+ * when that is NULL. */
 int eng_prepare(const struct engine *e, const struct engine_submit *req,
-                const char *spec, struct prepared *ret,
-                struct error *err) MUST_CHECK;
+                const char *spec, struct engine_read *io_read,
+                struct prepared *ret, struct error *err) MUST_CHECK;
 /* Stages it under the next id. Takes p->own once there is an entry. */
 int eng_enter(struct engine *e, const struct engine_submit *req,
               struct prepared *p, struct entry **ret,

@@ -256,11 +256,24 @@ int engine_set_policy(struct engine *e, const struct policy *p,
 
 /* ---- requests -------------------------------------------------------------
  */
+/* A specification that was read: most of the work of a submit, and no business
+ * of the engine's state, so any thread may do it beforehand.
+ *
+ * in   spec  resolved JSON, as spec_dump() writes it
+ * err  ERR_INVAL the spec is not valid
+ * own  *ret: engine_read_destroy(), NULL is fine */
+struct engine_read;
+int engine_read(const char *spec, struct engine_read **ret,
+                struct error *err) MUST_CHECK;
+void engine_read_destroy(struct engine_read *r);
+
 struct engine_submit {
     int64_t uid;
     const char *user;
-    const char *key;  /* idempotency key, 1..64 characters */
-    const char *spec; /* resolved JSON, as spec_dump() writes it */
+    const char *key;          /* idempotency key, 1..64 characters */
+    const char *spec;         /* resolved JSON; not looked at with a `read` */
+    struct engine_read *read; /* or NULL; good for one submit, which empties
+                                 it, and still the caller's to destroy */
     bool hold;
 };
 
@@ -280,8 +293,9 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
  * in   req  its spec is not read
  * err  as engine_submit(), and says which task; ERR_INVAL n < 1 */
 struct engine_task {
-    const char *spec; /* resolved JSON */
-    const char *vary; /* a JSON object of texts */
+    const char *spec;         /* resolved JSON; or NULL with a `read` */
+    const char *vary;         /* a JSON object of texts */
+    struct engine_read *read; /* or NULL; as in struct engine_submit */
 };
 struct engine_sweep {
     const struct engine_task *tasks;

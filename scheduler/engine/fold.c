@@ -31,7 +31,7 @@ static int fold_submit(struct entry *en, const struct store_event *ev,
 
     if (!ev->detail)
         return error_set(err, ERR_INVAL, "a submit without its detail");
-    if (submit_decode(ev->detail, &en->job, &own, err) < 0)
+    if (submit_decode(ev->detail, en->own.spec, &en->job, &own, err) < 0)
         return -1;
     texts_clear(&en->own);
     en->own = own;

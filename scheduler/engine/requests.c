@@ -62,14 +62,59 @@ int eng_check_submit(const struct engine *e, const struct engine_submit *req,
     return en ? 0 : check_limit(e, req->uid, n, err);
 }
 
-int eng_prepare(const struct engine *e, const struct engine_submit *req,
-                const char *spec, struct prepared *ret, struct error *err)
+struct engine_read {
+    struct prepared p;
+    bool is_empty;
+};
+
+int engine_read(const char *spec, struct engine_read **ret, struct error *err)
 {
-    *ret = (struct prepared){.job = {.uid = req->uid}};
-    if (!spec)
-        return error_set(err, ERR_INVAL, "a submit needs a spec");
-    if (eng_from_spec(spec, e->parts.conf, &ret->job, &ret->own, err) < 0)
+    static const struct engine_conf later = {.kill_grace_s = 0};
+    struct engine_read *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    if (eng_from_spec(spec, &later, &r->p.job, &r->p.own, err) < 0) {
+        free(r);
         return -1;
+    }
+    *ret = r;
+    return 0;
+}
+
+void engine_read_destroy(struct engine_read *r)
+{
+    if (r && !r->is_empty)
+        texts_clear(&r->p.own);
+    free(r);
+}
+
+/* The engine's configuration may change between a reading and the submit, so
+ * what comes of it is put in by the latter. */
+static int take_read(const struct engine *e, struct engine_read *io,
+                     struct prepared *ret, struct error *err)
+{
+    if (io->is_empty)
+        return error_set(err, ERR_INVAL, "a reading is good for one submit");
+    *ret = io->p;
+    io->is_empty = true;
+    if (ret->job.grace_s <= 0)
+        ret->job.grace_s = e->parts.conf->kill_grace_s;
+    return 0;
+}
+
+int eng_prepare(const struct engine *e, const struct engine_submit *req,
+                const char *spec, struct engine_read *io_read,
+                struct prepared *ret, struct error *err)
+{
+    *ret = (struct prepared){.own = {.spec = NULL}};
+    if (!io_read && !spec)
+        return error_set(err, ERR_INVAL, "a submit needs a spec");
+    if (io_read
+            ? take_read(e, io_read, ret, err) < 0
+            : eng_from_spec(spec, e->parts.conf, &ret->job, &ret->own, err) < 0)
+        return -1;
+    ret->job.uid = req->uid;
     text_copy(ret->job.user, sizeof(ret->job.user), req->user);
     if (eng_check_fits(e, &ret->job, err) < 0 ||
         eng_check_depends(e, &ret->job, err) < 0 ||
@@ -163,7 +208,7 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
         *ret_again = again;
     if (again)
         return 0;
-    if (eng_prepare(e, req, req->spec, &p, err) < 0)
+    if (eng_prepare(e, req, req->spec, req->read, &p, err) < 0)
         return -1;
     int rc = eng_enter(e, req, &p, &en, err);
     texts_clear(&p.own);

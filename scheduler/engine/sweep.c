@@ -28,7 +28,7 @@ static int prepare(const struct engine *e, const struct engine_submit *req,
 {
     for (size_t i = 0; i < sweep->n; i++) {
         const struct engine_task *t = &sweep->tasks[i];
-        if (eng_prepare(e, req, t->spec, &all[i], err) < 0)
+        if (eng_prepare(e, req, t->spec, t->read, &all[i], err) < 0)
             return error_wrap(err, "task %zu %.120s", i, t->vary);
         struct job *job = &all[i].job;
         all[i].own.vary = strdup(t->vary);

@@ -101,8 +101,8 @@ static int submit_two(const char *key, uint64_t *ret_id)
     static const char spec[] =
         "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
         "\"retry\":{\"max\":0}}";
-    const struct engine_task tasks[] = {{spec, "{\"env.I\":\"0\"}"},
-                                        {spec, "{\"env.I\":\"1\"}"}};
+    const struct engine_task tasks[] = {{spec, "{\"env.I\":\"0\"}", NULL},
+                                        {spec, "{\"env.I\":\"1\"}", NULL}};
     struct engine_submit req = {.uid = 1000, .user = "anna", .key = key};
     struct engine_sweep two = {.tasks = tasks, .n = 2};
     return engine_submit_sweep(w.engine, &req, &two, ret_id, NULL, &err);

@@ -32,7 +32,7 @@ static struct engine_sweep make_sweep(size_t n, int32_t max_parallel, bool stop)
                        "\"env\":{\"I\":\"%zu\"},\"resources\":{\"gpus\":1}}",
                        i);
         (void)snprintf(varies[i], sizeof(varies[i]), "{\"env.I\":\"%zu\"}", i);
-        tasks[i] = (struct engine_task){specs[i], varies[i]};
+        tasks[i] = (struct engine_task){.spec = specs[i], .vary = varies[i]};
     }
     return (struct engine_sweep){.tasks = tasks,
                                  .n = n,
@@ -137,6 +137,35 @@ static void test_submit(void)
     is_int(submit(&s, false, &other, &again), 0, "the key after it");
     ok(other == 1 && again, "  is known");
     is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
+/* What another thread has read is as what the engine reads itself. */
+static void test_read(void)
+{
+    struct engine_sweep s = make_sweep(2, 0, false);
+    struct engine_submit req = {.uid = 1000, .user = "anna", .key = "k1"};
+    uint64_t id = 0, other = 77;
+
+    begin("tasks that were read before");
+    for (size_t i = 0; i < s.n; i++) {
+        ok(engine_read(specs[i], &tasks[i].read, &err) == 0, "read");
+        tasks[i].spec = NULL;
+    }
+    w.conf.kill_grace_s = 7; /* since */
+    is_int(submit(&s, false, &id, NULL), 0, "  and submitted");
+    const struct job *j = engine_task(w.engine, 1, 1);
+    ok(j && strstr(j->spec, "\"I\":\"1\"") && j->grace_s > 6.9,
+       "with the configuration of now");
+    ok(engine_submit_sweep(w.engine, &req, &s, &other, NULL, &err) < 0 &&
+           err.code == ERR_INVAL && other == 77 && count_jobs() == 2,
+       "a reading is good once: %s", err.msg);
+    for (size_t i = 0; i < s.n; i++)
+        engine_read_destroy(tasks[i].read);
+    struct engine_read *bad = NULL;
+    ok(engine_read("kind: comand\n", &bad, &err) < 0 && !bad &&
+           err.code == ERR_INVAL,
+       "what is not valid is no reading");
     world_clear(&w);
 }
 
@@ -357,6 +386,7 @@ static void test_crash(void)
 int main(void)
 {
     test_submit();
+    test_read();
     test_all_or_none();
     test_max_parallel();
     test_stop_on_fail();

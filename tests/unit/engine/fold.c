@@ -44,7 +44,7 @@ static void test_submit_codec(void)
     char *text;
 
     ok(submit_encode(&in, "c/1", &text, &err) == 0, "encode a submit");
-    ok(submit_decode(text, &out, &own, &err) == 0, "decode it");
+    ok(submit_decode(text, NULL, &out, &own, &err) == 0, "decode it");
     is_str(own.spec, in.spec, "the spec byte for byte");
     is_str(own.key, "k1", "the key");
     is_str(own.class, "c/1", "the class");
@@ -66,8 +66,17 @@ static void test_submit_codec(void)
 
     in.dir = "/home/anna/7";
     ok(submit_encode(&in, "c/1", &text, &err) == 0, "encode one with one");
-    ok(submit_decode(text, &out, &own, &err) == 0, "decode it");
+    ok(submit_decode(text, NULL, &out, &own, &err) == 0, "decode it");
     is_str(own.dir, "/home/anna/7", "its own directory");
+    texts_clear(&own);
+
+    ok(submit_decode(text, in.spec, &out, &own, &err) == 0 &&
+           strcmp(own.spec, in.spec) == 0 && strcmp(own.key, "k1") == 0,
+       "the same when the spec is known");
+    texts_clear(&own);
+    ok(submit_decode(text, "{", &out, &own, &err) == 0 &&
+           strcmp(own.spec, in.spec) == 0,
+       "and when it is another");
     texts_clear(&own);
     free(text);
 }
@@ -82,7 +91,7 @@ static void test_where_codec(void)
 
     ok(submit_encode(&in, NULL, &text, &err) == 0, "nothing for Slurm");
     ok(!strstr(text, "where"), "  is not said");
-    ok(submit_decode(text, &out, &own, &err) == 0, "  and read");
+    ok(submit_decode(text, NULL, &out, &own, &err) == 0, "  and read");
     ok(!own.words && !out.where.partition && !out.where.exclusive &&
            out.where.cpus_per_gpu == 0 && out.where.memory_bytes == 0,
        "  as nothing");
@@ -100,7 +109,7 @@ static void test_where_codec(void)
                                     .memory_bytes = 5000000000,
                                     .exclusive = true};
     ok(submit_encode(&in, NULL, &text, &err) == 0, "everything for Slurm");
-    ok(submit_decode(text, &out, &own, &err) == 0, "  is read");
+    ok(submit_decode(text, NULL, &out, &own, &err) == 0, "  is read");
     is_str(out.where.partition, "p", "  partition");
     is_str(out.where.account, "a", "  account");
     is_str(out.where.qos, "q", "  qos");
@@ -123,7 +132,7 @@ static void test_submit_damaged(void)
 
     in.limit_s = 90;
     ok(submit_encode(&in, NULL, &text, &err) == 0, "without a class");
-    ok(submit_decode(text, &out, &own, &err) == 0, "decode it");
+    ok(submit_decode(text, NULL, &out, &own, &err) == 0, "decode it");
     ok(own.class == NULL, "no class");
     ok(fabs(out.limit_s - 90) < 1e-12, "a limit");
     texts_clear(&own);
@@ -132,7 +141,7 @@ static void test_submit_damaged(void)
     size_t len = strlen(text), n_taken = 0;
     for (size_t i = 0; i < len; i++) {
         char *cut = strndup(text, i);
-        n_taken += submit_decode(cut, &out, &own, &err) == 0;
+        n_taken += submit_decode(cut, NULL, &out, &own, &err) == 0;
         free(cut);
     }
     is_int((long long)n_taken, 0, "a cut detail is never taken");

@@ -1,0 +1,266 @@
+/* serve_submit.c - a submit: read on a thread, entered by the loop.
+ *
+ * To expand a sweep, and to read and check what its tasks say, takes 0.1 ms a
+ * task and needs nothing but the text and two limits, so the thread "submits"
+ * does it, in the order of arrival. The loop then enters all of it as one
+ * request: whether the key is known, whether there is room and whether it fits
+ * here are questions about that moment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/rng.h"
+#include "jobs/spec.h"
+#include "scheduler/ctld/private.h"
+
+enum { KEY_MAX = 64 };
+
+/* Of the loop until it is posted, of the thread until it is read. */
+struct submission {
+    struct task task;
+    struct ctld *c;
+    struct http_exchange *x;
+    json_t *body; /* owned until it is read */
+    char user[CTLD_USER_CAP], key[RNG_TOKEN_CAP];
+    int64_t uid, max_spec_bytes, max_log_bytes;
+    bool hold;
+
+    /* What is in it. */
+    struct engine_task *tasks; /* owned, as .vary and .read of each */
+    size_t n;
+    bool is_sweep, stop_on_fail;
+    int32_t max_parallel;
+    int rc;
+    struct error err;
+};
+
+static void submission_destroy(struct submission *s)
+{
+    for (size_t i = 0; s->tasks && i < s->n; i++) {
+        free((char *)s->tasks[i].vary);
+        engine_read_destroy(s->tasks[i].read);
+    }
+    free(s->tasks);
+    json_decref(s->body);
+    free(s);
+}
+
+/* ---- on the thread --------------------------------------------------------
+ */
+
+/* The first error in one sentence; all of them are for the tools to show. */
+static int refuse_spec(const struct spec_report *r, struct error *err)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct spec_finding *f = &r->findings[i];
+        if (f->is_error)
+            return error_set(err, ERR_INVAL, "spec: %s%s%s [%s]%s", f->path,
+                             f->path[0] ? ": " : "", f->message, f->code,
+                             r->n_errors > 1 ? ", and more errors" : "");
+    }
+    return -1;
+}
+
+/* The jobs of a spec, checked by the code that the tools use. */
+static int expand(const struct submission *s, struct spec_jobs *ret,
+                  struct error *err)
+{
+    struct spec_options opt = {.draw_seed = true};
+    struct spec_report report = {.n = 0};
+    char *text = json_dumps(json_object_get(s->body, "spec"),
+                            JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "spec");
+    size_t len = strlen(text);
+    int rc = (int64_t)len > s->max_spec_bytes
+                 ? error_set(err, ERR_LIMIT,
+                             "spec: %zu bytes, limits.max_spec_bytes is %lld",
+                             len, (long long)s->max_spec_bytes)
+                 : spec_expand(text, len, &opt, ret, &report, err);
+    if (rc < 0 && report.n_errors > 0)
+        rc = refuse_spec(&report, err);
+    spec_report_clear(&report);
+    free(text);
+    return rc;
+}
+
+/* One of them as the engine stores it: every value present. */
+static int resolve(const struct submission *s, const struct job_spec *spec,
+                   struct engine_read **ret, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = spec->logs.max_bytes > s->max_log_bytes
+                 ? error_set(err, ERR_LIMIT,
+                             "spec: logs.max_bytes: at most %lld here "
+                             "(limits.max_log_bytes)",
+                             (long long)s->max_log_bytes)
+                 : spec_dump(spec, &text, err);
+    if (rc == 0)
+        rc = engine_read(buf_str(&text), ret, err);
+    buf_clear(&text);
+    return rc;
+}
+
+/* A stop does not wait for a large sweep, and its user is told in time. */
+static int check_open(const struct submission *s, struct error *err)
+{
+    return atomic_load(&s->c->closing)
+               ? error_set(err, ERR_UNAVAIL, "the daemon is stopping")
+               : 0;
+}
+
+static int read_tasks(struct submission *s, struct spec_jobs *jobs,
+                      struct error *err)
+{
+    s->is_sweep = jobs->is_sweep;
+    s->max_parallel = jobs->max_parallel;
+    s->stop_on_fail = jobs->stop_on_fail;
+    s->tasks = calloc(jobs->n, sizeof(*s->tasks));
+    if (!s->tasks)
+        return error_set(err, ERR_NOMEM, "%zu tasks", jobs->n);
+    s->n = jobs->n;
+    for (size_t i = 0; i < s->n; i++) {
+        struct spec_task *t = &jobs->tasks[i];
+        if (check_open(s, err) < 0 ||
+            resolve(s, &t->spec, &s->tasks[i].read, err) < 0)
+            return -1;
+        s->tasks[i].vary = t->vary;
+        t->vary = NULL;
+    }
+    return 0;
+}
+
+static void read_run(struct task *t)
+{
+    struct submission *s = (struct submission *)t;
+    struct spec_jobs jobs = {.n = 0};
+    s->rc = check_open(s, &s->err);
+    if (s->rc == 0)
+        s->rc = expand(s, &jobs, &s->err);
+    if (s->rc == 0)
+        s->rc = read_tasks(s, &jobs, &s->err);
+    spec_jobs_clear(&jobs);
+    json_decref(s->body);
+    s->body = NULL;
+}
+
+/* ---- on the loop ----------------------------------------------------------
+ */
+
+static int enter(const struct submission *s, uint64_t *ret_id, bool *ret_again,
+                 struct error *err)
+{
+    struct engine *e = s->c->engine;
+    struct engine_submit req = {
+        .uid = s->uid, .user = s->user, .key = s->key, .hold = s->hold};
+    const struct engine_sweep sweep = {.tasks = s->tasks,
+                                       .n = s->n,
+                                       .max_parallel = s->max_parallel,
+                                       .stop_on_fail = s->stop_on_fail};
+    if (s->is_sweep)
+        return engine_submit_sweep(e, &req, &sweep, ret_id, ret_again, err);
+    req.read = s->tasks[0].read;
+    return engine_submit(e, &req, ret_id, ret_again, err);
+}
+
+/* The daemon may have been asked to stop meanwhile, and takes nothing more.
+ * Who has gone without waiting finds his job by its key. */
+static void read_done(struct task *t)
+{
+    struct submission *s = (struct submission *)t;
+    uint64_t id = 0;
+    bool again = false;
+    if (s->rc == 0 && s->c->stopping)
+        s->rc = error_set(&s->err, ERR_UNAVAIL, "the daemon is stopping");
+    if (s->rc == 0)
+        s->rc = enter(s, &id, &again, &s->err);
+    if (s->rc < 0)
+        http_reply_err(s->x, &s->err);
+    else
+        ctld_hold(s->c, s->x, again ? 200 : 201, id);
+    submission_destroy(s);
+}
+
+static int pick_key(struct http_exchange *x, char ret[RNG_TOKEN_CAP],
+                    struct error *err)
+{
+    const char *key = http_header(x, "Idempotency-Key");
+    if (!key)
+        return rng_token(ret, err);
+    size_t len = strlen(key);
+    if (len < 1 || len > KEY_MAX)
+        return error_set(err, ERR_INVAL,
+                         "Idempotency-Key: expected 1..%d characters", KEY_MAX);
+    memcpy(ret, key, len + 1);
+    return 0;
+}
+
+/* The helper would refuse it later, and the job would have failed. */
+static int check_root(const struct ctld *c, struct http_exchange *x,
+                      struct error *err)
+{
+    return c->parts.conf->refuses_root && http_uid(x) == 0
+               ? error_set(err, ERR_DENIED,
+                           "root's jobs are not run here: submit as a user")
+               : 0;
+}
+
+static int check_shape(const json_t *body, struct error *err)
+{
+    const json_t *hold = json_object_get(body, "hold");
+    return json_is_object(json_object_get(body, "spec")) &&
+                   (!hold || json_is_boolean(hold))
+               ? 0
+               : error_set(err, ERR_INVAL,
+                           "expected {\"spec\":{..},\"hold\":true or false}");
+}
+
+/* Takes the body. */
+static int post(struct ctld *c, struct http_exchange *x, const char *user,
+                json_t *body, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    struct submission *s = calloc(1, sizeof(*s));
+    if (!s) {
+        json_decref(body);
+        return error_set(err, ERR_NOMEM, "submit");
+    }
+    s->task = (struct task){.run = read_run, .done = read_done};
+    s->c = c;
+    s->x = x;
+    s->body = body;
+    s->uid = http_uid(x);
+    s->max_spec_bytes = conf->max_spec_bytes;
+    s->max_log_bytes = conf->max_log_bytes;
+    s->hold = json_is_true(json_object_get(body, "hold"));
+    (void)snprintf(s->user, sizeof(s->user), "%s", user);
+    int rc = check_root(c, x, err);
+    if (rc == 0)
+        rc = check_shape(body, err);
+    if (rc == 0)
+        rc = pick_key(x, s->key, err);
+    if (rc == 0)
+        rc = thread_post(c->submits, &s->task, err);
+    if (rc < 0)
+        submission_destroy(s);
+    return rc;
+}
+
+void serve_submit(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    char user[CTLD_USER_CAP];
+    json_t *body =
+        ctld_admit(c, x) && ctld_caller_name(c, x, user) ? ctld_body(x) : NULL;
+    if (body && post(c, x, user, body, &err) < 0)
+        http_reply_err(x, &err);
+}
+
+int ctld_submit_init(struct ctld *c, struct error *err)
+{
+    /* A connection has one request under way. */
+    return thread_create(c->loop, "submits", (size_t)c->parts.conf->max_clients,
+                         &c->submits, err);
+}
