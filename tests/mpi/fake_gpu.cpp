@@ -192,6 +192,7 @@ int pin(struct device *, void *p, size_t bytes, struct error *err)
     if ((uintptr_t)p % 4096 != 0 || bytes % 4096 != 0)
         return error_set(err, ERR_EXTERN, "pin: a part of a page");
     pinned.insert(p);
+    fake.pins++;
     return 0;
 }
 
@@ -354,6 +355,7 @@ int send_to(struct device *d, int32_t i, void *dst, const void *src,
     if (check_slot(i, err) < 0)
         return -1;
     fake.sends++;
+    fake.sent_bytes += (int64_t)bytes;
     slots[i].copy = [=](struct device *) {
         memcpy(dst, src, bytes);
         return 0;

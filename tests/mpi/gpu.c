@@ -128,6 +128,34 @@ static void variants(struct comm *c, const struct job_spec *spec)
     compare(c, &s, "bf16 with fp32 weights");
 }
 
+/* What is copied, and from what memory: bytes from page-locked memory, unless
+ * the job wants what the papers' program does. */
+static void test_copies(struct comm *c, const struct job_spec *spec)
+{
+    static struct trace t;
+    struct job_spec s = *spec;
+    int64_t images = (int64_t)s.train.epochs *
+                     (s.dataset.train_samples + s.dataset.eval_samples),
+            full = images * s.dataset.image_size * s.dataset.image_size * 3 * 8;
+    memset(&fake, 0, sizeof(fake));
+    train(c, &s, DEVICE_CUDA, &t);
+    ok(fake.pins > 0 && fake.sent_bytes < full / 6,
+       "%lld bytes copied, %lld pieces of memory page-locked",
+       (long long)fake.sent_bytes, (long long)fake.pins);
+    s.train.pin_memory = TRI_FALSE;
+    memset(&fake, 0, sizeof(fake));
+    train(c, &s, DEVICE_CUDA, &t);
+    ok(fake.pins == 0 && fake.sent_bytes < full / 6,
+       "pin_memory: false: from ordinary memory");
+    s.dataset.data_path = DATA_PATH_PAPER;
+    s.train.pin_memory = TRI_TRUE;
+    memset(&fake, 0, sizeof(fake));
+    train(c, &s, DEVICE_CUDA, &t);
+    ok(fake.pins > 0 && fake.sent_bytes >= full && fake.sent_bytes < full * 2,
+       "data_path: paper: %lld bytes copied, of %lld for the images alone",
+       (long long)fake.sent_bytes, (long long)full);
+}
+
 static void test_none(struct comm *c, const struct job_spec *spec)
 {
     struct job_spec s = *spec;
@@ -156,10 +184,12 @@ int main(int argc, char **argv)
     if (train_spec(&spec) &&
         mpi_ok(comm_mpi_create(NULL, &c, &err) == 0, &err, "ranks")) {
         variants(c, &spec);
-        if (mpi_size == 1)
+        if (mpi_size == 1) {
             count_alone(c, &spec);
-        else if (HAVE_NCCL)
+            test_copies(c, &spec);
+        } else if (HAVE_NCCL) {
             count_together(c, &spec);
+        }
         test_none(c, &spec);
         c->ops->destroy(c);
         spec_clear(&spec);
