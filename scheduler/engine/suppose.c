@@ -16,7 +16,9 @@
 #include "scheduler/engine/core.h"
 #include "scheduler/policy/place.h"
 
-enum { TRIES_MAX = 8 }; /* plans for one kind of change */
+/* Plans for one kind of change. A plan of a long queue takes its time, during
+ * which the daemon serves nobody. */
+enum { TRIES_MAX = 8, LONG_QUEUE = 1000 };
 
 struct suppose {
     struct engine *e;
@@ -24,6 +26,7 @@ struct suppose {
     struct eng_view base;
     struct policy_job *jobs; /* owned; what a plan is made of */
     size_t at;               /* of the job in base.jobs */
+    size_t tries_max;
 };
 
 static const struct policy_job *self(const struct suppose *s)
@@ -94,9 +97,10 @@ static bool would_start(struct suppose *s, struct policy_job changed,
 static void suppose_gpus(struct suppose *s, struct engine_change *ret)
 {
     struct policy_job changed = *self(s);
-    int32_t n = changed.gpus_min - 1, tries = 0;
+    int32_t n = changed.gpus_min - 1;
+    size_t tries = 0;
 
-    while (n >= 1 && n >= changed.nodes_min && tries < TRIES_MAX) {
+    while (n >= 1 && n >= changed.nodes_min && tries < s->tries_max) {
         struct place place;
         changed.gpus_min = changed.gpus_max = n;
         if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place)) {
@@ -133,11 +137,14 @@ static void suppose_limit(struct suppose *s, struct engine_change *ret)
     double holes_s[TRIES_MAX];
     size_t n = 0, n_holes = 0;
     struct error ignored = ERROR_INIT;
+    struct place place;
 
+    if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place))
+        return;
     memcpy(s->jobs, s->base.jobs, s->base.v.n_jobs * sizeof(*s->jobs));
     if (plan(s, &n, &ignored) < 0)
         return;
-    for (double t_s = changed.limit_s; n_holes < TRIES_MAX;) {
+    for (double t_s = changed.limit_s; n_holes < s->tries_max;) {
         t_s = hole_s(s, n, t_s);
         if (t_s <= 0)
             break;
@@ -185,12 +192,12 @@ static bool next_partition(const char **p, char *name, size_t cap)
 static void suppose_partition(struct suppose *s, struct engine_change *ret)
 {
     const struct node_classes *c = &s->e->classes;
-    int tries = 0;
+    size_t tries = 0;
 
     for (int32_t k = 0; c->has_partitions && k < c->n; k++) {
         const char *p = s->e->nodes[c->first[k]].partitions;
         char name[sizeof(ret->partition)];
-        while (tries < TRIES_MAX && next_partition(&p, name, sizeof(name))) {
+        while (tries < s->tries_max && next_partition(&p, name, sizeof(name))) {
             struct mask_memo memo = {.next = 0};
             struct job elsewhere = *s->job;
             struct policy_job changed = *self(s);
@@ -250,6 +257,7 @@ static bool find_self(struct suppose *s)
 
 static void ask(struct suppose *s, struct engine_suppose *ret)
 {
+    s->tries_max = s->base.v.n_jobs > LONG_QUEUE ? 1 : TRIES_MAX;
     suppose_gpus(s, &ret->gpus);
     suppose_limit(s, &ret->limit);
     suppose_partition(s, &ret->partition);

@@ -144,7 +144,8 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
 
     if (position > 0 && *start)
         (void)fprintf(s->out,
-                      " queue      position %" PRId64 ", may start %s, if %s\n",
+                      " queue      position %" PRId64
+                      "\n may start  %s,\n            if %s\n",
                       position, start, field_str(reply, "basis"));
     else if (position > 0)
         (void)fprintf(s->out,

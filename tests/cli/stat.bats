@@ -175,11 +175,13 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
 
 @test "--why: what it would start with at once, and then does" {
     spec hog 'sleep 60'
-    submit --quiet hog.yaml
+    submit --quiet --set resources.time_limit=10m hog.yaml
     wait_for 20 job_claimed
     submit --quiet --set resources.gpus=2 hog.yaml
     wait_for 20 waits_for_gpus
     run stat --why 2
+    [[ $output == *" may start  20"*"Z,"*" if each job that runs ends at its time limit"* ]]
+    [ "$(stat --why 2 | sed '/^$/,$d' | wc -L)" -le 80 ]
     [[ $output == *" now with   --set resources.gpus=1: 1 GPU on 1 node"* ]]
     run --separate-stderr stat --why --json 2
     [[ $output == *'"would_start":[{"set":"resources.gpus=1","gpus":1,'* ]]
