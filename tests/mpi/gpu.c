@@ -107,6 +107,11 @@ static void variants(struct comm *c, const struct job_spec *spec)
     s.train.on_nan = ON_NAN_SKIP;
     compare(c, &s, "clipped");
     s = *spec;
+    s.train.profile = PROFILE_EPOCH; /* neither CUPTI nor NVML is there */
+    (void)setenv("MGPU_CUPTI", "/nonexistent/libcupti.so.13", 1);
+    (void)setenv("MGPU_NVML", "/nonexistent/libnvidia-ml.so.1", 1);
+    compare(c, &s, "profiled with what is not there");
+    s = *spec;
     s.dataset.data_path = DATA_PATH_PAPER;
     s.train.pin_memory = TRI_FALSE;
     compare(c, &s, "images at full size");
