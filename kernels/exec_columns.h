@@ -163,7 +163,8 @@ FN void folds(blk b, const double *part, int64_t parts, int64_t row, int64_t n,
               int64_t apart, F f)
 {
 #ifdef EXEC_CUDA
-    SHARED(double, box, MAX_LANES * Q);
+    const int slots = MAX_LANES * Q;
+    SHARED(double, box, slots);
     const int across = b.width() < FOLD_COLUMNS ? b.width() : FOLD_COLUMNS;
     const int down = b.width() / across;
     const int col = b.lane() % across, line = b.lane() / across;
