@@ -70,17 +70,17 @@ void detail_because(struct detail *d, const char *what, const char *why)
 
 /* ---- the small details -----------------------------------------------------
  */
-#define FIELD(kind, name, min)                         \
-    {                                                  \
-#name, kind, offsetof(struct detail, name),    \
-            sizeof(((struct detail *)NULL)->name), min \
+#define FIELD(kind, name, min)                               \
+    {                                                        \
+#name, offsetof(struct detail, name),                \
+            sizeof(((struct detail *)NULL)->name), kind, min \
     }
 #define NUMBER(name) FIELD(FIELD_INT32, name, 0)
 
 static const struct {
     const char *name;
-    enum { FIELD_TEXT, FIELD_INT32, FIELD_INT64, FIELD_REAL } kind;
     size_t offset, cap;
+    enum { FIELD_TEXT, FIELD_INT32, FIELD_INT64, FIELD_REAL } kind;
     int32_t min; /* of a number; below it nothing is said */
 } fields[] = {
     FIELD(FIELD_TEXT, native_id, 0),
