@@ -173,6 +173,7 @@ static void test_detail_codec(void)
     ok(detail_decode(text, &out, &err) == 0, "decode");
     ok(out.exit_code == 0 && out.retry == 1 && out.signal == -1, "numbers");
     free(text);
+    text = NULL;
     in = (struct detail)DETAIL_INIT;
     in.iteration = 5000000000;
     in.epoch = 3;
