@@ -264,7 +264,9 @@ static void test_why(void)
        "what it needs");
     ok(has(" may use    3 nodes with 20 GPUs, 1 free now\n"),
        "where it may be");
-    ok(has(" queue      position 3, may start SOON, if all ends\n"),
+    ok(has(" queue      position 3\n"
+           " may start  SOON,\n"
+           "            if all ends\n"),
        "when, and on which condition");
     ok(has("     12  anna  mnist     7  n1:0-6  no limit\n"), "who is there");
     ok(has("n2    h100"), "the nodes");
