@@ -16,7 +16,8 @@ enum { TYPE_U8 = 0x08, CHUNK = 1 << 20 };
 struct reader {
     const char *path;
     gzFile f;
-    int64_t at; /* offset in the unpacked file */
+    int64_t at;   /* offset in the unpacked file */
+    int64_t size; /* of the file as it is */
 };
 
 static int bad(const struct reader *r, int64_t at, const char *what,
@@ -101,6 +102,7 @@ static int64_t count_bytes(const struct reader *r, const int32_t *dim,
                            int32_t dims, int32_t items, struct error *err)
 {
     const int64_t most = 1LL << 31;
+    const int64_t deflate_ratio = 1032; /* it packs no better than that */
     int64_t bytes = items;
     for (int32_t i = 1; i < dims; i++) {
         if (bytes > most / dim[i]) {
@@ -109,6 +111,13 @@ static int64_t count_bytes(const struct reader *r, const int32_t *dim,
             return -1;
         }
         bytes *= dim[i];
+    }
+    if (bytes / deflate_ratio > r->size) {
+        (void)error_set(err, ERR_INVAL,
+                        "%s: offset 4: the file ends too early: its header "
+                        "says %lld bytes, and it has %lld",
+                        r->path, (long long)bytes, (long long)r->size);
+        return -1;
     }
     return bytes;
 }
@@ -143,7 +152,7 @@ static int read_file(struct reader *r, int32_t dims, int32_t items,
 }
 
 /* A regular file that zlib can read; NULL and err. */
-static gzFile open_file(const char *path, struct error *err)
+static gzFile open_file(const char *path, int64_t *ret_size, struct error *err)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -153,6 +162,7 @@ static gzFile open_file(const char *path, struct error *err)
         (void)error_set(err, ERR_INVAL, "%s: not a regular file", path);
     } else {
         gzFile f = gzdopen(fd, "rb");
+        *ret_size = st.st_size;
         if (f)
             return f;
         (void)error_set(err, ERR_NOMEM, "%s: out of memory", path);
@@ -165,7 +175,8 @@ static gzFile open_file(const char *path, struct error *err)
 int idx_read(const char *path, int32_t dims, int32_t items,
              int32_t ret_dim[IDX_DIMS], uint8_t **ret, struct error *err)
 {
-    struct reader r = {.path = path, .f = open_file(path, err)};
+    struct reader r = {.path = path};
+    r.f = open_file(path, &r.size, err);
     if (!r.f)
         return -1;
     int rc = read_file(&r, dims, items, ret_dim, ret, err);

@@ -134,6 +134,9 @@ static void test_bad_images(void)
     refused_byte(8, 0x80, ERR_INVAL, "offset 8: a dimension is out of range");
     refused_byte(15, 0, ERR_INVAL, "offset 12: a dimension is out of range");
     refused_byte(7, 3, ERR_INVAL, "offset 28: the file ends too early");
+    refused_byte(5, 1, ERR_INVAL,
+                 "offset 4: the file ends too early: its header says 393228 "
+                 "bytes, and it has 28");
     refused_byte(7, 1, ERR_INVAL, "offset 22: bytes follow the last item");
     refused(images, 0, 0, ERR_INVAL, "offset 0: the file ends too early");
     refused(images, 3, 0, ERR_INVAL, "offset 3: the file ends too early");
