@@ -164,3 +164,14 @@ int text_distance(const char *a, const char *b)
     }
     return row[lb] < FAR ? row[lb] : FAR;
 }
+
+bool text_place_has(const char *place, const char *node)
+{
+    for (const char *p = place; *p; p += strspn(p, " ")) {
+        size_t len = strcspn(p, ": ");
+        if (strlen(node) == len && strncmp(p, node, len) == 0)
+            return true;
+        p += strcspn(p, " ");
+    }
+    return false;
+}

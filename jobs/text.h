@@ -41,4 +41,7 @@ int text_add_json(struct buf *out, const char *s, struct error *err) MUST_CHECK;
  * of a; 3 for "3 or more". */
 int text_distance(const char *a, const char *b);
 
+/* Does a job's place, "n1:0,1 n2:0", name the node? */
+bool text_place_has(const char *place, const char *node);
+
 #endif

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "jobs/text.h"
+
 enum {
     LIST_MAX = 100000,
     TEXT_MAX = 128,   /* a glob is compared with all jobs' names, on the loop */
@@ -153,18 +155,6 @@ static bool has_labels(const struct job *j, const char *lines)
     return has;
 }
 
-/* Does "n1:0,1 n2:0" name the node? */
-static bool is_on(const char *place, const char *node)
-{
-    for (const char *p = place; *p; p += strspn(p, " ")) {
-        size_t len = strcspn(p, ": ");
-        if (strlen(node) == len && strncmp(p, node, len) == 0)
-            return true;
-        p += strcspn(p, " ");
-    }
-    return false;
-}
-
 static bool is_word(const char *text, const char *wanted)
 {
     return !wanted || (text && strcmp(text, wanted) == 0);
@@ -179,7 +169,7 @@ bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,
         (f->sweep != 0 && (uint64_t)f->sweep != j->sweep) ||
         (f->states && !(f->states >> j->state & 1u)) || seen_s < f->since_s ||
         (f->name && fnmatch(f->name, j->name, 0) != 0) ||
-        (f->node && !is_on(j->place, f->node)))
+        (f->node && !text_place_has(j->place, f->node)))
         return false;
     if (f->account || f->partition) {
         const struct alloc_where w = engine_where(c->engine, j);

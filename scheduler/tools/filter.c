@@ -8,6 +8,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/spec.h"
 #include "jobs/state.h"
+#include "jobs/text.h"
 #include "scheduler/tools/client.h"
 
 static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
@@ -153,18 +154,6 @@ static bool in_list(const char *list, const char *word)
     return false;
 }
 
-/* Does "n1:0,1 n2:0" name the node? */
-static bool is_on(const char *place, const char *node)
-{
-    for (const char *p = place; *p; p += strspn(p, " ")) {
-        size_t len = strcspn(p, ": ");
-        if (strlen(node) == len && strncmp(p, node, len) == 0)
-            return true;
-        p += strcspn(p, " ");
-    }
-    return false;
-}
-
 bool filter_now(const struct filter *f, const json_t *job)
 {
     enum job_state s;
@@ -173,5 +162,5 @@ bool filter_now(const struct filter *f, const json_t *job)
            (f->state
                 ? strcasecmp(f->state, "all") == 0 || in_list(f->state, state)
                 : !job_state_is_final(s)) &&
-           (!f->node || is_on(field_str(job, "place"), f->node));
+           (!f->node || text_place_has(field_str(job, "place"), f->node));
 }

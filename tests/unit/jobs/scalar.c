@@ -226,8 +226,21 @@ static void test_quote(void)
            "\xc3\xa9\xc3\xa9...", "letters are not split");
 }
 
+static void test_place(void)
+{
+    ok(text_place_has("n1:0,1 n2:0", "n1") &&
+           text_place_has("n1:0,1 n2:0", "n2"),
+       "the nodes of a place");
+    ok(!text_place_has("n1:0,1 n12:0", "n2") &&
+           !text_place_has("n12:0", "n1") && !text_place_has("", "n1") &&
+           !text_place_has("n1:0", ""),
+       "  and no other");
+    ok(text_place_has("n1 n2", "n2"), "  also where no GPUs are named");
+}
+
 int main(void)
 {
+    test_place();
     test_durations();
     test_sizes();
     test_numbers();
