@@ -22,6 +22,9 @@
 static const double away_s = 900;
 /* What is there at first comes at once: one picture of all of it. */
 static const double begin_s = 0.2;
+/* libcurl counts whole milliseconds and may end one too early: no reason to
+ * subscribe once more, and be told all again. */
+static const double early_s = 0.005;
 
 struct watch {
     const struct watch_conf *conf;
@@ -255,7 +258,7 @@ static int follow(struct client *c, struct watch *w, const char *path,
     for (;;) {
         double left = w->conf->timeout_s - (now_s() - started_s);
         struct error why = ERROR_INIT;
-        if (w->conf->timeout_s > 0 && left <= 0)
+        if (w->conf->timeout_s > 0 && left <= early_s)
             return 0;
         int rc = client_stream(c, path, w->conf->timeout_s > 0 ? left : 0,
                                on_line, w, &why);
