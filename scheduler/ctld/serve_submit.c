@@ -196,14 +196,21 @@ static int pick_key(struct http_exchange *x, char ret[RNG_TOKEN_CAP],
     return 0;
 }
 
-/* The helper would refuse it later, and the job would have failed. */
+/* Root may ask any daemon, but a job of root's would fail where it starts: the
+ * helper refuses it, and a daemon of one user cannot become another. */
 static int check_root(const struct ctld *c, struct http_exchange *x,
                       struct error *err)
 {
-    return c->parts.conf->refuses_root && http_uid(x) == 0
-               ? error_set(err, ERR_DENIED,
-                           "root's jobs are not run here: submit as a user")
-               : 0;
+    const struct ctld_conf *conf = c->parts.conf;
+    if (conf->refuses_root && http_uid(x) == 0)
+        return error_set(err, ERR_DENIED,
+                         "root's jobs are not run here: submit as a user");
+    if (!conf->serves_all && http_uid(x) != conf->uid)
+        return error_set(err, ERR_DENIED,
+                         "this daemon runs jobs of uid %lld only: submit as "
+                         "that user, or to a daemon of your own",
+                         (long long)conf->uid);
+    return 0;
 }
 
 static int check_shape(const json_t *body, struct error *err)

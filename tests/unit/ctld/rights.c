@@ -230,6 +230,28 @@ static void test_personal(void)
     rig_clear(&r);
 }
 
+static void for_other(struct ctld_conf *conf)
+{
+    conf->uid = OTHER;
+}
+
+/* Root may administer somebody's own daemon, which can run no job of his. */
+static void test_root_at_personal(void)
+{
+    rig_init(&r);
+    r.tweak = for_other;
+    rig_up(&r, NULL);
+    is_int(call(&r, "POST", "/v1/jobs", SPEC("mine"), NULL), 403,
+           "root's submit to somebody's own daemon");
+    ok(has(&r, "\"DENIED\"") && has(&r, "runs jobs of uid 1001 only") &&
+           has(&r, "submit as that user"),
+       "is told whose jobs it runs");
+    is_int(get(&r, "/v1/jobs"), 200, "its queue");
+    ok(has(&r, "\"jobs\":[]"), "has no job that would fail");
+    rig_down(&r);
+    rig_clear(&r);
+}
+
 int main(void)
 {
     bool is_root = getuid() == 0;
@@ -260,7 +282,9 @@ int main(void)
     }
     rig_down(&r);
     rig_clear(&r);
-    if (is_root)
+    if (is_root) {
         test_personal();
+        test_root_at_personal();
+    }
     return tap_done();
 }
