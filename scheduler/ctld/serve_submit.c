@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/digest_ssl.h"
 #include "jobs/base/rng.h"
 #include "jobs/spec.h"
 #include "scheduler/ctld/private.h"
@@ -23,6 +24,7 @@ struct submission {
     struct http_exchange *x;
     json_t *body; /* owned until it is read */
     char user[CTLD_USER_CAP], key[RNG_TOKEN_CAP];
+    char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
     bool hold;
 
@@ -62,8 +64,19 @@ static int refuse_spec(const struct spec_report *r, struct error *err)
     return -1;
 }
 
+static int digest(struct submission *s, const char *text, size_t len,
+                  struct error *err)
+{
+    const struct digest_part part = {text, len};
+    char hex[DIGEST_HEX_CAP];
+    if (digest_parts(&part, 1, hex, err) < 0)
+        return -1;
+    memcpy(s->digest, hex, sizeof(s->digest) - 1);
+    return 0;
+}
+
 /* The jobs of a spec, checked by the code that the tools use. */
-static int expand(const struct submission *s, struct spec_jobs *ret,
+static int expand(struct submission *s, struct spec_jobs *ret,
                   struct error *err)
 {
     struct spec_options opt = {.draw_seed = true};
@@ -77,7 +90,9 @@ static int expand(const struct submission *s, struct spec_jobs *ret,
                  ? error_set(err, ERR_LIMIT,
                              "spec: %zu bytes, limits.max_spec_bytes is %lld",
                              len, (long long)s->max_spec_bytes)
-                 : spec_expand(text, len, &opt, ret, &report, err);
+                 : digest(s, text, len, err);
+    if (rc == 0)
+        rc = spec_expand(text, len, &opt, ret, &report, err);
     if (rc < 0 && report.n_errors > 0)
         rc = refuse_spec(&report, err);
     spec_report_clear(&report);
@@ -152,8 +167,11 @@ static int enter(const struct submission *s, uint64_t *ret_id, bool *ret_again,
                  struct error *err)
 {
     struct engine *e = s->c->engine;
-    struct engine_submit req = {
-        .uid = s->uid, .user = s->user, .key = s->key, .hold = s->hold};
+    struct engine_submit req = {.uid = s->uid,
+                                .user = s->user,
+                                .key = s->key,
+                                .digest = s->digest,
+                                .hold = s->hold};
     const struct engine_sweep sweep = {.tasks = s->tasks,
                                        .n = s->n,
                                        .max_parallel = s->max_parallel,

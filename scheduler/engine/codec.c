@@ -396,6 +396,7 @@ static char *describe(const struct job *job, const char *class)
         (json_object_size(where) == 0 ||
          json_object_set(o, "where", where) == 0) &&
         add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0 &&
+        add_text(o, "digest", job->digest[0] ? job->digest : NULL) == 0 &&
         add_text(o, "rules", job->rules) == 0)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(retry);
@@ -514,6 +515,8 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->warn_before_s = json_number_value(json_object_get(o, "warn_before_s"));
     ret->exclude_node = json_is_true(json_object_get(o, "exclude_node"));
     ret->log_max_bytes = log_max;
+    const char *digest = json_string_value(json_object_get(o, "digest"));
+    text_copy(ret->digest, sizeof(ret->digest), digest ? digest : "");
     return 0;
 }
 

@@ -99,7 +99,12 @@ struct engine_parts { /* all borrowed, all outlive the engine */
     void *secret_arg;
 };
 
-enum { JOB_NAME_CAP = 64, JOB_REASON_CAP = 160, JOB_EXCLUDE_CAP = 256 };
+enum {
+    JOB_NAME_CAP = 64,
+    JOB_REASON_CAP = 160,
+    JOB_EXCLUDE_CAP = 256,
+    JOB_DIGEST_CAP = 33
+};
 
 /* Whose hold it is: what ends it, and who may. */
 enum job_held {
@@ -120,11 +125,13 @@ struct job {
     int64_t uid;
     char user[32];
     char name[JOB_NAME_CAP];
-    const char *kind; /* static: "cv", "command" */
-    const char *spec; /* resolved JSON; owned by the engine */
-    const char *key;  /* idempotency key; owned by the engine */
-    const char *dir;  /* absolute; its attempts are in <dir>/<attempt>; owned
-                         by the engine */
+    const char *kind;            /* static: "cv", "command" */
+    const char *spec;            /* resolved JSON; owned by the engine */
+    const char *key;             /* idempotency key; owned by the engine */
+    char digest[JOB_DIGEST_CAP]; /* engine_submit.digest; "": not known, or a
+                                    later task of a sweep */
+    const char *dir; /* absolute; its attempts are in <dir>/<attempt>; owned
+                        by the engine */
     int32_t priority;
     int32_t gpus_min, gpus_max, nodes_min, nodes_max;
     double limit_s;       /* INFINITY: none */
@@ -271,6 +278,8 @@ struct engine_submit {
     int64_t uid;
     const char *user;
     const char *key;          /* idempotency key, 1..64 characters */
+    const char *digest;       /* of what was asked for under the key, at most 32
+                                 characters; NULL: it is not compared */
     const char *spec;         /* resolved JSON; not looked at with a `read` */
     struct engine_read *read; /* or NULL; good for one submit, which empties
                                  it, and still the caller's to destroy */
@@ -280,6 +289,7 @@ struct engine_submit {
 /* out  ret_id  the new job, or the one that this uid submitted with this key
  *      ret_again  true in the latter case; may be NULL
  * err  ERR_INVAL the spec is not valid, ERR_LIMIT max_jobs_per_user,
+ *      ERR_STATE the key is that of a job with another digest,
  *      ERR_INVAL "can never fit" when no node shape can ever hold it, or
  *      the user's name cannot stand in a path; it is to wait for a job that
  *      is not there, or that its user may not see */

@@ -49,6 +49,20 @@ static int check_limit(const struct engine *e, int64_t uid, size_t more,
     return 0;
 }
 
+/* What came before there were digests is taken for the same. */
+static int check_same(const struct job *job, const struct engine_submit *req,
+                      struct error *err)
+{
+    return req->digest && job->digest[0] &&
+                   strcmp(req->digest, job->digest) != 0
+               ? error_set(err, ERR_STATE,
+                           "the idempotency key '%s' brought job %" PRIu64
+                           ", of another specification: submit this one "
+                           "under another key",
+                           req->key, job->id)
+               : 0;
+}
+
 int eng_check_submit(const struct engine *e, const struct engine_submit *req,
                      size_t n, uint64_t *ret_id, bool *ret_again,
                      struct error *err)
@@ -59,7 +73,8 @@ int eng_check_submit(const struct engine *e, const struct engine_submit *req,
     *ret_again = en != NULL;
     if (en)
         *ret_id = en->job.id;
-    return en ? 0 : check_limit(e, req->uid, n, err);
+    return en ? check_same(&en->job, req, err)
+              : check_limit(e, req->uid, n, err);
 }
 
 struct engine_read {
@@ -180,6 +195,9 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
     en->job.uid = req->uid;
     job->spec = en->own.spec;
     job->key = req->key;
+    if (job->task == 0)
+        text_copy(job->digest, sizeof(job->digest),
+                  req->digest ? req->digest : "");
     if (!en->own.key) {
         eng_remove(e, en);
         return error_set(err, ERR_NOMEM, "out of memory");

@@ -244,6 +244,8 @@ static int print_findings(const struct args *a, const struct spec_report *r,
     return rc;
 }
 
+/* A seed that is left open is drawn by the daemon: what is sent under one key
+ * is the same each time. */
 static struct spec_options spec_options(const struct args *a)
 {
     return (struct spec_options){
@@ -251,12 +253,12 @@ static struct spec_options spec_options(const struct args *a)
         .home = getenv("HOME"),
         .sets = a->sets,
         .n_sets = a->n_sets,
-        .draw_seed = true,
         .take_env = true,
     };
 }
 
-/* What is sent: one job with every value present, or the text of a sweep. */
+/* What is sent: one job with every value but its seed present, or the text of
+ * a sweep. */
 static int check(const struct args *a, const struct buf *text,
                  struct buf *ret_dump, size_t *ret_tasks, struct error *err)
 {

@@ -273,6 +273,20 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$output" = 1 ]
     run submit --parsable --idempotency-key k2 quick.yaml
     [ "$output" = 2 ]
+    run submit --idempotency-key k2 --set retry.max=1 quick.yaml
+    [ "$status" -eq 73 ]
+    [[ $output == *"'k2' brought job 2, of another specification"* ]]
+}
+
+@test "a seed that is left open does not make another job of one key" {
+    local cv="$MGPU_SRC/jobs/examples/cv-synthetic.yaml"
+    ! grep -q seed "$cv"
+    run submit --hold --parsable --idempotency-key k3 "$cv"
+    [ "$output" = 1 ]
+    run submit --hold --parsable --idempotency-key k3 "$cv"
+    [ "$output" = 1 ]
+    run "$MGPU_BIN/mgpu-stat" --json 1
+    [[ $output =~ \"seed\":[0-9] ]]
 }
 
 @test "what can never fit is refused at once" {

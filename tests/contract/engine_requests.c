@@ -17,6 +17,8 @@ static void begin(struct store_fault fault)
     ok(world_start(&w), "---- a daemon");
 }
 
+static const char *digest; /* of the next submit */
+
 static int submit(const char *key, int64_t uid, const char *resources,
                   uint64_t *ret_id, bool *ret_again)
 {
@@ -26,7 +28,7 @@ static int submit(const char *key, int64_t uid, const char *resources,
                    "\"resources\":{%s}}",
                    resources);
     struct engine_submit req = {
-        .uid = uid, .user = "anna", .key = key, .spec = spec};
+        .uid = uid, .user = "anna", .key = key, .spec = spec, .digest = digest};
     return engine_submit(w.engine, &req, ret_id, ret_again, &err);
 }
 
@@ -99,6 +101,36 @@ static void test_submit(void)
             ERR_INVAL, "can never fit", "nor does this");
     is_int((long long)id, 77, "a refusal returns nothing");
     ok(engine_staged(w.engine) == staged, "and stages nothing");
+    world_clear(&w);
+}
+
+/* A key stands for what was asked for under it, in later lives, too. */
+static void test_digest(void)
+{
+    uint64_t id = 0, other = 0;
+    bool again;
+
+    begin((struct store_fault){0});
+    is_int(submit("old", 7, "\"gpus\":1", &other, NULL), 0,
+           "one whose digest is not known");
+    digest = "00112233445566778899aabbccddeeff";
+    is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "one of this digest");
+    for (int life = 0; life < 2; life++) {
+        is_int(submit("a", 7, "\"gpus\":1", &other, &again), 0, "the same");
+        ok(again && other == id, "  is the same job");
+        digest = "00112233445566778899aabbccddeefe";
+        uint64_t staged = engine_staged(w.engine);
+        refused(submit("a", 7, "\"gpus\":1", &other, &again), ERR_STATE,
+                "the idempotency key 'a' brought job 2, of another",
+                "another digest is refused");
+        ok(engine_staged(w.engine) == staged, "  and stages nothing");
+        is_int(submit("old", 7, "\"gpus\":1", &other, &again), 0, "the old");
+        ok(again && other == 1, "  is there for all that come with its key");
+        digest = "00112233445566778899aabbccddeeff";
+        settle();
+        world_die(&w);
+    }
+    digest = NULL;
     world_clear(&w);
 }
 
@@ -535,6 +567,7 @@ int main(void)
     test_requeue();
     test_priority();
     test_submit();
+    test_digest();
     test_dirs();
     test_limit();
     test_tickets();

@@ -23,6 +23,11 @@ static void test_submit(struct rig *r)
     is_int(call(r, "POST", "/v1/jobs", wide, "key-1"), 200,
            "the same key again: 200");
     ok(has(r, "\"id\":1,"), "and the same job");
+    is_int(call(r, "POST", "/v1/jobs", SPEC("other"), "key-1"), 409,
+           "another specification under it: 409");
+    ok(has(r, "the idempotency key 'key-1' brought job 1, of another "
+              "specification"),
+       "which says so");
     is_int(call(r, "POST", "/v1/jobs", "{\"spec\":{\"kind\":\"cv\"}}", NULL),
            400, "a bad spec");
     ok(has(r, "\"INVAL\"") && has(r, "[E0"), "with its finding: %s",
@@ -293,6 +298,8 @@ static void test_faults(struct rig *r)
     struct store_fault fault = {.n = 2}; /* load, then the submit */
     rig_up(r, &fault);
     is_int(get(r, "/v1/jobs/3"), 200, "a new life knows the jobs");
+    is_int(call(r, "POST", "/v1/jobs", SPEC("other"), "key-1"), 409,
+           "and what was asked for under a key");
     int failed = 0, status = 0;
     for (int i = 0; i < 4; i++) {
         status = call(r, "POST", "/v1/jobs", SPEC("again"), "key-9");
