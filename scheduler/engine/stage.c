@@ -175,6 +175,9 @@ bool eng_set_reason(struct entry *en, const char *reason)
 {
     char clean[JOB_REASON_CAP];
 
+    /* As mostly: what is there was cleaned once. */
+    if (strcmp(en->job.reason, reason) == 0)
+        return false;
     text_copy(clean, sizeof(clean), reason);
     if (strcmp(en->job.reason, clean) == 0)
         return false;

@@ -188,14 +188,13 @@ static const struct head *start_beside(struct backfill *b,
 {
     struct plan *p = &b->plan;
 
-    plan_start(p, job, place);
+    uint64_t state = plan_start(p, job, place);
     for (size_t i = 0; i < b->n_heads; i++) {
         if (!meets(&b->heads[i], job) ||
             leaves_place(b, &b->heads[i], job, place))
             continue;
         take_back(b, i, job, place);
-        place_add(p->nodes, p->at, place, 1);
-        p->n--;
+        plan_unstart(p, place, state);
         return &b->heads[i];
     }
     add_started(b, job, place);
@@ -206,15 +205,14 @@ static int consider(struct backfill *b, const struct policy_job *job,
                     struct error *err)
 {
     struct plan *p = &b->plan;
-    size_t n = p->view->n_nodes;
     const struct head *head = NULL;
     struct place place;
 
-    if (!place_ever(p->nodes, n, job, true)) {
+    if (!plan_ever(p, job, true)) {
         plan_never_fits(p, job);
         return 0;
     }
-    if (place_find(p->nodes, n, job, &place)) {
+    if (plan_find(p, job, &place)) {
         head = start_beside(b, job, place);
         if (!head)
             return 0;
@@ -222,7 +220,7 @@ static int consider(struct backfill *b, const struct policy_job *job,
         b->waited_for |= job->classes;
         return 0;
     }
-    if (!place_ever(p->nodes, n, job, false)) {
+    if (!plan_ever(p, job, false)) {
         plan_lacks_gpus(p, job, NAN);
         return 0;
     }

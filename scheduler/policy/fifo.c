@@ -71,15 +71,15 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
         int32_t n_ahead;
         if (job->state != JOB_QUEUED)
             continue;
-        if (!place_ever(p.nodes, view->n_nodes, job, true)) {
+        if (!plan_ever(&p, job, true)) {
             plan_never_fits(&p, job);
             continue;
         }
         head = ahead(&lines, job, &n_ahead);
         if (head)
             plan_behind(&p, job, head, n_ahead);
-        else if (place_find(p.nodes, view->n_nodes, job, &place))
-            plan_start(&p, job, place);
+        else if (plan_find(&p, job, &place))
+            (void)plan_start(&p, job, place);
         else
             plan_lacks_gpus(&p, job, NAN);
         if (wishes[p.n - 1].act == POLICY_WAIT)

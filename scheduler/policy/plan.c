@@ -8,6 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    CAP = sizeof(((struct policy_wish *)NULL)->reason),
+    SHAPES_MAX = 512, /* 90 KB; two of one place only cost time */
+};
+
+/* What is known of all jobs that ask for the same. */
+struct plan_shape {
+    bool is_used;
+    int32_t gpus_min, gpus_max, nodes_min, nodes_max, is_exclusive;
+    uint64_t classes, classes_ever;
+
+    int32_t ever[2];       /* by with_down; -1: not looked at */
+    uint64_t found_state;  /* of the plan; what follows is of that */
+    uint64_t worded_state; /* likewise; 0: never */
+    bool fits;
+    struct place place;
+    char lacks[CAP]; /* the reason */
+};
+
 static bool in_order(const struct policy_job *a, const struct policy_job *b)
 {
     if (a->priority != b->priority)
@@ -75,11 +94,19 @@ int plan_begin(struct plan *p, const struct policy_view *view,
 {
     if (check_view(view, cap, err) < 0)
         return -1;
-    *p = (struct plan){.view = view, .wishes = wishes, .cap = cap};
+    *p = (struct plan){.view = view,
+                       .wishes = wishes,
+                       .cap = cap,
+                       .n_shapes = 1,
+                       .state = 1,
+                       .last_state = 1};
     size_t n = view->n_nodes > 0 ? view->n_nodes : 1;
+    while (p->n_shapes < SHAPES_MAX && p->n_shapes < view->n_jobs)
+        p->n_shapes *= 2;
     p->nodes = malloc(n * sizeof(*p->nodes));
     p->at = malloc(n * sizeof(*p->at));
-    if (!p->nodes || !p->at) {
+    p->shapes = calloc(p->n_shapes, sizeof(*p->shapes));
+    if (!p->nodes || !p->at || !p->shapes) {
         plan_end(p);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
@@ -92,13 +119,84 @@ void plan_end(struct plan *p)
 {
     free(p->nodes);
     free(p->at);
+    free(p->shapes);
     p->nodes = NULL;
     p->at = NULL;
+    p->shapes = NULL;
 }
 
-void plan_start(struct plan *p, const struct policy_job *job,
-                struct place place)
+/* ---- shapes ----------------------------------------------------------------
+ */
+static size_t hash(const struct policy_job *job)
 {
+    const uint64_t parts[] = {
+        (uint64_t)(uint32_t)job->gpus_min << 32 | (uint32_t)job->gpus_max,
+        (uint64_t)(uint32_t)job->nodes_min << 32 | (uint32_t)job->nodes_max,
+        job->classes, job->classes_ever ^ (uint64_t)job->is_exclusive};
+    uint64_t h = 0;
+
+    /* Fibonacci hashing; the high bits depend on all below them. */
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        h = ((h ^ parts[i]) * 0x9e3779b97f4a7c15u) ^ (h >> 32);
+    return (size_t)(h >> 40);
+}
+
+static bool has_shape(const struct plan_shape *s, const struct policy_job *job)
+{
+    return s->is_used && s->gpus_min == job->gpus_min &&
+           s->gpus_max == job->gpus_max && s->nodes_min == job->nodes_min &&
+           s->nodes_max == job->nodes_max &&
+           s->is_exclusive == job->is_exclusive && s->classes == job->classes &&
+           s->classes_ever == job->classes_ever;
+}
+
+static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
+{
+    struct plan_shape *s = &p->shapes[hash(job) & (p->n_shapes - 1)];
+
+    if (!has_shape(s, job))
+        *s = (struct plan_shape){.is_used = true,
+                                 .gpus_min = job->gpus_min,
+                                 .gpus_max = job->gpus_max,
+                                 .nodes_min = job->nodes_min,
+                                 .nodes_max = job->nodes_max,
+                                 .is_exclusive = job->is_exclusive,
+                                 .classes = job->classes,
+                                 .classes_ever = job->classes_ever,
+                                 .ever = {-1, -1}};
+    return s;
+}
+
+bool plan_ever(struct plan *p, const struct policy_job *job, bool with_down)
+{
+    int32_t *ever = &shape_of(p, job)->ever[with_down];
+
+    if (*ever < 0)
+        *ever = place_ever(p->nodes, p->view->n_nodes, job, with_down);
+    return *ever != 0;
+}
+
+bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret)
+{
+    struct plan_shape *s = shape_of(p, job);
+
+    if (s->found_state != p->state) {
+        s->fits = place_find(p->nodes, p->view->n_nodes, job, &s->place);
+        s->found_state = p->state;
+    }
+    if (s->fits)
+        *ret = s->place;
+    return s->fits;
+}
+
+/* ---- starts ----------------------------------------------------------------
+ */
+uint64_t plan_start(struct plan *p, const struct policy_job *job,
+                    struct place place)
+{
+    uint64_t before = p->state;
+
+    p->state = ++p->last_state;
     place_take(p->nodes, p->view->n_nodes, place, p->at);
     p->wishes[p->n++] = (struct policy_wish){
         .act = POLICY_START,
@@ -107,7 +205,18 @@ void plan_start(struct plan *p, const struct policy_job *job,
         .gpus_per_node = place.per_node,
         .start_s = p->view->now_s,
     };
+    return before;
 }
+
+void plan_unstart(struct plan *p, struct place place, uint64_t state)
+{
+    place_add(p->nodes, p->at, place, 1);
+    p->n--;
+    p->state = state;
+}
+
+/* ---- reasons ---------------------------------------------------------------
+ */
 
 static char *wait(struct plan *p, const struct policy_job *job, double start_s)
 {
@@ -116,8 +225,6 @@ static char *wait(struct plan *p, const struct policy_job *job, double start_s)
         .act = POLICY_WAIT, .id = job->id, .start_s = start_s};
     return w->reason;
 }
-
-enum { CAP = sizeof(((struct policy_wish *)NULL)->reason) };
 
 /* Of the nodes that the job may use, now or some time. */
 struct totals {
@@ -158,33 +265,46 @@ void plan_never_fits(struct plan *p, const struct policy_job *job)
                    t.n_nodes, t.most_total);
 }
 
-void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
-                     double start_s)
+static void word_lack(struct plan *p, const struct policy_job *job, bool lacks,
+                      char *ret)
 {
     struct totals t = count(p, job);
-    bool lacks = place_ever(p->nodes, p->view->n_nodes, job, false);
+
     if (!lacks)
-        (void)snprintf(wait(p, job, start_s), CAP,
+        (void)snprintf(ret, CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32
                        " free, too few without the %" PRId32
                        " nodes that are down or closed",
                        job->gpus_min, t.free, t.n_down);
     else if (job->is_exclusive)
-        (void)snprintf(wait(p, job, start_s), CAP,
+        (void)snprintf(ret, CAP,
                        "WaitingForGpus: needs %" PRId32 " on %" PRId32
                        "..%" PRId32 " empty nodes, %" PRId32 " are empty",
                        job->gpus_min, job->nodes_min, job->nodes_max,
                        t.n_empty);
     else if (t.free < job->gpus_min)
-        (void)snprintf(wait(p, job, start_s), CAP,
+        (void)snprintf(ret, CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32 " free",
                        job->gpus_min, t.free);
     else
-        (void)snprintf(wait(p, job, start_s), CAP,
+        (void)snprintf(ret, CAP,
                        "Fragmented: needs %" PRId32 " on %" PRId32 "..%" PRId32
                        " nodes, %" PRId32 " free, at most %" PRId32 " on one",
                        job->gpus_min, job->nodes_min, job->nodes_max, t.free,
                        t.most_free);
+}
+
+void plan_lacks_gpus(struct plan *p, const struct policy_job *job,
+                     double start_s)
+{
+    struct plan_shape *s = shape_of(p, job);
+    bool lacks = plan_ever(p, job, false);
+
+    if (s->worded_state != p->state) {
+        word_lack(p, job, lacks, s->lacks);
+        s->worded_state = p->state;
+    }
+    memcpy(wait(p, job, start_s), s->lacks, CAP);
     p->wishes[p->n - 1].lacks = lacks;
 }
 

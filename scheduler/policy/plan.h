@@ -2,6 +2,11 @@
  *
  * Shared by the policies: it checks the view, keeps a copy of the nodes from
  * which started jobs are taken, and words the reasons in one way.
+ *
+ * In a long queue few jobs differ in what they ask for, and few are started
+ * by one plan. So what was found out for one job is kept for all of its shape,
+ * until the free GPUs have changed: nodes are gone through once for a shape,
+ * not once for each job that waits.
  */
 #ifndef MGPU_SCHEDULER_PLAN_H
 #define MGPU_SCHEDULER_PLAN_H
@@ -9,9 +14,14 @@
 #include "scheduler/policy/place.h"
 #include "scheduler/policy/policy.h"
 
+struct plan_shape;
+
 struct plan {
     const struct policy_view *view;
-    struct policy_node *nodes;  /* owned; gpus_free after the plan so far */
+    struct policy_node *nodes; /* owned; gpus_free after the plan so far */
+    struct plan_shape *shapes; /* owned; [n_shapes], a power of two, by hash */
+    size_t n_shapes;
+    uint64_t state, last_state; /* another number for each other gpus_free */
     int32_t *at;                /* owned; [n_nodes], of the last start */
     struct policy_wish *wishes; /* borrowed */
     size_t cap, n;
@@ -23,9 +33,16 @@ int plan_begin(struct plan *p, const struct policy_view *view,
                struct error *err) MUST_CHECK;
 void plan_end(struct plan *p);
 
-/* Starts the job there and takes its GPUs; p->at says on which nodes. */
-void plan_start(struct plan *p, const struct policy_job *job,
-                struct place place);
+/* place_find() and place_ever() on p->nodes, for any but a running job. */
+bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret);
+bool plan_ever(struct plan *p, const struct policy_job *job, bool with_down);
+
+/* Starts the job there and takes its GPUs; p->at says on which nodes.
+ * out  the state before */
+uint64_t plan_start(struct plan *p, const struct policy_job *job,
+                    struct place place);
+/* As if the last plan_start() had not been. in  state  what it returned */
+void plan_unstart(struct plan *p, struct place place, uint64_t state);
 
 /* It waits. In the order in which they are to be tried: */
 void plan_never_fits(struct plan *p, const struct policy_job *job);
