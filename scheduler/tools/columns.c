@@ -189,14 +189,14 @@ static void where_text(const json_t *job, char *out, size_t cap)
 /* ---- the table -----------------------------------------------------------
  */
 
-#define LEFT(name, title, key, doc)                      \
-    {                                                    \
-#name, title, RENDER_LEFT, doc, key, name##_text \
-    }
-#define RIGHT(name, title, key, doc)                      \
-    {                                                     \
-#name, title, RENDER_RIGHT, doc, key, name##_text \
-    }
+/* clang-format off */
+#define LEFT(name, title, key, doc) \
+    {#name, title, RENDER_LEFT, doc, key, false, name##_text}
+#define RIGHT(name, title, key, doc) \
+    {#name, title, RENDER_RIGHT, doc, key, false, name##_text}
+#define NUMBER(name, title, key, doc) \
+    {#name, title, RENDER_RIGHT, doc, key, true, name##_text}
+/* clang-format on */
 
 static const struct field fields[] = {
     RIGHT(id, "JOBID", "id", "the job's number"),
@@ -209,25 +209,25 @@ static const struct field fields[] = {
     LEFT(st, "ST", NULL, "its state in one or two letters"),
     LEFT(state, "STATE", NULL, "its state"),
     RIGHT(gpus, "GPUS", "gpus", "GPUs held, or asked for"),
-    RIGHT(priority, "PRIO", "priority", "its priority"),
-    RIGHT(position, "POS", "position", "its place in the queue"),
-    RIGHT(attempt, "TRY", "attempt", "how often it was started"),
-    RIGHT(step, "STEP", "iteration", "iterations done, of all"),
+    NUMBER(priority, "PRIO", "priority", "its priority"),
+    NUMBER(position, "POS", "position", "its place in the queue"),
+    NUMBER(attempt, "TRY", "attempt", "how often it was started"),
+    NUMBER(step, "STEP", "iteration", "iterations done, of all"),
     RIGHT(progress, "DONE", "iteration", "iterations done, as a share"),
-    RIGHT(iteration, "ITER", "iteration", "the iteration it is in"),
-    RIGHT(epoch, "EPOCH", "epoch", "the epoch it is in"),
+    NUMBER(iteration, "ITER", "iteration", "the iteration it is in"),
+    NUMBER(epoch, "EPOCH", "epoch", "the epoch it is in"),
     RIGHT(rate, "IT/S", "t_iter_s", "iterations per second"),
-    RIGHT(loss, "LOSS", "loss", "the loss last reported"),
-    RIGHT(accuracy, "TEST ACC", "eval_accuracy", "of the last evaluation"),
-    RIGHT(elapsed, "TIME", "elapsed_s", "time run"),
-    RIGHT(left, "LEFT", "eta_s", "time to its end, as estimated"),
-    RIGHT(limit, "LIMIT", "limit_s", "its time limit"),
-    RIGHT(remaining, "TO LIMIT", "left_s", "time to that limit"),
+    NUMBER(loss, "LOSS", "loss", "the loss last reported"),
+    NUMBER(accuracy, "TEST ACC", "eval_accuracy", "of the last evaluation"),
+    NUMBER(elapsed, "TIME", "elapsed_s", "time run"),
+    NUMBER(left, "LEFT", "eta_s", "time to its end, as estimated"),
+    NUMBER(limit, "LIMIT", "limit_s", "its time limit"),
+    NUMBER(remaining, "TO LIMIT", "left_s", "time to that limit"),
     LEFT(submitted, "SUBMITTED", NULL, "when it was submitted"),
     LEFT(estimate, "START", NULL, "when it is to start, as estimated"),
     LEFT(started, "STARTED", NULL, "when it first ran"),
     LEFT(ended, "ENDED", NULL, "when it ended"),
-    RIGHT(exit, "EXIT", "exit_code", "its exit code"),
+    NUMBER(exit, "EXIT", "exit_code", "its exit code"),
     LEFT(place, "PLACE", NULL, "nodes and devices"),
     LEFT(native, "NATIVE", NULL, "what the allocator calls it"),
     LEFT(reason, "REASON", NULL, "why it waits, or ended"),

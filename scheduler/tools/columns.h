@@ -4,6 +4,7 @@
 #define MGPU_TOOLS_COLUMNS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "scheduler/tools/render.h"
@@ -15,6 +16,7 @@ struct field {
     enum render_align align;
     const char *doc;
     const char *key; /* of the job's JSON, to sort by; NULL: by the text */
+    bool is_number;  /* for programs it is what the key has, unrounded */
     void (*text)(const json_t *job, char *out, size_t cap);
 };
 

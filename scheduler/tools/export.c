@@ -111,6 +111,18 @@ struct text {
     struct buf line;
 };
 
+int export_add_csv(struct buf *b, const char *s, struct error *err)
+{
+    if (!strpbrk(s, ",\"\r\n"))
+        return buf_addstr(b, s, err);
+    if (buf_addstr(b, "\"", err) < 0)
+        return -1;
+    for (; *s; s++)
+        if (buf_addf(b, err, *s == '"' ? "%c\"" : "%c", *s) < 0)
+            return -1;
+    return buf_addstr(b, "\"", err);
+}
+
 static int add_field(struct text *t, const json_t *v, struct error *err)
 {
     bool is_csv = t->format == EXPORT_CSV;
@@ -123,15 +135,7 @@ static int add_field(struct text *t, const json_t *v, struct error *err)
         return buf_addstr(&t->line, is_csv ? "" : "null", err);
     if (!is_csv)
         return text_add_json(&t->line, json_string_value(v), err);
-    const char *s = json_string_value(v);
-    if (!strpbrk(s, ",\"\r\n"))
-        return buf_addstr(&t->line, s, err);
-    if (buf_addstr(&t->line, "\"", err) < 0)
-        return -1;
-    for (; *s; s++)
-        if (buf_addf(&t->line, err, *s == '"' ? "%c\"" : "%c", *s) < 0)
-            return -1;
-    return buf_addstr(&t->line, "\"", err);
+    return export_add_csv(&t->line, json_string_value(v), err);
 }
 
 static int put_line(struct text *t, struct error *err)

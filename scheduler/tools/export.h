@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "scheduler/tools/client.h"
+#include "scheduler/tools/show.h"
 
 enum export_format { EXPORT_CSV, EXPORT_JSONL, EXPORT_TENSORBOARD };
 
@@ -20,6 +21,13 @@ int export_format_of(const char *word, enum export_format *ret,
 int export_rows(struct client *c, const char *word, const char *view,
                 enum export_format format, FILE *out,
                 struct error *err) MUST_CHECK;
+
+/* mgpu.queue/1 as CSV: a line of the columns' names, if there is to be a
+ * header, and one for each job, those of a sweep too. Numbers are as the daemon
+ * has them, times in seconds; what has no value is empty.
+ * err  ERR_USAGE no such column */
+int export_queue(const struct show_conf *s, const json_t *reply, FILE *out,
+                 struct error *err) MUST_CHECK;
 
 /* An event file of TensorBoard in `dir`, which is made: scalars by iteration
  * (train/, time/) and by epoch (epoch/), and values (metric/).

@@ -15,4 +15,7 @@ int export_each(struct client *c, const char *word, const char *view,
                 int64_t *ret_job, export_row_f row, void *arg,
                 struct error *err) MUST_CHECK;
 
+/* A field of RFC 4180, in quotes where it needs them. */
+int export_add_csv(struct buf *b, const char *s, struct error *err) MUST_CHECK;
+
 #endif

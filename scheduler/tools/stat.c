@@ -80,7 +80,8 @@ static const struct opt opts[] = {
      "all about the job as one page of HTML; or our runs beside a paper's: "
      "table2, table3, fig1, fig2, fig3"},
     {OPT_EXPORT, 0, "export", "FORMAT",
-     "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard"},
+     "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard; "
+     "without a job the queue: csv"},
     {OPT_OUTPUT, 0, "output", "PATH",
      "where --export writes; a directory for "
      "tensorboard"},
@@ -233,7 +234,9 @@ static int on_option(void *arg, const struct opt *o, const char *value,
 /* What the daemon sends at most. */
 static const unsigned long long MOST_JOBS = 100000;
 
-static int queue(struct client *c, const struct args *a, struct error *err)
+/* csv is where it is exported to; NULL: it is shown. */
+static int queue(struct client *c, const struct args *a, FILE *csv,
+                 struct error *err)
 {
     struct buf query = BUF_INIT;
     json_t *reply = NULL;
@@ -246,6 +249,7 @@ static int queue(struct client *c, const struct args *a, struct error *err)
                         a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
     if (rc == 0)
         rc = a->f.json ? client_print(reply, err)
+             : csv     ? export_queue(&a->f.show, reply, csv, err)
                        : show_queue(&a->f.show, reply, err);
     buf_clear(&query);
     json_decref(reply);
@@ -359,7 +363,7 @@ static int watch(struct client *c, const struct args *a, struct error *err)
     return watch_queue(c, &w, err);
 }
 
-/* The table whose rows the view shows. */
+/* The table whose rows the view shows; of the queue when word is NULL. */
 static int export(struct client *c, const struct args *a, const char *word,
                   struct error *err)
 {
@@ -371,7 +375,8 @@ static int export(struct client *c, const struct args *a, const char *word,
     FILE *out = a->output ? fopen(a->output, "we") : stdout;
     if (!out)
         return error_sys(err, errno, "create '%s'", a->output);
-    int rc = export_rows(c, word, view, a->format, out, err);
+    int rc = word ? export_rows(c, word, view, a->format, out, err)
+                  : queue(c, a, out, err);
     if (a->output && fclose(out) != 0 && rc == 0)
         rc = error_sys(err, errno, "write '%s'", a->output);
     return rc;
@@ -387,7 +392,7 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
     if (rc == 0)
         rc = client_create(a->url, 5, &c, err);
     if (rc == 0 && a->exports)
-        rc = export(c, a, words[0], err);
+        rc = export(c, a, n > 0 ? words[0] : NULL, err);
     else if (rc == 0 && a->view == OPT_NODES)
         rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
     else if (rc == 0 && a->view == OPT_GPUS)
@@ -403,7 +408,7 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
     else if (rc == 0 && a->view == OPT_WAIT)
         rc = wait_all(c, a, words, n, ret_exit, err);
     else if (rc == 0 && n == 0)
-        rc = queue(c, a, err);
+        rc = queue(c, a, NULL, err);
     else
         for (size_t i = 0; rc == 0 && i < n; i++) {
             if (i && !a->f.json)
@@ -428,10 +433,11 @@ static int check_args(const struct args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "that view takes no job");
     bool has_rows = !a->view || a->view == OPT_METRICS ||
                     a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
-    if (a->exports && (n != 1 || !has_rows || a->f.json))
+    bool is_queue = n == 0 && !a->view && a->format == EXPORT_CSV;
+    if (a->exports && ((n != 1 && !is_queue) || !has_rows || a->f.json))
         return error_set(err, ERR_USAGE,
                          "--export takes one job, and --metrics, --epochs or "
-                         "--profile");
+                         "--profile; or no job and csv: the queue");
     if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
         return error_set(err, ERR_USAGE,
                          "--export tensorboard needs --output "

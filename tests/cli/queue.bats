@@ -27,6 +27,25 @@ names() {
     "$MGPU_BIN/mgpu-stat" --no-header "$@" | awk '{ printf "%s ", $2 }'
 }
 
+@test "the queue is exported as it is asked for" {
+    held cherry --set "labels={x: '1, \"2\"', y: 3}"
+    printf 'sweep: {grid: {retry.max: [1, 2]}}\n' >>job.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --hold --set name=s job.yaml
+    "$MGPU_BIN/mgpu-stat" --export csv -o id,name,GPUS,loss,elapsed,LABELS \
+        --sort -name >got
+    printf '%s\r\n' id,name,gpus,loss,elapsed,labels \
+        5_0,s,1,,, 5_1,s,1,,, 3,plum,1,,, '4,cherry,1,,,"x=1, ""2"",y=3"' \
+        1,apple,1,,, >want
+    diff want got
+    "$MGPU_BIN/mgpu-stat" --export csv -t all -n 'p*' -o name,exit,limit \
+        --no-header --output file.csv
+    printf '%s\r\n' pear,130, plum,, | diff - file.csv
+    run -64 "$MGPU_BIN/mgpu-stat" --export csv -o id,nmae
+    [[ $output == *"did you mean 'name'?"* ]]
+    run -64 "$MGPU_BIN/mgpu-stat" --export jsonl
+    run -64 "$MGPU_BIN/mgpu-stat" --export csv --nodes
+}
+
 @test "mgpu-stat shows what its options ask for" {
     [ "$(names)" = "apple plum " ]
     [ "$(names -t all)" = "apple pear plum " ]
