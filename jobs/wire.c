@@ -60,7 +60,9 @@ int wire_default_url(char *ret, size_t cap, struct error *err)
 {
     const char *url = getenv("MGPU_URL");
     if (url != NULL && url[0] != '\0')
-        return copy_path(ret, cap, err, url, "");
+        return copy_path(ret, cap, err, url, "") < 0
+                   ? error_wrap(err, "MGPU_URL")
+                   : 0;
     char path[256];
     struct stat st;
     /* A socket of somebody else in /tmp is not this user's daemon. */

@@ -54,6 +54,8 @@ int client_create(const char *url, double timeout_s, struct client **ret,
                   struct error *err)
 {
     char found[256];
+    const char *from = getenv("MGPU_URL");
+    from = url ? "--url" : from && *from ? "MGPU_URL" : NULL;
     if (!url) {
         if (wire_default_url(found, sizeof(found), err) < 0)
             return -1;
@@ -71,7 +73,7 @@ int client_create(const char *url, double timeout_s, struct client **ret,
     };
     if (make_http(c, &conf, &c->http, err) < 0) {
         free(c);
-        return -1;
+        return from ? error_wrap(err, "%s", from) : -1;
     }
     *ret = c;
     return 0;

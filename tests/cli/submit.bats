@@ -92,6 +92,16 @@ setup() {
     [ "$status" -eq 64 ]
 }
 
+@test "an URL that is none is said with where it came from" {
+    MGPU_URL=foo run submit good.yaml
+    [ "$status" -ne 0 ]
+    [[ $output == *"MGPU_URL: 'foo': expected unix:/path or http"* ]]
+    MGPU_URL=foo run submit --url bar good.yaml
+    [[ $output == *"--url: 'bar': expected unix:/path or http"* ]]
+    MGPU_URL=unix:/$(printf '%0300d' 0) run submit good.yaml
+    [[ $output == *"MGPU_URL: path 'unix:/000"* ]]
+}
+
 @test "B24: --set on a path that does not exist is a finding" {
     run submit --validate --set train.epoch=3 good.yaml
     [ "$status" -eq 65 ]
