@@ -30,7 +30,8 @@ struct waited {
     char name[40];  /* "12", or "12_3" of a sweep */
     char state[24]; /* as last shown */
     int64_t tenth;
-    bool is_over; /* in one of the states, or at its end */
+    bool is_over;     /* in one of the states, or at its end */
+    bool was_stopped; /* with its sweep, before it ran */
     int exit_code;
 };
 
@@ -230,6 +231,8 @@ static void judge(struct follow *f, struct waited *j, const json_t *job,
     } else if (job_state_is_final(state) || is_vain) {
         j->is_over = true;
         j->exit_code = f->conf->states && code == 0 ? 125 : code;
+        /* Who cancels a job himself leaves another code. */
+        j->was_stopped = state == JOB_CANCELLED && code == 125;
     }
     f->n_over += j->is_over;
 }
@@ -339,6 +342,18 @@ static void compose_detached(const struct follow *f)
                        f->n);
 }
 
+/* Why a sweep was stopped says more than that it was. */
+static int worst_code(const struct follow *f)
+{
+    int worst = 0, stopped = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct waited *j = &f->jobs[i];
+        int *most = j->was_stopped ? &stopped : &worst;
+        *most = j->exit_code > *most ? j->exit_code : *most;
+    }
+    return worst > 0 ? worst : stopped;
+}
+
 int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
                   const struct wait_conf *conf, int *ret_exit,
                   struct error *err)
@@ -348,7 +363,6 @@ int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
         conf->timeout_s > 0 ? clk->now_s(clk) + conf->timeout_s : INFINITY;
     struct sigaction sa = {.sa_handler = on_interrupt}, old;
     struct follow f = {.conf = conf, .jobs = calloc(n + 1, sizeof(*f.jobs))};
-    int worst = 0;
 
     if (!f.jobs)
         return error_set(err, ERR_NOMEM, "%zu jobs", n);
@@ -363,10 +377,8 @@ int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
     int rc = f.n > 0 ? follow(c, &f, deadline, err) : 0;
     (void)sigaction(SIGINT, &old, NULL);
     end_line(&f);
-    for (size_t i = 0; i < f.n; i++)
-        worst = f.jobs[i].exit_code > worst ? f.jobs[i].exit_code : worst;
-    free(f.jobs);
     if (rc == 0)
-        *ret_exit = worst;
+        *ret_exit = worst_code(&f);
+    free(f.jobs);
     return rc;
 }

@@ -95,7 +95,9 @@ waits_for_limit() { # JOBID
 @test "the first failure stops those that wait" {
     file=$(DO='exit 7' sweep stops 'max_parallel: 1
   stop_on_fail: true')
-    run -125 timeout 60 "$MGPU_BIN/mgpu-submit" --wait "$file"
+    run -7 timeout 60 "$MGPU_BIN/mgpu-submit" --wait "$file"
+    run -7 "$MGPU_BIN/mgpu-stat" --wait 1
+    run -125 "$MGPU_BIN/mgpu-stat" --wait 1_3
     run -0 stat_of 1
     [[ "${lines[0]}" == *"1 FAILED, 3 CANCELLED; 1 at a time; stops when one fails" ]]
     [[ "$output" == *"  1_3  CANCELLED  4 "*"SweepStopped: job 1_0 failed"* ]]
