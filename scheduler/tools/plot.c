@@ -33,6 +33,7 @@ static const struct {
     {"eval_accuracy", "Test accuracy", "share", true, false},
     {"samples_per_s", "Throughput", "samples/s", true, true},
 };
+enum { VALUE_CAP = 42 }; /* of what makes a task differ */
 enum { N_KNOWN = sizeof(known) / sizeof(known[0]) };
 
 static int find(const char *column, size_t *ret, struct error *err)
@@ -76,14 +77,15 @@ int plot_write(const char *path, const struct buf *text, struct error *err)
 }
 
 /* "3_1 lr=0.1 precision=fp16": tasks of a sweep all have one name. */
-static void name_curve(const char *word, const json_t *job, char *out,
-                       size_t cap)
+static int name_curve(const char *word, const json_t *job, char *out,
+                      size_t cap, struct error *err)
 {
     json_t *vary = json_object_get(job, "vary"), *value;
     const char *key;
-    size_t len = (size_t)snprintf(
-        out, cap, "%.30s%s%.60s", word, json_object_size(vary) ? "" : " ",
-        json_object_size(vary) ? "" : field_str(job, "name"));
+    struct buf line = BUF_INIT;
+    bool is_task = json_object_size(vary) > 0;
+    int rc = buf_addf(&line, err, "%s%s%s", word, is_task ? "" : " ",
+                      is_task ? "" : field_str(job, "name"));
     json_object_foreach(vary, key, value)
     {
         const char *dot = strrchr(key, '.');
@@ -91,12 +93,16 @@ static void name_curve(const char *word, const json_t *job, char *out,
                          ? NULL
                          : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
                                                  JSON_REAL_PRECISION(6));
-        if (len < cap)
-            len += (size_t)snprintf(out + len, cap - len, " %s=%.40s",
-                                    dot ? dot + 1 : key,
-                                    text ? text : json_string_value(value));
+        char q[VALUE_CAP];
+        (void)text_quote(q, sizeof(q), text ? text : json_string_value(value));
+        if (rc == 0)
+            rc = buf_addf(&line, err, " %s=%s", dot ? dot + 1 : key, q);
         free(text);
     }
+    if (rc == 0)
+        (void)text_quote(out, cap, buf_str(&line));
+    buf_clear(&line);
+    return rc;
 }
 
 static int read_curve(struct client *c, const char *word, size_t which,
@@ -112,8 +118,8 @@ static int read_curve(struct client *c, const char *word, size_t which,
         rc = curve_of(rows, is_epoch ? "epoch" : "iteration", known[which].name,
                       is_epoch ? -1 : 0, ret, err);
     if (rc == 0)
-        name_curve(word, json_object_get(job, "job"), ret->name,
-                   sizeof(ret->name));
+        rc = name_curve(word, json_object_get(job, "job"), ret->name,
+                        sizeof(ret->name), err);
     json_decref(rows);
     json_decref(job);
     return rc;

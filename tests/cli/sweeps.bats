@@ -103,6 +103,20 @@ waits_for_limit() { # JOBID
     [[ "$output" == *"  1_3  CANCELLED  4 "*"SweepStopped: job 1_0 failed"* ]]
 }
 
+@test "a chart names tasks by whole characters" {
+    cat >"$BATS_TEST_TMPDIR/drawn.yaml" <<'YAML'
+version: 1
+kind: command
+command: [sh, -c, 'echo "{\"iteration\":1,\"loss\":1}" >"$MGPU_METRICS"']
+sweep: {grid: {env.I: [aäääääääääääääääääääääääääääääääääääääääääääääää]}}
+YAML
+    run -0 timeout 60 "$MGPU_BIN/mgpu-submit" --wait "$BATS_TEST_TMPDIR/drawn.yaml"
+    run -0 stat_of --plot "$BATS_TEST_TMPDIR/drawn.svg" 1_0
+    iconv -f UTF-8 -t UTF-8 "$BATS_TEST_TMPDIR/drawn.svg" >/dev/null
+    grep -q '>Loss, job 1_0 I=aä[^<]*ä\.\.\.<' \
+        "$BATS_TEST_TMPDIR/drawn.svg"
+}
+
 @test "hold and release all of it, or one; what is for one job refuses a sweep" {
     file=$(DO='exec sleep 100' sweep held 'max_parallel: 1')
     run -0 "$MGPU_BIN/mgpu-submit" --hold "$file"
