@@ -79,6 +79,17 @@ static int refuse_words(const struct engine *e, const struct alloc_where *w,
     return 0;
 }
 
+/* "1 node", "2 to 4 nodes" */
+static void describe_need(const struct job *job, char *out, size_t cap)
+{
+    if (job->nodes_min < job->nodes_max)
+        (void)snprintf(out, cap, "%" PRId32 " to %" PRId32 " nodes",
+                       job->nodes_min, job->nodes_max);
+    else
+        (void)snprintf(out, cap, "%" PRId32 " node%s", job->nodes_min,
+                       job->nodes_min == 1 ? "" : "s");
+}
+
 static int refuse_size(const struct engine *e, const struct job *job,
                        const struct alloc_where *w, struct error *err)
 {
@@ -96,13 +107,22 @@ static int refuse_size(const struct engine *e, const struct job *job,
     const char *type = w->gpu_type && job->gpus_max > 0 ? w->gpu_type : "";
     const char *part =
         w->partition && e->classes.has_partitions ? w->partition : "";
+    char needs[64], has[96];
+    describe_need(job, needs, sizeof(needs));
+    if (n == 1)
+        (void)snprintf(has, sizeof(has), "has %" PRId64, all);
+    else
+        (void)snprintf(has, sizeof(has),
+                       "has %" PRId32 ", all %" PRId32
+                       " together have %" PRId64,
+                       largest, n, all);
     return error_set(err, ERR_INVAL,
-                     "can never fit: needs %" PRId32 " GPUs%s%s on %" PRId32
-                     "..%" PRId32 " nodes; the largest node%s%s has %" PRId32
-                     ", all %" PRId32 " together %" PRId64,
-                     job->gpus_min, *type ? " of type " : "", type,
-                     job->nodes_min, job->nodes_max,
-                     *part ? " of partition " : "", part, largest, n, all);
+                     "can never fit: needs %" PRId32 " GPU%s%s%s on %s; the "
+                     "%s node%s%s %s",
+                     job->gpus_min, job->gpus_min == 1 ? "" : "s",
+                     *type ? " of type " : "", type, needs,
+                     n == 1 ? "only" : "largest", *part ? " of partition " : "",
+                     part, has);
 }
 
 int eng_check_fits(const struct engine *e, const struct job *job,

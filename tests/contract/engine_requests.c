@@ -91,14 +91,14 @@ static void test_submit(void)
     refused(submit("c", 7, "\"gpus\":-1", &id, NULL), ERR_INVAL,
             "resources.gpus", "a spec with an error names its key");
     refused(submit("c", 7, "\"gpus\":5", &id, NULL), ERR_INVAL,
-            "can never fit: needs 5 GPUs on 1..1 nodes; the largest node has "
-            "4, all 2 together 8",
+            "can never fit: needs 5 GPUs on 1 node; the largest node has 4, "
+            "all 2 together have 8",
             "never fits");
     is_int(submit("d", 7, "\"gpus\":8,\"nodes\":2", &other, NULL), 0,
            "spread it fits");
     staged++;
     refused(submit("e", 7, "\"gpus\":9,\"nodes\":\"1..2\"", &id, NULL),
-            ERR_INVAL, "can never fit", "nor does this");
+            ERR_INVAL, "needs 9 GPUs on 1 to 2 nodes; ", "nor does this");
     is_int((long long)id, 77, "a refusal returns nothing");
     ok(engine_staged(w.engine) == staged, "and stages nothing");
     world_clear(&w);

@@ -204,17 +204,17 @@ static void test_never(void)
          "no such features");
     fits(W(.constraint = "[rack9]"), 1, 1, "fits", "Slurm's to know");
     fits(W(.gpu_type = "a100"), 8, 1,
-         "can never fit: needs 8 GPUs of type a100 on 1..1 nodes; the largest "
-         "node has 4, all 1 together 4",
+         "can never fit: needs 8 GPUs of type a100 on 1 node; the only node "
+         "has 4",
          "too many of a type");
     fits(W(.partition = "urgent"), 16, 4,
-         "can never fit: needs 16 GPUs on 4..4 nodes; the largest node of "
-         "partition urgent has 4, all 3 together 12",
+         "can never fit: needs 16 GPUs on 4 nodes; the largest node of "
+         "partition urgent has 4, all 3 together have 12",
          "too many of a partition");
     fits(W(.partition = "cpu"), 0, 1, "fits", "none needed");
     fits(W(.partition = "cpu"), 1, 1,
-         "can never fit: needs 1 GPUs on 1..1 nodes; the largest node of "
-         "partition cpu has 0, all 1 together 0",
+         "can never fit: needs 1 GPU on 1 node; the only node of partition "
+         "cpu has 0",
          "none there");
     e.n_nodes = 0;
     fits(W(.partition = "nope"), 1, 1, "fits", "nothing is known");
