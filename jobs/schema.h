@@ -161,6 +161,13 @@ void schema_each(const struct schema *s,
                               const char *doc),
                  void *arg);
 
+/* Whether a text may stand in a specification: what the daemon would refuse in
+ * a file it would refuse in a dump, too. */
+bool schema_can_say(const char *text);
+/* The finding that a value of k would begin with such a directory. */
+void schema_refuse_dir(struct spec_report *report, struct mark at,
+                       const struct schema_key *k, const char *dir);
+
 /* What a KEY_NAME takes. */
 bool schema_is_name(const char *s);
 

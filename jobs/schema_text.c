@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/text.h"
+
 /* ---- strings ------------------------------------------------------------- */
 
 /* ${...} is kept free for a later version, so nothing may use it now. */
@@ -22,6 +24,19 @@ bool setter_is_interpolated(struct setter *t, const struct node *v)
                "in a shell command write $name",
                "interpolation (${...}) is not supported by this version");
     t->bad = true;
+    return true;
+}
+
+bool schema_can_say(const char *text)
+{
+    const char *end = text + strlen(text);
+    if (end - text > TREE_MAX_SCALAR || strstr(text, "${"))
+        return false;
+    while (text < end) {
+        int32_t cp = text_next(&text, end);
+        if (cp < 0 || text_is_control(cp))
+            return false;
+    }
     return true;
 }
 
@@ -85,10 +100,27 @@ int setter_word(struct setter *t)
     return 0;
 }
 
+void schema_refuse_dir(struct spec_report *report, struct mark at,
+                       const struct schema_key *k, const char *dir)
+{
+    char q[TEXT_QUOTE_CAP];
+    report_add(report, k->code, at, k->path,
+               "give the directory another name, or write the whole path of "
+               "another one",
+               "the directory '%s' has ${, control characters or bytes that "
+               "are not UTF-8 in its name",
+               text_quote(q, sizeof(q), dir));
+}
+
 static int join(struct setter *t, const char *dir, const char *rest)
 {
     struct buf b = BUF_INIT;
     size_t len = strlen(dir);
+    if (!schema_can_say(dir)) {
+        schema_refuse_dir(t->report, t->v->at, t->k, dir);
+        t->bad = true;
+        return 0;
+    }
     const char *slash = len > 0 && dir[len - 1] == '/' ? "" : "/";
     if (buf_addf(&b, t->err, "%s%s%s", dir, *rest ? slash : "", rest) < 0)
         return -1;

@@ -70,7 +70,11 @@ int reading_values(struct reading *r, const struct spec_options *opt,
         return -1;
     if (r->spec.name[0] == '\0')
         name_from_file(opt->file, r->spec.name);
-    if (r->spec.kind == SPEC_COMMAND && !r->spec.workdir && r->dir) {
+    bool is_theirs = r->spec.kind == SPEC_COMMAND && !r->spec.workdir && r->dir;
+    if (is_theirs && !schema_can_say(r->dir)) {
+        schema_refuse_dir(report, (struct mark){.line = 0},
+                          schema_find(&spec_schema, "workdir"), r->dir);
+    } else if (is_theirs) {
         r->spec.workdir = strdup(r->dir);
         if (!r->spec.workdir)
             return error_set(err, ERR_NOMEM, "directory of '%s'", opt->file);
@@ -100,20 +104,6 @@ static const char *find_pair(const struct spec_map *m, const char *key)
         if (strcmp(m->pairs[i].key, key) == 0)
             return m->pairs[i].value;
     return NULL;
-}
-
-/* What the daemon would refuse in a file it would refuse in a dump too. */
-static bool can_pass(const char *value)
-{
-    const char *end = value + strlen(value);
-    if (end - value > TREE_MAX_SCALAR || strstr(value, "${"))
-        return false;
-    while (value < end) {
-        int32_t cp = text_next(&value, end);
-        if (cp < 0 || text_is_control(cp))
-            return false;
-    }
-    return true;
 }
 
 static struct mark place_of_passthrough(const struct reading *r)
@@ -147,7 +137,7 @@ int reading_take_env(struct reading *r, struct spec_report *report,
         if (!value)
             report_add(report, "W102", at, "env_passthrough", NULL,
                        "the variable '%.100s' is not set here", name);
-        else if (!can_pass(value))
+        else if (!schema_can_say(value))
             report_add(report, "E014", at, "env_passthrough", NULL,
                        "the value of the variable '%.100s' has control "
                        "characters, ${ or over 64 KiB",

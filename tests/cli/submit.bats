@@ -92,6 +92,24 @@ setup() {
     [ "$status" -eq 64 ]
 }
 
+@test "a directory whose name no specification can have is named" {
+    for dir in '${x}' $'a\xff'; do
+        mkdir "$dir"
+        printf 'version: 1\nkind: command\ncommand: [ls]\n' >"$dir/own.yaml"
+        cp "$dir/own.yaml" "$dir/set.yaml"
+        printf 'workdir: /tmp\n' >>"$dir/set.yaml"
+        run submit --validate "$dir/own.yaml"
+        [ "$status" -eq 65 ]
+        [[ $output == *"error[E015]: the directory '"*"has \${, control"* ]]
+        printf 'workdir: sub\n' >>"$dir/own.yaml"
+        run submit --validate "$dir/own.yaml"
+        [[ $output == *"own.yaml:4:10: error[E015]: the directory '"* ]]
+        run submit --validate "$dir/set.yaml"
+        [ "$status" -eq 0 ]
+    done
+    [[ $output != *"a\xff"* ]]
+}
+
 @test "an URL that is none is said with where it came from" {
     MGPU_URL=foo run submit good.yaml
     [ "$status" -ne 0 ]
