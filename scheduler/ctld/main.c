@@ -39,6 +39,11 @@ static void print_wrong(void *arg, const struct error *why)
     (void)fprintf(stderr, "%s: %s\n", (const char *)arg, why->msg);
 }
 
+static void print_doubt(void *arg, const struct error *why)
+{
+    (void)fprintf(stderr, "%s: warning: %s\n", (const char *)arg, why->msg);
+}
+
 static int check_config(const char *path)
 {
     struct conf conf;
@@ -53,6 +58,7 @@ static int check_config(const char *path)
         return error_exit_status(err.code);
     }
     int n = setup_check(&conf, print_wrong, name);
+    (void)setup_doubts(&conf, print_doubt, name);
     conf_clear(&conf);
     if (n > 0)
         return error_exit_status(ERR_CONFIG);

@@ -119,6 +119,25 @@ static int try_in(const char *dir, size_t len, const char *sub,
            put(ret, cap, NULL, path, "") == 0;
 }
 
+static bool try_path(const char *name, char *ret, size_t cap)
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t len = strcspn(path, ":");
+        if (try_in(path, len, "", name, ret, cap))
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+bool paths_finds(const char *program)
+{
+    char found[PATH_MAX];
+    return strchr(program, '/') ? is_program(program)
+                                : try_path(program, found, sizeof(found));
+}
+
 int paths_program(const char *name, char *ret, size_t cap, struct error *err)
 {
     static const char *const subs[] = {"", "/../libexec/mgpu", "/../lib/mgpu"};
@@ -130,13 +149,8 @@ int paths_program(const char *name, char *ret, size_t cap, struct error *err)
     for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]); i++)
         if (try_in(self, len, subs[i], name, ret, cap))
             return 0;
-    const char *path = getenv("PATH");
-    while (path && *path) {
-        len = strcspn(path, ":");
-        if (try_in(path, len, "", name, ret, cap))
-            return 0;
-        path += len + (path[len] == ':');
-    }
+    if (try_path(name, ret, cap))
+        return 0;
     return error_set(err, ERR_CONFIG, "%s: found neither beside %s nor on PATH",
                      name, self[0] ? self : "mgpu-ctld");
 }

@@ -2,6 +2,7 @@
 #ifndef MGPU_CTLD_PATHS_H
 #define MGPU_CTLD_PATHS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "jobs/base/error.h"
@@ -25,5 +26,8 @@ int paths_private_parent(const char *file, struct error *err) MUST_CHECK;
  * err  ERR_CONFIG it is in none of them */
 int paths_program(const char *name, char *ret, size_t cap,
                   struct error *err) MUST_CHECK;
+
+/* Whether execvp(3) finds such a program. */
+bool paths_finds(const char *program);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/cred_munge.h"
 #include "jobs/wire.h"
 #include "scheduler/ctld/paths.h"
 #include "scheduler/policy/policy.h"
@@ -175,6 +176,34 @@ int setup_check(const struct conf *conf,
         n++;
     }
     return n;
+}
+
+static int check_mpirun(const struct conf *conf, struct error *err)
+{
+    const char *mpirun = conf->local.mpirun;
+    return conf->allocator == ALLOCATOR_SLURM || paths_finds(mpirun)
+               ? 0
+               : error_set(err, ERR_CONFIG,
+                           "local.mpirun: there is no program '%s' here; jobs "
+                           "of kind cv will fail",
+                           mpirun);
+}
+
+static int check_munge(const struct conf *conf, struct error *err)
+{
+    struct buf cred = BUF_INIT;
+    int rc = 0;
+    if (conf->controller.listen && conf->auth.remote == AUTH_MUNGE)
+        rc = cred_make(conf->auth.munge_socket, "check", &cred, err);
+    buf_clear(&cred);
+    return rc < 0 ? error_wrap(err, "auth.munge_socket") : 0;
+}
+
+int setup_doubts(const struct conf *conf,
+                 void (*each)(void *arg, const struct error *why), void *arg)
+{
+    static check_fn *const doubts[] = {check_mpirun, check_munge, NULL};
+    return all_wrong(doubts, conf, each, arg);
 }
 
 /* ---- which daemon ---------------------------------------------------------

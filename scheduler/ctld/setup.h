@@ -46,5 +46,9 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
  * each. Returns how many. */
 int setup_check(const struct conf *conf,
                 void (*each)(void *arg, const struct error *why), void *arg);
+/* The same of what it starts without, and what somebody will miss: a launcher,
+ * a service that may come later. */
+int setup_doubts(const struct conf *conf,
+                 void (*each)(void *arg, const struct error *why), void *arg);
 
 #endif

@@ -246,6 +246,24 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     [ "$status" -eq 66 ]
 }
 
+@test "--check-config: what a daemon starts without is a warning" {
+    printf '%s\n' 'version: 1' "local: {mpirun: $BATS_TEST_TMPDIR/mpirun}" \
+        'controller: {listen: "127.0.0.1:7431"}' \
+        "auth: {remote: munge, munge_socket: $BATS_TEST_TMPDIR/munge}" \
+        >"$BATS_TEST_TMPDIR/conf"
+    run --separate-stderr ctld --check-config "$BATS_TEST_TMPDIR/conf"
+    [ "$status" -eq 0 ]
+    [[ $output == *valid ]]
+    [[ $stderr == *"warning: local.mpirun: there is no program '$BATS_TEST_TMPDIR/mpirun'"* ]]
+    [[ $stderr == *"warning: auth.munge_socket: "* ]]
+    printf '#!/bin/sh\n' >"$BATS_TEST_TMPDIR/mpirun"
+    chmod +x "$BATS_TEST_TMPDIR/mpirun"
+    PATH=$BATS_TEST_TMPDIR:$PATH
+    printf '%s\n' 'version: 1' >"$BATS_TEST_TMPDIR/conf"
+    run --separate-stderr ctld --check-config "$BATS_TEST_TMPDIR/conf"
+    [ -z "$stderr" ]
+}
+
 # What a configuration for Slurm lacks on this machine: that many lines.
 lacks() { # COUNT PATTERN YAML...
     local n=$1 pattern=$2
