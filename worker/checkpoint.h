@@ -35,8 +35,9 @@ struct checkpoint_state {
     int32_t ranks;
     /* Of the epoch under way, for its row. */
     double epoch_s, loss_sum;
-    int64_t samples;
-    double best; /* the metric of <dir>/best; NAN: there is none */
+    int64_t samples, counted; /* trained on; whose loss is in loss_sum: not
+                                 those of a loss that was no number */
+    double best;              /* the metric of <dir>/best; NAN: there is none */
     struct loss_scale loss_scale;
 };
 

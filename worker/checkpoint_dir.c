@@ -99,10 +99,11 @@ int checkpoint_encode(const struct checkpoint_state *s,
         ",\"epoch\":%d,\"batch\":%d,"
         "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
         ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
-        ",\"files\":{\"%s\":\"%016" PRIx64 "\",\"%s\":\"%016" PRIx64 "\"",
+        ",\"counted\":%" PRId64 ",\"files\":{\"%s\":\"%016" PRIx64
+        "\",\"%s\":\"%016" PRIx64 "\"",
         STATE_VERSION, s->iteration, s->updates, s->epoch, s->batch, s->seed,
         s->ranks, s->global_batch, s->epoch_s, s->loss_sum, s->samples,
-        checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
+        s->counted, checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
         checkpoint_files[CKPT_OPTIM], crc[CKPT_OPTIM]);
     if (rc == 0 && crc[CKPT_EMA] != 0)
         rc = buf_addf(out, err, ",\"%s\":\"%016" PRIx64 "\"",
@@ -153,6 +154,8 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     const char *ema = checkpoint_files[CKPT_EMA];
     const json_t *best = json_object_get(o, "best");
     const json_t *scale = json_object_get(o, "loss_scale");
+    /* Before there was a difference all were counted. */
+    const char *counted = json_object_get(o, "counted") ? "counted" : "samples";
     if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
         get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||
         get_int(o, "updates", 0, INT64_MAX, &s->updates, err) ||
@@ -162,6 +165,7 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         get_int(o, "ranks", 1, INT32_MAX, &ranks, err) ||
         get_int(o, "global_batch", 1, INT64_MAX, &s->global_batch, err) ||
         get_int(o, "samples", 0, INT64_MAX, &s->samples, err) ||
+        get_int(o, counted, 0, s->samples, &s->counted, err) ||
         get_crc(files, model, &crc[CKPT_MODEL], err) ||
         get_crc(files, optim, &crc[CKPT_OPTIM], err) ||
         (json_object_get(files, ema) != NULL &&

@@ -12,6 +12,15 @@
  * seconds: a log is for people. */
 static const double say_each_s = 2;
 
+enum { LOSS_CAP = 32 };
+
+/* printf() knows a NAN as "-nan", too. */
+static const char *loss_text(double loss, char ret[LOSS_CAP])
+{
+    (void)snprintf(ret, LOSS_CAP, "%.4f", loss);
+    return isnan(loss) ? "not a number" : ret;
+}
+
 static void say_progress(struct trainer *t, double loss)
 {
     int32_t tenth = (t->batches + 9) / 10;
@@ -19,9 +28,10 @@ static void say_progress(struct trainer *t, double loss)
     if (t->at.batch % tenth != 0 || now_s - t->said_s < say_each_s)
         return;
     t->said_s = now_s;
-    trainer_say(t, "epoch %d/%d: iteration %d/%d, loss %.4f, %.0f samples/s",
+    char text[LOSS_CAP];
+    trainer_say(t, "epoch %d/%d: iteration %d/%d, loss %s, %.0f samples/s",
                 t->at.epoch, t->spec->train.epochs, t->at.batch, t->batches,
-                loss, (double)t->at.samples / t->at.epoch_s);
+                loss_text(loss, text), (double)t->at.samples / t->at.epoch_s);
 }
 
 static int save(struct trainer *t, struct error *err)
@@ -73,9 +83,11 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     *e = (struct metric_epoch){
         .epoch = t->at.epoch,
         .seconds = t->at.epoch_s,
-        .train_loss = t->at.loss_sum / (double)t->at.samples,
+        .train_loss = t->at.counted > 0 ? t->at.loss_sum / (double)t->at.counted
+                                        : (double)NAN,
         .samples_per_s = (double)t->at.samples / t->at.epoch_s};
     struct evaluation v;
+    char train[LOSS_CAP], eval[LOSS_CAP];
     if (trainer_profile_epoch(t, err) < 0)
         return -1;
     if (trainer_evaluate(t, &v, ret, err) < 0)
@@ -90,10 +102,11 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     t->progress.eval_accuracy = e->eval_accuracy;
     reporter_progress(t->env->reporter, &t->progress);
     trainer_say(t,
-                "epoch %d/%d: %.1f s, training loss %.4f, evaluation loss "
-                "%.4f, accuracy %.4f, %.0f samples/s",
-                e->epoch, t->spec->train.epochs, e->seconds, e->train_loss,
-                e->eval_loss, e->eval_accuracy, e->samples_per_s);
+                "epoch %d/%d: %.1f s, training loss %s, evaluation loss "
+                "%s, accuracy %.4f, %.0f samples/s",
+                e->epoch, t->spec->train.epochs, e->seconds,
+                loss_text(e->train_loss, train), loss_text(e->eval_loss, eval),
+                e->eval_accuracy, e->samples_per_s);
     if (v.bad != t->bad_said)
         trainer_say(
             t,
@@ -104,7 +117,7 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.epoch++;
     t->at.batch = 0;
     t->at.epoch_s = t->at.loss_sum = 0;
-    t->at.samples = 0;
+    t->at.samples = t->at.counted = 0;
     save_best(t, &v);
     if (t->at.epoch > t->spec->train.epochs)
         return save(t, err);

@@ -224,11 +224,13 @@ static int finish(struct trainer *t, struct metric_iteration *m,
     m->t_optimizer = now_s(t) - start_s;
     if (guard(t, a, norm, &skip, err) < 0)
         return -1;
+    /* The time went by whatever came of them. */
+    t->at.samples += (int64_t)a->samples / trainer_copies(t);
     if (skip)
         return 0;
     if (isfinite(a->loss)) {
         t->at.loss_sum += a->loss_sum / trainer_copies(t);
-        t->at.samples += (int64_t)a->samples / trainer_copies(t);
+        t->at.counted += (int64_t)a->samples / trainer_copies(t);
     }
     return overflow ? 0 : update(t, m, scale, err);
 }

@@ -146,6 +146,19 @@ END
     grep -q '"exit_code":1' "$dir/report.json"
 }
 
+@test "a run that goes on with a loss that is no number says so" {
+    for on_nan in warn skip; do
+        cv_spec 2 1000
+        sed -i "s/seed: 1,/seed: 1, on_nan: $on_nan,/" \
+            "$BATS_TEST_TMPDIR/spec.yaml"
+        rm -rf "$dir"
+        run worker 1
+        [ "$status" -eq 0 ]
+        [[ $output == *"epoch 2/2: "*", training loss not a number, "* ]]
+        [[ $output != *", 0 samples/s"* && $output != *nan,* ]]
+    done
+}
+
 @test "SIGTERM to the ranks: checkpoint, 143, and the next run goes on" {
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &

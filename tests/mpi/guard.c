@@ -65,14 +65,16 @@ static void test_skip(struct comm *c, struct job_spec spec)
     if (mpi_rank == mpi_size - 1)
         p[0] = NAN; /* one rank's loss is enough */
     double *was = copy_of(&w);
-    int64_t samples = w.t.at.samples;
+    int64_t samples = w.t.at.samples, counted = w.t.at.counted;
     (void)mpi_ok(trainer_step(&w.t, &a, &err) == 0 && isnan(a.loss), &err,
                  "one that does not is passed over");
     (void)mpi_ok(is_same(&w, was), NULL,
                  "weights and statistics are as they were");
     (void)mpi_ok(w.t.at.iteration == 2 && w.t.at.updates == 1 &&
-                     w.t.at.samples == samples,
-                 NULL, "it counts as an iteration, and as nothing else");
+                     w.t.at.counted == counted,
+                 NULL, "it counts as an iteration, not for the loss");
+    (void)mpi_ok(samples > 0 && w.t.at.samples == 2 * samples, NULL,
+                 "its samples were trained on in that time");
     p[0] = right;
     (void)mpi_ok(trainer_step(&w.t, &a, &err) == 0 && isfinite(a.loss) &&
                      w.t.at.updates == 2 && !is_same(&w, was),
@@ -99,7 +101,8 @@ static void test_warn(struct comm *c, struct job_spec spec)
         return;
     ((double *)model_params(w.t.model))[0] = NAN;
     (void)mpi_ok(trainer_step(&w.t, &a, &err) == 0 && isnan(a.loss) &&
-                     w.t.at.updates == 1 && w.t.at.loss_sum == 0,
+                     w.t.at.updates == 1 && w.t.at.loss_sum == 0 &&
+                     w.t.at.counted == 0 && w.t.at.samples > 0,
                  &err, "warned, it goes on");
     close_world(&w);
 }

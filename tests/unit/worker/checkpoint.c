@@ -88,6 +88,7 @@ static const struct checkpoint_state state = {.iteration = 7,
                                               .epoch_s = 0.1,
                                               .loss_sum = 1.0 / 3,
                                               .samples = 192,
+                                              .counted = 128,
                                               .best = NAN,
                                               .loss_scale = {0x1p15, 12}};
 
