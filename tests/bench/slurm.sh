@@ -3,6 +3,8 @@
 # loop ever blocked, how old is what it knows, how fast are submits?
 #
 #   slurm.sh [NODES [GPUS [JOBS [SECONDS]]]]             64 8 1000 30
+#   MODE=system slurm.sh ...       as root: one daemon for all; another user's
+#                                  jobs, for which Slurm is asked at submit
 #
 # Raises a private Slurm whose nodes exist in name only, lets a stranger hold
 # all but four of them, queues JOBS jobs of one GPU, and measures for SECONDS
@@ -19,12 +21,16 @@ set -eu
 bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
 here=$(cd "$(dirname "$0")" && pwd)
 testbed=$here/../slurm/testbed
+mode=${MODE:-personal} user=
+daemon_user=daemon owner=games # accounts that every Debian has
 nodes=${1:-64} gpus=${2:-8} jobs=${3:-1000} seconds=${4:-30}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-scale.XXXXXX")
 chmod 755 "$dir"
 daemon=
 probe=
 group= # of the cluster's processes
+run=$dir      # where the daemon's directory and socket are
+for_all=      # lines of its configuration
 
 leave_group() { # once the last process in it is gone
     for _ in $(seq 100); do
@@ -46,8 +52,13 @@ trap 'exit 130' INT TERM
 
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f", b - a }'; }
+# As the user whose jobs they are.
+as_owner() {
+    ${user:+setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups} \
+        "$@"
+}
 api() {
-    curl --silent --fail --max-time 30 --unix-socket "$dir/sock" \
+    curl --silent --fail --max-time 30 --unix-socket "$sock" \
         "http://mgpu$1" "${@:2}"
 }
 metric() { api /metrics | awk -v name="$1" '$1 == name { print $2 }'; }
@@ -82,6 +93,14 @@ t=$(now)
 )
 eval "$("$testbed" env "$dir/tb")"
 echo "cluster of $nodes x $gpus GPUs: up in $(since "$t") s"
+if [ "$mode" = system ]; then
+    user=$owner run=$dir/run
+    for_all="  user: $daemon_user
+  jobs_dir: $dir/jobs/%u"
+    install -d -m 1777 "$dir/jobs"
+    install -d -m 755 -o "$daemon_user" "$run"
+fi
+sock=$run/sock
 cat >"$dir/mgpu.yaml" <<YAML
 version: 1
 cluster: scale
@@ -89,9 +108,10 @@ allocator: slurm
 controller:
   listen: "127.0.0.1:$MGPU_TEST_PORT"
   url: "http://127.0.0.1:$MGPU_TEST_PORT"
-  state_dir: $dir/state
-  socket: $dir/sock
-limits: {max_jobs_per_user: 1000000}
+  state_dir: $run/state
+  socket: $run/sock
+$for_all
+limits: {max_jobs_per_user: 1000000, rpc_rate: 1000000, rpc_burst: 1000000}
 slurm: {conf: $SLURM_CONF, cpus_per_gpu: 1}
 log: {level: notice}
 YAML
@@ -117,17 +137,17 @@ for i in $(seq "$jobs"); do
     printf 'next\nurl=http://mgpu/v1/jobs\nrequest=POST\ndata=%s\n' \
         "\"${body//\"/\\\"}\""
     printf 'header="Idempotency-Key: scale-%s"\noutput=/dev/null\n' "$i"
-    printf 'unix-socket=%s\nwrite-out="%%{time_total}\\n"\n' "$dir/sock"
+    printf 'unix-socket=%s\nwrite-out="%%{time_total}\\n"\n' "$sock"
 done | tail -n +2 >"$dir/submits"
 for _ in $(seq 100000); do
     printf 'next\nurl=http://mgpu/livez\noutput=/dev/null\nrate=100/s\n'
-    printf 'unix-socket=%s\nwrite-out="%%{time_total}\\n"\n' "$dir/sock"
+    printf 'unix-socket=%s\nwrite-out="%%{time_total}\\n"\n' "$sock"
 done | tail -n +2 >"$dir/probes"
 curl --silent --config "$dir/probes" >"$dir/probed" &
 probe=$!
 
 t=$(now)
-curl --silent --config "$dir/submits" >"$dir/submitted"
+as_owner curl --silent --config "$dir/submits" >"$dir/submitted"
 s=$(since "$t")
 awk -v n="$jobs" -v s="$s" 'BEGIN {
     printf "submits: %d in %s s, %.0f/s from one client; ", n, s, n / s }'
