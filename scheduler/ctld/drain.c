@@ -60,6 +60,8 @@ struct drain {
     bool has_report;
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
+    bool has_figures;
+    struct figures figures;
     struct ingest_count count;
     int rc;
     struct error err;
@@ -202,6 +204,10 @@ static void drain_run(struct task *t)
     d->rc = drain_files(d, &d->err);
     if (d->rc == 0 && d->at.rank == d->n_ranks)
         d->rc = s->ops->sync_rows(s, &d->err);
+    /* What was heard before is better than no end. */
+    if (d->rc == 0 && d->at.rank == d->n_ranks)
+        d->has_figures =
+            figures_read(s, d->job, d->attempt, &d->figures, NULL) == 0;
 }
 
 /* ---- on the loop ----------------------------------------------------------
@@ -241,6 +247,10 @@ static void drain_done(struct task *t)
         i->has_report = d->has_report;
         i->report_code = d->report_code;
         memcpy(i->report_why, d->report_why, sizeof(i->report_why));
+    }
+    if (i && d->has_figures) {
+        i->has_figures = true;
+        i->figures = d->figures;
     }
     if (i)
         i->at = d->at; /* also of a try that failed: so much is stored */
@@ -323,6 +333,8 @@ int ctld_drain(void *arg, const struct job *job, struct error *err)
             (void)error_set(&i->why, ERR_LIMIT,
                             "more than a rank leaves unacknowledged");
         use_report(c, job, i);
+        if (i->has_figures)
+            figures_use(c->engine, job, &i->figures);
         return 0;
     }
     if (i->state == INTAKE_DRAINING || c->stopping)

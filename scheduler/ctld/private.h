@@ -196,6 +196,10 @@ struct drain_at {
     int64_t cost;   /* bytes of this spool, holes for less */
     bool is_cut;    /* one was not read to its end */
 };
+struct figures {             /* figures.c */
+    struct engine_beat last; /* zeroes and NAN: no row says so */
+    int32_t epochs_done;
+};
 struct intake {
     struct intake *next;
     uint64_t job;
@@ -209,12 +213,23 @@ struct intake {
     bool has_report; /* kept for as often as its event is undone */
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
+    bool has_figures;
+    struct figures figures;
     int64_t *acked; /* by rank; -1: nothing known */
     int32_t n_ranks;
     struct drain_at at;
 };
 struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
                            bool create);
+
+/* ---- figures.c: how far an attempt came, from its rows --------------------
+ */
+/* From any thread. */
+int figures_read(struct store *s, uint64_t job, int32_t attempt,
+                 struct figures *ret, struct error *err) MUST_CHECK;
+/* Of the job's attempt that is about to end. */
+void figures_use(struct engine *e, const struct job *job,
+                 const struct figures *f);
 
 /* ---- watch.c, follow.c: streams -------------------------------------------
  */

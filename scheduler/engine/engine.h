@@ -404,6 +404,11 @@ struct engine_beat {
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
                 const struct engine_beat *beat, struct error *err) MUST_CHECK;
 
+/* What the rows of an attempt say that is about to end: beats that nobody has
+ * heard. Nothing of it is taken when a beat said more. */
+void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
+                         const struct engine_beat *last);
+
 /* The worker's final word, before it exits: its exit code and one line. */
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
                   int32_t exit_code, const char *why,

@@ -176,6 +176,29 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     return eng_stage(e, en, EV_RUN, -1, NULL, err);
 }
 
+void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
+                         const struct engine_beat *last)
+{
+    struct entry *en = attempt_of(e, id, attempt, NULL);
+
+    if (!en || last->iteration < en->job.iteration)
+        return;
+    struct job *job = &en->job;
+    job->iteration = last->iteration;
+    if (last->iterations_total > 0)
+        job->iterations_total = last->iterations_total;
+    if (last->epoch > 0)
+        job->epoch = last->epoch;
+    if (last->epochs_total > 0)
+        job->epochs_total = last->epochs_total;
+    if (isfinite(last->loss))
+        job->loss = last->loss;
+    if (isfinite(last->t_iter))
+        job->t_iter = last->t_iter;
+    if (isfinite(last->eval_accuracy))
+        job->eval_accuracy = last->eval_accuracy;
+}
+
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
                   int32_t exit_code, const char *why, struct error *err)
 {

@@ -239,6 +239,67 @@ static void test_closed(struct rig *r, struct slow *s)
     ok(get(r, text) == 200 && has(r, "hello"), "the next one reads it");
 }
 
+static void restarts(struct rig *r)
+{
+    rig_down(r);
+    rig_up(r, NULL);
+}
+
+/* It trains and ends while nobody hears its beats. */
+static void test_away(struct rig *r)
+{
+    static const char cv[] =
+        "{\"spec\":{\"version\":1,\"kind\":\"cv\",\"name\":\"away\","
+        "\"dataset\":{\"source\":\"synthetic\"},\"train\":{\"epochs\":2}}}";
+    static const char rows[] =
+        "{\"iteration\":1,\"epoch\":1,\"loss\":0.5,\"t_iter\":0.125}\n"
+        "{\"epoch\":1,\"eval_accuracy\":0.625}\n"
+        "{\"iteration\":2,\"epoch\":2,\"loss\":0.25,\"t_iter\":0.125}\n"
+        "{\"epoch\":2,\"eval_accuracy\":0.75}\n";
+    static const char report[] = "{\"exit_code\":0}";
+    char path[64], claim[64];
+    is_int(call(r, "POST", "/v1/jobs", cv, "away"), 201, "---- away");
+    json_t *o = json_loads(buf_str(&r->body), 0, NULL);
+    uint64_t id = (uint64_t)json_integer_value(json_object_get(o, "id"));
+    json_decref(o);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%llu", (unsigned long long)id);
+    (void)snprintf(claim, sizeof(claim), "%llu/1/claim",
+                   (unsigned long long)id);
+    ok(becomes(r, path, "\"place\":\"n1:0\""), "a job runs");
+    is_int(as_worker(r, claim, "{\"holder\":\"h 1 1\"}"), 200, "claimed");
+    restarts(r);
+    put_file(r, "spool.0", rows, sizeof(rows) - 1);
+    put_file(r, "report.json", report, sizeof(report) - 1);
+    exits(r, id, 0);
+    for (int life = 0; life < 2; life++) {
+        ok(becomes(r, path, "\"state\":\"COMPLETED\""), "it has ended");
+        ok(has(r, "\"iteration\":2,\"iterations_total\":2,\"epoch\":2,"
+                  "\"epochs_total\":2,\"loss\":0.25,\"t_iter_s\":0.125"),
+           "with the figures of its last iteration");
+        ok(has(r, "\"eval_accuracy\":0.75"), "and evaluation: %s",
+           buf_str(&r->body));
+        restarts(r);
+    }
+}
+
+/* Nothing that a beat said is lost to rows that say less. */
+static void test_beats_more(struct rig *r)
+{
+    char path[64], beat[64];
+    uint64_t id = start_job(r, "beats", path);
+    (void)snprintf(beat, sizeof(beat), "%llu/1/heartbeat",
+                   (unsigned long long)id);
+    is_int(as_worker(r, beat,
+                     "{\"iteration\":9,\"iterations_total\":10,\"loss\":3}"),
+           200, "a beat");
+    put_file(r, "spool.0", "{\"iteration\":8,\"loss\":4}\n", 27);
+    exits(r, id, 0);
+    ok(becomes(r, path, "\"state\":\"FAILED\"") &&
+           has(r, "\"iteration\":9,\"iterations_total\":10") &&
+           has(r, "\"loss\":3.0"),
+       "what a beat said is kept: %s", buf_str(&r->body));
+}
+
 int main(void)
 {
     static const struct clock clock = {moved_now_s, moved_wall_s};
@@ -257,6 +318,8 @@ int main(void)
     test_endless(&r, &slow);
     test_log(&r, &slow);
     test_closed(&r, &slow);
+    test_away(&r);
+    test_beats_more(&r);
     rig_down(&r);
     slow.real->ops->destroy(slow.real);
     rig_clear(&r);
