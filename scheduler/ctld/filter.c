@@ -29,7 +29,10 @@ static int parse_states(const char *text, uint32_t *ret, struct error *err)
         memcpy(word, text, n);
         word[n] = '\0';
         if (job_state_from_name(word, &s) < 0)
-            return error_set(err, ERR_INVAL, "state: no '%s'", word);
+            return error_set(err, ERR_INVAL,
+                             "state: no '%s'; there are QUEUED, HELD, RUNNING, "
+                             "COMPLETED, FAILED and more",
+                             word);
         bits |= 1u << s;
         text += n + (text[n] == ',');
     }

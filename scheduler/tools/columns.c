@@ -9,6 +9,7 @@
 #include "jobs/state.h"
 #include "jobs/text.h"
 #include "scheduler/tools/client.h"
+#include "scheduler/tools/filter.h"
 
 /* ---- what a field shows --------------------------------------------------
  */
@@ -91,21 +92,11 @@ static bool is_live(const json_t *job)
            job_state_is_live(s);
 }
 
-/* The letters that squeue(1)'s users know, and ours where it has none. */
 static void st_text(const json_t *job, char *out, size_t cap)
 {
-    static const char *const shorts[JOB_STATE_N] = {
-        [JOB_NEW] = "N",      [JOB_QUEUED] = "PD",
-        [JOB_HELD] = "H",     [JOB_DISPATCHING] = "DS",
-        [JOB_UNKNOWN] = "UN", [JOB_STARTING] = "ST",
-        [JOB_RUNNING] = "R",  [JOB_CHECKPOINTING] = "CP",
-        [JOB_STALLED] = "SL", [JOB_COMPLETED] = "CD",
-        [JOB_FAILED] = "F",   [JOB_CANCELLED] = "CA",
-        [JOB_TIMEOUT] = "TO", [JOB_NODE_FAIL] = "NF",
-    };
     enum job_state s;
     bool is = job_state_from_name(field_str(job, "state"), &s) == 0;
-    put(out, cap, is ? shorts[s] : "?");
+    put(out, cap, is ? filter_letters(s) : "?");
 }
 
 static void gpus_text(const json_t *job, char *out, size_t cap)
@@ -178,12 +169,13 @@ static void left_text(const json_t *job, char *out, size_t cap)
                           cap);
 }
 
-/* Where it runs, or why it does not. */
+/* Where it runs, or why it does not; of one that ended well where it ran. */
 static void where_text(const json_t *job, char *out, size_t cap)
 {
     const char *place = field_str(job, "place");
-    (void)snprintf(out, cap, "%s",
-                   is_live(job) && *place ? place : field_str(job, "reason"));
+    const char *reason = field_str(job, "reason");
+    bool has_place = *place && (is_live(job) || !*reason);
+    (void)snprintf(out, cap, "%s", has_place ? place : *reason ? reason : "-");
 }
 
 /* ---- the table -----------------------------------------------------------

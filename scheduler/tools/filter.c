@@ -1,6 +1,7 @@
 /* filter.c - see filter.h. */
 #include "scheduler/tools/filter.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -11,8 +12,77 @@
 #include "jobs/text.h"
 #include "scheduler/tools/client.h"
 
-static const char not_ended[] = "NEW,QUEUED,HELD,DISPATCHING,UNKNOWN,STARTING,"
-                                "RUNNING,CHECKPOINTING,STALLED";
+/* ---- states ----------------------------------------------------------------
+ */
+
+/* The letters that squeue(1)'s users know, and ours where it has none. */
+static const char *const letters[JOB_STATE_N] = {
+    [JOB_NEW] = "N",      [JOB_QUEUED] = "PD",
+    [JOB_HELD] = "H",     [JOB_DISPATCHING] = "DS",
+    [JOB_UNKNOWN] = "UN", [JOB_STARTING] = "ST",
+    [JOB_RUNNING] = "R",  [JOB_CHECKPOINTING] = "CP",
+    [JOB_STALLED] = "SL", [JOB_COMPLETED] = "CD",
+    [JOB_FAILED] = "F",   [JOB_CANCELLED] = "CA",
+    [JOB_TIMEOUT] = "TO", [JOB_NODE_FAIL] = "NF",
+};
+
+const char *filter_letters(enum job_state s)
+{
+    return letters[s];
+}
+
+static bool is_word(const char *text, size_t n, const char *word)
+{
+    return strlen(word) == n && strncasecmp(text, word, n) == 0;
+}
+
+static uint32_t bits_of(const char *word, size_t n)
+{
+    if (is_word(word, n, "all"))
+        return FILTER_ALL;
+    for (int s = 0; s < JOB_STATE_N; s++)
+        if (is_word(word, n, job_state_name((enum job_state)s)) ||
+            is_word(word, n, letters[s]))
+            return 1u << s;
+    return 0;
+}
+
+int filter_states(const char *option, const char *text, uint32_t *ret,
+                  struct error *err)
+{
+    char word[32], q[TEXT_QUOTE_CAP];
+    uint32_t bits = 0;
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, ",");
+        uint32_t some = bits_of(p, n);
+        (void)snprintf(word, sizeof(word), "%.*s", n < 31 ? (int)n : 31, p);
+        (void)text_quote(q, sizeof(q), word);
+        if (some == 0)
+            return error_set(err, ERR_USAGE,
+                             "--%s: no state '%s'; there are QUEUED, HELD, "
+                             "RUNNING, COMPLETED, FAILED and more",
+                             option, q);
+        bits |= some;
+        p += n + (p[n] == ',');
+    }
+    if (bits == 0)
+        return error_set(err, ERR_USAGE, "--%s: which state?", option);
+    *ret = bits;
+    return 0;
+}
+
+static uint32_t states_of(const struct filter *f)
+{
+    uint32_t live = 0;
+    for (int s = 0; s < JOB_STATE_N; s++)
+        if (!job_state_is_final((enum job_state)s))
+            live |= 1u << s;
+    /* Ended jobs crowd out the queue: they are asked for. */
+    return f->states ? f->states : f->since ? FILTER_ALL : live;
+}
+
+/* ---- options ---------------------------------------------------------------
+ */
 
 static int add_label(struct filter *f, const char *text, struct error *err)
 {
@@ -34,8 +104,7 @@ int filter_option(struct filter *f, int id, const char *value,
         f->user = value;
         break;
     case FILTER_STATE:
-        f->state = value;
-        break;
+        return filter_states("state", value, &f->states, err);
     case FILTER_NAME:
         f->name = value;
         break;
@@ -59,7 +128,7 @@ int filter_option(struct filter *f, int id, const char *value,
 bool filter_is_any(const struct filter *f)
 {
     return !f->user && !f->name && !f->account && !f->partition && !f->node &&
-           !f->state && !f->since && f->n_labels == 0;
+           !f->states && !f->since && f->n_labels == 0;
 }
 
 int filter_time(const char *option, const char *text, double *ret,
@@ -126,41 +195,33 @@ int filter_stream_query(const struct filter *f, struct buf *out,
 
 int filter_query(const struct filter *f, struct buf *out, struct error *err)
 {
-    /* Ended jobs crowd out the queue: they are asked for by state. */
-    const char *states = f->state ? f->state : f->since ? "all" : not_ended;
-    bool any = strcasecmp(states, "all") == 0;
+    uint32_t states = states_of(f);
+    const char *between = "&state=";
     double since_s = 0;
     if (f->since && filter_time("since", f->since, &since_s, err) < 0)
         return -1;
     if (filter_stream_query(f, out, err) < 0 ||
-        add(out, "node", f->node, err) < 0 ||
-        (!any && add(out, "state", states, err) < 0))
+        add(out, "node", f->node, err) < 0)
         return -1;
+    for (int i = 0; i < JOB_STATE_N && states != FILTER_ALL; i++) {
+        if (!(states & 1u << i))
+            continue;
+        if (buf_addf(out, err, "%s%s", between,
+                     job_state_name((enum job_state)i)) < 0)
+            return -1;
+        between = ",";
+    }
     return f->since ? buf_addf(out, err, "&since=%.3f", since_s) : 0;
 }
 
 /* ---- what a stream brought ------------------------------------------------
  */
 
-static bool in_list(const char *list, const char *word)
-{
-    size_t len = strlen(word);
-    while (*list) {
-        size_t n = strcspn(list, ",");
-        if (n == len && strncasecmp(list, word, n) == 0)
-            return true;
-        list += n + (list[n] == ',');
-    }
-    return false;
-}
-
 bool filter_now(const struct filter *f, const json_t *job)
 {
     enum job_state s;
-    const char *state = field_str(job, "state");
-    return job_state_from_name(state, &s) == 0 &&
-           (f->state
-                ? strcasecmp(f->state, "all") == 0 || in_list(f->state, state)
-                : !job_state_is_final(s)) &&
+    uint32_t states = f->states ? f->states : states_of(&(struct filter){0});
+    return job_state_from_name(field_str(job, "state"), &s) == 0 &&
+           (states & 1u << s) != 0 &&
            (!f->node || text_place_has(field_str(job, "place"), f->node));
 }

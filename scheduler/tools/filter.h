@@ -5,15 +5,19 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
+#include "jobs/state.h"
 
 enum { FILTER_LABELS_MAX = 16 };
+/* All states, as bits. */
+static const uint32_t FILTER_ALL = (1u << JOB_STATE_N) - 1;
 
 struct filter { /* borrowed; NULL: any */
     const char *user, *name, *account, *partition, *node;
-    const char *state; /* "RUNNING,QUEUED" or "all"; NULL: none has ended */
+    uint32_t states;   /* bits, see filter_states(); 0: none has ended */
     const char *since; /* as a user writes it */
     const char *labels[FILTER_LABELS_MAX]; /* "key=value" or "key" */
     size_t n_labels;
@@ -30,7 +34,8 @@ enum {
     FILTER_NODE,
     FILTER_SINCE
 };
-/* One of them. err ERR_USAGE a label that is none, or one too many */
+/* One of them. err ERR_USAGE no such state, a label that is none, one too many
+ */
 int filter_option(struct filter *f, int id, const char *value,
                   struct error *err) MUST_CHECK;
 bool filter_is_any(const struct filter *f);
@@ -45,6 +50,13 @@ int filter_query(const struct filter *f, struct buf *out,
 int filter_stream_query(const struct filter *f, struct buf *out,
                         struct error *err) MUST_CHECK;
 bool filter_now(const struct filter *f, const json_t *job);
+
+/* "RUNNING,held,PD" or "all" as bits; of any case, or by the letters of the
+ * column ST. `option` is for the message.
+ * err  ERR_USAGE no such state, or none at all */
+int filter_states(const char *option, const char *text, uint32_t *ret,
+                  struct error *err) MUST_CHECK;
+const char *filter_letters(enum job_state s); /* "PD", "R", ... */
 
 /* "6h" ago, "2d", a day or a moment in UTC, as seconds since 1970.
  * err  ERR_USAGE */

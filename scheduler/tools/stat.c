@@ -260,7 +260,7 @@ static int gpus(struct client *c, const struct args *a, struct error *err)
 {
     struct filter f = a->filter;
     struct buf path = BUF_INIT;
-    f.state = f.state ? f.state : "all";
+    f.states = f.states ? f.states : FILTER_ALL;
     int rc = buf_addstr(&path, "/v1/gpus?limit=100000", err);
     if (rc == 0)
         rc = filter_query(&f, &path, err);

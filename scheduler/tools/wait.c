@@ -9,7 +9,6 @@
  */
 #include "scheduler/tools/wait.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -21,6 +20,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/state.h"
 #include "jobs/text.h"
+#include "scheduler/tools/filter.h"
 
 /* A daemon that is upgraded is back in seconds, a machine in minutes. */
 static const double AWAY_S = 900;
@@ -160,26 +160,9 @@ static void show(struct follow *f, struct waited *j, const json_t *job)
 
 int wait_states(const char *text, uint32_t *ret, struct error *err)
 {
-    uint32_t bits = 0;
-    for (const char *p = text ? text : ""; *p;) {
-        char word[24] = "", q[TEXT_QUOTE_CAP];
-        size_t n = strcspn(p, ",");
-        enum job_state s;
-        (void)snprintf(word, sizeof(word), "%.*s", n < 23 ? (int)n : 23, p);
-        for (char *c = word; *c; c++)
-            *c = (char)toupper((unsigned char)*c);
-        (void)text_quote(q, sizeof(q), word);
-        if (job_state_from_name(word, &s) < 0)
-            return error_set(err, ERR_USAGE,
-                             "--wait: no state '%s'; there are QUEUED, HELD, "
-                             "RUNNING, COMPLETED, FAILED and more",
-                             q);
-        bits |= 1u << s;
-        p += n + (p[n] == ',');
-    }
-    if (text && bits == 0)
-        return error_set(err, ERR_USAGE, "--wait=: which state?");
-    *ret = bits;
+    if (text)
+        return filter_states("wait", text, ret, err);
+    *ret = 0;
     return 0;
 }
 

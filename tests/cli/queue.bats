@@ -51,6 +51,13 @@ names() {
     [ "$(names -t all)" = "apple pear plum " ]
     [ "$(names -t CANCELLED)" = "pear " ]
     [ "$(names -t HELD,CANCELLED)" = "apple pear plum " ]
+    [ "$(names -t held,ca)" = "apple pear plum " ]
+    for way in -u\ me --watch "--watch --json" --gpus; do
+        # shellcheck disable=SC2086 # words
+        run "$MGPU_BIN/mgpu-stat" $way -t HELD,GONE
+        [ "$status" -eq 64 ]
+        [[ $output == *"--state: no state 'GONE'; there are QUEUED, HELD"* ]]
+    done
     [ "$(names -n 'p*')" = "plum " ]
     [ "$(names -t all -n 'p*')" = "pear plum " ]
     [ "$(names -c 1)" = "plum " ]
