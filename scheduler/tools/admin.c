@@ -44,6 +44,7 @@ struct args {
 
 static const struct tool tool = {
     .name = "mgpu-admin",
+    .section = 8,
     .synopsis = "[options] COMMAND [JOB...]",
     .summary = "Looks after a daemon and its queue. The commands:\n\n"
                "  status           what the daemon is doing\n"

@@ -42,7 +42,7 @@ static void print_help(const struct tool *t)
     printf("usage: %s %s\n%s\n\noptions:\n", t->name, t->synopsis, t->summary);
     print_rows(t->opts);
     print_rows(common);
-    printf("\nSee %s(1).\n", t->name);
+    printf("\nSee %s(%d).\n", t->name, t->section ? t->section : 1);
 }
 
 /* Levenshtein's distance, for words shorter than an option's name may be. */

@@ -25,6 +25,7 @@ struct tool {
     const char *synopsis; /* what follows the name in the usage line */
     const char *summary;
     const struct opt *opts; /* ends with id 0 */
+    int section;            /* of its manual page; 0: 1 */
 };
 
 enum { OPTIONS_RUN = 0, OPTIONS_DONE = 1 };

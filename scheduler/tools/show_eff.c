@@ -220,7 +220,10 @@ int show_eff(const struct show_conf *s, const json_t *reply,
         return error_set(err, ERR_NOMEM, "figures");
     gather(iterations, f);
     if (f->n == 0 || f->iter <= 0) {
-        (void)fputs("no iterations recorded beyond the first three\n", s->out);
+        (void)fputs(f->n == 0
+                        ? "no iterations recorded beyond the first three\n"
+                        : "its iterations came without their times\n",
+                    s->out);
     } else {
         bar(s, "computing", f->compute / f->iter);
         bar(s, "waiting for data", f->data / f->iter);

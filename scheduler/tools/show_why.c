@@ -74,6 +74,7 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
     static const char *const keys[] = {"partition", "gpu_type", "constraint",
                                        "reservation"};
     const json_t *where = json_object_get(reply, "where");
+    size_t n = json_array_size(json_object_get(reply, "nodes"));
     char word[TEXT_CAP];
 
     (void)fprintf(s->out, " needs      ");
@@ -91,11 +92,11 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
                           strcmp(keys[i], "gpu_type") == 0 ? "type" : keys[i],
                           safe(v, word));
     }
-    (void)fprintf(
-        s->out,
-        "\n may use    %zu nodes with %" PRId64 " GPUs, %" PRId64 " free now\n",
-        json_array_size(json_object_get(reply, "nodes")),
-        field_int(reply, "gpus_total", 0), field_int(reply, "gpus_free", 0));
+    (void)fprintf(s->out,
+                  "\n may use    %zu node%s with %" PRId64 " GPUs, %" PRId64
+                  " free now\n",
+                  n, n == 1 ? "" : "s", field_int(reply, "gpus_total", 0),
+                  field_int(reply, "gpus_free", 0));
 }
 
 static void print_depends(const struct show_conf *s, const json_t *reply)

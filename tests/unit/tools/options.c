@@ -12,7 +12,7 @@ static const struct opt opts[] = {
     {3, 0, "json", NULL, "json"},
     {0, 0, NULL, NULL, NULL},
 };
-static const struct tool tool = {"mgpu-x", "[options] FILE", "x", opts};
+static const struct tool tool = {"mgpu-x", "[options] FILE", "x", opts, 0};
 
 struct seen {
     char text[200];

@@ -388,7 +388,7 @@ static void test_columns(void)
     size_t said = 0;
     for (size_t i = 0; i < c.n; i++) {
         c.at[i]->text(none, text, sizeof(text));
-        said += text[0] != '\0' || strcmp(c.at[i]->name, "where") == 0;
+        said += text[0] != '\0';
     }
     is_int((long long)said, (long long)c.n, "even of one that says nothing");
     json_decref(jobs);
