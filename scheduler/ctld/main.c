@@ -51,19 +51,24 @@ static int check_config(const char *path)
     struct error err = ERROR_INIT;
     char name[] = "mgpu-ctld";
     int rc = conf_load(path, &conf, &text, &err);
-    (void)fputs(buf_str(&text), rc < 0 ? stderr : stdout);
-    buf_clear(&text);
+    (void)fputs(buf_str(&text), stderr); /* findings, warnings among them */
     if (rc < 0) {
+        buf_clear(&text);
         (void)fprintf(stderr, "mgpu-ctld: %s\n", err.msg);
         return error_exit_status(err.code);
     }
     int n = setup_check(&conf, print_wrong, name);
     (void)setup_doubts(&conf, print_doubt, name);
+    buf_reset(&text);
+    rc = n > 0 ? error_set(&err, ERR_CONFIG, "%s lacks something here", path)
+               : conf_print(&conf, &text, &err);
+    if (rc == 0)
+        (void)printf("%s# %s: valid\n", buf_str(&text), path);
+    else if (n == 0)
+        (void)fprintf(stderr, "mgpu-ctld: %s\n", err.msg);
     conf_clear(&conf);
-    if (n > 0)
-        return error_exit_status(ERR_CONFIG);
-    (void)printf("%s: valid\n", path);
-    return 0;
+    buf_clear(&text);
+    return rc < 0 ? error_exit_status(err.code) : 0;
 }
 
 static void print_finding(void *arg, const char *finding)

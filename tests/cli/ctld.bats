@@ -231,9 +231,15 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
 
 @test "--check-config: what is wrong, 78; nothing, 0" {
     printf 'version: 1\nlimits: {max_jobs_per_user: 5}\n' >"$BATS_TEST_TMPDIR/good"
-    run ctld --check-config "$BATS_TEST_TMPDIR/good"
+    run --separate-stderr ctld --check-config "$BATS_TEST_TMPDIR/good"
     [ "$status" -eq 0 ]
     [[ $output == *valid* ]]
+    # What is in effect can be read again, and says what a reload takes up.
+    printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/again"
+    grep -q '^  max_jobs_per_user: 5 *# live$' "$BATS_TEST_TMPDIR/again"
+    grep -q '^  socket: null *# restart$' "$BATS_TEST_TMPDIR/again"
+    ctld --check-config "$BATS_TEST_TMPDIR/again" |
+        diff - "$BATS_TEST_TMPDIR/again" | grep -c '^[<>]' | grep -qx 2
     printf 'version: 1\nlimits: {max_jobs: 5}\n' >"$BATS_TEST_TMPDIR/bad"
     run ctld --check-config "$BATS_TEST_TMPDIR/bad"
     [ "$status" -eq 78 ]
