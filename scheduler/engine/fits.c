@@ -50,7 +50,7 @@ static int refuse_type(const struct engine *e, const struct alloc_where *w,
     if (rc == 0)
         rc = error_set(err, ERR_INVAL,
                        "can never fit: no node%s%s has GPUs of type '%s'; "
-                       "there is: %s",
+                       "there is: %s [E201]",
                        w->partition ? " of partition " : "",
                        w->partition ? w->partition : "", w->gpu_type,
                        types.len ? buf_str(&types) : "none");
@@ -65,7 +65,8 @@ static int refuse_words(const struct engine *e, const struct alloc_where *w,
     struct alloc_where some = {.partition = w->partition};
 
     if (!any_fits(e, &some, has_gpus))
-        return error_set(err, ERR_INVAL, "can never fit: no node is in %s%s",
+        return error_set(err, ERR_INVAL,
+                         "can never fit: no node is in %s%s [E201]",
                          w->partition ? "partition " : "the default partition",
                          w->partition ? w->partition : "");
     some.gpu_type = w->gpu_type;
@@ -74,7 +75,8 @@ static int refuse_words(const struct engine *e, const struct alloc_where *w,
     some.constraint = w->constraint;
     if (!any_fits(e, &some, has_gpus))
         return error_set(err, ERR_INVAL,
-                         "can never fit: no such node has the features '%s'",
+                         "can never fit: no such node has the features '%s' "
+                         "[E201]",
                          w->constraint);
     return 0;
 }
@@ -118,11 +120,13 @@ static int refuse_size(const struct engine *e, const struct job *job,
                        largest, n, all);
     return error_set(err, ERR_INVAL,
                      "can never fit: needs %" PRId32 " GPU%s%s%s on %s; the "
-                     "%s node%s%s %s",
+                     "%s node%s%s %s; %s [E201]",
                      job->gpus_min, job->gpus_min == 1 ? "" : "s",
                      *type ? " of type " : "", type, needs,
                      n == 1 ? "only" : "largest", *part ? " of partition " : "",
-                     part, has);
+                     part, has,
+                     all >= job->gpus_min ? "raise resources.nodes"
+                                          : "lower resources.gpus");
 }
 
 int eng_check_fits(const struct engine *e, const struct job *job,

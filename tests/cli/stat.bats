@@ -293,7 +293,7 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     spec wide 'exit 0'
     run submit --set resources.gpus=3 wide.yaml
     [ "$status" -eq 65 ]
-    [[ $output == *"can never fit"* ]]
+    [[ $output == *"can never fit"*"[E201]"* ]]
 }
 
 @test "--profile: what each epoch of a job consisted of, rank by rank" {

@@ -92,7 +92,8 @@ static void test_submit(void)
             "resources.gpus", "a spec with an error names its key");
     refused(submit("c", 7, "\"gpus\":5", &id, NULL), ERR_INVAL,
             "can never fit: needs 5 GPUs on 1 node; the largest node has 4, "
-            "all 2 together have 8",
+            "all 2 together have 8; raise resources.nodes "
+            "[E201]",
             "never fits");
     is_int(submit("d", 7, "\"gpus\":8,\"nodes\":2", &other, NULL), 0,
            "spread it fits");
