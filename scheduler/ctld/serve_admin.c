@@ -20,7 +20,7 @@ static void set_paused(struct ctld *c, bool is_paused, int64_t uid,
     p->uid = uid;
     (void)snprintf(p->since, sizeof(p->since), "%s", at);
     (void)snprintf(p->why, sizeof(p->why), "%s", why);
-    engine_drain(c->engine, is_paused);
+    engine_drain(c->engine, is_paused ? why : NULL);
 }
 
 /* A deed of this life or an earlier one. */

@@ -120,6 +120,7 @@ struct engine {
     struct engine_parts parts;
     const struct policy *policy;
     bool is_draining;
+    char pause_reason[JOB_REASON_CAP]; /* of all that wait meanwhile */
 
     struct entry **by_id; /* owned; [cap_ids], the job with id i + 1 */
     size_t cap_ids;

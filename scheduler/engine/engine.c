@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -331,9 +332,14 @@ const struct job *engine_settled(const struct engine *e, const struct job *job)
     return &s->copy.job;
 }
 
-void engine_drain(struct engine *e, bool on)
+void engine_drain(struct engine *e, const char *why)
 {
-    e->is_draining = on;
+    e->is_draining = why != NULL;
+    int n =
+        snprintf(e->pause_reason, sizeof(e->pause_reason),
+                 "Paused: nothing new is started%s", why && *why ? ": " : "");
+    text_copy(e->pause_reason + n, sizeof(e->pause_reason) - (size_t)n,
+              why ? why : "");
     e->wants_plan = true;
 }
 

@@ -253,8 +253,9 @@ bool engine_is_durable(const struct engine *e, const struct job *job);
  * a fact; NULL while its submit is not durable. Good until the next step. */
 const struct job *engine_settled(const struct engine *e, const struct job *job);
 
-/* Lets running attempts live on but starts nothing new. */
-void engine_drain(struct engine *e, bool on);
+/* Lets running attempts live on but starts nothing new, and tells those who
+ * wait why; NULL: it starts jobs again. */
+void engine_drain(struct engine *e, const char *why);
 /* engine_conf.drained has changed. What waits in the allocator for devices is
  * taken back when a node was added: it could be started there. */
 void engine_drained_changed(struct engine *e, bool is_more);

@@ -273,6 +273,7 @@ int eng_view_build(const struct engine *e, struct eng_view *t,
     if (!t->nodes || !t->jobs || !t->ats || !t->wishes)
         return error_set(err, ERR_NOMEM, "out of memory");
     t->v = (struct policy_view){.now_s = eng_now(e),
+                                .wall_s = eng_wall(e),
                                 .nodes = t->nodes,
                                 .n_nodes = e->n_nodes,
                                 .jobs = t->jobs};
@@ -395,7 +396,7 @@ int eng_plan(struct engine *e, struct error *err)
 
     e->wants_plan = false;
     if (e->is_draining) {
-        pause_all(e, "Paused: draining, nothing new is started");
+        pause_all(e, e->pause_reason);
         return 0;
     }
     if (eng_inventory(e, &why) < 0) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     CAP = sizeof(((struct policy_wish *)NULL)->reason),
@@ -274,8 +275,9 @@ static void word_lack(struct plan *p, const struct policy_job *job, bool lacks,
         (void)snprintf(ret, CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32
                        " free, too few without the %" PRId32
-                       " nodes that are down or closed",
-                       job->gpus_min, t.free, t.n_down);
+                       " node%s that %s down or closed",
+                       job->gpus_min, t.free, t.n_down,
+                       t.n_down == 1 ? "" : "s", t.n_down == 1 ? "is" : "are");
     else if (job->is_exclusive)
         (void)snprintf(ret, CAP,
                        "WaitingForGpus: needs %" PRId32 " on %" PRId32
@@ -319,12 +321,14 @@ void plan_behind(struct plan *p, const struct policy_job *job,
 void plan_reserved(struct plan *p, const struct policy_job *job,
                    const struct policy_job *head, double start_s)
 {
-    if (isfinite(start_s))
-        (void)snprintf(wait(p, job, NAN), CAP,
-                       "Reserved: would delay job %" PRIu64
-                       ", which starts in %.0f s",
-                       head->id, fmax(0, start_s - p->view->now_s));
-    else
-        (void)snprintf(wait(p, job, NAN), CAP,
-                       "Reserved: would delay job %" PRIu64, head->id);
+    char *reason = wait(p, job, NAN);
+    int n =
+        snprintf(reason, CAP, "Reserved: would delay job %" PRIu64, head->id);
+    /* A moment, no time from now: it is read long after it was written. */
+    double in_s = isfinite(start_s) ? fmax(0, start_s - p->view->now_s) : 0;
+    time_t at = (time_t)(p->view->wall_s + in_s);
+    struct tm tm;
+    if (isfinite(start_s) && gmtime_r(&at, &tm))
+        (void)strftime(reason + n, CAP - (size_t)n,
+                       ", which starts by %Y-%m-%dT%H:%M:%SZ", &tm);
 }

@@ -48,6 +48,7 @@ struct policy_job {
 
 struct policy_view {
     double now_s;
+    double wall_s; /* the same moment since 1970, to name others in UTC */
     const struct policy_node *nodes; /* borrowed */
     size_t n_nodes;
     const struct policy_job *jobs; /* borrowed; by (priority desc, submit_s,

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     check(alloc_fake_create(world, &parts.alloc, &err), &err);
     check(store_sqlite_open(argv[1], &parts.store, &err), &err);
     check(engine_create(&parts, &e, &err), &err);
-    engine_drain(e, true); /* nothing starts */
+    engine_drain(e, ""); /* nothing starts */
     for (int i = 0; i < queued + ended; i++) {
         add(e, i, i < ended);
         if (i % AT_ONCE == AT_ONCE - 1)

@@ -34,7 +34,7 @@ static void begin(const struct world_script *s, int32_t n, const char *what)
 static void leave(int32_t n)
 {
     strangers = n;
-    engine_drain(w.engine, false); /* asks for a plan */
+    engine_drain(w.engine, NULL); /* asks for a plan */
 }
 
 static void is_at(uint64_t id, enum job_state state, const char *reason,

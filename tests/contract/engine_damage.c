@@ -289,7 +289,7 @@ static void test_mended(void)
     size_t n_stray;
 
     begin("a log that is mended");
-    engine_drain(w.engine, true);
+    engine_drain(w.engine, "");
     now = &d;
     world_die(&w);
     is_int(job(2)->state, JOB_HELD, "it is held");

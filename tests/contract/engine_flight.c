@@ -173,7 +173,7 @@ static void test_lost(void)
 static void test_undone_end(void)
 {
     begin();
-    engine_drain(w.engine, true);
+    engine_drain(w.engine, "");
     uint64_t a = submit("a", "");
     settle(1);
     uint64_t b = submit("b", "");
@@ -183,7 +183,7 @@ static void test_undone_end(void)
     is_lost();
     is_int(state(a), JOB_QUEUED, "it waits");
     ok(engine_is_durable(w.engine, engine_job(w.engine, b)), "so does b");
-    engine_drain(w.engine, false);
+    engine_drain(w.engine, NULL);
     w.clock.t_s += 2;
     settle(3);
     is_int(state(a), JOB_STARTING, "and starts");
@@ -285,7 +285,7 @@ static void test_depends(void)
 static void test_reasons(void)
 {
     begin();
-    engine_drain(w.engine, true);
+    engine_drain(w.engine, "");
     (void)submit("k0", "");
     (void)submit("k1", "");
     settle(1); /* now they say that starting is paused */

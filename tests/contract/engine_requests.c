@@ -331,7 +331,7 @@ static void test_position(void)
     char key[16];
 
     begin((struct store_fault){.n = 3}); /* load, submits, the cancel */
-    engine_drain(w.engine, true);
+    engine_drain(w.engine, "");
     for (int i = 0; i < 5; i++) {
         (void)snprintf(key, sizeof(key), "p%d", i);
         is_int(submit(key, 7, "\"gpus\":4", &id, NULL), 0, "submit");
@@ -343,7 +343,7 @@ static void test_position(void)
     PLACES("cancelled", 1, 0, 2, 3, 4);
     is_int(engine_step(w.engine, &err), -1, "the cancel is not stored");
     PLACES("undone", 1, 2, 3, 4, 5);
-    engine_drain(w.engine, false);
+    engine_drain(w.engine, NULL);
     is_int(engine_step(w.engine, &err), 0, "two start");
     PLACES("started", 0, 0, 1, 2, 3);
     is_int(engine_hold(w.engine, 3, 7, true, &err), 0, "hold the first");
@@ -362,13 +362,13 @@ static void test_drain(void)
     uint64_t id;
 
     begin((struct store_fault){0});
-    engine_drain(w.engine, true);
+    engine_drain(w.engine, "new disks");
     is_int(submit("a", 7, "\"gpus\":1", &id, NULL), 0, "submit");
     settle();
     is_int(engine_job(w.engine, id)->state, JOB_QUEUED, "nothing starts");
-    ok(strncmp(engine_job(w.engine, id)->reason, "Paused", 6) == 0,
-       "and the job says why");
-    engine_drain(w.engine, false);
+    is_str(engine_job(w.engine, id)->reason,
+           "Paused: nothing new is started: new disks", "and the job says why");
+    engine_drain(w.engine, NULL);
     settle();
     is_int(engine_job(w.engine, id)->state, JOB_DISPATCHING, "until it may");
     is_int(engine_set_policy(w.engine, NULL, &err), -1, "no policy");

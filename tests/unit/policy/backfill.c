@@ -23,7 +23,7 @@ static void test_time(void)
     t.jobs[2].limit_s = 91;
     is_plan(&t, bf, "2:WaitingForGpus 3:Reserved", "ends a second late");
     is_str(t.wishes[1].reason,
-           "Reserved: would delay job 2, which starts in 90 s",
+           "Reserved: would delay job 2, which starts by 1970-01-01T00:01:30Z",
            "and says whom it would delay");
     t.jobs[2].limit_s = INFINITY;
     is_plan(&t, bf, "2:WaitingForGpus 3:Reserved", "no limit");
@@ -166,7 +166,7 @@ static void test_classes(void)
     is_plan(&t, bf, "3:WaitingForGpus 4:WaitingForGpus 5:Reserved +6:1x1",
             "both heads are asked");
     is_str(t.wishes[2].reason,
-           "Reserved: would delay job 4, which starts in 100 s",
+           "Reserved: would delay job 4, which starts by 1970-01-01T00:01:40Z",
            "and the one in the way is named");
 }
 
@@ -183,8 +183,8 @@ static void test_closed(void)
     is_plan(&t, bf, "+1:1x4 2:WaitingForGpus +3:1x4",
             "no reservation while some nodes are closed to it");
     is_str(t.wishes[1].reason,
-           "WaitingForGpus: needs 8, 0 free, too few without the 1 nodes "
-           "that are down or closed",
+           "WaitingForGpus: needs 8, 0 free, too few without the 1 node "
+           "that is down or closed",
            "and it says so");
     t.jobs[1].classes_ever = 1;
     is_plan(&t, bf, "+1:1x4 2:NeverFits +3:1x4", "nor when they always are");

@@ -62,8 +62,8 @@ static void test_never(void)
     is_plan(&t, fifo, "1:WaitingForGpus 2:Priority",
             "a node that is down may come back");
     is_str(t.wishes[0].reason,
-           "WaitingForGpus: needs 8, 4 free, too few without the 1 nodes "
-           "that are down or closed",
+           "WaitingForGpus: needs 8, 4 free, too few without the 1 node "
+           "that is down or closed",
            "and says so");
 }
 
