@@ -114,12 +114,25 @@ const char *text_quote(char *out, size_t cap, const char *s)
     return out;
 }
 
+/* ASCII that stands for itself in JSON. */
+static bool is_bare(char c)
+{
+    return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
 int text_add_json(struct buf *out, const char *s, struct error *err)
 {
     const char *end = s + strlen(s);
     int rc = buf_add(out, "\"", 1, err);
     while (rc == 0 && s < end) {
         const char *from = s;
+        while (is_bare(*s)) /* the NUL is not */
+            s++;
+        if (s > from && buf_add(out, from, (size_t)(s - from), err) < 0)
+            return -1;
+        if (s == end)
+            break;
+        from = s;
         int32_t cp = text_next(&s, end);
         if (cp < 0)
             rc = buf_addstr(out, "\xef\xbf\xbd", err); /* U+FFFD */

@@ -11,10 +11,12 @@
  *                             none, with ids in a row from the one replied
  *   GET  /v1/jobs             ?user=&state=A,B&name=&account=&partition=
  *                             &label=&node=&sweep=&id_min=&id_max=&since=
- *                             &limit= -> queue
+ *                             &limit=&fields= -> queue
  *                             user: "me" is the caller, "all" everybody
  *                             label: "key=value" or "key", one a line, all of
- *                             them; node: it is, or was last, on this one
+ *                             them; node: it is, or was last, on this one;
+ *                             fields: "id,name,state", these members of each
+ *                             JOB and no others, and none that is null
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release

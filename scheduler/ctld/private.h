@@ -250,11 +250,23 @@ void ctld_queue_clear(struct ctld *c); /* answers the lists in the making */
  */
 int ctld_submit_init(struct ctld *c, struct error *err) MUST_CHECK;
 
+/* ---- job_text.c -----------------------------------------------------------
+ */
+/* Appends JOB of wire.h. `all`: for who may see it all (engine_may); others
+ * see what stands in a queue, without progress and the worker's words.
+ * in  set  which members: of ctld_members_parse(), and then only those that
+ *          are not null */
+#define CTLD_ALL_MEMBERS UINT64_MAX
+int ctld_add_job(const struct ctld *c, const struct job *job, bool all,
+                 uint64_t set, struct buf *out, struct error *err) MUST_CHECK;
+/* The same with all members, as a value; NULL: no memory. */
+json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all);
+/* "id,name": the names of members.  err  ERR_INVAL there is none of one */
+int ctld_members_parse(const char *text, uint64_t *ret,
+                       struct error *err) MUST_CHECK;
+
 /* ---- job_json.c -----------------------------------------------------------
  */
-/* JOB of wire.h. `all`: for who may see it all (engine_may); others see what
- * stands in a queue, without progress and the worker's words. */
-json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all);
 /* "12", or "123_4" of task 4 of sweep 123. */
 void ctld_display_id(const struct job *j, char *out, size_t cap);
 /* {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":3,..}} of

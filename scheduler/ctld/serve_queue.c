@@ -34,6 +34,7 @@ struct list {
     struct ctld *c;
     struct http_exchange *x;
     struct ctld_filter f;
+    uint64_t members;     /* of each job, those that were asked for */
     int64_t skip;         /* of those that fit, the oldest so many */
     uint64_t after, last; /* the jobs between these ids are to come */
     struct buf text;
@@ -62,16 +63,10 @@ static int add_head(struct list *l, int64_t running, int64_t queued,
 static int add_job(struct list *l, const struct job *j, struct error *err)
 {
     bool may = engine_may(l->c->engine, j, http_uid(l->x));
-    json_t *o = ctld_job_json(l->c, j, may);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    int rc = text ? 0 : error_set(err, ERR_NOMEM, "list of jobs");
-    if (rc == 0 && l->text.data[l->text.len - 1] != '[')
-        rc = buf_addstr(&l->text, ",", err);
-    if (rc == 0)
-        rc = buf_addstr(&l->text, text, err);
-    free(text);
-    return rc;
+    if (l->text.data[l->text.len - 1] != '[' &&
+        buf_addstr(&l->text, ",", err) < 0)
+        return -1;
+    return ctld_add_job(l->c, j, may, l->members, &l->text, err);
 }
 
 /* As much as one turn of the loop may do. True when it was answered, and is
@@ -121,14 +116,26 @@ static void on_lists(void *arg)
         loop_timer_set(c->list_timer, 0);
 }
 
+static bool parse_members(struct http_exchange *x, uint64_t *ret)
+{
+    const char *text = http_query(x, "fields");
+    struct error err;
+    *ret = CTLD_ALL_MEMBERS;
+    if (!text || ctld_members_parse(text, ret, &err) == 0)
+        return true;
+    http_reply_err(x, &err);
+    return false;
+}
+
 void serve_queue(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct ctld_filter f;
     int64_t running = 0, queued = 0, n = 0;
-    uint64_t last = 0;
+    uint64_t last = 0, members = 0;
     struct error err = ERROR_INIT;
-    if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_LIST, &f))
+    if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_LIST, &f) ||
+        !parse_members(x, &members))
         return;
     const struct job *j = ctld_next_job(c, 0);
     for (; j; j = ctld_next_job(c, j->id)) {
@@ -143,6 +150,7 @@ void serve_queue(void *arg, struct http_exchange *x)
                            .c = c,
                            .x = x,
                            .f = f,
+                           .members = members,
                            .skip = n - f.limit,
                            .last = last,
                            .text = BUF_INIT};

@@ -17,6 +17,7 @@
  * What no memory was there for is not left out: a line is tried again, and
  * where it is not known any more what was to be sent, all begin again.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,19 +130,16 @@ static int by_id(const void *a, const void *b)
 /* One line, which the caller frees; NULL when out of memory. */
 static char *line_of(const struct ctld *c, const struct job *job, bool all)
 {
-    json_t *o = json_pack("{s:s, s:I, s:o}", "schema", "mgpu.job/1", "seq",
-                          (json_int_t)seq_of(c, job->id), "job",
-                          ctld_job_json(c, job, all));
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    size_t len = text ? strlen(text) : 0;
-    char *line = text ? realloc(text, len + 2) : NULL;
-    if (!line) {
-        free(text);
-        return NULL;
-    }
-    memcpy(line + len, "\n", 2);
-    return line;
+    struct buf line = BUF_INIT;
+    char *ret = NULL;
+    if (buf_addf(&line, NULL,
+                 "{\"schema\":\"mgpu.job/1\",\"seq\":%" PRIu64 ",\"job\":",
+                 seq_of(c, job->id)) == 0 &&
+        ctld_add_job(c, job, all, CTLD_ALL_MEMBERS, &line, NULL) == 0 &&
+        buf_addstr(&line, "}\n", NULL) == 0)
+        ret = buf_detach(&line);
+    buf_clear(&line);
+    return ret;
 }
 
 /* False without memory; those who have had the line may get it again. */

@@ -139,7 +139,7 @@ static int call(struct client *c, const struct http_request *req, json_t **ret,
 int client_get(struct client *c, json_t **ret, struct error *err,
                const char *path_fmt, ...)
 {
-    char path[1024];
+    char path[2048];
     va_list ap;
     va_start(ap, path_fmt);
     int n = vsnprintf(path, sizeof(path), path_fmt, ap);

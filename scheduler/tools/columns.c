@@ -16,7 +16,14 @@
 
 static void put(char *out, size_t cap, const char *text)
 {
-    (void)snprintf(out, cap, "%s", *text ? text : "-");
+    size_t n = strlen(text);
+    if (n == 0) {
+        text = "-";
+        n = 1;
+    }
+    n = n < cap ? n : cap - 1;
+    memcpy(out, text, n);
+    out[n] = '\0';
 }
 
 static void put_int(const json_t *job, const char *key, char *out, size_t cap)
@@ -182,48 +189,56 @@ static void where_text(const json_t *job, char *out, size_t cap)
  */
 
 /* clang-format off */
-#define LEFT(name, title, key, doc) \
-    {#name, title, RENDER_LEFT, doc, key, false, name##_text}
-#define RIGHT(name, title, key, doc) \
-    {#name, title, RENDER_RIGHT, doc, key, false, name##_text}
-#define NUMBER(name, title, key, doc) \
-    {#name, title, RENDER_RIGHT, doc, key, true, name##_text}
+#define LEFT(name, title, key, reads, doc) \
+    {#name, title, RENDER_LEFT, doc, key, reads, false, name##_text}
+#define RIGHT(name, title, key, reads, doc) \
+    {#name, title, RENDER_RIGHT, doc, key, reads, false, name##_text}
+#define NUMBER(name, title, key, reads, doc) \
+    {#name, title, RENDER_RIGHT, doc, key, reads, true, name##_text}
 /* clang-format on */
 
 static const struct field fields[] = {
-    RIGHT(id, "JOBID", "id", "the job's number"),
-    LEFT(name, "NAME", NULL, "its name"),
-    LEFT(user, "USER", NULL, "who submitted it"),
-    LEFT(account, "ACCOUNT", NULL, "what is charged for it"),
-    LEFT(partition, "PARTITION", NULL, "where it goes"),
-    LEFT(labels, "LABELS", NULL, "its labels"),
-    LEFT(kind, "KIND", NULL, "cv or command"),
-    LEFT(st, "ST", NULL, "its state in one or two letters"),
-    LEFT(state, "STATE", NULL, "its state"),
-    RIGHT(gpus, "GPUS", "gpus", "GPUs held, or asked for"),
-    NUMBER(priority, "PRIO", "priority", "its priority"),
-    NUMBER(position, "POS", "position", "its place in the queue"),
-    NUMBER(attempt, "TRY", "attempt", "how often it was started"),
-    NUMBER(step, "STEP", "iteration", "iterations done, of all"),
-    RIGHT(progress, "DONE", "iteration", "iterations done, as a share"),
-    NUMBER(iteration, "ITER", "iteration", "the iteration it is in"),
-    NUMBER(epoch, "EPOCH", "epoch", "the epoch it is in"),
-    RIGHT(rate, "IT/S", "t_iter_s", "iterations per second"),
-    NUMBER(loss, "LOSS", "loss", "the loss last reported"),
-    NUMBER(accuracy, "TEST ACC", "eval_accuracy", "of the last evaluation"),
-    NUMBER(elapsed, "TIME", "elapsed_s", "time run"),
-    NUMBER(left, "LEFT", "eta_s", "time to its end, as estimated"),
-    NUMBER(limit, "LIMIT", "limit_s", "its time limit"),
-    NUMBER(remaining, "TO LIMIT", "left_s", "time to that limit"),
-    LEFT(submitted, "SUBMITTED", NULL, "when it was submitted"),
-    LEFT(estimate, "START", NULL, "when it is to start, as estimated"),
-    LEFT(started, "STARTED", NULL, "when it first ran"),
-    LEFT(ended, "ENDED", NULL, "when it ended"),
-    NUMBER(exit, "EXIT", "exit_code", "its exit code"),
-    LEFT(place, "PLACE", NULL, "nodes and devices"),
-    LEFT(native, "NATIVE", NULL, "what the allocator calls it"),
-    LEFT(reason, "REASON", NULL, "why it waits, or ended"),
-    LEFT(where, "PLACE OR REASON", NULL, "where it runs, or why it does not"),
+    RIGHT(id, "JOBID", "id", "display_id", "the job's number"),
+    LEFT(name, "NAME", NULL, "name", "its name"),
+    LEFT(user, "USER", NULL, "user", "who submitted it"),
+    LEFT(account, "ACCOUNT", NULL, "account", "what is charged for it"),
+    LEFT(partition, "PARTITION", NULL, "partition", "where it goes"),
+    LEFT(labels, "LABELS", NULL, "labels", "its labels"),
+    LEFT(kind, "KIND", NULL, "kind", "cv or command"),
+    LEFT(st, "ST", NULL, "state", "its state in one or two letters"),
+    LEFT(state, "STATE", NULL, "state", "its state"),
+    RIGHT(gpus, "GPUS", "gpus", "gpus,gpus_min,gpus_max",
+          "GPUs held, or asked for"),
+    NUMBER(priority, "PRIO", "priority", "priority", "its priority"),
+    NUMBER(position, "POS", "position", "position", "its place in the queue"),
+    NUMBER(attempt, "TRY", "attempt", "attempt", "how often it was started"),
+    NUMBER(step, "STEP", "iteration", "iteration,iterations_total",
+           "iterations done, of all"),
+    RIGHT(progress, "DONE", "iteration", "iteration,iterations_total",
+          "iterations done, as a share"),
+    NUMBER(iteration, "ITER", "iteration", "iteration",
+           "the iteration it is in"),
+    NUMBER(epoch, "EPOCH", "epoch", "epoch", "the epoch it is in"),
+    RIGHT(rate, "IT/S", "t_iter_s", "state,t_iter_s", "iterations per second"),
+    NUMBER(loss, "LOSS", "loss", "loss", "the loss last reported"),
+    NUMBER(accuracy, "TEST ACC", "eval_accuracy", "eval_accuracy",
+           "of the last evaluation"),
+    NUMBER(elapsed, "TIME", "elapsed_s", "elapsed_s", "time run"),
+    NUMBER(left, "LEFT", "eta_s", "state,eta_s",
+           "time to its end, as estimated"),
+    NUMBER(limit, "LIMIT", "limit_s", "limit_s", "its time limit"),
+    NUMBER(remaining, "TO LIMIT", "left_s", "left_s", "time to that limit"),
+    LEFT(submitted, "SUBMITTED", NULL, "submitted", "when it was submitted"),
+    LEFT(estimate, "START", NULL, "start_estimate",
+         "when it is to start, as estimated"),
+    LEFT(started, "STARTED", NULL, "started", "when it first ran"),
+    LEFT(ended, "ENDED", NULL, "ended", "when it ended"),
+    NUMBER(exit, "EXIT", "exit_code", "exit_code", "its exit code"),
+    LEFT(place, "PLACE", NULL, "place", "nodes and devices"),
+    LEFT(native, "NATIVE", NULL, "native_id", "what the allocator calls it"),
+    LEFT(reason, "REASON", NULL, "reason", "why it waits, or ended"),
+    LEFT(where, "PLACE OR REASON", NULL, "state,place,reason",
+         "where it runs, or why it does not"),
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
@@ -327,6 +342,36 @@ int columns_parse(const char *text, struct columns *ret, struct error *err)
         return error_set(err, ERR_USAGE, "no columns; see mgpu-stat -o help");
     *ret = c;
     return 0;
+}
+
+/* "a,b" of `more` goes to the end of the list, but for what is in it. */
+static int add_members(struct buf *list, const char *more, struct error *err)
+{
+    while (*more) {
+        size_t n = strcspn(more, ",");
+        const char *p = buf_str(list);
+        while (*p && !(strncmp(p, more, n) == 0 && strchr(",", p[n])))
+            p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',');
+        if (!*p && buf_addf(list, err, "%s%.*s", list->len > 0 ? "," : "",
+                            (int)n, more) < 0)
+            return -1;
+        more += n + (more[n] == ',');
+    }
+    return 0;
+}
+
+int columns_members(const struct columns *c, const char *sort, struct buf *ret,
+                    struct error *err)
+{
+    const struct field *by = NULL;
+    int rc = 0;
+    if (sort)
+        by = find(sort + (*sort == '-'), strlen(sort + (*sort == '-')));
+    for (size_t i = 0; rc == 0 && i < c->n; i++)
+        rc = add_members(ret, c->at[i]->reads, err);
+    if (rc == 0 && by)
+        rc = add_members(ret, by->reads, err);
+    return rc == 0 && by && by->key ? add_members(ret, by->key, err) : rc;
 }
 
 void columns_help(FILE *out)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "jobs/base/buf.h"
 #include "scheduler/tools/render.h"
 
 enum { COLUMNS_MAX = 32, COLUMN_TEXT_CAP = 512 };
@@ -15,8 +16,9 @@ struct field {
     const char *name, *title; /* "gpus", "GPUS" */
     enum render_align align;
     const char *doc;
-    const char *key; /* of the job's JSON, to sort by; NULL: by the text */
-    bool is_number;  /* for programs it is what the key has, unrounded */
+    const char *key;   /* of the job's JSON, to sort by; NULL: by the text */
+    const char *reads; /* "gpus,gpus_min": the members that text() looks at */
+    bool is_number;    /* for programs it is what the key has, unrounded */
     void (*text)(const json_t *job, char *out, size_t cap);
 };
 
@@ -30,6 +32,11 @@ struct columns {
  * err  ERR_USAGE no such field, with a suggestion; too many */
 int columns_parse(const char *text, struct columns *ret,
                   struct error *err) MUST_CHECK;
+/* Adds the members of a job's JSON that the columns, and an order by `sort`
+ * as of columns_sort(), look at: "display_id,name".
+ * in  sort  NULL: none; one that does not exist adds nothing */
+int columns_members(const struct columns *c, const char *sort, struct buf *ret,
+                    struct error *err) MUST_CHECK;
 /* What -o help prints. */
 void columns_help(FILE *out);
 

@@ -74,6 +74,10 @@ char *render_escape(const char *text, char *out, size_t cap)
 
     while (*p) {
         uint32_t c = 0;
+        if (*p >= ' ' && *p < 0x7f && len + 1 < cap) { /* the most */
+            out[len++] = (char)*p++;
+            continue;
+        }
         size_t n = sequence(p, &c);
         bool plain = n > 0 && !is_hidden(c);
         if (len + (plain ? n : 4) >= cap)

@@ -37,6 +37,8 @@ void render_table_destroy(struct render_table *t); /* NULL is fine */
 /* Cells from left to right, row by row. */
 int render_table_add(struct render_table *t, struct error *err, const char *fmt,
                      ...) __attribute__((format(printf, 3, 4))) MUST_CHECK;
+int render_table_put(struct render_table *t, const char *text,
+                     struct error *err) MUST_CHECK;
 /* Each column as wide as its widest cell. On a terminal that is too narrow
  * the widest columns give way; a cut cell ends in '+'. Where even that does not
  * help, the last columns are left out, and a line names them. */

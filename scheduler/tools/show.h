@@ -68,6 +68,7 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
 /* The rows of a queue: tasks of one sweep that wait in the same state are one,
  * with "12_[0-3,7]" as display_id. Unchanged with expand.
  * own  *ret, for json_decref() */
+#define SWEEP_ROWS_READ "sweep,task,state,gpus_min,gpus_max" /* of a job */
 int sweep_rows(json_t *jobs, bool expand, json_t **ret,
                struct error *err) MUST_CHECK;
 /* The index of a column, or -1. */

@@ -12,7 +12,7 @@ static int add_job(struct render_table *t, const struct columns *c,
     char text[COLUMN_TEXT_CAP];
     for (size_t i = 0; i < c->n; i++) {
         c->at[i]->text(job, text, sizeof(text));
-        if (render_table_add(t, err, "%s", text) < 0)
+        if (render_table_put(t, text, err) < 0)
             return -1;
     }
     return 0;

@@ -234,6 +234,21 @@ static int on_option(void *arg, const struct opt *o, const char *value,
 /* What the daemon sends at most. */
 static const unsigned long long MOST_JOBS = 100000;
 
+/* What a table shows of ten thousand jobs is a third of what there is to be
+ * said of them. */
+static int ask_fields(const struct args *a, const struct columns *columns,
+                      struct buf *io_query, struct error *err)
+{
+    struct buf fields = BUF_INIT;
+    int rc = buf_addstr(&fields, SWEEP_ROWS_READ, err);
+    if (rc == 0)
+        rc = columns_members(columns, a->f.show.sort, &fields, err);
+    if (rc == 0)
+        rc = buf_addf(io_query, err, "&fields=%s", buf_str(&fields));
+    buf_clear(&fields);
+    return rc;
+}
+
 /* csv is where it is exported to; NULL: it is shown. */
 static int queue(struct client *c, const struct args *a, FILE *csv,
                  struct error *err)
@@ -244,6 +259,8 @@ static int queue(struct client *c, const struct args *a, FILE *csv,
     int rc = columns_parse(a->f.show.format, &columns, err);
     if (rc == 0)
         rc = filter_query(&a->filter, &query, err);
+    if (rc == 0 && !a->f.json)
+        rc = ask_fields(a, &columns, &query, err);
     if (rc == 0)
         rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
                         a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));

@@ -47,12 +47,19 @@ void render_table_destroy(struct render_table *t)
 int render_table_add(struct render_table *t, struct error *err, const char *fmt,
                      ...)
 {
-    char raw[CELL_CAP], safe[2 * CELL_CAP];
+    char raw[CELL_CAP];
     va_list ap;
     va_start(ap, fmt);
     (void)vsnprintf(raw, sizeof(raw), fmt, ap);
     va_end(ap);
-    render_escape(raw, safe, sizeof(safe));
+    return render_table_put(t, raw, err);
+}
+
+int render_table_put(struct render_table *t, const char *text,
+                     struct error *err)
+{
+    char safe[2 * CELL_CAP];
+    render_escape(text, safe, sizeof(safe));
     size_t at = t->text.len;
     if (buf_add(&t->offsets, &at, sizeof(at), err) < 0 ||
         buf_add(&t->text, safe, strlen(safe) + 1, err) < 0)
@@ -103,21 +110,31 @@ static int width_of(const char *s, int limit, size_t *ret_bytes)
     return width;
 }
 
+static void put_blanks(int n, FILE *out)
+{
+    static const char blanks[] = "                                ";
+    for (; n > 0; n -= (int)sizeof(blanks) - 1)
+        (void)fwrite(blanks, 1,
+                     n < (int)sizeof(blanks) ? (size_t)n : sizeof(blanks) - 1,
+                     out);
+}
+
 static void put_cell(const char *text, int width, enum render_align align,
                      int gap, FILE *out)
 {
     size_t bytes = 0;
-    int full = width_of(text, INT32_MAX, NULL);
-    bool cut = full > width;
-    int w = width_of(text, cut ? width - 1 : width, &bytes);
+    int w = width_of(text, width, &bytes);
+    bool cut = text[bytes] != '\0';
+    if (cut)
+        w = width_of(text, width - 1, &bytes);
     int pad = width - w - (cut ? 1 : 0);
     if (align == RENDER_RIGHT)
-        (void)fprintf(out, "%*s", pad, "");
+        put_blanks(pad, out);
     (void)fwrite(text, 1, bytes, out);
     if (cut)
         (void)fputc('+', out);
     if (gap > 0)
-        (void)fprintf(out, "%*s", (align == RENDER_LEFT ? pad : 0) + gap, "");
+        put_blanks((align == RENDER_LEFT ? pad : 0) + gap, out);
 }
 
 static int total_of(const int *widths, size_t n, int gap)

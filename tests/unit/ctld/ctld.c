@@ -200,6 +200,7 @@ static void test_lists(struct rig *r)
         {"?state=COMPLETED,CANCELLED", 2},
         {"?state=RUNNING", 0},
         {"?limit=1", 1},
+        {"?fields=held_by", 0},
         {"?user=nobody-here", 0},
         {"?since=2000-01-01T00:00:00Z", 2},
         {"?since=2100-01-01T00:00:00.5Z", 0},
@@ -210,8 +211,11 @@ static void test_lists(struct rig *r)
         ok(get(r, path) == 200 && count(r, "\"kind\"") == cases[i].n, "%s: %d",
            path, cases[i].n);
     }
-    is_int(get(r, "/v1/jobs?limit=1"), 200, "of many");
-    ok(has(r, "\"id\":2"), "the newest");
+    is_int(get(r, "/v1/jobs?limit=1&fields=id,held_by,attempt,name"), 200,
+           "of a few fields");
+    ok(has(r, "\"jobs\":[{\"id\":2,\"name\":\"held\",\"attempt\":0}]}"),
+       "there is no other, and none that is null");
+    is_int(get(r, "/v1/jobs?fields=id,nam"), 400, "no such field");
     is_int(get(r, "/v1/jobs?state=DONE"), 400, "no such state");
     /* A bracket of 10,000 characters kept the loop for 3 ms a job. */
     char glob[160];

@@ -1,0 +1,332 @@
+/* job_text.c - JOB of wire.h, from the engine's fold, as text.
+ *
+ * A list has ten thousand of them, and a change goes to a thousand watchers:
+ * each member is written where it will be sent from, without a tree of it
+ * before. Who asks for a few members pays for those.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/text.h"
+#include "jobs/wire.h"
+#include "scheduler/ctld/filter.h"
+#include "scheduler/ctld/private.h"
+
+/* One job that is being written. */
+struct view {
+    const struct ctld *c;
+    const struct job *j;
+    const struct job *p; /* how far it has come; a stranger's view of it */
+    bool all;            /* for who may see all */
+    double wall_s;
+};
+
+typedef int add_f(const struct view *v, struct buf *out, struct error *err);
+
+/* ---- values ---------------------------------------------------------------
+ */
+static int add_null(struct buf *out, struct error *err)
+{
+    return buf_add(out, "null", 4, err);
+}
+
+static int add_int(struct buf *out, int64_t n, struct error *err)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRId64, n);
+    return buf_add(out, text, (size_t)len, err);
+}
+
+/* Negative means unknown. */
+static int add_count(struct buf *out, int64_t n, struct error *err)
+{
+    return n < 0 ? add_null(out, err) : add_int(out, n, err);
+}
+
+/* Progress counts from 1: 0 means that nothing was reported yet. */
+static int add_progress(struct buf *out, int64_t n, struct error *err)
+{
+    return n > 0 ? add_int(out, n, err) : add_null(out, err);
+}
+
+/* So that it is read back as the same number, and as a real one. */
+static int add_num(struct buf *out, double x, struct error *err)
+{
+    char text[40];
+    if (!isfinite(x))
+        return add_null(out, err);
+    int len = snprintf(text, sizeof(text), "%.17g", x);
+    if (!strpbrk(text, ".e"))
+        len = snprintf(text, sizeof(text), "%.17g.0", x);
+    return buf_add(out, text, (size_t)len, err);
+}
+
+static int add_text(struct buf *out, const char *s, struct error *err)
+{
+    return s && *s ? text_add_json(out, s, err) : add_null(out, err);
+}
+
+static int add_time(struct buf *out, double wall_s, struct error *err)
+{
+    char text[WIRE_TIME_CAP];
+    wire_time(wall_s, text);
+    return add_text(out, text, err);
+}
+
+/* Takes the value. */
+static int add_json(struct buf *out, json_t *o, struct error *err)
+{
+    char *text = o ? json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    int rc = text ? buf_addstr(out, text, err)
+                  : error_set(err, ERR_NOMEM, "a job's JSON");
+    json_decref(o);
+    free(text);
+    return rc;
+}
+
+/* ---- members --------------------------------------------------------------
+ */
+static double elapsed(const struct view *v)
+{
+    const struct job *j = v->j;
+    if (!isfinite(j->start_s))
+        return NAN;
+    /* Somebody may have set the clock back meanwhile. */
+    return fmax(0, (isfinite(j->end_s) ? j->end_s : v->wall_s) - j->start_s);
+}
+
+static double left(const struct view *v)
+{
+    return job_state_is_live(v->j->state) ? v->j->limit_s - elapsed(v) : NAN;
+}
+
+static double start_estimate(const struct view *v)
+{
+    const struct clock *clock = v->c->parts.clock;
+    return v->j->state == JOB_QUEUED
+               ? v->wall_s + v->j->start_estimate_s - clock->now_s(clock)
+               : NAN;
+}
+
+static double eta(const struct view *v)
+{
+    const struct job *j = v->p;
+    if (!job_state_is_live(j->state) || j->iteration <= 0 ||
+        j->iterations_total <= 0 || !(j->t_iter > 0))
+        return NAN;
+    return (double)(j->iterations_total - j->iteration) * j->t_iter;
+}
+
+/* A worker's words are its user's. */
+static const char *reason(const struct view *v)
+{
+    return v->all || !v->j->reported ? v->j->reason : "";
+}
+
+static const char *native_id(const struct view *v)
+{
+    return v->j->native_id[0] ? v->j->native_id : v->j->pending_id;
+}
+
+static const char *held_by(const struct view *v)
+{
+    return v->j->state == JOB_HELD ? job_held_name(v->j->held_by) : NULL;
+}
+
+static int64_t position(const struct view *v)
+{
+    return engine_position(v->c->engine, v->j->id);
+}
+
+static int64_t task(const struct view *v)
+{
+    return v->j->sweep > 0 ? v->j->task : -1;
+}
+
+#define MEMBER(name, how, value)                                    \
+    static int name##_member(const struct view *v, struct buf *out, \
+                             struct error *err)                     \
+    {                                                               \
+        return how(out, value, err);                                \
+    }
+MEMBER(id, add_int, (int64_t)v->j->id)
+MEMBER(name, add_text, v->j->name)
+MEMBER(user, add_text, v->j->user)
+MEMBER(uid, add_int, v->j->uid)
+MEMBER(kind, add_text, v->j->kind)
+MEMBER(state, add_text, job_state_name(v->j->state))
+MEMBER(reason, add_text, reason(v))
+MEMBER(priority, add_int, v->j->priority)
+MEMBER(gpus_min, add_int, v->j->gpus_min)
+MEMBER(gpus_max, add_int, v->j->gpus_max)
+MEMBER(gpus, add_int, v->j->gpus)
+MEMBER(attempt, add_int, v->j->attempt)
+MEMBER(exit_code, add_count, v->j->exit_code)
+MEMBER(place, add_text, v->j->place)
+MEMBER(native_id, add_text, native_id(v))
+MEMBER(position, add_progress, position(v))
+MEMBER(cancel_asked, buf_addstr, v->j->cancel_asked ? "true" : "false")
+MEMBER(held_by, add_text, held_by(v))
+MEMBER(sweep, add_progress, (int64_t)v->j->sweep)
+MEMBER(task, add_count, task(v))
+MEMBER(submitted, add_time, v->j->submit_s)
+MEMBER(started, add_time, v->j->start_s)
+MEMBER(ended, add_time, v->j->end_s)
+MEMBER(elapsed_s, add_num, elapsed(v))
+MEMBER(limit_s, add_num, v->j->limit_s)
+MEMBER(left_s, add_num, left(v))
+MEMBER(start_estimate, add_time, start_estimate(v))
+MEMBER(account, add_text, engine_where(v->c->engine, v->j).account)
+MEMBER(partition, add_text, engine_where(v->c->engine, v->j).partition)
+MEMBER(iteration, add_progress, v->p->iteration)
+MEMBER(iterations_total, add_progress, v->p->iterations_total)
+MEMBER(epoch, add_progress, v->p->epoch)
+MEMBER(epochs_total, add_progress, v->p->epochs_total)
+MEMBER(loss, add_num, v->p->loss)
+MEMBER(t_iter_s, add_num, v->p->t_iter)
+MEMBER(eta_s, add_num, eta(v))
+MEMBER(eval_accuracy, add_num, v->p->eval_accuracy)
+
+static int display_id_member(const struct view *v, struct buf *out,
+                             struct error *err)
+{
+    char name[48];
+    ctld_display_id(v->j, name, sizeof(name));
+    return add_text(out, name, err);
+}
+
+/* What makes a task of a sweep differ. */
+static int vary_member(const struct view *v, struct buf *out, struct error *err)
+{
+    json_t *o = v->all && v->j->vary ? json_loads(v->j->vary, 0, NULL) : NULL;
+    return o ? add_json(out, o, err) : add_null(out, err);
+}
+
+static int labels_member(const struct view *v, struct buf *out,
+                         struct error *err)
+{
+    return v->all ? add_json(out, ctld_labels(v->j), err) : add_null(out, err);
+}
+
+/* ---- all of them ----------------------------------------------------------
+ */
+#define ROW(name)                                                              \
+    {                                                                          \
+#name, ",\"" #name "\":", sizeof(",\"" #name "\":") - 1, name##_member \
+    }
+static const struct member {
+    const char *name, *key;
+    size_t key_len;
+    add_f *add;
+} members[] = {
+    ROW(id),
+    ROW(name),
+    ROW(user),
+    ROW(uid),
+    ROW(kind),
+    ROW(state),
+    ROW(reason),
+    ROW(priority),
+    ROW(gpus_min),
+    ROW(gpus_max),
+    ROW(gpus),
+    ROW(attempt),
+    ROW(exit_code),
+    ROW(place),
+    ROW(native_id),
+    ROW(position),
+    ROW(cancel_asked),
+    ROW(held_by),
+    ROW(display_id),
+    ROW(sweep),
+    ROW(task),
+    ROW(vary),
+    ROW(submitted),
+    ROW(started),
+    ROW(ended),
+    ROW(elapsed_s),
+    ROW(limit_s),
+    ROW(left_s),
+    ROW(start_estimate),
+    ROW(account),
+    ROW(partition),
+    ROW(labels),
+    ROW(iteration),
+    ROW(iterations_total),
+    ROW(epoch),
+    ROW(epochs_total),
+    ROW(loss),
+    ROW(t_iter_s),
+    ROW(eta_s),
+    ROW(eval_accuracy),
+};
+enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
+_Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");
+
+int ctld_members_parse(const char *text, uint64_t *ret, struct error *err)
+{
+    uint64_t set = 0;
+    do {
+        size_t n = strcspn(text, ","), i = 0;
+        while (i < N_MEMBERS && (strlen(members[i].name) != n ||
+                                 strncmp(members[i].name, text, n) != 0))
+            i++;
+        if (i == N_MEMBERS)
+            return error_set(err, ERR_INVAL, "fields: no '%.*s'",
+                             n < 40 ? (int)n : 40, text);
+        set |= UINT64_C(1) << i;
+        text += n;
+    } while (*text++ == ',');
+    *ret = set;
+    return 0;
+}
+
+/* in  known  what is null is left out */
+static int add_member(const struct member *m, const struct view *v, bool known,
+                      struct buf *out, struct error *err)
+{
+    size_t before = out->len;
+    if (buf_add(out, m->key, m->key_len, err) < 0 || m->add(v, out, err) < 0)
+        return -1;
+    if (known && strcmp(out->data + before + m->key_len, "null") == 0) {
+        out->len = before;
+        out->data[before] = '\0';
+    }
+    return 0;
+}
+
+int ctld_add_job(const struct ctld *c, const struct job *j, bool all,
+                 uint64_t set, struct buf *out, struct error *err)
+{
+    static const struct job silent = {
+        .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN};
+    const struct view v = {.c = c,
+                           .j = j,
+                           .p = all ? j : &silent,
+                           .all = all,
+                           .wall_s = c->parts.clock->wall_s(c->parts.clock)};
+    size_t from = out->len;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < N_MEMBERS; i++) {
+        if (set >> i & 1u)
+            rc = add_member(&members[i], &v, set != CTLD_ALL_MEMBERS, out, err);
+    }
+    if (rc == 0 && out->len == from)
+        rc = buf_addstr(out, "{", err);
+    else if (rc == 0)
+        out->data[from] = '{'; /* instead of the first comma */
+    return rc == 0 ? buf_addstr(out, "}", err) : -1;
+}
+
+json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all)
+{
+    struct buf text = BUF_INIT;
+    json_t *o = NULL;
+    if (ctld_add_job(c, job, all, CTLD_ALL_MEMBERS, &text, NULL) == 0)
+        o = json_loadb(buf_str(&text), text.len, 0, NULL);
+    buf_clear(&text);
+    return o;
+}
