@@ -50,6 +50,9 @@ static const struct schema_key keys[] = {
     {"controller.url", KEY_STRING, AT(controller.url), .def = "null", NONE(0),
      .code = "E014",
      .doc = "where workers call, http://HOST:PORT; null: this host"},
+    {"controller.metrics_listen", KEY_STRING, AT(controller.metrics_listen),
+     .def = "null", NONE(0), .code = "E014",
+     .doc = "HOST:PORT where anybody may read /metrics; null: none"},
     {"controller.jobs_dir", KEY_PATH, AT(controller.jobs_dir), .def = "null",
      NONE(0), .code = "E015",
      .doc = "job directories; %u is the user's name; null: in state_dir"},
@@ -200,7 +203,6 @@ static const struct schema_key keys[] = {
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
     "controller.socket_group",
-    "controller.metrics_listen",
     "slurm.submit_as",
     "scheduler.aging_half_life",
     "scheduler.weights",
@@ -318,6 +320,8 @@ static void check_texts(const struct conf *c, const struct schema_from *from,
 {
     check_text(from, "controller.listen", c->controller.listen, is_address,
                "HOST:PORT", report);
+    check_text(from, "controller.metrics_listen", c->controller.metrics_listen,
+               is_address, "HOST:PORT", report);
     check_text(from, "controller.url", c->controller.url, is_url,
                "http://HOST:PORT", report);
     check_text(from, "controller.jobs_dir", c->controller.jobs_dir, is_template,

@@ -31,9 +31,10 @@ struct conf {
         char *state_dir; /* NULL: the daemon decides */
         char *socket;    /* NULL: the daemon decides */
         int32_t max_clients;
-        char *listen;   /* "HOST:PORT", "[::1]:PORT"; NULL: no TCP */
-        char *url;      /* what workers are told; NULL: this host's name and
-                           the port of listen */
+        char *listen; /* "HOST:PORT", "[::1]:PORT"; NULL: no TCP */
+        char *url;    /* what workers are told; NULL: this host's name and
+                         the port of listen */
+        char *metrics_listen; /* as listen, for /metrics alone; NULL: none */
         char *jobs_dir; /* "%u": the submitter's name; NULL: in state_dir */
         char *user;     /* whom a daemon that root started becomes; NULL */
     } controller;

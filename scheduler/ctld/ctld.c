@@ -206,7 +206,7 @@ static int make_http(struct ctld *c, struct error *err)
     if (http_server_listen_unix(c->http, conf->socket,
                                 conf->serves_all ? 0666 : 0600, err) < 0)
         return -1;
-    return make_port(c, err);
+    return make_port(c, err) < 0 ? -1 : ctld_scrape_init(c, &http, err);
 }
 
 /* ---- another configuration ------------------------------------------------
@@ -403,6 +403,8 @@ void ctld_stop(struct ctld *c)
     c->stopping = true;
     atomic_store(&c->closing, true);
     http_server_close(c->http);
+    if (c->scrape)
+        http_server_close(c->scrape);
     c->last_steps = LAST_STEPS;
     ctld_last_step(c);
 }
@@ -435,6 +437,7 @@ void ctld_destroy(struct ctld *c)
     ctld_step_clear(c);
     ctld_ingest_clear(c);
     http_server_destroy(c->http);
+    http_server_destroy(c->scrape);
     engine_destroy(c->engine);
     audit_close(c->audit);
     ctld_drains_clear(c);

@@ -36,6 +36,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *listen;  /* "HOST:PORT" beside the socket; NULL: none */
     bool workers_remote; /* workers run elsewhere: they are told url ... */
     const char *url;     /* NULL: this host's name and the port of listen */
+    const char *metrics_listen; /* "HOST:PORT" of scrape.c; NULL: none */
     enum conf_workers workers_from;
     enum conf_remote auth_remote; /* of tools over TCP */
     const char *munge_socket;     /* NULL: the one that libmunge knows */

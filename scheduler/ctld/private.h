@@ -86,7 +86,7 @@ struct ctld {
     char jobs_dir[512], url[256];
     double started_wall_s;
     struct loop *loop;
-    struct http_server *http;
+    struct http_server *http, *scrape; /* scrape may be NULL */
     struct engine *engine;
     struct thread *commits, *writer, *reader, *logs, *submits;
     struct thread *logins; /* or NULL */
@@ -415,6 +415,12 @@ void serve_gpus(void *arg, struct http_exchange *x);
 void serve_nodes(void *arg, struct http_exchange *x);
 void serve_status(void *arg, struct http_exchange *x);
 void serve_metrics(void *arg, struct http_exchange *x);
+void ctld_reply_metrics(struct ctld *c, struct http_exchange *x);
+/* scrape.c: the same at conf.metrics_listen, if there is one, for everybody.
+ * in   like  whose enter and leave it has, too
+ * err  as http_server_listen_tcp() */
+int ctld_scrape_init(struct ctld *c, const struct http_server_conf *like,
+                     struct error *err) MUST_CHECK;
 void serve_livez(void *arg, struct http_exchange *x);
 void serve_readyz(void *arg, struct http_exchange *x);
 void serve_claim(void *arg, struct http_exchange *x);

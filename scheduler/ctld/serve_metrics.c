@@ -193,10 +193,13 @@ static int add_all(struct ctld *c, struct buf *b)
 
 void serve_metrics(void *arg, struct http_exchange *x)
 {
-    struct ctld *c = arg;
+    if (ctld_admit(arg, x))
+        ctld_reply_metrics(arg, x);
+}
+
+void ctld_reply_metrics(struct ctld *c, struct http_exchange *x)
+{
     struct buf b = BUF_INIT;
-    if (!ctld_admit(c, x))
-        return;
     if (add_all(c, &b) != 0)
         ctld_reply(x, 500, NULL);
     else

@@ -442,6 +442,40 @@ lacks() { # COUNT PATTERN YAML...
     grep -q '^mgpu_jobs{state="COMPLETED"} 0$' "$BATS_TEST_TMPDIR/metrics"
 }
 
+@test "S14: controller.metrics_listen tells everybody counters, and no more" {
+    printf 'version: 1\ncontroller: {metrics_listen: "127.0.0.1:0"}\n' \
+        >"$BATS_TEST_TMPDIR/conf"
+    ctld_start --config "$BATS_TEST_TMPDIR/conf"
+    submit_command secret-name sleep 60
+    port=$(sed -n 's/.* metrics at="127.0.0.1:0" port=\([0-9]*\)$/\1/p' "$ctld_dir/ctld.log")
+    [ "$port" -gt 0 ]
+    cd "$BATS_TEST_TMPDIR"
+    get() { # PATH [curl's options]: the status; the body is in `got`
+        curl --silent --path-as-is --max-time 20 --output got \
+            --write-out '%{http_code}' "http://127.0.0.1:$port$@"
+    }
+    [ "$(get /livez)" = 200 ]
+    [ "$(get /readyz)" = 200 ]
+    [ "$(get /metrics)" = 200 ]
+    awk -f "$BATS_TEST_DIRNAME/openmetrics.awk" got
+    grep -q '^mgpu_jobs{state="QUEUED"} ' got
+    not grep -q secret-name got
+    # Not the API, by no way around it, and only to those who call us so.
+    for path in /v1/jobs /v1/status /v1/jobs/1 /metrics/../v1/jobs / //metrics; do
+        [ "$(get "$path")" = 404 ]
+    done
+    [ "$(get /metrics --request POST)" = 405 ]
+    [ "$(get /metrics --data x)" = 413 ]
+    for host in localhost "localhost:$port" '[::1]:1' 192.0.2.1 "$(uname -n):9"; do
+        [ "$(get /metrics --header "Host: $host")" = 200 ]
+    done
+    for host in 'Host;' 'Host: evil.example' 'Host: [evil' \
+        "Host: 127.0.0.1.evil.example:$port" "Host: $(uname -n).evil.example"; do
+        [ "$(get /metrics --header "$host")" = 400 ]
+        not grep -q mgpu_jobs got
+    done
+}
+
 @test "/metrics is what OpenMetrics says, line by line, and the check can fail" {
     ctld_start
     conforms() { awk -f "$BATS_TEST_DIRNAME/openmetrics.awk" "$1"; }

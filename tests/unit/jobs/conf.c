@@ -28,6 +28,8 @@ static const struct {
      V "allocator: slurm\ncontroller: {listen: [a]}\n", "E011 3:22"},
     {"listen without a port", V "controller: {listen: node1}\n", "E014 2:22"},
     {"listen without a host", V "controller: {listen: ':80'}\n", "E014 2:22"},
+    {"metrics without a port", V "controller: {metrics_listen: a}\n",
+     "E014 2:30"},
     {"listen on every address", V "controller: {listen: '*:0'}\n", ""},
     {"listen on IPv6", V "controller: {listen: '[::1]:65535'}\n", ""},
     {"IPv6 left open", V "controller: {listen: '[::1:80'}\n", "E014 2:22"},
@@ -121,6 +123,7 @@ static void test_values(void)
         V "cluster: lab\nallocator: local\n"
           "controller: {state_dir: state, socket: /run/m.sock,\n"
           " listen: '10.0.0.5:7431', url: 'http://a:7431',\n"
+          " metrics_listen: '127.0.0.1:9431',\n"
           " jobs_dir: /h/%u/mgpu, user: mgpu}\n"
           "auth: {remote: munge, munge_socket: /run/munge.s,\n"
           " admins: [root, ops], workers_from: any}\n"
@@ -152,6 +155,7 @@ static void test_values(void)
     is_str(c.local.mpirun, "/opt/mpirun", "mpirun");
     is_str(c.controller.listen, "10.0.0.5:7431", "listen");
     is_str(c.controller.url, "http://a:7431", "url");
+    is_str(c.controller.metrics_listen, "127.0.0.1:9431", "metrics_listen");
     is_str(c.controller.jobs_dir, "/h/%u/mgpu", "jobs_dir");
     is_str(c.controller.user, "mgpu", "user");
     is_int(c.auth.remote, AUTH_MUNGE, "remote");
@@ -199,6 +203,7 @@ static const char golden[] =
     "  max_clients: 2048                     # restart\n"
     "  listen: null                          # restart\n"
     "  url: null                             # restart\n"
+    "  metrics_listen: null                  # restart\n"
     "  jobs_dir: null                        # restart\n"
     "  user: null                            # restart\n"
     "auth:\n"
