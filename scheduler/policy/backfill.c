@@ -18,6 +18,8 @@
  * - Only limits count as ends, never estimates: a limit is enforced.
  * - A job that can use none of the nodes that any job before it waits for has
  *   a reservation, too: there are as many heads as lines that do not touch.
+ * - Where devices are taken back (preempt.h), who gets them is no head: its
+ *   place is kept by the plan. For a head that follows it they are gone.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -27,11 +29,12 @@
 
 #include "scheduler/policy/plan.h"
 #include "scheduler/policy/policy.h"
+#include "scheduler/policy/preempt.h"
 
 /* When, and on which nodes, GPUs come free. */
 struct ending {
     double end_s;
-    uint64_t id;
+    const struct policy_job *job;
     struct place place;
     const int32_t *at; /* borrowed; NULL: not known */
 };
@@ -60,7 +63,7 @@ static int by_end(const void *a, const void *b)
     const struct ending *x = a, *y = b;
     if (x->end_s < y->end_s || x->end_s > y->end_s)
         return x->end_s < y->end_s ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
+    return (x->job->id > y->job->id) - (x->job->id < y->job->id);
 }
 
 /* One whose place is not known gives nothing back, unless there is only one
@@ -75,7 +78,7 @@ static void add_running(struct backfill *b, const struct policy_job *job)
         return;
     b->ends[b->n_ends++] = (struct ending){
         .end_s = fmax(start_s + job->limit_s, v->now_s),
-        .id = job->id,
+        .job = job,
         .place = place_of(job, job->nodes, job->gpus / job->nodes),
         .at = job->at           ? job->at
               : v->n_nodes == 1 ? only
@@ -97,15 +100,17 @@ static void add_started(struct backfill *b, const struct policy_job *job,
     b->n_ats += (size_t)place.nodes;
     b->ends[b->n_ends++] = (struct ending){
         .end_s = b->plan.view->now_s + job->limit_s,
-        .id = job->id,
+        .job = job,
         .place = place,
         .at = at,
     };
 }
 
-static void give_back(struct policy_node *nodes, const struct ending *end)
+/* What those leave who are told to is in the picture from the first. */
+static void give_back(const struct plan *p, struct policy_node *nodes,
+                      const struct ending *end)
 {
-    if (!end->at)
+    if (!end->at || (p->soon && p->leaves[end->job - p->view->jobs]))
         return;
     place_add(nodes, end->at, end->place, 1);
     for (int32_t k = 0; k < end->place.nodes; k++) {
@@ -129,12 +134,12 @@ static int reserve(struct backfill *b, const struct policy_job *job,
     if (!head->then)
         return error_set(err, ERR_NOMEM, "out of memory");
     b->n_heads++;
-    memcpy(head->then, b->plan.nodes, n * sizeof(*head->then));
+    preempt_picture(&b->plan, head->then);
     qsort(b->ends, b->n_ends, sizeof(*b->ends), by_end);
     for (size_t i = 0; i < b->n_ends && !fits;) {
         double t = b->ends[i].end_s;
         while (i < b->n_ends && b->ends[i].end_s <= t)
-            give_back(head->then, &b->ends[i++]);
+            give_back(&b->plan, head->then, &b->ends[i++]);
         fits = place_find(head->then, n, job, &place);
         if (fits)
             head->at_s = t;
@@ -181,21 +186,28 @@ static void take_back(struct backfill *b, size_t n_heads,
 
 /* Starts the job if every head that it meets would still start at its time:
  * tried on both pictures, what is free now and what is free then. NULL, or
- * the head that it would delay. */
-static const struct head *start_beside(struct backfill *b,
-                                       const struct policy_job *job,
-                                       struct place place)
+ * the job that it would delay.
+ * out  ret_at_s  when that one is to start */
+static const struct policy_job *start_beside(struct backfill *b,
+                                             const struct policy_job *job,
+                                             struct place place,
+                                             double *ret_at_s)
 {
     struct plan *p = &b->plan;
+    const struct plan_owed *owed = plan_start(p, job, place);
 
-    uint64_t state = plan_start(p, job, place);
+    if (owed) {
+        *ret_at_s = owed->at_s;
+        return owed->job;
+    }
     for (size_t i = 0; i < b->n_heads; i++) {
         if (!meets(&b->heads[i], job) ||
             leaves_place(b, &b->heads[i], job, place))
             continue;
         take_back(b, i, job, place);
-        plan_unstart(p, place, state);
-        return &b->heads[i];
+        plan_unstart(p, place);
+        *ret_at_s = b->heads[i].at_s;
+        return b->heads[i].job;
     }
     add_started(b, job, place);
     return NULL;
@@ -205,26 +217,31 @@ static int consider(struct backfill *b, const struct policy_job *job,
                     struct error *err)
 {
     struct plan *p = &b->plan;
+    bool is_first = (b->waited_for & job->classes) == 0;
+    const struct policy_job *delayed = NULL;
     const struct head *head = NULL;
     struct place place;
+    double at_s;
 
     if (!plan_ever(p, job, true)) {
         plan_never_fits(p, job);
         return 0;
     }
-    if (plan_find(p, job, &place)) {
-        head = start_beside(b, job, place);
-        if (!head)
-            return 0;
-        plan_reserved(p, job, head->job, head->at_s);
-        b->waited_for |= job->classes;
+    if (plan_find(p, job, &place) &&
+        !(delayed = start_beside(b, job, place, &at_s)))
         return 0;
-    }
-    if (!plan_ever(p, job, false)) {
+    if (!delayed && !plan_ever(p, job, false)) {
         plan_lacks_gpus(p, job, NAN);
         return 0;
     }
-    if ((b->waited_for & job->classes) == 0 && reserve(b, job, &head, err) < 0)
+    if (is_first && preempt_for(p, job))
+        return 0; /* its place is kept */
+    if (delayed) {
+        plan_reserved(p, job, delayed, at_s);
+        b->waited_for |= job->classes;
+        return 0;
+    }
+    if (is_first && reserve(b, job, &head, err) < 0)
         return -1;
     plan_lacks_gpus(p, job,
                     head && isfinite(head->at_s) ? head->at_s : (double)NAN);

@@ -9,6 +9,7 @@
 
 #include "scheduler/policy/plan.h"
 #include "scheduler/policy/policy.h"
+#include "scheduler/policy/preempt.h"
 
 /* Jobs that wait, by what they may use. The last line takes the masks for
  * which there is none left, too: it may then hold up more than it has to. */
@@ -66,6 +67,7 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
         return -1;
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct policy_job *job = &view->jobs[i];
+        const struct plan_owed *owed = NULL;
         const struct policy_job *head;
         struct place place;
         int32_t n_ahead;
@@ -78,12 +80,16 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
         head = ahead(&lines, job, &n_ahead);
         if (head)
             plan_behind(&p, job, head, n_ahead);
-        else if (plan_find(&p, job, &place))
-            (void)plan_start(&p, job, place);
+        else if (plan_find(&p, job, &place) &&
+                 !(owed = plan_start(&p, job, place)))
+            continue;
+        else if (preempt_for(&p, job))
+            continue; /* its place is kept */
+        else if (owed)
+            plan_reserved(&p, job, owed->job, owed->at_s);
         else
             plan_lacks_gpus(&p, job, NAN);
-        if (wishes[p.n - 1].act == POLICY_WAIT)
-            join(&lines, job);
+        join(&lines, job);
     }
     *ret_n = p.n;
     plan_end(&p);

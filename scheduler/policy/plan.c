@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "scheduler/policy/preempt.h"
+
 enum {
     CAP = sizeof(((struct policy_wish *)NULL)->reason),
     SHAPES_MAX = 512, /* 90 KB; two of one place only cost time */
@@ -27,15 +29,6 @@ struct plan_shape {
     struct place place;
     char lacks[CAP]; /* the reason */
 };
-
-static bool in_order(const struct policy_job *a, const struct policy_job *b)
-{
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
-        return a->submit_s < b->submit_s;
-    return a->id < b->id;
-}
 
 static int check_job(const struct policy_view *v, size_t i, struct error *err)
 {
@@ -57,7 +50,7 @@ static int check_job(const struct policy_view *v, size_t i, struct error *err)
                              "job %" PRIu64 " runs on node %" PRId32 " of %zu",
                              j->id, j->at[k], v->n_nodes);
     }
-    if (i > 0 && !in_order(&v->jobs[i - 1], j))
+    if (i > 0 && !policy_in_order(&v->jobs[i - 1], j))
         return error_set(err, ERR_INVAL, "job %" PRIu64 " is out of order",
                          j->id);
     return 0;
@@ -66,7 +59,7 @@ static int check_job(const struct policy_view *v, size_t i, struct error *err)
 static int check_view(const struct policy_view *v, size_t cap,
                       struct error *err)
 {
-    size_t n_queued = 0;
+    size_t n_wishes = 0;
 
     for (size_t i = 0; i < v->n_nodes; i++) {
         const struct policy_node *node = &v->nodes[i];
@@ -82,11 +75,11 @@ static int check_view(const struct policy_view *v, size_t cap,
     for (size_t i = 0; i < v->n_jobs; i++) {
         if (check_job(v, i, err) < 0)
             return -1;
-        n_queued += v->jobs[i].state == JOB_QUEUED;
+        n_wishes += v->jobs[i].state == JOB_QUEUED || v->preempt.is_on;
     }
-    if (n_queued > cap)
-        return error_set(err, ERR_LIMIT, "%zu queued jobs, room for %zu wishes",
-                         n_queued, cap);
+    if (n_wishes > cap)
+        return error_set(err, ERR_LIMIT, "%zu jobs, room for %zu wishes",
+                         n_wishes, cap);
     return 0;
 }
 
@@ -113,6 +106,10 @@ int plan_begin(struct plan *p, const struct policy_view *view,
     }
     if (view->n_nodes > 0)
         memcpy(p->nodes, view->nodes, view->n_nodes * sizeof(*p->nodes));
+    if (view->preempt.is_on && preempt_begin(p, err) < 0) {
+        plan_end(p);
+        return -1;
+    }
     return 0;
 }
 
@@ -121,6 +118,7 @@ void plan_end(struct plan *p)
     free(p->nodes);
     free(p->at);
     free(p->shapes);
+    preempt_end(p);
     p->nodes = NULL;
     p->at = NULL;
     p->shapes = NULL;
@@ -192,13 +190,18 @@ bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret)
 
 /* ---- starts ----------------------------------------------------------------
  */
-uint64_t plan_start(struct plan *p, const struct policy_job *job,
-                    struct place place)
+const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
+                                   struct place place)
 {
-    uint64_t before = p->state;
+    const struct plan_owed *owed;
 
-    p->state = ++p->last_state;
     place_take(p->nodes, p->view->n_nodes, place, p->at);
+    if ((owed = preempt_take(p, job, place))) {
+        place_add(p->nodes, p->at, place, 1);
+        return owed;
+    }
+    p->before = p->state;
+    p->state = ++p->last_state;
     p->wishes[p->n++] = (struct policy_wish){
         .act = POLICY_START,
         .id = job->id,
@@ -206,14 +209,16 @@ uint64_t plan_start(struct plan *p, const struct policy_job *job,
         .gpus_per_node = place.per_node,
         .start_s = p->view->now_s,
     };
-    return before;
+    return NULL;
 }
 
-void plan_unstart(struct plan *p, struct place place, uint64_t state)
+void plan_unstart(struct plan *p, struct place place)
 {
     place_add(p->nodes, p->at, place, 1);
+    if (p->soon)
+        place_add(p->soon, p->at, place, 1);
     p->n--;
-    p->state = state;
+    p->state = p->before;
 }
 
 /* ---- reasons ---------------------------------------------------------------

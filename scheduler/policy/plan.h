@@ -16,18 +16,35 @@
 
 struct plan_shape;
 
+/* A queued job that gets its devices from those that leave. */
+struct plan_owed {
+    const struct policy_job *job;
+    struct place place;
+    bool is_stuck; /* its devices have not come, though all have left */
+    double at_s;   /* when it has them */
+};
+
 struct plan {
     const struct policy_view *view;
     struct policy_node *nodes; /* owned; gpus_free after the plan so far */
     struct plan_shape *shapes; /* owned; [n_shapes], a power of two, by hash */
     size_t n_shapes;
     uint64_t state, last_state; /* another number for each other gpus_free */
+    uint64_t before;            /* state before the last start */
     int32_t *at;                /* owned; [n_nodes], of the last start */
     struct policy_wish *wishes; /* borrowed */
     size_t cap, n;
+
+    /* Owned; NULL unless devices may be taken back. */
+    struct policy_node *soon;  /* as nodes, when all have left who are to */
+    struct policy_node *trial; /* [n_nodes], to try things on */
+    int32_t *trial_at;         /* [n_nodes] */
+    struct plan_owed *owed;    /* [n_owed], in the order of the view */
+    size_t n_owed;
+    bool *leaves; /* by job of the view: counted in soon */
 };
 
-/* err  ERR_INVAL the view is wrong, ERR_LIMIT more queued jobs than cap */
+/* err  ERR_INVAL the view is wrong, ERR_LIMIT more jobs than cap */
 int plan_begin(struct plan *p, const struct policy_view *view,
                struct policy_wish *wishes, size_t cap,
                struct error *err) MUST_CHECK;
@@ -37,12 +54,13 @@ void plan_end(struct plan *p);
 bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret);
 bool plan_ever(struct plan *p, const struct policy_job *job, bool with_down);
 
-/* Starts the job there and takes its GPUs; p->at says on which nodes.
- * out  the state before */
-uint64_t plan_start(struct plan *p, const struct policy_job *job,
-                    struct place place);
-/* As if the last plan_start() had not been. in  state  what it returned */
-void plan_unstart(struct plan *p, struct place place, uint64_t state);
+/* Starts the job there and takes its GPUs; p->at says on which nodes. Not if
+ * a job that was planned before it would lose what it is owed: returned then,
+ * else NULL. */
+const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
+                                   struct place place);
+/* As if the last plan_start(), with that place, had not been. */
+void plan_unstart(struct plan *p, struct place place);
 
 /* It waits. In the order in which they are to be tried: */
 void plan_never_fits(struct plan *p, const struct policy_job *job);

@@ -8,6 +8,7 @@
 #ifndef MGPU_SCHEDULER_POLICY_H
 #define MGPU_SCHEDULER_POLICY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,31 @@ struct policy_job {
     double start_s;        /* of the running attempt; NAN while queued */
     double limit_s;        /* its time limit; INFINITY: none */
     double left_s;         /* estimate of run time left, or NAN */
+    int32_t is_owed; /* queued: devices were taken back for it, and it has not
+                        started since. Such jobs go before all others */
+
+    /* Of a live one, for preempt.h. */
+    int32_t may_go;      /* its devices may be taken back, were it only for
+                            what it is, and the state that it is in */
+    int32_t is_leaving;  /* it was told to let them go, for whatever reason */
+    double leaves_s;     /* and does so by then */
+    uint64_t leaves_for; /* the job that they were taken back for; 0: none */
+    double grace_s;      /* the time that it has once it is told */
+    double preempted_s;  /* when they were last taken back; -INFINITY: never */
+    double lost_s;       /* so much of its work is lost if it is told now */
+};
+
+/* When devices are taken back from jobs that run, see preempt.h. */
+struct policy_preempt {
+    int32_t is_on;
+    double grace_s;       /* no job has longer to let its devices go */
+    double min_runtime_s; /* of its present attempt, before which none goes */
+};
+enum {
+    POLICY_PREEMPT_AGAIN_S = 600, /* nor one that went less than this ago */
+    /* Who was told to go and is still there so long after its time is not
+     * counted on any more; nor is a job owed anything after it. */
+    POLICY_PREEMPT_SLACK_S = 60,
 };
 
 struct policy_view {
@@ -51,24 +77,33 @@ struct policy_view {
     double wall_s; /* the same moment since 1970, to name others in UTC */
     const struct policy_node *nodes; /* borrowed */
     size_t n_nodes;
-    const struct policy_job *jobs; /* borrowed; by (priority desc, submit_s,
-                                      id), queued and live together */
+    const struct policy_job *jobs; /* borrowed; policy_in_order(), queued and
+                                      live together */
     size_t n_jobs;
+    struct policy_preempt preempt;
 };
+
+/* Whether a goes before b: who is owed something, then by (priority desc,
+ * submit_s, id). */
+bool policy_in_order(const struct policy_job *a, const struct policy_job *b);
 
 enum policy_act { POLICY_START, POLICY_RESIZE, POLICY_PREEMPT, POLICY_WAIT };
 
 /* Every queued job gets exactly one wish, START or WAIT, in the order to
- * carry them out. `reason` is one of the tokens of mgpu-stat(1) with its
- * numbers, e.g. "WaitingForGpus: needs 2, 1 free", "Priority: behind job 7".
+ * carry them out; a live one may get PREEMPT. `reason` is one of the tokens of
+ * mgpu-stat(1) with its numbers, e.g. "WaitingForGpus: needs 2, 1 free",
+ * "Priority: behind job 7".
  */
 struct policy_wish {
     enum policy_act act;
     uint64_t id;
-    int32_t nodes, gpus_per_node; /* for START and RESIZE */
-    double start_s; /* WAIT: when it may start, or NAN when not known */
-    int32_t lacks;  /* WAIT, 1: for GPUs that somebody has, and for nothing
-                       else; the nodes that are up would hold it */
+    int32_t nodes, gpus_per_node; /* for START and RESIZE; of a WAIT that is
+                                     owed these */
+    double start_s;  /* WAIT: when it may start, or NAN when not known */
+    int32_t lacks;   /* WAIT, 1: for GPUs that somebody has, and for nothing
+                        else; the nodes that are up would hold it */
+    int32_t is_owed; /* WAIT, 1: it gets them from those that leave */
+    uint64_t for_id; /* PREEMPT: the job, which is owed, that they go to */
     char reason[120];
 };
 

@@ -109,13 +109,11 @@ static int round_of(int32_t variety, int n_jobs)
             n_bad += !same_reason(&p, job, wishes[p.n - 1].reason);
             continue;
         }
-        uint64_t before = plan_start(&p, job, place);
+        n_bad += plan_start(&p, job, place) != NULL;
         n_bad += !same_answers(&p, &jobs[draw(0, n_jobs - 1)], &place, &fits);
         if (draw(0, 9) > 0)
-            plan_unstart(&p,
-                         place_of(job, wishes[p.n - 1].nodes,
-                                  wishes[p.n - 1].gpus_per_node),
-                         before);
+            plan_unstart(&p, place_of(job, wishes[p.n - 1].nodes,
+                                      wishes[p.n - 1].gpus_per_node));
     }
     plan_end(&p);
     return n_bad;

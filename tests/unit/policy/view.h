@@ -77,7 +77,7 @@ static inline int view_plan(struct view *t, const struct policy *p,
 }
 
 /* The plan as one line: "+3:1x2" starts job 3 on one node with two GPUs,
- * "4:Reserved" is a wait with its token. */
+ * "4:Reserved" is a wait with its token, "-5>4" tells job 5 to go for job 4. */
 static inline void is_plan(struct view *t, const struct policy *p,
                            const char *want, const char *what)
 {
@@ -97,6 +97,9 @@ static inline void is_plan(struct view *t, const struct policy *p,
             len +=
                 (size_t)snprintf(got + len, sizeof(got) - len, "%s+%d:%dx%d",
                                  sep, (int)w->id, w->nodes, w->gpus_per_node);
+        else if (w->act == POLICY_PREEMPT)
+            len += (size_t)snprintf(got + len, sizeof(got) - len, "%s-%d>%d",
+                                    sep, (int)w->id, (int)w->for_id);
         else
             len += (size_t)snprintf(got + len, sizeof(got) - len, "%s%d:%.*s",
                                     sep, (int)w->id, token, w->reason);

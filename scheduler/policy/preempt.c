@@ -1,0 +1,412 @@
+/* preempt.c - see preempt.h.
+ *
+ * The picture `soon` is what is free with all that leaves: jobs that were told
+ * to go, for whatever reason, jobs whose time limit comes before anybody could
+ * be made to go, and those that this plan tells to. Whoever is owed has his
+ * place in that picture, and each start is tried on it.
+ *
+ * Whom to tell is a knapsack; solved by hand. The jobs that may go stand in
+ * a row by what is lost with them, and from its beginning as many are taken as
+ * are needed; then, from the dearest, each is left out without which it fits
+ * as well. So nobody goes in vain. It is done in two orders, small sacrifices
+ * first and large jobs first; the better set is that with less work lost, then
+ * with fewer jobs, then with fewer GPUs.
+ */
+#include "scheduler/policy/preempt.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the picture ---------------------------------------------------------
+ */
+static bool has_devices(const struct policy_job *job)
+{
+    return job_state_is_live(job->state) && job->at && job->nodes > 0 &&
+           (job->gpus > 0 || job->is_exclusive);
+}
+
+/* By itself, before anybody who is told now is sure to be gone. */
+static bool leaves_anyway(const struct policy_view *v,
+                          const struct policy_job *job)
+{
+    double slack_s = POLICY_PREEMPT_SLACK_S;
+    double end_s = job->start_s + job->limit_s;
+
+    return (job->is_leaving && job->leaves_s + slack_s > v->now_s) ||
+           (end_s <= v->now_s + v->preempt.grace_s &&
+            end_s + slack_s > v->now_s);
+}
+
+static void add_job(struct policy_node *nodes, const struct policy_job *job,
+                    int32_t sign)
+{
+    place_add(nodes, job->at, place_of(job, job->nodes, job->gpus / job->nodes),
+              sign);
+}
+
+int preempt_begin(struct plan *p, struct error *err)
+{
+    const struct policy_view *v = p->view;
+    size_t n = v->n_nodes + 1;
+
+    p->soon = malloc(n * sizeof(*p->soon));
+    p->trial = malloc(n * sizeof(*p->trial));
+    p->trial_at = malloc(n * sizeof(*p->trial_at));
+    p->owed = malloc((v->n_jobs + 1) * sizeof(*p->owed));
+    p->leaves = calloc(v->n_jobs + 1, sizeof(*p->leaves));
+    if (!p->soon || !p->trial || !p->trial_at || !p->owed || !p->leaves)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    memcpy(p->soon, p->nodes, v->n_nodes * sizeof(*p->soon));
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        p->leaves[i] =
+            has_devices(&v->jobs[i]) && leaves_anyway(v, &v->jobs[i]);
+        if (p->leaves[i])
+            add_job(p->soon, &v->jobs[i], 1);
+    }
+    return 0;
+}
+
+void preempt_end(struct plan *p)
+{
+    free(p->soon);
+    free(p->trial);
+    free(p->trial_at);
+    free(p->owed);
+    free(p->leaves);
+    p->soon = p->trial = NULL;
+    p->trial_at = NULL;
+    p->owed = NULL;
+    p->leaves = NULL;
+}
+
+/* On p->trial. The first who has no place left, if any. */
+static const struct plan_owed *place_owed(const struct plan *p,
+                                          const struct policy_node *from)
+{
+    size_t n = p->view->n_nodes;
+
+    memcpy(p->trial, from, n * sizeof(*p->trial));
+    for (size_t i = 0; i < p->n_owed; i++) {
+        const struct plan_owed *o = &p->owed[i];
+        if (o->is_stuck)
+            continue;
+        if (!place_fits(p->trial, n, o->place))
+            return o;
+        place_take(p->trial, n, o->place, p->trial_at);
+    }
+    return NULL;
+}
+
+void preempt_picture(const struct plan *p, struct policy_node *ret)
+{
+    size_t n = p->view->n_nodes;
+
+    if (p->soon)
+        (void)place_owed(p, p->soon);
+    memcpy(ret, p->soon ? p->trial : p->nodes, n * sizeof(*ret));
+}
+
+/* Of a job that is stuck nobody knows where its devices come free. */
+static const struct plan_owed *stuck_before(const struct plan *p,
+                                            const struct policy_job *job)
+{
+    for (size_t i = 0; i < p->n_owed; i++)
+        if (p->owed[i].is_stuck && (p->owed[i].job->classes & job->classes))
+            return &p->owed[i];
+    return NULL;
+}
+
+const struct plan_owed *preempt_take(struct plan *p,
+                                     const struct policy_job *job,
+                                     struct place place)
+{
+    const struct plan_owed *robbed;
+
+    if (!p->soon)
+        return NULL;
+    robbed = stuck_before(p, job);
+    place_add(p->soon, p->at, place, -1);
+    if (!robbed)
+        robbed = place_owed(p, p->soon);
+    if (robbed)
+        place_add(p->soon, p->at, place, 1);
+    return robbed;
+}
+
+/* ---- who may go ----------------------------------------------------------
+ */
+struct victim {
+    const struct policy_job *job;
+    double lost; /* GPU-seconds */
+    bool is_out; /* it need not go */
+};
+
+struct set {
+    struct victim *v; /* owned; those that may go, in some order */
+    size_t n_may, n;  /* the first n are considered */
+    double lost;
+    int32_t n_jobs, gpus; /* of those that go */
+    struct place place;   /* of the job that they go for */
+};
+
+static bool may_go(const struct plan *p, const struct policy_job *job,
+                   const struct policy_job *who)
+{
+    const struct policy_view *v = p->view;
+
+    return job->may_go && has_devices(job) && !p->leaves[job - v->jobs] &&
+           !job->is_leaving && job->priority < who->priority &&
+           v->now_s >= job->start_s + v->preempt.min_runtime_s &&
+           v->now_s >= job->preempted_s + POLICY_PREEMPT_AGAIN_S;
+}
+
+/* Whether one of its nodes is of use. */
+static bool is_near(const struct plan *p, const struct policy_job *job,
+                    const struct policy_job *who)
+{
+    for (int32_t k = 0; k < job->nodes; k++) {
+        const struct policy_node *node = &p->nodes[job->at[k]];
+        if (node->is_up && place_may_use(who->classes, node))
+            return true;
+    }
+    return false;
+}
+
+/* The same in both orders: who has just begun goes first. */
+static int by_rest(const struct policy_job *a, const struct policy_job *b)
+{
+    if (a->priority != b->priority)
+        return a->priority < b->priority ? -1 : 1;
+    if (a->start_s < b->start_s || a->start_s > b->start_s)
+        return a->start_s > b->start_s ? -1 : 1;
+    return (a->id < b->id) - (a->id > b->id);
+}
+
+static int by_loss(const void *x, const void *y)
+{
+    const struct victim *a = x, *b = y;
+    if (a->lost < b->lost || a->lost > b->lost)
+        return a->lost < b->lost ? -1 : 1;
+    return by_rest(a->job, b->job);
+}
+
+static int by_size(const void *x, const void *y)
+{
+    const struct victim *a = x, *b = y;
+    if (a->lost < b->lost || a->lost > b->lost)
+        return a->lost < b->lost ? -1 : 1;
+    if (a->job->gpus != b->job->gpus)
+        return a->job->gpus > b->job->gpus ? -1 : 1;
+    return by_rest(a->job, b->job);
+}
+
+/* On p->trial, which is what is left for it. */
+static bool fits_with(const struct plan *p, const struct policy_job *who,
+                      struct set *s, size_t n)
+{
+    (void)place_owed(p, p->soon);
+    for (size_t i = 0; i < n; i++)
+        add_job(p->trial, s->v[i].job, 1);
+    return place_find(p->trial, p->view->n_nodes, who, &s->place);
+}
+
+/* The fewest from the beginning of the row, and of those whoever is needed.
+ * The whole row is enough. */
+static void choose(const struct plan *p, const struct policy_job *who,
+                   struct set *s)
+{
+    size_t lo = 0, hi = s->n_may;
+
+    while (lo + 1 < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (fits_with(p, who, s, mid))
+            hi = mid;
+        else
+            lo = mid;
+    }
+    s->n = hi;
+    s->lost = 0;
+    s->n_jobs = s->gpus = 0;
+    (void)fits_with(p, who, s, hi);
+    for (size_t i = hi; i-- > 0;) {
+        struct victim *v = &s->v[i];
+        add_job(p->trial, v->job, -1);
+        v->is_out = place_find(p->trial, p->view->n_nodes, who, &s->place);
+        if (v->is_out)
+            continue;
+        add_job(p->trial, v->job, 1);
+        s->lost += v->lost;
+        s->n_jobs++;
+        s->gpus += v->job->gpus;
+    }
+    (void)place_find(p->trial, p->view->n_nodes, who, &s->place);
+}
+
+static bool is_better(const struct set *a, const struct set *b)
+{
+    if (a->lost < b->lost || a->lost > b->lost)
+        return a->lost < b->lost;
+    if (a->n_jobs != b->n_jobs)
+        return a->n_jobs < b->n_jobs;
+    return a->gpus < b->gpus;
+}
+
+/* False: all who may go would not be enough; or out of memory, and the next
+ * plan finds them. own  ret->v */
+static bool find_set(const struct plan *p, const struct policy_job *who,
+                     struct set *ret)
+{
+    size_t n = p->view->n_jobs;
+    struct set small = {.v = malloc((n + 1) * sizeof(*small.v))};
+    struct set large = {.v = malloc((n + 1) * sizeof(*large.v))};
+
+    for (size_t i = 0; small.v && large.v && i < n; i++) {
+        const struct policy_job *job = &p->view->jobs[i];
+        if (may_go(p, job, who) && is_near(p, job, who))
+            small.v[small.n_may++] = (struct victim){
+                .job = job,
+                .lost = job->lost_s * (job->gpus > 0 ? job->gpus : 1)};
+    }
+    if (small.n_may == 0 || !fits_with(p, who, &small, small.n_may)) {
+        free(small.v);
+        free(large.v);
+        return false;
+    }
+    large.n_may = small.n_may;
+    memcpy(large.v, small.v, small.n_may * sizeof(*small.v));
+    qsort(small.v, small.n_may, sizeof(*small.v), by_loss);
+    qsort(large.v, large.n_may, sizeof(*large.v), by_size);
+    choose(p, who, &small);
+    choose(p, who, &large);
+    bool is_large = is_better(&large, &small);
+    *ret = is_large ? large : small;
+    free(is_large ? small.v : large.v);
+    return true;
+}
+
+/* ---- the wishes ----------------------------------------------------------
+ */
+static void let_go(struct plan *p, const struct policy_job *job,
+                   const struct policy_job *who)
+{
+    struct policy_wish *w = &p->wishes[p->n++];
+
+    *w = (struct policy_wish){.act = POLICY_PREEMPT,
+                              .id = job->id,
+                              .for_id = who->id,
+                              .start_s = NAN};
+    (void)snprintf(w->reason, sizeof(w->reason),
+                   "Preempted: for job %" PRIu64 ", priority %" PRId32
+                   " over %" PRId32,
+                   who->id, who->priority, job->priority);
+    p->leaves[job - p->view->jobs] = true;
+    add_job(p->soon, job, 1);
+}
+
+enum { NAMED_MAX = 4 };
+
+/* Who leaves for it, in this plan or before: "jobs 3, 5 and 2 more". */
+struct leaving {
+    char names[64];
+    int32_t n;
+    double at_s; /* when the last is gone */
+};
+
+static void note_leaving(struct leaving *l, const struct policy_job *job,
+                         double at_s)
+{
+    size_t len = strlen(l->names);
+
+    if (l->n++ < NAMED_MAX)
+        (void)snprintf(l->names + len, sizeof(l->names) - len, "%s%" PRIu64,
+                       len > 0 ? ", " : "", job->id);
+    l->at_s = fmax(l->at_s, at_s);
+}
+
+static struct leaving leaving_for(const struct plan *p,
+                                  const struct policy_job *who,
+                                  const struct set *s)
+{
+    struct leaving l = {.at_s = p->view->now_s};
+
+    for (size_t i = 0; i < p->view->n_jobs; i++) {
+        const struct policy_job *job = &p->view->jobs[i];
+        if (job->is_leaving && job->leaves_for == who->id)
+            note_leaving(&l, job, job->leaves_s);
+    }
+    for (size_t i = 0; s && i < s->n; i++)
+        if (!s->v[i].is_out)
+            note_leaving(&l, s->v[i].job,
+                         p->view->now_s + s->v[i].job->grace_s);
+    return l;
+}
+
+/* It waits for devices that come. What is said of who leaves for other
+ * reasons is what would be said without all this. */
+static void say_owed(struct plan *p, const struct policy_job *job,
+                     const struct leaving *l, double at_s)
+{
+    char more[32] = "";
+
+    plan_lacks_gpus(p, job, at_s);
+    struct policy_wish *w = &p->wishes[p->n - 1];
+    if (l->n > NAMED_MAX)
+        (void)snprintf(more, sizeof(more), " and %" PRId32 " more",
+                       l->n - NAMED_MAX);
+    if (l->n > 0)
+        (void)snprintf(w->reason, sizeof(w->reason),
+                       "WaitingForPreemption: needs %" PRId32
+                       ", taken back from job%s %s%s",
+                       job->gpus_min, l->n > 1 ? "s" : "", l->names, more);
+    else if (job->is_owed)
+        (void)snprintf(w->reason, sizeof(w->reason),
+                       "WaitingForPreemption: needs %" PRId32
+                       ", which have been taken back",
+                       job->gpus_min);
+}
+
+/* out  ret_set  who is to go, when somebody is: free ret_set->v */
+static bool decide(struct plan *p, const struct policy_job *job,
+                   struct plan_owed *ret, struct set *ret_set)
+{
+    *ret = (struct plan_owed){.job = job};
+    *ret_set = (struct set){.v = NULL};
+    (void)place_owed(p, p->soon);
+    if (place_find(p->trial, p->view->n_nodes, job, &ret->place))
+        return true;
+    if (job->is_owed) {
+        ret->is_stuck = true;
+        return true;
+    }
+    if (!find_set(p, job, ret_set))
+        return false;
+    ret->place = ret_set->place;
+    return true;
+}
+
+bool preempt_for(struct plan *p, const struct policy_job *job)
+{
+    struct plan_owed o;
+    struct set s;
+
+    if (!p->soon || stuck_before(p, job) || !decide(p, job, &o, &s))
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if (!s.v[i].is_out)
+            let_go(p, s.v[i].job, job);
+    struct leaving l = leaving_for(p, job, &s);
+    free(s.v);
+    o.at_s = l.n > 0 ? l.at_s : p->view->now_s + p->view->preempt.grace_s;
+    say_owed(p, job, &l, o.at_s);
+    if (!o.is_stuck) {
+        struct policy_wish *w = &p->wishes[p->n - 1];
+        w->is_owed = 1;
+        w->nodes = o.place.nodes;
+        w->gpus_per_node = o.place.per_node;
+    }
+    p->owed[p->n_owed++] = o;
+    return true;
+}
