@@ -67,6 +67,10 @@ struct conf {
     struct {
         char policy[SPEC_NAME_CAP]; /* "fifo", "backfill" */
         double interval_s;
+        struct {
+            bool enabled;
+            double grace_s, min_runtime_s;
+        } preempt;
     } scheduler;
     struct {
         int32_t max_jobs_per_user;

@@ -342,3 +342,8 @@ int32_t spec_warning(const struct job_spec *s, double *ret_before_s)
         *ret_before_s = signo > 0 ? before_s : 0;
     return signo;
 }
+
+bool spec_saves(const struct job_spec *s)
+{
+    return s->kind == SPEC_CV && s->checkpoint.on_signal && s->retry.resume;
+}

@@ -152,6 +152,7 @@ struct job_spec {
     struct {
         int32_t priority;    /* -50..50; low -50, normal 0, high 50 */
         char *account, *qos; /* NULL: as mgpu.yaml says */
+        bool preemptible;    /* it may be told to go for one of more priority */
     } policy;
     struct spec_list depends_on; /* depend.h */
     struct {
@@ -309,6 +310,10 @@ enum spec_retry spec_retry(const char *word);
 /* The signal that says that the time limit comes, and how long before it;
  * ret_before_s may be NULL. 0: none. */
 int32_t spec_warning(const struct job_spec *s, double *ret_before_s);
+
+/* Whether it goes on where it was when it is told to stop and started again
+ * later. */
+bool spec_saves(const struct job_spec *s);
 
 /* Scalars that other files share; err says what is allowed. */
 int parse_duration(const char *s, double *ret_s, struct error *err) MUST_CHECK;

@@ -407,6 +407,28 @@ static void check_warning(const struct check *c)
                    "as in warn_signal: USR1", "%s needs %s", when, how);
 }
 
+/* Of a command nobody knows what it does about SIGTERM: only who says that it
+ * may be told is told in turn. */
+static void check_preemptible(const struct check *c)
+{
+    static const char path[] = "policy.preemptible";
+    static const char *const keys[] = {path, "checkpoint.on_signal",
+                                       "retry.resume"};
+    const struct job_spec *s = c->s;
+    bool is_command = s->kind == SPEC_COMMAND;
+    size_t i = 0, n = is_command ? 1 : 3;
+
+    while (i < n && !is_set(c, keys[i]))
+        i++;
+    if (i == n || !is_set(c, "kind") || is_bad(c, path) ||
+        !s->policy.preemptible || spec_saves(s))
+        return;
+    report_add(c->report, "W111", place_of(c, keys[i]), keys[i],
+               "policy.preemptible: false keeps it from that",
+               "it begins anew when it has made room for another job%s",
+               is_command ? ", unless it saves its work on SIGTERM" : "");
+}
+
 void spec_check(const struct job_spec *s, const struct node *root,
                 const struct schema_from *from, struct spec_report *report)
 {
@@ -428,6 +450,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_retry(&c);
     check_rules(&c);
     check_warning(&c);
+    check_preemptible(&c);
     check_command(&c);
     check_labels(&c);
     check_env(&c);

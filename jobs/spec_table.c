@@ -276,6 +276,9 @@ static const struct schema_key keys[] = {
      .code = "E040", .doc = "account that is charged; null: the default"},
     {"policy.qos", KEY_WORD, AT(policy.qos), .def = "null", NONE(0),
      .code = "E040", .doc = "quality of service; null: the default"},
+    {"policy.preemptible", KEY_BOOL, AT(policy.preemptible), .def = "true",
+     .code = "E011",
+     .doc = "whether it makes room for jobs of higher priority"},
 
     {"depends_on", KEY_LIST, AT(depends_on), .code = "E022",
      .doc = "jobs that must end first, as in afterok:12; see DEPENDENCIES"},
@@ -388,7 +391,6 @@ static const char *const later[] = {
     "policy.begin",
     "policy.goal",
     "policy.min_efficiency",
-    "policy.preemptible",
     "logs.on_limit",
     "logs.per_rank",
     NULL,

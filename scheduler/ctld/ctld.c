@@ -96,6 +96,7 @@ static void set_engine_conf(struct ctld *c)
         .kill_grace_s = conf->kill_grace_s,
         .max_jobs_per_user = conf->max_jobs_per_user,
         .limits = conf->limits,
+        .preempt = conf->preempt,
         .admins = conf->admins,
         .n_admins = conf->n_admins,
         .serves_one = !conf->serves_all,
@@ -226,6 +227,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->interval_s = f->conf.interval_s;
     conf->max_jobs_per_user = f->conf.max_jobs_per_user;
     conf->limits = f->conf.limits;
+    conf->preempt = f->conf.preempt;
     conf->rpc_rate = f->conf.rpc_rate;
     conf->rpc_burst = f->conf.rpc_burst;
     conf->max_spec_bytes = f->conf.max_spec_bytes;

@@ -47,6 +47,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     int32_t rpc_rate, rpc_burst; /* requests of one user, per second and at
                                     once; rate 0: any number */
     struct engine_limits limits;
+    struct policy_preempt preempt;
     int64_t max_spec_bytes;   /* of a spec as it comes */
     int64_t max_log_bytes;    /* that a spec may ask for */
     struct alloc_where where; /* as engine_conf's */

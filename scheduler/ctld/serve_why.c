@@ -130,6 +130,37 @@ static void add_ahead_reason(const struct why *w, json_t *list)
     add_reason(list, text);
 }
 
+/* Who goes for it, and until when; or for whom it has gone, or goes. */
+static void add_preempt_reasons(const struct why *w, json_t *list)
+{
+    const struct engine *e = w->c->engine;
+    const struct job *job = w->job;
+    char text[TEXT_CAP], by[WIRE_TIME_CAP];
+
+    for (const struct job *j = engine_next_job(e, 0); j;
+         j = engine_next_job(e, j->id)) {
+        if (!job_state_is_live(j->state) || !j->is_preempted ||
+            j->preempted_for != job->id)
+            continue;
+        wire_time(j->preempt_s + j->preempt_grace_s, by);
+        (void)snprintf(text, sizeof(text),
+                       "WaitingForPreemption: job %llu of %s lets %d GPUs go "
+                       "by %s",
+                       (unsigned long long)j->id, j->user, j->gpus, by);
+        add_reason(list, text);
+    }
+    if (job->preempted_for == 0 || job_state_is_final(job->state))
+        return;
+    wire_time(job->preempt_s + (job->is_preempted ? job->preempt_grace_s : 0),
+              by);
+    (void)snprintf(text, sizeof(text),
+                   job->is_preempted
+                       ? "Preempted: by job %llu; it has until %s to stop"
+                       : "Preempted: by job %llu, at %s",
+                   (unsigned long long)job->preempted_for, by);
+    add_reason(list, text);
+}
+
 static json_t *reasons_of(const struct why *w)
 {
     const struct job *job = w->job;
@@ -140,6 +171,7 @@ static json_t *reasons_of(const struct why *w)
     int32_t ahead = engine_position(w->c->engine, job->id) - 1;
 
     add_reason(list, job->reason);
+    add_preempt_reasons(w, list);
     if (job->state == JOB_DISPATCHING && job->reason[0] == '\0')
         add_reason(list, job->native_id[0] ? "Starting: granted, its worker "
                                              "has not called yet"

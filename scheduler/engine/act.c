@@ -222,7 +222,7 @@ static bool release(struct engine *e, struct entry *en)
                           .why = "the allocator knows no such attempt"};
     struct error err = ERROR_INIT;
 
-    if (a->ops->release(a, en->job.id, en->job.attempt, en->job.grace_s,
+    if (a->ops->release(a, en->job.id, en->job.attempt, eng_grace(en),
                         &err) == 0) {
         en->job.release_asked = true;
         return true;

@@ -97,6 +97,8 @@ static const struct {
     FIELD(FIELD_TEXT, held, 0),
     FIELD(FIELD_INT32, priority, INT32_MIN + 1),
     FIELD(FIELD_TEXT, exclude, 0),
+    FIELD(FIELD_INT64, for_job, 1),
+    NUMBER(grace_ms),
     FIELD(FIELD_INT64, iteration, 1),
     FIELD(FIELD_INT64, iterations_total, 1),
     FIELD(FIELD_INT32, epoch, 1),
@@ -388,6 +390,10 @@ static char *describe(const struct job *job, const char *class)
             : json_object();
     if (job->exclude_node && o)
         (void)json_object_set_new(o, "exclude_node", json_true());
+    if (!job->is_preemptible && o)
+        (void)json_object_set_new(o, "preemptible", json_false());
+    if (job->saves && o)
+        (void)json_object_set_new(o, "saves", json_true());
     char *text = NULL;
     if (o && warn && json_object_update(o, warn) == 0 && where && depends &&
         sweep && retry && json_object_update(o, retry) == 0 &&
@@ -514,6 +520,8 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
         (int32_t)json_integer_value(json_object_get(o, "warn_signal"));
     ret->warn_before_s = json_number_value(json_object_get(o, "warn_before_s"));
     ret->exclude_node = json_is_true(json_object_get(o, "exclude_node"));
+    ret->is_preemptible = !json_is_false(json_object_get(o, "preemptible"));
+    ret->saves = json_is_true(json_object_get(o, "saves"));
     ret->log_max_bytes = log_max;
     const char *digest = json_string_value(json_object_get(o, "digest"));
     text_copy(ret->digest, sizeof(ret->digest), digest ? digest : "");

@@ -19,6 +19,9 @@ struct detail {
     int32_t stopped; /* GRANT: 1 its ranks are suspended, 0 not any more */
     int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
     int32_t priority;  /* PRIORITY; INT32_MIN: none */
+    int64_t for_job;   /* PREEMPT: the job that its devices go to; 0: it was
+                          asked for by a person */
+    int32_t grace_ms;  /* PREEMPT: and it has so long */
     char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
     char held[16]; /* HOLD: "dependency"; "": who asked for it says enough */
     /* How far the last attempt came, for an end: what its beats had said. 0
@@ -31,8 +34,8 @@ struct detail {
 #define DETAIL_INIT                                                          \
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
-        .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .loss = NAN,    \
-        .t_iter = NAN, .eval_accuracy = NAN                                  \
+        .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .grace_ms = -1, \
+        .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN                     \
     }
 
 /* own  *ret_text: the caller frees; NULL when d says nothing */

@@ -48,6 +48,8 @@ struct entry {
     double not_before_s; /* QUEUED: do not start earlier */
     double tell_at_s;    /* tell the allocator (again) who claimed */
     double warn_at_s;    /* have it (again) send the warning */
+    double told_s;       /* since when the attempt is to end */
+    double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
     bool is_heard;       /* the allocator or a worker spoke of the attempt in
                             this life of the daemon */
     bool is_by_wall;     /* start_now_s is what stored wall clock times say,
@@ -71,6 +73,7 @@ struct entry {
     bool may_live;      /* is_corrupt: its last attempt may still run */
 
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
+    bool is_owed;    /* within one view: others are gone, or go, for it */
 
     uint64_t ticket;  /* of the submit; 0: it was there before this life */
     uint64_t changed; /* of the last event, likewise */
@@ -158,6 +161,7 @@ struct engine {
     bool takes_back;    /* with the next plan: what waits in the allocator */
     bool wants_depends; /* what jobs wait for may have happened */
     double retry_at_s;  /* something failed: step again at this time */
+    double look_at_s;   /* and plan at this one: jobs may be told to go then */
 
     void (*on_event)(void *arg, const struct store_event *event,
                      const struct job *job);
@@ -404,6 +408,20 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
                struct error *err) MUST_CHECK;
 /* Begins the reason of an attempt that was taken back. */
 extern const char eng_taken_back[];
+
+/* ---- preempting.c -------------------------------------------------------- */
+/* Sets entry.is_owed, for a view that is made now. */
+void eng_find_owed(const struct engine *e);
+/* What a policy is to know of a job that may go, or does, or is owed. */
+void eng_view_preempt(const struct engine *e, const struct entry *en,
+                      struct policy_job *io);
+/* The wish was checked, but for what happened to it since. err  ERR_NOMEM */
+int eng_preempt(struct engine *e, const struct policy_wish *wishes, size_t n,
+                const struct policy_wish *w, struct error *err) MUST_CHECK;
+/* When a plan could tell somebody to go whom this one could not; INFINITY. */
+double eng_preempt_next(const struct engine *e, const struct policy_view *v);
+/* The time that the attempt has to end, once told. */
+double eng_grace(const struct entry *en);
 
 void eng_act(struct engine *e);
 /* Every attempt that waits in the allocator is over, at no cost to its job. */

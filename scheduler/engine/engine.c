@@ -101,8 +101,12 @@ static void resume(struct engine *e)
 {
     double now_s = eng_now(e), wall_s = eng_wall(e);
 
-    for (size_t i = 0; i < e->n_active; i++)
-        eng_resume_damaged(e->active[i]);
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        eng_resume_damaged(en);
+        if (en->job.preempted_for > 0)
+            en->preempted_s = now_s - fmax(0, wall_s - en->job.preempt_s);
+    }
     eng_compact(e);
     e->wants_depends = true;
     for (size_t i = 0; i < e->n_active; i++) {
@@ -112,6 +116,7 @@ static void resume(struct engine *e)
         if (!job_state_is_live(en->job.state))
             continue;
         en->ask_at_s = en->release_at_s = now_s;
+        en->told_s = eng_is_ending(en) ? now_s : (double)NAN;
         en->asked_before = en->is_resumed = en->is_unasked = true;
         en->tell_at_s = en->job.holder[0] ? now_s : (double)INFINITY;
         resume_clocks(en, now_s, wall_s);
@@ -126,7 +131,7 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
         return error_set(err, ERR_NOMEM, "out of memory");
     e->parts = *parts;
     e->policy = parts->policy;
-    e->retry_at_s = INFINITY;
+    e->retry_at_s = e->look_at_s = INFINITY;
     e->wants_plan = true;
     if (parts->store->ops->load(parts->store, replay, e, err) < 0) {
         engine_destroy(e);
@@ -212,6 +217,8 @@ int engine_step_begin(struct engine *e, struct store_batch **ret,
         e->retry_at_s = INFINITY;
         e->wants_plan = true;
     }
+    if (e->look_at_s <= eng_now(e))
+        e->wants_plan = true;
     if (eng_poll(e, &e->later) < 0) {
         (void)error_wrap(&e->later, "allocator");
         e->retry_at_s = eng_now(e) + 1;
@@ -259,7 +266,7 @@ double engine_next_s(const struct engine *e)
         return INFINITY; /* its end is the next thing */
     if (e->n_events > 0 || (e->wants_plan && isinf(e->retry_at_s)))
         return eng_now(e);
-    double t = e->retry_at_s;
+    double t = fmin(e->retry_at_s, e->look_at_s);
     for (size_t i = 0; i < e->n_active; i++)
         t = fmin(t, eng_timers_next(e, e->active[i]));
     return t;

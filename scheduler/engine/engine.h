@@ -70,6 +70,7 @@ struct engine_conf { /* borrowed strings outlive the engine */
                              asked for before they fit, see ahead.c; 0: none.
                              For an allocator that has others' jobs, too */
     struct engine_limits limits;
+    struct policy_preempt preempt; /* its grace: the most that a job gets */
     /* Nodes [n_drained] on which nothing new is to start. */
     const struct engine_drained *drained;
     size_t n_drained;
@@ -141,7 +142,9 @@ struct job {
     int32_t retry_max;
     uint32_t retry_on; /* bits of enum spec_retry */
     double backoff_s, backoff_max_s;
-    bool exclude_node; /* not again where it was lost */
+    bool exclude_node;   /* not again where it was lost */
+    bool is_preemptible; /* it may be told to go for one of more priority */
+    bool saves;          /* and keeps its work then */
     const char *rules; /* rule.h, one in each line; NULL; owned by the engine */
     char exclude[JOB_EXCLUDE_CAP]; /* "n1,n2": not on these any more */
     int64_t log_max_bytes;
@@ -162,12 +165,18 @@ struct job {
     bool cancel_asked, limit_hit, release_asked;
     bool is_warned;     /* that its limit comes, by warn_signal */
     bool requeue_asked; /* its attempt ends, and it is QUEUED again */
+    bool is_preempted;  /* by the engine, for preempted_for */
     int64_t cancel_uid;
     enum job_held held_by;        /* of a job that is HELD */
     const struct depend *depends; /* [n_depends], in the order of the spec;
                                      owned by the engine */
     size_t n_depends;
     bool depends_waived; /* somebody released it from them */
+
+    /* When its devices were last taken back for another job. */
+    uint64_t preempted_for; /* 0: never were */
+    double preempt_s;
+    double preempt_grace_s; /* from then on */
 
     /* The current or last attempt. */
     int32_t attempt, retries;

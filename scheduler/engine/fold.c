@@ -95,7 +95,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->start_s = job->claim_s = job->run_s = job->stopped_s = NAN;
     job->stopped_for_s = 0;
     job->reported = job->limit_hit = job->release_asked = false;
-    job->requeue_asked = job->is_warned = false;
+    job->requeue_asked = job->is_preempted = job->is_warned = false;
     job->report_code = 0;
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
@@ -168,9 +168,18 @@ static void fold_cancel(struct entry *en, const struct store_event *ev,
                                        : EXIT_CANCELLED_BY_ADMIN;
 }
 
-static void fold_preempt(struct job *job, const struct store_event *ev)
+static void fold_preempt(struct job *job, const struct store_event *ev,
+                         const struct detail *d)
 {
     job->requeue_asked = true;
+    if (d->for_job > 0) {
+        job->is_preempted = true;
+        job->preempted_for = (uint64_t)d->for_job;
+        job->preempt_s = ev->at_s;
+        job->preempt_grace_s = d->grace_ms / 1000.0;
+        because(job, d->why);
+        return;
+    }
     because(job, ev->uid == job->uid ? "requeued by its user"
                                      : "requeued by an administrator");
 }
@@ -200,6 +209,7 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     job->requeue_wait_s = d->wait_ms > 0 ? d->wait_ms / 1000.0 : 0;
     job->start_s = NAN;
     job->limit_hit = job->release_asked = job->requeue_asked = false;
+    job->is_preempted = false;
     because(job, d->why);
 }
 
@@ -243,7 +253,7 @@ static void apply(struct entry *en, const struct store_event *ev,
     case EV_N:
         break;
     case EV_PREEMPT:
-        fold_preempt(job, ev);
+        fold_preempt(job, ev, d);
         break;
     case EV_PRIORITY:
         if (d->priority != INT32_MIN)

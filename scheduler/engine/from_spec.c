@@ -32,6 +32,8 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->backoff_s = s->retry.backoff_s;
     ret->backoff_max_s = s->retry.backoff_max_s;
     ret->exclude_node = s->retry.exclude_node;
+    ret->is_preemptible = s->policy.preemptible;
+    ret->saves = spec_saves(s);
     ret->log_max_bytes = s->logs.max_bytes;
 }
 

@@ -143,6 +143,8 @@ static struct entry *entry_new(const char *jobs_dir, uint64_t id)
     en->stalled_s = en->granted_s = NAN;
     en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;
     en->warn_at_s = INFINITY;
+    en->told_s = en->job.preempt_s = NAN;
+    en->preempted_s = -INFINITY;
     en->not_before_s = -INFINITY;
     return en;
 }

@@ -4,7 +4,9 @@
  * from starting even alone are taken out of the view, the others' upper ends
  * are cut to what is left, and when the plan starts several of one user that
  * together are too many, the later ones are taken out and it is made once
- * more: what they would have had is somebody else's.
+ * more: what they would have had is somebody else's. Who is to start when
+ * others have gone for it counts as one that starts: nobody goes for a job
+ * that may not.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -203,10 +205,12 @@ int eng_limit_wishes(struct engine *e, struct policy_view *v,
         int32_t gpus = w->nodes * w->gpus_per_node;
         char why[JOB_REASON_CAP];
         en->is_planned = false;
-        if (w->act != POLICY_START || en->job.state != JOB_QUEUED)
+        if ((w->act != POLICY_START && !w->is_owed) ||
+            en->job.state != JOB_QUEUED)
             continue;
         if (is_limited(e, &t, &en->job, gpus, why)) {
             w->act = POLICY_WAIT;
+            w->is_owed = 0;
             text_copy(w->reason, sizeof(w->reason), why);
             *ret_again = true;
         } else {

@@ -222,8 +222,9 @@ static void view_job(const struct engine *e, struct eng_view *t,
     bool is_live = job_state_is_live(job->state);
     double now_s = t->v.now_s;
     struct class_masks masks = eng_masks(e, job, memo);
+    struct policy_job *pj = &t->jobs[t->v.n_jobs++];
 
-    t->jobs[t->v.n_jobs++] = (struct policy_job){
+    *pj = (struct policy_job){
         .id = job->id,
         .state = job->state,
         .priority = job->priority,
@@ -243,16 +244,15 @@ static void view_job(const struct engine *e, struct eng_view *t,
         .limit_s = job->limit_s,
         .left_s = NAN,
     };
+    eng_view_preempt(e, en, pj);
 }
 
 static int by_order(const void *a, const void *b)
 {
     const struct policy_job *x = a, *y = b;
-    if (x->priority != y->priority)
-        return x->priority > y->priority ? -1 : 1;
-    if (x->submit_s < y->submit_s || x->submit_s > y->submit_s)
-        return x->submit_s < y->submit_s ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
+    if (x->id == y->id)
+        return 0;
+    return policy_in_order(x, y) ? -1 : 1;
 }
 
 int eng_view_build(const struct engine *e, struct eng_view *t,
@@ -276,7 +276,8 @@ int eng_view_build(const struct engine *e, struct eng_view *t,
                                 .wall_s = eng_wall(e),
                                 .nodes = t->nodes,
                                 .n_nodes = e->n_nodes,
-                                .jobs = t->jobs};
+                                .jobs = t->jobs,
+                                .preempt = e->parts.conf->preempt};
     for (size_t i = 0; i < e->n_nodes; i++) {
         int32_t total = e->nodes[i].gpus_total, free = e->nodes[i].gpus_free;
         t->nodes[i] = (struct policy_node){
@@ -288,6 +289,7 @@ int eng_view_build(const struct engine *e, struct eng_view *t,
             .class_id = e->classes.of[i],
         };
     }
+    eng_find_owed(e);
     for (size_t i = 0; i < e->n_active; i++) {
         if (in_view(e, e->active[i]))
             view_job(e, t, e->active[i], &memo);
@@ -337,7 +339,9 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
         struct entry *en = eng_find(e, w->id);
         assert(en);
         int rc = 0;
-        if (job_state_is_live(en->job.state))
+        if (w->act == POLICY_PREEMPT)
+            rc = eng_preempt(e, t->wishes, n, w, err);
+        else if (job_state_is_live(en->job.state))
             rc = eng_ahead_wish(e, en, w, err);
         else if (w->act == POLICY_WAIT)
             set_reason(en, w->reason, w->start_s);
@@ -395,6 +399,7 @@ int eng_plan(struct engine *e, struct error *err)
     size_t n = 0;
 
     e->wants_plan = false;
+    e->look_at_s = INFINITY;
     if (e->is_draining) {
         pause_all(e, e->pause_reason);
         return 0;
@@ -413,6 +418,8 @@ int eng_plan(struct engine *e, struct error *err)
     int rc = eng_view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)
         rc = eng_make_plan(e, &t, true, &n, err);
+    if (rc == 0)
+        e->look_at_s = eng_preempt_next(e, &t.v);
     if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
         e->retry_at_s = eng_now(e) + 1;
     eng_view_clear(&t);
@@ -425,6 +432,8 @@ struct explaining {
     struct engine *e;
     void (*each)(void *arg, const struct engine_wish *w);
     void *arg;
+    const struct policy_wish *wishes; /* [n], of the plan */
+    size_t n;
 };
 
 static void explain_wish(const struct explaining *x,
@@ -445,6 +454,15 @@ static void explain_wish(const struct explaining *x,
         x->each(x->arg, &one);
 }
 
+/* "Preempted: ..." of one that would be; else what is said of it anyway. */
+static const char *reason_of(const struct explaining *x, const struct entry *en)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->wishes[i].act == POLICY_PREEMPT && x->wishes[i].id == en->job.id)
+            return x->wishes[i].reason;
+    return en->job.reason;
+}
+
 static void explain_others(const struct explaining *x, bool is_live)
 {
     for (size_t i = 0; i < x->e->n_active; i++) {
@@ -452,7 +470,7 @@ static void explain_others(const struct explaining *x, bool is_live)
         const struct engine_wish one = {.job = &en->job,
                                         .start_s = NAN,
                                         .is_shown = is_live,
-                                        .reason = en->job.reason};
+                                        .reason = reason_of(x, en)};
         bool is_other = is_live ? job_state_is_live(en->job.state)
                                 : !job_state_is_live(en->job.state) &&
                                       !job_state_is_final(en->job.state) &&
@@ -466,7 +484,7 @@ int engine_explain(struct engine *e,
                    void (*each)(void *arg, const struct engine_wish *w),
                    void *arg, struct error *err)
 {
-    const struct explaining x = {.e = e, .each = each, .arg = arg};
+    struct explaining x = {.e = e, .each = each, .arg = arg};
     struct eng_view t;
     size_t n = 0;
 
@@ -478,9 +496,12 @@ int engine_explain(struct engine *e,
     for (size_t i = 0; i < e->n_active; i++)
         e->active[i]->is_planned = false;
     if (rc == 0) {
+        x.wishes = t.wishes;
+        x.n = n;
         explain_others(&x, true);
         for (size_t i = 0; i < n; i++)
-            explain_wish(&x, &t.wishes[i]);
+            if (t.wishes[i].act != POLICY_PREEMPT)
+                explain_wish(&x, &t.wishes[i]);
         explain_others(&x, false);
     }
     for (size_t i = 0; i < e->n_active; i++)

@@ -50,7 +50,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->give_up = NULL;
         en->asked_before = en->is_resumed = en->is_held = false;
         en->is_suspended = en->is_by_wall = false;
-        en->stalled_s = en->granted_s = NAN;
+        en->stalled_s = en->granted_s = en->told_s = NAN;
         en->tell_at_s = en->warn_at_s = INFINITY;
         en->is_heard = true; /* there is nothing to be heard yet */
     } else if (ev == EV_REQUEUE && en->job.requeue_wait_s > 0) {
@@ -67,6 +67,9 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->ask_at_s = INFINITY;
     } else if (ev == EV_CANCEL || ev == EV_LIMIT || ev == EV_PREEMPT) {
         en->release_at_s = now_s;
+        en->told_s = isnan(en->told_s) ? now_s : en->told_s;
+        if (en->job.is_preempted)
+            en->preempted_s = now_s;
     }
 }
 

@@ -57,9 +57,10 @@ static void put_last(struct suppose *s, struct policy_job changed)
 {
     size_t n = s->base.v.n_jobs, k = 0;
 
+    changed.is_owed = 0; /* another job is owed nothing */
     for (size_t i = 0; i < n; i++) {
         const struct policy_job *j = &s->base.jobs[i];
-        if (i == s->at || j->priority < changed.priority)
+        if (i == s->at || (j->priority < changed.priority && !j->is_owed))
             continue;
         s->jobs[k++] = *j;
         if (j->priority == changed.priority && j->submit_s >= changed.submit_s)
@@ -67,7 +68,8 @@ static void put_last(struct suppose *s, struct policy_job changed)
     }
     s->jobs[k++] = changed;
     for (size_t i = 0; i < n; i++)
-        if (s->base.jobs[i].priority < changed.priority)
+        if (s->base.jobs[i].priority < changed.priority &&
+            !s->base.jobs[i].is_owed)
             s->jobs[k++] = s->base.jobs[i];
 }
 

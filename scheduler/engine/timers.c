@@ -128,7 +128,7 @@ static int one(struct engine *e, struct entry *en, double now_s)
         en->give_up = en->job.reported               ? eng_was_done
                       : en->job.state == JOB_STALLED ? gave_no_sign
                                                      : never_claimed;
-        en->release_at_s = now_s;
+        en->release_at_s = en->told_s = now_s;
     }
     return 0;
 }

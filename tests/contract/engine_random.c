@@ -60,6 +60,7 @@ static void draw_script(struct world_script *s)
         .grant_delay_s = draw(0, 2),
         .submit_ahead = draw(0, 2),
         .node_lost_s = one_in(3) ? 10 : 0,
+        .preempt = {.is_on = one_in(2), .grace_s = 5, .min_runtime_s = 4},
         .gives_up = true,
     };
     int n = draw(1, 12);

@@ -65,6 +65,7 @@ struct world_script {
     double grant_delay_s;
     double node_lost_s; /* 0: workers may be silent */
     int32_t submit_ahead;
+    struct policy_preempt preempt;
     bool gives_up;      /* users cancel what waits for others in vain */
     const char *db_dir; /* SQLite in this directory; NULL: in memory */
     /* The disk takes its time: half of what is asked comes while a batch is
@@ -91,6 +92,7 @@ struct world {
     struct store_fault fault;                         /* for the next daemon */
     struct alloc *(*wrap)(struct alloc *inner);       /* takes inner; or NULL */
     struct store *(*wrap_store)(struct store *inner); /* likewise */
+    double (*next_s)(void); /* when the wrap has something to do; or NULL */
 
     uint64_t ids[WORLD_JOBS]; /* acknowledged; 0: not yet */
     uint64_t ticket[WORLD_ACTS];

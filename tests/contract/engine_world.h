@@ -217,6 +217,7 @@ static inline void world_init(struct world *w, const struct world_script *s)
         .heartbeat_s = 1,
         .node_lost_s = s->node_lost_s,
         .submit_ahead = s->submit_ahead,
+        .preempt = s->preempt,
         .reconcile_s = 5,
         .kill_grace_s = 3,
         .where = {.partition = "batch", .cpus_per_gpu = 4},
@@ -450,6 +451,8 @@ static inline void world_advance(struct world *w)
     double now_s = w->clock.t_s;
     double t = fmin(engine_next_s(w->engine), alloc_fake_next_s(w->cluster));
 
+    if (w->next_s)
+        t = fmin(t, fmax(w->next_s(), now_s));
     for (size_t i = 0; i < w->script->n_acts; i++) {
         if (world_is_ready(w, i))
             t = fmin(t, fmax(1000 + w->script->acts[i].at_s, now_s));

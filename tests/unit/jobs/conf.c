@@ -67,6 +67,8 @@ static const struct {
     {"allocator", V "allocator: locl\n", "E012 2:12"},
     {"later section", V "store: {min_free: 2G}\n", "E018 2:1"},
     {"later key of slurm", V "slurm: {submit_as: user}\n", "E018 2:9"},
+    {"no grace", V "scheduler: {preempt: {grace: 0s}}\n", "E023 2:30"},
+    {"preempt is a section", V "scheduler: {preempt: yes}\n", "E011 2:22"},
     {"later key", V "scheduler: {weights: {age: 1}}\n", "E018 2:13"},
     {"later policy", V "scheduler: {policy: profile}\n", "E018 2:21"},
     {"policy", V "scheduler: {policy: fifi}\n", "E012 2:21"},
@@ -135,7 +137,8 @@ static void test_values(void)
           " call_timeout: 9s, reconcile_after: 1m, limit_margin: 5m,\n"
           " submit_ahead: 3}\n"
           "local: {gpus: auto, cpu_slots: 3, mpirun: /opt/mpirun}\n"
-          "scheduler: {policy: fifo, interval: 2s}\n"
+          "scheduler: {policy: fifo, interval: 2s,\n"
+          " preempt: {enabled: yes, grace: 30s, min_runtime: 1h}}\n"
           "limits: {max_jobs_per_user: 5, max_log_bytes: 2G}\n"
           "watchdog: {heartbeat: 5s, node_lost_after: 1m}\n"
           "log: {level: debug}\n";
@@ -183,6 +186,9 @@ static void test_values(void)
        "times");
     is_str(c.scheduler.policy, "fifo", "policy");
     ok(c.scheduler.interval_s == 2, "interval");
+    ok(c.scheduler.preempt.enabled && c.scheduler.preempt.grace_s == 30 &&
+           c.scheduler.preempt.min_runtime_s == 3600,
+       "preempt");
     is_int(c.limits.max_jobs_per_user, 5, "jobs per user");
     is_int(c.limits.max_log_bytes, 2LL << 30, "log bytes");
     is_int(c.limits.max_spec_bytes, 1 << 20, "spec bytes, the default");
@@ -239,6 +245,10 @@ static const char golden[] =
     "scheduler:\n"
     "  policy: backfill                      # live\n"
     "  interval: 1s                          # live\n"
+    "  preempt:\n"
+    "    enabled: false                      # live\n"
+    "    grace: 2m                           # live\n"
+    "    min_runtime: 10m                    # live\n"
     "limits:\n"
     "  max_jobs_per_user: 1000               # live\n"
     "  max_gpus_per_user: null               # live\n"

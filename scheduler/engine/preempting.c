@@ -1,0 +1,143 @@
+/* preempting.c - devices are taken back from jobs that run.
+ *
+ * The policy decides (policy/preempt.h); here is what it is told, and what
+ * becomes of its wish: one event, EV_PREEMPT with the job that the devices are
+ * for. From then on the attempt ends as one that a person requeues: its ranks
+ * are told to stop, they write a checkpoint, are killed after their grace, and
+ * the job is QUEUED at its old place, at no cost to its retries.
+ *
+ * Who is owed devices is written down nowhere else: it follows, in this life
+ * of the daemon as in the next, from whom the jobs that went have gone for.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "scheduler/engine/core.h"
+
+double eng_grace(const struct entry *en)
+{
+    return en->job.is_preempted ? en->job.preempt_grace_s : en->job.grace_s;
+}
+
+/* ---- the view -------------------------------------------------------------
+ */
+/* So long the job that it went for is owed its devices. */
+static double owed_until(const struct entry *en)
+{
+    return en->job.preempted_for > 0
+               ? en->preempted_s + en->job.preempt_grace_s +
+                     POLICY_PREEMPT_SLACK_S
+               : -(double)INFINITY;
+}
+
+/* Not once it has had them: what becomes of it then is its own affair. */
+void eng_find_owed(const struct engine *e)
+{
+    for (size_t i = 0; i < e->n_active; i++)
+        e->active[i]->is_owed = false;
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct entry *en = e->active[i];
+        struct entry *to = owed_until(en) > eng_now(e)
+                               ? eng_find(e, en->job.preempted_for)
+                               : NULL;
+        if (to && to->job.priority > en->job.priority &&
+            !(to->job.claim_s >= en->job.preempt_s))
+            to->is_owed = true;
+    }
+}
+
+static bool may_go(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool is_there = job->state == JOB_STARTING || job->state == JOB_RUNNING ||
+                    job->state == JOB_STALLED;
+    return is_there && job->is_preemptible && !job->reported &&
+           !en->is_suspended && !eng_is_ending(en);
+}
+
+void eng_view_preempt(const struct engine *e, const struct entry *en,
+                      struct policy_job *io)
+{
+    const struct policy_preempt *conf = &e->parts.conf->preempt;
+    const struct job *job = &en->job;
+    bool is_live = job_state_is_live(job->state);
+    double now_s = eng_now(e);
+
+    if (!conf->is_on)
+        return;
+    io->is_owed = en->is_owed && !(is_live && job->native_id[0]);
+    if (!is_live)
+        return;
+    io->may_go = may_go(en);
+    io->is_leaving = eng_is_ending(en);
+    io->leaves_s = (isnan(en->told_s) ? now_s : en->told_s) + eng_grace(en);
+    io->leaves_for = job->is_preempted ? job->preempted_for : 0;
+    io->grace_s = fmin(job->grace_s, conf->grace_s);
+    io->preempted_s = en->preempted_s;
+    io->lost_s = job->saves ? 0 : fmax(0, now_s - io->start_s);
+}
+
+/* ---- the wish --------------------------------------------------------------
+ */
+/* A limit of its user may have turned up since it was to have them. */
+static bool is_owed(const struct policy_wish *wishes, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (wishes[i].act == POLICY_WAIT && wishes[i].id == id)
+            return wishes[i].is_owed;
+    return false;
+}
+
+int eng_preempt(struct engine *e, const struct policy_wish *wishes, size_t n,
+                const struct policy_wish *w, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = eng_find(e, w->id);
+    const struct entry *to = eng_find(e, w->for_id);
+
+    if (!is_owed(wishes, n, w->for_id))
+        return 0;
+    d.for_job = (int64_t)w->for_id;
+    d.grace_ms =
+        (int32_t)(1000 * fmin(en->job.grace_s, e->parts.conf->preempt.grace_s));
+    (void)snprintf(d.why, sizeof(d.why),
+                   "preempted by job %" PRIu64 " of %s, priority %" PRId32
+                   " over %" PRId32,
+                   to->job.id, to->job.user, to->job.priority,
+                   en->job.priority);
+    return eng_stage(e, en, EV_PREEMPT, -1, &d, err);
+}
+
+/* ---- when to look again ---------------------------------------------------
+ */
+static double later(double t, double at_s, double now_s)
+{
+    return at_s > now_s ? fmin(t, at_s) : t;
+}
+
+/* Somebody has run for long enough, or is overdue: no event tells of that. */
+double eng_preempt_next(const struct engine *e, const struct policy_view *v)
+{
+    int32_t most = INT32_MIN;
+    double t = INFINITY;
+
+    for (size_t i = 0; v->preempt.is_on && i < v->n_jobs; i++)
+        if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].priority > most)
+            most = v->jobs[i].priority;
+    if (most == INT32_MIN)
+        return INFINITY;
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (job->is_leaving)
+            t = later(t, job->leaves_s + POLICY_PREEMPT_SLACK_S, v->now_s);
+        else if (job->may_go && job->priority < most)
+            t = later(t,
+                      fmax(job->start_s + v->preempt.min_runtime_s,
+                           job->preempted_s + POLICY_PREEMPT_AGAIN_S),
+                      v->now_s);
+    }
+    for (size_t i = 0; i < e->n_active; i++)
+        t = later(t, owed_until(e->active[i]), v->now_s);
+    return t;
+}
