@@ -1,13 +1,13 @@
 /* check_sqlite.c - whether a store is sound, in use or not; see store.h.
  *
  * SQLite knows whether its pages are; that the log makes sense is looked up in
- * check_log_sqlite.c.
+ * check_log_sqlite.c, that rows are as they were written in check_sum_sqlite.c.
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "db/check_log_sqlite.h"
+#include "db/check_sum_sqlite.h"
 #include "db/schema_sqlite.h"
 #include "db/store.h"
 
@@ -65,8 +65,11 @@ static int check_state(struct findings *f, const char *dir, struct error *err)
     if (rc == 0)
         rc = check_pages(f, &d, err);
     /* The rest of a file that is no tree any more is noise. */
-    if (rc == 0 && f->n == 0)
+    if (rc == 0 && f->n == 0) {
         rc = check_log(f, &d, err);
+        if (rc == 0)
+            rc = check_sums(f, &d, err);
+    }
     db_close(&d);
     return rc;
 }

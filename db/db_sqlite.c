@@ -202,40 +202,116 @@ void db_rollback(const struct db *d)
         (void)sqlite3_exec(d->h, "ROLLBACK", NULL, NULL, NULL);
 }
 
+/* ---- sums ----------------------------------------------------------------
+ */
+
+static const uint64_t FNV_BASIS = 0xcbf29ce484222325u;
+
+/* The kind first: 1 is not "1", and no value is not an empty one. */
+static uint64_t sum_bytes(uint64_t sum, char kind, const void *p, size_t n)
+{
+    const uint64_t prime = 0x100000001b3u;
+    const unsigned char *b = p;
+    sum = (sum ^ (unsigned char)kind) * prime;
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ b[i]) * prime;
+    return sum;
+}
+
+uint64_t db_sum_of(sqlite3_stmt *st, int first, int n)
+{
+    uint64_t sum = FNV_BASIS;
+    for (int i = first; i < first + n; i++) {
+        int64_t v = sqlite3_column_int64(st, i);
+        double x = sqlite3_column_double(st, i);
+        switch (sqlite3_column_type(st, i)) {
+        case SQLITE_NULL:
+            sum = sum_bytes(sum, 'n', NULL, 0);
+            break;
+        case SQLITE_INTEGER:
+            sum = sum_bytes(sum, 'i', &v, sizeof(v));
+            break;
+        case SQLITE_FLOAT:
+            sum = sum_bytes(sum, 'r', &x, sizeof(x));
+            break;
+        default: {
+            const void *text = sqlite3_column_blob(st, i);
+            sum =
+                sum_bytes(sum, 't', text, (size_t)sqlite3_column_bytes(st, i));
+        }
+        }
+    }
+    return sum;
+}
+
+/* ---- rows ----------------------------------------------------------------
+ */
+
 struct db_row db_row(sqlite3_stmt *stmt)
 {
     return (struct db_row){.stmt = stmt, .rc = SQLITE_OK};
 }
 
-static void put(struct db_row *r, int rc)
+struct db_row db_row_summed(sqlite3_stmt *stmt)
+{
+    return (struct db_row){
+        .stmt = stmt, .rc = SQLITE_OK, .is_summed = true, .sum = FNV_BASIS};
+}
+
+static void put(struct db_row *r, int rc, char kind, const void *p, size_t n)
 {
     if (r->rc == SQLITE_OK)
         r->rc = rc;
+    if (r->is_summed)
+        r->sum = sum_bytes(r->sum, kind, p, n);
+}
+
+static void put_null(struct db_row *r)
+{
+    put(r, sqlite3_bind_null(r->stmt, ++r->n), 'n', NULL, 0);
 }
 
 void db_put_int(struct db_row *r, int64_t i)
 {
-    put(r, sqlite3_bind_int64(r->stmt, ++r->n, i));
+    put(r, sqlite3_bind_int64(r->stmt, ++r->n, i), 'i', &i, sizeof(i));
 }
 
 void db_put_count(struct db_row *r, int64_t i)
 {
-    int at = ++r->n;
-    put(r, i < 0 ? sqlite3_bind_null(r->stmt, at)
-                 : sqlite3_bind_int64(r->stmt, at, i));
+    if (i < 0)
+        put_null(r);
+    else
+        db_put_int(r, i);
 }
 
 void db_put_real(struct db_row *r, double v)
 {
-    int at = ++r->n;
-    put(r, isfinite(v) ? sqlite3_bind_double(r->stmt, at, v)
-                       : sqlite3_bind_null(r->stmt, at));
+    if (!isfinite(v))
+        put_null(r);
+    else
+        put(r, sqlite3_bind_double(r->stmt, ++r->n, v), 'r', &v, sizeof(v));
 }
 
 void db_put_text(struct db_row *r, const char *s)
 {
-    /* A NULL pointer binds NULL. */
-    put(r, sqlite3_bind_text(r->stmt, ++r->n, s, -1, SQLITE_STATIC));
+    if (!s)
+        put_null(r);
+    else
+        put(r, sqlite3_bind_text(r->stmt, ++r->n, s, -1, SQLITE_STATIC), 't', s,
+            r->is_summed ? strlen(s) : 0);
+}
+
+void db_put_apart(struct db_row *r, const char *s)
+{
+    bool is_summed = r->is_summed;
+    r->is_summed = false;
+    db_put_text(r, s);
+    r->is_summed = is_summed;
+}
+
+void db_put_sum(struct db_row *r)
+{
+    db_put_int(r, (int64_t)r->sum);
 }
 
 int db_run(const struct db *d, struct db_row *r, const char *what,

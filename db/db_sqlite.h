@@ -52,8 +52,19 @@ struct db_row {
     sqlite3_stmt *stmt;
     int n;
     int rc; /* of the first put that failed */
+    bool is_summed;
+    uint64_t sum; /* of what was put */
 };
 struct db_row db_row(sqlite3_stmt *stmt);
+/* One that ends with db_put_sum(): the sum over all values but those that were
+ * put apart. Another byte in one of them, and db_sum_of() what is read is
+ * another: FNV-1a, 64 bits, about a nanosecond a byte. */
+struct db_row db_row_summed(sqlite3_stmt *stmt);
+void db_put_apart(struct db_row *r, const char *s); /* text; NULL is fine */
+void db_put_sum(struct db_row *r);
+/* Of the row that st is at: columns first to first + n - 1. */
+uint64_t db_sum_of(sqlite3_stmt *st, int first, int n);
+
 void db_put_int(struct db_row *r, int64_t i);
 void db_put_count(struct db_row *r, int64_t i); /* negative: NULL */
 void db_put_real(struct db_row *r, double v);   /* not finite: NULL */

@@ -16,6 +16,7 @@
     extern const char symbol[]
 
 EMBED(schema_state_001, "001-state.sql");
+EMBED(schema_state_002, "002-state.sql");
 EMBED(schema_metrics_001, "001-metrics.sql");
 EMBED(schema_metrics_002, "002-metrics.sql");
 
@@ -30,7 +31,7 @@ struct schema {
 const struct schema schema_state = {
     .application_id = 0x6d677073,
     .check_max_bytes = INT64_MAX,
-    .steps = {schema_state_001},
+    .steps = {schema_state_001, schema_state_002},
 };
 
 /* quick_check reads all of a file, 0.5 GB a second at best. A daemon must

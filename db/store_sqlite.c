@@ -25,14 +25,14 @@
 #include "jobs/base/buf.h"
 
 static const char insert_event[] =
-    "INSERT INTO event (seq, job, attempt, event, at, uid, detail)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)";
+    "INSERT INTO event (seq, job, attempt, event, at, uid, detail, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 
 static const char replace_job[] =
     "INSERT INTO job (job, name, user, uid, kind, state, reason,"
     " priority, gpus_min, gpus_max, gpus, attempt, exit_code, submitted_at,"
-    " started_at, ended_at, idempotency_key, spec, dir)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " started_at, ended_at, idempotency_key, spec, dir, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (job) DO UPDATE SET name = coalesce(excluded.name, name),"
     " user = coalesce(excluded.user, user), uid = excluded.uid,"
     " kind = coalesce(excluded.kind, kind), state = excluded.state,"
@@ -42,13 +42,14 @@ static const char replace_job[] =
     " exit_code = excluded.exit_code, submitted_at = excluded.submitted_at,"
     " started_at = excluded.started_at, ended_at = excluded.ended_at,"
     " idempotency_key = coalesce(excluded.idempotency_key, idempotency_key),"
-    " spec = coalesce(excluded.spec, spec), dir = coalesce(excluded.dir, dir)";
+    " spec = coalesce(excluded.spec, spec), dir = coalesce(excluded.dir, dir),"
+    " sum = excluded.sum";
 
 static const char replace_attempt[] =
     "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
     " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
-    " running_at, ended_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " running_at, ended_at, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 static struct store_sqlite *sqlite(struct store *s)
 {
@@ -60,7 +61,7 @@ static struct store_sqlite *sqlite(struct store *s)
 static int put_event(struct store_sqlite *s, uint64_t seq,
                      const struct store_event *e, struct error *err)
 {
-    struct db_row r = db_row(s->event);
+    struct db_row r = db_row_summed(s->event);
 
     db_put_int(&r, (int64_t)seq);
     db_put_int(&r, (int64_t)e->job);
@@ -69,19 +70,20 @@ static int put_event(struct store_sqlite *s, uint64_t seq,
     db_put_real(&r, e->at_s);
     db_put_count(&r, e->uid);
     db_put_text(&r, e->detail);
+    db_put_sum(&r);
     return db_run(&s->state, &r, "append an event", err);
 }
 
 static int put_job(struct store_sqlite *s, const struct store_job *j,
                    struct error *err)
 {
-    struct db_row r = db_row(s->job);
+    struct db_row r = db_row_summed(s->job);
 
     db_put_int(&r, (int64_t)j->id);
-    db_put_text(&r, j->name);
-    db_put_text(&r, j->user);
+    db_put_apart(&r, j->name);
+    db_put_apart(&r, j->user);
     db_put_count(&r, j->uid);
-    db_put_text(&r, j->kind);
+    db_put_apart(&r, j->kind);
     db_put_text(&r, j->state);
     db_put_text(&r, j->reason);
     db_put_int(&r, j->priority);
@@ -93,16 +95,17 @@ static int put_job(struct store_sqlite *s, const struct store_job *j,
     db_put_real(&r, j->submit_s);
     db_put_real(&r, j->start_s);
     db_put_real(&r, j->end_s);
-    db_put_text(&r, j->idempotency_key);
-    db_put_text(&r, j->spec);
-    db_put_text(&r, j->dir);
+    db_put_apart(&r, j->idempotency_key);
+    db_put_apart(&r, j->spec);
+    db_put_apart(&r, j->dir);
+    db_put_sum(&r);
     return db_run(&s->state, &r, "store a job", err);
 }
 
 static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
                        struct error *err)
 {
-    struct db_row r = db_row(s->attempt);
+    struct db_row r = db_row_summed(s->attempt);
 
     db_put_int(&r, (int64_t)a->job);
     db_put_int(&r, a->attempt);
@@ -119,6 +122,7 @@ static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
     db_put_real(&r, a->claim_s);
     db_put_real(&r, a->run_s);
     db_put_real(&r, a->end_s);
+    db_put_sum(&r);
     return db_run(&s->state, &r, "store an attempt", err);
 }
 

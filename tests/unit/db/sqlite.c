@@ -12,19 +12,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/rng.h"
 #include "tests/tap.h"
-#include "tests/unit/db/tmp.h"
-
-static struct store *must_open(struct tmp *t)
-{
-    struct error err = ERROR_INIT;
-    struct store *s = NULL;
-
-    if (!ok(store_sqlite_open(t->dir, &s, &err) == 0, "opens")) {
-        tap_diag("%s", err.msg);
-        exit(1);
-    }
-    return s;
-}
+#include "tests/unit/db/files.h"
 
 static int append_n(struct store *s, int n, size_t detail, struct error *err)
 {
@@ -108,18 +96,6 @@ static void refused(struct tmp *t, enum err_code code, const char *file,
     ok(!text || !strstr(text + 1, "malformed"), "once");
 }
 
-static void sql(struct tmp *t, const char *file, const char *text)
-{
-    sqlite3 *h = NULL;
-
-    if (sqlite3_open(tmp_path(t, file), &h) != SQLITE_OK ||
-        sqlite3_exec(h, text, NULL, NULL, NULL) != SQLITE_OK) {
-        ok(false, "%s: %s", text, sqlite3_errmsg(h));
-        exit(1);
-    }
-    sqlite3_close(h);
-}
-
 static void test_versions(void)
 {
     struct tmp t;
@@ -138,7 +114,7 @@ static void test_versions(void)
        "the newer file stays as it is");
     buf_clear(&before);
     buf_clear(&after);
-    sql(&t, "state.db", "PRAGMA user_version = 1");
+    sql(&t, "state.db", "PRAGMA user_version = 2");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
     sql(&t, "metrics.db", "PRAGMA user_version = 2");
@@ -172,7 +148,7 @@ static void test_upgrade(void)
                SQLITE_OK &&
            sqlite3_step(st) == SQLITE_ROW,
        "reads the version");
-    is_int(sqlite3_column_int(st, 0), 1, "to the newest version");
+    is_int(sqlite3_column_int(st, 0), 2, "to the newest version");
     sqlite3_finalize(st);
     sqlite3_close(h);
     tmp_end(&t);
@@ -189,28 +165,12 @@ static int show_row(void *arg, const struct store_cell *c, size_t n,
     return 0;
 }
 
-/* A metrics.db as version 1 left it, with a row in the table that grew. */
+/* A metrics.db with a row in the table that grew. */
 static void make_old(struct tmp *t)
 {
-    const char *src = getenv("MGPU_SRC");
-    struct buf text = BUF_INIT;
-    struct error err = ERROR_INIT;
-    char path[512];
-
-    (void)unlink(tmp_path(t, "metrics.db"));
-    (void)unlink(tmp_path(t, "metrics.db-wal"));
-    (void)unlink(tmp_path(t, "metrics.db-shm"));
-    (void)snprintf(path, sizeof(path), "%s/db/schema/001-metrics.sql",
-                   src ? src : ".");
-    int fd = creat(tmp_path(t, "metrics.db"), 0600);
-    if (fd < 0 || close(fd) < 0 || buf_read_file(&text, path, 1 << 20, &err)) {
-        ok(false, "the schema of version 1 %s", err.msg);
-        exit(1);
-    }
-    sql(t, "metrics.db", buf_str(&text));
+    make_first(t, "metrics.db", "001-metrics.sql");
     sql(t, "metrics.db",
         "INSERT INTO profile VALUES (7, 1, 2, 0, 'cudaLaunchKernel', 9, 0.5)");
-    buf_clear(&text);
 }
 
 static bool has_grown(struct tmp *t)

@@ -1,0 +1,163 @@
+/* sums.c - a byte that changed within a text is found by the sum with which
+ * its row was written. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/db/files.h"
+
+/* A job that ended, as the engine would write it; seq of its last event. */
+static void write_job(struct store *s)
+{
+    static const char submit[] =
+        "{\"spec\":{\"name\":\"a\",\"x\":1},\"user\":\"anna\",\"key\":\"k\","
+        "\"name\":\"a\"}";
+    struct error err = ERROR_INIT;
+    struct store_event events[] = {
+        {.job = 1, .ev = EV_SUBMIT, .at_s = 1, .uid = 7, .detail = submit},
+        {.job = 1,
+         .ev = EV_CANCEL,
+         .at_s = 2.5,
+         .uid = -1,
+         .detail = "{\"why\":\"cancelled\"}"}};
+    struct store_job job = {.id = 1,
+                            .name = "a",
+                            .user = "anna",
+                            .kind = "cv",
+                            .uid = 7,
+                            .state = "QUEUED",
+                            .exit_code = -1,
+                            .submit_s = 1,
+                            .start_s = NAN,
+                            .end_s = NAN,
+                            .idempotency_key = "k",
+                            .spec = "{\"name\":\"a\",\"x\":1}",
+                            .dir = "/j/1"};
+    struct store_attempt attempt = {
+        .job = 1, .attempt = 1, .place = "n1:0", .class = "c", .end_s = NAN};
+    struct store_batch b = {.events = &events[0],
+                            .n_events = 1,
+                            .jobs = &job,
+                            .n_jobs = 1,
+                            .attempts = &attempt,
+                            .n_attempts = 1};
+    bool is_stored = s->ops->append(s, &b, &err) == 0;
+    job.name = job.user = job.kind = job.idempotency_key = job.spec = job.dir =
+        NULL; /* as they are */
+    job.state = "CANCELLED";
+    job.reason = "cancelled";
+    job.exit_code = 130;
+    job.end_s = 2.5;
+    b.events = &events[1];
+    b.n_attempts = 0;
+    ok(is_stored && s->ops->append(s, &b, &err) == 0, "a job %s", err.msg);
+}
+
+static void take_finding(void *arg, const char *finding)
+{
+    char *all = arg;
+    (void)snprintf(all + strlen(all), 1000 - strlen(all), "%s\n", finding);
+}
+
+static void finds(struct tmp *t, int n, const char *text, const char *what)
+{
+    char all[1000] = "";
+    int got = store_sqlite_check(t->dir, take_finding, all);
+    if (!ok(got == n && strstr(all, text), "%s", what))
+        tap_diag("%d: %s", got, all);
+}
+
+/* Each is undone by the next. */
+static void test_sums(void)
+{
+    static const struct {
+        const char *flip, *back, *finding;
+    } flips[] = {
+        {"UPDATE event SET detail = replace(detail, 'cancelled', 'cancellec')",
+         "UPDATE event SET detail = replace(detail, 'cancellec', 'cancelled')",
+         "event 2 of job 1 is not as it was written"},
+        {"UPDATE event SET at = 2.25 WHERE seq = 2",
+         "UPDATE event SET at = 2.5 WHERE seq = 2",
+         "event 2 of job 1 is not as it was written"},
+        {"UPDATE event SET uid = 8 WHERE seq = 1",
+         "UPDATE event SET uid = 7 WHERE seq = 1",
+         "event 1 of job 1 is not as it was written"},
+        {"UPDATE job SET reason = 'cancelleD'",
+         "UPDATE job SET reason = 'cancelled'",
+         "job 1: its row is not as it was written"},
+        {"UPDATE attempt SET place = 'n1:1'",
+         "UPDATE attempt SET place = 'n1:0'",
+         "job 1: the row of attempt 1 is not as it was written"},
+        {"UPDATE attempt SET reason = ''", "UPDATE attempt SET reason = NULL",
+         "job 1: the row of attempt 1 is not as it was written"},
+        {"UPDATE job SET spec = replace(spec, '1', '2')",
+         "UPDATE job SET spec = replace(spec, '2', '1')",
+         "the spec of its row is not what was submitted"},
+        {"UPDATE job SET user = 'anne'", "UPDATE job SET user = 'anna'",
+         "the user of its row is not what was submitted"},
+    };
+    struct tmp t;
+
+    tmp_begin(&t);
+    struct store *s = must_open(&t);
+    write_job(s);
+    s->ops->destroy(s);
+    finds(&t, 0, "", "what was written is sound");
+    for (size_t i = 0; i < sizeof(flips) / sizeof(flips[0]); i++) {
+        sql(&t, "state.db", flips[i].flip);
+        finds(&t, 1, flips[i].finding, flips[i].flip);
+        sql(&t, "state.db", flips[i].back);
+    }
+    finds(&t, 0, "", "and sound again");
+    tmp_end(&t);
+}
+
+static int count_event(void *arg, const struct store_event *e,
+                       struct error *err)
+{
+    (void)e;
+    (void)err;
+    ++*(int *)arg;
+    return 0;
+}
+
+static int count_events(struct store *s)
+{
+    struct error err = ERROR_INIT;
+    int n = 0;
+
+    return s->ops->load(s, count_event, &n, &err) < 0 ? -1 : n;
+}
+
+/* A store from before goes on, and what is new in it has sums. */
+static void test_upgrade_state(void)
+{
+    struct tmp t;
+
+    tmp_begin(&t);
+    struct store *s = must_open(&t);
+    s->ops->destroy(s);
+    make_first(&t, "state.db", "001-state.sql");
+    sql(&t, "state.db",
+        "INSERT INTO event VALUES (1, 1, 0, 'submit', 1.0, 7,"
+        " '{\"spec\":{},\"user\":\"bob\",\"key\":\"o\",\"name\":\"b\"}');"
+        "INSERT INTO job VALUES (1, 'b', 'bob', 7, 'cv', 'QUEUED', NULL, 0, 1,"
+        " 1, 0, 0, NULL, 1.0, NULL, NULL, 'o', '{}', '/j/1')");
+    finds(&t, 0, "", "a file of version 1 is sound as it is");
+    s = must_open(&t);
+    is_int(count_events(s), 1, "it keeps its events");
+    struct store_event e = {.job = 1, .ev = EV_HOLD, .at_s = 2, .uid = 7};
+    struct store_batch b = {.events = &e, .n_events = 1};
+    ok(s->ops->append(s, &b, NULL) == 0, "and takes more");
+    s->ops->destroy(s);
+    sql(&t, "state.db",
+        "UPDATE job SET state = 'HELD'; UPDATE event SET at = at + 1");
+    finds(&t, 1, "event 2 of job 1", "of which it is known how they were");
+    tmp_end(&t);
+}
+
+int main(void)
+{
+    test_sums();
+    test_upgrade_state();
+    return tap_done();
+}
