@@ -249,6 +249,17 @@ static int ask_fields(const struct args *a, const struct columns *columns,
     return rc;
 }
 
+/* A document's jobs in the order that its rows would have. */
+static int sort_reply(json_t *reply, const char *by, struct error *err)
+{
+    json_t *sorted = NULL;
+    if (columns_sort(json_object_get(reply, "jobs"), by, &sorted, err) < 0)
+        return -1;
+    return json_object_set_new(reply, "jobs", sorted) < 0
+               ? error_set(err, ERR_NOMEM, "jobs")
+               : 0;
+}
+
 /* csv is where it is exported to; NULL: it is shown. */
 static int queue(struct client *c, const struct args *a, FILE *csv,
                  struct error *err)
@@ -264,6 +275,8 @@ static int queue(struct client *c, const struct args *a, FILE *csv,
     if (rc == 0)
         rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
                         a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
+    if (rc == 0 && a->f.json && a->f.show.sort)
+        rc = sort_reply(reply, a->f.show.sort, err);
     if (rc == 0)
         rc = a->f.json ? client_print(reply, err)
              : csv     ? export_queue(&a->f.show, reply, csv, err)

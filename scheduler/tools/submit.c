@@ -392,6 +392,8 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         return error_set(err, ERR_USAGE, "%s; see %s --help",
                          n == 0 ? "which file?" : "one file, please",
                          tool.name);
+    if (a->show && a->json)
+        return error_set(err, ERR_USAGE, "--show is YAML; leave --json out");
     a->file = operands[0];
     if (a->depends.len > 0 && (buf_addstr(&a->depends, "]", err) < 0 ||
                                add_set(a, "depends_on", strlen("depends_on"),

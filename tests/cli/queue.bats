@@ -52,6 +52,8 @@ names() {
     [ "$(names -t CANCELLED)" = "pear " ]
     [ "$(names -t HELD,CANCELLED)" = "apple pear plum " ]
     [ "$(names -t held,ca)" = "apple pear plum " ]
+    [ "$(names -t all -S -name)" = "plum pear apple " ]
+    [ "$("$MGPU_BIN/mgpu-stat" -t all -S -name --json | json '$.jobs[0].name')" = plum ]
     for way in -u\ me --watch "--watch --json" --gpus; do
         # shellcheck disable=SC2086 # words
         run "$MGPU_BIN/mgpu-stat" $way -t HELD,GONE

@@ -52,6 +52,13 @@ END
         done
     done
     "$MGPU_BIN/mgpu-cancel" --json 2 3 >cancel.json
+    # What ended for a reason, and a report with and without a run.
+    submit_command fails false >/dev/null
+    wait_for 60 job_is 5 FAILED
+    stat --json --why 5 >why-5.json
+    [ "$(json '$.reasons[0].text' <why-5.json)" != "" ]
+    stat --json --report table2 1 >report.json
+    stat --json --report fig2 >report-none.json
     # With the values of an iteration, which --metrics --json puts beside them.
     rm metrics-*.json
     api GET /v1/jobs/1/iterations >iterations.json
@@ -89,10 +96,13 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
     stat --json 99 >absent.json || [ $? -ne 0 ]
     stat --json -o nothing >column.json || [ $? -eq 64 ]
     stat --json --plot x.svg >usage.json || [ $? -eq 64 ]
+    stat --json --sort nothing >order.json || [ $? -eq 64 ]
+    printf 'version: 1\nkind: cv\ndataset: {source: synthetic}\n' >good.yaml
+    submit --show --json good.yaml >show.json || [ $? -eq 64 ]
     MGPU_URL=unix:/nowhere/sock stat --json >away.json || [ $? -ne 0 ]
     "$MGPU_BIN/mgpu-cancel" --json 99 >cancel.json || [ $? -ne 0 ]
     fits ./*.json
-    for f in absent column usage away; do
+    for f in absent column order show usage away; do
         [ "$(json '$.schema' <"$f.json")" = mgpu.error/1 ]
     done
 }
