@@ -325,6 +325,22 @@ static json_t *changes_of(const struct engine_suppose *s)
     return list;
 }
 
+/* How far off the start may be, and what it is derived from. */
+static json_t *expected_of(const struct engine_suppose *s)
+{
+    char text[TEXT_CAP] = "";
+    if (isfinite(s->expected_s) && s->n_running == 1)
+        (void)snprintf(text, sizeof(text),
+                       "the job that runs goes on as fast as it did");
+    else if (isfinite(s->expected_s))
+        (void)snprintf(text, sizeof(text),
+                       "%d of the %d jobs that run go%s on as fast as before",
+                       s->n_measured, s->n_running,
+                       s->n_measured == 1 ? "es" : "");
+    return json_pack("{s:o, s:o}", "expected_within_s", ctld_num(s->within_s),
+                     "expected_basis", ctld_text(text));
+}
+
 static json_t *reply(const struct why *w)
 {
     const struct job *job = w->job;
@@ -337,7 +353,7 @@ static json_t *reply(const struct why *w)
             : json_null();
     const struct clock *clock = w->c->parts.clock;
     double since_now_s = w->suppose.expected_s - clock->now_s(clock);
-    return json_pack(
+    json_t *o = json_pack(
         "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
         "s:o, s:o, s:o, s:o}",
         "schema", "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
@@ -350,6 +366,8 @@ static json_t *reply(const struct why *w)
         (json_int_t)total, "gpus_free", (json_int_t)n_free, "nodes", nodes,
         "holders", waits ? holders_of(w) : json_array(), "depends_on",
         depends_of(w), "allocator_state", ctld_allocator_state(w->c));
+    (void)json_object_update_new(o, expected_of(&w->suppose));
+    return o;
 }
 
 void serve_why(void *arg, struct http_exchange *x)

@@ -50,12 +50,17 @@ struct entry {
     double warn_at_s;    /* have it (again) send the warning */
     double told_s;       /* since when the attempt is to end */
     double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
-    bool is_heard;       /* the allocator or a worker spoke of the attempt in
-                            this life of the daemon */
-    bool is_by_wall;     /* start_now_s is what stored wall clock times say,
-                            and no worker has said better */
-    bool is_held;        /* the attempt waits, and not for devices */
-    bool is_suspended;   /* its ranks are stopped, since suspended_s */
+    /* The first iteration of an attempt that a beat told, and when: what one
+     * takes on average, with evaluations and all. pace_of 0: none was told. */
+    int32_t pace_of;
+    int64_t pace_iteration;
+    double pace_s;
+    bool is_heard;     /* the allocator or a worker spoke of the attempt in
+                          this life of the daemon */
+    bool is_by_wall;   /* start_now_s is what stored wall clock times say,
+                          and no worker has said better */
+    bool is_held;      /* the attempt waits, and not for devices */
+    bool is_suspended; /* its ranks are stopped, since suspended_s */
     double suspended_s;
     int32_t n_live; /* of the first task of a sweep: those that hold, or are
                        to get, devices; counted anew for each plan */

@@ -471,9 +471,13 @@ struct engine_suppose {
     /* The most GPUs below its least, the longest shorter limit, another
      * partition, each alone. */
     struct engine_change gpus, limit, partition;
-    double expected_s; /* when it may start if those that run go on as fast as
-                          they do, on the engine's clock; NAN not known, or no
-                          sooner than by their limits */
+    /* When it may start if those that run go on as fast as they do, on the
+     * engine's clock; NAN not known, or no sooner than by their limits. The
+     * middle between what comes of the time of an iteration and of what one
+     * takes on average; that far from both, NAN while no average is known. */
+    double expected_s, within_s;
+    int32_t n_running, n_measured; /* that run; that have told their speed and
+                                      end before their limits by it */
 };
 /* With which change the policy would start a queued job at once, were it
  * cancelled and submitted again with it, behind all others of its priority.

@@ -153,6 +153,18 @@ static void set_start(struct engine *e, struct entry *en, double lease_s)
     en->is_by_wall = false;
 }
 
+static void note_pace(struct engine *e, struct entry *en,
+                      const struct engine_beat *beat)
+{
+    bool is_known =
+        en->pace_of == en->job.attempt && beat->iteration >= en->pace_iteration;
+    if (beat->iteration <= 0 || is_known)
+        return;
+    en->pace_of = en->job.attempt;
+    en->pace_iteration = beat->iteration;
+    en->pace_s = eng_now(e);
+}
+
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
                 const struct engine_beat *beat, struct error *err)
 {
@@ -163,6 +175,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     struct job *job = &en->job;
     en->is_heard = true;
     set_start(e, en, beat->lease_s);
+    note_pace(e, en, beat);
     job->beat_s = eng_now(e);
     job->iteration = beat->iteration;
     job->iterations_total = beat->iterations_total;

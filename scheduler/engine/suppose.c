@@ -218,36 +218,82 @@ static void suppose_partition(struct suppose *s, struct engine_change *ret)
     }
 }
 
-/* When it would start if those that run go on as fast as they do: their ends
- * are estimated, where they have told enough, and never after their limits. */
-static double expected_s(struct suppose *s, double limits_s)
+/* What an iteration takes on average, by the beats; NAN: not known. */
+static double average_s(const struct entry *en)
+{
+    int64_t n = en->job.iteration - en->pace_iteration;
+    return en->pace_of == en->job.attempt && n > 0
+               ? (en->job.beat_s - en->pace_s) / (double)n
+               : (double)NAN;
+}
+
+/* To its end, by what it told; NAN: it told too little. */
+static double left_s(const struct entry *en, bool is_slow)
+{
+    const struct job *j = &en->job;
+    double average = average_s(en), each = j->t_iter;
+    if (j->iteration <= 0 || j->iterations_total < j->iteration || !(each > 0))
+        return NAN;
+    if (average > 0)
+        each = is_slow ? fmax(each, average) : fmin(each, average);
+    return (double)(j->iterations_total - j->iteration) * each;
+}
+
+/* When it would start if those that run end as estimated, and never after
+ * their limits. */
+static double planned_s(struct suppose *s, bool is_slow,
+                        struct engine_suppose *ret)
 {
     double now_s = s->base.v.now_s;
     struct error ignored = ERROR_INIT;
-    bool is_known = false;
     size_t n = 0;
 
+    ret->n_running = ret->n_measured = 0;
     memcpy(s->jobs, s->base.jobs, s->base.v.n_jobs * sizeof(*s->jobs));
     for (size_t i = 0; i < s->base.v.n_jobs; i++) {
         struct policy_job *pj = &s->jobs[i];
-        const struct job *j = &eng_find(s->e, pj->id)->job;
-        if (!job_state_is_live(pj->state) || j->iteration <= 0 ||
-            j->iterations_total < j->iteration || !(j->t_iter > 0))
+        if (!job_state_is_live(pj->state))
             continue;
-        double left_s =
-            (double)(j->iterations_total - j->iteration) * j->t_iter;
-        double limit_s = fmax(0, now_s - pj->start_s) + left_s;
+        double limit_s = fmax(0, now_s - pj->start_s) +
+                         left_s(eng_find(s->e, pj->id), is_slow);
+        ret->n_running++;
         if (limit_s < pj->limit_s) {
             pj->limit_s = limit_s;
-            is_known = true;
+            ret->n_measured++;
         }
     }
-    if (!is_known || plan(s, &n, &ignored) < 0)
+    if (ret->n_measured == 0 || plan(s, &n, &ignored) < 0)
         return NAN;
     const struct policy_wish *w = wish_of(s, n, s->job->id);
     bool is_sooner = w && w->act == POLICY_WAIT && isfinite(w->start_s) &&
-                     !(w->start_s >= limits_s);
+                     !(w->start_s >= s->job->start_estimate_s);
     return is_sooner ? w->start_s : (double)NAN;
+}
+
+static bool has_averages(const struct suppose *s)
+{
+    for (size_t i = 0; i < s->base.v.n_jobs; i++)
+        if (job_state_is_live(s->base.jobs[i].state) &&
+            average_s(eng_find(s->e, s->base.jobs[i].id)) > 0)
+            return true;
+    return false;
+}
+
+static void expect(struct suppose *s, struct engine_suppose *ret)
+{
+    struct engine_suppose slow;
+    double early = planned_s(s, false, ret), late;
+
+    ret->expected_s = early;
+    if (isnan(early) || s->base.v.n_jobs > LONG_QUEUE || !has_averages(s))
+        return;
+    late = planned_s(s, true, &slow);
+    if (isnan(late)) /* by the limits, then, if there are any */
+        late = s->job->start_estimate_s;
+    if (!(late >= early) || !isfinite(late))
+        return;
+    ret->expected_s = (early + late) / 2;
+    ret->within_s = (late - early) / 2;
 }
 
 static bool find_self(struct suppose *s)
@@ -263,7 +309,7 @@ static void ask(struct suppose *s, struct engine_suppose *ret)
     suppose_gpus(s, &ret->gpus);
     suppose_limit(s, &ret->limit);
     suppose_partition(s, &ret->partition);
-    ret->expected_s = expected_s(s, s->job->start_estimate_s);
+    expect(s, ret);
 }
 
 int engine_suppose(struct engine *e, const struct job *job,
@@ -273,7 +319,8 @@ int engine_suppose(struct engine *e, const struct job *job,
     bool *was_ahead = NULL;
     int rc;
 
-    *ret = (struct engine_suppose){.limit.limit_s = NAN, .expected_s = NAN};
+    *ret = (struct engine_suppose){
+        .limit.limit_s = NAN, .expected_s = NAN, .within_s = NAN};
     if (job->state != JOB_QUEUED || e->is_draining || e->n_nodes == 0 ||
         e->unavailable.code != ERR_NONE)
         return 0;

@@ -135,10 +135,24 @@ static void print_changes(const struct show_conf *s, const json_t *reply)
     }
 }
 
+/* "+-40 s", "+-3 min", "+-1.5 h"; nothing where that is not known. */
+static const char *within(double s, char *out, size_t cap)
+{
+    if (!isfinite(s))
+        out[0] = '\0';
+    else if (s < 90)
+        (void)snprintf(out, cap, " +-%.0f s", s);
+    else if (s < 5400)
+        (void)snprintf(out, cap, " +-%.0f min", s / 60);
+    else
+        (void)snprintf(out, cap, " +-%.1f h", s / 3600);
+    return out;
+}
+
 static void print_queue(const struct show_conf *s, const json_t *reply,
                         const json_t *job)
 {
-    char native[TEXT_CAP];
+    char native[TEXT_CAP], basis[TEXT_CAP];
     int64_t position = field_int(job, "position", 0);
     const char *start = field_str(job, "start_estimate");
     const char *id = field_str(job, "native_id");
@@ -154,9 +168,11 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
                       ", may start at a time not known\n",
                       position);
     if (*field_str(reply, "start_expected"))
-        (void)fprintf(s->out,
-                      " expected   %s, if those that run go on as fast\n",
-                      field_str(reply, "start_expected"));
+        (void)fprintf(s->out, " expected   %s%s,\n            if %s\n",
+                      field_str(reply, "start_expected"),
+                      within(field_real(reply, "expected_within_s"), native,
+                             sizeof(native)),
+                      safe(field_str(reply, "expected_basis"), basis));
     print_changes(s, reply);
     if (*id)
         (void)fprintf(s->out, " known as   %s%s\n",

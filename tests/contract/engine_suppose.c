@@ -145,6 +145,41 @@ static void test_expected(void)
     ok(in_s > 35 && in_s < 45, "20 more of 2 s are 40 s: %g", in_s);
     ok(s.expected_s < engine_job(w.engine, wide)->start_estimate_s,
        "  sooner than by the limit");
+    ok(isnan(s.within_s) && s.n_running == 1 && s.n_measured == 1,
+       "  told once, by one of one");
+    world_clear(&w);
+}
+
+/* Its iterations take 2 s, and with what else it does 10: the world's worker
+ * has told of the 7th when it began. */
+static void test_within(void)
+{
+    struct engine_beat beat = {.iteration = 10,
+                               .iterations_total = 30,
+                               .loss = NAN,
+                               .t_iter = 2,
+                               .eval_accuracy = NAN};
+    begin((struct engine_limits){0}, "how far off that may be");
+    uint64_t hog = submit(3, 1000), mute = submit(1, 200), wide = submit(4, 0);
+    is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "it tells");
+    ok(runs(mute), "beside one that does not");
+    w.clock.t_s += 130;
+    beat.iteration = 20;
+    is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "and tells again");
+    struct engine_suppose s = suppose(wide);
+    double in_s = s.expected_s - w.clock.t_s;
+    ok(fabs(in_s - s.within_s - 70) < 6 && fabs(in_s + s.within_s - 100) < 6,
+       "the end of the mute one's limit, or 10 more of 10 s: %g +- %g", in_s,
+       s.within_s);
+    ok(s.n_running == 2 && s.n_measured == 1, "one of two is measured");
+    w.clock.t_s += 400;
+    beat.iteration = 21;
+    is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "much slower");
+    s = suppose(wide);
+    double by_s = engine_job(w.engine, wide)->start_estimate_s;
+    ok(s.expected_s + s.within_s <= by_s + 1e-6,
+       "never later than by the limits: %g +- %g, %g", s.expected_s, s.within_s,
+       by_s);
     world_clear(&w);
 }
 
@@ -155,5 +190,6 @@ int main(void)
     test_behind();
     test_limited();
     test_expected();
+    test_within();
     return tap_done();
 }

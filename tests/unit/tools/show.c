@@ -245,7 +245,9 @@ static void test_why(void)
         "\"since\":\"SINCE\",\"for_s\":245,\"nodes_min\":1,\"nodes_max\":1,"
         "\"reasons\":[{\"text\":\"WaitingForGpus: needs 2, 1 free\"},"
         "{\"text\":\"Priority: 2 ahead\"},{\"text\":\"NodesDown: n\\u001b2\"}"
-        "],\"basis\":\"all ends\",\"where\":{\"gpu_type\":\"h100\","
+        "],\"basis\":\"all ends\",\"start_expected\":\"SOONER\","
+        "\"expected_within_s\":150,\"expected_basis\":\"it goes "
+        "on\",\"where\":{\"gpu_type\":\"h100\","
         "\"partition\":\"batch\",\"exclusive\":true},\"gpus_total\":20,"
         "\"gpus_free\":1,%s,\"holders\":[{\"job\":12,\"user\":\"anna\","
         "\"name\":\"mnist\",\"gpus\":7,\"place\":\"n1:0-6\"}]}",
@@ -266,7 +268,9 @@ static void test_why(void)
        "where it may be");
     ok(has(" queue      position 3\n"
            " may start  SOON,\n"
-           "            if all ends\n"),
+           "            if all ends\n"
+           " expected   SOONER +-2 min,\n"
+           "            if it goes on\n"),
        "when, and on which condition");
     ok(has("     12  anna  mnist     7  n1:0-6  no limit\n"), "who is there");
     ok(has("n2    h100"), "the nodes");
