@@ -38,6 +38,8 @@ struct entry {
     enum job_state attempt_state;
     int32_t attempt_exit, attempt_signal; /* exit -1: not ended */
     double attempt_end_s;                 /* seconds since 1970 */
+    bool is_taken_back; /* the last attempt stood in the cluster's queue, and
+                           the engine wants it out of there */
 
     /* Volatile: known anew after a restart. */
     double start_now_s;  /* when the attempt got its devices */
@@ -70,7 +72,7 @@ struct entry {
     bool is_unasked;     /* by this life, not even in vain */
 
     bool is_ahead;   /* asked for although it did not fit, see ahead.c */
-    int32_t dropped; /* QUEUED: an attempt that was taken back, and that the
+    int32_t dropped; /* not live: an attempt that was taken back, and that the
                         allocator has still to be told of; 0: none */
 
     bool is_corrupt;    /* set apart, see damage.c */

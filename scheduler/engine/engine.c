@@ -68,11 +68,15 @@ static void resume_wait(struct entry *en, double now_s, double wall_s)
         en->not_before_s = now_s + fmin(left_s, wait_s);
 }
 
-/* Whether the allocator had heard of it nobody knows. */
-static void resume_drop(struct entry *en)
+/* Whether the allocator had heard of it nobody knows. Its job may be held
+ * meanwhile. One that was cancelled is looked for for a day: by then whoever
+ * ended this daemon so soon after has long had another. */
+static void resume_drop(struct entry *en, double wall_s)
 {
-    if (en->job.state != JOB_QUEUED ||
-        strncmp(en->job.reason, eng_taken_back, strlen(eng_taken_back)) != 0)
+    static const double day_s = 86400;
+
+    if (!en->is_taken_back || job_state_is_live(en->job.state) ||
+        (job_state_is_final(en->job.state) && wall_s - en->job.end_s > day_s))
         return;
     en->dropped = en->job.attempt;
     en->is_resumed = en->is_unasked = true;
@@ -104,6 +108,7 @@ static void resume(struct engine *e)
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         eng_resume_damaged(en);
+        resume_drop(en, wall_s);
         if (en->job.preempted_for > 0)
             en->preempted_s = now_s - fmax(0, wall_s - en->job.preempt_s);
     }
@@ -112,7 +117,6 @@ static void resume(struct engine *e)
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         resume_wait(en, now_s, wall_s);
-        resume_drop(en);
         if (!job_state_is_live(en->job.state))
             continue;
         en->ask_at_s = en->release_at_s = now_s;

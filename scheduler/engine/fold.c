@@ -100,6 +100,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
     job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
+    en->is_taken_back = false;
     en->attempt_exit = -1;
     en->attempt_signal = 0;
     en->attempt_end_s = NAN;
@@ -210,6 +211,8 @@ static void fold_requeue(struct entry *en, const struct store_event *ev,
     job->start_s = NAN;
     job->limit_hit = job->release_asked = job->requeue_asked = false;
     job->is_preempted = false;
+    en->is_taken_back =
+        strncmp(d->why, eng_taken_back, strlen(eng_taken_back)) == 0;
     because(job, d->why);
 }
 

@@ -138,6 +138,74 @@ static void test_order(void)
     finish("k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]");
 }
 
+/* An allocator that cannot be told of an end. */
+static const struct alloc_ops *there;
+static bool is_deaf;
+
+static int release(struct alloc *a, uint64_t job, int32_t attempt,
+                   double grace_s, struct error *err)
+{
+    if (is_deaf)
+        return error_set(err, ERR_UNAVAIL, "it does not listen");
+    return there->release(a, job, attempt, grace_s, err);
+}
+
+static struct alloc *deafen(struct alloc *a)
+{
+    static struct alloc_ops ops;
+    there = a->ops;
+    ops = *there;
+    ops.release = release;
+    a->ops = &ops;
+    return a;
+}
+
+/* Also when no job is left to end. */
+static void go_on(double until_s)
+{
+    for (int i = 0; i < 1000 && w.clock.t_s < 1000 + until_s; i++) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+}
+
+/* Taken back, and then held or cancelled, and the daemon dies before the
+ * cluster has heard of it: the next one has it out of there at once. */
+static void test_dropped(bool is_cancelled)
+{
+    struct world_script s =
+        ahead(waiting(4, 30, NULL),
+              waiting(3, 10, "},\"policy\":{\"priority\":\"high\"}}"));
+    struct error err = ERROR_INIT;
+
+    s.acts[1].at_s = 2;
+    strangers = 2;
+    world_init(&w, &s);
+    w.wrap = deafen;
+    is_deaf = true;
+    ok(world_start(&w), "---- taken back, then %s, and the daemon dies",
+       is_cancelled ? "cancelled" : "held");
+    play(3);
+    is_at(1, JOB_QUEUED, NULL, "it is taken back");
+    is_int(is_cancelled ? engine_cancel(w.engine, 1, 1000, &err)
+                        : engine_hold(w.engine, 1, 1000, true, &err),
+           0, "and its user does so");
+    play(4);
+    world_die(&w);
+    is_deaf = false;
+    leave(0);
+    play(25);
+    is_at(2, JOB_COMPLETED, NULL, "the other has run");
+    world_die(&w);
+    go_on(60);
+    is_at(1, is_cancelled ? JOB_CANCELLED : JOB_HELD, NULL, "it has not");
+    is_int(alloc_fake_starts(w.cluster, 1, 1), 0, "nor does the cluster start");
+    if (!is_cancelled)
+        is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "released");
+    finish(is_cancelled ? "k0:CANCELLED/130/1[0] k1:COMPLETED/0/1[1]"
+                        : "k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]");
+}
+
 static void test_size(void)
 {
     struct world_script s =
@@ -187,6 +255,8 @@ int main(void)
 {
     test_head();
     test_order();
+    test_dropped(false);
+    test_dropped(true);
     test_size();
     test_held();
     test_cancel();
