@@ -181,6 +181,15 @@ static struct verdict expired(const struct job *job, const struct ending *end)
                     make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }
 
+/* So its worker had said before the attempt was lost. What slurmctld has
+ * forgotten it kills: a rank that died of a signal may have died of that. */
+static bool ended_by_itself(const struct job *job, const struct ending *end)
+{
+    return job->reported &&
+           (job->report_code == 0 ||
+            (end->is_forgotten && job->report_code < EXIT_SIGNAL));
+}
+
 static struct verdict decide(const struct engine *e, const struct entry *en,
                              const struct ending *end)
 {
@@ -217,14 +226,13 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         detail_because(&v.d, "could not be started: ", end->why);
         return v;
     }
-    if (end->kind == ALLOC_LOST && job->reported && job->report_code == 0)
+    if (end->kind == ALLOC_LOST && ended_by_itself(job, end))
         return exited(job, end);
     if (end->kind == ALLOC_LOST) {
-        bool is_free = end->is_forgotten && job->retry_max > 0 &&
-                       (job->retry_on & RETRY_NODE_FAIL);
-        v = make(is_free ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0, "");
+        v = make(end->is_forgotten ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0,
+                 "");
         detail_because(&v.d, "lost: ", end->why);
-        return is_free ? v : or_again(job, RETRY_NODE_FAIL, v);
+        return end->is_forgotten ? v : or_again(job, RETRY_NODE_FAIL, v);
     }
     if (en->give_up)
         return or_again(

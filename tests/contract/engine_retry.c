@@ -19,7 +19,14 @@ static void test_retries(void)
     s.jobs[0].spec_more = "},\"retry\":{\"max\":1}}";
     ends(&s, "k0:COMPLETED/0/4[1111]", "what Slurm forgets costs no retry");
     s.jobs[0].spec_more = "},\"retry\":{\"max\":0}}";
-    ends(&s, "k0:NODE_FAIL/125/1[1]", "unless there is to be no other attempt");
+    ends(&s, "k0:COMPLETED/0/4[1111]", "also where there is none");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1,\"on\":[\"exit\"]}}";
+    ends(&s, "k0:COMPLETED/0/4[1111]", "and where no loss is tried again");
+    s = one((struct world_attempt){.lose = 4, .exit_code = 3});
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":0}}";
+    ends(&s, "k0:FAILED/3/1[1]", "not what had failed by itself before");
+    s.jobs[0].attempts[0].exit_code = 143;
+    ends(&s, "k0:COMPLETED/0/2[11]", "but what was killed");
     s = one((struct world_attempt){.exit_code = 1});
     s.jobs[0].spec_more = "},\"retry\":{\"max\":2}}";
     ends(&s, "k0:FAILED/1/1[1]", "an exit code is not tried again");

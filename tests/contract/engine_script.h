@@ -23,7 +23,7 @@ struct world_attempt {
     int32_t exit_code, signal;
     int32_t refuse, unknown;
     int32_t lose; /* 1: before its worker reports; 2: after that; 3: before,
-                     by the cluster's scheduler itself */
+                     4: after, by the cluster's scheduler itself */
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
     int32_t twice;
     int32_t is_held; /* it waits, and not for devices */

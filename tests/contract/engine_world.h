@@ -41,7 +41,7 @@ static inline void world_outcome(void *arg, uint64_t job, int32_t attempt,
         .exit_code = a->exit_code,
         .signal = a->signal,
         .refuse = a->refuse,
-        .lose = a->lose == 3 ? 2 : a->lose > 0,
+        .lose = a->lose >= 3 ? 2 : a->lose > 0,
         .unknown = a->unknown,
         .twice = a->twice,
         .wait_s = a->wait_s,
@@ -83,7 +83,7 @@ static inline int world_exit(void *arg, const struct job *job,
         return error_set(err, ERR_IO, "the spool cannot be read");
     }
     if (job->holder[0] && !a->no_report && a->signal == 0 &&
-        (a->lose == 0 || a->lose == 2))
+        (a->lose == 0 || a->lose == 2 || a->lose == 4))
         return engine_report(w->engine, job->id, job->attempt, a->exit_code,
                              a->exit_code ? "as scripted" : "", err);
     return 0;
