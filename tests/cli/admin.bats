@@ -25,7 +25,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     wait_for 30 is_paused_for "$id"
     admin pause # is so already
     admin resume
-    wait_for 20 job_is "$id" COMPLETED
+    wait_for 60 job_is "$id" COMPLETED
     run admin status
     [[ $output != *" paused "* ]]
     run admin log
@@ -40,7 +40,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 
 @test "drain waits for what runs" {
     id=$(submit_command runs sleep 600)
-    wait_for 20 job_is "$id" RUNNING
+    wait_for 60 job_is "$id" RUNNING
     run admin drain --timeout 1s
     [ "$status" -eq 124 ]
     [[ $output == *"1 jobs still run; the pause stands"* ]]
@@ -53,9 +53,9 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 
 @test "hold, release, requeue, top and priority" {
     a=$(submit_command a sleep 600)
-    wait_for 20 job_is "$a" RUNNING
+    wait_for 60 job_is "$a" RUNNING
     b=$(submit_command b sleep 600)
-    wait_for 20 job_is "$b" RUNNING
+    wait_for 60 job_is "$b" RUNNING
     c=$(submit_command c sleep 600)
     d=$(submit_command d sleep 600)
     run admin hold "$c" "$d"
@@ -98,9 +98,9 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 
 @test "F07: a backup is whole, and what is put back goes on" {
     a=$(submit_command a true)
-    wait_for 20 job_is "$a" COMPLETED
+    wait_for 60 job_is "$a" COMPLETED
     b=$(submit_command b sleep 600)
-    wait_for 20 job_is "$b" RUNNING
+    wait_for 60 job_is "$b" RUNNING
     cd "$BATS_TEST_TMPDIR"
     mkdir copy.part # of one that was cut short
     printf rubbish >copy.part/state.db
@@ -123,13 +123,13 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -ne 0 ]
     admin log | grep -q backup
     c=$(submit_command c true) # after it
-    wait_for 20 job_has_ended "$c"
+    wait_for 60 job_has_ended "$c"
     ctld_kill
     rm "$ctld_dir"/state/*.db* "$ctld_dir/state/secret"
     cp -p copy/* "$ctld_dir/state/"
     ctld_start
     job_is "$a" COMPLETED
-    wait_for 20 job_is "$b" RUNNING # its worker's token still holds
+    wait_for 60 job_is "$b" RUNNING # its worker's token still holds
     run api GET "/v1/jobs/$c"
     [ "$status" -ne 0 ]
     # What the backup knows nothing of has ids that are not given again.
@@ -140,19 +140,19 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     ctld_start
     e=$(submit_command e true)
     [ "$e" -eq $((d + 1)) ]
-    wait_for 20 job_is "$e" COMPLETED
+    wait_for 60 job_is "$e" COMPLETED
     run admin fsck
     [ "$output" = sound ]
 }
 
 @test "an old state beside newer jobs: no id is given twice" {
     a=$(submit_command a true)
-    wait_for 20 job_is "$a" COMPLETED
+    wait_for 60 job_is "$a" COMPLETED
     ctld_term
     cp -pr "$ctld_dir/state" "$BATS_TEST_TMPDIR/old"
     ctld_start
     b=$(submit_command b true)
-    wait_for 20 job_is "$b" COMPLETED
+    wait_for 60 job_is "$b" COMPLETED
     ctld_kill
     rm "$ctld_dir"/state/*.db*
     cp -p "$BATS_TEST_TMPDIR"/old/*.db "$ctld_dir/state/"
@@ -161,7 +161,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     ctld_start
     c=$(submit_command c true)
     [ "$c" -eq $((b + 1)) ]
-    wait_for 20 job_is "$c" COMPLETED
+    wait_for 60 job_is "$c" COMPLETED
     ctld_kill
     echo nonsense >"$ctld_dir/state/first_id"
     run ctld_start
@@ -171,7 +171,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 
 @test "F26: fsck finds what is wrong with a store, and changes nothing" {
     a=$(submit_command a true)
-    wait_for 20 job_is "$a" COMPLETED
+    wait_for 60 job_is "$a" COMPLETED
     run admin fsck
     [ "$status" -eq 0 ]
     [ "$output" = sound ]
@@ -211,9 +211,9 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 
 @test "F26: a damaged job is held, and the rest goes on" {
     a=$(submit_command a true)
-    wait_for 20 job_is "$a" COMPLETED
+    wait_for 60 job_is "$a" COMPLETED
     b=$(submit_command b sleep 600)
-    wait_for 20 job_is "$b" RUNNING
+    wait_for 60 job_is "$b" RUNNING
     admin --quiet pause
     c=$(submit_command c true)
     d=$(submit_command d true)
@@ -225,7 +225,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     ctld_start
     grep -q "events are damaged jobs=2 stray=0" "$ctld_dir/ctld.log"
     admin --quiet resume
-    wait_for 20 job_is "$d" COMPLETED # in whose way b does not stand
+    wait_for 60 job_is "$d" COMPLETED # in whose way b does not stand
     for id in "$b" "$c"; do
         job_is "$id" HELD
         [[ $(reason_of "$id") == "Held(corrupt): event "* ]]
@@ -239,7 +239,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -eq 125 ]
     is_said() { sqlite3 -readonly "$ctld_dir/state/state.db" \
         "SELECT state FROM v_job WHERE job=$1" | grep -qx "$2"; }
-    wait_for 20 is_said "$b" HELD
+    wait_for 60 is_said "$b" HELD
     run admin fsck
     [ "$status" -ne 0 ]
     [[ $output == *"job $b: event "*"the detail of its intent is damaged"* ]]
@@ -274,7 +274,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 @test "a drained node gets nothing new, over a restart too, until it is resumed" {
     node=$(api GET /v1/nodes | json '$.nodes[0].name')
     a=$(submit_command runs sleep 600)
-    wait_for 20 job_is "$a" RUNNING
+    wait_for 60 job_is "$a" RUNNING
     run admin drain no-such-node
     [ "$status" -ne 0 ]
     [[ $output == *"no node 'no-such-node'"* ]]
@@ -284,15 +284,15 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     b=$(submit_command waits true)
     stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     shows() { stat --nodes | grep -q "drained by uid $(id -u): fan 2"; }
-    wait_for 20 shows
+    wait_for 60 shows
     names() { stat --why "$b" | grep -q "NodesDown: $node (drained by uid $(id -u): fan 2)"; }
-    wait_for 20 names
+    wait_for 60 names
     run admin status
     [[ $output == *" drained    $node since 20"*"fan 2"* ]]
     job_is "$a" RUNNING
     ctld_kill
     ctld_start
-    wait_for 20 shows
+    wait_for 60 shows
     job_is "$b" QUEUED
     job_is "$a" RUNNING
     admin --quiet resume "$node"

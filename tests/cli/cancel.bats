@@ -18,14 +18,15 @@ submit() { "$MGPU_BIN/mgpu-submit" --quiet "$@"; }
 job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 
 @test "a running job ends as CANCELLED, and nothing of it is left" {
-    submit --set 'command=["sleep","61523"]' hog.yaml
-    wait_for 20 job_claimed
-    wait_for 20 pgrep -f 'sleep 61523'
+    local s=$((100000 + $$)) # nobody else sleeps for as long
+    submit --set "command=[\"sleep\",\"$s\"]" hog.yaml
+    wait_for 60 job_claimed
+    wait_for 60 pgrep -fx "sleep $s"
     run cancel 1
     [ "$status" -eq 0 ]
     [ "$output" = "job 1: is being cancelled" ]
-    wait_for 20 job_is 1 CANCELLED
-    run pgrep -f 'sleep 61523'
+    wait_for 60 job_is 1 CANCELLED
+    run pgrep -fx "sleep $s"
     [ "$status" -eq 1 ]
     [ "$(api GET /v1/jobs/1 | json '$.job.exit_code')" = 130 ]
 }
@@ -33,9 +34,9 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 @test "a job that ignores SIGTERM is killed after its grace" {
     submit --set 'command=["sh","-c","trap : TERM; while :; do sleep 0.1; done"]' \
         hog.yaml
-    wait_for 20 job_claimed
+    wait_for 60 job_claimed
     cancel --quiet 1
-    wait_for 20 job_is 1 CANCELLED
+    wait_for 60 job_is 1 CANCELLED
 }
 
 @test "a waiting job is cancelled at once, twice is once" {
@@ -65,7 +66,7 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 
 @test "by user and state" {
     submit hog.yaml
-    wait_for 20 job_claimed
+    wait_for 60 job_claimed
     submit hog.yaml
     submit hog.yaml
     run cancel --user me --state QUEUED
@@ -79,11 +80,11 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 @test "--signal reaches the ranks and ends nothing by itself" {
     submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready; while :; do sleep 0.05; done\"]" \
         hog.yaml
-    wait_for 20 test -e ready
+    wait_for 60 test -e ready
     run cancel --signal USR1 1
     [ "$status" -eq 0 ]
     [ "$output" = "job 1: sent USR1" ]
-    wait_for 20 test -e usr1
+    wait_for 60 test -e usr1
     job_claimed
 }
 

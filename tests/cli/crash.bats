@@ -57,7 +57,11 @@ is_answered() { [ -e "$BATS_TEST_TMPDIR/$1" ]; }
 
 n_rows() { sql metrics "SELECT count(*) FROM v_iteration"; }
 rows_at_least() { [ "$(n_rows 2>/dev/null || echo 0)" -ge "$1" ]; }
-spool_grew() { [ "$(stat -c %s "$ctld_dir/state/jobs/1/1/spool.0")" -gt "$1" ]; }
+# Or is as long as it ever gets: this machine was slow, not the ranks.
+spool_grew() {
+    [ -e "$ctld_dir/state/jobs/1/1/report.json" ] ||
+        [ "$(stat -c %s "$ctld_dir/state/jobs/1/1/spool.0")" -gt "$1" ]
+}
 
 @test "killed in mid-training: it goes on, and every row is there once" {
     ctld_start

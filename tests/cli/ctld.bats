@@ -16,10 +16,10 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
     [ "$(api GET /v1/status | json '$.slots_total')" = 2 ]
     id=$(submit_command one true)
     [ "$id" = 1 ]
-    wait_for 20 job_has_ended 1
-    began=$(date +%s%N)
+    wait_for 60 job_has_ended 1
+    SECONDS=0
     ctld_term
-    [ $((($(date +%s%N) - began) / 1000000)) -lt 5000 ]
+    [ "$SECONDS" -lt 60 ] # nothing is waited for, such as a silent client
     [ ! -e "$ctld_dir/sock" ]
     grep -q 'notice ctld: stopped' "$ctld_dir/ctld.log"
 }
@@ -27,7 +27,7 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
 @test "files are the user's alone" {
     ctld_start
     submit_command one true
-    wait_for 20 job_has_ended 1
+    wait_for 60 job_has_ended 1
     for f in "$ctld_dir"/sock "$ctld_dir"/state/*; do
         case $(stat -c %A "$f") in
         *------) ;;
@@ -57,7 +57,7 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
     [ -S "$ctld_dir/sock" ]
     ctld_start
     [ "$(api GET /v1/jobs/1 | json '$.job.name')" = one ]
-    wait_for 20 job_is 1 COMPLETED
+    wait_for 60 job_is 1 COMPLETED
 }
 
 soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
@@ -67,7 +67,7 @@ soft_fds() { awk '/^Max open files/ { print $4 }' "/proc/$1/limits"; }
     ctld_start
     [ "$(soft_fds "$ctld_pid")" = 2560 ]
     submit_command one sh -c 'ulimit -Sn'
-    wait_for 20 job_is 1 COMPLETED
+    wait_for 60 job_is 1 COMPLETED
     # A line of it: a sanitizer may have words of its own.
     grep -qx 300 "$ctld_dir/state/jobs/1/1/log"
 }
@@ -137,7 +137,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
         kill -HUP "$ctld_pid"
     done
     submit_command one true
-    wait_for 20 job_is 1 COMPLETED
+    wait_for 60 job_is 1 COMPLETED
     printf 'version: 1\nlimits: {max_jobs_per_user: 1}\n' >"$conf.new"
     mv "$conf.new" "$conf"
     "$MGPU_BIN/mgpu-admin" --quiet reload
@@ -167,7 +167,8 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     [ "$status" -eq 73 ]
     [[ $stderr == *"$pid"* ]]
     kill "$pid"
-    wait_for 30 grep -q 'ctld: stopped' "$dir/state/ctld.log"
+    wait_for 30 process_gone "$pid"
+    grep -q 'ctld: stopped' "$dir/state/ctld.log"
 }
 
 @test "F43: the log is rotated; one that cannot be written stops nothing" {
@@ -205,7 +206,8 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     kill -0 "$other"
     kill "$other"
     kill "$pid"
-    wait_for 30 grep -q 'ctld: stopped' "$log.2"
+    wait_for 30 process_gone "$pid"
+    grep -q 'ctld: stopped' "$log.2"
     # A disk that is full of logs.
     rm -rf "$dir"
     mkdir -m 700 "$dir"
@@ -344,7 +346,7 @@ lacks() { # COUNT PATTERN YAML...
         >"$BATS_TEST_TMPDIR/conf"
     ctld_start --config "$BATS_TEST_TMPDIR/conf"
     submit_command one echo hello
-    wait_for 20 job_is 1 COMPLETED
+    wait_for 60 job_is 1 COMPLETED
     dir=$BATS_TEST_TMPDIR/$(id -un)/jobs/1
     [ "$(api GET /v1/jobs/1 | json '$.job.dir')" = "$dir" ]
     grep -q hello "$dir/1/log"
@@ -352,7 +354,7 @@ lacks() { # COUNT PATTERN YAML...
     ctld_term
     ctld_start
     submit_command two true
-    wait_for 20 job_is 2 COMPLETED
+    wait_for 60 job_is 2 COMPLETED
     api GET /v1/jobs/1/logs | grep -qx hello # a sanitizer speaks there, too
     [ "$(api GET /v1/jobs/2 | json '$.job.dir')" = "$ctld_dir/state/jobs/2" ]
 }

@@ -45,6 +45,20 @@ json() {
     sqlite3 :memory: "SELECT json_extract('${text//\'/\'\'}', '$1')"
 }
 
+# follow_until TEST FILE COMMAND...: runs what goes on for ever, its output in
+# FILE, until `TEST FILE` succeeds. Its last line may be half a line. COMMAND
+# is a program: of a function only the shell would be ended.
+follow_until() {
+    local test=$1 file=$2 pid status=0
+    shift 2
+    "$@" >"$file" 3>&- &
+    pid=$!
+    wait_for 60 "$test" "$file" || status=$?
+    kill "$pid" 2>/dev/null || :
+    wait "$pid" 2>/dev/null || :
+    return "$status"
+}
+
 ctld_ready() { api GET /readyz >/dev/null 2>&1; }
 
 # ctld_start [options...]: again after ctld_kill or ctld_term, on the same
@@ -81,6 +95,14 @@ no_live_job() {
     [ "$(api GET /v1/jobs | json '$.running')" = 0 ]
 }
 
+# Also of a process that nobody waits for.
+process_gone() {
+    case $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) in
+    '' | [ZX]*) ;;
+    *) return 1 ;;
+    esac
+}
+
 # For teardown: no job and no daemon is left, however the test went.
 ctld_stop() {
     [ -n "$ctld_dir" ] || return 0
@@ -88,7 +110,7 @@ ctld_stop() {
         for id in $(api GET /v1/jobs | grep -o '"id":[0-9]*' | tr -dc '0-9\n'); do
             api POST "/v1/jobs/$id/cancel" >/dev/null 2>&1 || :
         done
-        wait_for 20 no_live_job || :
+        wait_for 60 no_live_job || :
     fi
     [ -n "${BATS_TEST_COMPLETED:-}" ] || cat "$ctld_dir/ctld.log"
     ctld_end TERM || :

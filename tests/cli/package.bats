@@ -42,7 +42,7 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
     dir=$BATS_TEST_TMPDIR/d
     MGPU_BIN=$root/usr/bin ctld_start
     id=$(submit_command one true)
-    wait_for 20 job_is "$id" COMPLETED
+    wait_for 60 job_is "$id" COMPLETED
     [ -d "$dir/state" ]
 }
 

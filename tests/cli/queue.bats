@@ -74,7 +74,7 @@ names() {
         --set labels.team=a --set labels.run=7
     held date --set policy.account=bio --set labels.team=b,c
     "$MGPU_BIN/mgpu-submit" --quiet --set name=runs "$BATS_TEST_TMPDIR/job.yaml"
-    wait_for 20 job_is 6 RUNNING
+    wait_for 60 job_is 6 RUNNING
     [ "$(names -A bio)" = "fig date " ]
     [ "$(names --account bio -q urgent)" = "fig " ]
     [ "$(names --partition none)" = "" ]
@@ -95,10 +95,13 @@ date bio - team=b,c" ]
     [ "$(json '$.jobs[0].name' <one.json)" = fig ]
     [ "$(json '$.jobs[0].labels.run' <one.json)" = 7 ]
     [ "$(json '$.jobs[1]' <one.json)" = "" ]
-    "$MGPU_BIN/mgpu-stat" --watch --json --timeout 3s -A bio --label run=7 >lines
-    [ "$(wc -l <lines)" -eq 1 ]
-    "$MGPU_BIN/mgpu-stat" --watch --timeout 3s --on "${node%%:*}" -h -o name |
-        grep -qx runs
+    has_lines() { [ -s "$1" ]; }
+    follow_until has_lines lines \
+        "$MGPU_BIN/mgpu-stat" --watch --json -A bio --label run=7
+    not grep -v '"name":"fig"' lines
+    has_runs() { grep -qx runs "$1"; }
+    follow_until has_runs lines \
+        "$MGPU_BIN/mgpu-stat" --watch --on "${node%%:*}" -h -o name
     run api GET '/v1/watch?state=RUNNING'
     [ "$status" -ne 0 ]
     for bad in "--label =x" "--label"; do
@@ -143,7 +146,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     [ "$status" -eq 125 ]
     [[ $output == *DependencyNeverSatisfied* ]]
     api POST "/v1/jobs/$id/release" >/dev/null
-    wait_for 20 job_is "$id" RUNNING
+    wait_for 60 job_is "$id" RUNNING
 }
 
 @test "B17: what cannot be waited for is refused" {

@@ -36,15 +36,16 @@ END
     submit --json hog.yaml >submitted.json
     submit --quiet hog.yaml
     submit --quiet --hold hog.yaml
-    wait_for 20 hog_runs
+    wait_for 60 hog_runs
     stat --json >queue.json
     stat --json -t all >all.json
     stat --nodes --json >nodes.json
     stat --status --json >status.json
     stat --gpus --json >gpus.json
     stat --gpus --json --since 2d -u me >gpus-mine.json
-    stat --watch --json -t all --timeout 3s >lines.json
-    [ "$(wc -l <lines.json)" -ge 4 ]
+    has_four() { [ "$(wc -l <"$1")" -ge 4 ]; }
+    follow_until has_four lines "$MGPU_BIN/mgpu-stat" --watch --json -t all
+    head -n 4 lines >lines.json
     for id in 1 2 3 4; do
         stat --json "$id" >"job-$id.json"
         for view in metrics epochs profile scaling events why; do

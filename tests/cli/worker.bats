@@ -48,7 +48,7 @@ worker() {
 command_spec() { # the program is standard input
     {
         printf 'version: 1\nkind: command\nname: t\nresources: {gpus: 0}\n'
-        printf 'checkpoint: {grace: 2s}\nenv: {GREETING: hello}\n'
+        printf 'checkpoint: {grace: 60s}\nenv: {GREETING: hello}\n'
         printf 'command:\n  - /bin/sh\n  - -c\n  - |\n'
         sed 's/^/    /'
     } | spec
@@ -163,7 +163,7 @@ END
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$! n
-    wait_for 30 grep -qs '"iteration":20,' "$dir/spool.0"
+    wait_for 60 grep -qs '"iteration":20,' "$dir/spool.0"
     # shellcheck disable=SC2046
     kill -TERM $(worker_pids)
     ends_with 143 "$pid"
@@ -182,9 +182,9 @@ END
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$!
-    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.0"
+    wait_for 60 grep -qs '"iteration":5,' "$dir/spool.0"
     kill -USR1 "$(worker_pids | head -n 1)"
-    wait_for 30 grep -qs '^checkpoint at iteration' "$BATS_TEST_TMPDIR/log"
+    wait_for 60 grep -qs '^checkpoint at iteration' "$BATS_TEST_TMPDIR/log"
     # shellcheck disable=SC2046
     kill -TERM $(worker_pids)
     ends_with 143 "$pid"
@@ -194,7 +194,8 @@ END
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$!
-    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.1"
+    # In the third epoch: of the first all has been said.
+    wait_for 60 grep -qs '"iteration":17,' "$dir/spool.1"
     kill -KILL "$(worker_pids | tail -n 1)"
     gone() { [ -z "$(worker_pids)" ]; }
     wait_for 30 gone
@@ -213,7 +214,7 @@ exit 3
 END
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$!
-    wait_for 30 grep -qs 'rank 1: out of luck' "$BATS_TEST_TMPDIR/log"
+    wait_for 60 grep -qs 'rank 1: out of luck' "$BATS_TEST_TMPDIR/log"
     gone() { [ -z "$(worker_pids)" ]; }
     wait_for 30 gone
     ends_with 3 "$pid"
@@ -275,7 +276,7 @@ no_disk() {
     local out=$BATS_TEST_TMPDIR/asked server pid
     no_disk >"$out" &
     server=$!
-    wait_for 20 test -s "$out"
+    wait_for 60 test -s "$out"
     launch_for "http://127.0.0.1:$(head -n 1 "$out")"
     timeout 100 mpirun --quiet -n 2 --oversubscribe --bind-to none \
         "$MGPU_BIN/mgpu-worker" --launch "$dir/launch.json" 3>&- &
@@ -355,11 +356,9 @@ END
 }
 
 @test "a program's exit status is the job's" {
-    command_spec <<<'[ "$MGPU_RANK" = 0 ] || exit 7; sleep 100'
-    SECONDS=0
-    run worker 2
+    command_spec <<<'[ "$MGPU_RANK" = 0 ] || exit 7; sleep 1000'
+    run worker 2 # for 100 s at most
     [ "$status" -eq 7 ]
-    [ "$SECONDS" -lt 60 ]
     grep -q "exited with 7" "$dir/report.json"
 }
 
@@ -415,7 +414,7 @@ END
     local pid=$! deaf
     deaf_are_two() { [ "$(cat "$dir/out/deaf" 2>/dev/null | wc -l)" = 2 ]; }
     wait_for 30 deaf_are_two
-    wait_for 30 grep -qs iteration "$dir/spool.1"
+    wait_for 60 grep -qs iteration "$dir/spool.1"
     # shellcheck disable=SC2046
     kill -TERM $(worker_pids)
     ends_with 5 "$pid"
@@ -428,14 +427,15 @@ END
 }
 
 @test "SIGTERM to one rank only ends them all" {
-    command_spec <<<'echo "{\"iteration\":1}" >>"$MGPU_METRICS"; sleep 100'
+    command_spec <<<'echo "{\"iteration\":1}" >>"$MGPU_METRICS"; sleep 1000'
+    sed -i 's/grace: 60s/grace: 2s/' "$BATS_TEST_TMPDIR/spec.yaml"
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$!
-    wait_for 30 grep -qs iteration "$dir/spool.0"
-    wait_for 30 grep -qs iteration "$dir/spool.1"
+    wait_for 60 grep -qs iteration "$dir/spool.0"
+    wait_for 60 grep -qs iteration "$dir/spool.1"
     kill -TERM "$(worker_pids | tail -n 1)"
     gone() { [ -z "$(worker_pids)" ]; }
-    wait_for 15 gone # a grace of 2 s, and 5
+    wait_for 60 gone
     ends_with 143 "$pid"
     grep -q "signal 15" "$dir/report.json"
 }
@@ -568,7 +568,7 @@ opened() {
         --standalone "$BATS_TEST_TMPDIR/spec.yaml" --dir "$dir" \
         >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
     local pid=$! mpirun
-    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.0"
+    wait_for 60 grep -qs '"iteration":5,' "$dir/spool.0"
     mpirun=$(tr -d ' ' <"/proc/$pid/task/$pid/children") # of timeout
     kill -XCPU "$mpirun"
     ends_with 143 "$pid"
@@ -611,6 +611,7 @@ trap 'echo term' TERM
 echo $$ >"$MGPU_OUTPUT_DIR/up"
 while :; do sleep 0.05; done
 END
+    sed -i 's/grace: 60s/grace: 2s/' "$BATS_TEST_TMPDIR/spec.yaml"
     # As slurmstepd starts a rank, and as it signals a step: all of it. Here
     # one after the other, so that no two of them become one.
     cat >"$BATS_TEST_TMPDIR/stepd" <<'END'
@@ -629,7 +630,7 @@ wait $rank # which kills the program after the grace
 END
     chmod +x "$BATS_TEST_TMPDIR/stepd"
     mkdir -p "$dir"
-    DIR=$dir run -137 timeout 60 "$BATS_TEST_TMPDIR/stepd" \
+    DIR=$dir run -137 timeout 100 "$BATS_TEST_TMPDIR/stepd" \
         "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
         --dir "$dir"
     cat "$dir/log"

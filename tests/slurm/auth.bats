@@ -60,7 +60,7 @@ slurm: {conf: $SLURM_CONF}
 YAML
     "$MGPU_BIN/mgpu-ctld" --config "$d/mgpu.yaml" >"$d/ctld.log" 2>&1 3>&- &
     ctld_pid=$!
-    wait_for 20 ready
+    wait_for 60 ready
 }
 ready() { curl --silent --fail --max-time 5 "$MGPU_URL/readyz" >/dev/null; }
 

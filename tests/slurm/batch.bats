@@ -164,7 +164,7 @@ are_up() { [ "$(wc -l 2>/dev/null <"$dir/run/out/up")" = "$1" ]; }
         submit "$launcher" <<<"trap '' TERM; $say_up; sleep 600"
         wait_for 60 are_up 4
         kill -KILL "$(pids_of mgpu-worker | tail -n 1)"
-        wait_for 20 no_rank
+        wait_for 60 no_rank
         ended 0 9 137
     done
 }
@@ -227,7 +227,7 @@ END
     submit srun <<<"trap '' TERM; $say_up; sleep 600"
     wait_for 60 are_up 4
     kill -KILL "$(pids_of srun | head -n 1)" # the first of its two processes
-    wait_for 20 no_rank
+    wait_for 60 no_rank
     ended 0 9 137
 }
 
@@ -240,7 +240,7 @@ END
         kill -KILL "$(pids_of mgpu-batch)"
         wait_for 60 has_ended
         slurm_says JobState=FAILED
-        wait_for 20 no_rank
+        wait_for 60 no_rank
         [ ! -e "$dir/exit" ]
     done
 }

@@ -56,7 +56,7 @@ slurm_was_seen() { [ "$(api GET /v1/status | json '$.slots_total')" = 8 ]; }
         wait_for 30 slurm_was_seen
         slurmctld pause
         id=$(submit_sh "$name" 1 1 "$say_ran")
-        wait_for 10 submit_is_unread && break
+        wait_for 60 submit_is_unread && break
         # A look at Slurm hung first, and nothing is submitted meanwhile.
         slurmctld cont
         wait_for 90 job_has_ended "$id"
