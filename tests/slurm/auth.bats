@@ -87,7 +87,7 @@ worker() {
 
 @test "S08: a token is of use to its attempt, on its nodes, until its end" {
     daemon "max_clients: 64"
-    job one "sleep 100"
+    job one "sleep 1000"
     "$MGPU_BIN/mgpu-submit" "$d/one.yaml"
     "$MGPU_BIN/mgpu-submit" "$d/one.yaml"
     wait_for 60 is 1 RUNNING

@@ -151,7 +151,7 @@ are_up() { [ "$(wc -l 2>/dev/null <"$dir/run/out/up")" = "$1" ]; }
             dir=$BATS_TEST_TMPDIR/$launcher.${program//[^a-zA-Z0-9]/}
             submit "$launcher" <<<"[ \$MGPU_RANK != 2 ] || $program; sleep 600"
             ended "$code" "$signo" "$slurm"
-            no_rank
+            wait_for 60 no_rank
             run ! grep MPI_ABORT "$dir/log"
         done
     done

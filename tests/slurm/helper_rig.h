@@ -145,7 +145,7 @@ struct world {
 };
 
 struct helper_start {
-    const char *cluster, *conf, *poll;
+    const char *cluster, *conf, *poll, *call_timeout;
     const char *more[8]; /* options, up to a NULL */
     uid_t uid;           /* 0: as we are */
 };
@@ -170,7 +170,7 @@ static inline void become_helper(const struct world *w,
                                   "--poll",
                                   s->poll ? s->poll : "0.2",
                                   "--call-timeout",
-                                  "2"};
+                                  s->call_timeout ? s->call_timeout : "30"};
     int n = 13;
     for (int i = 0; s->more[i] && n < ARGS_MAX - 1; i++)
         argv[n++] = s->more[i];

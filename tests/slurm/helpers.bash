@@ -65,7 +65,7 @@ slurm_ended() { [ -n "$(slurm_end "$1")" ]; }
 # certain: it forgets all that came after slurm_save, and gives ids again.
 slurm_save() {
     slurm_save_busy
-    wait_for 30 nodes_idle
+    wait_for 60 nodes_idle
 }
 slurm_save_busy() {
     slurmctld stop
@@ -100,10 +100,11 @@ slurm_calm() {
     for n in $(sinfo -h -p batch -N -o %N); do
         slurmd "$n" cont 2>/dev/null || slurmd "$n" start 2>/dev/null || :
     done
+    [ -z "$ctld_pid" ] || kill -CONT "$ctld_pid" 2>/dev/null || :
     ctld_stop
     scancel --quiet --user "$(id -un)"
     resume_nodes
-    wait_for 60 nodes_idle
+    wait_for 120 nodes_idle
 }
 
 # ---- the daemon --------------------------------------------------------------

@@ -105,16 +105,17 @@ pend() { # NAME; sets id, other
 }
 
 @test "suspended by an administrator for long: not silent, and goes on" {
-    lost_after=3s
+    lost_after=6s
     ctld_start
-    id=$(submit_sh still 2 2 "$say_ran; $wait_go" resources.time_limit=1m)
+    id=$(submit_sh still 2 2 "$say_ran; $wait_go" resources.time_limit=10m)
+    wait_for 60 has_run "$id.1.0"
     wait_for 60 has_run "$id.1.1"
     native=$(native_id "$id")
     scontrol suspend "$native"
     wait_for 30 reason_like "$id" 'Slurm(Suspended)'
     # Longer than it takes to give up ranks that say nothing.
     since=$SECONDS
-    passed() { [ $((SECONDS - since)) -gt 8 ]; }
+    passed() { [ $((SECONDS - since)) -gt 10 ]; }
     wait_for 30 passed
     job_runs "$id"
     scontrol resume "$native"

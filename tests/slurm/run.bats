@@ -52,7 +52,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     stat "$id" | grep -qw "$native"
     touch "$go"
     wait_for 60 job_has_ended "$id"
-    grep -q "^JobId=$native .* Name=shown .*Account=physics" \
+    wait_for 60 grep -q "^JobId=$native .* Name=shown .*Account=physics" \
         "$TB/log/jobcomp.log"
     stat "$id" | grep -qw "$native"
 }
@@ -111,7 +111,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
     wait_for 60 reason_like "$low" 'Slurm(*'
     high=$(submit_sh high 2 8 "$say_ran" policy.priority=high)
     wait_for 60 reason_like "$high" 'Slurm(*'
-    job_is "$low" QUEUED
+    wait_for 60 job_is "$low" QUEUED
     wait_for 60 slurm_ended "$(slurm_ids low | head -n 1)"
     "$MGPU_BIN/mgpu-stat" --events "$low" | grep "TakenBack: job $high goes first"
     scancel "$holder"
@@ -143,9 +143,10 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
 
 @test "each rank is warned of the time limit, once" {
     ctld_start
+    # After 5 s: the trap is set by then.
     id=$(submit_sh warned 2 2 "trap 'echo warned.\$MGPU_RANK >>$ran' USR1
         $say_ran; $wait_go" resources.time_limit=1h \
-        resources.warn_signal=USR1 resources.warn_before=3599s)
+        resources.warn_signal=USR1 resources.warn_before=3595s)
     wait_for 60 has_run warned.0
     wait_for 60 has_run warned.1
     : >"$go"
@@ -158,7 +159,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
 @test "the time limit is the daemon's, to the second" {
     ctld_start
     id=$(submit_sh late 1 1 "$say_ran; exec sleep 600" \
-        resources.time_limit=3s)
+        resources.time_limit=6s)
     wait_for 60 job_has_ended "$id"
     [ "$(job_state "$id") $(job_field "$id" exit_code)" = 'TIMEOUT 124' ]
     [ "$(ran_lines)" = "$id.1.0 " ]

@@ -301,7 +301,7 @@ grouped() {
     chown -h "$two" "$ctld_dir/state"
     run "$MGPU_BIN/mgpu-ctld" --config "$ctld_dir/mgpu.yaml"
     [ "$status" -eq 78 ]
-    helper_gone
+    wait_for 60 helper_gone # that of the test before may still be ending
     chmod 644 "$ctld_dir/mgpu.yaml"
     run as "$two" "$MGPU_BIN/mgpu-ctld" --config "$ctld_dir/mgpu.yaml"
     [ "$status" -eq 78 ]

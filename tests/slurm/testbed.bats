@@ -49,23 +49,23 @@ is_running() { [ "$(squeue -h -j "$1" -o %T)" = RUNNING ]; }
     "$testbed" ctld "$TB" pause
     "$testbed" ctld "$TB" cont
     run -1 "$testbed" ctld "$TB" start
-    wait_for 30 node_is node1 idle
-    wait_for 30 node_is node2 idle
+    wait_for 60 node_is node1 idle
+    wait_for 60 node_is node2 idle
 }
 
 @test "a node whose slurmd was killed comes back" {
     "$testbed" node "$TB" node2 kill
     "$testbed" node "$TB" node2 start 3>&-
-    wait_for 30 node_is node2 idle
+    wait_for 60 node_is node2 idle
     srun -w node2 true
 }
 
 @test "the urgent partition preempts" {
     id=$(sbatch --parsable -N 2 --gpus-per-node=4 --no-requeue \
         -o /dev/null --wrap 'sleep 600')
-    wait_for 30 is_running "$id"
+    wait_for 60 is_running "$id"
     srun -p urgent -N 2 --gpus-per-node=4 true
-    grep -q "^JobId=$id .*JobState=PREEMPTED" "$TB/log/jobcomp.log"
+    wait_for 60 grep -q "^JobId=$id .*JobState=PREEMPTED" "$TB/log/jobcomp.log"
 }
 
 @test "down ends jobs, also stubborn ones, and removes everything" {
@@ -74,7 +74,7 @@ is_running() { [ "$(squeue -h -j "$1" -o %T)" = RUNNING ]; }
     eval "$("$testbed" env "$dir")"
     id=$(sbatch --parsable -D "$dir/tmp" \
         --wrap 'trap "" TERM; env -u MGPU_TESTBED sleep 600 & sleep 600')
-    wait_for 30 is_running "$id"
+    wait_for 60 is_running "$id"
     "$testbed" node "$dir" node1 kill
     "$testbed" ctld "$dir" pause
     is_marked "$dir"
@@ -90,6 +90,6 @@ is_running() { [ "$(squeue -h -j "$1" -o %T)" = RUNNING ]; }
     "$testbed" up "$dir" --nodes 1 --owner "$owner" 3>&-
     is_marked "$dir"
     kill "$owner"
-    wait_for 30 none_marked "$dir"
-    wait_for 30 test ! -e "$dir"
+    wait_for 60 none_marked "$dir"
+    wait_for 60 test ! -e "$dir"
 }
