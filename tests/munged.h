@@ -64,7 +64,7 @@ static inline bool munged_start(struct munged *m)
     m->pid = fork();
     if (m->pid == 0)
         munged_exec(m);
-    for (int i = 0; i < 1000 && stat(m->socket, &st) < 0; i++) {
+    for (int i = 0; i < 3000 && stat(m->socket, &st) < 0; i++) {
         if (waitpid(m->pid, NULL, WNOHANG) == m->pid) {
             m->pid = 0;
             return false;

@@ -42,7 +42,7 @@ static bool kill_shepherd(const struct rig *r, uint64_t job)
     uint64_t ticks;
     if (kill(pid, SIGKILL) < 0)
         return false;
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 6000; i++) {
         if (proc_start_ticks(pid, &ticks, NULL) < 0)
             return true;
         (void)poll(NULL, 0, 10);
@@ -89,7 +89,7 @@ static void test_release(struct rig *r)
     is_int(rig_release(r, 1, 0.5), 0, "half a second of grace");
     ok(rig_ends(r, 1, 0, SIGKILL), "they are killed");
     double took_s = clock_real.now_s(&clock_real) - from_s;
-    ok(took_s >= 0.5 && took_s < 5, "after the grace: %.1f s", took_s);
+    ok(took_s >= 0.5 && took_s < 60, "after the grace: %.1f s", took_s);
     is_int(rig_alive(r, 1) + n_marked(r, 1), 0, "nothing is left");
 
     ok(starts(r, 2, 1, &ignores, 1), "one more");

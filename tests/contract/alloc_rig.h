@@ -465,7 +465,7 @@ static inline bool rig_next(struct rig *r, double limit_s)
 /* For what ought to come. Slurm has its own pace, and other tests run. */
 static inline double rig_limit_s(const struct rig *r)
 {
-    return r->kind == RIG_SLURM ? 60 : 15;
+    return r->kind == RIG_SLURM ? 120 : 60;
 }
 
 /* What an attempt printed, for whoever reads of the failure. */

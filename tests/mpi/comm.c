@@ -53,7 +53,7 @@ static void test_deadline(void)
         double start_s = clock_real.now_s(&clock_real);
         good = dead->ops->barrier(dead, 0.2, &err) < 0;
         double took_s = clock_real.now_s(&clock_real) - start_s;
-        good = good && err.code == ERR_TIMEOUT && took_s >= 0.2 && took_s < 10;
+        good = good && err.code == ERR_TIMEOUT && took_s >= 0.2 && took_s < 60;
     }
     (void)mpi_ok(good, &err, "ERR_TIMEOUT when a rank stays away");
     int64_t x = 1;

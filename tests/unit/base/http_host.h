@@ -123,7 +123,7 @@ static inline struct http_client *client_of(const char *url, const char *bearer)
     struct http_client *c = NULL;
     struct error err;
     struct http_client_conf conf = {
-        .url = url, .bearer = bearer, .connect_timeout_s = 1, .timeout_s = 10};
+        .url = url, .bearer = bearer, .connect_timeout_s = 1, .timeout_s = 60};
     if (http_client_create(&conf, &c, &err) < 0)
         tap_diag("%s", err.msg);
     return c;
@@ -158,14 +158,14 @@ static inline void say(int fd, const char *text)
     (void)!write(fd, text, strlen(text));
 }
 
-/* What comes until the end, until `until` is seen, or for 20 s of silence. */
+/* What comes until the end, until `until` is seen, or for 60 s of silence. */
 static inline const char *hear(int fd, const char *until)
 {
     static _Thread_local char text[4096];
     size_t len = 0;
     struct pollfd p = {.fd = fd, .events = POLLIN};
     text[0] = '\0';
-    while (len < sizeof(text) - 1 && poll(&p, 1, 20000) > 0) {
+    while (len < sizeof(text) - 1 && poll(&p, 1, 60000) > 0) {
         ssize_t n = read(fd, text + len, sizeof(text) - 1 - len);
         if (n <= 0)
             break;
@@ -177,15 +177,18 @@ static inline const char *hear(int fd, const char *until)
     return text;
 }
 
-/* A byte every 20 ms, never idle, until all is said or there is an answer.
- * Returns how many bytes were said. */
-static inline size_t say_slowly(int fd, const char *text)
+/* The text and then a header without end, a byte every 20 ms, never idle,
+ * until there is an answer, or for a minute. Returns whether there was one. */
+static inline bool say_slowly(int fd, const char *text)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    size_t sent = 0;
-    while (sent < strlen(text) && poll(&p, 1, 20) == 0)
-        (void)!write(fd, text + sent++, 1);
-    return sent;
+    size_t len = strlen(text);
+    for (size_t i = 0; i < 3000; i++) {
+        if (poll(&p, 1, 20) != 0)
+            return true;
+        (void)!write(fd, i < len ? text + i : "x", 1);
+    }
+    return false;
 }
 
 #endif

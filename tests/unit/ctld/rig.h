@@ -216,7 +216,7 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
 {
     struct error err = ERROR_INIT;
     struct http_client_conf http = {
-        .url = r->url, .connect_timeout_s = 1, .timeout_s = 10};
+        .url = r->url, .connect_timeout_s = 1, .timeout_s = 60};
     r->alloc.base.ops = &puppet_ops;
     r->alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     r->conf = (struct ctld_conf){.cluster = "test",
@@ -351,7 +351,7 @@ static inline int as_worker(struct rig *r, const char *what, const char *body)
     struct http_client_conf conf = {.url = r->url,
                                     .bearer = token,
                                     .connect_timeout_s = 1,
-                                    .timeout_s = 10};
+                                    .timeout_s = 60};
     pthread_mutex_lock(&r->alloc.lock);
     memcpy(token, r->alloc.token, sizeof(token));
     pthread_mutex_unlock(&r->alloc.lock);
@@ -364,10 +364,10 @@ static inline int as_worker(struct rig *r, const char *what, const char *body)
     return status;
 }
 
-/* Until GET path has `text` in it; 30 s at most. */
+/* Until GET path has `text` in it; 60 s at most. */
 static inline bool becomes(struct rig *r, const char *path, const char *text)
 {
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 3000; i++) {
         if (get(r, path) == 200 && has(r, text))
             return true;
         (void)poll(NULL, 0, 20);

@@ -47,7 +47,7 @@ static inline int tcp_hear(struct rig *r, int fd, const char *until)
     int status = 0;
     buf_reset(&r->body);
     for (;;) {
-        int got = poll(&p, 1, 20000);
+        int got = poll(&p, 1, 60000);
         if (got < 0 && errno == EINTR) /* a child of the test's */
             continue;
         if (got <= 0)

@@ -156,7 +156,7 @@ static void test_pipes(void)
     char path[64], c;
     uint64_t at = 0, dropped;
     size_t n;
-    (void)alarm(10);
+    (void)alarm(60);
     struct joblog *l = NULL;
     ok(joblog_create(dir, 0, &l, &err) == 0, "a log");
     (void)snprintf(path, sizeof(path), "%s/log.%012d", dir,

@@ -453,7 +453,7 @@ static void test_wake(void)
     struct pollfd fd = {.fd = h.a->ops->wake_fd(h.a), .events = POLLIN};
     ok(is_quiet() && poll(&fd, 1, 0) == 0, "asleep");
     hello(1);
-    is_int(poll(&fd, 1, 1000), 1, "news wake it");
+    is_int(poll(&fd, 1, 60000), 1, "news wake it");
     ok(is_quiet() && poll(&fd, 1, 0) == 0, "asleep again");
     ok(ask(ALLOC_NEW, 1) && poll(&fd, 1, 0) == 1, "a request wakes it");
     ok(hears(HELPER_SUBMIT) && is_quiet() && poll(&fd, 1, 0) == 0, "asleep");
@@ -461,7 +461,7 @@ static void test_wake(void)
     ok(gets(ALLOC_WAITING, 1) && is_quiet() && poll(&fd, 1, 0) == 0, "asleep");
     (void)close(h.fd);
     h.fd = -1;
-    is_int(poll(&fd, 1, 1000), 1, "the end of the helper wakes it");
+    is_int(poll(&fd, 1, 60000), 1, "the end of the helper wakes it");
     for (int i = 0; i < 2; i++) {
         struct error err = ERROR_INIT;
         size_t n;
