@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/filter.h"
+#include "scheduler/tools/options.h"
+
 /* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
                 json_t **ret, struct error *err)
@@ -130,15 +133,108 @@ static int on_log_tty(void *arg, const char *text, size_t len,
     return on_log(arg, safe, strlen(safe), err);
 }
 
+/* ---- the last lines of a log -----------------------------------------------
+ *
+ * The log is read twice: to count its lines, and to show those at its end. It
+ * is bounded (logs.max_bytes), and so nothing of it need be kept. */
+
+static int count_line(void *arg, const char *text, size_t len,
+                      struct error *err)
+{
+    unsigned long long *n = arg;
+    (void)text;
+    (void)len;
+    (void)err;
+    ++*n;
+    return 0;
+}
+
+struct tail {
+    unsigned long long skip; /* lines that come before it */
+    bool is_tty;
+};
+
+static int on_tail(void *arg, const char *text, size_t len, struct error *err)
+{
+    struct tail *t = arg;
+    if (t->skip > 0) {
+        t->skip--;
+        return 0;
+    }
+    return (t->is_tty ? on_log_tty : on_log)(NULL, text, len, err);
+}
+
+/* Both readings are of the same attempt, whatever begins between them.
+ * out  io_path  ends in "?attempt=N"; of a job that never began in "?" */
+static int find_tail(struct client *c, const char *word,
+                     unsigned long long count, char *io_path, size_t cap,
+                     struct tail *t, struct error *err)
+{
+    json_t *reply = NULL;
+    unsigned long long n = 0;
+    if (client_get(c, &reply, err, "/v1/jobs/%s", word) < 0)
+        return -1;
+    int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
+    json_decref(reply);
+    if (attempt > 0) {
+        (void)snprintf(io_path, cap, "/v1/jobs/%s/logs?attempt=%" PRId64, word,
+                       attempt);
+        if (client_stream(c, io_path, 0, count_line, &n, err) < 0)
+            return -1;
+    }
+    t->skip = n > count ? n - count : 0;
+    return 0;
+}
+
 int fetch_logs(struct client *c, const struct fetch *f, const char *word,
                struct error *err)
 {
-    char path[80];
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/logs%s", word,
-                   f->follow ? "?follow=1" : "");
-    int rc = client_stream(
-        c, path, 0, f->show.style.columns ? on_log_tty : on_log, NULL, err);
+    struct tail t = {.is_tty = f->show.style.columns > 0};
+    char path[128];
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/logs?", word);
+    if (f->count > 0 &&
+        find_tail(c, word, f->count, path, sizeof(path), &t, err) < 0)
+        return -1;
+    size_t len = strlen(path);
+    (void)snprintf(path + len, sizeof(path) - len, "%s",
+                   f->follow ? "&follow=1" : "");
+    int rc = client_stream(c, path, 0, on_tail, &t, err);
     return rc < 0 && err->code == ERR_IO && errno == EPIPE ? 0 : rc;
+}
+
+/* ---- what further GPUs brought ---------------------------------------------
+ */
+
+/* A name stands for the newest job that has it. */
+static int newest_of(struct client *c, const char *name, char *ret, size_t cap,
+                     struct error *err)
+{
+    const struct filter filter = {.name = name, .states = FILTER_ALL};
+    struct buf query = BUF_INIT;
+    json_t *reply = NULL;
+    int rc = filter_query(&filter, &query, err);
+    if (rc == 0)
+        rc = client_get(c, &reply, err, "/v1/jobs?limit=1%s", buf_str(&query));
+    buf_clear(&query);
+    const json_t *job = json_array_get(json_object_get(reply, "jobs"), 0);
+    if (rc == 0 && !job)
+        rc = error_set(err, ERR_NOTFOUND, "no job is called '%.64s'", name);
+    else if (rc == 0)
+        (void)snprintf(ret, cap, "%" PRId64, field_int(job, "id", 0));
+    json_decref(reply);
+    return rc;
+}
+
+int fetch_scaling(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err)
+{
+    char id[32], path[96];
+    bool is_id = options_job_word(word, NULL) == 0;
+    if (!is_id && newest_of(c, word, id, sizeof(id), err) < 0)
+        return -1;
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/scaling",
+                   is_id ? word : id);
+    return fetch_simple(c, f, path, show_scaling, err);
 }
 
 int fetch_why(struct client *c, const struct fetch *f, const char *word,

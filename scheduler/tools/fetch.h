@@ -11,7 +11,7 @@ struct fetch {
     struct show_conf show;
     bool json;                /* as the daemon says it */
     bool follow;              /* a log, until the job ends */
-    unsigned long long count; /* the last so many rows; 0: all */
+    unsigned long long count; /* the last so many rows or lines; 0: all */
 };
 
 /* Of mgpu.job/1 of a sweep its tasks, mgpu.queue/1; *ret NULL: it is none. */
@@ -26,6 +26,10 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
                   struct error *err) MUST_CHECK;
 int fetch_eff(struct client *c, const struct fetch *f, const char *word,
               struct error *err) MUST_CHECK;
+/* `word` may also be a name, of which the newest job counts.
+ * err  ERR_NOTFOUND no job has it */
+int fetch_scaling(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err) MUST_CHECK;
 int fetch_logs(struct client *c, const struct fetch *f, const char *word,
                struct error *err) MUST_CHECK;
 int fetch_why(struct client *c, const struct fetch *f, const char *word,

@@ -104,7 +104,7 @@ static const struct opt opts[] = {
     {OPT_FORMAT, 'o', "format", "COLUMN,...",
      "columns of the queue, or the name of a format; 'help' lists both"},
     {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
-    {OPT_COUNT, 'c', "count", "N", "the newest N jobs or rows"},
+    {OPT_COUNT, 'c', "count", "N", "the newest N jobs, rows or lines of a log"},
     {OPT_CSV, 0, "csv", "FILE", "with --report NAME: its rows to FILE"},
     {OPT_SVG, 0, "svg", "FILE", "with --report NAME: a picture of it to FILE"},
     {OPT_EXPAND, 'x', "expand", NULL,
@@ -318,8 +318,7 @@ static int one(struct client *c, const struct args *a, const char *word,
     case OPT_EFF:
         return fetch_eff(c, &a->f, word, err);
     case OPT_SCALING:
-        (void)snprintf(path, sizeof(path), "/v1/jobs/%s/scaling", word);
-        return fetch_simple(c, &a->f, path, show_scaling, err);
+        return fetch_scaling(c, &a->f, word, err);
     case OPT_EPOCHS:
         (void)snprintf(path, sizeof(path), "/v1/jobs/%s/epochs", word);
         return fetch_simple(c, &a->f, path, show_epochs, err);
@@ -418,7 +417,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
     struct client *c = NULL;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = options_job_word(words[i], err);
+        if (a->view != OPT_SCALING)
+            rc = options_job_word(words[i], err);
     if (rc == 0)
         rc = client_create(a->url, 5, &c, err);
     if (rc == 0 && a->exports)

@@ -420,6 +420,24 @@ END
     [ ! -e none.html ] && [ ! -e nothing.svg ]
 }
 
+@test "--logs -c shows the last lines, and what comes after them" {
+    spec talk 'seq 1 9; until [ -e more ]; do sleep 0.1; done; echo more'
+    sed -i "s|until \\[ -e more|until [ -e $PWD/more|" talk.yaml
+    id=$(submit --parsable talk.yaml)
+    said() { [ "$(stat --logs "$id" | tail -n 1)" = 9 ]; }
+    wait_for 60 said
+    [ "$(stat --logs -c 3 "$id" | tr '\n' ' ')" = "7 8 9 " ]
+    [ "$(stat --logs -c 30 "$id" | wc -l)" -eq 9 ]
+    stat --logs --follow -c 2 "$id" >followed &
+    follower=$!
+    at_end() { [ "$(tail -n 1 followed)" = 9 ]; }
+    wait_for 60 at_end
+    : >more
+    wait "$follower"
+    [ "$(tr '\n' ' ' <followed)" = "8 9 more " ]
+    [ "$(stat --logs -c 1 "$(submit --parsable --hold talk.yaml)")" = "" ]
+}
+
 @test "--scaling and --eff: what two slots brought, of what was measured" {
     cat >wide.yaml <<'END'
 version: 1
@@ -438,6 +456,10 @@ END
     [[ ${lines[2]} == *" 1      1 "*"1.00  100 %"*"13  measured" ]]
     [[ ${lines[3]} == *" 2      1 "*" /s"*"5  measured" ]]
     [ "$(stat --scaling --json 2 | json '$.rows[1][1]')" = 2 ]
+    diff <(stat --scaling 2) <(stat --scaling wide)
+    run stat --scaling 'no such'
+    [ "$status" -eq 66 ]
+    [[ $output == *"no job is called 'no such'"* ]]
     run stat --eff 2
     [ "$status" -eq 0 ]
     [[ $output == *"computing "*"waiting for ranks "*"parallel efficiency "* ]]
