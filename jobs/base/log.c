@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static enum log_level max_level = LOG_NOTICE;
+static _Atomic(enum log_level) max_level = LOG_NOTICE;
 
 static const char *const names[] = {
     [LOG_ERR] = "err",   [LOG_WARN] = "warn",   [LOG_NOTICE] = "notice",

@@ -30,7 +30,8 @@ static const char *const hook_hows[HOOK_N] = {
     "ok", "fails", "absent", "moved", "hangs", "huge", "huge-500", "heads"};
 
 struct hook_host {
-    _Atomic int how; /* enum hook_how */
+    _Atomic int how;       /* enum hook_how */
+    _Atomic int n_failing; /* so many fail before that */
     int fd, port, stop[2];
     const char *file; /* bodies are appended to it, a line each; NULL */
     pthread_t thread;
@@ -97,7 +98,8 @@ static inline bool hook_answer(struct hook_host *h, int fd)
     };
     static const char more[65536];
     static const char line[] = "X-More: and more and more and more\r\n";
-    int how = h->how;
+    int how = h->n_failing > 0 ? HOOK_FAILS : h->how;
+    h->n_failing -= h->n_failing > 0;
     if (how == HOOK_HANGS) {
         if (h->n_hung < (int)(sizeof(h->hung) / sizeof(h->hung[0])))
             h->hung[h->n_hung++] = fd;

@@ -2,7 +2,7 @@
  *
  * As a program for other tests: `http_hook serve HOW FILE` prints its port,
  * appends the bodies that it is sent to FILE, and reads how it is to go on
- * from standard input, until that ends. */
+ * from standard input, until that ends; it prints what it obeys. */
 #include "jobs/base/http_hook.h"
 
 #include <math.h>
@@ -208,6 +208,8 @@ static int serve(const char *word, const char *file)
         line[strcspn(line, "\n")] = '\0';
         if (how_of(line) < HOOK_N)
             host.how = how_of(line);
+        (void)printf("%s\n", line);
+        (void)fflush(stdout);
     }
     hook_stop(&host);
     return 0;
