@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/conf_table.h"
+#include "jobs/hook.h"
 
 #define AT(m) \
     .at = offsetof(struct conf, m), .size = sizeof(((struct conf *)0)->m)
@@ -203,6 +204,13 @@ static const struct schema_key keys[] = {
      .def = "90s", RANGE(2, 86400), .code = "E023", .live = true,
      .doc = "silence after which a job's node counts as lost"},
 
+    {"notify.mail_program", KEY_PATH, AT(notify.mail_program), .def = "null",
+     NONE(0), .code = "E015", .live = true,
+     .doc = "program that sends mails, used as mail(1); null: there are none"},
+    {"notify.webhook_allow", KEY_LIST, AT(notify.webhook_allow), .code = "E023",
+     .live = true,
+     .doc = "HOST or HOST:PORT of URLs that may be called for jobs"},
+
     {"log.level", KEY_ENUM, AT(log.level), .def = "info", .code = "E012",
      .words = WORDS(WORD("err", LOG_ERR), WORD("warn", LOG_WARN),
                     WORD("notice", LOG_NOTICE), WORD("info", LOG_INFO),
@@ -223,7 +231,6 @@ static const char *const later[] = {
     "store",
     "watchdog.stall_factor",
     "watchdog.stall_min",
-    "notify",
     "log.format",
     "log.target",
     NULL,
@@ -370,6 +377,19 @@ static void check_admins(const struct conf *c, const struct schema_from *from,
                        "each of 'auth.admins' must be the name of a user");
 }
 
+static void check_hooks(const struct schema_from *from,
+                        struct spec_report *report)
+{
+    static const char path[] = "notify.webhook_allow";
+    const struct schema_from *f = from_of(from, path);
+    struct error why = ERROR_INIT;
+    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
+         n = n->next)
+        if (hook_entry(n->text, &why) < 0)
+            report_add(report, "E023", n->at, path, NULL, "%s: %.200s", path,
+                       why.msg);
+}
+
 static void check(const struct conf *c, const struct schema_from *from,
                   struct spec_report *report)
 {
@@ -390,6 +410,7 @@ static void check(const struct conf *c, const struct schema_from *from,
     check_texts(c, from, report);
     check_allocator(c, from, report);
     check_admins(c, from, report);
+    check_hooks(from, report);
 }
 
 /* What conf_parse() and those on top of it read. */

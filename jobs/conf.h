@@ -85,6 +85,10 @@ struct conf {
         double heartbeat_s, node_lost_after_s;
     } watchdog;
     struct {
+        char *mail_program;             /* NULL: no mails are sent */
+        struct spec_list webhook_allow; /* hook.h */
+    } notify;
+    struct {
         enum log_level level;
     } log;
     /* What it was read from, and where each row of the table comes from. */

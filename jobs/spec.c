@@ -324,6 +324,33 @@ enum spec_retry spec_retry(const char *word)
     return 0;
 }
 
+static const struct {
+    const char *word;
+    enum spec_notify bit;
+} notify_words[] = {
+    {"begin", NOTIFY_BEGIN},     {"end", NOTIFY_END},
+    {"fail", NOTIFY_FAIL},       {"stalled", NOTIFY_STALLED},
+    {"time_80", NOTIFY_TIME_80}, {"held", NOTIFY_HELD},
+    {"requeue", NOTIFY_REQUEUE},
+};
+enum { N_NOTIFY_WORDS = sizeof(notify_words) / sizeof(notify_words[0]) };
+
+enum spec_notify spec_notify(const char *word)
+{
+    for (size_t i = 0; i < N_NOTIFY_WORDS; i++)
+        if (strcmp(notify_words[i].word, word) == 0)
+            return notify_words[i].bit;
+    return 0;
+}
+
+const char *spec_notify_word(enum spec_notify bit)
+{
+    for (size_t i = 0; i < N_NOTIFY_WORDS; i++)
+        if (notify_words[i].bit == bit)
+            return notify_words[i].word;
+    return NULL;
+}
+
 /* Training takes SIGUSR1 for a checkpoint and goes on; a program that has not
  * heard of it would die of it. */
 int32_t spec_warning(const struct job_spec *s, double *ret_before_s)

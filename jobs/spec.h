@@ -178,6 +178,10 @@ struct job_spec {
     struct {
         int64_t max_bytes;
     } logs;
+    struct {
+        char *email, *webhook; /* hook.h; NULL: none */
+        struct spec_list on;   /* spec_notify() reads each */
+    } notify;
     struct { /* of the text that the job came from; spec_expand() */
         int32_t max_parallel; /* 0: any number */
         bool stop_on_fail;
@@ -306,6 +310,20 @@ enum spec_retry {
 };
 /* 0: no such word */
 enum spec_retry spec_retry(const char *word);
+
+/* notify.on: what somebody is told of; the bits of a set. */
+enum spec_notify {
+    NOTIFY_BEGIN = 1,    /* an attempt: its worker is there */
+    NOTIFY_END = 2,      /* the job, however */
+    NOTIFY_FAIL = 4,     /* as FAILED, TIMEOUT or NODE_FAIL */
+    NOTIFY_STALLED = 8,  /* its worker is silent */
+    NOTIFY_TIME_80 = 16, /* so many percent of its time limit are over */
+    NOTIFY_HELD = 32,    /* but not by its own user */
+    NOTIFY_REQUEUE = 64, /* it waits for another attempt */
+};
+/* 0: no such word; NULL: no such bit */
+enum spec_notify spec_notify(const char *word);
+const char *spec_notify_word(enum spec_notify bit);
 
 /* The signal that says that the time limit comes, and how long before it;
  * ret_before_s may be NULL. 0: none. */

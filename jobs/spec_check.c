@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jobs/depend.h"
+#include "jobs/hook.h"
 #include "jobs/rule.h"
 #include "jobs/text.h"
 
@@ -65,6 +66,8 @@ static bool can_judge(const struct check *c, int when)
 {
     if (when == WHEN_ALWAYS || when == WHEN_SWEEP)
         return true;
+    if (when == WHEN_NOTIFY)
+        return !is_bad(c, "notify.email") && !is_bad(c, "notify.webhook");
     if (!is_set(c, "kind"))
         return false;
     if ((when == WHEN_FILES || when == WHEN_FOLDER) && c->s->kind == SPEC_CV)
@@ -114,6 +117,9 @@ static void refuse_stray(const struct check *c, const struct schema_key *k,
     if (k->when == WHEN_SWEEP)
         report_add(c->report, "E020", at, k->path, NULL,
                    "a sweep is several jobs, and here is one");
+    else if (k->when == WHEN_NOTIFY)
+        report_add(c->report, "E017", at, k->path, NULL,
+                   "'%s' is only for notify.email or notify.webhook", k->path);
     else if (!is_cv || k->when == WHEN_COMMAND)
         report_add(c->report, "E018", at, k->path, NULL,
                    "'%s' is only for kind: %s", k->path,
@@ -380,6 +386,41 @@ static void check_rules(const struct check *c)
     }
 }
 
+/* Who is told, and of what. Whether a host may be called is the daemon's to
+ * say. */
+static void check_notify(const struct check *c)
+{
+    static const char mail[] = "notify.email", url[] = "notify.webhook",
+                      on[] = "notify.on";
+    struct hook hook;
+    struct error why = ERROR_INIT;
+    char q[TEXT_QUOTE_CAP];
+    const struct node *at = is_set(c, on) ? from_of(c, on)->node->first : NULL;
+
+    if (is_set(c, mail) && c->s->notify.email &&
+        hook_mail(c->s->notify.email, &why) < 0)
+        report_add(c->report, "E023", place_of(c, mail), mail, NULL,
+                   "%s: %.200s", mail, why.msg);
+    if (is_set(c, url) && c->s->notify.webhook &&
+        hook_url(c->s->notify.webhook, &hook, &why) < 0)
+        report_add(c->report, "E023", place_of(c, url), url, NULL, "%s: %.200s",
+                   url, why.msg);
+    for (; at; at = at->next) {
+        enum spec_notify bit = spec_notify(at->text);
+        if (bit == 0)
+            report_add(c->report, "E012", at->at, on,
+                       "one of: begin, end, fail, stalled, time_80, held, "
+                       "requeue",
+                       "'%s' is nothing to be told of",
+                       text_quote(q, sizeof(q), at->text));
+        else if (bit == NOTIFY_TIME_80 &&
+                 !isfinite(c->s->resources.time_limit_s) &&
+                 !is_bad(c, "resources.time_limit"))
+            report_add(c->report, "E017", at->at, on, NULL,
+                       "time_80 needs resources.time_limit");
+    }
+}
+
 /* A limit is what it warns of, and lies behind it. */
 static void check_warning(const struct check *c)
 {
@@ -451,6 +492,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_rules(&c);
     check_warning(&c);
     check_preemptible(&c);
+    check_notify(&c);
     check_command(&c);
     check_labels(&c);
     check_env(&c);

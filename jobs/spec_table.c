@@ -339,6 +339,16 @@ static const struct schema_key keys[] = {
      RANGE(4096, 1099511627776.0), .code = "E023",
      .doc = "output that is kept; the middle of what is more is dropped"},
 
+    {"notify.email", KEY_STRING, AT(notify.email), .def = "null", NONE(0),
+     .code = "E023",
+     .doc = "who gets a mail, as alice@example.org; null: "
+            "nobody"},
+    {"notify.webhook", KEY_STRING, AT(notify.webhook), .def = "null", NONE(0),
+     .code = "E023",
+     .doc = "URL that is called, of a host that mgpu.yaml allows; null: none"},
+    {"notify.on", KEY_LIST, AT(notify.on), .def = "[end, fail, stalled, held]",
+     .code = "E012", .when = WHEN_NOTIFY, .doc = "what of; see NOTIFICATIONS"},
+
     {"sweep.grid", KEY_MAP_TREE, .code = "E020", .when = WHEN_SWEEP,
      .doc = "keys, each with a list of values: every combination is a job"},
     {"sweep.zip", KEY_MAP_TREE, .code = "E020", .when = WHEN_SWEEP,
@@ -355,7 +365,6 @@ static const struct schema_key keys[] = {
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
-    "notify",
     "secrets",
     "watchdog",
     "method",
@@ -446,6 +455,8 @@ bool spec_applies(const struct schema_key *k, const void *spec)
         return is_cv && s->dataset.source != SOURCE_SYNTHETIC;
     case WHEN_FOLDER:
         return is_cv && s->dataset.source == SOURCE_IMAGE_FOLDER;
+    case WHEN_NOTIFY:
+        return s->notify.email || s->notify.webhook;
     case WHEN_SWEEP:
         return false;
     default:

@@ -18,9 +18,10 @@ enum spec_when {
     WHEN_EPS,      /* adamw, rmsprop */
     WHEN_STEP,     /* lr_scheduler.name: step */
     WHEN_MULTISTEP,
-    WHEN_GAMMA, /* both of these */
-    WHEN_BEST,  /* checkpoint.keep_best: true */
-    WHEN_SWEEP, /* what makes several jobs of a text; of no one of them */
+    WHEN_GAMMA,  /* both of these */
+    WHEN_BEST,   /* checkpoint.keep_best: true */
+    WHEN_NOTIFY, /* notify.email or notify.webhook */
+    WHEN_SWEEP,  /* what makes several jobs of a text; of no one of them */
 };
 
 enum { SPEC_KEYS_CAP = 128 }; /* rows at most; a test counts them */

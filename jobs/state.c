@@ -47,6 +47,7 @@ static const struct {
     {LIVE, EV_LOST, JOB_NODE_FAIL},
     {LIVE | WAITING, EV_PRIORITY, SAME},
     {BIT(JOB_RUNNING) | BIT(JOB_STALLED), EV_WARN, SAME},
+    {CLAIMED, EV_TIME_80, SAME},
 };
 
 static const char *const state_names[JOB_STATE_N] = {
@@ -70,7 +71,7 @@ static const char *const event_names[EV_N] = {
     [EV_FINISH] = "finish",   [EV_FAIL] = "fail",
     [EV_KILLED] = "killed",   [EV_EXPIRE] = "expire",
     [EV_LOST] = "lost",       [EV_PRIORITY] = "priority",
-    [EV_WARN] = "warn",
+    [EV_WARN] = "warn",       [EV_TIME_80] = "time_80",
 };
 
 const char *job_state_name(enum job_state s)

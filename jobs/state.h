@@ -61,6 +61,7 @@ enum job_event {
     EV_LOST,     /* live -> NODE_FAIL */
     EV_PRIORITY, /* another place in the queue; the state stays */
     EV_WARN,     /* its ranks were told that the time limit comes */
+    EV_TIME_80,  /* 80 % of the limit are over; for those who asked */
     EV_N
 };
 

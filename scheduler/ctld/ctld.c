@@ -64,6 +64,8 @@ static void on_event(void *arg, const struct store_event *event,
         log_info("job", "%s job=%llu attempt=%d state=%s reason=\"%s\"",
                  job_event_name(event->ev), (unsigned long long)event->job,
                  event->attempt, job_state_name(job->state), job->reason);
+    if (job)
+        ctld_notice(c, event, job);
     ctld_saw_event(c, event->job, event->seq);
     ctld_changed(c, event->job);
 }
@@ -136,12 +138,17 @@ static int make_engine(struct ctld *c, struct error *err)
         .conf = &c->engine_conf,
         .secret_of = secret_of,
         .secret_arg = &c->secret,
+        .replayed = ctld_notice_again,
+        .replayed_arg = c,
     };
     if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0)
         return -1;
-    if (engine_create(&parts, &c->engine, err) < 0)
+    if (ctld_notice_init(c, err) < 0 ||
+        engine_create(&parts, &c->engine, err) < 0)
         return -1;
     c->first_seq = engine_last_seq(c->engine);
+    if (ctld_notice_begin(c, err) < 0)
+        return -1;
     log_corrupt(c->engine);
     uint64_t first_id;
     if (restored_first_id(conf->state_dir, c->jobs_dir,
@@ -232,6 +239,8 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->rpc_burst = f->conf.rpc_burst;
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
+    conf->mail_program = f->conf.mail_program;
+    conf->webhook_allow = f->conf.webhook_allow;
     conf->where = f->conf.where;
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
     set_engine_conf(c);
@@ -426,6 +435,7 @@ void ctld_destroy(struct ctld *c)
     c->stopping = true;
     atomic_store(&c->closing, true);
     thread_destroy(c->commits);
+    notices_destroy(c->notices);
     thread_destroy(c->logins);
     ctld_users_clear(c);
     thread_destroy(c->backups);

@@ -10,6 +10,7 @@
 #include "scheduler/ctld/audit.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/loop.h"
+#include "scheduler/ctld/notices.h"
 #include "scheduler/ctld/secret.h"
 #include "scheduler/ctld/thread.h"
 
@@ -143,7 +144,29 @@ struct ctld {
     struct loop_source *policy_timer;
 
     struct ctld_stats stats;
+
+    struct notices *notices; /* NULL before the first */
+    bool knows_told;         /* which events were told of before this start */
+    uint64_t told;           /* up to this one */
+    uint64_t n_untold;       /* that could not even be posted */
 };
+
+/* ---- notice.c: who is told of which event ---------------------------------
+ */
+/* Before the engine is there, and after. */
+int ctld_notice_init(struct ctld *c, struct error *err) MUST_CHECK;
+int ctld_notice_begin(struct ctld *c, struct error *err) MUST_CHECK;
+/* engine_parts.replayed: what the last life may not have told. */
+void ctld_notice_again(void *arg, const struct store_event *event,
+                       const struct job *job);
+void ctld_notice(struct ctld *c, const struct store_event *event,
+                 const struct job *job);
+struct notices_counts ctld_notice_counts(struct ctld *c);
+/* Whether what a spec asks for can be done here.
+ * err  ERR_INVAL, with the key */
+int ctld_notice_check(const struct job_spec *spec, bool sends_mails,
+                      const struct spec_list *allow,
+                      struct error *err) MUST_CHECK;
 
 /* ---- ctld.c ---------------------------------------------------------------
  */

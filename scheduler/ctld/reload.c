@@ -99,6 +99,8 @@ static int read_life(const struct reload *r, bool reads_file,
     if (rc == 0 && !policy_find(l->conf.scheduler.policy))
         rc = error_set(err, ERR_CONFIG, "no policy '%s'",
                        l->conf.scheduler.policy);
+    if (rc == 0)
+        rc = setup_check_mail(&l->conf, err);
     l->setup = *r->setup;
     l->setup.admins = NULL;
     if (rc == 0)

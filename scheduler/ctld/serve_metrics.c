@@ -132,6 +132,18 @@ static int add_loop(struct buf *b, const struct loop_times *t)
                          t->waited_s);
 }
 
+static int add_notices(struct buf *b, struct notices_counts n)
+{
+    int rc = one(b, "mgpu_notices_sent", "counter",
+                 "Mails and calls that told of a job.", n.sent);
+    rc |= one(b, "mgpu_notices_failed", "counter", "Those that were given up.",
+              n.failed);
+    rc |= one(b, "mgpu_notices_dropped", "counter",
+              "Those for which there was no room in the queue.", n.dropped);
+    return rc | one(b, "mgpu_notices_waiting", "gauge",
+                    "Those that wait, or are under way.", n.waiting);
+}
+
 static int add_all(struct ctld *c, struct buf *b)
 {
     struct counts n;
@@ -172,6 +184,7 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |=
         one(b, "mgpu_steps_failed", "counter",
             "Engine steps whose events could not be stored.", s->steps_failed);
+    rc |= add_notices(b, ctld_notice_counts(c));
     rc |= histogram(b, "mgpu_step_seconds",
                     "Duration of one engine step, its commits included.",
                     s->steps.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,

@@ -27,6 +27,8 @@ struct submission {
     char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
     bool hold;
+    bool sends_mails;
+    struct spec_list allow; /* owned: a reload may come in between */
 
     /* What is in it. */
     struct engine_task *tasks; /* owned, as .vary and .read of each */
@@ -44,6 +46,9 @@ static void submission_destroy(struct submission *s)
         engine_read_destroy(s->tasks[i].read);
     }
     free(s->tasks);
+    for (size_t i = 0; i < s->allow.n; i++)
+        free(s->allow.items[i]);
+    free(s->allow.items);
     json_decref(s->body);
     free(s);
 }
@@ -110,7 +115,9 @@ static int resolve(const struct submission *s, const struct job_spec *spec,
                              "spec: logs.max_bytes: at most %lld here "
                              "(limits.max_log_bytes)",
                              (long long)s->max_log_bytes)
-                 : spec_dump(spec, &text, err);
+                 : ctld_notice_check(spec, s->sends_mails, &s->allow, err);
+    if (rc == 0)
+        rc = spec_dump(spec, &text, err);
     if (rc == 0)
         rc = engine_read(buf_str(&text), ret, err);
     buf_clear(&text);
@@ -241,6 +248,21 @@ static int check_shape(const json_t *body, struct error *err)
                            "expected {\"spec\":{..},\"hold\":true or false}");
 }
 
+static int copy_allowed(const struct spec_list *from, struct spec_list *ret,
+                        struct error *err)
+{
+    if (!from || from->n == 0)
+        return 0;
+    ret->items = calloc(from->n, sizeof(*ret->items));
+    for (size_t i = 0; ret->items && i < from->n; i++) {
+        ret->items[ret->n] = strdup(from->items[i]);
+        if (!ret->items[ret->n])
+            break;
+        ret->n++;
+    }
+    return ret->n == from->n ? 0 : error_set(err, ERR_NOMEM, "submit");
+}
+
 /* Takes the body. */
 static int post(struct ctld *c, struct http_exchange *x, const char *user,
                 json_t *body, struct error *err)
@@ -260,7 +282,10 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
     s->max_log_bytes = conf->max_log_bytes;
     s->hold = json_is_true(json_object_get(body, "hold"));
     (void)snprintf(s->user, sizeof(s->user), "%s", user);
+    s->sends_mails = conf->mail_program != NULL;
     int rc = check_root(c, x, err);
+    if (rc == 0)
+        rc = copy_allowed(conf->webhook_allow, &s->allow, err);
     if (rc == 0)
         rc = check_shape(body, err);
     if (rc == 0)

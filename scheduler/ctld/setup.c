@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/base/cred_munge.h"
@@ -33,6 +34,18 @@ static int check_admins(const struct conf *conf, struct error *err)
     int rc = system_admins(conf, &uids, &n, err);
     free(uids);
     return rc;
+}
+
+int setup_check_mail(const struct conf *conf, struct error *err)
+{
+    const char *path = conf->notify.mail_program;
+    struct stat st;
+    if (!path)
+        return 0;
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+        return 0;
+    return error_set(err, ERR_CONFIG, "notify.mail_program: '%s' is no program",
+                     path);
 }
 
 static int check_program(const char *name, struct error *err)
@@ -134,7 +147,7 @@ static int check_jobs_dir(const struct conf *conf, struct error *err)
 typedef int check_fn(const struct conf *conf, struct error *err);
 
 static check_fn *const of_all[] = {check_policy, check_admins, check_worker,
-                                   NULL};
+                                   setup_check_mail, NULL};
 static check_fn *const of_local[] = {check_shepherd, NULL};
 static check_fn *const of_slurm[] = {
     check_build,      check_helper,  check_batch,    check_listen,
@@ -374,6 +387,8 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
             clients < CLIENTS_PER_UID ? clients : CLIENTS_PER_UID,
         .max_spec_bytes = conf->limits.max_spec_bytes,
         .max_log_bytes = conf->limits.max_log_bytes,
+        .mail_program = conf->notify.mail_program,
+        .webhook_allow = &conf->notify.webhook_allow,
     };
     if (s->kind != DAEMON_LOCAL)
         set_slurm(conf, s, ret);

@@ -403,7 +403,10 @@ static char *describe(const struct job *job, const char *class)
          json_object_set(o, "where", where) == 0) &&
         add_text(o, "class", class) == 0 && add_text(o, "dir", job->dir) == 0 &&
         add_text(o, "digest", job->digest[0] ? job->digest : NULL) == 0 &&
-        add_text(o, "rules", job->rules) == 0)
+        add_text(o, "rules", job->rules) == 0 &&
+        (job->notify_on == 0 ||
+         json_object_set_new(o, "notify_on", json_integer(job->notify_on)) ==
+             0))
         text = json_dumps(o, JSON_COMPACT);
     json_decref(retry);
     json_decref(warn);
@@ -519,6 +522,8 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->warn_signal =
         (int32_t)json_integer_value(json_object_get(o, "warn_signal"));
     ret->warn_before_s = json_number_value(json_object_get(o, "warn_before_s"));
+    ret->notify_on =
+        (uint32_t)json_integer_value(json_object_get(o, "notify_on"));
     ret->exclude_node = json_is_true(json_object_get(o, "exclude_node"));
     ret->is_preemptible = !json_is_false(json_object_get(o, "preemptible"));
     ret->saves = json_is_true(json_object_get(o, "saves"));

@@ -49,6 +49,8 @@ static int replay(void *arg, const struct store_event *ev, struct error *err)
         rc = error_set(&why, ERR_IO, "its submit is not there");
     else
         rc = eng_fold(en, ev, &why);
+    if (rc == 0 && e->parts.replayed && (en = eng_find(e, ev->job)))
+        e->parts.replayed(e->parts.replayed_arg, ev, &en->job);
     if (rc == 0)
         return 0;
     if (why.code == ERR_NOMEM)

@@ -88,6 +88,7 @@ enum engine_secret {
 };
 enum { ENGINE_SECRET_CAP = 65 }; /* hexadecimal digits and a NUL */
 
+struct job;
 struct engine_parts { /* all borrowed, all outlive the engine */
     const struct clock *clock;
     const struct policy *policy;
@@ -98,6 +99,11 @@ struct engine_parts { /* all borrowed, all outlive the engine */
                      int32_t attempt, char ret[ENGINE_SECRET_CAP],
                      struct error *err);
     void *secret_arg;
+    /* Called by engine_create() for each event of a job as it is replayed, as
+     * engine_on_event()'s callback was once; NULL: nobody asks. */
+    void (*replayed)(void *arg, const struct store_event *event,
+                     const struct job *job);
+    void *replayed_arg;
 };
 
 enum {
@@ -164,6 +170,8 @@ struct job {
     int32_t exit_code;           /* as --wait reports it; -1 not ended */
     bool cancel_asked, limit_hit, release_asked;
     bool is_warned;     /* that its limit comes, by warn_signal */
+    uint32_t notify_on; /* bits of enum spec_notify; 0: nobody is told */
+    bool is_time_80;    /* that was told of its attempt */
     bool requeue_asked; /* its attempt ends, and it is QUEUED again */
     bool is_preempted;  /* by the engine, for preempted_for */
     int64_t cancel_uid;

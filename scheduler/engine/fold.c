@@ -96,6 +96,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->stopped_for_s = 0;
     job->reported = job->limit_hit = job->release_asked = false;
     job->requeue_asked = job->is_preempted = job->is_warned = false;
+    job->is_time_80 = false;
     job->report_code = 0;
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
@@ -296,6 +297,9 @@ static void apply(struct entry *en, const struct store_event *ev,
         break;
     case EV_WARN:
         job->is_warned = true;
+        break;
+    case EV_TIME_80:
+        job->is_time_80 = true;
         break;
     case EV_LIMIT:
         job->limit_hit = true;

@@ -29,6 +29,10 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->retry_on = 0;
     for (size_t i = 0; i < s->retry.on.n; i++)
         ret->retry_on |= spec_retry(s->retry.on.items[i]);
+    ret->notify_on = 0;
+    if (s->notify.email || s->notify.webhook)
+        for (size_t i = 0; i < s->notify.on.n; i++)
+            ret->notify_on |= spec_notify(s->notify.on.items[i]);
     ret->backoff_s = s->retry.backoff_s;
     ret->backoff_max_s = s->retry.backoff_max_s;
     ret->exclude_node = s->retry.exclude_node;

@@ -86,6 +86,7 @@ static bool moves_devices(enum job_event ev)
     case EV_LIMIT:
     case EV_PREEMPT:
     case EV_WARN:
+    case EV_TIME_80:
         return false;
     default:
         return true;

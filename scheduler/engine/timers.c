@@ -12,6 +12,7 @@
 
 #include "scheduler/engine/core.h"
 
+static const double TIME_80 = 0.8;
 static const char gave_no_sign[] = "its worker fell silent";
 const char eng_was_done[] = "its worker reported, and did not end";
 static const char never_claimed[] = "its worker did not claim its lease";
@@ -54,6 +55,15 @@ static double warn_at(const struct engine *e, const struct entry *en)
                : (double)INFINITY;
 }
 
+static double time_80_at(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool is_asked = (job->notify_on & NOTIFY_TIME_80) != 0 && !job->is_time_80;
+    return is_asked && is_claimed(job) && !job->reported
+               ? end_at(e, en, TIME_80 * job->limit_s)
+               : (double)INFINITY;
+}
+
 static double stall_at(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
@@ -91,6 +101,7 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
         return INFINITY;
     double t = fmin(limit_at(e, en), stall_at(e, en));
     t = fmin(t, fmin(give_up_at(e, en), warn_at(e, en)));
+    t = fmin(t, time_80_at(e, en));
     if (!en->is_resumed)
         t = fmin(t, fmin(en->tell_at_s, en->warn_at_s));
     bool is_next = eng_wants_release(en) && !en->is_resumed;
@@ -118,6 +129,11 @@ static int one(struct engine *e, struct entry *en, double now_s)
                        en->start_now_s + en->job.limit_s - now_s,
                        sigabbrev_np(en->job.warn_signal));
         return eng_stage(e, en, EV_WARN, -1, &d, NULL);
+    }
+    if (time_80_at(e, en) <= now_s) {
+        (void)snprintf(d.why, sizeof(d.why), "%.0f of %.0f s are over",
+                       now_s - en->start_now_s, en->job.limit_s);
+        return eng_stage(e, en, EV_TIME_80, -1, &d, NULL);
     }
     if (stall_at(e, en) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "no heartbeat for %.0f s",

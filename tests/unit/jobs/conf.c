@@ -65,6 +65,13 @@ static const struct {
     {"poll interval", V "slurm: {poll_interval: 0s}\n", "E023 2:24"},
     {"no margin", V "slurm: {limit_margin: 0s}\n", ""},
     {"allocator", V "allocator: locl\n", "E012 2:12"},
+    {"mails by a relative path", V "notify: {mail_program: mail}\n",
+     "E015 2:24"},
+    {"a URL where a host is meant",
+     V "notify: {webhook_allow: [a.org, 'http://a.org']}\n", "E023 2:33"},
+    {"any host", V "notify: {webhook_allow: ['*']}\n", "E023 2:26"},
+    {"a host with half a port", V "notify: {webhook_allow: ['a.org:']}\n",
+     "E023 2:26"},
     {"later section", V "store: {min_free: 2G}\n", "E018 2:1"},
     {"later key of slurm", V "slurm: {submit_as: user}\n", "E018 2:9"},
     {"no grace", V "scheduler: {preempt: {grace: 0s}}\n", "E023 2:30"},
@@ -262,6 +269,9 @@ static const char golden[] =
     "watchdog:\n"
     "  heartbeat: 10s                        # live\n"
     "  node_lost_after: 90s                  # live\n"
+    "notify:\n"
+    "  mail_program: null                    # live\n"
+    "  webhook_allow: []                     # live\n"
     "log:\n"
     "  level: info                           # live\n";
 

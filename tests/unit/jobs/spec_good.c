@@ -273,7 +273,9 @@ static const struct {
     {"dots", "..", "1", NULL, "E010"},
     {"empty step", "train..epochs", "1", NULL, "E010"},
     {"below a scalar", "train.epochs.x", "1", NULL, "E010"},
-    {"later key", "notify.webhook", "1", NULL, "E018"},
+    {"later key", "watchdog.action", "1", NULL, "E018"},
+    {"who is told", "notify.email", "a.b+c@d-e.org", "email",
+     "\"a.b+c@d-e.org\""},
     {"a key that is later itself", "watchdog", "1", NULL, "E018"},
     {"unknown key of a sweep", "sweep.gird", "1", NULL, "E010"},
     {"later key below a section", "train.compile", "1", NULL, "E018"},
@@ -477,7 +479,10 @@ static void test_show(void)
         "env: {\"HF_TOKEN\":\"********\"}            # file:4\n"
         "env_passthrough: []                     # default\n"
         "logs:\n"
-        "  max_bytes: 64M                        # default\n";
+        "  max_bytes: 64M                        # default\n"
+        "notify:\n"
+        "  email: null                           # default\n"
+        "  webhook: null                         # default\n";
     struct spec_set set = {"resources.time_limit", "120m"};
     struct spec_options opt = here;
     struct buf out = BUF_INIT;
