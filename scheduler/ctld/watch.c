@@ -178,9 +178,14 @@ static bool knows(const struct watcher *w, const struct job *job)
            !(w->job && job_state_is_final(job->state));
 }
 
-static bool is_late(double until_s)
+static double now_s(const struct ctld *c)
 {
-    return clock_real.now_s(&clock_real) > until_s;
+    return c->parts.clock->now_s(c->parts.clock);
+}
+
+static bool is_late(const struct ctld *c, double until_s)
+{
+    return now_s(c) > until_s;
 }
 
 /* Goes on with the beginning as far as the connection takes it now, and as
@@ -192,7 +197,7 @@ static void begin(struct watcher *w, double until_s)
     for (; job && (!w->job || job->id == w->job);
          job = ctld_next_job(w->c, job->id)) {
         if (http_stream_behind(w->x) > BEHIND_MAX ||
-            (!w->job && is_late(until_s)))
+            (!w->job && is_late(w->c, until_s)))
             return;
         bool has = knows(w, job) || !ctld_filter_fits(w->c, &w->f, job);
         char *line =
@@ -232,7 +237,7 @@ static bool push_dirty(struct ctld *c, double until_s)
         }
         c->pushed = c->dirty[at];
         c->dirty[at] = 0; /* no job's number */
-        if (is_late(until_s) && done + 1 < n)
+        if (is_late(c, until_s) && done + 1 < n)
             return false;
     }
     c->n_dirty = 0;
@@ -271,7 +276,7 @@ static bool go_on_beginning(struct ctld *c, double until_s)
         begin(w, until_s);
         if (w->begun != UINT64_MAX)
             loop_timer_set(c->watch_timer, BEGIN_S);
-        if (is_late(until_s)) {
+        if (is_late(c, until_s)) {
             move_behind(c, w);
             return true;
         }
@@ -282,14 +287,11 @@ static bool go_on_beginning(struct ctld *c, double until_s)
 static void on_push(void *arg)
 {
     struct ctld *c = arg;
-    double now_s = clock_real.now_s(&clock_real);
-    c->watched_s = c->parts.clock->now_s(c->parts.clock);
+    c->watched_s = now_s(c);
     if (c->lost_changes)
         begin_again(c);
-    bool is_rest = !push_dirty(c, now_s + CTLD_SLICE_S / 2);
-    is_rest =
-        go_on_beginning(c, clock_real.now_s(&clock_real) + CTLD_SLICE_S / 2) ||
-        is_rest;
+    bool is_rest = !push_dirty(c, c->watched_s + CTLD_SLICE_S / 2);
+    is_rest = go_on_beginning(c, now_s(c) + CTLD_SLICE_S / 2) || is_rest;
     if (is_rest)
         loop_timer_set(c->watch_timer, 0);
 }
@@ -323,7 +325,7 @@ void serve_watch(void *arg, struct http_exchange *x)
                           .f = f};
     c->watchers = w;
     http_stream_start(x, "application/jsonl", on_closed, w);
-    begin(w, clock_real.now_s(&clock_real) + CTLD_SLICE_S);
+    begin(w, now_s(c) + CTLD_SLICE_S);
     if (w->begun != UINT64_MAX)
         loop_timer_set(c->watch_timer, BEGIN_S);
     if (job && job_state_is_final(job->state)) {
