@@ -12,6 +12,7 @@ bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
 bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of the built benchmarks}
 seconds=${1:-20}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-load.XXXXXX")
+socket=$dir/sock
 daemon=
 helpers=()
 
@@ -41,7 +42,7 @@ trap 'exit 130' INT TERM
 
 now() { date +%s.%N; }
 api() {
-    curl --silent --fail --max-time 60 --unix-socket "$dir/sock" \
+    curl --silent --fail --max-time 60 --unix-socket "$socket" \
         "http://mgpu$1" "${@:2}"
 }
 metric() { api /metrics | awk -v name="$1" '$1 == name { print $2 }'; }
@@ -57,11 +58,13 @@ switches() {
     cat "/proc/$daemon"/task/*/status |
         awk '/^voluntary/ { n += $2 } END { print n }'
 }
-start() { # STATE: prints the seconds until it is ready
+as_other=()
+start() { # STATE [SOCKET [CONFIG]]: keeps the seconds until it is ready
     local t
     t=$(now)
-    "$bin/mgpu-ctld" --config "$dir/mgpu.yaml" --local --slots 1 \
-        --state-dir "$1" --socket "$dir/sock" 2>>"$dir/ctld.log" &
+    socket=${2:-$dir/sock}
+    "${as_other[@]}" "$bin/mgpu-ctld" --config "${3:-$dir/mgpu.yaml}" --local \
+        --slots 1 --state-dir "$1" --socket "$socket" 2>>"$dir/ctld.log" &
     daemon=$!
     until api /readyz >/dev/null 2>&1; do
         kill -0 "$daemon" 2>/dev/null || {
@@ -75,7 +78,8 @@ start() { # STATE: prints the seconds until it is ready
 # One job holds the only slot, so that all others wait and are planned.
 hold_slot() {
     holder=$(api /v1/jobs -d '{"spec":{"version":1,"kind":"command",
-        "name":"holder","command":["sleep","3600"],"resources":{"gpus":1}}}' |
+        "name":"holder","command":["sleep","3600"],"resources":{"gpus":1},
+        "policy":{"priority":50}}}' |
         sed 's/.*"id":\([0-9]*\).*/\1/')
     for _ in $(seq 400); do
         [[ $(api "/v1/jobs/$holder") != *'"RUNNING"'* ]] || return 0
@@ -136,9 +140,12 @@ end_daemon
 "$bench/fill" "$dir/queue" 10000 0
 start "$dir/queue"
 say L4 'restart with 10,000 queued' '' "$(cat "$dir/ready") s"
-"$bench/load" watch "$dir/sock" 1000 "$((seconds + 5))" >"$dir/watchers" &
+hold_slot
+t=$(api "/v1/jobs/$holder/events" | grep -o '"seq":[0-9]*' | tail -1)
+"$bench/load" watch "$dir/sock" 1000 "$((seconds + 5))" "${t#*:}" \
+    >"$dir/watchers" &
 helpers=($!)
-sleep 4 # they are shown the past
+sleep 4 # they go through the past
 (
     for _ in $(seq 1000); do # a job changes each second
         api /v1/jobs/9000/hold -X POST >/dev/null
@@ -160,8 +167,43 @@ say L6 '/metrics, 10,000 queued, 10/s' '<= 20 ms' \
     "$("$bench/load" get "$dir/sock" /metrics 1 10 5)"
 say '' 'the queue as a list of 10,000' '' \
     "$("$bench/load" get "$dir/sock" /v1/jobs 1 1 5)"
+t=$(now)
+for _ in 1 2 3 4 5; do
+    "$bin/mgpu-stat" --url "unix:$dir/sock" >"$dir/table"
+done
+say '' "mgpu-stat, $(grep -c 'fill' "$dir/table") rows" '<= 100 ms' \
+    "$(awk -v a="$t" -v b="$(now)" 'BEGIN { print (b - a) / 5 }' | ms)"
+say '' '--why of the last of 10,000' '<= 50 ms' \
+    "$("$bench/load" get "$dir/sock" /v1/jobs/9999/why 1 10 5)"
+say '' 'the plan, explained' '<= 50 ms' \
+    "$("$bench/load" get "$dir/sock" /v1/admin/plan 1 5 5)"
 say L7 'the same: the loop' 'never > 50 ms' "$(stalls)"
 end_daemon
+
+# One user asks in a loop, on eight connections; another fifteen times a second.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    printf 'limits: {max_jobs_per_user: 1000000, rpc_rate: 20}\n' |
+        cat - <(grep -v '^limits' "$dir/mgpu.yaml") >"$dir/flood.yaml"
+    install -d -m 700 -o 65534 -g 65534 "$dir/other"
+    chown -R 65534:65534 "$dir/queue"
+    mv "$dir/queue" "$dir/other/queue"
+    chmod 711 "$dir"
+    as_other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    start "$dir/other/queue" "$dir/other/sock" "$dir/flood.yaml"
+    for path in /v1/status /v1/jobs; do
+        "${as_other[@]}" "$bench/load" get "$dir/other/sock" "$path" 8 0 \
+            "$((seconds + 2))" >"$dir/flood" &
+        helpers=($!)
+        sleep 1
+        say S06 "another user, while one floods" 'p99 20 ms' \
+            "$("$bench/load" get "$dir/other/sock" /v1/status 1 15 "$seconds")"
+        wait "${helpers[@]}"
+        helpers=()
+        say '' "the flood, of $path" '' "$(cat "$dir/flood")"
+    done
+    end_daemon
+    as_other=()
+fi
 
 say L7 'steps: 10,000 jobs, 64 x 8 GPUs' '<= 200 ms, then 5' ''
 timeout 30 stdbuf -oL "$bench/plan" backfill 10000 | sed 's/^/     /' || :

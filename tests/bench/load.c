@@ -1,9 +1,10 @@
 /* load.c - loads a daemon over its socket, for tests/bench/ctld.sh.
  *
- *   load submit SOCKET CLIENTS SECONDS       durable submits, one at a time
- * each load get SOCKET PATH CLIENTS RATE SECONDS GETs, RATE a second each; 0:
- * all that go load rows SOCKET JOB TOKEN RANKS SECONDS metric rows, 1,000 a
- * request load watch SOCKET N SECONDS              watchers who know the past
+ *   load submit SOCKET CLIENTS SECONDS          durable submits, one by one
+ *   load get SOCKET PATH CLIENTS RATE SECONDS   GETs, RATE a second, 0: any
+ *   load rows SOCKET JOB TOKEN RANKS SECONDS    metric rows, 1,000 a request
+ *   load watch SOCKET N SECONDS AFTER           watchers, who know of all up
+ *                                               to this event
  *
  * Each prints one line. A client has one connection, as the tools have.
  */
@@ -251,17 +252,18 @@ static void run(void *(*fn)(void *), int n_clients, double seconds)
 
 /* ---- watchers -------------------------------------------------------------
  */
-static void watch(int n, double seconds)
+static void watch(int n, double seconds, const char *after)
 {
-    /* Later than any event: they know the past. */
-    static const char text[] =
-        "GET /v1/watch?after=1000000000 HTTP/1.1\r\nHost: mgpu\r\n\r\n";
+    char text[160];
+    int len = snprintf(text, sizeof(text),
+                       "GET /v1/watch?after=%s HTTP/1.1\r\nHost: mgpu\r\n\r\n",
+                       after);
     int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     uint64_t n_bytes = 0, n_lines = 0, n_lost = 0;
     char *in = malloc(1 << 16);
     for (int i = 0; i < n; i++) {
         struct epoll_event ev = {.events = EPOLLIN, .data.fd = connect_to()};
-        send_all(ev.data.fd, text, sizeof(text) - 1);
+        send_all(ev.data.fd, text, (size_t)len);
         if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ev.data.fd, &ev) < 0)
             die("epoll");
     }
@@ -314,8 +316,8 @@ int main(int argc, char **argv)
         what.job = argv[3];
         what.token = argv[4];
         run(rows, number(argv[5]), real(argv[6]));
-    } else if (strcmp(verb, "watch") == 0 && argc == 5) {
-        watch(number(argv[3]), real(argv[4]));
+    } else if (strcmp(verb, "watch") == 0 && argc == 6) {
+        watch(number(argv[3]), real(argv[4]), argv[5]);
     } else {
         (void)fprintf(stderr, "load: see the head of tests/bench/load.c\n");
         return 64;

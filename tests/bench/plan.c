@@ -5,8 +5,10 @@
  * The engine, with the fake cluster in virtual time: JOBS jobs of many sizes,
  * for nodes of four kinds, wait for NODES x GPUs and run to their end. Prints
  * the steps' wall time in milliseconds. DIR is for a SQLite store; without it
- * the store is in memory, so the numbers are planning alone. Not a test: no
- * number is expected. The target is 50 ms for the longest.
+ * the store is in memory, so the numbers are planning alone. While the queue is
+ * full it is also asked why some of the jobs wait, as by mgpu-stat --why, which
+ * takes a few plans more, and what the next plan is. Not a test: no number is
+ * expected. The target is 50 ms for the longest.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +21,7 @@
 #include "scheduler/engine/engine.h"
 #include "slurm/alloc_fake.h"
 
-enum { STEPS_MAX = 200000 };
+enum { STEPS_MAX = 200000, WHY_EVERY = 97, EXPLAINS = 20 };
 
 static struct clock_virtual vclock;
 static struct rng rng;
@@ -151,6 +153,38 @@ static void print(const char *what, size_t from)
                  took_s[from + n * 99 / 100] * 1e3, took_s[n_steps - 1] * 1e3);
 }
 
+static void count_wish(void *arg, const struct engine_wish *w)
+{
+    (void)w;
+    ++*(size_t *)arg;
+}
+
+/* One of the jobs that wait after the other, over the whole queue. */
+static void ask(struct engine *e)
+{
+    struct error err = ERROR_INIT;
+    size_t from = n_steps, i = 0, n_wishes = 0;
+
+    for (const struct job *j = engine_next_job(e, 0); j;
+         j = engine_next_job(e, j->id)) {
+        struct engine_suppose s;
+        if (j->state != JOB_QUEUED || i++ % WHY_EVERY != 0)
+            continue;
+        double began_s = wall_s();
+        check(engine_suppose(e, j, &s, &err), &err);
+        if (n_steps < STEPS_MAX)
+            took_s[n_steps++] = wall_s() - began_s;
+    }
+    print("--why", from);
+    from = n_steps;
+    for (int k = 0; k < EXPLAINS && n_steps < STEPS_MAX; k++) {
+        double began_s = wall_s();
+        check(engine_explain(e, count_wish, &n_wishes, &err), &err);
+        took_s[n_steps++] = wall_s() - began_s;
+    }
+    print("explain", from);
+}
+
 static void run(struct engine *e, const struct alloc_fake_world *w, int n_jobs)
 {
     double began_s = vclock.t_s;
@@ -168,6 +202,7 @@ static void run(struct engine *e, const struct alloc_fake_world *w, int n_jobs)
         if (from > 1 || vclock.t_s < began_s + 60)
             continue;
         print("full queue", from); /* hardly any has ended */
+        ask(e);
         from = n_steps;
     }
     print("the rest", from);
