@@ -107,6 +107,41 @@ slurm_was_seen() { [ "$(api GET /v1/status | json '$.slots_total')" = 8 ]; }
     [ "$(ran_lines)" = "$id.1.0 " ]
 }
 
+@test "taken back, then held, and killed before Slurm hears of it: ended there" {
+    ctld_start
+    holder=$(stranger -N 2 --gpus-per-node=4)
+    wait_for 60 slurm_is "$holder" RUNNING
+    low=$(submit_sh low 2 8 "$say_ran")
+    wait_for 60 reason_like "$low" 'Slurm(*'
+    first=$(slurm_ids low)
+    # What the daemon says from here on nobody passes on.
+    pids=$(helper_pids "$ctld_pid")
+    pids="$pids $(helper_pids "$pids")"
+    # shellcheck disable=SC2086 # several
+    kill -STOP $pids
+    high=$(submit_sh high 2 8 "$say_ran" policy.priority=high)
+    is_taken() {
+        [ "$(sql state "SELECT count(*) FROM v_event
+            WHERE job = $low AND event = 'requeue'")" = 1 ]
+    }
+    wait_for 60 is_taken
+    "$MGPU_BIN/mgpu-admin" --quiet hold "$low"
+    ctld_kill
+    # shellcheck disable=SC2086
+    kill -KILL $pids
+    slurm_is "$first" PENDING
+    ctld_start
+    wait_for 60 slurm_ended "$first"
+    [ "$(slurm_end "$first")" = CANCELLED ]
+    slurm_is "$holder" RUNNING # it was not only fenced at its start
+    job_is "$low" HELD
+    scancel "$holder"
+    wait_for 60 job_is "$high" COMPLETED
+    "$MGPU_BIN/mgpu-admin" --quiet release "$low"
+    wait_for 60 job_is "$low" COMPLETED
+    not grep "^$low\.1\." "$ran"
+}
+
 # ---- at random moments -------------------------------------------------------
 
 # A client that does not give up, for each of six jobs.

@@ -65,6 +65,26 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     wait_for 60 no_ranks "$id/1"
 }
 
+@test "exclude_node: it waits for another node, where its own is free" {
+    ctld_start
+    where="tr '\\0' '\\n' </proc/\$PPID/environ |
+        sed -n \"s/^SLURMD_NODENAME=/\$MGPU_JOB_ID.\$MGPU_ATTEMPT /p\" >>$ran"
+    busy=$(stranger -w node2 --gpus-per-node=4)
+    wait_for 60 slurm_is "$busy" RUNNING
+    id=$(submit_sh away 1 1 "$where; [ \$MGPU_ATTEMPT -gt 1 ] ||
+        kill -SEGV \$\$" 'retry.rules=["signal:SEGV exclude_node"]' \
+        retry.backoff=0s)
+    is_again() { stat --events "$id" | grep -q 'retry 1 of 2'; }
+    wait_for 60 is_again
+    # Others run there meanwhile.
+    other=$(submit_sh other 1 1 "$where" resources.time_limit=1m)
+    wait_for 60 job_is "$other" COMPLETED
+    not has_run "$id.2 node1"
+    scancel "$busy"
+    wait_for 60 job_is "$id" COMPLETED
+    [ "$(ran_lines)" = "$id.1 node1 $id.2 node2 $other.1 node1 " ]
+}
+
 @test "F16 F18: a node dies, its ranks freeze and come back: fenced" {
     ctld_start
     id=$(submit_sh split 1 4 "$say_ran; $wait_go")
