@@ -51,9 +51,10 @@ struct drain {
     int32_t attempt;
     uid_t uid;
     char dir[640];
-    int64_t *acked;  /* a copy, by rank; owned */
-    int32_t n_acked; /* its length */
-    int32_t n_ranks; /* that ran */
+    struct ctld_names *names; /* a reference */
+    int64_t *acked;           /* a copy, by rank; owned */
+    int32_t n_acked;          /* its length */
+    int32_t n_ranks;          /* that ran */
     struct drain_at at;
     double until_s; /* the slice's end */
     bool looked;    /* for a report; has_report says whether there is one */
@@ -133,8 +134,8 @@ static int drain_piece(struct drain *d, char *buf, bool *ret_all,
     size_t len = end ? (size_t)(end - buf) + 1 : 0;
     bool hole = len > 0 && is_hole(buf, len);
     if (len > 0 && !hole &&
-        ctld_store_lines(d->c->parts.store, d->job, d->attempt, rank, buf, len,
-                         &d->count, err) < 0)
+        ctld_store_lines(d->c->parts.store, d->job, d->attempt, rank, d->names,
+                         buf, len, &d->count, err) < 0)
         return -1;
     d->at.offset += (int64_t)len;
     d->at.cost += (int64_t)(hole ? len / HOLE_SHARE : len);
@@ -215,6 +216,7 @@ static void drain_run(struct task *t)
 
 static void drain_free(struct drain *d)
 {
+    ctld_names_unref(d->names);
     free(d->acked);
     free(d);
 }
@@ -281,6 +283,7 @@ static int post(struct ctld *c, const struct job *job, struct intake *i,
     d->attempt = job->attempt;
     d->uid = (uid_t)job->uid;
     d->acked = acked;
+    d->names = ctld_names_ref(i->names);
     d->n_acked = i->n_ranks;
     /* One per device; without one, one per node. */
     d->n_ranks = job->gpus > job->nodes ? job->gpus : job->nodes;

@@ -12,7 +12,8 @@
  * the known end is answered with that end, and the rank goes back to it.
  *
  * A line that is no row would stop its spool for ever if it failed its
- * batch: it is dropped, counted (mgpu_lines_dropped_total), and logged.
+ * batch: it is dropped, counted (mgpu_lines_dropped_total), and logged. So is
+ * a row under one name too many (names.c, mgpu_values_dropped_total).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +41,10 @@ struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
         if (i->job == job && i->attempt == attempt)
             return i;
     struct intake *i = create ? calloc(1, sizeof(*i)) : NULL;
+    if (i && !(i->names = ctld_names_create())) {
+        free(i);
+        i = NULL;
+    }
     if (!i)
         return NULL;
     i->job = job;
@@ -54,6 +59,7 @@ struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
 
 static void intake_free(struct intake *i)
 {
+    ctld_names_unref(i->names);
     free(i->acked);
     free(i);
 }
@@ -121,6 +127,21 @@ static int flush(struct store *s, uint64_t job, int32_t attempt, struct rows *r,
     return 0;
 }
 
+/* Keeps of n rows those that may be stored; returns how many. */
+static size_t keep_wanted(struct ctld_names *names, struct metric_row *row,
+                          size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!ctld_names_take(names, &row[i]))
+            continue;
+        if (kept < i)
+            row[kept] = row[i];
+        kept++;
+    }
+    return kept;
+}
+
 static size_t n_zeroes(const char *p, size_t max)
 {
     size_t n = 0;
@@ -130,8 +151,8 @@ static size_t n_zeroes(const char *p, size_t max)
 }
 
 int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
-                     int32_t rank, const char *text, size_t len,
-                     struct ingest_count *io, struct error *err)
+                     int32_t rank, struct ctld_names *names, const char *text,
+                     size_t len, struct ingest_count *io, struct error *err)
 {
     struct rows *r = malloc(sizeof(*r));
     struct ingest_count count = {0};
@@ -149,7 +170,9 @@ int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
         if (n > 0 && metric_line_decode(text + at, n, rank, r->row + r->n,
                                         ROWS_PER_LINE, &got, NULL) < 0)
             count.dropped += hole == 0;
-        r->n += got;
+        size_t kept = keep_wanted(names, r->row + r->n, got);
+        count.unwanted += got - kept;
+        r->n += kept;
         at += n + 1;
         if (r->n >= ROWS_PER_CALL)
             rc = flush(s, job, attempt, r, &count, err);
@@ -161,6 +184,7 @@ int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
         io->stored += count.stored;
         io->repeated += count.repeated;
         io->dropped += count.dropped;
+        io->unwanted += count.unwanted;
     }
     return rc;
 }
@@ -173,7 +197,8 @@ struct batch {
     int32_t attempt, rank;
     int64_t offset;
     size_t len;
-    char *text; /* owned */
+    char *text;               /* owned */
+    struct ctld_names *names; /* a reference */
     struct ingest_count count;
     int rc;
     struct error err;
@@ -183,7 +208,7 @@ static void batch_run(struct task *t)
 {
     struct batch *b = (struct batch *)t;
     b->rc = ctld_store_lines(b->c->parts.store, b->job, b->attempt, b->rank,
-                             b->text, b->len, &b->count, &b->err);
+                             b->names, b->text, b->len, &b->count, &b->err);
 }
 
 /* ---- on the loop ----------------------------------------------------------
@@ -191,6 +216,7 @@ static void batch_run(struct task *t)
 
 static void batch_free(struct batch *b)
 {
+    ctld_names_unref(b->names);
     free(b->text);
     free(b);
 }
@@ -209,15 +235,21 @@ void ctld_count_rows(struct ctld *c, const struct ingest_count *n)
     c->stats.rows_stored += n->stored;
     c->stats.rows_repeated += n->repeated;
     c->stats.lines_dropped += n->dropped;
+    c->stats.values_dropped += n->unwanted;
     c->unsynced = c->unsynced || n->stored > 0;
     if (c->unsynced && !c->stopping && !loop_timer_is_set(c->sync_timer))
         loop_timer_set(c->sync_timer, SYNC_S);
     double now_s = clock->now_s(clock);
-    if (n->dropped > 0 && !(now_s - c->lines_complained_s < COMPLAIN_EVERY_S)) {
-        c->lines_complained_s = now_s;
+    if (n->dropped + n->unwanted == 0 ||
+        now_s - c->lines_complained_s < COMPLAIN_EVERY_S)
+        return;
+    c->lines_complained_s = now_s;
+    if (n->dropped > 0)
         log_warn("metrics", "lines that are no rows were dropped lines=%llu",
                  (unsigned long long)n->dropped);
-    }
+    if (n->unwanted > 0)
+        log_warn("metrics", "rows under too many names were dropped rows=%llu",
+                 (unsigned long long)n->unwanted);
 }
 
 static void batch_done(struct task *t)
@@ -260,6 +292,7 @@ static int batch_create(struct ctld *c, struct http_exchange *x,
     b->x = x;
     b->text = text;
     b->len = len;
+    b->names = ctld_names_ref(like->names);
     if (len > 0) /* a rank without news asks whether it is still to run */
         memcpy(text, body, len);
     if (thread_post(c->writer, &b->task, err) < 0) {
@@ -298,6 +331,7 @@ void serve_rows(void *arg, struct http_exchange *x)
         reply_acked(x, *acked, 0); /* go back: some bytes are missing */
         return;
     }
+    b.names = i->names;
     if (batch_create(c, x, &b, &err) < 0)
         http_reply_err(x, &err);
 }

@@ -26,7 +26,7 @@ struct ctld_durations {
 };
 
 struct ctld_stats {
-    uint64_t events, rows_stored, rows_repeated, lines_dropped,
+    uint64_t events, rows_stored, rows_repeated, lines_dropped, values_dropped,
         spools_undrained, steps_failed, refused, limited;
     struct ctld_durations steps, commits; /* commits: of the disk's part */
 };
@@ -200,16 +200,29 @@ int ctld_ingest_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_ingest_clear(struct ctld *c);
 /* Its end is durable. */
 void ctld_ingest_forget(struct ctld *c, uint64_t job, int32_t attempt);
+struct ctld_names; /* below */
 /* One batch of lines to rows in the store; on the writer's thread. */
 struct ingest_count {
-    uint64_t stored, repeated, dropped;
+    uint64_t stored, repeated;
+    uint64_t dropped;  /* lines that are no rows */
+    uint64_t unwanted; /* rows under too many names */
 };
 int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
-                     int32_t rank, const char *text, size_t len,
-                     struct ingest_count *io, struct error *err) MUST_CHECK;
+                     int32_t rank, struct ctld_names *names, const char *text,
+                     size_t len, struct ingest_count *io,
+                     struct error *err) MUST_CHECK;
+
 void ctld_count_rows(struct ctld *c, const struct ingest_count *n);
 /* engine_on_exit's callback. */
 int ctld_drain(void *arg, const struct job *job, struct error *err);
+
+/* ---- names.c: how many names of metrics an attempt may have ---------------
+ */
+struct ctld_names *ctld_names_create(void); /* NULL: no memory */
+struct ctld_names *ctld_names_ref(struct ctld_names *n);
+void ctld_names_unref(struct ctld_names *n); /* NULL is fine */
+/* Whether the row may be stored; on the writer's thread. */
+bool ctld_names_take(struct ctld_names *n, const struct metric_row *row);
 
 enum { INTAKE_IDLE, INTAKE_DRAINING, INTAKE_DRAINED, INTAKE_FAILED };
 /* How far the spools have been read. */
@@ -238,7 +251,8 @@ struct intake {
     char report_why[JOB_REASON_CAP];
     bool has_figures;
     struct figures figures;
-    int64_t *acked; /* by rank; -1: nothing known */
+    struct ctld_names *names; /* a reference */
+    int64_t *acked;           /* by rank; -1: nothing known */
     int32_t n_ranks;
     struct drain_at at;
 };

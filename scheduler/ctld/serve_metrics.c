@@ -169,6 +169,8 @@ static int add_all(struct ctld *c, struct buf *b)
               s->rows_repeated);
     rc |= one(b, "mgpu_lines_dropped", "counter",
               "Lines of workers that were no rows.", s->lines_dropped);
+    rc |= one(b, "mgpu_values_dropped", "counter",
+              "Metric rows under one name too many.", s->values_dropped);
     rc |= one(b, "mgpu_spools_undrained", "counter",
               "Attempts that ended before all their rows were stored.",
               s->spools_undrained);

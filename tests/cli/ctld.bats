@@ -389,6 +389,26 @@ lacks() { # COUNT PATTERN YAML...
     [[ $output == *'"DENIED"'*'serves uid 0 only'* ]]
 }
 
+@test "S09: of names of metrics an attempt has 256, and the rest is counted" {
+    ctld_start
+    cat >"$BATS_TEST_TMPDIR/names" <<'END'
+awk 'BEGIN {
+    for (k = 0; k < 2; k++)
+        for (i = 1; i <= 300; i++)
+            printf "{\"iteration\": %d, \"loss\": 1, \"m%d\": %d}\n", 300 * k + i, i, k
+}' >>"$MGPU_METRICS"
+END
+    id=$(submit_command names sh "$BATS_TEST_TMPDIR/names")
+    wait_for 60 job_is "$id" COMPLETED
+    rows() { sqlite3 -readonly "$ctld_dir/state/metrics.db" "SELECT $1"; }
+    [ "$(rows "count(*), count(DISTINCT name), sum(name = 'm256') FROM v_metric")" = '512|256|2' ]
+    [ "$(rows 'count(*) FROM v_iteration')" = 600 ]
+    api GET /metrics >"$BATS_TEST_TMPDIR/m"
+    grep -qx 'mgpu_values_dropped_total 88' "$BATS_TEST_TMPDIR/m"
+    grep -qx 'mgpu_lines_dropped_total 0' "$BATS_TEST_TMPDIR/m"
+    grep -q 'rows under too many names were dropped rows=' "$ctld_dir/ctld.log"
+}
+
 @test "S14, S15: hostile requests get one answer each" {
     ctld_start
     code() { curl -s -o /dev/null -w '%{http_code}' --max-time 20 \
