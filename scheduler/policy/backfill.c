@@ -39,7 +39,8 @@ struct ending {
     const int32_t *at; /* borrowed; NULL: not known */
 };
 
-/* A job with a reservation. Heads' classes do not meet. */
+/* A job with a reservation. Heads' classes, as far as they reach, do not
+ * meet. */
 struct head {
     const struct policy_job *job;
     double at_s;              /* INFINITY: not known */
@@ -115,8 +116,11 @@ static void give_back(const struct plan *p, struct policy_node *nodes,
     place_add(nodes, end->at, end->place, 1);
     for (int32_t k = 0; k < end->place.nodes; k++) {
         struct policy_node *node = &nodes[end->at[k]];
-        if (node->gpus_free > node->gpus_total)
-            node->gpus_free = node->gpus_total;
+        struct policy_node *first = node - node->part;
+        int32_t n = node->n_parts > 1 ? node->n_parts : 1;
+        for (int32_t i = 0; i < n; i++)
+            if (first[i].gpus_free > first[i].gpus_total)
+                first[i].gpus_free = first[i].gpus_total;
     }
 }
 
@@ -148,9 +152,10 @@ static int reserve(struct backfill *b, const struct policy_job *job,
     return 0;
 }
 
-static bool meets(const struct head *head, const struct policy_job *job)
+static bool meets(const struct backfill *b, const struct head *head,
+                  const struct policy_job *job)
 {
-    return (head->job->classes & job->classes) != 0;
+    return (plan_reach(&b->plan, head->job) & plan_reach(&b->plan, job)) != 0;
 }
 
 /* Whether the head would still start at its time with the job at p->at. */
@@ -179,7 +184,7 @@ static void take_back(struct backfill *b, size_t n_heads,
     for (size_t i = 0; i < n_heads; i++) {
         struct head *head = &b->heads[i];
         bool was_short = isfinite(end_s) && end_s <= head->at_s;
-        if (meets(head, job) && !was_short)
+        if (meets(b, head, job) && !was_short)
             place_add(head->then, b->plan.at, place, 1);
     }
 }
@@ -194,17 +199,20 @@ static const struct policy_job *start_beside(struct backfill *b,
                                              double *ret_at_s)
 {
     struct plan *p = &b->plan;
-    const struct plan_owed *owed = plan_start(p, job, place);
+    struct policy_job there = *job;
+
+    there.classes = place.classes; /* who waits for others is not met */
+    const struct plan_owed *owed = plan_start(p, &there, place);
 
     if (owed) {
         *ret_at_s = owed->at_s;
         return owed->job;
     }
     for (size_t i = 0; i < b->n_heads; i++) {
-        if (!meets(&b->heads[i], job) ||
+        if (!meets(b, &b->heads[i], &there) ||
             leaves_place(b, &b->heads[i], job, place))
             continue;
-        take_back(b, i, job, place);
+        take_back(b, i, &there, place);
         plan_unstart(p, place);
         *ret_at_s = b->heads[i].at_s;
         return b->heads[i].job;
@@ -213,22 +221,46 @@ static const struct policy_job *start_beside(struct backfill *b,
     return NULL;
 }
 
+/* On one set of nodes after the other; true when it starts.
+ * out  ret_delayed  NULL: it fits on none now; else whom it would delay on the
+ *      last on which it does, and when that one is to start */
+static bool start_somewhere(struct backfill *b, const struct policy_job *job,
+                            const struct policy_job **ret_delayed,
+                            double *ret_at_s)
+{
+    size_t n_sets = job->n_sets > 0 ? job->n_sets : 1;
+    struct place place;
+
+    *ret_delayed = NULL;
+    for (size_t i = 0; i < n_sets; i++) {
+        struct policy_job there = *job;
+        if (job->n_sets > 0) {
+            there.sets = &job->sets[i];
+            there.n_sets = 1;
+        }
+        if (!plan_find(&b->plan, &there, &place))
+            continue;
+        *ret_delayed = start_beside(b, job, place, ret_at_s);
+        if (!*ret_delayed)
+            return true;
+    }
+    return false;
+}
+
 static int consider(struct backfill *b, const struct policy_job *job,
                     struct error *err)
 {
     struct plan *p = &b->plan;
-    bool is_first = (b->waited_for & job->classes) == 0;
+    bool is_first = (b->waited_for & plan_reach(p, job)) == 0;
     const struct policy_job *delayed = NULL;
     const struct head *head = NULL;
-    struct place place;
     double at_s;
 
     if (!plan_ever(p, job, true)) {
         plan_never_fits(p, job);
         return 0;
     }
-    if (plan_find(p, job, &place) &&
-        !(delayed = start_beside(b, job, place, &at_s)))
+    if (start_somewhere(b, job, &delayed, &at_s))
         return 0;
     if (!delayed && !plan_ever(p, job, false)) {
         plan_lacks_gpus(p, job, NAN);
@@ -238,14 +270,14 @@ static int consider(struct backfill *b, const struct policy_job *job,
         return 0; /* its place is kept */
     if (delayed) {
         plan_reserved(p, job, delayed, at_s);
-        b->waited_for |= job->classes;
+        b->waited_for |= plan_reach(p, job);
         return 0;
     }
     if (is_first && reserve(b, job, &head, err) < 0)
         return -1;
     plan_lacks_gpus(p, job,
                     head && isfinite(head->at_s) ? head->at_s : (double)NAN);
-    b->waited_for |= job->classes;
+    b->waited_for |= plan_reach(p, job);
     return 0;
 }
 

@@ -24,23 +24,22 @@ struct lines {
     size_t n;
 };
 
-static void join(struct lines *l, const struct policy_job *job)
+static void join(struct lines *l, const struct policy_job *job, uint64_t reach)
 {
     size_t i = 0;
-    while (i < l->n && l->line[i].classes != job->classes)
+    while (i < l->n && l->line[i].classes != reach)
         i++;
     if (i == POLICY_CLASSES) {
         i--;
-        l->line[i].classes |= job->classes;
+        l->line[i].classes |= reach;
     } else if (i == l->n) {
-        l->line[l->n++] = (struct line){.classes = job->classes, .head = job};
+        l->line[l->n++] = (struct line){.classes = reach, .head = job};
     }
     l->line[i].n++;
 }
 
 /* The first that waits for a node that the job could use, too; NULL: none. */
-static const struct policy_job *ahead(const struct lines *l,
-                                      const struct policy_job *job,
+static const struct policy_job *ahead(const struct lines *l, uint64_t reach,
                                       int32_t *ret_n)
 {
     const struct policy_job *head = NULL;
@@ -48,13 +47,41 @@ static const struct policy_job *ahead(const struct lines *l,
     *ret_n = 0;
     for (size_t i = 0; i < l->n; i++) {
         const struct line *line = &l->line[i];
-        if ((line->classes & job->classes) == 0)
+        if ((line->classes & reach) == 0)
             continue;
         *ret_n += line->n;
         /* Both are of one array, and that is in order. */
         head = !head || line->head < head ? line->head : head;
     }
     return head;
+}
+
+/* Starts it on the first of its sets of nodes where there is room and nobody
+ * before it waits.
+ * out  ret_owed  of a set where there is room: who is owed it; or as it was */
+static bool start(struct plan *p, const struct lines *l,
+                  const struct policy_job *job,
+                  const struct plan_owed **ret_owed)
+{
+    size_t n_sets = job->n_sets > 0 ? job->n_sets : 1;
+    struct place place;
+    int32_t n_ahead;
+
+    for (size_t i = 0; i < n_sets; i++) {
+        struct policy_job there = *job;
+        if (job->n_sets > 0) {
+            there.classes &= job->sets[i];
+            there.n_sets = 0;
+        }
+        if (there.classes == 0 || ahead(l, plan_reach(p, &there), &n_ahead) ||
+            !plan_find(p, &there, &place))
+            continue;
+        const struct plan_owed *owed = plan_start(p, &there, place);
+        if (!owed)
+            return true;
+        *ret_owed = owed;
+    }
+    return false;
 }
 
 static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
@@ -69,7 +96,6 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
         const struct policy_job *job = &view->jobs[i];
         const struct plan_owed *owed = NULL;
         const struct policy_job *head;
-        struct place place;
         int32_t n_ahead;
         if (job->state != JOB_QUEUED)
             continue;
@@ -77,19 +103,19 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
             plan_never_fits(&p, job);
             continue;
         }
-        head = ahead(&lines, job, &n_ahead);
+        if (start(&p, &lines, job, &owed))
+            continue;
+        uint64_t reach = plan_reach(&p, job);
+        head = ahead(&lines, reach, &n_ahead);
         if (head)
             plan_behind(&p, job, head, n_ahead);
-        else if (plan_find(&p, job, &place) &&
-                 !(owed = plan_start(&p, job, place)))
-            continue;
         else if (preempt_for(&p, job))
             continue; /* its place is kept */
         else if (owed)
             plan_reserved(&p, job, owed->job, owed->at_s);
         else
             plan_lacks_gpus(&p, job, NAN);
-        join(&lines, job);
+        join(&lines, job, reach);
     }
     *ret_n = p.n;
     plan_end(&p);

@@ -9,6 +9,16 @@ struct look {
     bool is_whole, when_empty, with_down;
 };
 
+bool place_is_empty(const struct policy_node *node)
+{
+    const struct policy_node *first = node - node->part;
+    bool is_empty = node->gpus_free >= node->gpus_total;
+
+    for (int32_t i = 0; i < node->n_parts; i++)
+        is_empty = is_empty && first[i].gpus_free >= first[i].gpus_total;
+    return is_empty;
+}
+
 /* -1: nothing, not even for a job without GPUs. */
 static int32_t has(const struct policy_node *node, const struct look *l)
 {
@@ -16,8 +26,7 @@ static int32_t has(const struct policy_node *node, const struct look *l)
         return -1;
     if (l->when_empty)
         return node->gpus_total;
-    return l->is_whole && node->gpus_free < node->gpus_total ? -1
-                                                             : node->gpus_free;
+    return l->is_whole && !place_is_empty(node) ? -1 : place_free(node);
 }
 
 static bool has_room(const struct policy_node *node, const struct place *p)
@@ -43,13 +52,15 @@ static bool has_nodes(const struct policy_node *nodes, size_t n,
     return room >= k;
 }
 
-/* Calls has_nodes() for the placements of a job, the smallest number of GPUs
+/* On nodes of l's classes.
+ *
+ * Calls has_nodes() for the placements of a job, the smallest number of GPUs
  * first and for each the fewest nodes; stops at the first that fits. Neither
  * more GPUs nor fewer nodes are tried than the nodes could hold, so that a
  * range of 1..1000000 costs no more than the cluster is large. */
-static bool search(const struct policy_node *nodes, size_t n,
-                   const struct policy_job *job, const struct look *l,
-                   struct place *ret)
+static bool search_set(const struct policy_node *nodes, size_t n,
+                       const struct policy_job *job, const struct look *l,
+                       struct place *ret)
 {
     int64_t all = 0, most = 0, count = 0;
     for (size_t i = 0; i < n; i++) {
@@ -67,8 +78,25 @@ static bool search(const struct policy_node *nodes, size_t n,
             if (g % k != 0 || !has_nodes(nodes, n, l, k, g / k))
                 continue;
             *ret = place_of(job, (int32_t)k, (int32_t)(g / k));
+            ret->classes = l->classes;
             return true;
         }
+    }
+    return false;
+}
+
+static bool search(const struct policy_node *nodes, size_t n,
+                   const struct policy_job *job, const struct look *l,
+                   struct place *ret)
+{
+    struct look one = *l;
+
+    if (job->n_sets == 0)
+        return search_set(nodes, n, job, l, ret);
+    for (size_t i = 0; i < job->n_sets; i++) {
+        one.classes = l->classes & job->sets[i];
+        if (one.classes != 0 && search_set(nodes, n, job, &one, ret))
+            return true;
     }
     return false;
 }
@@ -109,7 +137,7 @@ void place_take(struct policy_node *nodes, size_t n, struct place p,
             for (int32_t j = 0; j < k; j++)
                 taken = taken || ret_at[j] == (int32_t)i;
             if (!taken && has_room(&nodes[i], &p) &&
-                (best == n || nodes[i].gpus_free < nodes[best].gpus_free))
+                (best == n || place_free(&nodes[i]) < place_free(&nodes[best])))
                 best = i;
         }
         ret_at[k] = (int32_t)best;
@@ -122,6 +150,14 @@ void place_add(struct policy_node *nodes, const int32_t *at, struct place p,
 {
     for (int32_t k = 0; k < p.nodes; k++) {
         struct policy_node *node = &nodes[at[k]];
-        node->gpus_free += sign * (p.is_whole ? node->gpus_total : p.per_node);
+        struct policy_node *first = node - node->part;
+        int32_t n_parts = p.is_whole && node->n_parts > 1 ? node->n_parts : 0;
+        for (int32_t i = 0; i < n_parts; i++)
+            first[i].gpus_free += sign * first[i].gpus_total;
+        if (n_parts == 0)
+            node->gpus_free +=
+                sign * (p.is_whole ? node->gpus_total : p.per_node);
+        if (node->n_parts > 1)
+            first->shared_free += sign * p.per_node;
     }
 }

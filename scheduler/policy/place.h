@@ -8,8 +8,13 @@
  * does not costs a reservation its exactness, never correctness, because the
  * next view shows where things really are.
  *
- * Only nodes of the job's classes count. An exclusive job takes nodes of
- * which everything is free, and all of their GPUs, however many it uses.
+ * Only nodes of the job's classes count, and of one of its sets. An exclusive
+ * job takes nodes of which everything is free, and all of their GPUs, however
+ * many it uses.
+ *
+ * The parts of a machine (policy.h) are nodes of their own but for what they
+ * share: a GPU of one takes its CPUs from the others, too, and who is alone on
+ * one has them all.
  */
 #ifndef MGPU_SCHEDULER_PLACE_H
 #define MGPU_SCHEDULER_PLACE_H
@@ -38,6 +43,17 @@ static inline bool place_may_use(uint64_t classes,
 {
     return (classes >> (unsigned)node->class_id & 1) != 0;
 }
+
+/* What of the node's GPUs can be given to somebody. */
+static inline int32_t place_free(const struct policy_node *node)
+{
+    const struct policy_node *first = node - node->part;
+    bool is_less = node->n_parts > 1 && first->shared_free < node->gpus_free;
+    return is_less ? first->shared_free : node->gpus_free;
+}
+
+/* Whether no GPU of the machine is taken. */
+bool place_is_empty(const struct policy_node *node);
 
 /* True when gpus_free of the up nodes has room for p. */
 bool place_fits(const struct policy_node *nodes, size_t n, struct place p);

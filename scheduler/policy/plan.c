@@ -21,6 +21,8 @@ struct plan_shape {
     bool is_used;
     int32_t gpus_min, gpus_max, nodes_min, nodes_max, is_exclusive;
     uint64_t classes, classes_ever;
+    const uint64_t *sets; /* the view's, the same for all jobs */
+    size_t n_sets;
 
     int32_t ever[2];       /* by with_down; -1: not looked at */
     uint64_t found_state;  /* of the plan; what follows is of that */
@@ -71,6 +73,13 @@ static int check_view(const struct policy_view *v, size_t cap,
         if (node->class_id < 0 || node->class_id >= POLICY_CLASSES)
             return error_set(err, ERR_INVAL, "node %zu is of class %" PRId32, i,
                              node->class_id);
+        if (node->part < 0 || (size_t)node->part > i ||
+            (node->n_parts > 0 &&
+             (node->part >= node->n_parts ||
+              i + (size_t)(node->n_parts - node->part) > v->n_nodes)))
+            return error_set(err, ERR_INVAL,
+                             "node %zu is part %" PRId32 " of %" PRId32, i,
+                             node->part, node->n_parts);
     }
     for (size_t i = 0; i < v->n_jobs; i++) {
         if (check_job(v, i, err) < 0)
@@ -81,6 +90,42 @@ static int check_view(const struct policy_view *v, size_t cap,
         return error_set(err, ERR_LIMIT, "%zu jobs, room for %zu wishes",
                          n_wishes, cap);
     return 0;
+}
+
+/* Parts of a machine that lacks CPUs for all of its GPUs take from each other;
+ * of another only one that is alone there does. */
+static void find_near(struct plan *p)
+{
+    const struct policy_view *v = p->view;
+
+    for (size_t i = 0; i < v->n_nodes; i++) {
+        const struct policy_node *first = &v->nodes[i];
+        uint64_t all = 0;
+        int64_t gpus = 0;
+        if (first->part > 0 || first->n_parts < 2)
+            continue;
+        for (int32_t k = 0; k < first->n_parts; k++) {
+            all |= UINT64_C(1) << (unsigned)first[k].class_id;
+            gpus += first[k].gpus_total;
+        }
+        for (int32_t k = 0; k < first->n_parts; k++) {
+            int32_t c = first[k].class_id;
+            p->has_parts = true;
+            p->near_alone[c] |= all;
+            p->near[c] |= first->shared_total < gpus ? all : 0;
+        }
+    }
+}
+
+uint64_t plan_reach(const struct plan *p, const struct policy_job *job)
+{
+    const uint64_t *near = job->is_exclusive ? p->near_alone : p->near;
+    uint64_t reach = job->classes;
+
+    for (int32_t c = 0; p->has_parts && c < POLICY_CLASSES; c++)
+        if (job->classes >> (unsigned)c & 1)
+            reach |= near[c];
+    return reach;
 }
 
 int plan_begin(struct plan *p, const struct policy_view *view,
@@ -106,6 +151,7 @@ int plan_begin(struct plan *p, const struct policy_view *view,
     }
     if (view->n_nodes > 0)
         memcpy(p->nodes, view->nodes, view->n_nodes * sizeof(*p->nodes));
+    find_near(p);
     if (view->preempt.is_on && preempt_begin(p, err) < 0) {
         plan_end(p);
         return -1;
@@ -131,7 +177,8 @@ static size_t hash(const struct policy_job *job)
     const uint64_t parts[] = {
         (uint64_t)(uint32_t)job->gpus_min << 32 | (uint32_t)job->gpus_max,
         (uint64_t)(uint32_t)job->nodes_min << 32 | (uint32_t)job->nodes_max,
-        job->classes, job->classes_ever ^ (uint64_t)job->is_exclusive};
+        job->classes, job->classes_ever ^ (uint64_t)job->is_exclusive,
+        (uint64_t)(uintptr_t)job->sets + job->n_sets};
     uint64_t h = 0;
 
     /* Fibonacci hashing; the high bits depend on all below them. */
@@ -146,7 +193,8 @@ static bool has_shape(const struct plan_shape *s, const struct policy_job *job)
            s->gpus_max == job->gpus_max && s->nodes_min == job->nodes_min &&
            s->nodes_max == job->nodes_max &&
            s->is_exclusive == job->is_exclusive && s->classes == job->classes &&
-           s->classes_ever == job->classes_ever;
+           s->classes_ever == job->classes_ever && s->sets == job->sets &&
+           s->n_sets == job->n_sets;
 }
 
 static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
@@ -162,6 +210,8 @@ static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
                                  .is_exclusive = job->is_exclusive,
                                  .classes = job->classes,
                                  .classes_ever = job->classes_ever,
+                                 .sets = job->sets,
+                                 .n_sets = job->n_sets,
                                  .ever = {-1, -1}};
     return s;
 }
@@ -207,6 +257,7 @@ const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
         .id = job->id,
         .nodes = place.nodes,
         .gpus_per_node = place.per_node,
+        .classes = place.classes,
         .start_s = p->view->now_s,
     };
     return NULL;
@@ -240,22 +291,32 @@ struct totals {
 static struct totals count(const struct plan *p, const struct policy_job *job)
 {
     struct totals t = {0};
+    int32_t room = 0; /* for GPUs of other parts of the machine */
+    bool is_counted = false;
     for (size_t i = 0; i < p->view->n_nodes; i++) {
         const struct policy_node *node = &p->nodes[i];
+        is_counted = is_counted && node->part > 0;
+        if (node->part == 0)
+            room = node->shared_free;
         if (!place_may_use(job->classes_ever, node))
             continue;
-        t.n_nodes++;
+        int32_t n = is_counted ? 0 : 1; /* a machine counts once */
+        is_counted = true;
+        t.n_nodes += n;
         t.total += node->gpus_total;
         if (node->gpus_total > t.most_total)
             t.most_total = node->gpus_total;
         if (!node->is_up || !place_may_use(job->classes, node)) {
-            t.n_down++;
+            t.n_down += n;
             continue;
         }
-        t.n_empty += node->gpus_free == node->gpus_total;
-        t.free += node->gpus_free;
-        if (node->gpus_free > t.most_free)
-            t.most_free = node->gpus_free;
+        t.n_empty += place_is_empty(node) ? n : 0;
+        int32_t free = place_free(node);
+        if (free > t.most_free)
+            t.most_free = free;
+        free = node->n_parts > 1 && room < free ? room : free;
+        room -= free;
+        t.free += free;
     }
     return t;
 }

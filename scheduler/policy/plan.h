@@ -34,6 +34,9 @@ struct plan {
     int32_t *at;                /* owned; [n_nodes], of the last start */
     struct policy_wish *wishes; /* borrowed */
     size_t cap, n;
+    /* By class, what plan_reach() adds to it. */
+    uint64_t near[POLICY_CLASSES], near_alone[POLICY_CLASSES];
+    bool has_parts;
 
     /* Owned; NULL unless devices may be taken back. */
     struct policy_node *soon;  /* as nodes, when all have left who are to */
@@ -53,6 +56,10 @@ void plan_end(struct plan *p);
 /* place_find() and place_ever() on p->nodes, for any but a running job. */
 bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret);
 bool plan_ever(struct plan *p, const struct policy_job *job, bool with_down);
+
+/* The job's classes, and those of which a job may be in its way, or it in
+ * theirs: of other parts of the same machines. */
+uint64_t plan_reach(const struct plan *p, const struct policy_job *job);
 
 /* Starts the job there and takes its GPUs; p->at says on which nodes. Not if
  * a job that was planned before it would lose what it is owed: returned then,

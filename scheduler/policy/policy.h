@@ -24,6 +24,10 @@ struct policy_node {
     int32_t gpus_total, gpus_free;
     int32_t is_up;
     int32_t class_id; /* 0..63 */
+    /* A machine with GPUs of several types is n_parts nodes in a row, this one
+     * the part-th from 0; else 0. What it has besides GPUs is for all of them:
+     * its part 0 says for how many GPUs of any type, and for how many more. */
+    int32_t part, n_parts, shared_total, shared_free;
 };
 
 struct policy_job {
@@ -35,16 +39,20 @@ struct policy_job {
     uint64_t classes;      /* that it may use now */
     uint64_t classes_ever; /* and those that are closed to it for a while,
                               as by a reservation */
-    int32_t is_exclusive;  /* 1: shares its nodes with nobody, and takes all
-                              of their GPUs */
-    int32_t gpus;          /* what it holds now, in all; 0 while queued */
-    int32_t nodes;         /* on how many nodes it holds them */
-    const int32_t *at;     /* [nodes] indexes into the view's nodes, borrowed;
-                              NULL: not known, or queued */
-    double submit_s;       /* seconds on the view's clock */
-    double start_s;        /* of the running attempt; NAN while queued */
-    double limit_s;        /* its time limit; INFINITY: none */
-    double left_s;         /* estimate of run time left, or NAN */
+    /* All of its nodes are to be in one of these sets of classes, tried in
+     * this order; n_sets 0: it does not matter. Borrowed. */
+    const uint64_t *sets;
+    size_t n_sets;
+    int32_t is_exclusive; /* 1: shares its nodes with nobody, and takes all
+                             of their GPUs */
+    int32_t gpus;         /* what it holds now, in all; 0 while queued */
+    int32_t nodes;        /* on how many nodes it holds them */
+    const int32_t *at;    /* [nodes] indexes into the view's nodes, borrowed;
+                             NULL: not known, or queued */
+    double submit_s;      /* seconds on the view's clock */
+    double start_s;       /* of the running attempt; NAN while queued */
+    double limit_s;       /* its time limit; INFINITY: none */
+    double left_s;        /* estimate of run time left, or NAN */
     int32_t is_owed; /* queued: devices were taken back for it, and it has not
                         started since. Such jobs go before all others */
 
@@ -99,11 +107,12 @@ struct policy_wish {
     uint64_t id;
     int32_t nodes, gpus_per_node; /* for START and RESIZE; of a WAIT that is
                                      owed these */
-    double start_s;  /* WAIT: when it may start, or NAN when not known */
-    int32_t lacks;   /* WAIT, 1: for GPUs that somebody has, and for nothing
-                        else; the nodes that are up would hold it */
-    int32_t is_owed; /* WAIT, 1: it gets them from those that leave */
-    uint64_t for_id; /* PREEMPT: the job, which is owed, that they go to */
+    uint64_t classes; /* of these, on which of its classes; of one set only */
+    double start_s;   /* WAIT: when it may start, or NAN when not known */
+    int32_t lacks;    /* WAIT, 1: for GPUs that somebody has, and for nothing
+                         else; the nodes that are up would hold it */
+    int32_t is_owed;  /* WAIT, 1: it gets them from those that leave */
+    uint64_t for_id;  /* PREEMPT: the job, which is owed, that they go to */
     char reason[120];
 };
 

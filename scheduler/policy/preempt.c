@@ -114,7 +114,8 @@ static const struct plan_owed *stuck_before(const struct plan *p,
                                             const struct policy_job *job)
 {
     for (size_t i = 0; i < p->n_owed; i++)
-        if (p->owed[i].is_stuck && (p->owed[i].job->classes & job->classes))
+        if (p->owed[i].is_stuck &&
+            (plan_reach(p, p->owed[i].job) & plan_reach(p, job)))
             return &p->owed[i];
     return NULL;
 }
@@ -169,7 +170,7 @@ static bool is_near(const struct plan *p, const struct policy_job *job,
 {
     for (int32_t k = 0; k < job->nodes; k++) {
         const struct policy_node *node = &p->nodes[job->at[k]];
-        if (node->is_up && place_may_use(who->classes, node))
+        if (node->is_up && place_may_use(plan_reach(p, who), node))
             return true;
     }
     return false;
@@ -406,6 +407,7 @@ bool preempt_for(struct plan *p, const struct policy_job *job)
         w->is_owed = 1;
         w->nodes = o.place.nodes;
         w->gpus_per_node = o.place.per_node;
+        w->classes = o.place.classes;
     }
     p->owed[p->n_owed++] = o;
     return true;

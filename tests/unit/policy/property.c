@@ -1,11 +1,14 @@
 /* property.c - random clusters and jobs, run to the end in virtual time.
  *
+ * Nodes may be parts of machines; then each job's GPUs are of one set.
+ *
  * After each plan: every queued job has one wish, nothing is given out
- * twice, each start respects its job's bounds and stays in its classes, an
- * exclusive job is alone. Over time: fifo starts in order, as far as jobs
- * want the same nodes; under backfill a time that was promised never moves
- * back and is kept, and whoever waits first for its nodes has one, if all
- * that holds them ends; every job that can run does.
+ * twice, nor more of a machine than its parts share, each start respects its
+ * job's bounds and stays in its classes, an exclusive job is alone. Over time:
+ * fifo starts in order, as far as jobs want the same nodes; under backfill a
+ * time that was promised never moves back and is kept, and whoever waits first
+ * for its nodes has one, if all that holds them ends; every job that can run
+ * does.
  *
  * Jobs end at their limit or earlier; placement is the one of place.h.
  */
@@ -23,6 +26,8 @@ struct world {
     bool done[VIEW_JOBS];
     double promised_s[VIEW_JOBS];
     bool is_alone[VIEW_NODES]; /* an exclusive job has it */
+    uint64_t sets[2];
+    int32_t n_parts, shared; /* of each machine; n_parts 0: no parts */
     int n_bad;
 };
 
@@ -37,6 +42,38 @@ static void bad(struct world *w, const char *what, uint64_t id)
         tap_diag("%s: job %d at %.0f", what, (int)id, w->t.v.now_s);
 }
 
+/* Each node becomes two, of class 1 and 2, that share what one and a bit
+ * need; or all of it. */
+static void setup_parts(struct world *w)
+{
+    int32_t gpus = w->t.nodes[0].gpus_total;
+    w->n_parts = 2;
+    w->shared = draw(w, gpus, 2 * gpus);
+    w->t.v.n_nodes *= 2;
+    for (size_t i = 0; i < w->t.v.n_nodes; i++)
+        w->t.nodes[i] =
+            (struct policy_node){.gpus_total = gpus,
+                                 .gpus_free = gpus,
+                                 .is_up = 1,
+                                 .class_id = 1 + (int32_t)i % 2,
+                                 .part = (int32_t)i % 2,
+                                 .n_parts = 2,
+                                 .shared_total = i % 2 == 0 ? w->shared : 0,
+                                 .shared_free = i % 2 == 0 ? w->shared : 0};
+    w->sets[draw(w, 0, 1)] = 2;
+    w->sets[w->sets[0] == 2] = 4;
+}
+
+/* Of any type, of one; or without GPUs, and so on first parts only. */
+static void setup_type(struct world *w, struct policy_job *job)
+{
+    job->classes = (uint64_t)draw(w, 1, 3) << 1;
+    if (job->gpus_max == 0)
+        job->classes = 2;
+    job->sets = w->sets;
+    job->n_sets = job->classes == 6 ? 2 : 0;
+}
+
 static void setup(struct world *w, uint32_t seed)
 {
     memset(w, 0, sizeof(*w));
@@ -45,6 +82,8 @@ static void setup(struct world *w, uint32_t seed)
     bool has_classes = draw(w, 0, 1);
     for (size_t i = 0; has_classes && i < w->t.v.n_nodes; i++)
         w->t.nodes[i].class_id = draw(w, 60, 63);
+    if (draw(w, 0, 2) == 0)
+        setup_parts(w);
     int n = draw(w, 5, 40);
     for (int i = 0; i < n; i++) {
         int32_t min = draw(w, 0, 9);
@@ -59,7 +98,9 @@ static void setup(struct world *w, uint32_t seed)
             w->arrive_s[i] = w->arrive_s[i - 1];
         job->submit_s = w->arrive_s[i];
         w->promised_s[i] = INFINITY;
-        if (has_classes && draw(w, 0, 3))
+        if (w->n_parts > 0)
+            setup_type(w, job);
+        else if (has_classes && draw(w, 0, 3))
             job->classes = (uint64_t)draw(w, 1, 15) << 60;
         job->classes_ever = job->classes;
         job->is_exclusive = draw(w, 0, 6) == 0;
@@ -77,6 +118,29 @@ static size_t visible(struct world *w, struct policy_job *ret)
     return n;
 }
 
+/* Of all parts of its machine. */
+static void set_alone(struct world *w, int32_t node, bool is_alone)
+{
+    w->is_alone[node] = is_alone;
+    for (int32_t i = 0; i < w->n_parts; i++)
+        w->is_alone[node - w->t.nodes[node].part + i] = is_alone;
+}
+
+/* What runs on a machine, counted anew. */
+static void check_machine(struct world *w, int32_t node, uint64_t id)
+{
+    int32_t first = node - w->t.nodes[node].part, n = 0;
+    for (size_t i = 0; w->n_parts > 0 && i < w->t.v.n_jobs; i++) {
+        const struct policy_job *job = &w->t.jobs[i];
+        for (int32_t k = 0;
+             job->state == JOB_RUNNING && !w->done[i] && k < job->nodes; k++)
+            if (w->t.at[i][k] >= first && w->t.at[i][k] < first + w->n_parts)
+                n += job->gpus / job->nodes;
+    }
+    if (w->n_parts > 0 && n > w->shared)
+        bad(w, "more than a machine's parts share", id);
+}
+
 static void start(struct world *w, const struct policy_wish *wish)
 {
     struct view *t = &w->t;
@@ -85,6 +149,9 @@ static void start(struct world *w, const struct policy_wish *wish)
     struct place p = place_of(job, wish->nodes, wish->gpus_per_node);
     int32_t gpus = p.nodes * p.per_node;
 
+    p.classes = wish->classes;
+    if (job->n_sets > 0 && wish->classes != 2 && wish->classes != 4)
+        bad(w, "not of one set", wish->id);
     if (gpus < job->gpus_min || gpus > job->gpus_max ||
         p.nodes < job->nodes_min || p.nodes > job->nodes_max)
         bad(w, "out of its bounds", wish->id);
@@ -102,13 +169,15 @@ static void start(struct world *w, const struct policy_wish *wish)
         /* One without GPUs does not count: it is Slurm's to keep it out. */
         if (w->is_alone[n] && p.per_node > 0)
             bad(w, "beside an exclusive job", wish->id);
-        w->is_alone[n] = w->is_alone[n] || job->is_exclusive;
+        set_alone(w, n, w->is_alone[n] || job->is_exclusive);
     }
     job->state = JOB_RUNNING;
     job->at = t->at[i];
     job->gpus = gpus;
     job->nodes = p.nodes;
     job->start_s = t->v.now_s;
+    for (int32_t k = 0; k < p.nodes; k++)
+        check_machine(w, t->at[i][k], wish->id);
     double run_s = isfinite(job->limit_s) ? job->limit_s : draw(w, 1, 300);
     w->end_s[i] = t->v.now_s + (draw(w, 0, 1) ? run_s : run_s / 2);
 }
@@ -139,6 +208,15 @@ static void check_promise(struct world *w, const struct policy_wish *wish,
     *promised_s = at_s;
 }
 
+/* The classes of which jobs may be in its way when it is to have these. */
+static uint64_t reach(const struct world *w, const struct policy_job *job,
+                      uint64_t classes)
+{
+    int32_t gpus = w->t.nodes[0].gpus_total;
+    bool is_near = job->is_exclusive || w->shared < w->n_parts * gpus;
+    return w->n_parts > 0 && is_near ? 6 : classes;
+}
+
 static void plan_once(struct world *w, const struct policy *p)
 {
     struct policy_job jobs[VIEW_JOBS];
@@ -165,10 +243,12 @@ static void plan_once(struct world *w, const struct policy *p)
         bad(w, "too many wishes", 0);
     for (size_t i = 0; i < n; i++) {
         bool never = strncmp(wishes[i].reason, "NeverFits", 9) == 0;
-        uint64_t classes = w->t.jobs[wishes[i].id - 1].classes;
+        const struct policy_job *job = &w->t.jobs[wishes[i].id - 1];
+        uint64_t classes = reach(w, job, job->classes);
         bool is_first = (waited & classes) == 0;
         if (wishes[i].act == POLICY_START) {
-            if (!is_first && p == &policy_fifo)
+            uint64_t there = reach(w, job, wishes[i].classes);
+            if ((waited & there) != 0 && p == &policy_fifo)
                 bad(w, "fifo passed the head", wishes[i].id);
             start(w, &wishes[i]);
         } else if (wishes[i].reason[0] == '\0') {
@@ -205,7 +285,7 @@ static bool advance(struct world *w)
         place_add(t->nodes, t->at[i],
                   place_of(job, job->nodes, job->gpus / job->nodes), 1);
         for (int32_t k = 0; job->is_exclusive && k < job->nodes; k++)
-            w->is_alone[t->at[i][k]] = false;
+            set_alone(w, t->at[i][k], false);
     }
     return true;
 }

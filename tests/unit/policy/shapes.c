@@ -92,7 +92,10 @@ static int round_of(int32_t variety, int n_jobs)
     int n_bad = 0;
 
     for (int i = 0; i < NODES; i++)
-        nodes[i] = (struct policy_node){8, draw(0, 8), draw(0, 5) > 0, i % 2};
+        nodes[i] = (struct policy_node){.gpus_total = 8,
+                                        .gpus_free = draw(0, 8),
+                                        .is_up = draw(0, 5) > 0,
+                                        .class_id = i % 2};
     for (int i = 0; i < n_jobs; i++)
         jobs[i] = job_of(i, variety);
     if (plan_begin(&p, &v, wishes, JOBS, &err) < 0) {

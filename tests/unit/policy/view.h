@@ -28,7 +28,8 @@ static inline void view_init(struct view *t, int n_nodes, int gpus)
     t->v.jobs = t->jobs;
     t->v.n_nodes = (size_t)n_nodes;
     for (int i = 0; i < n_nodes; i++)
-        t->nodes[i] = (struct policy_node){gpus, gpus, 1, 0};
+        t->nodes[i] = (struct policy_node){
+            .gpus_total = gpus, .gpus_free = gpus, .is_up = 1};
 }
 
 /* The next job, which waits for min..max GPUs on 1 node. */
