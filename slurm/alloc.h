@@ -114,13 +114,20 @@ struct alloc_note {
     struct error why;  /* WAITING, REFUSED, LOST; EXITED by other */
 };
 
+/* A node, or of one with GPUs of several types those of one: such a node has an
+ * entry for each, in a row, all with its name, its state and its words. Its
+ * CPUs and its memory are then for all of them; an attempt that wants GPUs
+ * there has to say of which type. */
 enum { ALLOC_NODE_NAME_CAP = 64 };
 struct alloc_node {
     char name[ALLOC_NODE_NAME_CAP];
     char gpu_type[32]; /* "h100"; "slot" for CPU slots without a GPU */
     int32_t gpus_total;
     int32_t gpus_free; /* neither ours nor anybody else's */
-    int32_t is_up;     /* 0: down or drained; `why` says it */
+    /* Of a node with several entries, the same in each; else 0: for so many
+     * GPUs, whatever their type, it has CPUs and memory, and has some left. */
+    int32_t shared_total, shared_free;
+    int32_t is_up; /* 0: down or drained; `why` says it */
     char why[96];
     char used[192];       /* by whom: "0,1 mgpu 12.1; 2 anna 4711"; "" */
     char partitions[128]; /* "batch*,urgent", the default one starred as by

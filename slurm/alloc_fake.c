@@ -59,7 +59,7 @@ static int again(struct alloc_fake *a, struct fake_attempt *f,
     return 0;
 }
 
-/* "n1,n3" against the i-th node, "n<i + 1>". */
+/* "n1,n3" against the i-th machine, "n<i + 1>". */
 static bool is_excluded(const char *list, int32_t i)
 {
     char name[16];
@@ -97,6 +97,18 @@ static void name(struct alloc_fake_world *w, char ret[ALLOC_NATIVE_ID_CAP])
                    (unsigned long long)++w->serial);
 }
 
+/* One node of each machine: the one of its type, or the first. */
+static bool is_its_part(const struct alloc_fake_world *w,
+                        const struct alloc_req *req, int32_t i)
+{
+    char type[16];
+    (void)snprintf(type, sizeof(type), "fake%d", i % fake_parts(w));
+    if (fake_parts(w) == 1)
+        return true;
+    return req->gpus_per_node > 0 ? strcmp(type, req->where.gpu_type) == 0
+                                  : i % fake_parts(w) == 0;
+}
+
 /* NULL: out of memory. */
 static struct fake_attempt *accept(struct alloc_fake_world *w,
                                    const struct alloc_req *req,
@@ -118,7 +130,7 @@ static struct fake_attempt *accept(struct alloc_fake_world *w,
     memcpy(f->native_id, f->real_id, sizeof(f->native_id));
     if (outcome->twice)
         name(w, f->native_id);
-    if (!w->conf.may_use && !req->where.exclude)
+    if (!w->conf.may_use && !req->where.exclude && fake_parts(w) == 1)
         return f;
     f->may_use = calloc((size_t)w->conf.nodes, sizeof(*f->may_use));
     if (!f->may_use) {
@@ -127,7 +139,8 @@ static struct fake_attempt *accept(struct alloc_fake_world *w,
     }
     for (int32_t i = 0; i < w->conf.nodes; i++)
         f->may_use[i] =
-            !is_excluded(req->where.exclude, i) &&
+            !is_excluded(req->where.exclude, i / fake_parts(w)) &&
+            is_its_part(w, req, i) &&
             (!w->conf.may_use || w->conf.may_use(w->conf.arg, i, &req->where));
     return f;
 }
@@ -146,7 +159,7 @@ static int fake_request(struct alloc *base, const struct alloc_req *req,
         return again(a, known, err);
     if (req->ask == ALLOC_FIND)
         return never(a, req, err);
-    if (req->nodes > w->conf.nodes ||
+    if (req->nodes > w->conf.nodes / fake_parts(w) ||
         req->gpus_per_node > w->conf.gpus_per_node) {
         char why[128];
         (void)snprintf(why, sizeof(why),
@@ -155,6 +168,8 @@ static int fake_request(struct alloc *base, const struct alloc_req *req,
                        w->conf.gpus_per_node);
         return refuse(a, req, why, err);
     }
+    if (fake_parts(w) > 1 && req->gpus_per_node > 0 && !req->where.gpu_type)
+        return refuse(a, req, "GPUs of any type", err);
     struct alloc_fake_outcome outcome = {.run_s = 1};
     if (w->conf.outcome)
         w->conf.outcome(w->conf.arg, req->job, req->attempt,

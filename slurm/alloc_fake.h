@@ -30,6 +30,11 @@ struct alloc_fake_outcome {
 
 struct alloc_fake_conf {
     int32_t nodes, gpus_per_node;
+    /* So many of them in a row are one machine, whose GPUs are of the types
+     * "fake0", "fake1", .., numbered through, and which runs no more than
+     * `shared` GPUs at a time; nodes is a multiple. 0, 1: all are "fake". A
+     * request for GPUs that names no type is refused then. */
+    int32_t parts, shared;
     double grant_delay_s;
     const struct clock *clock; /* borrowed */
     /* What becomes of an attempt; NULL: runs 1 s, exits 0. */

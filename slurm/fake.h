@@ -20,7 +20,7 @@ struct fake_attempt {
     enum fake_state state;
     int32_t nodes, gpus_per_node;
     bool is_exclusive;
-    bool *may_use;  /* owned; by node; NULL: any */
+    bool *may_use;  /* owned; by node, its own part of a machine; NULL: any */
     double ready_s; /* PENDING: when it may be granted */
     double end_s;   /* RUNNING: when it ends */
     struct alloc_fake_outcome outcome;
@@ -67,6 +67,12 @@ int fake_add(struct alloc_fake_world *w, struct fake_attempt *f,
 void fake_free(struct fake_attempt *f); /* NULL is fine */
 /* The attempt ends of signo in a moment, unless it ends by itself before. */
 void fake_hit(struct alloc_fake_world *w, struct fake_attempt *f, int signo);
+/* Of which machine the node is, and how many nodes that is. */
+static inline int32_t fake_parts(const struct alloc_fake_world *w)
+{
+    return w->conf.parts > 1 ? w->conf.parts : 1;
+}
+
 /* The node as an inventory has it. */
 void fake_node(const struct alloc_fake_world *w, int32_t i,
                struct alloc_node *ret);

@@ -169,14 +169,32 @@ static int32_t free_on(const struct alloc_fake_world *w, int32_t node)
     return n;
 }
 
+/* Attempts that are alone on their machine have all of its GPUs. */
+static int32_t shared_free(const struct alloc_fake_world *w, int32_t node)
+{
+    int32_t parts = fake_parts(w), n = w->conf.shared;
+    for (int32_t i = node - node % parts, k = 0; k < parts; k++)
+        n -= w->conf.gpus_per_node - free_on(w, i + k);
+    return n > 0 ? n : 0;
+}
+
 void fake_node(const struct alloc_fake_world *w, int32_t i,
                struct alloc_node *ret)
 {
+    int32_t parts = fake_parts(w);
     *ret = (struct alloc_node){.gpu_type = "fake",
                                .gpus_total = w->conf.gpus_per_node,
                                .gpus_free = free_on(w, i),
                                .is_up = 1};
-    (void)snprintf(ret->name, sizeof(ret->name), "n%d", i + 1);
+    (void)snprintf(ret->name, sizeof(ret->name), "n%d", i / parts + 1);
+    if (parts > 1) {
+        (void)snprintf(ret->gpu_type, sizeof(ret->gpu_type), "fake%d",
+                       i % parts);
+        ret->shared_total = w->conf.shared;
+        ret->shared_free = shared_free(w, i);
+        if (ret->gpus_free > ret->shared_free)
+            ret->gpus_free = ret->shared_free;
+    }
     if (w->conf.node)
         w->conf.node(w->conf.arg, i, ret);
 }
@@ -184,12 +202,17 @@ void fake_node(const struct alloc_fake_world *w, int32_t i,
 static bool has_room(const struct alloc_fake_world *w, int32_t i,
                      const struct fake_attempt *f)
 {
-    int32_t want = f->is_exclusive ? w->conf.gpus_per_node : f->gpus_per_node;
+    int32_t parts = fake_parts(w);
     struct alloc_node node;
 
     if (f->may_use && !f->may_use[i])
         return false;
+    for (int32_t k = 0; f->is_exclusive && k < parts; k++)
+        if (free_on(w, i - i % parts + k) < w->conf.gpus_per_node)
+            return false;
     fake_node(w, i, &node);
+    int32_t want = f->is_exclusive && parts == 1 ? w->conf.gpus_per_node
+                                                 : f->gpus_per_node;
     return node.is_up && node.gpus_free >= want;
 }
 
@@ -201,31 +224,41 @@ static bool fits(const struct alloc_fake_world *w, const struct fake_attempt *f)
     return n >= f->nodes;
 }
 
+/* Takes `want` GPUs of a machine from its node i on. */
+static void book_on(struct alloc_fake_world *w, struct fake_attempt *f,
+                    int32_t i, int32_t want, struct place_text *text)
+{
+    int32_t per_node = w->conf.gpus_per_node, parts = fake_parts(w);
+    for (int32_t g = i % parts * per_node; g < parts * per_node && want > 0;
+         g++) {
+        struct fake_attempt **slot = &w->owner[(i - i % parts) * per_node + g];
+        if (*slot)
+            continue;
+        *slot = f;
+        want--;
+        place_text_index(text, g);
+    }
+    assert(want == 0);
+}
+
 /* Takes the first free GPUs of the first nodes that have enough; all of them
  * for one that wants its nodes to itself. */
 static void book(struct alloc_fake_world *w, struct fake_attempt *f)
 {
     struct place_text text;
     place_text_begin(&text);
-    int32_t left = f->nodes;
+    int32_t left = f->nodes, parts = fake_parts(w);
     for (int32_t i = 0; i < w->conf.nodes && left > 0; i++) {
         if (!has_room(w, i, f))
             continue;
         left--;
         char name[32];
-        (void)snprintf(name, sizeof(name), "n%d", i + 1);
+        (void)snprintf(name, sizeof(name), "n%d", i / parts + 1);
         place_text_node(&text, name);
-        int32_t want =
-            f->is_exclusive ? w->conf.gpus_per_node : f->gpus_per_node;
-        for (int32_t g = 0; g < w->conf.gpus_per_node && want > 0; g++) {
-            struct fake_attempt **slot =
-                &w->owner[i * w->conf.gpus_per_node + g];
-            if (*slot)
-                continue;
-            *slot = f;
-            want--;
-            place_text_index(&text, g);
-        }
+        if (f->is_exclusive)
+            book_on(w, f, i - i % parts, parts * w->conf.gpus_per_node, &text);
+        else
+            book_on(w, f, i, f->gpus_per_node, &text);
     }
     assert(left == 0);
     place_text_end(&text, f->place, sizeof(f->place));
@@ -316,7 +349,9 @@ int alloc_fake_world_create(const struct alloc_fake_conf *conf,
                             struct alloc_fake_world **ret, struct error *err)
 {
     assert(conf->clock);
-    if (conf->nodes < 1 || conf->nodes > 65536 || conf->gpus_per_node < 0 ||
+    if ((conf->parts > 1 && conf->nodes % conf->parts != 0) ||
+        conf->parts < 0 || conf->shared < 0 || conf->nodes < 1 ||
+        conf->nodes > 65536 || conf->gpus_per_node < 0 ||
         conf->gpus_per_node > 1024)
         return error_set(err, ERR_INVAL, "%d nodes with %d GPUs each",
                          conf->nodes, conf->gpus_per_node);

@@ -143,6 +143,8 @@ static int prepare(const struct engine *e, const struct entry *en,
         .log_max_bytes = job->log_max_bytes,
     };
     a->req.where.exclude = a->exclude[0] ? a->exclude : NULL;
+    if (job->gpu_type[0])
+        a->req.where.gpu_type = job->gpu_type;
     return 0;
 }
 

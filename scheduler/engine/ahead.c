@@ -60,8 +60,11 @@ int eng_ahead_wish(struct engine *e, struct entry *en,
     char why[80];
 
     en->job.start_estimate_s = w->act == POLICY_WAIT ? w->start_s : (double)NAN;
+    bool is_same_type = job->gpu_type[0] == '\0' ||
+                        (w->classes & ~eng_type_classes(e, job->gpu_type)) == 0;
     if (w->act == POLICY_WAIT ||
-        (w->nodes == job->nodes && w->nodes * w->gpus_per_node == job->gpus))
+        (w->nodes == job->nodes && w->nodes * w->gpus_per_node == job->gpus &&
+         is_same_type))
         return 0;
     (void)snprintf(why, sizeof(why),
                    "%" PRId32 " GPUs on %" PRId32 " nodes fit now",
@@ -135,7 +138,7 @@ static int consider(struct engine *e, const struct policy_view *v,
         if (take_back(e, eng_find(e, last->id), why, err) < 0)
             return -1;
     }
-    if (eng_intend(e, en, p.nodes, p.nodes * p.per_node, err) < 0)
+    if (eng_intend(e, en, p.nodes, p.nodes * p.per_node, p.classes, err) < 0)
         return -1;
     en->is_ahead = true;
     return 0;

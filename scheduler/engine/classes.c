@@ -34,10 +34,11 @@ static bool list_has(const char *list, const char *word, size_t len)
 
 /* ---- classes of nodes ------------------------------------------------------
  */
-/* What some job keeps away from is like nothing else. */
-static bool is_alike(const struct alloc_node *a, const struct alloc_node *b)
+static bool is_alike(const struct engine *e, size_t i, size_t k)
 {
-    return strcmp(a->partitions, b->partitions) == 0 &&
+    const struct alloc_node *a = &e->nodes[i], *b = &e->nodes[k];
+    return eng_is_more(e, i) == eng_is_more(e, k) &&
+           strcmp(a->partitions, b->partitions) == 0 &&
            strcmp(a->gpu_type, b->gpu_type) == 0 &&
            strcmp(a->features, b->features) == 0 &&
            strcmp(a->reservation, b->reservation) == 0;
@@ -68,8 +69,9 @@ int eng_classify(struct engine *e, struct error *err)
     for (size_t i = 0; i < e->n_nodes; i++) {
         const struct alloc_node *node = &e->nodes[i];
         int32_t k = 0;
+        /* What some job keeps away from is like nothing else. */
         while (k < c.n && (avoided[i] || avoided[c.first[k]] ||
-                           !is_alike(&e->nodes[c.first[k]], node)))
+                           !is_alike(e, c.first[k], i)))
             k++;
         if (k == POLICY_CLASSES)
             k--;
@@ -80,6 +82,7 @@ int eng_classify(struct engine *e, struct error *err)
         c.has_default = c.has_default || strchr(node->partitions, '*');
     }
     free(avoided);
+    eng_part_types(e, &c);
     free(e->classes.of);
     e->classes = c;
     return 0;
@@ -139,6 +142,8 @@ bool eng_node_fits(const struct engine *e, size_t i,
 
     if (w->exclude && list_has(w->exclude, node->name, strlen(node->name)))
         return false;
+    if (!has_gpus && eng_is_more(e, i))
+        return false; /* the node is there already */
     if (has_gpus && w->gpu_type && strcasecmp(w->gpu_type, node->gpu_type) != 0)
         return false;
     /* Only Slurm's nodes have partitions; to others its words mean nothing. */
@@ -161,7 +166,10 @@ bool engine_node_fits(const struct engine *e, const struct job *job, size_t i,
 struct alloc_where engine_where(const struct engine *e, const struct job *job)
 {
     int32_t per_node = job->nodes > 0 ? job->gpus / job->nodes : 1;
-    return eng_where(e->parts.conf, job, per_node);
+    struct alloc_where w = eng_where(e->parts.conf, job, per_node);
+    if (job->gpu_type[0] && job->state != JOB_QUEUED && job->state != JOB_HELD)
+        w.gpu_type = job->gpu_type;
+    return w;
 }
 
 /* ---- masks ---------------------------------------------------------------

@@ -88,6 +88,7 @@ static const struct {
     FIELD(FIELD_TEXT, holder, 0),
     NUMBER(nodes),
     NUMBER(gpus),
+    FIELD(FIELD_TEXT, gpu_type, 0),
     NUMBER(exit_code),
     NUMBER(signal),
     NUMBER(retry),

@@ -23,6 +23,8 @@ struct detail {
                           asked for by a person */
     int32_t grace_ms;  /* PREEMPT: and it has so long */
     char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
+    char gpu_type[32]; /* INTENT: of which its GPUs are to be, where its spec
+                          leaves it open and it makes a difference */
     char held[16]; /* HOLD: "dependency"; "": who asked for it says enough */
     /* How far the last attempt came, for an end: what its beats had said. 0
      * and NAN: they said nothing. */

@@ -124,6 +124,12 @@ struct node_classes {
     size_t first[POLICY_CLASSES]; /* a node of each */
     int32_t *of;                  /* owned; by node */
     bool has_partitions, has_default;
+
+    /* By type of GPU, see parts.c. */
+    size_t n_types;
+    size_t of_type[POLICY_CLASSES]; /* a node of each */
+    uint64_t types[POLICY_CLASSES]; /* the classes of each */
+    bool has_parts;
 };
 
 struct engine {
@@ -322,11 +328,12 @@ void eng_depends(struct engine *e);
 /* What a policy is shown, and room for its wishes. */
 struct eng_view {
     struct policy_view v;
-    struct policy_node *nodes;  /* owned, as are all of these */
-    struct policy_job *jobs;    /* [e->n_active] */
-    int32_t *ats;               /* the nodes of the live jobs, one after the
-                                   other */
-    struct policy_wish *wishes; /* [e->n_active] */
+    struct policy_node *nodes;     /* owned, as are all of these */
+    struct policy_job *jobs;       /* [e->n_active] */
+    int32_t *ats;                  /* the nodes of the live jobs, one after the
+                                      other */
+    struct policy_wish *wishes;    /* [e->n_active] */
+    uint64_t sets[POLICY_CLASSES]; /* by type; the policy_jobs point there */
 };
 /* Of the last inventory. Notes in the entries which of them stand in the
  * allocator's queue. eng_view_clear() is due after an error, too. */
@@ -379,6 +386,27 @@ struct class_masks eng_masks(const struct engine *e, const struct job *job,
 int eng_check_fits(const struct engine *e, const struct job *job,
                    struct error *err) MUST_CHECK;
 
+/* ---- parts.c --------------------------------------------------------------
+ */
+/* Whether entry i is of the same node as the one before it. */
+bool eng_is_more(const struct engine *e, size_t i);
+/* Of the last inventory. in  io->of; out  what it has by type */
+void eng_part_types(const struct engine *e, struct node_classes *io);
+/* A job that names no type, where each of its attempts has to. */
+bool eng_wants_type(const struct engine *e, const struct job *job);
+/* The type of GPU that the nodes of these classes have in common; "" none. */
+const char *eng_type_of(const struct engine *e, uint64_t classes);
+/* The other way round; "" is any. */
+uint64_t eng_type_classes(const struct engine *e, const char *type);
+/* out  nodes  part, n_parts, and all that the machines have to share */
+void eng_part_nodes(const struct engine *e, struct policy_node *nodes);
+/* The sets of those that stand in the queue; gpus_free is known. */
+void eng_part_jobs(const struct engine *e, struct eng_view *t);
+/* The entry of a node for GPUs of this type, NULL: any; e->n_nodes: there is no
+ * such node. */
+size_t eng_part_at(const struct engine *e, const char *name, size_t len,
+                   const char *type);
+
 /* ---- limits.c -------------------------------------------------------------
  */
 bool eng_has_limits(const struct engine *e);
@@ -411,8 +439,9 @@ int eng_ahead_wish(struct engine *e, struct entry *en,
 int eng_ahead(struct engine *e, const struct policy_view *view,
               const struct policy_wish *wishes, size_t n,
               struct error *err) MUST_CHECK;
+/* in   classes  of the nodes that it is meant for */
 int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
-               struct error *err) MUST_CHECK;
+               uint64_t classes, struct error *err) MUST_CHECK;
 /* Begins the reason of an attempt that was taken back. */
 extern const char eng_taken_back[];
 

@@ -194,6 +194,7 @@ struct job {
     char holder[128];    /* who claimed: "host pid starttime" */
     bool claim_names_id; /* native_id is what the claim said */
     int32_t gpus, nodes;
+    char gpu_type[32]; /* that the engine chose; "": its spec's, or any */
     double intent_s, claim_s, run_s;
     double stopped_s;     /* somebody has suspended it since; NAN: it runs */
     double stopped_for_s; /* in all, before that: no part of its limit */

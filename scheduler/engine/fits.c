@@ -92,41 +92,76 @@ static void describe_need(const struct job *job, char *out, size_t cap)
                        job->nodes_min == 1 ? "" : "s");
 }
 
+/* Of the nodes that w allows. */
+struct size {
+    int32_t largest, n;
+    int64_t all;
+};
+
+static struct size size_of(const struct engine *e, const struct alloc_where *w,
+                           bool has_gpus)
+{
+    struct size s = {0};
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        int32_t gpus = e->nodes[i].gpus_total;
+        if (!eng_node_fits(e, i, w, has_gpus, false))
+            continue;
+        s.n++;
+        s.all += gpus;
+        s.largest = gpus > s.largest ? gpus : s.largest;
+    }
+    return s;
+}
+
+/* w, of the k-th type. */
+static struct alloc_where of_type(const struct engine *e,
+                                  const struct alloc_where *w, size_t k)
+{
+    struct alloc_where there = *w;
+    there.gpu_type = e->nodes[e->classes.of_type[k]].gpu_type;
+    return there;
+}
+
+/* Of the type of which there is most. */
+static struct size size_of_one_type(const struct engine *e,
+                                    const struct alloc_where *w)
+{
+    struct size most = {0};
+    for (size_t k = 0; k < e->classes.n_types; k++) {
+        const struct alloc_where there = of_type(e, w, k);
+        struct size s = size_of(e, &there, true);
+        most = s.all > most.all ? s : most;
+    }
+    return most;
+}
+
 static int refuse_size(const struct engine *e, const struct job *job,
                        const struct alloc_where *w, struct error *err)
 {
-    int32_t largest = 0, n = 0;
-    int64_t all = 0;
-
-    for (size_t i = 0; i < e->n_nodes; i++) {
-        int32_t gpus = e->nodes[i].gpus_total;
-        if (!eng_node_fits(e, i, w, job->gpus_max > 0, false))
-            continue;
-        n++;
-        all += gpus;
-        largest = gpus > largest ? gpus : largest;
-    }
+    bool one_type = eng_wants_type(e, job);
+    struct size s =
+        one_type ? size_of_one_type(e, w) : size_of(e, w, job->gpus_max > 0);
     const char *type = w->gpu_type && job->gpus_max > 0 ? w->gpu_type : "";
+    const char *of = *type ? " of type " : one_type ? " of one type" : "";
     const char *part =
         w->partition && e->classes.has_partitions ? w->partition : "";
     char needs[64], has[96];
     describe_need(job, needs, sizeof(needs));
-    if (n == 1)
-        (void)snprintf(has, sizeof(has), "has %" PRId64, all);
+    if (s.n == 1)
+        (void)snprintf(has, sizeof(has), "has %" PRId64, s.all);
     else
         (void)snprintf(has, sizeof(has),
                        "has %" PRId32 ", all %" PRId32
                        " together have %" PRId64,
-                       largest, n, all);
+                       s.largest, s.n, s.all);
     return error_set(err, ERR_INVAL,
                      "can never fit: needs %" PRId32 " GPU%s%s%s on %s; the "
                      "%s node%s%s %s; %s [E201]",
-                     job->gpus_min, job->gpus_min == 1 ? "" : "s",
-                     *type ? " of type " : "", type, needs,
-                     n == 1 ? "only" : "largest", *part ? " of partition " : "",
-                     part, has,
-                     all >= job->gpus_min ? "raise resources.nodes"
-                                          : "lower resources.gpus");
+                     job->gpus_min, job->gpus_min == 1 ? "" : "s", of, type,
+                     needs, s.n == 1 ? "only" : "largest",
+                     *part ? " of partition " : "", part, has,
+                     s.all >= job->gpus_min ? "raise resources.nodes"
+                                            : "lower resources.gpus");
 }
 
 int eng_check_fits(const struct engine *e, const struct job *job,
@@ -147,11 +182,16 @@ int eng_check_fits(const struct engine *e, const struct job *job,
     struct policy_node *nodes = calloc(e->n_nodes, sizeof(*nodes));
     if (!nodes)
         return error_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < e->n_nodes; i++) {
+    bool one_type = eng_wants_type(e, job);
+    for (size_t i = 0; i < e->n_nodes; i++)
         nodes[i].gpus_total = e->nodes[i].gpus_total;
-        nodes[i].class_id = !eng_node_fits(e, i, &w, has_gpus, false);
+    bool fits = false;
+    for (size_t k = 0; !fits && k < (one_type ? e->classes.n_types : 1); k++) {
+        const struct alloc_where there = one_type ? of_type(e, &w, k) : w;
+        for (size_t i = 0; i < e->n_nodes; i++)
+            nodes[i].class_id = !eng_node_fits(e, i, &there, has_gpus, false);
+        fits = place_ever(nodes, e->n_nodes, &pj, true);
     }
-    bool fits = place_ever(nodes, e->n_nodes, &pj, true);
     free(nodes);
     return fits ? 0 : refuse_size(e, job, &w, err);
 }

@@ -88,6 +88,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->requeue_wait_s = 0;
     job->nodes = d->nodes;
     job->gpus = d->gpus;
+    copy(job->gpu_type, d->gpu_type, sizeof(job->gpu_type));
     job->native_id[0] = job->place[0] = job->holder[0] = '\0';
     job->pending_id[0] = '\0';
     job->claim_names_id = false;

@@ -43,6 +43,7 @@ static int check_start(struct checking *c, const struct policy_job *job,
                        const struct policy_wish *w, struct error *err)
 {
     struct place p = place_of(job, w->nodes, w->gpus_per_node);
+    bool is_of_set = job->n_sets == 0;
     int64_t gpus = (int64_t)p.nodes * p.per_node;
 
     if (p.nodes < job->nodes_min || p.nodes > job->nodes_max ||
@@ -51,6 +52,13 @@ static int check_start(struct checking *c, const struct policy_job *job,
                          "job %" PRIu64 " may not have %" PRId32
                          " nodes with %" PRId32 " GPUs",
                          w->id, p.nodes, p.per_node);
+    for (size_t i = 0; i < job->n_sets && !is_of_set; i++)
+        is_of_set = (w->classes & ~job->sets[i]) == 0;
+    if (job->n_sets > 0)
+        p.classes &= w->classes;
+    if (!is_of_set)
+        return error_set(err, ERR_INTERNAL,
+                         "job %" PRIu64 " is to have nodes of one set", w->id);
     if (!place_fits(c->nodes, c->v->n_nodes, p))
         return error_set(err, ERR_INTERNAL,
                          "no room for %" PRId32 " nodes with %" PRId32

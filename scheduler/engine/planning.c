@@ -99,14 +99,12 @@ static bool in_view(const struct engine *e, const struct entry *en)
 static bool parse_place(const struct engine *e, const struct job *job,
                         int32_t *at)
 {
+    const char *type = engine_where(e, job).gpu_type;
     int32_t n = 0;
 
     for (const char *p = job->place; *p;) {
         size_t word = strcspn(p, " "), len = strcspn(p, ": ");
-        size_t i = 0;
-        while (i < e->n_nodes && (strncmp(e->nodes[i].name, p, len) != 0 ||
-                                  e->nodes[i].name[len] != '\0'))
-            i++;
+        size_t i = eng_part_at(e, p, len, type);
         if (i == e->n_nodes || n == job->nodes)
             return false;
         at[n++] = (int32_t)i;
@@ -124,10 +122,26 @@ static struct policy_node *freest(const struct eng_view *t, uint64_t classes)
     for (size_t i = 0; i < t->v.n_nodes; i++) {
         struct policy_node *node = &t->nodes[i];
         if (place_may_use(classes, node) && node->is_up &&
-            node->gpus_free > (best ? best->gpus_free : 0))
+            place_free(node) > (best ? place_free(best) : 0))
             best = node;
     }
     return best;
+}
+
+static void take_some(struct policy_node *node, int32_t n)
+{
+    node->gpus_free -= n;
+    if (node->n_parts > 1)
+        (node - node->part)->shared_free -= n;
+}
+
+static void close_machine(struct policy_node *node)
+{
+    struct policy_node *first = node - node->part;
+
+    node->gpus_free = 0;
+    for (int32_t i = 0; i < node->n_parts; i++)
+        first[i].gpus_free = 0;
 }
 
 /* As many GPUs as it asked for, from where most is free. */
@@ -139,9 +153,11 @@ static void set_aside(struct eng_view *t, struct place p)
         struct policy_node *node = freest(t, p.classes);
         if (!node)
             return;
-        int32_t taken =
-            p.is_whole || node->gpus_free < left ? node->gpus_free : left;
-        node->gpus_free -= taken;
+        int32_t free = place_free(node), taken = free < left ? free : left;
+        if (p.is_whole)
+            close_machine(node);
+        else
+            take_some(node, taken);
         left -= p.is_whole ? 1 : taken;
     }
 }
@@ -161,6 +177,7 @@ static bool promise(const struct engine *e, struct eng_view *t,
     struct entry *en = eng_find(e, job->id);
     struct place p = place_of(job, job->nodes, job->gpus / job->nodes);
 
+    p.classes &= eng_type_classes(e, en->job.gpu_type);
     en->is_ahead = false;
     if (place_fits(t->nodes, t->v.n_nodes, p)) {
         place_take(t->nodes, t->v.n_nodes, p, at);
@@ -181,6 +198,12 @@ static bool holds(const struct policy_job *pj)
     return pj->nodes > 0 && (pj->gpus > 0 || pj->is_exclusive);
 }
 
+static int32_t not_more(int32_t ours, int32_t free)
+{
+    int32_t left = free < ours ? free : ours;
+    return left > 0 ? left : 0;
+}
+
 /* Where each live job is, as `at` of its policy_job: first those whose place
  * is known, then, on what they leave, the promised ones. */
 static void view_places(const struct engine *e, struct eng_view *t)
@@ -189,6 +212,7 @@ static void view_places(const struct engine *e, struct eng_view *t)
 
     for (size_t i = 0; i < t->v.n_nodes; i++)
         t->nodes[i].gpus_free = t->nodes[i].gpus_total;
+    eng_part_nodes(e, t->nodes);
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
         const struct job *job = &eng_find(e, pj->id)->job;
@@ -200,9 +224,10 @@ static void view_places(const struct engine *e, struct eng_view *t)
         at += pj->nodes;
     }
     for (size_t i = 0; i < t->v.n_nodes; i++) {
-        int32_t left = t->nodes[i].gpus_free, free = e->nodes[i].gpus_free;
-        left = free < left ? free : left;
-        t->nodes[i].gpus_free = left > 0 ? left : 0;
+        struct policy_node *node = &t->nodes[i];
+        node->gpus_free = not_more(node->gpus_free, e->nodes[i].gpus_free);
+        node->shared_free =
+            not_more(node->shared_free, e->nodes[i].shared_free);
     }
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
@@ -297,6 +322,7 @@ int eng_view_build(const struct engine *e, struct eng_view *t,
     qsort(t->jobs, t->v.n_jobs, sizeof(*t->jobs), by_order);
     t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);
+    eng_part_jobs(e, t);
     return 0;
 }
 
@@ -320,12 +346,14 @@ static void pause_all(struct engine *e, const char *why)
 }
 
 int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
-               struct error *err)
+               uint64_t classes, struct error *err)
 {
     struct detail d = DETAIL_INIT;
 
     d.nodes = nodes;
     d.gpus = gpus;
+    if (gpus > 0 && eng_wants_type(e, &en->job))
+        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_of(e, classes));
     en->job.start_estimate_s = NAN;
     en->is_ahead = false;
     return eng_stage(e, en, EV_INTENT, -1, &d, err);
@@ -346,7 +374,8 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
         else if (w->act == POLICY_WAIT)
             set_reason(en, w->reason, w->start_s);
         else
-            rc = eng_intend(e, en, w->nodes, w->nodes * w->gpus_per_node, err);
+            rc = eng_intend(e, en, w->nodes, w->nodes * w->gpus_per_node,
+                            w->classes, err);
         if (rc < 0)
             return -1;
     }

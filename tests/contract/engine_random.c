@@ -42,6 +42,23 @@ static struct world_attempt draw_attempt(bool beats)
     return a;
 }
 
+/* Machines with GPUs of two types. */
+static void draw_parts(struct world_script *s)
+{
+    static const char *const more[] = {
+        ",\"gpu_type\":\"fake0\"},\"retry\":{\"max\":1}}",
+        ",\"gpu_type\":\"fake1\"},\"retry\":{\"max\":1}}",
+        ",\"exclusive\":true},\"retry\":{\"max\":0}}",
+        ",\"exclusive\":true,\"gpu_type\":\"fake1\",\"nodes\":\"1..2\"}}",
+    };
+    s->parts = 2;
+    s->nodes *= 2;
+    s->shared = draw(s->gpus_per_node, 2 * s->gpus_per_node);
+    for (size_t i = 0; i < WORLD_JOBS; i++)
+        if (s->jobs[i].spec_more && s->jobs[i].gpus > 0 && one_in(2))
+            s->jobs[i].spec_more = more[draw(0, 3)];
+}
+
 static void draw_script(struct world_script *s)
 {
     static const char *const more[] = {
@@ -92,6 +109,8 @@ static void draw_script(struct world_script *s)
                                    .job = i,
                                    .uid = one_in(3) ? -1 : 0};
     }
+    if (one_in(3))
+        draw_parts(s);
 }
 
 /* No attempt of any job was started more than once. */

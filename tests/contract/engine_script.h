@@ -58,6 +58,7 @@ struct world_act {
 
 struct world_script {
     int32_t nodes, gpus_per_node;
+    int32_t parts, shared; /* as alloc_fake_conf's */
     /* As alloc_fake_conf's; arg is the world. */
     void (*node)(void *arg, int32_t i, struct alloc_node *io);
     bool (*may_use)(void *arg, int32_t i, const struct alloc_where *w);

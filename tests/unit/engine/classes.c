@@ -229,6 +229,62 @@ static void test_never(void)
     fits(W(NULL), 0, 1, "fits", "no default is known");
 }
 
+static void same_node(size_t i)
+{
+    memcpy(nodes[i].name, nodes[i - 1].name, sizeof(nodes[i].name));
+}
+
+static void test_parts(void)
+{
+    struct job job = {.gpus_max = 1};
+    begin();
+    node("h100", "p*", "", "");
+    node("a100", "p*", "", "");
+    same_node(1);
+    node("a100", "p*", "", "");
+    end();
+    uses(W(NULL), 1, "123/123", "GPUs of any type");
+    uses(W(.gpu_type = "a100"), 1, "23/23", "of one");
+    uses(W(NULL), 0, "13/13", "without GPUs a node is one node");
+    const struct alloc_where away = {.exclude = "n1"};
+    ok(!eng_node_fits(&e, 0, &away, true, true) &&
+           !eng_node_fits(&e, 1, &away, true, true) &&
+           eng_node_fits(&e, 2, &away, true, true),
+       "it is excluded with all that it has");
+    ok(eng_wants_type(&e, &job), "an attempt has to say which");
+    is_str(eng_type_of(&e, eng_type_classes(&e, "A100")), "a100",
+           "the type of some classes");
+    is_str(eng_type_of(&e, POLICY_ANY_CLASS), "", "not of all");
+    ok(eng_type_classes(&e, "") == POLICY_ANY_CLASS &&
+           eng_type_classes(&e, "v100") == 0,
+       "and the classes of a type");
+    is_int((int64_t)eng_part_at(&e, "n1:4", 2, "a100"), 1, "where GPUs are");
+    is_int((int64_t)eng_part_at(&e, "n1:0", 2, NULL), 0,
+           "as well as an older log says it");
+    is_int((int64_t)eng_part_at(&e, "n3:0", 2, "a100"), 2, "on another node");
+    is_int((int64_t)eng_part_at(&e, "n9", 2, NULL), 3, "nowhere");
+    fits(W(NULL), 8, 2, "fits", "8 of one type on 2 nodes");
+    fits(W(NULL), 5, 1,
+         "can never fit: needs 5 GPUs of one type on 1 node; the largest node "
+         "has 4, all 2 together have 8; raise resources.nodes [E201]",
+         "no 5 of one type on a node");
+    fits(W(NULL), 12, 3,
+         "can never fit: needs 12 GPUs of one type on 3 nodes; the largest "
+         "node has 4, all 2 together have 8; lower resources.gpus [E201]",
+         "two types are not two nodes");
+    fits(W(NULL), 0, 3,
+         "can never fit: needs 0 GPUs on 3 nodes; the largest node has 4, all "
+         "2 together have 8; raise resources.nodes [E201]",
+         "nor for a job without GPUs");
+
+    begin();
+    node("h100", "p*", "", "");
+    node("a100", "p*", "", "");
+    end();
+    ok(!eng_wants_type(&e, &job), "nodes of one type each need no choice");
+    fits(W(NULL), 8, 2, "fits", "and may be had together");
+}
+
 int main(void)
 {
     test_words();
@@ -236,6 +292,7 @@ int main(void)
     test_unknown();
     test_many();
     test_never();
+    test_parts();
     free(e.classes.of);
     return tap_done();
 }

@@ -295,7 +295,8 @@ static void test_life(void)
         {EV_SUBMIT, NULL, JOB_QUEUED, "", -1},
         {EV_HOLD, NULL, JOB_HELD, "Held: by its user", -1},
         {EV_RELEASE, NULL, JOB_QUEUED, "", -1},
-        {EV_INTENT, intent, JOB_DISPATCHING, "", -1},
+        {EV_INTENT, "{\"nodes\":2,\"gpus\":4,\"gpu_type\":\"a100\"}",
+         JOB_DISPATCHING, "", -1},
         {EV_UNKNOWN, "{\"why\":\"late\"}", JOB_UNKNOWN, "late", -1},
         {EV_GRANT, "{\"native_id\":\"7\",\"place\":\"n1:0,1 n2:0,1\"}",
          JOB_UNKNOWN, "", -1},
@@ -322,12 +323,14 @@ static void test_life(void)
     folds(steps, 10, &en, "first attempt");
     ok(en.attempt_state == JOB_STALLED && en.attempt_exit == 125,
        "its row says how it ended");
+    is_str(en.job.gpu_type, "a100", "the type that was chosen for it");
     ok(en.job.retries == 1 && isnan(en.job.start_s), "a retry is used up");
     ok(fabs(en.job.requeue_wait_s - 2.5) < 1e-9, "and it waits");
     entry_end(&en);
     FOLDS(steps, &en, "second");
     ok(en.job.attempt == 2 && en.job.gpus == 4 && en.job.nodes == 2,
        "the second attempt");
+    is_str(en.job.gpu_type, "", "for it none was, as in older logs");
     is_str(en.job.holder, "h2", "its holder");
     is_str(en.job.native_id, "9", "where it says that it is");
     ok(en.job.claim_names_id, "  by its own account");

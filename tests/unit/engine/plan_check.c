@@ -12,7 +12,8 @@ static struct policy_view view = {
 
 static void reset(void)
 {
-    nodes[0] = nodes[1] = (struct policy_node){4, 4, 1, 0};
+    nodes[0] = nodes[1] =
+        (struct policy_node){.gpus_total = 4, .gpus_free = 4, .is_up = 1};
     for (int i = 0; i < 3; i++)
         jobs[i] = (struct policy_job){.id = (uint64_t)i + 1,
                                       .state = JOB_QUEUED,
