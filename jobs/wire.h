@@ -109,9 +109,10 @@
  *     columns of the view in mgpu-db(5), without "job"
  *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpus_total","gpus_free",
  *     "is_up","why","used","partitions","features","reservation","address"}]}
+ *     a node with GPUs of several types is there once for each, in a row
  *   mgpu.gpus/1   {"cluster","since","until","nodes":[{"name","gpu_type",
- *     "gpus_total","is_up"}],"holds":[{"job","display_id","name","user",
- *     "attempt","node","gpus":[0,1],"from","to","computing"}]}
+ *     "gpus_from","gpus_total","is_up"}],"holds":[{"job","display_id","name",
+ *     "user","attempt","node","gpus":[0,1],"from","to","computing"}]}
  *     a hold is an attempt on a node; to: null while it has them; computing:
  *     of its last iterations, the share of their time, 0 to 1; null when not
  *     known, or another user's

@@ -1,6 +1,7 @@
 /* job_json.c - what replies about jobs have in common. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
@@ -55,15 +56,27 @@ json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
                      "stop_on_fail", job->stop_on_fail, "states", states);
 }
 
+int32_t ctld_take_free(const struct alloc_node *nodes, size_t i, bool counts,
+                       int32_t *io_room)
+{
+    bool is_first = i == 0 || strcmp(nodes[i - 1].name, nodes[i].name) != 0;
+    if (is_first)
+        *io_room = nodes[i].shared_total > 0 ? nodes[i].shared_free : INT32_MAX;
+    int32_t n = nodes[i].gpus_free < *io_room ? nodes[i].gpus_free : *io_room;
+    if (!counts)
+        return 0;
+    *io_room -= n;
+    return n;
+}
+
 void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free)
 {
     size_t n = 0;
+    int32_t room = 0;
     const struct alloc_node *nodes = engine_nodes(c->engine, &n);
     *ret_total = *ret_free = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!nodes[i].is_up)
-            continue;
-        *ret_total += nodes[i].gpus_total;
-        *ret_free += nodes[i].gpus_free;
+        *ret_total += nodes[i].is_up ? nodes[i].gpus_total : 0;
+        *ret_free += ctld_take_free(nodes, i, nodes[i].is_up, &room);
     }
 }

@@ -312,6 +312,12 @@ json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
 json_t *ctld_num(double v);       /* null for NAN and infinity */
 json_t *ctld_text(const char *s); /* null for NULL and "" */
 json_t *ctld_time(double wall_s); /* null for NAN */
+/* Of all nodes in their order: how many GPUs of the i-th are free, less what
+ * entries of the same machine before it have of the CPUs that they share.
+ * in   counts  false: passed over, 0
+ * io   room  of the machine */
+int32_t ctld_take_free(const struct alloc_node *nodes, size_t i, bool counts,
+                       int32_t *io_room);
 void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free);
 
 /* ---- auth.c, origin.c: who may speak to us --------------------------------

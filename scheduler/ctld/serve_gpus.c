@@ -272,12 +272,17 @@ static int put_head(struct gpus *g, struct error *err)
     size_t n = 0;
     const struct alloc_node *nodes = engine_nodes(g->c->engine, &n);
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
+    int32_t from = 0; /* those of several types are numbered through */
+    for (size_t i = 0; i < n; i++) {
+        bool is_more = i > 0 && strcmp(nodes[i - 1].name, nodes[i].name) == 0;
+        from = is_more ? from + nodes[i - 1].gpus_total : 0;
         (void)json_array_append_new(
-            list,
-            json_pack("{s:o, s:o, s:i, s:b}", "name", ctld_text(nodes[i].name),
-                      "gpu_type", ctld_text(nodes[i].gpu_type), "gpus_total",
-                      nodes[i].gpus_total, "is_up", nodes[i].is_up));
+            list, json_pack("{s:o, s:o, s:i, s:i, s:b}", "name",
+                            ctld_text(nodes[i].name), "gpu_type",
+                            ctld_text(nodes[i].gpu_type), "gpus_from", from,
+                            "gpus_total", nodes[i].gpus_total, "is_up",
+                            nodes[i].is_up));
+    }
     json_t *o = json_pack("{s:s, s:s, s:o, s:o, s:o, s:[]}", "schema",
                           "mgpu.gpus/1", "cluster", g->c->parts.conf->cluster,
                           "since", ctld_time(g->since_s), "until",

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "scheduler/ctld/private.h"
 
@@ -79,6 +80,13 @@ static void add_reason(json_t *list, const char *text)
 
 /* ---- what is also true -----------------------------------------------------
  */
+/* As another part of the same machine. */
+static bool is_told(const struct why *w, size_t i)
+{
+    return i > 0 && w->may[i - 1] &&
+           strcmp(w->nodes[i - 1].name, w->nodes[i].name) == 0;
+}
+
 /* "NodesDown: n2 (drained: fan), n3"; nothing when there is none. */
 static void add_nodes_reason(const struct why *w, json_t *list, bool is_down)
 {
@@ -91,7 +99,7 @@ static void add_nodes_reason(const struct why *w, json_t *list, bool is_down)
         const char *sep = len > 0   ? ", "
                           : is_down ? "NodesDown: "
                                     : "NodesReserved: ";
-        if (!w->may[i] ||
+        if (!w->may[i] || is_told(w, i) ||
             (is_down ? node->is_up != 0 : !node->is_up || w->is_open[i]))
             continue;
         if (len + sizeof(node->name) + sizeof(node->why) + 64 > sizeof(text)) {
@@ -114,13 +122,14 @@ static void add_ahead_reason(const struct why *w, json_t *list)
     const struct job *job = w->job;
     char text[TEXT_CAP];
     int64_t n_free = 0;
+    int32_t room = 0;
 
     if (!job_state_is_live(job->state) || job->native_id[0] ||
         !job->pending_id[0])
         return;
     for (size_t i = 0; i < w->n; i++)
-        if (w->is_open[i] && w->nodes[i].is_up)
-            n_free += w->nodes[i].gpus_free;
+        n_free += ctld_take_free(w->nodes, i,
+                                 w->is_open[i] && w->nodes[i].is_up, &room);
     if (n_free >= job->gpus)
         return;
     (void)snprintf(text, sizeof(text),
@@ -223,30 +232,39 @@ static json_t *nodes_of(const struct why *w, int64_t *ret_total,
                         int64_t *ret_free)
 {
     json_t *list = json_array();
+    int32_t room = 0;
 
     *ret_total = *ret_free = 0;
     for (size_t i = 0; i < w->n; i++) {
         const struct alloc_node *node = &w->nodes[i];
+        *ret_free += ctld_take_free(
+            w->nodes, i, w->may[i] && w->is_open[i] && node->is_up, &room);
         if (!w->may[i])
             continue;
         json_t *o = ctld_node_json(node);
         (void)json_object_set_new(o, "is_open", json_boolean(w->is_open[i]));
         (void)json_array_append_new(list, o);
         *ret_total += node->gpus_total;
-        if (w->is_open[i] && node->is_up)
-            *ret_free += node->gpus_free;
     }
     return list;
 }
 
-/* Does "n1:0,1 n2:0" name a node that the job may use? */
-static bool meets(const struct why *w, const char *place)
+/* Its GPUs are of another type, and there is all else for both. */
+static bool is_apart(const struct alloc_node *node, const struct alloc_where *a)
 {
-    for (const char *p = place; *p; p += strspn(p, " ")) {
+    return node->shared_total > 0 && node->shared_free > 0 && !a->exclusive &&
+           a->gpu_type && strcasecmp(a->gpu_type, node->gpu_type) != 0;
+}
+
+/* Has j something of a node that the job may use? */
+static bool meets(const struct why *w, const struct job *j)
+{
+    const struct alloc_where a = engine_where(w->c->engine, j);
+    for (const char *p = j->place; *p; p += strspn(p, " ")) {
         size_t word = strcspn(p, " "), len = strcspn(p, ": ");
         for (size_t i = 0; i < w->n; i++) {
             if (w->may[i] && strncmp(w->nodes[i].name, p, len) == 0 &&
-                w->nodes[i].name[len] == '\0')
+                w->nodes[i].name[len] == '\0' && !is_apart(&w->nodes[i], &a))
                 return true;
         }
         p += word;
@@ -263,7 +281,7 @@ static json_t *holders_of(const struct why *w)
     for (; j && json_array_size(list) < HOLDERS_MAX;
          j = engine_next_job(e, j->id)) {
         if (j == w->job || !job_state_is_live(j->state) || j->gpus < 1 ||
-            !meets(w, j->place))
+            !meets(w, j))
             continue;
         (void)json_array_append_new(
             list, json_pack("{s:I, s:o, s:o, s:i, s:o, s:o}", "job",

@@ -277,14 +277,20 @@ static int add_nodes(struct buf *b, const char *place, const json_t *nodes,
     for (const char *p = place; *p; p += strspn(p, " ")) {
         char name[100], text[300];
         const char *type = "";
-        int64_t total = 0;
+        int64_t total = 0, from = 0;
+        int64_t first = -1; /* of its GPUs: those of a type are in a row */
+        if (p[strcspn(p, ": ")] == ':')
+            first = strtoll(p + strcspn(p, ": ") + 1, NULL, 10);
         (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(p, ": "), p);
         for (size_t i = 0; i < json_array_size(list); i++) {
             const json_t *node = json_array_get(list, i);
-            if (strcmp(field_str(node, "name"), name) == 0) {
+            if (strcmp(field_str(node, "name"), name) != 0)
+                continue;
+            if (*type == '\0' || first >= from) {
                 type = field_str(node, "gpu_type");
                 total = field_int(node, "gpus_total", 0);
             }
+            from += field_int(node, "gpus_total", 0);
         }
         bool is_slot = strcmp(type, "slot") == 0;
         if (*type)

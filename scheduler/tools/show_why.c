@@ -68,13 +68,28 @@ static void print_range(const struct show_conf *s, int64_t lo, int64_t hi,
         (void)fprintf(s->out, "%" PRId64 "..%" PRId64 " %ss", lo, hi, what);
 }
 
+/* One with GPUs of several types is there once for each, in a row. */
+static size_t count_nodes(const json_t *nodes)
+{
+    const char *last = "";
+    size_t i, n = 0;
+    json_t *node;
+    json_array_foreach(nodes, i, node)
+    {
+        const char *name = field_str(node, "name");
+        n += i == 0 || strcmp(name, last) != 0;
+        last = name;
+    }
+    return n;
+}
+
 static void print_needs(const struct show_conf *s, const json_t *reply,
                         const json_t *job)
 {
     static const char *const keys[] = {"partition", "gpu_type", "constraint",
                                        "reservation"};
     const json_t *where = json_object_get(reply, "where");
-    size_t n = json_array_size(json_object_get(reply, "nodes"));
+    size_t n = count_nodes(json_object_get(reply, "nodes"));
     char word[TEXT_CAP];
 
     (void)fprintf(s->out, " needs      ");

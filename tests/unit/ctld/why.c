@@ -34,6 +34,22 @@ static struct alloc_node nodes[] = {
      .gpus_free = 8,
      .is_up = 1,
      .partitions = "other"},
+    {.name = "n5",
+     .gpu_type = "h100",
+     .gpus_total = 4,
+     .gpus_free = 4,
+     .shared_total = 6,
+     .shared_free = 6,
+     .is_up = 1,
+     .partitions = "mixed"},
+    {.name = "n5",
+     .gpu_type = "a100",
+     .gpus_total = 2,
+     .gpus_free = 2,
+     .shared_total = 6,
+     .shared_free = 6,
+     .is_up = 1,
+     .partitions = "mixed"},
 };
 
 static int submit(const char *name, const char *more)
@@ -113,6 +129,35 @@ static void test_nodes(void)
            has(&r, "\"reservation\":\"maint\"") &&
            has(&r, "\"address\":\"10.0.0.1\"") && has(&r, "\"used\":null"),
        "say who uses them, and what they are");
+}
+
+/* n5 has CPUs for 6 GPUs, 3 of which others use. */
+static void test_types(void)
+{
+    pthread_mutex_lock(&r.alloc.lock);
+    nodes[4].shared_free = nodes[5].shared_free = nodes[4].gpus_free = 3;
+    nodes[5].is_up = nodes[4].is_up = 0;
+    pthread_mutex_unlock(&r.alloc.lock);
+    is_int(submit("mixed", "\"gpus\":3,\"partition\":\"mixed\""), 201,
+           "one for GPUs of either type");
+    ok(becomes(&r, "/v1/jobs/5/why", "NodesDown: n5\""),
+       "its node is down, once");
+    pthread_mutex_lock(&r.alloc.lock);
+    nodes[5].is_up = nodes[4].is_up = 1;
+    pthread_mutex_unlock(&r.alloc.lock);
+    r.alloc.wait = "Slurm(Priority)";
+    is_int(submit("nudge", "\"gpus\":0"), 201, "it is up again");
+    ok(becomes(&r, "/v1/jobs/5/why", "\"state\":\"DISPATCHING\""), "it starts");
+    ok(becomes(&r, "/v1/jobs/5/why", "\"gpus_total\":6,\"gpus_free\":3"),
+       "no more are free than there are CPUs for");
+    ok(has(&r, "\"gpu_type\":\"h100\",\"exclusive\""), "one type is chosen");
+    r.alloc.wait = NULL;
+    is_int(get(&r, "/v1/gpus"), 200, "the GPUs");
+    ok(has(&r, "{\"name\":\"n5\",\"gpu_type\":\"h100\",\"gpus_from\":0,"
+               "\"gpus_total\":4") &&
+           has(&r, "{\"name\":\"n5\",\"gpu_type\":\"a100\",\"gpus_from\":4,"
+                   "\"gpus_total\":2"),
+       "are numbered through");
 }
 
 static void test_away(void)
@@ -209,6 +254,7 @@ int main(void)
     test_waiting();
     test_in_slurm();
     test_nodes();
+    test_types();
     test_away();
     test_loop();
     rig_down(&r);

@@ -146,7 +146,9 @@ static void add_run(const char *id, const char *state, const char *precision,
 static void finish(void)
 {
     json_t *nodes = load("{\"nodes\":[{\"name\":\"n1\",\"gpu_type\":\"h100\","
-                         "\"gpus_total\":4},{\"name\":\"n2\",\"gpu_type\":"
+                         "\"gpus_total\":4},{\"name\":\"n1\",\"gpu_type\":"
+                         "\"a100\",\"gpus_total\":8},"
+                         "{\"name\":\"n2\",\"gpu_type\":"
                          "\"slot\",\"gpus_total\":2}]}");
     is_int(report_finish(&r, nodes, &err), 0, "finished");
     json_decref(nodes);

@@ -211,7 +211,9 @@ static const char nodes_text[] =
     "\"why\":\"drained: fan\",\"partitions\":\"batch*\"},"
     "{\"name\":\"n3\",\"gpu_type\":\"a100\",\"gpus_total\":4,"
     "\"gpus_free\":4,\"is_up\":true,\"reservation\":\"maint\","
-    "\"is_open\":false}]";
+    "\"is_open\":false},{\"name\":\"n3\",\"gpu_type\":\"t4\","
+    "\"gpus_total\":2,\"gpus_free\":2,\"is_up\":true,\"reservation\":"
+    "\"maint\",\"is_open\":false}]";
 
 static void test_nodes(void)
 {

@@ -13,7 +13,8 @@ static const char reply_text[] =
     "{\"cluster\":\"c\\u001b\",\"since\":\"2026-11-21T00:00:00.000Z\","
     "\"until\":\"2026-11-21T01:00:00.000Z\",\"nodes\":[{\"name\":\"n1\","
     "\"gpu_type\":\"h100\",\"gpus_total\":2,\"is_up\":true},{\"name\":\"n2\","
-    "\"gpu_type\":\"h100\",\"gpus_total\":1,\"is_up\":false}],\"holds\":["
+    "\"gpu_type\":\"h100\",\"gpus_from\":4,\"gpus_total\":1,\"is_up\":false}],"
+    "\"holds\":["
     "{\"job\":7,\"display_id\":\"7\",\"name\":\"early\",\"user\":\"anna\","
     "\"attempt\":1,\"node\":\"n1\",\"gpus\":[0],"
     "\"from\":\"2026-11-21T00:00:00.000Z\",\"to\":\"2026-11-21T00:30:30.000Z\","
@@ -71,7 +72,7 @@ int main(void)
     ok(has("n1:1  h100  25 %          -  "
            ".............................................###############  8_1"),
        "another, of which nothing is known");
-    ok(has("n2:0  h100   0 %          -  ......") && has("  down\n"),
+    ok(has("n2:4  h100   0 %          -  ......") && has("  down\n"),
        "one of a node that is down");
     ok(has("  7  anna  early  n1:0      00:00:00     00:30:30  30:30       90 "
            "%"),
