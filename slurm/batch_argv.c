@@ -40,7 +40,9 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
         return -1;
     if (c->gpus_per_node == 0)
         return 0;
-    return buf_addf(b, err, "--gpus-per-node=%d%c", c->gpus_per_node, '\0');
+    /* An exclusive job has all GPUs of its nodes, also those of other types. */
+    return buf_addf(b, err, "--gpus-per-node=%s%s%d%c", c->gpu_type,
+                    c->gpu_type[0] ? ":" : "", c->gpus_per_node, '\0');
 }
 
 static int add_mpirun(const struct batch_conf *c, struct buf *b,

@@ -37,6 +37,8 @@ static int check(const struct batch_conf *c, struct error *err)
         return error_set(err, ERR_INVAL, "'worker' must be an absolute path");
     if (c->mpi[0] == '\0' || strspn(c->mpi, word_bytes) != strlen(c->mpi))
         return error_set(err, ERR_INVAL, "'mpi' must be one word");
+    if (strspn(c->gpu_type, word_bytes) != strlen(c->gpu_type))
+        return error_set(err, ERR_INVAL, "'gpu_type' must be one word");
     if (range("nodes", c->nodes, 1, BATCH_NODES_MAX, err) < 0 ||
         range("ranks_per_node", c->ranks_per_node, 1, BATCH_RANKS_MAX, err) <
             0 ||
@@ -108,6 +110,7 @@ static int get_launcher(const json_t *o, enum batch_launcher *ret,
 static int get_all(const json_t *o, struct batch_conf *c, struct error *err)
 {
     enum { N_KEYS = 9 };
+    bool has_type = json_object_get(o, "gpu_type") != NULL;
     if (!json_is_object(o))
         return error_set(err, ERR_INVAL, "not a JSON object");
     if (get_launcher(o, &c->launcher, err) < 0 ||
@@ -118,10 +121,12 @@ static int get_all(const json_t *o, struct batch_conf *c, struct error *err)
         get_i32(o, "ranks_per_node", &c->ranks_per_node, err) < 0 ||
         get_i32(o, "gpus_per_node", &c->gpus_per_node, err) < 0 ||
         get_i32(o, "cpus_per_rank", &c->cpus_per_rank, err) < 0 ||
-        get_int(o, "log_max_bytes", INT64_MAX, &c->log_max_bytes, err) < 0)
+        get_int(o, "log_max_bytes", INT64_MAX, &c->log_max_bytes, err) < 0 ||
+        (has_type &&
+         get_text(o, "gpu_type", c->gpu_type, sizeof(c->gpu_type), err) < 0))
         return -1;
     /* All keys are there and none is there twice. */
-    if (json_object_size(o) != N_KEYS)
+    if (json_object_size(o) != (has_type ? N_KEYS + 1 : N_KEYS))
         return error_set(err, ERR_INVAL, "there is an unknown key");
     return check(c, err);
 }
@@ -155,12 +160,13 @@ int batch_conf_encode(const struct batch_conf *c, struct buf *out,
     if (check(c, err) < 0)
         return error_wrap(err, "batch.json");
     json_t *o =
-        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I}", "launcher",
+        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s*}", "launcher",
                   launchers[c->launcher], "program", c->program, "mpi", c->mpi,
                   "worker", c->worker, "nodes", (int)c->nodes, "ranks_per_node",
                   (int)c->ranks_per_node, "gpus_per_node",
                   (int)c->gpus_per_node, "cpus_per_rank", (int)c->cpus_per_rank,
-                  "log_max_bytes", (json_int_t)c->log_max_bytes);
+                  "log_max_bytes", (json_int_t)c->log_max_bytes, "gpu_type",
+                  c->gpu_type[0] ? c->gpu_type : NULL);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text) /* out of memory, or a path that is not UTF-8 */

@@ -2,7 +2,7 @@
  *
  *   {"launcher":"srun","program":"srun","mpi":"pmix","worker":"/../mgpu-worker",
  *    "nodes":2,"ranks_per_node":2,"gpus_per_node":2,"cpus_per_rank":4,
- *    "log_max_bytes":67108864}
+ *    "log_max_bytes":67108864,"gpu_type":"h100"}
  *
  * It lies in the attempt's directory next to launch.json, so that the batch
  * script can be one constant text: no value of a job ever meets a shell.
@@ -35,6 +35,7 @@ struct batch_conf {
     int32_t nodes;                /* >= 1 */
     int32_t ranks_per_node;       /* >= 1 */
     int32_t gpus_per_node;        /* 0, or as many as ranks */
+    char gpu_type[BATCH_MPI_CAP]; /* as mpi; "": any, and no key of the file */
     int32_t cpus_per_rank;        /* >= 1 */
     int64_t log_max_bytes;        /* >= 1 */
 };

@@ -1,7 +1,6 @@
 /* gres.c - see gres.h. */
 #include "slurm/gres.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *skip_word(const char *p, const char *end, const char *word)
@@ -93,49 +92,57 @@ bool gres_next(const char **text, struct gres_gpu *ret)
     return is;
 }
 
-/* type NULL: of any */
-static int32_t count(const char *text, const char *type)
+static const char *type_of(const struct gres_gpu *g)
+{
+    return g->type[0] ? g->type : "gpu";
+}
+
+int32_t gres_indexes(const char *text, const char *type,
+                     unsigned char at[GRES_GPUS_MAX])
 {
     struct gres_gpu g;
     int32_t n = 0;
-    while (gres_next(&text, &g))
-        if (type == NULL || strcmp(g.type, type) == 0)
-            n += g.n;
+    while (gres_next(&text, &g)) {
+        if (type != NULL && strcmp(type_of(&g), type) != 0)
+            continue;
+        n += g.n;
+        for (int32_t k = 0; g.has_indexes && k < GRES_GPUS_MAX; k++)
+            at[k] |= g.at[k];
+    }
     return n;
 }
 
-void gres_main(const char *total, const char *used, char type[GRES_TYPE_CAP],
-               int32_t *ret_total, int32_t *ret_used)
+/* A new one at ret[n], if there is room; NULL when not. */
+static struct gres_kind *kind_of(const struct gres_gpu *g,
+                                 struct gres_kind *ret, size_t *n)
 {
-    struct gres_gpu g;
-    const char *p = total;
-    type[0] = '\0';
-    *ret_total = 0;
-    *ret_used = 0;
-    while (gres_next(&p, &g)) {
-        int32_t n = count(total, g.type);
-        if (n <= *ret_total)
-            continue;
-        *ret_total = n;
-        /* With one type only, Slurm may name it in one of the two. */
-        *ret_used = count(used, count(total, NULL) == n ? NULL : g.type);
-        if (g.type[0] == '\0')
-            memcpy(g.type, "gpu", sizeof("gpu"));
-        memcpy(type, g.type, GRES_TYPE_CAP);
-    }
+    const char *type = type_of(g);
+    for (size_t i = 0; i < *n; i++)
+        if (strcmp(ret[i].type, type) == 0)
+            return &ret[i];
+    if (*n == GRES_KINDS_MAX)
+        return NULL;
+    struct gres_kind *k = &ret[(*n)++];
+    *k = (struct gres_kind){.total = 0};
+    memcpy(k->type, type, strlen(type) + 1);
+    return k;
 }
 
-void gres_others(const char *total, const char *type, char *ret, size_t cap)
+size_t gres_kinds(const char *total, const char *used,
+                  struct gres_kind ret[GRES_KINDS_MAX])
 {
+    unsigned char at[GRES_GPUS_MAX]; /* not asked for */
     struct gres_gpu g;
-    size_t at = 0;
-    ret[0] = '\0';
-    for (const char *p = total; gres_next(&p, &g);) {
-        const char *name = g.type[0] ? g.type : "gpu";
-        if (strcmp(name, type) == 0 || g.n == 0 || at >= cap)
-            continue;
-        int n = snprintf(ret + at, cap - at, "%s%d %s", at > 0 ? ", " : "", g.n,
-                         name);
-        at += n > 0 ? (size_t)n : 0;
+    size_t n = 0;
+    while (gres_next(&total, &g)) {
+        struct gres_kind *k = g.n > 0 ? kind_of(&g, ret, &n) : NULL;
+        if (k != NULL)
+            k->total += g.n;
     }
+    /* With one type only, Slurm may name it in one of the two. */
+    for (size_t i = 0; i < n; i++)
+        ret[i].used = gres_indexes(used, n > 1 ? ret[i].type : NULL, at);
+    if (n == 0)
+        ret[n++] = (struct gres_kind){.total = 0};
+    return n;
 }

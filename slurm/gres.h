@@ -26,14 +26,22 @@ struct gres_gpu {
  * what cannot be read are passed over. false: that was all. NULL is "". */
 bool gres_next(const char **text, struct gres_gpu *ret);
 
-/* The type that most GPUs of `total` have and how many of it there are, and
- * how many of them are in `used`. A node with several types is one of its
- * main type for us.
- * out  type  "" no GPU; "gpu" one without a type */
-void gres_main(const char *total, const char *used, char type[GRES_TYPE_CAP],
-               int32_t *ret_total, int32_t *ret_used);
+/* The GPUs of a node that are of one type. */
+struct gres_kind {
+    char type[GRES_TYPE_CAP]; /* "" no GPU; "gpu" one without a type */
+    int32_t total, used;
+};
 
-/* The GPUs of a node that are not of this type, "4 a100, 2 t4"; "" none. */
-void gres_others(const char *total, const char *type, char *ret, size_t cap);
+/* The types of `total` in the order in which it first names them, and how
+ * many of each are in `used`. Returns how many types: at least one, and the
+ * first GRES_KINDS_MAX of more. */
+enum { GRES_KINDS_MAX = 16 };
+size_t gres_kinds(const char *total, const char *used,
+                  struct gres_kind ret[GRES_KINDS_MAX]);
+
+/* Marks the indexes of a text in at[]; returns how many GPUs it has.
+ * in   type  of these only; NULL: of any */
+int32_t gres_indexes(const char *text, const char *type,
+                     unsigned char at[GRES_GPUS_MAX]);
 
 #endif

@@ -41,11 +41,13 @@ int helper_conf_parse(int argc, char **argv, struct helper_conf *ret,
                       struct error *err) MUST_CHECK;
 extern const char helper_usage[];
 
-/* What mgpu-batch is told; the same for every rank. err ERR_USAGE */
+/* What mgpu-batch is told; the same for every rank.
+ * in   gpu_type  NULL: any
+ * err  ERR_USAGE */
 int helper_batch_conf(const struct helper_conf *c, int32_t nodes,
-                      int32_t gpus_per_node, int32_t cpus_per_gpu,
-                      int64_t log_max_bytes, struct batch_conf *ret,
-                      struct error *err) MUST_CHECK;
+                      int32_t gpus_per_node, const char *gpu_type,
+                      int32_t cpus_per_gpu, int64_t log_max_bytes,
+                      struct batch_conf *ret, struct error *err) MUST_CHECK;
 
 /* The process that calls libslurm. One thread writes a line at a time. */
 struct helper {

@@ -215,7 +215,8 @@ static int check_batch(const struct helper_conf *c, struct error *err)
 {
     struct batch_conf bc;
     struct buf b = BUF_INIT;
-    if (helper_batch_conf(c, 1, 0, c->where.cpus_per_gpu, 1, &bc, err) < 0)
+    if (helper_batch_conf(c, 1, 0, NULL, c->where.cpus_per_gpu, 1, &bc, err) <
+        0)
         return -1;
     int rc = batch_conf_encode(&bc, &b, err);
     buf_clear(&b);
@@ -257,9 +258,9 @@ int helper_conf_parse(int argc, char **argv, struct helper_conf *ret,
 }
 
 int helper_batch_conf(const struct helper_conf *c, int32_t nodes,
-                      int32_t gpus_per_node, int32_t cpus_per_gpu,
-                      int64_t log_max_bytes, struct batch_conf *ret,
-                      struct error *err)
+                      int32_t gpus_per_node, const char *gpu_type,
+                      int32_t cpus_per_gpu, int64_t log_max_bytes,
+                      struct batch_conf *ret, struct error *err)
 {
     bool is_srun = c->launcher == BATCH_SRUN;
     const char *program = is_srun ? c->srun : c->mpirun;
@@ -272,8 +273,11 @@ int helper_batch_conf(const struct helper_conf *c, int32_t nodes,
         .log_max_bytes = log_max_bytes > 0 ? log_max_bytes : 1};
     if (strlen(program) >= sizeof(ret->program) ||
         strlen(c->mpi) >= sizeof(ret->mpi) ||
+        (gpu_type && strlen(gpu_type) >= sizeof(ret->gpu_type)) ||
         strlen(c->worker) >= sizeof(ret->worker))
         return error_set(err, ERR_USAGE, "a program's path is too long");
+    if (gpu_type)
+        memcpy(ret->gpu_type, gpu_type, strlen(gpu_type) + 1);
     memcpy(ret->program, program, strlen(program) + 1);
     memcpy(ret->mpi, c->mpi, strlen(c->mpi) + 1);
     memcpy(ret->worker, c->worker, strlen(c->worker) + 1);

@@ -51,6 +51,9 @@ static void add_defaults(const struct helper_conf *c, struct alloc_req *r)
     or_default(&r->where.reservation, d->reservation);
     if (r->gpus_per_node > 0)
         or_default(&r->where.gpu_type, d->gpu_type);
+    /* As the inventory calls those to which Slurm gives no type. */
+    if (r->where.gpu_type && strcmp(r->where.gpu_type, "gpu") == 0)
+        r->where.gpu_type = NULL;
     if (r->where.cpus_per_gpu == 0)
         r->where.cpus_per_gpu = d->cpus_per_gpu;
     if (r->where.memory_bytes == 0)
@@ -79,6 +82,7 @@ static int submit(struct helper *h, const struct alloc_req *req,
     *is_sure = true;
     add_defaults(h->conf, &r);
     int rc = helper_batch_conf(h->conf, r.nodes, r.gpus_per_node,
+                               r.gpus_per_node > 0 ? r.where.gpu_type : NULL,
                                r.where.cpus_per_gpu, r.log_max_bytes, &bc, err);
     if (rc == 0)
         rc = batch_conf_encode(&bc, &batch, err);

@@ -1,7 +1,8 @@
 /* nodes_slurm.c - the inventory: what each node has, and what is left of it.
  *
  * A GPU that Slurm has not given away is free for us only if the CPUs and
- * the memory that go with it are free as well. */
+ * the memory that go with it are free as well. A node with GPUs of several
+ * types is several entries (alloc.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 /* While the list is made; index is the node's in Slurm's table. */
 struct list {
     struct rpc_scan *s;
-    struct alloc_node *nodes; /* [n], by index; name "" is a hole */
+    struct alloc_node *nodes; /* [from[n]], the entries */
+    size_t *from;             /* [n + 1], by index: its first entry; a hole in
+                                 the table has none */
     bool *is_in_up_part;      /* [n] */
     size_t n;
 };
@@ -90,85 +93,94 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* A node is of one type for us; the administrator sees what else it has. */
-static void say_others(const node_info_t *n, struct alloc_node *ret)
+/* For so many GPUs there are CPUs and memory: at all, or left by others. */
+static int32_t gpus_for(const struct helper_conf *c, const node_info_t *n,
+                        int32_t cpus_taken, uint64_t mb_taken)
 {
-    char others[96];
-    gres_others(n->gres, ret->gpu_type, others, sizeof(others));
-    if (others[0])
-        (void)snprintf(ret->used, sizeof(ret->used), "not for mgpu: %s",
-                       others);
+    int32_t cpus = n->cpus_efctv ? n->cpus_efctv : n->cpus;
+    int32_t left =
+        (cpus > cpus_taken ? cpus - cpus_taken : 0) / c->where.cpus_per_gpu;
+    if (c->memory_per_gpu > 0) {
+        uint64_t taken = mb_taken + n->mem_spec_limit;
+        uint64_t mb = n->real_memory > taken ? n->real_memory - taken : 0;
+        uint64_t units = (mb << 20) / (uint64_t)c->memory_per_gpu;
+        left = min32(left, units > INT32_MAX ? INT32_MAX : (int32_t)units);
+    }
+    return left;
 }
 
-static void set_gpus(const struct list *l, const node_info_t *n,
-                     struct alloc_node *ret)
+static int32_t gpus_for_left(const struct helper_conf *c, const node_info_t *n)
 {
-    const struct helper_conf *c = l->s->conf;
-    int32_t used = 0;
     uint16_t cpus = 0;
     uint64_t memory = 0; /* slurm.h says uint32_t; what is written is 64 bits */
-    gres_main(n->gres, n->gres_used, ret->gpu_type, &ret->gpus_total, &used);
-    say_others(n, ret);
     (void)slurm_get_select_nodeinfo(n->select_nodeinfo, SELECT_NODEDATA_SUBCNT,
                                     NODE_STATE_ALLOCATED, &cpus);
     (void)slurm_get_select_nodeinfo(n->select_nodeinfo,
                                     SELECT_NODEDATA_MEM_ALLOC,
                                     NODE_STATE_ALLOCATED, &memory);
-    int32_t left = ret->gpus_total - used;
-    uint16_t all = n->cpus_efctv ? n->cpus_efctv : n->cpus;
-    int32_t cpus_left = all > cpus ? all - cpus : 0;
-    left = min32(left, cpus_left / c->where.cpus_per_gpu);
-    if (c->memory_per_gpu > 0) {
-        uint64_t taken = memory + n->mem_spec_limit;
-        uint64_t mb = n->real_memory > taken ? n->real_memory - taken : 0;
-        uint64_t units = (mb << 20) / (uint64_t)c->memory_per_gpu;
-        left =
-            min32(left, units > GRES_GPUS_MAX ? GRES_GPUS_MAX : (int32_t)units);
-    }
-    ret->gpus_free = left > 0 ? left : 0;
+    return gpus_for(c, n, cpus, memory);
 }
 
+/* out  ret  as many as n has types */
 static void set_node(const struct list *l, const node_info_t *n,
                      struct alloc_node *ret)
 {
-    copy(ret->name, sizeof(ret->name), n->name);
-    set_gpus(l, n, ret);
-    set_state(l, n, ret);
-    copy(ret->features, sizeof(ret->features),
+    struct gres_kind kinds[GRES_KINDS_MAX];
+    size_t n_kinds = gres_kinds(n->gres, n->gres_used, kinds);
+    int32_t left = gpus_for_left(l->s->conf, n);
+    struct alloc_node *first = &ret[0];
+    copy(first->name, sizeof(first->name), n->name);
+    set_state(l, n, first);
+    copy(first->features, sizeof(first->features),
          n->features_act ? n->features_act : n->features);
     names_address(l->s->names, n->node_addr ? n->node_addr : n->name,
-                  ret->address);
+                  first->address);
+    if (n_kinds > 1) {
+        first->shared_total = gpus_for(l->s->conf, n, 0, 0);
+        first->shared_free = left;
+    }
+    for (size_t i = 0; i < n_kinds; i++) {
+        const struct gres_kind *k = &kinds[i];
+        ret[i] = *first;
+        copy(ret[i].gpu_type, sizeof(ret[i].gpu_type), k->type);
+        ret[i].gpus_total = k->total;
+        int32_t not_taken = k->total > k->used ? k->total - k->used : 0;
+        ret[i].gpus_free = min32(not_taken, left);
+    }
 }
 
 /* ---- from other lists ---------------------------------------------------- */
-/* Calls each() for the nodes of pairs of indexes that end with -1. */
+/* Calls each() for the nodes of pairs of indexes that end with -1; the nodes'
+ * entries are from[i] to from[i + 1]. */
 static void each_node(struct list *l, const int32_t *inx, void *arg,
                       void (*each)(struct list *, size_t, void *))
 {
     for (; inx && inx[0] >= 0 && inx[1] >= 0; inx += 2)
         for (int32_t i = inx[0]; i <= inx[1] && (size_t)i < l->n; i++)
-            each(l, (size_t)i, arg); /* a hole has no name, and is left out */
+            each(l, (size_t)i, arg);
 }
 
 static void add_part(struct list *l, size_t i, void *arg)
 {
     const partition_info_t *p = arg;
-    struct alloc_node *n = &l->nodes[i];
+    char name[sizeof(l->nodes->partitions)];
     if (p->state_up != PARTITION_UP)
         return;
-    char name[sizeof(n->partitions)];
     l->is_in_up_part[i] = true;
     (void)snprintf(name, sizeof(name), "%.120s%s", p->name ? p->name : "",
                    p->flags & PART_FLAG_DEFAULT ? "*" : "");
-    join(n->partitions, sizeof(n->partitions), ",", name);
+    for (size_t k = l->from[i]; k < l->from[i + 1]; k++)
+        join(l->nodes[k].partitions, sizeof(l->nodes[k].partitions), ",", name);
 }
 
 static void add_resv(struct list *l, size_t i, void *arg)
 {
     const reserve_info_t *r = arg;
-    struct alloc_node *n = &l->nodes[i];
-    if (n->reservation[0] == '\0')
-        copy(n->reservation, sizeof(n->reservation), r->name);
+    for (size_t k = l->from[i]; k < l->from[i + 1]; k++) {
+        struct alloc_node *n = &l->nodes[k];
+        if (n->reservation[0] == '\0')
+            copy(n->reservation, sizeof(n->reservation), r->name);
+    }
 }
 
 static void set_lists(struct list *l)
@@ -184,32 +196,31 @@ static void set_lists(struct list *l)
             each_node(l, r->node_inx, r, add_resv);
     }
     for (size_t i = 0; i < l->n; i++)
-        if (l->nodes[i].is_up && !l->is_in_up_part[i]) {
-            l->nodes[i].is_up = 0;
-            copy(l->nodes[i].why, sizeof(l->nodes[i].why),
-                 "in no partition that is up");
+        for (size_t k = l->from[i]; k < l->from[i + 1]; k++) {
+            struct alloc_node *node = &l->nodes[k];
+            if (!node->is_up || l->is_in_up_part[i])
+                continue;
+            node->is_up = 0;
+            copy(node->why, sizeof(node->why), "in no partition that is up");
         }
 }
 
 /* ---- who holds what ------------------------------------------------------ */
-/* "0,1", from Slurm's "gpu:h100:2(IDX:0-1)". */
-static void indexes(const char *gres, char *ret, size_t cap)
+/* "0,1" of those of this type, from Slurm's "gpu:h100:2(IDX:0-1)". */
+static void indexes(const char *gres, const char *type, char *ret, size_t cap)
 {
+    unsigned char at[GRES_GPUS_MAX] = {0};
     struct place_text t;
-    struct gres_gpu g;
     char text[128];
-    int32_t n = 0;
+    int32_t n = gres_indexes(gres, type, at);
     bool has_any = false;
     place_text_begin(&t);
     place_text_node(&t, "");
-    while (gres_next(&gres, &g)) {
-        n += g.n;
-        for (int32_t k = 0; g.has_indexes && k < GRES_GPUS_MAX; k++)
-            if (g.at[k]) {
-                place_text_index(&t, k);
-                has_any = true;
-            }
-    }
+    for (int32_t k = 0; k < GRES_GPUS_MAX; k++)
+        if (at[k]) {
+            place_text_index(&t, k);
+            has_any = true;
+        }
     place_text_end(&t, text, sizeof(text));
     ret[0] = '\0';
     if (has_any)
@@ -244,16 +255,20 @@ struct holder {
 static void add_holder(struct list *l, size_t i, void *arg)
 {
     struct holder *h = arg;
-    struct alloc_node *n = &l->nodes[i];
     uint32_t k = h->n++;
-    char gpus[96];
-    char part[sizeof(gpus) + sizeof(h->name)];
-    indexes(k < h->job->gres_detail_cnt ? h->job->gres_detail_str[k] : NULL,
-            gpus, sizeof(gpus));
-    if (gpus[0] == '\0')
-        return;
-    (void)snprintf(part, sizeof(part), "%s %s", gpus, h->name);
-    join(n->used, sizeof(n->used), "; ", part);
+    const char *gres =
+        k < h->job->gres_detail_cnt ? h->job->gres_detail_str[k] : NULL;
+    bool is_one = l->from[i + 1] - l->from[i] == 1;
+    for (size_t at = l->from[i]; at < l->from[i + 1]; at++) {
+        struct alloc_node *n = &l->nodes[at];
+        char gpus[96];
+        char part[sizeof(gpus) + sizeof(h->name)];
+        indexes(gres, is_one ? NULL : n->gpu_type, gpus, sizeof(gpus));
+        if (gpus[0] == '\0')
+            continue;
+        (void)snprintf(part, sizeof(part), "%s %s", gpus, h->name);
+        join(n->used, sizeof(n->used), "; ", part);
+    }
 }
 
 static void set_holders(struct list *l)
@@ -276,12 +291,8 @@ static int send_if_new(struct list *l, struct buf *news, struct error *err)
 {
     struct buf *last = &l->s->last;
     struct buf line = BUF_INIT;
-    size_t n = 0;
-    for (size_t i = 0; i < l->n; i++)
-        if (l->nodes[i].name[0])
-            l->nodes[n++] = l->nodes[i];
     struct helper_news all = {
-        .ev = HELPER_NODES, .nodes = l->nodes, .n_nodes = n};
+        .ev = HELPER_NODES, .nodes = l->nodes, .n_nodes = l->from[l->n]};
     int rc = helper_news_encode(&all, &line, err);
     if (rc == 0 && (line.len != last->len ||
                     memcmp(buf_str(&line), buf_str(last), line.len) != 0)) {
@@ -296,24 +307,38 @@ static int send_if_new(struct list *l, struct buf *news, struct error *err)
     return rc;
 }
 
+static int make_room(struct list *l, const node_info_msg_t *m,
+                     struct error *err)
+{
+    struct gres_kind kinds[GRES_KINDS_MAX];
+    l->from = calloc(l->n + 1, sizeof(*l->from));
+    l->is_in_up_part = calloc(l->n + 1, sizeof(*l->is_in_up_part));
+    if (!l->from || !l->is_in_up_part)
+        return error_set(err, ERR_NOMEM, "%zu nodes", l->n);
+    for (size_t i = 0; i < l->n; i++) {
+        const node_info_t *n = &m->node_array[i];
+        l->from[i + 1] =
+            l->from[i] + (n->name ? gres_kinds(n->gres, NULL, kinds) : 0);
+    }
+    l->nodes = calloc(l->from[l->n] + 1, sizeof(*l->nodes));
+    return l->nodes ? 0 : error_set(err, ERR_NOMEM, "%zu nodes", l->n);
+}
+
 int rpc_scan_nodes(struct rpc_scan *s, struct buf *news, struct error *err)
 {
     const node_info_msg_t *m = s->nodes;
     struct list l = {.s = s, .n = m->record_count};
-    l.nodes = calloc(l.n + 1, sizeof(*l.nodes));
-    l.is_in_up_part = calloc(l.n + 1, sizeof(*l.is_in_up_part));
-    int rc = l.nodes && l.is_in_up_part
-                 ? 0
-                 : error_set(err, ERR_NOMEM, "%zu nodes", l.n);
+    int rc = make_room(&l, m, err);
     for (size_t i = 0; rc == 0 && i < l.n; i++)
         if (m->node_array[i].name)
-            set_node(&l, &m->node_array[i], &l.nodes[i]);
+            set_node(&l, &m->node_array[i], &l.nodes[l.from[i]]);
     if (rc == 0) {
         set_lists(&l);
         set_holders(&l);
         rc = send_if_new(&l, news, err);
     }
     free(l.nodes);
+    free(l.from);
     free(l.is_in_up_part);
     return rc;
 }

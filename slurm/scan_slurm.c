@@ -172,14 +172,14 @@ static void set_place(const slurm_job_info_t *j, struct helper_job *ret)
         return;
     place_text_begin(&t);
     for (uint32_t i = 0; (host = slurm_hostlist_shift(hl)); i++) {
-        struct gres_gpu g;
+        unsigned char at[GRES_GPUS_MAX] = {0};
         const char *text =
             i < j->gres_detail_cnt ? j->gres_detail_str[i] : NULL;
         place_text_node(&t, host);
-        while (gres_next(&text, &g))
-            for (int32_t k = 0; g.has_indexes && k < GRES_GPUS_MAX; k++)
-                if (g.at[k])
-                    place_text_index(&t, k);
+        (void)gres_indexes(text, NULL, at);
+        for (int32_t k = 0; k < GRES_GPUS_MAX; k++)
+            if (at[k])
+                place_text_index(&t, k);
         free(host);
     }
     slurm_hostlist_destroy(hl);

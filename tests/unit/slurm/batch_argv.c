@@ -60,6 +60,10 @@ static void test_srun(void)
     struct error err = ERROR_INIT;
     all_there(&c, words, sizeof(words) / sizeof(words[0]));
 
+    static const char *const typed[] = {"--gpus-per-node=a100:2"};
+    memcpy(c.gpu_type, "a100", 5);
+    all_there(&c, typed, 1);
+
     c.gpus_per_node = 0;
     memcpy(c.mpi, "none", 5);
     c.nodes = BATCH_NODES_MAX;

@@ -46,6 +46,16 @@ static void both_ways(void)
     ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
            memcmp(&c, &other, sizeof(c)) == 0,
        "comes back %s", err.msg);
+    buf_reset(&b);
+
+    other = two_by_two;
+    memcpy(other.gpu_type, "a100", 5);
+    ok(batch_conf_encode(&other, &b, &err) == 0 &&
+           strstr(buf_str(&b), ",\"gpu_type\":\"a100\"}\n"),
+       "a type of GPU %s", err.msg);
+    ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
+           memcmp(&c, &other, sizeof(c)) == 0,
+       "comes back, too %s", err.msg);
     buf_clear(&b);
 }
 
@@ -96,6 +106,8 @@ static void bad_texts(void)
     refused("\"nodes\":2", "\"nodes\":2,\"extra\":1", "unknown");
     refused("\"nodes\":2", "\"nodes\":2,\"nodes\":2", "line 1");
     refused("\"nodes\":2,", "", "nodes");
+    refused("\"nodes\":2", "\"nodes\":2,\"gpu_type\":\"a b\"", "gpu_type");
+    refused("\"nodes\":2", "\"nodes\":2,\"gpu_type\":1", "gpu_type");
     refused("{", "[{", "line ");
 }
 

@@ -63,50 +63,74 @@ static void test_read(void)
     ok(!gres_next(&p, &g), "NULL is nothing");
 }
 
-static void test_main(void)
+/* "h100:2/4 a100:0/2": used, total */
+static const char *kinds_of(const char *total, const char *used)
 {
-    static const struct {
-        const char *total, *used, *type;
-        int n, taken;
-    } all[] = {{"gpu:h100:4", "gpu:h100:2(IDX:0-1)", "h100", 4, 2},
-               {"gpu:4", "gpu:1(IDX:3)", "gpu", 4, 1},
-               {"gpu:h100:4", "gpu:1(IDX:3)", "h100", 4, 1},
-               {"gpu:h100:4", NULL, "h100", 4, 0},
-               {"gpu:a100:2,gpu:h100:6",
-                "gpu:a100:2(IDX:0,1),gpu:h100:1(IDX:2)", "h100", 6, 1},
-               {"gpu:h100:2(S:0),gpu:h100:2(S:1)", "gpu:h100:3", "h100", 4, 3},
-               {"nic:1", "nic:1", "", 0, 0},
-               {NULL, NULL, "", 0, 0}};
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        char type[GRES_TYPE_CAP];
-        int32_t n;
-        int32_t used;
-        gres_main(all[i].total, all[i].used, type, &n, &used);
-        is_str(type, all[i].type, all[i].total ? all[i].total : "NULL");
-        is_int(n, all[i].n, "all of them");
-        is_int(used, all[i].taken, "used");
-    }
+    static char out[1024];
+    struct gres_kind kinds[GRES_KINDS_MAX];
+    size_t n = gres_kinds(total, used, kinds), len = 0;
+    for (size_t i = 0; i < n; i++)
+        len += (size_t)snprintf(out + len, sizeof(out) - len, "%s%s:%d/%d",
+                                i > 0 ? " " : "", kinds[i].type, kinds[i].used,
+                                kinds[i].total);
+    return out;
 }
 
-static void test_others(void)
+static void test_kinds(void)
 {
-    char text[32];
-    gres_others("gpu:h100:4(S:0-1),nic:1,gpu:a100:2,gpu:3", "h100", text,
-                sizeof(text));
-    is_str(text, "2 a100, 3 gpu", "types beside the main one");
-    gres_others("gpu:h100:4", "h100", text, sizeof(text));
-    is_str(text, "", "none");
-    gres_others(NULL, "", text, sizeof(text));
-    is_str(text, "", "no GPU at all");
-    gres_others("gpu:aaaaaaaaaaaa:1,gpu:bbbbbbbbbbbbbbbb:2,gpu:c:3", "h100",
-                text, sizeof(text));
-    is_int((int64_t)strlen(text), (int64_t)sizeof(text) - 1, "too many: cut");
+    static const char *const all[][3] = {
+        {"gpu:h100:4", "gpu:h100:2(IDX:0-1)", "h100:2/4"},
+        {"gpu:4", "gpu:1(IDX:3)", "gpu:1/4"},
+        {"gpu:h100:4", "gpu:1(IDX:3)", "h100:1/4"},
+        {"gpu:h100:4", NULL, "h100:0/4"},
+        {"gpu:h100:2,gpu:a100:2", "gpu:h100:0(IDX:N/A),gpu:a100:1(IDX:2)",
+         "h100:0/2 a100:1/2"},
+        {"gpu:a100:2,gpu:h100:6", "gpu:a100:2(IDX:0,1),gpu:h100:1(IDX:2)",
+         "a100:2/2 h100:1/6"},
+        {"gpu:h100:4(S:0-1),nic:1,gpu:a100:2,gpu:3", "gpu:a100:1,gpu:2",
+         "h100:0/4 a100:1/2 gpu:2/3"},
+        {"gpu:h100:2(S:0),gpu:h100:2(S:1)", "gpu:h100:3", "h100:3/4"},
+        {"gpu:h100:4,gpu:a100:0", "gpu:h100:1", "h100:1/4"},
+        {"nic:1", "nic:1", ":0/0"},
+        {"gpu:h100:0", NULL, ":0/0"},
+        {NULL, NULL, ":0/0"}};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        is_str(kinds_of(all[i][0], all[i][1]), all[i][2],
+               all[i][0] ? all[i][0] : "NULL");
+}
+
+static void test_many_kinds(void)
+{
+    struct gres_kind kinds[GRES_KINDS_MAX];
+    char text[40 * 16];
+    size_t n = 0;
+    for (int i = 0; i < 40; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%sgpu:t%d:1",
+                              i > 0 ? "," : "", i);
+    is_int((int64_t)gres_kinds(text, text, kinds), GRES_KINDS_MAX,
+           "no more than there is room for");
+    is_str(kinds[GRES_KINDS_MAX - 1].type, "t15", "the first of them");
+    is_int(kinds[GRES_KINDS_MAX - 1].used, 1, "each with what is used of it");
+}
+
+static void test_indexes(void)
+{
+    static const char both[] = "gpu:a100:2(IDX:4-5),gpu:h100:2(IDX:0,2)";
+    unsigned char at[GRES_GPUS_MAX] = {0};
+    is_int(gres_indexes(both, "h100", at), 2, "of one type");
+    ok(at[0] && !at[1] && at[2] && !at[4], "its indexes");
+    is_int(gres_indexes(both, NULL, at), 4, "of all");
+    ok(at[0] && at[2] && at[4] && at[5] && !at[3],
+       "also when a later type has lower ones");
+    is_int(gres_indexes(both, "t4", at), 0, "of none");
+    is_int(gres_indexes(NULL, NULL, at), 0, "nothing");
 }
 
 int main(void)
 {
-    test_others();
     test_read();
-    test_main();
+    test_kinds();
+    test_many_kinds();
+    test_indexes();
     return tap_done();
 }

@@ -417,6 +417,8 @@ static void test_nodes(void)
                                  .gpu_type = "h100",
                                  .gpus_total = 4,
                                  .gpus_free = 1,
+                                 .shared_total = 64,
+                                 .shared_free = 7,
                                  .is_up = 1,
                                  .used = "0,1 mgpu 12.1; 2 anna 4711",
                                  .partitions = "batch,urgent",
