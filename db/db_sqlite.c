@@ -226,7 +226,7 @@ uint64_t db_sum_of(sqlite3_stmt *st, int first, int n)
         double x = sqlite3_column_double(st, i);
         switch (sqlite3_column_type(st, i)) {
         case SQLITE_NULL:
-            sum = sum_bytes(sum, 'n', NULL, 0);
+            sum = sum_bytes(sum, 'n', "", 0);
             break;
         case SQLITE_INTEGER:
             sum = sum_bytes(sum, 'i', &v, sizeof(v));
@@ -268,7 +268,7 @@ static void put(struct db_row *r, int rc, char kind, const void *p, size_t n)
 
 static void put_null(struct db_row *r)
 {
-    put(r, sqlite3_bind_null(r->stmt, ++r->n), 'n', NULL, 0);
+    put(r, sqlite3_bind_null(r->stmt, ++r->n), 'n', "", 0);
 }
 
 void db_put_int(struct db_row *r, int64_t i)
