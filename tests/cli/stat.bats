@@ -281,7 +281,7 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
 
 @test "a seed that is left open does not make another job of one key" {
     local cv="$MGPU_SRC/jobs/examples/cv-synthetic.yaml"
-    ! grep -q seed "$cv"
+    [ "$(grep -c seed "$cv")" = 0 ]
     run submit --hold --parsable --idempotency-key k3 "$cv"
     [ "$output" = 1 ]
     run submit --hold --parsable --idempotency-key k3 "$cv"

@@ -215,7 +215,7 @@ static void test_lists(struct rig *r)
            "of a few fields");
     ok(has(r, "\"jobs\":[{\"id\":2,\"name\":\"held\",\"attempt\":0}]}"),
        "there is no other, and none that is null");
-    is_int(get(r, "/v1/jobs?fields=id,nam"), 400, "no such field");
+    is_int(get(r, "/v1/jobs?fields=id,nmae"), 400, "no such field");
     is_int(get(r, "/v1/jobs?state=DONE"), 400, "no such state");
     /* A bracket of 10,000 characters kept the loop for 3 ms a job. */
     char glob[160];
