@@ -46,6 +46,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/signals.h"
 #include "jobs/joblog.h"
+#include "jobs/shm_dir.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/batch_argv.h"
 #include "slurm/launcher.h"
@@ -356,6 +357,7 @@ static int finish(struct batch *b, int rc, const struct error *why)
         say(b, "%s", why->msg);
         x.code = error_exit_status(why->code);
     } else {
+        (void)shm_dir_sweep(SHM_DIR_BASE); /* of ranks that were killed */
         launcher_exit(b->status, &x);
         wait_for_word(b, &x);
     }

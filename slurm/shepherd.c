@@ -37,6 +37,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/joblog.h"
+#include "jobs/shm_dir.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/launcher.h"
 #include "slurm/mpirun.h"
@@ -242,6 +243,7 @@ static void watch(struct shepherd *s)
 static int finish(struct shepherd *s, struct error *err)
 {
     launcher_drain(&s->mpirun, s->log);
+    (void)shm_dir_sweep(SHM_DIR_BASE); /* of ranks that were killed */
     struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
     launcher_exit(s->status, &x);
     /* mpirun's own word for "I was told to stop" is exit code 1. */

@@ -88,3 +88,43 @@ spool_grew() {
                     WHERE event IN ('claim', 'finish')")" = 2 ]
     ctld_term
 }
+
+# ---- the ranks with their launcher --------------------------------------------
+
+# The launcher and the ranks of an attempt, by what they are told on their
+# command line; the shepherd is not told that.
+launched() { # ATTEMPT'S DIRECTORY
+    local f
+    for f in /proc/[0-9]*/cmdline; do
+        if { tr '\0' ' ' <"$f"; } 2>/dev/null |
+            grep -qF -- "mgpu-worker --launch $1/launch.json"; then
+            f=${f%/cmdline}
+            echo "${f##*/}"
+        fi
+    done
+}
+
+@test "killed ranks and launcher leave no shared memory to their shepherd" {
+    export OMP_NUM_THREADS=1
+    ctld_start
+    cat >"$BATS_TEST_TMPDIR/job.yaml" <<'YAML'
+version: 1
+kind: cv
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 64, eval_samples: 16}
+train: {device: host, epochs: 10000, batch_size: 4}
+resources: {gpus: 2}
+retry: {max: 0}
+YAML
+    "$MGPU_BIN/mgpu-submit" --quiet "$BATS_TEST_TMPDIR/job.yaml"
+    local dir=$ctld_dir/state/jobs/1/1 pid shared
+    wait_for 60 grep -qs '"iteration":5,' "$dir/spool.1"
+    shared=$(for pid in $(launched "$dir"); do cat "/proc/$pid/maps"; done |
+        sed -n 's|.* \(/dev/shm/[^ /]*\).*|\1|p' | sort -u)
+    [ -n "$shared" ] || skip "ranks share no files here"
+    [[ $shared == /dev/shm/mgpu-rank.* ]]
+    # shellcheck disable=SC2046
+    kill -KILL $(launched "$dir")
+    wait_for 60 job_is 1 FAILED
+    for file in $shared; do [ ! -e "$file" ]; done
+}

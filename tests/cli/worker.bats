@@ -205,6 +205,27 @@ END
     tail -n 1 "$dir/spool.1" | grep -q '^{.*}$'
 }
 
+@test "what ranks share is removed, also when nobody of them is left" {
+    export TMPDIR=$BATS_TEST_TMPDIR
+    cv_spec 1000 0.01
+    worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$! shared
+    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.1"
+    shared=$(sed -n 's|.* \(/dev/shm/[^ /]*\).*|\1|p' \
+        "/proc/$(worker_pids | head -n 1)/maps" | sort -u)
+    [ -n "$shared" ] || skip "ranks share no files here"
+    [[ $shared == /dev/shm/mgpu-rank.* ]]
+    # shellcheck disable=SC2046
+    kill -KILL $(pgrep -P "$pid") $(worker_pids)
+    gone() { [ -z "$(worker_pids)" ]; }
+    wait_for 30 gone
+    wait "$pid" || true
+    cv_spec 1 0.01
+    rm -rf "$dir"
+    run -0 worker 1
+    for file in $shared; do [ ! -e "$file" ]; done
+}
+
 @test "a rank that fails ends the others at once, and its last words are kept" {
     command_spec <<'END'
 [ "$MGPU_RANK" = 0 ] && exec sleep 1000
