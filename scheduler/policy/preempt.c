@@ -357,12 +357,15 @@ static void say_owed(struct plan *p, const struct policy_job *job,
     if (l->n > NAMED_MAX)
         (void)snprintf(more, sizeof(more), " and %" PRId32 " more",
                        l->n - NAMED_MAX);
-    if (l->n > 0)
-        (void)snprintf(w->reason, sizeof(w->reason),
+    if (l->n > 0) {
+        char text[sizeof(w->reason) + sizeof(l->names) + sizeof(more)];
+        (void)snprintf(text, sizeof(text),
                        "WaitingForPreemption: needs %" PRId32
                        ", taken back from job%s %s%s",
                        job->gpus_min, l->n > 1 ? "s" : "", l->names, more);
-    else if (job->is_owed)
+        text[sizeof(w->reason) - 1] = '\0';
+        memcpy(w->reason, text, sizeof(w->reason));
+    } else if (job->is_owed)
         (void)snprintf(w->reason, sizeof(w->reason),
                        "WaitingForPreemption: needs %" PRId32
                        ", which have been taken back",
