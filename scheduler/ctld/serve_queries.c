@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "db/view.h"
+#include "jobs/schema.h"
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
 
@@ -198,6 +199,21 @@ static void query_run(struct task *t)
 /* ---- on the loop ----------------------------------------------------------
  */
 
+/* The daemon keeps what a job's processes need, and shows of it no value whose
+ * variable is called a secret's: replies are copied, and made into reports. */
+static json_t *spec_shown(const struct job *job)
+{
+    json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
+    json_t *env = json_object_get(spec, "env"), *value;
+    const char *name;
+    json_object_foreach(env, name, value)
+    {
+        if (schema_is_secret(name))
+            (void)json_string_set(value, "********");
+    }
+    return spec ? spec : json_null();
+}
+
 /* mgpu.job/1: the engine's job, its spec and directory, and its attempts. */
 static json_t *job_reply(struct query *q, const struct job *job)
 {
@@ -206,9 +222,8 @@ static json_t *job_reply(struct query *q, const struct job *job)
     if (buf_addf(&text, NULL, "[%s]", buf_str(&q->out)) == 0)
         attempts = json_loadb(buf_str(&text), text.len, 0, NULL);
     buf_clear(&text);
-    json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
     json_t *o = ctld_job_json(q->c, job, true);
-    if (!o || json_object_set_new(o, "spec", spec ? spec : json_null()) < 0 ||
+    if (!o || json_object_set_new(o, "spec", spec_shown(job)) < 0 ||
         json_object_set_new(o, "dir", ctld_text(job->dir)) < 0) {
         json_decref(attempts);
         json_decref(o);
