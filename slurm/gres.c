@@ -131,7 +131,7 @@ static struct gres_kind *kind_of(const struct gres_gpu *g,
 size_t gres_kinds(const char *total, const char *used,
                   struct gres_kind ret[GRES_KINDS_MAX])
 {
-    unsigned char at[GRES_GPUS_MAX]; /* not asked for */
+    unsigned char at[GRES_GPUS_MAX] = {0}; /* not asked for */
     struct gres_gpu g;
     size_t n = 0;
     while (gres_next(&total, &g)) {
