@@ -70,39 +70,60 @@ static void check_keys(struct page *p)
     is_int(items, p->n_keys, "and no key more");
 }
 
-/* Each "E010" of the sources is an item of the page, and back. */
+enum { SEEN_CAP = 2000 };
+
+/* "E010" of a table, or "[E201]" at the end of a sentence. */
+static bool is_code(const char *s)
+{
+    return (s[1] == 'E' || s[1] == 'W') && strspn(s + 2, "0123456789") == 3 &&
+           ((s[0] == '"' && s[5] == '"') || (s[0] == '[' && s[5] == ']'));
+}
+
+/* Returns how many of a source are in no page. */
+static int see_codes(const struct page *p, const char *path,
+                     char seen[SEEN_CAP])
+{
+    struct buf b = BUF_INIT;
+    int missing = 0;
+    if (buf_read_file(&b, path, 1 << 20, NULL) < 0)
+        return 0;
+    for (const char *s = buf_str(&b); (s = strpbrk(s, "\"[")); s++) {
+        char item[20];
+        if (!is_code(s))
+            continue;
+        (void)snprintf(item, sizeof(item), "\n.It %.4s\n", s + 1);
+        if (!strstr(buf_str(&p->text), item)) {
+            tap_diag("%s: %.4s is in no page", path, s + 1);
+            missing++;
+        }
+        (void)snprintf(item, sizeof(item), " %.4s ", s + 1);
+        size_t len = strlen(seen);
+        if (!strstr(seen, item) && len + 8 < SEEN_CAP)
+            (void)snprintf(seen + len, SEEN_CAP - len, "%.4s ", s + 1);
+    }
+    buf_clear(&b);
+    return missing;
+}
+
+/* Each code of the sources is an item of the page, and back. */
 static void check_codes(const struct page *p)
 {
-    glob_t files;
-    char seen[2000] = " ";
+    static const char *const dirs[] = {"jobs", "scheduler/engine",
+                                       "scheduler/ctld"};
+    char seen[SEEN_CAP] = " ";
     const char *src = getenv("MGPU_SRC");
-    char pattern[400];
     int missing = 0, stray = 0;
-    (void)snprintf(pattern, sizeof(pattern), "%s/jobs/*.c", src ? src : ".");
-    if (!ok(glob(pattern, 0, NULL, &files) == 0, "sources"))
-        return;
-    for (size_t i = 0; i < files.gl_pathc; i++) {
-        struct buf b = BUF_INIT;
-        if (buf_read_file(&b, files.gl_pathv[i], 1 << 20, NULL) < 0)
-            continue;
-        for (const char *s = buf_str(&b); (s = strchr(s, '"')); s++) {
-            char item[20];
-            if ((s[1] != 'E' && s[1] != 'W') ||
-                strspn(s + 2, "0123456789") != 3 || s[5] != '"')
-                continue;
-            (void)snprintf(item, sizeof(item), "\n.It %.4s\n", s + 1);
-            if (!strstr(buf_str(&p->text), item)) {
-                tap_diag("%s: %.4s is in no page", files.gl_pathv[i], s + 1);
-                missing++;
-            }
-            (void)snprintf(item, sizeof(item), " %.4s ", s + 1);
-            size_t len = strlen(seen);
-            if (!strstr(seen, item) && len + 8 < sizeof(seen))
-                (void)snprintf(seen + len, sizeof(seen) - len, "%.4s ", s + 1);
-        }
-        buf_clear(&b);
+    for (size_t d = 0; d < sizeof(dirs) / sizeof(dirs[0]); d++) {
+        glob_t files;
+        char pattern[400];
+        (void)snprintf(pattern, sizeof(pattern), "%s/%s/*.c", src ? src : ".",
+                       dirs[d]);
+        if (!ok(glob(pattern, 0, NULL, &files) == 0, "%s", dirs[d]))
+            return;
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            missing += see_codes(p, files.gl_pathv[i], seen);
+        globfree(&files);
     }
-    globfree(&files);
     is_int(missing, 0, "each code is in the page");
     for (const char *s = buf_str(&p->text); (s = strstr(s, "\n.It ")); s++) {
         char item[20];
