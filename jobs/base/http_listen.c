@@ -24,14 +24,22 @@ enum { BACKLOG = 128, REST_US = 200000, HOST_CAP = 256 };
  * after a minute of silence. Streams have no other end. */
 enum { SILENT_S = 60, PROBE_EVERY_S = 10, PROBES = 6, UNTAKEN_MS = 120000 };
 
+/* Again in a moment; false: there is no telling when. */
+static bool rest(struct http_server *s)
+{
+    struct timeval tv = {.tv_usec = REST_US};
+    return evtimer_add(s->resume, &tv) == 0;
+}
+
 void http_listen_resume(evutil_socket_t fd, short what, void *arg)
 {
     struct http_server *s = arg;
     (void)fd;
     (void)what;
     for (size_t i = 0; i < s->n_listeners; i++)
-        (void)evconnlistener_enable(
-            evhttp_bound_socket_get_listener(s->listeners[i]));
+        if (evconnlistener_enable(
+                evhttp_bound_socket_get_listener(s->listeners[i])) < 0)
+            (void)rest(s);
 }
 
 /* The callback for errors is given what evhttp has for its own, and there is no
@@ -76,14 +84,13 @@ static bool has(const struct http_server *s, const struct evconnlistener *l)
 /* Out of descriptors, most likely: rest, or the loop spins. */
 static void on_accept_error(struct evconnlistener *l, void *arg)
 {
-    struct timeval tv = {.tv_usec = REST_US};
     (void)arg; /* evhttp's */
     (void)pthread_mutex_lock(&listening.lock);
     struct http_server *s = listening.first;
     while (s && !has(s, l))
         s = s->next;
     (void)pthread_mutex_unlock(&listening.lock);
-    if (s && evtimer_add(s->resume, &tv) == 0)
+    if (s && rest(s))
         (void)evconnlistener_disable(l);
 }
 
@@ -99,10 +106,14 @@ static int add_listener(struct http_server *s, int fd, const char *where,
         (void)close(fd);
         return error_set(err, ERR_NOMEM, "listen at '%s'", where);
     }
-    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(b),
-                                on_accept_error);
+    struct evconnlistener *l = evhttp_bound_socket_get_listener(b);
+    evconnlistener_set_error_cb(l, on_accept_error);
     enlist(s, b);
-    return 0;
+    /* It is enabled already, unless that failed, of which nobody has been
+     * told. http_server_close() closes it. */
+    return evconnlistener_enable(l) == 0
+               ? 0
+               : error_set(err, ERR_NOMEM, "listen at '%s'", where);
 }
 
 void http_server_close(struct http_server *s)
