@@ -80,7 +80,8 @@ enum alloc_note_kind {
                         the place or is_suspended changes */
     ALLOC_REFUSED,   /* final for this request; note.why says it. ERR_BUSY: a
                         limit there that passes, so another attempt of the
-                        job may be taken later */
+                        job may be taken later; ERR_NOMEM: a shortage
+                        (processes, descriptors), and soon */
     ALLOC_LOST,      /* node failure or an administrator; note.why */
     ALLOC_EXITED,    /* code and signal of the worst rank */
     ALLOC_INVENTORY, /* ask inventory() again */

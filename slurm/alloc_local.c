@@ -63,6 +63,9 @@ static void start_waiting(struct alloc_local *l)
                    (is_blocked || a->n_slots > local_n_free(l))) {
             is_blocked = true;
         } else if (local_start(l, a, &note.why) < 0) {
+            enum err_code code = note.why.code;
+            if (code == ERR_BUSY || code == ERR_LIMIT)
+                note.why.code = ERR_NOMEM; /* as alloc.h says it */
             give_up(l, a, &note);
         }
     }

@@ -47,6 +47,9 @@ static enum err_code code_from_errno(int errnum)
         return ERR_DENIED;
     case ENOMEM:
         return ERR_NOMEM;
+    case EMFILE: /* RLIMIT_NOFILE; who waits may have more */
+    case ENFILE:
+        return ERR_LIMIT;
     default:
         return ERR_IO;
     }

@@ -37,7 +37,7 @@ static enum alloc_ask way_to_ask(const struct entry *en)
     return eng_is_ending(en) ? ALLOC_FIND : ALLOC_AGAIN;
 }
 
-static double reconcile_at(const struct engine *e)
+double eng_reconcile_at(const struct engine *e)
 {
     double s = e->parts.conf->reconcile_s;
     return eng_now(e) + (s > 0 ? s : 1);
@@ -153,7 +153,7 @@ static void ask_later(struct engine *e, struct entry *en,
                       const struct error *why)
 {
     struct detail d = DETAIL_INIT;
-    double at_s = reconcile_at(e);
+    double at_s = eng_reconcile_at(e);
 
     if (en->job.state == JOB_DISPATCHING && en->job.native_id[0] == '\0') {
         detail_because(&d, "not known whether it started: ", why->msg);
@@ -183,7 +183,7 @@ static void not_started(struct engine *e, struct entry *en,
         d.exit_code = EXIT_NEVER_RAN;
         detail_because(&d, "could not be started: ", why->msg);
         rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);
-        en->not_before_s = reconcile_at(e);
+        en->not_before_s = eng_reconcile_at(e);
     } else {
         rc = eng_end(e, en, &end, NULL);
     }
@@ -230,7 +230,7 @@ static bool release(struct engine *e, struct entry *en)
         return true;
     }
     if (err.code != ERR_NOTFOUND) {
-        en->release_at_s = reconcile_at(e);
+        en->release_at_s = eng_reconcile_at(e);
         return true;
     }
     if (eng_end(e, en, &gone, NULL) < 0)
@@ -254,7 +254,7 @@ static void tell_claim(struct engine *e, struct entry *en)
     const char *id = job->claim_names_id ? job->native_id : "";
     if (a->ops->claimed(a, job->id, job->attempt, id, &err) < 0 &&
         err.code != ERR_NOTFOUND)
-        en->tell_at_s = reconcile_at(e);
+        en->tell_at_s = eng_reconcile_at(e);
 }
 
 /* Not said to who is being ended: that one has heard worse. */
@@ -269,7 +269,7 @@ static void warn(struct engine *e, struct entry *en)
         return;
     if (a->ops->signal(a, job->id, job->attempt, job->warn_signal, &err) < 0 &&
         err.code != ERR_NOTFOUND)
-        en->warn_at_s = reconcile_at(e);
+        en->warn_at_s = eng_reconcile_at(e);
 }
 
 static void one(struct engine *e, struct entry *en, double now_s)
@@ -317,7 +317,7 @@ static void drop(struct engine *e, struct entry *en)
     if (rc == 0)
         rc = a->ops->release(a, en->job.id, en->dropped, grace_s, &err);
     if (rc < 0 && err.code != ERR_NOTFOUND) {
-        e->retry_at_s = fmin(e->retry_at_s, reconcile_at(e));
+        e->retry_at_s = fmin(e->retry_at_s, eng_reconcile_at(e));
         return;
     }
     en->dropped = 0;

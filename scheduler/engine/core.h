@@ -473,6 +473,8 @@ bool eng_wants_release(const struct entry *en);
 
 /* ---- small things ----------------------------------------------------------
  */
+/* When what may pass is tried again. */
+double eng_reconcile_at(const struct engine *e);
 static inline double eng_now(const struct engine *e)
 {
     return e->parts.clock->now_s(e->parts.clock);

@@ -146,7 +146,8 @@ static const double LIMIT_AGAIN_S = 300;
 
 static bool is_for_now(const struct entry *en, const struct alloc_note *note)
 {
-    return note->why.code == ERR_BUSY && !eng_is_ending(en);
+    enum err_code code = note->why.code;
+    return (code == ERR_BUSY || code == ERR_NOMEM) && !eng_is_ending(en);
 }
 
 static int refused_for_now(struct engine *e, struct entry *en,
@@ -158,7 +159,8 @@ static int refused_for_now(struct engine *e, struct entry *en,
     detail_because(&d, "could not be started: ", note->why.msg);
     if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
         return -1;
-    en->not_before_s = eng_now(e) + LIMIT_AGAIN_S;
+    en->not_before_s = note->why.code == ERR_NOMEM ? eng_reconcile_at(e)
+                                                   : eng_now(e) + LIMIT_AGAIN_S;
     return 0;
 }
 

@@ -97,16 +97,29 @@ static void test_ended(void)
 
 /* ---- not now ---------------------------------------------------------------
  */
-static int limited(struct alloc *a, struct alloc_note *notes, size_t cap,
-                   size_t *ret_n, struct error *e)
+static int refused_for(enum err_code code, struct alloc *a,
+                       struct alloc_note *notes, size_t cap, size_t *ret_n,
+                       struct error *e)
 {
     if (there->poll(a, notes, cap, ret_n, e) < 0)
         return -1;
     for (size_t i = 0; i < *ret_n; i++) {
         if (notes[i].kind == ALLOC_REFUSED)
-            (void)error_set(&notes[i].why, ERR_BUSY, "Slurm: (2050)");
+            (void)error_set(&notes[i].why, code, "Slurm: (2050)");
     }
     return 0;
+}
+
+static int limited(struct alloc *a, struct alloc_note *notes, size_t cap,
+                   size_t *ret_n, struct error *e)
+{
+    return refused_for(ERR_BUSY, a, notes, cap, ret_n, e);
+}
+
+static int short_of(struct alloc *a, struct alloc_note *notes, size_t cap,
+                    size_t *ret_n, struct error *e)
+{
+    return refused_for(ERR_NOMEM, a, notes, cap, ret_n, e);
 }
 
 static void test_not_now(void)
@@ -123,6 +136,12 @@ static void test_not_now(void)
     is_str(job->reason, "could not be started: Slurm: (2050)", "  and why");
     is_int(engine_job(w.engine, 2)->state, JOB_RUNNING, "and keeps nothing");
     finish("k0:COMPLETED/0/2[01] k1:COMPLETED/0/1[1]", "");
+
+    s = one((struct world_attempt){.refuse = 1});
+    begin_polled(&s, short_of, "processes or descriptors are short");
+    play(60);
+    ok(engine_job(w.engine, 1)->attempt == 2, "it is soon tried again");
+    finish("k0:COMPLETED/0/2[01]", "");
 
     s = one(
         (struct world_attempt){.run_s = 600, .exit_code = 75, .no_claim = 1});
