@@ -64,8 +64,8 @@ static void *thread_main(void *arg)
         (void)pthread_mutex_lock(&th->lock);
         th->n_todo--;
         put(&th->finished, t);
-        ssize_t ignored = write(th->fd, &one, sizeof(one));
-        (void)ignored; /* full means that the loop is about to wake */
+        while (write(th->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+            ; /* full means that the loop is about to wake */
     }
     (void)pthread_mutex_unlock(&th->lock);
     return NULL;
