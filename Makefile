@@ -10,6 +10,7 @@
 #   make deb               a Debian package, build/deb/*.deb
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
+#   make fault             let each call of the daemon and of the tools fail
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
 prefix  ?= /usr/local
@@ -166,6 +167,9 @@ bats_tests := $(wildcard tests/cli/*.bats)
 slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
 slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
                $(wildcard tests/slurm/*.c)))
+# What they preload wants to be the first to have malloc, as do sanitizers.
+fault_progs := $(if $(filter release,$(VARIANT)),$(patsubst %, \
+               $(B)/tests/fault/%,serve start tools))
 # The longest first, so that none runs alone at the end.
 longest   := $(patsubst %,tests/slurm/%.bats,slurmctld nodes daemon batch) \
              tests/cli/worker.bats tests/cli/stat.bats \
@@ -177,7 +181,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
-        bench-cv bench-slurm bench-ctld crash install uninstall deb clean FORCE
+        bench-cv bench-slurm bench-ctld crash fault install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -342,6 +346,18 @@ $(B)/tests/mpi/memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup,--wrap=posix_memalign \
     -Wl,--wrap=aligned_alloc
 
+# A daemon and tools of which calls fail.
+$(B)/tests/fault/inject.so: tests/fault/inject.c tests/fault/fault.h $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $<
+$(B)/tests/fault/%: $(B)/obj/tests/fault/%.o $(B)/obj/tests/fault/rig.o \
+                    $(B)/obj/tests/tap.o $(call libs,base) \
+                    | $(B)/tests/fault/inject.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_base) $(LDLIBS)
+
 # Programs that measure; no part of check.
 $(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
 	@mkdir -p $(@D)
@@ -398,12 +414,14 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory check-run
 gpu_bench := $(B)/tests/bench/kernels $(B)/tests/bench/gpu_step
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
+             $(fault_progs) \
              $(if $(filter release,$(VARIANT)),$(gpu_bench))
 # They wait more than they compute: more at once than there are cores.
 prove := prove --timer -j$$((3 * $(JOBS))) --failures --comments --exec tests/run
 check-run: check-build
 	$(Q)$(test_env) $(prove) $(call longest_first,$(units) $(contracts) \
-	    $(simt_tests) $(bats_tests) $(slurm_progs) $(slurm_tests))
+	    $(simt_tests) $(fault_progs) $(bats_tests) $(slurm_progs) \
+	    $(slurm_tests))
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove -j$(JOBS) --exec \
 	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
 	    || exit 1; done
@@ -450,6 +468,11 @@ bench-slurm: all
 crash: all $(B)/tests/crash/crash
 	$(Q)$(B)/tests/crash/crash $(or $(ROUNDS),1000) \
 	    $(or $(SEED),$(shell date +%s)) $(abspath $(B)/bin)
+
+# Fails each call of a daemon and of the tools, of each kind in each way.
+fault: all $(fault_progs)
+	$(Q)$(test_env) MGPU_FAULT=all prove --timer -j$(JOBS) --comments \
+	    --exec tests/run $(fault_progs)
 
 bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
