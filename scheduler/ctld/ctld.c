@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,8 +75,8 @@ static void on_event(void *arg, const struct store_event *event,
  * between. The first step asks the allocator for it. */
 static void make_live_dirs(const struct ctld *c)
 {
-    for (const struct job *job = engine_next_job(c->engine, 0); job;
-         job = engine_next_job(c->engine, job->id))
+    for (const struct job *job = engine_next_since(c->engine, 0, INFINITY); job;
+         job = engine_next_since(c->engine, job->id, INFINITY))
         if (job_state_is_live(job->state))
             make_job_dir(c, job);
 }
@@ -119,8 +120,8 @@ static void log_corrupt(const struct engine *e)
         return;
     log_err("ctld", "events are damaged jobs=%zu stray=%zu, see --fsck", n,
             n_stray);
-    for (const struct job *j = engine_next_job(e, 0); j;
-         j = engine_next_job(e, j->id))
+    for (const struct job *j = engine_next_since(e, 0, INFINITY); j;
+         j = engine_next_since(e, j->id, INFINITY))
         if (j->held_by == HELD_CORRUPT && j->state == JOB_HELD)
             log_err("ctld", "a damaged job is held job=%llu reason=\"%s\"",
                     (unsigned long long)j->id, j->reason);

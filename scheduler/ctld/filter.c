@@ -163,6 +163,15 @@ static bool is_word(const char *text, const char *wanted)
     return !wanted || (text && strcmp(text, wanted) == 0);
 }
 
+double ctld_filter_since(const struct ctld_filter *f)
+{
+    uint32_t ended = 0;
+    for (int s = 0; s < JOB_STATE_N; s++)
+        if (job_state_is_final((enum job_state)s))
+            ended |= 1u << s;
+    return f->states && !(f->states & ended) ? (double)INFINITY : f->since_s;
+}
+
 bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,
                       const struct job *j)
 {

@@ -26,6 +26,8 @@ struct ctld_filter {     /* texts are borrowed from the exchange */
 enum ctld_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
 bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
                        struct ctld_filter *ret);
+/* Jobs that ended before this, seconds since 1970, do not fit. */
+double ctld_filter_since(const struct ctld_filter *f);
 bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,
                       const struct job *j);
 

@@ -376,6 +376,9 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
                        struct target *ret);
 /* The first job with an id > `after` that is there for all to see, or NULL. */
 const struct job *ctld_next_job(const struct ctld *c, uint64_t after);
+/* As engine_next_since(). */
+const struct job *ctld_next_since(const struct ctld *c, uint64_t after,
+                                  double since_s);
 /* The same where a sweep cannot be meant, and is refused. */
 bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret);
 /* The job, when the caller may see all of it; replies on failure. */

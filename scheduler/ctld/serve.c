@@ -3,6 +3,7 @@
  * Every handler begins with ctld_admit() or ctld_admit_worker() (auth.c).
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,13 +142,19 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
     return true;
 }
 
-const struct job *ctld_next_job(const struct ctld *c, uint64_t after)
+const struct job *ctld_next_since(const struct ctld *c, uint64_t after,
+                                  double since_s)
 {
-    const struct job *job = engine_next_job(c->engine, after);
+    const struct job *job = engine_next_since(c->engine, after, since_s);
     const struct job *known = NULL;
     while (job && !(known = engine_settled(c->engine, job)))
-        job = engine_next_job(c->engine, job->id);
+        job = engine_next_since(c->engine, job->id, since_s);
     return known;
+}
+
+const struct job *ctld_next_job(const struct ctld *c, uint64_t after)
+{
+    return ctld_next_since(c, after, -INFINITY);
 }
 
 bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret)

@@ -241,15 +241,18 @@ static int take_jobs(struct gpus *g, const struct ctld_filter *f,
                      struct error *err)
 {
     struct ctld *c = g->c;
+    double since_s = ctld_filter_since(f);
     size_t n = 0, skip;
     const struct job *j;
-    for (j = ctld_next_job(c, 0); j; j = ctld_next_job(c, j->id))
+    for (j = ctld_next_since(c, 0, since_s); j;
+         j = ctld_next_since(c, j->id, since_s))
         n += lived(g, f, j);
     skip = n > JOBS_MAX ? n - JOBS_MAX : 0;
     g->jobs = calloc(n - skip + 1, sizeof(*g->jobs));
     if (!g->jobs)
         return error_set(err, ERR_NOMEM, "GPUs");
-    for (j = ctld_next_job(c, 0); j; j = ctld_next_job(c, j->id)) {
+    for (j = ctld_next_since(c, 0, since_s); j;
+         j = ctld_next_since(c, j->id, since_s)) {
         if (!lived(g, f, j) || skip > 0) {
             skip -= lived(g, f, j) && skip > 0;
             continue;

@@ -47,9 +47,9 @@ static void count_reason(struct counts *n, const char *text)
 static void count_jobs(struct ctld *c, struct counts *ret)
 {
     memset(ret, 0, sizeof(*ret));
-    const struct job *j = engine_next_job(c->engine, 0);
-    for (; j; j = engine_next_job(c->engine, j->id)) {
-        ret->jobs[j->state]++;
+    engine_count(c->engine, ret->jobs);
+    const struct job *j = engine_next_since(c->engine, 0, INFINITY);
+    for (; j; j = engine_next_since(c->engine, j->id, INFINITY)) {
         if (j->state == JOB_QUEUED)
             count_reason(ret, j->reason);
     }

@@ -4,6 +4,7 @@
  * jobs takes 0.3 s. So it is no picture of one moment. Each job in it is as it
  * was at one, and none is missing or there twice.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +35,10 @@ struct list {
     struct ctld *c;
     struct http_exchange *x;
     struct ctld_filter f;
+    double since_s;       /* nobody asks for those that ended before */
     uint64_t members;     /* of each job, those that were asked for */
-    int64_t skip;         /* of those that fit, the oldest so many */
+    bool is_counted;      /* of those that fit, the newest are shown */
+    int64_t n, skip;      /* that fit, as far as counted; not shown of them */
     uint64_t after, last; /* the jobs between these ids are to come */
     struct buf text;
 };
@@ -69,23 +72,59 @@ static int add_job(struct list *l, const struct job *j, struct error *err)
     return ctld_add_job(l->c, j, may, l->members, &l->text, err);
 }
 
+/* The clock is asked now and then. */
+enum { LOOKS = 256 };
+
+/* How many fit. False when there was no time for all. */
+static bool count_on(struct list *l, double until_s)
+{
+    int n_looks = 0;
+    const struct job *j = ctld_next_since(l->c, l->after, l->since_s);
+    for (; j && j->id <= l->last;
+         j = ctld_next_since(l->c, j->id, l->since_s)) {
+        l->after = j->id;
+        l->n += ctld_filter_fits(l->c, &l->f, j);
+        if (++n_looks % LOOKS == 0 && clock_real.now_s(&clock_real) > until_s)
+            return false;
+    }
+    l->is_counted = true;
+    l->skip = l->n - l->f.limit;
+    l->last = l->after; /* no others than those that were counted */
+    l->after = 0;
+    return true;
+}
+
+/* False when there was no time for all.  err  ERR_NOMEM */
+static bool add_on(struct list *l, double until_s, int *ret, struct error *err)
+{
+    int n_looks = 0;
+    const struct job *j = ctld_next_since(l->c, l->after, l->since_s);
+    *ret = 0;
+    for (; *ret == 0 && j && j->id <= l->last;
+         j = ctld_next_since(l->c, j->id, l->since_s)) {
+        bool is_shown = ctld_filter_fits(l->c, &l->f, j) && l->skip-- <= 0;
+        l->after = j->id;
+        if (is_shown)
+            *ret = add_job(l, j, err);
+        if ((is_shown || ++n_looks % LOOKS == 0) &&
+            clock_real.now_s(&clock_real) > until_s)
+            return *ret < 0;
+    }
+    return true;
+}
+
 /* As much as one turn of the loop may do. True when it was answered, and is
  * gone. */
 static bool go_on(struct list *l)
 {
     double until_s = clock_real.now_s(&clock_real) + CTLD_SLICE_S;
     struct error err = ERROR_INIT;
-    const struct job *j = ctld_next_job(l->c, l->after);
     int rc = http_is_gone(l->x) ? error_set(&err, ERR_UNAVAIL, "gone") : 0;
 
-    for (; rc == 0 && j && j->id <= l->last; j = ctld_next_job(l->c, j->id)) {
-        l->after = j->id;
-        if (!ctld_filter_fits(l->c, &l->f, j) || l->skip-- > 0)
-            continue;
-        rc = add_job(l, j, &err);
-        if (rc == 0 && clock_real.now_s(&clock_real) > until_s)
-            return false;
-    }
+    if (rc == 0 && !l->is_counted && !count_on(l, until_s))
+        return false;
+    if (rc == 0 && !add_on(l, until_s, &rc, &err))
+        return false;
     if (rc == 0)
         rc = buf_addstr(&l->text, "]}", &err);
     if (rc == 0)
@@ -131,18 +170,16 @@ void serve_queue(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct ctld_filter f;
-    int64_t running = 0, queued = 0, n = 0;
-    uint64_t last = 0, members = 0;
+    int64_t running = 0, queued = 0;
+    uint64_t members = 0;
     struct error err = ERROR_INIT;
     if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_LIST, &f) ||
         !parse_members(x, &members))
         return;
-    const struct job *j = ctld_next_job(c, 0);
-    for (; j; j = ctld_next_job(c, j->id)) {
+    const struct job *j = ctld_next_since(c, 0, INFINITY);
+    for (; j; j = ctld_next_since(c, j->id, INFINITY)) {
         running += job_state_is_live(j->state);
         queued += j->state == JOB_QUEUED || j->state == JOB_HELD;
-        n += ctld_filter_fits(c, &f, j);
-        last = j->id;
     }
     struct list *l = malloc(sizeof(*l));
     if (l)
@@ -150,9 +187,9 @@ void serve_queue(void *arg, struct http_exchange *x)
                            .c = c,
                            .x = x,
                            .f = f,
+                           .since_s = ctld_filter_since(&f),
                            .members = members,
-                           .skip = n - f.limit,
-                           .last = last,
+                           .last = engine_last_id(c->engine),
                            .text = BUF_INIT};
     if (!l || add_head(l, running, queued, &err) < 0) {
         if (l)

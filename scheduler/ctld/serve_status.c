@@ -12,9 +12,7 @@ static json_t *count_jobs(const struct ctld *c)
 {
     uint64_t n[JOB_STATE_N] = {0};
     json_t *o = json_object();
-    const struct job *j = engine_next_job(c->engine, 0);
-    for (; j; j = engine_next_job(c->engine, j->id))
-        n[j->state]++;
+    engine_count(c->engine, n);
     for (int s = 0; s < JOB_STATE_N; s++)
         (void)json_object_set_new(o, job_state_name((enum job_state)s),
                                   json_integer((json_int_t)n[s]));

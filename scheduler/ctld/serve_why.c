@@ -146,8 +146,8 @@ static void add_preempt_reasons(const struct why *w, json_t *list)
     const struct job *job = w->job;
     char text[TEXT_CAP], by[WIRE_TIME_CAP];
 
-    for (const struct job *j = engine_next_job(e, 0); j;
-         j = engine_next_job(e, j->id)) {
+    for (const struct job *j = engine_next_since(e, 0, INFINITY); j;
+         j = engine_next_since(e, j->id, INFINITY)) {
         if (!job_state_is_live(j->state) || !j->is_preempted ||
             j->preempted_for != job->id)
             continue;
@@ -276,10 +276,10 @@ static json_t *holders_of(const struct why *w)
 {
     const struct engine *e = w->c->engine;
     json_t *list = json_array();
-    const struct job *j = engine_next_job(e, 0);
+    const struct job *j = engine_next_since(e, 0, INFINITY);
 
     for (; j && json_array_size(list) < HOLDERS_MAX;
-         j = engine_next_job(e, j->id)) {
+         j = engine_next_since(e, j->id, INFINITY)) {
         if (j == w->job || !job_state_is_live(j->state) || j->gpus < 1 ||
             !meets(w, j))
             continue;

@@ -140,6 +140,11 @@ struct engine {
 
     struct entry **by_id; /* owned; [cap_ids], the job with id i + 1 */
     size_t cap_ids;
+    /* Of a million jobs those that are wanted are found without looking at each
+     * of them. A job that is in `active` has not ended. */
+    double *ended_s; /* owned; [cap_ended], by id: INFINITY, or when it ended */
+    size_t cap_ended;
+    uint64_t n_ended[JOB_STATE_N]; /* that left `active`, by state */
     uint64_t last_id;
     struct entry **by_key; /* owned; [n_buckets], a power of two */
     size_t n_buckets, n_keys;

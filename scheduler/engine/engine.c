@@ -433,6 +433,22 @@ const struct job *engine_next_job(const struct engine *e, uint64_t after)
     return NULL;
 }
 
+const struct job *engine_next_since(const struct engine *e, uint64_t after,
+                                    double since_s)
+{
+    for (uint64_t id = after + 1; id <= e->last_id && id <= e->cap_ended; id++)
+        if (e->ended_s[id - 1] >= since_s && e->by_id[id - 1])
+            return &e->by_id[id - 1]->job;
+    return NULL;
+}
+
+void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N])
+{
+    memcpy(ret, e->n_ended, sizeof(e->n_ended));
+    for (size_t i = 0; i < e->n_active; i++)
+        ret[e->active[i]->job.state]++;
+}
+
 /* The policy's order (policy.h). */
 static int by_order(const void *x, const void *y)
 {

@@ -439,6 +439,13 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
 const struct job *engine_job(const struct engine *e, uint64_t id);
 /* Jobs by id: the first with an id > `after`, or NULL. */
 const struct job *engine_next_job(const struct engine *e, uint64_t after);
+/* The same without most of those that ended before since_s, seconds since
+ * 1970; with INFINITY those that live or wait, and few others.
+ * cost  8 bytes of memory for each that is left out */
+const struct job *engine_next_since(const struct engine *e, uint64_t after,
+                                    double since_s);
+/* How many jobs are in each state. */
+void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N]);
 /* Place among the queued jobs that could start, from 1; 0 when it is none of
  * them: not queued, or waiting for another job. */
 int32_t engine_position(struct engine *e, uint64_t id);

@@ -149,10 +149,25 @@ static struct entry *entry_new(const char *jobs_dir, uint64_t id)
     return en;
 }
 
+/* For as many jobs as by_id has room for. */
+static int grow_ended(struct engine *e, struct error *err)
+{
+    if (e->cap_ended >= e->cap_ids)
+        return 0;
+    double *p = realloc(e->ended_s, e->cap_ids * sizeof(*p));
+    if (!p)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = e->cap_ended; i < e->cap_ids; i++)
+        p[i] = INFINITY;
+    e->ended_s = p;
+    e->cap_ended = e->cap_ids;
+    return 0;
+}
+
 int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err)
 {
-    if (grow(&e->by_id, &e->cap_ids, id, err) < 0 ||
+    if (grow(&e->by_id, &e->cap_ids, id, err) < 0 || grow_ended(e, err) < 0 ||
         grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
         grow(&e->queue, &e->cap_queue, e->n_active + 1, err) < 0)
         return -1;
@@ -187,11 +202,16 @@ void eng_compact(struct engine *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < e->n_active; i++) {
-        const struct entry *en = e->active[i];
+        const struct job *job = &e->active[i]->job;
         /* An end that is not durable yet may be undone. */
-        if (!job_state_is_final(en->job.state) || en->is_saved ||
-            en->dropped > 0)
+        if (!job_state_is_final(job->state) || e->active[i]->is_saved ||
+            e->active[i]->dropped > 0) {
             e->active[n++] = e->active[i];
+            continue;
+        }
+        e->n_ended[job->state]++;
+        if (isfinite(job->end_s))
+            e->ended_s[job->id - 1] = job->end_s;
     }
     e->n_active = n;
 }
@@ -201,6 +221,7 @@ void eng_index_clear(struct engine *e)
     for (size_t i = 0; i < e->cap_ids; i++)
         entry_free(e->by_id[i]);
     free(e->by_id);
+    free(e->ended_s);
     free(e->by_key);
     free(e->active);
     free(e->queue);

@@ -104,4 +104,33 @@ static inline void world_check_rows(struct world *w)
         world_bad(w, "a row per attempt", 0);
 }
 
+/* Who is left out of a walk over the jobs, and how many are in each state. */
+static inline void world_check_walks(struct world *w)
+{
+    const struct engine *e = w->engine;
+    const double since_s[] = {-INFINITY, w->clock.t_s + w->clock.epoch_s - 30,
+                              INFINITY};
+    uint64_t n[JOB_STATE_N] = {0}, counted[JOB_STATE_N];
+    const struct job *seen[] = {engine_next_since(e, 0, since_s[0]),
+                                engine_next_since(e, 0, since_s[1]),
+                                engine_next_since(e, 0, since_s[2])};
+
+    for (const struct job *job = engine_next_job(e, 0); job;
+         job = engine_next_job(e, job->id)) {
+        bool is_over = job_state_is_final(job->state) && isfinite(job->end_s);
+        n[job->state]++;
+        for (int i = 0; i < 3; i++) {
+            if (job == seen[i])
+                seen[i] = engine_next_since(e, job->id, since_s[i]);
+            else if (!is_over || job->end_s >= since_s[i])
+                world_bad(w, "left out", job->id);
+            else
+                w->n_left_out++;
+        }
+    }
+    engine_count(e, counted);
+    if (memcmp(n, counted, sizeof(n)) != 0)
+        world_bad(w, "not counted right", 0);
+}
+
 #endif

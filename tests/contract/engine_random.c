@@ -125,6 +125,8 @@ static void check_starts(struct world *w)
     }
 }
 
+static int64_t n_left_out; /* of walks: jobs that had ended */
+
 static bool run(uint32_t seed)
 {
     static struct world_script s;
@@ -156,6 +158,7 @@ static bool run(uint32_t seed)
     free(world_run(&w, &s, fault, die_after, survives));
     check_starts(&w);
     bool is_good = w.n_bad == 0;
+    n_left_out += w.n_left_out;
     world_clear(&w);
     return is_good;
 }
@@ -172,5 +175,6 @@ int main(int argc, char **argv)
             tap_diag("seed %u", seed);
     }
     is_int(n_good, n, "random worlds");
+    ok(n_left_out > n, "who has ended is left out where nobody asks for it");
     return tap_done();
 }

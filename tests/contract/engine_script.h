@@ -103,7 +103,7 @@ struct world {
     uint64_t events_seen;
     int n_steps, n_crashes, n_failed_steps, n_flights;
     int64_t n_calls; /* of the last daemon's store */
-    int n_attempt_rows;
+    int n_attempt_rows, n_left_out;
     int n_bad;
 };
 

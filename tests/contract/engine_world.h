@@ -452,6 +452,7 @@ static inline int world_step(struct world *w)
     world_answers(w);
     world_workers(w);
     world_check_gpus(w);
+    world_check_walks(w);
     return rc;
 }
 
