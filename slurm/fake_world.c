@@ -241,18 +241,44 @@ static void book_on(struct alloc_fake_world *w, struct fake_attempt *f,
     assert(want == 0);
 }
 
-/* Takes the first free GPUs of the first nodes that have enough; all of them
- * for one that wants its nodes to itself. */
+static bool has_taken(const struct alloc_fake_world *w, int32_t i,
+                      const struct fake_attempt *f)
+{
+    for (int32_t g = 0; g < w->conf.gpus_per_node; g++)
+        if (w->owner[i * w->conf.gpus_per_node + g] == f)
+            return true;
+    return false;
+}
+
+/* The fullest node that has room, as policies expect (policy/place.h); for one
+ * that takes no GPUs the next after `last`. There is one. */
+static int32_t next_node(const struct alloc_fake_world *w,
+                         const struct fake_attempt *f, int32_t last)
+{
+    bool takes = f->gpus_per_node > 0 || f->is_exclusive;
+    int32_t best = -1;
+
+    for (int32_t i = takes ? 0 : last + 1; i < w->conf.nodes; i++) {
+        if (!has_room(w, i, f) || has_taken(w, i, f))
+            continue;
+        if (best < 0 || (takes && free_on(w, i) < free_on(w, best)))
+            best = i;
+    }
+    assert(best >= 0);
+    return best;
+}
+
+/* Takes the first free GPUs of each of its nodes; all of them for one that
+ * wants its nodes to itself. */
 static void book(struct alloc_fake_world *w, struct fake_attempt *f)
 {
+    int32_t parts = fake_parts(w), i = -1;
     struct place_text text;
+
     place_text_begin(&text);
-    int32_t left = f->nodes, parts = fake_parts(w);
-    for (int32_t i = 0; i < w->conf.nodes && left > 0; i++) {
-        if (!has_room(w, i, f))
-            continue;
-        left--;
+    for (int32_t k = 0; k < f->nodes; k++) {
         char name[32];
+        i = next_node(w, f, i);
         (void)snprintf(name, sizeof(name), "n%d", i / parts + 1);
         place_text_node(&text, name);
         if (f->is_exclusive)
@@ -260,7 +286,6 @@ static void book(struct alloc_fake_world *w, struct fake_attempt *f)
         else
             book_on(w, f, i, f->gpus_per_node, &text);
     }
-    assert(left == 0);
     place_text_end(&text, f->place, sizeof(f->place));
 }
 
