@@ -224,8 +224,8 @@ static bool release(struct engine *e, struct entry *en)
                           .why = "the allocator knows no such attempt"};
     struct error err = ERROR_INIT;
 
-    if (a->ops->release(a, en->job.id, en->job.attempt, eng_grace(en),
-                        &err) == 0) {
+    if (a->ops->release(a, en->job.id, en->job.attempt, eng_grace(en), &err) ==
+        0) {
         en->job.release_asked = true;
         return true;
     }
@@ -339,6 +339,35 @@ static bool may_ask(const struct engine *e)
     return true;
 }
 
+/* The first question about an attempt of this life. */
+static bool is_start(const struct entry *en, double now_s)
+{
+    return en->job.state == JOB_DISPATCHING && !en->asked_before &&
+           !en->is_saved && en->ask_at_s <= now_s && !eng_is_ending(en);
+}
+
+/* In the order of the plan that had them: it is the order in which they fit,
+ * and in a cluster's own line whoever comes first goes first. */
+static void ask_starts(struct engine *e, double now_s)
+{
+    struct entry *next;
+    uint64_t last = 0;
+
+    do {
+        next = NULL;
+        for (size_t i = 0; i < e->n_active; i++) {
+            struct entry *en = e->active[i];
+            if (is_start(en, now_s) && en->changed > last &&
+                (!next || en->changed < next->changed))
+                next = en;
+        }
+        if (next) {
+            last = next->changed;
+            one(e, next, now_s);
+        }
+    } while (next);
+}
+
 void eng_act(struct engine *e)
 {
     double now_s = eng_now(e);
@@ -349,7 +378,9 @@ void eng_act(struct engine *e)
         struct entry *en = e->active[i];
         if (en->dropped > 0 && !en->is_saved)
             drop(e, en);
-        if (job_state_is_live(en->job.state) && !en->is_saved)
+        if (job_state_is_live(en->job.state) && !en->is_saved &&
+            !is_start(en, now_s))
             one(e, en, now_s);
     }
+    ask_starts(e, now_s);
 }
