@@ -21,6 +21,7 @@ struct plan_owed {
     const struct policy_job *job;
     struct place place;
     bool is_stuck; /* its devices have not come, though all have left */
+    bool has_them; /* it starts with this plan */
     double at_s;   /* when it has them */
 };
 
@@ -44,7 +45,8 @@ struct plan {
     int32_t *trial_at;         /* [n_nodes] */
     struct plan_owed *owed;    /* [n_owed], in the order of the view */
     size_t n_owed;
-    bool *leaves; /* by job of the view: counted in soon */
+    bool *leaves;     /* by job of the view: counted in soon */
+    size_t n_leaving; /* of these, who were told to */
 };
 
 /* err  ERR_INVAL the view is wrong, ERR_LIMIT more jobs than cap */

@@ -47,6 +47,61 @@ static void add_job(struct policy_node *nodes, const struct policy_job *job,
               sign);
 }
 
+/* On p->trial, as it is. The first who has no place left, if any. */
+static struct plan_owed *place_on_trial(const struct plan *p)
+{
+    size_t n = p->view->n_nodes;
+
+    for (size_t i = 0; i < p->n_owed; i++) {
+        struct plan_owed *o = &p->owed[i];
+        if (o->is_stuck || o->has_them)
+            continue;
+        if (!place_fits(p->trial, n, o->place))
+            return o;
+        place_take(p->trial, n, o->place, p->trial_at);
+    }
+    return NULL;
+}
+
+static struct plan_owed *place_owed(const struct plan *p,
+                                    const struct policy_node *from)
+{
+    memcpy(p->trial, from, p->view->n_nodes * sizeof(*p->trial));
+    return place_on_trial(p);
+}
+
+/* The same, when the allocator finds a place for the start only after all have
+ * left, so that it is another one. */
+static struct plan_owed *place_owed_late(const struct plan *p,
+                                         struct place start)
+{
+    size_t n = p->view->n_nodes;
+
+    memcpy(p->trial, p->soon, n * sizeof(*p->trial));
+    place_take(p->trial, n, start, p->trial_at);
+    return place_on_trial(p);
+}
+
+/* Of one that was owed something before this plan. */
+static void keep_place(struct plan *p, const struct policy_job *job)
+{
+    struct plan_owed *o = &p->owed[p->n_owed];
+
+    *o = (struct plan_owed){.job = job};
+    (void)place_owed(p, p->soon);
+    o->is_stuck = !place_find(p->trial, p->view->n_nodes, job, &o->place);
+    p->n_owed++;
+}
+
+void preempt_picture(const struct plan *p, struct policy_node *ret)
+{
+    size_t n = p->view->n_nodes;
+
+    if (p->soon)
+        (void)place_owed(p, p->soon);
+    memcpy(ret, p->soon ? p->trial : p->nodes, n * sizeof(*ret));
+}
+
 int preempt_begin(struct plan *p, struct error *err)
 {
     const struct policy_view *v = p->view;
@@ -65,7 +120,11 @@ int preempt_begin(struct plan *p, struct error *err)
             has_devices(&v->jobs[i]) && leaves_anyway(v, &v->jobs[i]);
         if (p->leaves[i])
             add_job(p->soon, &v->jobs[i], 1);
+        p->n_leaving += p->leaves[i] && v->jobs[i].is_leaving;
     }
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].is_owed)
+            keep_place(p, &v->jobs[i]);
     return 0;
 }
 
@@ -82,58 +141,64 @@ void preempt_end(struct plan *p)
     p->leaves = NULL;
 }
 
-/* On p->trial. The first who has no place left, if any. */
-static const struct plan_owed *place_owed(const struct plan *p,
-                                          const struct policy_node *from)
+static struct plan_owed *owed_of(const struct plan *p,
+                                 const struct policy_job *job)
 {
-    size_t n = p->view->n_nodes;
-
-    memcpy(p->trial, from, n * sizeof(*p->trial));
-    for (size_t i = 0; i < p->n_owed; i++) {
-        const struct plan_owed *o = &p->owed[i];
-        if (o->is_stuck)
-            continue;
-        if (!place_fits(p->trial, n, o->place))
-            return o;
-        place_take(p->trial, n, o->place, p->trial_at);
-    }
+    for (size_t i = 0; i < p->n_owed; i++)
+        if (p->owed[i].job->id == job->id)
+            return &p->owed[i];
     return NULL;
 }
 
-void preempt_picture(const struct plan *p, struct policy_node *ret)
-{
-    size_t n = p->view->n_nodes;
-
-    if (p->soon)
-        (void)place_owed(p, p->soon);
-    memcpy(ret, p->soon ? p->trial : p->nodes, n * sizeof(*ret));
-}
-
 /* Of a job that is stuck nobody knows where its devices come free. */
-static const struct plan_owed *stuck_before(const struct plan *p,
-                                            const struct policy_job *job)
+static struct plan_owed *stuck_before(const struct plan *p,
+                                      const struct policy_job *job)
 {
     for (size_t i = 0; i < p->n_owed; i++)
-        if (p->owed[i].is_stuck &&
+        if (p->owed[i].is_stuck && p->owed[i].job->id != job->id &&
+            policy_in_order(p->owed[i].job, job) &&
             (plan_reach(p, p->owed[i].job) & plan_reach(p, job)))
             return &p->owed[i];
     return NULL;
 }
 
+/* `soon` is without the start. */
+static struct plan_owed *robbed_by(const struct plan *p, struct place start)
+{
+    struct plan_owed *robbed = place_owed(p, p->soon);
+    if (robbed)
+        return robbed;
+    place_add(p->soon, p->at, start, 1);
+    robbed = place_owed_late(p, start);
+    place_add(p->soon, p->at, start, -1);
+    return robbed;
+}
+
+/* Those who are owed start in the order of the view, but none with what others
+ * are to have while his own is still to come. When all have left, whoever is
+ * first takes what there is. */
 const struct plan_owed *preempt_take(struct plan *p,
                                      const struct policy_job *job,
                                      struct place place)
 {
-    const struct plan_owed *robbed;
+    struct plan_owed *self, *robbed;
 
     if (!p->soon)
         return NULL;
-    robbed = stuck_before(p, job);
-    place_add(p->soon, p->at, place, -1);
-    if (!robbed)
-        robbed = place_owed(p, p->soon);
+    self = owed_of(p, job);
+    robbed = self ? NULL : stuck_before(p, job);
     if (robbed)
-        place_add(p->soon, p->at, place, 1);
+        return robbed;
+    place_add(p->soon, p->at, place, -1);
+    if (self)
+        self->has_them = true;
+    while ((robbed = robbed_by(p, place)) && self && p->n_leaving == 0)
+        robbed->is_stuck = true;
+    if (!robbed)
+        return NULL;
+    if (self)
+        self->has_them = false;
+    place_add(p->soon, p->at, place, 1);
     return robbed;
 }
 
@@ -304,6 +369,7 @@ static void let_go(struct plan *p, const struct policy_job *job,
                    " over %" PRId32,
                    who->id, who->priority, job->priority);
     p->leaves[job - p->view->jobs] = true;
+    p->n_leaving++;
     add_job(p->soon, job, 1);
 }
 
@@ -372,6 +438,23 @@ static void say_owed(struct plan *p, const struct policy_job *job,
                        job->gpus_min);
 }
 
+/* With more on some nodes the best fit of those who were owed before may be
+ * another one: all of them must have a place still. */
+static bool all_fit(struct plan *p, const struct plan_owed *o,
+                    const struct set *s)
+{
+    p->owed[p->n_owed++] = *o;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->v[i].is_out)
+            add_job(p->soon, s->v[i].job, 1);
+    bool fit = place_owed(p, p->soon) == NULL;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->v[i].is_out)
+            add_job(p->soon, s->v[i].job, -1);
+    p->n_owed--;
+    return fit;
+}
+
 /* out  ret_set  who is to go, when somebody is: free ret_set->v */
 static bool decide(struct plan *p, const struct policy_job *job,
                    struct plan_owed *ret, struct set *ret_set)
@@ -381,37 +464,47 @@ static bool decide(struct plan *p, const struct policy_job *job,
     (void)place_owed(p, p->soon);
     if (place_find(p->trial, p->view->n_nodes, job, &ret->place))
         return true;
-    if (job->is_owed) {
-        ret->is_stuck = true;
-        return true;
-    }
     if (!find_set(p, job, ret_set))
         return false;
     ret->place = ret_set->place;
-    return true;
+    if (all_fit(p, ret, ret_set))
+        return true;
+    free(ret_set->v);
+    return false;
+}
+
+static void say(struct plan *p, struct plan_owed *o, const struct set *s)
+{
+    struct leaving l = leaving_for(p, o->job, s);
+
+    o->at_s = l.n > 0 ? l.at_s : p->view->now_s + p->view->preempt.grace_s;
+    say_owed(p, o->job, &l, o->at_s);
+    if (o->is_stuck)
+        return;
+    struct policy_wish *w = &p->wishes[p->n - 1];
+    w->is_owed = 1;
+    w->nodes = o->place.nodes;
+    w->gpus_per_node = o->place.per_node;
+    w->classes = o->place.classes;
 }
 
 bool preempt_for(struct plan *p, const struct policy_job *job)
 {
-    struct plan_owed o;
+    struct plan_owed *o;
     struct set s;
 
-    if (!p->soon || stuck_before(p, job) || !decide(p, job, &o, &s))
+    if (!p->soon)
+        return false;
+    if ((o = owed_of(p, job))) {
+        say(p, o, NULL);
+        return true;
+    }
+    if (stuck_before(p, job) || !decide(p, job, &p->owed[p->n_owed], &s))
         return false;
     for (size_t i = 0; i < s.n; i++)
         if (!s.v[i].is_out)
             let_go(p, s.v[i].job, job);
-    struct leaving l = leaving_for(p, job, &s);
+    say(p, &p->owed[p->n_owed++], &s);
     free(s.v);
-    o.at_s = l.n > 0 ? l.at_s : p->view->now_s + p->view->preempt.grace_s;
-    say_owed(p, job, &l, o.at_s);
-    if (!o.is_stuck) {
-        struct policy_wish *w = &p->wishes[p->n - 1];
-        w->is_owed = 1;
-        w->nodes = o.place.nodes;
-        w->gpus_per_node = o.place.per_node;
-        w->classes = o.place.classes;
-    }
-    p->owed[p->n_owed++] = o;
     return true;
 }

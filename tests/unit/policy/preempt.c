@@ -242,6 +242,24 @@ static void test_kept(void)
     ok(wish(&t, 2)->is_owed, "  which is waited for");
 }
 
+/* What comes free first fits both who are owed something. */
+static void test_owed(void)
+{
+    struct view t;
+
+    leaving(&t, 2);
+    t.jobs[1].gpus_min = t.jobs[1].gpus_max = 3;
+    t.nodes[0].gpus_free = 0;
+    urgent(&t, 4, 10)->is_owed = 1;
+    sort(&t);
+    is_plan(&t, bf, "2:WaitingForPreemption +3:1x4",
+            "nobody starts with what another is owed");
+    is_plan(&t, &policy_fifo, "2:WaitingForPreemption +3:1x4", "in fifo, too");
+    t.jobs[2].is_leaving = 0;
+    is_plan(&t, bf, "+2:1x3 3:WaitingForPreemption",
+            "but where nobody leaves any more");
+}
+
 static void test_several(void)
 {
     struct view t;
@@ -284,6 +302,7 @@ int main(void)
     test_enough();
     test_cheapest();
     test_kept();
+    test_owed();
     test_several();
     return tap_done();
 }
