@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "db/view.h"
+#include "jobs/hook.h"
 #include "jobs/schema.h"
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
@@ -199,6 +200,22 @@ static void query_run(struct task *t)
 /* ---- on the loop ----------------------------------------------------------
  */
 
+/* Who knows the rest of such a URL may call it. */
+static void mask_url(json_t *url)
+{
+    char shown[HOOK_HOST_CAP + 40];
+    const char *text = json_string_value(url);
+    const char *host = text ? strstr(text, "://") : NULL;
+    size_t len = host ? (size_t)(host + 3 - text) : 0;
+    if (!host)
+        return;
+    len += strcspn(host + 3, "/?");
+    if (text[len] == '\0')
+        return;
+    (void)snprintf(shown, sizeof(shown), "%.*s/********", (int)len, text);
+    (void)json_string_set(url, shown);
+}
+
 /* The daemon keeps what a job's processes need, and shows of it no value whose
  * variable is called a secret's: replies are copied, and made into reports. */
 static json_t *spec_shown(const struct job *job)
@@ -211,6 +228,7 @@ static json_t *spec_shown(const struct job *job)
         if (schema_is_secret(name))
             (void)json_string_set(value, "********");
     }
+    mask_url(json_object_get(json_object_get(spec, "notify"), "webhook"));
     return spec ? spec : json_null();
 }
 

@@ -78,6 +78,9 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
     wait_for 60 metric_is sent_total 3
     metric_is failed_total 0
     not grep -q s3cret "$bodies" "$ctld_dir/ctld.log"
+    "$MGPU_BIN/mgpu-stat" --json "$id" >shown
+    not grep -q s3cret shown
+    grep -q "http://127.0.0.1:$port/\*\*\*" shown
 }
 
 @test "F42: while a hook hangs the daemon goes on, and its end does not wait" {
