@@ -249,6 +249,28 @@ static void test_told(void)
        "it had to make room");
     end();
 
+    forgotten("REQUEUED");
+    ok(is_lost(1, "Slurm job 20 was requeued, its batch step was told; Slurm "
+                  "knows it no more"),
+       "it was requeued");
+    end();
+
+    restart(ALLOC_AGAIN, true, "20");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT) && release(1, 60) == 0,
+       "one that we end ourselves");
+    tells_told("CANCELLED", false);
+    ok(exits(1, 0, 0, ALLOC_BY_ITSELF), "is told so by us");
+    end();
+
+    restart(ALLOC_AGAIN, true, "20");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT) && release(1, 60) == 0,
+       "of such a one");
+    answers_exit(0, SIGTERM, 20);
+    ok(exits(1, 0, SIGTERM, ALLOC_BY_ITSELF), "the file says enough");
+    end();
+
     forgotten("ENDED");
     ok(exits(1, 0, SIGTERM, ALLOC_BY_OTHER), "somebody ended it: not again");
     is_str(h.note.why.msg,
@@ -350,6 +372,18 @@ static void test_accounting(void)
     ok(!next_note() && recalls(UP_LONG, "") && !next_note() &&
            hears(HELPER_SUBMIT),
        "and is asked again");
+    end();
+
+    recall(false, NULL);
+    bool asks = true;
+    for (int i = 0; i < 10; i++) {
+        asks = asks && hears(HELPER_RECALL);
+        fails("UNAVAIL", "slurmdbd is away", true);
+        (void)next_note();
+        h.clk.t_s += 5;
+        (void)next_note();
+    }
+    ok(asks && hears(HELPER_SUBMIT), "ten times, and no more");
     end();
 
     restart(ALLOC_AGAIN, true, "20");

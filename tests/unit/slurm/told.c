@@ -36,6 +36,9 @@ static void test_words(void)
                          LINE("12", " DUE TO TIME LIMIT ***"),
                      "12"),
            "TIMEOUT", "the last one counts");
+    is_str(told_word(LINE("12", " ***") LINE("13", " DUE TO TIME LIMIT ***"),
+                     "12"),
+           "CANCELLED", "the next line is of another one");
     is_str(told_word("*** JOB 12 ON node1 CANCELLED AT", "12"), "ENDED",
            "one that is cut short");
 }
