@@ -535,6 +535,8 @@ build/fuzz/idx: fuzz_libs := -lz
 build/fuzz/image: $(call fuzz_obj,kernels/image_u8.c \
     $(patsubst %,worker/data/%.c,sample decode decode_jpeg decode_png exif view))
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
+build/fuzz/text: $(call fuzz_obj,slurm/gres.c slurm/place_text.c \
+    scheduler/tools/paper.c)
 build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)clang $(cppflags) -std=c11 $(fuzz_flags) \

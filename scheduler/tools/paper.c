@@ -146,13 +146,15 @@ static int take_row(struct paper *p, char *line, struct error *err)
     struct paper_row *r = &p->rows[p->n_rows++];
     for (size_t i = 0; i < p->n_keys + 1 + p->n_metrics; i++) {
         const char *part = cut(&line, ',');
-        double *to =
-            i == p->n_keys ? &r->time_s : &r->metrics[i - p->n_keys - 1];
         if (!part)
             return damaged(p, "a row that is too short", err);
-        if (i < p->n_keys)
+        if (i < p->n_keys) {
             r->keys[i] = part;
-        else if (number(p, part, to, err) < 0)
+            continue;
+        }
+        double *to =
+            i == p->n_keys ? &r->time_s : &r->metrics[i - p->n_keys - 1];
+        if (number(p, part, to, err) < 0)
             return -1;
     }
     return line ? damaged(p, "a row that is too long", err) : 0;
