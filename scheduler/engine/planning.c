@@ -496,16 +496,19 @@ static void explain_others(const struct explaining *x, bool is_live)
 {
     for (size_t i = 0; i < x->e->n_active; i++) {
         struct entry *en = x->e->active[i];
-        const struct engine_wish one = {.job = &en->job,
-                                        .start_s = NAN,
-                                        .is_shown = is_live,
-                                        .reason = reason_of(x, en)};
         bool is_other = is_live ? job_state_is_live(en->job.state)
                                 : !job_state_is_live(en->job.state) &&
                                       !job_state_is_final(en->job.state) &&
                                       !en->is_planned;
-        if (is_other)
-            x->each(x->arg, &one);
+        if (!is_other)
+            continue;
+        /* Only who lives is preempted, and few do: it is looked for in all. */
+        const struct engine_wish one = {.job = &en->job,
+                                        .start_s = NAN,
+                                        .is_shown = is_live,
+                                        .reason = is_live ? reason_of(x, en)
+                                                          : en->job.reason};
+        x->each(x->arg, &one);
     }
 }
 
