@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +108,7 @@ static pid_t start(struct rig *r, const char *const *argv, const char *log)
         die("fork");
     if (pid > 0)
         return pid;
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test may be killed */
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     int null = open("/dev/null", O_RDONLY);
     if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
