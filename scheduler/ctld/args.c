@@ -30,7 +30,8 @@ static const struct {
 } rows[] = {
     {OPT_LOCAL, "local", NULL, "serve this user, with this machine"},
     {OPT_CONFIG, "config", "FILE", "read mgpu.yaml from here"},
-    {OPT_CHECK_CONFIG, "check-config", "FILE", "say what is wrong, or what is in effect, and exit"},
+    {OPT_CHECK_CONFIG, "check-config", "FILE",
+     "say what is wrong, or what is in effect, and exit"},
     {OPT_FSCK, "fsck", "DIR", "look through a state directory and exit"},
     {OPT_STATE_DIR, "state-dir", "DIR", "databases and job directories"},
     {OPT_SOCKET, "socket", "PATH", "where tools and workers connect"},

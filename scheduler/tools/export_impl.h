@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "jobs/base/buf.h"
 #include "scheduler/tools/client.h"
 
 typedef int (*export_row_f)(void *arg, const json_t *reply, const json_t *row,
