@@ -10,6 +10,7 @@
 #   make deb               a Debian package, build/deb/*.deb
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
+#   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds
 #   make fault             let each call of the daemon and of the tools fail
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
@@ -181,7 +182,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
-        bench-cv bench-slurm bench-ctld crash fault install uninstall deb clean FORCE
+        bench-cv bench-slurm bench-ctld bench-soak crash fault install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -477,6 +478,10 @@ fault: all $(fault_progs)
 bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/ctld.sh
+# Short jobs and readers without end: memory, descriptors, logs.
+bench-soak: all $(B)/tests/bench/load
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/soak.sh $(or $(SECONDS),600) $(or $(N),0) $(or $(HOLD),5)
 
 deps:
 	$(Q)sh .ci/deps

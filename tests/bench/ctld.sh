@@ -8,85 +8,12 @@
 # uses one. Not a test: figures are printed, none is expected.
 set -eu
 
-bin=${MGPU_BIN:?set MGPU_BIN to the folder of the mgpu programs}
-bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of the built benchmarks}
 seconds=${1:-20}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/mgpu-load.XXXXXX")
-socket=$dir/sock
-daemon=
-helpers=()
-
-end_daemon() {
-    [ -n "$daemon" ] || return 0
-    kill "$daemon" 2>/dev/null || :
-    wait "$daemon" 2>/dev/null || :
-    daemon=
-}
-end_helpers() {
-    for pid in "${helpers[@]}"; do
-        kill "$pid" 2>/dev/null || :
-        wait "$pid" 2>/dev/null || :
-    done
-    helpers=()
-}
-stop() {
-    trap - EXIT INT TERM
-    end_helpers
-    # shellcheck disable=SC2015
-    [ -z "$daemon" ] || api /v1/jobs/"${holder:-1}"/cancel -X POST >/dev/null || :
-    end_daemon
-    rm -rf "${dir:?}"
-}
-trap stop EXIT
-trap 'exit 130' INT TERM
-
-now() { date +%s.%N; }
-api() {
-    curl --silent --fail --max-time 60 --unix-socket "$socket" \
-        "http://mgpu$1" "${@:2}"
-}
-metric() { api /metrics | awk -v name="$1" '$1 == name { print $2 }'; }
-say() { printf '%-4s %-34s %-18s %s\n' "$@"; }
-ms() { awk '{ printf "%.1f ms", $1 * 1e3 }'; }
-# Seconds on a core so far.
-cpu() { awk '{ print ($14 + $15) / 100 }' "/proc/$daemon/stat"; }
-cores() { # AT_FIRST SECONDS: of one core since then
-    awk -v a="$1" -v b="$(cpu)" -v s="$2" \
-        'BEGIN { printf "%.0f %% of a core", (b - a) / s * 100 }'
-}
+# shellcheck source=tests/bench/daemon.bash
+. "${0%/*}/daemon.bash"
 switches() {
     cat "/proc/$daemon"/task/*/status |
         awk '/^voluntary/ { n += $2 } END { print n }'
-}
-as_other=()
-start() { # STATE [SOCKET [CONFIG]]: keeps the seconds until it is ready
-    local t
-    t=$(now)
-    socket=${2:-$dir/sock}
-    "${as_other[@]}" "$bin/mgpu-ctld" --config "${3:-$dir/mgpu.yaml}" --local \
-        --slots 1 --state-dir "$1" --socket "$socket" 2>>"$dir/ctld.log" &
-    daemon=$!
-    until api /readyz >/dev/null 2>&1; do
-        kill -0 "$daemon" 2>/dev/null || {
-            cat "$dir/ctld.log" >&2
-            exit 1
-        }
-        sleep 0.01
-    done
-    awk -v a="$t" -v b="$(now)" 'BEGIN { printf "%.2f", b - a }' >"$dir/ready"
-}
-# One job holds the only slot, so that all others wait and are planned.
-hold_slot() {
-    holder=$(api /v1/jobs -d '{"spec":{"version":1,"kind":"command",
-        "name":"holder","command":["sleep","3600"],"resources":{"gpus":1},
-        "policy":{"priority":50}}}' |
-        sed 's/.*"id":\([0-9]*\).*/\1/')
-    for _ in $(seq 400); do
-        [[ $(api "/v1/jobs/$holder") != *'"RUNNING"'* ]] || return 0
-        sleep 0.05
-    done
-    echo "ctld.sh: the first job does not run" >&2
-    exit 1
 }
 stalls() {
     printf 'longest turn of the loop %s, without waiting for a core %s' \

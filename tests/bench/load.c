@@ -1,6 +1,7 @@
 /* load.c - loads a daemon over its socket, for tests/bench/ctld.sh.
  *
- *   load submit SOCKET CLIENTS SECONDS          durable submits, one by one
+ *   load submit SOCKET CLIENTS SECONDS [WAITING]  durable submits, one by one,
+ *                                               none while so many wait
  *   load get SOCKET PATH CLIENTS RATE SECONDS   GETs, RATE a second, 0: any
  *   load rows SOCKET JOB TOKEN RANKS SECONDS    metric rows, 1,000 a request
  *   load watch SOCKET N SECONDS AFTER           watchers, who know of all up
@@ -104,6 +105,7 @@ struct client {
 static struct {
     const char *path, *job, *token;
     double rate;
+    double waiting; /* 0: any number */
 } what;
 
 static void took(struct client *c, double s, int status)
@@ -111,6 +113,22 @@ static void took(struct client *c, double s, int status)
     c->n_bad += status < 200 || status > 299;
     if (c->n < TIMES_MAX)
         c->times[c->n++] = s;
+}
+
+/* Until fewer jobs wait than may; asked once for a few submits. */
+static void wait_for_room(int fd, struct buf *in)
+{
+    static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: mgpu\r\n\r\n";
+    static const char name[] = "mgpu_jobs{state=\"QUEUED\"} ";
+    while (now_s() < until_s) {
+        int status = exchange(fd, in, ask, sizeof(ask) - 1);
+        const char *n = status == 200 ? strstr(in->data, name) : NULL;
+        if (!n)
+            die("no mgpu_jobs");
+        if (strtod(n + sizeof(name) - 1, NULL) < what.waiting)
+            return;
+        (void)poll(NULL, 0, 50);
+    }
 }
 
 static void *submits(void *arg)
@@ -123,6 +141,8 @@ static void *submits(void *arg)
     int fd = connect_to();
     for (int n = 0; now_s() < until_s; n++) {
         char text[512];
+        if (what.waiting > 0 && n % 8 == 0)
+            wait_for_room(fd, &in);
         int len = snprintf(text, sizeof(text),
                            "POST /v1/jobs HTTP/1.1\r\nHost: mgpu\r\n"
                            "Idempotency-Key: %d-%d-%d\r\n"
@@ -306,7 +326,8 @@ int main(int argc, char **argv)
 {
     const char *verb = argc > 3 ? argv[1] : "";
     path_of_socket = argc > 2 ? argv[2] : "";
-    if (strcmp(verb, "submit") == 0 && argc == 5) {
+    if (strcmp(verb, "submit") == 0 && (argc == 5 || argc == 6)) {
+        what.waiting = argc == 6 ? real(argv[5]) : 0;
         run(submits, number(argv[3]), real(argv[4]));
     } else if (strcmp(verb, "get") == 0 && argc == 7) {
         what.path = argv[3];
