@@ -4,56 +4,37 @@
  *
  * A round is one life of a daemon: it starts on the state that the last one
  * left, clients submit, cancel, hold, requeue and look, jobs run and report
- * rows, and somewhere in between it is killed: by SIGKILL at any moment, while
- * it starts, or before or after any call of its store (MGPU_FAIL_STORE). After
- * each round history.h looks at what is left. After WORLD rounds a last daemon
- * lives in peace until all has ended, SIGTERM stops it, and a new state begins.
+ * rows, an administrator writes good and bad files and has them read, a
+ * stranger tries what is not his (others.h), and somewhere in between it is
+ * killed: by SIGKILL at any moment, while it starts, or before or after any
+ * call of its store (MGPU_FAIL_STORE). After each round history.h looks at what
+ * is left. After WORLD rounds a last daemon lives in peace until all has ended,
+ * SIGTERM stops it, and a new state begins.
  *
  * What is drawn is drawn from SEED; the moment of a SIGKILL is the machine's.
  * The first finding ends the run, names the seed and leaves the state.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/base/http_client.h"
-#include "jobs/base/rng.h"
-#include "tests/crash/history.h"
+#include "tests/crash/others.h"
 
-enum { WORLD = 40, CLIENTS = 3, PATH_CAP = 128, SUBMITS = 12, TASKS = 3 };
+enum { WORLD = 40, CLIENTS = 3, SUBMITS = 12, TASKS = 3 };
 
-static struct {
-    char dir[64], state[PATH_CAP], sock[PATH_CAP], url[PATH_CAP], ran[PATH_CAP],
-        log[PATH_CAP];
-    const char *bin;
-    uint32_t seed;
-    pid_t daemon;
-    atomic_bool is_over; /* of the round: clients go home */
-    atomic_int submits_left, n_answers;
-    struct history h;
-    struct rng rng; /* the main thread's */
-} w = {.h = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+static struct world w = {.daemon_lock = PTHREAD_MUTEX_INITIALIZER,
+                         .h = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+
+static struct life lives[LIVES_MAX];
+static size_t n_lives;
 
 static double now_s(void)
 {
     return clock_real.now_s(&clock_real);
-}
-
-static uint32_t draw(struct rng *r, uint32_t n)
-{
-    return rng_u32(r) % n;
-}
-
-static void nap(int ms)
-{
-    (void)poll(NULL, 0, ms);
 }
 
 static void die(const char *what, const char *why)
@@ -71,59 +52,6 @@ static void path(char *ret, const char *name)
 
 /* ---- clients ---------------------------------------------------------------
  */
-struct client {
-    pthread_t thread;
-    struct rng rng;
-    struct http_client *http; /* owned */
-    struct buf body, reply;
-};
-
-/* The status, or 0: no answer. */
-static int call(struct client *c, const char *method, const char *key,
-                const char *where, ...) __attribute__((format(printf, 4, 5)));
-static int call(struct client *c, const char *method, const char *key,
-                const char *where, ...)
-{
-    char at[96];
-    int status = 0;
-    struct error err = ERROR_INIT;
-    struct http_request req = {.method = method,
-                               .path = at,
-                               .idempotency_key = key,
-                               .body = c->body.len > 0 ? c->body.data : NULL,
-                               .body_len = c->body.len};
-    va_list ap;
-    va_start(ap, where);
-    (void)vsnprintf(at, sizeof(at), where, ap);
-    va_end(ap);
-    buf_reset(&c->reply);
-    if (http_client_call(c->http, &req, &status, &c->reply, &err) < 0)
-        status = 0;
-    buf_reset(&c->body);
-    atomic_fetch_add(&w.n_answers, status > 0);
-    return status;
-}
-
-static uint64_t id_of(const struct buf *reply)
-{
-    const char *at = strstr(buf_str(reply), "\"id\"");
-    at = at ? at + 4 + strspn(at + 4, ": ") : "0";
-    return strtoull(at, NULL, 10);
-}
-
-/* JOB_NEW: it is not said. */
-static enum job_state state_of(const struct buf *reply)
-{
-    enum job_state s = JOB_NEW;
-    char name[24] = "";
-    const char *at = strstr(buf_str(reply), "\"state\"");
-    if (at) {
-        at += 7 + strspn(at + 7, ": \"");
-        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "\""), at);
-    }
-    return job_state_from_name(name, &s) < 0 ? JOB_NEW : s;
-}
-
 /* One that is held costs nothing; one that runs leaves a line and its rows. */
 static void write_spec(struct buf *b, const struct asked *a)
 {
@@ -253,21 +181,17 @@ static void do_to_one(struct client *c)
     }
 }
 
-static void client_begin(struct client *c, uint32_t seed)
+static void begin(struct client *c, uint32_t seed)
 {
-    struct error err = ERROR_INIT;
-    struct http_client_conf conf = {.url = w.url, .timeout_s = 30};
-    *c = (struct client){.body = BUF_INIT, .reply = BUF_INIT};
-    rng_seed(&c->rng, seed);
-    if (http_client_create(&conf, &c->http, &err) < 0)
-        die("client", err.msg);
+    if (client_begin(c, &w, seed) < 0)
+        die("client", w.url);
 }
 
-static void client_end(struct client *c)
+static void begin_thread(struct client *c, uint32_t seed, void *(*play)(void *))
 {
-    http_client_destroy(c->http);
-    buf_clear(&c->body);
-    buf_clear(&c->reply);
+    begin(c, seed);
+    if (pthread_create(&c->thread, NULL, play, c))
+        die("pthread", "create");
 }
 
 static void *play(void *arg)
@@ -299,14 +223,16 @@ static void exec_daemon(const char *fault)
     else
         (void)unsetenv("MGPU_FAIL_STORE");
     (void)execl(prog, prog, "--local", "--slots", "8", "--state-dir", w.state,
-                "--socket", w.sock, (char *)NULL);
+                "--socket", w.sock, "--config", w.conf, (char *)NULL);
     _exit(127);
 }
 
 static bool has_ended(int *ret_status)
 {
+    pthread_mutex_lock(&w.daemon_lock);
     if (w.daemon > 1 && waitpid(w.daemon, ret_status, WNOHANG) == w.daemon)
         w.daemon = 0;
+    pthread_mutex_unlock(&w.daemon_lock);
     return w.daemon == 0;
 }
 
@@ -325,8 +251,11 @@ static bool wait_ready(struct client *c)
     double until_s = now_s() + 60;
     int status = 0;
     while (!has_ended(&status)) {
-        if (call(c, "GET", NULL, "/readyz") == 200)
+        if (call(c, "GET", NULL, "/readyz") == 200) {
+            note_conf(&w.h, CONF_START, 0);
+            strangers_let_in(&w);
             return true;
+        }
         if (now_s() > until_s)
             die("the daemon", "is not ready in time");
         nap(2);
@@ -338,10 +267,12 @@ static void kill_daemon(void)
 {
     if (w.daemon <= 1)
         return;
+    pthread_mutex_lock(&w.daemon_lock);
     (void)kill(w.daemon, SIGKILL);
     if (waitpid(w.daemon, NULL, 0) < 0)
         die("waitpid", strerror(errno));
     w.daemon = 0;
+    pthread_mutex_unlock(&w.daemon_lock);
 }
 
 /* ---- rounds ----------------------------------------------------------------
@@ -363,38 +294,54 @@ static void draw_death(char *ret_fault, size_t cap, int *ret_ms,
     }
 }
 
+/* What was written down of it is for the next, and the summary. */
+static void end_life(void)
+{
+    if (w.h.life.own_s > 0 && n_lives < LIVES_MAX)
+        lives[n_lives++] = w.h.life;
+    w.h.life = (struct life){.own_s = 0};
+}
+
+/* Until it is killed; *ms from now at the latest. */
+static void play_round(uint32_t n, int ms)
+{
+    struct client clients[CLIENTS + 2];
+    void *(*const plays[])(void *) = {play, play, play, administer, intrude};
+    int status = 0;
+    atomic_store(&w.is_over, false);
+    atomic_store(&w.submits_left, SUBMITS);
+    for (uint32_t i = 0; i < CLIENTS + 2; i++)
+        begin_thread(&clients[i], w.seed + n * (CLIENTS + 2) + i + 7777,
+                     plays[i]);
+    for (double until_s = now_s() + ms / 1e3;
+         now_s() < until_s && !has_ended(&status);)
+        nap(1);
+    kill_daemon();
+    atomic_store(&w.is_over, true);
+    for (int i = 0; i < CLIENTS + 2; i++) {
+        (void)pthread_join(clients[i].thread, NULL);
+        client_end(&clients[i]);
+    }
+}
+
 static void round_of(uint32_t n)
 {
-    struct client clients[CLIENTS], probe;
+    struct client probe;
     char fault[24];
     bool is_early;
-    int ms, status = 0;
+    int ms;
     draw_death(fault, sizeof(fault), &ms, &is_early);
+    conf_before_start(&w, draw(&w.rng, 8) == 0);
     start(fault);
-    client_begin(&probe, 1);
+    begin(&probe, 1);
     if (!is_early && wait_ready(&probe)) {
-        atomic_store(&w.is_over, false);
-        atomic_store(&w.submits_left, SUBMITS);
-        for (int i = 0; i < CLIENTS; i++) {
-            client_begin(&clients[i],
-                         w.seed + n * CLIENTS + (uint32_t)i + 7777);
-            if (pthread_create(&clients[i].thread, NULL, play, &clients[i]))
-                die("pthread", "create");
-        }
-        for (double until_s = now_s() + ms / 1e3;
-             now_s() < until_s && !has_ended(&status);)
-            nap(1);
-        kill_daemon();
-        atomic_store(&w.is_over, true);
-        for (int i = 0; i < CLIENTS; i++) {
-            (void)pthread_join(clients[i].thread, NULL);
-            client_end(&clients[i]);
-        }
+        play_round(n, ms);
     } else {
         nap(is_early ? ms : 0);
         kill_daemon();
     }
     client_end(&probe);
+    end_life();
     history_check(&w.h, w.state, false);
 }
 
@@ -421,14 +368,40 @@ static void wait_for_all(struct client *c)
         }
 }
 
+static void wait_conf(struct client *c, bool (*is_so)(struct client *c),
+                      const char *what)
+{
+    for (double until_s = now_s() + 60; !is_so(c); nap(5))
+        if (now_s() > until_s)
+            die("SIGHUP", what);
+}
+
+/* A signal is heeded, whatever the file is; and nothing of a bad one. */
+static void settle_conf(struct client *c)
+{
+    admin_file(c, true);
+    admin_hup(c);
+    wait_conf(c, shows_file, "a good file is not taken up");
+    admin_file(c, false);
+    admin_hup(c);
+    wait_conf(c, says_refused, "a bad file is not complained of");
+    (void)shows_file(c);
+    admin_file(c, true);
+    admin_reload(c);
+    (void)shows_file(c);
+}
+
 static void settle(void)
 {
     struct client c;
     int status = 0;
+    conf_before_start(&w, false);
     start("");
-    client_begin(&c, 1);
+    begin(&c, 1);
     if (!wait_ready(&c))
         die("the daemon", "does not start");
+    admin_resume(&c);
+    settle_conf(&c);
     for (size_t i = 0; i < w.h.n; i++) {
         struct asked *a = &w.h.jobs[i];
         if (a->id == 0)
@@ -441,6 +414,7 @@ static void settle(void)
             (void)call(&c, "POST", NULL, "/v1/jobs/%" PRIu64 "/release", a->id);
     }
     wait_for_all(&c);
+    admin_look(&c);
     client_end(&c);
     (void)kill(w.daemon, SIGTERM);
     for (double until_s = now_s() + 60; !has_ended(&status); nap(2))
@@ -448,6 +422,7 @@ static void settle(void)
             die("the daemon", "does not end for SIGTERM");
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         bad(&w.h, "F35", "SIGTERM: its status", (uint64_t)status);
+    end_life();
     history_check(&w.h, w.state, true);
     check_ran(&w.h, w.ran);
 }
@@ -474,8 +449,27 @@ static void begin_world(void)
     path(w.sock, "sock");
     path(w.ran, "ran");
     path(w.log, "log");
+    path(w.conf, "mgpu.yaml");
     (void)snprintf(w.url, sizeof(w.url), "unix:%.100s", w.sock);
-    w.h.n = 0;
+    history_begin(&w.h);
+    w.h.uid = (int64_t)geteuid();
+    if (geteuid() == 0 && chmod(w.dir, 0711) < 0) /* strangers may knock */
+        die(w.dir, strerror(errno));
+}
+
+/* I10, and how much of I7 and I9 there was. */
+static bool tell(uint32_t n, size_t n_jobs, double took_s)
+{
+    struct turns t;
+    const char *why = rule_turns(lives, n_lives, &t);
+    heed(&w.h, "I10", why, 0);
+    (void)printf("%u rounds, %zu jobs, %d answers, %.0f ms a round; here %zu "
+                 "strangers refused, %zu notes of files; longest own turn %.1f "
+                 "ms, above 50 ms in %zu of %zu lives\n",
+                 n, n_jobs, atomic_load(&w.n_answers), took_s * 1e3 / n,
+                 w.h.n_strange, w.h.n_conf, t.longest_s * 1e3, t.n_long, t.n);
+    (void)fflush(stdout);
+    return why == NULL;
 }
 
 static int fail(uint32_t done)
@@ -509,11 +503,9 @@ int main(int argc, char **argv)
         if (w.h.n_bad > 0)
             return fail(n);
         n_jobs += w.h.n;
+        if (!tell(n, n_jobs, now_s() - began_s))
+            return fail(n);
         remove_dir(w.dir);
-        (void)printf("%u rounds, %zu jobs, %d answers, %.0f ms a round\n", n,
-                     n_jobs, atomic_load(&w.n_answers),
-                     (now_s() - began_s) * 1e3 / n);
-        (void)fflush(stdout);
     }
     return 0;
 }

@@ -3,8 +3,10 @@
  * Clients write down each request, and each answer when one came. Between two
  * lives of the daemon the log is read and held against that:
  *   I1  who was told of a job, a cancel or an end finds it in the log
+ *   I7  no event of a job is a stranger's, and a deed is in admin.log
  *   I8  at the end each job that was seen COMPLETED has its rows, each once
- * and against itself: store_sqlite_check() has I2 to I6.
+ * and against itself: store_sqlite_check() has I2 to I6. What is held against
+ * the notes alone is in rules.h.
  */
 #ifndef MGPU_TESTS_CRASH_HISTORY_H
 #define MGPU_TESTS_CRASH_HISTORY_H
@@ -17,7 +19,9 @@
 #include <string.h>
 
 #include "db/store.h"
+#include "jobs/base/buf.h"
 #include "jobs/state.h"
+#include "tests/crash/rules.h"
 
 enum { JOBS_MAX = 4096, ROWS_PER_JOB = 3 };
 
@@ -31,10 +35,26 @@ struct asked { /* one request for a job, or for a sweep */
 
 struct history {
     pthread_mutex_t lock;
+    int64_t uid; /* the daemon's, and of all who may ask it */
     struct asked jobs[JOBS_MAX];
     size_t n;
+    struct strange strange[STRANGERS_MAX];
+    size_t n_strange;
+    int told[DEED_N];
+    struct conf_note conf[CONF_NOTES_MAX]; /* one thread's at a time */
+    size_t n_conf;
+    int version;      /* of the last file */
+    struct life life; /* of the daemon that lives; own_s 0: it said nothing */
     int n_bad;
 };
+
+/* Of a new state; no other thread is at it. */
+static inline void history_begin(struct history *h)
+{
+    h->n = h->n_strange = h->n_conf = 0;
+    h->version = 0;
+    memset(h->told, 0, sizeof(h->told));
+}
 
 static inline void bad(struct history *h, const char *rule, const char *what,
                        uint64_t job)
@@ -43,18 +63,37 @@ static inline void bad(struct history *h, const char *rule, const char *what,
     (void)printf("  %s: %s: job %" PRIu64 "\n", rule, what, job);
 }
 
+/* What rules.h says, if anything. */
+static inline void heed(struct history *h, const char *rule, const char *why,
+                        size_t note)
+{
+    if (!why)
+        return;
+    h->n_bad++;
+    (void)printf("  %s: %s: note %zu\n", rule, why, note);
+}
+
+static inline void note_conf(struct history *h, enum conf_did did, int version)
+{
+    if (h->n_conf < CONF_NOTES_MAX)
+        h->conf[h->n_conf++] = (struct conf_note){did, version};
+}
+
 /* ---- the log ---------------------------------------------------------------
  */
 struct told { /* by the log, of one job */
     enum job_state state;
     int32_t attempt;
     bool is_cancelled;
+    int64_t owner;
+    const char *wrong; /* of who did what; NULL: nothing */
     char key[24];
 };
 
 struct log {
     struct told *jobs; /* owned; by id */
     size_t n;
+    int64_t uid; /* the daemon's */
 };
 
 static inline int log_event(void *arg, const struct store_event *ev,
@@ -73,6 +112,10 @@ static inline int log_event(void *arg, const struct store_event *ev,
     struct told *t = &l->jobs[ev->job];
     if (job_state_next(t->state, ev->ev, &t->state, err) < 0)
         return -1;
+    if (ev->ev == EV_SUBMIT)
+        t->owner = ev->uid;
+    if (!t->wrong)
+        t->wrong = rule_event_uid(ev->uid, t->owner, l->uid);
     t->attempt = ev->attempt;
     t->is_cancelled = t->is_cancelled || ev->ev == EV_CANCEL;
     const char *key =
@@ -163,14 +206,39 @@ static inline void check_ran(struct history *h, const char *path)
 
 /* ---- all of it -------------------------------------------------------------
  */
+static inline void check_deeds(struct history *h, const char *dir)
+{
+    enum { LOG_MAX_BYTES = 16 << 20 };
+    struct buf text = BUF_INIT;
+    struct error err = ERROR_INIT;
+    char at[256];
+    (void)snprintf(at, sizeof(at), "%s/admin.log", dir);
+    if (buf_read_file(&text, at, LOG_MAX_BYTES, &err) < 0 &&
+        err.code != ERR_NOTFOUND)
+        heed(h, "I7", err.msg, 0);
+    heed(h, "I7", rule_deeds(buf_str(&text), h->told, h->uid), 0);
+    buf_clear(&text);
+}
+
+static inline void check_notes(struct history *h)
+{
+    size_t at = 0;
+    const char *why = rule_strangers(h->strange, h->n_strange, &at);
+    heed(h, "I7", why, at);
+    why = rule_conf(h->conf, h->n_conf, &at);
+    heed(h, "I9", why, at);
+}
+
 /* No daemon runs. in  is_over  nothing is to run any more, and all jobs that
  * were acknowledged have ended. */
 static inline void history_check(struct history *h, const char *dir,
                                  bool is_over)
 {
     struct store *s = NULL;
-    struct log l = {.jobs = NULL};
+    struct log l = {.uid = h->uid};
     struct error err = ERROR_INIT;
+    check_notes(h);
+    check_deeds(h, dir);
     (void)store_sqlite_check(dir, on_finding, h);
     if (store_sqlite_open(dir, &s, &err) < 0 ||
         s->ops->load(s, log_event, &l, &err) < 0)
@@ -180,6 +248,9 @@ static inline void history_check(struct history *h, const char *dir,
         if (is_over && h->jobs[i].id > 0 && h->jobs[i].id < l.n)
             check_job_rows(h, s, &l, &h->jobs[i]);
     }
+    for (size_t i = 0; i < l.n; i++)
+        if (l.jobs[i].wrong)
+            bad(h, "I7", l.jobs[i].wrong, i);
     for (size_t i = 0; is_over && i < l.n; i++)
         if (l.jobs[i].state != JOB_NEW && !job_state_is_final(l.jobs[i].state))
             bad(h, "I1", "it has not ended", i);
