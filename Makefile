@@ -11,6 +11,7 @@
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
 #   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds
+#   make bench-history     a long past: N=jobs, ROWS= of metrics
 #   make fault             let each call of the daemon and of the tools fail
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
@@ -182,7 +183,8 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
-        bench-cv bench-slurm bench-ctld bench-soak crash fault install uninstall deb clean FORCE
+        bench-cv bench-slurm bench-ctld bench-soak bench-history crash fault \
+        install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -482,6 +484,10 @@ bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
 bench-soak: all $(B)/tests/bench/load
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/soak.sh $(or $(SECONDS),600) $(or $(N),0) $(or $(HOLD),5)
+# Jobs that ended and their rows: what it costs to look at a few of them.
+bench-history: all $(addprefix $(B)/tests/bench/,fill load)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/history.sh $(or $(N),100000) $(or $(ROWS),10000000)
 
 deps:
 	$(Q)sh .ci/deps

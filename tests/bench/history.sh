@@ -1,0 +1,53 @@
+#!/bin/bash
+# history.sh - what a long past costs those who look: jobs that ended over ten
+# days, and the rows that some of them reported.
+#
+#   history.sh [JOBS [ROWS]]                        100000 10000000
+#
+# A million jobs need 4 GB of memory and 2 GB of disk, 100,000,000 rows some 12
+# GB. Not a test: figures are printed beside their targets, none is expected.
+set -eu
+
+jobs=${1:-100000} rows=${2:-10000000}
+# shellcheck source=tests/bench/daemon.bash
+. "${0%/*}/daemon.bash"
+
+megabytes() {
+    stat -c %s "$@" | awk '{ n += $1 } END { printf "%.0f MB", n / 1e6 }'
+}
+# The median and the longest of five, and the rows that came.
+five() { # ARGUMENT...: of mgpu-stat
+    local t
+    for _ in 1 2 3 4 5; do
+        t=$(now)
+        "$bin/mgpu-stat" --url "unix:$socket" "$@" >"$dir/table"
+        echo "$t $(now)"
+    done | awk '{ print ($2 - $1) * 1e3 }' | sort -n |
+        awk '{ t[NR] = $1 } END { printf "p50 %.0f, longest %.0f ms", t[3], t[5] }'
+    printf ', %s lines' "$(wc -l <"$dir/table")"
+}
+
+printf 'version: 1\nlimits: {max_jobs_per_user: 1000000}\n' >"$dir/mgpu.yaml"
+mkdir -m 700 "$dir/past"
+t=$(now)
+"$bench/fill" "$dir/past" 100 "$jobs" 10 "$rows"
+say id load target figure
+say L5 "$jobs jobs, $rows rows" '' "$(
+    awk -v a="$t" -v b="$(now)" 'BEGIN { printf "written in %.0f s", b - a }')"
+start "$dir/past"
+say '' 'state.db, metrics.db' 'stated' \
+    "$(megabytes "$dir/past/state.db"), $(megabytes "$dir/past/metrics.db")"
+say '' 'ready again' '' "$(cat "$dir/ready") s, $(
+    awk '/^VmRSS/ { printf "%.0f MB", $2 / 1024 }' "/proc/$daemon/status")"
+say '' 'mgpu-stat' '<= 100 ms' "$(five)"
+say '' '--since 1d, the newest 100' '<= 200 ms' "$(five --since 1d -c 100)"
+say '' '--since 1d, all: a tenth' '<= 200 ms' "$(five --since 1d)"
+say '' '--since 1h' '<= 200 ms' "$(five --since 1h)"
+say '' '--metrics of one, the last 100' '<= 200 ms' \
+    "$(five --metrics "$jobs" -c 100)"
+say '' '--metrics of one, all' '' "$(five --metrics "$jobs")"
+say '' '/v1/jobs, the first 100' '' \
+    "$("$bench/load" get "$socket" '/v1/jobs?limit=100' 1 10 2)"
+say '' 'longest turn of the loop' 'never > 50 ms' \
+    "$(metric mgpu_loop_stall_longest_seconds | ms), without waiting for a core $(
+        metric mgpu_loop_stall_own_longest_seconds | ms)"
