@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -117,8 +118,18 @@ static bool may_fail(enum fault_class c, int fd)
 
 #define DUE(c, name) is_due(c, #name, __builtin_return_address(0))
 
+/* The first look-up allocates the state of all look-ups, and glibc 2.36 then
+ * takes it without a look (nss_database.c): done while nothing fails yet. */
+static void look_up_once(void)
+{
+    struct passwd pw, *found = NULL;
+    char space[4096];
+    (void)getpwuid_r(0, &pw, space, sizeof(space), &found);
+}
+
 __attribute__((constructor)) static void attach(void)
 {
+    look_up_once();
     const char *path = getenv(FAULT_FILE);
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     void *p = MAP_FAILED;

@@ -76,6 +76,13 @@ bool rig_disarm(struct rig *r)
     return atomic_load(&r->f->struck) + atomic_load(&r->f->excused) > 0;
 }
 
+void rig_spare_daemon(struct rig *r)
+{
+    (void)munmap(r->f, sizeof(*r->f));
+    put(r->control, r->dir, "control.tools");
+    map_control(r);
+}
+
 bool rig_is_whole(void)
 {
     const char *which = getenv("MGPU_FAULT");

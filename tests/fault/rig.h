@@ -58,6 +58,9 @@ void rig_end(struct rig *r);
 void rig_arm(struct rig *r, const struct fault *f, int64_t n);
 /* Whether a call failed. */
 bool rig_disarm(struct rig *r);
+/* The daemon that runs now takes no more faults: what is armed from here on is
+ * for programs that are started later. */
+void rig_spare_daemon(struct rig *r);
 /* After n: the next call to fail. */
 int64_t rig_after(int64_t n);
 bool rig_is_whole(void);

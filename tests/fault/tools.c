@@ -54,6 +54,7 @@ static void begin(struct play *p)
     rig_start(r);
     if (!rig_is_ready(r) || (p->last = rig_submit(r, 1, true)) == 0)
         rig_bad(r, &p->n_bad, "the daemon does not start");
+    rig_spare_daemon(r);
     (void)snprintf(p->job, sizeof(p->job), "%" PRIu64, p->last);
 }
 
