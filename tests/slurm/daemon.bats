@@ -111,6 +111,12 @@ slurm_was_seen() { [ "$(api GET /v1/status | json '$.slots_total')" = 8 ]; }
     ctld_start
     holder=$(stranger -N 2 --gpus-per-node=4)
     wait_for 60 slurm_is "$holder" RUNNING
+    # Else the second one starts where nobody is seen, and takes nothing back.
+    is_full() {
+        [ "$("$MGPU_BIN/mgpu-stat" --nodes |
+            grep -c " 0-3 $(id -un) $holder")" = 2 ]
+    }
+    wait_for 60 is_full
     low=$(submit_sh low 2 8 "$say_ran")
     wait_for 60 reason_like "$low" 'Slurm(*'
     first=$(slurm_ids low)
