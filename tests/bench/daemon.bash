@@ -24,12 +24,38 @@ end_helpers() {
     done
     helpers=()
 }
+ours() { # pids of what runs in our directory, or was told of it
+    local proc args
+    for proc in /proc/[0-9]*; do
+        mapfile -d '' -t args 2>/dev/null <"$proc/cmdline" || :
+        if [[ "${args[*]} " == *"$dir/"* ||
+            $(readlink "$proc/cwd") == "$dir"/* ]]; then
+            echo "${proc#/proc/}"
+        fi
+    done 2>/dev/null
+}
+# Attempts outlive their daemon, and wait for the next one to report to. Asked
+# to end, and made to after five seconds.
+end_attempts() {
+    local pids
+    for i in $(seq 100); do
+        mapfile -t pids < <(ours)
+        [ "${#pids[@]}" -gt 0 ] || return 0
+        if [ "$i" = 1 ]; then
+            kill "${pids[@]}" 2>/dev/null || :
+        elif [ "$i" -gt 50 ]; then
+            kill -KILL "${pids[@]}" 2>/dev/null || :
+        fi
+        sleep 0.1
+    done
+}
 stop() {
     trap - EXIT INT TERM
     end_helpers
     [ -z "$daemon" ] || [ -z "$holder" ] ||
         api "/v1/jobs/$holder/cancel" -X POST >/dev/null || :
     end_daemon
+    end_attempts
     rm -rf "${dir:?}"
 }
 trap stop EXIT
