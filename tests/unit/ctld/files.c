@@ -292,7 +292,7 @@ static void test_beats_more(struct rig *r)
     is_int(as_worker(r, beat,
                      "{\"iteration\":9,\"iterations_total\":10,\"loss\":3}"),
            200, "a beat");
-    put_file(r, "spool.0", "{\"iteration\":8,\"loss\":4}\n", 27);
+    put_file(r, "spool.0", "{\"iteration\":8,\"loss\":4}\n", 25);
     exits(r, id, 0);
     ok(becomes(r, path, "\"state\":\"FAILED\"") &&
            has(r, "\"iteration\":9,\"iterations_total\":10") &&
