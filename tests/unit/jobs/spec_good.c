@@ -548,45 +548,6 @@ static void test_table(void)
     is_int(later, 0, "no key is both there and for later");
 }
 
-/* ---- the examples -------------------------------------------------------- */
-
-static void test_examples(void)
-{
-    static const char *const names[] = {"mnist-mobilenet", "image-folder",
-                                        "cv-synthetic", "command-hello"};
-    const char *src = getenv("MGPU_SRC");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char path[400];
-        struct buf text = BUF_INIT;
-        struct error err = ERROR_INIT;
-        struct job_spec s;
-        (void)snprintf(path, sizeof(path), "%s/jobs/examples/%s.yaml",
-                       src ? src : ".", names[i]);
-        struct spec_options opt = {.file = path, .home = "/home/ann"};
-        if (!ok(buf_read_file(&text, path, 1 << 20, &err) == 0 &&
-                    parse_with(text.data, &opt, &s),
-                "%s is valid", names[i])) {
-            buf_clear(&text);
-            continue;
-        }
-        if (i == 0) {
-            ok(s.dataset.path[0] == '/' &&
-                   strstr(s.dataset.path, "/tests/data/mnist") != NULL,
-               "its data is found from any directory");
-            is_int(s.resources.gpus.min, 2, "two ranks");
-            is_int(s.train.lr_scheduler.num_warmup_steps, 78, "warm-up");
-            ok(s.train.optimizer.nesterov, "Nesterov");
-        }
-        if (i == 1)
-            ok(s.dataset.source == SOURCE_IMAGE_FOLDER &&
-                   s.dataset.augment == AUGMENT_CROP &&
-                   s.dataset.on_bad_row == BAD_ROW_SKIP,
-               "a folder's keys");
-        spec_clear(&s);
-        buf_clear(&text);
-    }
-}
-
 int main(void)
 {
     test_values();
@@ -599,6 +560,5 @@ int main(void)
     test_show();
     test_table();
     test_every();
-    test_examples();
     return tap_done();
 }
