@@ -121,7 +121,7 @@ YAML
     wait_for 60 grep -qs '"iteration":5,' "$dir/spool.1"
     shared=$(for pid in $(launched "$dir"); do cat "/proc/$pid/maps"; done |
         sed -n 's|.* \(/dev/shm/[^ /]*\).*|\1|p' | sort -u)
-    [ -n "$shared" ] || skip "ranks share no files here"
+    [ -n "$shared" ] # else this proves nothing
     [[ $shared == /dev/shm/mgpu-rank.* ]]
     # shellcheck disable=SC2046
     kill -KILL $(launched "$dir")

@@ -213,7 +213,7 @@ END
     wait_for 30 grep -qs '"iteration":5,' "$dir/spool.1"
     shared=$(sed -n 's|.* \(/dev/shm/[^ /]*\).*|\1|p' \
         "/proc/$(worker_pids | head -n 1)/maps" | sort -u)
-    [ -n "$shared" ] || skip "ranks share no files here"
+    [ -n "$shared" ] # else this proves nothing
     [[ $shared == /dev/shm/mgpu-rank.* ]]
     # shellcheck disable=SC2046
     kill -KILL $(pgrep -P "$pid") $(worker_pids)
