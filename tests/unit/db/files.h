@@ -23,6 +23,23 @@ static inline struct store *must_open(struct tmp *t)
     return s;
 }
 
+static inline int count_event(void *arg, const struct store_event *e,
+                              struct error *err)
+{
+    (void)e;
+    (void)err;
+    ++*(int *)arg;
+    return 0;
+}
+
+static inline int count_events(struct store *s)
+{
+    struct error err = ERROR_INIT;
+    int n = 0;
+
+    return s->ops->load(s, count_event, &n, &err) < 0 ? -1 : n;
+}
+
 static inline void sql(struct tmp *t, const char *file, const char *text)
 {
     sqlite3 *h = NULL;

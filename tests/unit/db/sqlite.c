@@ -31,23 +31,6 @@ static int append_n(struct store *s, int n, size_t detail, struct error *err)
     return rc;
 }
 
-static int count_event(void *arg, const struct store_event *e,
-                       struct error *err)
-{
-    (void)e;
-    (void)err;
-    ++*(int *)arg;
-    return 0;
-}
-
-static int count_events(struct store *s)
-{
-    struct error err = ERROR_INIT;
-    int n = 0;
-
-    return s->ops->load(s, count_event, &n, &err) < 0 ? -1 : n;
-}
-
 static int count_row(void *arg, const struct store_cell *c, size_t n,
                      struct error *err)
 {

@@ -111,23 +111,6 @@ static void test_sums(void)
     tmp_end(&t);
 }
 
-static int count_event(void *arg, const struct store_event *e,
-                       struct error *err)
-{
-    (void)e;
-    (void)err;
-    ++*(int *)arg;
-    return 0;
-}
-
-static int count_events(struct store *s)
-{
-    struct error err = ERROR_INIT;
-    int n = 0;
-
-    return s->ops->load(s, count_event, &n, &err) < 0 ? -1 : n;
-}
-
 /* A store from before goes on, and what is new in it has sums. */
 static void test_upgrade_state(void)
 {
