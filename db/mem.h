@@ -48,7 +48,7 @@ void mem_cells_fill(struct mem_cells *c, enum store_view view,
 bool mem_table_find(const struct mem_table *t, const struct mem_key *key,
                     size_t *ret_at);
 
-/* As the SQL of v_scaling in db/schema/001-metrics.sql, row for row. */
+/* As the SQL of v_scaling in db/schema/003-metrics.sql, row for row. */
 int mem_scaling(const struct mem_table *attempts,
                 const struct mem_table *iterations, const struct store_query *q,
                 int (*row)(void *arg, const struct store_cell *cells, size_t n,

@@ -179,8 +179,9 @@ void mem_cells_fill(struct mem_cells *c, enum store_view view,
 struct group {
     const char *class; /* borrowed from the attempts */
     int32_t gpus, nodes;
-    int64_t n;
+    int64_t n, runs;
     double t_sum;              /* over the n steps */
+    double off_sum;            /* of the squares of what is off their mean */
     double samples, t_sampled; /* over the steps that report samples */
 };
 
@@ -245,8 +246,10 @@ static size_t step_add(const struct mem_table *t, size_t at, struct group *g)
         }
     }
     if (g && !isnan(slowest)) {
+        double before = g->n ? g->t_sum / (double)g->n : slowest;
         g->n++;
         g->t_sum += slowest;
+        g->off_sum += (slowest - before) * (slowest - g->t_sum / (double)g->n);
         g->samples += samples;
         g->t_sampled += sampled ? slowest : 0;
     }
@@ -267,6 +270,7 @@ static int collect(struct groups *gs, const struct mem_table *attempts,
         size_t i;
         if (mem_table_find(attempts, &of, &i))
             a = &attempts->items[i]->attempt;
+        bool is_new = true; /* to the size that it ran at */
         while (at < t->n && t->items[at]->key.job == k.job &&
                t->items[at]->key.attempt == k.attempt) {
             struct group *g = NULL;
@@ -276,7 +280,12 @@ static int collect(struct groups *gs, const struct mem_table *attempts,
                 if (!g)
                     return -1;
             }
+            int64_t n = g ? g->n : 0;
             at = step_add(t, at, g);
+            if (g && g->n > n) {
+                g->runs += is_new;
+                is_new = false;
+            }
         }
     }
     return 0;
@@ -299,6 +308,9 @@ static void fill_scaling(struct mem_cells *c, const struct group *g,
     put_real(c, rate / one / g->gpus);
     put_int(c, g->n);
     put_text(c, "measured");
+    put_real(c, sqrt(g->off_sum / (double)(g->n - 1))); /* NaN of one */
+    put_int(c, g->runs);
+    put_real(c, g->gpus * 1e6 / rate / 3600);
 }
 
 static bool ran_as(const struct mem_table *attempts, uint64_t job,

@@ -51,7 +51,8 @@ const struct view views[VIEW_N] = {
     [VIEW_SCALING] = {.name = "v_scaling",
                       .columns = {"class", "gpus", "nodes", "t_iter",
                                   "samples_per_s", "speedup", "efficiency", "n",
-                                  "basis"}},
+                                  "basis", "t_iter_sd", "runs",
+                                  "gpu_hours_per_million"}},
 };
 
 const char *store_view_name(enum store_view v)

@@ -6,6 +6,11 @@
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
 
+static double cell(const json_t *reply, const json_t *row, const char *column)
+{
+    return show_cell(row, show_column(reply, column));
+}
+
 static int add(struct render_table *t, const char *fmt, double v,
                struct error *err)
 {
@@ -14,11 +19,31 @@ static int add(struct render_table *t, const char *fmt, double v,
         (void)snprintf(text, sizeof(text), "%.0f %%", 100 * v);
     else if (isfinite(v) && strcmp(fmt, "x") == 0)
         (void)snprintf(text, sizeof(text), "%.2f", v);
-    else if (isfinite(v) && strcmp(fmt, "s") == 0)
-        (void)render_time(v, text, sizeof(text));
     else if (isfinite(v))
         (void)snprintf(text, sizeof(text), "%.0f", v);
     return render_table_add(t, err, "%s", text);
+}
+
+/* The time of an iteration, and how far those that were measured lie off. */
+static int add_time(struct render_table *t, const struct render_style *style,
+                    double mean_s, double sd_s, struct error *err)
+{
+    char mean[32] = "-", sd[32];
+    if (isfinite(mean_s))
+        (void)render_time(mean_s, mean, sizeof(mean));
+    if (!isfinite(mean_s) || !isfinite(sd_s))
+        return render_table_add(t, err, "%s", mean);
+    (void)render_time(sd_s, sd, sizeof(sd));
+    return render_table_add(t, err, "%s %s %s", mean, style->ascii ? "+-" : "±",
+                            sd);
+}
+
+/* What a million samples cost. */
+static int add_hours(struct render_table *t, double hours, struct error *err)
+{
+    if (!isfinite(hours))
+        return render_table_add(t, err, "-");
+    return render_table_add(t, err, "%.*f", hours < 10 ? 3 : 1, hours);
 }
 
 /* Of the size before, in samples per second and GPU that came with it. */
@@ -37,14 +62,16 @@ static int print_class(const struct show_conf *s, const json_t *reply,
         {"GPUS", RENDER_RIGHT},      {"NODES", RENDER_RIGHT},
         {"IT TIME", RENDER_RIGHT},   {"SAMPLES/S", RENDER_RIGHT},
         {"SPEED-UP", RENDER_RIGHT},  {"EFF", RENDER_RIGHT},
-        {"A NEW GPU", RENDER_RIGHT}, {"N", RENDER_RIGHT},
+        {"GPU-HOURS", RENDER_RIGHT}, {"A NEW GPU", RENDER_RIGHT},
+        {"RUNS", RENDER_RIGHT},      {"N", RENDER_RIGHT},
         {"BASIS", RENDER_LEFT},
     };
     struct render_table *t = NULL;
     double gpus = NAN, rate = NAN;
     size_t i;
     json_t *row;
-    int rc = render_table_create(columns, 9, &t, err);
+    int rc = render_table_create(columns, sizeof(columns) / sizeof(columns[0]),
+                                 &t, err);
     json_array_foreach(json_object_get(reply, "rows"), i, row)
     {
         const char *c = json_string_value(
@@ -53,19 +80,19 @@ static int print_class(const struct show_conf *s, const json_t *reply,
             json_array_get(row, (size_t)show_column(reply, "basis")));
         if (rc < 0 || !c || strcmp(c, class) != 0)
             continue;
-        double g = show_cell(row, show_column(reply, "gpus"));
-        double r = show_cell(row, show_column(reply, "samples_per_s"));
+        double g = cell(reply, row, "gpus");
+        double r = cell(reply, row, "samples_per_s");
         if (add(t, "n", g, err) < 0 ||
-            add(t, "n", show_cell(row, show_column(reply, "nodes")), err) < 0 ||
-            add(t, "s", show_cell(row, show_column(reply, "t_iter")), err) <
-                0 ||
+            add(t, "n", cell(reply, row, "nodes"), err) < 0 ||
+            add_time(t, &s->style, cell(reply, row, "t_iter"),
+                     cell(reply, row, "t_iter_sd"), err) < 0 ||
             add(t, "n", r, err) < 0 ||
-            add(t, "x", show_cell(row, show_column(reply, "speedup")), err) <
-                0 ||
-            add(t, "%", show_cell(row, show_column(reply, "efficiency")), err) <
-                0 ||
+            add(t, "x", cell(reply, row, "speedup"), err) < 0 ||
+            add(t, "%", cell(reply, row, "efficiency"), err) < 0 ||
+            add_hours(t, cell(reply, row, "gpu_hours_per_million"), err) < 0 ||
             add_gain(t, r - rate, g - gpus, err) < 0 ||
-            add(t, "n", show_cell(row, show_column(reply, "n")), err) < 0 ||
+            add(t, "n", cell(reply, row, "runs"), err) < 0 ||
+            add(t, "n", cell(reply, row, "n"), err) < 0 ||
             render_table_add(t, err, "%s", basis ? basis : "-") < 0)
             rc = -1;
         gpus = g;
@@ -105,5 +132,9 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
         if (print_class(s, reply, class, err) < 0)
             return -1;
     }
+    if (*last && s->header)
+        (void)fputs("\nIT TIME is the mean of N iterations and their standard "
+                    "deviation; GPU-HOURS\nare what a million samples take.\n",
+                    s->out);
     return 0;
 }

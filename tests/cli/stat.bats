@@ -471,8 +471,39 @@ END
     run stat --scaling 1
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == cv/mobilenet_v2-0.25/* ]]
-    [[ ${lines[2]} == *" 1      1 "*"1.00  100 %"*"13  measured" ]]
-    [[ ${lines[3]} == *" 2      1 "*" /s"*"5  measured" ]]
+    [[ ${lines[2]} == *" 1      1 "*"1.00  100 %"*" 1  13  measured" ]]
+    [[ ${lines[3]} == *" 2      1 "*" /s"*" 1   5  measured" ]]
+    # The table, of the rows that it is made of: the first three iterations of
+    # a run warm up, and the slowest rank counts.
+    stat --no-header --scaling 1 | sed 's/ ± / /; s/ +- / /; s/ [mu]\?s / /g' |
+        awk 'NF > 9 { print $1, $3, $4, $5, $6, $9, $(NF - 1) }' >table
+    sqlite3 -readonly "$ctld_dir/state/metrics.db" "
+        WITH step AS (SELECT job, iteration, max(t_iter) AS t,
+                             sum(samples) AS samples, count(*) AS gpus
+                      FROM v_iteration AS i
+                      WHERE iteration > 2 + (SELECT min(iteration)
+                                             FROM v_iteration WHERE job = i.job)
+                      GROUP BY job, iteration),
+             size AS (SELECT gpus, count(*) AS n, avg(t) AS mean,
+                             sum(samples) / sum(t) AS rate
+                      FROM step GROUP BY gpus)
+        SELECT gpus, mean, (SELECT sqrt(sum((t - mean) * (t - mean)) / (n - 1))
+                            FROM step WHERE step.gpus = size.gpus),
+               rate, rate / (SELECT rate FROM size WHERE gpus = 1),
+               gpus * 1000000 / rate / 3600, n FROM size ORDER BY gpus" |
+        tr '|' ' ' >rows
+    cat table rows
+    paste -d ' ' table rows | awk '
+        function off(a, b) { d = a - b; return (d < 0 ? -d : d) }
+        function near(a, s) { # as s, ms or us, in the digits that are shown
+            if (s >= 1) return (off(a, s) < 0.0051)
+            if (s >= 1e-3) return (off(a, s * 1e3) < 0.051)
+            return (off(a, s * 1e6) < 0.51)
+        }
+        { n += $1 == $8 && near($2, $9) && near($3, $10) &&
+              off($4, $11) <= 0.51 && off($5, $12) < 0.0051 &&
+              off($6, $13) < ($13 < 10 ? 0.00051 : 0.051) && $7 == $14 }
+        END { exit n != 2 }'
     [ "$(stat --scaling --json 2 | json '$.rows[1][1]')" = 2 ]
     diff <(stat --scaling 2) <(stat --scaling wide)
     run stat --scaling 'no such'

@@ -172,6 +172,33 @@ static void test_names(struct fixture *fx)
     fx_end(fx);
 }
 
+/* A second run at a size, one iteration past its warm-up; and a size of which
+ * no more is known than one. */
+static void test_scaling_runs(struct fixture *fx)
+{
+    struct error err = ERROR_INIT;
+    struct store_attempt at[2] = {attempt(1, 2), attempt(9, 1)};
+    struct store_batch b = {.attempts = at, .n_attempts = 2};
+
+    at[0].class = "a";
+    at[0].gpus = 1;
+    at[1].class = "c";
+    ok(fx->s->ops->append(fx->s, &b, &err) == 0, "stores a second attempt");
+    for (int64_t i = 1; i <= 4; i++) {
+        struct metric_row row = iteration(0, i, 1);
+        (void)fx->s->ops->rows(fx->s, 1, 2, &row, 1, NULL, &err);
+        (void)fx->s->ops->rows(fx->s, 9, 1, &row, 1, NULL, &err);
+    }
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
+                                               .job = 1,
+                                               .limit = 1}),
+           "'a' 1 1 1r 64r 1r 1r 3 'measured' 0.25r 2 4.340277778r\n",
+           "v_scaling: two runs of a size");
+    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 9}),
+           "'c' 2 1 1r 64r 2r 1r 1 'measured' - 1 8.680555556r\n",
+           "v_scaling: one iteration has no deviation");
+}
+
 /* Two classes, three sizes; rank 1 is the slow one. */
 static void test_scaling(struct fixture *fx)
 {
@@ -187,26 +214,28 @@ static void test_scaling(struct fixture *fx)
     for (uint64_t j = 1; j <= 4; j++)
         for (int64_t i = 101; i <= 105; i++) {
             bool wide = j > 1, warm = i > 103;
-            struct metric_row rows[2] = {iteration(0, i, warm ? 1 : 50),
+            double off = j > 1 ? 0 : i == 105 ? 0.25 : -0.25;
+            struct metric_row rows[2] = {iteration(0, i, warm ? 1 + off : 50),
                                          iteration(1, i, warm ? 1.25 : 50)};
             if (j == 3)
                 rows[0].iteration.samples = rows[1].iteration.samples = -1;
             (void)fx->s->ops->rows(fx->s, j, 1, rows, wide ? 2 : 1, NULL, &err);
         }
     is_str(view(fx->s, VIEW_SCALING),
-           "'a' 1 1 1r 64r 1r 1r 2 'measured'\n"
-           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured'\n"
-           "'b' 2 1 1.25r - - - 2 'measured'\n",
+           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r\n"
+           "'b' 2 1 1.25r - - - 2 'measured' 0r 1 -\n",
            "v_scaling: the slowest rank, without the warm-up");
-    is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING,
-                                               .after = 1,
-                                               .limit = 1,
-                                               .last = 1}),
-           "'b' 2 1 1.25r - - - 2 'measured'\n", "v_scaling: the last row");
+    is_str(
+        queried(fx->s,
+                (struct store_query){
+                    .view = VIEW_SCALING, .after = 1, .limit = 1, .last = 1}),
+        "'b' 2 1 1.25r - - - 2 'measured' 0r 1 -\n", "v_scaling: the last row");
     is_str(queried(fx->s, (struct store_query){.view = VIEW_SCALING, .job = 2}),
-           "'a' 1 1 1r 64r 1r 1r 2 'measured'\n"
-           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured'\n",
+           "'a' 1 1 1r 64r 1r 1r 2 'measured' 0.3535533906r 1 4.340277778r\n"
+           "'a' 2 1 1.25r 102.4r 1.6r 0.8r 2 'measured' 0r 1 5.425347222r\n",
            "v_scaling: the class of a job, at all its sizes");
+    test_scaling_runs(fx);
     fx_end(fx);
 }
 

@@ -100,7 +100,7 @@ static void test_versions(void)
     sql(&t, "state.db", "PRAGMA user_version = 2");
     sql(&t, "metrics.db", "PRAGMA user_version = 98");
     refused(&t, ERR_CONFIG, "metrics.db", "schema version 98");
-    sql(&t, "metrics.db", "PRAGMA user_version = 2");
+    sql(&t, "metrics.db", "PRAGMA user_version = 3");
     sql(&t, "state.db", "PRAGMA application_id = 7");
     refused(&t, ERR_CONFIG, "state.db", "another program's");
     tmp_clear(&t);

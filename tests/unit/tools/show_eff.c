@@ -183,11 +183,14 @@ static void test_scaling(void)
     struct show_conf conf = {.header = true, .style = {.ascii = true}};
     json_t *o =
         load("{\"columns\":[\"class\",\"gpus\",\"nodes\",\"t_iter\","
-             "\"samples_per_s\",\"speedup\",\"efficiency\",\"n\",\"basis\"],"
-             "\"rows\":[[\"cv\\u001b\",1,1,0.2,320,1.0,1.0,90,\"measured\"],"
-             "[\"cv\\u001b\",2,1,0.25,512,1.6,0.8,90,\"measured\"],"
-             "[\"cv\\u001b\",4,2,0.4,640,2.0,0.5,90,\"predicted\"],"
-             "[\"other\",1,1,0.2,null,null,null,5,\"measured\"]]}");
+             "\"samples_per_s\",\"speedup\",\"efficiency\",\"n\",\"basis\","
+             "\"t_iter_sd\",\"runs\",\"gpu_hours_per_million\"],\"rows\":["
+             "[\"cv\\u001b\",1,1,0.2,320,1.0,1.0,90,\"measured\",0.0125,3,"
+             "0.868],"
+             "[\"cv\\u001b\",2,1,0.25,512,1.6,0.8,90,\"measured\",0.5,1,12.34],"
+             "[\"cv\\u001b\",4,2,0.4,640,2.0,0.5,90,\"predicted\",null,1,"
+             "null],"
+             "[\"other\",1,1,0.2,null,null,null,5,\"measured\",0,1,null]]}");
     free(shown);
     shown = NULL;
     conf.out = open_memstream(&shown, &len);
@@ -195,14 +198,14 @@ static void test_scaling(void)
     (void)fclose(conf.out);
     static const char want[] =
         "cv\\x1b\n"
-        "GPUS  NODES   IT TIME  SAMPLES/S  SPEED-UP    EFF  A NEW GPU   N  "
-        "BASIS\n"
-        "   1      1  200.0 ms        320      1.00  100 %          -  90  "
-        "measured\n"
-        "   2      1  250.0 ms        512      1.60   80 %    +192 /s  90  "
-        "measured\n"
-        "   4      2  400.0 ms        640      2.00   50 %     +64 /s  90  "
-        "predicted\n"
+        "GPUS  NODES               IT TIME  SAMPLES/S  SPEED-UP    EFF  "
+        "GPU-HOURS  A NEW GPU  RUNS   N  BASIS\n"
+        "   1      1   200.0 ms +- 12.5 ms        320      1.00  100 %  "
+        "    0.868          -     3  90  measured\n"
+        "   2      1  250.0 ms +- 500.0 ms        512      1.60   80 %  "
+        "     12.3    +192 /s     1  90  measured\n"
+        "   4      2              400.0 ms        640      2.00   50 %  "
+        "        -     +64 /s     1  90  predicted\n"
         "\nother\n";
     ok(strncmp(shown, want, strlen(want)) == 0, "a table for each class");
     if (strncmp(shown, want, strlen(want)) != 0)
