@@ -14,6 +14,7 @@ static const char *const kinds[DEPEND_N] = {
     [DEPEND_OK] = "afterok",
     [DEPEND_NOT_OK] = "afternotok",
     [DEPEND_ANY] = "afterany",
+    [DEPEND_BEGUN] = "after",
 };
 
 /* The word before the first ':'; a number alone is afterok. */
@@ -70,8 +71,8 @@ int depend_parse(const char *text, struct depend io[DEPEND_MAX], size_t *io_n,
 
     if (parse_kind(&at, &d.kind) < 0)
         return error_set(err, ERR_INVAL,
-                         "'%.60s': expected afterok:JOB, afternotok:JOB or "
-                         "afterany:JOB",
+                         "'%.60s': expected afterok:JOB, afternotok:JOB, "
+                         "afterany:JOB or after:JOB",
                          text);
     do {
         if (parse_id(&at, &d) < 0)
@@ -99,11 +100,13 @@ const char *depend_show(const struct depend *d, char ret[DEPEND_TEXT_CAP])
     return ret;
 }
 
-enum depend_fate depend_fate(enum depend_kind kind, enum job_state state)
+enum depend_fate depend_fate(enum depend_kind kind, enum job_state state,
+                             bool has_begun)
 {
     bool is_ok = state == JOB_COMPLETED;
     if (!job_state_is_final(state))
-        return DEPEND_WAITS;
-    return kind == DEPEND_ANY || is_ok == (kind == DEPEND_OK) ? DEPEND_MET
-                                                              : DEPEND_NEVER;
+        return kind == DEPEND_BEGUN && has_begun ? DEPEND_MET : DEPEND_WAITS;
+    if (kind == DEPEND_ANY || kind == DEPEND_BEGUN)
+        return DEPEND_MET;
+    return is_ok == (kind == DEPEND_OK) ? DEPEND_MET : DEPEND_NEVER;
 }

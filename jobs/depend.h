@@ -1,4 +1,4 @@
-/* depend.h - what a job waits for: the ends of other jobs.
+/* depend.h - what a job waits for: the beginnings and ends of other jobs.
  *
  * Written as sbatch(1) writes it: "afterok:12" or, for several jobs at once,
  * "afterok:12:13"; "12" is "afterok:12". The number of a sweep stands for all
@@ -8,6 +8,7 @@
 #ifndef MGPU_JOBS_DEPEND_H
 #define MGPU_JOBS_DEPEND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ enum depend_kind {
     DEPEND_OK,     /* afterok: it has COMPLETED */
     DEPEND_NOT_OK, /* afternotok: it has ended in any other way */
     DEPEND_ANY,    /* afterany: it has ended */
+    DEPEND_BEGUN,  /* after: its ranks have begun, or it ended without */
     DEPEND_N
 };
 
@@ -40,7 +42,9 @@ int depend_parse(const char *text, struct depend io[DEPEND_MAX], size_t *io_n,
 const char *depend_show(const struct depend *d, char ret[DEPEND_TEXT_CAP]);
 
 enum depend_fate { DEPEND_WAITS, DEPEND_MET, DEPEND_NEVER };
-/* Of a job that is in this state. */
-enum depend_fate depend_fate(enum depend_kind kind, enum job_state state);
+/* Of a job that is in this state; has_begun: an attempt of it was claimed, this
+ * one or one before. */
+enum depend_fate depend_fate(enum depend_kind kind, enum job_state state,
+                             bool has_begun);
 
 #endif

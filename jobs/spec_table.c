@@ -281,7 +281,7 @@ static const struct schema_key keys[] = {
      .doc = "whether it makes room for jobs of higher priority"},
 
     {"depends_on", KEY_LIST, AT(depends_on), .code = "E022",
-     .doc = "jobs that must end first, as in afterok:12; see DEPENDENCIES"},
+     .doc = "jobs that come first, as in afterok:12; see DEPENDENCIES"},
 
     {"checkpoint.dir", KEY_PATH, AT(checkpoint.dir), .def = "null", NONE(0),
      .code = "E015", .when = WHEN_CV,

@@ -1,13 +1,14 @@
-/* depends.c - jobs that wait for the end of others.
+/* depends.c - jobs that wait for the beginning or the end of others.
  *
  * Whom a job waits for is fixed by its submit, and each of them was there
  * before it: there are no circles to look for. What is looked at is the
- * others' states alone, so a replay finds what was true before. A job for
- * which what it waits for can never come is held, not lost: its user may
- * cancel it, or release it and let it start without.
+ * others' states alone, and whether they were ever claimed, so a replay finds
+ * what was true before. A job for which what it waits for can never come is
+ * held, not lost: its user may cancel it, or release it and let it start
+ * without.
  *
- * Only ends of jobs change anything here, so the queue is gone through after
- * one of them, not with each step.
+ * Only claims and ends of jobs change anything here, so the queue is gone
+ * through after one of them, not with each step.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,8 +39,14 @@ int eng_check_depends(const struct engine *e, const struct job *job,
     return 0;
 }
 
-/* As one job would end: COMPLETED when all its tasks have, and not before the
- * last of them has ended; but when one has failed, it can no more. */
+static enum depend_fate fate_of(const struct depend *d, const struct job *job)
+{
+    return depend_fate(d->kind, job->state, job->has_begun);
+}
+
+/* As one job would: it has begun when all its tasks have; it is COMPLETED when
+ * they are, and not before the last of them has ended; but when one has failed,
+ * it can no more. */
 static enum depend_fate fate_of_sweep(const struct engine *e,
                                       const struct depend *d, int32_t n_tasks,
                                       const struct job **io)
@@ -47,9 +54,10 @@ static enum depend_fate fate_of_sweep(const struct engine *e,
     const struct job *waits = NULL, *failed = NULL;
     for (int32_t i = 0; i < n_tasks; i++) {
         const struct job *task = engine_job(e, d->job + (uint64_t)i);
-        if (!task || !job_state_is_final(task->state))
+        if (!task || fate_of(d, task) == DEPEND_WAITS)
             waits = waits ? waits : task;
-        else if (task->state != JOB_COMPLETED)
+        else if (job_state_is_final(task->state) &&
+                 task->state != JOB_COMPLETED)
             failed = failed ? failed : task;
     }
     if (failed)
@@ -60,7 +68,7 @@ static enum depend_fate fate_of_sweep(const struct engine *e,
         *io = waits;
         return DEPEND_WAITS;
     }
-    return depend_fate(d->kind, failed ? failed->state : JOB_COMPLETED);
+    return depend_fate(d->kind, failed ? failed->state : JOB_COMPLETED, true);
 }
 
 enum depend_fate engine_depend_fate(const struct engine *e,
@@ -71,7 +79,7 @@ enum depend_fate engine_depend_fate(const struct engine *e,
     *ret = other;
     if (other && d->task < 0 && other->sweep == d->job)
         return fate_of_sweep(e, d, other->n_tasks, ret);
-    return other ? depend_fate(d->kind, other->state) : DEPEND_NEVER;
+    return other ? fate_of(d, other) : DEPEND_NEVER;
 }
 
 /* The first in vain, else the first that is waited for. */
@@ -140,8 +148,10 @@ static int one(struct engine *e, struct entry *en)
         wait_for(en, d, n);
         break;
     case DEPEND_MET:
-        if (was)
+        if (was) {
             (void)eng_set_reason(en, "");
+            e->wants_plan = true; /* a claim alone asks for none */
+        }
         break;
     }
     return 0;

@@ -188,6 +188,7 @@ struct job {
 
     /* The current or last attempt. */
     int32_t attempt, retries;
+    bool has_begun;        /* this one, or one before it, was claimed */
     double requeue_s;      /* when its last attempt was over, NAN never */
     double requeue_wait_s; /* not started again before so long after that */
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];

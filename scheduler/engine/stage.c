@@ -116,7 +116,7 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     e->staged++;
     e->is_ranked = false;
     e->wants_depends = e->wants_depends || en->job.n_depends > 0 ||
-                       job_state_is_final(en->job.state);
+                       ev.ev == EV_CLAIM || job_state_is_final(en->job.state);
     e->wants_plan = e->wants_plan || moves_devices(ev.ev);
     return 0;
 }

@@ -149,14 +149,36 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     wait_for 60 job_is "$id" RUNNING
 }
 
+@test "F40: all conditions at once, a sweep and one task of it, a held job" {
+    printf 'sweep: {grid: {env.X: ["0", "3"]}}\n' | cat job.yaml - >sweep.yaml
+    ends() { "$MGPU_BIN/mgpu-submit" --parsable --set resources.gpus=0 \
+        --set retry.max=0 --set "command=$1" "${@:2}"; }
+    # 1 and 3 are held, 2 is cancelled.
+    s=$(ends '[sh, -c, "exit $X"]' sweep.yaml | head -n 1)
+    a=$(ends '["true"]' -d "afterok:${s}_0,afternotok:$s:2,afterany:$s" job.yaml)
+    b=$(ends '["true"]' -d "afterok:$s" job.yaml)
+    c=$(ends '["true"]' -d after:1,afterok:"$a" job.yaml)
+    run ends '["true"]' -d "afterok:${s}_2" job.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"you have no job ${s}_2 [E022]"* ]]
+    wait_for 60 job_is "$b" HELD
+    why_says "$b" "DependencyNeverSatisfied: afterok:$s, of which ${s}_1 is FAILED"
+    "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$a"
+    why_says "$c" 'after:1: job 1 is HELD'
+    job_is "$c" QUEUED
+    "$MGPU_BIN/mgpu-admin" --quiet release 1
+    "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$c"
+    job_is 1 RUNNING
+}
+
 @test "B17: what cannot be waited for is refused" {
     cd "$BATS_TEST_TMPDIR"
     run "$MGPU_BIN/mgpu-submit" -d afterok:77 job.yaml
     [ "$status" -eq 65 ]
     [[ $output == *"you have no job 77 [E022]"* ]]
-    run "$MGPU_BIN/mgpu-submit" -d after:1 job.yaml
+    run "$MGPU_BIN/mgpu-submit" -d before:1 job.yaml
     [ "$status" -eq 64 ]
-    [[ $output == *"--dependency: 'after:1': expected afterok:JOB"* ]]
+    [[ $output == *"--dependency: 'before:1': expected afterok:JOB"* ]]
     run "$MGPU_BIN/mgpu-submit" --validate --set 'depends_on=[never:1]' job.yaml
     [ "$status" -eq 65 ]
     [[ $output == *"error[E022]"* ]]

@@ -1,5 +1,5 @@
-/* engine_depends.c - jobs that wait for the end of others: who starts when,
- * who is held and why, what a release does, what is refused. */
+/* engine_depends.c - jobs that wait for others: who starts when, who
+ * is held and why, what a release does, what is refused. */
 #include "tests/contract/engine_world.h"
 
 static const struct world_script script = {
@@ -149,6 +149,62 @@ static void test_sweep(void)
 }
 
 /* After another life the same are waiting and held, and a release starts. */
+static int submit_again(const char *key, uint64_t *ret_id)
+{
+    struct engine_submit req = {
+        .uid = 1000,
+        .user = "anna",
+        .key = key,
+        .spec = "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                "\"retry\":{\"max\":1,\"on\":[\"exit\"],\"backoff\":\"1d\","
+                "\"backoff_max\":\"1d\"}}"};
+    return engine_submit(w.engine, &req, ret_id, NULL, &err);
+}
+
+/* A sweep of two, of which one is held, has not begun. */
+static void test_begun(void)
+{
+    uint64_t id = 0, two = 0, both = 0, waits = 0;
+
+    world_init(&w, &script);
+    ok(world_start(&w), "---- begun");
+    is_int(submit("k0", 1000, "", &id), 0, "one that goes on");
+    is_int(engine_hold(w.engine, id, 1000, true, &err), 0, "which is held");
+    is_int(submit_two("k0.b", &two), 0, "a sweep");
+    is_int(engine_hold(w.engine, two + 1, 1000, true, &err), 0,
+           "of which one is");
+    is_int(submit("k1", 1000, "\"after:1\"", &waits), 0, "after it");
+    is_int(submit("k1.b", 1000, "\"after:2\"", &both), 0, "after the sweep");
+    play(20);
+    is_str(job(waits)->reason, "Dependency: waits for after:1", "it waits");
+    is_str(job(both)->reason, "Dependency: waits for after:2", "so does this");
+    is_int(engine_hold(w.engine, id, 1000, false, &err), 0, "release one");
+    is_int(engine_hold(w.engine, two + 1, 1000, false, &err), 0, "the other");
+    play(20);
+    is_int(job(waits)->state, JOB_COMPLETED, "after one that goes on");
+    is_int(job(both)->state, JOB_COMPLETED, "after both tasks");
+    is_int(submit_again("k2", &id), 0, "one that fails, and is tried again");
+    play(20);
+    is_int(job(id)->state, JOB_QUEUED, "which it is later");
+    w.ids[0] = 0;
+    world_die(&w);
+    play(1);
+    is_int(submit("k1.c", 1000, "\"after:6\"", &waits), 0, "one after it");
+    play(20);
+    is_int(job(id)->state, JOB_QUEUED, "it still waits");
+    is_int(job(waits)->state, JOB_COMPLETED, "but has begun before");
+    is_int(submit("k0.c", 1000, "", &id), 0, "one that never runs");
+    is_int(engine_hold(w.engine, id, 1000, true, &err), 0, "for it is held");
+    is_int(submit("k1.d", 1000, "\"after:8\"", &waits), 0, "one after that");
+    play(2);
+    is_int(job(waits)->state, JOB_QUEUED, "it waits");
+    is_int(engine_cancel(w.engine, id, 1000, &err), 0, "cancel the other");
+    play(20);
+    is_int(job(waits)->state, JOB_COMPLETED, "nobody waits for ever");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
 static void test_release(void)
 {
     uint64_t id = 0, held = 0, waits = 0;
@@ -220,6 +276,7 @@ static void test_refused(void)
     refused("\"afterok:1_\"", 1000, "expected the numbers");
     refused("\"afterok:1_4096\"", 1000, "expected the numbers");
     refused("\"afterok:-1\"", 1000, "expected the numbers");
+    refused("\"before:1\"", 1000, "afterany:JOB or after:JOB");
     refused("\"singleton\"", 1000, "expected afterok:JOB");
     is_int(submit("k1", 0, "\"afterany:1\"", &id), 0, "root may");
     world_clear(&w);
@@ -229,6 +286,7 @@ int main(void)
 {
     test_kinds();
     test_sweep();
+    test_begun();
     test_release();
     test_refused();
     return tap_done();

@@ -69,7 +69,8 @@ static void draw_script(struct world_script *s)
         ",\"nodes\":\"1..2\",\"time_limit\":\"40s\"},\"policy\":{\"priority\":"
         "\"high\"}}",
     };
-    static const char *const after[] = {"afterok", "afternotok", "afterany"};
+    static const char *const after[] = {"afterok", "afternotok", "afterany",
+                                        "after"};
     *s = (struct world_script){
         .nodes = draw(1, 3),
         .gpus_per_node = draw(1, 4),
@@ -85,7 +86,7 @@ static void draw_script(struct world_script *s)
         s->jobs[i].gpus = draw(0, s->gpus_per_node);
         s->jobs[i].spec_more = more[draw(0, 4)];
         if (i > 0 && one_in(4)) {
-            s->jobs[i].after = after[draw(0, 2)];
+            s->jobs[i].after = after[draw(0, 3)];
             s->jobs[i].after_job = draw(0, i - 1);
         }
         for (int k = 0; k < WORLD_ATTEMPTS; k++)

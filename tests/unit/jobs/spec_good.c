@@ -393,7 +393,7 @@ static const char *const dumps[] = {
     "policy: {priority: -50, account: acc, qos: q, preemptible: no}\n"
     "retry: {on: [exit, time_limit], backoff: 0s, backoff_max: 90s,\n"
     "  exclude_node: false, rules: ['exit:75 retry', 'signal:BUS fail']}\n"
-    "depends_on: [afterok:1, 2, afterany:3:4, 'afternotok:5']\n"
+    "depends_on: [afterok:1, 2, afterany:3:4, 'afternotok:5', after:6_1]\n"
     "logs: {max_bytes: 5000B}\n"
     "checkpoint: {dir: /c, on_signal: no, grace: 1h, keep_last: 9}\n",
     HEAD "dataset: {source: image_folder, path: /x}\n",
