@@ -140,7 +140,7 @@ static const struct row value_rows[] = {
     {"E011 empty command", CMD "command: []\n", "E011 3:10"},
     {"E011 empty program", CMD "command: ['']\n", "E011 3:11"},
     {"B17 dependencies",
-     OK_CV "depends_on: [afterok:1:2, '3', upto:4, afterok:0, -5]\n",
+     OK_CV "depends_on: [afterok:1:2, '3', until:4, afterok:0, -5]\n",
      "E022 4:32 E022 4:41 E022 4:52"},
     {"retry on nothing known", OK_CV "retry: {on: [signal, rank_exit]}\n",
      "E012 4:22"},
