@@ -88,9 +88,41 @@ static void make_job(int job, uid_t uid)
     give(dir_of(job), uid);
 }
 
+/* What does not answer within its two seconds, on a machine that has much to
+ * do, is asked again. */
+static bool once_more(int rc, const struct error *err, int *n_tries)
+{
+    bool is_late = rc < 0 && err->code == ERR_TIMEOUT && ++*n_tries < 1200;
+    if (is_late)
+        (void)poll(NULL, 0, 50);
+    return is_late;
+}
+
+static int read_of(struct files *f, int job, const char *name, uint64_t at,
+                   char *p, size_t cap, size_t *ret_n)
+{
+    struct error err = ERROR_INIT;
+    int rc, n_tries = 0;
+    do
+        rc = f->ops->read(f, me, dir_of(job), name, at, p, cap, ret_n, &err);
+    while (once_more(rc, &err, &n_tries));
+    return rc;
+}
+
+static int log_of(struct files *f, int job, uint64_t *at, char *p, size_t cap,
+                  size_t *ret_n, uint64_t *ret_dropped, struct error *err)
+{
+    int rc, n_tries = 0;
+    do
+        rc = f->ops->log(f, me, dir_of(job), at, p, cap, ret_n, ret_dropped,
+                         err);
+    while (once_more(rc, err, &n_tries));
+    return rc;
+}
+
 /* The file's text, or the error's code: "-DENIED". */
-static const char *text_of(struct files *f, uid_t uid, int job,
-                           const char *name)
+static const char *asked_once(struct files *f, uid_t uid, int job,
+                              const char *name)
 {
     static char text[256];
     struct error err = ERROR_INIT;
@@ -103,22 +135,31 @@ static const char *text_of(struct files *f, uid_t uid, int job,
     return text;
 }
 
+static const char *text_of(struct files *f, uid_t uid, int job,
+                           const char *name)
+{
+    const char *text;
+    int n_tries = 0;
+    const struct error late = {.code = ERR_TIMEOUT};
+    do
+        text = asked_once(f, uid, job, name);
+    while (once_more(strcmp(text, "-TIMEOUT") == 0 ? -1 : 0, &late, &n_tries));
+    return text;
+}
+
 /* What is denied to a stranger is so for the readers of the helper only: a
  * daemon's own reading is bound by nothing but its own rights. */
 static void test_files(struct files *f, const char *who)
 {
     char path[160], text[64];
-    struct error err = ERROR_INIT;
     size_t n = 9;
     tap_diag("%s", who);
     put(1, "spool.0", "hello");
     is_str(text_of(f, me, 1, "spool.0"), "hello", "a file is read");
-    ok(f->ops->read(f, me, dir_of(1), "spool.0", 2, text, 2, &n, &err) == 0 &&
-           n == 2 && memcmp(text, "ll", 2) == 0,
+    ok(read_of(f, 1, "spool.0", 2, text, 2, &n) == 0 && n == 2 &&
+           memcmp(text, "ll", 2) == 0,
        "a part of it");
-    ok(f->ops->read(f, me, dir_of(1), "spool.0", 5, text, 2, &n, &err) == 0 &&
-           n == 0,
-       "its end");
+    ok(read_of(f, 1, "spool.0", 5, text, 2, &n) == 0 && n == 0, "its end");
     is_str(text_of(f, me, 1, "spool.1"), "-NOTFOUND", "what is not there");
     is_str(text_of(f, me, 9, "spool.1"), "-NOTFOUND", "where nothing is");
     (void)snprintf(path, sizeof(path), "%s/spool.2", dir_of(1));
@@ -142,21 +183,17 @@ static void test_log(struct files *f)
     size_t n = 0;
     put(1, "log", "0123");
     put(1, "log.000000000008", "89");
-    ok(f->ops->log(f, me, dir_of(1), &at, text, sizeof(text), &n, &dropped,
-                   &err) == 0 &&
+    ok(log_of(f, 1, &at, text, sizeof(text), &n, &dropped, &err) == 0 &&
            n == 4 && at == 4 && dropped == 0 && memcmp(text, "0123", 4) == 0,
        "the head of a log");
-    ok(f->ops->log(f, me, dir_of(1), &at, text, sizeof(text), &n, &dropped,
-                   &err) == 0 &&
+    ok(log_of(f, 1, &at, text, sizeof(text), &n, &dropped, &err) == 0 &&
            n == 2 && at == 10 && dropped == 4 && memcmp(text, "89", 2) == 0,
        "its tail, and what is missing between");
-    ok(f->ops->log(f, me, dir_of(1), &at, text, sizeof(text), &n, &dropped,
-                   &err) == 0 &&
+    ok(log_of(f, 1, &at, text, sizeof(text), &n, &dropped, &err) == 0 &&
            n == 0 && at == 10,
        "its end");
     at = 3;
-    ok(f->ops->log(f, me, dir_of(7), &at, text, sizeof(text), &n, &dropped,
-                   &err) < 0 &&
+    ok(log_of(f, 7, &at, text, sizeof(text), &n, &dropped, &err) < 0 &&
            err.code == ERR_NOTFOUND && at == 3,
        "no log");
 }
@@ -186,8 +223,7 @@ static void test_long(struct files *f)
     FILE *out = fopen(path, "w");
     if (!out || fwrite(all, 1, N, out) != N || fclose(out) != 0)
         exit(1);
-    while (f->ops->read(f, me, dir_of(1), "spool.5", len, got + len, N - len,
-                        &n, NULL) == 0 &&
+    while (read_of(f, 1, "spool.5", len, got + len, N - len, &n) == 0 &&
            n > 0 && len + n <= N) {
         len += n;
         n_reads++;
@@ -280,7 +316,7 @@ static int count_fds(pid_t pid)
 static bool reads_again(struct files *f, uid_t uid, int job, const char *text)
 {
     for (int i = 0; i < 1200; i++) {
-        if (strcmp(text_of(f, uid, job, "spool.0"), text) == 0)
+        if (strcmp(asked_once(f, uid, job, "spool.0"), text) == 0)
             return true;
         (void)poll(NULL, 0, 50);
     }
@@ -297,10 +333,10 @@ static void test_hang(struct served *s, bool has_other)
     if (geteuid() == 0) /* others may not look */
         ok(count_fds(s->pid) == 4, "it has nothing but its socket");
     is_int(signal_readers(s->pid, SIGSTOP), 1, "it hangs");
-    is_str(text_of(s->files, me, 1, "spool.0"), "-TIMEOUT", "a deadline");
+    is_str(asked_once(s->files, me, 1, "spool.0"), "-TIMEOUT", "a deadline");
     double at_s = clock_real.now_s(&clock_real);
     for (int i = 0; i < 20; i++)
-        if (strcmp(text_of(s->files, me, 1, "spool.0"), "-TIMEOUT") != 0)
+        if (strcmp(asked_once(s->files, me, 1, "spool.0"), "-TIMEOUT") != 0)
             at_s = -1e9;
     ok(clock_real.now_s(&clock_real) - at_s < 20, "then no more waiting");
     if (has_other)
@@ -337,9 +373,8 @@ static void *read_much(void *arg)
     for (int i = 0; i < 300; i++) {
         char name[32];
         (void)snprintf(name, sizeof(name), "spool.%d", 10 + i % 2);
-        if (f->ops->read(f, me, dir_of(1), name, 0, text, sizeof(text), &n,
-                         NULL) < 0 ||
-            n != 1 || text[0] != (i % 2 ? 'b' : 'a'))
+        if (read_of(f, 1, name, 0, text, sizeof(text), &n) < 0 || n != 1 ||
+            text[0] != (i % 2 ? 'b' : 'a'))
             n_wrong++;
     }
     return (void *)n_wrong;
