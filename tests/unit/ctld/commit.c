@@ -241,7 +241,8 @@ static void test_watch(void)
     (void)snprintf(path, sizeof(path), "/v1/jobs/%lld", id);
     gate(false, false);
     asks(&cancel, cancel_path, "{}", NULL);
-    ok(waits() >= 1, "its end waits for the disk");
+    ok(waits() >= 1, "the disk is waited for"); /* other jobs start, too */
+    heard("mgpu_jobs{state=\"CANCELLED\"} 1\n", "by its end, among others");
     if (pthread_create(&w.thread, NULL, watch_main, &w) != 0)
         exit(1);
     heard("mgpu_watchers 1\n", "somebody watches");
