@@ -97,8 +97,9 @@ static int add_finding(const struct spec_finding *f, const char *file,
                        struct error *err)
 {
     const char *line = NULL, *end = NULL;
-    bool has_line =
-        f->line > 0 && text && find_line(text, len, f->line, &line, &end);
+    /* What W101 is about stands on the line; reports are copied into logs. */
+    bool has_line = f->line > 0 && text && strcmp(f->code, "W101") != 0 &&
+                    find_line(text, len, f->line, &line, &end);
     bool is_word = strncmp(f->hint, "did you mean", 12) == 0;
     const char *what = f->is_error ? "error" : "warning";
     int rc = 0;

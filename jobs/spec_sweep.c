@@ -83,6 +83,15 @@ static int write_text(struct expansion *x, char **ret)
 /* ---- tasks ----------------------------------------------------------------
  */
 
+/* Descriptions are stored and shown: they have no value of a variable that is
+ * called a secret's. */
+static bool is_hidden(const char *key)
+{
+    static const char head[] = "env.";
+    size_t n = sizeof(head) - 1;
+    return strncmp(key, head, n) == 0 && schema_is_secret(key + n);
+}
+
 /* One value of one task: into its tree, and into its description. */
 static int assign(struct expansion *x, struct node *root, const char *key,
                   struct mark at, const struct node *value, struct buf *vary)
@@ -93,7 +102,8 @@ static int assign(struct expansion *x, struct node *root, const char *key,
     if (rc == 0)
         rc = buf_addstr(vary, ":", x->err);
     if (rc == 0)
-        rc = tree_json(value, vary, x->err);
+        rc = is_hidden(key) ? buf_addstr(vary, "\"********\"", x->err)
+                            : tree_json(value, vary, x->err);
     struct node *copy = rc == 0 ? node_clone(value, x->err) : NULL;
     if (!copy)
         return -1;
