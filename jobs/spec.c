@@ -13,6 +13,7 @@
 
 #include "jobs/base/rng.h"
 #include "jobs/scalar.h"
+#include "jobs/secret.h"
 #include "jobs/spec_read.h"
 #include "jobs/text.h"
 
@@ -106,22 +107,40 @@ static const char *find_pair(const struct spec_map *m, const char *key)
     return NULL;
 }
 
-static struct mark place_of_passthrough(const struct reading *r)
+/* What stands there; NULL: nothing does. */
+static const struct node *node_of(const struct reading *r, const char *path)
 {
     for (size_t i = 0; i < spec_schema.n; i++)
-        if (strcmp(spec_schema.keys[i].path, "env_passthrough") == 0 &&
-            r->from[i].node)
-            return r->from[i].node->at;
-    return (struct mark){.line = 0};
+        if (strcmp(spec_schema.keys[i].path, path) == 0)
+            return r->from[i].node;
+    return NULL;
+}
+
+/* A home is often the same on the nodes, so what is wrong here is said while
+ * somebody looks. It is no error: theirs may be another. */
+static void look_for_secrets(const struct reading *r, const char *home,
+                             struct spec_report *report)
+{
+    const struct node *list = node_of(r, "secrets");
+    if (!home || report->n_errors > 0)
+        return;
+    for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
+        struct error why = ERROR_INIT;
+        if (secret_look(n->text, home, &why) < 0)
+            report_add(report, "W103", n->at, "secrets",
+                       "where the job runs it must be there: it is held else",
+                       "%.230s", why.msg);
+    }
 }
 
 /* Variables that env sets itself stay as they are. */
-int reading_take_env(struct reading *r, struct spec_report *report,
-                     struct error *err)
+int reading_take_env(struct reading *r, const char *home,
+                     struct spec_report *report, struct error *err)
 {
     struct spec_map *env = &r->spec.env;
     const struct spec_list *names = &r->spec.env_passthrough;
-    struct mark at = place_of_passthrough(r);
+    const struct node *from = node_of(r, "env_passthrough");
+    struct mark at = from ? from->at : (struct mark){.line = 0};
     struct spec_pair *pairs = calloc(env->n + names->n + 1, sizeof(*pairs));
     if (!pairs)
         return error_set(err, ERR_NOMEM, "environment");
@@ -150,6 +169,7 @@ int reading_take_env(struct reading *r, struct spec_report *report,
                 return error_set(err, ERR_NOMEM, "environment");
         }
     }
+    look_for_secrets(r, home, report);
     return 0;
 }
 
@@ -175,7 +195,7 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
     if (rc == 0)
         rc = read_spec(text, len, opt, &r, report, err);
     if (rc == 0 && opt->take_env)
-        rc = reading_take_env(&r, report, err);
+        rc = reading_take_env(&r, opt->home, report, err);
     if (rc == 0)
         rc = report_verdict(report, err);
     if (rc == 0 && opt->draw_seed && r.spec.kind == SPEC_CV &&

@@ -175,6 +175,7 @@ struct job_spec {
     } retry;
     struct spec_map env;
     struct spec_list env_passthrough;
+    struct spec_list secrets; /* names alone; secret.h */
     struct {
         int64_t max_bytes;
     } logs;
@@ -220,11 +221,13 @@ struct spec_options {
     size_t n_sets;
     bool draw_seed; /* replace a null seed by a random one */
     bool take_env;  /* copy what env_passthrough names from our environment
-                       to env; spec_show() does not */
+                       to env, and look for the files of secrets below
+                       home; spec_show() does not */
 };
 
 /* Parses and validates the text of one job; all findings in one run. No file
- * is read. A sweep is an error here: spec_expand().
+ * is read, not even one of secrets that take_env looks for. A sweep is an error
+ * here: spec_expand().
  *
  * out  ret     set only when there is no error; end it with spec_clear()
  *      report  always set, also on success (warnings); spec_report_clear()

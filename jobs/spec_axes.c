@@ -37,7 +37,8 @@ static const struct schema_key *row_of(const char *key)
 
 static bool may_vary(const struct schema_key *k)
 {
-    static const char *const fixed[] = {"version", "kind", "env_passthrough"};
+    static const char *const fixed[] = {"version", "kind", "env_passthrough",
+                                        "secrets"};
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         if (strcmp(k->path, fixed[i]) == 0)
             return false;

@@ -12,6 +12,7 @@
 #include "jobs/depend.h"
 #include "jobs/hook.h"
 #include "jobs/rule.h"
+#include "jobs/secret.h"
 #include "jobs/text.h"
 
 struct check {
@@ -315,26 +316,79 @@ static bool check_variable(const struct check *c, const char *name,
     return true;
 }
 
+/* What a list or a map has; NULL: nothing. */
+static const struct node *first_of(const struct check *c, const char *path)
+{
+    return is_set(c, path) ? from_of(c, path)->node->first : NULL;
+}
+
+static void warn_of_secret(const struct check *c, const char *name,
+                           struct mark at, const char *path, const char *what)
+{
+    char q[TEXT_QUOTE_CAP];
+    if (schema_is_secret(name))
+        report_add(c->report, "W101", at, path,
+                   "name it under 'secrets:' instead, with the value in "
+                   "~/" SECRET_DIR "/NAME, mode 0600",
+                   "'%s' looks like a secret, and %s",
+                   text_quote(q, sizeof(q), name), what);
+}
+
 static void check_env(const struct check *c)
 {
-    const struct schema_from *env = from_of(c, "env");
-    const struct schema_from *pass = from_of(c, "env_passthrough");
-    char q[TEXT_QUOTE_CAP];
+    for (const struct node *n = first_of(c, "env"); n; n = n->next)
+        if (check_variable(c, n->key, n->key_at, "env"))
+            warn_of_secret(c, n->key, n->key_at, "env", "files get copied");
+    for (const struct node *n = first_of(c, "env_passthrough"); n; n = n->next)
+        if (check_variable(c, n->text, n->at, "env_passthrough"))
+            warn_of_secret(c, n->text, n->at, "env_passthrough",
+                           "the daemon would keep its value");
+}
 
-    for (const struct node *n = is_set(c, "env") ? env->node->first : NULL; n;
-         n = n->next) {
-        if (check_variable(c, n->key, n->key_at, "env") &&
-            schema_is_secret(n->key))
-            report_add(c->report, "W101", n->key_at, "env",
-                       "name it under env_passthrough instead, and set it "
-                       "where you submit",
-                       "'%s' looks like a secret, and files get copied",
-                       text_quote(q, sizeof(q), n->key));
+static bool has_text(const struct node *n, const struct node *end,
+                     const char *text)
+{
+    for (; n && n != end; n = n->next)
+        if (strcmp(n->text, text) == 0)
+            return true;
+    return false;
+}
+
+/* A variable has one value, and the file's name is the variable's. */
+static void check_secret(const struct check *c, const struct node *n)
+{
+    static const char path[] = "secrets";
+    const struct node *env = first_of(c, "env");
+    char q[TEXT_QUOTE_CAP];
+    if (!check_variable(c, n->text, n->at, path))
+        return;
+    (void)text_quote(q, sizeof(q), n->text);
+    while (env && strcmp(env->key, n->text) != 0)
+        env = env->next;
+    if (strlen(n->text) > SECRET_NAME_MAX)
+        report_add(c->report, "E014", n->at, path, NULL,
+                   "the name of a secret has at most %d bytes",
+                   SECRET_NAME_MAX);
+    else if (has_text(first_of(c, path), n, n->text))
+        report_add(c->report, "E017", n->at, path, NULL, "'%s' is named twice",
+                   q);
+    else if (env || has_text(first_of(c, "env_passthrough"), NULL, n->text))
+        report_add(c->report, "E017", n->at, path, "leave it out there",
+                   "'%s' is a variable of %s as well", q,
+                   env ? "env" : "env_passthrough");
+}
+
+static void check_secrets(const struct check *c)
+{
+    size_t count = 0;
+    for (const struct node *n = first_of(c, "secrets"); n; n = n->next) {
+        if (++count > SECRETS_MAX) {
+            report_add(c->report, "E014", n->at, "secrets", NULL,
+                       "more than %d secrets", SECRETS_MAX);
+            return;
+        }
+        check_secret(c, n);
     }
-    for (const struct node *n = is_set(c, "env_passthrough") ? pass->node->first
-                                                             : NULL;
-         n; n = n->next)
-        (void)check_variable(c, n->text, n->at, "env_passthrough");
 }
 
 static void check_depends(const struct check *c)
@@ -496,4 +550,5 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_command(&c);
     check_labels(&c);
     check_env(&c);
+    check_secrets(&c);
 }

@@ -23,9 +23,10 @@ int reading_open(struct reading *r, const char *text, size_t len,
 /* What the tree names, each value for itself; the job's name. */
 int reading_values(struct reading *r, const struct spec_options *opt,
                    struct spec_report *report, struct error *err) MUST_CHECK;
-/* env_passthrough: adds to spec.env. */
-int reading_take_env(struct reading *r, struct spec_report *report,
-                     struct error *err) MUST_CHECK;
+/* env_passthrough: adds to spec.env. secrets: looks whether they are there,
+ * below home unless it is NULL. */
+int reading_take_env(struct reading *r, const char *home,
+                     struct spec_report *report, struct error *err) MUST_CHECK;
 void reading_clear(struct reading *r);
 
 int spec_draw_seed(int64_t *ret, struct error *err) MUST_CHECK;

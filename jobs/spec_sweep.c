@@ -58,7 +58,8 @@ static int settle_base(struct expansion *x, bool takes_env)
     if (s->workdir && !axes_vary(x, "workdir") &&
         put_text(x, "workdir", s->workdir) < 0)
         return -1;
-    if (takes_env && reading_take_env(&x->base, x->report, x->err) < 0)
+    if (takes_env &&
+        reading_take_env(&x->base, x->paths.home, x->report, x->err) < 0)
         return -1;
     for (size_t i = n_own; i < env->n; i++) {
         (void)snprintf(path, sizeof(path), "env.%s", env->pairs[i].key);

@@ -335,6 +335,10 @@ static const struct schema_key keys[] = {
      .when = WHEN_COMMAND,
      .doc = "variables taken over from the environment of mgpu-submit"},
 
+    {"secrets", KEY_LIST, AT(secrets), .code = "E014", .when = WHEN_COMMAND,
+     .doc = "variables whose values are files of the user, NAME in "
+            "~/.config/mgpu/secrets"},
+
     {"logs.max_bytes", KEY_SIZE, AT(logs.max_bytes), .def = "64M",
      RANGE(4096, 1099511627776.0), .code = "E023",
      .doc = "output that is kept; the middle of what is more is dropped"},
@@ -365,7 +369,6 @@ static const struct schema_key keys[] = {
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
-    "secrets",
     "watchdog",
     "method",
     "train.dtype",

@@ -77,7 +77,8 @@
  *     held_by: of a job that is HELD: "user", "admin", "dependency",
  *              "refused", "corrupt"
  *     display_id: "123_4" of a task of a sweep, else the id as text; vary: the
- *     keys and values that make the task differ, {"train.precision":"fp16"}
+ *     keys and values that make the task differ, {"train.precision":"fp16"};
+ *     of a variable whose name sounds like a secret "********"
  *     Of another user's job, which only queue and watch show to who is no
  *     administrator, iteration to eval_accuracy, vary and labels are null, and
  *     so is a reason in its worker's words. account, partition: its own, or by

@@ -130,6 +130,10 @@ static int env_fill(struct env_list *e, const struct command_env *env,
     for (size_t i = 0; i < s->env.n; i++)
         if (env_add(e, s->env.pairs[i].key, s->env.pairs[i].value, err) < 0)
             return -1;
+    for (size_t i = 0; i < env->secrets->n; i++)
+        if (env_add(e, env->secrets->pairs[i].key, env->secrets->pairs[i].value,
+                    err) < 0)
+            return -1;
     if (env_gpu(e, env, err) < 0)
         return -1;
     for (size_t i = 0; i < s->env_passthrough.n; i++)
@@ -153,11 +157,15 @@ static int env_finish(struct env_list *e, struct error *err)
     return 0;
 }
 
+/* With the secrets in it. */
 static void env_clear(struct env_list *e)
 {
+    if (e->text.cap > 0)
+        explicit_bzero(e->text.data, e->text.cap);
     buf_clear(&e->text);
     buf_clear(&e->starts);
     free(e->array);
+    e->array = NULL;
 }
 
 /* ---- the child ------------------------------------------------------------
@@ -360,6 +368,7 @@ int command_run(const struct command_env *env, struct command_result *ret,
         env_finish(&e, err) == 0 &&
         child_start(&c, argv, e.array,
                     l->spec.workdir ? l->spec.workdir : l->dir, err) == 0) {
+        env_clear(&e); /* it has its own */
         child_wait(&c, env, &tail, &status, &r);
         take_rest(env, &tail);
         explain(env, status, &r);

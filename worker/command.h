@@ -16,6 +16,7 @@
 
 struct command_env {
     const struct worker_job *job;
+    const struct spec_map *secrets;
     struct comm *comm; /* where we are; no collective is used */
     struct reporter *reporter;
     const volatile sig_atomic_t *stop;      /* not 0: the number of a signal */

@@ -20,6 +20,7 @@
 
 #include "jobs/base/log.h"
 #include "jobs/base/version.h"
+#include "jobs/secret.h"
 #include "worker/command.h"
 #include "worker/job.h"
 #include "worker/trainer.h"
@@ -28,6 +29,7 @@
  * may take minutes, and an allocation is worth waiting for. */
 static const double claim_patience_s = 600;
 static const double flush_s = 2, last_word_s = 2;
+static const double agree_s = 120;  /* ranks that still start */
 static const double stopping_s = 5; /* beyond the grace of the others */
 /* Of a rank that fails: the job must be gone five seconds later. */
 static const double failing_flush_s = 0.5, failing_word_s = 1;
@@ -36,6 +38,7 @@ enum {
     EXIT_LOSS = 1, /* the job's own failure: the loss is not a number */
     EXIT_NOT_NOW = 75,
     EXIT_FENCED = 76,
+    EXIT_NO_SECRET = 78, /* held by the daemon for it */
     EXIT_SIGNAL = 128 + SIGTERM,
 };
 
@@ -239,6 +242,7 @@ struct run {
     struct comm *comm;
     struct worker_job job;
     bool has_job;
+    struct spec_map secrets;
     struct report_conf conf;
     struct reporter *reporter;
     int exit_code;
@@ -259,6 +263,25 @@ fail(struct run *r, int exit_code, const char *why)
     }
     (void)fflush(NULL);
     r->comm->ops->abort(r->comm, exit_code);
+}
+
+/* Each rank as the user on its own node. All have them or none begins, and as
+ * nothing is claimed yet, nothing has begun when somebody puts it right. */
+static bool take_secrets(struct run *r)
+{
+    struct error why = ERROR_INIT, err = ERROR_INIT;
+    const struct spec_list *names = &r->job.launch.spec.secrets;
+    if (names->n == 0)
+        return true;
+    int64_t is_bad = secrets_read(names, NULL, &r->secrets, &why) < 0;
+    if (is_bad)
+        log_err("worker", "not started rank=%d why=\"%s\"", r->comm->rank,
+                why.msg);
+    if (comm_all_reduce_now(r->comm, &is_bad, 1, COMM_I64, COMM_MAX, agree_s,
+                            &err) < 0)
+        fail(r, error_exit_status(err.code), err.msg);
+    r->exit_code = is_bad ? EXIT_NO_SECRET : 0;
+    return !is_bad;
 }
 
 /* All ranks know how rank 0's claim went. Returns false when refused. */
@@ -315,6 +338,7 @@ static void run_cv(struct run *r)
 static void run_command(struct run *r)
 {
     struct command_env env = {.job = &r->job,
+                              .secrets = &r->secrets,
                               .comm = r->comm,
                               .reporter = r->reporter,
                               .stop = &stop_signal,
@@ -401,7 +425,7 @@ static void run_job(struct run *r, const struct args *a)
     if (a->device >= 0)
         r->job.launch.spec.train.device = (enum spec_device)a->device;
     r->conf = job_report_conf(&r->job, r->comm->rank);
-    if (!claim(r))
+    if (!take_secrets(r) || !claim(r))
         return;
     if (reporter_create(&r->conf, &r->reporter, &err) < 0 ||
         job_make_dirs(&r->job, &err) < 0)
@@ -430,6 +454,7 @@ int main(int argc, char **argv)
     }
     run_job(&r, &a);
     reporter_destroy(r.reporter);
+    secrets_clear(&r.secrets);
     if (r.has_job)
         job_clear(&r.job);
     r.comm->ops->destroy(r.comm);

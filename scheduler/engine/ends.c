@@ -300,27 +300,32 @@ static void exclude(const struct engine *e, const struct entry *en,
 /* Nobody can run what starts the ranks: mpirun or srun is not there. */
 enum { EXIT_NO_LAUNCHER = 127 };
 
-static bool is_refusal(const struct entry *en, const struct ending *end)
+/* Why it could not begin, and would not the next time; NULL: it did, or it is
+ * not known. */
+static const char *refusal(const struct entry *en, const struct ending *end)
 {
+    bool never_ran =
+        end->kind == ALLOC_EXITED && !is_claimed(&en->job) && end->signal == 0;
     if (eng_is_ending(en))
-        return false;
-    return end->kind == ALLOC_REFUSED ||
-           (end->kind == ALLOC_EXITED && !is_claimed(&en->job) &&
-            end->signal == 0 && end->exit_code == EXIT_NO_LAUNCHER);
+        return NULL;
+    if (end->kind == ALLOC_REFUSED)
+        return end->why ? end->why : "";
+    if (never_ran && end->exit_code == EXIT_NO_LAUNCHER)
+        return "what starts the ranks is not there";
+    if (never_ran && end->exit_code == EXIT_NO_SECRET)
+        return "a secret that it names cannot be had: its log says which";
+    return NULL;
 }
 
 /* What was refused for good is refused again, whatever the retries. It does not
  * vanish: somebody changes what is in the way, and releases it. */
-static int refuse(struct engine *e, struct entry *en, const struct ending *end,
+static int refuse(struct engine *e, struct entry *en, const char *why,
                   struct error *err)
 {
     struct detail d = DETAIL_INIT, held = DETAIL_INIT;
 
     d.exit_code = EXIT_NEVER_RAN;
-    detail_because(&d, "could not be started: ",
-                   end->kind == ALLOC_REFUSED
-                       ? end->why
-                       : "what starts the ranks is not there");
+    detail_because(&d, "could not be started: ", why);
     detail_because(&held, "Refused: ", d.why);
     text_copy(held.held, sizeof(held.held), job_held_name(HELD_REFUSED));
     if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
@@ -337,8 +342,9 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
     if (end->kind != ALLOC_REFUSED && e->on_exit &&
         e->on_exit(e->exit_arg, &en->job, err) < 0)
         return -1;
-    if (is_refusal(en, end))
-        return refuse(e, en, end, err);
+    const char *why = refusal(en, end);
+    if (why)
+        return refuse(e, en, why, err);
     struct verdict v = decide(e, en, end);
     bool is_nodes = end->kind == ALLOC_LOST || en->give_up;
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&

@@ -59,6 +59,8 @@ static void test_refused(void)
 
     s.jobs[0].attempts[1] =
         (struct world_attempt){.exit_code = 127, .no_claim = 1};
+    s.jobs[0].attempts[2] =
+        (struct world_attempt){.exit_code = 78, .no_claim = 1};
     world_init(&w, &s);
     ok(world_start(&w), "---- refused for good");
     const struct job *job = until_held(&w);
@@ -74,12 +76,20 @@ static void test_refused(void)
            "Refused: could not be started: what starts the ranks is not there",
            "  which there is no launcher for");
     is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "once more");
+    job = until_held(&w);
+    is_int(job->attempt, 3, "it is tried again");
+    is_str(job->reason,
+           "Refused: could not be started: a secret that it names cannot be "
+           "had: its log says which",
+           "  S11: which its user has not put there");
+    is_int(job->retries, 0, "  at no cost");
+    is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "once more");
     for (int i = 0; i < 50 && !world_is_over(&w); i++) {
         is_int(world_step(&w), 0, "a step");
         world_advance(&w);
     }
     char *got = world_result(&w);
-    is_str(got, "k0:COMPLETED/0/3[011]", "and runs");
+    is_str(got, "k0:COMPLETED/0/4[0111]", "and runs");
     is_int(w.n_bad, 0, "  nothing was odd on the way");
     free(got);
     world_clear(&w);

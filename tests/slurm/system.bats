@@ -320,6 +320,12 @@ grouped() {
     [ -z "$(find "$jobs/mine" ! -user "$one")" ]
     run submit_as "$two" other 1 true
     [ "$status" -ne 0 ]
+    # S11: the ranks look for it as the user, in that user's home.
+    id=$(submit_as "$one" hush 2 true --set 'secrets=[NO_SUCH_OF_A_TEST]')
+    wait_for 90 job_is "$id" HELD
+    home=$(getent passwd "$one" | cut -d: -f6)
+    log_of "$one" "$id" |
+        grep -F "open '$home/.config/mgpu/secrets/NO_SUCH_OF_A_TEST': No such"
     # It ends with its helper, too.
     kill -KILL "$(helper_pid)"
     status=0

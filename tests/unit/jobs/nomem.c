@@ -60,7 +60,8 @@ char *__wrap_strdup(const char *s)
 static const char good[] =
     "version: 1\nkind: command\ncommand: [sh, -c, 'echo $A']\n"
     "labels: {a: b, c: d}\nenv: {A: x, HF_TOKEN: y}\nx-note: [1, {a: b}]\n"
-    "checkpoint: {grace: 1m}\nenv_passthrough: [PATH]\n";
+    "checkpoint: {grace: 1m}\nenv_passthrough: [PATH]\n"
+    "secrets: [B_KEY]\n";
 static const char bad[] =
     "kind: cw\ncomand: [ls]\nlabels: {a: b, a: c, ? [x] : y}\n"
     "train: {output_dir: ~/x, epochs: 0}\n? {a: b}\n: [c]\n<<: &a {x: *a}\n";

@@ -23,7 +23,8 @@ static bool parses(const struct buf *text, const struct spec_options *opt,
 int main(void)
 {
     static const char *const names[] = {"mnist-mobilenet", "image-folder",
-                                        "cv-synthetic", "command-hello"};
+                                        "cv-synthetic", "command-hello",
+                                        "command-secret"};
     const char *src = getenv("MGPU_SRC");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[400];

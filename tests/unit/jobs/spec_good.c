@@ -134,6 +134,8 @@ static const struct {
     {"empty text", "env: {A: ''}", "env", "{\"A\":\"\"}"},
     {"empty section", "train:", "epochs", "20"},
     {"empty map", "env:", "env", "{}"},
+    {"secrets", "env: {A: x}\nsecrets: [HF_TOKEN, WANDB_KEY]", "secrets",
+     "[\"HF_TOKEN\",\"WANDB_KEY\"]"},
     {"passthrough", "env_passthrough: [HOME, HF_TOKEN]", "env_passthrough",
      "[\"HOME\",\"HF_TOKEN\"]"},
 };
@@ -377,7 +379,8 @@ static const char *const dumps[] = {
     OK_CV,
     "kind: command\ncommand: [sh, -c, \"echo \\\"$A\\\"\\n\\ttrue\\\\\", '']\n"
     "env: {A: \"\xc3\xa9\xf0\x9f\x98\x80\", B: \"'\", C: '\"', D: '#: - ?'}\n"
-    "env_passthrough: [HOME]\nlabels: {a: b}\nretry: {max: 0}\n"
+    "env_passthrough: [HOME]\nsecrets: [A_KEY]\nlabels: {a: b}\nretry: {max: "
+    "0}\n"
     "resources: {gpus: 0, time_limit: 1m}\n",
     HEAD
     "dataset: {source: mnist, path: \"/a b/'\\\"\\\\\"}\nname: x\n"
@@ -478,6 +481,7 @@ static void test_show(void)
         "  rules: []                             # default\n"
         "env: {\"HF_TOKEN\":\"********\"}            # file:4\n"
         "env_passthrough: []                     # default\n"
+        "secrets: []                             # default\n"
         "logs:\n"
         "  max_bytes: 64M                        # default\n"
         "notify:\n"

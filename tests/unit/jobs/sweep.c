@@ -241,6 +241,8 @@ static const struct {
      "E018 4:16", NULL},
     {"the sweep itself", CV "sweep: {grid: {sweep.max_parallel: [1]}}\n",
      "E020 4:16", "cannot be varied"},
+    {"secrets", CMD "sweep: {grid: {secrets: [[A], [B]]}}\n", "E020 4:16",
+     "cannot be varied"},
     {"the kind", CV "sweep: {grid: {kind: [cv]}}\n", "E020 4:16", NULL},
     {"a map as a whole", CMD "sweep: {grid: {env: [{a: b}]}}\n", "E020 4:16",
      NULL},
