@@ -261,6 +261,9 @@ void eng_commit_clear(struct engine *e);
 int eng_check_submit(const struct engine *e, const struct engine_submit *req,
                      size_t n, uint64_t *ret_id, bool *ret_again,
                      struct error *err) MUST_CHECK;
+/* Whether there is. err ERR_LIMIT */
+int eng_check_room(const struct engine *e, int64_t uid, size_t n,
+                   struct error *err) MUST_CHECK;
 /* A job that is not entered yet. */
 struct prepared {
     struct job job;
@@ -275,11 +278,22 @@ int eng_prepare(const struct engine *e, const struct engine_submit *req,
 int eng_enter(struct engine *e, const struct engine_submit *req,
               struct prepared *p, struct entry **ret,
               struct error *err) MUST_CHECK;
+/* All of a submit that was checked: prepared and staged, and its hold.
+ * out  ret_id  of the job */
+int eng_enter_one(struct engine *e, const struct engine_submit *req,
+                  uint64_t *ret_id, struct error *err) MUST_CHECK;
 /* NULL: there is no such job, or it is not theirs. */
 struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
                        struct error *err);
 
 /* ---- sweep.c ------------------------------------------------------------ */
+/* err  ERR_INVAL as many tasks as no sweep has */
+int eng_check_sweep(const struct engine_sweep *sweep,
+                    struct error *err) MUST_CHECK;
+/* As eng_enter_one(): all tasks, or none. out  ret_id  of the first */
+int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
+                    const struct engine_sweep *sweep, uint64_t *ret_id,
+                    struct error *err) MUST_CHECK;
 /* Tasks beyond their sweep's max_parallel leave the view, with a reason. In
  * the policy's order; returns how many are left. */
 size_t eng_cap_sweeps(const struct engine *e, struct policy_job *jobs,
@@ -330,6 +344,9 @@ int eng_check_depends(const struct engine *e, const struct job *job,
                       struct error *err) MUST_CHECK;
 /* Whom each queued job still waits for; holds those that wait in vain. */
 void eng_depends(struct engine *e);
+/* The same for one. err  its hold could not be staged */
+int eng_depends_one(struct engine *e, struct entry *en,
+                    struct error *err) MUST_CHECK;
 
 /* What a policy is shown, and room for its wishes. */
 struct eng_view {
@@ -346,12 +363,20 @@ struct eng_view {
 int eng_view_build(const struct engine *e, struct eng_view *t,
                    struct error *err) MUST_CHECK;
 void eng_view_clear(struct eng_view *t);
+/* entry.is_ahead of all that are active, for whoever builds a view and carries
+ * nothing of it out.
+ * own  *ret: the second ends it */
+int eng_ahead_save(const struct engine *e, bool **ret,
+                   struct error *err) MUST_CHECK;
+void eng_ahead_restore(struct engine *e, bool *saved);
 /* One plan, checked, and with the limits of users kept. Takes jobs out of the
  * view for which there is no room in these.
- * in   tells  and such a job gets that as its reason
+ * in   tells  and such a job gets that as its reason, from this id on
  * out  ret_n  wishes
  * err  of the policy */
-int eng_make_plan(struct engine *e, struct eng_view *t, bool tells,
+enum { TELLS_ALL = 0 };
+#define TELLS_NONE UINT64_MAX
+int eng_make_plan(struct engine *e, struct eng_view *t, uint64_t tells,
                   size_t *ret_n, struct error *err) MUST_CHECK;
 
 void eng_timers(struct engine *e);
@@ -418,15 +443,15 @@ size_t eng_part_at(const struct engine *e, const char *name, size_t len,
 bool eng_has_limits(const struct engine *e);
 /* Takes out of the view what its user's limit keeps from starting; of the rest
  * no upper end is above what is left.
- * in   tells  the jobs get it as their reason */
+ * in   tells  the jobs with such ids get it as their reason */
 int eng_limit_view(struct engine *e, struct policy_view *v,
-                   struct policy_job *jobs, bool tells,
+                   struct policy_job *jobs, uint64_t tells,
                    struct error *err) MUST_CHECK;
 /* The same for starts that together are too many; they become waits.
  * out  ret_again  there were some: a plan without them may start others */
 int eng_limit_wishes(struct engine *e, struct policy_view *v,
                      struct policy_job *jobs, struct policy_wish *wishes,
-                     size_t n, bool tells, bool *ret_again,
+                     size_t n, uint64_t tells, bool *ret_again,
                      struct error *err) MUST_CHECK;
 bool eng_is_limited(const struct engine *e, const struct job *job,
                     int32_t gpus);

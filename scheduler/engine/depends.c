@@ -101,7 +101,8 @@ static enum depend_fate look(const struct engine *e, const struct job *job,
     return all;
 }
 
-static int hold(struct engine *e, struct entry *en, const struct depend *d)
+static int hold(struct engine *e, struct entry *en, const struct depend *d,
+                struct error *err)
 {
     const struct job *other;
     struct detail detail = DETAIL_INIT;
@@ -116,7 +117,7 @@ static int hold(struct engine *e, struct entry *en, const struct depend *d)
                    "DependencyNeverSatisfied: %s, %s is %s",
                    depend_show(d, text), which,
                    other ? job_state_name(other->state) : "not there");
-    return eng_stage(e, en, EV_HOLD, -1, &detail, NULL);
+    return eng_stage(e, en, EV_HOLD, -1, &detail, err);
 }
 
 static void wait_for(struct entry *en, const struct depend *d, size_t n)
@@ -132,7 +133,7 @@ static void wait_for(struct entry *en, const struct depend *d, size_t n)
     (void)eng_set_reason(en, reason);
 }
 
-static int one(struct engine *e, struct entry *en)
+int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
 {
     const struct depend *d = NULL;
     size_t n = 0;
@@ -143,7 +144,7 @@ static int one(struct engine *e, struct entry *en)
         return 0;
     switch (look(e, &en->job, &d, &n)) {
     case DEPEND_NEVER:
-        return hold(e, en, d);
+        return hold(e, en, d, err);
     case DEPEND_WAITS:
         wait_for(en, d, n);
         break;
@@ -165,7 +166,8 @@ void eng_depends(struct engine *e)
     e->wants_depends = false;
     e->is_ranked = false;
     for (size_t i = 0; i < e->n_active; i++) {
-        if (e->active[i]->job.n_depends > 0 && one(e, e->active[i]) < 0) {
+        if (e->active[i]->job.n_depends > 0 &&
+            eng_depends_one(e, e->active[i], NULL) < 0) {
             e->wants_depends = true;
             e->retry_at_s = eng_now(e) + 1;
         }

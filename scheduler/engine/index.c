@@ -186,14 +186,16 @@ int eng_add(struct engine *e, uint64_t id, struct entry **ret,
 /* last_id stays: an id is never given twice, not even one that was undone. */
 void eng_remove(struct engine *e, struct entry *en)
 {
-    size_t n = 0;
+    size_t i = e->n_active; /* who goes mostly came last */
     remove_key(e, en);
     e->by_id[en->job.id - 1] = NULL;
-    for (size_t i = 0; i < e->n_active; i++) {
-        if (e->active[i] != en)
-            e->active[n++] = e->active[i];
+    while (i > 0 && e->active[i - 1] != en)
+        i--;
+    if (i > 0) {
+        memmove(&e->active[i - 1], &e->active[i],
+                (e->n_active - i) * sizeof(*e->active));
+        e->n_active--;
     }
-    e->n_active = n;
     e->is_ranked = false;
     entry_free(en);
 }

@@ -137,7 +137,7 @@ static int uses_of(const struct engine *e, struct uses *t, struct error *err)
 }
 
 int eng_limit_view(struct engine *e, struct policy_view *v,
-                   struct policy_job *jobs, bool tells, struct error *err)
+                   struct policy_job *jobs, uint64_t tells, struct error *err)
 {
     struct uses t;
     char why[JOB_REASON_CAP];
@@ -150,7 +150,7 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
         /* One that waits in the cluster's queue is shown as queued, too. */
         bool is_new = en->job.state == JOB_QUEUED;
         if (is_new && is_limited(e, &t, &en->job, jobs[i].gpus_min, why)) {
-            if (tells) {
+            if (en->job.id >= tells) {
                 en->job.start_estimate_s = (double)__builtin_nan("");
                 (void)eng_set_reason(en, why);
             }
@@ -171,7 +171,7 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
 /* What the starts leave no room for is not to be planned again one by one. */
 static void drop_limited(struct engine *e, struct uses *t,
                          struct policy_view *v, struct policy_job *jobs,
-                         bool tells)
+                         uint64_t tells)
 {
     char why[JOB_REASON_CAP];
     size_t n = 0;
@@ -180,7 +180,7 @@ static void drop_limited(struct engine *e, struct uses *t,
         struct entry *en = eng_find(e, jobs[i].id);
         if (en->job.state == JOB_QUEUED && !en->is_planned &&
             is_limited(e, t, &en->job, jobs[i].gpus_min, why)) {
-            if (tells)
+            if (en->job.id >= tells)
                 (void)eng_set_reason(en, why);
         } else {
             jobs[n++] = jobs[i];
@@ -192,7 +192,8 @@ static void drop_limited(struct engine *e, struct uses *t,
 
 int eng_limit_wishes(struct engine *e, struct policy_view *v,
                      struct policy_job *jobs, struct policy_wish *wishes,
-                     size_t n, bool tells, bool *ret_again, struct error *err)
+                     size_t n, uint64_t tells, bool *ret_again,
+                     struct error *err)
 {
     struct uses t;
 

@@ -326,6 +326,25 @@ int eng_view_build(const struct engine *e, struct eng_view *t,
     return 0;
 }
 
+int eng_ahead_save(const struct engine *e, bool **ret, struct error *err)
+{
+    bool *saved = calloc(e->n_active + 1, sizeof(*saved));
+
+    if (!saved)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < e->n_active; i++)
+        saved[i] = e->active[i]->is_ahead;
+    *ret = saved;
+    return 0;
+}
+
+void eng_ahead_restore(struct engine *e, bool *saved)
+{
+    for (size_t i = 0; saved && i < e->n_active; i++)
+        e->active[i]->is_ahead = saved[i];
+    free(saved);
+}
+
 /* ---- the wishes ----------------------------------------------------------
  */
 static void set_reason(struct entry *en, const char *reason, double start_s)
@@ -400,7 +419,7 @@ static int without_inventory(struct engine *e, const struct error *why,
 
 /* One plan, and as long as it gives somebody too much another. */
 enum { PLANS_MAX = 16 };
-int eng_make_plan(struct engine *e, struct eng_view *t, bool tells,
+int eng_make_plan(struct engine *e, struct eng_view *t, uint64_t tells,
                   size_t *ret_n, struct error *err)
 {
     bool has_limits = eng_has_limits(e), again = true;
@@ -446,7 +465,7 @@ int eng_plan(struct engine *e, struct error *err)
     }
     int rc = eng_view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)
-        rc = eng_make_plan(e, &t, true, &n, err);
+        rc = eng_make_plan(e, &t, TELLS_ALL, &n, err);
     if (rc == 0)
         e->look_at_s = eng_preempt_next(e, &t.v);
     if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
@@ -524,7 +543,7 @@ int engine_explain(struct engine *e,
         return -1;
     int rc = eng_view_build(e, &t, err);
     if (rc == 0 && t.v.n_jobs > 0)
-        rc = eng_make_plan(e, &t, true, &n, err);
+        rc = eng_make_plan(e, &t, TELLS_ALL, &n, err);
     for (size_t i = 0; i < e->n_active; i++)
         e->active[i]->is_planned = false;
     if (rc == 0) {

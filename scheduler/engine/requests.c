@@ -32,8 +32,8 @@ static int check_request(const struct engine_submit *req, struct error *err)
     return req->user ? 0 : error_set(err, ERR_INVAL, "a submit needs a user");
 }
 
-static int check_limit(const struct engine *e, int64_t uid, size_t more,
-                       struct error *err)
+int eng_check_room(const struct engine *e, int64_t uid, size_t more,
+                   struct error *err)
 {
     int32_t n = 0, max = e->parts.conf->max_jobs_per_user;
 
@@ -74,7 +74,7 @@ int eng_check_submit(const struct engine *e, const struct engine_submit *req,
     if (en)
         *ret_id = en->job.id;
     return en ? check_same(&en->job, req, err)
-              : check_limit(e, req->uid, n, err);
+              : eng_check_room(e, req->uid, n, err);
 }
 
 struct engine_read {
@@ -213,19 +213,12 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
     return 0;
 }
 
-int engine_submit(struct engine *e, const struct engine_submit *req,
-                  uint64_t *ret_id, bool *ret_again, struct error *err)
+int eng_enter_one(struct engine *e, const struct engine_submit *req,
+                  uint64_t *ret_id, struct error *err)
 {
     struct prepared p;
     struct entry *en;
-    bool again;
 
-    if (eng_check_submit(e, req, 1, ret_id, &again, err) < 0)
-        return -1;
-    if (ret_again)
-        *ret_again = again;
-    if (again)
-        return 0;
     if (eng_prepare(e, req, req->spec, req->read, &p, err) < 0)
         return -1;
     int rc = eng_enter(e, req, &p, &en, err);
@@ -237,6 +230,18 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
     if (rc == 0)
         *ret_id = en->job.id;
     return rc;
+}
+
+int engine_submit(struct engine *e, const struct engine_submit *req,
+                  uint64_t *ret_id, bool *ret_again, struct error *err)
+{
+    bool again;
+
+    if (eng_check_submit(e, req, 1, ret_id, &again, err) < 0)
+        return -1;
+    if (ret_again)
+        *ret_again = again;
+    return again ? 0 : eng_enter_one(e, req, ret_id, err);
 }
 
 /* ---- cancel, hold, signal --------------------------------------------------

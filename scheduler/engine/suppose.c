@@ -40,7 +40,7 @@ static int plan(struct suppose *s, size_t *ret_n, struct error *err)
     struct eng_view t = s->base;
     t.jobs = s->jobs;
     t.v.jobs = s->jobs;
-    return eng_make_plan(s->e, &t, false, ret_n, err);
+    return eng_make_plan(s->e, &t, TELLS_NONE, ret_n, err);
 }
 
 static const struct policy_wish *wish_of(const struct suppose *s, size_t n,
@@ -324,23 +324,18 @@ int engine_suppose(struct engine *e, const struct job *job,
     if (job->state != JOB_QUEUED || e->is_draining || e->n_nodes == 0 ||
         e->unavailable.code != ERR_NONE)
         return 0;
-    was_ahead = calloc(e->n_active + 1, sizeof(*was_ahead));
+    if (eng_ahead_save(e, &was_ahead, err) < 0)
+        return -1;
     s.jobs = calloc(e->n_active + 1, sizeof(*s.jobs));
-    if (!was_ahead || !s.jobs) {
+    if (!s.jobs) {
         free(was_ahead);
-        free(s.jobs);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
-    /* A view notes what stands in the allocator's queue. */
-    for (size_t i = 0; i < e->n_active; i++)
-        was_ahead[i] = e->active[i]->is_ahead;
     rc = eng_view_build(e, &s.base, err);
     if (rc == 0 && find_self(&s))
         ask(&s, ret);
-    for (size_t i = 0; i < e->n_active; i++)
-        e->active[i]->is_ahead = was_ahead[i];
+    eng_ahead_restore(e, was_ahead);
     eng_view_clear(&s.base);
-    free(was_ahead);
     free(s.jobs);
     return rc;
 }

@@ -65,21 +65,18 @@ static int enter_all(struct engine *e, const struct engine_submit *req,
     return 0;
 }
 
-int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
-                        const struct engine_sweep *sweep, uint64_t *ret_id,
-                        bool *ret_again, struct error *err)
+int eng_check_sweep(const struct engine_sweep *sweep, struct error *err)
 {
-    bool again;
+    return sweep->n >= 1 && sweep->n <= SPEC_TASKS_MAX
+               ? 0
+               : error_set(err, ERR_INVAL, "a sweep of %zu jobs; 1..%d",
+                           sweep->n, SPEC_TASKS_MAX);
+}
 
-    if (sweep->n < 1 || sweep->n > SPEC_TASKS_MAX)
-        return error_set(err, ERR_INVAL, "a sweep of %zu jobs; 1..%d", sweep->n,
-                         SPEC_TASKS_MAX);
-    if (eng_check_submit(e, req, sweep->n, ret_id, &again, err) < 0)
-        return -1;
-    if (ret_again)
-        *ret_again = again;
-    if (again)
-        return 0;
+int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
+                    const struct engine_sweep *sweep, uint64_t *ret_id,
+                    struct error *err)
+{
     struct prepared *all = calloc(sweep->n, sizeof(*all));
     if (!all)
         return error_set(err, ERR_NOMEM, "out of memory");
@@ -90,6 +87,20 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
         texts_clear(&all[i].own);
     free(all);
     return rc;
+}
+
+int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
+                        const struct engine_sweep *sweep, uint64_t *ret_id,
+                        bool *ret_again, struct error *err)
+{
+    bool again;
+
+    if (eng_check_sweep(sweep, err) < 0 ||
+        eng_check_submit(e, req, sweep->n, ret_id, &again, err) < 0)
+        return -1;
+    if (ret_again)
+        *ret_again = again;
+    return again ? 0 : eng_enter_sweep(e, req, sweep, ret_id, err);
 }
 
 const struct job *engine_task(const struct engine *e, uint64_t sweep,
