@@ -337,6 +337,32 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
                         const struct engine_sweep *sweep, uint64_t *ret_id,
                         bool *ret_again, struct error *err) MUST_CHECK;
 
+/* What would come of a submit. */
+struct engine_trial {
+    const struct job *first; /* the job, or the first task of the sweep */
+    const struct job *waits; /* the first that would not start; NULL: none */
+    size_t n, n_start;       /* jobs, and those that would start at once */
+    /* Where the first of these would: so many GPUs on each of the nodes at[],
+     * which engine_node() has; n_start 0: nothing of it. */
+    int32_t nodes, gpus_per_node;
+    const int32_t *at;    /* [nodes] */
+    const char *gpu_type; /* that would be asked for; "": its spec's, or any */
+    uint64_t alike; /* the newest job of its user's that is as fast on the same
+                       devices; 0: there is none among the last ten thousand */
+};
+/* Checks what a submit checks, plans with the jobs in the queue, tells what
+ * comes of it, and is as if nothing had been asked. During tell() the jobs are
+ * there to be read as if they had been submitted, and in no other way.
+ *
+ * in   req    its key and digest are not read
+ *      sweep  NULL: one job
+ * err  as engine_submit(), but for its key; of tell() */
+int engine_try(struct engine *e, const struct engine_submit *req,
+               const struct engine_sweep *sweep,
+               int (*tell)(void *arg, const struct engine_trial *t,
+                           struct error *err),
+               void *arg, struct error *err) MUST_CHECK;
+
 /* How it stands with what a job waits for. A sweep is over when all of its
  * tasks are, and has COMPLETED when all of them have.
  *
