@@ -17,6 +17,7 @@
  *                             them; node: it is, or was last, on this one;
  *                             fields: "id,name,state", these members of each
  *                             JOB and no others, and none that is null
+ *   POST /v1/dry-run          the same body -> what would come of it
  *   GET  /v1/jobs/:id         -> one job with its attempts
  *   POST /v1/jobs/:id/cancel  {"signal":"TERM"} optional: only the signal
  *   POST /v1/jobs/:id/hold, /v1/jobs/:id/release
@@ -103,6 +104,15 @@
  *     since, for_s: of the state; reasons: the one that counts first; basis:
  *     of the start estimate, or null; nodes, gpus: those that it may use, now
  *     or, where is_open is false, some time; holders: who has GPUs there
+ *   mgpu.dry_run/1 {"fits":true,"is_sweep","n_tasks","max_parallel","n_start",
+ *     "start":{"gpus","nodes","gpus_per_node","gpu_type","on":["n1"]}|null,
+ *     "job":of JOB what there is before a submit, "spec":{..},"alike",
+ *     and of mgpu.why/1 all but "since" and "for_s"}
+ *     n_start: jobs that would start now; start: where the first of them
+ *     would; job: the first that would wait, else the first; alike: a job of
+ *     the caller's that is as fast on the same devices, or null. What never
+ *     fits, and what a submit would refuse, is an error as there. The tool
+ *     adds "scaling", that job's mgpu.scaling/1, or null
  *   mgpu.events/1 {"job":12,"events":[{"seq","job","attempt","event","at",
  *     "uid","detail":{..}|null}]}
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1

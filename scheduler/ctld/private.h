@@ -287,6 +287,20 @@ void ctld_queue_clear(struct ctld *c); /* answers the lists in the making */
  */
 int ctld_submit_init(struct ctld *c, struct error *err) MUST_CHECK;
 
+/* ---- serve_why.c, serve_queries.c, serve_dry_run.c -------------------------
+ */
+/* mgpu.why/1; NULL: err says why. */
+json_t *ctld_why_json(const struct ctld *c, const struct job *job,
+                      struct error *err);
+/* The job's specification without what is secret in it; null: none. */
+json_t *ctld_spec_json(const struct job *job);
+/* Replies what would come of the submit.
+ * in  is_seed_open  its seed was drawn, and is another one when it is submitted
+ *     sweep         NULL: one job */
+void ctld_dry_run(struct ctld *c, struct http_exchange *x,
+                  const struct engine_submit *req,
+                  const struct engine_sweep *sweep, bool is_seed_open);
+
 /* ---- job_text.c -----------------------------------------------------------
  */
 /* Appends JOB of wire.h. `all`: for who may see it all (engine_may); others
@@ -431,6 +445,7 @@ size_t ctld_policy_sets(const struct ctld_policy *p,
 /* ---- handlers -------------------------------------------------------------
  */
 void serve_submit(void *arg, struct http_exchange *x);
+void serve_dry_run(void *arg, struct http_exchange *x);
 void serve_cancel(void *arg, struct http_exchange *x);
 void serve_hold(void *arg, struct http_exchange *x);
 void serve_release(void *arg, struct http_exchange *x);

@@ -13,6 +13,7 @@
 
 const struct http_route ctld_routes[] = {
     {"POST", "/v1/jobs", serve_submit},
+    {"POST", "/v1/dry-run", serve_dry_run},
     {"GET", "/v1/jobs", serve_queue},
     {"GET", "/v1/jobs/:id", serve_job},
     {"POST", "/v1/jobs/:id/cancel", serve_cancel},

@@ -218,7 +218,7 @@ static void mask_url(json_t *url)
 
 /* The daemon keeps what a job's processes need, and shows of it no value whose
  * variable is called a secret's: replies are copied, and made into reports. */
-static json_t *spec_shown(const struct job *job)
+json_t *ctld_spec_json(const struct job *job)
 {
     json_t *spec = job->spec ? json_loads(job->spec, 0, NULL) : NULL;
     json_t *env = json_object_get(spec, "env"), *value;
@@ -241,7 +241,7 @@ static json_t *job_reply(struct query *q, const struct job *job)
         attempts = json_loadb(buf_str(&text), text.len, 0, NULL);
     buf_clear(&text);
     json_t *o = ctld_job_json(q->c, job, true);
-    if (!o || json_object_set_new(o, "spec", spec_shown(job)) < 0 ||
+    if (!o || json_object_set_new(o, "spec", ctld_spec_json(job)) < 0 ||
         json_object_set_new(o, "dir", ctld_text(job->dir)) < 0) {
         json_decref(attempts);
         json_decref(o);

@@ -27,6 +27,8 @@ struct submission {
     char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
     bool hold;
+    bool is_dry; /* nothing is to be entered */
+    bool is_seed_open;
     bool sends_mails;
     struct spec_list allow; /* owned: a reload may come in between */
 
@@ -84,7 +86,7 @@ static int digest(struct submission *s, const char *text, size_t len,
 static int expand(struct submission *s, struct spec_jobs *ret,
                   struct error *err)
 {
-    struct spec_options opt = {.draw_seed = true};
+    struct spec_options opt = {.draw_seed = !s->is_dry};
     struct spec_report report = {.n = 0};
     char *text = json_dumps(json_object_get(s->body, "spec"),
                             JSON_COMPACT | JSON_ENCODE_ANY);
@@ -138,6 +140,7 @@ static int read_tasks(struct submission *s, struct spec_jobs *jobs,
     s->is_sweep = jobs->is_sweep;
     s->max_parallel = jobs->max_parallel;
     s->stop_on_fail = jobs->stop_on_fail;
+    s->is_seed_open = jobs->tasks[0].spec.train.seed < 0;
     s->tasks = calloc(jobs->n, sizeof(*s->tasks));
     if (!s->tasks)
         return error_set(err, ERR_NOMEM, "%zu tasks", jobs->n);
@@ -170,23 +173,44 @@ static void read_run(struct task *t)
 /* ---- on the loop ----------------------------------------------------------
  */
 
+/* Of what was read. */
+static struct engine_submit request_of(const struct submission *s)
+{
+    return (struct engine_submit){.uid = s->uid,
+                                  .user = s->user,
+                                  .key = s->key,
+                                  .digest = s->digest,
+                                  .read = s->is_sweep ? NULL : s->tasks[0].read,
+                                  .hold = s->hold};
+}
+
+static struct engine_sweep sweep_of(const struct submission *s)
+{
+    return (struct engine_sweep){.tasks = s->tasks,
+                                 .n = s->n,
+                                 .max_parallel = s->max_parallel,
+                                 .stop_on_fail = s->stop_on_fail};
+}
+
 static int enter(const struct submission *s, uint64_t *ret_id, bool *ret_again,
                  struct error *err)
 {
     struct engine *e = s->c->engine;
-    struct engine_submit req = {.uid = s->uid,
-                                .user = s->user,
-                                .key = s->key,
-                                .digest = s->digest,
-                                .hold = s->hold};
-    const struct engine_sweep sweep = {.tasks = s->tasks,
-                                       .n = s->n,
-                                       .max_parallel = s->max_parallel,
-                                       .stop_on_fail = s->stop_on_fail};
-    if (s->is_sweep)
-        return engine_submit_sweep(e, &req, &sweep, ret_id, ret_again, err);
-    req.read = s->tasks[0].read;
-    return engine_submit(e, &req, ret_id, ret_again, err);
+    const struct engine_submit req = request_of(s);
+    const struct engine_sweep sweep = sweep_of(s);
+
+    return s->is_sweep
+               ? engine_submit_sweep(e, &req, &sweep, ret_id, ret_again, err)
+               : engine_submit(e, &req, ret_id, ret_again, err);
+}
+
+static void dry_run(struct submission *s)
+{
+    const struct engine_submit req = request_of(s);
+    const struct engine_sweep sweep = sweep_of(s);
+
+    ctld_dry_run(s->c, s->x, &req, s->is_sweep ? &sweep : NULL,
+                 s->is_seed_open);
 }
 
 /* The daemon may have been asked to stop meanwhile, and takes nothing more.
@@ -198,10 +222,12 @@ static void read_done(struct task *t)
     bool again = false;
     if (s->rc == 0 && s->c->stopping)
         s->rc = error_set(&s->err, ERR_UNAVAIL, "the daemon is stopping");
-    if (s->rc == 0)
+    if (s->rc == 0 && !s->is_dry)
         s->rc = enter(s, &id, &again, &s->err);
     if (s->rc < 0)
         http_reply_err(s->x, &s->err);
+    else if (s->is_dry)
+        dry_run(s);
     else
         ctld_hold(s->c, s->x, again ? 200 : 201, id);
     submission_destroy(s);
@@ -265,7 +291,7 @@ static int copy_allowed(const struct spec_list *from, struct spec_list *ret,
 
 /* Takes the body. */
 static int post(struct ctld *c, struct http_exchange *x, const char *user,
-                json_t *body, struct error *err)
+                json_t *body, bool is_dry, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
     struct submission *s = calloc(1, sizeof(*s));
@@ -277,6 +303,7 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
     s->c = c;
     s->x = x;
     s->body = body;
+    s->is_dry = is_dry;
     s->uid = http_uid(x);
     s->max_spec_bytes = conf->max_spec_bytes;
     s->max_log_bytes = conf->max_log_bytes;
@@ -288,7 +315,7 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
         rc = copy_allowed(conf->webhook_allow, &s->allow, err);
     if (rc == 0)
         rc = check_shape(body, err);
-    if (rc == 0)
+    if (rc == 0 && !is_dry)
         rc = pick_key(x, s->key, err);
     if (rc == 0)
         rc = thread_post(c->submits, &s->task, err);
@@ -297,15 +324,24 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
     return rc;
 }
 
-void serve_submit(void *arg, struct http_exchange *x)
+static void serve(struct ctld *c, struct http_exchange *x, bool is_dry)
 {
-    struct ctld *c = arg;
     struct error err = ERROR_INIT;
     char user[CTLD_USER_CAP];
     json_t *body =
         ctld_admit(c, x) && ctld_caller_name(c, x, user) ? ctld_body(x) : NULL;
-    if (body && post(c, x, user, body, &err) < 0)
+    if (body && post(c, x, user, body, is_dry, &err) < 0)
         http_reply_err(x, &err);
+}
+
+void serve_submit(void *arg, struct http_exchange *x)
+{
+    serve(arg, x, false);
+}
+
+void serve_dry_run(void *arg, struct http_exchange *x)
+{
+    serve(arg, x, true);
 }
 
 int ctld_submit_init(struct ctld *c, struct error *err)

@@ -388,18 +388,29 @@ static json_t *reply(const struct why *w)
     return o;
 }
 
+json_t *ctld_why_json(const struct ctld *c, const struct job *job,
+                      struct error *err)
+{
+    struct why w;
+    if (why_init(&w, c, job, err) < 0)
+        return NULL;
+    json_t *o = reply(&w);
+    why_clear(&w);
+    if (!o)
+        (void)error_set(err, ERR_NOMEM, "reply");
+    return o;
+}
+
 void serve_why(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     const struct job *job = NULL;
     struct error err = ERROR_INIT;
-    struct why w;
     if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job))
         return;
-    if (why_init(&w, c, job, &err) < 0) {
+    json_t *o = ctld_why_json(c, job, &err);
+    if (o)
+        ctld_reply(x, 200, o);
+    else
         http_reply_err(x, &err);
-        return;
-    }
-    ctld_reply(x, 200, reply(&w));
-    why_clear(&w);
 }

@@ -52,6 +52,10 @@ int show_events(const struct show_conf *s, const json_t *reply,
  * has it; of a job that has ended, its attempts. */
 int show_why(const struct show_conf *s, const json_t *reply, const json_t *job,
              struct error *err) MUST_CHECK;
+/* mgpu.dry_run/1, and what it has in "scaling", of the specification in
+ * `file`. */
+int show_dry_run(const struct show_conf *s, const json_t *reply,
+                 const char *file, struct error *err) MUST_CHECK;
 int show_nodes(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
 /* mgpu.gpus/1: how busy each GPU was, and with whose job. */

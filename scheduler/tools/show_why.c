@@ -1,5 +1,6 @@
 /* show_why.c - why a job waits, or is as it is: the reasons, what it needs and
- * where it could be, who is there, when it may start, and with what at once. */
+ * where it could be, who is there, when it may start, and with what at once;
+ * and the same of one that nobody has submitted. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -32,6 +33,21 @@ static void code_text(int64_t code, char *out, size_t cap)
         (void)snprintf(out, cap, "%" PRId64, code);
 }
 
+static void print_reasons(const struct show_conf *s, const json_t *reply)
+{
+    char text[TEXT_CAP];
+    size_t i;
+    json_t *r;
+    json_array_foreach(json_object_get(reply, "reasons"), i, r)
+    {
+        (void)fprintf(s->out, " %-10s %s\n",
+                      i == 0   ? "because"
+                      : i == 1 ? "also"
+                               : "",
+                      safe(field_str(r, "text"), text));
+    }
+}
+
 static void print_head(const struct show_conf *s, const json_t *reply,
                        const json_t *job)
 {
@@ -42,16 +58,7 @@ static void print_head(const struct show_conf *s, const json_t *reply,
         safe(field_str(job, "user"), user), field_str(job, "kind"),
         field_str(job, "state"), field_str(reply, "since"),
         render_duration(field_real(reply, "for_s"), word, sizeof(word)));
-    size_t i;
-    json_t *r;
-    json_array_foreach(json_object_get(reply, "reasons"), i, r)
-    {
-        (void)fprintf(s->out, " %-10s %s\n",
-                      i == 0   ? "because"
-                      : i == 1 ? "also"
-                               : "",
-                      safe(field_str(r, "text"), name));
-    }
+    print_reasons(s, reply);
     int64_t code = field_int(job, "exit_code", -1);
     if (code >= 0) {
         code_text(code, word, sizeof(word));
@@ -253,4 +260,93 @@ int show_why(const struct show_conf *s, const json_t *reply, const json_t *full,
     if (show_nodes(s, reply, err) < 0)
         return -1;
     return json_array_size(holders) ? print_holders(s, holders, err) : 0;
+}
+
+/* ---- a dry run -------------------------------------------------------------
+ */
+/* "now, with 4 GPUs on 2 nodes: n1, n2" */
+static void print_start(const struct show_conf *s, const json_t *start)
+{
+    const json_t *on = json_object_get(start, "on");
+    int64_t gpus = field_int(start, "gpus", 0),
+            nodes = field_int(start, "nodes", 1);
+    const char *type = field_str(start, "gpu_type");
+    char word[TEXT_CAP];
+    size_t i, width = 0;
+    json_t *name;
+
+    (void)fprintf(s->out, " starts     now, with ");
+    print_range(s, gpus, gpus, "GPU");
+    if (*type)
+        (void)fprintf(s->out, " of type %s", safe(type, word));
+    (void)fprintf(s->out, " on ");
+    print_range(s, nodes, nodes, "node");
+    json_array_foreach(on, i, name)
+    {
+        const char *text = safe(json_string_value(name), word);
+        bool is_new = i == 0 || width + strlen(text) > 66;
+        width = is_new ? strlen(text) : width + 2 + strlen(text);
+        (void)fprintf(s->out, "%s%s%s",
+                      i == 0   ? ":\n            "
+                      : is_new ? ",\n            "
+                               : ", ",
+                      text, i + 1 == json_array_size(on) ? "\n" : "");
+    }
+}
+
+static void print_sweep(const struct show_conf *s, const json_t *reply)
+{
+    int64_t n = field_int(reply, "n_tasks", 1),
+            most = field_int(reply, "max_parallel", 0),
+            starts = field_int(reply, "n_start", 0);
+
+    if (!field_yes(reply, "is_sweep"))
+        return;
+    (void)fprintf(s->out, " sweep      %" PRId64 " jobs", n);
+    if (most > 0)
+        (void)fprintf(s->out, ", at most %" PRId64 " at a time", most);
+    (void)fprintf(s->out, "; %" PRId64 " start%s now\n", starts,
+                  starts == 1 ? "s" : "");
+}
+
+/* What is said of the one that waits. */
+static void print_waits(const struct show_conf *s, const json_t *reply,
+                        const json_t *job)
+{
+    char text[TEXT_CAP];
+
+    if (field_yes(reply, "is_sweep"))
+        (void)fprintf(s->out, " waits      task %" PRId64 " first\n",
+                      field_int(job, "task", 0));
+    else
+        (void)fprintf(s->out, " starts     not now: it would be %s\n",
+                      safe(field_str(job, "state"), text));
+    print_reasons(s, reply);
+    print_depends(s, reply);
+    print_queue(s, reply, job);
+}
+
+int show_dry_run(const struct show_conf *s, const json_t *reply,
+                 const char *file, struct error *err)
+{
+    const json_t *job = json_object_get(reply, "job");
+    const json_t *start = json_object_get(reply, "start");
+    const json_t *scaling = json_object_get(reply, "scaling");
+    int64_t n = field_int(reply, "n_tasks", 1);
+    char word[TEXT_CAP];
+
+    (void)fprintf(s->out, "%s: fits; nothing was submitted\n",
+                  safe(file, word));
+    print_sweep(s, reply);
+    print_needs(s, reply, job);
+    if (json_is_object(start))
+        print_start(s, start);
+    if (field_int(reply, "n_start", 0) < n)
+        print_waits(s, reply, job);
+    if (!json_is_object(scaling))
+        return 0;
+    (void)fprintf(s->out,
+                  "\nmeasured on such jobs before, as job %" PRId64 ":\n",
+                  field_int(reply, "alike", 0));
+    return show_scaling(s, scaling, err);
 }

@@ -17,6 +17,7 @@
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
+#include "scheduler/tools/show.h"
 #include "scheduler/tools/wait.h"
 
 enum { MAX_SETS = 64, SPEC_MAX_BYTES = 1 << 20, KEY_CAP = 128 };
@@ -24,6 +25,7 @@ enum { MAX_SETS = 64, SPEC_MAX_BYTES = 1 << 20, KEY_CAP = 128 };
 enum {
     OPT_VALIDATE = 1,
     OPT_SHOW,
+    OPT_DRY_RUN,
     OPT_SET,
     OPT_UNSET,
     OPT_HOLD,
@@ -42,6 +44,8 @@ static const struct opt opts[] = {
      "check the specification, submit nothing"},
     {OPT_SHOW, 0, "show", NULL,
      "print the effective specification and where each value is from"},
+    {OPT_DRY_RUN, 0, "dry-run", NULL,
+     "ask the daemon whether it fits, when and where it would start"},
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
@@ -69,7 +73,7 @@ static const struct tool tool = {
 };
 
 struct args {
-    bool validate, show, hold, wait, parsable, json, quiet;
+    bool validate, show, dry_run, hold, wait, parsable, json, quiet;
     uint32_t wait_states;
     double timeout_s;
     const char *key, *url, *file;
@@ -156,6 +160,9 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_SHOW:
         a->show = true;
+        break;
+    case OPT_DRY_RUN:
+        a->dry_run = true;
         break;
     case OPT_SET:
         return on_set(a, value, err);
@@ -280,22 +287,30 @@ static int check(const struct args *a, const struct buf *text,
     return rc;
 }
 
-static int send(struct client *c, const struct args *a, const struct buf *dump,
-                uint64_t *ret_id, struct error *err)
+/* own  *ret: json_decref() */
+static int body_of(const struct args *a, const struct buf *dump, json_t **ret,
+                   struct error *err)
 {
-    char key[RNG_TOKEN_CAP];
-    if (a->key)
-        (void)snprintf(key, sizeof(key), "%s", a->key);
-    else if (rng_token(key, err) < 0)
-        return -1;
     json_error_t why;
     json_t *spec = json_loadb(buf_str(dump), dump->len, 0, &why);
     if (!spec)
         return error_set(err, ERR_INTERNAL, "dump: %s", why.text);
-    json_t *body = json_pack("{s:o, s:b}", "spec", spec, "hold", a->hold);
-    json_t *reply = NULL;
-    int rc = body ? client_post(c, "/v1/jobs", body, key, &reply, err)
-                  : error_set(err, ERR_NOMEM, "request");
+    *ret = json_pack("{s:o, s:b}", "spec", spec, "hold", a->hold);
+    return *ret ? 0 : error_set(err, ERR_NOMEM, "request");
+}
+
+static int send(struct client *c, const struct args *a, const struct buf *dump,
+                uint64_t *ret_id, struct error *err)
+{
+    char key[RNG_TOKEN_CAP];
+    json_t *body = NULL, *reply = NULL;
+    if (a->key)
+        (void)snprintf(key, sizeof(key), "%s", a->key);
+    else if (rng_token(key, err) < 0)
+        return -1;
+    int rc = body_of(a, dump, &body, err);
+    if (rc == 0)
+        rc = client_post(c, "/v1/jobs", body, key, &reply, err);
     if (rc < 0 && err->code == ERR_UNAVAIL)
         (void)fprintf(stderr,
                       "%s: when in doubt, submit again with "
@@ -365,6 +380,60 @@ static int submit(const struct args *a, const struct buf *dump, size_t n_tasks,
     return rc;
 }
 
+/* What jobs like it were measured at; null: there are none. */
+static int add_scaling(struct client *c, json_t *reply, struct error *err)
+{
+    int64_t id = field_int(reply, "alike", 0);
+    json_t *scaling = NULL;
+    if (id > 0 &&
+        client_get(c, &scaling, err, "/v1/jobs/%" PRId64 "/scaling", id) < 0)
+        return -1;
+    if (json_array_size(json_object_get(scaling, "rows")) == 0) {
+        json_decref(scaling);
+        scaling = json_null();
+    }
+    return json_object_set_new(reply, "scaling", scaling) == 0
+               ? 0
+               : error_set(err, ERR_NOMEM, "reply");
+}
+
+/* Asked at a place of its own, which an older daemon does not have: it would
+ * take the question for a submit. */
+static int ask(struct client *c, const struct buf *dump, const struct args *a,
+               json_t **ret, struct error *err)
+{
+    json_t *body = NULL;
+    int rc = body_of(a, dump, &body, err);
+    if (rc == 0)
+        rc = client_post(c, "/v1/dry-run", body, NULL, ret, err);
+    json_decref(body);
+    if (rc < 0 && err->code == ERR_NOTFOUND)
+        return error_set(err, ERR_UNAVAIL,
+                         "--dry-run: the daemon is older than %s and knows "
+                         "none",
+                         tool.name);
+    return rc == 0 ? add_scaling(c, *ret, err) : -1;
+}
+
+static int dry_run(const struct args *a, const struct buf *dump,
+                   struct error *err)
+{
+    struct show_conf s = {.header = true, .out = stdout};
+    struct client *c = NULL;
+    json_t *reply = NULL;
+    if (client_create(a->url, 5, &c, err) < 0)
+        return -1;
+    render_style_init(&s.style, stdout);
+    int rc = ask(c, dump, a, &reply, err);
+    if (rc == 0 && a->json)
+        rc = client_print(reply, err);
+    else if (rc == 0 && !a->quiet)
+        rc = show_dry_run(&s, reply, a->file, err);
+    json_decref(reply);
+    client_destroy(c);
+    return rc;
+}
+
 static int show(const struct args *a, const struct buf *text, struct error *err)
 {
     struct spec_options so = spec_options(a);
@@ -392,6 +461,10 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         return error_set(err, ERR_USAGE, "%s; see %s --help",
                          n == 0 ? "which file?" : "one file, please",
                          tool.name);
+    if (a->dry_run && (a->validate || a->wait || a->key || a->parsable))
+        return error_set(err, ERR_USAGE,
+                         "--dry-run submits nothing: leave --validate, --wait, "
+                         "--idempotency-key and --parsable out");
     if (a->show && a->json)
         return error_set(err, ERR_USAGE, "--show is YAML; leave --json out");
     a->file = operands[0];
@@ -407,11 +480,15 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         rc = check(a, &text, &dump, &n_tasks, err);
         found = rc < 0 && err->code == ERR_INVAL;
     }
+    if (rc == 0 && a->dry_run)
+        rc = dry_run(a, &dump, err);
+    if (rc == 0 && a->show && a->dry_run)
+        (void)putchar('\n');
     if (rc == 0 && a->show)
         rc = show(a, &text, err);
     else if (rc == 0 && a->validate && !a->json && !a->quiet)
         print_valid(a, n_tasks);
-    else if (rc == 0 && !a->validate)
+    else if (rc == 0 && !a->validate && !a->dry_run)
         rc = submit(a, &dump, n_tasks, ret_exit, err);
     buf_clear(&text);
     buf_clear(&dump);

@@ -37,6 +37,11 @@ END
     submit --quiet hog.yaml
     submit --quiet --hold hog.yaml
     wait_for 60 hog_runs
+    submit --dry-run --json hog.yaml >dry-waits.json
+    submit --dry-run --json --set 'sweep={grid: {labels.a: [1, 2]}}' \
+        --set resources.gpus=0 hog.yaml >dry-sweep.json
+    submit --dry-run --json --hold cv.yaml >dry-alike.json
+    [ "$(json '$.spec.train.seed' <dry-alike.json)" = "" ]
     stat --json >queue.json
     stat --json -t all >all.json
     stat --nodes --json >nodes.json

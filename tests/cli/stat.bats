@@ -186,8 +186,22 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [[ $output == *" now with   --set resources.gpus=1: 1 GPU on 1 node"* ]]
     run --separate-stderr stat --why --json 2
     [[ $output == *'"would_start":[{"set":"resources.gpus=1","gpus":1,'* ]]
+    # And so does a dry run, of which nothing is left.
+    run submit --dry-run --set resources.gpus=2 hog.yaml
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "hog.yaml: fits; nothing was submitted" ]
+    [[ $output == *" starts     not now: it would be QUEUED"* ]]
+    [[ $output == *" queue      position 2"* ]]
+    [ "$(wc -L <<<"$output")" -le 80 ]
+    [ "$(stat --json -t all | json '$.jobs[2]')" = "" ]
     "$MGPU_BIN/mgpu-cancel" 2
     wait_for 60 job_is 2 CANCELLED
+    run submit --dry-run --json --set resources.gpus=2 hog.yaml
+    [ "$(json '$.reasons[0].token' <<<"$output")" = WaitingForGpus ]
+    [ "$(json '$.would_start[0].set' <<<"$output")" = resources.gpus=1 ]
+    [[ $(json '$.job.start_estimate' <<<"$output") == 20*Z ]]
+    run submit --dry-run --set resources.gpus=1 hog.yaml
+    [[ $output == *" starts     now, with 1 GPU on 1 node:"* ]]
     run submit --quiet --wait=STARTING,RUNNING --timeout 60s \
         --set resources.gpus=1 hog.yaml
     [ "$status" -eq 0 ]
@@ -293,6 +307,9 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
 @test "what can never fit is refused at once" {
     spec wide 'exit 0'
     run submit --set resources.gpus=3 wide.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"can never fit"*"[E201]"* ]]
+    run submit --dry-run --set resources.gpus=3 wide.yaml
     [ "$status" -eq 65 ]
     [[ $output == *"can never fit"*"[E201]"* ]]
 }
@@ -435,6 +452,10 @@ END
     stat -t all --json >>shown
     stat --report report.html 1
     submit --show hush.yaml >>shown
+    HF_TOKEN=hunter-two submit --dry-run --json hush.yaml >dry
+    [ "$(json '$.spec.env.HF_TOKEN' <dry)" = '********' ]
+    HF_TOKEN=hunter-two submit --dry-run --show hush.yaml >>dry
+    cat dry >>shown
     not grep -q hunter shown report.html
 }
 
@@ -506,6 +527,9 @@ END
         END { exit n != 2 }'
     [ "$(stat --scaling --json 2 | json '$.rows[1][1]')" = 2 ]
     diff <(stat --scaling 2) <(stat --scaling wide)
+    run submit --dry-run wide.yaml
+    [[ $output == *"measured on such jobs before, as job 2:"*"100 %"* ]]
+    [ "$(submit --dry-run --json wide.yaml | json '$.scaling.rows[1][1]')" = 2 ]
     run stat --scaling 'no such'
     [ "$status" -eq 66 ]
     [[ $output == *"no job is called 'no such'"* ]]

@@ -90,6 +90,11 @@ setup() {
     [ "$status" -eq 64 ]
     run submit good.yaml good.yaml
     [ "$status" -eq 64 ]
+    for other in --validate --wait --idempotency-key=k --parsable; do
+        run submit --dry-run "$other" good.yaml
+        [ "$status" -eq 64 ]
+        [[ $output == *"--dry-run submits nothing"* ]]
+    done
 }
 
 @test "a directory whose name no specification can have is named" {
@@ -149,6 +154,10 @@ setup() {
     [ "$status" -eq 69 ]
     [[ $output == *"nobody.sock"* ]]
     [[ $output == *"--idempotency-key"* ]]
+    run submit --dry-run good.yaml
+    [ "$status" -eq 69 ]
+    [[ $output == *"nobody.sock"* ]]
+    [[ $output != *"--idempotency-key"* ]]
 }
 
 @test "--show names where each value is from" {
