@@ -191,7 +191,7 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
     [ "$(on_of 1)" = held ]
     [[ $(sed -n 1p "$bodies" | json '$.reason') == DependencyNeverSatisfied* ]]
     printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\n%s\nnotify: %s\n' \
-        "resources: {time_limit: 2s}" "$(url "time_80, end")" >limit.yaml
+        "resources: {time_limit: 6s}" "$(url "time_80, end")" >limit.yaml
     "$MGPU_BIN/mgpu-submit" --quiet limit.yaml
     wait_for 60 n_bodies 3
     [ "$(on_of 2) $(on_of 3)" = "time_80 end" ]
