@@ -112,7 +112,15 @@ YAML
     as "$1" "$MGPU_BIN/mgpu-submit" --parsable "${@:5}" "$file.yaml"
 }
 
-log_of() { as "$1" "$MGPU_BIN/mgpu-stat" --logs "$2"; } # USER JOB
+# A file has two seconds to be read, which a loaded machine may take.
+log_is_read() { # USER JOB
+    as "$1" "$MGPU_BIN/mgpu-stat" --logs "$2" >"$BATS_TEST_TMPDIR/log" || return
+    not grep -q '^\[mgpu: ' "$BATS_TEST_TMPDIR/log"
+}
+log_of() { # USER JOB
+    wait_for 60 log_is_read "$@"
+    cat "$BATS_TEST_TMPDIR/log"
+}
 
 proc() { # PID KEY: a line of its status, without the key
     sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status" | tr '\t' ' '
