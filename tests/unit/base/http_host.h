@@ -123,7 +123,7 @@ static inline struct http_client *client_of(const char *url, const char *bearer)
     struct http_client *c = NULL;
     struct error err;
     struct http_client_conf conf = {
-        .url = url, .bearer = bearer, .connect_timeout_s = 1, .timeout_s = 60};
+        .url = url, .bearer = bearer, .connect_timeout_s = 60, .timeout_s = 60};
     if (http_client_create(&conf, &c, &err) < 0)
         tap_diag("%s", err.msg);
     return c;

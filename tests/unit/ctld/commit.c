@@ -90,7 +90,7 @@ static void *user_main(void *arg)
 {
     struct user *u = arg;
     struct http_client_conf conf = {
-        .url = r.url, .connect_timeout_s = 1, .timeout_s = 60};
+        .url = r.url, .connect_timeout_s = 60, .timeout_s = 60};
     struct http_request req = {.method = "POST",
                                .path = u->path,
                                .body = u->body,
@@ -207,7 +207,7 @@ static void *watch_main(void *arg)
 {
     struct watching *w = arg;
     struct http_client_conf conf = {
-        .url = r.url, .connect_timeout_s = 1, .timeout_s = 60};
+        .url = r.url, .connect_timeout_s = 60, .timeout_s = 60};
     struct http_client *http;
     struct error err = ERROR_INIT;
     struct buf bad = BUF_INIT;

@@ -152,7 +152,7 @@ static int on_watch(void *arg, const char *text, size_t len, struct error *err)
     if (w->n++ == 0) { /* from here on it must come by itself */
         struct rig other = *w->r;
         struct http_client_conf conf = {
-            .url = other.url, .connect_timeout_s = 1, .timeout_s = 60};
+            .url = other.url, .connect_timeout_s = 60, .timeout_s = 60};
         other.body = (struct buf)BUF_INIT;
         if (http_client_create(&conf, &other.http, NULL) < 0)
             exit(1);

@@ -228,10 +228,11 @@ static void test_hung(void)
     is_int(get(&r, "/v1/jobs"), 200, "the socket answers meanwhile");
     is_int(get(&r, "/readyz"), 200, "all is well");
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    is_int(poll(&p, 1, 0), 0, "the other one waits");
+    bool waits = poll(&p, 1, 0) == 0;
     (void)kill(one.pid, SIGCONT);
     int status = tcp_hear(&r, fd, "}");
     /* 503 where all this took longer than libmunge waits, seconds. */
+    ok(waits || status == 503, "the other one waits");
     ok(status == 200 || status == 503, "and is answered when munged is: %d",
        status);
     (void)close(fd);

@@ -102,7 +102,8 @@ static pid_t start(const char *path)
     if (pid != 0)
         return pid;
     (void)setenv("NOTIFY_SOCKET", path, 1);
-    (void)setenv("WATCHDOG_USEC", "200000", 1);
+    /* What is not heard within ten words, five seconds, is lost. */
+    (void)setenv("WATCHDOG_USEC", "1000000", 1);
     (void)unsetenv("WATCHDOG_PID");
     (void)execl(program, program, "--local", "--slots", "1", "--state-dir",
                 state, "--socket", sock, (char *)NULL);

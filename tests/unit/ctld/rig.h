@@ -222,7 +222,7 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
 {
     struct error err = ERROR_INIT;
     struct http_client_conf http = {
-        .url = r->url, .connect_timeout_s = 1, .timeout_s = 60};
+        .url = r->url, .connect_timeout_s = 60, .timeout_s = 60};
     r->alloc.base.ops = &puppet_ops;
     r->alloc.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     r->conf = (struct ctld_conf){.cluster = "test",
@@ -356,7 +356,7 @@ static inline int as_worker(struct rig *r, const char *what, const char *body)
     char path[128], token[65];
     struct http_client_conf conf = {.url = r->url,
                                     .bearer = token,
-                                    .connect_timeout_s = 1,
+                                    .connect_timeout_s = 60,
                                     .timeout_s = 60};
     pthread_mutex_lock(&r->alloc.lock);
     memcpy(token, r->alloc.token, sizeof(token));
