@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,7 +212,9 @@ int attempt_exit_write(const char *dir, const struct attempt_exit *x,
     return replace(dir, "exit", text, true, err);
 }
 
-/* The number after "key":, in the one form that attempt_exit_write() has. */
+/* The number after "key":, in the one form that attempt_exit_write() has; of
+ * what strtod() takes as well, those that are none are not for bounds: they
+ * are on neither side of one. */
 static int number(const char *text, const char *key, double *ret)
 {
     const char *p = strstr(text, key);
@@ -220,7 +223,7 @@ static int number(const char *text, const char *key, double *ret)
     char *end;
     p += strlen(key);
     *ret = strtod(p, &end);
-    return end > p ? 0 : -1;
+    return end > p && isfinite(*ret) ? 0 : -1;
 }
 
 int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,

@@ -29,6 +29,11 @@ int main(void)
            got.slurm_id == 4294967294,
        "with the Slurm job that wrote it");
 
+    ok(attempt_write(dir, "exit", "{\"code\":nan,\"signal\":nan,\"when\":inf}",
+                     &err) == 0 &&
+           attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_STATE,
+       "what is no number is none: %s", err.msg);
+
     struct stat kept, st;
     char kept_path[64];
     (void)snprintf(kept_path, sizeof(kept_path), "%s/.exit.new", dir);
