@@ -208,16 +208,31 @@ static int status_of(enum err_code code)
     }
 }
 
+/* A message may have what a client said in it, cut at any byte, and JSON is
+ * UTF-8: then it has '?' instead, and the answer is what it was meant to be.
+ * NULL: no memory. */
+static json_t *error_json(const struct error *err)
+{
+    char msg[sizeof(err->msg)];
+    json_t *text = json_string(err->msg);
+    memcpy(msg, err->msg, sizeof(msg));
+    for (char *p = msg; !text && *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    if (!text)
+        text = json_string(msg);
+    return json_pack("{s:s, s:{s:s, s:o}}", "schema", "mgpu.error/1", "error",
+                     "code", error_word(err->code), "message", text);
+}
+
 void http_reply_err(struct http_exchange *x, const struct error *err)
 {
-    json_t *o =
-        json_pack("{s:s, s:{s:s, s:s}}", "schema", "mgpu.error/1", "error",
-                  "code", error_word(err->code), "message", err->msg);
+    json_t *o = error_json(err);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (text) {
         http_reply_json(x, status_of(err->code), text, strlen(text));
-    } else { /* out of memory, or a message that is not UTF-8 */
+    } else {
         static const char plain[] =
             "{\"schema\":\"mgpu.error/1\",\"error\":"
             "{\"code\":\"INTERNAL\",\"message\":\"internal error\"}}";
@@ -237,10 +252,12 @@ void http_reply_retry(struct http_exchange *x, const struct error *err,
                       double after_s)
 {
     char seconds[24];
-    json_t *o = json_pack("{s:s, s:{s:s, s:s, s:f}}", "schema", "mgpu.error/1",
-                          "error", "code", error_word(err->code), "message",
-                          err->msg, "retry_after_s", after_s);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_t *o = error_json(err);
+    char *text =
+        o && json_object_set_new(json_object_get(o, "error"), "retry_after_s",
+                                 json_real(after_s)) == 0
+            ? json_dumps(o, JSON_COMPACT)
+            : NULL;
     json_decref(o);
     if (!text) {
         http_reply_err(x, err);

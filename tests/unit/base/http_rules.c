@@ -44,6 +44,13 @@ static void test_rules(void)
     ok(strstr(hear(fd, NULL), " 400 ") != NULL, "S02: garbage: 400");
     (void)close(fd);
 
+    fd = dial_unix(sock);
+    say(fd, "GET /v1/\xb0x HTTP/1.1\r\nHost: x\r\n\r\n");
+    text = hear(fd, "}}");
+    ok(strncmp(text, "HTTP/1.1 404", 12) == 0 && strstr(text, "'/v1/?x'"),
+       "S02: what is no UTF-8 is not there, and no fault of ours: %.12s", text);
+    (void)close(fd);
+
     static char big[20000];
     memset(big, 'h', sizeof(big) - 1);
     fd = dial_unix(sock);
