@@ -331,6 +331,7 @@ $(B)/tests/unit/worker/profile_cupti $(B)/tests/unit/worker/ranges: | $(fakes)
 # The n-th allocation of our own code fails, for every n.
 $(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup
+$(B)/tests/unit/engine/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=strdup
 
 $(B)/tests/contract/%: $(B)/obj/tests/contract/%.o $(B)/obj/tests/tap.o \
                        $(call libs,ctld)

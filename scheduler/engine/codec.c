@@ -11,6 +11,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/spec.h"
+#include "scheduler/engine/lack.h"
 
 /* The length of the UTF-8 character at s, or 0. */
 static size_t utf8_len(const unsigned char *s)
@@ -147,6 +148,12 @@ static json_t *value_of(const struct detail *d, size_t i)
     return n >= fields[i].min ? json_integer(n) : NULL;
 }
 
+static int refuse(const char *why, struct error *err)
+{
+    return lack_was_there() ? error_set(err, ERR_NOMEM, "out of memory")
+                            : error_set(err, ERR_INVAL, "%s", why);
+}
+
 static void take_value(const json_t *v, size_t i, struct detail *ret)
 {
     char *at = (char *)ret + fields[i].offset;
@@ -195,10 +202,11 @@ int detail_decode(const char *text, struct detail *ret, struct error *err)
         *ret = d;
         return 0;
     }
+    lack_forget();
     json_t *o = json_loads(text, 0, &bad);
-    if (!json_is_object(o)) {
+    if (!json_is_object(o) || lack_was_there()) {
         json_decref(o);
-        return error_set(err, ERR_INVAL, "an event's detail is no object");
+        return refuse("an event's detail is no object", err);
     }
     for (size_t i = 0; i < N_FIELDS; i++)
         take_value(json_object_get(o, fields[i].name), i, &d);
@@ -466,6 +474,7 @@ static json_t *rest_of(const char *text, const char *known, size_t *ret_len)
     if (*ret_len == 0)
         return NULL;
     char *copy = strdup(text + SPEC_AT + *ret_len);
+    lack_note(copy);
     if (!copy || copy[0] != ',') {
         free(copy);
         return NULL;
@@ -554,12 +563,15 @@ int submit_decode(const char *text, const char *known, struct job *ret,
     struct texts own = {.spec = NULL};
     const char *key, *class, *dir;
     size_t len = 0;
+    lack_forget();
     json_t *o = rest_of(text, known, &len);
 
     if (!o || take(o, &job, &key, &class, &dir) < 0 ||
-        sweep_decode(json_object_get(o, "sweep"), &job, &own.vary) < 0) {
+        sweep_decode(json_object_get(o, "sweep"), &job, &own.vary) < 0 ||
+        lack_was_there()) {
         json_decref(o);
-        return error_set(err, ERR_INVAL, "a submit's detail is damaged");
+        free(own.vary);
+        return refuse("a submit's detail is damaged", err);
     }
     const struct alloc_where where = where_decode(json_object_get(o, "where"));
     int rc = where_copy(&where, &job.where, &own.words, err);

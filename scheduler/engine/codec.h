@@ -43,7 +43,9 @@ struct detail {
 /* own  *ret_text: the caller frees; NULL when d says nothing */
 int detail_encode(const struct detail *d, char **ret_text,
                   struct error *err) MUST_CHECK;
-/* in   text  NULL is an empty object. err  ERR_INVAL */
+/* in   text  NULL is an empty object.
+ * err  ERR_INVAL it is damaged; ERR_NOMEM, also where the JSON library
+ *      lacked it, if lack_watch() was called (lack.h) */
 int detail_decode(const char *text, struct detail *ret,
                   struct error *err) MUST_CHECK;
 
@@ -58,7 +60,8 @@ int submit_encode(const struct job *job, const char *class, char **ret_text,
  *             to find its end; or NULL
  * out  ret's fields from user to vary, but spec, key and dir
  * own  what *ret_own points to: texts_clear(); class, dir, vary, words and
- *      depends may be NULL */
+ *      depends may be NULL
+ * err  as detail_decode() */
 struct texts {
     char *spec, *key, *class, *dir, *vary, *rules;
     char *words; /* those of where */

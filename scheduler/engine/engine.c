@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/lack.h"
 
 /* ---- replay --------------------------------------------------------------
  */
@@ -139,6 +140,7 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
     e->policy = parts->policy;
     e->retry_at_s = e->look_at_s = INFINITY;
     e->wants_plan = true;
+    lack_watch();
     if (parts->store->ops->load(parts->store, replay, e, err) < 0) {
         engine_destroy(e);
         return -1;

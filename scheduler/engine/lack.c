@@ -1,0 +1,34 @@
+/* lack.c - see lack.h. */
+#include "scheduler/engine/lack.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+static _Thread_local bool was_there;
+
+static void *allocate(size_t n)
+{
+    void *p = malloc(n);
+    lack_note(p);
+    return p;
+}
+
+void lack_watch(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+void lack_forget(void)
+{
+    was_there = false;
+}
+
+void lack_note(const void *p)
+{
+    was_there = was_there || !p;
+}
+
+bool lack_was_there(void)
+{
+    return was_there;
+}

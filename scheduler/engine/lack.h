@@ -1,0 +1,22 @@
+/* lack.h - whether memory was lacking while JSON was read.
+ *
+ * The JSON library tells a failed allocation as a mistake in the text, or
+ * passes over a byte that it had no room for. Where an event is read, that
+ * would make a damaged one of it, or another. So its allocations are watched,
+ * each thread's by itself.
+ */
+#ifndef MGPU_SCHEDULER_LACK_H
+#define MGPU_SCHEDULER_LACK_H
+
+#include <stdbool.h>
+
+/* Once, before any other thread uses JSON; again is fine while none does. */
+void lack_watch(void);
+
+/* Nothing was lacking so far. */
+void lack_forget(void);
+/* An allocation of our own; NULL: it failed. */
+void lack_note(const void *p);
+bool lack_was_there(void);
+
+#endif
