@@ -179,7 +179,8 @@ longest   := $(patsubst %,tests/slurm/%.bats,slurmctld nodes daemon batch) \
                unit/kernels/device simt/device)
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
-fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(filter-out $(absent), \
+               $(wildcard tests/fuzz/*.c)))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
@@ -539,6 +540,7 @@ lint:
 
 fuzz_obj   = $(patsubst %.c,build/fuzz/obj/%.o,$(1))
 fuzz_flags := -g -O1 -fno-sanitize-recover=all
+fuzz_san   := address,undefined,float-cast-overflow
 build/fuzz/helper_wire: $(call fuzz_obj,slurm/helper_wire.c slurm/helper_table.c)
 build/fuzz/files_wire: $(call fuzz_obj,slurm/files_wire.c)
 build/fuzz/safetensors: $(call fuzz_obj,worker/safetensors.c)
@@ -547,16 +549,31 @@ build/fuzz/idx: fuzz_libs := -lz
 build/fuzz/image: $(call fuzz_obj,kernels/image_u8.c \
     $(patsubst %,worker/data/%.c,sample decode decode_jpeg decode_png exif view))
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
+build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint_dir.c worker/crc64.c)
+build/fuzz/attempt: $(call fuzz_obj,$(patsubst %,slurm/%.c,attempt_dir \
+    batch_conf conf_copy guard told))
 build/fuzz/text: $(call fuzz_obj,slurm/gres.c slurm/place_text.c \
-    scheduler/tools/paper.c)
+    $(call srcs,tools))
+build/fuzz/reply: $(call fuzz_obj,$(call srcs,tools))
+# Of the daemon all but its databases and what main() puts together.
+fuzz_not  := $(patsubst %,scheduler/ctld/%.c,args compose_local compose_slurm \
+    daemonpipe drain reload setup system)
+fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
+    $(patsubst %,db/%.c,mem_view store_mem view) \
+    $(patsubst %,slurm/%.c,files_direct place_text) \
+    $(filter-out $(fuzz_not),$(call srcs,ctld)))
+build/fuzz/codec: $(call fuzz_obj,$(patsubst %,scheduler/%.c,ctld/audit \
+    engine/codec engine/lack))
+build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c scheduler/ctld/drain.c)
+build/fuzz/drain: $(fuzz_ctld)
 build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)clang $(cppflags) -std=c11 $(fuzz_flags) \
-	    -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+	    -fsanitize=fuzzer-no-link,$(fuzz_san) -MMD -MP -c -o $@ $<
 build/fuzz/%: build/fuzz/obj/tests/fuzz/%.o \
               $(call fuzz_obj,$(call srcs,jobs) $(call srcs,base))
 	$(call say,FUZZ,$@)
-	$(Q)clang $(fuzz_flags) -fsanitize=fuzzer,address,undefined -o $@ $^ \
+	$(Q)clang $(fuzz_flags) -fsanitize=fuzzer,$(fuzz_san) -o $@ $^ \
 	    $(fuzz_libs) $(ldlibs_jobs)
 .PRECIOUS: build/fuzz/obj/%.o
 fuzz:

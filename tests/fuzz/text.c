@@ -1,5 +1,6 @@
 /* text.c - libFuzzer: small languages, one by the first byte: the papers' csv,
- * rules, durations and sizes, Slurm's words for GPUs, places.
+ * rules, durations and sizes, Slurm's words for GPUs, places, dependencies,
+ * who is told, columns, a user's own formats, which jobs.
  *
  * What is read and can be written is read as the same again.
  */
@@ -8,8 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/depend.h"
+#include "jobs/hook.h"
 #include "jobs/rule.h"
 #include "jobs/scalar.h"
+#include "scheduler/tools/columns.h"
+#include "scheduler/tools/filter.h"
+#include "scheduler/tools/formats.h"
+#include "scheduler/tools/options.h"
 #include "scheduler/tools/paper.h"
 #include "slurm/gres.h"
 #include "slurm/place_text.h"
@@ -105,10 +112,108 @@ static void place(const char *text)
         abort();
 }
 
+static void depend(const char *text)
+{
+    struct depend d[DEPEND_MAX], again[DEPEND_MAX];
+    char shown[DEPEND_TEXT_CAP];
+    size_t n = 0;
+    if (depend_parse(text, d, &n, NULL) < 0 && n != 0)
+        abort();
+    for (size_t i = 0; i < n; i++) {
+        size_t n_again = 0;
+        if (depend_parse(depend_show(&d[i], shown), again, &n_again, NULL) <
+                0 ||
+            n_again != 1 || again[0].job != d[i].job ||
+            again[0].task != d[i].task || again[0].kind != d[i].kind)
+            abort();
+    }
+}
+
+/* What is taken stands in a program's argv, in a request, in a log. */
+static void hook(const char *text)
+{
+    struct hook h;
+    if (hook_mail(text, NULL) == 0 &&
+        (strpbrk(text, "\r\n \t|/<>\"'`$;&,:") || text[0] == '-'))
+        abort();
+    (void)hook_entry(text, NULL);
+    if (hook_url(text, &h, NULL) < 0)
+        return;
+    if (strpbrk(text, "\r\n \t#") || h.port < 1 || h.port > 65535 ||
+        strlen(h.host) == 0 || strpbrk(h.host, "@/?%\\ "))
+        abort();
+}
+
+static void columns(const char *text)
+{
+    struct columns c;
+    struct buf members = BUF_INIT;
+    json_t *jobs =
+        json_pack("[{s:s,s:i},{s:n},{}]", "name", "b", "gpus", 2, "name");
+    json_t *sorted = NULL;
+    if (columns_parse(text, &c, NULL) == 0 &&
+        (c.n < 1 || c.n > COLUMNS_MAX ||
+         columns_members(&c, text, &members, NULL) < 0))
+        abort();
+    if (columns_sort(jobs, text, &sorted, NULL) == 0 &&
+        json_array_size(sorted) != 3)
+        abort();
+    json_decref(sorted);
+    json_decref(jobs);
+    buf_clear(&members);
+}
+
+static void formats(const char *text)
+{
+    struct formats f;
+    struct columns c;
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    if (formats_parse(text, strlen(text), "config.yaml", &f, &err) < 0) {
+        if (err.code != ERR_CONFIG || err.msg[0] == '\0')
+            abort();
+        return;
+    }
+    for (size_t i = 0; i < f.n; i++) {
+        buf_reset(&b);
+        if (formats_expand(&f, f.list[i].name, &b, &err) < 0 ||
+            columns_parse(buf_str(&b), &c, &err) < 0)
+            abort();
+    }
+    buf_clear(&b);
+    formats_clear(&f);
+}
+
+static void choose(const char *text)
+{
+    struct filter f = {.name = text, .node = text};
+    struct buf b = BUF_INIT;
+    unsigned long long id = 0;
+    double s = 0;
+    (void)filter_states("state", text, &f.states, NULL);
+    (void)filter_option(&f, FILTER_LABEL, text, NULL);
+    if (filter_time("since", text, &s, NULL) == 0) {
+        f.since = text;
+        if (!isfinite(s))
+            abort();
+    }
+    if (filter_query(&f, &b, NULL) < 0 ||
+        strspn(buf_str(&b), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv"
+                            "wxyz0123456789-_.,&=%") != b.len)
+        abort();
+    buf_clear(&b);
+    if (options_job_id(text, &id, NULL) == 0 && id == 0)
+        abort();
+    if (options_job_word(text, NULL) == 0 && strpbrk(text, "/?# %"))
+        abort();
+    (void)options_duration("grace", text, &s, NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const languages[])(const char *) = {paper, rule, scalar, gres,
-                                                      place};
+    static void (*const languages[])(const char *) = {
+        paper,  rule, scalar,  gres,    place,
+        depend, hook, columns, formats, choose};
     char *text = size > 0 ? malloc(size) : NULL;
     if (!text)
         return 0;

@@ -1,0 +1,108 @@
+/* drain.c - libFuzzer: what an attempt left in its directory, as the daemon
+ * reads it: report.json, then spools, with a line "%%" between them.
+ *
+ * It comes to an end, keeps nothing that a worker may not say, and a second
+ * reading of the same stores nothing anew.
+ */
+#include "scheduler/ctld/drain.c"
+
+#include <stdint.h>
+
+#include "db/store.h"
+#include "jobs/base/clock.h"
+
+enum { FILES_MAX = 9, RANKS = FILES_MAX - 1, SLICES_MAX = 64 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct {
+    const char *text;
+    size_t len;
+} left[FILES_MAX];
+
+static int read_left(struct files *f, uid_t uid, const char *dir,
+                     const char *name, uint64_t offset, void *p, size_t cap,
+                     size_t *ret_n, struct error *err)
+{
+    bool is_spool = strncmp(name, "spool.", 6) == 0;
+    size_t i = is_spool ? 1 + (size_t)strtoul(name + 6, NULL, 10) : 0;
+    (void)f, (void)uid, (void)dir;
+    if (i >= FILES_MAX || !left[i].text)
+        return error_set(err, ERR_NOTFOUND, "no %s", name);
+    size_t n = offset < left[i].len ? left[i].len - (size_t)offset : 0;
+    n = n < cap ? n : cap;
+    n = n > 1000 ? 1000 : n; /* "less than cap says nothing" */
+    if (n > 0)
+        memcpy(p, left[i].text + offset, n);
+    *ret_n = n;
+    return 0;
+}
+
+static void cut(const char *at, size_t size)
+{
+    const char *end = at + size;
+    memset(left, 0, sizeof(left));
+    for (int i = 0; i < FILES_MAX && at < end; i++) {
+        const char *next = memmem(at, (size_t)(end - at), "\n%%\n", 4);
+        left[i].text = at;
+        left[i].len = (size_t)((next ? next + 1 : end) - at);
+        at = next ? next + 4 : end;
+    }
+}
+
+/* As often as it has to be, as the loop would. */
+static void drain_all(struct ctld *c, struct drain *d)
+{
+    d->c = c;
+    d->job = 1;
+    d->attempt = 1;
+    d->n_ranks = RANKS;
+    d->at = (struct drain_at){.offset = -1};
+    for (int i = 0; d->at.rank < RANKS; i++) {
+        drain_run(&d->task);
+        if (d->rc < 0 || i > SLICES_MAX)
+            abort();
+    }
+}
+
+static void check(const struct drain *d)
+{
+    if (!d->looked ||
+        (d->has_report && (d->report_code < 0 || d->report_code > 255)))
+        abort();
+    if (!memchr(d->report_why, '\0', sizeof(d->report_why)))
+        abort();
+    const struct engine_beat *b = &d->figures.last;
+    if (d->has_figures &&
+        (b->iteration < 0 || b->epoch < 0 || d->figures.epochs_done < 0))
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct files_ops ops = {.read = read_left};
+    static struct ctld c;
+    static struct drain first, again;
+    struct files files = {.ops = &ops};
+    struct store_mem_world *w = NULL;
+    cut((const char *)data, size);
+    memset(&first, 0, sizeof(first));
+    memset(&again, 0, sizeof(again));
+    first.names = again.names = ctld_names_create();
+    if (!first.names || store_mem_world_create(&w, NULL) < 0 ||
+        store_mem_create(w, &c.parts.store, NULL) < 0)
+        abort();
+    c.parts.clock = &clock_real;
+    c.parts.files = &files;
+    drain_all(&c, &first);
+    check(&first);
+    drain_all(&c, &again);
+    if (again.count.stored > 0 ||
+        again.count.repeated != first.count.stored + first.count.repeated ||
+        again.has_report != first.has_report)
+        abort();
+    ctld_names_unref(first.names);
+    c.parts.store->ops->destroy(c.parts.store);
+    store_mem_world_destroy(w);
+    return 0;
+}
