@@ -152,7 +152,11 @@ static void wait_for(struct play *p, uint64_t id)
             return;
         }
     }
-    p->n_otherwise += was_held || is_now(r, "FAILED") || is_now(r, "NODE_FAIL");
+    if (!was_held && !is_now(r, "FAILED") && !is_now(r, "NODE_FAIL"))
+        return;
+    p->n_otherwise++;
+    tap_diag("ended otherwise%s: %.1500s", was_held ? ", was held" : "",
+             buf_str(&r->reply));
 }
 
 /* Connections end when both sides have noticed, so it is waited for. */
