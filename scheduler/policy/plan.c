@@ -321,21 +321,36 @@ static struct totals count(const struct plan *p, const struct policy_job *job)
     return t;
 }
 
+enum { NODES_CAP = 48 };
+
+/* "1 node", "2..4 empty nodes" */
+static const char *nodes_of(const struct policy_job *job, const char *what,
+                            char ret[NODES_CAP])
+{
+    char from[16] = "";
+    if (job->nodes_min < job->nodes_max)
+        (void)snprintf(from, sizeof(from), "%" PRId32 "..", job->nodes_min);
+    (void)snprintf(ret, NODES_CAP, "%s%" PRId32 " %snode%s", from,
+                   job->nodes_max, what, job->nodes_max == 1 ? "" : "s");
+    return ret;
+}
+
 void plan_never_fits(struct plan *p, const struct policy_job *job)
 {
     struct totals t = count(p, job);
+    char on[NODES_CAP];
     (void)snprintf(wait(p, job, NAN), CAP,
-                   "NeverFits: needs %" PRId32 " on %" PRId32 "..%" PRId32
-                   " nodes, there are %" PRId32 " on %" PRId32
-                   ", at most %" PRId32 " on one",
-                   job->gpus_min, job->nodes_min, job->nodes_max, t.total,
-                   t.n_nodes, t.most_total);
+                   "NeverFits: needs %" PRId32 " on %s, there are %" PRId32
+                   " on %" PRId32 ", at most %" PRId32 " on one",
+                   job->gpus_min, nodes_of(job, "", on), t.total, t.n_nodes,
+                   t.most_total);
 }
 
 static void word_lack(struct plan *p, const struct policy_job *job, bool lacks,
                       char *ret)
 {
     struct totals t = count(p, job);
+    char on[NODES_CAP];
 
     if (!lacks)
         (void)snprintf(ret, CAP,
@@ -346,19 +361,18 @@ static void word_lack(struct plan *p, const struct policy_job *job, bool lacks,
                        t.n_down == 1 ? "" : "s", t.n_down == 1 ? "is" : "are");
     else if (job->is_exclusive)
         (void)snprintf(ret, CAP,
-                       "WaitingForGpus: needs %" PRId32 " on %" PRId32
-                       "..%" PRId32 " empty nodes, %" PRId32 " are empty",
-                       job->gpus_min, job->nodes_min, job->nodes_max,
-                       t.n_empty);
+                       "WaitingForGpus: needs %" PRId32 " on %s, %" PRId32
+                       " are empty",
+                       job->gpus_min, nodes_of(job, "empty ", on), t.n_empty);
     else if (t.free < job->gpus_min)
         (void)snprintf(ret, CAP,
                        "WaitingForGpus: needs %" PRId32 ", %" PRId32 " free",
                        job->gpus_min, t.free);
     else
         (void)snprintf(ret, CAP,
-                       "Fragmented: needs %" PRId32 " on %" PRId32 "..%" PRId32
-                       " nodes, %" PRId32 " free, at most %" PRId32 " on one",
-                       job->gpus_min, job->nodes_min, job->nodes_max, t.free,
+                       "Fragmented: needs %" PRId32 " on %s, %" PRId32
+                       " free, at most %" PRId32 " on one",
+                       job->gpus_min, nodes_of(job, "", on), t.free,
                        t.most_free);
 }
 

@@ -259,6 +259,28 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
          WHERE job=$c AND event='submit'")" = 90 ]
 }
 
+@test "what fits no more, for there are fewer slots, is in nobody's way" {
+    cd "$BATS_TEST_TMPDIR"
+    printf 'version: 1\nkind: command\ncommand: ["true"]\n%s\n' \
+        'resources: {gpus: 2}' >two.yaml
+    admin --quiet pause
+    b=$("$MGPU_BIN/mgpu-submit" --parsable two.yaml)
+    ctld_term
+    ctld_start --slots 1
+    admin --quiet resume
+    never() { [[ $(reason_of "$b") == "NeverFits: needs 2 on 1 node, there are 1 on 1, at most 1 on one" ]]; }
+    wait_for 60 never
+    c=$(submit_command small true)
+    wait_for 60 job_is "$c" COMPLETED
+    job_is "$b" QUEUED
+    run "$MGPU_BIN/mgpu-submit" two.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"[E201]"* ]]
+    ctld_term
+    ctld_start
+    wait_for 60 job_is "$b" COMPLETED
+}
+
 @test "wrong command lines are status 64" {
     for words in '' 'nonsense' 'status 1' 'hold' 'hold x' 'priority 3' \
         'backup' 'backup a b' 'priority x 1' 'priority 2000 1' '--last 0 log'; do

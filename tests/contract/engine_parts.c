@@ -123,7 +123,7 @@ static void test_alone(void)
     s.jobs[2].spec_more = of_0;
     begin(&s, "one that wants the machine to itself");
     play(5);
-    waits(2, "WaitingForGpus: needs 1 on 1..1 empty nodes, 0 are empty",
+    waits(2, "WaitingForGpus: needs 1 on 1 empty node, 0 are empty",
           "it waits for the end of a job on the other type");
     waits(3, "Reserved: would delay job 2", "which no other may follow");
     play(30);

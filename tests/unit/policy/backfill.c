@@ -202,7 +202,7 @@ static void test_exclusive(void)
     is_plan(&t, bf, "+2:1x1 3:WaitingForGpus +4:1x3", "a node to itself");
     ok(t.wishes[1].start_s == 1050, "the next has the one that is empty first");
     is_str(t.wishes[1].reason,
-           "WaitingForGpus: needs 1 on 1..1 empty nodes, 0 are empty",
+           "WaitingForGpus: needs 1 on 1 empty node, 0 are empty",
            "and says what it waits for");
     t.jobs[1].limit_s = INFINITY;
     is_plan(&t, bf, "+2:1x1 3:WaitingForGpus 4:Reserved",
