@@ -247,7 +247,7 @@ static int check_gpus(const struct job *job, int32_t max, const char *key,
 {
     return max <= 0 || job->gpus_min <= max
                ? 0
-               : error_set(err, ERR_LIMIT,
+               : error_set(err, ERR_INVAL,
                            "can never start: needs %" PRId32
                            " GPUs, of %" PRId32 " allowed (limits.%s) [E201]",
                            job->gpus_min, max, key);

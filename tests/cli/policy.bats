@@ -182,3 +182,37 @@ second_is_over() {
     run admin policy explain 99
     [ "$status" -ne 0 ]
 }
+
+@test "limits of a user and of an account: refused, or waits and says why" {
+    submit() { "$MGPU_BIN/mgpu-submit" --parsable "$@" job.yaml; }
+    why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "because *$2\$"; }
+    limits() { # KEYS
+        printf '%s\n' 'version: 1' "limits: {$1}" >mgpu.yaml
+        admin --quiet reload
+    }
+    printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\n' >job.yaml
+    limits 'max_jobs_per_user: 4, max_gpus_per_user: 1, max_running_per_account: 1'
+    run submit --set resources.gpus=2
+    [ "$status" -eq 65 ]
+    [[ $output == *"needs 2 GPUs, of 1 allowed (limits.max_gpus_per_user) [E201]"* ]]
+    a=$(submit)
+    wait_for 60 job_is "$a" RUNNING
+    b=$(submit)
+    c=$(submit --set resources.gpus=0 --set policy.account=bio)
+    wait_for 60 job_is "$c" RUNNING
+    d=$(submit --set resources.gpus=0 --set policy.account=bio)
+    wait_for 60 why_says "$b" 'LimitUserGpus: 1 in use, needs 1, of 1 allowed'
+    wait_for 60 why_says "$d" \
+        'LimitAccountJobs: 1 run, of 1 allowed to account bio'
+    run submit --set resources.gpus=0
+    [ "$status" -eq 75 ]
+    [[ $output == *"you have 4 jobs, of 4 allowed (max_jobs_per_user)"* ]]
+    limits 'max_jobs_per_user: 5, max_gpus_per_user: 2, max_running_per_account: 2'
+    wait_for 60 job_is "$b" RUNNING
+    wait_for 60 job_is "$d" RUNNING
+    e=$(submit)
+    # Who lowers a limit ends nothing.
+    limits 'max_gpus_per_user: 1'
+    wait_for 60 why_says "$e" 'LimitUserGpus: 2 in use, needs 1, of 1 allowed'
+    job_is "$a" RUNNING && job_is "$b" RUNNING
+}

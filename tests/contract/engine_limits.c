@@ -69,7 +69,7 @@ static void test_gpus(void)
     ok(waits_for(d, "LimitUserGpus: 6 in use, needs 1, of 6 allowed"),
        "then not even the smallest");
     ok(runs(other), "another user has his own");
-    ok(submit(1, "8", NULL) == 0 && err.code == ERR_LIMIT &&
+    ok(submit(1, "8", NULL) == 0 && err.code == ERR_INVAL &&
            strstr(err.msg, "can never start: needs 8 GPUs, of 6 allowed "
                            "(limits.max_gpus_per_user) [E201]"),
        "what can never start is refused: %s", err.msg);
