@@ -94,14 +94,7 @@ spool_grew() {
 # The launcher and the ranks of an attempt, by what they are told on their
 # command line; the shepherd is not told that.
 launched() { # ATTEMPT'S DIRECTORY
-    local f
-    for f in /proc/[0-9]*/cmdline; do
-        if { tr '\0' ' ' <"$f"; } 2>/dev/null |
-            grep -qF -- "mgpu-worker --launch $1/launch.json"; then
-            f=${f%/cmdline}
-            echo "${f##*/}"
-        fi
-    done
+    pgrep -f -- "mgpu-worker --launch $1/launch.json"
 }
 
 @test "killed ranks and launcher leave no shared memory to their shepherd" {
@@ -123,8 +116,105 @@ YAML
         sed -n 's|.* \(/dev/shm/[^ /]*\).*|\1|p' | sort -u)
     [ -n "$shared" ] # else this proves nothing
     [[ $shared == /dev/shm/mgpu-rank.* ]]
-    # shellcheck disable=SC2046
-    kill -KILL $(launched "$dir")
+    # shellcheck disable=SC2046 # several
+    kill -KILL $(launched "$dir") || : # each ends the next
     wait_for 60 job_is 1 FAILED
     for file in $shared; do [ ! -e "$file" ]; done
+}
+
+# ---- one of them ------------------------------------------------------------
+
+a_rank() { # ATTEMPT'S DIRECTORY
+    pgrep -f -- "^[^ ]*mgpu-worker --launch $1/launch.json"
+}
+train_yaml() { # NAME
+    cat >"$1.yaml" <<YAML
+version: 1
+kind: cv
+name: $1
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 28, train_samples: 64, eval_samples: 8}
+train: {device: host, epochs: 10000, batch_size: 8, seed: 7, output_dir: $PWD/$1}
+resources: {gpus: 1}
+checkpoint: {every: 5steps}
+retry: {max: 1, on: [signal], backoff: 1s}
+YAML
+}
+has_come() { # JOB ATTEMPT AFTER: all rows from there to $to
+    [ "$(sql metrics "SELECT count(*) FROM v_iteration WHERE job = $1
+        AND attempt = $2 AND iteration > $3 AND iteration <= $to")" \
+        -eq $((to - $3)) ]
+}
+
+@test "a killed rank: again later, from a checkpoint, with the same figures" {
+    export OMP_NUM_THREADS=1
+    cd "$BATS_TEST_TMPDIR"
+    ctld_start
+    train_yaml hurt
+    train_yaml calm
+    "$MGPU_BIN/mgpu-submit" --quiet hurt.yaml
+    # Beside it what nobody disturbs, which comes no later to any iteration.
+    "$MGPU_BIN/mgpu-submit" --quiet --set checkpoint.every=10000epoch calm.yaml
+    local dir=$ctld_dir/state/jobs/1 at to
+    is_saved() { compgen -G 'hurt/ckpt/step-*[0-9]/model.safetensors' >/dev/null; }
+    wait_for 60 is_saved
+    kill -KILL "$(a_rank "$dir/1")"
+    wait_for 90 grep -qs 'resumed at iteration' "$dir/2/log"
+    at=$(sed -n 's/.*resumed at iteration \([0-9]*\) .*/\1/p' "$dir/2/log")
+    [ "$at" -ge 5 ]
+    to=$((at + 8))
+    wait_for 90 has_come 1 2 "$at"
+    "$MGPU_BIN/mgpu-stat" --events 1 |
+        grep '"wait_ms":[1-9].*retry 1 of 1: killed by signal 9'
+    wait_for 180 has_come 2 1 0
+    "$MGPU_BIN/mgpu-cancel" --quiet 1 2
+    # To the last bit, in either attempt; what both computed is there twice.
+    [ "$(sql metrics "SELECT count(*) FROM v_iteration AS a
+        JOIN v_iteration AS b USING (rank, iteration)
+        WHERE a.job = 1 AND b.job = 2 AND a.loss IS NOT b.loss")" = 0 ]
+    [ "$(sql metrics "SELECT min(iteration) FROM v_iteration
+        WHERE job = 1 AND attempt = 2")" = $((at + 1)) ]
+    [ "$(sql metrics "SELECT count(DISTINCT attempt) FROM v_iteration
+        WHERE job = 1")" = 2 ]
+}
+
+@test "retry.rules: one exit code is tried again, another is not" {
+    cd "$BATS_TEST_TMPDIR"
+    ctld_start
+    # shellcheck disable=SC2016 # the job's own shell
+    printf '%s\n' 'version: 1' 'kind: command' \
+        'command: [sh, -c, "exit $((74 + MGPU_ATTEMPT))"]' \
+        'retry: {max: 9, on: [exit], backoff: 0s, rules: ["exit:76 fail"]}' >a.yaml
+    run "$MGPU_BIN/mgpu-submit" --quiet --wait a.yaml
+    [ "$status" -eq 76 ]
+    [ "$(api GET /v1/jobs/1 | json '$.job.attempt')" = 2 ]
+    run "$MGPU_BIN/mgpu-submit" --quiet --wait --set 'retry.rules=["exit:75 retry"]' \
+        --set 'retry.on=[signal]' a.yaml
+    [ "$status" -eq 76 ]
+    [ "$(api GET /v1/jobs/2 | json '$.job.attempt')" = 2 ]
+    run "$MGPU_BIN/mgpu-submit" --quiet --wait --set retry.max=0 a.yaml
+    [ "$status" -eq 75 ]
+}
+
+@test "all of an attempt dies with the daemon: who waits hears 125" {
+    cd "$BATS_TEST_TMPDIR"
+    ctld_start
+    printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\nretry: {max: 0}\n' >l.yaml
+    id=$("$MGPU_BIN/mgpu-submit" --parsable l.yaml)
+    wait_for 60 job_is "$id" RUNNING
+    "$MGPU_BIN/mgpu-stat" --wait --timeout 120s "$id" >waited 2>&1 3>&- &
+    waits=$!
+    wait_for 60 grep -q RUNNING waited
+    local dir=$ctld_dir/state/jobs/$id/1 shepherd
+    shepherd=$(api GET "/v1/jobs/$id" | json '$.job.native_id')
+    ctld_kill
+    # shellcheck disable=SC2046 # several
+    kill -KILL "${shepherd#pid:}" $(launched "$dir") || : # each ends the next
+    ctld_start
+    status=0
+    wait "$waits" || status=$?
+    [ "$status" -eq 125 ]
+    grep -q "job $id NODE_FAIL  (lost: its shepherd died)" waited
+    run "$MGPU_BIN/mgpu-stat" --wait "$id"
+    [ "$status" -eq 125 ]
 }

@@ -203,3 +203,28 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
     wait_for 60 n_bodies 4
     [ "$(on_of 4)" = requeue ]
 }
+
+@test "F42: https: who shows a certificate that nobody vouches for hears nothing" {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+        -days 2 -keyout key.pem -out cert.pem -subj /CN=hook \
+        -addext subjectAltName=IP:127.0.0.1 2>req.log || cat req.log
+    mkfifo hows
+    openssl s_server -accept 127.0.0.1:0 -key key.pem -cert cert.pem \
+        <hows >said 2>&1 3>&- 4>&- &
+    hook_pid=$!
+    exec 4>hows
+    wait_for 60 grep -q '^ACCEPT 127.0.0.1:' said
+    port=$(sed -n 's/^ACCEPT 127.0.0.1://p' said | head -n 1)
+    # For whom knows the certificate it is a server like any other.
+    printf 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n' >&4
+    curl --silent --show-error --max-time 60 --cacert cert.pem \
+        -d known "https://127.0.0.1:$port/known"
+    wait_for 60 grep -q '^POST /known' said
+    start "webhook_allow: ['127.0.0.1:$port']"
+    id=$(job one "{webhook: 'https://127.0.0.1:$port/hook'}" true)
+    wait_for 120 metric_is failed_total 1
+    grep -q "not told job=$id .*certificate.* tries=3" "$ctld_dir/ctld.log" ||
+        grep -q "not told job=$id .*tries=3.*certificate" "$ctld_dir/ctld.log"
+    not grep -q 'POST /hook' said
+    metric_is sent_total 0
+}

@@ -151,3 +151,56 @@ worker() {
         run -73 as 1 "$MGPU_BIN/mgpu-cancel" 1
     done
 }
+
+@test "S01, S07: holds, priorities and requeues of users and administrators" {
+    [ "$(id -u)" -eq 0 ] || skip "only root can be somebody else"
+    mkdir -m 1777 "$d/jobs"
+    mkdir -m 755 "$d/run"
+    mkdir -m 700 "$d/state"
+    chown nobody "$d/run" "$d/state"
+    daemon "jobs_dir: $d/jobs/%u
+  user: nobody"
+    export MGPU_URL=unix:$d/run/sock
+    as() { # UID COMMAND...
+        local uid=$1
+        shift
+        setpriv --reuid "$uid" --clear-groups env HOME=/ "$@"
+    }
+    user() { as 2 "$MGPU_BIN/mgpu-admin" "$@"; }
+    stranger() { as 3 "$MGPU_BIN/mgpu-admin" "$@"; }
+    admin() { as 1 "$MGPU_BIN/mgpu-admin" "$@"; } # uid 1 is one here
+    job calm "sleep 1000"
+    run -0 as 2 "$MGPU_BIN/mgpu-submit" --parsable --hold "$d/calm.yaml"
+    id=$output
+    for deed in hold release requeue top "priority 1"; do
+        # shellcheck disable=SC2086 # words
+        run -77 stranger $deed "$id"
+        [[ $output == *"job $id belongs to another user"* ]]
+    done
+    # Nor may he wait for it: it is not told from one that is not there.
+    run -65 as 3 "$MGPU_BIN/mgpu-submit" --dependency "afterany:$id" "$d/calm.yaml"
+    [[ $output == *"you have no job $id [E022]"* ]]
+    # What a user holds, either releases; what an administrator holds, he does.
+    run -0 admin release "$id"
+    wait_for 60 is "$id" RUNNING
+    run -0 user requeue "$id"
+    wait_for 60 is_again 2
+    run -0 admin requeue "$id"
+    wait_for 60 is_again 3
+    run -0 as 2 "$MGPU_BIN/mgpu-submit" --parsable --hold "$d/calm.yaml"
+    id=$output
+    run -0 admin hold "$id"
+    run -77 user release "$id"
+    [[ $output == *"administrator"* ]]
+    is "$id" HELD
+    # A user has priorities of -50 to 50, and does not pass others.
+    run -0 user -- priority -50 "$id"
+    run -0 user priority 50 "$id"
+    run -65 user priority 51 "$id"
+    run -77 user top "$id"
+    run -0 admin priority 1000 "$id"
+    run -0 admin release "$id"
+    wait_for 60 is "$id" RUNNING
+    run -0 as 2 "$MGPU_BIN/mgpu-cancel" -u me
+}
+is_again() { "$MGPU_BIN/mgpu-stat" --json "$id" | grep -q "\"attempt\":$1,.*\"state\":\"RUNNING\"\|\"state\":\"RUNNING\".*\"attempt\":$1,"; }

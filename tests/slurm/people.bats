@@ -39,6 +39,43 @@ teardown() { slurm_calm; }
     wait_for 60 job_is "$id" COMPLETED
 }
 
+@test "F41: room is made with a checkpoint, and the job goes on from it" {
+    conf_more='scheduler: {preempt: {enabled: true, grace: 60s, min_runtime: 0s}}'
+    ctld_start
+    # One GPU is left, and nobody knows for how long the others are taken.
+    one=$(stranger -w node1 --gpus-per-node=4)
+    two=$(stranger -w node2 --gpus-per-node=3)
+    wait_for 60 slurm_is "$one" RUNNING
+    wait_for 60 slurm_is "$two" RUNNING
+    cd "$BATS_TEST_TMPDIR"
+    export OMP_NUM_THREADS=1
+    cat >long.yaml <<YAML
+version: 1
+kind: cv
+name: long
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 28, train_samples: 64, eval_samples: 8}
+train: {device: host, epochs: 10000, batch_size: 8, output_dir: $PWD/out}
+resources: {gpus: 1}
+checkpoint: {every: 10000epoch}
+retry: {max: 0}
+YAML
+    id=$("$MGPU_BIN/mgpu-submit" --parsable long.yaml)
+    wait_for 90 job_is "$id" RUNNING
+    high=$(submit_sh high 1 1 "$say_ran" policy.priority=high)
+    wait_for 120 job_is "$high" COMPLETED
+    log=$ctld_dir/state/jobs/$id
+    at=$(sed -n 's/.*stopped by signal, checkpoint at iteration \([0-9]*\).*/\1/p' "$log/1/log")
+    [ "$at" -ge 1 ]
+    wait_for 120 grep -qs "resumed at iteration $at of" "$log/2/log"
+    "$MGPU_BIN/mgpu-stat" --events "$id" |
+        grep -q "preempted by job $high of .*, priority 50 over 0"
+    [ "$(n_slurm_jobs long) $(n_slurm_jobs high)" = "2 1" ]
+    # Neither of the strangers had to go.
+    slurm_is "$one" RUNNING
+    slurm_is "$two" RUNNING
+}
+
 @test "scancel by its user: CANCELLED, and not tried again" {
     ctld_start
     id=$(submit_sh ended 2 2 "$say_ran; $wait_go")
