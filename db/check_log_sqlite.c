@@ -301,6 +301,61 @@ static int check_rows(const struct check *c, const struct db *d,
     return 0;
 }
 
+/* ---- the archive -----------------------------------------------------------
+ */
+static void check_one_archived(const struct check *c, int64_t job,
+                               const char *state, bool is_as_row)
+{
+    const struct fate *f = job >= 1 && job < c->n_jobs ? &c->jobs[job] : NULL;
+    const char *is = f && f->state != JOB_NEW ? job_state_name(f->state) : NULL;
+
+    if (!is)
+        finding(c->f, "I6: job %" PRId64 " is archived, and has no events",
+                job);
+    else if (!f->is_damaged && !job_state_is_final(f->state))
+        finding(c->f,
+                "I6: job %" PRId64 " is archived, and by its events %s: it "
+                "does not go on",
+                job, is);
+    else if (!f->is_damaged && strcmp(is, state) != 0)
+        finding(c->f,
+                "I6: job %" PRId64 " is archived as %.20s, by its events "
+                "%s",
+                job, state, is);
+    else if (!is_as_row)
+        finding(c->f, "I6: job %" PRId64 ": the archive and its row disagree",
+                job);
+}
+
+/* Before version 3 there is none. */
+static int check_archive(const struct check *c, const struct db *d,
+                         struct error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t version;
+    int rc;
+    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
+        return -1;
+    if (version < 3)
+        return 0;
+    if (db_prepare(d,
+                   "SELECT a.job, a.state, j.job IS NOT NULL"
+                   " AND j.state IS a.state AND j.uid IS a.uid"
+                   " AND j.ended_at IS a.ended_at"
+                   " AND (a.key IS NULL OR a.key IS j.idempotency_key)"
+                   " FROM archived AS a LEFT JOIN job AS j ON j.job = a.job",
+                   &st, err) < 0)
+        return -1;
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW)
+        check_one_archived(c, sqlite3_column_int64(st, 0),
+                           (const char *)sqlite3_column_text(st, 1),
+                           sqlite3_column_int(st, 2) != 0);
+    if (rc != SQLITE_DONE)
+        finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+    sqlite3_finalize(st);
+    return 0;
+}
+
 /* Of all that may be jobs; what is far beyond is of none. */
 static int count_jobs(struct check *c, const struct db *d, struct error *err)
 {
@@ -329,6 +384,8 @@ int check_log(struct findings *f, const struct db *d, struct error *err)
         rc = check_keys(&c, d, err);
     if (rc == 0)
         rc = check_rows(&c, d, err);
+    if (rc == 0)
+        rc = check_archive(&c, d, err);
     free(c.jobs);
     free(c.holds);
     return rc;

@@ -2,25 +2,32 @@
  * which store_sqlite.c puts them. */
 #include "db/check_sum_sqlite.h"
 
+#include <string.h>
+
 /* The sum, and the n columns that it is over. */
 static const struct {
     const char *what, *sql;
     int n;
+    int64_t since; /* this version */
 } tables[] = {
     {"event",
      "SELECT sum, seq, job, attempt, event, at, uid, detail FROM event"
      " WHERE sum IS NOT NULL",
-     7},
+     7, 2},
     {"job",
      "SELECT sum, job, uid, state, reason, priority, gpus_min, gpus_max, gpus,"
      " attempt, exit_code, submitted_at, started_at, ended_at FROM job"
      " WHERE sum IS NOT NULL",
-     13},
+     13, 2},
     {"attempt",
      "SELECT sum, job, attempt, state, reason, native_id, place, class, gpus,"
      " nodes, exit_code, signal, intent_at, claimed_at, running_at, ended_at"
      " FROM attempt WHERE sum IS NOT NULL",
-     15},
+     15, 2},
+    {"archived",
+     "SELECT sum, job, uid, key, state, ended_at FROM archived"
+     " WHERE sum IS NOT NULL",
+     5, 3},
 };
 enum { N_TABLES = sizeof(tables) / sizeof(tables[0]) };
 
@@ -31,6 +38,9 @@ static void say(struct findings *f, const char *what, sqlite3_stmt *st)
     if (what[0] == 'e')
         finding(f, "event %lld of job %lld is not as it was written", first,
                 second);
+    else if (strcmp(what, "archived") == 0)
+        finding(f, "job %lld: that it is archived is not as it was written",
+                first);
     else if (what[0] == 'j')
         finding(f, "job %lld: its row is not as it was written", first);
     else
@@ -91,8 +101,8 @@ int check_sums(struct findings *f, const struct db *d, struct error *err)
     int64_t version;
     if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
         return -1;
-    for (size_t i = 0; version >= 2 && i < N_TABLES; i++)
-        if (check_table(f, d, i, err) < 0)
+    for (size_t i = 0; i < N_TABLES; i++)
+        if (version >= tables[i].since && check_table(f, d, i, err) < 0)
             return -1;
     return check_fixed(f, d, err);
 }

@@ -55,4 +55,28 @@ int mem_scaling(const struct mem_table *attempts,
                            struct error *err),
                 void *arg, struct error *err) MUST_CHECK;
 
+/* ---- mem_archive.c ------------------------------------------------------ */
+struct mem_archive {
+    struct store_archived *jobs; /* owned, with the keys; by id */
+    size_t n, cap;
+};
+bool mem_archive_has(const struct mem_archive *a, uint64_t job);
+/* Copies of what the batch archives, and room for them.
+ * own  *ret: mem_archive_free()
+ * err  ERR_NOMEM; ERR_IO it is archived already */
+int mem_archive_stage(struct mem_archive *a, const struct store_batch *b,
+                      struct store_archived **ret,
+                      struct error *err) MUST_CHECK;
+/* Takes the keys out of copies[n], for which there is room. */
+void mem_archive_put(struct mem_archive *a, struct store_archived *copies,
+                     size_t n);
+void mem_archive_free(struct store_archived *jobs, size_t n); /* NULL is fine */
+/* All of *ret but last_seq. */
+void mem_archive_count(const struct mem_archive *a, struct store_past *ret);
+int mem_archive_find(const struct mem_archive *a,
+                     const struct store_archive_query *q,
+                     int (*each)(void *arg, const struct store_archived *job,
+                                 struct error *err),
+                     void *arg, struct error *err) MUST_CHECK;
+
 #endif

@@ -11,7 +11,8 @@
  * transaction never spans both.
  *
  * Threads: one thread at a time may call append/load, and one other thread
- * rows(); query() may be called from any thread (it has its own connection).
+ * rows(); query() and what reads the archive may be called from any thread (it
+ * has its own connection).
  */
 #ifndef MGPU_DB_STORE_H
 #define MGPU_DB_STORE_H
@@ -60,6 +61,17 @@ struct store_attempt {
     double intent_s, claim_s, run_s, end_s;
 };
 
+/* A job that has ended and that the daemon keeps in mind no longer. Nothing of
+ * it is moved: its events and rows stay what they are, but load() passes them
+ * over. It never comes back, so all that is here is true for good. */
+struct store_archived {
+    uint64_t job;
+    int64_t uid;
+    const char *key;      /* NULL: none leads to it */
+    enum job_state state; /* a final one; JOB_STATE_N: of no known name */
+    double end_s;
+};
+
 struct store_batch {            /* all of it becomes durable, or nothing */
     struct store_event *events; /* seq is filled in */
     size_t n_events;
@@ -69,6 +81,25 @@ struct store_batch {            /* all of it becomes durable, or nothing */
     size_t n_jobs;
     const struct store_attempt *attempts; /* by (job, attempt) */
     size_t n_attempts;
+    const struct store_archived *archived; /* that are not yet; by id */
+    size_t n_archived;
+};
+
+/* How much has been archived, and how far the log goes with it. */
+struct store_past {
+    uint64_t n[JOB_STATE_N]; /* archived jobs by state */
+    uint64_t last_job;       /* the highest number of them; 0: there is none */
+    uint64_t last_seq;       /* of all events */
+};
+
+/* Which archived jobs: those with a higher number than `after`, and that ended
+ * at since_s or later; with a key, those of that uid that it leads to. */
+struct store_archive_query {
+    uint64_t after;
+    double since_s; /* -INFINITY: whenever it was */
+    const char *key;
+    int64_t uid;
+    int64_t limit; /* 0: no limit */
 };
 
 /* The views of mgpu-db(5), which query() can read. */
@@ -115,12 +146,27 @@ struct store_ops {
      *      the file, ERR_IO; nothing was stored, and it may be tried again */
     int (*append)(struct store *s, const struct store_batch *batch,
                   struct error *err);
-    /* Calls each() in seq order; stops and fails when it returns -1. The
-     * event and its detail are borrowed for the call. */
+    /* Calls each() in seq order with the events of all jobs that are not
+     * archived; stops and fails when it returns -1. The event and its detail
+     * are borrowed for the call. */
     int (*load)(struct store *s,
                 int (*each)(void *arg, const struct store_event *event,
                             struct error *err),
                 void *arg, struct error *err);
+    /* The same with the events of jobs first to last, archived or not. This
+     * and the next two may be called from any thread, and read what an
+     * append() that has returned wrote. */
+    int (*load_jobs)(struct store *s, uint64_t first, uint64_t last,
+                     int (*each)(void *arg, const struct store_event *event,
+                                 struct error *err),
+                     void *arg, struct error *err);
+    int (*past)(struct store *s, struct store_past *ret, struct error *err);
+    /* By id; text is borrowed for the call of each(), which must not call the
+     * store. */
+    int (*archived)(struct store *s, const struct store_archive_query *q,
+                    int (*each)(void *arg, const struct store_archived *job,
+                                struct error *err),
+                    void *arg, struct error *err);
     /* Metric rows of one attempt in one transaction, idempotent by (job,
      * attempt, rank, iteration), (job, attempt, epoch), (job, attempt, rank,
      * epoch, metric), (job, attempt, rank, iteration, name): a row that is

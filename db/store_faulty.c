@@ -103,6 +103,36 @@ static int faulty_query(struct store *s, const struct store_query *q,
     return in->ops->query(in, q, row, arg, err);
 }
 
+static int faulty_load_jobs(struct store *s, uint64_t first, uint64_t last,
+                            int (*each)(void *arg,
+                                        const struct store_event *event,
+                                        struct error *err),
+                            void *arg, struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->load_jobs(in, first, last, each, arg, err);
+}
+
+static int faulty_past(struct store *s, struct store_past *ret,
+                       struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->past(in, ret, err);
+}
+
+static int faulty_archived(struct store *s, const struct store_archive_query *q,
+                           int (*each)(void *arg,
+                                       const struct store_archived *job,
+                                       struct error *err),
+                           void *arg, struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->archived(in, q, each, arg, err);
+}
+
 static void faulty_destroy(struct store *s)
 {
     if (!s)
@@ -116,6 +146,9 @@ static const struct store_ops faulty_ops = {
     .name = "faulty",
     .append = faulty_append,
     .load = faulty_load,
+    .load_jobs = faulty_load_jobs,
+    .past = faulty_past,
+    .archived = faulty_archived,
     .rows = faulty_rows,
     .sync_rows = faulty_sync_rows,
     .query = faulty_query,

@@ -18,6 +18,7 @@ struct store_mem_world {
     pthread_mutex_t lock; /* query() and rows() come from other threads */
     bool attached;
     struct mem_table tables[VIEW_N];
+    struct mem_archive archive;
 };
 
 struct store_mem {
@@ -245,7 +246,8 @@ static int stage_batch(const struct store_mem_world *w, struct staged *st,
 }
 
 static int append_locked(struct store_mem_world *w, const struct store_batch *b,
-                         struct staged *st, struct error *err)
+                         struct staged *st, struct store_archived *archived,
+                         struct error *err)
 {
     struct mem_table *events = &w->tables[VIEW_EVENT];
     struct mem_table *jobs = &w->tables[VIEW_JOB];
@@ -266,6 +268,7 @@ static int append_locked(struct store_mem_world *w, const struct store_batch *b,
     for (size_t i = 0; i < b->n_attempts; i++)
         table_put(attempts, *it++);
     st->n = 0; /* the tables own them now */
+    mem_archive_put(&w->archive, archived, b->n_archived);
     return 0;
 }
 
@@ -278,12 +281,16 @@ static int mem_append(struct store *s, const struct store_batch *b,
 
     if (!st.items)
         return error_set(err, ERR_NOMEM, "a batch of %zu rows", n);
+    struct store_archived *archived = NULL;
     pthread_mutex_lock(&w->lock);
-    int rc = append_locked(w, b, &st, err);
+    int rc = mem_archive_stage(&w->archive, b, &archived, err);
+    if (rc == 0)
+        rc = append_locked(w, b, &st, archived, err);
     pthread_mutex_unlock(&w->lock);
     for (size_t i = 0; i < st.n; i++)
         free(st.items[i]);
     free(st.items);
+    mem_archive_free(archived, b->n_archived);
     return rc;
 }
 
@@ -293,12 +300,58 @@ static int mem_load(struct store *s,
                                 struct error *err),
                     void *arg, struct error *err)
 {
-    const struct mem_table *t = &world_of(s)->tables[VIEW_EVENT];
+    const struct store_mem_world *w = world_of(s);
+    const struct mem_table *t = &w->tables[VIEW_EVENT];
 
     for (size_t i = 0; i < t->n; i++)
-        if (each(arg, &t->items[i]->event, err) < 0)
+        if (!mem_archive_has(&w->archive, t->items[i]->event.job) &&
+            each(arg, &t->items[i]->event, err) < 0)
             return -1;
     return 0;
+}
+
+static int mem_load_jobs(struct store *s, uint64_t first, uint64_t last,
+                         int (*each)(void *arg, const struct store_event *event,
+                                     struct error *err),
+                         void *arg, struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+    const struct mem_table *t = &w->tables[VIEW_EVENT];
+    int rc = 0;
+
+    pthread_mutex_lock(&w->lock);
+    for (size_t i = 0; rc == 0 && i < t->n; i++) {
+        const struct store_event *e = &t->items[i]->event;
+        if (e->job >= first && e->job <= last)
+            rc = each(arg, e, err);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int mem_past(struct store *s, struct store_past *ret, struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+
+    (void)err;
+    pthread_mutex_lock(&w->lock);
+    mem_archive_count(&w->archive, ret);
+    ret->last_seq = w->tables[VIEW_EVENT].n;
+    pthread_mutex_unlock(&w->lock);
+    return 0;
+}
+
+static int mem_archived(struct store *s, const struct store_archive_query *q,
+                        int (*each)(void *arg, const struct store_archived *job,
+                                    struct error *err),
+                        void *arg, struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+
+    pthread_mutex_lock(&w->lock);
+    int rc = mem_archive_find(&w->archive, q, each, arg, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -467,6 +520,9 @@ static const struct store_ops mem_ops = {
     .name = "mem",
     .append = mem_append,
     .load = mem_load,
+    .load_jobs = mem_load_jobs,
+    .past = mem_past,
+    .archived = mem_archived,
     .rows = mem_rows,
     .sync_rows = mem_sync_rows,
     .query = mem_query,
@@ -492,6 +548,7 @@ void store_mem_world_destroy(struct store_mem_world *w)
             free(w->tables[v].items[i]);
         free(w->tables[v].items);
     }
+    mem_archive_free(w->archive.jobs, w->archive.n);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }

@@ -51,6 +51,10 @@ static const char replace_attempt[] =
     " running_at, ended_at, sum)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
+static const char insert_archived[] =
+    "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?)";
+
 static struct store_sqlite *sqlite(struct store *s)
 {
     return (struct store_sqlite *)s;
@@ -126,6 +130,20 @@ static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
     return db_run(&s->state, &r, "store an attempt", err);
 }
 
+static int put_archived(struct store_sqlite *s, const struct store_archived *a,
+                        struct error *err)
+{
+    struct db_row r = db_row_summed(s->archived);
+
+    db_put_int(&r, (int64_t)a->job);
+    db_put_count(&r, a->uid);
+    db_put_text(&r, a->key);
+    db_put_text(&r, job_state_name(a->state));
+    db_put_real(&r, a->end_s);
+    db_put_sum(&r);
+    return db_run(&s->state, &r, "archive a job", err);
+}
+
 static int put_batch(struct store_sqlite *s, const struct store_batch *b,
                      struct error *err)
 {
@@ -138,6 +156,9 @@ static int put_batch(struct store_sqlite *s, const struct store_batch *b,
     for (size_t i = 0; i < b->n_attempts; i++)
         if (put_attempt(s, &b->attempts[i], err) < 0)
             return -1;
+    for (size_t i = 0; i < b->n_archived; i++)
+        if (put_archived(s, &b->archived[i], err) < 0)
+            return -1;
     return db_commit(&s->state, err);
 }
 
@@ -146,7 +167,7 @@ static int sqlite_append(struct store *base, const struct store_batch *b,
 {
     struct store_sqlite *s = sqlite(base);
 
-    if (b->n_events + b->n_jobs + b->n_attempts == 0)
+    if (b->n_events + b->n_jobs + b->n_attempts + b->n_archived == 0)
         return 0;
     if (db_begin(&s->state, err) < 0)
         return -1;
@@ -159,42 +180,34 @@ static int sqlite_append(struct store *base, const struct store_batch *b,
     return 0;
 }
 
-/* What an event of no known kind means is for whoever folds it to say. */
-static void read_event(sqlite3_stmt *st, struct store_event *ret)
+struct store_event event_of_row(sqlite3_stmt *st)
 {
     const char *name = (const char *)sqlite3_column_text(st, 3);
+    struct store_event e = {
+        .seq = (uint64_t)sqlite3_column_int64(st, 0),
+        .job = (uint64_t)sqlite3_column_int64(st, 1),
+        .attempt = (int32_t)sqlite3_column_int64(st, 2),
+        .at_s = sqlite3_column_double(st, 4),
+        .uid = sqlite3_column_type(st, 5) == SQLITE_NULL
+                   ? -1
+                   : sqlite3_column_int64(st, 5),
+        .detail = (const char *)sqlite3_column_text(st, 6),
+    };
 
-    *ret = (struct store_event){.seq = (uint64_t)sqlite3_column_int64(st, 0),
-                                .job = (uint64_t)sqlite3_column_int64(st, 1),
-                                .attempt = (int32_t)sqlite3_column_int64(st, 2),
-                                .at_s = sqlite3_column_double(st, 4),
-                                .uid = sqlite3_column_type(st, 5) == SQLITE_NULL
-                                           ? -1
-                                           : sqlite3_column_int64(st, 5),
-                                .detail =
-                                    (const char *)sqlite3_column_text(st, 6)};
-    if (!name || job_event_from_name(name, &ret->ev) < 0)
-        ret->ev = EV_N;
+    if (!name || job_event_from_name(name, &e.ev) < 0)
+        e.ev = EV_N;
+    return e;
 }
 
-static int sqlite_load(struct store *base,
-                       int (*each)(void *arg, const struct store_event *event,
-                                   struct error *err),
-                       void *arg, struct error *err)
+int events_each(const struct db *d, sqlite3_stmt *st,
+                int (*each)(void *arg, const struct store_event *event,
+                            struct error *err),
+                void *arg, struct error *err)
 {
-    const struct db *d = &sqlite(base)->state;
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(d->h,
-                                "SELECT seq, job, attempt, event, at, uid,"
-                                " detail FROM event ORDER BY seq",
-                                -1, &st, NULL);
+    int rc = sqlite3_step(st), failed = 0;
 
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(st);
-    int failed = 0;
     while (failed == 0 && rc == SQLITE_ROW) {
-        struct store_event e;
-        read_event(st, &e);
+        struct store_event e = event_of_row(st);
         if (each(arg, &e, err) < 0)
             failed = -1;
         else
@@ -202,8 +215,60 @@ static int sqlite_load(struct store *base,
     }
     if (failed == 0 && rc != SQLITE_DONE)
         failed = db_fail(d, "load events", err);
-    sqlite3_finalize(st);
+    (void)sqlite3_reset(st);
     return failed;
+}
+
+/* Of most jobs that ended long ago nothing but an index is read: the events
+ * begin with the first of a job that is not archived. */
+static int sqlite_load(struct store *base,
+                       int (*each)(void *arg, const struct store_event *event,
+                                   struct error *err),
+                       void *arg, struct error *err)
+{
+    static const char first[] =
+        "SELECT coalesce(min(seq), 0) FROM event INDEXED BY event_of_job"
+        " WHERE NOT EXISTS (SELECT 1 FROM archived AS a"
+        " WHERE a.job = event.job)";
+    static const char events[] =
+        "SELECT " EVENT_COLUMNS " FROM event WHERE seq >= ?1 AND NOT EXISTS"
+        " (SELECT 1 FROM archived AS a WHERE a.job = event.job) ORDER BY seq";
+    const struct db *d = &sqlite(base)->state;
+    sqlite3_stmt *st = NULL;
+    int64_t from;
+
+    if (db_get_int(d, first, &from, err) < 0 ||
+        db_prepare(d, events, &st, err) < 0)
+        return -1;
+    int rc = from == 0 ? 0
+             : sqlite3_bind_int64(st, 1, from) != SQLITE_OK
+                 ? db_fail(d, "load events", err)
+                 : events_each(d, st, each, arg, err);
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static int sqlite_load_jobs(struct store *base, uint64_t first, uint64_t last,
+                            int (*each)(void *arg,
+                                        const struct store_event *event,
+                                        struct error *err),
+                            void *arg, struct error *err)
+{
+    return archive_events(&sqlite(base)->archive, first, last, each, arg, err);
+}
+
+static int sqlite_past(struct store *base, struct store_past *ret,
+                       struct error *err)
+{
+    return archive_past(&sqlite(base)->archive, ret, err);
+}
+
+static int sqlite_archived(
+    struct store *base, const struct store_archive_query *q,
+    int (*each)(void *arg, const struct store_archived *job, struct error *err),
+    void *arg, struct error *err)
+{
+    return archive_find(&sqlite(base)->archive, q, each, arg, err);
 }
 
 /* ---- the other members --------------------------------------------------- */
@@ -240,12 +305,14 @@ static void sqlite_destroy(struct store *base)
     if (!base)
         return;
     struct store_sqlite *s = sqlite(base);
+    archive_close(&s->archive);
     reader_close(&s->state_reader);
     reader_close(&s->metrics_reader);
     rows_close(&s->rows);
     sqlite3_finalize(s->event);
     sqlite3_finalize(s->job);
     sqlite3_finalize(s->attempt);
+    sqlite3_finalize(s->archived);
     db_close(&s->state);
     if (s->lock_fd >= 0)
         close(s->lock_fd); /* last: now another may come */
@@ -256,6 +323,9 @@ static const struct store_ops sqlite_ops = {
     .name = "sqlite",
     .append = sqlite_append,
     .load = sqlite_load,
+    .load_jobs = sqlite_load_jobs,
+    .past = sqlite_past,
+    .archived = sqlite_archived,
     .rows = sqlite_rows,
     .sync_rows = sqlite_sync_rows,
     .query = sqlite_query,
@@ -295,6 +365,7 @@ static int state_open(struct store_sqlite *s, const char *path,
         db_prepare(d, insert_event, &s->event, err) < 0 ||
         db_prepare(d, replace_job, &s->job, err) < 0 ||
         db_prepare(d, replace_attempt, &s->attempt, err) < 0 ||
+        db_prepare(d, insert_archived, &s->archived, err) < 0 ||
         db_get_int(d, "SELECT coalesce(max(seq), 0) FROM event", &last, err) <
             0 ||
         db_get_int(d, "SELECT count(*) FROM event", &n, err) < 0)
@@ -318,7 +389,8 @@ static int open_all(struct store_sqlite *s, const char *dir, struct error *err)
         state_open(s, state.data, err) == 0 &&
         rows_open(&s->rows, metrics.data, state.data, err) == 0 &&
         reader_open(&s->state_reader, state.data, "state.db", err) == 0 &&
-        reader_open(&s->metrics_reader, metrics.data, "metrics.db", err) == 0)
+        reader_open(&s->metrics_reader, metrics.data, "metrics.db", err) == 0 &&
+        archive_open(&s->archive, state.data, err) == 0)
         rc = 0;
     buf_clear(&state);
     buf_clear(&metrics);

@@ -14,6 +14,14 @@ struct reader {
     struct db db;
 };
 
+/* Looking single jobs up that are archived: another reader, so that who looks
+ * one up does not wait for who reads a million rows. */
+struct archive {
+    pthread_mutex_t lock;
+    struct db db;
+    sqlite3_stmt *events, *of_key, *since; /* borrowed between two calls */
+};
+
 /* Writing metrics.db; used by the thread that calls rows(), and locked all
  * the same, so that sync_rows() may come from another. */
 struct rows {
@@ -28,11 +36,38 @@ struct store_sqlite {
     struct store base;
     int lock_fd;
     struct db state; /* used by the thread that calls append() */
-    sqlite3_stmt *event, *job, *attempt;
+    sqlite3_stmt *event, *job, *attempt, *archived;
     uint64_t seq; /* of the last event */
     struct rows rows;
     struct reader state_reader, metrics_reader;
+    struct archive archive;
 };
+
+/* What the row says that st, of "SELECT " EVENT_COLUMNS, is at. What an event
+ * of no known kind means is for whoever folds it to say. */
+#define EVENT_COLUMNS "seq, job, attempt, event, at, uid, detail"
+struct store_event event_of_row(sqlite3_stmt *st);
+/* All rows of st, which is made ready for the next time.
+ * err  of each(), or of the file */
+int events_each(const struct db *d, sqlite3_stmt *st,
+                int (*each)(void *arg, const struct store_event *event,
+                            struct error *err),
+                void *arg, struct error *err) MUST_CHECK;
+
+/* ---- archive_sqlite.c --------------------------------------------------- */
+int archive_open(struct archive *a, const char *path,
+                 struct error *err) MUST_CHECK;
+void archive_close(struct archive *a); /* fine on a zeroed struct */
+int archive_events(struct archive *a, uint64_t first, uint64_t last,
+                   int (*each)(void *arg, const struct store_event *event,
+                               struct error *err),
+                   void *arg, struct error *err) MUST_CHECK;
+int archive_past(struct archive *a, struct store_past *ret,
+                 struct error *err) MUST_CHECK;
+int archive_find(struct archive *a, const struct store_archive_query *q,
+                 int (*each)(void *arg, const struct store_archived *job,
+                             struct error *err),
+                 void *arg, struct error *err) MUST_CHECK;
 
 int rows_open(struct rows *r, const char *path, const char *state_path,
               struct error *err) MUST_CHECK;

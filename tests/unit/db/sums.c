@@ -49,6 +49,10 @@ static void write_job(struct store *s)
     job.end_s = 2.5;
     b.events = &events[1];
     b.n_attempts = 0;
+    is_stored = is_stored && s->ops->append(s, &b, &err) == 0;
+    struct store_archived gone = {
+        .job = 1, .uid = 7, .key = "k", .state = JOB_CANCELLED, .end_s = 2.5};
+    b = (struct store_batch){.archived = &gone, .n_archived = 1};
     ok(is_stored && s->ops->append(s, &b, &err) == 0, "a job %s", err.msg);
 }
 
@@ -94,6 +98,15 @@ static void test_sums(void)
          "the spec of its row is not what was submitted"},
         {"UPDATE job SET user = 'anne'", "UPDATE job SET user = 'anna'",
          "the user of its row is not what was submitted"},
+        {"UPDATE archived SET key = 'K', sum = NULL",
+         "UPDATE archived SET key = 'k'", "the archive and its row disagree"},
+        {"UPDATE archived SET state = 'FAILED', sum = NULL",
+         "UPDATE archived SET state = 'CANCELLED'",
+         "is archived as FAILED, by its events CANCELLED"},
+        {"UPDATE archived SET job = 2", "UPDATE archived SET job = 1",
+         "job 2 is archived, and has no events"},
+        {"UPDATE archived SET sum = 1", "UPDATE archived SET sum = NULL",
+         "that it is archived is not as it was written"},
     };
     struct tmp t;
 

@@ -1,0 +1,119 @@
+/* mem_archive.c - what the store in memory knows of archived jobs. The caller
+ * holds the lock. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/mem.h"
+
+/* The first that has this id or a higher one. */
+static size_t place_of(const struct mem_archive *a, uint64_t job)
+{
+    size_t lo = 0, hi = a->n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (a->jobs[mid].job < job)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+bool mem_archive_has(const struct mem_archive *a, uint64_t job)
+{
+    size_t at = place_of(a, job);
+
+    return at < a->n && a->jobs[at].job == job;
+}
+
+void mem_archive_free(struct store_archived *jobs, size_t n)
+{
+    for (size_t i = 0; jobs && i < n; i++)
+        free((char *)jobs[i].key);
+    free(jobs);
+}
+
+static int reserve(struct mem_archive *a, size_t need, struct error *err)
+{
+    if (need <= a->cap)
+        return 0;
+    struct store_archived *p = realloc(a->jobs, 2 * need * sizeof(*p));
+    if (!p)
+        return error_set(err, ERR_NOMEM, "an archive of %zu jobs", need);
+    a->jobs = p;
+    a->cap = 2 * need;
+    return 0;
+}
+
+int mem_archive_stage(struct mem_archive *a, const struct store_batch *b,
+                      struct store_archived **ret, struct error *err)
+{
+    for (size_t i = 0; i < b->n_archived; i++)
+        if (mem_archive_has(a, b->archived[i].job))
+            return error_set(err, ERR_IO, "a job is archived twice");
+    if (reserve(a, a->n + b->n_archived, err) < 0)
+        return -1;
+    struct store_archived *copies = calloc(b->n_archived + 1, sizeof(*copies));
+    bool ok = copies != NULL;
+    for (size_t i = 0; ok && i < b->n_archived; i++) {
+        copies[i] = b->archived[i];
+        copies[i].key = copies[i].key ? strdup(copies[i].key) : NULL;
+        ok = !copies[i].key == !b->archived[i].key;
+    }
+    if (ok) {
+        *ret = copies;
+        return 0;
+    }
+    mem_archive_free(copies, b->n_archived);
+    return error_set(err, ERR_NOMEM, "%zu jobs to archive", b->n_archived);
+}
+
+void mem_archive_put(struct mem_archive *a, struct store_archived *copies,
+                     size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = place_of(a, copies[i].job);
+        memmove(a->jobs + at + 1, a->jobs + at, (a->n - at) * sizeof(*a->jobs));
+        a->jobs[at] = copies[i];
+        copies[i].key = NULL;
+        a->n++;
+    }
+}
+
+void mem_archive_count(const struct mem_archive *a, struct store_past *ret)
+{
+    *ret = (struct store_past){.last_job = 0};
+    for (size_t i = 0; i < a->n; i++) {
+        ret->n[a->jobs[i].state]++;
+        ret->last_job = a->jobs[i].job;
+    }
+}
+
+static bool fits(const struct store_archived *a,
+                 const struct store_archive_query *q)
+{
+    if (q->key)
+        return a->key && a->uid == q->uid && strcmp(a->key, q->key) == 0;
+    return (isinf(q->since_s) && q->since_s < 0) || a->end_s >= q->since_s;
+}
+
+int mem_archive_find(const struct mem_archive *a,
+                     const struct store_archive_query *q,
+                     int (*each)(void *arg, const struct store_archived *job,
+                                 struct error *err),
+                     void *arg, struct error *err)
+{
+    int64_t n = 0;
+
+    for (size_t i = place_of(a, q->after + 1); i < a->n; i++) {
+        if (!fits(&a->jobs[i], q))
+            continue;
+        if (each(arg, &a->jobs[i], err) < 0)
+            return -1;
+        if (++n == q->limit)
+            break;
+    }
+    return 0;
+}
