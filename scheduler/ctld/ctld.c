@@ -98,6 +98,7 @@ static void set_engine_conf(struct ctld *c)
         .reconcile_s = conf->reconcile_s,
         .kill_grace_s = conf->kill_grace_s,
         .max_jobs_per_user = conf->max_jobs_per_user,
+        .max_ended = conf->max_ended,
         .limits = conf->limits,
         .preempt = conf->preempt,
         .admins = conf->admins,
@@ -109,6 +110,13 @@ static void set_engine_conf(struct ctld *c)
         .drained = c->drained,
         .n_drained = c->n_drains,
     };
+}
+
+/* When the daemon dies, news that wait are told again by what is replayed. */
+static bool may_leave(void *arg, const struct job *job)
+{
+    struct ctld *c = arg;
+    return job->notify_on == 0 || ctld_notice_counts(c).waiting == 0;
 }
 
 /* Each job that was set apart, and those events of which nobody is told in
@@ -141,6 +149,8 @@ static int make_engine(struct ctld *c, struct error *err)
         .secret_arg = &c->secret,
         .replayed = ctld_notice_again,
         .replayed_arg = c,
+        .may_leave = may_leave,
+        .leave_arg = c,
     };
     if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0)
         return -1;
@@ -234,6 +244,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->node_lost_s = f->conf.node_lost_s;
     conf->interval_s = f->conf.interval_s;
     conf->max_jobs_per_user = f->conf.max_jobs_per_user;
+    conf->max_ended = f->conf.max_ended;
     conf->limits = f->conf.limits;
     conf->preempt = f->conf.preempt;
     conf->rpc_rate = f->conf.rpc_rate;

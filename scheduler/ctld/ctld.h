@@ -44,6 +44,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
     double interval_s; /* between two steps when nothing happens */
     int32_t max_jobs_per_user, max_clients, max_clients_per_uid;
+    int32_t max_ended;           /* engine.h */
     int32_t rpc_rate, rpc_burst; /* requests of one user, per second and at
                                     once; rate 0: any number */
     struct engine_limits limits;

@@ -95,7 +95,7 @@ static void begin(struct follower *f)
 {
     struct ctld *c = f->c;
     /* Asked before the reading: what was printed before the end is read. */
-    const struct job *job = engine_job(c->engine, f->job);
+    const struct job *job = ctld_find_or_log(c, f->job);
     if (job)
         job = engine_settled(c->engine, job);
     f->behind = http_stream_behind(f->x) > BEHIND_MAX;
@@ -141,7 +141,7 @@ static void read_done(struct task *t)
     }
     if (f->c->stopping)
         return;
-    const struct job *job = engine_job(f->c->engine, f->job);
+    const struct job *job = ctld_find_or_log(f->c, f->job);
     if (f->rc == 0 && f->n > 0) {
         begin(f);
     } else if (f->over && (!f->follow || !job || job->attempt <= f->attempt)) {

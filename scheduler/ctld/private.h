@@ -120,8 +120,10 @@ struct ctld {
     size_t n_dirty, cap_dirty;
     uint64_t pushed;    /* the last that was shown */
     uint64_t first_seq; /* the last event before this start */
-    uint64_t *seqs;     /* by job id: the last event since the start */
+    uint64_t *seqs;     /* by job id, from seqs_from on: the last event since
+                           the start */
     size_t n_seqs;
+    uint64_t seqs_from, old_seq; /* of all jobs before that one the last */
     double watched_s;             /* when watchers were last fed */
     uint64_t last_seq;            /* the last event since the start; 0: none */
     bool lost_changes, lost_seqs; /* for want of memory */
@@ -395,6 +397,12 @@ const struct job *ctld_next_since(const struct ctld *c, uint64_t after,
                                   double since_s);
 /* The same where a sweep cannot be meant, and is refused. */
 bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret);
+/* The job, be it in memory or not; *ret is NULL when there is none. Valid until
+ * the next step.  err  of the store */
+int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
+              struct error *err) MUST_CHECK;
+/* The same where a failure is as if there was none; it is logged. */
+const struct job *ctld_find_or_log(struct ctld *c, uint64_t id);
 /* The job, when the caller may see all of it; replies on failure. */
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 
 #define ATTEMPT "/v1/attempts/:job/:attempt/"
@@ -114,6 +115,40 @@ bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret)
     return true;
 }
 
+int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
+              struct error *err)
+{
+    *ret = engine_job(c->engine, id);
+    if (*ret)
+        return 0;
+    int rc = engine_recall(c->engine, id, err);
+    *ret = engine_job(c->engine, id);
+    if (*ret)
+        ctld_want_step(c); /* in which those leave that are too many */
+    return rc;
+}
+
+const struct job *ctld_find_or_log(struct ctld *c, uint64_t id)
+{
+    const struct job *job;
+    struct error err = ERROR_INIT;
+    if (ctld_find(c, id, &job, &err) < 0)
+        log_err("ctld", "cannot read an archived job job=%llu why=\"%s\"",
+                (unsigned long long)id, err.msg);
+    return job;
+}
+
+/* Where there is no such job the engine says so. */
+static bool find(struct ctld *c, struct http_exchange *x, uint64_t id)
+{
+    const struct job *job;
+    struct error err = ERROR_INIT;
+    if (ctld_find(c, id, &job, &err) == 0)
+        return true;
+    http_reply_err(x, &err);
+    return false;
+}
+
 bool ctld_param_target(struct ctld *c, struct http_exchange *x,
                        struct target *ret)
 {
@@ -121,18 +156,19 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
     char sweep[24] = "";
     int64_t id = 0, task = 0;
     if (!bar) {
-        if (!ctld_param_id(x, 0, &ret->id))
+        if (!ctld_param_id(x, 0, &ret->id) || !find(c, x, ret->id))
             return false;
         ret->is_sweep = engine_task(c->engine, ret->id, 0) != NULL;
         return true;
     }
     if ((size_t)(bar - text) < sizeof(sweep))
         memcpy(sweep, text, (size_t)(bar - text));
+    bool is_id = parse_int(sweep, 1, INT64_MAX, &id) == 0 &&
+                 parse_int(bar + 1, 0, INT32_MAX, &task) == 0;
+    if (is_id && !find(c, x, (uint64_t)id))
+        return false;
     const struct job *job =
-        parse_int(sweep, 1, INT64_MAX, &id) == 0 &&
-                parse_int(bar + 1, 0, INT32_MAX, &task) == 0
-            ? engine_task(c->engine, (uint64_t)id, (uint64_t)task)
-            : NULL;
+        is_id ? engine_task(c->engine, (uint64_t)id, (uint64_t)task) : NULL;
     if (!job) {
         struct error err;
         (void)error_set(&err, ERR_NOTFOUND, "no such job: '%.40s'", text);
@@ -177,8 +213,12 @@ bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret)
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id)
 {
-    const struct job *job = engine_job(c->engine, id);
-    struct error err;
+    const struct job *job;
+    struct error err = ERROR_INIT;
+    if (ctld_find(c, id, &job, &err) < 0) {
+        http_reply_err(x, &err);
+        return NULL;
+    }
     if (job)
         job = engine_settled(c->engine, job);
     if (job && engine_may(c->engine, job, http_uid(x)))

@@ -255,7 +255,9 @@ static json_t *job_reply(struct query *q, const struct job *job)
 static void query_done(struct task *t)
 {
     struct query *q = (struct query *)t;
-    const struct job *job = engine_job(q->c->engine, q->q.job);
+    const struct job *job = NULL;
+    if (q->rc == 0 && q->is_job)
+        q->rc = ctld_find(q->c, q->q.job, &job, &q->err);
     if (job)
         job = engine_settled(q->c->engine, job);
     if (q->rc < 0)

@@ -408,6 +408,8 @@ void serve_why(void *arg, struct http_exchange *x)
     struct error err = ERROR_INIT;
     if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job))
         return;
+    for (size_t i = 0; i < job->n_depends; i++)
+        (void)ctld_find_or_log(c, job->depends[i].job);
     json_t *o = ctld_why_json(c, job, &err);
     if (o)
         ctld_reply(x, 200, o);

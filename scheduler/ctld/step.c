@@ -50,7 +50,7 @@ struct held {
 
 static void answer(struct ctld *c, const struct held *h)
 {
-    const struct job *job = h->job ? engine_job(c->engine, h->job) : NULL;
+    const struct job *job = h->job ? ctld_find_or_log(c, h->job) : NULL;
     if (!job) {
         ctld_reply(h->x, h->status, json_pack("{s:s}", "schema", "mgpu.ok/1"));
         return;

@@ -90,26 +90,54 @@ void ctld_changed(struct ctld *c, uint64_t job)
     loop_timer_set(c->watch_timer, fmin(c->watched_s + PUSH_S - now_s, PUSH_S));
 }
 
+/* So many of the newest jobs have a number of their own. */
+enum { SEQS_MAX = 1 << 16 };
+
+/* Room for this job; the oldest share one number. */
+static bool reserve_seq(struct ctld *c, uint64_t job)
+{
+    if (job - c->seqs_from >= SEQS_MAX) {
+        uint64_t less = job - c->seqs_from - SEQS_MAX / 2;
+        uint64_t n = less < c->n_seqs ? less : c->n_seqs;
+        for (uint64_t i = 0; i < n; i++)
+            c->old_seq = c->seqs[i] > c->old_seq ? c->seqs[i] : c->old_seq;
+        if (n > 0) {
+            memmove(c->seqs, c->seqs + n, (c->n_seqs - n) * sizeof(*c->seqs));
+            memset(c->seqs + c->n_seqs - n, 0, n * sizeof(*c->seqs));
+        }
+        c->seqs_from += less;
+    }
+    size_t at = (size_t)(job - c->seqs_from);
+    if (at < c->n_seqs)
+        return true;
+    size_t n = at < 512 ? 1024 : at * 2;
+    uint64_t *p = realloc(c->seqs, n * sizeof(*p));
+    if (!p)
+        return false;
+    memset(p + c->n_seqs, 0, (n - c->n_seqs) * sizeof(*p));
+    c->seqs = p;
+    c->n_seqs = n;
+    return true;
+}
+
 void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq)
 {
     c->last_seq = seq > c->last_seq ? seq : c->last_seq;
-    if (job >= c->n_seqs) {
-        size_t n = job < 512 ? 1024 : (size_t)job * 2;
-        uint64_t *p = realloc(c->seqs, n * sizeof(*p));
-        if (!p) {
-            c->lost_seqs = true;
-            return;
-        }
-        memset(p + c->n_seqs, 0, (n - c->n_seqs) * sizeof(*p));
-        c->seqs = p;
-        c->n_seqs = n;
-    }
-    c->seqs[job] = seq;
+    if (job < c->seqs_from)
+        c->old_seq = seq > c->old_seq ? seq : c->old_seq;
+    else if (reserve_seq(c, job))
+        c->seqs[job - c->seqs_from] = seq;
+    else
+        c->lost_seqs = true;
 }
 
 static uint64_t seq_of(const struct ctld *c, uint64_t job)
 {
-    uint64_t seq = job < c->n_seqs ? c->seqs[job] : 0;
+    uint64_t at = job - c->seqs_from, seq = 0;
+    if (job < c->seqs_from)
+        seq = c->old_seq;
+    else if (at < c->n_seqs)
+        seq = c->seqs[at];
     return seq > 0 ? seq : c->first_seq; /* at the latest */
 }
 
@@ -228,7 +256,7 @@ static bool push_dirty(struct ctld *c, double until_s)
         first++;
     for (size_t done = 0; done < n; done++) {
         size_t at = (first + done) % n;
-        const struct job *job = engine_job(c->engine, c->dirty[at]);
+        const struct job *job = ctld_find_or_log(c, c->dirty[at]);
         /* One that is changing is marked again with its fate: who waits for
          * an end goes by the first line that says so. */
         if (job && engine_settled(c->engine, job) == job && !push(c, job)) {

@@ -10,7 +10,8 @@
  *
  * What the store reads is its own (the events and their details, copies of
  * the jobs) or is fixed from the submit on (spec, key, directory), and no job
- * goes away while a batch is under way.
+ * goes away while a batch is under way but those that a batch before it has
+ * archived.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -121,6 +122,7 @@ static void flight_clear(struct flight *f)
     free(f->copies);
     free(f->jobs);
     free(f->attempts);
+    free(f->archived);
     *f = (struct flight){.is_up = false};
 }
 
@@ -168,6 +170,10 @@ int eng_depart(struct engine *e, struct error *err)
     free(picked);
     f->batch.events = e->events;
     f->batch.n_events = e->n_events;
+    f->batch.archived = f->archived = e->leaving;
+    f->batch.n_archived = e->n_leaving;
+    e->leaving = NULL;
+    e->n_leaving = 0;
     f->saved = e->saved;
     f->n_saved = e->n_saved;
     f->ticket = e->staged;
@@ -201,6 +207,7 @@ void eng_arrive(struct engine *e)
     e->durable = f.is_up ? f.ticket : e->staged;
     drop_handled(&e->inbox);
     eng_compact(e);
+    eng_archived(e, f.archived, f.batch.n_archived);
     for (size_t i = 0; e->on_event && i < f.batch.n_events; i++) {
         const struct entry *en = eng_find(e, f.batch.events[i].job);
         assert(en);
@@ -233,10 +240,12 @@ static void put_back(struct engine *e, struct saved *saved, size_t n)
             continue;
         }
         struct entry *next = s->entry->next_by_key; /* others may have moved */
+        int32_t n_over = s->entry->n_tasks_over;    /* or ended */
         if (s->entry->job.attempt == s->copy.job.attempt)
             keep_beats(&s->copy.job, &s->entry->job);
         *s->entry = s->copy;
         s->entry->next_by_key = next;
+        s->entry->n_tasks_over = n_over;
         s->entry->is_saved = false;
     }
 }

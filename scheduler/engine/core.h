@@ -89,6 +89,24 @@ struct entry {
     bool is_saved;    /* a copy is in engine.saved: it has changed, and that is
                          not on its way to the store yet */
     bool is_dirty;    /* the reason changed without an event */
+
+    /* Ended; see past.c. */
+    struct entry *next_ended;
+    int32_t n_tasks_over; /* of the first task of a sweep: that have ended */
+    bool is_listed;       /* it may leave; with all of its sweep */
+    bool is_archived;     /* the store's archive has it */
+    uint32_t awaited;     /* by a job of this round of looking, see past.c */
+};
+
+/* Ids in a row. Most of what there was has left: a page without a job is none.
+ */
+enum { PAGE_IDS = 1024 };
+struct page {
+    struct entry *jobs[PAGE_IDS];
+    /* Of many jobs those that are wanted are found without looking at each of
+     * them. INFINITY, or when it ended. */
+    double ended_s[PAGE_IDS];
+    size_t n;
 };
 
 struct saved {
@@ -106,6 +124,7 @@ struct flight {
     struct entry *copies; /* as they were handed over; the rows' texts */
     struct store_job *jobs;
     struct store_attempt *attempts;
+    struct store_archived *archived;
     uint64_t ticket; /* of its last event */
 };
 
@@ -139,19 +158,25 @@ struct engine {
     bool is_draining;
     char pause_reason[JOB_REASON_CAP]; /* of all that wait meanwhile */
 
-    struct entry **by_id; /* owned; [cap_ids], the job with id i + 1 */
-    size_t cap_ids;
-    /* Of a million jobs those that are wanted are found without looking at each
-     * of them. A job that is in `active` has not ended. */
-    double *ended_s; /* owned; [cap_ended], by id: INFINITY, or when it ended */
-    size_t cap_ended;
-    uint64_t n_ended[JOB_STATE_N]; /* that left `active`, by state */
+    struct page **pages; /* owned; [n_pages], by (id - 1) / PAGE_IDS, or NULL */
+    size_t n_pages;
+    uint64_t n_ended[JOB_STATE_N]; /* that left `active`, by state, be they
+                                      archived or not */
     uint64_t last_id;
     struct entry **by_key; /* owned; [n_buckets], a power of two */
     size_t n_buckets, n_keys;
     struct entry **active; /* owned; not final, by id; final ones linger
                               until eng_compact() */
     size_t n_active, cap_active;
+    /* Ended, and may leave; who ended first comes first. See past.c. */
+    struct entry *ended_first, *ended_last;
+    size_t n_listed, n_listed_archived;
+    bool has_archive;       /* the store has archived jobs */
+    uint32_t awaited_round; /* see past.c */
+    double leave_at_s;      /* not before: those that are to leave cannot yet */
+    struct store_archived *leaving; /* owned, their texts borrowed: that go
+                                       with the next batch */
+    size_t n_leaving;
     struct entry **queue; /* owned; room to rank all that are active */
     size_t cap_queue;
     bool is_ranked; /* no job has entered or left the queue since */
@@ -195,14 +220,47 @@ struct engine {
 struct entry *eng_find(const struct engine *e, uint64_t id); /* or NULL */
 struct entry *eng_find_key(const struct engine *e, int64_t uid,
                            const char *key);
-/* A new entry, in every index but by_key, with its directory set. */
+/* The first with an id > `after` that has ended at since_s or later, or not at
+ * all. */
+struct entry *eng_next(const struct engine *e, uint64_t after, double since_s);
+/* A new entry, with its directory set, found by its id alone. */
+int eng_add_past(struct engine *e, uint64_t id, struct entry **ret,
+                 struct error *err) MUST_CHECK;
+/* The same in every index but by_key. */
 int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err) MUST_CHECK;
 int eng_add_key(struct engine *e, struct entry *en,
                 struct error *err) MUST_CHECK;
 void eng_remove(struct engine *e, struct entry *en);
+/* One that is not active, nor in the list of past.c. */
+void eng_forget(struct engine *e, struct entry *en);
+/* It has ended, at job.end_s. */
+void eng_set_ended(struct engine *e, const struct entry *en);
 void eng_compact(struct engine *e);
 void eng_index_clear(struct engine *e);
+
+/* ---- past.c -------------------------------------------------------------- */
+/* It is durable that the job has ended. */
+void eng_list_ended(struct engine *e, struct entry *en);
+/* Whether eng_leave() has something to do, and when. INFINITY: never */
+double eng_leave_s(const struct engine *e);
+/* No batch is under way: forgets jobs that ended, or has them archived with
+ * the next batch. Those that anybody needs stay. */
+void eng_leave(struct engine *e);
+/* Their batch is durable. */
+void eng_archived(struct engine *e, const struct store_archived *jobs,
+                  size_t n);
+/* What the job waits for is in memory. err of the store */
+int eng_recall_depends(struct engine *e, const struct job *job,
+                       struct error *err) MUST_CHECK;
+/* The job of this key is in memory, if there is one. err of the store */
+int eng_recall_key(struct engine *e, int64_t uid, const char *key,
+                   struct error *err) MUST_CHECK;
+
+/* ---- engine.c ------------------------------------------------------------ */
+/* The first event of a new entry.  err  it cannot be read; ERR_NOMEM */
+int eng_fold_submit(struct engine *e, struct entry *en,
+                    const struct store_event *ev, struct error *err) MUST_CHECK;
 
 /* ---- fold.c --------------------------------------------------------------
  */
@@ -258,7 +316,7 @@ void eng_commit_clear(struct engine *e);
 /* ---- requests.c --------------------------------------------------------- */
 /* out  ret_again  *ret_id was submitted with this key before; else there is
  *      room for n jobs more */
-int eng_check_submit(const struct engine *e, const struct engine_submit *req,
+int eng_check_submit(struct engine *e, const struct engine_submit *req,
                      size_t n, uint64_t *ret_id, bool *ret_again,
                      struct error *err) MUST_CHECK;
 /* Whether there is. err ERR_LIMIT */
@@ -271,7 +329,7 @@ struct prepared {
 };
 /* What is in a specification: of `io_read`, which is emptied, or of the text
  * when that is NULL. */
-int eng_prepare(const struct engine *e, const struct engine_submit *req,
+int eng_prepare(struct engine *e, const struct engine_submit *req,
                 const char *spec, struct engine_read *io_read,
                 struct prepared *ret, struct error *err) MUST_CHECK;
 /* Stages it under the next id. Takes p->own once there is an entry. */
@@ -340,7 +398,7 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
 /* ---- depends.c ----------------------------------------------------------- */
 /* err  ERR_INVAL one of those that the job is to wait for is not there, or
  *      not its user's */
-int eng_check_depends(const struct engine *e, const struct job *job,
+int eng_check_depends(struct engine *e, const struct job *job,
                       struct error *err) MUST_CHECK;
 /* Whom each queued job still waits for; holds those that wait in vain. */
 void eng_depends(struct engine *e);

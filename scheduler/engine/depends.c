@@ -24,9 +24,11 @@ static const struct job *named(const struct engine *e, const struct depend *d)
 }
 
 /* Jobs of others are not told apart from those that do not exist. */
-int eng_check_depends(const struct engine *e, const struct job *job,
+int eng_check_depends(struct engine *e, const struct job *job,
                       struct error *err)
 {
+    if (eng_recall_depends(e, job, err) < 0)
+        return -1;
     for (size_t i = 0; i < job->n_depends; i++) {
         const struct depend *d = &job->depends[i];
         const struct job *other = named(e, d);
@@ -142,6 +144,10 @@ int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
     en->is_waiting = false;
     if (en->job.state != JOB_QUEUED || en->job.depends_waived)
         return 0;
+    if (eng_recall_depends(e, &en->job, NULL) < 0) {
+        en->is_waiting = true; /* for the store to tell */
+        return -1;
+    }
     switch (look(e, &en->job, &d, &n)) {
     case DEPEND_NEVER:
         return hold(e, en, d, err);
@@ -158,7 +164,7 @@ int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
     return 0;
 }
 
-/* Out of memory: looked at again. */
+/* Out of memory, or the store fails: looked at again. */
 void eng_depends(struct engine *e)
 {
     if (!e->wants_depends)

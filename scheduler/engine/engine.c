@@ -13,6 +13,17 @@
 
 /* ---- replay --------------------------------------------------------------
  */
+int eng_fold_submit(struct engine *e, struct entry *en,
+                    const struct store_event *ev, struct error *err)
+{
+    en->job.uid = ev->uid;
+    en->job.submit_s = ev->at_s;
+    if (eng_fold(en, ev, err) < 0)
+        return -1;
+    /* A sweep's key leads to its first task. */
+    return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
+}
+
 static int replay_submit(struct engine *e, const struct store_event *ev,
                          struct error *err)
 {
@@ -24,12 +35,7 @@ static int replay_submit(struct engine *e, const struct store_event *ev,
         return error_set(err, ERR_IO, "no job has such a number");
     if (eng_add(e, ev->job, &en, err) < 0)
         return -1;
-    en->job.uid = ev->uid;
-    en->job.submit_s = ev->at_s;
-    if (eng_fold(en, ev, err) < 0)
-        return -1;
-    /* A sweep's key leads to its first task. */
-    return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
+    return eng_fold_submit(e, en, ev, err);
 }
 
 static int replay(void *arg, const struct store_event *ev, struct error *err)
@@ -130,6 +136,24 @@ static void resume(struct engine *e)
     }
 }
 
+/* What was archived is known by its numbers; the rest is replayed. */
+static int load(struct engine *e, struct error *err)
+{
+    struct store *s = e->parts.store;
+    struct store_past past;
+
+    if (s->ops->past(s, &past, err) < 0)
+        return -1;
+    e->last_id = past.last_job;
+    e->has_archive = past.last_job > 0;
+    memcpy(e->n_ended, past.n, sizeof(e->n_ended));
+    if (s->ops->load(s, replay, e, err) < 0)
+        return -1;
+    if (past.last_seq > e->last_seq)
+        e->last_seq = past.last_seq;
+    return 0;
+}
+
 int engine_create(const struct engine_parts *parts, struct engine **ret,
                   struct error *err)
 {
@@ -141,7 +165,8 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
     e->retry_at_s = e->look_at_s = INFINITY;
     e->wants_plan = true;
     lack_watch();
-    if (parts->store->ops->load(parts->store, replay, e, err) < 0) {
+    e->leave_at_s = -INFINITY;
+    if (load(e, err) < 0) {
         engine_destroy(e);
         return -1;
     }
@@ -201,7 +226,8 @@ static void next(struct engine *e)
 static int go_on(struct engine *e, struct store_batch **ret, struct error *err)
 {
     while (e->phase != PHASE_OVER) {
-        if (e->n_events > 0) {
+        eng_leave(e);
+        if (e->n_events > 0 || e->n_leaving > 0) {
             if (eng_depart(e, err) < 0)
                 return fail(e);
             *ret = &e->flight.batch;
@@ -274,7 +300,7 @@ double engine_next_s(const struct engine *e)
         return INFINITY; /* its end is the next thing */
     if (e->n_events > 0 || (e->wants_plan && isinf(e->retry_at_s)))
         return eng_now(e);
-    double t = fmin(e->retry_at_s, e->look_at_s);
+    double t = fmin(fmin(e->retry_at_s, e->look_at_s), eng_leave_s(e));
     for (size_t i = 0; i < e->n_active; i++)
         t = fmin(t, eng_timers_next(e, e->active[i]));
     return t;
@@ -427,21 +453,14 @@ const struct job *engine_job(const struct engine *e, uint64_t id)
 
 const struct job *engine_next_job(const struct engine *e, uint64_t after)
 {
-    for (uint64_t id = after + 1; id <= e->last_id; id++) {
-        const struct entry *en = eng_find(e, id);
-        if (en)
-            return &en->job;
-    }
-    return NULL;
+    return engine_next_since(e, after, -INFINITY);
 }
 
 const struct job *engine_next_since(const struct engine *e, uint64_t after,
                                     double since_s)
 {
-    for (uint64_t id = after + 1; id <= e->last_id && id <= e->cap_ended; id++)
-        if (e->ended_s[id - 1] >= since_s && e->by_id[id - 1])
-            return &e->by_id[id - 1]->job;
-    return NULL;
+    const struct entry *en = eng_next(e, after, since_s);
+    return en ? &en->job : NULL;
 }
 
 void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N])

@@ -66,6 +66,8 @@ struct engine_conf { /* borrowed strings outlive the engine */
     struct alloc_where where;
     int64_t memory_per_gpu_bytes; /* 0: as where.memory_bytes says */
     int32_t max_jobs_per_user;    /* queued or live; 0: no limit */
+    int32_t
+        max_ended; /* jobs that stay in memory; 0: all. See engine_recall() */
     int32_t submit_ahead; /* so many jobs that wait for the same nodes may be
                              asked for before they fit, see ahead.c; 0: none.
                              For an allocator that has others' jobs, too */
@@ -104,6 +106,10 @@ struct engine_parts { /* all borrowed, all outlive the engine */
     void (*replayed)(void *arg, const struct store_event *event,
                      const struct job *job);
     void *replayed_arg;
+    /* Whether the job, which has ended, may be archived: nothing is to be done
+     * about its events any more. NULL: it may. */
+    bool (*may_leave)(void *arg, const struct job *job);
+    void *leave_arg;
 };
 
 enum {
@@ -462,13 +468,22 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
 
 /* ---- reading ----------------------------------------------------------------
  */
-/* NULL when there is none. Valid until the next call that changes e. */
+/* Jobs that ended leave memory when there are more than engine_conf.max_ended;
+ * the store's archive has them. One that is asked for by its number comes back
+ * for a while, and all of its sweep: afterwards it is in memory if there is
+ * such a job at all. It may leave again with the next step, no sooner: what
+ * engine_job() has returned stays valid until then.
+ * err  of the store; ERR_IO its events cannot be read
+ * cost 100 us for a job that has to be read */
+int engine_recall(struct engine *e, uint64_t id, struct error *err) MUST_CHECK;
+/* NULL when there is none in memory. Valid until the next call that changes e,
+ * but for engine_recall(). */
 const struct job *engine_job(const struct engine *e, uint64_t id);
-/* Jobs by id: the first with an id > `after`, or NULL. */
+/* Jobs by id, of those in memory: the first with an id > `after`, or NULL. */
 const struct job *engine_next_job(const struct engine *e, uint64_t after);
 /* The same without most of those that ended before since_s, seconds since
  * 1970; with INFINITY those that live or wait, and few others.
- * cost  8 bytes of memory for each that is left out */
+ * cost  8 bytes of memory to look at for each that is left out */
 const struct job *engine_next_since(const struct engine *e, uint64_t after,
                                     double since_s);
 /* How many jobs are in each state. */

@@ -8,10 +8,34 @@
 #include "jobs/base/buf.h"
 #include "scheduler/engine/core.h"
 
+static struct page *page_of(const struct engine *e, uint64_t id)
+{
+    size_t at = (size_t)((id - 1) / PAGE_IDS);
+    return id >= 1 && at < e->n_pages ? e->pages[at] : NULL;
+}
+
 struct entry *eng_find(const struct engine *e, uint64_t id)
 {
-    return id >= 1 && id <= e->last_id && id <= e->cap_ids ? e->by_id[id - 1]
-                                                           : NULL;
+    const struct page *p = page_of(e, id);
+    return p ? p->jobs[(id - 1) % PAGE_IDS] : NULL;
+}
+
+struct entry *eng_next(const struct engine *e, uint64_t after, double since_s)
+{
+    uint64_t i = after; /* the id, less one */
+
+    while (i / PAGE_IDS < e->n_pages) {
+        const struct page *p = e->pages[i / PAGE_IDS];
+        if (!p) {
+            i = (i / PAGE_IDS + 1) * PAGE_IDS;
+            continue;
+        }
+        for (size_t at = (size_t)(i % PAGE_IDS); at < PAGE_IDS; at++)
+            if (p->ended_s[at] >= since_s && p->jobs[at])
+                return p->jobs[at];
+        i = (i / PAGE_IDS + 1) * PAGE_IDS;
+    }
+    return NULL;
 }
 
 /* FNV-1a, 64 bits, over the uid's and the key's bytes. */
@@ -149,33 +173,76 @@ static struct entry *entry_new(const char *jobs_dir, uint64_t id)
     return en;
 }
 
-/* For as many jobs as by_id has room for. */
-static int grow_ended(struct engine *e, struct error *err)
+/* The page of id, with room for it.  NULL: no memory */
+static struct page *page_for(struct engine *e, uint64_t id, struct error *err)
 {
-    if (e->cap_ended >= e->cap_ids)
-        return 0;
-    double *p = realloc(e->ended_s, e->cap_ids * sizeof(*p));
-    if (!p)
+    size_t at = (size_t)((id - 1) / PAGE_IDS);
+    size_t n = e->n_pages > 0 ? e->n_pages : 64;
+
+    while (n <= at)
+        n *= 2;
+    if (n > e->n_pages) {
+        struct page **pages = realloc(e->pages, n * sizeof(struct page *));
+        if (!pages) {
+            (void)error_set(err, ERR_NOMEM, "out of memory");
+            return NULL;
+        }
+        memset(pages + e->n_pages, 0, (n - e->n_pages) * sizeof(struct page *));
+        e->pages = pages;
+        e->n_pages = n;
+    }
+    if (!e->pages[at]) {
+        struct page *p = calloc(1, sizeof(*p));
+        for (size_t i = 0; p && i < PAGE_IDS; i++)
+            p->ended_s[i] = INFINITY;
+        e->pages[at] = p;
+    }
+    if (!e->pages[at])
+        (void)error_set(err, ERR_NOMEM, "out of memory");
+    return e->pages[at];
+}
+
+/* The page goes with its last job. */
+static void leave_page(struct engine *e, uint64_t id)
+{
+    size_t at = (size_t)((id - 1) / PAGE_IDS);
+    struct page *p = e->pages[at];
+
+    p->jobs[(id - 1) % PAGE_IDS] = NULL;
+    p->ended_s[(id - 1) % PAGE_IDS] = INFINITY;
+    if (--p->n > 0)
+        return;
+    free(p);
+    e->pages[at] = NULL;
+}
+
+int eng_add_past(struct engine *e, uint64_t id, struct entry **ret,
+                 struct error *err)
+{
+    struct entry *en = entry_new(e->parts.conf->jobs_dir, id);
+    if (!en)
         return error_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = e->cap_ended; i < e->cap_ids; i++)
-        p[i] = INFINITY;
-    e->ended_s = p;
-    e->cap_ended = e->cap_ids;
+    struct page *p = page_for(e, id, err);
+    if (!p) {
+        entry_free(en);
+        return -1;
+    }
+    assert(!p->jobs[(id - 1) % PAGE_IDS]);
+    p->jobs[(id - 1) % PAGE_IDS] = en;
+    p->n++;
+    *ret = en;
     return 0;
 }
 
 int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err)
 {
-    if (grow(&e->by_id, &e->cap_ids, id, err) < 0 || grow_ended(e, err) < 0 ||
-        grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
-        grow(&e->queue, &e->cap_queue, e->n_active + 1, err) < 0)
+    struct entry *en;
+
+    if (grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
+        grow(&e->queue, &e->cap_queue, e->n_active + 1, err) < 0 ||
+        eng_add_past(e, id, &en, err) < 0)
         return -1;
-    struct entry *en = entry_new(e->parts.conf->jobs_dir, id);
-    if (!en)
-        return error_set(err, ERR_NOMEM, "out of memory");
-    assert(!e->by_id[id - 1]);
-    e->by_id[id - 1] = en;
     e->active[e->n_active++] = en;
     if (id > e->last_id)
         e->last_id = id;
@@ -183,12 +250,17 @@ int eng_add(struct engine *e, uint64_t id, struct entry **ret,
     return 0;
 }
 
+void eng_forget(struct engine *e, struct entry *en)
+{
+    remove_key(e, en);
+    leave_page(e, en->job.id);
+    entry_free(en);
+}
+
 /* last_id stays: an id is never given twice, not even one that was undone. */
 void eng_remove(struct engine *e, struct entry *en)
 {
     size_t i = e->n_active; /* who goes mostly came last */
-    remove_key(e, en);
-    e->by_id[en->job.id - 1] = NULL;
     while (i > 0 && e->active[i - 1] != en)
         i--;
     if (i > 0) {
@@ -197,33 +269,47 @@ void eng_remove(struct engine *e, struct entry *en)
         e->n_active--;
     }
     e->is_ranked = false;
-    entry_free(en);
+    eng_forget(e, en);
+}
+
+void eng_set_ended(struct engine *e, const struct entry *en)
+{
+    if (isfinite(en->job.end_s))
+        page_of(e, en->job.id)->ended_s[(en->job.id - 1) % PAGE_IDS] =
+            en->job.end_s;
 }
 
 void eng_compact(struct engine *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < e->n_active; i++) {
-        const struct job *job = &e->active[i]->job;
+        struct entry *en = e->active[i];
         /* An end that is not durable yet may be undone. */
-        if (!job_state_is_final(job->state) || e->active[i]->is_saved ||
-            e->active[i]->dropped > 0) {
-            e->active[n++] = e->active[i];
+        if (!job_state_is_final(en->job.state) || en->is_saved ||
+            en->dropped > 0) {
+            e->active[n++] = en;
             continue;
         }
-        e->n_ended[job->state]++;
-        if (isfinite(job->end_s))
-            e->ended_s[job->id - 1] = job->end_s;
+        e->n_ended[en->job.state]++;
+        eng_set_ended(e, en);
+        eng_list_ended(e, en);
     }
     e->n_active = n;
 }
 
+static void page_free(struct page *p)
+{
+    for (size_t i = 0; p && i < PAGE_IDS; i++)
+        entry_free(p->jobs[i]);
+    free(p);
+}
+
 void eng_index_clear(struct engine *e)
 {
-    for (size_t i = 0; i < e->cap_ids; i++)
-        entry_free(e->by_id[i]);
-    free(e->by_id);
-    free(e->ended_s);
+    for (size_t i = 0; i < e->n_pages; i++)
+        page_free(e->pages[i]);
+    free(e->pages);
+    free(e->leaving);
     free(e->by_key);
     free(e->active);
     free(e->queue);

@@ -63,11 +63,12 @@ static int check_same(const struct job *job, const struct engine_submit *req,
                : 0;
 }
 
-int eng_check_submit(const struct engine *e, const struct engine_submit *req,
+int eng_check_submit(struct engine *e, const struct engine_submit *req,
                      size_t n, uint64_t *ret_id, bool *ret_again,
                      struct error *err)
 {
-    if (check_request(req, err) < 0)
+    if (check_request(req, err) < 0 ||
+        eng_recall_key(e, req->uid, req->key, err) < 0)
         return -1;
     const struct entry *en = eng_find_key(e, req->uid, req->key);
     *ret_again = en != NULL;
@@ -118,7 +119,7 @@ static int take_read(const struct engine *e, struct engine_read *io,
     return 0;
 }
 
-int eng_prepare(const struct engine *e, const struct engine_submit *req,
+int eng_prepare(struct engine *e, const struct engine_submit *req,
                 const char *spec, struct engine_read *io_read,
                 struct prepared *ret, struct error *err)
 {

@@ -22,7 +22,7 @@
  */
 /* All tasks are read before one is entered: a bad one is known while nothing
  * is staged. */
-static int prepare(const struct engine *e, const struct engine_submit *req,
+static int prepare(struct engine *e, const struct engine_submit *req,
                    const struct engine_sweep *sweep, struct prepared *all,
                    struct error *err)
 {

@@ -634,3 +634,47 @@ END
         [ "$status" -eq 64 ] || { echo "$bad: $status"; false; }
     done
 }
+
+@test "jobs that left the daemon's memory are what they were" {
+    ctld_term
+    printf 'version: 1\nlimits: {max_ended_jobs: 1}\n' >"$BATS_TEST_TMPDIR/few.yaml"
+    ctld_start --config "$BATS_TEST_TMPDIR/few.yaml"
+    spec='{"version":1,"kind":"command","name":"one","command":["true"],
+           "resources":{"gpus":1}}'
+    repeat() {
+        api POST /v1/jobs -H 'Idempotency-Key: past-1' -d "{\"spec\":$spec}" |
+            json '$.id'
+    }
+    first=$(repeat)
+    wait_for 60 job_is "$first" COMPLETED
+    for i in 2 3 4; do
+        last=$(submit_command "j$i" true)
+        wait_for 60 job_is "$last" COMPLETED
+    done
+    are_gone() {
+        [ "$(sqlite3 -readonly "$ctld_dir/state/state.db" \
+            "SELECT count(*) FROM archived WHERE job < $last")" -eq 3 ]
+    }
+    wait_for 60 are_gone
+    for life in 1 2; do
+        job_is "$first" COMPLETED
+        run --separate-stderr "$MGPU_BIN/mgpu-stat" --events "$first"
+        [ "$status" -eq 0 ]
+        [[ $output == *submit*finish* ]]
+        run --separate-stderr "$MGPU_BIN/mgpu-stat" --why "$first"
+        [ "$status" -eq 0 ]
+        [ "$(repeat)" = "$first" ]
+        run --separate-stderr "$MGPU_BIN/mgpu-cancel" "$first"
+        [ "$status" -ne 0 ]
+        [[ $stderr == *"has ended"* ]]
+        waits=$(api POST /v1/jobs -d "{\"spec\":{\"version\":1,
+            \"kind\":\"command\",\"name\":\"after\",\"command\":[\"true\"],
+            \"depends_on\":[\"afterok:$first\"],
+            \"resources\":{\"gpus\":1}}}" | json '$.id')
+        wait_for 60 job_is "$waits" COMPLETED
+        ctld_kill
+        run "$MGPU_BIN/mgpu-ctld" --fsck "$ctld_dir/state"
+        [ "$status" -eq 0 ]
+        ctld_start --config "$BATS_TEST_TMPDIR/few.yaml"
+    done
+}

@@ -104,6 +104,20 @@ static inline void world_check_rows(struct world *w)
         world_bad(w, "a row per attempt", 0);
 }
 
+struct world_past {
+    const struct engine *e;
+    uint64_t *n; /* by state */
+};
+
+static inline int world_count_past(void *arg, const struct store_archived *job,
+                                   struct error *err)
+{
+    const struct world_past *p = arg;
+    (void)err;
+    p->n[job->state] += !engine_job(p->e, job->job);
+    return 0;
+}
+
 /* Who is left out of a walk over the jobs, and how many are in each state. */
 static inline void world_check_walks(struct world *w)
 {
@@ -128,6 +142,13 @@ static inline void world_check_walks(struct world *w)
                 w->n_left_out++;
         }
     }
+    struct store_archive_query all = {.since_s = -INFINITY};
+    struct world_past past = {e, n};
+    struct error err = ERROR_INIT;
+    if (w->conf.max_ended > 0 &&
+        w->store->ops->archived(w->store, &all, world_count_past, &past, &err) <
+            0)
+        world_bad(w, err.msg, 0);
     engine_count(e, counted);
     if (memcmp(n, counted, sizeof(n)) != 0)
         world_bad(w, "not counted right", 0);

@@ -86,6 +86,11 @@ static int bad_query(struct store *s, const struct store_query *q,
     return inner_of(s)->ops->query(inner_of(s), q, row, arg, why);
 }
 
+static int bad_past(struct store *s, struct store_past *ret, struct error *why)
+{
+    return inner_of(s)->ops->past(inner_of(s), ret, why);
+}
+
 static void bad_destroy(struct store *s)
 {
     if (!s)
@@ -99,6 +104,7 @@ static struct store *make_bad(struct store *inner)
     static const struct store_ops ops = {.name = "bad",
                                          .append = bad_append,
                                          .load = bad_load,
+                                         .past = bad_past,
                                          .query = bad_query,
                                          .destroy = bad_destroy};
     struct bad_store *s = calloc(1, sizeof(*s));

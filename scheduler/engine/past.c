@@ -1,0 +1,377 @@
+/* past.c - jobs that have ended leave memory, and come back when asked for.
+ *
+ * A job that has ended never changes again, so all that its entry says is what
+ * a fold of its events says: it can be forgotten and read again at any time.
+ * Before it is forgotten the store is told that it is archived, so that the
+ * next life does not replay it. That is one row in any batch, and nothing is
+ * moved: whenever the daemon dies, the job is archived or it is not.
+ *
+ * Who ended first leaves first, as soon as there are more than
+ * engine_conf.max_ended. A sweep leaves and comes back as a whole: its rules
+ * look at all of its tasks. What a job that has not ended waits for stays, and
+ * so does what engine_parts.may_leave() wants to keep; a damaged job is never
+ * archived.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "scheduler/engine/core.h"
+
+enum {
+    SLACK_MAX = 64,   /* this many more, and they leave together */
+    LEAVE_MAX = 1024, /* with one batch, and what is left of a sweep */
+    RECALLED_MAX = 2 * SPEC_TASKS_MAX /* that came back, at a time */
+};
+/* When all that are to leave have to stay. */
+static const double LOOK_AGAIN_S = 10;
+
+/* ---- the list of those that may leave ------------------------------------
+ */
+static void append(struct engine *e, struct entry *en)
+{
+    en->next_ended = NULL;
+    if (e->ended_last)
+        e->ended_last->next_ended = en;
+    else
+        e->ended_first = en;
+    e->ended_last = en;
+    en->is_listed = true;
+    e->n_listed++;
+    e->n_listed_archived += en->is_archived;
+}
+
+static bool is_sound(const struct entry *en)
+{
+    return !en->is_corrupt && !en->has_no_submit && !en->is_listed &&
+           en->job.n_tasks <= SPEC_TASKS_MAX &&
+           job_state_is_final(en->job.state);
+}
+
+/* Its tasks are in a row, which the list keeps. */
+static void append_sweep(struct engine *e, const struct job *job)
+{
+    for (int32_t i = 0; i < job->n_tasks; i++) {
+        const struct entry *task = eng_find(e, job->sweep + (uint64_t)i);
+        if (!task || !is_sound(task) || task->job.sweep != job->sweep ||
+            task->job.n_tasks != job->n_tasks)
+            return;
+    }
+    for (int32_t i = 0; i < job->n_tasks; i++)
+        append(e, eng_find(e, job->sweep + (uint64_t)i));
+}
+
+void eng_list_ended(struct engine *e, struct entry *en)
+{
+    if (!is_sound(en))
+        return;
+    if (en->job.n_tasks == 0) {
+        append(e, en);
+        return;
+    }
+    struct entry *first = eng_find(e, en->job.sweep);
+    if (first && ++first->n_tasks_over >= en->job.n_tasks)
+        append_sweep(e, &en->job);
+}
+
+/* How many leave with en: it, or all of its sweep, which begins with it. */
+static size_t unit_of(const struct entry *en)
+{
+    return en->job.n_tasks > 0 ? (size_t)en->job.n_tasks : 1;
+}
+
+/* ---- leaving -------------------------------------------------------------
+ */
+static size_t slack_of(size_t max)
+{
+    return max / 8 < SLACK_MAX ? max / 8 : SLACK_MAX;
+}
+
+/* How many are to leave. Those that came back leave in any case. */
+static size_t n_too_many(const struct engine *e)
+{
+    size_t max = (size_t)e->parts.conf->max_ended;
+
+    if (max == 0)
+        return e->n_listed_archived > RECALLED_MAX
+                   ? e->n_listed_archived - RECALLED_MAX / 2
+                   : 0;
+    return e->n_listed > max + slack_of(max) ? e->n_listed - max : 0;
+}
+
+double eng_leave_s(const struct engine *e)
+{
+    return n_too_many(e) > 0 ? fmax(e->leave_at_s, eng_now(e))
+                             : (double)INFINITY;
+}
+
+/* A mark on what those that have not ended wait for; of a sweep on its first
+ * task. */
+static void mark_awaited(struct engine *e)
+{
+    e->awaited_round++;
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct job *job = &e->active[i]->job;
+        for (size_t k = 0; k < job->n_depends; k++) {
+            struct entry *to = eng_find(e, job->depends[k].job);
+            if (to && to->job.n_tasks > 0)
+                to = eng_find(e, to->job.sweep);
+            if (to)
+                to->awaited = e->awaited_round;
+        }
+    }
+}
+
+static bool may_leave(const struct engine *e, const struct entry *first)
+{
+    const struct entry *en = first;
+
+    if (first->awaited == e->awaited_round)
+        return false;
+    for (size_t i = 0; i < unit_of(first); i++, en = en->next_ended)
+        if (e->parts.may_leave &&
+            !e->parts.may_leave(e->parts.leave_arg, &en->job))
+            return false;
+    return true;
+}
+
+/* Those from *p on, which are archived. */
+static void forget(struct engine *e, struct entry **p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct entry *en = *p;
+        *p = en->next_ended;
+        e->n_listed--;
+        e->n_listed_archived--;
+        eng_forget(e, en);
+    }
+}
+
+static void pick(struct engine *e, const struct entry *en, size_t n)
+{
+    for (size_t i = 0; i < n; i++, en = en->next_ended)
+        e->leaving[e->n_leaving++] = (struct store_archived){
+            .job = en->job.id,
+            .uid = en->job.uid,
+            .key = en->job.task == 0 ? en->own.key : NULL,
+            .state = en->job.state,
+            .end_s = en->job.end_s,
+        };
+}
+
+/* The list's end has to be found anew after some have left it. */
+static void find_last(struct engine *e, struct entry *last)
+{
+    if (!last)
+        last = e->ended_first;
+    while (last && last->next_ended)
+        last = last->next_ended;
+    e->ended_last = last;
+}
+
+/* Goes through the list until n have left or are about to; of those that are
+ * not archived some `room`. Returns how many have left. */
+static size_t sweep_out(struct engine *e, size_t n, size_t room)
+{
+    struct entry **p = &e->ended_first, *stays = NULL;
+    size_t left = 0, going = 0;
+
+    mark_awaited(e);
+    while (*p && left + going < n) {
+        size_t unit = unit_of(*p);
+        bool goes = may_leave(e, *p);
+        if (goes && (*p)->is_archived) {
+            forget(e, p, unit);
+            left += unit;
+            continue;
+        }
+        if (goes && e->n_leaving < room) {
+            pick(e, *p, unit);
+            going += unit;
+        }
+        for (size_t i = 0; i < unit; i++) {
+            stays = *p;
+            p = &(*p)->next_ended;
+        }
+    }
+    find_last(e, stays);
+    return left;
+}
+
+/* Without memory they stay for now. */
+void eng_leave(struct engine *e)
+{
+    enum { ROOM = LEAVE_MAX + SPEC_TASKS_MAX };
+    double now_s = eng_now(e);
+
+    e->n_leaving = 0; /* of a batch that was given up */
+    if (n_too_many(e) == 0 || e->leave_at_s > now_s)
+        return;
+    if (!e->leaving)
+        e->leaving = malloc(ROOM * sizeof(*e->leaving));
+    size_t room = e->leaving && e->parts.conf->max_ended > 0 ? LEAVE_MAX : 0;
+    size_t left = sweep_out(e, n_too_many(e), room);
+    if (left == 0 && e->n_leaving == 0)
+        e->leave_at_s = now_s + LOOK_AGAIN_S;
+}
+
+void eng_archived(struct engine *e, const struct store_archived *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct entry *en = eng_find(e, jobs[i].job);
+        en->is_archived = true;
+        e->n_listed_archived++;
+    }
+    e->has_archive = e->has_archive || n > 0;
+}
+
+/* ---- coming back ---------------------------------------------------------
+ */
+/* It came back, and is not in the list yet. */
+static bool is_new(const struct entry *en)
+{
+    return en && en->is_archived && !en->is_listed;
+}
+
+static int recall_fold(struct engine *e, const struct store_event *ev,
+                       struct error *why)
+{
+    struct entry *en = eng_find(e, ev->job);
+
+    if (ev->ev == EV_N)
+        return error_set(why, ERR_IO, "it is of no known kind");
+    if (ev->ev != EV_SUBMIT)
+        return en ? eng_fold(en, ev, why)
+                  : error_set(why, ERR_IO, "its submit is not there");
+    if (en)
+        return error_set(why, ERR_IO, "it submits a job that is there");
+    if (eng_add_past(e, ev->job, &en, why) < 0)
+        return -1;
+    en->is_archived = true;
+    return eng_fold_submit(e, en, ev, why);
+}
+
+static int recall_event(void *arg, const struct store_event *ev,
+                        struct error *err)
+{
+    struct engine *e = arg;
+    const struct entry *en = eng_find(e, ev->job);
+    struct error why = ERROR_INIT;
+
+    /* One of a sweep of which the archive has lost a part: not ours. */
+    if (en && !is_new(en))
+        return 0;
+    if (recall_fold(e, ev, &why) == 0)
+        return 0;
+    return error_set(err, why.code == ERR_NOMEM ? ERR_NOMEM : ERR_IO,
+                     "job %" PRIu64 " is damaged: event %" PRIu64
+                     ": %s; see mgpu-admin fsck",
+                     ev->job, ev->seq, why.msg);
+}
+
+static void forget_new(struct engine *e, uint64_t first, uint64_t last)
+{
+    for (uint64_t id = first; id <= last; id++) {
+        struct entry *en = eng_find(e, id);
+        if (is_new(en))
+            eng_forget(e, en);
+    }
+}
+
+/* All of them are there, or none comes. */
+static int recall_range(struct engine *e, uint64_t first, uint64_t last,
+                        struct error *err)
+{
+    struct store *s = e->parts.store;
+    int rc = s->ops->load_jobs(s, first, last, recall_event, e, err);
+
+    for (uint64_t id = first; rc == 0 && id <= last; id++) {
+        const struct entry *en = eng_find(e, id);
+        if (!is_new(en) || !job_state_is_final(en->job.state))
+            rc = error_set(err, ERR_IO,
+                           "job %" PRIu64 " is damaged: it is archived, but "
+                           "its events say otherwise; see mgpu-admin fsck",
+                           id);
+    }
+    if (rc < 0)
+        forget_new(e, first, last);
+    return rc;
+}
+
+static int recall(struct engine *e, uint64_t id, struct error *err)
+{
+    if (recall_range(e, id, id, err) < 0)
+        return -1;
+    uint64_t first = id, last = id;
+    const struct job *job = &eng_find(e, id)->job;
+    if (job->n_tasks > SPEC_TASKS_MAX) {
+        (void)error_set(err, ERR_IO,
+                        "job %" PRIu64 " is damaged: of a sweep of %" PRId32
+                        " jobs; see mgpu-admin fsck",
+                        id, job->n_tasks);
+        forget_new(e, id, id);
+        return -1;
+    }
+    if (job->n_tasks > 1) {
+        first = job->sweep;
+        last = job->sweep + (uint64_t)job->n_tasks - 1;
+        forget_new(e, id, id);
+        if (recall_range(e, first, last, err) < 0)
+            return -1;
+    }
+    for (uint64_t i = first; i <= last; i++) {
+        struct entry *en = eng_find(e, i);
+        eng_set_ended(e, en);
+        append(e, en);
+    }
+    return 0;
+}
+
+static int note_it(void *arg, const struct store_archived *job,
+                   struct error *err)
+{
+    uint64_t *id = arg;
+
+    (void)err;
+    *id = job->job;
+    return 0;
+}
+
+int engine_recall(struct engine *e, uint64_t id, struct error *err)
+{
+    struct store *s = e->parts.store;
+    struct store_archive_query q = {
+        .after = id - 1, .since_s = -INFINITY, .limit = 1};
+    uint64_t found = 0;
+
+    if (!e->has_archive || id < 1 || id > e->last_id || eng_find(e, id))
+        return 0;
+    if (s->ops->archived(s, &q, note_it, &found, err) < 0)
+        return -1;
+    if (found != id)
+        return 0;
+    return recall(e, id, err);
+}
+
+int eng_recall_depends(struct engine *e, const struct job *job,
+                       struct error *err)
+{
+    for (size_t i = 0; i < job->n_depends; i++)
+        if (engine_recall(e, job->depends[i].job, err) < 0)
+            return -1;
+    return 0;
+}
+
+int eng_recall_key(struct engine *e, int64_t uid, const char *key,
+                   struct error *err)
+{
+    struct store *s = e->parts.store;
+    struct store_archive_query q = {.key = key, .uid = uid, .limit = 1};
+    uint64_t found = 0;
+
+    if (!e->has_archive || eng_find_key(e, uid, key))
+        return 0;
+    if (s->ops->archived(s, &q, note_it, &found, err) < 0)
+        return -1;
+    return found > 0 ? engine_recall(e, found, err) : 0;
+}
