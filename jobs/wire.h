@@ -100,7 +100,9 @@
  *     "gpus_total","gpus_free","nodes":[as in mgpu.nodes/1 + "is_open"],
  *     "holders":[{"job","user","name","gpus","place","ends"}],
  *     "depends_on":[{"depends_on","job","state","is_met"}],
- *     "allocator_state":STATE}
+ *     "allocator_state":STATE,"start_forecast","forecast_basis"}
+ *     start_forecast: of one of the first 64 that wait for which there is no
+ *     start_estimate, as others are before it, and what has to be so; or null
  *     since, for_s: of the state; reasons: the one that counts first; basis:
  *     of the start estimate, or null; nodes, gpus: those that it may use, now
  *     or, where is_open is false, some time; holders: who has GPUs there

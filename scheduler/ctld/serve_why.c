@@ -23,6 +23,7 @@ struct why {
     size_t n;
     bool *may, *is_open; /* owned; by node: some time, and now */
     struct engine_suppose suppose;
+    double forecast_s; /* where the plan has no estimate; NAN */
 };
 
 static void why_clear(struct why *w)
@@ -34,7 +35,7 @@ static void why_clear(struct why *w)
 static int why_init(struct why *w, const struct ctld *c, const struct job *job,
                     struct error *err)
 {
-    *w = (struct why){.c = c, .job = job};
+    *w = (struct why){.c = c, .job = job, .forecast_s = NAN};
     w->nodes = engine_nodes(c->engine, &w->n);
     w->may = calloc(w->n + 1, sizeof(*w->may));
     w->is_open = calloc(w->n + 1, sizeof(*w->is_open));
@@ -46,7 +47,9 @@ static int why_init(struct why *w, const struct ctld *c, const struct job *job,
         w->may[i] = engine_node_fits(c->engine, job, i, false);
         w->is_open[i] = engine_node_fits(c->engine, job, i, true);
     }
-    if (engine_suppose(c->engine, job, &w->suppose, err) < 0) {
+    if (engine_suppose(c->engine, job, &w->suppose, err) < 0 ||
+        (!isfinite(job->start_estimate_s) &&
+         engine_forecast(c->engine, job, &w->forecast_s, err) < 0)) {
         why_clear(w);
         return -1;
     }
@@ -359,6 +362,18 @@ static json_t *expected_of(const struct engine_suppose *s)
                      "expected_basis", ctld_text(text));
 }
 
+/* Of one that has others before it. */
+static json_t *forecast_of(const struct why *w)
+{
+    const struct clock *clock = w->c->parts.clock;
+    double in_s = w->forecast_s - clock->now_s(clock);
+    return json_pack("{s:o, s:o}", "start_forecast",
+                     ctld_time(clock->wall_s(clock) + in_s), "forecast_basis",
+                     ctld_text(isfinite(in_s) ? "each job ends at its time "
+                                                "limit, and none comes before"
+                                              : NULL));
+}
+
 static json_t *reply(const struct why *w)
 {
     const struct job *job = w->job;
@@ -385,6 +400,7 @@ static json_t *reply(const struct why *w)
         "holders", waits ? holders_of(w) : json_array(), "depends_on",
         depends_of(w), "allocator_state", ctld_allocator_state(w->c));
     (void)json_object_update_new(o, expected_of(&w->suppose));
+    (void)json_object_update_new(o, forecast_of(w));
     return o;
 }
 

@@ -544,6 +544,13 @@ struct engine_suppose {
  * err  ERR_NOMEM */
 int engine_suppose(struct engine *e, const struct job *job,
                    struct engine_suppose *ret, struct error *err) MUST_CHECK;
+/* When a job that waits behind others may start if each job ends at its time
+ * limit, no sooner and no later, and nobody comes before it; on the engine's
+ * clock. Changes nothing, and asks no allocator.
+ * out  ret_s  NAN: not known, or further back than is looked
+ * err  ERR_NOMEM */
+int engine_forecast(struct engine *e, const struct job *job, double *ret_s,
+                    struct error *err) MUST_CHECK;
 /* What the job's user and account have of their limits; account NULL: none. */
 struct engine_use {
     const char *account;

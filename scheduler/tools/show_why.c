@@ -177,13 +177,15 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
     char native[TEXT_CAP], basis[TEXT_CAP];
     int64_t position = field_int(job, "position", 0);
     const char *start = field_str(job, "start_estimate");
+    const char *later = field_str(reply, "start_forecast");
     const char *id = field_str(job, "native_id");
 
-    if (position > 0 && *start)
+    if (position > 0 && (*start || *later))
         (void)fprintf(s->out,
                       " queue      position %" PRId64
                       "\n may start  %s,\n            if %s\n",
-                      position, start, field_str(reply, "basis"));
+                      position, *start ? start : later,
+                      field_str(reply, *start ? "basis" : "forecast_basis"));
     else if (position > 0)
         (void)fprintf(s->out,
                       " queue      position %" PRId64

@@ -178,7 +178,7 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     spec hog 'sleep 60'
     submit --quiet --set resources.time_limit=10m hog.yaml
     wait_for 60 job_claimed
-    submit --quiet --set resources.gpus=2 hog.yaml
+    submit --quiet --set resources.gpus=2 --set resources.time_limit=1h hog.yaml
     wait_for 60 waits_for_gpus
     run stat --why 2
     [[ $output == *" may start  20"*"Z,"*" if each job that runs ends at its time limit"* ]]
@@ -191,7 +191,9 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$status" -eq 0 ]
     [ "${lines[0]}" = "hog.yaml: fits; nothing was submitted" ]
     [[ $output == *" starts     not now: it would be QUEUED"* ]]
-    [[ $output == *" queue      position 2"* ]]
+    [[ $output == *" queue      position 2
+ may start  20"*"Z,
+            if each job ends at its time limit, and none comes before"* ]]
     [ "$(wc -L <<<"$output")" -le 80 ]
     [ "$(stat --json -t all | json '$.jobs[2]')" = "" ]
     "$MGPU_BIN/mgpu-cancel" 2

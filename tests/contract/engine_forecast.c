@@ -1,0 +1,144 @@
+/* engine_forecast.c - when a job may start that has others before it: what is
+ * said comes true when all run as long as they may. */
+#include "tests/contract/engine_world.h"
+
+static struct world w;
+static struct error err;
+
+static const struct world_script backfill = {
+    .nodes = 1,
+    .gpus_per_node = 4,
+    .policy = &policy_backfill,
+    .jobs = {{.gpus = 1, .attempts = {{.run_s = 100000}}}},
+};
+static const struct world_script fifo = {
+    .nodes = 1,
+    .gpus_per_node = 4,
+    .policy = &policy_fifo,
+    .jobs = {{.gpus = 1, .attempts = {{.run_s = 100000}}}},
+};
+
+static void begin(const struct world_script *s, const char *what)
+{
+    world_init(&w, s);
+    ok(world_start(&w), "---- %s", what);
+}
+
+static void settle(void)
+{
+    for (int i = 0; i < 5; i++)
+        (void)world_step(&w);
+}
+
+/* in  limit_s  0: none */
+static uint64_t submit(int gpus, double limit_s)
+{
+    static int n;
+    char spec[300], limit[48] = "", key[16];
+    uint64_t id = 0;
+    (void)snprintf(key, sizeof(key), "k0.%d", n++);
+    if (limit_s > 0)
+        (void)snprintf(limit, sizeof(limit), ",\"time_limit\":\"%.0fs\"",
+                       limit_s);
+    (void)snprintf(spec, sizeof(spec),
+                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                   "\"resources\":{\"gpus\":%d%s}}",
+                   gpus, limit);
+    struct engine_submit req = {
+        .uid = 1, .user = "anna", .key = key, .spec = spec};
+    int rc = engine_submit(w.engine, &req, &id, NULL, &err);
+    settle();
+    return rc < 0 ? 0 : id;
+}
+
+/* From now on; NAN: not known. And nothing of the job changes. */
+static double forecast(uint64_t id)
+{
+    const struct job *job = engine_job(w.engine, id);
+    char reason[JOB_REASON_CAP];
+    double at_s = 0, start_s = job->start_estimate_s;
+
+    (void)snprintf(reason, sizeof(reason), "%s", job->reason);
+    is_int(engine_forecast(w.engine, job, &at_s, &err), 0, "asked");
+    is_str(job->reason, reason, "  its reason stays");
+    ok((isnan(start_s) && isnan(job->start_estimate_s)) ||
+           fabs(start_s - job->start_estimate_s) < 1e-9,
+       "  and its estimate");
+    return at_s - w.clock.t_s;
+}
+
+static bool has_begun(uint64_t id)
+{
+    return engine_job(w.engine, id)->state != JOB_QUEUED;
+}
+
+/* Plays until it starts. */
+static double starts_in(uint64_t id)
+{
+    double from_s = w.clock.t_s;
+    for (int i = 0; i < 5000 && !has_begun(id); i++) {
+        world_advance(&w);
+        (void)world_step(&w);
+    }
+    return has_begun(id) ? w.clock.t_s - from_s : (double)NAN;
+}
+
+static void test_line(const struct world_script *s, const char *what)
+{
+    begin(s, what);
+    (void)submit(4, 1000);
+    uint64_t a = submit(3, 500), b = submit(2, 300), c = submit(4, 100),
+             d = submit(2, 0);
+    ok(!has_begun(a) && !has_begun(d), "four wait");
+    double of_a = forecast(a), of_b = forecast(b), of_c = forecast(c),
+           of_d = forecast(d);
+    ok(fabs(of_a - 1000) < 10, "the first until the end of who runs: %g", of_a);
+    ok(fabs(of_b - 1500) < 10, "the second does not fit beside it: %g", of_b);
+    ok(of_c > of_b && isfinite(of_c), "the third comes after: %g", of_c);
+    ok(isfinite(of_d), "the last, some time: %g", of_d);
+    ok(fabs(starts_in(a) - of_a) < 30, "that is when the first starts");
+    double left_s = forecast(c), began_s = starts_in(c);
+    ok(fabs(began_s - left_s) < 60, "and the third: %g, %g", began_s, left_s);
+    world_clear(&w);
+}
+
+static void test_hole(void)
+{
+    begin(&backfill, "a hole");
+    (void)submit(3, 1000);
+    uint64_t head = submit(4, 500), late = submit(1, 2000);
+    ok(!has_begun(head) && !has_begun(late), "it would delay the first");
+    double in_s = forecast(late);
+    ok(fabs(in_s - 1500) < 10, "so it comes after that: %g", in_s);
+    world_clear(&w);
+}
+
+static void test_unknown(void)
+{
+    begin(&backfill, "what nobody knows");
+    uint64_t hog = submit(4, 0), next = submit(1, 60);
+    ok(isnan(forecast(next)), "when a job without a limit ends");
+    ok(isnan(forecast(hog)), "of one that runs nothing is said");
+    world_clear(&w);
+
+    begin(&backfill, "what is not asked");
+    (void)submit(4, 100);
+    uint64_t id = 0;
+    for (int i = 0; i < 64; i++)
+        id = submit(4, 100);
+    ok(fabs(forecast(id) - 6400) < 20, "the 64th of those that wait");
+    id = submit(4, 100);
+    ok(isnan(forecast(id)), "  no more than these");
+    w.conf.limits.gpus_per_user = 4;
+    ok(isnan(forecast(id - 1)), "nor what limits of users do to it");
+    world_clear(&w);
+}
+
+int main(void)
+{
+    test_line(&backfill, "a line");
+    test_line(&fifo, "a line, strictly in order");
+    test_hole();
+    test_unknown();
+    return tap_done();
+}
