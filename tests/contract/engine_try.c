@@ -190,7 +190,7 @@ static void test_refused(void)
     ok(err.code == ERR_INVAL && strstr(err.msg, "can never fit"), "  %s",
        err.msg);
     is_int(ask(spec_of(8, 0, ""), NULL, false, &t), -1, "above a limit");
-    ok(err.code == ERR_LIMIT, "  %s", err.msg);
+    ok(err.code == ERR_INVAL, "  %s", err.msg);
     is_int(
         ask(spec_of(1, 0, ",\"depends_on\":[\"afterok:7\"]"), NULL, false, &t),
         -1, "behind one that is not there");
