@@ -33,6 +33,7 @@ struct rpc_scan {
     struct names *names;
     struct buf last; /* the "nodes" line that was sent */
     struct buf mine; /* struct helper_job[] */
+    bool is_unsaid;  /* one of them waits, and Slurm has not said for what */
 };
 
 /* Slurm's own word for a job's state; "COMPLETING" before a final one while

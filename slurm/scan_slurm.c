@@ -1,7 +1,11 @@
 /* scan_slurm.c - one look at everything: jobs, nodes, partitions.
  *
  * Each list is loaded only if it has changed since the last time, as far as
- * Slurm's seconds can tell; after a failure everything is loaded again. */
+ * Slurm's seconds can tell; after a failure everything is loaded again. What a
+ * job waits for is found while the lock of all jobs comes and goes, and is
+ * stamped with the time at which the search began: who has looked in between
+ * is told of no change. So jobs are loaded anyhow while that of one of ours is
+ * not known. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +54,8 @@ static int load_jobs(struct rpc_scan *s, struct error *err)
 {
     job_info_msg_t *m = NULL;
     bool is_new;
-    int rc = slurm_load_jobs(s->jobs ? s->jobs->last_update : 0, &m,
-                             SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL);
+    time_t since = s->jobs && !s->is_unsaid ? s->jobs->last_update : 0;
+    int rc = slurm_load_jobs(since, &m, SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL);
     if (loaded(rc, &is_new, "jobs", err) < 0)
         return -1;
     if (is_new) {
@@ -217,6 +221,7 @@ static int collect(struct rpc_scan *s, struct error *err)
     unsigned long long job;
     unsigned attempt;
     buf_reset(&s->mine);
+    s->is_unsaid = false;
     for (uint32_t i = 0; i < s->jobs->record_count; i++) {
         const slurm_job_info_t *j = &s->jobs->job_array[i];
         struct helper_job h;
@@ -224,6 +229,9 @@ static int collect(struct rpc_scan *s, struct error *err)
             j->job_id == 0 || was_refused(j))
             continue;
         describe(j, &h);
+        s->is_unsaid =
+            s->is_unsaid || ((j->job_state & JOB_STATE_BASE) == JOB_PENDING &&
+                             h.reason[0] == '\0');
         if (buf_add(&s->mine, &h, sizeof(h), err) < 0)
             return -1;
     }
