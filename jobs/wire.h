@@ -30,7 +30,9 @@
  *   GET  /v1/jobs/:id/iterations ?attempt=&rank=&after=&last=&limit=
  *   GET  /v1/jobs/:id/epochs
  *   GET  /v1/jobs/:id/values  the v_metric rows
- *   GET  /v1/jobs/:id/logs    ?follow=1 -> text, chunked when following
+ *   GET  /v1/jobs/:id/logs    ?follow=1&attempt= -> text, chunked when
+ *                             following; rank=: that one's lines, without
+ *                             labels; since=: what was written from then on
  *   GET  /v1/watch            ?job=&after= -> JSON Lines, one per change:
  *                             the job object, pushed; ends with the job when
  *                             job= is given. Or the filters of /v1/jobs that

@@ -11,6 +11,8 @@
  *                nothing has run and the attempt may be started again
  *   exit         how it ended; the shepherd's last act before it lets the
  *                lock go
+ *   out.<rank>   of several ranks, while they run: the pipe of each to the
+ *                log (outputs.h)
  *   told         under Slurm: that Slurm told it to end, and why (told.h)
  *
  * From these a daemon that knows nothing finds out how things stand:

@@ -45,11 +45,11 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/signals.h"
-#include "jobs/joblog.h"
 #include "jobs/shm_dir.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/batch_argv.h"
 #include "slurm/launcher.h"
+#include "slurm/outputs.h"
 #include "slurm/proc.h"
 #include "slurm/told.h"
 
@@ -69,7 +69,7 @@ struct batch {
     const char *dir;
     char ran[PATH_MAX]; /* exists once a rank was started */
     struct batch_conf conf;
-    struct joblog *log;
+    struct outputs *out;
     int signal_fd;
     struct launcher launcher;
     bool has_ended; /* the launcher */
@@ -94,13 +94,13 @@ static void say(const struct batch *b, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    if (!b->log) {
+    if (!b->out) {
         (void)fprintf(stderr, "mgpu-batch: %s\n", text);
         return;
     }
     char line[440];
     int n = snprintf(line, sizeof(line), "mgpu-batch: %s\n", text);
-    (void)joblog_write(b->log, line, (size_t)n, NULL);
+    outputs_add(b->out, line, (size_t)n);
 }
 
 /* ---- before anything runs -------------------------------------------------
@@ -166,6 +166,22 @@ static int read_conf(struct batch *b, struct error *err)
     return batch_conf_parse(text, strlen(text), &b->conf, err);
 }
 
+/* Ranks 0, 1, .. are on this node, the first one: both launchers fill it
+ * before the next. */
+static int create_outputs(struct batch *b, struct error *err)
+{
+    const struct batch_conf *c = &b->conf;
+    bool has_one = c->nodes == 1 && c->ranks_per_node == 1;
+    const struct outputs_conf conf = {
+        .dir = b->dir,
+        .max_bytes = c->log_max_bytes,
+        .ranks = has_one ? 1 : c->nodes * c->ranks_per_node,
+        .here = c->ranks_per_node,
+        .has_labels = batch_has_labels(c),
+    };
+    return outputs_create(&conf, &b->out, err);
+}
+
 static int prepare(struct batch *b, struct error *err)
 {
     int n = snprintf(b->ran, sizeof(b->ran), "%s/ran", b->dir);
@@ -176,8 +192,7 @@ static int prepare(struct batch *b, struct error *err)
         return error_sys(err, errno, "change to '%s'", b->dir);
     (void)unlink("told"); /* of another life */
     if (attempt_exit_reserve(b->dir, err) < 0 || read_conf(b, err) < 0 ||
-        joblog_create(b->dir, b->conf.log_max_bytes, &b->log, err) < 0 ||
-        batch_env(&b->conf, b->ran, err) < 0)
+        create_outputs(b, err) < 0 || batch_env(&b->conf, b->ran, err) < 0)
         return -1;
     (void)unlink(b->ran);
     if (b->conf.launcher == BATCH_MPIRUN &&
@@ -263,15 +278,20 @@ static void watch(struct batch *b)
         reap(b);
         if (b->has_ended)
             return;
+        int rest_ms = outputs_rest(b->out);
+        bool is_tick = rest_ms < 0 || (tick_ms >= 0 && tick_ms < rest_ms);
         struct pollfd fds[] = {{.fd = b->signal_fd, .events = POLLIN},
-                               {.fd = b->launcher.out_fd, .events = POLLIN}};
-        int n = poll(fds, 2, tick_ms);
-        if (n == 0)
+                               {.fd = b->launcher.out_fd, .events = POLLIN},
+                               {.fd = outputs_fd(b->out), .events = POLLIN}};
+        int n = poll(fds, 3, is_tick ? tick_ms : rest_ms);
+        if (n == 0 && is_tick)
             kill_orphans(b);
         if (n <= 0)
             continue;
         if (fds[1].revents)
-            launcher_copy(&b->launcher, b->log);
+            launcher_copy(&b->launcher, b->out);
+        if (fds[2].revents)
+            outputs_copy(b->out);
         if (fds[0].revents)
             take_signals(b);
     }
@@ -288,7 +308,8 @@ static int run_once(struct batch *b, struct error *err)
     if (rc < 0)
         return -1;
     watch(b);
-    launcher_drain(&b->launcher, b->log);
+    outputs_drain(b->out);
+    launcher_drain(&b->launcher, b->out);
     return 0;
 }
 
@@ -351,9 +372,9 @@ static int finish(struct batch *b, int rc, const struct error *why)
     struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
     struct error err = ERROR_INIT;
     if (rc < 0) {
-        if (!b->log &&
-            joblog_create(b->dir, JOBLOG_MIN_BYTES, &b->log, NULL) < 0)
-            b->log = NULL; /* then it goes to standard error */
+        const struct outputs_conf one = {.dir = b->dir, .ranks = 1};
+        if (!b->out && outputs_create(&one, &b->out, NULL) < 0)
+            b->out = NULL; /* then it goes to standard error */
         say(b, "%s", why->msg);
         x.code = error_exit_status(why->code);
     } else {
@@ -388,7 +409,7 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = run(&b, &err);
     int status = finish(&b, rc, &err);
-    joblog_destroy(b.log);
+    outputs_destroy(b.out);
     /* The lock goes with the process. */
     return status;
 }

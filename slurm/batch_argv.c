@@ -14,6 +14,11 @@
  * memory takes its time to die. */
 enum { WAIT_S = 30 };
 
+bool batch_has_labels(const struct batch_conf *c)
+{
+    return c->launcher == BATCH_SRUN && c->nodes > 1;
+}
+
 static int add_srun(const struct batch_conf *c, struct buf *b,
                     struct error *err)
 {
@@ -37,6 +42,8 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
         buf_addf(b, err, "--kill-on-bad-exit=%d%c", has_pmix ? 0 : 1, '\0') <
             0 ||
         buf_addf(b, err, "--wait=%d%c", WAIT_S, '\0') < 0)
+        return -1;
+    if (batch_has_labels(c) && words_add(b, "--label", err) < 0)
         return -1;
     if (c->gpus_per_node == 0)
         return 0;

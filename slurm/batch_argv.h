@@ -22,6 +22,7 @@
  *     that has just come back calls its nodes busy, and srun then waits
  *     SlurmctldTimeout, 120 s by default, before it asks again.
  *   --wait: after the first rank has left, the others may take that long.
+ *   --label: only of several nodes, for ranks on others than the first.
  *
  * mpirun. Its own Slurm support starts one daemon on each other node. It
  *   cannot forward SIGTERM, and a daemon that gets one kills its ranks; but
@@ -31,10 +32,14 @@
 #define MGPU_SLURM_BATCH_ARGV_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 #include "slurm/batch_conf.h"
 
 #define BATCH_STOP_SIGNAL SIGXCPU
+
+/* Whether the launcher labels lines, of ranks that have no pipe here. */
+bool batch_has_labels(const struct batch_conf *c);
 
 /* `worker --launch <dir>/launch.json` on every rank.
  * own  one free() ends the array and the strings */

@@ -29,7 +29,8 @@ struct files;
  *      (descriptors, processes) may pass; ERR_IO the rest
  */
 struct files_ops {
-    /* Up to cap bytes of report.json or a spool.<rank>, from offset on.
+    /* Up to cap bytes of report.json, times (jobs/logtimes.h) or a
+     * spool.<rank>, from offset on.
      * out  ret_n  0: that is all; less than cap says nothing */
     int (*read)(struct files *f, uid_t uid, const char *dir, const char *name,
                 uint64_t offset, void *p, size_t cap, size_t *ret_n,

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "jobs/logtimes.h"
+
 enum { REQ_MAGIC = 0x6d676672, ANS_MAGIC = 0x6d676661 };
 
 struct req_head {
@@ -32,6 +34,7 @@ static bool is_name(const char *name)
     static const char spool[] = "spool.";
     size_t at = sizeof(spool) - 1, len = strlen(name);
     return strcmp(name, "report.json") == 0 ||
+           strcmp(name, LOGTIMES_NAME) == 0 ||
            (strncmp(name, spool, at) == 0 && len - at <= 9 &&
             is_number(name + at, len - at));
 }

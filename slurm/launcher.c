@@ -52,7 +52,7 @@ int launcher_start(const char *who, char *const *argv, struct launcher *ret,
     return 0;
 }
 
-void launcher_copy(struct launcher *l, struct joblog *log)
+void launcher_copy(struct launcher *l, struct outputs *to)
 {
     static char bytes[COPY_BYTES];
     for (;;) {
@@ -63,7 +63,7 @@ void launcher_copy(struct launcher *l, struct joblog *log)
             return;
         if (n == 0)
             break;
-        (void)joblog_write(log, bytes, (size_t)n, NULL);
+        outputs_add(to, bytes, (size_t)n);
         if ((size_t)n < sizeof(bytes))
             return;
     }
@@ -71,10 +71,10 @@ void launcher_copy(struct launcher *l, struct joblog *log)
     l->out_fd = -1;
 }
 
-void launcher_drain(struct launcher *l, struct joblog *log)
+void launcher_drain(struct launcher *l, struct outputs *to)
 {
     for (int n = 0; l->out_fd >= 0 && n < DRAIN_COPIES; n++)
-        launcher_copy(l, log);
+        launcher_copy(l, to);
     if (l->out_fd >= 0)
         (void)close(l->out_fd);
     l->out_fd = -1;

@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 #include "jobs/base/error.h"
-#include "jobs/joblog.h"
 #include "slurm/attempt_dir.h"
+#include "slurm/outputs.h"
 
 struct launcher {
     pid_t pid;
@@ -30,11 +30,11 @@ int launcher_start(const char *who, char *const *argv, struct launcher *ret,
 
 /* What is there to be read, or a part of it, so that the caller's other
  * descriptors have a turn, too. A full log or disk stops nothing. */
-void launcher_copy(struct launcher *l, struct joblog *log);
+void launcher_copy(struct launcher *l, struct outputs *to);
 
 /* The rest of what a launcher that has ended has left in the pipe, within
  * reason, for a process that escaped may write for ever; then closes. */
-void launcher_drain(struct launcher *l, struct joblog *log);
+void launcher_drain(struct launcher *l, struct outputs *to);
 
 /* What its wait(2) status says about the ranks; when_s is left alone. A rank
  * that itself exits with 128 + N cannot be told from one that signal N ended,

@@ -36,11 +36,11 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/joblog.h"
 #include "jobs/shm_dir.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/launcher.h"
 #include "slurm/mpirun.h"
+#include "slurm/outputs.h"
 #include "slurm/proc.h"
 
 static const double KILL_WAIT_S = 2;
@@ -55,7 +55,7 @@ struct shepherd {
     const char *dir, *program, *worker;
     int32_t ranks;
     int64_t log_max_bytes;
-    struct joblog *log;
+    struct outputs *out;
     sigset_t signals;
     int signal_fd;
     struct launcher mpirun;
@@ -141,8 +141,12 @@ static bool may_go(void)
 
 static int start(struct shepherd *s, struct error *err)
 {
+    const struct outputs_conf conf = {.dir = s->dir,
+                                      .max_bytes = s->log_max_bytes,
+                                      .ranks = s->ranks,
+                                      .here = s->ranks};
     if (attempt_exit_reserve(s->dir, err) < 0 ||
-        joblog_create(s->dir, s->log_max_bytes, &s->log, err) < 0)
+        outputs_create(&conf, &s->out, err) < 0)
         return -1;
     char **argv = mpirun_argv(s->program, s->ranks, s->worker, s->dir, err);
     if (!argv)
@@ -228,13 +232,18 @@ static void watch(struct shepherd *s)
         }
         double wait_s =
             is_over ? TICK_S : fmin(s->kill_at_s - now, ORPHAN_TICK_S);
-        int wait_ms = (int)ceil(wait_s * 1e3);
+        int wait_ms = (int)ceil(wait_s * 1e3), rest_ms = outputs_rest(s->out);
+        if (rest_ms >= 0 && rest_ms < wait_ms)
+            wait_ms = rest_ms;
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
-                               {.fd = s->mpirun.out_fd, .events = POLLIN}};
-        if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
+                               {.fd = s->mpirun.out_fd, .events = POLLIN},
+                               {.fd = outputs_fd(s->out), .events = POLLIN}};
+        if (poll(fds, 3, wait_ms) < 0 && errno != EINTR)
             continue;
         if (fds[1].revents)
-            launcher_copy(&s->mpirun, s->log);
+            launcher_copy(&s->mpirun, s->out);
+        if (fds[2].revents)
+            outputs_copy(s->out);
         if (fds[0].revents)
             take_signals(s);
     }
@@ -242,7 +251,10 @@ static void watch(struct shepherd *s)
 
 static int finish(struct shepherd *s, struct error *err)
 {
-    launcher_drain(&s->mpirun, s->log);
+    outputs_drain(s->out); /* a rank's last words before the launcher's */
+    launcher_drain(&s->mpirun, s->out);
+    outputs_destroy(s->out);
+    s->out = NULL;
     (void)shm_dir_sweep(SHM_DIR_BASE); /* of ranks that were killed */
     struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
     launcher_exit(s->status, &x);
@@ -273,7 +285,7 @@ int main(int argc, char **argv)
         rc = run(&s, &err);
     if (rc < 0)
         (void)fprintf(stderr, "mgpu-shepherd: %s\n", err.msg);
-    joblog_destroy(s.log);
+    outputs_destroy(s.out);
     /* The lock goes with the process; the descriptors need no closing. */
     return rc < 0 ? error_exit_status(err.code) : 0;
 }

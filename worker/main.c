@@ -20,6 +20,7 @@
 
 #include "jobs/base/log.h"
 #include "jobs/base/version.h"
+#include "jobs/rank_pipe.h"
 #include "jobs/secret.h"
 #include "worker/command.h"
 #include "worker/job.h"
@@ -446,6 +447,8 @@ int main(int argc, char **argv)
     int status = parse_args(argc, argv, &a);
     if (status >= 0)
         return status;
+    if (a.launch != NULL)
+        rank_pipe_join(a.launch);
     catch_signals();
     say_that_we_ran();
     if (comm_mpi_start(&err) < 0 || comm_mpi_create(NULL, &r.comm, &err) < 0) {

@@ -65,6 +65,16 @@ static int parse_since(const char *text, double *ret, struct error *err)
     return 0;
 }
 
+bool ctld_query_since(struct http_exchange *x, double *ret)
+{
+    struct error err = ERROR_INIT;
+    const char *text = http_query(x, "since");
+    if (!text || parse_since(text, ret, &err) == 0)
+        return true;
+    http_reply_err(x, &err);
+    return false;
+}
+
 static int check_texts(struct http_exchange *x, enum ctld_filter_of of,
                        struct error *err)
 {

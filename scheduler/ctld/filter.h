@@ -24,6 +24,8 @@ struct ctld_filter {     /* texts are borrowed from the exchange */
  * leaves a state or a node has to be told of.
  * Replies and returns false on a query that cannot be read. */
 enum ctld_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
+/* ?since=, a moment; untouched without it. Replies on failure. */
+bool ctld_query_since(struct http_exchange *x, double *ret);
 bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
                        struct ctld_filter *ret);
 /* Jobs that ended before this, seconds since 1970, do not fit. */

@@ -1,7 +1,6 @@
 /* fetch.c - see fetch.h. */
 #include "scheduler/tools/fetch.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,98 +107,6 @@ int fetch_eff(struct client *c, const struct fetch *f, const char *word,
     json_decref(rows);
     json_decref(scaling);
     return rc;
-}
-
-static int on_log(void *arg, const char *text, size_t len, struct error *err)
-{
-    (void)arg;
-    if (fwrite(text, 1, len, stdout) != len || fputc('\n', stdout) == EOF ||
-        fflush(stdout) != 0)
-        return error_set(err, ERR_IO, "write to standard output: %s",
-                         strerror(errno));
-    return 0;
-}
-
-/* A log is shown as it is to a file; to a terminal, without what could move
- * its cursor. */
-static int on_log_tty(void *arg, const char *text, size_t len,
-                      struct error *err)
-{
-    char line[4096], safe[4 * sizeof(line)];
-    (void)snprintf(line, sizeof(line), "%.*s", (int)len, text);
-    for (char *p = line; (p = strchr(p, '\t')) != NULL;)
-        *p = ' ';
-    render_escape(line, safe, sizeof(safe));
-    return on_log(arg, safe, strlen(safe), err);
-}
-
-/* ---- the last lines of a log -----------------------------------------------
- *
- * The log is read twice: to count its lines, and to show those at its end. It
- * is bounded (logs.max_bytes), and so nothing of it need be kept. */
-
-static int count_line(void *arg, const char *text, size_t len,
-                      struct error *err)
-{
-    unsigned long long *n = arg;
-    (void)text;
-    (void)len;
-    (void)err;
-    ++*n;
-    return 0;
-}
-
-struct tail {
-    unsigned long long skip; /* lines that come before it */
-    bool is_tty;
-};
-
-static int on_tail(void *arg, const char *text, size_t len, struct error *err)
-{
-    struct tail *t = arg;
-    if (t->skip > 0) {
-        t->skip--;
-        return 0;
-    }
-    return (t->is_tty ? on_log_tty : on_log)(NULL, text, len, err);
-}
-
-/* Both readings are of the same attempt, whatever begins between them.
- * out  io_path  ends in "?attempt=N"; of a job that never began in "?" */
-static int find_tail(struct client *c, const char *word,
-                     unsigned long long count, char *io_path, size_t cap,
-                     struct tail *t, struct error *err)
-{
-    json_t *reply = NULL;
-    unsigned long long n = 0;
-    if (client_get(c, &reply, err, "/v1/jobs/%s", word) < 0)
-        return -1;
-    int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
-    json_decref(reply);
-    if (attempt > 0) {
-        (void)snprintf(io_path, cap, "/v1/jobs/%s/logs?attempt=%" PRId64, word,
-                       attempt);
-        if (client_stream(c, io_path, 0, count_line, &n, err) < 0)
-            return -1;
-    }
-    t->skip = n > count ? n - count : 0;
-    return 0;
-}
-
-int fetch_logs(struct client *c, const struct fetch *f, const char *word,
-               struct error *err)
-{
-    struct tail t = {.is_tty = f->show.style.columns > 0};
-    char path[128];
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/logs?", word);
-    if (f->count > 0 &&
-        find_tail(c, word, f->count, path, sizeof(path), &t, err) < 0)
-        return -1;
-    size_t len = strlen(path);
-    (void)snprintf(path + len, sizeof(path) - len, "%s",
-                   f->follow ? "&follow=1" : "");
-    int rc = client_stream(c, path, 0, on_tail, &t, err);
-    return rc < 0 && err->code == ERR_IO && errno == EPIPE ? 0 : rc;
 }
 
 /* ---- what further GPUs brought ---------------------------------------------

@@ -6,11 +6,15 @@
 
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
+#include "scheduler/tools/wait.h"
 
 struct fetch {
     struct show_conf show;
     bool json;                /* as the daemon says it */
     bool follow;              /* a log, until the job ends */
+    int64_t rank;             /* of a log, this one's lines; -1: all */
+    double timeout_s;         /* of following it; 0: none */
+    const char *since;        /* of a log, from then on; NULL: all */
     unsigned long long count; /* the last so many rows or lines; 0: all */
 };
 
@@ -31,6 +35,10 @@ int fetch_eff(struct client *c, const struct fetch *f, const char *word,
 int fetch_scaling(struct client *c, const struct fetch *f, const char *word,
                   struct error *err) MUST_CHECK;
 int fetch_logs(struct client *c, const struct fetch *f, const char *word,
+               struct error *err) MUST_CHECK;
+/* Waits for the jobs, sweeps and tasks; then, as JSON, shows each. */
+int fetch_wait(struct client *c, const struct fetch *f, char **words, size_t n,
+               const struct wait_conf *conf, int *ret_exit,
                struct error *err) MUST_CHECK;
 int fetch_why(struct client *c, const struct fetch *f, const char *word,
               struct error *err) MUST_CHECK;

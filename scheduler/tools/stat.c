@@ -27,6 +27,9 @@ enum {
     OPT_WHY,
     OPT_LOGS,
     OPT_FOLLOW,
+    OPT_NO_FOLLOW,
+    OPT_RANK,
+    OPT_TAIL,
     OPT_NODES,
     OPT_GPUS,
     OPT_STATUS,
@@ -66,7 +69,12 @@ static const struct opt opts[] = {
     {OPT_WHY, 0, "why", NULL,
      "why the job waits, or ended: reasons, nodes, who has the GPUs"},
     {OPT_LOGS, 'l', "logs", NULL, "what the job printed"},
-    {OPT_FOLLOW, 'f', "follow", NULL, "with --logs: go on until the job ends"},
+    {OPT_FOLLOW, 'f', "follow", NULL,
+     "with --logs: go on until the job ends; with --wait, too, its code"},
+    {OPT_NO_FOLLOW, 0, "no-follow", NULL,
+     "with --logs: what there is by now, which is the default"},
+    {OPT_RANK, 0, "rank", "N|all", "with --logs: only the lines of rank N"},
+    {OPT_TAIL, 0, "tail", "N", "with --logs: the last N lines, as --count"},
     {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
     {OPT_GPUS, 0, "gpus", NULL,
      "who had which GPU when, --since an hour ago: held, computing, by whom"},
@@ -100,7 +108,8 @@ static const struct opt opts[] = {
      "only jobs with this label, and the next"},
     {FILTER_NODE, 0, "on", "NODE", "only jobs that run, or ran last, on NODE"},
     {FILTER_SINCE, 0, "since", "TIME",
-     "also jobs that ended since; 6h, 2d, 2026-11-21, 2026-11-21T10:00:00Z"},
+     "also jobs that ended since, or a log's lines since then; 6h, 2d, "
+     "2026-11-21, 2026-11-21T10:00:00Z"},
     {OPT_FORMAT, 'o', "format", "COLUMN,...",
      "columns of the queue, or the name of a format; 'help' lists both"},
     {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
@@ -127,6 +136,8 @@ struct args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
     double timeout_s, interval_s;
     uint32_t wait_states;
+    bool has_rank, has_tail;
+    bool waits; /* --wait; with --logs it is no view */
     struct filter filter;
     const char *url;
     const char *file, *of, *output;
@@ -149,12 +160,31 @@ static int read_interval(const char *text, double *ret, struct error *err)
     return 0;
 }
 
+/* A log may be shown while one waits. */
 static int take_view(struct args *a, int view, const char *name,
                      struct error *err)
 {
+    a->waits |= view == OPT_WAIT;
+    if (view == OPT_WAIT && a->view == OPT_LOGS)
+        return 0;
+    if (view == OPT_LOGS && a->view == OPT_WAIT)
+        a->view = OPT_LOGS;
     if (a->view && a->view != view)
         return error_set(err, ERR_USAGE, "--%s and another view", name);
     a->view = view;
+    return 0;
+}
+
+/* "all", or a number from 0. */
+static int read_rank(const char *text, int64_t *ret, struct error *err)
+{
+    bool is_number = *text && strlen(text) <= 9 &&
+                     strspn(text, "0123456789") == strlen(text);
+    if (!is_number && strcmp(text, "all") != 0)
+        return error_set(err, ERR_USAGE,
+                         "--rank '%.40s': expected a number from 0, or all",
+                         text);
+    *ret = is_number ? strtoll(text, NULL, 10) : -1;
     return 0;
 }
 
@@ -170,8 +200,12 @@ static int on_option(void *arg, const struct opt *o, const char *value,
             return -1;
         return take_view(a, OPT_WAIT, o->name, err);
     case OPT_FOLLOW:
-        a->f.follow = true;
+    case OPT_NO_FOLLOW:
+        a->f.follow = o->id == OPT_FOLLOW;
         break;
+    case OPT_RANK:
+        a->has_rank = true;
+        return read_rank(value, &a->f.rank, err);
     case OPT_TIMEOUT:
         return options_duration(o->name, value, &a->timeout_s, err);
     case OPT_INTERVAL:
@@ -194,10 +228,13 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     case OPT_SORT:
         a->f.show.sort = value;
         break;
+    case OPT_TAIL:
+        a->has_tail = true;
+        /* fall through */
     case OPT_COUNT:
         if (options_job_id(value, &a->f.count, NULL) < 0)
-            return error_set(err, ERR_USAGE,
-                             "--count '%s' is not a number from 1", value);
+            return error_set(err, ERR_USAGE, "--%s '%s' is not a number from 1",
+                             o->name, value);
         break;
     case OPT_EXPAND:
         a->f.show.expand = true;
@@ -330,53 +367,18 @@ static int one(struct client *c, const struct args *a, const char *word,
     }
 }
 
-/* The ids that a word stands for: of a sweep, those of its tasks. */
-static int add_ids(struct client *c, const char *word, struct buf *ids,
-                   struct error *err)
-{
-    json_t *job = NULL, *tasks = NULL, *task;
-    uint64_t id = 0;
-    size_t i;
-    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
-    if (rc == 0)
-        rc = fetch_tasks(c, word, job, &tasks, err);
-    if (rc == 0 && !tasks) {
-        id = (uint64_t)field_int(json_object_get(job, "job"), "id", 0);
-        rc = buf_add(ids, &id, sizeof(id), err);
-    }
-    json_array_foreach(json_object_get(tasks, "jobs"), i, task)
-    {
-        id = (uint64_t)field_int(task, "id", 0);
-        if (rc == 0)
-            rc = buf_add(ids, &id, sizeof(id), err);
-    }
-    json_decref(job);
-    json_decref(tasks);
-    return rc;
-}
-
 static int wait_all(struct client *c, const struct args *a, char **words,
                     size_t n, int *ret_exit, struct error *err)
 {
-    struct buf ids = BUF_INIT;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = add_ids(c, words[i], &ids, err);
-    struct wait_conf wc = {
+    const struct wait_conf conf = {
         .tool = tool.name,
         .states = a->wait_states,
         .timeout_s = a->timeout_s,
-        .quiet = a->f.json,
+        .quiet = a->f.json || a->view == OPT_LOGS,
         .out = stdout,
         .style = a->f.show.style,
     };
-    if (rc == 0)
-        rc = wait_for_jobs(c, (const uint64_t *)(const void *)buf_str(&ids),
-                           ids.len / sizeof(uint64_t), &wc, ret_exit, err);
-    for (size_t i = 0; rc == 0 && a->f.json && i < n; i++)
-        rc = fetch_detail(c, &a->f, words[i], err);
-    buf_clear(&ids);
-    return rc;
+    return fetch_wait(c, &a->f, words, n, &conf, ret_exit, err);
 }
 
 static int watch(struct client *c, const struct args *a, struct error *err)
@@ -445,6 +447,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
                 (void)fputc('\n', a->f.show.out);
             rc = one(c, a, words[i], err);
         }
+    if (rc == 0 && a->view == OPT_LOGS && a->waits)
+        rc = wait_all(c, a, words, n, ret_exit, err);
     client_destroy(c);
     return rc;
 }
@@ -478,13 +482,18 @@ static int check_args(const struct args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "--of goes with --plot");
     if (a->view == OPT_REPORT && n > 1)
         return error_set(err, ERR_USAGE, "--report shows one job at a time");
-    if (a->f.follow && a->view != OPT_LOGS)
-        return error_set(err, ERR_USAGE, "--follow goes with --logs");
+    if ((a->f.follow || a->has_rank || a->has_tail) && a->view != OPT_LOGS)
+        return error_set(err, ERR_USAGE,
+                         "--follow, --rank and --tail go with --logs");
     if (a->f.json &&
         (a->view == OPT_EFF || a->view == OPT_PLOT || a->view == OPT_REPORT))
         return error_set(err, ERR_USAGE,
                          "that view is for people; --metrics "
                          "--json has its figures");
+    if (a->view == OPT_LOGS && a->wait_states)
+        return error_set(err, ERR_USAGE,
+                         "--wait=STATE and --logs: a log is followed to the "
+                         "job's end");
     if (a->f.json && a->view == OPT_LOGS)
         return error_set(err, ERR_USAGE, "a log is text; leave --json out");
     if (a->f.json && n > 1 && a->view != OPT_PAPER)
@@ -549,6 +558,9 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         formats_clear(&formats);
         return 0;
     }
+    a->f.follow |= a->view == OPT_LOGS && a->waits;
+    a->f.timeout_s = a->timeout_s;
+    a->f.since = a->filter.since;
     int rc = choose_format(a, &formats, &columns, err);
     formats_clear(&formats);
     a->report.json = a->f.json;
@@ -562,7 +574,8 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
 
 int main(int argc, char **argv)
 {
-    struct args a = {.f = {.show = {.header = true, .out = stdout}}};
+    struct args a = {
+        .f = {.rank = -1, .show = {.header = true, .out = stdout}}};
     const struct tool_main m = {
         .tool = &tool,
         .on_option = on_option,

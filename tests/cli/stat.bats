@@ -479,6 +479,83 @@ END
     [ "$(stat --logs -c 1 "$(submit --parsable --hold talk.yaml)")" = "" ]
 }
 
+@test "--logs: lines of several ranks have labels, --rank shows one's" {
+    cat >two.yaml <<'END'
+version: 1
+kind: command
+name: two
+resources: {gpus: 2, time_limit: 10m}
+command:
+  - sh
+  - -c
+  - 'seq -f "$MGPU_RANK is %.0f" 6000; printf "half a "; echo line >&2;
+     printf "no end"; exit $((3 * MGPU_RANK))'
+END
+    submit --quiet two.yaml
+    # Followed to its end, with the job's code.
+    run stat --logs --wait 1
+    [ "$status" -eq 3 ]
+    stat --logs 1 >all
+    diff <(printf '%s\n' "${lines[@]}") all
+    # Each line is of one rank, whole, and in its order.
+    for rank in 0 1; do
+        seq -f "$rank is %.0f" 6000 >want
+        printf 'half a line\nno end' >>want # and what the worker says of it
+        diff <(stat --logs --rank $rank 1 | head -c "$(wc -c <want)") want
+        diff <(stat --logs --rank $rank 1) <(sed -n "s/^\[$rank\] //p" all)
+    done
+    run ! grep -v '^\[[01]\] ' all
+    diff all <(stat --logs --rank all --no-follow 1)
+    [[ $(stat --logs --rank 1 --tail 2 1) == "half a line"$'\n'"no end"* ]]
+    run ! ls "$ctld_dir"/state/jobs/1/1/out.*
+    # A log from before there were labels is shown whole.
+    rm "$ctld_dir/state/jobs/1/1/times"
+    diff all <(stat --logs --rank 1 1)
+    run -65 stat --logs --rank 2 1
+    [[ $output == *"rank=2: expected 0..1"* ]]
+    run -64 stat --logs --rank one 1
+    run -64 stat --rank 1 1
+    run -64 stat --logs --wait=RUNNING 1
+}
+
+@test "--logs --since: what was printed from then on" {
+    spec clock "echo early; until [ -e $PWD/more ]; do sleep 0.1; done; echo late"
+    submit --quiet clock.yaml
+    # What is written down is over a second ago.
+    dated() {
+        [ "$(cat "$ctld_dir/state/jobs/1/1/times" 2>&1 | wc -l)" -eq 2 ]
+    }
+    wait_for 60 dated
+    then=$(date -u +%FT%TZ)
+    [ "$(stat --logs --since "$then" 1)" = "" ]
+    [ "$(stat --logs --since 1d 1)" = early ]
+    stat --logs --wait --since "$then" 1 >since 3>&- &
+    follower=$!
+    : >more
+    wait "$follower"
+    [ "$(cat since)" = late ]
+    [ "$(stat --logs --since "$then" --rank 0 1)" = late ]
+    [ "$(stat --logs --since 1d -c 1 1)" = late ]
+    run -22 api GET '/v1/jobs/1/logs?since=soon'
+    run -64 stat --logs --since soon 1
+}
+
+@test "--logs --wait goes on where it was when the daemon comes back" {
+    spec on "seq 1 500; until [ -e $PWD/more ]; do sleep 0.1; done; seq 501 900; exit 4"
+    submit --quiet on.yaml
+    stat --logs --wait 1 >followed 3>&- &
+    follower=$!
+    seen() { [ "$(tail -n 1 followed)" = "$1" ]; }
+    wait_for 60 seen 500
+    ctld_kill
+    : >more
+    ctld_start
+    wait "$follower" || status=$?
+    [ "$status" -eq 4 ]
+    # What the worker says of it may overtake the last lines in mpirun.
+    diff <(grep -v ' err worker: ' followed) <(seq 1 900)
+}
+
 @test "--scaling and --eff: what two slots brought, of what was measured" {
     cat >wide.yaml <<'END'
 version: 1

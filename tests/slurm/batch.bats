@@ -65,10 +65,13 @@ submit() {
  "gpus_per_node":$gpus,"cpus_per_rank":1,"log_max_bytes":1000000}
 END
     chmod 600 "$dir/batch.json"
-    # mgpu-worker as it is without a daemon; still the same process.
+    # mgpu-worker as it is without a daemon, but for the pipe to the log that
+    # it has with one; still the same process.
     cat >"$BATS_TEST_TMPDIR/rank" <<END
 #!/bin/sh
 d=\${2%/launch.json}
+r=\${OMPI_COMM_WORLD_RANK:-\$PMIX_RANK}
+[ ! -p "\$d/out.\$r" ] || exec >"\$d/out.\$r" 2>&1
 exec "$MGPU_BIN/mgpu-worker" --standalone "\$d/spec.yaml" --dir "\$d/run"
 END
     chmod +x "$BATS_TEST_TMPDIR/rank"
@@ -106,8 +109,19 @@ ended() {
     slurm_says "ExitCode=${3:-$1}:0"
 }
 
+# The log without labels. Those of ranks on the first node have one, under
+# srun all.
+unlabelled() { sed 's/^\[[0-9]\] //' "$dir/log"; }
 # What the ranks printed, by rank; a sanitizer speaks there, too.
-ranks_said() { grep '^[0-9] ' "$dir/log" | sort; }
+ranks_said() { unlabelled | grep '^[0-9] ' | sort; }
+# are_labelled RANK...: each line of theirs, which begins with their number.
+are_labelled() {
+    local r
+    for r in "$@"; do
+        grep -q "^\[$r\] $r " "$dir/log" || return 1
+        not grep -E "^(\[[^$r]\] )?$r " "$dir/log" || return 1
+    done
+}
 
 # For programs: says that the rank is up.
 say_up='echo "$MGPU_RANK" >>"$MGPU_OUTPUT_DIR/up"'
@@ -124,10 +138,12 @@ are_up() { [ "$(wc -l 2>/dev/null <"$dir/run/out/up")" = "$1" ]; }
     submit mpirun <<<"$say"
     ended 0 0
     [ "$(ranks_said)" = $'0 0 2\n1 1 3\n2 0 2\n3 1 3' ]
+    are_labelled 0 1
     dir=$BATS_TEST_TMPDIR/c
     submit srun <<<"$say"
     ended 0 0
     [ "$(ranks_said)" = $'0 0 2\n1 1 3\n2 0 2\n3 1 3' ]
+    are_labelled 0 1 2 3
     dir=$BATS_TEST_TMPDIR/a id=$first
     touch "$dir/run/out/go"
     ended 0 0
@@ -179,7 +195,7 @@ batch_size: 4, seed: 1, optimizer: {name: sgd, lr: 0.01}}}'
     wait_for 120 trains
     scancel --signal=TERM "$id"
     ended 0 15 143 # 128 + 15, as a shell says it
-    grep -q '^stopped by signal, checkpoint at iteration' "$dir/log"
+    grep -q '^\[0\] stopped by signal, checkpoint at iteration' "$dir/log"
 }
 
 @test "SIGTERM by Slurm reaches each program once, and all of them" {
@@ -204,7 +220,7 @@ END
         wait_for 30 heard term
         touch "$dir/run/out/go"
         ended 21 0
-        [ "$(grep -E 'usr1|term' "$dir/log" | sort)" = "$(
+        [ "$(unlabelled | grep -E 'usr1|term' | sort)" = "$(
             for r in 0 1 2 3; do printf '%d term\n%d usr1\n' $r $r; done)" ]
     done
 }
@@ -277,5 +293,5 @@ END
     wait_for 60 again
     "$testbed" ctld "$TB" start 3>&-
     ended 0 0
-    [ "$(grep -c '^ran$' "$dir/log")" = 4 ]
+    [ "$(unlabelled | grep -c '^ran$')" = 4 ]
 }
