@@ -9,6 +9,7 @@
 
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
+#include "scheduler/engine/lack.h"
 
 #define ATTEMPT "/v1/attempts/:job/:attempt/"
 
@@ -73,12 +74,16 @@ json_t *ctld_body(struct http_exchange *x)
     size_t len = 0;
     const char *text = http_body(x, &len);
     json_error_t why = {.text = ""};
+    lack_forget(); /* else what is taken may be another text */
     json_t *o = len > 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &why)
                         : json_object();
-    if (json_is_object(o))
+    bool has_lacked = lack_was_there();
+    if (json_is_object(o) && !has_lacked)
         return o;
     struct error err;
-    if (o)
+    if (has_lacked)
+        (void)error_set(&err, ERR_NOMEM, "request");
+    else if (o)
         (void)error_set(&err, ERR_INVAL, "the body is not a JSON object");
     else
         (void)error_set(&err, ERR_INVAL, "the body is not JSON: line %d: %s",
