@@ -148,7 +148,11 @@ int shepherd_spawn(const struct shepherd_spawn *s, pid_t *ret_pid,
         (void)error_sys(err, errno, "pidfd_open");
         goto fail;
     }
-    if (send(fds[OURS], "g", 1, MSG_NOSIGNAL) != 1) {
+    ssize_t sent;
+    do
+        sent = send(fds[OURS], "g", 1, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent != 1) {
         (void)error_sys(err, errno, "let the shepherd go");
         goto fail;
     }
