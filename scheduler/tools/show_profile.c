@@ -166,6 +166,12 @@ static int print_part(const struct show_conf *s, struct part *p,
     return rc;
 }
 
+/* -1 for what is none of ours. */
+static int64_t whole(double v)
+{
+    return v >= 0 && v < 1e15 ? (int64_t)v : -1;
+}
+
 /* Rows come by attempt, then epoch: a part ends where either changes. */
 int show_profile(const struct show_conf *s, const json_t *reply,
                  const json_t *epochs, struct error *err)
@@ -178,20 +184,20 @@ int show_profile(const struct show_conf *s, const json_t *reply,
                               "specification, and an epoch\n");
     for (bool first = true; i < n; first = false) {
         const json_t *row = json_array_get(rows, i);
-        struct part p = {.attempt = (int64_t)show_cell(row, c.attempt),
-                         .epoch = (int64_t)show_cell(row, c.epoch),
+        const double attempt = show_cell(row, c.attempt),
+                     epoch = show_cell(row, c.epoch);
+        struct part p = {.attempt = whole(attempt),
+                         .epoch = whole(epoch),
                          .sampled = 1,
                          .cost_s = NAN,
                          .sums = calloc(n - i, sizeof(*p.sums))};
         if (!p.sums)
             return error_set(err, ERR_NOMEM, "%zu rows", n);
-        for (; i < n; i++) {
-            row = json_array_get(rows, i);
-            if (show_cell(row, c.attempt) != (double)p.attempt ||
-                show_cell(row, c.epoch) != (double)p.epoch)
-                break;
+        do { /* at least the one, be it no number at all */
             add_row(&p, row, &c);
-        }
+            row = json_array_get(rows, ++i);
+        } while (i < n && show_cell(row, c.attempt) == attempt &&
+                 show_cell(row, c.epoch) == epoch);
         p.epoch_s = epoch_seconds(epochs, &p);
         if (!first)
             (void)fputc('\n', s->out);

@@ -511,6 +511,13 @@ static void test_profile(void)
     is_int(show_profile(&conf, none, NULL, &err), 0, "no profile");
     (void)end();
     ok(has("train.profile"), "says what is missing");
+    json_t *odd = load("{\"columns\":[\"attempt\",\"epoch\"],\"rows\":[[null,"
+                       "1],[1e300,1],[1e300,1]]}");
+    begin();
+    is_int(show_profile(&conf, odd, NULL, &err), 0, "attempts that are none");
+    (void)end();
+    ok(has("attempt -1"), "are shown, and it ends");
+    json_decref(odd);
     json_decref(o);
     json_decref(e);
     json_decref(none);
