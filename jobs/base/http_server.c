@@ -210,6 +210,9 @@ static bool is_too_many(struct http_server *s, const struct http_conn *c,
                         bool sweep)
 {
     int32_t all = s->conf.max_clients;
+    if (!c->peer[0] && s->conf.is_let_in &&
+        s->conf.is_let_in(s->conf.arg, c->uid))
+        all += HTTP_KEPT;
     return count_like(s, c, sweep) > s->conf.max_clients_per_uid ||
            s->n_conns > all ||
            (c->peer[0] && s->n_tcp > all - all / TCP_LEAVES);

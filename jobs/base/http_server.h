@@ -34,6 +34,7 @@ struct http_route {
     http_handler_f fn;
 };
 
+enum { HTTP_KEPT = 8 };
 struct http_server_conf {
     const struct http_route *routes; /* ends with a NULL method; borrowed */
     void *arg;
@@ -41,6 +42,9 @@ struct http_server_conf {
     double request_timeout_s;
     double idle_timeout_s; /* between two requests; 0: a minute */
     int32_t max_clients, max_clients_per_uid;
+    /* Whose connections over the unix socket are taken also when max_clients
+     * are there, HTTP_KEPT more of them; NULL: nobody's. */
+    bool (*is_let_in)(void *arg, int64_t uid);
     /* Around each call of a handler, while which the loop stands still; may
      * be NULL. in  path  the route's */
     void (*enter)(void *arg);

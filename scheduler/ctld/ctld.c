@@ -207,6 +207,12 @@ static void on_leave(void *arg, const char *path)
     loop_leave(((struct ctld *)arg)->loop, path);
 }
 
+/* Who could mend it is not to be shut out. */
+static bool is_let_in(void *arg, int64_t uid)
+{
+    return engine_is_admin(((struct ctld *)arg)->engine, uid);
+}
+
 static int make_http(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
@@ -217,6 +223,7 @@ static int make_http(struct ctld *c, struct error *err)
         .request_timeout_s = REQUEST_S,
         .max_clients = conf->max_clients,
         .max_clients_per_uid = conf->max_clients_per_uid,
+        .is_let_in = is_let_in,
         .enter = on_enter,
         .leave = on_leave,
     };

@@ -121,6 +121,51 @@ static void test_cap(void)
     http_client_destroy(c);
 }
 
+static _Atomic bool lets_in;
+
+static bool says_so(void *arg, int64_t uid)
+{
+    (void)arg;
+    return uid == (int64_t)getuid() && lets_in;
+}
+
+/* All places are taken: whoever may sweep up gets one. */
+static void test_kept(void)
+{
+    static struct http_server_conf full;
+    static char path[72];
+    struct host h;
+    int fds[2 + HTTP_KEPT];
+    full = server;
+    full.max_clients = 2;
+    full.max_clients_per_uid = 64;
+    full.is_let_in = says_so;
+    (void)snprintf(path, sizeof(path), "%s/kept", dir);
+    host_start(&h, &full, path, NULL);
+    int n_served = 0;
+    lets_in = false;
+    for (int i = 0; i < 2 + HTTP_KEPT; i++) {
+        lets_in = i >= 2;
+        fds[i] = dial_unix(path);
+        say(fds[i], "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+        n_served += strstr(hear(fds[i], "}}"), "FENCED") != NULL;
+        lets_in = false;
+        if (i != 1)
+            continue;
+        int fd = dial_unix(path);
+        ok(strstr(hear(fd, NULL), " 503 ") != NULL, "S04: all are taken");
+        (void)close(fd);
+    }
+    is_int(n_served, 2 + HTTP_KEPT, "S04: but for those who are let in");
+    lets_in = true;
+    int fd = dial_unix(path);
+    ok(strstr(hear(fd, NULL), " 503 ") != NULL, "S04: who are not endless");
+    (void)close(fd);
+    for (int i = 0; i < 2 + HTTP_KEPT; i++)
+        (void)close(fds[i]);
+    host_stop(&h);
+}
+
 static void test_listen(struct host *h)
 {
     struct host second;
@@ -163,6 +208,7 @@ int main(void)
 
     int before = n_fds();
     test_slow();
+    test_kept();
     host_start(&h, &server, sock, NULL);
     test_rules();
     test_cap();
