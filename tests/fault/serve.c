@@ -144,6 +144,8 @@ static void wait_for(struct play *p, uint64_t id)
     while (!(get_job(r, id) == 200 && has_ended(r))) {
         if (is_now(r, "HELD") && !was_held) { /* for its start was refused */
             was_held = true;
+            const char *why = strstr(buf_str(&r->reply), "\"reason\"");
+            tap_diag("job %" PRIu64 " is held: %.160s", id, why ? why : "");
             (void)rig_call(r, "POST", NULL, NULL,
                            "/v1/jobs/%" PRIu64 "/release", id);
         }
@@ -155,8 +157,6 @@ static void wait_for(struct play *p, uint64_t id)
     if (!was_held && !is_now(r, "FAILED") && !is_now(r, "NODE_FAIL"))
         return;
     p->n_otherwise++;
-    tap_diag("ended otherwise%s: %.1500s", was_held ? ", was held" : "",
-             buf_str(&r->reply));
 }
 
 /* Connections end when both sides have noticed, so it is waited for. */
