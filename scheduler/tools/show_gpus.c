@@ -289,7 +289,7 @@ int show_gpus(const struct show_conf *s, const json_t *reply, struct error *err)
     struct period p = {.since_s = moment(reply, "since"),
                        .until_s = moment(reply, "until"),
                        .n_slices = slices_of(s)};
-    char each[32], cluster[200];
+    char each[32], cluster[200], since[64], until[64];
     if (!(p.until_s > p.since_s))
         p.until_s = p.since_s + 1;
     if (s->header)
@@ -297,7 +297,8 @@ int show_gpus(const struct show_conf *s, const json_t *reply, struct error *err)
             s->out, "%s  from %.19s to %.19s UTC, a mark is %s\n",
             render_escape(field_str(reply, "cluster"), cluster,
                           sizeof(cluster)),
-            field_str(reply, "since"), field_str(reply, "until"),
+            render_escape(field_str(reply, "since"), since, sizeof(since)),
+            render_escape(field_str(reply, "until"), until, sizeof(until)),
             render_duration((p.until_s - p.since_s) / (double)p.n_slices, each,
                             sizeof(each)));
     int rc = show_lines(s, reply, &p, err);
