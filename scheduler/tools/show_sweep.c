@@ -123,8 +123,10 @@ static void print_head(const struct show_conf *s, const json_t *sweep,
                   field_str(first, "kind"), field_int(sweep, "n_tasks", 0));
     json_object_foreach(json_object_get(sweep, "states"), state, count)
     {
+        char word[64];
         (void)fprintf(s->out, "%s%" JSON_INTEGER_FORMAT " %s", sep,
-                      json_integer_value(count), state);
+                      json_integer_value(count),
+                      render_escape(state, word, sizeof(word)));
         sep = ", ";
     }
     if (cap > 0)
