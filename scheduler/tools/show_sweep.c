@@ -39,7 +39,7 @@ static void make_titles(struct keys *k)
             if (j != i && strcmp(other ? other + 1 : k->keys[j], tail) == 0)
                 tail = k->keys[i];
         }
-        (void)snprintf(k->titles[i], TITLE_CAP, "%s", tail);
+        (void)render_escape(tail, k->titles[i], TITLE_CAP);
         for (char *p = k->titles[i]; *p; p++)
             if (*p >= 'a' && *p <= 'z')
                 *p = (char)(*p - 'a' + 'A');
@@ -111,7 +111,7 @@ static int add_task(struct render_table *t, const struct keys *k,
 static void print_head(const struct show_conf *s, const json_t *sweep,
                        const json_t *first)
 {
-    char name[200], user[200];
+    char name[200], user[200], kind[64];
     const char *state;
     json_t *count;
     const char *sep = ": ";
@@ -120,7 +120,8 @@ static void print_head(const struct show_conf *s, const json_t *sweep,
                   field_int(sweep, "id", 0),
                   render_escape(field_str(first, "name"), name, sizeof(name)),
                   render_escape(field_str(first, "user"), user, sizeof(user)),
-                  field_str(first, "kind"), field_int(sweep, "n_tasks", 0));
+                  render_escape(field_str(first, "kind"), kind, sizeof(kind)),
+                  field_int(sweep, "n_tasks", 0));
     json_object_foreach(json_object_get(sweep, "states"), state, count)
     {
         char word[64];
