@@ -289,12 +289,12 @@ int show_gpus(const struct show_conf *s, const json_t *reply, struct error *err)
     struct period p = {.since_s = moment(reply, "since"),
                        .until_s = moment(reply, "until"),
                        .n_slices = slices_of(s)};
-    char each[32], cluster[200], since[64], until[64];
+    char each[32], cluster[200], since[20], until[20];
     if (!(p.until_s > p.since_s))
         p.until_s = p.since_s + 1;
     if (s->header)
         (void)fprintf(
-            s->out, "%s  from %.19s to %.19s UTC, a mark is %s\n",
+            s->out, "%s  from %s to %s UTC, a mark is %s\n",
             render_escape(field_str(reply, "cluster"), cluster,
                           sizeof(cluster)),
             render_escape(field_str(reply, "since"), since, sizeof(since)),
