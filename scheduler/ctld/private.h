@@ -123,7 +123,7 @@ struct ctld {
     uint64_t *seqs;     /* by job id, from seqs_from on: the last event since
                            the start */
     size_t n_seqs;
-    uint64_t seqs_from, old_seq; /* of all jobs before that one the last */
+    uint64_t seqs_from, old_seq;  /* of all jobs before that one the last */
     double watched_s;             /* when watchers were last fed */
     uint64_t last_seq;            /* the last event since the start; 0: none */
     bool lost_changes, lost_seqs; /* for want of memory */

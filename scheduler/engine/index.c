@@ -264,8 +264,8 @@ void eng_remove(struct engine *e, struct entry *en)
     while (i > 0 && e->active[i - 1] != en)
         i--;
     if (i > 0) {
-        memmove(&e->active[i - 1], &e->active[i],
-                (e->n_active - i) * sizeof(*e->active));
+        for (; i < e->n_active; i++)
+            e->active[i - 1] = e->active[i];
         e->n_active--;
     }
     e->is_ranked = false;
