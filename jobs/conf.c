@@ -44,7 +44,8 @@ static const struct schema_key keys[] = {
          "where the tools connect; null: mgpu/ctld.sock in $XDG_RUNTIME_DIR"},
     {"controller.max_clients", KEY_INT, AT(controller.max_clients),
      .def = "2048", RANGE(8, 65536), .code = "E013",
-     .doc = "the most connections at a time"},
+     .doc = "the most connections at a time; administrators have 8 more, over "
+            "the socket"},
     {"controller.listen", KEY_STRING, AT(controller.listen), .def = "null",
      NONE(0), .code = "E014",
      .doc = "HOST:PORT for tools and workers of other machines; null: none"},
