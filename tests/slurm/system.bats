@@ -117,9 +117,10 @@ log_is_read() { # USER JOB
     as "$1" "$MGPU_BIN/mgpu-stat" --logs "$2" >"$BATS_TEST_TMPDIR/log" || return
     not grep -q '^\[mgpu: ' "$BATS_TEST_TMPDIR/log"
 }
+# Without the ranks' labels.
 log_of() { # USER JOB
     wait_for 60 log_is_read "$@"
-    cat "$BATS_TEST_TMPDIR/log"
+    sed 's/^\[[0-9]*\] //' "$BATS_TEST_TMPDIR/log"
 }
 
 proc() { # PID KEY: a line of its status, without the key
