@@ -4,6 +4,9 @@
 #
 #   history.sh [JOBS [ROWS]]                        100000 10000000
 #
+# KEEP=N: limits.max_ended_jobs; the others leave the daemon's memory in a first
+# life, and what is measured is a second one.
+#
 # A million jobs need 4 GB of memory and 2 GB of disk, 100,000,000 rows some 12
 # GB. Not a test: figures are printed beside their targets, none is expected.
 set -eu
@@ -14,6 +17,12 @@ jobs=${1:-100000} rows=${2:-10000000}
 
 megabytes() {
     stat -c %s "$@" | awk '{ n += $1 } END { printf "%.0f MB", n / 1e6 }'
+}
+memory() {
+    awk '/^VmRSS/ { printf "%.0f MB", $2 / 1024 }' "/proc/$daemon/status"
+}
+archived() {
+    sqlite3 -readonly "$dir/past/state.db" 'SELECT count(*) FROM archived'
 }
 # The median and the longest of five, and the rows that came.
 five() { # ARGUMENT...: of mgpu-stat
@@ -27,7 +36,8 @@ five() { # ARGUMENT...: of mgpu-stat
     printf ', %s lines' "$(wc -l <"$dir/table")"
 }
 
-printf 'version: 1\nlimits: {max_jobs_per_user: 1000000}\n' >"$dir/mgpu.yaml"
+printf 'version: 1\nlimits: {max_jobs_per_user: 1000000, max_ended_jobs: %s}\n' \
+    "${KEEP:-null}" >"$dir/mgpu.yaml"
 mkdir -m 700 "$dir/past"
 t=$(now)
 "$bench/fill" "$dir/past" 100 "$jobs" 10 "$rows"
@@ -35,10 +45,19 @@ say id load target figure
 say L5 "$jobs jobs, $rows rows" '' "$(
     awk -v a="$t" -v b="$(now)" 'BEGIN { printf "written in %.0f s", b - a }')"
 start "$dir/past"
+if [ -n "${KEEP:-}" ]; then
+    say '' 'first start' '' "$(cat "$dir/ready") s, $(memory)"
+    t=$(now)
+    until [ "$(archived)" -ge $((jobs - KEEP)) ]; do sleep 0.5; done
+    say '' 'left memory' '' "$(archived) jobs in $(
+        awk -v a="$t" -v b="$(now)" 'BEGIN { printf "%.0f s", b - a }'), longest turn $(
+        metric mgpu_loop_stall_longest_seconds | ms)"
+    end_daemon
+    start "$dir/past"
+fi
 say '' 'state.db, metrics.db' 'stated' \
     "$(megabytes "$dir/past/state.db"), $(megabytes "$dir/past/metrics.db")"
-say '' 'ready again' '' "$(cat "$dir/ready") s, $(
-    awk '/^VmRSS/ { printf "%.0f MB", $2 / 1024 }' "/proc/$daemon/status")"
+say '' 'ready again' '' "$(cat "$dir/ready") s, $(memory)"
 say '' 'mgpu-stat' '<= 100 ms' "$(five)"
 say '' '--since 1d, the newest 100' '<= 200 ms' "$(five --since 1d -c 100)"
 say '' '--since 1d, all: a tenth' '<= 200 ms' "$(five --since 1d)"

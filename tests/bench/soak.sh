@@ -4,6 +4,7 @@
 #
 #   soak.sh [SECONDS [JOBS [HOLD [EVERY]]]]          600 0 5 10
 #
+# KEEP=N: limits.max_ended_jobs; unset: the daemon keeps all in memory.
 # Ends after so many seconds, or when so many jobs have ended; 0: any number. A
 # reader of each database begins a transaction and keeps it for HOLD seconds,
 # again and again: meanwhile no log of SQLite can begin anew. Each EVERY seconds
@@ -75,7 +76,7 @@ stat_again() {
 
 cat >"$dir/mgpu.yaml" <<YAML
 version: 1
-limits: {max_jobs_per_user: 1000000}
+limits: {max_jobs_per_user: 1000000, max_ended_jobs: ${KEEP:-null}}
 log: {level: notice}
 YAML
 mkdir -m 700 "$state"
@@ -169,4 +170,4 @@ done
 say '' 'on the disk, of each job' '' \
     "$(du -sk "$state/jobs" | awk -v n="$(ended)" \
         '{ printf "%.1f kB of files", $1 / n }')"
-say '' 'forgotten of what ended' '' 'nothing: there is no such setting'
+say '' 'ended jobs kept in memory' '' "${KEEP:-all}"
