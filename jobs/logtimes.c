@@ -167,15 +167,18 @@ void logtimes_destroy(struct logtimes *t)
 /* ---- reading --------------------------------------------------------------
  * The directory is the job's own: what stands in it is input. */
 
+enum { DIGITS_MAX = 18 }; /* so that it fits */
+
 static bool number(const char **p, const char *end, int64_t *ret)
 {
     int64_t v = 0;
     const char *from = *p;
     bool is_minus = from < end && *from == '-';
-    const char *at = from + is_minus;
-    for (; at < end && *at >= '0' && *at <= '9' && at - from < 19; at++)
+    const char *digits = from + is_minus, *at = digits;
+    for (; at < end && *at >= '0' && *at <= '9' && at - digits < DIGITS_MAX;
+         at++)
         v = 10 * v + (*at - '0');
-    if (at == from + is_minus || at == end || (*at != ' ' && *at != '\n'))
+    if (at == digits || at == end || (*at != ' ' && *at != '\n'))
         return false;
     *ret = is_minus ? -v : v;
     *p = at + 1;
