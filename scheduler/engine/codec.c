@@ -474,7 +474,7 @@ static json_t *rest_of(const char *text, const char *known, size_t *ret_len)
     if (*ret_len == 0)
         return NULL;
     char *copy = strdup(text + SPEC_AT + *ret_len);
-    lack_note(copy);
+    lack_note(copy != NULL);
     if (!copy || copy[0] != ',') {
         free(copy);
         return NULL;

@@ -9,7 +9,7 @@ static _Thread_local bool was_there;
 static void *allocate(size_t n)
 {
     void *p = malloc(n);
-    lack_note(p);
+    lack_note(p != NULL);
     return p;
 }
 
@@ -23,9 +23,9 @@ void lack_forget(void)
     was_there = false;
 }
 
-void lack_note(const void *p)
+void lack_note(bool is_there)
 {
-    was_there = was_there || !p;
+    was_there = was_there || !is_there;
 }
 
 bool lack_was_there(void)

@@ -15,8 +15,8 @@ void lack_watch(void);
 
 /* Nothing was lacking so far. */
 void lack_forget(void);
-/* An allocation of our own; NULL: it failed. */
-void lack_note(const void *p);
+/* An allocation of our own, and whether there was room. */
+void lack_note(bool is_there);
 bool lack_was_there(void);
 
 #endif
