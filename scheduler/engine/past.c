@@ -198,7 +198,8 @@ static size_t sweep_out(struct engine *e, size_t n, size_t room)
     return left;
 }
 
-/* Without memory they stay for now. */
+/* Without memory for their names none leaves: LOOK_AGAIN_S later they are tried
+ * again. */
 void eng_leave(struct engine *e)
 {
     enum { ROOM = LEAVE_MAX + SPEC_TASKS_MAX };

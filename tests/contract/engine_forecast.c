@@ -1,6 +1,6 @@
 /* engine_forecast.c - when a job may start that has others before it: what is
  * said comes true when all run as long as they may. */
-#include "tests/contract/engine_world.h"
+#include "tests/contract/engine_queue.h"
 
 static struct world w;
 static struct error err;
@@ -22,33 +22,6 @@ static void begin(const struct world_script *s, const char *what)
 {
     world_init(&w, s);
     ok(world_start(&w), "---- %s", what);
-}
-
-static void settle(void)
-{
-    for (int i = 0; i < 5; i++)
-        (void)world_step(&w);
-}
-
-/* in  limit_s  0: none */
-static uint64_t submit(int gpus, double limit_s)
-{
-    static int n;
-    char spec[300], limit[48] = "", key[16];
-    uint64_t id = 0;
-    (void)snprintf(key, sizeof(key), "k0.%d", n++);
-    if (limit_s > 0)
-        (void)snprintf(limit, sizeof(limit), ",\"time_limit\":\"%.0fs\"",
-                       limit_s);
-    (void)snprintf(spec, sizeof(spec),
-                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
-                   "\"resources\":{\"gpus\":%d%s}}",
-                   gpus, limit);
-    struct engine_submit req = {
-        .uid = 1, .user = "anna", .key = key, .spec = spec};
-    int rc = engine_submit(w.engine, &req, &id, NULL, &err);
-    settle();
-    return rc < 0 ? 0 : id;
 }
 
 /* From now on; NAN: not known. And nothing of the job changes. */
@@ -86,9 +59,9 @@ static double starts_in(uint64_t id)
 static void test_line(const struct world_script *s, const char *what)
 {
     begin(s, what);
-    (void)submit(4, 1000);
-    uint64_t a = submit(3, 500), b = submit(2, 300), c = submit(4, 100),
-             d = submit(2, 0);
+    (void)world_command(&w, 4, 1000);
+    uint64_t a = world_command(&w, 3, 500), b = world_command(&w, 2, 300),
+             c = world_command(&w, 4, 100), d = world_command(&w, 2, 0);
     ok(!has_begun(a) && !has_begun(d), "four wait");
     double of_a = forecast(a), of_b = forecast(b), of_c = forecast(c),
            of_d = forecast(d);
@@ -105,8 +78,9 @@ static void test_line(const struct world_script *s, const char *what)
 static void test_hole(void)
 {
     begin(&backfill, "a hole");
-    (void)submit(3, 1000);
-    uint64_t head = submit(4, 500), late = submit(1, 2000);
+    (void)world_command(&w, 3, 1000);
+    uint64_t head = world_command(&w, 4, 500),
+             late = world_command(&w, 1, 2000);
     ok(!has_begun(head) && !has_begun(late), "it would delay the first");
     double in_s = forecast(late);
     ok(fabs(in_s - 1500) < 10, "so it comes after that: %g", in_s);
@@ -116,18 +90,18 @@ static void test_hole(void)
 static void test_unknown(void)
 {
     begin(&backfill, "what nobody knows");
-    uint64_t hog = submit(4, 0), next = submit(1, 60);
+    uint64_t hog = world_command(&w, 4, 0), next = world_command(&w, 1, 60);
     ok(isnan(forecast(next)), "when a job without a limit ends");
     ok(isnan(forecast(hog)), "of one that runs nothing is said");
     world_clear(&w);
 
     begin(&backfill, "what is not asked");
-    (void)submit(4, 100);
+    (void)world_command(&w, 4, 100);
     uint64_t id = 0;
     for (int i = 0; i < 64; i++)
-        id = submit(4, 100);
+        id = world_command(&w, 4, 100);
     ok(fabs(forecast(id) - 6400) < 20, "the 64th of those that wait");
-    id = submit(4, 100);
+    id = world_command(&w, 4, 100);
     ok(isnan(forecast(id)), "  no more than these");
     w.conf.limits.gpus_per_user = 4;
     ok(isnan(forecast(id - 1)), "nor what limits of users do to it");

@@ -1,6 +1,6 @@
 /* engine_suppose.c - with what a job that waits would start at once: what is
  * said is submitted then, and does start. */
-#include "tests/contract/engine_world.h"
+#include "tests/contract/engine_queue.h"
 
 static const struct world_script script = {
     .nodes = 1,
@@ -17,33 +17,6 @@ static void begin(struct engine_limits limits, const char *what)
     world_init(&w, &script);
     w.conf.limits = limits;
     ok(world_start(&w), "---- %s", what);
-}
-
-static void settle(void)
-{
-    for (int i = 0; i < 5; i++)
-        (void)world_step(&w);
-}
-
-/* in  limit_s  0: none */
-static uint64_t submit(int gpus, double limit_s)
-{
-    static int n;
-    char spec[300], limit[48] = "", key[16];
-    uint64_t id = 0;
-    (void)snprintf(key, sizeof(key), "k0.%d", n++);
-    if (limit_s > 0)
-        (void)snprintf(limit, sizeof(limit), ",\"time_limit\":\"%.0fs\"",
-                       limit_s);
-    (void)snprintf(spec, sizeof(spec),
-                   "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
-                   "\"resources\":{\"gpus\":%d%s}}",
-                   gpus, limit);
-    struct engine_submit req = {
-        .uid = 1, .user = "anna", .key = key, .spec = spec};
-    int rc = engine_submit(w.engine, &req, &id, NULL, &err);
-    settle();
-    return rc < 0 ? 0 : id;
 }
 
 static bool runs(uint64_t id)
@@ -71,7 +44,7 @@ static struct engine_suppose suppose(uint64_t id)
 static void test_gpus(void)
 {
     begin((struct engine_limits){0}, "fewer GPUs");
-    uint64_t hog = submit(2, 0), wide = submit(4, 0);
+    uint64_t hog = world_command(&w, 2, 0), wide = world_command(&w, 4, 0);
     ok(runs(hog) && !runs(wide), "one waits for all four");
     struct engine_suppose s = suppose(wide);
     is_int(s.gpus.gpus, 2, "two are the most that would do");
@@ -82,16 +55,16 @@ static void test_gpus(void)
     s = suppose(hog);
     is_int(s.gpus.nodes, 0, "of one that runs nothing is said");
     is_int(engine_cancel(w.engine, wide, 1, &err), 0, "cancelled");
-    settle();
-    ok(!runs(wide) && runs(submit(2, 0)), "and with two it starts");
+    world_settle(&w);
+    ok(!runs(wide) && runs(world_command(&w, 2, 0)), "and with two it starts");
     world_clear(&w);
 }
 
 static void test_limit(void)
 {
     begin((struct engine_limits){0}, "a shorter limit");
-    uint64_t hog = submit(3, 1000), head = submit(4, 500);
-    uint64_t late = submit(1, 0);
+    uint64_t hog = world_command(&w, 3, 1000), head = world_command(&w, 4, 500);
+    uint64_t late = world_command(&w, 1, 0);
     ok(runs(hog) && !runs(head) && !runs(late), "it would delay the first");
     struct engine_suppose s = suppose(late);
     ok(s.limit.nodes == 1 && s.limit.gpus == 1, "in less time it would not");
@@ -99,17 +72,18 @@ static void test_limit(void)
            fmod(s.limit.limit_s, 60) < 1e-9,
        "  whole minutes, as many as can be: %g s", s.limit.limit_s);
     is_int(s.gpus.nodes, 0, "there is no less than one GPU");
-    uint64_t more = submit(1, s.limit.limit_s + 120);
+    uint64_t more = world_command(&w, 1, s.limit.limit_s + 120);
     ok(!runs(more), "two minutes more are too many");
-    ok(runs(submit(1, s.limit.limit_s)), "what was said starts at once");
+    ok(runs(world_command(&w, 1, s.limit.limit_s)),
+       "what was said starts at once");
     world_clear(&w);
 }
 
 static void test_behind(void)
 {
     begin((struct engine_limits){0}, "behind the others");
-    (void)submit(3, 1000);
-    uint64_t head = submit(4, 500), next = submit(1, 0);
+    (void)world_command(&w, 3, 1000);
+    uint64_t head = world_command(&w, 4, 500), next = world_command(&w, 1, 0);
     ok(!runs(head) && !runs(next), "one GPU, and two that wait");
     struct engine_suppose s = suppose(head);
     is_int(s.gpus.nodes, 0, "who left the queue's head had none of it");
@@ -119,8 +93,8 @@ static void test_behind(void)
 static void test_limited(void)
 {
     begin((struct engine_limits){.gpus_per_user = 3}, "as its user may");
-    (void)submit(1, 0);
-    uint64_t much = submit(3, 0);
+    (void)world_command(&w, 1, 0);
+    uint64_t much = world_command(&w, 3, 0);
     ok(strncmp(engine_job(w.engine, much)->reason, "LimitUserGpus", 13) == 0,
        "too much for its user");
     struct engine_suppose s = suppose(much);
@@ -136,7 +110,7 @@ static void test_expected(void)
                                      .t_iter = 2,
                                      .eval_accuracy = NAN};
     begin((struct engine_limits){0}, "when it may start");
-    uint64_t hog = submit(4, 1000), wide = submit(4, 0);
+    uint64_t hog = world_command(&w, 4, 1000), wide = world_command(&w, 4, 0);
     struct engine_suppose s = suppose(wide);
     ok(isnan(s.expected_s), "no speed is known");
     is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "it tells");
@@ -160,7 +134,8 @@ static void test_within(void)
                                .t_iter = 2,
                                .eval_accuracy = NAN};
     begin((struct engine_limits){0}, "how far off that may be");
-    uint64_t hog = submit(3, 1000), mute = submit(1, 200), wide = submit(4, 0);
+    uint64_t hog = world_command(&w, 3, 1000), mute = world_command(&w, 1, 200),
+             wide = world_command(&w, 4, 0);
     is_int(engine_beat(w.engine, hog, 1, &beat, &err), 0, "it tells");
     ok(runs(mute), "beside one that does not");
     w.clock.t_s += 130;

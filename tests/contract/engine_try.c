@@ -1,6 +1,6 @@
 /* engine_try.c - what would come of a submit: what is said is submitted then,
  * and comes of it; and saying it leaves no trace. */
-#include "tests/contract/engine_world.h"
+#include "tests/contract/engine_queue.h"
 
 static const struct world_script script = {
     .nodes = 2,
@@ -17,12 +17,6 @@ static void begin(struct engine_limits limits, const char *what)
     world_init(&w, &script);
     w.conf.limits = limits;
     ok(world_start(&w), "---- %s", what);
-}
-
-static void settle(void)
-{
-    for (int i = 0; i < 5; i++)
-        (void)world_step(&w);
 }
 
 /* ---- asked, and what was said ----------------------------------------------
@@ -117,7 +111,7 @@ static uint64_t submit(const char *spec)
     const struct engine_submit req = {
         .uid = 1, .user = "anna", .key = key, .spec = spec};
     int rc = engine_submit(w.engine, &req, &id, NULL, &err);
-    settle();
+    world_settle(&w);
     return rc < 0 ? 0 : id;
 }
 
@@ -232,7 +226,7 @@ static void test_after(void)
     for (int i = 0;
          i < 100 && !job_state_is_final(engine_job(w.engine, first)->state);
          i++) {
-        settle();
+        world_settle(&w);
         world_advance(&w);
     }
     is_int(ask(spec_of(1, 0, after), NULL, false, &t), 0, "asked");
@@ -247,7 +241,7 @@ static void test_paused(void)
     struct told t;
     begin((struct engine_limits){0}, "while nothing starts");
     engine_drain(w.engine, "Paused: for a while");
-    settle();
+    world_settle(&w);
     is_int(ask(spec_of(1, 0, ""), NULL, false, &t), 0, "asked");
     ok(t.n_start == 0, "  nor would it");
     same(submit(spec_of(1, 0, "")), &t);
