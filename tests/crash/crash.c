@@ -253,6 +253,7 @@ static bool wait_ready(struct client *c)
     while (!has_ended(&status)) {
         if (call(c, "GET", NULL, "/readyz") == 200) {
             note_conf(&w.h, CONF_START, 0);
+            w.h.was_ready = true;
             strangers_let_in(&w);
             return true;
         }

@@ -45,6 +45,7 @@ struct history {
     size_t n_conf;
     int version;      /* of the last file */
     struct life life; /* of the daemon that lives; own_s 0: it said nothing */
+    bool was_ready;   /* a daemon of this state, so that all files are there */
     int n_bad;
 };
 
@@ -53,6 +54,7 @@ static inline void history_begin(struct history *h)
 {
     h->n = h->n_strange = h->n_conf = 0;
     h->version = 0;
+    h->was_ready = false;
     memset(h->told, 0, sizeof(h->told));
 }
 
@@ -229,6 +231,20 @@ static inline void check_notes(struct history *h)
     heed(h, "I9", why, at);
 }
 
+/* A daemon that died before it was ready for the first time may have made one
+ * file and not the other: the next one makes up for it, as this does. */
+static inline void finish_files(struct history *h, const char *dir)
+{
+    struct store *s = NULL;
+    struct error err = ERROR_INIT;
+    if (h->was_ready)
+        return;
+    if (store_sqlite_open(dir, &s, &err) < 0)
+        bad(h, "F03", err.msg, 0);
+    else
+        s->ops->destroy(s);
+}
+
 /* No daemon runs. in  is_over  nothing is to run any more, and all jobs that
  * were acknowledged have ended. */
 static inline void history_check(struct history *h, const char *dir,
@@ -239,6 +255,7 @@ static inline void history_check(struct history *h, const char *dir,
     struct error err = ERROR_INIT;
     check_notes(h);
     check_deeds(h, dir);
+    finish_files(h, dir);
     (void)store_sqlite_check(dir, on_finding, h);
     if (store_sqlite_open(dir, &s, &err) < 0 ||
         s->ops->load(s, log_event, &l, &err) < 0)
