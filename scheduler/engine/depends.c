@@ -5,7 +5,9 @@
  * others' states alone, and whether they were ever claimed, so a replay finds
  * what was true before. A job for which what it waits for can never come is
  * held, not lost: its user may cancel it, or release it and let it start
- * without.
+ * without. Who waits for its success is held with it, and so on down the chain,
+ * which comes free again, link by link, when the one before it does: a link is
+ * nobody's decision, and the engine takes it back as it made it.
  *
  * Only claims and ends of jobs change anything here, so the queue is gone
  * through after one of them, not with each step.
@@ -41,9 +43,19 @@ int eng_check_depends(struct engine *e, const struct job *job,
     return 0;
 }
 
+/* Nothing but a person lets it start, if anybody may. What somebody holds he
+ * means to release, and what was refused he means to put right. */
+static bool is_stuck(const struct job *job)
+{
+    return job->state == JOB_HELD &&
+           (job->held_by == HELD_DEPENDENCY || job->held_by == HELD_CORRUPT);
+}
+
 static enum depend_fate fate_of(const struct depend *d, const struct job *job)
 {
-    return depend_fate(d->kind, job->state, job->has_begun);
+    return d->kind == DEPEND_OK && is_stuck(job)
+               ? DEPEND_NEVER
+               : depend_fate(d->kind, job->state, job->has_begun);
 }
 
 /* As one job would: it has begun when all its tasks have; it is COMPLETED when
@@ -53,15 +65,17 @@ static enum depend_fate fate_of_sweep(const struct engine *e,
                                       const struct depend *d, int32_t n_tasks,
                                       const struct job **io)
 {
-    const struct job *waits = NULL, *failed = NULL;
+    const struct job *waits = NULL, *failed = NULL, *stuck = NULL;
     for (int32_t i = 0; i < n_tasks; i++) {
         const struct job *task = engine_job(e, d->job + (uint64_t)i);
         if (!task || fate_of(d, task) == DEPEND_WAITS)
             waits = waits ? waits : task;
-        else if (job_state_is_final(task->state) &&
-                 task->state != JOB_COMPLETED)
+        else if (!job_state_is_final(task->state))
+            stuck = !stuck && fate_of(d, task) == DEPEND_NEVER ? task : stuck;
+        else if (task->state != JOB_COMPLETED)
             failed = failed ? failed : task;
     }
+    failed = failed ? failed : stuck;
     if (failed)
         *io = failed;
     if (failed && d->kind == DEPEND_OK)
@@ -103,6 +117,21 @@ static enum depend_fate look(const struct engine *e, const struct job *job,
     return all;
 }
 
+static const char in_vain[] = "DependencyNeverSatisfied: ";
+static const char behind[] = ", held behind ";
+
+/* What began it, in the words that were written for the first of the chain:
+ * "afterok:3, which is FAILED". NULL: it was not a dependency. */
+static const char *root_of(const struct job *other)
+{
+    const char *why = other->reason, *after;
+
+    if (!is_stuck(other) || strncmp(why, in_vain, strlen(in_vain)) != 0)
+        return NULL;
+    after = strstr(why, behind);
+    return after ? after + strlen(behind) : why + strlen(in_vain);
+}
+
 static int hold(struct engine *e, struct entry *en, const struct depend *d,
                 struct error *err)
 {
@@ -111,14 +140,18 @@ static int hold(struct engine *e, struct entry *en, const struct depend *d,
     char text[DEPEND_TEXT_CAP], which[48] = "which";
 
     (void)engine_depend_fate(e, d, &other);
+    const char *root = other ? root_of(other) : NULL;
     if (other && d->task < 0 && other->sweep == d->job && d->kind == DEPEND_OK)
         (void)snprintf(which, sizeof(which), "of which %" PRIu64 "_%" PRId32,
                        other->sweep, other->task);
     text_copy(detail.held, sizeof(detail.held), job_held_name(HELD_DEPENDENCY));
-    (void)snprintf(detail.why, sizeof(detail.why),
-                   "DependencyNeverSatisfied: %s, %s is %s",
-                   depend_show(d, text), which,
-                   other ? job_state_name(other->state) : "not there");
+    if (root)
+        (void)snprintf(detail.why, sizeof(detail.why), "%s%s%s%s", in_vain,
+                       depend_show(d, text), behind, root);
+    else
+        (void)snprintf(detail.why, sizeof(detail.why), "%s%s, %s is %s",
+                       in_vain, depend_show(d, text), which,
+                       other ? job_state_name(other->state) : "not there");
     return eng_stage(e, en, EV_HOLD, -1, &detail, err);
 }
 
@@ -140,17 +173,23 @@ int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
     const struct depend *d = NULL;
     size_t n = 0;
     bool was = en->is_waiting;
+    bool is_held =
+        en->job.state == JOB_HELD && en->job.held_by == HELD_DEPENDENCY;
 
     en->is_waiting = false;
-    if (en->job.state != JOB_QUEUED || en->job.depends_waived)
+    if ((en->job.state != JOB_QUEUED && !is_held) || en->job.depends_waived)
         return 0;
     if (eng_recall_depends(e, &en->job, NULL) < 0) {
-        en->is_waiting = true; /* for the store to tell */
+        en->is_waiting = !is_held; /* for the store to tell */
         return -1;
     }
-    switch (look(e, &en->job, &d, &n)) {
+    enum depend_fate fate = look(e, &en->job, &d, &n);
+    if (is_held && fate != DEPEND_NEVER &&
+        eng_stage(e, en, EV_RELEASE, -1, NULL, err) < 0)
+        return -1;
+    switch (fate) {
     case DEPEND_NEVER:
-        return hold(e, en, d, err);
+        return is_held ? 0 : hold(e, en, d, err);
     case DEPEND_WAITS:
         wait_for(en, d, n);
         break;

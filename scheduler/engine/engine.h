@@ -392,7 +392,8 @@ bool engine_may(const struct engine *e, const struct job *job, int64_t uid);
 int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
                   struct error *err) MUST_CHECK;
 /* Releasing a job that is held because what it waited for can never come
- * lets it start without that; one whose start was refused is tried again. */
+ * lets it start without that, and who is held for want of its success waits
+ * again; one whose start was refused is tried again. */
 /* err  as cancel; ERR_DENIED also when its user releases what an administrator
  *      holds */
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,

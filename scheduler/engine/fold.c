@@ -71,10 +71,12 @@ static void fold_hold(struct job *job, const struct store_event *ev,
     because(job, d->why[0] ? d->why : why[job->held_by]);
 }
 
-static void fold_release(struct job *job)
+/* Who releases it lets it start without what it waited for; the engine finds
+ * that it may come again. */
+static void fold_release(struct job *job, const struct store_event *ev)
 {
-    job->depends_waived =
-        job->depends_waived || job->held_by == HELD_DEPENDENCY;
+    job->depends_waived = job->depends_waived ||
+                          (job->held_by == HELD_DEPENDENCY && ev->uid >= 0);
     job->held_by = HELD_NOT;
     because(job, "");
 }
@@ -269,7 +271,7 @@ static void apply(struct entry *en, const struct store_event *ev,
         fold_hold(job, ev, d);
         break;
     case EV_RELEASE:
-        fold_release(job);
+        fold_release(job, ev);
         break;
     case EV_INTENT:
         fold_intent(en, ev, d);

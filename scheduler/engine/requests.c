@@ -302,9 +302,10 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
 {
     const struct job *job = &en->job;
     /* An administrator's hold stays when its user releases his own, or goes
-     * without what it depends on. */
+     * without what it depends on; anybody's does when that comes after all. */
     bool takes_over = hold && job->state == JOB_HELD &&
-                      job->held_by != HELD_ADMIN && uid != job->uid;
+                      (job->held_by == HELD_DEPENDENCY ||
+                       (job->held_by != HELD_ADMIN && uid != job->uid));
 
     if (eng_check_whole(en, err) < 0)
         return -1;

@@ -190,18 +190,25 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
     wait_for 60 n_bodies 1
     [ "$(on_of 1)" = held ]
     [[ $(sed -n 1p "$bodies" | json '$.reason') == DependencyNeverSatisfied* ]]
+    second=$(sed -n 1p "$bodies" | json '$.job')
+    sed "s/afterok:$first/afterok:$second/" waits.yaml >behind.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet behind.yaml
+    wait_for 60 n_bodies 2
+    [ "$(on_of 2)" = held ]
+    [[ $(sed -n 2p "$bodies" | json '$.reason') == \
+        "DependencyNeverSatisfied: afterok:$second, held behind afterok:$first, which is FAILED" ]]
     printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\n%s\nnotify: %s\n' \
         "resources: {time_limit: 6s}" "$(url "time_80, end")" >limit.yaml
     "$MGPU_BIN/mgpu-submit" --quiet limit.yaml
-    wait_for 60 n_bodies 3
-    [ "$(on_of 2) $(on_of 3)" = "time_80 end" ]
-    [ "$(sed -n 3p "$bodies" | json '$.state')" = TIMEOUT ]
+    wait_for 60 n_bodies 4
+    [ "$(on_of 3) $(on_of 4)" = "time_80 end" ]
+    [ "$(sed -n 4p "$bodies" | json '$.state')" = TIMEOUT ]
     id=$(job again "$(url requeue)" sleep 600)
     has_begun() { job_is "$id" STARTING || job_is "$id" RUNNING; }
     wait_for 60 has_begun
     "$MGPU_BIN/mgpu-admin" requeue "$id"
-    wait_for 60 n_bodies 4
-    [ "$(on_of 4)" = requeue ]
+    wait_for 60 n_bodies 5
+    [ "$(on_of 5)" = requeue ]
 }
 
 @test "F42: https: who shows a certificate that nobody vouches for hears nothing" {

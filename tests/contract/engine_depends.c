@@ -247,6 +247,109 @@ static void test_release(void)
     world_clear(&w);
 }
 
+/* Job 1 fails; 2 waits for it, 3 and a sweep of 4 and 5 for 2, 6 (root's) for
+ * both of these, 7 and 8 for the end of 2. */
+static void chain_init(void)
+{
+    static const char *const depends[] = {"\"afterok:2\"", "\"afterok:3:4\"",
+                                          "\"afterany:2\"", "\"afternotok:2\""};
+    static const char spec[] =
+        "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+        "\"depends_on\":[\"afterok:2\"]}";
+    const struct engine_task tasks[] = {{spec, "{\"env.I\":\"0\"}", NULL},
+                                        {spec, "{\"env.I\":\"1\"}", NULL}};
+    struct engine_submit req = {.uid = 1000, .user = "anna", .key = "k1.s"};
+    struct engine_sweep two = {.tasks = tasks, .n = 2};
+    uint64_t id = 0;
+
+    world_init(&w, &script);
+    ok(world_start(&w), "---- chain");
+    is_int(submit("k2", 1000, "", &id), 0, "one that fails");
+    is_int(submit("k1", 1000, "\"afterok:1\"", &id), 0, "one behind it");
+    is_int(submit("k1.a", 1000, depends[0], &id), 0, "one behind that");
+    is_int(engine_submit_sweep(w.engine, &req, &two, &id, NULL, &err), 0,
+           "a sweep, too");
+    for (int i = 1; i < 4; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "k1.%d", i);
+        is_int(submit(key, i == 1 ? 0 : 1000, depends[i], &id), 0, depends[i]);
+    }
+    is_int((long)id, 8, "the last of them");
+    play(20);
+}
+
+static void states_are(const char *want, const char *when)
+{
+    char is[16] = "";
+    for (uint64_t id = 2; id <= 8; id++)
+        is[id - 2] = job_state_name(job(id)->state)[0];
+    is_str(is, want, when);
+}
+
+/* Nobody waits for ever: who needs the success of one that is held in vain is
+ * held, too, down to the last, told of the root, and comes back with it. */
+static void test_chain(void)
+{
+    chain_init();
+    states_are("HHHHHQQ", "all that need its success are held");
+    is_str(job(2)->reason,
+           "DependencyNeverSatisfied: afterok:1, which is FAILED", "the first");
+    for (uint64_t id = 3; id <= 5; id++)
+        is_str(job(id)->reason,
+               "DependencyNeverSatisfied: afterok:2, held behind afterok:1, "
+               "which is FAILED",
+               "behind it");
+    is_str(job(6)->reason,
+           "DependencyNeverSatisfied: afterok:3, held behind afterok:1, which "
+           "is FAILED",
+           "the last names the root as well");
+    is_str(job(7)->reason, "Dependency: waits for afterany:2",
+           "its end may come yet: somebody may cancel it");
+    w.ids[0] = 0;
+    world_die(&w);
+    play(2);
+    states_are("HHHHHQQ", "still, in the next life");
+    is_int(engine_hold(w.engine, 5, 1000, true, &err), 0,
+           "its user holds a task of his own");
+    is_int(engine_hold(w.engine, 2, 1000, false, &err), 0, "release the first");
+    play(1);
+    is_int(job(3)->held_by, HELD_NOT, "the next is free");
+    is_str(job(3)->reason, "Dependency: waits for afterok:2", "and waits");
+    ok(!job(3)->depends_waived, "with all that it waits for");
+    w.ids[0] = 0;
+    world_die(&w);
+    play(20);
+    states_are("CCCHQCH", "all go on; afternotok is in vain; one is held");
+    is_int(engine_hold(w.engine, 5, 1000, false, &err), 0, "release that");
+    play(20);
+    states_are("CCCFHCH", "which fails, and the last is held once more");
+    is_str(job(6)->reason,
+           "DependencyNeverSatisfied: afterok:4, of which 4_1 is FAILED",
+           "for that");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
+/* Who is released in the middle goes without; a cancel frees who waits for an
+ * end, and nobody else. */
+static void test_chain_ends(void)
+{
+    chain_init();
+    is_int(engine_hold(w.engine, 3, 1000, false, &err), 0,
+           "release the middle");
+    play(20);
+    states_are("HCHHHQQ", "it runs; the rest is held for the sweep");
+    is_int(engine_cancel(w.engine, 2, 1000, &err), 0, "cancel the first");
+    play(20);
+    states_are("CCHHHCC", "who waits for its end runs");
+    w.ids[0] = 0;
+    world_die(&w);
+    play(2);
+    states_are("CCHHHCC", "so in the next life");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
 static void refused(const char *depends, int64_t uid, const char *msg)
 {
     uint64_t id = 77, staged = engine_staged(w.engine);
@@ -266,7 +369,8 @@ static void test_refused(void)
     world_init(&w, &script);
     ok(world_start(&w), "---- refused");
     is_int(submit("k0", 1000, "", &id), 0, "anna's");
-    refused("\"afterok:2\"", 1000, "you have no job 2 [E022]");
+    refused("\"afterok:2\"", 1000, "you have no job 2 [E022]"); /* itself */
+    refused("\"afterok:3\"", 1000, "you have no job 3 [E022]"); /* the next */
     refused("\"afterok:1\"", 1001, "you have no job 1 [E022]");
     refused("\"afterok\"", 1000, "expected afterok:JOB");
     refused("\"afterok:\"", 1000, "expected the numbers");
@@ -288,6 +392,8 @@ int main(void)
     test_sweep();
     test_begun();
     test_release();
+    test_chain();
+    test_chain_ends();
     test_refused();
     return tap_done();
 }
