@@ -519,6 +519,8 @@ lint:
 	$(Q)sh tests/lint/sql.sh
 	$(Q)sh tests/lint/checked.sh --self-test
 	$(Q)sh tests/lint/checked.sh
+	$(Q)sh tests/lint/tables.sh --self-test
+	$(Q)sh tests/lint/tables.sh
 	$(Q)printf '%s\n' $(filter-out $(not_alone),$(filter %.h,$(c_files))) | \
 	    xargs -P $(JOBS) -I FILE $(CC) $(cppflags) $(mpi_cflags) -std=c11 \
 	    -fsyntax-only -x c FILE
