@@ -113,11 +113,12 @@ static size_t hang(const char *line, size_t len)
     return at < 24 ? at : own + 2;
 }
 
-/* The bytes of a line that fit, up to a blank where there is one. Sequences
- * that colour take no room. */
-static size_t fitting(const char *line, size_t len, int columns)
+/* The bytes of a line that fit: up to the end of a part, behind which there are
+ * two blanks or more, else up to a blank. What stands before `own` is no place
+ * to break it. Sequences that colour take no room. */
+static size_t fitting(const char *line, size_t len, size_t own, int columns)
 {
-    size_t blank = 0, i = 0;
+    size_t part = 0, blank = 0, i = 0;
     int width = 0;
     while (i < len) {
         if (line[i] == '\033') {
@@ -129,10 +130,16 @@ static size_t fitting(const char *line, size_t len, int columns)
         size_t n = i + 1;
         while (n < len && ((unsigned char)line[n] & 0xc0) == 0x80)
             n++;
-        if (++width > columns)
-            return blank ? blank : i;
-        if (line[i] == ' ' && width > 1)
-            blank = i;
+        if (line[i] == ' ' && ++width > 1) {
+            bool ends_word = line[i - 1] != ' ';
+            blank = ends_word ? i : blank;
+            if (ends_word && i > own && i + 1 < len && line[i + 1] == ' ')
+                part = i;
+        } else if (line[i] != ' ') {
+            width++;
+        }
+        if (width > columns)
+            return part ? part : blank ? blank : i;
         i = n;
     }
     return len;
@@ -147,8 +154,9 @@ void render_wrapped(const char *text, int columns, FILE *out)
         size_t indent = hang(text, len);
         int room = columns;
         indent = (int)indent < columns / 2 ? indent : 0;
+        size_t own = indent;
         for (;;) {
-            size_t n = is_whole ? len : fitting(text, len, room);
+            size_t n = is_whole ? len : fitting(text, len, own, room);
             /* Blanks at the line's own beginning are no place to break it. */
             if (n < len && strspn(text, " ") >= n)
                 n = len;
@@ -161,6 +169,7 @@ void render_wrapped(const char *text, int columns, FILE *out)
                 break;
             (void)fprintf(out, "\n%*s", (int)indent, "");
             room = columns - (int)indent;
+            own = 0;
         }
         if (*text == '\n') {
             (void)fputc('\n', out);

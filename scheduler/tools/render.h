@@ -40,8 +40,9 @@ int render_table_add(struct render_table *t, struct error *err, const char *fmt,
 int render_table_put(struct render_table *t, const char *text,
                      struct error *err) MUST_CHECK;
 /* Each column as wide as its widest cell. On a terminal that is too narrow
- * the widest columns give way; a cut cell ends in '+'. Where even that does not
- * help, the last columns are left out, and a line names them. */
+ * the widest columns of text give way; a cut cell ends in '+'. Figures, which
+ * stand at the right, are not cut: where even that does not help, the last
+ * columns are left out, and a line names them. No line ends in a blank. */
 void render_table_print(const struct render_table *t,
                         const struct render_style *s, bool header, FILE *out);
 
@@ -51,8 +52,9 @@ void render_table_print(const struct render_table *t,
  * writing, and bytes that are not UTF-8 as \xNN; at most cap - 1 bytes. Returns
  * out. */
 char *render_escape(const char *text, char *out, size_t cap);
-/* Lines longer than `columns` go on below where their text began, broken at
- * blanks. Wide characters count as one: tables, which know widths, fit. */
+/* Lines longer than `columns` go on below where their text began, broken
+ * between their parts, which two blanks or more separate, else at a blank. Wide
+ * characters count as one: tables, which know widths, fit. */
 void render_wrapped(const char *text, int columns, FILE *out);
 /* "0:07", "1:02:03", "2-03:04:05"; "-" for NAN. */
 char *render_duration(double s, char *out, size_t cap);

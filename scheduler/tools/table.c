@@ -12,7 +12,9 @@
 
 #include "scheduler/tools/render.h"
 
-enum { MAX_COLUMNS = 32, CELL_CAP = 512, GAP = 2, NARROWEST = 6 };
+/* A figure that is cut is another figure: columns of them keep their width, as
+ * long as it is one that a figure has. */
+enum { MAX_COLUMNS = 32, GAP = 2, NARROWEST = 6, FIGURE = 20 };
 
 struct render_table {
     struct render_column columns[MAX_COLUMNS];
@@ -47,23 +49,33 @@ void render_table_destroy(struct render_table *t)
 int render_table_add(struct render_table *t, struct error *err, const char *fmt,
                      ...)
 {
-    char raw[CELL_CAP];
+    char raw[512], *more = NULL;
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(raw, sizeof(raw), fmt, ap);
+    int n = vsnprintf(raw, sizeof(raw), fmt, ap);
     va_end(ap);
-    return render_table_put(t, raw, err);
+    if (n >= (int)sizeof(raw)) {
+        va_start(ap, fmt);
+        n = vasprintf(&more, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+            return error_set(err, ERR_NOMEM, "table");
+    }
+    int rc = render_table_put(t, more ? more : raw, err);
+    free(more);
+    return rc;
 }
 
 int render_table_put(struct render_table *t, const char *text,
                      struct error *err)
 {
-    char safe[2 * CELL_CAP];
-    render_escape(text, safe, sizeof(safe));
-    size_t at = t->text.len;
-    if (buf_add(&t->offsets, &at, sizeof(at), err) < 0 ||
-        buf_add(&t->text, safe, strlen(safe) + 1, err) < 0)
+    /* A byte is \xNN at most. */
+    size_t at = t->text.len, cap = 4 * strlen(text) + 1;
+    if (buf_reserve(&t->text, cap, err) < 0 ||
+        buf_add(&t->offsets, &at, sizeof(at), err) < 0)
         return -1;
+    render_escape(text, t->text.data + at, cap);
+    t->text.len += strlen(t->text.data + at) + 1;
     t->n_cells++;
     return 0;
 }
@@ -119,8 +131,9 @@ static void put_blanks(int n, FILE *out)
                      out);
 }
 
+/* *io_owed blanks are written before what comes next: no line ends in them. */
 static void put_cell(const char *text, int width, enum render_align align,
-                     int gap, FILE *out)
+                     int *io_owed, FILE *out)
 {
     size_t bytes = 0;
     int w = width_of(text, width, &bytes);
@@ -128,13 +141,15 @@ static void put_cell(const char *text, int width, enum render_align align,
     if (cut)
         w = width_of(text, width - 1, &bytes);
     int pad = width - w - (cut ? 1 : 0);
-    if (align == RENDER_RIGHT)
-        put_blanks(pad, out);
+    if (*text) {
+        put_blanks(*io_owed + (align == RENDER_RIGHT ? pad : 0), out);
+        *io_owed = align == RENDER_RIGHT ? 0 : pad;
+    } else {
+        *io_owed += pad;
+    }
     (void)fwrite(text, 1, bytes, out);
     if (cut)
         (void)fputc('+', out);
-    if (gap > 0)
-        put_blanks((align == RENDER_LEFT ? pad : 0) + gap, out);
 }
 
 static int total_of(const int *widths, size_t n, int gap)
@@ -145,23 +160,39 @@ static int total_of(const int *widths, size_t n, int gap)
     return total;
 }
 
-/* How many columns there is room for: the widest give way first, then the
- * blanks between them, then the last. */
-static size_t fit(int *widths, size_t n, int columns, int *io_gap)
+/* The widest give way, then the blanks between them. */
+static bool shrink(const struct render_table *t, int *widths, size_t n,
+                   int columns, int *io_gap)
 {
     while (total_of(widths, n, *io_gap) > columns) {
-        size_t widest = 0;
-        for (size_t i = 0; i < n; i++)
-            if (widths[i] > widths[widest])
+        size_t widest = n;
+        for (size_t i = 0; i < n; i++) {
+            bool is_text = t->columns[i].align == RENDER_LEFT;
+            if (widths[i] > (is_text ? NARROWEST : FIGURE) &&
+                (widest == n || widths[i] > widths[widest]))
                 widest = i;
-        if (widths[widest] > NARROWEST)
+        }
+        if (widest < n)
             widths[widest]--;
         else if (*io_gap > 1)
             (*io_gap)--;
-        else if (n > 1)
-            n--;
         else
-            break;
+            return false;
+    }
+    return true;
+}
+
+/* How many columns there is room for: the last are left out. */
+static size_t fit(const struct render_table *t, int *widths, int columns,
+                  int *io_gap)
+{
+    int whole[MAX_COLUMNS];
+    size_t n = t->n_columns;
+    memcpy(whole, widths, sizeof(whole));
+    while (!shrink(t, widths, n, columns, io_gap) && n > 1) {
+        memcpy(widths, whole, sizeof(whole));
+        *io_gap = GAP;
+        n--;
     }
     return n;
 }
@@ -185,6 +216,15 @@ static void name_hidden(const struct render_table *t, size_t n, FILE *out)
     (void)fputc('\n', out);
 }
 
+static void put_row(const struct render_table *t, size_t at, const int *widths,
+                    size_t n, int gap, FILE *out)
+{
+    int owed = 0;
+    for (size_t c = 0; c < n; c++, owed += gap)
+        put_cell(cell(t, at + c), widths[c], t->columns[c].align, &owed, out);
+    (void)fputc('\n', out);
+}
+
 void render_table_print(const struct render_table *t,
                         const struct render_style *s, bool header, FILE *out)
 {
@@ -193,20 +233,17 @@ void render_table_print(const struct render_table *t,
     assert(t->n_columns > 0); /* checked when it was created */
     measure(t, header, widths);
     if (s->columns)
-        n = fit(widths, n, s->columns, &gap);
+        n = fit(t, widths, s->columns, &gap);
     if (header) {
+        int owed = 0;
         (void)fputs(s->colour ? "\033[1m" : "", out);
-        for (size_t c = 0; c < n; c++)
-            put_cell(t->columns[c].title, widths[c], t->columns[c].align,
-                     c + 1 < n ? gap : 0, out);
+        for (size_t c = 0; c < n; c++, owed += gap)
+            put_cell(t->columns[c].title, widths[c], t->columns[c].align, &owed,
+                     out);
         (void)fputs(s->colour ? "\033[0m\n" : "\n", out);
     }
-    for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns) {
-        for (size_t c = 0; c < n; c++)
-            put_cell(cell(t, i + c), widths[c], t->columns[c].align,
-                     c + 1 < n ? gap : 0, out);
-        (void)fputc('\n', out);
-    }
+    for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns)
+        put_row(t, i, widths, n, gap, out);
     if (header && n < t->n_columns)
         name_hidden(t, n, out);
 }

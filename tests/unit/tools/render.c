@@ -114,6 +114,43 @@ static char *print(const struct render_table *t, int columns, bool header)
     return text;
 }
 
+/* 12,3+ would be another number; and a cell is as long as it is. */
+static void test_figures(void)
+{
+    static const struct render_column columns[] = {{"NAME", RENDER_LEFT},
+                                                   {"STEP", RENDER_RIGHT},
+                                                   {"WHY", RENDER_LEFT},
+                                                   {"N", RENDER_RIGHT}};
+    static const char *const cells[] = {
+        "mobilenet", "18,200/18,750", "", "1", "x", "1", "", ""};
+    char text[1500];
+    struct error err = ERROR_INIT;
+    struct render_table *t = NULL;
+    int rc = render_table_create(columns, 4, &t, &err);
+    for (size_t i = 0; rc == 0 && i < 8; i++)
+        rc = render_table_put(t, cells[i], &err);
+    is_int(rc, 0, "two rows");
+    is_str(print(t, 29, true),
+           "NAME             STEP  WHY  N\n"
+           "mobil+  18,200/18,750       1\n"
+           "x                   1\n",
+           "text gives way, no line ends in blanks");
+    is_str(print(t, 20, true),
+           "NAME            STEP\n"
+           "mobil+ 18,200/18,750\n"
+           "x                  1\n"
+           "no room for: WHY, N\n",
+           "a figure is whole, or left out");
+    render_table_destroy(t);
+    memset(text, 'a', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    rc = render_table_create(columns, 1, &t, &err);
+    if (rc == 0 && render_table_add(t, &err, "%s\x1b", text) == 0)
+        is_int((long)strlen(print(t, 0, false)), (long)sizeof(text) - 1 + 5,
+               "a long cell is whole where it is not a terminal");
+    render_table_destroy(t);
+}
+
 static void test_table(void)
 {
     static const struct render_column columns[] = {
@@ -148,6 +185,7 @@ static void test_table(void)
            "no room for: WHY\n",
            "twelve: the last is left out, and named");
     render_table_destroy(t);
+    test_figures();
     is_int(render_table_create(columns, 3, &t, &err), 0, "another");
     const char *wide[] = {"1", "\xe6\x97\xa5\xe6\x9c\xac", "x",
                           "2", "e\xcc\x81t\xc3\xa9",       "y"};
@@ -173,6 +211,7 @@ static void test_wrap(void)
                        "short\n"
                        "  mgpu-submit --set a.long=command b.yaml\n"
                        "averyverylongwordwithoutblanks\n"
+                       " at    12:00   ended 13:00\n"
                        "\033[1mNAME  STATE  PLACE\033[0m\n",
                        20, f);
         (void)fclose(f);
@@ -184,6 +223,8 @@ static void test_wrap(void)
            "  mgpu-submit --set a.long=command b.yaml\n"
            "averyverylongwordwit\n"
            "  houtblanks\n"
+           " at    12:00\n"
+           "       ended 13:00\n"
            "\033[1mNAME  STATE  PLACE\033[0m\n",
            "lines hang where their text began; a command stays whole");
 }
