@@ -220,6 +220,28 @@ const char *attempt_state(const json_t *attempt)
     return went_on ? "REQUEUED" : name;
 }
 
+char *field_pairs(const json_t *o, const char *without)
+{
+    struct buf b = BUF_INIT;
+    const char *key;
+    json_t *v;
+    int bad = 0;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        char *text = json_is_string(v)
+                         ? NULL
+                         : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT |
+                                             JSON_REAL_PRECISION(9));
+        if (!without || strcmp(key, without) != 0)
+            bad |= buf_addf(&b, NULL, "%s%s=%s", b.len ? ", " : "", key,
+                            text ? text : json_string_value(v));
+        free(text);
+    }
+    char *text = bad ? NULL : buf_detach(&b);
+    buf_clear(&b);
+    return text;
+}
+
 bool field_yes(const json_t *o, const char *key)
 {
     return json_is_true(json_object_get(o, key));

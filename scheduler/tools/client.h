@@ -39,6 +39,10 @@ const char *field_str(const json_t *o, const char *key); /* "" */
  * has ended and from which the job went on is REQUEUED, and not RUNNING. */
 const char *attempt_state(const json_t *attempt);
 bool field_yes(const json_t *o, const char *key);
+/* "key=value, ..." of an object but for the key `without` (NULL: of all);
+ * values as JSON but for strings. NULL: no memory.
+ * own  the caller frees it */
+char *field_pairs(const json_t *o, const char *without);
 
 /* To standard output, one line. o NULL: what made it had no memory. */
 int client_print(const json_t *o, struct error *err) MUST_CHECK;

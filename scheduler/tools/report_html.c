@@ -102,32 +102,9 @@ static void fact(struct page *p, const char *name, const char *value)
     add(p, "</dd></div>\n");
 }
 
-/* "key=value, ..." of an object; values as JSON but for strings. */
-static char *pairs(const json_t *o, const char *without)
-{
-    struct buf b = BUF_INIT;
-    const char *key;
-    json_t *v;
-    int bad = 0;
-    json_object_foreach((json_t *)o, key, v)
-    {
-        char *text = json_is_string(v)
-                         ? NULL
-                         : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT |
-                                             JSON_REAL_PRECISION(9));
-        if (!without || strcmp(key, without) != 0)
-            bad |= buf_addf(&b, NULL, "%s%s=%s", b.len ? ", " : "", key,
-                            text ? text : json_string_value(v));
-        free(text);
-    }
-    char *text = bad ? NULL : buf_detach(&b);
-    buf_clear(&b);
-    return text;
-}
-
 static void fact_pairs(struct page *p, const char *name, const json_t *o)
 {
-    char *text = json_object_size(o) ? pairs(o, NULL) : NULL;
+    char *text = json_object_size(o) ? field_pairs(o, NULL) : NULL;
     fact(p, name, text ? text : "");
     free(text);
 }
@@ -419,7 +396,7 @@ static void add_objects(struct page *p, const char *title,
             const json_t *v = json_object_get(o, *f);
             char *text = json_is_string(v) || json_is_null(v) || !v ? NULL
                          : json_is_object(v)
-                             ? pairs(v, "key") /* idempotency */
+                             ? field_pairs(v, "key") /* idempotency */
                              : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
             /* Only the last column is prose. */
             cell(p,

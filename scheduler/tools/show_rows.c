@@ -73,9 +73,7 @@ int show_events(const struct show_conf *s, const json_t *reply,
         char by[32] = "mgpu";
         int64_t uid = field_int(e, "uid", -1);
         json_t *detail = json_object_get(e, "detail");
-        char *text = json_is_object(detail) && json_object_size(detail)
-                         ? json_dumps(detail, JSON_COMPACT)
-                         : NULL;
+        char *text = field_pairs(detail, "key"); /* idempotency */
         if (uid >= 0)
             (void)snprintf(by, sizeof(by), "uid %" PRId64, uid);
         if (rc == 0 &&
@@ -85,7 +83,7 @@ int show_events(const struct show_conf *s, const json_t *reply,
                  0 ||
              render_table_add(t, err, "%s", field_str(e, "event")) < 0 ||
              render_table_add(t, err, "%s", by) < 0 ||
-             render_table_add(t, err, "%s", text ? text : "") < 0))
+             render_table_put(t, text ? text : "", err) < 0))
             rc = -1;
         free(text);
     }
