@@ -219,10 +219,11 @@ struct spec_options {
     const char *home; /* what ~ stands for; NULL: ~ is refused */
     const struct spec_set *sets;
     size_t n_sets;
-    bool draw_seed; /* replace a null seed by a random one */
-    bool take_env;  /* copy what env_passthrough names from our environment
-                       to env, and look for the files of secrets below
-                       home; spec_show() does not */
+    bool draw_seed;  /* replace a null seed by a random one */
+    bool take_env;   /* copy what env_passthrough names from our environment
+                        to env, and look for the files of secrets below
+                        home; spec_show() does not */
+    bool wants_text; /* spec_jobs.text of a single job, too */
 };
 
 /* Parses and validates the text of one job; all findings in one run. No file
@@ -255,8 +256,10 @@ struct spec_jobs {
     bool is_sweep;
     int32_t max_parallel; /* 0: any number */
     bool stop_on_fail;
-    char *text; /* of a sweep: JSON from which spec_expand() makes the same
-                   jobs anywhere; a seed that is to be drawn still is */
+    char *text; /* JSON from which spec_expand() makes the same jobs anywhere;
+                   a seed that is to be drawn still is. What nobody wrote is
+                   not in it: it is as whoever reads it knows it. NULL of a
+                   single job, unless it is wanted */
 };
 
 /* As spec_parse(), of all jobs of the text. What two tasks have in common is

@@ -69,9 +69,21 @@ static int settle_base(struct expansion *x, bool takes_env)
     return 0;
 }
 
+/* Notes are for who reads the file. */
+static void drop_notes(struct node *root)
+{
+    size_t n = strlen(spec_schema.notes);
+    for (const struct node *c = root->first, *next; c; c = next) {
+        next = c->next;
+        if (strncmp(c->key, spec_schema.notes, n) == 0)
+            node_remove(root, c->key);
+    }
+}
+
 static int write_text(struct expansion *x, char **ret)
 {
     struct buf b = BUF_INIT;
+    drop_notes(x->base.root);
     int rc = tree_json(x->base.root, &b, x->err);
     char *text = rc == 0 ? buf_detach(&b) : NULL;
     buf_clear(&b);
@@ -288,6 +300,19 @@ static int expand_one(const char *text, size_t len,
     return 0;
 }
 
+/* What was found in it has been reported. */
+static int write_one(struct expansion *x, const struct spec_options *opt,
+                     struct spec_jobs *ret)
+{
+    x->report = &x->found;
+    x->paths = (struct schema_base){x->base.dir, opt->home};
+    if (report_init(&x->found, x->err) < 0 ||
+        reading_values(&x->base, opt, x->report, x->err) < 0 ||
+        settle_base(x, opt->take_env) < 0)
+        return -1;
+    return write_text(x, &ret->text);
+}
+
 /* A sweep that is nothing is none. */
 static bool has_sweep(const struct node *root)
 {
@@ -317,6 +342,8 @@ int spec_expand(const char *text, size_t len, const struct spec_options *opt,
             rc = draw_seeds(&jobs, err);
     } else if (rc == 0) {
         rc = expand_one(text, len, opt, &jobs, report, err);
+        if (rc == 0 && opt->wants_text)
+            rc = write_one(&x, opt, &jobs);
     }
     if (rc == 0)
         *ret = jobs;

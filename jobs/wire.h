@@ -8,7 +8,10 @@
  *   POST /v1/jobs             {"spec":{..},"hold":false}   Idempotency-Key:
  *                             -> 201 {"id":12} or 200 when it was there. A
  *                             spec with a sweep is that many jobs, all or
- *                             none, with ids in a row from the one replied
+ *                             none, with ids in a row from the one replied.
+ *                             What it does not say is the daemon's default:
+ *                             tools send what was written, so that either
+ *                             side may be of another version
  *   GET  /v1/jobs             ?user=&state=A,B&name=&account=&partition=
  *                             &label=&node=&sweep=&id_min=&id_max=&since=
  *                             &limit=&fields= -> queue

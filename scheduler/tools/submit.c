@@ -261,13 +261,16 @@ static struct spec_options spec_options(const struct args *a)
         .sets = a->sets,
         .n_sets = a->n_sets,
         .take_env = true,
+        .wants_text = true,
     };
 }
 
-/* What is sent: one job with every value but its seed present, or the text of
- * a sweep. */
-static int check(const struct args *a, const struct buf *text,
-                 struct buf *ret_dump, size_t *ret_tasks, struct error *err)
+/* What is sent: what the user said, with what only this place knows. The rest
+ * is the daemon's to fill in, which may be of another version and know fewer
+ * keys than we do: it is to mind those alone that were written.
+ * own  *ret_text: the caller frees */
+static int check(const struct args *a, const struct buf *text, char **ret_text,
+                 size_t *ret_tasks, struct error *err)
 {
     struct spec_options so = spec_options(a);
     struct spec_report report = {.n = 0};
@@ -278,28 +281,29 @@ static int check(const struct args *a, const struct buf *text,
         rc = -1;
         *err = why;
     }
-    if (rc == 0)
-        rc = jobs.is_sweep ? buf_addstr(ret_dump, jobs.text, err)
-                           : spec_dump(&jobs.tasks[0].spec, ret_dump, err);
     *ret_tasks = jobs.is_sweep ? jobs.n : 0;
+    if (rc == 0) {
+        *ret_text = jobs.text;
+        jobs.text = NULL;
+    }
     spec_jobs_clear(&jobs);
     spec_report_clear(&report);
     return rc;
 }
 
 /* own  *ret: json_decref() */
-static int body_of(const struct args *a, const struct buf *dump, json_t **ret,
+static int body_of(const struct args *a, const char *text, json_t **ret,
                    struct error *err)
 {
     json_error_t why;
-    json_t *spec = json_loadb(buf_str(dump), dump->len, 0, &why);
+    json_t *spec = json_loads(text, 0, &why);
     if (!spec)
-        return error_set(err, ERR_INTERNAL, "dump: %s", why.text);
+        return error_set(err, ERR_INTERNAL, "specification: %s", why.text);
     *ret = json_pack("{s:o, s:b}", "spec", spec, "hold", a->hold);
     return *ret ? 0 : error_set(err, ERR_NOMEM, "request");
 }
 
-static int send(struct client *c, const struct args *a, const struct buf *dump,
+static int send(struct client *c, const struct args *a, const char *text,
                 uint64_t *ret_id, struct error *err)
 {
     char key[RNG_TOKEN_CAP];
@@ -308,7 +312,7 @@ static int send(struct client *c, const struct args *a, const struct buf *dump,
         (void)snprintf(key, sizeof(key), "%s", a->key);
     else if (rng_token(key, err) < 0)
         return -1;
-    int rc = body_of(a, dump, &body, err);
+    int rc = body_of(a, text, &body, err);
     if (rc == 0)
         rc = client_post(c, "/v1/jobs", body, key, &reply, err);
     if (rc < 0 && err->code == ERR_UNAVAIL)
@@ -364,14 +368,14 @@ static int wait_for(struct client *c, const struct args *a, uint64_t id,
     return rc;
 }
 
-static int submit(const struct args *a, const struct buf *dump, size_t n_tasks,
+static int submit(const struct args *a, const char *text, size_t n_tasks,
                   int *ret_exit, struct error *err)
 {
     struct client *c = NULL;
     uint64_t id = 0;
     if (client_create(a->url, 5, &c, err) < 0)
         return -1;
-    int rc = send(c, a, dump, &id, err);
+    int rc = send(c, a, text, &id, err);
     if (rc == 0)
         print_submitted(a, id, n_tasks);
     if (rc == 0 && a->wait)
@@ -399,11 +403,11 @@ static int add_scaling(struct client *c, json_t *reply, struct error *err)
 
 /* Asked at a place of its own, which an older daemon does not have: it would
  * take the question for a submit. */
-static int ask(struct client *c, const struct buf *dump, const struct args *a,
+static int ask(struct client *c, const char *text, const struct args *a,
                json_t **ret, struct error *err)
 {
     json_t *body = NULL;
-    int rc = body_of(a, dump, &body, err);
+    int rc = body_of(a, text, &body, err);
     if (rc == 0)
         rc = client_post(c, "/v1/dry-run", body, NULL, ret, err);
     json_decref(body);
@@ -415,8 +419,7 @@ static int ask(struct client *c, const struct buf *dump, const struct args *a,
     return rc == 0 ? add_scaling(c, *ret, err) : -1;
 }
 
-static int dry_run(const struct args *a, const struct buf *dump,
-                   struct error *err)
+static int dry_run(const struct args *a, const char *text, struct error *err)
 {
     struct show_conf s = {.header = true, .out = stdout};
     struct client *c = NULL;
@@ -424,7 +427,7 @@ static int dry_run(const struct args *a, const struct buf *dump,
     if (client_create(a->url, 5, &c, err) < 0)
         return -1;
     render_style_init(&s.style, stdout);
-    int rc = ask(c, dump, a, &reply, err);
+    int rc = ask(c, text, a, &reply, err);
     if (rc == 0 && a->json)
         rc = client_print(reply, err);
     else if (rc == 0 && !a->quiet)
@@ -472,16 +475,17 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
                                add_set(a, "depends_on", strlen("depends_on"),
                                        buf_str(&a->depends), err) < 0))
         return -1;
-    struct buf text = BUF_INIT, dump = BUF_INIT;
+    struct buf text = BUF_INIT;
+    char *said = NULL;
     size_t n_tasks = 0; /* 0: no sweep */
     int rc = read_spec(a, &text, err);
     bool found = false; /* the findings have been printed: say no more */
     if (rc == 0) {
-        rc = check(a, &text, &dump, &n_tasks, err);
+        rc = check(a, &text, &said, &n_tasks, err);
         found = rc < 0 && err->code == ERR_INVAL;
     }
     if (rc == 0 && a->dry_run)
-        rc = dry_run(a, &dump, err);
+        rc = dry_run(a, said, err);
     if (rc == 0 && a->show && a->dry_run)
         (void)putchar('\n');
     if (rc == 0 && a->show)
@@ -489,9 +493,9 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     else if (rc == 0 && a->validate && !a->json && !a->quiet)
         print_valid(a, n_tasks);
     else if (rc == 0 && !a->validate && !a->dry_run)
-        rc = submit(a, &dump, n_tasks, ret_exit, err);
+        rc = submit(a, said, n_tasks, ret_exit, err);
     buf_clear(&text);
-    buf_clear(&dump);
+    free(said);
     if (found) {
         *ret_exit = error_exit_status(ERR_INVAL);
         return 0;
