@@ -92,20 +92,83 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
     return rc;
 }
 
+/* Of one of many only what its last rows say. */
+enum { EFF_JOBS = 50, EFF_ROWS = 2000 };
+
+/* rows: mgpu.eff/1 gets its row; NULL: it is shown. */
+static int eff_of(struct client *c, const struct fetch *f, const char *word,
+                  const char *query, json_t *rows, struct error *err)
+{
+    json_t *job = NULL, *its = NULL, *scaling = NULL, *row = NULL;
+    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = client_get(c, &its, err, "/v1/jobs/%s/iterations%s", word, query);
+    if (rc == 0)
+        rc = client_get(c, &scaling, err, "/v1/jobs/%s/scaling", word);
+    if (rc == 0 && !rows)
+        rc = show_eff(&f->show, job, its, scaling, err);
+    else if (rc == 0)
+        rc = show_eff_row(job, its, scaling, &row, err);
+    if (row && json_array_append_new(rows, row) < 0)
+        rc = error_set(err, ERR_NOMEM, "efficiency");
+    json_decref(job);
+    json_decref(its);
+    json_decref(scaling);
+    return rc;
+}
+
+/* own  takes `rows` */
+static int print_eff(const struct fetch *f, json_t *rows, struct error *err)
+{
+    json_t *o = json_pack("{s:s, s:o}", "schema", "mgpu.eff/1", "jobs", rows);
+    int rc = !o        ? error_set(err, ERR_NOMEM, "efficiency")
+             : f->json ? client_print(o, err)
+                       : show_eff_rows(&f->show, o, err);
+    json_decref(o);
+    return rc;
+}
+
 int fetch_eff(struct client *c, const struct fetch *f, const char *word,
               struct error *err)
 {
-    json_t *job = NULL, *rows = NULL, *scaling = NULL;
-    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (!f->json)
+        return eff_of(c, f, word, "", NULL, err);
+    json_t *rows = json_array();
+    int rc = rows ? eff_of(c, f, word, "", rows, err)
+                  : error_set(err, ERR_NOMEM, "efficiency");
     if (rc == 0)
-        rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations", word);
-    if (rc == 0)
-        rc = client_get(c, &scaling, err, "/v1/jobs/%s/scaling", word);
-    if (rc == 0)
-        rc = show_eff(&f->show, job, rows, scaling, err);
-    json_decref(job);
+        return print_eff(f, rows, err);
     json_decref(rows);
-    json_decref(scaling);
+    return rc;
+}
+
+int fetch_eff_all(struct client *c, const struct fetch *f,
+                  const struct filter *filter, struct error *err)
+{
+    struct filter chosen = *filter;
+    struct buf query = BUF_INIT;
+    char word[32], last[48];
+    json_t *reply = NULL, *job, *rows = json_array();
+    size_t i;
+    chosen.states = chosen.states ? chosen.states : FILTER_ALL;
+    (void)snprintf(last, sizeof(last), "?last=1&limit=%d", (int)EFF_ROWS);
+    int rc = rows ? filter_query(&chosen, &query, err)
+                  : error_set(err, ERR_NOMEM, "efficiency");
+    if (rc == 0)
+        rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
+                        f->count ? f->count : EFF_JOBS, buf_str(&query));
+    json_array_foreach(json_object_get(reply, "jobs"), i, job)
+    {
+        (void)snprintf(word, sizeof(word), "%" PRId64, field_int(job, "id", 0));
+        /* What has not begun has used nothing. */
+        if (rc == 0 && field_int(job, "attempt", 0) > 0)
+            rc = eff_of(c, f, word, last, rows, err);
+    }
+    json_decref(reply);
+    buf_clear(&query);
+    if (rc == 0)
+        return print_eff(f, rows, err);
+    json_decref(rows);
     return rc;
 }
 

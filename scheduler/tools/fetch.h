@@ -8,6 +8,7 @@
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/wait.h"
 
+struct filter;
 struct fetch {
     struct show_conf show;
     bool json;                /* as the daemon says it */
@@ -30,6 +31,10 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
                   struct error *err) MUST_CHECK;
 int fetch_eff(struct client *c, const struct fetch *f, const char *word,
               struct error *err) MUST_CHECK;
+/* A row for each of the newest jobs that are chosen, of any state, and began.
+ */
+int fetch_eff_all(struct client *c, const struct fetch *f,
+                  const struct filter *filter, struct error *err) MUST_CHECK;
 /* `word` may also be a name, of which the newest job counts.
  * err  ERR_NOTFOUND no job has it */
 int fetch_scaling(struct client *c, const struct fetch *f, const char *word,

@@ -46,6 +46,13 @@ int show_scaling(const struct show_conf *s, const json_t *reply,
 int show_eff(const struct show_conf *s, const json_t *job,
              const json_t *iterations, const json_t *scaling,
              struct error *err) MUST_CHECK;
+/* The same as a row of mgpu.eff/1. own  *ret: json_decref() */
+int show_eff_row(const json_t *job, const json_t *iterations,
+                 const json_t *scaling, json_t **ret,
+                 struct error *err) MUST_CHECK;
+/* mgpu.eff/1 of several jobs. */
+int show_eff_rows(const struct show_conf *s, const json_t *reply,
+                  struct error *err) MUST_CHECK;
 int show_events(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
 /* mgpu.why/1 with its mgpu.job/1 (may be NULL): reasons, what it may use, who

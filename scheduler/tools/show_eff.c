@@ -1,5 +1,6 @@
 /* show_eff.c - how well a job used what it had, and which key of its
- * specification would change that.
+ * specification would change that: of one job bars and notes, of several a row
+ * each, and both as JSON.
  *
  * Figures are shares of the iterations' time, over all ranks, without the
  * first three iterations of an attempt, which warm up. A note is made where
@@ -100,8 +101,7 @@ static const json_t *spec_of(const json_t *job, const char *section,
     return json_object_get(o, key);
 }
 
-static int note_data(const struct show_conf *s, const json_t *job,
-                     const struct figures *f)
+static int note_data(FILE *out, const json_t *job, const struct figures *f)
 {
     if (f->data < data_most * f->iter)
         return 0;
@@ -111,39 +111,37 @@ static int note_data(const struct show_conf *s, const json_t *job,
     if (json_is_integer(workers))
         (void)snprintf(has, sizeof(has), "%" PRId64,
                        (int64_t)json_integer_value(workers));
-    (void)fprintf(s->out,
+    (void)fprintf(out,
                   "  * It waited for data for %.0f %% of the time: raise\n"
                   "    dataset.workers (%s)",
                   100 * f->data / f->iter, has);
     if (json_is_integer(cpus))
-        (void)fprintf(s->out, " or resources.cpus_per_gpu (%" PRId64 ")",
+        (void)fprintf(out, " or resources.cpus_per_gpu (%" PRId64 ")",
                       (int64_t)json_integer_value(cpus));
     else
-        (void)fputs("\n    or resources.cpus_per_gpu", s->out);
-    (void)fputs(".\n", s->out);
+        (void)fputs("\n    or resources.cpus_per_gpu", out);
+    (void)fputs(".\n", out);
     return 1;
 }
 
-static int note_copy(const struct show_conf *s, const json_t *job,
-                     const struct figures *f)
+static int note_copy(FILE *out, const json_t *job, const struct figures *f)
 {
     const json_t *pin = spec_of(job, "train", "pin_memory");
     if (f->copy < copy_most * f->iter)
         return 0;
     (void)fprintf(
-        s->out, "  * Copies from the host took %.0f %% of the time: %s.\n",
+        out, "  * Copies from the host took %.0f %% of the time: %s.\n",
         100 * f->copy / f->iter,
         json_is_false(pin) ? "set train.pin_memory: true"
                            : "a smaller dataset.image_size moves less");
     return 1;
 }
 
-static int note_comm(const struct show_conf *s, int64_t gpus,
-                     const struct figures *f)
+static int note_comm(FILE *out, int64_t gpus, const struct figures *f)
 {
     if (f->ranks < 2 || f->comm < comm_most * f->iter)
         return 0;
-    (void)fprintf(s->out,
+    (void)fprintf(out,
                   "  * Ranks waited for each other for %.0f %% of the time: a "
                   "larger\n    train.batch_size, or fewer GPUs than %" PRId64
                   " (resources.gpus), would lose\n    less.\n",
@@ -152,7 +150,7 @@ static int note_comm(const struct show_conf *s, int64_t gpus,
 }
 
 /* One rank that is slow makes all wait. */
-static int note_late(const struct show_conf *s, const struct figures *f)
+static int note_late(FILE *out, const struct figures *f)
 {
     int slow = 0;
     double sum = 0;
@@ -163,26 +161,25 @@ static int note_late(const struct show_conf *s, const struct figures *f)
     double others = f->ranks > 1 ? (sum - f->rank_s[slow]) / (f->ranks - 1) : 0;
     if (f->ranks < 2 || f->rank_s[slow] < (1 + late_most) * others)
         return 0;
-    (void)fprintf(s->out,
+    (void)fprintf(out,
                   "  * Rank %d needs %.0f %% longer than the others, who wait "
                   "for it:\n    look at its node and GPU.\n",
                   slow, 100 * (f->rank_s[slow] / others - 1));
     return 1;
 }
 
-static int note_efficiency(const struct show_conf *s, int64_t gpus,
-                           double efficiency)
+static int note_efficiency(FILE *out, int64_t gpus, double efficiency)
 {
     if (!(efficiency < efficiency_least) || gpus < 2)
         return 0;
-    (void)fprintf(s->out,
+    (void)fprintf(out,
                   "  * %" PRId64 " GPUs did the work of %.1f: see --scaling, "
                   "and give\n    resources.gpus a range.\n",
                   gpus, efficiency * (double)gpus);
     return 1;
 }
 
-static int note_limit(const struct show_conf *s, const json_t *job)
+static int note_limit(FILE *out, const json_t *job)
 {
     char ran[32], limit[32], less[32];
     enum job_state state = JOB_NEW;
@@ -192,7 +189,7 @@ static int note_limit(const struct show_conf *s, const json_t *job)
     render_duration(ran_s, ran, sizeof(ran));
     render_duration(limit_s, limit, sizeof(limit));
     if (state == JOB_TIMEOUT) {
-        (void)fprintf(s->out,
+        (void)fprintf(out,
                       "  * It ended at its time limit of %s: raise "
                       "resources.time_limit.\n",
                       limit);
@@ -202,11 +199,174 @@ static int note_limit(const struct show_conf *s, const json_t *job)
         return 0;
     /* Half as much again as it took, in whole minutes. */
     render_duration(60 * ceil(1.5 * ran_s / 60), less, sizeof(less));
-    (void)fprintf(s->out,
+    (void)fprintf(out,
                   "  * It used %s of a time limit of %s: %s would let it "
                   "start\n    earlier where time is scarce.\n",
                   ran, limit, less);
     return 1;
+}
+
+/* The notes, as they are printed; *ret_n: how many. */
+static void all_notes(FILE *out, const json_t *job, const struct figures *f,
+                      double efficiency, int *ret_n)
+{
+    int64_t gpus = field_int(job, "gpus", 0);
+    int n = 0;
+    if (f->n > 0 && f->iter > 0)
+        n += note_data(out, job, f) + note_copy(out, job, f) +
+             note_comm(out, gpus, f) + note_late(out, f);
+    n += note_efficiency(out, gpus, efficiency) + note_limit(out, job);
+    *ret_n = n;
+}
+
+/* A string for each "  * note\n    goes on\n". own  json_decref(); NULL: no
+ * memory */
+static json_t *note_list(char *text)
+{
+    json_t *list = json_array();
+    for (char *at = text; list && *at;) {
+        char *to = at, *end = strstr(at + 1, "\n  * ");
+        char *next = end ? end + 1 : at + strlen(at);
+        char *from = at + strspn(at, " *");
+        for (char *p = from; p < next; p++) {
+            bool is_blank = *p == ' ' || *p == '\n';
+            if (!is_blank)
+                *to++ = *p;
+            else if (to > at && to[-1] != ' ')
+                *to++ = ' ';
+        }
+        while (to > at && to[-1] == ' ')
+            to--;
+        if (json_array_append_new(list, json_stringn(at, (size_t)(to - at))) <
+            0) {
+            json_decref(list);
+            list = NULL;
+        }
+        at = next;
+    }
+    return list;
+}
+
+static int put_members(json_t *row, const json_t *job)
+{
+    static const char *const members[] = {
+        "id", "display_id", "name", "user", "state", "gpus", "limit_s"};
+    int bad = 0;
+    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+        json_t *v = json_object_get(job, members[i]);
+        bad |= json_object_set_new(row, members[i],
+                                   v ? json_incref(v) : json_null());
+    }
+    return bad;
+}
+
+static int put_shares(json_t *row, const json_t *job, const struct figures *f,
+                      double efficiency)
+{
+    double whole = f->n > 0 && f->iter > 0 ? f->iter : NAN;
+    double used = field_real(job, "elapsed_s") / field_real(job, "limit_s");
+    const struct {
+        const char *name;
+        double share;
+    } shares[] = {
+        {"computing", f->compute / whole},
+        {"waiting_for_data", f->data / whole},
+        {"copying", f->copy / whole},
+        {"waiting_for_ranks", f->comm / whole},
+        {"efficiency", field_int(job, "gpus", 0) > 1 ? efficiency : NAN},
+        {"limit_used", used},
+    };
+    int bad = 0;
+    for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+        bad |= json_object_set_new(row, shares[i].name,
+                                   isfinite(shares[i].share)
+                                       ? json_real(shares[i].share)
+                                       : json_null());
+    return bad;
+}
+
+int show_eff_row(const json_t *reply, const json_t *iterations,
+                 const json_t *scaling, json_t **ret, struct error *err)
+{
+    const json_t *job = json_object_get(reply, "job");
+    double efficiency = efficiency_of(scaling, field_int(job, "gpus", 0));
+    struct figures *f = calloc(1, sizeof(*f));
+    char *text = NULL;
+    size_t len = 0;
+    FILE *mem = f ? open_memstream(&text, &len) : NULL;
+    json_t *row = mem ? json_object() : NULL;
+    int n = 0, bad = row ? 0 : -1;
+    if (mem) {
+        gather(iterations, f);
+        all_notes(mem, job, f, efficiency, &n);
+        bad |= fclose(mem);
+    }
+    if (!bad)
+        bad = put_members(row, job) | put_shares(row, job, f, efficiency) |
+              json_object_set_new(row, "notes", note_list(text));
+    free(text);
+    free(f);
+    if (bad) {
+        json_decref(row);
+        return error_set(err, ERR_NOMEM, "efficiency");
+    }
+    *ret = row;
+    return 0;
+}
+
+static int add_share(struct render_table *t, const json_t *row, const char *key,
+                     struct error *err)
+{
+    double v = field_real(row, key);
+    return isfinite(v) ? render_table_add(t, err, "%.0f %%", 100 * v)
+                       : render_table_add(t, err, "-");
+}
+
+int show_eff_rows(const struct show_conf *s, const json_t *reply,
+                  struct error *err)
+{
+    static const struct render_column columns[] = {
+        {"JOBID", RENDER_RIGHT}, {"NAME", RENDER_LEFT},
+        {"USER", RENDER_LEFT},   {"GPUS", RENDER_RIGHT},
+        {"COMP", RENDER_RIGHT},  {"DATA", RENDER_RIGHT},
+        {"COPY", RENDER_RIGHT},  {"RANKS", RENDER_RIGHT},
+        {"EFF", RENDER_RIGHT},   {"LIMIT", RENDER_RIGHT},
+        {"NOTES", RENDER_RIGHT},
+    };
+    static const char *const shares[] = {"computing",  "waiting_for_data",
+                                         "copying",    "waiting_for_ranks",
+                                         "efficiency", "limit_used"};
+    struct render_table *t = NULL;
+    int rc = render_table_create(columns, sizeof(columns) / sizeof(*columns),
+                                 &t, err);
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(reply, "jobs"), i, row)
+    {
+        if (rc == 0 &&
+            (render_table_put(t, field_str(row, "display_id"), err) < 0 ||
+             render_table_put(t, field_str(row, "name"), err) < 0 ||
+             render_table_put(t, field_str(row, "user"), err) < 0 ||
+             render_table_add(t, err, "%" PRId64, field_int(row, "gpus", 0)) <
+                 0))
+            rc = -1;
+        for (size_t k = 0; rc == 0 && k < sizeof(shares) / sizeof(*shares); k++)
+            rc = add_share(t, row, shares[k], err);
+        size_t n = json_array_size(json_object_get(row, "notes"));
+        if (rc == 0)
+            rc = n ? render_table_add(t, err, "%zu", n)
+                   : render_table_add(t, err, "-");
+    }
+    if (rc == 0)
+        render_table_print(t, &s->style, s->header, s->out);
+    if (rc == 0 && s->header)
+        (void)fputs(
+            "\nShares of the iterations' time: computing, waiting for "
+            "data, copying, waiting\nfor ranks; EFF against one GPU; of "
+            "the time limit. --eff JOB has the notes.\n",
+            s->out);
+    render_table_destroy(t);
+    return rc;
 }
 
 int show_eff(const struct show_conf *s, const json_t *reply,
@@ -235,10 +395,7 @@ int show_eff(const struct show_conf *s, const json_t *reply,
         field_real(job, "elapsed_s") / field_real(job, "limit_s"));
     (void)fputs("Notes\n", s->out);
     int n = 0;
-    if (f->n > 0 && f->iter > 0)
-        n += note_data(s, job, f) + note_copy(s, job, f) +
-             note_comm(s, gpus, f) + note_late(s, f);
-    n += note_efficiency(s, gpus, efficiency) + note_limit(s, job);
+    all_notes(s->out, job, f, efficiency, &n);
     if (n == 0)
         (void)fputs("  nothing stands out\n", s->out);
     free(f);

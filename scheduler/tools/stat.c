@@ -62,7 +62,8 @@ static const struct opt opts[] = {
     {OPT_PROFILE, 0, "profile", NULL,
      "what each epoch consisted of: calls, seconds, share, bytes"},
     {OPT_EFF, 0, "eff", NULL,
-     "how well it used what it had, and what to change"},
+     "how well it used what it had, and what to change; of jobs that -u or "
+     "others choose a row each"},
     {OPT_SCALING, 0, "scaling", NULL,
      "what further GPUs brought to jobs like this one"},
     {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
@@ -439,6 +440,8 @@ static int views(const struct args *a, size_t n, char **words, int *ret_exit,
         rc = plot_jobs(c, words, n, a->of ? a->of : "loss", a->file, err);
     else if (rc == 0 && a->view == OPT_WAIT)
         rc = wait_all(c, a, words, n, ret_exit, err);
+    else if (rc == 0 && n == 0 && a->view == OPT_EFF)
+        rc = fetch_eff_all(c, &a->f, &a->filter, err);
     else if (rc == 0 && n == 0)
         rc = queue(c, a, NULL, err);
     else
@@ -457,7 +460,8 @@ static int check_args(const struct args *a, int n, struct error *err)
 {
     bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
                       a->view == OPT_STATUS || a->view == OPT_WATCH;
-    bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster;
+    bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
+                     !(a->view == OPT_EFF && !filter_is_any(&a->filter));
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
                          "--csv and --svg go with --report NAME");
@@ -485,8 +489,7 @@ static int check_args(const struct args *a, int n, struct error *err)
     if ((a->f.follow || a->has_rank || a->has_tail) && a->view != OPT_LOGS)
         return error_set(err, ERR_USAGE,
                          "--follow, --rank and --tail go with --logs");
-    if (a->f.json &&
-        (a->view == OPT_EFF || a->view == OPT_PLOT || a->view == OPT_REPORT))
+    if (a->f.json && (a->view == OPT_PLOT || a->view == OPT_REPORT))
         return error_set(err, ERR_USAGE,
                          "that view is for people; --metrics "
                          "--json has its figures");

@@ -53,10 +53,12 @@ END
     head -n 4 lines >lines.json
     for id in 1 2 3 4; do
         stat --json "$id" >"job-$id.json"
-        for view in metrics epochs profile scaling events why; do
+        for view in metrics epochs profile scaling eff events why; do
             stat --json "--$view" "$id" >"$view-$id.json"
         done
     done
+    stat --json --eff -u me >eff-mine.json
+    [ "$(json '$.jobs[0].id' <eff-mine.json)" = 1 ]
     "$MGPU_BIN/mgpu-cancel" --json 2 3 >cancel.json
     # What ended for a reason, and a report with and without a run.
     submit_command fails false >/dev/null

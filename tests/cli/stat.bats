@@ -617,6 +617,14 @@ END
     [ "$status" -eq 0 ]
     [[ $output == *"computing "*"waiting for ranks "*"parallel efficiency "* ]]
     [[ $output == *"used "*" of a time limit of 1:00:00: "*" would"* ]]
+    [ "$(stat --eff --json 2 | json '$.jobs[0].notes[0]')" != "" ]
+    run stat --no-header --eff -u me
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 2 ]
+    [[ $(tr -s ' ' <<<"${lines[1]}") == "2 wide $(id -un) 2 "*" % "* ]]
+    [ "$(stat --eff -n 'no*' --json | json '$.jobs[0].id')" = "" ]
+    run stat --eff
+    [ "$status" -eq 64 ]
 }
 
 @test "formats of one's own: config.yaml, and where a mistake in it is" {

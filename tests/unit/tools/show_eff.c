@@ -176,6 +176,56 @@ static void test_nothing(void)
     json_decref(none);
 }
 
+/* Of several jobs: a row for each, and what is not known is null. */
+static void test_rows(void)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.header = true, .style = {.ascii = true}};
+    const struct shape *s = &shapes[0];
+    json_t *its = iterations(s), *scaling = load(s->scaling);
+    json_t *none = load("{\"columns\":[],\"rows\":[]}");
+    json_t *job = load("{\"job\":{\"id\":7,\"display_id\":\"7\",\"name\":"
+                       "\"a\\u001b\",\"user\":\"ann\",\"state\":"
+                       "\"COMPLETED\",\"gpus\":2,\"elapsed_s\":60,"
+                       "\"limit_s\":3600,\"spec\":{}}}");
+    json_t *with = NULL, *without = NULL;
+    is_int(show_eff_row(job, its, scaling, &with, &err), 0, "a row");
+    is_int(show_eff_row(job, none, none, &without, &err), 0, "an empty one");
+    ok(json_is_real(json_object_get(with, "waiting_for_data")), "shares");
+    ok(json_is_null(json_object_get(without, "computing")), "none of nothing");
+    is_str(
+        json_string_value(json_array_get(json_object_get(without, "notes"), 0)),
+        "It used 1:00 of a time limit of 1:00:00: 2:00 would let it start "
+        "earlier where time is scarce.",
+        "a note is a sentence");
+    json_t *both = json_pack("{s:[O,O]}", "jobs", with, without);
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    is_int(show_eff_rows(&conf, both, &err), 0, "rows");
+    (void)fclose(conf.out);
+    is_str(shown,
+           "JOBID  NAME   USER  GPUS  COMP  DATA  COPY  RANKS   EFF  LIMIT  "
+           "NOTES\n"
+           "    7  a\\x1b  ann      2  90 %   2 %   1 %    5 %  90 %    2 %  "
+           "    1\n"
+           "    7  a\\x1b  ann      2     -     -     -      -     -    2 %  "
+           "    1\n\n"
+           "Shares of the iterations' time: computing, waiting for data, "
+           "copying, waiting\n"
+           "for ranks; EFF against one GPU; of the time limit. --eff JOB has "
+           "the notes.\n",
+           "a row each, and what is not known is -");
+    json_decref(both);
+    json_decref(with);
+    json_decref(without);
+    json_decref(job);
+    json_decref(none);
+    json_decref(its);
+    json_decref(scaling);
+}
+
 static void test_scaling(void)
 {
     struct error err = ERROR_INIT;
@@ -219,6 +269,7 @@ int main(void)
         test_shape(&shapes[i]);
     test_nothing();
     test_scaling();
+    test_rows();
     free(shown);
     return tap_done();
 }
