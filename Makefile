@@ -587,6 +587,8 @@ fuzz:
 pages := $(wildcard man/*.[1-8])
 sysconfdir ?= /etc
 unitdir    ?= $(prefix)/lib/systemd
+# Where Debian's zsh looks: vendor-completions for what is in a package.
+zshdir     ?= $(datadir)/zsh/$(if $(filter /usr,$(prefix)),vendor-completions,site-functions)
 install: $(if $(NOBUILD),,all)
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
 	install -m 755 $(bins) $(DESTDIR)$(bindir)
@@ -594,6 +596,7 @@ install: $(if $(NOBUILD),,all)
 	for t in submit stat cancel admin; do install -D -m 644 \
 	    scheduler/tools/completion.bash \
 	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
+	install -D -m 644 scheduler/tools/completion.zsh $(DESTDIR)$(zshdir)/_mgpu
 	for e in jobs/examples/*.yaml; do install -D -m 644 $$e \
 	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e##*/} || exit 1; done
 	for e in jobs/paper/*; do install -D -m 644 $$e \
@@ -619,6 +622,7 @@ uninstall:
 	    $(DESTDIR)$(datadir)/mgpu
 	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
 	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin
+	rm -f $(DESTDIR)$(zshdir)/_mgpu
 	for m in $(pages); do rm -f \
 	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
 	rm -f $(DESTDIR)$(unitdir)/system/mgpu-ctld.service \

@@ -3,15 +3,47 @@
 # and mgpu-admin.
 #
 # The options come from the tool's own --help, which is printed from the
-# table that its parser reads: nothing to keep in step.
+# table that its parser reads, and columns from -o help: nothing to keep in
+# step. completion.zsh does the same for zsh.
+
+# _mgpu_values OPTION: what may follow it, a word each; fails for any text.
+_mgpu_values() {
+    case $1 in
+    -o | --format | -S | --sort)
+        "${tool%/*}/mgpu-stat" -o help 2>/dev/null |
+            sed -n 's/^  \([a-z][a-z_]*\)  .*/\1/p'
+        ;;
+    -t | --state)
+        echo QUEUED HELD DISPATCHING STARTING RUNNING CHECKPOINTING STALLED \
+            COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL all
+        ;;
+    --export) echo csv jsonl tensorboard ;;
+    -u | --user) echo me all ;;
+    *) return 1 ;;
+    esac
+}
+
+# _mgpu_jobs FILTER...: numbers of one's own jobs, or as the filter says.
+_mgpu_jobs() {
+    "${tool%/*}/mgpu-stat" --no-header -o id "$@" 2>/dev/null |
+        sed 's/^ *\([0-9]*\).*/\1/'
+}
 
 _mgpu() {
-    local cur=${COMP_WORDS[COMP_CWORD]} tool=${COMP_WORDS[0]}
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local tool=${COMP_WORDS[0]} done='' words
     COMPREPLY=()
+    case $tool in */*) ;; *) tool=$(command -v "$tool") || return ;; esac
+    if words=$(_mgpu_values "$prev"); then
+        # Of a list, the last word; what stands before it stays.
+        case $cur in *,*) done=${cur%,*}, ;; esac
+        mapfile -t COMPREPLY < <(compgen -P "$done" -W "$words" -- "${cur##*,}")
+        return
+    fi
     case $cur in
     -*)
         mapfile -t COMPREPLY < <(compgen -W "$("$tool" --help |
-            sed -n 's/^  \(-[a-z], \|    \)\(--[a-z][a-z-]*\).*/\2/p')" -- "$cur")
+            sed -n 's/^  \(-[a-zA-Z], \|    \)\(--[a-z][a-z-]*\).*/\2/p')" -- "$cur")
         ;;
     *)
         case ${tool##*/} in
@@ -22,12 +54,14 @@ _mgpu() {
         mgpu-admin)
             mapfile -t COMPREPLY < <(compgen -W "$("$tool" --help |
                 sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
-                $(mgpu-stat --no-header --user all 2>/dev/null |
-                    sed 's/^ *\([0-9]*\).*/\1/')" -- "$cur")
+                $(_mgpu_jobs --user all)" -- "$cur")
+            ;;
+        mgpu-stat)
+            mapfile -t COMPREPLY < <(compgen -W \
+                "$(_mgpu_jobs --user me -t all -c 500)" -- "$cur")
             ;;
         *)
-            mapfile -t COMPREPLY < <(compgen -W "$(mgpu-stat --no-header \
-                --user me 2>/dev/null | sed 's/^ *\([0-9]*\).*/\1/')" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "$(_mgpu_jobs --user me)" -- "$cur")
             ;;
         esac
         ;;

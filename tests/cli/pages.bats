@@ -5,12 +5,12 @@ bin=$MGPU_BIN
 src=$MGPU_SRC
 
 help_options() {
-    "$bin/$1" --help | sed -n 's/^  \(-[a-z], \|    \)\(--[a-z][a-z-]*\).*/\2/p' | sort -u
+    "$bin/$1" --help | sed -n 's/^  \(-[a-zA-Z], \|    \)\(--[a-z][a-z-]*\).*/\2/p' | sort -u
 }
 
 # .It Fl s , -set Ar ...  and  .It Fl -json
 page_options() {
-    sed -n '/^\.It Fl /{s/^\.It Fl \([a-z] , \)\{0,1\}\(Fl \)\{0,1\}-\([a-z][a-z-]*\).*/--\3/p}' \
+    sed -n '/^\.It Fl /{s/^\.It Fl \([a-zA-Z] , \)\{0,1\}\(Fl \)\{0,1\}-\([a-z][a-z-]*\).*/--\3/p}' \
         "$1" | sort -u
 }
 
@@ -60,6 +60,55 @@ same_options() {
         _mgpu
         printf '%s\n' "${COMPREPLY[@]}" | sort -u >"$BATS_TEST_TMPDIR/offered"
         help_options "$tool" | diff -u - "$BATS_TEST_TMPDIR/offered"
+    done
+}
+
+# complete_zsh WORD...: what is offered for the last, a line each. What the
+# shell's own functions would do with it is not looked at.
+complete_zsh() {
+    zsh -f -c 'compadd() { shift; print -l -- "$@" }
+        compset() { words[CURRENT]=${words[CURRENT]##*,} }
+        _files() { print -l -- "files $*" }
+        src=$1; shift
+        words=("$@") CURRENT=$#
+        source "$src/scheduler/tools/completion.zsh"' zsh "$src" "$@"
+}
+
+@test "completion for zsh offers the same as that for bash" {
+    # shellcheck source=/dev/null
+    source "$src/scheduler/tools/completion.bash"
+    for tool in mgpu-submit mgpu-stat mgpu-cancel mgpu-admin; do
+        complete_zsh "$bin/$tool" -- | sort -u >"$BATS_TEST_TMPDIR/offered"
+        help_options "$tool" | diff -u - "$BATS_TEST_TMPDIR/offered"
+    done
+    # No daemon is there: of columns, states and commands all is known.
+    export MGPU_URL=unix:/nowhere/sock
+    for words in "mgpu-stat -o" "mgpu-stat --sort" "mgpu-cancel --state" \
+        "mgpu-stat --export" "mgpu-stat -u" "mgpu-admin -q"; do
+        # shellcheck disable=SC2086 # a list of words
+        set -- $words
+        complete_zsh "$bin/$1" "$2" '' | sort >"$BATS_TEST_TMPDIR/zsh"
+        COMP_WORDS=("$bin/$1" "$2" '')
+        COMP_CWORD=2
+        _mgpu
+        printf '%s\n' "${COMPREPLY[@]}" | sort >"$BATS_TEST_TMPDIR/bash"
+        [ "$(wc -l <"$BATS_TEST_TMPDIR/zsh")" -gt 1 ]
+        diff -u "$BATS_TEST_TMPDIR/bash" "$BATS_TEST_TMPDIR/zsh"
+    done
+    [ "$(complete_zsh "$bin/mgpu-submit" '')" = "files -g *.(yaml|yml)" ]
+}
+
+@test "completion goes on in a list of columns" {
+    # shellcheck source=/dev/null
+    source "$src/scheduler/tools/completion.bash"
+    COMP_WORDS=("$bin/mgpu-stat" -o "id,pri")
+    COMP_CWORD=2
+    _mgpu
+    [ "${COMPREPLY[*]}" = "id,priority" ]
+    COMP_WORDS=("$bin/mgpu-stat" -o "")
+    _mgpu
+    for word in name estimate where long ended; do
+        printf '%s\n' "${COMPREPLY[@]}" | grep -qx "$word"
     done
 }
 
