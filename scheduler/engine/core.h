@@ -30,10 +30,28 @@ enum {
  * engine's clock; INFINITY is never, NAN not yet. */
 struct entry {
     struct job job;
+
+    /* Of each in a plan, as what stands first in struct job. */
+    double not_before_s; /* QUEUED: do not start earlier */
+    double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
+    uint64_t changed;    /* ticket of the last event, see there */
+    int32_t position;    /* among the queued; valid while engine.is_ranked */
+    int32_t dropped; /* not live: an attempt that was taken back, and that the
+                        allocator has still to be told of; 0: none */
+    int32_t n_live;  /* of the first task of a sweep: that hold, or are to get,
+                        devices; counted anew for each plan */
+    bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
+    bool is_owed;    /* within one view: others are gone, or go, for it */
+    bool is_planned; /* within one plan: it starts; see limits.c */
+    bool is_saved;   /* a copy is in engine.saved: it has changed, and that is
+                        not on its way to the store yet */
+    bool is_dirty;   /* the reason changed without an event */
+    bool is_ahead;   /* asked for although it did not fit, see ahead.c */
+    bool is_held;    /* the attempt waits, and not for devices */
+
     struct texts own; /* fixed from the submit on */
     char *dir;        /* the common place; owned. job.dir is what counts */
     struct entry *next_by_key;
-    int32_t position; /* among the queued; valid while engine.is_ranked */
 
     /* Of the current or last attempt, for its row in the store. */
     enum job_state attempt_state;
@@ -48,11 +66,9 @@ struct entry {
     double release_at_s; /* ask it (again) to end the attempt */
     double stalled_s;    /* since when it is STALLED */
     double granted_s;    /* since when a claim is waited for */
-    double not_before_s; /* QUEUED: do not start earlier */
     double tell_at_s;    /* tell the allocator (again) who claimed */
     double warn_at_s;    /* have it (again) send the warning */
     double told_s;       /* since when the attempt is to end */
-    double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
     /* The first iteration of an attempt that a beat told, and when: what one
      * takes on average, with evaluations and all. pace_of 0: none was told. */
     int32_t pace_of;
@@ -62,33 +78,18 @@ struct entry {
                           this life of the daemon */
     bool is_by_wall;   /* start_now_s is what stored wall clock times say,
                           and no worker has said better */
-    bool is_held;      /* the attempt waits, and not for devices */
     bool is_suspended; /* its ranks are stopped, since suspended_s */
     double suspended_s;
-    int32_t n_live; /* of the first task of a sweep: those that hold, or are
-                       to get, devices; counted anew for each plan */
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */
     bool is_resumed;     /* by another life, if at all: not yet by this one */
     bool is_unasked;     /* by this life, not even in vain */
 
-    bool is_ahead;   /* asked for although it did not fit, see ahead.c */
-    int32_t dropped; /* not live: an attempt that was taken back, and that the
-                        allocator has still to be told of; 0: none */
-
     bool is_corrupt;    /* set apart, see damage.c */
     bool has_no_submit; /* not even that could be read */
     bool may_live;      /* is_corrupt: its last attempt may still run */
 
-    bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
-    bool is_owed;    /* within one view: others are gone, or go, for it */
-
-    uint64_t ticket;  /* of the submit; 0: it was there before this life */
-    uint64_t changed; /* of the last event, likewise */
-    bool is_planned;  /* within one plan: it starts; see limits.c */
-    bool is_saved;    /* a copy is in engine.saved: it has changed, and that is
-                         not on its way to the store yet */
-    bool is_dirty;    /* the reason changed without an event */
+    uint64_t ticket; /* of the submit; 0: it was there before this life */
 
     /* Ended; see past.c. */
     struct entry *next_ended;
@@ -375,6 +376,11 @@ int eng_from_spec(const char *spec, const struct engine_conf *conf,
  * in   gpus_per_node  for the memory; 0 counts as 1 */
 struct alloc_where eng_where(const struct engine_conf *conf,
                              const struct job *job, int32_t gpus_per_node);
+static inline bool eng_is_exclusive(const struct engine_conf *conf,
+                                    const struct job *job)
+{
+    return job->where.exclusive || conf->where.exclusive;
+}
 /* Which jobs run at the same speed on the same devices; see class.c.
  * own  *ret: the caller frees */
 int eng_class(const struct job_spec *spec, char **ret,
@@ -535,9 +541,11 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
 extern const char eng_taken_back[];
 
 /* ---- preempting.c -------------------------------------------------------- */
-/* Sets entry.is_owed, for a view that is made now. */
+/* Sets entry.is_owed for a view, where anybody is told to go. */
 void eng_find_owed(const struct engine *e);
-/* What a policy is to know of a job that may go, or does, or is owed. */
+/* Within one view, after eng_find_owed(). */
+bool eng_is_owed(const struct engine *e, const struct entry *en);
+/* What a policy is to know of a live job that may go, or does. */
 void eng_view_preempt(const struct engine *e, const struct entry *en,
                       struct policy_job *io);
 /* The wish was checked, but for what happened to it since. err  ERR_NOMEM */

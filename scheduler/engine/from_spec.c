@@ -112,7 +112,7 @@ struct alloc_where eng_where(const struct engine_conf *conf,
         .exclude = job->exclude[0] ? job->exclude : NULL,
         .cpus_per_gpu = OR(own->cpus_per_gpu, def->cpus_per_gpu),
         .memory_bytes = OR(own->memory_bytes, memory),
-        .exclusive = own->exclusive || def->exclusive,
+        .exclusive = eng_is_exclusive(conf, job),
     };
 }
 

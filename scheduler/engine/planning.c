@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/order.h"
 #include "scheduler/policy/place.h"
 
 enum { NODES_MAX = 65536 };
@@ -85,13 +86,6 @@ void eng_view_clear(struct eng_view *t)
     free(t->jobs);
     free(t->ats);
     free(t->wishes);
-}
-
-static bool in_view(const struct engine *e, const struct entry *en)
-{
-    return job_state_is_live(en->job.state) ||
-           (en->job.state == JOB_QUEUED && !en->is_waiting &&
-            en->dropped == 0 && en->not_before_s <= eng_now(e));
 }
 
 /* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
@@ -215,8 +209,8 @@ static void view_places(const struct engine *e, struct eng_view *t)
     eng_part_nodes(e, t->nodes);
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
-        const struct job *job = &eng_find(e, pj->id)->job;
-        if (!holds(pj) || job->place[0] == '\0' || !parse_place(e, job, at))
+        const struct job *job = holds(pj) ? &eng_find(e, pj->id)->job : NULL;
+        if (!job || job->place[0] == '\0' || !parse_place(e, job, at))
             continue;
         place_add(t->nodes, at, place_of(pj, pj->nodes, pj->gpus / pj->nodes),
                   -1);
@@ -231,9 +225,9 @@ static void view_places(const struct engine *e, struct eng_view *t)
     }
     for (size_t i = 0; i < t->v.n_jobs; i++) {
         struct policy_job *pj = &t->jobs[i];
-        const struct entry *en = eng_find(e, pj->id);
-        bool is_promised = en->job.place[0] == '\0' && !en->is_held;
-        if (!holds(pj) || !is_promised || !promise(e, t, pj, at))
+        const struct entry *en = holds(pj) ? eng_find(e, pj->id) : NULL;
+        bool is_promised = en && en->job.place[0] == '\0' && !en->is_held;
+        if (!is_promised || !promise(e, t, pj, at))
             continue;
         pj->at = at;
         at += pj->nodes;
@@ -241,8 +235,9 @@ static void view_places(const struct engine *e, struct eng_view *t)
 }
 
 static void view_job(const struct engine *e, struct eng_view *t,
-                     const struct entry *en, struct mask_memo *memo)
+                     const struct eng_order *o, struct mask_memo *memo)
 {
+    const struct entry *en = o->entry;
     const struct job *job = &en->job;
     bool is_live = job_state_is_live(job->state);
     double now_s = t->v.now_s;
@@ -259,53 +254,26 @@ static void view_job(const struct engine *e, struct eng_view *t,
         .nodes_max = job->nodes_max,
         .classes = masks.now,
         .classes_ever = masks.ever,
-        .is_exclusive = eng_where(e->parts.conf, job, 1).exclusive,
+        .is_exclusive = eng_is_exclusive(e->parts.conf, job),
         .gpus = is_live ? job->gpus : 0,
         .nodes = is_live ? job->nodes : 0,
-        .submit_s = now_s - (eng_wall(e) - job->submit_s),
+        .submit_s = o->submit_s,
         .start_s = !is_live                 ? (double)NAN
                    : isnan(en->start_now_s) ? now_s
                                             : en->start_now_s,
         .limit_s = job->limit_s,
         .left_s = NAN,
+        .is_owed = o->is_owed,
     };
-    eng_view_preempt(e, en, pj);
+    if (is_live)
+        eng_view_preempt(e, en, pj);
 }
 
-static int by_order(const void *a, const void *b)
+static void view_nodes(const struct engine *e, struct policy_node *ret)
 {
-    const struct policy_job *x = a, *y = b;
-    if (x->id == y->id)
-        return 0;
-    return policy_in_order(x, y) ? -1 : 1;
-}
-
-int eng_view_build(const struct engine *e, struct eng_view *t,
-                   struct error *err)
-{
-    struct mask_memo memo = {.next = 0};
-    size_t n_ats = 1;
-    for (size_t i = 0; i < e->n_active; i++) {
-        const struct job *job = &e->active[i]->job;
-        if (job_state_is_live(job->state) && job->nodes > 0)
-            n_ats += (size_t)job->nodes;
-    }
-    memset(t, 0, sizeof(*t));
-    t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
-    t->jobs = calloc(e->n_active + 1, sizeof(*t->jobs));
-    t->ats = calloc(n_ats, sizeof(*t->ats));
-    t->wishes = calloc(e->n_active + 1, sizeof(*t->wishes));
-    if (!t->nodes || !t->jobs || !t->ats || !t->wishes)
-        return error_set(err, ERR_NOMEM, "out of memory");
-    t->v = (struct policy_view){.now_s = eng_now(e),
-                                .wall_s = eng_wall(e),
-                                .nodes = t->nodes,
-                                .n_nodes = e->n_nodes,
-                                .jobs = t->jobs,
-                                .preempt = e->parts.conf->preempt};
     for (size_t i = 0; i < e->n_nodes; i++) {
         int32_t total = e->nodes[i].gpus_total, free = e->nodes[i].gpus_free;
-        t->nodes[i] = (struct policy_node){
+        ret[i] = (struct policy_node){
             .gpus_total = total,
             .gpus_free = free < 0       ? 0
                          : free > total ? total
@@ -314,13 +282,46 @@ int eng_view_build(const struct engine *e, struct eng_view *t,
             .class_id = e->classes.of[i],
         };
     }
-    eng_find_owed(e);
-    for (size_t i = 0; i < e->n_active; i++) {
-        if (in_view(e, e->active[i]))
-            view_job(e, t, e->active[i], &memo);
+}
+
+int eng_view_build(const struct engine *e, struct eng_view *t,
+                   struct error *err)
+{
+    struct mask_memo memo = {.next = 0};
+    double now_s = eng_now(e), wall_s = eng_wall(e);
+    struct eng_order *order;
+    size_t n, n_ats = 1;
+    bool has_caps = false;
+
+    memset(t, 0, sizeof(*t));
+    if (eng_order(e, now_s, wall_s, &order, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct job *job = &order[i].entry->job;
+        has_caps = has_caps || job->max_parallel > 0;
+        if (job_state_is_live(job->state) && job->nodes > 0)
+            n_ats += (size_t)job->nodes;
     }
-    qsort(t->jobs, t->v.n_jobs, sizeof(*t->jobs), by_order);
-    t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
+    t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
+    t->jobs = malloc((e->n_active + 1) * sizeof(*t->jobs));
+    t->ats = calloc(n_ats, sizeof(*t->ats));
+    t->wishes = malloc((e->n_active + 1) * sizeof(*t->wishes));
+    if (!t->nodes || !t->jobs || !t->ats || !t->wishes) {
+        free(order);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    t->v = (struct policy_view){.now_s = now_s,
+                                .wall_s = wall_s,
+                                .nodes = t->nodes,
+                                .n_nodes = e->n_nodes,
+                                .jobs = t->jobs,
+                                .preempt = e->parts.conf->preempt};
+    view_nodes(e, t->nodes);
+    for (size_t i = 0; i < n; i++)
+        view_job(e, t, &order[i], &memo);
+    free(order);
+    if (has_caps)
+        t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
     view_places(e, t);
     eng_part_jobs(e, t);
     return 0;

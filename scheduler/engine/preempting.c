@@ -34,6 +34,8 @@ static double owed_until(const struct entry *en)
 /* Not once it has had them: what becomes of it then is its own affair. */
 void eng_find_owed(const struct engine *e)
 {
+    if (!e->parts.conf->preempt.is_on)
+        return;
     for (size_t i = 0; i < e->n_active; i++)
         e->active[i]->is_owed = false;
     for (size_t i = 0; i < e->n_active; i++) {
@@ -45,6 +47,12 @@ void eng_find_owed(const struct engine *e)
             !(to->job.claim_s >= en->job.preempt_s))
             to->is_owed = true;
     }
+}
+
+bool eng_is_owed(const struct engine *e, const struct entry *en)
+{
+    return e->parts.conf->preempt.is_on && en->is_owed &&
+           !(job_state_is_live(en->job.state) && en->job.native_id[0]);
 }
 
 static bool may_go(const struct entry *en)
@@ -61,13 +69,9 @@ void eng_view_preempt(const struct engine *e, const struct entry *en,
 {
     const struct policy_preempt *conf = &e->parts.conf->preempt;
     const struct job *job = &en->job;
-    bool is_live = job_state_is_live(job->state);
     double now_s = eng_now(e);
 
     if (!conf->is_on)
-        return;
-    io->is_owed = en->is_owed && !(is_live && job->native_id[0]);
-    if (!is_live)
         return;
     io->may_go = may_go(en);
     io->is_leaving = eng_is_ending(en);

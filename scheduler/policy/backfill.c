@@ -221,6 +221,46 @@ static const struct policy_job *start_beside(struct backfill *b,
     return NULL;
 }
 
+/* By head: the job would have ended by then. */
+static uint64_t short_for(const struct backfill *b,
+                          const struct policy_job *job)
+{
+    double end_s = b->plan.view->now_s + job->limit_s;
+    uint64_t is_short = 0;
+
+    for (size_t i = 0; isfinite(end_s) && i < b->n_heads; i++)
+        is_short |= (uint64_t)(end_s <= b->heads[i].at_s) << i;
+    return is_short;
+}
+
+/* start_beside(), which is not gone through again for a job of a shape that it
+ * did not start, unless that ends before other times. A start, or a head more,
+ * changes what it goes by; and, where devices are taken back, who is owed. */
+static const struct policy_job *try_beside(struct backfill *b,
+                                           const struct policy_job *job,
+                                           const struct policy_job *as,
+                                           struct place place, double *ret_at_s)
+{
+    struct plan *p = &b->plan;
+    struct plan_delay now = {.state = p->state,
+                             .n_heads = b->n_heads,
+                             .is_short = short_for(b, job)};
+    const struct plan_delay *was = plan_delay(p, as);
+
+    if (!p->soon && was->state == now.state && was->n_heads == now.n_heads &&
+        was->is_short == now.is_short) {
+        *ret_at_s = b->heads[was->by].at_s;
+        return b->heads[was->by].job;
+    }
+    const struct policy_job *delayed = start_beside(b, job, place, ret_at_s);
+    if (!p->soon && delayed) {
+        while (b->heads[now.by].job != delayed)
+            now.by++;
+        *plan_delay(p, as) = now;
+    }
+    return delayed;
+}
+
 /* On one set of nodes after the other; true when it starts.
  * out  ret_delayed  NULL: it fits on none now; else whom it would delay on the
  *      last on which it does, and when that one is to start */
@@ -233,14 +273,17 @@ static bool start_somewhere(struct backfill *b, const struct policy_job *job,
 
     *ret_delayed = NULL;
     for (size_t i = 0; i < n_sets; i++) {
-        struct policy_job there = *job;
+        struct policy_job there;
+        const struct policy_job *as = job;
         if (job->n_sets > 0) {
+            there = *job;
             there.sets = &job->sets[i];
             there.n_sets = 1;
+            as = &there;
         }
-        if (!plan_find(&b->plan, &there, &place))
+        if (!plan_find(&b->plan, as, &place))
             continue;
-        *ret_delayed = start_beside(b, job, place, ret_at_s);
+        *ret_delayed = try_beside(b, job, as, place, ret_at_s);
         if (!*ret_delayed)
             return true;
     }

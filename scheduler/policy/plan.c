@@ -28,7 +28,9 @@ struct plan_shape {
     uint64_t found_state;  /* of the plan; what follows is of that */
     uint64_t worded_state; /* likewise; 0: never */
     bool fits;
+    uint64_t lacks_until; /* !fits: so long as this is plan.undone */
     struct place place;
+    struct plan_delay delay;
     char lacks[CAP]; /* the reason */
 };
 
@@ -228,14 +230,23 @@ bool plan_ever(struct plan *p, const struct policy_job *job, bool with_down)
 bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret)
 {
     struct plan_shape *s = shape_of(p, job);
+    bool lacks = s->found_state > 0 && !s->fits && s->lacks_until == p->undone;
 
-    if (s->found_state != p->state) {
+    if (s->found_state != p->state && !lacks) {
         s->fits = place_find(p->nodes, p->view->n_nodes, job, &s->place);
         s->found_state = p->state;
+        s->lacks_until = p->undone;
+        if (!s->fits)
+            p->lacked_in = p->state;
     }
     if (s->fits)
         *ret = s->place;
     return s->fits;
+}
+
+struct plan_delay *plan_delay(struct plan *p, const struct policy_job *job)
+{
+    return &shape_of(p, job)->delay;
 }
 
 /* ---- starts ----------------------------------------------------------------
@@ -269,6 +280,8 @@ void plan_unstart(struct plan *p, struct place place)
     if (p->soon)
         place_add(p->soon, p->at, place, 1);
     p->n--;
+    if (p->lacked_in == p->state)
+        p->undone++;
     p->state = p->before;
 }
 
@@ -278,8 +291,15 @@ void plan_unstart(struct plan *p, struct place place)
 static char *wait(struct plan *p, const struct policy_job *job, double start_s)
 {
     struct policy_wish *w = &p->wishes[p->n++];
-    *w = (struct policy_wish){
-        .act = POLICY_WAIT, .id = job->id, .start_s = start_s};
+
+    /* Not all of it at once: the reason, most of it, is written next. */
+    w->act = POLICY_WAIT;
+    w->id = job->id;
+    w->nodes = w->gpus_per_node = 0;
+    w->classes = 0;
+    w->start_s = start_s;
+    w->lacks = w->is_owed = 0;
+    w->for_id = 0;
     return w->reason;
 }
 
@@ -398,17 +418,31 @@ void plan_behind(struct plan *p, const struct policy_job *job,
                    head->id);
 }
 
-void plan_reserved(struct plan *p, const struct policy_job *job,
-                   const struct policy_job *head, double start_s)
+/* A moment, no time from now: it is read long after it was written. The same
+ * head is named to many. */
+static void word_reserved(struct plan *p, const struct policy_job *head,
+                          double start_s)
 {
-    char *reason = wait(p, job, NAN);
-    int n =
-        snprintf(reason, CAP, "Reserved: would delay job %" PRIu64, head->id);
-    /* A moment, no time from now: it is read long after it was written. */
+    int n = snprintf(p->reserved, sizeof(p->reserved),
+                     "Reserved: would delay job %" PRIu64, head->id);
     double in_s = isfinite(start_s) ? fmax(0, start_s - p->view->now_s) : 0;
     time_t at = (time_t)(p->view->wall_s + in_s);
     struct tm tm;
+
     if (isfinite(start_s) && gmtime_r(&at, &tm))
-        (void)strftime(reason + n, CAP - (size_t)n,
+        (void)strftime(p->reserved + n, sizeof(p->reserved) - (size_t)n,
                        ", which starts by %Y-%m-%dT%H:%M:%SZ", &tm);
+    p->reserved_for = head->id;
+    p->reserved_s = start_s;
+}
+
+void plan_reserved(struct plan *p, const struct policy_job *job,
+                   const struct policy_job *head, double start_s)
+{
+    bool is_same = p->reserved_for == head->id &&
+                   memcmp(&p->reserved_s, &start_s, sizeof(start_s)) == 0;
+
+    if (!is_same)
+        word_reserved(p, head, start_s);
+    memcpy(wait(p, job, NAN), p->reserved, CAP);
 }

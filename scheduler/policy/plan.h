@@ -6,7 +6,8 @@
  * In a long queue few jobs differ in what they ask for, and few are started
  * by one plan. So what was found out for one job is kept for all of its shape,
  * until the free GPUs have changed: nodes are gone through once for a shape,
- * not once for each job that waits.
+ * not once for each job that waits. And what did not fit does not fit after
+ * another start either: a plan only takes.
  */
 #ifndef MGPU_SCHEDULER_PLAN_H
 #define MGPU_SCHEDULER_PLAN_H
@@ -15,6 +16,15 @@
 #include "scheduler/policy/policy.h"
 
 struct plan_shape;
+
+/* Whom a job of some shape would delay where it fits: the same for all whose
+ * ends are before the same of these times. */
+struct plan_delay {
+    uint64_t state;    /* of the plan; 0: not looked at */
+    size_t n_heads;    /* there were so many reservations */
+    uint64_t is_short; /* by reservation: it would have ended by then */
+    size_t by;         /* whose time would not be kept */
+};
 
 /* A queued job that gets its devices from those that leave. */
 struct plan_owed {
@@ -32,12 +42,19 @@ struct plan {
     size_t n_shapes;
     uint64_t state, last_state; /* another number for each other gpus_free */
     uint64_t before;            /* state before the last start */
-    int32_t *at;                /* owned; [n_nodes], of the last start */
+    uint64_t lacked_in; /* the last state in which something did not fit */
+    uint64_t undone;    /* changes when what did not fit may fit again */
+    int32_t *at;        /* owned; [n_nodes], of the last start */
     struct policy_wish *wishes; /* borrowed */
     size_t cap, n;
     /* By class, what plan_reach() adds to it. */
     uint64_t near[POLICY_CLASSES], near_alone[POLICY_CLASSES];
     bool has_parts;
+
+    /* What was last said of a place that is kept; reserved_for 0: nothing. */
+    uint64_t reserved_for;
+    double reserved_s;
+    char reserved[sizeof(((struct policy_wish *)NULL)->reason)];
 
     /* Owned; NULL unless devices may be taken back. */
     struct policy_node *soon;  /* as nodes, when all have left who are to */
@@ -58,6 +75,10 @@ void plan_end(struct plan *p);
 /* place_find() and place_ever() on p->nodes, for any but a running job. */
 bool plan_find(struct plan *p, const struct policy_job *job, struct place *ret);
 bool plan_ever(struct plan *p, const struct policy_job *job, bool with_down);
+
+/* What the policy keeps of the job's shape; zeroed at first. Valid until
+ * another job is asked about. */
+struct plan_delay *plan_delay(struct plan *p, const struct policy_job *job);
 
 /* The job's classes, and those of which a job may be in its way, or it in
  * theirs: of other parts of the same machines. */

@@ -3,7 +3,8 @@
  *
  * Random jobs, some of few shapes and some of many more than are kept, are
  * started and taken back on random nodes, and each answer is held against
- * place.h, which keeps nothing.
+ * place.h, which keeps nothing. Then whole plans: of jobs that each are of a
+ * shape of their own, so that nothing is kept, the plan is the same.
  */
 #include <stdlib.h>
 
@@ -11,7 +12,14 @@
 #include "scheduler/policy/plan.h"
 #include "tests/unit/policy/view.h"
 
-enum { NODES = 12, JOBS = 3000, ROUNDS = 40, SMALL_ROUNDS = 4000 };
+enum {
+    NODES = 12,
+    JOBS = 3000,
+    ROUNDS = 40,
+    SMALL_ROUNDS = 4000,
+    PLANS = 600,
+    PLANNED = 400
+};
 
 static struct rng rng;
 static struct policy_node nodes[NODES];
@@ -122,9 +130,109 @@ static int round_of(int32_t variety, int n_jobs)
     return n_bad;
 }
 
+/* ---- whole plans ----------------------------------------------------------
+ */
+/* On one node, as far as that has room. */
+static void run_one(struct policy_job *job, int32_t *at)
+{
+    int32_t i = draw(0, NODES - 1), n = draw(1, 4);
+
+    if (nodes[i].gpus_free < n)
+        return;
+    *at = i;
+    nodes[i].gpus_free -= n;
+    job->state = JOB_RUNNING;
+    job->gpus_min = job->gpus_max = job->gpus = n;
+    job->nodes_min = job->nodes_max = job->nodes = 1;
+    job->is_exclusive = 0;
+    job->at = at;
+    job->start_s = -draw(0, 500);
+    job->may_go = draw(0, 1);
+    job->grace_s = 30;
+    job->preempted_s = -INFINITY;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    return policy_in_order(a, b) ? -1 : 1;
+}
+
+static struct policy_view view_of(int n_jobs, int32_t *ats)
+{
+    for (int i = 0; i < NODES; i++)
+        nodes[i] = (struct policy_node){.gpus_total = 8,
+                                        .gpus_free = 8,
+                                        .is_up = draw(0, 9) > 0,
+                                        .class_id = i % 2};
+    int32_t variety = draw(1, 3);
+    for (int i = 0; i < n_jobs; i++) {
+        jobs[i] = job_of(i, variety);
+        jobs[i].is_exclusive = draw(0, 9) == 0;
+        jobs[i].limit_s = draw(0, 9) ? 100 * draw(1, 8) : (double)INFINITY;
+        jobs[i].priority = draw(0, 2);
+        jobs[i].submit_s = -i;
+        if (draw(0, 9) == 0)
+            run_one(&jobs[i], &ats[i]);
+    }
+    qsort(jobs, (size_t)n_jobs, sizeof(*jobs), by_order);
+    return (struct policy_view){
+        .nodes = nodes,
+        .n_nodes = NODES,
+        .jobs = jobs,
+        .n_jobs = (size_t)n_jobs,
+        .preempt = {.is_on = draw(0, 3) == 0, .grace_s = 30},
+    };
+}
+
+static bool same_wish(const struct policy_wish *a, const struct policy_wish *b)
+{
+    bool is_same = a->act == b->act && a->id == b->id && a->nodes == b->nodes &&
+                   a->gpus_per_node == b->gpus_per_node &&
+                   a->classes == b->classes && a->lacks == b->lacks &&
+                   a->is_owed == b->is_owed && a->for_id == b->for_id &&
+                   memcmp(&a->start_s, &b->start_s, sizeof(a->start_s)) == 0 &&
+                   strcmp(a->reason, b->reason) == 0;
+    if (!is_same)
+        tap_diag("job %d: '%s' is not '%s'", (int)a->id, a->reason, b->reason);
+    return is_same;
+}
+
+/* Any class, for each job in a place of its own: a shape goes by that. */
+static void tell_apart(struct policy_job *job, uint64_t *set)
+{
+    *set = POLICY_ANY_CLASS;
+    job->sets = set;
+    job->n_sets = 1;
+}
+
+static int plan_of(const struct policy *policy, int n_jobs)
+{
+    static struct policy_wish apart[PLANNED];
+    static uint64_t sets[PLANNED];
+    static int32_t ats[PLANNED];
+    struct policy_view v = view_of(n_jobs, ats);
+    struct error err = ERROR_INIT;
+    size_t n = 0, n_apart = 0;
+    int n_bad = 0;
+
+    int rc = policy->plan(&v, wishes, PLANNED, &n, &err);
+    for (int i = 0; i < n_jobs; i++)
+        if (jobs[i].state == JOB_QUEUED)
+            tell_apart(&jobs[i], &sets[i]);
+    if (rc == 0)
+        rc = policy->plan(&v, apart, PLANNED, &n_apart, &err);
+    if (rc < 0 || n != n_apart) {
+        tap_diag("%zu wishes, and %zu: %s", n, n_apart, err.msg);
+        return 1;
+    }
+    for (size_t i = 0; i < n; i++)
+        n_bad += !same_wish(&wishes[i], &apart[i]);
+    return n_bad;
+}
+
 int main(void)
 {
-    int n_few = 0, n_many = 0, n_small = 0;
+    int n_few = 0, n_many = 0, n_small = 0, n_fifo = 0, n_backfill = 0;
 
     rng_seed(&rng, 1);
     for (int i = 0; i < ROUNDS; i++) {
@@ -136,5 +244,11 @@ int main(void)
     is_int(n_few, 0, "a queue of few shapes");
     is_int(n_many, 0, "a queue of more shapes than are kept");
     is_int(n_small, 0, "short queues, for which less is kept");
+    for (int i = 0; i < PLANS; i++) {
+        n_fifo += plan_of(&policy_fifo, draw(1, PLANNED));
+        n_backfill += plan_of(&policy_backfill, draw(1, PLANNED));
+    }
+    is_int(n_fifo, 0, "plans of fifo");
+    is_int(n_backfill, 0, "plans of backfill");
     return tap_done();
 }

@@ -1,0 +1,21 @@
+/* order.h - the order of a policy's view; see order.c. */
+#ifndef MGPU_SCHEDULER_ORDER_H
+#define MGPU_SCHEDULER_ORDER_H
+
+#include "scheduler/engine/core.h"
+
+/* A job of the view, and what its place there follows from. */
+struct eng_order {
+    struct entry *entry;
+    uint64_t id;
+    double submit_s; /* on the view's clock */
+    int32_t priority;
+    bool is_owed;
+};
+/* Those that live or could start, in the policy's order.
+ * own  *ret, for free() */
+int eng_order(const struct engine *e, double now_s, double wall_s,
+              struct eng_order **ret, size_t *ret_n,
+              struct error *err) MUST_CHECK;
+
+#endif
