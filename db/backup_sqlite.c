@@ -22,8 +22,11 @@ enum { SMALL_MAX = 64 << 20 };
 
 /* Beside the databases: without them a state cannot go on. */
 static const char *const small[] = {"secret", "admin.log", "first_id"};
-static const char *const names[] = {"metrics.db", "state.db", "secret",
-                                    "admin.log",  "first_id", "backup"};
+/* All that a copy has, and what SQLite has beside one that it works at. */
+static const char *const names[] = {
+    "metrics.db", "metrics.db-journal", "metrics.db-wal", "metrics.db-shm",
+    "state.db",   "state.db-journal",   "state.db-wal",   "state.db-shm",
+    "secret",     "admin.log",          "first_id",       "backup"};
 
 static int path_of(char *ret, size_t cap, const char *dir, const char *name,
                    struct error *err)

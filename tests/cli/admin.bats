@@ -104,6 +104,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     cd "$BATS_TEST_TMPDIR"
     mkdir copy.part # of one that was cut short
     printf rubbish >copy.part/state.db
+    touch copy.part/{state,metrics}.db-{journal,wal,shm}
     run admin backup copy
     [ "$status" -eq 0 ]
     [[ $output == "backed up in "* ]]
