@@ -72,24 +72,51 @@ static int check_copy(const struct db *d, struct error *err)
                            line);
 }
 
-static int copy_database(const char *dir, const char *into, const char *name,
+/* As it is now, whatever is written to it until it is closed. */
+static int open_moment(struct db *ret, const char *dir, const char *name,
+                       struct error *err)
+{
+    char path[1024], n[24];
+    if (path_of(path, sizeof(path), dir, name, err) < 0 ||
+        db_open(ret, path, name, true, err) < 0)
+        return -1;
+    return db_exec(ret, "BEGIN", err) < 0
+               ? -1
+               : db_get_text(ret, "SELECT count(*) FROM sqlite_schema", n,
+                             sizeof(n), err);
+}
+
+static int copy_database(const struct db *from, const char *into,
                          struct error *err)
 {
-    char from_path[1024], to_path[1024];
-    struct db from = {.h = NULL}, to = {.h = NULL};
-    if (path_of(from_path, sizeof(from_path), dir, name, err) < 0 ||
-        path_of(to_path, sizeof(to_path), into, name, err) < 0)
+    char to_path[1024];
+    struct db to = {.h = NULL};
+    if (path_of(to_path, sizeof(to_path), into, from->name, err) < 0)
         return -1;
-    int rc = db_open(&from, from_path, name, true, err);
+    int rc = db_open(&to, to_path, from->name, false, err);
     if (rc == 0)
-        rc = db_open(&to, to_path, name, false, err);
-    if (rc == 0)
-        rc = copy_pages(&from, &to, err);
+        rc = copy_pages(from, &to, err);
     if (rc == 0)
         rc = check_copy(&to, err);
     db_close(&to);
-    db_close(&from);
     return rc == 0 ? sync_path(to_path, err) : -1;
+}
+
+/* Of one moment: rows are there before the end of their attempt is, so the log
+ * is looked at first, and no job ends in the copy whose rows are not in it. */
+static int copy_databases(const char *dir, const char *into, struct error *err)
+{
+    struct db log = {.h = NULL}, rows = {.h = NULL};
+    int rc = open_moment(&log, dir, "state.db", err);
+    if (rc == 0)
+        rc = open_moment(&rows, dir, "metrics.db", err);
+    if (rc == 0)
+        rc = copy_database(&log, into, err);
+    db_close(&log);
+    if (rc == 0)
+        rc = copy_database(&rows, into, err);
+    db_close(&rows);
+    return rc;
 }
 
 static int write_all(int fd, const struct buf *text)
@@ -175,8 +202,7 @@ static int sync_parent(const char *dest, struct error *err)
 
 static int fill(const char *dir, const char *part, struct error *err)
 {
-    if (copy_database(dir, part, "metrics.db", err) < 0 ||
-        copy_database(dir, part, "state.db", err) < 0)
+    if (copy_databases(dir, part, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
         if (copy_small(dir, part, small[i], err) < 0)
