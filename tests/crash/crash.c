@@ -24,13 +24,13 @@
 #include "jobs/base/clock.h"
 #include "tests/crash/others.h"
 
-enum { WORLD = 40, CLIENTS = 3, SUBMITS = 12, TASKS = 3 };
+enum { WORLD = 40, CLIENTS = 3, SUBMITS = 12 };
 
 static struct world w = {.daemon_lock = PTHREAD_MUTEX_INITIALIZER,
                          .h = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static struct life lives[LIVES_MAX];
-static size_t n_lives;
+static size_t n_lives, n_backups;
 
 static double now_s(void)
 {
@@ -344,6 +344,11 @@ static void round_of(uint32_t n)
     client_end(&probe);
     end_life();
     history_check(&w.h, w.state, false);
+    if (w.h.kept.is_there) {
+        check_backup(&w.h, w.copy);
+        n_backups++;
+    }
+    w.h.kept.is_there = false;
 }
 
 /* ---- the end of a world ----------------------------------------------------
@@ -428,18 +433,6 @@ static void settle(void)
     check_ran(&w.h, w.ran);
 }
 
-/* Of our own making alone, and not through links. */
-static void remove_dir(const char *dir)
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
-        _exit(127);
-    }
-    if (pid > 0)
-        (void)waitpid(pid, NULL, 0);
-}
-
 static void begin_world(void)
 {
     const char *shm = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -451,6 +444,7 @@ static void begin_world(void)
     path(w.ran, "ran");
     path(w.log, "log");
     path(w.conf, "mgpu.yaml");
+    path(w.copy, "copy");
     (void)snprintf(w.url, sizeof(w.url), "unix:%.100s", w.sock);
     history_begin(&w.h);
     w.h.uid = (int64_t)geteuid();
@@ -465,10 +459,11 @@ static bool tell(uint32_t n, size_t n_jobs, double took_s)
     const char *why = rule_turns(lives, n_lives, &t);
     heed(&w.h, "I10", why, 0);
     (void)printf("%u rounds, %zu jobs, %d answers, %.0f ms a round; here %zu "
-                 "strangers refused, %zu notes of files; longest own turn %.1f "
-                 "ms, above 50 ms in %zu of %zu lives\n",
+                 "strangers refused, %zu notes of files; %zu backups; longest "
+                 "own turn %.1f ms, above 50 ms in %zu of %zu lives\n",
                  n, n_jobs, atomic_load(&w.n_answers), took_s * 1e3 / n,
-                 w.h.n_strange, w.h.n_conf, t.longest_s * 1e3, t.n_long, t.n);
+                 w.h.n_strange, w.h.n_conf, n_backups, t.longest_s * 1e3,
+                 t.n_long, t.n);
     (void)fflush(stdout);
     return why == NULL;
 }

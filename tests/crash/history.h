@@ -5,6 +5,8 @@
  *   I1  who was told of a job, a cancel or an end finds it in the log
  *   I7  no event of a job is a stranger's, and a deed is in admin.log
  *   I8  at the end each job that was seen COMPLETED has its rows, each once
+ *   F07 a backup is sound, and has what was told before it was asked for; no
+ *       sweep is half in it, and what has COMPLETED there has its rows there
  * and against itself: store_sqlite_check() has I2 to I6. What is held against
  * the notes alone is in rules.h.
  */
@@ -23,7 +25,7 @@
 #include "jobs/state.h"
 #include "tests/crash/rules.h"
 
-enum { JOBS_MAX = 4096, ROWS_PER_JOB = 3 };
+enum { JOBS_MAX = 4096, ROWS_PER_JOB = 3, TASKS = 3 };
 
 struct asked { /* one request for a job, or for a sweep */
     char key[24];
@@ -31,6 +33,12 @@ struct asked { /* one request for a job, or for a sweep */
     bool is_held, is_sweep;
     bool cancel_told;
     enum job_state end; /* that somebody was shown; JOB_NEW: none */
+};
+
+struct kept { /* what had been told when the backup was asked for */
+    bool is_there;
+    struct asked jobs[JOBS_MAX];
+    size_t n;
 };
 
 struct history {
@@ -46,6 +54,7 @@ struct history {
     int version;      /* of the last file */
     struct life life; /* of the daemon that lives; own_s 0: it said nothing */
     bool was_ready;   /* a daemon of this state, so that all files are there */
+    struct kept kept; /* the last backup of this life */
     int n_bad;
 };
 
@@ -54,7 +63,7 @@ static inline void history_begin(struct history *h)
 {
     h->n = h->n_strange = h->n_conf = 0;
     h->version = 0;
-    h->was_ready = false;
+    h->was_ready = h->kept.is_there = false;
     memset(h->told, 0, sizeof(h->told));
 }
 
@@ -128,11 +137,16 @@ static inline int log_event(void *arg, const struct store_event *ev,
     return 0;
 }
 
+static inline const struct told *told_of(const struct log *l, uint64_t id)
+{
+    static const struct told none = {.state = JOB_NEW};
+    return id < l->n ? &l->jobs[id] : &none;
+}
+
 static inline void check_asked(struct history *h, const struct log *l,
                                const struct asked *a)
 {
-    static const struct told none = {.state = JOB_NEW};
-    const struct told *t = a->id < l->n ? &l->jobs[a->id] : &none;
+    const struct told *t = told_of(l, a->id);
     if (a->id == 0)
         return;
     if (t->state == JOB_NEW || strcmp(t->key, a->key) != 0)
@@ -171,7 +185,7 @@ static inline int see_row(void *arg, const struct store_cell *cells, size_t n,
 static inline void check_job_rows(struct history *h, struct store *s,
                                   const struct log *l, const struct asked *a)
 {
-    const struct told *t = &l->jobs[a->id];
+    const struct told *t = told_of(l, a->id);
     struct rows r = {.n = 0};
     struct error err = ERROR_INIT;
     struct store_query q = {.view = VIEW_ITERATION,
@@ -229,6 +243,32 @@ static inline void check_notes(struct history *h)
     heed(h, "I7", why, at);
     why = rule_conf(h->conf, h->n_conf, &at);
     heed(h, "I9", why, at);
+}
+
+/* h->jobs may know more by now: of them it has all or nothing. */
+static inline void check_backup(struct history *h, const char *dir)
+{
+    struct store *s = NULL;
+    struct log l = {.uid = h->uid};
+    struct error err = ERROR_INIT;
+    if (store_sqlite_check(dir, on_finding, h) > 0 ||
+        store_sqlite_open(dir, &s, &err) < 0 ||
+        s->ops->load(s, log_event, &l, &err) < 0)
+        bad(h, "F07", err.msg, 0);
+    for (size_t i = 0; s && i < h->kept.n; i++)
+        check_asked(h, &l, &h->kept.jobs[i]);
+    for (size_t i = 0; s && i < h->n; i++) {
+        const struct asked *a = &h->jobs[i];
+        for (uint64_t k = 1; a->id > 0 && a->is_sweep && k < TASKS; k++)
+            if ((told_of(&l, a->id)->state == JOB_NEW) !=
+                (told_of(&l, a->id + k)->state == JOB_NEW))
+                bad(h, "F07", "half a sweep is in a backup", a->id);
+        if (a->id > 0)
+            check_job_rows(h, s, &l, a);
+    }
+    if (s)
+        s->ops->destroy(s);
+    free(l.jobs);
 }
 
 /* A daemon that died before it was ready for the first time may have made one

@@ -1,4 +1,5 @@
-/* others.h - an administrator who changes the configuration, and a stranger.
+/* others.h - an administrator who changes the configuration and takes backups,
+ * and a stranger.
  *
  * One administrator at a time, so that history.conf is in the order in which
  * it happened. A version is told by limits.max_jobs_per_user, which is never
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/crash/world.h"
@@ -157,6 +159,39 @@ static inline void admin_pause(struct client *c)
         h->told[DEED_RESUME]++;
 }
 
+/* Of our own making alone, and not through links. */
+static inline void remove_dir(const char *dir)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
+        _exit(127);
+    }
+    if (pid > 0)
+        (void)waitpid(pid, NULL, 0);
+}
+
+/* While all the others go on. What a life that was ended in the middle has
+ * left of one is the next one's to remove. */
+static inline void admin_backup(struct client *c)
+{
+    struct world *w = c->w;
+    struct kept *k = &w->h.kept;
+    k->is_there = false;
+    remove_dir(w->copy);
+    pthread_mutex_lock(&w->h.lock);
+    k->n = w->h.n;
+    memcpy(k->jobs, w->h.jobs, k->n * sizeof(*k->jobs));
+    pthread_mutex_unlock(&w->h.lock);
+    if (buf_addf(&c->body, NULL, "{\"dir\":\"%s\"}", w->copy) < 0)
+        return;
+    int status = call(c, "POST", NULL, "/v1/admin/backup");
+    k->is_there = status == 200;
+    w->h.told[DEED_BACKUP] += status == 200;
+    if (status != 200 && status != 0 && status != 503)
+        heed(&w->h, "F07", buf_str(&c->reply), 0);
+}
+
 static inline void *administer(void *arg)
 {
     struct client *c = arg;
@@ -164,7 +199,7 @@ static inline void *administer(void *arg)
     admin_resume(c);
     while (!atomic_load(&c->w->is_over) &&
            c->w->h.n_conf + 8 < CONF_NOTES_MAX) {
-        switch (draw(&c->rng, 8)) {
+        switch (draw(&c->rng, 9)) {
         case 0:
         case 1:
         case 2:
@@ -181,6 +216,9 @@ static inline void *administer(void *arg)
             break;
         case 6:
             admin_pause(c);
+            break;
+        case 7:
+            admin_backup(c);
             break;
         default:
             admin_look(c);

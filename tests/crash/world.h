@@ -15,7 +15,7 @@ enum { PATH_CAP = 128 };
 
 struct world {
     char dir[64], state[PATH_CAP], sock[PATH_CAP], url[PATH_CAP], ran[PATH_CAP],
-        log[PATH_CAP], conf[PATH_CAP];
+        log[PATH_CAP], conf[PATH_CAP], copy[PATH_CAP];
     const char *bin;
     uint32_t seed;
     pthread_mutex_t daemon_lock; /* around what reaps it, and what signals it */

@@ -2,7 +2,10 @@
  * here is a good one with one thing wrong. */
 #include "tests/crash/history.h"
 
+#include <math.h>
+
 #include "tests/tap.h"
+#include "tests/unit/db/tmp.h"
 
 static struct history h = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -145,6 +148,79 @@ static void test_turns(void)
     lives[1].waited_s = 0; /* nobody knows whether it waited */
     says(rule_turns(lives, 4, &t), NULL);
     is_int((long long)(t.longest_s * 10), 105, "and it is told");
+    struct life many[LIVES_JUDGED];
+    for (int i = 0; i < LIVES_JUDGED; i++)
+        many[i] = (struct life){i < 25 ? 0.051 : 0.05, 0.1};
+    says(rule_turns(many, LIVES_JUDGED, &t), NULL);
+    many[25].own_s = 0.051;
+    says(rule_turns(many, LIVES_JUDGED, &t), "too often");
+    says(rule_turns(many, LIVES_JUDGED - 1, &t), NULL);
+    many[25].waited_s = 0;
+    says(rule_turns(many, LIVES_JUDGED, &t), NULL);
+}
+
+/* ---- F07 -------------------------------------------------------------------
+ */
+/* A store with a job, as an engine writes it. */
+static void put_job(const char *dir, uint64_t id)
+{
+    struct store *s = NULL;
+    struct error err = ERROR_INIT;
+    char detail[120];
+    (void)snprintf(detail, sizeof(detail),
+                   "{\"spec\":{},\"user\":\"u\",\"key\":\"a\",\"name\":\"a\","
+                   "\"sweep\":{\"task\":%d}}",
+                   (int)id - 1);
+    struct store_event ev = {.job = id, .ev = EV_SUBMIT, .detail = detail};
+    struct store_job job = {.id = id,
+                            .name = "a",
+                            .user = "u",
+                            .state = "QUEUED",
+                            .exit_code = -1,
+                            .submit_s = 1,
+                            .start_s = NAN,
+                            .end_s = NAN,
+                            .idempotency_key = "a"};
+    struct store_batch batch = {
+        .events = &ev, .n_events = 1, .jobs = &job, .n_jobs = 1};
+    ok(store_sqlite_open(dir, &s, &err) == 0 &&
+           s->ops->append(s, &batch, &err) == 0,
+       "job %d is there %s", (int)id, err.msg);
+    if (s)
+        s->ops->destroy(s);
+}
+
+static int found_in(const char *dir)
+{
+    h.n_bad = 0;
+    check_backup(&h, dir);
+    return h.n_bad;
+}
+
+static void test_backup(void)
+{
+    struct tmp t;
+    tmp_begin(&t);
+    history_begin(&h);
+    is_int(found_in(t.dir), 3, "what is no store is no backup");
+    put_job(t.dir, 1);
+    is_int(found_in(t.dir), 0, "one with a job that nobody had been told of");
+    h.kept.jobs[0] = h.jobs[0] = (struct asked){.key = "a", .id = 1};
+    h.kept.n = h.n = 1;
+    is_int(found_in(t.dir), 0, "one that had been told");
+    h.kept.jobs[0].cancel_told = true;
+    is_int(found_in(t.dir), 1, "without its cancel");
+    h.kept.jobs[0] = (struct asked){.key = "b", .id = 2};
+    is_int(found_in(t.dir), 1, "without the job");
+    h.kept.n = 0;
+    h.jobs[0].is_sweep = true;
+    is_int(found_in(t.dir), 2, "with one task of three");
+    put_job(t.dir, 2);
+    put_job(t.dir, 3);
+    is_int(found_in(t.dir), 0, "with all");
+    history_begin(&h);
+    h.n_bad = 0;
+    tmp_end(&t);
 }
 
 /* ---- all of it -------------------------------------------------------------
@@ -172,6 +248,7 @@ int main(void)
     test_conf_good();
     test_conf_bad();
     test_turns();
+    test_backup();
     test_counted();
     return tap_done();
 }
