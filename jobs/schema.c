@@ -89,6 +89,52 @@ static bool suggest(const struct schema *s, const char *section,
     return best < 3;
 }
 
+/* Of "train.optimizer.lr" as many parts at its end as word has. */
+static const char *tail_of(const char *path, const char *word)
+{
+    const char *at = path + strlen(path);
+    for (const char *p = word; p && at > path; p = strchr(p, '.')) {
+        p += *p == '.';
+        at -= at > path && at[-1] == '.';
+        while (at > path && at[-1] != '.')
+            at--;
+    }
+    return at;
+}
+
+bool schema_suggest(const struct schema *s, const char *word, schema_may *may,
+                    char *out, size_t cap)
+{
+    const char *dot = strchr(word, '.');
+    char end[PATH_CAP], path[2 * PATH_CAP];
+    int best = 3;
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct schema_key *k = &s->keys[i];
+        bool is_map = k->type == KEY_MAP;
+        int whole;
+        if (!may(k) || (is_map && !dot))
+            continue;
+        (void)snprintf(path, sizeof(path), "%s%.*s", k->path,
+                       is_map ? PATH_CAP : 0, is_map ? dot : "");
+        consider(word, path, &best, out, cap);
+        whole = best;
+        if (!is_map)
+            consider(word, tail_of(path, word), &best, end, sizeof(end));
+        if (best < whole)
+            (void)snprintf(out, cap, "%s", path);
+    }
+    for (size_t i = 0; best == 3 && i < s->n; i++) {
+        const struct schema_key *k = &s->keys[i];
+        if (may(k) && k->type != KEY_MAP &&
+            strcmp(tail_of(k->path, "x"), tail_of(word, "x")) == 0) {
+            (void)snprintf(out, cap, "%s", k->path);
+            best = 0;
+        }
+    }
+    return best < 3;
+}
+
 static void unknown_key(const struct schema *s, const char *section,
                         const char *name, struct mark at,
                         struct spec_report *report)
@@ -306,21 +352,37 @@ static struct node *descend(const struct schema *s, struct node *root,
     }
 }
 
+/* The path itself, or a section that it is in; NULL. */
+static const char *later_of(const struct schema *s, const char *path,
+                            char head[PATH_CAP])
+{
+    bool more = strlen(path) < PATH_CAP;
+    (void)snprintf(head, PATH_CAP, "%s", path);
+    while (more) {
+        if (is_later(s, head))
+            return head;
+        char *end = strrchr(head, '.');
+        more = end != NULL;
+        if (more)
+            *end = '\0';
+    }
+    return NULL;
+}
+
+bool schema_is_later(const struct schema *s, const char *path)
+{
+    char head[PATH_CAP];
+    return later_of(s, path, head) != NULL;
+}
+
 void schema_unknown(const struct schema *s, const char *path, struct mark at,
                     struct spec_report *report)
 {
     char head[PATH_CAP];
     bool is_cut = strlen(path) >= sizeof(head);
-    (void)snprintf(head, sizeof(head), "%s", path);
-    for (bool more = !is_cut; more;) {
-        if (is_later(s, head)) {
-            later_key(head, at, report);
-            return;
-        }
-        char *end = strrchr(head, '.');
-        more = end != NULL;
-        if (more)
-            *end = '\0';
+    if (later_of(s, path, head)) {
+        later_key(head, at, report);
+        return;
     }
     (void)snprintf(head, sizeof(head), "%s", path);
     char *dot = is_cut ? NULL : strrchr(head, '.');

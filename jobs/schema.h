@@ -113,6 +113,15 @@ const struct schema_key *schema_find(const struct schema *s, const char *path);
 void schema_unknown(const struct schema *s, const char *path, struct mark at,
                     struct spec_report *report);
 
+/* Whether it is of another version, or in a section that is. */
+bool schema_is_later(const struct schema *s, const char *path);
+
+/* Where keys are written as whole paths: the one of those that may be there
+ * that comes closest to word, or to which it is the end. False: none does. */
+typedef bool schema_may(const struct schema_key *k);
+bool schema_suggest(const struct schema *s, const char *word, schema_may *may,
+                    char *out, size_t cap);
+
 /* Puts value at a path that schema_find() knows, or below one that is a map;
  * what stands there goes. Takes value, also on failure. */
 int schema_put(const struct schema *s, struct node *root, const char *path,

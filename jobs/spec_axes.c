@@ -45,15 +45,46 @@ static bool may_vary(const struct schema_key *k)
     return k->when != WHEN_SWEEP;
 }
 
-static bool check_key(struct expansion *x, const char *key, struct mark at)
+/* What is meant by a key that is none: "train.epochs", also of a section that
+ * has "epochs" in it. */
+static bool is_meant(const struct node *n, char *ret, size_t cap)
 {
-    const struct schema_key *k = row_of(key);
+    const struct schema_key *k = NULL;
+    if (n->kind == NODE_MAP && n->first) {
+        (void)snprintf(ret, cap, "%s.%s", n->key, n->first->key);
+        k = row_of(ret);
+    }
+    return (k && may_vary(k)) ||
+           schema_suggest(&spec_schema, n->key, may_vary, ret, cap);
+}
+
+/* Only those that can be varied are suggested. */
+static void refuse_unknown(struct expansion *x, const struct node *n)
+{
+    char word[2 * TREE_MAX_KEY], hint[sizeof(word) + 32];
+    char q[TEXT_QUOTE_CAP];
+    const char *key = text_quote(q, sizeof(q), n->key);
+
+    if (schema_is_later(&spec_schema, n->key)) {
+        schema_unknown(&spec_schema, n->key, n->key_at, x->report);
+        return;
+    }
+    hint[0] = '\0';
+    if (is_meant(n, word, sizeof(word)))
+        (void)snprintf(hint, sizeof(hint), "did you mean '%s'?", word);
+    report_add(x->report, "E010", n->key_at, key, hint, "unknown key '%s'",
+               key);
+}
+
+static bool check_key(struct expansion *x, const struct node *n)
+{
+    const struct schema_key *k = row_of(n->key);
     if (k && may_vary(k))
         return true;
-    if (k || schema_find(&spec_schema, key))
-        refuse(x, at, key, NULL, "cannot be varied");
+    if (k || schema_find(&spec_schema, n->key))
+        refuse(x, n->key_at, n->key, NULL, "cannot be varied");
     else
-        schema_unknown(&spec_schema, key, at, x->report);
+        refuse_unknown(x, n);
     return false;
 }
 
@@ -98,7 +129,7 @@ static int check_value(struct expansion *x, const char *key, struct node *value)
 static int take_values(struct expansion *x, struct node *list, size_t *ret_n)
 {
     *ret_n = 0;
-    if (!check_key(x, list->key, list->key_at))
+    if (!check_key(x, list))
         return 0;
     if (list->kind != NODE_LIST || !list->first) {
         if (list->kind != NODE_BAD)
@@ -173,7 +204,7 @@ static int read_item(struct expansion *x, struct node *item)
         return 0;
     }
     for (struct node *v = item->first; v; v = v->next)
-        if (check_key(x, v->key, v->key_at) && check_value(x, v->key, v) < 0)
+        if (check_key(x, v) && check_value(x, v->key, v) < 0)
             return -1;
     return 0;
 }
@@ -286,6 +317,43 @@ bool axes_check_size(struct expansion *x, size_t len)
                    x->n_tasks, len, SPEC_TASKS_BYTES >> 20);
     refuse(x, x->sweep->key_at, "sweep", "leave long texts to a file", what);
     return false;
+}
+
+/* Whether it is a key of the sweep itself, or was to be one. */
+static bool is_part(const char *key)
+{
+    static const char head[] = "sweep.";
+    size_t len = strlen(head);
+    for (size_t i = 0; i < spec_schema.n; i++) {
+        const char *path = spec_schema.keys[i].path;
+        if (strncmp(path, head, len) == 0 && text_distance(key, path + len) < 3)
+            return true;
+    }
+    return false;
+}
+
+void axes_check_parts(struct expansion *x)
+{
+    char word[2 * TREE_MAX_KEY], hint[sizeof(word) + 40];
+    char q[TEXT_QUOTE_CAP], path[PATH_CAP];
+
+    for (struct node *c = x->sweep->kind == NODE_MAP ? x->sweep->first : NULL,
+                     *next;
+         c; c = next) {
+        const struct schema_key *k = row_of(c->key);
+        next = c->next;
+        (void)snprintf(word, sizeof(word), "%s", c->key);
+        if (is_part(c->key) ||
+            (!(k && may_vary(k)) && !is_meant(c, word, sizeof(word))))
+            continue;
+        (void)snprintf(path, sizeof(path), "sweep.%s",
+                       text_quote(q, sizeof(q), c->key));
+        (void)snprintf(hint, sizeof(hint), "did you mean 'grid: {%s: ...}'?",
+                       word);
+        report_add(x->report, "E010", c->key_at, path, hint, "unknown key '%s'",
+                   path);
+        node_remove(x->sweep, c->key);
+    }
 }
 
 int axes_read(struct expansion *x)

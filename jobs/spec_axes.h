@@ -35,6 +35,9 @@ struct expansion {
     struct schema_from from[SPEC_KEYS_CAP];
 };
 
+/* Keys to be varied that stand in the sweep itself, and not in its grid: each
+ * is a finding, and taken out. Before the values are read. */
+void axes_check_parts(struct expansion *x);
 /* Reads x->sweep: the axes and the number of tasks. All that is wrong with it
  * is in x->report, each value tried once for itself; its paths become absolute.
  * base.root and base.from are as read. -1 without memory. */

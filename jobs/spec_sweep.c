@@ -265,6 +265,7 @@ static int expand(struct expansion *x, const struct spec_options *opt,
                   struct spec_jobs *ret)
 {
     x->paths = (struct schema_base){x->base.dir, opt->home};
+    axes_check_parts(x);
     if (reading_values(&x->base, opt, x->report, x->err) < 0 ||
         axes_read(x) < 0 || settle_base(x, opt->take_env) < 0)
         return -1;

@@ -318,6 +318,39 @@ static void test_bad(void)
     is_int(jobs.tasks[1].spec.train.epochs, 3, "  this one");
 }
 
+static void test_hints(void)
+{
+    static const struct {
+        const char *sweep, *hint;
+    } rows[] = {
+        {"{grid: {train.epoch: [1]}}", "did you mean 'train.epochs'?"},
+        {"{grid: {trian.epochs: [1]}}", "did you mean 'train.epochs'?"},
+        {"{grid: {epochs: [1]}}", "did you mean 'train.epochs'?"},
+        {"{zip: {batchsize: [1]}}", "did you mean 'train.batch_size'?"},
+        {"{grid: {optimizer.lr: [1]}}", "did you mean 'train.optimizer.lr'?"},
+        {"{grid: {train.lr: [1]}}", "did you mean 'train.optimizer.lr'?"},
+        {"{list: [{seed: 1}]}", "did you mean 'train.seed'?"},
+        {"{grid: {train: {epochs: [1]}}}", "did you mean 'train.epochs'?"},
+        {"{grid: {label.run: [1]}}", "did you mean 'labels.run'?"},
+        {"{grid: {secret: [1]}}", ""}, /* not one that can be varied */
+        {"{grid: {of.no.meaning: [1]}}", ""},
+        {"{train.epochs: [1]}", "did you mean 'grid: {train.epochs: ...}'?"},
+        {"{train: {epochs: [1]}}", "did you mean 'grid: {train.epochs: ...}'?"},
+        {"{batchsize: [1]}", "did you mean 'grid: {train.batch_size: ...}'?"},
+        {"{gird: {train.epochs: [1]}}", "did you mean 'grid'?"},
+        {"{max_paralel: 3}", "did you mean 'max_parallel'?"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[200];
+        (void)snprintf(text, sizeof(text), CV "sweep: %s\n", rows[i].sweep);
+        bool is_bad = expand_with(text, &here) < 0 && report.n_errors == 1 &&
+                      strcmp(report.findings[0].code, "E010") == 0;
+        ok(is_bad, "E010, once: %s", rows[i].sweep);
+        is_str(is_bad ? report.findings[0].hint : NULL, rows[i].hint,
+               "  what may be meant");
+    }
+}
+
 /* "a: [1,1,..]" n times. */
 static void add_values(struct buf *b, const char *key, int n)
 {
@@ -412,6 +445,7 @@ int main(void)
     test_hidden();
     test_text();
     test_bad();
+    test_hints();
     test_bounds();
     test_size();
     test_show();
