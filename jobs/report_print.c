@@ -6,12 +6,14 @@
  *
  * The source line is quoted through text_add_plain(), so columns are counted
  * in what is shown, not in bytes. Of a long line a window around the caret
- * is shown.
+ * is shown. What reports say ends up in logs, so the value of a variable that
+ * is called a secret's is not quoted, and neither is what follows it.
  */
 #include "jobs/report.h"
 
 #include <string.h>
 
+#include "jobs/schema.h"
 #include "jobs/text.h"
 
 enum {
@@ -49,6 +51,106 @@ static int skip(const char **p, const char *end, int32_t n)
     for (int32_t i = 0; i < n && *p < end; i++)
         columns += text_columns(text_next(p, end));
     return columns;
+}
+
+/* ---- what is not quoted ---------------------------------------------------
+ */
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Behind the first ':' of a key like HF_TOKEN or env.HF_TOKEN; NULL: there is
+ * none. `secrets` has names alone. */
+static const char *secret_in(const char *line, const char *end)
+{
+    char name[TREE_MAX_KEY + 1];
+    for (const char *p = line; p < end; p++) {
+        const char *to = p;
+        if (*p != ':')
+            continue;
+        while (to > line && memchr(" \t\"'", to[-1], 4))
+            to--;
+        const char *from = to;
+        while (from > line && is_word(from[-1]) && to - from < TREE_MAX_KEY)
+            from--;
+        memcpy(name, from, (size_t)(to - from));
+        name[to - from] = '\0';
+        if (schema_is_secret(name) && strcmp(name, "secrets") != 0)
+            return p + 1;
+    }
+    return NULL;
+}
+
+static size_t indent_of(const char *line, const char *end)
+{
+    size_t n = 0;
+    while (line + n < end && line[n] == ' ')
+        n++;
+    return n;
+}
+
+/* The line before, without its end; false: there is none. */
+static bool line_before(const char *text, const char **io_line,
+                        const char **ret_end)
+{
+    const char *p = *io_line;
+    if (p == text)
+        return false;
+    p--;
+    p -= *p == '\n' && p > text && p[-1] == '\r';
+    *ret_end = p;
+    while (p > text && p[-1] != '\n' && p[-1] != '\r')
+        p--;
+    *io_line = p;
+    return true;
+}
+
+/* Whether a line that it is below, by its indentation, has such a key: it is
+ * of a value, or may be. Items of a list may begin where their key does. */
+static bool is_below_secret(const char *text, const char *line, const char *end)
+{
+    size_t indent = indent_of(line, end);
+    indent += line + indent < end && line[indent] == '-';
+    while (indent > 0 && line_before(text, &line, &end)) {
+        size_t n = indent_of(line, end);
+        if (line + n == end || n >= indent)
+            continue;
+        if (secret_in(line, end))
+            return true;
+        indent = n;
+    }
+    return false;
+}
+
+/* The line without what is secret in it, and where the caret goes then. */
+static int mask_line(const char *text, struct spec_finding *io,
+                     const char **io_line, const char **io_end, struct buf *own,
+                     struct error *err)
+{
+    static const char stars[] = "********";
+    const char *line = *io_line, *end = *io_end, *secret;
+    int32_t column = 0;
+
+    secret = is_below_secret(text, line, end) ? line + indent_of(line, end)
+                                              : secret_in(line, end);
+    if (!secret)
+        return 0;
+    bool has_gap = secret > line && secret[-1] == ':';
+    if (buf_add(own, line, (size_t)(secret - line), err) < 0 ||
+        buf_addf(own, err, "%s%s", has_gap ? " " : "", stars) < 0)
+        return -1;
+    for (const char *p = line; p < secret; column++)
+        (void)text_next(&p, secret);
+    column += 1 + has_gap;
+    if (io->column >= column) {
+        io->column = column;
+        io->width = (int32_t)strlen(stars);
+    }
+    *io_line = own->data;
+    *io_end = own->data + own->len;
+    return 0;
 }
 
 static int add_repeat(struct buf *out, char c, int n, struct error *err)
@@ -92,6 +194,22 @@ static int add_source(const struct spec_finding *f, const char *line,
     return rc;
 }
 
+static int quote_line(const struct spec_finding *f, const char *text,
+                      size_t len, const char *after, struct buf *out,
+                      struct error *err)
+{
+    struct spec_finding masked = *f;
+    struct buf own = BUF_INIT;
+    const char *line = NULL, *end = NULL;
+
+    (void)find_line(text, len, f->line, &line, &end);
+    int rc = mask_line(text, &masked, &line, &end, &own, err);
+    if (rc == 0)
+        rc = add_source(&masked, line, end, after, out, err);
+    buf_clear(&own);
+    return rc;
+}
+
 static int add_finding(const struct spec_finding *f, const char *file,
                        const char *text, size_t len, struct buf *out,
                        struct error *err)
@@ -100,7 +218,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
     /* What W101 is about stands on the line; reports are copied into logs. */
     bool has_line = f->line > 0 && text && strcmp(f->code, "W101") != 0 &&
                     find_line(text, len, f->line, &line, &end);
-    bool is_word = strncmp(f->hint, "did you mean", 12) == 0;
+    bool is_near = strncmp(f->hint, "did you mean", 12) == 0;
     const char *what = f->is_error ? "error" : "warning";
     int rc = 0;
 
@@ -117,8 +235,8 @@ static int add_finding(const struct spec_finding *f, const char *file,
     if (rc == 0)
         rc = buf_add(out, "\n", 1, err);
     if (rc == 0 && has_line)
-        rc = add_source(f, line, end, is_word ? f->hint : "", out, err);
-    if (rc == 0 && f->hint[0] && !(has_line && is_word))
+        rc = quote_line(f, text, len, is_near ? f->hint : "", out, err);
+    if (rc == 0 && f->hint[0] && !(has_line && is_near))
         rc = buf_addf(out, err, "      hint: %s\n", f->hint);
     return rc;
 }

@@ -230,8 +230,55 @@ static void test_hints(void)
     }
 }
 
+/* The first finding's place is kept, its line quoted without what is secret. */
+static void test_secrets(void)
+{
+    static const struct {
+        const char *text, *want, *name;
+    } rows[] = {
+        {"env: {HF_TOKEN: hunter2, 'b c': 1}",
+         "    1 | env: {HF_TOKEN: ********\n      |                 ^~~~~~~~",
+         "what follows on its line goes, too"},
+        {"env: {'b c': 1, \"HF_TOKEN\" : hunter2}",
+         "    1 | env: {'b c': 1, \"HF_TOKEN\" : ********\n      |       ^~~~~",
+         "a mistake before it has its place"},
+        {"env:\n  db_password: &a hunter2", "    2 |   db_password: ********\n",
+         "a mistake in the value"},
+        {"env:\n  API_KEY:\n    {a: hunter2}", "    3 |     ********\n      |",
+         "a value on the next line"},
+        {"env:\n  API_KEYS: |\n    one\n\n     hunter2\001\n",
+         "    5 |      ********\n      |      ^", "far below its key"},
+        {"sweep:\n  grid:\n    env.A_SECRET:\n    - !x hunter2",
+         "    4 |     ********\n", "one of a list that begins where it does"},
+        {"env:\r\n  A_TOKEN:\r\n    - hunter2\r\n", "    3 |     ********\n",
+         "with the ends of lines that others have"},
+        {"secrets: [A_TOKEN, A_TOKEN]", "secrets: [A_TOKEN, A_TOKEN]",
+         "names of secrets are none"},
+        {"env: {TOKENIZERS: a, 'b c': 1}", "env: {TOKENIZERS: a, 'b c': 1}",
+         "nor is another word"},
+    };
+    static const char head[] = "\nversion: 1\nkind: command\ncommand: [a]\n";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct spec_report r;
+        struct buf out = BUF_INIT;
+        char text[400];
+        (void)snprintf(text, sizeof(text), "%s%s", rows[i].text, head);
+        parse(text, strlen(text), NULL, 0, &r);
+        int rc =
+            spec_report_print(&r, "s.yaml", text, strlen(text), &out, NULL);
+        bool good = rc == 0 && strstr(buf_str(&out), rows[i].want) &&
+                    !strstr(buf_str(&out), "hunter");
+        ok(good, "S11: %s", rows[i].name);
+        if (!good)
+            tap_diag("%s", buf_str(&out));
+        buf_clear(&out);
+        spec_report_clear(&r);
+    }
+}
+
 int main(void)
 {
+    test_secrets();
     test_errors_stay();
     test_hints();
     test_golden();
