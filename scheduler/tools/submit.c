@@ -18,6 +18,7 @@
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
 #include "scheduler/tools/show.h"
+#include "scheduler/tools/templates.h"
 #include "scheduler/tools/wait.h"
 
 enum { MAX_SETS = 64, SPEC_MAX_BYTES = 1 << 20, KEY_CAP = 128 };
@@ -26,6 +27,8 @@ enum {
     OPT_VALIDATE = 1,
     OPT_SHOW,
     OPT_DRY_RUN,
+    OPT_TEMPLATE,
+    OPT_TEMPLATES,
     OPT_SET,
     OPT_UNSET,
     OPT_HOLD,
@@ -46,6 +49,9 @@ static const struct opt opts[] = {
      "print the effective specification and where each value is from"},
     {OPT_DRY_RUN, 0, "dry-run", NULL,
      "ask the daemon whether it fits, when and where it would start"},
+    {OPT_TEMPLATE, 0, "template", "NAME",
+     "a specification that comes with mgpu, or is your own, in place of FILE"},
+    {OPT_TEMPLATES, 0, "list-templates", NULL, "the names of these, and exit"},
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
@@ -66,7 +72,7 @@ static const struct opt opts[] = {
 
 static const struct tool tool = {
     .name = "mgpu-submit",
-    .synopsis = "[options] FILE",
+    .synopsis = "[options] FILE|--template NAME",
     .summary = "Checks a job specification (mgpu-job(5); - is standard input) "
                "and submits it.",
     .opts = opts,
@@ -76,7 +82,9 @@ struct args {
     bool validate, show, dry_run, hold, wait, parsable, json, quiet;
     uint32_t wait_states;
     double timeout_s;
-    const char *key, *url, *file;
+    bool list_templates;
+    const char *key, *url, *file, *template_name;
+    struct buf template_path;
     struct buf depends; /* a YAML list, without its end */
     struct spec_set sets[MAX_SETS];
     char keys[MAX_SETS][KEY_CAP]; /* the sets' keys, cut off at the '=' */
@@ -163,6 +171,12 @@ static int on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_DRY_RUN:
         a->dry_run = true;
+        break;
+    case OPT_TEMPLATE:
+        a->template_name = value;
+        break;
+    case OPT_TEMPLATES:
+        a->list_templates = true;
         break;
     case OPT_SET:
         return on_set(a, value, err);
@@ -456,21 +470,46 @@ static void print_valid(const struct args *a, size_t n_tasks)
         printf("%s: valid\n", a->file);
 }
 
+static int list_templates(struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = templates_list(&text, err);
+    if (rc == 0)
+        (void)fputs(buf_str(&text), stdout);
+    buf_clear(&text);
+    return rc;
+}
+
+static int choose_file(struct args *a, int n, char **operands,
+                       struct error *err)
+{
+    if (a->template_name && n > 0)
+        return error_set(err, ERR_USAGE, "--template is in place of a file");
+    if (!a->template_name && n != 1)
+        return error_set(err, ERR_USAGE, "%s; see %s --help",
+                         n == 0 ? "which file?" : "one file, please",
+                         tool.name);
+    if (a->template_name &&
+        templates_find(a->template_name, &a->template_path, err) < 0)
+        return -1;
+    a->file = a->template_name ? buf_str(&a->template_path) : operands[0];
+    return 0;
+}
+
 static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
     struct args *a = arg;
-    if (n != 1)
-        return error_set(err, ERR_USAGE, "%s; see %s --help",
-                         n == 0 ? "which file?" : "one file, please",
-                         tool.name);
+    if (a->list_templates)
+        return list_templates(err);
+    if (choose_file(a, n, operands, err) < 0)
+        return -1;
     if (a->dry_run && (a->validate || a->wait || a->key || a->parsable))
         return error_set(err, ERR_USAGE,
                          "--dry-run submits nothing: leave --validate, --wait, "
                          "--idempotency-key and --parsable out");
     if (a->show && a->json)
         return error_set(err, ERR_USAGE, "--show is YAML; leave --json out");
-    a->file = operands[0];
     if (a->depends.len > 0 && (buf_addstr(&a->depends, "]", err) < 0 ||
                                add_set(a, "depends_on", strlen("depends_on"),
                                        buf_str(&a->depends), err) < 0))
@@ -515,5 +554,6 @@ int main(int argc, char **argv)
     };
     int status = tool_run(&m, argc, argv);
     buf_clear(&a.depends);
+    buf_clear(&a.template_path);
     return status;
 }

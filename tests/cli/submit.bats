@@ -186,3 +186,37 @@ setup() {
         [ "$status" -eq 64 ]
     done
 }
+
+@test "templates: those of mgpu, one's own before them" {
+    export XDG_CONFIG_HOME=$PWD/conf MGPU_TEMPLATES=$PWD/none:$PWD/first
+    mkdir -p conf/mgpu/templates first
+    run submit --list-templates
+    [ "$status" -eq 0 ]
+    [[ $output == *"cv-synthetic"*"The smallest job specification: "* ]]
+    [[ $output == *"mnist-mobilenet  MobileNetV2 on MNIST "* ]]
+    n=${#lines[@]}
+    printf '# Mine. More.\nversion: 1\nkind: command\ncommand: ["true"]\n' \
+        >conf/mgpu/templates/mine.yaml
+    cp conf/mgpu/templates/mine.yaml first/cv-synthetic.yaml
+    touch conf/mgpu/templates/none.txt
+    run submit --list-templates
+    [ "${#lines[@]}" -eq $((n + 1)) ]
+    [[ $output == *"cv-synthetic     Mine"$'\n'* ]]
+    [[ $output != *More* ]]
+    # Where each value is from, and the name that the file gives.
+    run submit --template mine --show --set resources.gpus=2
+    [ "$status" -eq 0 ]
+    [[ $output == *'name: "mine"'* ]]
+    [[ $output == *"kind: command "*"# file:3"* ]]
+    [[ $output == *"gpus: "*"# --set"* ]]
+    [[ $output == *"time_limit: "*"# default"* ]]
+    submit --template mnist-mobilenet --validate
+    submit --template cv-synthetic --show | grep -q '^kind: command'
+    run submit --template mnist-mobile
+    [ "$status" -eq 66 ]
+    [[ $output == *"did you mean 'mnist-mobilenet'?"* ]]
+    run submit --template ../secret --validate
+    [ "$status" -eq 64 ]
+    run submit --template mine mine.yaml
+    [ "$status" -eq 64 ]
+}
