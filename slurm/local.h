@@ -16,7 +16,8 @@
 enum {
     SLOTS_CAP = 256,
     GPUS_CAP = 64,
-    ENDED_CAP = 1000, /* so many ended attempts are remembered */
+    ENDED_CAP = 64, /* so many ended attempts are remembered, for 2 kB each; of
+                       the rest their directories say how they ended */
 };
 
 enum local_state {

@@ -212,6 +212,10 @@ void eng_leave(struct engine *e)
         e->leaving = malloc(ROOM * sizeof(*e->leaving));
     size_t room = e->leaving && e->parts.conf->max_ended > 0 ? LEAVE_MAX : 0;
     size_t left = sweep_out(e, n_too_many(e), room);
+    if (e->n_leaving == 0) {
+        free(e->leaving);
+        e->leaving = NULL;
+    }
     if (left == 0 && e->n_leaving == 0)
         e->leave_at_s = now_s + LOOK_AGAIN_S;
 }

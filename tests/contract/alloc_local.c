@@ -1,6 +1,7 @@
 /* alloc_local.c - the local allocator: processes, files, deaths, the log. */
 #include "jobs/joblog.h"
 #include "slurm/attempt_dir.h"
+#include "slurm/local.h"
 #include "tests/contract/alloc_rig.h"
 #include "tests/fake_nvml.h"
 
@@ -347,6 +348,27 @@ static void test_gpus(struct rig *r)
     rig_attach(r);
 }
 
+/* Of many that ended the oldest are forgotten; their directories know. */
+static void test_forgets(struct rig *r)
+{
+    enum { FIRST = 100, LAST = FIRST + ENDED_CAP };
+    const struct attempt_exit x = {.code = 3, .when_s = 1763712000};
+    bool have_ended = true;
+    for (int job = FIRST; have_ended && job <= LAST; job++)
+        have_ended =
+            mkdir(rig_path(r, (uint64_t)job, NULL), 0700) == 0 &&
+            attempt_exit_write(rig_path(r, (uint64_t)job, NULL), &x, NULL) ==
+                0 &&
+            rig_ask_as(r, ALLOC_AGAIN, (uint64_t)job, 1, &exit_0) == 0 &&
+            rig_ends(r, (uint64_t)job, 3, 0);
+    ok(have_ended, "%d that ended in another life", LAST - FIRST + 1);
+    is_int(rig_release(r, LAST, 0), 0, "the last one is known");
+    is_int(rig_release(r, FIRST, 0), ERR_NOTFOUND, "the first one is not");
+    ok(rig_ask_as(r, ALLOC_AGAIN, FIRST, 1, &exit_0) == 0 &&
+           rig_ends(r, FIRST, 3, 0),
+       "but asked for again it has ended as it did");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--launch") == 0)
@@ -362,6 +384,7 @@ int main(int argc, char **argv)
     test_no_go(&r);
     test_log(&r);
     test_files(&r);
+    test_forgets(&r);
     test_gpus(&r);
     rig_close(&r);
     is_int(n_fds(), before, "no descriptor is left open");
