@@ -39,18 +39,24 @@ enum fault_class {
     FAULT_N
 };
 
+/* Memory is asked for a hundred thousand times where few places ask: a place
+ * is the call with those that led to it, this many of them. */
+enum { FAULT_DEPTH = 16, FAULT_PLACES = 1 << 15 };
+
 /* Instead of an errno: the call moves a part of what it was asked to. */
 enum { FAULT_SHORT = 0 };
 
 struct fault_control {
     _Atomic int32_t cls;   /* enum fault_class; FAULT_NONE: nothing fails */
     _Atomic int32_t code;  /* errno or FAULT_SHORT */
-    _Atomic int64_t first; /* the first call that fails, from 1 */
+    _Atomic int64_t first; /* the first call that fails, from 1; 0: the first
+                              from a place where none has failed yet */
     _Atomic int64_t times; /* how many fail from there on */
     _Atomic int64_t seen;  /* calls of that class so far */
     _Atomic int64_t struck;
     _Atomic int64_t excused; /* should have failed, and may not: inject.c */
     char where[96]; /* the first that failed: "read in mgpu-ctld+0x1b2c" */
+    _Atomic uint64_t places[FAULT_PLACES]; /* that failed; 0: none */
 };
 
 #endif

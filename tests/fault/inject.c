@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -73,18 +74,64 @@ static void note(const char *name, const void *caller)
     errno = saved;
 }
 
-/* Functions of libraries that crash when they are given no memory:
- * libevent 2.1.12 frees in it, at its error, headers that it has not got. */
+static bool is_within(const void *at, const char *name)
+{
+    Dl_info info = {.dli_sname = NULL};
+    return dladdr(at, &info) && info.dli_sname && strstr(info.dli_sname, name);
+}
+
+/* Functions of libraries that crash when they are given no memory: libevent
+ * 2.1.12 frees, at its error, headers that a request has not got yet, and takes
+ * a connection without an address out of the loop that it is not in yet. */
 static bool is_excused(enum fault_class c, const void *caller)
 {
-    static const char *const names[] = {"evhttp_request_new"};
-    Dl_info info = {.dli_sname = NULL};
-    if (c != FAULT_MEMORY || !dladdr(caller, &info) || !info.dli_sname)
+    void *at[FAULT_DEPTH];
+    if (c != FAULT_MEMORY)
         return false;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(info.dli_sname, names[i]) == 0)
+    if (is_within(caller, "evhttp_request_new"))
+        return true;
+    int depth = backtrace(at, FAULT_DEPTH), i = 0;
+    while (i < depth && !is_within(at[i], "strdup"))
+        i++;
+    return i + 1 < depth &&
+           is_within(at[i + 1], "evhttp_connection_base_bufferevent_new");
+}
+
+/* Notes the place of this call; whether none has failed there yet. */
+static bool is_new_place(struct fault_control *f)
+{
+    void *at[FAULT_DEPTH];
+    int depth = backtrace(at, FAULT_DEPTH);
+    uint64_t sum = 14695981039346656037u; /* FNV-1a */
+    for (int i = 0; i < depth; i++)
+        sum = (sum ^ (uintptr_t)at[i]) * 1099511628211u;
+    for (size_t i = 0; i < FAULT_PLACES; i++) {
+        _Atomic uint64_t *place = &f->places[(sum + i) % FAULT_PLACES];
+        if (atomic_load(place) == sum)
+            return false;
+        if (atomic_load(place) == 0) {
+            atomic_store(place, sum);
             return true;
-    return false;
+        }
+    }
+    abort(); /* what comes now would not be failed, and nobody would know */
+}
+
+/* The call that fails first, from 1; 0: it is still to come. Threads take
+ * turns: a place that is noted is one that fails. */
+static int64_t find_first(struct fault_control *f, int64_t n)
+{
+    static atomic_flag taken = ATOMIC_FLAG_INIT;
+    int64_t first = atomic_load(&f->first);
+    if (first != 0)
+        return first;
+    while (atomic_flag_test_and_set(&taken))
+        ;
+    if (atomic_load(&f->first) == 0 && is_new_place(f))
+        atomic_store(&f->first, n);
+    first = atomic_load(&f->first);
+    atomic_flag_clear(&taken);
+    return first;
 }
 
 static bool is_due(enum fault_class c, const char *name, const void *caller)
@@ -92,9 +139,8 @@ static bool is_due(enum fault_class c, const char *name, const void *caller)
     struct fault_control *f = control;
     if (!f || atomic_load(&f->cls) != (int32_t)c)
         return false;
-    int64_t n = atomic_fetch_add(&f->seen, 1) + 1,
-            first = atomic_load(&f->first);
-    if (n < first || n - first >= atomic_load(&f->times))
+    int64_t n = atomic_fetch_add(&f->seen, 1) + 1, first = find_first(f, n);
+    if (first == 0 || n < first || n - first >= atomic_load(&f->times))
         return false;
     if (is_excused(c, caller)) {
         atomic_fetch_add(&f->excused, 1);
@@ -129,7 +175,9 @@ static void look_up_once(void)
 
 __attribute__((constructor)) static void attach(void)
 {
+    void *here[1];
     look_up_once();
+    (void)backtrace(here, 1); /* loads its library */
     const char *path = getenv(FAULT_FILE);
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     void *p = MAP_FAILED;

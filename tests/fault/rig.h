@@ -25,13 +25,18 @@
 enum { RIG_PATH_CAP = 160, RIG_JOBS_MAX = 4096, RIG_DEADLINE_S = 120 };
 /* Of struct fault: as long as it is armed. */
 enum { FAULT_LASTS = 1 << 30 };
+enum fault_how {
+    IS_SHORT = 1, /* part of the short run */
+    IS_RARE = 2,  /* may well not be called at all */
+    BY_PLACE = 4  /* `make fault` fails each place once, not each call */
+};
 
 struct fault {
     enum fault_class cls;
     int code; /* errno or FAULT_SHORT */
     const char *name;
     int64_t times; /* 0: once */
-    bool is_short; /* part of the short run */
+    unsigned how;  /* of the bits above */
 };
 
 struct rig {
@@ -54,7 +59,8 @@ void rig_begin(struct rig *r);
 /* Stops what runs, and removes the directory. */
 void rig_end(struct rig *r);
 
-/* From the n-th call on. `once` of a program: before it is started. */
+/* From the n-th call on, or for the n-th time with BY_PLACE: from the first
+ * one of another place. n is 1 before it is more. */
 void rig_arm(struct rig *r, const struct fault *f, int64_t n);
 /* Whether a call failed. */
 bool rig_disarm(struct rig *r);
@@ -85,8 +91,9 @@ int rig_call(struct rig *r, const char *method, const char *key,
 /* A job that leaves a line in r->ran, or is held. 0: it was not acknowledged.
  */
 uint64_t rig_submit(struct rig *r, uint32_t key, bool is_held);
-/* All that were acknowledged are there. */
+/* All that were acknowledged are there; or the oldest and newest of them. */
 bool rig_has_all(struct rig *r);
+bool rig_has_some(struct rig *r);
 /* No attempt has left two lines. */
 bool rig_ran_once(struct rig *r);
 

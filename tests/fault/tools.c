@@ -10,23 +10,24 @@
 #include "tests/tap.h"
 
 static const struct fault faults[] = {
-    {FAULT_OPEN, EMFILE, "open: EMFILE", 0, false},
-    {FAULT_FD, EMFILE, "pipe, socket...: EMFILE", 0, true},
-    {FAULT_READ, EIO, "read: EIO", 0, false},
-    {FAULT_READ, EINTR, "read: EINTR", 0, true},
-    {FAULT_READ, FAULT_SHORT, "read: a part", 0, false},
-    {FAULT_WRITE, ENOSPC, "write: ENOSPC", 0, false},
-    {FAULT_STAT, EIO, "stat, access...: EIO", 0, false},
-    {FAULT_FCNTL, EBADF, "fcntl: EBADF", 0, false},
-    {FAULT_CLOSE, EIO, "close: EIO", 0, false},
-    {FAULT_SOCKET, ENOBUFS, "connect...: ENOBUFS", 0, false},
-    {FAULT_TALK, ECONNRESET, "send, recv: ECONNRESET", 0, true},
-    {FAULT_TALK, FAULT_SHORT, "send, recv: a part", 0, true},
-    {FAULT_POLL, EINTR, "poll: EINTR", 0, true},
-    {FAULT_SPAWN, EAGAIN, "pthread_create: EAGAIN", 0, false},
-    {FAULT_RANDOM, EIO, "getrandom: EIO", 0, false},
-    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM", 0, true},
-    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM from there on", FAULT_LASTS, false},
+    {FAULT_OPEN, EMFILE, "open: EMFILE", 0, 0},
+    {FAULT_FD, EMFILE, "pipe, socket...: EMFILE", 0, IS_SHORT},
+    {FAULT_READ, EIO, "read: EIO", 0, 0},
+    {FAULT_READ, EINTR, "read: EINTR", 0, IS_SHORT},
+    {FAULT_READ, FAULT_SHORT, "read: a part", 0, 0},
+    {FAULT_WRITE, ENOSPC, "write: ENOSPC", 0, 0},
+    {FAULT_STAT, EIO, "stat, access...: EIO", 0, 0},
+    {FAULT_FCNTL, EBADF, "fcntl: EBADF", 0, 0},
+    {FAULT_CLOSE, EIO, "close: EIO", 0, 0},
+    {FAULT_SOCKET, ENOBUFS, "connect...: ENOBUFS", 0, 0},
+    {FAULT_TALK, ECONNRESET, "send, recv: ECONNRESET", 0, IS_SHORT},
+    {FAULT_TALK, FAULT_SHORT, "send, recv: a part", 0, IS_SHORT},
+    {FAULT_POLL, EINTR, "poll: EINTR", 0, IS_SHORT},
+    {FAULT_SPAWN, EAGAIN, "pthread_create: EAGAIN", 0, 0},
+    {FAULT_RANDOM, EIO, "getrandom: EIO", 0, 0},
+    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM", 0, IS_SHORT | BY_PLACE},
+    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM from there on", FAULT_LASTS,
+     BY_PLACE},
 };
 
 enum { CALLS_MAX = 5000, COMMANDS = 5 };
@@ -66,6 +67,10 @@ static int count_new(struct play *p)
                              p->last + 1) == 200) {
         p->last++;
         n++;
+        /* A user may have a thousand that have not ended. */
+        if (rig_call(&p->r, "POST", NULL, NULL, "/v1/jobs/%" PRIu64 "/cancel",
+                     p->last) != 200)
+            rig_bad(&p->r, &p->n_bad, "a job cannot be cancelled");
     }
     return n;
 }
@@ -116,6 +121,9 @@ static void sweep(struct play *p, const struct fault *f)
             if (!one_run(p, f, n, commands[i]))
                 break;
             n_struck++;
+            if (n == CALLS_MAX)
+                rig_bad(&p->r, &p->n_bad,
+                        "there are more calls than it goes through");
         }
     ok(p->n_bad == 0, "%s: %d times, %d said that they failed", f->name,
        n_struck, p->n_refused);
@@ -128,7 +136,7 @@ int main(int argc, char **argv)
     begin(&p);
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
         if (argc > 1 ? strstr(faults[i].name, argv[1]) != NULL
-                     : rig_is_whole() || faults[i].is_short)
+                     : rig_is_whole() || (faults[i].how & IS_SHORT))
             sweep(&p, &faults[i]);
     ok(rig_stop(&p.r), "the daemon has seen nothing of it");
     rig_end(&p.r);
