@@ -49,6 +49,7 @@ static enum err_code code_from_errno(int errnum)
         return ERR_NOMEM;
     case EMFILE: /* RLIMIT_NOFILE; who waits may have more */
     case ENFILE:
+    case ENOLCK: /* the table of locks is full */
         return ERR_LIMIT;
     default:
         return ERR_IO;
