@@ -309,7 +309,10 @@ static void prepare_process(const struct conf *conf)
 static int fail(const struct error *err)
 {
     int status = error_exit_status(err->code);
-    (void)fprintf(stderr, "mgpu-ctld: %s\n", err->msg);
+    /* Of memory most say only for what. */
+    bool is_bare = err->code == ERR_NOMEM && !strstr(err->msg, "memory");
+    (void)fprintf(stderr, "mgpu-ctld: %s%s\n", is_bare ? "out of memory: " : "",
+                  err->msg);
     daemonpipe_failed(status);
     return status;
 }

@@ -258,22 +258,26 @@ int client_print(const json_t *o, struct error *err)
     return 0;
 }
 
-static void print_error_json(const struct error *err)
+/* False: there was no memory for it. */
+static bool print_error_json(const struct error *err)
 {
     json_t *o =
         json_pack("{s:s, s:{s:s, s:s}}", "schema", "mgpu.error/1", "error",
                   "code", error_word(err->code), "message", err->msg);
-    (void)!client_print(o, NULL); /* the exit status says it, too */
+    bool is_said = client_print(o, NULL) == 0;
     json_decref(o);
+    return is_said;
 }
 
 static int fail(const struct tool_main *m, const struct error *err)
 {
     char safe[2 * sizeof(err->msg)];
-    if (*m->json)
-        print_error_json(err);
-    else
-        (void)fprintf(stderr, "%s: %s\n", m->tool->name,
+    /* Of memory most say only for what. */
+    bool is_bare = err->code == ERR_NOMEM && !strstr(err->msg, "memory");
+    /* To a stream without a buffer, which asks for no memory. */
+    if (!*m->json || !print_error_json(err))
+        (void)fprintf(stderr, "%s: %s%s\n", m->tool->name,
+                      is_bare ? "out of memory: " : "",
                       render_escape(err->msg, safe, sizeof(safe)));
     return error_exit_status(err->code);
 }
