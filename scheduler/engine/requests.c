@@ -219,15 +219,16 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
 {
     struct prepared p;
     struct entry *en;
+    size_t n = e->n_events;
 
     if (eng_prepare(e, req, req->spec, req->read, &p, err) < 0)
         return -1;
     int rc = eng_enter(e, req, &p, &en, err);
     texts_clear(&p.own);
-    /* When a hold fails the job waits instead of being held; the caller is
-     * told and can hold or cancel it by its key. */
-    if (rc == 0 && req->hold)
-        rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err);
+    /* Both or neither: a job that is to wait for its user must not run. */
+    if (rc == 0 && req->hold &&
+        (rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err)) < 0)
+        eng_unstage(e, n);
     if (rc == 0)
         *ret_id = en->job.id;
     return rc;
