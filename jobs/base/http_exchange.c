@@ -274,6 +274,15 @@ void http_reply_retry(struct http_exchange *x, const struct error *err,
 /* ---- streams --------------------------------------------------------------
  */
 
+/* From the loop, in a moment. */
+static void drop(struct http_exchange *x)
+{
+    if (!x->conn->hup)
+        return;
+    x->dropped = true;
+    event_active(x->conn->hup, EV_CLOSED, 0);
+}
+
 void http_stream_start(struct http_exchange *x, const char *type,
                        void (*closed)(void *arg), void *arg)
 {
@@ -291,6 +300,8 @@ void http_stream_start(struct http_exchange *x, const char *type,
     http_conn_set_idle(x->conn, false);
     evhttp_send_reply_start(x->req, 200, NULL);
     (void)http_conn_watch_hup(x->conn); /* else a failed write tells */
+    if (x->conn->is_lent)
+        drop(x); /* its descriptor is wanted back */
 }
 
 void http_stream_send(struct http_exchange *x, const char *data, size_t len)
@@ -302,10 +313,8 @@ void http_stream_send(struct http_exchange *x, const char *data, size_t len)
         evhttp_send_reply_chunk(x->req, b);
     if (b)
         evbuffer_free(b);
-    if ((!b || http_conn_behind(x->conn) > HTTP_BEHIND_MAX) && x->conn->hup) {
-        x->dropped = true;
-        event_active(x->conn->hup, EV_CLOSED, 0);
-    }
+    if (!b || http_conn_behind(x->conn) > HTTP_BEHIND_MAX)
+        drop(x);
 }
 
 void http_stream_end(struct http_exchange *x)

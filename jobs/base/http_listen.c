@@ -84,14 +84,25 @@ static bool has(const struct http_server *s, const struct evconnlistener *l)
 /* Out of descriptors, most likely: rest, or the loop spins. */
 static void on_accept_error(struct evconnlistener *l, void *arg)
 {
+    int why = errno;
     (void)arg; /* evhttp's */
     (void)pthread_mutex_lock(&listening.lock);
     struct http_server *s = listening.first;
     while (s && !has(s, l))
         s = s->next;
     (void)pthread_mutex_unlock(&listening.lock);
+    if (s && http_lack_lend(s, l, why))
+        return;
     if (s && rest(s))
         (void)evconnlistener_disable(l);
+}
+
+void http_server_look_again(void)
+{
+    (void)pthread_mutex_lock(&listening.lock);
+    for (struct http_server *s = listening.first; s; s = s->next)
+        http_lack_again(s);
+    (void)pthread_mutex_unlock(&listening.lock);
 }
 
 /* Takes fd, also on failure. `where` is for the message. */
@@ -123,10 +134,13 @@ void http_server_close(struct http_server *s)
         (void)unlink(s->path);
     s->path[0] = '\0';
     strike_out(s);
+    s->local = NULL;
     while (s->n_listeners > 0)
         evhttp_del_accept_socket(s->http, s->listeners[--s->n_listeners]);
     if (s->resume)
         (void)evtimer_del(s->resume);
+    if (s->refill)
+        (void)evtimer_del(s->refill);
 }
 
 /* ---- unix -----------------------------------------------------------------
@@ -197,6 +211,7 @@ int http_server_listen_unix(struct http_server *s, const char *path,
         (void)unlink(path);
         return -1;
     }
+    s->local = s->listeners[s->n_listeners - 1];
     (void)snprintf(s->path, sizeof(s->path), "%s", path);
     s->path_ino = ino;
     return 0;

@@ -30,7 +30,8 @@ struct http_conn {
     int64_t user;             /* as uid, or as http_set_uid() said last */
     char peer[HTTP_PEER_CAP]; /* "": the unix socket */
     char net[HTTP_PEER_CAP];  /* http_net_of() it: who counts as one */
-    bool doomed; /* answered and shut down; evhttp has yet to notice */
+    bool doomed;  /* answered and shut down; evhttp has yet to notice */
+    bool is_lent; /* of a descriptor that was held back: for one answer */
 };
 
 enum { HTTP_LISTENERS_MAX = 2 };
@@ -46,7 +47,11 @@ struct http_server {
     struct event *adopt, *resume;
     struct evhttp_bound_socket *listeners[HTTP_LISTENERS_MAX];
     size_t n_listeners;
-    struct http_server *next; /* of those that listen; http_listen.c */
+    struct evhttp_bound_socket *local; /* the unix socket's, or NULL */
+    int kept[HTTP_KEPT];               /* descriptors that are held back */
+    size_t n_kept, n_to_keep;
+    struct event *refill, *again; /* http_lack.c */
+    struct http_server *next;     /* of those that listen; http_listen.c */
     bool is_listed;
     char path[108]; /* of the unix socket; "" none */
     ino_t path_ino;
@@ -78,6 +83,17 @@ int http_exchange_parse_query(struct http_exchange *x);
 /* The connection goes down under x; calls `closed` of a stream. */
 void http_exchange_lost(struct http_exchange *x);
 
+/* http_lack.c: what is held back, and whether it is all there. */
+int http_lack_init(struct http_server *s); /* -1: no memory */
+void http_lack_clear(struct http_server *s);
+bool http_lack_is(const struct http_server *s);
+struct evconnlistener; /* libevent */
+/* accept(2) failed with `why`. True: there is a descriptor now. */
+bool http_lack_lend(struct http_server *s, const struct evconnlistener *l,
+                    int why);
+/* In a moment all connections are asked what they wait for. */
+void http_lack_again(struct http_server *s);
+
 /* http_listen.c: listen again, after a rest; who is at the other end. */
 void http_listen_resume(evutil_socket_t fd, short what, void *arg);
 /* out  *ret_uid  -1 over TCP; peer  "" over the unix socket
@@ -90,6 +106,7 @@ void http_net_of(const char *peer, char net[HTTP_PEER_CAP]);
 void http_conn_answered(struct http_conn *c);
 int http_conn_watch_hup(struct http_conn *c);
 void http_conn_set_idle(struct http_conn *c, bool is_limited);
+bool http_conn_is_open(const struct http_conn *c);
 size_t http_conn_behind(const struct http_conn *c); /* bytes not yet taken */
 /* The other connections of a uid, wherever they come from. */
 int32_t http_conn_count_uid(const struct http_conn *but, int64_t uid);

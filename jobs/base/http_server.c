@@ -52,7 +52,7 @@ static void ring_del(struct http_conn *c)
     c->next->prev = c->prev;
 }
 
-static bool is_open(const struct http_conn *c)
+bool http_conn_is_open(const struct http_conn *c)
 {
     struct stat st;
     return fstat(c->fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
@@ -111,15 +111,23 @@ static void refuse(struct http_conn *c, int status, const char *reason,
     arm(c);
 }
 
+/* evhttp has not seen the end of it: it is told of one. */
+static void drop_deaf(struct http_conn *c)
+{
+    arm(c);
+    bufferevent_trigger_event(c->bev, BEV_EVENT_READING | BEV_EVENT_EOF,
+                              BEV_TRIG_DEFER_CALLBACKS);
+}
+
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     struct http_conn *c = arg;
     (void)fd;
     (void)what;
-    if (!is_open(c))
+    if (!http_conn_is_open(c))
         conn_free(c);
     else if (c->doomed)
-        arm(c);
+        drop_deaf(c);
     else
         refuse(c, 408, "Request Timeout", "TIMEOUT",
                "the request did not arrive in time");
@@ -189,7 +197,7 @@ static int32_t count_like(struct http_server *s, const struct http_conn *like,
     int32_t n = 0;
     for (struct http_conn *c = s->conns.next, *next; c != &s->conns; c = next) {
         next = c->next;
-        if (sweep && !c->evcon && !is_open(c))
+        if (sweep && !c->evcon && !http_conn_is_open(c))
             conn_free(c);
         else if (c->uid == like->uid && strcmp(c->net, like->net) == 0)
             n++;
@@ -206,13 +214,16 @@ int32_t http_conn_count_uid(const struct http_conn *but, int64_t uid)
     return n;
 }
 
+static bool is_let_in(const struct http_server *s, const struct http_conn *c)
+{
+    return !c->peer[0] && s->conf.is_let_in &&
+           s->conf.is_let_in(s->conf.arg, c->uid);
+}
+
 static bool is_too_many(struct http_server *s, const struct http_conn *c,
                         bool sweep)
 {
-    int32_t all = s->conf.max_clients;
-    if (!c->peer[0] && s->conf.is_let_in &&
-        s->conf.is_let_in(s->conf.arg, c->uid))
-        all += HTTP_KEPT;
+    int32_t all = s->conf.max_clients + (is_let_in(s, c) ? HTTP_KEPT : 0);
     return count_like(s, c, sweep) > s->conf.max_clients_per_uid ||
            s->n_conns > all ||
            (c->peer[0] && s->n_tcp > all - all / TCP_LEAVES);
@@ -237,8 +248,12 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
     c->ino = st.st_ino;
     c->user = c->uid;
     http_net_of(c->peer, c->net);
+    c->is_lent = http_lack_is(s);
     arm(c);
-    if (is_too_many(s, c, false) && is_too_many(s, c, true))
+    if (c->is_lent && !is_let_in(s, c))
+        refuse(c, 503, "Service Unavailable", "BUSY",
+               "no descriptors are left, try again later");
+    else if (is_too_many(s, c, false) && is_too_many(s, c, true))
         refuse(c, 503, "Service Unavailable", "BUSY",
                "too many connections, try again later");
 }
@@ -438,6 +453,9 @@ static void on_request(struct evhttp_request *req, void *arg)
     c->x = x;
     x->conn = c;
     x->req = req;
+    if (c->is_lent)
+        (void)evhttp_add_header(evhttp_request_get_output_headers(req),
+                                "Connection", "close");
     x->uid = c->uid;
     memcpy(x->peer, c->peer, sizeof(x->peer));
     struct error err;
@@ -466,7 +484,7 @@ int http_server_create(struct event_base *base,
     s->http = evhttp_new(base);
     s->adopt = event_new(base, -1, 0, on_adopt, s);
     s->resume = evtimer_new(base, http_listen_resume, s);
-    if (!s->http || !s->adopt || !s->resume) {
+    if (!s->http || !s->adopt || !s->resume || http_lack_init(s) < 0) {
         http_server_destroy(s);
         return error_set(err, ERR_NOMEM, "http server");
     }
@@ -495,6 +513,7 @@ void http_server_destroy(struct http_server *s)
         evhttp_free(s->http);
     ring_free(&s->fresh);
     ring_free(&s->conns);
+    http_lack_clear(s);
     if (s->adopt)
         event_free(s->adopt);
     if (s->resume)

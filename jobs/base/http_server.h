@@ -43,7 +43,8 @@ struct http_server_conf {
     double idle_timeout_s; /* between two requests; 0: a minute */
     int32_t max_clients, max_clients_per_uid;
     /* Whose connections over the unix socket are taken also when max_clients
-     * are there, HTTP_KEPT more of them; NULL: nobody's. */
+     * are there, HTTP_KEPT more of them, and when no descriptor is left: then
+     * for one request, and no stream. NULL: nobody's. */
     bool (*is_let_in)(void *arg, int64_t uid);
     /* Around each call of a handler, while which the loop stands still; may
      * be NULL. in  path  the route's */
@@ -59,6 +60,11 @@ void http_server_destroy(struct http_server *s); /* NULL is fine */
 /* Accepts nobody any more and removes the socket; those who are connected
  * stay. */
 void http_server_close(struct http_server *s);
+
+/* To be called when libevent has logged that something failed: of all servers
+ * of this process that run in this thread, those whose connections it concerns
+ * may be deaf. They are asked again, in a moment. */
+void http_server_look_again(void);
 
 /* A unix socket at path, mode 0600 (or as given). A stale one is replaced.
  * err  ERR_STATE somebody answers there already */

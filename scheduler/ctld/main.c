@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/http_server.h"
 #include "jobs/base/log.h"
 #include "jobs/base/version.h"
 #include "jobs/conf.h"
@@ -293,8 +294,10 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
 
 static void on_event_log(int severity, const char *msg)
 {
-    if (severity >= EVENT_LOG_WARN)
-        log_warn("libevent", "%s", msg);
+    if (severity < EVENT_LOG_WARN)
+        return;
+    log_warn("libevent", "%s", msg);
+    http_server_look_again();
 }
 
 static void prepare_process(const struct conf *conf)

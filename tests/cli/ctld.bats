@@ -437,7 +437,7 @@ END
     ctld_ready
 }
 
-@test "S04: without descriptors it rests, and serves again" {
+@test "S04: without descriptors it answers its administrator, and serves again" {
     ulimit -n 64
     ctld_start
     watchers=
@@ -449,9 +449,15 @@ END
     none_left() { [ "$(ls "/proc/$ctld_pid/fd" | wc -l)" -ge 62 ]; }
     wait_for 30 none_left
     kill -0 "$ctld_pid"
-    # shellcheck disable=SC2086 # several
-    kill $watchers
+    # One request each; who would stay is sent away, and they stand in line.
+    says() { timeout 20 "$MGPU_BIN/mgpu-admin" status >/dev/null; }
+    for _ in $(seq 20); do wait_for 60 says; done
+    none_left
+    # shellcheck disable=SC2086 # several, and those sent away are gone
+    kill $watchers 2>/dev/null || :
     wait_for 30 ctld_ready
+    all_back() { [ "$(ls "/proc/$ctld_pid/fd" | wc -l)" -lt 50 ]; }
+    wait_for 30 all_back
     [ -n "$(submit_command one true)" ]
 }
 

@@ -1,7 +1,10 @@
 /* http_rules.c - the server against clients that break the rules, and with
  * its socket. */
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "tests/unit/base/http_host.h"
 
@@ -166,6 +169,68 @@ static void test_kept(void)
     host_stop(&h);
 }
 
+/* Asked by a process that has descriptors; whether it hears `want`. */
+static bool is_told(const char *path, const char *want)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit fds;
+        if (getrlimit(RLIMIT_NOFILE, &fds) < 0)
+            _exit(2);
+        fds.rlim_cur = fds.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &fds) < 0)
+            _exit(2);
+        int fd = dial_unix(path);
+        say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+        _exit(strstr(hear(fd, NULL), want) == NULL); /* to its end */
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
+}
+
+/* There is no descriptor left: only who may mend it is served, one request
+ * each; and all when there are some again. */
+static void test_lack(void)
+{
+    static struct http_server_conf few;
+    static char path[72];
+    struct host h;
+    struct rlimit was, now;
+    few = server;
+    few.is_let_in = says_so;
+    (void)snprintf(path, sizeof(path), "%s/lack", dir);
+    host_start(&h, &few, path, NULL);
+    int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)close(lowest);
+    (void)getrlimit(RLIMIT_NOFILE, &was);
+    now = (struct rlimit){(rlim_t)lowest, was.rlim_max};
+    lets_in = false;
+    (void)setrlimit(RLIMIT_NOFILE, &now);
+    for (int i = 0; i < 2 * HTTP_KEPT; i++)
+        if (!ok(is_told(path, "no descriptors are left"), "S04: others: 503"))
+            break;
+    lets_in = true;
+    for (int i = 0; i < 2 * HTTP_KEPT; i++)
+        if (!ok(is_told(path, "FENCED"), "S04: who may mend it is served"))
+            break;
+    lets_in = false;
+    (void)setrlimit(RLIMIT_NOFILE, &was);
+    struct buf b = BUF_INIT;
+    char at[80];
+    (void)snprintf(at, sizeof(at), "unix:%s", path);
+    struct http_client *c = client_of(at, NULL);
+    int status = 0;
+    for (int i = 0; i < 3000 && status != 403; i++) {
+        status = get(c, "/v1/fail", &b);
+        (void)poll(NULL, 0, status == 403 ? 0 : 20);
+    }
+    is_int(status, 403, "S04: and all are, once there are some again");
+    buf_clear(&b);
+    http_client_destroy(c);
+    host_stop(&h);
+}
+
 static void test_listen(struct host *h)
 {
     struct host second;
@@ -209,6 +274,7 @@ int main(void)
     int before = n_fds();
     test_slow();
     test_kept();
+    test_lack();
     host_start(&h, &server, sock, NULL);
     test_rules();
     test_cap();
