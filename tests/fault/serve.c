@@ -45,7 +45,7 @@ static const struct fault faults[] = {
     {FAULT_SIGNAL, EPERM, "kill: EPERM", 0, IS_RARE},
     {FAULT_MAP, ENOMEM, "mmap: ENOMEM", 0, IS_RARE},
     {FAULT_RANDOM, EINTR, "getrandom: EINTR", 0, IS_RARE},
-    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM", 0, BY_PLACE},
+    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM once", 0, BY_PLACE},
     {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM a hundred times", 100, BY_PLACE},
 };
 

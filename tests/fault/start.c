@@ -33,7 +33,7 @@ static const struct fault faults[] = {
     {FAULT_MAP, ENOMEM, "mmap: ENOMEM", 0, IS_SHORT},
     {FAULT_RANDOM, EINTR, "getrandom: EINTR", 0, 0},
     {FAULT_RANDOM, EIO, "getrandom: EIO", 0, IS_SHORT},
-    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM", 0, IS_SHORT},
+    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM once", 0, IS_SHORT},
     {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM from there on", FAULT_LASTS, 0},
 };
 

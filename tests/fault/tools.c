@@ -25,7 +25,7 @@ static const struct fault faults[] = {
     {FAULT_POLL, EINTR, "poll: EINTR", 0, IS_SHORT},
     {FAULT_SPAWN, EAGAIN, "pthread_create: EAGAIN", 0, 0},
     {FAULT_RANDOM, EIO, "getrandom: EIO", 0, 0},
-    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM", 0, IS_SHORT | BY_PLACE},
+    {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM once", 0, IS_SHORT | BY_PLACE},
     {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM from there on", FAULT_LASTS,
      BY_PLACE},
 };
