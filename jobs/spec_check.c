@@ -342,7 +342,7 @@ static void check_env(const struct check *c)
     for (const struct node *n = first_of(c, "env_passthrough"); n; n = n->next)
         if (check_variable(c, n->text, n->at, "env_passthrough"))
             warn_of_secret(c, n->text, n->at, "env_passthrough",
-                           "the daemon would keep its value");
+                           "the daemon is given its value");
 }
 
 static bool has_text(const struct node *n, const struct node *end,

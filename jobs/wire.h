@@ -57,6 +57,9 @@
  *   GET  /v1/admin/log        ?last= -> what they did to the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
+ *   POST /v1/attempts/:job/:attempt/key        before the claim
+ *        -> 200 {"key":"64 hexadecimal digits"}: to what is sealed in the
+ *        spec's env, seal.h; 404 the daemon has none (any more)
  *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start",
  *        "native_id":"4711"}   Slurm's job id; absent without Slurm
  *   POST /v1/attempts/:job/:attempt/rows       JSON Lines, metrics.h

@@ -55,14 +55,14 @@ static int start_time(unsigned long long *ret, struct error *err)
 }
 
 static int post_once(const struct report_conf *conf, const char *what,
-                     json_t *body, double patience_s, struct error *err)
+                     json_t *body, double patience_s, struct buf *reply,
+                     struct error *err)
 {
     struct http_client_conf hc = {
         .url = conf->url,
         .bearer = conf->token,
         .timeout_s = patience_s < request_s ? patience_s : request_s};
     struct http_client *http = NULL;
-    struct buf reply = BUF_INIT;
     char path[128];
     int status = 0, rc = -1;
     char *text = json_dumps(body, JSON_COMPACT);
@@ -73,11 +73,10 @@ static int post_once(const struct report_conf *conf, const char *what,
     struct http_request req = {
         .method = "POST", .path = path, .body = text, .body_len = strlen(text)};
     if (http_client_create(&hc, &http, err) == 0)
-        rc = http_client_call(http, &req, &status, &reply, err);
+        rc = http_client_call(http, &req, &status, reply, err);
     if (rc == 0 && status >= 400)
-        rc = http_reply_error(status, &reply, err);
+        rc = http_reply_error(status, reply, err);
     http_client_destroy(http);
-    buf_clear(&reply);
     free(text);
     return rc;
 }
@@ -89,15 +88,18 @@ bool report_may_pass(enum err_code code)
            code == ERR_IO;
 }
 
-/* Both words may be said twice: the daemon knows who holds the attempt. */
-static int post_until(const struct report_conf *conf, const char *what,
-                      json_t *body, double patience_s,
-                      const volatile sig_atomic_t *stop, struct error *err)
+/* Any word may be said twice: the daemon knows who holds the attempt.
+ * own  *reply: buf_clear() */
+static int ask_until(const struct report_conf *conf, const char *what,
+                     json_t *body, double patience_s,
+                     const volatile sig_atomic_t *stop, struct buf *reply,
+                     struct error *err)
 {
     double until_s = now_s() + patience_s, pause_s = pause_first_s;
     struct error why = ERROR_INIT;
     for (;;) {
-        if (post_once(conf, what, body, patience_s, &why) == 0)
+        buf_reset(reply);
+        if (post_once(conf, what, body, patience_s, reply, &why) == 0)
             return 0;
         if (!report_may_pass(why.code) || now_s() + pause_s > until_s ||
             (stop != NULL && *stop != 0))
@@ -108,6 +110,37 @@ static int post_until(const struct report_conf *conf, const char *what,
     if (err != NULL)
         *err = why;
     return -1;
+}
+
+static int post_until(const struct report_conf *conf, const char *what,
+                      json_t *body, double patience_s,
+                      const volatile sig_atomic_t *stop, struct error *err)
+{
+    struct buf reply = BUF_INIT;
+    int rc = ask_until(conf, what, body, patience_s, stop, &reply, err);
+    buf_clear(&reply);
+    return rc;
+}
+
+int report_key(const struct report_conf *conf, double patience_s,
+               const volatile sig_atomic_t *stop,
+               unsigned char ret[SEAL_KEY_BYTES], struct error *err)
+{
+    struct buf reply = BUF_INIT;
+    json_t *body = json_object(), *o = NULL;
+    int rc = body ? ask_until(conf, "key", body, patience_s, stop, &reply, err)
+                  : error_set(err, ERR_NOMEM, "key");
+    if (rc == 0)
+        o = json_loadb(buf_str(&reply), reply.len, 0, NULL);
+    const char *text = json_string_value(json_object_get(o, "key"));
+    if (rc == 0 && !(text && seal_unhex(text, ret)))
+        rc = error_set(err, ERR_INVAL, "key: the daemon's answer has none");
+    if (reply.cap > 0)
+        explicit_bzero(reply.data, reply.cap);
+    buf_clear(&reply);
+    json_decref(o);
+    json_decref(body);
+    return rc;
 }
 
 static int write_all(int fd, const char *p, size_t n)

@@ -127,12 +127,13 @@ static int env_fill(struct env_list *e, const struct command_env *env,
         env_add(e, "MGPU_OUTPUT_DIR", env->job->out_dir, err) < 0 ||
         env_add(e, "MGPU_METRICS", metrics, err) < 0)
         return -1;
-    for (size_t i = 0; i < s->env.n; i++)
-        if (env_add(e, s->env.pairs[i].key, s->env.pairs[i].value, err) < 0)
-            return -1;
+    /* What is sealed in env is among the secrets, opened. */
     for (size_t i = 0; i < env->secrets->n; i++)
         if (env_add(e, env->secrets->pairs[i].key, env->secrets->pairs[i].value,
                     err) < 0)
+            return -1;
+    for (size_t i = 0; i < s->env.n; i++)
+        if (env_add(e, s->env.pairs[i].key, s->env.pairs[i].value, err) < 0)
             return -1;
     if (env_gpu(e, env, err) < 0)
         return -1;

@@ -60,6 +60,8 @@ static void on_event(void *arg, const struct store_event *event,
         make_job_dir(c, job);
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))
         ctld_ingest_forget(c, event->job, event->attempt);
+    if (job && job_state_is_final(job->state))
+        ctld_seals_ended(c, job);
     if (job && (event->ev == EV_SUBMIT || event->ev == EV_INTENT ||
                 job_state_is_final(job->state)))
         log_info("job", "%s job=%llu attempt=%d state=%s reason=\"%s\"",
@@ -152,7 +154,8 @@ static int make_engine(struct ctld *c, struct error *err)
         .may_leave = may_leave,
         .leave_arg = c,
     };
-    if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0)
+    if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0 ||
+        ctld_seals_init(c, err) < 0)
         return -1;
     if (ctld_notice_init(c, err) < 0 ||
         engine_create(&parts, &c->engine, err) < 0)
@@ -170,6 +173,7 @@ static int make_engine(struct ctld *c, struct error *err)
     engine_on_wait(c->engine, on_wait, c);
     engine_on_exit(c->engine, ctld_drain, c);
     make_live_dirs(c);
+    ctld_seals_look(c);
     return 0;
 }
 
@@ -480,6 +484,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->stop_timer);
     loop_source_destroy(c->watchdog);
     loop_source_destroy(c->policy_timer);
+    ctld_seals_clear(c);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

@@ -9,6 +9,7 @@
 #include "jobs/wire.h"
 #include "scheduler/ctld/audit.h"
 #include "scheduler/ctld/ctld.h"
+#include "scheduler/ctld/keys.h"
 #include "scheduler/ctld/loop.h"
 #include "scheduler/ctld/notices.h"
 #include "scheduler/ctld/secret.h"
@@ -74,6 +75,12 @@ struct ctld_set {
     int64_t uid;    /* who set it */
     double until_s; /* seconds since 1970; INFINITY: until it is reset */
 };
+/* A submit that is being read, and what it seals with; seals.c. */
+struct ctld_seal {
+    struct ctld_seal *next;
+    char id[SEAL_ID_CAP];
+    bool has_key; /* its file was made */
+};
 struct ctld_policy {
     struct ctld_set sets[CTLD_SETS_MAX];
     size_t n;
@@ -84,6 +91,10 @@ struct ctld {
     struct ctld_conf conf; /* what parts.conf is */
     struct engine_conf engine_conf;
     struct secret secret;
+    struct keys keys;
+    struct ctld_seal *seals; /* of submits that are being read; borrowed */
+    struct loop_source *keys_timer;
+    double keys_rest_s; /* before the next look for keys of jobs that ended */
     char jobs_dir[512], url[256];
     double started_wall_s;
     struct loop *loop;
@@ -289,6 +300,20 @@ void ctld_queue_clear(struct ctld *c); /* answers the lists in the making */
  */
 int ctld_submit_init(struct ctld *c, struct error *err) MUST_CHECK;
 
+/* ---- seals.c: keys to values that sound secret ----------------------------
+ */
+int ctld_seals_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_seals_clear(struct ctld *c);
+/* Removes keys that no job needs; once there is an engine. */
+void ctld_seals_look(struct ctld *c);
+/* The job has ended for good. */
+void ctld_seals_ended(struct ctld *c, const struct job *job);
+/* Around a submit, from before its file is made to after it is entered or
+ * refused; the second also of one that never began. */
+int ctld_seal_begin(struct ctld *c, struct ctld_seal *s,
+                    struct error *err) MUST_CHECK;
+void ctld_seal_end(struct ctld *c, struct ctld_seal *s);
+
 /* ---- serve_why.c, serve_queries.c, serve_dry_run.c -------------------------
  */
 /* mgpu.why/1; NULL: err says why. */
@@ -492,6 +517,7 @@ int ctld_scrape_init(struct ctld *c, const struct http_server_conf *like,
                      struct error *err) MUST_CHECK;
 void serve_livez(void *arg, struct http_exchange *x);
 void serve_readyz(void *arg, struct http_exchange *x);
+void serve_key(void *arg, struct http_exchange *x);
 void serve_claim(void *arg, struct http_exchange *x);
 void serve_rows(void *arg, struct http_exchange *x);
 void serve_heartbeat(void *arg, struct http_exchange *x);

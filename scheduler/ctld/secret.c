@@ -36,12 +36,12 @@ static int check(int fd, const char *path, struct error *err)
     return 0;
 }
 
-static int read_it(int fd, const char *path, struct secret *ret,
+static int read_it(int fd, const char *path, unsigned char *ret,
                    struct error *err)
 {
     if (check(fd, path, err) < 0)
         return -1;
-    ssize_t n = pread(fd, ret->bytes, SECRET_BYTES, 0);
+    ssize_t n = pread(fd, ret, SECRET_BYTES, 0);
     if (n < 0)
         return error_sys(err, errno, "read '%s'", path);
     if (n != SECRET_BYTES)
@@ -49,14 +49,15 @@ static int read_it(int fd, const char *path, struct secret *ret,
     return 0;
 }
 
-static int write_it(const char *path, const struct secret *s, struct error *err)
+static int write_it(const char *path, const unsigned char *bytes,
+                    struct error *err)
 {
     (void)unlink(path);
     int fd =
         open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_sys(err, errno, "create '%s'", path);
-    ssize_t n = write(fd, s->bytes, SECRET_BYTES);
+    ssize_t n = write(fd, bytes, SECRET_BYTES);
     int rc = n == SECRET_BYTES && fchmod(fd, 0600) == 0 && fsync(fd) == 0
                  ? 0
                  : error_sys(err, n < 0 || n == SECRET_BYTES ? errno : ENOSPC,
@@ -75,13 +76,13 @@ static int sync_dir(const char *dir, struct error *err)
     return rc;
 }
 
-static int create(const char *dir, const char *path, struct secret *ret,
-                  struct error *err)
+int secret_create(const char *dir, const char *path,
+                  unsigned char ret[SECRET_BYTES], struct error *err)
 {
     char draft[1024];
     if ((size_t)snprintf(draft, sizeof(draft), "%s.new", path) >= sizeof(draft))
         return error_set(err, ERR_CONFIG, "'%s' is too long", path);
-    if (rng_secret(ret->bytes, SECRET_BYTES, err) < 0)
+    if (rng_secret(ret, SECRET_BYTES, err) < 0)
         return -1;
     if (write_it(draft, ret, err) < 0) {
         (void)unlink(draft);
@@ -92,23 +93,34 @@ static int create(const char *dir, const char *path, struct secret *ret,
     return sync_dir(dir, err);
 }
 
+int secret_read(const char *path, unsigned char ret[SECRET_BYTES],
+                struct error *err)
+{
+    unsigned char bytes[SECRET_BYTES];
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    int rc = read_it(fd, path, bytes, err);
+    (void)close(fd);
+    if (rc == 0)
+        memcpy(ret, bytes, sizeof(bytes));
+    explicit_bzero(bytes, sizeof(bytes));
+    return rc;
+}
+
 int secret_load(const char *dir, const char *cluster, struct secret *ret,
                 struct error *err)
 {
     struct secret s = {.cluster = cluster};
+    struct error why = ERROR_INIT;
     char path[1024];
     if ((size_t)snprintf(path, sizeof(path), "%s/secret", dir) >= sizeof(path))
         return error_set(err, ERR_CONFIG, "'%s' is too long", dir);
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    int rc;
-    if (fd >= 0) {
-        rc = read_it(fd, path, &s, err);
-        (void)close(fd);
-    } else if (errno == ENOENT) {
-        rc = create(dir, path, &s, err);
-    } else {
-        rc = error_sys(err, errno, "open '%s'", path);
-    }
+    int rc = secret_read(path, s.bytes, &why);
+    if (rc < 0 && why.code == ERR_NOTFOUND)
+        rc = secret_create(dir, path, s.bytes, err);
+    else if (rc < 0)
+        (void)error_set(err, why.code, "%s", why.msg);
     if (rc == 0)
         *ret = s;
     secret_clear(&s);

@@ -26,8 +26,10 @@ struct submission {
     char user[CTLD_USER_CAP], key[RNG_TOKEN_CAP];
     char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
+    struct ctld_seal seal;
     bool hold;
-    bool is_dry; /* nothing is to be entered */
+    bool is_dry;      /* nothing is to be entered */
+    bool has_secrets; /* among values of env */
     bool is_seed_open;
     bool sends_mails;
     struct spec_list allow; /* owned: a reload may come in between */
@@ -43,6 +45,7 @@ struct submission {
 
 static void submission_destroy(struct submission *s)
 {
+    ctld_seal_end(s->c, &s->seal);
     for (size_t i = 0; s->tasks && i < s->n; i++) {
         free((char *)s->tasks[i].vary);
         engine_read_destroy(s->tasks[i].read);
@@ -71,12 +74,18 @@ static int refuse_spec(const struct spec_report *r, struct error *err)
     return -1;
 }
 
+/* Another value is another text. What is kept of a secret one must not tell
+ * who tries whether he has guessed it. */
 static int digest(struct submission *s, const char *text, size_t len,
                   struct error *err)
 {
     const struct digest_part part = {text, len};
+    const struct keys *keys = &s->c->keys;
     char hex[DIGEST_HEX_CAP];
-    if (digest_parts(&part, 1, hex, err) < 0)
+    int rc = s->has_secrets ? digest_hmac(keys->digest, sizeof(keys->digest),
+                                          text, len, hex, err)
+                            : digest_parts(&part, 1, hex, err);
+    if (rc < 0)
         return -1;
     memcpy(s->digest, hex, sizeof(s->digest) - 1);
     return 0;
@@ -97,9 +106,11 @@ static int expand(struct submission *s, struct spec_jobs *ret,
                  ? error_set(err, ERR_LIMIT,
                              "spec: %zu bytes, limits.max_spec_bytes is %lld",
                              len, (long long)s->max_spec_bytes)
-                 : digest(s, text, len, err);
+                 : spec_expand(text, len, &opt, ret, &report, err);
+    for (size_t i = 0; rc == 0 && i < ret->n; i++)
+        s->has_secrets |= seal_wants(&ret->tasks[i].spec.env);
     if (rc == 0)
-        rc = spec_expand(text, len, &opt, ret, &report, err);
+        rc = digest(s, text, len, err);
     if (rc < 0 && report.n_errors > 0)
         rc = refuse_spec(&report, err);
     spec_report_clear(&report);
@@ -156,6 +167,20 @@ static int read_tasks(struct submission *s, struct spec_jobs *jobs,
     return 0;
 }
 
+/* What is only asked about is kept nowhere. */
+static int seal(struct submission *s, struct spec_jobs *jobs, struct error *err)
+{
+    unsigned char key[SEAL_KEY_BYTES];
+    if (!s->has_secrets || s->is_dry)
+        return 0;
+    s->seal.has_key = true; /* a draft of it, at least */
+    int rc = keys_create(&s->c->keys, s->seal.id, key, err);
+    for (size_t i = 0; rc == 0 && i < jobs->n; i++)
+        rc = seal_env(&jobs->tasks[i].spec.env, s->seal.id, key, err);
+    explicit_bzero(key, sizeof(key));
+    return rc;
+}
+
 static void read_run(struct task *t)
 {
     struct submission *s = (struct submission *)t;
@@ -163,6 +188,8 @@ static void read_run(struct task *t)
     s->rc = check_open(s, &s->err);
     if (s->rc == 0)
         s->rc = expand(s, &jobs, &s->err);
+    if (s->rc == 0)
+        s->rc = seal(s, &jobs, &s->err);
     if (s->rc == 0)
         s->rc = read_tasks(s, &jobs, &s->err);
     spec_jobs_clear(&jobs);
@@ -317,6 +344,8 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
         rc = check_shape(body, err);
     if (rc == 0 && !is_dry)
         rc = pick_key(x, s->key, err);
+    if (rc == 0 && !is_dry)
+        rc = ctld_seal_begin(c, &s->seal, err);
     if (rc == 0)
         rc = thread_post(c->submits, &s->task, err);
     if (rc < 0)
