@@ -153,6 +153,7 @@ struct job_spec {
         int32_t priority;    /* -50..50; low -50, normal 0, high 50 */
         char *account, *qos; /* NULL: as mgpu.yaml says */
         bool preemptible;    /* it may be told to go for one of more priority */
+        bool force_queue;    /* it waits for nodes that are not there yet */
     } policy;
     struct spec_list depends_on; /* depend.h */
     struct {

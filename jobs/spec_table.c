@@ -279,6 +279,9 @@ static const struct schema_key keys[] = {
     {"policy.preemptible", KEY_BOOL, AT(policy.preemptible), .def = "true",
      .code = "E011",
      .doc = "whether it makes room for jobs of higher priority"},
+    {"policy.force_queue", KEY_BOOL, AT(policy.force_queue), .def = "false",
+     .code = "E011",
+     .doc = "wait for nodes that could hold it, where there are none"},
 
     {"depends_on", KEY_LIST, AT(depends_on), .code = "E022",
      .doc = "jobs that come first, as in afterok:12; see DEPENDENCIES"},

@@ -121,8 +121,9 @@
  *     n_start: jobs that would start now; start: where the first of them
  *     would; job: the first that would wait, else the first; alike: a job of
  *     the caller's that is as fast on the same devices, or null. What never
- *     fits, and what a submit would refuse, is an error as there. The tool
- *     adds "scaling", that job's mgpu.scaling/1, or null
+ *     fits, and what a submit would refuse, is an error as there; fits: false
+ *     where policy.force_queue keeps such a job. The tool adds "scaling",
+ *     that job's mgpu.scaling/1, or null
  *   mgpu.events/1 {"job":12,"events":[{"seq","job","attempt","event","at",
  *     "uid","detail":{..}|null}]}
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1

@@ -74,7 +74,7 @@ static int tell(void *arg, const struct engine_trial *t, struct error *err)
     (void)json_object_del(o, "since");
     (void)json_object_del(o, "for_s");
     (void)json_object_set_new(o, "schema", json_string("mgpu.dry_run/1"));
-    (void)json_object_set_new(o, "fits", json_true());
+    (void)json_object_set_new(o, "fits", json_boolean(t->n_never == 0));
     (void)json_object_set_new(o, "is_sweep", json_boolean(d->sweep != NULL));
     (void)json_object_set_new(o, "n_tasks", json_integer((json_int_t)t->n));
     (void)json_object_set_new(

@@ -403,6 +403,8 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "preemptible", json_false());
     if (job->saves && o)
         (void)json_object_set_new(o, "saves", json_true());
+    if (job->force_queue && o)
+        (void)json_object_set_new(o, "force_queue", json_true());
     char *text = NULL;
     if (o && warn && json_object_update(o, warn) == 0 && where && depends &&
         sweep && retry && json_object_update(o, retry) == 0 &&
@@ -537,6 +539,7 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->exclude_node = json_is_true(json_object_get(o, "exclude_node"));
     ret->is_preemptible = !json_is_false(json_object_get(o, "preemptible"));
     ret->saves = json_is_true(json_object_get(o, "saves"));
+    ret->force_queue = json_is_true(json_object_get(o, "force_queue"));
     ret->log_max_bytes = log_max;
     const char *digest = json_string_value(json_object_get(o, "digest"));
     text_copy(ret->digest, sizeof(ret->digest), digest ? digest : "");

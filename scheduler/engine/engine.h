@@ -186,6 +186,7 @@ struct job {
     bool exclude_node;   /* not again where it was lost */
     bool is_preemptible; /* it may be told to go for one of more priority */
     bool saves;          /* and keeps its work then */
+    bool force_queue;    /* kept, though nothing there can ever hold it */
     const char *rules; /* rule.h, one in each line; NULL; owned by the engine */
     int64_t log_max_bytes;
     const char *vary; /* keys and values of this task, JSON; owned by the
@@ -321,7 +322,8 @@ struct engine_submit {
  *      ret_again  true in the latter case; may be NULL
  * err  ERR_INVAL the spec is not valid, ERR_LIMIT max_jobs_per_user,
  *      ERR_STATE the key is that of a job with another digest,
- *      ERR_INVAL "can never fit" when no node shape can ever hold it, or
+ *      ERR_INVAL "can never fit" when no node shape can ever hold it and its
+ *      spec does not force it (policy.force_queue), or
  *      the user's name cannot stand in a path; it is to wait for a job that
  *      is not there, or that its user may not see */
 int engine_submit(struct engine *e, const struct engine_submit *req,
@@ -353,6 +355,7 @@ struct engine_trial {
     const struct job *first; /* the job, or the first task of the sweep */
     const struct job *waits; /* the first that would not start; NULL: none */
     size_t n, n_start;       /* jobs, and those that would start at once */
+    size_t n_never; /* that nothing there can hold, and that wait all the same */
     /* Where the first of these would: so many GPUs on each of the nodes at[],
      * which engine_node() has; n_start 0: nothing of it. */
     int32_t nodes, gpus_per_node;

@@ -13,6 +13,9 @@
 #include "scheduler/engine/core.h"
 #include "scheduler/policy/place.h"
 
+/* Of all that is refused here, and not for a limit. */
+#define KEEP "; --force-queue keeps it waiting [E201]"
+
 static bool any_fits(const struct engine *e, const struct alloc_where *w,
                      bool has_gpus)
 {
@@ -50,7 +53,7 @@ static int refuse_type(const struct engine *e, const struct alloc_where *w,
     if (rc == 0)
         rc = error_set(err, ERR_INVAL,
                        "can never fit: no node%s%s has GPUs of type '%s'; "
-                       "there is: %s [E201]",
+                       "there is: %s" KEEP,
                        w->partition ? " of partition " : "",
                        w->partition ? w->partition : "", w->gpu_type,
                        types.len ? buf_str(&types) : "none");
@@ -66,7 +69,7 @@ static int refuse_words(const struct engine *e, const struct alloc_where *w,
 
     if (!any_fits(e, &some, has_gpus))
         return error_set(err, ERR_INVAL,
-                         "can never fit: no node is in %s%s [E201]",
+                         "can never fit: no node is in %s%s" KEEP,
                          w->partition ? "partition " : "the default partition",
                          w->partition ? w->partition : "");
     some.gpu_type = w->gpu_type;
@@ -74,10 +77,10 @@ static int refuse_words(const struct engine *e, const struct alloc_where *w,
         return refuse_type(e, w, err);
     some.constraint = w->constraint;
     if (!any_fits(e, &some, has_gpus))
-        return error_set(err, ERR_INVAL,
-                         "can never fit: no such node has the features '%s' "
-                         "[E201]",
-                         w->constraint);
+        return error_set(
+            err, ERR_INVAL,
+            "can never fit: no such node has the features '%s'" KEEP,
+            w->constraint);
     return 0;
 }
 
@@ -156,7 +159,7 @@ static int refuse_size(const struct engine *e, const struct job *job,
                        s.largest, s.n, s.all);
     return error_set(err, ERR_INVAL,
                      "can never fit: needs %" PRId32 " GPU%s%s%s on %s; the "
-                     "%s node%s%s %s; %s [E201]",
+                     "%s node%s%s %s; %s" KEEP,
                      job->gpus_min, job->gpus_min == 1 ? "" : "s", of, type,
                      needs, s.n == 1 ? "only" : "largest",
                      *part ? " of partition " : "", part, has,

@@ -38,6 +38,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->exclude_node = s->retry.exclude_node;
     ret->is_preemptible = s->policy.preemptible;
     ret->saves = spec_saves(s);
+    ret->force_queue = s->policy.force_queue;
     ret->log_max_bytes = s->logs.max_bytes;
 }
 

@@ -119,6 +119,17 @@ static int take_read(const struct engine *e, struct engine_read *io,
     return 0;
 }
 
+static int check_fits(const struct engine *e, const struct job *job,
+                      struct error *err)
+{
+    struct error why = ERROR_INIT;
+
+    if (eng_check_fits(e, job, &why) == 0 ||
+        (job->force_queue && why.code == ERR_INVAL))
+        return 0;
+    return error_set(err, why.code, "%s", why.msg);
+}
+
 int eng_prepare(struct engine *e, const struct engine_submit *req,
                 const char *spec, struct engine_read *io_read,
                 struct prepared *ret, struct error *err)
@@ -132,7 +143,7 @@ int eng_prepare(struct engine *e, const struct engine_submit *req,
         return -1;
     ret->job.uid = req->uid;
     text_copy(ret->job.user, sizeof(ret->job.user), req->user);
-    if (eng_check_fits(e, &ret->job, err) < 0 ||
+    if (check_fits(e, &ret->job, err) < 0 ||
         eng_check_depends(e, &ret->job, err) < 0 ||
         eng_check_limits(e, &ret->job, err) < 0) {
         texts_clear(&ret->own);

@@ -205,6 +205,9 @@ int engine_try(struct engine *e, const struct engine_submit *req,
         for (size_t i = 0; i < t.n && !t.told.waits; i++)
             if (!task(&t, i)->is_planned)
                 t.told.waits = &task(&t, i)->job;
+        for (size_t i = 0; i < t.n; i++)
+            t.told.n_never += task(&t, i)->job.force_queue &&
+                              eng_check_fits(e, &task(&t, i)->job, NULL) < 0;
         rc = tell(arg, &t.told, err);
     }
     back_to(e, &mark);

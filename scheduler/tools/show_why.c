@@ -337,8 +337,10 @@ int show_dry_run(const struct show_conf *s, const json_t *reply,
     int64_t n = field_int(reply, "n_tasks", 1);
     char word[TEXT_CAP];
 
-    (void)fprintf(s->out, "%s: fits; nothing was submitted\n",
-                  safe(file, word));
+    (void)fprintf(s->out, "%s: %s; nothing was submitted\n", safe(file, word),
+                  json_is_false(json_object_get(reply, "fits"))
+                      ? "can never fit on the nodes there are"
+                      : "fits");
     print_sweep(s, reply);
     print_needs(s, reply, job);
     if (json_is_object(start))

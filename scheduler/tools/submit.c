@@ -32,6 +32,7 @@ enum {
     OPT_SET,
     OPT_UNSET,
     OPT_HOLD,
+    OPT_FORCE_QUEUE,
     OPT_DEPENDENCY,
     OPT_WAIT,
     OPT_TIMEOUT,
@@ -55,6 +56,8 @@ static const struct opt opts[] = {
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
+    {OPT_FORCE_QUEUE, 0, "force-queue", NULL,
+     "keep the job in the queue even if no nodes can ever hold it"},
     {OPT_DEPENDENCY, 'd', "dependency", "KIND:JOB,...",
      "start after these jobs, as in afterok:12; in place of the file's"},
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
@@ -157,6 +160,8 @@ static int on_key(struct args *a, const char *text, struct error *err)
     return 0;
 }
 
+static const char force_queue[] = "policy.force_queue";
+
 static int on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err)
 {
@@ -185,6 +190,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     case OPT_HOLD:
         a->hold = true;
         break;
+    case OPT_FORCE_QUEUE:
+        return add_set(a, force_queue, strlen(force_queue), "true", err);
     case OPT_DEPENDENCY:
         return on_dependency(a, value, err);
     case OPT_WAIT:

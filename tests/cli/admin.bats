@@ -276,10 +276,18 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     job_is "$b" QUEUED
     run "$MGPU_BIN/mgpu-submit" two.yaml
     [ "$status" -eq 65 ]
-    [[ $output == *"[E201]"* ]]
+    [[ $output == *"; --force-queue keeps it waiting [E201]"* ]]
+    run "$MGPU_BIN/mgpu-submit" --dry-run --force-queue two.yaml
+    [ "$status" -eq 0 ]
+    [[ $output == *"two.yaml: can never fit on the nodes there are; nothing was submitted"* ]]
+    [[ $output == *"NeverFits: needs 2 on 1 node"* ]]
+    [ "$("$MGPU_BIN/mgpu-submit" --dry-run --json --force-queue two.yaml | json '$.fits')" = 0 ]
+    f=$("$MGPU_BIN/mgpu-submit" --parsable --force-queue two.yaml)
+    [ "$("$MGPU_BIN/mgpu-stat" --json "$f" | json '$.job.spec.policy.force_queue')" = 1 ]
     ctld_term
     ctld_start
     wait_for 60 job_is "$b" COMPLETED
+    wait_for 60 job_is "$f" COMPLETED
 }
 
 @test "wrong command lines are status 64" {

@@ -195,6 +195,8 @@ second_is_over() {
     run submit --set resources.gpus=2
     [ "$status" -eq 65 ]
     [[ $output == *"needs 2 GPUs, of 1 allowed (limits.max_gpus_per_user) [E201]"* ]]
+    run submit --force-queue --set resources.gpus=2
+    [ "$status" -eq 65 ]
     a=$(submit)
     wait_for 60 job_is "$a" RUNNING
     b=$(submit)

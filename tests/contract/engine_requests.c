@@ -62,6 +62,34 @@ static void settle(void)
     }
 }
 
+/* The rest of the resources, and then some. */
+#define FORCED(gpus) \
+    "\"gpus\":" gpus "},\"policy\":{\"force_queue\":true,\"priority\":50"
+
+/* What can never fit is kept when its user says so, in later lives, too, and
+ * nobody waits behind it. */
+static void test_forced(void)
+{
+    uint64_t id = 0, other = 0;
+
+    begin((struct store_fault){0});
+    is_int(submit("a", 7, FORCED("5"), &id, NULL), 0, "forced into the queue");
+    is_int(submit("b", 7, "\"gpus\":4", &other, NULL), 0, "one that fits");
+    settle();
+    is_int(engine_job(w.engine, id)->state, JOB_QUEUED, "the first waits");
+    is_str(engine_job(w.engine, id)->reason,
+           "NeverFits: needs 5 on 1 node, there are 8 on 2, at most 4 on one",
+           "  and says for what");
+    ok(job_state_is_live(engine_job(w.engine, other)->state),
+       "the other does not wait behind it");
+    world_die(&w);
+    settle();
+    ok(engine_job(w.engine, id)->force_queue, "the next life knows of it");
+    is_int(engine_job(w.engine, id)->state, JOB_QUEUED, "  and keeps it");
+    is_int(engine_cancel(w.engine, id, 7, &err), 0, "it can be cancelled");
+    world_clear(&w);
+}
+
 static void test_submit(void)
 {
     uint64_t id = 0, other = 0;
@@ -92,8 +120,8 @@ static void test_submit(void)
             "resources.gpus", "a spec with an error names its key");
     refused(submit("c", 7, "\"gpus\":5", &id, NULL), ERR_INVAL,
             "can never fit: needs 5 GPUs on 1 node; the largest node has 4, "
-            "all 2 together have 8; raise resources.nodes "
-            "[E201]",
+            "all 2 together have 8; raise resources.nodes"
+            "; --force-queue keeps it waiting [E201]",
             "never fits");
     is_int(submit("d", 7, "\"gpus\":8,\"nodes\":2", &other, NULL), 0,
            "spread it fits");
@@ -101,6 +129,8 @@ static void test_submit(void)
     refused(submit("e", 7, "\"gpus\":9,\"nodes\":\"1..2\"", &id, NULL),
             ERR_INVAL, "needs 9 GPUs on 1 to 2 nodes; ", "nor does this");
     is_int((long long)id, 77, "a refusal returns nothing");
+    refused(submit("f", 7, FORCED("2000000"), &id, NULL), ERR_INVAL, "gpus",
+            "what is no number of GPUs is not forced");
     ok(engine_staged(w.engine) == staged, "and stages nothing");
     world_clear(&w);
 }
@@ -568,6 +598,7 @@ int main(void)
     test_requeue();
     test_priority();
     test_submit();
+    test_forced();
     test_digest();
     test_dirs();
     test_limit();

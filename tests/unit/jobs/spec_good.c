@@ -469,6 +469,7 @@ static void test_show(void)
         "  account: null                         # default\n"
         "  qos: null                             # default\n"
         "  preemptible: true                     # default\n"
+        "  force_queue: false                    # default\n"
         "depends_on: []                          # default\n"
         "checkpoint:\n"
         "  grace: 2m                             # default\n"
