@@ -19,6 +19,7 @@ enum {
     PLOT_W = WIDTH - LEFT - RIGHT,
     PLOT_H = HEIGHT - TOP - BOTTOM,
     TICKS = 6,
+    MARKS_APART = 11, /* a dot is 8 wide, and a line shows between two */
 };
 
 /* Told apart by people who see few colours, and on either ground. */
@@ -318,6 +319,16 @@ static int add_path(const struct chart_series *s, const struct scale *xs,
     return flush(&e, ys, out, &gap, err);
 }
 
+/* Dots that touch hide the line, as of a short run beside a long one. */
+static bool has_room(const struct chart_series *s, const struct scale *xs)
+{
+    if (s->n < 2)
+        return true;
+    double apart =
+        (at_x(xs, s->x[s->n - 1]) - at_x(xs, s->x[0])) / (double)(s->n - 1);
+    return fabs(apart) >= MARKS_APART;
+}
+
 static int add_series(const struct chart *c, size_t i, const struct scale *xs,
                       const struct scale *ys, struct buf *out,
                       struct error *err)
@@ -329,7 +340,8 @@ static int add_series(const struct chart *c, size_t i, const struct scale *xs,
                  s->dashed ? " c-dash" : "") < 0 ||
         add_path(s, xs, ys, out, err) < 0 || buf_addstr(out, "\"/>", err) < 0)
         return -1;
-    for (size_t k = 0; s->marks && k < s->n; k++) {
+    bool marks = s->marks && has_room(s, xs);
+    for (size_t k = 0; marks && k < s->n; k++) {
         double x = at_x(xs, s->x[k]);
         if (!isfinite(x) || !isfinite(s->y[k]) ||
             (ys->is_log && !(s->y[k] > 0)))

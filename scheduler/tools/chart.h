@@ -18,7 +18,7 @@ struct chart_series {
     const char *name;
     const double *x, *y; /* borrowed; a NAN y is a gap */
     size_t n;
-    bool marks;  /* a dot at each point, for few of them */
+    bool marks;  /* a dot at each point, where they have room */
     bool dashed; /* another's, to compare with */
 };
 

@@ -124,6 +124,22 @@ static void test_many(void)
     free(y);
 }
 
+/* Dots of a short run would cover it beside a long one. */
+static void test_marks(void)
+{
+    const double near[] = {1, 2, 3}, y[] = {3, 2, 1}, far[] = {1, 100, 201};
+    struct chart_series s[] = {
+        {.name = "short", .x = near, .y = y, .n = 3, .marks = true},
+        {.name = "long", .x = far, .y = y, .n = 3, .marks = true}};
+    struct chart c = {
+        .title = "t", .x_title = "", .y_title = "", .series = s, .n = 2};
+    draw(&c, true);
+    is_int(count("<circle"), 3, "those of the long one");
+    c.n = 1;
+    draw(&c, true);
+    is_int(count("<circle"), 3, "alone it has room");
+}
+
 static void test_odd(void)
 {
     const double x[] = {1}, same[] = {5}, none[] = {NAN}, big[] = {1e7};
@@ -176,6 +192,7 @@ int main(void)
     test_lines();
     test_legend();
     test_many();
+    test_marks();
     test_odd();
     test_curve();
     buf_clear(&out);
