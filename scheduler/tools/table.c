@@ -14,7 +14,10 @@
 
 /* A figure that is cut is another figure: columns of them keep their width, as
  * long as it is one that a figure has. */
-enum { MAX_COLUMNS = 32, GAP = 2, NARROWEST = 6, FIGURE = 20 };
+enum { MAX_COLUMNS = 32, GAP = 2, FIGURE = 20 };
+/* Sixteen show the whole word that a reason begins with: rather less blanks
+ * than less of it. */
+enum { COMFORT = 16, NARROWEST = 6 };
 
 struct render_table {
     struct render_column columns[MAX_COLUMNS];
@@ -160,18 +163,27 @@ static int total_of(const int *widths, size_t n, int gap)
     return total;
 }
 
-/* The widest give way, then the blanks between them. */
+/* The widest column that is wider than it has to be; n: none. */
+static size_t widest_of(const struct render_table *t, const int *widths,
+                        size_t n, int least)
+{
+    size_t widest = n;
+    for (size_t i = 0; i < n; i++) {
+        bool is_text = t->columns[i].align == RENDER_LEFT;
+        if (widths[i] > (is_text ? least : FIGURE) &&
+            (widest == n || widths[i] > widths[widest]))
+            widest = i;
+    }
+    return widest;
+}
+
+/* The widest give way, then the blanks between them, then the widest again. */
 static bool shrink(const struct render_table *t, int *widths, size_t n,
                    int columns, int *io_gap)
 {
     while (total_of(widths, n, *io_gap) > columns) {
-        size_t widest = n;
-        for (size_t i = 0; i < n; i++) {
-            bool is_text = t->columns[i].align == RENDER_LEFT;
-            if (widths[i] > (is_text ? NARROWEST : FIGURE) &&
-                (widest == n || widths[i] > widths[widest]))
-                widest = i;
-        }
+        size_t widest =
+            widest_of(t, widths, n, *io_gap > 1 ? COMFORT : NARROWEST);
         if (widest < n)
             widths[widest]--;
         else if (*io_gap > 1)

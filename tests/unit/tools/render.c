@@ -130,10 +130,10 @@ static void test_figures(void)
     for (size_t i = 0; rc == 0 && i < 8; i++)
         rc = render_table_put(t, cells[i], &err);
     is_int(rc, 0, "two rows");
-    is_str(print(t, 29, true),
-           "NAME             STEP  WHY  N\n"
-           "mobil+  18,200/18,750       1\n"
-           "x                   1\n",
+    is_str(print(t, 26, true),
+           "NAME            STEP WHY N\n"
+           "mobil+ 18,200/18,750     1\n"
+           "x                  1\n",
            "text gives way, no line ends in blanks");
     is_str(print(t, 20, true),
            "NAME            STEP\n"
@@ -174,10 +174,14 @@ static void test_table(void)
            "12345  b\\x1b               caf\xc3\xa9\n",
            "no header");
     is_str(print(t, 20, true),
-           "   ID  NAME     WHY\n"
-           "    7  a-rath+  x\n"
-           "12345  b\\x1b    caf\xc3\xa9\n",
+           "   ID NAME      WHY\n"
+           "    7 a-rather+ x\n"
+           "12345 b\\x1b     caf\xc3\xa9\n",
            "twenty columns: the widest gives way, the cut is marked");
+    is_str(print(t, 29, false),
+           "    7  a-rather-long-n+  x\n"
+           "12345  b\\x1b             caf\xc3\xa9\n",
+           "as long as it keeps sixteen, blanks are kept, too");
     is_str(print(t, 12, true),
            "   ID NAME\n"
            "    7 a-rat+\n"
