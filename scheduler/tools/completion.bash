@@ -18,6 +18,7 @@ _mgpu_values() {
             COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL all
         ;;
     --export) echo csv jsonl tensorboard ;;
+    --color) echo auto always never ;;
     -u | --user) echo me all ;;
     *) return 1 ;;
     esac

@@ -24,6 +24,10 @@ _mgpu() {
         compadd -- csv jsonl tensorboard
         return
         ;;
+    --color)
+        compadd -- auto always never
+        return
+        ;;
     -u | --user)
         compadd -- me all
         return

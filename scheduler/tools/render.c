@@ -29,6 +29,18 @@ void render_style_init(struct render_style *s, FILE *out)
     s->ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 }
 
+int render_colour(const char *when, int *ret, struct error *err)
+{
+    static const char *const words[] = {"never", "auto", "always"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(when, words[i]) == 0) {
+            *ret = i - 1;
+            return 0;
+        }
+    return error_set(err, ERR_USAGE,
+                     "--color '%.40s': expected auto, always or never", when);
+}
+
 /* The length of the UTF-8 sequence at p and its character, or 0 when it is
  * none: overlong, a surrogate, beyond U+10FFFF. */
 static size_t sequence(const unsigned char *p, uint32_t *ret)

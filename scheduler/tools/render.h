@@ -20,6 +20,8 @@ struct render_style {
     bool ascii;  /* no UTF-8 locale, or --ascii */
 };
 void render_style_init(struct render_style *s, FILE *out);
+/* --color: "auto" is 0, "always" 1 and "never" -1. err ERR_USAGE */
+int render_colour(const char *when, int *ret, struct error *err) MUST_CHECK;
 
 /* ---- tables: cells are copied ----------------------------------------------
  */

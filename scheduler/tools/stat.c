@@ -52,6 +52,7 @@ enum {
     OPT_JSON,
     OPT_NOHEADER,
     OPT_ASCII,
+    OPT_COLOR,
     OPT_URL
 };
 
@@ -122,6 +123,7 @@ static const struct opt opts[] = {
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
     {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
     {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
+    {OPT_COLOR, 0, "color", "WHEN", "bold heads: auto, always or never"},
     {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
     {0, 0, NULL, NULL, NULL},
 };
@@ -138,6 +140,7 @@ struct args {
     double timeout_s, interval_s;
     uint32_t wait_states;
     bool has_rank, has_tail;
+    int colour; /* render_colour() */
     bool waits; /* --wait; with --logs it is no view */
     struct filter filter;
     const char *url;
@@ -259,6 +262,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     case OPT_ASCII:
         a->f.show.style.ascii = true;
         break;
+    case OPT_COLOR:
+        return render_colour(value, &a->colour, err);
     case OPT_URL:
         a->url = value;
         break;
@@ -550,6 +555,8 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     bool ascii = a->f.show.style.ascii; /* --ascii */
     render_style_init(&a->f.show.style, a->f.show.out);
     a->f.show.style.ascii |= ascii;
+    if (a->colour)
+        a->f.show.style.colour = a->colour > 0;
     bool is_help = a->f.show.format && strcmp(a->f.show.format, "help") == 0;
     bool is_queue = is_help || a->view == OPT_WATCH || (!a->view && n == 0);
     if (check_args(a, n, err) < 0 ||

@@ -84,7 +84,8 @@ complete_zsh() {
     # No daemon is there: of columns, states and commands all is known.
     export MGPU_URL=unix:/nowhere/sock
     for words in "mgpu-stat -o" "mgpu-stat --sort" "mgpu-cancel --state" \
-        "mgpu-stat --export" "mgpu-stat -u" "mgpu-admin -q"; do
+        "mgpu-stat --export" "mgpu-stat -u" "mgpu-stat --color" \
+        "mgpu-admin -q"; do
         # shellcheck disable=SC2086 # a list of words
         set -- $words
         complete_zsh "$bin/$1" "$2" '' | sort >"$BATS_TEST_TMPDIR/zsh"

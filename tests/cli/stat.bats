@@ -251,6 +251,18 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [[ $output == *'"schema":"mgpu.error/1"'*'"NOTFOUND"'* ]]
 }
 
+@test "--color: no colour elsewhere than on a terminal, unless it is asked for" {
+    spec quick 'exit 0'
+    submit --wait --quiet quick.yaml
+    [ "$(stat -t all | grep -c $'\e')" -eq 0 ]
+    [ "$(stat -t all --color never | grep -c $'\e')" -eq 0 ]
+    [ "$(stat -t all --color=always | grep -c $'\e\\[1m.*\e\\[0m$')" -eq 1 ]
+    diff <(stat -t all --color=always | sed 's/\x1b\[[01]m//g') <(stat -t all)
+    run stat --color=yes
+    [ "$status" -eq 64 ]
+    [[ $output == *"auto, always or never"* ]]
+}
+
 @test "a name cannot move the cursor" {
     # The specification refuses such a name; a command's words are shown.
     printf '%s\n' 'version: 1' 'kind: command' \
