@@ -1,6 +1,6 @@
 #!/bin/sh
-# tables.sh - what docs/reliability.md and docs/security.md say of tests is so:
-# each id has a line, each file that a line names is there, and what it quotes
+# tables.sh - what docs/{reliability,security,seeing}.md say of tests is so: each
+# id has a line, each file that a line names is there, and what it quotes
 # of one stands in it; a make target is one.
 #
 #   tables.sh              of this tree
@@ -96,6 +96,7 @@ fi
     check docs/reliability.md $(ids F 37 2) $(ids F 44 2 40) $(ids I 10 1)
     # shellcheck disable=SC2046
     check docs/security.md $(ids S 16 2) $(ids B 24 2)
+    check docs/seeing.md
 } >"$tmp/found"
 cat "$tmp/found"
 [ ! -s "$tmp/found" ]
