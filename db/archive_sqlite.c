@@ -1,7 +1,8 @@
 /* archive_sqlite.c - jobs that the daemon keeps in mind no longer.
  *
  * They are looked up one by one, by an index, on the thread of whoever asks:
- * some 20 us for a key, 100 us for the events of a job.
+ * some 20 us for a key, 100 us for the events of a job. Lists are read a few
+ * thousand rows at a time, 1 to 5 us for each.
  */
 #include <math.h>
 #include <string.h>
@@ -12,34 +13,84 @@ static const char events[] =
     "SELECT " EVENT_COLUMNS " FROM event INDEXED BY event_of_job"
     " WHERE job BETWEEN ?1 AND ?2 ORDER BY seq";
 
-#define ARCHIVED "SELECT job, uid, key, state, ended_at FROM archived"
-static const char of_key[] = ARCHIVED " WHERE uid IS ?1 AND key = ?2"
-                                      " AND job > ?3 ORDER BY job LIMIT ?4";
+#define COLUMNS "a.job, a.uid, a.key, a.state, a.ended_at"
+#define PLAIN "SELECT " COLUMNS ", NULL, NULL FROM archived AS a"
+#define NAMED                            \
+    "SELECT " COLUMNS ", j.name, j.user" \
+    " FROM archived AS a LEFT JOIN job AS j USING (job)"
+static const char of_key[] = PLAIN " WHERE a.uid IS ?1 AND a.key = ?2"
+                                   " AND a.job > ?3 ORDER BY a.job LIMIT ?4";
 /* When a job ended is not always known. */
-static const char since[] =
-    ARCHIVED " WHERE job > ?1 AND (?2 IS NULL OR ended_at >= ?2)"
-             " ORDER BY job LIMIT ?3";
+#define SINCE                          \
+    " WHERE a.job > ?1 AND a.job < ?2" \
+    " AND (?3 IS NULL OR a.ended_at >= ?3)"
+#define BY_ID SINCE " ORDER BY a.job LIMIT ?4"
+#define NEWEST SINCE " ORDER BY a.job DESC LIMIT ?4"
+#define AFTER_END                                          \
+    " WHERE (a.ended_at, a.job) > (?3, ?1) AND a.job < ?2" \
+    " ORDER BY a.ended_at, a.job LIMIT ?4"
+static const char *const lists[ARCHIVE_BY_END + 1][2] = {
+    [ARCHIVE_BY_ID] = {PLAIN BY_ID, NAMED BY_ID},
+    [ARCHIVE_NEWEST] = {PLAIN NEWEST, NAMED NEWEST},
+    [ARCHIVE_BY_END] = {PLAIN AFTER_END, NAMED AFTER_END},
+};
+
+static int open_reader(struct archive_reader *r, const char *path,
+                       struct error *err)
+{
+    pthread_mutex_init(&r->lock, NULL); /* cannot fail without attributes */
+    if (db_open(&r->db, path, "state.db", true, err) < 0 ||
+        db_prepare(&r->db, events, &r->events, err) < 0 ||
+        db_prepare(&r->db, of_key, &r->of_key, err) < 0)
+        return -1;
+    for (int order = 0; order <= ARCHIVE_BY_END; order++)
+        for (int named = 0; named < 2; named++)
+            if (db_prepare(&r->db, lists[order][named], &r->lists[order][named],
+                           err) < 0)
+                return -1;
+    return 0;
+}
+
+static void close_reader(struct archive_reader *r)
+{
+    if (!r->db.h)
+        return;
+    sqlite3_finalize(r->events);
+    sqlite3_finalize(r->of_key);
+    for (int order = 0; order <= ARCHIVE_BY_END; order++)
+        for (int named = 0; named < 2; named++)
+            sqlite3_finalize(r->lists[order][named]);
+    db_close(&r->db);
+    pthread_mutex_destroy(&r->lock);
+}
 
 int archive_open(struct archive *a, const char *path, struct error *err)
 {
-    pthread_mutex_init(&a->lock, NULL); /* cannot fail without attributes */
-    if (db_open(&a->db, path, "state.db", true, err) < 0 ||
-        db_prepare(&a->db, events, &a->events, err) < 0 ||
-        db_prepare(&a->db, of_key, &a->of_key, err) < 0 ||
-        db_prepare(&a->db, since, &a->since, err) < 0)
-        return -1;
+    for (int i = 0; i < ARCHIVE_READERS; i++)
+        if (open_reader(&a->readers[i], path, err) < 0)
+            return -1;
     return 0;
 }
 
 void archive_close(struct archive *a)
 {
-    if (!a->db.h)
-        return;
-    sqlite3_finalize(a->events);
-    sqlite3_finalize(a->of_key);
-    sqlite3_finalize(a->since);
-    db_close(&a->db);
-    pthread_mutex_destroy(&a->lock);
+    for (int i = 0; i < ARCHIVE_READERS; i++)
+        close_reader(&a->readers[i]);
+}
+
+/* One that nobody uses, or the last. */
+static struct archive_reader *take(struct archive *a)
+{
+    for (int i = 0; i < ARCHIVE_READERS - 1; i++)
+        if (pthread_mutex_trylock(&a->readers[i].lock) == 0)
+            return &a->readers[i];
+    pthread_mutex_lock(&a->readers[ARCHIVE_READERS - 1].lock);
+    return &a->readers[ARCHIVE_READERS - 1];
+}
+
+static void give_back(struct archive_reader *r)
+{
+    pthread_mutex_unlock(&r->lock);
 }
 
 int archive_events(struct archive *a, uint64_t first, uint64_t last,
@@ -47,13 +98,13 @@ int archive_events(struct archive *a, uint64_t first, uint64_t last,
                                struct error *err),
                    void *arg, struct error *err)
 {
-    pthread_mutex_lock(&a->lock);
+    struct archive_reader *r = take(a);
     int rc =
-        sqlite3_bind_int64(a->events, 1, (int64_t)first) != SQLITE_OK ||
-                sqlite3_bind_int64(a->events, 2, (int64_t)last) != SQLITE_OK
-            ? db_fail(&a->db, "load events", err)
-            : events_each(&a->db, a->events, each, arg, err);
-    pthread_mutex_unlock(&a->lock);
+        sqlite3_bind_int64(r->events, 1, (int64_t)first) != SQLITE_OK ||
+                sqlite3_bind_int64(r->events, 2, (int64_t)last) != SQLITE_OK
+            ? db_fail(&r->db, "load events", err)
+            : events_each(&r->db, r->events, each, arg, err);
+    give_back(r);
     return rc;
 }
 
@@ -87,9 +138,9 @@ static int past_locked(const struct db *d, struct store_past *ret,
 
 int archive_past(struct archive *a, struct store_past *ret, struct error *err)
 {
-    pthread_mutex_lock(&a->lock);
-    int rc = past_locked(&a->db, ret, err);
-    pthread_mutex_unlock(&a->lock);
+    struct archive_reader *r = take(a);
+    int rc = past_locked(&r->db, ret, err);
+    give_back(r);
     return rc;
 }
 
@@ -105,6 +156,8 @@ static struct store_archived archived_of_row(sqlite3_stmt *st)
         .end_s = sqlite3_column_type(st, 4) == SQLITE_NULL
                      ? (double)NAN
                      : sqlite3_column_double(st, 4),
+        .name = (const char *)sqlite3_column_text(st, 5),
+        .user = (const char *)sqlite3_column_text(st, 6),
     };
 
     if (!name || job_state_from_name(name, &a.state) < 0)
@@ -112,36 +165,43 @@ static struct store_archived archived_of_row(sqlite3_stmt *st)
     return a;
 }
 
-static int bind(sqlite3_stmt *st, const struct store_archive_query *q)
+static int bind_key(sqlite3_stmt *st, const struct store_archive_query *q)
 {
-    int64_t limit = q->limit > 0 ? q->limit : -1;
-    int rc, n = 1;
+    int rc = q->uid < 0 ? sqlite3_bind_null(st, 1)
+                        : sqlite3_bind_int64(st, 1, q->uid);
 
-    if (q->key) {
-        rc = q->uid < 0 ? sqlite3_bind_null(st, n++)
-                        : sqlite3_bind_int64(st, n++, q->uid);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_bind_text(st, n++, q->key, -1, SQLITE_TRANSIENT);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_bind_int64(st, n++, (int64_t)q->after);
-    } else {
-        rc = sqlite3_bind_int64(st, n++, (int64_t)q->after);
-        if (rc == SQLITE_OK && isinf(q->since_s) && q->since_s < 0)
-            rc = sqlite3_bind_null(st, n++);
-        else if (rc == SQLITE_OK)
-            rc = sqlite3_bind_double(st, n++, q->since_s);
-    }
-    return rc == SQLITE_OK ? sqlite3_bind_int64(st, n, limit) : rc;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_text(st, 2, q->key, -1, SQLITE_TRANSIENT);
+    return rc == SQLITE_OK ? sqlite3_bind_int64(st, 3, (int64_t)q->after) : rc;
 }
 
-static int find_locked(struct archive *a, const struct store_archive_query *q,
-                       int (*each)(void *arg, const struct store_archived *job,
-                                   struct error *err),
-                       void *arg, struct error *err)
+static int bind_list(sqlite3_stmt *st, const struct store_archive_query *q)
 {
-    sqlite3_stmt *st = q->key ? a->of_key : a->since;
-    int failed = 0, rc = bind(st, q);
+    bool is_any = isinf(q->since_s) && q->since_s < 0;
+    int64_t before = q->before > 0 && q->before <= INT64_MAX
+                         ? (int64_t)q->before
+                         : INT64_MAX;
+    int rc = sqlite3_bind_int64(st, 1, (int64_t)q->after);
 
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(st, 2, before);
+    if (rc != SQLITE_OK)
+        return rc;
+    return is_any && q->order != ARCHIVE_BY_END
+               ? sqlite3_bind_null(st, 3)
+               : sqlite3_bind_double(st, 3, q->since_s);
+}
+
+static int find(struct archive_reader *r, const struct store_archive_query *q,
+                int (*each)(void *arg, const struct store_archived *job,
+                            struct error *err),
+                void *arg, struct error *err)
+{
+    sqlite3_stmt *st = q->key ? r->of_key : r->lists[q->order][q->has_names];
+    int failed = 0, rc = q->key ? bind_key(st, q) : bind_list(st, q);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(st, 4, q->limit > 0 ? q->limit : -1);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(st);
     while (failed == 0 && rc == SQLITE_ROW) {
@@ -152,7 +212,7 @@ static int find_locked(struct archive *a, const struct store_archive_query *q,
             rc = sqlite3_step(st);
     }
     if (failed == 0 && rc != SQLITE_DONE)
-        failed = db_fail(&a->db, "look into the archive", err);
+        failed = db_fail(&r->db, "look into the archive", err);
     (void)sqlite3_reset(st);
     return failed;
 }
@@ -162,8 +222,9 @@ int archive_find(struct archive *a, const struct store_archive_query *q,
                              struct error *err),
                  void *arg, struct error *err)
 {
-    pthread_mutex_lock(&a->lock);
-    int rc = find_locked(a, q, each, arg, err);
-    pthread_mutex_unlock(&a->lock);
+    struct archive_reader *r = take(a);
+    int rc = find(r, q, each, arg, err);
+
+    give_back(r);
     return rc;
 }

@@ -73,7 +73,8 @@ void mem_archive_put(struct mem_archive *a, struct store_archived *copies,
 void mem_archive_free(struct store_archived *jobs, size_t n); /* NULL is fine */
 /* All of *ret but last_seq. */
 void mem_archive_count(const struct mem_archive *a, struct store_past *ret);
-int mem_archive_find(const struct mem_archive *a,
+/* in  jobs  that the names are in */
+int mem_archive_find(const struct mem_archive *a, const struct mem_table *jobs,
                      const struct store_archive_query *q,
                      int (*each)(void *arg, const struct store_archived *job,
                                  struct error *err),

@@ -94,26 +94,104 @@ void mem_archive_count(const struct mem_archive *a, struct store_past *ret)
 static bool fits(const struct store_archived *a,
                  const struct store_archive_query *q)
 {
+    bool is_any = isinf(q->since_s) && q->since_s < 0;
+
     if (q->key)
-        return a->key && a->uid == q->uid && strcmp(a->key, q->key) == 0;
-    return (isinf(q->since_s) && q->since_s < 0) || a->end_s >= q->since_s;
+        return a->key && a->uid == q->uid && a->job > q->after &&
+               strcmp(a->key, q->key) == 0;
+    if (q->before > 0 && a->job >= q->before)
+        return false;
+    if (q->order == ARCHIVE_BY_END)
+        return a->end_s > q->since_s ||
+               (a->end_s >= q->since_s && a->job > q->after);
+    return a->job > q->after && (is_any || a->end_s >= q->since_s);
 }
 
-int mem_archive_find(const struct mem_archive *a,
-                     const struct store_archive_query *q,
-                     int (*each)(void *arg, const struct store_archived *job,
-                                 struct error *err),
-                     void *arg, struct error *err)
+static int by_end(const void *x, const void *y)
+{
+    const struct store_archived *a = x, *b = y;
+
+    if (a->end_s > b->end_s || a->end_s < b->end_s)
+        return a->end_s > b->end_s ? 1 : -1;
+    return (a->job > b->job) - (a->job < b->job);
+}
+
+static int newest(const void *x, const void *y)
+{
+    const struct store_archived *a = x, *b = y;
+
+    return (a->job < b->job) - (a->job > b->job);
+}
+
+static void put_names(struct store_archived *io, const struct mem_table *jobs)
+{
+    const struct mem_key key = {
+        .job = io->job, .at = (int64_t)io->job, .name = ""};
+    size_t at;
+
+    if (!mem_table_find(jobs, &key, &at))
+        return;
+    io->name = jobs->items[at]->job.name;
+    io->user = jobs->items[at]->job.user;
+}
+
+/* By id, and as far as the query wants them. */
+static int each_by_id(const struct mem_archive *a, const struct mem_table *jobs,
+                      const struct store_archive_query *q,
+                      int (*each)(void *arg, const struct store_archived *job,
+                                  struct error *err),
+                      void *arg, struct error *err)
 {
     int64_t n = 0;
 
     for (size_t i = place_of(a, q->after + 1); i < a->n; i++) {
-        if (!fits(&a->jobs[i], q))
+        struct store_archived job = a->jobs[i];
+        if (!fits(&job, q))
             continue;
-        if (each(arg, &a->jobs[i], err) < 0)
+        if (q->has_names && !q->key)
+            put_names(&job, jobs);
+        if (each(arg, &job, err) < 0)
             return -1;
         if (++n == q->limit)
             break;
     }
     return 0;
+}
+
+/* Of those that fit. */
+static struct mem_archive sorted_copy(const struct mem_archive *a,
+                                      const struct store_archive_query *q)
+{
+    struct mem_archive to = {.jobs = malloc((a->n + 1) * sizeof(*to.jobs))};
+
+    for (size_t i = 0; to.jobs && i < a->n; i++)
+        if (fits(&a->jobs[i], q))
+            to.jobs[to.n++] = a->jobs[i];
+    if (to.jobs)
+        qsort(to.jobs, to.n, sizeof(*to.jobs),
+              q->order == ARCHIVE_NEWEST ? newest : by_end);
+    return to;
+}
+
+int mem_archive_find(const struct mem_archive *a, const struct mem_table *jobs,
+                     const struct store_archive_query *q,
+                     int (*each)(void *arg, const struct store_archived *job,
+                                 struct error *err),
+                     void *arg, struct error *err)
+{
+    if (q->key || q->order == ARCHIVE_BY_ID)
+        return each_by_id(a, jobs, q, each, arg, err);
+    struct mem_archive found = sorted_copy(a, q);
+    if (!found.jobs)
+        return error_set(err, ERR_NOMEM, "an archive of %zu jobs", a->n);
+    if (q->limit > 0 && found.n > (size_t)q->limit)
+        found.n = (size_t)q->limit;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < found.n; i++) {
+        if (q->has_names)
+            put_names(&found.jobs[i], jobs);
+        rc = each(arg, &found.jobs[i], err);
+    }
+    free(found.jobs);
+    return rc;
 }

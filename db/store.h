@@ -70,6 +70,9 @@ struct store_archived {
     const char *key;      /* NULL: none leads to it */
     enum job_state state; /* a final one; JOB_STATE_N: of no known name */
     double end_s;
+    /* Of its row; not archived themselves, and NULL unless they were asked
+     * for. */
+    const char *name, *user;
 };
 
 struct store_batch {            /* all of it becomes durable, or nothing */
@@ -92,14 +95,27 @@ struct store_past {
     uint64_t last_seq;       /* of all events */
 };
 
-/* Which archived jobs: those with a higher number than `after`, and that ended
- * at since_s or later; with a key, those of that uid that it leads to. */
+enum store_archive_order {
+    ARCHIVE_BY_ID,
+    ARCHIVE_NEWEST, /* the highest number first */
+    /* Who ended first comes first; of one moment, by number. Not whose end is
+     * not known. */
+    ARCHIVE_BY_END
+};
+
+/* Which archived jobs: those with numbers above `after` and below `before`,
+ * and that ended at since_s or later; with a key, those of that uid that it
+ * leads to. By their end, `after` is for those alone that ended at since_s:
+ * who was shown a part asks for the rest with the last one's end and number.
+ */
 struct store_archive_query {
-    uint64_t after;
-    double since_s; /* -INFINITY: whenever it was */
+    enum store_archive_order order; /* with a key: by id */
+    uint64_t after, before;         /* before 0: without an end */
+    double since_s;                 /* -INFINITY: whenever it was */
     const char *key;
     int64_t uid;
-    int64_t limit; /* 0: no limit */
+    bool has_names; /* without a key: name and user are wanted */
+    int64_t limit;  /* 0: no limit */
 };
 
 /* The views of mgpu-db(5), which query() can read. */
@@ -161,8 +177,9 @@ struct store_ops {
                                  struct error *err),
                      void *arg, struct error *err);
     int (*past)(struct store *s, struct store_past *ret, struct error *err);
-    /* By id; text is borrowed for the call of each(), which must not call the
-     * store. */
+    /* Text is borrowed for the call of each(), which must not call the store.
+     * Two threads at a time may look into the archive without one waiting for
+     * the other. */
     int (*archived)(struct store *s, const struct store_archive_query *q,
                     int (*each)(void *arg, const struct store_archived *job,
                                 struct error *err),

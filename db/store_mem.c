@@ -349,7 +349,8 @@ static int mem_archived(struct store *s, const struct store_archive_query *q,
     struct store_mem_world *w = world_of(s);
 
     pthread_mutex_lock(&w->lock);
-    int rc = mem_archive_find(&w->archive, q, each, arg, err);
+    int rc =
+        mem_archive_find(&w->archive, &w->tables[VIEW_JOB], q, each, arg, err);
     pthread_mutex_unlock(&w->lock);
     return rc;
 }

@@ -14,12 +14,18 @@ struct reader {
     struct db db;
 };
 
-/* Looking single jobs up that are archived: another reader, so that who looks
- * one up does not wait for who reads a million rows. */
-struct archive {
+/* Looking into the archive: readers of its own, so that who looks a job up does
+ * not wait for who reads a million rows. Two of them: the daemon looks single
+ * jobs up where it must not wait, and reads lists of them where it may. */
+struct archive_reader {
     pthread_mutex_t lock;
     struct db db;
-    sqlite3_stmt *events, *of_key, *since; /* borrowed between two calls */
+    sqlite3_stmt *events, *of_key;
+    sqlite3_stmt *lists[ARCHIVE_BY_END + 1][2]; /* [order][has_names] */
+};
+enum { ARCHIVE_READERS = 2 };
+struct archive {
+    struct archive_reader readers[ARCHIVE_READERS];
 };
 
 /* Writing metrics.db; used by the thread that calls rows(), and locked all

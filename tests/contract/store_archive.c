@@ -147,6 +147,74 @@ static void test_find(struct fixture *fx)
     fx_end(fx);
 }
 
+static int print_id(void *arg, const struct store_archived *a,
+                    struct error *why)
+{
+    return buf_addf(arg, why, "%llu%s%s%s%s ", (unsigned long long)a->job,
+                    a->name ? ":" : "", a->name ? a->name : "",
+                    a->user ? "@" : "", a->user ? a->user : "");
+}
+
+static const char *ids(struct store *s, struct store_archive_query q)
+{
+    static struct buf text;
+
+    buf_clear(&text);
+    if (s->ops->archived(s, &q, print_id, &text, &err) < 0)
+        tap_diag("archived: %s", err.msg);
+    return buf_str(&text);
+}
+
+/* What lists are made of. */
+static void test_orders(struct fixture *fx)
+{
+    const struct store_archived jobs[] = {
+        gone(1, "k1", JOB_COMPLETED, 50), gone(2, NULL, JOB_FAILED, 20),
+        gone(4, NULL, JOB_CANCELLED, NAN), gone(5, NULL, JOB_CANCELLED, 30),
+        gone(6, NULL, JOB_TIMEOUT, 30)};
+    const struct store_job rows[] = {
+        {.id = 2, .name = "b", .user = "anna", .state = "FAILED"},
+        {.id = 5, .name = "e", .state = "CANCELLED"}};
+    struct store_batch b = {.jobs = rows, .n_jobs = 2};
+    struct store_archive_query newest = {.order = ARCHIVE_NEWEST,
+                                         .since_s = -INFINITY},
+                               ends = {.order = ARCHIVE_BY_END,
+                                       .since_s = -INFINITY};
+
+    fx_begin(fx);
+    fill(fx->s);
+    is_str(ids(fx->s, newest), "", "of nothing");
+    is_str(ids(fx->s, ends), "", "nor by end");
+    ok(archive(fx->s, jobs, 5) == 0 && fx->s->ops->append(fx->s, &b, &err) == 0,
+       "now there is");
+    is_str(ids(fx->s, newest), "6 5 4 2 1 ", "the newest first");
+    newest.limit = 2;
+    is_str(ids(fx->s, newest), "6 5 ", "two");
+    newest.before = 5;
+    is_str(ids(fx->s, newest), "4 2 ", "the next two");
+    newest.has_names = true;
+    is_str(ids(fx->s, newest), "4 2:b@anna ", "with their names");
+    newest = (struct store_archive_query){
+        .order = ARCHIVE_NEWEST, .after = 1, .before = 6, .since_s = 25};
+    is_str(ids(fx->s, newest), "5 ", "some of them, since then");
+    is_str(ids(fx->s, ends), "2 5 6 1 ", "who ended first comes first");
+    ends.limit = 2;
+    is_str(ids(fx->s, ends), "2 5 ", "two");
+    ends.since_s = 30;
+    is_str(ids(fx->s, ends), "5 6 ", "since then");
+    ends.after = 5;
+    is_str(ids(fx->s, ends), "6 1 ", "the rest");
+    ends.before = 6;
+    ends.has_names = true;
+    is_str(ids(fx->s, ends), "1 ", "of those before");
+    ends = (struct store_archive_query){.order = ARCHIVE_BY_END,
+                                        .since_s = 20.5,
+                                        .before = 6,
+                                        .has_names = true};
+    is_str(ids(fx->s, ends), "5:e 1 ", "with their names");
+    fx_end(fx);
+}
+
 /* One batch, one fate. */
 static void test_faults(struct fixture *fx)
 {
@@ -184,6 +252,7 @@ static void run(struct fixture *fx)
 {
     test_load(fx);
     test_find(fx);
+    test_orders(fx);
     test_faults(fx);
 }
 
