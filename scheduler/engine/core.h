@@ -224,10 +224,14 @@ struct entry *eng_find_key(const struct engine *e, int64_t uid,
 /* The first with an id > `after` that has ended at since_s or later, or not at
  * all. */
 struct entry *eng_next(const struct engine *e, uint64_t after, double since_s);
-/* A new entry, with its directory set, found by its id alone. */
-int eng_add_past(struct engine *e, uint64_t id, struct entry **ret,
-                 struct error *err) MUST_CHECK;
-/* The same in every index but by_key. */
+/* A new entry, with its directory set, that no engine knows; NULL: no memory.
+ */
+struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
+void eng_entry_free(struct entry *en); /* NULL is fine */
+/* It is found by its id, which is nobody else's.
+ * err  ERR_NOMEM; it is still the caller's */
+int eng_put(struct engine *e, struct entry *en, struct error *err) MUST_CHECK;
+/* A new one in every index but by_key. */
 int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err) MUST_CHECK;
 int eng_add_key(struct engine *e, struct entry *en,

@@ -485,6 +485,8 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
  * err  of the store; ERR_IO its events cannot be read
  * cost 100 us for a job that has to be read */
 int engine_recall(struct engine *e, uint64_t id, struct error *err) MUST_CHECK;
+/* Whether the store has archived jobs. */
+bool engine_has_past(const struct engine *e);
 /* NULL when there is none in memory. Valid until the next call that changes e,
  * but for engine_recall(). */
 const struct job *engine_job(const struct engine *e, uint64_t id);

@@ -134,7 +134,7 @@ static int grow(struct entry ***array, size_t *cap, size_t need,
     return 0;
 }
 
-static void entry_free(struct entry *en)
+void eng_entry_free(struct entry *en)
 {
     if (!en)
         return;
@@ -143,7 +143,7 @@ static void entry_free(struct entry *en)
     free(en);
 }
 
-static struct entry *entry_new(const char *jobs_dir, uint64_t id)
+struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
 {
     struct buf dir = BUF_INIT;
     struct entry *en = calloc(1, sizeof(*en));
@@ -216,33 +216,31 @@ static void leave_page(struct engine *e, uint64_t id)
     e->pages[at] = NULL;
 }
 
-int eng_add_past(struct engine *e, uint64_t id, struct entry **ret,
-                 struct error *err)
+int eng_put(struct engine *e, struct entry *en, struct error *err)
 {
-    struct entry *en = entry_new(e->parts.conf->jobs_dir, id);
-    if (!en)
-        return error_set(err, ERR_NOMEM, "out of memory");
+    uint64_t id = en->job.id;
     struct page *p = page_for(e, id, err);
-    if (!p) {
-        entry_free(en);
+    if (!p)
         return -1;
-    }
     assert(!p->jobs[(id - 1) % PAGE_IDS]);
     p->jobs[(id - 1) % PAGE_IDS] = en;
     p->n++;
-    *ret = en;
     return 0;
 }
 
 int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err)
 {
-    struct entry *en;
-
     if (grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
-        grow(&e->queue, &e->cap_queue, e->n_active + 1, err) < 0 ||
-        eng_add_past(e, id, &en, err) < 0)
+        grow(&e->queue, &e->cap_queue, e->n_active + 1, err) < 0)
         return -1;
+    struct entry *en = eng_entry_new(e->parts.conf->jobs_dir, id);
+    if (!en)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    if (eng_put(e, en, err) < 0) {
+        eng_entry_free(en);
+        return -1;
+    }
     e->active[e->n_active++] = en;
     if (id > e->last_id)
         e->last_id = id;
@@ -254,7 +252,7 @@ void eng_forget(struct engine *e, struct entry *en)
 {
     remove_key(e, en);
     leave_page(e, en->job.id);
-    entry_free(en);
+    eng_entry_free(en);
 }
 
 /* last_id stays: an id is never given twice, not even one that was undone. */
@@ -300,7 +298,7 @@ void eng_compact(struct engine *e)
 static void page_free(struct page *p)
 {
     for (size_t i = 0; p && i < PAGE_IDS; i++)
-        entry_free(p->jobs[i]);
+        eng_entry_free(p->jobs[i]);
     free(p);
 }
 

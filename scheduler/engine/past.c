@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/past.h"
 
 enum {
     SLACK_MAX = 64,   /* this many more, and they leave together */
@@ -44,7 +45,7 @@ static void append(struct engine *e, struct entry *en)
 static bool is_sound(const struct entry *en)
 {
     return !en->is_corrupt && !en->has_no_submit && !en->is_listed &&
-           en->job.n_tasks <= SPEC_TASKS_MAX &&
+           isfinite(en->job.end_s) && en->job.n_tasks <= SPEC_TASKS_MAX &&
            job_state_is_final(en->job.state);
 }
 
@@ -232,104 +233,63 @@ void eng_archived(struct engine *e, const struct store_archived *jobs, size_t n)
 
 /* ---- coming back ---------------------------------------------------------
  */
-/* It came back, and is not in the list yet. */
+/* Entered by adopt(), and not in the list yet. */
 static bool is_new(const struct entry *en)
 {
     return en && en->is_archived && !en->is_listed;
 }
 
-static int recall_fold(struct engine *e, const struct store_event *ev,
-                       struct error *why)
+static int enter(struct engine *e, struct job **io, struct error *err)
 {
-    struct entry *en = eng_find(e, ev->job);
+    struct entry *en = (struct entry *)*io;
 
-    if (ev->ev == EV_N)
-        return error_set(why, ERR_IO, "it is of no known kind");
-    if (ev->ev != EV_SUBMIT)
-        return en ? eng_fold(en, ev, why)
-                  : error_set(why, ERR_IO, "its submit is not there");
-    if (en)
-        return error_set(why, ERR_IO, "it submits a job that is there");
-    if (eng_add_past(e, ev->job, &en, why) < 0)
+    if (eng_find(e, en->job.id))
+        return error_set(err, ERR_IO,
+                         "job %" PRIu64 " is damaged: it is archived, but "
+                         "others of its sweep are not; see mgpu-admin fsck",
+                         en->job.id);
+    if (eng_put(e, en, err) < 0)
         return -1;
+    *io = NULL;
     en->is_archived = true;
-    return eng_fold_submit(e, en, ev, why);
+    return en->job.task == 0 ? eng_add_key(e, en, err) : 0;
 }
 
-static int recall_event(void *arg, const struct store_event *ev,
-                        struct error *err)
+int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
 {
-    struct engine *e = arg;
-    const struct entry *en = eng_find(e, ev->job);
-    struct error why = ERROR_INIT;
+    uint64_t first = io[0]->id;
+    int rc = 0;
 
-    /* One of a sweep of which the archive has lost a part: not ours. */
-    if (en && !is_new(en))
-        return 0;
-    if (recall_fold(e, ev, &why) == 0)
-        return 0;
-    return error_set(err, why.code == ERR_NOMEM ? ERR_NOMEM : ERR_IO,
-                     "job %" PRIu64 " is damaged: event %" PRIu64
-                     ": %s; see mgpu-admin fsck",
-                     ev->job, ev->seq, why.msg);
-}
-
-static void forget_new(struct engine *e, uint64_t first, uint64_t last)
-{
-    for (uint64_t id = first; id <= last; id++) {
-        struct entry *en = eng_find(e, id);
-        if (is_new(en))
+    if (eng_find(e, first))
+        return 0; /* it came back by itself meanwhile */
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = enter(e, &io[i], err);
+    for (size_t i = 0; i < n; i++) {
+        struct entry *en = eng_find(e, first + i);
+        if (!is_new(en))
+            continue;
+        if (rc == 0) {
+            eng_set_ended(e, en);
+            append(e, en);
+        } else {
             eng_forget(e, en);
+        }
     }
-}
-
-/* All of them are there, or none comes. */
-static int recall_range(struct engine *e, uint64_t first, uint64_t last,
-                        struct error *err)
-{
-    struct store *s = e->parts.store;
-    int rc = s->ops->load_jobs(s, first, last, recall_event, e, err);
-
-    for (uint64_t id = first; rc == 0 && id <= last; id++) {
-        const struct entry *en = eng_find(e, id);
-        if (!is_new(en) || !job_state_is_final(en->job.state))
-            rc = error_set(err, ERR_IO,
-                           "job %" PRIu64 " is damaged: it is archived, but "
-                           "its events say otherwise; see mgpu-admin fsck",
-                           id);
-    }
-    if (rc < 0)
-        forget_new(e, first, last);
     return rc;
 }
 
 static int recall(struct engine *e, uint64_t id, struct error *err)
 {
-    if (recall_range(e, id, id, err) < 0)
+    struct job **jobs;
+    size_t n;
+
+    if (engine_past_read_unit(e->parts.store, e->parts.conf->jobs_dir, id,
+                              &jobs, &n, err) < 0)
         return -1;
-    uint64_t first = id, last = id;
-    const struct job *job = &eng_find(e, id)->job;
-    if (job->n_tasks > SPEC_TASKS_MAX) {
-        (void)error_set(err, ERR_IO,
-                        "job %" PRIu64 " is damaged: of a sweep of %" PRId32
-                        " jobs; see mgpu-admin fsck",
-                        id, job->n_tasks);
-        forget_new(e, id, id);
-        return -1;
-    }
-    if (job->n_tasks > 1) {
-        first = job->sweep;
-        last = job->sweep + (uint64_t)job->n_tasks - 1;
-        forget_new(e, id, id);
-        if (recall_range(e, first, last, err) < 0)
-            return -1;
-    }
-    for (uint64_t i = first; i <= last; i++) {
-        struct entry *en = eng_find(e, i);
-        eng_set_ended(e, en);
-        append(e, en);
-    }
-    return 0;
+    int rc = engine_adopt(e, jobs, n, err);
+    engine_past_free(jobs, n);
+    free(jobs);
+    return rc;
 }
 
 static int note_it(void *arg, const struct store_archived *job,

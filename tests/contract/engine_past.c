@@ -1,6 +1,7 @@
 /* engine_past.c - jobs that ended leave memory, and are what they were when
  * they are asked for: by number, by key, by those that wait for them, after a
  * crash at any store call. */
+#include "scheduler/engine/past.h"
 #include "tests/contract/engine_world.h"
 
 enum { KEPT = 4, MANY = 24 };
@@ -133,6 +134,81 @@ static void check_many(const char *when)
         is_all = is_all && is;
     }
     ok(is_all, "%s each is what it was", when);
+}
+
+/* A job of which nothing can be changed, as those in memory say it. */
+static bool is_same(const struct job *a, const struct job *b)
+{
+    return a && b && a->id == b->id && a->uid == b->uid &&
+           a->state == b->state && a->exit_code == b->exit_code &&
+           a->attempt == b->attempt && a->sweep == b->sweep &&
+           a->task == b->task && a->n_tasks == b->n_tasks &&
+           a->submit_s == b->submit_s && a->start_s == b->start_s &&
+           a->end_s == b->end_s && a->iteration == b->iteration &&
+           strcmp(a->name, b->name) == 0 && strcmp(a->user, b->user) == 0 &&
+           strcmp(a->place, b->place) == 0 && strcmp(a->spec, b->spec) == 0 &&
+           strcmp(a->dir, b->dir) == 0 && strcmp(a->reason, b->reason) == 0;
+}
+
+/* Read without an engine they are what they are with it. */
+static void test_read(void)
+{
+    struct job *jobs[MANY], *beyond;
+    struct error damage;
+    bool is_all = true;
+
+    begin("read apart", KEPT);
+    submit_many();
+    play(60);
+    ok(engine_has_past(w.engine), "some have left");
+    ok(engine_past_read(w.store, w.conf.jobs_dir, 1, MANY, jobs, &damage,
+                        &err) == 0 &&
+           damage.code == ERR_NONE,
+       "are read");
+    is_int(count_jobs(), KEPT, "and none is in memory for it");
+    for (uint64_t id = 1; id <= MANY; id++)
+        is_all = is_all && is_same(jobs[id - 1], recalled(id));
+    ok(is_all, "each is what it was");
+    engine_past_free(jobs, MANY);
+    ok(!jobs[0] && !jobs[MANY - 1], "they are gone again");
+    ok(engine_past_read(w.store, w.conf.jobs_dir, MANY + 9, MANY + 9, &beyond,
+                        &damage, &err) == 0 &&
+           !beyond && damage.code == ERR_IO,
+       "one that never was: %s", damage.msg);
+    end();
+}
+
+/* The two halves of engine_recall(). */
+static void test_adopt(void)
+{
+    struct job **jobs = NULL, **again = NULL;
+    size_t n = 0, n_again = 0;
+
+    begin("adopted", 2);
+    uint64_t id = submit_two("k1");
+    submit_many();
+    play(60);
+    ok(id == 1 && !engine_job(w.engine, 1) && !engine_job(w.engine, 2),
+       "a sweep has left");
+    ok(engine_past_read_unit(w.store, w.conf.jobs_dir, 2, &jobs, &n, &err) ==
+               0 &&
+           engine_past_read_unit(w.store, w.conf.jobs_dir, 1, &again, &n_again,
+                                 &err) == 0,
+       "is read twice");
+    is_int((long long)n, 2, "as a whole");
+    is_int((long long)n_again, 2, "each time");
+    ok(!engine_job(w.engine, 1), "and is not in memory");
+    ok(engine_adopt(w.engine, jobs, n, &err) == 0, "adopted");
+    ok(engine_job(w.engine, 1) && engine_task(w.engine, 1, 1), "it is");
+    ok(!jobs[0] && !jobs[1], "the engine has them");
+    ok(engine_adopt(w.engine, again, n_again, &err) == 0 && again[0],
+       "a second time changes nothing");
+    engine_past_free(again, n_again);
+    free(jobs);
+    free(again);
+    play(10);
+    is_int(count_jobs(), 2, "and as many leave again");
+    end();
 }
 
 static void test_leave(void)
@@ -337,6 +413,8 @@ static void test_crash(void)
 int main(void)
 {
     test_leave();
+    test_read();
+    test_adopt();
     test_key();
     test_depends();
     test_sweep();

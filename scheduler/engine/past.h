@@ -1,0 +1,32 @@
+/* past.h - archived jobs, read from the store apart from any engine. */
+#ifndef MGPU_SCHEDULER_PAST_H
+#define MGPU_SCHEDULER_PAST_H
+
+#include "scheduler/engine/engine.h"
+
+/* engine_recall() in two parts, of which the first may take long, and knows no
+ * engine: any thread may call it.
+ * out  ret[*ret_n]  the job, or all of its sweep, by number
+ * own  *ret  engine_past_free(), free()
+ * err  as engine_recall() */
+int engine_past_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
+                          struct job ***ret, size_t *ret_n,
+                          struct error *err) MUST_CHECK;
+/* What engine_past_read_unit() read is in memory, and leaves as after
+ * engine_recall().
+ * io   io[n]  NULL: the engine has it
+ * err  ERR_NOMEM, or ERR_IO: part of a sweep is in memory; then none is */
+int engine_adopt(struct engine *e, struct job **io, size_t n,
+                 struct error *err) MUST_CHECK;
+/* Archived jobs, to be looked at and no more; any thread may call it. What
+ * takes a job of engine.h takes these as well.
+ * out  ret[last - first + 1]  by number. NULL: there is none, or it is damaged;
+ *      ret_damage->code ERR_IO: one is, and it says which and why
+ * own  engine_past_free()
+ * err  of the store; ERR_NOMEM */
+int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
+                     uint64_t last, struct job **ret, struct error *ret_damage,
+                     struct error *err) MUST_CHECK;
+void engine_past_free(struct job **jobs, size_t n); /* NULLs are fine */
+
+#endif
