@@ -22,6 +22,7 @@
 #include "scheduler/ctld/paths.h"
 #include "scheduler/ctld/private.h"
 #include "scheduler/ctld/restored.h"
+#include "scheduler/ctld/walk.h"
 
 enum {
     BODY_MAX_BYTES = WIRE_ROWS_MAX_BYTES, /* a spec is at most as long */
@@ -403,7 +404,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
         ctld_submit_init(c, err) < 0 || ctld_step_init(c, err) < 0 ||
         ctld_ingest_init(c, err) < 0 || ctld_watch_init(c, err) < 0 ||
-        ctld_queue_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
+        ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
         make_engine(c, err) < 0 || ctld_admin_init(c, err) < 0 ||
         ctld_policy_init(c, err) < 0 || make_http(c, err) < 0) {
         ctld_destroy(c);
@@ -467,7 +468,7 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->reader);
     thread_destroy(c->writer);
     ctld_watch_clear(c);
-    ctld_queue_clear(c);
+    ctld_walks_clear(c);
     ctld_follow_clear(c);
     ctld_step_clear(c);
     ctld_ingest_clear(c);

@@ -43,7 +43,7 @@ struct ctld_rate {
 struct held; /* step.c */
 struct commit;
 struct watcher;
-struct list; /* serve_queue.c */
+struct walk; /* walk.c */
 struct intake;
 struct follower;
 struct users;
@@ -139,8 +139,8 @@ struct ctld {
     uint64_t last_seq;            /* the last event since the start; 0: none */
     bool lost_changes, lost_seqs; /* for want of memory */
 
-    struct list *lists; /* in the making */
-    struct loop_source *list_timer;
+    struct walk *walks; /* that are under way, less those with the reader */
+    struct loop_source *walk_timer;
 
     struct follower *followers;
     struct loop_source *follow_timer;
@@ -290,11 +290,6 @@ void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq);
 size_t ctld_n_watchers(const struct ctld *c);
 int ctld_follow_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_follow_clear(struct ctld *c);
-
-/* ---- serve_queue.c --------------------------------------------------------
- */
-int ctld_queue_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_queue_clear(struct ctld *c); /* answers the lists in the making */
 
 /* ---- serve_submit.c -------------------------------------------------------
  */

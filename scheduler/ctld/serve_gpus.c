@@ -1,6 +1,6 @@
 /* serve_gpus.c - GET /v1/gpus: who had which GPU when.
  *
- * The jobs that lived then are the engine's; their attempts, with places and
+ * Which jobs lived then a walk says (walk.h); their attempts, with places and
  * times, are the store's, and are read on the reader's thread. What an attempt
  * computed of the time that it had its GPUs is read off its last iterations:
  * a look at 64 rows, however many there are. */
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/ctld/filter.h"
 #include "scheduler/ctld/private.h"
+#include "scheduler/ctld/walk.h"
 #include "slurm/place_text.h"
 
 enum {
@@ -33,8 +33,8 @@ struct gpus {
     struct task task;
     struct ctld *c;
     struct http_exchange *x;
-    struct had *jobs; /* owned */
-    size_t n, at;
+    struct buf jobs; /* struct had, the newest first */
+    struct had job;  /* of them, the one that is looked at */
     double since_s, until_s;
     struct buf out;
     size_t n_holds;
@@ -114,7 +114,7 @@ static int add_attempt(void *arg, const struct store_cell *cells, size_t n,
                        struct error *err)
 {
     struct holds *h = arg;
-    const struct had *job = &h->g->jobs[h->g->at];
+    const struct had *job = &h->g->job;
     struct hold o = {.from_s = NAN, .to_s = NAN};
     double intent_s = NAN;
     for (size_t i = 0; i < n; i++) {
@@ -155,7 +155,7 @@ static json_t *indexes_of(const char *node)
 static int put_hold(struct gpus *g, const struct hold *h, const char *node,
                     double share, struct error *err)
 {
-    const struct had *job = &g->jobs[g->at];
+    const struct had *job = &g->job;
     size_t len = strcspn(node, ":");
     json_t *o =
         json_pack("{s:I, s:s, s:o, s:o, s:i, s:s%, s:o, s:o, s:o, s:o}", "job",
@@ -178,9 +178,7 @@ static int put_holds(struct gpus *g, struct hold *h, struct error *err)
 {
     double share = NAN;
     char *rest = NULL;
-    int rc = g->jobs[g->at].may
-                 ? read_share(g, g->jobs[g->at].id, h->attempt, &share, err)
-                 : 0;
+    int rc = g->job.may ? read_share(g, g->job.id, h->attempt, &share, err) : 0;
     for (char *node = strtok_r(h->place, " ", &rest); rc == 0 && node;
          node = strtok_r(NULL, " ", &rest))
         if (strcmp(node, "...") != 0)
@@ -188,22 +186,30 @@ static int put_holds(struct gpus *g, struct hold *h, struct error *err)
     return rc;
 }
 
+/* All that the job had. */
+static int put_job(struct gpus *g, struct error *err)
+{
+    struct store *s = g->c->parts.store;
+    struct holds h = {.g = g, .list = BUF_INIT};
+    const struct store_query q = {
+        .view = VIEW_ATTEMPT, .job = g->job.id, .rank = -1};
+    int rc = s->ops->query(s, &q, add_attempt, &h, err);
+    for (size_t i = 0; rc == 0 && i < h.list.len / sizeof(struct hold); i++) {
+        struct hold one;
+        memcpy(&one, h.list.data + i * sizeof(one), sizeof(one));
+        rc = put_holds(g, &one, err);
+    }
+    buf_clear(&h.list);
+    return rc;
+}
+
 static void gpus_run(struct task *t)
 {
     struct gpus *g = (struct gpus *)t;
-    struct store *s = g->c->parts.store;
-    for (g->at = 0; g->rc == 0 && g->at < g->n; g->at++) {
-        struct holds h = {.g = g, .list = BUF_INIT};
-        const struct store_query q = {
-            .view = VIEW_ATTEMPT, .job = g->jobs[g->at].id, .rank = -1};
-        g->rc = s->ops->query(s, &q, add_attempt, &h, &g->err);
-        for (size_t i = 0; g->rc == 0 && i < h.list.len / sizeof(struct hold);
-             i++) {
-            struct hold one;
-            memcpy(&one, h.list.data + i * sizeof(one), sizeof(one));
-            g->rc = put_holds(g, &one, &g->err);
-        }
-        buf_clear(&h.list);
+    while (g->rc == 0 && g->jobs.len > 0) {
+        g->jobs.len -= sizeof(g->job);
+        memcpy(&g->job, g->jobs.data + g->jobs.len, sizeof(g->job));
+        g->rc = put_job(g, &g->err);
     }
     if (g->rc == 0)
         g->rc = buf_addstr(&g->out, "]}", &g->err);
@@ -215,7 +221,7 @@ static void gpus_run(struct task *t)
 static void gpus_free(struct gpus *g)
 {
     buf_clear(&g->out);
-    free(g->jobs);
+    buf_clear(&g->jobs);
     free(g);
 }
 
@@ -229,44 +235,38 @@ static void gpus_done(struct task *t)
     gpus_free(g);
 }
 
-static bool lived(const struct gpus *g, const struct ctld_filter *f,
-                  const struct job *j)
+static bool lived(void *arg, const struct job *j)
 {
-    return j->attempt > 0 && j->submit_s <= g->until_s &&
-           ctld_filter_fits(g->c, f, j);
+    const struct gpus *g = arg;
+    return j->attempt > 0 && j->submit_s <= g->until_s;
 }
 
-/* The newest JOBS_MAX that had GPUs since then. */
-static int take_jobs(struct gpus *g, const struct ctld_filter *f,
-                     struct error *err)
+static int take_job(void *arg, const struct job *j, struct error *err)
 {
-    struct ctld *c = g->c;
-    double since_s = ctld_filter_since(f);
-    size_t n = 0, skip;
-    const struct job *j;
-    for (j = ctld_next_since(c, 0, since_s); j;
-         j = ctld_next_since(c, j->id, since_s))
-        n += lived(g, f, j);
-    skip = n > JOBS_MAX ? n - JOBS_MAX : 0;
-    g->jobs = calloc(n - skip + 1, sizeof(*g->jobs));
-    if (!g->jobs)
-        return error_set(err, ERR_NOMEM, "GPUs");
-    for (j = ctld_next_since(c, 0, since_s); j;
-         j = ctld_next_since(c, j->id, since_s)) {
-        if (!lived(g, f, j) || skip > 0) {
-            skip -= lived(g, f, j) && skip > 0;
-            continue;
-        }
-        struct had *h = &g->jobs[g->n++];
-        *h = (struct had){.id = j->id,
-                          .attempt = j->attempt,
-                          .start_s = j->start_s,
-                          .may = engine_may(c->engine, j, f->caller)};
-        ctld_display_id(j, h->display, sizeof(h->display));
-        (void)snprintf(h->user, sizeof(h->user), "%s", j->user);
-        (void)snprintf(h->name, sizeof(h->name), "%s", j->name);
+    struct gpus *g = arg;
+    struct had h = {.id = j->id,
+                    .attempt = j->attempt,
+                    .start_s = j->start_s,
+                    .may = engine_may(g->c->engine, j, http_uid(g->x))};
+    ctld_display_id(j, h.display, sizeof(h.display));
+    (void)snprintf(h.user, sizeof(h.user), "%s", j->user);
+    (void)snprintf(h.name, sizeof(h.name), "%s", j->name);
+    return buf_add(&g->jobs, &h, sizeof(h), err);
+}
+
+/* The walk comes by the newest first. */
+static bool took_jobs(void *arg, double until_s, const struct error *why)
+{
+    struct gpus *g = arg;
+    struct error err = ERROR_INIT;
+    (void)until_s;
+    if (!why && thread_post(g->c->reader, &g->task, &err) < 0)
+        why = &err;
+    if (why) {
+        http_reply_err(g->x, why);
+        gpus_free(g);
     }
-    return 0;
+    return true;
 }
 
 /* The document up to "holds":[, which it ends with. */
@@ -315,13 +315,23 @@ void serve_gpus(void *arg, struct http_exchange *x)
                        .c = c,
                        .x = x,
                        .until_s = c->parts.clock->wall_s(c->parts.clock)};
+    buf_init(&g->jobs);
     buf_init(&g->out);
     if (!isfinite(f.since_s))
         f.since_s = g->until_s - usual_s;
     g->since_s = f.since_s;
-    if (put_head(g, &err) < 0 || take_jobs(g, &f, &err) < 0 ||
-        thread_post(c->reader, &g->task, &err) < 0) {
+    if (put_head(g, &err) < 0) {
         http_reply_err(x, &err);
         gpus_free(g);
+        return;
     }
+    f.limit = JOBS_MAX;
+    const struct walk_conf walk = {.c = c,
+                                   .x = x,
+                                   .f = f,
+                                   .fits = lived,
+                                   .each = take_job,
+                                   .end = took_jobs,
+                                   .arg = g};
+    walk_start(&walk);
 }

@@ -1,16 +1,15 @@
 /* serve_queue.c - GET /v1/jobs: the queue, and what has been.
  *
- * A long list is made in slices, between which the loop turns: one of 10,000
- * jobs takes 0.3 s. So it is no picture of one moment. Each job in it is as it
- * was at one, and none is missing or there twice.
+ * A list of 10,000 jobs takes 0.3 s, and is made in slices; see walk.h. The
+ * walk comes by the newest first, and the list has them last.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/clock.h"
-#include "scheduler/ctld/filter.h"
 #include "scheduler/ctld/private.h"
+#include "scheduler/ctld/walk.h"
 
 /* ---- the list -------------------------------------------------------------
  */
@@ -29,22 +28,20 @@ static json_t *queue_head(struct ctld *c, json_t *jobs, int64_t running,
         "allocator_state", ctld_allocator_state(c), "jobs", jobs);
 }
 
-/* One that is being made; where it has come to. */
+/* One that is being made: the newest comes first, and is to stand last. */
 struct list {
-    struct list *next;
     struct ctld *c;
     struct http_exchange *x;
-    struct ctld_filter f;
-    double since_s;       /* nobody asks for those that ended before */
-    uint64_t members;     /* of each job, those that were asked for */
-    bool is_counted;      /* of those that fit, the newest are shown */
-    int64_t n, skip;      /* that fit, as far as counted; not shown of them */
-    uint64_t after, last; /* the jobs between these ids are to come */
+    uint64_t members; /* of each job, those that were asked for */
+    struct buf jobs;  /* one after the other */
+    struct buf froms; /* size_t: where each begins */
     struct buf text;
 };
 
 static void list_free(struct list *l)
 {
+    buf_clear(&l->jobs);
+    buf_clear(&l->froms);
     buf_clear(&l->text);
     free(l);
 }
@@ -63,96 +60,55 @@ static int add_head(struct list *l, int64_t running, int64_t queued,
     return rc;
 }
 
-static int add_job(struct list *l, const struct job *j, struct error *err)
+static int add_job(void *arg, const struct job *j, struct error *err)
 {
+    struct list *l = arg;
     bool may = engine_may(l->c->engine, j, http_uid(l->x));
-    if (l->text.data[l->text.len - 1] != '[' &&
-        buf_addstr(&l->text, ",", err) < 0)
+    if (buf_add(&l->froms, &l->jobs.len, sizeof(l->jobs.len), err) < 0)
         return -1;
-    return ctld_add_job(l->c, j, may, l->members, &l->text, err);
+    return ctld_add_job(l->c, j, may, l->members, &l->jobs, err);
 }
 
 /* The clock is asked now and then. */
 enum { LOOKS = 256 };
 
-/* How many fit. False when there was no time for all. */
-static bool count_on(struct list *l, double until_s)
+/* The last of the jobs goes to the end of the text. *ret: whether there are
+ * none left; false when there was no time for all. */
+static int turn_round(struct list *l, double until_s, bool *ret,
+                      struct error *err)
 {
-    int n_looks = 0;
-    const struct job *j = ctld_next_since(l->c, l->after, l->since_s);
-    for (; j && j->id <= l->last;
-         j = ctld_next_since(l->c, j->id, l->since_s)) {
-        l->after = j->id;
-        l->n += ctld_filter_fits(l->c, &l->f, j);
-        if (++n_looks % LOOKS == 0 && clock_real.now_s(&clock_real) > until_s)
-            return false;
+    size_t from;
+    *ret = false;
+    for (int n = 1; l->froms.len > 0; n++) {
+        l->froms.len -= sizeof(from);
+        memcpy(&from, l->froms.data + l->froms.len, sizeof(from));
+        if (buf_add(&l->text, l->jobs.data + from, l->jobs.len - from, err) <
+                0 ||
+            (l->froms.len > 0 && buf_addstr(&l->text, ",", err) < 0))
+            return -1;
+        l->jobs.len = from;
+        if (n % LOOKS == 0 && clock_real.now_s(&clock_real) > until_s)
+            return 0;
     }
-    l->is_counted = true;
-    l->skip = l->n - l->f.limit;
-    l->last = l->after; /* no others than those that were counted */
-    l->after = 0;
-    return true;
+    *ret = true;
+    return buf_addstr(&l->text, "]}", err);
 }
 
-/* False when there was no time for all.  err  ERR_NOMEM */
-static bool add_on(struct list *l, double until_s, int *ret, struct error *err)
+static bool end_list(void *arg, double until_s, const struct error *why)
 {
-    int n_looks = 0;
-    const struct job *j = ctld_next_since(l->c, l->after, l->since_s);
-    *ret = 0;
-    for (; *ret == 0 && j && j->id <= l->last;
-         j = ctld_next_since(l->c, j->id, l->since_s)) {
-        bool is_shown = ctld_filter_fits(l->c, &l->f, j) && l->skip-- <= 0;
-        l->after = j->id;
-        if (is_shown)
-            *ret = add_job(l, j, err);
-        if ((is_shown || ++n_looks % LOOKS == 0) &&
-            clock_real.now_s(&clock_real) > until_s)
-            return *ret < 0;
-    }
-    return true;
-}
-
-/* As much as one turn of the loop may do. True when it was answered, and is
- * gone. */
-static bool go_on(struct list *l)
-{
-    double until_s = clock_real.now_s(&clock_real) + CTLD_SLICE_S;
+    struct list *l = arg;
     struct error err = ERROR_INIT;
-    int rc = http_is_gone(l->x) ? error_set(&err, ERR_UNAVAIL, "gone") : 0;
-
-    if (rc == 0 && !l->is_counted && !count_on(l, until_s))
+    bool is_whole = false;
+    if (!why && turn_round(l, until_s, &is_whole, &err) < 0)
+        why = &err;
+    if (!why && !is_whole)
         return false;
-    if (rc == 0 && !add_on(l, until_s, &rc, &err))
-        return false;
-    if (rc == 0)
-        rc = buf_addstr(&l->text, "]}", &err);
-    if (rc == 0)
-        http_reply_json(l->x, 200, buf_str(&l->text), l->text.len);
+    if (why)
+        http_reply_err(l->x, why);
     else
-        http_reply_err(l->x, &err);
+        http_reply_json(l->x, 200, buf_str(&l->text), l->text.len);
     list_free(l);
     return true;
-}
-
-/* One slice of the oldest, which then waits behind the others. */
-static void on_lists(void *arg)
-{
-    struct ctld *c = arg;
-    struct list *l = c->lists;
-
-    if (!l)
-        return;
-    c->lists = l->next;
-    l->next = NULL;
-    if (!go_on(l)) {
-        struct list **p = &c->lists;
-        while (*p)
-            p = &(*p)->next;
-        *p = l;
-    }
-    if (c->lists)
-        loop_timer_set(c->list_timer, 0);
 }
 
 static bool parse_members(struct http_exchange *x, uint64_t *ret)
@@ -183,13 +139,11 @@ void serve_queue(void *arg, struct http_exchange *x)
     }
     struct list *l = malloc(sizeof(*l));
     if (l)
-        *l = (struct list){.next = c->lists,
-                           .c = c,
+        *l = (struct list){.c = c,
                            .x = x,
-                           .f = f,
-                           .since_s = ctld_filter_since(&f),
                            .members = members,
-                           .last = engine_last_id(c->engine),
+                           .jobs = BUF_INIT,
+                           .froms = BUF_INIT,
                            .text = BUF_INIT};
     if (!l || add_head(l, running, queued, &err) < 0) {
         if (l)
@@ -198,30 +152,7 @@ void serve_queue(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    if (go_on(l))
-        return;
-    c->lists = l;
-    loop_timer_set(c->list_timer, 0);
-}
-
-int ctld_queue_init(struct ctld *c, struct error *err)
-{
-    if (loop_timer_create(c->loop, on_lists, c, &c->list_timer, err) < 0)
-        return -1;
-    loop_source_name(c->list_timer, "lists");
-    return 0;
-}
-
-void ctld_queue_clear(struct ctld *c)
-{
-    struct error err;
-    (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
-    while (c->lists) {
-        struct list *l = c->lists;
-        c->lists = l->next;
-        http_reply_err(l->x, &err);
-        list_free(l);
-    }
-    loop_source_destroy(c->list_timer);
-    c->list_timer = NULL;
+    const struct walk_conf walk = {
+        .c = c, .x = x, .f = f, .each = add_job, .end = end_list, .arg = l};
+    walk_start(&walk);
 }

@@ -777,3 +777,66 @@ END
         ctld_start --config "$BATS_TEST_TMPDIR/few.yaml"
     done
 }
+
+@test "lists have the jobs that left the daemon's memory" {
+    wire() { # NAME REST COMMAND: the latter two as JSON
+        printf '{"spec":{"version":1,"kind":"command","name":"%s",%s
+            "command":[%s],"resources":{"gpus":1}}}' "$1" "$2" "$3"
+    }
+    for i in 1 2 3; do
+        api POST /v1/jobs >/dev/null \
+            -d "$(wire "keep-$i" '"labels":{"n":"'"$i"'"},' '"true"')"
+        api POST /v1/jobs >/dev/null \
+            -d "$(wire "fail-$i" '"retry":{"max":0},' '"false"')"
+        last=$(api POST /v1/jobs -d "$(wire gone '' '"true"')" | json '$.id')
+    done
+    all_ended() {
+        [ "$("$MGPU_BIN/mgpu-stat" -h -o id -t CD,F | wc -l)" -ge 9 ]
+    }
+    wait_for 60 all_ended
+    since=$("$MGPU_BIN/mgpu-stat" --json "$last" | json '$.job.ended')
+    # What is asked of each life, and what must not change.
+    lists() {
+        local args
+        while read -r args; do
+            echo "== $args"
+            # shellcheck disable=SC2086
+            "$MGPU_BIN/mgpu-stat" $args
+        done <<END
+--state all
+--state all -c 5
+-t FAILED
+-t COMPLETED -c 3
+--since 1h
+--since ${since%.*}Z
+-u me --state all
+-u nobody --state all
+-n keep-* --state all
+-n gone -t FAILED,COMPLETED -c 2
+--label n=3 --state all
+--label n --since 1h
+-A none --state all
+--state all -c 1
+--state all --sort -job -o id,name,state,exit
+--export csv --state all
+--since 1h --json
+--gpus --json
+END
+    }
+    shown() { lists | sed -E 's/"(generated|until|since)": ?"[^"]*"//g'; }
+    shown >"$BATS_TEST_TMPDIR/before"
+    [ "$(grep -c . "$BATS_TEST_TMPDIR/before")" -gt 80 ]
+    printf 'version: 1\nlimits: {max_ended_jobs: 2}\n' \
+        >"$BATS_TEST_TMPDIR/few.yaml"
+    most_are_gone() {
+        [ "$(sqlite3 -readonly "$ctld_dir/state/state.db" \
+            "SELECT count(*) FROM archived")" -ge 7 ]
+    }
+    for life in 1 2; do
+        ctld_term
+        ctld_start --config "$BATS_TEST_TMPDIR/few.yaml"
+        wait_for 60 most_are_gone
+        shown >"$BATS_TEST_TMPDIR/after"
+        diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
+    done
+}

@@ -1,0 +1,462 @@
+/* walk.c - see walk.h.
+ *
+ * First the numbers of those in memory that fit are taken down, on the loop;
+ * then the numbers of archived ones that may fit, on the reader's thread, a
+ * few thousand rows at a time. A job leaves memory after it was archived, so
+ * by that order it is in one of the two, or in both. Then, from the highest
+ * number of either down, each job is shown as it is in memory by now; those
+ * that are not there are read from their events, on the reader's thread, CHUNK
+ * at a time, 20 to 100 us each.
+ *
+ * Archived jobs are looked for from the newest down. Who wants those of the
+ * last hour alone, and has not found enough of them among the newest
+ * NEWEST_MAX, has the rest looked up by their ends.
+ */
+#include "scheduler/ctld/walk.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/log.h"
+#include "jobs/spec.h"
+#include "scheduler/engine/past.h"
+
+enum {
+    CHUNK = 64,
+    ROWS = 4096, /* of the archive, at a time */
+    NEWEST_MAX = 16 * ROWS,
+    LOOKS = 256 /* the clock is asked now and then */
+};
+
+struct ids { /* ascending */
+    uint64_t *v;
+    size_t n, cap;
+};
+
+enum phase { IN_MEMORY, SHOWING, ENDING };
+enum errand { FIND, READ }; /* on the reader's thread */
+
+struct walk {
+    struct task task;
+    struct walk *next;
+    struct walk_conf conf;
+    enum phase phase;
+    struct error why; /* ENDING; ERR_NONE: there are no more */
+    int64_t n_shown;
+
+    uint64_t after,
+        last;       /* IN_MEMORY: between these numbers they are to come */
+    double since_s; /* nobody asks for those that ended before */
+    struct ids mine, past; /* in memory, archived; not shown yet */
+    uint64_t floor; /* beyond its limit: those up to this one are not shown */
+
+    /* What of the archive was not looked at: between first and before. */
+    bool has_more;
+    uint64_t first, before;
+    bool is_by_end;
+    double end_s; /* by their end: after this end and number */
+    uint64_t end_id;
+    int64_t n_looked;
+
+    uint64_t chunk[CHUNK]; /* descending */
+    struct job *read[CHUNK];
+    bool was_read[CHUNK];
+    size_t n_chunk, at;
+
+    enum errand errand;
+    const char *jobs_dir;
+    uint64_t skip[CHUNK]; /* READ: 0, or it is in memory */
+    int rc;
+    struct error err, damage;
+};
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+static int keep(struct ids *ids, uint64_t id, struct error *err)
+{
+    if (ids->n == ids->cap) {
+        size_t cap = ids->cap ? 2 * ids->cap : 256;
+        uint64_t *v = realloc(ids->v, cap * sizeof(*v));
+        if (!v)
+            return error_set(err, ERR_NOMEM, "list of jobs");
+        ids->v = v;
+        ids->cap = cap;
+    }
+    ids->v[ids->n++] = id;
+    return 0;
+}
+
+static uint64_t top(const struct ids *ids)
+{
+    return ids->n > 0 ? ids->v[ids->n - 1] : 0;
+}
+
+static bool fits(const struct walk *w, const struct job *j)
+{
+    return ctld_filter_fits(w->conf.c, &w->conf.f, j) &&
+           (!w->conf.fits || w->conf.fits(w->conf.arg, j));
+}
+
+/* ---- on the reader's thread -----------------------------------------------
+ */
+
+static bool may_fit(const struct ctld_filter *f, const struct store_archived *a)
+{
+    double seen_s = isfinite(a->end_s) ? a->end_s : (double)INFINITY;
+    return (!f->states || a->state >= JOB_STATE_N ||
+            (f->states >> a->state & 1u)) &&
+           seen_s >= f->since_s && (f->uid < 0 || f->uid == a->uid) &&
+           (!f->user || !a->user || strcmp(f->user, a->user) == 0) &&
+           (!f->name || !a->name || fnmatch(f->name, a->name, 0) == 0);
+}
+
+static int on_archived(void *arg, const struct store_archived *a,
+                       struct error *err)
+{
+    struct walk *w = arg;
+    w->n_looked++;
+    w->end_s = a->end_s;
+    w->end_id = a->job;
+    if (!w->is_by_end)
+        w->before = a->job;
+    return may_fit(&w->conf.f, a) ? keep(&w->past, a->job, err) : 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int find_some(struct walk *w, struct error *err)
+{
+    struct store *s = w->conf.c->parts.store;
+    const struct ctld_filter *f = &w->conf.f;
+    int64_t before = w->n_looked;
+    const struct store_archive_query q = {
+        .order = w->is_by_end ? ARCHIVE_BY_END : ARCHIVE_NEWEST,
+        .after = w->is_by_end ? w->end_id : w->first,
+        .before = w->before,
+        .since_s = w->is_by_end ? w->end_s : -INFINITY,
+        .has_names = f->user || f->name,
+        .limit = ROWS};
+    if (s->ops->archived(s, &q, on_archived, w, err) < 0)
+        return -1;
+    w->has_more = w->n_looked - before == ROWS;
+    /* By their ends, all of them are there before the first is shown. */
+    if (w->past.n > 0 && (!w->is_by_end || !w->has_more))
+        qsort(w->past.v, w->past.n, sizeof(*w->past.v), by_id);
+    return 0;
+}
+
+/* Those in a row with one query. */
+static int read_chunk(struct walk *w, struct error *err)
+{
+    struct store *s = w->conf.c->parts.store;
+    struct job *jobs[CHUNK];
+    for (size_t i = w->at, n; i < w->n_chunk; i += n) {
+        struct error damage = ERROR_INIT;
+        n = 1;
+        if (w->skip[i])
+            continue;
+        while (i + n < w->n_chunk && !w->skip[i + n] &&
+               w->chunk[i + n] == w->chunk[i] - n)
+            n++;
+        if (engine_past_read(s, w->jobs_dir, w->chunk[i + n - 1], w->chunk[i],
+                             jobs, &damage, err) < 0)
+            return -1;
+        for (size_t k = 0; k < n; k++) {
+            w->read[i + k] = jobs[n - 1 - k];
+            w->was_read[i + k] = true;
+        }
+        if (damage.code != ERR_NONE)
+            w->damage = damage;
+    }
+    return 0;
+}
+
+static void walk_run(struct task *t)
+{
+    struct walk *w = (struct walk *)t;
+    w->rc = w->errand == FIND ? find_some(w, &w->err) : read_chunk(w, &w->err);
+}
+
+/* ---- on the loop ----------------------------------------------------------
+ */
+
+static void walk_free(struct walk *w)
+{
+    engine_past_free(w->read, CHUNK);
+    free(w->mine.v);
+    free(w->past.v);
+    free(w);
+}
+
+/* Behind the others. */
+static void queue(struct walk *w)
+{
+    struct ctld *c = w->conf.c;
+    struct walk **p = &c->walks;
+    while (*p)
+        p = &(*p)->next;
+    w->next = NULL;
+    *p = w;
+    loop_timer_set(c->walk_timer, 0);
+}
+
+static bool fail(struct walk *w, const struct error *why)
+{
+    w->why = *why;
+    w->phase = ENDING;
+    return true;
+}
+
+static void walk_done(struct task *t)
+{
+    struct walk *w = (struct walk *)t;
+    if (w->damage.code != ERR_NONE)
+        log_err("ctld", "an archived job is not in a list why=\"%s\"",
+                w->damage.msg);
+    w->damage = (struct error)ERROR_INIT;
+    if (w->rc < 0)
+        (void)fail(w, &w->err);
+    queue(w);
+}
+
+/* False: it is there now. True: it has failed. */
+static bool post(struct walk *w, enum errand errand)
+{
+    struct ctld *c = w->conf.c;
+    struct error err = ERROR_INIT;
+    if (c->stopping)
+        (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
+    else {
+        w->task = (struct task){.run = walk_run, .done = walk_done};
+        w->errand = errand;
+        w->jobs_dir = c->jobs_dir;
+        if (thread_post(c->reader, &w->task, &err) == 0)
+            return false;
+    }
+    return fail(w, &err);
+}
+
+/* Whether all those in memory were looked at. */
+static bool take_mine(struct walk *w, double until_s)
+{
+    size_t limit = (size_t)w->conf.f.limit;
+    struct error err = ERROR_INIT;
+    int n_looks = 0;
+    const struct job *j = ctld_next_since(w->conf.c, w->after, w->since_s);
+    for (; j && j->id <= w->last;
+         j = ctld_next_since(w->conf.c, j->id, w->since_s)) {
+        w->after = j->id;
+        if (fits(w, j) && keep(&w->mine, j->id, &err) < 0)
+            return fail(w, &err);
+        if (w->mine.v && w->mine.n == 2 * limit) { /* the newest are enough */
+            w->floor = w->mine.v[limit - 1];
+            memmove(w->mine.v, w->mine.v + limit, limit * sizeof(*w->mine.v));
+            w->mine.n = limit;
+        }
+        if (++n_looks % LOOKS == 0 && now_s() > until_s)
+            return false;
+    }
+    w->phase = SHOWING;
+    return true;
+}
+
+/* The next numbers, of both. False: the archive has to be looked at first. */
+static bool next_chunk(struct walk *w)
+{
+    w->n_chunk = w->at = 0;
+    while (w->n_chunk < CHUNK) {
+        if (w->has_more && (w->past.n == 0 || w->is_by_end))
+            return w->n_chunk > 0;
+        uint64_t mine = top(&w->mine), past = top(&w->past);
+        uint64_t id = mine > past ? mine : past;
+        if (id <= w->floor)
+            return true;
+        w->mine.n -= mine == id;
+        w->past.n -= past == id;
+        w->was_read[w->n_chunk] = false;
+        w->chunk[w->n_chunk++] = id;
+    }
+    return true;
+}
+
+/* Whether some of the chunk have to be read. */
+static bool must_read(struct walk *w)
+{
+    bool must = false;
+    for (size_t i = w->at; i < w->n_chunk; i++) {
+        bool has = w->was_read[i] || engine_job(w->conf.c->engine, w->chunk[i]);
+        w->skip[i] = has;
+        must = must || !has;
+    }
+    return must;
+}
+
+/* NULL: nobody may know of it, or it is damaged. */
+static const struct job *job_at(const struct walk *w, size_t i)
+{
+    const struct engine *e = w->conf.c->engine;
+    const struct job *j = engine_job(e, w->chunk[i]);
+    return j ? engine_settled(e, j) : w->read[i];
+}
+
+/* False when there was no time for all, or one has left memory. */
+static bool show_chunk(struct walk *w, double until_s)
+{
+    struct error err = ERROR_INIT;
+    for (; w->at < w->n_chunk && w->n_shown < w->conf.f.limit; w->at++) {
+        bool is_there = w->was_read[w->at] ||
+                        engine_job(w->conf.c->engine, w->chunk[w->at]);
+        if (!is_there || now_s() > until_s)
+            return false;
+        const struct job *j = job_at(w, w->at);
+        if (!j || !fits(w, j))
+            continue;
+        w->n_shown++;
+        if (w->conf.each(w->conf.arg, j, &err) < 0)
+            return fail(w, &err);
+    }
+    engine_past_free(w->read, CHUNK);
+    return true;
+}
+
+/* Many matches among the newest make the way by numbers the shorter one. */
+static void choose_order(struct walk *w)
+{
+    if (w->is_by_end || w->n_looked < NEWEST_MAX ||
+        !isfinite(w->conf.f.since_s))
+        return;
+    w->is_by_end = true;
+    w->end_s = w->conf.f.since_s;
+    w->end_id = 0;
+}
+
+/* As much as one turn may do. True when the phase is over; false when it is to
+ * go on, and *ret_waits when the thread has it. */
+static bool show(struct walk *w, double until_s, bool *ret_waits)
+{
+    while (w->phase == SHOWING && w->n_shown < w->conf.f.limit) {
+        if (w->at == w->n_chunk && !next_chunk(w)) {
+            choose_order(w);
+            *ret_waits = !post(w, FIND);
+            return false;
+        }
+        if (w->n_chunk == 0)
+            break;
+        if (must_read(w)) {
+            *ret_waits = !post(w, READ);
+            return false;
+        }
+        if (!show_chunk(w, until_s) && now_s() > until_s)
+            return false;
+    }
+    w->phase = ENDING;
+    return true;
+}
+
+static void go_on(struct walk *w)
+{
+    double until_s = now_s() + CTLD_SLICE_S;
+    bool waits = false;
+    if (w->phase != ENDING && http_is_gone(w->conf.x)) {
+        struct error err;
+        (void)error_set(&err, ERR_UNAVAIL, "gone");
+        (void)fail(w, &err);
+    }
+    if (w->phase == IN_MEMORY)
+        (void)take_mine(w, until_s);
+    if (w->phase == SHOWING)
+        (void)show(w, until_s, &waits);
+    if (waits)
+        return;
+    if (w->phase == ENDING &&
+        w->conf.end(w->conf.arg, until_s,
+                    w->why.code == ERR_NONE ? NULL : &w->why)) {
+        walk_free(w);
+        return;
+    }
+    queue(w);
+}
+
+/* One slice of the oldest, which then waits behind the others. */
+static void on_walks(void *arg)
+{
+    struct ctld *c = arg;
+    struct walk *w = c->walks;
+    if (!w)
+        return;
+    c->walks = w->next;
+    if (c->walks)
+        loop_timer_set(c->walk_timer, 0);
+    go_on(w);
+}
+
+static uint64_t bound(int64_t id)
+{
+    return id > 0 ? (uint64_t)id : 0;
+}
+
+/* What of the archive may fit. */
+static void take_bounds(struct walk *w)
+{
+    const struct ctld_filter *f = &w->conf.f;
+    uint64_t last = bound(f->id_max);
+    w->first = bound(f->id_min - 1);
+    if (f->sweep > 0) {
+        uint64_t from = bound(f->sweep), to = from + SPEC_TASKS_MAX - 1;
+        w->first = from - 1 > w->first ? from - 1 : w->first;
+        last = to < last ? to : last;
+    }
+    last = w->last < last ? w->last : last;
+    w->before = last + 1;
+    w->has_more = engine_has_past(w->conf.c->engine) &&
+                  !(isinf(w->since_s) && w->since_s > 0) && w->first < last;
+}
+
+void walk_start(const struct walk_conf *conf)
+{
+    struct walk *w = calloc(1, sizeof(*w));
+    if (!w) {
+        struct error err;
+        (void)error_set(&err, ERR_NOMEM, "list of jobs");
+        (void)conf->end(conf->arg, INFINITY, &err);
+        return;
+    }
+    w->conf = *conf;
+    w->why = w->err = w->damage = (struct error)ERROR_INIT;
+    w->since_s = ctld_filter_since(&conf->f);
+    w->last = engine_last_id(conf->c->engine);
+    take_bounds(w);
+    go_on(w);
+}
+
+int ctld_walks_init(struct ctld *c, struct error *err)
+{
+    if (loop_timer_create(c->loop, on_walks, c, &c->walk_timer, err) < 0)
+        return -1;
+    loop_source_name(c->walk_timer, "lists");
+    return 0;
+}
+
+void ctld_walks_clear(struct ctld *c)
+{
+    struct error err;
+    (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
+    while (c->walks) {
+        struct walk *w = c->walks;
+        c->walks = w->next;
+        (void)w->conf.end(w->conf.arg, INFINITY, &err);
+        walk_free(w);
+    }
+    loop_source_destroy(c->walk_timer);
+    c->walk_timer = NULL;
+}
