@@ -87,6 +87,7 @@ struct conf {
     } watchdog;
     struct {
         char *mail_program;             /* NULL: no mails are sent */
+        char *ca_file;                  /* NULL: the system's alone */
         struct spec_list webhook_allow; /* hook.h */
     } notify;
     struct {

@@ -178,8 +178,8 @@ static int set_headers(struct post *p)
 }
 
 int http_hooks_post(struct http_hooks *h, const char *url, bool is_literal,
-                    const char *body, size_t len, double limit_s, void *arg,
-                    struct error *err)
+                    const char *ca_file, const char *body, size_t len,
+                    double limit_s, void *arg, struct error *err)
 {
     struct post *p = calloc(1, sizeof(*p));
     if (!p || !(p->curl = curl_easy_init())) {
@@ -191,6 +191,8 @@ int http_hooks_post(struct http_hooks *h, const char *url, bool is_literal,
     CURLcode rc = curl_easy_setopt(p->curl, CURLOPT_URL, url);
     rc |= curl_easy_setopt(p->curl, CURLOPT_USERAGENT, "mgpu");
     rc |= curl_easy_setopt(p->curl, CURLOPT_POST, 1L);
+    if (ca_file)
+        rc |= curl_easy_setopt(p->curl, CURLOPT_CAINFO, ca_file);
     rc |= curl_easy_setopt(p->curl, CURLOPT_POSTFIELDS, body);
     rc |=
         curl_easy_setopt(p->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);

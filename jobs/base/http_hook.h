@@ -32,12 +32,14 @@ int http_hooks_create(struct http_hooks **ret, struct error *err) MUST_CHECK;
 /* What is under way is given up, without waiting for it. NULL is fine. */
 void http_hooks_destroy(struct http_hooks *h);
 
-/* POSTs JSON. in  body  [len] is borrowed until the end
+/* POSTs JSON. in  ca_file  PEM, of authorities that vouch for https servers
+ *                      besides the system's directory of them; NULL: none
+ *             body  [len] is borrowed until the end
  *             is_literal  the URL's host is an address, or "localhost"
  * err  ERR_NOMEM, ERR_INVAL the URL; then there is no end of it */
 int http_hooks_post(struct http_hooks *h, const char *url, bool is_literal,
-                    const char *body, size_t len, double limit_s, void *arg,
-                    struct error *err) MUST_CHECK;
+                    const char *ca_file, const char *body, size_t len,
+                    double limit_s, void *arg, struct error *err) MUST_CHECK;
 
 /* Waits for at most max_s, or until something happens or http_hooks_wake() is
  * called, then calls done() for what has ended. */

@@ -264,6 +264,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
     conf->mail_program = f->conf.mail_program;
+    conf->ca_file = f->conf.ca_file;
     conf->webhook_allow = f->conf.webhook_allow;
     conf->where = f->conf.where;
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;

@@ -53,8 +53,9 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     int64_t max_log_bytes;    /* that a spec may ask for */
     struct alloc_where where; /* as engine_conf's */
     int64_t memory_per_gpu_bytes;
-    int32_t submit_ahead;                  /* as engine_conf's */
-    const char *mail_program;              /* absolute; NULL: no mails */
+    int32_t submit_ahead;     /* as engine_conf's */
+    const char *mail_program; /* absolute; NULL: no mails */
+    const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */
     const struct spec_list *webhook_allow; /* hook.h; NULL: no host */
 };
 

@@ -185,14 +185,16 @@ static struct notice *make_mail(const struct ctld *c, const struct news *w,
 static struct notice *make_call(const struct ctld *c, const struct news *w,
                                 const char *url, const struct hook *h)
 {
+    const char *ca_file = c->parts.conf->ca_file;
     struct notice *n = new_notice(w);
     if (!n)
         return NULL;
+    n->ca_file = ca_file ? strdup(ca_file) : NULL;
     n->url = strdup(url);
     n->host = strdup(h->host);
     n->is_literal = h->is_literal;
     n->text = document(c, w);
-    if (n->url && n->host && n->text)
+    if (n->url && n->host && n->text && !n->ca_file == !ca_file)
         return n;
     notice_destroy(n);
     return NULL;

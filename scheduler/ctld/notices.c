@@ -87,6 +87,7 @@ void notice_destroy(struct notice *n)
     free(n->subject);
     free(n->url);
     free(n->host);
+    free(n->ca_file);
     free(n->text);
     free(n);
 }
@@ -230,8 +231,9 @@ static void call(struct item *it)
     const struct notice *w = it->what;
     struct error err = ERROR_INIT;
     it->how = CALLS;
-    if (http_hooks_post(it->of->hooks, w->url, w->is_literal, w->text,
-                        strlen(w->text), it->of->conf.limit_s, it, &err) < 0)
+    if (http_hooks_post(it->of->hooks, w->url, w->is_literal, w->ca_file,
+                        w->text, strlen(w->text), it->of->conf.limit_s, it,
+                        &err) < 0)
         failed(it, err.msg, true);
 }
 

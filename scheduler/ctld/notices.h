@@ -29,6 +29,7 @@ struct notice {
     const char *on;    /* static: "fail" */
     char *program, *to, *subject;
     char *url, *host; /* host: for the log, which is not to have the rest */
+    char *ca_file;    /* NULL: none */
     bool is_literal;  /* http_hook.h */
     char *text;       /* of the mail, or the document */
 };

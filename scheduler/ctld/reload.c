@@ -101,6 +101,8 @@ static int read_life(const struct reload *r, bool reads_file,
                        l->conf.scheduler.policy);
     if (rc == 0)
         rc = setup_check_mail(&l->conf, err);
+    if (rc == 0)
+        rc = setup_check_ca(&l->conf, err);
     l->setup = *r->setup;
     l->setup.admins = NULL;
     if (rc == 0)

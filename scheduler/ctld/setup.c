@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/base/ca_ssl.h"
 #include "jobs/base/cred_munge.h"
 #include "jobs/wire.h"
 #include "scheduler/ctld/paths.h"
@@ -46,6 +47,14 @@ int setup_check_mail(const struct conf *conf, struct error *err)
         return 0;
     return error_set(err, ERR_CONFIG, "notify.mail_program: '%s' is no program",
                      path);
+}
+
+int setup_check_ca(const struct conf *conf, struct error *err)
+{
+    const char *path = conf->notify.ca_file;
+    return !path || ca_check(path, err) == 0
+               ? 0
+               : error_wrap(err, "notify.ca_file");
 }
 
 static int check_program(const char *name, struct error *err)
@@ -146,8 +155,9 @@ static int check_jobs_dir(const struct conf *conf, struct error *err)
 
 typedef int check_fn(const struct conf *conf, struct error *err);
 
-static check_fn *const of_all[] = {check_policy, check_admins, check_worker,
-                                   setup_check_mail, NULL};
+static check_fn *const of_all[] = {check_policy,   check_admins,
+                                   check_worker,   setup_check_mail,
+                                   setup_check_ca, NULL};
 static check_fn *const of_local[] = {check_shepherd, NULL};
 static check_fn *const of_slurm[] = {
     check_build,      check_helper,  check_batch,    check_listen,
@@ -389,6 +399,7 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
         .max_spec_bytes = conf->limits.max_spec_bytes,
         .max_log_bytes = conf->limits.max_log_bytes,
         .mail_program = conf->notify.mail_program,
+        .ca_file = conf->notify.ca_file,
         .webhook_allow = &conf->notify.webhook_allow,
     };
     if (s->kind != DAEMON_LOCAL)

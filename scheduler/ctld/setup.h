@@ -52,5 +52,6 @@ int setup_doubts(const struct conf *conf,
                  void (*each)(void *arg, const struct error *why), void *arg);
 /* Of these, what a reload has to look at. err ERR_CONFIG */
 int setup_check_mail(const struct conf *conf, struct error *err) MUST_CHECK;
+int setup_check_ca(const struct conf *conf, struct error *err) MUST_CHECK;
 
 #endif

@@ -234,4 +234,28 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
         grep -q "not told job=$id .*tries=3.*certificate" "$ctld_dir/ctld.log"
     not grep -q 'POST /hook' said
     metric_is sent_total 0
+    # A site names its own authority, in a file that is one.
+    conf() {
+        printf 'version: 1\nnotify: {webhook_allow: ["127.0.0.1:%s"], ca_file: %s}\n' \
+            "$port" "$1" >mgpu.yaml
+    }
+    sed 10q cert.pem | sed '3s/./!/' >bad.pem
+    cp cert.pem open.pem
+    chmod 666 open.pem
+    for file in none.pem key.pem bad.pem open.pem; do
+        conf "$PWD/$file"
+        run "$MGPU_BIN/mgpu-ctld" --check-config mgpu.yaml
+        [ "$status" -eq 78 ]
+        [[ $output == *"notify.ca_file: '$PWD/"* ]]
+        run "$MGPU_BIN/mgpu-admin" reload
+        [ "$status" -ne 0 ]
+    done
+    chmod 600 cert.pem
+    conf "$PWD/cert.pem"
+    "$MGPU_BIN/mgpu-ctld" --check-config mgpu.yaml
+    "$MGPU_BIN/mgpu-admin" --quiet reload
+    printf 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n' >&4
+    job two "{webhook: 'https://127.0.0.1:$port/hook'}" true
+    wait_for 120 metric_is sent_total 1
+    grep -q 'POST /hook' said
 }

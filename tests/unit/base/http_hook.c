@@ -33,8 +33,8 @@ static void post(struct http_hooks *h, const char *host, int port,
     char url[100];
     struct error err = ERROR_INIT;
     (void)snprintf(url, sizeof(url), "http://%s:%d/there?q=1", host, port);
-    if (http_hooks_post(h, url, is_literal, body, sizeof(body) - 1, limit_s,
-                        url, &err) < 0)
+    if (http_hooks_post(h, url, is_literal, NULL, body, sizeof(body) - 1,
+                        limit_s, url, &err) < 0)
         tap_diag("%s", err.msg);
 }
 
@@ -138,8 +138,8 @@ static void test_places(void)
     (void)unsetenv("all_proxy");
 
     struct error err = ERROR_INIT;
-    int rc =
-        http_hooks_post(h, "file:///etc/passwd", true, "", 0, 60, NULL, &err);
+    int rc = http_hooks_post(h, "file:///etc/passwd", true, NULL, "", 0, 60,
+                             NULL, &err);
     ok(rc < 0 || !wait_for(h, 1).last.is_sent, "no file is read");
     hook_stop(&host);
     http_hooks_destroy(h);

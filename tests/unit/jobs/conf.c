@@ -272,6 +272,7 @@ static const char golden[] =
     "  node_lost_after: 90s                  # live\n"
     "notify:\n"
     "  mail_program: null                    # live\n"
+    "  ca_file: null                         # live\n"
     "  webhook_allow: []                     # live\n"
     "log:\n"
     "  level: info                           # live\n";
