@@ -276,26 +276,31 @@ END
 }
 
 @test "S11: a key of idempotency is for one value; what is refused leaves nothing" {
-    again() { # VALUE
-        api POST /v1/jobs -H 'Idempotency-Key: one' -d '{"spec":{"version":1,
-            "kind":"command","command":["true"],"env":{"A_TOKEN":"'"$1"'"}},
-            "hold":true}'
+    value A_TOKEN
+    value B_TOKEN
+    cat A_TOKEN.value >all.value
+    body() { # VALUE [MORE]: in a file, as an argument is seen by all
+        printf '{"spec":{"version":1,"kind":"command","command":["true"],
+            "env":{"A_TOKEN":"%s"}%s},"hold":true}' "$(cat "$1.value")" "${2:-}"
     }
-    printf %s hunter1 >all.value
-    [ "$(again hunter1 | json '$.id')" = 1 ]
-    [ "$(again hunter1 | json '$.id')" = 1 ]
-    run again hunter2
+    body A_TOKEN >A_TOKEN.json
+    body B_TOKEN >B_TOKEN.json
+    body A_TOKEN ',"depends_on":["afterok:77"]' >refused.json
+    again() { # NAME
+        api POST /v1/jobs -H 'Idempotency-Key: one' -d "@$1.json"
+    }
+    [ "$(again A_TOKEN | json '$.id')" = 1 ]
+    [ "$(again A_TOKEN | json '$.id')" = 1 ]
+    run again B_TOKEN
     [ "$status" -ne 0 ]
     [[ $output == *"of another specification"* ]]
-    run api POST /v1/jobs -d '{"spec":{"version":1,"kind":"command",
-        "command":["true"],"env":{"A_TOKEN":"hunter1"},
-        "depends_on":["afterok:77"]}}'
+    run api POST /v1/jobs -d @refused.json
     [ "$status" -ne 0 ]
     wait_for 60 has_keys 1
     ctld_kill
     ctld_start
-    [ "$(again hunter1 | json '$.id')" = 1 ]
-    run again hunter2
+    [ "$(again A_TOKEN | json '$.id')" = 1 ]
+    run again B_TOKEN
     [ "$status" -ne 0 ]
     hidden
     "$MGPU_BIN/mgpu-cancel" 1
