@@ -114,12 +114,14 @@
  *     since, for_s: of the state; reasons: the one that counts first; basis:
  *     of the start estimate, or null; nodes, gpus: those that it may use, now
  *     or, where is_open is false, some time; holders: who has GPUs there
- *   mgpu.dry_run/1 {"fits":true,"is_sweep","n_tasks","max_parallel","n_start",
+ *   mgpu.dry_run/1 {"fits":true,"is_sweep","n_tasks","max_parallel","n_tried",
+ *     "n_start",
  *     "start":{"gpus","nodes","gpus_per_node","gpu_type","on":["n1"]}|null,
  *     "job":of JOB what there is before a submit, "spec":{..},"alike",
  *     and of mgpu.why/1 all but "since" and "for_s"}
- *     n_start: jobs that would start now; start: where the first of them
- *     would; job: the first that would wait, else the first; alike: a job of
+ *     n_tried: of the tasks the first, which were planned with the queue, while
+ *     the rest was only checked; n_start: of these, that would start now;
+ *     start: where the first of them would; job: the first that would wait, else the first; alike: a job of
  *     the caller's that is as fast on the same devices, or null. What never
  *     fits, and what a submit would refuse, is an error as there; fits: false
  *     where policy.force_queue keeps such a job. The tool adds "scaling",

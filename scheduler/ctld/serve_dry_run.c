@@ -79,6 +79,8 @@ static int tell(void *arg, const struct engine_trial *t, struct error *err)
     (void)json_object_set_new(o, "n_tasks", json_integer((json_int_t)t->n));
     (void)json_object_set_new(
         o, "max_parallel", json_integer(d->sweep ? d->sweep->max_parallel : 0));
+    (void)json_object_set_new(o, "n_tried",
+                              json_integer((json_int_t)t->n_tried));
     (void)json_object_set_new(o, "n_start",
                               json_integer((json_int_t)t->n_start));
     (void)json_object_set_new(o, "start", start_of(d->c, t));

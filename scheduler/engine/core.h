@@ -34,17 +34,15 @@ struct entry {
     /* Of each in a plan, as what stands first in struct job. */
     double not_before_s; /* QUEUED: do not start earlier */
     double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
-    uint64_t changed;    /* ticket of the last event, see there */
+    uint64_t changed;    /* as ticket, of the last event */
     int32_t position;    /* among the queued; valid while engine.is_ranked */
     int32_t dropped; /* not live: an attempt that was taken back, and that the
                         allocator has still to be told of; 0: none */
-    int32_t n_live;  /* of the first task of a sweep: that hold, or are to get,
-                        devices; counted anew for each plan */
+    int32_t n_live;  /* of a sweep's first task: that have devices, in a plan */
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
     bool is_owed;    /* within one view: others are gone, or go, for it */
     bool is_planned; /* within one plan: it starts; see limits.c */
-    bool is_saved;   /* a copy is in engine.saved: it has changed, and that is
-                        not on its way to the store yet */
+    bool is_saved;   /* a copy is in engine.saved; not yet to the store */
     bool is_dirty;   /* the reason changed without an event */
     bool is_ahead;   /* asked for although it did not fit, see ahead.c */
     bool is_held;    /* the attempt waits, and not for devices */
@@ -353,9 +351,12 @@ struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
 /* err  ERR_INVAL as many tasks as no sweep has */
 int eng_check_sweep(const struct engine_sweep *sweep,
                     struct error *err) MUST_CHECK;
-/* As eng_enter_one(): all tasks, or none. out  ret_id  of the first */
+/* As eng_enter_one(): all tasks, or none; all are checked, and as many as
+ * `most` entered.
+ * out  ret_id  of the first;  ret_never  grows by the others never to fit */
 int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
-                    const struct engine_sweep *sweep, uint64_t *ret_id,
+                    const struct engine_sweep *sweep, size_t most,
+                    uint64_t *ret_id, size_t *ret_never,
                     struct error *err) MUST_CHECK;
 /* Tasks beyond their sweep's max_parallel leave the view, with a reason. In
  * the policy's order; returns how many are left. */

@@ -354,7 +354,9 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
 struct engine_trial {
     const struct job *first; /* the job, or the first task of the sweep */
     const struct job *waits; /* the first that would not start; NULL: none */
-    size_t n, n_start;       /* jobs, and those that would start at once */
+    size_t n, n_tried;       /* jobs, and of these the first, which were tried:
+                                the others were only checked */
+    size_t n_start;          /* of n_tried, that would start at once */
     size_t n_never; /* that nothing there can hold, and that wait all the same */
     /* Where the first of these would: so many GPUs on each of the nodes at[],
      * which engine_node() has; n_start 0: nothing of it. */

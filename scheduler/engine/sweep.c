@@ -74,15 +74,19 @@ int eng_check_sweep(const struct engine_sweep *sweep, struct error *err)
 }
 
 int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
-                    const struct engine_sweep *sweep, uint64_t *ret_id,
-                    struct error *err)
+                    const struct engine_sweep *sweep, size_t most,
+                    uint64_t *ret_id, size_t *ret_never, struct error *err)
 {
+    size_t n = sweep->n < most ? sweep->n : most;
     struct prepared *all = calloc(sweep->n, sizeof(*all));
     if (!all)
         return error_set(err, ERR_NOMEM, "out of memory");
     int rc = prepare(e, req, sweep, all, err);
+    for (size_t i = n; rc == 0 && i < sweep->n; i++)
+        *ret_never +=
+            all[i].job.force_queue && eng_check_fits(e, &all[i].job, NULL) < 0;
     if (rc == 0)
-        rc = enter_all(e, req, all, sweep->n, ret_id, err);
+        rc = enter_all(e, req, all, n, ret_id, err);
     for (size_t i = 0; i < sweep->n; i++)
         texts_clear(&all[i].own);
     free(all);
@@ -100,7 +104,8 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
         return -1;
     if (ret_again)
         *ret_again = again;
-    return again ? 0 : eng_enter_sweep(e, req, sweep, ret_id, err);
+    return again ? 0
+                 : eng_enter_sweep(e, req, sweep, sweep->n, ret_id, NULL, err);
 }
 
 const struct job *engine_task(const struct engine *e, uint64_t sweep,

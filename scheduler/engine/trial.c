@@ -2,7 +2,9 @@
  *
  * The jobs are entered as a submit enters them, what they depend on is looked
  * at and a plan is made as the next one would be; when that was told they are
- * taken out again. It happens between two events of the daemon, so neither the
+ * taken out again. Of a long sweep all tasks are checked, but only the first
+ * are entered: a task costs as much as a submit, and the daemon serves nobody
+ * meanwhile. It happens between two events of the daemon, so neither the
  * store nor the allocator, nor anybody who reads, meets one of them, and their
  * ids are given to others.
  *
@@ -17,7 +19,10 @@
 #include "scheduler/engine/core.h"
 #include "scheduler/policy/place.h"
 
-enum { ALIKE_MAX = 10000 }; /* jobs that are looked at: 1 ms */
+enum {
+    ALIKE_MAX = 10000, /* jobs that are looked at: 1 ms */
+    TRIED_MAX = 256    /* tasks that are entered, at 20 us each */
+};
 
 struct trial {
     struct engine *e;
@@ -173,11 +178,13 @@ static int enter(struct trial *t, const struct engine_submit *req,
 
     ours.key = "-"; /* of a job that is gone before anybody asks for it */
     ours.digest = NULL;
-    t->n = sweep ? sweep->n : 1;
+    t->told.n = sweep ? sweep->n : 1;
+    t->n = t->told.n < TRIED_MAX ? t->told.n : TRIED_MAX;
     if ((sweep && eng_check_sweep(sweep, err) < 0) ||
-        eng_check_room(e, req->uid, t->n, err) < 0)
+        eng_check_room(e, req->uid, t->told.n, err) < 0)
         return -1;
-    int rc = sweep ? eng_enter_sweep(e, &ours, sweep, &t->first, err)
+    int rc = sweep ? eng_enter_sweep(e, &ours, sweep, t->n, &t->first,
+                                     &t->told.n_never, err)
                    : eng_enter_one(e, &ours, &t->first, err);
     for (size_t i = 0; rc == 0 && i < t->n; i++)
         rc = eng_depends_one(e, task(t, i), err);
@@ -198,7 +205,7 @@ int engine_try(struct engine *e, const struct engine_submit *req,
         rc = plan(&t, err);
     if (rc == 0) {
         t.told.first = &task(&t, 0)->job;
-        t.told.n = t.n;
+        t.told.n_tried = t.n;
         t.told.at = t.at;
         t.told.gpu_type = t.told.gpu_type ? t.told.gpu_type : "";
         t.told.alike = find_alike(&t);

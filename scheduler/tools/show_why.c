@@ -300,6 +300,7 @@ static void print_sweep(const struct show_conf *s, const json_t *reply)
 {
     int64_t n = field_int(reply, "n_tasks", 1),
             most = field_int(reply, "max_parallel", 0),
+            tried = field_int(reply, "n_tried", n),
             starts = field_int(reply, "n_start", 0);
 
     if (!field_yes(reply, "is_sweep"))
@@ -307,7 +308,10 @@ static void print_sweep(const struct show_conf *s, const json_t *reply)
     (void)fprintf(s->out, " sweep      %" PRId64 " jobs", n);
     if (most > 0)
         (void)fprintf(s->out, ", at most %" PRId64 " at a time", most);
-    (void)fprintf(s->out, "; %" PRId64 " start%s now\n", starts,
+    (void)fputs("; ", s->out);
+    if (tried < n)
+        (void)fprintf(s->out, "of the first %" PRId64 ", ", tried);
+    (void)fprintf(s->out, "%" PRId64 " start%s now\n", starts,
                   starts == 1 ? "s" : "");
 }
 
@@ -334,7 +338,7 @@ int show_dry_run(const struct show_conf *s, const json_t *reply,
     const json_t *job = json_object_get(reply, "job");
     const json_t *start = json_object_get(reply, "start");
     const json_t *scaling = json_object_get(reply, "scaling");
-    int64_t n = field_int(reply, "n_tasks", 1);
+    int64_t n = field_int(reply, "n_tried", field_int(reply, "n_tasks", 1));
     char word[TEXT_CAP];
 
     (void)fprintf(s->out, "%s: %s; nothing was submitted\n", safe(file, word),

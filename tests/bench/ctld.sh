@@ -4,16 +4,29 @@
 #
 #   ctld.sh [SECONDS]             for each of the loads; 20
 #
+# SUBMIT_S, ROWS_S: other times for the submits and the metric rows, which are
+# to go on like that for a minute, and for ten.
+#
 # The targets are for two cores of a virtual machine, of which the load itself
 # uses one. Not a test: figures are printed, none is expected.
 set -eu
 
 seconds=${1:-20}
+submit_s=${SUBMIT_S:-$seconds} rows_s=${ROWS_S:-$seconds}
 # shellcheck source=tests/bench/daemon.bash
 . "${0%/*}/daemon.bash"
 switches() {
     cat "/proc/$daemon"/task/*/status |
         awk '/^voluntary/ { n += $2 } END { print n }'
+}
+# Of the holder: what who looks at its last rows is shown, by rank, summed.
+seen() {
+    local rank sql=
+    for rank in 0 1 2 3; do
+        sql+="${sql:+ + }(SELECT coalesce(max(iteration), 0) FROM iteration
+            WHERE job = $holder AND attempt = 1 AND rank = $rank)"
+    done
+    sqlite3 -readonly "$dir/new/metrics.db" "SELECT $sql"
 }
 stalls() {
     printf 'longest turn of the loop %s, without waiting for a core %s' \
@@ -45,19 +58,28 @@ say L2 'submits, one client' '>= 300/s, p50 3 ms' \
     "$("$bench/load" submit "$dir/sock" 1 5)"
 a=$(cpu)
 say L1 'submits, 16 clients' '>= 1000/s, p99 50 ms' \
-    "$("$bench/load" submit "$dir/sock" 16 "$seconds")"
-say '' '' '' "$(cores "$a" "$seconds")"
+    "$("$bench/load" submit "$dir/sock" 16 "$submit_s")"
+say '' '' '' "$(cores "$a" "$submit_s")"
 say '' '' '' "$(stalls)"
 say '' '' '' "$(metric 'mgpu_jobs{state="QUEUED"}') jobs wait at the end"
 
 token=$(sed 's/.*"token": *"\([0-9a-f]*\)".*/\1/' \
     "$dir/new/jobs/$holder/1/launch.json" | tr -d '\n')
 "$bench/load" get "$dir/sock" "/v1/jobs/$holder/iterations?last=1&limit=100" 20 5 \
-    "$((seconds + 2))" >"$dir/readers" &
+    "$((rows_s + 2))" >"$dir/readers" &
 helpers=($!)
 sleep 1
 say L3 'metric rows, 4 ranks, 20 readers' '>= 100000/s' \
-    "$("$bench/load" rows "$dir/sock" "$holder" "$token" 4 "$seconds")"
+    "$("$bench/load" rows "$dir/sock" "$holder" "$token" 4 "$rows_s" |
+        tee "$dir/rows")"
+t=$(now)
+n=$(sed 's/.*, \([0-9]*\) rows$/\1/' "$dir/rows")
+until [ "$(seen)" -ge "$n" ] || awk -v a="$t" -v b="$(now)" \
+    'BEGIN { exit b - a < 60 }'; do sleep 0.05; done
+say '' 'seen by another reader, all' '<= 2 s, 0 lost' "$(
+    awk -v a="$t" -v b="$(now)" 'BEGIN { printf "%.2f s", b - a }') later, $((
+    n - $(sqlite3 -readonly "$dir/new/metrics.db" \
+        "SELECT count(*) FROM iteration WHERE job = $holder"))) lost"
 wait "${helpers[@]}"
 helpers=()
 say '' 'the readers' '' "$(cat "$dir/readers")"
@@ -104,6 +126,17 @@ say '' '--why of the last of 10,000' '<= 50 ms' \
     "$("$bench/load" get "$dir/sock" /v1/jobs/9999/why 1 10 5)"
 say '' 'the plan, explained' '<= 50 ms' \
     "$("$bench/load" get "$dir/sock" /v1/admin/plan 1 5 5)"
+{
+    printf 'version: 1\nkind: command\nname: sweep\ncommand: ["true"]\n'
+    printf 'resources: {gpus: 1}\nsweep:\n  grid:\n    resources.time_limit: ['
+    seq -s ', ' -f '%gs' 61 1060
+    echo ']'
+} >"$dir/sweep.yaml"
+t=$(now)
+"$bin/mgpu-submit" --url "unix:$dir/sock" --dry-run "$dir/sweep.yaml" \
+    >"$dir/table"
+say '' 'dry run of a sweep of 1,000' '' \
+    "$(awk -v a="$t" -v b="$(now)" 'BEGIN { print b - a }' | ms)"
 say L7 'the same: the loop' 'never > 50 ms' "$(stalls)"
 end_daemon
 

@@ -264,7 +264,8 @@ static void run(void *(*fn)(void *), int n_clients, double seconds)
                  (double)n / s, times[n / 2] * 1e3, times[n * 99 / 100] * 1e3,
                  times[n - 1] * 1e3, n_bad);
     if (n_rows > 0)
-        (void)printf(", %.0f rows/s", (double)n_rows / s);
+        (void)printf(", %.0f rows/s, %llu rows", (double)n_rows / s,
+                     (unsigned long long)n_rows);
     (void)printf("\n");
     free(times);
     free(all);

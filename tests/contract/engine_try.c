@@ -22,7 +22,7 @@ static void begin(struct engine_limits limits, const char *what)
 /* ---- asked, and what was said ----------------------------------------------
  */
 struct told {
-    size_t n, n_start;
+    size_t n, n_tried, n_start, n_never;
     int32_t nodes, gpus_per_node, task, position;
     char on[ALLOC_NODE_NAME_CAP], reason[JOB_REASON_CAP];
     enum job_state state;
@@ -38,7 +38,9 @@ static int tell(void *arg, const struct engine_trial *t, struct error *why)
     struct engine_suppose s;
 
     *told = (struct told){.n = t->n,
+                          .n_tried = t->n_tried,
                           .n_start = t->n_start,
+                          .n_never = t->n_never,
                           .nodes = t->nodes,
                           .gpus_per_node = t->gpus_per_node,
                           .task = job->task,
@@ -281,6 +283,36 @@ static void test_sweep(void)
     world_clear(&w);
 }
 
+/* No longer than a short one holds up the daemon; what it would refuse it
+ * refuses still. */
+static void test_long_sweep(void)
+{
+    enum { MANY = 300 };
+    static struct engine_task tasks[MANY];
+    char spec[400];
+    struct told t;
+    struct engine_sweep sweep = {.tasks = tasks, .n = MANY};
+
+    begin((struct engine_limits){0}, "a sweep of very many");
+    (void)snprintf(spec, sizeof(spec), "%s", spec_of(1, 0, ""));
+    for (int i = 0; i < MANY; i++)
+        tasks[i] = (struct engine_task){.spec = spec, .vary = "{}"};
+    is_int(ask(NULL, &sweep, false, &t), 0, "asked");
+    ok(t.n == MANY && t.n_tried == 256, "of all, some are tried");
+    ok(t.n_start == 8 && t.task == 8 && t.position == 9, "  as many start");
+    tasks[MANY - 1].spec = "{\"kind\":\"command\",\"command\":[\"a\"],"
+                           "\"resources\":{\"gpus\":64}}";
+    is_int(ask(NULL, &sweep, false, &t), -1, "with a last one that never fits");
+    ok(strstr(err.msg, "task 299") && strstr(err.msg, "can never fit"), "  %s",
+       err.msg);
+    tasks[MANY - 1].spec =
+        "{\"kind\":\"command\",\"command\":[\"a\"],"
+        "\"resources\":{\"gpus\":64},\"policy\":{\"force_queue\":true}}";
+    is_int(ask(NULL, &sweep, false, &t), 0, "that is to wait all the same");
+    is_int((int)t.n_never, 1, "  counts");
+    world_clear(&w);
+}
+
 static int refuse(void *arg, const struct engine_trial *t, struct error *why)
 {
     (void)arg;
@@ -307,6 +339,7 @@ int main(void)
     test_after();
     test_paused();
     test_sweep();
+    test_long_sweep();
     test_told();
     return tap_done();
 }
