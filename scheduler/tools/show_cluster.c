@@ -73,12 +73,13 @@ static void print_loop(const struct show_conf *s, const json_t *loop)
 
 static void print_allocator(const struct show_conf *s, const json_t *state)
 {
-    char why[600];
+    char why[600], since[64];
     if (!state || field_yes(state, "is_ok"))
         return;
-    (void)fprintf(s->out, "%-12s unavailable since %s: %s\n", "",
-                  field_str(state, "since"),
-                  render_escape(field_str(state, "why"), why, sizeof(why)));
+    (void)fprintf(
+        s->out, "%-12s unavailable since %s: %s\n", "",
+        render_escape(field_str(state, "since"), since, sizeof(since)),
+        render_escape(field_str(state, "why"), why, sizeof(why)));
 }
 
 int show_status(const struct show_conf *s, const json_t *reply,

@@ -21,11 +21,12 @@ static int add_job(struct render_table *t, const struct columns *c,
 /* Of a cluster's scheduler that it is there, of any that it is not. */
 static void print_allocator(const struct show_conf *s, const json_t *state)
 {
-    char name[100];
+    char name[100], since[64];
     (void)render_escape(field_str(state, "name"), name, sizeof(name));
     if (state && !field_yes(state, "is_ok"))
-        (void)fprintf(s->out, " | %s unavailable since %s", name,
-                      field_str(state, "since"));
+        (void)fprintf(
+            s->out, " | %s unavailable since %s", name,
+            render_escape(field_str(state, "since"), since, sizeof(since)));
     else if (state && strcmp(name, "slurm") == 0)
         (void)fprintf(s->out, " | slurm ok");
 }

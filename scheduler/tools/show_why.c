@@ -51,12 +51,15 @@ static void print_reasons(const struct show_conf *s, const json_t *reply)
 static void print_head(const struct show_conf *s, const json_t *reply,
                        const json_t *job)
 {
-    char name[TEXT_CAP], user[TEXT_CAP], word[64];
+    char name[TEXT_CAP], user[TEXT_CAP], word[64], kind[64], state[64],
+        since[64];
     (void)fprintf(
         s->out, "Job %" PRId64 "  %s  %s/%s  %s since %s (%s)\n",
         field_int(job, "id", 0), safe(field_str(job, "name"), name),
-        safe(field_str(job, "user"), user), field_str(job, "kind"),
-        field_str(job, "state"), field_str(reply, "since"),
+        safe(field_str(job, "user"), user),
+        render_escape(field_str(job, "kind"), kind, sizeof(kind)),
+        render_escape(field_str(job, "state"), state, sizeof(state)),
+        render_escape(field_str(reply, "since"), since, sizeof(since)),
         render_duration(field_real(reply, "for_s"), word, sizeof(word)));
     print_reasons(s, reply);
     int64_t code = field_int(job, "exit_code", -1);
@@ -123,7 +126,7 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
 
 static void print_depends(const struct show_conf *s, const json_t *reply)
 {
-    char word[TEXT_CAP];
+    char word[TEXT_CAP], state[TEXT_CAP];
     size_t i;
     json_t *d;
     json_array_foreach(json_object_get(reply, "depends_on"), i, d)
@@ -132,7 +135,8 @@ static void print_depends(const struct show_conf *s, const json_t *reply)
             s->out, " %-10s %s: job %" PRId64 " is %s%s\n",
             i == 0 ? "after" : "", safe(field_str(d, "depends_on"), word),
             field_int(d, "job", 0),
-            *field_str(d, "state") ? field_str(d, "state") : "not there",
+            *field_str(d, "state") ? safe(field_str(d, "state"), state)
+                                   : "not there",
             field_yes(d, "is_met") ? ", as wanted" : "");
     }
 }
@@ -174,18 +178,19 @@ static const char *within(double s, char *out, size_t cap)
 static void print_queue(const struct show_conf *s, const json_t *reply,
                         const json_t *job)
 {
-    char native[TEXT_CAP], basis[TEXT_CAP];
+    char native[TEXT_CAP], basis[TEXT_CAP], when[64];
     int64_t position = field_int(job, "position", 0);
     const char *start = field_str(job, "start_estimate");
     const char *later = field_str(reply, "start_forecast");
     const char *id = field_str(job, "native_id");
 
     if (position > 0 && (*start || *later))
-        (void)fprintf(s->out,
-                      " queue      position %" PRId64
-                      "\n may start  %s,\n            if %s\n",
-                      position, *start ? start : later,
-                      field_str(reply, *start ? "basis" : "forecast_basis"));
+        (void)fprintf(
+            s->out,
+            " queue      position %" PRId64
+            "\n may start  %s,\n            if %s\n",
+            position, render_escape(*start ? start : later, when, sizeof(when)),
+            safe(field_str(reply, *start ? "basis" : "forecast_basis"), basis));
     else if (position > 0)
         (void)fprintf(s->out,
                       " queue      position %" PRId64
@@ -193,7 +198,8 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
                       position);
     if (*field_str(reply, "start_expected"))
         (void)fprintf(s->out, " expected   %s%s,\n            if %s\n",
-                      field_str(reply, "start_expected"),
+                      render_escape(field_str(reply, "start_expected"), when,
+                                    sizeof(when)),
                       within(field_real(reply, "expected_within_s"), native,
                              sizeof(native)),
                       safe(field_str(reply, "expected_basis"), basis));
