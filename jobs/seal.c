@@ -121,7 +121,8 @@ static int take_one(const struct spec_pair *from, const unsigned char *key,
         free(name);
         return -1;
     }
-    *ret = (struct spec_pair){name, value};
+    ret->key = name;
+    ret->value = value;
     return 0;
 }
 
