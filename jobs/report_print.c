@@ -61,6 +61,12 @@ static bool is_word(char c)
            (c >= '0' && c <= '9') || c == '_';
 }
 
+/* What may stand between a key and its ':'. */
+static bool is_between(char c)
+{
+    return c == ' ' || c == '\t' || c == '"' || c == '\'';
+}
+
 /* Behind the first ':' of a key like HF_TOKEN or env.HF_TOKEN; NULL: there is
  * none. `secrets` has names alone. */
 static const char *secret_in(const char *line, const char *end)
@@ -70,7 +76,7 @@ static const char *secret_in(const char *line, const char *end)
         const char *to = p;
         if (*p != ':')
             continue;
-        while (to > line && memchr(" \t\"'", to[-1], 4))
+        while (to > line && is_between(to[-1]))
             to--;
         const char *from = to;
         while (from > line && is_word(from[-1]) && to - from < TREE_MAX_KEY)
