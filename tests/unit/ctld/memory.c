@@ -150,7 +150,7 @@ static bool ask_again(int round)
 
 static bool play(int round)
 {
-    uint64_t id = (uint64_t)(round * ROUND);
+    uint64_t id = (uint64_t)round * ROUND;
     bool is = round == 0 || ask_again(round);
     r.alloc.ends_at_once = false;
     for (int i = 1; is && i <= WORKED; i++)
