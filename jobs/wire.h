@@ -121,11 +121,11 @@
  *     and of mgpu.why/1 all but "since" and "for_s"}
  *     n_tried: of the tasks the first, which were planned with the queue, while
  *     the rest was only checked; n_start: of these, that would start now;
- *     start: where the first of them would; job: the first that would wait, else the first; alike: a job of
- *     the caller's that is as fast on the same devices, or null. What never
- *     fits, and what a submit would refuse, is an error as there; fits: false
- *     where policy.force_queue keeps such a job. The tool adds "scaling",
- *     that job's mgpu.scaling/1, or null
+ *     start: where the first of them would; job: the first that would wait,
+ *     else the first; alike: a job of the caller's that is as fast on the same
+ *     devices, or null. What never fits, and what a submit would refuse, is an
+ *     error as there; fits: false where policy.force_queue keeps such a job.
+ *     The tool adds "scaling", that job's mgpu.scaling/1, or null
  *   mgpu.events/1 {"job":12,"events":[{"seq","job","attempt","event","at",
  *     "uid","detail":{..}|null}]}
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1

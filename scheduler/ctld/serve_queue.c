@@ -32,16 +32,16 @@ static json_t *queue_head(struct ctld *c, json_t *jobs, int64_t running,
 struct list {
     struct ctld *c;
     struct http_exchange *x;
-    uint64_t members; /* of each job, those that were asked for */
-    struct buf jobs;  /* one after the other */
-    struct buf froms; /* size_t: where each begins */
+    uint64_t members;  /* of each job, those that were asked for */
+    struct buf jobs;   /* one after the other */
+    struct buf starts; /* size_t: where each begins */
     struct buf text;
 };
 
 static void list_free(struct list *l)
 {
     buf_clear(&l->jobs);
-    buf_clear(&l->froms);
+    buf_clear(&l->starts);
     buf_clear(&l->text);
     free(l);
 }
@@ -64,7 +64,7 @@ static int add_job(void *arg, const struct job *j, struct error *err)
 {
     struct list *l = arg;
     bool may = engine_may(l->c->engine, j, http_uid(l->x));
-    if (buf_add(&l->froms, &l->jobs.len, sizeof(l->jobs.len), err) < 0)
+    if (buf_add(&l->starts, &l->jobs.len, sizeof(l->jobs.len), err) < 0)
         return -1;
     return ctld_add_job(l->c, j, may, l->members, &l->jobs, err);
 }
@@ -79,12 +79,12 @@ static int turn_round(struct list *l, double until_s, bool *ret,
 {
     size_t from;
     *ret = false;
-    for (int n = 1; l->froms.len > 0; n++) {
-        l->froms.len -= sizeof(from);
-        memcpy(&from, l->froms.data + l->froms.len, sizeof(from));
+    for (int n = 1; l->starts.len > 0; n++) {
+        l->starts.len -= sizeof(from);
+        memcpy(&from, l->starts.data + l->starts.len, sizeof(from));
         if (buf_add(&l->text, l->jobs.data + from, l->jobs.len - from, err) <
                 0 ||
-            (l->froms.len > 0 && buf_addstr(&l->text, ",", err) < 0))
+            (l->starts.len > 0 && buf_addstr(&l->text, ",", err) < 0))
             return -1;
         l->jobs.len = from;
         if (n % LOOKS == 0 && clock_real.now_s(&clock_real) > until_s)
@@ -143,7 +143,7 @@ void serve_queue(void *arg, struct http_exchange *x)
                            .x = x,
                            .members = members,
                            .jobs = BUF_INIT,
-                           .froms = BUF_INIT,
+                           .starts = BUF_INIT,
                            .text = BUF_INIT};
     if (!l || add_head(l, running, queued, &err) < 0) {
         if (l)

@@ -357,7 +357,7 @@ struct engine_trial {
     size_t n, n_tried;       /* jobs, and of these the first, which were tried:
                                 the others were only checked */
     size_t n_start;          /* of n_tried, that would start at once */
-    size_t n_never; /* that nothing there can hold, and that wait all the same */
+    size_t n_never;          /* that nothing there can hold; they wait */
     /* Where the first of these would: so many GPUs on each of the nodes at[],
      * which engine_node() has; n_start 0: nothing of it. */
     int32_t nodes, gpus_per_node;
