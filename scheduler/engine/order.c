@@ -69,7 +69,7 @@ static int by_pile(const void *a, const void *b)
 /* From o to ret; false: there are too many piles. */
 static bool deal(const struct eng_order *o, size_t n, struct eng_order *ret)
 {
-    struct pile piles[PILES_MAX];
+    struct pile piles[PILES_MAX] = {0};
     size_t n_piles = 0, at = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -93,7 +93,7 @@ static bool deal(const struct eng_order *o, size_t n, struct eng_order *ret)
 int eng_order(const struct engine *e, double now_s, double wall_s,
               struct eng_order **ret, size_t *ret_n, struct error *err)
 {
-    struct eng_order *o = malloc(2 * (e->n_active + 1) * sizeof(*o));
+    struct eng_order *o = calloc(2 * (e->n_active + 1), sizeof(*o));
     struct eng_order *dealt = o ? o + e->n_active + 1 : NULL;
     size_t n = 0;
 
