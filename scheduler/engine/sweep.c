@@ -98,6 +98,7 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
                         bool *ret_again, struct error *err)
 {
     bool again;
+    size_t n_never = 0; /* all are entered */
 
     if (eng_check_sweep(sweep, err) < 0 ||
         eng_check_submit(e, req, sweep->n, ret_id, &again, err) < 0)
@@ -105,7 +106,8 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
     if (ret_again)
         *ret_again = again;
     return again ? 0
-                 : eng_enter_sweep(e, req, sweep, sweep->n, ret_id, NULL, err);
+                 : eng_enter_sweep(e, req, sweep, sweep->n, ret_id, &n_never,
+                                   err);
 }
 
 const struct job *engine_task(const struct engine *e, uint64_t sweep,

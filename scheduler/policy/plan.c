@@ -436,11 +436,17 @@ static void word_reserved(struct plan *p, const struct policy_job *head,
     p->reserved_s = start_s;
 }
 
+/* Unknown, which is NAN, is the same as unknown. */
+static bool is_same_time(double a, double b)
+{
+    return isnan(a) || isnan(b) ? isnan(a) && isnan(b) : a <= b && a >= b;
+}
+
 void plan_reserved(struct plan *p, const struct policy_job *job,
                    const struct policy_job *head, double start_s)
 {
-    bool is_same = p->reserved_for == head->id &&
-                   memcmp(&p->reserved_s, &start_s, sizeof(start_s)) == 0;
+    bool is_same =
+        p->reserved_for == head->id && is_same_time(p->reserved_s, start_s);
 
     if (!is_same)
         word_reserved(p, head, start_s);
