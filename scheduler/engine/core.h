@@ -205,6 +205,7 @@ struct engine {
     bool wants_depends; /* what jobs wait for may have happened */
     double retry_at_s;  /* something failed: step again at this time */
     double look_at_s;   /* and plan at this one: jobs may be told to go then */
+    double plan_from_s; /* not before this one, whoever wants a plan */
 
     void (*on_event)(void *arg, const struct store_event *event,
                      const struct job *job);
