@@ -245,9 +245,13 @@ static void test_listen(struct host *h)
 
     host_stop(h);
     ok(stat(sock, &st) < 0, "the socket goes with its server");
-    struct http_client *c = client_of(url, NULL);
+    struct http_client *c = NULL;
+    struct http_client_conf hurried = {
+        .url = url, .connect_timeout_s = 2, .timeout_s = 60};
+    struct error err;
     struct buf b = BUF_INIT;
-    is_int(get(c, "/v1/fail", &b), -(int)ERR_UNAVAIL, "nobody answers then");
+    is_int(http_client_create(&hurried, &c, &err), 0, "who comes later");
+    is_int(get(c, "/v1/fail", &b), -(int)ERR_UNAVAIL, "  finds nobody");
 
     /* What a killed server leaves: a socket without a listener. */
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
