@@ -245,9 +245,15 @@ int report_claim(const struct report_conf *conf, double patience_s,
 }
 
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
-                 double deadline_s, struct error *err)
+                 const struct report_used *used, double deadline_s,
+                 struct error *err)
 {
     json_t *body = json_pack("{s:i,s:s}", "exit_code", exit_code, "why", why);
+    if (body != NULL && used != NULL && used->cores_ms > 0) {
+        (void)json_object_set_new(body, "cpu_ms", json_integer(used->cpu_ms));
+        (void)json_object_set_new(body, "cores_ms",
+                                  json_integer(used->cores_ms));
+    }
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
     if (text == NULL) {
         json_decref(body);

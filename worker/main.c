@@ -26,6 +26,7 @@
 #include "worker/command.h"
 #include "worker/job.h"
 #include "worker/trainer.h"
+#include "worker/used.h"
 
 /* A daemon that restarts comes back in seconds; one that is being repaired
  * may take minutes, and an allocation is worth waiting for. */
@@ -247,6 +248,7 @@ struct run {
     struct spec_map secrets;
     struct report_conf conf;
     struct reporter *reporter;
+    struct used used; /* by this rank */
     int exit_code;
     char why[240];
 };
@@ -259,7 +261,8 @@ fail(struct run *r, int exit_code, const char *why)
     if (r->reporter != NULL) {
         (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
-        if (report_final(&r->conf, exit_code, why, failing_word_s, &err) < 0)
+        if (report_final(&r->conf, exit_code, why, NULL, failing_word_s, &err) <
+            0)
             log_warn("worker", "no final report rank=%d why=\"%s\"",
                      r->comm->rank, err.msg);
     }
@@ -448,10 +451,12 @@ static void last_word(struct run *r)
     (void)reporter_flush(r->reporter, flush_s);
     say_drops(r);
     /* Rank 0 speaks after the rows of all are in. */
-    if (r->comm->ops->barrier(r->comm, 60, &err) < 0)
+    int64_t ms[] = {r->used.cpu_ms, r->used.cores_ms};
+    if (comm_all_reduce_now(r->comm, ms, 2, COMM_I64, COMM_SUM, 60, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
-    if (r->comm->rank == 0 &&
-        report_final(&r->conf, r->exit_code, r->why, last_word_s, &err) < 0)
+    const struct report_used used = {.cpu_ms = ms[0], .cores_ms = ms[1]};
+    if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why,
+                                           &used, last_word_s, &err) < 0)
         log_warn("worker", "no final report why=\"%s\"", err.msg);
 }
 
@@ -472,10 +477,13 @@ static void run_job(struct run *r, const struct args *a)
     if (reporter_create(&r->conf, &r->reporter, &err) < 0 ||
         job_make_dirs(&r->job, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
-    if (r->job.launch.spec.kind == SPEC_COMMAND)
+    bool is_command = r->job.launch.spec.kind == SPEC_COMMAND;
+    struct used_since since = used_begin(is_command);
+    if (is_command)
         run_command(r);
     else
         run_cv(r);
+    r->used = used_end(&since, r->comm->local_size);
     settle(r);
     last_word(r);
 }

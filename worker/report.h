@@ -83,10 +83,18 @@ void reporter_stats(struct reporter *r, struct report_stats *ret);
 bool reporter_flush(struct reporter *r, double deadline_s);
 void reporter_destroy(struct reporter *r); /* NULL is fine */
 
+/* Of all ranks; -1: not known. */
+struct report_used {
+    int64_t cpu_ms;   /* time that cores worked for the job */
+    int64_t cores_ms; /* and that of all cores which it might use */
+};
+
 /* Rank 0's last word: always <dir>/report.json, and the daemon when it
  * answers within deadline_s.
+ * in   used  NULL: not known
  * err  ERR_IO report.json cannot be written */
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
-                 double deadline_s, struct error *err) MUST_CHECK;
+                 const struct report_used *used, double deadline_s,
+                 struct error *err) MUST_CHECK;
 
 #endif

@@ -262,6 +262,7 @@ struct intake {
     bool has_report; /* kept for as often as its event is undone */
     int32_t report_code;
     char report_why[JOB_REASON_CAP];
+    struct engine_used used;
     bool has_figures;
     struct figures figures;
     struct ctld_names *names; /* a reference */
@@ -269,6 +270,8 @@ struct intake {
     int32_t n_ranks;
     struct drain_at at;
 };
+/* Of a worker's last word. */
+struct engine_used ctld_used(const json_t *report);
 struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
                            bool create);
 

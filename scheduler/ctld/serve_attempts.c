@@ -81,6 +81,13 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
     ctld_reply(x, 200, json_pack("{s:s}", "schema", "mgpu.ok/1"));
 }
 
+struct engine_used ctld_used(const json_t *report)
+{
+    struct engine_used u = {.cpu_ms = int_of(report, "cpu_ms", INT64_MAX),
+                            .cores_ms = int_of(report, "cores_ms", INT64_MAX)};
+    return u;
+}
+
 void serve_report(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
@@ -90,13 +97,14 @@ void serve_report(void *arg, struct http_exchange *x)
         return;
     int64_t code = int_of(w.body, "exit_code", 255);
     const char *why = json_string_value(json_object_get(w.body, "why"));
+    struct engine_used used = ctld_used(w.body);
     int rc =
         engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err);
     if (rc == 0 && code < 0)
         rc = error_set(&err, ERR_INVAL, "exit_code: expected 0..255");
     if (rc == 0)
         rc = engine_report(c->engine, w.w.job, w.w.attempt, (int32_t)code,
-                           why ? why : "", &err);
+                           why ? why : "", &used, &err);
     json_decref(w.body);
     if (rc < 0)
         http_reply_err(x, &err);

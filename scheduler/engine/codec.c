@@ -52,10 +52,7 @@ void text_copy(char *dst, size_t cap, const char *src)
         size_t n = is_bad ? 1 : len;
         if (at + n + 1 > cap)
             break;
-        if (is_bad)
-            dst[at] = '?';
-        else
-            memcpy(dst + at, s, n);
+        memcpy(dst + at, is_bad ? "?" : (const char *)s, n);
         at += n;
         s += n;
     }
@@ -101,6 +98,8 @@ static const struct {
     FIELD(FIELD_TEXT, exclude, 0),
     FIELD(FIELD_INT64, for_job, 1),
     NUMBER(grace_ms),
+    FIELD(FIELD_INT64, cpu_ms, 0),
+    FIELD(FIELD_INT64, cores_ms, 1),
     FIELD(FIELD_INT64, iteration, 1),
     FIELD(FIELD_INT64, iterations_total, 1),
     FIELD(FIELD_INT32, epoch, 1),

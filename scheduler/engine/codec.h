@@ -18,10 +18,11 @@ struct detail {
     int32_t retry;   /* REQUEUE: 1 when it counts against retry.max */
     int32_t stopped; /* GRANT: 1 its ranks are suspended, 0 not any more */
     int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
-    int32_t priority;  /* PRIORITY; INT32_MIN: none */
-    int64_t for_job;   /* PREEMPT: the job that its devices go to; 0: it was
-                          asked for by a person */
-    int32_t grace_ms;  /* PREEMPT: and it has so long */
+    int32_t priority; /* PRIORITY; INT32_MIN: none */
+    int64_t for_job;  /* PREEMPT: the job that its devices go to; 0: it was
+                         asked for by a person */
+    int32_t grace_ms; /* PREEMPT: and it has so long */
+    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_used */
     char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
     char gpu_type[32]; /* INTENT: of which its GPUs are to be, where its spec
                           leaves it open and it makes a difference */
@@ -37,7 +38,8 @@ struct detail {
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
         .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .grace_ms = -1, \
-        .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN                     \
+        .cpu_ms = -1, .cores_ms = -1, .loss = NAN, .t_iter = NAN,            \
+        .eval_accuracy = NAN                                                 \
     }
 
 /* own  *ret_text: the caller frees; NULL when d says nothing */

@@ -472,10 +472,17 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
 void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
                          const struct engine_beat *last);
 
-/* The worker's final word, before it exits: its exit code and one line. */
+/* Of all ranks; -1: not known. */
+struct engine_used {
+    int64_t cpu_ms;   /* time that cores worked for the job */
+    int64_t cores_ms; /* and that of all cores which it might use */
+};
+
+/* The worker's final word, before it exits: its exit code and one line.
+ * in   used  NULL: it does not say */
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
                   int32_t exit_code, const char *why,
-                  struct error *err) MUST_CHECK;
+                  const struct engine_used *used, struct error *err) MUST_CHECK;
 
 /* ---- reading ----------------------------------------------------------------
  */

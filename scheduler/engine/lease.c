@@ -213,7 +213,8 @@ void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
 }
 
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
-                  int32_t exit_code, const char *why, struct error *err)
+                  int32_t exit_code, const char *why,
+                  const struct engine_used *used, struct error *err)
 {
     struct detail d = DETAIL_INIT;
     struct entry *en = attempt_of(e, id, attempt, err);
@@ -226,6 +227,8 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
     if (en->job.reported)
         return 0;
     d.exit_code = exit_code;
+    d.cpu_ms = used ? used->cpu_ms : -1;
+    d.cores_ms = used ? used->cores_ms : -1;
     text_copy(d.why, sizeof(d.why), why ? why : "");
     return eng_stage(e, en, EV_REPORT, -1, &d, err);
 }

@@ -92,8 +92,32 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
     return rc;
 }
 
-/* Of one of many only what its last rows say. */
-enum { EFF_JOBS = 50, EFF_ROWS = 2000 };
+/* Of one of many only what its last rows say. A worker's last word is among
+ * the last events of a job. */
+enum { EFF_JOBS = 50, EFF_ROWS = 2000, EFF_EVENTS = 16 };
+
+/* What of GPUs and cores it used stands in its profile, if it has one, and in
+ * its events; both are put beside the job. */
+static int add_used(struct client *c, const char *word, json_t *reply,
+                    struct error *err)
+{
+    json_t *events = NULL, *profile = NULL;
+    const json_t *spec = json_object_get(json_object_get(reply, "job"), "spec");
+    const char *mode = field_str(json_object_get(spec, "train"), "profile");
+    int rc = client_get(c, &events, err, "/v1/jobs/%s/events?last=1&limit=%d",
+                        word, (int)EFF_EVENTS);
+    if (rc == 0 && *mode && strcmp(mode, "off") != 0)
+        rc = client_get(c, &profile, err, "/v1/jobs/%s/profile?last=1&limit=%d",
+                        word, (int)EFF_ROWS);
+    if (rc == 0 &&
+        ((events && json_object_set(reply, "events",
+                                    json_object_get(events, "events")) < 0) ||
+         (profile && json_object_set(reply, "profile", profile) < 0)))
+        rc = error_set(err, ERR_NOMEM, "reply");
+    json_decref(events);
+    json_decref(profile);
+    return rc;
+}
 
 /* rows: mgpu.eff/1 gets its row; NULL: it is shown. */
 static int eff_of(struct client *c, const struct fetch *f, const char *word,
@@ -101,6 +125,8 @@ static int eff_of(struct client *c, const struct fetch *f, const char *word,
 {
     json_t *job = NULL, *its = NULL, *scaling = NULL, *row = NULL;
     int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = add_used(c, word, job, err);
     if (rc == 0)
         rc = client_get(c, &its, err, "/v1/jobs/%s/iterations%s", word, query);
     if (rc == 0)

@@ -42,7 +42,8 @@ int show_profile(const struct show_conf *s, const json_t *reply,
 int show_scaling(const struct show_conf *s, const json_t *reply,
                  struct error *err) MUST_CHECK;
 /* mgpu.job/1, mgpu.iterations/1 and mgpu.scaling/1: how well it used what it
- * had, and what to change. */
+ * had, and what to change. The job's "events", and its "profile" as
+ * mgpu.profile/1, are used where they are there. */
 int show_eff(const struct show_conf *s, const json_t *job,
              const json_t *iterations, const json_t *scaling,
              struct error *err) MUST_CHECK;

@@ -62,6 +62,50 @@ static void gather(const json_t *reply, struct figures *f)
     }
 }
 
+/* The GPU that was fullest at the end of an epoch, of those that were looked
+ * at; NAN: none was. */
+static double gpu_memory_of(const json_t *reply)
+{
+    const json_t *profile = json_object_get(reply, "profile");
+    int c_name = show_column(profile, "metric");
+    int c_bytes = show_column(profile, "bytes");
+    double used = NAN, total = NAN;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(profile, "rows"), i, row)
+    {
+        const char *name =
+            c_name < 0 ? NULL
+                       : json_string_value(json_array_get(row, (size_t)c_name));
+        double bytes = show_cell(row, c_bytes);
+        if (name && strcmp(name, "memory of the GPU, in use") == 0)
+            used = fmax(used, bytes); /* of a NAN the other */
+        else if (name && strcmp(name, "memory of the GPU, total") == 0)
+            total = fmax(total, bytes);
+    }
+    return total > 0 ? used / total : NAN;
+}
+
+/* What the worker said of the last attempt when it ended; NAN: nothing. */
+static double cpu_of(const json_t *reply)
+{
+    int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
+    double share = NAN;
+    size_t i;
+    json_t *e;
+    json_array_foreach(json_object_get(reply, "events"), i, e)
+    {
+        const json_t *detail = json_object_get(e, "detail");
+        int64_t cpu_ms = field_int(detail, "cpu_ms", -1);
+        int64_t cores_ms = field_int(detail, "cores_ms", 0);
+        if (strcmp(field_str(e, "event"), "report") == 0 &&
+            field_int(e, "attempt", 0) == attempt && cpu_ms >= 0 &&
+            cores_ms > 0)
+            share = (double)cpu_ms / (double)cores_ms;
+    }
+    return share;
+}
+
 static void bar(const struct show_conf *s, const char *name, double share)
 {
     if (!isfinite(share))
@@ -72,6 +116,15 @@ static void bar(const struct show_conf *s, const char *name, double share)
     for (int i = 0; i < BAR; i++)
         (void)fputs(i >= full ? " " : s->style.ascii ? "#" : "█", s->out);
     (void)fprintf(s->out, "] %3.0f %%\n", 100 * share);
+}
+
+/* Of what each job has some of: where it is not known, it says so. */
+static void known_bar(const struct show_conf *s, const char *name, double share)
+{
+    if (isfinite(share))
+        bar(s, name, share);
+    else
+        (void)fprintf(s->out, " %-20s -\n", name);
 }
 
 /* The efficiency that was measured at this job's size; NAN without a smaller
@@ -260,9 +313,10 @@ static int put_members(json_t *row, const json_t *job)
     return bad;
 }
 
-static int put_shares(json_t *row, const json_t *job, const struct figures *f,
+static int put_shares(json_t *row, const json_t *reply, const struct figures *f,
                       double efficiency)
 {
+    const json_t *job = json_object_get(reply, "job");
     double whole = f->n > 0 && f->iter > 0 ? f->iter : NAN;
     double used = field_real(job, "elapsed_s") / field_real(job, "limit_s");
     const struct {
@@ -274,6 +328,8 @@ static int put_shares(json_t *row, const json_t *job, const struct figures *f,
         {"copying", f->copy / whole},
         {"waiting_for_ranks", f->comm / whole},
         {"efficiency", field_int(job, "gpus", 0) > 1 ? efficiency : NAN},
+        {"gpu_memory", gpu_memory_of(reply)},
+        {"cpu", cpu_of(reply)},
         {"limit_used", used},
     };
     int bad = 0;
@@ -302,7 +358,7 @@ int show_eff_row(const json_t *reply, const json_t *iterations,
         bad |= fclose(mem);
     }
     if (!bad)
-        bad = put_members(row, job) | put_shares(row, job, f, efficiency) |
+        bad = put_members(row, job) | put_shares(row, reply, f, efficiency) |
               json_object_set_new(row, "notes", note_list(text));
     free(text);
     free(f);
@@ -391,8 +447,10 @@ int show_eff(const struct show_conf *s, const json_t *reply,
         bar(s, "waiting for ranks", f->comm / f->iter);
     }
     bar(s, "parallel efficiency", gpus > 1 ? efficiency : NAN);
-    bar(s, "time limit used",
-        field_real(job, "elapsed_s") / field_real(job, "limit_s"));
+    known_bar(s, "GPU memory", gpu_memory_of(reply));
+    known_bar(s, "CPU", cpu_of(reply));
+    known_bar(s, "time limit used",
+              field_real(job, "elapsed_s") / field_real(job, "limit_s"));
     (void)fputs("Notes\n", s->out);
     int n = 0;
     all_notes(s->out, job, f, efficiency, &n);

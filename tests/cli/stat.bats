@@ -628,6 +628,11 @@ END
     run stat --eff 2
     [ "$status" -eq 0 ]
     [[ $output == *"computing "*"waiting for ranks "*"parallel efficiency "* ]]
+    # No GPU: of its memory nothing is known. The worker said what it used.
+    grep -qx ' GPU memory  *-' <<<"$output"
+    grep -qE '^ CPU .* %$' <<<"$output"
+    share=$(stat --eff --json 2 | json '$.jobs[0].cpu')
+    awk -v s="$share" 'BEGIN { exit !(s > 0) }'
     [[ $output == *"used "*" of a time limit of 1:00:00: "*" would"* ]]
     [ "$(stat --eff --json 2 | json '$.jobs[0].notes[0]')" != "" ]
     run stat --no-header --eff -u me

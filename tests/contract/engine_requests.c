@@ -270,10 +270,10 @@ static void test_claim(void)
     is_int(engine_beat(e, id, 1, &beat, &err), 0, "a beat");
     is_int(engine_job(e, id)->state, JOB_RUNNING, "it runs");
     ok(fabs(engine_job(e, id)->loss - 0.5) < 1e-12, "and says how");
-    refused(engine_report(e, id, 1, 256, "", &err), ERR_INVAL, NULL,
+    refused(engine_report(e, id, 1, 256, "", NULL, &err), ERR_INVAL, NULL,
             "no exit code");
-    is_int(engine_report(e, id, 1, 5, "no data", &err), 0, "a report");
-    is_int(engine_report(e, id, 1, 0, "", &err), 0, "a second one");
+    is_int(engine_report(e, id, 1, 5, "no data", NULL, &err), 0, "a report");
+    is_int(engine_report(e, id, 1, 0, "", NULL, &err), 0, "a second one");
     is_int(engine_job(e, id)->report_code, 5, "  does not count");
     world_clear(&w);
 }
@@ -542,7 +542,7 @@ static void test_requeue(void)
     ok(job->attempt == 2 && job->retries == 0, "it has another attempt, free");
     is_int(engine_claim(w.engine, id, 2, world_token(job), "h", "", &err), 0,
            "which is claimed");
-    is_int(engine_report(w.engine, id, 2, 0, "", &err), 0, "and done");
+    is_int(engine_report(w.engine, id, 2, 0, "", NULL, &err), 0, "and done");
     refused(engine_requeue(w.engine, id, 7, &err), ERR_STATE, "has done",
             "too late");
     is_int(submit("k1", 7, "\"gpus\":8,\"nodes\":2", &waits, NULL), 0, "two");

@@ -1,5 +1,6 @@
 /* show_eff.c - what a job is told about how it used what it had, and what
  * further GPUs brought. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +227,65 @@ static void test_rows(void)
     json_decref(scaling);
 }
 
+/* Bars of the fullest GPU and of the cores of the last attempt. */
+static void test_used(void)
+{
+    static const struct {
+        const char *name, *job, *want;
+        double memory, cpu; /* of the row; NAN: null */
+    } cases[] = {
+        {"bars of what is known",
+         "{\"job\":{\"attempt\":2,\"elapsed_s\":50,\"limit_s\":100},"
+         "\"profile\":{\"columns\":[\"metric\",\"bytes\"],\"rows\":["
+         "[\"memory of the GPU, in use\",20],"
+         "[\"memory of the GPU, total\",80],"
+         "[\"memory of the GPU, in use\",60],[\"host GEMM\",999]]},"
+         "\"events\":[{\"event\":\"report\",\"attempt\":1,"
+         "\"detail\":{\"cpu_ms\":9,\"cores_ms\":10}},"
+         "{\"event\":\"report\",\"attempt\":2,"
+         "\"detail\":{\"cpu_ms\":10,\"cores_ms\":40}},"
+         "{\"event\":\"finish\",\"attempt\":2,\"detail\":null}]}",
+         " GPU memory           [#######################       ]  75 %\n"
+         " CPU                  [########                      ]  25 %\n"
+         " time limit used      [###############               ]  50 %\n",
+         0.75, 0.25},
+        {"an earlier attempt says nothing of this one",
+         "{\"job\":{\"attempt\":2},\"events\":[{\"event\":\"report\","
+         "\"attempt\":1,\"detail\":{\"cpu_ms\":9,\"cores_ms\":10}}]}",
+         " GPU memory           -\n CPU                  -\n"
+         " time limit used      -\n",
+         NAN, NAN},
+        {"nor does a word without cores",
+         "{\"job\":{\"attempt\":1},\"events\":[{\"event\":\"report\","
+         "\"attempt\":1,\"detail\":{\"exit_code\":0}}]}",
+         " GPU memory           -\n CPU                  -\n", NAN, NAN},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct error err = ERROR_INIT;
+        size_t len = 0;
+        struct show_conf conf = {.style = {.ascii = true}};
+        json_t *job = load(cases[i].job), *none = load(NO_ROWS), *row = NULL;
+        free(shown);
+        shown = NULL;
+        conf.out = open_memstream(&shown, &len);
+        is_int(show_eff(&conf, job, none, none, &err), 0, cases[i].name);
+        (void)fclose(conf.out);
+        if (!ok(strstr(shown, cases[i].want) != NULL, "bars"))
+            tap_diag("%s", shown);
+        is_int(show_eff_row(job, none, none, &row, &err), 0, "a row");
+        const json_t *memory = json_object_get(row, "gpu_memory");
+        const json_t *cpu = json_object_get(row, "cpu");
+        ok(isnan(cases[i].memory)
+               ? json_is_null(memory) && json_is_null(cpu)
+               : fabs(json_real_value(memory) - cases[i].memory) < 1e-9 &&
+                     fabs(json_real_value(cpu) - cases[i].cpu) < 1e-9,
+           "shares");
+        json_decref(row);
+        json_decref(job);
+        json_decref(none);
+    }
+}
+
 static void test_scaling(void)
 {
     struct error err = ERROR_INIT;
@@ -270,6 +330,7 @@ int main(void)
     test_nothing();
     test_scaling();
     test_rows();
+    test_used();
     free(shown);
     return tap_done();
 }
