@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -365,6 +366,18 @@ static void pause_all(struct engine *e, const char *why)
     }
 }
 
+/* Of a job that takes a range: policies start with the fewest that fit, see
+ * place.c. */
+static void say_chosen(const struct engine *e, const struct job *job,
+                       struct detail *d)
+{
+    if (job->gpus_min < job->gpus_max)
+        (void)snprintf(d->why, sizeof(d->why),
+                       "the fewest of its range%s, as policy %s chooses",
+                       d->gpus > job->gpus_min ? " that fit its nodes" : "",
+                       e->policy->name);
+}
+
 int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
                uint64_t classes, struct error *err)
 {
@@ -374,6 +387,7 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
     d.gpus = gpus;
     if (gpus > 0 && eng_wants_type(e, &en->job))
         text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_of(e, classes));
+    say_chosen(e, &en->job, &d);
     en->job.start_estimate_s = NAN;
     en->is_ahead = false;
     return eng_stage(e, en, EV_INTENT, -1, &d, err);

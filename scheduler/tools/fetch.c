@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/tools/checkpoint.h"
 #include "scheduler/tools/filter.h"
 #include "scheduler/tools/options.h"
+
+enum { DETAIL_EVENTS = 64 };
 
 /* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
@@ -19,11 +22,46 @@ int fetch_tasks(struct client *c, const char *word, const json_t *reply,
                       field_int(sweep, "id", 0));
 }
 
+/* Where they are is known of the job; which there are is seen only where its
+ * file system is. */
+static int add_checkpoint(json_t *reply, struct error *err)
+{
+    char newest[CHECKPOINT_PATH_CAP], best[CHECKPOINT_PATH_CAP];
+    checkpoint_find(json_object_get(reply, "job"), newest, best);
+    if ((newest[0] &&
+         json_object_set_new(reply, "checkpoint", json_string(newest)) < 0) ||
+        (best[0] && json_object_set_new(reply, "best", json_string(best)) < 0))
+        return error_set(err, ERR_NOMEM, "reply");
+    return 0;
+}
+
+/* Why it got so many GPUs, where it takes a range, stands in its last start. */
+static int add_start(struct client *c, const char *word, json_t *reply,
+                     struct error *err)
+{
+    json_t *events = NULL;
+    const json_t *job = json_object_get(reply, "job");
+    if (field_int(job, "gpus_min", 0) == field_int(job, "gpus_max", 0) ||
+        field_int(job, "attempt", 0) < 1)
+        return 0;
+    int rc = client_get(c, &events, err, "/v1/jobs/%s/events?last=1&limit=%d",
+                        word, (int)DETAIL_EVENTS);
+    if (rc == 0 &&
+        json_object_set(reply, "events", json_object_get(events, "events")) < 0)
+        rc = error_set(err, ERR_NOMEM, "reply");
+    json_decref(events);
+    return rc;
+}
+
 static int show_one(struct client *c, const struct fetch *f, const char *word,
-                    const json_t *job, struct error *err)
+                    json_t *job, struct error *err)
 {
     json_t *epochs = NULL, *status = NULL;
-    int rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
+    int rc = add_start(c, word, job, err);
+    if (rc == 0)
+        rc = add_checkpoint(job, err);
+    if (rc == 0)
+        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
     if (rc == 0)
         rc = client_get(c, &status, err, "/v1/status");
     if (rc == 0)

@@ -23,7 +23,8 @@ struct show_conf {
  * that wait share one. */
 int show_queue(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
-/* mgpu.job/1 with its mgpu.epochs/1 and mgpu.status/1 (either may be NULL) */
+/* mgpu.job/1 with its mgpu.epochs/1 and mgpu.status/1 (either may be NULL). Of
+ * the job also its "events", "checkpoint" and "best", where they are there. */
 int show_job(const struct show_conf *s, const json_t *reply,
              const json_t *epochs, const json_t *status,
              struct error *err) MUST_CHECK;

@@ -38,8 +38,26 @@ static bool is_slurm(const char *native_id)
     return *native_id && native_id[strspn(native_id, "0123456789")] == '\0';
 }
 
-static void print_times(const struct show_conf *s, const json_t *job)
+/* Why it got so many GPUs, of those that it takes. */
+static void print_chosen(const struct show_conf *s, const json_t *reply)
 {
+    int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
+    char word[TEXT_CAP];
+    size_t i;
+    json_t *e;
+    json_array_foreach(json_object_get(reply, "events"), i, e)
+    {
+        const char *why = field_str(json_object_get(e, "detail"), "why");
+        if (strcmp(field_str(e, "event"), "intent") == 0 &&
+            field_int(e, "attempt", 0) == attempt && *why)
+            (void)fprintf(s->out, "            chosen because: %s\n",
+                          safe(why, word));
+    }
+}
+
+static void print_times(const struct show_conf *s, const json_t *reply)
+{
+    const json_t *job = json_object_get(reply, "job");
     char ran[32], limit[32], place[TEXT_CAP], native[TEXT_CAP];
     double limit_s = field_real(job, "limit_s");
     (void)fprintf(s->out, " submitted  %s", field_str(job, "submitted"));
@@ -66,6 +84,7 @@ static void print_times(const struct show_conf *s, const json_t *job)
                       safe(field_str(job, "native_id"), native),
                       *field_str(job, "started") ? "" : ", not granted yet");
     (void)fputc('\n', s->out);
+    print_chosen(s, reply);
     int64_t position = field_int(job, "position", 0);
     if (position > 0)
         (void)fprintf(
@@ -158,10 +177,17 @@ static void print_result(const struct show_conf *s, const json_t *epochs)
                       100 * best, at);
 }
 
-static void print_files(const struct show_conf *s, const json_t *job,
+static void print_files(const struct show_conf *s, const json_t *reply,
                         const json_t *status)
 {
+    const json_t *job = json_object_get(reply, "job");
     char word[TEXT_CAP];
+    if (*field_str(reply, "checkpoint"))
+        (void)fprintf(s->out, " checkpoint %s\n",
+                      safe(field_str(reply, "checkpoint"), word));
+    if (*field_str(reply, "best"))
+        (void)fprintf(s->out, " best       %s\n",
+                      safe(field_str(reply, "best"), word));
     if (*field_str(job, "dir"))
         (void)fprintf(s->out, " directory  %s\n",
                       safe(field_str(job, "dir"), word));
@@ -228,10 +254,10 @@ int show_job(const struct show_conf *s, const json_t *reply,
     print_head(s, job);
     print_vary(s, job);
     print_workload(s, job);
-    print_times(s, job);
+    print_times(s, reply);
     if (epochs)
         print_result(s, epochs);
-    print_files(s, job, status);
+    print_files(s, reply, status);
     if (epochs && json_array_size(json_object_get(epochs, "rows")) > 0) {
         (void)fputc('\n', s->out);
         if (show_epochs(s, epochs, err) < 0)

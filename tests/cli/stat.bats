@@ -568,6 +568,28 @@ END
     diff <(grep -v ' err worker: ' followed) <(seq 1 900)
 }
 
+@test "a job that takes a range: why so many, and its checkpoints" {
+    cat >range.yaml <<'END'
+version: 1
+kind: cv
+name: range
+model: {width_mult: 0.25}
+dataset: {source: synthetic, image_size: 32, train_samples: 16, eval_samples: 8}
+train: {device: host, epochs: 1, batch_size: 4, seed: 1}
+resources: {gpus: 1..2}
+END
+    OMP_NUM_THREADS=1 submit --quiet --wait range.yaml
+    run stat 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"gpus       1 (asked 1..2)"* ]]
+    [[ $output == *"chosen because: the fewest of its range, as policy "* ]]
+    path=$(sed -n 's/^ checkpoint //p' <<<"$output")
+    [ -f "$path/model.safetensors" ]
+    OMP_NUM_THREADS=1 submit --quiet --wait --set resources.gpus=1 range.yaml
+    run stat 2
+    [[ $output != *"chosen because"* ]]
+}
+
 @test "--scaling and --eff: what two slots brought, of what was measured" {
     cat >wide.yaml <<'END'
 version: 1

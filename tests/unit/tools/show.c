@@ -132,14 +132,19 @@ static void test_job(void)
              "\"state\":\"FAILED\",\"exit_code\":139,\"attempt\":2,"
              "\"reason\":\"rank 1 died of signal 11\",\"submitted\":\"S\","
              "\"elapsed_s\":61,\"limit_s\":600,\"gpus\":2,\"gpus_min\":2,"
-             "\"gpus_max\":2,\"spec\":{\"model\":{\"arch\":\"mobilenet_v2\","
+             "\"gpus_max\":4,\"spec\":{\"model\":{\"arch\":\"mobilenet_v2\","
              "\"width_mult\":1.0},\"dataset\":{\"source\":\"mnist\","
              "\"image_size\":32},\"train\":{\"epochs\":2,\"batch_size\":32,"
              "\"precision\":\"fp32\",\"distribution\":\"ddp-ds\",\"seed\":7,"
              "\"optimizer\":{\"name\":\"sgd\",\"lr\":0.05}}}},"
              "\"attempts\":[{\"attempt\":1,\"state\":\"RUNNING\",\"signal\":11,"
              "\"ended\":\"E\"},"
-             "{\"attempt\":2,\"state\":\"FAILED\",\"exit_code\":139}]}");
+             "{\"attempt\":2,\"state\":\"FAILED\",\"exit_code\":139}],"
+             "\"events\":[{\"event\":\"intent\",\"attempt\":1,\"detail\":"
+             "{\"why\":\"of an earlier one\"}},{\"event\":\"intent\","
+             "\"attempt\":2,\"detail\":{\"gpus\":2,\"why\":"
+             "\"two\\u001b\"}}],\"checkpoint\":\"/j/4/out/ckpt/step-8\","
+             "\"best\":\"/j/4/out/ckpt/best\"}");
     json_t *epochs = load("{\"columns\":[\"attempt\",\"epoch\",\"seconds\","
                           "\"train_loss\",\"eval_loss\",\"eval_accuracy\","
                           "\"samples_per_s\"],\"rows\":[[1,1,9.5,0.7,0.2,"
@@ -156,7 +161,12 @@ static void test_job(void)
            "ddp-ds, sgd lr 0.05, seed 7"),
        "the workload");
     ok(has("1:01 of 10:00"), "time and limit");
+    ok(has("(asked 2..4)\n            chosen because: two\\x1b\n") &&
+           !has("of an earlier one"),
+       "why so many GPUs");
     ok(has("test accuracy 97.12 % (best, epoch 2)"), "the result");
+    ok(has(" checkpoint /j/4/out/ckpt/step-8\n best       /j/4/out/ckpt/best"),
+       "and what is left of it");
     ok(has("1      9.5      0.7000     0.2000   94.12 %       1053"),
        "a row per epoch");
     ok(has("/s/metrics.db"), "where the databases are");
