@@ -201,6 +201,10 @@ static const struct schema_key keys[] = {
      RANGE(1, 1000000), .code = "E013", .live = true,
      .doc = "so many of them at once"},
 
+    {"limits.max_clients_per_user", KEY_INT, AT(limits.max_clients_per_user),
+     .def = "null", RANGE(8, 65536), NONE(0), .code = "E013", .live = true,
+     .doc = "connections of one user at a time; null: 64 where all are served"},
+
     {"watchdog.heartbeat", KEY_DURATION, AT(watchdog.heartbeat_s), .def = "10s",
      RANGE(1, 3600), .code = "E023", .live = true,
      .doc = "how often a worker says that it lives"},
@@ -234,7 +238,6 @@ static const char *const later[] = {
     "scheduler.min_efficiency_default",
     "scheduler.reserve",
     "limits.max_sweep",
-    "limits.max_clients_per_user",
     "store",
     "watchdog.stall_factor",
     "watchdog.stall_min",

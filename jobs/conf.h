@@ -81,6 +81,7 @@ struct conf {
         int64_t max_spec_bytes, max_log_bytes;
         int32_t rpc_rate; /* 0: the daemon's default */
         int32_t rpc_burst;
+        int32_t max_clients_per_user; /* 0: the daemon's default */
     } limits;
     struct {
         double heartbeat_s, node_lost_after_s;

@@ -189,8 +189,9 @@ static int index_conn(struct http_server *s, struct http_conn *c)
     return 0;
 }
 
-/* Counts the connections of one uid, or of one address. With `sweep`, forgets
- * those that have ended unseen; only then is the count exact. */
+/* Counts the connections of one address, or of one uid: over TCP those of whom
+ * that is known. With `sweep`, forgets those that have ended unseen; only then
+ * is the count exact. */
 static int32_t count_like(struct http_server *s, const struct http_conn *like,
                           bool sweep)
 {
@@ -199,8 +200,9 @@ static int32_t count_like(struct http_server *s, const struct http_conn *like,
         next = c->next;
         if (sweep && !c->evcon && !http_conn_is_open(c))
             conn_free(c);
-        else if (c->uid == like->uid && strcmp(c->net, like->net) == 0)
-            n++;
+        else
+            n += like->net[0] ? strcmp(c->net, like->net) == 0
+                              : c->user == like->user;
     }
     return n;
 }
@@ -224,8 +226,10 @@ static bool is_too_many(struct http_server *s, const struct http_conn *c,
                         bool sweep)
 {
     int32_t all = s->conf.max_clients + (is_let_in(s, c) ? HTTP_KEPT : 0);
-    return count_like(s, c, sweep) > s->conf.max_clients_per_uid ||
-           s->n_conns > all ||
+    int32_t most = c->peer[0] && s->conf.max_clients_per_net > 0
+                       ? s->conf.max_clients_per_net
+                       : s->conf.max_clients_per_uid;
+    return count_like(s, c, sweep) > most || s->n_conns > all ||
            (c->peer[0] && s->n_tcp > all - all / TCP_LEAVES);
 }
 
@@ -502,6 +506,11 @@ int http_server_create(struct event_base *base,
     (void)evhttp_set_flags(s->http, EVHTTP_SERVER_LINGERING_CLOSE);
     *ret = s;
     return 0;
+}
+
+void http_server_set_per_uid(struct http_server *s, int32_t max)
+{
+    s->conf.max_clients_per_uid = max;
 }
 
 void http_server_destroy(struct http_server *s)

@@ -4,10 +4,11 @@
  * later (http_reply may be called from any later callback of the same loop).
  * Limits: header 16 KiB, body conf.max_body_bytes, header and body must
  * arrive within conf.request_timeout_s, conf.max_clients connections, at
- * most conf.max_clients_per_uid of them of one uid, or over TCP of one
- * address. An eighth of conf.max_clients is kept for the unix socket: who is
- * far away cannot shut out who is here. Past a limit the client gets one
- * answer (400, 413, 431, 503) and the connection closes.
+ * most conf.max_clients_per_uid of them of one uid and, over TCP,
+ * conf.max_clients_per_net of one address. An eighth of conf.max_clients is
+ * kept for the unix socket: who is far away cannot shut out who is here. Past a
+ * limit the client gets one answer (400, 413, 431, 503) and the connection
+ * closes.
  *
  * Over the unix socket the kernel says who calls. Over TCP nobody does:
  * http_uid() is -1 until a handler has found out, and said so with
@@ -42,6 +43,8 @@ struct http_server_conf {
     double request_timeout_s;
     double idle_timeout_s; /* between two requests; 0: a minute */
     int32_t max_clients, max_clients_per_uid;
+    /* Of one address over TCP, known or not; 0: as of a uid. */
+    int32_t max_clients_per_net;
     /* Whose connections over the unix socket are taken also when max_clients
      * are there, HTTP_KEPT more of them, and when no descriptor is left: then
      * for one request, and no stream. NULL: nobody's. */
@@ -56,6 +59,8 @@ int http_server_create(struct event_base *base,
                        const struct http_server_conf *conf,
                        struct http_server **ret, struct error *err) MUST_CHECK;
 void http_server_destroy(struct http_server *s); /* NULL is fine */
+/* Of connections that come from now on. */
+void http_server_set_per_uid(struct http_server *s, int32_t max);
 
 /* Accepts nobody any more and removes the socket; those who are connected
  * stay. */

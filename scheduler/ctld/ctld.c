@@ -228,6 +228,7 @@ static int make_http(struct ctld *c, struct error *err)
         .request_timeout_s = REQUEST_S,
         .max_clients = conf->max_clients,
         .max_clients_per_uid = conf->max_clients_per_uid,
+        .max_clients_per_net = conf->max_clients_per_net,
         .is_let_in = is_let_in,
         .enter = on_enter,
         .leave = on_leave,
@@ -261,6 +262,9 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->preempt = f->conf.preempt;
     conf->rpc_rate = f->conf.rpc_rate;
     conf->rpc_burst = f->conf.rpc_burst;
+    conf->max_clients_per_uid = f->conf.max_clients_per_uid;
+    if (c->http)
+        http_server_set_per_uid(c->http, conf->max_clients_per_uid);
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
     conf->mail_program = f->conf.mail_program;

@@ -43,7 +43,8 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
 
     double heartbeat_s, node_lost_s, reconcile_s, kill_grace_s;
     double interval_s; /* between two steps when nothing happens */
-    int32_t max_jobs_per_user, max_clients, max_clients_per_uid;
+    int32_t max_jobs_per_user;
+    int32_t max_clients, max_clients_per_uid, max_clients_per_net;
     int32_t max_ended;           /* engine.h */
     int32_t rpc_rate, rpc_burst; /* requests of one user, per second and at
                                     once; rate 0: any number */

@@ -14,7 +14,7 @@
 #include "scheduler/ctld/paths.h"
 #include "scheduler/policy/policy.h"
 
-enum { CLIENTS_PER_UID = 1024, RPC_RATE = 20 };
+enum { CLIENTS_PER_UID = 64, CLIENTS_PER_NET = 1024, RPC_RATE = 20 };
 /* An attempt whose start was not answered is asked for again after this. */
 static const double RECONCILE_S = 5, KILL_GRACE_S = 30;
 
@@ -358,6 +358,11 @@ static void set_slurm(const struct conf *conf, const struct setup *s,
     };
 }
 
+static int32_t at_most(int32_t n, int32_t most)
+{
+    return n < most ? n : most;
+}
+
 void setup_ctld(const struct conf *conf, const struct setup *s,
                 struct ctld_conf *ret)
 {
@@ -394,8 +399,7 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
                     .grace_s = conf->scheduler.preempt.grace_s,
                     .min_runtime_s = conf->scheduler.preempt.min_runtime_s},
         .max_clients = clients,
-        .max_clients_per_uid =
-            clients < CLIENTS_PER_UID ? clients : CLIENTS_PER_UID,
+        .max_clients_per_net = at_most(CLIENTS_PER_NET, clients),
         .max_spec_bytes = conf->limits.max_spec_bytes,
         .max_log_bytes = conf->limits.max_log_bytes,
         .mail_program = conf->notify.mail_program,
@@ -409,4 +413,8 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
     ret->rpc_rate = conf->limits.rpc_rate > 0 ? conf->limits.rpc_rate
                     : ret->serves_all         ? RPC_RATE
                                               : 0;
+    int32_t of_one = conf->limits.max_clients_per_user;
+    if (of_one == 0)
+        of_one = ret->serves_all ? CLIENTS_PER_UID : CLIENTS_PER_NET;
+    ret->max_clients_per_uid = at_most(of_one, clients);
 }

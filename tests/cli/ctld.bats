@@ -437,6 +437,26 @@ END
     ctld_ready
 }
 
+@test "S03: one user has as many connections as the file says, at once" {
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml
+    printf 'version: 1\nlimits: {max_clients_per_user: 8}\n' >"$conf"
+    ctld_start --config "$conf"
+    # Who asks takes a place, too, and a watcher that finds none is gone: they
+    # are started until all places are theirs.
+    is_full() {
+        [[ $(api GET /livez 2>/dev/null) != *"too many connections"* ]] ||
+            return 0
+        [ "$(jobs -rp | wc -l)" -gt 12 ] ||
+            curl -sN --max-time 300 --unix-socket "$ctld_dir/sock" \
+                http://x/v1/watch >/dev/null 2>&1 3>&- &
+        return 1
+    }
+    wait_for 60 is_full
+    printf 'version: 1\nlimits: {max_clients_per_user: 20}\n' >"$conf"
+    kill -HUP "$ctld_pid"
+    wait_for 60 ctld_ready
+}
+
 @test "S04: without descriptors it answers its administrator, and serves again" {
     ulimit -n 64
     ctld_start

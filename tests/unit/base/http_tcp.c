@@ -22,8 +22,18 @@ static void on_who(void *arg, struct http_exchange *x)
     http_reply_text(x, 200, "text/plain", text, (size_t)n);
 }
 
-static const struct http_route routes[] = {{"GET", "/who", on_who},
-                                           {NULL, NULL, NULL}};
+/* As if it had shown who it is. */
+static void on_me(void *arg, struct http_exchange *x)
+{
+    struct error err;
+    if (http_set_uid(x, getuid(), &err) < 0)
+        http_reply_err(x, &err);
+    else
+        on_who(arg, x);
+}
+
+static const struct http_route routes[] = {
+    {"GET", "/who", on_who}, {"GET", "/me", on_me}, {NULL, NULL, NULL}};
 
 static const struct http_server_conf server = {
     .routes = routes,
@@ -216,6 +226,24 @@ static void test_caps(struct host *h)
         (void)close(fds[--n]);
 }
 
+/* Whose connections over TCP are known to be his has as many fewer here. */
+static void test_both(struct host *h)
+{
+    int fds[PER_ONE];
+    for (int i = 0; i < PER_ONE; i++) {
+        fds[i] = dial(h->port, i % 2 ? "127.0.0.5" : "127.0.0.6");
+        say(fds[i], "GET /me HTTP/1.1\r\nHost: x\r\n\r\n");
+        if (!strstr(hear(fds[i], "|"), " 127.0.0."))
+            ok(false, "%d of one user are served", i + 1);
+    }
+    int more = dial_unix(sock);
+    ok(strstr(hear(more, NULL), "BUSY") != NULL,
+       "S03: one user, over both: one more is refused");
+    (void)close(more);
+    for (int i = 0; i < PER_ONE; i++)
+        (void)close(fds[i]);
+}
+
 /* ---- a client whose requests are authorized one by one --------------------
  */
 
@@ -311,6 +339,9 @@ int main(void)
     test_cloexec(&h);
     test_slow();
     test_caps(&h);
+    host_stop(&h);
+    host_start(&h, &server, sock, "127.0.0.1:0");
+    test_both(&h);
     host_stop(&h);
     test_authorize();
     return tap_done();

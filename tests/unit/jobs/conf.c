@@ -267,6 +267,7 @@ static const char golden[] =
     "  max_log_bytes: 1G                     # live\n"
     "  rpc_rate: null                        # live\n"
     "  rpc_burst: 60                         # live\n"
+    "  max_clients_per_user: null            # live\n"
     "watchdog:\n"
     "  heartbeat: 10s                        # live\n"
     "  node_lost_after: 90s                  # live\n"
