@@ -90,6 +90,9 @@ static void arm(struct http_conn *c)
     (void)evtimer_add(c->deadline, &tv);
 }
 
+/* Nothing was looked at, so who is told to come later may. */
+#define RETRY_AFTER ",\"retry_after_s\":0.5"
+
 /* One answer past a limit, written to the socket itself: evhttp has none to
  * give yet, as there is no whole request. It then sees the end and frees. */
 static void refuse(struct http_conn *c, int status, const char *reason,
@@ -98,8 +101,8 @@ static void refuse(struct http_conn *c, int status, const char *reason,
     char body[256], text[512];
     int n = snprintf(body, sizeof(body),
                      "{\"schema\":\"mgpu.error/1\",\"error\":"
-                     "{\"code\":\"%s\",\"message\":\"%s\"}}",
-                     code, why);
+                     "{\"code\":\"%s\",\"message\":\"%s\"%s}}",
+                     code, why, status == 503 ? RETRY_AFTER : "");
     n = snprintf(text, sizeof(text),
                  "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
                  "Connection: close\r\nContent-Length: %d\r\n\r\n%s",

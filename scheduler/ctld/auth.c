@@ -22,7 +22,7 @@
 #include "scheduler/ctld/private.h"
 
 enum { LOGINS_QUEUED = 256 };
-static const double REFUSED_EVERY_S = 1, LOGIN_WAIT_S = 5;
+static const double REFUSED_EVERY_S = 1, LOGIN_WAIT_S = 5, BUSY_AGAIN_S = 0.5;
 
 static void log_refused(struct ctld *c, const struct http_exchange *x,
                         const struct error *why)
@@ -124,6 +124,8 @@ static void login_done(struct task *t)
         l->rc = http_set_uid(l->x, l->uid, &l->err);
     if (l->rc == 0 || gone)
         http_again(l->x);
+    else if (l->err.code == ERR_BUSY)
+        http_reply_retry(l->x, &l->err, BUSY_AGAIN_S);
     else
         (void)refuse(l->c, l->x, &l->err);
     free(l->cred);

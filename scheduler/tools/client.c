@@ -25,7 +25,8 @@ struct client {
 
 /* A query answers in milliseconds; ten seconds mean that the daemon hangs. */
 static const double REQUEST_S = 10;
-/* Of waiting for one's turn, see limits.rpc_rate in mgpu.yaml(5). */
+/* Of waiting for one's turn, see limits.rpc_rate and
+ * limits.max_clients_per_user in mgpu.yaml(5). */
 static const double LIMITED_S = 60;
 
 /* Over TCP nobody sees who calls. */
@@ -87,12 +88,14 @@ void client_destroy(struct client *c)
     free(c);
 }
 
-/* The daemon has not looked at what came too soon, so it may come again, and
- * says when. True when that time has passed; in all no more than LIMITED_S. */
+/* The daemon has not looked at what came too soon, or beside too many others,
+ * so it may come again, and says when. True when that time has passed; in all
+ * no more than LIMITED_S. */
 static bool has_waited(int status, struct buf *body, double *io_waited_s)
 {
-    json_t *o =
-        status == 429 ? json_loadb(buf_str(body), body->len, 0, NULL) : NULL;
+    json_t *o = status == 429 || status == 503
+                    ? json_loadb(buf_str(body), body->len, 0, NULL)
+                    : NULL;
     const json_t *after =
         json_object_get(json_object_get(o, "error"), "retry_after_s");
     double s = json_is_number(after) ? json_number_value(after) : INFINITY;

@@ -252,8 +252,9 @@ static void test_caps(void)
     }
     fds[CAP] = tcp_dial(&r, "127.0.0.4");
     tcp_say(fds[CAP], q.method, q.path, sign(&one, &q, 0), NULL);
-    is_int(tcp_hear(&r, fds[CAP], "}}"), 503, "one more is not, wherever from");
-    ok(has(&r, "too many connections"), "and is told why");
+    is_int(tcp_hear(&r, fds[CAP], "}}"), 429, "one more is not, wherever from");
+    ok(has(&r, "too many connections") && has(&r, "retry_after_s"),
+       "and is told why, and when to come again");
     for (int i = 0; i <= CAP; i++)
         (void)close(fds[i]);
     end();
