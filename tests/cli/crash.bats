@@ -165,7 +165,7 @@ has_come() { # JOB ATTEMPT AFTER: all rows from there to $to
     to=$((at + 8))
     wait_for 90 has_come 1 2 "$at"
     "$MGPU_BIN/mgpu-stat" --events 1 |
-        grep '"wait_ms":[1-9].*retry 1 of 1: killed by signal 9'
+        grep 'wait_ms=[1-9].*retry 1 of 1: killed by signal 9'
     wait_for 180 has_come 2 1 0
     "$MGPU_BIN/mgpu-cancel" --quiet 1 2
     # To the last bit, in either attempt; what both computed is there twice.

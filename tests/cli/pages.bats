@@ -31,7 +31,9 @@ same_options() {
 @test "each line of docs/security.md names tests, which name it" {
     for i in $(seq -w 1 16); do
         line=$(grep "^| S$i |" "$src/docs/security.md")
-        files=$(sed 's/.*| \([^|]*\) |$/\1/' <<<"$line" | tr -d '`,')
+        # The quoted names of single tests are tests/lint/tables.sh's.
+        files=$(sed 's/.*| \([^|]*\) |$/\1/; s/"[^"]*"//g' <<<"$line" |
+            tr -d '`,')
         [ -n "$files" ]
         n=0
         for f in $files; do

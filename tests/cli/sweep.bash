@@ -61,7 +61,7 @@ check_world() {
         = '0:1,0:2,0:3' ]
     [ "$(cat "$ctld_dir/ran")" = ran ]
     not grep -raqF hunter1 "$ctld_dir"
-    wait_for 60 no_key_is_left
+    with_restart 60 no_key_is_left
     check_more
 }
 check_more() { :; }

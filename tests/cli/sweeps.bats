@@ -152,7 +152,7 @@ YAML
 @test "a thousand jobs are one commit, and one cancel ends them" {
     file=$(DO='exit 0' sweep many "zip: {labels.n: [$(seq -s, 250)]}")
     run -0 "$MGPU_BIN/mgpu-submit" --dry-run "$file"
-    [ "${lines[1]}" = " sweep      1000 jobs; 2 start now" ]
+    [ "${lines[1]}" = " sweep      1000 jobs; of the first 256, 2 start now" ]
     [[ $output == *" waits      task 2 first"*"WaitingForGpus"* ]]
     [ "$(wc -L <<<"$output")" -le 80 ]
     run -0 "$MGPU_BIN/mgpu-submit" --hold "$file"
