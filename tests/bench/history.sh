@@ -62,7 +62,7 @@ say '' 'mgpu-stat' '<= 100 ms' "$(five)"
 say '' '--since 1d, the newest 100' '<= 200 ms' "$(five --since 1d -c 100)"
 say '' '--since 1d, all: a tenth' '<= 200 ms' "$(five --since 1d)"
 say '' '--since 1h' '<= 200 ms' "$(five --since 1h)"
-say '' '-t COMPLETED -c 100' '<= 200 ms' "$(five -t COMPLETED -c 100)"
+say '' '-t CANCELLED -c 100' '<= 200 ms' "$(five -t CANCELLED -c 100)"
 say '' '-t all -n of none: all looked at' '' "$(five -t all -n none)"
 say '' '--gpus' '' "$(five --gpus)"
 say '' '--metrics of one, the last 100' '<= 200 ms' \
