@@ -124,7 +124,7 @@ static int claim(struct engine *e)
               &err);
         struct engine_beat beat = {.iteration = 1, .loss = NAN};
         check(engine_beat(e, j->id, j->attempt, &beat, &err), &err);
-        check(engine_report(e, j->id, j->attempt, 0, "", &err), &err);
+        check(engine_report(e, j->id, j->attempt, 0, "", NULL, &err), &err);
     }
     return n_left;
 }
