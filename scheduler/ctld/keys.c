@@ -24,7 +24,6 @@ static int path_of(const struct keys *k, const char *name, char ret[1024],
 int keys_open(const char *state_dir, struct keys *ret, struct error *err)
 {
     struct keys k = {.dir = ""};
-    struct error why = ERROR_INIT;
     char path[1024];
     int n = snprintf(k.dir, sizeof(k.dir), "%s/keys", state_dir);
     if (n < 0 || (size_t)n >= sizeof(k.dir))
@@ -32,11 +31,7 @@ int keys_open(const char *state_dir, struct keys *ret, struct error *err)
     if (paths_private_dir(k.dir, err) < 0 ||
         path_of(&k, "digest", path, err) < 0)
         return -1;
-    int rc = secret_read(path, k.digest, &why);
-    if (rc < 0 && why.code == ERR_NOTFOUND)
-        rc = secret_create(k.dir, path, k.digest, err);
-    else if (rc < 0)
-        (void)error_set(err, why.code, "%s", why.msg);
+    int rc = secret_ensure(k.dir, path, k.digest, err);
     if (rc == 0)
         *ret = k;
     keys_clear(&k);

@@ -108,19 +108,24 @@ int secret_read(const char *path, unsigned char ret[SECRET_BYTES],
     return rc;
 }
 
+int secret_ensure(const char *dir, const char *path,
+                  unsigned char ret[SECRET_BYTES], struct error *err)
+{
+    struct error why = ERROR_INIT;
+    if (secret_read(path, ret, &why) == 0)
+        return 0;
+    return why.code == ERR_NOTFOUND ? secret_create(dir, path, ret, err)
+                                    : error_set(err, why.code, "%s", why.msg);
+}
+
 int secret_load(const char *dir, const char *cluster, struct secret *ret,
                 struct error *err)
 {
     struct secret s = {.cluster = cluster};
-    struct error why = ERROR_INIT;
     char path[1024];
     if ((size_t)snprintf(path, sizeof(path), "%s/secret", dir) >= sizeof(path))
         return error_set(err, ERR_CONFIG, "'%s' is too long", dir);
-    int rc = secret_read(path, s.bytes, &why);
-    if (rc < 0 && why.code == ERR_NOTFOUND)
-        rc = secret_create(dir, path, s.bytes, err);
-    else if (rc < 0)
-        (void)error_set(err, why.code, "%s", why.msg);
+    int rc = secret_ensure(dir, path, s.bytes, err);
     if (rc == 0)
         *ret = s;
     secret_clear(&s);

@@ -33,6 +33,10 @@ int secret_read(const char *path, unsigned char ret[SECRET_BYTES],
 int secret_create(const char *dir, const char *path,
                   unsigned char ret[SECRET_BYTES],
                   struct error *err) MUST_CHECK;
+/* Reads it, or creates it where there is none. */
+int secret_ensure(const char *dir, const char *path,
+                  unsigned char ret[SECRET_BYTES],
+                  struct error *err) MUST_CHECK;
 void secret_clear(struct secret *s); /* zeroed is fine */
 
 /* engine_parts.secret_of; arg is a struct secret. */

@@ -49,8 +49,8 @@ static const struct fault faults[] = {
     {FAULT_MEMORY, ENOMEM, "malloc: ENOMEM a hundred times", 100, BY_PLACE},
 };
 
-/* Jobs of so many faults end at the same time. */
-/* To look is to make calls, of which each would have its turn. */
+/* Jobs of so many faults end together. To look is to make calls, of which each
+ * would have its turn. */
 enum { CALLS_MAX = 5000, WARM_UPS = 3, TOGETHER = 8, LOOK_MS = 40 };
 
 struct play {
