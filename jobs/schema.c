@@ -63,21 +63,80 @@ static void consider(const char *word, const char *candidate, int *best,
     }
 }
 
+/* "gpus" within "num_gpus", "cmd" for "command", "lr" for "learning_rate". */
+static bool is_akin(const char *a, const char *b)
+{
+    const char *is_short = strlen(a) < strlen(b) ? a : b;
+    const char *is_long = is_short == a ? b : a;
+    if (strlen(is_short) >= 4 && strstr(is_long, is_short))
+        return true;
+    if (strlen(is_short) < 2 || *is_short != *is_long)
+        return false;
+    for (; *is_long && *is_short; is_long++)
+        is_short += *is_short == *is_long;
+    return *is_short == '\0';
+}
+
+/* The name of its section that p, a whole path, is or begins with; false when
+ * it is of another. */
+static bool part_of(const char *p, const char *section, char part[PATH_CAP])
+{
+    size_t len = strlen(section);
+    if (len > 0 && (strncmp(p, section, len) != 0 || p[len] != '.'))
+        return false;
+    (void)snprintf(part, PATH_CAP, "%s", p + len + (len > 0));
+    part[strcspn(part, ".")] = '\0';
+    return true;
+}
+
+/* The one name of the section that is akin to it. */
+static bool suggest_akin(const struct schema *s, const char *section,
+                         const char *name, char *out, size_t cap)
+{
+    bool has_one = false;
+    for (size_t i = 0; i < s->n; i++) {
+        char part[PATH_CAP];
+        if (!part_of(s->keys[i].path, section, part) || !is_akin(name, part) ||
+            (has_one && strcmp(out, part) == 0))
+            continue;
+        if (has_one)
+            return false;
+        (void)snprintf(out, cap, "%s", part);
+        has_one = true;
+    }
+    return has_one;
+}
+
+/* "one of: lr, weight_decay", as many as there is room for. */
+static void list_names(const struct schema *s, const char *section, char *out,
+                       size_t cap)
+{
+    char last[PATH_CAP] = "";
+    size_t len = (size_t)snprintf(out, cap, "one of: ");
+    for (size_t i = 0; i < s->n; i++) {
+        char part[PATH_CAP];
+        if (!part_of(s->keys[i].path, section, part) || strcmp(part, last) == 0)
+            continue;
+        if (len + strlen(part) + sizeof(", ...") > cap) {
+            (void)snprintf(out + len, cap - len, ", ...");
+            return;
+        }
+        len += (size_t)snprintf(out + len, cap - len, "%s%s", *last ? ", " : "",
+                                part);
+        memcpy(last, part, sizeof(last));
+    }
+}
+
 /* The closest name in the same section; failing that, a key of this very
- * name elsewhere. */
+ * name elsewhere, or one that is akin. */
 static bool suggest(const struct schema *s, const char *section,
                     const char *name, char *out, size_t cap)
 {
-    size_t len = strlen(section);
     int best = 3;
     for (size_t i = 0; i < s->n; i++) {
-        const char *p = s->keys[i].path;
-        if (len > 0 && (strncmp(p, section, len) != 0 || p[len] != '.'))
-            continue;
         char part[PATH_CAP];
-        (void)snprintf(part, sizeof(part), "%s", p + len + (len > 0));
-        part[strcspn(part, ".")] = '\0';
-        consider(name, part, &best, out, cap);
+        if (part_of(s->keys[i].path, section, part))
+            consider(name, part, &best, out, cap);
     }
     for (size_t i = 0; best == 3 && i < s->n; i++) {
         const char *dot = strrchr(s->keys[i].path, '.');
@@ -86,7 +145,7 @@ static bool suggest(const struct schema *s, const char *section,
             best = 0;
         }
     }
-    return best < 3;
+    return best < 3 || suggest_akin(s, section, name, out, cap);
 }
 
 /* Of "train.optimizer.lr" as many parts at its end as word has. */
@@ -140,10 +199,10 @@ static void unknown_key(const struct schema *s, const char *section,
                         struct spec_report *report)
 {
     char q[TEXT_QUOTE_CAP], path[PATH_CAP], word[PATH_CAP];
-    char hint[PATH_CAP + 32];
+    char hint[sizeof(report->findings->hint)];
     (void)snprintf(path, sizeof(path), "%s%s%s", section, *section ? "." : "",
                    text_quote(q, sizeof(q), name));
-    hint[0] = '\0';
+    list_names(s, section, hint, sizeof(hint));
     if (suggest(s, section, name, word, sizeof(word)))
         (void)snprintf(hint, sizeof(hint), "did you mean '%s'?", word);
     report_add(report, "E010", at, path, hint, "unknown key '%s'", path);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "jobs/scalar.h"
 #include "jobs/text.h"
@@ -121,8 +122,12 @@ static void set_unit(struct setter *t)
     if (is_size)
         v = (double)n;
     if (rc < 0) {
+        bool is_word = t->k->null_ok && !strpbrk(t->v->text, "0123456789");
         (void)snprintf(what, sizeof(what), "'%s': %.180s", t->k->path, why.msg);
-        setter_complain(t, is_size ? t->k->code : "E024", hint, what);
+        setter_complain(t, is_size ? t->k->code : "E024",
+                        is_word ? "leave the key out, or write null, for none"
+                                : hint,
+                        what);
     } else if (!in_range(t->k, v))
         setter_refuse(t, NULL, schema_range(t->k, range));
     else
@@ -192,7 +197,7 @@ static bool range_map(struct setter *t, struct spec_range *ret)
 static void set_range(struct setter *t)
 {
     struct spec_range r = {0, 0};
-    char range[RANGE_CAP], what[240];
+    char range[RANGE_CAP], what[240], both[16];
     if (t->v->kind == NODE_MAP) {
         if (!range_map(t, &r))
             return;
@@ -205,8 +210,10 @@ static void set_range(struct setter *t)
         return;
     }
     if (!in_range(t->k, r.min) || !in_range(t->k, r.max)) {
-        (void)snprintf(what, sizeof(what), "'%s' must be within %s, not %d..%d",
-                       t->k->path, schema_range(t->k, range), r.min, r.max);
+        (void)snprintf(both, sizeof(both), "..%d", r.max);
+        (void)snprintf(what, sizeof(what), "'%s' must be within %s, not %d%s",
+                       t->k->path, schema_range(t->k, range), r.min,
+                       r.min == r.max ? "" : both);
         setter_complain(t, t->k->code, NULL, what);
     } else if (r.min > r.max || (r.min == 0 && r.max > 0)) {
         (void)snprintf(what, sizeof(what), "'%s': %d..%d %s", t->k->path, r.min,
@@ -273,7 +280,9 @@ static void set_enum(struct setter *t)
     }
     hint[0] = '\0';
     for (w = t->k->words; w->name; w++) {
-        int d = text_distance(w->name, t->v->text);
+        int d = strcasecmp(w->name, t->v->text) == 0
+                    ? 0
+                    : text_distance(w->name, t->v->text);
         if (!w->later && d < best && (size_t)d < strlen(w->name)) {
             best = d;
             (void)snprintf(hint, sizeof(hint), "did you mean '%s'?", w->name);

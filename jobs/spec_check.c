@@ -149,7 +149,7 @@ static void check_rows(const struct check *c)
             (void)snprintf(hint, sizeof(hint), "one of: %s",
                            schema_range(k, range));
             report_add(c->report, k->code, place_of_section(c, k->path),
-                       k->path, range[0] ? hint : NULL, "'%s' is missing",
+                       k->path, k->words ? hint : k->doc, "'%s' is missing",
                        k->path);
         }
     }

@@ -47,6 +47,7 @@ struct reader {
     struct node *root;
     struct seen *seen; /* [SEEN_CAP] */
     struct frame stack[TREE_MAX_DEPTH];
+    const char *base; /* --set: the path of the value; NULL */
     int depth, n_nodes, n_documents;
     bool no_place; /* --set: marks are line 0 */
     bool any_top;  /* a list or a scalar at the top is fine */
@@ -62,6 +63,29 @@ static struct mark place(const struct reader *r, const yaml_mark_t *from,
     if (to && to->line == from->line && to->column > from->column)
         m.width = (int32_t)(to->column - from->column);
     return m;
+}
+
+/* Where the reader is: "train.optimizer" and the key, or, with NULL, that
+ * whose value comes. */
+enum { HERE_CAP = 2 * TREE_MAX_KEY };
+static const char *path_here(const struct reader *r, const char *key,
+                             char out[HERE_CAP])
+{
+    const struct frame *top = r->depth > 0 ? &r->stack[r->depth - 1] : NULL;
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (int i = -1; i <= r->depth; i++) {
+        const char *part = i < 0          ? r->base
+                           : i < r->depth ? r->stack[i].node->key
+                           : key || !top  ? key
+                           : top->has_key ? top->key
+                                          : NULL;
+        if (part && len < HERE_CAP)
+            len += (size_t)snprintf(out + len, HERE_CAP - len, "%s%s",
+                                    len > 0 ? "." : "", part);
+    }
+    return out;
 }
 
 static void stop_at(struct reader *r, const char *code, struct mark at,
@@ -94,8 +118,9 @@ static bool text_fits(struct reader *r, const yaml_event_t *ev, struct mark at,
     const char *s = (const char *)ev->data.scalar.value;
     size_t len = ev->data.scalar.length;
     size_t max = is_key ? TREE_MAX_KEY : TREE_MAX_SCALAR;
+    char here[HERE_CAP];
     if (len > max) {
-        report_add(r->report, "E005", at, NULL, NULL,
+        report_add(r->report, "E005", at, path_here(r, NULL, here), NULL,
                    "a %s of %zu bytes; at most %zu are accepted",
                    is_key ? "key" : "value", len, max);
         return false;
@@ -104,7 +129,7 @@ static bool text_fits(struct reader *r, const yaml_event_t *ev, struct mark at,
         int32_t cp = text_next(&p, s + len);
         if (!text_is_control(cp))
             continue;
-        report_add(r->report, "E007", at, NULL, NULL,
+        report_add(r->report, "E007", at, path_here(r, NULL, here), NULL,
                    "control character U+%04X is not accepted", (unsigned)cp);
         return false;
     }
@@ -124,8 +149,9 @@ static bool is_null(const yaml_event_t *ev)
 
 static bool refuse_tag(struct reader *r, const void *tag, struct mark at)
 {
+    char here[HERE_CAP];
     if (tag)
-        report_add(r->report, "E009", at, NULL,
+        report_add(r->report, "E009", at, path_here(r, NULL, here),
                    "leave the tag out; the key decides the type",
                    "tags are not accepted");
     return tag != NULL;
@@ -133,8 +159,10 @@ static bool refuse_tag(struct reader *r, const void *tag, struct mark at)
 
 static bool refuse_anchor(struct reader *r, const void *anchor, struct mark at)
 {
+    char here[HERE_CAP];
     if (anchor)
-        report_add(r->report, "E003", at, NULL, NULL,
+        report_add(r->report, "E003", at, path_here(r, NULL, here),
+                   "write the value out where it is used",
                    "anchors and aliases are not accepted");
     return anchor != NULL;
 }
@@ -144,13 +172,14 @@ static int take_key(struct reader *r, struct frame *f, const yaml_event_t *ev,
                     struct mark at)
 {
     const char *s = (const char *)ev->data.scalar.value;
-    char q[TEXT_QUOTE_CAP];
+    char q[TEXT_QUOTE_CAP], here[HERE_CAP];
 
     f->has_key = true;
     f->key_at = at;
     f->key_bad = !text_fits(r, ev, at, true);
     if (!f->key_bad && strcmp(s, "<<") == 0) {
-        report_add(r->report, "E003", at, NULL, NULL,
+        report_add(r->report, "E003", at, path_here(r, s, here),
+                   "write the keys out where they are used",
                    "merge keys are not accepted");
         f->key_bad = true;
     }
@@ -158,7 +187,8 @@ static int take_key(struct reader *r, struct frame *f, const yaml_event_t *ev,
         f->key_bad || f->lost ? NULL : find_seen(r, f->node, s)->child;
     if (twin) {
         (void)text_quote(q, sizeof(q), s);
-        report_add(r->report, "E006", at, NULL, NULL,
+        report_add(r->report, "E006", at, path_here(r, s, here),
+                   "leave one of them out",
                    "key '%s' is there twice; the first is on line %d", q,
                    twin->key_at.line);
         f->key_bad = true;
@@ -340,6 +370,46 @@ static int on_event(struct reader *r, const yaml_event_t *ev)
     }
 }
 
+/* What is meant by libyaml's words; `opened` is where what it was reading
+ * begins. */
+enum { HINT_CAP = 160 };
+static void hint_of(const char *what, struct mark opened, char hint[HINT_CAP])
+{
+    static const struct {
+        const char *what, *hint, *after; /* of the line, where it is named */
+    } rows[] = {
+        {"cannot start any token",
+         "indent with spaces, not tabs; quote text that begins with @, ` or %",
+         NULL},
+        {"tab character", "indent with spaces, not tabs", NULL},
+        {"find expected ':'", "write key: value, with a blank after the colon",
+         NULL},
+        {"mapping values are not allowed",
+         "the keys of a section begin in one column; quote a value that has "
+         "': ' in it",
+         NULL},
+        {"did not find expected key",
+         "the keys of a section begin in one column, as on the line before",
+         NULL},
+        {"did not find expected '-'", "the '-' of the list of line ",
+         " stand in one column"},
+        {"did not find expected ',' or", "close the bracket that line ",
+         " opens"},
+        {"unexpected end of stream", "close the quotes that line ", " opens"},
+    };
+    hint[0] = '\0';
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!strstr(what, rows[i].what))
+            continue;
+        if (!rows[i].after)
+            (void)snprintf(hint, HINT_CAP, "%s", rows[i].hint);
+        else if (opened.line > 0)
+            (void)snprintf(hint, HINT_CAP, "%s%d%s", rows[i].hint, opened.line,
+                           rows[i].after);
+        return;
+    }
+}
+
 static int syntax_error(struct reader *r)
 {
     const yaml_parser_t *y = &r->yaml;
@@ -348,13 +418,14 @@ static int syntax_error(struct reader *r)
     const char *what = y->problem ? y->problem : "unknown";
     /* The escape of a lone surrogate: as bytes it would be E008. */
     bool is_utf = strstr(what, "invalid Unicode") != NULL;
-    bool is_tab = strstr(what, "cannot start any token") != NULL;
+    struct mark opened = place(r, &y->context_mark, NULL);
+    /* A key without its colon is only missed on the next line. */
+    bool is_before = strstr(what, "find expected ':'") && opened.line > 0;
+    char hint[HINT_CAP];
+    hint_of(what, opened, hint);
     report_add(r->report, is_utf ? "E008" : "E000",
-               place(r, &y->problem_mark, NULL), NULL,
-               is_tab ? "indent with spaces, not tabs; quote text that begins "
-                        "with @, ` or %"
-                      : NULL,
-               "not valid YAML: %s%s%s", what, y->context ? ", " : "",
+               is_before ? opened : place(r, &y->problem_mark, NULL), NULL,
+               hint, "not valid YAML: %s%s%s", what, y->context ? ", " : "",
                y->context ? y->context : "");
     r->stop = true;
     return 0;
@@ -470,8 +541,11 @@ int tree_parse_value(const char *path, const char *value,
                      struct spec_report *report, struct node **ret,
                      struct error *err)
 {
-    struct reader r = {
-        .report = report, .err = err, .no_place = true, .any_top = true};
+    struct reader r = {.report = report,
+                       .err = err,
+                       .base = path,
+                       .no_place = true,
+                       .any_top = true};
     size_t len = strlen(value);
     int rc = 0;
     if (len > 0 && strchr("[{\"'", value[0]))

@@ -145,7 +145,10 @@ static void test_json(void)
            "'epochs'?\"},"
            "{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"a\\\"b.yaml\","
            "\"line\":3,\"column\":1,\"path\":\"a\\\"b\",\"message\":\"unknown "
-           "key 'a\\\"b'\",\"hint\":\"\"}]",
+           "key 'a\\\"b'\",\"hint\":\"one of: version, name, kind, labels, model, "
+           "dataset, train, command, workdir, resources, policy, depends_on, "
+           "checkpoint, retry, env, env_passthrough, secrets, logs, notify, "
+           "sweep\"}]",
            "with quotes in their place");
     spec_report_clear(&r);
     spec_report_clear(NULL);
@@ -205,8 +208,23 @@ static const struct {
     {"train: {optimiser: {}}", "did you mean 'optimizer'?"},
     {"train: {optimizer: {lrr: 1}}", "did you mean 'lr'?"},
     {"resources: {gpu: 1}", "did you mean 'gpus'?"},
-    {"resources: {xyzzy: 1}", ""},
-    {"qq: 1", ""}, /* as far from `lr` as a word of two letters can be */
+    {"resources: {num_gpus: 1}", "did you mean 'gpus'?"},
+    {"train: {optimizer: {learning_rate: 1}}", "did you mean 'lr'?"},
+    {"cmd: [ls]", "did you mean 'command'?"},
+    {"train: {optimizer: {bet: 1}}", "did you mean 'betas'?"},
+    /* two are meant as well: gradient_accumulation_steps and another */
+    {"train: {steps: 1}",
+     "one of: output_dir, device, epochs, batch_size, "
+     "gradient_accumulation_steps, max_steps_per_epoch, precision, mixed, "
+     "pin_memory, deterministic, distribution, seed, shuffle, "
+     "label_smoothing, ..."},
+    {"resources: {xyzzy: 1}",
+     "one of: gpus, nodes, time_limit, warn_signal, warn_before, partition, "
+     "constraint, reservation, gpu_type, exclusive, cpus_per_gpu, memory"},
+    /* as far from `lr` as a word of two letters can be */
+    {"train: {optimizer: {qq: 1}}",
+     "one of: name, lr, weight_decay, no_decay, momentum, nesterov, betas, "
+     "eps, alpha, centered"},
     {"train: {precision: fp3}", "did you mean 'fp32'?"},
     {"train: {precision: double}", ""},
     {"train: {distribution: fsdpp}", ""}, /* not a word of another version */
