@@ -12,209 +12,15 @@
 #include <unistd.h>
 
 #include "jobs/base/rng.h"
-#include "jobs/depend.h"
 #include "jobs/spec.h"
 #include "scheduler/tools/client.h"
-#include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
 #include "scheduler/tools/show.h"
+#include "scheduler/tools/submit_args.h"
 #include "scheduler/tools/templates.h"
 #include "scheduler/tools/wait.h"
 
-enum { MAX_SETS = 64, SPEC_MAX_BYTES = 1 << 20, KEY_CAP = 128 };
-
-enum {
-    OPT_VALIDATE = 1,
-    OPT_SHOW,
-    OPT_DRY_RUN,
-    OPT_TEMPLATE,
-    OPT_TEMPLATES,
-    OPT_SET,
-    OPT_UNSET,
-    OPT_HOLD,
-    OPT_FORCE_QUEUE,
-    OPT_DEPENDENCY,
-    OPT_WAIT,
-    OPT_TIMEOUT,
-    OPT_KEY,
-    OPT_PARSABLE,
-    OPT_JSON,
-    OPT_QUIET,
-    OPT_URL
-};
-
-static const struct opt opts[] = {
-    {OPT_VALIDATE, 0, "validate", NULL,
-     "check the specification, submit nothing"},
-    {OPT_SHOW, 0, "show", NULL,
-     "print the effective specification and where each value is from"},
-    {OPT_DRY_RUN, 0, "dry-run", NULL,
-     "ask the daemon whether it fits, when and where it would start"},
-    {OPT_TEMPLATE, 0, "template", "NAME",
-     "a specification that comes with mgpu, or is your own, in place of FILE"},
-    {OPT_TEMPLATES, 0, "list-templates", NULL, "the names of these, and exit"},
-    {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
-    {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
-    {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
-    {OPT_FORCE_QUEUE, 0, "force-queue", NULL,
-     "keep the job in the queue even if no nodes can ever hold it"},
-    {OPT_DEPENDENCY, 'd', "dependency", "KIND:JOB,...",
-     "start after these jobs, as in afterok:12; in place of the file's"},
-    {OPT_WAIT, 'w', "wait", "[=STATE,...]",
-     "wait for the end, show progress, exit with the job's code; or until it "
-     "is in one of the states"},
-    {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
-    {OPT_KEY, 0, "idempotency-key", "KEY",
-     "submit at most one job under this key"},
-    {OPT_PARSABLE, 0, "parsable", NULL, "print the job's id and nothing else"},
-    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
-    {OPT_QUIET, 'q', "quiet", NULL, "no progress and no warnings"},
-    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
-    {0, 0, NULL, NULL, NULL},
-};
-
-static const struct tool tool = {
-    .name = "mgpu-submit",
-    .synopsis = "[options] FILE|--template NAME",
-    .summary = "Checks a job specification (mgpu-job(5); - is standard input) "
-               "and submits it.",
-    .opts = opts,
-};
-
-struct args {
-    bool validate, show, dry_run, hold, wait, parsable, json, quiet;
-    uint32_t wait_states;
-    double timeout_s;
-    bool list_templates;
-    const char *key, *url, *file, *template_name;
-    struct buf template_path;
-    struct buf depends; /* a YAML list, without its end */
-    struct spec_set sets[MAX_SETS];
-    char keys[MAX_SETS][KEY_CAP]; /* the sets' keys, cut off at the '=' */
-    size_t n_sets;
-};
-
-static int add_set(struct args *a, const char *key, size_t key_len,
-                   const char *value, struct error *err)
-{
-    if (a->n_sets == MAX_SETS)
-        return error_set(err, ERR_USAGE, "more than %d --set and --unset",
-                         MAX_SETS);
-    if (key_len >= KEY_CAP)
-        return error_set(err, ERR_USAGE, "a key of %zu characters", key_len);
-    char *copy = a->keys[a->n_sets];
-    memcpy(copy, key, key_len);
-    copy[key_len] = '\0';
-    a->sets[a->n_sets++] = (struct spec_set){.key = copy, .value = value};
-    return 0;
-}
-
-static int on_set(struct args *a, const char *text, struct error *err)
-{
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text)
-        return error_set(err, ERR_USAGE,
-                         "--set '%s': write KEY=VALUE, as in train.epochs=3",
-                         text);
-    return add_set(a, text, (size_t)(equals - text), equals + 1, err);
-}
-
-/* Becomes a --set: a list in place of the file's. */
-static int on_dependency(struct args *a, const char *text, struct error *err)
-{
-    struct buf *b = &a->depends;
-    struct depend found[DEPEND_MAX];
-    size_t n = 0;
-
-    for (const char *at = text; *at;) {
-        char word[200];
-        size_t len = strcspn(at, ",");
-        (void)snprintf(word, sizeof(word), "%.*s", (int)len, at);
-        if (depend_parse(word, found, &n, err) < 0) {
-            err->code = ERR_USAGE;
-            return error_wrap(err, "--dependency");
-        }
-        at += len + (at[len] == ',');
-    }
-    for (size_t i = 0; i < n; i++) {
-        char word[DEPEND_TEXT_CAP];
-        if (buf_addf(b, err, "%s'%s'", b->len > 0 ? ", " : "[",
-                     depend_show(&found[i], word)) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* A line break would end the header that carries it, and another key than
- * the user's would decide whether this is a new job. */
-static int on_key(struct args *a, const char *text, struct error *err)
-{
-    size_t n = 0;
-    while (text[n] > ' ' && text[n] <= '~')
-        n++;
-    if (n < 1 || n > 64 || text[n])
-        return error_set(err, ERR_USAGE,
-                         "--idempotency-key has 1 to 64 characters, printable "
-                         "ASCII without spaces");
-    a->key = text;
-    return 0;
-}
-
-static const char force_queue[] = "policy.force_queue";
-
-static int on_option(void *arg, const struct opt *o, const char *value,
-                     struct error *err)
-{
-    struct args *a = arg;
-
-    switch (o->id) {
-    case OPT_VALIDATE:
-        a->validate = true;
-        break;
-    case OPT_SHOW:
-        a->show = true;
-        break;
-    case OPT_DRY_RUN:
-        a->dry_run = true;
-        break;
-    case OPT_TEMPLATE:
-        a->template_name = value;
-        break;
-    case OPT_TEMPLATES:
-        a->list_templates = true;
-        break;
-    case OPT_SET:
-        return on_set(a, value, err);
-    case OPT_UNSET:
-        return add_set(a, value, strlen(value), NULL, err);
-    case OPT_HOLD:
-        a->hold = true;
-        break;
-    case OPT_FORCE_QUEUE:
-        return add_set(a, force_queue, strlen(force_queue), "true", err);
-    case OPT_DEPENDENCY:
-        return on_dependency(a, value, err);
-    case OPT_WAIT:
-        a->wait = true;
-        return wait_states(value, &a->wait_states, err);
-    case OPT_TIMEOUT:
-        return options_duration(o->name, value, &a->timeout_s, err);
-    case OPT_KEY:
-        return on_key(a, value, err);
-    case OPT_PARSABLE:
-        a->parsable = true;
-        break;
-    case OPT_JSON:
-        a->json = true;
-        break;
-    case OPT_QUIET:
-        a->quiet = true;
-        break;
-    default:
-        a->url = value;
-    }
-    return 0;
-}
+enum { SPEC_MAX_BYTES = 1 << 20 };
 
 static int read_stdin(struct buf *text, struct error *err)
 {
@@ -235,7 +41,8 @@ static int read_stdin(struct buf *text, struct error *err)
     }
 }
 
-static int read_spec(const struct args *a, struct buf *text, struct error *err)
+static int read_spec(const struct submit_args *a, struct buf *text,
+                     struct error *err)
 {
     if (strcmp(a->file, "-") == 0)
         return read_stdin(text, err);
@@ -248,8 +55,9 @@ static int read_spec(const struct args *a, struct buf *text, struct error *err)
 
 /* Findings go to stderr for people, and for --json to stdout as the one
  * document, unless the submission still has to come. */
-static int print_findings(const struct args *a, const struct spec_report *r,
-                          const struct buf *text, struct error *err)
+static int print_findings(const struct submit_args *a,
+                          const struct spec_report *r, const struct buf *text,
+                          struct error *err)
 {
     struct buf out = BUF_INIT;
     int rc = 0;
@@ -274,7 +82,7 @@ static int print_findings(const struct args *a, const struct spec_report *r,
 
 /* A seed that is left open is drawn by the daemon: what is sent under one key
  * is the same each time. */
-static struct spec_options spec_options(const struct args *a)
+static struct spec_options spec_options(const struct submit_args *a)
 {
     return (struct spec_options){
         .file = strcmp(a->file, "-") == 0 ? "stdin" : a->file,
@@ -290,8 +98,8 @@ static struct spec_options spec_options(const struct args *a)
  * is the daemon's to fill in, which may be of another version and know fewer
  * keys than we do: it is to mind those alone that were written.
  * own  *ret_text: the caller frees */
-static int check(const struct args *a, const struct buf *text, char **ret_text,
-                 size_t *ret_tasks, struct error *err)
+static int check(const struct submit_args *a, const struct buf *text,
+                 char **ret_text, size_t *ret_tasks, struct error *err)
 {
     struct spec_options so = spec_options(a);
     struct spec_report report = {.n = 0};
@@ -313,7 +121,7 @@ static int check(const struct args *a, const struct buf *text, char **ret_text,
 }
 
 /* own  *ret: json_decref() */
-static int body_of(const struct args *a, const char *text, json_t **ret,
+static int body_of(const struct submit_args *a, const char *text, json_t **ret,
                    struct error *err)
 {
     json_error_t why;
@@ -324,7 +132,7 @@ static int body_of(const struct args *a, const char *text, json_t **ret,
     return *ret ? 0 : error_set(err, ERR_NOMEM, "request");
 }
 
-static int send(struct client *c, const struct args *a, const char *text,
+static int send(struct client *c, const struct submit_args *a, const char *text,
                 uint64_t *ret_id, struct error *err)
 {
     char key[RNG_TOKEN_CAP];
@@ -340,7 +148,7 @@ static int send(struct client *c, const struct args *a, const char *text,
         (void)fprintf(stderr,
                       "%s: when in doubt, submit again with "
                       "--idempotency-key %s\n",
-                      tool.name, key);
+                      submit_tool.name, key);
     if (rc == 0)
         *ret_id = (uint64_t)field_int(reply, "id", 0);
     json_decref(reply);
@@ -348,7 +156,8 @@ static int send(struct client *c, const struct args *a, const char *text,
     return rc;
 }
 
-static void print_submitted(const struct args *a, uint64_t id, size_t n_tasks)
+static void print_submitted(const struct submit_args *a, uint64_t id,
+                            size_t n_tasks)
 {
     if (a->parsable)
         printf("%" PRIu64 "\n", id);
@@ -368,11 +177,11 @@ static void print_submitted(const struct args *a, uint64_t id, size_t n_tasks)
 }
 
 /* The tasks of a sweep have the ids from its own on. */
-static int wait_for(struct client *c, const struct args *a, uint64_t id,
+static int wait_for(struct client *c, const struct submit_args *a, uint64_t id,
                     size_t n, int *ret_exit, struct error *err)
 {
     struct wait_conf wc = {
-        .tool = tool.name,
+        .tool = submit_tool.name,
         .states = a->wait_states,
         .timeout_s = a->timeout_s,
         .quiet = a->quiet || a->json || a->parsable,
@@ -389,7 +198,7 @@ static int wait_for(struct client *c, const struct args *a, uint64_t id,
     return rc;
 }
 
-static int submit(const struct args *a, const char *text, size_t n_tasks,
+static int submit(const struct submit_args *a, const char *text, size_t n_tasks,
                   int *ret_exit, struct error *err)
 {
     struct client *c = NULL;
@@ -424,7 +233,7 @@ static int add_scaling(struct client *c, json_t *reply, struct error *err)
 
 /* Asked at a place of its own, which an older daemon does not have: it would
  * take the question for a submit. */
-static int ask(struct client *c, const char *text, const struct args *a,
+static int ask(struct client *c, const char *text, const struct submit_args *a,
                json_t **ret, struct error *err)
 {
     json_t *body = NULL;
@@ -436,11 +245,12 @@ static int ask(struct client *c, const char *text, const struct args *a,
         return error_set(err, ERR_UNAVAIL,
                          "--dry-run: the daemon is older than %s and knows "
                          "none",
-                         tool.name);
+                         submit_tool.name);
     return rc == 0 ? add_scaling(c, *ret, err) : -1;
 }
 
-static int dry_run(const struct args *a, const char *text, struct error *err)
+static int dry_run(const struct submit_args *a, const char *text,
+                   struct error *err)
 {
     struct show_conf s = {.header = true, .out = stdout};
     struct client *c = NULL;
@@ -458,7 +268,8 @@ static int dry_run(const struct args *a, const char *text, struct error *err)
     return rc;
 }
 
-static int show(const struct args *a, const struct buf *text, struct error *err)
+static int show(const struct submit_args *a, const struct buf *text,
+                struct error *err)
 {
     struct spec_options so = spec_options(a);
     struct buf out = BUF_INIT;
@@ -469,7 +280,7 @@ static int show(const struct args *a, const struct buf *text, struct error *err)
     return rc;
 }
 
-static void print_valid(const struct args *a, size_t n_tasks)
+static void print_valid(const struct submit_args *a, size_t n_tasks)
 {
     if (n_tasks > 0)
         printf("%s: valid, %zu jobs\n", a->file, n_tasks);
@@ -487,7 +298,7 @@ static int list_templates(struct error *err)
     return rc;
 }
 
-static int choose_file(struct args *a, int n, char **operands,
+static int choose_file(struct submit_args *a, int n, char **operands,
                        struct error *err)
 {
     if (a->template_name && n > 0)
@@ -495,7 +306,7 @@ static int choose_file(struct args *a, int n, char **operands,
     if (!a->template_name && n != 1)
         return error_set(err, ERR_USAGE, "%s; see %s --help",
                          n == 0 ? "which file?" : "one file, please",
-                         tool.name);
+                         submit_tool.name);
     if (a->template_name &&
         templates_find(a->template_name, &a->template_path, err) < 0)
         return -1;
@@ -506,7 +317,7 @@ static int choose_file(struct args *a, int n, char **operands,
 static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
-    struct args *a = arg;
+    struct submit_args *a = arg;
     if (a->list_templates)
         return list_templates(err);
     if (choose_file(a, n, operands, err) < 0)
@@ -517,9 +328,7 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
                          "--idempotency-key and --parsable out");
     if (a->show && a->json)
         return error_set(err, ERR_USAGE, "--show is YAML; leave --json out");
-    if (a->depends.len > 0 && (buf_addstr(&a->depends, "]", err) < 0 ||
-                               add_set(a, "depends_on", strlen("depends_on"),
-                                       buf_str(&a->depends), err) < 0))
+    if (submit_args_end(a, err) < 0)
         return -1;
     struct buf text = BUF_INIT;
     char *said = NULL;
@@ -551,16 +360,15 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
 
 int main(int argc, char **argv)
 {
-    struct args a = {.timeout_s = 0};
+    struct submit_args a = {.timeout_s = 0};
     const struct tool_main m = {
-        .tool = &tool,
-        .on_option = on_option,
+        .tool = &submit_tool,
+        .on_option = submit_on_option,
         .run = run,
         .arg = &a,
         .json = &a.json,
     };
     int status = tool_run(&m, argc, argv);
-    buf_clear(&a.depends);
-    buf_clear(&a.template_path);
+    submit_args_clear(&a);
     return status;
 }

@@ -1,0 +1,205 @@
+/* submit_args.c - see submit_args.h. */
+#include "scheduler/tools/submit_args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/depend.h"
+#include "scheduler/tools/wait.h"
+
+enum {
+    OPT_VALIDATE = 1,
+    OPT_SHOW,
+    OPT_DRY_RUN,
+    OPT_TEMPLATE,
+    OPT_TEMPLATES,
+    OPT_SET,
+    OPT_UNSET,
+    OPT_HOLD,
+    OPT_FORCE_QUEUE,
+    OPT_DEPENDENCY,
+    OPT_WAIT,
+    OPT_TIMEOUT,
+    OPT_KEY,
+    OPT_PARSABLE,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_URL
+};
+
+static const struct opt opts[] = {
+    {OPT_VALIDATE, 0, "validate", NULL,
+     "check the specification, submit nothing"},
+    {OPT_SHOW, 0, "show", NULL,
+     "print the effective specification and where each value is from"},
+    {OPT_DRY_RUN, 0, "dry-run", NULL,
+     "ask the daemon whether it fits, when and where it would start"},
+    {OPT_TEMPLATE, 0, "template", "NAME",
+     "a specification that comes with mgpu, or is your own, in place of FILE"},
+    {OPT_TEMPLATES, 0, "list-templates", NULL, "the names of these, and exit"},
+    {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
+    {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
+    {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
+    {OPT_FORCE_QUEUE, 0, "force-queue", NULL,
+     "keep the job in the queue even if no nodes can ever hold it"},
+    {OPT_DEPENDENCY, 'd', "dependency", "KIND:JOB,...",
+     "start after these jobs, as in afterok:12; in place of the file's"},
+    {OPT_WAIT, 'w', "wait", "[=STATE,...]",
+     "wait for the end, show progress, exit with the job's code; or until it "
+     "is in one of the states"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
+    {OPT_KEY, 0, "idempotency-key", "KEY",
+     "submit at most one job under this key"},
+    {OPT_PARSABLE, 0, "parsable", NULL, "print the job's id and nothing else"},
+    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
+    {OPT_QUIET, 'q', "quiet", NULL, "no progress and no warnings"},
+    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+const struct tool submit_tool = {
+    .name = "mgpu-submit",
+    .synopsis = "[options] FILE|--template NAME",
+    .summary = "Checks a job specification (mgpu-job(5); - is standard input) "
+               "and submits it.",
+    .opts = opts,
+};
+
+static int add_set(struct submit_args *a, const char *key, size_t key_len,
+                   const char *value, struct error *err)
+{
+    if (a->n_sets == SUBMIT_SETS_MAX)
+        return error_set(err, ERR_USAGE, "more than %d --set and --unset",
+                         SUBMIT_SETS_MAX);
+    if (key_len >= SUBMIT_KEY_CAP)
+        return error_set(err, ERR_USAGE, "a key of %zu characters", key_len);
+    char *copy = a->keys[a->n_sets];
+    memcpy(copy, key, key_len);
+    copy[key_len] = '\0';
+    a->sets[a->n_sets++] = (struct spec_set){.key = copy, .value = value};
+    return 0;
+}
+
+static int on_set(struct submit_args *a, const char *text, struct error *err)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return error_set(err, ERR_USAGE,
+                         "--set '%s': write KEY=VALUE, as in train.epochs=3",
+                         text);
+    return add_set(a, text, (size_t)(equals - text), equals + 1, err);
+}
+
+/* Becomes a --set: a list in place of the file's. */
+static int on_dependency(struct submit_args *a, const char *text,
+                         struct error *err)
+{
+    struct buf *b = &a->depends;
+    struct depend found[DEPEND_MAX];
+    size_t n = 0;
+
+    for (const char *at = text; *at;) {
+        char word[200];
+        size_t len = strcspn(at, ",");
+        (void)snprintf(word, sizeof(word), "%.*s", (int)len, at);
+        if (depend_parse(word, found, &n, err) < 0) {
+            err->code = ERR_USAGE;
+            return error_wrap(err, "--dependency");
+        }
+        at += len + (at[len] == ',');
+    }
+    for (size_t i = 0; i < n; i++) {
+        char word[DEPEND_TEXT_CAP];
+        if (buf_addf(b, err, "%s'%s'", b->len > 0 ? ", " : "[",
+                     depend_show(&found[i], word)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A line break would end the header that carries it, and another key than
+ * the user's would decide whether this is a new job. */
+static int on_key(struct submit_args *a, const char *text, struct error *err)
+{
+    size_t n = 0;
+    while (text[n] > ' ' && text[n] <= '~')
+        n++;
+    if (n < 1 || n > 64 || text[n])
+        return error_set(err, ERR_USAGE,
+                         "--idempotency-key has 1 to 64 characters, printable "
+                         "ASCII without spaces");
+    a->key = text;
+    return 0;
+}
+
+static const char force_queue[] = "policy.force_queue";
+
+int submit_on_option(void *arg, const struct opt *o, const char *value,
+                     struct error *err)
+{
+    struct submit_args *a = arg;
+
+    switch (o->id) {
+    case OPT_VALIDATE:
+        a->validate = true;
+        break;
+    case OPT_SHOW:
+        a->show = true;
+        break;
+    case OPT_DRY_RUN:
+        a->dry_run = true;
+        break;
+    case OPT_TEMPLATE:
+        a->template_name = value;
+        break;
+    case OPT_TEMPLATES:
+        a->list_templates = true;
+        break;
+    case OPT_SET:
+        return on_set(a, value, err);
+    case OPT_UNSET:
+        return add_set(a, value, strlen(value), NULL, err);
+    case OPT_HOLD:
+        a->hold = true;
+        break;
+    case OPT_FORCE_QUEUE:
+        return add_set(a, force_queue, strlen(force_queue), "true", err);
+    case OPT_DEPENDENCY:
+        return on_dependency(a, value, err);
+    case OPT_WAIT:
+        a->wait = true;
+        return wait_states(value, &a->wait_states, err);
+    case OPT_TIMEOUT:
+        return options_duration(o->name, value, &a->timeout_s, err);
+    case OPT_KEY:
+        return on_key(a, value, err);
+    case OPT_PARSABLE:
+        a->parsable = true;
+        break;
+    case OPT_JSON:
+        a->json = true;
+        break;
+    case OPT_QUIET:
+        a->quiet = true;
+        break;
+    default:
+        a->url = value;
+    }
+    return 0;
+}
+
+int submit_args_end(struct submit_args *a, struct error *err)
+{
+    static const char key[] = "depends_on";
+    if (a->depends.len == 0)
+        return 0;
+    if (buf_addstr(&a->depends, "]", err) < 0)
+        return -1;
+    return add_set(a, key, strlen(key), buf_str(&a->depends), err);
+}
+
+void submit_args_clear(struct submit_args *a)
+{
+    buf_clear(&a->depends);
+    buf_clear(&a->template_path);
+}

@@ -1,0 +1,39 @@
+/* submit_args.h - the command line of mgpu-submit: the table of its options,
+ * and what comes of them.
+ */
+#ifndef MGPU_TOOLS_SUBMIT_ARGS_H
+#define MGPU_TOOLS_SUBMIT_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/spec.h"
+#include "scheduler/tools/options.h"
+
+enum { SUBMIT_SETS_MAX = 64, SUBMIT_KEY_CAP = 128 };
+
+struct submit_args {
+    bool validate, show, dry_run, hold, wait, parsable, json, quiet;
+    uint32_t wait_states;
+    double timeout_s;
+    bool list_templates;
+    const char *key, *url, *file, *template_name;
+    struct buf template_path;
+    struct buf depends; /* a YAML list, without its end */
+    struct spec_set sets[SUBMIT_SETS_MAX];
+    /* the sets' keys, cut off at the '=' */
+    char keys[SUBMIT_SETS_MAX][SUBMIT_KEY_CAP];
+    size_t n_sets;
+};
+
+extern const struct tool submit_tool;
+
+/* For struct tool_main; arg is a struct submit_args. */
+int submit_on_option(void *arg, const struct opt *o, const char *value,
+                     struct error *err) MUST_CHECK;
+
+/* What several options say together becomes a --set. Once, after the last. */
+int submit_args_end(struct submit_args *a, struct error *err) MUST_CHECK;
+void submit_args_clear(struct submit_args *a);
+
+#endif
