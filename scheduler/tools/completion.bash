@@ -18,6 +18,10 @@ _mgpu_values() {
             COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL all
         ;;
     --export) echo csv jsonl tensorboard ;;
+    --explain)
+        "${tool%/*}/mgpu-submit" --explain 2>/dev/null |
+            sed -n 's/^\([EW][0-9]*\)  .*/\1/p'
+        ;;
     --color) echo auto always never ;;
     -u | --user) echo me all ;;
     *) return 1 ;;

@@ -20,6 +20,11 @@ _mgpu() {
             STALLED COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL all
         return
         ;;
+    --explain)
+        compadd -- $("${tool:h}/mgpu-submit" --explain 2>/dev/null |
+            sed -n 's/^\([EW][0-9]*\)  .*/\1/p')
+        return
+        ;;
     --export)
         compadd -- csv jsonl tensorboard
         return

@@ -14,6 +14,7 @@
 #include "jobs/base/rng.h"
 #include "jobs/spec.h"
 #include "scheduler/tools/client.h"
+#include "scheduler/tools/explain.h"
 #include "scheduler/tools/render.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/submit_args.h"
@@ -53,6 +54,22 @@ static int read_spec(const struct submit_args *a, struct buf *text,
     return rc;
 }
 
+static bool is_refused(const struct submit_args *a, const struct spec_report *r)
+{
+    return r->n_errors > 0 || (a->werror && r->n_warnings > 0);
+}
+
+/* Below the findings: what made warnings fatal, and where to read on. */
+static void print_advice(const struct submit_args *a,
+                         const struct spec_report *r)
+{
+    if (r->n_errors == 0)
+        (void)fputs("--werror: nothing was submitted.\n", stderr);
+    if (!a->quiet)
+        (void)fprintf(stderr, "%s --explain %s says more.\n", submit_tool.name,
+                      r->findings[0].code);
+}
+
 /* Findings go to stderr for people, and for --json to stdout as the one
  * document, unless the submission still has to come. */
 static int print_findings(const struct submit_args *a,
@@ -61,7 +78,7 @@ static int print_findings(const struct submit_args *a,
 {
     struct buf out = BUF_INIT;
     int rc = 0;
-    if (a->json && (r->n_errors || a->validate)) {
+    if (a->json && (is_refused(a, r) || a->validate)) {
         rc = buf_addstr(&out,
                         "{\"schema\":\"mgpu.findings/1\",\"findings\":", err);
         if (rc == 0)
@@ -70,11 +87,13 @@ static int print_findings(const struct submit_args *a,
             rc = buf_addstr(&out, "}\n", err);
         if (rc == 0)
             (void)fputs(buf_str(&out), stdout);
-    } else if (!a->json && r->n && !(a->quiet && !r->n_errors)) {
+    } else if (!a->json && r->n && (!a->quiet || is_refused(a, r))) {
         rc = spec_report_print(r, a->file, text->data ? text->data : "",
                                text->len, &out, err);
         if (rc == 0)
             (void)fputs(buf_str(&out), stderr);
+        if (rc == 0 && is_refused(a, r))
+            print_advice(a, r);
     }
     buf_clear(&out);
     return rc;
@@ -110,6 +129,8 @@ static int check(const struct submit_args *a, const struct buf *text,
         rc = -1;
         *err = why;
     }
+    if (rc == 0 && is_refused(a, &report))
+        rc = error_set(err, ERR_INVAL, "warnings");
     *ret_tasks = jobs.is_sweep ? jobs.n : 0;
     if (rc == 0) {
         *ret_text = jobs.text;
@@ -298,6 +319,22 @@ static int list_templates(struct error *err)
     return rc;
 }
 
+/* --explain=E024 E010 names two. */
+static int explain_codes(const struct submit_args *a, int n, char **operands,
+                         struct error *err)
+{
+    const char *words[EXPLAIN_MAX];
+    int count = 0;
+    if (a->code)
+        words[count++] = a->code;
+    if (n > EXPLAIN_MAX - 1)
+        return error_set(err, ERR_USAGE, "--explain: at most %d codes",
+                         EXPLAIN_MAX - 1);
+    for (int i = 0; i < n; i++)
+        words[count++] = operands[i];
+    return explain(words, count, a->json, err);
+}
+
 static int choose_file(struct submit_args *a, int n, char **operands,
                        struct error *err)
 {
@@ -320,6 +357,8 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     struct submit_args *a = arg;
     if (a->list_templates)
         return list_templates(err);
+    if (a->explain)
+        return explain_codes(a, n, operands, err);
     if (choose_file(a, n, operands, err) < 0)
         return -1;
     if (a->dry_run && (a->validate || a->wait || a->key || a->parsable))

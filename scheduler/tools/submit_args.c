@@ -13,6 +13,8 @@ enum {
     OPT_DRY_RUN,
     OPT_TEMPLATE,
     OPT_TEMPLATES,
+    OPT_EXPLAIN,
+    OPT_WERROR,
     OPT_SET,
     OPT_UNSET,
     OPT_HOLD,
@@ -37,6 +39,9 @@ static const struct opt opts[] = {
     {OPT_TEMPLATE, 0, "template", "NAME",
      "a specification that comes with mgpu, or is your own, in place of FILE"},
     {OPT_TEMPLATES, 0, "list-templates", NULL, "the names of these, and exit"},
+    {OPT_EXPLAIN, 0, "explain", "[=CODE]",
+     "what the codes of findings mean, as in --explain E024; alone: all"},
+    {OPT_WERROR, 0, "werror", NULL, "refuse what has warnings, too"},
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
@@ -154,6 +159,13 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_TEMPLATES:
         a->list_templates = true;
+        break;
+    case OPT_EXPLAIN:
+        a->explain = true;
+        a->code = value;
+        break;
+    case OPT_WERROR:
+        a->werror = true;
         break;
     case OPT_SET:
         return on_set(a, value, err);

@@ -16,8 +16,9 @@ struct submit_args {
     bool validate, show, dry_run, hold, wait, parsable, json, quiet;
     uint32_t wait_states;
     double timeout_s;
-    bool list_templates;
+    bool list_templates, explain, werror;
     const char *key, *url, *file, *template_name;
+    const char *code; /* of --explain=CODE; NULL: those among the operands */
     struct buf template_path;
     struct buf depends; /* a YAML list, without its end */
     struct spec_set sets[SUBMIT_SETS_MAX];

@@ -87,7 +87,8 @@ complete_zsh() {
     export MGPU_URL=unix:/nowhere/sock
     for words in "mgpu-stat -o" "mgpu-stat --sort" "mgpu-cancel --state" \
         "mgpu-stat --export" "mgpu-stat -u" "mgpu-stat --color" \
-        "mgpu-admin -q"; do
+        "mgpu-admin -q" \
+        "mgpu-submit --explain"; do
         # shellcheck disable=SC2086 # a list of words
         set -- $words
         complete_zsh "$bin/$1" "$2" '' | sort >"$BATS_TEST_TMPDIR/zsh"

@@ -101,6 +101,8 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
 @test "errors are documents too" {
     printf 'version: 2\nkind: cw\n' >bad.yaml
     submit --validate --json bad.yaml >findings.json || [ $? -ne 0 ]
+    submit --explain --json E024 w101 >explain.json
+    submit --explain --json >explain-all.json
     stat --json 99 >absent.json || [ $? -ne 0 ]
     stat --json -o nothing >column.json || [ $? -eq 64 ]
     stat --json --plot x.svg >usage.json || [ $? -eq 64 ]

@@ -220,3 +220,39 @@ setup() {
     run submit --template mine mine.yaml
     [ "$status" -eq 64 ]
 }
+
+@test "--explain: what a code means, with examples; all; what was meant" {
+    run --separate-stderr submit --explain E024
+    [ "$status" -eq 0 ]
+    [[ $output == "E024: not a duration"*"Wrong:"*"time_limit: 4:00"*"Right:"*"time_limit: 4h"*"See mgpu-job(5)"* ]]
+    [ "$(wc -L <<<"$output")" -le 80 ]
+    [ "$(submit --explain=e24)" = "$output" ]
+    run --separate-stderr submit --explain E010 W101
+    [ "$(grep -c '^Wrong:' <<<"$output")" -eq 2 ]
+    run --separate-stderr submit --explain
+    [ "${#lines[@]}" -ge 25 ]
+    [[ ${lines[0]} == "E000  "* ]]
+    run --separate-stderr submit --explain E025
+    [ "$status" -eq 64 ]
+    [[ $stderr == *"no code is 'E025'; did you mean 'E024'?"* ]]
+    run --separate-stderr submit --explain --json nonsense
+    [ "$status" -eq 64 ]
+    [[ $output == *'"mgpu.error/1"'*"--explain lists them"* ]]
+    run submit --set train.batchsize=3 good.yaml
+    [[ $output == *"mgpu-submit --explain E010 says more."* ]]
+}
+
+@test "--werror: warnings refuse, whatever is asked" {
+    printf 'kind: cv\ndataset: {source: synthetic}\n' >odd.yaml
+    submit --validate odd.yaml
+    for ask in --validate --show --dry-run --hold --quiet; do
+        run --separate-stderr submit --werror "$ask" odd.yaml
+        [ "$status" -eq 65 ]
+        [ -z "$output" ]
+        [[ $stderr == *"warning[W001]"*"nothing was submitted."* ]]
+    done
+    run --separate-stderr submit --werror --validate --json odd.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *'"mgpu.findings/1"'*'"W001"'*'"warning"'* ]]
+    submit --werror --validate good.yaml
+}

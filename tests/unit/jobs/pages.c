@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/codes.h"
 #include "jobs/conf.h"
 #include "jobs/spec.h"
 #include "tests/tap.h"
@@ -72,28 +73,41 @@ static void check_keys(struct page *p)
 
 enum { SEEN_CAP = 2000 };
 
-/* "E010" of a table, or "[E201]" at the end of a sentence. */
+/* "E010" of a table, or "[E201]" at the end of a sentence, or "(E002)". */
 static bool is_code(const char *s)
 {
     return (s[1] == 'E' || s[1] == 'W') && strspn(s + 2, "0123456789") == 3 &&
-           ((s[0] == '"' && s[5] == '"') || (s[0] == '[' && s[5] == ']'));
+           ((s[0] == '"' && s[5] == '"') || (s[0] == '[' && s[5] == ']') ||
+            (s[0] == '(' && s[5] == ')'));
 }
 
-/* Returns how many of a source are in no page. */
+/* What explains them is no user of them. */
+static bool is_table(const char *path)
+{
+    const char *end = strrchr(path, '/');
+    return end && strcmp(end, "/codes.c") == 0;
+}
+
+/* Returns how many of a source are in no page, or are not explained. */
 static int see_codes(const struct page *p, const char *path,
                      char seen[SEEN_CAP])
 {
     struct buf b = BUF_INIT;
     int missing = 0;
-    if (buf_read_file(&b, path, 1 << 20, NULL) < 0)
+    if (is_table(path) || buf_read_file(&b, path, 1 << 20, NULL) < 0)
         return 0;
-    for (const char *s = buf_str(&b); (s = strpbrk(s, "\"[")); s++) {
-        char item[20];
+    for (const char *s = buf_str(&b); (s = strpbrk(s, "\"[(")); s++) {
+        char item[20], code[5];
         if (!is_code(s))
             continue;
         (void)snprintf(item, sizeof(item), "\n.It %.4s\n", s + 1);
         if (!strstr(buf_str(&p->text), item)) {
             tap_diag("%s: %.4s is in no page", path, s + 1);
+            missing++;
+        }
+        (void)snprintf(code, sizeof(code), "%.4s", s + 1);
+        if (!code_find(code)) {
+            tap_diag("%s: %s has no paragraph", path, code);
             missing++;
         }
         (void)snprintf(item, sizeof(item), " %.4s ", s + 1);
@@ -105,11 +119,29 @@ static int see_codes(const struct page *p, const char *path,
     return missing;
 }
 
-/* Each code of the sources is an item of the page, and back. */
+/* Those that no source has. */
+static int stray_notes(const char *seen)
+{
+    size_t n;
+    const struct code_note *c = code_notes(&n);
+    int stray = 0;
+    for (size_t i = 0; i < n; i++) {
+        char item[20];
+        (void)snprintf(item, sizeof(item), " %s ", c[i].code);
+        if (!strstr(seen, item)) {
+            tap_diag("%s is explained, and nobody says it", c[i].code);
+            stray++;
+        }
+    }
+    return stray;
+}
+
+/* Each code of the sources is an item of the page and has a paragraph, and
+ * back. */
 static void check_codes(const struct page *p)
 {
     static const char *const dirs[] = {"jobs", "scheduler/engine",
-                                       "scheduler/ctld"};
+                                       "scheduler/ctld", "scheduler/tools"};
     char seen[SEEN_CAP] = " ";
     const char *src = getenv("MGPU_SRC");
     int missing = 0, stray = 0;
@@ -124,7 +156,7 @@ static void check_codes(const struct page *p)
             missing += see_codes(p, files.gl_pathv[i], seen);
         globfree(&files);
     }
-    is_int(missing, 0, "each code is in the page");
+    is_int(missing, 0, "each code is in the page and explained");
     for (const char *s = buf_str(&p->text); (s = strstr(s, "\n.It ")); s++) {
         char item[20];
         if ((s[5] != 'E' && s[5] != 'W') || strspn(s + 6, "0123456789") != 3)
@@ -133,6 +165,7 @@ static void check_codes(const struct page *p)
         stray += !strstr(seen, item);
     }
     is_int(stray, 0, "and no code more");
+    is_int(stray_notes(seen), 0, "and none is explained that is not used");
 }
 
 int main(void)
