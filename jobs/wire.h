@@ -79,10 +79,13 @@
  *   JOB = {"id","name","user","uid","kind","state","reason","priority",
  *     "gpus_min","gpus_max","gpus","attempt","exit_code","submitted",
  *     "started","ended","elapsed_s","limit_s","left_s","place","native_id",
- *     "position","start_estimate","iteration","iterations_total","epoch",
- *     "epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
+ *     "position","start_estimate","start_forecast","start_in_s","iteration",
+ *     "iterations_total","epoch","epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
  *     "held_by","display_id","sweep","task","vary","account","partition",
  *     "labels"}
+ *     start_forecast: of one of the first 64 that wait for which there is no
+ *     start_estimate, as others are before it; start_in_s: seconds to the one
+ *     or the other
  *     held_by: of a job that is HELD: "user", "admin", "dependency",
  *              "refused", "corrupt"
  *     display_id: "123_4" of a task of a sweep, else the id as text; vary: the
@@ -109,8 +112,7 @@
  *     "holders":[{"job","user","name","gpus","place","ends"}],
  *     "depends_on":[{"depends_on","job","state","is_met"}],
  *     "allocator_state":STATE,"start_forecast","forecast_basis"}
- *     start_forecast: of one of the first 64 that wait for which there is no
- *     start_estimate, as others are before it, and what has to be so; or null
+ *     start_forecast: as in JOB, and what has to be so; or null
  *     since, for_s: of the state; reasons: the one that counts first; basis:
  *     of the start estimate, or null; nodes, gpus: those that it may use, now
  *     or, where is_open is false, some time; holders: who has GPUs there

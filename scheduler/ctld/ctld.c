@@ -410,8 +410,9 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_submit_init(c, err) < 0 || ctld_step_init(c, err) < 0 ||
         ctld_ingest_init(c, err) < 0 || ctld_watch_init(c, err) < 0 ||
         ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
-        make_engine(c, err) < 0 || ctld_admin_init(c, err) < 0 ||
-        ctld_policy_init(c, err) < 0 || make_http(c, err) < 0) {
+        ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
+        ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
+        make_http(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -474,6 +475,7 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->writer);
     ctld_watch_clear(c);
     ctld_walks_clear(c);
+    ctld_forecast_clear(c);
     ctld_follow_clear(c);
     ctld_step_clear(c);
     ctld_ingest_clear(c);

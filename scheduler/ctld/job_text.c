@@ -111,6 +111,22 @@ static double start_estimate(const struct view *v)
                : NAN;
 }
 
+static double start_in(const struct view *v)
+{
+    const struct clock *clock = v->c->parts.clock;
+    double in_s = ctld_forecast_s(v->c, v->j) - clock->now_s(clock);
+    return in_s < 0 ? 0 : in_s; /* NAN stays */
+}
+
+/* Where the plan has none. */
+static double start_forecast(const struct view *v)
+{
+    const struct clock *clock = v->c->parts.clock;
+    return isfinite(v->j->start_estimate_s)
+               ? (double)NAN
+               : v->wall_s + ctld_forecast_s(v->c, v->j) - clock->now_s(clock);
+}
+
 static double eta(const struct view *v)
 {
     const struct job *j = v->p;
@@ -179,6 +195,8 @@ MEMBER(elapsed_s, add_num, elapsed(v))
 MEMBER(limit_s, add_num, v->j->limit_s)
 MEMBER(left_s, add_num, left(v))
 MEMBER(start_estimate, add_time, start_estimate(v))
+MEMBER(start_forecast, add_time, start_forecast(v))
+MEMBER(start_in_s, add_num, start_in(v))
 MEMBER(account, add_text, engine_where(v->c->engine, v->j).account)
 MEMBER(partition, add_text, engine_where(v->c->engine, v->j).partition)
 MEMBER(iteration, add_progress, v->p->iteration)
@@ -222,46 +240,20 @@ static const struct member {
     size_t key_len;
     add_f *add;
 } members[] = {
-    ROW(id),
-    ROW(name),
-    ROW(user),
-    ROW(uid),
-    ROW(kind),
-    ROW(state),
-    ROW(reason),
-    ROW(priority),
-    ROW(gpus_min),
-    ROW(gpus_max),
-    ROW(gpus),
-    ROW(attempt),
-    ROW(exit_code),
-    ROW(place),
-    ROW(native_id),
-    ROW(position),
-    ROW(cancel_asked),
-    ROW(held_by),
-    ROW(display_id),
-    ROW(sweep),
-    ROW(task),
-    ROW(vary),
-    ROW(submitted),
-    ROW(started),
-    ROW(ended),
-    ROW(elapsed_s),
-    ROW(limit_s),
-    ROW(left_s),
-    ROW(start_estimate),
-    ROW(account),
-    ROW(partition),
-    ROW(labels),
-    ROW(iteration),
-    ROW(iterations_total),
-    ROW(epoch),
-    ROW(epochs_total),
-    ROW(loss),
-    ROW(t_iter_s),
-    ROW(eta_s),
-    ROW(eval_accuracy),
+    ROW(id),         ROW(name),           ROW(user),
+    ROW(uid),        ROW(kind),           ROW(state),
+    ROW(reason),     ROW(priority),       ROW(gpus_min),
+    ROW(gpus_max),   ROW(gpus),           ROW(attempt),
+    ROW(exit_code),  ROW(place),          ROW(native_id),
+    ROW(position),   ROW(cancel_asked),   ROW(held_by),
+    ROW(display_id), ROW(sweep),          ROW(task),
+    ROW(vary),       ROW(submitted),      ROW(started),
+    ROW(ended),      ROW(elapsed_s),      ROW(limit_s),
+    ROW(left_s),     ROW(start_estimate), ROW(start_forecast),
+    ROW(start_in_s), ROW(account),        ROW(partition),
+    ROW(labels),     ROW(iteration),      ROW(iterations_total),
+    ROW(epoch),      ROW(epochs_total),   ROW(loss),
+    ROW(t_iter_s),   ROW(eta_s),          ROW(eval_accuracy),
 };
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
 _Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");

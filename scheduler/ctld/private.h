@@ -139,6 +139,8 @@ struct ctld {
     uint64_t last_seq;            /* the last event since the start; 0: none */
     bool lost_changes, lost_seqs; /* for want of memory */
 
+    struct ctld_forecast *forecast; /* owned */
+
     struct walk *walks; /* that are under way, less those with the reader */
     struct loop_source *walk_timer;
 
@@ -325,6 +327,18 @@ json_t *ctld_spec_json(const struct job *job);
 void ctld_dry_run(struct ctld *c, struct http_exchange *x,
                   const struct engine_submit *req,
                   const struct engine_sweep *sweep, bool is_seed_open);
+
+/* ---- forecast.c: when those that wait may start ----------------------------
+ */
+int ctld_forecast_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_forecast_clear(struct ctld *c);
+/* Unless there is one of the last plan. err ERR_NOMEM */
+int ctld_forecast_make(const struct ctld *c, struct error *err) MUST_CHECK;
+/* What it was made of is not so, or not any more. */
+void ctld_forecast_drop(struct ctld *c);
+/* By the plan, else by the last forecast; on the engine's clock, NAN: not
+ * known. */
+double ctld_forecast_s(const struct ctld *c, const struct job *j);
 
 /* ---- job_text.c -----------------------------------------------------------
  */

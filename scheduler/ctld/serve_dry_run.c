@@ -98,7 +98,10 @@ void ctld_dry_run(struct ctld *c, struct http_exchange *x,
     struct dry_run d = {.c = c, .sweep = sweep, .is_seed_open = is_seed_open};
     struct error err = ERROR_INIT;
 
-    if (engine_try(c->engine, req, sweep, tell, &d, &err) < 0) {
+    ctld_forecast_drop(c); /* in the trial there is a job more */
+    int rc = engine_try(c->engine, req, sweep, tell, &d, &err);
+    ctld_forecast_drop(c);
+    if (rc < 0) {
         json_decref(d.reply);
         http_reply_err(x, &err);
         return;

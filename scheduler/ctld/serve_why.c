@@ -23,7 +23,6 @@ struct why {
     size_t n;
     bool *may, *is_open; /* owned; by node: some time, and now */
     struct engine_suppose suppose;
-    double forecast_s; /* where the plan has no estimate; NAN */
 };
 
 static void why_clear(struct why *w)
@@ -35,7 +34,7 @@ static void why_clear(struct why *w)
 static int why_init(struct why *w, const struct ctld *c, const struct job *job,
                     struct error *err)
 {
-    *w = (struct why){.c = c, .job = job, .forecast_s = NAN};
+    *w = (struct why){.c = c, .job = job};
     w->nodes = engine_nodes(c->engine, &w->n);
     w->may = calloc(w->n + 1, sizeof(*w->may));
     w->is_open = calloc(w->n + 1, sizeof(*w->is_open));
@@ -48,8 +47,7 @@ static int why_init(struct why *w, const struct ctld *c, const struct job *job,
         w->is_open[i] = engine_node_fits(c->engine, job, i, true);
     }
     if (engine_suppose(c->engine, job, &w->suppose, err) < 0 ||
-        (!isfinite(job->start_estimate_s) &&
-         engine_forecast(c->engine, job, &w->forecast_s, err) < 0)) {
+        ctld_forecast_make(c, err) < 0) {
         why_clear(w);
         return -1;
     }
@@ -366,7 +364,9 @@ static json_t *expected_of(const struct engine_suppose *s)
 static json_t *forecast_of(const struct why *w)
 {
     const struct clock *clock = w->c->parts.clock;
-    double in_s = w->forecast_s - clock->now_s(clock);
+    double in_s = isfinite(w->job->start_estimate_s)
+                      ? (double)NAN
+                      : ctld_forecast_s(w->c, w->job) - clock->now_s(clock);
     return json_pack("{s:o, s:o}", "start_forecast",
                      ctld_time(clock->wall_s(clock) + in_s), "forecast_basis",
                      ctld_text(isfinite(in_s) ? "each job ends at its time "

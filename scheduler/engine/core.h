@@ -201,6 +201,7 @@ struct engine {
     struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
     double unavailable_since_s; /* seconds since 1970 */
     bool wants_plan;            /* something changed since the last one */
+    uint64_t n_plans;
     bool takes_back;    /* with the next plan: what waits in the allocator */
     bool wants_depends; /* what jobs wait for may have happened */
     double retry_at_s;  /* something failed: step again at this time */

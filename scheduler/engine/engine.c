@@ -431,6 +431,11 @@ const char *engine_unavailable(const struct engine *e, double *ret_since_s)
     return e->unavailable.msg;
 }
 
+uint64_t engine_plans(const struct engine *e)
+{
+    return e->n_plans;
+}
+
 const char *engine_policy_name(const struct engine *e)
 {
     return e->policy->name;

@@ -564,13 +564,23 @@ struct engine_suppose {
  * err  ERR_NOMEM */
 int engine_suppose(struct engine *e, const struct job *job,
                    struct engine_suppose *ret, struct error *err) MUST_CHECK;
-/* When a job that waits behind others may start if each job ends at its time
- * limit, no sooner and no later, and nobody comes before it; on the engine's
+/* When the first of those that wait may start if each job ends at its time
+ * limit, no sooner and no later, and nobody comes before them; on the engine's
  * clock. Changes nothing, and asks no allocator.
- * out  ret_s  NAN: not known, or further back than is looked
- * err  ERR_NOMEM */
-int engine_forecast(struct engine *e, const struct job *job, double *ret_s,
+ * out  ret    [ENGINE_FORECASTS], by number; who is not there: not known, or
+ *             further back than is looked
+ * err  ERR_NOMEM
+ * cost some milliseconds at most */
+enum { ENGINE_FORECASTS = 64 };
+struct engine_start {
+    uint64_t id;
+    double start_s;
+};
+int engine_forecast(struct engine *e, struct engine_start *ret, size_t *ret_n,
                     struct error *err) MUST_CHECK;
+/* How many plans were made: who has taken something down from one learns that
+ * there is a newer one. */
+uint64_t engine_plans(const struct engine *e);
 /* What the job's user and account have of their limits; account NULL: none. */
 struct engine_use {
     const char *account;

@@ -462,6 +462,7 @@ int eng_plan(struct engine *e, struct error *err)
     size_t n = 0;
 
     e->wants_plan = false;
+    e->n_plans++;
     e->look_at_s = INFINITY;
     if (e->is_draining) {
         pause_all(e, e->pause_reason);

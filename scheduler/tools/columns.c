@@ -73,6 +73,7 @@ INT_OF(iteration, "iteration")
 DURATION_OF(elapsed, "elapsed_s")
 DURATION_OF(limit, "limit_s")
 DURATION_OF(remaining, "left_s")
+DURATION_OF(starts, "start_in_s")
 
 /* "key=value,..." */
 static void labels_text(const json_t *job, char *out, size_t cap)
@@ -176,6 +177,30 @@ static void left_text(const json_t *job, char *out, size_t cap)
                           cap);
 }
 
+/* "~2m", "~1h", "~3d": no figure of an estimate that would soon be another. */
+static void about(double s, char *out, size_t cap)
+{
+    static const struct {
+        double up_to_s, unit_s;
+        char letter;
+    } steps[] = {{90, 1, 's'}, {90 * 60, 60, 'm'}, {36 * 3600, 3600, 'h'}};
+    size_t i = 0;
+    while (i < 3 && s >= steps[i].up_to_s)
+        i++;
+    (void)snprintf(out, cap, "~%.0f%c", s / (i < 3 ? steps[i].unit_s : 86400),
+                   i < 3 ? steps[i].letter : 'd');
+}
+
+/* To its end; of one that waits, about how long to its start. */
+static void eta_text(const json_t *job, char *out, size_t cap)
+{
+    double in_s = field_real(job, "start_in_s");
+    if (isfinite(in_s) && in_s >= 0 && in_s < 1e9)
+        about(in_s, out, cap);
+    else
+        left_text(job, out, cap);
+}
+
 /* Where it runs, or why it does not; of one that ended well where it ran. */
 static void where_text(const json_t *job, char *out, size_t cap)
 {
@@ -226,6 +251,10 @@ static const struct field fields[] = {
     NUMBER(elapsed, "TIME", "elapsed_s", "elapsed_s", "time run"),
     NUMBER(left, "LEFT", "eta_s", "state,eta_s",
            "time to its end, as estimated"),
+    NUMBER(eta, "ETA", "eta_s", "state,eta_s,start_in_s",
+           "time to its end, or, after ~, to its start, as estimated"),
+    NUMBER(starts, "STARTS IN", "start_in_s", "start_in_s",
+           "time to its start, as estimated"),
     NUMBER(limit, "LIMIT", "limit_s", "limit_s", "its time limit"),
     NUMBER(remaining, "TO LIMIT", "left_s", "left_s", "time to that limit"),
     LEFT(submitted, "SUBMITTED", NULL, "submitted", "when it was submitted"),
@@ -245,12 +274,12 @@ enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 static const struct {
     const char *name, *fields, *doc;
 } formats[] = {
-    {"default", "id,name,user,st,gpus,step,rate,loss,elapsed,left,where",
+    {"default", "id,name,user,st,gpus,step,rate,loss,elapsed,eta,where",
      "what there is without -o"},
-    {"short", "id,name,st,gpus,progress,left", "for a narrow terminal"},
+    {"short", "id,name,st,gpus,progress,eta", "for a narrow terminal"},
     {"long",
      "id,name,user,kind,state,priority,gpus,attempt,step,rate,loss,accuracy,"
-     "elapsed,left,limit,submitted,started,where",
+     "elapsed,eta,limit,submitted,started,where",
      "all that a wide one has room for"},
     {"why", "id,name,user,state,position,gpus,estimate,reason",
      "why jobs wait"},

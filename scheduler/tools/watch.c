@@ -51,12 +51,29 @@ static bool is_shown(const struct watch_conf *c, const json_t *job)
     return filter_now(&c->filter, job);
 }
 
+/* What a job was told of its start goes by while nothing else changes. */
+static void take_due(json_t *job)
+{
+    double in_s = field_real(job, "start_in_s");
+    if (isfinite(in_s))
+        (void)json_object_set_new(job, "due_s", json_real(now_s() + in_s));
+}
+
+static void go_by(json_t *job)
+{
+    double in_s = field_real(job, "due_s") - now_s();
+    if (isfinite(in_s))
+        (void)json_object_set_new(job, "start_in_s",
+                                  json_real(in_s > 0 ? in_s : 0));
+}
+
 static void keep(struct watch *w, json_t *job)
 {
     char key[24];
     (void)snprintf(key, sizeof(key), "%" PRId64, field_int(job, "id", 0));
     pthread_mutex_lock(&w->lock);
     bool was = json_object_get(w->jobs, key) != NULL;
+    take_due(job);
     if (is_shown(w->conf, job))
         (void)json_object_set(w->jobs, key, job);
     else if (was)
@@ -124,6 +141,7 @@ static json_t *picture(struct watch *w)
     json_array_foreach(jobs, i, job)
     {
         enum job_state s = JOB_NEW;
+        go_by(job);
         (void)job_state_from_name(field_str(job, "state"), &s);
         running += job_state_is_live(s);
         queued += s == JOB_QUEUED || s == JOB_HELD;

@@ -146,6 +146,38 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [[ $output == *"slot"*"2     0  up"* ]]
 }
 
+# DOCUMENT EXPRESSION OF-ANOTHER EXPRESSION: the same time but for 5 s.
+same_time() {
+    [ "$(sqlite3 :memory: "SELECT
+        abs(julianday(json_extract('$1', '$2')) -
+            julianday(json_extract('$3', '$4'))) * 86400 < 5")" = 1 ]
+}
+
+@test "the queue: about when those that wait start, as --why says" {
+    spec hog 'sleep 60'
+    submit --quiet --set resources.gpus=2 --set resources.time_limit=2h hog.yaml
+    wait_for 60 job_claimed
+    submit --quiet --set resources.gpus=2 --set resources.time_limit=5h hog.yaml
+    submit --quiet --set resources.gpus=2 hog.yaml
+    submit --quiet hog.yaml
+    submit --quiet --hold hog.yaml
+    wait_for 60 waits_for_gpus
+    # 3 may run for ever, and 4 comes behind it.
+    [ "$(stat --no-header -o id,eta | tr -d ' ' | tr '\n' ' ')" = \
+        "1- 2~2h 3~7h 4- 5- " ]
+    list=$(stat --json)
+    why=$(stat --json --why 3)
+    [ "$(json '$.jobs[2].start_estimate' <<<"$list")" = "" ]
+    [ "$(json '$.jobs[1].start_forecast' <<<"$list")" = "" ]
+    same_time "$list" '$.jobs[2].start_forecast' "$why" '$.start_forecast'
+    not same_time "$list" '$.jobs[2].start_forecast' \
+        "$(stat --json --why 2)" '$.job.start_estimate'
+    # What ends sooner lets the next start sooner, and the list knows.
+    "$MGPU_BIN/mgpu-cancel" --quiet 2
+    sooner() { [[ $(stat --no-header -o eta -t QUEUED | head -n 1) == *~2h ]]; }
+    wait_for 60 sooner
+}
+
 @test "--why: what it waits for, who is there, and why it ended" {
     spec hog 'sleep 60'
     submit --quiet --set resources.gpus=2 hog.yaml

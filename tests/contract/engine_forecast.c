@@ -29,10 +29,17 @@ static double forecast(uint64_t id)
 {
     const struct job *job = engine_job(w.engine, id);
     char reason[JOB_REASON_CAP];
-    double at_s = 0, start_s = job->start_estimate_s;
+    double at_s = NAN, start_s = job->start_estimate_s;
+    struct engine_start all[ENGINE_FORECASTS];
+    size_t n = 0;
 
     (void)snprintf(reason, sizeof(reason), "%s", job->reason);
-    is_int(engine_forecast(w.engine, job, &at_s, &err), 0, "asked");
+    is_int(engine_forecast(w.engine, all, &n, &err), 0, "asked");
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && all[i].id <= all[i - 1].id)
+            ok(false, "in order");
+        at_s = all[i].id == id ? all[i].start_s : at_s;
+    }
     is_str(job->reason, reason, "  its reason stays");
     ok((isnan(start_s) && isnan(job->start_estimate_s)) ||
            fabs(start_s - job->start_estimate_s) < 1e-9,

@@ -82,6 +82,32 @@ static void test_queue(void)
     json_decref(o);
 }
 
+/* Seconds to the start, and what is shown. */
+static void test_eta(void)
+{
+    static const struct {
+        const char *in_s, *want;
+    } rows[] = {{"0", "~0s"},      {"89", "~89s"},       {"95", "~2m"},
+                {"5399", "~90m"},  {"5401", "~2h"},      {"129599", "~36h"},
+                {"129601", "~2d"}, {"8640000", "~100d"}, {"null", "-"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[200], want[40];
+        struct error err = ERROR_INIT;
+        (void)snprintf(text, sizeof(text),
+                       "{\"jobs\":[{\"id\":1,\"state\":\"QUEUED\","
+                       "\"start_in_s\":%s}]}",
+                       rows[i].in_s);
+        json_t *o = load(text);
+        begin();
+        conf.header = false;
+        conf.format = "eta,st";
+        is_int(show_queue(&conf, o, &err), 0, "one that waits");
+        (void)snprintf(want, sizeof(want), "%s  PD\n", rows[i].want);
+        is_str(end(), want, rows[i].in_s);
+        json_decref(o);
+    }
+}
+
 /* Two ranks, two iterations. Of 10 + 20 + 10 + 20 ms the forward passes take
  * 30, waiting 6; what no phase names is the rest: 24 = 40 %. */
 static const char rows_text[] =
@@ -439,7 +465,7 @@ static void test_members(void)
         "\"started\":\"b\",\"ended\":\"e\",\"elapsed_s\":61.0,"
         "\"limit_s\":600.0,\"left_s\":539.0,\"start_estimate\":\"f\","
         "\"iteration\":10,\"iterations_total\":20,\"epoch\":1,"
-        "\"loss\":0.5,\"t_iter_s\":0.1,\"eta_s\":1.0,"
+        "\"start_in_s\":120.0,\"loss\":0.5,\"t_iter_s\":0.1,\"eta_s\":1.0,"
         "\"eval_accuracy\":0.9}";
     struct error err = ERROR_INIT;
     char help[4096] = "", want[COLUMN_TEXT_CAP], got[COLUMN_TEXT_CAP];
@@ -536,6 +562,7 @@ static void test_profile(void)
 int main(void)
 {
     test_queue();
+    test_eta();
     test_members();
     test_profile();
     test_columns();

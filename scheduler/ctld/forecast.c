@@ -1,0 +1,87 @@
+/* forecast.c - when those that wait may start, as a list and --why say it.
+ *
+ * One forecast is for all that wait, and for all that ask: it is made when the
+ * first of them is written and holds until the engine has made another plan,
+ * or for FRESH_S, as what runs may take longer than was foreseen. Making one
+ * stops the loop. After one that took t the next is made SHARE t later, no
+ * sooner, so that lists of a busy queue take a twentieth of the loop's time at
+ * most; who asks for one job alone has it as it is now, and so says the list
+ * after that.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "jobs/base/clock.h"
+#include "scheduler/ctld/private.h"
+
+static const double FRESH_S = 5, SHARE = 20;
+
+struct ctld_forecast {
+    struct engine_start starts[ENGINE_FORECASTS]; /* by number */
+    size_t n;
+    bool is_made;
+    uint64_t plans;        /* that the engine had made then */
+    double made_s, rest_s; /* by the real clock; no other before that long */
+};
+
+int ctld_forecast_init(struct ctld *c, struct error *err)
+{
+    c->forecast = calloc(1, sizeof(*c->forecast));
+    return c->forecast ? 0 : error_set(err, ERR_NOMEM, "forecast");
+}
+
+void ctld_forecast_clear(struct ctld *c)
+{
+    free(c->forecast);
+    c->forecast = NULL;
+}
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+int ctld_forecast_make(const struct ctld *c, struct error *err)
+{
+    struct ctld_forecast *f = c->forecast;
+    double from_s = now_s();
+    uint64_t plans = engine_plans(c->engine);
+    if (f->is_made && f->plans == plans && from_s - f->made_s < FRESH_S)
+        return 0;
+    f->is_made = false;
+    if (engine_forecast(c->engine, f->starts, &f->n, err) < 0)
+        return -1;
+    f->is_made = true;
+    f->plans = plans;
+    f->made_s = now_s();
+    f->rest_s = SHARE * (f->made_s - from_s);
+    return 0;
+}
+
+void ctld_forecast_drop(struct ctld *c)
+{
+    c->forecast->is_made = false;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct engine_start *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+double ctld_forecast_s(const struct ctld *c, const struct job *j)
+{
+    struct ctld_forecast *f = c->forecast;
+    const struct engine_start key = {.id = j->id};
+    if (j->state != JOB_QUEUED)
+        return NAN;
+    if (isfinite(j->start_estimate_s))
+        return j->start_estimate_s;
+    /* Without memory for a forecast nothing is known. */
+    if ((!f->is_made || now_s() - f->made_s >= f->rest_s) &&
+        ctld_forecast_make(c, NULL) < 0)
+        return NAN;
+    const struct engine_start *found =
+        bsearch(&key, f->starts, f->n, sizeof(key), by_id);
+    return found ? found->start_s : (double)NAN;
+}
