@@ -105,6 +105,8 @@ struct ctld {
     struct users *users;
     struct ctld_rate rates[CTLD_RATES_MAX];
     struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
+    struct loop_source *pulse;
+    double pulse_due_s; /* on the clock; NAN: not set */
     struct loop_source *term, *intr, *hup, *usr1, *child;
     bool stopping, step_failed;
     struct error fatal;   /* why it stops, unless it was asked to */

@@ -206,11 +206,47 @@ static void appended(struct task *t)
     go_on(c, rc, batch, &err);
 }
 
+/* ---- standing still -------------------------------------------------------
+ * A process that was stopped (SIGSTOP, a frozen control group, a machine that
+ * pages) finds its timers due before it has read what workers said meanwhile.
+ * Two looks in each heartbeat tell: who was away for less cannot have missed
+ * two beats, and node_lost_s is not shorter than that.
+ */
+static void beat_pulse(struct ctld *c, double now_s)
+{
+    double period_s = c->parts.conf->heartbeat_s / 2;
+    if (now_s - c->pulse_due_s > period_s) {
+        log_notice("ctld", "stood still, and listens anew s=%.1f",
+                   now_s - c->pulse_due_s);
+        engine_was_away(c->engine);
+    }
+    c->pulse_due_s = now_s + period_s;
+    loop_timer_set(c->pulse, period_s);
+}
+
+static void on_pulse(void *arg)
+{
+    struct ctld *c = arg;
+    if (!c->stopping)
+        beat_pulse(c, c->parts.clock->now_s(c->parts.clock));
+}
+
+/* Timers that are due come in their own order, and the step may be first. The
+ * period may have changed. */
+static void look_at_pulse(struct ctld *c)
+{
+    double now_s = c->parts.clock->now_s(c->parts.clock);
+    double left_s = c->pulse_due_s - now_s; /* NAN at first */
+    if (!(left_s >= 0) || left_s > c->parts.conf->heartbeat_s)
+        beat_pulse(c, now_s);
+}
+
 static void step(struct ctld *c)
 {
     struct error err = ERROR_INIT;
     struct store_batch *batch;
 
+    look_at_pulse(c);
     if (c->commit->batch) {
         c->step_again = true;
         return;
@@ -265,6 +301,10 @@ int ctld_step_init(struct ctld *c, struct error *err)
     if (loop_timer_create(c->loop, on_step, c, &c->step_timer, err) < 0 ||
         loop_timer_create(c->loop, on_step, c, &c->step_soon, err) < 0)
         return -1;
+    c->pulse_due_s = NAN;
+    if (loop_timer_create(c->loop, on_pulse, c, &c->pulse, err) < 0)
+        return -1;
+    loop_source_name(c->pulse, "pulse");
     loop_source_name(c->step_timer, "step");
     loop_source_name(c->step_soon, "step");
     if (fd >= 0 && loop_fd_create(c->loop, fd, on_wake, c, &c->wake, err) < 0)
@@ -285,5 +325,6 @@ void ctld_step_clear(struct ctld *c)
     free(c->commit);
     loop_source_destroy(c->step_timer);
     loop_source_destroy(c->step_soon);
+    loop_source_destroy(c->pulse);
     loop_source_destroy(c->wake);
 }

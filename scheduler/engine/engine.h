@@ -284,6 +284,9 @@ bool engine_is_durable(const struct engine *e, const struct job *job);
  * a fact; NULL while its submit is not durable. Good until the next step. */
 const struct job *engine_settled(const struct engine *e, const struct job *job);
 
+/* The process stood still until now, stopped or without a core, and heard
+ * nobody meanwhile: silence is counted anew, as at a start. */
+void engine_was_away(struct engine *e);
 /* Lets running attempts live on but starts nothing new, and tells those who
  * wait why; NULL: it starts jobs again. */
 void engine_drain(struct engine *e, const char *why);

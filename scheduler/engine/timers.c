@@ -3,7 +3,7 @@
  * All on the engine's monotonic clock: a wall clock that jumps ends no job.
  * After a restart the clocks begin again where the stored times put them;
  * those of heartbeats begin anew, so a daemon that was away for long gives
- * its workers time to be heard.
+ * its workers time to be heard. So does one that stood still.
  */
 #include <math.h>
 #include <signal.h>
@@ -88,6 +88,20 @@ static double give_up_at(const struct engine *e, const struct entry *en)
     if (!is_claimed(&en->job) && !isnan(en->granted_s))
         return en->granted_s + 2 * lost_s;
     return INFINITY;
+}
+
+void engine_was_away(struct engine *e)
+{
+    double now_s = eng_now(e);
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (!job_state_is_live(en->job.state))
+            continue;
+        en->stalled_s = en->job.beat_s = now_s;
+        if (!isnan(en->granted_s))
+            en->granted_s = now_s;
+    }
 }
 
 double eng_timers_next(const struct engine *e, const struct entry *en)

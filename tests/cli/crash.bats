@@ -218,3 +218,47 @@ has_come() { # JOB ATTEMPT AFTER: all rows from there to $to
     run "$MGPU_BIN/mgpu-stat" --wait "$id"
     [ "$status" -eq 125 ]
 }
+
+# ---- not killed, but stopped --------------------------------------------------
+
+n_lines() { wc -l 2>/dev/null <"$1" || echo 0; }
+lines_at_least() { [ "$(n_lines "$1")" -ge "$2" ]; }
+
+@test "F09: a daemon that is stopped loses nobody, and takes nobody for dead" {
+    # It is told apart from silent ranks after a heartbeat; what the engine then
+    # does is contract/engine_cluster_time.c's.
+    printf 'version: 1\nwatchdog: {heartbeat: 1s, node_lost_after: 1h}\n' \
+        >"$BATS_TEST_TMPDIR/mgpu.yaml"
+    ctld_start --config "$BATS_TEST_TMPDIR/mgpu.yaml"
+    beats="$BATS_TEST_TMPDIR/beats"
+    id=$(submit_command long sh -c \
+        "echo ran >>$BATS_TEST_TMPDIR/ran; until [ -e $BATS_TEST_TMPDIR/go ]; do echo >>$beats; sleep 0.1; done")
+    wait_for 60 job_is "$id" RUNNING
+    kill -STOP "$ctld_pid"
+    printf '%s\n' 'version: 1' 'kind: command' 'name: late' \
+        'resources: {gpus: 1}' 'command: ["true"]' >"$BATS_TEST_TMPDIR/late.yaml"
+    in_the_background late "$MGPU_BIN/mgpu-submit" --wait \
+        "$BATS_TEST_TMPDIR/late.yaml" 3>&- &
+    # The job goes on: so long, 3 s at the least, does nobody hear it.
+    wait_for 120 lines_at_least "$beats" $(($(n_lines "$beats") + 30))
+    kill -CONT "$ctld_pid"
+    wait_for 60 grep -q 'stood still, and listens anew' "$ctld_dir/ctld.log"
+    wait_for 60 is_answered late
+    [ "$(cat "$BATS_TEST_TMPDIR/late")" = good ]
+    job_is "$id" RUNNING
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_for 60 job_is "$id" COMPLETED
+    [ "$(cat "$BATS_TEST_TMPDIR/ran")" = ran ]
+    [ "$(sql state "SELECT group_concat(name||' '||state) FROM v_job")" \
+        = 'long COMPLETED,late COMPLETED' ]
+    [ "$(sql state "SELECT count(*) FROM v_event
+        WHERE event IN ('stall', 'requeue')")" = 0 ]
+}
+
+@test "F09: the units have it started again when it stays so" {
+    for unit in "$MGPU_SRC"/contrib/systemd/mgpu-ctld.{system,user}.service; do
+        grep -Eqx 'WatchdogSec=[1-9][0-9]*' "$unit"
+        grep -Eqx 'Restart=(always|on-failure)' "$unit"
+        grep -qx 'Type=notify' "$unit"
+    done
+}

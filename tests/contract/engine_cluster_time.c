@@ -255,8 +255,54 @@ static void test_suspended_over(void)
     suspended_over(95, "suspended, and it is away until it goes on");
 }
 
+/* Nobody has said anything for longer than they may, for the daemon could not
+ * hear it: it was stopped. */
+static void test_stood_still(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 525, .silent = 1});
+
+    s.node_lost_s = 30;
+    begin(&s, "it stood still");
+    play_to(10);
+    w.clock.t_s = 1200;
+    engine_was_away(w.engine);
+    play_to(229);
+    is_int(engine_job(w.engine, 1)->state, JOB_STARTING,
+           "its own silence is nobody's");
+    play_to(231);
+    is_int(engine_job(w.engine, 1)->state, JOB_STALLED, "and that one is");
+    w.clock.t_s = 1500;
+    engine_was_away(w.engine);
+    play_to(520);
+    is_int(engine_job(w.engine, 1)->state, JOB_STALLED,
+           "who is silent has all its time to come back");
+    is_int(engine_job(w.engine, 1)->attempt, 1, "  as the same attempt");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+/* The same before its worker has claimed it. */
+static void test_stood_unclaimed(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 400, .no_claim = 1});
+
+    s.node_lost_s = 30;
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":0}}";
+    begin(&s, "it stood still, and nobody had claimed yet");
+    play_to(10);
+    w.clock.t_s = 1200;
+    engine_was_away(w.engine);
+    play_to(259);
+    is_int(engine_job(w.engine, 1)->state, JOB_DISPATCHING,
+           "there is time yet");
+    finish("k0:FAILED/125/1[1]", "its worker did not claim its lease");
+}
+
 int main(void)
 {
+    test_stood_still();
+    test_stood_unclaimed();
     test_suspended_over();
     test_away();
     test_reported();
