@@ -4,6 +4,7 @@
 #ifndef MGPU_CTLD_THREAD_H
 #define MGPU_CTLD_THREAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "scheduler/ctld/loop.h"
@@ -27,5 +28,9 @@ int thread_post(struct thread *th, struct task *t,
 size_t thread_queued(struct thread *th);
 /* Runs what is queued, calls done() for all of it, ends. NULL is fine. */
 void thread_destroy(struct thread *th);
+/* The same, but one that is still at a task after s is left to it, with what is
+ * queued: for calls of libraries that nothing interrupts, in a process that is
+ * about to end. False: it was left. */
+bool thread_destroy_within(struct thread *th, double s);
 
 #endif
