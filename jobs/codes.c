@@ -172,10 +172,10 @@ static const struct code_note notes[] = {
      "kind: cv\ndataset: {source: synthetic}\n",
      "version: 1\nkind: cv\ndataset: {source: synthetic}\n", "mgpu-job(5)"},
     {"W101", "it looks like a secret",
-     "A variable whose name is that of a password, a token or a key. Values "
-     "of 'env' and 'env_passthrough' are stored with the job and shown to "
-     "administrators; those of 'secrets' are files of yours that only the job "
-     "reads.",
+     "A variable whose name is that of a password, a token or a key. Its value "
+     "is in the file or on the command line, goes to the daemon and is kept "
+     "there, sealed, until the job has ended. Those of 'secrets' are files of "
+     "yours that only the job reads.",
      "kind: command\nversion: 1\ncommand: [train]\nenv: {HF_TOKEN: hf_123}\n",
      "kind: command\nversion: 1\ncommand: [train]\nsecrets: [HF_TOKEN]\n",
      "mgpu-job(5), SECRETS"},
