@@ -8,25 +8,24 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "db/backups.h"
 #include "db/db_sqlite.h"
 #include "db/schema_sqlite.h"
 #include "db/store.h"
 #include "jobs/base/buf.h"
 
-enum { SMALL_MAX = 64 << 20 };
+/* CHECK_STEPS of SQLite's machine are some milliseconds. Its look through the
+ * pages of one table is one step, however long that takes. */
+enum { SMALL_MAX = 64 << 20, STEP_PAGES = 4096, CHECK_STEPS = 100000 };
 
 /* Beside the databases: without them a state cannot go on. */
 static const char *const small[] = {"secret", "admin.log", "first_id"};
-/* All that a copy has, and what SQLite has beside one that it works at. */
-static const char *const names[] = {
-    "metrics.db", "metrics.db-journal", "metrics.db-wal", "metrics.db-shm",
-    "state.db",   "state.db-journal",   "state.db-wal",   "state.db-shm",
-    "secret",     "admin.log",          "first_id",       "backup"};
 
 static int path_of(char *ret, size_t cap, const char *dir, const char *name,
                    struct error *err)
@@ -47,25 +46,49 @@ static int sync_path(const char *path, struct error *err)
     return rc;
 }
 
+static bool is_over(const _Atomic bool *stop)
+{
+    return stop && atomic_load(stop);
+}
+
+static int give_up(struct error *err)
+{
+    return error_set(err, ERR_UNAVAIL, "the daemon is stopping");
+}
+
+/* In steps of 16 MiB. The transaction that the source has open keeps it as it
+ * was from the first to the last of them. */
 static int copy_pages(const struct db *from, const struct db *to,
-                      struct error *err)
+                      const _Atomic bool *stop, struct error *err)
 {
     sqlite3_backup *b = sqlite3_backup_init(to->h, "main", from->h, "main");
     if (!b)
         return db_fail(to, "backup", err);
-    int rc = sqlite3_backup_step(b, -1);
+    int rc = SQLITE_OK;
+    while (rc == SQLITE_OK && !is_over(stop))
+        rc = sqlite3_backup_step(b, STEP_PAGES);
     (void)sqlite3_backup_finish(b);
+    if (rc == SQLITE_OK)
+        return give_up(err);
     return rc == SQLITE_DONE ? 0 : db_fail(to, "backup", err);
+}
+
+/* Of SQLite's, now and then; not 0: it stops what it does. */
+static int look_up(void *stop)
+{
+    return is_over(stop);
 }
 
 /* What was copied must be sound, or it is of no use one day. A copy is a file
  * alone, without a log beside it. */
-static int check_copy(const struct db *d, struct error *err)
+static int check_copy(const struct db *d, const _Atomic bool *stop,
+                      struct error *err)
 {
     char line[120];
+    sqlite3_progress_handler(d->h, CHECK_STEPS, look_up, (void *)stop);
     if (db_exec(d, "PRAGMA journal_mode = DELETE", err) < 0 ||
         db_get_text(d, "PRAGMA quick_check(1)", line, sizeof(line), err) < 0)
-        return -1;
+        return is_over(stop) ? give_up(err) : -1;
     return strcmp(line, "ok") == 0
                ? 0
                : error_set(err, ERR_IO, "%s: the copy is damaged: %s", d->name,
@@ -87,7 +110,7 @@ static int open_moment(struct db *ret, const char *dir, const char *name,
 }
 
 static int copy_database(const struct db *from, const char *into,
-                         struct error *err)
+                         const _Atomic bool *stop, struct error *err)
 {
     char to_path[1024];
     struct db to = {.h = NULL};
@@ -95,26 +118,27 @@ static int copy_database(const struct db *from, const char *into,
         return -1;
     int rc = db_open(&to, to_path, from->name, false, err);
     if (rc == 0)
-        rc = copy_pages(from, &to, err);
+        rc = copy_pages(from, &to, stop, err);
     if (rc == 0)
-        rc = check_copy(&to, err);
+        rc = check_copy(&to, stop, err);
     db_close(&to);
     return rc == 0 ? sync_path(to_path, err) : -1;
 }
 
 /* Of one moment: rows are there before the end of their attempt is, so the log
  * is looked at first, and no job ends in the copy whose rows are not in it. */
-static int copy_databases(const char *dir, const char *into, struct error *err)
+static int copy_databases(const char *dir, const char *into,
+                          const _Atomic bool *stop, struct error *err)
 {
     struct db log = {.h = NULL}, rows = {.h = NULL};
     int rc = open_moment(&log, dir, "state.db", err);
     if (rc == 0)
         rc = open_moment(&rows, dir, "metrics.db", err);
     if (rc == 0)
-        rc = copy_database(&log, into, err);
+        rc = copy_database(&log, into, stop, err);
     db_close(&log);
     if (rc == 0)
-        rc = copy_database(&rows, into, err);
+        rc = copy_database(&rows, into, stop, err);
     db_close(&rows);
     return rc;
 }
@@ -158,21 +182,6 @@ static int copy_small(const char *dir, const char *into, const char *name,
     return rc;
 }
 
-/* A directory of our own and nothing else: what somebody has put in its
- * place may lead to the very files that are copied. */
-static void remove_part(const char *part)
-{
-    struct stat st;
-    int fd = open(part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &st) == 0 && st.st_uid == geteuid())
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-            (void)unlinkat(fd, names[i], 0);
-    (void)close(fd);
-    (void)rmdir(part);
-}
-
 /* Whoever is put back is to know it: scheduler/ctld/restored.h. */
 static int write_mark(const char *into, struct error *err)
 {
@@ -200,9 +209,10 @@ static int sync_parent(const char *dest, struct error *err)
     return sync_path(slash ? parent : ".", err);
 }
 
-static int fill(const char *dir, const char *part, struct error *err)
+static int fill(const char *dir, const char *part, const _Atomic bool *stop,
+                struct error *err)
 {
-    if (copy_databases(dir, part, err) < 0)
+    if (copy_databases(dir, part, stop, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
         if (copy_small(dir, part, small[i], err) < 0)
@@ -212,7 +222,8 @@ static int fill(const char *dir, const char *part, struct error *err)
     return sync_path(part, err);
 }
 
-int store_sqlite_backup(const char *dir, const char *dest, struct error *err)
+int store_sqlite_backup(const char *dir, const char *dest,
+                        const _Atomic bool *stop, struct error *err)
 {
     char part[1024];
     struct stat st;
@@ -221,14 +232,14 @@ int store_sqlite_backup(const char *dir, const char *dest, struct error *err)
         return error_set(err, ERR_CONFIG, "'%s' is too long", dest);
     if (lstat(dest, &st) == 0)
         return error_set(err, ERR_STATE, "'%s' is there already", dest);
-    remove_part(part); /* of one that was cut short */
+    backups_remove_part(part); /* of one that was cut short */
     if (mkdir(part, 0700) < 0)
         return error_sys(err, errno, "make '%s'", part);
-    int rc = fill(dir, part, err);
+    int rc = fill(dir, part, stop, err);
     if (rc == 0 && rename(part, dest) < 0)
         rc = error_sys(err, errno, "rename '%s'", part);
     if (rc == 0)
         return sync_parent(dest, err);
-    remove_part(part);
+    backups_remove_part(part);
     return -1;
 }

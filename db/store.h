@@ -17,6 +17,7 @@
 #ifndef MGPU_DB_STORE_H
 #define MGPU_DB_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -220,10 +221,11 @@ int store_sqlite_open(const char *dir, struct store **ret,
  * databases, looked through and synced, and what else a daemon needs to go on
  * (secret, admin.log), in the new directory `dest`, 0700. Putting it back is
  * to copy it to the place of `dir`.
- * err  ERR_STATE dest is there already; what the disk says. There is no dest
- *      then */
+ * in   stop  given up soon after it is true; NULL: never
+ * err  ERR_STATE dest is there already; ERR_UNAVAIL it was given up; what the
+ *      disk says. There is no dest then */
 int store_sqlite_backup(const char *dir, const char *dest,
-                        struct error *err) MUST_CHECK;
+                        const _Atomic bool *stop, struct error *err) MUST_CHECK;
 
 /* Looks through the store in `dir`, in use or not, and changes nothing: pages,
  * the log of events, and the rows against the log. Calls each() for the first

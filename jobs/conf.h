@@ -84,6 +84,13 @@ struct conf {
         int32_t max_clients_per_user; /* 0: the daemon's default */
     } limits;
     struct {
+        struct {
+            char *dir; /* NULL: none are taken but those asked for */
+            double every_s;
+            int32_t keep;
+        } backup;
+    } store;
+    struct {
         double heartbeat_s, node_lost_after_s;
     } watchdog;
     struct {

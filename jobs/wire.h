@@ -148,11 +148,14 @@
  *     "paused":{"uid","since","why"}|null,
  *     "drained":[{"node","uid","since","why"}],
  *     "reload":{"at","is_ok","why","changed","after_restart"}|null,
- *     "loop":{"callbacks","longest_s","total_s","waited_s","longest_own_s"}}
+ *     "loop":{"callbacks","longest_s","total_s","waited_s","longest_own_s"},
+ *     "backup":{"dir","every_s","keep","n","last","next","failures",
+ *     "failed_at","why"}|null}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
  *     callbacks of the event loop took since then, and the longest; how much
- *     of that they waited for a core, and the longest without it
+ *     of that they waited for a core, and the longest without it; backup: of
+ *     store.backup, failed_at and why of the last one if it failed
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
  *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",

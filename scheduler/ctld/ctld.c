@@ -270,9 +270,14 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->mail_program = f->conf.mail_program;
     conf->ca_file = f->conf.ca_file;
     conf->webhook_allow = f->conf.webhook_allow;
+    conf->backup_dir = f->conf.backup_dir;
+    conf->backup_every_s = f->conf.backup_every_s;
+    conf->backup_keep = f->conf.backup_keep;
     conf->where = f->conf.where;
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
     set_engine_conf(c);
+    if (c->backup.timer)
+        ctld_backups_again(c);
     log_set_level(f->level);
     ctld_want_step(c);
 }
@@ -412,7 +417,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
         ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
         ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
-        make_http(c, err) < 0) {
+        make_http(c, err) < 0 || ctld_backups_init(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -493,6 +498,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->watchdog);
     loop_source_destroy(c->policy_timer);
     ctld_seals_clear(c);
+    ctld_backups_clear(c);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

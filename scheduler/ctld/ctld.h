@@ -58,6 +58,9 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *mail_program; /* absolute; NULL: no mails */
     const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */
     const struct spec_list *webhook_allow; /* hook.h; NULL: no host */
+    const char *backup_dir; /* absolute; NULL: backups are asked for */
+    double backup_every_s;
+    int32_t backup_keep;
 };
 
 /* What a configuration that was read again says. */
@@ -94,7 +97,8 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     /* Opens the log anew, where it is a file of ours; NULL: it never is. */
     int (*reopen_log)(struct error *err);
     /* store_sqlite_backup(), or NULL; called on a thread of its own. */
-    int (*backup)(const char *state_dir, const char *dest, struct error *err);
+    int (*backup)(const char *state_dir, const char *dest,
+                  const _Atomic bool *stop, struct error *err);
     /* store_sqlite_check(), or NULL; the same. */
     int (*check)(const char *state_dir,
                  void (*each)(void *arg, const char *finding), void *arg);

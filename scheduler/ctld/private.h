@@ -86,6 +86,16 @@ struct ctld_policy {
     size_t n;
 };
 
+struct ctld_backup { /* backups.c */
+    struct loop_source *timer;
+    bool is_busy;
+    int32_t n;                       /* that are there, of the last look */
+    double last_s, next_s, failed_s; /* since 1970; NAN: not known, or none */
+    int n_tries;                     /* that failed, one after the other */
+    uint64_t n_failed;
+    char why[240]; /* "": the last did not fail */
+};
+
 struct ctld {
     struct ctld_parts parts;
     struct ctld_conf conf; /* what parts.conf is */
@@ -151,6 +161,7 @@ struct ctld {
 
     struct loop_source *watchdog;
     struct thread *backups; /* NULL before the first */
+    struct ctld_backup backup;
     struct audit *audit;
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
@@ -464,6 +475,16 @@ int ctld_admin_init(struct ctld *c, struct error *err) MUST_CHECK;
 bool ctld_admit_admin(struct ctld *c, struct http_exchange *x);
 json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
 json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
+
+/* ---- serve_backup.c, backups.c ---------------------------------------------
+ */
+/* The thread is there. */
+int ctld_need_backups(struct ctld *c, struct error *err) MUST_CHECK;
+int ctld_backups_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_backups_clear(struct ctld *c);
+/* The configuration is another: looks whether it is time. */
+void ctld_backups_again(struct ctld *c);
+json_t *ctld_backups_json(const struct ctld *c); /* null: none are wanted */
 
 /* ---- serve_drain.c ---------------------------------------------------------
  */

@@ -25,7 +25,8 @@ static void backup_run(struct task *t)
 {
     struct backup *b = (struct backup *)t;
     const struct ctld_parts *parts = &b->c->parts;
-    b->rc = parts->backup(parts->conf->state_dir, b->dir, &b->err);
+    b->rc =
+        parts->backup(parts->conf->state_dir, b->dir, &b->c->closing, &b->err);
 }
 
 static void backup_done(struct task *t)
@@ -53,7 +54,7 @@ static void backup_done(struct task *t)
     free(b);
 }
 
-static int need_thread(struct ctld *c, struct error *err)
+int ctld_need_backups(struct ctld *c, struct error *err)
 {
     return c->backups ? 0
                       : thread_create(c->loop, "backup", BACKUPS_QUEUED,
@@ -69,8 +70,7 @@ static int start(struct ctld *c, struct http_exchange *x, const char *dir,
         return error_set(err, ERR_INVAL,
                          "dir: expected an absolute path of at most %d bytes",
                          (int)DIR_MAX);
-    if (!c->backups &&
-        thread_create(c->loop, "backup", BACKUPS_QUEUED, &c->backups, err) < 0)
+    if (ctld_need_backups(c, err) < 0)
         return -1;
     struct backup *b = calloc(1, sizeof(*b));
     if (!b)
@@ -147,7 +147,7 @@ void serve_fsck(void *arg, struct http_exchange *x)
     if (rc == 0 && !c->parts.check)
         rc = error_set(&err, ERR_CONFIG, "this store has no fsck");
     if (rc == 0)
-        rc = need_thread(c, &err);
+        rc = ctld_need_backups(c, &err);
     if (rc == 0) {
         f->task = (struct task){.run = fsck_run, .done = fsck_done};
         f->c = c;

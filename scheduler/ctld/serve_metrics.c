@@ -144,6 +144,21 @@ static int add_notices(struct buf *b, struct notices_counts n)
                     "Those that wait, or are under way.", n.waiting);
 }
 
+static int add_backups(struct buf *b, const struct ctld_backup *k)
+{
+    int rc = one(b, "mgpu_backups", "gauge",
+                 "Backups by store.backup that are there.", (uint64_t)k->n);
+    rc |= one(b, "mgpu_backup_failures", "counter",
+              "Tries of such a backup that failed.", k->n_failed);
+    rc |= family(b, "mgpu_backup_last_success_time_seconds", "gauge",
+                 "When the newest of them was taken, since 1970.");
+    return isnan(k->last_s)
+               ? rc
+               : rc | buf_addf(b, NULL,
+                               "mgpu_backup_last_success_time_seconds %.3f\n",
+                               k->last_s);
+}
+
 static int add_all(struct ctld *c, struct buf *b)
 {
     struct counts n;
@@ -187,6 +202,7 @@ static int add_all(struct ctld *c, struct buf *b)
         one(b, "mgpu_steps_failed", "counter",
             "Engine steps whose events could not be stored.", s->steps_failed);
     rc |= add_notices(b, ctld_notice_counts(c));
+    rc |= add_backups(b, &c->backup);
     rc |= histogram(b, "mgpu_step_seconds",
                     "Duration of one engine step, its commits included.",
                     s->steps.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,

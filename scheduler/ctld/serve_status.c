@@ -51,7 +51,7 @@ void serve_status(void *arg, struct http_exchange *x)
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}",
+                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -63,7 +63,8 @@ void serve_status(void *arg, struct http_exchange *x)
                   (json_int_t)c->stats.spools_undrained, "jobs", count_jobs(c),
                   "reload", ctld_reload_json(c), "paused", ctld_pause_json(c),
                   "drained", ctld_drains_json(c), "allocator_state",
-                  ctld_allocator_state(c), "loop", loop_json(c)));
+                  ctld_allocator_state(c), "loop", loop_json(c), "backup",
+                  ctld_backups_json(c)));
 }
 
 json_t *ctld_node_json(const struct alloc_node *n)

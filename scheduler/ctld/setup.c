@@ -405,6 +405,9 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
         .mail_program = conf->notify.mail_program,
         .ca_file = conf->notify.ca_file,
         .webhook_allow = &conf->notify.webhook_allow,
+        .backup_dir = conf->store.backup.dir,
+        .backup_every_s = conf->store.backup.every_s,
+        .backup_keep = conf->store.backup.keep,
     };
     if (s->kind != DAEMON_LOCAL)
         set_slurm(conf, s, ret);

@@ -164,6 +164,22 @@ static void print_reload(const json_t *r)
             render_escape(field_str(r, "after_restart"), text, sizeof(text)));
 }
 
+static void print_backup(const json_t *b)
+{
+    char text[1200];
+    const char *last = field_str(b, "last");
+    if (!json_is_object(b))
+        return;
+    printf(" backup     %s%s, %" PRId64 " of %" PRId64 " kept in %s, next %s\n",
+           *last ? "last " : "none yet", last, field_int(b, "n", 0),
+           field_int(b, "keep", 0),
+           render_escape(field_str(b, "dir"), text, sizeof(text)),
+           field_str(b, "next"));
+    if (*field_str(b, "why"))
+        printf("  failed at %s: %s\n", field_str(b, "failed_at"),
+               render_escape(field_str(b, "why"), text, sizeof(text)));
+}
+
 static void print_status(const json_t *s)
 {
     const json_t *alloc = json_object_get(s, "allocator_state");
@@ -191,6 +207,7 @@ static void print_status(const json_t *s)
            render_escape(field_str(s, "state_dir"), why, sizeof(why)));
     printf(" loop       stood still for at most %s\n",
            render_time(field_real(loop, "longest_s"), word, sizeof(word)));
+    print_backup(json_object_get(s, "backup"));
 }
 
 static int status(struct client *c, const struct args *a, struct error *err)

@@ -146,6 +146,79 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$output" = sound ]
 }
 
+# N of them are there, and nothing else.
+backups_are() {
+    [ "$(admin --json status | json '$.backup.n')" -eq "$1" ] &&
+        [ "$(find "$BATS_TEST_TMPDIR/kept" -mindepth 1 -maxdepth 1 | wc -l)" \
+            -eq "$1" ]
+}
+backup_is() { [ "$(admin --json status | json "\$.backup.$1")" = "$2" ]; }
+backup_lasts() { # since when the last one is
+    admin --json status | json '$.backup.last'
+}
+has_newer() { [[ $(backup_lasts) > $1 ]]; }
+
+@test "F07: backups at intervals: the newest are kept, over restarts too" {
+    cd "$BATS_TEST_TMPDIR"
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml
+    printf 'version: 1\n' >"$conf"
+    ctld_kill
+    ctld_start --config "$conf"
+    admin --json status | grep -q '"backup": *null'
+    [[ $(admin status) != *' backup '* ]]
+    store='store: {backup: {dir: kept, every: %s, keep: %s}}\n'
+    # shellcheck disable=SC2059
+    printf "version: 1\n$store" 1d 2 >"$conf"
+    admin reload | grep -q 'store.backup.dir'
+    wait_for 60 backups_are 1
+    admin status | grep -q 'backup .*1 of 2 kept in .*/kept, next 2'
+    first=$(echo kept/local-*Z)
+    [ "$(stat -c %a kept "$first" "$first/state.db" | xargs)" = "700 700 600" ]
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$PWD/$first"
+    [ "$status" -eq 0 ]
+    # Counted from the newest that is there, whoever asks.
+    last=$(backup_lasts)
+    ctld_kill
+    ctld_start --config "$conf"
+    wait_for 60 backups_are 1
+    [ "$(backup_lasts)" = "$last" ]
+    api GET /metrics | grep -q '^mgpu_backup_last_success_time_seconds [1-9]'
+    # Often: two stay, and what is not a backup.
+    mkdir -p kept/mine kept/local-20200101T000000Z
+    printf 'version: 1\nstore: {backup: {dir: kept, every: 1s, keep: 2}}\n' \
+        >"$conf"
+    admin --quiet reload
+    wait_for 60 test ! -e "$first"
+    wait_for 60 backup_is n 2
+    [ -d kept/mine ] && [ -d kept/local-20200101T000000Z ]
+    # One that fails is told and tried again, and nothing is lost by it.
+    rm -r kept/mine kept/local-20200101T000000Z
+    chmod 770 kept
+    failing() { admin status | grep -q 'failed at .*writable by others'; }
+    wait_for 60 failing
+    [ "$(admin --json status | json '$.backup.failures')" -gt 0 ]
+    api GET /metrics | grep -q '^mgpu_backup_failures_total [1-9]'
+    grep -q 'err backup: failed, is tried again' "$ctld_dir/ctld.log"
+    last=$(backup_lasts)
+    chmod 700 kept
+    wait_for 60 has_newer "$last"
+    wait_for 60 backup_is why ''
+    # Killed again and again, whatever it does: what has the name is whole.
+    for _ in 1 2; do
+        last=$(backup_lasts)
+        ctld_kill
+        ctld_start --config "$conf"
+        wait_for 60 has_newer "$last"
+    done
+    printf 'version: 1\n' >"$conf"
+    admin --quiet reload
+    admin --json status | grep -q '"backup": *null'
+    ctld_term # when it has ended, so has the last of them
+    for one in kept/local-*Z; do
+        "$MGPU_BIN/mgpu-ctld" --fsck "$PWD/$one"
+    done
+}
+
 @test "an old state beside newer jobs: no id is given twice" {
     a=$(submit_command a true)
     wait_for 60 job_is "$a" COMPLETED

@@ -107,11 +107,17 @@ int main(void)
         ok(false, "%s", err.msg);
     if (pthread_create(&writer, NULL, write_on, NULL))
         return 1;
+    atomic_bool stop = true;
+    (void)snprintf(copy.dir, sizeof(copy.dir), "%.40s/none", t.dir);
+    ok(store_sqlite_backup(t.dir, copy.dir, &stop, &err) < 0 &&
+           err.code == ERR_UNAVAIL && access(copy.dir, F_OK) < 0,
+       "who stops is not kept waiting: %s", err.msg);
+    err = (struct error)ERROR_INIT;
     for (int i = 0; i < BACKUPS; i++) {
         int64_t told = atomic_load(&acked);
         (void)snprintf(copy.dir, sizeof(copy.dir), "%.40s/copy%d", t.dir, i);
-        ok(store_sqlite_backup(t.dir, copy.dir, &err) == 0, "a backup: %s",
-           err.msg);
+        ok(store_sqlite_backup(t.dir, copy.dir, NULL, &err) == 0,
+           "a backup: %s", err.msg);
         look_at(copy.dir, told);
         tmp_end(&copy);
         wait_past(told);

@@ -72,7 +72,16 @@ static const struct {
     {"any host", V "notify: {webhook_allow: ['*']}\n", "E023 2:26"},
     {"a host with half a port", V "notify: {webhook_allow: ['a.org:']}\n",
      "E023 2:26"},
-    {"later section", V "store: {min_free: 2G}\n", "E018 2:1"},
+    {"later key of store", V "store: {min_free: 2G}\n", "E018 2:9"},
+    {"a section of store", V "store: 2G\n", "E011 2:8"},
+    {"backups by a relative path",
+     V "store: {backup: {dir: b, every: 1h, keep: 1}}\n", "E015 2:23"},
+    {"backups too often", V "store: {backup: {every: 0s}}\n", "E023 2:25"},
+    {"backups without a unit", V "store: {backup: {every: 6}}\n", "E024 2:25"},
+    {"no backup kept", V "store: {backup: {keep: 0}}\n", "E013 2:24"},
+    {"a key of no backup", V "store: {backup: {dri: /b}}\n", "E010 2:18"},
+    {"backups", V "store: {backup: {dir: /b, every: 1d, keep: 1}}\n", ""},
+    {"backups no more", V "store: {backup: {dir: null}}\n", ""},
     {"later key of slurm", V "slurm: {submit_as: user}\n", "E018 2:9"},
     {"no grace", V "scheduler: {preempt: {grace: 0s}}\n", "E023 2:30"},
     {"preempt is a section", V "scheduler: {preempt: yes}\n", "E011 2:22"},
@@ -268,6 +277,11 @@ static const char golden[] =
     "  rpc_rate: null                        # live\n"
     "  rpc_burst: 60                         # live\n"
     "  max_clients_per_user: null            # live\n"
+    "store:\n"
+    "  backup:\n"
+    "    dir: null                           # live\n"
+    "    every: 6h                           # live\n"
+    "    keep: 8                             # live\n"
     "watchdog:\n"
     "  heartbeat: 10s                        # live\n"
     "  node_lost_after: 90s                  # live\n"
