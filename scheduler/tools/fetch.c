@@ -7,9 +7,15 @@
 
 #include "scheduler/tools/checkpoint.h"
 #include "scheduler/tools/filter.h"
+#include "scheduler/tools/lines.h"
 #include "scheduler/tools/options.h"
 
 enum { DETAIL_EVENTS = 64 };
+
+int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
+{
+    return f->lines ? lines_print(reply, err) : client_print(reply, err);
+}
 
 /* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
 int fetch_tasks(struct client *c, const char *word, const json_t *reply,
@@ -82,7 +88,7 @@ int fetch_detail(struct client *c, const struct fetch *f, const char *word,
         json_object_set(job, "tasks", json_object_get(tasks, "jobs")) < 0)
         rc = error_set(err, ERR_NOMEM, "reply");
     if (rc == 0 && f->json)
-        rc = client_print(job, err);
+        rc = fetch_print(f, job, err);
     else if (rc == 0 && tasks)
         rc = show_sweep(&f->show, json_object_get(job, "sweep"), tasks, err);
     else if (rc == 0)
@@ -104,7 +110,7 @@ int fetch_metrics(struct client *c, const struct fetch *f, const char *word,
         rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
     if (rc == 0 && f->json)
         rc = json_object_set(rows, "values", values) == 0
-                 ? client_print(rows, err)
+                 ? fetch_print(f, rows, err)
                  : error_set(err, ERR_NOMEM, "reply");
     else if (rc == 0)
         rc = show_metrics(&f->show, rows, values, err);
@@ -119,7 +125,7 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
     json_t *rows = NULL, *epochs = NULL;
     int rc = client_get(c, &rows, err, "/v1/jobs/%s/profile", word);
     if (rc == 0 && f->json)
-        rc = client_print(rows, err);
+        rc = fetch_print(f, rows, err);
     else if (rc == 0) {
         rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
         if (rc == 0)
@@ -186,7 +192,7 @@ static int print_eff(const struct fetch *f, json_t *rows, struct error *err)
 {
     json_t *o = json_pack("{s:s, s:o}", "schema", "mgpu.eff/1", "jobs", rows);
     int rc = !o        ? error_set(err, ERR_NOMEM, "efficiency")
-             : f->json ? client_print(o, err)
+             : f->json ? fetch_print(f, o, err)
                        : show_eff_rows(&f->show, o, err);
     json_decref(o);
     return rc;
@@ -277,7 +283,7 @@ int fetch_why(struct client *c, const struct fetch *f, const char *word,
     json_t *reply = NULL, *job = NULL;
     int rc = client_get(c, &reply, err, "/v1/jobs/%s/why", word);
     if (rc == 0 && f->json) {
-        rc = client_print(reply, err);
+        rc = fetch_print(f, reply, err);
     } else if (rc == 0) {
         rc = client_get(c, &job, err, "/v1/jobs/%s", word);
         if (rc == 0)
@@ -293,8 +299,10 @@ int fetch_simple(struct client *c, const struct fetch *f, const char *path,
 {
     json_t *reply = NULL;
     int rc = client_get(c, &reply, err, "%s", path);
-    if (rc == 0)
-        rc = f->json || !show ? client_print(reply, err)
+    if (rc == 0 && f->ids)
+        lines_ids(reply, f->show.out);
+    else if (rc == 0)
+        rc = f->json || !show ? fetch_print(f, reply, err)
                               : show(&f->show, reply, err);
     json_decref(reply);
     return rc;

@@ -12,6 +12,8 @@ struct filter;
 struct fetch {
     struct show_conf show;
     bool json;                /* as the daemon says it */
+    bool lines;               /* with json: what a list has a line each */
+    bool ids;                 /* of a list what people call them, no more */
     bool follow;              /* a log, until the job ends */
     int64_t rank;             /* of a log, this one's lines; -1: all */
     double timeout_s;         /* of following it; 0: none */
@@ -47,6 +49,10 @@ int fetch_wait(struct client *c, const struct fetch *f, char **words, size_t n,
                struct error *err) MUST_CHECK;
 int fetch_why(struct client *c, const struct fetch *f, const char *word,
               struct error *err) MUST_CHECK;
+
+/* A reply as JSON. */
+int fetch_print(const struct fetch *f, const json_t *reply,
+                struct error *err) MUST_CHECK;
 
 typedef int (*fetch_show_f)(const struct show_conf *s, const json_t *reply,
                             struct error *err);

@@ -83,6 +83,16 @@ static void keep(struct watch *w, json_t *job)
     pthread_mutex_unlock(&w->lock);
 }
 
+static int say(struct watch *w, const char *text, size_t len, struct error *err)
+{
+    FILE *out = w->conf->show.out;
+    if (fwrite(text, 1, len, out) == len && fputc('\n', out) != EOF &&
+        fflush(out) == 0)
+        return 0;
+    return error_set(err, ERR_IO, "write to standard output: %s",
+                     strerror(errno));
+}
+
 static int on_line(void *arg, const char *text, size_t len, struct error *err)
 {
     struct watch *w = arg;
@@ -92,14 +102,12 @@ static int on_line(void *arg, const char *text, size_t len, struct error *err)
         return error_set(err, ERR_EXTERN, "watch: not JSON: %s", why.text);
     json_t *job = json_object_get(o, "job");
     int rc = 0;
-    if (w->conf->json && is_shown(w->conf, job)) {
-        if (fwrite(text, 1, len, w->conf->show.out) != len ||
-            fputc('\n', w->conf->show.out) == EOF ||
-            fflush(w->conf->show.out) != 0)
-            rc = error_set(err, ERR_IO, "write to standard output: %s",
-                           strerror(errno));
-    } else if (!w->conf->json && job)
+    const char *id = field_str(job, "display_id");
+    if (!w->conf->json && !w->conf->ids && job)
         keep(w, job);
+    else if (is_shown(w->conf, job))
+        rc = w->conf->json ? say(w, text, len, err)
+                           : say(w, id, strlen(id), err);
     json_decref(o);
     return rc;
 }
@@ -345,7 +353,7 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
     (void)pthread_condattr_destroy(&attr);
     int rc =
         w.jobs ? read_head(c, &w, err) : error_set(err, ERR_NOMEM, "watch");
-    bool draws = rc == 0 && !conf->json;
+    bool draws = rc == 0 && !conf->json && !conf->ids;
     if (draws) {
         int code = pthread_create(&drawer, NULL, draw_all, &w);
         draws = code == 0;

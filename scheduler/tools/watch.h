@@ -11,6 +11,7 @@ struct watch_conf {
     double every_s;   /* a new picture at most so often */
     double timeout_s; /* end after this long; 0: never */
     bool json;        /* each change as a line, as the daemon sends it */
+    bool ids;         /* each change as a line with the job's number */
     struct filter filter;
 };
 

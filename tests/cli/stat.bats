@@ -283,6 +283,44 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [[ $output == *'"schema":"mgpu.error/1"'*'"NOTFOUND"'* ]]
 }
 
+@test "--parsable: numbers and names alone; --jsonl: a line each" {
+    spec two 'sleep 60'
+    submit --quiet --hold two.yaml
+    submit --quiet --hold --set 'sweep={grid: {labels.a: [1, 2, 3]}}' two.yaml
+    [ "$(stat --parsable | tr '\n' ' ')" = "1 2_0 2_1 2_2 " ]
+    [ "$(stat --parsable -S -id -n two -c 2 | tr '\n' ' ')" = "2_2 2_1 " ]
+    [ -z "$(stat --parsable -t RUNNING)" ]
+    node=$(stat --nodes --parsable)
+    [ "$(wc -l <<<"$node")" -eq 1 ]
+    [ "$(stat --gpus --parsable | tr '\n' ' ')" = "$node:0 $node:1 " ]
+    [ "$(stat --nodes --jsonl | json '$.node.name')" = "$node" ]
+    [ "$(stat --jsonl 1 2_1 | wc -l)" -eq 2 ]
+    [ "$(stat --jsonl | tail -n 1 | json '$.job.display_id')" = 2_2 ]
+    for bad in "--json --jsonl" "--jsonl --parsable" "--parsable --json" \
+        "--parsable 1" "--parsable --events 1" "--parsable --status" \
+        "--jsonl --logs 1" "--jsonl --plot x.svg 1" "--json 1 2" \
+        "--parsable --export csv" "--jsonl --export csv"; do
+        # shellcheck disable=SC2086 # words
+        run stat $bad
+        [ "$status" -eq 64 ] || { echo "$bad: $status" && false; }
+    done
+    # As a stream: each that is there, and each that changes.
+    has_release() { [ "$(grep -c '^1$' "$1")" -ge 2 ]; }
+    stat --watch --parsable >ids 3>&- &
+    pid=$!
+    wait_for 60 grep -q '^2_2$' ids
+    "$MGPU_BIN/mgpu-admin" --quiet release 1
+    status=0
+    wait_for 60 has_release ids || status=$?
+    kill "$pid" || :
+    wait "$pid" || :
+    [ "$status" -eq 0 ]
+    not grep -v '^\(1\|2_[012]\)$' ids
+    has_two() { [ "$(wc -l <"$1")" -ge 2 ]; }
+    follow_until has_two lines "$MGPU_BIN/mgpu-stat" -i 1 --jsonl -n two
+    [ "$(head -n 1 lines | json '$.job.id')" = 1 ]
+}
+
 @test "--color: no colour elsewhere than on a terminal, unless it is asked for" {
     spec quick 'exit 0'
     submit --wait --quiet quick.yaml

@@ -1,0 +1,283 @@
+/* stat_args.c - see stat_args.h. */
+#include "scheduler/tools/stat_args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct opt opts[] = {
+    {OPT_METRICS, 'm', "metrics", NULL,
+     "the job's courses, and its iteration time by phase"},
+    {OPT_EPOCHS, 0, "epochs", NULL, "the job's epochs"},
+    {OPT_PROFILE, 0, "profile", NULL,
+     "what each epoch consisted of: calls, seconds, share, bytes"},
+    {OPT_EFF, 0, "eff", NULL,
+     "how well it used what it had, and what to change; of jobs that -u or "
+     "others choose a row each"},
+    {OPT_SCALING, 0, "scaling", NULL,
+     "what further GPUs brought to jobs like this one"},
+    {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
+    {OPT_WHY, 0, "why", NULL,
+     "why the job waits, or ended: reasons, nodes, who has the GPUs"},
+    {OPT_LOGS, 'l', "logs", NULL, "what the job printed"},
+    {OPT_FOLLOW, 'f', "follow", NULL,
+     "with --logs: go on until the job ends; with --wait, too, its code"},
+    {OPT_NO_FOLLOW, 0, "no-follow", NULL,
+     "with --logs: what there is by now, which is the default"},
+    {OPT_RANK, 0, "rank", "N|all", "with --logs: only the lines of rank N"},
+    {OPT_TAIL, 0, "tail", "N", "with --logs: the last N lines, as --count"},
+    {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
+    {OPT_GPUS, 0, "gpus", NULL,
+     "who had which GPU when, --since an hour ago: held, computing, by whom"},
+    {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
+    {OPT_WAIT, 'w', "wait", "[=STATE,...]",
+     "wait until the jobs end, exit with the largest of their codes; or until "
+     "they are in one of the states"},
+    {OPT_PLOT, 0, "plot", "FILE.svg", "the jobs' loss, or --of another column"},
+    {OPT_OF, 0, "of", "COLUMN", "what --plot draws, as eval_accuracy"},
+    {OPT_REPORT, 0, "report", "FILE|NAME",
+     "all about the job as one page of HTML; or our runs beside a paper's: "
+     "table2, table3, fig1, fig2, fig3"},
+    {OPT_EXPORT, 0, "export", "FORMAT",
+     "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard; "
+     "without a job the queue: csv"},
+    {OPT_OUTPUT, 0, "output", "PATH",
+     "where --export writes; a directory for "
+     "tensorboard"},
+    {OPT_WATCH, 0, "watch", NULL, "the queue as it changes; the daemon says"},
+    {OPT_INTERVAL, 'i', "interval", "SECONDS",
+     "--watch, drawn at most so often (1)"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION",
+     "give up waiting, or watching, after this long"},
+    {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
+    {FILTER_STATE, 't', "state", "STATE,...",
+     "only jobs in these states ('all': ended ones too)"},
+    {FILTER_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {FILTER_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
+    {FILTER_PARTITION, 'q', "partition", "PARTITION", "only jobs for it"},
+    {FILTER_LABEL, 0, "label", "KEY[=VALUE]",
+     "only jobs with this label, and the next"},
+    {FILTER_NODE, 0, "on", "NODE", "only jobs that run, or ran last, on NODE"},
+    {FILTER_SINCE, 0, "since", "TIME",
+     "also jobs that ended since, or a log's lines since then; 6h, 2d, "
+     "2026-11-21, 2026-11-21T10:00:00Z"},
+    {OPT_FORMAT, 'o', "format", "COLUMN,...",
+     "columns of the queue, or the name of a format; 'help' lists both"},
+    {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
+    {OPT_COUNT, 'c', "count", "N", "the newest N jobs, rows or lines of a log"},
+    {OPT_CSV, 0, "csv", "FILE", "with --report NAME: its rows to FILE"},
+    {OPT_SVG, 0, "svg", "FILE", "with --report NAME: a picture of it to FILE"},
+    {OPT_EXPAND, 'x', "expand", NULL,
+     "a line for each task of a sweep that waits"},
+    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
+    {OPT_JSONL, 0, "jsonl", NULL,
+     "JSON, a line for each job, node, event or row"},
+    {OPT_PARSABLE, 0, "parsable", NULL,
+     "numbers of jobs alone, one a line; names of --nodes or --gpus"},
+    {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
+    {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
+    {OPT_COLOR, 0, "color", "WHEN", "bold heads: auto, always or never"},
+    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    {0, 0, NULL, NULL, NULL},
+};
+
+const struct tool stat_tool = {
+    .name = "mgpu-stat",
+    .synopsis = "[options] [JOB...]",
+    .summary = "Shows the queue, or jobs in detail.",
+    .opts = opts,
+};
+
+/* The daemon pushes four times a second at most. */
+static int read_interval(const char *text, double *ret, struct error *err)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s >= 0.25 && s <= 86400))
+        return error_set(err, ERR_USAGE,
+                         "--interval '%.40s': expected seconds, 0.25..86400",
+                         text);
+    *ret = s;
+    return 0;
+}
+
+/* A log may be shown while one waits. */
+static int take_view(struct stat_args *a, int view, const char *name,
+                     struct error *err)
+{
+    a->waits |= view == OPT_WAIT;
+    if (view == OPT_WAIT && a->view == OPT_LOGS)
+        return 0;
+    if (view == OPT_LOGS && a->view == OPT_WAIT)
+        a->view = OPT_LOGS;
+    if (a->view && a->view != view)
+        return error_set(err, ERR_USAGE, "--%s and another view", name);
+    a->view = view;
+    return 0;
+}
+
+/* "all", or a number from 0. */
+static int read_rank(const char *text, int64_t *ret, struct error *err)
+{
+    bool is_number = *text && strlen(text) <= 9 &&
+                     strspn(text, "0123456789") == strlen(text);
+    if (!is_number && strcmp(text, "all") != 0)
+        return error_set(err, ERR_USAGE,
+                         "--rank '%.40s': expected a number from 0, or all",
+                         text);
+    *ret = is_number ? strtoll(text, NULL, 10) : -1;
+    return 0;
+}
+
+/* Of --json, --jsonl and --parsable one. */
+static int take_form(struct stat_args *a, const struct opt *o,
+                     struct error *err)
+{
+    bool is_lines = o->id == OPT_JSONL, is_ids = o->id == OPT_PARSABLE;
+    if ((a->f.json || a->f.ids) &&
+        (a->f.lines != is_lines || a->f.ids != is_ids))
+        return error_set(err, ERR_USAGE,
+                         "--json, --jsonl and --parsable: one of them");
+    a->f.json = !is_ids;
+    a->f.lines = is_lines;
+    a->f.ids = is_ids;
+    return 0;
+}
+
+int stat_on_option(void *arg, const struct opt *o, const char *value,
+                   struct error *err)
+{
+    struct stat_args *a = arg;
+    if (o->id >= FILTER_USER)
+        return filter_option(&a->filter, o->id, value, err);
+    switch (o->id) {
+    case OPT_WAIT:
+        if (wait_states(value, &a->wait_states, err) < 0)
+            return -1;
+        return take_view(a, OPT_WAIT, o->name, err);
+    case OPT_FOLLOW:
+    case OPT_NO_FOLLOW:
+        a->f.follow = o->id == OPT_FOLLOW;
+        break;
+    case OPT_RANK:
+        a->has_rank = true;
+        return read_rank(value, &a->f.rank, err);
+    case OPT_TIMEOUT:
+        return options_duration(o->name, value, &a->timeout_s, err);
+    case OPT_INTERVAL:
+        if (a->view && a->view != OPT_WATCH)
+            return error_set(err, ERR_USAGE, "--interval and another view");
+        a->view = OPT_WATCH;
+        return read_interval(value, &a->interval_s, err);
+    case OPT_EXPORT:
+        a->exports = true;
+        return export_format_of(value, &a->format, err);
+    case OPT_OUTPUT:
+        a->output = value;
+        break;
+    case OPT_OF:
+        a->of = value;
+        break;
+    case OPT_FORMAT:
+        a->f.show.format = value;
+        break;
+    case OPT_SORT:
+        a->f.show.sort = value;
+        break;
+    case OPT_TAIL:
+        a->has_tail = true;
+        /* fall through */
+    case OPT_COUNT:
+        if (options_job_id(value, &a->f.count, NULL) < 0)
+            return error_set(err, ERR_USAGE, "--%s '%s' is not a number from 1",
+                             o->name, value);
+        break;
+    case OPT_EXPAND:
+        a->f.show.expand = true;
+        break;
+    case OPT_REPORT: /* a file's name has an ending, or a directory */
+        a->file = a->report.name = value;
+        return take_view(a, strpbrk(value, "./") ? OPT_REPORT : OPT_PAPER,
+                         o->name, err);
+    case OPT_CSV:
+        a->report.csv = value;
+        break;
+    case OPT_SVG:
+        a->report.svg = value;
+        break;
+    case OPT_JSON:
+    case OPT_JSONL:
+    case OPT_PARSABLE:
+        return take_form(a, o, err);
+    case OPT_NOHEADER:
+        a->f.show.header = false;
+        break;
+    case OPT_ASCII:
+        a->f.show.style.ascii = true;
+        break;
+    case OPT_COLOR:
+        return render_colour(value, &a->colour, err);
+    case OPT_URL:
+        a->url = value;
+        break;
+    default:
+        a->file = value; /* of --plot and --report */
+        return take_view(a, o->id, o->name, err);
+    }
+    return 0;
+}
+
+int stat_check(const struct stat_args *a, int n, struct error *err)
+{
+    bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
+                      a->view == OPT_STATUS || a->view == OPT_WATCH;
+    bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
+                     !(a->view == OPT_EFF && !filter_is_any(&a->filter));
+    if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
+        return error_set(err, ERR_USAGE,
+                         "--csv and --svg go with --report NAME");
+    if (needs_job && n == 0)
+        return error_set(err, ERR_USAGE, "which job? see %s --help",
+                         stat_tool.name);
+    if (is_cluster && n > 0)
+        return error_set(err, ERR_USAGE, "that view takes no job");
+    bool has_rows = !a->view || a->view == OPT_METRICS ||
+                    a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
+    bool is_queue = n == 0 && !a->view && a->format == EXPORT_CSV;
+    if (a->exports && ((n != 1 && !is_queue) || !has_rows || a->f.json))
+        return error_set(err, ERR_USAGE,
+                         "--export takes one job, and --metrics, --epochs or "
+                         "--profile; or no job and csv: the queue");
+    if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
+        return error_set(err, ERR_USAGE,
+                         "--export tensorboard needs --output "
+                         "DIRECTORY");
+    if (a->output && !a->exports)
+        return error_set(err, ERR_USAGE, "--output goes with --export");
+    if (a->of && a->view != OPT_PLOT)
+        return error_set(err, ERR_USAGE, "--of goes with --plot");
+    if (a->view == OPT_REPORT && n > 1)
+        return error_set(err, ERR_USAGE, "--report shows one job at a time");
+    if ((a->f.follow || a->has_rank || a->has_tail) && a->view != OPT_LOGS)
+        return error_set(err, ERR_USAGE,
+                         "--follow, --rank and --tail go with --logs");
+    if (a->f.json && (a->view == OPT_PLOT || a->view == OPT_REPORT))
+        return error_set(err, ERR_USAGE,
+                         "that view is for people; --metrics "
+                         "--json has its figures");
+    if (a->view == OPT_LOGS && a->wait_states)
+        return error_set(err, ERR_USAGE,
+                         "--wait=STATE and --logs: a log is followed to the "
+                         "job's end");
+    if (a->f.json && a->view == OPT_LOGS)
+        return error_set(err, ERR_USAGE, "a log is text; leave --json out");
+    if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER)
+        return error_set(err, ERR_USAGE,
+                         "--json shows one job at a time; --jsonl does more");
+    if (a->f.ids && (n > 0 || a->exports ||
+                     (a->view && a->view != OPT_NODES && a->view != OPT_GPUS &&
+                      a->view != OPT_WATCH)))
+        return error_set(err, ERR_USAGE,
+                         "--parsable goes with the queue, --watch, --nodes "
+                         "and --gpus");
+    return 0;
+}
