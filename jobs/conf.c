@@ -205,6 +205,10 @@ static const struct schema_key keys[] = {
      .def = "null", RANGE(8, 65536), NONE(0), .code = "E013", .live = true,
      .doc = "connections of one user at a time; null: 64 where all are served"},
 
+    {"store.min_free", KEY_SIZE, AT(store.min_free_bytes), .def = "null",
+     RANGE(1048576, 1125899906842624.0), NONE(0), .code = "E023", .live = true,
+     .doc = "free space of state_dir below which no job is accepted; null: "
+            "accepted while there is any"},
     {"store.backup.dir", KEY_PATH, AT(store.backup.dir), .def = "null", NONE(0),
      .code = "E015", .live = true,
      .doc = "where backups are put at intervals; null: there are none"},
@@ -250,7 +254,6 @@ static const char *const later[] = {
     "limits.max_sweep",
     "store.metrics_retention",
     "store.jobs_retention",
-    "store.min_free",
     "watchdog.stall_factor",
     "watchdog.stall_min",
     "log.format",

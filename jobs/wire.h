@@ -150,12 +150,14 @@
  *     "reload":{"at","is_ok","why","changed","after_restart"}|null,
  *     "loop":{"callbacks","longest_s","total_s","waited_s","longest_own_s"},
  *     "backup":{"dir","every_s","keep","n","last","next","failures",
- *     "failed_at","why"}|null}
+ *     "failed_at","why"}|null,
+ *     "storage":{"free_bytes","min_free_bytes","is_short"}}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
  *     callbacks of the event loop took since then, and the longest; how much
  *     of that they waited for a core, and the longest without it; backup: of
- *     store.backup, failed_at and why of the last one if it failed
+ *     store.backup, failed_at and why of the last one if it failed; storage: of
+ *     the state directory; is_short: below store.min_free, no job is accepted
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
  *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",

@@ -270,6 +270,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->mail_program = f->conf.mail_program;
     conf->ca_file = f->conf.ca_file;
     conf->webhook_allow = f->conf.webhook_allow;
+    conf->min_free_bytes = f->conf.min_free_bytes;
     conf->backup_dir = f->conf.backup_dir;
     conf->backup_every_s = f->conf.backup_every_s;
     conf->backup_keep = f->conf.backup_keep;
@@ -404,6 +405,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     c->parts = *parts;
     c->conf = *parts->conf; /* parts of it may change */
     c->parts.conf = &c->conf;
+    c->room.asked_s = NAN;
     c->started_wall_s = parts->clock->wall_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
                    parts->conf->state_dir);

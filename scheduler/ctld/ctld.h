@@ -58,6 +58,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *mail_program; /* absolute; NULL: no mails */
     const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */
     const struct spec_list *webhook_allow; /* hook.h; NULL: no host */
+    int64_t min_free_bytes;                /* room.c; 0: no limit */
     const char *backup_dir; /* absolute; NULL: backups are asked for */
     double backup_every_s;
     int32_t backup_keep;

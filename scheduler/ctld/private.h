@@ -86,6 +86,11 @@ struct ctld_policy {
     size_t n;
 };
 
+struct ctld_room {      /* room.c */
+    double asked_s;     /* NAN: not yet */
+    int64_t free_bytes; /* -1: not known */
+    bool is_short;
+};
 struct ctld_backup { /* backups.c */
     struct loop_source *timer;
     bool is_busy;
@@ -162,6 +167,7 @@ struct ctld {
     struct loop_source *watchdog;
     struct thread *backups; /* NULL before the first */
     struct ctld_backup backup;
+    struct ctld_room room;
     struct audit *audit;
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
@@ -485,6 +491,14 @@ void ctld_backups_clear(struct ctld *c);
 /* The configuration is another: looks whether it is time. */
 void ctld_backups_again(struct ctld *c);
 json_t *ctld_backups_json(const struct ctld *c); /* null: none are wanted */
+
+/* ---- room.c ----------------------------------------------------------------
+ */
+/* Of a second ago at most. */
+const struct ctld_room *ctld_room(struct ctld *c);
+/* Whether a job may be taken.  err  ERR_LIMIT, for its user to read */
+int ctld_check_room(struct ctld *c, struct error *err) MUST_CHECK;
+json_t *ctld_room_json(struct ctld *c);
 
 /* ---- serve_drain.c ---------------------------------------------------------
  */

@@ -159,6 +159,18 @@ static int add_backups(struct buf *b, const struct ctld_backup *k)
                                k->last_s);
 }
 
+static int add_room(struct buf *b, const struct ctld_room *r)
+{
+    int rc = family(b, "mgpu_state_free_bytes", "gauge",
+                    "Free space of the state directory.");
+    if (r->free_bytes >= 0)
+        rc |= buf_addf(b, NULL, "mgpu_state_free_bytes %lld\n",
+                       (long long)r->free_bytes);
+    return rc | one(b, "mgpu_state_short", "gauge",
+                    "1: it is below store.min_free, and no job is accepted.",
+                    r->is_short);
+}
+
 static int add_all(struct ctld *c, struct buf *b)
 {
     struct counts n;
@@ -203,6 +215,7 @@ static int add_all(struct ctld *c, struct buf *b)
             "Engine steps whose events could not be stored.", s->steps_failed);
     rc |= add_notices(b, ctld_notice_counts(c));
     rc |= add_backups(b, &c->backup);
+    rc |= add_room(b, ctld_room(c));
     rc |= histogram(b, "mgpu_step_seconds",
                     "Duration of one engine step, its commits included.",
                     s->steps.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,

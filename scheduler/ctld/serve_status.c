@@ -51,7 +51,7 @@ void serve_status(void *arg, struct http_exchange *x)
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -64,7 +64,7 @@ void serve_status(void *arg, struct http_exchange *x)
                   "reload", ctld_reload_json(c), "paused", ctld_pause_json(c),
                   "drained", ctld_drains_json(c), "allocator_state",
                   ctld_allocator_state(c), "loop", loop_json(c), "backup",
-                  ctld_backups_json(c)));
+                  ctld_backups_json(c), "storage", ctld_room_json(c)));
 }
 
 json_t *ctld_node_json(const struct alloc_node *n)
@@ -104,8 +104,11 @@ void serve_readyz(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     static const char no[] = "the store does not take events\n";
+    static const char full[] = "ok, but no job is accepted: store.min_free\n";
     if (c->step_failed || c->stopping)
         http_reply_text(x, 503, "text/plain", no, sizeof(no) - 1);
+    else if (ctld_room(c)->is_short)
+        http_reply_text(x, 200, "text/plain", full, sizeof(full) - 1);
     else
         http_reply_text(x, 200, "text/plain", "ok\n", 3);
 }

@@ -223,9 +223,12 @@ static int enter(const struct submission *s, uint64_t *ret_id, bool *ret_again,
                  struct error *err)
 {
     struct engine *e = s->c->engine;
-    const struct engine_submit req = request_of(s);
+    struct error closed = ERROR_INIT;
+    struct engine_submit req = request_of(s);
     const struct engine_sweep sweep = sweep_of(s);
 
+    if (ctld_check_room(s->c, &closed) < 0)
+        req.closed = &closed;
     return s->is_sweep
                ? engine_submit_sweep(e, &req, &sweep, ret_id, ret_again, err)
                : engine_submit(e, &req, ret_id, ret_again, err);

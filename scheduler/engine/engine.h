@@ -319,6 +319,7 @@ struct engine_submit {
     struct engine_read *read; /* or NULL; good for one submit, which empties
                                  it, and still the caller's to destroy */
     bool hold;
+    const struct error *closed; /* why no new job is taken; NULL: it is */
 };
 
 /* out  ret_id  the new job, or the one that this uid submitted with this key
@@ -328,7 +329,8 @@ struct engine_submit {
  *      ERR_INVAL "can never fit" when no node shape can ever hold it and its
  *      spec does not force it (policy.force_queue), or
  *      the user's name cannot stand in a path; it is to wait for a job that
- *      is not there, or that its user may not see */
+ *      is not there, or that its user may not see; as `closed`, unless the key
+ *      is known */
 int engine_submit(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, bool *ret_again,
                   struct error *err) MUST_CHECK;

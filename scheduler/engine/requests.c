@@ -74,6 +74,8 @@ int eng_check_submit(struct engine *e, const struct engine_submit *req,
     *ret_again = en != NULL;
     if (en)
         *ret_id = en->job.id;
+    if (!en && req->closed)
+        return error_set(err, req->closed->code, "%s", req->closed->msg);
     return en ? check_same(&en->job, req, err)
               : eng_check_room(e, req->uid, n, err);
 }

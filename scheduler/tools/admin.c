@@ -164,6 +164,18 @@ static void print_reload(const json_t *r)
             render_escape(field_str(r, "after_restart"), text, sizeof(text)));
 }
 
+static void print_storage(const json_t *o)
+{
+    char is[32], min[32];
+    if (!json_is_integer(json_object_get(o, "min_free_bytes")))
+        return;
+    printf(" storage    %s free of store.min_free %s%s\n",
+           render_bytes((double)field_int(o, "free_bytes", 0), is, sizeof(is)),
+           render_bytes((double)field_int(o, "min_free_bytes", 0), min,
+                        sizeof(min)),
+           field_yes(o, "is_short") ? ": no job is accepted" : "");
+}
+
 static void print_backup(const json_t *b)
 {
     char text[1200];
@@ -207,6 +219,7 @@ static void print_status(const json_t *s)
            render_escape(field_str(s, "state_dir"), why, sizeof(why)));
     printf(" loop       stood still for at most %s\n",
            render_time(field_real(loop, "longest_s"), word, sizeof(word)));
+    print_storage(json_object_get(s, "storage"));
     print_backup(json_object_get(s, "backup"));
 }
 

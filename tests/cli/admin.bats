@@ -219,6 +219,38 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     done
 }
 
+@test "F24: below store.min_free no job is accepted, and what runs goes on" {
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml
+    printf 'version: 1\n' >"$conf"
+    ctld_kill
+    ctld_start --config "$conf"
+    a=$(submit_command a sh -c "until [ -e '$BATS_TEST_TMPDIR/go' ]; do sleep 0.1; done")
+    wait_for 60 job_is "$a" RUNNING
+    spec='{"spec":{"version":1,"kind":"command","name":"b","command":["true"]}}'
+    b=$(api POST /v1/jobs -H 'Idempotency-Key: b' -d "$spec" | json '$.id')
+    printf 'version: 1\nstore: {min_free: 1024T}\n' >"$conf" # nobody has that
+    admin --quiet reload
+    printf 'version: 1\nkind: command\nname: c\ncommand: ["true"]\n' >"$BATS_TEST_TMPDIR/c.yaml"
+    run "$MGPU_BIN/mgpu-submit" "$BATS_TEST_TMPDIR/c.yaml"
+    [ "$status" -eq 75 ]
+    [[ $output == *"has "*" free, and store.min_free is 1024T"*administrator* ]]
+    # Who only asks again is told what he was not told.
+    [ "$(api POST /v1/jobs -H 'Idempotency-Key: b' -d "$spec" | json '$.id')" = "$b" ]
+    admin status | grep -q 'storage .* free of store.min_free .*: no job is accepted'
+    [[ $(api GET /readyz) == *"no job is accepted"* ]]
+    api GET /metrics | grep -q '^mgpu_state_short 1'
+    grep -q 'no job is accepted until there is room' "$ctld_dir/ctld.log"
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_for 60 job_is "$a" COMPLETED
+    wait_for 60 job_is "$b" COMPLETED
+    printf 'version: 1\nstore: {min_free: 1M}\n' >"$conf"
+    admin --quiet reload
+    "$MGPU_BIN/mgpu-submit" "$BATS_TEST_TMPDIR/c.yaml"
+    [ "$(api GET /readyz)" = ok ]
+    api GET /metrics | grep -q '^mgpu_state_short 0'
+    grep -q 'there is room again' "$ctld_dir/ctld.log"
+}
+
 @test "an old state beside newer jobs: no id is given twice" {
     a=$(submit_command a true)
     wait_for 60 job_is "$a" COMPLETED

@@ -72,7 +72,11 @@ static const struct {
     {"any host", V "notify: {webhook_allow: ['*']}\n", "E023 2:26"},
     {"a host with half a port", V "notify: {webhook_allow: ['a.org:']}\n",
      "E023 2:26"},
-    {"later key of store", V "store: {min_free: 2G}\n", "E018 2:9"},
+    {"later key of store", V "store: {jobs_retention: 1d}\n", "E018 2:9"},
+    {"min_free", V "store: {min_free: 2G}\n", ""},
+    {"min_free, none", V "store: {min_free: null}\n", ""},
+    {"min_free without a unit", V "store: {min_free: 20}\n", "E023 2:19"},
+    {"min_free too small", V "store: {min_free: 1K}\n", "E023 2:19"},
     {"a section of store", V "store: 2G\n", "E011 2:8"},
     {"backups by a relative path",
      V "store: {backup: {dir: b, every: 1h, keep: 1}}\n", "E015 2:23"},
@@ -278,6 +282,7 @@ static const char golden[] =
     "  rpc_burst: 60                         # live\n"
     "  max_clients_per_user: null            # live\n"
     "store:\n"
+    "  min_free: null                        # live\n"
     "  backup:\n"
     "    dir: null                           # live\n"
     "    every: 6h                           # live\n"
