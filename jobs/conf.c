@@ -422,7 +422,8 @@ static void check(const struct conf *c, const struct schema_from *from,
     const struct schema_from *beat = from_of(from, "watchdog.heartbeat");
 
     if (!from_of(from, "version")->node)
-        report_add(report, "W001", (struct mark){1, 1, 1}, "version",
+        report_add(report, "W001",
+                   (struct mark){.line = 1, .column = 1, .width = 1}, "version",
                    "begin with version: 1",
                    "'version' is missing; 1 is assumed");
     if (!lost->bad && !beat->bad && (lost->node || beat->node) &&

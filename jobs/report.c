@@ -72,6 +72,7 @@ void report_add(struct spec_report *r, const char *code, struct mark at,
         .line = at.line,
         .column = at.column,
         .width = at.width,
+        .option = at.option,
     };
     (void)snprintf(f.code, sizeof(f.code), "%s", code);
     (void)text_quote(f.path, sizeof(f.path), path ? path : "");
@@ -87,6 +88,11 @@ void report_add(struct spec_report *r, const char *code, struct mark at,
     else
         r->n_warnings++;
     insert(r, &f);
+}
+
+const char *report_option(const struct spec_finding *f)
+{
+    return f->option ? f->option : "--set";
 }
 
 int report_verdict(const struct spec_report *r, struct error *err)
@@ -108,7 +114,7 @@ static int add_finding(const struct spec_finding *f, const char *file,
     } words[] = {
         {"code", f->code},
         {"severity", f->is_error ? "error" : "warning"},
-        {"file", f->line > 0 ? file : "--set"},
+        {"file", f->line > 0 ? file : report_option(f)},
         {"path", f->path},
         {"message", f->message},
         {"hint", f->hint},

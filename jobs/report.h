@@ -22,6 +22,9 @@ void report_add(struct spec_report *r, const char *code, struct mark at,
                 const char *path, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
+/* Of a finding without a line: "--set", or what said it. */
+const char *report_option(const struct spec_finding *f);
+
 /* -1 with "3 errors, 1 warning" when there are errors, else 0. */
 int report_verdict(const struct spec_report *r, struct error *err) MUST_CHECK;
 

@@ -232,8 +232,13 @@ static int add_finding(const struct spec_finding *f, const char *file,
         rc = text_add_plain(out, file, strlen(file), err);
         if (rc == 0)
             rc = buf_addf(out, err, ":%d:%d: ", f->line, f->column);
-    } else
-        rc = buf_addf(out, err, "--set: ");
+    } else {
+        rc = buf_addf(out, err, "%s", report_option(f));
+        if (rc == 0 && f->column > 0)
+            rc = buf_addf(out, err, ":%d", f->column);
+        if (rc == 0)
+            rc = buf_addstr(out, ": ", err);
+    }
     if (rc == 0)
         rc = buf_addf(out, err, "%s[%s]: ", what, f->code);
     if (rc == 0)

@@ -401,7 +401,8 @@ static struct node *descend(const struct schema *s, struct node *root,
         if (!next)
             return NULL;
         if (next->kind != NODE_MAP) {
-            report_add(report, "E011", (struct mark){.line = 0}, path, NULL,
+            struct mark at = {.option = value ? value->at.option : NULL};
+            report_add(report, "E011", at, path, NULL,
                        "'%s' cannot be set: '%.*s' is not a mapping", path,
                        (int)(rest + len - path), path);
             return NULL;
@@ -487,20 +488,35 @@ int schema_put(const struct schema *s, struct node *root, const char *path,
     return put_value(map, last, value, err);
 }
 
+static void said_by(struct node *n, const char *option)
+{
+    n->at.option = n->key_at.option = option;
+    for (struct node *c = n->first; c; c = c->next)
+        said_by(c, option);
+}
+
 int schema_graft(const struct schema *s, struct node *root,
                  const struct spec_set *set, struct spec_report *report,
                  struct error *err)
 {
     if (!key_exists(s, set->key)) {
-        schema_unknown(s, set->key, (struct mark){.line = 0}, report);
+        schema_unknown(s, set->key, (struct mark){.option = set->option},
+                       report);
         return 0;
     }
     struct node *value = NULL;
+    size_t n_before = report->n;
     if (set->value) {
         if (tree_parse_value(set->key, set->value, report, &value, err) < 0)
             return -1;
+        /* Those of a value have no place: each is among the first. */
+        for (size_t i = 0; report->n > n_before && i < report->n; i++)
+            if (report->findings[i].line == 0 &&
+                strcmp(report->findings[i].path, set->key) == 0)
+                report->findings[i].option = set->option;
         if (!value)
             return 0;
+        said_by(value, set->option);
     }
     return schema_put(s, root, set->key, value, report, err);
 }

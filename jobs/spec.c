@@ -251,7 +251,7 @@ static void note_origin(void *arg, size_t row, char *out, size_t cap)
     else if (!n)
         (void)snprintf(out, cap, "default");
     else if (n->at.line == 0)
-        (void)snprintf(out, cap, "--set");
+        (void)snprintf(out, cap, "%s", n->at.option ? n->at.option : "--set");
     else
         (void)snprintf(out, cap, "file:%d", n->at.line);
 }

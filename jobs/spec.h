@@ -196,6 +196,8 @@ struct spec_finding {
     bool is_error;
     int32_t line, column; /* from 1; 0 when there is no place in a file */
     int32_t width;        /* columns to underline; 0: one */
+    const char *option;   /* without a line: what said it; NULL: --set.
+                             borrowed of struct spec_set */
     char path[128];       /* "train.batch_size" */
     char message[240];
     char hint[200]; /* "" for none */
@@ -212,6 +214,8 @@ enum { SPEC_WARN_AUTO = -1 };
 
 struct spec_set { /* one --set key=value, or --unset key with value NULL */
     const char *key, *value;
+    const char *option; /* that says it, as "--gpus"; NULL: --set. Reports
+                           point to it */
 };
 
 struct spec_options {

@@ -172,7 +172,7 @@ static void merge(struct expansion *x, size_t task, const char *vary)
 {
     for (size_t i = 0; i < x->found.n; i++) {
         const struct spec_finding *f = &x->found.findings[i];
-        struct mark at = {f->line, f->column, f->width};
+        struct mark at = {f->line, f->column, f->width, f->option};
         if (is_known(x->report, f))
             continue;
         if (f->is_error)

@@ -24,6 +24,7 @@ enum {
 struct mark {
     int32_t line, column; /* from 1; line 0: not from a file */
     int32_t width;
+    const char *option; /* of line 0: what said it, as in struct spec_set */
 };
 
 enum node_kind {

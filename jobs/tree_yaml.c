@@ -59,7 +59,9 @@ static struct mark place(const struct reader *r, const yaml_mark_t *from,
 {
     if (r->no_place)
         return (struct mark){.line = 0};
-    struct mark m = {(int32_t)from->line + 1, (int32_t)from->column + 1, 1};
+    struct mark m = {.line = (int32_t)from->line + 1,
+                     .column = (int32_t)from->column + 1,
+                     .width = 1};
     if (to && to->line == from->line && to->column > from->column)
         m.width = (int32_t)(to->column - from->column);
     return m;

@@ -48,7 +48,8 @@ size_t ctld_policy_sets(const struct ctld_policy *p,
                         struct spec_set ret[CTLD_SETS_MAX])
 {
     for (size_t i = 0; i < p->n; i++)
-        ret[i] = (struct spec_set){p->sets[i].key, p->sets[i].value};
+        ret[i] =
+            (struct spec_set){.key = p->sets[i].key, .value = p->sets[i].value};
     return p->n;
 }
 

@@ -17,6 +17,7 @@ _mgpu_values() {
         echo QUEUED HELD DISPATCHING STARTING RUNNING CHECKPOINTING STALLED \
             COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL all
         ;;
+    --priority) echo low normal high ;;
     --export) echo csv jsonl tensorboard ;;
     --explain)
         "${tool%/*}/mgpu-submit" --explain 2>/dev/null |

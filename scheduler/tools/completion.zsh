@@ -20,6 +20,10 @@ _mgpu() {
             STALLED COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL all
         return
         ;;
+    --priority)
+        compadd -- low normal high
+        return
+        ;;
     --explain)
         compadd -- $("${tool:h}/mgpu-submit" --explain 2>/dev/null |
             sed -n 's/^\([EW][0-9]*\)  .*/\1/p')

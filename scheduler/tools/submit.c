@@ -11,10 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/rng.h"
 #include "jobs/spec.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/explain.h"
+#include "scheduler/tools/fetch.h"
 #include "scheduler/tools/render.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/submit_args.h"
@@ -219,6 +221,26 @@ static int wait_for(struct client *c, const struct submit_args *a, uint64_t id,
     return rc;
 }
 
+/* What it prints, until it ends; then its code, as of --wait. */
+static int follow(struct client *c, const struct submit_args *a, uint64_t id,
+                  int *ret_exit, struct error *err)
+{
+    const struct clock *clk = &clock_real;
+    struct submit_args rest = *a;
+    struct fetch f = {.follow = true, .rank = -1, .timeout_s = a->timeout_s};
+    char word[24];
+    double began_s = clk->now_s(clk);
+    f.show.out = stdout;
+    render_style_init(&f.show.style, stdout);
+    (void)snprintf(word, sizeof(word), "%" PRIu64, id);
+    if (fetch_logs(c, &f, word, err) < 0)
+        return -1;
+    rest.quiet = true;
+    if (a->timeout_s > 0)
+        rest.timeout_s = fmax(a->timeout_s - (clk->now_s(clk) - began_s), 0.01);
+    return wait_for(c, &rest, id, 1, ret_exit, err);
+}
+
 static int submit(const struct submit_args *a, const char *text, size_t n_tasks,
                   int *ret_exit, struct error *err)
 {
@@ -229,7 +251,9 @@ static int submit(const struct submit_args *a, const char *text, size_t n_tasks,
     int rc = send(c, a, text, &id, err);
     if (rc == 0)
         print_submitted(a, id, n_tasks);
-    if (rc == 0 && a->wait)
+    if (rc == 0 && a->follow)
+        rc = follow(c, a, id, ret_exit, err);
+    else if (rc == 0 && a->wait)
         rc = wait_for(c, a, id, n_tasks > 0 ? n_tasks : 1, ret_exit, err);
     client_destroy(c);
     return rc;
@@ -351,6 +375,25 @@ static int choose_file(struct submit_args *a, int n, char **operands,
     return 0;
 }
 
+/* What does not go together. */
+static int check_args(const struct submit_args *a, struct error *err)
+{
+    if (a->dry_run &&
+        (a->validate || a->wait || a->follow || a->key || a->parsable))
+        return error_set(err, ERR_USAGE,
+                         "--dry-run submits nothing: leave --validate, --wait, "
+                         "--follow, --idempotency-key and --parsable out");
+    if (a->show && a->json)
+        return error_set(err, ERR_USAGE, "--show is YAML; leave --json out");
+    if (a->follow && a->json)
+        return error_set(err, ERR_USAGE, "a log is text; leave --json out");
+    if (a->follow && a->wait_states)
+        return error_set(err, ERR_USAGE,
+                         "--wait=STATE and --follow: a log is followed to the "
+                         "job's end");
+    return 0;
+}
+
 static int run(void *arg, int n, char **operands, int *ret_exit,
                struct error *err)
 {
@@ -361,13 +404,7 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         return explain_codes(a, n, operands, err);
     if (choose_file(a, n, operands, err) < 0)
         return -1;
-    if (a->dry_run && (a->validate || a->wait || a->key || a->parsable))
-        return error_set(err, ERR_USAGE,
-                         "--dry-run submits nothing: leave --validate, --wait, "
-                         "--idempotency-key and --parsable out");
-    if (a->show && a->json)
-        return error_set(err, ERR_USAGE, "--show is YAML; leave --json out");
-    if (submit_args_end(a, err) < 0)
+    if (check_args(a, err) < 0 || submit_args_end(a, err) < 0)
         return -1;
     struct buf text = BUF_INIT;
     char *said = NULL;
@@ -386,6 +423,11 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         rc = show(a, &text, err);
     else if (rc == 0 && a->validate && !a->json && !a->quiet)
         print_valid(a, n_tasks);
+    else if (rc == 0 && a->follow && n_tasks > 0)
+        rc = error_set(err, ERR_USAGE,
+                       "--follow: each of %zu jobs has a log of its own; "
+                       "see mgpu-stat --logs",
+                       n_tasks);
     else if (rc == 0 && !a->validate && !a->dry_run)
         rc = submit(a, said, n_tasks, ret_exit, err);
     buf_clear(&text);

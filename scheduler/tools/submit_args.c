@@ -17,10 +17,15 @@ enum {
     OPT_WERROR,
     OPT_SET,
     OPT_UNSET,
+    OPT_GPUS,
+    OPT_TIME,
+    OPT_PRIORITY,
+    OPT_LABEL,
     OPT_HOLD,
     OPT_FORCE_QUEUE,
     OPT_DEPENDENCY,
     OPT_WAIT,
+    OPT_FOLLOW,
     OPT_TIMEOUT,
     OPT_KEY,
     OPT_PARSABLE,
@@ -44,6 +49,10 @@ static const struct opt opts[] = {
     {OPT_WERROR, 0, "werror", NULL, "refuse what has warnings, too"},
     {OPT_SET, 's', "set", "KEY=VALUE", "replace or add a value of the file"},
     {OPT_UNSET, 0, "unset", "KEY", "take a key of the file away"},
+    {OPT_GPUS, 'G', "gpus", "N|MIN..MAX", "short for --set resources.gpus="},
+    {OPT_TIME, 0, "time", "DURATION", "short for --set resources.time_limit="},
+    {OPT_PRIORITY, 0, "priority", "P", "short for --set policy.priority="},
+    {OPT_LABEL, 0, "label", "KEY=VALUE", "short for --set labels.KEY="},
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
     {OPT_FORCE_QUEUE, 0, "force-queue", NULL,
      "keep the job in the queue even if no nodes can ever hold it"},
@@ -52,6 +61,8 @@ static const struct opt opts[] = {
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
      "wait for the end, show progress, exit with the job's code; or until it "
      "is in one of the states"},
+    {OPT_FOLLOW, 'f', "follow", NULL,
+     "show what the job prints until it ends, exit with its code"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "give up waiting after this long"},
     {OPT_KEY, 0, "idempotency-key", "KEY",
      "submit at most one job under this key"},
@@ -70,8 +81,9 @@ const struct tool submit_tool = {
     .opts = opts,
 };
 
-static int add_set(struct submit_args *a, const char *key, size_t key_len,
-                   const char *value, struct error *err)
+/* option: NULL for --set itself. */
+static int add_set(struct submit_args *a, const char *option, const char *key,
+                   size_t key_len, const char *value, struct error *err)
 {
     if (a->n_sets == SUBMIT_SETS_MAX)
         return error_set(err, ERR_USAGE, "more than %d --set and --unset",
@@ -81,7 +93,8 @@ static int add_set(struct submit_args *a, const char *key, size_t key_len,
     char *copy = a->keys[a->n_sets];
     memcpy(copy, key, key_len);
     copy[key_len] = '\0';
-    a->sets[a->n_sets++] = (struct spec_set){.key = copy, .value = value};
+    a->sets[a->n_sets++] =
+        (struct spec_set){.key = copy, .value = value, .option = option};
     return 0;
 }
 
@@ -92,7 +105,7 @@ static int on_set(struct submit_args *a, const char *text, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--set '%s': write KEY=VALUE, as in train.epochs=3",
                          text);
-    return add_set(a, text, (size_t)(equals - text), equals + 1, err);
+    return add_set(a, NULL, text, (size_t)(equals - text), equals + 1, err);
 }
 
 /* Becomes a --set: a list in place of the file's. */
@@ -137,7 +150,45 @@ static int on_key(struct submit_args *a, const char *text, struct error *err)
     return 0;
 }
 
-static const char force_queue[] = "policy.force_queue";
+/* --label team=vision: --set labels.team=vision. */
+static int on_label(struct submit_args *a, const char *text, struct error *err)
+{
+    char key[SUBMIT_KEY_CAP];
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return error_set(err, ERR_USAGE,
+                         "--label '%s': write KEY=VALUE, as in team=vision",
+                         text);
+    int n =
+        snprintf(key, sizeof(key), "labels.%.*s", (int)(equals - text), text);
+    if (n < 0 || (size_t)n >= sizeof(key))
+        return error_set(err, ERR_USAGE, "--label: a key of %td characters",
+                         equals - text);
+    return add_set(a, "--label", key, (size_t)n, equals + 1, err);
+}
+
+/* Options that are a --set of one key: they apply in the order in which they
+ * stand among the others, and the last one wins. */
+static const struct {
+    int id;
+    const char *option, *key, *value; /* value NULL: the option's own */
+} shorts[] = {
+    {OPT_GPUS, "--gpus", "resources.gpus", NULL},
+    {OPT_TIME, "--time", "resources.time_limit", NULL},
+    {OPT_PRIORITY, "--priority", "policy.priority", NULL},
+    {OPT_FORCE_QUEUE, "--force-queue", "policy.force_queue", "true"},
+};
+
+static int on_short(struct submit_args *a, int id, const char *value,
+                    struct error *err)
+{
+    for (size_t i = 0; i < sizeof(shorts) / sizeof(shorts[0]); i++)
+        if (shorts[i].id == id)
+            return add_set(a, shorts[i].option, shorts[i].key,
+                           strlen(shorts[i].key),
+                           shorts[i].value ? shorts[i].value : value, err);
+    return error_set(err, ERR_INTERNAL, "option %d", id);
+}
 
 int submit_on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err)
@@ -170,12 +221,20 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_SET:
         return on_set(a, value, err);
     case OPT_UNSET:
-        return add_set(a, value, strlen(value), NULL, err);
+        return add_set(a, NULL, value, strlen(value), NULL, err);
     case OPT_HOLD:
         a->hold = true;
         break;
+    case OPT_GPUS:
+    case OPT_TIME:
+    case OPT_PRIORITY:
     case OPT_FORCE_QUEUE:
-        return add_set(a, force_queue, strlen(force_queue), "true", err);
+        return on_short(a, o->id, value, err);
+    case OPT_LABEL:
+        return on_label(a, value, err);
+    case OPT_FOLLOW:
+        a->follow = true;
+        break;
     case OPT_DEPENDENCY:
         return on_dependency(a, value, err);
     case OPT_WAIT:
@@ -207,7 +266,8 @@ int submit_args_end(struct submit_args *a, struct error *err)
         return 0;
     if (buf_addstr(&a->depends, "]", err) < 0)
         return -1;
-    return add_set(a, key, strlen(key), buf_str(&a->depends), err);
+    return add_set(a, "--dependency", key, strlen(key), buf_str(&a->depends),
+                   err);
 }
 
 void submit_args_clear(struct submit_args *a)

@@ -16,7 +16,7 @@ struct submit_args {
     bool validate, show, dry_run, hold, wait, parsable, json, quiet;
     uint32_t wait_states;
     double timeout_s;
-    bool list_templates, explain, werror;
+    bool list_templates, explain, werror, follow;
     const char *key, *url, *file, *template_name;
     const char *code; /* of --explain=CODE; NULL: those among the operands */
     struct buf template_path;

@@ -88,7 +88,7 @@ complete_zsh() {
     for words in "mgpu-stat -o" "mgpu-stat --sort" "mgpu-cancel --state" \
         "mgpu-stat --export" "mgpu-stat -u" "mgpu-stat --color" \
         "mgpu-admin -q" \
-        "mgpu-submit --explain"; do
+        "mgpu-submit --explain" "mgpu-submit --priority"; do
         # shellcheck disable=SC2086 # a list of words
         set -- $words
         complete_zsh "$bin/$1" "$2" '' | sort >"$BATS_TEST_TMPDIR/zsh"

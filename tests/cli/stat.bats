@@ -600,6 +600,32 @@ END
     run -64 stat --logs --wait=RUNNING 1
 }
 
+@test "submit --follow: its output from the beginning, and its code" {
+    spec said "seq 1 300; echo done; exit 7"
+    run --separate-stderr submit --follow said.yaml
+    [ "$status" -eq 7 ]
+    [ "${lines[0]}" = "submitted job 1" ]
+    [[ ${lines[1]} == *1 && $output == *done* ]]
+    [ "$(grep -cE '(^| )[0-9]+$' <<<"$(tail -n +2 <<<"$output")")" -ge 300 ]
+    # With the number alone before it, and after a wait for a place.
+    spec hog "until [ -e $PWD/more ]; do sleep 0.1; done"
+    submit --quiet --set resources.gpus=2 hog.yaml
+    "$MGPU_BIN/mgpu-submit" --follow --parsable said.yaml >followed 3>&- &
+    follower=$!
+    numbered() { [ "$(head -n 1 followed)" = 3 ]; }
+    wait_for 60 numbered
+    : >more
+    code=0
+    wait "$follower" || code=$?
+    [ "$code" -eq 7 ]
+    diff <(tail -n +2 followed) <(stat --logs 3)
+    # It ends, the job does not.
+    spec long "until [ -e $PWD/never ]; do sleep 0.1; done"
+    run submit --quiet --follow --timeout 1s long.yaml
+    [ "$status" -eq 124 ]
+    "$MGPU_BIN/mgpu-cancel" 4
+}
+
 @test "--logs --since: what was printed from then on" {
     spec clock "echo early; until [ -e $PWD/more ]; do sleep 0.1; done; echo late"
     submit --quiet clock.yaml

@@ -256,3 +256,44 @@ setup() {
     [[ $output == *'"mgpu.findings/1"'*'"W001"'*'"warning"'* ]]
     submit --werror --validate good.yaml
 }
+
+@test "short forms: the same as --set, in their order, the last one wins" {
+    run submit --show --gpus 2..4 --time 90m --priority high --label team=a \
+        --label b/c.d=e good.yaml
+    [ "$status" -eq 0 ]
+    [[ $output == *"gpus: {\"min\":2,\"max\":4} "*"# --gpus"* ]]
+    [[ $output == *"time_limit: 90m "*"# --time"* ]]
+    [[ $output == *"priority: 50"*"# --priority"* ]]
+    [[ $output == *'{"b/c.d":"e","team":"a"}'*"# --label"* ]]
+    run submit --show -G 2 --set resources.gpus=3 good.yaml
+    [[ $output == *"gpus: 3 "*"# --set"* ]]
+    run submit --show --set resources.gpus=3 --gpus=2 good.yaml
+    [[ $output == *"gpus: 2 "*"# --gpus"* ]]
+    run submit --show --unset resources.gpus --gpus=2 --unset policy.priority good.yaml
+    [[ $output == *"gpus: 2 "*"# --gpus"* ]]
+    run submit --validate --gpus 4..2 --time 4:00 --priority 90 good.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"--gpus: error[E021]"* ]]
+    [[ $output == *"--time: error[E024]"*"4h, or 4m"* ]]
+    [[ $output == *"--priority: error[E023]"* ]]
+    run submit --validate --json --gpus x good.yaml
+    [[ $output == *'"code":"E021"'*'"file":"--gpus"'* ]]
+    for bad in nonsense =x; do
+        run submit --validate --label "$bad" good.yaml
+        [ "$status" -eq 64 ]
+        [[ $output == *"write KEY=VALUE"* ]]
+    done
+    run submit --validate --label ";rm=x" good.yaml
+    [[ $output == *"--label: error[E014]"* ]]
+}
+
+@test "--follow: what it does not go with" {
+    for other in --json --dry-run --wait=RUNNING; do
+        run submit --follow "$other" good.yaml
+        [ "$status" -eq 64 ]
+    done
+    printf 'version: 1\nkind: cv\ndataset: {source: synthetic}\nsweep: {grid: {train.epochs: [1, 2]}}\n' >two.yaml
+    run submit --follow two.yaml
+    [ "$status" -eq 64 ]
+    [[ $output == *"each of 2 jobs has a log"* ]]
+}

@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     const char *body = text;
     size_t len = size;
     char key[64] = "", value[200] = "";
-    struct spec_set set = {key, value};
+    struct spec_set set = {key, value, NULL};
     struct spec_options with = opt;
     const char *end = size > 6 && memcmp(text, "--set ", 6) == 0
                           ? memchr(text, '\n', size)

@@ -411,11 +411,13 @@ static void is_from(const struct conf *c, const char *path, const char *value,
 static void test_with(void)
 {
     static const char text[] = V "limits:\n  max_gpus_per_user: 4\n";
-    static const struct spec_set good[] = {{"limits.max_gpus_per_user", "null"},
-                                           {"watchdog.heartbeat", "1m30s"},
-                                           {"watchdog.node_lost_after", "3m"}};
-    static const struct spec_set bad[] = {{"limits.max_gpus_per_user", "5"},
-                                          {"watchdog.heartbeat", "1m"}};
+    static const struct spec_set good[] = {
+        {"limits.max_gpus_per_user", "null", NULL},
+        {"watchdog.heartbeat", "1m30s", NULL},
+        {"watchdog.node_lost_after", "3m", NULL}};
+    static const struct spec_set bad[] = {
+        {"limits.max_gpus_per_user", "5", NULL},
+        {"watchdog.heartbeat", "1m", NULL}};
     struct conf base, c = {.version = 0};
     struct spec_report report;
     struct buf out = BUF_INIT;

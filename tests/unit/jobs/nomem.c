@@ -65,10 +65,11 @@ static const char good[] =
 static const char bad[] =
     "kind: cw\ncomand: [ls]\nlabels: {a: b, a: c, ? [x] : y}\n"
     "train: {output_dir: ~/x, epochs: 0}\n? {a: b}\n: [c]\n<<: &a {x: *a}\n";
-static const struct spec_set sets[] = {{"train.output_dir", "out"},
-                                       {"labels.x", "[1"},
-                                       {"resources.gpus", "{min: 1, max: 2}"},
-                                       {"train.seed", NULL}};
+static const struct spec_set sets[] = {
+    {"train.output_dir", "out", NULL},
+    {"labels.x", "[1", NULL},
+    {"resources.gpus", "{min: 1, max: 2}", NULL},
+    {"train.seed", NULL, NULL}};
 static const struct spec_options opt = {.file = "dir/a.yaml",
                                         .home = "/home/ann",
                                         .draw_seed = true,

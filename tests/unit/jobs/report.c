@@ -7,6 +7,9 @@
 
 #include "tests/tap.h"
 
+/* One character wide. */
+#define AT(l, c) ((struct mark){.line = (l), .column = (c), .width = 1})
+
 static void parse(const char *text, size_t len, const struct spec_set *sets,
                   size_t n_sets, struct spec_report *r)
 {
@@ -62,7 +65,19 @@ static void test_golden(void)
                 "digit first; at most 63\n"
                 "3 errors, 1 warning; nothing was submitted.\n",
                 "as a compiler prints");
-    struct spec_set set = {"train.epoch", "3"};
+    struct spec_set set = {"train.epoch", "3", NULL};
+    struct spec_set gpus = {"resources.gpus", "4..2", "--gpus"};
+    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &gpus,
+                1,
+                "--gpus: error[E021]: 'resources.gpus': 4..2 has its larger "
+                "end first\n1 error; nothing was submitted.\n",
+                "an option has its name");
+    gpus = (struct spec_set){"labels.a", "\x1b", "--label"};
+    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &gpus,
+                1,
+                "--label:1: error[E007]: control character U+001B is not "
+                "accepted\n1 error; nothing was submitted.\n",
+                "also where its value is read");
     check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &set, 1,
                 "--set: error[E010]: unknown key 'train.epoch'\n"
                 "      hint: did you mean 'epochs'?\n"
@@ -135,21 +150,22 @@ static void test_json(void)
                                "dataset: {source: synthetic}\n";
     struct spec_report r;
     struct buf out = BUF_INIT;
-    struct spec_set set = {"train.epoch", "3"};
+    struct spec_set set = {"train.epoch", "3", NULL};
     parse(text, strlen(text), &set, 1, &r);
     is_int(spec_report_json(&r, "a\"b.yaml", &out, NULL), 0, "JSON");
-    is_str(buf_str(&out),
-           "[{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"--set\","
-           "\"line\":0,\"column\":0,\"path\":\"train.epoch\",\"message\":"
-           "\"unknown key 'train.epoch'\",\"hint\":\"did you mean "
-           "'epochs'?\"},"
-           "{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"a\\\"b.yaml\","
-           "\"line\":3,\"column\":1,\"path\":\"a\\\"b\",\"message\":\"unknown "
-           "key 'a\\\"b'\",\"hint\":\"one of: version, name, kind, labels, model, "
-           "dataset, train, command, workdir, resources, policy, depends_on, "
-           "checkpoint, retry, env, env_passthrough, secrets, logs, notify, "
-           "sweep\"}]",
-           "with quotes in their place");
+    is_str(
+        buf_str(&out),
+        "[{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"--set\","
+        "\"line\":0,\"column\":0,\"path\":\"train.epoch\",\"message\":"
+        "\"unknown key 'train.epoch'\",\"hint\":\"did you mean "
+        "'epochs'?\"},"
+        "{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"a\\\"b.yaml\","
+        "\"line\":3,\"column\":1,\"path\":\"a\\\"b\",\"message\":\"unknown "
+        "key 'a\\\"b'\",\"hint\":\"one of: version, name, kind, labels, model, "
+        "dataset, train, command, workdir, resources, policy, depends_on, "
+        "checkpoint, retry, env, env_passthrough, secrets, logs, notify, "
+        "sweep\"}]",
+        "with quotes in their place");
     spec_report_clear(&r);
     spec_report_clear(NULL);
     buf_reset(&out);
@@ -167,19 +183,19 @@ static void test_full(void)
     if (report_init(&r, NULL) < 0)
         return;
     for (int i = 60; i > 0; i--)
-        report_add(&r, "W101", (struct mark){i, 1, 1}, NULL, "", "w%d", i);
+        report_add(&r, "W101", AT(i, 1), NULL, "", "w%d", i);
     is_str(r.findings[0].message, "w1", "the first place is first");
     is_str(r.findings[49].message, "w50", "the last ones go");
-    report_add(&r, "W101", (struct mark){99, 1, 1}, NULL, "", "late");
+    report_add(&r, "W101", AT(99, 1), NULL, "", "late");
     is_str(r.findings[49].message, "w50", "a late warning does not come in");
-    report_add(&r, "E010", (struct mark){99, 1, 1}, NULL, "", "error");
+    report_add(&r, "E010", AT(99, 1), NULL, "", "error");
     is_str(r.findings[49].message, "error", "an error does");
-    report_add(&r, "E010", (struct mark){5, 2, 1}, NULL, "", "middle");
+    report_add(&r, "E010", AT(5, 2), NULL, "", "middle");
     is_str(r.findings[5].message, "middle", "in its place");
     is_int((long long)r.n, 50, "fifty in all");
     is_int((long long)r.n_errors, 2, "errors are counted");
     is_int((long long)r.n_warnings, 61, "warnings too");
-    report_add(&r, "E010", (struct mark){1, 1, 1}, NULL, "", "%0400d", 1);
+    report_add(&r, "E010", AT(1, 1), NULL, "", "%0400d", 1);
     is_int((long long)strlen(r.findings[1].message), 239, "a long message");
     ok(strcmp(r.findings[1].message + 236, "...") == 0, "is marked as cut");
     spec_report_clear(&r);
@@ -192,8 +208,8 @@ static void test_errors_stay(void)
     if (report_init(&r, NULL) < 0)
         return;
     for (int i = 2; i < 52; i++)
-        report_add(&r, "E010", (struct mark){i, 1, 1}, NULL, "", "e%d", i);
-    report_add(&r, "W101", (struct mark){1, 1, 1}, NULL, "", "early");
+        report_add(&r, "E010", AT(i, 1), NULL, "", "e%d", i);
+    report_add(&r, "W101", AT(1, 1), NULL, "", "early");
     is_str(r.findings[0].message, "e2", "fifty errors leave no room");
     is_int((long long)r.n_warnings, 1, "for a warning; it is counted");
     spec_report_clear(&r);

@@ -298,7 +298,7 @@ static void test_sets(void)
     static const char text[] =
         OK_CV "name: a\ntrain: {epochs: 5}\nresources: {gpus: 2}\n";
     for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
-        struct spec_set set = {sets[i].key, sets[i].value};
+        struct spec_set set = {sets[i].key, sets[i].value, NULL};
         struct spec_options opt = here;
         opt.sets = &set;
         opt.n_sets = 1;
@@ -317,7 +317,8 @@ static void test_sets(void)
             is_int(r.findings[0].line, 0, "has no line");
         spec_report_clear(&r);
     }
-    struct spec_set two[] = {{"train.epochs", "3"}, {"train.epochs", "4"}};
+    struct spec_set two[] = {{"train.epochs", "3", NULL},
+                             {"train.epochs", "4", NULL}};
     struct spec_options opt = here;
     char got[40];
     opt.sets = two;
@@ -488,7 +489,7 @@ static void test_show(void)
         "notify:\n"
         "  email: null                           # default\n"
         "  webhook: null                         # default\n";
-    struct spec_set set = {"resources.time_limit", "120m"};
+    struct spec_set set = {"resources.time_limit", "120m", NULL};
     struct spec_options opt = here;
     struct buf out = BUF_INIT;
     struct error err = ERROR_INIT;

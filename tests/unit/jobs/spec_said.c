@@ -11,8 +11,8 @@ static const char file[] =
     "version: 1\nkind: command\nx-note: mine\ncommand: [a, -b]\nworkdir: w\n"
     "checkpoint: {grace: 90s}\nlabels: {a: b}\n"
     "env_passthrough: [SAID_TEST]\nretry: {max: 2}\n";
-static const struct spec_set sets[] = {{"resources.gpus", "1..2"},
-                                       {"policy.priority", "high"}};
+static const struct spec_set sets[] = {{"resources.gpus", "1..2", NULL},
+                                       {"policy.priority", "high", NULL}};
 static const struct spec_options here = {.file = "/data/said.yaml",
                                          .home = "/home/a",
                                          .sets = sets,

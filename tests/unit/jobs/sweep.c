@@ -127,9 +127,9 @@ static void test_values(void)
 
     is_int(expand(CV "sweep: null\n"), 0, "a sweep that is nothing");
     ok(!jobs.is_sweep && jobs.n == 1 && !jobs.tasks[0].vary, "  is no sweep");
-    struct spec_set set[] = {{"sweep.max_parallel", "2"},
-                             {"train.batch_size", "4"},
-                             {"sweep.grid", "{train.epochs: [7]}"}};
+    struct spec_set set[] = {{"sweep.max_parallel", "2", NULL},
+                             {"train.batch_size", "4", NULL},
+                             {"sweep.grid", "{train.epochs: [7]}", NULL}};
     struct spec_options with = here;
     with.sets = set;
     with.n_sets = 3;
@@ -139,7 +139,7 @@ static void test_values(void)
            jobs.tasks[0].spec.train.epochs == 7 &&
            jobs.tasks[0].spec.train.batch_size == 4,
        "  changes the sweep and what all have");
-    set[0] = (struct spec_set){"sweep", NULL};
+    set[0] = (struct spec_set){"sweep", NULL, NULL};
     with.n_sets = 1;
     is_int(expand_with(CV "sweep: {grid: {train.epochs: [1, 2]}}\n", &with), 0,
            "--unset sweep");
