@@ -264,13 +264,13 @@ setup() {
     [[ $output == *"gpus: {\"min\":2,\"max\":4} "*"# --gpus"* ]]
     [[ $output == *"time_limit: 90m "*"# --time"* ]]
     [[ $output == *"priority: 50"*"# --priority"* ]]
-    [[ $output == *'{"b/c.d":"e","team":"a"}'*"# --label"* ]]
+    [[ $output == *'{"team":"a","b/c.d":"e"}'*"# --label"* ]]
     run submit --show -G 2 --set resources.gpus=3 good.yaml
-    [[ $output == *"gpus: 3 "*"# --set"* ]]
+    [[ $output == *"gpus: {\"min\":3,\"max\":3} "*"# --set"* ]]
     run submit --show --set resources.gpus=3 --gpus=2 good.yaml
-    [[ $output == *"gpus: 2 "*"# --gpus"* ]]
+    [[ $output == *"gpus: {\"min\":2,\"max\":2} "*"# --gpus"* ]]
     run submit --show --unset resources.gpus --gpus=2 --unset policy.priority good.yaml
-    [[ $output == *"gpus: 2 "*"# --gpus"* ]]
+    [[ $output == *"gpus: {\"min\":2,\"max\":2} "*"# --gpus"* ]]
     run submit --validate --gpus 4..2 --time 4:00 --priority 90 good.yaml
     [ "$status" -eq 65 ]
     [[ $output == *"--gpus: error[E021]"* ]]

@@ -33,6 +33,23 @@ static void check_print(const char *text, const struct spec_set *sets,
     spec_report_clear(&r);
 }
 
+/* What an option said has its name in place of a line. */
+static void test_options(void)
+{
+    struct spec_set gpus = {"resources.gpus", "4..2", "--gpus"};
+    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &gpus,
+                1,
+                "--gpus: error[E021]: 'resources.gpus': 4..2 has its larger "
+                "end first\n1 error; nothing was submitted.\n",
+                "an option has its name");
+    gpus = (struct spec_set){"labels.a", "\x1b", "--label"};
+    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &gpus,
+                1,
+                "--label:1: error[E007]: control character U+001B is not "
+                "accepted\n1 error; nothing was submitted.\n",
+                "also where its value is read");
+}
+
 static void test_golden(void)
 {
     check_print("kind: cv\n"
@@ -66,18 +83,6 @@ static void test_golden(void)
                 "3 errors, 1 warning; nothing was submitted.\n",
                 "as a compiler prints");
     struct spec_set set = {"train.epoch", "3", NULL};
-    struct spec_set gpus = {"resources.gpus", "4..2", "--gpus"};
-    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &gpus,
-                1,
-                "--gpus: error[E021]: 'resources.gpus': 4..2 has its larger "
-                "end first\n1 error; nothing was submitted.\n",
-                "an option has its name");
-    gpus = (struct spec_set){"labels.a", "\x1b", "--label"};
-    check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &gpus,
-                1,
-                "--label:1: error[E007]: control character U+001B is not "
-                "accepted\n1 error; nothing was submitted.\n",
-                "also where its value is read");
     check_print("version: 1\nkind: cv\ndataset: {source: synthetic}\n", &set, 1,
                 "--set: error[E010]: unknown key 'train.epoch'\n"
                 "      hint: did you mean 'epochs'?\n"
@@ -316,6 +321,7 @@ int main(void)
     test_errors_stay();
     test_hints();
     test_golden();
+    test_options();
     test_window();
     test_json();
     test_full();
