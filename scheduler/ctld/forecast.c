@@ -69,19 +69,31 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-double ctld_forecast_s(const struct ctld *c, const struct job *j)
+/* NULL: nothing is known of it. */
+static const struct engine_start *find(const struct ctld *c,
+                                       const struct job *j)
 {
     struct ctld_forecast *f = c->forecast;
     const struct engine_start key = {.id = j->id};
     if (j->state != JOB_QUEUED)
-        return NAN;
-    if (isfinite(j->start_estimate_s))
-        return j->start_estimate_s;
+        return NULL;
     /* Without memory for a forecast nothing is known. */
     if ((!f->is_made || now_s() - f->made_s >= f->rest_s) &&
         ctld_forecast_make(c, NULL) < 0)
-        return NAN;
-    const struct engine_start *found =
-        bsearch(&key, f->starts, f->n, sizeof(key), by_id);
+        return NULL;
+    return bsearch(&key, f->starts, f->n, sizeof(key), by_id);
+}
+
+double ctld_forecast_s(const struct ctld *c, const struct job *j)
+{
+    if (j->state == JOB_QUEUED && isfinite(j->start_estimate_s))
+        return j->start_estimate_s;
+    const struct engine_start *found = find(c, j);
     return found ? found->start_s : (double)NAN;
+}
+
+double ctld_expected_s(const struct ctld *c, const struct job *j)
+{
+    const struct engine_start *found = find(c, j);
+    return found ? found->expected_s : (double)NAN;
 }

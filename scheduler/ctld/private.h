@@ -358,6 +358,9 @@ void ctld_forecast_drop(struct ctld *c);
 /* By the plan, else by the last forecast; on the engine's clock, NAN: not
  * known. */
 double ctld_forecast_s(const struct ctld *c, const struct job *j);
+/* As the last forecast expects it, by what is known of how long jobs take; NAN:
+ * not known, or no sooner than that. */
+double ctld_expected_s(const struct ctld *c, const struct job *j);
 
 /* ---- job_text.c -----------------------------------------------------------
  */

@@ -344,20 +344,36 @@ static json_t *changes_of(const struct engine_suppose *s)
     return list;
 }
 
-/* How far off the start may be, and what it is derived from. */
-static json_t *expected_of(const struct engine_suppose *s)
+/* When it starts as things go, how far off that may be, and what it is derived
+ * from. What is said of the jobs that run alone is right for the first that
+ * waits. */
+static json_t *expected_of(const struct why *w)
 {
+    const struct engine_suppose *s = &w->suppose;
+    const struct clock *clock = w->c->parts.clock;
+    double at_s = ctld_expected_s(w->c, w->job);
     char text[TEXT_CAP] = "";
-    if (isfinite(s->expected_s) && s->n_running == 1)
+
+    if (isnan(at_s))
+        at_s = s->expected_s;
+    if (isfinite(at_s) && isnan(s->expected_s))
         (void)snprintf(text, sizeof(text),
-                       "the job that runs goes on as fast as it did");
-    else if (isfinite(s->expected_s))
+                       "what runs goes on as before, and jobs take as long as "
+                       "the last of their name");
+    else if (isfinite(at_s) && s->n_running == 1)
         (void)snprintf(text, sizeof(text),
-                       "%d of the %d jobs that run go%s on as fast as before",
+                       "the job that runs goes on as it did");
+    else if (isfinite(at_s))
+        (void)snprintf(text, sizeof(text),
+                       "%d of the %d jobs that run go%s on as before",
                        s->n_measured, s->n_running,
                        s->n_measured == 1 ? "es" : "");
-    return json_pack("{s:o, s:o}", "expected_within_s", ctld_num(s->within_s),
-                     "expected_basis", ctld_text(text));
+    bool is_within = fabs(at_s - s->expected_s) <= s->within_s;
+    return json_pack(
+        "{s:o, s:o, s:o}", "start_expected",
+        ctld_time(clock->wall_s(clock) + at_s - clock->now_s(clock)),
+        "expected_within_s", is_within ? ctld_num(s->within_s) : json_null(),
+        "expected_basis", ctld_text(text));
 }
 
 /* Of one that has others before it. */
@@ -385,21 +401,19 @@ static json_t *reply(const struct why *w)
             ? json_string("each job that runs ends at its time limit")
             : json_null();
     const struct clock *clock = w->c->parts.clock;
-    double since_now_s = w->suppose.expected_s - clock->now_s(clock);
     json_t *o = json_pack(
-        "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
+        "{s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, "
         "s:o, s:o, s:o, s:o}",
         "schema", "mgpu.why/1", "job", ctld_job_json(w->c, job, true), "since",
         ctld_time(job->state_s), "for_s",
         ctld_num(clock->wall_s(clock) - job->state_s), "nodes_min",
         job->nodes_min, "nodes_max", job->nodes_max, "reasons", reasons_of(w),
-        "basis", basis, "start_expected",
-        ctld_time(clock->wall_s(clock) + since_now_s), "would_start",
-        changes_of(&w->suppose), "where", where_of(w), "gpus_total",
-        (json_int_t)total, "gpus_free", (json_int_t)n_free, "nodes", nodes,
-        "holders", waits ? holders_of(w) : json_array(), "depends_on",
-        depends_of(w), "allocator_state", ctld_allocator_state(w->c));
-    (void)json_object_update_new(o, expected_of(&w->suppose));
+        "basis", basis, "would_start", changes_of(&w->suppose), "where",
+        where_of(w), "gpus_total", (json_int_t)total, "gpus_free",
+        (json_int_t)n_free, "nodes", nodes, "holders",
+        waits ? holders_of(w) : json_array(), "depends_on", depends_of(w),
+        "allocator_state", ctld_allocator_state(w->c));
+    (void)json_object_update_new(o, expected_of(w));
     (void)json_object_update_new(o, forecast_of(w));
     return o;
 }

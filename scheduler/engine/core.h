@@ -14,6 +14,7 @@
 #include "jobs/spec.h"
 #include "scheduler/engine/codec.h"
 #include "scheduler/engine/engine.h"
+#include "scheduler/engine/expect.h"
 
 /* Exit codes that are ours, as mgpu-submit --wait returns them. */
 enum {
@@ -202,6 +203,7 @@ struct engine {
     double unavailable_since_s; /* seconds since 1970 */
     bool wants_plan;            /* something changed since the last one */
     uint64_t n_plans;
+    struct eng_runs runs[RUNS_N]; /* see expect.h */
     bool takes_back;    /* with the next plan: what waits in the allocator */
     bool wants_depends; /* what jobs wait for may have happened */
     double retry_at_s;  /* something failed: step again at this time */

@@ -554,10 +554,10 @@ struct engine_suppose {
     /* The most GPUs below its least, the longest shorter limit, another
      * partition, each alone. */
     struct engine_change gpus, limit, partition;
-    /* When it may start if those that run go on as fast as they do, on the
-     * engine's clock; NAN not known, or no sooner than by their limits. The
-     * middle between what comes of the time of an iteration and of what one
-     * takes on average; that far from both, NAN while no average is known. */
+    /* When it may start if those that run go on as they do, on the engine's
+     * clock; NAN not known, or no sooner than by their limits. The middle
+     * between the fastest and the slowest that is known of each (expect.h);
+     * that far from both, NAN while there is but one figure. */
     double expected_s, within_s;
     int32_t n_running, n_measured; /* that run; that have told their speed and
                                       end before their limits by it */
@@ -571,7 +571,9 @@ int engine_suppose(struct engine *e, const struct job *job,
                    struct engine_suppose *ret, struct error *err) MUST_CHECK;
 /* When the first of those that wait may start if each job ends at its time
  * limit, no sooner and no later, and nobody comes before them; on the engine's
- * clock. Changes nothing, and asks no allocator.
+ * clock. And when they are expected to: what runs goes on as fast as it does,
+ * and a job whose user had others of its name takes as long as these. Changes
+ * nothing, and asks no allocator.
  * out  ret    [ENGINE_FORECASTS], by number; who is not there: not known, or
  *             further back than is looked
  * err  ERR_NOMEM
@@ -579,7 +581,8 @@ int engine_suppose(struct engine *e, const struct job *job,
 enum { ENGINE_FORECASTS = 64 };
 struct engine_start {
     uint64_t id;
-    double start_s;
+    double start_s;    /* NAN: not known, behind one without a limit */
+    double expected_s; /* NAN: not known, or no sooner than by limits */
 };
 int engine_forecast(struct engine *e, struct engine_start *ret, size_t *ret_n,
                     struct error *err) MUST_CHECK;

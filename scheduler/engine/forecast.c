@@ -6,6 +6,10 @@
  * taken down what it starts when. That is when each would start if nobody else
  * came.
  *
+ * And once more with what is known of how long they take (expect.h), for most
+ * jobs end long before their limits: when each is expected to start. To the
+ * policy their limits are what they are.
+ *
  * Done when somebody asks, never for a plan, once for all of them, and only as
  * far as it is cheap and known: behind ENGINE_FORECASTS others, in a queue of
  * more than QUEUE_MAX, behind a job without a limit, and where more than
@@ -25,11 +29,14 @@ enum { FORECAST_WORK = 1 << 16, QUEUE_MAX = 20000 };
 
 struct forecast {
     struct engine *e;
-    struct engine_start *starts; /* the caller's, [ENGINE_FORECASTS] */
+    bool is_expected; /* each takes as long as it will, not as long as it may */
+    struct engine_start *starts; /* [ENGINE_FORECASTS] */
     size_t n, n_waiting;
+    size_t n_measured; /* that end before their limits, by what is known */
     struct eng_view
-        t;        /* of a time to come: nodes and jobs are as they are then */
-    int32_t *ats; /* owned; [ENGINE_FORECASTS][n_nodes], of those started */
+        t; /* of a time to come: nodes and jobs are as they are then */
+    double *takes_s; /* owned; of each in t.jobs, from its start */
+    int32_t *ats;    /* owned; [ENGINE_FORECASTS][n_nodes], of those started */
     size_t work;
 };
 
@@ -72,6 +79,17 @@ static void cut(struct forecast *f)
     f->t.v.jobs = f->t.jobs;
 }
 
+/* From its start to its end. in  for_s  how long it has run by now */
+static double takes_s(struct forecast *f, const struct policy_job *job,
+                      double for_s)
+{
+    double s = f->is_expected ? eng_expect_s(f->e, eng_find(f->e, job->id),
+                                             job->gpus, for_s, 0.5)
+                              : (double)NAN;
+    f->n_measured += s < job->limit_s;
+    return isnan(s) ? job->limit_s : s;
+}
+
 static struct policy_job *job_of(struct forecast *f, uint64_t id)
 {
     size_t i = 0;
@@ -86,7 +104,7 @@ static void start(struct forecast *f, const struct policy_wish *w)
     struct place p = place_of(job, w->nodes, w->gpus_per_node);
     int32_t *at = &f->ats[f->n * f->t.v.n_nodes];
 
-    f->starts[f->n++] = (struct engine_start){w->id, f->t.v.now_s};
+    f->starts[f->n++] = (struct engine_start){w->id, f->t.v.now_s, NAN};
     p.classes = w->classes;
     place_take(f->t.nodes, f->t.v.n_nodes, p, at);
     job->state = JOB_RUNNING;
@@ -94,12 +112,14 @@ static void start(struct forecast *f, const struct policy_wish *w)
     job->nodes = w->nodes;
     job->at = at;
     job->start_s = f->t.v.now_s;
+    f->takes_s[job - f->t.jobs] = takes_s(f, job, 0);
 }
 
-static double end_of(const struct forecast *f, const struct policy_job *job)
+static double end_of(const struct forecast *f, size_t i)
 {
-    double start_s = isnan(job->start_s) ? f->t.v.now_s : job->start_s;
-    return fmax(start_s + job->limit_s, f->t.v.now_s);
+    double start_s = f->t.jobs[i].start_s;
+    return fmax((isnan(start_s) ? f->t.v.now_s : start_s) + f->takes_s[i],
+                f->t.v.now_s);
 }
 
 /* What of it is free: never more than there is, for others may be there, too.
@@ -128,15 +148,17 @@ static bool go_on(struct forecast *f)
 
     for (size_t i = 0; i < f->t.v.n_jobs; i++)
         if (job_state_is_live(f->t.jobs[i].state))
-            next_s = fmin(next_s, end_of(f, &f->t.jobs[i]));
+            next_s = fmin(next_s, end_of(f, i));
     if (!isfinite(next_s))
         return false;
     for (size_t i = 0; i < f->t.v.n_jobs; i++) {
         const struct policy_job job = f->t.jobs[i];
-        if (job_state_is_live(job.state) && end_of(f, &job) <= next_s)
+        if (job_state_is_live(job.state) && end_of(f, i) <= next_s) {
             give_back(f, &job);
-        else
-            f->t.jobs[n++] = job;
+            continue;
+        }
+        f->takes_s[n] = f->takes_s[i];
+        f->t.jobs[n++] = job;
     }
     f->t.v.n_jobs = n;
     f->t.v.wall_s += next_s - f->t.v.now_s;
@@ -183,29 +205,89 @@ static size_t keep_known(struct forecast *f)
     return n;
 }
 
-int engine_forecast(struct engine *e, struct engine_start *ret, size_t *ret_n,
-                    struct error *err)
+static int prepare(struct forecast *f, struct error *err)
 {
-    struct forecast f = {.e = e, .starts = ret};
+    if (eng_view_build(f->e, &f->t, err) < 0)
+        return -1;
+    cut(f);
+    f->ats = calloc((size_t)ENGINE_FORECASTS * f->e->n_nodes, sizeof(*f->ats));
+    f->takes_s = calloc(f->t.v.n_jobs + 1, sizeof(*f->takes_s));
+    if (!f->ats || !f->takes_s)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < f->t.v.n_jobs; i++) {
+        const struct policy_job *job = &f->t.jobs[i];
+        if (job_state_is_live(job->state))
+            f->takes_s[i] =
+                takes_s(f, job, fmax(0, f->t.v.now_s - job->start_s));
+    }
+    return 0;
+}
+
+/* out  ret  [ENGINE_FORECASTS] */
+static int forecast(struct engine *e, bool is_expected,
+                    struct engine_start *ret, size_t *ret_n,
+                    size_t *ret_measured, struct error *err)
+{
+    struct forecast f = {.e = e, .is_expected = is_expected, .starts = ret};
     bool *was_ahead = NULL;
 
     *ret_n = 0;
-    if (!is_known(e))
-        return 0;
     if (eng_ahead_save(e, &was_ahead, err) < 0)
         return -1;
-    int rc = eng_view_build(e, &f.t, err);
-    if (rc == 0) {
-        cut(&f);
-        f.ats = calloc((size_t)ENGINE_FORECASTS * e->n_nodes, sizeof(*f.ats));
-        rc = f.ats ? 0 : error_set(err, ERR_NOMEM, "out of memory");
-    }
+    int rc = prepare(&f, err);
     if (rc == 0) {
         play(&f);
         *ret_n = keep_known(&f);
+        *ret_measured = f.n_measured;
     }
     eng_ahead_restore(e, was_ahead);
     eng_view_clear(&f.t);
     free(f.ats);
+    free(f.takes_s);
     return rc;
+}
+
+/* Both in order of their numbers; who is expected to start may be behind one
+ * without a limit, of whose start nothing else is known. */
+static size_t merge(struct engine_start *io, size_t n,
+                    const struct engine_start *expected, size_t n_expected)
+{
+    struct engine_start all[2 * ENGINE_FORECASTS];
+    size_t i = 0, k = 0, n_all = 0;
+
+    while (i < n || k < n_expected) {
+        bool is_in = i < n && (k == n_expected || io[i].id <= expected[k].id);
+        struct engine_start one = is_in ? io[i++]
+                                        : (struct engine_start){
+                                              .id = expected[k].id,
+                                              .start_s = NAN,
+                                          };
+        one.expected_s = NAN;
+        if (k < n_expected && expected[k].id == one.id) {
+            double s = expected[k++].start_s;
+            one.expected_s = s >= one.start_s ? (double)NAN : s;
+        }
+        all[n_all++] = one;
+    }
+    if (n_all > ENGINE_FORECASTS)
+        n_all = ENGINE_FORECASTS; /* no more than these wait in either */
+    memcpy(io, all, n_all * sizeof(*io));
+    return n_all;
+}
+
+int engine_forecast(struct engine *e, struct engine_start *ret, size_t *ret_n,
+                    struct error *err)
+{
+    struct engine_start expected[ENGINE_FORECASTS];
+    size_t n_expected = 0, n_measured = 0;
+
+    *ret_n = 0;
+    if (!is_known(e))
+        return 0;
+    if (forecast(e, false, ret, ret_n, &n_measured, err) < 0 ||
+        forecast(e, true, expected, &n_expected, &n_measured, err) < 0)
+        return -1;
+    if (n_measured > 0)
+        *ret_n = merge(ret, *ret_n, expected, n_expected);
+    return 0;
 }

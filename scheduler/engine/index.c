@@ -289,6 +289,7 @@ void eng_compact(struct engine *e)
             continue;
         }
         e->n_ended[en->job.state]++;
+        eng_runs_note(e, en);
         eng_set_ended(e, en);
         eng_list_ended(e, en);
     }

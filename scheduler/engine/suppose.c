@@ -218,27 +218,6 @@ static void suppose_partition(struct suppose *s, struct engine_change *ret)
     }
 }
 
-/* What an iteration takes on average, by the beats; NAN: not known. */
-static double average_s(const struct entry *en)
-{
-    int64_t n = en->job.iteration - en->pace_iteration;
-    return en->pace_of == en->job.attempt && n > 0
-               ? (en->job.beat_s - en->pace_s) / (double)n
-               : (double)NAN;
-}
-
-/* To its end, by what it told; NAN: it told too little. */
-static double left_s(const struct entry *en, bool is_slow)
-{
-    const struct job *j = &en->job;
-    double average = average_s(en), each = j->t_iter;
-    if (j->iteration <= 0 || j->iterations_total < j->iteration || !(each > 0))
-        return NAN;
-    if (average > 0)
-        each = is_slow ? fmax(each, average) : fmin(each, average);
-    return (double)(j->iterations_total - j->iteration) * each;
-}
-
 /* When it would start if those that run end as estimated, and never after
  * their limits. */
 static double planned_s(struct suppose *s, bool is_slow,
@@ -254,8 +233,9 @@ static double planned_s(struct suppose *s, bool is_slow,
         struct policy_job *pj = &s->jobs[i];
         if (!job_state_is_live(pj->state))
             continue;
-        double limit_s = fmax(0, now_s - pj->start_s) +
-                         left_s(eng_find(s->e, pj->id), is_slow);
+        double limit_s =
+            eng_expect_s(s->e, eng_find(s->e, pj->id), pj->gpus,
+                         fmax(0, now_s - pj->start_s), is_slow ? 1 : 0);
         ret->n_running++;
         if (limit_s < pj->limit_s) {
             pj->limit_s = limit_s;
@@ -270,12 +250,20 @@ static double planned_s(struct suppose *s, bool is_slow,
     return is_sooner ? w->start_s : (double)NAN;
 }
 
-static bool has_averages(const struct suppose *s)
+/* Whether anything is known of how far off that may be. */
+static bool has_spread(const struct suppose *s)
 {
-    for (size_t i = 0; i < s->base.v.n_jobs; i++)
-        if (job_state_is_live(s->base.jobs[i].state) &&
-            average_s(eng_find(s->e, s->base.jobs[i].id)) > 0)
+    for (size_t i = 0; i < s->base.v.n_jobs; i++) {
+        const struct policy_job *pj = &s->base.jobs[i];
+        const struct entry *en = eng_find(s->e, pj->id);
+        double for_s = fmax(0, s->base.v.now_s - pj->start_s);
+        if (!job_state_is_live(pj->state))
+            continue;
+        if (eng_average_s(en) > 0 ||
+            eng_expect_s(s->e, en, pj->gpus, for_s, 1) >
+                eng_expect_s(s->e, en, pj->gpus, for_s, 0))
             return true;
+    }
     return false;
 }
 
@@ -285,7 +273,7 @@ static void expect(struct suppose *s, struct engine_suppose *ret)
     double early = planned_s(s, false, ret), late;
 
     ret->expected_s = early;
-    if (isnan(early) || s->base.v.n_jobs > LONG_QUEUE || !has_averages(s))
+    if (isnan(early) || s->base.v.n_jobs > LONG_QUEUE || !has_spread(s))
         return;
     late = planned_s(s, true, &slow);
     if (isnan(late)) /* by the limits, then, if there are any */

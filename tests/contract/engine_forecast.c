@@ -18,6 +18,13 @@ static const struct world_script fifo = {
     .jobs = {{.gpus = 1, .attempts = {{.run_s = 100000}}}},
 };
 
+static const struct world_script brief = {
+    .nodes = 1,
+    .gpus_per_node = 4,
+    .policy = &policy_backfill,
+    .jobs = {{.gpus = 4, .attempts = {{.run_s = 60}}}},
+};
+
 static void begin(const struct world_script *s, const char *what)
 {
     world_init(&w, s);
@@ -115,11 +122,51 @@ static void test_unknown(void)
     world_clear(&w);
 }
 
+/* From now on; NAN: as by limits. */
+static double expected(uint64_t id)
+{
+    struct engine_start all[ENGINE_FORECASTS];
+    size_t n = 0;
+    double at_s = NAN;
+    is_int(engine_forecast(w.engine, all, &n, &err), 0, "asked");
+    for (size_t i = 0; i < n; i++)
+        at_s = all[i].id == id ? all[i].expected_s : at_s;
+    return at_s - w.clock.t_s;
+}
+
+/* All are of one name, and run for 60 s of 1000. */
+static void test_expected(void)
+{
+    begin(&brief, "what is known of a name");
+    uint64_t first = world_command(&w, 4, 1000);
+    uint64_t next = world_command(&w, 4, 1000);
+    ok(!has_begun(next) && isnan(expected(next)), "nothing, at first");
+    double took_s = starts_in(next);
+    ok(engine_job(w.engine, first)->state == JOB_COMPLETED && took_s < 70,
+       "the first has run for a minute");
+    uint64_t third = world_command(&w, 4, 1000),
+             last = world_command(&w, 4, 1000);
+    double of_third = expected(third), of_last = expected(last);
+    ok(fabs(of_third - 60) < 10, "so does the second: %g", of_third);
+    ok(fabs(of_last - 120) < 15, "and the third: %g", of_last);
+    ok(fabs(forecast(last) - 2000) < 30, "by limits it is much later");
+    w.clock.t_s += 30;
+    world_die(&w);
+    world_settle(&w);
+    double again = expected(last);
+    ok(fabs(again - of_last + 30) < 15, "another daemon knows, too: %g", again);
+    double came_s = starts_in(last);
+    ok(fabs(came_s - again) < 15, "that is when it starts: %g", came_s);
+    ok(isnan(expected(last)), "of one that runs nothing is said");
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_line(&backfill, "a line");
     test_line(&fifo, "a line, strictly in order");
     test_hole();
     test_unknown();
+    test_expected();
     return tap_done();
 }
