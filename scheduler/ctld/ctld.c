@@ -283,35 +283,6 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     ctld_want_step(c);
 }
 
-/* A reload by signal is nobody's in particular: the daemon's own user's. */
-int ctld_reload(struct ctld *c, int64_t uid, struct error *err)
-{
-    struct ctld_reloaded *r = &c->reloaded;
-    struct ctld_fresh fresh;
-    struct spec_set sets[CTLD_SETS_MAX];
-    int rc =
-        c->parts.reload
-            ? c->parts.reload(c->parts.reload_arg, true, sets,
-                              ctld_policy_sets(&c->policy, sets), &fresh, err)
-            : error_set(err, ERR_CONFIG, "there is no configuration");
-    wire_time(c->parts.clock->wall_s(c->parts.clock), r->at);
-    r->is_ok = rc == 0;
-    if (rc < 0) {
-        (void)snprintf(r->why, sizeof(r->why), "%s", err->msg);
-        log_err("ctld",
-                "reload failed, nothing was changed uid=%lld why=\"%s\"",
-                (long long)uid, err->msg);
-        return -1;
-    }
-    r->why[0] = '\0';
-    ctld_take_fresh(c, &fresh);
-    (void)snprintf(r->changed, sizeof(r->changed), "%s", fresh.changed);
-    (void)snprintf(r->waiting, sizeof(r->waiting), "%s", fresh.waiting);
-    log_notice("ctld", "reloaded uid=%lld changed=\"%s\" after_restart=\"%s\"",
-               (long long)uid, fresh.changed, fresh.waiting);
-    return 0;
-}
-
 static void on_stop(void *arg)
 {
     loop_stop(((struct ctld *)arg)->loop);
@@ -330,7 +301,7 @@ static void on_hup(void *arg)
     struct ctld *c = arg;
     struct error err = ERROR_INIT;
     notify_reloading();
-    int rc = ctld_reload(c, c->parts.conf->uid, &err);
+    int rc = ctld_reload_signal(c, &err);
     notify_say(rc < 0 ? "READY=1\nSTATUS=reload failed, see the log"
                       : "READY=1\nSTATUS=");
 }

@@ -206,7 +206,14 @@ int ctld_notice_check(const struct job_spec *spec, bool sends_mails,
  */
 /* Reads the configuration again, for uid; the log says what came of it.
  * err  ERR_CONFIG nothing is changed */
-int ctld_reload(struct ctld *c, int64_t uid, struct error *err) MUST_CHECK;
+/* By signal, which is nobody's in particular: the daemon's own user's. With its
+ * line, unless nothing is different since the last. */
+int ctld_reload_signal(struct ctld *c, struct error *err) MUST_CHECK;
+/* {KEY: {"old": .., "value": ..}} of what is taken up at once; either may be
+ * NULL: {}. */
+json_t *ctld_conf_changes(const struct conf *from, const struct conf *to);
+/* A value as a file would have it; JSON null without one. */
+json_t *ctld_conf_value(const struct conf *c, const char *key);
 /* What parts.reload() answered is in force from now on. */
 void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f);
 

@@ -16,9 +16,10 @@ static void set_paused(struct ctld *c, bool is_paused, int64_t uid,
                        const char *at, const char *why)
 {
     struct ctld_pause *p = &c->pause;
-    p->is_on = is_paused;
     p->uid = uid;
-    (void)snprintf(p->since, sizeof(p->since), "%s", at);
+    if (!is_paused || !p->is_on) /* not when it is but another reason */
+        (void)snprintf(p->since, sizeof(p->since), "%s", at);
+    p->is_on = is_paused;
     (void)snprintf(p->why, sizeof(p->why), "%s", why);
     engine_drain(c->engine, is_paused ? why : NULL);
 }
@@ -86,16 +87,20 @@ static void reply_pause(struct ctld *c, struct http_exchange *x)
                          ctld_pause_json(c)));
 }
 
-/* Durable first; then it is done. What is so already is not done again. */
+/* Durable first; then it is done. What is so already is not done again, unless
+ * another reason is given. */
 static int pause_or_resume(struct ctld *c, struct http_exchange *x,
                            bool is_pause, const char *why, struct error *err)
 {
     const char *deed = is_pause ? "pause" : "resume";
     double now_s = c->parts.clock->wall_s(c->parts.clock);
     char at[WIRE_TIME_CAP];
-    if (is_pause == c->pause.is_on)
+    bool is_so = is_pause == c->pause.is_on;
+    if (is_so && (!is_pause || !*why || strcmp(why, c->pause.why) == 0))
         return 0;
     json_t *detail = json_pack("{s:o}", "why", ctld_text(why));
+    if (is_so && detail)
+        (void)json_object_set_new(detail, "old", ctld_text(c->pause.why));
     if (audit_add(c->audit, now_s, http_uid(x), deed, detail, err) < 0)
         return -1;
     wire_time(now_s, at);
@@ -148,40 +153,8 @@ void serve_resume(void *arg, struct http_exchange *x)
     serve_pausing(arg, x, false, false);
 }
 
-/* ---- reload ----------------------------------------------------------------
+/* ---- its log ---------------------------------------------------------------
  */
-
-json_t *ctld_reload_json(const struct ctld *c)
-{
-    const struct ctld_reloaded *r = &c->reloaded;
-    if (!r->at[0])
-        return json_null();
-    return json_pack("{s:s, s:b, s:o, s:s, s:s}", "at", r->at, "is_ok",
-                     r->is_ok, "why", ctld_text(r->why), "changed", r->changed,
-                     "after_restart", r->waiting);
-}
-
-/* The line of the log comes after: what was read is in a file of the
- * administrator's already, and a disk that is full must not keep him from
- * changing it. */
-void serve_reload(void *arg, struct http_exchange *x)
-{
-    struct ctld *c = arg;
-    struct error err = ERROR_INIT;
-    if (!ctld_admit_admin(c, x))
-        return;
-    if (ctld_reload(c, http_uid(x), &err) < 0) {
-        http_reply_err(x, &err);
-        return;
-    }
-    if (audit_add(c->audit, c->parts.clock->wall_s(c->parts.clock), http_uid(x),
-                  "reload", json_pack("{s:s}", "changed", c->reloaded.changed),
-                  &err) < 0)
-        log_err("admin", "a reload is not in the log why=\"%s\"", err.msg);
-    ctld_reply(x, 200,
-               json_pack("{s:s, s:o}", "schema", "mgpu.reload/1", "reload",
-                         ctld_reload_json(c)));
-}
 
 void serve_admin_log(void *arg, struct http_exchange *x)
 {

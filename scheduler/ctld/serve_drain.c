@@ -31,6 +31,15 @@ static void remove_at(struct ctld *c, size_t i)
             (c->n_drains - i) * sizeof(*c->drained));
 }
 
+static void put(struct ctld *c, size_t i, const struct ctld_drain *d)
+{
+    struct engine_drained *e = &c->drained[i];
+    (void)snprintf(e->node, sizeof(e->node), "%s", d->node);
+    (void)snprintf(e->why, sizeof(e->why), "drained by uid %lld%s%s",
+                   (long long)d->uid, d->why[0] ? ": " : "", d->why);
+    c->drains[i] = *d;
+}
+
 static int add(struct ctld *c, const struct ctld_drain *d, struct error *err)
 {
     size_t n = c->n_drains + 1;
@@ -43,11 +52,7 @@ static int add(struct ctld *c, const struct ctld_drain *d, struct error *err)
     show_engine(c);
     if (!drains || !drained)
         return error_set(err, ERR_NOMEM, "drained nodes");
-    struct engine_drained *e = &c->drained[c->n_drains];
-    (void)snprintf(e->node, sizeof(e->node), "%s", d->node);
-    (void)snprintf(e->why, sizeof(e->why), "drained by uid %lld%s%s",
-                   (long long)d->uid, d->why[0] ? ": " : "", d->why);
-    c->drains[c->n_drains++] = *d;
+    put(c, c->n_drains++, d);
     return 0;
 }
 
@@ -63,9 +68,12 @@ int ctld_drain_deed(struct ctld *c, const char *node, bool is_drain,
     (void)snprintf(d.node, sizeof(d.node), "%s", node);
     (void)snprintf(d.why, sizeof(d.why), "%s", why);
     (void)snprintf(d.since, sizeof(d.since), "%s", at);
-    if (is_drain && !is_so)
+    if (is_drain && is_so) { /* for another reason, since it was drained */
+        (void)snprintf(d.since, sizeof(d.since), "%s", c->drains[i].since);
+        put(c, i, &d);
+    } else if (is_drain)
         rc = add(c, &d, err);
-    else if (!is_drain && is_so)
+    else if (is_so)
         remove_at(c, i);
     show_engine(c);
     if (rc == 0 && is_drain != is_so)
@@ -115,10 +123,14 @@ static int change(struct ctld *c, int64_t uid, const char *node, bool is_drain,
 
     if (check_node(c, node, is_drain, err) < 0)
         return -1;
-    if (is_drain == (find(c, node) < c->n_drains))
+    size_t i = find(c, node);
+    bool is_so = is_drain == (i < c->n_drains);
+    if (is_so && (!is_drain || !*why || strcmp(why, c->drains[i].why) == 0))
         return 0;
     json_t *detail =
         json_pack("{s:o, s:o}", "node", ctld_text(node), "why", ctld_text(why));
+    if (is_so && detail)
+        (void)json_object_set_new(detail, "old", ctld_text(c->drains[i].why));
     if (audit_add(c->audit, now_s, uid, is_drain ? "drain" : "resume", detail,
                   err) < 0)
         return -1;

@@ -98,28 +98,10 @@ void ctld_policy_deed(struct ctld *c, const char *at, int64_t uid,
     }
 }
 
-struct lookup {
-    const char *key;
-    char value[128];
-};
-
-static void look(void *arg, const struct conf_value *v)
-{
-    struct lookup *l = arg;
-    if (strcmp(v->path, l->key) == 0)
-        (void)snprintf(l->value, sizeof(l->value), "%s", v->value);
-}
-
-static json_t *value_now(const struct ctld *c, const char *key)
-{
-    struct lookup l = {.key = key};
-    if (c->parts.source && conf_each_value(c->parts.source, look, &l, NULL) < 0)
-        return json_null();
-    return ctld_text(l.value);
-}
-
-/* What want has and the policy in force has not, and back. */
-static json_t *difference(struct ctld *c, struct ctld_policy *want)
+/* What want has and the policy in force has not, and back; `then` is what
+ * comes of it. */
+static json_t *difference(struct ctld *c, struct ctld_policy *want,
+                          const struct conf *then)
 {
     json_t *set = json_object(), *gone = json_object();
     for (size_t i = 0; i < want->n; i++) {
@@ -128,17 +110,22 @@ static json_t *difference(struct ctld *c, struct ctld_policy *want)
         if (old && strcmp(old->value, s->value) == 0 &&
             strcmp(old->at, s->at) == 0)
             continue;
-        json_t *o = json_pack("{s:o, s:o}", "old", value_now(c, s->key),
-                              "value", ctld_text(s->value));
+        json_t *o = json_pack("{s:o, s:o}", "old",
+                              ctld_conf_value(c->parts.source, s->key), "value",
+                              ctld_text(s->value));
         if (isfinite(s->until_s))
             (void)json_object_set_new(o, "until_s", json_real(s->until_s));
         (void)json_object_set_new(set, s->key, o);
     }
-    for (size_t i = 0; i < c->policy.n; i++)
-        if (!find_set(want, c->policy.sets[i].key))
+    for (size_t i = 0; i < c->policy.n; i++) {
+        const char *key = c->policy.sets[i].key;
+        if (!find_set(want, key))
             (void)json_object_set_new(
-                gone, c->policy.sets[i].key,
-                json_pack("{s:o}", "old", value_now(c, c->policy.sets[i].key)));
+                gone, key,
+                json_pack("{s:o, s:o}", "old",
+                          ctld_conf_value(c->parts.source, key), "value",
+                          ctld_conf_value(then, key)));
+    }
     return json_pack("{s:o, s:o}", "set", set, "unset", gone);
 }
 
@@ -168,7 +155,7 @@ static int take(struct ctld *c, struct ctld_policy *want, int64_t uid,
     if (c->parts.reload(c->parts.reload_arg, false, sets,
                         ctld_policy_sets(want, sets), &fresh, err) < 0)
         return -1;
-    json_t *detail = difference(c, want);
+    json_t *detail = difference(c, want, fresh.source);
     if (detail && why)
         (void)json_object_set_new(detail, "why", ctld_text(why));
     if (audit_add(c->audit, now_s, uid, "policy", detail, err) < 0)
@@ -369,6 +356,20 @@ static int drop_sets(const json_t *list, struct ctld_policy *want,
     return 0;
 }
 
+/* To set what is set, for good as before, is no deed; nor is to reset what
+ * nobody has set. What is for a time begins anew. */
+static bool is_same(struct ctld_policy *now, const struct ctld_policy *want)
+{
+    for (size_t i = 0; i < want->n; i++) {
+        const struct ctld_set *s = &want->sets[i];
+        const struct ctld_set *old = find_set(now, s->key);
+        if (!old || strcmp(old->value, s->value) != 0 ||
+            isfinite(old->until_s) || isfinite(s->until_s))
+            return false;
+    }
+    return now->n == want->n;
+}
+
 static bool is_form(const json_t *body)
 {
     const json_t *set = json_object_get(body, "set");
@@ -395,7 +396,7 @@ void serve_policy_set(void *arg, struct http_exchange *x)
     if (rc == 0)
         rc = add_sets(c, body, uid, &want, &err);
     json_decref(body);
-    if (rc == 0)
+    if (rc == 0 && !is_same(&c->policy, &want))
         rc = take(c, &want, uid, NULL, &err);
     if (rc < 0)
         http_reply_err(x, &err);

@@ -329,6 +329,13 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
                          job->id);
     if (job->state == (hold ? JOB_HELD : JOB_QUEUED) && !takes_over)
         return 0;
+    if (job_state_is_live(job->state))
+        return hold ? error_set(err, ERR_STATE,
+                                "job %" PRIu64 " is %s and cannot be held: "
+                                "only what waits can. mgpu-admin requeue "
+                                "ends its attempt first",
+                                job->id, job_state_name(job->state))
+                    : 0; /* it is held by nobody */
     return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
 }
 

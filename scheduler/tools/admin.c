@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "scheduler/tools/admin_log.h"
 #include "scheduler/tools/admin_policy.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/options.h"
@@ -53,6 +54,7 @@ static const struct tool tool = {
                "  drain NODE...    nothing new there; what runs goes on\n"
                "  resume           start jobs again\n"
                "  resume NODE...   use these nodes again\n"
+               "  unpause          the same as resume without a node\n"
                "  hold JOB...      do not start these\n"
                "  release JOB...   let them start after all\n"
                "  requeue JOB...   end their attempts, and queue them again\n"
@@ -105,25 +107,26 @@ static int on_option(void *arg, const struct opt *o, const char *value,
 
 static void print_paused(const json_t *paused)
 {
-    char why[600];
+    char why[600], who[240];
     if (!json_is_object(paused))
         return;
-    printf(" paused     since %s by uid %" PRId64 "%s%s\n",
-           field_str(paused, "since"), field_int(paused, "uid", -1),
+    printf(" paused     since %s by %s%s%s\n", field_str(paused, "since"),
+           admin_who(field_int(paused, "uid", -1), who, sizeof(who)),
            *field_str(paused, "why") ? ": " : "",
            render_escape(field_str(paused, "why"), why, sizeof(why)));
 }
 
 static void print_drained(const json_t *list)
 {
-    char node[200], why[600];
+    char node[200], why[600], who[240];
     size_t i;
     json_t *d;
     json_array_foreach(list, i, d)
     {
-        printf(" drained    %s since %s by uid %" PRId64 "%s%s\n",
+        printf(" drained    %s since %s by %s%s%s\n",
                render_escape(field_str(d, "node"), node, sizeof(node)),
-               field_str(d, "since"), field_int(d, "uid", -1),
+               field_str(d, "since"),
+               admin_who(field_int(d, "uid", -1), who, sizeof(who)),
                *field_str(d, "why") ? ": " : "",
                render_escape(field_str(d, "why"), why, sizeof(why)));
     }
@@ -144,7 +147,7 @@ static void print_jobs(const json_t *jobs)
     printf("%s\n", *sep ? "" : "none");
 }
 
-static void print_reload(const json_t *r)
+static void print_reload(const json_t *r, bool is_new)
 {
     char text[1200];
     if (!json_is_object(r))
@@ -158,6 +161,8 @@ static void print_reload(const json_t *r)
     if (*field_str(r, "changed"))
         printf("  in effect %s\n",
                render_escape(field_str(r, "changed"), text, sizeof(text)));
+    else if (is_new)
+        printf("  nothing changes what is in effect\n");
     if (*field_str(r, "after_restart"))
         printf(
             "  after a restart %s\n",
@@ -204,7 +209,7 @@ static void print_status(const json_t *s)
            field_int(s, "pid", 0), field_str(s, "started"));
     print_paused(json_object_get(s, "paused"));
     print_drained(json_object_get(s, "drained"));
-    print_reload(json_object_get(s, "reload"));
+    print_reload(json_object_get(s, "reload"), false);
     print_jobs(json_object_get(s, "jobs"));
     printf(" slots      %" PRId64 " of %" PRId64 " free, policy %s\n",
            field_int(s, "slots_free", 0), field_int(s, "slots_total", 0),
@@ -287,7 +292,7 @@ static int reload(struct client *c, const struct args *a, struct error *err)
     if (rc == 0 && a->json)
         rc = client_print(reply, err);
     else if (rc == 0 && !a->quiet)
-        print_reload(json_object_get(reply, "reload"));
+        print_reload(json_object_get(reply, "reload"), true);
     json_decref(reply);
     return rc;
 }
@@ -370,19 +375,6 @@ static int drain(struct client *c, const struct args *a, struct error *err)
     return 0;
 }
 
-static void print_deed(const json_t *deed)
-{
-    const json_t *detail = json_object_get(deed, "detail");
-    char *text = json_is_object(detail)
-                     ? json_dumps(detail, JSON_COMPACT | JSON_ENSURE_ASCII)
-                     : NULL;
-    char safe[1200];
-    printf("%s  uid %-6" PRId64 " %-10s %s\n", field_str(deed, "at"),
-           field_int(deed, "uid", -1), field_str(deed, "do"),
-           render_escape(text ? text : "", safe, sizeof(safe)));
-    free(text);
-}
-
 static int show_log(struct client *c, const struct args *a, struct error *err)
 {
     json_t *reply = NULL, *deed;
@@ -394,7 +386,7 @@ static int show_log(struct client *c, const struct args *a, struct error *err)
     else if (rc == 0)
         json_array_foreach(json_object_get(reply, "deeds"), i, deed)
         {
-            print_deed(deed);
+            admin_print_deed(deed);
         }
     json_decref(reply);
     return rc;
@@ -527,7 +519,7 @@ static int on_jobs(struct client *c, const struct args *a, char **words, int n,
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
     static const char *const alone[] = {"status", "pause",  "drain", "resume",
-                                        "log",    "reload", "fsck"};
+                                        "log",    "reload", "fsck",  "unpause"};
     const struct args *a = arg;
     struct client *c = NULL;
     int which = -1;
@@ -558,10 +550,10 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
              : which == 0 ? status(c, a, err)
              : which == 1 ? set_paused(c, a, true, err)
              : which == 2 ? drain(c, a, err)
-             : which == 3 ? set_paused(c, a, false, err)
-             : which == 4 ? show_log(c, a, err)
-             : which == 5 ? reload(c, a, err)
-             : which == 6 ? fsck(c, a, ret_exit, err)
+             : which == 3 || which == 7 ? set_paused(c, a, false, err)
+             : which == 4               ? show_log(c, a, err)
+             : which == 5               ? reload(c, a, err)
+             : which == 6               ? fsck(c, a, ret_exit, err)
                           : on_jobs(c, a, words, n, ret_exit, err);
     client_destroy(c);
     return rc;

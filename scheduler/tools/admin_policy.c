@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/tools/admin_log.h"
 #include "scheduler/tools/render.h"
 
 enum { TEXT_CAP = 600 };
@@ -26,15 +27,15 @@ static int print_table(struct render_table *t)
 
 /* ---- show ------------------------------------------------------------------
  */
-/* "default", "mgpu.yaml:12", "uid 0 at .., until ..". */
+/* "default", "mgpu.yaml:12", "set by uid 0 (root), until ..". */
 static const char *origin_of(const json_t *reply, const json_t *k,
                              char out[TEXT_CAP])
 {
     const char *origin = field_str(k, "origin");
     char file[TEXT_CAP];
     if (strcmp(origin, "set") == 0)
-        (void)snprintf(out, TEXT_CAP, "set by uid %" PRId64 " at %s%s%s",
-                       field_int(k, "uid", -1), field_str(k, "at"),
+        (void)snprintf(out, TEXT_CAP, "set by %s%s%s",
+                       admin_who(field_int(k, "uid", -1), file, sizeof(file)),
                        *field_str(k, "until") ? ", until " : "",
                        field_str(k, "until"));
     else if (strcmp(origin, "file") == 0)
@@ -45,7 +46,24 @@ static const char *origin_of(const json_t *reply, const json_t *k,
     return out;
 }
 
-static int print_keys(const json_t *reply, struct error *err)
+/* A key of {KEY: ..}, of ["KEY"], or of all. */
+static bool is_asked(const json_t *only, const char *key)
+{
+    size_t i;
+    json_t *v;
+    if (json_is_object(only))
+        return json_object_get(only, key);
+    json_array_foreach(only, i, v)
+    {
+        if (strcmp(json_string_value(v), key) == 0)
+            return true;
+    }
+    return !json_is_array(only);
+}
+
+/* in  only  borrowed; NULL: all */
+static int print_keys(const json_t *reply, const json_t *only,
+                      struct error *err)
 {
     static const struct render_column columns[] = {
         {"KEY", RENDER_LEFT},     {"VALUE", RENDER_LEFT}, {"TYPE", RENDER_LEFT},
@@ -58,6 +76,8 @@ static int print_keys(const json_t *reply, struct error *err)
     int rc = render_table_create(columns, 6, &t, err);
     json_array_foreach(json_object_get(reply, "keys"), i, k)
     {
+        if (!is_asked(only, field_str(k, "key")))
+            continue;
         if (rc == 0)
             rc = render_table_add(t, err, "%s", field_str(k, "key"));
         if (rc == 0)
@@ -79,14 +99,14 @@ static int print_keys(const json_t *reply, struct error *err)
 }
 
 static int print_policy(const struct admin_policy *a, const json_t *reply,
-                        struct error *err)
+                        const json_t *only, struct error *err)
 {
     char summary[TEXT_CAP];
     if (a->json)
         return client_print(reply, err);
     printf("policy %s: %s\n", field_str(reply, "policy"),
            safe(reply, "summary", summary));
-    return print_keys(reply, err);
+    return print_keys(reply, only, err);
 }
 
 static int show(struct client *c, const struct admin_policy *a,
@@ -95,7 +115,7 @@ static int show(struct client *c, const struct admin_policy *a,
     json_t *reply = NULL;
     int rc = client_get(c, &reply, err, "/v1/policy");
     if (rc == 0)
-        rc = print_policy(a, reply, err);
+        rc = print_policy(a, reply, NULL, err);
     json_decref(reply);
     return rc;
 }
@@ -106,11 +126,13 @@ static int post(struct client *c, const struct admin_policy *a, json_t *body,
                 struct error *err)
 {
     json_t *reply = NULL;
+    const json_t *set = json_object_get(body, "set");
+    const json_t *only = set ? set : json_object_get(body, "unset");
     if (!body)
         return error_set(err, ERR_INVAL, "a value is not UTF-8");
     int rc = client_post(c, "/v1/admin/policy", body, NULL, &reply, err);
     if (rc == 0 && (a->json || !a->quiet))
-        rc = print_policy(a, reply, err);
+        rc = print_policy(a, reply, only, err);
     json_decref(reply);
     json_decref(body);
     return rc;

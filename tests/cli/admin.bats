@@ -18,7 +18,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     id=$(submit_command one true)
     wait_for 30 is_paused_for "$id"
     run admin status
-    [[ $output == *" paused     since 20"*"by uid $(id -u): new kernel"* ]]
+    [[ $output == *" paused     since 20"*"by uid $(id -u)"*": new kernel"* ]]
     [[ $output == *" jobs       1 QUEUED"* ]]
     ctld_kill
     ctld_start
@@ -30,12 +30,60 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [[ $output != *" paused "* ]]
     run admin log
     [ "${#lines[@]}" -eq 2 ]
-    [[ ${lines[0]} == 20*"uid $(id -u)"*pause*'"why": "new kernel"'* ||
-        ${lines[0]} == 20*"uid $(id -u)"*pause*'"why":"new kernel"'* ]]
+    [[ ${lines[0]} == 20*"uid $(id -u)"*pause*'why: new kernel' ]]
     [[ ${lines[1]} == *resume* ]]
     run admin log --last 1 --json
     [ "$(json '$.deeds[0].do' <<<"$output")" = resume ]
     [ "$(json '$.deeds[1].do' <<<"$output")" = "" ]
+}
+
+@test "each verb twice is one deed, and another reason another" {
+    cd "$ctld_dir"
+    node=$("$MGPU_BIN/mgpu-stat" --nodes --json | json '$.nodes[0].name')
+    id=$(submit_command one sleep 600)
+    wait_for 60 job_is "$id" RUNNING
+    admin --quiet pause --reason kernel
+    next=$(submit_command two sleep 600)
+    for _ in 1 2; do
+        admin --quiet pause --reason kernel
+        admin --quiet drain "$node" --reason fan
+        admin --quiet hold "$next"
+    done
+    admin --quiet pause # is so, and nothing else is said of it
+    admin --quiet drain "$node"
+    [ "$(grep -c . state/admin.log)" -eq 2 ]
+    since() { api GET /v1/status | json "\$.$1.since"; }
+    paused=$(since paused) drained=$(since 'drained[0]')
+    admin --quiet pause --reason 'kernel, again'
+    admin --quiet drain "$node" --reason 'the other fan'
+    [ "$(grep -c . state/admin.log)" -eq 4 ]
+    run admin log --last 2
+    [[ ${lines[0]} == *" pause   why: kernel, again, not: kernel" ]]
+    [[ ${lines[1]} == *" drain   $node, why: the other fan, not: fan" ]]
+    ctld_kill
+    ctld_start
+    [ "$(since paused)" = "$paused" ] && [ "$(since 'drained[0]')" = "$drained" ]
+    run admin status
+    [[ $output == *": kernel, again"*": the other fan"* ]]
+    for _ in 1 2; do
+        admin --quiet resume "$node"
+        admin --quiet unpause
+        admin --quiet release "$next" # and runs soon
+        admin --quiet policy set limits.max_gpus_per_user=9
+    done
+    [ "$(grep -c . state/admin.log)" -eq 7 ]
+    run admin log --last 1
+    [[ $output == *" policy  limits.max_gpus_per_user: null -> 9" ]]
+    for _ in 1 2; do admin --quiet policy reset; done
+    [ "$(grep -c . state/admin.log)" -eq 8 ]
+    run admin log --last 1
+    [[ $output == *" policy  limits.max_gpus_per_user: 9 -> null (reset)" ]]
+    wait_for 60 job_is "$next" RUNNING
+    admin --quiet release "$next"
+    run admin hold "$next"
+    [ "$status" -eq 73 ]
+    [[ $output == *"job $next is RUNNING and cannot be held: only what waits can."*requeue* ]]
+    [ "$("$MGPU_BIN/mgpu-stat" --events "$next" | grep -c ' hold ')" -eq 1 ]
 }
 
 @test "drain waits for what runs" {

@@ -93,7 +93,11 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     reload_says changed 'scheduler.policy, limits.max_jobs_per_user, log.level'
     reload_says after_restart controller.max_clients
     submit_command two true
+    run "$MGPU_BIN/mgpu-admin" log
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *" reload  scheduler.policy: fifo -> backfill, limits.max_jobs_per_user: 1 -> 2, log.level: info -> debug, after a restart: controller.max_clients, by SIGHUP" ]]
     run "$MGPU_BIN/mgpu-admin" reload
+    [[ $output == *"nothing changes what is in effect"* ]]
     [[ $output == *"after a restart controller.max_clients"* ]]
     put 'scheduler: {policy: backfill}' 'limits: {max_jobs_per_user: 2}'
     run "$MGPU_BIN/mgpu-admin" reload
@@ -111,6 +115,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
         reload_says is_ok 1
     }
     put 'scheduler: {policy: fifo' && bad "$conf:"
+    "$MGPU_BIN/mgpu-admin" log | grep -q "reload  failed: $conf:.*, by SIGHUP"
     put 'scheduler: {policy: fifo}' 'limts: {max_jobs_per_user: 5}' && bad "$conf:3:1"
     put 'scheduler: {policy: fifo}' 'log: {level: loud}' && bad "$conf:3:14"
     put 'scheduler: {policy: fifo}' 'auth: {admins: [nobody-of-that-name]}' &&

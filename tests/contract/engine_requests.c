@@ -323,8 +323,10 @@ static void test_rights(void)
     is_int(submit("b", 7, "\"gpus\":1", &id, NULL), 0, "another");
     settle();
     is_int(engine_signal(e, id, 7, 10, &err), 0, "a signal for a live one");
-    refused(engine_hold(e, id, 7, true, &err), ERR_STATE, "cannot hold",
-            "a live job is not held");
+    refused(engine_hold(e, id, 7, true, &err), ERR_STATE,
+            "cannot be held: only what waits", "a live job is not held");
+    is_int(engine_hold(e, id, 7, false, &err), 0,
+           "to release what was started since is fine");
     is_int(engine_cancel(e, id, 7, &err), 0, "cancel it");
     refused(
         engine_claim(e, id, 1, world_token(engine_job(e, id)), "h", "", &err),

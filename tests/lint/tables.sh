@@ -1,5 +1,5 @@
 #!/bin/sh
-# tables.sh - what docs/{reliability,security,seeing}.md say of tests is so: each
+# tables.sh - what docs/{ctld,reliability,security,seeing}.md say of tests is so: each
 # id has a line, each file that a line names is there, and what it quotes
 # of one stands in it; a make target is one.
 #
@@ -97,6 +97,7 @@ fi
     # shellcheck disable=SC2046
     check docs/security.md $(ids S 16 2) $(ids B 24 2)
     check docs/seeing.md
+    check docs/ctld.md
 } >"$tmp/found"
 cat "$tmp/found"
 [ ! -s "$tmp/found" ]
