@@ -364,10 +364,9 @@ static json_t *expected_of(const struct why *w)
         (void)snprintf(text, sizeof(text),
                        "the job that runs goes on as it did");
     else if (isfinite(at_s))
-        (void)snprintf(text, sizeof(text),
-                       "%d of the %d jobs that run go%s on as before",
-                       s->n_measured, s->n_running,
-                       s->n_measured == 1 ? "es" : "");
+        (void)snprintf(
+            text, sizeof(text), "%d of the %d jobs that run go%s on as before",
+            s->n_measured, s->n_running, s->n_measured == 1 ? "es" : "");
     bool is_within = fabs(at_s - s->expected_s) <= s->within_s;
     return json_pack(
         "{s:o, s:o, s:o}", "start_expected",

@@ -252,7 +252,7 @@ static int forecast(struct engine *e, bool is_expected,
 static size_t merge(struct engine_start *io, size_t n,
                     const struct engine_start *expected, size_t n_expected)
 {
-    struct engine_start all[2 * ENGINE_FORECASTS];
+    struct engine_start all[2 * ENGINE_FORECASTS] = {{.id = 0}};
     size_t i = 0, k = 0, n_all = 0;
 
     while (i < n || k < n_expected) {
