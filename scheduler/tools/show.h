@@ -23,6 +23,10 @@ struct show_conf {
  * that wait share one. */
 int show_queue(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
+/* Of it the summary line alone, and a table of jobs as they are. */
+void show_summary(const struct show_conf *s, const json_t *reply);
+int show_jobs(const struct show_conf *s, json_t *jobs,
+              struct error *err) MUST_CHECK;
 /* mgpu.job/1 with its mgpu.epochs/1 and mgpu.status/1 (either may be NULL). Of
  * the job also its "events", "checkpoint" and "best", where they are there. */
 int show_job(const struct show_conf *s, const json_t *reply,

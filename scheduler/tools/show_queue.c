@@ -31,7 +31,7 @@ static void print_allocator(const struct show_conf *s, const json_t *state)
         (void)fprintf(s->out, " | slurm ok");
 }
 
-static void print_summary(const struct show_conf *s, const json_t *reply)
+void show_summary(const struct show_conf *s, const json_t *reply)
 {
     int64_t total = field_int(reply, "slots_total", 0);
     int64_t free_slots = field_int(reply, "slots_free", 0);
@@ -56,30 +56,40 @@ static int make_table(const struct columns *c, struct render_table **ret,
     return render_table_create(titles, c->n, ret, err);
 }
 
-int show_queue(const struct show_conf *s, const json_t *reply,
-               struct error *err)
+int show_jobs(const struct show_conf *s, json_t *jobs, struct error *err)
 {
     struct render_table *t = NULL;
     struct columns columns;
-    json_t *jobs = NULL, *sorted = NULL, *job;
+    json_t *job;
     size_t i;
     if (columns_parse(s->format, &columns, err) < 0 ||
-        sweep_rows(json_object_get(reply, "jobs"), s->expand, &jobs, err) < 0)
+        make_table(&columns, &t, err) < 0)
         return -1;
-    int rc = s->sort ? columns_sort(jobs, s->sort, &sorted, err) : 0;
-    if (rc == 0)
-        rc = make_table(&columns, &t, err);
-    json_array_foreach(sorted ? sorted : jobs, i, job)
+    int rc = 0;
+    json_array_foreach(jobs, i, job)
     {
         if (rc == 0)
             rc = add_job(t, &columns, job, err);
     }
-    if (rc == 0) {
-        if (s->header)
-            print_summary(s, reply);
+    if (rc == 0)
         render_table_print(t, &s->style, s->header, s->out);
-    }
     render_table_destroy(t);
+    return rc;
+}
+
+int show_queue(const struct show_conf *s, const json_t *reply,
+               struct error *err)
+{
+    struct columns columns; /* a mistake in them is found before the rest */
+    json_t *jobs = NULL, *sorted = NULL;
+    if (columns_parse(s->format, &columns, err) < 0 ||
+        sweep_rows(json_object_get(reply, "jobs"), s->expand, &jobs, err) < 0)
+        return -1;
+    int rc = s->sort ? columns_sort(jobs, s->sort, &sorted, err) : 0;
+    if (rc == 0 && s->header)
+        show_summary(s, reply);
+    if (rc == 0)
+        rc = show_jobs(s, sorted ? sorted : jobs, err);
     json_decref(sorted);
     json_decref(jobs);
     return rc;

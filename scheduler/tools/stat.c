@@ -11,6 +11,7 @@
 #include "scheduler/tools/plot.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/stat_args.h"
+#include "scheduler/tools/top.h"
 #include "scheduler/tools/wait.h"
 #include "scheduler/tools/watch.h"
 
@@ -129,6 +130,16 @@ static int wait_all(struct client *c, const struct stat_args *a, char **words,
     return fetch_wait(c, &a->f, words, n, &conf, ret_exit, err);
 }
 
+static int top(struct client *c, const struct stat_args *a, struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = top_once(c, &a->filter, &reply, err);
+    if (rc == 0)
+        rc = fetch_print(&a->f, reply, err);
+    json_decref(reply);
+    return rc;
+}
+
 static int watch(struct client *c, const struct stat_args *a, struct error *err)
 {
     struct watch_conf w = {.show = a->f.show,
@@ -136,8 +147,11 @@ static int watch(struct client *c, const struct stat_args *a, struct error *err)
                            .timeout_s = a->timeout_s,
                            .json = a->f.json,
                            .ids = a->f.ids,
+                           .top = a->view == OPT_TOP,
                            .filter = a->filter};
     struct columns columns;
+    if (w.top && w.json)
+        return top(c, a, err);
     if (columns_parse(a->f.show.format, &columns, err) < 0)
         return -1;
     return watch_queue(c, &w, err);
@@ -182,7 +196,7 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
     else if (rc == 0 && a->view == OPT_PAPER)
         rc = report_view(c, &a->report, words, n, a->f.show.out, err);
-    else if (rc == 0 && a->view == OPT_WATCH)
+    else if (rc == 0 && (a->view == OPT_WATCH || a->view == OPT_TOP))
         rc = watch(c, a, err);
     else if (rc == 0 && a->view == OPT_PLOT)
         rc = plot_jobs(c, words, n, a->of ? a->of : "loss", a->file, err);
@@ -210,8 +224,8 @@ static int on_screen(struct stat_args *a, size_t n, char **words, int *ret_exit,
                      struct error *err)
 {
     bool is_text = !a->f.json && !a->f.ids && !a->exports &&
-                   a->view != OPT_WATCH && a->view != OPT_WAIT &&
-                   a->view != OPT_LOGS;
+                   a->view != OPT_WATCH && a->view != OPT_TOP &&
+                   a->view != OPT_WAIT && a->view != OPT_LOGS;
     int columns = a->f.show.style.columns;
     FILE *out = a->f.show.out;
     char *text = NULL;

@@ -44,8 +44,10 @@ static const struct opt opts[] = {
      "where --export writes; a directory for "
      "tensorboard"},
     {OPT_WATCH, 0, "watch", NULL, "the queue as it changes; the daemon says"},
+    {OPT_TOP, 0, "top", NULL,
+     "the cluster on one screen as it changes: GPUs, jobs, the queue; q ends"},
     {OPT_INTERVAL, 'i', "interval", "SECONDS",
-     "--watch, drawn at most so often (1)"},
+     "--watch, or --top, drawn at most so often (1)"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION",
      "give up waiting, or watching, after this long"},
     {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
@@ -105,6 +107,8 @@ static int take_view(struct stat_args *a, int view, const char *name,
                      struct error *err)
 {
     a->waits |= view == OPT_WAIT;
+    if (view == OPT_TOP && a->view == OPT_WATCH) /* of --interval */
+        a->view = OPT_TOP;
     if (view == OPT_WAIT && a->view == OPT_LOGS)
         return 0;
     if (view == OPT_LOGS && a->view == OPT_WAIT)
@@ -164,9 +168,9 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_TIMEOUT:
         return options_duration(o->name, value, &a->timeout_s, err);
     case OPT_INTERVAL:
-        if (a->view && a->view != OPT_WATCH)
+        if (a->view && a->view != OPT_WATCH && a->view != OPT_TOP)
             return error_set(err, ERR_USAGE, "--interval and another view");
-        a->view = OPT_WATCH;
+        a->view = a->view ? a->view : OPT_WATCH;
         return read_interval(value, &a->interval_s, err);
     case OPT_EXPORT:
         a->exports = true;
@@ -229,7 +233,8 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
 int stat_check(const struct stat_args *a, int n, struct error *err)
 {
     bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
-                      a->view == OPT_STATUS || a->view == OPT_WATCH;
+                      a->view == OPT_STATUS || a->view == OPT_WATCH ||
+                      a->view == OPT_TOP;
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
                      !(a->view == OPT_EFF && !filter_is_any(&a->filter));
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
@@ -273,6 +278,9 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
     if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
                          "--json shows one job at a time; --jsonl does more");
+    if (a->view == OPT_TOP && (a->f.show.format || a->f.show.sort))
+        return error_set(err, ERR_USAGE,
+                         "--format and --sort: --top has columns of its own");
     if (a->f.ids && (n > 0 || a->exports ||
                      (a->view && a->view != OPT_NODES && a->view != OPT_GPUS &&
                       a->view != OPT_WATCH)))

@@ -26,6 +26,7 @@ enum {
     OPT_STATUS,
     OPT_WAIT,
     OPT_WATCH,
+    OPT_TOP,
     OPT_PLOT,
     OPT_OF,
     OPT_REPORT,

@@ -17,6 +17,8 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/state.h"
+#include "scheduler/tools/screen.h"
+#include "scheduler/tools/top.h"
 
 /* As wait.c: a machine is back in minutes. */
 static const double away_s = 900;
@@ -25,13 +27,18 @@ static const double begin_s = 0.2;
 /* libcurl counts whole milliseconds and may end one too early: no reason to
  * subscribe once more, and be told all again. */
 static const double early_s = 0.005;
+/* How busy GPUs are is asked for no more often, and only while jobs change. */
+static const double gpus_s = 5;
 
 struct watch {
     const struct watch_conf *conf;
+    struct client *client;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* ---- under the lock ---- */
-    json_t *jobs;  /* by number as text: those that are to be shown */
+    json_t *jobs; /* by number as text: those that are to be shown */
+    json_t *gpus; /* of top: mgpu.gpus/1, as of gpus_at_s */
+    double gpus_at_s;
     json_t *head;  /* mgpu.queue/1 of the beginning, without jobs */
     int64_t alien; /* GPUs that others than our jobs have */
     bool is_new, is_away, is_ending;
@@ -191,6 +198,20 @@ static void put_screen(const struct watch *w, const char *long_text, FILE *out)
     free(whole);
 }
 
+static int draw_top(const struct watch *w, const struct show_conf *s,
+                    const json_t *queue)
+{
+    struct show_conf conf = *s;
+    json_t *top = NULL;
+    int rc = top_document(queue, w->gpus, !filter_is_any(&w->conf->filter),
+                          &top, NULL);
+    conf.style.rows = w->rows;
+    if (rc == 0)
+        rc = show_top(&conf, top, NULL);
+    json_decref(top);
+    return rc;
+}
+
 static void draw_text(const struct watch *w, const struct show_conf *s,
                       const json_t *o)
 {
@@ -202,7 +223,7 @@ static void draw_text(const struct watch *w, const struct show_conf *s,
     if (s->header)
         (void)fprintf(s->out, "%s%s\n", clock,
                       w->is_away ? "  the daemon is away" : "");
-    if (show_queue(s, o, NULL) < 0)
+    if ((w->conf->top ? draw_top(w, s, o) : show_queue(s, o, NULL)) < 0)
         (void)fputs("no memory\n", s->out);
 }
 
@@ -252,13 +273,41 @@ static bool rest(struct watch *w, double s)
     return !w->is_ending;
 }
 
+/* By the thread that draws: the other one has the connection of the stream.
+ * A daemon that does not say it now is asked later. */
+static void read_gpus(struct watch *w)
+{
+    json_t *gpus = NULL;
+    if (!w->conf->top || w->is_away || now_s() - w->gpus_at_s < gpus_s)
+        return;
+    pthread_mutex_unlock(&w->lock);
+    int rc = top_read_gpus(w->client, &gpus, NULL);
+    pthread_mutex_lock(&w->lock);
+    w->gpus_at_s = now_s();
+    if (rc < 0)
+        return;
+    json_decref(w->gpus);
+    w->gpus = gpus;
+}
+
+/* The user, or a signal: nobody draws meanwhile, nor afterwards. */
+static void on_end(void *arg, int signo)
+{
+    struct watch *w = arg;
+    pthread_mutex_lock(&w->lock);
+    screen_leave();
+    screen_exit(signo);
+}
+
 static void *draw_all(void *arg)
 {
     struct watch *w = arg;
     pthread_mutex_lock(&w->lock);
     for (bool go = rest(w, begin_s); go; go = rest(w, w->conf->every_s))
-        if (is_resized(w) || w->is_new)
+        if (is_resized(w) || w->is_new) {
+            read_gpus(w);
             draw(w);
+        }
     if (w->is_new)
         draw(w);
     pthread_mutex_unlock(&w->lock);
@@ -339,25 +388,51 @@ static int stream_path(const struct watch_conf *conf, struct buf *ret,
     return rc;
 }
 
+static int watch_init(struct watch *w, struct client *c,
+                      const struct watch_conf *conf, struct error *err)
+{
+    pthread_condattr_t attr;
+    *w = (struct watch){.conf = conf,
+                        .client = c,
+                        .jobs = json_object(),
+                        .gpus_at_s = -INFINITY,
+                        .is_new = true};
+    (void)pthread_mutex_init(&w->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&w->wake, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    return w->jobs ? read_head(c, w, err) : error_set(err, ERR_NOMEM, "watch");
+}
+
+static void watch_clear(struct watch *w)
+{
+    (void)pthread_cond_destroy(&w->wake);
+    (void)pthread_mutex_destroy(&w->lock);
+    json_decref(w->jobs);
+    json_decref(w->gpus);
+    json_decref(w->head);
+}
+
+static int start_drawing(struct watch *w, pthread_t *ret, struct error *err)
+{
+    if (w->conf->top && screen_enter(w->conf->show.out, on_end, w, err) < 0)
+        return -1;
+    int code = pthread_create(ret, NULL, draw_all, w);
+    return code ? error_sys(err, code, "start a thread") : 0;
+}
+
 int watch_queue(struct client *c, const struct watch_conf *conf,
                 struct error *err)
 {
-    struct watch w = {.conf = conf, .jobs = json_object(), .is_new = true};
-    pthread_condattr_t attr;
+    struct watch w;
     pthread_t drawer;
     struct buf path = BUF_INIT;
-    (void)pthread_mutex_init(&w.lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&w.wake, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    int rc =
-        w.jobs ? read_head(c, &w, err) : error_set(err, ERR_NOMEM, "watch");
+    int rc = watch_init(&w, c, conf, err);
     bool draws = rc == 0 && !conf->json && !conf->ids;
     if (draws) {
-        int code = pthread_create(&drawer, NULL, draw_all, &w);
-        draws = code == 0;
-        rc = code ? error_sys(err, code, "start a thread") : 0;
+        rc = start_drawing(&w, &drawer, err);
+        draws = rc == 0;
     }
     if (rc == 0)
         rc = stream_path(conf, &path, err);
@@ -370,10 +445,8 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
         pthread_mutex_unlock(&w.lock);
         (void)pthread_join(drawer, NULL);
     }
-    (void)pthread_cond_destroy(&w.wake);
-    (void)pthread_mutex_destroy(&w.lock);
-    json_decref(w.jobs);
-    json_decref(w.head);
+    screen_leave();
+    watch_clear(&w);
     buf_clear(&path);
     return rc;
 }

@@ -12,13 +12,15 @@ struct watch_conf {
     double timeout_s; /* end after this long; 0: never */
     bool json;        /* each change as a line, as the daemon sends it */
     bool ids;         /* each change as a line with the job's number */
+    bool top;         /* all of the screen: see top.h */
     struct filter filter;
 };
 
 /* Until the time has passed. On a terminal the picture is drawn anew, else
  * printed again when something has changed. A daemon that restarts is found
  * again.
- * err  ERR_UNAVAIL it stayed away;  ERR_USAGE a column that there is not */
+ * err  ERR_UNAVAIL it stayed away;  ERR_USAGE a column that there is not, or
+ *      no screen for top */
 int watch_queue(struct client *c, const struct watch_conf *conf,
                 struct error *err) MUST_CHECK;
 

@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# top.bats - mgpu-stat --top on a terminal of its own, which script(1) makes:
+# what is drawn, how it follows, and that the screen is given back.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    export TERM=xterm SHELL=/bin/sh
+    ctld_start
+}
+teardown() { ctld_stop; }
+
+command -v script >/dev/null || skip_all=1
+begin() { [ -z "${skip_all:-}" ] || skip "no script(1)"; }
+
+# top_start [OPTION...]: keys come by descriptor 9, what is drawn is in screen.
+top_start() {
+    rm -f keys screen
+    mkfifo keys
+    exec 9<>keys
+    script -qefc "stty cols 80 rows 24; echo \$\$ >pid
+        exec $MGPU_BIN/mgpu-stat --top $*" screen <keys >/dev/null 2>&1 3>&- 9>&- &
+    top=$!
+}
+
+shows() { grep -qaF -- "$1" screen; }
+
+# top_ends STATUS: and the screen is as it was before.
+top_ends() {
+    local status=0
+    wait_for 60 process_gone "$top" || kill "$top"
+    wait "$top" || status=$?
+    exec 9>&-
+    [ "$status" -eq "$1" ] || { echo "status $status" && false; }
+    # The other screen, once; and afterwards the first again, with its cursor.
+    [ "$(grep -ac $'\e\\[?1049h' screen)" -eq 1 ]
+    tail -n 2 screen | grep -qa $'\e\\[?25h\e\\[?1049l'
+}
+
+@test "--top: GPUs, what runs and what waits, as they change; q ends" {
+    begin
+    id=$(submit_command hog sleep 60)
+    wait_for 60 job_claimed
+    top_start
+    wait_for 60 shows ":0  slot  "
+    wait_for 60 grep -qa "  $id [^ ]* hog" screen
+    shows "1 busy, 1 free | 1 running, 0 queued"
+    submit_command next sleep 60 >/dev/null
+    submit_command third sleep 60 >/dev/null
+    wait_for 60 shows "WaitingForGpus: needs 1, 0 free"
+    wait_for 60 shows "2 busy, 0 free | 2 running, 1 queued"
+    "$MGPU_BIN/mgpu-cancel" --quiet "$id"
+    wait_for 60 shows "2 busy, 0 free | 2 running, 0 queued"
+    [ "$(sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' screen | tr '\r' '\n' |
+        grep -av '^Script ' | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
+    printf q >&9
+    top_ends 0
+}
+job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
+
+@test "--top: Ctrl-C, a signal and --timeout give the screen back" {
+    begin
+    top_start
+    wait_for 60 shows "free | 0 running"
+    printf '\003' >&9
+    top_ends 0
+    top_start -i 0.25
+    wait_for 60 shows "free | 0 running"
+    kill -TERM "$(cat pid)"
+    top_ends 143
+    top_start --timeout 1s
+    top_ends 0
+    # A daemon that went away: it is said, and found again.
+    top_start
+    wait_for 60 shows "free | 0 running"
+    ctld_kill
+    wait_for 60 shows "the daemon is away"
+    ctld_start
+    submit_command back sleep 60 >/dev/null
+    wait_for 60 shows "back"
+    printf Q >&9
+    top_ends 0
+}
+
+@test "--top: not on what is no terminal, but once as JSON" {
+    run -64 "$MGPU_BIN/mgpu-stat" --top
+    [[ $output == *"--top needs a terminal"* ]]
+    run -64 "$MGPU_BIN/mgpu-stat" --top --parsable
+    run -64 "$MGPU_BIN/mgpu-stat" --top 1
+    run -64 "$MGPU_BIN/mgpu-stat" --top --nodes
+    run -64 "$MGPU_BIN/mgpu-stat" --top -o id
+    id=$(submit_command hog sleep 60)
+    wait_for 60 job_claimed
+    submit_command next sleep 60 >/dev/null
+    submit_command third sleep 60 >/dev/null
+    wait_for 60 waits_third
+    "$MGPU_BIN/mgpu-stat" --top --json >top.json
+    [ "$(json '$.gpus[0].job' <top.json)" = 1 ]
+    [ "$(json '$.gpus[1].name' <top.json)" = next ]
+    [ "$(json '$.jobs[1].id' <top.json)" = 2 ]
+    [ "$(json '$.queue[0].id' <top.json)" = 3 ]
+    "$MGPU_BIN/mgpu-stat" --jsonl -i 1 --top >lines.json
+    # Of GPUs that other jobs have it is known, too, who they are.
+    "$MGPU_BIN/mgpu-stat" --top --json -n third >third.json
+    [ "$(json '$.gpus[0].name' <third.json)" = hog ]
+    [ "$(json '$.jobs[0]' <third.json)" = "" ]
+    "$MGPU_BIN/../tests/unit/tools/schema" top.json lines.json third.json
+}
+waits_third() {
+    [ "$("$MGPU_BIN/mgpu-stat" -t RUNNING,STARTING --parsable | wc -l)" = 2 ] &&
+        [ "$(job_state 3)" = QUEUED ]
+}
