@@ -123,7 +123,8 @@ static const struct code_note notes[] = {
      "kind: command\nversion: 1\ncommand: [train]\nresources: {gpus: 1}\n",
      "mgpu-job(5), KEYS"},
     {"E020", "a sweep that cannot be",
-     "A key that is varied twice, or is none; lists that stand for the same "
+     "Numbers of an array that are none, a key that is varied twice; lists "
+     "that stand for the same "
      "jobs and are not equally long; no job at all, or more than may be.",
      "sweep:\n  zip:\n    train.epochs: [1, 2]\n    train.batch_size: [8]\n",
      "sweep:\n  zip:\n    train.epochs: [1, 2]\n"

@@ -266,7 +266,8 @@ static int add_tasks(const struct spec_jobs *jobs, struct buf *out,
     int rc = buf_addf(out, err, "# sweep: %zu jobs%s%s\n", jobs->n, cap,
                       jobs->stop_on_fail ? ", until one fails" : "");
     for (size_t i = 0; rc == 0 && i < jobs->n; i++)
-        rc = buf_addf(out, err, "# %zu: %s\n", i, jobs->tasks[i].vary);
+        rc = buf_addf(out, err, "# %d: %s\n", jobs->tasks[i].number,
+                      jobs->tasks[i].vary);
     return rc;
 }
 

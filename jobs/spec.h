@@ -184,7 +184,8 @@ struct job_spec {
         char *email, *webhook; /* hook.h; NULL: none */
         struct spec_list on;   /* spec_notify() reads each */
     } notify;
-    struct { /* of the text that the job came from; spec_expand() */
+    struct {         /* of the text that the job came from; spec_expand() */
+        char *array; /* array.h; NULL: none */
         int32_t max_parallel; /* 0: any number */
         bool stop_on_fail;
     } sweep;
@@ -251,8 +252,9 @@ int spec_dump(const struct job_spec *s, struct buf *out,
 enum { SPEC_TASKS_MAX = 4096, SPEC_TASKS_BYTES = 32 << 20 };
 struct spec_task {
     struct job_spec spec;
-    char *vary; /* the keys and values that make it differ, one JSON object
-                   of texts in the file's order; NULL without a sweep */
+    char *vary;     /* the keys and values that make it differ, one JSON object
+                       of texts in the file's order; NULL without a sweep */
+    int32_t number; /* that people know it by: from 0, or as sweep.array says */
 };
 struct spec_jobs {
     struct spec_task *tasks; /* of a grid the last key varies fastest; grid,

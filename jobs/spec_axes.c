@@ -220,6 +220,52 @@ static int read_list(struct expansion *x, struct node *list)
     return 0;
 }
 
+/* ---- array ----------------------------------------------------------------
+ */
+
+/* Of the byte at `off` of what the node says; of one in quotes behind the
+ * first. */
+static struct mark place_in(const struct node *n, size_t off)
+{
+    struct mark at = n->at;
+    bool is_quoted = at.line > 0 && (size_t)at.width > strlen(n->text);
+    at.column = at.line > 0 ? at.column : 1;
+    at.column += (int32_t)off + is_quoted;
+    at.width = 1;
+    return at;
+}
+
+/* The numbers are the jobs: beside other axes they would be several of one. */
+static int read_array(struct expansion *x, const struct node *n)
+{
+    static const char key[] = "sweep.array";
+    static const char *const others[] = {"grid", "zip", "list"};
+    struct axis a = {.is_array = true};
+    struct error why = ERROR_INIT;
+    size_t off = 0;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (node_child(x->sweep, others[i])) {
+            refuse(x, n->at, key, "a sweep of numbers is a sweep of its own",
+                   "cannot stand beside grid, zip or list");
+            return 0;
+        }
+    x->array = calloc(1, sizeof(*x->array));
+    if (!x->array)
+        return error_set(x->err, ERR_NOMEM, "array");
+    if (array_parse(n->text, x->array, &off, &why) < 0)
+        report_add(x->report, "E020", place_in(n, off), key,
+                   "as in 0-15, 0-30:10, 1,3,7-9; 0-15%4: four at a time",
+                   "'%s': %s", key, why.msg);
+    else if (x->array->max_parallel > 0 && node_child(x->sweep, "max_parallel"))
+        refuse(x, n->at, key, "leave one of them out",
+               "has a % and sweep.max_parallel is there, too");
+    else {
+        a.n = x->array->n;
+        add_axis(x, a, n->key_at, key);
+    }
+    return 0;
+}
+
 /* ---- what does not go together --------------------------------------------
  */
 
@@ -298,7 +344,8 @@ static void count_tasks(struct expansion *x)
         n *= (double)x->axes[i].n;
     if (x->n_axes == 0)
         refuse(x, x->sweep->key_at, "sweep",
-               "name keys under grid, zip or list", "varies nothing");
+               "name keys under grid, zip or list, or numbers under array",
+               "varies nothing");
     else if (n > SPEC_TASKS_MAX) {
         (void)snprintf(what, sizeof(what), "makes %.15g jobs; at most %d", n,
                        SPEC_TASKS_MAX);
@@ -372,6 +419,9 @@ int axes_read(struct expansion *x)
         if (n && n->kind == parts[i].kind && parts[i].read(x, n) < 0)
             return -1;
     }
+    const struct node *array = node_child(x->sweep, "array");
+    if (array && array->kind == NODE_SCALAR && read_array(x, array) < 0)
+        return -1;
     check_twice(x);
     check_list_twice(x);
     if (x->report->n_errors == 0)

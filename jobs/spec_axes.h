@@ -2,6 +2,7 @@
 #ifndef MGPU_JOBS_SPEC_AXES_H
 #define MGPU_JOBS_SPEC_AXES_H
 
+#include "jobs/array.h"
 #include "jobs/spec_read.h"
 
 enum { AXES_MAX = 16, VARIED_MAX = 32 };
@@ -16,7 +17,8 @@ struct varied {
 struct axis {
     size_t first, n_varied; /* of expansion.varied; none: the list */
     const struct node *list;
-    size_t n; /* places on it */
+    bool is_array; /* of expansion.array */
+    size_t n;      /* places on it */
 };
 
 struct expansion {
@@ -30,6 +32,7 @@ struct expansion {
     struct varied varied[VARIED_MAX];
     struct axis axes[AXES_MAX];
     size_t n_varied, n_axes, n_tasks;
+    struct array *array; /* owned; NULL: none */
 
     struct spec_report found; /* of one task */
     struct schema_from from[SPEC_KEYS_CAP];

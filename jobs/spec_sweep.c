@@ -124,10 +124,18 @@ static int assign(struct expansion *x, struct node *root, const char *key,
     return schema_put(&spec_schema, root, key, copy, &x->found, x->err);
 }
 
+/* A number is no key: the job is told it, and its description has it. */
+static int place_number(struct expansion *x, size_t at, struct buf *vary)
+{
+    return buf_addf(vary, x->err, "\"array\":\"%d\"", x->array->numbers[at]);
+}
+
 static int place(struct expansion *x, struct node *root, const struct axis *a,
                  size_t at, struct buf *vary)
 {
     const struct node *item = a->list;
+    if (a->is_array)
+        return place_number(x, at, vary);
     for (size_t i = 0; item && i < at; i++)
         item = item->next;
     for (const struct node *v = item ? item->first : NULL; v; v = v->next)
@@ -168,6 +176,11 @@ static bool is_known(const struct spec_report *r, const struct spec_finding *f)
     return false;
 }
 
+static int32_t number_of(const struct expansion *x, size_t task)
+{
+    return x->array ? x->array->numbers[task] : (int32_t)task;
+}
+
 static void merge(struct expansion *x, size_t task, const char *vary)
 {
     for (size_t i = 0; i < x->found.n; i++) {
@@ -177,7 +190,8 @@ static void merge(struct expansion *x, size_t task, const char *vary)
             continue;
         if (f->is_error)
             report_add(x->report, f->code, at, f->path, f->hint,
-                       "%s (task %zu: %s)", f->message, task, vary);
+                       "%s (task %d: %s)", f->message, number_of(x, task),
+                       vary);
         else
             report_add(x->report, f->code, at, f->path, f->hint, "%s",
                        f->message);
@@ -206,6 +220,7 @@ static int make_task(struct expansion *x, size_t i, struct spec_task *ret)
         rc = read_task(x, root, &ret->spec);
     if (rc == 0) {
         merge(x, i, buf_str(&vary));
+        ret->number = number_of(x, i);
         ret->vary = buf_detach(&vary);
         if (!ret->vary)
             rc = error_set(x->err, ERR_NOMEM, "task");
@@ -273,6 +288,8 @@ static int expand(struct expansion *x, const struct spec_options *opt,
         return 0;
     ret->is_sweep = true;
     ret->max_parallel = x->base.spec.sweep.max_parallel;
+    if (x->array && x->array->max_parallel > 0)
+        ret->max_parallel = x->array->max_parallel;
     ret->stop_on_fail = x->base.spec.sweep.stop_on_fail;
     if (write_text(x, &ret->text) < 0)
         return -1;
@@ -353,6 +370,7 @@ int spec_expand(const char *text, size_t len, const struct spec_options *opt,
     reading_clear(&x.base);
     spec_clear(&x.scratch);
     spec_report_clear(&x.found);
+    free(x.array);
     return rc;
 }
 

@@ -179,6 +179,7 @@
  *   {"version":1,"cluster":"local","job":12,"attempt":1,"token":"..",
  *    "url":"unix:/..","dir":"/../12/1","job_dir":"/../12","heartbeat_s":10,
  *    "nodes":1,"gpus_per_node":2,"spec":{..}}
+ *   of a task of a sweep "sweep":10,"task":2,"tasks":3 as well
  * In <dir> the worker writes spool.<rank> (JSON Lines, metrics.h), and the
  * allocator log and exit.
  */
@@ -194,6 +195,8 @@
 struct wire_launch {
     int32_t attempt, nodes, gpus_per_node;
     uint64_t job;
+    uint64_t sweep; /* 0: it is of none */
+    int32_t task, n_tasks;
     char cluster[64], token[65], url[256];
     char dir[512], job_dir[512];
     double heartbeat_s;

@@ -95,6 +95,20 @@ static int get_spec(const json_t *o, struct job_spec *ret, struct error *err)
     return rc;
 }
 
+/* A daemon that knew nothing of it has none. */
+static int get_task(const json_t *o, struct wire_launch *l, struct error *err)
+{
+    json_int_t sweep = 0;
+    if (!json_object_get(o, "sweep"))
+        return 0;
+    if (get_int(o, "sweep", 1, INT64_MAX, &sweep, err) < 0 ||
+        get_i32(o, "task", 0, INT32_MAX, &l->task, err) < 0 ||
+        get_i32(o, "tasks", 1, INT32_MAX, &l->n_tasks, err) < 0)
+        return -1;
+    l->sweep = (uint64_t)sweep;
+    return 0;
+}
+
 static int get_all(const json_t *o, struct wire_launch *l, struct error *err)
 {
     json_int_t job = 0;
@@ -111,7 +125,8 @@ static int get_all(const json_t *o, struct wire_launch *l, struct error *err)
         get_dir(o, "dir", l->dir, sizeof(l->dir), err) < 0 ||
         get_dir(o, "job_dir", l->job_dir, sizeof(l->job_dir), err) < 0 ||
         get_i32(o, "nodes", 1, INT32_MAX, &l->nodes, err) < 0 ||
-        get_i32(o, "gpus_per_node", 0, INT32_MAX, &l->gpus_per_node, err) < 0)
+        get_i32(o, "gpus_per_node", 0, INT32_MAX, &l->gpus_per_node, err) < 0 ||
+        get_task(o, l, err) < 0)
         return -1;
     l->job = (uint64_t)job;
     const json_t *beat = json_object_get(o, "heartbeat_s");
@@ -149,6 +164,18 @@ void wire_launch_clear(struct wire_launch *l)
     *l = (struct wire_launch){.attempt = 0};
 }
 
+static int add_task(const struct wire_launch *l, json_t *o)
+{
+    if (l->sweep == 0)
+        return 0;
+    return json_object_set_new(o, "sweep", json_integer((json_int_t)l->sweep)) <
+                       0 ||
+                   json_object_set_new(o, "task", json_integer(l->task)) < 0 ||
+                   json_object_set_new(o, "tasks", json_integer(l->n_tasks)) < 0
+               ? -1
+               : 0;
+}
+
 static int add_all(const struct wire_launch *l, const char *spec_json,
                    struct buf *out, struct error *err)
 {
@@ -160,7 +187,8 @@ static int add_all(const struct wire_launch *l, const char *spec_json,
         "attempt", (int)l->attempt, "token", l->token, "url", l->url, "dir",
         l->dir, "job_dir", l->job_dir, "heartbeat_s", l->heartbeat_s, "nodes",
         (int)l->nodes, "gpus_per_node", (int)l->gpus_per_node);
-    char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+    char *text =
+        o != NULL && add_task(l, o) == 0 ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (text == NULL) /* out of memory, or a field that is not UTF-8 */
         return error_set(err, ERR_INVAL, "launch: a field is not UTF-8");

@@ -98,6 +98,19 @@ static int env_gpu(struct env_list *e, const struct command_env *env,
     return env_add(e, "CUDA_VISIBLE_DEVICES", own, err);
 }
 
+/* Of a task of a sweep, and of an array above all: which it is. */
+static int env_task(struct env_list *e, const struct wire_launch *l,
+                    struct error *err)
+{
+    if (l->sweep == 0)
+        return 0;
+    return env_number(e, "MGPU_SWEEP_ID", (int64_t)l->sweep, err) < 0 ||
+                   env_number(e, "MGPU_TASK_ID", l->task, err) < 0 ||
+                   env_number(e, "MGPU_TASK_COUNT", l->n_tasks, err) < 0
+               ? -1
+               : 0;
+}
+
 /* What has priority is added first. */
 static int env_fill(struct env_list *e, const struct command_env *env,
                     const char *metrics, struct error *err)
@@ -124,6 +137,7 @@ static int env_fill(struct env_list *e, const struct command_env *env,
         env_number(e, "MGPU_WORLD_SIZE", c->size, err) < 0 ||
         env_number(e, "MGPU_JOB_ID", (int64_t)l->job, err) < 0 ||
         env_number(e, "MGPU_ATTEMPT", l->attempt, err) < 0 ||
+        env_task(e, l, err) < 0 ||
         env_add(e, "MGPU_OUTPUT_DIR", env->job->out_dir, err) < 0 ||
         env_add(e, "MGPU_METRICS", metrics, err) < 0)
         return -1;

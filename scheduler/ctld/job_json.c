@@ -30,7 +30,7 @@ void ctld_display_id(const struct job *j, char *out, size_t cap)
 {
     if (j->sweep > 0)
         (void)snprintf(out, cap, "%llu_%d", (unsigned long long)j->sweep,
-                       j->task);
+                       j->number);
     else
         (void)snprintf(out, cap, "%llu", (unsigned long long)j->id);
 }

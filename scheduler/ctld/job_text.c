@@ -161,7 +161,7 @@ static int64_t position(const struct view *v)
 
 static int64_t task(const struct view *v)
 {
-    return v->j->sweep > 0 ? v->j->task : -1;
+    return v->j->sweep > 0 ? v->j->number : -1;
 }
 
 #define MEMBER(name, how, value)                                    \

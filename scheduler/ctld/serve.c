@@ -164,7 +164,7 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
     if (!bar) {
         if (!ctld_param_id(x, 0, &ret->id) || !find(c, x, ret->id))
             return false;
-        ret->is_sweep = engine_task(c->engine, ret->id, 0) != NULL;
+        ret->is_sweep = engine_sweep(c->engine, ret->id) != NULL;
         return true;
     }
     if ((size_t)(bar - text) < sizeof(sweep))
@@ -207,11 +207,14 @@ bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret)
     if (!ctld_param_target(c, x, &t))
         return false;
     *ret = t.id;
-    if (!t.is_sweep)
+    const struct job *first = engine_sweep(c->engine, t.id);
+    if (!t.is_sweep || !first)
         return true;
+    char name[48];
+    ctld_display_id(first, name, sizeof(name));
     (void)error_set(&err, ERR_INVAL,
-                    "%llu is a sweep; name one of its jobs, as %llu_0",
-                    (unsigned long long)t.id, (unsigned long long)t.id);
+                    "%llu is a sweep; name one of its jobs, as %s",
+                    (unsigned long long)t.id, name);
     http_reply_err(x, &err);
     return false;
 }

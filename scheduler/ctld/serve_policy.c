@@ -458,7 +458,7 @@ static void plan_row(void *arg, const struct engine_wish *w)
                    (unsigned long long)job->id);
     if (job->sweep)
         (void)snprintf(display, sizeof(display), "%llu_%d",
-                       (unsigned long long)job->sweep, job->task);
+                       (unsigned long long)job->sweep, job->number);
     json_t *row = json_pack(
         "{s:I, s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:o, s:i, s:i, s:i, s:i, "
         "s:o, s:o, s:o, s:o}",

@@ -73,6 +73,9 @@ static int launch_text(const struct engine *e, const struct entry *en,
     l->attempt = job->attempt;
     l->nodes = job->nodes;
     l->gpus_per_node = job->gpus / job->nodes;
+    l->sweep = job->sweep;
+    l->task = job->number;
+    l->n_tasks = job->n_tasks;
     l->heartbeat_s = conf->heartbeat_s;
     if (eng_secret(e, SECRET_TOKEN, job, l->token, err) < 0) {
         free(l);

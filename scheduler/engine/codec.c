@@ -362,6 +362,7 @@ static int sweep_decode(const json_t *o, struct job *ret, char **ret_vary)
     *ret_vary = json_dumps(vary, JSON_COMPACT);
     ret->sweep = (uint64_t)id;
     ret->task = task;
+    ret->number = *ret_vary ? eng_task_number(*ret_vary, task) : task;
     ret->n_tasks = n_tasks;
     ret->max_parallel = max_parallel;
     ret->stop_on_fail = stop;

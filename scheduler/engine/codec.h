@@ -51,6 +51,10 @@ int detail_encode(const struct detail *d, char **ret_text,
 int detail_decode(const char *text, struct detail *ret,
                   struct error *err) MUST_CHECK;
 
+/* What people call a task that is at place `task` of its sweep and varies in
+ * `vary`: of an array its number, else the place. */
+int32_t eng_task_number(const char *vary, int32_t task);
+
 /* SUBMIT: the spec, byte for byte, and what the engine took from it, so that
  * a replay needs no parser of specs and old jobs keep their meaning.
  *

@@ -143,7 +143,7 @@ static int hold(struct engine *e, struct entry *en, const struct depend *d,
     const char *root = other ? root_of(other) : NULL;
     if (other && d->task < 0 && other->sweep == d->job && d->kind == DEPEND_OK)
         (void)snprintf(which, sizeof(which), "of which %" PRIu64 "_%" PRId32,
-                       other->sweep, other->task);
+                       other->sweep, other->number);
     text_copy(detail.held, sizeof(detail.held), job_held_name(HELD_DEPENDENCY));
     if (root)
         (void)snprintf(detail.why, sizeof(detail.why), "%s%s%s%s", in_vain,

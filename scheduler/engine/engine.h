@@ -151,6 +151,8 @@ struct job {
     uint64_t sweep; /* the id of its first task, whose ids are in a row; 0:
                        of no sweep */
     int32_t task, n_tasks; /* task from 0 */
+    int32_t number;        /* that people know it by: task, or what
+                              sweep.array gave it; of 7 in 12_7 */
     int32_t max_parallel;  /* of them live at a time; 0: any number */
     bool stop_on_fail;
     bool cancel_asked, limit_hit, release_asked;
@@ -393,9 +395,11 @@ int engine_try(struct engine *e, const struct engine_submit *req,
 enum depend_fate engine_depend_fate(const struct engine *e,
                                     const struct depend *d,
                                     const struct job **ret);
-/* The job that is task `task` of the sweep; NULL when there is none. */
+/* The job that people call task `number` of the sweep; NULL: there is none. */
 const struct job *engine_task(const struct engine *e, uint64_t sweep,
-                              uint64_t task);
+                              uint64_t number);
+/* The first of a sweep, whose id is its own; NULL: there is no such sweep. */
+const struct job *engine_sweep(const struct engine *e, uint64_t sweep);
 
 /* Whether uid may see all of the job and change it: it is its own, or that of
  * an administrator. */

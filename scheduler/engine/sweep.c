@@ -29,13 +29,15 @@ static int prepare(struct engine *e, const struct engine_submit *req,
     for (size_t i = 0; i < sweep->n; i++) {
         const struct engine_task *t = &sweep->tasks[i];
         if (eng_prepare(e, req, t->spec, t->read, &all[i], err) < 0)
-            return error_wrap(err, "task %zu %.120s", i, t->vary);
+            return error_wrap(err, "task %" PRId32 " %.120s",
+                              eng_task_number(t->vary, (int32_t)i), t->vary);
         struct job *job = &all[i].job;
         all[i].own.vary = strdup(t->vary);
         if (!all[i].own.vary)
             return error_set(err, ERR_NOMEM, "out of memory");
         job->vary = all[i].own.vary;
         job->task = (int32_t)i;
+        job->number = eng_task_number(t->vary, job->task);
         job->n_tasks = (int32_t)sweep->n;
         job->max_parallel = sweep->max_parallel;
         job->stop_on_fail = sweep->stop_on_fail;
@@ -110,14 +112,33 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
                                    err);
 }
 
-const struct job *engine_task(const struct engine *e, uint64_t sweep,
-                              uint64_t task)
+/* The vary of an array's task is {"array":"7"} and nothing more. */
+int32_t eng_task_number(const char *vary, int32_t task)
+{
+    static const char head[] = "{\"array\":\"";
+    if (strncmp(vary, head, sizeof(head) - 1) != 0)
+        return task;
+    return (int32_t)strtol(vary + sizeof(head) - 1, NULL, 10);
+}
+
+const struct job *engine_sweep(const struct engine *e, uint64_t sweep)
 {
     const struct entry *first = eng_find(e, sweep);
-    if (!first || first->job.sweep != sweep ||
-        task >= (uint64_t)first->job.n_tasks)
-        return NULL;
-    return engine_job(e, sweep + task);
+    return first && first->job.sweep == sweep ? &first->job : NULL;
+}
+
+/* Numbers ascend, and a task never stands behind its own. */
+const struct job *engine_task(const struct engine *e, uint64_t sweep,
+                              uint64_t number)
+{
+    const struct job *first = engine_sweep(e, sweep);
+    uint64_t n = first ? (uint64_t)first->n_tasks : 0;
+    for (uint64_t i = number < n ? number + 1 : n; i-- > 0;) {
+        const struct job *job = engine_job(e, sweep + i);
+        if (job && (uint64_t)job->number == number)
+            return job;
+    }
+    return NULL;
 }
 
 /* ---- all of a sweep --------------------------------------------------------
@@ -133,7 +154,7 @@ struct refused {
     struct error first;
 };
 
-static void refuse(struct refused *r, uint64_t sweep, int32_t task,
+static void refuse(struct refused *r, uint64_t sweep, int32_t number,
                    const struct error *why)
 {
     const size_t len = strlen(r->names);
@@ -143,16 +164,22 @@ static void refuse(struct refused *r, uint64_t sweep, int32_t task,
     if (len < sizeof(r->names) - 50)
         (void)snprintf(r->names + len, sizeof(r->names) - len,
                        "%s%" PRIu64 "_%" PRId32, len > 0 ? ", " : "", sweep,
-                       task);
+                       number);
     else if (r->names[len - 1] != '.')
         (void)snprintf(r->names + len, sizeof(r->names) - len, ", ...");
+}
+
+static int32_t number_at(const struct engine *e, uint64_t sweep, int32_t task)
+{
+    const struct entry *en = eng_find(e, sweep + (uint64_t)task);
+    return en ? en->job.number : task;
 }
 
 /* One task that refuses is no reason to leave the rest. */
 static int for_all(struct engine *e, uint64_t sweep, int64_t uid, act_f *act,
                    int how, const char *what, struct error *err)
 {
-    const struct job *job = engine_task(e, sweep, 0);
+    const struct job *job = engine_sweep(e, sweep);
     int32_t n = job ? job->n_tasks : 0, did = 0;
     struct refused not = {.n = 0};
 
@@ -163,7 +190,7 @@ static int for_all(struct engine *e, uint64_t sweep, int64_t uid, act_f *act,
         struct entry *en = eng_mine(e, sweep + (uint64_t)i, uid, &why);
         int rc = en ? act(e, en, uid, how, &why) : -1;
         if (rc < 0)
-            refuse(&not, sweep, i, &why);
+            refuse(&not, sweep, number_at(e, sweep, i), &why);
         did += rc > 0;
     }
     if (not .n > 0 && did == 0)
@@ -264,14 +291,14 @@ size_t eng_cap_sweeps(const struct engine *e, struct policy_job *jobs, size_t n)
     return kept;
 }
 
-/* The first task of a sweep that has failed; -1: none. */
+/* The number of the first task of a sweep that has failed; -1: none. */
 static int32_t failed_task(const struct engine *e, const struct job *of)
 {
     for (int32_t i = 0; i < of->n_tasks; i++) {
         const struct entry *en = eng_find(e, of->sweep + (uint64_t)i);
         enum job_state s = en ? en->job.state : JOB_NEW;
         if (s == JOB_FAILED || s == JOB_TIMEOUT || s == JOB_NODE_FAIL)
-            return i;
+            return en->job.number;
     }
     return -1;
 }

@@ -56,6 +56,12 @@ static int read_spec(const struct submit_args *a, struct buf *text,
     return rc;
 }
 
+/* Of a sweep; n 0: it is none. */
+struct tasks {
+    size_t n;
+    int32_t first, last; /* their numbers */
+};
+
 static bool is_refused(const struct submit_args *a, const struct spec_report *r)
 {
     return r->n_errors > 0 || (a->werror && r->n_warnings > 0);
@@ -120,7 +126,7 @@ static struct spec_options spec_options(const struct submit_args *a)
  * keys than we do: it is to mind those alone that were written.
  * own  *ret_text: the caller frees */
 static int check(const struct submit_args *a, const struct buf *text,
-                 char **ret_text, size_t *ret_tasks, struct error *err)
+                 char **ret_text, struct tasks *ret, struct error *err)
 {
     struct spec_options so = spec_options(a);
     struct spec_report report = {.n = 0};
@@ -133,7 +139,10 @@ static int check(const struct submit_args *a, const struct buf *text,
     }
     if (rc == 0 && is_refused(a, &report))
         rc = error_set(err, ERR_INVAL, "warnings");
-    *ret_tasks = jobs.is_sweep ? jobs.n : 0;
+    if (rc == 0 && jobs.is_sweep)
+        *ret = (struct tasks){.n = jobs.n,
+                              .first = jobs.tasks[0].number,
+                              .last = jobs.tasks[jobs.n - 1].number};
     if (rc == 0) {
         *ret_text = jobs.text;
         jobs.text = NULL;
@@ -180,20 +189,20 @@ static int send(struct client *c, const struct submit_args *a, const char *text,
 }
 
 static void print_submitted(const struct submit_args *a, uint64_t id,
-                            size_t n_tasks)
+                            const struct tasks *t)
 {
     if (a->parsable)
         printf("%" PRIu64 "\n", id);
-    else if (a->json && n_tasks > 0)
+    else if (a->json && t->n > 0)
         printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64
                ",\"tasks\":%zu}\n",
-               id, n_tasks);
+               id, t->n);
     else if (a->json)
         printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64 "}\n", id);
-    else if (!a->quiet && n_tasks > 0)
+    else if (!a->quiet && t->n > 0)
         printf("submitted sweep %" PRIu64 ": %zu jobs, %" PRIu64
-               "_0 to %" PRIu64 "_%zu\n",
-               id, n_tasks, id, id, n_tasks - 1);
+               "_%d to %" PRIu64 "_%d\n",
+               id, t->n, id, t->first, id, t->last);
     else if (!a->quiet)
         printf("submitted job %" PRIu64 "\n", id);
     (void)fflush(stdout);
@@ -241,8 +250,8 @@ static int follow(struct client *c, const struct submit_args *a, uint64_t id,
     return wait_for(c, &rest, id, 1, ret_exit, err);
 }
 
-static int submit(const struct submit_args *a, const char *text, size_t n_tasks,
-                  int *ret_exit, struct error *err)
+static int submit(const struct submit_args *a, const char *text,
+                  const struct tasks *t, int *ret_exit, struct error *err)
 {
     struct client *c = NULL;
     uint64_t id = 0;
@@ -250,11 +259,11 @@ static int submit(const struct submit_args *a, const char *text, size_t n_tasks,
         return -1;
     int rc = send(c, a, text, &id, err);
     if (rc == 0)
-        print_submitted(a, id, n_tasks);
+        print_submitted(a, id, t);
     if (rc == 0 && a->follow)
         rc = follow(c, a, id, ret_exit, err);
     else if (rc == 0 && a->wait)
-        rc = wait_for(c, a, id, n_tasks > 0 ? n_tasks : 1, ret_exit, err);
+        rc = wait_for(c, a, id, t->n > 0 ? t->n : 1, ret_exit, err);
     client_destroy(c);
     return rc;
 }
@@ -408,11 +417,11 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         return -1;
     struct buf text = BUF_INIT;
     char *said = NULL;
-    size_t n_tasks = 0; /* 0: no sweep */
+    struct tasks tasks = {.n = 0};
     int rc = read_spec(a, &text, err);
     bool found = false; /* the findings have been printed: say no more */
     if (rc == 0) {
-        rc = check(a, &text, &said, &n_tasks, err);
+        rc = check(a, &text, &said, &tasks, err);
         found = rc < 0 && err->code == ERR_INVAL;
     }
     if (rc == 0 && a->dry_run)
@@ -422,14 +431,14 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     if (rc == 0 && a->show)
         rc = show(a, &text, err);
     else if (rc == 0 && a->validate && !a->json && !a->quiet)
-        print_valid(a, n_tasks);
-    else if (rc == 0 && a->follow && n_tasks > 0)
+        print_valid(a, tasks.n);
+    else if (rc == 0 && a->follow && tasks.n > 0)
         rc = error_set(err, ERR_USAGE,
                        "--follow: each of %zu jobs has a log of its own; "
                        "see mgpu-stat --logs",
-                       n_tasks);
+                       tasks.n);
     else if (rc == 0 && !a->validate && !a->dry_run)
-        rc = submit(a, said, n_tasks, ret_exit, err);
+        rc = submit(a, said, &tasks, ret_exit, err);
     buf_clear(&text);
     free(said);
     if (found) {

@@ -21,6 +21,7 @@ enum {
     OPT_TIME,
     OPT_PRIORITY,
     OPT_LABEL,
+    OPT_ARRAY,
     OPT_HOLD,
     OPT_FORCE_QUEUE,
     OPT_DEPENDENCY,
@@ -53,6 +54,8 @@ static const struct opt opts[] = {
     {OPT_TIME, 0, "time", "DURATION", "short for --set resources.time_limit="},
     {OPT_PRIORITY, 0, "priority", "P", "short for --set policy.priority="},
     {OPT_LABEL, 0, "label", "KEY=VALUE", "short for --set labels.KEY="},
+    {OPT_ARRAY, 'a', "array", "SPEC",
+     "short for --set sweep.array=: a job for each number, as in 0-15%4"},
     {OPT_HOLD, 0, "hold", NULL, "submit, but do not start before a release"},
     {OPT_FORCE_QUEUE, 0, "force-queue", NULL,
      "keep the job in the queue even if no nodes can ever hold it"},
@@ -176,6 +179,7 @@ static const struct {
     {OPT_GPUS, "--gpus", "resources.gpus", NULL},
     {OPT_TIME, "--time", "resources.time_limit", NULL},
     {OPT_PRIORITY, "--priority", "policy.priority", NULL},
+    {OPT_ARRAY, "--array", "sweep.array", NULL},
     {OPT_FORCE_QUEUE, "--force-queue", "policy.force_queue", "true"},
 };
 
@@ -225,6 +229,7 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_HOLD:
         a->hold = true;
         break;
+    case OPT_ARRAY:
     case OPT_GPUS:
     case OPT_TIME:
     case OPT_PRIORITY:

@@ -117,6 +117,49 @@ YAML
         "$BATS_TEST_TMPDIR/drawn.svg"
 }
 
+@test "--array: a job for each number, which finds it; as sbatch has them" {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    cat >job.yaml <<'YAML'
+version: 1
+kind: command
+command: [sh, -c, 'echo $MGPU_SWEEP_ID $MGPU_TASK_ID of $MGPU_TASK_COUNT; exit $MGPU_TASK_ID']
+retry: {max: 0}
+YAML
+    submit() { timeout 200 "$MGPU_BIN/mgpu-submit" "$@"; }
+    run -9 submit --wait --array 1,3,7-9:2%2 job.yaml
+    [ "${lines[0]}" = "submitted sweep 1: 4 jobs, 1_1 to 1_9" ]
+    for n in 1 3 7 9; do
+        [[ $(stat_of --logs 1_$n) == "1 $n of 4"* ]]
+    done
+    run -0 stat_of 1
+    [[ "${lines[0]}" == *"4 jobs: 4 FAILED; 2 at a time" ]]
+    run -0 stat_of 1_9
+    [[ "${lines[0]}" == "Job 1_9 "*"FAILED (9)"* ]]
+    run -66 stat_of 1_0
+    # After a restart, and for others to wait for.
+    ctld_kill
+    ctld_start
+    [ "$(stat_of --json 1_7 | json '$.job.id')" = 3 ]
+    submit --quiet --dependency afternotok:1_7 job.yaml
+    run -65 submit --dependency afterok:1_2 job.yaml
+    [[ $output == *"you have no job 1_2"* ]]
+    # Held, they share a line; each is cancelled by its number.
+    submit --quiet --hold --array 2-8:3 job.yaml
+    [[ $(stat_of -h) == *"6_[2,5,8]  "* ]]
+    [ "$("$MGPU_BIN/mgpu-cancel" 6_5)" = "job 6_5: cancelled" ]
+    run -65 "$MGPU_BIN/mgpu-admin" requeue 6
+    [[ "$output" == *"6 is a sweep; name one of its jobs, as 6_2"* ]]
+    # In the file, and what cannot be.
+    submit --validate --set 'sweep={array: 0-15%4}' job.yaml
+    run -65 submit --array 0-15%x job.yaml
+    [[ $output == *"--array:6: error[E020]: 'sweep.array': expected how many at a time"* ]]
+    run -65 submit --array 0-3 --set 'sweep.grid={env.A: [1]}' job.yaml
+    [[ $output == *"error[E020]"*"grid, zip or list"* ]]
+    run -0 submit --show --array 5-6 job.yaml
+    [[ $output == *'# 5: {"array":"5"}'* ]]
+    not stat_of 1_07x
+}
+
 @test "hold and release all of it, or one; what is for one job refuses a sweep" {
     file=$(DO='exec sleep 1000' sweep held 'max_parallel: 1')
     run -0 "$MGPU_BIN/mgpu-submit" --hold "$file"

@@ -106,6 +106,42 @@ static const char *states(uint64_t sweep)
     return text;
 }
 
+/* Numbers with gaps: what people call a task is not where it stands. */
+static void test_numbers(void)
+{
+    static const int numbers[] = {1, 3, 8};
+    struct engine_sweep s = make_sweep(3, 0, true);
+    uint64_t id = 0;
+    bool again, died;
+
+    begin("an array");
+    for (size_t i = 0; i < s.n; i++)
+        (void)snprintf(varies[i], sizeof(varies[i]), "{\"array\":\"%d\"}",
+                       numbers[i]);
+    is_int(submit(&s, true, &id, &again), 0, "three jobs");
+    is_int(world_step(&w), 0, "  are on disk");
+    for (int life = 0; life < 2; life++) {
+        const struct job *j = engine_task(w.engine, 1, 8);
+        ok(j && j->id == 3 && j->task == 2 && j->number == 8,
+           "8 is the third, in life %d", life);
+        j = engine_task(w.engine, 1, 3);
+        ok(j && j->id == 2, "3 is the second");
+        ok(!engine_task(w.engine, 1, 0) && !engine_task(w.engine, 1, 2) &&
+               !engine_task(w.engine, 1, 9),
+           "there are no others");
+        ok(engine_sweep(w.engine, 1) && !engine_sweep(w.engine, 2),
+           "the first is the sweep's");
+        if (life == 0)
+            world_die(&w);
+    }
+    is_int(engine_hold_sweep(w.engine, 1, 1000, false, &err), 0,
+           "one release of all");
+    (void)play(&died);
+    is_int(engine_job(w.engine, 3)->state, JOB_FAILED, "the third fails");
+    is_int(w.n_bad, 0, "nothing was odd");
+    world_clear(&w);
+}
+
 static void test_submit(void)
 {
     struct engine_sweep s = make_sweep(TASKS, 0, false);
@@ -386,6 +422,7 @@ static void test_crash(void)
 int main(void)
 {
     test_submit();
+    test_numbers();
     test_read();
     test_all_or_none();
     test_max_parallel();

@@ -422,6 +422,75 @@ static void test_size(void)
     }
 }
 
+/* {"E020 line:column"} of the only finding. */
+static const char *place(void)
+{
+    static char text[40];
+    const struct spec_finding *f = report.findings;
+    (void)snprintf(text, sizeof(text), "none");
+    if (report.n == 1)
+        (void)snprintf(text, sizeof(text), "%s %d:%d", f->code, f->line,
+                       f->column);
+    return text;
+}
+
+static void test_array(void)
+{
+    struct spec_set set[] = {{"sweep.array", "1,3,7-9%2", "--array"}};
+    struct spec_options with = here;
+    is_int(expand(CMD "sweep: {array: 4-8:2%2, stop_on_fail: true}\n"), 0,
+           "an array");
+    ok(jobs.is_sweep && jobs.n == 3 && jobs.max_parallel == 2 &&
+           jobs.stop_on_fail,
+       "  is three jobs, two at a time");
+    is_str(varies(), "{\"array\":\"4\"} {\"array\":\"6\"} {\"array\":\"8\"}",
+           "  with their numbers");
+    ok(jobs.tasks[0].number == 4 && jobs.tasks[2].number == 8, "  by number");
+    struct buf text = BUF_INIT;
+    (void)!buf_addstr(&text, jobs.text, &err);
+    is_int(expand(buf_str(&text)), 0, "  also of the text that travels");
+    ok(jobs.n == 3 && jobs.tasks[2].number == 8 && jobs.max_parallel == 2,
+       "    the same");
+    buf_clear(&text);
+    with.sets = set;
+    with.n_sets = 1;
+    is_int(expand_with(CMD "sweep: {stop_on_fail: true}\n", &with), 0,
+           "--array");
+    ok(jobs.n == 5 && jobs.tasks[4].number == 9 && jobs.stop_on_fail,
+       "  of what the file says of sweeps");
+    is_int(expand(CMD "sweep: {grid: {env.A: [x, y]}}\n"), 0, "a grid");
+    ok(jobs.tasks[0].number == 0 && jobs.tasks[1].number == 1, "  from 0");
+}
+
+static void test_array_bad(void)
+{
+    static const struct {
+        const char *text, *option, *want;
+    } t[] = {
+        {CMD "sweep: {array: 0-15%x}\n", NULL, "E020 4:21"},
+        {CMD "sweep: {array: \"1,,3\"}\n", NULL, "E020 4:19"},
+        {CMD "sweep: {array: ''}\n", NULL, "E020 4:17"},
+        {CMD "sweep: {array: [1, 2]}\n", NULL, "E011 4:16"},
+        {CMD, "0-15%x", "E020 0:6"},
+        {CMD, "5-1", "E020 0:3"},
+        {CMD, "4096", "E020 0:1"},
+        {CMD "sweep: {grid: {env.A: [x]}}\n", "0-3", "E020 0:0"},
+        {CMD "sweep: {array: 0-3%2, max_parallel: 2}\n", NULL, "E020 4:16"},
+    };
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        struct spec_set set[] = {{"sweep.array", t[i].option, "--array"}};
+        struct spec_options with = here;
+        with.sets = set;
+        with.n_sets = t[i].option != NULL;
+        is_int(expand_with(t[i].text, &with), -1,
+               t[i].option ? t[i].option : t[i].text);
+        is_str(place(), t[i].want, "  its place");
+        ok(!t[i].option ||
+               (report.n == 1 && report.findings[0].option == set[0].option),
+           "  and the option");
+    }
+}
+
 static void test_show(void)
 {
     static const char text[] = CV "train: {batch_size: 4}\nsweep: "
@@ -448,6 +517,8 @@ int main(void)
     test_hints();
     test_bounds();
     test_size();
+    test_array();
+    test_array_bad();
     test_show();
     spec_jobs_clear(&jobs);
     spec_report_clear(&report);

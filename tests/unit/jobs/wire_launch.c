@@ -17,6 +17,9 @@ static int make(struct buf *out, struct error *err)
                             .nodes = 1,
                             .gpus_per_node = 0,
                             .job = 12,
+                            .sweep = 10,
+                            .task = 7,
+                            .n_tasks = 3,
                             .cluster = "local",
                             .token = "0123456789abcdef",
                             .url = "unix:/run/x \"y\"",
@@ -50,6 +53,7 @@ static void test_there_and_back(void)
             err.msg))
         return;
     is_int((long long)l.job, 12, "job");
+    ok(l.sweep == 10 && l.task == 7 && l.n_tasks == 3, "task of a sweep");
     is_int(l.attempt, 3, "attempt");
     is_int(l.nodes, 1, "nodes");
     is_int(l.gpus_per_node, 0, "gpus per node");
