@@ -6,10 +6,10 @@
 #include "jobs/base/version.h"
 #include "scheduler/ctld/private.h"
 
-enum { REASONS_MAX = 32, TOKEN_CAP = 40 };
+enum { REASONS_MAX = 32 };
 
 struct reason {
-    char token[TOKEN_CAP];
+    char token[CTLD_TOKEN_CAP];
     uint64_t n;
 };
 
@@ -19,16 +19,10 @@ struct counts {
     size_t n_reasons;
 };
 
-/* "WaitingForGpus: 2 of 4 free" -> "WaitingForGpus"; the rest has numbers. */
-static void count_reason(struct counts *n, const char *text)
+static void count_reason(struct counts *n, const struct job *job)
 {
-    char token[TOKEN_CAP] = "Unknown";
-    size_t len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                              "abcdefghijklmnopqrstuvwxyz0123456789_");
-    if (len > 0 && len < sizeof(token)) {
-        memcpy(token, text, len);
-        token[len] = '\0';
-    }
+    char token[CTLD_TOKEN_CAP];
+    ctld_queued_token(job, token);
     for (size_t i = 0; i < n->n_reasons; i++) {
         if (strcmp(n->reasons[i].token, token) == 0) {
             n->reasons[i].n++;
@@ -51,7 +45,7 @@ static void count_jobs(struct ctld *c, struct counts *ret)
     const struct job *j = engine_next_since(c->engine, 0, INFINITY);
     for (; j; j = engine_next_since(c->engine, j->id, INFINITY)) {
         if (j->state == JOB_QUEUED)
-            count_reason(ret, j->reason);
+            count_reason(ret, j);
     }
 }
 
@@ -85,7 +79,7 @@ static int add_jobs(struct buf *b, const struct counts *n)
                        job_state_name((enum job_state)s),
                        (unsigned long long)n->jobs[s]);
     rc |= family(b, "mgpu_jobs_pending", "gauge",
-                 "Queued jobs by the first word of their reason.");
+                 "Queued jobs by the token of their reason.");
     for (size_t i = 0; i < n->n_reasons; i++)
         rc |=
             buf_addf(b, NULL, "mgpu_jobs_pending{reason=\"%s\"} %llu\n",

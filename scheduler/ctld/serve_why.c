@@ -54,15 +54,29 @@ static int why_init(struct why *w, const struct ctld *c, const struct job *job,
     return 0;
 }
 
-/* "WaitingForGpus: needs 2, 1 free" -> "WaitingForGpus"; NULL when the text
- * begins otherwise, as that of a job that has ended. */
-static json_t *token_of(const char *text)
+/* "WaitingForGpus: needs 2, 1 free" -> "WaitingForGpus", by its length; 0 when
+ * the text begins otherwise, as that of a job that has ended. */
+static size_t token_length(const char *text)
 {
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                             "abcdefghijklmnopqrstuvwxyz");
-    bool is_token = *text >= 'A' && *text <= 'Z' && n > 0 &&
+    bool is_token = *text >= 'A' && *text <= 'Z' && n < CTLD_TOKEN_CAP &&
                     (text[n] == ':' || text[n] == '(');
-    return is_token ? json_stringn(text, n) : json_null();
+    return is_token ? n : 0;
+}
+
+/* One that is there again keeps what its last attempt ended for until a plan
+ * has looked at it; that may be long, with a backoff. */
+void ctld_queued_token(const struct job *job, char ret[CTLD_TOKEN_CAP])
+{
+    size_t n = token_length(job->reason);
+    if (n > 0)
+        (void)snprintf(ret, CTLD_TOKEN_CAP, "%.*s", (int)n, job->reason);
+    else
+        (void)snprintf(ret, CTLD_TOKEN_CAP, "%s",
+                       job->reason[0] == '\0' ? "PendingEvaluation"
+                       : strncmp(job->reason, "retry ", 6) == 0 ? "Retry"
+                                                                : "Requeued");
 }
 
 static bool has_token(const char *text, const char *token)
@@ -73,10 +87,29 @@ static bool has_token(const char *text, const char *token)
 
 static void add_reason(json_t *list, const char *text)
 {
+    size_t n = token_length(text);
     if (*text)
-        (void)json_array_append_new(list, json_pack("{s:o, s:o}", "token",
-                                                    token_of(text), "text",
-                                                    ctld_text(text)));
+        (void)json_array_append_new(
+            list, json_pack("{s:o, s:o}", "token",
+                            n > 0 ? json_stringn(text, n) : json_null(), "text",
+                            ctld_text(text)));
+}
+
+/* The first one. */
+static void add_own_reason(json_t *list, const struct job *job)
+{
+    char token[CTLD_TOKEN_CAP];
+    if (job->state != JOB_QUEUED) {
+        add_reason(list, job->reason);
+        return;
+    }
+    ctld_queued_token(job, token);
+    (void)json_array_append_new(
+        list, json_pack("{s:s, s:o}", "token", token, "text",
+                        ctld_text(job->reason[0]
+                                      ? job->reason
+                                      : "PendingEvaluation: it has just come, "
+                                        "and the next plan looks at it")));
 }
 
 /* ---- what is also true -----------------------------------------------------
@@ -180,7 +213,7 @@ static json_t *reasons_of(const struct why *w)
     const char *away = engine_unavailable(w->c->engine, &since_s);
     int32_t ahead = engine_position(w->c->engine, job->id) - 1;
 
-    add_reason(list, job->reason);
+    add_own_reason(list, job);
     add_preempt_reasons(w, list);
     if (job->state == JOB_DISPATCHING && job->reason[0] == '\0')
         add_reason(list, job->native_id[0] ? "Starting: granted, its worker "

@@ -44,6 +44,23 @@ same_options() {
     done
 }
 
+@test "each reason that a job waits for is in the page" {
+    # "Token: ..." and "Token(...)" of what decides; two say nothing of jobs.
+    cat "$src"/scheduler/{engine,policy}/*.c "$src"/slurm/{alloc,cluster}*.c \
+        "$src/scheduler/ctld/serve_why.c" |
+        grep -oE '"(Held\(corrupt\)|(Limit%s|[A-Z])[A-Za-z]+)(: |\()' |
+        sed 's/^"//; s/[(:].*//' | grep -vxE 'State|Exit|Job|Attempt' |
+        sort -u >"$BATS_TEST_TMPDIR/said"
+    grep -qx 'Limit%sGpus' "$BATS_TEST_TMPDIR/said"
+    sed -i 's/Limit%s/LimitUser/' "$BATS_TEST_TMPDIR/said"
+    sed -n '/^\.Ss Reasons/,/^\.El/s/^\.It Li //p' "$src/man/mgpu-stat.1" |
+        tr -d ',' | tr ' ' '\n' | sed 's/($//' >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/said")" -ge 18 ]
+    run grep -vxFf "$BATS_TEST_TMPDIR/page" "$BATS_TEST_TMPDIR/said"
+    echo "not in mgpu-stat.1: $output"
+    [ "$status" -eq 1 ]
+}
+
 @test "mgpu-admin: the commands of --help are those of the page" {
     "$bin/mgpu-admin" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
         sort >"$BATS_TEST_TMPDIR/help"
