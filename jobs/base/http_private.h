@@ -22,6 +22,7 @@ struct http_conn {
     struct bufferevent *bev; /* evhttp's; valid while the inode is ours */
     struct evhttp_connection *evcon; /* NULL before the first request */
     struct event *deadline;          /* for a request to arrive whole */
+    struct event *head_deadline;     /* and for its headers */
     struct event *hup;               /* the peer left; streams only */
     struct http_exchange *x;         /* being answered, or NULL */
     int fd;
@@ -30,6 +31,14 @@ struct http_conn {
     int64_t user;             /* as uid, or as http_set_uid() said last */
     char peer[HTTP_PEER_CAP]; /* "": the unix socket */
     char net[HTTP_PEER_CAP];  /* http_net_of() it: who counts as one */
+    /* Of the headers that arrive: nothing yet, within a line, at the begin of
+     * one, all. */
+    enum {
+        HTTP_HEAD_NONE,
+        HTTP_HEAD_WORD,
+        HTTP_HEAD_LINE,
+        HTTP_HEAD_OVER
+    } head;
     bool doomed;  /* answered and shut down; evhttp has yet to notice */
     bool is_lent; /* of a descriptor that was held back: for one answer */
 };

@@ -4,7 +4,9 @@
  * (SO_PEERCRED), how many may, and a deadline for a whole request (evhttp's
  * own timeout starts anew with each byte). A request's deadline starts with
  * its first byte, or with the connection, and ends when its handler is
- * called; an idle connection ends after conf.idle_timeout_s.
+ * called; its headers have one of their own, from the first byte to the empty
+ * line, which is looked for as the bytes come, for evhttp does not tell. An
+ * idle connection ends after conf.idle_timeout_s.
  *
  * While a request is being answered evhttp does not read from its client and
  * so does not see it leave. For an answer that comes at once that is well;
@@ -25,7 +27,8 @@
 #include "jobs/base/http_private.h"
 
 enum {
-    IDLE_S = 60,
+    IDLE_S = 600,
+    WRITE_S = 60, /* a client that does not read; no stream's */
     HEADERS_MAX_BYTES = 16384,
     TCP_LEAVES = 8 /* one of so many connections is none of TCP's */
 };
@@ -69,6 +72,8 @@ static void conn_free(struct http_conn *c)
     ring_del(c);
     if (c->deadline)
         event_free(c->deadline);
+    if (c->head_deadline)
+        event_free(c->head_deadline);
     if (c->hup)
         event_free(c->hup);
     free(c);
@@ -82,12 +87,57 @@ static void ring_free(struct http_conn *head)
     }
 }
 
+static struct timeval tv_of(double s)
+{
+    return (struct timeval){(time_t)s,
+                            (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+}
+
+/* For a request of which nothing has come yet. */
 static void arm(struct http_conn *c)
 {
-    double s = c->s->conf.request_timeout_s;
-    struct timeval tv = {(time_t)s,
-                         (suseconds_t)((s - (double)(time_t)s) * 1e6)};
+    const struct timeval tv = tv_of(c->s->conf.request_timeout_s);
     (void)evtimer_add(c->deadline, &tv);
+    c->head = HTTP_HEAD_NONE;
+}
+
+/* Looks for the empty line in these bytes, which follow those before. */
+static void scan_head(struct http_conn *c, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n && c->head != HTTP_HEAD_OVER; i++) {
+        if (bytes[i] == '\n' && c->head == HTTP_HEAD_LINE)
+            c->head = HTTP_HEAD_OVER;
+        else if (bytes[i] == '\n')
+            c->head = HTTP_HEAD_LINE;
+        else if (bytes[i] != '\r')
+            c->head = HTTP_HEAD_WORD;
+    }
+}
+
+/* The last n bytes of what has arrived are new. */
+static void take_head(struct http_conn *c, struct evbuffer *in, size_t n)
+{
+    char bytes[512];
+    struct evbuffer_ptr at;
+    size_t from = evbuffer_get_length(in) - n;
+
+    if (c->head == HTTP_HEAD_NONE && c->s->conf.header_timeout_s > 0) {
+        const struct timeval tv = tv_of(c->s->conf.header_timeout_s);
+        (void)evtimer_add(c->head_deadline, &tv);
+    }
+    if (c->head == HTTP_HEAD_NONE)
+        c->head = HTTP_HEAD_WORD; /* a line before the first ends nothing */
+    while (n > 0 && c->head != HTTP_HEAD_OVER &&
+           evbuffer_ptr_set(in, &at, from, EVBUFFER_PTR_SET) == 0) {
+        ssize_t got = evbuffer_copyout_from(in, &at, bytes, sizeof(bytes));
+        if (got <= 0)
+            break;
+        scan_head(c, bytes, (size_t)got);
+        from += (size_t)got;
+        n -= (size_t)got;
+    }
+    if (c->head == HTTP_HEAD_OVER)
+        (void)evtimer_del(c->head_deadline);
 }
 
 /* Nothing was looked at, so who is told to come later may. */
@@ -111,6 +161,7 @@ static void refuse(struct http_conn *c, int status, const char *reason,
         (void)send(c->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)shutdown(c->fd, SHUT_RDWR);
     c->doomed = true;
+    (void)evtimer_del(c->head_deadline);
     arm(c);
 }
 
@@ -136,13 +187,27 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
                "the request did not arrive in time");
 }
 
+static void on_head_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_conn *c = arg;
+    (void)fd;
+    (void)what;
+    if (!http_conn_is_open(c))
+        conn_free(c);
+    else
+        refuse(c, 408, "Request Timeout", "TIMEOUT",
+               "the headers of the request did not arrive in time");
+}
+
 static void on_input(struct evbuffer *in, const struct evbuffer_cb_info *info,
                      void *arg)
 {
     struct http_conn *c = arg;
-    (void)in;
-    if (info->n_added > 0 && !c->x && !evtimer_pending(c->deadline, NULL))
+    if (info->n_added == 0 || c->x || c->doomed)
+        return;
+    if (!evtimer_pending(c->deadline, NULL))
         arm(c);
+    take_head(c, in, info->n_added);
 }
 
 static struct bufferevent *on_new_conn(struct event_base *base, void *arg)
@@ -157,7 +222,8 @@ static struct bufferevent *on_new_conn(struct event_base *base, void *arg)
     c->fd = -1;
     ring_add(&s->fresh, c);
     c->deadline = evtimer_new(base, on_deadline, c);
-    if (!c->deadline ||
+    c->head_deadline = evtimer_new(base, on_head_deadline, c);
+    if (!c->deadline || !c->head_deadline ||
         !evbuffer_add_cb(bufferevent_get_input(bev), on_input, c)) {
         conn_free(c);
         goto fail;
@@ -256,6 +322,7 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
     c->user = c->uid;
     http_net_of(c->peer, c->net);
     c->is_lent = http_lack_is(s);
+    http_conn_set_idle(c, true);
     arm(c);
     if (c->is_lent && !is_let_in(s, c))
         refuse(c, 503, "Service Unavailable", "BUSY",
@@ -311,15 +378,16 @@ static struct timeval idle_of(const struct http_server *s)
     double t = s->conf.idle_timeout_s;
     if (!(t > 0))
         t = IDLE_S;
-    return (struct timeval){(time_t)t,
-                            (suseconds_t)((t - (double)(time_t)t) * 1e6)};
+    return tv_of(t);
 }
 
 void http_conn_set_idle(struct http_conn *c, bool is_limited)
 {
-    const struct timeval tv = idle_of(c->s);
-    const struct timeval *limit = is_limited ? &tv : NULL;
-    (void)bufferevent_set_timeouts(c->bev, limit, limit);
+    const struct timeval idle = idle_of(c->s);
+    const struct timeval most = tv_of(WRITE_S);
+    const struct timeval *write = idle.tv_sec < WRITE_S ? &idle : &most;
+    (void)bufferevent_set_timeouts(c->bev, is_limited ? &idle : NULL,
+                                   is_limited ? write : NULL);
 }
 
 size_t http_conn_behind(const struct http_conn *c)
@@ -437,8 +505,11 @@ static void on_complete(struct evhttp_request *req, void *arg)
     struct http_conn *c = conn_of(arg, req);
     if (c)
         http_conn_set_idle(c, true);
-    if (c && evbuffer_get_length(bufferevent_get_input(c->bev)) > 0)
+    struct evbuffer *in = c ? bufferevent_get_input(c->bev) : NULL;
+    if (in && evbuffer_get_length(in) > 0) {
         arm(c); /* the next request has begun to arrive */
+        take_head(c, in, evbuffer_get_length(in));
+    }
 }
 
 static void on_request(struct evhttp_request *req, void *arg)
@@ -451,6 +522,7 @@ static void on_request(struct evhttp_request *req, void *arg)
         return;
     }
     (void)evtimer_del(c->deadline);
+    (void)evtimer_del(c->head_deadline);
     if (!c->evcon) {
         c->evcon = evhttp_request_get_connection(req);
         evhttp_connection_set_closecb(c->evcon, on_close, c);

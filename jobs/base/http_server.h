@@ -3,7 +3,8 @@
  * Routes are a table; a handler gets a parsed request and replies at once or
  * later (http_reply may be called from any later callback of the same loop).
  * Limits: header 16 KiB, body conf.max_body_bytes, header and body must
- * arrive within conf.request_timeout_s, conf.max_clients connections, at
+ * arrive within conf.request_timeout_s, the header alone within
+ * conf.header_timeout_s, conf.max_clients connections, at
  * most conf.max_clients_per_uid of them of one uid and, over TCP,
  * conf.max_clients_per_net of one address. An eighth of conf.max_clients is
  * kept for the unix socket: who is far away cannot shut out who is here. Past a
@@ -41,7 +42,8 @@ struct http_server_conf {
     void *arg;
     size_t max_body_bytes;
     double request_timeout_s;
-    double idle_timeout_s; /* between two requests; 0: a minute */
+    double header_timeout_s; /* from the first byte on; 0: as the whole */
+    double idle_timeout_s;   /* between two requests; 0: ten minutes */
     int32_t max_clients, max_clients_per_uid;
     /* Of one address over TCP, known or not; 0: as of a uid. */
     int32_t max_clients_per_net;

@@ -34,7 +34,7 @@ enum {
      * one for what that leaves to be done. */
     LAST_STEPS = 2
 };
-static const double REQUEST_S = 10, STOP_S = 0.1;
+static const double REQUEST_S = 10, HEADER_S = 2, IDLE_S = 600, STOP_S = 0.1;
 
 /* ---- the engine's events --------------------------------------------------
  */
@@ -226,6 +226,8 @@ static int make_http(struct ctld *c, struct error *err)
         .arg = c,
         .max_body_bytes = BODY_MAX_BYTES,
         .request_timeout_s = REQUEST_S,
+        .header_timeout_s = HEADER_S,
+        .idle_timeout_s = IDLE_S,
         .max_clients = conf->max_clients,
         .max_clients_per_uid = conf->max_clients_per_uid,
         .max_clients_per_net = conf->max_clients_per_net,

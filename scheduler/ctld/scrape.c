@@ -21,7 +21,8 @@
 #include "scheduler/ctld/private.h"
 
 enum { CLIENTS = 16, CLIENTS_OF_ONE = 8, HOST_CAP = 256 };
-static const double REQUEST_S = 5;
+/* Anybody may come, and there is little room: nobody rests long. */
+static const double REQUEST_S = 5, HEADER_S = 2, IDLE_S = 60;
 
 /* "name:9431" and "[::1]:9431" without port and brackets; "" none, or too
  * long to be a name. */
@@ -102,6 +103,8 @@ int ctld_scrape_init(struct ctld *c, const struct http_server_conf *like,
         .routes = routes,
         .arg = c,
         .request_timeout_s = REQUEST_S,
+        .header_timeout_s = HEADER_S,
+        .idle_timeout_s = IDLE_S,
         .max_clients = CLIENTS,
         .max_clients_per_uid = CLIENTS_OF_ONE,
         .enter = like->enter,

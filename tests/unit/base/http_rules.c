@@ -70,11 +70,41 @@ static void test_slow(void)
 {
     struct http_server_conf strict = server;
     struct host h;
-    strict.request_timeout_s = 0.3;
-    strict.idle_timeout_s = 1;
+    /* Headers alone: what is whole, or has but begun, is not in a hurry. */
+    strict.header_timeout_s = 0.3;
     host_start(&h, &strict, sock, NULL);
     int fd = dial_unix(sock);
     bool is_cut = say_slowly(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\nX: ");
+    ok(is_cut && strstr(hear(fd, NULL), "headers of the request"),
+       "S03: slow headers are cut");
+    (void)close(fd);
+    fd = dial_unix(sock);
+    say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
+    (void)hear(fd, "}}");
+    say(fd, "GET /v1/fail HTT");
+    ok(strstr(hear(fd, NULL), "headers of the request") != NULL,
+       "S03: those of a second request, too");
+    (void)close(fd);
+    fd = dial_unix(sock);
+    say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/fail HTT");
+    (void)hear(fd, "}}");
+    ok(strstr(hear(fd, NULL), "headers of the request") != NULL,
+       "S03: also when they came with the first");
+    (void)close(fd);
+    fd = dial_unix(sock);
+    say(fd, "POST /v1/fail HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n");
+    (void)say_slowly(fd, "{\"a\":");
+    ok(strstr(hear(fd, "}}"), " 405 ") != NULL,
+       "S03: a body may take longer than the headers");
+    (void)close(fd);
+    host_stop(&h);
+
+    strict.header_timeout_s = 0;
+    strict.request_timeout_s = 0.3;
+    strict.idle_timeout_s = 1;
+    host_start(&h, &strict, sock, NULL);
+    fd = dial_unix(sock);
+    is_cut = say_slowly(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\nX: ");
     ok(is_cut && strstr(hear(fd, NULL), " 408 "), "S03: a slow request is cut");
     (void)close(fd);
 
