@@ -187,6 +187,7 @@ static void not_started(struct engine *e, struct entry *en,
         detail_because(&d, "could not be started: ", why->msg);
         rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);
         en->not_before_s = eng_reconcile_at(e);
+        eng_file(e, en);
     } else {
         rc = eng_end(e, en, &end, NULL);
     }
@@ -324,6 +325,7 @@ static void drop(struct engine *e, struct entry *en)
         return;
     }
     en->dropped = 0;
+    eng_file(e, en);
     en->is_resumed = false;
     e->wants_plan = true;
 }
@@ -333,8 +335,8 @@ static void drop(struct engine *e, struct entry *en)
  * not durable, would have its devices given to the others. */
 static bool may_ask(const struct engine *e)
 {
-    for (size_t i = 0; i < e->n_active; i++) {
-        const struct entry *en = e->active[i];
+    for (size_t i = 0; i < e->files.moving.n; i++) {
+        const struct entry *en = e->files.moving.at[i];
         if (en->is_unasked && en->is_saved &&
             (job_state_is_live(en->job.state) || en->dropped > 0))
             return false;
@@ -358,8 +360,8 @@ static void ask_starts(struct engine *e, double now_s)
 
     do {
         next = NULL;
-        for (size_t i = 0; i < e->n_active; i++) {
-            struct entry *en = e->active[i];
+        for (size_t i = 0; i < e->files.moving.n; i++) {
+            struct entry *en = e->files.moving.at[i];
             if (is_start(en, now_s) && en->changed > last &&
                 (!next || en->changed < next->changed))
                 next = en;
@@ -374,11 +376,11 @@ static void ask_starts(struct engine *e, double now_s)
 void eng_act(struct engine *e)
 {
     double now_s = eng_now(e);
+    struct entry *en = eng_next_moving(e, 0);
 
     if (!may_ask(e))
         return; /* what is staged is stored next, and then this is again */
-    for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
+    for (; en; en = eng_next_moving(e, en->job.id)) {
         if (en->dropped > 0 && !en->is_saved)
             drop(e, en);
         if (job_state_is_live(en->job.state) && !en->is_saved &&

@@ -37,14 +37,16 @@ static int take_back(struct engine *e, struct entry *en, const char *why,
     if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
         return -1;
     en->dropped = attempt;
+    eng_file(e, en);
     return 0;
 }
 
 /* Not one whose request was not answered: it may have been granted. */
 int eng_take_all_back(struct engine *e, const char *why, struct error *err)
 {
-    for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
+    struct entry *en = eng_next_moving(e, 0);
+
+    for (; en; en = eng_next_moving(e, en->job.id)) {
         if (en->job.state == JOB_DISPATCHING && en->is_heard &&
             isinf(en->ask_at_s) && en->job.native_id[0] == '\0' &&
             !eng_is_ending(en) && take_back(e, en, why, err) < 0)
@@ -89,8 +91,8 @@ static const struct policy_job *in_view(const struct policy_view *v,
 /* The cluster holds a job of this user for a reason that devices do not end. */
 static bool has_held(const struct engine *e, int64_t uid)
 {
-    for (size_t i = 0; i < e->n_active; i++) {
-        const struct entry *en = e->active[i];
+    for (size_t i = 0; i < e->files.moving.n; i++) {
+        const struct entry *en = e->files.moving.at[i];
         if (en->job.uid == uid && en->is_held &&
             job_state_is_live(en->job.state) && en->job.native_id[0] == '\0')
             return true;

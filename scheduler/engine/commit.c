@@ -83,25 +83,20 @@ static struct store_attempt attempt_row(const struct entry *en)
  * queue with each batch: a row costs 10 us and its spec's bytes. */
 enum { REASONS_PER_BATCH = 64 };
 
-/* The jobs that get a row: those that changed, and those whose reason's turn
- * it is, by id from where the last batch ended. ret[n_saved +
- * REASONS_PER_BATCH]
- */
+/* The jobs that get a row: those that changed, and those whose reason waited
+ * longest. ret[n_saved + REASONS_PER_BATCH] */
 static size_t pick(struct engine *e, struct entry **ret)
 {
-    size_t n = 0, first = 0, n_reasons = 0;
+    size_t n = 0, n_reasons = 0;
+    struct entry *en = e->files.dirty_first;
 
     for (; n < e->n_saved; n++)
         ret[n] = e->saved[n].entry;
-    while (first < e->n_active && e->active[first]->job.id <= e->reasons_to)
-        first++;
-    for (size_t i = 0; i < e->n_active && n_reasons < REASONS_PER_BATCH; i++) {
-        struct entry *en = e->active[(first + i) % e->n_active];
-        if (!en->is_dirty || en->is_saved)
+    for (; en && n_reasons < REASONS_PER_BATCH; en = en->filed.dirty_next) {
+        if (en->is_saved)
             continue;
         n_reasons++;
         ret[n++] = en;
-        e->reasons_to = en->job.id;
     }
     return n;
 }
@@ -137,8 +132,10 @@ static int flight_reserve(struct flight *f, size_t n, struct error *err)
                : error_set(err, ERR_NOMEM, "out of memory");
 }
 
-static void add_rows(struct flight *f, struct entry **picked, size_t n)
+static void add_rows(struct engine *e, struct entry **picked, size_t n)
 {
+    struct flight *f = &e->flight;
+
     for (size_t i = 0; i < n; i++) {
         struct entry *en = picked[i], *copy = &f->copies[i];
         *copy = *en;
@@ -146,7 +143,8 @@ static void add_rows(struct flight *f, struct entry **picked, size_t n)
         if (copy->job.attempt > 0 && !copy->is_corrupt &&
             (copy->is_saved || job_state_is_live(copy->job.state)))
             f->attempts[f->batch.n_attempts++] = attempt_row(copy);
-        en->is_saved = en->is_dirty = false;
+        en->is_saved = false;
+        eng_clear_dirty(e, en);
     }
     f->batch.n_jobs = n;
     f->batch.jobs = f->jobs;
@@ -166,7 +164,7 @@ int eng_depart(struct engine *e, struct error *err)
         eng_undo(e);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
-    add_rows(f, picked, pick(e, picked));
+    add_rows(e, picked, pick(e, picked));
     free(picked);
     f->batch.events = e->events;
     f->batch.n_events = e->n_events;
@@ -241,12 +239,15 @@ static void put_back(struct engine *e, struct saved *saved, size_t n)
         }
         struct entry *next = s->entry->next_by_key; /* others may have moved */
         int32_t n_over = s->entry->n_tasks_over;    /* or ended */
+        struct filed filed = s->entry->filed;
         if (s->entry->job.attempt == s->copy.job.attempt)
             keep_beats(&s->copy.job, &s->entry->job);
         *s->entry = s->copy;
         s->entry->next_by_key = next;
         s->entry->n_tasks_over = n_over;
         s->entry->is_saved = false;
+        s->entry->filed = filed;
+        eng_file(e, s->entry);
     }
 }
 
@@ -258,7 +259,7 @@ static void tell_undone(struct engine *e, const struct flight *f)
         struct entry *en = eng_find(e, f->copies[i].job.id);
         if (!en)
             continue;
-        en->is_dirty = true;
+        eng_mark_dirty(e, en);
         if (e->on_wait)
             e->on_wait(e->wait_arg, &en->job);
     }
@@ -274,8 +275,7 @@ void eng_undo(struct engine *e)
     events_free(e->events, e->n_events);
     e->events = NULL;
     e->n_saved = e->n_events = e->cap_events = 0;
-    e->is_ranked = false;
-    e->wants_depends = true;
+    e->wants_depends = e->wants_stop = true;
     e->undone = e->staged;
     memset(e->inbox.handled, 0, e->inbox.n * sizeof(bool));
     tell_undone(e, &f);

@@ -15,6 +15,7 @@
 #include "scheduler/engine/codec.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/expect.h"
+#include "scheduler/engine/filed.h"
 
 /* Exit codes that are ours, as mgpu-submit --wait returns them. */
 enum {
@@ -36,7 +37,6 @@ struct entry {
     double not_before_s; /* QUEUED: do not start earlier */
     double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
     uint64_t changed;    /* as ticket, of the last event */
-    int32_t position;    /* among the queued; valid while engine.is_ranked */
     int32_t dropped; /* not live: an attempt that was taken back, and that the
                         allocator has still to be told of; 0: none */
     int32_t n_live;  /* of a sweep's first task: that have devices, in a plan */
@@ -44,9 +44,10 @@ struct entry {
     bool is_owed;    /* within one view: others are gone, or go, for it */
     bool is_planned; /* within one plan: it starts; see limits.c */
     bool is_saved;   /* a copy is in engine.saved; not yet to the store */
-    bool is_dirty;   /* the reason changed without an event */
     bool is_ahead;   /* asked for although it did not fit, see ahead.c */
     bool is_held;    /* the attempt waits, and not for devices */
+
+    struct filed filed; /* see filed.h */
 
     struct texts own; /* fixed from the submit on */
     char *dir;        /* the common place; owned. job.dir is what counts */
@@ -177,9 +178,7 @@ struct engine {
     struct store_archived *leaving; /* owned, their texts borrowed: that go
                                        with the next batch */
     size_t n_leaving;
-    struct entry **queue; /* owned; room to rank all that are active */
-    size_t cap_queue;
-    bool is_ranked; /* no job has entered or left the queue since */
+    struct files files; /* of `active`, see filed.h */
 
     struct store_event *events; /* owned, with their details; staged */
     size_t n_events, cap_events;
@@ -190,10 +189,9 @@ struct engine {
     struct error later; /* of the allocator or the policy: told when the rest
                            of the step was done */
     uint64_t staged, durable, undone;
-    uint64_t last_seq;   /* that was replayed */
-    size_t n_corrupt;    /* jobs that were set apart */
-    size_t n_stray;      /* events of no job that there could be */
-    uint64_t reasons_to; /* the last job whose reason went with a batch */
+    uint64_t last_seq; /* that was replayed */
+    size_t n_corrupt;  /* jobs that were set apart */
+    size_t n_stray;    /* events of no job that there could be */
 
     struct inbox inbox;
     struct alloc_node *nodes; /* owned; the last inventory */
@@ -206,6 +204,7 @@ struct engine {
     struct eng_runs runs[RUNS_N]; /* see expect.h */
     bool takes_back;    /* with the next plan: what waits in the allocator */
     bool wants_depends; /* what jobs wait for may have happened */
+    bool wants_stop;    /* a task that ends its sweep may have failed */
     double retry_at_s;  /* something failed: step again at this time */
     double look_at_s;   /* and plan at this one: jobs may be told to go then */
     double plan_from_s; /* not before this one, whoever wants a plan */
@@ -304,7 +303,7 @@ int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
                      struct error *err) MUST_CHECK;
 /* Why a job waits is no event: it is told at once, and stored with one of
  * the next batches. True when it is another one. */
-bool eng_set_reason(struct entry *en, const char *reason);
+bool eng_set_reason(struct engine *e, struct entry *en, const char *reason);
 /* Takes back what was staged since engine.n_events was n: new jobs and their
  * events, nothing else. */
 void eng_unstage(struct engine *e, size_t n);
@@ -364,8 +363,7 @@ int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
                     struct error *err) MUST_CHECK;
 /* Tasks beyond their sweep's max_parallel leave the view, with a reason. In
  * the policy's order; returns how many are left. */
-size_t eng_cap_sweeps(const struct engine *e, struct policy_job *jobs,
-                      size_t n);
+size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n);
 /* Where a task has failed and the sweep is to stop, stages the end of those
  * that wait. err ERR_NOMEM: to be called again */
 int eng_stop_sweeps(struct engine *e, struct error *err) MUST_CHECK;
@@ -433,7 +431,7 @@ struct eng_view {
 };
 /* Of the last inventory. Notes in the entries which of them stand in the
  * allocator's queue. eng_view_clear() is due after an error, too. */
-int eng_view_build(const struct engine *e, struct eng_view *t,
+int eng_view_build(struct engine *e, struct eng_view *t,
                    struct error *err) MUST_CHECK;
 void eng_view_clear(struct eng_view *t);
 /* entry.is_ahead of all that are active, for whoever builds a view and carries

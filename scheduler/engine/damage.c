@@ -39,8 +39,8 @@ static int give_texts(struct entry *en, struct error *err)
     return 0;
 }
 
-static void hold(struct entry *en, const struct store_event *ev,
-                 const struct error *why)
+static void hold(struct engine *e, struct entry *en,
+                 const struct store_event *ev, const struct error *why)
 {
     struct job *job = &en->job;
     char text[sizeof(why->msg) + 64];
@@ -53,7 +53,7 @@ static void hold(struct entry *en, const struct store_event *ev,
     job->state_s = ev->at_s;
     job->end_s = NAN;
     job->exit_code = -1;
-    en->is_dirty = true;
+    eng_mark_dirty(e, en);
 }
 
 /* What a later event says all the same. */
@@ -100,7 +100,7 @@ static int set_apart(struct engine *e, struct entry *en,
     en->is_corrupt = true;
     if (job_state_is_final(was)) /* it was over by then */
         return 0;
-    hold(en, ev, why);
+    hold(e, en, ev, why);
     en->may_live = job_state_is_live(was);
     /* Only what it says is wrong, not that it was. */
     if (job_state_next(was, ev->ev, &to, NULL) == 0)

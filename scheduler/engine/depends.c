@@ -155,7 +155,8 @@ static int hold(struct engine *e, struct entry *en, const struct depend *d,
     return eng_stage(e, en, EV_HOLD, -1, &detail, err);
 }
 
-static void wait_for(struct entry *en, const struct depend *d, size_t n)
+static void wait_for(struct engine *e, struct entry *en, const struct depend *d,
+                     size_t n)
 {
     char reason[JOB_REASON_CAP], text[DEPEND_TEXT_CAP], more[40] = "";
 
@@ -165,10 +166,10 @@ static void wait_for(struct entry *en, const struct depend *d, size_t n)
                    depend_show(d, text), more);
     en->is_waiting = true;
     en->job.start_estimate_s = (double)__builtin_nan("");
-    (void)eng_set_reason(en, reason);
+    (void)eng_set_reason(e, en, reason);
 }
 
-int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
+static int look_at(struct engine *e, struct entry *en, struct error *err)
 {
     const struct depend *d = NULL;
     size_t n = 0;
@@ -191,11 +192,11 @@ int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
     case DEPEND_NEVER:
         return is_held ? 0 : hold(e, en, d, err);
     case DEPEND_WAITS:
-        wait_for(en, d, n);
+        wait_for(e, en, d, n);
         break;
     case DEPEND_MET:
         if (was) {
-            (void)eng_set_reason(en, "");
+            (void)eng_set_reason(e, en, "");
             e->wants_plan = true; /* a claim alone asks for none */
         }
         break;
@@ -203,16 +204,23 @@ int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
     return 0;
 }
 
+int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
+{
+    int rc = look_at(e, en, err);
+    eng_file(e, en);
+    return rc;
+}
+
 /* Out of memory, or the store fails: looked at again. */
 void eng_depends(struct engine *e)
 {
+    const struct entry_list *list = &e->files.depends;
+
     if (!e->wants_depends)
         return;
     e->wants_depends = false;
-    e->is_ranked = false;
-    for (size_t i = 0; i < e->n_active; i++) {
-        if (e->active[i]->job.n_depends > 0 &&
-            eng_depends_one(e, e->active[i], NULL) < 0) {
+    for (size_t i = 0; i < list->n; i++) {
+        if (eng_depends_one(e, list->at[i], NULL) < 0) {
             e->wants_depends = true;
             e->retry_at_s = eng_now(e) + 1;
         }

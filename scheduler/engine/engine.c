@@ -121,11 +121,13 @@ static void resume(struct engine *e)
         if (en->job.preempted_for > 0)
             en->preempted_s = now_s - fmax(0, wall_s - en->job.preempt_s);
     }
+    eng_file_all(e);
     eng_compact(e);
-    e->wants_depends = true;
+    e->wants_depends = e->wants_stop = true;
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         resume_wait(en, now_s, wall_s);
+        eng_file(e, en);
         if (!job_state_is_live(en->job.state))
             continue;
         en->ask_at_s = en->release_at_s = now_s;
@@ -319,8 +321,9 @@ double engine_next_s(const struct engine *e)
         return now_s;
     double t = is_wanted ? plan_s : fmax(e->look_at_s, e->plan_from_s);
     t = fmin(t, fmin(e->retry_at_s, eng_leave_s(e)));
-    for (size_t i = 0; i < e->n_active; i++)
-        t = fmin(t, eng_timers_next(e, e->active[i]));
+    t = fmin(t, eng_later_s(e));
+    for (size_t i = 0; i < e->files.moving.n; i++)
+        t = fmin(t, eng_timers_next(e, e->files.moving.at[i]));
     return t;
 }
 
@@ -494,53 +497,8 @@ const struct job *engine_next_since(const struct engine *e, uint64_t after,
 void engine_count(const struct engine *e, uint64_t ret[JOB_STATE_N])
 {
     memcpy(ret, e->n_ended, sizeof(e->n_ended));
-    for (size_t i = 0; i < e->n_active; i++)
-        ret[e->active[i]->job.state]++;
-}
-
-/* The policy's order (policy.h). */
-static int by_order(const void *x, const void *y)
-{
-    const struct job *a = &(*(struct entry *const *)x)->job;
-    const struct job *b = &(*(struct entry *const *)y)->job;
-    if (a->priority != b->priority)
-        return a->priority > b->priority ? -1 : 1;
-    if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
-        return a->submit_s < b->submit_s ? -1 : 1;
-    return (a->id > b->id) - (a->id < b->id);
-}
-
-/* For all jobs at once: who lists them asks for each. Ids are mostly given in
- * the order already, which saves the sort. */
-static void rank_queue(struct engine *e)
-{
-    bool is_sorted = true;
-    size_t n = 0;
-
-    for (size_t i = 0; i < e->n_active; i++) {
-        e->active[i]->position = 0;
-        if (e->active[i]->job.state != JOB_QUEUED || e->active[i]->is_waiting)
-            continue;
-        e->queue[n++] = e->active[i];
-        if (n > 1 && by_order(&e->queue[n - 2], &e->queue[n - 1]) > 0)
-            is_sorted = false;
-    }
-    if (!is_sorted)
-        qsort(e->queue, n, sizeof(struct entry *), by_order);
-    for (size_t i = 0; i < n; i++)
-        e->queue[i]->position = (int32_t)i + 1;
-    e->is_ranked = true;
-}
-
-int32_t engine_position(struct engine *e, uint64_t id)
-{
-    const struct entry *en = eng_find(e, id);
-
-    if (!en || en->job.state != JOB_QUEUED)
-        return 0;
-    if (!e->is_ranked)
-        rank_queue(e);
-    return en->position;
+    for (size_t s = 0; s < JOB_STATE_N; s++)
+        ret[s] += e->files.n_state[s];
 }
 
 const struct alloc_node *engine_node(const struct engine *e, size_t i)

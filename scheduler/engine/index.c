@@ -232,7 +232,7 @@ int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err)
 {
     if (grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
-        grow(&e->queue, &e->cap_queue, e->n_active + 1, err) < 0)
+        eng_files_reserve(e, err) < 0)
         return -1;
     struct entry *en = eng_entry_new(e->parts.conf->jobs_dir, id);
     if (!en)
@@ -241,7 +241,12 @@ int eng_add(struct engine *e, uint64_t id, struct entry **ret,
         eng_entry_free(en);
         return -1;
     }
-    e->active[e->n_active++] = en;
+    /* Ids come in their order, but of damaged events. */
+    size_t at = eng_at_id(e->active, e->n_active, id);
+    memmove(&e->active[at + 1], &e->active[at],
+            (e->n_active - at) * sizeof(struct entry *));
+    e->active[at] = en;
+    e->n_active++;
     if (id > e->last_id)
         e->last_id = id;
     *ret = en;
@@ -258,15 +263,13 @@ void eng_forget(struct engine *e, struct entry *en)
 /* last_id stays: an id is never given twice, not even one that was undone. */
 void eng_remove(struct engine *e, struct entry *en)
 {
-    size_t i = e->n_active; /* who goes mostly came last */
-    while (i > 0 && e->active[i - 1] != en)
-        i--;
-    if (i > 0) {
-        for (; i < e->n_active; i++)
-            e->active[i - 1] = e->active[i];
-        e->n_active--;
-    }
-    e->is_ranked = false;
+    size_t i = eng_at_id(e->active, e->n_active, en->job.id);
+
+    assert(i < e->n_active && e->active[i] == en);
+    eng_unfile(e, en);
+    e->n_active--;
+    memmove(&e->active[i], &e->active[i + 1],
+            (e->n_active - i) * sizeof(struct entry *));
     eng_forget(e, en);
 }
 
@@ -277,23 +280,49 @@ void eng_set_ended(struct engine *e, const struct entry *en)
             en->job.end_s;
 }
 
+/* An end that is not durable yet may be undone. */
+static bool lingers(const struct entry *en)
+{
+    return en->is_saved || en->dropped > 0;
+}
+
+/* From the last on, so that those before it are where their ids say. Returns
+ * where the first was. */
+static size_t take_out_ended(struct engine *e)
+{
+    const struct entry_list *over = &e->files.over;
+    size_t at = e->n_active;
+
+    for (size_t i = over->n; i-- > 0;) {
+        if (lingers(over->at[i]))
+            continue;
+        at = eng_at_id(e->active, at, over->at[i]->job.id);
+        e->active[at] = NULL;
+    }
+    return at;
+}
+
 void eng_compact(struct engine *e)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
-        /* An end that is not durable yet may be undone. */
-        if (!job_state_is_final(en->job.state) || en->is_saved ||
-            en->dropped > 0) {
-            e->active[n++] = en;
+    const struct entry_list *over = &e->files.over;
+    size_t n = take_out_ended(e), n_active = e->n_active;
+
+    e->n_active = n;
+    for (size_t i = n; i < n_active; i++)
+        if (e->active[i])
+            e->active[e->n_active++] = e->active[i];
+    for (size_t i = 0; i < over->n;) {
+        struct entry *en = over->at[i];
+        if (lingers(en)) {
+            i++;
             continue;
         }
+        eng_unfile(e, en); /* and it has left `over` */
         e->n_ended[en->job.state]++;
         eng_runs_note(e, en);
         eng_set_ended(e, en);
         eng_list_ended(e, en);
     }
-    e->n_active = n;
 }
 
 static void page_free(struct page *p)
@@ -311,5 +340,5 @@ void eng_index_clear(struct engine *e)
     free(e->leaving);
     free(e->by_key);
     free(e->active);
-    free(e->queue);
+    eng_files_clear(e);
 }

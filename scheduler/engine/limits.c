@@ -128,8 +128,8 @@ static int uses_of(const struct engine *e, struct uses *t, struct error *err)
     t->u = calloc(2 * e->n_active + 2, sizeof(*t->u));
     if (!t->u)
         return error_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < e->n_active; i++) {
-        const struct job *job = &e->active[i]->job;
+    for (size_t i = 0; i < e->files.moving.n; i++) {
+        const struct job *job = &e->files.moving.at[i]->job;
         if (job_state_is_live(job->state))
             add(e, t, job, job->gpus);
     }
@@ -152,7 +152,7 @@ int eng_limit_view(struct engine *e, struct policy_view *v,
         if (is_new && is_limited(e, &t, &en->job, jobs[i].gpus_min, why)) {
             if (en->job.id >= tells) {
                 en->job.start_estimate_s = (double)__builtin_nan("");
-                (void)eng_set_reason(en, why);
+                (void)eng_set_reason(e, en, why);
             }
             continue;
         }
@@ -181,7 +181,7 @@ static void drop_limited(struct engine *e, struct uses *t,
         if (en->job.state == JOB_QUEUED && !en->is_planned &&
             is_limited(e, t, &en->job, jobs[i].gpus_min, why)) {
             if (en->job.id >= tells)
-                (void)eng_set_reason(en, why);
+                (void)eng_set_reason(e, en, why);
         } else {
             jobs[n++] = jobs[i];
         }

@@ -64,7 +64,7 @@ static void set_suspended(struct engine *e, struct entry *en, bool is_suspended)
     }
     if ((is_suspended ? en->job.reason[0] == '\0'
                       : strcmp(en->job.reason, reason) == 0) &&
-        eng_set_reason(en, is_suspended ? reason : "") && e->on_wait)
+        eng_set_reason(e, en, is_suspended ? reason : "") && e->on_wait)
         e->on_wait(e->wait_arg, &en->job);
 }
 
@@ -121,7 +121,7 @@ static int waits(struct engine *e, struct entry *en,
     en->is_held = is_held;
     text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
     if (!job->cancel_asked && !job->requeue_asked &&
-        eng_set_reason(en, note->why.msg) && e->on_wait)
+        eng_set_reason(e, en, note->why.msg) && e->on_wait)
         e->on_wait(e->wait_arg, job);
     return 0;
 }
@@ -161,6 +161,7 @@ static int refused_for_now(struct engine *e, struct entry *en,
         return -1;
     en->not_before_s = note->why.code == ERR_NOMEM ? eng_reconcile_at(e)
                                                    : eng_now(e) + LIMIT_AGAIN_S;
+    eng_file(e, en);
     return 0;
 }
 

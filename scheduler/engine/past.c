@@ -111,8 +111,8 @@ double eng_leave_s(const struct engine *e)
 static void mark_awaited(struct engine *e)
 {
     e->awaited_round++;
-    for (size_t i = 0; i < e->n_active; i++) {
-        const struct job *job = &e->active[i]->job;
+    for (size_t i = 0; i < e->files.depends.n; i++) {
+        const struct job *job = &e->files.depends.at[i]->job;
         for (size_t k = 0; k < job->n_depends; k++) {
             struct entry *to = eng_find(e, job->depends[k].job);
             if (to && to->job.n_tasks > 0)

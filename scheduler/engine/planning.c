@@ -285,8 +285,7 @@ static void view_nodes(const struct engine *e, struct policy_node *ret)
     }
 }
 
-int eng_view_build(const struct engine *e, struct eng_view *t,
-                   struct error *err)
+int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
 {
     struct mask_memo memo = {.next = 0};
     double now_s = eng_now(e), wall_s = eng_wall(e);
@@ -349,10 +348,11 @@ void eng_ahead_restore(struct engine *e, bool *saved)
 
 /* ---- the wishes ----------------------------------------------------------
  */
-static void set_reason(struct entry *en, const char *reason, double start_s)
+static void set_reason(struct engine *e, struct entry *en, const char *reason,
+                       double start_s)
 {
     en->job.start_estimate_s = start_s;
-    (void)eng_set_reason(en, reason);
+    (void)eng_set_reason(e, en, reason);
 }
 
 static void pause_all(struct engine *e, const char *why)
@@ -362,7 +362,7 @@ static void pause_all(struct engine *e, const char *why)
     text_copy(reason, sizeof(reason), why);
     for (size_t i = 0; i < e->n_active; i++) {
         if (e->active[i]->job.state == JOB_QUEUED && !e->active[i]->is_waiting)
-            set_reason(e->active[i], reason, NAN);
+            set_reason(e, e->active[i], reason, NAN);
     }
 }
 
@@ -406,7 +406,7 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
         else if (job_state_is_live(en->job.state))
             rc = eng_ahead_wish(e, en, w, err);
         else if (w->act == POLICY_WAIT)
-            set_reason(en, w->reason, w->start_s);
+            set_reason(e, en, w->reason, w->start_s);
         else
             rc = eng_intend(e, en, w->nodes, w->nodes * w->gpus_per_node,
                             w->classes, err);

@@ -35,12 +35,8 @@ static int check_request(const struct engine_submit *req, struct error *err)
 int eng_check_room(const struct engine *e, int64_t uid, size_t more,
                    struct error *err)
 {
-    int32_t n = 0, max = e->parts.conf->max_jobs_per_user;
+    int32_t n = eng_jobs_of(e, uid), max = e->parts.conf->max_jobs_per_user;
 
-    for (size_t i = 0; max > 0 && i < e->n_active; i++) {
-        const struct job *job = &e->active[i]->job;
-        n += job->uid == uid && !job_state_is_final(job->state);
-    }
     if (max > 0 && n + (int64_t)more > max)
         return error_set(err, ERR_LIMIT,
                          "you have %" PRId32 " jobs, of %" PRId32

@@ -93,6 +93,13 @@ static bool moves_devices(enum job_event ev)
     }
 }
 
+/* Whether others of its sweep, or it, may have to be cancelled after it. */
+static bool may_stop(const struct entry *en, enum job_event ev)
+{
+    return en->job.stop_on_fail && ev != EV_SUBMIT &&
+           !job_state_is_live(en->job.state);
+}
+
 /* Owns detail. */
 static int push(struct engine *e, struct entry *en, struct store_event ev,
                 char *detail, struct error *err)
@@ -114,7 +121,8 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     set_clocks(e, en, ev.ev);
     e->events[e->n_events++] = ev;
     e->staged++;
-    e->is_ranked = false;
+    eng_file(e, en);
+    e->wants_stop = e->wants_stop || may_stop(en, ev.ev);
     e->wants_depends = e->wants_depends || en->job.n_depends > 0 ||
                        ev.ev == EV_CLAIM || job_state_is_final(en->job.state);
     e->wants_plan = e->wants_plan || moves_devices(ev.ev);
@@ -175,7 +183,7 @@ int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
     return push(e, en, event, text, err);
 }
 
-bool eng_set_reason(struct entry *en, const char *reason)
+bool eng_set_reason(struct engine *e, struct entry *en, const char *reason)
 {
     char clean[JOB_REASON_CAP];
 
@@ -186,7 +194,7 @@ bool eng_set_reason(struct entry *en, const char *reason)
     if (strcmp(en->job.reason, clean) == 0)
         return false;
     memcpy(en->job.reason, clean, sizeof(clean));
-    en->is_dirty = true;
+    eng_mark_dirty(e, en);
     return true;
 }
 

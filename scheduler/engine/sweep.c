@@ -258,7 +258,7 @@ int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
 
 /* ---- the two rules ---------------------------------------------------------
  */
-size_t eng_cap_sweeps(const struct engine *e, struct policy_job *jobs, size_t n)
+size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n)
 {
     size_t kept = 0;
     char reason[JOB_REASON_CAP];
@@ -283,7 +283,7 @@ size_t eng_cap_sweeps(const struct engine *e, struct policy_job *jobs, size_t n)
                            " jobs",
                            job->max_parallel, job->n_tasks);
             en->job.start_estimate_s = NAN;
-            (void)eng_set_reason(en, reason);
+            (void)eng_set_reason(e, en, reason);
             continue;
         }
         jobs[kept++] = jobs[i];
@@ -308,7 +308,7 @@ int eng_stop_sweeps(struct engine *e, struct error *err)
     uint64_t sweep = 0; /* tasks stand together: one is remembered */
     int32_t failed = -1;
 
-    for (size_t i = 0; e->wants_plan && i < e->n_active; i++) {
+    for (size_t i = 0; e->wants_stop && i < e->n_active; i++) {
         struct entry *en = e->active[i];
         struct detail d = DETAIL_INIT;
         bool waits = en->job.state == JOB_QUEUED || en->job.state == JOB_HELD;
@@ -326,5 +326,6 @@ int eng_stop_sweeps(struct engine *e, struct error *err)
         if (eng_stage(e, en, EV_CANCEL, -1, &d, err) < 0)
             return -1;
     }
+    e->wants_stop = false;
     return 0;
 }

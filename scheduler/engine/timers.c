@@ -108,9 +108,6 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
 {
     const struct job *job = &en->job;
 
-    if (job->state == JOB_QUEUED)
-        return en->not_before_s > -INFINITY ? en->not_before_s
-                                            : (double)INFINITY;
     if (!job_state_is_live(job->state))
         return INFINITY;
     double t = fmin(limit_at(e, en), stall_at(e, en));
@@ -126,11 +123,6 @@ static int one(struct engine *e, struct entry *en, double now_s)
 {
     struct detail d = DETAIL_INIT;
 
-    if (en->job.state == JOB_QUEUED) {
-        en->not_before_s = -INFINITY;
-        e->wants_plan = true;
-        return 0;
-    }
     if (limit_at(e, en) <= now_s) {
         (void)snprintf(d.why, sizeof(d.why), "time limit of %.0f s reached",
                        en->job.limit_s);
@@ -167,10 +159,15 @@ static int one(struct engine *e, struct entry *en, double now_s)
 void eng_timers(struct engine *e)
 {
     double now_s = eng_now(e);
+    struct entry *en;
 
-    for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
+    while (eng_later_s(e) <= now_s) {
+        en = e->files.later.at[0];
+        en->not_before_s = -INFINITY;
+        eng_file(e, en);
+        e->wants_plan = true;
+    }
+    for (en = eng_next_moving(e, 0); en; en = eng_next_moving(e, en->job.id))
         if (eng_timers_next(e, en) <= now_s && one(e, en, now_s) < 0)
             e->retry_at_s = now_s + 1;
-    }
 }

@@ -52,7 +52,6 @@ static void back_to(struct engine *e, const struct mark *m)
     e->last_id = m->last_id;
     e->wants_plan = m->wants_plan;
     e->wants_depends = m->wants_depends;
-    e->is_ranked = false;
 }
 
 static struct entry *task(const struct trial *t, size_t i)
@@ -69,7 +68,7 @@ static void all_wait(struct trial *t, const char *why)
 {
     for (size_t i = 0; i < t->n; i++)
         if (is_planned_for(task(t, i)))
-            (void)eng_set_reason(task(t, i), why);
+            (void)eng_set_reason(t->e, task(t, i), why);
 }
 
 static void no_inventory(struct trial *t, const struct error *why)
@@ -107,7 +106,7 @@ static void look(struct trial *t, struct eng_view *view, size_t n)
             take(t, view, w, en);
         if (is_ours && w->act == POLICY_WAIT) {
             en->job.start_estimate_s = w->start_s;
-            (void)eng_set_reason(en, w->reason);
+            (void)eng_set_reason(e, en, w->reason);
         }
         if (!is_ours || !starts)
             continue;

@@ -10,6 +10,7 @@
 #define MGPU_TESTS_ENGINE_WORLD_H
 
 #include "tests/contract/engine_checks.h"
+#include "tests/contract/engine_files.h"
 #include "tests/contract/engine_script.h"
 
 static inline int32_t world_index(const struct job *job)
@@ -408,6 +409,13 @@ static inline void world_check_gpus(struct world *w)
         world_bad(w, "more of a type than there are", 0);
 }
 
+static inline void world_check_files(struct world *w)
+{
+    const char *why = files_check(w->engine);
+    if (why)
+        world_bad(w, why, 0);
+}
+
 /* A step during which the world goes on, before the batch is stored or
  * after it. -1: the store failed, or the daemon is to die. */
 static inline int world_slow_step(struct world *w, struct error *err)
@@ -432,6 +440,7 @@ static inline int world_slow_step(struct world *w, struct error *err)
             world_users(w, false);
             world_workers(w);
         }
+        world_check_files(w);
         rc = engine_step_end(w->engine, is_stored ? NULL : &why, &batch, err);
     }
     return rc;
@@ -453,6 +462,7 @@ static inline int world_step(struct world *w)
     world_workers(w);
     world_check_gpus(w);
     world_check_walks(w);
+    world_check_files(w);
     return rc;
 }
 

@@ -1,0 +1,389 @@
+/* filed.c - jobs found by what is to be done about them.
+ *
+ * With a long queue there is something to be done about few jobs: those that
+ * have devices, that have just ended, that may start at a certain time. A step
+ * that looked for them among all would take as long as there are jobs, several
+ * times for each submit. So each active entry is filed by what a step asks:
+ * eng_file() is called after whatever the lists go by has changed - the state,
+ * the priority, `not_before_s`, `dropped`, `is_waiting`, `exclude` - and puts
+ * it where it belongs. It may be called too often, and cannot fail: room in the
+ * lists comes with the entry, in eng_add().
+ *
+ * An undo puts an entry back as it was and files it anew, so the lists follow
+ * from the entries at any time; tests/contract/engine_files.h compares the two
+ * after each step of the engine's tests.
+ */
+#include "scheduler/engine/filed.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+/* ---- lists ----------------------------------------------------------------
+ */
+static int reserve(struct entry_list *l, size_t n, struct error *err)
+{
+    if (n <= l->cap)
+        return 0;
+    size_t cap = l->cap > 0 ? 2 * l->cap : 64;
+    struct entry **p = realloc(l->at, cap * sizeof(struct entry *));
+    if (!p)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    l->at = p;
+    l->cap = cap;
+    return 0;
+}
+
+/* As many users as jobs there may be. */
+static int reserve_users(struct files *f, size_t n, struct error *err)
+{
+    if (n <= f->cap_users)
+        return 0;
+    size_t cap = f->cap_users > 0 ? 2 * f->cap_users : 64;
+    struct jobs_of_user *p = realloc(f->users, cap * sizeof(*p));
+    if (!p)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    f->users = p;
+    f->cap_users = cap;
+    return 0;
+}
+
+int eng_files_reserve(struct engine *e, struct error *err)
+{
+    struct files *f = &e->files;
+    size_t n = e->n_active + 1;
+
+    return reserve(&f->moving, n, err) < 0 || reserve(&f->over, n, err) < 0 ||
+                   reserve(&f->depends, n, err) < 0 ||
+                   reserve(&f->queue, n, err) < 0 ||
+                   reserve(&f->later, n, err) < 0 ||
+                   reserve_users(f, n, err) < 0
+               ? -1
+               : 0;
+}
+
+static void insert(struct entry_list *l, size_t i, struct entry *en)
+{
+    memmove(&l->at[i + 1], &l->at[i], (l->n - i) * sizeof(struct entry *));
+    l->at[i] = en;
+    l->n++;
+}
+
+static void take_out(struct entry_list *l, size_t i)
+{
+    l->n--;
+    memmove(&l->at[i], &l->at[i + 1], (l->n - i) * sizeof(struct entry *));
+}
+
+/* ---- by id ----------------------------------------------------------------
+ */
+size_t eng_at_id(struct entry *const *list, size_t n, uint64_t id)
+{
+    size_t from = 0, to = n;
+
+    if (n > 0 && list[n - 1]->job.id < id) /* mostly the newest is asked for */
+        return n;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (list[mid]->job.id < id)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+static void set_in(struct entry_list *l, struct entry *en, bool *io_is,
+                   bool wanted)
+{
+    if (*io_is == wanted)
+        return;
+    size_t i = eng_at_id(l->at, l->n, en->job.id);
+    if (wanted)
+        insert(l, i, en);
+    else
+        take_out(l, i);
+    *io_is = wanted;
+}
+
+struct entry *eng_next_moving(const struct engine *e, uint64_t after)
+{
+    const struct entry_list *l = &e->files.moving;
+    size_t i = eng_at_id(l->at, l->n, after + 1);
+    return i < l->n ? l->at[i] : NULL;
+}
+
+/* ---- the queue ------------------------------------------------------------
+ */
+static bool is_before(const struct entry *a, const struct entry *b)
+{
+    if (a->filed.priority != b->filed.priority)
+        return a->filed.priority > b->filed.priority;
+    if (a->job.submit_s < b->job.submit_s || a->job.submit_s > b->job.submit_s)
+        return a->job.submit_s < b->job.submit_s;
+    return a->job.id < b->job.id;
+}
+
+static int by_order(const void *x, const void *y)
+{
+    const struct entry *a = *(struct entry *const *)x;
+    const struct entry *b = *(struct entry *const *)y;
+    return is_before(a, b) ? -1 : is_before(b, a);
+}
+
+/* How many stand before it. */
+static size_t queue_at(const struct entry_list *l, const struct entry *en)
+{
+    size_t from = 0, to = l->n;
+
+    if (to > 0 && is_before(l->at[to - 1], en))
+        return to;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (is_before(l->at[mid], en))
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+static void set_queued(struct files *f, struct entry *en, bool wanted)
+{
+    struct filed *at = &en->filed;
+
+    if (at->is_queued && (!wanted || at->priority != en->job.priority)) {
+        take_out(&f->queue, queue_at(&f->queue, en));
+        at->is_queued = false;
+    }
+    if (wanted && !at->is_queued) {
+        at->priority = en->job.priority;
+        insert(&f->queue, queue_at(&f->queue, en), en);
+        at->is_queued = true;
+    }
+}
+
+int32_t engine_position(struct engine *e, uint64_t id)
+{
+    const struct entry *en = eng_find(e, id);
+    return en && en->filed.is_queued
+               ? (int32_t)queue_at(&e->files.queue, en) + 1
+               : 0;
+}
+
+/* ---- later ----------------------------------------------------------------
+ * A heap: nobody's time is before that of the one at half his place.
+ */
+static void place(struct entry_list *l, size_t k, struct entry *en)
+{
+    l->at[k - 1] = en;
+    en->filed.later_at = k;
+}
+
+static void sift(struct entry_list *l, size_t k, struct entry *en)
+{
+    double t = en->filed.later_s;
+
+    for (; k > 1 && l->at[k / 2 - 1]->filed.later_s > t; k /= 2)
+        place(l, k, l->at[k / 2 - 1]);
+    for (size_t c = 2 * k; c <= l->n; c = 2 * k) {
+        if (c < l->n && l->at[c]->filed.later_s < l->at[c - 1]->filed.later_s)
+            c++;
+        if (l->at[c - 1]->filed.later_s >= t)
+            break;
+        place(l, k, l->at[c - 1]);
+        k = c;
+    }
+    place(l, k, en);
+}
+
+static void set_later(struct files *f, struct entry *en, double at_s)
+{
+    struct entry_list *l = &f->later;
+    struct filed *at = &en->filed;
+    bool wanted = at_s > -(double)INFINITY;
+
+    if (wanted && at->later_at == 0) {
+        at->later_s = at_s;
+        sift(l, ++l->n, en);
+    } else if (wanted && (at_s < at->later_s || at_s > at->later_s)) {
+        at->later_s = at_s;
+        sift(l, at->later_at, en);
+    } else if (!wanted && at->later_at > 0) {
+        struct entry *last = l->at[--l->n];
+        if (last != en)
+            sift(l, at->later_at, last);
+        at->later_at = 0;
+    }
+}
+
+double eng_later_s(const struct engine *e)
+{
+    const struct entry_list *l = &e->files.later;
+    return l->n > 0 ? l->at[0]->filed.later_s : (double)INFINITY;
+}
+
+/* ---- counts ---------------------------------------------------------------
+ */
+static size_t user_at(const struct files *f, int64_t uid)
+{
+    size_t from = 0, to = f->n_users;
+
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (f->users[mid].uid < uid)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+static void count_user(struct files *f, int64_t uid, int32_t n)
+{
+    size_t i = user_at(f, uid);
+    struct jobs_of_user *u = &f->users[i];
+
+    if (i == f->n_users || u->uid != uid) {
+        memmove(u + 1, u, (f->n_users - i) * sizeof(*u));
+        *u = (struct jobs_of_user){.uid = uid};
+        f->n_users++;
+    }
+    u->n += n;
+    if (u->n > 0)
+        return;
+    f->n_users--;
+    memmove(u, u + 1, (f->n_users - i) * sizeof(*u));
+}
+
+int32_t eng_jobs_of(const struct engine *e, int64_t uid)
+{
+    const struct files *f = &e->files;
+    size_t i = user_at(f, uid);
+    return i < f->n_users && f->users[i].uid == uid ? f->users[i].n : 0;
+}
+
+static bool counts(enum job_state s)
+{
+    return s != JOB_NEW && !job_state_is_final(s);
+}
+
+static void set_state(struct files *f, struct entry *en, enum job_state to)
+{
+    enum job_state from = en->filed.state;
+
+    if (from == to)
+        return;
+    if (counts(from) != counts(to))
+        count_user(f, en->job.uid, counts(to) ? 1 : -1);
+    if (from != JOB_NEW)
+        f->n_state[from]--;
+    if (to != JOB_NEW)
+        f->n_state[to]++;
+    en->filed.state = to;
+}
+
+/* ---- rows -----------------------------------------------------------------
+ */
+void eng_mark_dirty(struct engine *e, struct entry *en)
+{
+    struct files *f = &e->files;
+
+    if (en->filed.is_dirty)
+        return;
+    en->filed.is_dirty = true;
+    en->filed.dirty_prev = f->dirty_last;
+    en->filed.dirty_next = NULL;
+    if (f->dirty_last)
+        f->dirty_last->filed.dirty_next = en;
+    else
+        f->dirty_first = en;
+    f->dirty_last = en;
+}
+
+void eng_clear_dirty(struct engine *e, struct entry *en)
+{
+    struct files *f = &e->files;
+    struct filed *at = &en->filed;
+
+    if (!at->is_dirty)
+        return;
+    at->is_dirty = false;
+    if (at->dirty_prev)
+        at->dirty_prev->filed.dirty_next = at->dirty_next;
+    else
+        f->dirty_first = at->dirty_next;
+    if (at->dirty_next)
+        at->dirty_next->filed.dirty_prev = at->dirty_prev;
+    else
+        f->dirty_last = at->dirty_prev;
+}
+
+/* ---- all of it ------------------------------------------------------------
+ */
+void eng_file(struct engine *e, struct entry *en)
+{
+    struct files *f = &e->files;
+    enum job_state s = en->job.state;
+    bool is_there = s != JOB_NEW, is_queued = s == JOB_QUEUED;
+    bool avoids = is_there && en->job.exclude[0] != '\0';
+
+    set_state(f, en, s);
+    set_in(&f->moving, en, &en->filed.is_moving,
+           job_state_is_live(s) || en->dropped > 0);
+    set_in(&f->over, en, &en->filed.is_over, job_state_is_final(s));
+    set_in(&f->depends, en, &en->filed.has_depends,
+           is_there && en->job.n_depends > 0);
+    set_queued(f, en, is_queued && !en->is_waiting);
+    set_later(f, en, is_queued ? en->not_before_s : -(double)INFINITY);
+    f->n_avoiding += avoids;
+    f->n_avoiding -= en->filed.avoids;
+    en->filed.avoids = avoids;
+}
+
+/* One after the other would go through the queue for each. */
+void eng_file_all(struct engine *e)
+{
+    struct entry_list *queue = &e->files.queue;
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (en->job.state == JOB_QUEUED && !en->is_waiting) {
+            en->filed.priority = en->job.priority;
+            en->filed.is_queued = true;
+            queue->at[queue->n++] = en;
+        }
+        eng_file(e, en);
+    }
+    if (queue->n > 0)
+        qsort(queue->at, queue->n, sizeof(struct entry *), by_order);
+}
+
+void eng_unfile(struct engine *e, struct entry *en)
+{
+    struct files *f = &e->files;
+
+    set_state(f, en, JOB_NEW);
+    set_in(&f->moving, en, &en->filed.is_moving, false);
+    set_in(&f->over, en, &en->filed.is_over, false);
+    set_in(&f->depends, en, &en->filed.has_depends, false);
+    set_queued(f, en, false);
+    set_later(f, en, -(double)INFINITY);
+    f->n_avoiding -= en->filed.avoids;
+    en->filed.avoids = false;
+    eng_clear_dirty(e, en);
+}
+
+void eng_files_clear(struct engine *e)
+{
+    struct files *f = &e->files;
+
+    free(f->moving.at);
+    free(f->over.at);
+    free(f->depends.at);
+    free(f->queue.at);
+    free(f->later.at);
+    free(f->users);
+}

@@ -1,0 +1,143 @@
+/* engine_files.h - the lists of filed.c against a pass over all jobs. */
+#ifndef MGPU_TESTS_ENGINE_FILES_H
+#define MGPU_TESTS_ENGINE_FILES_H
+
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/engine/core.h"
+
+/* How many there should be in each list, and what is first. */
+struct files_expected {
+    size_t moving, over, depends, queue, later, avoiding, dirty;
+    uint64_t n_state[JOB_STATE_N];
+    double next_s; /* of all that time brings */
+};
+
+static inline struct files_expected files_expect(const struct engine *e)
+{
+    struct files_expected x = {.next_s = INFINITY};
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct entry *en = e->active[i];
+        enum job_state s = en->job.state;
+        bool is_later = s == JOB_QUEUED && en->not_before_s > -INFINITY;
+        x.moving += job_state_is_live(s) || en->dropped > 0;
+        x.over += job_state_is_final(s);
+        x.depends += en->job.n_depends > 0;
+        x.queue += s == JOB_QUEUED && !en->is_waiting;
+        x.later += is_later;
+        x.avoiding += en->job.exclude[0] != '\0';
+        x.dirty += en->filed.is_dirty;
+        x.n_state[s]++;
+        x.next_s = fmin(x.next_s,
+                        is_later ? en->not_before_s : eng_timers_next(e, en));
+    }
+    return x;
+}
+
+static inline const char *files_check_ids(const struct entry_list *l)
+{
+    for (size_t i = 1; i < l->n; i++)
+        if (l->at[i - 1]->job.id >= l->at[i]->job.id)
+            return "filed twice, or not by id";
+    return NULL;
+}
+
+/* In the policy's order, by what is true now. */
+static inline const char *files_check_queue(struct engine *e)
+{
+    const struct entry_list *q = &e->files.queue;
+
+    for (size_t i = 0; i < q->n; i++) {
+        const struct job *a = i > 0 ? &q->at[i - 1]->job : NULL;
+        const struct job *b = &q->at[i]->job;
+        if (b->state != JOB_QUEUED || q->at[i]->is_waiting)
+            return "stands in the queue, and does not wait there";
+        if (engine_position(e, b->id) != (int32_t)i + 1)
+            return "has another place in the queue";
+        if (a && (a->priority < b->priority ||
+                  (a->priority == b->priority && a->submit_s > b->submit_s) ||
+                  (a->priority == b->priority && a->submit_s >= b->submit_s &&
+                   a->id > b->id)))
+            return "the queue is not in its order";
+    }
+    return NULL;
+}
+
+static inline const char *files_check_later(const struct engine *e)
+{
+    const struct entry_list *l = &e->files.later;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct entry *en = l->at[i], *up = l->at[(i + 1) / 2 - (i > 0)];
+        if (en->filed.later_at != i + 1)
+            return "is not where it is said to be in the heap";
+        if (en->job.state != JOB_QUEUED ||
+            memcmp(&en->filed.later_s, &en->not_before_s, sizeof(double)) != 0)
+            return "is in the heap at another time";
+        if (i > 0 && up->filed.later_s > en->filed.later_s)
+            return "the heap is none";
+    }
+    return NULL;
+}
+
+static inline const char *files_check_users(const struct engine *e)
+{
+    int64_t n = 0, n_all = 0;
+
+    for (size_t i = 0; i < e->files.n_users; i++)
+        n_all += e->files.users[i].n;
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct job *of = &e->active[i]->job;
+        int32_t own = 0;
+        n += !job_state_is_final(of->state);
+        for (size_t k = 0; k < e->n_active; k++)
+            own += e->active[k]->job.uid == of->uid &&
+                   !job_state_is_final(e->active[k]->job.state);
+        if (eng_jobs_of(e, of->uid) != own)
+            return "its user has another number of jobs";
+    }
+    return n == n_all ? NULL : "jobs are counted for nobody";
+}
+
+static inline size_t files_n_dirty(const struct engine *e)
+{
+    size_t n = 0;
+    const struct entry *en = e->files.dirty_first;
+    for (; en && n <= e->n_active; en = en->filed.dirty_next)
+        n++;
+    return n;
+}
+
+/* NULL: as they should be. */
+static inline const char *files_check(struct engine *e)
+{
+    const struct files *f = &e->files;
+    const struct files_expected x = files_expect(e);
+    double next_s = eng_later_s(e);
+    const char *why = NULL;
+
+    for (size_t i = 1; i < e->n_active && !why; i++)
+        if (e->active[i - 1]->job.id >= e->active[i]->job.id)
+            why = "those that are active are not in order";
+    for (size_t i = 0; i < f->moving.n; i++)
+        next_s = fmin(next_s, eng_timers_next(e, f->moving.at[i]));
+    if (!why && (next_s < x.next_s || next_s > x.next_s))
+        why = "a time is missed";
+    if (!why && (x.moving != f->moving.n || x.over != f->over.n ||
+                 x.depends != f->depends.n || x.queue != f->queue.n ||
+                 x.later != f->later.n || x.avoiding != f->n_avoiding ||
+                 x.dirty != files_n_dirty(e)))
+        why = "a job is filed where it does not belong, or is not filed";
+    if (!why && memcmp(x.n_state, f->n_state, sizeof(x.n_state)) != 0)
+        why = "the states are counted wrong";
+    why = why ? why : files_check_ids(&f->moving);
+    why = why ? why : files_check_ids(&f->over);
+    why = why ? why : files_check_ids(&f->depends);
+    why = why ? why : files_check_queue(e);
+    why = why ? why : files_check_later(e);
+    return why ? why : files_check_users(e);
+}
+
+#endif
