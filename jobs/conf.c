@@ -225,6 +225,13 @@ static const struct schema_key keys[] = {
     {"watchdog.node_lost_after", KEY_DURATION, AT(watchdog.node_lost_after_s),
      .def = "90s", RANGE(2, 86400), .code = "E023", .live = true,
      .doc = "silence after which a job's node counts as lost"},
+    {"watchdog.stall_factor", KEY_FLOAT, AT(watchdog.stall_factor), .def = "20",
+     RANGE(2, 1000000), NONE(0), .code = "E013", .live = true,
+     .doc = "iterations' time without one after which a job is STALLED; null: "
+            "never"},
+    {"watchdog.stall_min", KEY_DURATION, AT(watchdog.stall_min_s), .def = "5m",
+     RANGE(1, 7 * 86400.0), .code = "E023", .live = true,
+     .doc = "but not before so long"},
 
     {"notify.mail_program", KEY_PATH, AT(notify.mail_program), .def = "null",
      NONE(0), .code = "E015", .live = true,
@@ -254,8 +261,6 @@ static const char *const later[] = {
     "limits.max_sweep",
     "store.metrics_retention",
     "store.jobs_retention",
-    "watchdog.stall_factor",
-    "watchdog.stall_min",
     "log.format",
     "log.target",
     NULL,

@@ -93,6 +93,7 @@ struct conf {
     } store;
     struct {
         double heartbeat_s, node_lost_after_s;
+        double stall_factor, stall_min_s; /* factor 0: never */
     } watchdog;
     struct {
         char *mail_program;             /* NULL: no mails are sent */

@@ -391,6 +391,14 @@ int32_t spec_warning(const struct job_spec *s, double *ret_before_s)
     return signo;
 }
 
+/* Of a training each iteration is known. A command says what it likes of
+ * itself: it may well work on after the last one that it told of. */
+bool spec_stall_ends(const struct job_spec *s)
+{
+    return s->watchdog.action == STALL_AUTO ? s->kind == SPEC_CV
+                                            : s->watchdog.action == STALL_END;
+}
+
 bool spec_saves(const struct job_spec *s)
 {
     return s->kind == SPEC_CV && s->checkpoint.on_signal && s->retry.resume;

@@ -71,6 +71,13 @@ struct spec_numbers {
 
 enum { SPEC_NAME_CAP = 64 };
 
+/* watchdog.action: what comes of a job that makes no progress. */
+enum spec_stall {
+    STALL_AUTO, /* spec_stall_ends() */
+    STALL_END,
+    STALL_ALERT
+};
+
 struct job_spec {
     int32_t version;
     char name[SPEC_NAME_CAP];
@@ -184,6 +191,10 @@ struct job_spec {
         char *email, *webhook; /* hook.h; NULL: none */
         struct spec_list on;   /* spec_notify() reads each */
     } notify;
+    struct {
+        double stall_factor, stall_min_s; /* 0: mgpu.yaml's */
+        enum spec_stall action;
+    } watchdog;
     struct {         /* of the text that the job came from; spec_expand() */
         char *array; /* array.h; NULL: none */
         int32_t max_parallel; /* 0: any number */
@@ -341,6 +352,9 @@ const char *spec_notify_word(enum spec_notify bit);
 /* The signal that says that the time limit comes, and how long before it;
  * ret_before_s may be NULL. 0: none. */
 int32_t spec_warning(const struct job_spec *s, double *ret_before_s);
+
+/* Whether it is ended for making no progress, or somebody is only told. */
+bool spec_stall_ends(const struct job_spec *s);
 
 /* Whether it goes on where it was when it is told to stop and started again
  * later. */

@@ -356,6 +356,19 @@ static const struct schema_key keys[] = {
     {"notify.on", KEY_LIST, AT(notify.on), .def = "[end, fail, stalled, held]",
      .code = "E012", .when = WHEN_NOTIFY, .doc = "what of; see NOTIFICATIONS"},
 
+    {"watchdog.stall_factor", KEY_FLOAT, AT(watchdog.stall_factor),
+     .def = "null", RANGE(2, 1000000), NONE(0), .code = "E013",
+     .doc = "STALLED after so many iterations' time without one; null: as "
+            "mgpu.yaml says"},
+    {"watchdog.stall_min", KEY_DURATION, AT(watchdog.stall_min_s),
+     .def = "null", RANGE(1, 7 * 86400.0), NONE(0), .code = "E023",
+     .doc = "but not before so long; null: as mgpu.yaml says"},
+    {"watchdog.action", KEY_ENUM, AT(watchdog.action), .def = "auto",
+     .code = "E012",
+     .words = WORDS(WORD("auto", STALL_AUTO), WORD("end", STALL_END),
+                    WORD("alert", STALL_ALERT)),
+     .doc = "what then; auto: end of training, alert of a command"},
+
     {"sweep.grid", KEY_MAP_TREE, .code = "E020", .when = WHEN_SWEEP,
      .doc = "keys, each with a list of values: every combination is a job"},
     {"sweep.zip", KEY_MAP_TREE, .code = "E020", .when = WHEN_SWEEP,
@@ -375,7 +388,8 @@ static const struct schema_key keys[] = {
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
-    "watchdog",
+    "watchdog.min_gpu_util",
+    "watchdog.window",
     "method",
     "train.dtype",
     "train.target",

@@ -67,7 +67,9 @@
  *        -> 200 {"acked":N}: all bytes of the spool before N are stored
  *   POST /v1/attempts/:job/:attempt/heartbeat  {"iteration":..,"epoch":..,
  *        "iterations_total":..,"epochs_total":..,"loss":..,"t_iter":..,
- *        "eval_accuracy":..,"lease_s":..} -> 200 {} or 403 FENCED: stop
+ *        "eval_accuracy":..,"work":..,"lease_s":..} -> 200 {} or 403 FENCED:
+ *        stop
+ *        work: another number than before when anything was done meanwhile
  *        lease_s: since its claim, by the worker's own clock, which no one
  *        sets
  *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":""}

@@ -146,7 +146,7 @@ static int add_count(struct buf *b, const char *key, int64_t v,
 }
 
 static int send_beat(struct reporter *r, const struct report_progress *p,
-                     struct error *err)
+                     int64_t work, struct error *err)
 {
     struct buf b = BUF_INIT;
     int rc = -1;
@@ -158,6 +158,7 @@ static int send_beat(struct reporter *r, const struct report_progress *p,
         add_number(&b, "loss", p->loss, err) == 0 &&
         add_number(&b, "t_iter", p->t_iter, err) == 0 &&
         add_number(&b, "eval_accuracy", p->eval_accuracy, err) == 0 &&
+        add_count(&b, "work", work, err) == 0 &&
         buf_addf(&b, err, ",\"lease_s\":%.3f", now_s() - r->since_s) == 0 &&
         buf_addstr(&b, "}", err) == 0)
         rc = post(r, "heartbeat", buf_str(&b), b.len, err);
@@ -181,7 +182,7 @@ static void beat_if_due(struct reporter *r, bool is_last)
     bool is_due = past_s >= r->heartbeat_s - r->period_s / 2 ||
                   (has_news && past_s >= live_s - r->period_s / 2) ||
                   (has_news && is_last);
-    if (is_due && send_beat(r, &p, &err) == 0) {
+    if (is_due && send_beat(r, &p, n_news, &err) == 0) {
         r->beat_at_s = now_s();
         r->n_told = n_news;
     }
@@ -345,6 +346,13 @@ void reporter_progress(struct reporter *r, const struct report_progress *p)
 {
     pthread_mutex_lock(&r->lock);
     r->progress = *p;
+    r->n_news++;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void reporter_alive(struct reporter *r)
+{
+    pthread_mutex_lock(&r->lock);
     r->n_news++;
     pthread_mutex_unlock(&r->lock);
 }

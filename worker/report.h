@@ -74,6 +74,8 @@ int reporter_create(const struct report_conf *conf, struct reporter **ret,
 void reporter_row(struct reporter *r, const struct metric_row *row);
 /* For the next heartbeat. */
 void reporter_progress(struct reporter *r, const struct report_progress *p);
+/* It works, though no iteration comes of it: for the next heartbeat, too. */
+void reporter_alive(struct reporter *r);
 /* True once the daemon refused this attempt; *ret_why says how. */
 bool reporter_is_fenced(struct reporter *r, struct error *ret_why);
 void reporter_stats(struct reporter *r, struct report_stats *ret);

@@ -315,6 +315,7 @@ static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
     s->loss += loss;
     s->counts[0] += hits;
     s->counts[1] += b.valid;
+    reporter_alive(t->env->reporter);
     return 0;
 }
 

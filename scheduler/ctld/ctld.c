@@ -98,6 +98,8 @@ static void set_engine_conf(struct ctld *c)
         .url = c->url,
         .heartbeat_s = conf->heartbeat_s,
         .node_lost_s = conf->node_lost_s,
+        .stall_factor = conf->stall_factor,
+        .stall_min_s = conf->stall_min_s,
         .reconcile_s = conf->reconcile_s,
         .kill_grace_s = conf->kill_grace_s,
         .max_jobs_per_user = conf->max_jobs_per_user,
@@ -154,6 +156,8 @@ static int make_engine(struct ctld *c, struct error *err)
         .replayed_arg = c,
         .may_leave = may_leave,
         .leave_arg = c,
+        .lags = ctld_lags,
+        .lags_arg = c,
     };
     if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0 ||
         ctld_seals_init(c, err) < 0)
@@ -257,6 +261,8 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->n_admins = f->conf.n_admins;
     conf->heartbeat_s = f->conf.heartbeat_s;
     conf->node_lost_s = f->conf.node_lost_s;
+    conf->stall_factor = f->conf.stall_factor;
+    conf->stall_min_s = f->conf.stall_min_s;
     conf->interval_s = f->conf.interval_s;
     conf->max_jobs_per_user = f->conf.max_jobs_per_user;
     conf->max_ended = f->conf.max_ended;

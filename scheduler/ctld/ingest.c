@@ -61,6 +61,7 @@ static void intake_free(struct intake *i)
 {
     ctld_names_unref(i->names);
     free(i->acked);
+    free(i->seen);
     free(i);
 }
 
@@ -95,11 +96,17 @@ static int64_t *acked_of(struct intake *i, int32_t rank)
     if (rank >= i->n_ranks) {
         int32_t n = rank + 1;
         int64_t *p = realloc(i->acked, (size_t)n * sizeof(*p));
-        if (!p)
+        if (p)
+            i->acked = p;
+        struct rank_seen *s = realloc(i->seen, (size_t)n * sizeof(*s));
+        if (s)
+            i->seen = s;
+        if (!p || !s)
             return NULL;
-        for (int32_t r = i->n_ranks; r < n; r++)
+        for (int32_t r = i->n_ranks; r < n; r++) {
             p[r] = -1;
-        i->acked = p;
+            s[r] = (struct rank_seen){.heard_s = NAN};
+        }
         i->n_ranks = n;
     }
     return &i->acked[rank];
@@ -125,6 +132,15 @@ static int flush(struct store *s, uint64_t job, int32_t attempt, struct rows *r,
     io->repeated += r->n - n_new;
     r->n = 0;
     return 0;
+}
+
+static int64_t highest(const struct metric_row *row, size_t n, int64_t so_far)
+{
+    for (size_t i = 0; i < n; i++)
+        if (row[i].kind == METRIC_ITERATION &&
+            row[i].iteration.iteration > so_far)
+            so_far = row[i].iteration.iteration;
+    return so_far;
 }
 
 /* Keeps of n rows those that may be stored; returns how many. */
@@ -170,6 +186,7 @@ int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
         if (n > 0 && metric_line_decode(text + at, n, rank, r->row + r->n,
                                         ROWS_PER_LINE, &got, NULL) < 0)
             count.dropped += hole == 0;
+        count.iteration = highest(r->row + r->n, got, count.iteration);
         size_t kept = keep_wanted(names, r->row + r->n, got);
         count.unwanted += got - kept;
         r->n += kept;
@@ -185,6 +202,8 @@ int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
         io->repeated += count.repeated;
         io->dropped += count.dropped;
         io->unwanted += count.unwanted;
+        if (count.iteration > io->iteration)
+            io->iteration = count.iteration;
     }
     return rc;
 }
@@ -269,6 +288,8 @@ static void batch_done(struct task *t)
         ctld_count_rows(c, &b->count);
         if (acked && *acked < end)
             *acked = end;
+        if (acked && i->seen[b->rank].iteration < b->count.iteration)
+            i->seen[b->rank].iteration = b->count.iteration;
         reply_acked(b->x, acked ? *acked : end, b->count.dropped);
     }
     batch_free(b);
@@ -327,6 +348,7 @@ void serve_rows(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
+    i->seen[b.rank].heard_s = c->parts.clock->now_s(c->parts.clock);
     if (*acked >= 0 && b.offset > *acked) {
         reply_acked(x, *acked, 0); /* go back: some bytes are missing */
         return;

@@ -247,12 +247,16 @@ struct ingest_count {
     uint64_t stored, repeated;
     uint64_t dropped;  /* lines that are no rows */
     uint64_t unwanted; /* rows under too many names */
+    int64_t iteration; /* the highest; 0: there is none */
 };
 int ctld_store_lines(struct store *s, uint64_t job, int32_t attempt,
                      int32_t rank, struct ctld_names *names, const char *text,
                      size_t len, struct ingest_count *io,
                      struct error *err) MUST_CHECK;
 
+/* lags.c: engine_parts.lags: "; rank 2 lags: at iteration 117, others at 118".
+ */
+void ctld_lags(void *arg, const struct job *job, char *ret, size_t cap);
 void ctld_count_rows(struct ctld *c, const struct ingest_count *n);
 /* engine_on_exit's callback. */
 int ctld_drain(void *arg, const struct job *job, struct error *err);
@@ -277,6 +281,10 @@ struct figures {             /* figures.c */
     struct engine_beat last; /* zeroes and NAN: no row says so */
     int32_t epochs_done;
 };
+struct rank_seen {
+    int64_t iteration; /* of its rows in this life of the daemon; 0: none */
+    double heard_s;    /* when it last sent any, or none; NAN */
+};
 struct intake {
     struct intake *next;
     uint64_t job;
@@ -295,6 +303,7 @@ struct intake {
     struct figures figures;
     struct ctld_names *names; /* a reference */
     int64_t *acked;           /* by rank; -1: nothing known */
+    struct rank_seen *seen;   /* by rank, too; lags.c */
     int32_t n_ranks;
     struct drain_at at;
 };

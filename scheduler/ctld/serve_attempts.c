@@ -66,6 +66,7 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         .t_iter = real_of(w.body, "t_iter"),
         .eval_accuracy = real_of(w.body, "eval_accuracy"),
         .lease_s = real_of(w.body, "lease_s"),
+        .work = int_of(w.body, "work", INT64_MAX),
     };
     json_decref(w.body);
     if (engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err) <

@@ -397,6 +397,9 @@ static char *describe(const struct job *job, const char *class)
             ? json_pack("{s:i, s:f}", "warn_signal", (int)job->warn_signal,
                         "warn_before_s", job->warn_before_s)
             : json_object();
+    json_t *stall =
+        json_pack("{s:f, s:f, s:b}", "stall_factor", job->stall_factor,
+                  "stall_min_s", job->stall_min_s, "ends", job->stall_ends);
     if (job->exclude_node && o)
         (void)json_object_set_new(o, "exclude_node", json_true());
     if (!job->is_preemptible && o)
@@ -407,7 +410,8 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "force_queue", json_true());
     char *text = NULL;
     if (o && warn && json_object_update(o, warn) == 0 && where && depends &&
-        sweep && retry && json_object_update(o, retry) == 0 &&
+        sweep && retry && json_object_update(o, retry) == 0 && stall &&
+        json_object_set(o, "stall", stall) == 0 &&
         (job->n_depends == 0 || json_object_set(o, "depends", depends) == 0) &&
         (json_is_null(sweep) || json_object_set(o, "sweep", sweep) == 0) &&
         (json_object_size(where) == 0 ||
@@ -419,6 +423,7 @@ static char *describe(const struct job *job, const char *class)
          json_object_set_new(o, "notify_on", json_integer(job->notify_on)) ==
              0))
         text = json_dumps(o, JSON_COMPACT);
+    json_decref(stall);
     json_decref(retry);
     json_decref(warn);
     json_decref(depends);
@@ -497,6 +502,14 @@ static void take_retry(const json_t *o, struct job *ret)
     ret->backoff_max_s = json_number_value(json_object_get(o, "backoff_max_s"));
 }
 
+/* NULL: of a job that came before there was such an end. */
+static void take_stall(const json_t *o, struct job *ret)
+{
+    ret->stall_factor = json_number_value(json_object_get(o, "stall_factor"));
+    ret->stall_min_s = json_number_value(json_object_get(o, "stall_min_s"));
+    ret->stall_ends = json_is_true(json_object_get(o, "ends"));
+}
+
 /* The texts are borrowed from o. */
 static int take(json_t *o, struct job *ret, const char **ret_key,
                 const char **ret_class, const char **ret_dir)
@@ -534,6 +547,7 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->warn_signal =
         (int32_t)json_integer_value(json_object_get(o, "warn_signal"));
     ret->warn_before_s = json_number_value(json_object_get(o, "warn_before_s"));
+    take_stall(json_object_get(o, "stall"), ret);
     ret->notify_on =
         (uint32_t)json_integer_value(json_object_get(o, "notify_on"));
     ret->exclude_node = json_is_true(json_object_get(o, "exclude_node"));

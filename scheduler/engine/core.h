@@ -28,6 +28,9 @@ enum {
     EXIT_CANCELLED_BY_ADMIN = 143,
 };
 
+/* So many iterations' times are kept. */
+enum { ENG_STEPS = 9 };
+
 /* A job with what only the engine needs to know. The times below are on the
  * engine's clock; INFINITY is never, NAN not yet. */
 struct entry {
@@ -74,6 +77,13 @@ struct entry {
     int32_t pace_of;
     int64_t pace_iteration;
     double pace_s;
+    /* What its beats told of its progress. */
+    int64_t work;   /* as engine_beat.work */
+    double moved_s; /* when it last made any; NAN: not told yet */
+    double step_s;  /* what an iteration takes, the median of: */
+    float steps_s[ENG_STEPS];
+    uint32_t n_steps;  /* so far; the newest is [(n_steps - 1) % ENG_STEPS] */
+    bool is_stuck;     /* STALLED, though its worker beats */
     bool is_heard;     /* the allocator or a worker spoke of the attempt in
                           this life of the daemon */
     bool is_by_wall;   /* start_now_s is what stored wall clock times say,
@@ -451,9 +461,21 @@ int eng_make_plan(struct engine *e, struct eng_view *t, uint64_t tells,
                   size_t *ret_n, struct error *err) MUST_CHECK;
 
 void eng_timers(struct engine *e);
-/* entry.give_up of an attempt that had reported by then. */
-extern const char eng_was_done[];
+/* entry.give_up of an attempt that had reported by then, and of one that was
+ * STALLED for want of progress: eng_stuck_why() says more. */
+extern const char eng_was_done[], eng_was_stuck[];
 double eng_timers_next(const struct engine *e, const struct entry *en);
+
+/* ---- progress.c ---------------------------------------------------------- */
+/* Before the beat is the job's; whether it tells of any progress. */
+bool eng_note_progress(struct entry *en, const struct engine_beat *beat,
+                       double now_s);
+/* Its clock begins anew, where it had begun. */
+void eng_moved(struct entry *en, double now_s);
+/* When it has made none for too long; INFINITY: it cannot be told. */
+double eng_stuck_at(const struct engine *e, const struct entry *en);
+void eng_stuck_why(const struct engine *e, const struct entry *en, double now_s,
+                   char *ret, size_t cap);
 
 int eng_inventory(struct engine *e, struct error *err);
 int eng_plan(struct engine *e, struct error *err);

@@ -234,10 +234,13 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         detail_because(&v.d, "lost: ", end->why);
         return end->is_forgotten ? v : or_again(job, RETRY_NODE_FAIL, v);
     }
-    if (en->give_up)
-        return or_again(
-            job, RETRY_STALLED,
-            make(EV_FAIL, EXIT_NEVER_RAN, end->signal, en->give_up));
+    if (en->give_up) {
+        text_copy(why, sizeof(why), en->give_up);
+        if (en->give_up == eng_was_stuck)
+            eng_stuck_why(e, en, eng_now(e), why, sizeof(why));
+        return or_again(job, RETRY_STALLED,
+                        make(EV_FAIL, EXIT_NEVER_RAN, end->signal, why));
+    }
     if (end->signal > 0) {
         describe_signal(end->signal, why, sizeof(why));
         v = make(EV_FAIL,

@@ -55,10 +55,14 @@ struct engine_conf { /* borrowed strings outlive the engine */
      * user's name; kept with each, whatever this will be. NULL: jobs_dir,
      * which may move with all that is in it. */
     const char *user_jobs_dir;
-    const char *worker;  /* mgpu-worker, absolute */
-    const char *url;     /* where workers report: "unix:/run/..." */
-    double heartbeat_s;  /* workers are told to beat this often */
-    double node_lost_s;  /* no beat for this long: the attempt is STALLED */
+    const char *worker; /* mgpu-worker, absolute */
+    const char *url;    /* where workers report: "unix:/run/..." */
+    double heartbeat_s; /* workers are told to beat this often */
+    double node_lost_s; /* no beat for this long: the attempt is STALLED */
+    /* So many times what an iteration takes without one, and at least so long:
+     * the attempt is STALLED, too. factor 0: never. For specs that leave it
+     * open. */
+    double stall_factor, stall_min_s;
     double reconcile_s;  /* UNKNOWN for this long: ask the allocator again */
     double kill_grace_s; /* SIGTERM to SIGKILL, when the spec has no own */
     /* For what a spec leaves open. Read when an attempt is planned and asked
@@ -110,6 +114,10 @@ struct engine_parts { /* all borrowed, all outlive the engine */
      * about its events any more. NULL: it may. */
     bool (*may_leave)(void *arg, const struct job *job);
     void *leave_arg;
+    /* Of an attempt that makes no progress the rank that is behind, in words
+     * that follow others; "" when none is. NULL: nobody knows. */
+    void (*lags)(void *arg, const struct job *job, char *ret, size_t cap);
+    void *lags_arg;
 };
 
 enum {
@@ -183,7 +191,9 @@ struct job {
     int32_t warn_signal; /* before the limit; 0: none */
     double warn_before_s; /* so long */
     int32_t retry_max;
-    uint32_t retry_on; /* bits of enum spec_retry */
+    uint32_t retry_on;                /* bits of enum spec_retry */
+    double stall_factor, stall_min_s; /* 0: engine_conf's */
+    bool stall_ends;                  /* what makes no progress is ended */
     double backoff_s, backoff_max_s;
     bool exclude_node;   /* not again where it was lost */
     bool is_preemptible; /* it may be told to go for one of more priority */
@@ -468,6 +478,8 @@ struct engine_beat {
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy;
+    int64_t work;   /* anything but the last: something was done since then, an
+                       iteration or not */
     double lease_s; /* since the claim, by the worker's own monotonic clock;
                        NAN or 0: it does not say */
 };

@@ -29,6 +29,9 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->retry_on = 0;
     for (size_t i = 0; i < s->retry.on.n; i++)
         ret->retry_on |= spec_retry(s->retry.on.items[i]);
+    ret->stall_factor = s->watchdog.stall_factor;
+    ret->stall_min_s = s->watchdog.stall_min_s;
+    ret->stall_ends = spec_stall_ends(s);
     ret->notify_on = 0;
     if (s->notify.email || s->notify.webhook)
         for (size_t i = 0; i < s->notify.on.n; i++)

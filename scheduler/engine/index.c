@@ -165,6 +165,7 @@ struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
     en->job.start_estimate_s = en->job.beat_s = en->job.requeue_s = NAN;
     en->attempt_end_s = en->start_now_s = NAN;
     en->stalled_s = en->granted_s = NAN;
+    en->moved_s = en->step_s = NAN;
     en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;
     en->warn_at_s = INFINITY;
     en->told_s = en->job.preempt_s = NAN;

@@ -133,10 +133,12 @@ int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
 
 /* A command reports no iterations unless it wants to; its first beat says
  * that it runs. */
-static bool runs_now(const struct job *job, const struct engine_beat *beat)
+static bool runs_now(const struct entry *en, const struct engine_beat *beat,
+                     bool moves)
 {
+    const struct job *job = &en->job;
     if (job->state == JOB_STALLED)
-        return true;
+        return moves || !en->is_stuck;
     return job->state == JOB_STARTING &&
            (beat->iteration > 0 || strcmp(job->kind, "command") == 0);
 }
@@ -176,6 +178,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     en->is_heard = true;
     set_start(e, en, beat->lease_s);
     note_pace(e, en, beat);
+    bool moves = eng_note_progress(en, beat, eng_now(e));
     job->beat_s = eng_now(e);
     job->iteration = beat->iteration;
     job->iterations_total = beat->iterations_total;
@@ -184,9 +187,12 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
     job->loss = beat->loss;
     job->t_iter = beat->t_iter;
     job->eval_accuracy = beat->eval_accuracy;
-    if (en->give_up || !runs_now(job, beat))
+    if (en->give_up || !runs_now(en, beat, moves))
         return 0;
-    return eng_stage(e, en, EV_RUN, -1, NULL, err);
+    if (eng_stage(e, en, EV_RUN, -1, NULL, err) < 0)
+        return -1;
+    en->is_stuck = false;
+    return 0;
 }
 
 void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,

@@ -60,6 +60,7 @@ static void set_suspended(struct engine *e, struct entry *en, bool is_suspended)
         en->start_now_s += now_s - en->suspended_s;
         en->granted_s += now_s - en->suspended_s;
         en->stalled_s = en->job.beat_s = now_s;
+        eng_moved(en, now_s);
         en->pace_of = 0; /* it did nothing meanwhile */
     }
     if ((is_suspended ? en->job.reason[0] == '\0'

@@ -51,6 +51,9 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->asked_before = en->is_resumed = en->is_held = false;
         en->is_suspended = en->is_by_wall = false;
         en->stalled_s = en->granted_s = en->told_s = NAN;
+        en->moved_s = en->step_s = NAN;
+        en->n_steps = 0;
+        en->is_stuck = false;
         en->tell_at_s = en->warn_at_s = INFINITY;
         en->is_heard = true; /* there is nothing to be heard yet */
     } else if (ev == EV_REQUEUE && en->job.requeue_wait_s > 0) {

@@ -14,6 +14,7 @@
 
 static const double TIME_80 = 0.8;
 static const char gave_no_sign[] = "its worker fell silent";
+const char eng_was_stuck[] = "it made no progress";
 const char eng_was_done[] = "its worker reported, and did not end";
 static const char never_claimed[] = "its worker did not claim its lease";
 
@@ -73,15 +74,19 @@ static double stall_at(const struct engine *e, const struct entry *en)
                : (double)INFINITY;
 }
 
-/* A stalled worker has as long again to come back; one that never claimed
- * has twice as long from the grant. One that has reported is silent because
- * it is done: should it hang, it has as long as if it had stalled. */
+/* A stalled worker has as long again to come back, and one that is not silent
+ * but stuck has that to get on, unless somebody is only to be told; one that
+ * never claimed has twice as long from the grant. One that has reported is
+ * silent because it is done: should it hang, it has as long as if it had
+ * stalled. */
 static double give_up_at(const struct engine *e, const struct entry *en)
 {
     double lost_s = eng_or_never(e->parts.conf->node_lost_s);
     if (en->give_up || en->is_suspended)
         return INFINITY;
     if (en->job.reported)
+        return en->job.beat_s + 2 * lost_s;
+    if (en->job.state == JOB_STALLED && en->is_stuck && !en->job.stall_ends)
         return en->job.beat_s + 2 * lost_s;
     if (en->job.state == JOB_STALLED)
         return en->stalled_s + lost_s;
@@ -99,6 +104,7 @@ void engine_was_away(struct engine *e)
         if (!job_state_is_live(en->job.state))
             continue;
         en->stalled_s = en->job.beat_s = now_s;
+        eng_moved(en, now_s);
         if (!isnan(en->granted_s))
             en->granted_s = now_s;
     }
@@ -112,11 +118,24 @@ double eng_timers_next(const struct engine *e, const struct entry *en)
         return INFINITY;
     double t = fmin(limit_at(e, en), stall_at(e, en));
     t = fmin(t, fmin(give_up_at(e, en), warn_at(e, en)));
-    t = fmin(t, time_80_at(e, en));
+    t = fmin(t, fmin(time_80_at(e, en), eng_stuck_at(e, en)));
     if (!en->is_resumed)
         t = fmin(t, fmin(en->tell_at_s, en->warn_at_s));
     bool is_next = eng_wants_release(en) && !en->is_resumed;
     return fmin(t, is_next ? en->release_at_s : en->ask_at_s);
+}
+
+static const char *why_given_up(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    double silent_s = eng_now(e) - job->beat_s;
+
+    if (job->reported)
+        return eng_was_done;
+    if (job->state != JOB_STALLED)
+        return never_claimed;
+    return en->is_stuck && silent_s < e->parts.conf->node_lost_s ? eng_was_stuck
+                                                                 : gave_no_sign;
 }
 
 static int one(struct engine *e, struct entry *en, double now_s)
@@ -146,10 +165,15 @@ static int one(struct engine *e, struct entry *en, double now_s)
                        now_s - en->job.beat_s);
         return eng_stage(e, en, EV_STALL, -1, &d, NULL);
     }
+    if (eng_stuck_at(e, en) <= now_s) {
+        eng_stuck_why(e, en, now_s, d.why, sizeof(d.why));
+        if (eng_stage(e, en, EV_STALL, -1, &d, NULL) < 0)
+            return -1;
+        en->is_stuck = true;
+        return 0;
+    }
     if (give_up_at(e, en) <= now_s) {
-        en->give_up = en->job.reported               ? eng_was_done
-                      : en->job.state == JOB_STALLED ? gave_no_sign
-                                                     : never_claimed;
+        en->give_up = why_given_up(e, en);
         en->release_at_s = en->told_s = now_s;
     }
     return 0;

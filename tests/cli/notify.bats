@@ -83,6 +83,56 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
     grep -q "http://127.0.0.1:$port/\*\*\*" shown
 }
 
+@test "F11: a rank that hangs while its worker beats: told, named, ended" {
+    hook ok
+    # Who is silent is not at issue, and the machine may be slow.
+    start "webhook_allow: ['127.0.0.1:$port']"
+    cat >>mgpu.yaml <<END
+watchdog: {heartbeat: 1s, node_lost_after: 1h, stall_factor: 2, stall_min: 3s}
+END
+    "$MGPU_BIN/mgpu-admin" --quiet reload
+    cat >hangs.yaml <<END
+version: 1
+kind: command
+name: hangs
+resources: {gpus: 2}
+retry: {max: 0}
+watchdog: {action: end}
+notify: $(url "stalled, fail")
+command:
+  - sh
+  - -c
+  - |
+    for i in 1 2 3; do
+        echo "{\"iteration\":\$i,\"t_iter\":0.01}" >>"\$MGPU_METRICS"
+    done
+    until [ -e "$PWD/go.\$MGPU_RANK" ]; do sleep 0.1; done
+    echo '{"iteration":4,"t_iter":0.01}' >>"\$MGPU_METRICS"
+    until [ -e "$PWD/end" ]; do sleep 0.1; done
+END
+    id=$("$MGPU_BIN/mgpu-submit" --parsable hangs.yaml)
+    sql() { sqlite3 -readonly -cmd '.timeout 5000' "$ctld_dir/state/$1.db" "$2"; }
+    rows() { # NUMBER OF-RANK
+        [ "$(sql metrics "SELECT count(*) FROM v_iteration
+            WHERE rank = $2")" = "$1" ]
+    }
+    is_at() { [ "$(api GET "/v1/jobs/$id" | json '$.job.iteration')" = "$1" ]; }
+    wait_for 60 rows 3 0
+    wait_for 60 rows 3 1
+    touch go.0 # rank 1 stays where it is, and both workers beat
+    wait_for 60 rows 4 0
+    wait_for 60 is_at 4
+    wait_for 60 job_is "$id" STALLED
+    wait_for 60 n_bodies 1
+    [ "$(on_of 1)" = stalled ]
+    "$MGPU_BIN/mgpu-admin" --quiet policy set watchdog.node_lost_after=4s
+    wait_for 60 job_is "$id" FAILED
+    sql state "SELECT group_concat(detail) FROM v_event
+        WHERE event IN ('stall', 'fail')" | tee why
+    grep -q 'no progress for [0-9]* s after iteration 4, of 0.01 s each; rank 1 lags: at iteration 3, others at 4' why
+    wait_for 60 grep -q '"on":"fail"' "$bodies"
+}
+
 @test "F42: while a hook hangs the daemon goes on, and its end does not wait" {
     hook hangs
     start "webhook_allow: ['127.0.0.1:$port']"

@@ -90,8 +90,10 @@ struct world {
     struct store *store; /* the daemon's parts; NULL while it is dead */
     struct alloc *alloc;
     struct engine *engine;
-    struct store_fault fault;                         /* for the next daemon */
-    struct alloc *(*wrap)(struct alloc *inner);       /* takes inner; or NULL */
+    struct store_fault fault;                   /* for the next daemon */
+    struct alloc *(*wrap)(struct alloc *inner); /* takes inner; or NULL */
+    /* engine_parts.lags; or NULL */
+    void (*lags)(void *arg, const struct job *job, char *ret, size_t cap);
     struct store *(*wrap_store)(struct store *inner); /* likewise */
     double (*next_s)(void); /* when the wrap has something to do; or NULL */
 

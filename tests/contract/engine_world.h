@@ -168,6 +168,7 @@ static inline bool world_start(struct world *w)
         .store = w->store,
         .conf = &w->conf,
         .secret_of = world_secret,
+        .lags = w->lags,
     };
     if (engine_create(&parts, &w->engine, &err) < 0)
         return false;

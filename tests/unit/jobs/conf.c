@@ -290,6 +290,8 @@ static const char golden[] =
     "watchdog:\n"
     "  heartbeat: 10s                        # live\n"
     "  node_lost_after: 90s                  # live\n"
+    "  stall_factor: 20                      # live\n"
+    "  stall_min: 5m                         # live\n"
     "notify:\n"
     "  mail_program: null                    # live\n"
     "  ca_file: null                         # live\n"

@@ -169,7 +169,7 @@ static void test_json(void)
         "key 'a\\\"b'\",\"hint\":\"one of: version, name, kind, labels, model, "
         "dataset, train, command, workdir, resources, policy, depends_on, "
         "checkpoint, retry, env, env_passthrough, secrets, logs, notify, "
-        "sweep\"}]",
+        "watchdog, sweep\"}]",
         "with quotes in their place");
     spec_report_clear(&r);
     spec_report_clear(NULL);

@@ -289,7 +289,7 @@ static const struct row value_rows[] = {
      "E012 3:39"},
     {"E015 a folder without a path", HEAD "dataset: {source: image_folder}\n",
      "E015 3:1"},
-    {"E018 later section", OK_CV "watchdog: {action: x}\n", "E018 4:1"},
+    {"E018 later section", OK_CV "watchdog: {window: 1h}\n", "E018 4:12"},
     {"E023 webhook without a scheme", OK_CV "notify: {webhook: a.org/x}\n",
      "E023 4:19"},
     {"E023 webhook of a file", OK_CV "notify: {webhook: 'file:///etc/x'}\n",

@@ -275,10 +275,10 @@ static const struct {
     {"dots", "..", "1", NULL, "E010"},
     {"empty step", "train..epochs", "1", NULL, "E010"},
     {"below a scalar", "train.epochs.x", "1", NULL, "E010"},
-    {"later key", "watchdog.action", "1", NULL, "E018"},
+    {"later key", "watchdog.window", "1", NULL, "E018"},
     {"who is told", "notify.email", "a.b+c@d-e.org", "email",
      "\"a.b+c@d-e.org\""},
-    {"a key that is later itself", "watchdog", "1", NULL, "E018"},
+    {"a key that is later itself", "method", "1", NULL, "E018"},
     {"unknown key of a sweep", "sweep.gird", "1", NULL, "E010"},
     {"later key below a section", "train.compile", "1", NULL, "E018"},
     {"bad value", "train.epochs", "0", NULL, "E013"},
@@ -488,7 +488,11 @@ static void test_show(void)
         "  max_bytes: 64M                        # default\n"
         "notify:\n"
         "  email: null                           # default\n"
-        "  webhook: null                         # default\n";
+        "  webhook: null                         # default\n"
+        "watchdog:\n"
+        "  stall_factor: null                    # default\n"
+        "  stall_min: null                       # default\n"
+        "  action: auto                          # default\n";
     struct spec_set set = {"resources.time_limit", "120m", NULL};
     struct spec_options opt = here;
     struct buf out = BUF_INIT;

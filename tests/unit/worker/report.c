@@ -202,7 +202,7 @@ static void test_beats(struct daemon *d)
     is_str(buf_str(&d->beat),
            "{\"rank\":0,\"iteration\":null,\"iterations_total\":null,"
            "\"epoch\":null,\"epochs_total\":null,\"loss\":null,"
-           "\"t_iter\":null,\"eval_accuracy\":null}",
+           "\"t_iter\":null,\"eval_accuracy\":null,\"work\":0}",
            "before the first iteration");
     pthread_mutex_unlock(&d->lock);
     struct report_progress p = {.iteration = 7,
@@ -220,7 +220,7 @@ static void test_beats(struct daemon *d)
     is_str(buf_str(&d->beat),
            "{\"rank\":0,\"iteration\":7,\"iterations_total\":100,"
            "\"epoch\":1,\"epochs_total\":3,\"loss\":0.5,"
-           "\"t_iter\":0.25,\"eval_accuracy\":null}",
+           "\"t_iter\":0.25,\"eval_accuracy\":null,\"work\":1}",
            "and in mid-epoch");
     pthread_mutex_unlock(&d->lock);
     reporter_destroy(r);
