@@ -297,7 +297,7 @@ static int consider(struct backfill *b, const struct policy_job *job,
     bool is_first = (b->waited_for & plan_reach(p, job)) == 0;
     const struct policy_job *delayed = NULL;
     const struct head *head = NULL;
-    double at_s;
+    double at_s = NAN; /* when `delayed` is */
 
     if (!plan_ever(p, job, true)) {
         plan_never_fits(p, job);

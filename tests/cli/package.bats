@@ -22,7 +22,9 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
     mkdir -p "$root"/var/lib/dpkg/updates "$root"/var/lib/dpkg/info
     : >"$root/var/lib/dpkg/status"
     if [ "$(id -u)" -eq 0 ]; then # what it needs is not in this root
-        dpkg --root="$root" --log=/dev/null --force-depends -i "$deb"
+        # There is no shell in it either: the scripts are told where it is.
+        in_root() { dpkg --root="$root" --log=/dev/null --force-depends --force-script-chrootless "$@"; }
+        in_root -i "$deb"
         dpkg --root="$root" --verify mgpu
     else
         dpkg-deb --extract "$deb" "$root"
@@ -38,12 +40,39 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
             "$root/usr/lib/systemd/$unit/mgpu-ctld.service"
     done
     grep -qx /etc/logrotate.d/mgpu <(dpkg-deb --info "$deb" conffiles)
+    zcat "$root/usr/share/doc/mgpu/changelog.gz" | head -1 | grep -q '^mgpu ('
+    if command -v lintian >/dev/null; then
+        run lintian --fail-on error "$deb"
+        [ "$status" -eq 0 ] || { echo "$output" && false; }
+    fi
     # The daemon of the package finds its worker there.
     dir=$BATS_TEST_TMPDIR/d
     MGPU_BIN=$root/usr/bin ctld_start
     id=$(submit_command one true)
     wait_for 60 job_is "$id" COMPLETED
     [ -d "$dir/state" ]
+    [ "$(id -u)" -eq 0 ] || return 0
+    # An upgrade under a daemon that runs, and what is left of a removal: what
+    # an administrator has changed until it is purged, and the records always.
+    if command -v systemd-sysusers >/dev/null; then
+        grep -q '^mgpu:' "$root/etc/passwd"
+        [ "$(stat -c %a "$root/var/lib/mgpu")" = 700 ]
+    fi
+    mkdir -p "$root/var/lib/mgpu"
+    echo record >"$root/var/lib/mgpu/state.db"
+    echo '# ours' >>"$root/etc/logrotate.d/mgpu"
+    in_root --force-confold -i "$deb"
+    ctld_ready
+    id=$(submit_command two true)
+    wait_for 60 job_is "$id" COMPLETED
+    grep -q '# ours' "$root/etc/logrotate.d/mgpu"
+    in_root --remove mgpu
+    [ ! -e "$root/usr/bin/mgpu-ctld" ] && [ -e "$root/etc/logrotate.d/mgpu" ]
+    run in_root --purge mgpu
+    [ "$status" -eq 0 ]
+    [[ $output == *"/var/lib/mgpu with the jobs' records is left"* ]]
+    [ ! -e "$root/etc/logrotate.d/mgpu" ]
+    [ "$(cat "$root/var/lib/mgpu/state.db")" = record ]
 }
 
 @test "the units are what systemd takes" {
@@ -55,6 +84,15 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
         run systemd-analyze verify --man=no "$BATS_TEST_TMPDIR/mgpu-ctld.service"
         not grep -q mgpu-ctld.service <<<"$output"
     done
+    # The less the better, of 10; what is left is said in the unit.
+    sed "s|@bindir@|$MGPU_BIN|" "$MGPU_SRC/contrib/systemd/mgpu-ctld.system.service" \
+        >"$BATS_TEST_TMPDIR/mgpu-ctld.service"
+    run systemd-analyze security --offline=true --no-pager --threshold=40 \
+        "$BATS_TEST_TMPDIR/mgpu-ctld.service"
+    if [[ $output != *"exposure level"* ]]; then
+        skip "this systemd-analyze looks at no files"
+    fi
+    [ "$status" -eq 0 ]
 }
 
 @test "the dashboard asks for metrics that the daemon has" {
