@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "jobs/base/log.h"
+#include "jobs/base/output.h"
 #include "jobs/base/version.h"
 #include "jobs/rank_pipe.h"
 #include "jobs/seal.h"
@@ -104,6 +105,15 @@ static void print_help(void)
     (void)puts("\nSee mgpu-worker(8).");
 }
 
+static int printed(void)
+{
+    struct error err = ERROR_INIT;
+    if (output_close(stdout, &err) == 0)
+        return 0;
+    (void)fprintf(stderr, "mgpu-worker: %s\n", err.msg);
+    return error_exit_status(err.code);
+}
+
 static int set_device(struct args *a, const char *value)
 {
     static const char *const names[] = {
@@ -150,13 +160,15 @@ static int parse_args(int argc, char **argv, struct args *a)
     }
     int id, bad = 0;
     while ((id = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        if (id == 'h' || id == 'v')
+            output_quiet_pipe();
         if (id == 'h') {
             print_help();
-            return 0;
+            return printed();
         }
         if (id == 'v') {
             (void)puts("mgpu-worker " MGPU_VERSION);
-            return 0;
+            return printed();
         }
         bad |= set_option(a, id, optarg);
     }

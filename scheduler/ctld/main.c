@@ -18,6 +18,7 @@
 
 #include "jobs/base/http_server.h"
 #include "jobs/base/log.h"
+#include "jobs/base/output.h"
 #include "jobs/base/version.h"
 #include "jobs/conf.h"
 #include "scheduler/ctld/args.h"
@@ -320,20 +321,33 @@ static int fail(const struct error *err)
     return status;
 }
 
+/* What was printed is all that was asked for. */
+static int printed(int status)
+{
+    struct error err = ERROR_INIT;
+    if (output_close(stdout, &err) < 0 && status == 0) {
+        (void)fprintf(stderr, "mgpu-ctld: %s\n", err.msg);
+        status = error_exit_status(err.code);
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct args a;
     struct conf conf;
     struct error err = ERROR_INIT;
+    output_quiet_pipe();
     int rc = args_parse(argc, argv, &a, &err);
+    if (rc == ARGS_DONE)
+        return printed(0);
+    if (rc == 0 && a.check_config)
+        return printed(check_config(a.check_config));
+    if (rc == 0 && a.fsck)
+        return printed(check_state(a.fsck));
+    (void)signal(SIGPIPE, SIG_IGN);
     if (rc < 0)
         return fail(&err);
-    if (rc == ARGS_DONE)
-        return fflush(stdout) == 0 ? 0 : error_exit_status(ERR_IO);
-    if (a.check_config)
-        return check_config(a.check_config);
-    if (a.fsck)
-        return check_state(a.fsck);
     if (load_config(a.config, &conf, &err) < 0)
         return fail(&err);
     prepare_process(&conf);

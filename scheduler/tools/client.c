@@ -13,6 +13,7 @@
 #include "jobs/base/cred_munge.h"
 #include "jobs/base/http_client.h"
 #include "jobs/base/http_digest.h"
+#include "jobs/base/output.h"
 #include "jobs/state.h"
 #include "jobs/wire.h"
 #include "scheduler/tools/render.h"
@@ -272,13 +273,17 @@ static bool print_error_json(const struct error *err)
     return is_said;
 }
 
-static int fail(const struct tool_main *m, const struct error *err)
+/* in  can_print  standard output is still there: a document is meant for it */
+static int fail(const struct tool_main *m, bool can_print,
+                const struct error *err)
 {
     char safe[2 * sizeof(err->msg)];
     /* Of memory most say only for what. */
     bool is_bare = err->code == ERR_NOMEM && !strstr(err->msg, "memory");
+    bool is_said = *m->json && can_print && print_error_json(err) &&
+                   output_close(stdout, NULL) == 0;
     /* To a stream without a buffer, which asks for no memory. */
-    if (!*m->json || !print_error_json(err))
+    if (!is_said)
         (void)fprintf(stderr, "%s: %s%s\n", m->tool->name,
                       is_bare ? "out of memory: " : "",
                       render_escape(err->msg, safe, sizeof(safe)));
@@ -291,12 +296,12 @@ int tool_run(const struct tool_main *m, int argc, char **argv)
     int operand = 0, status = 0;
 
     (void)setlocale(LC_ALL, "");
-    render_quiet_pipe();
+    output_quiet_pipe();
     int rc = options_parse(m->tool, argc, argv, m->on_option, m->arg, &operand,
                            &err);
     if (rc == OPTIONS_RUN)
         rc = m->run(m->arg, argc - operand, argv + operand, &status, &err);
-    if (rc >= 0 && render_close(stdout, &err) < 0)
-        rc = -1;
-    return rc < 0 ? fail(m, &err) : status;
+    if (rc < 0)
+        return fail(m, true, &err);
+    return output_close(stdout, &err) < 0 ? fail(m, false, &err) : status;
 }

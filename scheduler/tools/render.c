@@ -310,32 +310,3 @@ double render_quantile(double *v, size_t n, double q)
         return v[n - 1];
     return v[i] + (at - (double)i) * (v[i + 1] - v[i]);
 }
-
-static void on_pipe(int signo)
-{
-    (void)signo;
-    _exit(0);
-}
-
-void render_quiet_pipe(void)
-{
-    struct sigaction sa = {.sa_handler = on_pipe};
-    (void)sigaction(SIGPIPE, &sa, NULL);
-}
-
-int render_close(FILE *out, struct error *err)
-{
-    bool failed = ferror(out) != 0;
-    errno = 0;
-    if (fflush(out) != 0)
-        failed = true;
-    int why = errno;
-    if (fclose(out) != 0 && !failed) {
-        failed = true;
-        why = errno;
-    }
-    if (!failed)
-        return 0;
-    return error_set(err, ERR_IO, "write to standard output: %s",
-                     why ? strerror(why) : "failed");
-}

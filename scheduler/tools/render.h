@@ -74,10 +74,4 @@ char *render_spark(const double *v, size_t n, size_t width, bool ascii,
  * place. NAN when n is 0. */
 double render_quantile(double *v, size_t n, double q);
 
-/* A reader that has seen enough (`| head`) ends the tool silently, status 0. */
-void render_quiet_pipe(void);
-
-/* Flushes and closes out, so that a full disk is seen. err ERR_IO */
-int render_close(FILE *out, struct error *err) MUST_CHECK;
-
 #endif

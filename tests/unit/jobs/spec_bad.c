@@ -458,6 +458,58 @@ static void test_limits(void)
     check(&(struct row){"B07 NUL", zero, "E007 3:3"}, sizeof(zero) - 1);
 }
 
+/* What is said, where the place alone would not do: both lines of a key that
+ * is there twice, the byte that is no UTF-8, and nothing that a terminal would
+ * obey, neither in what is said nor in the line that is shown. */
+static void test_said(void)
+{
+    static const char latin[] = OK_CV "name: caf\xe9\n";
+    static const struct {
+        const char *name, *text, *says;
+    } rows[] = {
+        {"B06 both lines", OK_CV "name: a\nname: b\n",
+         "bad.yaml:5:1: error[E006]: key 'name' is there twice; the first is "
+         "on line 4\n"},
+        {"B06 of a section", OK_CV "train: {epochs: 1,\n epochs: 2}\n",
+         "the first is on line 4\n"},
+        {"B07 ESC", OK_CV "name: a\x1b]0;x\x07\n",
+         "error[E007]: control character U+001B is not accepted\n"
+         "    4 | name: a\\x1b]0;x\\x07\n"},
+        {"B07 C1",
+         OK_CV "name: a\xc2\x9b"
+               "31m\n",
+         "control character U+009B is not accepted\n"
+         "    4 | name: a\\u009b31m\n"},
+        {"B07 DEL", OK_CV "name: a\x7f\n", "    4 | name: a\\x7f\n"},
+        {"B07 in a key", OK_CV "\"na\\e\": a\n",
+         "control character U+001B is not accepted\n"},
+        {"B09 bidi",
+         OK_CV "name: a\xe2\x80\xae"
+               "b\n",
+         "'name' must be a name, not 'a\\u202eb'\n    4 | name: a\\u202eb\n"},
+        {"B08 offset", latin, "not UTF-8: byte 0xE9 at offset 58\n"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct job_spec s;
+        struct spec_report r;
+        struct buf out = BUF_INIT;
+        size_t len = strlen(rows[i].text);
+        if (spec_parse(rows[i].text, len, NULL, &s, &r, NULL) == 0)
+            spec_clear(&s);
+        if (spec_report_print(&r, "bad.yaml", rows[i].text, len, &out, NULL) <
+            0)
+            ok(false, "memory");
+        if (!ok(strstr(buf_str(&out), rows[i].says) != NULL, "%s",
+                rows[i].name))
+            tap_diag("%s", buf_str(&out));
+        ok(!strpbrk(buf_str(&out), "\x1b\x07\x7f\x9b"),
+           "  no byte of it is obeyed");
+        buf_clear(&out);
+        spec_report_clear(&r);
+    }
+    is_int((long long)sizeof(OK_CV "name: caf") - 1, 58, "B08 that is it");
+}
+
 static void test_fifty(void)
 {
     char text[4000] = OK_CV;
@@ -490,6 +542,7 @@ int main(void)
     for (size_t i = 0; i < sizeof(value_rows) / sizeof(value_rows[0]); i++)
         check(&value_rows[i], strlen(value_rows[i].text));
     test_limits();
+    test_said();
     test_fifty();
     return tap_done();
 }

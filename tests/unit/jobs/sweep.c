@@ -398,6 +398,44 @@ static void test_bounds(void)
     buf_clear(&grid);
 }
 
+/* {"E020 line:column"} of the only finding. */
+static const char *place(void)
+{
+    static char text[40];
+    const struct spec_finding *f = report.findings;
+    (void)snprintf(text, sizeof(text), "none");
+    if (report.n == 1)
+        (void)snprintf(text, sizeof(text), "%s %d:%d", f->code, f->line,
+                       f->column);
+    return text;
+}
+
+/* B15: 10 values of each of nine keys, and of 16. */
+static void test_points(void)
+{
+    static const struct {
+        int n_keys;
+        const char *says;
+    } rows[] = {{9, "makes 1000000000 jobs; at most 4096"},
+                {16, "makes 1e+16 jobs; at most 4096"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buf b = BUF_INIT;
+        if (buf_addstr(&b, CMD "sweep:\n  grid:\n", NULL) < 0)
+            abort();
+        for (int k = 0; k < rows[i].n_keys; k++) {
+            char key[24];
+            (void)snprintf(key, sizeof(key), "env.K%d", k);
+            add_values(&b, key, 10);
+        }
+        is_int(expand_with(buf_str(&b), &here), -1, rows[i].says);
+        is_str(place(), "E020 4:1", "  one mistake, of the sweep");
+        ok(report.n > 0 && strstr(report.findings[0].message, rows[i].says),
+           "  with the count: %s", report.findings[0].message);
+        ok(jobs.n == 0 && !jobs.tasks && !jobs.text, "  none is made room for");
+        buf_clear(&b);
+    }
+}
+
 /* Short lists, but all tasks of a long text. */
 static void test_size(void)
 {
@@ -420,18 +458,6 @@ static void test_size(void)
                "  are too much: %s", report.findings[0].message);
         buf_clear(&b);
     }
-}
-
-/* {"E020 line:column"} of the only finding. */
-static const char *place(void)
-{
-    static char text[40];
-    const struct spec_finding *f = report.findings;
-    (void)snprintf(text, sizeof(text), "none");
-    if (report.n == 1)
-        (void)snprintf(text, sizeof(text), "%s %d:%d", f->code, f->line,
-                       f->column);
-    return text;
 }
 
 static void test_array(void)
@@ -516,6 +542,7 @@ int main(void)
     test_bad();
     test_hints();
     test_bounds();
+    test_points();
     test_size();
     test_array();
     test_array_bad();
