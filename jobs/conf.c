@@ -248,6 +248,13 @@ static const struct schema_key keys[] = {
                     WORD("notice", LOG_NOTICE), WORD("info", LOG_INFO),
                     WORD("debug", LOG_DEBUG)),
      .live = true, .doc = "how much the daemon writes"},
+    {"log.format", KEY_ENUM, AT(log.format), .def = "text", .code = "E012",
+     .words = WORDS(WORD("text", LOG_TEXT), WORD("json", LOG_JSON)),
+     .live = true, .doc = "lines for people, or a JSON object each"},
+    {"log.target", KEY_ENUM, AT(log.target), .def = "auto", .code = "E012",
+     .words = WORDS(WORD("auto", LOG_TO_AUTO), WORD("stderr", LOG_TO_STDERR),
+                    WORD("file", LOG_TO_FILE), WORD("journal", LOG_TO_JOURNAL)),
+     .doc = "where to; auto: standard error, or ctld.log in the background"},
 };
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
@@ -261,8 +268,6 @@ static const char *const later[] = {
     "limits.max_sweep",
     "store.metrics_retention",
     "store.jobs_retention",
-    "log.format",
-    "log.target",
     NULL,
 };
 

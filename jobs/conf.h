@@ -22,6 +22,14 @@ enum conf_remote { AUTH_NONE, AUTH_MUNGE };
 enum conf_workers { WORKERS_FROM_NODES, WORKERS_FROM_ANY };
 enum conf_launcher { LAUNCHER_SRUN, LAUNCHER_MPIRUN };
 
+/* auto: standard error, or ctld.log in the background */
+enum conf_log_target {
+    LOG_TO_AUTO,
+    LOG_TO_STDERR,
+    LOG_TO_FILE,
+    LOG_TO_JOURNAL
+};
+
 enum { CONF_AUTO = -1 }; /* of local.gpus and local.cpu_slots */
 
 struct conf {
@@ -102,6 +110,8 @@ struct conf {
     } notify;
     struct {
         enum log_level level;
+        enum log_format format;
+        enum conf_log_target target;
     } log;
     /* What it was read from, and where each row of the table comes from. */
     struct {

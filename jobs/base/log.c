@@ -4,12 +4,18 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 static _Atomic(enum log_level) max_level = LOG_NOTICE;
+static _Atomic(enum log_format) log_format = LOG_TEXT;
+static _Atomic int journal_fd = -1; /* -1: none */
+static struct sockaddr_un journal;  /* set before it */
 
 static const char *const names[] = {
     [LOG_ERR] = "err",   [LOG_WARN] = "warn",   [LOG_NOTICE] = "notice",
@@ -19,6 +25,11 @@ static const char *const names[] = {
 void log_set_level(enum log_level level)
 {
     max_level = level;
+}
+
+void log_set_format(enum log_format format)
+{
+    log_format = format;
 }
 
 int log_level_from_name(const char *name, enum log_level *ret)
@@ -39,8 +50,158 @@ static size_t stamp(char *out, size_t cap)
     (void)clock_gettime(CLOCK_REALTIME, &ts);
     (void)gmtime_r(&ts.tv_sec, &tm);
     size_t n = strftime(out, cap, "%Y-%m-%dT%H:%M:%S", &tm);
-    int m = snprintf(out + n, cap - n, ".%03ldZ ", ts.tv_nsec / 1000000);
+    int m = snprintf(out + n, cap - n, ".%03ldZ", ts.tv_nsec / 1000000);
     return n + (m > 0 ? (size_t)m : 0);
+}
+
+/* Of the character that begins here; 0: it is none. */
+static size_t utf8_len(const unsigned char *p)
+{
+    static const struct {
+        unsigned char first, last, from, to; /* of the second byte */
+        unsigned char len;
+    } rows[] = {{0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2},
+                {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+                {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+                {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+                {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        if (p[0] < rows[r].first || p[0] > rows[r].last)
+            continue;
+        size_t len = rows[r].len;
+        if (len > 1 && (p[1] < rows[r].from || p[1] > rows[r].to))
+            return 0;
+        for (size_t i = 2; i < len; i++)
+            if (p[i] < 0x80 || p[i] > 0xbf)
+                return 0;
+        return len;
+    }
+    return 0;
+}
+
+/* The inside of a JSON string. */
+static size_t put_json(char *out, size_t len, const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t n; *p; p += n) {
+        size_t is = utf8_len(p);
+        n = is > 0 ? is : 1;
+        if (is == 0) {
+            out[len++] = '?';
+        } else if (*p < 0x20 || *p == 0x7f) {
+            len += (size_t)snprintf(out + len, 7, "\\u%04x", *p);
+        } else {
+            if (*p == '"' || *p == '\\')
+                out[len++] = '\\';
+            memcpy(out + len, p, n);
+            len += n;
+        }
+    }
+    return len;
+}
+
+static size_t put_text(char *out, size_t len, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c < 0x20 || c == 0x7f) {
+            out[len++] = '\\';
+            out[len++] = c == '\n' ? 'n' : '?';
+        } else
+            out[len++] = (char)c;
+    }
+    return len;
+}
+
+enum {
+    TEXT_CAP = 1024,
+    AREA_CAP = 33,
+    LINE_CAP = 6 * (TEXT_CAP + AREA_CAP) + 128
+};
+
+struct line {
+    enum log_level level;
+    char area[AREA_CAP], text[TEXT_CAP];
+};
+
+static size_t compose(const struct line *l, char out[LINE_CAP])
+{
+    size_t len = stamp(out, LINE_CAP);
+    len += (size_t)snprintf(out + len, LINE_CAP - len, " %s ", names[l->level]);
+    len = put_text(out, len, l->area);
+    out[len++] = ':';
+    out[len++] = ' ';
+    return put_text(out, len, l->text);
+}
+
+static size_t compose_json(const struct line *l, char out[LINE_CAP])
+{
+    char at[40];
+    (void)stamp(at, sizeof(at));
+    size_t len = (size_t)snprintf(out, LINE_CAP,
+                                  "{\"at\":\"%s\",\"level\":\"%s\",\"area\":\"",
+                                  at, names[l->level]);
+    len = put_json(out, len, l->area);
+    len += (size_t)snprintf(out + len, LINE_CAP - len, "\",\"message\":\"");
+    len = put_json(out, len, l->text);
+    out[len++] = '"';
+    out[len++] = '}';
+    return len;
+}
+
+/* systemd.journal-fields(7); a value ends with its line, so none has one. */
+static bool tell_journal(const struct line *l)
+{
+    char out[LINE_CAP];
+    int fd = journal_fd;
+    if (fd < 0)
+        return false;
+    size_t len = (size_t)snprintf(out, LINE_CAP,
+                                  "SYSLOG_IDENTIFIER=mgpu-ctld\nPRIORITY=%d\n"
+                                  "MGPU_AREA=",
+                                  3 + (int)l->level);
+    len = put_text(out, len, l->area);
+    len += (size_t)snprintf(out + len, LINE_CAP - len, "\nMESSAGE=");
+    len = put_text(out, len, l->area);
+    out[len++] = ':';
+    out[len++] = ' ';
+    len = put_text(out, len, l->text);
+    out[len++] = '\n';
+    return sendto(fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+                  (const struct sockaddr *)&journal,
+                  sizeof(journal)) == (ssize_t)len;
+}
+
+int log_to_journal(const char *path)
+{
+    if (strlen(path) >= sizeof(journal.sun_path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int probe = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    journal = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(journal.sun_path, path, strlen(path) + 1);
+    /* Only asked: who is connected does not find it again when it was started
+     * anew. */
+    int rc = fd < 0 || probe < 0
+                 ? -1
+                 : connect(probe, (const struct sockaddr *)&journal,
+                           sizeof(journal));
+    int why = errno;
+    if (probe >= 0)
+        (void)close(probe);
+    if (rc < 0) {
+        if (fd >= 0)
+            (void)close(fd);
+        errno = why;
+        return -1;
+    }
+    int old = journal_fd;
+    journal_fd = fd;
+    if (old >= 0)
+        (void)close(old);
+    return 0;
 }
 
 void log_line(enum log_level level, const char *area, const char *fmt, ...)
@@ -48,29 +209,21 @@ void log_line(enum log_level level, const char *area, const char *fmt, ...)
     if (level > max_level)
         return;
     int saved = errno;
-    char text[1024]; /* longer messages are cut and marked with "..." */
+    struct line l = {.level = level}; /* what is longer ends with "..." */
+    char out[LINE_CAP];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(text, sizeof(text), fmt, ap);
+    int n = vsnprintf(l.text, sizeof(l.text), fmt, ap);
     va_end(ap);
-    if (n >= (int)sizeof(text))
-        memcpy(text + sizeof(text) - 4, "...", 4);
-
-    char line[2 * sizeof(text) + 96];
-    size_t len = stamp(line, sizeof(line));
-    int m = snprintf(line + len, sizeof(line) - len, "%s %.32s: ", names[level],
-                     area);
-    len += m > 0 ? (size_t)m : 0;
-    for (const char *p = text; *p && len < sizeof(line) - 3; p++) {
-        unsigned char c = (unsigned char)*p;
-        if (c < 0x20 || c == 0x7f) {
-            line[len++] = '\\';
-            line[len++] = c == '\n' ? 'n' : '?';
-        } else
-            line[len++] = (char)c;
+    if (n >= (int)sizeof(l.text))
+        memcpy(l.text + sizeof(l.text) - 4, "...", 4);
+    (void)snprintf(l.area, sizeof(l.area), "%s", area);
+    if (!tell_journal(&l)) {
+        size_t len =
+            log_format == LOG_JSON ? compose_json(&l, out) : compose(&l, out);
+        out[len++] = '\n';
+        ssize_t ignored = write(STDERR_FILENO, out, len);
+        (void)ignored;
     }
-    line[len++] = '\n';
-    ssize_t ignored = write(STDERR_FILENO, line, len);
-    (void)ignored;
     errno = saved;
 }

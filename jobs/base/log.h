@@ -5,13 +5,25 @@
  * A message is a sentence without newline, then key=value pairs. Control
  * bytes are escaped, so no client can forge a line. Writing never blocks on
  * anything but standard error, and never fails the caller.
+ *
+ * As JSON, a line is {"at":..,"level":..,"area":..,"message":..}: the pairs
+ * stay within the message, for their values are what others have said and could
+ * look like pairs themselves. What is no UTF-8 is '?' there.
  */
 #ifndef MGPU_BASE_LOG_H
 #define MGPU_BASE_LOG_H
 
 enum log_level { LOG_ERR, LOG_WARN, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 
-void log_set_level(enum log_level level); /* the default is LOG_NOTICE */
+enum log_format { LOG_TEXT, LOG_JSON };
+
+void log_set_level(enum log_level level);    /* the default is LOG_NOTICE */
+void log_set_format(enum log_format format); /* the default is LOG_TEXT */
+/* From now on to journald, in its own protocol, by fields: MESSAGE, PRIORITY,
+ * MGPU_AREA. What it does not take at once goes to standard error, as before.
+ * in  path  LOG_JOURNAL; borrowed.  -1 with errno: nobody is there */
+int log_to_journal(const char *path);
+#define LOG_JOURNAL "/run/systemd/journal/socket"
 int log_level_from_name(const char *name, enum log_level *ret); /* -1: none */
 
 void log_line(enum log_level level, const char *area, const char *fmt, ...)

@@ -288,6 +288,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     if (c->backup.timer)
         ctld_backups_again(c);
     log_set_level(f->level);
+    log_set_format(f->format);
     ctld_want_step(c);
 }
 

@@ -71,6 +71,7 @@ struct ctld_fresh {
                               reload after the next */
     const struct policy *policy;
     enum log_level level;
+    enum log_format format;
     char changed[1024], waiting[1024]; /* keys, ", " between: in effect now, and
                                           after a restart */
     const struct conf *source;         /* lives as its texts do */

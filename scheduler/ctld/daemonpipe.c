@@ -83,15 +83,17 @@ int daemonpipe_reopen(struct error *err)
     return log_path[0] ? open_log(err) : 0;
 }
 
-int daemonpipe_ready(const char *log_file, struct error *err)
+int daemonpipe_ready(const char *log_file, bool always, struct error *err)
 {
-    if (to_parent < 0)
+    if (to_parent < 0 && !always)
         return 0;
     int n = snprintf(log_path, sizeof(log_path), "%s", log_file);
     if (n < 0 || (size_t)n >= sizeof(log_path))
         return error_set(err, ERR_CONFIG, "'%s' is too long", log_file);
     if (open_log(err) < 0)
         return -1;
+    if (to_parent < 0)
+        return 0;
     if (chdir("/") < 0) /* keep no file system from being unmounted */
         return error_sys(err, errno, "chdir '/'");
     tell(0);

@@ -8,6 +8,8 @@
 #ifndef MGPU_CTLD_DAEMONPIPE_H
 #define MGPU_CTLD_DAEMONPIPE_H
 
+#include <stdbool.h>
+
 #include "jobs/base/error.h"
 
 /* Returns in the daemon only, which has no terminal any more; standard error
@@ -15,8 +17,9 @@
  * err  the fork failed; this is still the first process */
 int daemonpipe_start(struct error *err) MUST_CHECK;
 /* Up: lets the first process end well, and sends standard output and error
- * to log_file from now on. */
-int daemonpipe_ready(const char *log_file, struct error *err) MUST_CHECK;
+ * to log_file from now on; in the foreground only when asked `always`. */
+int daemonpipe_ready(const char *log_file, bool always,
+                     struct error *err) MUST_CHECK;
 /* The log of daemonpipe_ready() anew: somebody has moved it. What was open
  * stays when that fails, and without a log of ours nothing is done. */
 int daemonpipe_reopen(struct error *err) MUST_CHECK;

@@ -141,7 +141,10 @@ static int serve(const struct ctld_parts *parts, const struct setup *s,
     if (ctld_create(parts, &c, err) < 0)
         return -1;
     log_path(s, log_file);
-    int rc = daemonpipe_ready(log_file, err);
+    enum conf_log_target to = parts->source->log.target;
+    int rc = daemonpipe_ready(log_file, to == LOG_TO_FILE, err);
+    if (rc == 0 && to == LOG_TO_JOURNAL && log_to_journal(LOG_JOURNAL) < 0)
+        rc = error_sys(err, errno, "log.target: journal: '%s'", LOG_JOURNAL);
     if (rc == 0) {
         log_notice("ctld",
                    "ready version=%s pid=%d mode=%s uid=%ld socket=\"%s\" "
@@ -173,12 +176,12 @@ static int64_t raise_max_fds(int32_t max_clients)
 
 #if HAVE_SLURM
 /* Standard error of a helper whose daemon has none. */
-static int open_log(const struct args *a, const struct setup *s, int *ret_fd,
-                    struct error *err)
+static int open_log(const struct args *a, const struct conf *conf,
+                    const struct setup *s, int *ret_fd, struct error *err)
 {
     char path[LOG_PATH_CAP];
     *ret_fd = -1;
-    if (!a->background)
+    if (!a->background && conf->log.target != LOG_TO_FILE)
         return 0;
     log_path(s, path);
     if (s->kind == DAEMON_SYSTEM)
@@ -200,7 +203,7 @@ static int start_helper(const struct args *a, const struct conf *conf,
         return 0;
     if (!is_system && geteuid() == 0)
         log_notice("ctld", "serves root only: controller.user is not set");
-    if (open_log(a, s, &log_fd, err) < 0)
+    if (open_log(a, conf, s, &log_fd, err) < 0)
         return -1;
     int rc = slurm_helper_start(conf, is_system ? SLURM_SYSTEM : SLURM_PERSONAL,
                                 s->worker, log_fd, ret, err);
@@ -281,6 +284,11 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
 {
     struct setup s;
     struct slurm_helper helper = {.pid = 0};
+    if (a->background && conf->log.target == LOG_TO_STDERR)
+        return error_set(err, ERR_CONFIG,
+                         "log.target: stderr: there is none in the background; "
+                         "start with --foreground, or write to file or "
+                         "journal");
     if (setup_find(a, conf, &s, err) < 0)
         return -1;
     int rc = setup_dirs(&s, err);
@@ -307,6 +315,7 @@ static void prepare_process(const struct conf *conf)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL); /* who ignores it, learns no exit code */
     log_set_level(conf->log.level);
+    log_set_format(conf->log.format);
     event_set_log_callback(on_event_log);
 }
 

@@ -144,6 +144,7 @@ int reload_run(void *arg, bool reads_file, const struct spec_set *sets,
     }
     *ret = (struct ctld_fresh){.policy = policy_find(l->conf.scheduler.policy),
                                .level = l->conf.log.level,
+                               .format = l->conf.log.format,
                                .source = &l->conf};
     setup_ctld(&l->conf, &l->setup, &ret->conf);
     conf_changes(in_force(r), &l->conf, note_change, ret);

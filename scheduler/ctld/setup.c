@@ -57,6 +57,16 @@ int setup_check_ca(const struct conf *conf, struct error *err)
                : error_wrap(err, "notify.ca_file");
 }
 
+static int check_journal(const struct conf *conf, struct error *err)
+{
+    return conf->log.target != LOG_TO_JOURNAL || access(LOG_JOURNAL, W_OK) == 0
+               ? 0
+               : error_set(err, ERR_CONFIG,
+                           "log.target: journal: no journald is at '%s'; use "
+                           "auto, file or stderr",
+                           LOG_JOURNAL);
+}
+
 static int check_program(const char *name, struct error *err)
 {
     char path[SETUP_PATH_CAP];
@@ -155,9 +165,9 @@ static int check_jobs_dir(const struct conf *conf, struct error *err)
 
 typedef int check_fn(const struct conf *conf, struct error *err);
 
-static check_fn *const of_all[] = {check_policy,   check_admins,
-                                   check_worker,   setup_check_mail,
-                                   setup_check_ca, NULL};
+static check_fn *const of_all[] = {
+    check_policy,   check_admins,  check_worker, setup_check_mail,
+    setup_check_ca, check_journal, NULL};
 static check_fn *const of_local[] = {check_shepherd, NULL};
 static check_fn *const of_slurm[] = {
     check_build,      check_helper,  check_batch,    check_listen,

@@ -154,6 +154,40 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     wait_for 30 fds_are_back
 }
 
+@test "the log: text or JSON, live; where to: standard error, a file, journald" {
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml log=$BATS_TEST_TMPDIR/d/state/ctld.log
+    put() { printf '%s\n' 'version: 1' "log: {$1}" >"$conf"; }
+    put 'target: file, format: json'
+    ctld_start --config "$conf"
+    [ "$(head -1 "$log" | json '$.area')" = ctld ]
+    [[ $(head -1 "$log" | json '$.message') == 'ready version='* ]]
+    [ "$(head -1 "$log" | json '$.level')" = notice ]
+    not grep -q ready "$ctld_dir/ctld.log"
+    mv "$log" "$log.1" # logrotate
+    kill -USR1 "$ctld_pid"
+    wait_for 30 test -s "$log"
+    put 'target: auto, format: text'
+    run "$MGPU_BIN/mgpu-admin" reload
+    [[ $output == *"in effect log.format"*"after a restart log.target"* ]]
+    grep -q '^20[^ ]* notice ctld: reloaded .*changed="log.format"' "$log"
+    ctld_term
+    put 'target: stderr'
+    run "$MGPU_BIN/mgpu-ctld" --local --config "$conf" --background \
+        --state-dir "$ctld_dir/state" --socket "$ctld_dir/sock"
+    [ "$status" -eq 78 ]
+    [[ $output == *"log.target: stderr: there is none in the background"* ]]
+    put 'target: journal'
+    if [ ! -e /run/systemd/journal/socket ]; then
+        run "$MGPU_BIN/mgpu-ctld" --check-config "$conf"
+        [ "$status" -eq 78 ]
+        [[ $output == *"log.target: journal: no journald is at"* ]]
+    fi
+    put 'target: syslog'
+    run "$MGPU_BIN/mgpu-ctld" --check-config "$conf"
+    [ "$status" -eq 78 ]
+    [[ $output == *"error[E012]"*"log.target"* ]]
+}
+
 @test "SIGHUP without a file is answered with a word" {
     ctld_start
     kill -HUP "$ctld_pid"

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/tap.h"
@@ -85,6 +88,75 @@ static void test_cut(void)
        "all to be escaped: still one line");
 }
 
+/* A line, which the time stamp makes no constant. */
+static bool is_json(const char *rest)
+{
+    char text[8192];
+    ssize_t n = read(pipe_ends[0], text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return strncmp(text, "{\"at\":\"20", 9) == 0 && strlen(text) > 32 &&
+           strcmp(text + 32, rest) == 0;
+}
+
+static void test_json(void)
+{
+    log_set_format(LOG_JSON);
+    log_warn("engine", "requeued job=%d why=\"%s\"", 41, "node\\lost\n");
+    ok(is_json(",\"level\":\"warn\",\"area\":\"engine\",\"message\":\"requeued "
+               "job=41 why=\\\"node\\\\lost\\u000a\\\"\"}\n"),
+       "quotes, backslashes and control bytes are escaped");
+    log_warn("a", "%s", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+    ok(is_json(",\"level\":\"warn\",\"area\":\"a\",\"message\":\"\xc3\xa9 "
+               "\xe2\x82\xac \xf0\x9f\x98\x80\"}\n"),
+       "what is UTF-8 is as it was");
+    log_warn("a", "%s", "\xc3 \xc0\x80 \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82");
+    ok(is_json(",\"level\":\"warn\",\"area\":\"a\",\"message\":\"? ?? ??? ???? "
+               "??\"}\n"),
+       "what is not, is not passed on");
+    char big[1200];
+    memset(big, 1, sizeof(big));
+    big[1100] = '\0';
+    log_warn("a", "%s", big);
+    const char *got = lines();
+    ok(strlen(got) > 6000 && strcmp(got + strlen(got) - 6, "...\"}\n") == 0,
+       "the longest line fits");
+    log_set_format(LOG_TEXT);
+}
+
+static void test_journal(void)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char dir[] = "/tmp/log-XXXXXX", text[8192];
+    if (!mkdtemp(dir)) {
+        ok(false, "a directory");
+        return;
+    }
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/sock", dir);
+    is_int(log_to_journal(at.sun_path), -1, "no journald");
+    log_err("a", "x");
+    is_str(lines(), "err a: x\n", "standard error stays");
+    for (int life = 0; life < 2; life++) {
+        int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+        ok(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0,
+           "a journald");
+        if (life == 0)
+            is_int(log_to_journal(at.sun_path), 0, "it is found");
+        log_warn("engine", "requeued\njob=%d", 41);
+        ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+        text[n > 0 ? n : 0] = '\0';
+        is_str(text,
+               "SYSLOG_IDENTIFIER=mgpu-ctld\nPRIORITY=4\nMGPU_AREA=engine\n"
+               "MESSAGE=engine: requeued\\njob=41\n",
+               "a line is its fields");
+        is_str(lines(), "", "and nothing else");
+        (void)close(fd);
+        (void)unlink(at.sun_path);
+        log_err("a", "x");
+        is_str(lines(), "err a: x\n", "while it is away: standard error");
+    }
+    (void)rmdir(dir);
+}
+
 int main(void)
 {
     int keep = dup(STDERR_FILENO);
@@ -97,6 +169,8 @@ int main(void)
     test_stamp();
     test_levels();
     test_cut();
+    test_json();
+    test_journal();
     (void)dup2(keep, STDERR_FILENO);
     return tap_done();
 }

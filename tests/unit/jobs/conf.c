@@ -108,6 +108,9 @@ static const struct {
     {"heartbeat against default", V "watchdog: {heartbeat: 60s}\n",
      "E023 2:23"},
     {"log level", V "log: {level: loud}\n", "E012 2:14"},
+    {"log format", V "log: {format: xml}\n", "E012 2:15"},
+    {"log as JSON", V "log: {format: json, target: journal}\n", ""},
+    {"log target", V "log: {target: /var/log/mgpu}\n", "E012 2:15"},
     {"notes", V "x-admin: [root]\n", ""},
     {"two mistakes", V "allocator: x\nlog: {level: y}\n",
      "E012 2:12 E012 3:14"},
@@ -297,7 +300,9 @@ static const char golden[] =
     "  ca_file: null                         # live\n"
     "  webhook_allow: []                     # live\n"
     "log:\n"
-    "  level: info                           # live\n";
+    "  level: info                           # live\n"
+    "  format: text                          # live\n"
+    "  target: auto                          # restart\n";
 
 static void test_print(void)
 {
