@@ -54,6 +54,8 @@
  *   GET  /v1/admin/plan       ?job= -> what the policy would do now
  *   POST /v1/admin/backup     {"dir":"/new/directory"}
  *   POST /v1/admin/fsck       looks through the databases
+ *   POST /v1/admin/sql        {"sql":"SELECT ..","limit":100,"timeout_s":5}
+ *        over the views of mgpu-db(5); the last two may be left out
  *   GET  /v1/admin/log        ?last= -> what they did to the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
@@ -135,6 +137,7 @@
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1
  *     {"job":12,"columns":["attempt","rank",..],"rows":[[1,0,..],..]} - the
  *     columns of the view in mgpu-db(5), without "job"
+ *   mgpu.sql/1    {"columns":["job",..],"rows":[[1,..],..],"is_cut":false}
  *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpus_total","gpus_free",
  *     "is_up","why","used","partitions","features","reservation","address"}]}
  *     a node with GPUs of several types is there once for each, in a row

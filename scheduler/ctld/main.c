@@ -270,7 +270,8 @@ static int live(const struct args *a, const struct conf *conf,
                                  .reload_arg = reload,
                                  .reopen_log = daemonpipe_reopen,
                                  .backup = store_sqlite_backup,
-                                 .check = store_sqlite_check};
+                                 .check = store_sqlite_check,
+                                 .select = store_sqlite_select};
         rc = serve(&all, s, err);
     }
     compose_clear(&parts);

@@ -166,6 +166,7 @@ struct ctld {
 
     struct loop_source *watchdog;
     struct thread *backups; /* NULL before the first */
+    struct thread *selects; /* likewise */
     struct ctld_backup backup;
     struct ctld_room room;
     struct audit *audit;
@@ -563,6 +564,7 @@ void serve_policy_set(void *arg, struct http_exchange *x);
 void serve_plan(void *arg, struct http_exchange *x);
 void serve_backup(void *arg, struct http_exchange *x);
 void serve_fsck(void *arg, struct http_exchange *x);
+void serve_sql(void *arg, struct http_exchange *x);
 void serve_reload(void *arg, struct http_exchange *x);
 void serve_admin_log(void *arg, struct http_exchange *x);
 void serve_queue(void *arg, struct http_exchange *x);

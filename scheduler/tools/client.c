@@ -81,6 +81,21 @@ int client_create(const char *url, double timeout_s, struct client **ret,
     return 0;
 }
 
+int client_patience(struct client *c, double request_s, struct error *err)
+{
+    struct http_client_conf conf = {
+        .connect_timeout_s = c->connect_s,
+        .timeout_s = request_s,
+        .max_reply_bytes = 1u << 30,
+    };
+    struct http_client *http = NULL;
+    if (make_http(c, &conf, &http, err) < 0)
+        return -1;
+    http_client_destroy(c->http);
+    c->http = http;
+    return 0;
+}
+
 void client_destroy(struct client *c)
 {
     if (!c)

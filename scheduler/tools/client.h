@@ -16,6 +16,9 @@ struct client;
 int client_create(const char *url, double timeout_s, struct client **ret,
                   struct error *err) MUST_CHECK;
 void client_destroy(struct client *c); /* NULL is fine */
+/* From now on an answer may take so long. */
+int client_patience(struct client *c, double request_s,
+                    struct error *err) MUST_CHECK;
 
 /* The reply's JSON object; a reply of >= 400 becomes err. key may be NULL.
  * own  the caller ends *ret with json_decref() */

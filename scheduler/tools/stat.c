@@ -10,6 +10,7 @@
 #include "scheduler/tools/lines.h"
 #include "scheduler/tools/plot.h"
 #include "scheduler/tools/show.h"
+#include "scheduler/tools/sql.h"
 #include "scheduler/tools/stat_args.h"
 #include "scheduler/tools/top.h"
 #include "scheduler/tools/wait.h"
@@ -157,6 +158,19 @@ static int watch(struct client *c, const struct stat_args *a, struct error *err)
     return watch_queue(c, &w, err);
 }
 
+static int sql(struct client *c, const struct stat_args *a, FILE *csv,
+               struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = sql_ask(c, a->sql, a->f.count, a->timeout_s, &reply, err);
+    if (rc == 0)
+        rc = csv         ? sql_csv(&a->f.show, reply, csv, err)
+             : a->f.json ? fetch_print(&a->f, reply, err)
+                         : show_sql(&a->f.show, reply, err);
+    json_decref(reply);
+    return rc;
+}
+
 /* The table whose rows the view shows; of the queue when word is NULL. */
 static int export(struct client *c, const struct stat_args *a, const char *word,
                   struct error *err)
@@ -169,8 +183,9 @@ static int export(struct client *c, const struct stat_args *a, const char *word,
     FILE *out = a->output ? fopen(a->output, "we") : stdout;
     if (!out)
         return error_sys(err, errno, "create '%s'", a->output);
-    int rc = word ? export_rows(c, word, view, a->format, out, err)
-                  : queue(c, a, out, err);
+    int rc = word     ? export_rows(c, word, view, a->format, out, err)
+             : a->sql ? sql(c, a, out, err)
+                      : queue(c, a, out, err);
     if (a->output && fclose(out) != 0 && rc == 0)
         rc = error_sys(err, errno, "write '%s'", a->output);
     return rc;
@@ -194,6 +209,8 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = gpus(c, a, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
+    else if (rc == 0 && a->view == OPT_SQL)
+        rc = sql(c, a, NULL, err);
     else if (rc == 0 && a->view == OPT_PAPER)
         rc = report_view(c, &a->report, words, n, a->f.show.out, err);
     else if (rc == 0 && (a->view == OPT_WATCH || a->view == OPT_TOP))

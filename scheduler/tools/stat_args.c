@@ -29,6 +29,8 @@ static const struct opt opts[] = {
     {OPT_GPUS, 0, "gpus", NULL,
      "who had which GPU when, --since an hour ago: held, computing, by whom"},
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
+    {OPT_SQL, 0, "sql", "SELECT",
+     "what an administrator asks of the views of mgpu-db(5)"},
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
      "wait until the jobs end, exit with the largest of their codes; or until "
      "they are in one of the states"},
@@ -39,7 +41,7 @@ static const struct opt opts[] = {
      "table2, table3, fig1, fig2, fig3"},
     {OPT_EXPORT, 0, "export", "FORMAT",
      "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard; "
-     "without a job the queue: csv"},
+     "without a job the queue, or --sql: csv"},
     {OPT_OUTPUT, 0, "output", "PATH",
      "where --export writes; a directory for "
      "tensorboard"},
@@ -49,7 +51,7 @@ static const struct opt opts[] = {
     {OPT_INTERVAL, 'i', "interval", "SECONDS",
      "--watch, or --top, drawn at most so often (1)"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION",
-     "give up waiting, or watching, after this long"},
+     "give up waiting, watching or --sql after this long"},
     {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
     {FILTER_STATE, 't', "state", "STATE,...",
      "only jobs in these states ('all': ended ones too)"},
@@ -181,6 +183,9 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_OF:
         a->of = value;
         break;
+    case OPT_SQL:
+        a->sql = value;
+        return take_view(a, OPT_SQL, o->name, err);
     case OPT_FORMAT:
         a->f.show.format = value;
         break;
@@ -234,7 +239,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
 {
     bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
                       a->view == OPT_STATUS || a->view == OPT_WATCH ||
-                      a->view == OPT_TOP;
+                      a->view == OPT_TOP || a->view == OPT_SQL;
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
                      !(a->view == OPT_EFF && !filter_is_any(&a->filter));
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
@@ -247,11 +252,14 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "that view takes no job");
     bool has_rows = !a->view || a->view == OPT_METRICS ||
                     a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
-    bool is_queue = n == 0 && !a->view && a->format == EXPORT_CSV;
-    if (a->exports && ((n != 1 && !is_queue) || !has_rows || a->f.json))
+    bool is_queue =
+        n == 0 && (!a->view || a->view == OPT_SQL) && a->format == EXPORT_CSV;
+    if (a->exports &&
+        ((n != 1 && !is_queue) || (!has_rows && !is_queue) || a->f.json))
         return error_set(err, ERR_USAGE,
                          "--export takes one job, and --metrics, --epochs or "
-                         "--profile; or no job and csv: the queue");
+                         "--profile; or no job and csv: the queue, "
+                         "or --sql");
     if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
         return error_set(err, ERR_USAGE,
                          "--export tensorboard needs --output "

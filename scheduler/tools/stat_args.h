@@ -24,6 +24,7 @@ enum {
     OPT_NODES,
     OPT_GPUS,
     OPT_STATUS,
+    OPT_SQL,
     OPT_WAIT,
     OPT_WATCH,
     OPT_TOP,
@@ -62,6 +63,7 @@ struct stat_args {
     struct filter filter;
     const char *url;
     const char *file, *of, *output;
+    const char *sql;
     bool exports;
     enum export_format format;
     struct report_conf report;
