@@ -112,7 +112,11 @@ struct alloc_note {
     enum alloc_ended_by ended_by; /* EXITED */
     bool is_forgotten; /* LOST: the cluster's scheduler has lost its state, and
                           with it the attempt: no fault of job or node */
-    struct error why;  /* WAITING, REFUSED, LOST; EXITED by other */
+    /* EXITED: the time that cores worked for all its processes, the launcher
+     * among them, and that of all cores which they might use; cores_ms 0: not
+     * known. */
+    int64_t cpu_ms, cores_ms;
+    struct error why; /* WAITING, REFUSED, LOST; EXITED by other */
 };
 
 /* A node, or of one with GPUs of several types those of one: such a node has an

@@ -182,11 +182,14 @@ int attempt_pid_read(const char *dir, struct attempt_pid *ret,
     return 0;
 }
 
+enum { EXIT_BYTES = 192 };         /* the longest is less */
+static const double MS_MAX = 9e15; /* that a double has exactly */
+
 int attempt_exit_reserve(const char *dir, struct error *err)
 {
     char from[PATH_MAX];
     char to[PATH_MAX];
-    char blank[129];
+    char blank[EXIT_BYTES + 1];
     memset(blank, ' ', sizeof(blank) - 1);
     blank[sizeof(blank) - 1] = '\0';
     if (path_of(dir, ".exit.kept", from, err) < 0 ||
@@ -201,14 +204,18 @@ int attempt_exit_reserve(const char *dir, struct error *err)
 int attempt_exit_write(const char *dir, const struct attempt_exit *x,
                        struct error *err)
 {
-    char text[128];
-    char slurm[32] = "";
+    char text[EXIT_BYTES];
+    char slurm[32] = "", used[64] = "";
     if (x->slurm_id > 0)
         (void)snprintf(slurm, sizeof(slurm), ",\"slurm_id\":%" PRIu32,
                        x->slurm_id);
+    if (x->cores_ms > 0)
+        (void)snprintf(used, sizeof(used),
+                       ",\"cpu_ms\":%" PRId64 ",\"cores_ms\":%" PRId64,
+                       x->cpu_ms, x->cores_ms);
     (void)snprintf(text, sizeof(text),
-                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s}\n", x->code,
-                   x->signal, x->when_s, slurm);
+                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s%s}\n", x->code,
+                   x->signal, x->when_s, slurm, used);
     return replace(dir, "exit", text, true, err);
 }
 
@@ -255,11 +262,13 @@ static bool told(const char *dir, char ret[ATTEMPT_TOLD_CAP], uint32_t *ret_id)
 static int exit_read(const char *dir, struct attempt_exit *ret,
                      struct error *err)
 {
-    char text[128];
+    char text[EXIT_BYTES];
     double code;
     double signo;
     double when_s;
     double slurm_id = 0;
+    double cpu_ms = 0;
+    double cores_ms = 0;
     if (attempt_read(dir, "exit", text, sizeof(text), err) < 0)
         return -1;
     if (number(text, "\"code\":", &code) < 0 || code < 0 || code > 255 ||
@@ -269,9 +278,15 @@ static int exit_read(const char *dir, struct attempt_exit *ret,
     if (number(text, "\"slurm_id\":", &slurm_id) < 0 || slurm_id < 0 ||
         slurm_id > UINT32_MAX)
         slurm_id = 0;
+    if (number(text, "\"cpu_ms\":", &cpu_ms) < 0 || cpu_ms < 0 ||
+        cpu_ms > MS_MAX || number(text, "\"cores_ms\":", &cores_ms) < 0 ||
+        cores_ms < 0 || cores_ms > MS_MAX)
+        cpu_ms = cores_ms = 0;
     *ret = (struct attempt_exit){.code = (int32_t)code,
                                  .signal = (int32_t)signo,
                                  .when_s = when_s,
+                                 .cpu_ms = (int64_t)cpu_ms,
+                                 .cores_ms = (int64_t)cores_ms,
                                  .slurm_id = (uint32_t)slurm_id};
     return 0;
 }

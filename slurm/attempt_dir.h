@@ -56,7 +56,10 @@ enum { ATTEMPT_TOLD_CAP = 16 };
 
 struct attempt_exit {
     int32_t code, signal;
-    double when_s;     /* seconds since 1970 */
+    double when_s; /* seconds since 1970 */
+    /* What all its processes on this machine used, and what they might have;
+     * cores_ms 0: not known. */
+    int64_t cpu_ms, cores_ms;
     uint32_t slurm_id; /* of the Slurm job that wrote it; 0: no such job */
     char told[ATTEMPT_TOLD_CAP]; /* a word of told.h; "": it was not told */
     bool is_ending; /* it was told, and there is no exit: it is ending, or was

@@ -156,8 +156,11 @@ static void end(struct alloc_local *l, struct local_attempt *a,
 static void end_exited(struct alloc_local *l, struct local_attempt *a,
                        const struct attempt_exit *x)
 {
-    struct alloc_note note = {
-        .kind = ALLOC_EXITED, .exit_code = x->code, .signal = x->signal};
+    struct alloc_note note = {.kind = ALLOC_EXITED,
+                              .exit_code = x->code,
+                              .signal = x->signal,
+                              .cpu_ms = x->cpu_ms,
+                              .cores_ms = x->cores_ms};
     end(l, a, &note);
 }
 

@@ -25,12 +25,14 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,7 +64,8 @@ struct shepherd {
     bool has_ended;    /* mpirun */
     bool has_children; /* of ours, any */
     bool is_mpirun_hit;
-    int status;       /* mpirun's */
+    int status; /* mpirun's */
+    double began_s;
     double kill_at_s; /* INFINITY: nobody has asked for the end */
 };
 
@@ -157,6 +160,7 @@ static int start(struct shepherd *s, struct error *err)
         rc = launcher_start("mgpu-shepherd", argv, &s->mpirun, err);
     if (rc == 0)
         s->has_children = true;
+    s->began_s = now_s();
     free(argv);
     return rc;
 }
@@ -249,6 +253,21 @@ static void watch(struct shepherd *s)
     }
 }
 
+/* Of all that ran below us, however it ended: each was waited for, by its
+ * parent or by us. */
+static void used(const struct shepherd *s, struct attempt_exit *ret)
+{
+    struct rusage u;
+    cpu_set_t set;
+    if (getrusage(RUSAGE_CHILDREN, &u) < 0 ||
+        sched_getaffinity(0, sizeof(set), &set) < 0)
+        return;
+    ret->cpu_ms = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+                  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+    ret->cores_ms =
+        (int64_t)(CPU_COUNT(&set) * (now_s() - s->began_s) * 1000) + 1;
+}
+
 static int finish(struct shepherd *s, struct error *err)
 {
     outputs_drain(s->out); /* a rank's last words before the launcher's */
@@ -261,6 +280,7 @@ static int finish(struct shepherd *s, struct error *err)
     /* mpirun's own word for "I was told to stop" is exit code 1. */
     if (s->is_mpirun_hit && x.code != 0)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
+    used(s, &x);
     return attempt_exit_write(s->dir, &x, err);
 }
 

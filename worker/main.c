@@ -261,9 +261,23 @@ struct run {
     struct report_conf conf;
     struct reporter *reporter;
     struct used used; /* by this rank */
+    struct used_since since;
+    bool has_begun; /* since is set */
     int exit_code;
     char why[240];
 };
+
+/* What the others used nobody can ask any more; one that has none knows all.
+ * NULL: it is not known. */
+static const struct report_used *used_alone(const struct run *r,
+                                            struct report_used *room)
+{
+    if (r->comm->size > 1 || !r->has_begun)
+        return NULL;
+    struct used u = used_end(&r->since, r->comm->local_size);
+    *room = (struct report_used){.cpu_ms = u.cpu_ms, .cores_ms = u.cores_ms};
+    return room;
+}
 
 /* This rank cannot go on, and so the job cannot. */
 static void __attribute__((noreturn))
@@ -273,8 +287,9 @@ fail(struct run *r, int exit_code, const char *why)
     if (r->reporter != NULL) {
         (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
-        if (report_final(&r->conf, exit_code, why, NULL, failing_word_s, &err) <
-            0)
+        struct report_used used;
+        if (report_final(&r->conf, exit_code, why, used_alone(r, &used),
+                         failing_word_s, &err) < 0)
             log_warn("worker", "no final report rank=%d why=\"%s\"",
                      r->comm->rank, err.msg);
     }
@@ -490,12 +505,13 @@ static void run_job(struct run *r, const struct args *a)
         job_make_dirs(&r->job, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
     bool is_command = r->job.launch.spec.kind == SPEC_COMMAND;
-    struct used_since since = used_begin(is_command);
+    r->since = used_begin(is_command);
+    r->has_begun = true;
     if (is_command)
         run_command(r);
     else
         run_cv(r);
-    r->used = used_end(&since, r->comm->local_size);
+    r->used = used_end(&r->since, r->comm->local_size);
     settle(r);
     last_word(r);
 }

@@ -410,9 +410,10 @@ void eng_take_notes(struct engine *e);
 struct ending {
     enum alloc_note_kind kind; /* EXITED, LOST or REFUSED */
     int32_t exit_code, signal;
-    enum alloc_ended_by by; /* EXITED */
-    bool is_forgotten;      /* LOST */
-    const char *why;        /* LOST, REFUSED; EXITED by other */
+    enum alloc_ended_by by;   /* EXITED */
+    bool is_forgotten;        /* LOST */
+    int64_t cpu_ms, cores_ms; /* EXITED, as of the note */
+    const char *why;          /* LOST, REFUSED; EXITED by other */
 };
 /* err  of the exit hook, or ERR_NOMEM: to be tried again */
 int eng_end(struct engine *e, struct entry *en, const struct ending *end,

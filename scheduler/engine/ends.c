@@ -349,6 +349,10 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
     if (why)
         return refuse(e, en, why, err);
     struct verdict v = decide(e, en, end);
+    if (end->cores_ms > 0) {
+        v.d.cpu_ms = end->cpu_ms;
+        v.d.cores_ms = end->cores_ms;
+    }
     bool is_nodes = end->kind == ALLOC_LOST || en->give_up;
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&
         (v.excludes || (en->job.exclude_node && is_nodes)))

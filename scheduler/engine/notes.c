@@ -194,6 +194,8 @@ static int take(struct engine *e, const struct alloc_note *note,
                              .signal = note->signal,
                              .by = note->ended_by,
                              .is_forgotten = note->is_forgotten,
+                             .cpu_ms = note->cpu_ms,
+                             .cores_ms = note->cores_ms,
                              .why = note->why.msg};
         return eng_end(e, en, &end, err);
     }

@@ -86,11 +86,13 @@ static double gpu_memory_of(const json_t *reply)
     return total > 0 ? used / total : NAN;
 }
 
-/* What the worker said of the last attempt when it ended; NAN: nothing. */
+/* What the worker said of the last attempt when it ended; of one that could
+ * not, what its end has; NAN: nothing. */
 static double cpu_of(const json_t *reply)
 {
     int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
     double share = NAN;
+    bool is_said = false; /* by its worker */
     size_t i;
     json_t *e;
     json_array_foreach(json_object_get(reply, "events"), i, e)
@@ -98,10 +100,11 @@ static double cpu_of(const json_t *reply)
         const json_t *detail = json_object_get(e, "detail");
         int64_t cpu_ms = field_int(detail, "cpu_ms", -1);
         int64_t cores_ms = field_int(detail, "cores_ms", 0);
-        if (strcmp(field_str(e, "event"), "report") == 0 &&
-            field_int(e, "attempt", 0) == attempt && cpu_ms >= 0 &&
-            cores_ms > 0)
-            share = (double)cpu_ms / (double)cores_ms;
+        if (field_int(e, "attempt", 0) != attempt || cpu_ms < 0 ||
+            cores_ms <= 0 || is_said)
+            continue;
+        share = (double)cpu_ms / (double)cores_ms;
+        is_said = strcmp(field_str(e, "event"), "report") == 0;
     }
     return share;
 }

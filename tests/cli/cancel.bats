@@ -102,3 +102,27 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [ "$(sqlite3 :memory: "SELECT json_valid('${output//\'/\'\'}')")" = 1 ]
     [[ $output == *'"id":2,"state":"CANCELLED"'*'"id":77,"code":"NOTFOUND"'* ]]
 }
+
+# For a moment each rank has a core to itself, or would.
+works='i=0; while [ \"$i\" -lt 30000 ]; do i=$((i + 1)); done'
+
+cpu_of() { "$MGPU_BIN/mgpu-stat" --eff --json "$1" | json '$.jobs[0].cpu'; }
+
+@test "what an attempt used is known however it ended" {
+    # By itself; with others that nobody can ask any more; by a signal; told to.
+    submit --wait --set 'resources.gpus=1' --set 'retry.max=0' \
+        --set "command=[\"sh\",\"-c\",\"$works; exit 3\"]" hog.yaml && false
+    submit --wait --set 'retry.max=0' \
+        --set "command=[\"sh\",\"-c\",\"$works; exit 3\"]" hog.yaml && false
+    submit --wait --set 'retry.max=0' \
+        --set "command=[\"sh\",\"-c\",\"$works; kill -9 \$PPID\"]" hog.yaml && false
+    submit --set "command=[\"sh\",\"-c\",\"$works; touch $PWD/done; sleep 600\"]" \
+        hog.yaml
+    wait_for 60 test -e done
+    cancel --quiet 4
+    wait_for 60 job_is 4 CANCELLED
+    for id in 1 2 3 4; do
+        awk -v s="$(cpu_of "$id")" 'BEGIN { exit !(s > 0) }'
+    done
+    "$MGPU_BIN/mgpu-stat" --eff 3 | grep -qE '^ CPU .* %$'
+}

@@ -97,6 +97,9 @@ static void test_release(struct rig *r)
     is_int(rig_release(r, 2, 3600), 0, "an hour of grace");
     is_int(rig_release(r, 2, 0), 0, "no, none");
     ok(rig_ends(r, 2, 0, SIGKILL), "the shorter one counts");
+    ok(r->last.cores_ms > 0 && r->last.cpu_ms >= 0,
+       "and what it used is known, killed or not: %g of %g s",
+       (double)r->last.cpu_ms / 1e3, (double)r->last.cores_ms / 1e3);
 
     ok(starts(r, 3, 1, &ignores, 1), "one that is stopped");
     is_int(rig_signal(r, 3, SIGSTOP), 0, "by a signal");

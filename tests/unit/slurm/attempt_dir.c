@@ -28,6 +28,17 @@ int main(void)
            attempt_exit_read(dir, &got, &err) == 0 && got.code == 3 &&
            got.slurm_id == 4294967294,
        "with the Slurm job that wrote it");
+    ok(got.cores_ms == 0, "nobody knows what it used");
+    x.cpu_ms = 123456789012345;
+    x.cores_ms = 987654321098765;
+    x.code = 255;
+    x.signal = 64;
+    x.when_s = 4102444800.125;
+    ok(attempt_exit_write(dir, &x, &err) == 0 &&
+           attempt_exit_read(dir, &got, &err) == 0 && got.code == 255 &&
+           got.signal == 64 && got.cpu_ms == x.cpu_ms &&
+           got.cores_ms == x.cores_ms && got.slurm_id == 4294967294,
+       "or with what it used, and all of it long");
 
     ok(attempt_write(dir, "exit", "{\"code\":nan,\"signal\":nan,\"when\":inf}",
                      &err) == 0 &&
@@ -42,7 +53,7 @@ int main(void)
        "room for an exit is reserved");
     ok(attempt_exit_write(dir, &x, &err) == 0 && stat(path, &st) == 0 &&
            st.st_ino == kept.st_ino && st.st_size < kept.st_size &&
-           attempt_exit_read(dir, &got, &err) == 0 && got.code == 3,
+           attempt_exit_read(dir, &got, &err) == 0 && got.code == x.code,
        "and used for it");
 
     (void)alarm(10); /* whoever waits for the pipe's other end fails */
