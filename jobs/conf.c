@@ -42,6 +42,9 @@ static const struct schema_key keys[] = {
      NONE(0), .code = "E015",
      .doc =
          "where the tools connect; null: mgpu/ctld.sock in $XDG_RUNTIME_DIR"},
+    {"controller.socket_group", KEY_WORD, AT(controller.socket_group),
+     .def = "null", NONE(0), .code = "E014",
+     .doc = "group whose members may connect; null: every user of the machine"},
     {"controller.max_clients", KEY_INT, AT(controller.max_clients),
      .def = "2048", RANGE(8, 65536), .code = "E013",
      .doc = "the most connections at a time; administrators have 8 more, over "
@@ -122,6 +125,10 @@ static const struct schema_key keys[] = {
      .def = "null", RANGE(1048576, 1125899906842624.0), NONE(0), .code = "E023",
      .live = true,
      .doc = "memory per GPU of jobs that ask for none; null: Slurm's default"},
+    {"slurm.submit_as", KEY_ENUM, AT(slurm.submit_as), .def = "user",
+     .code = "E012",
+     .words = WORDS(WORD("user", SUBMIT_AS_USER), LATER("service")),
+     .doc = "whose Slurm's jobs are; user: of who submitted them to mgpu"},
     {"slurm.launcher", KEY_ENUM, AT(slurm.launcher), .def = "srun",
      .code = "E012",
      .words =
@@ -259,8 +266,6 @@ static const struct schema_key keys[] = {
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
 static const char *const later[] = {
-    "controller.socket_group",
-    "slurm.submit_as",
     "scheduler.aging_half_life",
     "scheduler.weights",
     "scheduler.min_efficiency_default",
@@ -399,6 +404,19 @@ static void check_allocator(const struct conf *c,
                    "the nodes call there");
 }
 
+static void check_group(const struct conf *c, const struct schema_from *from,
+                        struct spec_report *report)
+{
+    static const char path[] = "controller.socket_group";
+    const struct schema_from *f = from_of(from, path);
+    if (f->node && !f->bad && c->controller.socket_group && !c->controller.user)
+        report_add(report, "E017", f->node->at, path,
+                   "controller: {user: mgpu}",
+                   "'%s' needs controller.user: the socket of a daemon that "
+                   "serves one user is his alone",
+                   path);
+}
+
 static void check_admins(const struct conf *c, const struct schema_from *from,
                          struct spec_report *report)
 {
@@ -445,6 +463,7 @@ static void check(const struct conf *c, const struct schema_from *from,
                    "watchdog.heartbeat");
     check_texts(c, from, report);
     check_allocator(c, from, report);
+    check_group(c, from, report);
     check_admins(c, from, report);
     check_hooks(from, report);
 }

@@ -20,6 +20,7 @@
 enum conf_allocator { ALLOCATOR_AUTO, ALLOCATOR_LOCAL, ALLOCATOR_SLURM };
 enum conf_remote { AUTH_NONE, AUTH_MUNGE };
 enum conf_workers { WORKERS_FROM_NODES, WORKERS_FROM_ANY };
+enum conf_submit { SUBMIT_AS_USER };
 enum conf_launcher { LAUNCHER_SRUN, LAUNCHER_MPIRUN };
 
 /* auto: standard error, or ctld.log in the background */
@@ -36,8 +37,9 @@ struct conf {
     int32_t version;
     char cluster[SPEC_NAME_CAP];
     struct {
-        char *state_dir; /* NULL: the daemon decides */
-        char *socket;    /* NULL: the daemon decides */
+        char *state_dir;    /* NULL: the daemon decides */
+        char *socket;       /* NULL: the daemon decides */
+        char *socket_group; /* who may connect; NULL: everybody */
         int32_t max_clients;
         char *listen; /* "HOST:PORT", "[::1]:PORT"; NULL: no TCP */
         char *url;    /* what workers are told; NULL: this host's name and
@@ -65,6 +67,7 @@ struct conf {
         bool exclusive;
         int32_t cpus_per_gpu;
         int64_t memory_per_gpu_bytes;
+        enum conf_submit submit_as;
         enum conf_launcher launcher;
         char *srun, *mpirun; /* a path, or a name for $PATH, on the nodes */
         char *mpi;           /* srun --mpi= */

@@ -268,7 +268,10 @@ static int fail_transfer(const struct transfer *t, CURLcode rc)
     case CURLE_COULDNT_RESOLVE_HOST:
         (void)curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &os);
         if (os == EACCES || os == EPERM)
-            return error_set(t->err, ERR_DENIED, "'%s': permission denied",
+            return error_set(t->err, ERR_DENIED,
+                             "'%s': permission denied: it is another user's "
+                             "daemon, or its administrator has kept it to a "
+                             "group (controller.socket_group)",
                              c->url);
         return error_set(
             t->err, ERR_UNAVAIL, "no daemon answers at '%s'%s", c->url,

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/listener.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -172,8 +173,28 @@ static int clear_path(const struct sockaddr_un *addr, struct error *err)
     return 0;
 }
 
-static int bind_unix(const char *path, unsigned mode, ino_t *ret_ino,
+/* To its group first: it is never open to another. Its directory is nobody
+ * else's to write to. */
+static int give_unix(const char *path, unsigned mode, int64_t gid,
                      struct error *err)
+{
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    bool is_ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+                   st.st_uid == geteuid();
+    int rc = is_ours && (gid == 0 || fchownat(fd, "", (uid_t)-1, (gid_t)gid,
+                                              AT_EMPTY_PATH) == 0)
+                 ? chmod(path, (mode_t)mode)
+                 : -1;
+    if (rc < 0)
+        rc = error_sys(err, errno, "give '%s' to its group", path);
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
+static int bind_unix(const char *path, unsigned mode, int64_t gid,
+                     ino_t *ret_ino, struct error *err)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct stat st;
@@ -190,9 +211,13 @@ static int bind_unix(const char *path, unsigned mode, ino_t *ret_ino,
     mode_t old = umask(0177); /* never open wider, not for a moment */
     int rc = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
     (void)umask(old);
-    if (rc < 0 || chmod(path, (mode_t)mode) < 0 || lstat(path, &st) < 0 ||
-        listen(fd, BACKLOG) < 0) {
+    if (rc < 0 || lstat(path, &st) < 0 || listen(fd, BACKLOG) < 0) {
         (void)error_sys(err, errno, "listen at '%s'", path);
+        (void)close(fd);
+        return -1;
+    }
+    if (give_unix(path, mode, gid, err) < 0) {
+        (void)unlink(path);
         (void)close(fd);
         return -1;
     }
@@ -201,10 +226,10 @@ static int bind_unix(const char *path, unsigned mode, ino_t *ret_ino,
 }
 
 int http_server_listen_unix(struct http_server *s, const char *path,
-                            unsigned mode, struct error *err)
+                            unsigned mode, int64_t gid, struct error *err)
 {
     ino_t ino = 0;
-    int fd = bind_unix(path, mode, &ino, err);
+    int fd = bind_unix(path, mode, gid, &ino, err);
     if (fd < 0)
         return -1;
     if (add_listener(s, fd, path, err) < 0) {

@@ -74,9 +74,12 @@ void http_server_close(struct http_server *s);
 void http_server_look_again(void);
 
 /* A unix socket at path, mode 0600 (or as given). A stale one is replaced.
- * err  ERR_STATE somebody answers there already */
+ * in   gid  whose group's it is; 0: that of whoever makes it
+ * err  ERR_STATE somebody answers there already; ERR_DENIED not a group of
+ *      ours */
 int http_server_listen_unix(struct http_server *s, const char *path,
-                            unsigned mode, struct error *err) MUST_CHECK;
+                            unsigned mode, int64_t gid,
+                            struct error *err) MUST_CHECK;
 
 /* TCP at "HOST:PORT". HOST is a name, of whose addresses the first counts
  * that this machine has, an address, "[ADDRESS]" for IPv6, or "*" for all.

@@ -242,7 +242,10 @@ static int make_http(struct ctld *c, struct error *err)
     if (http_server_create(loop_base(c->loop), &http, &c->http, err) < 0)
         return -1;
     if (http_server_listen_unix(c->http, conf->socket,
-                                conf->serves_all ? 0666 : 0600, err) < 0)
+                                !conf->serves_all       ? 0600
+                                : conf->socket_gid != 0 ? 0660
+                                                        : 0666,
+                                conf->socket_gid, err) < 0)
         return -1;
     return make_port(c, err) < 0 ? -1 : ctld_scrape_init(c, &http, err);
 }

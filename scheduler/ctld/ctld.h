@@ -23,6 +23,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     bool makes_dirs;       /* jobs' directories; else the allocator does, as the
                               user whose they are */
     const char *socket;    /* absolute; its directory exists */
+    int64_t socket_gid;    /* who may connect, if it serves all; 0: everybody */
     const char *worker;    /* mgpu-worker, absolute */
     const char *allocator; /* as /v1/status names it */
     int64_t uid;           /* whom it serves, besides root */

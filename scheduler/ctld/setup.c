@@ -145,6 +145,17 @@ static int check_account(const struct conf *conf, struct error *err)
                : 0;
 }
 
+static int check_group(const struct conf *conf, struct error *err)
+{
+    struct account who;
+    int64_t gid = 0;
+    if (!conf->controller.user || !conf->controller.socket_group)
+        return 0;
+    return system_account(conf->controller.user, &who, NULL) < 0
+               ? 0 /* check_account() says so */
+               : system_group(conf->controller.socket_group, &who, &gid, err);
+}
+
 static int check_jobs_dir(const struct conf *conf, struct error *err)
 {
     const char *dir = conf->controller.jobs_dir;
@@ -170,8 +181,8 @@ static check_fn *const of_all[] = {
     setup_check_ca, check_journal, NULL};
 static check_fn *const of_local[] = {check_shepherd, NULL};
 static check_fn *const of_slurm[] = {
-    check_build,      check_helper,  check_batch,    check_listen,
-    check_slurm_conf, check_account, check_jobs_dir, NULL};
+    check_build,   check_helper, check_batch,    check_listen, check_slurm_conf,
+    check_account, check_group,  check_jobs_dir, NULL};
 
 static int first_wrong(check_fn *const *checks, const struct conf *conf,
                        struct error *err)
@@ -302,7 +313,10 @@ int setup_find(const struct args *a, const struct conf *conf, struct setup *ret,
         return -1;
     if (s.kind == DAEMON_SYSTEM &&
         (system_file(a->config, err) < 0 ||
-         system_account(conf->controller.user, &s.who, err) < 0))
+         system_account(conf->controller.user, &s.who, err) < 0 ||
+         (conf->controller.socket_group &&
+          system_group(conf->controller.socket_group, &s.who, &s.socket_gid,
+                       err) < 0)))
         return -1;
     if (system_admins(conf, &s.admins, &s.n_admins, err) < 0)
         return -1;
@@ -383,6 +397,7 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
         .user_jobs_dir = conf->controller.jobs_dir,
         .makes_dirs = true,
         .socket = s->socket,
+        .socket_gid = s->socket_gid,
         .worker = s->worker,
         .allocator = "local",
         .uid = (int64_t)geteuid(),

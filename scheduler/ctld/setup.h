@@ -19,6 +19,7 @@ enum { SETUP_PATH_CAP = 480 };
 struct setup {
     enum daemon_kind kind;
     struct account who; /* SYSTEM: whom it becomes */
+    int64_t socket_gid; /* SYSTEM: who may connect; 0: everybody */
     int64_t *admins;    /* [n_admins]; owned */
     size_t n_admins;
     char state_dir[SETUP_PATH_CAP], socket[SETUP_PATH_CAP],

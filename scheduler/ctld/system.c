@@ -48,6 +48,40 @@ int system_account(const char *name, struct account *ret, struct error *err)
     return 0;
 }
 
+int system_group(const char *name, const struct account *who, int64_t *ret_gid,
+                 struct error *err)
+{
+    gid_t gids[1024];
+    int n = (int)(sizeof(gids) / sizeof(gids[0]));
+    static char space[65536];
+    struct group gr, *found = NULL;
+    int why = getgrnam_r(name, &gr, space, sizeof(space), &found);
+    if (!found)
+        return why ? error_sys(err, why,
+                               "controller.socket_group: look up '%s'", name)
+                   : error_set(err, ERR_CONFIG,
+                               "controller.socket_group: there is no group "
+                               "'%s' here: make one, groupadd --system %s",
+                               name, name);
+    if (gr.gr_gid == 0)
+        return error_set(err, ERR_CONFIG,
+                         "controller.socket_group: '%s' is root's: name one of "
+                         "users",
+                         name);
+    if (getgrouplist(who->name, who->gid, gids, &n) < 0)
+        n = 0;
+    for (int i = 0; i < n; i++) {
+        if (gids[i] == gr.gr_gid) {
+            *ret_gid = (int64_t)gr.gr_gid;
+            return 0;
+        }
+    }
+    return error_set(err, ERR_CONFIG,
+                     "controller.socket_group: '%s' is not in '%s', and cannot "
+                     "give its socket to it: usermod --append --groups %s %s",
+                     who->name, name, name, who->name);
+}
+
 int system_admins(const struct conf *conf, int64_t **ret, size_t *ret_n,
                   struct error *err)
 {

@@ -19,6 +19,11 @@ struct account {
 int system_account(const char *name, struct account *ret,
                    struct error *err) MUST_CHECK;
 
+/* A group of who's, for his socket.
+ * err  ERR_CONFIG no such group, root's, or he is not in it */
+int system_group(const char *name, const struct account *who, int64_t *ret_gid,
+                 struct error *err) MUST_CHECK;
+
 /* auth.admins as uids; root, who may do everything anyway, is left out.
  *
  * own  *ret: the caller frees; NULL when there is none

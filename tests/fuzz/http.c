@@ -61,7 +61,7 @@ static void start(void)
                    (int)getpid());
     base = event_base_new();
     if (!base || http_server_create(base, &conf, &s, NULL) < 0 ||
-        http_server_listen_unix(s, at.sun_path, 0600, NULL) < 0 ||
+        http_server_listen_unix(s, at.sun_path, 0600, 0, NULL) < 0 ||
         atexit(leave) != 0)
         abort();
 }

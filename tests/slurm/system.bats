@@ -160,6 +160,26 @@ grouped() {
     wait_for 30 helper_gone
 }
 
+@test "S13: a socket for a group is that group's, and nobody else connects" {
+    group=$(id -gn "$ctld_user")
+    system_conf "user: $ctld_user" "jobs_dir: $jobs/%u" "socket_group: $group"
+    launch
+    [ "$(stat -c '%U %G %a' "$ctld_dir/sock")" = "$ctld_user $group 660" ]
+    run as "$one" "$MGPU_BIN/mgpu-stat"
+    [ "$status" -eq 77 ]
+    [[ $output == *"permission denied"*controller.socket_group* ]]
+    run "$MGPU_BIN/mgpu-stat" # root
+    [ "$status" -eq 0 ]
+    ctld_term
+    wait_for 30 helper_gone
+    for no in root nobody-is-in-it; do
+        system_conf "user: $ctld_user" "jobs_dir: $jobs/%u" "socket_group: $no"
+        run "$MGPU_BIN/mgpu-ctld" --config "$ctld_dir/mgpu.yaml"
+        [ "$status" -eq 78 ]
+        [[ $output == *"controller.socket_group: "*"'$no'"* ]]
+    done
+}
+
 @test "what root had open when it started the daemon stays root's" {
     system_conf "user: $ctld_user" "jobs_dir: $jobs/%u"
     install -m 600 /dev/null "$ctld_dir/roots"

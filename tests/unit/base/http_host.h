@@ -46,7 +46,7 @@ static inline void *host_main(void *arg)
     if (h->rc == 0 && h->listen)
         h->rc = http_server_listen_tcp(h->server, h->listen, &h->port, &h->err);
     if (h->rc == 0 && h->sock)
-        h->rc = http_server_listen_unix(h->server, h->sock, 0600, &h->err);
+        h->rc = http_server_listen_unix(h->server, h->sock, 0600, 0, &h->err);
     struct event *stop =
         event_new(h->base, h->stop[0], EV_READ, host_on_stop, h->base);
     (void)event_add(stop, NULL);

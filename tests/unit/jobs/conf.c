@@ -86,7 +86,16 @@ static const struct {
     {"a key of no backup", V "store: {backup: {dri: /b}}\n", "E010 2:18"},
     {"backups", V "store: {backup: {dir: /b, every: 1d, keep: 1}}\n", ""},
     {"backups no more", V "store: {backup: {dir: null}}\n", ""},
-    {"later key of slurm", V "slurm: {submit_as: user}\n", "E018 2:9"},
+    {"jobs as a service", V "slurm: {submit_as: service}\n", "E018 2:20"},
+    {"jobs as their users", V "slurm: {submit_as: user}\n", ""},
+    {"jobs as somebody", V "slurm: {submit_as: anna}\n", "E012 2:20"},
+    {"a group of one's own daemon", V "controller: {socket_group: hpc}\n",
+     "E017 2:28"},
+    {"a group of everybody's",
+     V "controller: {socket_group: hpc, user: mgpu}\n", ""},
+    {"no group", V "controller: {socket_group: null}\n", ""},
+    {"a group of two words", V "controller: {socket_group: 'a b', user: m}\n",
+     "E014 2:28"},
     {"no grace", V "scheduler: {preempt: {grace: 0s}}\n", "E023 2:30"},
     {"preempt is a section", V "scheduler: {preempt: yes}\n", "E011 2:22"},
     {"later key", V "scheduler: {weights: {age: 1}}\n", "E018 2:13"},
@@ -229,6 +238,7 @@ static const char golden[] =
     "controller:\n"
     "  state_dir: null                       # restart\n"
     "  socket: null                          # restart\n"
+    "  socket_group: null                    # restart\n"
     "  max_clients: 2048                     # restart\n"
     "  listen: null                          # restart\n"
     "  url: null                             # restart\n"
@@ -256,6 +266,7 @@ static const char golden[] =
     "  exclusive: false                      # live\n"
     "  cpus_per_gpu: 4                       # live\n"
     "  memory_per_gpu: null                  # live\n"
+    "  submit_as: user                       # restart\n"
     "  launcher: srun                        # restart\n"
     "  srun: \"srun\"                          # restart\n"
     "  mpirun: \"mpirun\"                      # restart\n"

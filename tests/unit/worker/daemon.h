@@ -133,7 +133,7 @@ static inline int daemon_listen(struct daemon *d, struct http_server *server,
 {
     char where[32];
     if (!d->is_tcp)
-        return http_server_listen_unix(server, d->path, 0600, err);
+        return http_server_listen_unix(server, d->path, 0600, 0, err);
     (void)snprintf(where, sizeof(where), "127.0.0.1:%d", d->port);
     return http_server_listen_tcp(server, where, &d->port, err);
 }
