@@ -12,6 +12,7 @@
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
 #   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds
 #   make bench-history     a long past: N=jobs, ROWS= of metrics
+#   make bench-retention   and its end: ROWS= that go while others come
 #   make fault             let each call of the daemon and of the tools fail
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
@@ -184,7 +185,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(filter-out $(absent), \
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
-        bench-cv bench-slurm bench-ctld bench-soak bench-history crash fault \
+        bench-cv bench-slurm bench-ctld bench-soak bench-history bench-retention crash fault \
         install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -493,6 +494,11 @@ bench-soak: all $(B)/tests/bench/load
 bench-history: all $(addprefix $(B)/tests/bench/,fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/history.sh $(or $(N),100000) $(or $(ROWS),10000000)
+
+# Rows of jobs that ended long ago go while others come.
+bench-retention: all $(addprefix $(B)/tests/bench/,fill load)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/retention.sh $(or $(ROWS),10000000) $(or $(SECONDS),20)
 
 deps:
 	$(Q)sh .ci/deps

@@ -55,6 +55,10 @@ int mem_scaling(const struct mem_table *attempts,
                            struct error *err),
                 void *arg, struct error *err) MUST_CHECK;
 
+/* ---- mem_purge.c -------------------------------------------------------- */
+/* As purge_rows(); tables[VIEW_N]. */
+void mem_purge(struct mem_table *tables, struct store_purge *io);
+
 /* ---- mem_archive.c ------------------------------------------------------ */
 struct mem_archive {
     struct store_archived *jobs; /* owned, with the keys; by id */

@@ -201,6 +201,15 @@ int rows_sync(struct rows *r, struct error *err)
     return rc;
 }
 
+int rows_purge(struct rows *r, struct store_purge *io, struct error *err)
+{
+    pthread_mutex_lock(&r->lock);
+    int rc = purge_some(&r->purge, &r->db, io, err);
+    r->unsynced = r->unsynced || (rc == 0 && io->n > 0);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
 /* state.db is attached to copy an attempt's class and size from it; nothing
  * writes to it here. */
 static int attach_state(struct rows *r, const char *path, struct error *err)
@@ -228,6 +237,8 @@ int rows_open(struct rows *r, const char *path, const char *state_path,
         /* 32 MiB: a checkpoint each second or so at full speed */
         db_exec(d,
                 "PRAGMA synchronous = NORMAL;"
+                /* else pages that rows have left are written once more */
+                "PRAGMA secure_delete = OFF;"
                 "PRAGMA wal_autocheckpoint = 8192",
                 err) < 0 ||
         schema_migrate(d, &schema_metrics, err) < 0 ||
@@ -251,6 +262,7 @@ void rows_close(struct rows *r)
     sqlite3_finalize(r->epoch);
     sqlite3_finalize(r->profile);
     sqlite3_finalize(r->value);
+    purge_close(&r->purge);
     db_close(&r->db);
     pthread_mutex_destroy(&r->lock);
 }

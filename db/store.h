@@ -145,6 +145,15 @@ struct store_query {
     int32_t last;    /* 1: the last `limit` rows, still in key order */
 };
 
+/* A piece of all metric rows of jobs that ended long ago. */
+struct store_purge {
+    double before_s; /* jobs that ended before this */
+    size_t max;      /* rows of a piece, 1 or more */
+    uint64_t at;     /* io: jobs with lower numbers are done; 0: none is */
+    size_t n;        /* out: rows that went */
+    bool is_over;    /* out: there was nothing more to look at */
+};
+
 enum cell_kind { CELL_NULL, CELL_INT, CELL_REAL, CELL_TEXT };
 struct store_cell {
     const char *name; /* the column */
@@ -196,6 +205,13 @@ struct store_ops {
                 const struct metric_row *rows, size_t n, size_t *ret_new,
                 struct error *err);
     int (*sync_rows)(struct store *s, struct error *err);
+    /* Deletes the next piece, in one transaction; of the thread that calls
+     * rows(). Rows of a job that has not ended, or that is not known, stay.
+     * Not all calls find something to delete; who wants it all calls until
+     * is_over. It may be begun again at any time, also in another life.
+     * err  as rows(); nothing went, and *io is as it was */
+    int (*purge_rows)(struct store *s, struct store_purge *io,
+                      struct error *err);
     /* Calls row() for each row; cells are borrowed for the call. row() must
      * neither wait nor query: it holds up other queries, and the log. */
     int (*query)(struct store *s, const struct store_query *q,
@@ -263,7 +279,8 @@ void store_mem_world_destroy(struct store_mem_world *w);
 int store_mem_create(struct store_mem_world *w, struct store **ret,
                      struct error *err) MUST_CHECK;
 
-/* Wraps `inner` (owned). Counts calls of append, load, rows, sync_rows.
+/* Wraps `inner` (owned). Counts calls of append, load, rows, sync_rows,
+ * purge_rows.
  * The n-th call (from 1) fails with ERR_IO: before the inner call, or after
  * it when `after` is set - done, but not acknowledged. n 0: never. With
  * `kill`, the process kills itself with SIGKILL instead. The call takes

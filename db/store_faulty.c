@@ -93,6 +93,21 @@ static int faulty_sync_rows(struct store *s, struct error *err)
     return strike(f, call, true, "sync_rows", err);
 }
 
+static int faulty_purge_rows(struct store *s, struct store_purge *io,
+                             struct error *err)
+{
+    struct store_faulty *f = faulty(s);
+    int64_t call = ++f->calls;
+    struct store_purge to = *io;
+
+    if (strike(f, call, false, "purge_rows", err) < 0 ||
+        f->inner->ops->purge_rows(f->inner, &to, err) < 0 ||
+        strike(f, call, true, "purge_rows", err) < 0)
+        return -1;
+    *io = to;
+    return 0;
+}
+
 static int faulty_query(struct store *s, const struct store_query *q,
                         int (*row)(void *arg, const struct store_cell *cells,
                                    size_t n, struct error *err),
@@ -151,6 +166,7 @@ static const struct store_ops faulty_ops = {
     .archived = faulty_archived,
     .rows = faulty_rows,
     .sync_rows = faulty_sync_rows,
+    .purge_rows = faulty_purge_rows,
     .query = faulty_query,
     .destroy = faulty_destroy,
 };

@@ -452,6 +452,17 @@ static int mem_sync_rows(struct store *s, struct error *err)
     return 0;
 }
 
+static int mem_purge_rows(struct store *s, struct store_purge *io,
+                          struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+    (void)err;
+    pthread_mutex_lock(&w->lock);
+    mem_purge(w->tables, io);
+    pthread_mutex_unlock(&w->lock);
+    return 0;
+}
+
 /* ---- query --------------------------------------------------------------- */
 
 static bool matches(const struct mem_key *k, const struct store_query *q)
@@ -526,6 +537,7 @@ static const struct store_ops mem_ops = {
     .archived = mem_archived,
     .rows = mem_rows,
     .sync_rows = mem_sync_rows,
+    .purge_rows = mem_purge_rows,
     .query = mem_query,
     .destroy = mem_destroy,
 };

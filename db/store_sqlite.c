@@ -286,6 +286,12 @@ static int sqlite_sync_rows(struct store *base, struct error *err)
     return rows_sync(&sqlite(base)->rows, err);
 }
 
+static int sqlite_purge_rows(struct store *base, struct store_purge *io,
+                             struct error *err)
+{
+    return rows_purge(&sqlite(base)->rows, io, err);
+}
+
 static int sqlite_query(struct store *base, const struct store_query *q,
                         int (*row)(void *arg, const struct store_cell *cells,
                                    size_t n, struct error *err),
@@ -328,6 +334,7 @@ static const struct store_ops sqlite_ops = {
     .archived = sqlite_archived,
     .rows = sqlite_rows,
     .sync_rows = sqlite_sync_rows,
+    .purge_rows = sqlite_purge_rows,
     .query = sqlite_query,
     .destroy = sqlite_destroy,
 };

@@ -28,12 +28,20 @@ struct archive {
     struct archive_reader readers[ARCHIVE_READERS];
 };
 
+/* Statements of purge_sqlite.c, from the first call on; NULL before. */
+enum { PURGE_TABLES = 5 };
+struct purge {
+    sqlite3_stmt *edge[PURGE_TABLES], *below[PURGE_TABLES], *all[PURGE_TABLES];
+    sqlite3_stmt *next, *ended;
+};
+
 /* Writing metrics.db; used by the thread that calls rows(), and locked all
  * the same, so that sync_rows() may come from another. */
 struct rows {
     pthread_mutex_t lock;
     struct db db; /* state.db is attached as "state", for reading */
     sqlite3_stmt *run, *iteration, *epoch, *profile, *value;
+    struct purge purge;
     bool unsynced;
     double synced_s; /* monotonic */
 };
@@ -82,6 +90,14 @@ int rows_insert(struct rows *r, uint64_t job, int32_t attempt,
                 const struct metric_row *rows, size_t n, size_t *ret_new,
                 struct error *err) MUST_CHECK;
 int rows_sync(struct rows *r, struct error *err) MUST_CHECK;
+int rows_purge(struct rows *r, struct store_purge *io,
+               struct error *err) MUST_CHECK;
+
+/* ---- purge_sqlite.c ------------------------------------------------------ */
+/* d: of struct rows, whose lock is held */
+int purge_some(struct purge *p, const struct db *d, struct store_purge *io,
+               struct error *err) MUST_CHECK;
+void purge_close(struct purge *p); /* fine on a zeroed struct */
 
 int reader_open(struct reader *r, const char *path, const char *name,
                 struct error *err) MUST_CHECK;

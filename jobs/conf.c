@@ -212,6 +212,11 @@ static const struct schema_key keys[] = {
      .def = "null", RANGE(8, 65536), NONE(0), .code = "E013", .live = true,
      .doc = "connections of one user at a time; null: 64 where all are served"},
 
+    {"store.metrics_retention", KEY_DURATION, AT(store.metrics_retention_s),
+     .def = "null", RANGE(3600, 36525.0 * 86400), NONE(0), .code = "E023",
+     .live = true,
+     .doc = "time after a job's end for which its metric rows are kept; null: "
+            "for good"},
     {"store.min_free", KEY_SIZE, AT(store.min_free_bytes), .def = "null",
      RANGE(1048576, 1125899906842624.0), NONE(0), .code = "E023", .live = true,
      .doc = "free space of state_dir below which no job is accepted; null: "
@@ -271,7 +276,6 @@ static const char *const later[] = {
     "scheduler.min_efficiency_default",
     "scheduler.reserve",
     "limits.max_sweep",
-    "store.metrics_retention",
     "store.jobs_retention",
     NULL,
 };

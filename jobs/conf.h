@@ -95,7 +95,8 @@ struct conf {
         int32_t max_clients_per_user; /* 0: the daemon's default */
     } limits;
     struct {
-        int64_t min_free_bytes; /* 0: no limit */
+        double metrics_retention_s; /* 0: for good */
+        int64_t min_free_bytes;     /* 0: no limit */
         struct {
             char *dir; /* NULL: none are taken but those asked for */
             double every_s;

@@ -281,6 +281,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->mail_program = f->conf.mail_program;
     conf->ca_file = f->conf.ca_file;
     conf->webhook_allow = f->conf.webhook_allow;
+    conf->metrics_retention_s = f->conf.metrics_retention_s;
     conf->min_free_bytes = f->conf.min_free_bytes;
     conf->backup_dir = f->conf.backup_dir;
     conf->backup_every_s = f->conf.backup_every_s;
@@ -290,6 +291,8 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     set_engine_conf(c);
     if (c->backup.timer)
         ctld_backups_again(c);
+    if (c->retention.timer)
+        ctld_retention_again(c);
     log_set_level(f->level);
     log_set_format(f->format);
     ctld_want_step(c);
@@ -402,7 +405,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
         ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
         ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
-        make_http(c, err) < 0 || ctld_backups_init(c, err) < 0) {
+        make_http(c, err) < 0 || ctld_backups_init(c, err) < 0 ||
+        ctld_retention_init(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -485,6 +489,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->policy_timer);
     ctld_seals_clear(c);
     ctld_backups_clear(c);
+    ctld_retention_clear(c);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

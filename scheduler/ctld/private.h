@@ -28,7 +28,7 @@ struct ctld_durations {
 
 struct ctld_stats {
     uint64_t events, rows_stored, rows_repeated, lines_dropped, values_dropped,
-        spools_undrained, steps_failed, refused, limited;
+        spools_undrained, steps_failed, refused, limited, rows_removed;
     struct ctld_durations steps, commits; /* commits: of the disk's part */
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
@@ -90,6 +90,16 @@ struct ctld_room {      /* room.c */
     double asked_s;     /* NAN: not yet */
     int64_t free_bytes; /* -1: not known */
     bool is_short;
+};
+struct ctld_retention { /* retention.c */
+    struct loop_source *timer;
+    bool is_busy, is_skewed;
+    uint64_t job;     /* where the pass is */
+    size_t max;       /* rows of a piece */
+    double yielded_s; /* that batches were let go first, since the last piece */
+    double passed_s;  /* when the last pass ended; NAN: not yet */
+    double started_s; /* monotonic */
+    uint64_t n_of_pass;
 };
 struct ctld_backup { /* backups.c */
     struct loop_source *timer;
@@ -169,6 +179,7 @@ struct ctld {
     struct thread *selects; /* likewise */
     struct ctld_backup backup;
     struct ctld_room room;
+    struct ctld_retention retention;
     struct audit *audit;
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
@@ -514,6 +525,16 @@ void ctld_backups_clear(struct ctld *c);
 /* The configuration is another: looks whether it is time. */
 void ctld_backups_again(struct ctld *c);
 json_t *ctld_backups_json(const struct ctld *c); /* null: none are wanted */
+
+/* ---- retention.c -----------------------------------------------------------
+ */
+int ctld_retention_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_retention_clear(struct ctld *c);
+/* The configuration is another: begins anew. */
+void ctld_retention_again(struct ctld *c);
+/* Rows are kept of jobs that ended since then; -INFINITY: of all. */
+double ctld_rows_since(const struct ctld *c);
+json_t *ctld_retention_json(const struct ctld *c);
 
 /* ---- room.c ----------------------------------------------------------------
  */

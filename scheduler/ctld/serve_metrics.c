@@ -207,6 +207,9 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |=
         one(b, "mgpu_steps_failed", "counter",
             "Engine steps whose events could not be stored.", s->steps_failed);
+    rc |=
+        one(b, "mgpu_rows_removed", "counter",
+            "Metric rows removed by store.metrics_retention.", s->rows_removed);
     rc |= add_notices(b, ctld_notice_counts(c));
     rc |= add_backups(b, &c->backup);
     rc |= add_room(b, ctld_room(c));

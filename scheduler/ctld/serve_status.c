@@ -51,7 +51,7 @@ void serve_status(void *arg, struct http_exchange *x)
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -64,7 +64,8 @@ void serve_status(void *arg, struct http_exchange *x)
                   "reload", ctld_reload_json(c), "paused", ctld_pause_json(c),
                   "drained", ctld_drains_json(c), "allocator_state",
                   ctld_allocator_state(c), "loop", loop_json(c), "backup",
-                  ctld_backups_json(c), "storage", ctld_room_json(c)));
+                  ctld_backups_json(c), "storage", ctld_room_json(c), "kept",
+                  ctld_retention_json(c)));
 }
 
 json_t *ctld_node_json(const struct alloc_node *n)

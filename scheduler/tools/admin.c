@@ -169,6 +169,18 @@ static void print_reload(const json_t *r, bool is_new)
             render_escape(field_str(r, "after_restart"), text, sizeof(text)));
 }
 
+static void print_kept(const json_t *k)
+{
+    if (!json_is_string(json_object_get(k, "rows_since")))
+        return;
+    printf(" kept       rows of jobs that ended since %s; %" PRId64
+           " rows removed%s\n",
+           field_str(k, "rows_since"), field_int(k, "rows_removed", 0),
+           field_yes(k, "is_stopped")
+               ? "; stopped until the next start: the clock was set"
+               : "");
+}
+
 static void print_storage(const json_t *o)
 {
     char is[32], min[32];
@@ -224,6 +236,7 @@ static void print_status(const json_t *s)
            render_escape(field_str(s, "state_dir"), why, sizeof(why)));
     printf(" loop       stood still for at most %s\n",
            render_time(field_real(loop, "longest_s"), word, sizeof(word)));
+    print_kept(json_object_get(s, "kept"));
     print_storage(json_object_get(s, "storage"));
     print_backup(json_object_get(s, "backup"));
 }

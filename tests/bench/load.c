@@ -3,7 +3,9 @@
  *   load submit SOCKET CLIENTS SECONDS [WAITING]  durable submits, one by one,
  *                                               none while so many wait
  *   load get SOCKET PATH CLIENTS RATE SECONDS   GETs, RATE a second, 0: any
- *   load rows SOCKET JOB TOKEN RANKS SECONDS    metric rows, 1,000 a request
+ *   load rows SOCKET JOB TOKEN RANKS SECONDS [REST_MS]
+ *                                               metric rows, 1,000 a request,
+ *                                               so long after the last answer
  *   load watch SOCKET N SECONDS AFTER           watchers, who know of all up
  *                                               to this event
  *
@@ -106,6 +108,7 @@ static struct {
     const char *path, *job, *token;
     double rate;
     double waiting; /* 0: any number */
+    int rest_ms;
 } what;
 
 static void took(struct client *c, double s, int status)
@@ -209,6 +212,7 @@ static void *rows(void *arg)
         send_all(fd, head, (size_t)len);
         int status = exchange(fd, &in, buf_str(&body), body.len);
         took(c, now_s() - began_s, status);
+        (void)poll(NULL, 0, what.rest_ms);
         if (status == 200) {
             offset += (long long)body.len;
             c->n_rows += ROWS_AT_ONCE;
@@ -334,9 +338,10 @@ int main(int argc, char **argv)
         what.path = argv[3];
         what.rate = real(argv[5]);
         run(gets, number(argv[4]), real(argv[6]));
-    } else if (strcmp(verb, "rows") == 0 && argc == 7) {
+    } else if (strcmp(verb, "rows") == 0 && (argc == 7 || argc == 8)) {
         what.job = argv[3];
         what.token = argv[4];
+        what.rest_ms = argc == 8 ? number(argv[7]) : 0;
         run(rows, number(argv[5]), real(argv[6]));
     } else if (strcmp(verb, "watch") == 0 && argc == 6) {
         watch(number(argv[3]), real(argv[4]), argv[5]);

@@ -73,6 +73,11 @@ static const struct {
     {"a host with half a port", V "notify: {webhook_allow: ['a.org:']}\n",
      "E023 2:26"},
     {"later key of store", V "store: {jobs_retention: 1d}\n", "E018 2:9"},
+    {"rows for a time", V "store: {metrics_retention: 90d}\n", ""},
+    {"rows for good", V "store: {metrics_retention: null}\n", ""},
+    {"rows for a time too short to be meant",
+     V "store: {metrics_retention: 90s}\n", "E023 2:28"},
+    {"rows without a unit", V "store: {metrics_retention: 90}\n", "E024 2:28"},
     {"min_free", V "store: {min_free: 2G}\n", ""},
     {"min_free, none", V "store: {min_free: null}\n", ""},
     {"min_free without a unit", V "store: {min_free: 20}\n", "E023 2:19"},
@@ -296,6 +301,7 @@ static const char golden[] =
     "  rpc_burst: 60                         # live\n"
     "  max_clients_per_user: null            # live\n"
     "store:\n"
+    "  metrics_retention: null               # live\n"
     "  min_free: null                        # live\n"
     "  backup:\n"
     "    dir: null                           # live\n"

@@ -1,0 +1,199 @@
+/* retention.c - store.metrics_retention through a whole daemon: the rows of a
+ * job go when it ended long enough ago, a piece at a time, killed in between or
+ * not; the job stays, and a clock that is set removes nothing. */
+#include <stdatomic.h>
+
+#include "jobs/base/clock.h"
+#include "tests/unit/ctld/rig.h"
+
+enum { ROWS = 3000, DAY_S = 86400 };
+
+static struct rig r;
+
+/* ---- a wall clock that can be set -----------------------------------------
+ */
+static atomic_llong ahead_s;
+
+static double now_s(const struct clock *c)
+{
+    (void)c;
+    return clock_real.now_s(&clock_real);
+}
+
+static double wall_s(const struct clock *c)
+{
+    (void)c;
+    return clock_real.wall_s(&clock_real) + (double)atomic_load(&ahead_s);
+}
+
+static const struct clock settable = {.now_s = now_s, .wall_s = wall_s};
+
+static void keep_ten_days(struct ctld_conf *conf)
+{
+    conf->metrics_retention_s = 10.0 * DAY_S;
+}
+
+/* ---- a job with rows ------------------------------------------------------
+ */
+static void send_rows(long long id)
+{
+    struct buf text = BUF_INIT;
+    char path[64];
+    for (int i = 1; i <= ROWS; i++)
+        if (buf_addf(&text, NULL, "{\"iteration\":%d,\"loss\":1}\n", i) < 0)
+            exit(1);
+    (void)snprintf(path, sizeof(path), "%lld/1/rows?rank=0&offset=0", id);
+    is_int(as_worker(&r, path, buf_str(&text)), 200, "it sends rows");
+    buf_clear(&text);
+}
+
+static void run_job(long long id)
+{
+    char at[64];
+    is_int(call(&r, "POST", "/v1/jobs", SPEC("one"), NULL), 201, "a job");
+    (void)snprintf(at, sizeof(at), "/v1/jobs/%lld", id);
+    ok(becomes(&r, at, "\"place\":\"n1:0\""), "  is placed");
+    (void)snprintf(at, sizeof(at), "%lld/1/claim", id);
+    is_int(as_worker(&r, at, "{\"holder\":\"h 1 1\"}"), 200, "  claimed");
+    send_rows(id);
+}
+
+static void end_job(long long id)
+{
+    char at[64];
+    (void)snprintf(at, sizeof(at), "%lld/1/report", id);
+    is_int(as_worker(&r, at, "{\"exit_code\":0,\"why\":\"\"}"), 200,
+           "  reports");
+    exits(&r, (uint64_t)id, 0);
+    (void)snprintf(at, sizeof(at), "/v1/jobs/%lld", id);
+    ok(becomes(&r, at, "\"state\":\"COMPLETED\""), "  and ends");
+}
+
+static int n_rows(long long id)
+{
+    char path[96];
+    int n = 0;
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%lld/iterations?limit=%d", id,
+                   ROWS + 1);
+    if (get(&r, path) != 200)
+        return -1;
+    for (const char *p = buf_str(&r.body); (p = strstr(p, "[1,0,")); p++)
+        n++;
+    return n;
+}
+
+/* Until a look that began after now has ended. */
+static void wait_for_look(void)
+{
+    ok(becomes(&r, "/v1/status", "\"looked\":\""), "all was looked at");
+}
+
+static void test_keeps(void)
+{
+    rig_up(&r, NULL);
+    run_job(1);
+    end_job(1);
+    run_job(2); /* and runs on */
+    wait_for_look();
+    ok(has(&r, "\"rows_removed\":0"), "nothing is old");
+    is_int(n_rows(1), ROWS, "the rows of the first are there");
+    atomic_store(&ahead_s, 20LL * DAY_S);
+    is_int(get(&r, "/v1/status"), 200, "the clock is set, by twenty days");
+    rig_down(&r);
+}
+
+static int count_row(void *arg, const struct store_cell *cells, size_t n,
+                     struct error *err)
+{
+    (void)cells;
+    (void)n;
+    (void)err;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* Without a daemon: some pieces, and then no more. */
+static void purge_some(void)
+{
+    struct store *s = NULL;
+    struct error err = ERROR_INIT;
+    struct store_purge p = {.before_s = wall_s(&settable) - 10.0 * DAY_S,
+                            .max = 700};
+    struct store_query q = {.view = VIEW_ITERATION, .job = 1, .rank = -1};
+    int n = 0;
+    if (store_sqlite_open(r.dir, &s, &err) < 0 ||
+        s->ops->purge_rows(s, &p, &err) < 0 ||
+        s->ops->purge_rows(s, &p, &err) < 0 ||
+        s->ops->query(s, &q, count_row, &n, &err) < 0)
+        ok(false, "%s", err.msg);
+    is_int(n, ROWS - 1400, "a life that did not come far");
+    s->ops->destroy(s);
+}
+
+static void test_removes(void)
+{
+    rig_up(&r, NULL);
+    ok(becomes(&r, "/v1/status", "\"rows_removed\":1600"),
+       "the next one finds the rest");
+    wait_for_look();
+    is_int(n_rows(1), 0, "the first has none");
+    is_int(n_rows(2), ROWS, "the second, which runs, has all");
+    is_int(get(&r, "/v1/jobs/1"), 200, "the job is there");
+    ok(has(&r, "COMPLETED"), "as it ended");
+    is_int(get(&r, "/v1/jobs/1/events"), 200, "with its events");
+    ok(has(&r, "\"finish\""), "all of them");
+    is_int(get(&r, "/metrics"), 200, "the metrics");
+    ok(has(&r, "mgpu_rows_removed_total 1600\n"), "count them");
+    end_job(2);
+}
+
+/* A store in which the clock is set between the first piece and the second. */
+static struct store_ops ops;
+static int (*store_purge_rows)(struct store *s, struct store_purge *io,
+                               struct error *err);
+
+static int set_clock(struct store *s, struct store_purge *io, struct error *err)
+{
+    (void)s;
+    (void)err;
+    atomic_store(&ahead_s, 60LL * DAY_S);
+    io->n = 0;
+    io->is_over = false;
+    ops.purge_rows = store_purge_rows;
+    return 0;
+}
+
+static const struct store_ops *with_set_clock(const struct store_ops *real)
+{
+    ops = *real;
+    store_purge_rows = real->purge_rows;
+    ops.purge_rows = set_clock;
+    return &ops;
+}
+
+static void test_clock(void)
+{
+    is_int(n_rows(2), ROWS, "the second has ended just now");
+    rig_down(&r);
+    r.wrap_store = with_set_clock;
+    rig_up(&r, NULL);
+    ok(becomes(&r, "/v1/status", "\"is_stopped\":true"),
+       "the clock is set while it works, and that is told");
+    ok(has(&r, "\"rows_removed\":0"), "it removes nothing");
+    is_int(n_rows(2), ROWS, "so nobody loses anything by it");
+    rig_down(&r);
+}
+
+int main(void)
+{
+    rig_init(&r);
+    r.is_on_disk = true;
+    r.clock = &settable;
+    r.tweak = keep_ten_days;
+    test_keeps();
+    purge_some();
+    test_removes();
+    test_clock();
+    rig_clear(&r);
+    return tap_done();
+}
