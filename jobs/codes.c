@@ -143,7 +143,8 @@ static const struct code_note notes[] = {
      "mgpu-job(5), DEPENDENCIES"},
     {"E023", "a size, a duration or a priority out of range",
      "The value can be read and is too small or too large, or not a size: "
-     "K, M, G and T are powers of 1024. It may also be an address or a host "
+     "K, M, G and T are powers of 1024. A time needs its "
+     "zone. It may also be an address or a host "
      "that nobody is told at, or more than mgpu.yaml allows; the message names "
      "that limit.",
      "policy: {priority: 90}\n", "policy: {priority: 50}\n",
@@ -204,6 +205,13 @@ static const struct code_note notes[] = {
      "policy: {preemptible: true}\n",
      "kind: command\nversion: 1\ncommand: [train]\n"
      "policy: {preemptible: false}\n",
+     "mgpu-job(5), policy"},
+    {"W112", "it was to begin in the past",
+     "'policy.begin' is over: the job waits for nothing but its turn. A time "
+     "of "
+     "day without its date has to be written anew each day; '+2h' is so long "
+     "after the submission, whenever that is.",
+     "policy: {begin: \"2001-01-01T08:00:00Z\"}\n", "policy: {begin: +2h}\n",
      "mgpu-job(5), policy"},
 };
 

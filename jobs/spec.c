@@ -16,6 +16,7 @@
 #include "jobs/secret.h"
 #include "jobs/spec_read.h"
 #include "jobs/text.h"
+#include "jobs/when.h"
 
 void reading_clear(struct reading *r)
 {
@@ -133,6 +134,30 @@ static void look_for_secrets(const struct reading *r, const char *home,
     }
 }
 
+/* What is past is no error: it starts as soon as it can, as with sbatch. */
+static void look_at_begin(const struct reading *r, double now_s,
+                          struct spec_report *report)
+{
+    static const char path[] = "policy.begin";
+    const char *text = r->spec.policy.begin;
+    const struct node *from = node_of(r, path);
+    struct when at;
+    if (!from || !text || when_parse(text, &at, NULL, NULL) < 0 ||
+        at.is_after || at.s >= now_s)
+        return;
+    report_add(report, "W112", from->at, path, NULL,
+               "policy.begin '%.60s' is past: it starts as soon as it can",
+               text);
+}
+
+void reading_look_around(const struct reading *r,
+                         const struct spec_options *opt,
+                         struct spec_report *report)
+{
+    if (opt->now_s > 0)
+        look_at_begin(r, opt->now_s, report);
+}
+
 /* Variables that env sets itself stay as they are. */
 int reading_take_env(struct reading *r, const char *home,
                      struct spec_report *report, struct error *err)
@@ -196,6 +221,8 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
         rc = read_spec(text, len, opt, &r, report, err);
     if (rc == 0 && opt->take_env)
         rc = reading_take_env(&r, opt->home, report, err);
+    if (rc == 0)
+        reading_look_around(&r, opt, report);
     if (rc == 0)
         rc = report_verdict(report, err);
     if (rc == 0 && opt->draw_seed && r.spec.kind == SPEC_CV &&

@@ -161,6 +161,7 @@ struct job_spec {
         char *account, *qos; /* NULL: as mgpu.yaml says */
         bool preemptible;    /* it may be told to go for one of more priority */
         bool force_queue;    /* it waits for nodes that are not there yet */
+        char *begin;         /* when.h; NULL: at once */
     } policy;
     struct spec_list depends_on; /* depend.h */
     struct {
@@ -241,6 +242,8 @@ struct spec_options {
                         to env, and look for the files of secrets below
                         home; spec_show() does not */
     bool wants_text; /* spec_jobs.text of a single job, too */
+    double now_s;    /* since 1970, to say so of a policy.begin that is past;
+                        0: nobody asks */
 };
 
 /* Parses and validates the text of one job; all findings in one run. No file

@@ -14,6 +14,7 @@
 #include "jobs/rule.h"
 #include "jobs/secret.h"
 #include "jobs/text.h"
+#include "jobs/when.h"
 
 struct check {
     const struct job_spec *s;
@@ -224,6 +225,19 @@ static void check_every(const struct check *c)
         report_add(c->report, "E024", place_of(c, "checkpoint.every"),
                    "checkpoint.every", "write 500steps, 10m or 1epoch",
                    "checkpoint.every: %.160s", why.msg);
+}
+
+static void check_begin(const struct check *c)
+{
+    static const char path[] = "policy.begin";
+    char hint[WHEN_HINT_CAP], q[TEXT_QUOTE_CAP];
+    struct error why = ERROR_INIT;
+    struct when at;
+    if (is_set(c, path) && c->s->policy.begin &&
+        when_parse(c->s->policy.begin, &at, hint, &why) < 0)
+        report_add(c->report, "E023", place_of(c, path), path, hint,
+                   "%s '%s': %.120s", path,
+                   text_quote(q, sizeof(q), c->s->policy.begin), why.msg);
 }
 
 static void check_resources(const struct check *c)
@@ -540,6 +554,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_betas(&c);
     check_milestones(&c);
     check_every(&c);
+    check_begin(&c);
     check_resources(&c);
     check_depends(&c);
     check_retry(&c);

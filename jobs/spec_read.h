@@ -27,6 +27,10 @@ int reading_values(struct reading *r, const struct spec_options *opt,
  * below home unless it is NULL. */
 int reading_take_env(struct reading *r, const char *home,
                      struct spec_report *report, struct error *err) MUST_CHECK;
+/* Warnings of what is well said and will not be as meant, here and now. */
+void reading_look_around(const struct reading *r,
+                         const struct spec_options *opt,
+                         struct spec_report *report);
 void reading_clear(struct reading *r);
 
 int spec_draw_seed(int64_t *ret, struct error *err) MUST_CHECK;

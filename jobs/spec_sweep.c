@@ -284,6 +284,7 @@ static int expand(struct expansion *x, const struct spec_options *opt,
     if (reading_values(&x->base, opt, x->report, x->err) < 0 ||
         axes_read(x) < 0 || settle_base(x, opt->take_env) < 0)
         return -1;
+    reading_look_around(&x->base, opt, x->report);
     if (x->report->n_errors > 0)
         return 0;
     ret->is_sweep = true;

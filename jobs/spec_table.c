@@ -283,6 +283,10 @@ static const struct schema_key keys[] = {
      .code = "E011",
      .doc = "wait for nodes that could hold it, where there are none"},
 
+    {"policy.begin", KEY_STRING, AT(policy.begin), .def = "null", NONE(0),
+     .code = "E023",
+     .doc = "not before, as in 2026-12-01T08:00:00Z or +2h; null: at once"},
+
     {"depends_on", KEY_LIST, AT(depends_on), .code = "E022",
      .doc = "jobs that come first, as in afterok:12; see DEPENDENCIES"},
 
@@ -420,7 +424,6 @@ static const char *const later[] = {
     "resources.gpus_per_node",
     "resources.gpu_memory",
     "policy.deadline",
-    "policy.begin",
     "policy.goal",
     "policy.min_efficiency",
     "logs.on_limit",

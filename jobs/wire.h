@@ -86,7 +86,8 @@
  *     "position","start_estimate","start_forecast","start_in_s","iteration",
  *     "iterations_total","epoch","epochs_total","loss","t_iter_s","eta_s","eval_accuracy","cancel_asked",
  *     "held_by","display_id","sweep","task","vary","account","partition",
- *     "labels"}
+ *     "labels","begin"}
+ *     begin: policy.begin, or null
  *     start_forecast: of one of the first 64 that wait for which there is no
  *     start_estimate, as others are before it; start_in_s: seconds to the one
  *     or the other

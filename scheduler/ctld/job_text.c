@@ -197,6 +197,7 @@ MEMBER(elapsed_s, add_num, elapsed(v))
 MEMBER(limit_s, add_num, v->j->limit_s)
 MEMBER(left_s, add_num, left(v))
 MEMBER(start_estimate, add_time, start_estimate(v))
+MEMBER(begin, add_time, v->j->begin_s > 0 ? v->j->begin_s : (double)NAN)
 MEMBER(start_forecast, add_time, start_forecast(v))
 MEMBER(start_in_s, add_num, start_in(v))
 MEMBER(account, add_text, engine_where(v->c->engine, v->j).account)
@@ -256,6 +257,7 @@ static const struct member {
     ROW(labels),     ROW(iteration),      ROW(iterations_total),
     ROW(epoch),      ROW(epochs_total),   ROW(loss),
     ROW(t_iter_s),   ROW(eta_s),          ROW(eval_accuracy),
+    ROW(begin),
 };
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };
 _Static_assert((int)N_MEMBERS < 64, "a set of members is 64 bits");

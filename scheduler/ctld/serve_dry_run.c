@@ -18,10 +18,10 @@ struct dry_run {
 static json_t *job_of(const json_t *all)
 {
     static const char *const keys[] = {
-        "name",     "user",          "kind",     "state",     "reason",
-        "priority", "gpus_min",      "gpus_max", "limit_s",   "position",
-        "task",     "vary",          "account",  "partition", "labels",
-        "held_by",  "start_estimate"};
+        "name",     "user",           "kind",     "state",     "reason",
+        "priority", "gpus_min",       "gpus_max", "limit_s",   "position",
+        "task",     "vary",           "account",  "partition", "labels",
+        "held_by",  "start_estimate", "begin"};
     json_t *o = json_object();
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)

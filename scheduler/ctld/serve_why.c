@@ -430,7 +430,9 @@ static json_t *reply(const struct why *w)
     json_t *nodes = nodes_of(w, &total, &n_free);
     json_t *basis =
         waits && isfinite(job->start_estimate_s)
-            ? json_string("each job that runs ends at its time limit")
+            ? json_string(has_token(job->reason, "BeginTime")
+                              ? "it is its turn then: nobody looks that far"
+                              : "each job that runs ends at its time limit")
             : json_null();
     const struct clock *clock = w->c->parts.clock;
     json_t *o = json_pack(

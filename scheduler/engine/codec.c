@@ -406,6 +406,8 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "preemptible", json_false());
     if (job->saves && o)
         (void)json_object_set_new(o, "saves", json_true());
+    if (job->begin_s > 0 && o)
+        (void)json_object_set_new(o, "begin_s", json_real(job->begin_s));
     if (job->force_queue && o)
         (void)json_object_set_new(o, "force_queue", json_true());
     char *text = NULL;
@@ -554,6 +556,7 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->is_preemptible = !json_is_false(json_object_get(o, "preemptible"));
     ret->saves = json_is_true(json_object_get(o, "saves"));
     ret->force_queue = json_is_true(json_object_get(o, "force_queue"));
+    ret->begin_s = json_number_value(json_object_get(o, "begin_s"));
     ret->log_max_bytes = log_max;
     const char *digest = json_string_value(json_object_get(o, "digest"));
     text_copy(ret->digest, sizeof(ret->digest), digest ? digest : "");

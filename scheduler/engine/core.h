@@ -44,6 +44,7 @@ struct entry {
                         allocator has still to be told of; 0: none */
     int32_t n_live;  /* of a sweep's first task: that have devices, in a plan */
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
+    bool is_early;   /* its time has not come; see begin.c */
     bool is_owed;    /* within one view: others are gone, or go, for it */
     bool is_planned; /* within one plan: it starts; see limits.c */
     bool is_saved;   /* a copy is in engine.saved; not yet to the store */
@@ -215,6 +216,8 @@ struct engine {
     bool takes_back;    /* with the next plan: what waits in the allocator */
     bool wants_depends; /* what jobs wait for may have happened */
     bool wants_stop;    /* a task that ends its sweep may have failed */
+    double begin_at_s;  /* when to look at those that are early; INFINITY:
+                           there are none */
     double retry_at_s;  /* something failed: step again at this time */
     double look_at_s;   /* and plan at this one: jobs may be told to go then */
     double plan_from_s; /* not before this one, whoever wants a plan */
@@ -429,6 +432,15 @@ void eng_depends(struct engine *e);
 /* The same for one. err  its hold could not be staged */
 int eng_depends_one(struct engine *e, struct entry *en,
                     struct error *err) MUST_CHECK;
+
+/* ---- begin.c ------------------------------------------------------------- */
+/* Of a new job, and of one that is there after a restart: whether its time has
+ * not come. */
+void eng_begin_one(struct engine *e, struct entry *en);
+/* Lets those begin whose time has come; the others say when it does. */
+void eng_begins(struct engine *e);
+/* A QUEUED job is in no line, for others have to end, or its time to come. */
+bool eng_waits(const struct entry *en);
 
 /* What a policy is shown, and room for its wishes. */
 struct eng_view {

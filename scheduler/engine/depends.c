@@ -198,6 +198,8 @@ static int look_at(struct engine *e, struct entry *en, struct error *err)
         if (was) {
             (void)eng_set_reason(e, en, "");
             e->wants_plan = true; /* a claim alone asks for none */
+            if (en->is_early)
+                e->begin_at_s = -INFINITY;
         }
         break;
     }

@@ -127,6 +127,7 @@ static void resume(struct engine *e)
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         resume_wait(en, now_s, wall_s);
+        eng_begin_one(e, en);
         eng_file(e, en);
         if (!job_state_is_live(en->job.state))
             continue;
@@ -164,7 +165,7 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
         return error_set(err, ERR_NOMEM, "out of memory");
     e->parts = *parts;
     e->policy = parts->policy;
-    e->retry_at_s = e->look_at_s = INFINITY;
+    e->retry_at_s = e->look_at_s = e->begin_at_s = INFINITY;
     e->wants_plan = true;
     lack_watch();
     e->leave_at_s = e->plan_from_s = -INFINITY;
@@ -219,6 +220,7 @@ static double rest_after(double took_s)
 static void plan(struct engine *e)
 {
     eng_depends(e);
+    eng_begins(e);
     double began_s = eng_now(e);
     if (!e->wants_plan || began_s < e->plan_from_s)
         return;
@@ -279,6 +281,7 @@ int engine_step_begin(struct engine *e, struct store_batch **ret,
     if (eng_stop_sweeps(e, &e->later) < 0)
         e->retry_at_s = eng_now(e) + 1;
     eng_depends(e);
+    eng_begins(e);
     return go_on(e, ret, err);
 }
 
@@ -321,7 +324,7 @@ double engine_next_s(const struct engine *e)
         return now_s;
     double t = is_wanted ? plan_s : fmax(e->look_at_s, e->plan_from_s);
     t = fmin(t, fmin(e->retry_at_s, eng_leave_s(e)));
-    t = fmin(t, eng_later_s(e));
+    t = fmin(t, fmin(fmax(e->begin_at_s, now_s), eng_later_s(e)));
     for (size_t i = 0; i < e->files.moving.n; i++)
         t = fmin(t, eng_timers_next(e, e->files.moving.at[i]));
     return t;

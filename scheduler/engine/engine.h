@@ -150,6 +150,8 @@ struct job {
     int32_t gpus_min, gpus_max, nodes_min, nodes_max;
     double submit_s;
     double limit_s; /* INFINITY: none */
+    double begin_s; /* not before, since 1970; 0: at once. Below 0, of one that
+                       is only read: so long after its submit */
     double claim_s; /* of the attempt, see intent_s */
     double preempt_s;
     uint64_t preempted_for; /* for whom its devices were last taken back; 0:

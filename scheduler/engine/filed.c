@@ -5,7 +5,8 @@
  * that looked for them among all would take as long as there are jobs, several
  * times for each submit. So each active entry is filed by what a step asks:
  * eng_file() is called after whatever the lists go by has changed - the state,
- * the priority, `not_before_s`, `dropped`, `is_waiting`, `exclude` - and puts
+ * the priority, `not_before_s`, `dropped`, `is_waiting`, `is_early`,
+ * `exclude` - and puts
  * it where it belongs. It may be called too often, and cannot fail: room in the
  * lists comes with the entry, in eng_add().
  *
@@ -58,6 +59,7 @@ int eng_files_reserve(struct engine *e, struct error *err)
     return reserve(&f->moving, n, err) < 0 || reserve(&f->over, n, err) < 0 ||
                    reserve(&f->depends, n, err) < 0 ||
                    reserve(&f->queue, n, err) < 0 ||
+                   reserve(&f->early, n, err) < 0 ||
                    reserve(&f->later, n, err) < 0 ||
                    reserve_users(f, n, err) < 0
                ? -1
@@ -336,7 +338,8 @@ void eng_file(struct engine *e, struct entry *en)
     set_in(&f->over, en, &en->filed.is_over, job_state_is_final(s));
     set_in(&f->depends, en, &en->filed.has_depends,
            is_there && en->job.n_depends > 0);
-    set_queued(f, en, is_queued && !en->is_waiting);
+    set_in(&f->early, en, &en->filed.is_early, en->is_early);
+    set_queued(f, en, is_queued && !eng_waits(en));
     set_later(f, en, is_queued ? en->not_before_s : -(double)INFINITY);
     f->n_avoiding += avoids;
     f->n_avoiding -= en->filed.avoids;
@@ -350,7 +353,7 @@ void eng_file_all(struct engine *e)
 
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
-        if (en->job.state == JOB_QUEUED && !en->is_waiting) {
+        if (en->job.state == JOB_QUEUED && !eng_waits(en)) {
             en->filed.priority = en->job.priority;
             en->filed.is_queued = true;
             queue->at[queue->n++] = en;
@@ -369,6 +372,7 @@ void eng_unfile(struct engine *e, struct entry *en)
     set_in(&f->moving, en, &en->filed.is_moving, false);
     set_in(&f->over, en, &en->filed.is_over, false);
     set_in(&f->depends, en, &en->filed.has_depends, false);
+    set_in(&f->early, en, &en->filed.is_early, false);
     set_queued(f, en, false);
     set_later(f, en, -(double)INFINITY);
     f->n_avoiding -= en->filed.avoids;
@@ -384,6 +388,7 @@ void eng_files_clear(struct engine *e)
     free(f->over.at);
     free(f->depends.at);
     free(f->queue.at);
+    free(f->early.at);
     free(f->later.at);
     free(f->users);
 }

@@ -20,7 +20,7 @@ struct entry_list {
 /* Where an entry is filed: no part of the job, and put back by no undo. */
 struct filed {
     enum job_state state; /* under which it is counted; JOB_NEW: it is not */
-    bool is_moving, is_over, has_depends, is_queued, avoids, is_dirty;
+    bool is_moving, is_over, has_depends, is_early, is_queued, avoids, is_dirty;
     int32_t priority; /* under which it stands in the queue */
     size_t later_at;  /* in `later`, from 1; 0: it is not there */
     double later_s;
@@ -38,8 +38,9 @@ struct files {
                                   allocator has still to drop */
     struct entry_list over;    /* by id: have ended, and linger */
     struct entry_list depends; /* by id: were to wait for others */
-    struct entry_list queue;   /* QUEUED, and not for the end of another; in the
-                                  policy's order */
+    struct entry_list early;   /* by id: whose time has not come, see begin.c */
+    struct entry_list queue;   /* QUEUED, and neither early nor for the end of
+                                  another; in the policy's order */
     struct entry_list later;   /* QUEUED and not before a time: a heap by it */
     struct jobs_of_user *users; /* owned; by uid */
     size_t n_users, cap_users;

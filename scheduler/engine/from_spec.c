@@ -9,7 +9,17 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/when.h"
 #include "scheduler/engine/core.h"
+
+/* It was parsed before. */
+static double begin_of(const struct job_spec *s)
+{
+    struct when at;
+    if (!s->policy.begin || when_parse(s->policy.begin, &at, NULL, NULL) < 0)
+        return 0;
+    return at.is_after ? -at.s : at.s;
+}
 
 static void take(const struct job_spec *s, const struct engine_conf *conf,
                  struct job *ret)
@@ -22,6 +32,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->nodes_min = s->resources.nodes.min;
     ret->nodes_max = s->resources.nodes.max;
     ret->limit_s = s->resources.time_limit_s;
+    ret->begin_s = begin_of(s);
     ret->grace_s =
         s->checkpoint.grace_s > 0 ? s->checkpoint.grace_s : conf->kill_grace_s;
     ret->warn_signal = spec_warning(s, &ret->warn_before_s);

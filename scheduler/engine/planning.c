@@ -361,7 +361,7 @@ static void pause_all(struct engine *e, const char *why)
 
     text_copy(reason, sizeof(reason), why);
     for (size_t i = 0; i < e->n_active; i++) {
-        if (e->active[i]->job.state == JOB_QUEUED && !e->active[i]->is_waiting)
+        if (e->active[i]->job.state == JOB_QUEUED && !eng_waits(e->active[i]))
             set_reason(e, e->active[i], reason, NAN);
     }
 }

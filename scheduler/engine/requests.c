@@ -139,6 +139,8 @@ int eng_prepare(struct engine *e, const struct engine_submit *req,
             ? take_read(e, io_read, ret, err) < 0
             : eng_from_spec(spec, e->parts.conf, &ret->job, &ret->own, err) < 0)
         return -1;
+    if (ret->job.begin_s < 0)
+        ret->job.begin_s = eng_wall(e) - ret->job.begin_s;
     ret->job.uid = req->uid;
     text_copy(ret->job.user, sizeof(ret->job.user), req->user);
     if (check_fits(e, &ret->job, err) < 0 ||
@@ -219,6 +221,7 @@ int eng_enter(struct engine *e, const struct engine_submit *req,
         eng_remove(e, en);
         return -1;
     }
+    eng_begin_one(e, en);
     *ret = en;
     return 0;
 }

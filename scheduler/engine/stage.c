@@ -126,6 +126,8 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     e->staged++;
     eng_file(e, en);
     e->wants_stop = e->wants_stop || may_stop(en, ev.ev);
+    if (en->is_early)
+        e->begin_at_s = -INFINITY;
     e->wants_depends = e->wants_depends || en->job.n_depends > 0 ||
                        ev.ev == EV_CLAIM || job_state_is_final(en->job.state);
     e->wants_plan = e->wants_plan || moves_devices(ev.ev);

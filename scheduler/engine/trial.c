@@ -61,7 +61,7 @@ static struct entry *task(const struct trial *t, size_t i)
 
 static bool is_planned_for(const struct entry *en)
 {
-    return en->job.state == JOB_QUEUED && !en->is_waiting;
+    return en->job.state == JOB_QUEUED && !eng_waits(en);
 }
 
 static void all_wait(struct trial *t, const char *why)
@@ -187,6 +187,8 @@ static int enter(struct trial *t, const struct engine_submit *req,
                    : eng_enter_one(e, &ours, &t->first, err);
     for (size_t i = 0; rc == 0 && i < t->n; i++)
         rc = eng_depends_one(e, task(t, i), err);
+    if (rc == 0)
+        eng_begins(e);
     return rc;
 }
 

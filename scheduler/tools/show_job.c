@@ -61,6 +61,8 @@ static void print_times(const struct show_conf *s, const json_t *reply)
     char ran[32], limit[32], place[TEXT_CAP], native[TEXT_CAP];
     double limit_s = field_real(job, "limit_s");
     (void)fprintf(s->out, " submitted  %s", field_str(job, "submitted"));
+    if (*field_str(job, "begin"))
+        (void)fprintf(s->out, "   not before %s", field_str(job, "begin"));
     if (*field_str(job, "started"))
         (void)fprintf(s->out, "   started %s", field_str(job, "started"));
     if (*field_str(job, "ended"))

@@ -191,6 +191,10 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
             "\n may start  %s,\n            if %s\n",
             position, render_escape(*start ? start : later, when, sizeof(when)),
             safe(field_str(reply, *start ? "basis" : "forecast_basis"), basis));
+    else if (*start)
+        (void)fprintf(s->out, " may start  %s,\n            if %s\n",
+                      render_escape(start, when, sizeof(when)),
+                      safe(field_str(reply, "basis"), basis));
     else if (position > 0)
         (void)fprintf(s->out,
                       " queue      position %" PRId64

@@ -117,6 +117,7 @@ static struct spec_options spec_options(const struct submit_args *a)
         .sets = a->sets,
         .n_sets = a->n_sets,
         .take_env = true,
+        .now_s = clock_real.wall_s(&clock_real),
         .wants_text = true,
     };
 }

@@ -20,6 +20,7 @@ enum {
     OPT_GPUS,
     OPT_TIME,
     OPT_PRIORITY,
+    OPT_BEGIN,
     OPT_LABEL,
     OPT_ARRAY,
     OPT_HOLD,
@@ -53,6 +54,8 @@ static const struct opt opts[] = {
     {OPT_GPUS, 'G', "gpus", "N|MIN..MAX", "short for --set resources.gpus="},
     {OPT_TIME, 0, "time", "DURATION", "short for --set resources.time_limit="},
     {OPT_PRIORITY, 0, "priority", "P", "short for --set policy.priority="},
+    {OPT_BEGIN, 'b', "begin", "TIME",
+     "short for --set policy.begin=, as in +2h or 2026-12-01T08:00:00Z"},
     {OPT_LABEL, 0, "label", "KEY=VALUE", "short for --set labels.KEY="},
     {OPT_ARRAY, 'a', "array", "SPEC",
      "short for --set sweep.array=: a job for each number, as in 0-15%4"},
@@ -180,6 +183,7 @@ static const struct {
     {OPT_TIME, "--time", "resources.time_limit", NULL},
     {OPT_PRIORITY, "--priority", "policy.priority", NULL},
     {OPT_ARRAY, "--array", "sweep.array", NULL},
+    {OPT_BEGIN, "--begin", "policy.begin", NULL},
     {OPT_FORCE_QUEUE, "--force-queue", "policy.force_queue", "true"},
 };
 
@@ -230,6 +234,7 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
         a->hold = true;
         break;
     case OPT_ARRAY:
+    case OPT_BEGIN:
     case OPT_GPUS:
     case OPT_TIME:
     case OPT_PRIORITY:

@@ -171,6 +171,36 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     job_is 1 RUNNING
 }
 
+@test "policy.begin: a job waits for its time, and says for which" {
+    begin=$(date -u -d '+1 hour' +%FT%TZ)
+    submit() { "$MGPU_BIN/mgpu-submit" --set resources.gpus=0 "$@" job.yaml; }
+    run -0 submit --dry-run --begin "$begin"
+    [[ $output == *"would be QUEUED"*"BeginTime: not before ${begin%Z}"*"may start  ${begin%Z}"* ]]
+    [ "$(submit --parsable --begin "$begin")" = 4 ]
+    why_says 4 "BeginTime: not before ${begin%Z}.000Z"
+    [[ $("$MGPU_BIN/mgpu-stat" 4) == *"not before ${begin%Z}.000Z"* ]]
+    [ "$(api GET /v1/jobs/4 | json '$.job.begin')" = "${begin%Z}.000Z" ]
+    # Of a sweep all have it; the same words under one key are the same job.
+    printf 'sweep: {array: 0-1}\n' | cat job.yaml - >two.yaml
+    for i in 1 2; do
+        [ "$("$MGPU_BIN/mgpu-submit" --parsable --idempotency-key k -b +2h two.yaml)" = 5 ]
+    done
+    why_says 5 "BeginTime: "
+    why_says 6 "BeginTime: "
+    # One whose time comes, after a restart; and what is past.
+    [ "$(submit --parsable --set 'command=["true"]' --begin +3s)" = 7 ]
+    ctld_kill
+    ctld_start
+    "$MGPU_BIN/mgpu-stat" --wait --timeout 60s 7
+    started=$(api GET /v1/jobs/7 | json '$.job.started')
+    [[ ! $started < $(api GET /v1/jobs/7 | json '$.job.begin') ]]
+    why_says 4 "BeginTime: "
+    run -0 submit --validate --begin 2001-01-01T00:00:00Z
+    [[ $output == *"--begin: warning[W112]"* ]]
+    run -65 submit --begin 2026-12-01T08:00:00
+    [[ $output == *"--begin: error[E023]"*"without a zone"*"+01:00"* ]]
+}
+
 @test "B17: what cannot be waited for is refused" {
     cd "$BATS_TEST_TMPDIR"
     run "$MGPU_BIN/mgpu-submit" -d afterok:77 job.yaml

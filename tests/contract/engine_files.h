@@ -9,7 +9,7 @@
 
 /* How many there should be in each list, and what is first. */
 struct files_expected {
-    size_t moving, over, depends, queue, later, avoiding, dirty;
+    size_t moving, over, depends, early, queue, later, avoiding, dirty;
     uint64_t n_state[JOB_STATE_N];
     double next_s; /* of all that time brings */
 };
@@ -25,7 +25,8 @@ static inline struct files_expected files_expect(const struct engine *e)
         x.moving += job_state_is_live(s) || en->dropped > 0;
         x.over += job_state_is_final(s);
         x.depends += en->job.n_depends > 0;
-        x.queue += s == JOB_QUEUED && !en->is_waiting;
+        x.early += en->is_early;
+        x.queue += s == JOB_QUEUED && !eng_waits(en);
         x.later += is_later;
         x.avoiding += en->job.exclude[0] != '\0';
         x.dirty += en->filed.is_dirty;
@@ -52,7 +53,7 @@ static inline const char *files_check_queue(struct engine *e)
     for (size_t i = 0; i < q->n; i++) {
         const struct job *a = i > 0 ? &q->at[i - 1]->job : NULL;
         const struct job *b = &q->at[i]->job;
-        if (b->state != JOB_QUEUED || q->at[i]->is_waiting)
+        if (b->state != JOB_QUEUED || eng_waits(q->at[i]))
             return "stands in the queue, and does not wait there";
         if (engine_position(e, b->id) != (int32_t)i + 1)
             return "has another place in the queue";
@@ -126,15 +127,16 @@ static inline const char *files_check(struct engine *e)
     if (!why && (next_s < x.next_s || next_s > x.next_s))
         why = "a time is missed";
     if (!why && (x.moving != f->moving.n || x.over != f->over.n ||
-                 x.depends != f->depends.n || x.queue != f->queue.n ||
-                 x.later != f->later.n || x.avoiding != f->n_avoiding ||
-                 x.dirty != files_n_dirty(e)))
+                 x.depends != f->depends.n || x.early != f->early.n ||
+                 x.queue != f->queue.n || x.later != f->later.n ||
+                 x.avoiding != f->n_avoiding || x.dirty != files_n_dirty(e)))
         why = "a job is filed where it does not belong, or is not filed";
     if (!why && memcmp(x.n_state, f->n_state, sizeof(x.n_state)) != 0)
         why = "the states are counted wrong";
     why = why ? why : files_check_ids(&f->moving);
     why = why ? why : files_check_ids(&f->over);
     why = why ? why : files_check_ids(&f->depends);
+    why = why ? why : files_check_ids(&f->early);
     why = why ? why : files_check_queue(e);
     why = why ? why : files_check_later(e);
     return why ? why : files_check_users(e);

@@ -48,6 +48,7 @@ static uint64_t submit_sweep(uint64_t after)
         (void)snprintf(spec[i], sizeof(spec[i]),
                        "{\"name\":\"s\",\"kind\":\"command\",\"command\":[\"a\""
                        "],\"depends_on\":[\"afterany:%" PRIu64 "\"],"
+                       "\"policy\":{\"begin\":\"+300s\"},"
                        "\"resources\":{\"gpus\":1,\"time_limit\":\"9000s\"}}",
                        after);
         tasks[i] = (struct engine_task){.spec = spec[i], .vary = "{}"};
@@ -108,6 +109,9 @@ static void test_order(void)
     world_settle(&w);
     says(id, "Dependency: waits for afterany:2", "W3 what it waits for");
     end(first);
+    says(id, "BeginTime: not before ", "a time that has not come");
+    w.clock.t_s += 300;
+    world_settle(&w);
     says(id, "Paused: nothing new is started: new disks", "W4 a pause");
     is_away = true;
     engine_drain(w.engine, NULL);

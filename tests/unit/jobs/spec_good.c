@@ -471,6 +471,7 @@ static void test_show(void)
         "  qos: null                             # default\n"
         "  preemptible: true                     # default\n"
         "  force_queue: false                    # default\n"
+        "  begin: null                           # default\n"
         "depends_on: []                          # default\n"
         "checkpoint:\n"
         "  grace: 2m                             # default\n"
