@@ -165,6 +165,20 @@ static int add_room(struct buf *b, const struct ctld_room *r)
                     r->is_short);
 }
 
+/* What an administrator has done, and may have forgotten. */
+static int add_admin(struct buf *b, const struct ctld *c)
+{
+    int rc = one(b, "mgpu_paused", "gauge",
+                 "1: an administrator has paused starts.", c->pause.is_on);
+    rc |= one(b, "mgpu_nodes_drained", "gauge",
+              "Nodes that administrators keep jobs away from.", c->n_drains);
+    rc |= one(b, "mgpu_policy_set", "gauge",
+              "Keys that are set over mgpu.yaml.", c->policy.n);
+    return rc | one(b, "mgpu_reload_failed", "gauge",
+                    "1: mgpu.yaml was refused when it was last read again.",
+                    c->reloaded.at[0] && !c->reloaded.is_ok);
+}
+
 static int add_all(struct ctld *c, struct buf *b)
 {
     struct counts n;
@@ -211,6 +225,7 @@ static int add_all(struct ctld *c, struct buf *b)
         one(b, "mgpu_rows_removed", "counter",
             "Metric rows removed by store.metrics_retention.", s->rows_removed);
     rc |= add_notices(b, ctld_notice_counts(c));
+    rc |= add_admin(b, c);
     rc |= add_backups(b, &c->backup);
     rc |= add_room(b, ctld_room(c));
     rc |= histogram(b, "mgpu_step_seconds",

@@ -65,6 +65,8 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$(since paused)" = "$paused" ] && [ "$(since 'drained[0]')" = "$drained" ]
     run admin status
     [[ $output == *": kernel, again"*": the other fan"* ]]
+    counts() { api GET /metrics | grep -qx "mgpu_$1"; }
+    counts 'paused 1' && counts 'nodes_drained 1' && counts 'policy_set 0'
     for _ in 1 2; do
         admin --quiet resume "$node"
         admin --quiet unpause
@@ -74,6 +76,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$(grep -c . state/admin.log)" -eq 7 ]
     run admin log --last 1
     [[ $output == *" policy  limits.max_gpus_per_user: null -> 9" ]]
+    counts 'paused 0' && counts 'nodes_drained 0' && counts 'policy_set 1'
     for _ in 1 2; do admin --quiet policy reset; done
     [ "$(grep -c . state/admin.log)" -eq 8 ]
     run admin log --last 1

@@ -109,6 +109,7 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
         [[ $(api GET /v1/status | json '$.reload.why') == *"$1"* ]]
         [ "$(api GET /v1/status | json '$.policy')" = backfill ]
         "$MGPU_BIN/mgpu-admin" status | grep -q 'reload     failed at 20'
+        api GET /metrics | grep -qx 'mgpu_reload_failed 1'
         put 'scheduler: {policy: backfill}'
         run "$MGPU_BIN/mgpu-admin" reload
         [ "$status" -eq 0 ]
@@ -576,6 +577,11 @@ END
     api GET /metrics >m
     conforms m
     grep -q '^# UNIT mgpu_step_seconds seconds$' m
+    # Each is in mgpu-ctld(8), with its type and the same words, and no other.
+    sed -n 's/^# HELP [a-z_]* //p; s/^# TYPE //p' m | sort >there
+    sed -n '/^\.Sh METRICS/,/^\.Sh SIGNALS/p' "$MGPU_SRC/man/mgpu-ctld.8" |
+        awk '/^\.It Li mgpu_/ { print $3, $5; getline; print }' | sort >said
+    diff there said
     # Each of these breaks one rule.
     breaks() {
         sed "$1" m >broken
