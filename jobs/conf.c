@@ -194,6 +194,9 @@ static const struct schema_key keys[] = {
     {"limits.max_ended_jobs", KEY_INT, AT(limits.max_ended_jobs),
      .def = "10000", RANGE(1, 10000000), NONE(0), .code = "E013", .live = true,
      .doc = "ended jobs that the daemon keeps in memory; null: all"},
+    {"limits.max_sweep", KEY_INT, AT(limits.max_sweep), .def = "4096",
+     RANGE(1, SPEC_TASKS_MAX), .code = "E013", .live = true,
+     .doc = "jobs that may come out of one sweep"},
     {"limits.max_spec_bytes", KEY_SIZE, AT(limits.max_spec_bytes), .def = "1M",
      RANGE(1024, TREE_MAX_BYTES), .code = "E023", .live = true,
      .doc = "the largest job specification that is accepted"},
@@ -275,7 +278,6 @@ static const char *const later[] = {
     "scheduler.weights",
     "scheduler.min_efficiency_default",
     "scheduler.reserve",
-    "limits.max_sweep",
     "store.jobs_retention",
     NULL,
 };

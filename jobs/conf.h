@@ -86,6 +86,7 @@ struct conf {
     struct {
         int32_t max_jobs_per_user;
         int32_t max_ended_jobs; /* 0: no limit */
+        int32_t max_sweep;
         /* 0: no limit */
         int32_t max_gpus_per_user, max_gpus_per_account;
         int32_t max_running_per_user, max_running_per_account;

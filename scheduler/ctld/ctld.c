@@ -276,6 +276,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->max_clients_per_uid = f->conf.max_clients_per_uid;
     if (c->http)
         http_server_set_per_uid(c->http, conf->max_clients_per_uid);
+    conf->max_sweep = f->conf.max_sweep;
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
     conf->mail_program = f->conf.mail_program;

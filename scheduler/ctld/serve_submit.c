@@ -26,6 +26,7 @@ struct submission {
     char user[CTLD_USER_CAP], key[RNG_TOKEN_CAP];
     char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
+    int32_t max_sweep;
     struct ctld_seal seal;
     bool hold;
     bool is_dry;      /* nothing is to be entered */
@@ -145,6 +146,18 @@ static int check_open(const struct submission *s, struct error *err)
                : 0;
 }
 
+/* As what is wrong with a sweep otherwise, it is refused for good. */
+static int check_sweep(const struct submission *s, const struct spec_jobs *jobs,
+                       struct error *err)
+{
+    if (!jobs->is_sweep || s->max_sweep < 1 || jobs->n <= (size_t)s->max_sweep)
+        return 0;
+    return error_set(err, ERR_INVAL,
+                     "a sweep of %zu jobs, of %d allowed: an administrator can "
+                     "raise limits.max_sweep [E020]",
+                     jobs->n, (int)s->max_sweep);
+}
+
 static int read_tasks(struct submission *s, struct spec_jobs *jobs,
                       struct error *err)
 {
@@ -188,6 +201,8 @@ static void read_run(struct task *t)
     s->rc = check_open(s, &s->err);
     if (s->rc == 0)
         s->rc = expand(s, &jobs, &s->err);
+    if (s->rc == 0)
+        s->rc = check_sweep(s, &jobs, &s->err);
     if (s->rc == 0)
         s->rc = seal(s, &jobs, &s->err);
     if (s->rc == 0)
@@ -335,6 +350,7 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
     s->body = body;
     s->is_dry = is_dry;
     s->uid = http_uid(x);
+    s->max_sweep = conf->max_sweep;
     s->max_spec_bytes = conf->max_spec_bytes;
     s->max_log_bytes = conf->max_log_bytes;
     s->hold = json_is_true(json_object_get(body, "hold"));

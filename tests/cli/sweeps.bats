@@ -192,6 +192,22 @@ YAML
     [[ "$output" == *"valid, 4 jobs" ]]
 }
 
+@test "limits.max_sweep: how many jobs one may be, live" {
+    ctld_kill
+    conf=$ctld_dir/mgpu.yaml
+    printf 'version: 1\nlimits: {max_sweep: 3}\n' >"$conf"
+    ctld_start --config "$conf"
+    file=$(DO='exit 0' sweep four '')
+    for how in --dry-run --hold; do
+        run -65 "$MGPU_BIN/mgpu-submit" $how "$file"
+        [[ "$output" == *"a sweep of 4 jobs, of 3 allowed: an administrator can raise limits.max_sweep [E020]"* ]]
+    done
+    [ "$(api GET /v1/jobs | json '$.jobs[0]')" = "" ]
+    printf 'version: 1\nlimits: {max_sweep: 4}\n' >"$conf"
+    "$MGPU_BIN/mgpu-admin" --quiet reload
+    "$MGPU_BIN/mgpu-submit" --quiet --hold "$file"
+}
+
 @test "a thousand jobs are one commit, and one cancel ends them" {
     file=$(DO='exit 0' sweep many "zip: {labels.n: [$(seq -s, 250)]}")
     run -0 "$MGPU_BIN/mgpu-submit" --dry-run "$file"

@@ -295,6 +295,7 @@ static const char golden[] =
     "  max_running_per_user: null            # live\n"
     "  max_running_per_account: null         # live\n"
     "  max_ended_jobs: 10000                 # live\n"
+    "  max_sweep: 4096                       # live\n"
     "  max_spec_bytes: 1M                    # live\n"
     "  max_log_bytes: 1G                     # live\n"
     "  rpc_rate: null                        # live\n"
