@@ -215,11 +215,13 @@ static void where_text(const json_t *job, char *out, size_t cap)
 
 /* clang-format off */
 #define LEFT(name, title, key, reads, doc) \
-    {#name, title, RENDER_LEFT, doc, key, reads, false, name##_text}
+    {#name, title, RENDER_LEFT, doc, key, reads, false, name##_text, false}
 #define RIGHT(name, title, key, reads, doc) \
-    {#name, title, RENDER_RIGHT, doc, key, reads, false, name##_text}
+    {#name, title, RENDER_RIGHT, doc, key, reads, false, name##_text, false}
 #define NUMBER(name, title, key, reads, doc) \
-    {#name, title, RENDER_RIGHT, doc, key, reads, true, name##_text}
+    {#name, title, RENDER_RIGHT, doc, key, reads, true, name##_text, false}
+#define STATE(name, title, doc)                                              \
+    {#name, title, RENDER_LEFT, doc, NULL, "state", false, name##_text, true}
 /* clang-format on */
 
 static const struct field fields[] = {
@@ -230,8 +232,8 @@ static const struct field fields[] = {
     LEFT(partition, "PARTITION", NULL, "partition", "where it goes"),
     LEFT(labels, "LABELS", NULL, "labels", "its labels"),
     LEFT(kind, "KIND", NULL, "kind", "cv or command"),
-    LEFT(st, "ST", NULL, "state", "its state in one or two letters"),
-    LEFT(state, "STATE", NULL, "state", "its state"),
+    STATE(st, "ST", "its state in one or two letters"),
+    STATE(state, "STATE", "its state"),
     RIGHT(gpus, "GPUS", "gpus", "gpus,gpus_min,gpus_max",
           "GPUs held, or asked for"),
     NUMBER(priority, "PRIO", "priority", "priority", "its priority"),

@@ -20,6 +20,7 @@ struct field {
     const char *reads; /* "gpus,gpus_min": the members that text() looks at */
     bool is_number;    /* for programs it is what the key has, unrounded */
     void (*text)(const json_t *job, char *out, size_t cap);
+    bool is_state; /* it is set off as the state is */
 };
 
 struct columns {

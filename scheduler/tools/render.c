@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
 void render_style_init(struct render_style *s, FILE *out)
 {
@@ -108,6 +110,33 @@ char *render_escape(const char *text, char *out, size_t cap)
     return out;
 }
 
+const char *render_paint(const struct render_style *s, enum render_paint paint)
+{
+    static const char *const codes[] = {"", "\033[32m", "\033[31m", "\033[33m"};
+    return s->colour ? codes[paint] : "";
+}
+
+const char *render_unpaint(const struct render_style *s,
+                           enum render_paint paint)
+{
+    return s->colour && paint != RENDER_PLAIN ? "\033[0m" : "";
+}
+
+int render_char(const char *p, size_t *ret_bytes)
+{
+    mbstate_t state = {0};
+    wchar_t wc;
+    *ret_bytes = 1;
+    if ((unsigned char)*p < 0x80) /* the most, and printable */
+        return 1;
+    size_t n = mbrtowc(&wc, p, strnlen(p, MB_LEN_MAX), &state);
+    if (n == (size_t)-1 || n == (size_t)-2)
+        return 1; /* a C locale: count bytes */
+    *ret_bytes = n;
+    int w = wcwidth(wc);
+    return w < 0 ? 1 : w;
+}
+
 /* Where the text of " gpus       2 on n1" begins; of other lines two more than
  * their own beginning. */
 static size_t hang(const char *line, size_t len)
@@ -139,22 +168,29 @@ static size_t fitting(const char *line, size_t len, size_t own, int columns)
             i += i < len;
             continue;
         }
-        size_t n = i + 1;
-        while (n < len && ((unsigned char)line[n] & 0xc0) == 0x80)
-            n++;
-        if (line[i] == ' ' && ++width > 1) {
+        size_t n;
+        int w = render_char(line + i, &n);
+        if (line[i] == ' ' && width > 0) {
             bool ends_word = line[i - 1] != ' ';
             blank = ends_word ? i : blank;
             if (ends_word && i > own && i + 1 < len && line[i + 1] == ' ')
                 part = i;
-        } else if (line[i] != ' ') {
-            width++;
         }
+        width += w;
         if (width > columns)
             return part ? part : blank ? blank : i;
-        i = n;
+        i += n;
     }
     return len;
+}
+
+/* Of the first so many bytes, which end with a character. */
+static size_t columns_of(const char *text, size_t bytes)
+{
+    size_t width = 0, n;
+    for (size_t i = 0; i < bytes; i += n)
+        width += (size_t)render_char(text + i, &n);
+    return width;
 }
 
 void render_wrapped(const char *text, int columns, FILE *out)
@@ -163,10 +199,10 @@ void render_wrapped(const char *text, int columns, FILE *out)
     while (*text) {
         size_t len = strcspn(text, "\n");
         bool is_whole = strncmp(text, command, sizeof(command) - 1) == 0;
-        size_t indent = hang(text, len);
+        size_t own = hang(text, len);
+        own = (int)own < columns / 2 ? own : 0;
+        size_t indent = own <= len ? columns_of(text, own) : own;
         int room = columns;
-        indent = (int)indent < columns / 2 ? indent : 0;
-        size_t own = indent;
         for (;;) {
             size_t n = is_whole ? len : fitting(text, len, own, room);
             /* Blanks at the line's own beginning are no place to break it. */

@@ -31,6 +31,9 @@ struct render_column {
     enum render_align align;
 };
 struct render_table;
+/* How a word is set off beside what it says: green, red, yellow. */
+enum render_paint { RENDER_PLAIN, RENDER_GOOD, RENDER_BAD, RENDER_ODD };
+enum { RENDER_COLUMNS_MAX = 64 };
 
 int render_table_create(const struct render_column *columns, size_t n,
                         struct render_table **ret,
@@ -41,6 +44,8 @@ int render_table_add(struct render_table *t, struct error *err, const char *fmt,
                      ...) __attribute__((format(printf, 3, 4))) MUST_CHECK;
 int render_table_put(struct render_table *t, const char *text,
                      struct error *err) MUST_CHECK;
+/* Of the cell that was added last. */
+void render_table_paint(struct render_table *t, enum render_paint paint);
 /* Each column as wide as its widest cell. On a terminal that is too narrow
  * the widest columns of text give way; a cut cell ends in '+'. Figures, which
  * stand at the right, are not cut: where even that does not help, the last
@@ -50,13 +55,20 @@ void render_table_print(const struct render_table *t,
 
 /* ---- words
  * ------------------------------------------------------------------- */
+/* What stands before a word that is set off, and after it; "" without colour.
+ */
+const char *render_paint(const struct render_style *s, enum render_paint paint);
+const char *render_unpaint(const struct render_style *s,
+                           enum render_paint paint);
+/* The columns that the character at p takes, 0 to 2, and its bytes. A byte
+ * that is none in this locale takes one. */
+int render_char(const char *p, size_t *ret_bytes);
 /* out gets text with controls, what is invisible or turns the direction of
  * writing, and bytes that are not UTF-8 as \xNN; at most cap - 1 bytes. Returns
  * out. */
 char *render_escape(const char *text, char *out, size_t cap);
 /* Lines longer than `columns` go on below where their text began, broken
- * between their parts, which two blanks or more separate, else at a blank. Wide
- * characters count as one: tables, which know widths, fit. */
+ * between their parts, which two blanks or more separate, else at a blank. */
 void render_wrapped(const char *text, int columns, FILE *out);
 /* "0:07", "1:02:03", "2-03:04:05"; "-" for NAN. */
 char *render_duration(double s, char *out, size_t cap);

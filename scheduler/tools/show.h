@@ -88,6 +88,9 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
 #define SWEEP_ROWS_READ "sweep,task,state,gpus_min,gpus_max" /* of a job */
 int sweep_rows(json_t *jobs, bool expand, json_t **ret,
                struct error *err) MUST_CHECK;
+/* How a job's or an attempt's state is set off: what runs is well, what was
+ * lost is not, and some wait for somebody. */
+enum render_paint show_state_paint(const char *state);
 /* The index of a column, or -1. */
 int show_column(const json_t *reply, const char *name);
 /* NAN when absent or null. */

@@ -23,8 +23,12 @@ static int add_node(struct render_table *t, const json_t *n, struct error *err)
         render_table_add(t, err, "%s",
                          !up        ? "down"
                          : !is_open ? "closed"
-                                    : "up") < 0 ||
-        render_table_add(t, err, "%s", field_str(n, "partitions")) < 0 ||
+                                    : "up") < 0)
+        return -1;
+    render_table_paint(t, !up        ? RENDER_BAD
+                          : !is_open ? RENDER_ODD
+                                     : RENDER_PLAIN);
+    if (render_table_add(t, err, "%s", field_str(n, "partitions")) < 0 ||
         render_table_add(t, err, "%s", field_str(n, "used")) < 0 ||
         render_table_add(t, err, "%s%s%s%s", field_str(n, "why"),
                          *field_str(n, "why") && *held ? "; " : "",

@@ -19,10 +19,13 @@ static void print_head(const struct show_conf *s, const json_t *job)
 {
     char name[TEXT_CAP], user[TEXT_CAP];
     int64_t code = field_int(job, "exit_code", -1);
-    (void)fprintf(s->out, "Job %s  %s  %s/%s  %s", field_str(job, "display_id"),
-                  safe(field_str(job, "name"), name),
-                  safe(field_str(job, "user"), user), field_str(job, "kind"),
-                  field_str(job, "state"));
+    const char *state = field_str(job, "state");
+    enum render_paint paint = show_state_paint(state);
+    (void)fprintf(
+        s->out, "Job %s  %s  %s/%s  %s%s%s", field_str(job, "display_id"),
+        safe(field_str(job, "name"), name), safe(field_str(job, "user"), user),
+        field_str(job, "kind"), render_paint(&s->style, paint), state,
+        render_unpaint(&s->style, paint));
     if (code >= 0)
         (void)fprintf(s->out, " (%" PRId64 ")", code);
     (void)fprintf(s->out, "  attempt %" PRId64 "\n",
@@ -226,11 +229,14 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
         if (field_int(a, "signal", 0) > 0)
             (void)snprintf(signo, sizeof(signo), "%" PRId64,
                            field_int(a, "signal", 0));
+        if (rc == 0 && (render_table_add(t, err, "%" PRId64,
+                                         field_int(a, "attempt", 0)) < 0 ||
+                        render_table_add(t, err, "%s", attempt_state(a)) < 0))
+            rc = -1;
+        if (rc == 0)
+            render_table_paint(t, show_state_paint(attempt_state(a)));
         if (rc == 0 &&
-            (render_table_add(t, err, "%" PRId64, field_int(a, "attempt", 0)) <
-                 0 ||
-             render_table_add(t, err, "%s", attempt_state(a)) < 0 ||
-             render_table_add(t, err, "%" PRId64, field_int(a, "gpus", 0)) <
+            (render_table_add(t, err, "%" PRId64, field_int(a, "gpus", 0)) <
                  0 ||
              render_table_add(t, err, "%s", field_str(a, "place")) < 0 ||
              render_table_add(t, err, "%s", field_str(a, "native_id")) < 0 ||

@@ -14,6 +14,8 @@ static int add_job(struct render_table *t, const struct columns *c,
         c->at[i]->text(job, text, sizeof(text));
         if (render_table_put(t, text, err) < 0)
             return -1;
+        if (c->at[i]->is_state)
+            render_table_paint(t, show_state_paint(field_str(job, "state")));
     }
     return 0;
 }

@@ -3,9 +3,28 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
+
+enum render_paint show_state_paint(const char *state)
+{
+    static const struct {
+        const char *state;
+        enum render_paint paint;
+    } paints[] = {
+        {"STARTING", RENDER_GOOD},      {"RUNNING", RENDER_GOOD},
+        {"CHECKPOINTING", RENDER_GOOD}, {"HELD", RENDER_ODD},
+        {"STALLED", RENDER_ODD},        {"UNKNOWN", RENDER_ODD},
+        {"REQUEUED", RENDER_ODD},       {"FAILED", RENDER_BAD},
+        {"TIMEOUT", RENDER_BAD},        {"NODE_FAIL", RENDER_BAD},
+    };
+    for (size_t i = 0; i < sizeof(paints) / sizeof(paints[0]); i++)
+        if (strcmp(state, paints[i].state) == 0)
+            return paints[i].paint;
+    return RENDER_PLAIN;
+}
 
 static int add_number(struct render_table *t, double v, const char *kind,
                       struct error *err)

@@ -94,6 +94,7 @@ static int add_task(struct render_table *t, const struct keys *k,
     if (render_table_add(t, err, "%s", field_str(job, "display_id")) < 0 ||
         render_table_add(t, err, "%s", field_str(job, "state")) < 0)
         return -1;
+    render_table_paint(t, show_state_paint(field_str(job, "state")));
     for (size_t i = 0; i < k->n; i++)
         if (add_value(t,
                       json_object_get(json_object_get(job, "vary"), k->keys[i]),

@@ -53,12 +53,15 @@ static void print_head(const struct show_conf *s, const json_t *reply,
 {
     char name[TEXT_CAP], user[TEXT_CAP], word[64], kind[64], state[64],
         since[64];
+    enum render_paint paint = show_state_paint(field_str(job, "state"));
     (void)fprintf(
-        s->out, "Job %" PRId64 "  %s  %s/%s  %s since %s (%s)\n",
+        s->out, "Job %" PRId64 "  %s  %s/%s  %s%s%s since %s (%s)\n",
         field_int(job, "id", 0), safe(field_str(job, "name"), name),
         safe(field_str(job, "user"), user),
         render_escape(field_str(job, "kind"), kind, sizeof(kind)),
+        render_paint(&s->style, paint),
         render_escape(field_str(job, "state"), state, sizeof(state)),
+        render_unpaint(&s->style, paint),
         render_escape(field_str(reply, "since"), since, sizeof(since)),
         render_duration(field_real(reply, "for_s"), word, sizeof(word)));
     print_reasons(s, reply);

@@ -81,6 +81,11 @@ int show_sql(const struct show_conf *s, const json_t *reply, struct error *err)
     char(*titles)[NAME_CAP] = calloc(n + 1, sizeof(*titles));
     struct render_table *t = NULL;
     int rc = columns && titles ? 0 : error_set(err, ERR_NOMEM, "table");
+    if (n > RENDER_COLUMNS_MAX)
+        rc = error_set(err, ERR_USAGE,
+                       "%zu columns are too many for a table: choose some, or "
+                       "--export csv",
+                       n);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const char *name = json_string_value(json_array_get(names, i));
         columns[i] = (struct render_column){

@@ -79,7 +79,8 @@ static const struct opt opts[] = {
      "numbers of jobs alone, one a line; names of --nodes or --gpus"},
     {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
     {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
-    {OPT_COLOR, 0, "color", "WHEN", "bold heads: auto, always or never"},
+    {OPT_COLOR, 0, "color", "WHEN",
+     "heads and states set off: auto, always or never"},
     {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
     {0, 0, NULL, NULL, NULL},
 };

@@ -8,13 +8,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
 #include "scheduler/tools/render.h"
 
 /* A figure that is cut is another figure: columns of them keep their width, as
  * long as it is one that a figure has. */
-enum { MAX_COLUMNS = 32, GAP = 2, FIGURE = 20 };
+enum { MAX_COLUMNS = RENDER_COLUMNS_MAX, GAP = 2, FIGURE = 20 };
 /* Sixteen show the whole word that a reason begins with: rather less blanks
  * than less of it. */
 enum { COMFORT = 16, NARROWEST = 6 };
@@ -24,6 +23,7 @@ struct render_table {
     size_t n_columns, n_cells;
     struct buf text;    /* the cells, each ended by NUL */
     struct buf offsets; /* size_t per cell */
+    struct buf paints;  /* a byte for each */
 };
 
 int render_table_create(const struct render_column *columns, size_t n,
@@ -46,6 +46,7 @@ void render_table_destroy(struct render_table *t)
         return;
     buf_clear(&t->text);
     buf_clear(&t->offsets);
+    buf_clear(&t->paints);
     free(t);
 }
 
@@ -75,12 +76,18 @@ int render_table_put(struct render_table *t, const char *text,
     /* A byte is \xNN at most. */
     size_t at = t->text.len, cap = 4 * strlen(text) + 1;
     if (buf_reserve(&t->text, cap, err) < 0 ||
+        buf_add(&t->paints, "", 1, err) < 0 ||
         buf_add(&t->offsets, &at, sizeof(at), err) < 0)
         return -1;
     render_escape(text, t->text.data + at, cap);
     t->text.len += strlen(t->text.data + at) + 1;
     t->n_cells++;
     return 0;
+}
+
+void render_table_paint(struct render_table *t, enum render_paint paint)
+{
+    t->paints.data[t->n_cells - 1] = (char)paint;
 }
 
 static const char *cell(const struct render_table *t, size_t i)
@@ -94,27 +101,11 @@ static const char *cell(const struct render_table *t, size_t i)
  * says how many bytes fit. */
 static int width_of(const char *s, int limit, size_t *ret_bytes)
 {
-    mbstate_t state = {0};
     int width = 0;
     const char *p = s;
     while (*p) {
-        wchar_t wc;
-        if ((unsigned char)*p < 0x80) { /* the most, and printable */
-            if (width >= limit)
-                break;
-            width++;
-            p++;
-            continue;
-        }
-        size_t n = mbrtowc(&wc, p, strlen(p), &state);
-        int w = 1;
-        if (n == (size_t)-1 || n == (size_t)-2) {
-            n = 1; /* a C locale: count bytes */
-            memset(&state, 0, sizeof(state));
-        } else {
-            w = wcwidth(wc);
-            w = w < 0 ? 1 : w;
-        }
+        size_t n = 1;
+        int w = (unsigned char)*p < 0x80 ? 1 : render_char(p, &n);
         if (width + w > limit)
             break;
         width += w;
@@ -136,7 +127,8 @@ static void put_blanks(int n, FILE *out)
 
 /* *io_owed blanks are written before what comes next: no line ends in them. */
 static void put_cell(const char *text, int width, enum render_align align,
-                     int *io_owed, FILE *out)
+                     const char *before, const char *after, int *io_owed,
+                     FILE *out)
 {
     size_t bytes = 0;
     int w = width_of(text, width, &bytes);
@@ -150,9 +142,13 @@ static void put_cell(const char *text, int width, enum render_align align,
     } else {
         *io_owed += pad;
     }
+    if (*text)
+        (void)fputs(before, out);
     (void)fwrite(text, 1, bytes, out);
     if (cut)
         (void)fputc('+', out);
+    if (*text)
+        (void)fputs(after, out);
 }
 
 static int total_of(const int *widths, size_t n, int gap)
@@ -228,12 +224,15 @@ static void name_hidden(const struct render_table *t, size_t n, FILE *out)
     (void)fputc('\n', out);
 }
 
-static void put_row(const struct render_table *t, size_t at, const int *widths,
-                    size_t n, int gap, FILE *out)
+static void put_row(const struct render_table *t, const struct render_style *s,
+                    size_t at, const int *widths, size_t n, int gap, FILE *out)
 {
     int owed = 0;
-    for (size_t c = 0; c < n; c++, owed += gap)
-        put_cell(cell(t, at + c), widths[c], t->columns[c].align, &owed, out);
+    for (size_t c = 0; c < n; c++, owed += gap) {
+        enum render_paint paint = (enum render_paint)t->paints.data[at + c];
+        put_cell(cell(t, at + c), widths[c], t->columns[c].align,
+                 render_paint(s, paint), render_unpaint(s, paint), &owed, out);
+    }
     (void)fputc('\n', out);
 }
 
@@ -250,12 +249,12 @@ void render_table_print(const struct render_table *t,
         int owed = 0;
         (void)fputs(s->colour ? "\033[1m" : "", out);
         for (size_t c = 0; c < n; c++, owed += gap)
-            put_cell(t->columns[c].title, widths[c], t->columns[c].align, &owed,
-                     out);
+            put_cell(t->columns[c].title, widths[c], t->columns[c].align, "",
+                     "", &owed, out);
         (void)fputs(s->colour ? "\033[0m\n" : "\n", out);
     }
     for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns)
-        put_row(t, i, widths, n, gap, out);
+        put_row(t, s, i, widths, n, gap, out);
     if (header && n < t->n_columns)
         name_hidden(t, n, out);
 }

@@ -327,7 +327,15 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$(stat -t all | grep -c $'\e')" -eq 0 ]
     [ "$(stat -t all --color never | grep -c $'\e')" -eq 0 ]
     [ "$(stat -t all --color=always | grep -c $'\e\\[1m.*\e\\[0m$')" -eq 1 ]
-    diff <(stat -t all --color=always | sed 's/\x1b\[[01]m//g') <(stat -t all)
+    spec bad 'exit 1'
+    submit --wait --quiet --set retry.max=0 bad.yaml || [ $? -eq 1 ]
+    submit --quiet --hold quick.yaml
+    diff <(stat -t all --color=always | sed 's/\x1b\[[0-9]*m//g') <(stat -t all)
+    coloured() { stat "$@" --color=always; }
+    coloured -t all | grep -q $'bad .* \e\\[31mF\e\\[0m '
+    coloured -o id,state | grep -q $'  \e\\[33mHELD\e\\[0m$'
+    coloured 2 | grep -q $'^Job 2 .* \e\\[31mFAILED\e\\[0m (1)'
+    [ "$(coloured 1 | grep -c $'\e\\[3')" -eq 0 ]
     run stat --color=yes
     [ "$status" -eq 64 ]
     [[ $output == *"auto, always or never"* ]]

@@ -84,6 +84,24 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     top_ends 0
 }
 
+@test "states are set off on a terminal, unless it should not be" {
+    begin
+    submit_command hold sleep 60 >/dev/null
+    wait_for 60 job_claimed
+    on_terminal() { # VARIABLE=VALUE...
+        env "$@" script -qefc "$MGPU_BIN/mgpu-stat" seen </dev/null >/dev/null
+    }
+    on_terminal TERM=xterm
+    grep -qa $' \e\\[32m\\(R\\|ST\\)\e\\[0m ' seen
+    on_terminal TERM=xterm NO_COLOR=
+    grep -qa $'\e\\[32m' seen
+    for plain in NO_COLOR=1 TERM=dumb; do
+        on_terminal TERM=xterm "$plain"
+        grep -qa ' hold ' seen
+        [ "$(grep -ac $'\e\\[[0-9]*m' seen)" -eq 0 ]
+    done
+}
+
 @test "--top: not on what is no terminal, but once as JSON" {
     run -64 "$MGPU_BIN/mgpu-stat" --top
     [[ $output == *"--top needs a terminal"* ]]

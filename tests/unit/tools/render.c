@@ -205,6 +205,80 @@ static void test_table(void)
     render_table_destroy(NULL);
 }
 
+/* What is set off takes no more room, and no colour changes nothing. */
+static void test_paint(void)
+{
+    static const struct render_column columns[] = {
+        {"ST", RENDER_LEFT}, {"N", RENDER_RIGHT}, {"WHY", RENDER_LEFT}};
+    static const char *const cells[] = {
+        "RUNNING", "1", "x", "FAILED",        "22", "",
+        "",        "3", "y", "HELD-for-long", "4",  "z"};
+    static const enum render_paint paints[] = {RENDER_GOOD, RENDER_BAD,
+                                               RENDER_GOOD, RENDER_ODD};
+    struct render_style s = {.columns = 16, .colour = true};
+    struct error err = ERROR_INIT;
+    struct render_table *t = NULL;
+    char text[1000] = "";
+    int rc = render_table_create(columns, 3, &t, &err);
+    for (size_t i = 0; rc == 0 && i < 12; i++) {
+        rc = render_table_put(t, cells[i], &err);
+        if (rc == 0 && i % 3 == 0)
+            render_table_paint(t, paints[i / 3]);
+    }
+    is_int(rc, 0, "a table with words that are set off");
+    FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+    if (f) {
+        render_table_print(t, &s, true, f);
+        (void)fclose(f);
+    }
+    is_str(text,
+           "\033[1mST         N WHY\033[0m\n"
+           "\033[32mRUNNING\033[0m    1 x\n"
+           "\033[31mFAILED\033[0m    22\n"
+           "           3 y\n"
+           "\033[33mHELD-for+\033[0m  4 z\n",
+           "green, red and yellow, the mark of a cut word too");
+    is_str(print(t, 16, false),
+           "RUNNING      1 x\n"
+           "FAILED      22\n"
+           "             3 y\n"
+           "HELD-for-l+  4 z\n",
+           "without colour there is none");
+    render_table_destroy(t);
+}
+
+/* A character of two columns is as wide where lines go on. */
+static void test_wrap_wide(void)
+{
+    static char text[400];
+    memset(text, 0, sizeof(text));
+    FILE *f = fmemopen(text, sizeof(text) - 1, "w");
+    if (f) {
+        render_wrapped(" gpus    \xe6\x97\xa5\xe6\x9c\xac "
+                       "\xe6\x97\xa5\xe6\x9c\xac "
+                       "\xe6\x97\xa5\xe6\x9c\xac\n"
+                       "\xe6\x97\xa5\xe6\x9c\xac  e\xcc\x81 x "
+                       "\xe6\x97\xa5\xe6\x9c\xac y z w v u t s r q\n"
+                       "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
+                       "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
+                       "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\n",
+                       20, f);
+        (void)fclose(f);
+    }
+    is_str(text,
+           " gpus    \xe6\x97\xa5\xe6\x9c\xac "
+           "\xe6\x97\xa5\xe6\x9c\xac\n"
+           "         \xe6\x97\xa5\xe6\x9c\xac\n"
+           "\xe6\x97\xa5\xe6\x9c\xac  e\xcc\x81 x "
+           "\xe6\x97\xa5\xe6\x9c\xac y z w\n"
+           "      v u t s r q\n"
+           "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
+           "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
+           "\xe6\x97\xa5\xe6\x97\xa5\n"
+           "  \xe6\x97\xa5\n",
+           "wide characters take two columns where lines go on");
+}
+
 static void test_wrap(void)
 {
     static char text[400];
@@ -242,5 +316,7 @@ int main(void)
     test_quantile();
     test_table();
     test_wrap();
+    test_wrap_wide();
+    test_paint();
     return tap_done();
 }
