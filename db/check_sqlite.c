@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "db/check_keys_sqlite.h"
 #include "db/check_sum_sqlite.h"
 #include "db/schema_sqlite.h"
 #include "db/store.h"
@@ -69,6 +70,8 @@ static int check_state(struct findings *f, const char *dir, struct error *err)
         rc = check_log(f, &d, err);
         if (rc == 0)
             rc = check_sums(f, &d, err);
+        if (rc == 0)
+            rc = check_keys(f, &d, dir, err);
     }
     db_close(&d);
     return rc;

@@ -250,6 +250,45 @@ with_password() { DB_PASSWORD=$(cat DB_PASSWORD.value) "$@"; }
     hidden
 }
 
+# The one line that fsck has to say, of the daemon and without one.
+fsck_says() { # WORDS
+    run "$MGPU_BIN/mgpu-admin" fsck
+    [ "$status" -eq 74 ] && [[ $output == *"$1"* && $output != *$'\n'* ]] || return 1
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$ctld_dir/state"
+    [ "$status" -eq 74 ] && [[ $output == *"$1"* && $output != *$'\n'* ]]
+}
+
+@test "F26: fsck looks at the keys" {
+    env_values
+    env_spec waits 'true'
+    with_password submit --hold waits.yaml >shown
+    keys=$ctld_dir/state/keys
+    [ "$("$MGPU_BIN/mgpu-admin" fsck)" = sound ]
+    key=$(basename "$(find "$keys" -type f ! -name digest)")
+    chmod 640 "$keys/$key"
+    fsck_says "keys/$key: not a file of uid $(id -u) alone: uid $(id -u), mode 640"
+    chmod 600 "$keys/$key"
+    chmod 750 "$keys"
+    fsck_says "keys: not of uid $(id -u) alone"
+    chmod 700 "$keys"
+    mv "$keys/$key" kept
+    fsck_says "job 1: the key to its sealed values, keys/$key, is not there"
+    head -c 31 kept >"$keys/$key"
+    chmod 600 "$keys/$key"
+    fsck_says "keys/$key: 31 bytes long, not 32"
+    cp -p kept "$keys/$key"
+    cp -p kept "$keys/0123456789abcdef" # of a submit that may be under way
+    [ "$("$MGPU_BIN/mgpu-admin" fsck)" = sound ]
+    touch -d '1 hour ago' "$keys/0123456789abcdef" "$keys/$key"
+    fsck_says 'keys/0123456789abcdef: no job that may still run needs it'
+    rm "$keys/0123456789abcdef"
+    touch "$keys/notes"
+    fsck_says 'keys/notes: this is no key'
+    rm "$keys/notes"
+    "$MGPU_BIN/mgpu-admin" --quiet backup "$PWD/backup"
+    "$MGPU_BIN/mgpu-ctld" --fsck backup # has none, and needs none
+}
+
 @test "S11: tasks of a sweep have one key, which goes with the last of them" {
     value API_KEY
     cp API_KEY.value all.value
