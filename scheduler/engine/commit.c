@@ -276,7 +276,8 @@ void eng_undo(struct engine *e)
     e->events = NULL;
     e->n_saved = e->n_events = e->cap_events = 0;
     e->wants_depends = e->wants_stop = true;
-    e->begin_at_s = -INFINITY;
+    if (e->files.early.n > 0) /* who began may be early again */
+        e->begin_at_s = fmin(e->begin_at_s, eng_now(e) + 1);
     e->undone = e->staged;
     memset(e->inbox.handled, 0, e->inbox.n * sizeof(bool));
     tell_undone(e, &f);
