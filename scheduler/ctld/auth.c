@@ -231,15 +231,17 @@ bool ctld_admit_worker(struct ctld *c, struct http_exchange *x,
     struct error err = ERROR_INIT;
     const char *token = http_bearer(x);
     uint64_t job = 0, attempt = 0;
-    const struct job *known;
     if (!ctld_param_id(x, 0, &job) || !ctld_param_id(x, 1, &attempt))
         return false;
     *ret = (struct worker){
         .job = job, .attempt = (int32_t)attempt, .token = token ? token : ""};
     /* One that comes back after its job has left memory is to hear that its
      * attempt is over, not that there is none. */
-    if (is_stopping(c, &err) || ctld_find(c, job, &known, &err) < 0 ||
-        check_worker(c, x, ret, &err) < 0)
+    if (is_stopping(c, &err))
+        return refuse(c, x, &err);
+    if (!ctld_recall_for(c, x, job))
+        return false;
+    if (check_worker(c, x, ret, &err) < 0)
         return refuse(c, x, &err);
     return true;
 }

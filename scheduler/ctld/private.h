@@ -487,8 +487,18 @@ const struct job *ctld_next_since(const struct ctld *c, uint64_t after,
                                   double since_s);
 /* The same where a sweep cannot be meant, and is refused. */
 bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret);
-/* The job, be it in memory or not; *ret is NULL when there is none. Valid until
- * the next step.  err  of the store */
+/* recall.c: has the job read into memory, with all of its sweep, on another
+ * thread. 0: there is nothing to wait for, it is there or nowhere; 1: fn is
+ * called on the loop when it is there, or with why it cannot be; -1: err  of
+ * the store, ERR_BUSY, ERR_NOMEM */
+typedef void ctld_recalled_f(void *arg, const struct error *why);
+int ctld_recall(struct ctld *c, uint64_t id, ctld_recalled_f *fn, void *arg,
+                struct error *err) MUST_CHECK;
+/* For a handler. False: it is called again when the job is there, or the reply
+ * says why it is not. */
+bool ctld_recall_for(struct ctld *c, struct http_exchange *x, uint64_t id);
+/* The job, be it in memory or not; one that is not is read here and now; *ret
+ * is NULL when there is none. Valid until the next step.  err  of the store */
 int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
               struct error *err) MUST_CHECK;
 /* The same where a failure is as if there was none; it is logged. */

@@ -145,17 +145,6 @@ const struct job *ctld_find_or_log(struct ctld *c, uint64_t id)
     return job;
 }
 
-/* Where there is no such job the engine says so. */
-static bool find(struct ctld *c, struct http_exchange *x, uint64_t id)
-{
-    const struct job *job;
-    struct error err = ERROR_INIT;
-    if (ctld_find(c, id, &job, &err) == 0)
-        return true;
-    http_reply_err(x, &err);
-    return false;
-}
-
 bool ctld_param_target(struct ctld *c, struct http_exchange *x,
                        struct target *ret)
 {
@@ -163,7 +152,7 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
     char sweep[24] = "";
     int64_t id = 0, task = 0;
     if (!bar) {
-        if (!ctld_param_id(x, 0, &ret->id) || !find(c, x, ret->id))
+        if (!ctld_param_id(x, 0, &ret->id) || !ctld_recall_for(c, x, ret->id))
             return false;
         ret->is_sweep = engine_sweep(c->engine, ret->id) != NULL;
         return true;
@@ -172,7 +161,7 @@ bool ctld_param_target(struct ctld *c, struct http_exchange *x,
         memcpy(sweep, text, (size_t)(bar - text));
     bool is_id = parse_int(sweep, 1, INT64_MAX, &id) == 0 &&
                  parse_int(bar + 1, 0, INT32_MAX, &task) == 0;
-    if (is_id && !find(c, x, (uint64_t)id))
+    if (is_id && !ctld_recall_for(c, x, (uint64_t)id))
         return false;
     const struct job *job =
         is_id ? engine_task(c->engine, (uint64_t)id, (uint64_t)task) : NULL;

@@ -252,14 +252,17 @@ static json_t *job_reply(struct query *q, const struct job *job)
                      attempts ? attempts : json_array());
 }
 
-static void query_done(struct task *t)
+static void answer(void *arg, const struct error *why)
 {
-    struct query *q = (struct query *)t;
-    const struct job *job = NULL;
-    if (q->rc == 0 && q->is_job)
-        q->rc = ctld_find(q->c, q->q.job, &job, &q->err);
+    struct query *q = arg;
+    const struct job *job =
+        q->is_job ? engine_job(q->c->engine, q->q.job) : NULL;
     if (job)
         job = engine_settled(q->c->engine, job);
+    if (why) {
+        q->rc = -1;
+        q->err = *why;
+    }
     if (q->rc < 0)
         http_reply_err(q->x, &q->err);
     else if (q->is_job)
@@ -268,6 +271,19 @@ static void query_done(struct task *t)
         http_reply_json(q->x, 200, buf_str(&q->out), q->out.len);
     buf_clear(&q->out);
     free(q);
+}
+
+/* The job was there when it was asked for, and may have left again. */
+static void query_done(struct task *t)
+{
+    struct query *q = (struct query *)t;
+    int under_way = 0;
+    if (q->rc == 0 && q->is_job)
+        under_way = ctld_recall(q->c, q->q.job, answer, q, &q->err);
+    if (under_way < 0)
+        q->rc = -1;
+    if (under_way <= 0)
+        answer(q, NULL);
 }
 
 static void ask(struct ctld *c, struct http_exchange *x,

@@ -302,20 +302,29 @@ static int note_it(void *arg, const struct store_archived *job,
     return 0;
 }
 
-int engine_recall(struct engine *e, uint64_t id, struct error *err)
+int engine_is_past(struct engine *e, uint64_t id, bool *ret, struct error *err)
 {
     struct store *s = e->parts.store;
     struct store_archive_query q = {
         .after = id - 1, .since_s = -INFINITY, .limit = 1};
     uint64_t found = 0;
 
+    *ret = false;
     if (!e->has_archive || id < 1 || id > e->last_id || eng_find(e, id))
         return 0;
     if (s->ops->archived(s, &q, note_it, &found, err) < 0)
         return -1;
-    if (found != id)
-        return 0;
-    return recall(e, id, err);
+    *ret = found == id;
+    return 0;
+}
+
+int engine_recall(struct engine *e, uint64_t id, struct error *err)
+{
+    bool is_past;
+
+    if (engine_is_past(e, id, &is_past, err) < 0)
+        return -1;
+    return is_past ? recall(e, id, err) : 0;
 }
 
 int eng_recall_depends(struct engine *e, const struct job *job,

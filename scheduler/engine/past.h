@@ -4,8 +4,11 @@
 
 #include "scheduler/engine/engine.h"
 
-/* engine_recall() in two parts, of which the first may take long, and knows no
- * engine: any thread may call it.
+/* Whether the archive has the job, and memory does not.  err  of the store */
+int engine_is_past(struct engine *e, uint64_t id, bool *ret,
+                   struct error *err) MUST_CHECK;
+/* Then engine_recall() in two parts, of which the first may take long, and
+ * knows no engine: any thread may call it.
  * out  ret[*ret_n]  the job, or all of its sweep, by number
  * own  *ret  engine_past_free(), free()
  * err  as engine_recall() */
