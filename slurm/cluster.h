@@ -48,7 +48,8 @@ enum {
     CLUSTER_BUCKETS = 4096,
     CLUSTER_JOBS_CAP = 16384, /* Slurm's own MaxJobCount is 10000 */
     CLUSTER_COPIES_CAP = 8,   /* jobs with one tag */
-    CLUSTER_ENDED_CAP = 1000, /* so many ended attempts are remembered */
+    CLUSTER_ENDED_CAP = 1000, /* so many ended attempts are remembered: a
+                                 duplicate may come into sight later */
     CLUSTER_COMMANDS_CAP = 64,
     CLUSTER_SUBMITS_CAP = 16, /* the helper carries them out one by one, and a
                                  kill should not wait for many */
