@@ -595,7 +595,7 @@ int conf_load_with(const char *path, const struct spec_set *sets, size_t n,
 {
     struct buf text = BUF_INIT;
 
-    int rc = buf_read_file(&text, path, TREE_MAX_BYTES, err);
+    int rc = buf_read_plain_file(&text, path, TREE_MAX_BYTES, err);
     if (rc == 0) {
         const struct input in = {.text = buf_str(&text),
                                  .len = text.len,

@@ -163,15 +163,38 @@ int buf_read_file(struct buf *b, const char *path, size_t max,
     return read_all(b, fd, path, max, err);
 }
 
+/* A pipe in its place is not waited for. out  ret  st_mode 0: not known */
+static int open_at_once(const char *path, struct stat *ret, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    if (fstat(fd, ret) < 0)
+        *ret = (struct stat){.st_mode = 0};
+    return fd;
+}
+
+int buf_read_plain_file(struct buf *b, const char *path, size_t max,
+                        struct error *err)
+{
+    struct stat st;
+    int fd = open_at_once(path, &st, err);
+    if (fd < 0)
+        return -1;
+    if (S_ISREG(st.st_mode))
+        return read_all(b, fd, path, max, err);
+    (void)close(fd);
+    return error_set(err, ERR_CONFIG, "'%s' is no plain file", path);
+}
+
 int buf_read_own_file(struct buf *b, const char *path, size_t max,
                       struct error *err)
 {
-    /* A pipe in its place must not be waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
+    int fd = open_at_once(path, &st, err);
     if (fd < 0)
-        return error_sys(err, errno, "open '%s'", path);
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        return -1;
+    if (S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         !(st.st_mode & (S_IWGRP | S_IWOTH)))
         return read_all(b, fd, path, max, err);
     (void)close(fd);

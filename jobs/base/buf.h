@@ -44,6 +44,11 @@ void buf_drop(struct buf *b, size_t n); /* the first n bytes; n <= len */
  * err ERR_LIMIT when it is longer, else as open(2) and read(2) say */
 int buf_read_file(struct buf *b, const char *path, size_t max,
                   struct error *err) MUST_CHECK;
+/* The same, of what a daemon reads while it serves others: a pipe or a device
+ * in its place would be waited for, and /dev/zero has no end.
+ * err ERR_CONFIG it is no plain file */
+int buf_read_plain_file(struct buf *b, const char *path, size_t max,
+                        struct error *err) MUST_CHECK;
 /* The same, of what this process is told to do: the file is of its own user,
  * and nobody else may write to it.
  * err ERR_DENIED it is not so */

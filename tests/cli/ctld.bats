@@ -130,6 +130,96 @@ reload_says() { [ "$(api GET /v1/status | json "\$.reload.$1")" = "$2" ]; }
     "$MGPU_BIN/mgpu-admin" log | grep -q ' reload '
 }
 
+# R5: what nobody could run with, each as the whole file. None is taken up, each
+# is refused with its place or its cause, and the daemon stays as it is.
+bad_files() { # DIR
+    local n=0 line
+    while IFS= read -r line; do
+        n=$((n + 1))
+        printf -- "$line" >"$1/$(printf %02d "$n")"
+    done <<'END'
+
+- a
+version: 2\n
+version: 1\nlimts: {}\n
+version: 1\nlimits: 3\n
+version: 1\nlimits: {max_jobs_per_user: many}\n
+version: 1\nlimits: {max_jobs_per_user: -1}\n
+version: 1\nlimits: {max_spec_bytes: 1000}\n
+version: 1\nlimits: {max_spec_bytes: 2M}\n
+version: 1\nlimits: {max_log_bytes: 4 TB}\n
+version: 1\nscheduler: {policy: lottery}\n
+version: 1\nscheduler: {interval: 5}\n
+version: 1\nscheduler: {interval: 0s}\n
+version: 1\nscheduler: {preempt: {grace: 0s}}\n
+version: 1\nlog: {level: loud}\n
+version: 1\nlog:\n\tlevel: info\n
+version: 1\nlog: {level: info\n
+version: 1\nlog: {level: info}\nlog: {level: debug}\n
+version: 1\na: &a 1\nb: *a\n
+version: 1\nx-a: &a [1]\nx-b: [*a,*a,*a,*a]\n
+version: 1\nlog: !!map {level: info}\n
+version: 1\n---\nversion: 1\n
+version: 1\ncluster: 'a b'\n
+version: 1\ncluster: "a\\0b"\n
+version: 1\ncluster: caf\351\n
+version: 1\ncluster: a\033[2J\n
+\377\376v\0e\0r\0
+version: 1\nauth: {admins: [nobody-of-that-name]}\n
+version: 1\nauth: {admins: ["@no-such-group"]}\n
+version: 1\nauth: {remote: kerberos}\n
+version: 1\nwatchdog: {heartbeat: 90s, node_lost_after: 60s}\n
+version: 1\nnotify: {mail_program: mail}\n
+version: 1\nnotify: {mail_program: /no/such/program}\n
+version: 1\nnotify: {ca_file: /no/such/file}\n
+version: 1\nnotify: {webhook_allow: ["*"]}\n
+version: 1\nlocal: {cpu_slots: 0}\n
+version: 1\ncontroller: {jobs_dir: /home/%%h}\n
+END
+    head -c 100000 /dev/zero | tr '\0' '[' >"$1/deep"
+    head -c 1100000 /dev/zero | tr '\0' ' ' >"$1/long"
+    mkdir "$1/directory"
+    mkfifo "$1/pipe"
+    ln -s /dev/zero "$1/zero"
+    ln -s loop "$1/loop"
+    : >"$1/unreadable"
+    chmod 0 "$1/unreadable"
+}
+
+@test "R5: no bad configuration stops a daemon, or changes anything" {
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml
+    mkdir "$BATS_TEST_TMPDIR/bad"
+    bad_files "$BATS_TEST_TMPDIR/bad"
+    printf 'version: 1\nscheduler: {policy: fifo}\n' >"$conf"
+    ctld_start --config "$conf"
+    pid=$ctld_pid n=0
+    for f in "$BATS_TEST_TMPDIR"/bad/*; do
+        # Root reads what has no mode.
+        [ "$f" != "$BATS_TEST_TMPDIR/bad/unreadable" ] || [ "$(id -u)" != 0 ] || continue
+        ln -sfn "$f" "$conf"
+        run timeout 60 "$MGPU_BIN/mgpu-admin" reload
+        [ "$status" -ne 0 ] && [ "$status" -ne 124 ] || {
+            echo "$f: $status $output"
+            cat "$f"
+            false
+        }
+        [[ $output == *"$conf"* || $output == *"'"*"'"* ]] || {
+            echo "$f: no place: $output"
+            false
+        }
+        [[ $output != *$'\033'* ]]
+        n=$((n + 1))
+    done
+    [ "$n" -ge 40 ]
+    # SIGHUP takes the same way; the last one is enough.
+    kill -HUP "$ctld_pid"
+    wait_for 30 reload_says is_ok 0
+    [ "$(api GET /v1/status | json '$.policy')" = fifo ]
+    [ "$(api GET /v1/status | json '$.pid')" = "$pid" ]
+    submit_command works true
+    wait_for 60 job_is 1 COMPLETED
+}
+
 @test "F34: many SIGHUPs under load: the last file wins, nothing leaks" {
     conf=$BATS_TEST_TMPDIR/mgpu.yaml
     printf 'version: 1\n' >"$conf"

@@ -107,6 +107,12 @@ static void test_file(void)
                buf_read_own_file(&b, path, 3, &err) < 0 &&
                err.code == ERR_DENIED,
            "another user's: %s", err.msg);
+    buf_reset(&b);
+    ok(buf_read_plain_file(&b, path, 3, &err) == 0 && b.len == 3,
+       "a plain file is read");
+    ok(buf_read_plain_file(&b, "/dev/zero", 3, &err) < 0 &&
+           err.code == ERR_CONFIG && b.len == 3,
+       "a device is not: %s", err.msg);
     ok(buf_read_own_file(&b, "/dev/null", 3, &err) < 0 &&
            err.code == ERR_DENIED,
        "no file: %s", err.msg);
