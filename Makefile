@@ -13,6 +13,7 @@
 #   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds
 #   make bench-history     a long past: N=jobs, ROWS= of metrics
 #   make bench-retention   and its end: ROWS= that go while others come
+#   make coverage          what the tests execute
 #   make fault             let each call of the daemon and of the tools fail
 #   make CUDA=0 ...       leave a part out    make V=1         show commands
 
@@ -184,7 +185,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(filter-out $(absent), \
                $(wildcard tests/fuzz/*.c)))
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
-        demo-slurm-run deps lint asan tsan cov fuzz gpu-check gpu-bench gpu-bundle \
+        demo-slurm-run deps lint asan tsan cov coverage coverage-run fuzz gpu-check gpu-bench gpu-bundle \
         bench-cv bench-slurm bench-ctld bench-soak bench-history bench-retention crash fault \
         install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
@@ -444,6 +445,16 @@ check-slurm: all $(slurm_progs)
 
 asan tsan cov:
 	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
+# What the tests execute of the parts on which all else rests; needs gcovr.
+counted := $(filter $(foreach d,jobs db engine slurm,$(B)/tests/unit/$d/%), \
+             $(units)) $(contracts)
+coverage:
+	$(Q)$(MAKE) --no-print-directory VARIANT=cov CUDA=0 coverage-run
+coverage-run: $(counted) $(addprefix $(B)/bin/,mgpu-shepherd mgpu-batch \
+              $(if $(filter 1,$(SLURM)),mgpu-slurm-helper))
+	$(Q)find $(B) -name '*.gcda' -delete
+	$(Q)$(test_env) $(prove) $(counted)
+	$(Q)sh tests/lint/coverage.sh $(B)
 
 # On a machine with a GPU, one command each. gpu-check fails where there is
 # none: a skipped check is no check. DEVICE=host shows that the scripts work.
