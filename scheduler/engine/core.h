@@ -255,7 +255,9 @@ void eng_remove(struct engine *e, struct entry *en);
 void eng_forget(struct engine *e, struct entry *en);
 /* It has ended, at job.end_s. */
 void eng_set_ended(struct engine *e, const struct entry *en);
+/* Those that have ended, durably, are not active any more. */
 void eng_compact(struct engine *e);
+void eng_compact_all(struct engine *e); /* of a replay: none is filed */
 void eng_index_clear(struct engine *e);
 
 /* ---- past.c -------------------------------------------------------------- */

@@ -110,7 +110,7 @@ static void resume_clocks(struct entry *en, double now_s, double wall_s)
 
 /* Every attempt that may live is asked for again, and every clock is set to
  * where the stored times put it. */
-static void resume(struct engine *e)
+static int resume(struct engine *e, struct error *err)
 {
     double now_s = eng_now(e), wall_s = eng_wall(e);
 
@@ -121,8 +121,9 @@ static void resume(struct engine *e)
         if (en->job.preempted_for > 0)
             en->preempted_s = now_s - fmax(0, wall_s - en->job.preempt_s);
     }
-    eng_file_all(e);
-    eng_compact(e);
+    eng_compact_all(e);
+    if (eng_file_all(e, err) < 0)
+        return -1;
     e->wants_depends = e->wants_stop = true;
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
@@ -137,6 +138,7 @@ static void resume(struct engine *e)
         en->tell_at_s = en->job.holder[0] ? now_s : (double)INFINITY;
         resume_clocks(en, now_s, wall_s);
     }
+    return 0;
 }
 
 /* What was archived is known by its numbers; the rest is replayed. */
@@ -169,11 +171,10 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
     e->wants_plan = true;
     lack_watch();
     e->leave_at_s = e->plan_from_s = -INFINITY;
-    if (load(e, err) < 0) {
+    if (load(e, err) < 0 || resume(e, err) < 0) {
         engine_destroy(e);
         return -1;
     }
-    resume(e);
     /* Not known yet is fine: the first plan asks again. */
     (void)eng_inventory(e, NULL);
     *ret = e;

@@ -141,12 +141,14 @@ const char *job_held_name(enum job_held h);
 
 /* A job as the fold knows it. Times: seconds since 1970, NAN for not yet.
  *
- * A plan goes through all that wait, several times. What it looks at of each
- * stands first and together: a long queue is mostly waiting for memory. */
+ * What a plan tells of each that waits stands first and together: a long
+ * queue is mostly waiting for memory. */
 struct job {
     uint64_t id;
     enum job_state state;
     int32_t priority;
+    double start_estimate_s; /* on the engine's clock, NAN unknown; volatile */
+    char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
     int32_t gpus_min, gpus_max, nodes_min, nodes_max;
     double submit_s;
     double limit_s; /* INFINITY: none */
@@ -174,10 +176,8 @@ struct job {
     size_t n_depends;
     int32_t attempt, retries; /* the attempt is the current or last one */
     int32_t gpus, nodes;      /* of the attempt */
-    double start_estimate_s;  /* on the engine's clock, NAN unknown; volatile */
     struct alloc_where
         where; /* as the spec has it; texts owned by the engine */
-    char reason[JOB_REASON_CAP];   /* why it waits, or why it ended */
     char exclude[JOB_EXCLUDE_CAP]; /* "n1,n2": not on these any more */
 
     char user[32];

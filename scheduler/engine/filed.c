@@ -28,7 +28,7 @@ static int reserve(struct entry_list *l, size_t n, struct error *err)
 {
     if (n <= l->cap)
         return 0;
-    size_t cap = l->cap > 0 ? 2 * l->cap : 64;
+    size_t cap = 2 * l->cap > n ? 2 * l->cap : n + 64;
     struct entry **p = realloc(l->at, cap * sizeof(struct entry *));
     if (!p)
         return error_set(err, ERR_NOMEM, "out of memory");
@@ -42,7 +42,7 @@ static int reserve_users(struct files *f, size_t n, struct error *err)
 {
     if (n <= f->cap_users)
         return 0;
-    size_t cap = f->cap_users > 0 ? 2 * f->cap_users : 64;
+    size_t cap = 2 * f->cap_users > n ? 2 * f->cap_users : n + 64;
     struct jobs_of_user *p = realloc(f->users, cap * sizeof(*p));
     if (!p)
         return error_set(err, ERR_NOMEM, "out of memory");
@@ -51,15 +51,15 @@ static int reserve_users(struct files *f, size_t n, struct error *err)
     return 0;
 }
 
-int eng_files_reserve(struct engine *e, struct error *err)
+int eng_files_reserve(struct engine *e, size_t more, struct error *err)
 {
     struct files *f = &e->files;
-    size_t n = e->n_active + 1;
+    size_t n = e->n_active + more;
 
     return reserve(&f->moving, n, err) < 0 || reserve(&f->over, n, err) < 0 ||
                    reserve(&f->depends, n, err) < 0 ||
-                   reserve(&f->queue, n, err) < 0 ||
                    reserve(&f->early, n, err) < 0 ||
+                   eng_queue_reserve(&f->queue, n, err) < 0 ||
                    reserve(&f->later, n, err) < 0 ||
                    reserve_users(f, n, err) < 0
                ? -1
@@ -115,64 +115,6 @@ struct entry *eng_next_moving(const struct engine *e, uint64_t after)
     const struct entry_list *l = &e->files.moving;
     size_t i = eng_at_id(l->at, l->n, after + 1);
     return i < l->n ? l->at[i] : NULL;
-}
-
-/* ---- the queue ------------------------------------------------------------
- */
-static bool is_before(const struct entry *a, const struct entry *b)
-{
-    if (a->filed.priority != b->filed.priority)
-        return a->filed.priority > b->filed.priority;
-    if (a->job.submit_s < b->job.submit_s || a->job.submit_s > b->job.submit_s)
-        return a->job.submit_s < b->job.submit_s;
-    return a->job.id < b->job.id;
-}
-
-static int by_order(const void *x, const void *y)
-{
-    const struct entry *a = *(struct entry *const *)x;
-    const struct entry *b = *(struct entry *const *)y;
-    return is_before(a, b) ? -1 : is_before(b, a);
-}
-
-/* How many stand before it. */
-static size_t queue_at(const struct entry_list *l, const struct entry *en)
-{
-    size_t from = 0, to = l->n;
-
-    if (to > 0 && is_before(l->at[to - 1], en))
-        return to;
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-        if (is_before(l->at[mid], en))
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from;
-}
-
-static void set_queued(struct files *f, struct entry *en, bool wanted)
-{
-    struct filed *at = &en->filed;
-
-    if (at->is_queued && (!wanted || at->priority != en->job.priority)) {
-        take_out(&f->queue, queue_at(&f->queue, en));
-        at->is_queued = false;
-    }
-    if (wanted && !at->is_queued) {
-        at->priority = en->job.priority;
-        insert(&f->queue, queue_at(&f->queue, en), en);
-        at->is_queued = true;
-    }
-}
-
-int32_t engine_position(struct engine *e, uint64_t id)
-{
-    const struct entry *en = eng_find(e, id);
-    return en && en->filed.is_queued
-               ? (int32_t)queue_at(&e->files.queue, en) + 1
-               : 0;
 }
 
 /* ---- later ----------------------------------------------------------------
@@ -339,29 +281,22 @@ void eng_file(struct engine *e, struct entry *en)
     set_in(&f->depends, en, &en->filed.has_depends,
            is_there && en->job.n_depends > 0);
     set_in(&f->early, en, &en->filed.is_early, en->is_early);
-    set_queued(f, en, is_queued && !eng_waits(en));
+    eng_queue_set(&f->queue, en, is_queued && !eng_waits(en));
     set_later(f, en, is_queued ? en->not_before_s : -(double)INFINITY);
     f->n_avoiding += avoids;
     f->n_avoiding -= en->filed.avoids;
     en->filed.avoids = avoids;
 }
 
-/* One after the other would go through the queue for each. */
-void eng_file_all(struct engine *e)
+int eng_file_all(struct engine *e, struct error *err)
 {
-    struct entry_list *queue = &e->files.queue;
-
-    for (size_t i = 0; i < e->n_active; i++) {
-        struct entry *en = e->active[i];
-        if (en->job.state == JOB_QUEUED && !eng_waits(en)) {
-            en->filed.priority = en->job.priority;
-            en->filed.is_queued = true;
-            queue->at[queue->n++] = en;
-        }
-        eng_file(e, en);
-    }
-    if (queue->n > 0)
-        qsort(queue->at, queue->n, sizeof(struct entry *), by_order);
+    if (eng_files_reserve(e, 0, err) < 0)
+        return -1;
+    e->files.are_kept = true;
+    eng_queue_fill(e);
+    for (size_t i = 0; i < e->n_active; i++)
+        eng_file(e, e->active[i]);
+    return 0;
 }
 
 void eng_unfile(struct engine *e, struct entry *en)
@@ -373,7 +308,7 @@ void eng_unfile(struct engine *e, struct entry *en)
     set_in(&f->over, en, &en->filed.is_over, false);
     set_in(&f->depends, en, &en->filed.has_depends, false);
     set_in(&f->early, en, &en->filed.is_early, false);
-    set_queued(f, en, false);
+    eng_queue_set(&f->queue, en, false);
     set_later(f, en, -(double)INFINITY);
     f->n_avoiding -= en->filed.avoids;
     en->filed.avoids = false;
@@ -387,8 +322,8 @@ void eng_files_clear(struct engine *e)
     free(f->moving.at);
     free(f->over.at);
     free(f->depends.at);
-    free(f->queue.at);
     free(f->early.at);
+    eng_queue_clear(&f->queue);
     free(f->later.at);
     free(f->users);
 }

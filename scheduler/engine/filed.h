@@ -8,6 +8,7 @@
 
 #include "jobs/base/error.h"
 #include "jobs/state.h"
+#include "scheduler/engine/queue.h"
 
 struct engine;
 struct entry;
@@ -20,9 +21,9 @@ struct entry_list {
 /* Where an entry is filed: no part of the job, and put back by no undo. */
 struct filed {
     enum job_state state; /* under which it is counted; JOB_NEW: it is not */
-    bool is_moving, is_over, has_depends, is_early, is_queued, avoids, is_dirty;
-    int32_t priority; /* under which it stands in the queue */
-    size_t later_at;  /* in `later`, from 1; 0: it is not there */
+    bool is_moving, is_over, has_depends, is_early, avoids, is_dirty;
+    struct waiting *waits; /* in the queue; NULL: it is not there */
+    size_t later_at;       /* in `later`, from 1; 0: it is not there */
     double later_s;
     struct entry *dirty_prev, *dirty_next;
 };
@@ -34,13 +35,14 @@ struct jobs_of_user {
 
 /* Of those that are active. */
 struct files {
+    bool are_kept;             /* from eng_file_all() on */
     struct entry_list moving;  /* by id: live, or with an attempt that the
                                   allocator has still to drop */
     struct entry_list over;    /* by id: have ended, and linger */
     struct entry_list depends; /* by id: were to wait for others */
     struct entry_list early;   /* by id: whose time has not come, see begin.c */
-    struct entry_list queue;   /* QUEUED, and neither early nor for the end of
-                                  another; in the policy's order */
+    struct queue queue;        /* QUEUED, and neither early nor for the end of
+                                  another */
     struct entry_list later;   /* QUEUED and not before a time: a heap by it */
     struct jobs_of_user *users; /* owned; by uid */
     size_t n_users, cap_users;
@@ -50,12 +52,14 @@ struct files {
     struct entry *dirty_first, *dirty_last;
 };
 
-/* Room for one more in each list.  err  ERR_NOMEM */
-int eng_files_reserve(struct engine *e, struct error *err) MUST_CHECK;
+/* Room for so many more in each list.  err  ERR_NOMEM */
+int eng_files_reserve(struct engine *e, size_t more,
+                      struct error *err) MUST_CHECK;
 /* Puts an active entry where it belongs, whatever of it has changed. */
 void eng_file(struct engine *e, struct entry *en);
-/* The same for all, of which none is filed. */
-void eng_file_all(struct engine *e);
+/* The same for all, of which none is filed: a replay files nothing.
+ * err  ERR_NOMEM */
+int eng_file_all(struct engine *e, struct error *err) MUST_CHECK;
 void eng_unfile(struct engine *e, struct entry *en);
 void eng_files_clear(struct engine *e);
 

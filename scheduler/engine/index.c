@@ -233,7 +233,7 @@ int eng_add(struct engine *e, uint64_t id, struct entry **ret,
             struct error *err)
 {
     if (grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
-        eng_files_reserve(e, err) < 0)
+        (e->files.are_kept && eng_files_reserve(e, 1, err) < 0))
         return -1;
     struct entry *en = eng_entry_new(e->parts.conf->jobs_dir, id);
     if (!en)
@@ -287,6 +287,15 @@ static bool lingers(const struct entry *en)
     return en->is_saved || en->dropped > 0;
 }
 
+static void leave(struct engine *e, struct entry *en)
+{
+    eng_unfile(e, en);
+    e->n_ended[en->job.state]++;
+    eng_runs_note(e, en);
+    eng_set_ended(e, en);
+    eng_list_ended(e, en);
+}
+
 /* From the last on, so that those before it are where their ids say. Returns
  * where the first was. */
 static size_t take_out_ended(struct engine *e)
@@ -301,6 +310,20 @@ static size_t take_out_ended(struct engine *e)
         e->active[at] = NULL;
     }
     return at;
+}
+
+void eng_compact_all(struct engine *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (job_state_is_final(en->job.state) && !lingers(en))
+            leave(e, en);
+        else
+            e->active[n++] = en;
+    }
+    e->n_active = n;
 }
 
 void eng_compact(struct engine *e)
@@ -318,11 +341,7 @@ void eng_compact(struct engine *e)
             i++;
             continue;
         }
-        eng_unfile(e, en); /* and it has left `over` */
-        e->n_ended[en->job.state]++;
-        eng_runs_note(e, en);
-        eng_set_ended(e, en);
-        eng_list_ended(e, en);
+        leave(e, en); /* `over`, too */
     }
 }
 

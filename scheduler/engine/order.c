@@ -1,6 +1,6 @@
 /* order.c - who is in a policy's view, in the policy's order.
  *
- * The queue stands in it already (filed.c). Those that live, and those of the
+ * The queue stands in it already (queue.c). Those that live, and those of the
  * queue that go before all others, are few: they are sorted and put in between.
  */
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "scheduler/engine/order.h"
 
 /* Of the queue, who is in the view. */
-static bool in_view(const struct entry *en, double now_s)
+static bool in_view(const struct waiting *w, double now_s)
 {
-    return en->dropped == 0 && en->not_before_s <= now_s;
+    return !w->is_dropping && w->not_before_s <= now_s;
 }
 
 static int compare(const struct eng_order *a, const struct eng_order *b)
@@ -29,8 +29,8 @@ static int by_order(const void *a, const void *b)
     return compare(a, b);
 }
 
-static struct eng_order order_of(const struct engine *e, struct entry *en,
-                                 double now_s, double wall_s)
+static struct eng_order of_live(const struct engine *e, struct entry *en,
+                                double now_s, double wall_s)
 {
     return (struct eng_order){
         .entry = en,
@@ -41,20 +41,34 @@ static struct eng_order order_of(const struct engine *e, struct entry *en,
     };
 }
 
+static struct eng_order of_waiting(const struct waiting *w, double now_s,
+                                   double wall_s, bool is_owed)
+{
+    return (struct eng_order){
+        .entry = w->entry,
+        .waits = w,
+        .id = w->id,
+        .submit_s = now_s - (wall_s - w->submit_s),
+        .priority = w->priority,
+        .is_owed = is_owed,
+    };
+}
+
 /* Those that live, and those of the queue that go before all others. */
 static size_t few_of(const struct engine *e, double now_s, double wall_s,
                      struct eng_order *ret)
 {
-    const struct entry_list *live = &e->files.moving, *queue = &e->files.queue;
+    const struct entry_list *live = &e->files.moving;
+    const struct queue *q = &e->files.queue;
     bool has_owed = e->parts.conf->preempt.is_on;
     size_t n = 0;
 
     for (size_t i = 0; i < live->n; i++)
         if (job_state_is_live(live->at[i]->job.state))
-            ret[n++] = order_of(e, live->at[i], now_s, wall_s);
-    for (size_t i = 0; has_owed && i < queue->n; i++)
-        if (queue->at[i]->is_owed && in_view(queue->at[i], now_s))
-            ret[n++] = order_of(e, queue->at[i], now_s, wall_s);
+            ret[n++] = of_live(e, live->at[i], now_s, wall_s);
+    for (size_t i = 0; has_owed && i < q->n; i++)
+        if (eng_is_owed(e, q->at[i]->entry) && in_view(q->at[i], now_s))
+            ret[n++] = of_waiting(q->at[i], now_s, wall_s, true);
     qsort(ret, n, sizeof(*ret), by_order);
     return n;
 }
@@ -62,9 +76,10 @@ static size_t few_of(const struct engine *e, double now_s, double wall_s,
 int eng_order(const struct engine *e, double now_s, double wall_s,
               struct eng_order **ret, size_t *ret_n, struct error *err)
 {
-    const struct entry_list *queue = &e->files.queue;
+    const struct queue *q = &e->files.queue;
     struct eng_order *o = malloc((e->n_active + 1) * sizeof(*o));
     struct eng_order *few = malloc((e->n_active + 1) * sizeof(*few));
+    bool has_owed = e->parts.conf->preempt.is_on;
     size_t n = 0, n_few, k = 0;
 
     if (!o || !few) {
@@ -74,11 +89,11 @@ int eng_order(const struct engine *e, double now_s, double wall_s,
     }
     eng_find_owed(e);
     n_few = few_of(e, now_s, wall_s, few);
-    for (size_t i = 0; i < queue->n; i++) {
-        struct entry *en = queue->at[i];
-        if (!in_view(en, now_s) || eng_is_owed(e, en))
+    for (size_t i = 0; i < q->n; i++) {
+        const struct waiting *w = q->at[i];
+        if (!in_view(w, now_s) || (has_owed && eng_is_owed(e, w->entry)))
             continue;
-        const struct eng_order one = order_of(e, en, now_s, wall_s);
+        const struct eng_order one = of_waiting(w, now_s, wall_s, false);
         while (k < n_few && compare(&few[k], &one) < 0)
             o[n++] = few[k++];
         o[n++] = one;

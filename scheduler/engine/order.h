@@ -7,6 +7,7 @@
 /* A job of the view, and what its place there follows from. */
 struct eng_order {
     struct entry *entry;
+    const struct waiting *waits; /* NULL: it lives */
     uint64_t id;
     double submit_s; /* on the view's clock */
     int32_t priority;

@@ -235,13 +235,56 @@ static void view_places(const struct engine *e, struct eng_view *t)
     }
 }
 
-static void view_job(const struct engine *e, struct eng_view *t,
-                     const struct eng_order *o, struct mask_memo *memo)
+/* Of one view: each kind is judged once. */
+struct kinds_memo {
+    uint64_t known;
+    struct class_masks of[QUEUE_KINDS];
+    struct mask_memo others;
+};
+
+static struct class_masks masks_of(const struct engine *e,
+                                   const struct waiting *w,
+                                   struct kinds_memo *memo)
+{
+    if (w->kind < 0)
+        return eng_masks(e, &w->entry->job, &memo->others);
+    if ((memo->known >> (unsigned)w->kind & 1) == 0) {
+        memo->of[w->kind] = eng_masks(e, &w->entry->job, &memo->others);
+        memo->known |= UINT64_C(1) << (unsigned)w->kind;
+    }
+    return memo->of[w->kind];
+}
+
+static void view_waiting(const struct engine *e, struct eng_view *t,
+                         const struct eng_order *o, struct kinds_memo *memo)
+{
+    const struct waiting *w = o->waits;
+    struct class_masks masks = masks_of(e, w, memo);
+
+    t->jobs[t->v.n_jobs++] = (struct policy_job){
+        .id = w->id,
+        .state = JOB_QUEUED,
+        .priority = w->priority,
+        .gpus_min = w->gpus_min,
+        .gpus_max = w->gpus_max,
+        .nodes_min = w->nodes_min,
+        .nodes_max = w->nodes_max,
+        .classes = masks.now,
+        .classes_ever = masks.ever,
+        .is_exclusive = w->is_exclusive || e->parts.conf->where.exclusive,
+        .submit_s = o->submit_s,
+        .start_s = NAN,
+        .limit_s = w->limit_s,
+        .left_s = NAN,
+        .is_owed = o->is_owed,
+    };
+}
+
+static void view_live(const struct engine *e, struct eng_view *t,
+                      const struct eng_order *o, struct mask_memo *memo)
 {
     const struct entry *en = o->entry;
     const struct job *job = &en->job;
-    bool is_live = job_state_is_live(job->state);
-    double now_s = t->v.now_s;
     struct class_masks masks = eng_masks(e, job, memo);
     struct policy_job *pj = &t->jobs[t->v.n_jobs++];
 
@@ -256,18 +299,15 @@ static void view_job(const struct engine *e, struct eng_view *t,
         .classes = masks.now,
         .classes_ever = masks.ever,
         .is_exclusive = eng_is_exclusive(e->parts.conf, job),
-        .gpus = is_live ? job->gpus : 0,
-        .nodes = is_live ? job->nodes : 0,
+        .gpus = job->gpus,
+        .nodes = job->nodes,
         .submit_s = o->submit_s,
-        .start_s = !is_live                 ? (double)NAN
-                   : isnan(en->start_now_s) ? now_s
-                                            : en->start_now_s,
+        .start_s = isnan(en->start_now_s) ? t->v.now_s : en->start_now_s,
         .limit_s = job->limit_s,
         .left_s = NAN,
         .is_owed = o->is_owed,
     };
-    if (is_live)
-        eng_view_preempt(e, en, pj);
+    eng_view_preempt(e, en, pj);
 }
 
 static void view_nodes(const struct engine *e, struct policy_node *ret)
@@ -287,7 +327,7 @@ static void view_nodes(const struct engine *e, struct policy_node *ret)
 
 int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
 {
-    struct mask_memo memo = {.next = 0};
+    struct kinds_memo memo = {.known = 0};
     double now_s = eng_now(e), wall_s = eng_wall(e);
     struct eng_order *order;
     size_t n, n_ats = 1;
@@ -297,10 +337,10 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
     if (eng_order(e, now_s, wall_s, &order, &n, err) < 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
-        const struct job *job = &order[i].entry->job;
-        has_caps = has_caps || job->max_parallel > 0;
-        if (job_state_is_live(job->state) && job->nodes > 0)
-            n_ats += (size_t)job->nodes;
+        const struct waiting *w = order[i].waits;
+        has_caps = has_caps || (w && w->has_cap);
+        if (!w && order[i].entry->job.nodes > 0)
+            n_ats += (size_t)order[i].entry->job.nodes;
     }
     t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
     t->jobs = malloc((e->n_active + 1) * sizeof(*t->jobs));
@@ -317,8 +357,12 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
                                 .jobs = t->jobs,
                                 .preempt = e->parts.conf->preempt};
     view_nodes(e, t->nodes);
-    for (size_t i = 0; i < n; i++)
-        view_job(e, t, &order[i], &memo);
+    for (size_t i = 0; i < n; i++) {
+        if (order[i].waits)
+            view_waiting(e, t, &order[i], &memo);
+        else
+            view_live(e, t, &order[i], &memo.others);
+    }
     free(order);
     if (has_caps)
         t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
@@ -393,6 +437,16 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
     return eng_stage(e, en, EV_INTENT, -1, &d, err);
 }
 
+/* Of a long queue each is far away: it is asked for before its turn. */
+static void fetch(const struct engine *e, uint64_t id)
+{
+    const struct entry *en = eng_find(e, id);
+
+    __builtin_prefetch(en);
+    __builtin_prefetch(en->job.reason + 64);
+}
+
+enum { FETCH_AHEAD = 8 };
 static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
                       struct error *err)
 {
@@ -401,6 +455,8 @@ static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
         struct entry *en = eng_find(e, w->id);
         assert(en);
         int rc = 0;
+        if (i + FETCH_AHEAD < n)
+            fetch(e, t->wishes[i + FETCH_AHEAD].id);
         if (w->act == POLICY_PREEMPT)
             rc = eng_preempt(e, t->wishes, n, w, err);
         else if (job_state_is_live(en->job.state))

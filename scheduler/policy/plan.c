@@ -201,8 +201,11 @@ static bool has_shape(const struct plan_shape *s, const struct policy_job *job)
 
 static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
 {
-    struct plan_shape *s = &p->shapes[hash(job) & (p->n_shapes - 1)];
+    struct plan_shape *s = p->last_shape; /* of a job it is asked for often */
 
+    if (s && has_shape(s, job))
+        return s;
+    s = p->last_shape = &p->shapes[hash(job) & (p->n_shapes - 1)];
     if (!has_shape(s, job))
         *s = (struct plan_shape){.is_used = true,
                                  .gpus_min = job->gpus_min,

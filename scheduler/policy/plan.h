@@ -40,8 +40,9 @@ struct plan {
     struct policy_node *nodes; /* owned; gpus_free after the plan so far */
     struct plan_shape *shapes; /* owned; [n_shapes], a power of two, by hash */
     size_t n_shapes;
-    uint64_t state, last_state; /* another number for each other gpus_free */
-    uint64_t before;            /* state before the last start */
+    struct plan_shape *last_shape; /* of them, that was asked for last; NULL */
+    uint64_t state, last_state;    /* another number for each other gpus_free */
+    uint64_t before;               /* state before the last start */
     uint64_t lacked_in; /* the last state in which something did not fit */
     uint64_t undone;    /* changes when what did not fit may fit again */
     int32_t *at;        /* owned; [n_nodes], of the last start */

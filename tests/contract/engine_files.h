@@ -45,16 +45,39 @@ static inline const char *files_check_ids(const struct entry_list *l)
     return NULL;
 }
 
-/* In the policy's order, by what is true now. */
+static inline bool files_is_copy(const struct waiting *x)
+{
+    const struct entry *en = x->entry;
+    const struct job *job = &en->job;
+    return x->id == job->id && x->priority == job->priority &&
+           x->gpus_min == job->gpus_min && x->gpus_max == job->gpus_max &&
+           x->nodes_min == job->nodes_min && x->nodes_max == job->nodes_max &&
+           memcmp(&x->submit_s, &job->submit_s, sizeof(double)) == 0 &&
+           memcmp(&x->limit_s, &job->limit_s, sizeof(double)) == 0 &&
+           memcmp(&x->not_before_s, &en->not_before_s, sizeof(double)) == 0 &&
+           x->is_exclusive == job->where.exclusive &&
+           x->is_dropping == (en->dropped > 0) &&
+           x->has_cap == (job->max_parallel > 0);
+}
+
+/* In the policy's order, by what is true now, and under its kind. */
 static inline const char *files_check_queue(struct engine *e)
 {
-    const struct entry_list *q = &e->files.queue;
+    const struct queue *q = &e->files.queue;
+    size_t n_of_kinds = 0;
 
+    for (size_t i = 0; i < QUEUE_KINDS; i++)
+        n_of_kinds += q->kinds[i].n;
     for (size_t i = 0; i < q->n; i++) {
-        const struct job *a = i > 0 ? &q->at[i - 1]->job : NULL;
-        const struct job *b = &q->at[i]->job;
-        if (b->state != JOB_QUEUED || eng_waits(q->at[i]))
+        const struct waiting *x = q->at[i];
+        const struct job *a = i > 0 ? &q->at[i - 1]->entry->job : NULL;
+        const struct job *b = &x->entry->job;
+        n_of_kinds -= x->kind >= 0;
+        if (b->state != JOB_QUEUED || eng_waits(x->entry) ||
+            x->entry->filed.waits != x)
             return "stands in the queue, and does not wait there";
+        if (!files_is_copy(x))
+            return "is shown in the queue as it was once";
         if (engine_position(e, b->id) != (int32_t)i + 1)
             return "has another place in the queue";
         if (a && (a->priority < b->priority ||
@@ -63,7 +86,7 @@ static inline const char *files_check_queue(struct engine *e)
                    a->id > b->id)))
             return "the queue is not in its order";
     }
-    return NULL;
+    return n_of_kinds == 0 ? NULL : "kinds are counted wrong";
 }
 
 static inline const char *files_check_later(const struct engine *e)
