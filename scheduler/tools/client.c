@@ -230,6 +230,16 @@ const char *field_str(const json_t *o, const char *key)
     return s ? s : "";
 }
 
+double field_time(const json_t *o, const char *key)
+{
+    struct tm tm = {.tm_mday = 0};
+    const char *text = field_str(o, key);
+    char *end = *text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    if (!end)
+        return NAN;
+    return (double)timegm(&tm) + (*end == '.' ? strtod(end, NULL) : 0);
+}
+
 const char *attempt_state(const json_t *attempt)
 {
     const char *name = field_str(attempt, "state");

@@ -38,6 +38,8 @@ int client_stream(struct client *c, const char *path, double timeout_s,
 double field_real(const json_t *o, const char *key); /* NAN */
 int64_t field_int(const json_t *o, const char *key, int64_t absent);
 const char *field_str(const json_t *o, const char *key); /* "" */
+/* RFC 3339 in UTC as the daemon writes it, as seconds since 1970; NAN. */
+double field_time(const json_t *o, const char *key);
 /* Of an attempt. The daemon keeps the state in which the job left it: one that
  * has ended and from which the job went on is REQUEUED, and not RUNNING. */
 const char *attempt_state(const json_t *attempt);

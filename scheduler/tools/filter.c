@@ -217,11 +217,18 @@ int filter_query(const struct filter *f, struct buf *out, struct error *err)
 /* ---- what a stream brought ------------------------------------------------
  */
 
+bool filter_wants_ended(const struct filter *f)
+{
+    for (int s = 0; s < JOB_STATE_N; s++)
+        if (job_state_is_final((enum job_state)s) && (states_of(f) & 1u << s))
+            return true;
+    return false;
+}
+
 bool filter_now(const struct filter *f, const json_t *job)
 {
     enum job_state s;
-    uint32_t states = f->states ? f->states : states_of(&(struct filter){0});
     return job_state_from_name(field_str(job, "state"), &s) == 0 &&
-           (states & 1u << s) != 0 &&
+           (states_of(f) & 1u << s) != 0 &&
            (!f->node || text_place_has(field_str(job, "place"), f->node));
 }

@@ -50,6 +50,8 @@ int filter_query(const struct filter *f, struct buf *out,
 int filter_stream_query(const struct filter *f, struct buf *out,
                         struct error *err) MUST_CHECK;
 bool filter_now(const struct filter *f, const json_t *job);
+/* Jobs that have ended are among those asked for. */
+bool filter_wants_ended(const struct filter *f);
 
 /* "RUNNING,held,PD" or "all" as bits; of any case, or by the letters of the
  * column ST. `option` is for the message.

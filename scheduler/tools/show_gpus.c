@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
@@ -23,17 +22,6 @@ struct period {
     size_t n_slices;
 };
 
-/* RFC 3339 in UTC as the daemon writes it; NAN for null. */
-static double moment(const json_t *o, const char *key)
-{
-    struct tm tm = {.tm_mday = 0};
-    const char *text = field_str(o, key);
-    char *end = *text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
-    if (!end)
-        return NAN;
-    return (double)timegm(&tm) + (*end == '.' ? strtod(end, NULL) : 0);
-}
-
 static bool has_index(const json_t *hold, int64_t index)
 {
     size_t i;
@@ -48,9 +36,9 @@ static bool has_index(const json_t *hold, int64_t index)
 
 static struct span span_of(const json_t *hold, const struct period *p)
 {
-    double to_s = moment(hold, "to");
+    double to_s = field_time(hold, "to");
     return (struct span){.hold = hold,
-                         .from_s = fmax(moment(hold, "from"), p->since_s),
+                         .from_s = fmax(field_time(hold, "from"), p->since_s),
                          .to_s =
                              isnan(to_s) ? p->until_s : fmin(to_s, p->until_s),
                          .is_on = isnan(to_s)};
@@ -286,8 +274,8 @@ static size_t slices_of(const struct show_conf *s)
 
 int show_gpus(const struct show_conf *s, const json_t *reply, struct error *err)
 {
-    struct period p = {.since_s = moment(reply, "since"),
-                       .until_s = moment(reply, "until"),
+    struct period p = {.since_s = field_time(reply, "since"),
+                       .until_s = field_time(reply, "until"),
                        .n_slices = slices_of(s)};
     char each[32], cluster[200], since[20], until[20];
     if (!(p.until_s > p.since_s))

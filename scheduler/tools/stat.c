@@ -149,6 +149,7 @@ static int watch(struct client *c, const struct stat_args *a, struct error *err)
                            .json = a->f.json,
                            .ids = a->f.ids,
                            .top = a->view == OPT_TOP,
+                           .most = a->f.count ? a->f.count : MOST_JOBS,
                            .filter = a->filter};
     struct columns columns;
     if (w.top && w.json)

@@ -33,6 +33,9 @@ static const double gpus_s = 5;
 struct watch {
     const struct watch_conf *conf;
     struct client *client;
+    double since_s; /* those that ended before are not shown */
+    json_t *told;   /* as lines: numbers of those of the list that have ended,
+                       with which the stream may begin again */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* ---- under the lock ---- */
@@ -53,9 +56,17 @@ static double now_s(void)
 /* ---- which jobs ----------------------------------------------------------
  */
 
-static bool is_shown(const struct watch_conf *c, const json_t *job)
+static bool is_final(const json_t *job)
 {
-    return filter_now(&c->filter, job);
+    enum job_state s = JOB_NEW;
+    return job_state_from_name(field_str(job, "state"), &s) == 0 &&
+           job_state_is_final(s);
+}
+
+static bool is_shown(const struct watch *w, const json_t *job)
+{
+    return filter_now(&w->conf->filter, job) &&
+           !(is_final(job) && field_time(job, "ended") < w->since_s);
 }
 
 /* What a job was told of its start goes by while nothing else changes. */
@@ -74,18 +85,23 @@ static void go_by(json_t *job)
                                   json_real(in_s > 0 ? in_s : 0));
 }
 
+static void key_of(const json_t *job, char out[24])
+{
+    (void)snprintf(out, 24, "%" PRId64, field_int(job, "id", 0));
+}
+
 static void keep(struct watch *w, json_t *job)
 {
     char key[24];
-    (void)snprintf(key, sizeof(key), "%" PRId64, field_int(job, "id", 0));
+    key_of(job, key);
     pthread_mutex_lock(&w->lock);
     bool was = json_object_get(w->jobs, key) != NULL;
     take_due(job);
-    if (is_shown(w->conf, job))
+    if (is_shown(w, job))
         (void)json_object_set(w->jobs, key, job);
     else if (was)
         (void)json_object_del(w->jobs, key);
-    w->is_new = w->is_new || was || is_shown(w->conf, job);
+    w->is_new = w->is_new || was || is_shown(w, job);
     w->is_away = false;
     pthread_mutex_unlock(&w->lock);
 }
@@ -100,6 +116,62 @@ static int say(struct watch *w, const char *text, size_t len, struct error *err)
                      strerror(errno));
 }
 
+/* Once: who lives again is told of. */
+static bool was_told(struct watch *w, const json_t *job)
+{
+    char key[24];
+    key_of(job, key);
+    bool is = json_object_get(w->told, key) != NULL;
+    if (is)
+        (void)json_object_del(w->told, key);
+    return is && is_final(job);
+}
+
+static int tell_ended(struct watch *w, json_t *job, struct error *err)
+{
+    const char *id = field_str(job, "display_id");
+    char key[24];
+    if (!w->conf->json && !w->conf->ids) {
+        keep(w, job);
+        return 0;
+    }
+    key_of(job, key);
+    (void)json_object_set_new(w->told, key, json_true());
+    if (w->conf->ids)
+        return say(w, id, strlen(id), err);
+    json_t *o = json_pack("{s:s, s:O}", "schema", "mgpu.job/1", "job", job);
+    char *text =
+        o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    int rc = text ? say(w, text, strlen(text), err)
+                  : error_set(err, ERR_NOMEM, "job");
+    free(text);
+    json_decref(o);
+    return rc;
+}
+
+/* The stream begins with jobs that the daemon has in memory, and has those that
+ * ended before only when they are asked for, as by a list. */
+static int read_ended(struct watch *w, struct error *err)
+{
+    struct buf query = BUF_INIT;
+    json_t *list = NULL, *job;
+    size_t i;
+    if (w->conf->top || !filter_wants_ended(&w->conf->filter))
+        return 0;
+    int rc = filter_query(&w->conf->filter, &query, err);
+    if (rc == 0)
+        rc = client_get(w->client, &list, err, "/v1/jobs?limit=%llu%s",
+                        w->conf->most, buf_str(&query));
+    json_array_foreach(json_object_get(list, "jobs"), i, job)
+    {
+        if (rc == 0 && is_final(job))
+            rc = tell_ended(w, job, err);
+    }
+    buf_clear(&query);
+    json_decref(list);
+    return rc;
+}
+
 static int on_line(void *arg, const char *text, size_t len, struct error *err)
 {
     struct watch *w = arg;
@@ -112,7 +184,7 @@ static int on_line(void *arg, const char *text, size_t len, struct error *err)
     const char *id = field_str(job, "display_id");
     if (!w->conf->json && !w->conf->ids && job)
         keep(w, job);
-    else if (is_shown(w->conf, job))
+    else if (is_shown(w, job) && !was_told(w, job))
         rc = w->conf->json ? say(w, text, len, err)
                            : say(w, id, strlen(id), err);
     json_decref(o);
@@ -395,6 +467,8 @@ static int watch_init(struct watch *w, struct client *c,
     *w = (struct watch){.conf = conf,
                         .client = c,
                         .jobs = json_object(),
+                        .told = json_object(),
+                        .since_s = -INFINITY,
                         .gpus_at_s = -INFINITY,
                         .is_new = true};
     (void)pthread_mutex_init(&w->lock, NULL);
@@ -402,7 +476,12 @@ static int watch_init(struct watch *w, struct client *c,
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&w->wake, &attr);
     (void)pthread_condattr_destroy(&attr);
-    return w->jobs ? read_head(c, w, err) : error_set(err, ERR_NOMEM, "watch");
+    if (!w->jobs || !w->told)
+        return error_set(err, ERR_NOMEM, "watch");
+    if (conf->filter.since &&
+        filter_time("since", conf->filter.since, &w->since_s, err) < 0)
+        return -1;
+    return read_head(c, w, err);
 }
 
 static void watch_clear(struct watch *w)
@@ -410,6 +489,7 @@ static void watch_clear(struct watch *w)
     (void)pthread_cond_destroy(&w->wake);
     (void)pthread_mutex_destroy(&w->lock);
     json_decref(w->jobs);
+    json_decref(w->told);
     json_decref(w->gpus);
     json_decref(w->head);
 }
@@ -434,6 +514,8 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
         rc = start_drawing(&w, &drawer, err);
         draws = rc == 0;
     }
+    if (rc == 0)
+        rc = read_ended(&w, err);
     if (rc == 0)
         rc = stream_path(conf, &path, err);
     if (rc == 0)

@@ -14,6 +14,7 @@ struct watch_conf {
     bool ids;         /* each change as a line with the job's number */
     bool top;         /* all of the screen: see top.h */
     struct filter filter;
+    unsigned long long most; /* of those that have ended, at first */
 };
 
 /* Until the time has passed. On a terminal the picture is drawn anew, else

@@ -886,6 +886,28 @@ END
             "SELECT count(*) FROM archived WHERE job < $last")" -eq 3 ]
     }
     wait_for 60 are_gone
+    # Who watches those that ended begins with all of them, and has each once.
+    cd "$BATS_TEST_TMPDIR"
+    has_all() { [ "$(sed -n 's/^\([1-4]\)  COMPLETED$/\1/p' "$1" | sort -u | wc -l)" -eq 4 ]; }
+    follow_until has_all table "$MGPU_BIN/mgpu-stat" --watch -h -t all -o id,state
+    follow_until has_all table "$MGPU_BIN/mgpu-stat" --watch -h --since 2h -o id,state
+    "$MGPU_BIN/mgpu-stat" --watch --json -t COMPLETED --timeout 10m >changes 3>&- &
+    changes=$!
+    wait_for 60 grep -q '"id":4,' changes
+    last=$(submit_command j5 true)
+    wait_for 60 grep -q '"id":5,' changes
+    kill "$changes"
+    wait "$changes" || :
+    [ "$(sed 's/^.*"job":{"id":\([0-9]*\),.*/\1/' changes | grep -vx 5 |
+        tr '\n' ' ')" = "1 2 3 4 " ]
+    "$MGPU_BIN/mgpu-stat" --watch --parsable --since 2h --timeout 10m >ids 3>&- &
+    changes=$!
+    wait_for 60 grep -qx 5 ids
+    kill "$changes"
+    wait "$changes" || :
+    [ "$(sort -u ids | tr '\n' ' ')" = "1 2 3 4 5 " ]
+    run "$MGPU_BIN/mgpu-stat" --watch --since yesterday
+    [ "$status" -eq 64 ]
     for life in 1 2; do
         job_is "$first" COMPLETED
         run --separate-stderr "$MGPU_BIN/mgpu-stat" --events "$first"
