@@ -133,3 +133,85 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
         [ "$(json '$.schema' <"$f.json")" = mgpu.error/1 ]
     done
 }
+
+@test "U4: each error of each command is a document, and its status no 0" {
+    printf 'version: 1\nkind: command\ncommand: ["true"]\n' >good.yaml
+    printf 'version: 1\nkind: command\ncommand: ["false"]\n' >other.yaml
+    printf 'version: 2\n' >bad.yaml
+    submit --quiet --idempotency-key k good.yaml
+    n=0
+    while read -r line; do
+        n=$((n + 1))
+        file=$(printf 'error-%02d.json' "$n") status=0
+        timeout 60 bash -c "\"\$MGPU_BIN\"/$line" >"$file" 2>err || status=$?
+        [ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [ -s "$file" ] || {
+            echo "$line: $status"
+            cat "$file" err
+            false
+        }
+        # One document, and nothing beside it.
+        [[ $(json '$.schema' <"$file") == mgpu.*/1 ]]
+    done <<'END'
+mgpu-submit --json
+mgpu-submit --json none.yaml
+mgpu-submit --json bad.yaml
+mgpu-submit --json --validate bad.yaml
+mgpu-submit --json --dry-run bad.yaml
+mgpu-submit --json --idempotency-key k other.yaml
+mgpu-submit --json --set resources.gpus=99 good.yaml
+mgpu-submit --json --set policy.priority=60 good.yaml
+mgpu-submit --json --template none
+mgpu-submit --json --valdate good.yaml
+mgpu-submit --json --wait --dry-run good.yaml
+mgpu-submit --json --set x good.yaml
+mgpu-submit --json --show bad.yaml
+mgpu-submit --json --depends ok:99 good.yaml
+mgpu-submit --json --set 'depends_on=[afterok:99]' good.yaml
+mgpu-submit --json --set 'sweep={grid: {labels.a: []}}' good.yaml
+mgpu-submit --json --explain E999
+mgpu-stat --json 99
+mgpu-stat --json 1_5
+mgpu-stat --json xyz
+mgpu-stat --json --why 99
+mgpu-stat --json --logs 99
+mgpu-stat --json --metrics 99
+mgpu-stat --json --eff 99
+mgpu-stat --json --events 99
+mgpu-stat --json --scaling 99
+mgpu-stat --json --epochs 99
+mgpu-stat --json --profile 99
+mgpu-stat --json --report nofig 1
+mgpu-stat --json --report table2 99
+mgpu-stat --json --wait 99
+mgpu-stat --json -t nostate
+mgpu-stat --json --since yesterday
+mgpu-stat --json -S nothing
+mgpu-stat --json -o nothing
+mgpu-stat --json --export x.json
+mgpu-stat --json --nope
+mgpu-stat --json -i 0
+mgpu-cancel --json
+mgpu-cancel --json 99
+mgpu-cancel --json x
+mgpu-cancel --json -t nostate
+mgpu-cancel --json --signal NOPE 1
+mgpu-admin --json
+mgpu-admin --json nothing
+mgpu-admin --json hold
+mgpu-admin --json hold 99
+mgpu-admin --json release 99
+mgpu-admin --json requeue 99
+mgpu-admin --json top 99
+mgpu-admin --json drain nonode --reason x
+mgpu-admin --json resume nonode
+mgpu-admin --json policy set nope=1
+mgpu-admin --json policy set scheduler.policy=none
+mgpu-admin --json policy explain 99
+mgpu-admin --json policy nothing
+mgpu-admin --json backup /proc/none
+mgpu-admin --json reload
+mgpu-admin --json who x y
+END
+    [ "$n" -ge 50 ]
+    fits ./*.json
+}
