@@ -555,6 +555,9 @@ lint:
 	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/run tests/*/*.bash tests/simt/mutate
 	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
 	    grep -v ' || ' || { echo 'what begins with ! cannot fail'; exit 1; }
+	$(Q)! grep -rnE 'error_sys\([^"]*"[a-z_0-9]+"\)' --include=*.c \
+	    jobs db slurm scheduler kernels | grep -vE '"(sync|open)"' || \
+	    { echo 'a call is no reason: say what failed'; exit 1; }
 	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird,runing \
 	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
 	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \

@@ -78,8 +78,10 @@ static int say_locked(const char *dir, int fd, struct error *err)
     char pid[16];
 
     read_holder(fd, pid);
-    return error_set(err, ERR_STATE, "'%s' is in use by %s%s", dir,
-                     pid[0] ? "process " : "another process", pid);
+    return error_set(err, ERR_STATE,
+                     "'%s' is in use by %s%s: stop that daemon, or name "
+                     "another directory with --state-dir",
+                     dir, pid[0] ? "process " : "another process", pid);
 }
 
 /* The lock is of the open file: a child that a daemon has forked has it until

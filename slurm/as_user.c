@@ -220,7 +220,7 @@ static int talk(int fd, const char *text, size_t len, struct buf *answer,
             .fd = fd, .events = (short)(POLLIN | (at < len ? POLLOUT : 0))};
         int n = poll(&p, 1, (int)(left_s(until_s) * 1e3) + 1);
         if (n < 0 && errno != EINTR)
-            return error_sys(err, errno, "poll");
+            return error_sys(err, errno, "wait for input");
         if (n == 0 || left_s(until_s) <= 0)
             return error_set(err, ERR_TIMEOUT,
                              "no answer from the file system in %g s", LIMIT_S);
@@ -251,7 +251,7 @@ static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
     pid_t pid;
     *ret_late = false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
-        return error_sys(err, errno, "socketpair");
+        return error_sys(err, errno, "make a pair of sockets");
     int rc = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? errno
                                                     : spawn(uid, fds[1], &pid);
     (void)close(fds[1]);

@@ -119,7 +119,7 @@ static int watch_signals(struct batch *b, struct error *err)
         (void)sigaddset(&set, watched[i]);
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
     b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return b->signal_fd < 0 ? error_sys(err, errno, "signalfd") : 0;
+    return b->signal_fd < 0 ? error_sys(err, errno, "wait for signals") : 0;
 }
 
 /* What another life of this attempt has printed stays, under another name. */

@@ -56,7 +56,7 @@ static int to_memfd(const struct buf *b, struct error *err)
 {
     int fd = memfd_create("slurm.conf", 0); /* not MFD_CLOEXEC: by its path */
     if (fd < 0)
-        return error_sys(err, errno, "memfd_create");
+        return error_sys(err, errno, "make a file in memory");
     for (size_t at = 0; at < b->len;) {
         ssize_t n = write(fd, b->data + at, b->len - at);
         if (n < 0) {

@@ -50,7 +50,7 @@ static int wait_for(struct files_helper *h, short events, double until_s,
             return error_set(err, ERR_TIMEOUT,
                              "the file system does not answer");
         if (errno != EINTR)
-            return error_sys(err, errno, "poll");
+            return error_sys(err, errno, "wait for input");
     }
 }
 

@@ -138,7 +138,7 @@ static int start(struct server *s, uid_t uid, struct reader **ret,
         return error_set(err, ERR_LIMIT, "the files of %d users do not answer",
                          (int)READERS_MAX);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return error_sys(err, errno, "socketpair");
+        return error_sys(err, errno, "make a pair of sockets");
     pid_t pid = fork();
     if (pid == 0) {
         (void)close(pair[0]);

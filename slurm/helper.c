@@ -321,9 +321,9 @@ static int set_up(struct supervisor *s, struct error *err)
     (void)sigprocmask(SIG_BLOCK, &set, &s->before);
     s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->signal_fd < 0)
-        return error_sys(err, errno, "signalfd");
+        return error_sys(err, errno, "wait for signals");
     if (chdir("/") < 0)
-        return error_sys(err, errno, "chdir");
+        return error_sys(err, errno, "change the directory");
     clean_environment();
     return 0;
 }

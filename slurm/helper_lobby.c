@@ -58,7 +58,7 @@ static int begin(struct trial *t, int conf_fd, struct error *err)
     pid_t parent = getpid();
     helper_conf_path(conf_fd, path);
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return error_sys(err, errno, "pipe");
+        return error_sys(err, errno, "make a pipe");
     *t = (struct trial){.err_fd = fds[0], .pid = fork()};
     if (t->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -70,7 +70,7 @@ static int begin(struct trial *t, int conf_fd, struct error *err)
     (void)close(fds[1]);
     if (t->pid < 0) {
         (void)close(fds[0]);
-        return error_sys(err, saved, "fork");
+        return error_sys(err, saved, "start a process");
     }
     return 0;
 }

@@ -35,7 +35,7 @@ int launcher_start(const char *who, char *const *argv, struct launcher *ret,
     int ends[2] = {-1, -1};
     pid_t self = getpid();
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_sys(err, errno, "pipe");
+        return error_sys(err, errno, "make a pipe");
     pid_t pid = -1;
     if (fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0) {
         pid = fork();

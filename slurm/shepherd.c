@@ -118,7 +118,7 @@ static int set_up(struct shepherd *s, struct error *err)
     (void)sigprocmask(SIG_SETMASK, &s->signals, NULL);
     s->signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->signal_fd < 0)
-        return error_sys(err, errno, "signalfd");
+        return error_sys(err, errno, "wait for signals");
     if (fcntl(SHEPHERD_LOCK_FD, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(SHEPHERD_GO_FD, F_SETFD, FD_CLOEXEC) < 0)
         return error_sys(err, errno, "the inherited descriptors");

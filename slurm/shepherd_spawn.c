@@ -145,7 +145,7 @@ int shepherd_spawn(const struct shepherd_spawn *s, pid_t *ret_pid,
         goto fail;
     pidfd = pidfd_open(pid, 0);
     if (pidfd < 0) {
-        (void)error_sys(err, errno, "pidfd_open");
+        (void)error_sys(err, errno, "watch a process");
         goto fail;
     }
     ssize_t sent;

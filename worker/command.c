@@ -230,7 +230,7 @@ static int child_start(struct child *c, char *const *argv, char **envp,
     if (argv[0] == NULL)
         return error_set(err, ERR_INVAL, "command: nothing to run");
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_sys(err, errno, "pipe");
+        return error_sys(err, errno, "make a pipe");
     (void)fflush(NULL); /* or what waits in stdout is written twice */
     c->pid = fork();
     if (c->pid == 0)
@@ -239,7 +239,7 @@ static int child_start(struct child *c, char *const *argv, char **envp,
     (void)close(ends[1]);
     if (c->pid < 0) {
         (void)close(ends[0]);
-        return error_sys(err, fork_errno, "fork");
+        return error_sys(err, fork_errno, "start a process");
     }
     (void)setpgid(c->pid, c->pid); /* whoever is first */
     ssize_t n;

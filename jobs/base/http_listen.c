@@ -159,7 +159,7 @@ static int clear_path(const struct sockaddr_un *addr, struct error *err)
                          addr->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_sys(err, errno, "socket");
+        return error_sys(err, errno, "make a socket");
     int rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
     int why = errno;
     (void)close(fd);
@@ -207,7 +207,7 @@ static int bind_unix(const char *path, unsigned mode, int64_t gid,
         return -1;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_sys(err, errno, "socket");
+        return error_sys(err, errno, "make a socket");
     mode_t old = umask(0177); /* never open wider, not for a moment */
     int rc = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
     (void)umask(old);

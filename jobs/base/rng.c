@@ -70,7 +70,7 @@ int rng_secret(void *out, size_t n, struct error *err)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return error_sys(err, errno, "getrandom");
+            return error_sys(err, errno, "get random bytes");
         p += got;
         n -= (size_t)got;
     }

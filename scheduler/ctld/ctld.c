@@ -198,7 +198,7 @@ static int make_port(struct ctld *c, struct error *err)
     if (conf->workers_remote && conf->url)
         n = snprintf(c->url, sizeof(c->url), "%s", conf->url);
     else if (conf->workers_remote && gethostname(host, sizeof(host)) < 0)
-        return error_sys(err, errno, "gethostname");
+        return error_sys(err, errno, "find this machine's name");
     else if (conf->workers_remote)
         n = snprintf(c->url, sizeof(c->url), "http://%s:%d", host, c->port);
     if (n < 0 || (size_t)n >= sizeof(c->url))

@@ -27,10 +27,10 @@ int daemonpipe_start(struct error *err)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return error_sys(err, errno, "pipe");
+        return error_sys(err, errno, "make a pipe");
     pid_t pid = fork();
     if (pid < 0) {
-        (void)error_sys(err, errno, "fork");
+        (void)error_sys(err, errno, "start a process");
         (void)close(fds[0]);
         (void)close(fds[1]);
         return -1;

@@ -61,12 +61,15 @@ static int check_private(const char *dir, struct error *err)
     if (!S_ISDIR(st.st_mode))
         return error_set(err, ERR_CONFIG, "'%s' is not a directory", dir);
     if (st.st_uid != geteuid())
-        return error_set(err, ERR_CONFIG, "'%s' belongs to uid %lu", dir,
-                         (unsigned long)st.st_uid);
+        return error_set(err, ERR_CONFIG,
+                         "'%s' belongs to uid %lu: name one of your own, with "
+                         "--state-dir or --socket",
+                         dir, (unsigned long)st.st_uid);
     if (st.st_mode & 022)
         return error_set(err, ERR_CONFIG,
-                         "'%s' is writable by others (mode %04o)", dir,
-                         (unsigned)(st.st_mode & 07777));
+                         "'%s' is writable by others (mode %04o): chmod go-w "
+                         "it",
+                         dir, (unsigned)(st.st_mode & 07777));
     return 0;
 }
 
@@ -81,7 +84,10 @@ int paths_private_dir(const char *dir, struct error *err)
         char was = *p;
         *p = '\0';
         if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EISDIR)
-            return error_sys(err, errno, "mkdir '%s'", part);
+            return error_sys(err, errno,
+                             "make the directory '%s' (--state-dir and "
+                             "--socket name others)",
+                             part);
         *p = was;
         if (!was)
             break;

@@ -413,6 +413,6 @@ int system_become(const struct account *who, struct error *err)
                          who->name);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        return error_sys(err, errno, "prctl");
+        return error_sys(err, errno, "set what this process may do");
     return 0;
 }

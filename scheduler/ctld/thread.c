@@ -111,7 +111,7 @@ int thread_create(struct loop *l, const char *name, size_t max_queued,
     (void)pthread_cond_init(&th->more, NULL);
     th->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (th->fd < 0) {
-        (void)error_sys(err, errno, "eventfd");
+        (void)error_sys(err, errno, "make a counter of events");
         goto fail;
     }
     if (loop_fd_create(l, th->fd, on_finished, th, &th->source, err) < 0)

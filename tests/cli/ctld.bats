@@ -42,7 +42,7 @@ ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
     run --separate-stderr ctld --local --state-dir "$ctld_dir/state" \
         --socket "$ctld_dir/other"
     [ "$status" -eq 73 ]
-    [[ $stderr == *"$ctld_pid"* ]]
+    [[ $stderr == *"in use by process $ctld_pid: stop that daemon, or "*--state-dir* ]]
     run --separate-stderr ctld --local --state-dir "$ctld_dir/other" \
         --socket "$ctld_dir/sock"
     [ "$status" -eq 73 ]
@@ -504,7 +504,7 @@ lacks() { # COUNT PATTERN YAML...
     run ctld --local --state-dir "$BATS_TEST_TMPDIR/open" \
         --socket "$BATS_TEST_TMPDIR/sock"
     [ "$status" -eq 78 ]
-    [[ $output == *"writable by others"* ]]
+    [[ $output == *"writable by others (mode 0"*"): chmod go-w it"* ]]
 }
 
 @test "another user is refused, also where the socket's mode lets it in" {
