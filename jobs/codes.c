@@ -131,8 +131,9 @@ static const struct code_note notes[] = {
      "    train.batch_size: [8, 16]\n",
      "mgpu-job(5), SWEEPS"},
     {"E021", "not a number or range of GPUs or nodes",
-     "'4', '1..4' or {min: 1, max: 4}: whole numbers, the smaller first, and "
-     "no more nodes than GPUs.",
+     "'4', '1..4' or {min: 1, max: 4}: whole numbers, the smaller first, "
+     "and no more nodes than GPUs. With gpus_per_node the GPUs are a multiple "
+     "of it, on as many nodes.",
      "resources: {gpus: 4..2}\n", "resources: {gpus: 2..4}\n",
      "mgpu-job(5), Types"},
     {"E022", "not a dependency, or of a job that is not there",

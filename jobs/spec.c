@@ -94,6 +94,7 @@ static int read_spec(const char *text, size_t len,
         return 0;
     if (reading_values(r, opt, report, err) < 0)
         return -1;
+    spec_settle(&r->spec, r->from);
     spec_check(&r->spec, r->root, r->from, report);
     return 0;
 }
@@ -275,6 +276,10 @@ static void note_origin(void *arg, size_t row, char *out, size_t cap)
         (void)snprintf(out, cap, "from the file's name");
     else if (!n && strcmp(path, "workdir") == 0)
         (void)snprintf(out, cap, "the file's directory");
+    else if (!n && s->r->spec.resources.gpus_per_node > 0 &&
+             (strcmp(path, "resources.gpus") == 0 ||
+              strcmp(path, "resources.nodes") == 0))
+        (void)snprintf(out, cap, "from gpus_per_node");
     else if (!n)
         (void)snprintf(out, cap, "default");
     else if (n->at.line == 0)
@@ -314,6 +319,8 @@ int spec_show(const char *text, size_t len, const struct spec_options *opt,
         rc = reading_open(&r, text, len, opt, &report, err);
     if (rc == 0)
         rc = reading_values(&r, opt, &report, err);
+    if (rc == 0)
+        spec_settle(&r.spec, r.from);
     if (rc == 0)
         rc = schema_yaml(&spec_schema, &r.spec, spec_applies, note_origin,
                          &shown, out, err);

@@ -146,6 +146,7 @@ struct job_spec {
     struct {
         struct spec_range gpus;  /* in all; 0..0: CPU only */
         struct spec_range nodes; /* default 1..1 */
+        int32_t gpus_per_node;   /* 0: any; else the two above go with it */
         double time_limit_s;     /* INFINITY: none */
         int32_t warn_signal;     /* before it; SPEC_WARN_AUTO, 0: none */
         double warn_before_s;    /* 0: the default; spec_warning() */

@@ -240,6 +240,24 @@ static void check_begin(const struct check *c)
                    text_quote(q, sizeof(q), c->s->policy.begin), why.msg);
 }
 
+/* ---- gpus_per_node ------------------------------------------------------- */
+
+static void check_per_node(const struct check *c)
+{
+    static const char path[] = "resources.gpus_per_node";
+    const struct spec_range *gpus = &c->s->resources.gpus;
+    if (!is_set(c, path) || c->s->resources.gpus_per_node < 1 ||
+        is_bad(c, "resources.gpus") || is_bad(c, "resources.nodes") ||
+        spec_is_settled(c->s))
+        return;
+    report_add(c->report, "E021", place_of(c, path), path,
+               "as in gpus: 8, gpus_per_node: 4, which is two nodes",
+               "%d GPUs on each node, and %d..%d GPUs in all, do not go "
+               "together%s",
+               c->s->resources.gpus_per_node, gpus->min, gpus->max,
+               is_set(c, "resources.nodes") ? " with resources.nodes" : "");
+}
+
 static void check_resources(const struct check *c)
 {
     const struct spec_range *gpus = &c->s->resources.gpus;
@@ -555,6 +573,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_milestones(&c);
     check_every(&c);
     check_begin(&c);
+    check_per_node(&c);
     check_resources(&c);
     check_depends(&c);
     check_retry(&c);

@@ -207,6 +207,7 @@ static int read_task(struct expansion *x, struct node *root,
         schema_apply(&spec_schema, root, &absolute, ret, x->from, &x->found,
                      x->err) < 0)
         return -1;
+    spec_settle(ret, x->from);
     spec_check(ret, root, x->from, &x->found);
     return 0;
 }

@@ -236,6 +236,10 @@ static const struct schema_key keys[] = {
      .doc = "GPUs in all; 0: CPU only; a range lets the scheduler choose"},
     {"resources.nodes", KEY_RANGE, AT(resources.nodes), .def = "1",
      RANGE(1, 1024), .code = "E021", .doc = "machines to spread them over"},
+    {"resources.gpus_per_node", KEY_INT, AT(resources.gpus_per_node),
+     .def = "null", RANGE(1, 1024), NONE(0), .code = "E021",
+     .doc =
+         "GPUs on each of them, from which nodes, or gpus, follow; null: any"},
     {"resources.time_limit", KEY_DURATION, AT(resources.time_limit_s),
      .def = "null", RANGE(1, 365.0 * 86400), NONE(INFINITY), .code = "E023",
      .doc = "the job is ended after it; null: no limit"},
@@ -421,7 +425,6 @@ static const char *const later[] = {
     "train.optimizer._component_",
     "train.optimizer.fused",
     "train.lr_scheduler._component_",
-    "resources.gpus_per_node",
     "resources.gpu_memory",
     "policy.deadline",
     "policy.goal",

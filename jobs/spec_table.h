@@ -32,6 +32,12 @@ extern const struct schema spec_schema;
  * dump and refused in a file. */
 bool spec_applies(const struct schema_key *k, const void *spec);
 
+/* What follows from other keys: of resources.gpus_per_node the number of nodes,
+ * or of GPUs. Once, before spec_check(). */
+void spec_settle(struct job_spec *s, const struct schema_from *from);
+/* Whether that could be. */
+bool spec_is_settled(const struct job_spec *s);
+
 /* What the table cannot say: required keys, keys that go together, names of
  * labels and variables. Adds findings. */
 void spec_check(const struct job_spec *s, const struct node *root,

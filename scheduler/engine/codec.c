@@ -406,6 +406,8 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "preemptible", json_false());
     if (job->saves && o)
         (void)json_object_set_new(o, "saves", json_true());
+    if (job->per_node > 0 && o)
+        (void)json_object_set_new(o, "per_node", json_integer(job->per_node));
     if (job->begin_s > 0 && o)
         (void)json_object_set_new(o, "begin_s", json_real(job->begin_s));
     if (job->force_queue && o)
@@ -556,6 +558,7 @@ static int take(json_t *o, struct job *ret, const char **ret_key,
     ret->is_preemptible = !json_is_false(json_object_get(o, "preemptible"));
     ret->saves = json_is_true(json_object_get(o, "saves"));
     ret->force_queue = json_is_true(json_object_get(o, "force_queue"));
+    ret->per_node = (int32_t)json_integer_value(json_object_get(o, "per_node"));
     ret->begin_s = json_number_value(json_object_get(o, "begin_s"));
     ret->log_max_bytes = log_max;
     const char *digest = json_string_value(json_object_get(o, "digest"));

@@ -150,6 +150,7 @@ struct job {
     double start_estimate_s; /* on the engine's clock, NAN unknown; volatile */
     char reason[JOB_REASON_CAP]; /* why it waits, or why it ended */
     int32_t gpus_min, gpus_max, nodes_min, nodes_max;
+    int32_t per_node; /* GPUs on each; 0: as many as come out */
     double submit_s;
     double limit_s; /* INFINITY: none */
     double begin_s; /* not before, since 1970; 0: at once. Below 0, of one that

@@ -84,15 +84,19 @@ static int refuse_words(const struct engine *e, const struct alloc_where *w,
     return 0;
 }
 
-/* "1 node", "2 to 4 nodes" */
+/* "1 node", "2 to 4 nodes of 4 each" */
 static void describe_need(const struct job *job, char *out, size_t cap)
 {
+    char each[24] = "";
+    if (job->per_node > 0)
+        (void)snprintf(each, sizeof(each), " of %" PRId32 " each",
+                       job->per_node);
     if (job->nodes_min < job->nodes_max)
-        (void)snprintf(out, cap, "%" PRId32 " to %" PRId32 " nodes",
-                       job->nodes_min, job->nodes_max);
+        (void)snprintf(out, cap, "%" PRId32 " to %" PRId32 " nodes%s",
+                       job->nodes_min, job->nodes_max, each);
     else
-        (void)snprintf(out, cap, "%" PRId32 " node%s", job->nodes_min,
-                       job->nodes_min == 1 ? "" : "s");
+        (void)snprintf(out, cap, "%" PRId32 " node%s%s", job->nodes_min,
+                       job->nodes_min == 1 ? "" : "s", each);
 }
 
 /* Of the nodes that w allows. */
@@ -176,6 +180,7 @@ int eng_check_fits(const struct engine *e, const struct job *job,
                             .gpus_max = job->gpus_max,
                             .nodes_min = job->nodes_min,
                             .nodes_max = job->nodes_max,
+                            .per_node = job->per_node,
                             .classes_ever = 1};
 
     if (e->n_nodes == 0)

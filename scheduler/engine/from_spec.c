@@ -29,6 +29,7 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->priority = s->policy.priority;
     ret->gpus_min = s->resources.gpus.min;
     ret->gpus_max = s->resources.gpus.max;
+    ret->per_node = s->resources.gpus_per_node;
     ret->nodes_min = s->resources.nodes.min;
     ret->nodes_max = s->resources.nodes.max;
     ret->limit_s = s->resources.time_limit_s;

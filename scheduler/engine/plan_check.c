@@ -47,7 +47,8 @@ static int check_start(struct checking *c, const struct policy_job *job,
     int64_t gpus = (int64_t)p.nodes * p.per_node;
 
     if (p.nodes < job->nodes_min || p.nodes > job->nodes_max ||
-        p.per_node < 0 || gpus < job->gpus_min || gpus > job->gpus_max)
+        p.per_node < 0 || (job->per_node > 0 && p.per_node != job->per_node) ||
+        gpus < job->gpus_min || gpus > job->gpus_max)
         return error_set(err, ERR_INTERNAL,
                          "job %" PRIu64 " may not have %" PRId32
                          " nodes with %" PRId32 " GPUs",

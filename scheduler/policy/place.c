@@ -75,7 +75,8 @@ static bool search_set(const struct policy_node *nodes, size_t n,
     for (int64_t g = job->gpus_min; g <= gpus_max; g++) {
         int64_t k = most > 0 ? (g + most - 1) / most : 1;
         for (k = k > job->nodes_min ? k : job->nodes_min; k <= nodes_max; k++) {
-            if (g % k != 0 || !has_nodes(nodes, n, l, k, g / k))
+            if (g % k != 0 || (job->per_node > 0 && g / k != job->per_node) ||
+                !has_nodes(nodes, n, l, k, g / k))
                 continue;
             *ret = place_of(job, (int32_t)k, (int32_t)(g / k));
             ret->classes = l->classes;

@@ -19,7 +19,7 @@ enum {
 /* What is known of all jobs that ask for the same. */
 struct plan_shape {
     bool is_used;
-    int32_t gpus_min, gpus_max, nodes_min, nodes_max, is_exclusive;
+    int32_t gpus_min, gpus_max, nodes_min, nodes_max, per_node, is_exclusive;
     uint64_t classes, classes_ever;
     const uint64_t *sets; /* the view's, the same for all jobs */
     size_t n_sets;
@@ -179,8 +179,10 @@ static size_t hash(const struct policy_job *job)
     const uint64_t parts[] = {
         (uint64_t)(uint32_t)job->gpus_min << 32 | (uint32_t)job->gpus_max,
         (uint64_t)(uint32_t)job->nodes_min << 32 | (uint32_t)job->nodes_max,
-        job->classes, job->classes_ever ^ (uint64_t)job->is_exclusive,
-        (uint64_t)(uintptr_t)job->sets + job->n_sets};
+        job->classes,
+        job->classes_ever ^ (uint64_t)job->is_exclusive,
+        (uint64_t)(uintptr_t)job->sets + job->n_sets,
+        (uint64_t)job->per_node};
     uint64_t h = 0;
 
     /* Fibonacci hashing; the high bits depend on all below them. */
@@ -193,7 +195,7 @@ static bool has_shape(const struct plan_shape *s, const struct policy_job *job)
 {
     return s->is_used && s->gpus_min == job->gpus_min &&
            s->gpus_max == job->gpus_max && s->nodes_min == job->nodes_min &&
-           s->nodes_max == job->nodes_max &&
+           s->nodes_max == job->nodes_max && s->per_node == job->per_node &&
            s->is_exclusive == job->is_exclusive && s->classes == job->classes &&
            s->classes_ever == job->classes_ever && s->sets == job->sets &&
            s->n_sets == job->n_sets;
@@ -212,6 +214,7 @@ static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
                                  .gpus_max = job->gpus_max,
                                  .nodes_min = job->nodes_min,
                                  .nodes_max = job->nodes_max,
+                                 .per_node = job->per_node,
                                  .is_exclusive = job->is_exclusive,
                                  .classes = job->classes,
                                  .classes_ever = job->classes_ever,
@@ -346,15 +349,18 @@ static struct totals count(const struct plan *p, const struct policy_job *job)
 
 enum { NODES_CAP = 48 };
 
-/* "1 node", "2..4 empty nodes" */
+/* "1 node", "2..4 empty nodes of 4 each" */
 static const char *nodes_of(const struct policy_job *job, const char *what,
                             char ret[NODES_CAP])
 {
-    char from[16] = "";
+    char from[16] = "", each[24] = "";
+    if (job->per_node > 0)
+        (void)snprintf(each, sizeof(each), " of %" PRId32 " each",
+                       job->per_node);
     if (job->nodes_min < job->nodes_max)
         (void)snprintf(from, sizeof(from), "%" PRId32 "..", job->nodes_min);
-    (void)snprintf(ret, NODES_CAP, "%s%" PRId32 " %snode%s", from,
-                   job->nodes_max, what, job->nodes_max == 1 ? "" : "s");
+    (void)snprintf(ret, NODES_CAP, "%s%" PRId32 " %snode%s%s", from,
+                   job->nodes_max, what, job->nodes_max == 1 ? "" : "s", each);
     return ret;
 }
 

@@ -36,6 +36,7 @@ struct policy_job {
     int32_t priority;           /* higher goes first */
     int32_t gpus_min, gpus_max; /* what the job accepts, in all */
     int32_t nodes_min, nodes_max;
+    int32_t per_node;      /* GPUs on each; 0: as many as come out */
     uint64_t classes;      /* that it may use now */
     uint64_t classes_ever; /* and those that are closed to it for a while,
                               as by a reservation */

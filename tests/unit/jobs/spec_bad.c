@@ -112,6 +112,17 @@ static const struct row value_rows[] = {
     {"four channels", OK_CV "model: {in_channels: 4}\n", "E013 4:22"},
     {"B11 not a number", OK_CV "train: {epochs: ten}\n", "E013 4:17"},
     {"B11 fraction", OK_CV "train: {epochs: 1.5}\n", "E013 4:17"},
+    {"per node, no multiple", OK_CV "resources: {gpus: 3, gpus_per_node: 4}\n",
+     "E021 4:37"},
+    {"per node, none in the range",
+     OK_CV "resources: {gpus: 5..7, gpus_per_node: 4}\n", "E021 4:40"},
+    {"per node, of no GPU", OK_CV "resources: {gpus: 0, gpus_per_node: 1}\n",
+     "E021 4:37"},
+    {"per node, other nodes",
+     OK_CV "resources: {gpus: 8, nodes: 3, gpus_per_node: 4}\n", "E021 4:47"},
+    {"per node, 0", OK_CV "resources: {gpus_per_node: 0}\n", "E021 4:28"},
+    {"per node, gpus are bad",
+     OK_CV "resources: {gpus: 4..2, gpus_per_node: 2}\n", "E021 4:19"},
     {"B11 name too long",
      OK_CV
      "name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -74,6 +74,21 @@ static const struct {
     {"gpus as a map", "resources: {gpus: {max: 4, min: 1}}", "gpus",
      "{\"min\":1,\"max\":4}"},
     {"gpus 0", "resources: {gpus: 0}", "gpus", "{\"min\":0,\"max\":0}"},
+    {"gpus per node, of gpus", "resources: {gpus: 8, gpus_per_node: 4}",
+     "nodes", "{\"min\":2,\"max\":2}"},
+    {"gpus per node, of a range", "resources: {gpus: 3..9, gpus_per_node: 4}",
+     "gpus", "{\"min\":4,\"max\":8}"},
+    {"gpus per node, its nodes", "resources: {gpus: 3..9, gpus_per_node: 4}",
+     "nodes", "{\"min\":1,\"max\":2}"},
+    {"gpus per node, of nodes", "resources: {nodes: 1..3, gpus_per_node: 4}",
+     "gpus", "{\"min\":4,\"max\":12}"},
+    {"gpus per node alone", "resources: {gpus_per_node: 4}", "gpus",
+     "{\"min\":4,\"max\":4}"},
+    {"gpus per node, of both",
+     "resources: {gpus: 2..16, nodes: 2..3, gpus_per_node: 4}", "gpus",
+     "{\"min\":8,\"max\":12}"},
+    {"gpus per node, null", "resources: {gpus: 3, gpus_per_node: ~}", "nodes",
+     "{\"min\":1,\"max\":1}"},
     {"B21 1:30:00", "resources: {time_limit: 1:30:00}", "time_limit",
      "\"90m\""},
     {"B21 1d2h", "resources: {time_limit: 1d2h}", "time_limit", "\"26h\""},
@@ -455,6 +470,7 @@ static void test_show(void)
         "resources:\n"
         "  gpus: {\"min\":1,\"max\":1}               # default\n"
         "  nodes: {\"min\":1,\"max\":1}              # default\n"
+        "  gpus_per_node: null                   # default\n"
         "  time_limit: 2h                        # --set\n"
         "  warn_signal: auto                     # default\n"
         "  warn_before: null                     # default\n"

@@ -90,6 +90,8 @@ static void setup(struct world *w, uint32_t seed)
         struct policy_job *job = view_job(&w->t, min, draw(w, min, 12), 0);
         job->nodes_min = draw(w, 1, 2);
         job->nodes_max = draw(w, job->nodes_min, 4);
+        if (draw(w, 0, 3) == 0)
+            job->per_node = draw(w, 1, 4);
         job->limit_s = draw(w, 5, 200);
         if (draw(w, 0, 5) == 0)
             job->limit_s = INFINITY;
@@ -155,6 +157,8 @@ static void start(struct world *w, const struct policy_wish *wish)
     if (gpus < job->gpus_min || gpus > job->gpus_max ||
         p.nodes < job->nodes_min || p.nodes > job->nodes_max)
         bad(w, "out of its bounds", wish->id);
+    if (job->per_node > 0 && p.per_node != job->per_node)
+        bad(w, "other numbers on its nodes", wish->id);
     if (job->state != JOB_QUEUED)
         bad(w, "started twice", wish->id);
     if (!place_fits(t->nodes, t->v.n_nodes, p)) {

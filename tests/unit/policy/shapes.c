@@ -41,6 +41,7 @@ static struct policy_job job_of(int i, int32_t variety)
                                .gpus_max = min + draw(0, variety),
                                .nodes_min = few,
                                .nodes_max = few + draw(0, 2),
+                               .per_node = draw(0, 2) == 0 ? draw(1, 3) : 0,
                                .classes = classes,
                                .classes_ever = classes | (uint64_t)draw(0, 3),
                                .is_exclusive = draw(0, 3) == 0,
