@@ -54,10 +54,10 @@ static void start_waiting(struct alloc_local *l)
         next = a->next;
         if (a->state != LOCAL_WAITING)
             continue;
-        if (a->n_slots > l->n_slots) {
+        if (a->n_slots > local_n_there(l)) {
             /* It was asked for when the machine still had more. */
             (void)error_set(&note.why, ERR_LIMIT, "%d GPUs, there are %d",
-                            a->n_slots, l->n_slots);
+                            a->n_slots, local_n_there(l));
             give_up(l, a, &note);
         } else if (a->n_slots > 0 &&
                    (is_blocked || a->n_slots > local_n_free(l))) {
@@ -144,18 +144,28 @@ static void list_users(const struct alloc_local *l, char *ret, size_t cap)
     }
 }
 
+/* Of the first that tells. */
+static const char *gpu_type(const struct alloc_local *l)
+{
+    for (int32_t i = 0; i < l->n_slots && l->has_gpus; i++)
+        if (!l->gpus[i].is_lost)
+            return l->gpus[i].type;
+    return l->has_gpus ? "gpu" : "slot";
+}
+
 static int local_inventory(struct alloc *base, struct alloc_node *nodes,
                            size_t cap, size_t *ret_n, struct error *err)
 {
     struct alloc_local *l = (struct alloc_local *)base;
     if (cap < 1)
         return error_set(err, ERR_LIMIT, "1 node, room for none");
-    nodes[0] = (struct alloc_node){
-        .gpus_total = l->n_slots, .gpus_free = local_n_free(l), .is_up = 1};
+    nodes[0] = (struct alloc_node){.gpus_total = local_n_there(l),
+                                   .gpus_free = local_n_free(l),
+                                   .is_up = 1};
     memcpy(nodes[0].name, l->host, sizeof(l->host));
     memcpy(nodes[0].why, l->why, sizeof(l->why));
     (void)snprintf(nodes[0].gpu_type, sizeof(nodes[0].gpu_type), "%s",
-                   l->has_gpus ? l->gpus[0].type : "slot");
+                   gpu_type(l));
     list_users(l, nodes[0].used, sizeof(nodes[0].used));
     *ret_n = 1;
     return 0;
@@ -171,9 +181,9 @@ static bool is_possible(const struct alloc_local *l,
                         (unsigned)geteuid(), (unsigned)req->uid);
     else if (req->nodes > 1)
         (void)error_set(ret, ERR_LIMIT, "%d nodes, there is one", req->nodes);
-    else if (req->gpus_per_node > l->n_slots)
+    else if (req->gpus_per_node > local_n_there(l))
         (void)error_set(ret, ERR_LIMIT, "%d GPUs, there are %d",
-                        req->gpus_per_node, l->n_slots);
+                        req->gpus_per_node, local_n_there(l));
     else if (access(req->worker, X_OK) < 0)
         (void)error_sys(ret, errno, "run '%s'", req->worker);
     else
@@ -330,6 +340,22 @@ static int open_alarms(struct alloc_local *l, struct error *err)
     return 0;
 }
 
+/* The others are as good as before. */
+static void leave_out_lost(struct alloc_local *l)
+{
+    size_t len = 0;
+    for (int32_t i = 0; i < l->n_slots; i++) {
+        if (!l->gpus[i].is_lost)
+            continue;
+        l->n_lost++;
+        l->busy[i] = 1;
+        if (len < sizeof(l->why))
+            len += (size_t)snprintf(l->why + len, sizeof(l->why) - len,
+                                    "%sGPU %d has fallen off the bus",
+                                    len > 0 ? ", " : "", i);
+    }
+}
+
 static int count_slots(struct alloc_local *l, const struct alloc_local_conf *c,
                        struct error *err)
 {
@@ -345,6 +371,7 @@ static int count_slots(struct alloc_local *l, const struct alloc_local_conf *c,
         (void)snprintf(l->why, sizeof(l->why), "%.95s", why.msg);
     l->n_slots = (int32_t)n;
     l->has_gpus = n > 0;
+    leave_out_lost(l);
     return 0;
 }
 

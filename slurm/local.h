@@ -54,7 +54,9 @@ struct alloc_local {
     int32_t n_slots;
     struct nvml_gpu gpus[GPUS_CAP]; /* [n_slots] unless they are declared */
     bool has_gpus;
-    char why[96]; /* there are no GPUs to be seen */
+    int32_t n_lost; /* of the GPUs: booked for ever, and no part of what there
+                       is; see local_n_there() */
+    char why[96];   /* there are no GPUs to be seen, or not all */
     int32_t busy[SLOTS_CAP];
     struct local_attempt *first, *last; /* by age */
     size_t n_live, n_ended;
@@ -73,6 +75,7 @@ void local_drop(struct alloc_local *l, struct local_attempt *a);
 void local_push(struct alloc_local *l, const struct local_attempt *a,
                 struct alloc_note note);
 int32_t local_n_free(const struct alloc_local *l);
+int32_t local_n_there(const struct alloc_local *l); /* slots, free or not */
 
 /* Finds out from the directory alone how things stand, and sets the state.
  * What cannot be told yet is UNSURE: look again in a moment. */

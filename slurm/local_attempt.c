@@ -114,6 +114,11 @@ int32_t local_n_free(const struct alloc_local *l)
     return n;
 }
 
+int32_t local_n_there(const struct alloc_local *l)
+{
+    return l->n_slots - l->n_lost;
+}
+
 /* A slot can be booked twice only when the machine has fewer than before a
  * restart; then it is free when both have ended. */
 static void book(struct alloc_local *l, const struct local_attempt *a, int by)

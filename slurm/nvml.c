@@ -69,6 +69,9 @@ static int open_library(struct nvml *n, const char *path, struct error *err)
                      path);
 }
 
+/* NVML_ERROR_GPU_IS_LOST. What is asked of one may say so, its handle first. */
+enum { GPU_IS_LOST = 15 };
+
 static int refused(const struct nvml *n, const char *what, int code,
                    struct error *err)
 {
@@ -90,6 +93,10 @@ static int describe(const struct nvml *n, unsigned index, struct nvml_gpu *ret,
         code = n->get_uuid(device, gpu.uuid, sizeof(gpu.uuid));
     if (code == 0)
         code = n->get_pci(device, &pci);
+    if (code == GPU_IS_LOST) {
+        *ret = (struct nvml_gpu){.is_lost = true};
+        return 0;
+    }
     if (code != 0)
         return refused(n, "describe a GPU", code, err);
     memcpy(gpu.bus, pci.bus_id, sizeof(gpu.bus));
@@ -105,6 +112,27 @@ static int by_bus(const void *a, const void *b)
                       ((const struct nvml_gpu *)b)->bus);
 }
 
+/* One that is lost has no address any more. It stays where it is: who has GPUs
+ * of this machine from before knows them by their numbers. */
+static void sort(struct nvml_gpu *gpus, size_t n)
+{
+    size_t n_known = 0;
+    for (size_t i = 0; i < n; i++)
+        n_known += !gpus[i].is_lost;
+    struct nvml_gpu *known =
+        n_known > 0 ? calloc(n_known, sizeof(*known)) : NULL;
+    if (!known)
+        return; /* in the driver's order, then, which is the same as a rule */
+    for (size_t i = 0, at = 0; i < n; i++)
+        if (!gpus[i].is_lost)
+            known[at++] = gpus[i];
+    qsort(known, n_known, sizeof(*known), by_bus);
+    for (size_t i = 0, at = 0; i < n; i++)
+        if (!gpus[i].is_lost)
+            gpus[i] = known[at++];
+    free(known);
+}
+
 static int list(const struct nvml *n, struct nvml_gpu *gpus, size_t cap,
                 size_t *ret_n, struct error *err)
 {
@@ -117,7 +145,7 @@ static int list(const struct nvml *n, struct nvml_gpu *gpus, size_t cap,
     for (unsigned i = 0; i < count; i++)
         if (describe(n, i, &gpus[i], err) < 0)
             return -1;
-    qsort(gpus, count, sizeof(*gpus), by_bus);
+    sort(gpus, count);
     *ret_n = count;
     return 0;
 }

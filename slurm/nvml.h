@@ -6,6 +6,7 @@
 #ifndef MGPU_SLURM_NVML_H
 #define MGPU_SLURM_NVML_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "jobs/base/error.h"
@@ -15,10 +16,12 @@ struct nvml_gpu {
     char name[96]; /* "NVIDIA H100 80GB HBM3" */
     char type[32]; /* "h100" */
     char bus[32];  /* "00000000:18:00.0" */
+    bool is_lost;  /* it has fallen off the bus, until the machine is started
+                      again: nothing else is known of it */
 };
 
 /* The GPUs in the order of their PCI addresses, as CUDA_DEVICE_ORDER=PCI_BUS_ID
- * numbers them.
+ * numbers them; those that are lost where the driver counts them.
  *
  * in   library  NULL: libnvidia-ml.so.1
  * out  gpus[cap], *ret_n

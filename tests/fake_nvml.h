@@ -2,7 +2,7 @@
  *
  * Built when a test runs, with the C compiler that is there. What it says
  * depends on FAKE_NVML: "broken" does not start, "none" has no GPU, "lost" no
- * memory any more.
+ * memory any more, and of "fallen" the first one is not on its bus.
  */
 #ifndef MGPU_TESTS_FAKE_NVML_H
 #define MGPU_TESTS_FAKE_NVML_H
@@ -28,7 +28,7 @@ static const char fake_nvml_source[] =
     "{ *n = is(\"none\") ? 0 : 2; return 0; }\n"
     "static char gpus[2];\n"
     "int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d)\n"
-    "{ *d = &gpus[i]; return i < 2 ? 0 : 2; }\n"
+    "{ *d = &gpus[i]; return i == 0 && is(\"fallen\") ? 15 : i < 2 ? 0 : 2; }\n"
     "int nvmlDeviceGetName(void *d, char *s, unsigned cap)\n"
     "{ (void)d; snprintf(s, cap, \"NVIDIA H100 80GB HBM3\"); return 0; }\n"
     "int nvmlDeviceGetUUID(void *d, char *s, unsigned cap)\n"

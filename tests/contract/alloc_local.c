@@ -346,6 +346,30 @@ static void test_gpus(struct rig *r)
            rig_ends(r, 73, 0, 0) &&
            has_line(r, 73, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n"),
        "two ranks see both");
+
+    ok(starts(r, 74, 1, &usr1, 1), "one runs on the first");
+    rig_detach(r);
+    (void)setenv("FAKE_NVML", "fallen", 1);
+    rig_attach(r);
+    ok(r->a->ops->inventory(r->a, &node, 1, &n, &err) == 0 &&
+           node.gpus_total == 1 && node.is_up == 1 &&
+           strcmp(node.why, "GPU 0 has fallen off the bus") == 0,
+       "F38: it falls off the bus, and the node says so: %s", node.why);
+    is_int(node.gpus_free, 1, "the other one is as good as before");
+    ok(rig_ask(r, 75, 1, &env) == 0 && rig_gets(r, 75, ALLOC_GRANTED) &&
+           rig_ends(r, 75, 0, 0) &&
+           has_line(r, 75, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa\n"),
+       "a rank gets that");
+    ok(rig_ask(r, 76, 2, &env) == 0 && rig_gets(r, 76, ALLOC_REFUSED),
+       "two there are not any more");
+    ok(rig_ask_as(r, ALLOC_AGAIN, 74, 1, &usr1) == 0 &&
+           rig_gets(r, 74, ALLOC_GRANTED) && rig_signal(r, 74, SIGUSR1) == 0 &&
+           rig_ends(r, 74, 0, 0),
+       "who had the lost one is found, and ends");
+    ok(r->a->ops->inventory(r->a, &node, 1, &n, &err) == 0 &&
+           node.gpus_free == 1,
+       "which leaves it lost");
+    (void)unsetenv("FAKE_NVML");
     rig_detach(r);
     r->nvml = NULL;
     rig_attach(r);

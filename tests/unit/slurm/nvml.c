@@ -48,6 +48,12 @@ static void test_list(const char *library)
     is_int(nvml_list(library, gpus, 4, &n, &err), -1, "a broken driver");
     is_int(err.code, ERR_EXTERN, "is told from none");
     is_str(err.msg, "NVML: start: Driver Not Loaded (9)", "in its own words");
+    (void)setenv("FAKE_NVML", "fallen", 1);
+    is_int(nvml_list(library, gpus, 4, &n, &err), 0, "one that is lost");
+    ok(n == 2 && gpus[0].is_lost && gpus[0].uuid[0] == '\0',
+       "is there, and nothing is known of it");
+    ok(!gpus[1].is_lost && strcmp(gpus[1].uuid, "GPU-aaaa") == 0,
+       "the other one is");
     (void)setenv("FAKE_NVML", "none", 1);
     is_int(nvml_list(library, gpus, 4, &n, &err), 0, "a driver without GPUs");
     ok(n == 0, "has none");
