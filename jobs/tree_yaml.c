@@ -34,8 +34,8 @@ struct frame {
 };
 
 /* Keys that are there, to find one that is there twice: open addressing by
- * map and key. A list walk would take a daemon 0.2 s for 5,000 keys. */
-enum { SEEN_CAP = 1 << 15 }; /* a third full with TREE_MAX_NODES */
+ * map and key. A list walk would take a daemon 0.2 s for 5,000 keys. It grows
+ * with them, for most texts have few. */
 struct seen {
     const struct node *map, *child;
 };
@@ -45,7 +45,9 @@ struct reader {
     struct spec_report *report;
     struct error *err;
     struct node *root;
-    struct seen *seen; /* [SEEN_CAP] */
+    struct seen
+        *seen; /* owned; [cap_seen], a power of two, half full at most */
+    size_t n_seen, cap_seen;
     struct frame stack[TREE_MAX_DEPTH];
     const char *base; /* --set: the path of the value; NULL */
     int depth, n_nodes, n_documents;
@@ -104,11 +106,33 @@ static struct seen *find_seen(struct reader *r, const struct node *map,
     uint64_t h = 14695981039346656037u ^ (uintptr_t)map; /* FNV-1a */
     for (const char *p = key; *p; p++)
         h = (h ^ (unsigned char)*p) * 1099511628211u;
-    size_t at = (size_t)(h >> 32) % SEEN_CAP;
+    size_t at = (size_t)(h >> 32) & (r->cap_seen - 1);
     while (r->seen[at].map &&
            (r->seen[at].map != map || strcmp(r->seen[at].child->key, key) != 0))
-        at = (at + 1) % SEEN_CAP;
+        at = (at + 1) & (r->cap_seen - 1);
     return &r->seen[at];
+}
+
+/* Room for one key more. Those of the maps around it may not be entered yet. */
+static int reserve_seen(struct reader *r)
+{
+    size_t cap = r->cap_seen > 0 ? r->cap_seen : 64, n = r->cap_seen;
+    struct seen *old = r->seen;
+
+    while (cap < 2 * (r->n_seen + TREE_MAX_DEPTH + 1))
+        cap *= 2;
+    if (cap == n)
+        return 0;
+    struct seen *seen = calloc(cap, sizeof(*seen));
+    if (!seen)
+        return error_set(r->err, ERR_NOMEM, "YAML keys");
+    r->seen = seen;
+    r->cap_seen = cap;
+    for (size_t i = 0; i < n; i++)
+        if (old[i].map)
+            *find_seen(r, old[i].map, old[i].child->key) = old[i];
+    free(old);
+    return 0;
 }
 
 /* ---- scalars and keys ---------------------------------------------------- */
@@ -185,6 +209,8 @@ static int take_key(struct reader *r, struct frame *f, const yaml_event_t *ev,
                    "merge keys are not accepted");
         f->key_bad = true;
     }
+    if (reserve_seen(r) < 0)
+        return -1;
     const struct node *twin =
         f->key_bad || f->lost ? NULL : find_seen(r, f->node, s)->child;
     if (twin) {
@@ -223,8 +249,10 @@ static void place_node(struct reader *r, struct node *n, bool *ret_keep)
         n->key_at = f->key_at;
         f->key = NULL;
         node_append(f->node, n);
-        if (!f->lost)
+        if (!f->lost) {
             *find_seen(r, f->node, n->key) = (struct seen){f->node, n};
+            r->n_seen++;
+        }
     }
     f->has_key = f->key_bad = false;
 }
@@ -496,13 +524,8 @@ static int read_tree(struct reader *r, const char *text, size_t len)
         r->stop = true;
         return 0;
     }
-    r->seen = calloc(SEEN_CAP, sizeof(*r->seen));
-    if (!r->seen)
-        return error_set(r->err, ERR_NOMEM, "YAML keys");
-    if (!yaml_parser_initialize(&r->yaml)) {
-        free(r->seen);
+    if (!yaml_parser_initialize(&r->yaml))
         return error_set(r->err, ERR_NOMEM, "YAML parser");
-    }
     yaml_parser_set_encoding(&r->yaml, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r->yaml, (const unsigned char *)text, len);
     int rc = read_events(r);

@@ -463,6 +463,17 @@ static void test_limits(void)
     for (int i = 0; i < 10001; i++, len += 2)
         memcpy(text + len, "1,", 2);
     check(&(struct row){"B05 10,000 values", text, "E005 4:19985"}, len);
+
+    static const int again[] = {7, 0, 3999}; /* the first, the last, one more */
+    len = (size_t)snprintf(text, BIG, "%s", OK_CV "x-a:\n");
+    for (int i = 0; i < 4000; i++)
+        len += (size_t)snprintf(text + len, 16, "  k%d: 1\n", i);
+    check(&(struct row){"B06 4,000 keys", text, ""}, len);
+    for (size_t i = 0; i < 3; i++)
+        len += (size_t)snprintf(text + len, 16, "  k%d: 2\n", again[i]);
+    check(&(struct row){"B06 and three of them twice", text,
+                        "E006 4005:3 E006 4006:3 E006 4007:3"},
+          len);
     free(text);
 
     static const char zero[] = HEAD "na\0me: x\n";
