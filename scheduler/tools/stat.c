@@ -172,6 +172,13 @@ static int sql(struct client *c, const struct stat_args *a, FILE *csv,
     return rc;
 }
 
+static int cancel_all(struct client *c, const struct stat_args *a, char **words,
+                      size_t n, int *ret_exit, struct error *err)
+{
+    const struct cancel_conf conf = stat_cancel(a);
+    return cancel_jobs(c, &conf, (int)n, words, ret_exit, err);
+}
+
 /* The table whose rows the view shows; of the queue when word is NULL. */
 static int export(struct client *c, const struct stat_args *a, const char *word,
                   struct error *err)
@@ -212,6 +219,8 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
     else if (rc == 0 && a->view == OPT_SQL)
         rc = sql(c, a, NULL, err);
+    else if (rc == 0 && a->view == OPT_CANCEL)
+        rc = cancel_all(c, a, words, n, ret_exit, err);
     else if (rc == 0 && a->view == OPT_PAPER)
         rc = report_view(c, &a->report, words, n, a->f.show.out, err);
     else if (rc == 0 && (a->view == OPT_WATCH || a->view == OPT_TOP))

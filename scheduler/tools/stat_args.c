@@ -31,6 +31,10 @@ static const struct opt opts[] = {
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
     {OPT_SQL, 0, "sql", "SELECT",
      "what an administrator asks of the views of mgpu-db(5)"},
+    {OPT_CANCEL, 0, "cancel", NULL,
+     "end the jobs, as mgpu-cancel does, or those that -u and others choose"},
+    {OPT_SIGNAL, 0, "signal", "SIG",
+     "with --cancel: send every rank this signal instead, e.g. USR1"},
     {OPT_WAIT, 'w', "wait", "[=STATE,...]",
      "wait until the jobs end, exit with the largest of their codes; or until "
      "they are in one of the states"},
@@ -150,12 +154,48 @@ static int take_form(struct stat_args *a, const struct opt *o,
     return 0;
 }
 
+/* What is kept as it stands; false: there is more to it. */
+static bool take_text(struct stat_args *a, int id, const char *value)
+{
+    switch (id) {
+    case OPT_OUTPUT:
+        a->output = value;
+        break;
+    case OPT_OF:
+        a->of = value;
+        break;
+    case OPT_FORMAT:
+        a->f.show.format = value;
+        break;
+    case OPT_SORT:
+        a->f.show.sort = value;
+        break;
+    case OPT_CSV:
+        a->report.csv = value;
+        break;
+    case OPT_SVG:
+        a->report.svg = value;
+        break;
+    case OPT_URL:
+        a->url = value;
+        break;
+    case OPT_SIGNAL:
+        a->signal = value;
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
 int stat_on_option(void *arg, const struct opt *o, const char *value,
                    struct error *err)
 {
     struct stat_args *a = arg;
     if (o->id >= FILTER_USER)
         return filter_option(&a->filter, o->id, value, err);
+    if (take_text(a, o->id, value))
+        return 0;
     switch (o->id) {
     case OPT_WAIT:
         if (wait_states(value, &a->wait_states, err) < 0)
@@ -178,21 +218,9 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_EXPORT:
         a->exports = true;
         return export_format_of(value, &a->format, err);
-    case OPT_OUTPUT:
-        a->output = value;
-        break;
-    case OPT_OF:
-        a->of = value;
-        break;
     case OPT_SQL:
         a->sql = value;
         return take_view(a, OPT_SQL, o->name, err);
-    case OPT_FORMAT:
-        a->f.show.format = value;
-        break;
-    case OPT_SORT:
-        a->f.show.sort = value;
-        break;
     case OPT_TAIL:
         a->has_tail = true;
         /* fall through */
@@ -208,12 +236,6 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
         a->file = a->report.name = value;
         return take_view(a, strpbrk(value, "./") ? OPT_REPORT : OPT_PAPER,
                          o->name, err);
-    case OPT_CSV:
-        a->report.csv = value;
-        break;
-    case OPT_SVG:
-        a->report.svg = value;
-        break;
     case OPT_JSON:
     case OPT_JSONL:
     case OPT_PARSABLE:
@@ -226,14 +248,33 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
         break;
     case OPT_COLOR:
         return render_colour(value, &a->colour, err);
-    case OPT_URL:
-        a->url = value;
-        break;
     default:
         a->file = value; /* of --plot and --report */
         return take_view(a, o->id, o->name, err);
     }
     return 0;
+}
+
+struct cancel_conf stat_cancel(const struct stat_args *a)
+{
+    return (struct cancel_conf){.tool = stat_tool.name,
+                                .filter = &a->filter,
+                                .signal = a->signal,
+                                .json = a->f.json};
+}
+
+/* What goes with --cancel, which ends nothing by a slip. */
+static int check_cancel(const struct stat_args *a, int n, struct error *err)
+{
+    const struct cancel_conf conf = stat_cancel(a);
+    if (a->view != OPT_CANCEL && a->signal)
+        return error_set(err, ERR_USAGE, "--signal goes with --cancel");
+    if (a->view != OPT_CANCEL)
+        return 0;
+    if (a->exports || a->f.show.format || a->f.show.sort || a->f.count ||
+        a->filter.since)
+        return error_set(err, ERR_USAGE, "--cancel and what only shows jobs");
+    return cancel_check(&conf, n, err);
 }
 
 int stat_check(const struct stat_args *a, int n, struct error *err)
@@ -242,6 +283,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                       a->view == OPT_STATUS || a->view == OPT_WATCH ||
                       a->view == OPT_TOP || a->view == OPT_SQL;
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
+                     a->view != OPT_CANCEL &&
                      !(a->view == OPT_EFF && !filter_is_any(&a->filter));
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
@@ -284,7 +326,8 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
                          "job's end");
     if (a->f.json && a->view == OPT_LOGS)
         return error_set(err, ERR_USAGE, "a log is text; leave --json out");
-    if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER)
+    if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER &&
+        a->view != OPT_CANCEL)
         return error_set(err, ERR_USAGE,
                          "--json shows one job at a time; --jsonl does more");
     if (a->view == OPT_TOP && (a->f.show.format || a->f.show.sort))
@@ -296,5 +339,5 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--parsable goes with the queue, --watch, --nodes "
                          "and --gpus");
-    return 0;
+    return check_cancel(a, n, err);
 }

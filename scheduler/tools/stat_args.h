@@ -2,6 +2,7 @@
 #ifndef MGPU_TOOLS_STAT_ARGS_H
 #define MGPU_TOOLS_STAT_ARGS_H
 
+#include "scheduler/tools/cancelling.h"
 #include "scheduler/tools/export.h"
 #include "scheduler/tools/fetch.h"
 #include "scheduler/tools/filter.h"
@@ -25,6 +26,8 @@ enum {
     OPT_GPUS,
     OPT_STATUS,
     OPT_SQL,
+    OPT_CANCEL,
+    OPT_SIGNAL,
     OPT_WAIT,
     OPT_WATCH,
     OPT_TOP,
@@ -63,7 +66,7 @@ struct stat_args {
     struct filter filter;
     const char *url;
     const char *file, *of, *output;
-    const char *sql;
+    const char *sql, *signal;
     bool exports;
     enum export_format format;
     struct report_conf report;
@@ -75,5 +78,8 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
                    struct error *err) MUST_CHECK;
 /* What does not go together, n operands among it. err ERR_USAGE */
 int stat_check(const struct stat_args *a, int n, struct error *err) MUST_CHECK;
+
+/* What --cancel is to do. Valid as a is. */
+struct cancel_conf stat_cancel(const struct stat_args *a);
 
 #endif

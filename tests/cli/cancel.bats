@@ -88,6 +88,39 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     job_claimed
 }
 
+@test "mgpu-stat --cancel does the same" {
+    end() { "$MGPU_BIN/mgpu-stat" --cancel "$@"; }
+    submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready; while :; do sleep 0.05; done\"]" \
+        hog.yaml
+    wait_for 60 test -e ready
+    submit hog.yaml
+    submit --set name=other hog.yaml
+    submit hog.yaml
+    run end --signal USR1 1
+    [ "$status" -eq 0 ]
+    [ "$output" = "job 1: sent USR1" ]
+    wait_for 60 test -e usr1
+    run end -u me -t QUEUED -n hog
+    [ "$status" -eq 0 ]
+    [ "$output" = $'job 2: cancelled\njob 4: cancelled' ]
+    job_is 3 QUEUED
+    run --separate-stderr end --json 3 77
+    [ "$status" -eq 66 ]
+    [[ $output == *'"id":3,"state":"CANCELLED"'*'"id":77,"code":"NOTFOUND"'* ]]
+    job_claimed
+    for bad in "" "-t QUEUED" "x" "--since 1h -u me" "-o id 1" "--parsable 1" \
+        "--events 1" "-c 1 1"; do
+        # shellcheck disable=SC2086 # words
+        run end $bad
+        [ "$status" -eq 64 ] || { echo "$bad: $status" && false; }
+    done
+    run "$MGPU_BIN/mgpu-stat" --signal USR1 1
+    [ "$status" -eq 64 ]
+    job_claimed
+    run end 1
+    [ "$output" = "job 1: is being cancelled" ]
+}
+
 @test "wrong command lines, and JSON" {
     run cancel
     [ "$status" -eq 64 ]
