@@ -1,6 +1,11 @@
 #!/usr/bin/env bats
 # pages.bats - --help, the man page and the completion name the same options.
 
+bats_require_minimum_version 1.5.0
+load helpers
+
+teardown() { ctld_stop; }
+
 bin=$MGPU_BIN
 src=$MGPU_SRC
 
@@ -140,4 +145,47 @@ complete_zsh() {
             grep -q "^\.It $status$" "$src/man/mgpu-submit.1" ||
             { echo "no .It $status"; false; }
     done
+}
+
+# The commands of a page's EXAMPLES, one a line.
+examples() {
+    awk '/^\.Sh EXAMPLES/ { on = 1; next } /^\.Sh/ { on = 0 } on' \
+        "$MGPU_SRC/man/$1" | sed -n 's/^\.Dl \$ //p; s/^\$ //p; /^mgpu-/p'
+}
+
+@test "each example of the commands' pages runs as it stands" {
+    ctld_start --slots 4
+    cd "$BATS_TEST_TMPDIR"
+    PATH=$MGPU_BIN:$PATH
+    printf '%s\n' 'version: 1' 'kind: cv' \
+        'dataset: {source: synthetic, image_size: 28, train_samples: 64, eval_samples: 32}' \
+        'model: {width_mult: 0.25}' 'train: {epochs: 1, batch_size: 32}' >job.yaml
+    printf '%s\n' 'version: 1' 'kind: command' 'resources: {gpus: 2}' \
+        'command: [echo, hello]' >past.yaml
+    done_id=$(mgpu-submit --parsable past.yaml)
+    wait_for 60 job_is "$done_id" COMPLETED
+    n=0
+    for page in mgpu-submit.1 mgpu-stat.1 mgpu-cancel.1 mgpu-admin.8; do
+        while IFS= read -r line; do
+            id=$done_id
+            [[ $line != *--top* ]] || continue # which wants a terminal
+            if [ "$page" = mgpu-cancel.1 ]; then # of one that runs
+                id=$(submit_command runs sleep 600)
+                wait_for 60 job_is "$id" RUNNING
+            fi
+            line=${line//\/data\/mnist/$MGPU_SRC/tests/data/mnist}
+            line=${line//\/var\/backups/$BATS_TEST_TMPDIR}
+            # Of the job 12 in a page, and not of 12 minutes.
+            line=$(sed "s/ 12\$/ $id/" <<<"$line")
+            mkdir -p mgpu # where backups are
+            echo "\$ $line"
+            status=0
+            timeout 120 bash -c "$line" </dev/null >out 2>&1 3>&- || status=$?
+            [ "$status" -eq 0 ] || { cat out && false; }
+            mgpu-cancel --quiet --user me || :
+            wait_for 60 no_live_job
+            n=$((n + 1))
+        done < <(examples "$page")
+    done
+    [ "$n" -ge 18 ]
 }

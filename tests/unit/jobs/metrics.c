@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-#include "jobs/base/clock.h"
 #include "tests/tap.h"
 
 #define LINE_64 \
@@ -252,9 +252,17 @@ static void test_round_trip(void)
     buf_clear(&line);
 }
 
+static double core_s(void)
+{
+    struct timespec t = {.tv_sec = 0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* The daemon decodes 200,000 rows per second and writes them too: a tenth
  * of a core for the decoding is the aim, a fifth of that speed (debug and
- * sanitized builds, a busy machine) the bar. */
+ * sanitized builds) the bar. Time of a core: a busy machine has others to run.
+ */
 static void test_speed(void)
 {
     static const char line[] =
@@ -265,11 +273,11 @@ static void test_speed(void)
     struct metric_row row;
     size_t n = 0, good = 0;
     enum { ROWS = 20000 };
-    double start = clock_real.now_s(&clock_real);
+    double start = core_s();
     for (int i = 0; i < ROWS; i++)
         good += metric_line_decode(line, sizeof(line) - 1, 0, &row, 1, &n,
                                    NULL) == 0;
-    double s = clock_real.now_s(&clock_real) - start;
+    double s = core_s() - start;
     is_int((long long)good, ROWS, "decodes them all");
     ok(s < 2.0, "%.0f rows per second", ROWS / s);
 }
