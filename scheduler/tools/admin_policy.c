@@ -66,8 +66,8 @@ static int print_keys(const json_t *reply, const json_t *only,
                       struct error *err)
 {
     static const struct render_column columns[] = {
-        {"KEY", RENDER_LEFT},     {"VALUE", RENDER_LEFT}, {"TYPE", RENDER_LEFT},
-        {"DEFAULT", RENDER_LEFT}, {"TAKES", RENDER_LEFT}, {"FROM", RENDER_LEFT},
+        {"KEY", RENDER_KEY},   {"VALUE", RENDER_LEFT},  {"TAKES", RENDER_LEFT},
+        {"FROM", RENDER_LEFT}, {"DEFAULT", RENDER_KEY}, {"TYPE", RENDER_KEY},
     };
     struct render_table *t = NULL;
     char value[TEXT_CAP], from[TEXT_CAP];
@@ -83,14 +83,14 @@ static int print_keys(const json_t *reply, const json_t *only,
         if (rc == 0)
             rc = render_table_add(t, err, "%s", safe(k, "value", value));
         if (rc == 0)
-            rc = render_table_add(t, err, "%s", field_str(k, "type"));
-        if (rc == 0)
-            rc = render_table_add(t, err, "%s", field_str(k, "default"));
-        if (rc == 0)
             rc = render_table_add(t, err, "%s",
                                   field_yes(k, "is_live") ? "now" : "restart");
         if (rc == 0)
             rc = render_table_add(t, err, "%s", origin_of(reply, k, from));
+        if (rc == 0)
+            rc = render_table_add(t, err, "%s", field_str(k, "default"));
+        if (rc == 0)
+            rc = render_table_add(t, err, "%s", field_str(k, "type"));
     }
     if (rc == 0)
         rc = print_table(t);

@@ -25,7 +25,8 @@ int render_colour(const char *when, int *ret, struct error *err) MUST_CHECK;
 
 /* ---- tables: cells are copied ----------------------------------------------
  */
-enum render_align { RENDER_LEFT, RENDER_RIGHT };
+/* KEY: at the left, too, and not cut: it is what somebody has to type. */
+enum render_align { RENDER_LEFT, RENDER_RIGHT, RENDER_KEY };
 struct render_column {
     const char *title;
     enum render_align align;

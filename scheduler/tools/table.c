@@ -166,6 +166,8 @@ static size_t widest_of(const struct render_table *t, const int *widths,
     size_t widest = n;
     for (size_t i = 0; i < n; i++) {
         bool is_text = t->columns[i].align == RENDER_LEFT;
+        if (t->columns[i].align == RENDER_KEY)
+            continue;
         if (widths[i] > (is_text ? least : FIGURE) &&
             (widest == n || widths[i] > widths[widest]))
             widest = i;
