@@ -176,22 +176,39 @@ static int add_task(const struct wire_launch *l, json_t *o)
                : 0;
 }
 
+/* jansson 2.14 leaves out of a text what it finds no memory for, and says
+ * nothing: what was written is read again. NULL: no memory. */
+static char *dump(const json_t *o)
+{
+    char *text = json_dumps(o, JSON_COMPACT);
+    json_t *read = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    bool is_whole = read != NULL && json_equal(read, o);
+    json_decref(read);
+    if (is_whole)
+        return text;
+    free(text);
+    return NULL;
+}
+
 static int add_all(const struct wire_launch *l, const char *spec_json,
                    struct buf *out, struct error *err)
 {
     /* jansson escapes; the spec, already JSON, follows the closing brace's
      * place. */
-    json_t *o = json_pack(
-        "{s:i,s:s,s:I,s:i,s:s,s:s,s:s,s:s,s:f,s:i,s:i}", "version",
+    json_error_t bad = {.line = 0};
+    json_t *o = json_pack_ex(
+        &bad, 0, "{s:i,s:s,s:I,s:i,s:s,s:s,s:s,s:s,s:f,s:i,s:i}", "version",
         LAUNCH_VERSION, "cluster", l->cluster, "job", (json_int_t)l->job,
         "attempt", (int)l->attempt, "token", l->token, "url", l->url, "dir",
         l->dir, "job_dir", l->job_dir, "heartbeat_s", l->heartbeat_s, "nodes",
         (int)l->nodes, "gpus_per_node", (int)l->gpus_per_node);
-    char *text =
-        o != NULL && add_task(l, o) == 0 ? json_dumps(o, JSON_COMPACT) : NULL;
+    bool is_bad = o == NULL && json_error_code(&bad) == json_error_invalid_utf8;
+    char *text = o != NULL && add_task(l, o) == 0 ? dump(o) : NULL;
     json_decref(o);
-    if (text == NULL) /* out of memory, or a field that is not UTF-8 */
+    if (is_bad)
         return error_set(err, ERR_INVAL, "launch: a field is not UTF-8");
+    if (text == NULL)
+        return error_set(err, ERR_NOMEM, "launch: out of memory");
     size_t n = strlen(text);
     int rc = 0;
     if (buf_add(out, text, n - 1, err) < 0 ||

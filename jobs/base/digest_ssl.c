@@ -34,7 +34,8 @@ int digest_hmac(const void *key, size_t key_len, const char *text, size_t len,
     if (!HMAC(EVP_sha256(), key, (int)key_len, (const unsigned char *)text, len,
               raw, &n) ||
         n != RAW)
-        return error_set(err, ERR_EXTERN, "libcrypto has no HMAC-SHA256");
+        /* There is no libcrypto without it: what it lacks is memory. */
+        return error_set(err, ERR_NOMEM, "HMAC-SHA256: out of memory");
     hex(raw, ret);
     OPENSSL_cleanse(raw, sizeof(raw));
     return 0;

@@ -11,7 +11,7 @@ enum { DIGEST_HEX_CAP = 65 }; /* 64 digits, lower case, and a NUL */
 
 /* A text that only who knows the key can have made.
  *
- * err  ERR_EXTERN libcrypto refused
+ * err  ERR_NOMEM libcrypto refused
  * src  RFC 2104 with SHA-256 (RFC 4231 has the vectors) */
 int digest_hmac(const void *key, size_t key_len, const char *text, size_t len,
                 char ret[DIGEST_HEX_CAP], struct error *err) MUST_CHECK;

@@ -1,9 +1,61 @@
 /* digest.c - SHA-256 and HMAC-SHA256 against published vectors. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/base/digest_ssl.h"
 #include "tests/tap.h"
+
+/* Of <openssl/crypto.h>, which has an ERR_STATE of its own. */
+int CRYPTO_set_mem_functions(void *(*get)(size_t, const char *, int),
+                             void *(*get_more)(void *, size_t, const char *,
+                                               int),
+                             void (*give_back)(void *, const char *, int));
+
+static int left = -1; /* of libcrypto's allocations; -1: all succeed */
+
+static bool is_refused(void)
+{
+    return left >= 0 && left-- == 0;
+}
+
+static void *get(size_t n, const char *file, int line)
+{
+    (void)file, (void)line;
+    return is_refused() ? NULL : malloc(n);
+}
+
+static void *get_more(void *p, size_t n, const char *file, int line)
+{
+    (void)file, (void)line;
+    return is_refused() ? NULL : realloc(p, n);
+}
+
+static void give_back(void *p, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(p);
+}
+
+/* Who is told that passes tries again; what does not holds a job for good. */
+static void test_no_memory(void)
+{
+    char got[DIGEST_HEX_CAP];
+    struct error err = ERROR_INIT;
+    int n = 0, n_other = 0;
+    for (;; n++) {
+        left = n;
+        int rc = digest_hmac("Jefe", 4, "what", 4, got, &err);
+        bool was_all = left >= 0;
+        left = -1;
+        if (was_all)
+            break;
+        n_other += rc < 0 && err.code != ERR_NOMEM;
+    }
+    ok(n > 0, "%d allocations of libcrypto were failed", n);
+    is_int(n_other, 0, "each is want of memory, or does not matter");
+    is_int(digest_hmac("Jefe", 4, "what", 4, got, &err), 0, "it passes");
+}
 
 static void hmac(int n, const void *key, size_t key_len, const char *text,
                  size_t len, const char *want)
@@ -96,8 +148,11 @@ static void test_same(void)
 
 int main(void)
 {
+    ok(CRYPTO_set_mem_functions(get, get_more, give_back) == 1,
+       "libcrypto asks us for memory");
     test_hmac();
     test_parts();
     test_same();
+    test_no_memory();
     return tap_done();
 }

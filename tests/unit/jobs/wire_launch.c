@@ -1,5 +1,7 @@
 /* wire_launch.c - launch.json there and back, and each way to spoil it. */
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/wire.h"
@@ -110,8 +112,56 @@ static void test_bad_text(const char *text, const char *what)
        "%s: %s", what, err.msg);
 }
 
+static int left = -1; /* of jansson's allocations; -1: all succeed */
+
+static void *get(size_t n)
+{
+    return left >= 0 && left-- == 0 ? NULL : malloc(n);
+}
+
+/* A job whose launch cannot be written for want of memory is tried again; one
+ * whose field is no text never. */
+static void test_no_memory(void)
+{
+    struct wire_launch l = {.attempt = 3,
+                            .nodes = 1,
+                            .job = 12,
+                            .sweep = 10,
+                            .n_tasks = 3,
+                            .cluster = "local",
+                            .token = "0123456789abcdef",
+                            .url = "unix:/run/x",
+                            .dir = "/d/12/3",
+                            .job_dir = "/d/12",
+                            .heartbeat_s = 2.5};
+    struct error err = ERROR_INIT;
+    int n = 0, n_other = 0;
+    struct buf whole = BUF_INIT;
+    json_set_alloc_funcs(get, free);
+    is_int(wire_launch_encode(&l, "{}", &whole, &err), 0, "with all of it");
+    for (bool was_all = false; !was_all; n++) {
+        struct buf b = BUF_INIT;
+        left = n;
+        int rc = wire_launch_encode(&l, "{}", &b, &err);
+        was_all = left >= 0;
+        left = -1;
+        n_other += rc < 0 ? err.code != ERR_NOMEM
+                          : strcmp(buf_str(&b), buf_str(&whole)) != 0;
+        buf_clear(&b);
+    }
+    ok(n > 10, "%d allocations of jansson were failed", n - 1);
+    is_int(n_other, 0, "each is want of memory");
+    buf_clear(&whole);
+    struct buf b = BUF_INIT;
+    memcpy(l.url, "\xe9", 2);
+    is_int(wire_launch_encode(&l, "{}", &b, &err), -1, "Latin-1");
+    is_int(err.code, ERR_INVAL, "is something else");
+    buf_clear(&b);
+}
+
 int main(void)
 {
+    test_no_memory();
     test_there_and_back();
     test_spoilt("version", "2", "version");
     test_spoilt("job", "0", "job");
