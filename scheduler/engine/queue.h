@@ -20,7 +20,7 @@ struct waiting {
     uint64_t id;
     double submit_s, limit_s;
     double not_before_s; /* on the engine's clock */
-    int32_t priority, gpus_min, gpus_max, nodes_min, nodes_max;
+    int32_t priority, gpus_min, gpus_max, nodes_min, nodes_max, per_node;
     int32_t kind;      /* 0..QUEUE_KINDS-1; -1: of none */
     bool is_exclusive; /* by its own word */
     bool is_dropping;  /* an attempt of it has to be dropped before */

@@ -52,6 +52,7 @@ static inline bool files_is_copy(const struct waiting *x)
     return x->id == job->id && x->priority == job->priority &&
            x->gpus_min == job->gpus_min && x->gpus_max == job->gpus_max &&
            x->nodes_min == job->nodes_min && x->nodes_max == job->nodes_max &&
+           x->per_node == job->per_node &&
            memcmp(&x->submit_s, &job->submit_s, sizeof(double)) == 0 &&
            memcmp(&x->limit_s, &job->limit_s, sizeof(double)) == 0 &&
            memcmp(&x->not_before_s, &en->not_before_s, sizeof(double)) == 0 &&
