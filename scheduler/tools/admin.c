@@ -11,6 +11,7 @@
 #include "jobs/base/clock.h"
 #include "scheduler/tools/admin_log.h"
 #include "scheduler/tools/admin_policy.h"
+#include "scheduler/tools/admin_users.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
@@ -67,7 +68,9 @@ static const struct tool tool = {
                "  backup DIR       copy the databases into this new directory\n"
                "  fsck             look through the databases\n"
                "  reload           read mgpu.yaml again\n"
-               "  log              who did what to the daemon",
+               "  log              who did what to the daemon\n"
+               "  who              whose jobs run and wait, and on how many "
+               "GPUs",
     .opts = opts,
 };
 
@@ -531,8 +534,9 @@ static int on_jobs(struct client *c, const struct args *a, char **words, int n,
 
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
-    static const char *const alone[] = {"status", "pause",  "drain", "resume",
-                                        "log",    "reload", "fsck",  "unpause"};
+    static const char *const alone[] = {"status", "pause",   "drain",
+                                        "resume", "log",     "reload",
+                                        "fsck",   "unpause", "who"};
     const struct args *a = arg;
     struct client *c = NULL;
     int which = -1;
@@ -567,6 +571,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
              : which == 4               ? show_log(c, a, err)
              : which == 5               ? reload(c, a, err)
              : which == 6               ? fsck(c, a, ret_exit, err)
+             : which == 8               ? admin_users(c, a->json, err)
                           : on_jobs(c, a, words, n, ret_exit, err);
     client_destroy(c);
     return rc;

@@ -488,3 +488,25 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [ "${#lines[@]}" -eq 2 ]
     [[ ${lines[0]} == *drain*"$node"* && ${lines[1]} == *resume*"$node"* ]]
 }
+
+@test "who: whose jobs run and wait, and on how many GPUs" {
+    run admin who
+    [ "$status" -eq 0 ]
+    [ "$output" = "USER  UID  RUNNING  GPUS  QUEUED  HELD" ]
+    id=$(submit_command one sleep 600)
+    wait_for 60 job_is "$id" RUNNING
+    printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\nresources: {gpus: 2}\n' \
+        >"$BATS_TEST_TMPDIR/two.yaml"
+    "$MGPU_BIN/mgpu-submit" --quiet "$BATS_TEST_TMPDIR/two.yaml"
+    "$MGPU_BIN/mgpu-submit" --quiet "$BATS_TEST_TMPDIR/two.yaml"
+    "$MGPU_BIN/mgpu-submit" --quiet --hold "$BATS_TEST_TMPDIR/two.yaml"
+    run admin who
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[1]} == *" $(id -u)  "* ]]
+    [[ ${lines[1]} == *"       1     1       2     1" ]]
+    run --separate-stderr admin who --json
+    [ "$(json '$.users[0].uid' <<<"$output")" = "$(id -u)" ]
+    [ "$(json '$.users[0].gpus' <<<"$output")" = 1 ]
+    run admin who me
+    [ "$status" -eq 64 ]
+}

@@ -109,6 +109,8 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
     admin resume >resume.json
     admin log >log.json
     admin fsck >fsck.json
+    admin who >who.json
+    [ "$(json '$.users[0].queued' <who.json)" -ge 0 ]
     admin backup "$PWD/copy" >backup.json
     admin reload >reload.json || [ "$(json '$.schema' <reload.json)" = mgpu.error/1 ]
     fits ./*.json
