@@ -8,6 +8,8 @@
 #define MGPU_SCHEDULER_CODEC_H
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "scheduler/engine/engine.h"
 
@@ -54,7 +56,13 @@ int detail_decode(const char *text, struct detail *ret,
 
 /* What people call a task that is at place `task` of its sweep and varies in
  * `vary`: of an array its number, else the place. */
-int32_t eng_task_number(const char *vary, int32_t task);
+static inline int32_t eng_task_number(const char *vary, int32_t task)
+{
+    static const char head[] = "{\"array\":\""; /* and nothing more */
+    if (strncmp(vary, head, sizeof(head) - 1) != 0)
+        return task;
+    return (int32_t)strtol(vary + sizeof(head) - 1, NULL, 10);
+}
 
 /* SUBMIT: the spec, byte for byte, and what the engine took from it, so that
  * a replay needs no parser of specs and old jobs keep their meaning.

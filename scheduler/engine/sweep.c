@@ -112,15 +112,6 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
                                    err);
 }
 
-/* The vary of an array's task is {"array":"7"} and nothing more. */
-int32_t eng_task_number(const char *vary, int32_t task)
-{
-    static const char head[] = "{\"array\":\"";
-    if (strncmp(vary, head, sizeof(head) - 1) != 0)
-        return task;
-    return (int32_t)strtol(vary + sizeof(head) - 1, NULL, 10);
-}
-
 const struct job *engine_sweep(const struct engine *e, uint64_t sweep)
 {
     const struct entry *first = eng_find(e, sweep);
