@@ -20,6 +20,8 @@ static const char events[] =
     " FROM archived AS a LEFT JOIN job AS j USING (job)"
 static const char of_key[] = PLAIN " WHERE a.uid IS ?1 AND a.key = ?2"
                                    " AND a.job > ?3 ORDER BY a.job LIMIT ?4";
+static const char removed[] =
+    "SELECT ended_at, removed_at FROM removed WHERE job = ?1";
 /* When a job ended is not always known. */
 #define SINCE                          \
     " WHERE a.job > ?1 AND a.job < ?2" \
@@ -41,7 +43,8 @@ static int open_reader(struct archive_reader *r, const char *path,
     pthread_mutex_init(&r->lock, NULL); /* cannot fail without attributes */
     if (db_open(&r->db, path, "state.db", true, err) < 0 ||
         db_prepare(&r->db, events, &r->events, err) < 0 ||
-        db_prepare(&r->db, of_key, &r->of_key, err) < 0)
+        db_prepare(&r->db, of_key, &r->of_key, err) < 0 ||
+        db_prepare(&r->db, removed, &r->removed, err) < 0)
         return -1;
     for (int order = 0; order <= ARCHIVE_BY_END; order++)
         for (int named = 0; named < 2; named++)
@@ -57,6 +60,7 @@ static void close_reader(struct archive_reader *r)
         return;
     sqlite3_finalize(r->events);
     sqlite3_finalize(r->of_key);
+    sqlite3_finalize(r->removed);
     for (int order = 0; order <= ARCHIVE_BY_END; order++)
         for (int named = 0; named < 2; named++)
             sqlite3_finalize(r->lists[order][named]);
@@ -108,6 +112,11 @@ int archive_events(struct archive *a, uint64_t first, uint64_t last,
     return rc;
 }
 
+/* Of what is there and of what was removed. */
+#define LAST(column, table, was)                                       \
+    "SELECT max((SELECT coalesce(max(" column "), 0) FROM " table ")," \
+    " (SELECT coalesce(max(" was "), 0) FROM removed))"
+
 static int past_locked(const struct db *d, struct store_past *ret,
                        struct error *err)
 {
@@ -116,10 +125,8 @@ static int past_locked(const struct db *d, struct store_past *ret,
     int rc;
 
     *ret = (struct store_past){.last_job = 0};
-    if (db_get_int(d, "SELECT coalesce(max(job), 0) FROM archived", &job, err) <
-            0 ||
-        db_get_int(d, "SELECT coalesce(max(seq), 0) FROM event", &seq, err) <
-            0 ||
+    if (db_get_int(d, LAST("job", "archived", "job"), &job, err) < 0 ||
+        db_get_int(d, LAST("seq", "event", "last"), &seq, err) < 0 ||
         db_prepare(d, "SELECT state, count(*) FROM archived GROUP BY state",
                    &st, err) < 0)
         return -1;
@@ -215,6 +222,34 @@ static int find(struct archive_reader *r, const struct store_archive_query *q,
         failed = db_fail(&r->db, "look into the archive", err);
     (void)sqlite3_reset(st);
     return failed;
+}
+
+static double real_or_nan(sqlite3_stmt *st, int i)
+{
+    return sqlite3_column_type(st, i) == SQLITE_NULL
+               ? (double)NAN
+               : sqlite3_column_double(st, i);
+}
+
+int archive_removed(struct archive *a, uint64_t job, struct store_removed *ret,
+                    struct error *err)
+{
+    struct archive_reader *r = take(a);
+    int rc = sqlite3_bind_int64(r->removed, 1, (int64_t)job);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(r->removed);
+    if (rc == SQLITE_ROW)
+        *ret = (struct store_removed){.job = job,
+                                      .end_s = real_or_nan(r->removed, 0),
+                                      .removed_s = real_or_nan(r->removed, 1)};
+    else if (rc == SQLITE_DONE)
+        (void)error_set(err, ERR_NOTFOUND, "job %llu was not removed",
+                        (unsigned long long)job);
+    else
+        (void)db_fail(&r->db, "look for a removed job", err);
+    (void)sqlite3_reset(r->removed);
+    give_back(r);
+    return rc == SQLITE_ROW ? 0 : -1;
 }
 
 int archive_find(struct archive *a, const struct store_archive_query *q,

@@ -25,12 +25,17 @@ struct hold { /* of a GPU by an attempt */
     int64_t given_to, given_seq; /* another, before this one's end; 0: none */
 };
 
+struct missing {                /* events */
+    int64_t jobs, n, sum, last; /* sum: of their numbers */
+};
+
 struct check {
     struct findings *f;
     struct fate *jobs; /* owned; by id */
     int64_t n_jobs;
     struct hold *holds; /* owned */
     size_t n_holds, cap_holds;
+    struct missing removed, missing; /* by what `removed` says; in the log */
 };
 
 /* ---- I4: who has which GPU -------------------------------------------------
@@ -194,6 +199,30 @@ static const char events[] =
     "  THEN json_extract(detail, '$.place') END"
     " FROM event ORDER BY seq";
 
+/* Those between two that follow each other. */
+static void miss(struct check *c, int64_t last, int64_t next)
+{
+    int64_t n = next - last - 1;
+    if (n <= 0)
+        return;
+    c->missing.n += n;
+    c->missing.sum += n * last + n * (n + 1) / 2;
+}
+
+/* What went with removed jobs is missing by right, and nothing else is. */
+static void check_missing(struct check *c, int64_t last)
+{
+    if (c->removed.n == 0)
+        return;
+    miss(c, last, c->removed.last + 1);
+    if (c->missing.n != c->removed.n || c->missing.sum != c->removed.sum)
+        finding(c->f,
+                "I1: %" PRId64 " events are missing, and %" PRId64
+                " went with removed jobs%s",
+                c->missing.n, c->removed.n,
+                c->missing.n == c->removed.n ? ": others" : "");
+}
+
 static int check_events(struct check *c, const struct db *d, struct error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -210,14 +239,17 @@ static int check_events(struct check *c, const struct db *d, struct error *err)
             .is_readable = sqlite3_column_int(st, 4) != 0,
             .place = (const char *)sqlite3_column_text(st, 5),
         };
-        if (e.seq != last + 1)
+        if (e.seq != last + 1 && c->removed.n == 0)
             finding(c->f, "event %" PRId64 " follows %" PRId64, e.seq, last);
+        miss(c, last, e.seq);
         last = e.seq;
         failed = check_event(c, &e, err);
     }
     if (failed == 0 && rc != SQLITE_DONE)
         finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
     sqlite3_finalize(st);
+    if (failed == 0)
+        check_missing(c, last);
     return failed;
 }
 
@@ -356,6 +388,51 @@ static int check_archive(const struct check *c, const struct db *d,
     return 0;
 }
 
+/* ---- removed jobs ----------------------------------------------------------
+ */
+/* Before version 5 there are none. */
+static int find_removed(struct check *c, const struct db *d, struct error *err)
+{
+    int64_t version;
+    struct missing *m = &c->removed;
+    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
+        return -1;
+    if (version < 5)
+        return 0;
+    if (db_get_int(d, "SELECT count(*) FROM removed", &m->jobs, err) < 0 ||
+        db_get_int(d, "SELECT coalesce(sum(events), 0) FROM removed", &m->n,
+                   err) < 0 ||
+        db_get_int(d, "SELECT coalesce(sum(seqs), 0) FROM removed", &m->sum,
+                   err) < 0)
+        return -1;
+    return db_get_int(d, "SELECT coalesce(max(last), 0) FROM removed", &m->last,
+                      err);
+}
+
+static int check_removed(const struct check *c, const struct db *d,
+                         struct error *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rc;
+    if (c->removed.jobs == 0)
+        return 0;
+    if (db_prepare(d,
+                   "SELECT job FROM removed AS r"
+                   " WHERE EXISTS (SELECT 1 FROM event WHERE job = r.job)"
+                   " OR EXISTS (SELECT 1 FROM job WHERE job = r.job)"
+                   " OR EXISTS (SELECT 1 FROM attempt WHERE job = r.job)"
+                   " OR EXISTS (SELECT 1 FROM archived WHERE job = r.job)",
+                   &st, err) < 0)
+        return -1;
+    while ((rc = sqlite3_step(st)) == SQLITE_ROW)
+        finding(c->f, "I6: job %lld was removed, but not all of it",
+                (long long)sqlite3_column_int64(st, 0));
+    if (rc != SQLITE_DONE)
+        finding(c->f, "%s: %s", d->name, sqlite3_errmsg(d->h));
+    sqlite3_finalize(st);
+    return 0;
+}
+
 /* Of all that may be jobs; what is far beyond is of none. */
 static int count_jobs(struct check *c, const struct db *d, struct error *err)
 {
@@ -364,6 +441,7 @@ static int count_jobs(struct check *c, const struct db *d, struct error *err)
     if (db_get_int(d, "SELECT count(*) FROM event WHERE event = 'submit'", &n,
                    err) < 0)
         return -1;
+    n += c->removed.jobs;
     (void)snprintf(sql, sizeof(sql),
                    "SELECT coalesce(max(job), 0) FROM event WHERE job < %lld",
                    (long long)(n > JOBS_MAX ? JOBS_MAX : n + ID_STEP_MAX));
@@ -377,7 +455,9 @@ static int count_jobs(struct check *c, const struct db *d, struct error *err)
 int check_log(struct findings *f, const struct db *d, struct error *err)
 {
     struct check c = {.f = f};
-    int rc = count_jobs(&c, d, err);
+    int rc = find_removed(&c, d, err);
+    if (rc == 0)
+        rc = count_jobs(&c, d, err);
     if (rc == 0)
         rc = check_events(&c, d, err);
     if (rc == 0)
@@ -386,6 +466,8 @@ int check_log(struct findings *f, const struct db *d, struct error *err)
         rc = check_rows(&c, d, err);
     if (rc == 0)
         rc = check_archive(&c, d, err);
+    if (rc == 0)
+        rc = check_removed(&c, d, err);
     free(c.jobs);
     free(c.holds);
     return rc;

@@ -28,6 +28,10 @@ static const struct {
      "SELECT sum, job, uid, key, state, ended_at FROM archived"
      " WHERE sum IS NOT NULL",
      5, 3},
+    {"removed",
+     "SELECT sum, job, uid, state, ended_at, removed_at, events, seqs, last"
+     " FROM removed WHERE sum IS NOT NULL",
+     8, 5},
 };
 enum { N_TABLES = sizeof(tables) / sizeof(tables[0]) };
 
@@ -40,6 +44,9 @@ static void say(struct findings *f, const char *what, sqlite3_stmt *st)
                 second);
     else if (strcmp(what, "archived") == 0)
         finding(f, "job %lld: that it is archived is not as it was written",
+                first);
+    else if (strcmp(what, "removed") == 0)
+        finding(f, "job %lld: that it was removed is not as it was written",
                 first);
     else if (what[0] == 'j')
         finding(f, "job %lld: its row is not as it was written", first);

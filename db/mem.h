@@ -63,7 +63,16 @@ void mem_purge(struct mem_table *tables, struct store_purge *io);
 struct mem_archive {
     struct store_archived *jobs; /* owned, with the keys; by id */
     size_t n, cap;
+    struct store_removed *removed; /* owned */
+    size_t n_removed;
+    uint64_t last_removed;
 };
+/* As remove_jobs() and removed(); tables[VIEW_N]. */
+int mem_remove(struct mem_archive *a, struct mem_table *tables,
+               const uint64_t *jobs, size_t n, double at_s,
+               struct error *err) MUST_CHECK;
+int mem_removed(const struct mem_archive *a, uint64_t job,
+                struct store_removed *ret, struct error *err) MUST_CHECK;
 bool mem_archive_has(const struct mem_archive *a, uint64_t job);
 /* Copies of what the batch archives, and room for them.
  * own  *ret: mem_archive_free()

@@ -84,10 +84,11 @@ void mem_archive_put(struct mem_archive *a, struct store_archived *copies,
 
 void mem_archive_count(const struct mem_archive *a, struct store_past *ret)
 {
-    *ret = (struct store_past){.last_job = 0};
+    *ret = (struct store_past){.last_job = a->last_removed};
     for (size_t i = 0; i < a->n; i++) {
         ret->n[a->jobs[i].state]++;
-        ret->last_job = a->jobs[i].job;
+        if (a->jobs[i].job > ret->last_job)
+            ret->last_job = a->jobs[i].job;
     }
 }
 
@@ -194,4 +195,57 @@ int mem_archive_find(const struct mem_archive *a, const struct mem_table *jobs,
     }
     free(found.jobs);
     return rc;
+}
+
+/* ---- removing -------------------------------------------------------------
+ */
+static void drop_job(struct mem_table *t, uint64_t job)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->items[i]->key.job == job)
+            free(t->items[i]);
+        else
+            t->items[kept++] = t->items[i];
+    t->n = kept;
+}
+
+int mem_remove(struct mem_archive *a, struct mem_table *tables,
+               const uint64_t *jobs, size_t n, double at_s, struct error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!mem_archive_has(a, jobs[i]))
+            return error_set(err, ERR_STATE, "job %llu is not archived",
+                             (unsigned long long)jobs[i]);
+    struct store_removed *p =
+        realloc(a->removed, (a->n_removed + n + 1) * sizeof(*p));
+    if (!p)
+        return error_set(err, ERR_NOMEM, "%zu jobs to remove", n);
+    a->removed = p;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = place_of(a, jobs[i]);
+        a->removed[a->n_removed++] = (struct store_removed){
+            .job = jobs[i], .end_s = a->jobs[at].end_s, .removed_s = at_s};
+        if (jobs[i] > a->last_removed)
+            a->last_removed = jobs[i];
+        free((char *)a->jobs[at].key);
+        memmove(a->jobs + at, a->jobs + at + 1,
+                (--a->n - at) * sizeof(*a->jobs));
+        drop_job(&tables[VIEW_EVENT], jobs[i]);
+        drop_job(&tables[VIEW_JOB], jobs[i]);
+        drop_job(&tables[VIEW_ATTEMPT], jobs[i]);
+    }
+    return 0;
+}
+
+int mem_removed(const struct mem_archive *a, uint64_t job,
+                struct store_removed *ret, struct error *err)
+{
+    for (size_t i = 0; i < a->n_removed; i++)
+        if (a->removed[i].job == job) {
+            *ret = a->removed[i];
+            return 0;
+        }
+    return error_set(err, ERR_NOTFOUND, "job %llu was not removed",
+                     (unsigned long long)job);
 }

@@ -92,8 +92,15 @@ struct store_batch {            /* all of it becomes durable, or nothing */
 /* How much has been archived, and how far the log goes with it. */
 struct store_past {
     uint64_t n[JOB_STATE_N]; /* archived jobs by state */
-    uint64_t last_job;       /* the highest number of them; 0: there is none */
-    uint64_t last_seq;       /* of all events */
+    uint64_t last_job; /* the highest number of them, and of those that were
+                          removed; 0: there is none */
+    uint64_t last_seq; /* of all events */
+};
+
+/* A job that was archived, and then removed. */
+struct store_removed {
+    uint64_t job;
+    double end_s, removed_s; /* NAN: not known */
 };
 
 enum store_archive_order {
@@ -212,6 +219,16 @@ struct store_ops {
      * err  as rows(); nothing went, and *io is as it was */
     int (*purge_rows)(struct store *s, struct store_purge *io,
                       struct error *err);
+    /* Archived jobs are removed for good, with their events, attempts and
+     * rows of jobs, all or none; of the thread that calls append(). Metric rows
+     * stay. Neither their numbers nor those of their events come again.
+     * err  ERR_STATE one of them is not archived; as append() */
+    int (*remove_jobs)(struct store *s, const uint64_t *jobs, size_t n,
+                       double at_s, struct error *err);
+    /* Which job that was; from any thread.
+     * err  ERR_NOTFOUND no such job was removed */
+    int (*removed)(struct store *s, uint64_t job, struct store_removed *ret,
+                   struct error *err);
     /* Calls row() for each row; cells are borrowed for the call. row() must
      * neither wait nor query: it holds up other queries, and the log. */
     int (*query)(struct store *s, const struct store_query *q,
@@ -280,7 +297,7 @@ int store_mem_create(struct store_mem_world *w, struct store **ret,
                      struct error *err) MUST_CHECK;
 
 /* Wraps `inner` (owned). Counts calls of append, load, rows, sync_rows,
- * purge_rows.
+ * purge_rows, remove_jobs.
  * The n-th call (from 1) fails with ERR_IO: before the inner call, or after
  * it when `after` is set - done, but not acknowledged. n 0: never. With
  * `kill`, the process kills itself with SIGKILL instead. The call takes

@@ -108,6 +108,26 @@ static int faulty_purge_rows(struct store *s, struct store_purge *io,
     return 0;
 }
 
+static int faulty_remove_jobs(struct store *s, const uint64_t *jobs, size_t n,
+                              double at_s, struct error *err)
+{
+    struct store_faulty *f = faulty(s);
+    int64_t call = ++f->calls;
+
+    if (strike(f, call, false, "remove_jobs", err) < 0 ||
+        f->inner->ops->remove_jobs(f->inner, jobs, n, at_s, err) < 0)
+        return -1;
+    return strike(f, call, true, "remove_jobs", err);
+}
+
+static int faulty_removed(struct store *s, uint64_t job,
+                          struct store_removed *ret, struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->removed(in, job, ret, err);
+}
+
 static int faulty_query(struct store *s, const struct store_query *q,
                         int (*row)(void *arg, const struct store_cell *cells,
                                    size_t n, struct error *err),
@@ -167,6 +187,8 @@ static const struct store_ops faulty_ops = {
     .rows = faulty_rows,
     .sync_rows = faulty_sync_rows,
     .purge_rows = faulty_purge_rows,
+    .remove_jobs = faulty_remove_jobs,
+    .removed = faulty_removed,
     .query = faulty_query,
     .destroy = faulty_destroy,
 };

@@ -19,6 +19,7 @@ struct store_mem_world {
     bool attached;
     struct mem_table tables[VIEW_N];
     struct mem_archive archive;
+    uint64_t last_seq; /* of all events, also of those that were removed */
 };
 
 struct store_mem {
@@ -253,7 +254,7 @@ static int append_locked(struct store_mem_world *w, const struct store_batch *b,
     struct mem_table *jobs = &w->tables[VIEW_JOB];
     struct mem_table *attempts = &w->tables[VIEW_ATTEMPT];
 
-    if (stage_batch(w, st, b, events->n, err) < 0 ||
+    if (stage_batch(w, st, b, w->last_seq, err) < 0 ||
         table_reserve(events, b->n_events, err) < 0 ||
         table_reserve(jobs, b->n_jobs, err) < 0 ||
         table_reserve(attempts, b->n_attempts, err) < 0)
@@ -268,6 +269,7 @@ static int append_locked(struct store_mem_world *w, const struct store_batch *b,
     for (size_t i = 0; i < b->n_attempts; i++)
         table_put(attempts, *it++);
     st->n = 0; /* the tables own them now */
+    w->last_seq += b->n_events;
     mem_archive_put(&w->archive, archived, b->n_archived);
     return 0;
 }
@@ -336,7 +338,7 @@ static int mem_past(struct store *s, struct store_past *ret, struct error *err)
     (void)err;
     pthread_mutex_lock(&w->lock);
     mem_archive_count(&w->archive, ret);
-    ret->last_seq = w->tables[VIEW_EVENT].n;
+    ret->last_seq = w->last_seq;
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
@@ -351,6 +353,28 @@ static int mem_archived(struct store *s, const struct store_archive_query *q,
     pthread_mutex_lock(&w->lock);
     int rc =
         mem_archive_find(&w->archive, &w->tables[VIEW_JOB], q, each, arg, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int mem_remove_jobs(struct store *s, const uint64_t *jobs, size_t n,
+                           double at_s, struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+
+    pthread_mutex_lock(&w->lock);
+    int rc = mem_remove(&w->archive, w->tables, jobs, n, at_s, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int mem_find_removed(struct store *s, uint64_t job,
+                            struct store_removed *ret, struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+
+    pthread_mutex_lock(&w->lock);
+    int rc = mem_removed(&w->archive, job, ret, err);
     pthread_mutex_unlock(&w->lock);
     return rc;
 }
@@ -535,6 +559,8 @@ static const struct store_ops mem_ops = {
     .load_jobs = mem_load_jobs,
     .past = mem_past,
     .archived = mem_archived,
+    .remove_jobs = mem_remove_jobs,
+    .removed = mem_find_removed,
     .rows = mem_rows,
     .sync_rows = mem_sync_rows,
     .purge_rows = mem_purge_rows,
@@ -562,6 +588,7 @@ void store_mem_world_destroy(struct store_mem_world *w)
         free(w->tables[v].items);
     }
     mem_archive_free(w->archive.jobs, w->archive.n);
+    free(w->archive.removed);
     pthread_mutex_destroy(&w->lock);
     free(w);
 }

@@ -271,6 +271,18 @@ static int sqlite_archived(
     return archive_find(&sqlite(base)->archive, q, each, arg, err);
 }
 
+static int sqlite_remove_jobs(struct store *base, const uint64_t *jobs,
+                              size_t n, double at_s, struct error *err)
+{
+    return remove_jobs(&sqlite(base)->state, jobs, n, at_s, err);
+}
+
+static int sqlite_removed(struct store *base, uint64_t job,
+                          struct store_removed *ret, struct error *err)
+{
+    return archive_removed(&sqlite(base)->archive, job, ret, err);
+}
+
 /* ---- the other members --------------------------------------------------- */
 
 static int sqlite_rows(struct store *base, uint64_t job, int32_t attempt,
@@ -332,6 +344,8 @@ static const struct store_ops sqlite_ops = {
     .load_jobs = sqlite_load_jobs,
     .past = sqlite_past,
     .archived = sqlite_archived,
+    .remove_jobs = sqlite_remove_jobs,
+    .removed = sqlite_removed,
     .rows = sqlite_rows,
     .sync_rows = sqlite_sync_rows,
     .purge_rows = sqlite_purge_rows,
@@ -363,7 +377,7 @@ static int state_open(struct store_sqlite *s, const char *path,
                       struct error *err)
 {
     const struct db *d = &s->state;
-    int64_t last, n;
+    int64_t last, n, gone;
 
     if (db_open(&s->state, path, "state.db", false, err) < 0 ||
         schema_check(d, &schema_state, err) < 0 || db_wal(d, err) < 0 ||
@@ -373,14 +387,19 @@ static int state_open(struct store_sqlite *s, const char *path,
         db_prepare(d, replace_job, &s->job, err) < 0 ||
         db_prepare(d, replace_attempt, &s->attempt, err) < 0 ||
         db_prepare(d, insert_archived, &s->archived, err) < 0 ||
-        db_get_int(d, "SELECT coalesce(max(seq), 0) FROM event", &last, err) <
-            0 ||
+        db_get_int(d,
+                   "SELECT max((SELECT coalesce(max(seq), 0) FROM event),"
+                   " (SELECT coalesce(max(last), 0) FROM removed))",
+                   &last, err) < 0 ||
+        db_get_int(d, "SELECT coalesce(sum(events), 0) FROM removed", &gone,
+                   err) < 0 ||
         db_get_int(d, "SELECT count(*) FROM event", &n, err) < 0)
         return -1;
-    if (last != n)
+    if (last != n + gone)
         return error_set(err, ERR_IO,
-                         "state.db: damaged: %lld events up to number %lld",
-                         (long long)n, (long long)last);
+                         "state.db: damaged: %lld events up to number %lld, "
+                         "%lld removed",
+                         (long long)n, (long long)last, (long long)gone);
     s->seq = (uint64_t)last;
     return 0;
 }

@@ -20,7 +20,7 @@ struct reader {
 struct archive_reader {
     pthread_mutex_t lock;
     struct db db;
-    sqlite3_stmt *events, *of_key;
+    sqlite3_stmt *events, *of_key, *removed;
     sqlite3_stmt *lists[ARCHIVE_BY_END + 1][2]; /* [order][has_names] */
 };
 enum { ARCHIVE_READERS = 2 };
@@ -83,6 +83,9 @@ int archive_find(struct archive *a, const struct store_archive_query *q,
                              struct error *err),
                  void *arg, struct error *err) MUST_CHECK;
 
+int archive_removed(struct archive *a, uint64_t job, struct store_removed *ret,
+                    struct error *err) MUST_CHECK;
+
 int rows_open(struct rows *r, const char *path, const char *state_path,
               struct error *err) MUST_CHECK;
 void rows_close(struct rows *r); /* syncs; fine on a zeroed struct */
@@ -92,6 +95,11 @@ int rows_insert(struct rows *r, uint64_t job, int32_t attempt,
 int rows_sync(struct rows *r, struct error *err) MUST_CHECK;
 int rows_purge(struct rows *r, struct store_purge *io,
                struct error *err) MUST_CHECK;
+
+/* ---- remove_sqlite.c ----------------------------------------------------- */
+/* As remove_jobs() of the store. */
+int remove_jobs(const struct db *d, const uint64_t *jobs, size_t n, double at_s,
+                struct error *err) MUST_CHECK;
 
 /* ---- purge_sqlite.c ------------------------------------------------------ */
 /* d: of struct rows, whose lock is held */

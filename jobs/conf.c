@@ -220,6 +220,11 @@ static const struct schema_key keys[] = {
      .live = true,
      .doc = "time after a job's end for which its metric rows are kept; null: "
             "for good"},
+    {"store.jobs_retention", KEY_DURATION, AT(store.jobs_retention_s),
+     .def = "null", RANGE(3600, 36525.0 * 86400), NONE(0), .code = "E023",
+     .live = true,
+     .doc = "time after its end for which an archived job is kept; null: for "
+            "good"},
     {"store.min_free", KEY_SIZE, AT(store.min_free_bytes), .def = "null",
      RANGE(1048576, 1125899906842624.0), NONE(0), .code = "E023", .live = true,
      .doc = "free space of state_dir below which no job is accepted; null: "
@@ -278,7 +283,6 @@ static const char *const later[] = {
     "scheduler.weights",
     "scheduler.min_efficiency_default",
     "scheduler.reserve",
-    "store.jobs_retention",
     NULL,
 };
 

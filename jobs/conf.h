@@ -97,6 +97,7 @@ struct conf {
     } limits;
     struct {
         double metrics_retention_s; /* 0: for good */
+        double jobs_retention_s;    /* 0: for good */
         int64_t min_free_bytes;     /* 0: no limit */
         struct {
             char *dir; /* NULL: none are taken but those asked for */

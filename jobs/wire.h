@@ -158,15 +158,16 @@
  *     "backup":{"dir","every_s","keep","n","last","next","failures",
  *     "failed_at","why"}|null,
  *     "storage":{"free_bytes","min_free_bytes","is_short"},
- *     "kept":{"rows_since","rows_removed","looked","is_stopped"}}
+ *     "kept":{"jobs_since","rows_since","jobs_removed","rows_removed",
+ *     "looked","is_stopped"}}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
  *     callbacks of the event loop took since then, and the longest; how much
  *     of that they waited for a core, and the longest without it; backup: of
  *     store.backup, failed_at and why of the last one if it failed; storage: of
  *     the state directory; is_short: below store.min_free, no job is accepted;
- *     kept: rows_since null: of all jobs; rows_removed since the start; looked:
- *     when the last look through all was over; is_stopped: the clock was set
+ *     kept: since null: all; removed since the start; looked: when the last
+ *     look through all rows was over; is_stopped: the clock was set
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
  *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",

@@ -282,6 +282,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->mail_program = f->conf.mail_program;
     conf->ca_file = f->conf.ca_file;
     conf->webhook_allow = f->conf.webhook_allow;
+    conf->jobs_retention_s = f->conf.jobs_retention_s;
     conf->metrics_retention_s = f->conf.metrics_retention_s;
     conf->min_free_bytes = f->conf.min_free_bytes;
     conf->backup_dir = f->conf.backup_dir;
@@ -407,7 +408,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
         ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
         make_http(c, err) < 0 || ctld_backups_init(c, err) < 0 ||
-        ctld_retention_init(c, err) < 0) {
+        ctld_retire_init(c, err) < 0 || ctld_retention_init(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -459,6 +460,7 @@ void ctld_destroy(struct ctld *c)
         return;
     c->stopping = true;
     atomic_store(&c->closing, true);
+    thread_destroy(c->retire.thread);
     thread_destroy(c->commits);
     notices_destroy(c->notices);
     thread_destroy(c->logins);
@@ -491,6 +493,7 @@ void ctld_destroy(struct ctld *c)
     ctld_seals_clear(c);
     ctld_backups_clear(c);
     ctld_retention_clear(c);
+    ctld_retire_clear(c);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

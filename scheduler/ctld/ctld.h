@@ -61,6 +61,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *mail_program; /* absolute; NULL: no mails */
     const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */
     const struct spec_list *webhook_allow; /* hook.h; NULL: no host */
+    double jobs_retention_s;               /* retire.c; 0: for good */
     double metrics_retention_s;            /* retention.c; 0: for good */
     int64_t min_free_bytes;                /* room.c; 0: no limit */
     const char *backup_dir; /* absolute; NULL: backups are asked for */

@@ -28,7 +28,8 @@ struct ctld_durations {
 
 struct ctld_stats {
     uint64_t events, rows_stored, rows_repeated, lines_dropped, values_dropped,
-        spools_undrained, steps_failed, refused, limited, rows_removed;
+        spools_undrained, steps_failed, refused, limited, rows_removed,
+        jobs_removed;
     struct ctld_durations steps, commits; /* commits: of the disk's part */
 };
 extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
@@ -90,6 +91,15 @@ struct ctld_room {      /* room.c */
     double asked_s;     /* NAN: not yet */
     int64_t free_bytes; /* -1: not known */
     bool is_short;
+};
+struct haul;
+struct ctld_retire { /* retire.c */
+    struct loop_source *timer;
+    struct thread *thread; /* NULL before the first */
+    struct haul *haul;     /* that is under way, or NULL */
+    double since_s;        /* where the pass is */
+    uint64_t after;
+    double passed_s; /* when the last one ended; NAN: not yet */
 };
 struct ctld_retention { /* retention.c */
     struct loop_source *timer;
@@ -180,6 +190,7 @@ struct ctld {
     struct ctld_backup backup;
     struct ctld_room room;
     struct ctld_retention retention;
+    struct ctld_retire retire;
     struct audit *audit;
     struct ctld_pause pause;
     struct ctld_reloaded reloaded;
@@ -545,6 +556,14 @@ void ctld_retention_again(struct ctld *c);
 /* Rows are kept of jobs that ended since then; -INFINITY: of all. */
 double ctld_rows_since(const struct ctld *c);
 json_t *ctld_retention_json(const struct ctld *c);
+
+/* ---- retire.c --------------------------------------------------------------
+ */
+int ctld_retire_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_retire_clear(struct ctld *c); /* its thread has ended */
+void ctld_retire_begin(struct ctld *c); /* a pass, from the first on */
+/* Jobs are kept that ended since then; -INFINITY: all. */
+double ctld_jobs_since(const struct ctld *c);
 
 /* ---- room.c ----------------------------------------------------------------
  */

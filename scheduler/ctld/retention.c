@@ -61,9 +61,21 @@ static void piece_run(struct task *t)
 /* ---- on the loop ----------------------------------------------------------
  */
 
+static double shorter(double a_s, double b_s) /* 0: for good */
+{
+    return a_s <= 0 ? b_s : b_s <= 0 ? a_s : fmin(a_s, b_s);
+}
+
+/* For which rows are kept: who has no job any more has none. */
+static double keep_s(const struct ctld *c)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    return shorter(conf->metrics_retention_s, conf->jobs_retention_s);
+}
+
 static double pass_s(const struct ctld *c)
 {
-    return fmin(c->parts.conf->metrics_retention_s / PASS_SHARE, PASS_MAX_S);
+    return fmin(keep_s(c) / PASS_SHARE, PASS_MAX_S);
 }
 
 static void end_pass(struct ctld *c)
@@ -75,6 +87,7 @@ static void end_pass(struct ctld *c)
         log_notice("store", "rows of old jobs were removed rows=%llu",
                    (unsigned long long)r->n_of_pass);
     r->n_of_pass = 0;
+    ctld_retire_begin(c);
     loop_timer_set(r->timer, pass_s(c));
 }
 
@@ -118,7 +131,7 @@ static void piece_done(struct task *t)
 
 static bool is_wanted(const struct ctld *c)
 {
-    return c->parts.conf->metrics_retention_s > 0;
+    return keep_s(c) > 0;
 }
 
 /* How far the wall clock has moved by itself since the start. */
@@ -178,8 +191,7 @@ static void on_timer(void *arg)
 
 double ctld_rows_since(const struct ctld *c)
 {
-    return is_wanted(c) ? wall_s(c) - c->parts.conf->metrics_retention_s
-                        : -INFINITY;
+    return is_wanted(c) ? wall_s(c) - keep_s(c) : -INFINITY;
 }
 
 void ctld_retention_again(struct ctld *c)
@@ -209,9 +221,12 @@ void ctld_retention_clear(struct ctld *c)
 json_t *ctld_retention_json(const struct ctld *c)
 {
     const struct ctld_retention *r = &c->retention;
-    return json_pack("{s:o, s:I, s:o, s:b}", "rows_since",
-                     is_wanted(c) ? ctld_time(ctld_rows_since(c)) : json_null(),
-                     "rows_removed", (json_int_t)c->stats.rows_removed,
-                     "looked", ctld_time(r->passed_s), "is_stopped",
-                     r->is_skewed);
+    double jobs_s = ctld_jobs_since(c);
+    return json_pack(
+        "{s:o, s:o, s:I, s:I, s:o, s:b}", "jobs_since",
+        isfinite(jobs_s) ? ctld_time(jobs_s) : json_null(), "rows_since",
+        is_wanted(c) ? ctld_time(ctld_rows_since(c)) : json_null(),
+        "jobs_removed", (json_int_t)c->stats.jobs_removed, "rows_removed",
+        (json_int_t)c->stats.rows_removed, "looked", ctld_time(r->passed_s),
+        "is_stopped", r->is_skewed);
 }

@@ -209,6 +209,24 @@ bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret)
     return false;
 }
 
+static void say_none(const struct ctld *c, uint64_t id, struct error *ret)
+{
+    struct store *s = c->parts.store;
+    struct store_removed r;
+    char end[WIRE_TIME_CAP], gone[WIRE_TIME_CAP];
+    if (s->ops->removed(s, id, &r, NULL) < 0) {
+        (void)error_set(ret, ERR_NOTFOUND, "no job %llu",
+                        (unsigned long long)id);
+        return;
+    }
+    wire_time(r.end_s, end);
+    wire_time(r.removed_s, gone);
+    (void)error_set(ret, ERR_NOTFOUND,
+                    "job %llu ended at %s and was removed at %s "
+                    "(store.jobs_retention)",
+                    (unsigned long long)id, end, gone);
+}
+
 const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
                               uint64_t id)
 {
@@ -226,8 +244,7 @@ const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
         (void)error_set(&err, ERR_DENIED, "job %llu belongs to another user",
                         (unsigned long long)id);
     else
-        (void)error_set(&err, ERR_NOTFOUND, "no job %llu",
-                        (unsigned long long)id);
+        say_none(c, id, &err);
     http_reply_err(x, &err);
     return NULL;
 }

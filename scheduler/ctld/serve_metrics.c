@@ -224,6 +224,8 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |=
         one(b, "mgpu_rows_removed", "counter",
             "Metric rows removed by store.metrics_retention.", s->rows_removed);
+    rc |= one(b, "mgpu_jobs_removed", "counter",
+              "Jobs removed by store.jobs_retention.", s->jobs_removed);
     rc |= add_notices(b, ctld_notice_counts(c));
     rc |= add_admin(b, c);
     rc |= add_backups(b, &c->backup);

@@ -16,6 +16,8 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 
+/* One of a step, and one of retire.c. */
+enum { COMMITS_MAX = 2 };
 /* After a failed step (a full disk, most likely): often enough to be back
  * soon, seldom enough to be no load. */
 static const double RETRY_S = 0.5, COMPLAIN_EVERY_S = 10;
@@ -296,7 +298,7 @@ int ctld_step_init(struct ctld *c, struct error *err)
     c->commit->task = (struct task){.run = append, .done = appended};
     c->commit->c = c;
     c->commit->store = c->parts.store;
-    if (thread_create(c->loop, "commits", 1, &c->commits, err) < 0)
+    if (thread_create(c->loop, "commits", COMMITS_MAX, &c->commits, err) < 0)
         return -1;
     if (loop_timer_create(c->loop, on_step, c, &c->step_timer, err) < 0 ||
         loop_timer_create(c->loop, on_step, c, &c->step_soon, err) < 0)

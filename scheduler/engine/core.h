@@ -184,6 +184,8 @@ struct engine {
     struct entry *ended_first, *ended_last;
     size_t n_listed, n_listed_archived;
     bool has_archive;       /* the store has archived jobs */
+    const uint64_t *barred; /* [n_barred], borrowed; see engine_bar() */
+    size_t n_barred;
     uint32_t awaited_round; /* see past.c */
     double leave_at_s;      /* not before: those that are to leave cannot yet */
     struct store_archived *leaving; /* owned, their texts borrowed: that go

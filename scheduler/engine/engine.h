@@ -324,6 +324,13 @@ int engine_read(const char *spec, struct engine_read **ret,
                 struct error *err) MUST_CHECK;
 void engine_read_destroy(struct engine_read *r);
 
+/* These archived jobs are about to be removed from the store: until the next
+ * call nobody recalls them (ERR_BUSY). ids[n] is borrowed that long; none of
+ * them is in memory. */
+void engine_bar(struct engine *e, const uint64_t *ids, size_t n);
+/* They were: so many, by state. */
+void engine_removed(struct engine *e, const uint64_t n[JOB_STATE_N]);
+
 struct engine_submit {
     int64_t uid;
     const char *user;

@@ -258,10 +258,16 @@ static int enter(struct engine *e, struct job **io, struct error *err)
 int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
 {
     uint64_t first = io[0]->id;
+    bool is_past;
     int rc = 0;
 
     if (eng_find(e, first))
         return 0; /* it came back by itself meanwhile */
+    if (engine_is_past(e, first, &is_past, err) < 0)
+        return -1;
+    if (!is_past)
+        return error_set(err, ERR_NOTFOUND, "job %" PRIu64 " was removed",
+                         first);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = enter(e, &io[i], err);
     for (size_t i = 0; i < n; i++) {
@@ -276,6 +282,26 @@ int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
         }
     }
     return rc;
+}
+
+void engine_bar(struct engine *e, const uint64_t *ids, size_t n)
+{
+    e->barred = ids;
+    e->n_barred = n;
+}
+
+void engine_removed(struct engine *e, const uint64_t n[JOB_STATE_N])
+{
+    for (int s = 0; s < JOB_STATE_N; s++)
+        e->n_ended[s] -= n[s] < e->n_ended[s] ? n[s] : e->n_ended[s];
+}
+
+static bool is_barred(const struct engine *e, uint64_t id)
+{
+    for (size_t i = 0; i < e->n_barred; i++)
+        if (e->barred[i] == id)
+            return true;
+    return false;
 }
 
 static int recall(struct engine *e, uint64_t id, struct error *err)
@@ -314,6 +340,8 @@ int engine_is_past(struct engine *e, uint64_t id, bool *ret, struct error *err)
         return 0;
     if (s->ops->archived(s, &q, note_it, &found, err) < 0)
         return -1;
+    if (found == id && is_barred(e, id))
+        return error_set(err, ERR_BUSY, "job %" PRIu64 " is being removed", id);
     *ret = found == id;
     return 0;
 }

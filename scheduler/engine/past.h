@@ -18,7 +18,8 @@ int engine_past_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
 /* What engine_past_read_unit() read is in memory, and leaves as after
  * engine_recall().
  * io   io[n]  NULL: the engine has it
- * err  ERR_NOMEM, or ERR_IO: part of a sweep is in memory; then none is */
+ * err  ERR_NOMEM, or ERR_IO: part of a sweep is in memory; then none is;
+ *      ERR_BUSY, ERR_NOTFOUND: it is being removed, or was */
 int engine_adopt(struct engine *e, struct job **io, size_t n,
                  struct error *err) MUST_CHECK;
 /* Archived jobs, to be looked at and no more; any thread may call it. What

@@ -71,6 +71,14 @@ static int on_event(void *arg, const struct store_event *ev, struct error *err)
     return 0;
 }
 
+/* Since its number was read from the archive. */
+static bool was_removed(struct store *s, uint64_t id)
+{
+    struct store_removed r;
+
+    return s->ops->removed(s, id, &r, NULL) == 0;
+}
+
 int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
                      uint64_t last, struct job **ret, struct error *ret_damage,
                      struct error *err)
@@ -91,7 +99,7 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
         const struct entry *en = (struct entry *)ret[i];
         bool has_ended =
             en && !en->is_corrupt && job_state_is_final(en->job.state);
-        if (has_ended)
+        if (has_ended || (!en && was_removed(s, first + i)))
             continue;
         note_damage(&r, first + i,
                     "it is archived, but its events say otherwise");

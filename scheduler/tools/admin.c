@@ -182,6 +182,10 @@ static void print_kept(const json_t *k)
            field_yes(k, "is_stopped")
                ? "; stopped until the next start: the clock was set"
                : "");
+    if (json_is_string(json_object_get(k, "jobs_since")))
+        printf("            archived jobs that ended since %s; %" PRId64
+               " jobs removed\n",
+               field_str(k, "jobs_since"), field_int(k, "jobs_removed", 0));
 }
 
 static void print_storage(const json_t *o)

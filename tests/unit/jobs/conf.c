@@ -72,7 +72,10 @@ static const struct {
     {"any host", V "notify: {webhook_allow: ['*']}\n", "E023 2:26"},
     {"a host with half a port", V "notify: {webhook_allow: ['a.org:']}\n",
      "E023 2:26"},
-    {"later key of store", V "store: {jobs_retention: 1d}\n", "E018 2:9"},
+    {"no key of store", V "store: {min_fre: 2G}\n", "E010 2:9"},
+    {"jobs for a time", V "store: {jobs_retention: 1d}\n", ""},
+    {"jobs for a time too short to be meant",
+     V "store: {jobs_retention: 59m}\n", "E023 2:25"},
     {"rows for a time", V "store: {metrics_retention: 90d}\n", ""},
     {"rows for good", V "store: {metrics_retention: null}\n", ""},
     {"rows for a time too short to be meant",
@@ -303,6 +306,7 @@ static const char golden[] =
     "  max_clients_per_user: null            # live\n"
     "store:\n"
     "  metrics_retention: null               # live\n"
+    "  jobs_retention: null                  # live\n"
     "  min_free: null                        # live\n"
     "  backup:\n"
     "    dir: null                           # live\n"

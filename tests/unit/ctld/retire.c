@@ -1,0 +1,212 @@
+/* retire.c - store.jobs_retention through a whole daemon: archived jobs go that
+ * ended long ago, with all that is theirs and nothing else; what waits for one,
+ * is in memory or has ended of late keeps it; and no number comes again. */
+#include <stdatomic.h>
+
+#include "jobs/base/clock.h"
+#include "scheduler/ctld/dir_tree.h"
+#include "tests/unit/ctld/rig.h"
+
+enum { DAY_S = 86400 };
+
+static struct rig r;
+
+/* ---- a wall clock that can be set -----------------------------------------
+ */
+static atomic_llong ahead_s;
+
+static double now_s(const struct clock *c)
+{
+    (void)c;
+    return clock_real.now_s(&clock_real);
+}
+
+static double wall_s(const struct clock *c)
+{
+    (void)c;
+    return clock_real.wall_s(&clock_real) + (double)atomic_load(&ahead_s);
+}
+
+static const struct clock settable = {.now_s = now_s, .wall_s = wall_s};
+
+static void keep_ten_days(struct ctld_conf *conf)
+{
+    conf->jobs_retention_s = 10.0 * DAY_S;
+    conf->max_ended = 1;
+}
+
+/* ---- jobs -----------------------------------------------------------------
+ */
+static const char *in_dir(const char *name)
+{
+    static char path[300];
+    (void)snprintf(path, sizeof(path), "%s/%s", r.dir, name);
+    return path;
+}
+
+static bool is_there(const char *name)
+{
+    struct stat st;
+    return lstat(in_dir(name), &st) == 0;
+}
+
+static void run_job(long long id, const char *key)
+{
+    char at[64];
+    is_int(call(&r, "POST", "/v1/jobs", SPEC("one"), key), 201, "a job");
+    (void)snprintf(at, sizeof(at), "/v1/jobs/%lld", id);
+    ok(becomes(&r, at, "\"state\":\"FAILED\""), "  ends");
+}
+
+static void touch(const char *name)
+{
+    FILE *f = fopen(in_dir(name), "w");
+    if (!f || fclose(f))
+        exit(1);
+}
+
+/* Of job 1 the directory has what it may have, and what leads out of it. */
+static void fill_dir(void)
+{
+    char to[300];
+    if (mkdir(in_dir("mine"), 0700) < 0 ||
+        mkdir(in_dir("jobs/1/out"), 0700) < 0 ||
+        mkdir(in_dir("jobs/1/out/deep"), 0700) < 0)
+        exit(1);
+    touch("mine/model");
+    touch("jobs/1/out/deep/model");
+    (void)snprintf(to, sizeof(to), "%s", in_dir("mine"));
+    if (symlink(to, in_dir("jobs/1/out/link")) < 0 ||
+        symlink(to, in_dir("jobs/1/link")) < 0)
+        exit(1);
+}
+
+static void test_first_life(void)
+{
+    static const char waits[] =
+        "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"waits\","
+        "\"command\":[\"true\"],\"depends_on\":[2]}}";
+    static const char sweep[] =
+        "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":\"many\","
+        "\"command\":[\"true\"],\"sweep\":{\"zip\":{\"env.N\":[1,2,3]}}}}";
+    rig_up(&r, NULL);
+    run_job(1, "key-1");
+    fill_dir();
+    run_job(2, NULL);
+    is_int(call(&r, "POST", "/v1/jobs", waits, NULL), 201, "one waits for it");
+    ok(has(&r, "\"id\":3,"), "as job 3");
+    is_int(call(&r, "POST", "/v1/jobs", sweep, NULL), 201, "a sweep");
+    for (long long id = 4; id <= 6; id++) {
+        char at[64];
+        (void)snprintf(at, sizeof(at), "/v1/jobs/%lld_%lld", 4LL, id - 4);
+        ok(becomes(&r, at, "\"state\":\"FAILED\""), "  each of its tasks ends");
+    }
+    run_job(7, NULL);
+    run_job(8, NULL); /* the last, which is kept in memory */
+    ok(becomes(&r, "/v1/status", "\"looked\":\""), "all was looked at");
+    ok(has(&r, "\"jobs_removed\":0"), "none is old enough");
+    rig_down(&r);
+}
+
+/* 404, in 60 s at most. */
+static bool goes(const char *path)
+{
+    for (int i = 0; i < 3000; i++) {
+        if (get(&r, path) == 404)
+            return true;
+        (void)poll(NULL, 0, 20);
+    }
+    return false;
+}
+
+static void test_second_life(void)
+{
+    atomic_store(&ahead_s, 20LL * DAY_S);
+    rig_up(&r, NULL);
+    /* 7 and 8 are archived by now or not. */
+    ok(goes("/v1/jobs/1") && goes("/v1/jobs/4_0"),
+       "twenty days later those go that nobody needs");
+    is_int(get(&r, "/v1/jobs/1"), 404, "the first is gone");
+    ok(has(&r, "job 1 ended at ") && has(&r, "was removed at ") &&
+           has(&r, "store.jobs_retention"),
+       "and who asks is told: %s", buf_str(&r.body));
+    is_int(get(&r, "/v1/jobs/4_1"), 404, "so is the sweep");
+    is_int(get(&r, "/v1/jobs/99"), 404, "and what never was");
+    ok(has(&r, "no job 99"), "which is not said to have been");
+    is_int(get(&r, "/v1/jobs/2"), 200, "what one waits for is there");
+    is_int(get(&r, "/v1/jobs/2/events"), 200, "with its events");
+    is_int(get(&r, "/v1/jobs/3"), 200, "as is who waits");
+    ok(!is_there("jobs/1") && !is_there("jobs/4"), "directories are gone");
+    ok(is_there("jobs/2"), "not that of another");
+    ok(is_there("mine/model"), "and nothing that a link leads to");
+    is_int(get(&r, "/metrics"), 200, "the metrics");
+    ok(has(&r, "mgpu_jobs_removed_total "), "count them");
+    is_int(get(&r, "/v1/jobs?limit=100"), 200, "a list");
+    ok(has(&r, "\"id\":2,") && !has(&r, "\"id\":1,"), "is of the others");
+    run_job(9, "key-1");
+    ok(has(&r, "\"id\":9,"), "a key is free again, a number is not");
+    rig_down(&r);
+}
+
+static void note(void *arg, const char *finding)
+{
+    (void)arg;
+    tap_diag("%s", finding);
+}
+
+static void test_after(void)
+{
+    is_int(store_sqlite_check(r.dir, note, NULL), 0, "fsck: it is sound");
+    rig_up(&r, NULL);
+    run_job(10, NULL);
+    is_int(get(&r, "/v1/jobs/2"), 200, "and it goes on");
+    rig_down(&r);
+    is_int(store_sqlite_check(r.dir, note, NULL), 0, "still sound");
+}
+
+static void test_tree(void)
+{
+    struct error err = ERROR_INIT;
+    char name[16] = "a";
+    _Atomic bool stop = true;
+    ok(dir_tree_remove(r.dir, "nothing", NULL, &err) == 0, "what is not there");
+    touch("file");
+    ok(dir_tree_remove(r.dir, "file", NULL, &err) == 0 && !is_there("file"),
+       "a file in the place of a directory");
+    if (symlink("mine", in_dir("to")) < 0)
+        exit(1);
+    ok(dir_tree_remove(r.dir, "to", NULL, &err) == 0 && !is_there("to") &&
+           is_there("mine/model"),
+       "a link: it goes, and not what it leads to");
+    ok(dir_tree_remove(r.dir, "mine", &stop, &err) < 0 &&
+           is_there("mine/model"),
+       "given up: %s", err.msg);
+    char was[300];
+    (void)snprintf(was, sizeof(was), "%s", in_dir("deep"));
+    if (mkdir(was, 0700) < 0)
+        exit(1);
+    for (int i = 0; i < 100 && strlen(was) < sizeof(was) - 4; i++) {
+        (void)snprintf(was + strlen(was), sizeof(was) - strlen(was), "/%s",
+                       name);
+        if (mkdir(was, 0700) < 0)
+            exit(1);
+    }
+    ok(dir_tree_remove(r.dir, "deep", NULL, &err) < 0 &&
+           strstr(err.msg, "too deep"),
+       "too deep: %s", err.msg);
+}
+
+int main(void)
+{
+    rig_init(&r);
+    r.is_on_disk = true;
+    r.clock = &settable;
+    r.tweak = keep_ten_days;
+    r.alloc.ends_at_once = true;
+    test_first_life();
+    test_second_life();
+    test_after();
+    test_tree();
+    rig_clear(&r);
+    return tap_done();
+}
