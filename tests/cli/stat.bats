@@ -613,8 +613,8 @@ END
     run --separate-stderr submit --follow said.yaml
     [ "$status" -eq 7 ]
     [ "${lines[0]}" = "submitted job 1" ]
-    [[ ${lines[1]} == *1 && $output == *done* ]]
-    [ "$(grep -cE '(^| )[0-9]+$' <<<"$(tail -n +2 <<<"$output")")" -ge 300 ]
+    diff <(seq 300; echo done) <(grep -xE '[0-9]+|done' <<<"$output")
+    diff <(tail -n +2 <<<"$output") <(stat --logs 1)
     # With the number alone before it, and after a wait for a place.
     spec hog "until [ -e $PWD/more ]; do sleep 0.1; done"
     submit --quiet --set resources.gpus=2 hog.yaml

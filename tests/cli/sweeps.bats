@@ -129,7 +129,8 @@ YAML
     run -9 submit --wait --array 1,3,7-9:2%2 job.yaml
     [ "${lines[0]}" = "submitted sweep 1: 4 jobs, 1_1 to 1_9" ]
     for n in 1 3 7 9; do
-        [[ $(stat_of --logs 1_$n) == "1 $n of 4"* ]]
+        stat_of --logs 1_$n | tee log
+        grep -qx "1 $n of 4" log
     done
     run -0 stat_of 1
     [[ "${lines[0]}" == *"4 jobs: 4 FAILED; 2 at a time" ]]
