@@ -32,3 +32,9 @@ bool lack_was_there(void)
 {
     return was_there;
 }
+
+int lack_refuse(const char *why, struct error *err)
+{
+    return lack_was_there() ? error_set(err, ERR_NOMEM, "out of memory")
+                            : error_set(err, ERR_INVAL, "%s", why);
+}

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#include "jobs/base/error.h"
+
 /* Once, before any other thread uses JSON; again is fine while none does. */
 void lack_watch(void);
 
@@ -18,5 +20,8 @@ void lack_forget(void);
 /* An allocation of our own, and whether there was room. */
 void lack_note(bool is_there);
 bool lack_was_there(void);
+/* -1: of a text that could not be read.
+ * err  ERR_NOMEM memory was lacking; ERR_INVAL, with why, it is damaged */
+int lack_refuse(const char *why, struct error *err);
 
 #endif
