@@ -111,6 +111,10 @@ int http_peer_of(int fd, int64_t *ret_uid, char peer[HTTP_PEER_CAP]);
 /* The address itself; of IPv6 its /64, all of which one machine may have. */
 void http_net_of(const char *peer, char net[HTTP_PEER_CAP]);
 
+/* http_route.c: to the handler of its path, or an answer that there is none;
+ * x may be gone after it. */
+void http_dispatch(struct http_server *s, struct http_exchange *x);
+
 /* http_server.c: the reply is on its way, or the stream begins or ends. */
 void http_conn_answered(struct http_conn *c);
 int http_conn_watch_hup(struct http_conn *c);

@@ -1,4 +1,4 @@
-/* http_server.c - connections, their limits, and the way to a handler.
+/* http_server.c - connections, their limits, and their requests.
  *
  * evhttp parses and frames; this file adds what it lacks: who is calling
  * (SO_PEERCRED), how many may, and a deadline for a whole request (evhttp's
@@ -395,100 +395,8 @@ size_t http_conn_behind(const struct http_conn *c)
     return evbuffer_get_length(bufferevent_get_output(c->bev));
 }
 
-/* ---- routing --------------------------------------------------------------
+/* ---- requests -------------------------------------------------------------
  */
-
-/* Compares one path with a route's; copies what stands at ":name". */
-static bool match(const char *route, const char *path, struct http_exchange *x)
-{
-    while (*route && *path) {
-        if (*route != ':') {
-            if (*route++ != *path++)
-                return false;
-            continue;
-        }
-        size_t n = strcspn(path, "/"), len = 0;
-        if (n == 0 || n > 512 || x->n_params == HTTP_PARAMS_MAX)
-            return false;
-        char raw[513];
-        memcpy(raw, path, n);
-        raw[n] = '\0';
-        char *word = evhttp_uridecode(raw, 0, &len);
-        if (!word || strlen(word) != len) {
-            free(word);
-            return false;
-        }
-        x->params[x->n_params++] = word;
-        path += n;
-        route += strcspn(route, "/");
-    }
-    return *route == *path;
-}
-
-static void drop_params(struct http_exchange *x)
-{
-    while (x->n_params > 0)
-        free(x->params[--x->n_params]);
-}
-
-static const char *method_name(struct evhttp_request *req)
-{
-    switch (evhttp_request_get_command(req)) {
-    case EVHTTP_REQ_GET:
-        return "GET";
-    case EVHTTP_REQ_POST:
-        return "POST";
-    default:
-        return "-"; /* no route has it */
-    }
-}
-
-/* x may be gone after it. */
-static void call(const struct http_server *s, struct http_exchange *x)
-{
-    const char *path = x->path;
-    if (s->conf.enter)
-        s->conf.enter(s->conf.arg);
-    x->fn(x->fn_arg, x);
-    if (s->conf.leave)
-        s->conf.leave(s->conf.arg, path);
-}
-
-static void dispatch(struct http_server *s, struct http_exchange *x)
-{
-    const char *method = method_name(x->req);
-    const char *allow = NULL;
-    const char *path =
-        evhttp_uri_get_path(evhttp_request_get_evhttp_uri(x->req));
-    for (const struct http_route *r = s->conf.routes; path && r->method; r++) {
-        bool hit = match(r->path, path, x);
-        if (hit && strcmp(r->method, method) == 0) {
-            x->fn = r->fn;
-            x->fn_arg = s->conf.arg;
-            x->path = r->path;
-            call(s, x);
-            return;
-        }
-        if (hit)
-            allow = r->method;
-        drop_params(x);
-    }
-    if (allow) {
-        struct evkeyvalq *out = evhttp_request_get_output_headers(x->req);
-        bool head = evhttp_request_get_command(x->req) == EVHTTP_REQ_HEAD;
-        static const char text[] =
-            "{\"schema\":\"mgpu.error/1\",\"error\":{\"code\":\"INVAL\","
-            "\"message\":\"this path does not take this method\"}}";
-        (void)evhttp_add_header(out, "Allow", allow);
-        http_reply_json(x, 405, text, head ? 0 : sizeof(text) - 1);
-        return;
-    }
-    struct error err;
-    (void)error_set(&err, ERR_NOTFOUND, "no such path: '%.120s'",
-                    path ? path : "");
-    http_reply_err(x, &err);
-}
-
 static struct http_conn *conn_of(struct http_server *s,
                                  struct evhttp_request *req)
 {
@@ -539,7 +447,7 @@ static void on_request(struct evhttp_request *req, void *arg)
     memcpy(x->peer, c->peer, sizeof(x->peer));
     struct error err;
     if (http_exchange_parse_query(x) == 0) {
-        dispatch(s, x);
+        http_dispatch(s, x);
     } else {
         (void)error_set(&err, ERR_INVAL, "the query string cannot be read");
         http_reply_err(x, &err);
@@ -573,7 +481,7 @@ int http_server_create(struct event_base *base,
     evhttp_set_timeout_tv(s->http, &idle);
     evhttp_set_max_headers_size(s->http, HEADERS_MAX_BYTES);
     evhttp_set_max_body_size(s->http, (ev_ssize_t)conf->max_body_bytes);
-    /* Every method reaches dispatch(), which knows what to say. */
+    /* Every method reaches http_dispatch(), which knows what to say. */
     evhttp_set_allowed_methods(s->http, 0x1ff);
     /* Takes the rest of a body that is too long before it says so: a client
      * that is still writing would lose the answer to a reset. The request's
