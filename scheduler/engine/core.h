@@ -410,7 +410,7 @@ static inline bool eng_is_exclusive(const struct engine_conf *conf,
 int eng_class(const struct job_spec *spec, char **ret,
               struct error *err) MUST_CHECK;
 
-/* ---- notes.c, ends.c, timers.c, planning.c, act.c ----------------------- */
+/* ---- notes.c, ends.c, timers.c, view.c, planning.c, act.c --------------- */
 int eng_poll(struct engine *e, struct error *err);
 void eng_take_notes(struct engine *e);
 /* The end of an attempt, as the allocator or the engine itself saw it. */
