@@ -217,7 +217,7 @@ void eng_arrive(struct engine *e)
 /* ---- undo -----------------------------------------------------------------
  */
 /* What heartbeats said is no part of a batch. */
-static void keep_beats(struct job *to, const struct job *from)
+static void keep_figures(struct job *to, const struct job *from)
 {
     to->beat_s = from->beat_s;
     to->iteration = from->iteration;
@@ -227,6 +227,20 @@ static void keep_beats(struct job *to, const struct job *from)
     to->loss = from->loss;
     to->t_iter = from->t_iter;
     to->eval_accuracy = from->eval_accuracy;
+}
+
+/* Nor is that it gets on: the store may have taken long to fail. */
+static void keep_beats(struct entry *to, const struct entry *from)
+{
+    keep_figures(&to->job, &from->job);
+    to->pace_of = from->pace_of;
+    to->pace_iteration = from->pace_iteration;
+    to->pace_s = from->pace_s;
+    to->work = from->work;
+    to->moved_s = from->moved_s;
+    to->step_s = from->step_s;
+    memcpy(to->steps_s, from->steps_s, sizeof(to->steps_s));
+    to->n_steps = from->n_steps;
 }
 
 static void put_back(struct engine *e, struct saved *saved, size_t n)
@@ -241,7 +255,7 @@ static void put_back(struct engine *e, struct saved *saved, size_t n)
         int32_t n_over = s->entry->n_tasks_over;    /* or ended */
         struct filed filed = s->entry->filed;
         if (s->entry->job.attempt == s->copy.job.attempt)
-            keep_beats(&s->copy.job, &s->entry->job);
+            keep_beats(&s->copy, s->entry);
         *s->entry = s->copy;
         s->entry->next_by_key = next;
         s->entry->n_tasks_over = n_over;

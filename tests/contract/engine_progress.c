@@ -214,6 +214,34 @@ static void test_restart(void)
     end("k0:FAILED/125/1[1]", "no progress for ");
 }
 
+/* A disk that hangs, and then says no: what beats said meanwhile is kept. */
+static void test_undo(void)
+{
+    const struct error full = {.code = ERR_IO, .msg = "No space left"};
+    struct store_batch *batch;
+
+    start(ENDS, 0, "a batch that is undone after long");
+    said.t_iter = 1;
+    beats(21, 5);
+    is_int(engine_prioritise(w.engine, 1, 1000, 5, &err), 0, "a change of it");
+    ok(engine_step_begin(w.engine, &batch, &err) == 0 && batch,
+       "  is with the store");
+    for (int i = 0; i < 30; i++) {
+        w.clock.t_s += 5;
+        said.iteration += 5;
+        if (engine_beat(w.engine, 1, 1, &said, &err) < 0)
+            break;
+    }
+    is_int(engine_step_end(w.engine, &full, &batch, &err), -1, "  in vain");
+    (void)world_step(&w);
+    is_int(job()->state, JOB_RUNNING, "it worked meanwhile, and is not stuck");
+    beats(229, 0);
+    is_int(job()->state, JOB_RUNNING, "from there on it counts");
+    beats(236, 0);
+    is_int(job()->state, JOB_STALLED, "  60 s");
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_stuck();
@@ -222,5 +250,6 @@ int main(void)
     test_not_stuck();
     test_spec();
     test_restart();
+    test_undo();
     return tap_done();
 }
