@@ -381,7 +381,9 @@ static int state_open(struct store_sqlite *s, const char *path,
 
     if (db_open(&s->state, path, "state.db", false, err) < 0 ||
         schema_check(d, &schema_state, err) < 0 || db_wal(d, err) < 0 ||
-        db_exec(d, "PRAGMA synchronous = FULL", err) < 0 ||
+        /* Of what was removed nothing is to be read in the file. */
+        db_exec(d, "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON",
+                err) < 0 ||
         schema_migrate(d, &schema_state, err) < 0 ||
         db_prepare(d, insert_event, &s->event, err) < 0 ||
         db_prepare(d, replace_job, &s->job, err) < 0 ||
