@@ -154,7 +154,7 @@ same_time() {
 }
 
 @test "the queue: about when those that wait start, as --why says" {
-    spec hog 'sleep 60'
+    spec hog 'sleep 600'
     submit --quiet --set resources.gpus=2 --set resources.time_limit=2h hog.yaml
     wait_for 60 job_claimed
     submit --quiet --set resources.gpus=2 --set resources.time_limit=5h hog.yaml
@@ -284,7 +284,7 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
 }
 
 @test "--parsable: numbers and names alone; --jsonl: a line each" {
-    spec two 'sleep 60'
+    spec two 'sleep 600'
     submit --quiet --hold two.yaml
     submit --quiet --hold --set 'sweep={grid: {labels.a: [1, 2, 3]}}' two.yaml
     [ "$(stat --parsable | tr '\n' ' ')" = "1 2_0 2_1 2_2 " ]

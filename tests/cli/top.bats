@@ -30,7 +30,7 @@ shows() { grep -qaF -- "$1" screen; }
 # top_ends STATUS: and the screen is as it was before.
 top_ends() {
     local status=0
-    wait_for 60 process_gone "$top" || kill "$top"
+    wait_for 150 process_gone "$top" || kill "$top"
     wait "$top" || status=$?
     exec 9>&-
     [ "$status" -eq "$1" ] || { echo "status $status" && false; }
@@ -41,53 +41,53 @@ top_ends() {
 
 @test "--top: GPUs, what runs and what waits, as they change; q ends" {
     begin
-    id=$(submit_command hog sleep 60)
-    wait_for 60 job_claimed
+    id=$(submit_command hog sleep 600)
+    wait_for 150 job_claimed
     top_start
-    wait_for 60 shows ":0  slot  "
-    wait_for 60 grep -qa "  $id [^ ]* hog" screen
-    shows "1 busy, 1 free | 1 running, 0 queued"
-    submit_command next sleep 60 >/dev/null
-    submit_command third sleep 60 >/dev/null
-    wait_for 60 shows "WaitingForGpus: needs 1, 0 free"
-    wait_for 60 shows "2 busy, 0 free | 2 running, 1 queued"
+    wait_for 150 shows ":0  slot  "
+    wait_for 150 grep -qa "  $id [^ ]* hog" screen
+    wait_for 150 shows "1 busy, 1 free | 1 running, 0 queued"
+    submit_command next sleep 600 >/dev/null
+    submit_command third sleep 600 >/dev/null
+    wait_for 150 shows "WaitingForGpus: needs 1, 0 free"
+    wait_for 150 shows "2 busy, 0 free | 2 running, 1 queued"
     "$MGPU_BIN/mgpu-cancel" --quiet "$id"
-    wait_for 60 shows "2 busy, 0 free | 2 running, 0 queued"
-    [ "$(sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' screen | tr '\r' '\n' |
-        grep -av '^Script ' | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
+    wait_for 150 shows "2 busy, 0 free | 2 running, 0 queued"
     printf q >&9
     top_ends 0
+    [ "$(sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' screen | tr '\r' '\n' |
+        grep -av '^Script ' | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
 }
 job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 
 @test "--top: Ctrl-C, a signal and --timeout give the screen back" {
     begin
     top_start
-    wait_for 60 shows "free | 0 running"
+    wait_for 150 shows "free | 0 running"
     printf '\003' >&9
     top_ends 0
     top_start -i 0.25
-    wait_for 60 shows "free | 0 running"
+    wait_for 150 shows "free | 0 running"
     kill -TERM "$(cat pid)"
     top_ends 143
     top_start --timeout 1s
     top_ends 0
     # A daemon that went away: it is said, and found again.
     top_start
-    wait_for 60 shows "free | 0 running"
+    wait_for 150 shows "free | 0 running"
     ctld_kill
-    wait_for 60 shows "the daemon is away"
+    wait_for 150 shows "the daemon is away"
     ctld_start
-    submit_command back sleep 60 >/dev/null
-    wait_for 60 shows "back"
+    submit_command back sleep 600 >/dev/null
+    wait_for 150 shows "back"
     printf Q >&9
     top_ends 0
 }
 
 @test "states are set off on a terminal, unless it should not be" {
     begin
-    submit_command hold sleep 60 >/dev/null
-    wait_for 60 job_claimed
+    submit_command hold sleep 600 >/dev/null
+    wait_for 150 job_claimed
     on_terminal() { # VARIABLE=VALUE...
         env "$@" script -qefc "$MGPU_BIN/mgpu-stat" seen </dev/null >/dev/null
     }
@@ -109,11 +109,11 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     run -64 "$MGPU_BIN/mgpu-stat" --top 1
     run -64 "$MGPU_BIN/mgpu-stat" --top --nodes
     run -64 "$MGPU_BIN/mgpu-stat" --top -o id
-    id=$(submit_command hog sleep 60)
-    wait_for 60 job_claimed
-    submit_command next sleep 60 >/dev/null
-    submit_command third sleep 60 >/dev/null
-    wait_for 60 waits_third
+    id=$(submit_command hog sleep 600)
+    wait_for 150 job_claimed
+    submit_command next sleep 600 >/dev/null
+    submit_command third sleep 600 >/dev/null
+    wait_for 150 waits_third
     "$MGPU_BIN/mgpu-stat" --top --json >top.json
     [ "$(json '$.gpus[0].job' <top.json)" = 1 ]
     [ "$(json '$.gpus[1].name' <top.json)" = next ]
