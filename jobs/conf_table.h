@@ -8,4 +8,9 @@
 
 extern const struct schema conf_schema;
 
+/* conf_check.c: what keys must be beyond their rows, and together.
+ * in   from  by row, where each value is from */
+void conf_check(const struct conf *c, const struct schema_from *from,
+                struct spec_report *report);
+
 #endif
