@@ -18,6 +18,7 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire.h"
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/notify.h"
 #include "scheduler/ctld/paths.h"
 #include "scheduler/ctld/private.h"

@@ -25,6 +25,7 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire.h"
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 
 enum {

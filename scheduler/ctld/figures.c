@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 
 static int64_t int_of(const struct store_cell *c)

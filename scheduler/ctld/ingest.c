@@ -21,6 +21,7 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire.h"
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 
 /* rows() is durable within a second by calling sync_rows() that often. */

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 
 /* So many heartbeats without a word are no accident. */

@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 
 enum { NAMES_MAX = 256 };

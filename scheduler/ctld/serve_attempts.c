@@ -2,6 +2,7 @@
  * ingest.c. */
 #include <math.h>
 
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 
 struct caller {

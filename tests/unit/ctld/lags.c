@@ -1,6 +1,7 @@
 /* lags.c - which rank of an attempt is said to be behind. */
 #include <math.h>
 
+#include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 #include "tests/tap.h"
 
