@@ -16,6 +16,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/wire.h"
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 bool eng_is_ending(const struct entry *en)
 {

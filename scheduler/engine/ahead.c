@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
 const char eng_taken_back[] = "TakenBack: ";

@@ -17,6 +17,7 @@
 #include <strings.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 /* Does "a*,b" name the word, with or without its star? */
 static bool list_has(const char *list, const char *word, size_t len)

@@ -32,6 +32,7 @@
 
 #include "jobs/rule.h"
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 struct verdict {
     enum job_event ev;

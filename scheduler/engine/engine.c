@@ -10,6 +10,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/lack.h"
+#include "scheduler/engine/plan.h"
 
 /* ---- replay --------------------------------------------------------------
  */

@@ -11,6 +11,7 @@
 
 #include "jobs/base/buf.h"
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
 /* Of all that is refused here, and not for a limit. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 static void because(struct job *job, const char *why)
 {

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
 /* Jobs that are looked at, in all plans together; and those of which a view is

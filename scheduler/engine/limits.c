@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 /* A share of one user, or of one account. */
 struct use {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "scheduler/engine/order.h"
+#include "scheduler/engine/plan.h"
 
 /* Of the queue, who is in the view. */
 static bool in_view(const struct waiting *w, double now_s)

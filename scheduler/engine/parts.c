@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
 bool eng_is_more(const struct engine *e, size_t i)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
 /* Looks from *i on, because wishes mostly come in the order of the jobs.

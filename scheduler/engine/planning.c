@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 enum { NODES_MAX = 65536 };
 

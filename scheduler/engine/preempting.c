@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 double eng_grace(const struct entry *en)
 {

@@ -10,6 +10,7 @@
 
 #include "jobs/base/buf.h"
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 /* Of a job's directory: workers are told it, with the attempt behind it, in
  * 512 bytes (wire.h). */

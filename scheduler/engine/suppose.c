@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
 /* Plans for one kind of change. A plan of a long queue takes its time, during

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 /* ---- submit --------------------------------------------------------------
  */

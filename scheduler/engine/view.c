@@ -20,6 +20,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/order.h"
+#include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
 void eng_view_clear(struct eng_view *t)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "tests/tap.h"
 
 enum { N_MAX = 80 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 #include "tests/tap.h"
 
 static struct policy_node nodes[2];
