@@ -35,15 +35,15 @@ struct trial {
 
 /* What a submit moves besides the entries. */
 struct mark {
-    size_t n_events;
+    size_t n_events, n_early;
     uint64_t last_id;
     bool wants_plan, wants_depends;
 };
 
 static struct mark mark_of(const struct engine *e)
 {
-    return (struct mark){e->n_events, e->last_id, e->wants_plan,
-                         e->wants_depends};
+    return (struct mark){e->n_events, e->files.early.n, e->last_id,
+                         e->wants_plan, e->wants_depends};
 }
 
 static void back_to(struct engine *e, const struct mark *m)
@@ -51,7 +51,8 @@ static void back_to(struct engine *e, const struct mark *m)
     eng_unstage(e, m->n_events);
     /* Nobody has seen the ids. */
     e->last_id = m->last_id;
-    e->wants_plan = m->wants_plan;
+    /* Others whose time has come are early no more, and want theirs. */
+    e->wants_plan = m->wants_plan || e->files.early.n < m->n_early;
     e->wants_depends = m->wants_depends;
 }
 

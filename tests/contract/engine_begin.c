@@ -214,6 +214,36 @@ static void test_others(void)
     end();
 }
 
+static int says_nothing(void *arg, const struct engine_trial *t,
+                        struct error *why)
+{
+    (void)arg, (void)t, (void)why;
+    return 0;
+}
+
+/* A dry run looks at those that are early, and may be the first to see that a
+ * job's time has come. */
+static void test_trial(void)
+{
+    struct engine_submit req = {
+        .uid = 1,
+        .user = "anna",
+        .key = "dry",
+        .spec = "{\"name\":\"j\",\"kind\":\"command\",\"command\":[\"a\"],"
+                "\"policy\":{\"begin\":\"+1h\"}}"};
+
+    begin("a dry run at the time of another job");
+    uint64_t id = submit("k0", "+60s", "", false);
+    waits(id, "until then it waits");
+    w.clock.t_s += 61;
+    is_int(engine_try(w.engine, &req, NULL, says_nothing, NULL, &err), 0,
+           "the dry run");
+    for (int i = 0; i < 4; i++)
+        (void)world_step(&w);
+    ok(job(id)->state != JOB_QUEUED, "  leaves it its plan");
+    end();
+}
+
 int main(void)
 {
     test_times();
@@ -222,5 +252,6 @@ int main(void)
     test_retry();
     test_clock();
     test_others();
+    test_trial();
     return tap_done();
 }
