@@ -146,7 +146,7 @@ int plan_begin(struct plan *p, const struct policy_view *view,
         p->n_shapes *= 2;
     p->nodes = malloc(n * sizeof(*p->nodes));
     p->at = malloc(n * sizeof(*p->at));
-    p->shapes = calloc(p->n_shapes, sizeof(*p->shapes));
+    p->shapes = p->last_shape = calloc(p->n_shapes, sizeof(*p->shapes));
     if (!p->nodes || !p->at || !p->shapes) {
         plan_end(p);
         return error_set(err, ERR_NOMEM, "out of memory");
@@ -203,11 +203,11 @@ static bool has_shape(const struct plan_shape *s, const struct policy_job *job)
 
 static struct plan_shape *shape_of(struct plan *p, const struct policy_job *job)
 {
-    struct plan_shape *s = p->last_shape; /* of a job it is asked for often */
-
-    if (s && has_shape(s, job))
-        return s;
-    s = p->last_shape = &p->shapes[hash(job) & (p->n_shapes - 1)];
+    /* Of one job it is asked for often. */
+    if (has_shape(p->last_shape, job))
+        return p->last_shape;
+    struct plan_shape *s = &p->shapes[hash(job) & (p->n_shapes - 1)];
+    p->last_shape = s;
     if (!has_shape(s, job))
         *s = (struct plan_shape){.is_used = true,
                                  .gpus_min = job->gpus_min,

@@ -40,7 +40,7 @@ struct plan {
     struct policy_node *nodes; /* owned; gpus_free after the plan so far */
     struct plan_shape *shapes; /* owned; [n_shapes], a power of two, by hash */
     size_t n_shapes;
-    struct plan_shape *last_shape; /* of them, that was asked for last; NULL */
+    struct plan_shape *last_shape; /* of them, that was asked for last */
     uint64_t state, last_state;    /* another number for each other gpus_free */
     uint64_t before;               /* state before the last start */
     uint64_t lacked_in; /* the last state in which something did not fit */
