@@ -108,11 +108,12 @@ static void test_first_life(void)
     rig_down(&r);
 }
 
-/* 404, in 60 s at most. */
-static bool goes(const char *path)
+/* In 60 s at most. Who asks for a job itself has it in memory, where it stays:
+ * so nobody does before some have gone. All go at a time. */
+static bool some_go(void)
 {
     for (int i = 0; i < 3000; i++) {
-        if (get(&r, path) == 404)
+        if (get(&r, "/v1/status") == 200 && !has(&r, "\"jobs_removed\":0"))
             return true;
         (void)poll(NULL, 0, 20);
     }
@@ -124,8 +125,7 @@ static void test_second_life(void)
     atomic_store(&ahead_s, 20LL * DAY_S);
     rig_up(&r, NULL);
     /* 7 and 8 are archived by now or not. */
-    ok(goes("/v1/jobs/1") && goes("/v1/jobs/4_0"),
-       "twenty days later those go that nobody needs");
+    ok(some_go(), "twenty days later those go that nobody needs");
     is_int(get(&r, "/v1/jobs/1"), 404, "the first is gone");
     ok(has(&r, "job 1 ended at ") && has(&r, "was removed at ") &&
            has(&r, "store.jobs_retention"),
