@@ -469,6 +469,9 @@ void ctld_retention_clear(struct ctld *c);
 void ctld_retention_again(struct ctld *c);
 /* Rows are kept of jobs that ended since then; -INFINITY: of all. */
 double ctld_rows_since(const struct ctld *c);
+/* Whether the wall clock has not been set by more than a day since the start;
+ * once it was, never again. Looked at before anything old is removed. */
+bool ctld_is_clock_sound(struct ctld *c);
 json_t *ctld_retention_json(const struct ctld *c);
 
 /* ---- retire.c --------------------------------------------------------------

@@ -134,18 +134,18 @@ static bool is_wanted(const struct ctld *c)
     return keep_s(c) > 0;
 }
 
-/* How far the wall clock has moved by itself since the start. */
-static bool is_clock_sound(struct ctld *c)
+bool ctld_is_clock_sound(struct ctld *c)
 {
     struct ctld_retention *r = &c->retention;
     double skew_s = wall_s(c) - c->started_wall_s - (now_s(c) - r->started_s);
+    if (r->is_skewed)
+        return false;
     if (fabs(skew_s) < SKEW_MAX_S)
         return true;
-    if (!r->is_skewed)
-        log_err("store",
-                "the clock was set: nothing old is removed until the next "
-                "start by_s=%.0f",
-                skew_s);
+    log_err("store",
+            "the clock was set: nothing old is removed until the next "
+            "start by_s=%.0f",
+            skew_s);
     r->is_skewed = true;
     return false;
 }
@@ -183,7 +183,7 @@ static void on_timer(void *arg)
 {
     struct ctld *c = arg;
     struct ctld_retention *r = &c->retention;
-    if (c->stopping || r->is_busy || !is_wanted(c) || !is_clock_sound(c))
+    if (c->stopping || r->is_busy || !is_wanted(c) || !ctld_is_clock_sound(c))
         return;
     if (must_yield(c) || post(c) < 0)
         loop_timer_set(r->timer, YIELD_S);

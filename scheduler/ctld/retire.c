@@ -321,7 +321,8 @@ static void on_timer(void *arg)
     struct ctld_retire *r = &c->retire;
     struct error err = ERROR_INIT;
     double before_s = ctld_jobs_since(c);
-    if (c->stopping || r->haul || !isfinite(before_s) || c->retention.is_skewed)
+    if (c->stopping || r->haul || !isfinite(before_s) ||
+        !ctld_is_clock_sound(c))
         return;
     if (!r->thread &&
         thread_create(c->loop, "retire", 1, &r->thread, &err) < 0) {

@@ -164,6 +164,40 @@ static void test_after(void)
     is_int(store_sqlite_check(r.dir, note, NULL), 0, "still sound");
 }
 
+/* A store in which the clock is set when the look for old rows has ended. */
+static struct store_ops ops;
+static int (*store_purge_rows)(struct store *s, struct store_purge *io,
+                               struct error *err);
+
+static int purge_and_set_clock(struct store *s, struct store_purge *io,
+                               struct error *err)
+{
+    int rc = store_purge_rows(s, io, err);
+    if (rc == 0 && io->is_over)
+        atomic_store(&ahead_s, 2000LL * DAY_S);
+    return rc;
+}
+
+static const struct store_ops *with_set_clock(const struct store_ops *real)
+{
+    ops = *real;
+    store_purge_rows = real->purge_rows;
+    ops.purge_rows = purge_and_set_clock;
+    return &ops;
+}
+
+static void test_clock(void)
+{
+    r.wrap_store = with_set_clock;
+    rig_up(&r, NULL);
+    ok(becomes(&r, "/v1/status", "\"is_stopped\":true"),
+       "a clock that is set between rows and jobs is seen");
+    ok(has(&r, "\"jobs_removed\":0"), "and nothing is removed");
+    is_int(get(&r, "/v1/jobs/9"), 200, "so nobody loses a job by it");
+    rig_down(&r);
+    r.wrap_store = NULL;
+}
+
 static void test_tree(void)
 {
     struct error err = ERROR_INIT;
@@ -206,6 +240,7 @@ int main(void)
     test_first_life();
     test_second_life();
     test_after();
+    test_clock();
     test_tree();
     rig_clear(&r);
     return tap_done();
