@@ -197,8 +197,6 @@ static void keep(struct haul *h,
             h->all[kept++] = h->all[i + k];
     }
     h->n = kept;
-    for (size_t i = 0; i < h->n; i++)
-        h->ids[i] = h->all[i].id;
 }
 
 static bool is_cleared(struct haul *h, const struct one *o)
@@ -261,6 +259,15 @@ static bool is_out_of_mind(struct haul *h, const struct one *o)
     return !engine_job(h->c->engine, o->id);
 }
 
+/* The engine reads them where they are, so they are written by the loop alone,
+ * and while no errand is under way. */
+static void bar(struct haul *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        h->ids[i] = h->all[i].id;
+    engine_bar(h->c->engine, h->ids, h->n);
+}
+
 static void count(struct haul *h)
 {
     uint64_t n[JOB_STATE_N] = {0};
@@ -302,14 +309,17 @@ static void haul_done(struct task *t)
     }
     if (h->errand == REMOVE)
         count(h);
+    if (h->errand == FIND && ctld_jobs_since(c) < h->before_s) {
+        drop(h, REST_S); /* they are kept for longer since it was read */
+        return;
+    }
     if (h->errand == FIND)
         keep(h, is_out_of_mind);
     if (h->errand == REMOVE || h->n == 0) {
         go_on(h);
         return;
     }
-    if (h->errand == FIND)
-        engine_bar(c->engine, h->ids, h->n);
+    bar(h);
     bool has_dirs = h->errand == FIND && c->parts.conf->makes_dirs;
     post(h, has_dirs ? c->retire.thread : c->commits,
          has_dirs ? CLEAR : REMOVE);
