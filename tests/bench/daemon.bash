@@ -95,7 +95,7 @@ start() { # STATE [SOCKET [CONFIG]]: keeps the seconds until it is ready
 # One job holds the only slot, so that all others wait and are planned.
 hold_slot() {
     holder=$(api /v1/jobs -d '{"spec":{"version":1,"kind":"command",
-        "name":"holder","command":["sleep","3600"],"resources":{"gpus":1},
+        "name":"holder","command":["sleep","86400"],"resources":{"gpus":1},
         "policy":{"priority":50}}}' |
         sed 's/.*"id":\([0-9]*\).*/\1/')
     for _ in $(seq 400); do
