@@ -425,7 +425,7 @@ benches   := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,\
                  $(wildcard tests/bench/*.c))
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
              $(fault_progs) \
-             $(if $(filter release,$(VARIANT)),$(benches))
+             $(if $(filter release,$(VARIANT)),$(benches) $(B)/tests/crash/crash)
 # They wait more than they compute: more at once than there are cores.
 prove := prove --timer -j$$((3 * $(JOBS))) --failures --comments --exec tests/run
 check-run: check-build
