@@ -44,16 +44,24 @@ struct mem_cells {
 void mem_cells_fill(struct mem_cells *c, enum store_view view,
                     const struct mem_item *item);
 
-/* The place of `key` in the table, and whether it is there. */
-bool mem_table_find(const struct mem_table *t, const struct mem_key *key,
-                    size_t *ret_at);
-
 /* As the SQL of v_scaling in db/schema/003-metrics.sql, row for row. */
 int mem_scaling(const struct mem_table *attempts,
                 const struct mem_table *iterations, const struct store_query *q,
                 int (*row)(void *arg, const struct store_cell *cells, size_t n,
                            struct error *err),
                 void *arg, struct error *err) MUST_CHECK;
+
+/* ---- mem_table.c -------------------------------------------------------- */
+/* The place of `key` in the table, and whether it is there. */
+bool mem_table_find(const struct mem_table *t, const struct mem_key *key,
+                    size_t *ret_at);
+/* Room for `more` items. err ERR_NOMEM */
+int mem_table_reserve(struct mem_table *t, size_t more,
+                      struct error *err) MUST_CHECK;
+/* Takes `it`, at a place that mem_table_find() says; the room is reserved. */
+void mem_table_insert(struct mem_table *t, size_t at, struct mem_item *it);
+/* The same where its key belongs, in place of the item that had it. */
+void mem_table_put(struct mem_table *t, struct mem_item *it);
 
 /* ---- mem_purge.c -------------------------------------------------------- */
 /* As purge_rows(); tables[VIEW_N]. */

@@ -95,84 +95,6 @@ static struct mem_item *item_copy(const struct mem_item *from,
     return it;
 }
 
-/* ---- tables -------------------------------------------------------------- */
-
-static int order(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
-static int order_signed(int64_t a, int64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
-static int key_cmp(const struct mem_key *a, const struct mem_key *b)
-{
-    int c = order(a->job, b->job);
-    c = c ? c : order_signed(a->attempt, b->attempt);
-    c = c ? c : order_signed(a->at, b->at);
-    c = c ? c : order_signed(a->rank, b->rank);
-    return c ? c : strcmp(a->name, b->name);
-}
-
-bool mem_table_find(const struct mem_table *t, const struct mem_key *key,
-                    size_t *ret_at)
-{
-    size_t lo = 0, hi = t->n;
-
-    /* Rows mostly come in order: look at the end first. */
-    if (t->n > 0 && key_cmp(&t->items[t->n - 1]->key, key) < 0)
-        lo = t->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (key_cmp(&t->items[mid]->key, key) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    *ret_at = lo;
-    return lo < t->n && key_cmp(&t->items[lo]->key, key) == 0;
-}
-
-static int table_reserve(struct mem_table *t, size_t more, struct error *err)
-{
-    size_t cap = t->cap ? t->cap : 16;
-
-    while (cap < t->n + more)
-        cap *= 2;
-    if (cap == t->cap)
-        return 0;
-    struct mem_item **items =
-        realloc(t->items, cap * sizeof(struct mem_item *));
-    if (!items)
-        return error_set(err, ERR_NOMEM, "a table of %zu rows", cap);
-    t->items = items;
-    t->cap = cap;
-    return 0;
-}
-
-/* Takes `it`; the room is reserved. */
-static void table_insert(struct mem_table *t, size_t at, struct mem_item *it)
-{
-    memmove(t->items + at + 1, t->items + at,
-            (t->n - at) * sizeof(struct mem_item *));
-    t->items[at] = it;
-    t->n++;
-}
-
-static void table_put(struct mem_table *t, struct mem_item *it)
-{
-    size_t at;
-
-    if (mem_table_find(t, &it->key, &at)) {
-        free(t->items[at]);
-        t->items[at] = it;
-    } else {
-        table_insert(t, at, it);
-    }
-}
-
 /* ---- append and load ----------------------------------------------------- */
 
 struct staged { /* a batch, copied and not yet stored */
@@ -255,19 +177,19 @@ static int append_locked(struct store_mem_world *w, const struct store_batch *b,
     struct mem_table *attempts = &w->tables[VIEW_ATTEMPT];
 
     if (stage_batch(w, st, b, w->last_seq, err) < 0 ||
-        table_reserve(events, b->n_events, err) < 0 ||
-        table_reserve(jobs, b->n_jobs, err) < 0 ||
-        table_reserve(attempts, b->n_attempts, err) < 0)
+        mem_table_reserve(events, b->n_events, err) < 0 ||
+        mem_table_reserve(jobs, b->n_jobs, err) < 0 ||
+        mem_table_reserve(attempts, b->n_attempts, err) < 0)
         return -1;
     struct mem_item **it = st->items;
     for (size_t i = 0; i < b->n_events; i++, it++) {
         b->events[i].seq = (*it)->event.seq;
-        table_insert(events, events->n, *it);
+        mem_table_insert(events, events->n, *it);
     }
     for (size_t i = 0; i < b->n_jobs; i++)
-        table_put(jobs, *it++);
+        mem_table_put(jobs, *it++);
     for (size_t i = 0; i < b->n_attempts; i++)
-        table_put(attempts, *it++);
+        mem_table_put(attempts, *it++);
     st->n = 0; /* the tables own them now */
     w->last_seq += b->n_events;
     mem_archive_put(&w->archive, archived, b->n_archived);
@@ -425,7 +347,7 @@ static int rows_locked(struct store_mem_world *w, struct mem_item **copies,
                        struct error *err)
 {
     for (enum store_view v = VIEW_ITERATION; v <= VIEW_PROFILE; v++)
-        if (table_reserve(&w->tables[v], n, err) < 0)
+        if (mem_table_reserve(&w->tables[v], n, err) < 0)
             return -1;
     size_t added = 0;
     for (size_t i = 0; i < n; i++) {
@@ -433,7 +355,7 @@ static int rows_locked(struct store_mem_world *w, struct mem_item **copies,
         size_t at;
         if (mem_table_find(t, &copies[i]->key, &at))
             continue;
-        table_insert(t, at, copies[i]);
+        mem_table_insert(t, at, copies[i]);
         copies[i] = NULL;
         added++;
     }
