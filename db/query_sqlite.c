@@ -108,11 +108,14 @@ static int bind(sqlite3_stmt *st, const struct store_query *q)
     return SQLITE_OK;
 }
 
-static struct store_cell cell(sqlite3_stmt *st, int i)
+struct store_cell cell_of(sqlite3_stmt *st, int i)
 {
     struct store_cell c = {.name = sqlite3_column_name(st, i)};
 
+    c.name = c.name ? c.name : "";
     switch (sqlite3_column_type(st, i)) {
+    case SQLITE_NULL:
+        break;
     case SQLITE_INTEGER:
         c.kind = CELL_INT;
         c.i = sqlite3_column_int64(st, i);
@@ -121,13 +124,9 @@ static struct store_cell cell(sqlite3_stmt *st, int i)
         c.kind = CELL_REAL;
         c.r = sqlite3_column_double(st, i);
         break;
-    case SQLITE_TEXT:
+    default: /* STRICT tables hold no blobs, but a SELECT may make one */
         c.s = (const char *)sqlite3_column_text(st, i);
         c.kind = c.s ? CELL_TEXT : CELL_NULL;
-        break;
-    default: /* STRICT tables hold no blobs */
-        c.kind = CELL_NULL;
-        break;
     }
     return c;
 }
@@ -142,7 +141,7 @@ static int run(const struct db *d, sqlite3_stmt *st,
 
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         for (int i = 0; i < n; i++)
-            cells[i] = cell(st, i);
+            cells[i] = cell_of(st, i);
         if (row(arg, cells, (size_t)n, err) < 0)
             return -1;
     }

@@ -14,8 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/db_sqlite.h"
-#include "db/store.h"
+#include "db/store_sqlite.h"
 #include "db/view.h"
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
@@ -254,28 +253,6 @@ static int prepare(struct select *s, sqlite3_stmt **ret, struct error *err)
                          "only the views of mgpu-db(5) can be read, and "
                          "nothing changed: expected a SELECT");
     return 0;
-}
-
-static struct store_cell cell_of(sqlite3_stmt *st, int i)
-{
-    struct store_cell c = {.name = sqlite3_column_name(st, i)};
-    c.name = c.name ? c.name : "";
-    switch (sqlite3_column_type(st, i)) {
-    case SQLITE_NULL:
-        break;
-    case SQLITE_INTEGER:
-        c.kind = CELL_INT;
-        c.i = sqlite3_column_int64(st, i);
-        break;
-    case SQLITE_FLOAT:
-        c.kind = CELL_REAL;
-        c.r = sqlite3_column_double(st, i);
-        break;
-    default: /* a blob somebody made, too */
-        c.s = (const char *)sqlite3_column_text(st, i);
-        c.kind = c.s ? CELL_TEXT : CELL_NULL;
-    }
-    return c;
 }
 
 static int read_rows(struct select *s, sqlite3_stmt *st, select_row_f *row,

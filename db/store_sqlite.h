@@ -107,6 +107,10 @@ int purge_some(struct purge *p, const struct db *d, struct store_purge *io,
                struct error *err) MUST_CHECK;
 void purge_close(struct purge *p); /* fine on a zeroed struct */
 
+/* ---- query_sqlite.c ------------------------------------------------------ */
+/* Column i of the row that st is at; its name and text are borrowed until the
+ * next step. */
+struct store_cell cell_of(sqlite3_stmt *st, int i);
 int reader_open(struct reader *r, const char *path, const char *name,
                 struct error *err) MUST_CHECK;
 void reader_close(struct reader *r);
