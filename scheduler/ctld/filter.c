@@ -99,6 +99,13 @@ static int check_texts(struct http_exchange *x, enum ctld_filter_of of,
     return 0;
 }
 
+/* Of a number its uid, which may have a name; -1: it is none. */
+static int64_t uid_of(const char *user)
+{
+    size_t n = strspn(user, "0123456789");
+    return n > 0 && n <= 10 && !user[n] ? strtoll(user, NULL, 10) : -1;
+}
+
 bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
                        struct ctld_filter *ret)
 {
@@ -110,6 +117,7 @@ bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
     bool is_any = !user || strcmp(user, "all") == 0;
     f.uid = is_me ? http_uid(x) : -1;
     f.user = is_me || is_any ? NULL : user;
+    f.user_uid = f.user ? uid_of(f.user) : -1;
     f.name = http_query(x, "name");
     f.account = http_query(x, "account");
     f.partition = http_query(x, "partition");
@@ -182,12 +190,20 @@ double ctld_filter_since(const struct ctld_filter *f)
     return f->states && !(f->states & ended) ? (double)INFINITY : f->since_s;
 }
 
+bool ctld_filter_is_of(const struct ctld_filter *f, int64_t uid,
+                       const char *user)
+{
+    return (f->uid < 0 || f->uid == uid) &&
+           (!f->user || !user || strcmp(f->user, user) == 0 ||
+            (f->user_uid >= 0 && f->user_uid == uid));
+}
+
 bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,
                       const struct job *j)
 {
     double seen_s = isfinite(j->end_s) ? j->end_s : INFINITY;
     if ((int64_t)j->id < f->id_min || (int64_t)j->id > f->id_max ||
-        (f->uid >= 0 && f->uid != j->uid) || !is_word(j->user, f->user) ||
+        !ctld_filter_is_of(f, j->uid, j->user) ||
         (f->sweep != 0 && (uint64_t)f->sweep != j->sweep) ||
         (f->states && !(f->states >> j->state & 1u)) || seen_s < f->since_s ||
         (f->name && fnmatch(f->name, j->name, 0) != 0) ||

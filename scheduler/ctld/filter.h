@@ -13,6 +13,7 @@ struct ctld_filter {     /* texts are borrowed from the exchange */
     const char *partition, *node;
     const char *labels;     /* "key=value" or "key", one a line: all of them */
     int64_t uid;            /* -1: any */
+    int64_t user_uid;       /* that user may mean, a number; -1: none */
     int64_t sweep;          /* 0: any */
     int64_t id_min, id_max; /* inclusive */
     uint32_t states;        /* bits; 0: any */
@@ -28,6 +29,9 @@ enum ctld_filter_of { FILTER_OF_LIST, FILTER_OF_STREAM };
 bool ctld_query_since(struct http_exchange *x, double *ret);
 bool ctld_filter_parse(struct http_exchange *x, enum ctld_filter_of of,
                        struct ctld_filter *ret);
+/* Whether a job of this user fits; its name NULL: not known. */
+bool ctld_filter_is_of(const struct ctld_filter *f, int64_t uid,
+                       const char *user);
 /* Jobs that ended before this, seconds since 1970, do not fit. */
 double ctld_filter_since(const struct ctld_filter *f);
 bool ctld_filter_fits(const struct ctld *c, const struct ctld_filter *f,

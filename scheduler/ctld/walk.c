@@ -111,8 +111,7 @@ static bool may_fit(const struct ctld_filter *f, const struct store_archived *a)
     double seen_s = isfinite(a->end_s) ? a->end_s : (double)INFINITY;
     return (!f->states || a->state >= JOB_STATE_N ||
             (f->states >> a->state & 1u)) &&
-           seen_s >= f->since_s && (f->uid < 0 || f->uid == a->uid) &&
-           (!f->user || !a->user || strcmp(f->user, a->user) == 0) &&
+           seen_s >= f->since_s && ctld_filter_is_of(f, a->uid, a->user) &&
            (!f->name || !a->name || fnmatch(f->name, a->name, 0) == 0);
 }
 

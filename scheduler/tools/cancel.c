@@ -70,7 +70,9 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (cancel_check(&conf, n, err) < 0 ||
         client_create(a->url, 5, &c, err) < 0)
         return -1;
-    int rc = cancel_jobs(c, &conf, n, words, ret_exit, err);
+    int rc = filter_check_user(&a->filter, c, err);
+    if (rc == 0)
+        rc = cancel_jobs(c, &conf, n, words, ret_exit, err);
     client_destroy(c);
     return rc;
 }

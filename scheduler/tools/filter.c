@@ -1,6 +1,7 @@
 /* filter.c - see filter.h. */
 #include "scheduler/tools/filter.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -212,6 +213,37 @@ int filter_query(const struct filter *f, struct buf *out, struct error *err)
         between = ",";
     }
     return f->since ? buf_addf(out, err, "&since=%.3f", since_s) : 0;
+}
+
+/* ---- somebody --------------------------------------------------------------
+ */
+
+static bool is_known_here(const char *user)
+{
+    return strcmp(user, "me") == 0 || strcmp(user, "all") == 0 ||
+           (*user && user[strspn(user, "0123456789")] == '\0') ||
+           getpwnam(user) != NULL;
+}
+
+int filter_check_user(const struct filter *f, struct client *c,
+                      struct error *err)
+{
+    struct buf query = BUF_INIT;
+    json_t *reply = NULL;
+    char q[TEXT_QUOTE_CAP];
+    if (!f->user || is_known_here(f->user))
+        return 0;
+    int rc = add(&query, "user", f->user, err);
+    if (rc == 0)
+        rc = client_get(c, &reply, err, "/v1/jobs?limit=1&fields=id%s",
+                        buf_str(&query));
+    if (rc == 0 && json_array_size(json_object_get(reply, "jobs")) == 0)
+        rc = error_set(err, ERR_USAGE,
+                       "--user: there is no user '%s', and no job of one",
+                       text_quote(q, sizeof(q), f->user));
+    json_decref(reply);
+    buf_clear(&query);
+    return rc;
 }
 
 /* ---- what a stream brought ------------------------------------------------

@@ -11,6 +11,7 @@
 #include "jobs/base/error.h"
 #include "jobs/state.h"
 
+struct client;
 enum { FILTER_LABELS_MAX = 16 };
 /* All states, as bits. */
 static const uint32_t FILTER_ALL = (1u << JOB_STATE_N) - 1;
@@ -39,6 +40,12 @@ enum {
 int filter_option(struct filter *f, int id, const char *value,
                   struct error *err) MUST_CHECK;
 bool filter_is_any(const struct filter *f);
+/* Whether user is somebody: 'me', 'all', a number, known to this machine, or
+ * with jobs at the daemon, however long ago.
+ * err  ERR_USAGE nobody; ERR_* of the daemon, which is asked for who is not
+ *      known here */
+int filter_check_user(const struct filter *f, struct client *c,
+                      struct error *err) MUST_CHECK;
 
 /* Appends "&user=..&name=.." for GET /v1/jobs.
  * err  ERR_USAGE since, or a state, is none */

@@ -209,6 +209,8 @@ static int views(const struct stat_args *a, size_t n, char **words,
             rc = options_job_word(words[i], err);
     if (rc == 0)
         rc = client_create(a->url, 5, &c, err);
+    if (rc == 0)
+        rc = filter_check_user(&a->filter, c, err);
     if (rc == 0 && a->exports)
         rc = export(c, a, n > 0 ? words[0] : NULL, err);
     else if (rc == 0 && a->view == OPT_NODES)

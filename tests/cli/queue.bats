@@ -69,6 +69,36 @@ names() {
     [ "$(names -u "$(id -un)" -n apple)" = "apple " ]
 }
 
+@test "--user: a name of nobody's is refused, unless jobs have it" {
+    [ "$(names -u "$(id -u)")" = "apple plum " ]
+    [ "$(names -u 987654321)" = "" ]
+    for way in "" --watch --json "-t all" --gpus --eff --top\ --json; do
+        # shellcheck disable=SC2086 # words
+        run "$MGPU_BIN/mgpu-stat" $way -u no-such-user
+        [ "$status" -eq 64 ] || { echo "$way: $status, $output" && false; }
+        [[ $output == *"--user: there is no user 'no-such-user', and no job of one"* ]]
+    done
+    run "$MGPU_BIN/mgpu-cancel" -u no-such-user
+    [ "$status" -eq 64 ]
+    [[ $output == *"no user 'no-such-user'"* ]]
+    # One who had jobs, and is in no passwd any more.
+    echo 'other:x:65533:65533::/:/bin/false' >passwd
+    echo 'passwd: files' >nsswitch.conf
+    cat >gone <<'END'
+for f in passwd nsswitch.conf; do
+    mount --bind "$f" "/etc/$f" || exit 1
+done
+exec "$@"
+END
+    elsewhere() { unshare --map-root-user --mount sh gone "$@"; }
+    elsewhere true 2>/dev/null || skip "not all of it: no namespace to be had"
+    user=$(id -un)
+    not elsewhere getent passwd "$user"
+    [ "$(elsewhere "$MGPU_BIN/mgpu-stat" --no-header -o name -u "$user" -n apple)" = apple ]
+    run elsewhere "$MGPU_BIN/mgpu-stat" -u no-such-user
+    [ "$status" -eq 64 ]
+}
+
 @test "account, partition, label, node: together, in JSON and watched too" {
     held fig --set policy.account=bio --set resources.partition=urgent \
         --set labels.team=a --set labels.run=7
