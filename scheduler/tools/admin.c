@@ -19,6 +19,7 @@
 
 enum {
     OPT_REASON = 1,
+    OPT_WAIT,
     OPT_TIMEOUT,
     OPT_LAST,
     OPT_FOR,
@@ -29,7 +30,8 @@ enum {
 
 static const struct opt opts[] = {
     {OPT_REASON, 0, "reason", "TEXT", "of pause and drain: kept and shown"},
-    {OPT_TIMEOUT, 0, "timeout", "DURATION", "of drain: wait no longer"},
+    {OPT_WAIT, 'w', "wait", NULL, "of pause: until nothing runs"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION", "of pause --wait: no longer"},
     {OPT_LAST, 0, "last", "N", "of log: only the last N"},
     {OPT_FOR, 0, "for", "DURATION", "of policy set: only for so long"},
     {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
@@ -42,7 +44,7 @@ struct args {
     const char *reason, *url;
     double timeout_s, for_s; /* 0: none */
     int64_t last;
-    bool json, quiet;
+    bool waits, json, quiet;
 };
 
 static const struct tool tool = {
@@ -51,8 +53,8 @@ static const struct tool tool = {
     .synopsis = "[options] COMMAND [JOB...]",
     .summary = "Looks after a daemon and its queue. The commands:\n\n"
                "  status           what the daemon is doing\n"
-               "  pause            start nothing new; what runs goes on\n"
-               "  drain            the same, and wait until nothing runs\n"
+               "  pause            start nothing new anywhere; what runs goes "
+               "on\n"
                "  drain NODE...    nothing new there; what runs goes on\n"
                "  resume           start jobs again\n"
                "  resume NODE...   use these nodes again\n"
@@ -83,6 +85,9 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     switch (o->id) {
     case OPT_REASON:
         a->reason = value;
+        break;
+    case OPT_WAIT:
+        a->waits = true;
         break;
     case OPT_TIMEOUT:
         return options_duration(o->name, value, &a->timeout_s, err);
@@ -234,14 +239,15 @@ static int count_running(struct client *c, int64_t *ret, struct error *err)
     return 0;
 }
 
-static int drain(struct client *c, const struct args *a, struct error *err)
+/* The pause stands, however this ends. */
+static int wait_idle(struct client *c, const struct args *a, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 250000000};
     const struct clock *clk = &clock_real;
     double deadline =
         a->timeout_s > 0 ? clk->now_s(clk) + a->timeout_s : (double)INFINITY;
     int64_t n = 0;
-    if (set_paused(c, a, true, err) < 0 || count_running(c, &n, err) < 0)
+    if (count_running(c, &n, err) < 0)
         return -1;
     while (n > 0) {
         if (clk->now_s(clk) >= deadline)
@@ -252,7 +258,7 @@ static int drain(struct client *c, const struct args *a, struct error *err)
             return -1;
     }
     if (!a->json && !a->quiet)
-        printf("drained: no job runs\n");
+        printf("no job runs any more\n");
     return 0;
 }
 
@@ -397,47 +403,140 @@ static int on_jobs(struct client *c, const struct args *a, char **words, int n,
     return rc;
 }
 
+/* ---- the commands ----------------------------------------------------------
+ */
+
+static int on_status(struct client *c, const struct args *a, char **words,
+                     int n, int *ret_exit, struct error *err)
+{
+    (void)words, (void)n, (void)ret_exit;
+    return status(c, a, err);
+}
+
+static int on_pause(struct client *c, const struct args *a, char **words, int n,
+                    int *ret_exit, struct error *err)
+{
+    (void)words, (void)n, (void)ret_exit;
+    int rc = set_paused(c, a, true, err);
+    return rc == 0 && a->waits ? wait_idle(c, a, err) : rc;
+}
+
+static int on_drain(struct client *c, const struct args *a, char **words, int n,
+                    int *ret_exit, struct error *err)
+{
+    (void)ret_exit;
+    return drain_nodes(c, a, true, words + 1, n - 1, err);
+}
+
+static int on_resume(struct client *c, const struct args *a, char **words,
+                     int n, int *ret_exit, struct error *err)
+{
+    (void)ret_exit;
+    return n > 1 ? drain_nodes(c, a, false, words + 1, n - 1, err)
+                 : set_paused(c, a, false, err);
+}
+
+static int on_backup(struct client *c, const struct args *a, char **words,
+                     int n, int *ret_exit, struct error *err)
+{
+    (void)n, (void)ret_exit;
+    return backup(c, a, words[1], err);
+}
+
+static int on_policy(struct client *c, const struct args *a, char **words,
+                     int n, int *ret_exit, struct error *err)
+{
+    const struct admin_policy policy = {a->for_s, a->json, a->quiet};
+    (void)ret_exit;
+    return admin_policy(c, &policy, words + 1, n - 1, err);
+}
+
+static int on_fsck(struct client *c, const struct args *a, char **words, int n,
+                   int *ret_exit, struct error *err)
+{
+    (void)words, (void)n;
+    return fsck(c, a, ret_exit, err);
+}
+
+static int on_reload(struct client *c, const struct args *a, char **words,
+                     int n, int *ret_exit, struct error *err)
+{
+    (void)words, (void)n, (void)ret_exit;
+    return reload(c, a, err);
+}
+
+static int on_log(struct client *c, const struct args *a, char **words, int n,
+                  int *ret_exit, struct error *err)
+{
+    (void)words, (void)n, (void)ret_exit;
+    return show_log(c, a, err);
+}
+
+static int on_who(struct client *c, const struct args *a, char **words, int n,
+                  int *ret_exit, struct error *err)
+{
+    (void)words, (void)n, (void)ret_exit;
+    return admin_users(c, a->json, err);
+}
+
+/* Any other is one on jobs. Words from the command on. */
+static const struct command {
+    const char *name;
+    int least, most;     /* words behind it */
+    const char *lacking; /* what is said when there are fewer */
+    int (*run)(struct client *c, const struct args *a, char **words, int n,
+               int *ret_exit, struct error *err);
+} commands[] = {
+    {"status", 0, 0, NULL, on_status},
+    {"pause", 0, 0, NULL, on_pause},
+    /* A variable that is empty must not pause all of a cluster. */
+    {"drain", 1, INT_MAX,
+     "which node? To start nothing new on any of them there is pause, which "
+     "with --wait waits until nothing runs",
+     on_drain},
+    {"resume", 0, INT_MAX, NULL, on_resume},
+    {"unpause", 0, 0, NULL, on_resume},
+    {"policy", 0, INT_MAX, NULL, on_policy},
+    {"backup", 1, 1, "into which directory?", on_backup},
+    {"fsck", 0, 0, NULL, on_fsck},
+    {"reload", 0, 0, NULL, on_reload},
+    {"log", 0, 0, NULL, on_log},
+    {"who", 0, 0, NULL, on_who},
+};
+
+static int check_options(const struct args *a, const char *name,
+                         struct error *err)
+{
+    if (a->for_s > 0 && strcmp(name, "policy") != 0)
+        return error_set(err, ERR_USAGE, "--for goes with policy set alone");
+    if (a->waits && strcmp(name, "pause") != 0)
+        return error_set(err, ERR_USAGE, "--wait goes with pause alone");
+    if (a->timeout_s > 0 && !a->waits)
+        return error_set(err, ERR_USAGE, "--timeout goes with pause --wait");
+    return 0;
+}
+
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
-    static const char *const alone[] = {"status", "pause",   "drain",
-                                        "resume", "log",     "reload",
-                                        "fsck",   "unpause", "who"};
+    static const struct command jobs = {.most = INT_MAX, .run = on_jobs};
     const struct args *a = arg;
+    const struct command *cmd = &jobs;
     struct client *c = NULL;
-    int which = -1;
     if (n == 0)
         return error_set(err, ERR_USAGE, "which command? see %s --help",
                          tool.name);
-    for (int i = 0; i < (int)(sizeof(alone) / sizeof(alone[0])); i++)
-        if (strcmp(alone[i], words[0]) == 0)
-            which = i;
-    bool is_backup = strcmp(words[0], "backup") == 0;
-    bool is_policy = strcmp(words[0], "policy") == 0;
-    const struct admin_policy policy = {a->for_s, a->json, a->quiet};
-    if (a->for_s > 0 && !is_policy)
-        return error_set(err, ERR_USAGE, "--for goes with policy set alone");
-    if (is_backup && n != 2)
-        return error_set(err, ERR_USAGE, "backup: into which directory?");
-    bool is_node = n > 1 && (which == 2 || which == 3);
-    if (is_node && a->timeout_s > 0)
-        return error_set(err, ERR_USAGE, "--timeout goes with drain alone");
-    if (which >= 0 && n > 1 && !is_node)
-        return error_set(err, ERR_USAGE, "%s: unexpected '%s'", words[0],
-                         words[1]);
-    if (client_create(a->url, 5, &c, err) < 0)
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(commands[i].name, words[0]) == 0)
+            cmd = &commands[i];
+    if (n - 1 < cmd->least)
+        return error_set(err, ERR_USAGE, "%s: %s", cmd->name, cmd->lacking);
+    if (n - 1 > cmd->most)
+        return error_set(err, ERR_USAGE, "%s: unexpected '%s'", cmd->name,
+                         words[1 + cmd->most]);
+    if (check_options(a, words[0], err) < 0 ||
+        client_create(a->url, 5, &c, err) < 0)
         return -1;
-    int rc = is_backup    ? backup(c, a, words[1], err)
-             : is_policy  ? admin_policy(c, &policy, words + 1, n - 1, err)
-             : is_node    ? drain_nodes(c, a, which == 2, words + 1, n - 1, err)
-             : which == 0 ? status(c, a, err)
-             : which == 1 ? set_paused(c, a, true, err)
-             : which == 2 ? drain(c, a, err)
-             : which == 3 || which == 7 ? set_paused(c, a, false, err)
-             : which == 4               ? show_log(c, a, err)
-             : which == 5               ? reload(c, a, err)
-             : which == 6               ? fsck(c, a, ret_exit, err)
-             : which == 8               ? admin_users(c, a->json, err)
-                          : on_jobs(c, a, words, n, ret_exit, err);
+    int rc = cmd->run(c, a, words, n, ret_exit, err);
     client_destroy(c);
     return rc;
 }

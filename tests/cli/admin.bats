@@ -89,16 +89,25 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$("$MGPU_BIN/mgpu-stat" --events "$next" | grep -c ' hold ')" -eq 1 ]
 }
 
-@test "drain waits for what runs" {
+@test "pause --wait waits for what runs, and drain wants a node" {
     id=$(submit_command runs sleep 600)
     wait_for 60 job_is "$id" RUNNING
-    run admin drain --timeout 1s
+    run admin drain --reason fan
+    [ "$status" -eq 64 ]
+    [[ $output == *"drain: which node? "*" there is pause"* ]]
+    for bad in "drain --wait node" "pause --timeout 1s" "resume --timeout 1s"; do
+        # shellcheck disable=SC2086 # words
+        run admin $bad
+        [ "$status" -eq 64 ] || { echo "$bad: $status" && false; }
+    done
+    [ "$(api GET /v1/status | json '$.paused')" = "" ]
+    run admin pause --wait --timeout 1s
     [ "$status" -eq 124 ]
     [[ $output == *"1 jobs still run; the pause stands"* ]]
     "$MGPU_BIN/mgpu-cancel" --quiet "$id"
-    run admin drain --timeout 60s
+    run admin pause --wait --timeout 60s
     [ "$status" -eq 0 ]
-    [[ $output == *"drained: no job runs" ]]
+    [[ $output == *"no job runs any more" ]]
     ctld_ready
 }
 
