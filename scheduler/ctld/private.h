@@ -469,6 +469,8 @@ void ctld_retention_clear(struct ctld *c);
 void ctld_retention_again(struct ctld *c);
 /* Rows are kept of jobs that ended since then; -INFINITY: of all. */
 double ctld_rows_since(const struct ctld *c);
+/* It ended before that: what rows it had were removed, or just are. */
+bool ctld_rows_are_gone(const struct ctld *c, const struct job *j);
 /* Whether the wall clock has not been set by more than a day since the start;
  * once it was, never again. Looked at before anything old is removed. */
 bool ctld_is_clock_sound(struct ctld *c);

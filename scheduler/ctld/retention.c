@@ -194,6 +194,12 @@ double ctld_rows_since(const struct ctld *c)
     return is_wanted(c) ? wall_s(c) - keep_s(c) : -INFINITY;
 }
 
+bool ctld_rows_are_gone(const struct ctld *c, const struct job *j)
+{
+    return !c->retention.is_skewed && job_state_is_final(j->state) &&
+           j->end_s < ctld_rows_since(c);
+}
+
 void ctld_retention_again(struct ctld *c)
 {
     c->retention.job = 0;

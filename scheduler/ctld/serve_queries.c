@@ -23,7 +23,8 @@ struct query {
     const char *schema;
     int (*row)(void *arg, const struct store_cell *cells, size_t n,
                struct error *err);
-    bool is_job; /* the reply is mgpu.job/1 with attempts */
+    bool is_job;                    /* the reply is mgpu.job/1 with attempts */
+    bool has_removed, rows_removed; /* it says so; see ctld_rows_are_gone() */
     struct buf out;
     size_t n_rows;
     int rc;
@@ -166,8 +167,11 @@ static int row_attempt(void *arg, const struct store_cell *cells, size_t n,
 static int open_rows(struct query *q, struct error *err)
 {
     const char *const *column = views[q->q.view].columns;
-    if (buf_addf(&q->out, err, "{\"schema\":\"%s\",\"job\":%llu,\"columns\":[",
-                 q->schema, (unsigned long long)q->q.job) < 0)
+    if (buf_addf(&q->out, err, "{\"schema\":\"%s\",\"job\":%llu,", q->schema,
+                 (unsigned long long)q->q.job) < 0 ||
+        (q->has_removed && buf_addf(&q->out, err, "\"rows_removed\":%s,",
+                                    q->rows_removed ? "true" : "false") < 0) ||
+        buf_addstr(&q->out, "\"columns\":[", err) < 0)
         return -1;
     bool first = true;
     for (; *column; column++) {
@@ -340,6 +344,8 @@ static void rows(struct ctld *c, struct http_exchange *x, enum store_view view,
     q.q.last = (int32_t)last;
     if (view == VIEW_EVENT)
         q.row = row_event;
+    q.has_removed = view != VIEW_SCALING; /* which is of others' rows, too */
+    q.rows_removed = ctld_rows_are_gone(c, job);
     ask(c, x, &q);
 }
 

@@ -61,8 +61,8 @@ static size_t whole_rows(const json_t *reply, const char *key,
 }
 
 static int each_page(struct client *c, const char *word, const char *view,
-                     int64_t attempt, export_row_f row, void *arg,
-                     struct error *err)
+                     int64_t attempt, bool *io_said, export_row_f row,
+                     void *arg, struct error *err)
 {
     int64_t after = -2; /* below all keys: values of no iteration have -1 */
     for (;;) {
@@ -73,6 +73,7 @@ static int each_page(struct client *c, const char *word, const char *view,
             return -1;
         const json_t *rows = json_object_get(reply, "rows");
         bool is_last = json_array_size(rows) < PAGE;
+        *io_said = *io_said || show_removed(stderr, reply);
         size_t n = whole_rows(reply, key_of(view), &after);
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < n; i++)
@@ -93,9 +94,10 @@ int export_each(struct client *c, const char *word, const char *view,
     const json_t *o = json_object_get(job, "job");
     int64_t attempts = field_int(o, "attempt", 0);
     *ret_job = field_int(o, "id", 0);
+    bool said = false;
     int rc = 0;
     for (int64_t k = 1; rc == 0 && k <= attempts; k++)
-        rc = each_page(c, word, view, k, row, arg, err);
+        rc = each_page(c, word, view, k, &said, row, arg, err);
     json_decref(job);
     return rc;
 }

@@ -153,7 +153,9 @@ int plot_jobs(struct client *c, char *const *words, size_t n,
                           .from_zero = known[which].from_zero,
                           .categories = known[which].is_epoch};
     if (rc == 0 && points == 0)
-        rc = error_set(err, ERR_NOTFOUND, "nothing recorded to draw");
+        rc = error_set(err, ERR_NOTFOUND,
+                       "nothing to draw: no such rows were recorded, or "
+                       "store.metrics_retention has removed them");
     if (rc == 0)
         rc = chart_svg(&chart, true, &out, err);
     if (rc == 0)

@@ -35,6 +35,8 @@ int show_job(const struct show_conf *s, const json_t *reply,
 /* SWEEP of wire.h with the mgpu.queue/1 of its tasks: a row for each. */
 int show_sweep(const struct show_conf *s, const json_t *sweep,
                const json_t *tasks, struct error *err) MUST_CHECK;
+/* Says so where rows of a reply were removed; whether they were. */
+bool show_removed(FILE *out, const json_t *reply);
 /* mgpu.iterations/1: courses as bars, then iteration time by phase. */
 int show_metrics(const struct show_conf *s, const json_t *iterations,
                  const json_t *values, struct error *err) MUST_CHECK;

@@ -254,12 +254,13 @@ int show_metrics(const struct show_conf *s, const json_t *iterations,
     size_t n = json_array_size(json_object_get(iterations, "rows"));
     int rc = 0;
 
-    if (n == 0)
+    bool is_removed = show_removed(s->out, iterations);
+    if (n == 0 && !is_removed)
         (void)fprintf(s->out, "no iterations recorded yet\n");
-    else if (course(s, iterations, "loss", false, err) < 0 ||
-             course(s, iterations, "lr", false, err) < 0 ||
-             course(s, iterations, "t_iter", true, err) < 0 ||
-             render_table_create(columns, 5, &t, err) < 0)
+    if (n > 0 && (course(s, iterations, "loss", false, err) < 0 ||
+                  course(s, iterations, "lr", false, err) < 0 ||
+                  course(s, iterations, "t_iter", true, err) < 0 ||
+                  render_table_create(columns, 5, &t, err) < 0))
         rc = -1;
     if (rc == 0 && n > 0) {
         (void)fputc('\n', s->out);

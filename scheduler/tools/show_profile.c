@@ -179,7 +179,7 @@ int show_profile(const struct show_conf *s, const json_t *reply,
     const json_t *rows = json_object_get(reply, "rows");
     struct columns c = columns_of(reply);
     size_t n = json_array_size(rows), i = 0;
-    if (n == 0)
+    if (!show_removed(s->out, reply) && n == 0)
         (void)fprintf(s->out, "no profile: it needs train.profile in the "
                               "specification, and an epoch\n");
     for (bool first = true; i < n; first = false) {

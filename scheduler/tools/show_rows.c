@@ -26,6 +26,18 @@ enum render_paint show_state_paint(const char *state)
     return RENDER_PLAIN;
 }
 
+bool show_removed(FILE *out, const json_t *reply)
+{
+    bool has_some = json_array_size(json_object_get(reply, "rows")) > 0;
+    if (!field_yes(reply, "rows_removed"))
+        return false;
+    (void)fprintf(out,
+                  "its rows %s removed: it ended longer ago than "
+                  "store.metrics_retention keeps them\n",
+                  has_some ? "are being" : "were");
+    return true;
+}
+
 static int add_number(struct render_table *t, double v, const char *kind,
                       struct error *err)
 {
@@ -69,8 +81,10 @@ int show_epochs(const struct show_conf *s, const json_t *epochs,
                 t, show_cell(row, show_column(epochs, cells[c].column)),
                 cells[c].kind, err);
     }
-    if (rc == 0)
+    if (rc == 0) {
         render_table_print(t, &s->style, s->header, s->out);
+        (void)show_removed(s->out, epochs);
+    }
     render_table_destroy(t);
     return rc;
 }

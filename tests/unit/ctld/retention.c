@@ -97,6 +97,7 @@ static void test_keeps(void)
     wait_for_look();
     ok(has(&r, "\"rows_removed\":0"), "nothing is old");
     is_int(n_rows(1), ROWS, "the rows of the first are there");
+    ok(has(&r, "\"rows_removed\":false"), "  and it says so");
     atomic_store(&ahead_s, 20LL * DAY_S);
     is_int(get(&r, "/v1/status"), 200, "the clock is set, by twenty days");
     rig_down(&r);
@@ -137,7 +138,11 @@ static void test_removes(void)
        "the next one finds the rest");
     wait_for_look();
     is_int(n_rows(1), 0, "the first has none");
+    ok(has(&r, "\"rows_removed\":true"), "  and it says why");
+    is_int(get(&r, "/v1/jobs/1/epochs"), 200, "of epochs");
+    ok(has(&r, "\"rows_removed\":true"), "  it says the same");
     is_int(n_rows(2), ROWS, "the second, which runs, has all");
+    ok(has(&r, "\"rows_removed\":false"), "  and says so");
     is_int(get(&r, "/v1/jobs/1"), 200, "the job is there");
     ok(has(&r, "COMPLETED"), "as it ended");
     is_int(get(&r, "/v1/jobs/1/events"), 200, "with its events");
@@ -181,6 +186,7 @@ static void test_clock(void)
        "the clock is set while it works, and that is told");
     ok(has(&r, "\"rows_removed\":0"), "it removes nothing");
     is_int(n_rows(2), ROWS, "so nobody loses anything by it");
+    ok(has(&r, "\"rows_removed\":false"), "  nor is told so");
     rig_down(&r);
 }
 

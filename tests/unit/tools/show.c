@@ -145,6 +145,25 @@ static void test_metrics(void)
     is_int(show_metrics(&conf, none, NULL, &err), 0, "no rows");
     (void)end();
     ok(has("no iterations recorded yet"), "says that there are none");
+    (void)json_object_set_new(none, "rows_removed", json_true());
+    (void)json_object_set_new(o, "rows_removed", json_true());
+    begin();
+    is_int(show_metrics(&conf, none, NULL, &err), 0, "rows that were removed");
+    (void)end();
+    ok(has("its rows were removed") && !has("recorded yet"), "it says so");
+    begin();
+    is_int(show_metrics(&conf, o, NULL, &err), 0, "and of some");
+    (void)end();
+    ok(has("its rows are being removed") && has("together  4267"), "too");
+    begin();
+    is_int(show_epochs(&conf, none, &err), 0, "of epochs");
+    (void)end();
+    ok(has("its rows were removed"), "it is said");
+    begin();
+    is_int(show_profile(&conf, none, NULL, &err), 0, "of a profile");
+    (void)end();
+    ok(has("its rows were removed") && !has("it needs train.profile"),
+       "it is said, too");
     json_decref(o);
     json_decref(v);
     json_decref(none);
