@@ -96,12 +96,14 @@ static const struct code_note notes[] = {
      "kind: cv\nversion: 1\ndataset: {source: mnist}\n",
      "kind: cv\nversion: 1\ndataset: {source: mnist, path: /data/mnist}\n",
      "mgpu-job(5), Types"},
-    {"E016", "${ in a value",
-     "There is no interpolation. A command finds the number of its job and "
-     "task in its environment; elsewhere write the value out, or give it with "
-     "--set.",
-     "train: {output_dir: \"/runs/${name}\"}\n",
-     "train: {output_dir: /runs/mnist}\n", "mgpu-job(5), ENVIRONMENT"},
+    {"E016", "${ in a value, with a name that may not be there",
+     "There are six names: name, job_id, task_id, attempt, user and "
+     "output_dir. output_dir does not lead to itself, no name stands within "
+     "another, and what is read at the submit knows only name and user. In a "
+     "command the shell's own ${HOME} is written $HOME or $${HOME}.",
+     "train: {output_dir: \"/runs/${jobname}\"}\n",
+     "train: {output_dir: \"/runs/${name}/${job_id}\"}\n",
+     "mgpu-job(5), INTERPOLATION"},
     {"E017", "keys that do not go together",
      "Each value is fine, and together they mean nothing, or two things: a key "
      "of one optimizer beside the name of another, a warning before a limit "

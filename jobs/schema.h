@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/fill.h"
 #include "jobs/report.h"
 #include "jobs/spec.h"
 #include "jobs/tree.h"
@@ -58,6 +59,7 @@ struct schema_key {
     bool required;
     const char *code;                /* of a bad value: "E013" */
     const struct schema_word *words; /* of KEY_ENUM; names for values else */
+    enum fill_when fill;             /* when ${name} in it is replaced */
     int when;    /* the table's own: when the key applies; 0: always */
     bool live;   /* mgpu.yaml: read again on reload */
     bool hidden; /* values are masked in schema_yaml() when secret */
@@ -94,8 +96,8 @@ int schema_defaults(const struct schema *s, void *obj,
                     struct error *err) MUST_CHECK;
 
 /* Sets the members that the tree names. Findings: E010 unknown key, E011 not
- * a scalar (list, map), E016 interpolation, E018 of another version, and
- * each key's own code. from[s->n] is filled. */
+ * a scalar (list, map), E016 a ${name} that may not be there, E018 of another
+ * version, and each key's own code. from[s->n] is filled. */
 int schema_apply(const struct schema *s, const struct node *root,
                  const struct schema_base *base, void *obj,
                  struct schema_from *from, struct spec_report *report,

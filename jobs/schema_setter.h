@@ -23,8 +23,9 @@ void setter_refuse(struct setter *t, const char *hint, const char *must_be);
 /* E011: a list where a scalar should be, and the like. */
 void setter_not_a(struct setter *t, const char *wanted);
 
-/* E016; true when a finding was added. v is the value or a part of it. */
-bool setter_is_interpolated(struct setter *t, const struct node *v);
+/* E016: a ${ that may not be there; true when a finding was added. v is the
+ * value or a part of it. */
+bool setter_cannot_fill(struct setter *t, const struct node *v);
 
 /* 0 also when the value was refused; -1 without memory. */
 void setter_name(struct setter *t);

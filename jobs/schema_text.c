@@ -15,14 +15,23 @@
 
 /* ---- strings ------------------------------------------------------------- */
 
-/* ${...} is kept free for a later version, so nothing may use it now. */
-bool setter_is_interpolated(struct setter *t, const struct node *v)
+/* No finding says what stands in a secret, nor is anything put into one. */
+static enum fill_when fill_of(const struct setter *t, const struct node *v)
 {
-    if (!v->text || !strstr(v->text, "${"))
+    bool is_secret = t->k->hidden && v->key && schema_is_secret(v->key);
+    return is_secret ? FILL_NONE : t->k->fill;
+}
+
+bool setter_cannot_fill(struct setter *t, const struct node *v)
+{
+    char hint[FILL_HINT_CAP];
+    struct error why = ERROR_INIT;
+    if (!v->text || !strstr(v->text, "${") ||
+        fill_check(v->text, fill_of(t, v), hint, &why) == 0)
         return false;
-    report_add(t->report, "E016", v->at, t->k->path,
-               "in a shell command write $name",
-               "interpolation (${...}) is not supported by this version");
+    report_add(t->report, "E016", v->at, t->k->path, hint, "%s%s%s: %.180s",
+               t->k->path, v->key && v != t->v ? "." : "",
+               v->key && v != t->v ? v->key : "", why.msg);
     t->bad = true;
     return true;
 }
@@ -92,7 +101,7 @@ int setter_word(struct setter *t)
 {
     if (t->k->name_only && !schema_is_name(t->v->text))
         refuse_name(t);
-    else if (!is_word(t->v->text))
+    else if (!is_word(t->v->text) && !strstr(t->v->text, "${"))
         setter_refuse(t, "printable ASCII without blanks; at most 127",
                       "a word");
     else
@@ -150,6 +159,8 @@ int setter_path(struct setter *t)
             return join(t, t->base->home, s + 1 + (s[1] == '/'));
         return 0;
     }
+    if (t->k->fill == FILL_START && fill_is_below_output(s))
+        return setter_string(t);
     if (*s == '/')
         return join(t, "/", s + 1);
     if (!t->base->dir) {
@@ -194,7 +205,7 @@ static bool item_is_fine(struct setter *t, const struct node *c)
         t->bad = true;
         return false;
     }
-    return !setter_is_interpolated(t, c);
+    return !setter_cannot_fill(t, c);
 }
 
 int setter_list(struct setter *t)

@@ -405,7 +405,7 @@ int schema_set(const struct schema_key *k, const struct node *value,
         rc = set_null(&t);
     else if (value->kind != NODE_SCALAR)
         setter_not_a(&t, "a single value");
-    else if (!setter_is_interpolated(&t, value))
+    else if (!setter_cannot_fill(&t, value))
         rc = set_scalar(&t);
     if (rc == 0)
         *ret_bad = t.bad;

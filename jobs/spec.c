@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
+#include "jobs/fill.h"
 #include "jobs/scalar.h"
 #include "jobs/secret.h"
 #include "jobs/spec_read.h"
@@ -26,7 +27,7 @@ void reading_clear(struct reading *r)
 }
 
 /* The file's stem in the letters of a name: "My job.yaml" is "My-job". */
-static void name_from_file(const char *file, char out[SPEC_NAME_CAP])
+void spec_name_of_file(const char *file, char out[SPEC_NAME_CAP])
 {
     const char *slash = file ? strrchr(file, '/') : NULL;
     const char *p = slash ? slash + 1 : file ? file : "";
@@ -71,7 +72,7 @@ int reading_values(struct reading *r, const struct spec_options *opt,
                      err) < 0)
         return -1;
     if (r->spec.name[0] == '\0')
-        name_from_file(opt->file, r->spec.name);
+        spec_name_of_file(opt->file, r->spec.name);
     bool is_theirs = r->spec.kind == SPEC_COMMAND && !r->spec.workdir && r->dir;
     if (is_theirs && !schema_can_say(r->dir)) {
         schema_refuse_dir(report, (struct mark){.line = 0},
@@ -92,7 +93,8 @@ static int read_spec(const char *text, size_t len,
         return -1;
     if (!r->root)
         return 0;
-    if (reading_values(r, opt, report, err) < 0)
+    if (reading_fill(r->root, opt, report, err) < 0 ||
+        reading_values(r, opt, report, err) < 0)
         return -1;
     spec_settle(&r->spec, r->from);
     spec_check(&r->spec, r->root, r->from, report);
@@ -435,5 +437,12 @@ bool spec_stall_ends(const struct job_spec *s)
 
 bool spec_saves(const struct job_spec *s)
 {
-    return s->kind == SPEC_CV && s->checkpoint.on_signal && s->retry.resume;
+    const char *dir =
+        s->checkpoint.dir ? s->checkpoint.dir : s->train.output_dir;
+    /* Another attempt would look for its checkpoints elsewhere. */
+    bool moves =
+        fill_has(dir, "attempt") || (fill_has(dir, "output_dir") &&
+                                     fill_has(s->train.output_dir, "attempt"));
+    return s->kind == SPEC_CV && s->checkpoint.on_signal && s->retry.resume &&
+           !moves;
 }

@@ -236,6 +236,8 @@ struct spec_options {
     const char *file; /* for relative paths and the default name;
                          NULL: paths must be absolute */
     const char *home; /* what ~ stands for; NULL: ~ is refused */
+    const char *user; /* what ${user} is in a text that is filled now, as
+                         those of labels; NULL: it is refused there */
     const struct spec_set *sets;
     size_t n_sets;
     bool draw_seed;  /* replace a null seed by a random one */
@@ -259,6 +261,15 @@ int spec_parse(const char *text, size_t len, const struct spec_options *opt,
                struct job_spec *ret, struct spec_report *report,
                struct error *err) MUST_CHECK;
 void spec_clear(struct job_spec *s); /* NULL and zeroed are fine */
+
+/* What an attempt knows: puts it into the texts that the job itself reads,
+ * train.output_dir first. v->output_dir is what that is when it is not said.
+ *
+ * err  ERR_INVAL a text with a value that is not known here; s is then of no
+ *      use but to spec_clear(). ERR_NOMEM the same */
+struct fill_vars;
+int spec_fill(struct job_spec *s, const struct fill_vars *v,
+              struct error *err) MUST_CHECK;
 
 /* The canonical JSON, one line, keys in the table's order. */
 int spec_dump(const struct job_spec *s, struct buf *out,

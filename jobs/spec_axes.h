@@ -24,6 +24,7 @@ struct axis {
 struct expansion {
     struct reading base;
     struct schema_base paths;
+    const struct spec_options *opt;
     struct spec_report *report;
     struct error *err;
     struct job_spec scratch; /* each value is tried on it */

@@ -540,10 +540,11 @@ static void check_preemptible(const struct check *c)
 {
     static const char path[] = "policy.preemptible";
     static const char *const keys[] = {path, "checkpoint.on_signal",
-                                       "retry.resume"};
+                                       "retry.resume", "checkpoint.dir",
+                                       "train.output_dir"};
     const struct job_spec *s = c->s;
     bool is_command = s->kind == SPEC_COMMAND;
-    size_t i = 0, n = is_command ? 1 : 3;
+    size_t i = 0, n = is_command ? 1 : 5;
 
     while (i < n && !is_set(c, keys[i]))
         i++;

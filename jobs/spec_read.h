@@ -20,6 +20,10 @@ struct reading {
 int reading_open(struct reading *r, const char *text, size_t len,
                  const struct spec_options *opt, struct spec_report *report,
                  struct error *err) MUST_CHECK;
+/* Puts the name and the user into the texts that are read where the job is
+ * queued, and looks whether this user can be put into the others. */
+int reading_fill(struct node *root, const struct spec_options *opt,
+                 struct spec_report *report, struct error *err) MUST_CHECK;
 /* What the tree names, each value for itself; the job's name. */
 int reading_values(struct reading *r, const struct spec_options *opt,
                    struct spec_report *report, struct error *err) MUST_CHECK;
@@ -32,6 +36,9 @@ void reading_look_around(const struct reading *r,
                          const struct spec_options *opt,
                          struct spec_report *report);
 void reading_clear(struct reading *r);
+
+/* The file's stem in the letters of a name; "job" without one. */
+void spec_name_of_file(const char *file, char out[SPEC_NAME_CAP]);
 
 int spec_draw_seed(int64_t *ret, struct error *err) MUST_CHECK;
 

@@ -204,6 +204,7 @@ static int read_task(struct expansion *x, struct node *root,
 {
     static const struct schema_base absolute = {NULL, NULL};
     if (schema_defaults(&spec_schema, ret, x->err) < 0 ||
+        reading_fill(root, x->opt, &x->found, x->err) < 0 ||
         schema_apply(&spec_schema, root, &absolute, ret, x->from, &x->found,
                      x->err) < 0)
         return -1;
@@ -280,6 +281,7 @@ static struct node *take_out(struct node *root, const char *key)
 static int expand(struct expansion *x, const struct spec_options *opt,
                   struct spec_jobs *ret)
 {
+    x->opt = opt;
     x->paths = (struct schema_base){x->base.dir, opt->home};
     axes_check_parts(x);
     if (reading_values(&x->base, opt, x->report, x->err) < 0 ||

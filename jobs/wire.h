@@ -208,6 +208,7 @@ struct wire_launch {
     uint64_t sweep; /* 0: it is of none */
     int32_t task, n_tasks;
     char cluster[64], token[65], url[256];
+    char user[64]; /* for ${user}; "": it cannot be put in */
     char dir[512], job_dir[512];
     double heartbeat_s;
     struct job_spec spec;

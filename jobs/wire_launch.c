@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/fill.h"
 #include "jobs/wire.h"
 
 /* A spec is at most 64 KiB of text; its dump and the rest are far below. */
@@ -109,6 +110,13 @@ static int get_task(const json_t *o, struct wire_launch *l, struct error *err)
     return 0;
 }
 
+static int get_user(const json_t *o, struct wire_launch *l, struct error *err)
+{
+    return json_object_get(o, "user")
+               ? get_text(o, "user", l->user, sizeof(l->user), err)
+               : 0;
+}
+
 static int get_all(const json_t *o, struct wire_launch *l, struct error *err)
 {
     json_int_t job = 0;
@@ -126,7 +134,7 @@ static int get_all(const json_t *o, struct wire_launch *l, struct error *err)
         get_dir(o, "job_dir", l->job_dir, sizeof(l->job_dir), err) < 0 ||
         get_i32(o, "nodes", 1, INT32_MAX, &l->nodes, err) < 0 ||
         get_i32(o, "gpus_per_node", 0, INT32_MAX, &l->gpus_per_node, err) < 0 ||
-        get_task(o, l, err) < 0)
+        get_task(o, l, err) < 0 || get_user(o, l, err) < 0)
         return -1;
     l->job = (uint64_t)job;
     const json_t *beat = json_object_get(o, "heartbeat_s");
@@ -164,8 +172,11 @@ void wire_launch_clear(struct wire_launch *l)
     *l = (struct wire_launch){.attempt = 0};
 }
 
-static int add_task(const struct wire_launch *l, json_t *o)
+static int add_rest(const struct wire_launch *l, json_t *o)
 {
+    if (fill_is_user(l->user) &&
+        json_object_set_new(o, "user", json_string(l->user)) < 0)
+        return -1;
     if (l->sweep == 0)
         return 0;
     return json_object_set_new(o, "sweep", json_integer((json_int_t)l->sweep)) <
@@ -203,7 +214,7 @@ static int add_all(const struct wire_launch *l, const char *spec_json,
         l->dir, "job_dir", l->job_dir, "heartbeat_s", l->heartbeat_s, "nodes",
         (int)l->nodes, "gpus_per_node", (int)l->gpus_per_node);
     bool is_bad = o == NULL && json_error_code(&bad) == json_error_invalid_utf8;
-    char *text = o != NULL && add_task(l, o) == 0 ? dump(o) : NULL;
+    char *text = o != NULL && add_rest(l, o) == 0 ? dump(o) : NULL;
     json_decref(o);
     if (is_bad)
         return error_set(err, ERR_INVAL, "launch: a field is not UTF-8");

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/fill.h"
 #include "worker/checkpoint.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };
@@ -37,6 +38,21 @@ static int share(struct comm *c, int rc, struct buf *text, struct error *why,
         return -1;
     text->data[len] = '\0';
     return 0;
+}
+
+static int fill(struct wire_launch *l, struct error *err)
+{
+    char out[sizeof(l->job_dir) + 8];
+    const struct fill_vars v = {
+        .name = l->spec.name,
+        .user = l->user[0] != '\0' ? l->user : NULL,
+        .output_dir = out,
+        .job = l->job,
+        .task = l->sweep > 0 ? l->task : 0,
+        .attempt = l->attempt,
+    };
+    (void)snprintf(out, sizeof(out), "%s/out", l->job_dir);
+    return spec_fill(&l->spec, &v, err);
 }
 
 static int set_dirs(struct worker_job *j, struct error *err)
@@ -75,7 +91,7 @@ int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
     buf_clear(&text);
     if (rc < 0)
         return error_wrap(err, "%s", file);
-    if (set_dirs(&j, err) < 0) {
+    if (fill(&j.launch, err) < 0 || set_dirs(&j, err) < 0) {
         job_clear(&j);
         return -1;
     }
@@ -87,8 +103,11 @@ int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
 static int read_spec(const char *file, struct buf *out, struct error *err)
 {
     struct buf text = BUF_INIT, findings = BUF_INIT;
-    struct spec_options opt = {
-        .file = file, .home = getenv("HOME"), .draw_seed = true};
+    char user[FILL_USER_CAP];
+    struct spec_options opt = {.file = file,
+                               .home = getenv("HOME"),
+                               .user = fill_own_user(user),
+                               .draw_seed = true};
     struct spec_report report = {.n = 0};
     struct job_spec s;
     if (buf_read_file(&text, file, FILE_MAX_BYTES, err) < 0) {
@@ -135,6 +154,7 @@ static int set_launch(struct wire_launch *l, const char *dir,
                          path, sizeof(l->dir) - 1);
     memcpy(l->dir, path, strlen(path) + 1);
     memcpy(l->job_dir, path, strlen(path) + 1);
+    (void)fill_own_user(l->user);
     l->attempt = 1;
     l->nodes = 1;
     l->gpus_per_node = l->spec.resources.gpus.max > 0 ? c->local_size : 0;
@@ -154,7 +174,8 @@ int job_from_spec(const char *file, const char *dir, struct comm *c,
     buf_clear(&text);
     if (rc < 0)
         return error_wrap(err, "%s", file);
-    if (set_launch(&j.launch, dir, c, err) < 0 || set_dirs(&j, err) < 0) {
+    if (set_launch(&j.launch, dir, c, err) < 0 || fill(&j.launch, err) < 0 ||
+        set_dirs(&j, err) < 0) {
         job_clear(&j);
         return -1;
     }

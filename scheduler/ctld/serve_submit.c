@@ -96,7 +96,7 @@ static int digest(struct submission *s, const char *text, size_t len,
 static int expand(struct submission *s, struct spec_jobs *ret,
                   struct error *err)
 {
-    struct spec_options opt = {.draw_seed = !s->is_dry};
+    struct spec_options opt = {.draw_seed = !s->is_dry, .user = s->user};
     struct spec_report report = {.n = 0};
     char *text = json_dumps(json_object_get(s->body, "spec"),
                             JSON_COMPACT | JSON_ENCODE_ANY);

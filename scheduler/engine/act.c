@@ -84,7 +84,8 @@ static int launch_text(const struct engine *e, const struct entry *en,
     }
     bool fits = FITS(l->cluster, "%s", conf->cluster) &&
                 FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
-                FITS(l->job_dir, "%s", job->dir);
+                FITS(l->job_dir, "%s", job->dir) &&
+                FITS(l->user, "%s", job->user);
     int rc = fits ? wire_launch_encode(l, en->own.spec, &a->launch, err)
                   : error_set(err, ERR_CONFIG,
                               "the jobs directory, url or cluster is too long");

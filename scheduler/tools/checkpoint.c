@@ -8,7 +8,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "jobs/fill.h"
 #include "scheduler/tools/client.h"
+
+/* The text as the attempt that ran last has it; false: it is too long. */
+static bool put(char *ret, size_t cap, const char *text, enum fill_when when,
+                const struct fill_vars *v)
+{
+    struct buf b = BUF_INIT;
+    bool fits = fill_text(text, when, v, &b, NULL) == 0 && b.len < cap;
+    if (fits)
+        memcpy(ret, buf_str(&b), b.len + 1);
+    buf_clear(&b);
+    return fits;
+}
 
 /* False: the job has no such place. */
 static bool place_of(const json_t *job, char *ret, size_t cap)
@@ -17,10 +30,22 @@ static bool place_of(const json_t *job, char *ret, size_t cap)
     const char *ckpt = field_str(json_object_get(spec, "checkpoint"), "dir");
     const char *out = field_str(json_object_get(spec, "train"), "output_dir");
     const char *dir = field_str(job, "dir");
-    int n = *ckpt  ? snprintf(ret, cap, "%s", ckpt)
-            : *out ? snprintf(ret, cap, "%s/ckpt", out)
-                   : snprintf(ret, cap, "%s/out/ckpt", dir);
-    return n > 0 && (size_t)n < cap && ret[0] == '/' && (*ckpt || *out || *dir);
+    const char *number = strchr(field_str(job, "display_id"), '_');
+    char place[CHECKPOINT_PATH_CAP];
+    struct fill_vars v = {
+        .name = field_str(job, "name"),
+        .user = field_str(job, "user"),
+        .output_dir = place,
+        .job = (uint64_t)field_int(job, "id", 0),
+        .task = number ? (int32_t)strtol(number + 1, NULL, 10) : 0,
+        .attempt = (int32_t)field_int(job, "attempt", 0),
+    };
+    (void)snprintf(place, sizeof(place), "%s/out", dir);
+    bool has_output = *out || *dir;
+    return (has_output || (*ckpt && !fill_has(ckpt, "output_dir"))) &&
+           (!*out || put(place, sizeof(place), out, FILL_OUTPUT, &v)) &&
+           put(ret, cap, *ckpt ? ckpt : "${output_dir}/ckpt", FILL_START, &v) &&
+           ret[0] == '/';
 }
 
 /* The N of "step-N"; -1: it is none, or one that is not done. */

@@ -13,6 +13,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/rng.h"
+#include "jobs/fill.h"
 #include "jobs/spec.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/explain.h"
@@ -111,9 +112,11 @@ static int print_findings(const struct submit_args *a,
  * is the same each time. */
 static struct spec_options spec_options(const struct submit_args *a)
 {
+    static char user[FILL_USER_CAP];
     return (struct spec_options){
         .file = strcmp(a->file, "-") == 0 ? "stdin" : a->file,
         .home = getenv("HOME"),
+        .user = fill_own_user(user),
         .sets = a->sets,
         .n_sets = a->n_sets,
         .take_env = true,

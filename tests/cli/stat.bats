@@ -679,7 +679,7 @@ kind: cv
 name: range
 model: {width_mult: 0.25}
 dataset: {source: synthetic, image_size: 32, train_samples: 16, eval_samples: 8}
-train: {device: host, epochs: 1, batch_size: 4, seed: 1}
+train: {device: host, epochs: 1, batch_size: 4, seed: 1, output_dir: "runs/${name}/${job_id}"}
 resources: {gpus: 1..2}
 END
     OMP_NUM_THREADS=1 submit --quiet --wait range.yaml
@@ -689,6 +689,7 @@ END
     [[ $output == *"chosen because: the fewest of its range, as policy "* ]]
     path=$(sed -n 's/^ checkpoint //p' <<<"$output")
     [ -f "$path/model.safetensors" ]
+    [[ $path == */runs/range/1/ckpt/step-* ]]
     OMP_NUM_THREADS=1 submit --quiet --wait --set resources.gpus=1 range.yaml
     run stat 2
     [[ $output != *"chosen because"* ]]

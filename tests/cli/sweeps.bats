@@ -161,6 +161,39 @@ YAML
     not stat_of 1_07x
 }
 
+@test "B14: names in braces: as written where it is kept, filled where it runs" {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    cat >job.yaml <<'YAML'
+version: 1
+name: fill
+kind: command
+command:
+  - sh
+  - -c
+  - 'X=y; echo "${name} ${job_id} ${task_id} ${attempt} ${user} $${X} $X"; pwd; env; exit 3'
+  - ${output_dir}
+workdir: ${output_dir}
+env: {OUT: "${output_dir}/${name}"}
+labels: {of: "${user}"}
+retry: {max: 1, on: [exit], backoff: 0s}
+sweep: {array: "7"}
+YAML
+    run -0 "$MGPU_BIN/mgpu-submit" --show job.yaml
+    [[ "$output" == *'"OUT":"${output_dir}/${name}"'* ]]
+    run -3 timeout 200 "$MGPU_BIN/mgpu-submit" --wait job.yaml
+    stat_of --logs 1 >log
+    cat log
+    me=$(id -un)
+    grep -qx "fill 1 7 2 $me y y" log # of the last attempt
+    grep -qx "$ctld_dir/state/jobs/1/out" log
+    grep -qx "OUT=$ctld_dir/state/jobs/1/out/fill" log
+    stat_of --json 1 >job.json
+    grep -qF '"OUT":"${output_dir}/${name}"' <(tr -d ' \n' <job.json)
+    grep -qF "\"of\":\"$me\"" <(tr -d ' \n' <job.json)
+    run -65 "$MGPU_BIN/mgpu-submit" --set 'env.A=${HOME}' job.yaml
+    [[ "$output" == *"error[E016]: env.A: '\${HOME}' is unknown"* ]]
+}
+
 @test "hold and release all of it, or one; what is for one job refuses a sweep" {
     file=$(DO='exec sleep 1000' sweep held 'max_parallel: 1')
     run -0 "$MGPU_BIN/mgpu-submit" --hold "$file"

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/fill.h"
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
 static void report(const struct spec_report *r, const char *text, size_t len)
@@ -25,6 +27,20 @@ static void report(const struct spec_report *r, const char *text, size_t len)
     if (spec_report_json(r, "fuzz.yaml", &out, &err) < 0)
         abort();
     buf_clear(&out);
+}
+
+/* What has been accepted of somebody can be put in for him. */
+static void fill(struct job_spec *s)
+{
+    const struct fill_vars v = {.name = s->name,
+                                .user = "ann",
+                                .output_dir = "/o",
+                                .job = 1,
+                                .task = 2,
+                                .attempt = 3};
+    struct error err = ERROR_INIT;
+    if (spec_fill(s, &v, &err) < 0)
+        abort();
 }
 
 static void round_trip(const struct job_spec *s)
@@ -66,7 +82,8 @@ static int expand(const char *text, size_t len, const struct spec_options *opt,
     *ret_is_sweep = jobs.is_sweep;
     if (rc == 0 && jobs.is_sweep) {
         size_t size = strlen(jobs.text);
-        if (spec_expand(jobs.text, size, NULL, &again, &r2, &err) < 0) {
+        const struct spec_options there = {.user = "ann"};
+        if (spec_expand(jobs.text, size, &there, &again, &r2, &err) < 0) {
             if (size <= 1 << 20) /* quoting may take it over the limit */
                 abort();
         } else if (again.n != jobs.n) {
@@ -82,7 +99,8 @@ static int expand(const char *text, size_t len, const struct spec_options *opt,
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
-    const struct spec_options opt = {.file = "/a/fuzz.yaml", .home = "/h"};
+    const struct spec_options opt = {
+        .file = "/a/fuzz.yaml", .home = "/h", .user = "ann"};
     struct job_spec s;
     struct spec_report r;
     struct buf shown = BUF_INIT;
@@ -124,6 +142,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
         abort();
     if (rc == 0) {
         round_trip(&s);
+        fill(&s);
         spec_clear(&s);
     }
     spec_report_clear(&r);

@@ -224,8 +224,14 @@ static const struct {
      "first; at most 63"},
     {run, 2, "name: &n tokenize",
      "2:7 E003 name | write the value out where it is used"},
-    {run, 6, "  OUT: ${output_dir}/x",
-     "6:8 E016 env | in a shell command write $name"},
+    {run, 6, "  OUT: ${outputdir}/x",
+     "6:8 E016 env | did you mean '${output_dir}'?"},
+    {run, 6, "  OUT: ${HOME}/x",
+     "6:8 E016 env | one of: ${name}, ${job_id}, ${task_id}, ${attempt}, "
+     "${user}, ${output_dir}; a shell's own is $name or $${name}"},
+    {run, 6, "  OUT: ${output_dir/x",
+     "6:8 E016 env | one of: ${name}, ${job_id}, ${task_id}, ${attempt}, "
+     "${user}, ${output_dir}; a shell's own is $name or $${name}"},
     {run, 6, "  <<: *base",
      "6:3 E003 env.<< | write the keys out where they are used; 6:7 E003 env | "
      "write the value out where it is used"},

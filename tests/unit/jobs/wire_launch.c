@@ -23,6 +23,7 @@ static int make(struct buf *out, struct error *err)
                             .task = 7,
                             .n_tasks = 3,
                             .cluster = "local",
+                            .user = "ann",
                             .token = "0123456789abcdef",
                             .url = "unix:/run/x \"y\"",
                             .dir = "/d/12/3",
@@ -60,6 +61,7 @@ static void test_there_and_back(void)
     is_int(l.nodes, 1, "nodes");
     is_int(l.gpus_per_node, 0, "gpus per node");
     is_str(l.cluster, "local", "cluster");
+    is_str(l.user, "ann", "user");
     is_str(l.token, "0123456789abcdef", "token");
     is_str(l.url, "unix:/run/x \"y\"", "url");
     is_str(l.dir, "/d/12/3", "dir");
