@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "scheduler/engine/lack.h"
+#include "scheduler/engine/members.h"
 
 /* The length of the UTF-8 character at s, or 0. */
 static size_t utf8_len(const unsigned char *s)
@@ -144,21 +145,20 @@ static json_t *value_of(const struct detail *d, size_t i)
     return n >= fields[i].min ? json_integer(n) : NULL;
 }
 
-static void take_value(const json_t *v, size_t i, struct detail *ret)
+static void take_value(const struct member *m, size_t i, struct detail *ret)
 {
     char *at = (char *)ret + fields[i].offset;
-    int64_t n = json_integer_value(v);
-    int32_t short_n = (int32_t)n;
-    double x = json_number_value(v);
+    int32_t short_n = (int32_t)m->n;
+    bool is_int = m->kind == MEMBER_INT;
 
-    if (fields[i].kind == FIELD_TEXT && json_is_string(v))
-        text_copy(at, fields[i].cap, json_string_value(v));
-    else if (fields[i].kind == FIELD_INT32 && json_is_integer(v))
+    if (fields[i].kind == FIELD_TEXT && m->kind == MEMBER_TEXT)
+        member_copy(at, fields[i].cap, m);
+    else if (fields[i].kind == FIELD_INT32 && is_int)
         memcpy(at, &short_n, sizeof(short_n));
-    else if (fields[i].kind == FIELD_INT64 && json_is_integer(v))
-        memcpy(at, &n, sizeof(n));
-    else if (fields[i].kind == FIELD_REAL && json_is_number(v))
-        memcpy(at, &x, sizeof(x));
+    else if (fields[i].kind == FIELD_INT64 && is_int)
+        memcpy(at, &m->n, sizeof(m->n));
+    else if (fields[i].kind == FIELD_REAL && (is_int || m->kind == MEMBER_REAL))
+        memcpy(at, &m->x, sizeof(m->x));
 }
 
 int detail_encode(const struct detail *d, char **ret_text, struct error *err)
@@ -185,22 +185,21 @@ int detail_encode(const struct detail *d, char **ret_text, struct error *err)
 
 int detail_decode(const char *text, struct detail *ret, struct error *err)
 {
-    struct detail d = DETAIL_INIT;
-    json_error_t bad;
+    static const struct detail nothing = DETAIL_INIT;
+    struct members m;
 
     if (!text) {
-        *ret = d;
+        *ret = nothing;
         return 0;
     }
     lack_forget();
-    json_t *o = json_loads(text, 0, &bad);
-    if (!json_is_object(o) || lack_was_there()) {
-        json_decref(o);
+    if (members_read(text, &m) < 0)
         return lack_refuse("an event's detail is no object", err);
+    *ret = nothing;
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        const struct member v = members_get(&m, fields[i].name);
+        take_value(&v, i, ret);
     }
-    for (size_t i = 0; i < N_FIELDS; i++)
-        take_value(json_object_get(o, fields[i].name), i, &d);
-    json_decref(o);
-    *ret = d;
+    members_clear(&m);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "jobs/spec.h"
 #include "scheduler/engine/codec.h"
 #include "scheduler/engine/lack.h"
+#include "scheduler/engine/members.h"
 
 /* The spec comes first and is kept as it is: parsing and printing it again
  * would change how its numbers are written. */
@@ -106,8 +107,9 @@ static json_t *depends_encode(const struct job *job)
     return list;
 }
 
+/* -1: they are damaged. */
 static int depends_decode(const json_t *list, struct job *ret,
-                          struct depend **ret_own, struct error *err)
+                          struct depend **ret_own)
 {
     struct depend found[DEPEND_MAX];
     size_t n = 0;
@@ -115,11 +117,13 @@ static int depends_decode(const json_t *list, struct job *ret,
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *text = json_string_value(json_array_get(list, i));
         if (!text || depend_parse(text, found, &n, NULL) < 0)
-            return error_set(err, ERR_INVAL, "a submit's detail is damaged");
+            return -1;
     }
-    if (n > 0 && !(*ret_own = malloc(n * sizeof(**ret_own))))
-        return error_set(err, ERR_NOMEM, "out of memory");
-    if (n > 0)
+    if (n > 0) {
+        *ret_own = malloc(n * sizeof(**ret_own));
+        lack_note(*ret_own != NULL);
+    }
+    if (*ret_own)
         memcpy(*ret_own, found, n * sizeof(*found));
     ret->depends = *ret_own;
     ret->n_depends = n;
@@ -264,101 +268,191 @@ static size_t spec_len(const char *text, const char *known)
     size_t len = known ? strlen(known) : 0;
     if (len > 0 && strncmp(text, known, len) == 0 && text[len] == ',')
         return len;
+    const char *end = members_end(text);
+    if (end)
+        return (size_t)(end - text);
     json_t *spec = json_loadb(text, strlen(text), JSON_DISABLE_EOF_CHECK, &bad);
     len = json_is_object(spec) ? (size_t)bad.position : 0;
     json_decref(spec);
     return len;
 }
 
-/* The members after the spec, as an object; *ret_len is the spec's. */
-static json_t *rest_of(const char *text, const char *known, size_t *ret_len)
+/* The members after the spec; *ret_len is the spec's. */
+static int rest_of(const char *text, const char *known, size_t *ret_len,
+                   struct members *ret)
 {
-    json_error_t bad;
     if (strncmp(text, spec_first, SPEC_AT) != 0)
-        return NULL;
+        return -1;
     *ret_len = spec_len(text + SPEC_AT, known);
     if (*ret_len == 0)
-        return NULL;
-    char *copy = strdup(text + SPEC_AT + *ret_len);
-    lack_note(copy != NULL);
-    if (!copy || copy[0] != ',') {
-        free(copy);
-        return NULL;
-    }
-    copy[0] = '{';
-    json_t *o = json_loads(copy, 0, &bad);
-    free(copy);
-    return o;
+        return -1;
+    return members_read_rest(text + SPEC_AT + *ret_len, ret);
 }
 
 /* Before there were rules, these ends were tried again, and at once. */
-static void take_retry(const json_t *o, struct job *ret)
+static void take_retry(const struct members *m, struct job *ret)
 {
-    const json_t *on = json_object_get(o, "retry_on");
-    ret->retry_on = on ? (uint32_t)json_integer_value(on)
-                       : RETRY_NODE_FAIL | RETRY_STALLED | RETRY_SIGNAL;
-    ret->backoff_s = json_number_value(json_object_get(o, "backoff_s"));
-    ret->backoff_max_s = json_number_value(json_object_get(o, "backoff_max_s"));
+    const struct member on = members_get(m, "retry_on");
+    ret->retry_on = on.kind != MEMBER_NONE
+                        ? (uint32_t)on.n
+                        : RETRY_NODE_FAIL | RETRY_STALLED | RETRY_SIGNAL;
+    ret->backoff_s = members_get(m, "backoff_s").x;
+    ret->backoff_max_s = members_get(m, "backoff_max_s").x;
 }
 
-/* NULL: of a job that came before there was such an end. */
-static void take_stall(const json_t *o, struct job *ret)
+/* Absent: of a job that came before there was such an end. */
+static void take_stall(const struct members *m, struct job *ret)
 {
-    ret->stall_factor = json_number_value(json_object_get(o, "stall_factor"));
-    ret->stall_min_s = json_number_value(json_object_get(o, "stall_min_s"));
-    ret->stall_ends = json_is_true(json_object_get(o, "ends"));
+    const struct member stall = members_get(m, "stall");
+    struct members in;
+
+    if (members_of(&stall, &in) < 0)
+        in = (struct members){.n = 0};
+    ret->stall_factor = members_get(&in, "stall_factor").x;
+    ret->stall_min_s = members_get(&in, "stall_min_s").x;
+    ret->stall_ends = members_has(&in, "ends", MEMBER_TRUE);
+    members_clear(&in);
 }
 
-/* The texts are borrowed from o. */
-static int take(json_t *o, struct job *ret, const char **ret_key,
-                const char **ret_class, const char **ret_dir)
-{
-    const char *user, *name, *kind;
-    int priority, g0, g1, n0, n1, retry_max;
-    json_t *limit;
-    double grace_s;
-    json_int_t log_max;
+/* What each submit says; -1: one of them is not there, or of another kind. */
+enum { USER, KEY, NAME, KIND, N_TEXTS };
+enum { PRIORITY, GPUS_MIN, GPUS_MAX, NODES_MIN, NODES_MAX, RETRY_MAX, N_INTS };
 
-    *ret_class = *ret_dir = NULL;
-    if (json_unpack(o,
-                    "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:F, "
-                    "s:i, s:I, s?s, s?s}",
-                    "user", &user, "key", ret_key, "name", &name, "kind", &kind,
-                    "priority", &priority, "gpus_min", &g0, "gpus_max", &g1,
-                    "nodes_min", &n0, "nodes_max", &n1, "limit_s", &limit,
-                    "grace_s", &grace_s, "retry_max", &retry_max,
-                    "log_max_bytes", &log_max, "class", ret_class, "dir",
-                    ret_dir) < 0)
-        return -1;
-    text_copy(ret->user, sizeof(ret->user), user);
-    text_copy(ret->name, sizeof(ret->name), name);
-    ret->kind = strcmp(kind, "command") == 0 ? "command" : "cv";
-    ret->priority = priority;
-    ret->gpus_min = g0;
-    ret->gpus_max = g1;
-    ret->nodes_min = n0;
-    ret->nodes_max = n1;
-    ret->limit_s =
-        json_is_number(limit) ? json_number_value(limit) : (double)INFINITY;
-    ret->grace_s = grace_s;
-    ret->retry_max = retry_max;
-    take_retry(o, ret);
-    ret->warn_signal =
-        (int32_t)json_integer_value(json_object_get(o, "warn_signal"));
-    ret->warn_before_s = json_number_value(json_object_get(o, "warn_before_s"));
-    take_stall(json_object_get(o, "stall"), ret);
-    ret->notify_on =
-        (uint32_t)json_integer_value(json_object_get(o, "notify_on"));
-    ret->exclude_node = json_is_true(json_object_get(o, "exclude_node"));
-    ret->is_preemptible = !json_is_false(json_object_get(o, "preemptible"));
-    ret->saves = json_is_true(json_object_get(o, "saves"));
-    ret->force_queue = json_is_true(json_object_get(o, "force_queue"));
-    ret->per_node = (int32_t)json_integer_value(json_object_get(o, "per_node"));
-    ret->begin_s = json_number_value(json_object_get(o, "begin_s"));
-    ret->log_max_bytes = log_max;
-    const char *digest = json_string_value(json_object_get(o, "digest"));
-    text_copy(ret->digest, sizeof(ret->digest), digest ? digest : "");
+static int take_all(const struct members *m, enum member_kind kind,
+                    const char *const *names, size_t n, struct member *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        ret[i] = members_get(m, names[i]);
+        if (ret[i].kind != kind)
+            return -1;
+    }
     return 0;
+}
+
+static char *dup_text(const struct member *text)
+{
+    char *own = member_dup(text);
+
+    lack_note(own || text->kind != MEMBER_TEXT);
+    return own;
+}
+
+static int take_texts(const struct members *m, struct job *ret,
+                      struct texts *own)
+{
+    static const char *const names[N_TEXTS] = {
+        [USER] = "user", [KEY] = "key", [NAME] = "name", [KIND] = "kind"};
+    static const char command[] = "command";
+    struct member text[N_TEXTS];
+
+    if (take_all(m, MEMBER_TEXT, names, N_TEXTS, text) < 0)
+        return -1;
+    member_copy(ret->user, sizeof(ret->user), &text[USER]);
+    member_copy(ret->name, sizeof(ret->name), &text[NAME]);
+    bool is_command = text[KIND].len == sizeof(command) - 1 &&
+                      memcmp(text[KIND].text, command, text[KIND].len) == 0;
+    ret->kind = is_command ? "command" : "cv";
+    own->key = dup_text(&text[KEY]);
+    return 0;
+}
+
+static bool is_number(const struct member *m)
+{
+    return m->kind == MEMBER_INT || m->kind == MEMBER_REAL;
+}
+
+static int take_numbers(const struct members *m, struct job *ret)
+{
+    static const char *const names[N_INTS] = {
+        [PRIORITY] = "priority",   [GPUS_MIN] = "gpus_min",
+        [GPUS_MAX] = "gpus_max",   [NODES_MIN] = "nodes_min",
+        [NODES_MAX] = "nodes_max", [RETRY_MAX] = "retry_max"};
+    struct member number[N_INTS];
+    const struct member limit = members_get(m, "limit_s");
+    const struct member grace = members_get(m, "grace_s");
+    const struct member log_max = members_get(m, "log_max_bytes");
+
+    if (take_all(m, MEMBER_INT, names, N_INTS, number) < 0 ||
+        limit.kind == MEMBER_NONE || log_max.kind != MEMBER_INT ||
+        !is_number(&grace))
+        return -1;
+    ret->priority = (int32_t)number[PRIORITY].n;
+    ret->gpus_min = (int32_t)number[GPUS_MIN].n;
+    ret->gpus_max = (int32_t)number[GPUS_MAX].n;
+    ret->nodes_min = (int32_t)number[NODES_MIN].n;
+    ret->nodes_max = (int32_t)number[NODES_MAX].n;
+    ret->retry_max = (int32_t)number[RETRY_MAX].n;
+    ret->limit_s = is_number(&limit) ? limit.x : (double)INFINITY;
+    ret->grace_s = grace.x;
+    ret->log_max_bytes = log_max.n;
+    return 0;
+}
+
+/* -1: it is there, and no text. */
+static int take_text(const struct members *m, const char *name, char **ret)
+{
+    const struct member text = members_get(m, name);
+
+    if (text.kind != MEMBER_NONE && text.kind != MEMBER_TEXT)
+        return -1;
+    *ret = dup_text(&text);
+    return 0;
+}
+
+/* own  texts_clear(), also after -1 */
+static int take(const struct members *m, struct job *ret, struct texts *own)
+{
+    const struct member digest = members_get(m, "digest");
+    const struct member rules = members_get(m, "rules");
+
+    if (take_texts(m, ret, own) < 0 || take_numbers(m, ret) < 0 ||
+        take_text(m, "class", &own->class) < 0 ||
+        take_text(m, "dir", &own->dir) < 0)
+        return -1;
+    own->rules = dup_text(&rules);
+    take_retry(m, ret);
+    ret->warn_signal = (int32_t)members_get(m, "warn_signal").n;
+    ret->warn_before_s = members_get(m, "warn_before_s").x;
+    take_stall(m, ret);
+    ret->notify_on = (uint32_t)members_get(m, "notify_on").n;
+    ret->exclude_node = members_has(m, "exclude_node", MEMBER_TRUE);
+    ret->is_preemptible = !members_has(m, "preemptible", MEMBER_FALSE);
+    ret->saves = members_has(m, "saves", MEMBER_TRUE);
+    ret->force_queue = members_has(m, "force_queue", MEMBER_TRUE);
+    ret->per_node = (int32_t)members_get(m, "per_node").n;
+    ret->begin_s = members_get(m, "begin_s").x;
+    member_copy(ret->digest, sizeof(ret->digest), &digest);
+    return 0;
+}
+
+/* NULL: there is none of that name, or without memory. */
+static json_t *tree_of(const struct members *m, const char *name)
+{
+    const struct member v = members_get(m, name);
+    json_t *tree = member_tree(&v);
+
+    lack_note(tree || v.kind != MEMBER_TREE);
+    return tree;
+}
+
+/* What most jobs have not: a sweep, dependencies, words for Slurm. */
+static int take_trees(const struct members *m, struct job *ret,
+                      struct texts *own)
+{
+    json_t *sweep = tree_of(m, "sweep"), *where = tree_of(m, "where");
+    json_t *depends = tree_of(m, "depends");
+    const struct alloc_where words = where_decode(where);
+    bool is_bad = !sweep && !members_has(m, "sweep", MEMBER_NONE);
+
+    if (is_bad || sweep_decode(sweep, ret, &own->vary) < 0 ||
+        depends_decode(depends, ret, &own->depends) < 0)
+        is_bad = true;
+    else
+        lack_note(where_copy(&words, &ret->where, &own->words, NULL) == 0);
+    json_decref(sweep);
+    json_decref(where);
+    json_decref(depends);
+    return is_bad ? -1 : 0;
 }
 
 void texts_clear(struct texts *t)
@@ -377,37 +471,24 @@ void texts_clear(struct texts *t)
 int submit_decode(const char *text, const char *known, struct job *ret,
                   struct texts *ret_own, struct error *err)
 {
+    static const char damaged[] = "a submit's detail is damaged";
     struct job job = *ret;
     struct texts own = {.spec = NULL};
-    const char *key, *class, *dir;
+    struct members m;
     size_t len = 0;
-    lack_forget();
-    json_t *o = rest_of(text, known, &len);
 
-    if (!o || take(o, &job, &key, &class, &dir) < 0 ||
-        sweep_decode(json_object_get(o, "sweep"), &job, &own.vary) < 0 ||
-        lack_was_there()) {
-        json_decref(o);
-        free(own.vary);
-        return lack_refuse("a submit's detail is damaged", err);
-    }
-    const struct alloc_where where = where_decode(json_object_get(o, "where"));
-    int rc = where_copy(&where, &job.where, &own.words, err);
+    lack_forget();
+    if (rest_of(text, known, &len, &m) < 0)
+        return lack_refuse(damaged, err);
+    int rc = take(&m, &job, &own);
     if (rc == 0)
-        rc = depends_decode(json_object_get(o, "depends"), &job, &own.depends,
-                            err);
+        rc = take_trees(&m, &job, &own);
+    members_clear(&m);
     own.spec = strndup(text + SPEC_AT, len);
-    own.key = strdup(key);
-    own.class = class ? strdup(class) : NULL;
-    own.dir = dir ? strdup(dir) : NULL;
-    const char *rules = json_string_value(json_object_get(o, "rules"));
-    own.rules = rules ? strdup(rules) : NULL;
-    bool is_whole = own.spec && own.key && (!class || own.class) &&
-                    (!dir || own.dir) && (!rules || own.rules);
-    json_decref(o);
-    if (rc < 0 || !is_whole) {
+    lack_note(own.spec != NULL);
+    if (rc < 0 || lack_was_there()) {
         texts_clear(&own);
-        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
+        return lack_refuse(damaged, err);
     }
     *ret = job;
     *ret_own = own;
