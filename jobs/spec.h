@@ -228,9 +228,16 @@ enum { SPEC_WARN_AUTO = -1 };
 
 struct spec_set { /* one --set key=value, or --unset key with value NULL */
     const char *key, *value;
-    const char *option; /* that says it, as "--gpus"; NULL: --set. Reports
+    const char *option; /* that says it, as "--gpus", or the variable; NULL:
+                           --set. Reports
                            point to it */
 };
+
+/* The key that a variable MGPU_SET_<name> sets: in capitals, '_' for each dot;
+ * below a map such as env the rest as it is. Of a name that is no key's, one
+ * that schema_graft() refuses, in the section that was meant. False: it does
+ * not fit. */
+bool spec_key_of(const char *name, char *out, size_t cap);
 
 struct spec_options {
     const char *file; /* for relative paths and the default name;

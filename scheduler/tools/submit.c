@@ -417,7 +417,7 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         return explain_codes(a, n, operands, err);
     if (choose_file(a, n, operands, err) < 0)
         return -1;
-    if (check_args(a, err) < 0 || submit_args_end(a, err) < 0)
+    if (check_args(a, err) < 0 || submit_args_end(a, environ, err) < 0)
         return -1;
     struct buf text = BUF_INIT;
     char *said = NULL;

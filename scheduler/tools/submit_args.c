@@ -2,6 +2,7 @@
 #include "scheduler/tools/submit_args.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/depend.h"
@@ -269,19 +270,85 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
     return 0;
 }
 
-int submit_args_end(struct submit_args *a, struct error *err)
+/* ---- MGPU_SET_* ---------------------------------------------------------- */
+
+static const char set_head[] = "MGPU_SET_";
+
+static bool is_variable(const char *entry)
+{
+    size_t n = sizeof(set_head) - 1;
+    return strncmp(entry, set_head, n) == 0 && entry[n] != '\0' &&
+           entry[n] != '=' && strchr(entry, '=');
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The environment has no order: by name, so that a map comes before what is
+ * below it. */
+static int find_variables(struct submit_args *a, char *const *env,
+                          const char *found[SUBMIT_SETS_MAX], size_t *ret_n,
+                          struct error *err)
+{
+    size_t n = 0;
+    for (; env && *env; env++) {
+        if (!is_variable(*env))
+            continue;
+        if (n + a->n_sets == SUBMIT_SETS_MAX)
+            return error_set(err, ERR_USAGE,
+                             "more than %d %s*, --set and --unset",
+                             SUBMIT_SETS_MAX, set_head);
+        found[n++] = *env;
+    }
+    if (n > 1)
+        qsort(found, n, sizeof(*found), by_name);
+    *ret_n = n;
+    return 0;
+}
+
+/* As a --set in front of those of the command line. */
+static int take_variables(struct submit_args *a, char *const *env,
+                          struct error *err)
+{
+    const char *found[SUBMIT_SETS_MAX];
+    size_t n = 0;
+    if (find_variables(a, env, found, &n, err) < 0)
+        return -1;
+    memmove(a->sets + n, a->sets, a->n_sets * sizeof(*a->sets));
+    for (size_t i = 0; i < n; i++) {
+        const char *equals = strchr(found[i], '=');
+        char *name = strndup(found[i], (size_t)(equals - found[i]));
+        if (!name)
+            return error_set(err, ERR_NOMEM, "%s*", set_head);
+        a->variables[a->n_variables++] = name;
+        char *key = a->keys[a->n_sets++];
+        if (!spec_key_of(name + sizeof(set_head) - 1, key, SUBMIT_KEY_CAP))
+            return error_set(err, ERR_USAGE,
+                             "%.60s...: a key of %zu characters", name,
+                             strlen(name) - sizeof(set_head) + 1);
+        a->sets[i] =
+            (struct spec_set){.key = key, .value = equals + 1, .option = name};
+    }
+    return 0;
+}
+
+int submit_args_end(struct submit_args *a, char *const *env, struct error *err)
 {
     static const char key[] = "depends_on";
-    if (a->depends.len == 0)
-        return 0;
-    if (buf_addstr(&a->depends, "]", err) < 0)
+    if (a->depends.len > 0 && (buf_addstr(&a->depends, "]", err) < 0 ||
+                               add_set(a, "--dependency", key, strlen(key),
+                                       buf_str(&a->depends), err) < 0))
         return -1;
-    return add_set(a, "--dependency", key, strlen(key), buf_str(&a->depends),
-                   err);
+    return take_variables(a, env, err);
 }
 
 void submit_args_clear(struct submit_args *a)
 {
     buf_clear(&a->depends);
     buf_clear(&a->template_path);
+    for (size_t i = 0; i < a->n_variables; i++)
+        free(a->variables[i]);
+    a->n_variables = 0;
 }

@@ -25,6 +25,8 @@ struct submit_args {
     /* the sets' keys, cut off at the '=' */
     char keys[SUBMIT_SETS_MAX][SUBMIT_KEY_CAP];
     size_t n_sets;
+    char *variables[SUBMIT_SETS_MAX]; /* MGPU_SET_*, without values; owned */
+    size_t n_variables;
 };
 
 extern const struct tool submit_tool;
@@ -33,8 +35,10 @@ extern const struct tool submit_tool;
 int submit_on_option(void *arg, const struct opt *o, const char *value,
                      struct error *err) MUST_CHECK;
 
-/* What several options say together becomes a --set. Once, after the last. */
-int submit_args_end(struct submit_args *a, struct error *err) MUST_CHECK;
+/* What several options say together becomes a --set, and MGPU_SET_* of env come
+ * before all of them. Once, after the last; env outlives a. */
+int submit_args_end(struct submit_args *a, char *const *env,
+                    struct error *err) MUST_CHECK;
 void submit_args_clear(struct submit_args *a);
 
 #endif

@@ -287,6 +287,31 @@ setup() {
     [[ $output == *"--label: error[E014]"* ]]
 }
 
+@test "MGPU_SET_*: above the file, below --set, named as the place" {
+    echo 'train: {epochs: 5, batch_size: 16}' >>good.yaml
+    export MGPU_SET_TRAIN_EPOCHS=6 MGPU_SET_TRAIN_BATCH_SIZE=8 \
+        MGPU_SET_LABELS='{a: b}' MGPU_SET_LABELS_Team=x MGPU_SET_RESOURCES_GPUS=1..2
+    run submit --show --set train.epochs=7 --unset resources.gpus good.yaml
+    [ "$status" -eq 0 ]
+    [[ $output == *"epochs: 7 "*"# --set"* ]]
+    [[ $output == *"batch_size: 8 "*"# MGPU_SET_TRAIN_BATCH_SIZE"* ]]
+    [[ $output == *'labels: {"a":"b","Team":"x"} '*"# MGPU_SET_LABELS"* ]]
+    [[ $output == *'gpus: {"min":1,"max":1} '*"# default"* ]]
+    export MGPU_SET_TRAIN_EPOCHS=0 MGPU_SET_TRAIN_EPOC=3 MGPU_SET_=1 MGPU_SETS=1
+    run submit --validate good.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *"MGPU_SET_TRAIN_EPOCHS: error[E013]"* ]]
+    [[ $output == *"MGPU_SET_TRAIN_EPOC: error[E010]: unknown key 'train.epoc'"*"did you mean 'epochs'?"* ]]
+    run submit --validate --json good.yaml
+    [[ $output == *'"file":"MGPU_SET_TRAIN_EPOCHS"'* ]]
+    run env "MGPU_SET_ENV_$(printf '%0130d' 1)=1" "$MGPU_BIN/mgpu-submit" --validate good.yaml
+    [ "$status" -eq 64 ]
+    # shellcheck disable=SC2046 # so many words
+    run env $(seq -f 'MGPU_SET_ENV_A%g=1' 70) "$MGPU_BIN/mgpu-submit" --validate good.yaml
+    [ "$status" -eq 64 ]
+    [[ $output == *"more than 64 MGPU_SET_*"* ]]
+}
+
 @test "--follow: what it does not go with" {
     for other in --json --dry-run --wait=RUNNING; do
         run submit --follow "$other" good.yaml
