@@ -4,7 +4,12 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
-teardown() { ctld_stop; }
+background= # a daemon's pid that a page's example has started
+teardown() {
+    ctld_stop
+    ctld_end TERM || :
+    [ -z "$background" ] || kill "$background" 2>/dev/null || :
+}
 
 bin=$MGPU_BIN
 src=$MGPU_SRC
@@ -150,7 +155,7 @@ complete_zsh() {
 # The commands of a page's EXAMPLES, one a line.
 examples() {
     awk '/^\.Sh EXAMPLES/ { on = 1; next } /^\.Sh/ { on = 0 } on' \
-        "$MGPU_SRC/man/$1" | sed -n 's/^\.Dl \$ //p; s/^\$ //p; /^mgpu-/p'
+        "$MGPU_SRC/man/$1" | sed -n 's/^\.Dl \$ //p; t; s/^\$ //p; t; /^mgpu-/p'
 }
 
 @test "each example of the commands' pages runs as it stands" {
@@ -188,4 +193,80 @@ examples() {
         done < <(examples "$page")
     done
     [ "$n" -ge 18 ]
+}
+
+# The file that a page's EXAMPLES show with cat FILE.
+shown() { # PAGE FILE
+    awk -v cat="cat $2" '
+        /^\.Sh EXAMPLES/ { on = 1 }
+        /^(\$|#|\.Ed)/ { off = 1 }
+        on && !off { print }
+        /^(\$|#) / && substr($0, 3) == cat { off = 0; next }
+        BEGIN { off = 1 }' "$MGPU_SRC/man/$1"
+}
+
+answers() { curl --silent --fail --unix-socket "$1" http://mgpu/readyz >/dev/null; }
+
+@test "each example of the daemon's page runs as it stands" {
+    ctld_dir=
+    cd "$BATS_TEST_TMPDIR"
+    PATH=$MGPU_BIN:$PATH
+    unset MGPU_URL
+    export HOME=$BATS_TEST_TMPDIR XDG_STATE_HOME=$BATS_TEST_TMPDIR/s \
+        XDG_RUNTIME_DIR=$BATS_TEST_TMPDIR/r
+    mkdir -m 700 s r try
+    printf '%s\n' 'version: 1' 'kind: command' 'command: [echo, hello]' >job.yaml
+    n=0
+    while IFS= read -r line; do
+        line=${line//\/tmp\/try/$BATS_TEST_TMPDIR\/try}
+        echo "\$ $line"
+        case $line in
+        *"--config mgpu.yaml"*) # which has to have a cluster: tests/slurm
+            shown mgpu-ctld.8 mgpu.yaml >mgpu.yaml
+            grep -q '^cluster: anna' mgpu.yaml
+            mgpu-ctld --check-config mgpu.yaml >/dev/null
+            ;;
+        cat*) ;;
+        *"&")
+            bash -c "exec ${line%&}" >beside.log 2>&1 3>&- &
+            ctld_pid=$!
+            wait_for 60 answers try/sock
+            ;;
+        *)
+            timeout 120 bash -c "$line" </dev/null >out 2>&1 3>&- ||
+                { cat out && false; }
+            [ -n "$background" ] || background=$(curl --silent \
+                --unix-socket r/mgpu/ctld.sock http://mgpu/v1/status | json '$.pid')
+            ;;
+        esac
+        n=$((n + 1))
+    done < <(examples mgpu-ctld.8)
+    [ "$n" -eq 6 ]
+    ctld_term
+    kill "$background"
+    wait_for 60 process_gone "$background"
+    # With accounts that each machine has.
+    shown mgpu-ctld.8 /etc/mgpu/mgpu.yaml |
+        sed 's/user: mgpu$/user: nobody/; s/, operator]/]/' >all.yaml
+    grep -q '^cluster: psnc' all.yaml
+    mgpu-ctld --check-config all.yaml >/dev/null
+}
+
+@test "each example of the worker's page runs as it stands" {
+    ctld_start
+    cd "$BATS_TEST_TMPDIR"
+    PATH=$MGPU_BIN:$PATH
+    export OMPI_MCA_rmaps_base_oversubscribe=1
+    printf '%s\n' 'version: 1' 'kind: cv' \
+        'dataset: {source: synthetic, image_size: 28, train_samples: 64, eval_samples: 32}' \
+        'model: {width_mult: 0.25}' 'train: {epochs: 1, batch_size: 32}' \
+        >mnist-mobilenet.yaml
+    line=$(examples mgpu-worker.8)
+    echo "\$ $line"
+    timeout 120 bash -c "$line" </dev/null >out 2>&1 3>&- || { cat out && false; }
+    line=$(sed -n '/^\.Sh EXAMPLES/,$s/^echo /echo /p' "$MGPU_SRC/man/mgpu-worker.8")
+    printf '%s\n' 'version: 1' 'kind: command' 'command:' '- sh' '- -c' \
+        "- |" "  $line" >job.yaml
+    id=$(mgpu-submit --parsable --wait job.yaml)
+    [[ $(mgpu-stat --export csv "$id" | tail -n 1) == "$id,1,0,1,"*,0.5,* ]]
 }
