@@ -7,14 +7,22 @@
  * sooner, so that lists of a busy queue take a twentieth of the loop's time at
  * most; who asks for one job alone has it as it is now, and so says the list
  * after that.
+ *
+ * Who watches is told of a start when its job changes, and counts down from
+ * there by himself. What others do may bring it nearer, or put it off, and the
+ * job is the same: so what was told is kept, and a start that is now another
+ * by more than anybody would mind is told anew, watch.c says how often.
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/base/clock.h"
 #include "scheduler/ctld/private.h"
 
 static const double FRESH_S = 5, SHARE = 20;
+/* Another start: by this, and by this part of the time until then. */
+static const double OTHER_S = 5, OTHER_SHARE = 0.1;
 
 struct ctld_forecast {
     struct engine_start starts[ENGINE_FORECASTS]; /* by number */
@@ -22,6 +30,11 @@ struct ctld_forecast {
     bool is_made;
     uint64_t plans;        /* that the engine had made then */
     double made_s, rest_s; /* by the real clock; no other before that long */
+    struct told {
+        uint64_t id;
+        double at_s;          /* NAN: that it is not known */
+    } told[ENGINE_FORECASTS]; /* by number */
+    size_t n_told;
 };
 
 int ctld_forecast_init(struct ctld *c, struct error *err)
@@ -96,4 +109,61 @@ double ctld_expected_s(const struct ctld *c, const struct job *j)
 {
     const struct engine_start *found = find(c, j);
     return found ? found->expected_s : (double)NAN;
+}
+
+double ctld_starts_s(const struct ctld *c, const struct job *j)
+{
+    double at_s = ctld_expected_s(c, j);
+    return isfinite(at_s) ? at_s : ctld_forecast_s(c, j);
+}
+
+/* ---- what those who watch were told ---------------------------------------
+ */
+
+static double told_of(const struct ctld_forecast *f, uint64_t id)
+{
+    for (size_t i = 0; i < f->n_told; i++)
+        if (f->told[i].id == id)
+            return f->told[i].at_s;
+    return NAN;
+}
+
+static bool is_other(double at_s, double told_s, double now_s)
+{
+    if (!isfinite(at_s) || !isfinite(told_s))
+        return isfinite(at_s) != isfinite(told_s);
+    return fabs(at_s - told_s) > fmax(OTHER_S, OTHER_SHARE * (at_s - now_s));
+}
+
+/* Of the first in the queue alone there is a start to be told; one that is
+ * none of them any more has none. */
+void ctld_forecast_tell(struct ctld *c)
+{
+    struct ctld_forecast *f = c->forecast;
+    struct told told[ENGINE_FORECASTS];
+    double clock_s = c->parts.clock->now_s(c->parts.clock);
+    size_t n = 0;
+    if (now_s() - f->made_s < f->rest_s || ctld_forecast_make(c, NULL) < 0)
+        return; /* the next time */
+    for (size_t i = 0; i < f->n_told; i++) {
+        const struct job *j = engine_job(c->engine, f->told[i].id);
+        const struct engine_start key = {.id = f->told[i].id};
+        if (j && j->state == JOB_QUEUED && isfinite(f->told[i].at_s) &&
+            !bsearch(&key, f->starts, f->n, sizeof(key), by_id))
+            ctld_changed(c, key.id);
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        const struct job *j = engine_job(c->engine, f->starts[i].id);
+        if (!j || j->state != JOB_QUEUED)
+            continue;
+        struct told t = {.id = j->id, .at_s = told_of(f, j->id)};
+        double at_s = ctld_starts_s(c, j);
+        if (is_other(at_s, t.at_s, clock_s)) {
+            t.at_s = at_s;
+            ctld_changed(c, j->id);
+        }
+        told[n++] = t;
+    }
+    memcpy(f->told, told, n * sizeof(told[0]));
+    f->n_told = n;
 }

@@ -114,9 +114,7 @@ static double start_estimate(const struct view *v)
 static double start_in(const struct view *v)
 {
     const struct clock *clock = v->c->parts.clock;
-    double at_s = ctld_expected_s(v->c, v->j);
-    double in_s = (isfinite(at_s) ? at_s : ctld_forecast_s(v->c, v->j)) -
-                  clock->now_s(clock);
+    double in_s = ctld_starts_s(v->c, v->j) - clock->now_s(clock);
     return in_s < 0 ? 0 : in_s; /* NAN stays */
 }
 

@@ -163,7 +163,7 @@ struct ctld {
     double lines_complained_s;
 
     struct watcher *watchers;
-    struct loop_source *watch_timer;
+    struct loop_source *watch_timer, *starts_timer;
     uint64_t *dirty; /* ids of jobs to be shown to watchers */
     size_t n_dirty, cap_dirty;
     uint64_t pushed;    /* the last that was shown */
@@ -317,6 +317,11 @@ double ctld_forecast_s(const struct ctld *c, const struct job *j);
 /* As the last forecast expects it, by what is known of how long jobs take; NAN:
  * not known, or no sooner than that. */
 double ctld_expected_s(const struct ctld *c, const struct job *j);
+/* That, else by limits: what members and tables show. */
+double ctld_starts_s(const struct ctld *c, const struct job *j);
+/* Marks those that wait and of which the start is another by now than when this
+ * was last called: ENGINE_FORECASTS at most, and those that were. */
+void ctld_forecast_tell(struct ctld *c);
 
 /* ---- job_text.c -----------------------------------------------------------
  */

@@ -14,6 +14,10 @@
  * for changes, the rest for beginnings, of which the one that was cut goes to
  * the end of the line: neither waits for the other, however much there is.
  *
+ * When a job may start is told anew every STARTS_S where it has come to be
+ * another, while somebody watches all; see forecast.c. Those are the first of
+ * the queue, so that a long one costs no more.
+ *
  * What no memory was there for is not left out: a line is tried again, and
  * where it is not known any more what was to be sent, all begin again.
  */
@@ -28,6 +32,7 @@
 
 /* Between two pushes, and between two tries to go on with a beginning. */
 static const double PUSH_S = 0.25, BEGIN_S = 0.05;
+static const double STARTS_S = 5;
 enum { BEHIND_MAX = 1 << 18 };
 
 struct watcher {
@@ -324,6 +329,18 @@ static void on_push(void *arg)
         loop_timer_set(c->watch_timer, 0);
 }
 
+static void on_starts(void *arg)
+{
+    struct ctld *c = arg;
+    const struct watcher *w = c->watchers;
+    while (w && w->job)
+        w = w->next;
+    if (!w || c->stopping)
+        return; /* until the next who begins */
+    ctld_forecast_tell(c);
+    loop_timer_set(c->starts_timer, STARTS_S);
+}
+
 void serve_watch(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
@@ -356,6 +373,8 @@ void serve_watch(void *arg, struct http_exchange *x)
     begin(w, now_s(c) + CTLD_SLICE_S);
     if (w->begun != UINT64_MAX)
         loop_timer_set(c->watch_timer, BEGIN_S);
+    if (!id && !loop_timer_is_set(c->starts_timer))
+        loop_timer_set(c->starts_timer, STARTS_S);
     if (job && job_state_is_final(job->state)) {
         http_stream_end(x);
         unlink_watcher(w);
@@ -364,9 +383,11 @@ void serve_watch(void *arg, struct http_exchange *x)
 
 int ctld_watch_init(struct ctld *c, struct error *err)
 {
-    if (loop_timer_create(c->loop, on_push, c, &c->watch_timer, err) < 0)
+    if (loop_timer_create(c->loop, on_push, c, &c->watch_timer, err) < 0 ||
+        loop_timer_create(c->loop, on_starts, c, &c->starts_timer, err) < 0)
         return -1;
     loop_source_name(c->watch_timer, "watchers");
+    loop_source_name(c->starts_timer, "starts");
     return 0;
 }
 
@@ -379,7 +400,8 @@ void ctld_watch_clear(struct ctld *c)
     }
     c->watchers = NULL;
     loop_source_destroy(c->watch_timer);
-    c->watch_timer = NULL;
+    loop_source_destroy(c->starts_timer);
+    c->watch_timer = c->starts_timer = NULL;
     free(c->dirty);
     free(c->seqs);
     c->dirty = c->seqs = NULL;

@@ -492,6 +492,35 @@ END
     run stat --watch 1
     [ "$status" -eq 64 ]
 }
+
+@test "--watch: a start that others bring nearer is told" {
+    both() { # NAME LIMIT
+        printf '%s\n' 'version: 1' 'kind: command' "name: $1" \
+            'command: [sleep, "600"]' "resources: {gpus: 2, time_limit: $2}" \
+            >"$1.yaml"
+        submit --quiet "$1.yaml"
+    }
+    both a 10m && both b 20m && both c 20m # each takes both slots
+    wait_for 60 job_is 1 RUNNING
+    # Seconds until c starts, as the last whole line that tells of it has it.
+    told() {
+        sed -n '/"job":{"id":3,.*}$/s/.*"start_in_s":\([0-9]*\).*/\1/p' "$1" |
+            tail -n 1
+    }
+    is_nearer() {
+        local in_s
+        in_s=$(told "$1")
+        [ -n "$in_s" ] || return 1
+        [ -e cancelled ] || {
+            [ "$in_s" -gt 1000 ] || return 1
+            "$MGPU_BIN/mgpu-cancel" --quiet 2 && touch cancelled
+        }
+        [ "$in_s" -lt 900 ]
+    }
+    follow_until is_nearer lines "$MGPU_BIN/mgpu-stat" --watch --json
+    [ "$(grep -c '"id":3,' lines)" -lt 20 ]
+}
+
 gone_from() { [ "$(tail -n 2 "$1" | grep -c long)" -eq 0 ]; }
 
 @test "--plot and --report: files that fetch nothing, and no half ones" {
