@@ -60,6 +60,128 @@ static void test_list(const char *library)
     (void)unsetenv("FAKE_NVML");
 }
 
+/* ---- watching --------------------------------------------------------------
+ */
+static const char *says; /* FAKE_NVML_SAYS */
+static const char *const uuids[] = {"GPU-aaaa", "GPU-bbbb", ""};
+static char why[NVML_WHY_CAP];
+
+static struct nvml_watch *watch(const char *library, enum nvml_judge judge)
+{
+    struct nvml_watch *w = NULL;
+    struct error err = ERROR_INIT;
+    if (nvml_watch_open(library, uuids, 3, judge, &w, &err) < 0)
+        tap_diag("%s", err.msg);
+    return w;
+}
+
+/* What it says until it has nothing more to say: "1 xid 79: ...". */
+static const char *next(struct nvml_watch *w)
+{
+    static char said[NVML_WHY_CAP + 8];
+    struct error err = ERROR_INIT;
+    bool more = true;
+    size_t gpu = 9;
+    said[0] = '\0';
+    while (more && !said[0]) {
+        int rc = nvml_watch_next(w, 0, &gpu, why, &more, &err);
+        if (rc < 0)
+            return "it does not answer";
+        if (rc > 0)
+            (void)snprintf(said, sizeof(said), "%zu %s", gpu, why);
+    }
+    return said;
+}
+
+static void test_events(const char *library)
+{
+    struct nvml_watch *w = watch(library, NVML_STRICT);
+    if (!w) {
+        ok(false, "a watch of two GPUs");
+        return;
+    }
+    ok(nvml_watch_has_events(w), "a watch of two GPUs, which have events");
+    is_str(next(w), "", "nothing has happened");
+    ok(fake_nvml_say(says, "xid 0 13") && fake_nvml_say(says, "xid 1 43") &&
+           fake_nvml_say(says, "xid 0 31") && fake_nvml_say(says, "xid 0 45"),
+       "what programs bring about");
+    is_str(next(w), "", "  is nothing");
+    ok(fake_nvml_say(says, "xid 1 74") && fake_nvml_say(says, "xid 0 48") &&
+           fake_nvml_say(says, "xid 1 79"),
+       "what only a GPU can");
+    is_str(next(w), "1 xid 74: NVLink error", "  is told");
+    is_str(next(w), "0 xid 48: double-bit ECC error", "  of each");
+    is_str(next(w), "", "  once");
+    (void)fake_nvml_say(says, "fallen 1");
+    is_int(nvml_watch_look(w, 1, why), 0, "  and what follows is known");
+    nvml_watch_close(w);
+    nvml_watch_close(NULL);
+    (void)unlink(says);
+}
+
+/* Without a word of its own. */
+static void test_look(const char *library)
+{
+    struct nvml_watch *w = watch(library, NVML_STRICT);
+    ok(w && nvml_watch_look(w, 0, why) == 0 && nvml_watch_look(w, 1, why) == 0,
+       "two that are well");
+    is_int(nvml_watch_look(w, 2, why), 0, "one that was lost before is known");
+    (void)fake_nvml_say(says, "fallen 0");
+    (void)fake_nvml_say(says, "reset 1");
+    is_int(nvml_watch_look(w, 0, why), 1, "one is lost");
+    is_str(why, "GPU has fallen off the bus", "  which is told");
+    is_int(nvml_watch_look(w, 0, why), 0, "  once");
+    is_int(nvml_watch_look(w, 1, why), 1, "the other wants a reset");
+    is_str(why, "GPU requires a reset", "  which is told");
+    nvml_watch_close(w);
+
+    (void)unlink(says);
+    (void)fake_nvml_say(says, "ecc 0 1");
+    (void)fake_nvml_say(says, "failed 1");
+    (void)fake_nvml_say(says, "deaf");
+    w = watch(library, NVML_STRICT);
+    ok(w && !nvml_watch_has_events(w), "GPUs that report no events");
+    is_int(nvml_watch_look(w, 0, why), 1, "are asked, too");
+    is_str(why, "1 uncorrectable ECC error", "  what they count");
+    is_int(nvml_watch_look(w, 1, why), 1, "and");
+    is_str(why, "memory could not be retired", "  what they lack");
+    nvml_watch_close(w);
+    w = watch(library, NVML_AS_IS);
+    ok(w && nvml_watch_look(w, 0, why) == 0 && nvml_watch_look(w, 1, why) == 0,
+       "which may be known");
+    (void)unlink(says);
+    (void)fake_nvml_say(says, "ecc 0 3");
+    is_int(nvml_watch_look(w, 0, why), 1, "more is not");
+    is_str(why, "3 uncorrectable ECC errors", "  of which all are told");
+    nvml_watch_close(w);
+    (void)unlink(says);
+    (void)fake_nvml_say(says, "fallen 1");
+    w = watch(library, NVML_AS_IS);
+    ok(w && nvml_watch_look(w, 0, why) == 0 && nvml_watch_look(w, 1, why) == 1,
+       "one that is gone is gone, known or not");
+    nvml_watch_close(w);
+    (void)unlink(says);
+}
+
+static void test_no_watch(const char *library)
+{
+    static const char *const stranger[] = {"MIG-1"};
+    struct nvml_watch *w = NULL;
+    struct error err = ERROR_INIT;
+    is_int(nvml_watch_open(library, stranger, 1, NVML_STRICT, &w, &err), -1,
+           "a GPU that is not there");
+    ok(err.code == ERR_EXTERN, "  %s", err.msg);
+    (void)setenv("FAKE_NVML", "broken", 1);
+    is_int(nvml_watch_open(library, uuids, 2, NVML_STRICT, &w, &err), -1,
+           "a driver that does not start");
+    ok(err.code == ERR_EXTERN, "  %s", err.msg);
+    (void)unsetenv("FAKE_NVML");
+    is_int(nvml_watch_open("/no.so", uuids, 2, NVML_STRICT, &w, &err), -1,
+           "none");
+    ok(err.code == ERR_NOTFOUND, "  %s", err.msg);
+    ok(!w, "nothing is watched");
+}
+
 static void test_missing(void)
 {
     struct nvml_gpu gpus[1];
@@ -72,8 +194,13 @@ static void test_missing(void)
     ok(n == 7, "the count is left alone");
 }
 
-int main(void)
+/* nvml DIR: only leaves the library there, for tests that are no program of
+ * ours. */
+int main(int argc, char **argv)
 {
+    char made[256];
+    if (argc == 2)
+        return fake_nvml_build(argv[1], made, sizeof(made)) ? 0 : 1;
     char dir[] = "/tmp/nvml.XXXXXX";
     char library[64];
     char source[64];
@@ -82,10 +209,18 @@ int main(void)
     if (!mkdtemp(dir))
         return 1;
     (void)snprintf(source, sizeof(source), "%s/nvml.c", dir);
-    if (fake_nvml_build(dir, library, sizeof(library)))
+    char file[64];
+    (void)snprintf(file, sizeof(file), "%s/says", dir);
+    says = file;
+    (void)setenv("FAKE_NVML_SAYS", says, 1);
+    if (fake_nvml_build(dir, library, sizeof(library))) {
         test_list(library);
-    else
+        test_events(library);
+        test_look(library);
+        test_no_watch(library);
+    } else {
         tap_diag("no C compiler: the fake driver is left out");
+    }
     (void)unlink(library);
     (void)unlink(source);
     (void)rmdir(dir);
