@@ -105,7 +105,8 @@ below_worker  := kernels jobs base
 mains := scheduler/ctld/main.c scheduler/tools/submit.c \
          scheduler/tools/stat.c scheduler/tools/cancel.c \
          scheduler/tools/admin.c \
-         slurm/batch.c slurm/shepherd.c slurm/helper.c worker/main.c
+         slurm/batch.c slurm/shepherd.c slurm/gpuwatch.c slurm/helper.c \
+         worker/main.c
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
 # include that library; leaving the library out leaves the file out. CUDA
@@ -145,8 +146,8 @@ ldlibs_tools   := $(ldlibs_jobs)
 ldlibs_worker   = $(mpi_libs) $(ldlibs_kernels) -ljpeg -lpng -lz $(ldlibs_jobs)
 
 # ---- programs and tests ----------------------------------------------------
-bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd worker submit stat \
-          cancel admin)
+bins := $(patsubst %,$(B)/bin/mgpu-%,batch ctld shepherd gpuwatch worker \
+          submit stat cancel admin)
 bins := $(foreach b,$(bins),$(if $(wildcard $(filter \
           %/$(patsubst mgpu-%,%,$(notdir $(b))).c \
           $(if $(filter %ctld,$(b)),%ctld/main.c) \
@@ -267,6 +268,7 @@ endef
 $(eval $(call program,mgpu-ctld,scheduler/ctld/main.c,ctld))
 $(eval $(call program,mgpu-batch,slurm/batch.c,slurm))
 $(eval $(call program,mgpu-shepherd,slurm/shepherd.c,slurm))
+$(eval $(call program,mgpu-gpuwatch,slurm/gpuwatch.c,slurm))
 $(eval $(call program,mgpu-slurm-helper,slurm/helper.c,slurm,helper))
 $(eval $(call program,mgpu-worker,worker/main.c,worker))
 $(foreach t,submit stat cancel admin,$(eval \
@@ -450,7 +452,8 @@ counted := $(filter $(foreach d,jobs db engine slurm,$(B)/tests/unit/$d/%), \
              $(units)) $(contracts)
 coverage:
 	$(Q)$(MAKE) --no-print-directory VARIANT=cov CUDA=0 coverage-run
-coverage-run: $(counted) $(addprefix $(B)/bin/,mgpu-shepherd mgpu-batch \
+coverage-run: $(counted) $(addprefix $(B)/bin/,mgpu-shepherd mgpu-gpuwatch \
+              mgpu-batch \
               $(if $(filter 1,$(SLURM)),mgpu-slurm-helper))
 	$(Q)find $(B) -name '*.gcda' -delete
 	$(Q)$(test_env) $(prove) $(counted)

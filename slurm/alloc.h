@@ -92,6 +92,7 @@ enum alloc_ended_by {
     ALLOC_BY_ITSELF, /* or by our own release() */
     ALLOC_BY_LIMIT,  /* the cluster's scheduler enforced the time limit */
     ALLOC_BY_OTHER,  /* somebody cancelled it there (scancel) */
+    ALLOC_BY_FAULT,  /* a device that it had has failed, and so has it */
 };
 
 enum { ALLOC_NATIVE_ID_CAP = 64, ALLOC_PLACE_CAP = 512 };
@@ -116,7 +117,7 @@ struct alloc_note {
      * among them, and that of all cores which they might use; cores_ms 0: not
      * known. */
     int64_t cpu_ms, cores_ms;
-    struct error why; /* WAITING, REFUSED, LOST; EXITED by other */
+    struct error why; /* WAITING, REFUSED, LOST; EXITED by other or fault */
 };
 
 /* A node, or of one with GPUs of several types those of one: such a node has an
@@ -134,6 +135,11 @@ struct alloc_node {
     int32_t shared_total, shared_free;
     int32_t is_up; /* 0: down or drained; `why` says it */
     char why[96];
+    /* Of gpus_total, that have failed and get nothing new: how many, how many
+     * of these nobody has any more, and their indexes, "0,3"; `why` says of
+     * what. None of them is free. */
+    int32_t gpus_drained, gpus_out;
+    char drained[192];
     char used[192];       /* by whom: "0,1 mgpu 12.1; 2 anna 4711"; "" */
     char partitions[128]; /* "batch*,urgent", the default one starred as by
                              sinfo; "" where there are none */
@@ -178,6 +184,9 @@ struct alloc_ops {
     /* A descriptor that becomes readable when poll() may have notes, or -1:
      * the caller polls by time. Borrowed until destroy. */
     int (*wake_fd)(struct alloc *a);
+    /* Uses again what has failed on the node; what fails again is drained
+     * again. NULL: nothing is drained by itself. False: nothing was */
+    bool (*mend)(struct alloc *a, const char *node);
     /* Forgets; started attempts live on. NULL is fine. */
     void (*destroy)(struct alloc *a);
 };
@@ -192,7 +201,10 @@ struct alloc_local_conf {
     const char *mpirun;   /* program; found on PATH when without '/' */
     const char *shepherd; /* mgpu-shepherd, absolute */
     const char *nvml;     /* NULL: libnvidia-ml.so.1 */
+    const char *gpuwatch; /* mgpu-gpuwatch, absolute; NULL: no GPU is watched */
     int64_t max_fds; /* soft RLIMIT_NOFILE of attempts; 0: as the caller's */
+    /* Hears what an administrator should know: "GPU 1 is drained: ..."; NULL */
+    void (*tell)(const char *what);
 };
 int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
                        struct error *err) MUST_CHECK;

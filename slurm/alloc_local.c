@@ -14,6 +14,8 @@
  *
  * Whoever else uses the GPUs of this machine is not seen.
  *
+ * A GPU that fails meanwhile stays booked for nobody (local_gpus.c).
+ *
  * Nothing here blocks: shepherds are watched through pidfds, which wake_fd()
  * bundles with an event for notes that are already there, and with a timer
  * that runs only while something has to be looked at again.
@@ -89,19 +91,21 @@ static void forget_oldest(struct alloc_local *l)
  * no descriptor reports. */
 static void set_alarms(struct alloc_local *l)
 {
-    bool has_notes = l->notes.at < l->notes.n || l->wants_start;
+    bool has_notes =
+        l->notes.at < l->notes.n || l->wants_start || l->watch.is_news;
+    bool is_unwatched = l->has_gpus && l->watcher && l->watch.fd < 0;
     bool is_unsettled = false;
     for (const struct local_attempt *a = l->first; a; a = a->next)
         is_unsettled = is_unsettled || a->state == LOCAL_UNSURE ||
-                       a->state == LOCAL_SWEEPING;
+                       a->state == LOCAL_SWEEPING || a->state == LOCAL_ASKING;
     uint64_t count = 1;
     if (has_notes)
         (void)!write(l->event_fd, &count, sizeof(count));
     else
         (void)!read(l->event_fd, &count, sizeof(count));
-    long ns = is_unsettled ? LOOK_AGAIN_NS : 0;
-    struct itimerspec every = {.it_value = {.tv_nsec = ns},
-                               .it_interval = {.tv_nsec = ns}};
+    struct timespec next = {.tv_nsec = is_unsettled ? LOOK_AGAIN_NS : 0,
+                            .tv_sec = is_unwatched && !is_unsettled};
+    struct itimerspec every = {.it_value = next, .it_interval = next};
     (void)timerfd_settime(l->timer_fd, 0, &every, NULL);
 }
 
@@ -110,12 +114,17 @@ static int local_poll(struct alloc *base, struct alloc_note *notes, size_t cap,
 {
     (void)err;
     struct alloc_local *l = (struct alloc_local *)base;
+    local_gpus_listen(l);
     for (struct local_attempt *a = l->first; a; a = a->next)
         local_advance(l, a);
     l->wants_start = false;
     start_waiting(l);
     forget_oldest(l);
     *ret_n = notes_take(&l->notes, notes, cap);
+    if (l->watch.is_news && *ret_n < cap) {
+        notes[(*ret_n)++] = (struct alloc_note){.kind = ALLOC_INVENTORY};
+        l->watch.is_news = false;
+    }
     set_alarms(l);
     return 0;
 }
@@ -135,7 +144,7 @@ static void list_users(const struct alloc_local *l, char *ret, size_t cap)
     for (const struct local_attempt *a = l->first; a; a = a->next) {
         const char *slots = strrchr(a->place, ':');
         bool holds = a->state == LOCAL_UNSURE || a->state == LOCAL_RUNNING ||
-                     a->state == LOCAL_SWEEPING;
+                     a->state == LOCAL_SWEEPING || a->state == LOCAL_ASKING;
         if (!holds || a->n_slots < 1 || !slots || len >= cap)
             continue;
         len += (size_t)snprintf(ret + len, cap - len, "%s%s mgpu %llu.%d",
@@ -148,8 +157,8 @@ static void list_users(const struct alloc_local *l, char *ret, size_t cap)
 static const char *gpu_type(const struct alloc_local *l)
 {
     for (int32_t i = 0; i < l->n_slots && l->has_gpus; i++)
-        if (!l->gpus[i].is_lost)
-            return l->gpus[i].type;
+        if (!l->gpus[i].gpu.is_lost)
+            return l->gpus[i].gpu.type;
     return l->has_gpus ? "gpu" : "slot";
 }
 
@@ -163,7 +172,8 @@ static int local_inventory(struct alloc *base, struct alloc_node *nodes,
                                    .gpus_free = local_n_free(l),
                                    .is_up = 1};
     memcpy(nodes[0].name, l->host, sizeof(l->host));
-    memcpy(nodes[0].why, l->why, sizeof(l->why));
+    local_gpus_why(l, nodes[0].why, sizeof(nodes[0].why));
+    local_gpus_drained(l, &nodes[0]);
     (void)snprintf(nodes[0].gpu_type, sizeof(nodes[0].gpu_type), "%s",
                    gpu_type(l));
     list_users(l, nodes[0].used, sizeof(nodes[0].used));
@@ -244,7 +254,8 @@ static int local_request(struct alloc *base, const struct alloc_req *req,
     int rc = 0;
     if (!a)
         rc = take_in(l, req, err);
-    else if (a->state == LOCAL_RUNNING || a->state == LOCAL_SWEEPING)
+    else if (a->state == LOCAL_RUNNING || a->state == LOCAL_SWEEPING ||
+             a->state == LOCAL_ASKING)
         local_push(l, a, (struct alloc_note){.kind = ALLOC_GRANTED});
     else if (a->state == LOCAL_ENDED)
         local_push(l, a, a->end);
@@ -295,6 +306,15 @@ static int local_signal(struct alloc *base, uint64_t job, int32_t attempt,
     return local_tell(a, SHEPHERD_SIGNAL, signo, err);
 }
 
+static bool local_mend(struct alloc *base, const char *node)
+{
+    struct alloc_local *l = (struct alloc_local *)base;
+    bool is_any = strcmp(node, l->host) == 0 && local_gpus_mend(l);
+    l->wants_start = l->wants_start || is_any;
+    set_alarms(l);
+    return is_any;
+}
+
 static void local_destroy(struct alloc *base)
 {
     if (!base)
@@ -303,6 +323,7 @@ static void local_destroy(struct alloc *base)
     struct alloc_local *l = (struct alloc_local *)base;
     while (l->first)
         local_drop(l, l->first);
+    local_gpus_leave(l);
     if (l->epoll_fd >= 0)
         (void)close(l->epoll_fd);
     if (l->event_fd >= 0)
@@ -312,6 +333,8 @@ static void local_destroy(struct alloc *base)
     notes_clear(&l->notes);
     free(l->mpirun);
     free(l->shepherd);
+    free(l->watcher);
+    free(l->nvml);
     free(l);
     errno = saved;
 }
@@ -324,6 +347,7 @@ static const struct alloc_ops local_ops = {
     .signal = local_signal,
     .poll = local_poll,
     .wake_fd = local_wake_fd,
+    .mend = local_mend,
     .destroy = local_destroy,
 };
 
@@ -345,7 +369,7 @@ static void leave_out_lost(struct alloc_local *l)
 {
     size_t len = 0;
     for (int32_t i = 0; i < l->n_slots; i++) {
-        if (!l->gpus[i].is_lost)
+        if (!l->gpus[i].gpu.is_lost)
             continue;
         l->n_lost++;
         l->busy[i] = 1;
@@ -365,10 +389,13 @@ static int count_slots(struct alloc_local *l, const struct alloc_local_conf *c,
     l->n_slots = c->slots;
     if (c->slots > 0)
         return 0;
+    struct nvml_gpu gpus[GPUS_CAP];
     struct error why = ERROR_INIT;
     size_t n = 0;
-    if (nvml_list(c->nvml, l->gpus, GPUS_CAP, &n, &why) < 0)
+    if (nvml_list(c->nvml, gpus, GPUS_CAP, &n, &why) < 0)
         (void)snprintf(l->why, sizeof(l->why), "%.95s", why.msg);
+    for (size_t i = 0; i < n; i++)
+        l->gpus[i].gpu = gpus[i];
     l->n_slots = (int32_t)n;
     l->has_gpus = n > 0;
     leave_out_lost(l);
@@ -383,13 +410,18 @@ int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
         return error_set(err, ERR_NOMEM, "allocator");
     l->base.ops = &local_ops;
     l->epoll_fd = l->event_fd = l->timer_fd = -1;
+    l->watch.fd = l->watch.pidfd = -1;
     if (gethostname(l->host, sizeof(l->host) - 1) < 0 || !l->host[0])
         (void)snprintf(l->host, sizeof(l->host), "localhost");
     l->mpirun = strdup(conf->mpirun);
     l->shepherd = strdup(conf->shepherd);
+    l->watcher = conf->gpuwatch ? strdup(conf->gpuwatch) : NULL;
+    l->nvml = conf->nvml ? strdup(conf->nvml) : NULL;
     l->max_fds = conf->max_fds;
+    l->tell = conf->tell;
     int rc = 0;
-    if (!l->mpirun || !l->shepherd)
+    if (!l->mpirun || !l->shepherd || (conf->gpuwatch && !l->watcher) ||
+        (conf->nvml && !l->nvml))
         rc = error_set(err, ERR_NOMEM, "allocator");
     if (rc == 0)
         rc = count_slots(l, conf, err);
@@ -399,6 +431,7 @@ int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
         local_destroy(&l->base);
         return -1;
     }
+    local_gpus_watch(l);
     *ret = &l->base;
     return 0;
 }

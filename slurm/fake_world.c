@@ -60,7 +60,8 @@ static void push_end(struct alloc_fake *a, const struct fake_attempt *f)
         note = (struct alloc_note){.kind = ALLOC_LOST,
                                    .is_forgotten = f->outcome.lose == 2};
         because(&note, f->outcome.why, "node failure");
-    } else if (f->outcome.ended_by == ALLOC_BY_OTHER) {
+    } else if (f->outcome.ended_by == ALLOC_BY_OTHER ||
+               f->outcome.ended_by == ALLOC_BY_FAULT) {
         because(&note, f->outcome.why, "cancelled by somebody");
     }
     fake_push(a, f, note);

@@ -1,7 +1,8 @@
-/* local.h - the inside of the local allocator, for its own two files.
+/* local.h - the inside of the local allocator, for its own three files.
  *
  * alloc_local.c is the seam: requests, polling, alarms. local_attempt.c is
  * one attempt: what its directory says, how it starts and how it ends.
+ * local_gpus.c is what becomes of GPUs that fail meanwhile.
  */
 #ifndef MGPU_SLURM_LOCAL_H
 #define MGPU_SLURM_LOCAL_H
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 #include "slurm/alloc.h"
+#include "slurm/attempt_dir.h"
 #include "slurm/notes.h"
 #include "slurm/nvml.h"
 
@@ -25,6 +27,8 @@ enum local_state {
     LOCAL_UNSURE,   /* a shepherd holds the lock, but has not been let go */
     LOCAL_RUNNING,  /* pidfd is the shepherd */
     LOCAL_SWEEPING, /* the shepherd is dead, its processes may not be */
+    LOCAL_ASKING,   /* it has failed, and whether a GPU of its own has is being
+                       asked: `exit`, `ask` */
     LOCAL_ENDED,    /* `end` says how */
 };
 
@@ -41,19 +45,42 @@ struct local_attempt {
     bool is_to_end;   /* what was not started is not to start */
     int grace_ms;
     unsigned char used[SLOTS_CAP];
+    struct attempt_exit exit; /* while ASKING, as the next two */
+    uint32_t ask;
+    double ask_until_s;
     char native_id[ALLOC_NATIVE_ID_CAP], place[ALLOC_PLACE_CAP];
     struct alloc_note end;
     struct local_attempt *prev, *next;
 };
 
+/* mgpu-gpuwatch, as we see it. */
+struct gpu_watch {
+    int fd, pidfd; /* -1: there is none */
+    char line[256];
+    size_t len;
+    uint32_t asked, answered;
+    double again_s;   /* without one: when to start one, on the real clock */
+    bool is_accepted; /* what the GPUs say of themselves at the beginning */
+    bool is_news;     /* the inventory is another one */
+    char why[80];     /* nothing is watched; "" */
+};
+
+struct local_gpu {
+    struct nvml_gpu gpu;
+    char why[NVML_WHY_CAP]; /* it failed meanwhile: nothing new goes there */
+};
+
 struct alloc_local {
     struct alloc base;
-    char *mpirun, *shepherd; /* owned */
-    int64_t max_fds;         /* alloc_local_conf */
+    char *mpirun, *shepherd, *watcher, *nvml; /* owned; the last two may be
+                                                 NULL */
+    int64_t max_fds;                          /* alloc_local_conf */
     char host[ALLOC_NODE_NAME_CAP];
     int32_t n_slots;
-    struct nvml_gpu gpus[GPUS_CAP]; /* [n_slots] unless they are declared */
+    struct local_gpu gpus[GPUS_CAP]; /* [n_slots] unless they are declared */
+    struct gpu_watch watch;
     bool has_gpus;
+    void (*tell)(const char *what); /* NULL: nobody is told */
     int32_t n_lost; /* of the GPUs: booked for ever, and no part of what there
                        is; see local_n_there() */
     char why[96];   /* there are no GPUs to be seen, or not all */
@@ -76,6 +103,28 @@ void local_push(struct alloc_local *l, const struct local_attempt *a,
                 struct alloc_note note);
 int32_t local_n_free(const struct alloc_local *l);
 int32_t local_n_there(const struct alloc_local *l); /* slots, free or not */
+
+/* ---- local_gpus.c ---- */
+bool local_is_usable(const struct alloc_local *l, int32_t slot); /* and free */
+/* Starts the watch if there are GPUs and none; a failure is kept for
+ * local_gpus_why(). */
+void local_gpus_watch(struct alloc_local *l);
+void local_gpus_leave(struct alloc_local *l); /* ends it; waits a second */
+/* Takes what it has said, and starts it again when it is time. */
+void local_gpus_listen(struct alloc_local *l);
+/* Has it look at the GPUs now; what it then knows it has said by the time that
+ * it has answered. ret  0: nobody is there to ask */
+uint32_t local_gpus_ask(struct alloc_local *l);
+bool local_gpus_has_answered(const struct alloc_local *l, uint32_t ask);
+/* Puts into the node which have failed. */
+void local_gpus_drained(const struct alloc_local *l, struct alloc_node *io);
+/* What is wrong with the machine, for people. */
+void local_gpus_why(const struct alloc_local *l, char *ret, size_t cap);
+/* Whether one that the attempt has has failed; if so, *ret says it. */
+bool local_gpus_blame(const struct alloc_local *l,
+                      const struct local_attempt *a, struct error *ret);
+/* Uses again what has failed, unless it fails again. False: nothing has. */
+bool local_gpus_mend(struct alloc_local *l);
 
 /* Finds out from the directory alone how things stand, and sets the state.
  * What cannot be told yet is UNSURE: look again in a moment. */

@@ -110,7 +110,7 @@ int32_t local_n_free(const struct alloc_local *l)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < l->n_slots; i++)
-        n += l->busy[i] == 0;
+        n += local_is_usable(l, i);
     return n;
 }
 
@@ -135,7 +135,7 @@ static void choose_slots(const struct alloc_local *l, struct local_attempt *a,
     place_text_begin(text);
     place_text_node(text, l->host);
     for (int32_t i = 0; i < l->n_slots && want > 0; i++) {
-        if (l->busy[i] > 0)
+        if (!local_is_usable(l, i))
             continue;
         a->used[i] = 1;
         want--;
@@ -166,7 +166,28 @@ static void end_exited(struct alloc_local *l, struct local_attempt *a,
                               .signal = x->signal,
                               .cpu_ms = x->cpu_ms,
                               .cores_ms = x->cores_ms};
+    bool has_failed = x->code != 0 || x->signal != 0;
+    if (has_failed && local_gpus_blame(l, a, &note.why))
+        note.ended_by = ALLOC_BY_FAULT;
     end(l, a, &note);
+}
+
+/* What a GPU does to a program is seen by the program first. So before it is
+ * said that it failed by itself, the watch is asked, for so long at most. */
+static const double ASK_S = 2;
+
+static bool asks(struct alloc_local *l, struct local_attempt *a,
+                 const struct attempt_exit *x)
+{
+    bool has_failed = x->code != 0 || x->signal != 0;
+    bool has_gpus = l->has_gpus && memchr(a->used, 1, sizeof(a->used));
+    a->ask = has_failed && has_gpus ? local_gpus_ask(l) : 0;
+    if (a->ask == 0)
+        return false;
+    a->state = LOCAL_ASKING;
+    a->exit = *x;
+    a->ask_until_s = clock_real.now_s(&clock_real) + ASK_S;
+    return true;
 }
 
 static void end_lost(struct alloc_local *l, struct local_attempt *a,
@@ -274,7 +295,7 @@ static int settle(struct alloc_local *l, struct local_attempt *a,
     if (has_exit) {
         if (attempt_exit_read(a->dir, &x, err) < 0)
             end_lost(l, a, "its exit file is damaged");
-        else
+        else if (!asks(l, a, &x))
             end_exited(l, a, &x);
     } else if (has_started) {
         a->state = LOCAL_SWEEPING;
@@ -332,7 +353,7 @@ static int cuda_devices(const struct alloc_local *l,
 {
     for (int32_t i = 0; l->has_gpus && i < l->n_slots; i++)
         if (a->used[i] && buf_addf(ret, err, "%s%s", ret->len > 0 ? "," : "",
-                                   l->gpus[i].uuid) < 0)
+                                   l->gpus[i].gpu.uuid) < 0)
             return -1;
     return 0;
 }
@@ -406,5 +427,9 @@ void local_advance(struct alloc_local *l, struct local_attempt *a)
         (void)snprintf(entry, sizeof(entry), "%s=%s", ATTEMPT_MARK, a->dir);
         if (proc_signal_marked(entry, SIGKILL, NULL) == 0)
             end_lost(l, a, "its shepherd died");
+    } else if (a->state == LOCAL_ASKING) {
+        if (local_gpus_has_answered(l, a->ask) ||
+            clock_real.now_s(&clock_real) >= a->ask_until_s)
+            end_exited(l, a, &a->exit);
     }
 }

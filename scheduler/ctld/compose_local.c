@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "jobs/base/log.h"
 #include "scheduler/ctld/compose.h"
 #include "scheduler/ctld/paths.h"
 
@@ -73,14 +74,23 @@ static int make_alloc(const struct conf *conf, int32_t given_slots,
     return alloc_local_create(local, ret, err);
 }
 
+static void tell(const char *what)
+{
+    log_warn("alloc", "%s", what);
+}
+
 int compose_local(const struct conf *conf, int32_t slots, int64_t max_fds,
                   struct compose *ret, struct error *err)
 {
     struct compose c = {.alloc = NULL};
-    char shepherd[COMPOSE_PATH_CAP];
-    struct alloc_local_conf local = {
-        .mpirun = conf->local.mpirun, .shepherd = shepherd, .max_fds = max_fds};
+    char shepherd[COMPOSE_PATH_CAP], gpuwatch[COMPOSE_PATH_CAP];
+    struct alloc_local_conf local = {.mpirun = conf->local.mpirun,
+                                     .shepherd = shepherd,
+                                     .gpuwatch = gpuwatch,
+                                     .tell = tell,
+                                     .max_fds = max_fds};
     if (paths_program("mgpu-shepherd", shepherd, sizeof(shepherd), err) < 0 ||
+        paths_program("mgpu-gpuwatch", gpuwatch, sizeof(gpuwatch), err) < 0 ||
         make_alloc(conf, slots, &local, &c.alloc, err) < 0 ||
         files_direct_create(&c.files, err) < 0) {
         compose_clear(&c);

@@ -1,6 +1,7 @@
 /* serve_drain.c - nodes that administrators take out of use: nothing new starts
  * there, what runs goes on. As with a pause, a line of admin.log comes first,
- * and the lines are all that is kept. */
+ * and the lines are all that is kept. A GPU that failed is out of use by
+ * itself, until its node is resumed: of that nothing is kept. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,17 @@ static int check_node(const struct ctld *c, const char *node, bool is_drain,
                      "no node '%.64s'; see mgpu-stat --nodes", node);
 }
 
+/* GPUs of it are out of use by themselves. */
+static bool has_failed(const struct ctld *c, const char *node)
+{
+    size_t n = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
+    for (size_t i = 0; i < n; i++)
+        if (nodes[i].gpus_drained > 0 && strcmp(nodes[i].name, node) == 0)
+            return true;
+    return false;
+}
+
 static int change(struct ctld *c, int64_t uid, const char *node, bool is_drain,
                   const char *why, struct error *err)
 {
@@ -125,11 +137,13 @@ static int change(struct ctld *c, int64_t uid, const char *node, bool is_drain,
         return -1;
     size_t i = find(c, node);
     bool is_so = is_drain == (i < c->n_drains);
-    if (is_so && (!is_drain || !*why || strcmp(why, c->drains[i].why) == 0))
+    bool mends = !is_drain && has_failed(c, node);
+    if (is_so && !mends &&
+        (!is_drain || !*why || strcmp(why, c->drains[i].why) == 0))
         return 0;
     json_t *detail =
         json_pack("{s:o, s:o}", "node", ctld_text(node), "why", ctld_text(why));
-    if (is_so && detail)
+    if (is_so && is_drain && detail)
         (void)json_object_set_new(detail, "old", ctld_text(c->drains[i].why));
     if (audit_add(c->audit, now_s, uid, is_drain ? "drain" : "resume", detail,
                   err) < 0)
@@ -137,6 +151,8 @@ static int change(struct ctld *c, int64_t uid, const char *node, bool is_drain,
     wire_time(now_s, at);
     if (ctld_drain_deed(c, node, is_drain, uid, at, why, err) < 0)
         return -1;
+    if (mends)
+        (void)engine_mend(c->engine, node);
     log_notice("admin", "%s node=\"%s\" uid=%lld why=\"%s\"",
                is_drain ? "drain" : "resume", node, (long long)uid, why);
     ctld_want_step(c);

@@ -269,6 +269,13 @@ static bool took_jobs(void *arg, double until_s, const struct error *why)
     return true;
 }
 
+static json_t *drained_of(const struct alloc_node *node)
+{
+    char place[sizeof(node->drained) + 2];
+    (void)snprintf(place, sizeof(place), "n:%s", node->drained);
+    return node->gpus_drained > 0 ? indexes_of(place) : json_array();
+}
+
 /* The document up to "holds":[, which it ends with. */
 static int put_head(struct gpus *g, struct error *err)
 {
@@ -280,11 +287,11 @@ static int put_head(struct gpus *g, struct error *err)
         bool is_more = i > 0 && strcmp(nodes[i - 1].name, nodes[i].name) == 0;
         from = is_more ? from + nodes[i - 1].gpus_total : 0;
         (void)json_array_append_new(
-            list, json_pack("{s:o, s:o, s:i, s:i, s:b}", "name",
+            list, json_pack("{s:o, s:o, s:i, s:i, s:o, s:b}", "name",
                             ctld_text(nodes[i].name), "gpu_type",
                             ctld_text(nodes[i].gpu_type), "gpus_from", from,
-                            "gpus_total", nodes[i].gpus_total, "is_up",
-                            nodes[i].is_up));
+                            "gpus_total", nodes[i].gpus_total, "drained",
+                            drained_of(&nodes[i]), "is_up", nodes[i].is_up));
     }
     json_t *o = json_pack("{s:s, s:s, s:o, s:o, s:o, s:[]}", "schema",
                           "mgpu.gpus/1", "cluster", g->c->parts.conf->cluster,

@@ -165,6 +165,16 @@ static int add_room(struct buf *b, const struct ctld_room *r)
                     r->is_short);
 }
 
+static uint64_t n_failed(const struct ctld *c)
+{
+    size_t n = 0;
+    uint64_t failed = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
+    for (size_t i = 0; i < n; i++)
+        failed += (uint64_t)nodes[i].gpus_drained;
+    return failed;
+}
+
 /* What an administrator has done, and may have forgotten. */
 static int add_admin(struct buf *b, const struct ctld *c)
 {
@@ -172,6 +182,8 @@ static int add_admin(struct buf *b, const struct ctld *c)
                  "1: an administrator has paused starts.", c->pause.is_on);
     rc |= one(b, "mgpu_nodes_drained", "gauge",
               "Nodes that administrators keep jobs away from.", c->n_drains);
+    rc |= one(b, "mgpu_gpus_drained", "gauge",
+              "GPUs that failed, and get nothing new.", n_failed(c));
     rc |= one(b, "mgpu_policy_set", "gauge",
               "Keys that are set over mgpu.yaml.", c->policy.n);
     return rc | one(b, "mgpu_reload_failed", "gauge",

@@ -150,6 +150,25 @@ static void add_nodes_reason(const struct why *w, json_t *list, bool is_down)
         add_reason(list, text);
 }
 
+/* "GpusDrained: n1 (GPU 1: xid 79: ...)"; nothing when there is none. */
+static void add_drained_reason(const struct why *w, json_t *list)
+{
+    size_t len = 0;
+    char text[TEXT_CAP];
+
+    for (size_t i = 0; i < w->n; i++) {
+        const struct alloc_node *node = &w->nodes[i];
+        if (!w->may[i] || !node->is_up || node->gpus_drained < 1 ||
+            len + sizeof(node->name) + sizeof(node->why) + 64 > sizeof(text))
+            continue;
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s (%s)",
+                                len > 0 ? ", " : "GpusDrained: ", node->name,
+                                node->why);
+    }
+    if (len > 0)
+        add_reason(list, text);
+}
+
 /* Slurm's reason for one that stands in its queue, in our numbers. */
 static void add_ahead_reason(const struct why *w, json_t *list)
 {
@@ -246,6 +265,7 @@ static json_t *reasons_of(const struct why *w)
     }
     add_nodes_reason(w, list, true);
     add_nodes_reason(w, list, false);
+    add_drained_reason(w, list);
     return list;
 }
 

@@ -11,6 +11,8 @@
  *   refused, or not started    HELD, until somebody releases it
  *   lost, but reported 0       COMPLETED, 0
  *   given up after its report  as it reported
+ *   failed, as has a GPU of    NODE_FAIL, 125
+ *   its
  *   lost by the cluster's      another attempt, at no cost, if the job is
  *   scheduler itself           ever to be tried again after a loss
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
@@ -191,6 +193,12 @@ static bool ended_by_itself(const struct job *job, const struct ending *end)
             (end->is_forgotten && job->report_code < EXIT_SIGNAL));
 }
 
+/* All that it was to do is done: what ended it then took nothing from it. */
+static bool is_success(const struct job *job)
+{
+    return job->reported && job->report_code == 0;
+}
+
 static struct verdict decide(const struct engine *e, const struct entry *en,
                              const struct ending *end)
 {
@@ -222,6 +230,11 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     }
     if (was_warned(e, en, end) || heeded_warning(job, end))
         return expired(job, end);
+    if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_FAULT &&
+        !is_success(job)) {
+        v = make(EV_LOST, EXIT_NEVER_RAN, end->signal, end->why);
+        return or_again(job, RETRY_NODE_FAIL, v);
+    }
     if (end->kind == ALLOC_REFUSED) {
         v = make(EV_FAIL, EXIT_NEVER_RAN, 0, "");
         detail_because(&v.d, "could not be started: ", end->why);
@@ -354,7 +367,8 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
         v.d.cpu_ms = end->cpu_ms;
         v.d.cores_ms = end->cores_ms;
     }
-    bool is_nodes = end->kind == ALLOC_LOST || en->give_up;
+    bool is_nodes = end->kind == ALLOC_LOST || en->give_up ||
+                    (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_FAULT);
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&
         (v.excludes || (en->job.exclude_node && is_nodes)))
         exclude(e, en, &v.d);

@@ -416,6 +416,15 @@ void engine_drained_changed(struct engine *e, bool is_more)
     e->takes_back = e->takes_back || is_more;
 }
 
+bool engine_mend(struct engine *e, const char *node)
+{
+    struct alloc *a = e->parts.alloc;
+    bool is_any = a->ops->mend && a->ops->mend(a, node);
+
+    e->wants_plan = e->wants_plan || is_any;
+    return is_any;
+}
+
 int engine_set_policy(struct engine *e, const struct policy *p,
                       struct error *err)
 {

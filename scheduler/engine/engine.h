@@ -188,6 +188,9 @@ void engine_drain(struct engine *e, const char *why);
 /* engine_conf.drained has changed. What waits in the allocator for devices is
  * taken back when a node was added: it could be started there. */
 void engine_drained_changed(struct engine *e, bool is_more);
+/* GPUs of the node that have failed (alloc_node.gpus_drained) are used again,
+ * until they fail again. False: there are none. */
+bool engine_mend(struct engine *e, const char *node);
 int engine_set_policy(struct engine *e, const struct policy *p,
                       struct error *err) MUST_CHECK;
 

@@ -10,6 +10,9 @@
  * says that it does, nothing is set aside: one job of the cluster's size that
  * its user may not run would be the end of the queue.
  *
+ * GPUs that have failed are not shown once nobody has them: who needs them
+ * waits as for a node that is down, and nothing is kept for it.
+ *
  * With submit_ahead an attempt that does not fit now is shown to the policy as
  * a queued job, which it still is but for where it waits: others get around it
  * as around any other (ahead.c).
@@ -257,7 +260,9 @@ static void view_live(const struct engine *e, struct eng_view *t,
 static void view_nodes(const struct engine *e, struct policy_node *ret)
 {
     for (size_t i = 0; i < e->n_nodes; i++) {
-        int32_t total = e->nodes[i].gpus_total, free = e->nodes[i].gpus_free;
+        const struct alloc_node *node = &e->nodes[i];
+        int32_t total = node->gpus_total - node->gpus_out;
+        int32_t free = node->gpus_free;
         ret[i] = (struct policy_node){
             .gpus_total = total,
             .gpus_free = free < 0       ? 0

@@ -13,21 +13,27 @@ static int add_node(struct render_table *t, const json_t *n, struct error *err)
     const char *held = field_str(n, "reservation");
     bool up = field_yes(n, "is_up");
     bool is_open = !json_is_false(json_object_get(n, "is_open"));
+    int64_t drained = field_int(n, "gpus_drained", 0);
+    char state[48];
 
+    (void)snprintf(state, sizeof(state), "%s",
+                   !up        ? "down"
+                   : !is_open ? "closed"
+                              : "up");
+    if (up && drained > 0)
+        (void)snprintf(state, sizeof(state), "%s, %" PRId64 " drained",
+                       is_open ? "up" : "closed", drained);
     if (render_table_add(t, err, "%s", field_str(n, "name")) < 0 ||
         render_table_add(t, err, "%s", field_str(n, "gpu_type")) < 0 ||
         render_table_add(t, err, "%" PRId64, field_int(n, "gpus_total", 0)) <
             0 ||
         render_table_add(t, err, "%" PRId64, field_int(n, "gpus_free", 0)) <
             0 ||
-        render_table_add(t, err, "%s",
-                         !up        ? "down"
-                         : !is_open ? "closed"
-                                    : "up") < 0)
+        render_table_add(t, err, "%s", state) < 0)
         return -1;
-    render_table_paint(t, !up        ? RENDER_BAD
-                          : !is_open ? RENDER_ODD
-                                     : RENDER_PLAIN);
+    render_table_paint(t, !up                       ? RENDER_BAD
+                          : !is_open || drained > 0 ? RENDER_ODD
+                                                    : RENDER_PLAIN);
     if (render_table_add(t, err, "%s", field_str(n, "partitions")) < 0 ||
         render_table_add(t, err, "%s", field_str(n, "used")) < 0 ||
         render_table_add(t, err, "%s%s%s%s", field_str(n, "why"),

@@ -22,11 +22,11 @@ struct period {
     size_t n_slices;
 };
 
-static bool has_index(const json_t *hold, int64_t index)
+static bool has_index(const json_t *list, int64_t index)
 {
     size_t i;
     json_t *v;
-    json_array_foreach(json_object_get(hold, "gpus"), i, v)
+    json_array_foreach(list, i, v)
     {
         if (json_integer_value(v) == index)
             return true;
@@ -88,7 +88,8 @@ static struct line line_of(const json_t *holds, const char *node, int64_t index,
     json_array_foreach(holds, i, h)
     {
         struct span s = span_of(h, p);
-        if (strcmp(field_str(h, "node"), node) == 0 && has_index(h, index))
+        if (strcmp(field_str(h, "node"), node) == 0 &&
+            has_index(json_object_get(h, "gpus"), index))
             add_span(&l, &s, p);
     }
     return l;
@@ -135,12 +136,15 @@ static int add_gpu(struct render_table *t, const struct show_conf *s,
     percent(l.held_s, p->until_s - p->since_s, held, sizeof(held));
     percent(l.computed_s, l.known_s, computing, sizeof(computing));
     draw(&l, p, s->style.ascii, bars, sizeof(bars));
+    bool drained = has_index(json_object_get(node, "drained"), index);
     if (l.is_on)
-        (void)snprintf(who, sizeof(who), "%s %.60s",
+        (void)snprintf(who, sizeof(who), "%s %.60s%s",
                        field_str(l.last, "display_id"),
-                       field_str(l.last, "user"));
+                       field_str(l.last, "user"), drained ? ", drained" : "");
     else if (!field_yes(node, "is_up"))
         (void)snprintf(who, sizeof(who), "down");
+    else if (drained)
+        (void)snprintf(who, sizeof(who), "drained");
     if (render_table_add(t, err, "%s:%" PRId64, name, index) < 0 ||
         render_table_add(t, err, "%s", field_str(node, "gpu_type")) < 0 ||
         render_table_add(t, err, "%s", held) < 0 ||

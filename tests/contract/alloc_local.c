@@ -375,6 +375,109 @@ static void test_gpus(struct rig *r)
     rig_attach(r);
 }
 
+static struct alloc_node node_of(struct rig *r)
+{
+    struct alloc_node node = {.gpus_total = -1};
+    struct error err = ERROR_INIT;
+    size_t n;
+    if (r->a->ops->inventory(r->a, &node, 1, &n, &err) < 0)
+        tap_diag("%s", err.msg);
+    return node;
+}
+
+/* Until so many have failed; what comes of attempts meanwhile is r->last. */
+static bool drained(struct rig *r, int32_t want)
+{
+    double end_s = clock_real.now_s(&clock_real) + rig_limit_s(r);
+    struct error err = ERROR_INIT;
+    size_t n;
+    while (node_of(r).gpus_drained != want &&
+           clock_real.now_s(&clock_real) < end_s) {
+        struct pollfd fd = {.fd = r->a->ops->wake_fd(r->a), .events = POLLIN};
+        (void)poll(&fd, 1, 50);
+        if (r->a->ops->poll(r->a, &r->last, 0, &n, &err) < 0)
+            return false;
+    }
+    return node_of(r).gpus_drained == want;
+}
+
+/* F38 while the daemon runs and a job has it. */
+static void test_fails(struct rig *r)
+{
+    char library[128];
+    char says[PATH_MAX];
+    if (!fake_nvml_build(r->dir, library, sizeof(library))) {
+        tap_diag("no C compiler: the fake driver is left out");
+        return;
+    }
+    (void)snprintf(says, sizeof(says), "%s/says", r->dir);
+    (void)setenv("FAKE_NVML_SAYS", says, 1);
+    rig_detach(r);
+    r->nvml = library;
+    rig_attach(r);
+    ok(starts(r, 80, 1, &usr1, 1) && starts(r, 81, 1, &ignores, 1),
+       "F38: two jobs on two GPUs");
+    ok(fake_nvml_say(says, "xid 1 31") && fake_nvml_say(says, "xid 1 79"),
+       "the second falls off the bus");
+    ok(drained(r, 1), "and is drained, for the second word and not the first");
+    struct alloc_node node = node_of(r);
+    is_str(node.why, "GPU 1: xid 79: GPU has fallen off the bus", "  which");
+    is_str(node.drained, "1", "  by its number");
+    ok(node.gpus_total == 2 && node.gpus_free == 0 && node.is_up == 1,
+       "what is there is there");
+    ok(rig_signal(r, 81, SIGKILL) == 0 && rig_ends(r, 81, 0, SIGKILL),
+       "the job that had it fails");
+    is_int(r->last.ended_by, ALLOC_BY_FAULT, "  by no fault of its own");
+    char want[ALLOC_NODE_NAME_CAP + 64];
+    (void)snprintf(want, sizeof(want),
+                   "GPU 1 of %s: xid 79: GPU has fallen off the bus",
+                   node.name);
+    is_str(r->last.why.msg, want, "  which is told");
+    is_int(node_of(r).gpus_free, 0, "nobody gets it");
+    ok(rig_ask(r, 82, 1, &env) == 0 && rig_is_quiet(r), "who asks waits");
+    ok(rig_signal(r, 80, SIGUSR1) == 0 && rig_ends(r, 80, 0, 0),
+       "the job on the other one ends as it should");
+    is_int(r->last.ended_by, ALLOC_BY_ITSELF, "  by itself");
+    ok(rig_gets(r, 82, ALLOC_GRANTED) && rig_ends(r, 82, 0, 0) &&
+           has_line(r, 82, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa\n"),
+       "who waited gets that one");
+
+    ok(starts(r, 83, 1, &ignores, 1), "one more");
+    ok(fake_nvml_say(says, "ecc 0 2"), "its GPU counts errors");
+    ok(rig_signal(r, 83, SIGKILL) == 0 && rig_ends(r, 83, 0, SIGKILL) &&
+           r->last.ended_by == ALLOC_BY_FAULT &&
+           strstr(r->last.why.msg, ": 2 uncorrectable ECC errors"),
+       "when it fails the GPU is asked, though it has said nothing: %s",
+       r->last.why.msg);
+    ok(drained(r, 2), "none is left");
+    ok(rig_ask(r, 84, 2, &env) == 0 && rig_is_quiet(r), "who asks waits");
+
+    ok(unlink(says) == 0 && fake_nvml_say(says, "ecc 0 2"),
+       "one is seated anew, the other counts on");
+    ok(!r->a->ops->mend(r->a, "nobody"), "another node is mended");
+    ok(r->a->ops->mend(r->a, node.name) && node_of(r).gpus_drained == 0,
+       "somebody has looked at them, and uses them again");
+    ok(rig_gets(r, 84, ALLOC_GRANTED) && rig_ends(r, 84, 0, 0) &&
+           has_line(r, 84, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n"),
+       "who waited gets them");
+    ok(fake_nvml_say(says, "xid 1 79") && drained(r, 1) &&
+           strcmp(node_of(r).drained, "1") == 0,
+       "what is wrong again is found; what was known is not");
+
+    rig_detach(r);
+    (void)unlink(says);
+    ok(fake_nvml_say(says, "failed 0"), "in the next life");
+    rig_attach(r);
+    ok(drained(r, 1) &&
+           strcmp(node_of(r).why, "GPU 0: memory could not be retired") == 0,
+       "the one is well again, the other is not: %s", node_of(r).why);
+    rig_detach(r);
+    (void)unlink(says);
+    (void)unsetenv("FAKE_NVML_SAYS");
+    r->nvml = NULL;
+    rig_attach(r);
+}
+
 /* Of many that ended the oldest are forgotten; their directories know. */
 static void test_forgets(struct rig *r)
 {
@@ -413,6 +516,7 @@ int main(int argc, char **argv)
     test_files(&r);
     test_forgets(&r);
     test_gpus(&r);
+    test_fails(&r);
     rig_close(&r);
     is_int(n_fds(), before, "no descriptor is left open");
     return tap_done();

@@ -266,10 +266,14 @@ static inline int rig_slurm_create(struct rig *r, struct error *err)
 static inline void rig_attach(struct rig *r)
 {
     struct error err = ERROR_INIT;
+    char gpuwatch[PATH_MAX];
+    (void)snprintf(gpuwatch, sizeof(gpuwatch), "%s",
+                   rig_program(r, "mgpu-gpuwatch"));
     struct alloc_local_conf conf = {.slots = r->nvml ? 0 : r->gpus,
                                     .mpirun = "mpirun",
                                     .shepherd = r->bin,
-                                    .nvml = r->nvml};
+                                    .nvml = r->nvml,
+                                    .gpuwatch = r->nvml ? gpuwatch : NULL};
     int rc = -1;
     if (r->kind == RIG_FAKE)
         rc = alloc_fake_create(r->world, &r->a, &err);

@@ -80,6 +80,39 @@ static void test_retry_on(void)
     }
 }
 
+/* F38: a device of its own failed, and so did it. */
+static void test_fault(void)
+{
+    struct world_script s = one((struct world_attempt){
+        .exit_code = 1, .ended_by = ALLOC_BY_FAULT, .why = "GPU 1: xid 79"});
+    struct world w;
+
+    ends(&s, "k0:NODE_FAIL/125/1[1]", "a device failed: not its own exit code");
+    s.jobs[0].attempts[0].exit_code = 0;
+    s.jobs[0].attempts[0].signal = 6;
+    ends(&s, "k0:NODE_FAIL/125/1[1]", "nor what it died of");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1}}";
+    ends(&s, "k0:COMPLETED/0/2[11]", "again, as after any node_fail");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1,\"on\":[\"signal\"]}}";
+    ends(&s, "k0:NODE_FAIL/125/1[1]", "  and only then");
+    s.jobs[0].attempts[0].no_claim = 1;
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1}}";
+    ends(&s, "k0:COMPLETED/0/2[11]", "also before it was claimed");
+    s.jobs[0].attempts[0].no_claim = s.jobs[0].attempts[0].signal = 0;
+    ends(&s, "k0:COMPLETED/0/1[1]", "what was done is done");
+
+    s.jobs[0].attempts[0].exit_code = 1;
+    s.jobs[0].spec_more = NULL;
+    world_init(&w, &s);
+    ok(world_start(&w), "---- and why");
+    for (int i = 0; i < 400 && !world_is_over(&w); i++) {
+        (void)world_step(&w);
+        world_advance(&w);
+    }
+    is_str(engine_job(w.engine, 1)->reason, "GPU 1: xid 79", "it says which");
+    world_clear(&w);
+}
+
 /* A rule goes before retry.on. */
 static void test_rules(void)
 {
@@ -158,6 +191,11 @@ static void test_exclude(void)
     s.jobs[0].attempts[2].lose = 0;
     s.jobs[0].spec_more = "},\"retry\":{\"max\":4,\"exclude_node\":false}}";
     ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n1 n1 ", "or if it may go back");
+    s.jobs[0].attempts[0] = s.jobs[0].attempts[1] = (struct world_attempt){
+        .exit_code = 1, .ended_by = ALLOC_BY_FAULT, .why = "GPU 1: xid 79"};
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4}}";
+    ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n2 n3 ",
+           "F38: a device has failed: each time another");
     s.jobs[0].attempts[0] = s.jobs[0].attempts[1] =
         (struct world_attempt){.signal = 7};
     s.jobs[0].spec_more = "},\"retry\":{\"max\":4}}";
@@ -255,6 +293,7 @@ int main(void)
 {
     test_retries();
     test_retry_on();
+    test_fault();
     test_rules();
     test_exclude();
     test_backoff();
