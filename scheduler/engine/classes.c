@@ -47,9 +47,11 @@ static bool is_alike(const struct engine *e, size_t i, size_t k)
 
 static void mark_avoided(const struct engine *e, bool *ret)
 {
-    for (size_t k = 0; e->files.n_avoiding > 0 && k < e->n_active; k++) {
-        const char *list = e->active[k]->job.exclude;
-        for (size_t i = 0; list[0] && i < e->n_nodes; i++)
+    const struct entry_list *l = &e->files.avoiding;
+
+    for (size_t k = 0; k < l->n; k++) {
+        const char *list = l->at[k]->job.exclude;
+        for (size_t i = 0; i < e->n_nodes; i++)
             ret[i] = ret[i] ||
                      list_has(list, e->nodes[i].name, strlen(e->nodes[i].name));
     }

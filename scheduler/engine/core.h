@@ -45,7 +45,6 @@ struct entry {
     int32_t n_live;  /* of a sweep's first task: that have devices, in a plan */
     bool is_waiting; /* QUEUED, for the end of another job; see depends.c */
     bool is_early;   /* its time has not come; see begin.c */
-    bool is_owed;    /* within one view: others are gone, or go, for it */
     bool is_planned; /* within one plan: it starts; see limits.c */
     bool is_saved;   /* a copy is in engine.saved; not yet to the store */
     bool is_ahead;   /* asked for although it did not fit, see ahead.c */

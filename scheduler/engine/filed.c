@@ -6,9 +6,9 @@
  * times for each submit. So each active entry is filed by what a step asks:
  * eng_file() is called after whatever the lists go by has changed - the state,
  * the priority, `not_before_s`, `dropped`, `is_waiting`, `is_early`,
- * `exclude` - and puts
- * it where it belongs. It may be called too often, and cannot fail: room in the
- * lists comes with the entry, in eng_add().
+ * `exclude`, for whom it went - and puts it where it belongs. It may be called
+ * too often, and cannot fail: room in the lists comes with the entry, in
+ * eng_add().
  *
  * An undo puts an entry back as it was and files it anew, so the lists follow
  * from the entries at any time; tests/contract/engine_files.h compares the two
@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 /* ---- lists ----------------------------------------------------------------
  */
@@ -59,6 +60,9 @@ int eng_files_reserve(struct engine *e, size_t more, struct error *err)
     return reserve(&f->moving, n, err) < 0 || reserve(&f->over, n, err) < 0 ||
                    reserve(&f->depends, n, err) < 0 ||
                    reserve(&f->early, n, err) < 0 ||
+                   reserve(&f->avoiding, n, err) < 0 ||
+                   reserve(&f->went, n, err) < 0 ||
+                   reserve(&f->owed, n, err) < 0 ||
                    eng_queue_reserve(&f->queue, n, err) < 0 ||
                    reserve(&f->later, n, err) < 0 ||
                    reserve_users(f, n, err) < 0
@@ -169,6 +173,15 @@ double eng_later_s(const struct engine *e)
     return l->n > 0 ? l->at[0]->filed.later_s : (double)INFINITY;
 }
 
+/* ---- owed -----------------------------------------------------------------
+ */
+void eng_set_owed(struct engine *e, struct entry *en, bool is_owed)
+{
+    set_in(&e->files.owed, en, &en->filed.is_owed, is_owed);
+    if (en->filed.waits)
+        en->filed.waits->is_owed = is_owed;
+}
+
 /* ---- counts ---------------------------------------------------------------
  */
 static size_t user_at(const struct files *f, int64_t uid)
@@ -272,7 +285,6 @@ void eng_file(struct engine *e, struct entry *en)
     struct files *f = &e->files;
     enum job_state s = en->job.state;
     bool is_there = s != JOB_NEW, is_queued = s == JOB_QUEUED;
-    bool avoids = is_there && en->job.exclude[0] != '\0';
 
     set_state(f, en, s);
     set_in(&f->moving, en, &en->filed.is_moving,
@@ -283,9 +295,11 @@ void eng_file(struct engine *e, struct entry *en)
     set_in(&f->early, en, &en->filed.is_early, en->is_early);
     eng_queue_set(&f->queue, en, is_queued && !eng_waits(en));
     set_later(f, en, is_queued ? en->not_before_s : -(double)INFINITY);
-    f->n_avoiding += avoids;
-    f->n_avoiding -= en->filed.avoids;
-    en->filed.avoids = avoids;
+    set_in(&f->avoiding, en, &en->filed.avoids,
+           is_there && en->job.exclude[0] != '\0');
+    set_in(&f->went, en, &en->filed.went,
+           is_there && en->job.preempted_for > 0 &&
+               eng_owed_until(en) > eng_now(e));
 }
 
 int eng_file_all(struct engine *e, struct error *err)
@@ -310,8 +324,9 @@ void eng_unfile(struct engine *e, struct entry *en)
     set_in(&f->early, en, &en->filed.is_early, false);
     eng_queue_set(&f->queue, en, false);
     set_later(f, en, -(double)INFINITY);
-    f->n_avoiding -= en->filed.avoids;
-    en->filed.avoids = false;
+    set_in(&f->avoiding, en, &en->filed.avoids, false);
+    set_in(&f->went, en, &en->filed.went, false);
+    eng_set_owed(e, en, false);
     eng_clear_dirty(e, en);
 }
 
@@ -323,6 +338,9 @@ void eng_files_clear(struct engine *e)
     free(f->over.at);
     free(f->depends.at);
     free(f->early.at);
+    free(f->avoiding.at);
+    free(f->went.at);
+    free(f->owed.at);
     eng_queue_clear(&f->queue);
     free(f->later.at);
     free(f->users);

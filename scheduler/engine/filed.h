@@ -21,7 +21,8 @@ struct entry_list {
 /* Where an entry is filed: no part of the job, and put back by no undo. */
 struct filed {
     enum job_state state; /* under which it is counted; JOB_NEW: it is not */
-    bool is_moving, is_over, has_depends, is_early, avoids, is_dirty;
+    bool is_moving, is_over, has_depends, is_early, avoids, went, is_dirty;
+    bool is_owed;          /* within one view: others are gone, or go, for it */
     struct waiting *waits; /* in the queue; NULL: it is not there */
     size_t later_at;       /* in `later`, from 1; 0: it is not there */
     double later_s;
@@ -41,13 +42,16 @@ struct files {
     struct entry_list over;    /* by id: have ended, and linger */
     struct entry_list depends; /* by id: were to wait for others */
     struct entry_list early;   /* by id: whose time has not come, see begin.c */
-    struct queue queue;        /* QUEUED, and neither early nor for the end of
-                                  another */
-    struct entry_list later;   /* QUEUED and not before a time: a heap by it */
+    struct entry_list avoiding; /* by id: keep away from nodes */
+    struct entry_list went;     /* by id: whose devices others are still owed,
+                                   and some that were: see preempting.c */
+    struct entry_list owed;     /* by id: that are owed some, in one view */
+    struct queue queue;         /* QUEUED, and neither early nor for the end of
+                                   another */
+    struct entry_list later;    /* QUEUED and not before a time: a heap by it */
     struct jobs_of_user *users; /* owned; by uid */
     size_t n_users, cap_users;
     uint64_t n_state[JOB_STATE_N];
-    size_t n_avoiding; /* that keep away from nodes */
     /* Rows of which the reason is old, the oldest first. */
     struct entry *dirty_first, *dirty_last;
 };
@@ -70,6 +74,8 @@ size_t eng_at_id(struct entry *const *list, size_t n, uint64_t id);
 struct entry *eng_next_moving(const struct engine *e, uint64_t after);
 /* The time of the first of `later`; INFINITY: there is none. */
 double eng_later_s(const struct engine *e);
+/* Within one view. */
+void eng_set_owed(struct engine *e, struct entry *en, bool is_owed);
 int32_t eng_jobs_of(const struct engine *e, int64_t uid);
 
 /* Its row in the store is to be written with one of the next batches. */

@@ -60,21 +60,23 @@ static size_t few_of(const struct engine *e, double now_s, double wall_s,
                      struct eng_order *ret)
 {
     const struct entry_list *live = &e->files.moving;
-    const struct queue *q = &e->files.queue;
+    const struct entry_list *owed = &e->files.owed;
     bool has_owed = e->parts.conf->preempt.is_on;
     size_t n = 0;
 
     for (size_t i = 0; i < live->n; i++)
         if (job_state_is_live(live->at[i]->job.state))
             ret[n++] = of_live(e, live->at[i], now_s, wall_s);
-    for (size_t i = 0; has_owed && i < q->n; i++)
-        if (eng_is_owed(e, q->at[i]->entry) && in_view(q->at[i], now_s))
-            ret[n++] = of_waiting(q->at[i], now_s, wall_s, true);
+    for (size_t i = 0; has_owed && i < owed->n; i++) {
+        const struct waiting *w = owed->at[i]->filed.waits;
+        if (w && in_view(w, now_s))
+            ret[n++] = of_waiting(w, now_s, wall_s, true);
+    }
     qsort(ret, n, sizeof(*ret), by_order);
     return n;
 }
 
-int eng_order(const struct engine *e, double now_s, double wall_s,
+int eng_order(struct engine *e, double now_s, double wall_s,
               struct eng_order **ret, size_t *ret_n, struct error *err)
 {
     const struct queue *q = &e->files.queue;
@@ -92,7 +94,7 @@ int eng_order(const struct engine *e, double now_s, double wall_s,
     n_few = few_of(e, now_s, wall_s, few);
     for (size_t i = 0; i < q->n; i++) {
         const struct waiting *w = q->at[i];
-        if (!in_view(w, now_s) || (has_owed && eng_is_owed(e, w->entry)))
+        if (!in_view(w, now_s) || (has_owed && w->is_owed))
             continue;
         const struct eng_order one = of_waiting(w, now_s, wall_s, false);
         while (k < n_few && compare(&few[k], &one) < 0)

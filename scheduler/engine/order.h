@@ -15,7 +15,7 @@ struct eng_order {
 };
 /* Those that live or could start, in the policy's order.
  * own  *ret, for free() */
-int eng_order(const struct engine *e, double now_s, double wall_s,
+int eng_order(struct engine *e, double now_s, double wall_s,
               struct eng_order **ret, size_t *ret_n,
               struct error *err) MUST_CHECK;
 

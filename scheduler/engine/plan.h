@@ -131,18 +131,23 @@ int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
 extern const char eng_taken_back[];
 
 /* ---- preempting.c -------------------------------------------------------- */
-/* Sets entry.is_owed for a view, where anybody is told to go. */
-void eng_find_owed(const struct engine *e);
+/* Files for a view who is owed devices, where anybody is told to go. */
+void eng_find_owed(struct engine *e);
+/* So long the job that it went for is owed its devices; -INFINITY: it did not
+ * go. */
+double eng_owed_until(const struct entry *en);
 /* Within one view, after eng_find_owed(). */
 bool eng_is_owed(const struct engine *e, const struct entry *en);
 /* What a policy is to know of a live job that may go, or does. */
 void eng_view_preempt(const struct engine *e, const struct entry *en,
-                      struct policy_job *io);
+                      double now_s, struct policy_job *io);
 /* The wish was checked, but for what happened to it since. err  ERR_NOMEM */
 int eng_preempt(struct engine *e, const struct policy_wish *wishes, size_t n,
                 const struct policy_wish *w, struct error *err) MUST_CHECK;
 /* When a plan could tell somebody to go whom this one could not; INFINITY. */
 double eng_preempt_next(const struct engine *e, const struct policy_view *v);
+/* When the attempt got its devices; now_s: it has not told yet. */
+double eng_start_of(const struct entry *en, double now_s);
 /* The time that the attempt has to end, once told. */
 double eng_grace(const struct entry *en);
 

@@ -162,7 +162,7 @@ static int check_one(struct checking *c, const struct policy_wish *w, size_t *k,
 
 static int check(struct checking *c, struct error *err)
 {
-    size_t n_queued = 0, n_wishes = 0, k = 0;
+    size_t n_queued = 0, n_wishes = 0, k = 0, k_goes = 0;
 
     for (size_t i = 0; i < c->v->n_jobs; i++)
         n_queued += c->v->jobs[i].state == JOB_QUEUED;
@@ -172,7 +172,9 @@ static int check(struct checking *c, struct error *err)
         return error_set(err, ERR_INTERNAL, "%zu wishes for %zu queued jobs",
                          n_wishes, n_queued);
     for (size_t i = 0; i < c->n; i++)
-        if (check_one(c, &c->wishes[i], &k, err) < 0)
+        if (check_one(c, &c->wishes[i],
+                      c->wishes[i].act == POLICY_PREEMPT ? &k_goes : &k,
+                      err) < 0)
             return -1;
     return check_owed(c, err);
 }

@@ -21,10 +21,15 @@ double eng_grace(const struct entry *en)
     return en->job.is_preempted ? en->job.preempt_grace_s : en->job.grace_s;
 }
 
+/* Of its present attempt. */
+double eng_start_of(const struct entry *en, double now_s)
+{
+    return isnan(en->start_now_s) ? now_s : en->start_now_s;
+}
+
 /* ---- the view -------------------------------------------------------------
  */
-/* So long the job that it went for is owed its devices. */
-static double owed_until(const struct entry *en)
+double eng_owed_until(const struct entry *en)
 {
     return en->job.preempted_for > 0
                ? en->preempted_s + en->job.preempt_grace_s +
@@ -33,26 +38,40 @@ static double owed_until(const struct entry *en)
 }
 
 /* Not once it has had them: what becomes of it then is its own affair. */
-void eng_find_owed(const struct engine *e)
+static bool is_owed_by(const struct entry *to, const struct entry *en)
 {
+    return to && !job_state_is_final(to->job.state) &&
+           to->job.priority > en->job.priority &&
+           !(to->job.claim_s >= en->job.preempt_s);
+}
+
+/* Who went so long ago that nobody is owed for it is filed no longer. */
+void eng_find_owed(struct engine *e)
+{
+    struct files *f = &e->files;
+    double now_s = eng_now(e);
+    size_t n = 0;
+
     if (!e->parts.conf->preempt.is_on)
         return;
-    for (size_t i = 0; i < e->n_active; i++)
-        e->active[i]->is_owed = false;
-    for (size_t i = 0; i < e->n_active; i++) {
-        const struct entry *en = e->active[i];
-        struct entry *to = owed_until(en) > eng_now(e)
-                               ? eng_find(e, en->job.preempted_for)
-                               : NULL;
-        if (to && to->job.priority > en->job.priority &&
-            !(to->job.claim_s >= en->job.preempt_s))
-            to->is_owed = true;
+    while (f->owed.n > 0)
+        eng_set_owed(e, f->owed.at[f->owed.n - 1], false);
+    for (size_t i = 0; i < f->went.n; i++) {
+        struct entry *en = f->went.at[i];
+        en->filed.went = eng_owed_until(en) > now_s;
+        if (!en->filed.went)
+            continue;
+        f->went.at[n++] = en;
+        struct entry *to = eng_find(e, en->job.preempted_for);
+        if (is_owed_by(to, en))
+            eng_set_owed(e, to, true);
     }
+    f->went.n = n;
 }
 
 bool eng_is_owed(const struct engine *e, const struct entry *en)
 {
-    return e->parts.conf->preempt.is_on && en->is_owed &&
+    return e->parts.conf->preempt.is_on && en->filed.is_owed &&
            !(job_state_is_live(en->job.state) && en->job.native_id[0]);
 }
 
@@ -66,11 +85,10 @@ static bool may_go(const struct entry *en)
 }
 
 void eng_view_preempt(const struct engine *e, const struct entry *en,
-                      struct policy_job *io)
+                      double now_s, struct policy_job *io)
 {
     const struct policy_preempt *conf = &e->parts.conf->preempt;
     const struct job *job = &en->job;
-    double now_s = eng_now(e);
 
     if (!conf->is_on)
         return;
@@ -121,28 +139,47 @@ static double later(double t, double at_s, double now_s)
     return at_s > now_s ? fmin(t, at_s) : t;
 }
 
+/* The priority of the first who waits; INT32_MIN: nobody does. Those who are
+ * owed something stand before him, and may be of a lower one. */
+static int32_t most_of(const struct policy_view *v)
+{
+    int32_t most = INT32_MIN;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (job->state != JOB_QUEUED)
+            continue;
+        most = job->priority > most ? job->priority : most;
+        if (!job->is_owed)
+            break;
+    }
+    return most;
+}
+
 /* Somebody has run for long enough, or is overdue: no event tells of that. */
 double eng_preempt_next(const struct engine *e, const struct policy_view *v)
 {
-    int32_t most = INT32_MIN;
+    const struct files *f = &e->files;
+    int32_t most = v->preempt.is_on ? most_of(v) : INT32_MIN;
     double t = INFINITY;
 
-    for (size_t i = 0; v->preempt.is_on && i < v->n_jobs; i++)
-        if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].priority > most)
-            most = v->jobs[i].priority;
     if (most == INT32_MIN)
         return INFINITY;
-    for (size_t i = 0; i < v->n_jobs; i++) {
-        const struct policy_job *job = &v->jobs[i];
-        if (job->is_leaving)
-            t = later(t, job->leaves_s + POLICY_PREEMPT_SLACK_S, v->now_s);
-        else if (job->may_go && job->priority < most)
+    for (size_t i = 0; i < f->moving.n; i++) {
+        const struct entry *en = f->moving.at[i];
+        struct policy_job job = {.start_s = eng_start_of(en, v->now_s)};
+        if (!job_state_is_live(en->job.state))
+            continue;
+        eng_view_preempt(e, en, v->now_s, &job);
+        if (job.is_leaving)
+            t = later(t, job.leaves_s + POLICY_PREEMPT_SLACK_S, v->now_s);
+        else if (job.may_go && en->job.priority < most)
             t = later(t,
-                      fmax(job->start_s + v->preempt.min_runtime_s,
-                           job->preempted_s + POLICY_PREEMPT_AGAIN_S),
+                      fmax(job.start_s + v->preempt.min_runtime_s,
+                           job.preempted_s + POLICY_PREEMPT_AGAIN_S),
                       v->now_s);
     }
-    for (size_t i = 0; i < e->n_active; i++)
-        t = later(t, owed_until(e->active[i]), v->now_s);
+    for (size_t i = 0; i < f->went.n; i++)
+        t = later(t, eng_owed_until(f->went.at[i]), v->now_s);
     return t;
 }

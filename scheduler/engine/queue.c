@@ -194,6 +194,7 @@ static void copy_in(struct waiting *w, const struct entry *en)
     w->is_exclusive = job->where.exclusive;
     w->is_dropping = en->dropped > 0;
     w->has_cap = job->max_parallel > 0;
+    w->is_owed = en->filed.is_owed;
 }
 
 static struct waiting *begin(struct queue *q, struct entry *en)

@@ -25,6 +25,7 @@ struct waiting {
     bool is_exclusive; /* by its own word */
     bool is_dropping;  /* an attempt of it has to be dropped before */
     bool has_cap;      /* of a sweep with max_parallel */
+    bool is_owed;      /* within one view */
 };
 
 struct waiting_room;

@@ -249,12 +249,12 @@ static void view_live(const struct engine *e, struct eng_view *t,
         .gpus = job->gpus,
         .nodes = job->nodes,
         .submit_s = o->submit_s,
-        .start_s = isnan(en->start_now_s) ? t->v.now_s : en->start_now_s,
+        .start_s = eng_start_of(en, t->v.now_s),
         .limit_s = job->limit_s,
         .left_s = NAN,
         .is_owed = o->is_owed,
     };
-    eng_view_preempt(e, en, pj);
+    eng_view_preempt(e, en, t->v.now_s, pj);
 }
 
 static void view_nodes(const struct engine *e, struct policy_node *ret)

@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/plan.h"
 
 /* How many there should be in each list, and what is first. */
 struct files_expected {
-    size_t moving, over, depends, early, queue, later, avoiding, dirty;
+    size_t moving, over, depends, early, queue, later, avoiding, went, dirty;
     uint64_t n_state[JOB_STATE_N];
     double next_s; /* of all that time brings */
 };
@@ -29,6 +30,7 @@ static inline struct files_expected files_expect(const struct engine *e)
         x.queue += s == JOB_QUEUED && !eng_waits(en);
         x.later += is_later;
         x.avoiding += en->job.exclude[0] != '\0';
+        x.went += eng_owed_until(en) > eng_now(e);
         x.dirty += en->filed.is_dirty;
         x.n_state[s]++;
         x.next_s = fmin(x.next_s,
@@ -58,7 +60,8 @@ static inline bool files_is_copy(const struct waiting *x)
            memcmp(&x->not_before_s, &en->not_before_s, sizeof(double)) == 0 &&
            x->is_exclusive == job->where.exclusive &&
            x->is_dropping == (en->dropped > 0) &&
-           x->has_cap == (job->max_parallel > 0);
+           x->has_cap == (job->max_parallel > 0) &&
+           x->is_owed == en->filed.is_owed;
 }
 
 /* In the policy's order, by what is true now, and under its kind. */
@@ -135,6 +138,47 @@ static inline size_t files_n_dirty(const struct engine *e)
     return n;
 }
 
+/* Those of long ago may still be there. */
+static inline size_t files_n_went(const struct engine *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < e->files.went.n; i++)
+        n += eng_owed_until(e->files.went.at[i]) > eng_now(e);
+    return n;
+}
+
+/* Whether any job has gone for this one, which has not had the devices. */
+static inline bool files_is_owed(const struct engine *e, const struct entry *to)
+{
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct entry *en = e->active[i];
+        if (en->job.preempted_for == to->job.id &&
+            eng_owed_until(en) > eng_now(e) &&
+            to->job.priority > en->job.priority &&
+            !(to->job.claim_s >= en->job.preempt_s))
+            return true;
+    }
+    return false;
+}
+
+/* As for a plan that is made now. */
+static inline const char *files_check_owed(struct engine *e)
+{
+    const char *why = NULL;
+
+    if (!e->parts.conf->preempt.is_on)
+        return NULL;
+    eng_find_owed(e);
+    for (size_t i = 0; i < e->n_active && !why; i++) {
+        const struct entry *en = e->active[i];
+        if (!job_state_is_final(en->job.state) &&
+            en->filed.is_owed != files_is_owed(e, en))
+            why = "is owed devices, and is not said to be, or is said to be";
+    }
+    why = why ? why : files_check_ids(&e->files.owed);
+    return why;
+}
+
 /* NULL: as they should be. */
 static inline const char *files_check(struct engine *e)
 {
@@ -153,7 +197,8 @@ static inline const char *files_check(struct engine *e)
     if (!why && (x.moving != f->moving.n || x.over != f->over.n ||
                  x.depends != f->depends.n || x.early != f->early.n ||
                  x.queue != f->queue.n || x.later != f->later.n ||
-                 x.avoiding != f->n_avoiding || x.dirty != files_n_dirty(e)))
+                 x.avoiding != f->avoiding.n || x.went != files_n_went(e) ||
+                 x.dirty != files_n_dirty(e)))
         why = "a job is filed where it does not belong, or is not filed";
     if (!why && memcmp(x.n_state, f->n_state, sizeof(x.n_state)) != 0)
         why = "the states are counted wrong";
@@ -161,6 +206,9 @@ static inline const char *files_check(struct engine *e)
     why = why ? why : files_check_ids(&f->over);
     why = why ? why : files_check_ids(&f->depends);
     why = why ? why : files_check_ids(&f->early);
+    why = why ? why : files_check_ids(&f->avoiding);
+    why = why ? why : files_check_ids(&f->went);
+    why = why ? why : files_check_owed(e);
     why = why ? why : files_check_queue(e);
     why = why ? why : files_check_later(e);
     return why ? why : files_check_users(e);
