@@ -192,10 +192,12 @@ static void take_back(struct backfill *b, size_t n_heads,
 /* Starts the job if every head that it meets would still start at its time:
  * tried on both pictures, what is free now and what is free then. NULL, or
  * the job that it would delay.
- * out  ret_at_s  when that one is to start */
+ * out  ret_owed  the same, if it is one that is owed devices; or NULL
+ *      ret_at_s  when that one is to start */
 static const struct policy_job *start_beside(struct backfill *b,
                                              const struct policy_job *job,
                                              struct place place,
+                                             const struct plan_owed **ret_owed,
                                              double *ret_at_s)
 {
     struct plan *p = &b->plan;
@@ -204,6 +206,7 @@ static const struct policy_job *start_beside(struct backfill *b,
     there.classes = place.classes; /* who waits for others is not met */
     const struct plan_owed *owed = plan_start(p, &there, place);
 
+    *ret_owed = owed;
     if (owed) {
         *ret_at_s = owed->at_s;
         return owed->job;
@@ -234,8 +237,9 @@ static uint64_t short_for(const struct backfill *b,
 }
 
 /* start_beside(), which is not gone through again for a job of a shape that it
- * did not start, unless that ends before other times. A start, or a head more,
- * changes what it goes by; and, where devices are taken back, who is owed. */
+ * did not start, unless that ends before other times. A start, a head more, or
+ * another who is owed devices changes what it goes by. Who is owed some himself
+ * is like nobody else. */
 static const struct policy_job *try_beside(struct backfill *b,
                                            const struct policy_job *job,
                                            const struct policy_job *as,
@@ -243,18 +247,21 @@ static const struct policy_job *try_beside(struct backfill *b,
 {
     struct plan *p = &b->plan;
     struct plan_delay now = {.state = p->state,
+                             .owed_state = p->owed_state,
                              .n_heads = b->n_heads,
                              .is_short = short_for(b, job)};
     const struct plan_delay *was = plan_delay(p, as);
 
-    if (!p->soon && was->state == now.state && was->n_heads == now.n_heads &&
+    if (!job->is_owed && was->state == now.state &&
+        was->owed_state == now.owed_state && was->n_heads == now.n_heads &&
         was->is_short == now.is_short) {
-        *ret_at_s = b->heads[was->by].at_s;
-        return b->heads[was->by].job;
+        *ret_at_s = was->owed ? was->owed->at_s : b->heads[was->by].at_s;
+        return was->owed ? was->owed->job : b->heads[was->by].job;
     }
-    const struct policy_job *delayed = start_beside(b, job, place, ret_at_s);
-    if (!p->soon && delayed) {
-        while (b->heads[now.by].job != delayed)
+    const struct policy_job *delayed =
+        start_beside(b, job, place, &now.owed, ret_at_s);
+    if (!job->is_owed && delayed) {
+        while (!now.owed && b->heads[now.by].job != delayed)
             now.by++;
         *plan_delay(p, as) = now;
     }

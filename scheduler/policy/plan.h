@@ -20,10 +20,12 @@ struct plan_shape;
 /* Whom a job of some shape would delay where it fits: the same for all whose
  * ends are before the same of these times. */
 struct plan_delay {
-    uint64_t state;    /* of the plan; 0: not looked at */
-    size_t n_heads;    /* there were so many reservations */
-    uint64_t is_short; /* by reservation: it would have ended by then */
-    size_t by;         /* whose time would not be kept */
+    uint64_t state;      /* of the plan; 0: not looked at */
+    uint64_t owed_state; /* of plan.owed */
+    size_t n_heads;      /* there were so many reservations */
+    uint64_t is_short;   /* by reservation: it would have ended by then */
+    size_t by; /* whose time would not be kept; or, if there is one: */
+    const struct plan_owed *owed; /* who would lose what he is owed */
 };
 
 /* A queued job that gets its devices from those that leave. */
@@ -63,8 +65,10 @@ struct plan {
     int32_t *trial_at;         /* [n_nodes] */
     struct plan_owed *owed;    /* [n_owed], in the order of the view */
     size_t n_owed;
-    bool *leaves;     /* by job of the view: counted in soon */
-    size_t n_leaving; /* of these, who were told to */
+    bool *leaves;        /* by job of the view: counted in soon */
+    size_t n_leaving;    /* of these, who were told to */
+    uint64_t owed_state; /* another number when who leaves, or is owed, is
+                            another, but for starts */
 };
 
 /* err  ERR_INVAL the view is wrong, ERR_LIMIT more jobs than cap */

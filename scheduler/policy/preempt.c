@@ -505,6 +505,7 @@ bool preempt_for(struct plan *p, const struct policy_job *job)
         if (!s.v[i].is_out)
             let_go(p, s.v[i].job, job);
     say(p, &p->owed[p->n_owed++], &s);
+    p->owed_state++;
     free(s.v);
     return true;
 }

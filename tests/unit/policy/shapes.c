@@ -151,6 +151,25 @@ static void run_one(struct policy_job *job, int32_t *at)
     job->may_go = draw(0, 1);
     job->grace_s = 30;
     job->preempted_s = -INFINITY;
+    job->lost_s = draw(0, 2) * 50;
+    job->is_leaving = draw(0, 5) == 0;
+    job->leaves_s = draw(-80, 40); /* it may be overdue */
+    job->leaves_for = (uint64_t)draw(0, JOBS);
+}
+
+/* Many in a row want the same, as the tasks of a sweep do. */
+static void alike(struct policy_job *to, const struct policy_job *from)
+{
+    struct policy_job was = *to;
+
+    if (to->state != JOB_QUEUED || from->state != JOB_QUEUED)
+        return;
+    *to = *from;
+    to->id = was.id;
+    to->priority = was.priority;
+    to->submit_s = was.submit_s;
+    to->limit_s = was.limit_s;
+    to->is_owed = was.is_owed;
 }
 
 static int by_order(const void *a, const void *b)
@@ -166,22 +185,29 @@ static struct policy_view view_of(int n_jobs, int32_t *ats)
                                         .is_up = draw(0, 9) > 0,
                                         .class_id = i % 2};
     int32_t variety = draw(1, 3);
+    bool preempts = draw(0, 1) == 0;
+    int32_t odds = draw(5, 40); /* few leave room to start beside */
     for (int i = 0; i < n_jobs; i++) {
         jobs[i] = job_of(i, variety);
         jobs[i].is_exclusive = draw(0, 9) == 0;
         jobs[i].limit_s = draw(0, 9) ? 100 * draw(1, 8) : (double)INFINITY;
         jobs[i].priority = draw(0, 2);
         jobs[i].submit_s = -i;
-        if (draw(0, 9) == 0)
+        if (draw(0, odds) == 0)
             run_one(&jobs[i], &ats[i]);
+        else
+            jobs[i].is_owed = preempts && draw(0, 15) == 0;
     }
     qsort(jobs, (size_t)n_jobs, sizeof(*jobs), by_order);
+    for (int i = 1; i < n_jobs; i++)
+        if (draw(0, 2) > 0)
+            alike(&jobs[i], &jobs[i - 1]);
     return (struct policy_view){
         .nodes = nodes,
         .n_nodes = NODES,
         .jobs = jobs,
         .n_jobs = (size_t)n_jobs,
-        .preempt = {.is_on = draw(0, 3) == 0, .grace_s = 30},
+        .preempt = {.is_on = preempts, .grace_s = 30},
     };
 }
 
