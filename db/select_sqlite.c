@@ -9,29 +9,29 @@
  * view does not have. How many rows a table has is told to anybody.
  *
  * What never ends is stopped by the clock, which is looked at every LOOK_OPS
- * steps of SQLite's machine. A single step is bounded by the limits on lengths.
+ * steps of SQLite's machine. A single step is bounded by the limits on lengths,
+ * by functions of our own where SQLite's take their product, and by the memory
+ * that the statement may have: select_sqlite.h. Nothing goes to a temporary
+ * file.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "db/select_sqlite.h"
 #include "db/store_sqlite.h"
 #include "db/view.h"
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 
-enum { LOOK_OPS = 1000, COLUMNS_MAX = 200 };
+enum { LOOK_OPS = 100, COLUMNS_MAX = 200, MEMORY_MIB = 128 };
 
 static const struct {
     int what, most;
 } bounds[] = {
     {SQLITE_LIMIT_LENGTH, 2 << 20}, /* a specification has 1 MiB at most */
-    {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},
-    {SQLITE_LIMIT_COLUMN, COLUMNS_MAX},
-    {SQLITE_LIMIT_EXPR_DEPTH, 200},
-    {SQLITE_LIMIT_COMPOUND_SELECT, 100},
-    {SQLITE_LIMIT_VDBE_OP, 100000},
-    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
-    {SQLITE_LIMIT_VARIABLE_NUMBER, 0},
+    {SQLITE_LIMIT_SQL_LENGTH, 1 << 16}, {SQLITE_LIMIT_COLUMN, COLUMNS_MAX},
+    {SQLITE_LIMIT_EXPR_DEPTH, 200},     {SQLITE_LIMIT_COMPOUND_SELECT, 100},
+    {SQLITE_LIMIT_VDBE_OP, 100000},     {SQLITE_LIMIT_VARIABLE_NUMBER, 0},
     {SQLITE_LIMIT_WORKER_THREADS, 0},
 };
 
@@ -43,6 +43,7 @@ struct select {
     struct error denied; /* the first that was */
     double until_s;
     bool is_late;
+    struct select_calls calls;
 };
 
 /* ---- what may be read -----------------------------------------------------
@@ -135,8 +136,10 @@ static int authorize(void *arg, int action, const char *a, const char *b,
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
     case SQLITE_FUNCTION:
-        return strcmp(b, "load_extension") == 0 ? deny(s, "function", b, NULL)
-                                                : SQLITE_OK;
+        /* The second one compares each key with each. */
+        return strcmp(b, "load_extension") == 0 || strcmp(b, "json_patch") == 0
+                   ? deny(s, "function", b, NULL)
+                   : SQLITE_OK;
     case SQLITE_READ:
         return may_read(s, a, b ? b : "", db ? db : "", by)
                    ? SQLITE_OK
@@ -205,8 +208,13 @@ static int open_both(struct select *s, const char *dir, struct error *err)
         return error_set(err, ERR_CONFIG, "'%s' is too long", dir);
     if (db_open(&s->db, state, "sql", true, err) < 0 ||
         attach(s, metrics, err) < 0 ||
-        db_exec(&s->db, "PRAGMA query_only = 1", err) < 0)
+        db_exec(&s->db, "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY",
+                err) < 0)
         return -1;
+    s->calls.is_over = look_at_clock;
+    s->calls.arg = s;
+    if (select_calls_add(s->db.h, &s->calls) != SQLITE_OK)
+        return db_fail(&s->db, "set up", err);
     if (sqlite3_set_authorizer(s->db.h, authorize, s) != SQLITE_OK)
         return db_fail(&s->db, "set up", err);
     if (learn_views(s, err) < 0)
@@ -229,6 +237,11 @@ static int failed(const struct select *s, struct error *err)
                          s->q->time_max_s);
     if (s->q->stop && *s->q->stop)
         return error_set(err, ERR_UNAVAIL, "the daemon is stopping");
+    if (select_memory_is_out())
+        return error_set(err, ERR_LIMIT,
+                         "it needs more than %d MiB of memory: let it name "
+                         "less, or sort fewer rows",
+                         (int)MEMORY_MIB);
     (void)db_fail(&s->db, "select", err);
     if (err && err->code == ERR_EXTERN) /* of what was written */
         err->code = ERR_INVAL;
@@ -291,13 +304,16 @@ int store_sqlite_select(const char *dir, const struct store_select *q,
     sqlite3_stmt *st = NULL;
     s.denied = (struct error)ERROR_INIT;
     s.until_s = clock_real.now_s(&clock_real) + q->time_max_s;
-    int rc = open_both(&s, dir, err);
+    int rc = select_memory_begin((int64_t)MEMORY_MIB << 20, err);
+    if (rc == 0)
+        rc = open_both(&s, dir, err);
     if (rc == 0)
         rc = prepare(&s, &st, err);
     if (rc == 0)
         rc = read_rows(&s, st, row, arg, ret_is_cut, err);
     sqlite3_finalize(st);
     db_close(&s.db);
+    select_memory_end();
     buf_clear(&s.known);
     return rc;
 }

@@ -192,6 +192,137 @@ static void test_ends(void)
     is_int(err.code, ERR_UNAVAIL, "  by it");
 }
 
+/* ---- functions of our own -------------------------------------------------
+ */
+
+/* What SQLite says itself; "-" for NULL. */
+static void is_as_sqlite(const char *expression)
+{
+    char text[300], want[200] = "x\n";
+    sqlite3 *h = NULL;
+    sqlite3_stmt *st = NULL;
+    (void)snprintf(text, sizeof(text), "SELECT %s AS x", expression);
+    if (sqlite3_open(":memory:", &h) != SQLITE_OK ||
+        sqlite3_prepare_v2(h, text, -1, &st, NULL) != SQLITE_OK ||
+        sqlite3_step(st) != SQLITE_ROW) {
+        ok(false, "%s: %s", expression, sqlite3_errmsg(h));
+    } else {
+        const char *got = (const char *)sqlite3_column_text(st, 0);
+        (void)snprintf(want + 2, sizeof(want) - 2, "%s\n", got ? got : "-");
+        gives(text, want);
+    }
+    sqlite3_finalize(st);
+    (void)sqlite3_close(h);
+}
+
+static void test_functions(void)
+{
+    static const char *const same[] = {
+        "instr('a\xc3\xa4"
+        "bc', 'b')",
+        "instr('abc', 'x')",
+        "instr('abc', '')",
+        "instr('', '')",
+        "instr(NULL, 'a')",
+        "instr('a', NULL)",
+        "instr(x'c3a462', x'62')",
+        "instr(1234, 34)",
+        "instr('aab', 'ab')",
+        "replace('abcabc', 'b', 'xyz')",
+        "replace('aaa', 'aa', 'b')",
+        "replace('abc', '', 'x')",
+        "replace('abc', 'abc', '')",
+        "replace('abc', 'x', NULL)",
+        "replace('', 'a', 'b')",
+        "replace(12321, 2, 45)",
+        "replace('a.a.a', '.', '')",
+        "trim('  a b ')",
+        "ltrim('  a ') || '|'",
+        "'|' || rtrim(' a  ')",
+        "trim('xyaxy', 'yx')",
+        "trim('\xc3\xa4"
+        "b\xc3\xa4', '\xc3\xa4')",
+        "ltrim('\xc3\xa4\xc3\xb6' || 'b', '\xc3\xb6\xc3\xa4')",
+        "rtrim('b\xc3\xa4', 'x')",
+        "trim('aaa', 'a') || '|'",
+        "trim('a', '')",
+        "trim(NULL)",
+        "trim('a', NULL)",
+        "trim('')",
+        "'Abc' LIKE 'a%'",
+        "'abc' LIKE '_b_'",
+        "'a%c' LIKE 'a\\%c' ESCAPE '\\'",
+        "'abc' LIKE 'a\\%c' ESCAPE '\\'",
+        "NULL LIKE 'a'",
+        "'a' LIKE NULL",
+        "'a' NOT LIKE 'b'",
+        "'abc' GLOB 'a*'",
+        "'Abc' GLOB 'a*'",
+        "'a1' GLOB 'a[0-9]'",
+        "glob('*b', 'ab')",
+        "12 LIKE '1%'",
+        "'' LIKE '%'",
+        "'\xc3\xa4' LIKE '_'",
+    };
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+        is_as_sqlite(same[i]);
+    gives("SELECT instr(replace(printf('%.*c', 1000000, 'a'), 'a', 'ab'), "
+          "'ba') AS n",
+          "n\n2\n");
+    gives("SELECT length(trim(printf('%.*c', 2000000, ' '))) AS n", "n\n0\n");
+    gives("SELECT printf('%.*c', 1000000, 'a') LIKE '%a%a%b%' AS n", "n\n0\n");
+    is_refused("SELECT replace(printf('%.*c', 2000000, 'a'), 'a', 'abc')",
+               ERR_LIMIT, "too big");
+    is_refused("SELECT 'a' LIKE 'b' ESCAPE 'xy'", ERR_INVAL, "ESCAPE");
+    is_refused("SELECT json_patch('{}', '{}')", ERR_DENIED, "json_patch");
+}
+
+/* One step of each would go on for minutes, in SQLite's own words. */
+static void test_long_steps(void)
+{
+#define LONG(n) "printf('%.*c', " #n ", 'a')"
+    gives("SELECT instr(" LONG(2000000) ", " LONG(1000000) " || 'b') AS n",
+          "n\n0\n");
+    gives("SELECT length(replace(" LONG(2000000) ", " LONG(
+              1000000) " || 'b', '')) AS n",
+          "n\n2000000\n");
+    is_refused("SELECT trim(" LONG(2000000) ", printf('%.*c', 1000000, 'b') "
+                                            "|| 'a')",
+               ERR_INVAL, "too long");
+    is_refused("SELECT " LONG(2000000) " LIKE '%' || " LONG(900) " || 'b'",
+               ERR_INVAL, "too long");
+    is_refused("SELECT " LONG(2000000) " GLOB '*' || " LONG(900) " || 'b'",
+               ERR_INVAL, "too long");
+    is_int(ask_for("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 "
+                   "FROM c) SELECT count(*) FROM c WHERE " LONG(
+                       1000000) " || n LIKE '%' || " LONG(90) " || 'b'",
+                   10, 0.2),
+           -1, "many steps");
+    is_int(err.code, ERR_TIMEOUT, "  end by the clock");
+}
+
+/* Gigabytes, and by the first one before the first step. */
+static void test_memory(void)
+{
+    struct buf text = BUF_INIT;
+    int rc = buf_addstr(&text, "WITH a0 (x) AS (SELECT 1)", NULL);
+    for (int i = 1; i < 40; i++)
+        rc |= buf_addf(&text, NULL,
+                       ", a%d (x) AS (SELECT p.x FROM a%d AS p, a%d AS q)", i,
+                       i - 1, i - 1);
+    rc |= buf_addstr(&text, " SELECT count(*) FROM a39", NULL);
+    ok(rc == 0, "a statement of %zu bytes", text.len);
+    is_refused(buf_str(&text), ERR_LIMIT, "128 MiB");
+    buf_clear(&text);
+    is_refused("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM "
+               "c) SELECT n, " LONG(1000000) " || n AS t FROM c ORDER BY t",
+               ERR_LIMIT, "128 MiB");
+    is_refused("WITH RECURSIVE c(n) AS (SELECT 1 UNION SELECT n + 1 FROM c) "
+               "SELECT count(DISTINCT n || " LONG(10000) ") FROM c",
+               ERR_LIMIT, "128 MiB");
+    gives("SELECT name FROM v_job", "name\nn\n");
+}
+
 int main(void)
 {
     tmp_begin(&t);
@@ -201,6 +332,9 @@ int main(void)
     test_views();
     test_refused();
     test_ends();
+    test_functions();
+    test_long_steps();
+    test_memory();
     s->ops->destroy(s);
     is_int(ask_for("SELECT * FROM v_job", 9, 9), 0, "nobody has to write");
     tmp_clear(&t);
