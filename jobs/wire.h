@@ -71,6 +71,7 @@
  *        "iterations_total":..,"epochs_total":..,"loss":..,"t_iter":..,
  *        "eval_accuracy":..,"work":..,"lease_s":..} -> 200 {} or 403 FENCED:
  *        stop
+ *        "saving":true  in the middle of a checkpoint; else absent
  *        work: another number than before when anything was done meanwhile
  *        lease_s: since its claim, by the worker's own clock, which no one
  *        sets

@@ -38,7 +38,8 @@ struct reporter {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* ---- under the lock ---- */
-    bool is_ending, is_fenced, is_flushed;
+    bool is_ending, is_fenced, is_flushed, is_saving;
+    int64_t n_saves; /* that have ended */
     double flush_until_s;
     struct report_progress progress;
     int64_t n_news;   /* how often it was set */
@@ -146,7 +147,7 @@ static int add_count(struct buf *b, const char *key, int64_t v,
 }
 
 static int send_beat(struct reporter *r, const struct report_progress *p,
-                     int64_t work, struct error *err)
+                     bool is_saving, int64_t work, struct error *err)
 {
     struct buf b = BUF_INIT;
     int rc = -1;
@@ -159,6 +160,7 @@ static int send_beat(struct reporter *r, const struct report_progress *p,
         add_number(&b, "t_iter", p->t_iter, err) == 0 &&
         add_number(&b, "eval_accuracy", p->eval_accuracy, err) == 0 &&
         add_count(&b, "work", work, err) == 0 &&
+        (!is_saving || buf_addstr(&b, ",\"saving\":true", err) == 0) &&
         buf_addf(&b, err, ",\"lease_s\":%.3f", now_s() - r->since_s) == 0 &&
         buf_addstr(&b, "}", err) == 0)
         rc = post(r, "heartbeat", buf_str(&b), b.len, err);
@@ -174,6 +176,7 @@ static void beat_if_due(struct reporter *r, bool is_last)
         return;
     pthread_mutex_lock(&r->lock);
     struct report_progress p = r->progress;
+    bool is_saving = r->is_saving;
     int64_t n_news = r->n_news;
     pthread_mutex_unlock(&r->lock);
     double past_s = now_s() - r->beat_at_s;
@@ -182,7 +185,7 @@ static void beat_if_due(struct reporter *r, bool is_last)
     bool is_due = past_s >= r->heartbeat_s - r->period_s / 2 ||
                   (has_news && past_s >= live_s - r->period_s / 2) ||
                   (has_news && is_last);
-    if (is_due && send_beat(r, &p, n_news, &err) == 0) {
+    if (is_due && send_beat(r, &p, is_saving, n_news, &err) == 0) {
         r->beat_at_s = now_s();
         r->n_told = n_news;
     }
@@ -350,6 +353,15 @@ void reporter_progress(struct reporter *r, const struct report_progress *p)
     pthread_mutex_unlock(&r->lock);
 }
 
+void reporter_saving(struct reporter *r, bool is_saving)
+{
+    pthread_mutex_lock(&r->lock);
+    r->n_saves += r->is_saving && !is_saving;
+    r->is_saving = is_saving;
+    r->n_news++;
+    pthread_mutex_unlock(&r->lock);
+}
+
 void reporter_alive(struct reporter *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -369,7 +381,11 @@ bool reporter_is_fenced(struct reporter *r, struct error *ret_why)
 
 void reporter_stats(struct reporter *r, struct report_stats *ret)
 {
-    *ret = (struct report_stats){.rows = r->spool.rows,
+    pthread_mutex_lock(&r->lock);
+    int64_t saves = r->n_saves;
+    pthread_mutex_unlock(&r->lock);
+    *ret = (struct report_stats){.saves = saves,
+                                 .rows = r->spool.rows,
                                  .dropped = r->spool.dropped,
                                  .bytes = atomic_load(&r->spool.end),
                                  .acked = atomic_load(&r->spool.acked)};

@@ -43,6 +43,7 @@ struct report_progress {
 
 struct report_stats {
     int64_t rows, dropped, bytes, acked;
+    int64_t saves; /* checkpoints that have begun and ended */
 };
 
 /* Whether a word could not be said for a reason that may be gone by the next
@@ -76,6 +77,9 @@ void reporter_row(struct reporter *r, const struct metric_row *row);
 void reporter_progress(struct reporter *r, const struct report_progress *p);
 /* It works, though no iteration comes of it: for the next heartbeat, too. */
 void reporter_alive(struct reporter *r);
+/* A checkpoint begins, or has ended: rank 0 says so in its heartbeats, so that
+ * a long one is not taken for a rank that hangs. */
+void reporter_saving(struct reporter *r, bool is_saving);
 /* True once the daemon refused this attempt; *ret_why says how. */
 bool reporter_is_fenced(struct reporter *r, struct error *ret_why);
 void reporter_stats(struct reporter *r, struct report_stats *ret);

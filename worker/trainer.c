@@ -40,8 +40,11 @@ static int save(struct trainer *t, struct error *err)
     if (t->env->comm->rank != 0)
         return 0;
     struct checkpoint_parts parts = trainer_parts(t);
-    return checkpoint_save(t->env->ckpt_dir, &t->at, &parts,
-                           t->spec->checkpoint.keep_last, err);
+    reporter_saving(t->env->reporter, true);
+    int rc = checkpoint_save(t->env->ckpt_dir, &t->at, &parts,
+                             t->spec->checkpoint.keep_last, err);
+    reporter_saving(t->env->reporter, false);
+    return rc;
 }
 
 /* A checkpoint on the way; a run with a full disk still trains. */
@@ -69,7 +72,10 @@ static void save_best(struct trainer *t, const struct evaluation *v)
     if (t->env->comm->rank != 0)
         return;
     struct checkpoint_parts parts = trainer_parts(t);
-    if (checkpoint_save_best(t->env->ckpt_dir, &t->at, &parts, &why) < 0)
+    reporter_saving(t->env->reporter, true);
+    int rc = checkpoint_save_best(t->env->ckpt_dir, &t->at, &parts, &why);
+    reporter_saving(t->env->reporter, false);
+    if (rc < 0)
         log_warn("worker", "the best is not kept, training goes on why=\"%s\"",
                  why.msg);
 }

@@ -16,9 +16,12 @@
 #include "worker/replay.h"
 #include "worker/trainer.h"
 
-/* A rank that is alive answers within this: ten minutes cover a checkpoint
- * on a slow file system. One that died makes mpirun end the job at once. */
-#define TRAIN_DEADLINE_S 600.0
+/* A rank that is alive answers within this: others wait for rank 0 while it
+ * writes a checkpoint, for which the daemon gives it an hour, too (12 times
+ * watchdog.stall_min). One that hangs otherwise the daemon ends much sooner,
+ * for it knows what an iteration takes; one that died makes mpirun end the job
+ * at once. */
+#define TRAIN_DEADLINE_S 3600.0
 
 /* Batches of one loader, put ahead and taken in turn. */
 struct feed {

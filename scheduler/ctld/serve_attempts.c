@@ -68,6 +68,7 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
         .eval_accuracy = real_of(w.body, "eval_accuracy"),
         .lease_s = real_of(w.body, "lease_s"),
         .work = int_of(w.body, "work", INT64_MAX),
+        .saves = json_is_true(json_object_get(w.body, "saving")),
     };
     json_decref(w.body);
     if (engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err) <

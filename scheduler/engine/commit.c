@@ -237,6 +237,7 @@ static void keep_beats(struct entry *to, const struct entry *from)
     to->pace_iteration = from->pace_iteration;
     to->pace_s = from->pace_s;
     to->work = from->work;
+    to->saves = from->saves;
     to->moved_s = from->moved_s;
     to->step_s = from->step_s;
     memcpy(to->steps_s, from->steps_s, sizeof(to->steps_s));

@@ -79,6 +79,7 @@ struct entry {
     double pace_s;
     /* What its beats told of its progress. */
     int64_t work;   /* as engine_beat.work */
+    bool saves;     /* as engine_beat.saves */
     double moved_s; /* when it last made any; NAN: not told yet */
     double step_s;  /* what an iteration takes, the median of: */
     float steps_s[ENG_STEPS];

@@ -373,6 +373,7 @@ struct engine_beat {
     double loss, t_iter, eval_accuracy;
     int64_t work;   /* anything but the last: something was done since then, an
                        iteration or not */
+    bool saves;     /* it is in the middle of a checkpoint */
     double lease_s; /* since the claim, by the worker's own monotonic clock;
                        NAN or 0: it does not say */
 };

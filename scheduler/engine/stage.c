@@ -52,6 +52,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->is_suspended = en->is_by_wall = false;
         en->stalled_s = en->granted_s = en->told_s = NAN;
         en->moved_s = en->step_s = NAN;
+        en->saves = false;
         en->n_steps = 0;
         en->is_stuck = false;
         en->tell_at_s = en->warn_at_s = INFINITY;

@@ -175,6 +175,47 @@ static void test_not_stuck(void)
     world_clear(&w);
 }
 
+/* One piece of work, of which the worker says that it is in it. */
+static void test_checkpoint(void)
+{
+    start(ENDS, 0, "a checkpoint that takes long");
+    said.t_iter = 1;
+    beats(21, 5);
+    said.saves = true;
+    said.work++;
+    beats(720, 0);
+    is_int(job()->state, JOB_RUNNING, "11 minutes are none too long for it");
+    said.saves = false;
+    said.work++;
+    beats(725, 0);
+    beats(775, 0);
+    is_int(job()->state, JOB_RUNNING, "it ends, and an iteration is awaited");
+    beats(790, 0);
+    is_int(job()->state, JOB_STALLED, "  as long as ever");
+    beats(795, 5);
+    is_int(job()->state, JOB_RUNNING, "there it is");
+    said.saves = true;
+    beats(800, 0);
+    beats(1500, 0);
+    is_int(job()->state, JOB_RUNNING, "another one");
+    beats(1525, 0);
+    is_int(job()->state, JOB_STALLED, "that hangs: 12 times stall_min");
+    ok(strstr(job()->reason, " in a checkpoint after iteration ") != NULL,
+       "  and where it hangs: %s", job()->reason);
+    beats(1600, 0);
+    end("k0:FAILED/125/1[1]", "no progress for ");
+
+    start("\"action\":\"end\",\"stall_min\":\"10s\"", 0, "a spec of its own");
+    said.t_iter = 0.01;
+    beats(21, 5);
+    said.saves = true;
+    beats(140, 0);
+    is_int(job()->state, JOB_RUNNING, "its own stall_min counts, 12 times");
+    beats(150, 0);
+    is_int(job()->state, JOB_STALLED, "  and no more");
+    world_clear(&w);
+}
+
 static void test_spec(void)
 {
     start("\"action\":\"end\",\"stall_factor\":100,\"stall_min\":\"10s\"", 0,
@@ -248,6 +289,7 @@ int main(void)
     test_again();
     test_slow();
     test_not_stuck();
+    test_checkpoint();
     test_spec();
     test_restart();
     test_undo();

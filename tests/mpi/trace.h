@@ -8,6 +8,7 @@ enum { ROWS = 64 };
 
 /* What a run leaves: the loss of each iteration, by number. */
 struct trace {
+    int saves; /* that it told of */
     double loss[ROWS], epoch_loss[4], eval_loss[4];
     int n;
 };
@@ -96,6 +97,9 @@ static inline int run(struct comm *c, const struct job_spec *spec,
     if (rc < 0)
         tap_diag("%s", err.msg);
     (void)reporter_flush(reporter, 0);
+    struct report_stats stats;
+    reporter_stats(reporter, &stats);
+    t->saves = (int)stats.saves;
     reporter_destroy(reporter);
     read_trace(dir, t);
     (void)MPI_Barrier(MPI_COMM_WORLD); /* rank 0 has written what it writes */

@@ -186,6 +186,18 @@ static double lease_of(struct buf *beat)
     return lease_s;
 }
 
+/* Whether the last beat ends so. */
+static bool beat_has(struct daemon *d, const char *end)
+{
+    pthread_mutex_lock(&d->lock);
+    (void)lease_of(&d->beat);
+    const char *beat = buf_str(&d->beat);
+    size_t n = strlen(beat), len = strlen(end);
+    bool yes = n >= len && strcmp(beat + n - len, end) == 0;
+    pthread_mutex_unlock(&d->lock);
+    return yes;
+}
+
 static void test_beats(struct daemon *d)
 {
     struct error err = ERROR_INIT;
@@ -223,6 +235,15 @@ static void test_beats(struct daemon *d)
            "\"t_iter\":0.25,\"eval_accuracy\":null,\"work\":1}",
            "and in mid-epoch");
     pthread_mutex_unlock(&d->lock);
+    reporter_saving(r, true);
+    wait_until(beat_has(d, "\"work\":2,\"saving\":true}"));
+    ok(beat_has(d, "\"work\":2,\"saving\":true}"), "and in a checkpoint");
+    n = daemon_count(d, &d->n_beats);
+    wait_until(daemon_count(d, &d->n_beats) >= n + 2);
+    ok(beat_has(d, "\"work\":2,\"saving\":true}"), "  however long it takes");
+    reporter_saving(r, false);
+    wait_until(beat_has(d, "\"work\":3}"));
+    ok(beat_has(d, "\"work\":3}"), "  and no longer");
     reporter_destroy(r);
 
     /* Progress is worth a beat each second, whatever the interval. */
