@@ -132,9 +132,10 @@ static const struct code_note notes[] = {
      "sweep:\n  zip:\n    train.epochs: [1, 2]\n"
      "    train.batch_size: [8, 16]\n",
      "mgpu-job(5), SWEEPS"},
-    {"E021", "not a number or range of GPUs or nodes",
+    {"E021", "not a number or range of GPUs, of nodes or of memory",
      "'4', '1..4' or {min: 1, max: 4}: whole numbers, the smaller first, "
-     "and no more nodes than GPUs. With gpus_per_node the GPUs are a multiple "
+     "and no more nodes than GPUs. Memory of a GPU is 40G.., 40G..80G or "
+     "..80G. With gpus_per_node the GPUs are a multiple "
      "of it, on as many nodes.",
      "resources: {gpus: 4..2}\n", "resources: {gpus: 2..4}\n",
      "mgpu-job(5), Types"},

@@ -123,6 +123,8 @@ static const struct schema_key keys[] = {
      .def = "null", RANGE(1048576, 1125899906842624.0), NONE(0), .code = "E023",
      .live = true,
      .doc = "memory per GPU of jobs that ask for none; null: Slurm's default"},
+    {"slurm.gpu_memory", KEY_MAP, AT(slurm.gpu_memory), .code = "E023",
+     .live = true, .doc = "memory of each GPU by its type, as in {h100: 80G}"},
     {"slurm.submit_as", KEY_ENUM, AT(slurm.submit_as), .def = "user",
      .code = "E012",
      .words = WORDS(WORD("user", SUBMIT_AS_USER), LATER("service")),

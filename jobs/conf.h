@@ -67,6 +67,7 @@ struct conf {
         bool exclusive;
         int32_t cpus_per_gpu;
         int64_t memory_per_gpu_bytes;
+        struct spec_map gpu_memory; /* of a type, "h100" to "80G" */
         enum conf_submit submit_as;
         enum conf_launcher launcher;
         char *srun, *mpirun; /* a path, or a name for $PATH, on the nodes */

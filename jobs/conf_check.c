@@ -133,6 +133,26 @@ static void check_hooks(const struct schema_from *from,
                        why.msg);
 }
 
+/* Slurm's GRES have a type and a number, and no size. */
+static void check_gpu_memory(const struct schema_from *from,
+                             struct spec_report *report)
+{
+    static const char path[] = "slurm.gpu_memory";
+    const struct schema_from *f = from_of(from, path);
+    struct error why = ERROR_INIT;
+    int64_t bytes = 0;
+    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
+         n = n->next) {
+        if (!schema_is_name(n->key))
+            report_add(report, "E014", n->key_at, path, NULL,
+                       "each key of '%s' must be a type of GPUs", path);
+        else if (parse_size(n->text, &bytes, &why) < 0 || bytes < 1 << 20)
+            report_add(report, "E023", n->at, path, "as in {h100: 80G}",
+                       "%s: %.150s", path,
+                       why.code != ERR_NONE ? why.msg : "less than 1M");
+    }
+}
+
 void conf_check(const struct conf *c, const struct schema_from *from,
                 struct spec_report *report)
 {
@@ -156,4 +176,5 @@ void conf_check(const struct conf *c, const struct schema_from *from,
     check_group(c, from, report);
     check_admins(c, from, report);
     check_hooks(from, report);
+    check_gpu_memory(from, report);
 }

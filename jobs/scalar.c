@@ -294,3 +294,17 @@ const char *scalar_show_size(char out[SCALAR_CAP], int64_t bytes)
     (void)snprintf(out, SCALAR_CAP, "%lld%c", (long long)bytes, names[i]);
     return out;
 }
+
+const char *scalar_show_sizes(char out[SCALAR_SIZES_CAP], int64_t min,
+                              int64_t max)
+{
+    char low[SCALAR_CAP] = "", high[SCALAR_CAP] = "";
+    if (min > 0)
+        (void)scalar_show_size(low, min);
+    if (max > 0)
+        (void)scalar_show_size(high, max);
+    bool is_one = min == max;
+    (void)snprintf(out, SCALAR_SIZES_CAP, "%.20s%s%.20s", low,
+                   is_one ? "" : "..", is_one ? "" : high);
+    return out;
+}

@@ -33,5 +33,9 @@ enum { SCALAR_CAP = 32 };
 const char *scalar_show_float(char out[SCALAR_CAP], double v);
 const char *scalar_show_duration(char out[SCALAR_CAP], double s);
 const char *scalar_show_size(char out[SCALAR_CAP], int64_t bytes);
+/* "40G..", "40G..80G", "40G"; "" when both are 0. */
+enum { SCALAR_SIZES_CAP = 48 };
+const char *scalar_show_sizes(char out[SCALAR_SIZES_CAP], int64_t min,
+                              int64_t max);
 
 #endif

@@ -462,7 +462,8 @@ static bool key_exists(const struct schema *s, const char *path)
     (void)snprintf(head, sizeof(head), "%s", path);
     for (bool whole = true;; whole = false) {
         const struct schema_key *k = schema_find(s, head);
-        if (k && (whole || k->type == KEY_MAP || k->type == KEY_RANGE))
+        if (k && (whole || k->type == KEY_MAP || k->type == KEY_RANGE ||
+                  k->type == KEY_SIZES))
             return true;
         if (whole && is_section(s, head))
             return true;
@@ -532,9 +533,9 @@ const char *schema_type_name(const struct schema_key *k)
         [KEY_STRING] = "string",     [KEY_WORD] = "word",
         [KEY_PATH] = "path",         [KEY_RANGE] = "range",
         [KEY_DURATION] = "duration", [KEY_SIZE] = "size",
-        [KEY_NUMBERS] = "floats",    [KEY_LIST] = "list",
-        [KEY_MAP] = "map",           [KEY_MAP_TREE] = "map",
-        [KEY_LIST_TREE] = "list",
+        [KEY_SIZES] = "sizes",       [KEY_NUMBERS] = "floats",
+        [KEY_LIST] = "list",         [KEY_MAP] = "map",
+        [KEY_MAP_TREE] = "map",      [KEY_LIST_TREE] = "list",
     };
     return names[k->type];
 }
@@ -544,7 +545,7 @@ static const char *show_number(const struct schema_key *k, double v,
 {
     if (k->type == KEY_DURATION)
         return scalar_show_duration(out, v);
-    if (k->type == KEY_SIZE)
+    if (k->type == KEY_SIZE || k->type == KEY_SIZES)
         return scalar_show_size(out, (int64_t)v);
     return scalar_show_float(out, v);
 }

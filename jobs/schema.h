@@ -33,6 +33,7 @@ enum schema_type {
     KEY_RANGE,    /* struct spec_range */
     KEY_DURATION, /* double, seconds */
     KEY_SIZE,     /* int64_t, bytes */
+    KEY_SIZES,    /* struct spec_sizes; null is none */
     KEY_NUMBERS,  /* struct spec_numbers */
     KEY_LIST,     /* struct spec_list */
     KEY_MAP,      /* struct spec_map */

@@ -118,7 +118,8 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
 {
     const void *member = (const char *)obj + k->at;
     const struct spec_range *r = member;
-    char text[SCALAR_CAP];
+    const struct spec_sizes *sizes = member;
+    char text[SCALAR_SIZES_CAP];
     int32_t word = 0;
 
     switch (k->type) {
@@ -132,6 +133,10 @@ static int add_value(const struct schema_key *k, const void *obj, bool mask,
             return buf_addstr(out, "null", err);
         return buf_addf(out, err, "\"%s\"",
                         scalar_show_size(text, *(const int64_t *)member));
+    case KEY_SIZES:
+        if (scalar_show_sizes(text, sizes->min, sizes->max)[0] == '\0')
+            return buf_addstr(out, "null", err);
+        return buf_addf(out, err, "\"%s\"", text);
     case KEY_BOOL:
         return buf_addstr(out, *(const bool *)member ? "true" : "false", err);
     case KEY_TRISTATE:
@@ -168,7 +173,7 @@ int schema_value(const struct schema_key *k, const void *obj, struct buf *out,
 {
     bool is_word = k->type == KEY_ENUM || (k->type == KEY_NAME && k->words) ||
                    k->type == KEY_TRISTATE || k->type == KEY_DURATION ||
-                   k->type == KEY_SIZE;
+                   k->type == KEY_SIZE || k->type == KEY_SIZES;
     struct buf text = BUF_INIT;
     int rc = add_value(k, obj, true, &text, err);
     size_t quote = rc == 0 && is_word && text.data[0] == '"' ? 1 : 0;

@@ -27,6 +27,8 @@ void setter_not_a(struct setter *t, const char *wanted);
  * value or a part of it. */
 bool setter_cannot_fill(struct setter *t, const struct node *v);
 
+void setter_sizes(struct setter *t); /* schema_sizes.c */
+
 /* 0 also when the value was refused; -1 without memory. */
 void setter_name(struct setter *t);
 int setter_string(struct setter *t);

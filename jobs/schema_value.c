@@ -395,6 +395,8 @@ int schema_set(const struct schema_key *k, const struct node *value,
         check_tree(&t);
     else if (k->type == KEY_RANGE)
         set_range(&t);
+    else if (k->type == KEY_SIZES)
+        setter_sizes(&t);
     else if (k->type == KEY_NUMBERS)
         set_numbers(&t);
     else if (k->type == KEY_LIST)

@@ -52,6 +52,10 @@ struct spec_range {
     int32_t min, max;
 };
 
+struct spec_sizes { /* bytes; 0: that end is open, both: any */
+    int64_t min, max;
+};
+
 struct spec_pair { /* labels, env */
     char *key, *value;
 };
@@ -153,7 +157,8 @@ struct job_spec {
         /* What a cluster's scheduler is told; NULL, 0: as mgpu.yaml says. */
         char *partition, *constraint, *reservation;
         char *gpu_type;
-        bool exclusive; /* true adds to mgpu.yaml's */
+        struct spec_sizes gpu_memory; /* of each GPU */
+        bool exclusive;               /* true adds to mgpu.yaml's */
         int32_t cpus_per_gpu;
         int64_t memory_bytes; /* per node */
     } resources;

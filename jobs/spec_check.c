@@ -262,6 +262,12 @@ static void check_resources(const struct check *c)
 {
     const struct spec_range *gpus = &c->s->resources.gpus;
     const struct spec_range *nodes = &c->s->resources.nodes;
+    if (is_set(c, "resources.gpu_memory") && gpus->max == 0 &&
+        (c->s->resources.gpu_memory.min > 0 ||
+         c->s->resources.gpu_memory.max > 0))
+        report_add(c->report, "E017", place_of(c, "resources.gpu_memory"),
+                   "resources.gpu_memory", NULL,
+                   "resources.gpu_memory is of GPUs, and there are none");
     if (!is_set(c, "resources.nodes") || is_bad(c, "resources.gpus"))
         return;
     if (gpus->max > 0 && nodes->min > gpus->max)

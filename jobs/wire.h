@@ -140,8 +140,9 @@
  *     {"job":12,"columns":["attempt","rank",..],"rows":[[1,0,..],..]} - the
  *     columns of the view in mgpu-db(5), without "job"
  *   mgpu.sql/1    {"columns":["job",..],"rows":[[1,..],..],"is_cut":false}
- *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpus_total","gpus_free",
- *     "is_up","why","used","partitions","features","reservation","address"}]}
+ *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpu_bytes","gpus_total",
+ *     "gpus_free","is_up","why","used","partitions","features","reservation",
+ *     "address"}]}
  *     a node with GPUs of several types is there once for each, in a row
  *   mgpu.gpus/1   {"cluster","since","until","nodes":[{"name","gpu_type",
  *     "gpus_from","gpus_total","is_up"}],"holds":[{"job","display_id","name",

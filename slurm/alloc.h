@@ -33,7 +33,10 @@ struct alloc_where {
     const char *exclude;  /* "n1,n2": on none of these nodes; NULL: on any */
     int32_t cpus_per_gpu;
     int64_t memory_bytes; /* per node */
-    bool exclusive;       /* no other job on its nodes */
+    /* Memory of each GPU; 0: that end is open. Who plans minds it: an
+     * allocator is asked for a type. */
+    int64_t gpu_min_bytes, gpu_max_bytes;
+    bool exclusive; /* no other job on its nodes */
 };
 
 /* What the caller remembers of earlier requests under the same key. */
@@ -128,6 +131,7 @@ enum { ALLOC_NODE_NAME_CAP = 64 };
 struct alloc_node {
     char name[ALLOC_NODE_NAME_CAP];
     char gpu_type[32]; /* "h100"; "slot" for CPU slots without a GPU */
+    int64_t gpu_bytes; /* memory of each, or of the smallest; 0: not known */
     int32_t gpus_total;
     int32_t gpus_free; /* neither ours nor anybody else's */
     /* Of a node with several entries, the same in each; else 0: for so many

@@ -162,13 +162,29 @@ static const char *gpu_type(const struct alloc_local *l)
     return l->has_gpus ? "gpu" : "slot";
 }
 
+/* Of the smallest, when all that are there tell. */
+static int64_t gpu_bytes(const struct alloc_local *l)
+{
+    int64_t least = 0;
+    for (int32_t i = 0; i < l->n_slots && l->has_gpus; i++) {
+        if (l->gpus[i].gpu.is_lost)
+            continue;
+        if (l->gpus[i].gpu.bytes == 0)
+            return 0;
+        if (least == 0 || l->gpus[i].gpu.bytes < least)
+            least = l->gpus[i].gpu.bytes;
+    }
+    return least;
+}
+
 static int local_inventory(struct alloc *base, struct alloc_node *nodes,
                            size_t cap, size_t *ret_n, struct error *err)
 {
     struct alloc_local *l = (struct alloc_local *)base;
     if (cap < 1)
         return error_set(err, ERR_LIMIT, "1 node, room for none");
-    nodes[0] = (struct alloc_node){.gpus_total = local_n_there(l),
+    nodes[0] = (struct alloc_node){.gpu_bytes = gpu_bytes(l),
+                                   .gpus_total = local_n_there(l),
                                    .gpus_free = local_n_free(l),
                                    .is_up = 1};
     memcpy(nodes[0].name, l->host, sizeof(l->host));

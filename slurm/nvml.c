@@ -29,6 +29,11 @@ struct pci_info {
     unsigned char room[128];
 };
 
+/* nvmlMemory_t */
+struct memory_info {
+    unsigned long long total, free, used;
+};
+
 struct nvml {
     void *library;
     int (*init)(void);
@@ -38,6 +43,7 @@ struct nvml {
     int (*get_name)(void *device, char *ret, unsigned cap);
     int (*get_uuid)(void *device, char *ret, unsigned cap);
     int (*get_pci)(void *device, struct pci_info *ret);
+    int (*get_memory)(void *device, struct memory_info *ret);
     const char *(*text)(int code);
 };
 
@@ -65,6 +71,8 @@ static int open_library(struct nvml *n, const char *path, struct error *err)
         find(n, "nvmlDeviceGetName", &n->get_name, sizeof(n->get_name)) &&
         find(n, "nvmlDeviceGetUUID", &n->get_uuid, sizeof(n->get_uuid)) &&
         find(n, "nvmlDeviceGetPciInfo_v3", &n->get_pci, sizeof(n->get_pci)) &&
+        find(n, "nvmlDeviceGetMemoryInfo", &n->get_memory,
+             sizeof(n->get_memory)) &&
         find(n, "nvmlErrorString", &n->text, sizeof(n->text)))
         return 0;
     (void)dlclose(n->library);
@@ -94,6 +102,7 @@ static int describe(const struct nvml *n, unsigned index, struct nvml_gpu *ret,
 {
     void *device;
     struct pci_info pci = {.domain = 0};
+    struct memory_info memory = {.total = 0};
     struct nvml_gpu gpu = {.uuid = ""};
     int code = n->get_handle(index, &device);
     if (code == 0)
@@ -108,6 +117,9 @@ static int describe(const struct nvml *n, unsigned index, struct nvml_gpu *ret,
     }
     if (code != 0)
         return refused(n, "describe a GPU", code, err);
+    /* One that shares the machine's memory has none of its own. */
+    if (n->get_memory(device, &memory) == 0 && memory.total <= INT64_MAX)
+        gpu.bytes = (int64_t)memory.total;
     memcpy(gpu.bus, pci.bus_id, sizeof(gpu.bus));
     gpu.bus[sizeof(gpu.bus) - 1] = '\0';
     nvml_type_of(gpu.name, gpu.type, sizeof(gpu.type));

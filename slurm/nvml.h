@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "jobs/base/error.h"
 
@@ -16,6 +17,7 @@ struct nvml_gpu {
     char name[96]; /* "NVIDIA H100 80GB HBM3" */
     char type[32]; /* "h100" */
     char bus[32];  /* "00000000:18:00.0" */
+    int64_t bytes; /* of its memory; 0: it does not say */
     bool is_lost;  /* it has fallen off the bus, until the machine is started
                       again: nothing else is known of it */
 };

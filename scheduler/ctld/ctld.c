@@ -112,6 +112,7 @@ static void set_engine_conf(struct ctld *c)
         .serves_one = !conf->serves_all,
         .where = conf->where,
         .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
+        .gpu_memory = conf->gpu_memory,
         .submit_ahead = conf->submit_ahead,
         .drained = c->drained,
         .n_drained = c->n_drains,
@@ -291,6 +292,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->backup_keep = f->conf.backup_keep;
     conf->where = f->conf.where;
     conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
+    conf->gpu_memory = f->conf.gpu_memory;
     set_engine_conf(c);
     if (c->backup.timer)
         ctld_backups_again(c);

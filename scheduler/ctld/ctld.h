@@ -57,6 +57,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     int64_t max_log_bytes;    /* that a spec may ask for */
     struct alloc_where where; /* as engine_conf's */
     int64_t memory_per_gpu_bytes;
+    const struct spec_map *gpu_memory;
     int32_t submit_ahead;     /* as engine_conf's */
     const char *mail_program; /* absolute; NULL: no mails */
     const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */

@@ -71,9 +71,11 @@ void serve_status(void *arg, struct http_exchange *x)
 json_t *ctld_node_json(const struct alloc_node *n)
 {
     return json_pack(
-        "{s:o, s:o, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-        ctld_text(n->name), "gpu_type", ctld_text(n->gpu_type), "gpus_total",
-        n->gpus_total, "gpus_free", n->gpus_free, "gpus_drained",
+        "{s:o, s:o, s:o, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "name", ctld_text(n->name), "gpu_type", ctld_text(n->gpu_type),
+        "gpu_bytes",
+        n->gpu_bytes > 0 ? json_integer(n->gpu_bytes) : json_null(),
+        "gpus_total", n->gpus_total, "gpus_free", n->gpus_free, "gpus_drained",
         n->gpus_drained, "is_up", n->is_up, "why", ctld_text(n->why), "used",
         ctld_text(n->used), "partitions", ctld_text(n->partitions), "features",
         ctld_text(n->features), "reservation", ctld_text(n->reservation),

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "jobs/scalar.h"
 #include "scheduler/ctld/private.h"
 
 enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };
@@ -223,6 +224,40 @@ static void add_preempt_reasons(const struct why *w, json_t *list)
     add_reason(list, text);
 }
 
+/* What it asks of each GPU, and how many nodes have that: also those on which
+ * it would not be allowed, for a word is the next obstacle. */
+static void add_memory_reason(const struct why *w, json_t *list)
+{
+    const struct alloc_where a = engine_where(w->c->engine, w->job);
+    size_t n_more = 0, n_less = 0, n_unknown = 0;
+    char asked[SCALAR_SIZES_CAP], text[TEXT_CAP];
+
+    if (a.gpu_min_bytes == 0 && a.gpu_max_bytes == 0)
+        return;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->nodes[i].gpus_total < 1)
+            continue;
+        if (w->nodes[i].gpu_bytes == 0)
+            n_unknown++;
+        else if (engine_memory_fits(w->c->engine, w->job, i))
+            n_more++;
+        else
+            n_less++;
+    }
+    if (n_less == 0 && n_unknown == 0)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "GpuMemory: GPUs of %s each: %zu of %zu nodes have such",
+                   scalar_show_sizes(asked, a.gpu_min_bytes, a.gpu_max_bytes),
+                   n_more, n_more + n_less + n_unknown);
+    size_t len = strlen(text);
+    if (n_unknown > 0)
+        (void)snprintf(text + len, sizeof(text) - len,
+                       "; not known, and not left out: %zu",
+                       n_unknown);
+    add_reason(list, text);
+}
+
 static json_t *reasons_of(const struct why *w)
 {
     const struct job *job = w->job;
@@ -263,6 +298,7 @@ static json_t *reasons_of(const struct why *w)
                        job->exclude);
         add_reason(list, text);
     }
+    add_memory_reason(w, list);
     add_nodes_reason(w, list, true);
     add_nodes_reason(w, list, false);
     add_drained_reason(w, list);
@@ -274,12 +310,15 @@ static json_t *reasons_of(const struct why *w)
 static json_t *where_of(const struct why *w)
 {
     const struct alloc_where a = engine_where(w->c->engine, w->job);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "partition",
-                     ctld_text(a.partition), "account", ctld_text(a.account),
-                     "qos", ctld_text(a.qos), "constraint",
-                     ctld_text(a.constraint), "reservation",
-                     ctld_text(a.reservation), "gpu_type",
-                     ctld_text(a.gpu_type), "exclusive", a.exclusive);
+    char memory[SCALAR_SIZES_CAP];
+    (void)scalar_show_sizes(memory, a.gpu_min_bytes, a.gpu_max_bytes);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "partition",
+        ctld_text(a.partition), "account", ctld_text(a.account), "qos",
+        ctld_text(a.qos), "constraint", ctld_text(a.constraint), "reservation",
+        ctld_text(a.reservation), "gpu_type", ctld_text(a.gpu_type),
+        "gpu_memory", ctld_text(memory[0] ? memory : NULL), "exclusive",
+        a.exclusive);
 }
 
 static json_t *nodes_of(const struct why *w, int64_t *ret_total,

@@ -369,6 +369,7 @@ static void set_slurm(const struct conf *conf, const struct setup *s,
     ret->refuses_root = s->kind == DAEMON_SYSTEM;
     ret->workers_remote = true;
     ret->memory_per_gpu_bytes = conf->slurm.memory_per_gpu_bytes;
+    ret->gpu_memory = &conf->slurm.gpu_memory;
     ret->submit_ahead = conf->slurm.submit_ahead;
     ret->where = (struct alloc_where){
         .partition = conf->slurm.partition,

@@ -41,6 +41,7 @@ static bool is_alike(const struct engine *e, size_t i, size_t k)
     return eng_is_more(e, i) == eng_is_more(e, k) &&
            strcmp(a->partitions, b->partitions) == 0 &&
            strcmp(a->gpu_type, b->gpu_type) == 0 &&
+           a->gpu_bytes == b->gpu_bytes &&
            strcmp(a->features, b->features) == 0 &&
            strcmp(a->reservation, b->reservation) == 0;
 }
@@ -138,6 +139,22 @@ static bool reservation_fits(const struct alloc_node *node, const char *wanted)
            list_has(wanted, node->reservation, strlen(node->reservation));
 }
 
+/* A GPU keeps some of its memory for itself, and calls 24G what it sells as
+ * that: from nine tenths of the least on it is enough. */
+static bool memory_fits(const struct alloc_node *node,
+                        const struct alloc_where *w)
+{
+    return node->gpu_bytes == 0 ||
+           (node->gpu_bytes >= w->gpu_min_bytes / 10 * 9 &&
+            (w->gpu_max_bytes == 0 || node->gpu_bytes <= w->gpu_max_bytes));
+}
+
+bool engine_memory_fits(const struct engine *e, const struct job *job, size_t i)
+{
+    const struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    return i < e->n_nodes && memory_fits(&e->nodes[i], &w);
+}
+
 bool eng_node_fits(const struct engine *e, size_t i,
                    const struct alloc_where *w, bool has_gpus, bool now)
 {
@@ -148,6 +165,8 @@ bool eng_node_fits(const struct engine *e, size_t i,
     if (!has_gpus && eng_is_more(e, i))
         return false; /* the node is there already */
     if (has_gpus && w->gpu_type && strcasecmp(w->gpu_type, node->gpu_type) != 0)
+        return false;
+    if (has_gpus && !memory_fits(node, w))
         return false;
     /* Only Slurm's nodes have partitions; to others its words mean nothing. */
     if (!e->classes.has_partitions)
@@ -208,6 +227,8 @@ static bool same_where(const struct alloc_where *a, const struct alloc_where *b)
            same_text(a->constraint, b->constraint) &&
            same_text(a->reservation, b->reservation) &&
            same_text(a->gpu_type, b->gpu_type) &&
+           a->gpu_min_bytes == b->gpu_min_bytes &&
+           a->gpu_max_bytes == b->gpu_max_bytes &&
            same_text(a->exclude, b->exclude);
 }
 

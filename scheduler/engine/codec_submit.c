@@ -73,6 +73,12 @@ static json_t *where_encode(const struct alloc_where *w)
     if (w->memory_bytes > 0)
         (void)json_object_set_new(o, "memory_bytes",
                                   json_integer(w->memory_bytes));
+    if (w->gpu_min_bytes > 0)
+        (void)json_object_set_new(o, "gpu_min_bytes",
+                                  json_integer(w->gpu_min_bytes));
+    if (w->gpu_max_bytes > 0)
+        (void)json_object_set_new(o, "gpu_max_bytes",
+                                  json_integer(w->gpu_max_bytes));
     if (w->exclusive)
         (void)json_object_set_new(o, "exclusive", json_true());
     return o;
@@ -88,6 +94,8 @@ static struct alloc_where where_decode(const json_t *o)
     w.cpus_per_gpu =
         (int32_t)json_integer_value(json_object_get(o, "cpus_per_gpu"));
     w.memory_bytes = json_integer_value(json_object_get(o, "memory_bytes"));
+    w.gpu_min_bytes = json_integer_value(json_object_get(o, "gpu_min_bytes"));
+    w.gpu_max_bytes = json_integer_value(json_object_get(o, "gpu_max_bytes"));
     w.exclusive = json_is_true(json_object_get(o, "exclusive"));
     return w;
 }

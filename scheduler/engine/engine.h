@@ -69,7 +69,10 @@ struct engine_conf { /* borrowed strings outlive the engine */
      * for, so queued jobs follow a change; `exclusive` adds to the spec's. */
     struct alloc_where where;
     int64_t memory_per_gpu_bytes; /* 0: as where.memory_bytes says */
-    int32_t max_jobs_per_user;    /* queued or live; 0: no limit */
+    /* Of each GPU of a type, "h100" to "80G"; for nodes that do not say it
+     * themselves. NULL: none. Borrowed. */
+    const struct spec_map *gpu_memory;
+    int32_t max_jobs_per_user; /* queued or live; 0: no limit */
     int32_t
         max_ended; /* jobs that stay in memory; 0: all. See engine_recall() */
     int32_t submit_ahead; /* so many jobs that wait for the same nodes may be
@@ -436,6 +439,10 @@ bool engine_node_fits(const struct engine *e, const struct job *job, size_t i,
                       bool now);
 /* What it is, or would be, asked for with. Valid as the job is. */
 struct alloc_where engine_where(const struct engine *e, const struct job *job);
+/* Whether the i-th node's GPUs have the memory that it asks for each, as far as
+ * that is known. */
+bool engine_memory_fits(const struct engine *e, const struct job *job,
+                        size_t i);
 const char *engine_policy_name(const struct engine *e);
 const struct policy *engine_policy(const struct engine *e);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/scalar.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
@@ -62,6 +63,45 @@ static int refuse_type(const struct engine *e, const struct alloc_where *w,
     return rc;
 }
 
+/* "a100 40G, t4 15360M": of the nodes that w allows but for the memory. */
+static int list_memory(const struct engine *e, const struct alloc_where *w,
+                       struct buf *out, struct error *err)
+{
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        const struct alloc_node *n = &e->nodes[i];
+        char size[SCALAR_CAP];
+        bool is_known =
+            n->gpus_total < 1 || !eng_node_fits(e, i, w, true, false);
+        for (size_t k = 0; k < i && !is_known; k++)
+            is_known = strcmp(e->nodes[k].gpu_type, n->gpu_type) == 0 &&
+                       e->nodes[k].gpu_bytes == n->gpu_bytes &&
+                       eng_node_fits(e, k, w, true, false);
+        if (!is_known &&
+            buf_addf(out, err, "%s%s %s", out->len > 0 ? ", " : "", n->gpu_type,
+                     scalar_show_size(size, n->gpu_bytes)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int refuse_memory(const struct engine *e, const struct alloc_where *w,
+                         const struct alloc_where *any, struct error *err)
+{
+    struct buf has = BUF_INIT;
+    char asked[SCALAR_SIZES_CAP];
+    int rc = list_memory(e, any, &has, err);
+
+    if (rc == 0)
+        rc = error_set(
+            err, ERR_INVAL,
+            "can never fit: no such node has GPUs of %s each; there is: "
+            "%s" KEEP,
+            scalar_show_sizes(asked, w->gpu_min_bytes, w->gpu_max_bytes),
+            has.len > 0 ? buf_str(&has) : "none");
+    buf_clear(&has);
+    return rc;
+}
+
 /* Which of its words no node has; 0 when it is not for its words. */
 static int refuse_words(const struct engine *e, const struct alloc_where *w,
                         bool has_gpus, struct error *err)
@@ -76,6 +116,11 @@ static int refuse_words(const struct engine *e, const struct alloc_where *w,
     some.gpu_type = w->gpu_type;
     if (!any_fits(e, &some, has_gpus))
         return refuse_type(e, w, err);
+    const struct alloc_where before = some;
+    some.gpu_min_bytes = w->gpu_min_bytes;
+    some.gpu_max_bytes = w->gpu_max_bytes;
+    if (!any_fits(e, &some, has_gpus))
+        return refuse_memory(e, w, &before, err);
     some.constraint = w->constraint;
     if (!any_fits(e, &some, has_gpus))
         return error_set(

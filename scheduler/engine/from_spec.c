@@ -85,6 +85,8 @@ static struct alloc_where where_of(const struct job_spec *s)
         .gpu_type = s->resources.gpu_type,
         .cpus_per_gpu = s->resources.cpus_per_gpu,
         .memory_bytes = s->resources.memory_bytes,
+        .gpu_min_bytes = s->resources.gpu_memory.min,
+        .gpu_max_bytes = s->resources.gpu_memory.max,
         .exclusive = s->resources.exclusive,
     };
 }
@@ -128,6 +130,8 @@ struct alloc_where eng_where(const struct engine_conf *conf,
         .exclude = job->exclude[0] ? job->exclude : NULL,
         .cpus_per_gpu = OR(own->cpus_per_gpu, def->cpus_per_gpu),
         .memory_bytes = OR(own->memory_bytes, memory),
+        .gpu_min_bytes = own->gpu_min_bytes,
+        .gpu_max_bytes = own->gpu_max_bytes,
         .exclusive = eng_is_exclusive(conf, job),
     };
 }

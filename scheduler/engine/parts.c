@@ -7,7 +7,9 @@
  * the allocator is asked for it, also after a restart.
  *
  * Where no node has several types nothing of this is so: a job that names no
- * type may be given nodes of different types, and the allocator chooses.
+ * type may be given nodes of different types, and the allocator chooses. But
+ * one that asks for memory of each GPU gets a type also there, for an allocator
+ * knows types alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +64,10 @@ void eng_part_types(const struct engine *e, struct node_classes *io)
 
 bool eng_wants_type(const struct engine *e, const struct job *job)
 {
-    return e->classes.has_parts && job->gpus_max > 0 &&
-           !eng_where(e->parts.conf, job, 1).gpu_type;
+    const struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    bool has_memory = w.gpu_min_bytes > 0 || w.gpu_max_bytes > 0;
+    return job->gpus_max > 0 && !w.gpu_type &&
+           (e->classes.has_parts || (has_memory && e->classes.n_types > 1));
 }
 
 const char *eng_type_of(const struct engine *e, uint64_t classes)
@@ -115,7 +119,7 @@ void eng_part_jobs(const struct engine *e, struct eng_view *t)
     const struct node_classes *c = &e->classes;
     int64_t free[POLICY_CLASSES];
 
-    if (!c->has_parts)
+    if (c->n_types < 2)
         return;
     for (size_t k = 0; k < c->n_types; k++) {
         int64_t n = free_in(t, c->types[k]);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
@@ -37,6 +38,21 @@ static void take_drained_out(struct engine *e)
     }
 }
 
+/* What mgpu.yaml says of a type. */
+static void tell_memory(struct engine *e)
+{
+    const struct spec_map *m = e->parts.conf->gpu_memory;
+
+    for (size_t i = 0; m && i < e->n_nodes; i++) {
+        struct alloc_node *node = &e->nodes[i];
+        for (size_t k = 0; k < m->n && node->gpu_bytes == 0; k++)
+            if (node->gpus_total > 0 &&
+                strcasecmp(m->pairs[k].key, node->gpu_type) == 0 &&
+                parse_size(m->pairs[k].value, &node->gpu_bytes, NULL) < 0)
+                node->gpu_bytes = 0; /* conf_check.c lets none pass */
+    }
+}
+
 int eng_inventory(struct engine *e, struct error *err)
 {
     struct alloc *a = e->parts.alloc;
@@ -60,6 +76,7 @@ int eng_inventory(struct engine *e, struct error *err)
         e->cap_nodes = cap;
     }
     e->n_nodes = n;
+    tell_memory(e);
     take_drained_out(e);
     e->unavailable = (struct error)ERROR_INIT;
     return eng_classify(e, err);

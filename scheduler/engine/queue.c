@@ -76,6 +76,8 @@ static bool is_kind(const struct queue_kind *k, const struct job *job)
            is_same_text(a->constraint, b->constraint) &&
            is_same_text(a->reservation, b->reservation) &&
            is_same_text(a->gpu_type, b->gpu_type) &&
+           a->gpu_min_bytes == b->gpu_min_bytes &&
+           a->gpu_max_bytes == b->gpu_max_bytes &&
            is_same_text(a->exclude, exclude_of(job));
 }
 
@@ -98,6 +100,8 @@ static bool copy(const char *from, const char **ret)
 static bool kind_init(struct queue_kind *k, const struct job *job)
 {
     *k = (struct queue_kind){.has_gpus = job->gpus_max > 0};
+    k->where.gpu_min_bytes = job->where.gpu_min_bytes;
+    k->where.gpu_max_bytes = job->where.gpu_max_bytes;
     bool has = copy(job->where.partition, &k->where.partition) &&
                copy(job->where.constraint, &k->where.constraint) &&
                copy(job->where.reservation, &k->where.reservation) &&

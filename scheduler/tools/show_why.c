@@ -96,11 +96,23 @@ static size_t count_nodes(const json_t *nodes)
     return n;
 }
 
+/* Of which it is not known whether they have what the job asks of a GPU. */
+static size_t count_unknown(const json_t *nodes)
+{
+    size_t n = 0, i;
+    json_t *node;
+    json_array_foreach(nodes, i, node) n +=
+        json_is_null(json_object_get(node, "gpu_bytes"));
+    return n;
+}
+
 static void print_needs(const struct show_conf *s, const json_t *reply,
                         const json_t *job)
 {
-    static const char *const keys[] = {"partition", "gpu_type", "constraint",
-                                       "reservation"};
+    static const char *const keys[] = {"partition", "gpu_type", "gpu_memory",
+                                       "constraint", "reservation"};
+    static const char *const words[] = {"partition", "type", "GPU memory",
+                                        "constraint", "reservation"};
     const json_t *where = json_object_get(reply, "where");
     size_t n = count_nodes(json_object_get(reply, "nodes"));
     char word[TEXT_CAP];
@@ -116,15 +128,19 @@ static void print_needs(const struct show_conf *s, const json_t *reply,
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
         const char *v = field_str(where, keys[i]);
         if (*v)
-            (void)fprintf(s->out, ", %s %s",
-                          strcmp(keys[i], "gpu_type") == 0 ? "type" : keys[i],
-                          safe(v, word));
+            (void)fprintf(s->out, ", %s %s", words[i], safe(v, word));
     }
     (void)fprintf(s->out,
                   "\n may use    %zu node%s with %" PRId64 " GPUs, %" PRId64
-                  " free now\n",
+                  " free now",
                   n, n == 1 ? "" : "s", field_int(reply, "gpus_total", 0),
                   field_int(reply, "gpus_free", 0));
+    n = *field_str(where, "gpu_memory")
+            ? count_unknown(json_object_get(reply, "nodes"))
+            : 0;
+    if (n > 0)
+        (void)fprintf(s->out, "; the GPU memory of %zu is not known", n);
+    (void)fputc('\n', s->out);
 }
 
 static void print_depends(const struct show_conf *s, const json_t *reply)

@@ -447,6 +447,9 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [[ $output == *"two.yaml: can never fit on the nodes there are; nothing was submitted"* ]]
     [[ $output == *"NeverFits: needs 2 on 1 node"* ]]
     [ "$("$MGPU_BIN/mgpu-submit" --dry-run --json --force-queue two.yaml | json '$.fits')" = 0 ]
+    run "$MGPU_BIN/mgpu-submit" --dry-run --force-queue --set resources.gpu_memory=40G.. two.yaml
+    [[ $output == *"GpuMemory: GPUs of 40G.. each: 0 of 1 nodes have such; not known, and not left out: 1"* ]]
+    [[ $output == *", GPU memory 40G.."*" free now; the GPU memory of 1 is not known"* ]]
     f=$("$MGPU_BIN/mgpu-submit" --parsable --force-queue two.yaml)
     [ "$("$MGPU_BIN/mgpu-stat" --json "$f" | json '$.job.spec.policy.force_queue')" = 1 ]
     ctld_term

@@ -328,8 +328,9 @@ static void test_gpus(struct rig *r)
     struct error err = ERROR_INIT;
     size_t n;
     ok(r->a->ops->inventory(r->a, &node, 1, &n, &err) == 0 &&
-           node.gpus_total == 2 && strcmp(node.gpu_type, "h100") == 0,
-       "a machine with two H100");
+           node.gpus_total == 2 && strcmp(node.gpu_type, "h100") == 0 &&
+           node.gpu_bytes == (int64_t)80 << 30,
+       "a machine with two H100 of 80G");
     ok(starts(r, 70, 1, &usr1, 1), "one is taken");
     ok(rig_ask(r, 71, 1, &env) == 0 && rig_gets(r, 71, ALLOC_GRANTED) &&
            rig_ends(r, 71, 0, 0),

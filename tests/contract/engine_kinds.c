@@ -73,8 +73,68 @@ static void test_alone(void)
     finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]", "");
 }
 
+/* n1 says what its GPUs have; of those of n2 mgpu.yaml does. */
+static void two_types(void *arg, int32_t i, struct alloc_node *io)
+{
+    (void)arg;
+    (void)snprintf(io->gpu_type, sizeof(io->gpu_type), i ? "a100" : "t4");
+    io->gpu_bytes = i ? 0 : (int64_t)15 << 30;
+}
+
+/* As Slurm: it knows types, and no memory. */
+static bool its_type(void *arg, int32_t i, const struct alloc_where *where)
+{
+    (void)arg;
+    return !where->gpu_type || strcmp(where->gpu_type, i ? "a100" : "t4") == 0;
+}
+
+static void test_memory(void)
+{
+    static const char much[] =
+        ",\"gpu_memory\":\"40G..\"},\"retry\":{\"max\":0}}";
+    static char type[] = "A100", size[] = "40G";
+    struct spec_pair pair = {type, size};
+    const struct spec_map map = {&pair, 1};
+    struct world_script s = several(3);
+
+    s.nodes = 2;
+    s.node = two_types;
+    s.may_use = its_type;
+    s.jobs[0].spec_more = s.jobs[1].spec_more = much;
+    world_init(&w, &s);
+    w.conf.gpu_memory = &map;
+    ok(world_start(&w), "---- GPUs of 15 GiB and of 40");
+    play(4);
+    is_str(engine_job(w.engine, 1)->place, "n2:0-3", "where there is enough");
+    is_str(engine_job(w.engine, 1)->gpu_type, "a100", "the allocator is told");
+    is_str(engine_job(w.engine, 2)->reason, "WaitingForGpus: needs 4, 0 free",
+           "for the other one is not enough");
+    is_str(engine_job(w.engine, 3)->place, "n1:0-3", "who asks for none");
+    finish("k0:COMPLETED/0/1[1] k1:COMPLETED/0/1[1] k2:COMPLETED/0/1[1]", "");
+}
+
+/* Two nodes of one type, though the first of the other would do as well. */
+static void test_memory_of_one_type(void)
+{
+    static const char some[] =
+        ",\"nodes\":2,\"gpu_memory\":\"10G..\"},\"retry\":{\"max\":0}}";
+    struct world_script s = several(1);
+
+    s.nodes = 3;
+    s.node = two_types;
+    s.may_use = its_type;
+    s.jobs[0].spec_more = some;
+    s.jobs[0].gpus = 8;
+    begin(&s, "GPUs of one type on two nodes");
+    play(4);
+    is_str(engine_job(w.engine, 1)->place, "n2:0-3 n3:0-3", "are of one type");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
 int main(void)
 {
+    test_memory_of_one_type();
+    test_memory();
     test_kinds();
     test_alone();
     return tap_done();

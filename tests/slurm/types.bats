@@ -59,6 +59,28 @@ is_waiting() { reason_like "$1" 'WaitingForGpus*'; }
     [ "$(n_slurm_jobs named) $(n_slurm_jobs any)" = '1 1' ]
 }
 
+@test "memory of a GPU, by its type: which is asked for, or can never be" {
+    conf_slurm='  gpu_memory: {h100: 80G, A100: 40G}'
+    ctld_start
+    wait_for 30 nodes_like 'a100 2 2 up'
+    small=$(submit_sh small 1 1 "$(show_gpu small); $wait_go" \
+        resources.gpu_memory=..50G)
+    large=$(submit_sh large 1 1 "$(show_gpu large); $wait_go" \
+        resources.gpu_memory=88G..)
+    wait_for 60 has_place "$small"
+    wait_for 60 has_place "$large"
+    [[ $(job_field "$small" place) == node1:[23] ]]
+    [[ $(job_field "$large" place) == node1:[01] ]]
+    run stat --why "$small"
+    [[ $output == *'GPU memory ..50G'*'may use    1 node with 2 GPUs'* ]]
+    run submit_sh huge 1 1 true resources.gpu_memory=89G..
+    [[ $output == *'no such node has GPUs of 89G.. each; there is: h100 80G, a100 40G; --force-queue keeps it waiting [E201]'* ]]
+    touch "$go"
+    for id in "$small" "$large"; do
+        wait_for 60 job_is "$id" COMPLETED
+    done
+}
+
 @test "of each type what others have is taken, and the whole node is drained" {
     conf_slurm='  submit_ahead: 0'
     ctld_start

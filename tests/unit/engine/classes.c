@@ -292,8 +292,55 @@ static void test_parts(void)
     fits(W(NULL), 8, 2, "fits", "and may be had together");
 }
 
+#define GIB ((int64_t)1 << 30)
+
+/* resources.gpu_memory: what a node's GPUs have, as far as it is known. */
+static void test_memory(void)
+{
+    struct job job = {.gpus_max = 1, .where = {.gpu_min_bytes = 40 * GIB}};
+    begin();
+    node("h100", "p*", "", "");
+    node("a100", "p*", "", "");
+    node("t4", "p*", "", "");
+    node("", "p*", "", "");
+    nodes[0].gpu_bytes = (int64_t)81559 << 20; /* as an H100 80GB says */
+    nodes[1].gpu_bytes = 40 * GIB;
+    nodes[2].gpu_bytes = 15 * GIB;
+    end();
+    is_int(e.classes.n, 4, "memory makes classes");
+    uses(W(.gpu_min_bytes = 40 * GIB), 1, "124/124", "40G..");
+    uses(W(.gpu_min_bytes = 80 * GIB), 1, "14/14",
+         "80G.. is what is sold as that");
+    uses(W(.gpu_min_bytes = 88 * GIB), 1, "14/14", "nine tenths of 88G");
+    uses(W(.gpu_min_bytes = 90 * GIB), 1, "4/4", "are not of 90G");
+    uses(W(.gpu_max_bytes = 40 * GIB), 1, "234/234", "..40G");
+    uses(W(.gpu_min_bytes = 16 * GIB, .gpu_max_bytes = 40 * GIB), 1, "234/234",
+         "16G..40G");
+    uses(W(.gpu_min_bytes = 40 * GIB), 0, "1234/1234", "nothing without GPUs");
+    ok(eng_wants_type(&e, &job), "an attempt names a type");
+    job.where.gpu_type = "h100";
+    ok(!eng_wants_type(&e, &job), "unless its spec does");
+    job.where = W(NULL);
+    ok(!eng_wants_type(&e, &job), "or it asks for no memory");
+    fits(W(.gpu_min_bytes = 40 * GIB), 4, 1, "fits", "a node's worth");
+    fits(W(.gpu_min_bytes = 40 * GIB), 8, 2,
+         "can never fit: needs 8 GPUs of one type on 2 nodes; the only node "
+         "has 4; lower resources.gpus; --force-queue keeps it waiting [E201]",
+         "two types are not one");
+    e.n_nodes = 3;
+    fits(W(.gpu_min_bytes = 200 * GIB), 1, 1,
+         "can never fit: no such node has GPUs of 200G.. each; there is: h100 "
+         "81559M, a100 40G, t4 15G; --force-queue keeps it waiting [E201]",
+         "more than any has");
+    fits(W(.gpu_type = "t4", .gpu_min_bytes = 40 * GIB), 1, 1,
+         "can never fit: no such node has GPUs of 40G.. each; there is: t4 "
+         "15G; --force-queue keeps it waiting [E201]",
+         "more than those of a type have");
+}
+
 int main(void)
 {
+    test_memory();
     test_words();
     test_constraints();
     test_unknown();

