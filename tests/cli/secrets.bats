@@ -345,3 +345,18 @@ END
     "$MGPU_BIN/mgpu-cancel" 1
     wait_for 60 has_keys 0
 }
+
+@test "S11: the question of docs/security.md finds what is not sealed" {
+    printf '%s\n' 'version: 1' 'kind: command' 'command: ["true"]' \
+        'env: {HF_TOKEN: x, MODE: y}' >job.yaml
+    submit --quiet --hold job.yaml
+    # As it stands there, less what the shell takes away.
+    question=$(awk '/mgpu-stat --sql "SELECT/ { on = 1 } on
+        on && /"$/ && !/--sql/ { exit }' "$MGPU_SRC/docs/security.md" |
+        tr '\n' ' ' | sed 's/.*--sql "//; s/" *$//')
+    [[ $question == SELECT*"e.key LIKE '%KEY%')" ]]
+    [ "$(stat --no-header --sql "$question")" = "" ]
+    # What is sealed stands for what would not be.
+    run -0 stat --no-header --sql "${question/NOT LIKE/LIKE}"
+    [[ $output == *1*HF_TOKEN* && $output != *MODE* ]]
+}
