@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,17 +28,32 @@ static int refuse(const struct tree *t, int code, const char *name,
                      why);
 }
 
+/* A job may leave what nobody may enter, or write in, itself neither: a cache
+ * of modules is like that. Ours is the directory all the same. */
+static int open_it(int fd, const struct stat *st)
+{
+    char path[40];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if ((st->st_mode & S_IRWXU) != S_IRWXU && chmod(path, S_IRWXU) < 0)
+        return -1;
+    return openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 static int open_level(const struct tree *t, int at, const char *name)
 {
     struct stat st;
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return refuse(t, ERR_IO, name, strerrordesc_np(errno));
-    if (fstat(fd, &st) == 0 && st.st_dev == t->device && st.st_uid == t->owner)
-        return fd;
+    bool is_ours =
+        fstat(fd, &st) == 0 && st.st_dev == t->device && st.st_uid == t->owner;
+    int opened = is_ours ? open_it(fd, &st) : -1, why = errno;
     (void)close(fd);
-    return refuse(t, ERR_DENIED, name,
-                  "it is another user's, or another file system");
+    if (opened >= 0)
+        return opened;
+    return is_ours ? refuse(t, ERR_IO, name, strerrordesc_np(why))
+                   : refuse(t, ERR_DENIED, name,
+                            "it is another user's, or another file system");
 }
 
 static int remove_level(const struct tree *t, int at, const char *name,

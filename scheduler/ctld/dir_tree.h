@@ -7,8 +7,8 @@
 #include "jobs/base/error.h"
 
 /* Removes the directory `name` in `dir`. Follows no link, goes to no other file
- * system, and touches no directory of another user; what is not there is no
- * error.
+ * system, and touches no directory of another user; one of ours that is closed
+ * to ourselves goes. What is not there is no error.
  *
  * in   stop  given up when it becomes true; NULL: never
  * err  what was the first that stayed; other things in it may be gone

@@ -2,6 +2,7 @@
  * ended long ago, with all that is theirs and nothing else; what waits for one,
  * is in memory or has ended of late keeps it; and no number comes again. */
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 #include "jobs/base/clock.h"
 #include "scheduler/ctld/dir_tree.h"
@@ -198,6 +199,48 @@ static void test_clock(void)
     r.wrap_store = NULL;
 }
 
+/* As an ordinary user: nothing is closed to root. */
+static int remove_closed(const char *dir)
+{
+    char path[100];
+    struct error err = ERROR_INIT;
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } dirs[] = {{"a", 0}, {"a/none", 0}, {"a/fixed", 0500}, {"a/seen", 0300}};
+    if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+        return 2;
+    for (size_t i = 0; i < 4; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, dirs[i].name);
+        if (mkdir(path, 0700) < 0)
+            return 3;
+        (void)strcat(path, "/file");
+        FILE *f = fopen(path, "w");
+        if (!f || fclose(f))
+            return 4;
+    }
+    for (size_t i = 4; i-- > 0;) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, dirs[i].name);
+        if (chmod(path, dirs[i].mode) < 0)
+            return 5;
+    }
+    return dir_tree_remove(dir, "a", NULL, &err) < 0;
+}
+
+static void test_closed(void)
+{
+    char dir[] = "/tmp/mgpu-closed-XXXXXX";
+    int status = -1;
+    if (!mkdtemp(dir) || (geteuid() == 0 && chown(dir, 65534, 65534) < 0))
+        exit(1);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(remove_closed(dir));
+    (void)waitpid(child, &status, 0);
+    is_int(status, 0, "what is closed to its owner goes");
+    is_int(rmdir(dir), 0, "all of it");
+}
+
 static void test_tree(void)
 {
     struct error err = ERROR_INIT;
@@ -242,6 +285,7 @@ int main(void)
     test_after();
     test_clock();
     test_tree();
+    test_closed();
     rig_clear(&r);
     return tap_done();
 }
