@@ -591,7 +591,7 @@ fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
     $(patsubst %,slurm/%.c,files_direct place_text) \
     $(filter-out $(fuzz_not),$(call srcs,ctld)))
 build/fuzz/codec: $(call fuzz_obj,$(patsubst %,scheduler/%.c,ctld/audit \
-    engine/codec engine/codec_submit engine/lack engine/members))
+    engine/codec engine/codec_submit engine/lack))
 build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c scheduler/ctld/drain.c)
 build/fuzz/drain: $(fuzz_ctld)
 build/fuzz/obj/%.o: %.c

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "jobs/members.h"
 #include "scheduler/engine/lack.h"
-#include "scheduler/engine/members.h"
 
 /* The length of the UTF-8 character at s, or 0. */
 static size_t utf8_len(const unsigned char *s)
@@ -39,12 +39,12 @@ static size_t utf8_len(const unsigned char *s)
     return 0;
 }
 
-void text_copy(char *dst, size_t cap, const char *src)
+static void copy(char *dst, size_t cap, const char *src, size_t n_src)
 {
-    const unsigned char *s = (const unsigned char *)src;
+    const unsigned char *s = (const unsigned char *)src, *end = s + n_src;
     size_t at = 0;
 
-    while (*s) {
+    while (s < end && *s) {
         size_t len = utf8_len(s);
         bool is_bad = len == 0 || *s < 0x20 || *s == 0x7f;
         size_t n = is_bad ? 1 : len;
@@ -55,6 +55,19 @@ void text_copy(char *dst, size_t cap, const char *src)
         s += n;
     }
     dst[at] = '\0';
+}
+
+void text_copy(char *dst, size_t cap, const char *src)
+{
+    copy(dst, cap, src, strlen(src));
+}
+
+void text_take(char *dst, size_t cap, const struct member *m)
+{
+    if (m->kind == MEMBER_TEXT)
+        copy(dst, cap, m->text, m->len);
+    else
+        dst[0] = '\0';
 }
 
 void detail_because(struct detail *d, const char *what, const char *why)
@@ -152,7 +165,7 @@ static void take_value(const struct member *m, size_t i, struct detail *ret)
     bool is_int = m->kind == MEMBER_INT;
 
     if (fields[i].kind == FIELD_TEXT && m->kind == MEMBER_TEXT)
-        member_copy(at, fields[i].cap, m);
+        text_take(at, fields[i].cap, m);
     else if (fields[i].kind == FIELD_INT32 && is_int)
         memcpy(at, &short_n, sizeof(short_n));
     else if (fields[i].kind == FIELD_INT64 && is_int)
@@ -193,7 +206,10 @@ int detail_decode(const char *text, struct detail *ret, struct error *err)
         return 0;
     }
     lack_forget();
-    if (members_read(text, &m) < 0)
+    bool is_read = members_read(text, &m) == 0;
+    if (is_read && lack_was_there())
+        members_clear(&m);
+    if (!is_read || lack_was_there())
         return lack_refuse("an event's detail is no object", err);
     *ret = nothing;
     for (size_t i = 0; i < N_FIELDS; i++) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/members.h"
 #include "scheduler/engine/engine.h"
 
 struct detail {
@@ -97,5 +98,7 @@ void detail_because(struct detail *d, const char *what, const char *why);
 /* Copies src, cut at cap - 1 bytes between characters; every byte that is
  * no UTF-8, and every control character, becomes '?'. */
 void text_copy(char *dst, size_t cap, const char *src);
+/* The same with what a member says; of what is no text nothing. */
+void text_take(char *dst, size_t cap, const struct member *m);
 
 #endif

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/members.h"
 #include "jobs/spec.h"
 #include "scheduler/engine/codec.h"
 #include "scheduler/engine/lack.h"
-#include "scheduler/engine/members.h"
 
 /* The spec comes first and is kept as it is: parsing and printing it again
  * would change how its numbers are written. */
@@ -355,8 +355,8 @@ static int take_texts(const struct members *m, struct job *ret,
 
     if (take_all(m, MEMBER_TEXT, names, N_TEXTS, text) < 0)
         return -1;
-    member_copy(ret->user, sizeof(ret->user), &text[USER]);
-    member_copy(ret->name, sizeof(ret->name), &text[NAME]);
+    text_take(ret->user, sizeof(ret->user), &text[USER]);
+    text_take(ret->name, sizeof(ret->name), &text[NAME]);
     bool is_command = text[KIND].len == sizeof(command) - 1 &&
                       memcmp(text[KIND].text, command, text[KIND].len) == 0;
     ret->kind = is_command ? "command" : "cv";
@@ -429,7 +429,7 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
     ret->force_queue = members_has(m, "force_queue", MEMBER_TRUE);
     ret->per_node = (int32_t)members_get(m, "per_node").n;
     ret->begin_s = members_get(m, "begin_s").x;
-    member_copy(ret->digest, sizeof(ret->digest), &digest);
+    text_take(ret->digest, sizeof(ret->digest), &digest);
     return 0;
 }
 

@@ -18,6 +18,8 @@
 #include "jobs/wire.h"
 #include "scheduler/tools/render.h"
 
+enum { PATH_CAP = 2048 }; /* of a request */
+
 struct client {
     struct http_client *http;
     char url[256];
@@ -127,43 +129,63 @@ static bool has_waited(int status, struct buf *body, double *io_waited_s)
     return true;
 }
 
-static int call(struct client *c, const struct http_request *req, json_t **ret,
-                struct error *err)
+static int call(struct client *c, const struct http_request *req,
+                struct buf *ret, struct error *err)
 {
-    struct buf body = BUF_INIT;
     int status = 0, rc;
     double waited_s = 0;
     do
-        rc = http_client_call(c->http, req, &status, &body, err);
-    while (rc == 0 && has_waited(status, &body, &waited_s));
-    if (rc == 0 && status >= 400)
-        rc = http_reply_error(status, &body, err);
+        rc = http_client_call(c->http, req, &status, ret, err);
+    while (rc == 0 && has_waited(status, ret, &waited_s));
+    return rc == 0 && status >= 400 ? http_reply_error(status, ret, err) : rc;
+}
+
+int client_parse(const char *path, const struct buf *text, json_t **ret,
+                 struct error *err)
+{
     json_error_t why;
-    json_t *o = NULL;
-    if (rc == 0) {
-        o = json_loadb(buf_str(&body), body.len, JSON_REJECT_DUPLICATES, &why);
-        if (!json_is_object(o)) {
-            rc = error_set(err, ERR_EXTERN,
-                           "the daemon's reply to %s is not an object: %s",
-                           req->path, o ? "another type" : why.text);
-            json_decref(o);
-        }
-    }
-    buf_clear(&body);
-    if (rc == 0)
+    json_t *o =
+        json_loadb(buf_str(text), text->len, JSON_REJECT_DUPLICATES, &why);
+    if (json_is_object(o)) {
         *ret = o;
+        return 0;
+    }
+    (void)error_set(err, ERR_EXTERN,
+                    "the daemon's reply to %s is not an object: %s", path,
+                    o ? "another type" : why.text);
+    json_decref(o);
+    return -1;
+}
+
+static int call_json(struct client *c, const struct http_request *req,
+                     json_t **ret, struct error *err)
+{
+    struct buf body = BUF_INIT;
+    int rc = call(c, req, &body, err);
+    if (rc == 0)
+        rc = client_parse(req->path, &body, ret, err);
+    buf_clear(&body);
     return rc;
 }
 
 int client_get(struct client *c, json_t **ret, struct error *err,
                const char *path_fmt, ...)
 {
-    char path[2048];
+    char path[PATH_CAP];
     va_list ap;
     va_start(ap, path_fmt);
     int n = vsnprintf(path, sizeof(path), path_fmt, ap);
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof(path))
+        return error_set(err, ERR_USAGE, "the query is too long");
+    return call_json(c, &(struct http_request){.method = "GET", .path = path},
+                     ret, err);
+}
+
+int client_get_text(struct client *c, const char *path, struct buf *ret,
+                    struct error *err)
+{
+    if (strlen(path) >= PATH_CAP)
         return error_set(err, ERR_USAGE, "the query is too long");
     return call(c, &(struct http_request){.method = "GET", .path = path}, ret,
                 err);
@@ -182,7 +204,7 @@ int client_post(struct client *c, const char *path, const json_t *body,
         .body_len = text ? strlen(text) : 2,
         .idempotency_key = key,
     };
-    int rc = call(c, &req, ret, err);
+    int rc = call_json(c, &req, ret, err);
     free(text);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "scheduler/tools/options.h"
 
@@ -25,6 +26,13 @@ int client_patience(struct client *c, double request_s,
 int client_get(struct client *c, json_t **ret, struct error *err,
                const char *path_fmt, ...)
     __attribute__((format(printf, 4, 5))) MUST_CHECK;
+/* The reply's text, and what client_get() makes of it: for a long list whose
+ * rows are looked at one by one.
+ * own  buf_clear(ret) */
+int client_get_text(struct client *c, const char *path, struct buf *ret,
+                    struct error *err) MUST_CHECK;
+int client_parse(const char *path, const struct buf *text, json_t **ret,
+                 struct error *err) MUST_CHECK;
 int client_post(struct client *c, const char *path, const json_t *body,
                 const char *key, json_t **ret, struct error *err) MUST_CHECK;
 /* Lines of a stream; see http_client_stream(). A reply of >= 400 is an err,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/members.h"
 #include "jobs/state.h"
 #include "jobs/text.h"
 #include "scheduler/tools/client.h"
@@ -14,9 +15,8 @@
 /* ---- what a field shows --------------------------------------------------
  */
 
-static void put(char *out, size_t cap, const char *text)
+static void put_some(char *out, size_t cap, const char *text, size_t n)
 {
-    size_t n = strlen(text);
     if (n == 0) {
         text = "-";
         n = 1;
@@ -26,29 +26,62 @@ static void put(char *out, size_t cap, const char *text)
     out[n] = '\0';
 }
 
-static void put_int(const json_t *job, const char *key, char *out, size_t cap)
+static void put(char *out, size_t cap, const char *text)
 {
-    const json_t *v = json_object_get(job, key);
-    if (json_is_integer(v))
-        (void)snprintf(out, cap, "%" PRId64, (int64_t)json_integer_value(v));
+    put_some(out, cap, text, strlen(text));
+}
+
+/* What is no text is an empty one. */
+static struct member text_of(const struct members *job, const char *key)
+{
+    struct member m = members_get(job, key);
+    return m.kind == MEMBER_TEXT ? m : (struct member){.text = ""};
+}
+
+static int64_t int_of(const struct members *job, const char *key,
+                      int64_t absent)
+{
+    const struct member m = members_get(job, key);
+    return m.kind == MEMBER_INT ? m.n : absent;
+}
+
+static double real_of(const struct members *job, const char *key)
+{
+    const struct member m = members_get(job, key);
+    return m.kind == MEMBER_INT || m.kind == MEMBER_REAL ? m.x : (double)NAN;
+}
+
+static void put_text(const struct members *job, const char *key, char *out,
+                     size_t cap)
+{
+    const struct member m = text_of(job, key);
+    put_some(out, cap, m.text, m.len);
+}
+
+static void put_int(const struct members *job, const char *key, char *out,
+                    size_t cap)
+{
+    const struct member m = members_get(job, key);
+    if (m.kind == MEMBER_INT)
+        (void)snprintf(out, cap, "%" PRId64, m.n);
     else
         put(out, cap, "");
 }
 
-#define TEXT_OF(name, key)                                            \
-    static void name##_text(const json_t *job, char *out, size_t cap) \
-    {                                                                 \
-        put(out, cap, field_str(job, key));                           \
+#define TEXT_OF(name, key)                                                    \
+    static void name##_text(const struct members *job, char *out, size_t cap) \
+    {                                                                         \
+        put_text(job, key, out, cap);                                         \
     }
-#define INT_OF(name, key)                                             \
-    static void name##_text(const json_t *job, char *out, size_t cap) \
-    {                                                                 \
-        put_int(job, key, out, cap);                                  \
+#define INT_OF(name, key)                                                     \
+    static void name##_text(const struct members *job, char *out, size_t cap) \
+    {                                                                         \
+        put_int(job, key, out, cap);                                          \
     }
-#define DURATION_OF(name, key)                                        \
-    static void name##_text(const json_t *job, char *out, size_t cap) \
-    {                                                                 \
-        (void)render_duration(field_real(job, key), out, cap);        \
+#define DURATION_OF(name, key)                                                \
+    static void name##_text(const struct members *job, char *out, size_t cap) \
+    {                                                                         \
+        (void)render_duration(real_of(job, key), out, cap);                   \
     }
 TEXT_OF(id, "display_id")
 TEXT_OF(name, "name")
@@ -76,9 +109,10 @@ DURATION_OF(remaining, "left_s")
 DURATION_OF(starts, "start_in_s")
 
 /* "key=value,..." */
-static void labels_text(const json_t *job, char *out, size_t cap)
+static void labels_text(const struct members *job, char *out, size_t cap)
 {
-    json_t *labels = json_object_get(job, "labels"), *value;
+    const struct member m = members_get(job, "labels");
+    json_t *labels = member_tree(&m), *value;
     const char *key;
     size_t len = 0;
     out[0] = '\0';
@@ -89,29 +123,37 @@ static void labels_text(const json_t *job, char *out, size_t cap)
                 (size_t)snprintf(out + len, cap - len, "%s%s=%s",
                                  len ? "," : "", key, json_string_value(value));
     }
+    json_decref(labels);
     if (len == 0)
         put(out, cap, "");
 }
 
-static bool is_live(const json_t *job)
+static int state_of(const struct members *job, enum job_state *ret)
+{
+    const struct member m = text_of(job, "state");
+    char name[24] = "";
+    if (m.len < sizeof(name))
+        memcpy(name, m.text, m.len);
+    return job_state_from_name(name, ret);
+}
+
+static bool is_live(const struct members *job)
 {
     enum job_state s = JOB_NEW;
-    return job_state_from_name(field_str(job, "state"), &s) == 0 &&
-           job_state_is_live(s);
+    return state_of(job, &s) == 0 && job_state_is_live(s);
 }
 
-static void st_text(const json_t *job, char *out, size_t cap)
+static void st_text(const struct members *job, char *out, size_t cap)
 {
     enum job_state s;
-    bool is = job_state_from_name(field_str(job, "state"), &s) == 0;
-    put(out, cap, is ? filter_letters(s) : "?");
+    put(out, cap, state_of(job, &s) == 0 ? filter_letters(s) : "?");
 }
 
-static void gpus_text(const json_t *job, char *out, size_t cap)
+static void gpus_text(const struct members *job, char *out, size_t cap)
 {
-    int64_t held = field_int(job, "gpus", 0);
-    int64_t lo = field_int(job, "gpus_min", 0);
-    int64_t hi = field_int(job, "gpus_max", lo);
+    int64_t held = int_of(job, "gpus", 0);
+    int64_t lo = int_of(job, "gpus_min", 0);
+    int64_t hi = int_of(job, "gpus_max", lo);
     if (held > 0)
         (void)snprintf(out, cap, "%" PRId64, held);
     else if (lo == hi)
@@ -120,11 +162,11 @@ static void gpus_text(const json_t *job, char *out, size_t cap)
         (void)snprintf(out, cap, "%" PRId64 "..%" PRId64, lo, hi);
 }
 
-static void step_text(const json_t *job, char *out, size_t cap)
+static void step_text(const struct members *job, char *out, size_t cap)
 {
     char it[32], total[32];
-    int64_t n = field_int(job, "iteration", 0);
-    int64_t of = field_int(job, "iterations_total", 0);
+    int64_t n = int_of(job, "iteration", 0);
+    int64_t of = int_of(job, "iterations_total", 0);
     if (n <= 0)
         put(out, cap, "");
     else if (of > 0)
@@ -134,47 +176,46 @@ static void step_text(const json_t *job, char *out, size_t cap)
         (void)snprintf(out, cap, "%s", render_count(n, it, sizeof(it)));
 }
 
-static void rate_text(const json_t *job, char *out, size_t cap)
+static void rate_text(const struct members *job, char *out, size_t cap)
 {
-    double t = field_real(job, "t_iter_s");
+    double t = real_of(job, "t_iter_s");
     if (is_live(job) && t > 0)
         (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
     else
         put(out, cap, "");
 }
 
-static void loss_text(const json_t *job, char *out, size_t cap)
+static void loss_text(const struct members *job, char *out, size_t cap)
 {
-    double v = field_real(job, "loss");
+    double v = real_of(job, "loss");
     if (isfinite(v))
         (void)snprintf(out, cap, "%.4g", v);
     else
         put(out, cap, "");
 }
 
-static void accuracy_text(const json_t *job, char *out, size_t cap)
+static void accuracy_text(const struct members *job, char *out, size_t cap)
 {
-    double v = field_real(job, "eval_accuracy");
+    double v = real_of(job, "eval_accuracy");
     if (isfinite(v))
         (void)snprintf(out, cap, "%.2f %%", 100 * v);
     else
         put(out, cap, "");
 }
 
-static void progress_text(const json_t *job, char *out, size_t cap)
+static void progress_text(const struct members *job, char *out, size_t cap)
 {
-    double n = (double)field_int(job, "iteration", 0);
-    double of = (double)field_int(job, "iterations_total", 0);
+    double n = (double)int_of(job, "iteration", 0);
+    double of = (double)int_of(job, "iterations_total", 0);
     if (n > 0 && of > 0)
         (void)snprintf(out, cap, "%.0f %%", 100 * n / of);
     else
         put(out, cap, "");
 }
 
-static void left_text(const json_t *job, char *out, size_t cap)
+static void left_text(const struct members *job, char *out, size_t cap)
 {
-    (void)render_duration(is_live(job) ? field_real(job, "eta_s") : NAN, out,
-                          cap);
+    (void)render_duration(is_live(job) ? real_of(job, "eta_s") : NAN, out, cap);
 }
 
 /* "~2m", "~1h", "~3d": no figure of an estimate that would soon be another. */
@@ -192,9 +233,9 @@ static void about(double s, char *out, size_t cap)
 }
 
 /* To its end; of one that waits, about how long to its start. */
-static void eta_text(const json_t *job, char *out, size_t cap)
+static void eta_text(const struct members *job, char *out, size_t cap)
 {
-    double in_s = field_real(job, "start_in_s");
+    double in_s = real_of(job, "start_in_s");
     if (isfinite(in_s) && in_s >= 0 && in_s < 1e9)
         about(in_s, out, cap);
     else
@@ -202,12 +243,13 @@ static void eta_text(const json_t *job, char *out, size_t cap)
 }
 
 /* Where it runs, or why it does not; of one that ended well where it ran. */
-static void where_text(const json_t *job, char *out, size_t cap)
+static void where_text(const struct members *job, char *out, size_t cap)
 {
-    const char *place = field_str(job, "place");
-    const char *reason = field_str(job, "reason");
-    bool has_place = *place && (is_live(job) || !*reason);
-    (void)snprintf(out, cap, "%s", has_place ? place : *reason ? reason : "-");
+    const struct member place = text_of(job, "place");
+    const struct member reason = text_of(job, "reason");
+    bool has_place = place.len > 0 && (is_live(job) || reason.len == 0);
+    const struct member *m = has_place ? &place : &reason;
+    put_some(out, cap, m->text, m->len);
 }
 
 /* ---- the table -----------------------------------------------------------
@@ -458,6 +500,7 @@ static void merge_sort(struct item *v, struct item *room, size_t n,
 static void fill_item(struct item *it, json_t *job, const struct field *f)
 {
     const json_t *v = f->key ? json_object_get(job, f->key) : NULL;
+    struct members m;
     char text[COLUMN_TEXT_CAP];
     it->job = job;
     if (f->key) {
@@ -465,7 +508,8 @@ static void fill_item(struct item *it, json_t *job, const struct field *f)
         it->number = it->has ? json_number_value(v) : 0;
         return;
     }
-    f->text(job, text, sizeof(text));
+    members_of_json(job, &m);
+    f->text(&m, text, sizeof(text));
     (void)snprintf(it->text, sizeof(it->text), "%.127s", text);
     it->has = it->text[0] && strcmp(it->text, "-") != 0;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/members.h"
 #include "scheduler/tools/render.h"
 
 enum { COLUMNS_MAX = 32, COLUMN_TEXT_CAP = 512 };
@@ -19,7 +20,7 @@ struct field {
     const char *key;   /* of the job's JSON, to sort by; NULL: by the text */
     const char *reads; /* "gpus,gpus_min": the members that text() looks at */
     bool is_number;    /* for programs it is what the key has, unrounded */
-    void (*text)(const json_t *job, char *out, size_t cap);
+    void (*text)(const struct members *job, char *out, size_t cap);
     bool is_state; /* it is set off as the state is */
 };
 

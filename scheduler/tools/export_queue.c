@@ -7,23 +7,25 @@
 #include "scheduler/tools/export.h"
 #include "scheduler/tools/export_impl.h"
 
-static int add_value(const struct field *f, const json_t *job, struct buf *line,
+static int add_value(const struct field *f, json_t *job, struct buf *line,
                      struct error *err)
 {
     const json_t *v = f->is_number ? json_object_get(job, f->key) : NULL;
+    struct members m;
     char text[COLUMN_TEXT_CAP] = "";
+    members_of_json(job, &m);
     if (json_is_integer(v))
         (void)snprintf(text, sizeof(text), "%" PRId64,
                        (int64_t)json_integer_value(v));
     else if (json_is_real(v))
         (void)snprintf(text, sizeof(text), "%.17g", json_real_value(v));
     else if (!f->is_number)
-        f->text(job, text, sizeof(text));
+        f->text(&m, text, sizeof(text));
     return export_add_csv(line, strcmp(text, "-") == 0 ? "" : text, err);
 }
 
 /* With job NULL the names. */
-static int put_line(const struct columns *c, const json_t *job, FILE *out,
+static int put_line(const struct columns *c, json_t *job, FILE *out,
                     struct error *err)
 {
     struct buf line = BUF_INIT;

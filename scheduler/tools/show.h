@@ -23,6 +23,12 @@ struct show_conf {
  * that wait share one. */
 int show_queue(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
+/* The same of the reply's text, without a tree of it: that of a hundred
+ * thousand jobs takes 150 MB. Not for an order of one's own.
+ * out  *ret_is_shown  false: it is not as the daemon writes it, and nothing was
+ *      shown: let the JSON library look at it */
+int show_queue_text(const struct show_conf *s, const char *text, size_t len,
+                    bool *ret_is_shown, struct error *err) MUST_CHECK;
 /* Of it the summary line alone, and a table of jobs as they are. */
 void show_summary(const struct show_conf *s, const json_t *reply);
 int show_jobs(const struct show_conf *s, json_t *jobs,
@@ -90,6 +96,16 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
 #define SWEEP_ROWS_READ "sweep,task,state,gpus_min,gpus_max" /* of a job */
 int sweep_rows(json_t *jobs, bool expand, json_t **ret,
                struct error *err) MUST_CHECK;
+/* The same of jobs that come one by one, those of a sweep in a row. */
+struct sweep_rows;
+struct sweep_rows *sweep_rows_create(void); /* NULL: no memory */
+void sweep_rows_destroy(struct sweep_rows *r);
+int sweep_rows_take(struct sweep_rows *r, json_t *job,
+                    struct error *err) MUST_CHECK;
+int sweep_rows_end(struct sweep_rows *r, struct error *err) MUST_CHECK;
+/* NULL: the rows so far may change with the next job. Else they are as they
+ * stay, for the caller to take out; borrowed. */
+json_t *sweep_rows_ready(const struct sweep_rows *r);
 /* How a job's or an attempt's state is set off: what runs is well, what was
  * lost is not, and some wait for somebody. */
 enum render_paint show_state_paint(const char *state);

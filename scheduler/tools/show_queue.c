@@ -1,5 +1,6 @@
 /* show_queue.c - the queue. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/tools/client.h"
@@ -7,15 +8,34 @@
 #include "scheduler/tools/show.h"
 
 static int add_job(struct render_table *t, const struct columns *c,
-                   const json_t *job, struct error *err)
+                   const struct members *job, struct error *err)
 {
     char text[COLUMN_TEXT_CAP];
     for (size_t i = 0; i < c->n; i++) {
         c->at[i]->text(job, text, sizeof(text));
         if (render_table_put(t, text, err) < 0)
             return -1;
-        if (c->at[i]->is_state)
-            render_table_paint(t, show_state_paint(field_str(job, "state")));
+        if (c->at[i]->is_state) {
+            const struct member m = members_get(job, "state");
+            (void)snprintf(text, sizeof(text), "%.*s",
+                           m.kind == MEMBER_TEXT ? (int)m.len : 0, m.text);
+            render_table_paint(t, show_state_paint(text));
+        }
+    }
+    return 0;
+}
+
+static int add_jobs(struct render_table *t, const struct columns *c,
+                    json_t *jobs, struct error *err)
+{
+    struct members m;
+    json_t *job;
+    size_t i;
+    json_array_foreach(jobs, i, job)
+    {
+        members_of_json(job, &m);
+        if (add_job(t, c, &m, err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -62,17 +82,10 @@ int show_jobs(const struct show_conf *s, json_t *jobs, struct error *err)
 {
     struct render_table *t = NULL;
     struct columns columns;
-    json_t *job;
-    size_t i;
     if (columns_parse(s->format, &columns, err) < 0 ||
         make_table(&columns, &t, err) < 0)
         return -1;
-    int rc = 0;
-    json_array_foreach(jobs, i, job)
-    {
-        if (rc == 0)
-            rc = add_job(t, &columns, job, err);
-    }
+    int rc = add_jobs(t, &columns, jobs, err);
     if (rc == 0)
         render_table_print(t, &s->style, s->header, s->out);
     render_table_destroy(t);
@@ -94,5 +107,118 @@ int show_queue(const struct show_conf *s, const json_t *reply,
         rc = show_jobs(s, sorted ? sorted : jobs, err);
     json_decref(sorted);
     json_decref(jobs);
+    return rc;
+}
+
+/* ---- of its text ----------------------------------------------------------
+ */
+struct rows {
+    struct render_table *t;
+    struct columns columns;
+    struct sweep_rows *waiting; /* NULL: each task has its row */
+    bool is_strange;            /* no list as the daemon writes it */
+};
+
+/* Up to where the first job begins, as a reply without any. */
+static json_t *head_of(const char *text, size_t len, const char **ret_jobs)
+{
+    static const char key[] = "\"jobs\":[";
+    const char *at = memmem(text, len, key, sizeof(key) - 1);
+    if (!at)
+        return NULL;
+    *ret_jobs = at + sizeof(key) - 1;
+    size_t n = (size_t)(*ret_jobs - text);
+    char *copy = malloc(n + 3);
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, n);
+    memcpy(copy + n, "]}", 3);
+    json_t *o = json_loads(copy, JSON_REJECT_DUPLICATES, NULL);
+    free(copy);
+    if (json_is_array(json_object_get(o, "jobs")))
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+static bool says(const struct members *job, const char *state)
+{
+    const struct member m = members_get(job, "state");
+    return m.kind == MEMBER_TEXT && m.len == strlen(state) &&
+           memcmp(m.text, state, m.len) == 0;
+}
+
+/* One that waits with others of its sweep, or that comes while they may still
+ * get more, is kept until it is known what their row says. */
+static int add_row(struct rows *r, const struct members *job, const char *text,
+                   size_t len, struct error *err)
+{
+    bool may_wait = r->waiting && (says(job, "QUEUED") || says(job, "HELD"));
+    if (!r->waiting || (!may_wait && sweep_rows_ready(r->waiting)))
+        return add_job(r->t, &r->columns, job, err);
+    json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+    r->is_strange = !o;
+    int rc = o ? sweep_rows_take(r->waiting, o, err) : 0;
+    json_decref(o);
+    json_t *ready = rc == 0 ? sweep_rows_ready(r->waiting) : NULL;
+    if (ready)
+        rc = add_jobs(r->t, &r->columns, ready, err);
+    if (ready)
+        (void)json_array_clear(ready);
+    return rc;
+}
+
+static int add_rows(struct rows *r, const char *p, const char *end,
+                    struct error *err)
+{
+    struct members m;
+    const char *next;
+    int rc = 0;
+    while (rc == 0 && !r->is_strange && *p == '{' &&
+           members_read_next(p, end, &m, &next) == 0) {
+        rc = add_row(r, &m, p, (size_t)(next - p), err);
+        members_clear(&m);
+        p = next;
+        if (p[0] != ',' || p[1] != '{')
+            break;
+        p++;
+    }
+    r->is_strange = r->is_strange || end - p != 2 || memcmp(p, "]}", 2) != 0;
+    if (rc == 0 && r->waiting)
+        rc = sweep_rows_end(r->waiting, err);
+    if (rc == 0 && r->waiting)
+        rc = add_jobs(r->t, &r->columns, sweep_rows_ready(r->waiting), err);
+    return rc;
+}
+
+static int begin_rows(const struct show_conf *s, struct rows *r,
+                      struct error *err)
+{
+    if (columns_parse(s->format, &r->columns, err) < 0 ||
+        make_table(&r->columns, &r->t, err) < 0)
+        return -1;
+    if (s->expand || (r->waiting = sweep_rows_create()))
+        return 0;
+    return error_set(err, ERR_NOMEM, "queue");
+}
+
+int show_queue_text(const struct show_conf *s, const char *text, size_t len,
+                    bool *ret_is_shown, struct error *err)
+{
+    struct rows r = {.t = NULL};
+    const char *jobs = NULL;
+    json_t *head = head_of(text, len, &jobs);
+    int rc = begin_rows(s, &r, err);
+    if (rc == 0 && head)
+        rc = add_rows(&r, jobs, text + len, err);
+    *ret_is_shown = head && !r.is_strange;
+    if (rc == 0 && *ret_is_shown) {
+        if (s->header)
+            show_summary(s, head);
+        render_table_print(r.t, &s->style, s->header, s->out);
+    }
+    sweep_rows_destroy(r.waiting);
+    render_table_destroy(r.t);
+    json_decref(head);
     return rc;
 }

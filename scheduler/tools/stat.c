@@ -45,30 +45,60 @@ static int sort_reply(json_t *reply, const char *by, struct error *err)
                : 0;
 }
 
+/* The usual way: without a tree of all jobs. */
+static int show_text(struct client *c, const struct stat_args *a,
+                     const char *path, bool *ret_is_shown, json_t **ret,
+                     struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = client_get_text(c, path, &text, err);
+    if (rc == 0)
+        rc = show_queue_text(&a->f.show, buf_str(&text), text.len, ret_is_shown,
+                             err);
+    if (rc == 0 && !*ret_is_shown)
+        rc = client_parse(path, &text, ret, err);
+    buf_clear(&text);
+    return rc;
+}
+
+static int show_reply(const struct stat_args *a, json_t *reply, FILE *csv,
+                      struct error *err)
+{
+    if ((a->f.json || a->f.ids) && a->f.show.sort &&
+        sort_reply(reply, a->f.show.sort, err) < 0)
+        return -1;
+    if (a->f.ids) {
+        lines_ids(reply, a->f.show.out);
+        return 0;
+    }
+    return a->f.json ? fetch_print(&a->f, reply, err)
+           : csv     ? export_queue(&a->f.show, reply, csv, err)
+                     : show_queue(&a->f.show, reply, err);
+}
+
 /* csv is where it is exported to; NULL: it is shown. */
 static int queue(struct client *c, const struct stat_args *a, FILE *csv,
                  struct error *err)
 {
-    struct buf query = BUF_INIT;
+    struct buf path = BUF_INIT;
     json_t *reply = NULL;
     struct columns columns; /* a mistake in them is found before the asking */
+    bool is_shown = false;
+    bool is_table = !a->f.json && !a->f.ids && !csv && !a->f.show.sort;
     int rc = columns_parse(a->f.show.format, &columns, err);
     if (rc == 0)
-        rc = filter_query(&a->filter, &query, err);
-    if (rc == 0 && !a->f.json)
-        rc = ask_fields(a, &columns, &query, err);
+        rc = buf_addf(&path, err, "/v1/jobs?limit=%llu",
+                      a->f.count ? a->f.count : MOST_JOBS);
     if (rc == 0)
-        rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
-                        a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
-    if (rc == 0 && (a->f.json || a->f.ids) && a->f.show.sort)
-        rc = sort_reply(reply, a->f.show.sort, err);
-    if (rc == 0 && a->f.ids)
-        lines_ids(reply, a->f.show.out);
-    else if (rc == 0)
-        rc = a->f.json ? fetch_print(&a->f, reply, err)
-             : csv     ? export_queue(&a->f.show, reply, csv, err)
-                       : show_queue(&a->f.show, reply, err);
-    buf_clear(&query);
+        rc = filter_query(&a->filter, &path, err);
+    if (rc == 0 && !a->f.json)
+        rc = ask_fields(a, &columns, &path, err);
+    if (rc == 0)
+        rc = is_table ? show_text(c, a, buf_str(&path), &is_shown, &reply, err)
+                      : client_get(c, &reply, err, "%s", buf_str(&path));
+    if (rc == 0 && !is_shown)
+        rc = show_reply(a, reply, csv, err);
+    buf_clear(&path);
     json_decref(reply);
     return rc;
 }

@@ -1,6 +1,7 @@
 /* sweep_rows.c - the queue, in which the tasks of a sweep that wait are one
  * row: a hundred of them say no more than one, and hide the rest. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/tools/client.h"
@@ -103,23 +104,63 @@ static int take(json_t *rows, struct group *groups, json_t *job,
     return add(rows, job, err);
 }
 
+struct sweep_rows {
+    struct group groups[2];
+    json_t *rows; /* owned */
+};
+
+struct sweep_rows *sweep_rows_create(void)
+{
+    struct sweep_rows *r = calloc(1, sizeof(*r));
+    if (r)
+        r->rows = json_array();
+    if (r && !r->rows) {
+        free(r);
+        r = NULL;
+    }
+    return r;
+}
+
+void sweep_rows_destroy(struct sweep_rows *r)
+{
+    if (!r)
+        return;
+    for (int k = 0; k < 2; k++)
+        buf_clear(&r->groups[k].tasks);
+    json_decref(r->rows);
+    free(r);
+}
+
+int sweep_rows_take(struct sweep_rows *r, json_t *job, struct error *err)
+{
+    return take(r->rows, r->groups, job, err);
+}
+
+int sweep_rows_end(struct sweep_rows *r, struct error *err)
+{
+    return finish(&r->groups[0], err) < 0 || finish(&r->groups[1], err) < 0 ? -1
+                                                                            : 0;
+}
+
+json_t *sweep_rows_ready(const struct sweep_rows *r)
+{
+    return r->groups[0].n == 0 && r->groups[1].n == 0 ? r->rows : NULL;
+}
+
 int sweep_rows(json_t *jobs, bool expand, json_t **ret, struct error *err)
 {
-    struct group groups[2] = {{.n = 0}, {.n = 0}};
-    json_t *rows = expand ? json_incref(jobs) : json_array();
-    int rc = rows ? 0 : error_set(err, ERR_NOMEM, "queue");
-
-    /* Ids of a sweep are in a row, and so are its jobs here. */
-    for (size_t i = 0; rc == 0 && !expand && i < json_array_size(jobs); i++)
-        rc = take(rows, groups, json_array_get(jobs, i), err);
-    for (int k = 0; k < 2; k++) {
-        if (rc == 0)
-            rc = finish(&groups[k], err);
-        buf_clear(&groups[k].tasks);
+    if (expand) {
+        *ret = json_incref(jobs);
+        return *ret ? 0 : error_set(err, ERR_NOMEM, "queue");
     }
-    if (rc < 0)
-        json_decref(rows);
-    else
-        *ret = rows;
+    struct sweep_rows *r = sweep_rows_create();
+    int rc = r ? 0 : error_set(err, ERR_NOMEM, "queue");
+    for (size_t i = 0; rc == 0 && i < json_array_size(jobs); i++)
+        rc = sweep_rows_take(r, json_array_get(jobs, i), err);
+    if (rc == 0)
+        rc = sweep_rows_end(r, err);
+    if (rc == 0)
+        *ret = json_incref(r->rows);
+    sweep_rows_destroy(r);
     return rc;
 }

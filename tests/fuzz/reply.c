@@ -21,8 +21,38 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static json_t *docs[DOCS];
 
+/* From its text it looks the same, where it is shown from that. */
+static void queue_by_text(struct show_conf s)
+{
+    char *text = json_dumps(docs[0], JSON_COMPACT), *by_text = NULL,
+         *by_tree = NULL;
+    size_t len = 0;
+    bool is_shown = false;
+    FILE *one = open_memstream(&by_text, &len), *two;
+    if (!text || !one)
+        abort();
+    s.sort = NULL;
+    s.out = one;
+    int rc = show_queue_text(&s, text, strlen(text), &is_shown, NULL);
+    (void)fclose(one);
+    json_decref(docs[0]); /* as it was written, reals as well */
+    docs[0] = json_loads(text, 0, NULL);
+    s.out = two = open_memstream(&by_tree, &len);
+    if (!two || !docs[0])
+        abort();
+    if (show_queue(&s, docs[0], NULL) < 0 && rc == 0 && is_shown)
+        abort();
+    (void)fclose(two);
+    if (rc == 0 && is_shown && strcmp(by_text, by_tree) != 0)
+        abort();
+    free(text);
+    free(by_text);
+    free(by_tree);
+}
+
 static int queue(const struct show_conf *s, struct error *err)
 {
+    queue_by_text(*s);
     return show_queue(s, docs[0], err);
 }
 

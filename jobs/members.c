@@ -1,11 +1,10 @@
 /* members.c - see members.h. */
-#include "scheduler/engine/members.h"
+#include "jobs/members.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/engine/codec.h"
-#include "scheduler/engine/lack.h"
+#include "jobs/text.h"
 
 /* A real of so many characters, and an exponent of two digits, is within the
  * range of a double; an integer of so many is one of 64 bits. */
@@ -34,6 +33,11 @@ static const char *text_end(const char *p, bool may_escape)
             p++;
         if (*p == '"')
             return p + 1;
+        if ((unsigned char)*p >= 0x80) {
+            if (text_next(&p, p + strnlen(p, 4)) < 0)
+                return NULL;
+            continue;
+        }
         if (!may_escape || *p != '\\' || !p[1] || !strchr("\"\\/bfnrt", p[1]))
             return NULL;
         p += 2;
@@ -217,12 +221,12 @@ static bool read_bare(const char *p, struct members *ret)
 /* ---- all ------------------------------------------------------------------
  */
 
-static int read_tree(const char *text, struct members *ret)
+/* Of the library; -1: it is no object, or there was no memory. */
+static int take_tree(json_t *o, struct members *ret)
 {
-    json_error_t bad;
     ret->n = 0;
-    ret->o = json_loads(text, 0, &bad);
-    if (json_is_object(ret->o) && !lack_was_there())
+    ret->o = o;
+    if (json_is_object(o))
         return 0;
     members_clear(ret);
     return -1;
@@ -230,25 +234,67 @@ static int read_tree(const char *text, struct members *ret)
 
 int members_read(const char *text, struct members *ret)
 {
+    json_error_t bad;
     if (text[0] == '{' && read_bare(text + 1, ret))
         return 0;
-    return read_tree(text, ret);
+    return take_tree(json_loads(text, 0, &bad), ret);
+}
+
+/* The text with a brace before it. */
+struct rest {
+    const char *text;
+    bool has_brace;
+};
+
+static size_t next_of_rest(void *buffer, size_t n, void *arg)
+{
+    struct rest *r = arg;
+    if (!r->has_brace) {
+        r->has_brace = true;
+        memcpy(buffer, "{", 1);
+        return 1;
+    }
+    n = strnlen(r->text, n);
+    memcpy(buffer, r->text, n);
+    r->text += n;
+    return n;
 }
 
 int members_read_rest(const char *text, struct members *ret)
 {
+    struct rest rest = {.text = text + 1};
+    json_error_t bad;
+    ret->n = 0;
+    ret->o = NULL;
     if (text[0] != ',')
         return -1;
     if (read_bare(text + 1, ret))
         return 0;
-    char *copy = strdup(text);
-    lack_note(copy != NULL);
-    if (!copy)
+    return take_tree(json_load_callback(next_of_rest, &rest, 0, &bad), ret);
+}
+
+int members_read_next(const char *text, const char *end, struct members *ret,
+                      const char **ret_end)
+{
+    json_error_t bad;
+    const char *at = *text == '{' ? object_end(text + 1, ret) : NULL;
+    if (at) {
+        ret->o = NULL;
+        *ret_end = at;
+        return 0;
+    }
+    if (take_tree(json_loadb(text, (size_t)(end - text), JSON_DISABLE_EOF_CHECK,
+                             &bad),
+                  ret) < 0)
         return -1;
-    copy[0] = '{';
-    int rc = read_tree(copy, ret);
-    free(copy);
-    return rc;
+    *ret_end = text + bad.position;
+    return 0;
+}
+
+void members_of_json(json_t *o, struct members *ret)
+{
+    ret->n = 0;
+    ret->o = o;
 }
 
 int members_of(const struct member *m, struct members *ret)
@@ -326,20 +372,6 @@ bool members_has(const struct members *m, const char *name,
                  enum member_kind kind)
 {
     return members_get(m, name).kind == kind;
-}
-
-void member_copy(char *dst, size_t cap, const struct member *m)
-{
-    size_t n = m->len < cap ? m->len : cap - 1;
-    if (m->kind == MEMBER_TEXT && !m->is_bare) {
-        text_copy(dst, cap, m->text);
-        return;
-    }
-    if (m->kind != MEMBER_TEXT)
-        n = 0;
-    if (n > 0)
-        memcpy(dst, m->text, n);
-    dst[n] = '\0';
 }
 
 char *member_dup(const struct member *m)

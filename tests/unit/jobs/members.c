@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/rng.h"
-#include "scheduler/engine/codec.h"
-#include "scheduler/engine/members.h"
+#include "jobs/members.h"
 #include "tests/tap.h"
 
 /* As the engine writes them, and what it never does. */
@@ -17,6 +16,7 @@ static const char *const texts[] = {
     "\"a\":[],\"b\":{},\"c\":[1,[2,{\"d\":\"\\\"\\n\\\\\"}]],\"e\":null,"
     "\"f\":true,\"grace_s\":120.0,\"n\":-0,\"x\":-0.5,\"y\":1E+30}",
     "{\"a\":1,\"a\":\"x\",\"a\":-17}",
+    "{\"n\xc3\xa4me\":\"\xe2\x82\xac\xf0\x9f\x98\x80\"}",
     "{\"spec\":{\"lr\":1e-3,\"name\":\"a,b\",\"command\":[\"sh\",\"-c\",\"echo "
     "\\\"x\\\"\"],\"labels\":{\"k\":\"v\"},\"n\":null},\"user\":\"anna\"}",
 };
@@ -104,7 +104,7 @@ static void test_agree(void)
     for (size_t i = 0; i < N_TEXTS; i++) {
         bool is_bare = false;
         ok(agree(texts[i], &is_bare), "text %zu: as the library reads it", i);
-        ok(is_bare == (strchr(texts[i], '\\') == NULL || i == 2 || i == 4),
+        ok(is_bare == (strchr(texts[i], '\\') == NULL || i == 2 || i == 5),
            "  without it");
     }
 }
@@ -200,7 +200,6 @@ static void test_of(void)
     bool is_ok = members_read(texts[2], &m) == 0;
     const struct member stall = members_get(&m, "stall");
     const struct member list = members_get(&m, "c"), none = {.len = 0};
-    char text[4];
 
     is_ok = is_ok && members_of(&stall, &in) == 0;
     ok(is_ok && members_has(&in, "ends", MEMBER_FALSE) &&
@@ -210,13 +209,53 @@ static void test_of(void)
     ok(members_of(&list, &in) < 0 && members_of(&none, &in) < 0,
        "  a list says nothing, nor does what is not there");
     members_clear(&m);
-    is_ok = members_read("{\"a\":\"123456\",\"b\":7}", &m) == 0;
+    is_ok = members_read("{\"a\":\"123\",\"b\":7}", &m) == 0;
     const struct member a = members_get(&m, "a"), b = members_get(&m, "b");
-    member_copy(text, sizeof(text), &a);
-    ok(is_ok && strcmp(text, "123") == 0, "a text is cut to its room");
-    member_copy(text, sizeof(text), &b);
-    ok(text[0] == '\0' && !member_dup(&b), "  and a number is none");
+    char *text = member_dup(&a);
+    ok(is_ok && text && strcmp(text, "123") == 0, "a text of one's own");
+    ok(!member_dup(&b) && !member_tree(&a), "  a number is none, nor a tree");
+    free(text);
     members_clear(&m);
+}
+
+/* One behind the other, as in a list. */
+static void test_next(void)
+{
+    static const char list[] = "{\"a\":1},{\"a\": 2}{\"a\":\"\\n\"}]";
+    const char *p = list, *end = list + sizeof(list) - 1;
+    struct members m;
+    bool is_ok = members_read_next(p, end, &m, &p) == 0;
+    ok(is_ok && !m.o && members_get(&m, "a").n == 1 && p == list + 7,
+       "the first of a list");
+    members_clear(&m);
+    is_ok = members_read_next(p + 1, end, &m, &p) == 0;
+    ok(is_ok && m.o && members_get(&m, "a").n == 2 && p == list + 16,
+       "  the next, by the library");
+    members_clear(&m);
+    is_ok = members_read_next(p, end, &m, &p) == 0;
+    ok(is_ok && m.o && *p == ']', "  the last, with an escape");
+    members_clear(&m);
+    ok(members_read_next(p, end, &m, &p) < 0 &&
+           members_read_next(end, end, &m, &p) < 0,
+       "  and no more");
+}
+
+/* As of what follows a text that is known. */
+static void test_rest(void)
+{
+    struct members m;
+    ok(members_read_rest(",\"a\":1}", &m) == 0 && !m.o &&
+           members_get(&m, "a").n == 1,
+       "the rest of an object");
+    members_clear(&m);
+    ok(members_read_rest(", \"a\":1}", &m) == 0 && m.o &&
+           members_get(&m, "a").n == 1,
+       "  by the library");
+    members_clear(&m);
+    ok(members_read_rest(",\"a\":1", &m) < 0 &&
+           members_read_rest("\"a\":1}", &m) < 0 &&
+           members_read_rest("", &m) < 0,
+       "  that is none");
 }
 
 int main(void)
@@ -225,5 +264,7 @@ int main(void)
     test_changed();
     test_bounds();
     test_of();
+    test_next();
+    test_rest();
     return tap_done();
 }
