@@ -32,6 +32,10 @@ static const struct {
      "SELECT sum, job, uid, state, ended_at, removed_at, events, seqs, last"
      " FROM removed WHERE sum IS NOT NULL",
      8, 5},
+    {"span",
+     "SELECT sum, span, begin_at, end_at, is_synced FROM span"
+     " WHERE sum IS NOT NULL",
+     4, 6},
 };
 enum { N_TABLES = sizeof(tables) / sizeof(tables[0]) };
 
@@ -48,6 +52,8 @@ static void say(struct findings *f, const char *what, sqlite3_stmt *st)
     else if (strcmp(what, "removed") == 0)
         finding(f, "job %lld: that it was removed is not as it was written",
                 first);
+    else if (what[0] == 's')
+        finding(f, "span %lld of the clock is not as it was written", first);
     else if (what[0] == 'j')
         finding(f, "job %lld: its row is not as it was written", first);
     else

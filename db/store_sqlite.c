@@ -283,6 +283,18 @@ static int sqlite_removed(struct store *base, uint64_t job,
     return archive_removed(&sqlite(base)->archive, job, ret, err);
 }
 
+static int sqlite_spans(struct store *base, struct store_span *ret,
+                        size_t *ret_n, struct error *err)
+{
+    return spans_read(&sqlite(base)->state, ret, ret_n, err);
+}
+
+static int sqlite_put_span(struct store *base, const struct store_span *span,
+                           struct error *err)
+{
+    return span_write(&sqlite(base)->state, span, err);
+}
+
 /* ---- the other members --------------------------------------------------- */
 
 static int sqlite_rows(struct store *base, uint64_t job, int32_t attempt,
@@ -346,6 +358,8 @@ static const struct store_ops sqlite_ops = {
     .archived = sqlite_archived,
     .remove_jobs = sqlite_remove_jobs,
     .removed = sqlite_removed,
+    .spans = sqlite_spans,
+    .put_span = sqlite_put_span,
     .rows = sqlite_rows,
     .sync_rows = sqlite_sync_rows,
     .purge_rows = sqlite_purge_rows,

@@ -161,7 +161,7 @@
  *     "failed_at","why"}|null,
  *     "storage":{"free_bytes","min_free_bytes","is_short"},
  *     "kept":{"jobs_since","rows_since","jobs_removed","rows_removed",
- *     "looked","is_stopped"}}
+ *     "looked","longer_s"}}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
  *     callbacks of the event loop took since then, and the longest; how much
@@ -169,7 +169,8 @@
  *     store.backup, failed_at and why of the last one if it failed; storage: of
  *     the state directory; is_short: below store.min_free, no job is accepted;
  *     kept: since null: all; removed since the start; looked: when the last
- *     look through all rows was over; is_stopped: the clock was set
+ *     look through all rows was over; longer_s: by how much rows are kept
+ *     longer than was asked, for the clock was set or no daemon was there
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
  *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",

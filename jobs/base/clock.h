@@ -6,9 +6,14 @@
 #ifndef MGPU_BASE_CLOCK_H
 #define MGPU_BASE_CLOCK_H
 
+#include <stdbool.h>
+
 struct clock {
     double (*now_s)(const struct clock *c);
     double (*wall_s)(const struct clock *c);
+    /* Whether the wall clock is kept right from outside, by NTP or the like,
+     * as the kernel has it. NULL: it is not. */
+    bool (*is_synced)(const struct clock *c);
 };
 
 extern const struct clock clock_real;

@@ -103,13 +103,24 @@ struct ctld_retire { /* retire.c */
 };
 struct ctld_retention { /* retention.c */
     struct loop_source *timer;
-    bool is_busy, is_skewed;
+    bool is_busy;
     uint64_t job;     /* where the pass is */
     size_t max;       /* rows of a piece */
     double yielded_s; /* that batches were let go first, since the last piece */
     double passed_s;  /* when the last pass ended; NAN: not yet */
-    double started_s; /* monotonic */
     uint64_t n_of_pass;
+};
+struct ctld_spans {   /* spans.c */
+    struct task task; /* the first */
+    struct loop_source *timer;
+    struct store_span at[STORE_SPANS_MAX]; /* by id; the last one goes on */
+    size_t n;
+    double anchor_s, anchor_wall_s; /* where both clocks were */
+    bool is_busy;
+    struct store *store; /* of the task, as all below */
+    struct store_span written;
+    int rc;
+    struct error why;
 };
 struct ctld_backup { /* backups.c */
     struct loop_source *timer;
@@ -190,6 +201,7 @@ struct ctld {
     struct ctld_backup backup;
     struct ctld_room room;
     struct ctld_retention retention;
+    struct ctld_spans spans;
     struct ctld_retire retire;
     struct audit *audit;
     struct ctld_pause pause;
@@ -473,13 +485,19 @@ void ctld_retention_clear(struct ctld *c);
 /* The configuration is another: begins anew. */
 void ctld_retention_again(struct ctld *c);
 /* Rows are kept of jobs that ended since then; -INFINITY: of all. */
-double ctld_rows_since(const struct ctld *c);
+double ctld_rows_since(struct ctld *c);
 /* It ended before that: what rows it had were removed, or just are. */
-bool ctld_rows_are_gone(const struct ctld *c, const struct job *j);
-/* Whether the wall clock has not been set by more than a day since the start;
- * once it was, never again. Looked at before anything old is removed. */
-bool ctld_is_clock_sound(struct ctld *c);
-json_t *ctld_retention_json(const struct ctld *c);
+bool ctld_rows_are_gone(struct ctld *c, const struct job *j);
+json_t *ctld_retention_json(struct ctld *c);
+
+/* ---- spans.c ---------------------------------------------------------------
+ */
+/* The thread of the commits is there. */
+int ctld_spans_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_spans_clear(struct ctld *c);
+/* What ended before this is older than age_s, whatever became of the clock;
+ * since 1970. */
+double ctld_spans_before(struct ctld *c, double age_s);
 
 /* ---- retire.c --------------------------------------------------------------
  */
@@ -487,7 +505,7 @@ int ctld_retire_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_retire_clear(struct ctld *c); /* its thread has ended */
 void ctld_retire_begin(struct ctld *c); /* a pass, from the first on */
 /* Jobs are kept that ended since then; -INFINITY: all. */
-double ctld_jobs_since(const struct ctld *c);
+double ctld_jobs_since(struct ctld *c);
 
 /* ---- room.c ----------------------------------------------------------------
  */

@@ -7,9 +7,8 @@
  * is no state but the configuration; a daemon that is killed begins again and
  * finds what is left.
  *
- * Whose clock goes wrong must not lose his curves by it. So a wall clock that
- * has moved by more than a day against the other one stops all this until the
- * daemon is started anew.
+ * Whose clock goes wrong must not lose his curves by it: spans.c says what is
+ * old.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ static const double REST_SHARE = 2, REST_MIN_S = 0.001;
 static const double YIELD_S = 0.02, YIELD_MAX_S = 1;
 /* Between two looks at all jobs: an eighth of the time, at most an hour. */
 static const double PASS_SHARE = 8, PASS_MAX_S = 3600;
-static const double RETRY_S = 60, SKEW_MAX_S = 86400;
+static const double RETRY_S = 60;
 
 struct piece {
     struct task task;
@@ -134,22 +133,6 @@ static bool is_wanted(const struct ctld *c)
     return keep_s(c) > 0;
 }
 
-bool ctld_is_clock_sound(struct ctld *c)
-{
-    struct ctld_retention *r = &c->retention;
-    double skew_s = wall_s(c) - c->started_wall_s - (now_s(c) - r->started_s);
-    if (r->is_skewed)
-        return false;
-    if (fabs(skew_s) < SKEW_MAX_S)
-        return true;
-    log_err("store",
-            "the clock was set: nothing old is removed until the next "
-            "start by_s=%.0f",
-            skew_s);
-    r->is_skewed = true;
-    return false;
-}
-
 static bool must_yield(struct ctld *c)
 {
     struct ctld_retention *r = &c->retention;
@@ -183,21 +166,20 @@ static void on_timer(void *arg)
 {
     struct ctld *c = arg;
     struct ctld_retention *r = &c->retention;
-    if (c->stopping || r->is_busy || !is_wanted(c) || !ctld_is_clock_sound(c))
+    if (c->stopping || r->is_busy || !is_wanted(c))
         return;
     if (must_yield(c) || post(c) < 0)
         loop_timer_set(r->timer, YIELD_S);
 }
 
-double ctld_rows_since(const struct ctld *c)
+double ctld_rows_since(struct ctld *c)
 {
-    return is_wanted(c) ? wall_s(c) - keep_s(c) : -INFINITY;
+    return is_wanted(c) ? ctld_spans_before(c, keep_s(c)) : -INFINITY;
 }
 
-bool ctld_rows_are_gone(const struct ctld *c, const struct job *j)
+bool ctld_rows_are_gone(struct ctld *c, const struct job *j)
 {
-    return !c->retention.is_skewed && job_state_is_final(j->state) &&
-           j->end_s < ctld_rows_since(c);
+    return job_state_is_final(j->state) && j->end_s < ctld_rows_since(c);
 }
 
 void ctld_retention_again(struct ctld *c)
@@ -211,7 +193,6 @@ int ctld_retention_init(struct ctld *c, struct error *err)
 {
     struct ctld_retention *r = &c->retention;
     r->max = ROWS_FIRST;
-    r->started_s = now_s(c);
     r->passed_s = NAN;
     if (loop_timer_create(c->loop, on_timer, c, &r->timer, err) < 0)
         return -1;
@@ -224,15 +205,16 @@ void ctld_retention_clear(struct ctld *c)
     loop_source_destroy(c->retention.timer);
 }
 
-json_t *ctld_retention_json(const struct ctld *c)
+json_t *ctld_retention_json(struct ctld *c)
 {
     const struct ctld_retention *r = &c->retention;
-    double jobs_s = ctld_jobs_since(c);
+    double rows_s = ctld_rows_since(c), jobs_s = ctld_jobs_since(c);
+    double longer_s = is_wanted(c) ? wall_s(c) - keep_s(c) - rows_s : 0;
     return json_pack(
-        "{s:o, s:o, s:I, s:I, s:o, s:b}", "jobs_since",
+        "{s:o, s:o, s:I, s:I, s:o, s:I}", "jobs_since",
         isfinite(jobs_s) ? ctld_time(jobs_s) : json_null(), "rows_since",
-        is_wanted(c) ? ctld_time(ctld_rows_since(c)) : json_null(),
-        "jobs_removed", (json_int_t)c->stats.jobs_removed, "rows_removed",
+        isfinite(rows_s) ? ctld_time(rows_s) : json_null(), "jobs_removed",
+        (json_int_t)c->stats.jobs_removed, "rows_removed",
         (json_int_t)c->stats.rows_removed, "looked", ctld_time(r->passed_s),
-        "is_stopped", r->is_skewed);
+        "longer_s", (json_int_t)fmax(longer_s, 0));
 }

@@ -331,8 +331,7 @@ static void on_timer(void *arg)
     struct ctld_retire *r = &c->retire;
     struct error err = ERROR_INIT;
     double before_s = ctld_jobs_since(c);
-    if (c->stopping || r->haul || !isfinite(before_s) ||
-        !ctld_is_clock_sound(c))
+    if (c->stopping || r->haul || !isfinite(before_s))
         return;
     if (!r->thread &&
         thread_create(c->loop, "retire", 1, &r->thread, &err) < 0) {
@@ -351,11 +350,10 @@ static void on_timer(void *arg)
     post(h, r->thread, FIND);
 }
 
-double ctld_jobs_since(const struct ctld *c)
+double ctld_jobs_since(struct ctld *c)
 {
-    const struct clock *clock = c->parts.clock;
     double keep_s = c->parts.conf->jobs_retention_s;
-    return keep_s > 0 ? clock->wall_s(clock) - keep_s : -INFINITY;
+    return keep_s > 0 ? ctld_spans_before(c, keep_s) : -INFINITY;
 }
 
 void ctld_retire_begin(struct ctld *c)

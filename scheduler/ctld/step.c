@@ -16,8 +16,8 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 
-/* One of a step, and one of retire.c. */
-enum { COMMITS_MAX = 2 };
+/* One each of a step, of retire.c and of spans.c. */
+enum { COMMITS_MAX = 3 };
 /* After a failed step (a full disk, most likely): often enough to be back
  * soon, seldom enough to be no load. */
 static const double RETRY_S = 0.5, COMPLAIN_EVERY_S = 10;

@@ -8,6 +8,9 @@
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/render.h"
 
+/* Of what is kept longer than was asked. */
+static const int64_t TOLD_S = 3600;
+
 static void print_paused(const json_t *paused)
 {
     char why[600], who[240];
@@ -74,18 +77,21 @@ void admin_print_reload(const json_t *r, bool is_new)
 
 static void print_kept(const json_t *k)
 {
+    char longer[32];
+    int64_t longer_s = field_int(k, "longer_s", 0);
     if (!json_is_string(json_object_get(k, "rows_since")))
         return;
     printf(" kept       rows of jobs that ended since %s; %" PRId64
-           " rows removed%s\n",
-           field_str(k, "rows_since"), field_int(k, "rows_removed", 0),
-           field_yes(k, "is_stopped")
-               ? "; stopped until the next start: the clock was set"
-               : "");
+           " rows removed\n",
+           field_str(k, "rows_since"), field_int(k, "rows_removed", 0));
     if (json_is_string(json_object_get(k, "jobs_since")))
         printf("            archived jobs that ended since %s; %" PRId64
                " jobs removed\n",
                field_str(k, "jobs_since"), field_int(k, "jobs_removed", 0));
+    if (longer_s >= TOLD_S)
+        printf("            %s longer than was asked: the clock was set, or "
+               "no daemon was here\n",
+               render_duration((double)longer_s, longer, sizeof(longer)));
 }
 
 static void print_storage(const json_t *o)

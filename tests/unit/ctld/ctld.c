@@ -379,7 +379,8 @@ static bool refuses(const struct rig *r, int n)
  * but not for ever. */
 static void test_no_rows(struct rig *r)
 {
-    static const struct clock clock = {moved_now_s, moved_wall_s};
+    static const struct clock clock = {.now_s = moved_now_s,
+                                       .wall_s = moved_wall_s};
     static const char report[] = "{\"exit_code\":0,\"why\":\"said so\"}";
     char path[64], claim[64], spool[640];
     struct stat st;

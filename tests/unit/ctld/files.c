@@ -302,7 +302,8 @@ static void test_beats_more(struct rig *r)
 
 int main(void)
 {
-    static const struct clock clock = {moved_now_s, moved_wall_s};
+    static const struct clock clock = {.now_s = moved_now_s,
+                                       .wall_s = moved_wall_s};
     static struct slow slow = {.base = {.ops = &slow_ops}};
     struct rig r;
     (void)signal(SIGPIPE, SIG_IGN);

@@ -1,32 +1,13 @@
 /* retention.c - store.metrics_retention through a whole daemon: the rows of a
  * job go when it ended long enough ago, a piece at a time, killed in between or
- * not; the job stays, and a clock that is set removes nothing. */
-#include <stdatomic.h>
+ * not; the job stays. And a clock that is wrong makes nothing old: set while a
+ * daemon runs or while none does, for one life or for several, ahead or back to
+ * 1970. */
+#include "tests/unit/ctld/set_clock.h"
 
-#include "jobs/base/clock.h"
-#include "tests/unit/ctld/rig.h"
-
-enum { ROWS = 3000, DAY_S = 86400 };
+enum { ROWS = 3000 };
 
 static struct rig r;
-
-/* ---- a wall clock that can be set -----------------------------------------
- */
-static atomic_llong ahead_s;
-
-static double now_s(const struct clock *c)
-{
-    (void)c;
-    return clock_real.now_s(&clock_real);
-}
-
-static double wall_s(const struct clock *c)
-{
-    (void)c;
-    return clock_real.wall_s(&clock_real) + (double)atomic_load(&ahead_s);
-}
-
-static const struct clock settable = {.now_s = now_s, .wall_s = wall_s};
 
 static void keep_ten_days(struct ctld_conf *conf)
 {
@@ -98,9 +79,8 @@ static void test_keeps(void)
     ok(has(&r, "\"rows_removed\":0"), "nothing is old");
     is_int(n_rows(1), ROWS, "the rows of the first are there");
     ok(has(&r, "\"rows_removed\":false"), "  and it says so");
-    atomic_store(&ahead_s, 20LL * DAY_S);
-    is_int(get(&r, "/v1/status"), 200, "the clock is set, by twenty days");
     rig_down(&r);
+    live_on(&r, 20);
 }
 
 static int count_row(void *arg, const struct store_cell *cells, size_t n,
@@ -118,7 +98,7 @@ static void purge_some(void)
 {
     struct store *s = NULL;
     struct error err = ERROR_INIT;
-    struct store_purge p = {.before_s = wall_s(&settable) - 10.0 * DAY_S,
+    struct store_purge p = {.before_s = set_wall_s(&clock_set) - 10.0 * DAY_S,
                             .max = 700};
     struct store_query q = {.view = VIEW_ITERATION, .job = 1, .rank = -1};
     int n = 0;
@@ -161,7 +141,7 @@ static int set_clock(struct store *s, struct store_purge *io, struct error *err)
 {
     (void)s;
     (void)err;
-    atomic_store(&ahead_s, 60LL * DAY_S);
+    set_days(60);
     io->n = 0;
     io->is_over = false;
     ops.purge_rows = store_purge_rows;
@@ -176,30 +156,99 @@ static const struct store_ops *with_set_clock(const struct store_ops *real)
     return &ops;
 }
 
+/* A life in which all is looked through and nothing goes. */
+static void nothing_goes(const char *what)
+{
+    rig_up(&r, NULL);
+    wait_for_look();
+    ok(has(&r, "\"rows_removed\":0"), "%s: nothing goes", what);
+    is_int(n_rows(2), ROWS, "  of what ended of late");
+}
+
 static void test_clock(void)
 {
     is_int(n_rows(2), ROWS, "the second has ended just now");
     rig_down(&r);
     r.wrap_store = with_set_clock;
-    rig_up(&r, NULL);
-    ok(becomes(&r, "/v1/status", "\"is_stopped\":true"),
-       "the clock is set while it works, and that is told");
-    ok(has(&r, "\"rows_removed\":0"), "it removes nothing");
-    is_int(n_rows(2), ROWS, "so nobody loses anything by it");
-    ok(has(&r, "\"rows_removed\":false"), "  nor is told so");
+    nothing_goes("set by forty days while it works");
+    ok(has(&r, "\"rows_removed\":false"), "  nor is anybody told so");
+    ok(get(&r, "/v1/status") == 200 && !has(&r, "\"longer_s\":0"),
+       "which is told");
     rig_down(&r);
+    r.wrap_store = NULL;
+    nothing_goes("still so in the next life");
+    rig_down(&r);
+    set_days(20000);
+    nothing_goes("by decades when it starts");
+    rig_down(&r);
+    nothing_goes("and again");
+    rig_down(&r);
+}
+
+/* As after a dead battery: then the clock is right again. */
+static void test_1970(void)
+{
+    atomic_store(&ahead_s, (long long)-clock_real.wall_s(&clock_real) + 100);
+    nothing_goes("1970");
+    run_job(3);
+    end_job(3);
+    rig_down(&r);
+    set_days(20);
+    nothing_goes("the clock is right again");
+    is_int(n_rows(3), ROWS, "nor of what ended in 1970");
+    rig_down(&r);
+}
+
+static void test_in_time(void)
+{
+    live_on(&r, 9);
+    nothing_goes("nine days later");
+    rig_down(&r);
+    live_on(&r, 2);
+    rig_up(&r, NULL);
+    ok(becomes(&r, "/v1/status", "\"rows_removed\":6000"),
+       "eleven days later they go, of whatever year");
+    rig_down(&r);
+}
+
+/* Nobody was there for twenty days. */
+static void test_away(void)
+{
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&is_synced, i > 0);
+        rig_up(&r, NULL);
+        if (i == 0) {
+            run_job(4);
+            end_job(4);
+        }
+        rig_down(&r);
+        live_on(&r, 0);
+        atomic_fetch_add(&ahead_s, 20LL * DAY_S);
+        rig_up(&r, NULL);
+        if (i > 0)
+            ok(becomes(&r, "/v1/status", "\"rows_removed\":3000"),
+               "away for long, by a clock that is kept right: they go");
+        else
+            wait_for_look();
+        if (i == 0)
+            is_int(n_rows(4), ROWS, "away for long, who knows: they stay");
+        rig_down(&r);
+    }
 }
 
 int main(void)
 {
     rig_init(&r);
     r.is_on_disk = true;
-    r.clock = &settable;
+    r.clock = &clock_set;
     r.tweak = keep_ten_days;
     test_keeps();
     purge_some();
     test_removes();
     test_clock();
+    test_1970();
+    test_in_time();
+    test_away();
     rig_clear(&r);
     return tap_done();
 }

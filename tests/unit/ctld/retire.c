@@ -1,34 +1,12 @@
 /* retire.c - store.jobs_retention through a whole daemon: archived jobs go that
  * ended long ago, with all that is theirs and nothing else; what waits for one,
  * is in memory or has ended of late keeps it; and no number comes again. */
-#include <stdatomic.h>
 #include <sys/wait.h>
 
-#include "jobs/base/clock.h"
 #include "scheduler/ctld/dir_tree.h"
-#include "tests/unit/ctld/rig.h"
-
-enum { DAY_S = 86400 };
+#include "tests/unit/ctld/set_clock.h"
 
 static struct rig r;
-
-/* ---- a wall clock that can be set -----------------------------------------
- */
-static atomic_llong ahead_s;
-
-static double now_s(const struct clock *c)
-{
-    (void)c;
-    return clock_real.now_s(&clock_real);
-}
-
-static double wall_s(const struct clock *c)
-{
-    (void)c;
-    return clock_real.wall_s(&clock_real) + (double)atomic_load(&ahead_s);
-}
-
-static const struct clock settable = {.now_s = now_s, .wall_s = wall_s};
 
 static void keep_ten_days(struct ctld_conf *conf)
 {
@@ -107,6 +85,7 @@ static void test_first_life(void)
     ok(becomes(&r, "/v1/status", "\"looked\":\""), "all was looked at");
     ok(has(&r, "\"jobs_removed\":0"), "none is old enough");
     rig_down(&r);
+    live_on(&r, 20);
 }
 
 /* In 60 s at most. Who asks for a job itself has it in memory, where it stays:
@@ -123,7 +102,6 @@ static bool some_go(void)
 
 static void test_second_life(void)
 {
-    atomic_store(&ahead_s, 20LL * DAY_S);
     rig_up(&r, NULL);
     /* 7 and 8 are archived by now or not. */
     ok(some_go(), "twenty days later those go that nobody needs");
@@ -165,40 +143,140 @@ static void test_after(void)
     is_int(store_sqlite_check(r.dir, note, NULL), 0, "still sound");
 }
 
-/* A store in which the clock is set when the look for old rows has ended. */
+/* ---- what happens between two looks ---------------------------------------
+ */
 static struct store_ops ops;
-static int (*store_purge_rows)(struct store *s, struct store_purge *io,
-                               struct error *err);
+static const struct store_ops *real;
+static atomic_int n_found; /* times that the oldest were looked for */
 
 static int purge_and_set_clock(struct store *s, struct store_purge *io,
                                struct error *err)
 {
-    int rc = store_purge_rows(s, io, err);
+    int rc = real->purge_rows(s, io, err);
     if (rc == 0 && io->is_over)
-        atomic_store(&ahead_s, 2000LL * DAY_S);
+        set_days(2000);
     return rc;
 }
 
-static const struct store_ops *with_set_clock(const struct store_ops *real)
+static const struct store_ops *with_set_clock(const struct store_ops *of)
 {
-    ops = *real;
-    store_purge_rows = real->purge_rows;
+    ops = *(real = of);
     ops.purge_rows = purge_and_set_clock;
     return &ops;
 }
 
-static void test_clock(void)
+static void keep_for_long(struct ctld_conf *conf)
 {
-    r.wrap_store = with_set_clock;
-    rig_up(&r, NULL);
-    ok(becomes(&r, "/v1/status", "\"is_stopped\":true"),
-       "a clock that is set between rows and jobs is seen");
-    ok(has(&r, "\"jobs_removed\":0"), "and nothing is removed");
-    is_int(get(&r, "/v1/jobs/9"), 200, "so nobody loses a job by it");
-    rig_down(&r);
-    r.wrap_store = NULL;
+    conf->jobs_retention_s = 400.0 * DAY_S;
+    conf->max_ended = 1;
 }
 
+/* 11 is old enough for sure, 12 just by the clock, and both are archived. */
+static void test_clock(void)
+{
+    rig_up(&r, NULL);
+    run_job(11, NULL);
+    rig_down(&r);
+    live_on(&r, 11);
+    r.tweak = keep_for_long;
+    rig_up(&r, NULL);
+    run_job(12, NULL);
+    run_job(13, NULL);
+    rig_down(&r);
+    r.tweak = keep_ten_days;
+    r.wrap_store = with_set_clock;
+    rig_up(&r, NULL);
+    ok(some_go(), "the clock is set between rows and jobs, by years");
+    is_int(get(&r, "/v1/jobs/11"), 404, "who was old is gone");
+    is_int(get(&r, "/v1/jobs/12"), 200, "nobody is made old by it");
+    rig_down(&r);
+    r.wrap_store = NULL;
+    set_days(31);
+}
+
+/* Jobs are kept for longer from the moment on at which they were found. */
+static int find_and_reload(struct store *s, const struct store_archive_query *q,
+                           int (*each)(void *arg,
+                                       const struct store_archived *job,
+                                       struct error *err),
+                           void *arg, struct error *err)
+{
+    int rc = real->archived(s, q, each, arg, err);
+    if (q->order == ARCHIVE_BY_END && q->limit > 1) {
+        if (n_found == 0)
+            (void)kill(getpid(), SIGHUP);
+        /* The loop goes on meanwhile: this is another thread. */
+        for (int i = 0; r.n_reloads == 0 && i < 3000; i++)
+            (void)poll(NULL, 0, 20);
+        n_found++;
+    }
+    return rc;
+}
+
+static const struct store_ops *with_reload(const struct store_ops *of)
+{
+    ops = *(real = of);
+    ops.archived = find_and_reload;
+    return &ops;
+}
+
+static void test_reload(void)
+{
+    live_on(&r, 20);
+    r.wrap_store = with_reload;
+    r.retweak = keep_for_long;
+    rig_up(&r, NULL);
+    /* Until who was found has gone, or not, and it was looked again. */
+    for (int i = 0; atomic_load(&n_found) < 2 && i < 3000; i++)
+        (void)poll(NULL, 0, 20);
+    is_int(r.n_reloads, 1, "jobs are kept for longer since they were found");
+    is_int(get(&r, "/v1/status"), 200, "by a reload");
+    ok(has(&r, "\"jobs_removed\":0"), "and they are: %s", buf_str(&r.body));
+    is_int(get(&r, "/v1/jobs/12"), 200, "each");
+    rig_down(&r);
+    r.wrap_store = NULL;
+    r.retweak = NULL;
+}
+
+/* ---- what cannot be removed -----------------------------------------------
+ */
+static void make_deep(const char *name)
+{
+    char path[300];
+    (void)snprintf(path, sizeof(path), "%s", in_dir(name));
+    (void)mkdir(path, 0700);
+    while (strlen(path) < sizeof(path) - 4) {
+        (void)strcat(path, "/a");
+        if (mkdir(path, 0700) < 0)
+            exit(1);
+    }
+}
+
+/* Of some that are old the first cannot go. */
+static void test_left(void)
+{
+    rig_up(&r, NULL);
+    ok(some_go(), "what was kept by it goes");
+    for (long long id = 14; id <= 18; id++)
+        run_job(id, NULL);
+    rig_down(&r);
+    make_deep("jobs/14");
+    live_on(&r, 20);
+    rig_up(&r, NULL);
+    ok(some_go(), "the directory of one is deeper than can be removed");
+    is_int(get(&r, "/v1/jobs/14"), 200, "it stays");
+    is_int(get(&r, "/v1/jobs/14/events"), 200, "with its events");
+    ok(is_there("jobs/14/a"), "and what is left of its directory");
+    for (long long id = 15; id <= 17; id++) {
+        char at[64];
+        (void)snprintf(at, sizeof(at), "/v1/jobs/%lld", id);
+        is_int(get(&r, at), 404, "the others go");
+        (void)snprintf(at, sizeof(at), "jobs/%lld", id);
+        ok(!is_there(at), "  whole");
+    }
+    rig_down(&r);
+    is_int(store_sqlite_check(r.dir, note, NULL), 0, "fsck: it is sound");
+}
 /* As an ordinary user: nothing is closed to root. */
 static int remove_closed(const char *dir)
 {
@@ -244,7 +322,6 @@ static void test_closed(void)
 static void test_tree(void)
 {
     struct error err = ERROR_INIT;
-    char name[16] = "a";
     _Atomic bool stop = true;
     ok(dir_tree_remove(r.dir, "nothing", NULL, &err) == 0, "what is not there");
     touch("file");
@@ -258,16 +335,7 @@ static void test_tree(void)
     ok(dir_tree_remove(r.dir, "mine", &stop, &err) < 0 &&
            is_there("mine/model"),
        "given up: %s", err.msg);
-    char was[300];
-    (void)snprintf(was, sizeof(was), "%s", in_dir("deep"));
-    if (mkdir(was, 0700) < 0)
-        exit(1);
-    for (int i = 0; i < 100 && strlen(was) < sizeof(was) - 4; i++) {
-        (void)snprintf(was + strlen(was), sizeof(was) - strlen(was), "/%s",
-                       name);
-        if (mkdir(was, 0700) < 0)
-            exit(1);
-    }
+    make_deep("deep");
     ok(dir_tree_remove(r.dir, "deep", NULL, &err) < 0 &&
            strstr(err.msg, "too deep"),
        "too deep: %s", err.msg);
@@ -277,13 +345,15 @@ int main(void)
 {
     rig_init(&r);
     r.is_on_disk = true;
-    r.clock = &settable;
+    r.clock = &clock_set;
     r.tweak = keep_ten_days;
     r.alloc.ends_at_once = true;
     test_first_life();
     test_second_life();
     test_after();
     test_clock();
+    test_reload();
+    test_left();
     test_tree();
     test_closed();
     rig_clear(&r);

@@ -192,6 +192,9 @@ struct rig {
     const struct clock *clock; /* NULL: the real one */
     struct ctld_conf conf;
     void (*tweak)(struct ctld_conf *conf); /* or NULL */
+    /* By SIGHUP, on top of conf; NULL: there is nothing to be read. */
+    void (*retweak)(struct ctld_conf *conf);
+    _Atomic int n_reloads;
     struct ctld *ctld;
     pthread_t thread;
     struct http_client *http;
@@ -204,6 +207,25 @@ static inline void *rig_main(void *arg)
     if (ctld_run(((struct rig *)arg)->ctld, &err) < 0)
         tap_diag("%s", err.msg);
     return NULL;
+}
+
+static inline int rig_reload(void *arg, bool reads_file,
+                             const struct spec_set *sets, size_t n,
+                             struct ctld_fresh *ret, struct error *err)
+{
+    struct rig *r = arg;
+    (void)reads_file;
+    (void)sets;
+    (void)n;
+    (void)err;
+    *ret = (struct ctld_fresh){.conf = r->conf, .policy = policy_find("fifo")};
+    r->retweak(&ret->conf);
+    return 0;
+}
+
+static inline void rig_reloaded(void *arg)
+{
+    ((struct rig *)arg)->n_reloads++;
 }
 
 static struct rig *refusing; /* the one whose store refuses rows */
@@ -271,7 +293,10 @@ static inline void rig_up(struct rig *r, const struct store_fault *fault)
                                .store = r->store,
                                .files =
                                    r->slow_files ? r->slow_files : r->files,
-                               .conf = &r->conf};
+                               .conf = &r->conf,
+                               .reload = r->retweak ? rig_reload : NULL,
+                               .reloaded = rig_reloaded,
+                               .reload_arg = r};
     if (ctld_create(&parts, &r->ctld, &err) < 0 ||
         http_client_create(&http, &r->http, &err) < 0) {
         tap_diag("%s", err.msg);

@@ -1,0 +1,24 @@
+-- 006-state.sql - state.db, version 6: when a daemon was there, by the clock.
+--
+-- A span is a stretch of the wall clock in which it went as the monotonic one
+-- did, and no daemon was away for more than a day. Ages are told by them, so
+-- that a clock which is wrong for a while makes nothing old. In the order in
+-- which they were lived, which need not be that of their times; the sum is over
+-- all other columns.
+
+CREATE TABLE span (
+    span        INTEGER PRIMARY KEY,
+    begin_at    REAL NOT NULL,
+    end_at      REAL NOT NULL,
+    is_synced   INTEGER NOT NULL,
+    sum         INTEGER
+) STRICT;
+
+-- What was lived before this version.
+INSERT INTO span (span, begin_at, end_at, is_synced)
+    SELECT 1, min(f.at, l.at), max(f.at, l.at), 0
+    FROM (SELECT at FROM event ORDER BY seq LIMIT 1) AS f,
+         (SELECT at FROM event ORDER BY seq DESC LIMIT 1) AS l
+    WHERE f.at IS NOT NULL AND l.at IS NOT NULL;
+
+PRAGMA user_version = 6;
