@@ -356,12 +356,12 @@ static void test_failing_store(struct rig *r)
 /* The real clock, moved on by as much as the test says. */
 static _Atomic double moved_s;
 
-static double moved_now_s(const struct clock *c)
+static double moved_now(const struct clock *c)
 {
     return clock_real.now_s(c) + moved_s;
 }
 
-static double moved_wall_s(const struct clock *c)
+static double moved_wall(const struct clock *c)
 {
     return clock_real.wall_s(c) + moved_s;
 }
@@ -379,12 +379,11 @@ static bool refuses(const struct rig *r, int n)
  * but not for ever. */
 static void test_no_rows(struct rig *r)
 {
-    static const struct clock clock = {.now_s = moved_now_s,
-                                       .wall_s = moved_wall_s};
+    static const struct clock own = {.now_s = moved_now, .wall_s = moved_wall};
     static const char report[] = "{\"exit_code\":0,\"why\":\"said so\"}";
     char path[64], claim[64], spool[640];
     struct stat st;
-    r->clock = &clock;
+    r->clock = &own;
     r->refuses_rows = true;
     rig_up(r, NULL);
     is_int(call(r, "POST", "/v1/jobs", SPEC("rowless"), "rowless"), 201, "job");
