@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/tap.h"
+#include "tests/unit/jobs/findings.h"
 
 #define V "version: 1\n"
 
@@ -142,15 +143,10 @@ static void test_rows(void)
         struct conf c = {.version = 77};
         struct spec_report r;
         struct error err = ERROR_INIT;
-        char got[200] = "";
-        size_t len = 0;
+        char got[200];
         int rc =
             conf_parse(rows[i].text, strlen(rows[i].text), NULL, &c, &r, &err);
-        for (size_t j = 0; j < r.n; j++)
-            len += (size_t)snprintf(got + len, sizeof(got) - len, "%s%s %d:%d",
-                                    j ? " " : "", r.findings[j].code,
-                                    r.findings[j].line, r.findings[j].column);
-        is_str(got, rows[i].want, rows[i].name);
+        is_str(findings_text(&r, got, sizeof(got)), rows[i].want, rows[i].name);
         if (strchr(rows[i].want, 'E'))
             ok(rc == -1 && err.code == ERR_CONFIG && c.version == 77,
                "%s: refused whole, %s", rows[i].name, err.msg);

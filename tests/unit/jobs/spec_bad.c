@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tests/tap.h"
+#include "tests/unit/jobs/findings.h"
 
 #define HEAD "version: 1\nkind: cv\n"
 #define SYN "dataset: {source: synthetic}\n"
@@ -423,16 +424,6 @@ static const struct row value_rows[] = {
      "E013 3:42 E010 4:9 E012 4:30 E021 5:19"},
 };
 
-static void join(char *out, size_t cap, const struct spec_report *r)
-{
-    size_t len = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < r->n && len < cap; i++)
-        len += (size_t)snprintf(out + len, cap - len, "%s%s %d:%d",
-                                i ? " " : "", r->findings[i].code,
-                                r->findings[i].line, r->findings[i].column);
-}
-
 static void check(const struct row *row, size_t len)
 {
     struct job_spec s = {.version = 77};
@@ -441,8 +432,7 @@ static void check(const struct row *row, size_t len)
     char got[400];
 
     int rc = spec_parse(row->text, len, NULL, &s, &r, &err);
-    join(got, sizeof(got), &r);
-    is_str(got, row->want, row->name);
+    is_str(findings_text(&r, got, sizeof(got)), row->want, row->name);
     bool bad = strchr(row->want, 'E') != NULL;
     if (rc != (bad ? -1 : 0) || (bad && err.code != ERR_INVAL))
         ok(false, "%s: returns %d, %s", row->name, rc, err.msg);
