@@ -283,7 +283,13 @@ static const struct report_used *used_alone(const struct run *r,
 static void __attribute__((noreturn))
 fail(struct run *r, int exit_code, const char *why)
 {
-    log_err("worker", "rank %d of %d: %s", r->comm->rank, r->comm->size, why);
+    char who[20]; /* a reason may say so itself */
+    int n = snprintf(who, sizeof(who), "rank %d:", r->comm->rank);
+    if (strncmp(why, who, (size_t)n) == 0)
+        log_err("worker", "%s", why);
+    else
+        log_err("worker", "rank %d of %d: %s", r->comm->rank, r->comm->size,
+                why);
     if (r->reporter != NULL) {
         (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
