@@ -168,7 +168,7 @@ static const struct schema_key keys[] = {
      .def = "false", .code = "E011", .live = true,
      .doc = "whether jobs that run make room for those of higher priority"},
     {"scheduler.preempt.grace", KEY_DURATION, AT(scheduler.preempt.grace_s),
-     .def = "120s", RANGE(1, 3600), .code = "E023", .live = true,
+     .def = "2m", RANGE(1, 3600), .code = "E023", .live = true,
      .doc = "the longest time to write a checkpoint, before being killed"},
     {"scheduler.preempt.min_runtime", KEY_DURATION,
      AT(scheduler.preempt.min_runtime_s), .def = "10m", RANGE(0, 30.0 * 86400),
