@@ -176,6 +176,8 @@ int cancel_jobs(struct client *c, const struct cancel_conf *a, int n,
         if (bad < 0 && error_exit_status(why.code) > *ret_exit)
             *ret_exit = error_exit_status(why.code);
     }
+    if (rc == 0 && found.len == 0 && !a->json && !a->quiet)
+        printf("no such job waits or runs\n");
     if (rc == 0 && a->json) {
         json_t *o =
             json_pack("{s:s, s:O}", "schema", "mgpu.cancel/1", "jobs", report);

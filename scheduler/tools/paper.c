@@ -195,8 +195,10 @@ int paper_load(const char *name, struct paper *ret, struct error *err)
     for (size_t i = 0; rc == 0 && i < N_PAPERS; i++)
         rc = buf_addf(&known, err, "%s%s", i > 0 ? ", " : "", papers[i].name);
     if (rc == 0)
-        (void)error_set(err, ERR_USAGE, "no report '%.40s'; there are %s", name,
-                        buf_str(&known));
+        (void)error_set(err, ERR_USAGE,
+                        "no report '%.40s'; there are %s. A job's is a file: "
+                        "--report job.html JOB",
+                        name, buf_str(&known));
     buf_clear(&known);
     return -1;
 }

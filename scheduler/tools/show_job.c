@@ -28,8 +28,10 @@ static void print_head(const struct show_conf *s, const json_t *job)
         render_unpaint(&s->style, paint));
     if (code >= 0)
         (void)fprintf(s->out, " (%" PRId64 ")", code);
-    (void)fprintf(s->out, "  attempt %" PRId64 "\n",
-                  field_int(job, "attempt", 0));
+    if (field_int(job, "attempt", 0) > 0)
+        (void)fprintf(s->out, "  attempt %" PRId64,
+                      field_int(job, "attempt", 0));
+    (void)fputc('\n', s->out);
     if (*field_str(job, "reason"))
         (void)fprintf(s->out, " reason     %s\n",
                       safe(field_str(job, "reason"), name));
@@ -58,6 +60,21 @@ static void print_chosen(const struct show_conf *s, const json_t *reply)
     }
 }
 
+/* "1 (asked 1..4)"; of one that has none yet only what it asks for. */
+static void print_gpus(const struct show_conf *s, const json_t *job)
+{
+    int64_t n = field_int(job, "gpus", 0);
+    int64_t least = field_int(job, "gpus_min", 0);
+    int64_t most = field_int(job, "gpus_max", 0);
+    (void)fprintf(s->out, "\n gpus       ");
+    if (n > 0)
+        (void)fprintf(s->out, "%" PRId64 " (", n);
+    (void)fprintf(s->out, "asked %" PRId64, least);
+    if (most != least)
+        (void)fprintf(s->out, "..%" PRId64, most);
+    (void)fprintf(s->out, "%s", n > 0 ? ")" : "");
+}
+
 static void print_times(const struct show_conf *s, const json_t *reply)
 {
     const json_t *job = json_object_get(reply, "job");
@@ -76,11 +93,7 @@ static void print_times(const struct show_conf *s, const json_t *reply)
     if (isfinite(limit_s))
         (void)fprintf(s->out, " of %s",
                       render_duration(limit_s, limit, sizeof(limit)));
-    (void)fprintf(s->out, "\n gpus       %" PRId64 " (asked %" PRId64,
-                  field_int(job, "gpus", 0), field_int(job, "gpus_min", 0));
-    if (field_int(job, "gpus_max", 0) != field_int(job, "gpus_min", 0))
-        (void)fprintf(s->out, "..%" PRId64, field_int(job, "gpus_max", 0));
-    (void)fprintf(s->out, ")");
+    print_gpus(s, job);
     if (*field_str(job, "place"))
         (void)fprintf(s->out, "   on %s", safe(field_str(job, "place"), place));
     if (*field_str(job, "native_id"))

@@ -288,6 +288,10 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
                          "--csv and --svg go with --report NAME");
+    if (needs_job && n == 0 && a->file) /* which may be the job's number */
+        return error_set(err, ERR_USAGE,
+                         "which job? '%.60s' is the file, which comes first",
+                         a->file);
     if (needs_job && n == 0)
         return error_set(err, ERR_USAGE, "which job? see %s --help",
                          stat_tool.name);

@@ -378,8 +378,8 @@ static int choose_file(struct submit_args *a, int n, char **operands,
     if (a->template_name && n > 0)
         return error_set(err, ERR_USAGE, "--template is in place of a file");
     if (!a->template_name && n != 1)
-        return error_set(err, ERR_USAGE, "%s; see %s --help",
-                         n == 0 ? "which file?" : "one file, please",
+        return error_set(err, ERR_USAGE, "%s see %s --help",
+                         n == 0 ? "which file?" : "one file, please;",
                          submit_tool.name);
     if (a->template_name &&
         templates_find(a->template_name, &a->template_path, err) < 0)

@@ -128,6 +128,11 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [ "$status" -eq 64 ]
     run cancel x
     [ "$status" -eq 64 ]
+    run cancel -u me
+    [ "$status" -eq 0 ]
+    [ "$output" = "no such job waits or runs" ]
+    run cancel --quiet -u me
+    [ "$output" = "" ]
     submit hog.yaml
     submit hog.yaml
     run --separate-stderr cancel --json 2 77

@@ -357,6 +357,12 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     run stat --metrics
     [ "$status" -eq 64 ]
     [ "$output" = "mgpu-stat: which job? see mgpu-stat --help" ]
+    run stat --plot 12
+    [ "$status" -eq 64 ]
+    [ "$output" = "mgpu-stat: which job? '12' is the file, which comes first" ]
+    run stat --report 12
+    [ "$status" -eq 64 ]
+    [[ $output == *"no report '12'; there are table2,"*". A job's is a file: --report job.html JOB" ]]
     run stat --nodes 3
     [ "$status" -eq 64 ]
     run stat --follow 1

@@ -78,7 +78,7 @@ setup() {
 @test "B24: wrong command lines are status 64 and say what to do" {
     run submit
     [ "$status" -eq 64 ]
-    [[ $output == "mgpu-submit: which file?"* ]]
+    [[ $output == "mgpu-submit: which file? see mgpu-submit --help"* ]]
     run submit --valdate good.yaml
     [ "$status" -eq 64 ]
     [[ $output == *"did you mean '--validate'?"* ]]

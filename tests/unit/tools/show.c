@@ -235,6 +235,10 @@ static void test_pending(void)
              "\"RUNNING\","
              "\"started\":\"T\",\"place\":\"n1:0,1\",\"native_id\":\"4711\","
              "\"gpus\":2,\"gpus_min\":2,\"gpus_max\":2},\"attempts\":[]}");
+    json_t *waits =
+        load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"state\":"
+             "\"QUEUED\",\"attempt\":0,\"gpus\":0,\"gpus_min\":2},"
+             "\"attempts\":[]}");
     json_t *local =
         load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"state\":"
              "\"RUNNING\","
@@ -253,6 +257,14 @@ static void test_pending(void)
     is_int(show_job(&conf, local, NULL, NULL, &err), 0, "one of this machine");
     (void)end();
     ok(has("on h:0   pid:9\n"), "has another kind of id");
+    (void)json_object_set_new(json_object_get(waits, "job"), "gpus_max",
+                              json_integer(4));
+    begin();
+    is_int(show_job(&conf, waits, NULL, NULL, &err), 0, "one that waits");
+    (void)end();
+    ok(has("  QUEUED\n") && !has("attempt") && has("gpus       asked 2..4\n"),
+       "has no attempt and no GPUs yet");
+    json_decref(waits);
     json_decref(job);
     json_decref(live);
     json_decref(local);
