@@ -17,16 +17,7 @@
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
 
-enum {
-    OPT_REASON = 1,
-    OPT_WAIT,
-    OPT_TIMEOUT,
-    OPT_LAST,
-    OPT_FOR,
-    OPT_JSON,
-    OPT_QUIET,
-    OPT_URL
-};
+enum { OPT_REASON = 1, OPT_WAIT, OPT_TIMEOUT, OPT_LAST, OPT_FOR };
 
 static const struct opt opts[] = {
     {OPT_REASON, 0, "reason", "TEXT", "of pause and drain: kept and shown"},
@@ -34,17 +25,18 @@ static const struct opt opts[] = {
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "of pause --wait: no longer"},
     {OPT_LAST, 0, "last", "N", "of log: only the last N"},
     {OPT_FOR, 0, "for", "DURATION", "of policy set: only for so long"},
-    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
-    {OPT_QUIET, 'q', "quiet", NULL, "say nothing of what went well"},
-    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    OPTION_ROW_JSON,
+    OPTION_ROW_QUIET,
+    OPTION_ROW_URL,
     {0, 0, NULL, NULL, NULL},
 };
 
 struct args {
-    const char *reason, *url;
+    struct option_common common;
+    const char *reason;
     double timeout_s, for_s; /* 0: none */
     int64_t last;
-    bool waits, json, quiet;
+    bool waits;
 };
 
 static const struct tool tool = {
@@ -99,14 +91,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
             return error_set(err, ERR_USAGE, "--last '%s': expected 1..10000",
                              value);
         break;
-    case OPT_JSON:
-        a->json = true;
-        break;
-    case OPT_QUIET:
-        a->quiet = true;
-        break;
     default:
-        a->url = value;
+        (void)options_common(&a->common, o->id, value);
     }
     return 0;
 }
@@ -118,7 +104,7 @@ static int status(struct client *c, const struct args *a, struct error *err)
 {
     json_t *reply = NULL;
     int rc = client_get(c, &reply, err, "/v1/status");
-    if (rc == 0 && a->json)
+    if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
     else if (rc == 0)
         admin_print_status(reply);
@@ -136,9 +122,9 @@ static int set_paused(struct client *c, const struct args *a, bool on,
         return error_set(err, ERR_INVAL, "--reason is not UTF-8");
     int rc = client_post(c, on ? "/v1/admin/pause" : "/v1/admin/resume", body,
                          NULL, &reply, err);
-    if (rc == 0 && a->json)
+    if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
-    else if (rc == 0 && !a->quiet)
+    else if (rc == 0 && !a->common.quiet)
         printf("%s\n", on ? "paused: nothing new is started" : "resumed");
     json_decref(body);
     json_decref(reply);
@@ -160,9 +146,9 @@ static int drain_nodes(struct client *c, const struct args *a, bool on,
                   : error_set(err, ERR_INVAL,
                               "the node, or the reason, is not "
                               "UTF-8");
-        if (rc == 0 && a->json && i == n - 1)
+        if (rc == 0 && a->common.json && i == n - 1)
             rc = client_print(reply, err);
-        else if (rc == 0 && !a->json && !a->quiet)
+        else if (rc == 0 && !a->common.json && !a->common.quiet)
             printf("%s: %s\n", render_escape(nodes[i], safe, sizeof(safe)),
                    on ? "nothing new is started there" : "in use again");
         json_decref(body);
@@ -175,9 +161,9 @@ static int reload(struct client *c, const struct args *a, struct error *err)
 {
     json_t *reply = NULL;
     int rc = client_post(c, "/v1/admin/reload", NULL, NULL, &reply, err);
-    if (rc == 0 && a->json)
+    if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
-    else if (rc == 0 && !a->quiet)
+    else if (rc == 0 && !a->common.quiet)
         admin_print_reload(json_object_get(reply, "reload"), true);
     json_decref(reply);
     return rc;
@@ -195,9 +181,9 @@ static int backup(struct client *c, const struct args *a, const char *dir,
     if (!body)
         return error_set(err, ERR_INVAL, "'%s' is not UTF-8", dir);
     int rc = client_post(c, "/v1/admin/backup", body, NULL, &reply, err);
-    if (rc == 0 && a->json)
+    if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
-    else if (rc == 0 && !a->quiet)
+    else if (rc == 0 && !a->common.quiet)
         printf("backed up in %s\n",
                render_time(field_real(reply, "took_s"), word, sizeof(word)));
     json_decref(body);
@@ -213,7 +199,7 @@ static int fsck(struct client *c, const struct args *a, int *ret_exit,
     size_t i;
     int rc = client_post(c, "/v1/admin/fsck", NULL, NULL, &reply, err);
     bool is_sound = rc == 0 && field_int(reply, "n", -1) == 0;
-    if (rc == 0 && a->json)
+    if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
     else if (rc == 0)
         json_array_foreach(json_object_get(reply, "findings"), i, finding)
@@ -221,7 +207,7 @@ static int fsck(struct client *c, const struct args *a, int *ret_exit,
             printf("%s\n", render_escape(json_string_value(finding), safe,
                                          sizeof(safe)));
         }
-    if (is_sound && !a->json && !a->quiet)
+    if (is_sound && !a->common.json && !a->common.quiet)
         printf("sound\n");
     if (rc == 0 && !is_sound)
         *ret_exit = error_exit_status(ERR_IO);
@@ -257,7 +243,7 @@ static int wait_idle(struct client *c, const struct args *a, struct error *err)
         if (count_running(c, &n, err) < 0)
             return -1;
     }
-    if (!a->json && !a->quiet)
+    if (!a->common.json && !a->common.quiet)
         printf("no job runs any more\n");
     return 0;
 }
@@ -268,7 +254,7 @@ static int show_log(struct client *c, const struct args *a, struct error *err)
     size_t i;
     int rc = client_get(c, &reply, err, "/v1/admin/log?last=%" PRId64,
                         a->last > 0 ? a->last : 10000);
-    if (rc == 0 && a->json)
+    if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
     else if (rc == 0)
         json_array_foreach(json_object_get(reply, "deeds"), i, deed)
@@ -308,7 +294,7 @@ static void tell(const struct args *a, const char *word, const json_t *reply,
     const json_t *job = json_object_get(reply, "job");
     const json_t *sweep = json_object_get(reply, "sweep");
     json_int_t id = field_int(job, "id", strtoll(word, NULL, 10));
-    if (a->json)
+    if (a->common.json)
         (void)json_array_append_new(
             report, why ? json_pack("{s:I, s:s, s:s}", "id", id, "code",
                                     error_word(why->code), "message", why->msg)
@@ -318,9 +304,9 @@ static void tell(const struct args *a, const char *word, const json_t *reply,
     else if (why)
         (void)fprintf(stderr, "%s: %s\n", tool.name,
                       render_escape(why->msg, safe, sizeof(safe)));
-    else if (!a->quiet && json_is_object(sweep) && !strchr(word, '_'))
+    else if (!a->common.quiet && json_is_object(sweep) && !strchr(word, '_'))
         print_sweep(word, json_object_get(sweep, "states"));
-    else if (!a->quiet)
+    else if (!a->common.quiet)
         printf("job %s: %s, priority %" PRId64 "%s%s\n", word,
                field_str(job, "state"), field_int(job, "priority", 0),
                *field_str(job, "reason") ? ", " : "",
@@ -350,7 +336,7 @@ static int each_job(struct client *c, const struct args *a,
         if (is_bad && error_exit_status(why.code) > *ret_exit)
             *ret_exit = error_exit_status(why.code);
     }
-    if (rc == 0 && a->json) {
+    if (rc == 0 && a->common.json) {
         json_t *o =
             json_pack("{s:s, s:O}", "schema", "mgpu.admin/1", "jobs", report);
         rc = client_print(o, err);
@@ -446,7 +432,8 @@ static int on_backup(struct client *c, const struct args *a, char **words,
 static int on_policy(struct client *c, const struct args *a, char **words,
                      int n, int *ret_exit, struct error *err)
 {
-    const struct admin_policy policy = {a->for_s, a->json, a->quiet};
+    const struct admin_policy policy = {a->for_s, a->common.json,
+                                        a->common.quiet};
     (void)ret_exit;
     return admin_policy(c, &policy, words + 1, n - 1, err);
 }
@@ -476,7 +463,7 @@ static int on_who(struct client *c, const struct args *a, char **words, int n,
                   int *ret_exit, struct error *err)
 {
     (void)words, (void)n, (void)ret_exit;
-    return admin_users(c, a->json, err);
+    return admin_users(c, a->common.json, err);
 }
 
 /* Any other is one on jobs. Words from the command on. */
@@ -534,7 +521,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         return error_set(err, ERR_USAGE, "%s: unexpected '%s'", cmd->name,
                          words[1 + cmd->most]);
     if (check_options(a, words[0], err) < 0 ||
-        client_create(a->url, 5, &c, err) < 0)
+        client_create(a->common.url, 5, &c, err) < 0)
         return -1;
     int rc = cmd->run(c, a, words, n, ret_exit, err);
     client_destroy(c);
@@ -549,7 +536,7 @@ int main(int argc, char **argv)
         .on_option = on_option,
         .run = run,
         .arg = &a,
-        .json = &a.json,
+        .json = &a.common.json,
     };
     return tool_run(&m, argc, argv);
 }

@@ -4,7 +4,7 @@
 #include "scheduler/tools/filter.h"
 #include "scheduler/tools/options.h"
 
-enum { OPT_SIGNAL = 1, OPT_JSON, OPT_QUIET, OPT_URL };
+enum { OPT_SIGNAL = 1 };
 
 static const struct opt opts[] = {
     {FILTER_USER, 'u', "user", "USER", "all jobs of USER ('me': your own)"},
@@ -15,9 +15,9 @@ static const struct opt opts[] = {
     {FILTER_LABEL, 0, "label", "KEY[=VALUE]",
      "only jobs with this label, and the next"},
     {OPT_SIGNAL, 0, "signal", "SIG", "send every rank this signal, e.g. USR1"},
-    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
-    {OPT_QUIET, 'q', "quiet", NULL, "say nothing of what went well"},
-    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    OPTION_ROW_JSON,
+    OPTION_ROW_QUIET,
+    OPTION_ROW_URL,
     {0, 0, NULL, NULL, NULL},
 };
 
@@ -32,8 +32,8 @@ static const struct tool tool = {
 
 struct args {
     struct filter filter;
-    const char *signal, *url;
-    bool json, quiet;
+    struct option_common common;
+    const char *signal;
 };
 
 static int on_option(void *arg, const struct opt *o, const char *value,
@@ -42,19 +42,8 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     struct args *a = arg;
     if (o->id >= FILTER_USER)
         return filter_option(&a->filter, o->id, value, err);
-    switch (o->id) {
-    case OPT_SIGNAL:
+    if (!options_common(&a->common, o->id, value))
         a->signal = value;
-        break;
-    case OPT_JSON:
-        a->json = true;
-        break;
-    case OPT_QUIET:
-        a->quiet = true;
-        break;
-    default:
-        a->url = value;
-    }
     return 0;
 }
 
@@ -64,11 +53,11 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     const struct cancel_conf conf = {.tool = tool.name,
                                      .filter = &a->filter,
                                      .signal = a->signal,
-                                     .json = a->json,
-                                     .quiet = a->quiet};
+                                     .json = a->common.json,
+                                     .quiet = a->common.quiet};
     struct client *c = NULL;
     if (cancel_check(&conf, n, err) < 0 ||
-        client_create(a->url, 5, &c, err) < 0)
+        client_create(a->common.url, 5, &c, err) < 0)
         return -1;
     int rc = filter_check_user(&a->filter, c, err);
     if (rc == 0)
@@ -85,7 +74,7 @@ int main(int argc, char **argv)
         .on_option = on_option,
         .run = run,
         .arg = &a,
-        .json = &a.json,
+        .json = &a.common.json,
     };
     return tool_run(&m, argc, argv);
 }

@@ -219,3 +219,20 @@ int options_duration(const char *name, const char *value, double *ret_s,
         err->code = ERR_USAGE;
     return error_wrap(err, "--%s", name);
 }
+
+bool options_common(struct option_common *c, int id, const char *value)
+{
+    switch (id) {
+    case OPTION_JSON:
+        c->json = true;
+        return true;
+    case OPTION_QUIET:
+        c->quiet = true;
+        return true;
+    case OPTION_URL:
+        c->url = value;
+        return true;
+    default:
+        return false;
+    }
+}

@@ -7,6 +7,7 @@
 #ifndef MGPU_TOOLS_OPTIONS_H
 #define MGPU_TOOLS_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "jobs/base/error.h"
@@ -27,6 +28,29 @@ struct tool {
     const struct opt *opts; /* ends with id 0 */
     int section;            /* of its manual page; 0: 1 */
 };
+
+/* What tools have alike: rows for their tables, and where it goes. A tool's own
+ * ids are smaller. */
+enum { OPTION_JSON = 240, OPTION_QUIET, OPTION_URL };
+#define OPTION_ROW_JSON                                             \
+    {                                                               \
+        OPTION_JSON, 0, "json", NULL, "print JSON, errors included" \
+    }
+#define OPTION_ROW_QUIET                                                  \
+    {                                                                     \
+        OPTION_QUIET, 'q', "quiet", NULL, "say nothing of what went well" \
+    }
+#define OPTION_ROW_URL                                     \
+    {                                                      \
+        OPTION_URL, 0, "url", "URL",                       \
+            "the daemon, as unix:PATH or http://HOST:PORT" \
+    }
+struct option_common {
+    const char *url; /* NULL: as client_create() has it */
+    bool json, quiet;
+};
+/* False: the option is none of these. */
+bool options_common(struct option_common *c, int id, const char *value);
 
 enum { OPTIONS_RUN = 0, OPTIONS_DONE = 1 };
 

@@ -85,7 +85,7 @@ static const struct opt opts[] = {
     {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
     {OPT_COLOR, 0, "color", "WHEN",
      "heads and states set off: auto, always or never"},
-    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    OPTION_ROW_URL,
     {0, 0, NULL, NULL, NULL},
 };
 
@@ -176,7 +176,7 @@ static bool take_text(struct stat_args *a, int id, const char *value)
     case OPT_SVG:
         a->report.svg = value;
         break;
-    case OPT_URL:
+    case OPTION_URL:
         a->url = value;
         break;
     case OPT_SIGNAL:

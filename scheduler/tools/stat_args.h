@@ -50,8 +50,7 @@ enum {
     OPT_PARSABLE,
     OPT_NOHEADER,
     OPT_ASCII,
-    OPT_COLOR,
-    OPT_URL
+    OPT_COLOR
 };
 
 extern const struct tool stat_tool;

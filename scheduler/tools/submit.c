@@ -74,7 +74,7 @@ static void print_advice(const struct submit_args *a,
 {
     if (r->n_errors == 0)
         (void)fputs("--werror: nothing was submitted.\n", stderr);
-    if (!a->quiet)
+    if (!a->common.quiet)
         (void)fprintf(stderr, "%s --explain %s says more.\n", submit_tool.name,
                       r->findings[0].code);
 }
@@ -87,7 +87,7 @@ static int print_findings(const struct submit_args *a,
 {
     struct buf out = BUF_INIT;
     int rc = 0;
-    if (a->json && (is_refused(a, r) || a->validate)) {
+    if (a->common.json && (is_refused(a, r) || a->validate)) {
         rc = buf_addstr(&out,
                         "{\"schema\":\"mgpu.findings/1\",\"findings\":", err);
         if (rc == 0)
@@ -96,7 +96,8 @@ static int print_findings(const struct submit_args *a,
             rc = buf_addstr(&out, "}\n", err);
         if (rc == 0)
             (void)fputs(buf_str(&out), stdout);
-    } else if (!a->json && r->n && (!a->quiet || is_refused(a, r))) {
+    } else if (!a->common.json && r->n &&
+               (!a->common.quiet || is_refused(a, r))) {
         rc = spec_report_print(r, a->file, text->data ? text->data : "",
                                text->len, &out, err);
         if (rc == 0)
@@ -197,17 +198,17 @@ static void print_submitted(const struct submit_args *a, uint64_t id,
 {
     if (a->parsable)
         printf("%" PRIu64 "\n", id);
-    else if (a->json && t->n > 0)
+    else if (a->common.json && t->n > 0)
         printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64
                ",\"tasks\":%zu}\n",
                id, t->n);
-    else if (a->json)
+    else if (a->common.json)
         printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64 "}\n", id);
-    else if (!a->quiet && t->n > 0)
+    else if (!a->common.quiet && t->n > 0)
         printf("submitted sweep %" PRIu64 ": %zu jobs, %" PRIu64
                "_%d to %" PRIu64 "_%d\n",
                id, t->n, id, t->first, id, t->last);
-    else if (!a->quiet)
+    else if (!a->common.quiet)
         printf("submitted job %" PRIu64 "\n", id);
     (void)fflush(stdout);
 }
@@ -220,7 +221,7 @@ static int wait_for(struct client *c, const struct submit_args *a, uint64_t id,
         .tool = submit_tool.name,
         .states = a->wait_states,
         .timeout_s = a->timeout_s,
-        .quiet = a->quiet || a->json || a->parsable,
+        .quiet = a->common.quiet || a->common.json || a->parsable,
         .out = stdout,
     };
     uint64_t *ids = calloc(n, sizeof(*ids));
@@ -248,7 +249,7 @@ static int follow(struct client *c, const struct submit_args *a, uint64_t id,
     (void)snprintf(word, sizeof(word), "%" PRIu64, id);
     if (fetch_logs(c, &f, word, err) < 0)
         return -1;
-    rest.quiet = true;
+    rest.common.quiet = true;
     if (a->timeout_s > 0)
         rest.timeout_s = fmax(a->timeout_s - (clk->now_s(clk) - began_s), 0.01);
     return wait_for(c, &rest, id, 1, ret_exit, err);
@@ -259,7 +260,7 @@ static int submit(const struct submit_args *a, const char *text,
 {
     struct client *c = NULL;
     uint64_t id = 0;
-    if (client_create(a->url, 5, &c, err) < 0)
+    if (client_create(a->common.url, 5, &c, err) < 0)
         return -1;
     int rc = send(c, a, text, &id, err);
     if (rc == 0)
@@ -313,13 +314,13 @@ static int dry_run(const struct submit_args *a, const char *text,
     struct show_conf s = {.header = true, .out = stdout};
     struct client *c = NULL;
     json_t *reply = NULL;
-    if (client_create(a->url, 5, &c, err) < 0)
+    if (client_create(a->common.url, 5, &c, err) < 0)
         return -1;
     render_style_init(&s.style, stdout);
     int rc = ask(c, text, a, &reply, err);
-    if (rc == 0 && a->json)
+    if (rc == 0 && a->common.json)
         rc = client_print(reply, err);
-    else if (rc == 0 && !a->quiet)
+    else if (rc == 0 && !a->common.quiet)
         rc = show_dry_run(&s, reply, a->file, err);
     json_decref(reply);
     client_destroy(c);
@@ -369,7 +370,7 @@ static int explain_codes(const struct submit_args *a, int n, char **operands,
                          EXPLAIN_MAX - 1);
     for (int i = 0; i < n; i++)
         words[count++] = operands[i];
-    return explain(words, count, a->json, err);
+    return explain(words, count, a->common.json, err);
 }
 
 static int choose_file(struct submit_args *a, int n, char **operands,
@@ -396,9 +397,9 @@ static int check_args(const struct submit_args *a, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--dry-run submits nothing: leave --validate, --wait, "
                          "--follow, --idempotency-key and --parsable out");
-    if (a->show && a->json)
+    if (a->show && a->common.json)
         return error_set(err, ERR_USAGE, "--show is YAML; leave --json out");
-    if (a->follow && a->json)
+    if (a->follow && a->common.json)
         return error_set(err, ERR_USAGE, "a log is text; leave --json out");
     if (a->follow && a->wait_states)
         return error_set(err, ERR_USAGE,
@@ -434,7 +435,7 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         (void)putchar('\n');
     if (rc == 0 && a->show)
         rc = show(a, &text, err);
-    else if (rc == 0 && a->validate && !a->json && !a->quiet)
+    else if (rc == 0 && a->validate && !a->common.json && !a->common.quiet)
         print_valid(a, tasks.n);
     else if (rc == 0 && a->follow && tasks.n > 0)
         rc = error_set(err, ERR_USAGE,
@@ -460,7 +461,7 @@ int main(int argc, char **argv)
         .on_option = submit_on_option,
         .run = run,
         .arg = &a,
-        .json = &a.json,
+        .json = &a.common.json,
     };
     int status = tool_run(&m, argc, argv);
     submit_args_clear(&a);

@@ -31,10 +31,7 @@ enum {
     OPT_FOLLOW,
     OPT_TIMEOUT,
     OPT_KEY,
-    OPT_PARSABLE,
-    OPT_JSON,
-    OPT_QUIET,
-    OPT_URL
+    OPT_PARSABLE
 };
 
 static const struct opt opts[] = {
@@ -74,9 +71,9 @@ static const struct opt opts[] = {
     {OPT_KEY, 0, "idempotency-key", "KEY",
      "submit at most one job under this key"},
     {OPT_PARSABLE, 0, "parsable", NULL, "print the job's id and nothing else"},
-    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
-    {OPT_QUIET, 'q', "quiet", NULL, "no progress and no warnings"},
-    {OPT_URL, 0, "url", "URL", "the daemon, as unix:PATH or http://HOST:PORT"},
+    OPTION_ROW_JSON,
+    {OPTION_QUIET, 'q', "quiet", NULL, "no progress and no warnings"},
+    OPTION_ROW_URL,
     {0, 0, NULL, NULL, NULL},
 };
 
@@ -258,14 +255,8 @@ int submit_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_PARSABLE:
         a->parsable = true;
         break;
-    case OPT_JSON:
-        a->json = true;
-        break;
-    case OPT_QUIET:
-        a->quiet = true;
-        break;
     default:
-        a->url = value;
+        (void)options_common(&a->common, o->id, value);
     }
     return 0;
 }

@@ -13,11 +13,12 @@
 enum { SUBMIT_SETS_MAX = 64, SUBMIT_KEY_CAP = 128 };
 
 struct submit_args {
-    bool validate, show, dry_run, hold, wait, parsable, json, quiet;
+    struct option_common common;
+    bool validate, show, dry_run, hold, wait, parsable;
     uint32_t wait_states;
     double timeout_s;
     bool list_templates, explain, werror, follow;
-    const char *key, *url, *file, *template_name;
+    const char *key, *file, *template_name;
     const char *code; /* of --explain=CODE; NULL: those among the operands */
     struct buf template_path;
     struct buf depends; /* a YAML list, without its end */
