@@ -75,7 +75,9 @@
  *        work: another number than before when anything was done meanwhile
  *        lease_s: since its claim, by the worker's own clock, which no one
  *        sets
- *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":""}
+ *   POST /v1/attempts/:job/:attempt/report     {"exit_code":0,"why":"",
+ *        "fault_node":"n2"}   a device of that node failed, which is why;
+ *        absent otherwise
  *
  * Every reply is one JSON object with "schema"; fields are only ever added.
  * A query string that cannot be read is refused, never left out of account.

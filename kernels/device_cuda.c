@@ -9,7 +9,15 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "kernels/cuda_fault.h"
 #include "kernels/exec_cuda.h"
+
+_Static_assert(CUDA_UNAVAILABLE == (int)cudaErrorDevicesUnavailable &&
+                   CUDA_ECC == (int)cudaErrorECCUncorrectable &&
+                   CUDA_NVLINK == (int)cudaErrorNvlinkUncorrectable &&
+                   CUDA_NOT_READY == (int)cudaErrorSystemNotReady &&
+                   CUDA_UNKNOWN == (int)cudaErrorUnknown,
+               "cuda_fault.h has CUDA's numbers");
 
 enum {
     LANES = 256,
@@ -41,7 +49,7 @@ int cuda_check(int status, const char *what, struct error *err)
     case cudaErrorNoDevice:
         return error_set(err, ERR_UNAVAIL, "%s: no GPU", what);
     default:
-        return error_set(err, ERR_EXTERN,
+        return error_set(err, cuda_is_fault(status) ? ERR_DEVICE : ERR_EXTERN,
                          "%s: CUDA: %s (the GPU's own words are in dmesg and "
                          "nvidia-smi -q)",
                          what, cudaGetErrorString(e));
@@ -57,7 +65,8 @@ static int cuda_report(struct exec_device *exec, const char *op,
                        struct error *err)
 {
     (void)cuda_check(exec->failed, op, err);
-    if (err) /* a launch without resources is not alloc's ERR_NOMEM */
+    /* A launch without resources is not alloc's ERR_NOMEM. */
+    if (err && err->code != ERR_DEVICE)
         err->code = ERR_EXTERN;
     return -1;
 }

@@ -245,8 +245,8 @@ int report_claim(const struct report_conf *conf, double patience_s,
 }
 
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
-                 const struct report_used *used, double deadline_s,
-                 struct error *err)
+                 const char *fault_node, const struct report_used *used,
+                 double deadline_s, struct error *err)
 {
     json_t *body = json_pack("{s:i,s:s}", "exit_code", exit_code, "why", why);
     if (body != NULL && used != NULL && used->cores_ms > 0) {
@@ -254,6 +254,8 @@ int report_final(const struct report_conf *conf, int exit_code, const char *why,
         (void)json_object_set_new(body, "cores_ms",
                                   json_integer(used->cores_ms));
     }
+    if (body != NULL && fault_node != NULL)
+        (void)json_object_set_new(body, "fault_node", json_string(fault_node));
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
     if (text == NULL) {
         json_decref(body);

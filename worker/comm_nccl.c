@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "jobs/base/clock.h"
+#include "kernels/cuda_fault.h"
 #include "worker/comm.h"
 
 /* NCCL opens its connections inside the first calls: seconds on one node,
@@ -128,8 +129,8 @@ static int fail_cuda(struct comm_nccl *m, struct error *err, const char *what,
                      int code)
 {
     kill_comm(m);
-    return error_set(err, ERR_EXTERN, "CUDA: %s on rank %d: error %d", what,
-                     m->base.rank, code);
+    return error_set(err, cuda_is_fault(code) ? ERR_DEVICE : ERR_EXTERN,
+                     "CUDA: %s on rank %d: error %d", what, m->base.rank, code);
 }
 
 static int fail_late(struct comm_nccl *m, struct error *err, double deadline_s)

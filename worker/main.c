@@ -9,6 +9,7 @@
  */
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -279,9 +280,21 @@ static const struct report_used *used_alone(const struct run *r,
     return room;
 }
 
-/* This rank cannot go on, and so the job cannot. */
+/* As Slurm calls this node, or else as it calls itself. */
+static void node_name(char ret[HOST_NAME_MAX + 1])
+{
+    const char *name = getenv("SLURMD_NODENAME");
+    if (name != NULL && name[0] != '\0')
+        (void)snprintf(ret, HOST_NAME_MAX + 1, "%s", name);
+    else if (gethostname(ret, HOST_NAME_MAX) < 0)
+        ret[0] = '\0';
+    ret[HOST_NAME_MAX] = '\0';
+}
+
+/* This rank cannot go on, and so the job cannot.
+ * in  fault_node  NULL: no device has failed */
 static void __attribute__((noreturn))
-fail(struct run *r, int exit_code, const char *why)
+fail_at(struct run *r, int exit_code, const char *why, const char *fault_node)
 {
     char who[20]; /* a reason may say so itself */
     int n = snprintf(who, sizeof(who), "rank %d:", r->comm->rank);
@@ -294,13 +307,30 @@ fail(struct run *r, int exit_code, const char *why)
         (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
         struct report_used used;
-        if (report_final(&r->conf, exit_code, why, used_alone(r, &used),
-                         failing_word_s, &err) < 0)
+        if (report_final(&r->conf, exit_code, why, fault_node,
+                         used_alone(r, &used), failing_word_s, &err) < 0)
             log_warn("worker", "no final report rank=%d why=\"%s\"",
                      r->comm->rank, err.msg);
     }
     (void)fflush(NULL);
     r->comm->ops->abort(r->comm, exit_code);
+}
+
+static void __attribute__((noreturn))
+fail(struct run *r, int exit_code, const char *why)
+{
+    fail_at(r, exit_code, why, NULL);
+}
+
+/* No fault of the job: the daemon tries it again, and not here. */
+static void __attribute__((noreturn))
+fail_device(struct run *r, const struct error *err)
+{
+    char node[HOST_NAME_MAX + 1] = "", why[sizeof(err->msg)];
+    node_name(node);
+    (void)snprintf(why, sizeof(why), "GPU of rank %d on %.64s: %.140s",
+                   r->comm->rank, node, err->msg);
+    fail_at(r, error_exit_status(err->code), why, node);
 }
 
 struct key_news {
@@ -405,8 +435,11 @@ static void run_cv(struct run *r)
                             .save = &save_asked};
     struct train_result t;
     struct error err = ERROR_INIT;
-    if (trainer_run(&env, &t, &err) < 0)
+    if (trainer_run(&env, &t, &err) < 0) {
+        if (err.code == ERR_DEVICE)
+            fail_device(r, &err);
         fail(r, status_of_training(err.code), err.msg);
+    }
     r->exit_code = t.end == TRAIN_DONE      ? 0
                    : t.end == TRAIN_STOPPED ? EXIT_SIGNAL
                                             : EXIT_FENCED;
@@ -488,7 +521,7 @@ static void last_word(struct run *r)
     if (comm_all_reduce_now(r->comm, ms, 2, COMM_I64, COMM_SUM, 60, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
     const struct report_used used = {.cpu_ms = ms[0], .cores_ms = ms[1]};
-    if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why,
+    if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why, NULL,
                                            &used, last_word_s, &err) < 0)
         log_warn("worker", "no final report why=\"%s\"", err.msg);
 }

@@ -95,12 +95,12 @@ struct report_used {
     int64_t cores_ms; /* and that of all cores which it might use */
 };
 
-/* Rank 0's last word: always <dir>/report.json, and the daemon when it
- * answers within deadline_s.
- * in   used  NULL: not known
- * err  ERR_IO report.json cannot be written */
+/* The last word, rank 0's or of one that cannot go on: always
+ * <dir>/report.json, and the daemon when it answers within deadline_s. in
+ * fault_node  the node of a device that has failed, which is why; NULL used
+ * NULL: not known err  ERR_IO report.json cannot be written */
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
-                 const struct report_used *used, double deadline_s,
-                 struct error *err) MUST_CHECK;
+                 const char *fault_node, const struct report_used *used,
+                 double deadline_s, struct error *err) MUST_CHECK;
 
 #endif

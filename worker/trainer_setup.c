@@ -44,7 +44,13 @@ static int32_t host_threads(const struct comm *c)
     return n > 1 ? n : 1;
 }
 
-/* 0: every rank has its GPU; 1: at least one has none, err says why. */
+/* Whose GPU works leaves the word to the rank whose does not: the first that
+ * is heard counts, and that one knows its node. It ends all of them. */
+static const double WORD_S = 60;
+enum { MISSING = 1, FAILED = 2 };
+
+/* *ret_missing 0: every rank has its GPU; else at least one has none, and err
+ * says why. */
 static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
 {
     struct comm *c = t->env->comm;
@@ -55,6 +61,9 @@ static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
                       gpu_index(visible, c->local_rank, &index, &why) < 0 ||
                       device_cuda_create(index, &dev, &why) < 0;
     bool mine = missing != 0;
+    if (mine && why.code == ERR_DEVICE)
+        missing = FAILED;
+    bool is_failed = missing == FAILED;
     if (comm_all_reduce_now(c, &missing, 1, COMM_I64, COMM_MAX,
                             TRAIN_DEADLINE_S, err) < 0)
         return -1;
@@ -66,8 +75,11 @@ static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
     }
     if (dev != NULL)
         dev->ops->destroy(dev);
+    if (missing == FAILED && !is_failed)
+        (void)c->ops->barrier(c, WORD_S, NULL);
     if (mine)
-        (void)error_set(err, ERR_UNAVAIL, "device cuda: %s", why.msg);
+        (void)error_set(err, is_failed ? ERR_DEVICE : ERR_UNAVAIL,
+                        "device cuda: %s", why.msg);
     else
         (void)error_set(err, ERR_UNAVAIL,
                         "device cuda: another rank has no GPU");
@@ -78,14 +90,20 @@ static int open_device(struct trainer *t, struct error *err)
 {
     enum spec_device want = t->spec->train.device;
     int missing = 1;
+    struct error why = ERROR_INIT;
     bool try = want == DEVICE_CUDA ||
                (want == DEVICE_AUTO && t->env->gpus_per_node > 0);
-    if (try && try_cuda(t, &missing, err) < 0)
+    bool is_over = try && try_cuda(t, &missing, &why) < 0;
+    /* What has failed is not made up for by a host that is a hundred times
+     * slower: there are GPUs elsewhere. */
+    if (is_over ||
+        (missing && (want == DEVICE_CUDA || why.code == ERR_DEVICE))) {
+        if (err != NULL)
+            *err = why;
         return -1;
-    if (missing && want == DEVICE_CUDA)
-        return -1;
-    if (try && missing && err != NULL)
-        trainer_say(t, "train.device auto: the host, for %s", err->msg);
+    }
+    if (try && missing)
+        trainer_say(t, "train.device auto: the host, for %s", why.msg);
     if (missing &&
         device_host_create(host_threads(t->env->comm), &t->dev, err) < 0)
         return -1;

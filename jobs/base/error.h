@@ -32,7 +32,8 @@ extern "C" {
     X(FENCED, 76, "another attempt holds the lease")            \
     X(DENIED, 77, "permission denied")                          \
     X(CONFIG, 78, "invalid configuration")                      \
-    X(TIMEOUT, 124, "deadline passed")
+    X(TIMEOUT, 124, "deadline passed")                          \
+    X(DEVICE, 71, "a GPU has failed")
 
 enum err_code {
 #define X(name, status, text) ERR_##name,

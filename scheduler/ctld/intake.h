@@ -67,7 +67,7 @@ struct intake {
     bool looked;     /* for report.json */
     bool has_report; /* kept for as often as its event is undone */
     int32_t report_code;
-    char report_why[JOB_REASON_CAP];
+    char report_why[JOB_REASON_CAP], fault_node[ALLOC_NODE_NAME_CAP];
     struct engine_used used;
     bool has_figures;
     struct figures figures;

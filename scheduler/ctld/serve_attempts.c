@@ -100,6 +100,8 @@ void serve_report(void *arg, struct http_exchange *x)
         return;
     int64_t code = int_of(w.body, "exit_code", 255);
     const char *why = json_string_value(json_object_get(w.body, "why"));
+    const char *fault =
+        json_string_value(json_object_get(w.body, "fault_node"));
     struct engine_used used = ctld_used(w.body);
     int rc =
         engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err);
@@ -107,7 +109,7 @@ void serve_report(void *arg, struct http_exchange *x)
         rc = error_set(&err, ERR_INVAL, "exit_code: expected 0..255");
     if (rc == 0)
         rc = engine_report(c->engine, w.w.job, w.w.attempt, (int32_t)code,
-                           why ? why : "", &used, &err);
+                           why ? why : "", fault, &used, &err);
     json_decref(w.body);
     if (rc < 0)
         http_reply_err(x, &err);

@@ -107,6 +107,7 @@ static const struct {
     FIELD(FIELD_TEXT, held, 0),
     FIELD(FIELD_INT32, priority, INT32_MIN + 1),
     FIELD(FIELD_TEXT, exclude, 0),
+    FIELD(FIELD_TEXT, fault_node, 0),
     FIELD(FIELD_INT64, for_job, 1),
     NUMBER(grace_ms),
     FIELD(FIELD_INT64, cpu_ms, 0),

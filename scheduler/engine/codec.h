@@ -25,8 +25,9 @@ struct detail {
     int64_t for_job;  /* PREEMPT: the job that its devices go to; 0: it was
                          asked for by a person */
     int32_t grace_ms; /* PREEMPT: and it has so long */
-    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_used; of
-                                 an end: as the allocator saw it */
+    int64_t cpu_ms, cores_ms;             /* REPORT: see struct engine_used; of
+                                             an end: as the allocator saw it */
+    char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: where a device failed */
     char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
     char gpu_type[32]; /* INTENT: of which its GPUs are to be, where its spec
                           leaves it open and it makes a difference */

@@ -12,7 +12,8 @@
  *   lost, but reported 0       COMPLETED, 0
  *   given up after its report  as it reported
  *   failed, as has a GPU of    NODE_FAIL, 125
- *   its
+ *   its, by the allocator's
+ *   or its worker's account
  *   lost by the cluster's      another attempt, at no cost, if the job is
  *   scheduler itself           ever to be tried again after a loss
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
@@ -199,6 +200,13 @@ static bool is_success(const struct job *job)
     return job->reported && job->report_code == 0;
 }
 
+/* A device of its own has failed, and so has it. */
+static bool is_fault(const struct job *job, const struct ending *end)
+{
+    return end->kind == ALLOC_EXITED &&
+           (end->by == ALLOC_BY_FAULT || job->fault_node[0] != '\0');
+}
+
 static struct verdict decide(const struct engine *e, const struct entry *en,
                              const struct ending *end)
 {
@@ -230,9 +238,9 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     }
     if (was_warned(e, en, end) || heeded_warning(job, end))
         return expired(job, end);
-    if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_FAULT &&
-        !is_success(job)) {
-        v = make(EV_LOST, EXIT_NEVER_RAN, end->signal, end->why);
+    if (is_fault(job, end) && !is_success(job)) {
+        v = make(EV_LOST, EXIT_NEVER_RAN, end->signal,
+                 end->by == ALLOC_BY_FAULT ? end->why : job->reason);
         return or_again(job, RETRY_NODE_FAIL, v);
     }
     if (end->kind == ALLOC_REFUSED) {
@@ -276,8 +284,9 @@ static bool is_down(const struct engine *e, const char *name, size_t len)
     return false;
 }
 
-/* Of "n1:0,1 n2:0,1" the nodes that are down now; the one of a job that had no
- * other, whatever it is. Which of several was at fault nobody says. */
+/* Of "n1:0,1 n2:0,1" the nodes that are down now, and the one of which a worker
+ * says that a device failed there; the one of a job that had no other, whatever
+ * it is. Which of several was at fault else nobody says. */
 static void nodes_at_fault(const struct engine *e, const struct job *job,
                            char *ret, size_t cap)
 {
@@ -286,7 +295,9 @@ static void nodes_at_fault(const struct engine *e, const struct job *job,
     ret[0] = '\0';
     for (const char *p = job->place; *p;) {
         size_t word = strcspn(p, " "), len = strcspn(p, ": ");
-        if (len > 0 && (job->nodes == 1 || is_down(e, p, len)) &&
+        bool is_named = strlen(job->fault_node) == len && len > 0 &&
+                        strncmp(job->fault_node, p, len) == 0;
+        if (len > 0 && (job->nodes == 1 || is_named || is_down(e, p, len)) &&
             n + len + 2 <= cap)
             n += (size_t)snprintf(ret + n, cap - n, "%s%.*s", n > 0 ? "," : "",
                                   (int)len, p);
@@ -367,8 +378,8 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
         v.d.cpu_ms = end->cpu_ms;
         v.d.cores_ms = end->cores_ms;
     }
-    bool is_nodes = end->kind == ALLOC_LOST || en->give_up ||
-                    (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_FAULT);
+    bool is_nodes =
+        end->kind == ALLOC_LOST || en->give_up || is_fault(&en->job, end);
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&
         (v.excludes || (en->job.exclude_node && is_nodes)))
         exclude(e, en, &v.d);

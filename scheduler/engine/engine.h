@@ -397,9 +397,11 @@ struct engine_used {
 };
 
 /* The worker's final word, before it exits: its exit code and one line.
- * in   used  NULL: it does not say */
+ * in   fault_node  a device of that node has failed, by its account, which is
+ *                  why it does; NULL, "": it does not say
+ *      used        NULL: it does not say */
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
-                  int32_t exit_code, const char *why,
+                  int32_t exit_code, const char *why, const char *fault_node,
                   const struct engine_used *used, struct error *err) MUST_CHECK;
 
 /* ---- reading ----------------------------------------------------------------

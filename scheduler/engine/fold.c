@@ -102,6 +102,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->requeue_asked = job->is_preempted = job->is_warned = false;
     job->is_time_80 = false;
     job->report_code = 0;
+    job->fault_node[0] = '\0';
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
     job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
@@ -295,6 +296,7 @@ static void apply(struct entry *en, const struct store_event *ev,
     case EV_REPORT:
         job->reported = true;
         job->report_code = d->exit_code;
+        text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
         because(job, d->why);
         break;
     case EV_CANCEL:

@@ -119,6 +119,8 @@ struct job {
     double stopped_for_s; /* in all, before that: no part of its limit */
     bool reported;
     int32_t report_code;
+    char fault_node[ALLOC_NODE_NAME_CAP]; /* where a device failed, by what it
+                                             reported; "" */
 
     /* Volatile: lost in a restart and soon there again. */
     char pending_id[ALLOC_NATIVE_ID_CAP]; /* what the allocator calls an

@@ -219,7 +219,7 @@ void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
 }
 
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
-                  int32_t exit_code, const char *why,
+                  int32_t exit_code, const char *why, const char *fault_node,
                   const struct engine_used *used, struct error *err)
 {
     struct detail d = DETAIL_INIT;
@@ -236,5 +236,8 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
     d.cpu_ms = used ? used->cpu_ms : -1;
     d.cores_ms = used ? used->cores_ms : -1;
     text_copy(d.why, sizeof(d.why), why ? why : "");
+    if (exit_code != 0)
+        text_copy(d.fault_node, sizeof(d.fault_node),
+                  fault_node ? fault_node : "");
     return eng_stage(e, en, EV_REPORT, -1, &d, err);
 }

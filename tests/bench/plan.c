@@ -135,7 +135,7 @@ static void submit(struct engine *e, int i, int32_t priority)
 static int at_exit(void *arg, const struct job *j, struct error *err)
 {
     return j->holder[0] && !j->reported
-               ? engine_report(arg, j->id, j->attempt, 0, "", NULL, err)
+               ? engine_report(arg, j->id, j->attempt, 0, "", NULL, NULL, err)
                : 0;
 }
 
@@ -159,7 +159,8 @@ static int claim(struct engine *e)
         struct engine_beat beat = {.iteration = 1, .loss = NAN};
         check(engine_beat(e, j->id, j->attempt, &beat, &err), &err);
         if (!preempts)
-            check(engine_report(e, j->id, j->attempt, 0, "", NULL, &err), &err);
+            check(engine_report(e, j->id, j->attempt, 0, "", NULL, NULL, &err),
+                  &err);
     }
     return n_left;
 }

@@ -499,12 +499,13 @@ gpus_seen() {
 }
 
 # A plug-in whose GPUs are as many as CUDA_VISIBLE_DEVICES has, and which says
-# which one was opened.
+# which one was opened. That of the number FAKE_FAULT has failed, and the others
+# have not.
 fake_plugin() {
     cat >"$BATS_TEST_TMPDIR/fake.c" <<'END'
 #include <stdint.h>
 #include <stdlib.h>
-#include "jobs/base/error.h"
+#include "kernels/device.h"
 int mgpu_cuda_count(int32_t *ret, struct error *err);
 int mgpu_cuda_open(int32_t index, void **ret, struct error *err);
 int mgpu_cuda_count(int32_t *ret, struct error *err)
@@ -516,9 +517,20 @@ int mgpu_cuda_count(int32_t *ret, struct error *err)
         *ret += *list == ',';
     return 0;
 }
+static void destroy(struct device *d)
+{
+    (void)d;
+}
+static const struct device_ops ops = {.destroy = destroy};
+static struct device device = {.ops = &ops};
 int mgpu_cuda_open(int32_t index, void **ret, struct error *err)
 {
-    (void)ret;
+    const char *fault = getenv("FAKE_FAULT");
+    *ret = &device;
+    if (fault && atoi(fault) == index)
+        return error_set(err, ERR_DEVICE, "an ECC error");
+    if (fault)
+        return 0;
     return error_set(err, ERR_UNAVAIL, "opened %s[%d]",
                      getenv("CUDA_VISIBLE_DEVICES"), index);
 }
@@ -546,6 +558,23 @@ opened() {
     [[ $(opened 5) =~ opened\ 5\[0\] ]]
     [[ $(opened 5) != *"[1]"* ]]
     [[ $(opened "") =~ "sees 0 GPUs" ]]
+}
+
+@test "F38: the rank whose GPU has failed says so, and on which node" {
+    fake_plugin
+    cv_spec 1 0.01
+    sed -i 's/device: host/device: auto/; s/gpus: 0/gpus: 2/' \
+        "$BATS_TEST_TMPDIR/spec.yaml"
+    export CUDA_VISIBLE_DEVICES=2,3 MGPU_CUDA_PLUGIN=$BATS_TEST_TMPDIR/fake.so
+    SLURMD_NODENAME=n7 FAKE_FAULT=1 run worker 2
+    echo "$output"
+    [ "$status" -eq 71 ]
+    grep -q '"fault_node":"n7"' "$dir/report.json"
+    grep -q '"GPU of rank 1 on n7: device cuda: an ECC error"' "$dir/report.json"
+    FAKE_FAULT=0 run worker 2
+    [ "$status" -eq 71 ]
+    grep -q "\"fault_node\":\"$(hostname)\"" "$dir/report.json"
+    grep -q '"GPU of rank 0 on ' "$dir/report.json"
 }
 
 @test "--device goes before train.device, and says what is missing" {

@@ -49,7 +49,7 @@ static void reported(int32_t code, const char *why, const char *more,
     s.jobs[0].spec_more = more;
     begin(&s, what);
     play(5);
-    is_int(engine_report(w.engine, 1, 1, code, why, NULL, &err), 0,
+    is_int(engine_report(w.engine, 1, 1, code, why, NULL, NULL, &err), 0,
            "it reports");
     finish(want, reason);
 }

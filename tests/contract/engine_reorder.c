@@ -87,7 +87,8 @@ static void test_requeue(void)
     ok(job->attempt == 2 && job->retries == 0, "it has another attempt, free");
     is_int(engine_claim(w.engine, id, 2, world_token(job), "h", "", &err), 0,
            "which is claimed");
-    is_int(engine_report(w.engine, id, 2, 0, "", NULL, &err), 0, "and done");
+    is_int(engine_report(w.engine, id, 2, 0, "", NULL, NULL, &err), 0,
+           "and done");
     refused(engine_requeue(w.engine, id, 7, &err), ERR_STATE, "has done",
             "too late");
     is_int(submit("k1", 7, "\"gpus\":8,\"nodes\":2", &waits, NULL), 0, "two");

@@ -209,10 +209,11 @@ static void test_claim(void)
     is_int(engine_beat(e, id, 1, &beat, &err), 0, "a beat");
     is_int(engine_job(e, id)->state, JOB_RUNNING, "it runs");
     ok(fabs(engine_job(e, id)->loss - 0.5) < 1e-12, "and says how");
-    refused(engine_report(e, id, 1, 256, "", NULL, &err), ERR_INVAL, NULL,
+    refused(engine_report(e, id, 1, 256, "", NULL, NULL, &err), ERR_INVAL, NULL,
             "no exit code");
-    is_int(engine_report(e, id, 1, 5, "no data", NULL, &err), 0, "a report");
-    is_int(engine_report(e, id, 1, 0, "", NULL, &err), 0, "a second one");
+    is_int(engine_report(e, id, 1, 5, "no data", NULL, NULL, &err), 0,
+           "a report");
+    is_int(engine_report(e, id, 1, 0, "", NULL, NULL, &err), 0, "a second one");
     is_int(engine_job(e, id)->report_code, 5, "  does not count");
     world_clear(&w);
 }

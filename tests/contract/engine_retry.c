@@ -101,7 +101,17 @@ static void test_fault(void)
     s.jobs[0].attempts[0].no_claim = s.jobs[0].attempts[0].signal = 0;
     ends(&s, "k0:COMPLETED/0/1[1]", "what was done is done");
 
-    s.jobs[0].attempts[0].exit_code = 1;
+    s.jobs[0].attempts[0] =
+        (struct world_attempt){.exit_code = 71, .fault_node = "n1"};
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":0}}";
+    ends(&s, "k0:NODE_FAIL/125/1[1]", "its worker says so: the same");
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1}}";
+    ends(&s, "k0:COMPLETED/0/2[11]", "  and again");
+    s.jobs[0].attempts[0].exit_code = 0;
+    ends(&s, "k0:COMPLETED/0/1[1]", "  not of one that did its work");
+
+    s.jobs[0].attempts[0] = (struct world_attempt){
+        .exit_code = 1, .ended_by = ALLOC_BY_FAULT, .why = "GPU 1: xid 79"};
     s.jobs[0].spec_more = NULL;
     world_init(&w, &s);
     ok(world_start(&w), "---- and why");
@@ -196,6 +206,16 @@ static void test_exclude(void)
     s.jobs[0].spec_more = "},\"retry\":{\"max\":4}}";
     ran_on(&s, "k0:COMPLETED/0/3[111]", "n1 n2 n3 ",
            "F38: a device has failed: each time another");
+    s.jobs[0].attempts[1].exit_code = 0;
+    s.jobs[0].attempts[0] =
+        (struct world_attempt){.exit_code = 71, .fault_node = "n1"};
+    s.jobs[0].gpus = 8;
+    s.jobs[0].spec_more = ",\"nodes\":2},\"retry\":{\"max\":4}}";
+    ran_on(&s, "k0:COMPLETED/0/2[11]", "n1 n2 ",
+           "F38: of two nodes the one that was named");
+    s.jobs[0].attempts[0].fault_node = "n9";
+    ran_on(&s, "k0:COMPLETED/0/2[11]", "n1 n1 ", "  and no stranger");
+    s.jobs[0].gpus = 4;
     s.jobs[0].attempts[0] = s.jobs[0].attempts[1] =
         (struct world_attempt){.signal = 7};
     s.jobs[0].spec_more = "},\"retry\":{\"max\":4}}";

@@ -24,6 +24,7 @@ struct world_attempt {
     int32_t refuse, unknown;
     int32_t lose; /* 1: before its worker reports; 2: after that; 3: before,
                      4: after, by the cluster's scheduler itself */
+    const char *fault_node;              /* its worker reports it */
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
     int32_t twice;
     int32_t is_held; /* it waits, and not for devices */

@@ -86,7 +86,8 @@ static inline int world_exit(void *arg, const struct job *job,
     if (job->holder[0] && !a->no_report && a->signal == 0 &&
         (a->lose == 0 || a->lose == 2 || a->lose == 4))
         return engine_report(w->engine, job->id, job->attempt, a->exit_code,
-                             a->exit_code ? "as scripted" : "", NULL, err);
+                             a->exit_code ? "as scripted" : "", a->fault_node,
+                             NULL, err);
     return 0;
 }
 

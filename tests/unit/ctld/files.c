@@ -108,6 +108,30 @@ static void test_waits(struct rig *r, struct slow *s)
     ok(get(r, rows) == 200 && has(r, "[1,0,1,"), "with its rows");
 }
 
+/* F38: a device of its node has failed, by its worker's account: no fault of
+ * the job, wherever that stands. */
+static void test_fault(struct rig *r)
+{
+    static const char word[] =
+        "{\"exit_code\":71,\"why\":\"GPU of rank 0: ECC\","
+        "\"fault_node\":\"n1\"}";
+    char path[64], report[80];
+    for (int is_posted = 0; is_posted < 2; is_posted++) {
+        uint64_t id = start_job(r, is_posted ? "posted" : "written", path);
+        (void)snprintf(report, sizeof(report), "%llu/1/report",
+                       (unsigned long long)id);
+        if (is_posted)
+            is_int(as_worker(r, report, word), 200, "F38: report");
+        else
+            put_file(r, "report.json", word, sizeof(word) - 1);
+        exits(r, id, 71);
+        ok(becomes(r, path, "retry 1 of 2") && has(r, "GPU of rank 0: ECC"),
+           "F38: it is tried again, though it exited, which is not");
+        (void)snprintf(report, sizeof(report), "%s/cancel", path);
+        is_int(call(r, "POST", report, "", NULL), 200, "cancelled");
+    }
+}
+
 /* Not for ever, though. */
 static void test_gives_up(struct rig *r, struct slow *s)
 {
@@ -313,6 +337,7 @@ int main(void)
         exit(1);
     r.slow_files = &slow.base;
     rig_up(&r, NULL);
+    test_fault(&r);
     test_waits(&r, &slow);
     test_gives_up(&r, &slow);
     test_reported(&r, &slow);

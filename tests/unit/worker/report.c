@@ -402,7 +402,7 @@ static void test_final(struct daemon *d)
     struct report_conf conf = conf_of(d);
     const char *want =
         "{\"exit_code\":143,\"why\":\"stopped by signal: \\\"x\\\"\","
-        "\"cpu_ms\":90,\"cores_ms\":400}";
+        "\"cpu_ms\":90,\"cores_ms\":400,\"fault_node\":\"n2\"}";
     char path[128];
     struct buf file = BUF_INIT;
     struct stat kept, st;
@@ -411,7 +411,8 @@ static void test_final(struct daemon *d)
     ok(stat(path, &kept) == 0 && kept.st_blocks > 0,
        "takes the room for a report");
     const struct report_used used = {.cpu_ms = 90, .cores_ms = 400};
-    is_int(report_final(&conf, 143, "stopped by signal: \"x\"", &used, 1, &err),
+    is_int(report_final(&conf, 143, "stopped by signal: \"x\"", "n2", &used, 1,
+                        &err),
            0, "final report");
     pthread_mutex_lock(&d->lock);
     is_str(buf_str(&d->report), want, "posted");
@@ -424,11 +425,13 @@ static void test_final(struct daemon *d)
 
     daemon_down(d);
     (void)unlink(path);
-    is_int(report_final(&conf, 0, "", NULL, 0.1, &err), 0, "without a daemon");
+    is_int(report_final(&conf, 0, "", NULL, NULL, 0.1, &err), 0,
+           "without a daemon");
     is_int(buf_read_file(&file, path, 1000, &err), 0, "it is written");
     buf_clear(&file);
     conf.dir = "/nonexistent";
-    is_int(report_final(&conf, 0, "", NULL, 0.1, &err), -1, "no directory");
+    is_int(report_final(&conf, 0, "", NULL, NULL, 0.1, &err), -1,
+           "no directory");
 }
 
 static const char *const last_words[2] = {
@@ -452,7 +455,7 @@ static void *say_last(void *arg)
                          l->conf.rank == 0
                              ? "short"
                              : "a reason that is longer than the other",
-                         NULL, 1, NULL) < 0;
+                         NULL, NULL, 1, NULL) < 0;
         (void)pthread_barrier_wait(l->together);
     }
     return NULL;
