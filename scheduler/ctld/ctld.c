@@ -398,6 +398,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     c->parts.conf = &c->conf;
     c->room.asked_s = NAN;
     c->started_wall_s = parts->clock->wall_s(parts->clock);
+    c->started_s = parts->clock->now_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
                    parts->conf->state_dir);
     if (loop_create(&c->loop, err) < 0 || make_signals(c, err) < 0 ||

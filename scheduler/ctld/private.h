@@ -116,6 +116,8 @@ struct ctld_spans {   /* spans.c */
     struct store_span at[STORE_SPANS_MAX]; /* by id; the last one goes on */
     size_t n;
     double anchor_s, anchor_wall_s; /* where both clocks were */
+    double looked_s;                /* monotonic */
+    uint64_t written_id;            /* of those before it all are */
     bool is_busy;
     struct store *store; /* of the task, as all below */
     struct store_span written;
@@ -142,7 +144,7 @@ struct ctld {
     struct loop_source *keys_timer;
     double keys_rest_s; /* before the next look for keys of jobs that ended */
     char jobs_dir[512], url[256];
-    double started_wall_s;
+    double started_wall_s, started_s;
     struct loop *loop;
     struct http_server *http, *scrape; /* scrape may be NULL */
     struct engine *engine;
@@ -495,6 +497,8 @@ json_t *ctld_retention_json(struct ctld *c);
 /* The thread of the commits is there. */
 int ctld_spans_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_spans_clear(struct ctld *c);
+/* Before anything gets a time. */
+void ctld_spans_look(struct ctld *c);
 /* What ended before this is older than age_s, whatever became of the clock;
  * since 1970. */
 double ctld_spans_before(struct ctld *c, double age_s);

@@ -157,11 +157,16 @@ static const struct store_ops *with_set_clock(const struct store_ops *real)
 }
 
 /* A life in which all is looked through and nothing goes. */
-static void nothing_goes(const char *what)
+static void nothing_goes_at_all(const char *what)
 {
     rig_up(&r, NULL);
     wait_for_look();
     ok(has(&r, "\"rows_removed\":0"), "%s: nothing goes", what);
+}
+
+static void nothing_goes(const char *what)
+{
+    nothing_goes_at_all(what);
     is_int(n_rows(2), ROWS, "  of what ended of late");
 }
 
@@ -236,6 +241,24 @@ static void test_away(void)
     }
 }
 
+/* Nobody asks for what is old while the clock is wrong: what ends tells. */
+static void test_for_a_moment(void)
+{
+    long long right_s = atomic_load(&ahead_s);
+    nothing_goes_at_all("the clock is right when it starts");
+    run_job(5);
+    atomic_store(&ahead_s, (long long)-clock_real.wall_s(&clock_real) + 1000);
+    end_job(5);
+    atomic_store(&ahead_s, right_s);
+    run_job(6);
+    end_job(6);
+    rig_down(&r);
+    nothing_goes_at_all("it was set to 1970 and back within one life");
+    is_int(n_rows(5), ROWS, "nor of what ended meanwhile");
+    is_int(n_rows(6), ROWS, "nor afterwards");
+    rig_down(&r);
+}
+
 int main(void)
 {
     rig_init(&r);
@@ -249,6 +272,7 @@ int main(void)
     test_1970();
     test_in_time();
     test_away();
+    test_for_a_moment();
     rig_clear(&r);
     return tap_done();
 }
