@@ -438,6 +438,11 @@ bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret);
 typedef void ctld_recalled_f(void *arg, const struct error *why);
 int ctld_recall(struct ctld *c, uint64_t id, ctld_recalled_f *fn, void *arg,
                 struct error *err) MUST_CHECK;
+/* The same for several that are known to be archived, at once: when fn is
+ * called all are there but for those of which it is told why. */
+int ctld_recall_all(struct ctld *c, const uint64_t *ids, size_t n,
+                    ctld_recalled_f *fn, void *arg,
+                    struct error *err) MUST_CHECK;
 /* For a handler. False: it is called again when the job is there, or the reply
  * says why it is not. */
 bool ctld_recall_for(struct ctld *c, struct http_exchange *x, uint64_t id);

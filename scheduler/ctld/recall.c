@@ -2,8 +2,8 @@
  *
  * A job that has left memory is read with all of its sweep, 100 us a task: that
  * is the reader's to do. The loop takes over what was read (engine_adopt()),
- * and goes on with who asked in the same turn, before a step lets it leave
- * again.
+ * all that was asked for together, and goes on with who asked in the same turn,
+ * before a step lets it leave again.
  */
 #include <stdlib.h>
 
@@ -13,34 +13,77 @@
 struct recall {
     struct task task;
     struct ctld *c;
-    uint64_t id;
     ctld_recalled_f *fn;
     void *arg;
-    struct job **jobs; /* [n], owned */
-    size_t n;
-    int rc;
-    struct error err;
+    struct error err; /* of the first that could not be had */
+    size_t n_units;
+    struct unit {
+        uint64_t id;
+        struct job **jobs; /* [n], owned; NULL: not read */
+        size_t n;
+    } units[];
 };
+
+/* With another task of its sweep. */
+static bool is_read(const struct recall *r, uint64_t id)
+{
+    bool is = false;
+    for (size_t i = 0; i < r->n_units && !is; i++) {
+        const struct unit *u = &r->units[i];
+        is = u->n > 0 && id - u->jobs[0]->id < u->n;
+    }
+    return is;
+}
 
 static void recall_run(struct task *t)
 {
     struct recall *r = (struct recall *)t;
-    r->rc = engine_past_read_unit(r->c->parts.store, r->c->jobs_dir, r->id,
-                                  &r->jobs, &r->n, &r->err);
+    int rc = 0;
+    for (size_t i = 0; i < r->n_units && rc == 0; i++) {
+        struct unit *u = &r->units[i];
+        if (!is_read(r, u->id))
+            rc = engine_past_read_unit(r->c->parts.store, r->c->jobs_dir, u->id,
+                                       &u->jobs, &u->n, &r->err);
+    }
 }
 
 static void recall_done(struct task *t)
 {
     struct recall *r = (struct recall *)t;
-    if (r->rc == 0) {
-        r->rc = engine_adopt(r->c->engine, r->jobs, r->n, &r->err);
-        engine_past_free(r->jobs, r->n);
-        free(r->jobs);
+    for (size_t i = 0; i < r->n_units; i++) {
+        struct unit *u = &r->units[i];
+        struct error why = ERROR_INIT;
+        if (u->n == 0)
+            continue;
+        if (engine_adopt(r->c->engine, u->jobs, u->n, &why) == 0)
+            ctld_want_step(r->c); /* in which those leave that are too many */
+        else if (r->err.code == ERR_NONE)
+            r->err = why;
+        engine_past_free(u->jobs, u->n);
+        free(u->jobs);
     }
-    if (r->rc == 0)
-        ctld_want_step(r->c); /* in which those leave that are too many */
-    r->fn(r->arg, r->rc < 0 ? &r->err : NULL);
+    r->fn(r->arg, r->err.code == ERR_NONE ? NULL : &r->err);
     free(r);
+}
+
+int ctld_recall_all(struct ctld *c, const uint64_t *ids, size_t n,
+                    ctld_recalled_f *fn, void *arg, struct error *err)
+{
+    struct recall *r = calloc(1, sizeof(*r) + n * sizeof(r->units[0]));
+    if (!r)
+        return error_set(err, ERR_NOMEM, "an archived job");
+    r->task = (struct task){.run = recall_run, .done = recall_done};
+    r->c = c;
+    r->fn = fn;
+    r->arg = arg;
+    r->n_units = n;
+    for (size_t i = 0; i < n; i++)
+        r->units[i].id = ids[i];
+    if (thread_post(c->reader, &r->task, err) < 0) {
+        free(r);
+        return -1;
+    }
+    return 0;
 }
 
 int ctld_recall(struct ctld *c, uint64_t id, ctld_recalled_f *fn, void *arg,
@@ -51,19 +94,7 @@ int ctld_recall(struct ctld *c, uint64_t id, ctld_recalled_f *fn, void *arg,
         return -1;
     if (!is_past)
         return 0;
-    struct recall *r = calloc(1, sizeof(*r));
-    if (!r)
-        return error_set(err, ERR_NOMEM, "an archived job");
-    *r = (struct recall){.task = {.run = recall_run, .done = recall_done},
-                         .c = c,
-                         .id = id,
-                         .fn = fn,
-                         .arg = arg};
-    if (thread_post(c->reader, &r->task, err) < 0) {
-        free(r);
-        return -1;
-    }
-    return 1;
+    return ctld_recall_all(c, &id, 1, fn, arg, err) < 0 ? -1 : 1;
 }
 
 static void go_on(void *arg, const struct error *why)

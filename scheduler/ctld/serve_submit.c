@@ -5,6 +5,10 @@
  * does it, in the order of arrival. The loop then enters all of it as one
  * request: whether the key is known, whether there is room and whether it fits
  * here are questions about that moment.
+ *
+ * What it names may be in the archive, by its key or as what it waits for; that
+ * is read first, on the reader's thread, and asked for anew when it is there,
+ * for others go on meanwhile. Who does not wait for it may pass.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +18,12 @@
 #include "jobs/base/rng.h"
 #include "jobs/spec.h"
 #include "scheduler/ctld/private.h"
+#include "scheduler/engine/past.h"
 
-enum { KEY_MAX = 64 };
+enum {
+    KEY_MAX = 64,
+    RECALLS_MAX = 3, /* what is asked for may leave as often as it comes */
+};
 
 /* Of the loop until it is posted, of the thread until it is read. */
 struct submission {
@@ -40,6 +48,7 @@ struct submission {
     size_t n;
     bool is_sweep, stop_on_fail;
     int32_t max_parallel;
+    int n_recalls;
     int rc;
     struct error err;
 };
@@ -258,24 +267,69 @@ static void dry_run(struct submission *s)
                  s->is_seed_open);
 }
 
-/* The daemon may have been asked to stop meanwhile, and takes nothing more.
- * Who has gone without waiting finds his job by its key. */
-static void read_done(struct task *t)
+static void answer(struct submission *s)
 {
-    struct submission *s = (struct submission *)t;
+    struct error err = ERROR_INIT;
     uint64_t id = 0;
     bool again = false;
-    if (s->rc == 0 && s->c->stopping)
-        s->rc = error_set(&s->err, ERR_UNAVAIL, "the daemon is stopping");
-    if (s->rc == 0 && !s->is_dry)
-        s->rc = enter(s, &id, &again, &s->err);
-    if (s->rc < 0)
-        http_reply_err(s->x, &s->err);
+    int rc = s->rc;
+    if (rc == 0 && !s->is_dry)
+        rc = enter(s, &id, &again, &err);
+    else
+        err = s->err;
+    if (rc < 0)
+        http_reply_err(s->x, &err);
     else if (s->is_dry)
         dry_run(s);
     else
         ctld_hold(s->c, s->x, again ? 200 : 201, id);
     submission_destroy(s);
+}
+
+static void settle(struct submission *s);
+
+/* One that was removed meanwhile, or is about to be, is the engine's to judge
+ * in its turn. */
+static void on_recalled(void *arg, const struct error *why)
+{
+    struct submission *s = arg;
+    if (!why || why->code == ERR_NOTFOUND || why->code == ERR_BUSY) {
+        settle(s);
+        return;
+    }
+    http_reply_err(s->x, why);
+    submission_destroy(s);
+}
+
+/* The daemon may have been asked to stop meanwhile, and takes nothing more.
+ * Who has gone without waiting finds his job by its key. */
+static void settle(struct submission *s)
+{
+    const struct engine_submit req = {.uid = s->uid,
+                                      .key = s->is_dry ? NULL : s->key};
+    struct error err = ERROR_INIT;
+    uint64_t ids[ENGINE_NEEDS_MAX];
+    size_t n = 0;
+    if (s->c->stopping) {
+        if (s->rc == 0)
+            (void)error_set(&s->err, ERR_UNAVAIL, "the daemon is stopping");
+        http_reply_err(s->x, &s->err);
+        submission_destroy(s);
+        return;
+    }
+    if (s->rc == 0 && s->n_recalls++ < RECALLS_MAX)
+        n = engine_needs(s->c->engine, &req, s->tasks, s->n, ids);
+    if (n == 0) {
+        answer(s);
+    } else if (ctld_recall_all(s->c, ids, n, on_recalled, s, &err) < 0) {
+        http_reply_err(s->x, &err);
+        submission_destroy(s);
+    }
+}
+
+static void read_done(struct task *t)
+{
+    settle((struct submission *)t);
 }
 
 static int pick_key(struct http_exchange *x, char ret[RNG_TOKEN_CAP],

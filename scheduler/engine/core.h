@@ -276,6 +276,8 @@ void eng_archived(struct engine *e, const struct store_archived *jobs,
 /* What the job waits for is in memory. err of the store */
 int eng_recall_depends(struct engine *e, const struct job *job,
                        struct error *err) MUST_CHECK;
+/* The archived job of this key; 0: there is none, or the store fails. */
+uint64_t eng_past_key(const struct engine *e, int64_t uid, const char *key);
 /* The job of this key is in memory, if there is one. err of the store */
 int eng_recall_key(struct engine *e, int64_t uid, const char *key,
                    struct error *err) MUST_CHECK;

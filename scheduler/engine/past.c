@@ -364,16 +364,29 @@ int eng_recall_depends(struct engine *e, const struct job *job,
     return 0;
 }
 
-int eng_recall_key(struct engine *e, int64_t uid, const char *key,
-                   struct error *err)
+static int find_key(const struct engine *e, int64_t uid, const char *key,
+                    uint64_t *ret, struct error *err)
 {
     struct store *s = e->parts.store;
     struct store_archive_query q = {.key = key, .uid = uid, .limit = 1};
+
+    return s->ops->archived(s, &q, note_it, ret, err);
+}
+
+uint64_t eng_past_key(const struct engine *e, int64_t uid, const char *key)
+{
+    uint64_t found = 0;
+    return find_key(e, uid, key, &found, NULL) == 0 ? found : 0;
+}
+
+int eng_recall_key(struct engine *e, int64_t uid, const char *key,
+                   struct error *err)
+{
     uint64_t found = 0;
 
     if (!e->has_archive || eng_find_key(e, uid, key))
         return 0;
-    if (s->ops->archived(s, &q, note_it, &found, err) < 0)
+    if (find_key(e, uid, key, &found, err) < 0)
         return -1;
     return found > 0 ? engine_recall(e, found, err) : 0;
 }

@@ -10,6 +10,7 @@
 
 #include "jobs/base/buf.h"
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/past.h"
 #include "scheduler/engine/plan.h"
 
 /* Of a job's directory: workers are told it, with the attempt behind it, in
@@ -102,6 +103,50 @@ void engine_read_destroy(struct engine_read *r)
     if (r && !r->is_empty)
         texts_clear(&r->p.own);
     free(r);
+}
+
+/* Tasks mostly wait for the same. */
+static bool waits_alike(const struct job *a, const struct job *b)
+{
+    bool is = a->n_depends == b->n_depends;
+    for (size_t i = 0; is && i < a->n_depends; i++)
+        is = a->depends[i].job == b->depends[i].job;
+    return is;
+}
+
+static size_t add_need(struct engine *e, uint64_t id, uint64_t *ret, size_t n)
+{
+    bool is_past = false;
+
+    for (size_t i = 0; i < n; i++)
+        if (ret[i] == id)
+            return n;
+    if (n < ENGINE_NEEDS_MAX && engine_is_past(e, id, &is_past, NULL) == 0 &&
+        is_past)
+        ret[n++] = id;
+    return n;
+}
+
+size_t engine_needs(struct engine *e, const struct engine_submit *req,
+                    const struct engine_task *tasks, size_t n_tasks,
+                    uint64_t ret[ENGINE_NEEDS_MAX])
+{
+    const struct job *last = NULL;
+    size_t n = 0;
+
+    if (!engine_has_past(e) ||
+        (req->key && eng_find_key(e, req->uid, req->key)))
+        return 0;
+    if (req->key && (ret[0] = eng_past_key(e, req->uid, req->key)) > 0)
+        return 1;
+    for (size_t i = 0; i < n_tasks; i++) {
+        const struct job *job = &tasks[i].read->p.job;
+        for (size_t k = 0; k < job->n_depends; k++)
+            if (!last || !waits_alike(last, job))
+                n = add_need(e, job->depends[k].job, ret, n);
+        last = job;
+    }
+    return n;
 }
 
 /* The engine's configuration may change between a reading and the submit, so
