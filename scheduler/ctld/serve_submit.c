@@ -243,6 +243,19 @@ static struct engine_sweep sweep_of(const struct submission *s)
                                  .stop_on_fail = s->stop_on_fail};
 }
 
+/* What this configuration does not take may have been taken by another: its
+ * key is known then, and it is what that brought. */
+static int enter_refused(const struct submission *s, uint64_t *ret_id,
+                         bool *ret_again, struct error *err)
+{
+    struct engine_submit req = {.uid = s->uid,
+                                .user = s->user,
+                                .key = s->key,
+                                .digest = s->digest,
+                                .closed = &s->err};
+    return engine_submit(s->c->engine, &req, ret_id, ret_again, err);
+}
+
 static int enter(const struct submission *s, uint64_t *ret_id, bool *ret_again,
                  struct error *err)
 {
@@ -267,6 +280,12 @@ static void dry_run(struct submission *s)
                  s->is_seed_open);
 }
 
+/* It was read as far as its text goes, and may be known. */
+static bool may_be_known(const struct submission *s)
+{
+    return !s->is_dry && s->digest[0] != '\0';
+}
+
 static void answer(struct submission *s)
 {
     struct error err = ERROR_INIT;
@@ -275,6 +294,8 @@ static void answer(struct submission *s)
     int rc = s->rc;
     if (rc == 0 && !s->is_dry)
         rc = enter(s, &id, &again, &err);
+    else if (rc < 0 && may_be_known(s))
+        rc = enter_refused(s, &id, &again, &err);
     else
         err = s->err;
     if (rc < 0)
@@ -317,8 +338,9 @@ static void settle(struct submission *s)
         submission_destroy(s);
         return;
     }
-    if (s->rc == 0 && s->n_recalls++ < RECALLS_MAX)
-        n = engine_needs(s->c->engine, &req, s->tasks, s->n, ids);
+    if ((s->rc == 0 || may_be_known(s)) && s->n_recalls++ < RECALLS_MAX)
+        n = engine_needs(s->c->engine, &req, s->tasks, s->rc == 0 ? s->n : 0,
+                         ids);
     if (n == 0) {
         answer(s);
     } else if (ctld_recall_all(s->c, ids, n, on_recalled, s, &err) < 0) {

@@ -142,6 +142,27 @@ static void submits(const char *sweep)
     ok(becomes(&r, "/metrics", all), "all have ended");
 }
 
+static void take_less(struct ctld_conf *conf)
+{
+    conf->max_ended = 1;
+    conf->max_sweep = TASKS - 1;
+}
+
+/* The limit is of new ones; what was taken before is answered for. */
+static void lowered(const char *sweep)
+{
+    r.tweak = take_less;
+    rig_up(&r, NULL);
+    is_int(call(&r, "POST", "/v1/jobs", sweep, "sweep"), 200,
+           "a key from before limits.max_sweep was lowered");
+    ok(has(&r, "\"id\":1,"), "brings the sweep that it brought");
+    is_int(call(&r, "POST", "/v1/jobs", sweep, "new"), 400, "a new one is not");
+    ok(has(&r, "a sweep of 300 jobs, of 299 allowed"), "taken");
+    is_int(call(&r, "POST", "/v1/dry-run", sweep, NULL), 400, "nor tried");
+    is_int(n_on_loop, 0, "nothing of that was read by the loop");
+    rig_down(&r);
+}
+
 int main(void)
 {
     char states[64];
@@ -168,6 +189,7 @@ int main(void)
     submits(buf_str(&text));
     is_int(n_on_loop, 0, "nothing of that was read by the loop");
     rig_down(&r);
+    lowered(buf_str(&text));
     buf_clear(&text);
     rig_clear(&r);
     return tap_done();
