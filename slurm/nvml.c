@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <dlfcn.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -423,6 +424,8 @@ int nvml_watch_next(struct nvml_watch *w, int ms, size_t *ret_gpu,
     char why[NVML_WHY_CAP];
     int code = w->get_event(w->set, &e, (unsigned)ms);
     *ret_more = code == 0;
+    if (code == GPU_IS_LOST)
+        (void)poll(NULL, 0, ms); /* it says so at once, each time */
     if (code == TIMED_OUT || code == GPU_IS_LOST)
         return 0; /* which one a look at each will tell */
     if (code != 0)

@@ -9,6 +9,7 @@
  *   fallen GPU, ecc GPU COUNT, failed GPU, reset GPU    what it then is
  *   mute              nothing can be asked any more
  *   deaf              no GPU has events
+ *   impatient         who waits for events is told at once that a GPU is lost
  * where GPU is 0 for GPU-aaaa, 1 for GPU-bbbb.
  */
 #ifndef MGPU_TESTS_FAKE_NVML_H
@@ -95,6 +96,7 @@ static const char fake_nvml_source[] =
     "    long xid = said(\"xid\", -1, n_events, &gpu);\n"
     "    if (xid >= 0) { n_events++; e->d = &gpus[!gpu]; e->type = 8;\n"
     "      e->data = (unsigned long long)xid; return 0; }\n"
+    "    if (said(\"impatient\", -1, 0, 0) >= 0) return 15;\n"
     "    if (ms < 10) return 10;\n"
     "    usleep(10000); ms -= 10; } }\n";
 

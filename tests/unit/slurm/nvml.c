@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/clock.h"
 #include "tests/fake_nvml.h"
 #include "tests/tap.h"
 
@@ -97,6 +98,20 @@ static const char *next(struct nvml_watch *w)
     return said;
 }
 
+/* Or the watch would take a core from then on. */
+static void test_impatient(struct nvml_watch *w)
+{
+    struct error err = ERROR_INIT;
+    double from_s = clock_real.now_s(&clock_real);
+    bool more = true;
+    size_t gpu = 9;
+    (void)fake_nvml_say(says, "impatient");
+    is_int(nvml_watch_next(w, 50, &gpu, why, &more, &err), 0,
+           "a driver that waits for nothing when a GPU is lost");
+    ok(!more && clock_real.now_s(&clock_real) - from_s >= 0.049,
+       "  is waited for");
+}
+
 static void test_events(const char *library)
 {
     struct nvml_watch *w = watch(library, NVML_STRICT);
@@ -118,6 +133,7 @@ static void test_events(const char *library)
     is_str(next(w), "", "  once");
     (void)fake_nvml_say(says, "fallen 1");
     is_int(nvml_watch_look(w, 1, why), 0, "  and what follows is known");
+    test_impatient(w);
     nvml_watch_close(w);
     nvml_watch_close(NULL);
     (void)unlink(says);
