@@ -253,8 +253,7 @@ static void add_memory_reason(const struct why *w, json_t *list)
     size_t len = strlen(text);
     if (n_unknown > 0)
         (void)snprintf(text + len, sizeof(text) - len,
-                       "; not known, and not left out: %zu",
-                       n_unknown);
+                       "; not known, and not left out: %zu", n_unknown);
     add_reason(list, text);
 }
 
@@ -376,12 +375,15 @@ static json_t *holders_of(const struct why *w)
         if (j == w->job || !job_state_is_live(j->state) || j->gpus < 1 ||
             !meets(w, j))
             continue;
+        char display[48];
+        ctld_display_id(j, display, sizeof(display));
         (void)json_array_append_new(
-            list, json_pack("{s:I, s:o, s:o, s:i, s:o, s:o}", "job",
+            list, json_pack("{s:I, s:o, s:o, s:i, s:o, s:o, s:s}", "job",
                             (json_int_t)j->id, "user", ctld_text(j->user),
                             "name", ctld_text(j->name), "gpus", j->gpus,
                             "place", ctld_text(j->place), "ends",
-                            ctld_time(j->start_s + j->limit_s)));
+                            ctld_time(j->start_s + j->limit_s), "display_id",
+                            display));
     }
     return list;
 }

@@ -250,8 +250,11 @@ static int print_holders(const struct show_conf *s, const json_t *holders,
     int rc = 0;
     json_array_foreach(holders, i, h)
     {
+        char id[48]; /* an older daemon says the number alone */
+        (void)snprintf(id, sizeof(id), "%" PRId64, field_int(h, "job", 0));
+        const char *display = field_str(h, "display_id");
         if (rc == 0 &&
-            (render_table_add(t, err, "%" PRId64, field_int(h, "job", 0)) < 0 ||
+            (render_table_add(t, err, "%s", *display ? display : id) < 0 ||
              render_table_add(t, err, "%s", field_str(h, "user")) < 0 ||
              render_table_add(t, err, "%s", field_str(h, "name")) < 0 ||
              render_table_add(t, err, "%" PRId64, field_int(h, "gpus", 0)) <

@@ -96,7 +96,8 @@ static void test_waiting(void)
     ok(has(&r, "\"text\":\"NodesReserved: n3 (maint)\""), "or reserved");
     ok(has(&r, "\"gpus_total\":12,\"gpus_free\":0"), "of those it may use");
     ok(has(&r, "\"name\":\"n1\"") && !has(&r, "\"name\":\"n4\""), "no others");
-    ok(has(&r, "\"holders\":[{\"job\":1,") && has(&r, "\"name\":\"hog\""),
+    ok(has(&r, "\"holders\":[{\"job\":1,") && has(&r, "\"name\":\"hog\"") &&
+           has(&r, "\"display_id\":\"1\"}]"),
        "who has them");
     ok(has(&r, "\"basis\":null"), "fifo estimates nothing");
     ok(has(&r, "\"since\":\"20"), "since when");

@@ -319,7 +319,8 @@ static void test_why(void)
         "on\",\"where\":{\"gpu_type\":\"h100\","
         "\"partition\":\"batch\",\"exclusive\":true},\"gpus_total\":20,"
         "\"gpus_free\":1,%s,\"holders\":[{\"job\":12,\"user\":\"anna\","
-        "\"name\":\"mnist\",\"gpus\":7,\"place\":\"n1:0-6\"}]}",
+        "\"name\":\"mnist\",\"gpus\":7,\"place\":\"n1:0-6\"},{\"job\":12,"
+        "\"display_id\":\"12_0\",\"gpus\":1,\"place\":\"n1:7\"}]}",
         nodes_text);
     json_t *o = load(text);
     begin();
@@ -342,6 +343,7 @@ static void test_why(void)
            "            if it goes on\n"),
        "when, and on which condition");
     ok(has("     12  anna  mnist     7  n1:0-6  no limit\n"), "who is there");
+    ok(has("   12_0                  1  n1:7    no limit\n"), "by its name");
     ok(has("n2    h100"), "the nodes");
     json_decref(o);
 
