@@ -14,11 +14,12 @@ CREATE TABLE span (
     sum         INTEGER
 ) STRICT;
 
--- What was lived before this version.
+-- Of what was lived before this version the last moment alone. Before the first
+-- span time is taken to have gone as the clock says, which is as good; and one
+-- from the first event on would say that decades passed where the clock stood
+-- ahead at either.
 INSERT INTO span (span, begin_at, end_at, is_synced)
-    SELECT 1, min(f.at, l.at), max(f.at, l.at), 0
-    FROM (SELECT at FROM event ORDER BY seq LIMIT 1) AS f,
-         (SELECT at FROM event ORDER BY seq DESC LIMIT 1) AS l
-    WHERE f.at IS NOT NULL AND l.at IS NOT NULL;
+    SELECT 1, at, at, 0 FROM event WHERE at IS NOT NULL
+    ORDER BY seq DESC LIMIT 1;
 
 PRAGMA user_version = 6;

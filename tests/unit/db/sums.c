@@ -139,25 +139,26 @@ static void test_upgrade_state(void)
     s->ops->destroy(s);
     make_first(&t, "state.db", "001-state.sql");
     sql(&t, "state.db",
-        "INSERT INTO event VALUES (1, 1, 0, 'submit', 1.0, 7,"
-        " '{\"spec\":{},\"user\":\"bob\",\"key\":\"o\",\"name\":\"b\"}');"
+        "INSERT INTO event VALUES (1, 1, 0, 'submit', 4e9, 7,"
+        " '{\"spec\":{},\"user\":\"bob\",\"key\":\"o\",\"name\":\"b\"}'),"
+        " (2, 1, 0, 'priority', 1.0, 7, '{\"priority\":0}');"
         "INSERT INTO job VALUES (1, 'b', 'bob', 7, 'cv', 'QUEUED', NULL, 0, 1,"
         " 1, 0, 0, NULL, 1.0, NULL, NULL, 'o', '{}', '/j/1')");
     finds(&t, 0, "", "a file of version 1 is sound as it is");
     s = must_open(&t);
-    is_int(count_events(s), 1, "it keeps its events");
+    is_int(count_events(s), 2, "it keeps its events");
     struct store_span span[STORE_SPANS_MAX];
     size_t n = 0;
     ok(s->ops->spans(s, span, &n, NULL) == 0 && n == 1 &&
            span[0].begin_s == 1 && span[0].end_s == 1 && !span[0].is_synced,
-       "a daemon was there when they were written");
+       "a daemon was there at the last, whatever the clock said before");
     struct store_event e = {.job = 1, .ev = EV_HOLD, .at_s = 2, .uid = 7};
     struct store_batch b = {.events = &e, .n_events = 1};
     ok(s->ops->append(s, &b, NULL) == 0, "and takes more");
     s->ops->destroy(s);
     sql(&t, "state.db",
         "UPDATE job SET state = 'HELD'; UPDATE event SET at = at + 1");
-    finds(&t, 1, "event 2 of job 1", "of which it is known how they were");
+    finds(&t, 1, "event 3 of job 1", "of which it is known how they were");
     tmp_end(&t);
 }
 
