@@ -478,83 +478,6 @@ static void test_columns(void)
     json_decref(none);
 }
 
-/* Of the job, what a column says that it looks at. */
-static json_t *part_of(const json_t *job, const char *members)
-{
-    json_t *part = json_object();
-    while (*members) {
-        char name[40];
-        size_t n = strcspn(members, ",");
-        (void)snprintf(name, sizeof(name), "%.*s", (int)n, members);
-        if (json_object_set(part, name, json_object_get(job, name)) < 0)
-            tap_diag("'%s' is no member of a job", name);
-        members += n + (members[n] == ',');
-    }
-    return part;
-}
-
-/* The daemon is asked for what the columns look at, and for no more. */
-static void test_members(void)
-{
-    static const char job_text[] =
-        "{\"display_id\":\"12\",\"id\":12,\"name\":\"m\",\"user\":\"anna\","
-        "\"kind\":\"cv\",\"state\":\"RUNNING\",\"reason\":\"Preempted\","
-        "\"priority\":3,\"gpus_min\":1,\"gpus_max\":4,\"gpus\":3,"
-        "\"attempt\":2,\"exit_code\":7,\"place\":\"n1:0\","
-        "\"native_id\":\"4711\",\"position\":5,\"account\":\"a\","
-        "\"partition\":\"p\",\"labels\":{\"k\":\"v\"},\"submitted\":\"s\","
-        "\"started\":\"b\",\"ended\":\"e\",\"elapsed_s\":61.0,"
-        "\"limit_s\":600.0,\"left_s\":539.0,\"start_estimate\":\"f\","
-        "\"iteration\":10,\"iterations_total\":20,\"epoch\":1,"
-        "\"start_in_s\":120.0,\"loss\":0.5,\"t_iter_s\":0.1,\"eta_s\":1.0,"
-        "\"eval_accuracy\":0.9}";
-    struct error err = ERROR_INIT;
-    char help[4096] = "", want[COLUMN_TEXT_CAP], got[COLUMN_TEXT_CAP];
-    int n = 0, n_other = 0;
-    FILE *f = fmemopen(help, sizeof(help), "w");
-    columns_help(f);
-    (void)fclose(f);
-    *strstr(help, "\nFormats") = '\0';
-    for (char *p = strchr(help, '\n'); p && p[1];
-         p = strchr(p + 1, '\n'), n++) {
-        char name[24] = "";
-        struct columns c;
-        (void)sscanf(p, " %23s", name);
-        for (int k = 0; k < 3; k++) {
-            static const char *const states[] = {"RUNNING", "QUEUED", "FAILED"};
-            struct buf members = BUF_INIT;
-            json_t *job = load(job_text);
-            (void)json_object_set_new(job, "state", json_string(states[k]));
-            if (k == 1) /* as one that holds nothing */
-                (void)json_object_set_new(job, "gpus", json_integer(0));
-            bool is_read = columns_parse(name, &c, &err) == 0 &&
-                           columns_members(&c, NULL, &members, &err) == 0;
-            json_t *part = part_of(job, buf_str(&members));
-            text_of(c.at[0], job, want);
-            text_of(c.at[0], part, got);
-            n_other +=
-                !is_read || strcmp(got, want) != 0 ||
-                (c.at[0]->is_number && !json_object_get(part, c.at[0]->key));
-            if (strcmp(got, want) != 0)
-                tap_diag("%s: '%s', of %s '%s'", name, want, buf_str(&members),
-                         got);
-            json_decref(part);
-            json_decref(job);
-            buf_clear(&members);
-        }
-    }
-    ok(n > 30, "%d columns", n);
-    is_int(n_other, 0, "each says the same of what it asks for");
-    struct buf members = BUF_INIT;
-    struct columns c;
-    ok(columns_parse("id,gpus,rate,st", &c, &err) == 0 &&
-           columns_members(&c, "-id", &members, &err) == 0,
-       "of several, and an order");
-    is_str(buf_str(&members),
-           "display_id,gpus,gpus_min,gpus_max,state,t_iter_s,id", "each once");
-    buf_clear(&members);
-}
-
 static void test_profile(void)
 {
     json_t *o = load(
@@ -604,7 +527,6 @@ int main(void)
 {
     test_queue();
     test_eta();
-    test_members();
     test_profile();
     test_columns();
     test_metrics();
