@@ -25,6 +25,7 @@ enum spec_source { SOURCE_MNIST, SOURCE_SYNTHETIC, SOURCE_IMAGE_FOLDER };
 enum spec_augment { AUGMENT_NONE, AUGMENT_FLIP, AUGMENT_CROP };
 enum spec_data_path { DATA_PATH_FAST, DATA_PATH_PAPER };
 enum spec_bad_row { BAD_ROW_FAIL, BAD_ROW_SKIP };
+enum spec_on_limit { ON_LIMIT_TRUNCATE, ON_LIMIT_FAIL };
 enum spec_precision {
     PRECISION_FP64,
     PRECISION_FP32,
@@ -193,6 +194,8 @@ struct job_spec {
     struct spec_list secrets; /* names alone; secret.h */
     struct {
         int64_t max_bytes;
+        enum spec_on_limit on_limit;
+        bool per_rank; /* lines say whose they are */
     } logs;
     struct {
         char *email, *webhook; /* hook.h; NULL: none */

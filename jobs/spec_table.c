@@ -361,6 +361,14 @@ static const struct schema_key keys[] = {
     {"logs.max_bytes", KEY_SIZE, AT(logs.max_bytes), .def = "64M",
      RANGE(4096, 1099511627776.0), .code = "E023",
      .doc = "output that is kept; the middle of what is more is dropped"},
+    {"logs.on_limit", KEY_ENUM, AT(logs.on_limit), .def = "truncate",
+     .code = "E012",
+     .words = WORDS(WORD("truncate", ON_LIMIT_TRUNCATE),
+                    WORD("fail", ON_LIMIT_FAIL)),
+     .doc = "what becomes of a job that prints more; fail: it is ended"},
+    {"logs.per_rank", KEY_BOOL, AT(logs.per_rank), .def = "true",
+     .code = "E011",
+     .doc = "of several ranks, begin each line with its rank's label"},
 
     {"notify.email", KEY_STRING, AT(notify.email), .def = "null", NONE(0),
      .fill = FILL_SUBMIT, .code = "E023",
@@ -436,8 +444,6 @@ static const char *const later[] = {
     "policy.deadline",
     "policy.goal",
     "policy.min_efficiency",
-    "logs.on_limit",
-    "logs.per_rank",
     NULL,
 };
 

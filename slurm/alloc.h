@@ -72,7 +72,12 @@ struct alloc_req {
     const char *worker; /* the program, absolute */
     const char *launch; /* JSON text; holds the token: never on argv */
     int64_t log_max_bytes;
+    bool log_fails;    /* one that prints more is ended: ALLOC_EXIT_LOG */
+    bool log_is_plain; /* lines have no labels of their ranks */
 };
+
+/* As no launcher of ours exits by itself; a program may. */
+enum { ALLOC_EXIT_LOG = 122 };
 
 enum alloc_note_kind {
     ALLOC_WAITING,   /* accepted, not granted: note.why says what it waits for,

@@ -46,6 +46,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/signals.h"
 #include "jobs/shm_dir.h"
+#include "slurm/alloc.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/batch_argv.h"
 #include "slurm/launcher.h"
@@ -60,6 +61,8 @@ static const double RETRY_FOR_S = 300;
 static const double PAUSE_FIRST_S = 1, PAUSE_MAX_S = 15;
 /* Under mpirun, look for what ranks left behind this often. */
 static const double ORPHAN_TICK_S = 0.5;
+/* Between being told to end for what it printed, and being killed. */
+static const double FLOOD_GRACE_S = 10;
 /* Between what two steps of a job hear from Slurm, on busy nodes. */
 static const double WORD_S = 0.5;
 
@@ -72,10 +75,11 @@ struct batch {
     struct outputs *out;
     int signal_fd;
     struct launcher launcher;
-    bool has_ended; /* the launcher */
-    bool is_told;   /* to end */
-    bool has_said;  /* that Slurm told it */
-    int status;     /* the launcher's */
+    bool has_ended;   /* the launcher */
+    bool is_told;     /* to end */
+    bool has_said;    /* that Slurm told it */
+    double kill_at_s; /* it printed too much; INFINITY: it has not */
+    int status;       /* the launcher's */
 };
 
 static double now_s(void)
@@ -178,6 +182,7 @@ static int create_outputs(struct batch *b, struct error *err)
         .ranks = has_one ? 1 : c->nodes * c->ranks_per_node,
         .here = c->ranks_per_node,
         .has_labels = batch_has_labels(c),
+        .is_plain = c->log_is_plain,
     };
     return outputs_create(&conf, &b->out, err);
 }
@@ -270,21 +275,44 @@ static void kill_orphans(const struct batch *b)
         (void)proc_signal_children(getpid(), b->launcher.pid, SIGKILL);
 }
 
+static bool has_printed_too_much(const struct batch *b)
+{
+    return b->conf.log_fails && outputs_are_over(b->out);
+}
+
+/* As told to end: srun ends its step, mpirun its ranks. What does not end goes
+ * with the launcher. */
+static void end_flood(struct batch *b)
+{
+    bool is_mpirun = b->conf.launcher == BATCH_MPIRUN;
+    if (!has_printed_too_much(b))
+        return;
+    if (isinf(b->kill_at_s)) {
+        b->kill_at_s = now_s() + FLOOD_GRACE_S;
+        b->is_told = true;
+        (void)kill(b->launcher.pid, is_mpirun ? BATCH_STOP_SIGNAL : SIGTERM);
+    } else if (now_s() >= b->kill_at_s) {
+        (void)kill(b->launcher.pid, SIGKILL);
+    }
+}
+
 static void watch(struct batch *b)
 {
     bool is_mpirun = b->conf.launcher == BATCH_MPIRUN;
-    int tick_ms = is_mpirun ? (int)(ORPHAN_TICK_S * 1e3) : -1;
+    bool has_tick = is_mpirun || b->conf.log_fails;
+    int tick_ms = has_tick ? (int)(ORPHAN_TICK_S * 1e3) : -1;
     for (;;) {
         reap(b);
         if (b->has_ended)
             return;
+        end_flood(b);
         int rest_ms = outputs_rest(b->out);
         bool is_tick = rest_ms < 0 || (tick_ms >= 0 && tick_ms < rest_ms);
         struct pollfd fds[] = {{.fd = b->signal_fd, .events = POLLIN},
                                {.fd = b->launcher.out_fd, .events = POLLIN},
                                {.fd = outputs_fd(b->out), .events = POLLIN}};
         int n = poll(fds, 3, is_tick ? tick_ms : rest_ms);
-        if (n == 0 && is_tick)
+        if (n == 0 && is_tick && is_mpirun)
             kill_orphans(b);
         if (n <= 0)
             continue;
@@ -382,9 +410,12 @@ static int finish(struct batch *b, int rc, const struct error *why)
         launcher_exit(b->status, &x);
         wait_for_word(b, &x);
     }
+    bool is_over = rc == 0 && has_printed_too_much(b);
     /* mpirun's own word for "I was told to stop" is exit code 1. */
     if (b->conf.launcher == BATCH_MPIRUN && b->is_told && x.code == 1)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
+    if (is_over)
+        x = (struct attempt_exit){.code = ALLOC_EXIT_LOG, .when_s = x.when_s};
     x.slurm_id = own_slurm_id();
     if (attempt_exit_write(b->dir, &x, &err) < 0)
         (void)fprintf(stderr, "mgpu-batch: %s\n", err.msg);
@@ -393,7 +424,8 @@ static int finish(struct batch *b, int rc, const struct error *why)
 
 int main(int argc, char **argv)
 {
-    struct batch b = {.signal_fd = -1, .launcher = {.out_fd = -1}};
+    struct batch b = {
+        .signal_fd = -1, .launcher = {.out_fd = -1}, .kill_at_s = INFINITY};
     struct error err = ERROR_INIT;
     if (argc != 2 || argv[1][0] != '/') {
         (void)fputs("usage: mgpu-batch DIR (Slurm runs it for mgpu-ctld)\n",

@@ -16,7 +16,7 @@ enum { WAIT_S = 30 };
 
 bool batch_has_labels(const struct batch_conf *c)
 {
-    return c->launcher == BATCH_SRUN && c->nodes > 1;
+    return c->launcher == BATCH_SRUN && c->nodes > 1 && !c->log_is_plain;
 }
 
 static int add_srun(const struct batch_conf *c, struct buf *b,

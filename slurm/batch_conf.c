@@ -107,10 +107,23 @@ static int get_launcher(const json_t *o, enum batch_launcher *ret,
     return error_set(err, ERR_INVAL, "'launcher' is neither srun nor mpirun");
 }
 
+/* true, or no key. */
+static int get_flag(const json_t *o, const char *key, bool *ret,
+                    size_t *io_keys, struct error *err)
+{
+    const json_t *v = json_object_get(o, key);
+    if (v && !json_is_true(v))
+        return error_set(err, ERR_INVAL, "'%s' must be true", key);
+    *ret = v != NULL;
+    *io_keys += v != NULL;
+    return 0;
+}
+
 static int get_all(const json_t *o, struct batch_conf *c, struct error *err)
 {
     enum { N_KEYS = 9 };
     bool has_type = json_object_get(o, "gpu_type") != NULL;
+    size_t n_keys = has_type ? N_KEYS + 1 : N_KEYS;
     if (!json_is_object(o))
         return error_set(err, ERR_INVAL, "not a JSON object");
     if (get_launcher(o, &c->launcher, err) < 0 ||
@@ -123,10 +136,12 @@ static int get_all(const json_t *o, struct batch_conf *c, struct error *err)
         get_i32(o, "cpus_per_rank", &c->cpus_per_rank, err) < 0 ||
         get_int(o, "log_max_bytes", INT64_MAX, &c->log_max_bytes, err) < 0 ||
         (has_type &&
-         get_text(o, "gpu_type", c->gpu_type, sizeof(c->gpu_type), err) < 0))
+         get_text(o, "gpu_type", c->gpu_type, sizeof(c->gpu_type), err) < 0) ||
+        get_flag(o, "log_fails", &c->log_fails, &n_keys, err) < 0 ||
+        get_flag(o, "log_is_plain", &c->log_is_plain, &n_keys, err) < 0)
         return -1;
     /* All keys are there and none is there twice. */
-    if (json_object_size(o) != (has_type ? N_KEYS + 1 : N_KEYS))
+    if (json_object_size(o) != n_keys)
         return error_set(err, ERR_INVAL, "there is an unknown key");
     return check(c, err);
 }
@@ -160,13 +175,15 @@ int batch_conf_encode(const struct batch_conf *c, struct buf *out,
     if (check(c, err) < 0)
         return error_wrap(err, "batch.json");
     json_t *o =
-        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s*}", "launcher",
-                  launchers[c->launcher], "program", c->program, "mpi", c->mpi,
-                  "worker", c->worker, "nodes", (int)c->nodes, "ranks_per_node",
-                  (int)c->ranks_per_node, "gpus_per_node",
+        json_pack("{s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s*,s:o*,s:o*}",
+                  "launcher", launchers[c->launcher], "program", c->program,
+                  "mpi", c->mpi, "worker", c->worker, "nodes", (int)c->nodes,
+                  "ranks_per_node", (int)c->ranks_per_node, "gpus_per_node",
                   (int)c->gpus_per_node, "cpus_per_rank", (int)c->cpus_per_rank,
                   "log_max_bytes", (json_int_t)c->log_max_bytes, "gpu_type",
-                  c->gpu_type[0] ? c->gpu_type : NULL);
+                  c->gpu_type[0] ? c->gpu_type : NULL, "log_fails",
+                  c->log_fails ? json_true() : NULL, "log_is_plain",
+                  c->log_is_plain ? json_true() : NULL);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text) /* out of memory, or a path that is not UTF-8 */

@@ -2,7 +2,8 @@
  *
  *   {"launcher":"srun","program":"srun","mpi":"pmix","worker":"/../mgpu-worker",
  *    "nodes":2,"ranks_per_node":2,"gpus_per_node":2,"cpus_per_rank":4,
- *    "log_max_bytes":67108864,"gpu_type":"h100"}
+ *    "log_max_bytes":67108864,"gpu_type":"h100","log_fails":true,
+ *    "log_is_plain":true}
  *
  * It lies in the attempt's directory next to launch.json, so that the batch
  * script can be one constant text: no value of a job ever meets a shell.
@@ -12,6 +13,7 @@
 #ifndef MGPU_SLURM_BATCH_CONF_H
 #define MGPU_SLURM_BATCH_CONF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +40,8 @@ struct batch_conf {
     char gpu_type[BATCH_MPI_CAP]; /* as mpi; "": any, and no key of the file */
     int32_t cpus_per_rank;        /* >= 1 */
     int64_t log_max_bytes;        /* >= 1 */
+    bool log_fails, log_is_plain; /* as alloc_req's; false: no key of the
+                                     file */
 };
 
 /* err  ERR_INVAL not exactly this format: a key is missing, unknown or there

@@ -84,6 +84,8 @@ static int submit(struct helper *h, const struct alloc_req *req,
     int rc = helper_batch_conf(h->conf, r.nodes, r.gpus_per_node,
                                r.gpus_per_node > 0 ? r.where.gpu_type : NULL,
                                r.where.cpus_per_gpu, r.log_max_bytes, &bc, err);
+    bc.log_fails = r.log_fails;
+    bc.log_is_plain = r.log_is_plain;
     if (rc == 0)
         rc = batch_conf_encode(&bc, &batch, err);
     if (rc == 0 &&

@@ -128,6 +128,8 @@ static const struct field submit_fields[] = {
     {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, 0, NULL},
     {"grace_s", KIND_REAL, 0, REQ(grace_s), 0, 0, NULL},
     {"log_max_bytes", KIND_I64, 0, REQ(log_max_bytes), 0, BYTES_MAX, NULL},
+    {"log_fails", KIND_BOOL, 0, REQ(log_fails), 0, 0, NULL},
+    {"log_is_plain", KIND_BOOL, 0, REQ(log_is_plain), 0, 0, NULL},
     WHERE(partition, is_list),
     WHERE(account, is_word),
     WHERE(qos, is_word),

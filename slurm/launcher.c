@@ -52,21 +52,18 @@ int launcher_start(const char *who, char *const *argv, struct launcher *ret,
     return 0;
 }
 
+/* Once: one that prints faster than we read would keep us for ever. */
 void launcher_copy(struct launcher *l, struct outputs *to)
 {
     static char bytes[COPY_BYTES];
-    for (;;) {
-        ssize_t n = read(l->out_fd, bytes, sizeof(bytes));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return;
-        if (n == 0)
-            break;
+    ssize_t n;
+    do
+        n = read(l->out_fd, bytes, sizeof(bytes));
+    while (n < 0 && errno == EINTR);
+    if (n > 0)
         outputs_add(to, bytes, (size_t)n);
-        if ((size_t)n < sizeof(bytes))
-            return;
-    }
+    if (n != 0)
+        return;
     (void)close(l->out_fd);
     l->out_fd = -1;
 }

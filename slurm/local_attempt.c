@@ -92,6 +92,8 @@ int local_new(struct alloc_local *l, const struct alloc_req *req,
     a->is_to_end = req->ask == ALLOC_FIND;
     a->ranks = req->gpus_per_node > 0 ? req->gpus_per_node : 1;
     a->log_max_bytes = req->log_max_bytes > 0 ? req->log_max_bytes : 1;
+    a->log_fails = req->log_fails;
+    a->log_is_plain = req->log_is_plain;
     a->pidfd = -1;
     a->dir = strdup(req->dir);
     a->worker = strdup(req->worker);
@@ -377,6 +379,8 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
                                .ranks = a->ranks,
                                .threads = share > 0 ? share : 1,
                                .log_max_bytes = a->log_max_bytes,
+                               .log_fails = a->log_fails,
+                               .log_is_plain = a->log_is_plain,
                                .max_fds = l->max_fds};
     int rc = cuda_devices(l, a, &cuda, err);
     if (rc == 0)

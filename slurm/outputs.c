@@ -39,6 +39,7 @@ struct outputs {
     struct joblog *log;
     struct logtimes *times; /* NULL: they cannot be written */
     uint64_t at;            /* bytes that the log was given */
+    uint64_t max;           /* that it keeps */
     int dirfd, epoll_fd;
     bool is_plain;             /* no labels: bytes go through as they come */
     bool has_labels;           /* the launcher's */
@@ -138,6 +139,11 @@ void outputs_add(struct outputs *o, const char *p, size_t n)
         put(o, p, n);
     else
         take(o, &o->sources[0], p, n);
+}
+
+bool outputs_are_over(const struct outputs *o)
+{
+    return o->at > o->max;
 }
 
 /* ---- from the pipes -------------------------------------------------------
@@ -242,7 +248,9 @@ static int set_up(struct outputs *o, const struct outputs_conf *conf,
                   struct error *err)
 {
     int32_t here = conf->here < conf->ranks ? conf->here : conf->ranks;
-    bool is_many = conf->ranks > 1 && here <= PIPES_MAX;
+    bool is_many = conf->ranks > 1 && here <= PIPES_MAX && !conf->is_plain;
+    o->max = (uint64_t)(conf->max_bytes > JOBLOG_MIN_BYTES ? conf->max_bytes
+                                                           : JOBLOG_MIN_BYTES);
     o->n = is_many ? 1 + (size_t)here : 1;
     o->sources = calloc(o->n, sizeof(*o->sources));
     if (!o->sources)

@@ -34,6 +34,7 @@ struct outputs_conf {
     int32_t ranks;     /* all of them */
     int32_t here;      /* of ranks 0, 1, .. so many are on this machine */
     bool has_labels;   /* the launcher's output has srun's */
+    bool is_plain;     /* none are wanted */
 };
 
 /* Begins a new log. Where there can be no pipes (a file system without, too
@@ -46,6 +47,8 @@ int outputs_fd(const struct outputs *o);
 void outputs_copy(struct outputs *o);
 /* What the launcher printed, or one has to say oneself. */
 void outputs_add(struct outputs *o, const char *p, size_t n);
+/* More than max_bytes have come. */
+bool outputs_are_over(const struct outputs *o);
 /* To be called now and then. Returns after how many milliseconds again; -1:
  * when there is something new. */
 int outputs_rest(struct outputs *o);

@@ -1,12 +1,15 @@
 /* shepherd.c - mgpu-shepherd, one per local attempt: it outlives the daemon.
  *
- *   mgpu-shepherd DIR RANKS LOG-MAX-BYTES MPIRUN WORKER
+ *   mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW MPIRUN WORKER
  *
  * The local allocator starts it in a session of its own, with a clean
  * environment, every signal blocked, and two descriptors: 3 is the locked
  * lock file (attempt_dir.h), 4 a pipe on which it waits for one byte. If the
  * pipe closes without it, the daemon died between fork and its decision, and
  * the shepherd leaves with 75: nothing has run.
+ *
+ * HOW is what becomes of an attempt that prints more, "keep" or "fail", and
+ * whether lines get their rank's label, "labels" or "plain": "keep,labels".
  *
  * Then it runs mpirun, copies the ranks' output into the bounded log, and
  * passes on what the daemon asks (attempt_dir.h has the two signals). It is
@@ -39,6 +42,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/shm_dir.h"
+#include "slurm/alloc.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/launcher.h"
 #include "slurm/mpirun.h"
@@ -57,6 +61,7 @@ struct shepherd {
     const char *dir, *program, *worker;
     int32_t ranks;
     int64_t log_max_bytes;
+    bool log_fails, log_is_plain;
     struct outputs *out;
     sigset_t signals;
     int signal_fd;
@@ -89,10 +94,10 @@ static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
 {
     long long ranks;
     long long max;
-    if (argc != 6)
+    if (argc != 7)
         return error_set(err, ERR_USAGE,
-                         "usage: mgpu-shepherd DIR RANKS LOG-MAX-BYTES MPIRUN "
-                         "WORKER (the daemon starts it)");
+                         "usage: mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW "
+                         "MPIRUN WORKER (the daemon starts it)");
     if (number(argv[2], INT32_MAX, &ranks) < 0 ||
         number(argv[3], INT64_MAX, &max) < 0)
         return error_set(err, ERR_USAGE, "'%s' and '%s' must be numbers",
@@ -100,8 +105,10 @@ static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
     s->dir = argv[1];
     s->ranks = (int32_t)ranks;
     s->log_max_bytes = max;
-    s->program = argv[4];
-    s->worker = argv[5];
+    s->log_fails = strncmp(argv[4], "fail,", 5) == 0;
+    s->log_is_plain = strstr(argv[4], ",plain") != NULL;
+    s->program = argv[5];
+    s->worker = argv[6];
     s->kill_at_s = INFINITY;
     return 0;
 }
@@ -147,6 +154,7 @@ static int start(struct shepherd *s, struct error *err)
     const struct outputs_conf conf = {.dir = s->dir,
                                       .max_bytes = s->log_max_bytes,
                                       .ranks = s->ranks,
+                                      .is_plain = s->log_is_plain,
                                       .here = s->ranks};
     if (attempt_exit_reserve(s->dir, err) < 0 ||
         outputs_create(&conf, &s->out, err) < 0)
@@ -220,6 +228,11 @@ static bool has_only_orphans(const struct shepherd *s)
            proc_signal_children(s->mpirun.pid, 0, 0) == 0;
 }
 
+static bool has_printed_too_much(const struct shepherd *s)
+{
+    return s->log_fails && outputs_are_over(s->out);
+}
+
 /* Until mpirun has ended and nothing that it left behind is there any more. */
 static void watch(struct shepherd *s)
 {
@@ -250,6 +263,8 @@ static void watch(struct shepherd *s)
             outputs_copy(s->out);
         if (fds[0].revents)
             take_signals(s);
+        if (has_printed_too_much(s) && isinf(s->kill_at_s))
+            release(s, DEFAULT_GRACE_S);
     }
 }
 
@@ -272,6 +287,7 @@ static int finish(struct shepherd *s, struct error *err)
 {
     outputs_drain(s->out); /* a rank's last words before the launcher's */
     launcher_drain(&s->mpirun, s->out);
+    bool is_over = has_printed_too_much(s);
     outputs_destroy(s->out);
     s->out = NULL;
     (void)shm_dir_sweep(SHM_DIR_BASE); /* of ranks that were killed */
@@ -280,6 +296,8 @@ static int finish(struct shepherd *s, struct error *err)
     /* mpirun's own word for "I was told to stop" is exit code 1. */
     if (s->is_mpirun_hit && x.code != 0)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
+    if (is_over)
+        x = (struct attempt_exit){.code = ALLOC_EXIT_LOG, .when_s = x.when_s};
     used(s, &x);
     return attempt_exit_write(s->dir, &x, err);
 }

@@ -2,6 +2,7 @@
 #ifndef MGPU_SLURM_SHEPHERD_SPAWN_H
 #define MGPU_SLURM_SHEPHERD_SPAWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,6 +13,7 @@ struct shepherd_spawn {
     const char *dir, *worker;
     int32_t ranks, threads;
     int64_t log_max_bytes;
+    bool log_fails, log_is_plain;
     int64_t max_fds;  /* its soft RLIMIT_NOFILE; 0: as the caller's */
     const char *cuda; /* CUDA_VISIBLE_DEVICES */
     int lock_fd;      /* the locked lock file; stays the caller's */

@@ -146,6 +146,8 @@ static int prepare(const struct engine *e, const struct entry *en,
         .worker = conf->worker,
         .launch = buf_str(&a->launch),
         .log_max_bytes = job->log_max_bytes,
+        .log_fails = job->log_fails,
+        .log_is_plain = job->log_is_plain,
     };
     a->req.where.exclude = a->exclude[0] ? a->exclude : NULL;
     if (job->gpu_type[0])

@@ -217,6 +217,10 @@ static char *describe(const struct job *job, const char *class)
         (void)json_object_set_new(o, "per_node", json_integer(job->per_node));
     if (job->begin_s > 0 && o)
         (void)json_object_set_new(o, "begin_s", json_real(job->begin_s));
+    if (job->log_fails && o)
+        (void)json_object_set_new(o, "log_fails", json_true());
+    if (job->log_is_plain && o)
+        (void)json_object_set_new(o, "log_is_plain", json_true());
     if (job->force_queue && o)
         (void)json_object_set_new(o, "force_queue", json_true());
     char *text = NULL;
@@ -427,6 +431,8 @@ static int take(const struct members *m, struct job *ret, struct texts *own)
     ret->is_preemptible = !members_has(m, "preemptible", MEMBER_FALSE);
     ret->saves = members_has(m, "saves", MEMBER_TRUE);
     ret->force_queue = members_has(m, "force_queue", MEMBER_TRUE);
+    ret->log_fails = members_has(m, "log_fails", MEMBER_TRUE);
+    ret->log_is_plain = members_has(m, "log_is_plain", MEMBER_TRUE);
     ret->per_node = (int32_t)members_get(m, "per_node").n;
     ret->begin_s = members_get(m, "begin_s").x;
     text_take(ret->digest, sizeof(ret->digest), &digest);

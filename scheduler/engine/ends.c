@@ -185,6 +185,16 @@ static struct verdict expired(const struct job *job, const struct ending *end)
                     make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
 }
 
+/* Also one that was done: who wants that to be a failure wants it always. */
+static struct verdict printed_too_much(const struct job *job)
+{
+    char why[JOB_REASON_CAP];
+    (void)snprintf(why, sizeof(why),
+                   "printed more than the %" PRId64 " bytes of logs.max_bytes",
+                   job->log_max_bytes);
+    return or_again(job, RETRY_EXIT, make(EV_FAIL, ALLOC_EXIT_LOG, 0, why));
+}
+
 /* So its worker had said before the attempt was lost. What slurmctld has
  * forgotten it kills: a rank that died of a signal may have died of that. */
 static bool ended_by_itself(const struct job *job, const struct ending *end)
@@ -231,6 +241,9 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
         return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
                     end->why && end->why[0] ? end->why : "cancelled in Slurm");
+    if (end->kind == ALLOC_EXITED && job->log_fails &&
+        end->exit_code == ALLOC_EXIT_LOG)
+        return printed_too_much(job);
     /* It was done: what ended it afterwards was our own kill, if anything. */
     if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done) {
         const struct ending by_itself = {.kind = ALLOC_EXITED};

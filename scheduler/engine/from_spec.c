@@ -55,6 +55,8 @@ static void take(const struct job_spec *s, const struct engine_conf *conf,
     ret->saves = spec_saves(s);
     ret->force_queue = s->policy.force_queue;
     ret->log_max_bytes = s->logs.max_bytes;
+    ret->log_fails = s->logs.on_limit == ON_LIMIT_FAIL;
+    ret->log_is_plain = !s->logs.per_rank;
 }
 
 /* One in each line; NULL: none. */

@@ -94,6 +94,7 @@ struct job {
     bool force_queue;    /* kept, though nothing there can ever hold it */
     const char *rules; /* rule.h, one in each line; NULL; owned by the engine */
     int64_t log_max_bytes;
+    bool log_fails, log_is_plain; /* as alloc_req's */
     const char *vary; /* keys and values of this task, JSON; owned by the
                          engine */
     double start_s, end_s;

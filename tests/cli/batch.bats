@@ -118,6 +118,25 @@ has_ended_with() {
     [ "$(cat "$dir"/log* | tail -n 1)" = 100000 ]
 }
 
+@test "F27: too much output ends it where the job says so, also one that was done" {
+    launcher <<<'touch ran; exec yes'
+    sed -i 's/"log_max_bytes":8192/&,"log_fails":true/' "$dir/batch.json"
+    run batch
+    [ "$status" -eq 122 ]
+    has_ended_with 122 0
+    [ "$(cat "$dir"/log* | wc -c)" -le 8192 ]
+    rm "$dir/exit"
+    launcher <<<'touch ran; seq 100000'
+    sed -i 's/"log_max_bytes":8192/&,"log_fails":true/' "$dir/batch.json"
+    run batch
+    [ "$status" -eq 122 ]
+    rm "$dir/exit"
+    launcher <<<'touch ran; seq 1000; exit 3'
+    sed -i 's/"log_max_bytes":8192/&,"log_fails":true/' "$dir/batch.json"
+    run batch
+    [ "$status" -eq 3 ]
+}
+
 @test "the launcher has no signal blocked or ignored" {
     launcher <<<'grep -E "^Sig(Blk|Ign)" /proc/self/status'
     trap '' HUP INT QUIT PIPE CHLD

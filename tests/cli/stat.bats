@@ -643,6 +643,27 @@ END
     run -64 stat --logs --wait=RUNNING 1
 }
 
+@test "F27: logs.on_limit ends a job that prints too much, and it is said" {
+    cat >flood.yaml <<'END'
+version: 1
+kind: command
+name: flood
+command: [sh, -c, 'if [ $MGPU_RANK = 1 ]; then exec yes; fi; exec sleep 300']
+resources: {gpus: 2}
+logs: {max_bytes: 8K, on_limit: fail}
+END
+    run submit --wait flood.yaml
+    [ "$status" -eq 122 ]
+    run stat 1
+    [[ $output == *FAILED*"printed more than the 8192 bytes of logs.max_bytes"* ]]
+    [ "$(cat "$ctld_dir"/state/jobs/1/1/log* | wc -c)" -le 8192 ]
+    # And whose lines they are is not said where that is not wanted.
+    run submit --wait --set logs.per_rank=false --set logs.on_limit=truncate \
+        --set 'command=[sh, -c, "echo I am $MGPU_RANK"]' flood.yaml
+    [ "$status" -eq 0 ]
+    [ "$(stat --logs 2 | sort | tr '\n' ' ')" = "I am 0 I am 1 " ]
+}
+
 @test "submit --follow: its output from the beginning, and its code" {
     spec said "seq 1 300; echo done; exit 7"
     run --separate-stderr submit --follow said.yaml

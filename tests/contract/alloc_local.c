@@ -206,9 +206,14 @@ static void test_no_go(struct rig *r)
     (void)posix_spawn_file_actions_adddup2(&fa, high, SHEPHERD_LOCK_FD);
     (void)posix_spawn_file_actions_adddup2(&fa, go, SHEPHERD_GO_FD);
     (void)posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
-    char *const argv[] = {
-        r->bin,  dir, (char[]){"1"}, (char[]){"10000"}, (char[]){"mpirun"},
-        r->self, NULL};
+    char *const argv[] = {r->bin,
+                          dir,
+                          (char[]){"1"},
+                          (char[]){"10000"},
+                          (char[]){"keep,labels"},
+                          (char[]){"mpirun"},
+                          r->self,
+                          NULL};
     pid_t pid = -1;
     is_int(posix_spawn(&pid, r->bin, &fa, NULL, argv, environ), 0,
            "a shepherd");

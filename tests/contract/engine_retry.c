@@ -80,6 +80,25 @@ static void test_retry_on(void)
     }
 }
 
+/* logs.on_limit: fail. */
+static void test_log(void)
+{
+    struct world_script s = one((struct world_attempt){.exit_code = 122});
+
+    ends(&s, "k0:FAILED/122/1[1]", "a code as any");
+    s.jobs[0].spec_more = "},\"logs\":{\"on_limit\":\"fail\"}}";
+    ends(&s, "k0:FAILED/122/1[1]", "of what printed too much");
+    s.jobs[0].attempts[0].no_report = 1;
+    ends(&s, "k0:FAILED/122/1[1]", "  whatever its worker says");
+    s.jobs[0].spec_more = "},\"logs\":{\"on_limit\":\"fail\"},"
+                          "\"retry\":{\"max\":1,\"on\":[\"exit\"]}}";
+    ends(&s, "k0:COMPLETED/0/2[11]", "  again, as after any exit");
+    s.jobs[0].spec_more = "},\"logs\":{\"on_limit\":\"fail\"},\"retry\":"
+                          "{\"max\":1,\"rules\":[\"reason:printed more* "
+                          "retry\"]}}";
+    ends(&s, "k0:COMPLETED/0/2[11]", "  or by a rule about its reason");
+}
+
 /* F38: a device of its own failed, and so did it. */
 static void test_fault(void)
 {
@@ -313,6 +332,7 @@ int main(void)
 {
     test_retries();
     test_retry_on();
+    test_log();
     test_fault();
     test_rules();
     test_exclude();

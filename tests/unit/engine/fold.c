@@ -99,6 +99,7 @@ static void test_where_codec(void)
     free(text);
     text = NULL;
 
+    in.log_fails = in.log_is_plain = true;
     in.where = (struct alloc_where){.partition = "p",
                                     .account = "a",
                                     .qos = "q",
@@ -122,6 +123,7 @@ static void test_where_codec(void)
            out.where.gpu_min_bytes == 7 && out.where.gpu_max_bytes == 9 &&
            out.where.exclusive,
        "  numbers");
+    ok(out.log_fails && out.log_is_plain, "  what becomes of its log");
     texts_clear(&own);
     free(text);
 }

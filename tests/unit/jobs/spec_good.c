@@ -504,6 +504,8 @@ static void test_show(void)
         "secrets: []                             # default\n"
         "logs:\n"
         "  max_bytes: 64M                        # default\n"
+        "  on_limit: truncate                    # default\n"
+        "  per_rank: true                        # default\n"
         "notify:\n"
         "  email: null                           # default\n"
         "  webhook: null                         # default\n"

@@ -56,6 +56,16 @@ static void both_ways(void)
     ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
            memcmp(&c, &other, sizeof(c)) == 0,
        "comes back, too %s", err.msg);
+    buf_reset(&b);
+
+    other = two_by_two;
+    other.log_fails = other.log_is_plain = true;
+    ok(batch_conf_encode(&other, &b, &err) == 0 &&
+           strstr(buf_str(&b), ",\"log_fails\":true,\"log_is_plain\":true}\n"),
+       "a log without labels, and not more of it %s", err.msg);
+    ok(batch_conf_parse(buf_str(&b), b.len, &c, &err) == 0 &&
+           memcmp(&c, &other, sizeof(c)) == 0,
+       "comes back %s", err.msg);
     buf_clear(&b);
 }
 
@@ -108,6 +118,8 @@ static void bad_texts(void)
     refused("\"nodes\":2,", "", "nodes");
     refused("\"nodes\":2", "\"nodes\":2,\"gpu_type\":\"a b\"", "gpu_type");
     refused("\"nodes\":2", "\"nodes\":2,\"gpu_type\":1", "gpu_type");
+    refused("\"nodes\":2", "\"nodes\":2,\"log_fails\":false", "log_fails");
+    refused("\"nodes\":2", "\"nodes\":2,\"log_is_plain\":1", "log_is_plain");
     refused("{", "[{", "line ");
 }
 

@@ -77,6 +77,28 @@ static void test_one(void)
     outputs_destroy(o);
 }
 
+static void test_plain(void)
+{
+    const struct outputs_conf conf = {
+        .dir = dir, .max_bytes = 4096, .ranks = 2, .here = 2, .is_plain = true};
+    char more[2048];
+    struct outputs *o = NULL;
+    struct error err = ERROR_INIT;
+    if (!ok(outputs_create(&conf, &o, &err) == 0, "no labels: %s", err.msg))
+        return;
+    is_int(outputs_fd(o), -1, "two ranks have no pipes");
+    ok(access(path_of("out.0"), F_OK) < 0, "and find none");
+    outputs_add(o, "a\nno end", 8);
+    is_log("a\nno end", "their bytes are the log, as they come");
+    memset(more, 'x', sizeof(more));
+    outputs_add(o, more, 2048);
+    outputs_add(o, more, 2040);
+    ok(!outputs_are_over(o), "as many bytes as are kept");
+    outputs_add(o, "x", 1);
+    ok(outputs_are_over(o), "and one more");
+    outputs_destroy(o);
+}
+
 static void test_many(void)
 {
     struct outputs *o = begin(2, 2, false);
@@ -183,6 +205,7 @@ int main(void)
     if (!mkdtemp(dir))
         tap_skip_all("no temporary directory");
     test_one();
+    test_plain();
     test_many();
     test_long();
     test_srun();
