@@ -63,7 +63,8 @@ struct plan {
     struct policy_node *soon;  /* as nodes, when all have left who are to */
     struct policy_node *trial; /* [n_nodes], to try things on */
     int32_t *trial_at;         /* [n_nodes] */
-    struct plan_owed *owed;    /* [n_owed], in the order of the view */
+    struct plan_owed *owed;    /* [n_owed], in the order in which they are
+                                  placed */
     size_t n_owed;
     bool *leaves;        /* by job of the view: counted in soon */
     size_t n_leaving;    /* of these, who were told to */

@@ -82,15 +82,59 @@ static struct plan_owed *place_owed_late(const struct plan *p,
     return place_on_trial(p);
 }
 
-/* Of one that was owed something before this plan. */
-static void keep_place(struct plan *p, const struct policy_job *job)
+/* Places for those who were owed something before this plan, one after the
+ * other. How many have none. */
+static size_t keep_places(struct plan *p)
 {
-    struct plan_owed *o = &p->owed[p->n_owed];
+    size_t n = p->view->n_nodes, n_stuck = 0;
 
-    *o = (struct plan_owed){.job = job};
-    (void)place_owed(p, p->soon);
-    o->is_stuck = !place_find(p->trial, p->view->n_nodes, job, &o->place);
-    p->n_owed++;
+    memcpy(p->trial, p->soon, n * sizeof(*p->trial));
+    for (size_t i = 0; i < p->n_owed; i++) {
+        struct plan_owed *o = &p->owed[i];
+        struct place place = {.nodes = 0};
+        o->is_stuck = !place_find(p->trial, n, o->job, &place);
+        o->place = place;
+        n_stuck += o->is_stuck;
+        if (!o->is_stuck)
+            place_take(p->trial, n, place, p->trial_at);
+    }
+    return n_stuck;
+}
+
+/* Both are of one array, which is in order. */
+static int by_view(const void *x, const void *y)
+{
+    const struct policy_job *a = ((const struct plan_owed *)x)->job;
+    const struct policy_job *b = ((const struct plan_owed *)y)->job;
+    return (a > b) - (a < b);
+}
+
+/* Who needs more nodes, or more of them, finds a place less easily. */
+static int by_width(const void *x, const void *y)
+{
+    const struct policy_job *a = ((const struct plan_owed *)x)->job;
+    const struct policy_job *b = ((const struct plan_owed *)y)->job;
+    if (a->nodes_min != b->nodes_min)
+        return a->nodes_min > b->nodes_min ? -1 : 1;
+    if (a->gpus_min != b->gpus_min)
+        return a->gpus_min > b->gpus_min ? -1 : 1;
+    return by_view(x, y);
+}
+
+/* One who came later and goes first may have what comes free for a wide job,
+ * by best fit, although there is room for both: it then waits until the next
+ * job ends. So the wide are placed first where not all find a place else. */
+static void keep_all(struct plan *p)
+{
+    size_t n_stuck = keep_places(p);
+
+    if (n_stuck == 0)
+        return;
+    qsort(p->owed, p->n_owed, sizeof(*p->owed), by_width);
+    if (keep_places(p) < n_stuck)
+        return;
+    qsort(p->owed, p->n_owed, sizeof(*p->owed), by_view);
+    (void)keep_places(p);
 }
 
 void preempt_picture(const struct plan *p, struct policy_node *ret)
@@ -124,7 +168,8 @@ int preempt_begin(struct plan *p, struct error *err)
     }
     for (size_t i = 0; i < v->n_jobs; i++)
         if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].is_owed)
-            keep_place(p, &v->jobs[i]);
+            p->owed[p->n_owed++] = (struct plan_owed){.job = &v->jobs[i]};
+    keep_all(p);
     return 0;
 }
 
