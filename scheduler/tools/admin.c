@@ -392,87 +392,80 @@ static int on_jobs(struct client *c, const struct args *a, char **words, int n,
 /* ---- the commands ----------------------------------------------------------
  */
 
-static int on_status(struct client *c, const struct args *a, char **words,
-                     int n, int *ret_exit, struct error *err)
+struct call {
+    struct client *c;
+    const struct args *a;
+    char **words; /* from the command on */
+    int n;
+    int exit_status; /* out */
+};
+
+static int on_status(struct call *k, struct error *err)
 {
-    (void)words, (void)n, (void)ret_exit;
-    return status(c, a, err);
+    return status(k->c, k->a, err);
 }
 
-static int on_pause(struct client *c, const struct args *a, char **words, int n,
-                    int *ret_exit, struct error *err)
+static int on_pause(struct call *k, struct error *err)
 {
-    (void)words, (void)n, (void)ret_exit;
-    int rc = set_paused(c, a, true, err);
-    return rc == 0 && a->waits ? wait_idle(c, a, err) : rc;
+    int rc = set_paused(k->c, k->a, true, err);
+    return rc == 0 && k->a->waits ? wait_idle(k->c, k->a, err) : rc;
 }
 
-static int on_drain(struct client *c, const struct args *a, char **words, int n,
-                    int *ret_exit, struct error *err)
+static int on_drain(struct call *k, struct error *err)
 {
-    (void)ret_exit;
-    return drain_nodes(c, a, true, words + 1, n - 1, err);
+    return drain_nodes(k->c, k->a, true, k->words + 1, k->n - 1, err);
 }
 
-static int on_resume(struct client *c, const struct args *a, char **words,
-                     int n, int *ret_exit, struct error *err)
+static int on_resume(struct call *k, struct error *err)
 {
-    (void)ret_exit;
-    return n > 1 ? drain_nodes(c, a, false, words + 1, n - 1, err)
-                 : set_paused(c, a, false, err);
+    return k->n > 1
+               ? drain_nodes(k->c, k->a, false, k->words + 1, k->n - 1, err)
+               : set_paused(k->c, k->a, false, err);
 }
 
-static int on_backup(struct client *c, const struct args *a, char **words,
-                     int n, int *ret_exit, struct error *err)
+static int on_backup(struct call *k, struct error *err)
 {
-    (void)n, (void)ret_exit;
-    return backup(c, a, words[1], err);
+    return backup(k->c, k->a, k->words[1], err);
 }
 
-static int on_policy(struct client *c, const struct args *a, char **words,
-                     int n, int *ret_exit, struct error *err)
+static int on_policy(struct call *k, struct error *err)
 {
-    const struct admin_policy policy = {a->for_s, a->common.json,
-                                        a->common.quiet};
-    (void)ret_exit;
-    return admin_policy(c, &policy, words + 1, n - 1, err);
+    const struct admin_policy policy = {k->a->for_s, k->a->common.json,
+                                        k->a->common.quiet};
+    return admin_policy(k->c, &policy, k->words + 1, k->n - 1, err);
 }
 
-static int on_fsck(struct client *c, const struct args *a, char **words, int n,
-                   int *ret_exit, struct error *err)
+static int on_fsck(struct call *k, struct error *err)
 {
-    (void)words, (void)n;
-    return fsck(c, a, ret_exit, err);
+    return fsck(k->c, k->a, &k->exit_status, err);
 }
 
-static int on_reload(struct client *c, const struct args *a, char **words,
-                     int n, int *ret_exit, struct error *err)
+static int on_reload(struct call *k, struct error *err)
 {
-    (void)words, (void)n, (void)ret_exit;
-    return reload(c, a, err);
+    return reload(k->c, k->a, err);
 }
 
-static int on_log(struct client *c, const struct args *a, char **words, int n,
-                  int *ret_exit, struct error *err)
+static int on_log(struct call *k, struct error *err)
 {
-    (void)words, (void)n, (void)ret_exit;
-    return show_log(c, a, err);
+    return show_log(k->c, k->a, err);
 }
 
-static int on_who(struct client *c, const struct args *a, char **words, int n,
-                  int *ret_exit, struct error *err)
+static int on_who(struct call *k, struct error *err)
 {
-    (void)words, (void)n, (void)ret_exit;
-    return admin_users(c, a->common.json, err);
+    return admin_users(k->c, k->a->common.json, err);
 }
 
-/* Any other is one on jobs. Words from the command on. */
+/* Any other command. */
+static int on_any(struct call *k, struct error *err)
+{
+    return on_jobs(k->c, k->a, k->words, k->n, &k->exit_status, err);
+}
+
 static const struct command {
     const char *name;
     int least, most;     /* words behind it */
     const char *lacking; /* what is said when there are fewer */
-    int (*run)(struct client *c, const struct args *a, char **words, int n,
-               int *ret_exit, struct error *err);
+    int (*run)(struct call *k, struct error *err);
 } commands[] = {
     {"status", 0, 0, NULL, on_status},
     {"pause", 0, 0, NULL, on_pause},
@@ -505,7 +498,7 @@ static int check_options(const struct args *a, const char *name,
 
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
 {
-    static const struct command jobs = {.most = INT_MAX, .run = on_jobs};
+    static const struct command jobs = {.most = INT_MAX, .run = on_any};
     const struct args *a = arg;
     const struct command *cmd = &jobs;
     struct client *c = NULL;
@@ -523,7 +516,9 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (check_options(a, words[0], err) < 0 ||
         client_create(a->common.url, 5, &c, err) < 0)
         return -1;
-    int rc = cmd->run(c, a, words, n, ret_exit, err);
+    struct call k = {c, a, words, n, 0};
+    int rc = cmd->run(&k, err);
+    *ret_exit = k.exit_status;
     client_destroy(c);
     return rc;
 }
