@@ -91,12 +91,10 @@ static size_t keep_places(struct plan *p)
     memcpy(p->trial, p->soon, n * sizeof(*p->trial));
     for (size_t i = 0; i < p->n_owed; i++) {
         struct plan_owed *o = &p->owed[i];
-        struct place place = {.nodes = 0};
-        o->is_stuck = !place_find(p->trial, n, o->job, &place);
-        o->place = place;
+        o->is_stuck = !place_find(p->trial, n, o->job, &o->place);
         n_stuck += o->is_stuck;
         if (!o->is_stuck)
-            place_take(p->trial, n, place, p->trial_at);
+            place_take(p->trial, n, o->place, p->trial_at);
     }
     return n_stuck;
 }
@@ -166,6 +164,7 @@ int preempt_begin(struct plan *p, struct error *err)
             add_job(p->soon, &v->jobs[i], 1);
         p->n_leaving += p->leaves[i] && v->jobs[i].is_leaving;
     }
+    p->n_owed = 0;
     for (size_t i = 0; i < v->n_jobs; i++)
         if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].is_owed)
             p->owed[p->n_owed++] = (struct plan_owed){.job = &v->jobs[i]};
