@@ -9,7 +9,9 @@
  * the shepherd leaves with 75: nothing has run.
  *
  * HOW is what becomes of an attempt that prints more, "keep" or "fail", and
- * whether lines get their rank's label, "labels" or "plain": "keep,labels".
+ * whether lines get their rank's label, "labels" or "plain": "keep,labels". A
+ * daemon from before, under which a package is being replaced, says nothing of
+ * it.
  *
  * Then it runs mpirun, copies the ranks' output into the bounded log, and
  * passes on what the daemon asks (attempt_dir.h has the two signals). It is
@@ -94,7 +96,8 @@ static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
 {
     long long ranks;
     long long max;
-    if (argc != 7)
+    bool has_how = argc == 7;
+    if (!has_how && argc != 6)
         return error_set(err, ERR_USAGE,
                          "usage: mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW "
                          "MPIRUN WORKER (the daemon starts it)");
@@ -105,10 +108,10 @@ static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
     s->dir = argv[1];
     s->ranks = (int32_t)ranks;
     s->log_max_bytes = max;
-    s->log_fails = strncmp(argv[4], "fail,", 5) == 0;
-    s->log_is_plain = strstr(argv[4], ",plain") != NULL;
-    s->program = argv[5];
-    s->worker = argv[6];
+    s->log_fails = has_how && strncmp(argv[4], "fail,", 5) == 0;
+    s->log_is_plain = has_how && strstr(argv[4], ",plain") != NULL;
+    s->program = argv[argc - 2];
+    s->worker = argv[argc - 1];
     s->kill_at_s = INFINITY;
     return 0;
 }

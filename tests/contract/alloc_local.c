@@ -319,6 +319,28 @@ static void test_files(struct rig *r)
     rig_attach(r);
 }
 
+/* The package is being replaced under a daemon from before logs.on_limit. */
+static void test_older(struct rig *r)
+{
+    char real[PATH_MAX];
+    rig_detach(r);
+    memcpy(real, r->bin, sizeof(real));
+    (void)snprintf(r->bin, sizeof(r->bin), "%s/older", r->dir);
+    FILE *f = fopen(r->bin, "w");
+    if (!f ||
+        fprintf(f, "#!/bin/sh\nexec %s \"$1\" \"$2\" \"$3\" \"$5\" \"$6\"\n",
+                real) < 0 ||
+        fclose(f) != 0 || chmod(r->bin, 0700) < 0)
+        exit(1);
+    rig_attach(r);
+    ok(rig_ask(r, 65, 1, &env) == 0 && rig_gets(r, 65, ALLOC_GRANTED) &&
+           rig_ends(r, 65, 0, 0),
+       "a daemon from before starts a new shepherd");
+    rig_detach(r);
+    memcpy(r->bin, real, sizeof(real));
+    rig_attach(r);
+}
+
 static void test_gpus(struct rig *r)
 {
     char library[128];
@@ -520,6 +542,7 @@ int main(int argc, char **argv)
     test_no_go(&r);
     test_log(&r);
     test_files(&r);
+    test_older(&r);
     test_forgets(&r);
     test_gpus(&r);
     test_fails(&r);
