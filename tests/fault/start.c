@@ -38,7 +38,7 @@ static const struct fault faults[] = {
 };
 
 /* So many jobs stay held. */
-enum { CALLS_MAX = 20000, HELD = 16 };
+enum { CALLS_MAX = 40000, HELD = 16 };
 
 /* What it says at its end is for people: after its name, and not a log line
  * alone. */
