@@ -22,7 +22,7 @@
 #include "jobs/base/buf.h"
 #include "tests/fault/fault.h"
 
-enum { RIG_PATH_CAP = 160, RIG_JOBS_MAX = 4096, RIG_DEADLINE_S = 120 };
+enum { RIG_PATH_CAP = 160, RIG_JOBS_MAX = 8192, RIG_DEADLINE_S = 120 };
 /* Of struct fault: as long as it is armed. */
 enum { FAULT_LASTS = 1 << 30 };
 enum fault_how {

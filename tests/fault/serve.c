@@ -58,6 +58,7 @@ struct play {
     int fds;        /* when nothing is going on; 0: not known yet */
     size_t n_ended; /* of r.jobs */
     int n_bad, n_otherwise;
+    char where[TOGETHER][sizeof(((struct fault_control *)0)->where)];
 };
 
 /* One line is enough of a stream; this one has no end. */
@@ -158,7 +159,13 @@ static void wait_for(struct play *p, uint64_t id)
     }
     if (!was_held && !is_now(r, "FAILED") && !is_now(r, "NODE_FAIL"))
         return;
-    p->n_otherwise++;
+    if (p->n_otherwise++ > 0)
+        return;
+    const char *why = strstr(buf_str(&r->reply), "\"reason\"");
+    tap_diag("job %" PRIu64 " ended otherwise: %.160s; what failed was one of",
+             id, why ? why : "");
+    for (int i = 0; i < TOGETHER; i++)
+        tap_diag("  %s", p->where[i]);
 }
 
 /* Connections end when both sides have noticed, so it is waited for. */
@@ -222,6 +229,8 @@ static void sweep(struct play *p, const struct fault *f)
     for (int64_t n = 1; n <= CALLS_MAX && p->n_bad == 0; n = rig_after(n)) {
         if (!one_fault(p, f, n))
             break;
+        (void)snprintf(p->where[n_struck % TOGETHER], sizeof(p->where[0]), "%s",
+                       p->r.f->where);
         if (++n_struck % TOGETHER == 0)
             settle(p);
     }
