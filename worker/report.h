@@ -96,9 +96,10 @@ struct report_used {
 };
 
 /* The last word, rank 0's or of one that cannot go on: always
- * <dir>/report.json, and the daemon when it answers within deadline_s. in
- * fault_node  the node of a device that has failed, which is why; NULL used
- * NULL: not known err  ERR_IO report.json cannot be written */
+ * <dir>/report.json, and the daemon when it answers within deadline_s.
+ * in   fault_node  the node of a device that has failed, which is why; or NULL
+ *      used        NULL: not known
+ * err  ERR_IO report.json cannot be written */
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
                  const char *fault_node, const struct report_used *used,
                  double deadline_s, struct error *err) MUST_CHECK;

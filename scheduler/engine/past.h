@@ -24,10 +24,10 @@ int engine_adopt(struct engine *e, struct job **io, size_t n,
                  struct error *err) MUST_CHECK;
 /* Which archived jobs a submit would read: that of its key or, if that is new,
  * those that it waits for. Of a sweep in the archive any task stands for all.
- * in   req    key NULL: it has none; nothing else of it but the uid is looked
- * at tasks  [n], each with its reading; n 0: only the key counts out  ret
- * without a name twice in a row; if there are more than fit, or the store
- * fails, the first: the submit itself finds out */
+ * in   req    its key, or NULL, and uid are looked at
+ *      tasks  [n], each with its reading; n 0: only the key counts
+ * out  ret    without a name twice in a row; if there are more than fit, or the
+ *             store fails, the first: the submit itself finds out */
 enum { ENGINE_NEEDS_MAX = 64 };
 size_t engine_needs(struct engine *e, const struct engine_submit *req,
                     const struct engine_task *tasks, size_t n,

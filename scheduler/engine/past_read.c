@@ -130,6 +130,10 @@ static int read_all(struct store *s, const char *jobs_dir, uint64_t first,
         engine_past_read(s, jobs_dir, first, first + n - 1, jobs, &damage, err);
     if (rc == 0 && damage.code != ERR_NONE)
         rc = error_set(err, ERR_IO, "%s", damage.msg);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if (!jobs[i])
+            rc = error_set(err, ERR_NOTFOUND, "job %" PRIu64 " was removed",
+                           first + i);
     if (rc == 0) {
         *ret = jobs;
         return 0;
@@ -146,8 +150,8 @@ int engine_past_read_unit(struct store *s, const char *jobs_dir, uint64_t id,
 
     if (read_all(s, jobs_dir, id, 1, &one, err) < 0)
         return -1;
-    int32_t n = one[0] ? one[0]->n_tasks : 0; /* it is there */
-    uint64_t sweep = one[0] ? one[0]->sweep : 0;
+    int32_t n = one[0]->n_tasks;
+    uint64_t sweep = one[0]->sweep;
     if (n <= 1) {
         *ret = one;
         *ret_n = 1;

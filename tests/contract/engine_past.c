@@ -211,6 +211,28 @@ static void test_adopt(void)
     end();
 }
 
+/* By another thread, since its number was read from the archive. */
+static void test_removed(void)
+{
+    const uint64_t gone[] = {1, 2, 3};
+    struct job **jobs = NULL;
+    size_t n = 0;
+
+    begin("removed meanwhile", 2);
+    (void)submit_two("k1");
+    submit_many();
+    play(60);
+    is_int(w.store->ops->remove_jobs(w.store, gone, 3, 70, &err), 0,
+           "a sweep and a job are removed");
+    for (uint64_t id = 1; id <= 3; id++) {
+        is_int(engine_past_read_unit(w.store, w.conf.jobs_dir, id, &jobs, &n,
+                                     &err),
+               -1, "who reads one");
+        is_int(err.code, ERR_NOTFOUND, "  is told");
+    }
+    end();
+}
+
 static void test_leave(void)
 {
     begin("they leave", KEPT);
@@ -415,6 +437,7 @@ int main(void)
     test_leave();
     test_read();
     test_adopt();
+    test_removed();
     test_key();
     test_depends();
     test_sweep();
