@@ -246,6 +246,18 @@ int64_t field_int(const json_t *o, const char *key, int64_t absent)
     return json_is_integer(v) ? json_integer_value(v) : absent;
 }
 
+static int64_t within(int64_t n, int64_t most)
+{
+    return n < 0 ? 0 : n > most ? most : n;
+}
+
+int64_t field_gpus(const json_t *node, int64_t *ret_from)
+{
+    enum { GPUS_MAX = 4096 };
+    *ret_from = within(field_int(node, "gpus_from", 0), INT32_MAX);
+    return within(field_int(node, "gpus_total", 0), GPUS_MAX);
+}
+
 const char *field_str(const json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));

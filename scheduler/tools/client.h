@@ -46,6 +46,9 @@ int client_stream(struct client *c, const char *path, double timeout_s,
 double field_real(const json_t *o, const char *key); /* NAN */
 int64_t field_int(const json_t *o, const char *key, int64_t absent);
 const char *field_str(const json_t *o, const char *key); /* "" */
+/* Of a node: how many GPUs of a type, and in ret_from the first one's index.
+ * Who says that there are billions is not believed. */
+int64_t field_gpus(const json_t *node, int64_t *ret_from);
 /* RFC 3339 in UTC as the daemon writes it, as seconds since 1970; NAN. */
 double field_time(const json_t *o, const char *key);
 /* Of an attempt. The daemon keeps the state in which the job left it: one that

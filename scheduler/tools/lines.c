@@ -126,8 +126,7 @@ static void gpu_ids(const json_t *nodes, FILE *out)
     json_t *node;
     json_array_foreach(nodes, i, node)
     {
-        int64_t from = field_int(node, "gpus_from", 0);
-        int64_t n = field_int(node, "gpus_total", 0);
+        int64_t from, n = field_gpus(node, &from);
         (void)render_escape(field_str(node, "name"), name, sizeof(name));
         for (int64_t k = 0; k < n; k++)
             (void)fprintf(out, "%s:%" PRId64 "\n", name, from + k);

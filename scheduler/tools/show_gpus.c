@@ -170,8 +170,7 @@ static int show_lines(const struct show_conf *s, const json_t *reply,
                                  &t, err);
     json_array_foreach(json_object_get(reply, "nodes"), i, node)
     {
-        int64_t from = field_int(node, "gpus_from", 0);
-        int64_t n = field_int(node, "gpus_total", 0);
+        int64_t from, n = field_gpus(node, &from);
         for (int64_t g = 0; rc == 0 && g < n; g++)
             rc = add_gpu(t, s, node, from + g, holds, p, err);
     }

@@ -164,8 +164,7 @@ int top_document(const json_t *queue, const json_t *gpus, bool others,
     size_t i;
     json_array_foreach(json_object_get(gpus, "nodes"), i, node)
     {
-        int64_t from = field_int(node, "gpus_from", 0);
-        int64_t n = field_int(node, "gpus_total", 0);
+        int64_t from, n = field_gpus(node, &from);
         for (int64_t k = 0; k < n; k++)
             (void)json_array_append_new(
                 list, gpu_of(queue, gpus, others, node, from + k));
