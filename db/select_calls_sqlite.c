@@ -172,12 +172,20 @@ static void on_trim(sqlite3_context *x, int n, sqlite3_value **v)
 /* ---- LIKE, GLOB -----------------------------------------------------------
  */
 
+/* SQLite calls itself for each part of one. */
+enum { PATTERN_MAX = 1000 };
+
 static bool patterns_of(sqlite3_context *x, sqlite3_value **v,
                         struct text *ret_pattern, struct text *ret_text)
 {
-    return !is_stopped(x, sqlite3_user_data(x)) && text_of(v[0], ret_pattern) &&
-           text_of(v[1], ret_text) &&
-           !is_too_much(x, ret_pattern->n, ret_text->n);
+    if (is_stopped(x, sqlite3_user_data(x)) || !text_of(v[0], ret_pattern) ||
+        !text_of(v[1], ret_text))
+        return false;
+    if (ret_pattern->n > PATTERN_MAX) {
+        sqlite3_result_error(x, "a pattern of more than 1000 bytes", -1);
+        return false;
+    }
+    return !is_too_much(x, ret_pattern->n, ret_text->n);
 }
 
 static void on_like(sqlite3_context *x, int n, sqlite3_value **v)
