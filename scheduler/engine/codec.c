@@ -177,6 +177,7 @@ static void take_value(const struct member *m, size_t i, struct detail *ret)
 
 int detail_encode(const struct detail *d, char **ret_text, struct error *err)
 {
+    lack_forget(); /* a value that there is no memory for is as one unsaid */
     json_t *o = json_object();
     char *text = NULL;
 
@@ -191,8 +192,10 @@ int detail_encode(const struct detail *d, char **ret_text, struct error *err)
     if (o && !is_empty)
         text = json_dumps(o, JSON_COMPACT);
     json_decref(o);
-    if (!text && !is_empty)
+    if (lack_was_there() || (!text && !is_empty)) {
+        free(text);
         return error_set(err, ERR_NOMEM, "out of memory");
+    }
     *ret_text = text;
     return 0;
 }

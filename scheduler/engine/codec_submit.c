@@ -252,12 +252,15 @@ int submit_encode(const struct job *job, const char *class, char **ret_text,
                   struct error *err)
 {
     struct buf b = BUF_INIT;
+    lack_forget(); /* a value that there is no memory for is as one unsaid */
     char *rest = describe(job, class);
 
-    if (!rest)
-        return error_set(err, ERR_INVAL,
-                         "the user, the key, the name or the "
-                         "directory is not valid UTF-8");
+    if (!rest || lack_was_there()) {
+        free(rest);
+        return lack_refuse("the user, the key, the name or the directory is "
+                           "not valid UTF-8",
+                           err);
+    }
     int rc = buf_addstr(&b, spec_first, err);
     if (rc == 0)
         rc = buf_addstr(&b, job->spec, err);

@@ -3,6 +3,7 @@
  *
  * The program is linked with --wrap, see unit/jobs/nomem.c.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,58 @@ static enum err_code decode_submit(void)
     return is_same ? ERR_NONE : ERR_INTERNAL;
 }
 
+/* What is written has all that was said, or is not written. */
+static enum err_code encode_detail(void)
+{
+    struct detail d = DETAIL_INIT;
+    struct error err = ERROR_INIT;
+    char *text = NULL;
+    (void)strcpy(d.holder, "n1 4711 1795356927");
+    (void)strcpy(d.why, "a reason of some length, so that it needs room");
+    d.exit_code = 17;
+    if (detail_encode(&d, &text, &err) < 0)
+        return err.code;
+    bool is_same = text && strstr(text, "\"holder\":\"n1 4711 1795356927\"") &&
+                   strstr(text, "\"exit_code\":17") &&
+                   strstr(text, "so that it needs room");
+    free(text);
+    return is_same ? ERR_NONE : ERR_INTERNAL;
+}
+
+static enum err_code encode_submit(void)
+{
+    struct depend after = {.job = 3, .kind = DEPEND_OK, .task = -1};
+    const struct job j = {.id = 7,
+                          .user = "anna",
+                          .key = "k",
+                          .name = "a",
+                          .kind = "command",
+                          .spec = "{\"version\":1}",
+                          .dir = "/d",
+                          .rules = "exit:75 retry",
+                          .limit_s = 600,
+                          .grace_s = 120,
+                          .gpus_min = 1,
+                          .gpus_max = 12,
+                          .per_node = 4,
+                          .begin_s = 1795356927,
+                          .depends = &after,
+                          .n_depends = 1,
+                          .where = {.partition = "gpu",
+                                    .account = "lab",
+                                    .memory_bytes = 1 << 30}};
+    struct error err = ERROR_INIT;
+    char *text = NULL;
+    static char whole[2000];
+    if (submit_encode(&j, "c", &text, &err) < 0)
+        return err.code;
+    if (!whole[0])
+        (void)snprintf(whole, sizeof(whole), "%s", text);
+    bool is_same = strcmp(text, whole) == 0;
+    free(text);
+    return is_same ? ERR_NONE : ERR_INTERNAL;
+}
+
 static void each_fails(enum err_code (*decode)(void), const char *what)
 {
     int n = 0, n_bad = 0;
@@ -109,5 +162,7 @@ int main(void)
     lack_watch();
     each_fails(decode_detail, "an event's detail");
     each_fails(decode_submit, "a submit's");
+    each_fails(encode_detail, "a detail that is written");
+    each_fails(encode_submit, "a submit that is written");
     return tap_done();
 }
