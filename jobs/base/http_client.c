@@ -402,10 +402,11 @@ int http_client_stream(struct http_client *c, const char *path,
 /* ---- replies --------------------------------------------------------------
  */
 
+/* Of a reply without a word of the daemon's own. That it cannot read what we
+ * send is said by its library, when memory is short. */
 static enum err_code code_of(int status)
 {
     switch (status) {
-    case 400:
     case 405:
     case 417:
         return ERR_INVAL;

@@ -19,7 +19,13 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/http_server.h"
 
-enum daemon_mode { DAEMON_TAKES, DAEMON_FENCES, DAEMON_FAILS, DAEMON_NO_DISK };
+enum daemon_mode {
+    DAEMON_TAKES,
+    DAEMON_FENCES,
+    DAEMON_FAILS,
+    DAEMON_NO_DISK,
+    DAEMON_LACKS /* memory: its library answers in its place */
+};
 
 struct daemon {
     char dir[64], path[80], url[96];
@@ -60,6 +66,10 @@ static inline bool daemon_refuses(const struct daemon *d,
     struct error err = ERROR_INIT;
     if (d->mode == DAEMON_TAKES)
         return false;
+    if (d->mode == DAEMON_LACKS) {
+        http_reply_json(x, 400, "<HTML>", 6);
+        return true;
+    }
     if (d->mode == DAEMON_FENCES)
         (void)error_set(&err, ERR_FENCED, "attempt 2 holds the lease");
     else if (d->mode == DAEMON_NO_DISK)

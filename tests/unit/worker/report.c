@@ -381,12 +381,15 @@ static void test_claim(struct daemon *d)
        "which it names: %s", buf_str(&d->claim));
     pthread_mutex_unlock(&d->lock);
 
-    daemon_set(d, DAEMON_NO_DISK);
-    if (pthread_create(&thread, NULL, well_later, d) != 0)
-        abort();
-    is_int(report_claim(&conf, 60, NULL, &err), 0,
-           "a daemon whose disk fails for a moment");
-    (void)pthread_join(thread, NULL);
+    static const enum daemon_mode ill[] = {DAEMON_NO_DISK, DAEMON_LACKS};
+    for (int i = 0; i < 2; i++) {
+        daemon_set(d, ill[i]);
+        if (pthread_create(&thread, NULL, well_later, d) != 0)
+            abort();
+        is_int(report_claim(&conf, 60, NULL, &err), 0,
+               "a daemon whose disk fails, or memory, for a moment");
+        (void)pthread_join(thread, NULL);
+    }
 
     daemon_set(d, DAEMON_FENCES);
     int n = daemon_count(d, &d->n_claims);
