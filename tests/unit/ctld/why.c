@@ -152,7 +152,8 @@ static void test_types(void)
     ok(becomes(&r, "/v1/jobs/5/why", "\"state\":\"DISPATCHING\""), "it starts");
     ok(becomes(&r, "/v1/jobs/5/why", "\"gpus_total\":6,\"gpus_free\":3"),
        "no more are free than there are CPUs for");
-    ok(has(&r, "\"gpu_type\":\"h100\",\"gpu_memory\":null"), "one type is chosen");
+    ok(has(&r, "\"gpu_type\":\"h100\",\"gpu_memory\":null"),
+       "one type is chosen");
     r.alloc.wait = NULL;
     is_int(get(&r, "/v1/gpus"), 200, "the GPUs");
     ok(has(&r, "{\"name\":\"n5\",\"gpu_type\":\"h100\",\"gpus_from\":0,"
