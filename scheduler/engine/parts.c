@@ -117,7 +117,7 @@ static int64_t free_in(const struct eng_view *t, uint64_t classes)
 void eng_part_jobs(const struct engine *e, struct eng_view *t)
 {
     const struct node_classes *c = &e->classes;
-    int64_t free[POLICY_CLASSES];
+    int64_t free[POLICY_CLASSES] = {0};
 
     if (c->n_types < 2)
         return;
