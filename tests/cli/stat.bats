@@ -661,7 +661,7 @@ END
     run submit --wait --set logs.per_rank=false --set logs.on_limit=truncate \
         --set 'command=[sh, -c, "echo I am $MGPU_RANK"]' flood.yaml
     [ "$status" -eq 0 ]
-    [ "$(stat --logs 2 | sort | tr '\n' ' ')" = "I am 0 I am 1 " ]
+    [ "$(stat --logs 2 | grep 'I am' | sort | tr '\n' ' ')" = "I am 0 I am 1 " ]
 }
 
 @test "submit --follow: its output from the beginning, and its code" {
