@@ -36,7 +36,7 @@ struct memory_info {
 };
 
 struct nvml {
-    void *library;
+    void *handle; /* of dlopen() */
     int (*init)(void);
     int (*shutdown)(void);
     int (*get_count)(unsigned *n);
@@ -51,7 +51,7 @@ struct nvml {
 /* dlsym(3) returns an object pointer; POSIX promises that this works. */
 static bool find(const struct nvml *n, const char *name, void *fn, size_t size)
 {
-    void *symbol = dlsym(n->library, name);
+    void *symbol = dlsym(n->handle, name);
     assert(size == sizeof(symbol));
     memcpy(fn, &symbol, size);
     return symbol != NULL;
@@ -59,8 +59,8 @@ static bool find(const struct nvml *n, const char *name, void *fn, size_t size)
 
 static int open_library(struct nvml *n, const char *path, struct error *err)
 {
-    n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!n->library) {
+    n->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!n->handle) {
         const char *why = dlerror();
         return error_set(err, ERR_NOTFOUND, "%s", why ? why : path);
     }
@@ -76,7 +76,7 @@ static int open_library(struct nvml *n, const char *path, struct error *err)
              sizeof(n->get_memory)) &&
         find(n, "nvmlErrorString", &n->text, sizeof(n->text)))
         return 0;
-    (void)dlclose(n->library);
+    (void)dlclose(n->handle);
     return error_set(err, ERR_EXTERN, "'%s' is not the NVML that is needed",
                      path);
 }
@@ -175,7 +175,7 @@ static int list(const struct nvml *n, struct nvml_gpu *gpus, size_t cap,
 int nvml_list(const char *library, struct nvml_gpu *gpus, size_t cap,
               size_t *ret_n, struct error *err)
 {
-    struct nvml n = {.library = NULL};
+    struct nvml n = {.handle = NULL};
     if (open_library(&n, library ? library : "libnvidia-ml.so.1", err) < 0)
         return -1;
     int rc;
@@ -186,7 +186,7 @@ int nvml_list(const char *library, struct nvml_gpu *gpus, size_t cap,
         rc = list(&n, gpus, cap, ret_n, err);
         (void)n.shutdown();
     }
-    (void)dlclose(n.library);
+    (void)dlclose(n.handle);
     return rc;
 }
 
@@ -324,7 +324,7 @@ int nvml_watch_open(const char *library, const char *const *uuids, size_t n,
     if (code != 0)
         rc = refused(&w->n, "start", code, err);
     if (rc < 0) {
-        (void)dlclose(w->n.library);
+        (void)dlclose(w->n.handle);
         free(w);
         return -1;
     }
@@ -343,7 +343,7 @@ void nvml_watch_close(struct nvml_watch *w)
     if (w->set)
         (void)w->free_set(w->set);
     (void)w->n.shutdown();
-    (void)dlclose(w->n.library);
+    (void)dlclose(w->n.handle);
     free(w);
 }
 

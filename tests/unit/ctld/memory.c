@@ -67,17 +67,9 @@ static bool submit_sweep(int round)
 {
     char key[32];
     struct buf text = BUF_INIT;
-    int rc = buf_addstr(&text,
-                        "{\"spec\":{\"version\":1,\"kind\":\"command\","
-                        "\"name\":\"swept\",\"command\":[\"true\"],"
-                        "\"sweep\":{\"grid\":{\"env.I\":[0",
-                        NULL);
-    for (int i = 1; rc == 0 && i < SWEPT; i++)
-        rc = buf_addf(&text, NULL, ",%d", i);
-    rc = rc == 0 ? buf_addstr(&text, "]}}}}", NULL) : rc;
+    sweep_text(&text, "swept", SWEPT);
     (void)snprintf(key, sizeof(key), "sweep-%d", round);
-    bool is =
-        rc == 0 && call(&r, "POST", "/v1/jobs", buf_str(&text), key) == 201;
+    bool is = call(&r, "POST", "/v1/jobs", buf_str(&text), key) == 201;
     buf_clear(&text);
     return is;
 }

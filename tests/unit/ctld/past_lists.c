@@ -43,18 +43,11 @@ static void keep_one(struct ctld_conf *conf)
 static bool submit_sweep(int name)
 {
     struct buf text = BUF_INIT;
-    char path[48];
-    int rc = buf_addf(&text, NULL,
-                      "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":"
-                      "\"s%d\",\"command\":[\"true\"],\"sweep\":{\"grid\":"
-                      "{\"env.I\":[0",
-                      name);
-    for (int i = 1; rc == 0 && i < TASKS; i++)
-        rc = buf_addf(&text, NULL, ",%d", i);
-    rc = rc == 0 ? buf_addstr(&text, "]}}}}", NULL) : rc;
+    char path[48], called[16];
+    (void)snprintf(called, sizeof(called), "s%d", name);
+    sweep_text(&text, called, TASKS);
     (void)snprintf(path, sizeof(path), "/v1/jobs/%d/cancel", name * TASKS + 1);
-    bool is = rc == 0 &&
-              call(&r, "POST", "/v1/jobs", buf_str(&text), NULL) == 201 &&
+    bool is = call(&r, "POST", "/v1/jobs", buf_str(&text), NULL) == 201 &&
               call(&r, "POST", path, "{}", NULL) == 200;
     buf_clear(&text);
     return is;

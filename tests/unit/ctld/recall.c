@@ -41,16 +41,7 @@ static void keep_one(struct ctld_conf *conf)
 
 static void swept(struct buf *ret)
 {
-    int rc = buf_addstr(ret,
-                        "{\"spec\":{\"version\":1,\"kind\":\"command\","
-                        "\"name\":\"swept\",\"command\":[\"true\"],"
-                        "\"sweep\":{\"grid\":{\"env.I\":[0",
-                        NULL);
-    for (int i = 1; rc == 0 && i < TASKS; i++)
-        rc = buf_addf(ret, NULL, ",%d", i);
-    rc = rc == 0 ? buf_addstr(ret, "]}}}}", NULL) : rc;
-    if (rc < 0)
-        tap_diag("out of memory");
+    sweep_text(ret, "swept", TASKS);
 }
 
 /* It has left, and somebody asks: until that was read from the archive. */

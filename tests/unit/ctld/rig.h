@@ -371,6 +371,20 @@ static inline int call(struct rig *r, const char *method, const char *path,
     return status;
 }
 
+/* A submit of a sweep of so many tasks. own  ret: buf_clear() */
+static inline void sweep_text(struct buf *ret, const char *name, int tasks)
+{
+    int rc = buf_addf(ret, NULL,
+                      "{\"spec\":{\"version\":1,\"kind\":\"command\",\"name\":"
+                      "\"%s\",\"command\":[\"true\"],\"sweep\":{\"grid\":"
+                      "{\"env.I\":[0",
+                      name);
+    for (int i = 1; rc == 0 && i < tasks; i++)
+        rc = buf_addf(ret, NULL, ",%d", i);
+    if (rc < 0 || buf_addstr(ret, "]}}}}", NULL) < 0)
+        exit(1);
+}
+
 static inline int get(struct rig *r, const char *path)
 {
     return call(r, "GET", path, NULL, NULL);
