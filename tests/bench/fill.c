@@ -1,12 +1,12 @@
 /* fill.c - a state directory with a long past, for tests/bench/ctld.sh and
  * history.sh.
  *
- *   fill DIR QUEUED ENDED [DAYS [ROWS]]     jobs of the caller, written by the
- *                                           engine itself: they came, and
- *                                           those that ended ended, over so
- *                                           many days until now; ROWS
- *                                           iterations of four ranks, 100,000
- *                                           rows a job from the last one back
+ *   fill DIR QUEUED ENDED [DAYS [ROWS [few]]]
+ *
+ * Jobs of the caller, written by the engine itself: they came, and those that
+ * ended ended, over so many days until now; ROWS iterations of four ranks,
+ * 100,000 rows a job from the last one back. few: a row tells its time and its
+ * loss, as a program of one's own would, and not all of an mgpu-worker's.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -60,8 +60,37 @@ static void add(struct engine *e, int i, bool is_over)
         check(engine_cancel(e, id, req.uid, &err), &err);
 }
 
+static struct metric_row row_of(int64_t at, double began_s, bool is_few)
+{
+    struct metric_row row = {.kind = METRIC_ITERATION,
+                             .iteration = {.rank = (int32_t)(at % RANKS),
+                                           .epoch = 1,
+                                           .iteration = 1 + at / RANKS,
+                                           .started_at = began_s,
+                                           .t_iter = 0.031,
+                                           .t_data = 0.001,
+                                           .t_h2d = NAN,
+                                           .t_forward = 0.01,
+                                           .t_backward = 0.02,
+                                           .t_comm = 0.001,
+                                           .t_optimizer = 0.001,
+                                           .loss = 0.5,
+                                           .lr = 0.1,
+                                           .samples = 64,
+                                           .tokens = -1,
+                                           .gpu_mem_bytes = -1}};
+    if (is_few) {
+        struct metric_iteration *i = &row.iteration;
+        i->started_at = i->t_data = i->t_forward = i->t_backward = NAN;
+        i->t_comm = i->t_optimizer = i->lr = NAN;
+        i->samples = -1;
+        i->loss = 0.3;
+    }
+    return row;
+}
+
 /* By the store's own writer, as if the job's first attempt had told them. */
-static void add_rows(struct store *store, uint64_t job, int64_t n)
+static void add_rows(struct store *store, uint64_t job, int64_t n, bool is_few)
 {
     struct error err = ERROR_INIT;
     double began_s = clock_real.wall_s(&clock_real);
@@ -69,33 +98,17 @@ static void add_rows(struct store *store, uint64_t job, int64_t n)
         struct metric_row row[AT_ONCE];
         size_t k = 0;
         for (; k < AT_ONCE && at < n; k++, at++)
-            row[k] =
-                (struct metric_row){.kind = METRIC_ITERATION,
-                                    .iteration = {.rank = (int32_t)(at % RANKS),
-                                                  .epoch = 1,
-                                                  .iteration = 1 + at / RANKS,
-                                                  .started_at = began_s,
-                                                  .t_iter = 0.031,
-                                                  .t_data = 0.001,
-                                                  .t_h2d = NAN,
-                                                  .t_forward = 0.01,
-                                                  .t_backward = 0.02,
-                                                  .t_comm = 0.001,
-                                                  .t_optimizer = 0.001,
-                                                  .loss = 0.5,
-                                                  .lr = 0.1,
-                                                  .samples = 64,
-                                                  .tokens = -1,
-                                                  .gpu_mem_bytes = -1}};
+            row[k] = row_of(at, began_s, is_few);
         check(store->ops->rows(store, job, 1, row, k, NULL, &err), &err);
     }
 }
 
-static void add_all_rows(struct store *store, uint64_t last, int64_t n)
+static void add_all_rows(struct store *store, uint64_t last, int64_t n,
+                         bool is_few)
 {
     struct error err = ERROR_INIT;
     for (uint64_t job = last; job > 0 && n > 0; job--, n -= ROWS_OF_JOB)
-        add_rows(store, job, n < ROWS_OF_JOB ? n : ROWS_OF_JOB);
+        add_rows(store, job, n < ROWS_OF_JOB ? n : ROWS_OF_JOB, is_few);
     check(store->ops->sync_rows(store, &err), &err);
 }
 
@@ -112,7 +125,7 @@ int main(int argc, char **argv)
                                  .policy = policy_find("fifo"),
                                  .conf = &conf,
                                  .secret_of = secret_of};
-    if (argc < 4 || argc > 6)
+    if (argc < 4 || argc > 7)
         return 64;
     int queued = (int)strtol(argv[2], NULL, 10);
     int ended = (int)strtol(argv[3], NULL, 10);
@@ -133,7 +146,7 @@ int main(int argc, char **argv)
     }
     check(engine_step(e, &err), &err);
     engine_destroy(e);
-    add_all_rows(parts.store, (uint64_t)ended, n_rows);
+    add_all_rows(parts.store, (uint64_t)ended, n_rows, argc > 6);
     parts.store->ops->destroy(parts.store);
     parts.alloc->ops->destroy(parts.alloc);
     alloc_fake_world_destroy(world);

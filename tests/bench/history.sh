@@ -7,8 +7,11 @@
 # KEEP=N: limits.max_ended_jobs; the others leave the daemon's memory in a first
 # life, and what is measured is a second one.
 #
-# A million jobs need 4 GB of memory and 2 GB of disk, 100,000,000 rows some 12
-# GB. Not a test: figures are printed beside their targets, none is expected.
+# PAST=DIR: the past is written there and stays; if it is there it is used as it
+# is. FEW=1: a row tells its time and its loss alone.
+#
+# A million jobs need 4 GB of memory and 2.5 GB of disk, 100,000,000 rows 12 GB,
+# with few values 5 GB. Not a test: figures are printed beside their targets, none is expected.
 set -eu
 
 jobs=${1:-100000} rows=${2:-10000000}
@@ -22,7 +25,7 @@ memory() {
     awk '/^VmRSS/ { printf "%.0f MB", $2 / 1024 }' "/proc/$daemon/status"
 }
 archived() {
-    sqlite3 -readonly "$dir/past/state.db" 'SELECT count(*) FROM archived'
+    sqlite3 -readonly "$past/state.db" 'SELECT count(*) FROM archived'
 }
 # The median and the longest of five, and the rows that came.
 five() { # ARGUMENT...: of mgpu-stat
@@ -38,13 +41,18 @@ five() { # ARGUMENT...: of mgpu-stat
 
 printf 'version: 1\nlimits: {max_jobs_per_user: 1000000, max_ended_jobs: %s}\n' \
     "${KEEP:-null}" >"$dir/mgpu.yaml"
-mkdir -m 700 "$dir/past"
-t=$(now)
-"$bench/fill" "$dir/past" 100 "$jobs" 10 "$rows"
+past=${PAST:-$dir/past}
+written='as it was'
+if [ ! -d "$past" ]; then
+    mkdir -m 700 "$past"
+    t=$(now)
+    "$bench/fill" "$past" 100 "$jobs" 10 "$rows" ${FEW:+few}
+    written=$(awk -v a="$t" -v b="$(now)" \
+        'BEGIN { printf "written in %.0f s", b - a }')
+fi
 say id load target figure
-say L5 "$jobs jobs, $rows rows" '' "$(
-    awk -v a="$t" -v b="$(now)" 'BEGIN { printf "written in %.0f s", b - a }')"
-start "$dir/past"
+say L5 "$jobs jobs, $rows rows" '' "$written"
+start "$past"
 if [ -n "${KEEP:-}" ]; then
     say '' 'first start' '' "$(cat "$dir/ready") s, $(memory)"
     t=$(now)
@@ -53,10 +61,10 @@ if [ -n "${KEEP:-}" ]; then
         awk -v a="$t" -v b="$(now)" 'BEGIN { printf "%.0f s", b - a }'), longest turn $(
         metric mgpu_loop_stall_longest_seconds | ms)"
     end_daemon
-    start "$dir/past"
+    start "$past"
 fi
 say '' 'state.db, metrics.db' 'stated' \
-    "$(megabytes "$dir/past/state.db"), $(megabytes "$dir/past/metrics.db")"
+    "$(megabytes "$past/state.db"), $(megabytes "$past/metrics.db")"
 say '' 'ready again' '' "$(cat "$dir/ready") s, $(memory)"
 say '' 'mgpu-stat' '<= 100 ms' "$(five)"
 say '' '--since 1d, the newest 100' '<= 200 ms' "$(five --since 1d -c 100)"
