@@ -5,27 +5,9 @@
 #include <string.h>
 
 #include "jobs/conf_table.h"
+#include "jobs/schema_row.h"
 
-#define AT(m) \
-    .at = offsetof(struct conf, m), .size = sizeof(((struct conf *)0)->m)
-#define RANGE(lo, hi) .min = (lo), .max = (hi)
-#define NONE(v) .null_ok = true, .none_value = (v)
-#define WORDS(...)               \
-    (const struct schema_word[]) \
-    {                            \
-        __VA_ARGS__,             \
-        {                        \
-            .name = NULL         \
-        }                        \
-    }
-#define WORD(word, v)                \
-    {                                \
-        .name = (word), .value = (v) \
-    }
-#define LATER(word)                   \
-    {                                 \
-        .name = (word), .later = true \
-    }
+#define AT(m) AT_IN(struct conf, m)
 
 static const struct schema_key keys[] = {
     {"version", KEY_INT, AT(version), .def = "1", RANGE(1, 1), .code = "E011",
