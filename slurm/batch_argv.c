@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "slurm/hwloc.h"
 #include "slurm/words.h"
 
 /* Of ranks that leave MPI_Finalize together; but a process with much device
@@ -103,6 +104,8 @@ int batch_env(const struct batch_conf *c, const char *ran, struct error *err)
         {"GOMP_SPINCOUNT", "2000", true},
         /* The order in which Slurm, too, numbers them. */
         {"CUDA_DEVICE_ORDER", "PCI_BUS_ID", false},
+        {"HWLOC_COMPONENTS", HWLOC_LEFT_OUT, true},
+        {"HWLOC_PLUGINS_BLACKLIST", HWLOC_NOT_LOADED, true},
         /* The default of mpi/pmix lets a rank leave MPI_Init while another
          * is still in it, and Open MPI crashes in 3 to 15 of 100 starts on a
          * busy node; this goes before PMIxCollFence of mpi.conf. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "slurm/attempt_dir.h"
+#include "slurm/hwloc.h"
 #include "slurm/words.h"
 
 char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
@@ -36,10 +37,12 @@ char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
     return words_take(&b, err);
 }
 
-/* A variable of our own environment, if it is there. */
-static int pass(struct buf *b, const char *name, struct error *err)
+/* A variable of our own environment, or `otherwise`; NULL: not at all. */
+static int pass_or(struct buf *b, const char *name, const char *otherwise,
+                   struct error *err)
 {
     const char *value = getenv(name);
+    value = value ? value : otherwise;
     return value ? buf_addf(b, err, "%s=%s%c", name, value, '\0') : 0;
 }
 
@@ -65,7 +68,11 @@ char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
     int rc = buf_addf(&b, err, "PATH=%s%c",
                       path ? path : "/usr/local/bin:/usr/bin:/bin", '\0');
     for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]) && rc == 0; i++)
-        rc = pass(&b, passed[i], err);
+        rc = pass_or(&b, passed[i], NULL, err);
+    if (rc == 0)
+        rc = pass_or(&b, "HWLOC_COMPONENTS", HWLOC_LEFT_OUT, err);
+    if (rc == 0)
+        rc = pass_or(&b, "HWLOC_PLUGINS_BLACKLIST", HWLOC_NOT_LOADED, err);
     if (rc == 0)
         rc = buf_addf(&b, err, "%s=%s%c", ATTEMPT_MARK, dir, '\0');
     if (rc == 0 && geteuid() == 0)

@@ -72,6 +72,17 @@ static void test_words(void)
        "the threads");
     ok(has(env, "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"), "the GPUs");
     ok(has(env, ATTEMPT_MARK "=/jobs/1/2"), "the mark");
+    ok(has(env, "HWLOC_COMPONENTS="
+                "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero"),
+       "hwloc looks for no displays");
+    free(env);
+
+    (void)setenv("HWLOC_COMPONENTS", "all", 1);
+    (void)setenv("HWLOC_PLUGINS_BLACKLIST", "", 1);
+    env = mpirun_env("/jobs/1/2", 4, "", &err);
+    ok(env && has(env, "HWLOC_COMPONENTS=all") &&
+           has(env, "HWLOC_PLUGINS_BLACKLIST="),
+       "unless it was told what to look for");
     free(env);
 }
 
