@@ -19,6 +19,7 @@ static const struct {
     {"launch", "FILE", 'l', "run the attempt that FILE describes"},
     {"standalone", "SPEC", 's', "run the job of SPEC without a daemon"},
     {"dir", "DIR", 'd', "with --standalone: put its files there"},
+    {"alone", NULL, 'a', "be the only rank, without MPI"},
     {"device", "DEVICE", 'D',
      "train on auto, cuda or host, not as the job says"},
     {"help", NULL, 'h', "print this and exit"},
@@ -28,10 +29,12 @@ enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
 
 static void print_help(void)
 {
-    (void)puts("usage: mgpu-worker --launch FILE\n"
+    (void)puts("usage: mgpu-worker --launch FILE [--alone]\n"
                "       mpirun -n RANKS mgpu-worker --standalone SPEC "
-               "[--dir DIR]\n\n"
-               "Runs one rank of a job. mgpu-ctld starts it under mpirun.\n");
+               "[--dir DIR]\n"
+               "       mgpu-worker --standalone SPEC [--dir DIR] --alone\n\n"
+               "Runs one rank of a job. mgpu-ctld starts it, several under "
+               "mpirun or srun.\n");
     for (int i = 0; i < N_OPTIONS; i++) {
         char left[40];
         (void)snprintf(left, sizeof(left), "--%s %s", options[i].name,
@@ -68,6 +71,9 @@ static int set_device(struct args *a, const char *value)
 static int set_option(struct args *a, int id, const char *value)
 {
     switch (id) {
+    case 'a':
+        a->is_alone = true;
+        return 0;
     case 'D':
         return set_device(a, value);
     case 'l':
@@ -117,6 +123,6 @@ int args_parse(int argc, char **argv, struct args *ret)
     if (bad == 0)
         (void)fprintf(stderr, "mgpu-worker: expected either --launch FILE or "
                               "--standalone SPEC [--dir DIR], and perhaps "
-                              "--device; try --help\n");
+                              "--alone and --device; try --help\n");
     return error_exit_status(ERR_USAGE);
 }

@@ -2,9 +2,12 @@
 #ifndef MGPU_WORKER_ARGS_H
 #define MGPU_WORKER_ARGS_H
 
+#include <stdbool.h>
+
 struct args {
     const char *launch, *standalone, *dir; /* borrowed; NULL: not there */
-    int device; /* an enum spec_device, or -1: as the job says */
+    bool is_alone; /* no launcher has started other ranks */
+    int device;    /* an enum spec_device, or -1: as the job says */
 };
 
 /* Says what is wrong, or what was asked for.

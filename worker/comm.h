@@ -1,8 +1,8 @@
 /* comm.h - collectives among the ranks of one job.
  *
- * Implementations: mpi (host memory; device buffers are staged through it)
- * and nccl (device memory). Both give every rank the same bits, and sum in a
- * fixed order for a given number of ranks.
+ * Implementations: mpi (host memory; device buffers are staged through it),
+ * nccl (device memory) and alone, of one rank, with neither. All give every
+ * rank the same bits, and sum in a fixed order for a given number of ranks.
  *
  * A collective is started and then waited for, so that it can overlap other
  * work; at most COMM_INFLIGHT are under way. Ranks must start them in the
@@ -101,6 +101,10 @@ int comm_mpi_use(int32_t ranks, struct error *err) MUST_CHECK;
 /* After comm_mpi_start(). `dev` may be NULL: host memory. */
 int comm_mpi_create(struct device *dev, struct comm **ret,
                     struct error *err) MUST_CHECK;
+
+/* Of this rank and no other; needs no MPI. `dev` as above. */
+int comm_alone_create(struct device *dev, struct comm **ret,
+                      struct error *err) MUST_CHECK;
 
 /* The unique id travels over MPI. err ERR_UNAVAIL built without NCCL. */
 int comm_nccl_create(struct device *dev, struct comm **ret,

@@ -1,6 +1,7 @@
 /* main.c - mgpu-worker(8): one rank of a job.
  *
- *   start MPI, learn the job, claim it, run it, flush, say the last word
+ *   start MPI unless alone, learn the job, claim it, run it, flush, say the
+ *   last word
  *
  * The ends differ in who speaks. When all ranks end alike, rank 0 reports
  * after everybody has flushed. When one rank fails, it reports for itself
@@ -437,6 +438,13 @@ static void run_job(struct run *r, const struct args *a)
     last_word(r);
 }
 
+static int join_ranks(const struct args *a, struct run *r, struct error *err)
+{
+    if (a->is_alone)
+        return comm_alone_create(NULL, &r->comm, err);
+    return comm_mpi_start(err) < 0 ? -1 : comm_mpi_create(NULL, &r->comm, err);
+}
+
 int main(int argc, char **argv)
 {
     struct args a;
@@ -449,7 +457,7 @@ int main(int argc, char **argv)
         rank_pipe_join(a.launch);
     catch_signals();
     say_that_we_ran();
-    if (comm_mpi_start(&err) < 0 || comm_mpi_create(NULL, &r.comm, &err) < 0) {
+    if (join_ranks(&a, &r, &err) < 0) {
         log_err("worker", "%s", err.msg);
         return error_exit_status(err.code);
     }
@@ -461,6 +469,7 @@ int main(int argc, char **argv)
     r.comm->ops->destroy(r.comm);
     if (leaks_now())
         r.exit_code = error_exit_status(ERR_INTERNAL);
-    comm_mpi_end();
+    if (!a.is_alone)
+        comm_mpi_end();
     return r.exit_code;
 }

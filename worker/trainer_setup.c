@@ -119,7 +119,9 @@ static int open_device(struct trainer *t, struct error *err)
 /* NCCL on GPUs, MPI otherwise and where NCCL is not there. */
 static int open_comm(struct trainer *t, struct error *err)
 {
-    if (!t->dev->host_memory && t->env->comm->size > 1) {
+    if (t->env->comm->size == 1)
+        return comm_alone_create(t->dev, &t->comm, err);
+    if (!t->dev->host_memory) {
         struct error why = ERROR_INIT;
         t->overlaps = comm_nccl_create(t->dev, &t->comm, &why) == 0;
         if (t->overlaps)

@@ -602,6 +602,46 @@ opened() {
     not grep -q 'device cuda' <<<"$output"
 }
 
+alone() { # [OPTION...]: as worker(), one rank and no launcher
+    timeout 100 "$MGPU_BIN/mgpu-worker" \
+        --standalone "$BATS_TEST_TMPDIR/spec.yaml" --alone --dir "$dir" "$@" 3>&-
+}
+
+@test "--alone: a program and its exit status, and no part of Open MPI" {
+    command_spec <<'END'
+! grep mca_ "/proc/$PPID/maps" || exit 1 # modules are loaded by MPI_Init
+echo "$MGPU_RANK $MGPU_LOCAL_RANK of $MGPU_WORLD_SIZE"
+echo '{"iteration":1,"loss":0.25}' >>"$MGPU_METRICS"
+exit 9
+END
+    run -9 alone
+    [[ $output == *"0 0 of 1"* ]]
+    grep -q '"loss":0.25' "$dir/spool.0"
+    grep -q '"exit_code":9' "$dir/report.json"
+}
+
+@test "--alone: SIGTERM, a checkpoint, and the same numbers as under mpirun" {
+    cv_spec 2 0.01
+    worker 1 >/dev/null 2>&1
+    mv "$dir" "$dir.mpi"
+    cv_spec 1000 0.01
+    alone >"$BATS_TEST_TMPDIR/log" 2>&1 &
+    local pid=$!
+    wait_for 60 grep -qs '"iteration":3,' "$dir/spool.0"
+    # shellcheck disable=SC2046
+    kill -TERM $(worker_pids)
+    ends_with 143 "$pid"
+    grep -q '^stopped by signal, checkpoint at ' "$BATS_TEST_TMPDIR/log"
+    rm -rf "$dir"
+    cv_spec 2 0.01
+    alone >"$BATS_TEST_TMPDIR/log" 2>&1
+    grep -q ' on host (alone), 1 rank, ' "$BATS_TEST_TMPDIR/log"
+    cmp "$dir.mpi/out/ckpt/step-32/model.safetensors" \
+        "$dir/out/ckpt/step-32/model.safetensors"
+    cmp "$dir.mpi/out/ckpt/step-32/optim.safetensors" \
+        "$dir/out/ckpt/step-32/optim.safetensors"
+}
+
 @test "MGPU_RAN exists once a rank has started" {
     command_spec <<<'test -e "$MGPU_OUTPUT_DIR/../ran"'
     mkdir -p "$dir"

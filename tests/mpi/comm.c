@@ -1,5 +1,6 @@
 /* comm.c - the contract of worker/comm.h over MPI: on host memory, and staged
- * for a device's; and deadlines. nccl.c is the other one. */
+ * for a device's; and deadlines; and by one rank alone. nccl.c is the other
+ * one. */
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static const struct device_ops far_ops = {
     .name = "far",
     .to_host = far_copy,
     .to_device = far_copy,
+    .copy = far_copy,
     .sync = far_sync,
 };
 static struct device far_device = {.ops = &far_ops, .host_memory = false};
@@ -71,6 +73,34 @@ static void test_deadline(void)
         dead = NULL;
 }
 
+/* Everything twice, on memory of the host and of a device. */
+static void test_alone(void)
+{
+    struct device *const where[] = {NULL, &far_device};
+    for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
+        struct error err = ERROR_INIT;
+        struct comm *c = NULL;
+        int before = copies, ticket = -1;
+        if (!mpi_ok(comm_alone_create(where[i], &c, &err) == 0, &err, "alone"))
+            continue;
+        test_all(c);
+        (void)mpi_ok((copies > before) == (where[i] != NULL), NULL,
+                     "copies are made where the memory is");
+        int rc = 0;
+        for (int n = 0; n < COMM_INFLIGHT && rc == 0; n++)
+            rc = c->ops->all_reduce(c, NULL, 0, COMM_F64, COMM_SUM, &ticket,
+                                    &err);
+        (void)mpi_ok(rc == 0, &err, "so many may be under way");
+        rc = c->ops->broadcast(c, NULL, 0, 0, &ticket, &err);
+        (void)mpi_ok(rc < 0 && err.code == ERR_LIMIT, &err, "and no more");
+        rc = c->ops->wait(c, 0, wait_s, &err);
+        (void)mpi_ok(rc == 0, &err, "one that was waited for");
+        rc = c->ops->wait(c, 0, wait_s, &err);
+        (void)mpi_ok(rc < 0 && err.code == ERR_INVAL, &err, "is over");
+        c->ops->destroy(c);
+    }
+}
+
 int main(int argc, char **argv)
 {
     mpi_tap_start(&argc, &argv);
@@ -91,5 +121,7 @@ int main(int argc, char **argv)
     (void)mpi_ok(rc < 0 && err.code == ERR_UNAVAIL, &err,
                  "no NCCL on a device without a stream");
     test_deadline();
+    if (mpi_size == 1)
+        test_alone();
     return mpi_tap_done();
 }
