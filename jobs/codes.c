@@ -217,6 +217,17 @@ static const struct code_note notes[] = {
      "after the submission, whenever that is.",
      "policy: {begin: \"2001-01-01T08:00:00Z\"}\n", "policy: {begin: +2h}\n",
      "mgpu-job(5), policy"},
+    {"W201", "GPUs of a memory that is not known",
+     "'resources.gpu_memory' leaves out GPUs that are known to have less, or "
+     "more. Of some that the job may use nobody has said what they have: their "
+     "driver does on a machine of one's own, and on a Slurm cluster "
+     "'slurm.gpu_memory' of mgpu.yaml, by their type. The job may be started "
+     "there, and run out of memory. Name a type that has enough, or have an "
+     "administrator say what the types have.",
+     "# resources: {gpu_memory: 40G..}  where nothing is said of their "
+     "memory\n",
+     "resources: {gpu_memory: 40G.., gpu_type: h100}\n",
+     "mgpu-job(5), resources.gpu_memory; mgpu.yaml(5), slurm.gpu_memory"},
 };
 
 enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), CODE_LEN = 4 };

@@ -106,8 +106,10 @@
  *   mgpu.job/1    {"job":JOB + {"spec":{..},"dir"}, "sweep":SWEEP,
  *     "attempts":[{"attempt",
  *     "state","native_id","place","reason","gpus","exit_code","signal",
- *     "intent","claimed","running","ended"}]}; POSTs are without attempts, and
- *     the lines of /v1/watch {"schema","job":JOB} alone
+ *     "intent","claimed","running","ended"}]}; the lines of /v1/watch are
+ *     {"schema","job":JOB} alone, and POSTs without attempts, but where there
+ *     are any with "warnings":[{"code","path","message"}]: what its user should
+ *     know, path a key of the spec
  *     SWEEP = {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":
  *     3,..}} of the sweep of which it is the first task; else null
  *   mgpu.queue/1  {"generated","cluster","policy","slots_total","slots_free",

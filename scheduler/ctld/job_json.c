@@ -56,6 +56,45 @@ json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
                      "stop_on_fail", job->stop_on_fail, "states", states);
 }
 
+/* The first task of its sweep that asks something of a GPU's memory; NULL:
+ * none does, nor a job by itself. */
+static const struct job *asks_memory(const struct ctld *c,
+                                     const struct job *job)
+{
+    int32_t n = job->sweep > 0 && job->sweep == job->id ? job->n_tasks : 1;
+    for (int32_t i = 0; i < n; i++) {
+        const struct job *j =
+            i == 0 ? job : engine_job(c->engine, job->id + (uint64_t)i);
+        if (j && (j->where.gpu_min_bytes > 0 || j->where.gpu_max_bytes > 0))
+            return j;
+    }
+    return NULL;
+}
+
+json_t *ctld_warnings_json(const struct ctld *c, const struct job *job)
+{
+    const struct job *asks =
+        job_state_is_final(job->state) ? NULL : asks_memory(c, job);
+    size_t n_all = 0, n_may = 0, n_unknown = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n_all);
+    char text[200];
+
+    for (size_t i = 0; asks && i < n_all; i++) {
+        bool may = nodes[i].gpus_total > 0 &&
+                   engine_node_fits(c->engine, asks, i, false);
+        n_may += may;
+        n_unknown += may && nodes[i].gpu_bytes == 0;
+    }
+    if (n_unknown == 0)
+        return NULL;
+    (void)snprintf(text, sizeof(text),
+                   "what memory the GPUs of %zu of %zu nodes have is not "
+                   "known, and these are not left out",
+                   n_unknown, n_may);
+    return json_pack("[{s:s, s:s, s:s}]", "code", "W201", "path",
+                     "resources.gpu_memory", "message", text);
+}
+
 int32_t ctld_take_free(const struct alloc_node *nodes, size_t i, bool counts,
                        int32_t *io_room)
 {

@@ -359,6 +359,9 @@ void ctld_display_id(const struct job *j, char *out, size_t cap);
 /* {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":3,..}} of
  * the sweep that the job is the first task of; else null. */
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
+/* What its user should know of one that was just asked for, as wire.h has it;
+ * NULL: nothing. Of a sweep, by its first task. */
+json_t *ctld_warnings_json(const struct ctld *c, const struct job *job);
 json_t *ctld_num(double v);       /* null for NAN and infinity */
 json_t *ctld_text(const char *s); /* null for NULL and "" */
 json_t *ctld_time(double wall_s); /* null for NAN */

@@ -58,10 +58,11 @@ static void answer(struct ctld *c, const struct held *h)
         return;
     }
     ctld_reply(h->x, h->status,
-               json_pack("{s:s, s:I, s:o, s:o}", "schema", "mgpu.job/1", "id",
-                         (json_int_t)job->id, "job",
+               json_pack("{s:s, s:I, s:o, s:o, s:o*}", "schema", "mgpu.job/1",
+                         "id", (json_int_t)job->id, "job",
                          ctld_job_json(c, job, true), "sweep",
-                         ctld_sweep_json(c, job)));
+                         ctld_sweep_json(c, job), "warnings",
+                         ctld_warnings_json(c, job)));
 }
 
 /* Answers every held request whose fate is known. */

@@ -169,27 +169,57 @@ static int body_of(const struct submit_args *a, const char *text, json_t **ret,
     return *ret ? 0 : error_set(err, ERR_NOMEM, "request");
 }
 
+/* own  *ret: json_decref() */
 static int send(struct client *c, const struct submit_args *a, const char *text,
-                uint64_t *ret_id, struct error *err)
+                json_t **ret, struct error *err)
 {
     char key[RNG_TOKEN_CAP];
-    json_t *body = NULL, *reply = NULL;
+    json_t *body = NULL;
     if (a->key)
         (void)snprintf(key, sizeof(key), "%s", a->key);
     else if (rng_token(key, err) < 0)
         return -1;
     int rc = body_of(a, text, &body, err);
     if (rc == 0)
-        rc = client_post(c, "/v1/jobs", body, key, &reply, err);
+        rc = client_post(c, "/v1/jobs", body, key, ret, err);
     if (rc < 0 && err->code == ERR_UNAVAIL)
         (void)fprintf(stderr,
                       "%s: when in doubt, submit again with "
                       "--idempotency-key %s\n",
                       submit_tool.name, key);
-    if (rc == 0)
-        *ret_id = (uint64_t)field_int(reply, "id", 0);
-    json_decref(reply);
     json_decref(body);
+    return rc;
+}
+
+/* As findings without a line are: it is the daemon that knows of these. */
+static void print_warnings(const struct submit_args *a, const json_t *warnings)
+{
+    char file[400], code[16], path[200], message[600];
+    size_t i;
+    json_t *w;
+
+    (void)render_escape(a->file, file, sizeof(file));
+    json_array_foreach(warnings, i, w)
+    {
+        (void)fprintf(
+            stderr, "%s: warning[%s]: %s: %s\n", file,
+            render_escape(field_str(w, "code"), code, sizeof(code)),
+            render_escape(field_str(w, "path"), path, sizeof(path)),
+            render_escape(field_str(w, "message"), message, sizeof(message)));
+    }
+}
+
+static int print_json(uint64_t id, const struct tasks *t, json_t *warnings,
+                      struct error *err)
+{
+    json_t *o = json_pack("{s:s, s:I}", "schema", "mgpu.submitted/1", "id",
+                          (json_int_t)id);
+    if (t->n > 0)
+        (void)json_object_set_new(o, "tasks", json_integer((json_int_t)t->n));
+    if (json_array_size(warnings) > 0)
+        (void)json_object_set(o, "warnings", warnings);
+    int rc = client_print(o, err);
+    json_decref(o);
     return rc;
 }
 
@@ -198,12 +228,6 @@ static void print_submitted(const struct submit_args *a, uint64_t id,
 {
     if (a->parsable)
         printf("%" PRIu64 "\n", id);
-    else if (a->common.json && t->n > 0)
-        printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64
-               ",\"tasks\":%zu}\n",
-               id, t->n);
-    else if (a->common.json)
-        printf("{\"schema\":\"mgpu.submitted/1\",\"id\":%" PRIu64 "}\n", id);
     else if (!a->common.quiet && t->n > 0)
         printf("submitted sweep %" PRIu64 ": %zu jobs, %" PRIu64
                "_%d to %" PRIu64 "_%d\n",
@@ -211,6 +235,22 @@ static void print_submitted(const struct submit_args *a, uint64_t id,
     else if (!a->common.quiet)
         printf("submitted job %" PRIu64 "\n", id);
     (void)fflush(stdout);
+}
+
+/* The job is there, whatever becomes of the words about it. */
+static int tell(const struct submit_args *a, const json_t *reply,
+                const struct tasks *t, uint64_t *ret_id, struct error *err)
+{
+    json_t *warnings = json_object_get(reply, "warnings");
+    uint64_t id = (uint64_t)field_int(reply, "id", 0);
+
+    *ret_id = id;
+    if (a->common.json && !a->parsable)
+        return print_json(id, t, warnings, err);
+    if (!a->common.quiet)
+        print_warnings(a, warnings);
+    print_submitted(a, id, t);
+    return 0;
 }
 
 /* The tasks of a sweep have the ids from its own on. */
@@ -259,12 +299,14 @@ static int submit(const struct submit_args *a, const char *text,
                   const struct tasks *t, int *ret_exit, struct error *err)
 {
     struct client *c = NULL;
+    json_t *reply = NULL;
     uint64_t id = 0;
     if (client_create(a->common.url, 5, &c, err) < 0)
         return -1;
-    int rc = send(c, a, text, &id, err);
+    int rc = send(c, a, text, &reply, err);
     if (rc == 0)
-        print_submitted(a, id, t);
+        rc = tell(a, reply, t, &id, err);
+    json_decref(reply);
     if (rc == 0 && a->follow)
         rc = follow(c, a, id, ret_exit, err);
     else if (rc == 0 && a->wait)

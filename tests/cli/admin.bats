@@ -450,6 +450,18 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     run "$MGPU_BIN/mgpu-submit" --dry-run --force-queue --set resources.gpu_memory=40G.. two.yaml
     [[ $output == *"GpuMemory: GPUs of 40G.. each: 0 of 1 nodes have such; not known, and not left out: 1"* ]]
     [[ $output == *", GPU memory 40G.."*" free now; the GPU memory of 1 is not known"* ]]
+    # A submit says so, too: beside what a script reads, and not when quiet.
+    local w='warning[W201]: resources.gpu_memory: what memory the GPUs of 1 of 1 nodes have is not known, and these are not left out'
+    blind() { "$MGPU_BIN/mgpu-submit" --hold --set resources.gpus=1 --set resources.gpu_memory=40G.. "$@" two.yaml; }
+    run --separate-stderr blind
+    [[ "$output" == "submitted job "* && $stderr == "two.yaml: $w" ]]
+    run --separate-stderr blind --parsable
+    [[ "$output" =~ ^[0-9]+$ && $stderr == "two.yaml: $w" ]]
+    run --separate-stderr blind --parsable --quiet
+    [[ "$output" =~ ^[0-9]+$ && -z $stderr ]]
+    run --separate-stderr blind --json
+    [[ -z $stderr && $(json '$.warnings[0].code' <<<"$output") == W201 ]]
+    [ "$(json '$.warnings[0].path' <<<"$output")" = resources.gpu_memory ]
     f=$("$MGPU_BIN/mgpu-submit" --parsable --force-queue two.yaml)
     [ "$("$MGPU_BIN/mgpu-stat" --json "$f" | json '$.job.spec.policy.force_queue')" = 1 ]
     ctld_term

@@ -87,6 +87,8 @@ END
     rm metrics-*.json
     api GET /v1/jobs/1/iterations >iterations.json
     api GET /v1/jobs/1/values >values.json
+    submit --json --hold --set resources.gpu_memory=1G.. hog.yaml >warned.json
+    [ "$(json '$.warnings[0].code' <warned.json)" = W201 ]
     fits ./*.json
 }
 hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }

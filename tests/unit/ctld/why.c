@@ -206,6 +206,52 @@ static void test_tokens(void)
     }
 }
 
+/* Of a node by its index; the next plan looks, and something is to be planned.
+ */
+static void tell_memory(size_t i, int64_t bytes)
+{
+    char want[100];
+    pthread_mutex_lock(&r.alloc.lock);
+    nodes[i].gpu_bytes = bytes;
+    pthread_mutex_unlock(&r.alloc.lock);
+    is_int(submit("nudge", "\"gpus\":1"), 201, "a plan");
+    ok(!has(&r, "warnings"), "  and nothing to say of who asks for no memory");
+    (void)snprintf(want, sizeof(want),
+                   "\"name\":\"%s\",\"gpu_type\":\"h100\",\"gpu_bytes\":%lld,",
+                   nodes[i].name, (long long)bytes);
+    ok(becomes(&r, "/v1/nodes", want), "  sees what %s has", nodes[i].name);
+}
+
+/* What the answer to a submit says of GPUs of whose memory nobody has said
+ * anything: of the three nodes of the partition that all have. */
+static void test_warnings(void)
+{
+    static const char all[] =
+        "\"warnings\":[{\"code\":\"W201\",\"path\":\"resources.gpu_memory\","
+        "\"message\":\"what memory the GPUs of 3 of 3 nodes have is not known, "
+        "and these are not left out\"}]";
+
+    is_int(submit("blind", "\"gpus\":1,\"gpu_memory\":\"40G..\""), 201,
+           "one for much memory");
+    ok(has(&r, all), "hears that nobody knows");
+    is_int(call(&r, "POST", "/v1/jobs",
+                "{\"spec\":{\"version\":1,\"kind\":\"command\",\"command\":"
+                "[\"true\"],\"sweep\":{\"grid\":{\"resources.gpu_memory\":"
+                "[null,\"40G..\"]}}}}",
+                NULL),
+           201, "a sweep of which the second task does");
+    ok(has(&r, all), "  too");
+    tell_memory(1, INT64_C(80) << 30);
+    tell_memory(2, INT64_C(24) << 30);
+    is_int(submit("one-eyed", "\"gpus\":1,\"gpu_memory\":\"40G..\""), 201,
+           "where one has less, and one is not known");
+    ok(has(&r, "GPUs of 1 of 2 nodes have"), "  is what is said");
+    tell_memory(0, INT64_C(80) << 30);
+    is_int(submit("seeing", "\"gpus\":1,\"gpu_memory\":\"40G..\""), 201,
+           "where all is known");
+    ok(!has(&r, "warnings"), "  nothing is said");
+}
+
 /* ---- the loop ------------------------------------------------------------
  */
 static struct loop *loop;
@@ -280,6 +326,7 @@ int main(void)
     test_types();
     test_away();
     test_tokens();
+    test_warnings();
     test_loop();
     rig_down(&r);
     rig_clear(&r);
