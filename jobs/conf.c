@@ -72,7 +72,8 @@ static const struct schema_key keys[] = {
      RANGE(1, 1024), .code = "E013", .words = WORDS(WORD("auto", CONF_AUTO)),
      .doc = "ranks at a time without GPUs; auto: one per core"},
     {"local.mpirun", KEY_STRING, AT(local.mpirun), .def = "mpirun",
-     .code = "E014", .doc = "program that starts the ranks"},
+     .code = "E014",
+     .doc = "program that starts ranks, where there are several"},
 
     {"slurm.conf", KEY_PATH, AT(slurm.conf), .def = "null", NONE(0),
      .code = "E015",

@@ -1,6 +1,6 @@
 /* alloc.h - where devices come from.
  *
- * Implementations: local (this machine: GPUs, or declared slots; mpirun by
+ * Implementations: local (this machine: GPUs, or declared slots; ranks by
  * fork and exec), fake (virtual time, scripted failures; for the simulator
  * and the tests), and slurm. tests/contract/alloc.c is the specification and
  * runs against each.
@@ -207,7 +207,8 @@ struct alloc {
 /* ---- local --------------------------------------------------------------- */
 struct alloc_local_conf {
     int32_t slots;        /* CPU slots that stand for GPUs; 0: real GPUs only */
-    const char *mpirun;   /* program; found on PATH when without '/' */
+    const char *mpirun;   /* program for several ranks; found on PATH when
+                             without a slash */
     const char *shepherd; /* mgpu-shepherd, absolute */
     const char *nvml;     /* NULL: libnvidia-ml.so.1 */
     const char *gpuwatch; /* mgpu-gpuwatch, absolute; NULL: no GPU is watched */

@@ -331,7 +331,8 @@ static int run_once(struct batch *b, struct error *err)
     if (!argv)
         return -1;
     b->has_ended = false;
-    int rc = launcher_start("mgpu-batch", argv, &b->launcher, err);
+    int rc =
+        launcher_start("mgpu-batch", argv, LAUNCHES_RANKS, &b->launcher, err);
     free(argv);
     if (rc < 0)
         return -1;
@@ -424,8 +425,9 @@ static int finish(struct batch *b, int rc, const struct error *why)
 
 int main(int argc, char **argv)
 {
-    struct batch b = {
-        .signal_fd = -1, .launcher = {.out_fd = -1}, .kill_at_s = INFINITY};
+    struct batch b = {.signal_fd = -1,
+                      .launcher = {.out_fd = -1, .tty_fd = -1},
+                      .kill_at_s = INFINITY};
     struct error err = ERROR_INIT;
     if (argc != 2 || argv[1][0] != '/') {
         (void)fputs("usage: mgpu-batch DIR (Slurm runs it for mgpu-ctld)\n",

@@ -9,6 +9,15 @@
 #include "slurm/hwloc.h"
 #include "slurm/words.h"
 
+static int add_rank(struct buf *b, const char *worker, const char *dir,
+                    struct error *err)
+{
+    return words_add(b, worker, err) < 0 || words_add(b, "--launch", err) < 0 ||
+                   buf_addf(b, err, "%s/launch.json%c", dir, '\0') < 0
+               ? -1
+               : 0;
+}
+
 char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
                    const char *dir, struct error *err)
 {
@@ -29,8 +38,18 @@ char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
         rc = words_add(&b, fixed[i], err);
     if (rc < 0 || words_add(&b, "-np", err) < 0 ||
         buf_addf(&b, err, "%d%c", ranks, '\0') < 0 ||
-        words_add(&b, worker, err) < 0 || words_add(&b, "--launch", err) < 0 ||
-        buf_addf(&b, err, "%s/launch.json%c", dir, '\0') < 0) {
+        add_rank(&b, worker, dir, err) < 0) {
+        buf_clear(&b);
+        return NULL;
+    }
+    return words_take(&b, err);
+}
+
+char **mpirun_argv_alone(const char *worker, const char *dir, struct error *err)
+{
+    struct buf b = BUF_INIT;
+    if (add_rank(&b, worker, dir, err) < 0 ||
+        words_add(&b, "--alone", err) < 0) {
         buf_clear(&b);
         return NULL;
     }

@@ -1,4 +1,5 @@
-/* mpirun.h - how Open MPI's launcher is called on this machine.
+/* mpirun.h - how ranks are called on this machine: by Open MPI's launcher, or
+ * one of them by itself.
  *
  * Measured with Open MPI 4.1.4: mpirun exits with the code of the first rank
  * that exited with another than 0, and with 128 + N when that rank died of
@@ -19,6 +20,11 @@
  */
 char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
                    const char *dir, struct error *err) MUST_CHECK;
+
+/* The arguments for one rank, with no launcher.
+ * own  as mpirun_argv() */
+char **mpirun_argv_alone(const char *worker, const char *dir,
+                         struct error *err) MUST_CHECK;
 
 /* The environment of an attempt: a few variables of the daemon's own, and
  * nothing else that its surroundings happened to set.

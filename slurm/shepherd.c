@@ -13,18 +13,22 @@
  * daemon from before, under which a package is being replaced, says nothing of
  * it.
  *
- * Then it runs mpirun, copies the ranks' output into the bounded log, and
+ * Then it runs the ranks, copies their output into the bounded log, and
  * passes on what the daemon asks (attempt_dir.h has the two signals). It is
  * the subreaper of everything below it, so no descendant can escape, and it
  * does not leave before the last of them is gone: when it writes `exit`, the
  * GPUs are free. It knows no time limit; the engine does.
+ *
+ * Several ranks are started by mpirun. One is a child of the shepherd, and
+ * has no use for MPI: mpirun and MPI_Init would cost it half a second.
  *
  * Release, step by step: SIGTERM to the ranks only, for mpirun itself would
  * kill them a second later and they may need the whole grace for a
  * checkpoint; after the grace, SIGKILL to everything but mpirun, which then
  * has KILL_WAIT_S to clean up after itself; then SIGKILL to everything.
  * If the shepherd is killed, the kernel sends mpirun a SIGTERM, and it ends
- * the ranks; what is left after that the daemon finds by ATTEMPT_MARK.
+ * the ranks, or kills the only one; what is left after that the daemon finds
+ * by ATTEMPT_MARK.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,11 +71,12 @@ struct shepherd {
     struct outputs *out;
     sigset_t signals;
     int signal_fd;
-    struct launcher mpirun;
-    bool has_ended;    /* mpirun */
-    bool has_children; /* of ours, any */
+    bool is_alone;         /* there is one rank, and no mpirun */
+    struct launcher first; /* mpirun, or that rank */
+    bool has_ended;        /* it */
+    bool has_children;     /* of ours, any */
     bool is_mpirun_hit;
-    int status; /* mpirun's */
+    int status; /* its */
     double began_s;
     double kill_at_s; /* INFINITY: nobody has asked for the end */
 };
@@ -107,6 +112,7 @@ static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
                          argv[2], argv[3]);
     s->dir = argv[1];
     s->ranks = (int32_t)ranks;
+    s->is_alone = ranks == 1;
     s->log_max_bytes = max;
     s->log_fails = has_how && strncmp(argv[4], "fail,", 5) == 0;
     s->log_is_plain = has_how && strstr(argv[4], ",plain") != NULL;
@@ -162,13 +168,17 @@ static int start(struct shepherd *s, struct error *err)
     if (attempt_exit_reserve(s->dir, err) < 0 ||
         outputs_create(&conf, &s->out, err) < 0)
         return -1;
-    char **argv = mpirun_argv(s->program, s->ranks, s->worker, s->dir, err);
+    char **argv =
+        s->is_alone ? mpirun_argv_alone(s->worker, s->dir, err)
+                    : mpirun_argv(s->program, s->ranks, s->worker, s->dir, err);
     if (!argv)
         return -1;
     /* From here on the attempt has been started, whatever happens. */
     int rc = attempt_write(s->dir, "started", "", err);
     if (rc == 0)
-        rc = launcher_start("mgpu-shepherd", argv, &s->mpirun, err);
+        rc = launcher_start("mgpu-shepherd", argv,
+                            s->is_alone ? IS_THE_RANK : LAUNCHES_RANKS,
+                            &s->first, err);
     if (rc == 0)
         s->has_children = true;
     s->began_s = now_s();
@@ -187,11 +197,19 @@ static void reap(struct shepherd *s)
             s->has_children = false;
         if (pid <= 0)
             return;
-        if (pid == s->mpirun.pid) {
+        if (pid == s->first.pid) {
             s->has_ended = true;
             s->status = status;
         }
     }
+}
+
+/* Returns how many there are. */
+static int signal_ranks(const struct shepherd *s, int signo)
+{
+    if (!s->is_alone)
+        return proc_signal_children(s->first.pid, 0, signo);
+    return kill(s->first.pid, signo) == 0;
 }
 
 static void release(struct shepherd *s, double grace_s)
@@ -200,12 +218,12 @@ static void release(struct shepherd *s, double grace_s)
     s->kill_at_s = fmin(s->kill_at_s, now_s() + grace_s);
     if (!is_first || s->has_ended)
         return;
-    if (proc_signal_children(s->mpirun.pid, 0, SIGTERM) > 0) {
+    if (signal_ranks(s, SIGTERM) > 0) {
         /* One that is stopped could not even die of it. */
-        (void)proc_signal_children(s->mpirun.pid, 0, SIGCONT);
+        (void)signal_ranks(s, SIGCONT);
     } else {
         s->is_mpirun_hit = true;
-        (void)kill(s->mpirun.pid, SIGTERM);
+        (void)kill(s->first.pid, SIGTERM);
     }
 }
 
@@ -215,7 +233,7 @@ static void take_signals(struct shepherd *s)
     while (read(s->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
         int signo = (int)si.ssi_signo;
         if (signo == SHEPHERD_SIGNAL && !s->has_ended)
-            (void)proc_signal_children(s->mpirun.pid, 0, si.ssi_int);
+            (void)signal_ranks(s, si.ssi_int);
         else if (signo == SHEPHERD_RELEASE)
             release(s, si.ssi_int / 1e3);
         else if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP)
@@ -227,8 +245,8 @@ static void take_signals(struct shepherd *s)
  * that they left behind would keep the attempt, and its GPUs, for ever. */
 static bool has_only_orphans(const struct shepherd *s)
 {
-    return !s->has_ended && proc_n_own_children() > 1 &&
-           proc_signal_children(s->mpirun.pid, 0, 0) == 0;
+    return !s->is_alone && !s->has_ended && proc_n_own_children() > 1 &&
+           proc_signal_children(s->first.pid, 0, 0) == 0;
 }
 
 static bool has_printed_too_much(const struct shepherd *s)
@@ -236,7 +254,8 @@ static bool has_printed_too_much(const struct shepherd *s)
     return s->log_fails && outputs_are_over(s->out);
 }
 
-/* Until mpirun has ended and nothing that it left behind is there any more. */
+/* Until the first has ended and nothing that it left behind is there any
+ * more. */
 static void watch(struct shepherd *s)
 {
     for (;;) {
@@ -246,9 +265,9 @@ static void watch(struct shepherd *s)
             return;
         bool is_over = s->has_ended || now >= s->kill_at_s;
         if (is_over || has_only_orphans(s)) {
-            bool spare = !s->has_ended && now < s->kill_at_s + KILL_WAIT_S;
-            (void)proc_signal_tree(getpid(), spare ? s->mpirun.pid : 0,
-                                   SIGKILL);
+            bool spare = !s->is_alone && !s->has_ended &&
+                         now < s->kill_at_s + KILL_WAIT_S;
+            (void)proc_signal_tree(getpid(), spare ? s->first.pid : 0, SIGKILL);
         }
         double wait_s =
             is_over ? TICK_S : fmin(s->kill_at_s - now, ORPHAN_TICK_S);
@@ -256,12 +275,13 @@ static void watch(struct shepherd *s)
         if (rest_ms >= 0 && rest_ms < wait_ms)
             wait_ms = rest_ms;
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
-                               {.fd = s->mpirun.out_fd, .events = POLLIN},
-                               {.fd = outputs_fd(s->out), .events = POLLIN}};
-        if (poll(fds, 3, wait_ms) < 0 && errno != EINTR)
+                               {.fd = s->first.out_fd, .events = POLLIN},
+                               {.fd = outputs_fd(s->out), .events = POLLIN},
+                               {.fd = s->first.tty_fd, .events = POLLIN}};
+        if (poll(fds, 4, wait_ms) < 0 && errno != EINTR)
             continue;
-        if (fds[1].revents)
-            launcher_copy(&s->mpirun, s->out);
+        if (fds[1].revents || fds[3].revents)
+            launcher_copy(&s->first, s->out);
         if (fds[2].revents)
             outputs_copy(s->out);
         if (fds[0].revents)
@@ -289,7 +309,7 @@ static void used(const struct shepherd *s, struct attempt_exit *ret)
 static int finish(struct shepherd *s, struct error *err)
 {
     outputs_drain(s->out); /* a rank's last words before the launcher's */
-    launcher_drain(&s->mpirun, s->out);
+    launcher_drain(&s->first, s->out);
     bool is_over = has_printed_too_much(s);
     outputs_destroy(s->out);
     s->out = NULL;
@@ -319,7 +339,8 @@ static int run(struct shepherd *s, struct error *err)
 
 int main(int argc, char **argv)
 {
-    struct shepherd s = {.signal_fd = -1, .mpirun = {.out_fd = -1}};
+    struct shepherd s = {.signal_fd = -1,
+                         .first = {.out_fd = -1, .tty_fd = -1}};
     struct error err = ERROR_INIT;
     int rc = parse(&s, argc, argv, &err);
     if (rc == 0)

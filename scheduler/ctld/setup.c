@@ -229,7 +229,7 @@ static int check_mpirun(const struct conf *conf, struct error *err)
                ? 0
                : error_set(err, ERR_CONFIG,
                            "local.mpirun: there is no program '%s' here; jobs "
-                           "of kind cv will fail",
+                           "of more than one GPU will be held",
                            mpirun);
 }
 

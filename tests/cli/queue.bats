@@ -252,7 +252,10 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
         >"$BATS_TEST_TMPDIR/d/conf.yaml"
     ctld_start --config "$BATS_TEST_TMPDIR/d/conf.yaml"
     mv "$BATS_TEST_TMPDIR/launch" "$BATS_TEST_TMPDIR/away"
-    id=$(submit_command lost true)
+    id=$(submit_command alone true) # one rank needs no launcher
+    wait_for 30 job_is "$id" COMPLETED
+    id=$(api POST /v1/jobs -d '{"spec":{"version":1,"kind":"command",
+        "name":"lost","command":["true"],"resources":{"gpus":2}}}' | json '$.id')
     wait_for 30 job_is "$id" HELD
     run "$MGPU_BIN/mgpu-stat" --why "$id"
     [[ $output == *"Refused: could not be started: "* ]]

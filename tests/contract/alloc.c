@@ -185,8 +185,8 @@ static void test_all(enum rig_kind kind)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "--launch") == 0)
-        return rank_main(argv[2]);
+    if (argc >= 3 && strcmp(argv[1], "--launch") == 0)
+        return rank_main(argc, argv);
     test_all(RIG_FAKE);
     test_all(RIG_LOCAL);
 #if HAVE_SLURM

@@ -2,7 +2,7 @@
 #include "jobs/joblog.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/local.h"
-#include "tests/contract/alloc_rig.h"
+#include "tests/contract/alloc_shepherd.h"
 #include "tests/fake_nvml.h"
 
 static const struct behaviour ignores = {.launch = "{\"do\":\"ignore\"}"};
@@ -21,51 +21,6 @@ static int n_fds(void)
     if (d)
         (void)closedir(d);
     return n;
-}
-
-/* Never -1 or 0, which kill(2) takes for everybody: without a shepherd there
- * is nothing left to test. */
-static pid_t shepherd_of(const struct rig *r, uint64_t job)
-{
-    struct attempt_pid p = {.pid = 0};
-    struct error err = ERROR_INIT;
-    if (attempt_pid_read(rig_path(r, job, NULL), &p, &err) < 0 || p.pid <= 1) {
-        printf("Bail out! no shepherd of job %d: %s\n", (int)job, err.msg);
-        exit(1);
-    }
-    return p.pid;
-}
-
-/* And waits until it is dead. */
-static bool kill_shepherd(const struct rig *r, uint64_t job)
-{
-    pid_t pid = shepherd_of(r, job);
-    uint64_t ticks;
-    if (kill(pid, SIGKILL) < 0)
-        return false;
-    for (int i = 0; i < 6000; i++) {
-        if (proc_start_ticks(pid, &ticks, NULL) < 0)
-            return true;
-        (void)poll(NULL, 0, 10);
-    }
-    return false;
-}
-
-/* Everything that job started, by its mark; -1 when it cannot be told. */
-static int n_marked(const struct rig *r, uint64_t job)
-{
-    char entry[PATH_MAX + sizeof(ATTEMPT_MARK)];
-    struct error err = ERROR_INIT;
-    (void)snprintf(entry, sizeof(entry), "%s=%s", ATTEMPT_MARK,
-                   rig_path(r, job, NULL));
-    return proc_signal_marked(entry, 0, &err);
-}
-
-static bool starts(struct rig *r, uint64_t job, int32_t gpus,
-                   const struct behaviour *b, int n_ready)
-{
-    return rig_ask(r, job, gpus, b) == 0 && rig_gets(r, job, ALLOC_GRANTED) &&
-           rig_ready(r, job, n_ready);
 }
 
 /* Who has the slots, as people are told it. */
@@ -270,17 +225,6 @@ static void test_log(struct rig *r)
     ok(got + lost == 200000 * 49, "and the rest is accounted for");
 }
 
-/* What a rank of job has in its environment. */
-static bool has_line(const struct rig *r, uint64_t job, const char *line)
-{
-    struct buf text = BUF_INIT;
-    struct error err = ERROR_INIT;
-    bool has = buf_read_file(&text, rig_path(r, job, "env"), 100000, &err) == 0;
-    has = has && strstr(buf_str(&text), line);
-    buf_clear(&text);
-    return has;
-}
-
 static void test_files(struct rig *r)
 {
     (void)setenv("MGPU_TEST_SECRET", "x", 1);
@@ -293,10 +237,11 @@ static void test_files(struct rig *r)
        "launch.json is for its owner only");
     ok(stat(rig_path(r, 60, NULL), &st) == 0 && (st.st_mode & 07777) == 0700,
        "and so is the directory");
-    ok(!has_line(r, 60, "MGPU_TEST_SECRET"),
+    ok(!rig_has(r, 60, "env", "MGPU_TEST_SECRET"),
        "what the daemon had is not passed on");
-    ok(has_line(r, 60, "\nCUDA_VISIBLE_DEVICES=\n"), "a CPU slot has no GPU");
-    ok(has_line(r, 60, "\nOMP_NUM_THREADS="), "the threads are counted");
+    ok(rig_has(r, 60, "env", "\nCUDA_VISIBLE_DEVICES=\n"),
+       "a CPU slot has no GPU");
+    ok(rig_has(r, 60, "env", "\nOMP_NUM_THREADS="), "the threads are counted");
     ok(rig_size(r, 60, "shepherd.log") == 0, "the shepherd had no complaint");
 
     char self[PATH_MAX];
@@ -362,17 +307,19 @@ static void test_gpus(struct rig *r)
     ok(rig_ask(r, 71, 1, &env) == 0 && rig_gets(r, 71, ALLOC_GRANTED) &&
            rig_ends(r, 71, 0, 0),
        "a rank on the other one");
-    ok(has_line(r, 71, "\nCUDA_VISIBLE_DEVICES=GPU-bbbb\n"), "sees only it");
-    ok(has_line(r, 71, "\nCUDA_DEVICE_ORDER=PCI_BUS_ID\n"), "by its address");
+    ok(rig_has(r, 71, "env", "\nCUDA_VISIBLE_DEVICES=GPU-bbbb\n"),
+       "sees only it");
+    ok(rig_has(r, 71, "env", "\nCUDA_DEVICE_ORDER=PCI_BUS_ID\n"),
+       "by its address");
     ok(rig_ask(r, 72, 0, &env) == 0 && rig_gets(r, 72, ALLOC_GRANTED) &&
            rig_ends(r, 72, 0, 0) &&
-           has_line(r, 72, "\nCUDA_VISIBLE_DEVICES=\n"),
+           rig_has(r, 72, "env", "\nCUDA_VISIBLE_DEVICES=\n"),
        "a rank without a GPU sees none");
     ok(rig_signal(r, 70, SIGUSR1) == 0 && rig_ends(r, 70, 0, 0),
        "the first one ends");
     ok(rig_ask(r, 73, 2, &env) == 0 && rig_gets(r, 73, ALLOC_GRANTED) &&
            rig_ends(r, 73, 0, 0) &&
-           has_line(r, 73, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n"),
+           rig_has(r, 73, "env", "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n"),
        "two ranks see both");
 
     ok(starts(r, 74, 1, &usr1, 1), "one runs on the first");
@@ -386,7 +333,7 @@ static void test_gpus(struct rig *r)
     is_int(node.gpus_free, 1, "the other one is as good as before");
     ok(rig_ask(r, 75, 1, &env) == 0 && rig_gets(r, 75, ALLOC_GRANTED) &&
            rig_ends(r, 75, 0, 0) &&
-           has_line(r, 75, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa\n"),
+           rig_has(r, 75, "env", "\nCUDA_VISIBLE_DEVICES=GPU-aaaa\n"),
        "a rank gets that");
     ok(rig_ask(r, 76, 2, &env) == 0 && rig_gets(r, 76, ALLOC_REFUSED),
        "two there are not any more");
@@ -467,7 +414,7 @@ static void test_fails(struct rig *r)
        "the job on the other one ends as it should");
     is_int(r->last.ended_by, ALLOC_BY_ITSELF, "  by itself");
     ok(rig_gets(r, 82, ALLOC_GRANTED) && rig_ends(r, 82, 0, 0) &&
-           has_line(r, 82, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa\n"),
+           rig_has(r, 82, "env", "\nCUDA_VISIBLE_DEVICES=GPU-aaaa\n"),
        "who waited gets that one");
 
     ok(starts(r, 83, 1, &ignores, 1), "one more");
@@ -486,7 +433,7 @@ static void test_fails(struct rig *r)
     ok(r->a->ops->mend(r->a, node.name) && node_of(r).gpus_drained == 0,
        "somebody has looked at them, and uses them again");
     ok(rig_gets(r, 84, ALLOC_GRANTED) && rig_ends(r, 84, 0, 0) &&
-           has_line(r, 84, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n"),
+           rig_has(r, 84, "env", "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n"),
        "who waited gets them");
     ok(fake_nvml_say(says, "xid 1 79") && drained(r, 1) &&
            strcmp(node_of(r).drained, "1") == 0,
@@ -529,8 +476,8 @@ static void test_forgets(struct rig *r)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3 && strcmp(argv[1], "--launch") == 0)
-        return rank_main(argv[2]);
+    if (argc >= 3 && strcmp(argv[1], "--launch") == 0)
+        return rank_main(argc, argv);
     int before = n_fds();
     struct rig r;
     rig_open(&r, RIG_LOCAL);

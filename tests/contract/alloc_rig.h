@@ -4,8 +4,8 @@
  * directories below a temporary one, that of Slurm with a private cluster of
  * one node with two GPUs (tests/slurm/testbed), or the fake on a virtual
  * clock. An attempt's behaviour is said twice, for the rank of the first two
- * and for the script of the other. The test program itself is the rank: when
- * its first argument is --launch it does what launch.json says.
+ * and for the script of the other. The test program itself is the rank
+ * (alloc_rank.h).
  */
 #ifndef MGPU_TESTS_CONTRACT_ALLOC_RIG_H
 #define MGPU_TESTS_CONTRACT_ALLOC_RIG_H
@@ -33,106 +33,8 @@
 #include "slurm/alloc_fake.h"
 #include "slurm/helper_wire.h"
 #include "slurm/proc.h"
+#include "tests/contract/alloc_rank.h"
 #include "tests/tap.h"
-
-/* ---- the rank -------------------------------------------------------------
- */
-static inline void note_in(const char *dir, const char *file, const char *text)
-{
-    char path[PATH_MAX + 16];
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, file);
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        _exit(99);
-    (void)close(fd);
-}
-
-static inline void note_pid(const char *dir, const char *file)
-{
-    char text[32];
-    (void)snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    note_in(dir, file, text);
-}
-
-static inline void on_usr1(int signo)
-{
-    (void)signo;
-    _exit(0);
-}
-
-/* "ready" says that signals find their handlers. */
-static inline void sleep_for_ever(const char *dir)
-{
-    note_pid(dir, "ready");
-    for (;;)
-        (void)pause();
-}
-
-static inline void print_bytes(long n)
-{
-    char line[64];
-    for (long at = 0; at < n; at += 50) {
-        int len = snprintf(line, sizeof(line), "%048ld\n", at);
-        if (len != 49 || write(1, line, 49) != 49)
-            _exit(98);
-    }
-}
-
-static inline int rank_main(const char *launch)
-{
-    char dir[PATH_MAX];
-    (void)snprintf(dir, sizeof(dir), "%s", launch);
-    *strrchr(dir, '/') = '\0';
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    rank = rank ? rank : getenv("SLURM_PROCID");
-    json_t *j = json_load_file(launch, 0, NULL);
-    if (!j || !rank)
-        _exit(97);
-    char what[32];
-    (void)snprintf(what, sizeof(what), "%s",
-                   json_string_value(json_object_get(j, "do")));
-    long n = (long)json_integer_value(json_object_get(j, "n"));
-    json_decref(j);
-    if (rank[0] == '0')
-        note_in(dir, "starts", "x");
-    note_pid(dir, "pids");
-    if (strcmp(what, "exit") == 0)
-        _exit((int)n);
-    if (strcmp(what, "signal") == 0) {
-        (void)signal((int)n, SIG_DFL); /* not a sanitizer's */
-        (void)raise((int)n);
-    }
-    if (strcmp(what, "ignore") == 0)
-        (void)signal(SIGTERM, SIG_IGN);
-    if (strcmp(what, "usr1") == 0)
-        (void)signal(SIGUSR1, on_usr1);
-    if (strcmp(what, "print") == 0) {
-        print_bytes(n);
-        _exit(0);
-    }
-    if (strcmp(what, "env") == 0) {
-        for (char **e = environ; *e && rank[0] == '0'; e++) {
-            note_in(dir, "env", *e);
-            note_in(dir, "env", "\n");
-        }
-        _exit(0);
-    }
-    if (strcmp(what, "orphan") == 0 && fork() == 0) {
-        (void)setsid();
-        (void)signal(SIGTERM, SIG_IGN);
-        (void)signal(SIGHUP, SIG_IGN);
-        note_pid(dir, "pids");
-        sleep_for_ever(dir);
-    } else if (strcmp(what, "orphan") == 0) {
-        char path[PATH_MAX + 8];
-        (void)snprintf(path, sizeof(path), "%s/ready", dir);
-        while (access(path, F_OK) < 0)
-            (void)poll(NULL, 0, 10);
-        _exit(0);
-    }
-    sleep_for_ever(dir);
-    return 0;
-}
 
 /* ---- the rig --------------------------------------------------------------
  */
@@ -159,8 +61,9 @@ struct rig {
     struct alloc *a;
     enum rig_kind kind;
     int32_t gpus;
-    const char *nvml; /* local: ask this library for GPUs instead */
-    char dir[64];     /* the attempts' */
+    const char *nvml;   /* local: ask this library for GPUs instead */
+    const char *mpirun; /* local; NULL: the one that is there */
+    char dir[64];       /* the attempts' */
     char programs[PATH_MAX - 64];
     char bin[PATH_MAX]; /* mgpu-shepherd */
     char self[PATH_MAX];
@@ -270,7 +173,7 @@ static inline void rig_attach(struct rig *r)
     (void)snprintf(gpuwatch, sizeof(gpuwatch), "%s",
                    rig_program(r, "mgpu-gpuwatch"));
     struct alloc_local_conf conf = {.slots = r->nvml ? 0 : r->gpus,
-                                    .mpirun = "mpirun",
+                                    .mpirun = r->mpirun ? r->mpirun : "mpirun",
                                     .shepherd = r->bin,
                                     .nvml = r->nvml,
                                     .gpuwatch = r->nvml ? gpuwatch : NULL};
