@@ -103,6 +103,31 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
     return rc;
 }
 
+/* A row for each job that is named. */
+static int rows_of(struct client *c, const struct stat_args *a,
+                   char *const *words, size_t n, struct error *err)
+{
+    struct columns columns; /* a mistake in them is found before the asking */
+    int rc = columns_parse(a->f.show.format, &columns, err);
+    json_t *jobs = json_array(), *sorted = NULL;
+    if (rc == 0 && !jobs)
+        rc = error_set(err, ERR_NOMEM, "no memory for a list");
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        json_t *reply = NULL;
+        rc = client_get(c, &reply, err, "/v1/jobs/%s", words[i]);
+        if (rc == 0 && json_array_append(jobs, json_object_get(reply, "job")))
+            rc = error_set(err, ERR_NOMEM, "no memory for a list");
+        json_decref(reply);
+    }
+    if (rc == 0 && a->f.show.sort)
+        rc = columns_sort(jobs, a->f.show.sort, &sorted, err);
+    if (rc == 0)
+        rc = show_jobs(&a->f.show, sorted ? sorted : jobs, err);
+    json_decref(sorted);
+    json_decref(jobs);
+    return rc;
+}
+
 static int gpus(struct client *c, const struct stat_args *a, struct error *err)
 {
     struct filter f = a->filter;
@@ -265,6 +290,8 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = fetch_eff_all(c, &a->f, &a->filter, err);
     else if (rc == 0 && n == 0)
         rc = queue(c, a, NULL, err);
+    else if (rc == 0 && stat_is_rows(a, (int)n))
+        rc = rows_of(c, a, words, n, err);
     else
         for (size_t i = 0; rc == 0 && i < n; i++) {
             if (i && !a->f.json)
@@ -327,7 +354,8 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     if (a->colour)
         a->f.show.style.colour = a->colour > 0;
     bool is_help = a->f.show.format && strcmp(a->f.show.format, "help") == 0;
-    bool is_queue = is_help || a->view == OPT_WATCH || (!a->view && n == 0);
+    bool is_queue = is_help || a->view == OPT_WATCH || (!a->view && n == 0) ||
+                    stat_is_rows(a, n);
     if (stat_check(a, n, err) < 0 ||
         (is_queue && formats_read(&formats, err) < 0))
         return -1;

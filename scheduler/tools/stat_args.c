@@ -166,6 +166,7 @@ static bool take_text(struct stat_args *a, int id, const char *value)
         break;
     case OPT_FORMAT:
         a->f.show.format = value;
+        a->has_format = true;
         break;
     case OPT_SORT:
         a->f.show.sort = value;
@@ -277,6 +278,107 @@ static int check_cancel(const struct stat_args *a, int n, struct error *err)
     return cancel_check(&conf, n, err);
 }
 
+bool stat_is_rows(const struct stat_args *a, int n)
+{
+    return !a->view && n > 0 && a->has_format && !a->f.json && !a->exports;
+}
+
+/* ---- what a view makes use of -----------------------------------------------
+ */
+
+enum { USES_FORMAT = 1, USES_SORT = 2, USES_COUNT = 4, USES_SINCE = 8 };
+enum { USES_FILTER = 16, USES_EXPAND = 32, USES_ALL = 63 };
+
+/* Of the options that choose, order and cut what is shown. */
+static unsigned uses_of(const struct stat_args *a, int n)
+{
+    switch (a->view) {
+    case 0:
+        return n == 0               ? USES_ALL
+               : stat_is_rows(a, n) ? USES_FORMAT | USES_SORT
+                                    : 0;
+    case OPT_WATCH:
+        return USES_ALL;
+    case OPT_CANCEL: /* check_cancel() */
+        return USES_ALL & ~(unsigned)USES_EXPAND;
+    case OPT_TOP:
+        return USES_FILTER | USES_SINCE | USES_COUNT;
+    case OPT_GPUS:
+        return USES_FILTER | USES_SINCE;
+    case OPT_EFF:
+        return n == 0 ? USES_FILTER | USES_SINCE | USES_COUNT : 0;
+    case OPT_LOGS:
+        return USES_SINCE | USES_COUNT;
+    case OPT_METRICS:
+        return a->exports ? 0 : USES_COUNT;
+    case OPT_SQL:
+        return USES_COUNT;
+    default:
+        return 0;
+    }
+}
+
+static const char *name_of(int view)
+{
+    const struct opt *o = opts;
+    int id = view == OPT_PAPER ? OPT_REPORT : view;
+    while (o->id && o->id != id)
+        o++;
+    return o->name;
+}
+
+/* Which of the options was given that choose jobs, but for --since. */
+static const char *chooser_of(const struct filter *f)
+{
+    return f->user        ? "--user"
+           : f->states    ? "--state"
+           : f->name      ? "--name"
+           : f->account   ? "--account"
+           : f->partition ? "--partition"
+           : f->n_labels  ? "--label"
+           : f->node      ? "--on"
+                          : NULL;
+}
+
+/* What a view would not look at is no answer to who asked for it. */
+static int check_uses(const struct stat_args *a, int n, struct error *err)
+{
+    const char *chooser = chooser_of(&a->filter);
+    const struct {
+        unsigned use;
+        bool is_given;
+        const char *name;
+    } given[] = {
+        {USES_FORMAT, a->f.show.format != NULL, "--format"},
+        {USES_SORT, a->f.show.sort != NULL, "--sort"},
+        {USES_COUNT, a->f.count > 0, "--count"},
+        {USES_SINCE, a->filter.since != NULL, "--since"},
+        {USES_EXPAND, a->f.show.expand, "--expand"},
+        {USES_FILTER, chooser != NULL, chooser},
+    };
+    unsigned uses = uses_of(a, n);
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        if (!given[i].is_given || (uses & given[i].use))
+            continue;
+        return error_set(err, ERR_USAGE, "%s does not go with %s%s",
+                         given[i].name, a->view ? "--" : "the number of a job",
+                         a->view ? name_of(a->view) : "");
+    }
+    return 0;
+}
+
+static int check_plot(const struct stat_args *a, struct error *err)
+{
+    size_t len = a->view == OPT_PLOT ? strlen(a->file) : 0;
+    if (len == 0 || strcmp(a->file, "-") == 0 ||
+        (len > 4 && strcmp(a->file + len - 4, ".svg") == 0))
+        return 0;
+    return error_set(err, ERR_USAGE,
+                     "--plot '%.60s': expected a file named .svg, or '-'; "
+                     "--of says what is drawn",
+                     a->file);
+}
+
 int stat_check(const struct stat_args *a, int n, struct error *err)
 {
     bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
@@ -334,9 +436,8 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         a->view != OPT_CANCEL)
         return error_set(err, ERR_USAGE,
                          "--json shows one job at a time; --jsonl does more");
-    if (a->view == OPT_TOP && (a->f.show.format || a->f.show.sort))
-        return error_set(err, ERR_USAGE,
-                         "--format and --sort: --top has columns of its own");
+    if (check_plot(a, err) < 0 || check_uses(a, n, err) < 0)
+        return -1;
     if (a->f.ids && (n > 0 || a->exports ||
                      (a->view && a->view != OPT_NODES && a->view != OPT_GPUS &&
                       a->view != OPT_WATCH)))

@@ -59,7 +59,7 @@ struct stat_args {
     int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
     double timeout_s, interval_s;
     uint32_t wait_states;
-    bool has_rank, has_tail;
+    bool has_rank, has_tail, has_format;
     int colour; /* render_colour() */
     bool waits; /* --wait; with --logs it is no view */
     struct filter filter;
@@ -77,6 +77,9 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
                    struct error *err) MUST_CHECK;
 /* What does not go together, n operands among it. err ERR_USAGE */
 int stat_check(const struct stat_args *a, int n, struct error *err) MUST_CHECK;
+
+/* Jobs were named and columns asked for: they are rows of a table. */
+bool stat_is_rows(const struct stat_args *a, int n);
 
 /* What --cancel is to do. Valid as a is. */
 struct cancel_conf stat_cancel(const struct stat_args *a);

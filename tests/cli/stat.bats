@@ -367,6 +367,10 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$status" -eq 64 ]
     run stat --follow 1
     [ "$status" -eq 64 ]
+    run stat --plot loss 1
+    [ "$status" -eq 64 ]
+    [ "$output" = "mgpu-stat: --plot 'loss': expected a file named .svg, or '-'; --of says what is drawn" ]
+    [ ! -e loss ]
     run stat --evnts 1
     [ "$status" -eq 64 ]
     [[ $output == *"did you mean '--events'?"* ]]
@@ -376,6 +380,51 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$status" -eq 74 ]
     run bash -c 'set -o pipefail; "$MGPU_BIN/mgpu-stat" | head -n 0'
     [ "$status" -eq 0 ]
+}
+
+@test "an option that a view would not look at is refused" {
+    local words
+    while read -ra words; do
+        run stat "${words[@]:1}"
+        echo "${words[*]}: $status $output"
+        [ "$status" -eq 64 ]
+        [[ $output == "mgpu-stat: --${words[0]} does not go with "* ]]
+    done <<'ARGS'
+format --why 1 -o id
+sort 1 -S id
+sort --top -S id
+count --nodes -c 3
+since --events 1 --since 1d
+expand -x 1
+user 1 -u me
+state --nodes -t RUNNING
+name --why 1 -n x
+account --status -A x
+partition --metrics 1 -q x
+label --logs 1 --label x
+on --report x.html 1 --on x
+ARGS
+}
+
+@test "jobs that are named with columns are rows of a table" {
+    spec one true
+    spec two true
+    submit --wait one.yaml
+    submit --wait two.yaml
+    [ "$(stat -h -o name,id,state 2 1 | awk '{ print $1, $2, $3 }')" = \
+        "two 2 COMPLETED
+one 1 COMPLETED" ]
+    [ "$(stat -h -o id -S id 2 1 2 | awk '{ print $1 }')" = "1
+2
+2" ]
+    run stat -o id 1 7
+    [ "$status" -eq 66 ]
+    [ "$output" = "mgpu-stat: no job 7" ]
+    run stat -o nme 1
+    [ "$status" -eq 64 ]
+    [[ $output == *"did you mean 'name'?" ]]
+    # What one always wants to see of the queue is no wish for a table.
+    [[ $(MGPU_STAT_FORMAT=id stat 1) == "Job 1  one "* ]]
 }
 
 @test "one key is one job" {
