@@ -1,4 +1,4 @@
-/* log.c - see log.h. A line is composed first and written with one write(2),
+/* log.c - see log.h. A line is composed first and written with one call,
  * so that lines of several processes on one terminal do not mix. */
 #include "jobs/base/log.h"
 
@@ -6,8 +6,11 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +44,30 @@ int log_level_from_name(const char *name, enum log_level *ret)
         }
     }
     return -1;
+}
+
+/* Asked anew for each line: a daemon in the background goes on in a file, and
+ * what it starts has its variables and another standard error. */
+static bool is_journal(void)
+{
+    const char *at = getenv("JOURNAL_STREAM");
+    struct stat st;
+    char here[48];
+    if (!at || fstat(STDERR_FILENO, &st) < 0)
+        return false;
+    (void)snprintf(here, sizeof(here), "%llu:%llu",
+                   (unsigned long long)st.st_dev,
+                   (unsigned long long)st.st_ino);
+    return strcmp(at, here) == 0;
+}
+
+const char *log_prefix(enum log_level level)
+{
+    static const char *const prefixes[] = {
+        [LOG_ERR] = "<3>",  [LOG_WARN] = "<4>",  [LOG_NOTICE] = "<5>",
+        [LOG_INFO] = "<6>", [LOG_DEBUG] = "<7>",
+    };
+    return is_journal() ? prefixes[level] : "";
 }
 
 static size_t stamp(char *out, size_t cap)
@@ -222,7 +249,9 @@ void log_line(enum log_level level, const char *area, const char *fmt, ...)
         size_t len =
             log_format == LOG_JSON ? compose_json(&l, out) : compose(&l, out);
         out[len++] = '\n';
-        ssize_t ignored = write(STDERR_FILENO, out, len);
+        const char *first = log_prefix(level);
+        struct iovec parts[] = {{(char *)first, strlen(first)}, {out, len}};
+        ssize_t ignored = writev(STDERR_FILENO, parts, 2);
         (void)ignored;
     }
     errno = saved;

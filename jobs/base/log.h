@@ -24,6 +24,10 @@ void log_set_format(enum log_format format); /* the default is LOG_TEXT */
  * in  path  LOG_JOURNAL; borrowed.  -1 with errno: nobody is there */
 int log_to_journal(const char *path);
 #define LOG_JOURNAL "/run/systemd/journal/socket"
+/* What a line on standard error begins with: nothing, or where that is
+ * journald's, as systemd says in $JOURNAL_STREAM, the priority, as in "<4>",
+ * which journald takes off. A constant. */
+const char *log_prefix(enum log_level level);
 int log_level_from_name(const char *name, enum log_level *ret); /* -1: none */
 
 void log_line(enum log_level level, const char *area, const char *fmt, ...)

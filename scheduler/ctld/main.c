@@ -325,8 +325,8 @@ static int fail(const struct error *err)
     int status = error_exit_status(err->code);
     /* Of memory most say only for what. */
     bool is_bare = err->code == ERR_NOMEM && !strstr(err->msg, "memory");
-    (void)fprintf(stderr, "mgpu-ctld: %s%s\n", is_bare ? "out of memory: " : "",
-                  err->msg);
+    (void)fprintf(stderr, "%smgpu-ctld: %s%s\n", log_prefix(LOG_ERR),
+                  is_bare ? "out of memory: " : "", err->msg);
     daemonpipe_failed(status);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -157,6 +158,39 @@ static void test_journal(void)
     (void)rmdir(dir);
 }
 
+static void test_prefix(void)
+{
+    struct stat st;
+    char at[64], text[8192];
+    if (fstat(STDERR_FILENO, &st) < 0) {
+        ok(false, "standard error");
+        return;
+    }
+    (void)snprintf(at, sizeof(at), "%llu:%llu", (unsigned long long)st.st_dev,
+                   (unsigned long long)st.st_ino);
+    (void)setenv("JOURNAL_STREAM", at, 1);
+    log_err("a", "x");
+    ssize_t n = read(pipe_ends[0], text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    ok(strncmp(text, "<3>20", 5) == 0, "journald's: a priority comes first");
+    is_str(text + (n > 28 ? 28 : 0), "err a: x\n", "and the line as before");
+    is_str(log_prefix(LOG_DEBUG), "<7>", "the last one");
+    log_set_format(LOG_JSON);
+    log_warn("a", "x");
+    n = read(pipe_ends[0], text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    ok(strncmp(text, "<4>{\"at\":", 9) == 0, "of JSON, too");
+    log_set_format(LOG_TEXT);
+    /* Of a daemon that went into the background, or of its child. */
+    (void)snprintf(at, sizeof(at), "%llu:%llu", (unsigned long long)st.st_dev,
+                   (unsigned long long)st.st_ino + 1);
+    (void)setenv("JOURNAL_STREAM", at, 1);
+    log_err("a", "x");
+    is_str(lines(), "err a: x\n", "another file: nothing");
+    (void)unsetenv("JOURNAL_STREAM");
+    is_str(log_prefix(LOG_ERR), "", "nor without systemd");
+}
+
 int main(void)
 {
     int keep = dup(STDERR_FILENO);
@@ -171,6 +205,7 @@ int main(void)
     test_cut();
     test_json();
     test_journal();
+    test_prefix();
     (void)dup2(keep, STDERR_FILENO);
     return tap_done();
 }
