@@ -260,5 +260,9 @@ lines_at_least() { [ "$(n_lines "$1")" -ge "$2" ]; }
         grep -Eqx 'WatchdogSec=[1-9][0-9]*' "$unit"
         grep -Eqx 'Restart=(always|on-failure)' "$unit"
         grep -qx 'Type=notify' "$unit"
+        # But not for ever with a configuration that is wrong. Of what comes
+        # before it systemd does not look at the status.
+        grep -Eqx 'RestartPreventExitStatus=(.* )?78( .*)?' "$unit"
+        not grep '^ExecStartPre=' "$unit"
     done
 }
