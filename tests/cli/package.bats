@@ -66,12 +66,17 @@ cuda() { if [ -e "$MGPU_BIN/../lib/libmgpu-cuda.so" ]; then echo 1; else echo 0;
     id=$(submit_command two true)
     wait_for 60 job_is "$id" COMPLETED
     grep -q '# ours' "$root/etc/logrotate.d/mgpu"
+    enabled=$root/etc/systemd/system/multi-user.target.wants/mgpu-ctld.service
+    mkdir -p "$(dirname "$enabled")"
+    ln -s /usr/lib/systemd/system/mgpu-ctld.service "$enabled"
     in_root --remove mgpu
+    [ -L "$enabled" ]
     [ ! -e "$root/usr/bin/mgpu-ctld" ] && [ -e "$root/etc/logrotate.d/mgpu" ]
     run in_root --purge mgpu
     [ "$status" -eq 0 ]
     [[ $output == *"/var/lib/mgpu with the jobs' records is left"* ]]
     [ ! -e "$root/etc/logrotate.d/mgpu" ]
+    [ ! -L "$enabled" ]
     [ "$(cat "$root/var/lib/mgpu/state.db")" = record ]
 }
 
