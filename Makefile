@@ -11,6 +11,7 @@
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
 #   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds
+#   make bench-short       what a start costs: N=jobs, SLOTS=
 #   make bench-history     a long past: N=jobs, ROWS= of metrics
 #   make bench-retention   and its end: ROWS= that go while others come
 #   make coverage          what the tests execute
@@ -187,7 +188,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(filter-out $(absent), \
 
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov coverage coverage-run fuzz gpu-check gpu-bench gpu-bundle \
-        bench-cv bench-slurm bench-ctld bench-soak bench-history bench-retention crash fault \
+        bench-cv bench-slurm bench-ctld bench-soak bench-short bench-history bench-retention crash fault \
         install uninstall deb clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -505,6 +506,10 @@ bench-soak: all $(B)/tests/bench/load
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/soak.sh $(or $(SECONDS),600) $(or $(N),0) $(or $(HOLD),5)
 # Jobs that ended and their rows: what it costs to look at a few of them.
+bench-short: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/short.sh $(or $(N),400) $(or $(SLOTS),16)
+
 bench-history: all $(addprefix $(B)/tests/bench/,fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/history.sh $(or $(N),100000) $(or $(ROWS),10000000)
