@@ -357,9 +357,9 @@ static struct member of_tree(json_t *v)
     return m;
 }
 
-struct member members_get(const struct members *m, const char *name)
+struct member members_find(const struct members *m, const char *name,
+                           size_t len)
 {
-    size_t len = strlen(name);
     if (m->o)
         return of_tree(json_object_get(m->o, name));
     for (size_t i = m->n; i-- > 0;)

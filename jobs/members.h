@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "jobs/base/error.h"
 
@@ -72,7 +73,13 @@ void members_of_json(json_t *o, struct members *ret);
 void members_clear(struct members *m);
 
 /* The last of that name. */
-struct member members_get(const struct members *m, const char *name);
+struct member members_find(const struct members *m, const char *name,
+                           size_t len);
+static inline struct member members_get(const struct members *m,
+                                        const char *name)
+{
+    return members_find(m, name, strlen(name)); /* mostly known beforehand */
+}
 bool members_has(const struct members *m, const char *name,
                  enum member_kind kind);
 /* NULL: it is no text, or without memory. own  the caller frees */

@@ -17,13 +17,19 @@ enum { MAX_COLUMNS = RENDER_COLUMNS_MAX, GAP = 2, FIGURE = 20 };
 /* Sixteen show the whole word that a reason begins with: rather less blanks
  * than less of it. */
 enum { COMFORT = 16, NARROWEST = 6 };
+enum { WIDTH_MAX = (1 << 29) - 1 }; /* of 29 bits */
+
+struct cell {
+    uint32_t len;
+    uint32_t width : 29, paint : 3; /* in terminal columns; enum render_paint */
+};
 
 struct render_table {
     struct render_column columns[MAX_COLUMNS];
+    int widths[MAX_COLUMNS]; /* of the widest cell */
     size_t n_columns, n_cells;
-    struct buf text;    /* the cells, each ended by NUL */
-    struct buf offsets; /* size_t per cell */
-    struct buf paints;  /* a byte for each */
+    struct buf text;  /* the cells, one after the other, each ended by NUL */
+    struct buf cells; /* struct cell */
 };
 
 int render_table_create(const struct render_column *columns, size_t n,
@@ -45,9 +51,27 @@ void render_table_destroy(struct render_table *t)
     if (!t)
         return;
     buf_clear(&t->text);
-    buf_clear(&t->offsets);
-    buf_clear(&t->paints);
+    buf_clear(&t->cells);
     free(t);
+}
+
+/* The columns that the first `bytes` of s take, at most `limit`; *ret_bytes
+ * says how many bytes fit. */
+static int width_of(const char *s, int limit, size_t *ret_bytes)
+{
+    int width = 0;
+    const char *p = s;
+    while (*p) {
+        size_t n = 1;
+        int w = (unsigned char)*p < 0x80 ? 1 : render_char(p, &n);
+        if (width + w > limit)
+            break;
+        width += w;
+        p += n;
+    }
+    if (ret_bytes)
+        *ret_bytes = (size_t)(p - s);
+    return width;
 }
 
 int render_table_add(struct render_table *t, struct error *err, const char *fmt,
@@ -70,92 +94,113 @@ int render_table_add(struct render_table *t, struct error *err, const char *fmt,
     return rc;
 }
 
+/* What the text is on a terminal, in out[4 * n + 1]: a byte is \xNN at most.
+ * Mostly it is plain, and each byte a column. */
+static struct cell escape(const char *text, size_t n, char *out)
+{
+    size_t len = 0;
+    while (len < n && text[len] >= ' ' && text[len] < 0x7f) {
+        out[len] = text[len];
+        len++;
+    }
+    out[len] = '\0';
+    if (len == n)
+        return (struct cell){.len = (uint32_t)n, .width = n & WIDTH_MAX};
+    (void)render_escape(text, out, 4 * n + 1);
+    return (struct cell){.len = (uint32_t)strlen(out),
+                         .width = (uint32_t)width_of(out, WIDTH_MAX, NULL) &
+                                  WIDTH_MAX};
+}
+
 int render_table_put(struct render_table *t, const char *text,
                      struct error *err)
 {
-    /* A byte is \xNN at most. */
-    size_t at = t->text.len, cap = 4 * strlen(text) + 1;
-    if (buf_reserve(&t->text, cap, err) < 0 ||
-        buf_add(&t->paints, "", 1, err) < 0 ||
-        buf_add(&t->offsets, &at, sizeof(at), err) < 0)
+    size_t n = strlen(text), column = t->n_cells % t->n_columns;
+    if (n > WIDTH_MAX / 4)
+        return error_set(err, ERR_NOMEM, "a cell of %zu bytes", n);
+    if (buf_reserve(&t->text, 4 * n + 1, err) < 0 ||
+        buf_reserve(&t->cells, sizeof(struct cell), err) < 0)
         return -1;
-    render_escape(text, t->text.data + at, cap);
-    t->text.len += strlen(t->text.data + at) + 1;
+    const struct cell c = escape(text, n, t->text.data + t->text.len);
+    t->text.len += c.len + 1;
+    if (t->widths[column] < (int)c.width)
+        t->widths[column] = (int)c.width;
     t->n_cells++;
-    return 0;
+    return buf_add(&t->cells, &c, sizeof(c), err);
 }
 
 void render_table_paint(struct render_table *t, enum render_paint paint)
 {
-    t->paints.data[t->n_cells - 1] = (char)paint;
+    struct cell c;
+    char *at = t->cells.data + (t->n_cells - 1) * sizeof(c);
+    memcpy(&c, at, sizeof(c));
+    c.paint = paint & 7u;
+    memcpy(at, &c, sizeof(c));
 }
 
-static const char *cell(const struct render_table *t, size_t i)
+/* A row has fifty parts: they are gathered, and written a few thousand bytes at
+ * a time. */
+struct sink {
+    FILE *out;
+    size_t n;
+    char at[4096];
+};
+
+static void flush(struct sink *s)
 {
-    size_t at;
-    memcpy(&at, t->offsets.data + i * sizeof(at), sizeof(at));
-    return t->text.data + at;
+    (void)fwrite(s->at, 1, s->n, s->out);
+    s->n = 0;
 }
 
-/* The columns that the first `bytes` of s take, at most `limit`; *ret_bytes
- * says how many bytes fit. */
-static int width_of(const char *s, int limit, size_t *ret_bytes)
+static void put_bytes(struct sink *s, const char *bytes, size_t n)
 {
-    int width = 0;
-    const char *p = s;
-    while (*p) {
-        size_t n = 1;
-        int w = (unsigned char)*p < 0x80 ? 1 : render_char(p, &n);
-        if (width + w > limit)
-            break;
-        width += w;
-        p += n;
+    if (n > sizeof(s->at) - s->n)
+        flush(s);
+    if (n > sizeof(s->at)) {
+        (void)fwrite(bytes, 1, n, s->out);
+        return;
     }
-    if (ret_bytes)
-        *ret_bytes = (size_t)(p - s);
-    return width;
+    memcpy(s->at + s->n, bytes, n);
+    s->n += n;
 }
 
-/* A row has fifty parts, and who prints it is the only one that does. */
-static void put_bytes(const char *bytes, size_t n, FILE *out)
-{
-    if (n > 0)
-        (void)fwrite_unlocked(bytes, 1, n, out);
-}
-
-static void put_blanks(int n, FILE *out)
+static void put_blanks(struct sink *s, int n)
 {
     static const char blanks[] = "                                ";
     for (; n > 0; n -= (int)sizeof(blanks) - 1)
-        put_bytes(blanks,
-                  n < (int)sizeof(blanks) ? (size_t)n : sizeof(blanks) - 1,
-                  out);
+        put_bytes(s, blanks,
+                  n < (int)sizeof(blanks) ? (size_t)n : sizeof(blanks) - 1);
 }
 
+/* A cell, or a title. */
+struct part {
+    const char *text;
+    size_t len;
+    int width;
+    const char *before, *after; /* what paints it */
+};
+
 /* *io_owed blanks are written before what comes next: no line ends in them. */
-static void put_cell(const char *text, int width, enum render_align align,
-                     const char *before, const char *after, int *io_owed,
-                     FILE *out)
+static void put_part(struct sink *s, const struct part *p, int width,
+                     enum render_align align, int *io_owed)
 {
-    size_t bytes = 0;
-    int w = width_of(text, width, &bytes);
-    bool cut = text[bytes] != '\0';
+    size_t bytes = p->len;
+    int w = p->width;
+    bool cut = w > width;
     if (cut)
-        w = width_of(text, width - 1, &bytes);
+        w = width_of(p->text, width - 1, &bytes);
     int pad = width - w - (cut ? 1 : 0);
-    if (*text) {
-        put_blanks(*io_owed + (align == RENDER_RIGHT ? pad : 0), out);
-        *io_owed = align == RENDER_RIGHT ? 0 : pad;
-    } else {
+    if (p->len == 0) {
         *io_owed += pad;
+        return;
     }
-    if (*text)
-        put_bytes(before, strlen(before), out);
-    put_bytes(text, bytes, out);
+    put_blanks(s, *io_owed + (align == RENDER_RIGHT ? pad : 0));
+    *io_owed = align == RENDER_RIGHT ? 0 : pad;
+    put_bytes(s, p->before, strlen(p->before));
+    put_bytes(s, p->text, bytes);
     if (cut)
-        put_bytes("+", 1, out);
-    if (*text)
-        put_bytes(after, strlen(after), out);
+        put_bytes(s, "+", 1);
+    put_bytes(s, p->after, strlen(p->after));
 }
 
 static int total_of(const int *widths, size_t n, int gap)
@@ -216,12 +261,9 @@ static size_t fit(const struct render_table *t, int *widths, int columns,
 
 static void measure(const struct render_table *t, bool header, int *widths)
 {
-    for (size_t c = 0; c < t->n_columns; c++)
-        widths[c] = header ? width_of(t->columns[c].title, INT32_MAX, NULL) : 0;
-    for (size_t i = 0; i < t->n_cells; i++) {
-        int w = width_of(cell(t, i), INT32_MAX, NULL);
-        size_t c = i % t->n_columns;
-        widths[c] = w > widths[c] ? w : widths[c];
+    for (size_t c = 0; c < t->n_columns; c++) {
+        int title = header ? width_of(t->columns[c].title, INT32_MAX, NULL) : 0;
+        widths[c] = title > t->widths[c] ? title : t->widths[c];
     }
 }
 
@@ -233,37 +275,73 @@ static void name_hidden(const struct render_table *t, size_t n, FILE *out)
     (void)fputc('\n', out);
 }
 
-static void put_row(const struct render_table *t, const struct render_style *s,
-                    size_t at, const int *widths, size_t n, int gap, FILE *out)
+/* How a table is printed. */
+struct print {
+    const struct render_style *style;
+    int widths[MAX_COLUMNS], gap;
+    size_t n; /* columns that there is room for */
+};
+
+static void put_titles(const struct render_table *t, const struct print *p,
+                       struct sink *out)
+{
+    const char *bold = p->style->colour ? "\033[1m" : "";
+    const char *end = p->style->colour ? "\033[0m\n" : "\n";
+    int owed = 0;
+    put_bytes(out, bold, strlen(bold));
+    for (size_t c = 0; c < p->n; c++, owed += p->gap) {
+        const char *title = t->columns[c].title;
+        const struct part part = {.text = title,
+                                  .len = strlen(title),
+                                  .width = width_of(title, INT32_MAX, NULL),
+                                  .before = "",
+                                  .after = ""};
+        put_part(out, &part, p->widths[c], t->columns[c].align, &owed);
+    }
+    put_bytes(out, end, strlen(end));
+}
+
+/* in  text, cells  those of the row; returns the text of the next one */
+static const char *put_row(const struct render_table *t, const struct print *p,
+                           const char *text, const char *cells,
+                           struct sink *out)
 {
     int owed = 0;
-    for (size_t c = 0; c < n; c++, owed += gap) {
-        enum render_paint paint = (enum render_paint)t->paints.data[at + c];
-        put_cell(cell(t, at + c), widths[c], t->columns[c].align,
-                 render_paint(s, paint), render_unpaint(s, paint), &owed, out);
+    for (size_t i = 0; i < t->n_columns; i++) {
+        struct cell c;
+        memcpy(&c, cells + i * sizeof(c), sizeof(c));
+        const enum render_paint paint = (enum render_paint)c.paint;
+        const struct part part = {.text = text,
+                                  .len = c.len,
+                                  .width = (int)c.width,
+                                  .before = render_paint(p->style, paint),
+                                  .after = render_unpaint(p->style, paint)};
+        if (i < p->n) {
+            put_part(out, &part, p->widths[i], t->columns[i].align, &owed);
+            owed += p->gap;
+        }
+        text += c.len + 1;
     }
-    (void)fputc('\n', out);
+    put_bytes(out, "\n", 1);
+    return text;
 }
 
 void render_table_print(const struct render_table *t,
                         const struct render_style *s, bool header, FILE *out)
 {
-    int widths[MAX_COLUMNS] = {0}, gap = GAP;
-    size_t n = t->n_columns;
+    struct print p = {.style = s, .gap = GAP, .n = t->n_columns};
+    struct sink sink = {.out = out};
+    const char *text = buf_str(&t->text);
     assert(t->n_columns > 0); /* checked when it was created */
-    measure(t, header, widths);
+    measure(t, header, p.widths);
     if (s->columns)
-        n = fit(t, widths, s->columns, &gap);
-    if (header) {
-        int owed = 0;
-        (void)fputs(s->colour ? "\033[1m" : "", out);
-        for (size_t c = 0; c < n; c++, owed += gap)
-            put_cell(t->columns[c].title, widths[c], t->columns[c].align, "",
-                     "", &owed, out);
-        (void)fputs(s->colour ? "\033[0m\n" : "\n", out);
-    }
+        p.n = fit(t, p.widths, s->columns, &p.gap);
+    if (header)
+        put_titles(t, &p, &sink);
     for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns)
-        put_row(t, s, i, widths, n, gap, out);
-    if (header && n < t->n_columns)
-        name_hidden(t, n, out);
+        text = put_row(t, &p, text, t->cells.data + i * sizeof(struct cell),
+                       &sink);
+    flush(&sink);
+    if (header && p.n < t->n_columns)
+        name_hidden(t, p.n, out);
 }
