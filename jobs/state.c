@@ -87,7 +87,7 @@ const char *job_event_name(enum job_event ev)
 int job_state_from_name(const char *name, enum job_state *ret)
 {
     for (int i = 0; i < JOB_STATE_N; i++) {
-        if (strcmp(state_names[i], name) == 0) {
+        if (state_names[i][0] == name[0] && strcmp(state_names[i], name) == 0) {
             *ret = (enum job_state)i;
             return 0;
         }

@@ -4,7 +4,6 @@
  * each member is written where it will be sent from, without a tree of it
  * before. Who asks for a few members pays for those.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +34,14 @@ static int add_null(struct buf *out, struct error *err)
 
 static int add_int(struct buf *out, int64_t n, struct error *err)
 {
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%" PRId64, n);
-    return buf_add(out, text, (size_t)len, err);
+    char text[24], *p = text + sizeof(text);
+    uint64_t left = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    do
+        *--p = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (n < 0)
+        *--p = '-';
+    return buf_add(out, p, (size_t)(text + sizeof(text) - p), err);
 }
 
 /* Negative means unknown. */
@@ -285,7 +289,9 @@ static int add_member(const struct member *m, const struct view *v, bool known,
     size_t before = out->len;
     if (buf_add(out, m->key, m->key_len, err) < 0 || m->add(v, out, err) < 0)
         return -1;
-    if (known && strcmp(out->data + before + m->key_len, "null") == 0) {
+    size_t value = before + m->key_len;
+    if (known && out->len - value == 4 &&
+        memcmp(out->data + value, "null", 4) == 0) {
         out->len = before;
         out->data[before] = '\0';
     }

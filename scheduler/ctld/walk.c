@@ -31,7 +31,8 @@ enum {
     CHUNK_LEAST = 64, /* of few that are wanted */
     ROWS = 4096,      /* of the archive, at a time */
     NEWEST_MAX = 16 * ROWS,
-    LOOKS = 256 /* the clock is asked now and then */
+    LOOKS = 256,     /* the clock is asked now and then */
+    LOOKS_SHOWN = 16 /* of those that are shown, each 1 to 20 us */
 };
 
 struct ids { /* ascending */
@@ -332,10 +333,11 @@ static bool show_chunk(struct walk *w, double until_s)
 {
     struct error err = ERROR_INIT;
     struct chunk *k = w->now;
+    int n_looks = 0;
     for (; k->at < k->n && w->n_shown < w->conf.f.limit; k->at++) {
         bool is_there =
             k->was_read[k->at] || engine_job(w->conf.c->engine, k->id[k->at]);
-        if (!is_there || now_s() > until_s)
+        if (!is_there || (++n_looks % LOOKS_SHOWN == 0 && now_s() > until_s))
             return false;
         const struct job *j = job_at(w, k->at);
         if (!j || !fits(w, j))
