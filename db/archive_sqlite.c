@@ -22,6 +22,8 @@ static const char of_key[] = PLAIN " WHERE a.uid IS ?1 AND a.key = ?2"
                                    " AND a.job > ?3 ORDER BY a.job LIMIT ?4";
 static const char removed[] =
     "SELECT ended_at, removed_at FROM removed WHERE job = ?1";
+static const char lines_of[] =
+    "SELECT job, line FROM line WHERE job BETWEEN ?1 AND ?2 ORDER BY job";
 /* When a job ended is not always known. */
 #define SINCE                          \
     " WHERE a.job > ?1 AND a.job < ?2" \
@@ -44,7 +46,8 @@ static int open_reader(struct archive_reader *r, const char *path,
     if (db_open(&r->db, path, "state.db", true, err) < 0 ||
         db_prepare(&r->db, events, &r->events, err) < 0 ||
         db_prepare(&r->db, of_key, &r->of_key, err) < 0 ||
-        db_prepare(&r->db, removed, &r->removed, err) < 0)
+        db_prepare(&r->db, removed, &r->removed, err) < 0 ||
+        db_prepare(&r->db, lines_of, &r->lines, err) < 0)
         return -1;
     for (int order = 0; order <= ARCHIVE_BY_END; order++)
         for (int named = 0; named < 2; named++)
@@ -61,6 +64,7 @@ static void close_reader(struct archive_reader *r)
     sqlite3_finalize(r->events);
     sqlite3_finalize(r->of_key);
     sqlite3_finalize(r->removed);
+    sqlite3_finalize(r->lines);
     for (int order = 0; order <= ARCHIVE_BY_END; order++)
         for (int named = 0; named < 2; named++)
             sqlite3_finalize(r->lists[order][named]);
@@ -259,6 +263,42 @@ int archive_find(struct archive *a, const struct store_archive_query *q,
 {
     struct archive_reader *r = take(a);
     int rc = find(r, q, each, arg, err);
+
+    give_back(r);
+    return rc;
+}
+
+static int lines_each(struct archive_reader *r,
+                      int (*each)(void *arg, uint64_t job, const char *line,
+                                  struct error *err),
+                      void *arg, struct error *err)
+{
+    int failed = 0, rc = sqlite3_step(r->lines);
+
+    while (failed == 0 && rc == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(r->lines, 1);
+        uint64_t job = (uint64_t)sqlite3_column_int64(r->lines, 0);
+        if (text && each(arg, job, text, err) < 0)
+            failed = -1;
+        else
+            rc = sqlite3_step(r->lines);
+    }
+    if (failed == 0 && rc != SQLITE_DONE)
+        failed = db_fail(&r->db, "read lines of the archive", err);
+    (void)sqlite3_reset(r->lines);
+    return failed;
+}
+
+int archive_lines(struct archive *a, uint64_t first, uint64_t last,
+                  int (*each)(void *arg, uint64_t job, const char *line,
+                              struct error *err),
+                  void *arg, struct error *err)
+{
+    struct archive_reader *r = take(a);
+    int rc = sqlite3_bind_int64(r->lines, 1, (int64_t)first) != SQLITE_OK ||
+                     sqlite3_bind_int64(r->lines, 2, (int64_t)last) != SQLITE_OK
+                 ? db_fail(&r->db, "read lines of the archive", err)
+                 : lines_each(r, each, arg, err);
 
     give_back(r);
     return rc;

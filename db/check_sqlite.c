@@ -1,13 +1,15 @@
 /* check_sqlite.c - whether a store is sound, in use or not; see store.h.
  *
  * SQLite knows whether its pages are; that the log makes sense is looked up in
- * check_log_sqlite.c, that rows are as they were written in check_sum_sqlite.c.
+ * check_log_sqlite.c, that rows are as they were written in check_sum_sqlite.c,
+ * and that what lists read says the same in check_line_sqlite.c.
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "db/check_keys_sqlite.h"
+#include "db/check_line_sqlite.h"
 #include "db/check_sum_sqlite.h"
 #include "db/schema_sqlite.h"
 #include "db/store.h"
@@ -70,6 +72,8 @@ static int check_state(struct findings *f, const char *dir, struct error *err)
         rc = check_log(f, &d, err);
         if (rc == 0)
             rc = check_sums(f, &d, err);
+        if (rc == 0)
+            rc = check_lines(f, &d, err);
         if (rc == 0)
             rc = check_keys(f, &d, dir, err);
     }

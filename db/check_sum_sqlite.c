@@ -32,6 +32,7 @@ static const struct {
      "SELECT sum, job, uid, state, ended_at, removed_at, events, seqs, last"
      " FROM removed WHERE sum IS NOT NULL",
      8, 5},
+    {"line", "SELECT sum, job, line FROM line WHERE sum IS NOT NULL", 2, 7},
     {"span",
      "SELECT sum, span, begin_at, end_at, is_synced FROM span"
      " WHERE sum IS NOT NULL",
@@ -54,6 +55,8 @@ static void say(struct findings *f, const char *what, sqlite3_stmt *st)
                 first);
     else if (what[0] == 's')
         finding(f, "span %lld of the clock is not as it was written", first);
+    else if (what[0] == 'l')
+        finding(f, "job %lld: its line is not as it was written", first);
     else if (what[0] == 'j')
         finding(f, "job %lld: its row is not as it was written", first);
     else

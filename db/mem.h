@@ -76,7 +76,7 @@ void mem_span_put(struct mem_spans *spans, const struct store_span *span);
 
 /* ---- mem_archive.c ------------------------------------------------------ */
 struct mem_archive {
-    struct store_archived *jobs; /* owned, with the keys; by id */
+    struct store_archived *jobs; /* owned, with keys and lines; by id */
     size_t n, cap;
     struct store_removed *removed; /* owned */
     size_t n_removed;
@@ -95,12 +95,17 @@ bool mem_archive_has(const struct mem_archive *a, uint64_t job);
 int mem_archive_stage(struct mem_archive *a, const struct store_batch *b,
                       struct store_archived **ret,
                       struct error *err) MUST_CHECK;
-/* Takes the keys out of copies[n], for which there is room. */
+/* Takes the texts out of copies[n], for which there is room. */
 void mem_archive_put(struct mem_archive *a, struct store_archived *copies,
                      size_t n);
 void mem_archive_free(struct store_archived *jobs, size_t n); /* NULL is fine */
 /* All of *ret but last_seq. */
 void mem_archive_count(const struct mem_archive *a, struct store_past *ret);
+int mem_archive_lines(const struct mem_archive *a, uint64_t first,
+                      uint64_t last,
+                      int (*each)(void *arg, uint64_t job, const char *line,
+                                  struct error *err),
+                      void *arg, struct error *err) MUST_CHECK;
 /* in  jobs  that the names are in */
 int mem_archive_find(const struct mem_archive *a, const struct mem_table *jobs,
                      const struct store_archive_query *q,

@@ -30,8 +30,10 @@ bool mem_archive_has(const struct mem_archive *a, uint64_t job)
 
 void mem_archive_free(struct store_archived *jobs, size_t n)
 {
-    for (size_t i = 0; jobs && i < n; i++)
+    for (size_t i = 0; jobs && i < n; i++) {
         free((char *)jobs[i].key);
+        free((char *)jobs[i].line);
+    }
     free(jobs);
 }
 
@@ -60,7 +62,9 @@ int mem_archive_stage(struct mem_archive *a, const struct store_batch *b,
     for (size_t i = 0; ok && i < b->n_archived; i++) {
         copies[i] = b->archived[i];
         copies[i].key = copies[i].key ? strdup(copies[i].key) : NULL;
-        ok = !copies[i].key == !b->archived[i].key;
+        copies[i].line = copies[i].line ? strdup(copies[i].line) : NULL;
+        ok = !copies[i].key == !b->archived[i].key &&
+             !copies[i].line == !b->archived[i].line;
     }
     if (ok) {
         *ret = copies;
@@ -77,7 +81,7 @@ void mem_archive_put(struct mem_archive *a, struct store_archived *copies,
         size_t at = place_of(a, copies[i].job);
         memmove(a->jobs + at + 1, a->jobs + at, (a->n - at) * sizeof(*a->jobs));
         a->jobs[at] = copies[i];
-        copies[i].key = NULL;
+        copies[i].key = copies[i].line = NULL;
         a->n++;
     }
 }
@@ -147,6 +151,7 @@ static int each_by_id(const struct mem_archive *a, const struct mem_table *jobs,
 
     for (size_t i = place_of(a, q->after + 1); i < a->n; i++) {
         struct store_archived job = a->jobs[i];
+        job.line = NULL;
         if (!fits(&job, q))
             continue;
         if (q->has_names && !q->key)
@@ -168,6 +173,8 @@ static struct mem_archive sorted_copy(const struct mem_archive *a,
     for (size_t i = 0; to.jobs && i < a->n; i++)
         if (fits(&a->jobs[i], q))
             to.jobs[to.n++] = a->jobs[i];
+    for (size_t i = 0; i < to.n; i++)
+        to.jobs[i].line = NULL;
     if (to.jobs)
         qsort(to.jobs, to.n, sizeof(*to.jobs),
               q->order == ARCHIVE_NEWEST ? newest : by_end);
@@ -195,6 +202,19 @@ int mem_archive_find(const struct mem_archive *a, const struct mem_table *jobs,
     }
     free(found.jobs);
     return rc;
+}
+
+int mem_archive_lines(const struct mem_archive *a, uint64_t first,
+                      uint64_t last,
+                      int (*each)(void *arg, uint64_t job, const char *line,
+                                  struct error *err),
+                      void *arg, struct error *err)
+{
+    for (size_t i = place_of(a, first); i < a->n && a->jobs[i].job <= last; i++)
+        if (a->jobs[i].line &&
+            each(arg, a->jobs[i].job, a->jobs[i].line, err) < 0)
+            return -1;
+    return 0;
 }
 
 /* ---- removing -------------------------------------------------------------
@@ -229,6 +249,7 @@ int mem_remove(struct mem_archive *a, struct mem_table *tables,
         if (jobs[i] > a->last_removed)
             a->last_removed = jobs[i];
         free((char *)a->jobs[at].key);
+        free((char *)a->jobs[at].line);
         memmove(a->jobs + at, a->jobs + at + 1,
                 (--a->n - at) * sizeof(*a->jobs));
         drop_job(&tables[VIEW_EVENT], jobs[i]);

@@ -6,7 +6,7 @@
  */
 #include "db/store_sqlite.h"
 
-enum { KEEP = 0, EVENTS, JOB, ATTEMPTS, ARCHIVED, STEPS };
+enum { KEEP = 0, EVENTS, JOB, ATTEMPTS, ARCHIVED, LINE, STEPS };
 
 static const char insert[] =
     "INSERT INTO removed (job, uid, state, ended_at, removed_at, events, seqs,"
@@ -22,6 +22,7 @@ static const char *const deletes[STEPS] = {
     [JOB] = "DELETE FROM job WHERE job = ?1",
     [ATTEMPTS] = "DELETE FROM attempt WHERE job = ?1",
     [ARCHIVED] = "DELETE FROM archived WHERE job = ?1",
+    [LINE] = "DELETE FROM line WHERE job = ?1",
 };
 
 static int note(const struct db *d, sqlite3_stmt *of, sqlite3_stmt *to,

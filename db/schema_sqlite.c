@@ -21,6 +21,7 @@ EMBED(schema_state_003, "003-state.sql");
 EMBED(schema_state_004, "004-state.sql");
 EMBED(schema_state_005, "005-state.sql");
 EMBED(schema_state_006, "006-state.sql");
+EMBED(schema_state_007, "007-state.sql");
 EMBED(schema_metrics_001, "001-metrics.sql");
 EMBED(schema_metrics_002, "002-metrics.sql");
 EMBED(schema_metrics_003, "003-metrics.sql");
@@ -37,7 +38,8 @@ const struct schema schema_state = {
     .application_id = 0x6d677073,
     .check_max_bytes = INT64_MAX,
     .steps = {schema_state_001, schema_state_002, schema_state_003,
-              schema_state_004, schema_state_005, schema_state_006},
+              schema_state_004, schema_state_005, schema_state_006,
+              schema_state_007},
 };
 
 /* quick_check reads all of a file, 0.5 GB a second at best. A daemon must

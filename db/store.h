@@ -74,6 +74,9 @@ struct store_archived {
     /* Of its row; not archived themselves, and NULL unless they were asked
      * for. */
     const char *name, *user;
+    /* What a list says of it, in the words of whoever archives it, see lines();
+     * NULL: nothing. Not among what archived() tells. */
+    const char *line;
 };
 
 struct store_batch {            /* all of it becomes durable, or nothing */
@@ -211,6 +214,12 @@ struct store_ops {
                     int (*each)(void *arg, const struct store_archived *job,
                                 struct error *err),
                     void *arg, struct error *err);
+    /* The lines of archived jobs first to last, by id; not of those that were
+     * archived without one. As archived(). */
+    int (*lines)(struct store *s, uint64_t first, uint64_t last,
+                 int (*each)(void *arg, uint64_t job, const char *line,
+                             struct error *err),
+                 void *arg, struct error *err);
     /* Metric rows of one attempt in one transaction, idempotent by (job,
      * attempt, rank, iteration), (job, attempt, epoch), (job, attempt, rank,
      * epoch, metric), (job, attempt, rank, iteration, name): a row that is

@@ -184,6 +184,16 @@ static int faulty_archived(struct store *s, const struct store_archive_query *q,
     return in->ops->archived(in, q, each, arg, err);
 }
 
+static int faulty_lines(struct store *s, uint64_t first, uint64_t last,
+                        int (*each)(void *arg, uint64_t job, const char *line,
+                                    struct error *err),
+                        void *arg, struct error *err)
+{
+    struct store *in = faulty(s)->inner;
+
+    return in->ops->lines(in, first, last, each, arg, err);
+}
+
 static void faulty_destroy(struct store *s)
 {
     if (!s)
@@ -200,6 +210,7 @@ static const struct store_ops faulty_ops = {
     .load_jobs = faulty_load_jobs,
     .past = faulty_past,
     .archived = faulty_archived,
+    .lines = faulty_lines,
     .rows = faulty_rows,
     .sync_rows = faulty_sync_rows,
     .purge_rows = faulty_purge_rows,

@@ -280,6 +280,19 @@ static int mem_archived(struct store *s, const struct store_archive_query *q,
     return rc;
 }
 
+static int mem_lines(struct store *s, uint64_t first, uint64_t last,
+                     int (*each)(void *arg, uint64_t job, const char *line,
+                                 struct error *err),
+                     void *arg, struct error *err)
+{
+    struct store_mem_world *w = world_of(s);
+
+    pthread_mutex_lock(&w->lock);
+    int rc = mem_archive_lines(&w->archive, first, last, each, arg, err);
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
 static int mem_remove_jobs(struct store *s, const uint64_t *jobs, size_t n,
                            double at_s, struct error *err)
 {
@@ -501,6 +514,7 @@ static const struct store_ops mem_ops = {
     .load_jobs = mem_load_jobs,
     .past = mem_past,
     .archived = mem_archived,
+    .lines = mem_lines,
     .remove_jobs = mem_remove_jobs,
     .removed = mem_find_removed,
     .spans = mem_spans,

@@ -55,6 +55,9 @@ static const char insert_archived[] =
     "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
     " VALUES (?, ?, ?, ?, ?, ?)";
 
+static const char insert_line[] =
+    "INSERT INTO line (job, line, sum) VALUES (?, ?, ?)";
+
 static struct store_sqlite *sqlite(struct store *s)
 {
     return (struct store_sqlite *)s;
@@ -144,6 +147,17 @@ static int put_archived(struct store_sqlite *s, const struct store_archived *a,
     return db_run(&s->state, &r, "archive a job", err);
 }
 
+static int put_line(struct store_sqlite *s, const struct store_archived *a,
+                    struct error *err)
+{
+    struct db_row r = db_row_summed(s->line);
+
+    db_put_int(&r, (int64_t)a->job);
+    db_put_text(&r, a->line);
+    db_put_sum(&r);
+    return db_run(&s->state, &r, "archive a job", err);
+}
+
 static int put_batch(struct store_sqlite *s, const struct store_batch *b,
                      struct error *err)
 {
@@ -157,7 +171,8 @@ static int put_batch(struct store_sqlite *s, const struct store_batch *b,
         if (put_attempt(s, &b->attempts[i], err) < 0)
             return -1;
     for (size_t i = 0; i < b->n_archived; i++)
-        if (put_archived(s, &b->archived[i], err) < 0)
+        if (put_archived(s, &b->archived[i], err) < 0 ||
+            (b->archived[i].line && put_line(s, &b->archived[i], err) < 0))
             return -1;
     return db_commit(&s->state, err);
 }
@@ -271,6 +286,14 @@ static int sqlite_archived(
     return archive_find(&sqlite(base)->archive, q, each, arg, err);
 }
 
+static int sqlite_lines(struct store *base, uint64_t first, uint64_t last,
+                        int (*each)(void *arg, uint64_t job, const char *line,
+                                    struct error *err),
+                        void *arg, struct error *err)
+{
+    return archive_lines(&sqlite(base)->archive, first, last, each, arg, err);
+}
+
 static int sqlite_remove_jobs(struct store *base, const uint64_t *jobs,
                               size_t n, double at_s, struct error *err)
 {
@@ -343,6 +366,7 @@ static void sqlite_destroy(struct store *base)
     sqlite3_finalize(s->job);
     sqlite3_finalize(s->attempt);
     sqlite3_finalize(s->archived);
+    sqlite3_finalize(s->line);
     db_close(&s->state);
     if (s->lock_fd >= 0)
         close(s->lock_fd); /* last: now another may come */
@@ -356,6 +380,7 @@ static const struct store_ops sqlite_ops = {
     .load_jobs = sqlite_load_jobs,
     .past = sqlite_past,
     .archived = sqlite_archived,
+    .lines = sqlite_lines,
     .remove_jobs = sqlite_remove_jobs,
     .removed = sqlite_removed,
     .spans = sqlite_spans,
@@ -403,6 +428,7 @@ static int state_open(struct store_sqlite *s, const char *path,
         db_prepare(d, replace_job, &s->job, err) < 0 ||
         db_prepare(d, replace_attempt, &s->attempt, err) < 0 ||
         db_prepare(d, insert_archived, &s->archived, err) < 0 ||
+        db_prepare(d, insert_line, &s->line, err) < 0 ||
         db_get_int(d,
                    "SELECT max((SELECT coalesce(max(seq), 0) FROM event),"
                    " (SELECT coalesce(max(last), 0) FROM removed))",

@@ -20,7 +20,7 @@ struct reader {
 struct archive_reader {
     pthread_mutex_t lock;
     struct db db;
-    sqlite3_stmt *events, *of_key, *removed;
+    sqlite3_stmt *events, *of_key, *removed, *lines;
     sqlite3_stmt *lists[ARCHIVE_BY_END + 1][2]; /* [order][has_names] */
 };
 enum { ARCHIVE_READERS = 2 };
@@ -50,7 +50,7 @@ struct store_sqlite {
     struct store base;
     int lock_fd;
     struct db state; /* used by the thread that calls append() */
-    sqlite3_stmt *event, *job, *attempt, *archived;
+    sqlite3_stmt *event, *job, *attempt, *archived, *line;
     uint64_t seq; /* of the last event */
     struct rows rows;
     struct reader state_reader, metrics_reader;
@@ -83,6 +83,10 @@ int archive_find(struct archive *a, const struct store_archive_query *q,
                              struct error *err),
                  void *arg, struct error *err) MUST_CHECK;
 
+int archive_lines(struct archive *a, uint64_t first, uint64_t last,
+                  int (*each)(void *arg, uint64_t job, const char *line,
+                              struct error *err),
+                  void *arg, struct error *err) MUST_CHECK;
 int archive_removed(struct archive *a, uint64_t job, struct store_removed *ret,
                     struct error *err) MUST_CHECK;
 

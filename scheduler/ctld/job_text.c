@@ -13,6 +13,7 @@
 #include "jobs/wire.h"
 #include "scheduler/ctld/filter.h"
 #include "scheduler/ctld/private.h"
+#include "scheduler/ctld/walk.h"
 
 /* One job that is being written. */
 struct view {
@@ -280,6 +281,19 @@ int ctld_members_parse(const char *text, uint64_t *ret, struct error *err)
     } while (*text++ == ',');
     *ret = set;
     return 0;
+}
+
+bool ctld_members_are_brief(uint64_t set)
+{
+    static const char brief[] =
+        "id,name,user,uid,kind,state,reason,priority,gpus_min,gpus_max,gpus,"
+        "attempt,exit_code,place,position,display_id,sweep,task,submitted,"
+        "started,ended,elapsed_s,limit_s,left_s,start_estimate,start_forecast,"
+        "start_in_s,iteration,iterations_total,epoch,epochs_total,loss,t_iter_"
+        "s,"
+        "eta_s,eval_accuracy";
+    uint64_t of;
+    return ctld_members_parse(brief, &of, NULL) == 0 && (set & ~of) == 0;
 }
 
 /* in  known  what is null is left out */

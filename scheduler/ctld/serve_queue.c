@@ -152,7 +152,12 @@ void serve_queue(void *arg, struct http_exchange *x)
         http_reply_err(x, &err);
         return;
     }
-    const struct walk_conf walk = {
-        .c = c, .x = x, .f = f, .each = add_job, .end = end_list, .arg = l};
+    const struct walk_conf walk = {.c = c,
+                                   .x = x,
+                                   .f = f,
+                                   .is_brief = ctld_members_are_brief(members),
+                                   .each = add_job,
+                                   .end = end_list,
+                                   .arg = l};
     walk_start(&walk);
 }

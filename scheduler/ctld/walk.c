@@ -5,10 +5,11 @@
  * few thousand rows at a time. A job leaves memory after it was archived, so
  * by that order it is in one of the two, or in both. Then, from the highest
  * number of either down, each job is shown as it is in memory by now; those
- * that are not there are read from their events, on the reader's thread, CHUNK
- * at a time, 4 to 100 us each. What comes next is looked for and read while the
- * loop shows what came before: one errand of a walk is out at a time, and what
- * that works on the loop leaves alone.
+ * that are not there are read on the reader's thread, CHUNK at a time: by their
+ * lines, 1 us each, where those say enough, else from their events, 4 to 100
+ * us. What comes next is looked for and read while the loop shows what came
+ * before: one errand of a walk is out at a time, and what that works on the
+ * loop leaves alone.
  *
  * Archived jobs are looked for from the newest down. Who wants those of the
  * last hour alone, and has not found enough of them among the newest
@@ -166,27 +167,56 @@ static int find_some(struct walk *w, struct error *err)
     return 0;
 }
 
+/* A place is in a line, what is charged, where it goes and its labels are
+ * not. */
+static bool is_brief(const struct walk_conf *conf)
+{
+    const struct ctld_filter *f = &conf->f;
+    return conf->is_brief && !f->account && !f->partition && !f->labels;
+}
+
+/* Those in a row, ascending, with one query; of what has no line the events. */
+static int read_row(struct walk *w, uint64_t first, struct job **jobs, size_t n,
+                    struct error *err)
+{
+    struct store *s = w->conf.c->parts.store;
+    struct error damage = ERROR_INIT;
+    if (is_brief(&w->conf) &&
+        engine_past_lines(s, first, first + n - 1, jobs, err) < 0)
+        return -1;
+    for (size_t i = 0, k; i < n; i += k) {
+        for (k = 0; i + k < n && !jobs[i + k]; k++)
+            continue;
+        if (k > 0 &&
+            engine_past_read(s, w->jobs_dir, first + i, first + i + k - 1,
+                             jobs + i, &damage, err) < 0) {
+            engine_past_free(jobs, n);
+            return -1;
+        }
+        if (damage.code != ERR_NONE)
+            w->damage = damage;
+        k += i + k < n;
+    }
+    return 0;
+}
+
 /* Those in a row with one query. */
 static int read_chunk(struct walk *w, struct chunk *k, struct error *err)
 {
-    struct store *s = w->conf.c->parts.store;
-    struct job *jobs[CHUNK];
+    struct job *jobs[CHUNK] = {NULL};
     for (size_t i = k->at, n; i < k->n; i += n) {
-        struct error damage = ERROR_INIT;
         n = 1;
         if (k->skip[i])
             continue;
         while (i + n < k->n && !k->skip[i + n] && k->id[i + n] == k->id[i] - n)
             n++;
-        if (engine_past_read(s, w->jobs_dir, k->id[i + n - 1], k->id[i], jobs,
-                             &damage, err) < 0)
+        if (read_row(w, k->id[i + n - 1], jobs, n, err) < 0)
             return -1;
         for (size_t m = 0; m < n; m++) {
             k->read[i + m] = jobs[n - 1 - m];
             k->was_read[i + m] = true;
         }
-        if (damage.code != ERR_NONE)
-            w->damage = damage;
+        memset(jobs, 0, n * sizeof(*jobs)); /* the chunk has them */
     }
     return 0;
 }

@@ -14,6 +14,9 @@ struct walk_conf {
     struct ctld *c;
     struct http_exchange *x; /* whose filter it is; while it is not gone */
     struct ctld_filter f;    /* of its limit, so many are shown */
+    /* Of an archived job what its line says is enough; see
+     * engine_past_lines(). */
+    bool is_brief;
     /* Further than the filter; NULL: all fit. */
     bool (*fits)(void *arg, const struct job *j);
     /* One that fits; borrowed for the call.  err  it ends the walk */
@@ -24,6 +27,9 @@ struct walk_conf {
     bool (*end)(void *arg, double until_s, const struct error *why);
     void *arg;
 };
+
+/* job_text.c: whether is_brief does for these of ctld_members_parse(). */
+bool ctld_members_are_brief(uint64_t set);
 
 /* Its first slice is gone at once. Whatever happens, end() is called. */
 void walk_start(const struct walk_conf *conf);

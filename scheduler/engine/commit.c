@@ -117,7 +117,7 @@ static void flight_clear(struct flight *f)
     free(f->copies);
     free(f->jobs);
     free(f->attempts);
-    free(f->archived);
+    eng_leaving_free(f->archived, f->batch.n_archived);
     *f = (struct flight){.is_up = false};
 }
 

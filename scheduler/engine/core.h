@@ -107,6 +107,7 @@ struct entry {
     int32_t n_tasks_over; /* of the first task of a sweep: that have ended */
     bool is_listed;       /* it may leave; with all of its sweep */
     bool is_archived;     /* the store's archive has it */
+    bool is_told;         /* its last event says how far it came */
     uint32_t awaited;     /* by a job of this round of looking, see past.c */
 };
 
@@ -188,7 +189,7 @@ struct engine {
     size_t n_barred;
     uint32_t awaited_round; /* see past.c */
     double leave_at_s;      /* not before: those that are to leave cannot yet */
-    struct store_archived *leaving; /* owned, their texts borrowed: that go
+    struct store_archived *leaving; /* owned, with their lines: that go
                                        with the next batch */
     size_t n_leaving;
     struct files files; /* of `active`, see filed.h */
@@ -240,6 +241,8 @@ struct entry *eng_find_key(const struct engine *e, int64_t uid,
 /* The first with an id > `after` that has ended at since_s or later, or not at
  * all. */
 struct entry *eng_next(const struct engine *e, uint64_t after, double since_s);
+/* Of a job of which nothing is known but its number. */
+void eng_entry_init(struct entry *en, uint64_t id);
 /* A new entry, with its directory set, that no engine knows; NULL: no memory.
  */
 struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
@@ -270,6 +273,8 @@ double eng_leave_s(const struct engine *e);
 /* No batch is under way: forgets jobs that ended, or has them archived with
  * the next batch. Those that anybody needs stay. */
 void eng_leave(struct engine *e);
+/* own  takes `jobs`, which are about to be archived, with their lines */
+void eng_leaving_free(struct store_archived *jobs, size_t n);
 /* Their batch is durable. */
 void eng_archived(struct engine *e, const struct store_archived *jobs,
                   size_t n);

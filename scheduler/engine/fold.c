@@ -107,6 +107,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->epoch = job->epochs_total = 0;
     job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
     en->is_taken_back = false;
+    en->is_told = false;
     en->attempt_exit = -1;
     en->attempt_signal = 0;
     en->attempt_end_s = NAN;
@@ -247,6 +248,7 @@ static void fold_end(struct entry *en, const struct store_event *ev,
     }
     job->end_s = ev->at_s;
     job->exit_code = d->exit_code;
+    en->is_told = true;
     if (job->iteration == 0)
         take_progress(job, d);
     because(job, d->why);

@@ -143,19 +143,10 @@ void eng_entry_free(struct entry *en)
     free(en);
 }
 
-struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
+void eng_entry_init(struct entry *en, uint64_t id)
 {
-    struct buf dir = BUF_INIT;
-    struct entry *en = calloc(1, sizeof(*en));
-
-    if (!en || buf_addf(&dir, NULL, "%s/%" PRIu64, jobs_dir, id) < 0 ||
-        !(en->dir = buf_detach(&dir))) {
-        buf_clear(&dir);
-        free(en);
-        return NULL;
-    }
+    memset(en, 0, sizeof(*en));
     en->job.id = id;
-    en->job.dir = en->dir;
     en->job.state = JOB_NEW;
     en->job.exit_code = en->attempt_exit = -1;
     en->job.submit_s = en->job.start_s = en->job.end_s = NAN;
@@ -171,6 +162,22 @@ struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
     en->told_s = en->job.preempt_s = NAN;
     en->preempted_s = -INFINITY;
     en->not_before_s = -INFINITY;
+}
+
+struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
+{
+    struct buf dir = BUF_INIT;
+    struct entry *en = malloc(sizeof(*en));
+
+    if (en)
+        eng_entry_init(en, id);
+    if (!en || buf_addf(&dir, NULL, "%s/%" PRIu64, jobs_dir, id) < 0 ||
+        !(en->dir = buf_detach(&dir))) {
+        buf_clear(&dir);
+        free(en);
+        return NULL;
+    }
+    en->job.dir = en->dir;
     return en;
 }
 
@@ -357,7 +364,7 @@ void eng_index_clear(struct engine *e)
     for (size_t i = 0; i < e->n_pages; i++)
         page_free(e->pages[i]);
     free(e->pages);
-    free(e->leaving);
+    eng_leaving_free(e->leaving, e->n_leaving);
     free(e->by_key);
     free(e->active);
     eng_files_clear(e);

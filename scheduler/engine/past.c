@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/line.h"
 #include "scheduler/engine/past.h"
 
 enum {
@@ -157,7 +158,20 @@ static void pick(struct engine *e, const struct entry *en, size_t n)
             .key = en->job.task == 0 ? en->own.key : NULL,
             .state = en->job.state,
             .end_s = en->job.end_s,
+            .line = line_encode(en),
         };
+}
+
+static void free_lines(struct store_archived *jobs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free((char *)jobs[i].line);
+}
+
+void eng_leaving_free(struct store_archived *jobs, size_t n)
+{
+    free_lines(jobs, n);
+    free(jobs);
 }
 
 /* The list's end has to be found anew after some have left it. */
@@ -206,7 +220,8 @@ void eng_leave(struct engine *e)
     enum { ROOM = LEAVE_MAX + SPEC_TASKS_MAX };
     double now_s = eng_now(e);
 
-    e->n_leaving = 0; /* of a batch that was given up */
+    free_lines(e->leaving, e->n_leaving); /* of a batch that was given up */
+    e->n_leaving = 0;
     if (n_too_many(e) == 0 || e->leave_at_s > now_s)
         return;
     if (!e->leaving)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "scheduler/engine/core.h"
+#include "scheduler/engine/line.h"
 #include "scheduler/engine/past.h"
 
 struct reading {
@@ -107,6 +108,37 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
     }
     *ret_damage = r.damage;
     return 0;
+}
+
+struct lines {
+    uint64_t first;
+    struct job **jobs;
+};
+
+/* One that cannot be read is none. */
+static int on_line(void *arg, uint64_t job, const char *text, struct error *err)
+{
+    const struct lines *l = arg;
+    struct entry *en;
+
+    (void)err;
+    if (line_decode(job, text, &en) == 0)
+        l->jobs[job - l->first] = &en->job;
+    return 0;
+}
+
+int engine_past_lines(struct store *s, uint64_t first, uint64_t last,
+                      struct job **ret, struct error *err)
+{
+    struct lines l = {.first = first, .jobs = ret};
+    size_t n = (size_t)(last - first + 1);
+
+    for (size_t i = 0; i < n; i++)
+        ret[i] = NULL;
+    if (s->ops->lines(s, first, last, on_line, &l, err) == 0)
+        return 0;
+    engine_past_free(ret, n);
+    return -1;
 }
 
 void engine_past_free(struct job **jobs, size_t n)

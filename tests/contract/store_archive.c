@@ -215,6 +215,63 @@ static void test_orders(struct fixture *fx)
     fx_end(fx);
 }
 
+static int print_line(void *arg, uint64_t job, const char *line,
+                      struct error *why)
+{
+    return buf_addf(arg, why, "%llu:%s ", (unsigned long long)job, line);
+}
+
+static const char *lines(struct store *s, uint64_t first, uint64_t last)
+{
+    static struct buf text;
+
+    buf_clear(&text);
+    if (s->ops->lines(s, first, last, print_line, &text, &err) < 0)
+        tap_diag("lines: %s", err.msg);
+    return buf_str(&text);
+}
+
+static int stop_at_once(void *arg, uint64_t job, const char *line,
+                        struct error *why)
+{
+    ++*(int *)arg;
+    return error_set(why, ERR_BUSY, "%llu is enough: %s",
+                     (unsigned long long)job, line);
+}
+
+static void test_lines(struct fixture *fx)
+{
+    struct store_archived jobs[] = {
+        gone(5, NULL, JOB_CANCELLED, 50), gone(2, "k2", JOB_CANCELLED, 20),
+        gone(3, "k3", JOB_COMPLETED, 30), gone(4, NULL, JOB_CANCELLED, NAN)};
+    const uint64_t two = 2;
+    int n = 0;
+
+    jobs[0].line = "{\"e\":5}";
+    jobs[1].line = "{}";
+    jobs[3].line = "d";
+    fx_begin(fx);
+    fill(fx->s);
+    is_str(lines(fx->s, 1, 9), "", "nobody has a line");
+    ok(archive(fx->s, jobs, 4) == 0, "three that are archived have");
+    for (int life = 1; life <= 2; life++) {
+        is_str(lines(fx->s, 1, UINT32_MAX), "2:{} 4:d 5:{\"e\":5} ",
+               life == 1 ? "they come by number" : "also in the next life");
+        is_str(lines(fx->s, 4, 4), "4:d ", "one of them");
+        is_str(lines(fx->s, 3, 4), "4:d ", "beside one that has none");
+        is_str(lines(fx->s, 6, 7), "", "and of others none");
+        fx_reopen(fx);
+    }
+    ok(fx->s->ops->lines(fx->s, 1, 9, stop_at_once, &n, &err) < 0 &&
+           err.code == ERR_BUSY && n == 1,
+       "who has enough is asked no more");
+    is_str(lines(fx->s, 5, 5), "5:{\"e\":5} ", "and may ask again");
+    ok(fx->s->ops->remove_jobs(fx->s, &two, 1, 70, &err) == 0,
+       "one is removed");
+    is_str(lines(fx->s, 1, 9), "4:d 5:{\"e\":5} ", "with its line");
+    fx_end(fx);
+}
+
 /* One batch, one fate. */
 static void test_faults(struct fixture *fx)
 {
@@ -253,6 +310,7 @@ static void run(struct fixture *fx)
     test_load(fx);
     test_find(fx);
     test_orders(fx);
+    test_lines(fx);
     test_faults(fx);
 }
 

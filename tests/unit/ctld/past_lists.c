@@ -12,7 +12,7 @@
 enum { SWEEPS = 4, TASKS = 300, ALL = SWEEPS * TASKS };
 
 static struct rig r;
-static _Atomic int n_on_loop, n_read;
+static _Atomic int n_on_loop, n_read, n_lines;
 
 static const struct store_ops *inner;
 
@@ -26,12 +26,23 @@ static int load_jobs(struct store *s, uint64_t first, uint64_t last,
     return inner->load_jobs(s, first, last, each, arg, err);
 }
 
+static int lines(struct store *s, uint64_t first, uint64_t last,
+                 int (*each)(void *arg, uint64_t job, const char *line,
+                             struct error *err),
+                 void *arg, struct error *err)
+{
+    n_on_loop += pthread_equal(pthread_self(), r.thread) != 0;
+    n_lines += (int)(last - first + 1);
+    return inner->lines(s, first, last, each, arg, err);
+}
+
 static const struct store_ops *watched(const struct store_ops *ops)
 {
     static struct store_ops mine;
     inner = ops;
     mine = *ops;
     mine.load_jobs = load_jobs;
+    mine.lines = lines;
     return &mine;
 }
 
@@ -53,12 +64,15 @@ static bool submit_sweep(int name)
     return is;
 }
 
+/* What lines cannot tell: the events are read for it. */
+static bool of_events;
+
 /* Whether the list has the last `limit` of the ids from first to last. */
 static bool lists(const char *query, int limit, int first, int last)
 {
     char path[120];
-    (void)snprintf(path, sizeof(path), "/v1/jobs?fields=id&limit=%d%s", limit,
-                   query);
+    (void)snprintf(path, sizeof(path), "/v1/jobs?fields=id%s&limit=%d%s",
+                   of_events ? ",labels" : "", limit, query);
     int status = get(&r, path), n = last - first + 1;
     first = n > limit ? last - limit + 1 : first;
     json_t *o = json_loads(buf_str(&r.body), 0, NULL);
@@ -100,6 +114,7 @@ static bool round_of_lists(int round)
                                  512,     511, 100,     65,   64,   63,   1};
     bool is = true;
     char path[48];
+    of_events = round % 2;
     for (size_t i = 0; is && i < sizeof(limits) / sizeof(limits[0]); i++) {
         /* One of them comes back, and leaves again. */
         (void)snprintf(path, sizeof(path), "/v1/jobs/%d",
@@ -114,6 +129,33 @@ static bool round_of_lists(int round)
            lists("&sweep=301", 1000, TASKS + 1, 2 * TASKS) &&
            lists("&since=2020-01-01T00:00:00Z", ALL, 1, ALL) &&
            lists("&since=2999-01-01T00:00:00Z", ALL, 1, 0);
+}
+
+/* The members that a line has, as it tells them and as events do. */
+static void test_same(void)
+{
+    static const char fields[] =
+        "id,name,user,uid,kind,state,reason,priority,gpus_min,gpus_max,gpus,"
+        "attempt,exit_code,place,position,display_id,sweep,task,submitted,"
+        "started,ended,elapsed_s,limit_s,left_s,iteration,iterations_total,"
+        "epoch,epochs_total,loss,t_iter_s,eta_s,eval_accuracy";
+    char path[500];
+    int before = n_read;
+    (void)snprintf(path, sizeof(path), "/v1/jobs?state=CANCELLED&fields=%s",
+                   fields);
+    int status = get(&r, path);
+    json_t *a = json_loads(buf_str(&r.body), 0, NULL);
+    ok(status == 200 && n_read == before, "a list without an event");
+    (void)snprintf(path, sizeof(path),
+                   "/v1/jobs?state=CANCELLED&fields=%s,begin", fields);
+    status = get(&r, path);
+    json_t *b = json_loads(buf_str(&r.body), 0, NULL);
+    const json_t *jobs = json_object_get(a, "jobs");
+    ok(status == 200 && n_read > before && json_array_size(jobs) > ALL / 2 &&
+           json_equal(jobs, json_object_get(b, "jobs")),
+       "  says the same as one of events");
+    json_decref(a);
+    json_decref(b);
 }
 
 int main(void)
@@ -131,10 +173,13 @@ int main(void)
     is = becomes(&r, "/metrics", "mgpu_jobs{state=\"QUEUED\"} 0\n") && is;
     is = becomes(&r, "/metrics", "mgpu_jobs{state=\"RUNNING\"} 0\n") && is;
     /* Until each was read several times. */
-    while (is && (n_read < 4 * ALL || n_rounds < 2) && n_rounds < 200)
+    while (is && (n_read < 4 * ALL || n_lines < 4 * ALL || n_rounds < 2) &&
+           n_rounds < 200)
         is = round_of_lists(n_rounds++);
     ok(is, "each list has each job in its place");
     ok(n_read >= 4 * ALL, "  most were read from the archive");
+    ok(n_lines >= 4 * ALL, "  or told by their lines");
+    test_same();
     is_int(n_on_loop, 0, "  and none by the loop");
     for (int i = 0; i < 20; i++)
         ask(i % 2 ? "/v1/jobs" : "/v1/jobs?name=none", NULL);

@@ -43,8 +43,15 @@ static void add_job(struct store *s, uint64_t id)
                           .idempotency_key = key,
                           .spec = "{}",
                           .dir = "/d"};
-    struct store_archived a = {
-        .job = id, .uid = 7, .key = key, .state = JOB_CANCELLED, .end_s = 2};
+    struct store_archived a = {.job = id,
+                               .uid = 7,
+                               .key = key,
+                               .state = JOB_CANCELLED,
+                               .end_s = 2,
+                               .line = "{\"state\":\"CANCELLED\",\"uid\":7,"
+                                       "\"name\":\"a\",\"user\":\"u\","
+                                       "\"exit_code\":0,\"submit_s\":1,"
+                                       "\"start_s\":1,\"end_s\":2}"};
     struct store_batch b = {.events = e,
                             .n_events = 2,
                             .jobs = &j,
@@ -98,6 +105,8 @@ int main(void)
     test_bad("INSERT INTO attempt (job, attempt, gpus, nodes)"
              " VALUES (2, 1, 1, 1)",
              "I6: job 2 was removed, but not all of it");
+    test_bad("INSERT INTO line (job, line) VALUES (2, '{}')",
+             "I6: job 2 has a line, and is not archived");
     tmp_end(&t);
     return tap_done();
 }

@@ -1,0 +1,22 @@
+/* line.h - what a list says of an archived job, as one short text.
+ *
+ * It is written when the job is archived and read instead of its events, of
+ * which it is a tenth. It never says anything that the events do not say:
+ * where there is none, or one that cannot be read, they are read.
+ */
+#ifndef MGPU_SCHEDULER_LINE_H
+#define MGPU_SCHEDULER_LINE_H
+
+#include "scheduler/engine/core.h"
+
+/* NULL: it has none, also without memory.
+ * in   en  of a job that is about to be archived
+ * own  the caller frees */
+char *line_encode(const struct entry *en);
+/* out  *ret  of struct job what past.h says of engine_past_lines(); all else is
+ *            as of a job of which nothing is known
+ * own  *ret  eng_entry_free()
+ * err  -1: it is none, or there was no memory */
+int line_decode(uint64_t id, const char *text, struct entry **ret) MUST_CHECK;
+
+#endif
