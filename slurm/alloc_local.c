@@ -246,8 +246,10 @@ static int take_in(struct alloc_local *l, const struct alloc_req *req,
         give_up(l, a, &note);
         return 0;
     }
+    /* Written again for one that has not started when it is asked for again,
+     * so a reboot may take it. */
     if (rc == 0 && (a->state == LOCAL_WAITING || a->state == LOCAL_UNSURE))
-        rc = attempt_write(req->dir, "launch.json", req->launch, err);
+        rc = attempt_put(req->dir, "launch.json", req->launch, err);
     if (rc < 0)
         give_up(l, a, NULL);
     return rc;

@@ -37,9 +37,14 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-/* With is_kept, over what was reserved: that needs no room on the disk. */
+enum how {
+    SYNCED,
+    KEPT,   /* synced; over what was reserved: that needs no room on the disk */
+    CACHED, /* for as long as this machine runs */
+};
+
 static int replace(const char *dir, const char *name, const char *text,
-                   bool is_kept, struct error *err)
+                   enum how how, struct error *err)
 {
     char path[PATH_MAX];
     char temp[PATH_MAX];
@@ -48,7 +53,7 @@ static int replace(const char *dir, const char *name, const char *text,
     if (path_of(dir, name, path, err) < 0 ||
         path_of(dir, temp_name, temp, err) < 0)
         return -1;
-    int fd = is_kept ? open(temp, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    int fd = how == KEPT ? open(temp, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     if (fd < 0) {
         /* What a crash left behind may have any mode: begin anew. */
         (void)unlink(temp);
@@ -60,7 +65,7 @@ static int replace(const char *dir, const char *name, const char *text,
     int rc = write_all(fd, text, strlen(text));
     if (rc == 0)
         rc = ftruncate(fd, (off_t)strlen(text));
-    if (rc == 0)
+    if (rc == 0 && how != CACHED)
         rc = fsync(fd);
     int saved = errno;
     if (close(fd) < 0 && rc == 0) {
@@ -81,7 +86,13 @@ static int replace(const char *dir, const char *name, const char *text,
 int attempt_write(const char *dir, const char *name, const char *text,
                   struct error *err)
 {
-    return replace(dir, name, text, false, err);
+    return replace(dir, name, text, SYNCED, err);
+}
+
+int attempt_put(const char *dir, const char *name, const char *text,
+                struct error *err)
+{
+    return replace(dir, name, text, CACHED, err);
 }
 
 int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
@@ -216,7 +227,7 @@ int attempt_exit_write(const char *dir, const struct attempt_exit *x,
     (void)snprintf(text, sizeof(text),
                    "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s%s}\n", x->code,
                    x->signal, x->when_s, slurm, used);
-    return replace(dir, "exit", text, true, err);
+    return replace(dir, "exit", text, KEPT, err);
 }
 
 /* The number after "key":, in the one form that attempt_exit_write() has; of

@@ -74,6 +74,10 @@ struct attempt_pid {
 /* Replaces dir/name as a whole, mode 0600, on disk when it returns. */
 int attempt_write(const char *dir, const char *name, const char *text,
                   struct error *err) MUST_CHECK;
+/* The same, but on disk some time later: for what processes tell each other,
+ * none of which outlives a reboot, by who has no time to wait for a disk. */
+int attempt_put(const char *dir, const char *name, const char *text,
+                struct error *err) MUST_CHECK;
 /* err ERR_NOTFOUND there is none; ERR_DENIED it is another user's, or others
  * may write to it: a directory may have been exchanged for another */
 int attempt_read(const char *dir, const char *name, char *ret, size_t cap,

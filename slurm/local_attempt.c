@@ -383,8 +383,9 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
                                .log_is_plain = a->log_is_plain,
                                .max_fds = l->max_fds};
     int rc = cuda_devices(l, a, &cuda, err);
+    /* Read for an attempt that runs, so not after a reboot. */
     if (rc == 0)
-        rc = attempt_write(a->dir, "place", place, err);
+        rc = attempt_put(a->dir, "place", place, err);
     if (rc == 0)
         rc = attempt_lock(a->dir, &lock_fd, err);
     if (rc == 0) {

@@ -7,6 +7,15 @@ static const struct behaviour orphans = {.launch = "{\"do\":\"orphan\"}"};
 static const struct behaviour saves = {.launch = "{\"do\":\"save\"}"};
 static const struct behaviour tty = {.launch = "{\"do\":\"tty\"}"};
 
+/* The allocator's, in place of the C library's; a shepherd has its own. */
+static int n_synced;
+
+int fsync(int fd)
+{
+    n_synced++;
+    return fdatasync(fd);
+}
+
 /* ALLOC_EXITED of one that runs to its end. */
 static bool runs(struct rig *r, uint64_t job, int32_t gpus,
                  const struct behaviour *b)
@@ -95,6 +104,17 @@ static void test_output(struct rig *r)
     is_int(rig_size(r, 62, "shepherd.log"), 0, "the shepherd has no complaint");
 }
 
+/* It is called by the daemon's loop, which serves others meanwhile. */
+static void test_disk(struct rig *r)
+{
+    struct error err = ERROR_INIT;
+    n_synced = 0;
+    ok(runs(r, 70, 1, &exit_0), "one that runs to its end");
+    is_int(n_synced, 0, "to start it, the disk is not waited for");
+    ok(attempt_write(r->dir, "file", "x", &err) == 0, "a file");
+    is_int(n_synced, 1, "that has to be there is waited for");
+}
+
 int main(int argc, char **argv)
 {
     if (argc >= 3 && strcmp(argv[1], "--launch") == 0)
@@ -105,6 +125,7 @@ int main(int argc, char **argv)
     test_ends(&r);
     test_grace(&r);
     test_output(&r);
+    test_disk(&r);
     rig_close(&r);
     return tap_done();
 }
