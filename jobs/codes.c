@@ -127,7 +127,9 @@ static const struct code_note notes[] = {
     {"E020", "a sweep that cannot be",
      "Numbers of an array that are none, a key that is varied twice; lists "
      "that stand for the same "
-     "jobs and are not equally long; no job at all, or more than may be.",
+     "jobs and are not equally long; no job at all, or more than may be, or "
+     "that "
+     "wait for more others than may be.",
      "sweep:\n  zip:\n    train.epochs: [1, 2]\n    train.batch_size: [8]\n",
      "sweep:\n  zip:\n    train.epochs: [1, 2]\n"
      "    train.batch_size: [8, 16]\n",

@@ -290,7 +290,11 @@ int spec_fill(struct job_spec *s, const struct fill_vars *v,
 int spec_dump(const struct job_spec *s, struct buf *out,
               struct error *err) MUST_CHECK;
 /* The jobs of a text, of which `sweep` makes several. */
-enum { SPEC_TASKS_MAX = 4096, SPEC_TASKS_BYTES = 32 << 20 };
+enum {
+    SPEC_TASKS_MAX = 4096,
+    SPEC_TASKS_BYTES = 32 << 20,
+    SPEC_AWAITED_MAX = 4096 /* jobs in depends_on of all: one for each */
+};
 struct spec_task {
     struct job_spec spec;
     char *vary;     /* the keys and values that make it differ, one JSON object

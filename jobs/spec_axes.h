@@ -51,6 +51,10 @@ bool axes_vary(const struct expansion *x, const char *key);
 /* Whether tasks of a text of so many bytes may all be in memory at once; else
  * that is a finding. */
 bool axes_check_size(struct expansion *x, size_t len);
+/* Whether its tasks name too many jobs that they wait for is a finding. -1
+ * without memory. */
+int axes_check_awaited(struct expansion *x,
+                       const struct spec_jobs *jobs) MUST_CHECK;
 
 /* A path is relative to the file that it is written in, and the text that
  * goes to the daemon has no file: puts that of `from` into the node. */

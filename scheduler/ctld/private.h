@@ -356,11 +356,9 @@ int ctld_members_parse(const char *text, uint64_t *ret,
  */
 /* "12", or "123_4" of task 4 of sweep 123. */
 void ctld_display_id(const struct job *j, char *out, size_t cap);
-/* {"id","n_tasks","max_parallel","stop_on_fail","states":{"QUEUED":3,..}} of
- * the sweep that the job is the first task of; else null. */
+/* SWEEP of wire.h, of its first task; else null. */
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
-/* What its user should know of one that was just asked for, as wire.h has it;
- * NULL: nothing. Of a sweep, by its first task. */
+/* "warnings" of wire.h; NULL: there are none. */
 json_t *ctld_warnings_json(const struct ctld *c, const struct job *job);
 json_t *ctld_num(double v);       /* null for NAN and infinity */
 json_t *ctld_text(const char *s); /* null for NULL and "" */
@@ -441,13 +439,12 @@ bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret);
 typedef void ctld_recalled_f(void *arg, const struct error *why);
 int ctld_recall(struct ctld *c, uint64_t id, ctld_recalled_f *fn, void *arg,
                 struct error *err) MUST_CHECK;
-/* The same for several that are known to be archived, at once: when fn is
- * called all are there but for those of which it is told why. */
+/* The same at once for several of the archive, with ids in order: when fn is
+ * called all are there but for what it is told of. ERR_INVAL: too many tasks */
 int ctld_recall_all(struct ctld *c, const uint64_t *ids, size_t n,
                     ctld_recalled_f *fn, void *arg,
                     struct error *err) MUST_CHECK;
-/* For a handler. False: it is called again when the job is there, or the reply
- * says why it is not. */
+/* For a handler. False: it is called again then, or the reply says why not. */
 bool ctld_recall_for(struct ctld *c, struct http_exchange *x, uint64_t id);
 /* The job, be it in memory or not; one that is not is read here and now; *ret
  * is NULL when there is none. Valid until the next step.  err  of the store */

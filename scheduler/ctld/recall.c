@@ -10,6 +10,9 @@
 #include "scheduler/ctld/private.h"
 #include "scheduler/engine/past.h"
 
+/* Who names many large sweeps would fill the memory with them. */
+enum { JOBS_MAX = 16 * SPEC_TASKS_MAX };
+
 struct recall {
     struct task task;
     struct ctld *c;
@@ -24,26 +27,56 @@ struct recall {
     } units[];
 };
 
-/* With another task of its sweep. */
-static bool is_read(const struct recall *r, uint64_t id)
+/* They are in order, so it is with another task of its sweep, the last one. */
+static bool is_read(const struct unit *last, uint64_t id)
 {
-    bool is = false;
-    for (size_t i = 0; i < r->n_units && !is; i++) {
-        const struct unit *u = &r->units[i];
-        is = u->n > 0 && id - u->jobs[0]->id < u->n;
+    return last && id - last->jobs[0]->id < last->n;
+}
+
+static void drop_all(struct recall *r)
+{
+    for (size_t i = 0; i < r->n_units; i++) {
+        struct unit *u = &r->units[i];
+        if (u->n == 0)
+            continue;
+        engine_past_free(u->jobs, u->n);
+        free(u->jobs);
+        u->n = 0;
     }
-    return is;
+}
+
+/* One that was removed meanwhile is no reason to leave the others out. */
+static int read_unit(struct recall *r, struct unit *u)
+{
+    struct error why = ERROR_INIT;
+    if (engine_past_read_unit(r->c->parts.store, r->c->jobs_dir, u->id,
+                              &u->jobs, &u->n, &why) == 0)
+        return 0;
+    if (r->err.code == ERR_NONE)
+        r->err = why;
+    return why.code == ERR_NOTFOUND ? 0 : -1;
 }
 
 static void recall_run(struct task *t)
 {
     struct recall *r = (struct recall *)t;
+    const struct unit *last = NULL;
+    size_t n_jobs = 0;
     int rc = 0;
     for (size_t i = 0; i < r->n_units && rc == 0; i++) {
         struct unit *u = &r->units[i];
-        if (!is_read(r, u->id))
-            rc = engine_past_read_unit(r->c->parts.store, r->c->jobs_dir, u->id,
-                                       &u->jobs, &u->n, &r->err);
+        if (is_read(last, u->id))
+            continue;
+        rc = read_unit(r, u);
+        n_jobs += u->n;
+        last = u->n > 0 ? u : last;
+        if (n_jobs > JOBS_MAX) {
+            drop_all(r);
+            rc = error_set(&r->err, ERR_INVAL,
+                           "depends_on: jobs that ended long ago, whose sweeps "
+                           "have more than %d tasks [E022]",
+                           JOBS_MAX);
+        }
     }
 }
 

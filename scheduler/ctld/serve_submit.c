@@ -329,8 +329,9 @@ static void settle(struct submission *s)
     const struct engine_submit req = {.uid = s->uid,
                                       .key = s->is_dry ? NULL : s->key};
     struct error err = ERROR_INIT;
-    uint64_t ids[ENGINE_NEEDS_MAX];
+    uint64_t *ids = NULL;
     size_t n = 0;
+    int rc = 0;
     if (s->c->stopping) {
         if (s->rc == 0)
             (void)error_set(&s->err, ERR_UNAVAIL, "the daemon is stopping");
@@ -339,13 +340,16 @@ static void settle(struct submission *s)
         return;
     }
     if ((s->rc == 0 || may_be_known(s)) && s->n_recalls++ < RECALLS_MAX)
-        n = engine_needs(s->c->engine, &req, s->tasks, s->rc == 0 ? s->n : 0,
-                         ids);
-    if (n == 0) {
-        answer(s);
-    } else if (ctld_recall_all(s->c, ids, n, on_recalled, s, &err) < 0) {
+        rc = engine_needs(s->c->engine, &req, s->tasks, s->rc == 0 ? s->n : 0,
+                          &ids, &n, &err);
+    if (rc == 0 && n > 0)
+        rc = ctld_recall_all(s->c, ids, n, on_recalled, s, &err);
+    free(ids);
+    if (rc < 0) {
         http_reply_err(s->x, &err);
         submission_destroy(s);
+    } else if (n == 0) {
+        answer(s);
     }
 }
 

@@ -26,12 +26,13 @@ int engine_adopt(struct engine *e, struct job **io, size_t n,
  * those that it waits for. Of a sweep in the archive any task stands for all.
  * in   req    its key, or NULL, and uid are looked at
  *      tasks  [n], each with its reading; n 0: only the key counts
- * out  ret    without a name twice in a row; if there are more than fit, or the
- *             store fails, the first: the submit itself finds out */
-enum { ENGINE_NEEDS_MAX = 64 };
-size_t engine_needs(struct engine *e, const struct engine_submit *req,
-                    const struct engine_task *tasks, size_t n,
-                    uint64_t ret[ENGINE_NEEDS_MAX]);
+ * out  *ret   in order, none twice; NULL: there are none, or the store fails,
+ *             and the submit itself finds out
+ * own  *ret   free()
+ * err  ERR_NOMEM */
+int engine_needs(struct engine *e, const struct engine_submit *req,
+                 const struct engine_task *tasks, size_t n, uint64_t **ret,
+                 size_t *ret_n, struct error *err) MUST_CHECK;
 /* Archived jobs, to be looked at and no more; any thread may call it. What
  * takes a job of engine.h takes these as well.
  * out  ret[last - first + 1]  by number. NULL: there is none, or it is damaged;

@@ -114,39 +114,78 @@ static bool waits_alike(const struct job *a, const struct job *b)
     return is;
 }
 
-static size_t add_need(struct engine *e, uint64_t id, uint64_t *ret, size_t n)
+static int add_id(struct buf *out, uint64_t id, struct error *err)
 {
-    bool is_past = false;
-
-    for (size_t i = 0; i < n; i++)
-        if (ret[i] == id)
-            return n;
-    if (n < ENGINE_NEEDS_MAX && engine_is_past(e, id, &is_past, NULL) == 0 &&
-        is_past)
-        ret[n++] = id;
-    return n;
+    return buf_add(out, &id, sizeof(id), err);
 }
 
-size_t engine_needs(struct engine *e, const struct engine_submit *req,
-                    const struct engine_task *tasks, size_t n_tasks,
-                    uint64_t ret[ENGINE_NEEDS_MAX])
+static int add_awaited(const struct engine_task *tasks, size_t n,
+                       struct buf *out, struct error *err)
 {
     const struct job *last = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct job *job = &tasks[i].read->p.job;
+        bool is_new = !last || !waits_alike(last, job);
+        for (size_t k = 0; is_new && rc == 0 && k < job->n_depends; k++)
+            rc = add_id(out, job->depends[k].job, err);
+        last = job;
+    }
+    return rc;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Those of the archive; returns how many. */
+static size_t pick_past(struct engine *e, uint64_t *io, size_t n)
+{
+    uint64_t last = 0;
+    size_t n_past = 0;
+
+    qsort(io, n, sizeof(*io), compare_ids);
+    for (size_t i = 0; i < n; i++) {
+        bool is_past = false;
+        if (io[i] != last && engine_is_past(e, io[i], &is_past, NULL) < 0)
+            is_past = false;
+        last = io[i];
+        if (is_past)
+            io[n_past++] = last;
+    }
+    return n_past;
+}
+
+int engine_needs(struct engine *e, const struct engine_submit *req,
+                 const struct engine_task *tasks, size_t n_tasks,
+                 uint64_t **ret, size_t *ret_n, struct error *err)
+{
+    struct buf all = BUF_INIT;
+    uint64_t id = 0;
     size_t n = 0;
 
+    *ret = NULL;
+    *ret_n = 0;
     if (!engine_has_past(e) ||
         (req->key && eng_find_key(e, req->uid, req->key)))
         return 0;
-    if (req->key && (ret[0] = eng_past_key(e, req->uid, req->key)) > 0)
-        return 1;
-    for (size_t i = 0; i < n_tasks; i++) {
-        const struct job *job = &tasks[i].read->p.job;
-        for (size_t k = 0; k < job->n_depends; k++)
-            if (!last || !waits_alike(last, job))
-                n = add_need(e, job->depends[k].job, ret, n);
-        last = job;
+    if (req->key)
+        id = eng_past_key(e, req->uid, req->key);
+    int rc =
+        id > 0 ? add_id(&all, id, err) : add_awaited(tasks, n_tasks, &all, err);
+    uint64_t *ids = (uint64_t *)(void *)all.data;
+    if (rc == 0 && all.len > 0)
+        n = pick_past(e, ids, all.len / sizeof(*ids));
+    if (n > 0) {
+        *ret = ids;
+        *ret_n = n;
+    } else {
+        buf_clear(&all);
     }
-    return n;
+    return rc;
 }
 
 /* The engine's configuration may change between a reading and the submit, so

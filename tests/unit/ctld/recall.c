@@ -6,7 +6,7 @@
 
 #include "tests/unit/ctld/rig.h"
 
-enum { TASKS = 300 };
+enum { TASKS = 300, SINGLES = 90, MANY = 70 };
 
 static struct rig r;
 static _Atomic int n_on_loop, n_elsewhere;
@@ -133,6 +133,52 @@ static void submits(const char *sweep)
     ok(becomes(&r, "/metrics", all), "all have ended");
 }
 
+/* A sweep whose tasks wait for one job each, from `first` on. */
+static void each_after(uint64_t first, struct buf *ret)
+{
+    int rc = buf_addstr(ret,
+                        "{\"spec\":{\"version\":1,\"kind\":\"command\","
+                        "\"command\":[\"true\"],\"sweep\":{\"list\":[",
+                        NULL);
+    for (int i = 0; rc == 0 && i < SINGLES; i++)
+        rc = buf_addf(ret, NULL, "%s{\"depends_on\":[\"afterany:%llu\"]}",
+                      i > 0 ? "," : "",
+                      (unsigned long long)(first + (uint64_t)i));
+    if (rc < 0 || buf_addstr(ret, "]}}}", NULL) < 0)
+        exit(1);
+}
+
+/* More of them than one job can name. */
+static void waits_for_many(void)
+{
+    struct buf body = BUF_INIT;
+    char all[64], path[64];
+    uint64_t first = 0;
+    int status = 201;
+    for (int i = 0; i < SINGLES; i++) {
+        status = call(&r, "POST", "/v1/jobs",
+                      "{\"spec\":{\"version\":1,\"kind\":\"command\","
+                      "\"command\":[\"true\"]}}",
+                      NULL);
+        first = i == 0 ? id_told() : first;
+    }
+    is_int(status, 201, "jobs by themselves");
+    is_int((long)id_told(), (long)first + SINGLES - 1, "  in a row");
+    each_after(first, &body);
+    /* Who ended first leaves first. */
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%llu",
+                   (unsigned long long)first + SINGLES - 10);
+    ok(is_read("GET", path, 200, "\"id\":"), "most of them leave");
+    int before = n_elsewhere;
+    is_int(call(&r, "POST", "/v1/jobs", buf_str(&body), NULL), 201,
+           "a sweep waits for all of them");
+    ok(n_elsewhere - before >= MANY, "  and has %d read", n_elsewhere - before);
+    (void)snprintf(all, sizeof(all), "mgpu_jobs{state=\"FAILED\"} %d\n",
+                   (int)id_told() + SINGLES - 1);
+    ok(becomes(&r, "/metrics", all), "and all have ended");
+    buf_clear(&body);
+}
+
 static void take_less(struct ctld_conf *conf)
 {
     conf->max_ended = 1;
@@ -178,6 +224,7 @@ int main(void)
        "a worker hears that its attempt is over");
     is_int(get(&r, "/v1/jobs/301"), 404, "a job that never was");
     submits(buf_str(&text));
+    waits_for_many();
     is_int(n_on_loop, 0, "nothing of that was read by the loop");
     rig_down(&r);
     lowered(buf_str(&text));

@@ -436,6 +436,36 @@ static void test_points(void)
     }
 }
 
+/* 64 jobs named by each task: others, or those of the task before as well. */
+static void test_awaited(void)
+{
+    static const struct {
+        int n_tasks, step;
+        const char *place;
+    } rows[] = {{64, 64, "none"}, {65, 64, "E020 4:1"}, {65, 63, "none"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buf b = BUF_INIT;
+        int rc = buf_addstr(&b, CMD "sweep:\n  list:\n", NULL);
+        for (int k = 0; rc == 0 && k < rows[i].n_tasks; k++) {
+            rc = buf_addstr(&b, "  - {depends_on: [\"afterok", NULL);
+            for (int j = 0; rc == 0 && j < 64; j++)
+                rc = buf_addf(&b, NULL, ":%d", 1 + k * rows[i].step + j);
+            if (rc == 0)
+                rc = buf_addstr(&b, "\"]}\n", NULL);
+        }
+        if (rc < 0)
+            abort();
+        bool is_fine = strcmp(rows[i].place, "none") == 0;
+        is_int(expand_with(buf_str(&b), &here), is_fine ? 0 : -1,
+               "each task waits for 64 jobs");
+        is_str(place(), rows[i].place, "  between them");
+        ok(is_fine || strstr(report.findings[0].message,
+                             "wait for 4160 others; at most 4096"),
+           "  of which there may be so many");
+        buf_clear(&b);
+    }
+}
+
 /* Short lists, but all tasks of a long text. */
 static void test_size(void)
 {
@@ -543,6 +573,7 @@ int main(void)
     test_hints();
     test_bounds();
     test_points();
+    test_awaited();
     test_size();
     test_array();
     test_array_bad();
