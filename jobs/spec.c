@@ -58,6 +58,8 @@ int reading_open(struct reading *r, const char *text, size_t len,
         schema_dir_of(opt->file, &r->dir, err) < 0 ||
         tree_parse(text, len, report, &r->root, err) < 0)
         return -1;
+    if (r->root && opt->base && reading_lay(r, opt->base, err) < 0)
+        return -1;
     for (size_t i = 0; r->root && i < opt->n_sets; i++)
         if (schema_graft(&spec_schema, r->root, &opt->sets[i], report, err) < 0)
             return -1;
@@ -267,6 +269,24 @@ static bool is_varied(const struct spec_jobs *jobs, const char *path)
     return false;
 }
 
+static void show_place(struct mark at, char *out, size_t cap)
+{
+    if (at.line == 0)
+        (void)snprintf(out, cap, "%s", at.option ? at.option : "--set");
+    else
+        (void)snprintf(out, cap, "file:%d", at.line);
+}
+
+/* A member of a mapping that came from elsewhere: file, template, options. */
+static const struct node *other_origin(const struct node *n)
+{
+    for (const struct node *c = n->first; c; c = c->next)
+        if ((c->at.line > 0) != (n->at.line > 0) ||
+            mark_is_base(c->at) != mark_is_base(n->at))
+            return c;
+    return NULL;
+}
+
 static void note_origin(void *arg, size_t row, char *out, size_t cap)
 {
     const struct shown *s = arg;
@@ -284,10 +304,14 @@ static void note_origin(void *arg, size_t row, char *out, size_t cap)
         (void)snprintf(out, cap, "from gpus_per_node");
     else if (!n)
         (void)snprintf(out, cap, "default");
-    else if (n->at.line == 0)
-        (void)snprintf(out, cap, "%s", n->at.option ? n->at.option : "--set");
     else
-        (void)snprintf(out, cap, "file:%d", n->at.line);
+        show_place(n->at, out, cap);
+    const struct node *other = n ? other_origin(n) : NULL;
+    size_t len = strlen(out);
+    if (other && len + 3 < cap) {
+        (void)snprintf(out + len, cap - len, ", ");
+        show_place(other->at, out + len + 2, cap - len - 2);
+    }
 }
 
 /* The values that the tasks have in common, then the tasks. */

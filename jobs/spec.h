@@ -247,10 +247,22 @@ struct spec_set { /* one --set key=value, or --unset key with value NULL */
  * not fit. */
 bool spec_key_of(const char *name, char *out, size_t cap);
 
+/* A specification that others are laid over: --template. Mappings become one,
+ * key by key, and any other value of the upper one takes the place of that
+ * below. Its places are "template NAME:12", as of options.
+ * out  report  always set; its places are lines of the text
+ * err  ERR_INVAL it is no YAML that is taken; ERR_NOMEM */
+struct spec_base;
+int spec_base_create(const char *text, size_t len, const char *name,
+                     struct spec_base **ret, struct spec_report *report,
+                     struct error *err) MUST_CHECK;
+void spec_base_destroy(struct spec_base *b); /* NULL is fine */
+
 struct spec_options {
-    const char *file; /* for relative paths and the default name;
-                         NULL: paths must be absolute */
-    const char *home; /* what ~ stands for; NULL: ~ is refused */
+    const struct spec_base *base; /* NULL: none. Reports borrow from it */
+    const char *file;             /* for relative paths and the default name;
+                                     NULL: paths must be absolute */
+    const char *home;             /* what ~ stands for; NULL: ~ is refused */
     const char *user; /* what ${user} is in a text that is filled now, as
                          those of labels; NULL: it is refused there */
     const struct spec_set *sets;

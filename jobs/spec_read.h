@@ -20,6 +20,11 @@ struct reading {
 int reading_open(struct reading *r, const char *text, size_t len,
                  const struct spec_options *opt, struct spec_report *report,
                  struct error *err) MUST_CHECK;
+/* Of a struct spec_base. */
+bool mark_is_base(struct mark at);
+/* The tree that was read, over that of base.  err  ERR_NOMEM */
+int reading_lay(struct reading *r, const struct spec_base *base,
+                struct error *err) MUST_CHECK;
 /* Puts the name and the user into the texts that are read where the job is
  * queued, and looks whether this user can be put into the others. */
 int reading_fill(struct node *root, const struct spec_options *opt,

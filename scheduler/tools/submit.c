@@ -45,15 +45,14 @@ static int read_stdin(struct buf *text, struct error *err)
     }
 }
 
-static int read_spec(const struct submit_args *a, struct buf *text,
-                     struct error *err)
+static int read_spec(const char *file, struct buf *text, struct error *err)
 {
-    if (strcmp(a->file, "-") == 0)
+    if (strcmp(file, "-") == 0)
         return read_stdin(text, err);
-    int rc = buf_read_file(text, a->file, SPEC_MAX_BYTES, err);
+    int rc = buf_read_file(text, file, SPEC_MAX_BYTES, err);
     if (rc < 0 && err && err->code == ERR_LIMIT)
         return error_set(err, ERR_INVAL, "'%s' is longer than 1 MiB (E002)",
-                         a->file);
+                         file);
     return rc;
 }
 
@@ -81,7 +80,7 @@ static void print_advice(const struct submit_args *a,
 
 /* Findings go to stderr for people, and for --json to stdout as the one
  * document, unless the submission still has to come. */
-static int print_findings(const struct submit_args *a,
+static int print_findings(const struct submit_args *a, const char *file,
                           const struct spec_report *r, const struct buf *text,
                           struct error *err)
 {
@@ -91,15 +90,15 @@ static int print_findings(const struct submit_args *a,
         rc = buf_addstr(&out,
                         "{\"schema\":\"mgpu.findings/1\",\"findings\":", err);
         if (rc == 0)
-            rc = spec_report_json(r, a->file, &out, err);
+            rc = spec_report_json(r, file, &out, err);
         if (rc == 0)
             rc = buf_addstr(&out, "}\n", err);
         if (rc == 0)
             (void)fputs(buf_str(&out), stdout);
     } else if (!a->common.json && r->n &&
                (!a->common.quiet || is_refused(a, r))) {
-        rc = spec_report_print(r, a->file, text->data ? text->data : "",
-                               text->len, &out, err);
+        rc = spec_report_print(r, file, text->data ? text->data : "", text->len,
+                               &out, err);
         if (rc == 0)
             (void)fputs(buf_str(&out), stderr);
         if (rc == 0 && is_refused(a, r))
@@ -115,6 +114,7 @@ static struct spec_options spec_options(const struct submit_args *a)
 {
     static char user[FILL_USER_CAP];
     return (struct spec_options){
+        .base = a->base,
         .file = strcmp(a->file, "-") == 0 ? "stdin" : a->file,
         .home = getenv("HOME"),
         .user = fill_own_user(user),
@@ -124,6 +124,21 @@ static struct spec_options spec_options(const struct submit_args *a)
         .now_s = clock_real.wall_s(&clock_real),
         .wants_text = true,
     };
+}
+
+/* The template, where a file is laid over it. */
+static int open_base(struct submit_args *a, const struct buf *text,
+                     struct error *err)
+{
+    struct spec_report report = {.n = 0};
+    struct error why = ERROR_INIT;
+    int rc = spec_base_create(buf_str(text), text->len, a->template_name,
+                              &a->base, &report, err);
+    if (rc < 0 &&
+        print_findings(a, buf_str(&a->template_path), &report, text, &why) < 0)
+        *err = why;
+    spec_report_clear(&report);
+    return rc;
 }
 
 /* What is sent: what the user said, with what only this place knows. The rest
@@ -138,7 +153,7 @@ static int check(const struct submit_args *a, const struct buf *text,
     struct spec_jobs jobs = {.n = 0};
     int rc = spec_expand(buf_str(text), text->len, &so, &jobs, &report, err);
     struct error why = ERROR_INIT;
-    if (print_findings(a, &report, text, &why) < 0 && rc == 0) {
+    if (print_findings(a, a->file, &report, text, &why) < 0 && rc == 0) {
         rc = -1;
         *err = why;
     }
@@ -418,16 +433,14 @@ static int explain_codes(const struct submit_args *a, int n, char **operands,
 static int choose_file(struct submit_args *a, int n, char **operands,
                        struct error *err)
 {
-    if (a->template_name && n > 0)
-        return error_set(err, ERR_USAGE, "--template is in place of a file");
-    if (!a->template_name && n != 1)
+    if (n > 1 || (n == 0 && !a->template_name))
         return error_set(err, ERR_USAGE, "%s see %s --help",
                          n == 0 ? "which file?" : "one file, please;",
                          submit_tool.name);
     if (a->template_name &&
         templates_find(a->template_name, &a->template_path, err) < 0)
         return -1;
-    a->file = a->template_name ? buf_str(&a->template_path) : operands[0];
+    a->file = n > 0 ? operands[0] : buf_str(&a->template_path);
     return 0;
 }
 
@@ -462,13 +475,18 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
         return -1;
     if (check_args(a, err) < 0 || submit_args_end(a, environ, err) < 0)
         return -1;
-    struct buf text = BUF_INIT;
+    struct buf text = BUF_INIT, below = BUF_INIT;
     char *said = NULL;
     struct tasks tasks = {.n = 0};
-    int rc = read_spec(a, &text, err);
     bool found = false; /* the findings have been printed: say no more */
+    int rc = read_spec(a->file, &text, err);
+    bool has_base = a->template_name && n > 0;
+    if (rc == 0 && has_base)
+        rc = read_spec(buf_str(&a->template_path), &below, err);
     if (rc == 0) {
-        rc = check(a, &text, &said, &tasks, err);
+        rc = has_base ? open_base(a, &below, err) : 0;
+        if (rc == 0)
+            rc = check(a, &text, &said, &tasks, err);
         found = rc < 0 && err->code == ERR_INVAL;
     }
     if (rc == 0 && a->dry_run)
@@ -487,6 +505,7 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
     else if (rc == 0 && !a->validate && !a->dry_run)
         rc = submit(a, said, &tasks, ret_exit, err);
     buf_clear(&text);
+    buf_clear(&below);
     free(said);
     if (found) {
         *ret_exit = error_exit_status(ERR_INVAL);

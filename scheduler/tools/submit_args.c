@@ -42,7 +42,9 @@ static const struct opt opts[] = {
     {OPT_DRY_RUN, 0, "dry-run", NULL,
      "ask the daemon whether it fits, when and where it would start"},
     {OPT_TEMPLATE, 0, "template", "NAME",
-     "a specification that comes with mgpu, or is your own, in place of FILE"},
+     "a specification that comes with mgpu, or is your own, in place of FILE "
+     "or "
+     "below it"},
     {OPT_TEMPLATES, 0, "list-templates", NULL, "the names of these, and exit"},
     {OPT_EXPLAIN, 0, "explain", "[=CODE]",
      "what the codes of findings mean, as in --explain E024; alone: all"},
@@ -79,7 +81,7 @@ static const struct opt opts[] = {
 
 const struct tool submit_tool = {
     .name = "mgpu-submit",
-    .synopsis = "[options] FILE|--template NAME",
+    .synopsis = "[options] FILE|--template NAME [FILE]",
     .summary = "Checks a job specification (mgpu-job(5); - is standard input) "
                "and submits it.",
     .opts = opts,
@@ -339,6 +341,7 @@ void submit_args_clear(struct submit_args *a)
 {
     buf_clear(&a->depends);
     buf_clear(&a->template_path);
+    spec_base_destroy(a->base);
     for (size_t i = 0; i < a->n_variables; i++)
         free(a->variables[i]);
     a->n_variables = 0;

@@ -21,7 +21,8 @@ struct submit_args {
     const char *key, *file, *template_name;
     const char *code; /* of --explain=CODE; NULL: those among the operands */
     struct buf template_path;
-    struct buf depends; /* a YAML list, without its end */
+    struct spec_base *base; /* of it, when a file is laid over it */
+    struct buf depends;     /* a YAML list, without its end */
     struct spec_set sets[SUBMIT_SETS_MAX];
     /* the sets' keys, cut off at the '=' */
     char keys[SUBMIT_SETS_MAX][SUBMIT_KEY_CAP];

@@ -217,8 +217,68 @@ setup() {
     [[ $output == *"did you mean 'mnist-mobilenet'?"* ]]
     run submit --template ../secret --validate
     [ "$status" -eq 64 ]
-    run submit --template mine mine.yaml
+    run submit --template mine one.yaml two.yaml
     [ "$status" -eq 64 ]
+}
+
+@test "--template with a file: the file over it, options over both" {
+    export MGPU_TEMPLATES=$PWD/below
+    mkdir -p below over
+    cat >below/base.yaml <<'END'
+version: 1
+kind: cv
+dataset: {source: synthetic, image_size: 32}
+train:
+  epochs: 4
+  optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
+labels: {team: vision, stage: first}
+retry: {on: [node_fail, signal], max: 1}
+END
+    cat >over/mine.yaml <<'END'
+train:
+  batch_size: 8
+  optimizer:
+    lr: 0.5
+labels: {stage: second}
+retry: {on: [exit]}
+END
+    run submit --template base --show --set train.epochs=2 --unset train.optimizer.momentum over/mine.yaml
+    [ "$status" -eq 0 ]
+    # Of the file's name; of it, of the template, of an option, of neither.
+    [[ $output == *'name: "mine" '*"# from the file's name"* ]]
+    at() { grep -E "^ *$1 .*# $2\$" <<<"$output"; }
+    at 'kind: cv' 'template base:2'
+    at 'image_size: 32' 'template base:3'
+    at 'batch_size: 8' file:2
+    at 'lr: 0.5' file:4
+    at 'epochs: 2' --set
+    at 'momentum: .*' default
+    at 'max: 1' 'template base:8'
+    # Mappings become one, lists do not.
+    [[ $output == *'labels: {"team":"vision","stage":"second"} # template base:7, file:5'* ]]
+    [[ $output == *'on: ["exit"]'* && $output != *node_fail* ]]
+    # What is wrong below has the template's line, what is above its own.
+    sed -i 's/epochs: 4/epochs: none/' below/base.yaml
+    run submit --template base --validate over/mine.yaml
+    [ "$status" -eq 65 ]
+    [[ ${lines[0]} == "template base:5:11: error["*"train.epochs"* ]]
+    run submit --template base --validate --set train.epochs=1 over/mine.yaml
+    [ "$status" -eq 0 ]
+    printf 'train: {batchsize: 3, epochs: 1}\n' >over/bad.yaml
+    run submit --template base --validate over/bad.yaml
+    [[ ${lines[0]} == "over/bad.yaml:1:9: error[E010]: unknown key 'train.batchsize'" ]]
+    # One that is no YAML is said so, as a file and as a document.
+    printf 'a: [\n' >below/broken.yaml
+    run submit --template broken --validate over/mine.yaml
+    [ "$status" -eq 65 ]
+    [[ ${lines[0]} == *"below/broken.yaml:2:1: error[E000]"* ]]
+    run submit --template broken --validate --json over/mine.yaml
+    [ "$status" -eq 65 ]
+    [[ $output == *'"mgpu.findings/1"'*'"E000"'* ]]
+    # On standard input as well, and a sweep may be in either.
+    run submit --template base --validate - <<<'{train: {epochs: 1}, sweep: {grid: {train.batch_size: [1, 2]}}}'
+    [ "$status" -eq 0 ]
+    [[ $output == *"valid, 2 jobs" ]]
 }
 
 @test "--explain: what a code means, with examples; all; what was meant" {

@@ -116,6 +116,26 @@ static int try_sets(struct error *err)
                       ERR_INVAL, err);
 }
 
+/* Over another, which has maps that both have. */
+static int try_base(struct error *err)
+{
+    static const char over[] = "name: over\nlabels: {c: e}\ncommand: [ls]\n";
+    struct spec_report r = {.n = 0};
+    struct spec_base *base = NULL;
+    struct spec_options o = opt;
+    struct buf out = BUF_INIT;
+    int rc = spec_base_create(good, strlen(good), "base", &base, &r, err);
+    o.base = base;
+    if (rc == 0)
+        rc = spec_show(over, strlen(over), &o, &out, err);
+    if (rc == 0 && !strstr(buf_str(&out), "# template base:4, file:2"))
+        rc = error_set(err, ERR_INTERNAL, "%s", buf_str(&out));
+    buf_clear(&out);
+    spec_report_clear(&r);
+    spec_base_destroy(base);
+    return rc;
+}
+
 static int try_show(struct error *err)
 {
     struct buf out = BUF_INIT;
@@ -194,6 +214,7 @@ int main(void)
     sweep("a bad specification", try_bad);
     sweep("--set", try_sets);
     sweep("--show", try_show);
+    sweep("--template with a file", try_base);
     sweep("a sweep", try_expand);
     sweep("mgpu.yaml", try_conf);
     sweep("metrics", try_metrics);
