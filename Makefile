@@ -8,6 +8,7 @@
 #   make gpu-check         kernels on a GPU    make gpu-bench    and their speed
 #   make gpu-bundle        both, for a machine that has nothing of ours
 #   make deb               a Debian package, build/deb/*.deb
+#   make systemd-check     that package under a systemd, in a virtual machine
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
 #   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds
@@ -189,7 +190,7 @@ fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(filter-out $(absent), \
 .PHONY: all check check-build check-run check-slurm demo demo-run demo-slurm \
         demo-slurm-run deps lint asan tsan cov coverage coverage-run fuzz gpu-check gpu-bench gpu-bundle \
         bench-cv bench-slurm bench-ctld bench-soak bench-short bench-history bench-retention crash fault \
-        install uninstall deb clean FORCE
+        install uninstall deb systemd-check clean FORCE
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -560,7 +561,7 @@ lint:
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
 	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
-	    tests/bench/*.sh tests/gpu/*.sh tests/fuzz/run tests/run tests/*/*.bash tests/simt/mutate
+	    tests/bench/*.sh tests/gpu/*.sh tests/systemd/*.sh tests/fuzz/run tests/run tests/*/*.bash tests/simt/mutate
 	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
 	    grep -v ' || ' || { echo 'what begins with ! cannot fail'; exit 1; }
 	$(Q)! grep -rnE 'error_sys\([^"]*"[a-z_0-9]+"\)' --include=*.c \
@@ -669,6 +670,9 @@ deb: $(if $(NOBUILD),,all)
 	$(Q)$(MAKE) --no-print-directory NOBUILD=1 install prefix=/usr \
 	    DESTDIR=$(abspath build/deb/root) >/dev/null
 	$(Q)sh contrib/deb/build build/deb
+# As root; needs debootstrap and qemu-system-x86. See tests/systemd/boot.sh.
+systemd-check: deb
+	$(Q)tests/systemd/boot.sh build/deb/*.deb build/systemd
 
 clean:
 	rm -rf build
