@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/policy/owed.h"
 #include "scheduler/policy/plan.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/policy/preempt.h"
@@ -138,7 +139,7 @@ static int reserve(struct backfill *b, const struct policy_job *job,
     if (!head->then)
         return error_set(err, ERR_NOMEM, "out of memory");
     b->n_heads++;
-    preempt_picture(&b->plan, head->then);
+    owed_picture(&b->plan, head->then);
     qsort(b->ends, b->n_ends, sizeof(*b->ends), by_end);
     for (size_t i = 0; i < b->n_ends && !fits;) {
         double t = b->ends[i].end_s;

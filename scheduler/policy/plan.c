@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/policy/preempt.h"
+#include "scheduler/policy/owed.h"
 
 enum {
     CAP = sizeof(((struct policy_wish *)NULL)->reason),
@@ -154,7 +154,7 @@ int plan_begin(struct plan *p, const struct policy_view *view,
     if (view->n_nodes > 0)
         memcpy(p->nodes, view->nodes, view->n_nodes * sizeof(*p->nodes));
     find_near(p);
-    if (view->preempt.is_on && preempt_begin(p, err) < 0) {
+    if (view->preempt.is_on && owed_begin(p, err) < 0) {
         plan_end(p);
         return -1;
     }
@@ -166,7 +166,7 @@ void plan_end(struct plan *p)
     free(p->nodes);
     free(p->at);
     free(p->shapes);
-    preempt_end(p);
+    owed_end(p);
     p->nodes = NULL;
     p->at = NULL;
     p->shapes = NULL;
@@ -263,7 +263,7 @@ const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
     const struct plan_owed *owed;
 
     place_take(p->nodes, p->view->n_nodes, place, p->at);
-    if ((owed = preempt_take(p, job, place))) {
+    if ((owed = owed_take(p, job, place))) {
         place_add(p->nodes, p->at, place, 1);
         return owed;
     }

@@ -16,22 +16,8 @@
 
 #include "scheduler/policy/plan.h"
 
-/* Of plan_begin() and plan_end(). err  ERR_NOMEM */
-int preempt_begin(struct plan *p, struct error *err) MUST_CHECK;
-void preempt_end(struct plan *p);
-
-/* The plan has just taken `place` at p->at for a start. NULL; or the job that
- * would lose what it is owed, and nothing is noted. */
-const struct plan_owed *preempt_take(struct plan *p,
-                                     const struct policy_job *job,
-                                     struct place place);
-
 /* The job does not fit now, and nobody before it waits for its nodes. True:
  * it has its wish, and whoever is to go for it has one. */
 bool preempt_for(struct plan *p, const struct policy_job *job);
-
-/* What will be free when all have left who are to, and those have started who
- * are owed it; without any of that what is free now. out  ret [n_nodes] */
-void preempt_picture(const struct plan *p, struct policy_node *ret);
 
 #endif
