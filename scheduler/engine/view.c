@@ -176,6 +176,7 @@ static void view_places(const struct engine *e, struct eng_view *t)
         if (!is_promised || !promise(e, t, pj, at))
             continue;
         pj->at = at;
+        pj->is_promised = 1;
         at += pj->nodes;
     }
 }

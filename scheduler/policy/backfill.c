@@ -317,7 +317,7 @@ static int consider(struct backfill *b, const struct policy_job *job,
         plan_lacks_gpus(p, job, NAN);
         return 0;
     }
-    if (is_first && preempt_for(p, job))
+    if (is_first && preempt_for(p, job, delayed, at_s))
         return 0; /* its place is kept */
     if (delayed) {
         plan_reserved(p, job, delayed, at_s);

@@ -109,7 +109,8 @@ static int fifo_plan(const struct policy_view *view, struct policy_wish *wishes,
         head = ahead(&lines, reach, &n_ahead);
         if (head)
             plan_behind(&p, job, head, n_ahead);
-        else if (preempt_for(&p, job))
+        else if (preempt_for(&p, job, owed ? owed->job : NULL,
+                             owed ? owed->at_s : (double)NAN))
             continue; /* its place is kept */
         else if (owed)
             plan_reserved(&p, job, owed->job, owed->at_s);

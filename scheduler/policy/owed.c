@@ -4,6 +4,15 @@
  * to go, for whatever reason, jobs whose time limit comes before anybody could
  * be made to go, and those that this plan tells to. Whoever is owed has his
  * place in that picture, and each start is tried on it.
+ *
+ * The allocator places a start when it grants it, a moment after the plan. By
+ * then some may have left, or jobs have ended of which nobody knew that they
+ * would, and best fit is another node. So the picture `late` has each start
+ * that is not granted, of this plan and of those before, on a node that
+ * somebody who is owed something would have, if there is room for it; and
+ * whichever of these nodes it is, all must have a place still. With the next
+ * start it is on the first of them: not every way is tried in which several
+ * can go, but one of the worst.
  */
 #include "scheduler/policy/owed.h"
 
@@ -36,13 +45,13 @@ void owed_add(struct policy_node *nodes, const struct policy_job *job,
 }
 
 /* On p->trial, as it is. The first who has no place left, if any. */
-static struct plan_owed *place_on_trial(const struct plan *p)
+static struct plan_owed *place_on_trial(const struct plan *p, bool is_late)
 {
     size_t n = p->view->n_nodes;
 
     for (size_t i = 0; i < p->n_owed; i++) {
         struct plan_owed *o = &p->owed[i];
-        if (o->is_stuck || o->has_them)
+        if (o->is_stuck || o->has_them || (is_late && o->is_lost))
             continue;
         if (!place_fits(p->trial, n, o->place))
             return o;
@@ -55,19 +64,7 @@ struct plan_owed *owed_place(const struct plan *p,
                              const struct policy_node *from)
 {
     memcpy(p->trial, from, p->view->n_nodes * sizeof(*p->trial));
-    return place_on_trial(p);
-}
-
-/* The same, when the allocator finds a place for the start only after all have
- * left, so that it is another one. */
-static struct plan_owed *place_owed_late(const struct plan *p,
-                                         struct place start)
-{
-    size_t n = p->view->n_nodes;
-
-    memcpy(p->trial, p->soon, n * sizeof(*p->trial));
-    place_take(p->trial, n, start, p->trial_at);
-    return place_on_trial(p);
+    return place_on_trial(p, from == p->late);
 }
 
 /* Places for those who were owed something before this plan, one after the
@@ -123,6 +120,120 @@ static void keep_all(struct plan *p)
     (void)keep_places(p);
 }
 
+/* ---- the starts, wherever they go ---------------------------------------- */
+/* The nodes of p->trial on which those who are owed something are, placed on
+ * `from`. */
+static void mark_kept(struct plan *p, const struct policy_node *from)
+{
+    for (size_t i = 0; i < p->view->n_nodes; i++)
+        p->is_kept[i] = p->trial[i].gpus_free != from[i].gpus_free ||
+                        p->trial[i].shared_free != from[i].shared_free;
+}
+
+/* It waits in the allocator, where whoever is asked for later waits, too. */
+static struct plan_owed *behind(const struct plan *p, struct place start)
+{
+    for (size_t i = 0; i < p->n_owed; i++) {
+        struct plan_owed *o = &p->owed[i];
+        if (!o->is_stuck && !o->has_them && !o->is_lost &&
+            (plan_reach(p, o->job) & start.classes))
+            return o;
+    }
+    return NULL;
+}
+
+/* Takes it on `late`. NULL; or who may lose his place to it: not taken. */
+static struct plan_owed *take_late(struct plan *p, struct place start)
+{
+    size_t n = p->view->n_nodes;
+    struct plan_owed *robbed = owed_place(p, p->late);
+    bool takes = false;
+
+    if (robbed)
+        return robbed;
+    mark_kept(p, p->late);
+    for (size_t i = 0; i < n; i++) {
+        if (!p->is_kept[i])
+            continue;
+        memcpy(p->trial, p->late, n * sizeof(*p->trial));
+        if (!place_take_on(p->trial, n, start, i, p->trial_at))
+            continue;
+        if (!takes)
+            memcpy(p->late_at, p->trial_at,
+                   (size_t)start.nodes * sizeof(*p->late_at));
+        takes = true;
+        if ((robbed = place_on_trial(p, true)))
+            return robbed;
+    }
+    p->is_late = takes || place_fits(p->late, n, start);
+    if (takes)
+        place_add(p->late, p->late_at, start, -1);
+    else if (p->is_late)
+        place_take(p->late, n, start, p->late_at);
+    else
+        return behind(p, start);
+    return NULL;
+}
+
+/* `left`, and the starts under way, which are not granted. */
+static void begin_left(struct plan *p)
+{
+    const struct policy_view *v = p->view;
+
+    memcpy(p->left, p->soon, v->n_nodes * sizeof(*p->left));
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (!job->is_promised || !owed_has_devices(job) || p->leaves[i])
+            continue;
+        owed_add(p->left, job, 1);
+        p->starts[p->n_starts++] =
+            place_of(job, job->nodes, job->gpus / job->nodes);
+    }
+}
+
+/* Who may lose his place to those under way loses it to nobody else, and does
+ * not keep others from starting. */
+static void begin_late(struct plan *p)
+{
+    struct plan_owed *o;
+
+    begin_left(p);
+    memcpy(p->late, p->left, p->view->n_nodes * sizeof(*p->late));
+    while ((o = owed_place(p, p->late)))
+        o->is_lost = true;
+    for (size_t i = 0; i < p->n_starts; i++)
+        while ((o = take_late(p, p->starts[i])))
+            o->is_lost = true;
+}
+
+static bool all_fit(struct plan *p)
+{
+    bool fit = !owed_place(p, p->soon);
+
+    memcpy(p->late, p->left, p->view->n_nodes * sizeof(*p->late));
+    fit = fit && !owed_place(p, p->late);
+    for (size_t i = 0; i < p->n_starts && fit; i++)
+        fit = !take_late(p, p->starts[i]);
+    return fit;
+}
+
+void owed_leaves(struct plan *p, const struct policy_job *job, int32_t sign)
+{
+    owed_add(p->soon, job, sign);
+    owed_add(p->left, job, sign);
+}
+
+bool owed_fit(struct plan *p)
+{
+    size_t size = p->view->n_nodes * sizeof(*p->late);
+
+    memcpy(p->was, p->late, size);
+    if (all_fit(p))
+        return true;
+    memcpy(p->late, p->was, size);
+    return false;
+}
+
 void owed_picture(const struct plan *p, struct policy_node *ret)
 {
     size_t n = p->view->n_nodes;
@@ -138,11 +249,19 @@ int owed_begin(struct plan *p, struct error *err)
     size_t n = v->n_nodes + 1;
 
     p->soon = malloc(n * sizeof(*p->soon));
+    p->left = malloc(n * sizeof(*p->left));
+    p->late = malloc(n * sizeof(*p->late));
+    p->was = malloc(n * sizeof(*p->was));
+    p->starts = malloc((v->n_jobs + 1) * sizeof(*p->starts));
+    p->is_kept = malloc(n * sizeof(*p->is_kept));
+    p->late_at = malloc(n * sizeof(*p->late_at));
     p->trial = malloc(n * sizeof(*p->trial));
     p->trial_at = malloc(n * sizeof(*p->trial_at));
     p->owed = malloc((v->n_jobs + 1) * sizeof(*p->owed));
     p->leaves = calloc(v->n_jobs + 1, sizeof(*p->leaves));
-    if (!p->soon || !p->trial || !p->trial_at || !p->owed || !p->leaves)
+    if (!p->soon || !p->left || !p->late || !p->was || !p->late_at ||
+        !p->is_kept || !p->starts || !p->trial || !p->trial_at || !p->owed ||
+        !p->leaves)
         return error_set(err, ERR_NOMEM, "out of memory");
     memcpy(p->soon, p->nodes, v->n_nodes * sizeof(*p->soon));
     for (size_t i = 0; i < v->n_jobs; i++) {
@@ -157,20 +276,28 @@ int owed_begin(struct plan *p, struct error *err)
         if (v->jobs[i].state == JOB_QUEUED && v->jobs[i].is_owed)
             p->owed[p->n_owed++] = (struct plan_owed){.job = &v->jobs[i]};
     keep_all(p);
+    begin_late(p);
     return 0;
 }
 
 void owed_end(struct plan *p)
 {
     free(p->soon);
+    free(p->left);
+    free(p->late);
+    free(p->was);
     free(p->trial);
+    free(p->starts);
+    free(p->late_at);
     free(p->trial_at);
+    free(p->is_kept);
     free(p->owed);
     free(p->leaves);
-    p->soon = p->trial = NULL;
-    p->trial_at = NULL;
+    p->soon = p->left = p->late = p->was = p->trial = NULL;
+    p->late_at = p->trial_at = NULL;
+    p->starts = NULL;
+    p->is_kept = p->leaves = NULL;
     p->owed = NULL;
-    p->leaves = NULL;
 }
 
 struct plan_owed *owed_of(const struct plan *p, const struct policy_job *job)
@@ -193,16 +320,11 @@ struct plan_owed *owed_stuck_before(const struct plan *p,
     return NULL;
 }
 
-/* `soon` is without the start. */
-static struct plan_owed *robbed_by(const struct plan *p, struct place start)
+/* `soon` is without the start. NULL: `late`, too. */
+static struct plan_owed *robbed_by(struct plan *p, struct place start)
 {
     struct plan_owed *robbed = owed_place(p, p->soon);
-    if (robbed)
-        return robbed;
-    place_add(p->soon, p->at, start, 1);
-    robbed = place_owed_late(p, start);
-    place_add(p->soon, p->at, start, -1);
-    return robbed;
+    return robbed ? robbed : take_late(p, start);
 }
 
 /* Those who are owed start in the order of the view, but none with what others
@@ -224,10 +346,22 @@ const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
         self->has_them = true;
     while ((robbed = robbed_by(p, place)) && self && p->n_leaving == 0)
         robbed->is_stuck = true;
-    if (!robbed)
+    if (!robbed) {
+        p->starts[p->n_starts++] = place;
         return NULL;
+    }
     if (self)
         self->has_them = false;
     place_add(p->soon, p->at, place, 1);
     return robbed;
+}
+
+void owed_untake(struct plan *p, struct place place)
+{
+    if (!p->soon)
+        return;
+    place_add(p->soon, p->at, place, 1);
+    if (p->is_late)
+        place_add(p->late, p->late_at, place, 1);
+    p->n_starts--;
 }

@@ -18,6 +18,11 @@ void owed_end(struct plan *p);
 const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
                                   struct place place);
 
+void owed_untake(struct plan *p, struct place place);
+
+/* As if the last owed_take(), with that place, had not been. */
+void owed_untake(struct plan *p, struct place place);
+
 /* What will be free when all have left who are to, and those have started who
  * are owed it; without any of that what is free now. out  ret [n_nodes] */
 void owed_picture(const struct plan *p, struct policy_node *ret);
@@ -29,6 +34,14 @@ bool owed_has_devices(const struct policy_job *job);
 /* Gives back (sign 1), or takes (sign -1), what the job has. */
 void owed_add(struct policy_node *nodes, const struct policy_job *job,
               int32_t sign);
+
+/* It is to leave (sign 1); or, after all, not (sign -1). */
+void owed_leaves(struct plan *p, const struct policy_job *job, int32_t sign);
+
+/* After one or more of these, and another in p->owed: whether all there have a
+ * place, and wherever the allocator puts those that start. False: nothing is
+ * noted; take the others back, too. */
+bool owed_fit(struct plan *p);
 
 /* NULL: it is owed nothing. */
 struct plan_owed *owed_of(const struct plan *p, const struct policy_job *job);

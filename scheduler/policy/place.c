@@ -127,23 +127,47 @@ bool place_ever(const struct policy_node *nodes, size_t n,
     return search(nodes, n, job, &l, &p);
 }
 
-void place_take(struct policy_node *nodes, size_t n, struct place p,
-                int32_t *ret_at)
+/* Best fit for all but the first `k` nodes, which are chosen. */
+static bool choose(const struct policy_node *nodes, size_t n, struct place p,
+                   int32_t k, int32_t *at)
 {
-    assert(place_fits(nodes, n, p));
-    for (int32_t k = 0; k < p.nodes; k++) {
+    for (; k < p.nodes; k++) {
         size_t best = n;
         for (size_t i = 0; i < n; i++) {
             bool taken = false;
             for (int32_t j = 0; j < k; j++)
-                taken = taken || ret_at[j] == (int32_t)i;
+                taken = taken || at[j] == (int32_t)i;
             if (!taken && has_room(&nodes[i], &p) &&
                 (best == n || place_free(&nodes[i]) < place_free(&nodes[best])))
                 best = i;
         }
-        ret_at[k] = (int32_t)best;
+        if (best == n)
+            return false;
+        at[k] = (int32_t)best;
     }
+    return true;
+}
+
+void place_take(struct policy_node *nodes, size_t n, struct place p,
+                int32_t *ret_at)
+{
+    bool fits = choose(nodes, n, p, 0, ret_at);
+
+    assert(fits);
+    if (fits)
+        place_add(nodes, ret_at, p, -1);
+}
+
+bool place_take_on(struct policy_node *nodes, size_t n, struct place p,
+                   size_t first, int32_t *ret_at)
+{
+    if (p.nodes < 1 || !has_room(&nodes[first], &p))
+        return false;
+    ret_at[0] = (int32_t)first;
+    if (!choose(nodes, n, p, 1, ret_at))
+        return false;
     place_add(nodes, ret_at, p, -1);
+    return true;
 }
 
 void place_add(struct policy_node *nodes, const int32_t *at, struct place p,

@@ -76,6 +76,11 @@ bool place_ever(const struct policy_node *nodes, size_t n,
 void place_take(struct policy_node *nodes, size_t n, struct place p,
                 int32_t *ret_at);
 
+/* The same with the node `first` as one of them; false: it has no room there,
+ * or for the rest elsewhere, and nothing is taken. */
+bool place_take_on(struct policy_node *nodes, size_t n, struct place p,
+                   size_t first, int32_t *ret_at);
+
 /* Takes (sign -1) or gives back (sign 1) the GPUs of p on each of at[]. */
 void place_add(struct policy_node *nodes, const int32_t *at, struct place p,
                int32_t sign);

@@ -283,8 +283,7 @@ const struct plan_owed *plan_start(struct plan *p, const struct policy_job *job,
 void plan_unstart(struct plan *p, struct place place)
 {
     place_add(p->nodes, p->at, place, 1);
-    if (p->soon)
-        place_add(p->soon, p->at, place, 1);
+    owed_untake(p, place);
     p->n--;
     if (p->lacked_in == p->state)
         p->undone++;

@@ -33,6 +33,7 @@ struct plan_owed {
     const struct policy_job *job;
     struct place place;
     bool is_stuck; /* its devices have not come, though all have left */
+    bool is_lost;  /* starts of before may have its place */
     bool has_them; /* it starts with this plan */
     double at_s;   /* when it has them */
 };
@@ -60,7 +61,16 @@ struct plan {
     char reserved[sizeof(((struct policy_wish *)NULL)->reason)];
 
     /* Owned; NULL unless devices may be taken back. */
-    struct policy_node *soon;  /* as nodes, when all have left who are to */
+    struct policy_node *soon; /* as nodes, when all have left who are to */
+    struct policy_node *left; /* likewise, without those that start */
+    struct policy_node *late; /* with them, each in the way of those who are
+                                 owed something, if there is room for it */
+    struct policy_node *was;  /* to put `late` back */
+    struct place *starts; /* [n_starts], not granted and those of this plan */
+    size_t n_starts;
+    int32_t *late_at; /* [n_nodes], of the last of them on `late`, where it */
+    bool is_late;     /* has room */
+    bool *is_kept;    /* [n_nodes]: one who is owed something would be there */
     struct policy_node *trial; /* [n_nodes], to try things on */
     int32_t *trial_at;         /* [n_nodes] */
     struct plan_owed *owed;    /* [n_owed], in the order in which they are

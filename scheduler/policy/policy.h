@@ -50,6 +50,8 @@ struct policy_job {
     int32_t nodes;        /* on how many nodes it holds them */
     const int32_t *at;    /* [nodes] indexes into the view's nodes, borrowed;
                              NULL: not known, or queued */
+    int32_t is_promised;  /* 1: it was asked for and is not granted; `at` is
+                             where it would go now */
     double submit_s;      /* seconds on the view's clock */
     double start_s;       /* of the running attempt; NAN while queued */
     double limit_s;       /* its time limit; INFINITY: none */

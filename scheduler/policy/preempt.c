@@ -185,7 +185,6 @@ static void let_go(struct plan *p, const struct policy_job *job,
                    who->id, who->priority, job->priority);
     p->leaves[job - p->view->jobs] = true;
     p->n_leaving++;
-    owed_add(p->soon, job, 1);
 }
 
 enum { NAMED_MAX = 4 };
@@ -253,57 +252,70 @@ static void say_owed(struct plan *p, const struct policy_job *job,
                        job->gpus_min);
 }
 
-/* With more on some nodes the best fit of those who were owed before may be
- * another one: all of them must have a place still. */
-static bool all_fit(struct plan *p, const struct plan_owed *o,
-                    const struct set *s)
+static void leave(struct plan *p, const struct set *s, int32_t sign)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->v[i].is_out)
+            owed_leaves(p, s->v[i].job, sign);
+}
+
+/* It is owed that place, and they leave, if all who are owed something have a
+ * place then. With more on some nodes the best fit of those who were owed
+ * before may be another one, and who has just started may come late and go
+ * there. */
+static bool settle(struct plan *p, const struct plan_owed *o,
+                   const struct set *s)
 {
     p->owed[p->n_owed++] = *o;
-    for (size_t i = 0; i < s->n; i++)
-        if (!s->v[i].is_out)
-            owed_add(p->soon, s->v[i].job, 1);
-    bool fit = owed_place(p, p->soon) == NULL;
-    for (size_t i = 0; i < s->n; i++)
-        if (!s->v[i].is_out)
-            owed_add(p->soon, s->v[i].job, -1);
+    leave(p, s, 1);
+    if (owed_fit(p))
+        return true;
+    leave(p, s, -1);
     p->n_owed--;
-    return fit;
+    return false;
 }
 
 /* out  ret_set  who is to go, when somebody is: free ret_set->v */
 static bool decide(struct plan *p, const struct policy_job *job,
-                   struct plan_owed *ret, struct set *ret_set)
+                   struct set *ret_set)
 {
-    *ret = (struct plan_owed){.job = job};
+    struct plan_owed o = {.job = job};
+
     *ret_set = (struct set){.v = NULL};
     (void)owed_place(p, p->soon);
-    if (place_find(p->trial, p->view->n_nodes, job, &ret->place))
-        return true;
+    if (place_find(p->trial, p->view->n_nodes, job, &o.place))
+        return settle(p, &o, ret_set);
     if (!find_set(p, job, ret_set))
         return false;
-    ret->place = ret_set->place;
-    if (all_fit(p, ret, ret_set))
+    o.place = ret_set->place;
+    if (settle(p, &o, ret_set))
         return true;
     free(ret_set->v);
     return false;
 }
 
-static void say(struct plan *p, struct plan_owed *o, const struct set *s)
+static void say(struct plan *p, struct plan_owed *o, const struct set *s,
+                const struct policy_job *delayed, double delayed_at_s)
 {
     struct leaving l = leaving_for(p, o->job, s);
 
     o->at_s = l.n > 0 ? l.at_s : p->view->now_s + p->view->preempt.grace_s;
-    say_owed(p, o->job, &l, o->at_s);
+    if (delayed && l.n == 0 && !o->job->is_owed)
+        plan_reserved(p, o->job, delayed, delayed_at_s);
+    else
+        say_owed(p, o->job, &l, o->at_s);
     if (o->is_stuck)
         return;
     struct policy_wish *w = &p->wishes[p->n - 1];
+    w->start_s = o->at_s;
     w->is_owed = 1;
     w->nodes = o->place.nodes;
     w->gpus_per_node = o->place.per_node;
     w->classes = o->place.classes;
 }
 
-bool preempt_for(struct plan *p, const struct policy_job *job)
+bool preempt_for(struct plan *p, const struct policy_job *job,
+                 const struct policy_job *delayed, double at_s)
 {
     struct plan_owed *o;
     struct set s;
@@ -311,15 +323,15 @@ bool preempt_for(struct plan *p, const struct policy_job *job)
     if (!p->soon)
         return false;
     if ((o = owed_of(p, job))) {
-        say(p, o, NULL);
+        say(p, o, NULL, delayed, at_s);
         return true;
     }
-    if (owed_stuck_before(p, job) || !decide(p, job, &p->owed[p->n_owed], &s))
+    if (owed_stuck_before(p, job) || !decide(p, job, &s))
         return false;
     for (size_t i = 0; i < s.n; i++)
         if (!s.v[i].is_out)
             let_go(p, s.v[i].job, job);
-    say(p, &p->owed[p->n_owed++], &s);
+    say(p, &p->owed[p->n_owed - 1], &s, delayed, at_s);
     p->owed_state++;
     free(s.v);
     return true;

@@ -16,8 +16,12 @@
 
 #include "scheduler/policy/plan.h"
 
-/* The job does not fit now, and nobody before it waits for its nodes. True:
- * it has its wish, and whoever is to go for it has one. */
-bool preempt_for(struct plan *p, const struct policy_job *job);
+/* The job does not fit now, or would delay another that is owed devices, and
+ * nobody before it waits for its nodes. True: it has its wish, and whoever is
+ * to go for it has one.
+ * in  delayed  whom it would delay, if it fits; or NULL
+ *     at_s     when that one is to start */
+bool preempt_for(struct plan *p, const struct policy_job *job,
+                 const struct policy_job *delayed, double at_s);
 
 #endif

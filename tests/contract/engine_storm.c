@@ -208,6 +208,11 @@ int main(int argc, char **argv)
     uint32_t n = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : N_SEEDS;
     /* One who came later had what came free for a wide job. */
     static const uint32_t wide[] = {2431, 4644};
+    /* The allocator put somebody elsewhere than the plan: several who started
+     * together, after all or some of those had left who were to, or after
+     * another had ended. */
+    static const uint32_t late[] = {1848, 2582, 3553, 4818,  4915, 5460,
+                                    6830, 7253, 7869, 10642, 11464};
     uint32_t n_good = 0;
     int n_went = 0, n_again = 0;
 
@@ -221,6 +226,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc < 2 && i < sizeof(wide) / sizeof(wide[0]); i++)
         ok(run(wide[i], &n_went, &n_again), "seed %d: wide and narrow ones",
            (int)wide[i]);
+    for (size_t i = 0; argc < 2 && i < sizeof(late) / sizeof(late[0]); i++)
+        ok(run(late[i], &n_went, &n_again), "seed %d: granted late",
+           (int)late[i]);
     tap_diag("%d went, %d of them not for the first time", n_went, n_again);
     ok(n_went > 4 * (int)n, "in which jobs went");
     ok(n_again > (int)n, "and went again");

@@ -260,6 +260,113 @@ static void test_owed(void)
             "but where nobody leaves any more");
 }
 
+/* Job 1 leaves node 1 for job 2, which wants 3 GPUs; one more of that node
+ * stays with job 3. Node 0 is free. */
+static void half_left(struct view *t, int n_nodes)
+{
+    setup(t, n_nodes);
+    struct policy_job *v = runs(t, 1, 3, 3600);
+    v->may_go = 0;
+    v->is_leaving = 1;
+    v->leaves_s = 10030;
+    v->leaves_for = 2;
+    urgent(t, 3, 50)->is_owed = 1;
+    runs(t, 1, 1, 3600)->may_go = 0;
+}
+
+/* The allocator places a start when it grants it, and somebody has gone by
+ * then. */
+static void test_late(void)
+{
+    struct view t;
+
+    half_left(&t, 2);
+    t.nodes[0].gpus_free = 2;
+    (void)urgent(&t, 2, 10);
+    sort(&t);
+    is_plan(&t, bf, "2:WaitingForPreemption 4:Reserved",
+            "nobody starts who could be put where another is to go");
+    is_plan(&t, &policy_fifo, "2:WaitingForPreemption 4:Reserved", "in fifo");
+    job(&t, 4)->gpus_min = job(&t, 4)->gpus_max = 1;
+    t.nodes[1].gpus_total = 5;
+    job(&t, 1)->gpus = 4;
+    is_plan(&t, bf, "2:WaitingForPreemption +4:1x1",
+            "but who leaves room there");
+
+    half_left(&t, 2);
+    urgent(&t, 2, 60)->is_owed = 1;
+    (void)urgent(&t, 2, 10);
+    sort(&t);
+    is_plan(&t, bf, "+4:1x2 2:WaitingForPreemption 5:Reserved",
+            "one of two: either leaves room, both together may not");
+    is_plan(&t, &policy_fifo, "+4:1x2 2:WaitingForPreemption 5:Reserved",
+            "in fifo, too");
+}
+
+/* Job 2 gets one GPU on each of two nodes; 5 goes to node 3, or to node 0, and
+ * then 6 finds no room there. */
+static void test_late_queue(void)
+{
+    struct view t;
+
+    setup(&t, 4);
+    for (int32_t i = 1; i <= 2; i++) {
+        struct policy_job *v = runs(&t, i, 4, 3600);
+        v->is_leaving = 1;
+        v->leaves_s = 10030;
+        v->leaves_for = 3;
+        t.nodes[i].class_id = 1;
+    }
+    struct policy_job *o = urgent(&t, 2, 50);
+    o->nodes_min = o->nodes_max = 2;
+    o->classes = o->classes_ever = 1 | 2;
+    o->is_owed = 1;
+    runs(&t, 3, 3, 3600)->may_go = 0;
+    t.nodes[3].class_id = 2;
+    urgent(&t, 1, 20)->classes = 1 | 4;
+    urgent(&t, 4, 10)->classes = 1;
+    sort(&t);
+    is_plan(&t, bf, "3:WaitingForPreemption +5:1x1 6:Reserved",
+            "nor one who may wait in the allocator, before another");
+    job(&t, 5)->state = JOB_DISPATCHING;
+    job(&t, 5)->gpus = job(&t, 5)->nodes = 1;
+    job(&t, 5)->start_s = t.v.now_s;
+    t.at[4][0] = 3;
+    job(&t, 5)->at = t.at[4];
+    t.nodes[3].gpus_free = 0;
+    is_plan(&t, bf, "3:WaitingForPreemption +6:1x4",
+            "  but one whose place is sure");
+}
+
+/* Jobs 3 and 4 have just been given node 0. */
+static void test_late_told(void)
+{
+    struct view t;
+
+    setup(&t, 2);
+    (void)runs(&t, 1, 3, 3600);
+    runs(&t, 1, 1, 3600)->may_go = 0;
+    (void)urgent(&t, 2, 60);
+    (void)urgent(&t, 2, 60);
+    (void)urgent(&t, 3, 50);
+    sort(&t);
+    is_plan(&t, bf, "+3:1x2 +4:1x2 5:WaitingForGpus",
+            "nobody goes while others may be put there instead");
+    is_plan(&t, &policy_fifo, "+3:1x2 +4:1x2 5:WaitingForGpus", "in fifo");
+    for (uint64_t id = 3; id <= 4; id++) {
+        job(&t, id)->state = JOB_DISPATCHING;
+        job(&t, id)->gpus = 2;
+        job(&t, id)->nodes = 1;
+        job(&t, id)->start_s = t.v.now_s;
+        job(&t, id)->at = t.at[id - 1];
+        job(&t, id)->is_promised = 1;
+    }
+    t.nodes[0].gpus_free = 0;
+    is_plan(&t, bf, "5:WaitingForGpus", "  nor as long as that is not granted");
+    job(&t, 3)->is_promised = job(&t, 4)->is_promised = 0;
+    is_plan(&t, bf, "-1>5 5:WaitingForPreemption", "  but when it is");
+}
+
 static void test_several(void)
 {
     struct view t;
@@ -303,6 +410,9 @@ int main(void)
     test_cheapest();
     test_kept();
     test_owed();
+    test_late();
+    test_late_queue();
+    test_late_told();
     test_several();
     return tap_done();
 }
