@@ -303,7 +303,9 @@ $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
 	$(call say,LD,$@)
 	$(link) $(ldlibs_kernels) $(LDLIBS)
 
-# Kernels with a bug each, which the emulator has to find.
+# Kernels with a bug each, which the contract on the emulator has to find, and
+# no sanitizer in its place: they are built without.
+$(B)/mutants/%.o: san :=
 mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
 $(B)/mutants/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
                   $(wildcard kernels/*.cu kernels/*.h) $(B)/flags
@@ -311,7 +313,7 @@ $(B)/mutants/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
 	$(call say,BUG,$*)
 	$(Q)kernel=$$(tests/simt/mutate $* $(@:.o=.src)) && \
 	    $(CXX) -I$(@:.o=.src) $(cppflags) -DMGPU_SIMT \
-	    -include tests/simt/simt.h $(kflags) -O1 -c -o $@ $$kernel
+	    -include tests/simt/simt.h $(kflags) -O1 -g0 -c -o $@ $$kernel
 $(B)/tests/simt/mutants: $(patsubst %,$(B)/mutants/%.o,$(mutants))
 
 # A unit test links its own layer and what lies below, nothing else: code
