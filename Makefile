@@ -179,11 +179,14 @@ slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
 # What they preload wants to be the first to have malloc, as do sanitizers.
 fault_progs := $(if $(filter release,$(VARIANT)),$(patsubst %, \
                $(B)/tests/fault/%,serve start tools))
-# The longest first, so that none runs alone at the end.
-longest   := $(patsubst %,tests/slurm/%.bats,slurmctld nodes daemon batch) \
-             tests/cli/worker.bats tests/cli/stat.bats \
-             $(patsubst %,$(B)/tests/%,contract/alloc unit/slurm/as_user \
-               unit/kernels/device simt/device)
+# The longest first, so that none runs alone at the end. prove --timer has the
+# figures.
+longest   := $(patsubst %,tests/%.bats,cli/worker slurm/slurmctld slurm/daemon \
+               cli/gpu cli/stat slurm/batch cli/sweeps slurm/people slurm/nodes \
+               cli/crash cli/admin slurm/run cli/ctld slurm/system) \
+             $(patsubst %,$(B)/tests/%,unit/kernels/device simt/device \
+               unit/slurm/as_user contract/alloc unit/worker/cv_precision \
+               mpi/train mpi/gpu mpi/ranks mpi/strategies)
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))
 fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(filter-out $(absent), \
@@ -444,8 +447,8 @@ check-run: check-build
 	    $(simt_tests) $(fault_progs) $(bats_tests) $(slurm_progs) \
 	    $(slurm_tests))
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove -j$(JOBS) --exec \
-	    "mpirun -n $$n --oversubscribe --bind-to none" $(mpi_tests) \
-	    || exit 1; done
+	    "mpirun -n $$n --oversubscribe --bind-to none" \
+	    $(call longest_first,$(mpi_tests)) || exit 1; done
 	$(Q)$(test_env) $(mpi_env) prove -j$(JOBS) --exec \
 	    "mpirun -n 4 --oversubscribe --bind-to none" \
 	    $(filter %/ranks %/strategies,$(mpi_tests))
