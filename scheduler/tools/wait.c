@@ -75,11 +75,11 @@ void wait_progress_text(const json_t *job, char *out, size_t cap)
         bad |= buf_addf(&b, NULL, "  loss %.4f", loss);
     if (t > 0)
         bad |= buf_addf(&b, NULL, "  %.1f it/s", 1 / t);
-    if (isfinite(acc))
-        bad |= buf_addf(&b, NULL, "  test accuracy %.2f %%", 100 * acc);
     if (isfinite(eta))
         bad |= buf_addf(&b, NULL, "  left %s",
                         render_duration(eta, word, sizeof(word)));
+    if (isfinite(acc))
+        bad |= buf_addf(&b, NULL, "  test accuracy %.2f %%", 100 * acc);
     (void)snprintf(out, cap, "%s", bad ? "" : buf_str(&b));
     buf_clear(&b);
 }
@@ -97,15 +97,28 @@ static bool moves(const struct follow *f)
     return f->conf->style.columns > 0 && f->n == 1;
 }
 
+/* What moves must fit: its last words go whole, but for a reason, of which any
+ * part is better than none. What stays may be of two lines. */
+static int fitting(const struct follow *f, const struct waited *j,
+                   const char *text)
+{
+    size_t n = strlen(text), columns = (size_t)f->conf->style.columns,
+           head = strlen("job  ") + strlen(j->name) + strlen(j->state);
+    if (j->is_over || head + n < columns)
+        return (int)n;
+    size_t room = head + 1 < columns ? columns - 1 - head : 0;
+    for (n = room; n > 0 && strncmp(text + n, "  ", 2) != 0;)
+        n--;
+    return (int)(n == 0 || strstr(text, "  (") ? room : n);
+}
+
 static void show_line(struct follow *f, const struct waited *j,
                       const char *text)
 {
     FILE *out = f->conf->out;
     if (moves(f)) {
         (void)fprintf(out, "\r\033[Kjob %s %s%.*s", j->name, j->state,
-                      f->conf->style.columns > 40 ? f->conf->style.columns - 30
-                                                  : 10,
-                      text);
+                      fitting(f, j, text), text);
         f->line_open = true;
     } else if (f->n > 1 && j->is_over)
         (void)fprintf(out, "job %s %s%s  [%zu of %zu]\n", j->name, j->state,

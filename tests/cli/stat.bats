@@ -48,6 +48,22 @@ is_json() {
     grep -q '^job 1 COMPLETED' out
 }
 
+@test "on a terminal a moving line fits, and the last one is whole" {
+    command -v script >/dev/null || skip "no script(1)"
+    spec long 'echo {\\\"iteration\\\": 123456789, \\\"loss\\\": 0.5, \\\"t_iter\\\": 0.25} >$MGPU_METRICS; until [ -e go ]; do sleep 0.1; done; exit 3'
+    timeout 200 script -qefc "stty cols 50
+        $MGPU_BIN/mgpu-submit --wait --set retry.max=0 long.yaml" seen \
+        </dev/null >/dev/null 2>&1 3>&- &
+    # The rate has no room: no part of it is shown.
+    wait_for 150 grep -qa 'RUNNING  iteration 123456789  loss 0.5000' seen
+    touch go
+    wait $! || true
+    tr '\r' '\n' <seen | sed 's/\x1b\[[0-9;]*[mK]//g' >plain
+    ! grep -a 'RUNNING.*0.5000.' plain || false
+    [ "$(grep -a '^job' plain | grep -v FAILED | wc -L)" -lt 50 ]
+    grep -a '^job 1 FAILED  iteration 123456789  loss 0.5000  4.0 it/s  (.*)$' plain
+}
+
 @test "a signal is 128 + its number" {
     spec dies 'kill -9 $$'
     run submit --wait --set retry.max=0 dies.yaml

@@ -409,8 +409,8 @@ static void test_progress(void)
     char text[400];
     wait_progress_text(o, text, sizeof(text));
     is_str(text,
-           "  epoch 1/2  iteration 120/314  loss 0.5321  31.2 it/s  test "
-           "accuracy 96.12 %  left 0:12",
+           "  epoch 1/2  iteration 120/314  loss 0.5321  31.2 it/s  left "
+           "0:12  test accuracy 96.12 %",
            "progress in one line");
     json_decref(o);
     o = load("{\"iteration\":null,\"loss\":null}");
