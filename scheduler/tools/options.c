@@ -12,7 +12,13 @@
 #include "jobs/base/version.h"
 #include "jobs/spec.h"
 
-enum { MAX_OPTS = 64, ID_HELP = 1000, ID_VERSION };
+enum {
+    MAX_OPTS = 64,
+    ID_HELP = 1000,
+    ID_VERSION,
+    OPT_COLUMNS = 28,
+    COLUMNS = 79
+};
 
 static const struct opt common[] = {
     {ID_HELP, 0, "help", NULL, "print this help and exit"},
@@ -25,6 +31,21 @@ static bool may_lack_it(const struct opt *o)
     return o->arg && o->arg[0] == '[';
 }
 
+/* In lines of so many columns, all but the first so far from the left. */
+static void print_wrapped(const char *text, size_t columns, int indent)
+{
+    while (strlen(text) > columns) {
+        size_t n = columns;
+        while (n > 0 && text[n] != ' ')
+            n--;
+        if (n == 0)
+            break;
+        printf("%.*s\n%*s", (int)n, text, indent, "");
+        text += n + 1;
+    }
+    printf("%s\n", text);
+}
+
 static void print_rows(const struct opt *o)
 {
     for (; o->id; o++) {
@@ -33,13 +54,22 @@ static void print_rows(const struct opt *o)
             left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "",
             o->letter ? o->letter : ' ', o->letter ? ", " : "   ", o->name,
             o->arg && !may_lack_it(o) ? " " : "", o->arg ? o->arg : "");
-        printf("  %-28s %s\n", left, o->doc);
+        if (strlen(left) > OPT_COLUMNS)
+            printf("  %s\n%*s", left, OPT_COLUMNS + 3, "");
+        else
+            printf("  %-*s ", OPT_COLUMNS, left);
+        print_wrapped(o->doc, COLUMNS - OPT_COLUMNS - 3, OPT_COLUMNS + 3);
     }
 }
 
 static void print_help(const struct tool *t)
 {
-    printf("usage: %s %s\n%s\n\noptions:\n", t->name, t->synopsis, t->summary);
+    printf("usage: %s %s\n", t->name, t->synopsis);
+    if (strchr(t->summary, '\n'))
+        printf("%s\n", t->summary);
+    else
+        print_wrapped(t->summary, COLUMNS, 0);
+    printf("\noptions:\n");
     print_rows(t->opts);
     print_rows(common);
     printf("\nSee %s(%d).\n", t->name, t->section ? t->section : 1);

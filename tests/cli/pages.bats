@@ -71,6 +71,15 @@ same_options() {
     [ "$status" -eq 1 ]
 }
 
+@test "each --help fits a terminal of 80 columns" {
+    for tool in submit stat cancel admin ctld worker; do
+        "$bin/mgpu-$tool" --help >"$BATS_TEST_TMPDIR/help"
+        [ "$(wc -L <"$BATS_TEST_TMPDIR/help")" -lt 80 ] ||
+            { echo "mgpu-$tool" && false; }
+        ! grep ' $' "$BATS_TEST_TMPDIR/help" || false
+    done
+}
+
 @test "mgpu-admin: the commands of --help are those of the page" {
     "$bin/mgpu-admin" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' |
         sort >"$BATS_TEST_TMPDIR/help"
