@@ -327,9 +327,28 @@ static struct plan_owed *robbed_by(struct plan *p, struct place start)
     return robbed ? robbed : take_late(p, start);
 }
 
+/* All have left, and there is room for all who are owed something, in the order
+ * of p->owed: but not if `self`, which is to start at p->at, is before one of
+ * them. That one can start with this plan, and it after that. */
+static bool is_before_its_turn(const struct plan *p,
+                               const struct plan_owed *self, struct place place)
+{
+    const struct plan_owed *o = p->owed;
+
+    if (self->is_stuck)
+        return false;
+    while (o->is_stuck || o->has_them)
+        o++;
+    if (o == self)
+        return false;
+    memcpy(p->trial, p->nodes, p->view->n_nodes * sizeof(*p->trial));
+    place_add(p->trial, p->at, place, 1);
+    return !place_on_trial(p, false);
+}
+
 /* Those who are owed start in the order of the view, but none with what others
  * are to have while his own is still to come. When all have left, whoever is
- * first takes what there is. */
+ * first takes what there is, unless there is enough for all. */
 const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
                                   struct place place)
 {
@@ -341,10 +360,12 @@ const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
     robbed = self ? NULL : owed_stuck_before(p, job);
     if (robbed)
         return robbed;
+    bool takes =
+        self && p->n_leaving == 0 && !is_before_its_turn(p, self, place);
     place_add(p->soon, p->at, place, -1);
     if (self)
         self->has_them = true;
-    while ((robbed = robbed_by(p, place)) && self && p->n_leaving == 0)
+    while ((robbed = robbed_by(p, place)) && takes)
         robbed->is_stuck = true;
     if (!robbed) {
         p->starts[p->n_starts++] = place;

@@ -260,6 +260,26 @@ static void test_owed(void)
             "but where nobody leaves any more");
 }
 
+/* All have left: 2 GPUs of one node, and 4 of the other. */
+static void test_owed_wide(void)
+{
+    struct view t;
+
+    setup(&t, 2);
+    t.nodes[0].gpus_free = 2;
+    urgent(&t, 2, 50)->is_owed = 1;
+    struct policy_job *wide = urgent(&t, 4, 10);
+    wide->nodes_min = wide->nodes_max = 2;
+    wide->is_owed = 1;
+    sort(&t);
+    is_plan(&t, bf, "1:WaitingForPreemption +2:2x2",
+            "of two who have room the wide one goes first");
+    is_plan(&t, &policy_fifo, "1:WaitingForPreemption +2:2x2", "in fifo, too");
+    t.nodes[1].gpus_free = 2;
+    is_plan(&t, bf, "+1:1x2 2:WaitingForPreemption",
+            "but who is first, where there is none for both");
+}
+
 /* Job 1 leaves node 1 for job 2, which wants 3 GPUs; one more of that node
  * stays with job 3. Node 0 is free. */
 static void half_left(struct view *t, int n_nodes)
@@ -410,6 +430,7 @@ int main(void)
     test_cheapest();
     test_kept();
     test_owed();
+    test_owed_wide();
     test_late();
     test_late_queue();
     test_late_told();
