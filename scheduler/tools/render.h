@@ -47,6 +47,8 @@ int render_table_put(struct render_table *t, const char *text,
                      struct error *err) MUST_CHECK;
 /* Of the cell that was added last. */
 void render_table_paint(struct render_table *t, enum render_paint paint);
+/* The rows that come from now on stand before all that are there. */
+int render_table_turn(struct render_table *t, struct error *err) MUST_CHECK;
 /* Each column as wide as its widest cell. On a terminal that is too narrow
  * the widest columns of text give way; a cut cell ends in '+'. Figures, which
  * stand at the right, are not cut: where even that does not help, the last

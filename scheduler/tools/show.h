@@ -29,6 +29,18 @@ int show_queue(const struct show_conf *s, const json_t *reply,
  *      shown: let the JSON library look at it */
 int show_queue_text(const struct show_conf *s, const char *text, size_t len,
                     bool *ret_is_shown, struct error *err) MUST_CHECK;
+/* The same of a list that comes in parts, the newest jobs first, as pages.h
+ * has them; `s` is borrowed until the end. Nothing is shown before
+ * show_queue_end(), which returns whether anything was.
+ * own  *ret  show_queue_free() */
+struct queue_rows;
+int show_queue_begin(const struct show_conf *s, struct queue_rows **ret,
+                     struct error *err) MUST_CHECK;
+int show_queue_part(void *rows, const char *head, size_t head_len,
+                    const char *jobs, size_t jobs_len,
+                    struct error *err) MUST_CHECK;
+bool show_queue_end(const struct queue_rows *r);
+void show_queue_free(struct queue_rows *r); /* NULL is fine */
 /* Of it the summary line alone, and a table of jobs as they are. */
 void show_summary(const struct show_conf *s, const json_t *reply);
 int show_jobs(const struct show_conf *s, json_t *jobs,

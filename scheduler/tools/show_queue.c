@@ -112,27 +112,23 @@ int show_queue(const struct show_conf *s, const json_t *reply,
 
 /* ---- of its text ----------------------------------------------------------
  */
-struct rows {
+struct queue_rows {
+    const struct show_conf *s;
     struct render_table *t;
     struct columns columns;
+    json_t *head;               /* of the first part; NULL: there was none */
     struct sweep_rows *waiting; /* NULL: each task has its row */
     bool is_strange;            /* no list as the daemon writes it */
 };
 
-/* Up to where the first job begins, as a reply without any. */
-static json_t *head_of(const char *text, size_t len, const char **ret_jobs)
+/* As a reply without any jobs. */
+static json_t *head_of(const char *text, size_t len)
 {
-    static const char key[] = "\"jobs\":[";
-    const char *at = memmem(text, len, key, sizeof(key) - 1);
-    if (!at)
-        return NULL;
-    *ret_jobs = at + sizeof(key) - 1;
-    size_t n = (size_t)(*ret_jobs - text);
-    char *copy = malloc(n + 3);
+    char *copy = malloc(len + 3);
     if (!copy)
         return NULL;
-    memcpy(copy, text, n);
-    memcpy(copy + n, "]}", 3);
+    memcpy(copy, text, len);
+    memcpy(copy + len, "]}", 3);
     json_t *o = json_loads(copy, JSON_REJECT_DUPLICATES, NULL);
     free(copy);
     if (json_is_array(json_object_get(o, "jobs")))
@@ -150,8 +146,8 @@ static bool says(const struct members *job, const char *state)
 
 /* One that waits with others of its sweep, or that comes while they may still
  * get more, is kept until it is known what their row says. */
-static int add_row(struct rows *r, const struct members *job, const char *text,
-                   size_t len, struct error *err)
+static int add_row(struct queue_rows *r, const struct members *job,
+                   const char *text, size_t len, struct error *err)
 {
     bool may_wait = r->waiting && (says(job, "QUEUED") || says(job, "HELD"));
     if (!r->waiting || (!may_wait && sweep_rows_ready(r->waiting)))
@@ -168,7 +164,7 @@ static int add_row(struct rows *r, const struct members *job, const char *text,
     return rc;
 }
 
-static int add_rows(struct rows *r, const char *p, const char *end,
+static int add_rows(struct queue_rows *r, const char *p, const char *end,
                     struct error *err)
 {
     struct members m;
@@ -191,34 +187,73 @@ static int add_rows(struct rows *r, const char *p, const char *end,
     return rc;
 }
 
-static int begin_rows(const struct show_conf *s, struct rows *r,
-                      struct error *err)
+int show_queue_begin(const struct show_conf *s, struct queue_rows **ret,
+                     struct error *err)
 {
+    struct queue_rows *r = calloc(1, sizeof(*r));
+    if (!r)
+        return error_set(err, ERR_NOMEM, "queue");
+    r->s = s;
     if (columns_parse(s->format, &r->columns, err) < 0 ||
-        make_table(&r->columns, &r->t, err) < 0)
+        make_table(&r->columns, &r->t, err) < 0) {
+        show_queue_free(r);
         return -1;
-    if (s->expand || (r->waiting = sweep_rows_create()))
+    }
+    *ret = r;
+    return 0;
+}
+
+void show_queue_free(struct queue_rows *r)
+{
+    if (!r)
+        return;
+    sweep_rows_destroy(r->waiting);
+    render_table_destroy(r->t);
+    json_decref(r->head);
+    free(r);
+}
+
+int show_queue_part(void *arg, const char *head, size_t head_len,
+                    const char *jobs, size_t jobs_len, struct error *err)
+{
+    struct queue_rows *r = arg;
+    if (!r->head) {
+        r->head = head_of(head, head_len);
+        r->is_strange = !r->head;
+    } else if (render_table_turn(r->t, err) < 0) {
+        return -1;
+    }
+    if (r->is_strange)
         return 0;
-    return error_set(err, ERR_NOMEM, "queue");
+    sweep_rows_destroy(r->waiting);
+    r->waiting = r->s->expand ? NULL : sweep_rows_create();
+    if (!r->s->expand && !r->waiting)
+        return error_set(err, ERR_NOMEM, "queue");
+    return add_rows(r, jobs, jobs + jobs_len, err);
+}
+
+bool show_queue_end(const struct queue_rows *r)
+{
+    if (!r->head || r->is_strange)
+        return false;
+    if (r->s->header)
+        show_summary(r->s, r->head);
+    render_table_print(r->t, &r->s->style, r->s->header, r->s->out);
+    return true;
 }
 
 int show_queue_text(const struct show_conf *s, const char *text, size_t len,
                     bool *ret_is_shown, struct error *err)
 {
-    struct rows r = {.t = NULL};
-    const char *jobs = NULL;
-    json_t *head = head_of(text, len, &jobs);
-    int rc = begin_rows(s, &r, err);
-    if (rc == 0 && head)
-        rc = add_rows(&r, jobs, text + len, err);
-    *ret_is_shown = head && !r.is_strange;
-    if (rc == 0 && *ret_is_shown) {
-        if (s->header)
-            show_summary(s, head);
-        render_table_print(r.t, &s->style, s->header, s->out);
-    }
-    sweep_rows_destroy(r.waiting);
-    render_table_destroy(r.t);
-    json_decref(head);
+    static const char key[] = "\"jobs\":[";
+    const char *at = memmem(text, len, key, sizeof(key) - 1);
+    size_t head = at ? (size_t)(at - text) + sizeof(key) - 1 : len;
+    struct queue_rows *r = NULL;
+    if (show_queue_begin(s, &r, err) < 0)
+        return -1;
+    int rc = show_queue_part(r, text, head, text + head, len - head, err);
+    if (rc == 0)
+        *ret_is_shown = show_queue_end(r);
+    show_queue_free(r);
     return rc;
 }

@@ -8,7 +8,9 @@
 #include "scheduler/tools/columns.h"
 #include "scheduler/tools/formats.h"
 #include "scheduler/tools/lines.h"
+#include "scheduler/tools/pages.h"
 #include "scheduler/tools/plot.h"
+#include "scheduler/tools/queue_json.h"
 #include "scheduler/tools/show.h"
 #include "scheduler/tools/sql.h"
 #include "scheduler/tools/stat_args.h"
@@ -25,7 +27,7 @@ static int ask_fields(const struct stat_args *a, const struct columns *columns,
                       struct buf *io_query, struct error *err)
 {
     struct buf fields = BUF_INIT;
-    int rc = buf_addstr(&fields, SWEEP_ROWS_READ, err);
+    int rc = buf_addstr(&fields, "id," SWEEP_ROWS_READ, err);
     if (rc == 0)
         rc = columns_members(columns, a->f.show.sort, &fields, err);
     if (rc == 0)
@@ -45,19 +47,51 @@ static int sort_reply(json_t *reply, const char *by, struct error *err)
                : 0;
 }
 
-/* The usual way: without a tree of all jobs. */
-static int show_text(struct client *c, const struct stat_args *a,
-                     const char *path, bool *ret_is_shown, json_t **ret,
-                     struct error *err)
+/* Of a part; more than a sweep has tasks. So many whole jobs are 4 MB, and the
+ * rows of a table 5 ms of the daemon's. */
+enum { PART_JOBS = 5000 };
+
+static int ask_parts(struct client *c, const struct stat_args *a,
+                     const char *query, pages_each_f *page, void *arg,
+                     bool *ret_is_strange, struct error *err)
 {
-    struct buf text = BUF_INIT;
-    int rc = client_get_text(c, path, &text, err);
-    if (rc == 0)
-        rc = show_queue_text(&a->f.show, buf_str(&text), text.len, ret_is_shown,
-                             err);
-    if (rc == 0 && !*ret_is_shown)
-        rc = client_parse(path, &text, ret, err);
-    buf_clear(&text);
+    const struct pages_conf pages = {.client = c,
+                                     .query = query,
+                                     .most =
+                                         a->f.count ? a->f.count : MOST_JOBS,
+                                     .part = PART_JOBS,
+                                     .page = page,
+                                     .arg = arg};
+    return pages_each(&pages, ret_is_strange, err);
+}
+
+/* The usual way: without a tree of all jobs, and in parts, so that the daemon
+ * and this work at the same time. */
+static int show_rows(struct client *c, const struct stat_args *a,
+                     const char *query, bool *ret_is_shown, struct error *err)
+{
+    bool is_strange = false;
+    struct queue_rows *rows = NULL;
+    if (show_queue_begin(&a->f.show, &rows, err) < 0)
+        return -1;
+    int rc = ask_parts(c, a, query, show_queue_part, rows, &is_strange, err);
+    if (rc == 0 && !is_strange)
+        *ret_is_shown = show_queue_end(rows);
+    show_queue_free(rows);
+    return rc;
+}
+
+static int show_json(struct client *c, const struct stat_args *a,
+                     const char *query, bool *ret_is_shown, struct error *err)
+{
+    bool is_strange = false;
+    struct queue_json *jobs = NULL;
+    if (queue_json_create(&jobs, err) < 0)
+        return -1;
+    int rc = ask_parts(c, a, query, queue_json_part, jobs, &is_strange, err);
+    if (rc == 0 && !is_strange)
+        rc = queue_json_print(jobs, a->f.show.out, ret_is_shown, err);
+    queue_json_free(jobs);
     return rc;
 }
 
@@ -80,25 +114,27 @@ static int show_reply(const struct stat_args *a, json_t *reply, FILE *csv,
 static int queue(struct client *c, const struct stat_args *a, FILE *csv,
                  struct error *err)
 {
-    struct buf path = BUF_INIT;
+    struct buf query = BUF_INIT;
     json_t *reply = NULL;
     struct columns columns; /* a mistake in them is found before the asking */
     bool is_shown = false;
     bool is_table = !a->f.json && !a->f.ids && !csv && !a->f.show.sort;
     int rc = columns_parse(a->f.show.format, &columns, err);
     if (rc == 0)
-        rc = buf_addf(&path, err, "/v1/jobs?limit=%llu",
-                      a->f.count ? a->f.count : MOST_JOBS);
-    if (rc == 0)
-        rc = filter_query(&a->filter, &path, err);
+        rc = filter_query(&a->filter, &query, err);
     if (rc == 0 && !a->f.json)
-        rc = ask_fields(a, &columns, &path, err);
-    if (rc == 0)
-        rc = is_table ? show_text(c, a, buf_str(&path), &is_shown, &reply, err)
-                      : client_get(c, &reply, err, "%s", buf_str(&path));
+        rc = ask_fields(a, &columns, &query, err);
+    if (rc == 0 && is_table)
+        rc = show_rows(c, a, buf_str(&query), &is_shown, err);
+    else if (rc == 0 && a->f.json && !a->f.lines && !a->f.ids &&
+             !a->f.show.sort)
+        rc = show_json(c, a, buf_str(&query), &is_shown, err);
+    if (rc == 0 && !is_shown)
+        rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
+                        a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
     if (rc == 0 && !is_shown)
         rc = show_reply(a, reply, csv, err);
-    buf_clear(&path);
+    buf_clear(&query);
     json_decref(reply);
     return rc;
 }

@@ -30,6 +30,12 @@ struct render_table {
     size_t n_columns, n_cells;
     struct buf text;  /* the cells, one after the other, each ended by NUL */
     struct buf cells; /* struct cell */
+    struct buf turns; /* struct turn, where parts begin that stand before what
+                         came before */
+};
+
+struct turn {
+    size_t text, cell;
 };
 
 int render_table_create(const struct render_column *columns, size_t n,
@@ -52,6 +58,7 @@ void render_table_destroy(struct render_table *t)
         return;
     buf_clear(&t->text);
     buf_clear(&t->cells);
+    buf_clear(&t->turns);
     free(t);
 }
 
@@ -136,6 +143,12 @@ void render_table_paint(struct render_table *t, enum render_paint paint)
     memcpy(&c, at, sizeof(c));
     c.paint = paint & 7u;
     memcpy(at, &c, sizeof(c));
+}
+
+int render_table_turn(struct render_table *t, struct error *err)
+{
+    const struct turn turn = {.text = t->text.len, .cell = t->n_cells};
+    return buf_add(&t->turns, &turn, sizeof(turn), err);
 }
 
 /* A row has fifty parts: they are gathered, and written a few thousand bytes at
@@ -326,21 +339,34 @@ static const char *put_row(const struct render_table *t, const struct print *p,
     return text;
 }
 
+static void put_rows(const struct render_table *t, const struct print *p,
+                     const struct turn *from, size_t end, struct sink *out)
+{
+    const char *text = buf_str(&t->text) + from->text;
+    for (size_t i = from->cell; i + t->n_columns <= end; i += t->n_columns)
+        text =
+            put_row(t, p, text, t->cells.data + i * sizeof(struct cell), out);
+}
+
 void render_table_print(const struct render_table *t,
                         const struct render_style *s, bool header, FILE *out)
 {
     struct print p = {.style = s, .gap = GAP, .n = t->n_columns};
     struct sink sink = {.out = out};
-    const char *text = buf_str(&t->text);
+    struct turn turn;
+    size_t end = t->n_cells;
     assert(t->n_columns > 0); /* checked when it was created */
     measure(t, header, p.widths);
     if (s->columns)
         p.n = fit(t, p.widths, s->columns, &p.gap);
     if (header)
         put_titles(t, &p, &sink);
-    for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns)
-        text = put_row(t, &p, text, t->cells.data + i * sizeof(struct cell),
-                       &sink);
+    for (size_t i = t->turns.len; i > 0; end = turn.cell) {
+        i -= sizeof(turn);
+        memcpy(&turn, t->turns.data + i, sizeof(turn));
+        put_rows(t, &p, &turn, end, &sink);
+    }
+    put_rows(t, &p, &(struct turn){.text = 0}, end, &sink);
     flush(&sink);
     if (header && p.n < t->n_columns)
         name_hidden(t, p.n, out);

@@ -260,3 +260,35 @@ YAML
         "SELECT json_extract(detail, '\$.sweep.vary.\"labels.n\"') FROM v_event
          WHERE event = 'submit' AND job = 1000")" = 250 ]
 }
+
+@test "a long list comes in parts, and is one: no sweep is torn, nothing twice" {
+    cd "$BATS_TEST_TMPDIR"
+    ctld_kill
+    printf 'version: 1\nlimits: {max_jobs_per_user: 20000}\n' \
+        >"$ctld_dir/mgpu.yaml"
+    ctld_start --config "$ctld_dir/mgpu.yaml"
+    printf 'version: 1\nkind: command\ncommand: [sleep, "300"]\n' >job.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-4095 job.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-999 job.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --hold job.yaml
+    stat_of -h >short
+    grep -q '^ *1_\[0-4095\]  ' short
+    grep -q '^4097_\[0-999\]  ' short
+    [ "$(wc -l <short)" -eq 3 ]
+    [ "$(stat_of -h -x | wc -l)" -eq 5097 ]
+    # What is sorted comes whole, and by its number it stands as it does.
+    for args in '' '-c 5096' '-x -c 5001'; do
+        # shellcheck disable=SC2086
+        stat_of $args >parts
+        # shellcheck disable=SC2086
+        stat_of $args -S id | cmp - parts
+    done
+    # As do the documents, but for the moment that each tells.
+    for args in '' '-c 5000' '-t CA'; do
+        # shellcheck disable=SC2086
+        stat_of --json $args | sed 's/"generated":"[^"]*"//' >parts
+        # shellcheck disable=SC2086
+        stat_of --json $args -S id | sed 's/"generated":"[^"]*"//' | cmp - parts
+    done
+    ctld_kill # nothing runs, and thousands wait: each would be cancelled
+}
