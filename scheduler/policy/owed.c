@@ -12,7 +12,8 @@
  * somebody who is owed something would have, if there is room for it; and
  * whichever of these nodes it is, all must have a place still. With the next
  * start it is on the first of them: not every way is tried in which several
- * can go, but one of the worst.
+ * can go, but one of the worst. A start that is owed something itself is where
+ * best fit puts it then: it was promised no less than the others.
  */
 #include "scheduler/policy/owed.h"
 
@@ -143,8 +144,9 @@ static struct plan_owed *behind(const struct plan *p, struct place start)
 }
 
 /* Takes it on `late`. NULL; or who may lose his place to it: not taken. */
-static struct plan_owed *take_late(struct plan *p, struct place start)
+static struct plan_owed *take_late(struct plan *p, struct plan_start s)
 {
+    struct place start = s.place;
     size_t n = p->view->n_nodes;
     struct plan_owed *robbed = owed_place(p, p->late);
     bool takes = false;
@@ -152,7 +154,7 @@ static struct plan_owed *take_late(struct plan *p, struct place start)
     if (robbed)
         return robbed;
     mark_kept(p, p->late);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !s.is_owed; i++) {
         if (!p->is_kept[i])
             continue;
         memcpy(p->trial, p->late, n * sizeof(*p->trial));
@@ -172,7 +174,9 @@ static struct plan_owed *take_late(struct plan *p, struct place start)
         place_take(p->late, n, start, p->late_at);
     else
         return behind(p, start);
-    return NULL;
+    if (s.is_owed && (robbed = owed_place(p, p->late)))
+        place_add(p->late, p->late_at, start, 1);
+    return robbed;
 }
 
 /* `left`, and the starts under way, which are not granted. */
@@ -186,8 +190,9 @@ static void begin_left(struct plan *p)
         if (!job->is_promised || !owed_has_devices(job) || p->leaves[i])
             continue;
         owed_add(p->left, job, 1);
-        p->starts[p->n_starts++] =
-            place_of(job, job->nodes, job->gpus / job->nodes);
+        p->starts[p->n_starts++] = (struct plan_start){
+            place_of(job, job->nodes, job->gpus / job->nodes),
+            job->is_owed != 0};
     }
 }
 
@@ -321,7 +326,7 @@ struct plan_owed *owed_stuck_before(const struct plan *p,
 }
 
 /* `soon` is without the start. NULL: `late`, too. */
-static struct plan_owed *robbed_by(struct plan *p, struct place start)
+static struct plan_owed *robbed_by(struct plan *p, struct plan_start start)
 {
     struct plan_owed *robbed = owed_place(p, p->soon);
     return robbed ? robbed : take_late(p, start);
@@ -362,13 +367,14 @@ const struct plan_owed *owed_take(struct plan *p, const struct policy_job *job,
         return robbed;
     bool takes =
         self && p->n_leaving == 0 && !is_before_its_turn(p, self, place);
+    struct plan_start start = {place, self != NULL};
     place_add(p->soon, p->at, place, -1);
     if (self)
         self->has_them = true;
-    while ((robbed = robbed_by(p, place)) && takes)
+    while ((robbed = robbed_by(p, start)) && takes)
         robbed->is_stuck = true;
     if (!robbed) {
-        p->starts[p->n_starts++] = place;
+        p->starts[p->n_starts++] = start;
         return NULL;
     }
     if (self)

@@ -38,6 +38,12 @@ struct plan_owed {
     double at_s;   /* when it has them */
 };
 
+/* Not granted yet. */
+struct plan_start {
+    struct place place;
+    bool is_owed; /* it was taken from others for it */
+};
+
 struct plan {
     const struct policy_view *view;
     struct policy_node *nodes; /* owned; gpus_free after the plan so far */
@@ -61,12 +67,12 @@ struct plan {
     char reserved[sizeof(((struct policy_wish *)NULL)->reason)];
 
     /* Owned; NULL unless devices may be taken back. */
-    struct policy_node *soon; /* as nodes, when all have left who are to */
-    struct policy_node *left; /* likewise, without those that start */
-    struct policy_node *late; /* with them, each in the way of those who are
-                                 owed something, if there is room for it */
-    struct policy_node *was;  /* to put `late` back */
-    struct place *starts; /* [n_starts], not granted and those of this plan */
+    struct policy_node *soon;  /* as nodes, when all have left who are to */
+    struct policy_node *left;  /* likewise, without those that start */
+    struct policy_node *late;  /* with them, each in the way of those who are
+                                  owed something, if there is room for it */
+    struct policy_node *was;   /* to put `late` back */
+    struct plan_start *starts; /* [n_starts], of before and of this plan */
     size_t n_starts;
     int32_t *late_at; /* [n_nodes], of the last of them on `late`, where it */
     bool is_late;     /* has room */

@@ -321,6 +321,13 @@ static void test_late(void)
             "one of two: either leaves room, both together may not");
     is_plan(&t, &policy_fifo, "+4:1x2 2:WaitingForPreemption 5:Reserved",
             "in fifo, too");
+
+    half_left(&t, 2);
+    t.nodes[0].gpus_free = 2;
+    urgent(&t, 2, 10)->is_owed = 1;
+    sort(&t);
+    is_plan(&t, bf, "2:WaitingForPreemption +4:1x2",
+            "one who is owed something is not held up for another by that");
 }
 
 /* Job 2 gets one GPU on each of two nodes; 5 goes to node 3, or to node 0, and
