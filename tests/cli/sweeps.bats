@@ -269,22 +269,23 @@ YAML
     ctld_start --config "$ctld_dir/mgpu.yaml"
     printf 'version: 1\nkind: command\ncommand: [sleep, "300"]\n' >job.yaml
     "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-4095 job.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-4095 job.yaml
     "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-999 job.yaml
     "$MGPU_BIN/mgpu-submit" --quiet --hold job.yaml
     stat_of -h >short
     grep -q '^ *1_\[0-4095\]  ' short
-    grep -q '^4097_\[0-999\]  ' short
-    [ "$(wc -l <short)" -eq 3 ]
-    [ "$(stat_of -h -x | wc -l)" -eq 5097 ]
+    grep -q '^ *8193_\[0-999\]  ' short
+    [ "$(wc -l <short)" -eq 4 ]
+    [ "$(stat_of -h -x | wc -l)" -eq 9193 ]
     # What is sorted comes whole, and by its number it stands as it does.
-    for args in '' '-c 5096' '-x -c 5001'; do
+    for args in '' '-c 9192' '-x -c 8193'; do
         # shellcheck disable=SC2086
         stat_of $args >parts
         # shellcheck disable=SC2086
         stat_of $args -S id | cmp - parts
     done
     # As do the documents, but for the moment that each tells.
-    for args in '' '-c 5000' '-t CA'; do
+    for args in '' '-c 8200' '-t CA'; do
         # shellcheck disable=SC2086
         stat_of --json $args | sed 's/"generated":"[^"]*"//' >parts
         # shellcheck disable=SC2086
