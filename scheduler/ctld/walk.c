@@ -212,11 +212,11 @@ static int read_chunk(struct walk *w, struct chunk *k, struct error *err)
             n++;
         if (read_row(w, k->id[i + n - 1], jobs, n, err) < 0)
             return -1;
-        for (size_t m = 0; m < n; m++) {
+        for (size_t m = 0; m < n; m++) { /* the chunk has them from now on */
             k->read[i + m] = jobs[n - 1 - m];
             k->was_read[i + m] = true;
+            jobs[n - 1 - m] = NULL;
         }
-        memset(jobs, 0, n * sizeof(*jobs)); /* the chunk has them */
     }
     return 0;
 }

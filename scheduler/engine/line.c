@@ -15,21 +15,17 @@
 
 enum kind { TEXT, INT32, INT64, REAL, STATE, KIND, YES };
 
-#define FIELD(kind, name)                                           \
-    {                                                               \
-#name, sizeof(#name) - 1, kind, offsetof(struct job, name), \
-            sizeof(((struct job *)NULL)->name), false               \
+#define FIELD_OF(kind, name, is_told)                             \
+    {                                                             \
+#name, sizeof(#name) - 1, offsetof(struct job, name),     \
+            sizeof(((struct job *)NULL)->name), (kind), (is_told) \
     }
-#define TOLD(kind, name)                                            \
-    {                                                               \
-#name, sizeof(#name) - 1, kind, offsetof(struct job, name), \
-            sizeof(((struct job *)NULL)->name), true                \
-    }
+#define FIELD(kind, name) FIELD_OF(kind, name, false)
+#define TOLD(kind, name) FIELD_OF(kind, name, true)
 static const struct field {
     const char *name;
-    size_t len;
+    size_t len, offset, cap;
     enum kind kind;
-    size_t offset, cap;
     bool is_told; /* of how far it came: only what its last event says */
 } fields[] = {
     FIELD(STATE, state),

@@ -31,9 +31,10 @@ static void part_clear(struct part *p)
 {
     if (p->is_out)
         (void)pthread_join(p->thread, NULL);
+    p->is_out = false;
     free(p->path);
+    p->path = NULL;
     buf_clear(&p->text);
-    *p = (struct part){.text = BUF_INIT, .err = ERROR_INIT};
 }
 
 /* Without a thread for it, it is asked for at once.
