@@ -231,8 +231,10 @@ int eng_plan(struct engine *e, struct error *err)
     e->wants_plan = false;
     e->n_plans++;
     e->look_at_s = INFINITY;
-    if (e->is_draining) {
+    if (e->is_draining) { /* the nodes are shown as they are nevertheless */
         pause_all(e, e->pause_reason);
+        if (eng_inventory(e, &why) < 0)
+            e->retry_at_s = eng_now(e) + 1;
         return 0;
     }
     if (eng_inventory(e, &why) < 0) {

@@ -89,6 +89,17 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$("$MGPU_BIN/mgpu-stat" --events "$next" | grep -c ' hold ')" -eq 1 ]
 }
 
+@test "a node that is drained while the daemon is paused is shown so" {
+    node=$("$MGPU_BIN/mgpu-stat" --nodes --parsable)
+    shows() { [[ $("$MGPU_BIN/mgpu-stat" --nodes) == *"$1"* ]]; }
+    hides() { ! shows "$1"; }
+    admin --quiet pause
+    admin --quiet drain "$node" --reason fan
+    wait_for 30 shows "drained by uid $(id -u): fan"
+    admin --quiet resume "$node"
+    wait_for 30 hides drained
+}
+
 @test "pause --wait waits for what runs, and drain wants a node" {
     id=$(submit_command runs sleep 600)
     wait_for 60 job_is "$id" RUNNING
