@@ -14,6 +14,7 @@
  * archived.
  */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,16 +133,28 @@ static int flight_reserve(struct flight *f, size_t n, struct error *err)
                : error_set(err, ERR_NOMEM, "out of memory");
 }
 
+/* What becomes of a job after its attempt is no longer of that attempt.
+ * before: the job as the batch before left it; NULL: no event changed it. */
+static bool has_attempt(const struct entry *en, const struct entry *before)
+{
+    if (en->job.attempt == 0 || en->is_corrupt)
+        return false;
+    if (!before)
+        return job_state_is_live(en->job.state);
+    return before->job.attempt != en->job.attempt ||
+           isnan(before->attempt_end_s);
+}
+
 static void add_rows(struct engine *e, struct entry **picked, size_t n)
 {
     struct flight *f = &e->flight;
 
     for (size_t i = 0; i < n; i++) {
         struct entry *en = picked[i], *copy = &f->copies[i];
+        const struct entry *before = i < e->n_saved ? &e->saved[i].copy : NULL;
         *copy = *en;
         f->jobs[i] = job_row(copy);
-        if (copy->job.attempt > 0 && !copy->is_corrupt &&
-            (copy->is_saved || job_state_is_live(copy->job.state)))
+        if (has_attempt(copy, before))
             f->attempts[f->batch.n_attempts++] = attempt_row(copy);
         en->is_saved = false;
         eng_clear_dirty(e, en);

@@ -2,6 +2,7 @@
  * and where.
  */
 #include "tests/contract/engine_ends.h"
+#include "tests/contract/engine_queue.h"
 
 static void test_retries(void)
 {
@@ -328,6 +329,61 @@ static void test_backoff_held(void)
            "  the wait is over, also after a restart");
     world_clear(&w);
 }
+
+/* "QUEUED: retry 1 of 4 after 41 s: signal 9" */
+static int row_says(void *arg, const struct store_cell *cells, size_t n,
+                    struct error *err)
+{
+    const struct store_cell *why = world_cell(cells, n, "reason");
+    (void)err;
+    (void)snprintf(arg, 2 * JOB_REASON_CAP, "%s: %s",
+                   world_cell(cells, n, "state")->s,
+                   why->kind == CELL_TEXT ? why->s : "-");
+    return 0;
+}
+
+static void attempt_says(const struct world *w, char ret[2 * JOB_REASON_CAP])
+{
+    struct store_query q = {.view = VIEW_ATTEMPT, .job = 1, .rank = -1};
+    struct error err = ERROR_INIT;
+    if (w->store->ops->query(w->store, &q, row_says, ret, &err) < 0)
+        tap_diag("%s", err.msg);
+}
+
+/* What is done to a job after an attempt is no part of that attempt. */
+static void test_attempt_keeps(void)
+{
+    struct world_script s = one((struct world_attempt){.signal = 9});
+    char first[2 * JOB_REASON_CAP] = "", now[2 * JOB_REASON_CAP] = "";
+    struct error err = ERROR_INIT;
+    struct world w;
+
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":4,\"backoff\":\"60s\"}}";
+    world_init(&w, &s);
+    ok(world_start(&w), "an attempt that is over, and its reason");
+    while (engine_job(w.engine, 1) == NULL ||
+           engine_job(w.engine, 1)->retries == 0) {
+        (void)world_step(&w);
+        w.clock.t_s += 0.25;
+    }
+    world_settle(&w);
+    attempt_says(&w, first);
+    ok(strstr(first, "retry 1 of 4 after "), "  %s", first);
+    is_int(engine_hold(w.engine, 1, 1000, true, &err), 0, "  held");
+    world_settle(&w);
+    attempt_says(&w, now);
+    is_str(now, first, "  stays, though its job is held");
+    is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "  released");
+    world_settle(&w);
+    is_int(engine_cancel(w.engine, 1, 1000, &err), 0, "  cancelled");
+    world_settle(&w);
+    attempt_says(&w, now);
+    is_str(now, first, "  stays, though its job was cancelled");
+    is_str(engine_job(w.engine, 1)->reason, "cancelled by its user",
+           "  which the job says");
+    world_clear(&w);
+}
+
 int main(void)
 {
     test_retries();
@@ -338,5 +394,6 @@ int main(void)
     test_exclude();
     test_backoff();
     test_backoff_held();
+    test_attempt_keeps();
     return tap_done();
 }
