@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/wire.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 
@@ -73,13 +74,22 @@ static void fold_hold(struct job *job, const struct store_event *ev,
 }
 
 /* Who releases it lets it start without what it waited for; the engine finds
- * that it may come again. */
+ * that it may come again. A wait for a retry goes on. */
 static void fold_release(struct job *job, const struct store_event *ev)
 {
+    char why[JOB_REASON_CAP] = "", at[WIRE_TIME_CAP];
+    double retry_s = job->requeue_s + job->requeue_wait_s;
+
     job->depends_waived = job->depends_waived ||
                           (job->held_by == HELD_DEPENDENCY && ev->uid >= 0);
     job->held_by = HELD_NOT;
-    because(job, "");
+    if (job->requeue_wait_s >= 1 && retry_s > ev->at_s) {
+        wire_time(retry_s, at);
+        (void)snprintf(why, sizeof(why),
+                       "retry %" PRId32 " of %" PRId32 ", not before %s",
+                       job->retries, job->retry_max, at);
+    }
+    because(job, why);
 }
 
 static void fold_intent(struct entry *en, const struct store_event *ev,

@@ -110,14 +110,18 @@ static void set_reason(struct engine *e, struct entry *en, const char *reason,
     (void)eng_set_reason(e, en, reason);
 }
 
+/* Whose time has not come keeps the reason for that: no plan looks at it before
+ * then, which would take this one away when it has passed. */
 static void pause_all(struct engine *e, const char *why)
 {
     char reason[JOB_REASON_CAP];
 
     text_copy(reason, sizeof(reason), why);
     for (size_t i = 0; i < e->n_active; i++) {
-        if (e->active[i]->job.state == JOB_QUEUED && !eng_waits(e->active[i]))
-            set_reason(e, e->active[i], reason, NAN);
+        struct entry *en = e->active[i];
+        if (en->job.state == JOB_QUEUED && !eng_waits(en) &&
+            en->not_before_s <= eng_now(e))
+            set_reason(e, en, reason, NAN);
     }
 }
 

@@ -293,6 +293,13 @@ static void test_backoff(void)
     }
 }
 
+static void says_retry(const struct world *w, const char *what)
+{
+    static const char want[] = "retry 1 of 4, not before 20";
+    const char *is = engine_job(w->engine, 1)->reason;
+    ok(strncmp(is, want, strlen(want)) == 0, "%s: %s", what, is);
+}
+
 /* The wait counts from the end of the attempt, whatever happens to the job
  * meanwhile. A held job lets nothing start. */
 static void test_backoff_held(void)
@@ -317,6 +324,12 @@ static void test_backoff_held(void)
     is_int(engine_hold(w.engine, 1, 1000, false, &err), 0, "  released");
     (void)world_step(&w);
     is_int(engine_job(w.engine, 1)->state, JOB_QUEUED, "  it waits on");
+    says_retry(&w, "  and says until when");
+    engine_drain(w.engine, "Paused: by an administrator");
+    world_settle(&w);
+    engine_drain(w.engine, NULL);
+    world_settle(&w);
+    says_retry(&w, "  after a pause, too");
     is_int(engine_hold(w.engine, 1, 1000, true, &err), 0, "  held again");
     (void)world_step(&w);
     w.clock.t_s = ended_s + 70;
