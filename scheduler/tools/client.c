@@ -283,6 +283,13 @@ const char *attempt_state(const json_t *attempt)
     return went_on ? "REQUEUED" : name;
 }
 
+bool job_is_live(const json_t *job)
+{
+    enum job_state s = JOB_NEW;
+    return job_state_from_name(field_str(job, "state"), &s) == 0 &&
+           job_state_is_live(s);
+}
+
 char *field_pairs(const json_t *o, const char *without)
 {
     struct buf b = BUF_INIT;

@@ -54,6 +54,8 @@ double field_time(const json_t *o, const char *key);
 /* Of an attempt. The daemon keeps the state in which the job left it: one that
  * has ended and from which the job went on is REQUEUED, and not RUNNING. */
 const char *attempt_state(const json_t *attempt);
+/* Whether it has devices, or is about to get some. */
+bool job_is_live(const json_t *job);
 bool field_yes(const json_t *o, const char *key);
 /* "key=value, ..." of an object but for the key `without` (NULL: of all);
  * values as JSON but for strings. NULL: no memory.

@@ -60,10 +60,11 @@ static void print_chosen(const struct show_conf *s, const json_t *reply)
     }
 }
 
-/* "1 (asked 1..4)"; of one that has none yet only what it asks for. */
-static void print_gpus(const struct show_conf *s, const json_t *job)
+/* "1 (asked 1..4)"; of one that has none, or none any more, only what it asks
+ * for: what its last attempt had is in the table of these. */
+static void print_gpus(const struct show_conf *s, const json_t *job, bool has)
 {
-    int64_t n = field_int(job, "gpus", 0);
+    int64_t n = has ? field_int(job, "gpus", 0) : 0;
     int64_t least = field_int(job, "gpus_min", 0);
     int64_t most = field_int(job, "gpus_max", 0);
     (void)fprintf(s->out, "\n gpus       ");
@@ -80,6 +81,8 @@ static void print_times(const struct show_conf *s, const json_t *reply)
     const json_t *job = json_object_get(reply, "job");
     char ran[32], limit[32], place[TEXT_CAP], native[TEXT_CAP];
     double limit_s = field_real(job, "limit_s");
+    bool is_started = *field_str(job, "started");
+    bool has = is_started || job_is_live(job);
     (void)fprintf(s->out, " submitted  %s", field_str(job, "submitted"));
     if (*field_str(job, "begin"))
         (void)fprintf(s->out, "   not before %s", field_str(job, "begin"));
@@ -93,16 +96,17 @@ static void print_times(const struct show_conf *s, const json_t *reply)
     if (isfinite(limit_s))
         (void)fprintf(s->out, " of %s",
                       render_duration(limit_s, limit, sizeof(limit)));
-    print_gpus(s, job);
-    if (*field_str(job, "place"))
+    print_gpus(s, job, has);
+    if (*field_str(job, "place") && has)
         (void)fprintf(s->out, "   on %s", safe(field_str(job, "place"), place));
-    if (*field_str(job, "native_id"))
+    if (*field_str(job, "native_id") && has)
         (void)fprintf(s->out, "   %s%s%s",
                       is_slurm(field_str(job, "native_id")) ? "Slurm " : "",
                       safe(field_str(job, "native_id"), native),
-                      *field_str(job, "started") ? "" : ", not granted yet");
+                      is_started ? "" : ", not granted yet");
     (void)fputc('\n', s->out);
-    print_chosen(s, reply);
+    if (has)
+        print_chosen(s, reply);
     int64_t position = field_int(job, "position", 0);
     if (position > 0)
         (void)fprintf(

@@ -227,7 +227,7 @@ static void print_queue(const struct show_conf *s, const json_t *reply,
                              sizeof(native)),
                       safe(field_str(reply, "expected_basis"), basis));
     print_changes(s, reply);
-    if (*id)
+    if (*id && job_is_live(job))
         (void)fprintf(s->out, " known as   %s%s\n",
                       id[strspn(id, "0123456789")] ? "" : "Slurm ",
                       safe(id, native));

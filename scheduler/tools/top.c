@@ -48,13 +48,6 @@ static bool is_at(const char *place, const char *node, int64_t index)
     return false;
 }
 
-static bool is_live(const json_t *job)
-{
-    enum job_state s = JOB_NEW;
-    return job_state_from_name(field_str(job, "state"), &s) == 0 &&
-           job_state_is_live(s);
-}
-
 /* NULL: none of the queue. */
 static const json_t *job_at(const json_t *jobs, const char *node, int64_t index)
 {
@@ -62,7 +55,7 @@ static const json_t *job_at(const json_t *jobs, const char *node, int64_t index)
     json_t *job;
     json_array_foreach(jobs, i, job)
     {
-        if (is_live(job) && is_at(field_str(job, "place"), node, index))
+        if (job_is_live(job) && is_at(field_str(job, "place"), node, index))
             return job;
     }
     return NULL;

@@ -175,7 +175,8 @@ static void test_job(void)
         load("{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"user\":"
              "\"anna\",\"kind\":\"cv\","
              "\"state\":\"FAILED\",\"exit_code\":139,\"attempt\":2,"
-             "\"reason\":\"rank 1 died of signal 11\",\"submitted\":\"S\","
+             "\"reason\":\"rank 1 died of signal "
+             "11\",\"submitted\":\"S\",\"started\":\"T\","
              "\"elapsed_s\":61,\"limit_s\":600,\"gpus\":2,\"gpus_min\":2,"
              "\"gpus_max\":4,\"spec\":{\"model\":{\"arch\":\"mobilenet_v2\","
              "\"width_mult\":1.0},\"dataset\":{\"source\":\"mnist\","
@@ -244,6 +245,14 @@ static void test_pending(void)
              "\"RUNNING\","
              "\"started\":\"T\",\"place\":\"h:0\",\"native_id\":\"pid:9\","
              "\"gpus\":1,\"gpus_min\":1,\"gpus_max\":1},\"attempts\":[]}");
+    json_t *again = load(
+        "{\"job\":{\"id\":4,\"display_id\":\"4\",\"name\":\"m\",\"state\":"
+        "\"QUEUED\",\"attempt\":1,\"place\":\"n1:0,1\",\"native_id\":\"4711\","
+        "\"gpus\":2,\"gpus_min\":2,\"gpus_max\":4},\"attempts\":[{\"attempt\":"
+        "1,"
+        "\"state\":\"RUNNING\",\"gpus\":2,\"place\":\"n1:0,1\",\"native_id\":"
+        "\"4711\",\"ended\":\"2026-11-21T10:00:00Z\"}],\"events\":[{\"event\":"
+        "\"intent\",\"attempt\":1,\"detail\":{\"why\":\"fewest\"}}]}");
     struct error err = ERROR_INIT;
     begin();
     is_int(show_job(&conf, job, NULL, NULL, &err), 0, "a job in Slurm's queue");
@@ -264,6 +273,18 @@ static void test_pending(void)
     (void)end();
     ok(has("  QUEUED\n") && !has("attempt") && has("gpus       asked 2..4\n"),
        "has no attempt and no GPUs yet");
+    begin();
+    is_int(show_job(&conf, again, NULL, NULL, &err), 0, "one that waits again");
+    (void)end();
+    ok(has("gpus       asked 2..4\n") && !has("granted") &&
+           !has("chosen because"),
+       "has none any more");
+    ok(has("      1  REQUEUED     2  n1:0,1  4711"), "  its attempt had");
+    begin();
+    is_int(show_why(&conf, again, again, &err), 0, "and why");
+    (void)end();
+    ok(!has("known as"), "  nobody else knows of it now");
+    json_decref(again);
     json_decref(waits);
     json_decref(job);
     json_decref(live);
