@@ -397,6 +397,10 @@ $(addprefix $(B)/tests/bench/,plan fill load): $(B)/tests/bench/%: \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_engine) $(LDLIBS)
+$(B)/tests/bench/rank: $(B)/obj/tests/bench/rank.o $(call libs,base)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_base) $(LDLIBS)
 $(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
 $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers metrics report): \
     $(B)/tests/bench/%: \
@@ -513,7 +517,7 @@ bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/ctld.sh
 # Short jobs and readers without end: memory, descriptors, logs.
-bench-soak: all $(B)/tests/bench/load
+bench-soak: all $(addprefix $(B)/tests/bench/,load rank)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/soak.sh $(or $(SECONDS),600) $(or $(N),0) $(or $(HOLD),5)
 # Jobs that ended and their rows: what it costs to look at a few of them.

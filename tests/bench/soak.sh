@@ -5,6 +5,9 @@
 #   soak.sh [SECONDS [JOBS [HOLD [EVERY]]]]          600 0 5 10
 #
 # KEEP=N: limits.max_ended_jobs; unset: the daemon keeps all in memory.
+# LIGHT=1: the ranks of short jobs are tests/bench/rank.c, which says what the
+# worker says and starts in a fifth of the time: for a million jobs in an hour.
+# SLOTS=N: so many run at a time, and one that stays.
 # Ends after so many seconds, or when so many jobs have ended; 0: any number. A
 # reader of each database begins a transaction and keeps it for HOLD seconds,
 # again and again: meanwhile no log of SQLite can begin anew. Each EVERY seconds
@@ -13,14 +16,22 @@
 set -eu
 
 seconds=${1:-600} jobs=${2:-0} hold=${3:-5} every=${4:-10}
-slots=4 # one of them for a job that stays
+slots=$((${SLOTS:-3} + 1)) # one of them for a job that stays
 # shellcheck source=tests/bench/daemon.bash
 . "${0%/*}/daemon.bash"
 samples=$dir/samples
 state=$dir/state
+if [ "${LIGHT:-0}" != 0 ]; then # a program is sought beside the daemon's file
+    mkdir "$dir/bin"
+    cp "$bin"/mgpu-* "$dir/bin/"
+    mv "$dir/bin/mgpu-worker" "$dir/bin/mgpu-worker.whole"
+    cp "$bench/rank" "$dir/bin/mgpu-worker"
+    bin=$dir/bin
+fi
 
 opened() { # what they are of, without numbers
-    find "/proc/$daemon/fd" -mindepth 1 -printf '%l\n' | sed 's/\[.*//' | sort
+    find "/proc/$daemon/fd" -mindepth 1 -printf '%l\n' 2>/dev/null |
+        sed 's/\[.*//' | sort
 }
 descriptors() { opened | wc -l; }
 size() { stat -c %s "$1" 2>/dev/null || echo 0; }
@@ -171,3 +182,5 @@ say '' 'on the disk, of each job' '' \
     "$(du -sk "$state/jobs" | awk -v n="$(ended)" \
         '{ printf "%.1f kB of files", $1 / n }')"
 say '' 'ended jobs kept in memory' '' "${KEEP:-all}"
+say '' 'ranks of short jobs' '' \
+    "$([ "${LIGHT:-0}" = 0 ] && echo mgpu-worker || echo 'tests/bench/rank')"
