@@ -31,6 +31,14 @@ enum {
 /* So many iterations' times are kept. */
 enum { ENG_STEPS = 9 };
 
+/* Of a sweep's first task: how it stands with all of the sweep; see depends.c.
+ */
+struct fates {
+    uint64_t round; /* of looking; 0: not known */
+    enum depend_fate fate[DEPEND_N];
+    const struct job *of[DEPEND_N]; /* who decides it; NULL: not known */
+};
+
 /* A job with what only the engine needs to know. The times below are on the
  * engine's clock; INFINITY is never, NAN not yet. */
 struct entry {
@@ -109,6 +117,8 @@ struct entry {
     bool is_archived;     /* the store's archive has it */
     bool is_told;         /* its last event says how far it came */
     uint32_t awaited;     /* by a job of this round of looking, see past.c */
+
+    struct fates fates; /* good for one pass */
 };
 
 /* Ids in a row. Most of what there was has left: a page without a job is none.
@@ -216,12 +226,13 @@ struct engine {
     bool wants_plan;            /* something changed since the last one */
     uint64_t n_plans;
     struct eng_runs runs[RUNS_N]; /* see expect.h */
-    bool takes_back;    /* with the next plan: what waits in the allocator */
-    bool wants_depends; /* what jobs wait for may have happened */
-    bool wants_stop;    /* a task that ends its sweep may have failed */
-    double begin_at_s;  /* when to look at those that are early; INFINITY:
-                           there are none */
-    double retry_at_s;  /* something failed: step again at this time */
+    bool takes_back;      /* with the next plan: what waits in the allocator */
+    bool wants_depends;   /* what jobs wait for may have happened */
+    uint64_t fates_round; /* see depends.c */
+    bool wants_stop;      /* a task that ends its sweep may have failed */
+    double begin_at_s;    /* when to look at those that are early; INFINITY:
+                             there are none */
+    double retry_at_s;    /* something failed: step again at this time */
     double look_at_s;   /* and plan at this one: jobs may be told to go then */
     double plan_from_s; /* not before this one, whoever wants a plan */
 
@@ -440,9 +451,12 @@ int eng_check_depends(struct engine *e, const struct job *job,
                       struct error *err) MUST_CHECK;
 /* Whom each queued job still waits for; holds those that wait in vain. */
 void eng_depends(struct engine *e);
-/* The same for one. err  its hold could not be staged */
+/* The same for one, after eng_fates_anew(). err  its hold could not be staged
+ */
 int eng_depends_one(struct engine *e, struct entry *en,
                     struct error *err) MUST_CHECK;
+/* A pass begins: nothing is known of the sweeps that are waited for. */
+void eng_fates_anew(struct engine *e);
 
 /* ---- begin.c ------------------------------------------------------------- */
 /* Of a new job, and of one that is there after a restart: whether its time has

@@ -10,7 +10,11 @@
  * nobody's decision, and the engine takes it back as it made it.
  *
  * Only claims and ends of jobs change anything here, so the queue is gone
- * through after one of them, not with each step.
+ * through after one of them, not with each step. How it stands with a sweep is
+ * found once in such a pass, however many wait for it: a sweep that waits for
+ * another, both of the most tasks, would else look at 16 million. A pass goes
+ * by id, and who waits has a larger one than whoever is waited for: what it
+ * does itself changes nothing that it has found.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -87,19 +91,49 @@ static enum depend_fate fate_of_sweep(const struct engine *e,
     return depend_fate(d->kind, failed ? failed->state : JOB_COMPLETED, true);
 }
 
+/* Of what the number stands for all of it. */
+static bool is_whole(const struct depend *d, const struct job *other)
+{
+    return d->task < 0 && other->sweep == d->job;
+}
+
 enum depend_fate engine_depend_fate(const struct engine *e,
                                     const struct depend *d,
                                     const struct job **ret)
 {
     const struct job *other = named(e, d);
     *ret = other;
-    if (other && d->task < 0 && other->sweep == d->job)
+    if (other && is_whole(d, other))
         return fate_of_sweep(e, d, other->n_tasks, ret);
     return other ? fate_of(d, other) : DEPEND_NEVER;
 }
 
+/* As engine_depend_fate(), within a pass. */
+static enum depend_fate find_fate(struct engine *e, const struct depend *d,
+                                  const struct job **ret)
+{
+    const struct job *other = named(e, d);
+
+    if (!other || !is_whole(d, other))
+        return engine_depend_fate(e, d, ret);
+    struct fates *known = &eng_find(e, d->job)->fates;
+    if (known->round != e->fates_round)
+        *known = (struct fates){.round = e->fates_round};
+    if (!known->of[d->kind]) {
+        known->fate[d->kind] = engine_depend_fate(e, d, ret);
+        known->of[d->kind] = *ret;
+    }
+    *ret = known->of[d->kind];
+    return known->fate[d->kind];
+}
+
+void eng_fates_anew(struct engine *e)
+{
+    e->fates_round++;
+}
+
 /* The first in vain, else the first that is waited for. */
-static enum depend_fate look(const struct engine *e, const struct job *job,
+static enum depend_fate look(struct engine *e, const struct job *job,
                              const struct depend **ret, size_t *ret_n)
 {
     enum depend_fate all = DEPEND_MET;
@@ -107,7 +141,7 @@ static enum depend_fate look(const struct engine *e, const struct job *job,
     *ret_n = 0;
     for (size_t i = 0; i < job->n_depends && all != DEPEND_NEVER; i++) {
         const struct job *other;
-        enum depend_fate one = engine_depend_fate(e, &job->depends[i], &other);
+        enum depend_fate one = find_fate(e, &job->depends[i], &other);
         *ret_n += one == DEPEND_WAITS;
         if (one == DEPEND_NEVER || (one == DEPEND_WAITS && all == DEPEND_MET)) {
             all = one;
@@ -139,9 +173,9 @@ static int hold(struct engine *e, struct entry *en, const struct depend *d,
     struct detail detail = DETAIL_INIT;
     char text[DEPEND_TEXT_CAP], which[48] = "which";
 
-    (void)engine_depend_fate(e, d, &other);
+    (void)find_fate(e, d, &other);
     const char *root = other ? root_of(other) : NULL;
-    if (other && d->task < 0 && other->sweep == d->job && d->kind == DEPEND_OK)
+    if (other && is_whole(d, other) && d->kind == DEPEND_OK)
         (void)snprintf(which, sizeof(which), "of which %" PRIu64 "_%" PRId32,
                        other->sweep, other->number);
     text_copy(detail.held, sizeof(detail.held), job_held_name(HELD_DEPENDENCY));
@@ -221,6 +255,7 @@ void eng_depends(struct engine *e)
     if (!e->wants_depends)
         return;
     e->wants_depends = false;
+    eng_fates_anew(e);
     for (size_t i = 0; i < list->n; i++) {
         if (eng_depends_one(e, list->at[i], NULL) < 0) {
             e->wants_depends = true;

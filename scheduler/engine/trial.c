@@ -187,6 +187,7 @@ static int enter(struct trial *t, const struct engine_submit *req,
     int rc = sweep ? eng_enter_sweep(e, &ours, sweep, t->n, &t->first,
                                      &t->told.n_never, err)
                    : eng_enter_one(e, &ours, &t->first, err);
+    eng_fates_anew(e);
     for (size_t i = 0; rc == 0 && i < t->n; i++)
         rc = eng_depends_one(e, task(t, i), err);
     if (rc == 0)
