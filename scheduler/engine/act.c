@@ -209,6 +209,8 @@ static void ask(struct engine *e, struct entry *en)
         rc = e->parts.alloc->ops->request(e->parts.alloc, &a.req, &err);
     bool is_first = en->job.state == JOB_DISPATCHING && !en->asked_before;
     en->is_unasked = false;
+    /* Only now does the allocator know that its devices are taken. */
+    e->wants_plan = e->wants_plan || (rc == 0 && en->is_resumed);
     /* One that can never be asked for can still be cancelled. */
     if (rc == 0 || !may_pass(&err))
         en->is_resumed = false;

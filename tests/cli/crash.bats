@@ -224,6 +224,21 @@ has_come() { # JOB ATTEMPT AFTER: all rows from there to $to
 n_lines() { wc -l 2>/dev/null <"$1" || echo 0; }
 lines_at_least() { [ "$(n_lines "$1")" -ge "$2" ]; }
 
+slots_free_are() {
+    [ "$("$MGPU_BIN/mgpu-stat" --nodes --json | json '$.nodes[0].gpus_free')" = "$1" ]
+}
+
+@test "another daemon shows what runs on its nodes, with nobody in the queue" {
+    ctld_start
+    id=$(submit_command long sleep 600)
+    wait_for 30 job_is "$id" RUNNING
+    wait_for 30 slots_free_are 1
+    ctld_kill
+    ctld_start
+    wait_for 30 slots_free_are 1
+    "$MGPU_BIN/mgpu-stat" | grep '2 GPUs or slots: 1 busy, 1 free | 1 running'
+}
+
 @test "F09: a daemon that is stopped loses nobody, and takes nobody for dead" {
     # It is told apart from silent ranks after a heartbeat; what the engine then
     # does is contract/engine_cluster_time.c's.
