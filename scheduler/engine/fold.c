@@ -309,7 +309,9 @@ static void apply(struct entry *en, const struct store_event *ev,
         job->reported = true;
         job->report_code = d->exit_code;
         text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
-        because(job, d->why);
+        /* Who was told to make room says what it died of, not why. */
+        if (!job->requeue_asked || job->limit_hit)
+            because(job, d->why);
         break;
     case EV_CANCEL:
         fold_cancel(en, ev, d);

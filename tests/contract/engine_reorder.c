@@ -101,6 +101,37 @@ static void test_requeue(void)
     world_clear(&w);
 }
 
+/* Its worker's last words are what it died of, and not why. */
+static void test_requeue_reason(void)
+{
+    static const char told[] = "rank 0: ended by signal 15";
+    uint64_t id = 0;
+
+    begin((struct store_fault){0});
+    is_int(submit("k0", 7, "\"gpus\":1", &id, NULL), 0, "one that runs");
+    settle();
+    const char *token = world_token(engine_job(w.engine, id));
+    is_int(engine_claim(w.engine, id, 1, token, "h", "", &err), 0, "  claimed");
+    settle();
+    is_int(engine_requeue(w.engine, id, 7, &err), 0, "is requeued");
+    is_int(engine_report(w.engine, id, 1, 143, told, NULL, NULL, &err), 0,
+           "and says what it died of");
+    settle();
+    is_str(engine_job(w.engine, id)->reason, "requeued by its user",
+           "  which is not why");
+    world_clear(&w);
+    begin((struct store_fault){0});
+    is_int(submit("k0", 7, "\"gpus\":1", &id, NULL), 0, "another");
+    settle();
+    token = world_token(engine_job(w.engine, id));
+    is_int(engine_claim(w.engine, id, 1, token, "h", "", &err), 0, "  claimed");
+    is_int(engine_report(w.engine, id, 1, 143, told, NULL, NULL, &err), 0,
+           "dies by itself");
+    settle();
+    is_str(engine_job(w.engine, id)->reason, told, "  of that");
+    world_clear(&w);
+}
+
 static void test_priority(void)
 {
     static const int64_t admins[] = {42};
@@ -142,6 +173,7 @@ static void test_priority(void)
 int main(void)
 {
     test_requeue();
+    test_requeue_reason();
     test_priority();
     test_position();
     return tap_done();
