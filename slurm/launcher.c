@@ -34,6 +34,8 @@ become(const char *who, char *const *argv, enum launcher_kind kind,
     if (getppid() != parent)
         _exit(127);
     signals_plain();
+    if (kind == IS_THE_RANK)
+        signals_hold_users();
     if (dup2(e->tty[1] >= 0 ? e->tty[1] : e->pipe[1], 1) >= 0 &&
         dup2(e->pipe[1], 2) >= 0)
         (void)execvp(argv[0], argv);

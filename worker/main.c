@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "jobs/base/log.h"
+#include "jobs/base/signals.h"
 #include "jobs/rank_pipe.h"
 #include "jobs/seal.h"
 #include "jobs/secret.h"
@@ -123,6 +124,7 @@ static void catch_signals(void)
         (void)sigaction(user[i], &act, NULL);
     act = (struct sigaction){.sa_handler = SIG_IGN};
     (void)sigaction(SIGPIPE, &act, NULL);
+    signals_let_users_in(); /* held by who started us */
 }
 
 /* For who started the launcher: one that cannot start ranks is not one whose

@@ -14,3 +14,23 @@ void signals_plain(void)
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
+
+static void mask_users(int how)
+{
+    static const int users[] = {SIGUSR1, SIGUSR2, SIGHUP};
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
+        (void)sigaddset(&set, users[i]);
+    (void)sigprocmask(how, &set, NULL);
+}
+
+void signals_hold_users(void)
+{
+    mask_users(SIG_BLOCK);
+}
+
+void signals_let_users_in(void)
+{
+    mask_users(SIG_UNBLOCK);
+}

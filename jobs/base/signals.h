@@ -1,4 +1,4 @@
-/* signals.h - the signals that a process is born with.
+/* signals.h - the signals that a process is born with, and those that wait.
  *
  * What a parent ignores stays ignored over exec(2): nohup ignores SIGHUP, a
  * shell's background job SIGINT and SIGQUIT, Python SIGPIPE. A program of
@@ -10,5 +10,11 @@
 /* Every signal with its default action, and none blocked. Between fork(2) and
  * exec(2) allowed: it calls only what is async-signal-safe. */
 void signals_plain(void);
+
+/* SIGUSR1, SIGUSR2 and SIGHUP, which a user may send to a job at any moment,
+ * and which end a process that does not listen yet. They wait, over exec(2)
+ * too, until they are let in. */
+void signals_hold_users(void);
+void signals_let_users_in(void);
 
 #endif

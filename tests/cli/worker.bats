@@ -190,6 +190,18 @@ END
     ends_with 143 "$pid"
 }
 
+@test "SIGUSR1 before the worker listens: it is heard when it does" {
+    cv_spec 1000 0.01
+    # As the shepherd starts a rank: what a user sends waits.
+    env --block-signal=USR1 sh -c 'kill -USR1 $$; exec "$@"' sh \
+        "$MGPU_BIN/mgpu-worker" --standalone "$BATS_TEST_TMPDIR/spec.yaml" \
+        --dir "$dir" --alone >"$BATS_TEST_TMPDIR/log" 2>&1 3>&- &
+    local pid=$!
+    wait_for 60 grep -qs '^checkpoint at iteration' "$BATS_TEST_TMPDIR/log"
+    kill -TERM "$pid"
+    ends_with 143 "$pid"
+}
+
 @test "a rank that is killed takes the job with it within five seconds" {
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
