@@ -32,10 +32,10 @@ struct launcher {
 
 /* In a process group of its own, with every signal unblocked and as it was
  * at first, but that a user's wait until a rank lets them in
- * (jobs/base/signals.h); its standard input is ours. If this process dies, a launcher gets
- * a SIGTERM and ends its ranks; a rank, which nobody would end if it took its
- * time, SIGKILL. A program that cannot be run says so on its output, after
- * `who`, and exits with 127.
+ * (jobs/base/signals.h); its standard input is ours. If this process dies, a
+ * launcher gets a SIGTERM and ends its ranks; a rank, which nobody would end
+ * if it took its time, SIGKILL. A program that cannot be run says so on its
+ * output, after `who`, and exits with 127.
  *
  * out  *ret   untouched on failure
  */
