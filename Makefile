@@ -11,7 +11,8 @@
 #   make systemd-check     that package under a systemd, in a virtual machine
 #   make bench-slurm       a large cluster     make bench-cv     against PyTorch
 #   make bench-ctld        what it carries     make crash ROUNDS=N    kill it
-#   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds
+#   make bench-soak        for long: SECONDS=, N=jobs, HOLD= a reader's seconds,
+#                          FAST= times as fast as our clock is the daemon's
 #   make bench-short       what a start costs: N=jobs, SLOTS=
 #   make bench-history     a long past: N=jobs, ROWS= of metrics
 #   make bench-retention   and its end: ROWS= that go while others come
@@ -401,6 +402,11 @@ $(B)/tests/bench/rank: $(B)/obj/tests/bench/rank.o $(call libs,base)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_base) $(LDLIBS)
+# The clocks of who preloads it go as fast as it is told.
+$(B)/tests/bench/preload/%.so: tests/bench/preload/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $< -lm
 $(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
 $(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers metrics report): \
     $(B)/tests/bench/%: \
@@ -443,7 +449,8 @@ benches   := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,\
                  $(wildcard tests/bench/*.c))
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
              $(fault_progs) \
-             $(if $(filter release,$(VARIANT)),$(benches) $(B)/tests/crash/crash)
+             $(if $(filter release,$(VARIANT)),$(benches) $(B)/tests/crash/crash \
+                 $(B)/tests/bench/preload/clock.so)
 # They wait more than they compute: more at once than there are cores.
 prove := prove --timer -j$$((3 * $(JOBS))) --failures --comments --exec tests/run
 check-run: check-build
@@ -517,7 +524,7 @@ bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/ctld.sh
 # Short jobs and readers without end: memory, descriptors, logs.
-bench-soak: all $(addprefix $(B)/tests/bench/,load rank)
+bench-soak: all $(addprefix $(B)/tests/bench/,load rank preload/clock.so)
 	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
 	    tests/bench/soak.sh $(or $(SECONDS),600) $(or $(N),0) $(or $(HOLD),5)
 # Jobs that ended and their rows: what it costs to look at a few of them.

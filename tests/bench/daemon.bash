@@ -17,9 +17,16 @@ end_daemon() {
     wait "$daemon" 2>/dev/null || :
     daemon=
 }
+below() { # PID: it, and what it started
+    local pid
+    for pid in $(pgrep -P "$1"); do below "$pid"; done
+    echo "$1"
+}
 end_helpers() {
+    local pid pids
     for pid in "${helpers[@]}"; do
-        kill "$pid" 2>/dev/null || :
+        mapfile -t pids < <(below "$pid")
+        kill "${pids[@]}" 2>/dev/null || :
         wait "$pid" 2>/dev/null || :
     done
     helpers=()

@@ -1,7 +1,9 @@
 /* load.c - loads a daemon over its socket, for tests/bench/ctld.sh.
  *
- *   load submit SOCKET CLIENTS SECONDS [WAITING]  durable submits, one by one,
- *                                               none while so many wait
+ *   load submit SOCKET CLIENTS SECONDS [WAITING [REST_MS]]
+ *                                               durable submits, one by one,
+ *                                               none while so many wait, so
+ *                                               long after the last answer
  *   load get SOCKET PATH CLIENTS RATE SECONDS   GETs, RATE a second, 0: any
  *   load rows SOCKET JOB TOKEN RANKS SECONDS [REST_MS]
  *                                               metric rows, 1,000 a request,
@@ -154,6 +156,8 @@ static void *submits(void *arg)
         double began_s = now_s();
         int status = exchange(fd, &in, text, (size_t)len);
         took(c, now_s() - began_s, status);
+        if (what.rest_ms > 0)
+            (void)poll(NULL, 0, what.rest_ms);
     }
     buf_clear(&in);
     (void)close(fd);
@@ -331,8 +335,9 @@ int main(int argc, char **argv)
 {
     const char *verb = argc > 3 ? argv[1] : "";
     path_of_socket = argc > 2 ? argv[2] : "";
-    if (strcmp(verb, "submit") == 0 && (argc == 5 || argc == 6)) {
-        what.waiting = argc == 6 ? real(argv[5]) : 0;
+    if (strcmp(verb, "submit") == 0 && argc >= 5 && argc <= 7) {
+        what.waiting = argc > 5 ? real(argv[5]) : 0;
+        what.rest_ms = argc > 6 ? number(argv[6]) : 0;
         run(submits, number(argv[3]), real(argv[4]));
     } else if (strcmp(verb, "get") == 0 && argc == 7) {
         what.path = argv[3];
