@@ -60,9 +60,28 @@ static size_t whole_rows(const json_t *reply, const char *key,
     return whole > 0 ? whole : n;
 }
 
+struct each {
+    export_head_f head; /* NULL: called, or not wanted */
+    export_row_f row;
+    void *arg;
+    bool said;
+};
+
+static int each_row(struct each *e, const json_t *reply, size_t n,
+                    struct error *err)
+{
+    const json_t *rows = json_object_get(reply, "rows");
+    int rc = 0;
+    if (e->head)
+        rc = e->head(e->arg, json_object_get(reply, "columns"), err);
+    e->head = NULL;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = e->row(e->arg, reply, json_array_get(rows, i), err);
+    return rc;
+}
+
 static int each_page(struct client *c, const char *word, const char *view,
-                     int64_t attempt, bool *io_said, export_row_f row,
-                     void *arg, struct error *err)
+                     int64_t attempt, struct each *e, struct error *err)
 {
     int64_t after = -2; /* below all keys: values of no iteration have -1 */
     for (;;) {
@@ -73,11 +92,9 @@ static int each_page(struct client *c, const char *word, const char *view,
             return -1;
         const json_t *rows = json_object_get(reply, "rows");
         bool is_last = json_array_size(rows) < PAGE;
-        *io_said = *io_said || show_removed(stderr, reply);
+        e->said = e->said || show_removed(stderr, reply);
         size_t n = whole_rows(reply, key_of(view), &after);
-        int rc = 0;
-        for (size_t i = 0; rc == 0 && i < n; i++)
-            rc = row(arg, reply, json_array_get(rows, i), err);
+        int rc = each_row(e, reply, n, err);
         json_decref(reply);
         if (rc < 0 || is_last)
             return rc;
@@ -85,19 +102,19 @@ static int each_page(struct client *c, const char *word, const char *view,
 }
 
 int export_each(struct client *c, const char *word, const char *view,
-                int64_t *ret_job, export_row_f row, void *arg,
-                struct error *err)
+                int64_t *ret_job, export_head_f head, export_row_f row,
+                void *arg, struct error *err)
 {
+    struct each e = {.head = head, .row = row, .arg = arg};
     json_t *job = NULL;
     if (client_get(c, &job, err, "/v1/jobs/%s", word) < 0)
         return -1;
     const json_t *o = json_object_get(job, "job");
     int64_t attempts = field_int(o, "attempt", 0);
     *ret_job = field_int(o, "id", 0);
-    bool said = false;
     int rc = 0;
-    for (int64_t k = 1; rc == 0 && k <= attempts; k++)
-        rc = each_page(c, word, view, k, &said, row, arg, err);
+    for (int64_t k = 1; rc == 0 && (k <= attempts || e.head); k++)
+        rc = each_page(c, word, view, k, &e, err);
     json_decref(job);
     return rc;
 }
@@ -109,7 +126,6 @@ struct text {
     FILE *out;
     enum export_format format;
     int64_t job; /* filled in before the first row */
-    bool has_head;
     struct buf line;
 };
 
@@ -150,13 +166,11 @@ static int put_line(struct text *t, struct error *err)
     return 0;
 }
 
-static int put_head(struct text *t, const json_t *columns, struct error *err)
+static int put_head(void *arg, const json_t *columns, struct error *err)
 {
+    struct text *t = arg;
     size_t i;
     json_t *name;
-    if (t->has_head || t->format != EXPORT_CSV)
-        return 0;
-    t->has_head = true;
     if (buf_addstr(&t->line, "job", err) < 0)
         return -1;
     json_array_foreach(columns, i, name)
@@ -175,8 +189,7 @@ static int put_row(void *arg, const json_t *reply, const json_t *row,
     bool is_csv = t->format == EXPORT_CSV;
     size_t i;
     json_t *v;
-    if (put_head(t, columns, err) < 0 ||
-        buf_addf(&t->line, err, is_csv ? "%" PRId64 : "{\"job\":%" PRId64,
+    if (buf_addf(&t->line, err, is_csv ? "%" PRId64 : "{\"job\":%" PRId64,
                  t->job) < 0)
         return -1;
     json_array_foreach(row, i, v)
@@ -198,7 +211,9 @@ int export_rows(struct client *c, const char *word, const char *view,
 {
     struct text t = {.out = out, .format = format};
     buf_init(&t.line);
-    int rc = export_each(c, word, view, &t.job, put_row, &t, err);
+    int rc =
+        export_each(c, word, view, &t.job,
+                    format == EXPORT_CSV ? put_head : NULL, put_row, &t, err);
     buf_clear(&t.line);
     return rc;
 }

@@ -223,11 +223,11 @@ static int put_all(struct board *b, struct client *c, const char *word,
         add_bytes(&b->event, 3, version, strlen(version), err) < 0 ||
         put_record(b, err) < 0)
         return -1;
-    if (export_each(c, word, "iterations", &b->job, put_iteration, b, err) <
-            0 ||
-        export_each(c, word, "epochs", &b->job, put_epoch, b, err) < 0)
+    if (export_each(c, word, "iterations", &b->job, NULL, put_iteration, b,
+                    err) < 0 ||
+        export_each(c, word, "epochs", &b->job, NULL, put_epoch, b, err) < 0)
         return -1;
-    return export_each(c, word, "values", &b->job, put_value, b, err);
+    return export_each(c, word, "values", &b->job, NULL, put_value, b, err);
 }
 
 int export_tensorboard(struct client *c, const char *word, const char *dir,

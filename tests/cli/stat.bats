@@ -973,6 +973,15 @@ END
     [ "$(wc -l <epochs.jsonl)" -eq 2 ]
     [ "$(tail -n 1 epochs.jsonl | json '$.epoch')" = 2 ]
     stat --export csv --profile 1 | grep -q '^1,1,0,2,host GEMM,'
+    # Whoever reads it finds the columns where there is no row yet.
+    submit_command none true >none
+    wait_for 30 job_is 2 COMPLETED
+    stat --export csv 2 | diff - <(head -n 1 rows.csv)
+    admin() { "$MGPU_BIN/mgpu-admin" --quiet "$@"; }
+    admin pause
+    submit_command waits true >waits
+    stat --export csv --epochs 3 | grep '^job,attempt,epoch,'
+    [ -z "$(stat --export jsonl 3)" ]
     stat --export tensorboard --output board 1
     records board/events.out.tfevents.0.job-1 >got
     [ "$(wc -l <got)" -eq 19 ]
