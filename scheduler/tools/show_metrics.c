@@ -44,8 +44,8 @@ double show_cell(const json_t *row, int column)
 
 struct numbers { /* of one column; rank < 0: all ranks */
     double *v;
-    size_t n;
-    double sum;
+    size_t n, n_missing; /* n_missing: rows that have none */
+    double sum, last;    /* last: of the last row, NAN where it has none */
 };
 
 static int gather(const json_t *rows, int column, int c_rank, int rank,
@@ -53,22 +53,38 @@ static int gather(const json_t *rows, int column, int c_rank, int rank,
 {
     size_t cap = json_array_size(rows), i;
     json_t *row;
-    struct numbers x = {.v = calloc(cap ? cap : 1, sizeof(double))};
+    struct numbers x = {.v = calloc(cap ? cap : 1, sizeof(double)),
+                        .last = NAN};
     if (!x.v)
         return error_set(err, ERR_NOMEM, "%zu values", cap);
     json_array_foreach(rows, i, row)
     {
         double v = show_cell(row, column);
-        if ((rank < 0 || show_cell(row, c_rank) == rank) && isfinite(v)) {
+        if (rank >= 0 && show_cell(row, c_rank) != rank)
+            continue;
+        x.last = v;
+        if (isfinite(v)) {
             x.v[x.n++] = v;
             x.sum += v;
+        } else {
+            x.n_missing++;
         }
     }
     *ret = x;
     return 0;
 }
 
-/* "loss  2.31 ▇▅▃▂▁ 0.05  min 0.04" of rank 0, in the order of iterations. */
+/* "4.2", "17.5 ms", or "-". */
+static const char *figure(double v, bool is_time, char *out, size_t cap)
+{
+    if (is_time)
+        return render_time(v, out, cap);
+    (void)snprintf(out, cap, isfinite(v) ? "%.4g" : "-", v);
+    return out;
+}
+
+/* "loss  2.31 ▇▅▃▂▁ 0.05  lowest 0.04" of rank 0, in the order of iterations.
+ * A loss that is no number has no bar, and is not passed over in silence. */
 static int course(const struct show_conf *s, const json_t *reply,
                   const char *column, bool is_time, struct error *err)
 {
@@ -85,18 +101,15 @@ static int course(const struct show_conf *s, const json_t *reply,
         room = room < 8 ? 8 : room > BARS ? BARS : room;
         render_spark(x.v, x.n, (size_t)room, s->style.ascii, bars,
                      sizeof(bars));
-        if (is_time) {
-            render_time(x.v[0], first, sizeof(first));
-            render_time(x.v[x.n - 1], last, sizeof(last));
-            render_time(lo, low, sizeof(low));
-        } else {
-            (void)snprintf(first, sizeof(first), "%.4g", x.v[0]);
-            (void)snprintf(last, sizeof(last), "%.4g", x.v[x.n - 1]);
-            (void)snprintf(low, sizeof(low), "%.4g", lo);
-        }
-        (void)fprintf(s->out, " %-7s %9s  %s  %-9s lowest %s\n", column, first,
-                      bars, last, low);
+        (void)fprintf(s->out, " %-7s %9s  %s  %-9s lowest %s\n", column,
+                      figure(x.v[0], is_time, first, sizeof(first)), bars,
+                      figure(x.last, is_time, last, sizeof(last)),
+                      figure(lo, is_time, low, sizeof(low)));
     }
+    if (x.n_missing > 0 && (x.n > 0 || strcmp(column, "loss") == 0))
+        (void)fprintf(s->out, " %-7s %9s  no number in %zu of %zu iterations\n",
+                      x.n > 0 ? "" : column, x.n > 0 ? "" : "-", x.n_missing,
+                      x.n + x.n_missing);
     free(x.v);
     return 0;
 }

@@ -119,6 +119,30 @@ static const char rows_text[] =
     "[1,0,2,0.020,0,0,0.010,0,0.002,0,0.5,0.1,32],"
     "[1,1,2,0.020,0,0,0.010,0,0.002,0,null,0.1,32]]}";
 
+/* A loss that is no number is null. */
+static void test_diverged(void)
+{
+    json_t *o =
+        load("{\"columns\":[\"rank\",\"iteration\",\"t_iter\",\"loss\"],"
+             "\"rows\":[[0,1,0.5,2.5],[0,2,0.5,null],[0,3,0.5,null]]}");
+    json_t *all =
+        load("{\"columns\":[\"rank\",\"iteration\",\"t_iter\",\"loss\"],"
+             "\"rows\":[[0,1,0.5,null]]}");
+    struct error err = ERROR_INIT;
+    begin();
+    is_int(show_metrics(&conf, o, NULL, &err), 0, "a loss that is no number");
+    (void)end();
+    ok(has("loss          2.5  _  -         lowest 2.5\n"), "is no last one");
+    ok(has("no number in 2 of 3 iterations\n"), "and is told of");
+    ok(!has(" lr "), "what is recorded of none is not");
+    begin();
+    is_int(show_metrics(&conf, all, NULL, &err), 0, "from the first on");
+    (void)end();
+    ok(has(" loss            -  no number in 1 of 1 iterations\n"), "too");
+    json_decref(o);
+    json_decref(all);
+}
+
 static void test_metrics(void)
 {
     json_t *o = load(rows_text);
@@ -141,6 +165,7 @@ static void test_metrics(void)
        "each rank");
     ok(has("together  4267 samples/s"), "all ranks");
     ok(has("bleu       0          7   31.5"), "values of a job's own");
+    test_diverged();
     begin();
     is_int(show_metrics(&conf, none, NULL, &err), 0, "no rows");
     (void)end();
