@@ -143,7 +143,10 @@ int filter_time(const char *option, const char *text, double *ret,
         end = strptime(end, "T%H:%M:%S", &tm);
     if (end && strcmp(end, "Z") == 0)
         end++;
-    if (end && *end == '\0')
+    struct tm day = {
+        .tm_year = tm.tm_year, .tm_mon = tm.tm_mon, .tm_mday = tm.tm_mday};
+    (void)timegm(&day); /* makes the 2nd of March of the 30th of February */
+    if (end && *end == '\0' && day.tm_mday == tm.tm_mday)
         *ret = (double)timegm(&tm);
     else if (parse_duration(ago, &ago_s, NULL) == 0)
         *ret = clock_real.wall_s(&clock_real) - ago_s;

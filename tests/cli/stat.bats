@@ -387,6 +387,11 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     [ "$status" -eq 64 ]
     [ "$output" = "mgpu-stat: --plot 'loss': expected a file named .svg, or '-'; --of says what is drawn" ]
     [ ! -e loss ]
+    for bad in 2026-02-30 2026-04-31T10:00:00Z 2026-13-01 2026-11-21T24:00:00; do
+        run stat --since "$bad"
+        [ "$status" -eq 64 ] || { echo "$bad: $status"; false; }
+    done
+    stat --since 2028-02-29 --no-header
     run stat --evnts 1
     [ "$status" -eq 64 ]
     [[ $output == *"did you mean '--events'?"* ]]
