@@ -20,7 +20,8 @@
 enum { OPT_REASON = 1, OPT_WAIT, OPT_TIMEOUT, OPT_LAST, OPT_FOR };
 
 static const struct opt opts[] = {
-    {OPT_REASON, 0, "reason", "TEXT", "of pause and drain: kept and shown"},
+    {OPT_REASON, 0, "reason", "TEXT",
+     "of pause, drain and resume: kept in the log"},
     {OPT_WAIT, 'w', "wait", NULL, "of pause: until nothing runs"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION", "of pause --wait: no longer"},
     {OPT_LAST, 0, "last", "N", "of log: only the last N"},
@@ -484,6 +485,16 @@ static const struct command {
     {"who", 0, 0, NULL, on_who},
 };
 
+static const char *const keep_reason[] = {"pause", "drain", "resume", "unpause",
+                                          NULL};
+
+static bool is_one_of(const char *name, const char *const *words)
+{
+    while (*words && strcmp(*words, name) != 0)
+        words++;
+    return *words != NULL;
+}
+
 static int check_options(const struct args *a, const char *name,
                          struct error *err)
 {
@@ -493,6 +504,12 @@ static int check_options(const struct args *a, const char *name,
         return error_set(err, ERR_USAGE, "--wait goes with pause alone");
     if (a->timeout_s > 0 && !a->waits)
         return error_set(err, ERR_USAGE, "--timeout goes with pause --wait");
+    /* Who gives a reason wants it kept, and not dropped without a word. */
+    if (a->reason && !is_one_of(name, keep_reason))
+        return error_set(err, ERR_USAGE,
+                         "--reason goes with pause, drain and resume");
+    if (a->last > 0 && strcmp(name, "log") != 0)
+        return error_set(err, ERR_USAGE, "--last goes with log alone");
     return 0;
 }
 

@@ -483,11 +483,16 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
 
 @test "wrong command lines are status 64" {
     for words in '' 'nonsense' 'status 1' 'hold' 'hold x' 'priority 3' \
-        'backup' 'backup a b' 'priority x 1' 'priority 2000 1' '--last 0 log'; do
+        'backup' 'backup a b' 'priority x 1' 'priority 2000 1' '--last 0 log' \
+        '--reason x hold 1' '--reason x top 1' '--last 3 status' '--wait resume'; do
         # shellcheck disable=SC2086 # words
         run admin $words
         [ "$status" -eq 64 ]
     done
+    admin -q --reason 'all is well' resume
+    admin -q --reason 'fan' pause
+    admin -q --reason 'new fan' resume
+    [[ $(admin log --last 1) == *"resume"*"new fan" ]]
     run admin --json nonsense
     [ "$status" -eq 64 ]
     [[ $output == *'"schema":"mgpu.error/1"'* ]]
