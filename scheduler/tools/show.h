@@ -102,10 +102,12 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
 
 /* ---- rows of {"columns":[..],"rows":[[..],..]} ------------------------------
  */
-/* The rows of a queue: tasks of one sweep that wait in the same state are one,
- * with "12_[0-3,7]" as display_id. Unchanged with expand.
+/* The rows of a queue: tasks of one sweep that wait in the same state, with the
+ * same priority, and had an attempt or had none, are one, with "12_[0-3,7]" as
+ * display_id. Unchanged with expand.
  * own  *ret, for json_decref() */
-#define SWEEP_ROWS_READ "sweep,task,state,gpus_min,gpus_max" /* of a job */
+#define SWEEP_ROWS_READ /* of a job */ \
+    "sweep,task,state,priority,attempt,gpus_min,gpus_max"
 int sweep_rows(json_t *jobs, bool expand, json_t **ret,
                struct error *err) MUST_CHECK;
 /* The same of jobs that come one by one, those of a sweep in a row. */

@@ -7,9 +7,11 @@
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
 
-/* Tasks of one sweep in one state. */
+/* Tasks of one sweep in one state. One that waits for its retry, or that
+ * somebody gave another priority, is not what the others are: it ends a row. */
 struct group {
-    int64_t sweep;
+    int64_t sweep, priority;
+    bool is_again;      /* they have had an attempt */
     json_t *row;        /* a copy of the first, changed as others come; owned
                            by the array that is made */
     struct buf tasks;   /* "0-3,5" */
@@ -91,8 +93,16 @@ static int take(json_t *rows, struct group *groups, json_t *job,
         struct group *g = &groups[k];
         if (strcmp(field_str(job, "state"), states[k]) != 0)
             continue;
+        int64_t priority = field_int(job, "priority", 0);
+        bool is_again = field_int(job, "attempt", 0) > 0;
+        if (g->n > 0 && (g->priority != priority || g->is_again != is_again) &&
+            finish(g, err) < 0)
+            return -1;
         if (g->n == 0) {
-            *g = (struct group){.sweep = sweep, .row = json_copy(job)};
+            *g = (struct group){.sweep = sweep,
+                                .priority = priority,
+                                .is_again = is_again,
+                                .row = json_copy(job)};
             int rc = g->row ? add(rows, g->row, err)
                             : error_set(err, ERR_NOMEM, "queue");
             json_decref(g->row); /* the array has it */

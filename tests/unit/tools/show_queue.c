@@ -116,6 +116,31 @@ static void test_same(void)
     }
 }
 
+/* Of a sweep whose tasks wait, those are in a row that are the same. */
+static void test_apart(void)
+{
+    static const char text[] =
+        "{\"jobs\":["
+        "{\"id\":3,\"display_id\":\"3_0\",\"sweep\":3,\"task\":0,\"state\":"
+        "\"QUEUED\",\"priority\":0,\"attempt\":1,\"reason\":\"retry 1 of 2\"},"
+        "{\"id\":4,\"display_id\":\"3_1\",\"sweep\":3,\"task\":1,\"state\":"
+        "\"QUEUED\",\"priority\":0,\"attempt\":0,\"reason\":\"Reserved: x\"},"
+        "{\"id\":5,\"display_id\":\"3_2\",\"sweep\":3,\"task\":2,\"state\":"
+        "\"QUEUED\",\"priority\":0,\"attempt\":0,\"reason\":\"Reserved: y\"},"
+        "{\"id\":6,\"display_id\":\"3_3\",\"sweep\":3,\"task\":3,\"state\":"
+        "\"QUEUED\",\"priority\":7,\"attempt\":0,\"reason\":\"Reserved: z\"}]}";
+    const struct show_conf conf = {.format = "id,priority,where"};
+    bool is_shown = false;
+    for (int by_text = 0; by_text < 2; by_text++) {
+        char *out = shown(conf, text, by_text, &is_shown);
+        is_str(out,
+               "    3_0  0  retry 1 of 2\n3_[1-2]  0  Reserved: x\n"
+               "    3_3  7  Reserved: z\n",
+               "again, or of another priority: a row of its own");
+        free(out);
+    }
+}
+
 /* The daemon would not write it so: the JSON library is to say what it is. */
 static void test_strange(void)
 {
@@ -156,6 +181,7 @@ int main(void)
     free(out);
     free(all);
     test_same();
+    test_apart();
     test_strange();
     return tap_done();
 }
