@@ -370,7 +370,7 @@ int engine_check_token(const struct engine *e, uint64_t id, int32_t attempt,
 int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
                        const char *token, struct error *err) MUST_CHECK;
 
-struct engine_beat {
+struct engine_beat { /* 0 or less, and NAN: it does not tell */
     int64_t iteration, iterations_total;
     int32_t epoch, epochs_total;
     double loss, t_iter, eval_accuracy;
@@ -383,7 +383,7 @@ struct engine_beat {
 /* The lease was checked. The first beat with iteration > 0 stages RUN; of a
  * command, which may report no iterations, the first beat at all. */
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
-                const struct engine_beat *beat, struct error *err) MUST_CHECK;
+                const struct engine_beat *told, struct error *err) MUST_CHECK;
 
 /* What the rows of an attempt say that is about to end: beats that nobody has
  * heard. Nothing of it is taken when a beat said more. */

@@ -167,10 +167,23 @@ static void note_pace(struct engine *e, struct entry *en,
     en->pace_s = eng_now(e);
 }
 
+/* What it does not tell is 0, as in the events and lines of the job. */
+static struct engine_beat without_negatives(const struct engine_beat *beat)
+{
+    struct engine_beat b = *beat;
+
+    b.iteration = b.iteration > 0 ? b.iteration : 0;
+    b.iterations_total = b.iterations_total > 0 ? b.iterations_total : 0;
+    b.epoch = b.epoch > 0 ? b.epoch : 0;
+    b.epochs_total = b.epochs_total > 0 ? b.epochs_total : 0;
+    return b;
+}
+
 int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
-                const struct engine_beat *beat, struct error *err)
+                const struct engine_beat *told, struct error *err)
 {
     struct entry *en = attempt_of(e, id, attempt, err);
+    const struct engine_beat known = without_negatives(told), *beat = &known;
 
     if (!en)
         return -1;

@@ -32,7 +32,7 @@ static const struct world_script script = {
              {.gpus = 1,
               .spec_more = "},\"policy\":{\"priority\":\"high\"}}",
               .attempts = {{.run_s = 5, .refuse = 1}}},
-             {.gpus = 0, .attempts = {{.run_s = 5}}}},
+             {.gpus = 0, .attempts = {{.run_s = 5, .no_figures = 1}}}},
     .n_acts = JOBS + 3,
     .acts = {{.at_s = 0, .job = 0},
              {.at_s = 0, .job = 1},

@@ -26,6 +26,7 @@ struct world_attempt {
                      4: after, by the cluster's scheduler itself */
     const char *fault_node;              /* its worker reports it */
     int32_t no_claim, no_report, silent; /* silent: no beat after the claim */
+    int32_t no_figures;                  /* its beats tell of no iteration */
     int32_t twice;
     int32_t is_held; /* it waits, and not for devices */
     double wait_s;

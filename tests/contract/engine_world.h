@@ -115,6 +115,9 @@ static inline void world_workers(struct world *w)
             world_bad(w, err.msg, job->id);
         struct engine_beat beat = {
             .iteration = 7, .loss = 0.25, .t_iter = NAN, .eval_accuracy = NAN};
+        if (a->no_figures) /* what the daemon makes of a command's */
+            beat =
+                (struct engine_beat){-1, -1, -1, -1, NAN, NAN, NAN, .work = -1};
         if (job->holder[0] && !a->silent &&
             engine_beat(e, job->id, job->attempt, &beat, &err) < 0)
             world_bad(w, err.msg, job->id);
