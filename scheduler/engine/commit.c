@@ -111,10 +111,17 @@ static void events_free(struct store_event *events, size_t n)
     free(events);
 }
 
+static void saved_free(struct saved *saved, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(saved[i].copy);
+    free(saved);
+}
+
 static void flight_clear(struct flight *f)
 {
     events_free(f->batch.events, f->batch.n_events);
-    free(f->saved);
+    saved_free(f->saved, f->n_saved);
     free(f->copies);
     free(f->jobs);
     free(f->attempts);
@@ -134,14 +141,16 @@ static int flight_reserve(struct flight *f, size_t n, struct error *err)
 }
 
 /* What becomes of a job after its attempt is no longer of that attempt.
- * before: the job as the batch before left it; NULL: no event changed it. */
-static bool has_attempt(const struct entry *en, const struct entry *before)
+ * saved: as the batch before left the job; NULL: no event changed it. */
+static bool has_attempt(const struct entry *en, const struct saved *saved)
 {
+    const struct entry *before = saved ? saved->copy : NULL;
+
     if (en->job.attempt == 0 || en->is_corrupt)
         return false;
-    if (!before)
+    if (!saved)
         return job_state_is_live(en->job.state);
-    return before->job.attempt != en->job.attempt ||
+    return !before || before->job.attempt != en->job.attempt ||
            isnan(before->attempt_end_s);
 }
 
@@ -151,10 +160,10 @@ static void add_rows(struct engine *e, struct entry **picked, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         struct entry *en = picked[i], *copy = &f->copies[i];
-        const struct entry *before = i < e->n_saved ? &e->saved[i].copy : NULL;
+        const struct saved *saved = i < e->n_saved ? &e->saved[i] : NULL;
         *copy = *en;
         f->jobs[i] = job_row(copy);
-        if (has_attempt(copy, before))
+        if (has_attempt(copy, saved))
             f->attempts[f->batch.n_attempts++] = attempt_row(copy);
         en->is_saved = false;
         eng_clear_dirty(e, en);
@@ -257,20 +266,20 @@ static void keep_beats(struct entry *to, const struct entry *from)
     to->n_steps = from->n_steps;
 }
 
-static void put_back(struct engine *e, struct saved *saved, size_t n)
+static void put_back(struct engine *e, const struct saved *saved, size_t n)
 {
     for (size_t i = n; i-- > 0;) {
-        struct saved *s = &saved[i];
-        if (s->is_new) {
+        const struct saved *s = &saved[i];
+        if (!s->copy) {
             eng_remove(e, s->entry);
             continue;
         }
         struct entry *next = s->entry->next_by_key; /* others may have moved */
         int32_t n_over = s->entry->n_tasks_over;    /* or ended */
         struct filed filed = s->entry->filed;
-        if (s->entry->job.attempt == s->copy.job.attempt)
-            keep_beats(&s->copy, s->entry);
-        *s->entry = s->copy;
+        if (s->entry->job.attempt == s->copy->job.attempt)
+            keep_beats(s->copy, s->entry);
+        *s->entry = *s->copy;
         s->entry->next_by_key = next;
         s->entry->n_tasks_over = n_over;
         s->entry->is_saved = false;
@@ -301,8 +310,10 @@ void eng_undo(struct engine *e)
     put_back(e, e->saved, e->n_saved);
     put_back(e, f.saved, f.n_saved);
     events_free(e->events, e->n_events);
+    saved_free(e->saved, e->n_saved);
     e->events = NULL;
-    e->n_saved = e->n_events = e->cap_events = 0;
+    e->saved = NULL;
+    e->n_events = e->cap_events = e->n_saved = e->cap_saved = 0;
     e->wants_depends = e->wants_stop = true;
     if (e->files.early.n > 0) /* who began may be early again */
         e->begin_at_s = fmin(e->begin_at_s, eng_now(e) + 1);
@@ -315,6 +326,6 @@ void eng_undo(struct engine *e)
 void eng_commit_clear(struct engine *e)
 {
     events_free(e->events, e->n_events);
-    free(e->saved);
+    saved_free(e->saved, e->n_saved);
     flight_clear(&e->flight);
 }

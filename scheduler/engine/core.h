@@ -134,8 +134,7 @@ struct page {
 
 struct saved {
     struct entry *entry;
-    struct entry copy;
-    bool is_new; /* the entry came with this batch */
+    struct entry *copy; /* owned; NULL: the entry came with this batch */
 };
 
 /* A batch on its way to the store, another thread perhaps reading it. */

@@ -396,7 +396,7 @@ const struct job *engine_settled(const struct engine *e, const struct job *job)
     if (!s)
         s = saved_of(e->saved, e->n_saved, en);
     assert(s);
-    return &s->copy.job;
+    return &s->copy->job;
 }
 
 void engine_drain(struct engine *e, const char *why)

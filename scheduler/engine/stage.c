@@ -104,18 +104,35 @@ static bool may_stop(const struct entry *en, enum job_event ev)
            !job_state_is_live(en->job.state);
 }
 
+/* As it was before the batch; of a new one there is nothing to go back to. */
+static int save(struct entry *en, bool is_new, struct saved *ret,
+                struct error *err)
+{
+    *ret = (struct saved){.entry = en};
+    if (is_new || en->is_saved)
+        return 0;
+    ret->copy = malloc(sizeof(*ret->copy));
+    if (!ret->copy)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    *ret->copy = *en;
+    return 0;
+}
+
 /* Owns detail. */
 static int push(struct engine *e, struct entry *en, struct store_event ev,
                 char *detail, struct error *err)
 {
-    struct saved s = {.entry = en, .copy = *en, .is_new = ev.ev == EV_SUBMIT};
+    bool is_new = ev.ev == EV_SUBMIT;
+    struct saved s = {.entry = NULL};
 
     ev.detail = detail;
-    if (reserve(e, err) < 0 || eng_fold(en, &ev, err) < 0) {
+    if (reserve(e, err) < 0 || save(en, is_new, &s, err) < 0 ||
+        eng_fold(en, &ev, err) < 0) {
+        free(s.copy);
         free(detail);
         return -1;
     }
-    if (s.is_new)
+    if (is_new)
         en->ticket = e->staged + 1;
     en->changed = e->staged + 1;
     if (!en->is_saved) {
@@ -208,7 +225,7 @@ void eng_unstage(struct engine *e, size_t n)
 {
     while (e->n_saved > 0 && e->n_events > n) {
         struct saved *s = &e->saved[--e->n_saved];
-        assert(s->is_new);
+        assert(!s->copy);
         eng_remove(e, s->entry);
         /* Its submit, and a hold perhaps. */
         do {
