@@ -1,10 +1,11 @@
 /* serve_submit.c - a submit: read on a thread, entered by the loop.
  *
- * To expand a sweep, and to read and check what its tasks say, takes 0.1 ms a
- * task and needs nothing but the text and two limits, so the thread "submits"
- * does it, in the order of arrival. The loop then enters all of it as one
- * request: whether the key is known, whether there is room and whether it fits
- * here are questions about that moment.
+ * To expand a sweep, to read and check what its tasks say, and to write the
+ * events of their submits takes 0.1 ms a task and needs nothing but the text
+ * and some of the configuration, so the thread "submits" does it, in the order
+ * of arrival. The loop then enters all of it as one request: whether the key is
+ * known, whether there is room and whether it fits here are questions about
+ * that moment.
  *
  * What it names may be in the archive, by its key or as what it waits for; that
  * is read first, on the reader's thread, and asked for anew when it is there,
@@ -35,6 +36,7 @@ struct submission {
     char digest[JOB_DIGEST_CAP]; /* of the spec's text; set on the thread */
     int64_t uid, max_spec_bytes, max_log_bytes;
     int32_t max_sweep;
+    double kill_grace_s, wall_s; /* wall_s: when it came */
     struct ctld_seal seal;
     bool hold;
     bool is_dry;      /* nothing is to be entered */
@@ -203,27 +205,6 @@ static int seal(struct submission *s, struct spec_jobs *jobs, struct error *err)
     return rc;
 }
 
-static void read_run(struct task *t)
-{
-    struct submission *s = (struct submission *)t;
-    struct spec_jobs jobs = {.n = 0};
-    s->rc = check_open(s, &s->err);
-    if (s->rc == 0)
-        s->rc = expand(s, &jobs, &s->err);
-    if (s->rc == 0)
-        s->rc = check_sweep(s, &jobs, &s->err);
-    if (s->rc == 0)
-        s->rc = seal(s, &jobs, &s->err);
-    if (s->rc == 0)
-        s->rc = read_tasks(s, &jobs, &s->err);
-    spec_jobs_clear(&jobs);
-    json_decref(s->body);
-    s->body = NULL;
-}
-
-/* ---- on the loop ----------------------------------------------------------
- */
-
 /* Of what was read. */
 static struct engine_submit request_of(const struct submission *s)
 {
@@ -242,6 +223,40 @@ static struct engine_sweep sweep_of(const struct submission *s)
                                  .max_parallel = s->max_parallel,
                                  .stop_on_fail = s->stop_on_fail};
 }
+
+/* What the engine makes of them it could make only one by one. */
+static int draft(struct submission *s, struct error *err)
+{
+    const struct engine_submit req = request_of(s);
+    const struct engine_sweep sweep = sweep_of(s);
+    return check_open(s, err) < 0
+               ? -1
+               : engine_draft(&req, s->is_sweep ? &sweep : NULL,
+                              s->kill_grace_s, s->wall_s, err);
+}
+
+static void read_run(struct task *t)
+{
+    struct submission *s = (struct submission *)t;
+    struct spec_jobs jobs = {.n = 0};
+    s->rc = check_open(s, &s->err);
+    if (s->rc == 0)
+        s->rc = expand(s, &jobs, &s->err);
+    if (s->rc == 0)
+        s->rc = check_sweep(s, &jobs, &s->err);
+    if (s->rc == 0)
+        s->rc = seal(s, &jobs, &s->err);
+    if (s->rc == 0)
+        s->rc = read_tasks(s, &jobs, &s->err);
+    if (s->rc == 0 && !s->is_dry)
+        s->rc = draft(s, &s->err);
+    spec_jobs_clear(&jobs);
+    json_decref(s->body);
+    s->body = NULL;
+}
+
+/* ---- on the loop ----------------------------------------------------------
+ */
 
 /* What this configuration does not take may have been taken by another: its
  * key is known then, and it is what that brought. */
@@ -433,6 +448,8 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
     s->max_sweep = conf->max_sweep;
     s->max_spec_bytes = conf->max_spec_bytes;
     s->max_log_bytes = conf->max_log_bytes;
+    s->kill_grace_s = conf->kill_grace_s;
+    s->wall_s = c->parts.clock->wall_s(c->parts.clock);
     s->hold = json_is_true(json_object_get(body, "hold"));
     (void)snprintf(s->user, sizeof(s->user), "%s", user);
     s->sends_mails = conf->mail_program != NULL;

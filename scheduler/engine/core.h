@@ -256,13 +256,18 @@ void eng_entry_init(struct entry *en, uint64_t id);
 /* A new entry, with its directory set, that no engine knows; NULL: no memory.
  */
 struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
+/* Its directory is the common one, of its id. */
+int eng_set_dir(struct entry *en, const char *jobs_dir,
+                struct error *err) MUST_CHECK;
 void eng_entry_free(struct entry *en); /* NULL is fine */
 /* It is found by its id, which is nobody else's.
  * err  ERR_NOMEM; it is still the caller's */
 int eng_put(struct engine *e, struct entry *en, struct error *err) MUST_CHECK;
-/* A new one in every index but by_key. */
-int eng_add(struct engine *e, uint64_t id, struct entry **ret,
-            struct error *err) MUST_CHECK;
+/* A new one in every index but by_key. own  it is the engine's, if that is
+ * done */
+int eng_add(struct engine *e, struct entry *en, struct error *err) MUST_CHECK;
+int eng_add_new(struct engine *e, uint64_t id, struct entry **ret,
+                struct error *err) MUST_CHECK;
 int eng_add_key(struct engine *e, struct entry *en,
                 struct error *err) MUST_CHECK;
 void eng_remove(struct engine *e, struct entry *en);
@@ -308,6 +313,13 @@ int eng_fold_submit(struct engine *e, struct entry *en,
  *      entry is unchanged */
 int eng_fold(struct entry *en, const struct store_event *ev,
              struct error *err) MUST_CHECK;
+/* What the text of a submit says, of the job whose id en has: all but whose it
+ * is, and when. err as eng_fold() */
+int eng_take_submit(struct entry *en, const char *text,
+                    struct error *err) MUST_CHECK;
+/* As eng_fold() of a submit of which that was done. */
+int eng_fold_taken(struct entry *en, const struct store_event *ev,
+                   struct error *err) MUST_CHECK;
 
 /* ---- damage.c -----------------------------------------------------------
  */
@@ -332,8 +344,8 @@ extern const char eng_held_corrupt[];
 int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
               int64_t uid, const struct detail *d,
               struct error *err) MUST_CHECK;
-/* The submit: `en` is new, with id, spec and key; `job` has the rest. */
-int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
+/* The submit of a new entry, which says what the text does. own  takes text */
+int eng_stage_submit(struct engine *e, struct entry *en, char *text,
                      struct error *err) MUST_CHECK;
 /* Why a job waits is no event: it is told at once, and stored with one of
  * the next batches. True when it is another one. */
@@ -353,6 +365,27 @@ void eng_arrive(struct engine *e);
 void eng_undo(struct engine *e);
 void eng_commit_clear(struct engine *e);
 
+/* ---- draft.c ------------------------------------------------------------ */
+struct engine_read {
+    struct entry *en; /* owned; NULL: it was entered */
+    char *text;       /* owned; of the submit, as en says it but for the id and
+                         the sweep, which are 1, and dir; NULL: no draft yet */
+    size_t sweep_at;  /* where in it the sweep's id stands; 0: it has none */
+    bool is_used;
+};
+/* Checks what was read, or drafted, for req: whether it may be entered. */
+int eng_prepare(struct engine *e, const struct engine_submit *req,
+                struct engine_read *io, struct error *err) MUST_CHECK;
+/* The same for the i-th task. */
+int eng_prepare_task(struct engine *e, const struct engine_submit *req,
+                     const struct engine_sweep *sweep, size_t i,
+                     struct engine_read *io, struct error *err) MUST_CHECK;
+/* Stages what was prepared under the next id, and empties io.
+ * in  sweep  of a task; or 0 */
+int eng_enter(struct engine *e, const struct engine_submit *req,
+              struct engine_read *io, uint64_t sweep, struct entry **ret,
+              struct error *err) MUST_CHECK;
+
 /* ---- requests.c --------------------------------------------------------- */
 /* out  ret_again  *ret_id was submitted with this key before; else there is
  *      room for n jobs more */
@@ -362,20 +395,6 @@ int eng_check_submit(struct engine *e, const struct engine_submit *req,
 /* Whether there is. err ERR_LIMIT */
 int eng_check_room(const struct engine *e, int64_t uid, size_t n,
                    struct error *err) MUST_CHECK;
-/* A job that is not entered yet. */
-struct prepared {
-    struct job job;
-    struct texts own; /* texts_clear() */
-};
-/* What is in a specification: of `io_read`, which is emptied, or of the text
- * when that is NULL. */
-int eng_prepare(struct engine *e, const struct engine_submit *req,
-                const char *spec, struct engine_read *io_read,
-                struct prepared *ret, struct error *err) MUST_CHECK;
-/* Stages it under the next id. Takes p->own once there is an entry. */
-int eng_enter(struct engine *e, const struct engine_submit *req,
-              struct prepared *p, struct entry **ret,
-              struct error *err) MUST_CHECK;
 /* All of a submit that was checked: prepared and staged, and its hold.
  * out  ret_id  of the job */
 int eng_enter_one(struct engine *e, const struct engine_submit *req,

@@ -122,7 +122,7 @@ int eng_damaged(struct engine *e, const struct store_event *ev,
             e->n_stray++; /* it is of no job that could be named */
             return 0;
         }
-        if (eng_add(e, ev->job, &en, err) < 0)
+        if (eng_add_new(e, ev->job, &en, err) < 0)
             return -1;
         /* The first of a job is its submit, by its user. */
         en->job.uid = ev->attempt == 0 ? ev->uid : -1;

@@ -34,7 +34,7 @@ static int replay_submit(struct engine *e, const struct store_event *ev,
         return error_set(err, ERR_IO, "it submits a job that is there");
     if (ev->job > e->last_id + ENG_ID_STEP_MAX)
         return error_set(err, ERR_IO, "no job has such a number");
-    if (eng_add(e, ev->job, &en, err) < 0)
+    if (eng_add_new(e, ev->job, &en, err) < 0)
         return -1;
     return eng_fold_submit(e, en, ev, err);
 }

@@ -210,6 +210,23 @@ int engine_read(const char *spec, struct engine_read **ret,
                 struct error *err) MUST_CHECK;
 void engine_read_destroy(struct engine_read *r);
 
+struct engine_submit;
+struct engine_sweep;
+/* Writes the events with which the readings of a submit will be entered, as
+ * far as they can be known: the other work that any thread may do beforehand,
+ * and else the submit does. A submit with these drafts costs the engine some
+ * microseconds for each job.
+ *
+ * in   req, sweep  as of the submit, which has to say the same, all with a
+ *      `read`; sweep NULL: it is one job
+ *      kill_grace_s  as engine_conf's
+ *      wall_s  now, for what is to begin after a while
+ * err  ERR_INVAL the user or the key is not valid UTF-8; ERR_NOMEM. What was
+ *      read is good for a submit no more */
+int engine_draft(const struct engine_submit *req,
+                 const struct engine_sweep *sweep, double kill_grace_s,
+                 double wall_s, struct error *err) MUST_CHECK;
+
 /* These archived jobs are about to be removed from the store: until the next
  * call nobody recalls them (ERR_BUSY). ids[n] is borrowed that long; none of
  * them is in memory. */

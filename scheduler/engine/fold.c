@@ -26,14 +26,13 @@ static void copy(char *dst, const char *src, size_t cap)
     dst[cap - 1] = '\0';
 }
 
-static int fold_submit(struct entry *en, const struct store_event *ev,
-                       struct error *err)
+int eng_take_submit(struct entry *en, const char *text, struct error *err)
 {
     struct texts own;
 
-    if (!ev->detail)
+    if (!text)
         return error_set(err, ERR_INVAL, "a submit without its detail");
-    if (submit_decode(ev->detail, en->own.spec, &en->job, &own, err) < 0)
+    if (submit_decode(text, en->own.spec, &en->job, &own, err) < 0)
         return -1;
     texts_clear(&en->own);
     en->own = own;
@@ -43,9 +42,13 @@ static int fold_submit(struct entry *en, const struct store_event *ev,
     en->job.key = own.key;
     en->job.depends = own.depends;
     en->job.rules = own.rules;
-    en->job.uid = ev->uid;
-    en->job.submit_s = ev->at_s;
     return 0;
+}
+
+static void fold_submit(struct job *job, const struct store_event *ev)
+{
+    job->uid = ev->uid;
+    job->submit_s = ev->at_s;
 }
 
 const char *job_held_name(enum job_held h)
@@ -272,6 +275,8 @@ static void apply(struct entry *en, const struct store_event *ev,
 
     switch (ev->ev) {
     case EV_SUBMIT:
+        fold_submit(job, ev);
+        break;
     case EV_N:
         break;
     case EV_PREEMPT:
@@ -356,20 +361,11 @@ static int check_detail(const struct entry *en, const struct store_event *ev,
     return 0;
 }
 
-int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
+static void move(struct entry *en, const struct store_event *ev,
+                 const struct detail *d, enum job_state to)
 {
-    struct detail d = DETAIL_INIT;
-    enum job_state from = en->job.state, to;
+    enum job_state from = en->job.state;
 
-    if (job_state_next(from, ev->ev, &to, err) < 0)
-        return -1;
-    if (ev->ev == EV_SUBMIT) {
-        if (fold_submit(en, ev, err) < 0)
-            return -1;
-    } else if (detail_decode(ev->detail, &d, err) < 0 ||
-               check_detail(en, ev, &d, err) < 0) {
-        return -1;
-    }
     if (to != from || ev->ev == EV_INTENT)
         en->job.state_s = ev->at_s;
     en->job.state = to;
@@ -377,6 +373,35 @@ int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
     if ((en->job.attempt > 0 && isnan(en->attempt_end_s)) ||
         ev->ev == EV_INTENT)
         en->attempt_state = to == JOB_QUEUED ? from : to;
-    apply(en, ev, &d);
+    apply(en, ev, d);
+}
+
+int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    enum job_state to;
+
+    if (job_state_next(en->job.state, ev->ev, &to, err) < 0)
+        return -1;
+    if (ev->ev == EV_SUBMIT) {
+        if (eng_take_submit(en, ev->detail, err) < 0)
+            return -1;
+    } else if (detail_decode(ev->detail, &d, err) < 0 ||
+               check_detail(en, ev, &d, err) < 0) {
+        return -1;
+    }
+    move(en, ev, &d, to);
+    return 0;
+}
+
+int eng_fold_taken(struct entry *en, const struct store_event *ev,
+                   struct error *err)
+{
+    static const struct detail nothing = DETAIL_INIT;
+    enum job_state to;
+
+    if (job_state_next(en->job.state, ev->ev, &to, err) < 0)
+        return -1;
+    move(en, ev, &nothing, to);
     return 0;
 }

@@ -164,20 +164,30 @@ void eng_entry_init(struct entry *en, uint64_t id)
     en->not_before_s = -INFINITY;
 }
 
-struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
+int eng_set_dir(struct entry *en, const char *jobs_dir, struct error *err)
 {
     struct buf dir = BUF_INIT;
+    int rc = buf_addf(&dir, err, "%s/%" PRIu64, jobs_dir, en->job.id);
+    char *text = rc == 0 ? buf_detach(&dir) : NULL;
+
+    buf_clear(&dir);
+    if (!text)
+        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
+    free(en->dir);
+    en->job.dir = en->dir = text;
+    return 0;
+}
+
+struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
+{
     struct entry *en = malloc(sizeof(*en));
 
     if (en)
         eng_entry_init(en, id);
-    if (!en || buf_addf(&dir, NULL, "%s/%" PRIu64, jobs_dir, id) < 0 ||
-        !(en->dir = buf_detach(&dir))) {
-        buf_clear(&dir);
+    if (!en || eng_set_dir(en, jobs_dir, NULL) < 0) {
         free(en);
         return NULL;
     }
-    en->job.dir = en->dir;
     return en;
 }
 
@@ -236,19 +246,14 @@ int eng_put(struct engine *e, struct entry *en, struct error *err)
     return 0;
 }
 
-int eng_add(struct engine *e, uint64_t id, struct entry **ret,
-            struct error *err)
+int eng_add(struct engine *e, struct entry *en, struct error *err)
 {
+    uint64_t id = en->job.id;
+
     if (grow(&e->active, &e->cap_active, e->n_active + 1, err) < 0 ||
-        (e->files.are_kept && eng_files_reserve(e, 1, err) < 0))
+        (e->files.are_kept && eng_files_reserve(e, 1, err) < 0) ||
+        eng_put(e, en, err) < 0)
         return -1;
-    struct entry *en = eng_entry_new(e->parts.conf->jobs_dir, id);
-    if (!en)
-        return error_set(err, ERR_NOMEM, "out of memory");
-    if (eng_put(e, en, err) < 0) {
-        eng_entry_free(en);
-        return -1;
-    }
     /* Ids come in their order, but of damaged events. */
     size_t at = eng_at_id(e->active, e->n_active, id);
     memmove(&e->active[at + 1], &e->active[at],
@@ -257,6 +262,20 @@ int eng_add(struct engine *e, uint64_t id, struct entry **ret,
     e->n_active++;
     if (id > e->last_id)
         e->last_id = id;
+    return 0;
+}
+
+int eng_add_new(struct engine *e, uint64_t id, struct entry **ret,
+                struct error *err)
+{
+    struct entry *en = eng_entry_new(e->parts.conf->jobs_dir, id);
+
+    if (!en)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    if (eng_add(e, en, err) < 0) {
+        eng_entry_free(en);
+        return -1;
+    }
     *ret = en;
     return 0;
 }

@@ -13,9 +13,7 @@
 #include "scheduler/engine/past.h"
 #include "scheduler/engine/plan.h"
 
-/* Of a job's directory: workers are told it, with the attempt behind it, in
- * 512 bytes (wire.h). */
-enum { KEY_MAX = 64, DIR_MAX = 480 };
+enum { KEY_MAX = 64 };
 
 /* ---- submit --------------------------------------------------------------
  */
@@ -78,33 +76,6 @@ int eng_check_submit(struct engine *e, const struct engine_submit *req,
               : eng_check_room(e, req->uid, n, err);
 }
 
-struct engine_read {
-    struct prepared p;
-    bool is_empty;
-};
-
-int engine_read(const char *spec, struct engine_read **ret, struct error *err)
-{
-    static const struct engine_conf later = {.kill_grace_s = 0};
-    struct engine_read *r = calloc(1, sizeof(*r));
-
-    if (!r)
-        return error_set(err, ERR_NOMEM, "out of memory");
-    if (eng_from_spec(spec, &later, &r->p.job, &r->p.own, err) < 0) {
-        free(r);
-        return -1;
-    }
-    *ret = r;
-    return 0;
-}
-
-void engine_read_destroy(struct engine_read *r)
-{
-    if (r && !r->is_empty)
-        texts_clear(&r->p.own);
-    free(r);
-}
-
 /* Tasks mostly wait for the same. */
 static bool waits_alike(const struct job *a, const struct job *b)
 {
@@ -126,7 +97,7 @@ static int add_awaited(const struct engine_task *tasks, size_t n,
     int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const struct job *job = &tasks[i].read->p.job;
+        const struct job *job = &tasks[i].read->en->job;
         bool is_new = !last || !waits_alike(last, job);
         for (size_t k = 0; is_new && rc == 0 && k < job->n_depends; k++)
             rc = add_id(out, job->depends[k].job, err);
@@ -188,140 +159,22 @@ int engine_needs(struct engine *e, const struct engine_submit *req,
     return rc;
 }
 
-/* The engine's configuration may change between a reading and the submit, so
- * what comes of it is put in by the latter. */
-static int take_read(const struct engine *e, struct engine_read *io,
-                     struct prepared *ret, struct error *err)
-{
-    if (io->is_empty)
-        return error_set(err, ERR_INVAL, "a reading is good for one submit");
-    *ret = io->p;
-    io->is_empty = true;
-    if (ret->job.grace_s <= 0)
-        ret->job.grace_s = e->parts.conf->kill_grace_s;
-    return 0;
-}
-
-static int check_fits(const struct engine *e, const struct job *job,
-                      struct error *err)
-{
-    struct error why = ERROR_INIT;
-
-    if (eng_check_fits(e, job, &why) == 0 ||
-        (job->force_queue && why.code == ERR_INVAL))
-        return 0;
-    return error_set(err, why.code, "%s", why.msg);
-}
-
-int eng_prepare(struct engine *e, const struct engine_submit *req,
-                const char *spec, struct engine_read *io_read,
-                struct prepared *ret, struct error *err)
-{
-    *ret = (struct prepared){.own = {.spec = NULL}};
-    if (!io_read && !spec)
-        return error_set(err, ERR_INVAL, "a submit needs a spec");
-    if (io_read
-            ? take_read(e, io_read, ret, err) < 0
-            : eng_from_spec(spec, e->parts.conf, &ret->job, &ret->own, err) < 0)
-        return -1;
-    if (ret->job.begin_s < 0)
-        ret->job.begin_s = eng_wall(e) - ret->job.begin_s;
-    ret->job.uid = req->uid;
-    text_copy(ret->job.user, sizeof(ret->job.user), req->user);
-    if (check_fits(e, &ret->job, err) < 0 ||
-        eng_check_depends(e, &ret->job, err) < 0 ||
-        eng_check_limits(e, &ret->job, err) < 0) {
-        texts_clear(&ret->own);
-        return -1;
-    }
-    return 0;
-}
-
-/* Whoever names users where accounts come from is not who wrote this
- * configuration: a name is one part of a path, or none. */
-static bool is_path_part(const char *name)
-{
-    return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-           !strchr(name, '/');
-}
-
-/* Where the new job will live, for good. *ret stays NULL when that is where
- * all do. */
-static int choose_dir(const struct engine *e, const struct engine_submit *req,
-                      uint64_t id, char **ret, struct error *err)
-{
-    const char *from = e->parts.conf->user_jobs_dir;
-    struct buf b = BUF_INIT;
-    int rc = 0;
-
-    if (!from)
-        return 0;
-    if (strstr(from, "%u") && !is_path_part(req->user))
-        return error_set(err, ERR_INVAL,
-                         "a user named '%.40s' can have no directory",
-                         req->user);
-    for (const char *p = from; rc == 0 && *p; p++) {
-        bool is_user = strncmp(p, "%u", 2) == 0;
-        rc = is_user ? buf_addstr(&b, req->user, err) : buf_add(&b, p, 1, err);
-        p += is_user;
-    }
-    if (rc == 0)
-        rc = buf_addf(&b, err, "/%" PRIu64, id);
-    if (rc == 0 && b.len > DIR_MAX)
-        rc = error_set(err, ERR_INVAL, "'%.80s...' is too long for a job",
-                       b.data);
-    char *dir = rc == 0 ? buf_detach(&b) : NULL;
-    buf_clear(&b);
-    if (!dir)
-        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
-    *ret = dir;
-    return 0;
-}
-
-int eng_enter(struct engine *e, const struct engine_submit *req,
-              struct prepared *p, struct entry **ret, struct error *err)
-{
-    struct entry *en;
-    struct job *job = &p->job;
-
-    if (eng_add(e, e->last_id + 1, &en, err) < 0)
-        return -1;
-    en->own = p->own;
-    p->own = (struct texts){.spec = NULL};
-    en->own.key = strdup(req->key);
-    en->job.uid = req->uid;
-    job->spec = en->own.spec;
-    job->key = req->key;
-    if (job->task == 0)
-        text_copy(job->digest, sizeof(job->digest),
-                  req->digest ? req->digest : "");
-    if (!en->own.key) {
-        eng_remove(e, en);
-        return error_set(err, ERR_NOMEM, "out of memory");
-    }
-    int rc = choose_dir(e, req, en->job.id, &en->own.dir, err);
-    job->dir = en->own.dir;
-    if (rc < 0 || (job->task == 0 && eng_add_key(e, en, err) < 0) ||
-        eng_stage_submit(e, en, job, err) < 0) {
-        eng_remove(e, en);
-        return -1;
-    }
-    eng_begin_one(e, en);
-    *ret = en;
-    return 0;
-}
-
 int eng_enter_one(struct engine *e, const struct engine_submit *req,
                   uint64_t *ret_id, struct error *err)
 {
-    struct prepared p;
+    struct engine_read *read = req->read;
     struct entry *en;
     size_t n = e->n_events;
 
-    if (eng_prepare(e, req, req->spec, req->read, &p, err) < 0)
+    if (!read && !req->spec)
+        return error_set(err, ERR_INVAL, "a submit needs a spec");
+    if (!read && engine_read(req->spec, &read, err) < 0)
         return -1;
-    int rc = eng_enter(e, req, &p, &en, err);
-    texts_clear(&p.own);
+    int rc = eng_prepare(e, req, read, err);
+    if (rc == 0)
+        rc = eng_enter(e, req, read, 0, &en, err);
+    if (read != req->read)
+        engine_read_destroy(read);
     /* Both or neither: a job that is to wait for its user must not run. */
     if (rc == 0 && req->hold &&
         (rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err)) < 0)

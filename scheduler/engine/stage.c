@@ -127,7 +127,7 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
 
     ev.detail = detail;
     if (reserve(e, err) < 0 || save(en, is_new, &s, err) < 0 ||
-        eng_fold(en, &ev, err) < 0) {
+        (is_new ? eng_fold_taken(en, &ev, err) : eng_fold(en, &ev, err)) < 0) {
         free(s.copy);
         free(detail);
         return -1;
@@ -191,18 +191,15 @@ int eng_stage(struct engine *e, struct entry *en, enum job_event ev,
     return push(e, en, event, text, err);
 }
 
-int eng_stage_submit(struct engine *e, struct entry *en, const struct job *job,
+int eng_stage_submit(struct engine *e, struct entry *en, char *text,
                      struct error *err)
 {
-    char *text;
-    struct store_event event = {
+    const struct store_event event = {
         .job = en->job.id,
         .ev = EV_SUBMIT,
         .at_s = eng_wall(e),
-        .uid = job->uid,
+        .uid = en->job.uid,
     };
-    if (submit_encode(job, en->own.class, &text, err) < 0)
-        return -1;
     return push(e, en, event, text, err);
 }
 

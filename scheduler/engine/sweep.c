@@ -21,33 +21,25 @@
 
 /* ---- submit --------------------------------------------------------------
  */
-/* All tasks are read before one is entered: a bad one is known while nothing
- * is staged. */
+/* All tasks are checked before one is entered: a bad one is known while
+ * nothing is staged. */
 static int prepare(struct engine *e, const struct engine_submit *req,
-                   const struct engine_sweep *sweep, struct prepared *all,
+                   const struct engine_sweep *sweep, struct engine_read **all,
                    struct error *err)
 {
     for (size_t i = 0; i < sweep->n; i++) {
         const struct engine_task *t = &sweep->tasks[i];
-        if (eng_prepare(e, req, t->spec, t->read, &all[i], err) < 0)
+        all[i] = t->read;
+        if ((!all[i] && engine_read(t->spec, &all[i], err) < 0) ||
+            eng_prepare_task(e, req, sweep, i, all[i], err) < 0)
             return error_wrap(err, "task %" PRId32 " %.120s",
                               eng_task_number(t->vary, (int32_t)i), t->vary);
-        struct job *job = &all[i].job;
-        all[i].own.vary = strdup(t->vary);
-        if (!all[i].own.vary)
-            return error_set(err, ERR_NOMEM, "out of memory");
-        job->vary = all[i].own.vary;
-        job->task = (int32_t)i;
-        job->number = eng_task_number(t->vary, job->task);
-        job->n_tasks = (int32_t)sweep->n;
-        job->max_parallel = sweep->max_parallel;
-        job->stop_on_fail = sweep->stop_on_fail;
     }
     return 0;
 }
 
 static int enter_all(struct engine *e, const struct engine_submit *req,
-                     struct prepared *all, size_t n, uint64_t *ret_id,
+                     struct engine_read **all, size_t n, uint64_t *ret_id,
                      struct error *err)
 {
     size_t n_events = e->n_events;
@@ -55,8 +47,7 @@ static int enter_all(struct engine *e, const struct engine_submit *req,
     struct entry *en;
 
     for (size_t i = 0; i < n; i++) {
-        all[i].job.sweep = first;
-        int rc = eng_enter(e, req, &all[i], &en, err);
+        int rc = eng_enter(e, req, all[i], first, &en, err);
         if (rc == 0 && req->hold)
             rc = eng_stage(e, en, EV_HOLD, req->uid, NULL, err);
         if (rc < 0) {
@@ -81,17 +72,18 @@ int eng_enter_sweep(struct engine *e, const struct engine_submit *req,
                     uint64_t *ret_id, size_t *ret_never, struct error *err)
 {
     size_t n = sweep->n < most ? sweep->n : most;
-    struct prepared *all = calloc(sweep->n, sizeof(*all));
+    struct engine_read **all = calloc(sweep->n, sizeof(struct engine_read *));
     if (!all)
         return error_set(err, ERR_NOMEM, "out of memory");
     int rc = prepare(e, req, sweep, all, err);
     for (size_t i = n; rc == 0 && i < sweep->n; i++)
-        *ret_never +=
-            all[i].job.force_queue && eng_check_fits(e, &all[i].job, NULL) < 0;
+        *ret_never += all[i]->en->job.force_queue &&
+                      eng_check_fits(e, &all[i]->en->job, NULL) < 0;
     if (rc == 0)
         rc = enter_all(e, req, all, n, ret_id, err);
     for (size_t i = 0; i < sweep->n; i++)
-        texts_clear(&all[i].own);
+        if (all[i] != sweep->tasks[i].read)
+            engine_read_destroy(all[i]);
     free(all);
     return rc;
 }

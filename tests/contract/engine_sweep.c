@@ -205,6 +205,130 @@ static void test_read(void)
     world_clear(&w);
 }
 
+/* What must be the same of a job that was drafted, one that was not, and either
+ * after a replay: each line names one of them. */
+static void tell(const struct job *j, char ret[1024])
+{
+    (void)snprintf(ret, 1024,
+                   "%" PRIu64 " of %" PRIu64 " %d/%d n%d p%d s%d %s %s %s %s "
+                   "%.1f %.1f %.1f %s %s %d %s %s",
+                   j->id, j->sweep, (int)j->task, (int)j->n_tasks,
+                   (int)j->number, (int)j->max_parallel, j->stop_on_fail,
+                   j->vary, j->key, j->dir, j->digest, j->grace_s, j->begin_s,
+                   j->submit_s, j->user, j->name, (int)j->uid,
+                   job_state_name(j->state), j->spec);
+}
+
+static void draft(struct engine_sweep *s, const struct engine_submit *req)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        ok(engine_read(specs[i], &tasks[i].read, &err) == 0, "read");
+        tasks[i].spec = NULL;
+    }
+    is_int(engine_draft(req, s, w.conf.kill_grace_s,
+                        w.clock.base.wall_s(&w.clock.base), &err),
+           0, "drafted");
+}
+
+static void undraft(struct engine_sweep *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        engine_read_destroy(tasks[i].read);
+        tasks[i].read = NULL;
+    }
+}
+
+/* Texts that look like what is looked for, and a time that counts from now. */
+static struct engine_sweep make_odd(void)
+{
+    struct engine_sweep s = make_sweep(3, 2, true);
+
+    for (size_t i = 0; i < s.n; i++) {
+        (void)snprintf(specs[i], sizeof(specs[i]),
+                       "{\"kind\":\"command\",\"command\":[\"true\"],"
+                       "\"env\":{\"sweep\":\"{\\\"id\\\":%zu\"},"
+                       "\"policy\":{\"begin\":\"+1h\"}}",
+                       i);
+        (void)snprintf(varies[i], sizeof(varies[i]), "{\"sweep\":\"id:%zu\"}",
+                       i);
+    }
+    return s;
+}
+
+/* What another thread has written is as what the engine writes itself: in
+ * memory, and read back. */
+static void test_draft(void)
+{
+    struct engine_submit req = {
+        .uid = 1000, .user = "anna", .key = "k0", .digest = "d", .hold = true};
+    char is[3][1024], plain[3][1024], text[1024];
+    struct engine_sweep s;
+    uint64_t id = 0, one = 0;
+
+    for (int drafted = 0; drafted < 2; drafted++) {
+        begin(drafted ? "drafted" : "not drafted");
+        w.conf.user_jobs_dir = "/home/%u/\"jobs\"";
+        req.read = NULL;
+        req.spec = "{\"kind\":\"command\",\"command\":[\"a\"]}";
+        req.key = "k1";
+        is_int(engine_submit(w.engine, &req, &one, NULL, &err), 0,
+               "one before it");
+        req.key = "k0";
+        s = make_odd();
+        if (drafted)
+            draft(&s, &req);
+        ok(engine_submit_sweep(w.engine, &req, &s, &id, NULL, &err) == 0,
+           "submitted: %s", err.msg);
+        undraft(&s);
+        for (uint64_t i = 0; i < s.n; i++)
+            tell(engine_job(w.engine, id + i), is[i]);
+        w.conf.user_jobs_dir = NULL;
+        ok(engine_step(w.engine, &err) == 0, "stored");
+        world_die(&w);
+        for (uint64_t i = 0; i < s.n; i++) {
+            tell(engine_job(w.engine, id + i), text);
+            is_str(text, is[i], "a replay says the same");
+            if (drafted)
+                is_str(text, plain[i], "and so it does undrafted");
+            memcpy(plain[i], text, sizeof(text));
+        }
+        is_int(w.n_bad, 0, "nothing was odd");
+        world_clear(&w);
+    }
+}
+
+/* A draft of a submit is none of another. */
+static void test_draft_of_another(void)
+{
+    struct engine_submit req = {.uid = 1000, .user = "anna", .key = "k0"};
+    struct engine_sweep s = make_sweep(2, 0, false);
+    uint64_t id = 77;
+
+    begin("drafts of another");
+    draft(&s, &req);
+    is_int(engine_draft(&req, &s, 1, 1, &err), -1, "once is enough");
+    req.key = "k1";
+    is_int(engine_submit_sweep(w.engine, &req, &s, &id, NULL, &err), -1,
+           "not under another key");
+    undraft(&s);
+    s = make_sweep(2, 0, false);
+    draft(&s, &req);
+    s.n = 1;
+    is_int(engine_submit_sweep(w.engine, &req, &s, &id, NULL, &err), -1,
+           "nor without one of them");
+    s.n = 2;
+    undraft(&s);
+    s = make_sweep(2, 0, false);
+    draft(&s, &req);
+    req.uid = 0;
+    is_int(engine_submit_sweep(w.engine, &req, &s, &id, NULL, &err), -1,
+           "nor of another user");
+    undraft(&s);
+    ok(id == 77 && count_jobs() == 0 && engine_staged(w.engine) == 0,
+       "  and nothing is left");
+    world_clear(&w);
+}
+
 static void test_all_or_none(void)
 {
     struct engine_sweep s = make_sweep(TASKS, 0, false);
@@ -424,6 +548,8 @@ int main(void)
     test_submit();
     test_numbers();
     test_read();
+    test_draft();
+    test_draft_of_another();
     test_all_or_none();
     test_max_parallel();
     test_stop_on_fail();
