@@ -1,6 +1,7 @@
 #!/bin/bash
 # ctld.sh - what the daemon carries: durable submits, metric rows, watchers, a
-# long queue, a long past, an idle day; each figure beside its target.
+# long queue, the largest sweep, a long past, an idle day; each figure beside
+# its target.
 #
 #   ctld.sh [SECONDS]             for each of the loads; 20
 #
@@ -40,7 +41,7 @@ controller: {max_clients: 2000}
 limits: {max_jobs_per_user: 1000000}
 log: {level: notice}
 YAML
-mkdir -m 700 "$dir/new" "$dir/queue" "$dir/past"
+mkdir -m 700 "$dir/new" "$dir/queue" "$dir/past" "$dir/sweeps"
 
 say id load target figure
 start "$dir/new"
@@ -139,6 +140,45 @@ say '' 'dry run of a sweep of 1,000' '' \
     "$(awk -v a="$t" -v b="$(now)" 'BEGIN { print b - a }' | ms)"
 say L7 'the same: the loop' 'never > 50 ms' "$(stalls)"
 end_daemon
+
+# The most tasks that a sweep may have, and others of as many that wait for all
+# of them. Each line is a life of its own: so are its longest turns.
+sweep() { # HOLD MORE: its id
+    local i
+    i=$(seq -s, -f '"%g"' 64)
+    printf '{"hold":%s,"spec":{"version":1,"kind":"command","name":"sweep",
+        "command":["true"],"resources":{"gpus":1}%s,
+        "sweep":{"grid":{"env.I":[%s],"env.J":[%s]}}}}' "$1" "$2" "$i" "$i" |
+        api /v1/jobs --data-binary @- |
+        sed 's/^[^}]*"id":\([0-9]*\).*/\1/'
+}
+of_sweep() { # WHAT COMMAND...
+    start "$dir/sweeps" "$dir/sock" "$dir/sweeps.yaml"
+    "${@:2}" >"$dir/told"
+    sleep 2 # what comes of it: the plans, the archive
+    say '' "$1" '' "$(stalls)"
+    end_daemon
+}
+do_to() { api "/v1/jobs/$1/$2" -X POST; }
+sed 's/^limits: {/&max_ended_jobs: 100, /' "$dir/mgpu.yaml" \
+    >"$dir/sweeps.yaml"
+start "$dir/sweeps" "$dir/sock" "$dir/sweeps.yaml"
+hold_slot
+end_daemon
+say L7 'the largest sweep: the loop' 'never > 50 ms' ''
+of_sweep 'submitted, held' sweep true ''
+first=$(<"$dir/told")
+of_sweep 'a restart' :
+of_sweep 'released, and planned' do_to "$first" release
+of_sweep 'held' do_to "$first" hold
+of_sweep 'another, which waits for all' sweep false \
+    ",\"depends_on\":[\"afterok:$first\"]"
+second=$(<"$dir/told")
+of_sweep 'one cancelled, all behind held' do_to "${first}_7" cancel
+of_sweep 'those released' do_to "$second" release
+of_sweep 'all cancelled, and archived' do_to "$second" cancel
+of_sweep 'cancelled and archived, the first' do_to "$first" cancel
+of_sweep 'read from the archive' api "/v1/jobs/${first}_9"
 
 # One user asks in a loop, on eight connections; another fifteen times a second.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
