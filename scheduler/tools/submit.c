@@ -460,6 +460,10 @@ static int check_args(const struct submit_args *a, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--wait=STATE and --follow: a log is followed to the "
                          "job's end");
+    if (a->timeout_s > 0 && !a->wait && !a->follow)
+        return error_set(err, ERR_USAGE,
+                         "--timeout goes with --wait or --follow; the job's "
+                         "own limit is --time");
     return 0;
 }
 

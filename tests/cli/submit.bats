@@ -88,6 +88,9 @@ setup() {
     [ "$status" -eq 64 ]
     run submit --timeout 4:00 good.yaml
     [ "$status" -eq 64 ]
+    run submit --timeout 4h good.yaml
+    [ "$status" -eq 64 ]
+    [[ $output == *"goes with --wait or --follow; the job's own limit is --time" ]]
     run submit good.yaml good.yaml
     [ "$status" -eq 64 ]
     for other in --validate --wait --idempotency-key=k --parsable; do
