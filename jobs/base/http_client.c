@@ -17,7 +17,7 @@
 
 #include "jobs/base/clock.h"
 
-enum { REPLY_MAX_BYTES = 16 << 20 };
+enum { REPLY_MAX_BYTES = 16 << 20, READ_BYTES = 256 << 10 };
 /* The first pause between two tries to connect, and the longest. A daemon
  * restarts in well under a second. */
 static const double pause_first_s = 0.02, pause_max_s = 1.0;
@@ -235,6 +235,7 @@ static int set_up(struct http_client *c, const struct http_request *req,
     rc |= curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http");
     rc |= curl_easy_setopt(h, CURLOPT_PROXY, "");
     rc |= curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    rc |= curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
     rc |= curl_easy_setopt(h, CURLOPT_USERAGENT, "mgpu");
     rc |= curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_data);
     rc |= curl_easy_setopt(h, CURLOPT_WRITEDATA, t);

@@ -30,7 +30,8 @@ enum {
     IDLE_S = 600,
     WRITE_S = 60, /* a client that does not read; no stream's */
     HEADERS_MAX_BYTES = 16384,
-    TCP_LEAVES = 8 /* one of so many connections is none of TCP's */
+    WRITE_BYTES = 256 << 10, /* at once: what a socket takes, in 50 us */
+    TCP_LEAVES = 8           /* one of so many connections is none of TCP's */
 };
 
 /* ---- connections ----------------------------------------------------------
@@ -217,6 +218,7 @@ static struct bufferevent *on_new_conn(struct event_base *base, void *arg)
     struct http_conn *c = bev ? calloc(1, sizeof(*c)) : NULL;
     if (!c)
         goto fail;
+    (void)bufferevent_set_max_single_write(bev, WRITE_BYTES);
     c->s = s;
     c->bev = bev;
     c->fd = -1;
