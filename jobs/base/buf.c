@@ -47,7 +47,7 @@ char *buf_detach(struct buf *b)
     return p;
 }
 
-int buf_reserve(struct buf *b, size_t more, struct error *err)
+int buf_grow(struct buf *b, size_t more, struct error *err)
 {
     if (more >= SIZE_MAX / 2 - b->len)
         return error_set(err, ERR_NOMEM, "buffer of %zu bytes", more);
@@ -65,17 +65,6 @@ int buf_reserve(struct buf *b, size_t more, struct error *err)
         p[0] = '\0';
     b->data = p;
     b->cap = cap;
-    return 0;
-}
-
-int buf_add(struct buf *b, const void *p, size_t n, struct error *err)
-{
-    if (buf_reserve(b, n, err) < 0)
-        return -1;
-    if (n > 0)
-        memcpy(b->data + b->len, p, n);
-    b->len += n;
-    b->data[b->len] = '\0';
     return 0;
 }
 

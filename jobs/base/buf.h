@@ -10,6 +10,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "jobs/base/error.h"
 
@@ -32,9 +33,24 @@ const char *buf_str(const struct buf *b); /* never NULL; borrowed */
  * memory; b is then unchanged. */
 char *buf_detach(struct buf *b);
 
-int buf_reserve(struct buf *b, size_t more, struct error *err) MUST_CHECK;
-int buf_add(struct buf *b, const void *p, size_t n,
-            struct error *err) MUST_CHECK;
+int buf_grow(struct buf *b, size_t more, struct error *err) MUST_CHECK;
+/* Mostly there is room, and a list of jobs adds ten million times. */
+static inline int MUST_CHECK buf_reserve(struct buf *b, size_t more,
+                                         struct error *err)
+{
+    return more < b->cap - b->len ? 0 : buf_grow(b, more, err);
+}
+static inline int MUST_CHECK buf_add(struct buf *b, const void *p, size_t n,
+                                     struct error *err)
+{
+    if (buf_reserve(b, n, err) < 0)
+        return -1;
+    if (n > 0)
+        memcpy(b->data + b->len, p, n);
+    b->len += n;
+    b->data[b->len] = '\0';
+    return 0;
+}
 int buf_addstr(struct buf *b, const char *s, struct error *err) MUST_CHECK;
 int buf_addf(struct buf *b, struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4))) MUST_CHECK;
