@@ -1,6 +1,7 @@
 /* members.c - see members.h. */
 #include "jobs/members.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 /* A real of so many characters, and an exponent of two digits, is within the
  * range of a double; an integer of so many is one of 64 bits. */
 enum { DEPTH_MAX = 32, REAL_LEN_MAX = 30, INT_DIGITS_MAX = 18 };
+enum { EXACT_DIGITS = 15 }; /* a double has them as they are */
 
 /* ---- what is bare ---------------------------------------------------------
  * Each takes where something begins, and returns where it ends; NULL: it is
@@ -70,18 +72,41 @@ static double short_real(const char *p, const char *end)
     return is_negative ? -(n / scale) : n / scale;
 }
 
+/* Of more digits, as a time in seconds has, a sum: of what stands before the
+ * point, exactly, and of what stands behind it, to a last bit that is in doubt.
+ * Where that bit makes no difference the sum is rounded as the library rounds.
+ */
+static bool long_real(const char *p, const char *end, double *ret)
+{
+    bool is_negative = *p == '-';
+    const char *first = p + is_negative;
+    const char *point = memchr(first, '.', (size_t)(end - first));
+    double whole = 0, n = 0, scale = 1;
+    if (!point || point - first > EXACT_DIGITS ||
+        end - point - 1 > EXACT_DIGITS)
+        return false;
+    for (p = first; p < point; p++)
+        whole = 10 * whole + (*p - '0');
+    for (p = point + 1; p < end; p++, scale *= 10)
+        n = 10 * n + (*p - '0');
+    double low = whole + n / scale * (1 - DBL_EPSILON);
+    *ret = is_negative ? -low : low;
+    return low == whole + n / scale * (1 + DBL_EPSILON);
+}
+
 static const char *take_real(const char *p, const char *end, bool has_exp,
                              struct member *ret)
 {
-    enum { EXACT_LEN = 15 };
     char *stop = NULL;
     if (end - p > REAL_LEN_MAX)
         return NULL;
     ret->kind = MEMBER_REAL;
-    if (!has_exp && end - p <= EXACT_LEN) {
+    if (!has_exp && end - p <= EXACT_DIGITS) {
         ret->x = short_real(p, end);
         return end;
     }
+    if (!has_exp && long_real(p, end, &ret->x))
+        return end;
     ret->x = strtod(p, &stop);
     return stop == end ? end : NULL; /* the locale has another point */
 }

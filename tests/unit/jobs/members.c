@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/base/buf.h"
 #include "jobs/base/rng.h"
 #include "jobs/members.h"
 #include "tests/tap.h"
@@ -258,9 +259,43 @@ static void test_rest(void)
        "  that is none");
 }
 
+static void add_digits(struct buf *b, struct rng *r, uint32_t n)
+{
+    (void)!buf_addf(b, NULL, "%u", 1 + rng_u32(r) % 9);
+    for (; n > 1; n--)
+        (void)!buf_addf(b, NULL, "%u", rng_u32(r) % 10);
+}
+
+/* Of so many digits that the last bit of what stands behind the point is in
+ * doubt. */
+static void test_reals(void)
+{
+    struct rng r;
+    int n_bad = 0;
+    rng_seed(&r, 5);
+    for (int i = 0; i < 10 * ROUNDS; i++) {
+        struct buf b = BUF_INIT;
+        struct members m;
+        double x = 0;
+        (void)!buf_addstr(&b, i % 2 ? "{\"x\":-" : "{\"x\":", NULL);
+        add_digits(&b, &r, 1 + rng_u32(&r) % 16);
+        (void)!buf_addstr(&b, ".", NULL);
+        add_digits(&b, &r, 1 + rng_u32(&r) % 16);
+        (void)!buf_addstr(&b, "}", NULL);
+        if (members_read(buf_str(&b), &m) == 0)
+            x = members_get(&m, "x").x;
+        members_clear(&m);
+        if (x != strtod(buf_str(&b) + strlen("{\"x\":"), NULL) && n_bad++ < 5)
+            tap_diag("%s: %.17g", buf_str(&b), x);
+        buf_clear(&b);
+    }
+    is_int(n_bad, 0, "numbers are to the bit what the library reads");
+}
+
 int main(void)
 {
     test_agree();
+    test_reals();
     test_changed();
     test_bounds();
     test_of();
