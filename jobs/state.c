@@ -84,15 +84,22 @@ const char *job_event_name(enum job_event ev)
     return (unsigned)ev < EV_N ? event_names[ev] : "?";
 }
 
-int job_state_from_name(const char *name, enum job_state *ret)
+int job_state_from_text(const char *text, size_t len, enum job_state *ret)
 {
-    for (int i = 0; i < JOB_STATE_N; i++) {
-        if (state_names[i][0] == name[0] && strcmp(state_names[i], name) == 0) {
+    for (int i = 0; len >= 2 && i < JOB_STATE_N; i++) {
+        const char *s = state_names[i];
+        if (s[0] == text[0] && s[1] == text[1] && strlen(s) == len &&
+            memcmp(s, text, len) == 0) {
             *ret = (enum job_state)i;
             return 0;
         }
     }
     return -1;
+}
+
+int job_state_from_name(const char *name, enum job_state *ret)
+{
+    return job_state_from_text(name, strlen(name), ret);
 }
 
 int job_event_from_name(const char *name, enum job_event *ret)

@@ -18,6 +18,7 @@
 #define MGPU_JOBS_STATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "jobs/base/error.h"
 
@@ -79,6 +80,7 @@ bool job_state_is_live(enum job_state s); /* holds devices, or may */
 const char *job_state_name(enum job_state s);  /* "QUEUED", ... */
 const char *job_event_name(enum job_event ev); /* "submit", ... */
 int job_state_from_name(const char *name, enum job_state *ret); /* -1: none */
+int job_state_from_text(const char *text, size_t len, enum job_state *ret);
 int job_event_from_name(const char *name, enum job_event *ret);
 
 #endif

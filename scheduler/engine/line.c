@@ -163,16 +163,6 @@ static int take_text(const struct field *f, const struct member *m, char *at)
     return 0;
 }
 
-static int take_state(const struct member *m, struct job *job)
-{
-    char name[24];
-    if (m->len >= sizeof(name))
-        return -1;
-    memcpy(name, m->text, m->len);
-    name[m->len] = '\0';
-    return job_state_from_name(name, &job->state);
-}
-
 static int take_kind(const struct member *m, struct job *job)
 {
     static const char command[] = "command";
@@ -205,7 +195,7 @@ static int take_field(const struct field *f, const struct member *m,
     case TEXT:
         return is_text ? take_text(f, m, at) : -1;
     case STATE:
-        return is_text ? take_state(m, job) : -1;
+        return is_text ? job_state_from_text(m->text, m->len, &job->state) : -1;
     case KIND:
         return is_text ? take_kind(m, job) : -1;
     case YES:
