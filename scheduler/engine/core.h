@@ -259,7 +259,8 @@ struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
 /* Its directory is the common one, of its id. */
 int eng_set_dir(struct entry *en, const char *jobs_dir,
                 struct error *err) MUST_CHECK;
-void eng_entry_free(struct entry *en); /* NULL is fine */
+void eng_entry_clear(struct entry *en); /* but for the entry itself */
+void eng_entry_free(struct entry *en);  /* NULL is fine */
 /* It is found by its id, which is nobody else's.
  * err  ERR_NOMEM; it is still the caller's */
 int eng_put(struct engine *e, struct entry *en, struct error *err) MUST_CHECK;

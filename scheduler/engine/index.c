@@ -134,12 +134,17 @@ static int grow(struct entry ***array, size_t *cap, size_t need,
     return 0;
 }
 
+void eng_entry_clear(struct entry *en)
+{
+    texts_clear(&en->own);
+    free(en->dir);
+}
+
 void eng_entry_free(struct entry *en)
 {
     if (!en)
         return;
-    texts_clear(&en->own);
-    free(en->dir);
+    eng_entry_clear(en);
     free(en);
 }
 

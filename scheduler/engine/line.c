@@ -235,23 +235,27 @@ static int take_by_name(const struct members *m, struct job *job)
     return 0;
 }
 
-int line_decode(uint64_t id, const char *text, struct entry **ret)
+int line_decode(uint64_t id, const char *text, struct entry **io)
 {
     struct members m;
-    struct entry *en = malloc(sizeof(*en));
-    if (!en || members_read(text, &m) < 0) {
-        free(en);
+    struct entry *en = *io;
+    int rc = -1;
+    if (en)
+        eng_entry_clear(en);
+    else
+        en = *io = malloc(sizeof(*en));
+    if (!en)
         return -1;
-    }
     eng_entry_init(en, id);
     set_blank(&en->job);
-    bool is_ours = !m.o && take_in_order(&m, &en->job) == 0;
-    int rc = is_ours ? 0 : take_by_name(&m, &en->job);
-    members_clear(&m);
-    if (rc == 0 && job_state_is_final(en->job.state)) {
-        *ret = en;
-        return 0;
+    if (members_read(text, &m) == 0) {
+        bool is_ours = !m.o && take_in_order(&m, &en->job) == 0;
+        rc = is_ours ? 0 : take_by_name(&m, &en->job);
+        members_clear(&m);
     }
+    if (rc == 0 && job_state_is_final(en->job.state))
+        return 0;
     eng_entry_free(en);
+    *io = NULL;
     return -1;
 }

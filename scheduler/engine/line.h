@@ -13,10 +13,11 @@
  * in   en  of a job that is about to be archived
  * own  the caller frees */
 char *line_encode(const struct entry *en);
-/* out  *ret  of struct job what past.h says of engine_past_lines(); all else is
- *            as of a job of which nothing is known
- * own  *ret  eng_entry_free()
- * err  -1: it is none, or there was no memory */
-int line_decode(uint64_t id, const char *text, struct entry **ret) MUST_CHECK;
+/* in   *io  NULL, or a job that nobody needs: its memory is used
+ * out  *io  of struct job what past.h says of engine_past_lines(); all else is
+ *           as of a job of which nothing is known
+ * own  *io  eng_entry_free()
+ * err  -1: it is none, or there was no memory; *io is NULL */
+int line_decode(uint64_t id, const char *text, struct entry **io) MUST_CHECK;
 
 #endif

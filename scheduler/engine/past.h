@@ -46,9 +46,11 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
  * there are id, state, uid, name, user, kind, reason, reported, place,
  * priority, gpus_min, gpus_max, gpus, attempt, exit_code, sweep, task, number,
  * limit_s, the times of its submit, start and end, and its progress. NULL: it
- * is not known that way, and has to be read. */
+ * is not known that way, and has to be read.
+ * in   io  NULLs, or jobs of either that nobody needs: their memory is used
+ * out  io[last - first + 1]; NULLs on failure */
 int engine_past_lines(struct store *s, uint64_t first, uint64_t last,
-                      struct job **ret, struct error *err) MUST_CHECK;
+                      struct job **io, struct error *err) MUST_CHECK;
 void engine_past_free(struct job **jobs, size_t n); /* NULLs are fine */
 
 #endif

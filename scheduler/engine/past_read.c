@@ -111,34 +111,41 @@ int engine_past_read(struct store *s, const char *jobs_dir, uint64_t first,
 }
 
 struct lines {
-    uint64_t first;
+    uint64_t first, next;
     struct job **jobs;
 };
+
+/* Those before it have no line. */
+static void go_to(struct lines *l, uint64_t job)
+{
+    engine_past_free(l->jobs + (l->next - l->first), (size_t)(job - l->next));
+    l->next = job;
+}
 
 /* One that cannot be read is none. */
 static int on_line(void *arg, uint64_t job, const char *text, struct error *err)
 {
-    const struct lines *l = arg;
-    struct entry *en;
+    struct lines *l = arg;
+    struct job **at = &l->jobs[job - l->first];
+    struct entry *en = (struct entry *)*at;
 
     (void)err;
-    if (line_decode(job, text, &en) == 0)
-        l->jobs[job - l->first] = &en->job;
+    go_to(l, job);
+    *at = line_decode(job, text, &en) == 0 ? &en->job : NULL;
+    l->next = job + 1;
     return 0;
 }
 
 int engine_past_lines(struct store *s, uint64_t first, uint64_t last,
-                      struct job **ret, struct error *err)
+                      struct job **io, struct error *err)
 {
-    struct lines l = {.first = first, .jobs = ret};
-    size_t n = (size_t)(last - first + 1);
+    struct lines l = {.first = first, .next = first, .jobs = io};
+    int rc = s->ops->lines(s, first, last, on_line, &l, err);
 
-    for (size_t i = 0; i < n; i++)
-        ret[i] = NULL;
-    if (s->ops->lines(s, first, last, on_line, &l, err) == 0)
-        return 0;
-    engine_past_free(ret, n);
-    return -1;
+    go_to(&l, last + 1);
+    if (rc < 0)
+        engine_past_free(io, (size_t)(last - first + 1));
+    return rc;
 }
 
 void engine_past_free(struct job **jobs, size_t n)

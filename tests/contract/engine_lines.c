@@ -96,7 +96,7 @@ static bool is_same(const struct job *a, const struct job *b)
 /* Those of the archive, of which there are n. */
 static int n_same(uint64_t last, int *ret_lines, uint32_t *ret_states)
 {
-    struct job *lines[64], *read[64];
+    struct job *lines[64] = {NULL}, *read[64];
     struct error damage;
     int n = 0;
     *ret_lines = 0;
@@ -167,7 +167,7 @@ static void test_strange(void)
         "{\"state\":\"FAILED\",\"reported\":false}"};
     enum { N = sizeof(texts) / sizeof(texts[0]), GOOD = 3 };
     struct store_archived a[N];
-    struct job *lines[N];
+    struct job *lines[N] = {NULL};
     struct store_batch b = {.archived = a, .n_archived = N};
 
     world_init(&w, &script);
@@ -176,17 +176,23 @@ static void test_strange(void)
         a[i] = (struct store_archived){.job = i + 1,
                                        .state = JOB_COMPLETED,
                                        .line = *texts[i] ? texts[i] : NULL};
-    ok(w.store->ops->append(w.store, &b, &err) == 0 &&
-           engine_past_lines(w.store, 1, N, lines, &err) == 0,
-       "are read");
-    for (int i = 0; i < GOOD; i++)
-        ok(lines[i] && lines[i]->state == JOB_COMPLETED && lines[i]->uid == 7 &&
-               lines[i]->exit_code == 0 && lines[i]->id == (uint64_t)i + 1 &&
-               isinf(lines[i]->limit_s) && strcmp(lines[i]->kind, "cv") == 0 &&
-               isnan(lines[i]->loss),
-           "%s", texts[i]);
-    for (int i = GOOD; i < N; i++)
-        ok(!lines[i], "not '%.60s'", texts[i]);
+    ok(w.store->ops->append(w.store, &b, &err) == 0, "are written");
+    for (int round = 0; round < 2; round++) {
+        struct job *first = lines[0];
+        lines[0] = lines[GOOD]; /* NULL; that one has no line at all */
+        lines[GOOD] = first;
+        ok(engine_past_lines(w.store, 1, N, lines, &err) == 0, "are read%s",
+           round ? " into used memory" : "");
+        for (int i = 0; i < GOOD; i++)
+            ok(lines[i] && lines[i]->state == JOB_COMPLETED &&
+                   lines[i]->uid == 7 && lines[i]->exit_code == 0 &&
+                   lines[i]->id == (uint64_t)i + 1 &&
+                   isinf(lines[i]->limit_s) &&
+                   strcmp(lines[i]->kind, "cv") == 0 && isnan(lines[i]->loss),
+               "%s", texts[i]);
+        for (int i = GOOD; i < N; i++)
+            ok(!lines[i], "not '%.60s'", texts[i]);
+    }
     engine_past_free(lines, N);
     world_clear(&w);
 }
@@ -199,7 +205,7 @@ static void test_long(void)
         {.job = 1, .state = JOB_FAILED, .line = fits},
         {.job = 2, .state = JOB_FAILED, .line = longer}};
     struct store_batch b = {.archived = a, .n_archived = 2};
-    struct job *lines[2];
+    struct job *lines[2] = {NULL};
 
     world_init(&w, &script);
     (void)snprintf(fits, sizeof(fits),
