@@ -1,23 +1,24 @@
 /* walk.c - see walk.h.
  *
  * First the numbers of those in memory that fit are taken down, on the loop;
- * then the numbers of archived ones that may fit, on the reader's thread, a
- * few thousand rows at a time. A job leaves memory after it was archived, so
- * by that order it is in one of the two, or in both. Then, from the highest
- * number of either down, each job is shown as it is in memory by now; those
- * that are not there are read on the reader's thread, CHUNK at a time: by their
- * lines, 1 us each, where those say enough, else from their events, 4 to 100
- * us. What comes next is looked for and read while the loop shows what came
- * before: one errand of a walk is out at a time, and what that works on the
- * loop leaves alone.
+ * then the numbers of archived ones that may fit, on the reader's thread
+ * (walk_read.c), 512 to 4,096 rows at a time. A job leaves memory after it was
+ * archived, so by that order it is in one of the two, or in both. Then, from
+ * the highest number of either down, each job is shown as it is in memory by
+ * now; those that are not there are read on the reader's thread, a chunk at a
+ * time: by their lines, 1 us each, where those say enough, else from their
+ * events, 4 to 100 us. What comes next is looked for and read while the loop
+ * shows what came before: one errand of a walk is out at a time, and what that
+ * works on the loop leaves alone.
+ *
+ * Lines are read where their numbers are found, a chunk of both in one errand:
+ * then the thread has the next chunk ready when the loop has shown the last.
  *
  * Archived jobs are looked for from the newest down. Who wants those of the
  * last hour alone, and has not found enough of them among the newest
- * NEWEST_MAX, has the rest looked up by their ends.
+ * NEWEST_MAX, or none in the last WALK_ROWS, has the rest looked up by their
+ * ends.
  */
-#include "scheduler/ctld/walk.h"
-
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,65 +26,14 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
 #include "jobs/spec.h"
+#include "scheduler/ctld/walk_private.h"
 #include "scheduler/engine/past.h"
 
 enum {
-    CHUNK = 512,      /* at 4 us each no longer than anybody else may wait */
     CHUNK_LEAST = 64, /* of few that are wanted */
-    ROWS = 4096,      /* of the archive, at a time */
-    NEWEST_MAX = 16 * ROWS,
+    NEWEST_MAX = 16 * WALK_ROWS,
     LOOKS = 256,     /* the clock is asked now and then */
     LOOKS_SHOWN = 16 /* of those that are shown, each 1 to 20 us */
-};
-
-struct ids { /* ascending */
-    uint64_t *v;
-    size_t n, cap;
-};
-
-enum phase { IN_MEMORY, SHOWING, ENDING };
-enum errand { FIND, READ }; /* on the reader's thread */
-
-struct chunk {
-    uint64_t id[CHUNK]; /* descending */
-    struct job *read[CHUNK];
-    bool was_read[CHUNK];
-    bool skip[CHUNK]; /* READ: it was read, or is in memory */
-    size_t n, at;     /* shown as far as at */
-};
-
-struct walk {
-    struct task task;
-    struct walk *next;
-    struct walk_conf conf;
-    enum phase phase;
-    struct error why; /* ENDING; ERR_NONE: there are no more */
-    int64_t n_shown;
-
-    uint64_t after,
-        last;       /* IN_MEMORY: between these numbers they are to come */
-    double since_s; /* nobody asks for those that ended before */
-    struct ids mine, past; /* in memory, archived; not shown yet */
-    uint64_t floor; /* beyond its limit: those up to this one are not shown */
-
-    /* What of the archive was not looked at: between first and before. */
-    bool has_more;
-    uint64_t first, before;
-    bool is_by_end;
-    double end_s; /* by their end: after this end and number */
-    uint64_t end_id;
-    int64_t n_looked;
-
-    struct chunk chunks[2];
-    struct chunk *now, *ahead; /* shown; looked for and read meanwhile */
-
-    bool is_out; /* the thread has an errand */
-    bool is_queued;
-    enum errand errand;
-    struct chunk *reading; /* READ */
-    const char *jobs_dir;
-    int rc;
-    struct error err, damage;
 };
 
 static double now_s(void)
@@ -91,23 +41,9 @@ static double now_s(void)
     return clock_real.now_s(&clock_real);
 }
 
-static int keep(struct ids *ids, uint64_t id, struct error *err)
+static uint64_t top(const struct walk_ids *ids)
 {
-    if (ids->n == ids->cap) {
-        size_t cap = ids->cap ? 2 * ids->cap : 256;
-        uint64_t *v = realloc(ids->v, cap * sizeof(*v));
-        if (!v)
-            return error_set(err, ERR_NOMEM, "list of jobs");
-        ids->v = v;
-        ids->cap = cap;
-    }
-    ids->v[ids->n++] = id;
-    return 0;
-}
-
-static uint64_t top(const struct ids *ids)
-{
-    return ids->n > 0 ? ids->v[ids->n - 1] : 0;
+    return ids->n > 0 ? ids->v[ids->n - 1].id : 0;
 }
 
 static bool fits(const struct walk *w, const struct job *j)
@@ -116,125 +52,13 @@ static bool fits(const struct walk *w, const struct job *j)
            (!w->conf.fits || w->conf.fits(w->conf.arg, j));
 }
 
-/* ---- on the reader's thread -----------------------------------------------
- */
-
-static bool may_fit(const struct ctld_filter *f, const struct store_archived *a)
-{
-    double seen_s = isfinite(a->end_s) ? a->end_s : (double)INFINITY;
-    return (!f->states || a->state >= JOB_STATE_N ||
-            (f->states >> a->state & 1u)) &&
-           seen_s >= f->since_s && ctld_filter_is_of(f, a->uid, a->user) &&
-           (!f->name || !a->name || fnmatch(f->name, a->name, 0) == 0);
-}
-
-static int on_archived(void *arg, const struct store_archived *a,
-                       struct error *err)
-{
-    struct walk *w = arg;
-    w->n_looked++;
-    w->end_s = a->end_s;
-    w->end_id = a->job;
-    if (!w->is_by_end)
-        w->before = a->job;
-    return may_fit(&w->conf.f, a) ? keep(&w->past, a->job, err) : 0;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int find_some(struct walk *w, struct error *err)
-{
-    struct store *s = w->conf.c->parts.store;
-    const struct ctld_filter *f = &w->conf.f;
-    int64_t before = w->n_looked;
-    const struct store_archive_query q = {
-        .order = w->is_by_end ? ARCHIVE_BY_END : ARCHIVE_NEWEST,
-        .after = w->is_by_end ? w->end_id : w->first,
-        .before = w->before,
-        .since_s = w->is_by_end ? w->end_s : -INFINITY,
-        .has_names = f->user || f->name,
-        .limit = ROWS};
-    if (s->ops->archived(s, &q, on_archived, w, err) < 0)
-        return -1;
-    w->has_more = w->n_looked - before == ROWS;
-    /* By their ends, all of them are there before the first is shown. */
-    if (w->past.n > 0 && (!w->is_by_end || !w->has_more))
-        qsort(w->past.v, w->past.n, sizeof(*w->past.v), by_id);
-    return 0;
-}
-
-/* A place is in a line, what is charged, where it goes and its labels are
- * not. */
-static bool is_brief(const struct walk_conf *conf)
-{
-    const struct ctld_filter *f = &conf->f;
-    return conf->is_brief && !f->account && !f->partition && !f->labels;
-}
-
-/* Those in a row, ascending, with one query; of what has no line the events. */
-static int read_row(struct walk *w, uint64_t first, struct job **jobs, size_t n,
-                    struct error *err)
-{
-    struct store *s = w->conf.c->parts.store;
-    struct error damage = ERROR_INIT;
-    if (is_brief(&w->conf) &&
-        engine_past_lines(s, first, first + n - 1, jobs, err) < 0)
-        return -1;
-    for (size_t i = 0, k; i < n; i += k) {
-        for (k = 0; i + k < n && !jobs[i + k]; k++)
-            continue;
-        if (k > 0 &&
-            engine_past_read(s, w->jobs_dir, first + i, first + i + k - 1,
-                             jobs + i, &damage, err) < 0) {
-            engine_past_free(jobs, n);
-            return -1;
-        }
-        if (damage.code != ERR_NONE)
-            w->damage = damage;
-        k += i + k < n;
-    }
-    return 0;
-}
-
-/* Those in a row with one query. */
-static int read_chunk(struct walk *w, struct chunk *k, struct error *err)
-{
-    struct job *jobs[CHUNK] = {NULL};
-    for (size_t i = k->at, n; i < k->n; i += n) {
-        n = 1;
-        if (k->skip[i])
-            continue;
-        while (i + n < k->n && !k->skip[i + n] && k->id[i + n] == k->id[i] - n)
-            n++;
-        if (read_row(w, k->id[i + n - 1], jobs, n, err) < 0)
-            return -1;
-        for (size_t m = 0; m < n; m++) { /* the chunk has them from now on */
-            k->read[i + m] = jobs[n - 1 - m];
-            k->was_read[i + m] = true;
-            jobs[n - 1 - m] = NULL;
-        }
-    }
-    return 0;
-}
-
-static void walk_run(struct task *t)
-{
-    struct walk *w = (struct walk *)t;
-    w->rc = w->errand == FIND ? find_some(w, &w->err)
-                              : read_chunk(w, w->reading, &w->err);
-}
-
-/* ---- on the loop ----------------------------------------------------------
- */
-
 static void walk_free(struct walk *w)
 {
     for (int i = 0; i < 2; i++)
         engine_past_free(w->chunks[i].read, w->chunks[i].n);
+    engine_past_free(w->spare, w->n_spare);
+    for (size_t i = 0; i < w->past.n; i++)
+        engine_past_free(&w->past.v[i].read, 1);
     free(w->mine.v);
     free(w->past.v);
     free(w);
@@ -275,7 +99,7 @@ static void walk_done(struct task *t)
 }
 
 /* in  k  of READ.  Where it cannot be sent the walk has failed. */
-static void post(struct walk *w, enum errand errand, struct chunk *k)
+static void post(struct walk *w, enum walk_errand errand, struct walk_chunk *k)
 {
     struct ctld *c = w->conf.c;
     struct error err = ERROR_INIT;
@@ -302,10 +126,10 @@ static bool take_mine(struct walk *w, double until_s)
     for (; j && j->id <= w->last;
          j = ctld_next_since(w->conf.c, j->id, w->since_s)) {
         w->after = j->id;
-        if (fits(w, j) && keep(&w->mine, j->id, &err) < 0)
+        if (fits(w, j) && walk_keep(&w->mine, j->id, &err) < 0)
             return fail(w, &err);
         if (w->mine.v && w->mine.n == 2 * limit) { /* the newest are enough */
-            w->floor = w->mine.v[limit - 1];
+            w->floor = w->mine.v[limit - 1].id;
             memmove(w->mine.v, w->mine.v + limit, limit * sizeof(*w->mine.v));
             w->mine.n = limit;
         }
@@ -317,12 +141,12 @@ static bool take_mine(struct walk *w, double until_s)
 }
 
 /* The next numbers, of both. False: the archive has to be looked at first. */
-static bool next_chunk(struct walk *w, struct chunk *k)
+static bool next_chunk(struct walk *w, struct walk_chunk *k)
 {
     int64_t wanted = w->conf.f.limit - w->n_shown;
-    size_t most = wanted < CHUNK_LEAST ? CHUNK_LEAST
-                  : wanted < CHUNK     ? (size_t)wanted
-                                       : CHUNK;
+    size_t most = wanted < CHUNK_LEAST  ? CHUNK_LEAST
+                  : wanted < WALK_CHUNK ? (size_t)wanted
+                                        : WALK_CHUNK;
     k->n = k->at = 0;
     while (k->n < most) {
         if (w->has_more && (w->past.n == 0 || w->is_by_end))
@@ -333,14 +157,15 @@ static bool next_chunk(struct walk *w, struct chunk *k)
             return true;
         w->mine.n -= mine == id;
         w->past.n -= past == id;
-        k->was_read[k->n] = false;
+        k->read[k->n] = past == id ? w->past.v[w->past.n].read : NULL;
+        k->was_read[k->n] = k->read[k->n] != NULL;
         k->id[k->n++] = id;
     }
     return true;
 }
 
 /* Whether some of the chunk have to be read. */
-static bool must_read(const struct walk *w, struct chunk *k)
+static bool must_read(const struct walk *w, struct walk_chunk *k)
 {
     bool must = false;
     for (size_t i = k->at; i < k->n; i++) {
@@ -362,7 +187,7 @@ static const struct job *job_at(const struct walk *w, size_t i)
 static bool show_chunk(struct walk *w, double until_s)
 {
     struct error err = ERROR_INIT;
-    struct chunk *k = w->now;
+    struct walk_chunk *k = w->now;
     int n_looks = 0;
     for (; k->at < k->n && w->n_shown < w->conf.f.limit; k->at++) {
         bool is_there =
@@ -376,14 +201,14 @@ static bool show_chunk(struct walk *w, double until_s)
         if (w->conf.each(w->conf.arg, j, &err) < 0)
             return fail(w, &err);
     }
-    engine_past_free(k->read, k->n);
     return true;
 }
 
-/* Many matches among the newest make the way by numbers the shorter one. */
+/* Many matches among the newest make the way by numbers the shorter one, as
+ * long as there are some. */
 static void choose_order(struct walk *w)
 {
-    if (w->is_by_end || w->n_looked < NEWEST_MAX ||
+    if (w->is_by_end || (w->n_looked < NEWEST_MAX && w->n_stale < WALK_ROWS) ||
         !isfinite(w->conf.f.since_s))
         return;
     w->is_by_end = true;
@@ -404,17 +229,29 @@ static void look_ahead(struct walk *w)
     }
 }
 
+/* It was shown. */
+static void empty(struct walk *w, struct walk_chunk *k)
+{
+    for (size_t i = 0; walk_is_brief(&w->conf) && i < k->n; i++)
+        if (k->read[i] && w->n_spare < WALK_CHUNK) {
+            w->spare[w->n_spare++] = k->read[i];
+            k->read[i] = NULL;
+        }
+    engine_past_free(k->read, k->n);
+    k->n = k->at = 0;
+}
+
 /* The next chunk is the one that is shown. False: it has to be waited for, or
  * there is none, and the phase is over. */
 static bool turn_over(struct walk *w)
 {
-    struct chunk *k = w->now;
+    struct walk_chunk *k = w->now;
     look_ahead(w);
     if (w->is_out || w->phase != SHOWING)
         return false;
     w->now = w->ahead;
     w->ahead = k;
-    k->n = k->at = 0;
+    empty(w, k);
     if (w->now->n == 0)
         w->phase = ENDING;
     return w->now->n > 0;
@@ -514,6 +351,7 @@ void walk_start(const struct walk_conf *conf)
     w->why = w->err = w->damage = (struct error)ERROR_INIT;
     w->since_s = ctld_filter_since(&conf->f);
     w->last = engine_last_id(conf->c->engine);
+    w->rows = walk_is_brief(conf) ? WALK_CHUNK : WALK_ROWS;
     take_bounds(w);
     go_on(w);
 }
