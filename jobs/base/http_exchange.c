@@ -160,20 +160,50 @@ static void set_type(struct http_exchange *x, const char *type)
     (void)evhttp_add_header(out, "Cache-Control", "no-store");
 }
 
+/* in  body  NULL: there was no memory; an empty answer, not a lie */
+static void reply(struct http_exchange *x, int status, const char *type,
+                  struct evbuffer *body)
+{
+    if (x->req) {
+        set_type(x, type);
+        http_conn_answered(x->conn);
+        evhttp_send_reply(x->req, body ? status : 503, NULL, body);
+    }
+    if (body)
+        evbuffer_free(body);
+    http_exchange_free(x);
+}
+
 void http_reply_text(struct http_exchange *x, int status, const char *type,
                      const char *text, size_t len)
 {
-    if (x->req) {
-        struct evbuffer *body = evbuffer_new();
-        if (!body || evbuffer_add(body, text, len) < 0)
-            status = 503; /* out of memory: an empty answer, not a lie */
-        set_type(x, type);
-        http_conn_answered(x->conn);
-        evhttp_send_reply(x->req, status, NULL, body);
+    struct evbuffer *body = x->req ? evbuffer_new() : NULL;
+    if (body && evbuffer_add(body, text, len) < 0) {
+        evbuffer_free(body);
+        body = NULL;
+    }
+    reply(x, status, type, body);
+}
+
+static void free_memory(const void *data, size_t len, void *arg)
+{
+    (void)data;
+    (void)len;
+    free(arg);
+}
+
+void http_reply_own(struct http_exchange *x, char *memory, const char *json,
+                    size_t len)
+{
+    struct evbuffer *body = x->req ? evbuffer_new() : NULL;
+    if (!body ||
+        evbuffer_add_reference(body, json, len, free_memory, memory) < 0) {
+        free(memory);
         if (body)
             evbuffer_free(body);
+        body = NULL;
     }
-    http_exchange_free(x);
+    reply(x, 200, "application/json", body);
 }
 
 void http_reply_json(struct http_exchange *x, int status, const char *json,

@@ -130,6 +130,11 @@ void http_reply_json(struct http_exchange *x, int status, const char *json,
                      size_t len);
 void http_reply_text(struct http_exchange *x, int status, const char *type,
                      const char *text, size_t len);
+/* 200, without a copy of what may be a hundred megabytes.
+ * in   json    within the memory
+ * own  memory  free() is called when it was sent, or cannot be */
+void http_reply_own(struct http_exchange *x, char *memory, const char *json,
+                    size_t len);
 /* {"error":{"code":...,"message":...}} with the status that fits the code. */
 void http_reply_err(struct http_exchange *x, const struct error *err);
 

@@ -21,7 +21,6 @@ struct view {
     const struct job *j;
     const struct job *p; /* how far it has come; a stranger's view of it */
     bool all;            /* for who may see all */
-    double wall_s;
 };
 
 typedef int add_f(const struct view *v, struct buf *out, struct error *err);
@@ -94,13 +93,18 @@ static int add_json(struct buf *out, json_t *o, struct error *err)
 
 /* ---- members --------------------------------------------------------------
  */
+static double wall_s(const struct view *v)
+{
+    return v->c->parts.clock->wall_s(v->c->parts.clock);
+}
+
 static double elapsed(const struct view *v)
 {
     const struct job *j = v->j;
     if (!isfinite(j->start_s))
         return NAN;
     /* Somebody may have set the clock back meanwhile. */
-    return fmax(0, (isfinite(j->end_s) ? j->end_s : v->wall_s) - j->start_s);
+    return fmax(0, (isfinite(j->end_s) ? j->end_s : wall_s(v)) - j->start_s);
 }
 
 static double left(const struct view *v)
@@ -112,14 +116,15 @@ static double start_estimate(const struct view *v)
 {
     const struct clock *clock = v->c->parts.clock;
     return v->j->state == JOB_QUEUED
-               ? v->wall_s + v->j->start_estimate_s - clock->now_s(clock)
+               ? wall_s(v) + v->j->start_estimate_s - clock->now_s(clock)
                : NAN;
 }
 
 static double start_in(const struct view *v)
 {
     const struct clock *clock = v->c->parts.clock;
-    double in_s = ctld_starts_s(v->c, v->j) - clock->now_s(clock);
+    double at_s = ctld_starts_s(v->c, v->j);
+    double in_s = isfinite(at_s) ? at_s - clock->now_s(clock) : (double)NAN;
     return in_s < 0 ? 0 : in_s; /* NAN stays */
 }
 
@@ -127,9 +132,11 @@ static double start_in(const struct view *v)
 static double start_forecast(const struct view *v)
 {
     const struct clock *clock = v->c->parts.clock;
-    return isfinite(v->j->start_estimate_s)
-               ? (double)NAN
-               : v->wall_s + ctld_forecast_s(v->c, v->j) - clock->now_s(clock);
+    double at_s = isfinite(v->j->start_estimate_s)
+                      ? (double)NAN
+                      : ctld_forecast_s(v->c, v->j);
+    return isfinite(at_s) ? wall_s(v) + at_s - clock->now_s(clock)
+                          : (double)NAN;
 }
 
 static double eta(const struct view *v)
@@ -317,11 +324,7 @@ int ctld_add_job(const struct ctld *c, const struct job *j, bool all,
 {
     static const struct job silent = {
         .loss = NAN, .t_iter = NAN, .eval_accuracy = NAN};
-    const struct view v = {.c = c,
-                           .j = j,
-                           .p = all ? j : &silent,
-                           .all = all,
-                           .wall_s = c->parts.clock->wall_s(c->parts.clock)};
+    const struct view v = {.c = c, .j = j, .p = all ? j : &silent, .all = all};
     size_t from = out->len;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < N_MEMBERS; i++) {

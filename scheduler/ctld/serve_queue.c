@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/clock.h"
 #include "scheduler/ctld/private.h"
 #include "scheduler/ctld/walk.h"
+
+static const char end_of_list[] = "]}";
 
 /* ---- the list -------------------------------------------------------------
  */
@@ -28,85 +29,106 @@ static json_t *queue_head(struct ctld *c, json_t *jobs, int64_t running,
         "allocator_state", ctld_allocator_state(c), "jobs", jobs);
 }
 
-/* One that is being made: the newest comes first, and is to stand last. */
+/* One that is being made: the newest comes first, and is to stand last, so the
+ * text grows from its end to its beginning. */
 struct list {
     struct ctld *c;
     struct http_exchange *x;
-    uint64_t members;  /* of each job, those that were asked for */
-    struct buf jobs;   /* one after the other */
-    struct buf starts; /* size_t: where each begins */
-    struct buf text;
+    uint64_t members; /* of each job, those that were asked for */
+    struct buf head;  /* the reply up to "jobs":[ */
+    struct buf job;   /* the one at hand */
+    char *text;       /* [cap], owned; from `from` on it is there */
+    size_t cap, from;
+    bool has_some;
 };
+
+/* Of a table's row there are 170 bytes, of a whole job a thousand. Pages that
+ * are not written to cost nothing. */
+enum { JOB_BYTES = 192, FIRST_JOBS = 8192 };
 
 static void list_free(struct list *l)
 {
-    buf_clear(&l->jobs);
-    buf_clear(&l->starts);
-    buf_clear(&l->text);
+    buf_clear(&l->head);
+    buf_clear(&l->job);
+    free(l->text);
     free(l);
 }
 
-/* The head up to "jobs":[, which it ends with. */
-static int add_head(struct list *l, int64_t running, int64_t queued,
-                    struct error *err)
+static int put_before(struct list *l, const char *bytes, size_t n,
+                      struct error *err)
+{
+    size_t used = l->cap - l->from, cap = l->cap;
+    if (n > l->from) {
+        while (cap - used < n)
+            cap *= 2;
+        char *text = malloc(cap);
+        if (!text)
+            return error_set(err, ERR_NOMEM, "list of jobs");
+        memcpy(text + cap - used, l->text + l->from, used);
+        free(l->text);
+        l->text = text;
+        l->from = cap - used;
+        l->cap = cap;
+    }
+    l->from -= n;
+    memcpy(l->text + l->from, bytes, n);
+    return 0;
+}
+
+static int make_head(struct list *l, int64_t running, int64_t queued,
+                     struct error *err)
 {
     json_t *o = queue_head(l->c, json_array(), running, queued);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text)
         return error_set(err, ERR_NOMEM, "list of jobs");
-    int rc = buf_add(&l->text, text, strlen(text) - strlen("]}"), err);
+    int rc = buf_add(&l->head, text, strlen(text) - strlen(end_of_list), err);
     free(text);
     return rc;
+}
+
+static struct list *list_new(const struct list *conf, int64_t limit)
+{
+    struct list *l = malloc(sizeof(*l));
+    if (!l)
+        return NULL;
+    *l = *conf;
+    l->cap = JOB_BYTES * (size_t)(limit < FIRST_JOBS ? limit : FIRST_JOBS) +
+             sizeof(end_of_list);
+    l->text = malloc(l->cap);
+    l->from = l->cap;
+    if (l->text && put_before(l, end_of_list, strlen(end_of_list), NULL) == 0)
+        return l;
+    list_free(l);
+    return NULL;
 }
 
 static int add_job(void *arg, const struct job *j, struct error *err)
 {
     struct list *l = arg;
     bool may = engine_may(l->c->engine, j, http_uid(l->x));
-    if (buf_add(&l->starts, &l->jobs.len, sizeof(l->jobs.len), err) < 0)
+    buf_reset(&l->job);
+    if (ctld_add_job(l->c, j, may, l->members, &l->job, err) < 0 ||
+        (l->has_some && buf_addstr(&l->job, ",", err) < 0))
         return -1;
-    return ctld_add_job(l->c, j, may, l->members, &l->jobs, err);
-}
-
-/* The clock is asked now and then. */
-enum { LOOKS = 256 };
-
-/* The last of the jobs goes to the end of the text. *ret: whether there are
- * none left; false when there was no time for all. */
-static int turn_round(struct list *l, double until_s, bool *ret,
-                      struct error *err)
-{
-    size_t from;
-    *ret = false;
-    for (int n = 1; l->starts.len > 0; n++) {
-        l->starts.len -= sizeof(from);
-        memcpy(&from, l->starts.data + l->starts.len, sizeof(from));
-        if (buf_add(&l->text, l->jobs.data + from, l->jobs.len - from, err) <
-                0 ||
-            (l->starts.len > 0 && buf_addstr(&l->text, ",", err) < 0))
-            return -1;
-        l->jobs.len = from;
-        if (n % LOOKS == 0 && clock_real.now_s(&clock_real) > until_s)
-            return 0;
-    }
-    *ret = true;
-    return buf_addstr(&l->text, "]}", err);
+    l->has_some = true;
+    return put_before(l, l->job.data, l->job.len, err);
 }
 
 static bool end_list(void *arg, double until_s, const struct error *why)
 {
     struct list *l = arg;
     struct error err = ERROR_INIT;
-    bool is_whole = false;
-    if (!why && turn_round(l, until_s, &is_whole, &err) < 0)
+    (void)until_s;
+    if (!why && put_before(l, l->head.data, l->head.len, &err) < 0)
         why = &err;
-    if (!why && !is_whole)
-        return false;
-    if (why)
+    if (why) {
         http_reply_err(l->x, why);
-    else
-        http_reply_json(l->x, 200, buf_str(&l->text), l->text.len);
+    } else {
+        http_reply_own(l->x, l->text, l->text + l->from, l->cap - l->from);
+        l->text = NULL;
+    }
     list_free(l);
     return true;
 }
@@ -137,15 +159,9 @@ void serve_queue(void *arg, struct http_exchange *x)
         running += job_state_is_live(j->state);
         queued += j->state == JOB_QUEUED || j->state == JOB_HELD;
     }
-    struct list *l = malloc(sizeof(*l));
-    if (l)
-        *l = (struct list){.c = c,
-                           .x = x,
-                           .members = members,
-                           .jobs = BUF_INIT,
-                           .starts = BUF_INIT,
-                           .text = BUF_INIT};
-    if (!l || add_head(l, running, queued, &err) < 0) {
+    struct list *l =
+        list_new(&(struct list){.c = c, .x = x, .members = members}, f.limit);
+    if (!l || make_head(l, running, queued, &err) < 0) {
         if (l)
             list_free(l);
         (void)error_set(&err, ERR_NOMEM, "list of jobs");
