@@ -388,7 +388,8 @@ struct member members_find(const struct members *m, const char *name,
     if (m->o)
         return of_tree(json_object_get(m->o, name));
     for (size_t i = m->n; i-- > 0;)
-        if (m->at[i].len == len && memcmp(m->at[i].key, name, len) == 0)
+        if (m->at[i].len == len && (len == 0 || m->at[i].key[0] == *name) &&
+            memcmp(m->at[i].key, name, len) == 0)
             return m->at[i].value;
     return of_tree(NULL);
 }

@@ -58,12 +58,24 @@ static void put_text(const struct members *job, const char *key, char *out,
     put_some(out, cap, m.text, m.len);
 }
 
+static void put_number(char *out, size_t cap, int64_t n)
+{
+    char text[24], *p = text + sizeof(text);
+    uint64_t left = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    do
+        *--p = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (n < 0)
+        *--p = '-';
+    put_some(out, cap, p, (size_t)(text + sizeof(text) - p));
+}
+
 static void put_int(const struct members *job, const char *key, char *out,
                     size_t cap)
 {
     const struct member m = members_get(job, key);
     if (m.kind == MEMBER_INT)
-        (void)snprintf(out, cap, "%" PRId64, m.n);
+        put_number(out, cap, m.n);
     else
         put(out, cap, "");
 }
@@ -131,10 +143,7 @@ static void labels_text(const struct members *job, char *out, size_t cap)
 static int state_of(const struct members *job, enum job_state *ret)
 {
     const struct member m = text_of(job, "state");
-    char name[24] = "";
-    if (m.len < sizeof(name))
-        memcpy(name, m.text, m.len);
-    return job_state_from_name(name, ret);
+    return job_state_from_text(m.text, m.len, ret);
 }
 
 static bool is_live(const struct members *job)
@@ -154,10 +163,8 @@ static void gpus_text(const struct members *job, char *out, size_t cap)
     int64_t held = int_of(job, "gpus", 0);
     int64_t lo = int_of(job, "gpus_min", 0);
     int64_t hi = int_of(job, "gpus_max", lo);
-    if (held > 0)
-        (void)snprintf(out, cap, "%" PRId64, held);
-    else if (lo == hi)
-        (void)snprintf(out, cap, "%" PRId64, lo);
+    if (held > 0 || lo == hi)
+        put_number(out, cap, held > 0 ? held : lo);
     else
         (void)snprintf(out, cap, "%" PRId64 "..%" PRId64, lo, hi);
 }
@@ -179,7 +186,7 @@ static void step_text(const struct members *job, char *out, size_t cap)
 static void rate_text(const struct members *job, char *out, size_t cap)
 {
     double t = real_of(job, "t_iter_s");
-    if (is_live(job) && t > 0)
+    if (t > 0 && is_live(job))
         (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
     else
         put(out, cap, "");
@@ -215,7 +222,8 @@ static void progress_text(const struct members *job, char *out, size_t cap)
 
 static void left_text(const struct members *job, char *out, size_t cap)
 {
-    (void)render_duration(is_live(job) ? real_of(job, "eta_s") : NAN, out, cap);
+    double s = real_of(job, "eta_s");
+    (void)render_duration(isfinite(s) && is_live(job) ? s : NAN, out, cap);
 }
 
 /* "~2m", "~1h", "~3d": no figure of an estimate that would soon be another. */
@@ -247,7 +255,7 @@ static void where_text(const struct members *job, char *out, size_t cap)
 {
     const struct member place = text_of(job, "place");
     const struct member reason = text_of(job, "reason");
-    bool has_place = place.len > 0 && (is_live(job) || reason.len == 0);
+    bool has_place = place.len > 0 && (reason.len == 0 || is_live(job));
     const struct member *m = has_place ? &place : &reason;
     put_some(out, cap, m->text, m->len);
 }

@@ -79,14 +79,15 @@ struct bounds {
 };
 
 /* Within a string a quote has a backslash before it, so there are as many as
- * there are such marks. */
+ * there are such marks. There are few braces but those of the jobs, and a NUL
+ * stands at the end. */
 static unsigned long long count(const char *p, const char *end)
 {
     static const char mark[] = "},{\"";
     unsigned long long n = *p == '{';
-    while ((p = memmem(p, (size_t)(end - p), mark, sizeof(mark) - 1))) {
-        n++;
-        p += sizeof(mark) - 1;
+    while ((p = memchr(p, '}', (size_t)(end - p)))) {
+        n += strncmp(p, mark, sizeof(mark) - 1) == 0;
+        p++;
     }
     return n;
 }
@@ -152,7 +153,7 @@ static int go_on(const struct pages_conf *conf, struct part *now,
             return 0;
         has_more = has_more && b.last > 0;
         if (has_more) {
-            unsigned long long n = count(b.from, b.end);
+            unsigned long long n = b.from > b.jobs ? count(b.from, b.end) : b.n;
             left -= n < left ? n : left - 1;
             if (part_ask(conf, left < conf->part ? left : conf->part, b.last,
                          ahead, err) < 0)

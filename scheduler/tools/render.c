@@ -229,7 +229,8 @@ void render_wrapped(const char *text, int columns, FILE *out)
 char *render_duration(double s, char *out, size_t cap)
 {
     if (!isfinite(s)) {
-        (void)snprintf(out, cap, "-");
+        out[0] = cap > 1 ? '-' : '\0';
+        out[cap > 1] = '\0';
         return out;
     }
     long long t = s > 0 ? (long long)(s + 0.5) : 0;

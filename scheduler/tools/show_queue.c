@@ -137,11 +137,16 @@ static json_t *head_of(const char *text, size_t len)
     return NULL;
 }
 
-static bool says(const struct members *job, const char *state)
+static bool is_word(const struct member *m, const char *word)
+{
+    return m->kind == MEMBER_TEXT && m->len == strlen(word) &&
+           memcmp(m->text, word, m->len) == 0;
+}
+
+static bool waits(const struct members *job)
 {
     const struct member m = members_get(job, "state");
-    return m.kind == MEMBER_TEXT && m.len == strlen(state) &&
-           memcmp(m.text, state, m.len) == 0;
+    return is_word(&m, "QUEUED") || is_word(&m, "HELD");
 }
 
 /* One that waits with others of its sweep, or that comes while they may still
@@ -149,7 +154,7 @@ static bool says(const struct members *job, const char *state)
 static int add_row(struct queue_rows *r, const struct members *job,
                    const char *text, size_t len, struct error *err)
 {
-    bool may_wait = r->waiting && (says(job, "QUEUED") || says(job, "HELD"));
+    bool may_wait = r->waiting && waits(job);
     if (!r->waiting || (!may_wait && sweep_rows_ready(r->waiting)))
         return add_job(r->t, &r->columns, job, err);
     json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);

@@ -151,12 +151,12 @@ int render_table_turn(struct render_table *t, struct error *err)
     return buf_add(&t->turns, &turn, sizeof(turn), err);
 }
 
-/* A row has fifty parts: they are gathered, and written a few thousand bytes at
- * a time. */
+/* A row has fifty parts: they are gathered, and written as many bytes at a time
+ * as a pipe takes. */
 struct sink {
     FILE *out;
     size_t n;
-    char at[4096];
+    char at[65536];
 };
 
 static void flush(struct sink *s)
@@ -190,7 +190,7 @@ struct part {
     const char *text;
     size_t len;
     int width;
-    const char *before, *after; /* what paints it */
+    const char *before, *after; /* what paints it; NULL: nothing does */
 };
 
 /* *io_owed blanks are written before what comes next: no line ends in them. */
@@ -209,11 +209,13 @@ static void put_part(struct sink *s, const struct part *p, int width,
     }
     put_blanks(s, *io_owed + (align == RENDER_RIGHT ? pad : 0));
     *io_owed = align == RENDER_RIGHT ? 0 : pad;
-    put_bytes(s, p->before, strlen(p->before));
+    if (p->before)
+        put_bytes(s, p->before, strlen(p->before));
     put_bytes(s, p->text, bytes);
     if (cut)
         put_bytes(s, "+", 1);
-    put_bytes(s, p->after, strlen(p->after));
+    if (p->after)
+        put_bytes(s, p->after, strlen(p->after));
 }
 
 static int total_of(const int *widths, size_t n, int gap)
@@ -306,9 +308,7 @@ static void put_titles(const struct render_table *t, const struct print *p,
         const char *title = t->columns[c].title;
         const struct part part = {.text = title,
                                   .len = strlen(title),
-                                  .width = width_of(title, INT32_MAX, NULL),
-                                  .before = "",
-                                  .after = ""};
+                                  .width = width_of(title, INT32_MAX, NULL)};
         put_part(out, &part, p->widths[c], t->columns[c].align, &owed);
     }
     put_bytes(out, end, strlen(end));
@@ -324,11 +324,11 @@ static const char *put_row(const struct render_table *t, const struct print *p,
         struct cell c;
         memcpy(&c, cells + i * sizeof(c), sizeof(c));
         const enum render_paint paint = (enum render_paint)c.paint;
-        const struct part part = {.text = text,
-                                  .len = c.len,
-                                  .width = (int)c.width,
-                                  .before = render_paint(p->style, paint),
-                                  .after = render_unpaint(p->style, paint)};
+        struct part part = {.text = text, .len = c.len, .width = (int)c.width};
+        if (paint != RENDER_PLAIN) {
+            part.before = render_paint(p->style, paint);
+            part.after = render_unpaint(p->style, paint);
+        }
         if (i < p->n) {
             put_part(out, &part, p->widths[i], t->columns[i].align, &owed);
             owed += p->gap;
