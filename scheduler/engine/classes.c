@@ -221,7 +221,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_where(const struct alloc_where *a, const struct alloc_where *b)
+bool eng_same_where(const struct alloc_where *a, const struct alloc_where *b)
 {
     return same_text(a->partition, b->partition) &&
            same_text(a->constraint, b->constraint) &&
@@ -241,7 +241,7 @@ struct class_masks eng_masks(const struct engine *e, const struct job *job,
     for (size_t i = 0; i < MASK_MEMO; i++) {
         const struct mask_memo_row *row = &memo->rows[i];
         if (row->is_used && row->has_gpus == has_gpus &&
-            same_where(&row->where, &w))
+            eng_same_where(&row->where, &w))
             return row->masks;
     }
     struct mask_memo_row *row = &memo->rows[memo->next++ % MASK_MEMO];

@@ -374,13 +374,17 @@ struct engine_read {
     size_t sweep_at;  /* where in it the sweep's id stands; 0: it has none */
     bool is_used;
 };
-/* Checks what was read, or drafted, for req: whether it may be entered. */
+/* Checks what was read, or drafted, for req: whether it may be entered.
+ * in  memo  of others of the request; or NULL */
+struct fit_memo;
 int eng_prepare(struct engine *e, const struct engine_submit *req,
-                struct engine_read *io, struct error *err) MUST_CHECK;
+                struct engine_read *io, struct fit_memo *memo,
+                struct error *err) MUST_CHECK;
 /* The same for the i-th task. */
 int eng_prepare_task(struct engine *e, const struct engine_submit *req,
                      const struct engine_sweep *sweep, size_t i,
-                     struct engine_read *io, struct error *err) MUST_CHECK;
+                     struct engine_read *io, struct fit_memo *memo,
+                     struct error *err) MUST_CHECK;
 /* Stages what was prepared under the next id, and empties io.
  * in  sweep  of a task; or 0 */
 int eng_enter(struct engine *e, const struct engine_submit *req,

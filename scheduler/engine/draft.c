@@ -162,11 +162,11 @@ int engine_draft(const struct engine_submit *req,
 /* ---- checks --------------------------------------------------------------
  */
 static int check_fits(const struct engine *e, const struct job *job,
-                      struct error *err)
+                      struct fit_memo *memo, struct error *err)
 {
     struct error why = ERROR_INIT;
 
-    if (eng_check_fits(e, job, &why) == 0 ||
+    if (eng_check_fits_as(e, job, memo, &why) == 0 ||
         (job->force_queue && why.code == ERR_INVAL))
         return 0;
     return error_set(err, why.code, "%s", why.msg);
@@ -189,12 +189,14 @@ static int take_read(const struct engine *e, const struct engine_submit *req,
 }
 
 int eng_prepare(struct engine *e, const struct engine_submit *req,
-                struct engine_read *io, struct error *err)
+                struct engine_read *io, struct fit_memo *memo,
+                struct error *err)
 {
     if (take_read(e, req, io, err) < 0)
         return -1;
     const struct job *job = &io->en->job;
-    return check_fits(e, job, err) < 0 || eng_check_depends(e, job, err) < 0 ||
+    return check_fits(e, job, memo, err) < 0 ||
+                   eng_check_depends(e, job, err) < 0 ||
                    eng_check_limits(e, job, err) < 0
                ? -1
                : 0;
@@ -202,9 +204,10 @@ int eng_prepare(struct engine *e, const struct engine_submit *req,
 
 int eng_prepare_task(struct engine *e, const struct engine_submit *req,
                      const struct engine_sweep *sweep, size_t i,
-                     struct engine_read *io, struct error *err)
+                     struct engine_read *io, struct fit_memo *memo,
+                     struct error *err)
 {
-    if (eng_prepare(e, req, io, err) < 0)
+    if (eng_prepare(e, req, io, memo, err) < 0)
         return -1;
     if (!io->text)
         return say_task(io, sweep, i, err);

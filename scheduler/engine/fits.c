@@ -249,3 +249,25 @@ int eng_check_fits(const struct engine *e, const struct job *job,
     free(nodes);
     return fits ? 0 : refuse_size(e, job, &w, err);
 }
+
+static bool wants_same(const struct job *a, const struct job *b)
+{
+    return a->gpus_min == b->gpus_min && a->gpus_max == b->gpus_max &&
+           a->nodes_min == b->nodes_min && a->nodes_max == b->nodes_max &&
+           a->per_node == b->per_node &&
+           a->where.exclusive == b->where.exclusive &&
+           eng_same_where(&a->where, &b->where);
+}
+
+int eng_check_fits_as(const struct engine *e, const struct job *job,
+                      struct fit_memo *memo, struct error *err)
+{
+    for (size_t i = 0; memo && i < FIT_MEMO && memo->of[i]; i++)
+        if (wants_same(memo->of[i], job))
+            return 0;
+    if (eng_check_fits(e, job, err) < 0)
+        return -1;
+    if (memo)
+        memo->of[memo->next++ % FIT_MEMO] = job;
+    return 0;
+}

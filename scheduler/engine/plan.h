@@ -70,6 +70,17 @@ struct class_masks eng_masks(const struct engine *e, const struct job *job,
 /* err  ERR_INVAL "can never fit", and what is missing */
 int eng_check_fits(const struct engine *e, const struct job *job,
                    struct error *err) MUST_CHECK;
+/* Jobs that were found to fit: most tasks of a sweep want the same. Zeroed to
+ * begin with; of one inventory, and for as long as these jobs are there. */
+enum { FIT_MEMO = 16 };
+struct fit_memo {
+    const struct job *of[FIT_MEMO];
+    size_t next;
+};
+/* As eng_check_fits(). in  memo  NULL: nothing is known */
+int eng_check_fits_as(const struct engine *e, const struct job *job,
+                      struct fit_memo *memo, struct error *err) MUST_CHECK;
+bool eng_same_where(const struct alloc_where *a, const struct alloc_where *b);
 
 /* ---- parts.c --------------------------------------------------------------
  */

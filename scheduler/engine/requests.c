@@ -170,7 +170,7 @@ int eng_enter_one(struct engine *e, const struct engine_submit *req,
         return error_set(err, ERR_INVAL, "a submit needs a spec");
     if (!read && engine_read(req->spec, &read, err) < 0)
         return -1;
-    int rc = eng_prepare(e, req, read, err);
+    int rc = eng_prepare(e, req, read, NULL, err);
     if (rc == 0)
         rc = eng_enter(e, req, read, 0, &en, err);
     if (read != req->read)
