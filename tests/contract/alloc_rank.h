@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/base/signals.h"
+
 static inline void note_in(const char *dir, const char *file, const char *text)
 {
     char path[PATH_MAX + 16];
@@ -117,6 +119,7 @@ static inline int rank_main(int argc, char **argv)
     }
     if (strcmp(what, "usr1") == 0)
         (void)signal(SIGUSR1, on_usr1);
+    signals_let_users_in();
     if (strcmp(what, "print") == 0) {
         print_bytes(n);
         _exit(0);
