@@ -87,8 +87,10 @@ static bool long_real(const char *p, const char *end, double *ret)
         return false;
     for (p = first; p < point; p++)
         whole = 10 * whole + (*p - '0');
-    for (p = point + 1; p < end; p++, scale *= 10)
+    for (p = point + 1; p < end; p++) {
         n = 10 * n + (*p - '0');
+        scale *= 10;
+    }
     double low = whole + n / scale * (1 - DBL_EPSILON);
     *ret = is_negative ? -low : low;
     return low == whole + n / scale * (1 + DBL_EPSILON);

@@ -306,7 +306,7 @@ static int put_sweep(struct engine_read *r, uint64_t sweep, struct error *err)
 {
     char id[24];
     size_t n = (size_t)snprintf(id, sizeof(id), "%" PRIu64, sweep);
-    size_t rest = strlen(r->text) - r->sweep_at; /* with its NUL, less the 1 */
+    size_t rest = strlen(r->text + r->sweep_at + 1) + 1;
     char *text = realloc(r->text, r->sweep_at + n + rest);
 
     if (!text)

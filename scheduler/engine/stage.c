@@ -105,11 +105,11 @@ static bool may_stop(const struct entry *en, enum job_event ev)
 }
 
 /* As it was before the batch; of a new one there is nothing to go back to. */
-static int save(struct entry *en, bool is_new, struct saved *ret,
+static int save(struct entry *en, bool has_past, struct saved *ret,
                 struct error *err)
 {
     *ret = (struct saved){.entry = en};
-    if (is_new || en->is_saved)
+    if (!has_past)
         return 0;
     ret->copy = malloc(sizeof(*ret->copy));
     if (!ret->copy)
@@ -122,11 +122,11 @@ static int save(struct entry *en, bool is_new, struct saved *ret,
 static int push(struct engine *e, struct entry *en, struct store_event ev,
                 char *detail, struct error *err)
 {
-    bool is_new = ev.ev == EV_SUBMIT;
+    bool is_new = ev.ev == EV_SUBMIT, is_first = !en->is_saved;
     struct saved s = {.entry = NULL};
 
     ev.detail = detail;
-    if (reserve(e, err) < 0 || save(en, is_new, &s, err) < 0 ||
+    if (reserve(e, err) < 0 || save(en, is_first && !is_new, &s, err) < 0 ||
         (is_new ? eng_fold_taken(en, &ev, err) : eng_fold(en, &ev, err)) < 0) {
         free(s.copy);
         free(detail);
@@ -135,7 +135,7 @@ static int push(struct engine *e, struct entry *en, struct store_event ev,
     if (is_new)
         en->ticket = e->staged + 1;
     en->changed = e->staged + 1;
-    if (!en->is_saved) {
+    if (is_first) {
         e->saved[e->n_saved++] = s;
         en->is_saved = true;
     }
