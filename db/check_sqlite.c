@@ -59,7 +59,9 @@ static int check_pages(struct findings *f, const struct db *d,
     return 0;
 }
 
-static int check_state(struct findings *f, const char *dir, struct error *err)
+/* out  *ret_events  in its log; left alone when that cannot be read */
+static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
+                       struct error *err)
 {
     struct db d = {.h = NULL};
     int rc = open_one(dir, &d, "state.db", err);
@@ -69,7 +71,9 @@ static int check_state(struct findings *f, const char *dir, struct error *err)
         rc = check_pages(f, &d, err);
     /* The rest of a file that is no tree any more is noise. */
     if (rc == 0 && f->n == 0) {
-        rc = check_log(f, &d, err);
+        rc = db_get_int(&d, "SELECT count(*) FROM event", ret_events, err);
+        if (rc == 0)
+            rc = check_log(f, &d, err);
         if (rc == 0)
             rc = check_sums(f, &d, err);
         if (rc == 0)
@@ -81,12 +85,22 @@ static int check_state(struct findings *f, const char *dir, struct error *err)
     return rc;
 }
 
-static int check_metrics(struct findings *f, const char *dir, struct error *err)
+/* It comes to be right after state.db, so one that is empty beside a log was
+ * not so before: somebody, or a disk, has emptied it. A daemon would begin it
+ * anew, and the curves would be gone without a word.
+ * in  events  in the log of state.db */
+static int check_metrics(struct findings *f, const char *dir, int64_t events,
+                         struct error *err)
 {
     struct db d = {.h = NULL};
+    int64_t version = 0;
     int rc = open_one(dir, &d, "metrics.db", err);
     if (rc == 0)
         rc = schema_check(&d, &schema_metrics, err);
+    if (rc == 0)
+        rc = db_get_int(&d, "PRAGMA user_version", &version, err);
+    if (rc == 0 && version == 0 && events > 0)
+        finding(f, "metrics.db: empty beside a state.db with jobs");
     if (rc == 0)
         rc = check_pages(f, &d, err);
     db_close(&d);
@@ -100,10 +114,11 @@ int store_sqlite_check(const char *dir,
 {
     struct findings f = {.each = each, .arg = arg};
     struct error err = ERROR_INIT;
-    if (check_state(&f, dir, &err) < 0)
+    int64_t events = 0;
+    if (check_state(&f, dir, &events, &err) < 0)
         finding(&f, "%s", err.msg);
     err = (struct error)ERROR_INIT;
-    if (check_metrics(&f, dir, &err) < 0)
+    if (check_metrics(&f, dir, events, &err) < 0)
         finding(&f, "%s", err.msg);
     return f.n;
 }

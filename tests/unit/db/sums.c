@@ -243,9 +243,28 @@ static void test_upgrade_archive(void)
     tmp_end(&t);
 }
 
+static void test_emptied(void)
+{
+    struct tmp t;
+
+    tmp_begin(&t);
+    struct store *s = must_open(&t);
+    s->ops->destroy(s);
+    ok(truncate(tmp_path(&t, "metrics.db"), 0) == 0, "metrics.db is empty");
+    finds(&t, 0, "", "as when the first start was cut short");
+    s = must_open(&t);
+    write_job(s);
+    s->ops->destroy(s);
+    finds(&t, 0, "", "the next start made it");
+    ok(truncate(tmp_path(&t, "metrics.db"), 0) == 0, "it is emptied");
+    finds(&t, 1, "metrics.db: empty", "beside jobs that is damage");
+    tmp_end(&t);
+}
+
 int main(void)
 {
     test_sums();
+    test_emptied();
     test_upgrade_archive();
     test_upgrade_state();
     return tap_done();
