@@ -155,7 +155,7 @@ sweep() { # HOLD MORE: its id
 of_sweep() { # WHAT COMMAND...
     start "$dir/sweeps" "$dir/sock" "$dir/sweeps.yaml"
     "${@:2}" >"$dir/told"
-    sleep 2 # what comes of it: the plans, the archive
+    rests
     say '' "$1" '' "$(stalls)"
     end_daemon
 }

@@ -82,6 +82,18 @@ cores() { # AT_FIRST SECONDS: of one core since then
     awk -v a="$1" -v b="$(cpu)" -v s="$2" \
         'BEGIN { printf "%.0f %% of a core", (b - a) / s * 100 }'
 }
+# What was asked for has come, the plans and the archive too: it has used no
+# core for two seconds.
+rests() {
+    local was=
+    for _ in $(seq 60); do
+        [ "$was" != "$(cpu)" ] || return 0
+        was=$(cpu)
+        sleep 2
+    done
+    echo "${0##*/}: the daemon does not come to rest" >&2
+    exit 1
+}
 as_other=()
 start() { # STATE [SOCKET [CONFIG]]: keeps the seconds until it is ready
     local t
