@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,9 @@
 enum { LOG_PATH_CAP = SETUP_PATH_CAP + 16 };
 /* Descriptors for all that is no client: databases, logs, attempts. */
 enum { OTHER_FDS = 512 };
+/* Free bytes at the end of an arena go back to the system from here on, and a
+ * block of so many always does. */
+enum { MEMORY_KEPT = 1 << 20 };
 
 /* ---- configuration --------------------------------------------------------
  */
@@ -310,8 +314,17 @@ static void on_event_log(int severity, const char *msg)
     http_server_look_again();
 }
 
+/* Each thread has an arena. Left to itself glibc keeps in each of them twice
+ * the largest block that was ever freed, for the rest of a life of months. */
+static void bound_free_memory(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT);
+    (void)mallopt(M_TRIM_THRESHOLD, MEMORY_KEPT);
+}
+
 static void prepare_process(const struct conf *conf)
 {
+    bound_free_memory();
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGCHLD, SIG_DFL); /* who ignores it, learns no exit code */
