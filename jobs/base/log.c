@@ -3,7 +3,12 @@
 #include "jobs/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +86,14 @@ static size_t stamp(char *out, size_t cap)
     return n + (m > 0 ? (size_t)m : 0);
 }
 
+enum {
+    TEXT_CAP = 1024,
+    AREA_CAP = 33,
+    LINE_CAP = PIPE_BUF, /* so that a pipe takes all of it, or nothing */
+    JSON_CHAR_MAX = 6,   /* \\u001f */
+    JSON_END_MAX = 16,   /* ..."}, newline */
+};
+
 /* Of the character that begins here; 0: it is none. */
 static size_t utf8_len(const unsigned char *p)
 {
@@ -106,11 +119,16 @@ static size_t utf8_len(const unsigned char *p)
     return 0;
 }
 
-/* The inside of a JSON string. */
-static size_t put_json(char *out, size_t len, const char *text)
+/* The inside of a JSON string. What would go beyond max ends with "...". */
+static size_t put_json(char *out, size_t len, size_t max, const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
     for (size_t n; *p; p += n) {
+        if (len + JSON_CHAR_MAX > max) {
+            for (int i = 0; i < 3; i++)
+                out[len++] = '.';
+            return len;
+        }
         size_t is = utf8_len(p);
         n = is > 0 ? is : 1;
         if (is == 0) {
@@ -140,12 +158,6 @@ static size_t put_text(char *out, size_t len, const char *text)
     return len;
 }
 
-enum {
-    TEXT_CAP = 1024,
-    AREA_CAP = 33,
-    LINE_CAP = 6 * (TEXT_CAP + AREA_CAP) + 128
-};
-
 struct line {
     enum log_level level;
     char area[AREA_CAP], text[TEXT_CAP];
@@ -168,9 +180,9 @@ static size_t compose_json(const struct line *l, char out[LINE_CAP])
     size_t len = (size_t)snprintf(out, LINE_CAP,
                                   "{\"at\":\"%s\",\"level\":\"%s\",\"area\":\"",
                                   at, names[l->level]);
-    len = put_json(out, len, l->area);
+    len = put_json(out, len, LINE_CAP, l->area);
     len += (size_t)snprintf(out + len, LINE_CAP - len, "\",\"message\":\"");
-    len = put_json(out, len, l->text);
+    len = put_json(out, len, LINE_CAP - JSON_END_MAX, l->text);
     out[len++] = '"';
     out[len++] = '}';
     return len;
@@ -231,13 +243,122 @@ int log_to_journal(const char *path)
     return 0;
 }
 
+/* ---- standard error -------------------------------------------------------
+ * Who reads it may have stopped: a pager, a terminal after ^S, a journald that
+ * hangs. Such a reader has PATIENCE_MS; then lines are lost, and counted, until
+ * it reads again.
+ */
+enum { PATIENCE_MS = 20, CHILD_MS = 100 };
+static pthread_mutex_t taking_turns = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool is_stuck;
+static _Atomic unsigned long long n_lost;
+
+static bool would_take(void)
+{
+    struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+    is_stuck = poll(&fd, 1, is_stuck ? 0 : PATIENCE_MS) == 0;
+    return !is_stuck;
+}
+
+/* A child of fork() may find it locked by a thread that it has not. */
+static bool take_turn(void)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += CHILD_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return pthread_mutex_timedlock(&taking_turns, &until) == 0;
+}
+
+/* A pipe that is ready takes a line, but not those of two threads maybe. */
+static bool write_in_turn(const struct iovec parts[2])
+{
+    bool is_ours = take_turn();
+    bool is_taken = would_take() &&
+                    (writev(STDERR_FILENO, parts, 2) >= 0 || errno != EAGAIN);
+    if (is_ours)
+        (void)pthread_mutex_unlock(&taking_turns);
+    return is_taken;
+}
+
+/* A terminal that is ready takes part of a line maybe, and waits with the rest.
+ * What is open as standard error is others' too, so whether it waits is said of
+ * another opening. */
+static bool write_to_terminal(const struct iovec parts[2])
+{
+    static _Atomic bool is_cut;
+    char newline = '\n';
+    struct iovec all[3] = {{&newline, is_cut}, parts[0], parts[1]};
+    ssize_t len =
+        (ssize_t)(all[0].iov_len + parts[0].iov_len + parts[1].iov_len);
+    int fd =
+        open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return write_in_turn(parts);
+    ssize_t n = would_take() ? writev(fd, all, 3) : 0;
+    (void)close(fd);
+    if (n > 0)
+        is_cut = n < len;
+    return n == len || (n < 0 && errno != EAGAIN);
+}
+
+static bool send_in_time(struct iovec parts[2])
+{
+    const struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 2};
+    const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    return sendmsg(STDERR_FILENO, &msg, flags) >= 0 || errno != EAGAIN ||
+           (would_take() &&
+            (sendmsg(STDERR_FILENO, &msg, flags) >= 0 || errno != EAGAIN));
+}
+
+/* False: it would have to wait. */
+static bool put_line(enum log_level level, const char *out, size_t len)
+{
+    const char *first = log_prefix(level);
+    struct iovec parts[2] = {{(char *)first, strlen(first)},
+                             {(char *)out, len}};
+    struct stat st = {.st_mode = S_IFREG};
+    (void)fstat(STDERR_FILENO, &st);
+    if (S_ISSOCK(st.st_mode))
+        return send_in_time(parts);
+    if (S_ISFIFO(st.st_mode))
+        return write_in_turn(parts);
+    if (S_ISCHR(st.st_mode) && isatty(STDERR_FILENO))
+        return write_to_terminal(parts);
+    ssize_t ignored = writev(STDERR_FILENO, parts, 2);
+    (void)ignored;
+    return true;
+}
+
+static bool say(const struct line *l)
+{
+    char out[LINE_CAP];
+    size_t len =
+        log_format == LOG_JSON ? compose_json(l, out) : compose(l, out);
+    out[len++] = '\n';
+    return put_line(l->level, out, len);
+}
+
+static void say_what_was_lost(void)
+{
+    struct line l = {.level = LOG_WARN, .area = "log"};
+    unsigned long long n =
+        n_lost > 0 && would_take() ? atomic_exchange(&n_lost, 0) : 0;
+    if (n == 0)
+        return;
+    (void)snprintf(l.text, sizeof(l.text),
+                   "lines were lost, as nobody read standard error n=%llu", n);
+    if (!say(&l))
+        n_lost += n;
+}
+
 void log_line(enum log_level level, const char *area, const char *fmt, ...)
 {
     if (level > max_level)
         return;
     int saved = errno;
     struct line l = {.level = level}; /* what is longer ends with "..." */
-    char out[LINE_CAP];
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(l.text, sizeof(l.text), fmt, ap);
@@ -246,13 +367,9 @@ void log_line(enum log_level level, const char *area, const char *fmt, ...)
         memcpy(l.text + sizeof(l.text) - 4, "...", 4);
     (void)snprintf(l.area, sizeof(l.area), "%s", area);
     if (!tell_journal(&l)) {
-        size_t len =
-            log_format == LOG_JSON ? compose_json(&l, out) : compose(&l, out);
-        out[len++] = '\n';
-        const char *first = log_prefix(level);
-        struct iovec parts[] = {{(char *)first, strlen(first)}, {out, len}};
-        ssize_t ignored = writev(STDERR_FILENO, parts, 2);
-        (void)ignored;
+        say_what_was_lost();
+        if (!say(&l))
+            n_lost++;
     }
     errno = saved;
 }

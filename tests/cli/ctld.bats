@@ -5,7 +5,10 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
-teardown() { ctld_stop; }
+teardown() {
+    exec 7>&- # of one below; a daemon that waits for its reader goes on
+    ctld_stop
+}
 
 ctld() { "$MGPU_BIN/mgpu-ctld" "$@"; }
 
@@ -348,6 +351,30 @@ END
     wait_for 30 ctld_ready
     id=$(submit_command two true)
     wait_for 30 job_is "$id" COMPLETED
+    ctld_term
+}
+
+@test "F43: nobody reads the log: nothing waits, what was lost is told" {
+    ctld_start # as always, for its files
+    ctld_term
+    mkfifo "$BATS_TEST_TMPDIR/log"
+    exec 7<>"$BATS_TEST_TMPDIR/log"
+    dd if=/dev/zero of="$BATS_TEST_TMPDIR/log" oflag=nonblock bs=4096 \
+        2>/dev/null || : # until it is full
+    "$MGPU_BIN/mgpu-ctld" --local --slots 1 --state-dir "$ctld_dir/state" \
+        --socket "$ctld_dir/sock" >/dev/null 2>"$BATS_TEST_TMPDIR/log" \
+        3>&- 7>&- &
+    ctld_pid=$!
+    wait_for 30 ctld_ready
+    id=$(submit_command one true)
+    wait_for 30 job_is "$id" COMPLETED
+    dd if="$BATS_TEST_TMPDIR/log" iflag=nonblock bs=65536 of=/dev/null \
+        2>/dev/null || : # until it is empty
+    grep -a -m 1 'lines were lost' <&7 >"$BATS_TEST_TMPDIR/told" 3>&- &
+    kill -HUP "$ctld_pid" # which is a line
+    wait_for 30 grep -q 'warn log: lines were lost.* n=[1-9]' \
+        "$BATS_TEST_TMPDIR/told"
+    exec 7>&-
     ctld_term
 }
 
