@@ -369,6 +369,8 @@ json_t *ctld_time(double wall_s); /* null for NAN */
  * io   room  of the machine */
 int32_t ctld_take_free(const struct alloc_node *nodes, size_t i, bool counts,
                        int32_t *io_room);
+/* GPUs or slots of the nodes that are up, and of the others those that jobs
+ * have. */
 void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free);
 
 /* ---- auth.c, origin.c: who may speak to us --------------------------------

@@ -203,7 +203,8 @@ static int add_all(struct ctld *c, struct buf *b)
     rc |=
         buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);
     rc |= add_jobs(b, &n);
-    rc |= one(b, "mgpu_slots", "gauge", "GPUs or slots of nodes that are up.",
+    rc |= one(b, "mgpu_slots", "gauge",
+              "GPUs or slots of nodes that are up, and those in use elsewhere.",
               (uint64_t)total);
     rc |= one(b, "mgpu_slots_free", "gauge", "Those that nobody uses.",
               (uint64_t)n_free);

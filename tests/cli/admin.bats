@@ -517,6 +517,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     run admin status
     [[ $output == *" drained    $node since 20"*"fan 2"* ]]
     job_is "$a" RUNNING
+    [[ $(stat) == *" 1 GPUs or slots: 1 busy, 0 free | 1 running, 1 queued"* ]]
     ctld_kill
     ctld_start
     wait_for 60 shows
