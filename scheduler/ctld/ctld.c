@@ -413,7 +413,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
         make_http(c, err) < 0 || ctld_backups_init(c, err) < 0 ||
         ctld_spans_init(c, err) < 0 || ctld_retire_init(c, err) < 0 ||
-        ctld_retention_init(c, err) < 0) {
+        ctld_retention_init(c, err) < 0 || ctld_memory_init(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -500,6 +500,7 @@ void ctld_destroy(struct ctld *c)
     ctld_retention_clear(c);
     ctld_spans_clear(c);
     ctld_retire_clear(c);
+    ctld_memory_clear(c);
     loop_destroy(c->loop);
     secret_clear(&c->secret);
     free(c);

@@ -110,6 +110,10 @@ struct ctld_retention { /* retention.c */
     double passed_s;  /* when the last pass ended; NAN: not yet */
     uint64_t n_of_pass;
 };
+struct ctld_memory {  /* memory.c */
+    struct task task; /* the first */
+    struct loop_source *timer;
+};
 struct ctld_spans {   /* spans.c */
     struct task task; /* the first */
     struct loop_source *timer;
@@ -204,6 +208,7 @@ struct ctld {
     struct ctld_room room;
     struct ctld_retention retention;
     struct ctld_spans spans;
+    struct ctld_memory memory;
     struct ctld_retire retire;
     struct audit *audit;
     struct ctld_pause pause;
@@ -498,6 +503,12 @@ double ctld_rows_since(struct ctld *c);
 /* It ended before that: what rows it had were removed, or just are. */
 bool ctld_rows_are_gone(struct ctld *c, const struct job *j);
 json_t *ctld_retention_json(struct ctld *c);
+
+/* ---- memory.c --------------------------------------------------------------
+ */
+/* The thread of the logs is there, and goes first. */
+int ctld_memory_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_memory_clear(struct ctld *c);
 
 /* ---- spans.c ---------------------------------------------------------------
  */
