@@ -145,12 +145,13 @@
  *     columns of the view in mgpu-db(5), without "job"
  *   mgpu.sql/1    {"columns":["job",..],"rows":[[1,..],..],"is_cut":false}
  *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpu_bytes","gpus_total",
- *     "gpus_free","is_up","why","used","partitions","features","reservation",
- *     "address"}]}
- *     a node with GPUs of several types is there once for each, in a row
+ *     "gpus_free","is_up","state","why","used","partitions","features",
+ *     "reservation","address"}]}
+ *     state: "up", "down", "drained", "draining" while jobs are on it; a node
+ *     with GPUs of several types is there once for each, in a row
  *   mgpu.gpus/1   {"cluster","since","until","nodes":[{"name","gpu_type",
- *     "gpus_from","gpus_total","is_up"}],"holds":[{"job","display_id","name",
- *     "user","attempt","node","gpus":[0,1],"from","to","computing"}]}
+ *     "gpus_from","gpus_total","is_up","state"}],"holds":[{"job","display_id",
+ *     "name","user","attempt","node","gpus":[0,1],"from","to","computing"}]}
  *     a hold is an attempt on a node; to: null while it has them; computing:
  *     of its last iterations, the share of their time, 0 to 1; null when not
  *     known, or another user's

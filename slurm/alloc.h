@@ -142,7 +142,8 @@ struct alloc_node {
     /* Of a node with several entries, the same in each; else 0: for so many
      * GPUs, whatever their type, it has CPUs and memory, and has some left. */
     int32_t shared_total, shared_free;
-    int32_t is_up; /* 0: down or drained; `why` says it */
+    int32_t is_up;      /* 0: down or drained; `why` says it */
+    int32_t is_drained; /* by somebody, and else well: what runs goes on */
     char why[96];
     /* Of gpus_total, that have failed and get nothing new: how many, how many
      * of these nobody has any more, and their indexes, "0,3"; `why` says of

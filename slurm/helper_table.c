@@ -258,6 +258,7 @@ static const struct field node_fields[] = {
     NODE_SHARED(shared_total),
     NODE_SHARED(shared_free),
     NODE_INT(is_up, 1),
+    NODE_INT(is_drained, 1),
     NODE_TEXT(why, 0),
     NODE_TEXT(used, 0),
     NODE_TEXT(partitions, 0),

@@ -69,12 +69,22 @@ static const char *bad_state(uint32_t state)
     return NULL;
 }
 
+/* By somebody, and else well. */
+static bool is_drained(uint32_t state)
+{
+    uint32_t base = state & NODE_STATE_BASE;
+    return (state & NODE_STATE_DRAIN) &&
+           (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED ||
+            base == NODE_STATE_MIXED);
+}
+
 static void set_state(const struct list *l, const node_info_t *n,
                       struct alloc_node *ret)
 {
     const char *state = bad_state(n->node_state);
     char user[NAME_USER_CAP];
     ret->is_up = state == NULL;
+    ret->is_drained = is_drained(n->node_state);
     if (state == NULL)
         return;
     if (n->reason == NULL || n->reason[0] == '\0') {

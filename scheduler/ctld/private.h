@@ -470,7 +470,10 @@ bool ctld_query_int(struct http_exchange *x, const char *name, int64_t min,
 
 /* ---- serve_status.c --------------------------------------------------------
  */
-json_t *ctld_node_json(const struct alloc_node *node);
+/* Of nodes[i] */
+json_t *ctld_node_json(const struct alloc_node *nodes, size_t n, size_t i);
+/* "up", "down", "drained"; "draining" while anybody's jobs are on it */
+const char *ctld_node_state(const struct alloc_node *nodes, size_t n, size_t i);
 /* {"name","is_ok","since","why"} */
 json_t *ctld_allocator_state(const struct ctld *c);
 

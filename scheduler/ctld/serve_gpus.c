@@ -287,11 +287,12 @@ static int put_head(struct gpus *g, struct error *err)
         bool is_more = i > 0 && strcmp(nodes[i - 1].name, nodes[i].name) == 0;
         from = is_more ? from + nodes[i - 1].gpus_total : 0;
         (void)json_array_append_new(
-            list, json_pack("{s:o, s:o, s:i, s:i, s:o, s:b}", "name",
+            list, json_pack("{s:o, s:o, s:i, s:i, s:o, s:b, s:s}", "name",
                             ctld_text(nodes[i].name), "gpu_type",
                             ctld_text(nodes[i].gpu_type), "gpus_from", from,
                             "gpus_total", nodes[i].gpus_total, "drained",
-                            drained_of(&nodes[i]), "is_up", nodes[i].is_up));
+                            drained_of(&nodes[i]), "is_up", nodes[i].is_up,
+                            "state", ctld_node_state(nodes, n, i)));
     }
     json_t *o = json_pack("{s:s, s:s, s:o, s:o, s:o, s:[]}", "schema",
                           "mgpu.gpus/1", "cluster", g->c->parts.conf->cluster,

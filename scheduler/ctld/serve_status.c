@@ -68,18 +68,41 @@ void serve_status(void *arg, struct http_exchange *x)
                   ctld_retention_json(c)));
 }
 
-json_t *ctld_node_json(const struct alloc_node *n)
+/* Of one with GPUs of several types, any of them: its entries are in a row. */
+static bool is_used(const struct alloc_node *nodes, size_t n, size_t i)
 {
+    const char *name = nodes[i].name;
+    while (i > 0 && strcmp(nodes[i - 1].name, name) == 0)
+        i--;
+    for (; i < n && strcmp(nodes[i].name, name) == 0; i++)
+        if (nodes[i].used[0])
+            return true;
+    return false;
+}
+
+const char *ctld_node_state(const struct alloc_node *nodes, size_t n, size_t i)
+{
+    return nodes[i].is_up         ? "up"
+           : !nodes[i].is_drained ? "down"
+           : is_used(nodes, n, i) ? "draining"
+                                  : "drained";
+}
+
+json_t *ctld_node_json(const struct alloc_node *nodes, size_t n, size_t i)
+{
+    const struct alloc_node *node = &nodes[i];
     return json_pack(
-        "{s:o, s:o, s:o, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "name", ctld_text(n->name), "gpu_type", ctld_text(n->gpu_type),
+        "{s:o, s:o, s:o, s:i, s:i, s:i, s:b, s:s, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
+        "name", ctld_text(node->name), "gpu_type", ctld_text(node->gpu_type),
         "gpu_bytes",
-        n->gpu_bytes > 0 ? json_integer(n->gpu_bytes) : json_null(),
-        "gpus_total", n->gpus_total, "gpus_free", n->gpus_free, "gpus_drained",
-        n->gpus_drained, "is_up", n->is_up, "why", ctld_text(n->why), "used",
-        ctld_text(n->used), "partitions", ctld_text(n->partitions), "features",
-        ctld_text(n->features), "reservation", ctld_text(n->reservation),
-        "address", ctld_text(n->address));
+        node->gpu_bytes > 0 ? json_integer(node->gpu_bytes) : json_null(),
+        "gpus_total", node->gpus_total, "gpus_free", node->gpus_free,
+        "gpus_drained", node->gpus_drained, "is_up", node->is_up, "state",
+        ctld_node_state(nodes, n, i), "why", ctld_text(node->why), "used",
+        ctld_text(node->used), "partitions", ctld_text(node->partitions),
+        "features", ctld_text(node->features), "reservation",
+        ctld_text(node->reservation), "address", ctld_text(node->address));
 }
 
 void serve_nodes(void *arg, struct http_exchange *x)
@@ -91,7 +114,7 @@ void serve_nodes(void *arg, struct http_exchange *x)
     const struct alloc_node *nodes = engine_nodes(c->engine, &n);
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
-        (void)json_array_append_new(list, ctld_node_json(&nodes[i]));
+        (void)json_array_append_new(list, ctld_node_json(nodes, n, i));
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:o}", "schema", "mgpu.nodes/1", "nodes", list));

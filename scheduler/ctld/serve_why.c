@@ -333,7 +333,7 @@ static json_t *nodes_of(const struct why *w, int64_t *ret_total,
             w->nodes, i, w->may[i] && w->is_open[i] && node->is_up, &room);
         if (!w->may[i])
             continue;
-        json_t *o = ctld_node_json(node);
+        json_t *o = ctld_node_json(w->nodes, w->n, i);
         (void)json_object_set_new(o, "is_open", json_boolean(w->is_open[i]));
         (void)json_array_append_new(list, o);
         *ret_total += node->gpus_total;

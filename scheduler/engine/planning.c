@@ -33,6 +33,7 @@ static void take_drained_out(struct engine *e)
             if (!node->is_up || strcmp(node->name, d->node) != 0)
                 continue;
             node->is_up = 0;
+            node->is_drained = 1;
             text_copy(node->why, sizeof(node->why), d->why);
         }
     }

@@ -91,6 +91,10 @@ int show_dry_run(const struct show_conf *s, const json_t *reply,
                  const char *file, struct error *err) MUST_CHECK;
 int show_nodes(const struct show_conf *s, const json_t *reply,
                struct error *err) MUST_CHECK;
+/* "up", "down", "drained", "draining": of mgpu.nodes/1 and mgpu.gpus/1 */
+const char *show_node_state(const json_t *node);
+/* "free", "down", "drained": of a GPU there that nobody has */
+const char *show_idle(const json_t *node);
 /* mgpu.gpus/1: how busy each GPU was, and with whose job. */
 int show_gpus(const struct show_conf *s, const json_t *reply,
               struct error *err) MUST_CHECK;

@@ -7,6 +7,21 @@
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
 
+/* An older daemon says no more than whether it is up. */
+const char *show_node_state(const json_t *node)
+{
+    const char *state = field_str(node, "state");
+    return *state ? state : field_yes(node, "is_up") ? "up" : "down";
+}
+
+const char *show_idle(const json_t *node)
+{
+    const char *state = show_node_state(node);
+    return strcmp(state, "up") == 0     ? "free"
+           : strcmp(state, "down") == 0 ? "down"
+                                        : "drained";
+}
+
 /* Down is why a node cannot be used at all, a reservation why not by all. */
 static int add_node(struct render_table *t, const json_t *n, struct error *err)
 {
@@ -17,9 +32,7 @@ static int add_node(struct render_table *t, const json_t *n, struct error *err)
     char state[48];
 
     (void)snprintf(state, sizeof(state), "%s",
-                   !up        ? "down"
-                   : !is_open ? "closed"
-                              : "up");
+                   up && !is_open ? "closed" : show_node_state(n));
     if (up && drained > 0)
         (void)snprintf(state, sizeof(state), "%s, %" PRId64 " drained",
                        is_open ? "up" : "closed", drained);
@@ -31,9 +44,9 @@ static int add_node(struct render_table *t, const json_t *n, struct error *err)
             0 ||
         render_table_add(t, err, "%s", state) < 0)
         return -1;
-    render_table_paint(t, !up                       ? RENDER_BAD
-                          : !is_open || drained > 0 ? RENDER_ODD
-                                                    : RENDER_PLAIN);
+    render_table_paint(t, strcmp(state, "down") == 0       ? RENDER_BAD
+                          : !up || !is_open || drained > 0 ? RENDER_ODD
+                                                           : RENDER_PLAIN);
     if (render_table_add(t, err, "%s", field_str(n, "partitions")) < 0 ||
         render_table_add(t, err, "%s", field_str(n, "used")) < 0 ||
         render_table_add(t, err, "%s%s%s%s", field_str(n, "why"),

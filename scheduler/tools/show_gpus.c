@@ -132,19 +132,23 @@ static int add_gpu(struct render_table *t, const struct show_conf *s,
 {
     const char *name = field_str(node, "name");
     struct line l = line_of(holds, name, index, p);
-    char held[16], computing[16], bars[SLICES_MOST * 4], who[200] = "free";
+    char held[16], computing[16], bars[SLICES_MOST * 4], who[200];
     percent(l.held_s, p->until_s - p->since_s, held, sizeof(held));
     percent(l.computed_s, l.known_s, computing, sizeof(computing));
     draw(&l, p, s->style.ascii, bars, sizeof(bars));
-    bool drained = has_index(json_object_get(node, "drained"), index);
+    const char *idle = show_idle(node);
+    bool is_well = strcmp(idle, "free") == 0;
+    if (is_well && has_index(json_object_get(node, "drained"), index)) {
+        idle = "drained";
+        is_well = false;
+    }
     if (l.is_on)
-        (void)snprintf(who, sizeof(who), "%s %.60s%s",
+        (void)snprintf(who, sizeof(who), "%s %.60s%s%s",
                        field_str(l.last, "display_id"),
-                       field_str(l.last, "user"), drained ? ", drained" : "");
-    else if (!field_yes(node, "is_up"))
-        (void)snprintf(who, sizeof(who), "down");
-    else if (drained)
-        (void)snprintf(who, sizeof(who), "drained");
+                       field_str(l.last, "user"), is_well ? "" : ", ",
+                       is_well ? "" : idle);
+    else
+        (void)snprintf(who, sizeof(who), "%s", idle);
     if (render_table_add(t, err, "%s:%" PRId64, name, index) < 0 ||
         render_table_add(t, err, "%s", field_str(node, "gpu_type")) < 0 ||
         render_table_add(t, err, "%s", held) < 0 ||

@@ -47,8 +47,7 @@ static int add_gpu(struct render_table *t, const struct show_conf *s,
         render_table_add(t, err, "%s", bar) < 0)
         return -1;
     if (!is_held)
-        return render_table_add(t, err, "%s",
-                                field_yes(gpu, "is_up") ? "free" : "down");
+        return render_table_add(t, err, "%s", show_idle(gpu));
     return render_table_add(t, err, "%s %s %s", field_str(gpu, "display_id"),
                             field_str(gpu, "user"), field_str(gpu, "name"));
 }
@@ -110,10 +109,7 @@ static int add_node(struct render_table *t, const struct show_conf *s,
         render_table_add(t, err, "%zu/%zu", n_held, end - from) < 0 ||
         render_table_add(t, err, "%s", bar) < 0)
         return -1;
-    return render_table_add(t, err, "%s",
-                            *who                        ? who
-                            : field_yes(first, "is_up") ? "free"
-                                                        : "down");
+    return render_table_add(t, err, "%s", *who ? who : show_idle(first));
 }
 
 /* At most so many lines, the head among them. */

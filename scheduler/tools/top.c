@@ -90,10 +90,10 @@ static json_t *gpu_of(const json_t *queue, const json_t *gpus, bool others,
     bool is_same =
         job && hold && field_int(job, "id", 0) == field_int(hold, "job", -1);
     const json_t *who = job ? job : others ? hold : NULL;
-    json_t *o = json_pack("{s:s, s:I, s:O?, s:b}", "node", name, "index",
-                          (json_int_t)index, "gpu_type",
-                          json_object_get(node, "gpu_type"), "is_up",
-                          field_yes(node, "is_up"));
+    json_t *o = json_pack(
+        "{s:s, s:I, s:O?, s:b, s:s}", "node", name, "index", (json_int_t)index,
+        "gpu_type", json_object_get(node, "gpu_type"), "is_up",
+        field_yes(node, "is_up"), "state", show_node_state(node));
     static const char *const keys[] = {"display_id", "name", "user"};
     (void)json_object_set_new(
         o, "job",

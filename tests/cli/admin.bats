@@ -91,11 +91,11 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 
 @test "a node that is drained while the daemon is paused is shown so" {
     node=$("$MGPU_BIN/mgpu-stat" --nodes --parsable)
-    shows() { [[ $("$MGPU_BIN/mgpu-stat" --nodes) == *"$1"* ]]; }
+    shows() { "$MGPU_BIN/mgpu-stat" --nodes | grep -q "$1"; }
     hides() { ! shows "$1"; }
     admin --quiet pause
     admin --quiet drain "$node" --reason fan
-    wait_for 30 shows "drained by uid $(id -u): fan"
+    wait_for 30 shows " drained .*drained by uid $(id -u): fan"
     admin --quiet resume "$node"
     wait_for 30 hides drained
 }
@@ -510,7 +510,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     admin drain "$node" # is so already
     b=$(submit_command waits true)
     stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
-    shows() { stat --nodes | grep -q "drained by uid $(id -u): fan 2"; }
+    shows() { stat --nodes | grep -q " draining .*drained by uid $(id -u): fan 2"; }
     wait_for 60 shows
     names() { stat --why "$b" | grep -q "NodesDown: $node (drained by uid $(id -u): fan 2)"; }
     wait_for 60 names
@@ -518,6 +518,7 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [[ $output == *" drained    $node since 20"*"fan 2"* ]]
     job_is "$a" RUNNING
     [[ $(stat) == *" 1 GPUs or slots: 1 busy, 0 free | 1 running, 1 queued"* ]]
+    stat --gpus | grep -q " $a .*, drained$"
     ctld_kill
     ctld_start
     wait_for 60 shows

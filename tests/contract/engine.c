@@ -135,7 +135,8 @@ static void test_drained(void)
        places[1]);
     size_t n = 0;
     const struct alloc_node *nodes = engine_nodes(w.engine, &n);
-    ok(n == 2 && !nodes[0].is_up && strcmp(nodes[0].why, "drained: fan") == 0,
+    ok(n == 2 && !nodes[0].is_up && nodes[0].is_drained &&
+           strcmp(nodes[0].why, "drained: fan") == 0,
        "which is shown as down, with the reason");
     is_int(w.n_bad, 0, "  nothing was odd on the way");
     free(got);

@@ -18,7 +18,7 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
 @test "F16: a drained node is shown with its reason and gets nothing new" {
     ctld_start
     scontrol update nodename=node1 state=drain reason='fan is broken'
-    shown() { stat --nodes | grep -q '^node1 .*fan is broken'; }
+    shown() { stat --nodes | grep -q '^node1 .* drained .*fan is broken'; }
     wait_for 30 shown
     id=$(submit_sh one 1 4 "$say_ran; $wait_go")
     wait_for 60 has_run "$id.1.0"
@@ -29,6 +29,7 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     wait_for 60 job_is "$id" COMPLETED
     job_is "$wide" QUEUED
     not has_slurm_job wide
+    [ "$(stat --nodes --json | json '$.nodes[0].state')" = drained ]
     scontrol update nodename=node1 state=resume
     wait_for 60 job_is "$wide" COMPLETED
 }

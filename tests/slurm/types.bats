@@ -96,10 +96,11 @@ is_waiting() { reason_like "$1" 'WaitingForGpus*'; }
         resources.exclusive=true)
     wait_for 30 reason_like "$alone" '*'
     "$MGPU_BIN/mgpu-admin" --quiet drain --reason fan node1
-    wait_for 30 nodes_like 'h100 2 2 down .*fan'
-    nodes_like 'a100 2 1 down .*fan'
+    wait_for 30 nodes_like 'h100 2 2 draining .*fan'
+    nodes_like 'a100 2 1 draining .*fan'
     scancel "$other"
-    wait_for 30 nodes_like 'a100 2 2 down'
+    wait_for 30 nodes_like 'a100 2 2 drained'
+    nodes_like 'h100 2 2 drained'
     "$MGPU_BIN/mgpu-admin" --quiet resume node1
     wait_for 60 job_is "$two" COMPLETED
     wait_for 60 job_is "$alone" COMPLETED

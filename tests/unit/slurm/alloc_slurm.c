@@ -387,15 +387,18 @@ static void test_inventory(void)
            err.code == ERR_UNAVAIL,
        "no nodes: %s", err.msg);
     says("{'ev':'nodes','nodes':[{'name':'n1','gpu_type':'h100',"
-         "'gpus_total':4,'gpus_free':3,'is_up':1,'why':'','used':'2 anna 4711',"
-         "'partitions':'batch*','features':'','reservation':'','address':''},"
+         "'gpus_total':4,'gpus_free':3,'is_up':1,'is_drained':0,'why':'',"
+         "'used':'2 anna 4711','partitions':'batch*','features':'',"
+         "'reservation':'','address':''},"
          "{'name':'n2','gpu_type':'h100','gpus_total':4,'gpus_free':0,"
-         "'is_up':0,'why':'drained: fan','used':'','partitions':'batch*',"
-         "'features':'','reservation':'','address':''}]}");
+         "'is_up':0,'is_drained':1,'why':'drained: fan','used':'',"
+         "'partitions':'batch*','features':'','reservation':'',"
+         "'address':''}]}");
     ok(gets(ALLOC_INVENTORY, 0) && is_quiet(), "nodes are news, once");
     ok(h.a->ops->inventory(h.a, nodes, 2, &n, &err) == 0 && n == 2, "two");
     is_str(nodes[0].used, "2 anna 4711", "the first");
     is_str(nodes[1].why, "drained: fan", "the second");
+    ok(nodes[1].is_drained && !nodes[0].is_drained, "which is drained");
     ok(h.a->ops->inventory(h.a, nodes, 1, &n, &err) < 0 &&
            err.code == ERR_LIMIT,
        "more than there is room for");

@@ -428,6 +428,7 @@ static void test_nodes(void)
                                  .reservation = "r1",
                                  .address = "10.0.0.1"},
                                 {.name = "n2",
+                                 .is_drained = 1,
                                  .why = "d\xe9"
                                         "fectueux\n"}};
     memset(two[1].used, '\x01', sizeof(two[1].used) - 1);
@@ -435,6 +436,7 @@ static void test_nodes(void)
     struct helper_news m = again(&n);
     if (ok(m.n_nodes == 2, "two nodes")) {
         ok(memcmp(&m.nodes[0], &two[0], sizeof(two[0])) == 0, "the first");
+        ok(!m.nodes[1].is_up && m.nodes[1].is_drained, "the second");
         is_str(m.nodes[1].why, "d\\xe9fectueux\\n", "foreign bytes escaped");
         is_int((long long)strlen(m.nodes[1].used), sizeof(two[1].used) - 1,
                "and cut to their room");

@@ -321,7 +321,10 @@ static const char nodes_text[] =
     "\"gpus_free\":1,\"is_up\":true,\"partitions\":\"batch*\","
     "\"used\":\"0-6 mgpu 12.1\"},{\"name\":\"n2\",\"gpu_type\":\"h100\","
     "\"gpus_total\":8,\"gpus_free\":8,\"is_up\":false,"
-    "\"why\":\"drained: fan\",\"partitions\":\"batch*\"},"
+    "\"state\":\"drained\",\"why\":\"drained: fan\","
+    "\"partitions\":\"batch*\"},{\"name\":\"n4\","
+    "\"gpu_type\":\"h100\",\"gpus_total\":8,\"gpus_free\":8,"
+    "\"is_up\":false,\"why\":\"down: power\"},"
     "{\"name\":\"n3\",\"gpu_type\":\"a100\",\"gpus_total\":4,"
     "\"gpus_free\":4,\"is_up\":true,\"reservation\":\"maint\","
     "\"is_open\":false},{\"name\":\"n3\",\"gpu_type\":\"t4\","
@@ -337,12 +340,14 @@ static void test_nodes(void)
     begin();
     is_int(show_nodes(&conf, o, &err), 0, "nodes");
     (void)end();
-    ok(has("NODE  TYPE  TOTAL  FREE  STATE   PARTITIONS  USED BY        WHY"),
+    ok(has("NODE  TYPE  TOTAL  FREE  STATE    PARTITIONS  USED BY        WHY"),
        "the columns");
-    ok(has("n1    h100      8     1  up      batch*      0-6 mgpu 12.1"),
+    ok(has("n1    h100      8     1  up       batch*      0-6 mgpu 12.1"),
        "who uses what");
-    ok(has("n2    h100      8     8  down    batch*") && has("drained: fan"),
-       "what is down, and why");
+    ok(has("n2    h100      8     8  drained  batch*") && has("drained: fan"),
+       "what somebody drained, and why");
+    ok(has("n4    h100      8     8  down ") && has("down: power"),
+       "what is down, as a daemon says that knows no more");
     ok(has("closed") && has("reservation maint"), "what is reserved");
     json_decref(o);
 }
@@ -380,7 +385,7 @@ static void test_why(void)
     ok(has(" needs      2..4 GPUs on 1 node, alone, partition batch, type "
            "h100\n"),
        "what it needs");
-    ok(has(" may use    3 nodes with 20 GPUs, 1 free now\n"),
+    ok(has(" may use    4 nodes with 20 GPUs, 1 free now\n"),
        "where it may be");
     ok(has(" queue      position 3\n"
            " may start  SOON,\n"

@@ -51,6 +51,14 @@ static bool has(const char *needle)
     return yes;
 }
 
+static int count(const char *needle)
+{
+    int n = 0;
+    for (const char *p = shown; (p = strstr(p, needle)); p++)
+        n++;
+    return n;
+}
+
 static bool is_narrow(size_t columns)
 {
     for (const char *p = shown; *p; p += strcspn(p, "\n"), p += *p == '\n')
@@ -96,6 +104,20 @@ int main(void)
          "\"holds\":[]}",
          40, true);
     ok(has("free\n") && !has("JOBID"), "no time, no jobs");
+    draw("{\"since\":\"2026-11-21T00:00:00Z\",\"until\":\"2026-11-21T01:00:"
+         "00Z\",\"nodes\":[{\"name\":\"n1\",\"gpus_total\":2,\"is_up\":"
+         "false,\"state\":\"draining\"},{\"name\":\"n2\",\"gpus_total\":1,"
+         "\"is_up\":false,\"state\":\"drained\"},{\"name\":\"n3\","
+         "\"gpus_total\":2,\"is_up\":true,\"state\":\"up\",\"drained\":[1]}],"
+         "\"holds\":[{\"job\":7,\"display_id\":\"7\",\"user\":\"anna\","
+         "\"node\":\"n1\",\"gpus\":[0],\"from\":"
+         "\"2026-11-21T00:00:00.000Z\",\"to\":null}]}",
+         0, true);
+    ok(has("7 anna, drained\n"), "held, on a node that is drained");
+    ok(has("n1:1  ") && has("n2:0  ") && has("n3:0  ") && has("n3:1  "),
+       "idle ones");
+    is_int(count(" drained\n"), 4, "  there, and one that failed itself");
+    is_int(count(" free\n"), 1, "  and one as it should be");
     free(shown);
     return tap_done();
 }
