@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
@@ -25,7 +26,9 @@ struct loop {
     struct loop_times times;
     int schedstat_fd; /* of the thread that runs the loop; -1: not told */
     int depth;        /* of loop_enter() */
-    double entered_s, entered_waited_s;
+    struct loop_clocks {
+        double s, waited_s, ran_s;
+    } entered;
     double logged_s; /* when a turn was last called too long */
 };
 
@@ -103,7 +106,15 @@ static double waited_s(const struct loop *l)
     return (double)strtoull(second, NULL, 10) * 1e-9;
 }
 
-static void complain(struct loop *l, const char *what, double s, double wait_s)
+static double ran_s(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void complain(struct loop *l, const char *what,
+                     const struct loop_turn *turn)
 {
     double now_s = clock_real.now_s(&clock_real);
     if (now_s - l->logged_s < LOG_EVERY_S)
@@ -111,41 +122,49 @@ static void complain(struct loop *l, const char *what, double s, double wait_s)
     l->logged_s = now_s;
     log_notice("loop",
                "stood still for too long what=\"%s\" ms=%.1f "
-               "without_a_core_ms=%.1f",
-               what, s * 1e3, wait_s * 1e3);
+               "without_a_core_ms=%.1f asleep_ms=%.1f",
+               what, turn->s * 1e3, turn->waited_s * 1e3, turn->slept_s * 1e3);
 }
 
-void loop_took(struct loop *l, const char *what, double s, double wait_s)
+void loop_took(struct loop *l, const char *what, const struct loop_turn *turn)
 {
     struct loop_times *t = &l->times;
     size_t i = 0;
 
-    while (i < LOOP_BUCKETS - 1 && s > loop_bounds_s[i])
+    while (i < LOOP_BUCKETS - 1 && turn->s > loop_bounds_s[i])
         i++;
     t->buckets[i]++;
     t->n++;
-    t->sum_s += s;
-    t->waited_s += wait_s;
-    t->longest_s = fmax(t->longest_s, s);
-    t->longest_own_s = fmax(t->longest_own_s, s - wait_s);
-    if (s > TOO_LONG_S)
-        complain(l, what, s, wait_s);
+    t->sum_s += turn->s;
+    t->waited_s += turn->waited_s;
+    t->slept_s += turn->slept_s;
+    t->longest_s = fmax(t->longest_s, turn->s);
+    t->longest_own_s = fmax(t->longest_own_s, turn->s - turn->waited_s);
+    t->longest_slept_s = fmax(t->longest_slept_s, turn->slept_s);
+    if (turn->s > TOO_LONG_S)
+        complain(l, what, turn);
 }
 
 void loop_enter(struct loop *l)
 {
     if (l->depth++ > 0)
         return;
-    l->entered_waited_s = waited_s(l);
-    l->entered_s = clock_real.now_s(&clock_real);
+    l->entered = (struct loop_clocks){.waited_s = waited_s(l),
+                                      .ran_s = ran_s(),
+                                      .s = clock_real.now_s(&clock_real)};
 }
 
 void loop_leave(struct loop *l, const char *what)
 {
     if (--l->depth > 0)
         return;
-    double s = clock_real.now_s(&clock_real) - l->entered_s;
-    loop_took(l, what, s, fmin(waited_s(l) - l->entered_waited_s, s));
+    double s = clock_real.now_s(&clock_real) - l->entered.s;
+    double ran = ran_s() - l->entered.ran_s;
+    double waited = fmin(waited_s(l) - l->entered.waited_s, s);
+    loop_took(l, what,
+              &(struct loop_turn){.s = s,
+                                  .waited_s = waited,
+                                  .slept_s = fmax(0, s - waited - ran)});
 }
 
 /* The source may be gone after its callback. */

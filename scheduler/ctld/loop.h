@@ -22,7 +22,8 @@ struct event_base *loop_base(struct loop *l);
 /* How long callbacks took. Nothing else happens meanwhile, so the longest is
  * what a heartbeat or a tool may have had to wait. Part of that time the
  * thread may have been ready to run and had no core: that is the machine's
- * doing, the rest is ours. */
+ * doing, the rest is ours. Of that rest it may have slept: for a disk, a lock
+ * or a child that begins. */
 enum { LOOP_BUCKETS = 9 };
 extern const double loop_bounds_s[LOOP_BUCKETS - 1];
 struct loop_times {
@@ -30,6 +31,7 @@ struct loop_times {
     double sum_s, longest_s;
     double waited_s;      /* of sum_s, for a core; 0 where no kernel tells */
     double longest_own_s; /* the longest without such waiting */
+    double slept_s, longest_slept_s;
     uint64_t buckets[LOOP_BUCKETS]; /* not cumulative; the last is all above
                                        the bounds */
 };
@@ -38,9 +40,13 @@ const struct loop_times *loop_times(const struct loop *l);
  * another is part of it. in  what  static, for the log */
 void loop_enter(struct loop *l);
 void loop_leave(struct loop *l, const char *what);
-/* A callback took s, and waited_s of that for a core. Too long a one is
- * logged, one in ten seconds. */
-void loop_took(struct loop *l, const char *what, double s, double waited_s);
+struct loop_turn {
+    double s;        /* that one callback took */
+    double waited_s; /* of s, for a core */
+    double slept_s;  /* of s, for anything else */
+};
+/* Too long a one is logged, one in ten seconds. */
+void loop_took(struct loop *l, const char *what, const struct loop_turn *turn);
 
 /* Runs until loop_stop(). */
 int loop_run(struct loop *l, struct error *err) MUST_CHECK;

@@ -122,8 +122,16 @@ static int add_loop(struct buf *b, const struct loop_times *t)
                    t->longest_own_s);
     rc |= family(b, "mgpu_loop_waited_seconds", "counter",
                  "Time that callbacks waited for a core.");
-    return rc | buf_addf(b, NULL, "mgpu_loop_waited_seconds_total %.9g\n",
-                         t->waited_s);
+    rc |=
+        buf_addf(b, NULL, "mgpu_loop_waited_seconds_total %.9g\n", t->waited_s);
+    rc |= family(b, "mgpu_loop_slept_longest_seconds", "gauge",
+                 "The longest that one callback slept.");
+    rc |= buf_addf(b, NULL, "mgpu_loop_slept_longest_seconds %.9g\n",
+                   t->longest_slept_s);
+    rc |= family(b, "mgpu_loop_slept_seconds", "counter",
+                 "Time that callbacks slept: for a disk, a lock or a child.");
+    return rc | buf_addf(b, NULL, "mgpu_loop_slept_seconds_total %.9g\n",
+                         t->slept_s);
 }
 
 static int add_notices(struct buf *b, struct notices_counts n)

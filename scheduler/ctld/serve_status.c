@@ -31,9 +31,11 @@ json_t *ctld_allocator_state(const struct ctld *c)
 static json_t *loop_json(const struct ctld *c)
 {
     const struct loop_times *t = loop_times(c->loop);
-    return json_pack("{s:I, s:f, s:f, s:f, s:f}", "callbacks", (json_int_t)t->n,
-                     "longest_s", t->longest_s, "total_s", t->sum_s, "waited_s",
-                     t->waited_s, "longest_own_s", t->longest_own_s);
+    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "callbacks",
+                     (json_int_t)t->n, "longest_s", t->longest_s, "total_s",
+                     t->sum_s, "waited_s", t->waited_s, "longest_own_s",
+                     t->longest_own_s, "slept_s", t->slept_s, "longest_slept_s",
+                     t->longest_slept_s);
 }
 
 void serve_status(void *arg, struct http_exchange *x)

@@ -33,8 +33,10 @@ stalls() { # of this life; and what the daemon said of those above 50 ms
     api /metrics | awk '
         $1 == "mgpu_loop_stall_longest_seconds" { all = $2 }
         $1 == "mgpu_loop_stall_own_longest_seconds" { own = $2 }
+        $1 == "mgpu_loop_slept_longest_seconds" { slept = $2 }
         END { printf "longest turn of the loop %.1f ms, without waiting for " \
-            "a core %.1f ms", all * 1e3, own * 1e3 }'
+            "a core %.1f ms, longest sleep %.1f ms", all * 1e3, own * 1e3,
+            slept * 1e3 }'
     awk '/ ctld: ready / { said = "" }
         sub(/.* stood still for too long /, "") { said = said "\n     " $0 }
         END { printf "%s", said }' "$dir/ctld.log"

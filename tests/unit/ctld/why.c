@@ -263,6 +263,25 @@ static void slow(void *arg)
     loop_stop(loop);
 }
 
+/* In one of these turns the machine leaves this thread its core. */
+static bool works_awake(void)
+{
+    enum { TRIES = 50 };
+    const double turn_s = 0.002;
+    const struct loop_times *t = loop_times(loop);
+    for (int i = 0; i < TRIES; i++) {
+        double slept_s = t->slept_s, end_s;
+        loop_enter(loop);
+        end_s = clock_real.now_s(&clock_real) + turn_s;
+        while (clock_real.now_s(&clock_real) < end_s)
+            ;
+        loop_leave(loop, "busy");
+        if (t->slept_s - slept_s < turn_s / 2)
+            return true;
+    }
+    return false;
+}
+
 static void test_loop(void)
 {
     struct error err = ERROR_INIT;
@@ -281,9 +300,12 @@ static void test_loop(void)
     ok(t->waited_s >= 0 && t->waited_s <= t->sum_s &&
            t->longest_own_s <= t->longest_s,
        "  of which it had no core for a part");
-    loop_took(loop, "test", 0.05, 0);
-    loop_took(loop, "test", 0.051, 0.01);
-    loop_took(loop, "test", 7, 6.5);
+    ok(t->slept_s + t->waited_s >= 0.025 && t->longest_slept_s == t->slept_s,
+       "  and slept for another");
+    loop_took(loop, "test", &(struct loop_turn){.s = 0.05});
+    loop_took(loop, "test", &(struct loop_turn){.s = 0.051, .waited_s = 0.01});
+    loop_took(loop, "test",
+              &(struct loop_turn){.s = 7, .waited_s = 6.5, .slept_s = 0.2});
     ok(t->buckets[4] >= 1 && t->buckets[5] >= 1 &&
            t->buckets[LOOP_BUCKETS - 1] == 1 && t->longest_s >= 7,
        "bounds belong to the lower bucket");
@@ -292,12 +314,15 @@ static void test_loop(void)
     is_int((long long)n, 4, "each in one");
     ok(t->longest_own_s >= 0.5 && t->longest_own_s < 6.9,
        "waiting for a core is told apart");
+    ok(t->longest_slept_s == 0.2, "  and so is sleep");
+    ok(works_awake(), "who works does not sleep");
+    uint64_t before = t->n;
     loop_enter(loop);
     loop_enter(loop);
     loop_leave(loop, "inner");
-    is_int((long long)t->n, 4, "one within another");
+    ok(t->n == before, "one within another");
     loop_leave(loop, "outer");
-    is_int((long long)t->n, 5, "  is part of it");
+    ok(t->n == before + 1, "  is part of it");
     loop_source_destroy(timer);
     loop_destroy(loop);
 
@@ -309,6 +334,8 @@ static void test_loop(void)
            has(&r, "mgpu_loop_stall_longest_seconds ") &&
            has(&r, "mgpu_loop_stall_own_longest_seconds ") &&
            has(&r, "mgpu_loop_waited_seconds_total ") &&
+           has(&r, "mgpu_loop_slept_longest_seconds ") &&
+           has(&r, "mgpu_loop_slept_seconds_total ") &&
            !has(&r, "mgpu_loop_stall_seconds_count 0\n"),
        "  with its buckets");
 }
