@@ -174,27 +174,20 @@ void eng_leaving_free(struct store_archived *jobs, size_t n)
     free(jobs);
 }
 
-/* The list's end has to be found anew after some have left it. */
-static void find_last(struct engine *e, struct entry *last)
-{
-    if (!last)
-        last = e->ended_first;
-    while (last && last->next_ended)
-        last = last->next_ended;
-    e->ended_last = last;
-}
-
-/* Goes through the list until n have left or are about to; of those that are
- * not archived some `room`. Returns how many have left. */
+/* Goes through the list until n have left or are about to, of those that are
+ * not archived some `room`; no further than where nothing more is to be done,
+ * for all of the list may be about to leave. Returns how many have left. */
 static size_t sweep_out(struct engine *e, size_t n, size_t room)
 {
     struct entry **p = &e->ended_first, *stays = NULL;
-    size_t left = 0, going = 0;
+    size_t left = 0, going = 0, n_archived = e->n_listed_archived;
 
     mark_awaited(e);
-    while (*p && left + going < n) {
+    while (*p && left + going < n && (n_archived > 0 || e->n_leaving < room)) {
         size_t unit = unit_of(*p);
         bool goes = may_leave(e, *p);
+        if ((*p)->is_archived)
+            n_archived -= unit;
         if (goes && (*p)->is_archived) {
             forget(e, p, unit);
             left += unit;
@@ -209,7 +202,8 @@ static size_t sweep_out(struct engine *e, size_t n, size_t room)
             p = &(*p)->next_ended;
         }
     }
-    find_last(e, stays);
+    if (!*p)
+        e->ended_last = stays;
     return left;
 }
 

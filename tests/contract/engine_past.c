@@ -343,11 +343,13 @@ static void test_sweep(void)
 }
 
 static bool may_leave;
+static int n_asked;
 
 static bool ask(void *arg, const struct job *job)
 {
     (void)arg;
     (void)job;
+    n_asked++;
     return may_leave;
 }
 
@@ -379,6 +381,41 @@ static void test_may_leave(void)
     may_leave = true;
     play(30);
     is_int(count_jobs(), 1, "and leave then");
+    end();
+}
+
+/* Nobody looks again and again at those whose turn is later. */
+static void test_all_at_once(void)
+{
+    enum { ALL = 4000 };
+    bool is = true;
+    begin("a limit after many", 0);
+    restart_asking();
+    for (int i = 0; i < ALL; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof(key), "a%d", i);
+        (void)submit(key, "");
+    }
+    play(1);
+    for (uint64_t id = 1; is && id <= ALL; id++)
+        is = engine_cancel(w.engine, id, 1000, &err) == 0;
+    if (!is)
+        tap_diag("%s", err.msg);
+    ok(is, "%d jobs, cancelled", ALL);
+    play(2);
+    is_int((long long)count_ended(), ALL, "have ended");
+    w.conf.max_ended = 1;
+    n_asked = 0;
+    play(30);
+    is_int(count_jobs(), 1, "leave");
+    ok(n_asked <= 2 * ALL, "each is looked at when it is archived, and then");
+    tap_diag("%d times", n_asked);
+    uint64_t next = submit("k", "");
+    play(1);
+    is_int(engine_cancel(w.engine, next, 1000, &err), 0, "the next one");
+    play(60);
+    is_int(count_jobs(), 1, "  stays when it has ended");
+    ok(engine_job(w.engine, next) != NULL, "  in the place of the last");
     end();
 }
 
@@ -442,6 +479,7 @@ int main(void)
     test_depends();
     test_sweep();
     test_may_leave();
+    test_all_at_once();
     test_crash();
     return tap_done();
 }
