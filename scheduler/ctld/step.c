@@ -217,6 +217,7 @@ static void appended(struct task *t)
     struct ctld *c = m->c;
     struct error err = ERROR_INIT;
     struct store_batch *batch;
+    size_t n_left = m->rc < 0 ? 0 : m->batch->n_archived;
 
     count(&c->stats.commits, m->took_s);
     m->batch = NULL;
@@ -224,6 +225,7 @@ static void appended(struct task *t)
         loop_fd_go_on(c->wake);
     int rc =
         engine_step_end(c->engine, m->rc < 0 ? &m->why : NULL, &batch, &err);
+    ctld_jobs_left(c, n_left);
     settle(c, &err);
     go_on(c, rc, batch, &err);
 }
