@@ -26,9 +26,7 @@ struct loop {
     struct loop_times times;
     int schedstat_fd; /* of the thread that runs the loop; -1: not told */
     int depth;        /* of loop_enter() */
-    struct loop_clocks {
-        double s, waited_s, ran_s;
-    } entered;
+    struct loop_clocks entered;
     double logged_s; /* when a turn was last called too long */
 };
 
@@ -90,20 +88,22 @@ const struct loop_times *loop_times(const struct loop *l)
     return &l->times;
 }
 
-/* For how long this thread has stood in line for a core so far: the second
- * number, in nanoseconds. The read costs 0.7 us. */
-static double waited_s(const struct loop *l)
+/* For how long this thread has stood in line for a core so far, and how often
+ * it was given one: the second number, in nanoseconds, and the third. The read
+ * costs 0.7 us. */
+static void read_schedstat(const struct loop *l, struct loop_clocks *ret)
 {
     char text[96];
     ssize_t n = l->schedstat_fd >= 0
                     ? pread(l->schedstat_fd, text, sizeof(text) - 1, 0)
                     : -1;
     if (n <= 0)
-        return 0;
+        return;
     text[n] = '\0';
-    char *second = text;
-    (void)strtoull(text, &second, 10);
-    return (double)strtoull(second, NULL, 10) * 1e-9;
+    char *at = text;
+    (void)strtoull(at, &at, 10);
+    ret->waited_s = (double)strtoull(at, &at, 10) * 1e-9;
+    ret->n_runs = strtoull(at, NULL, 10);
 }
 
 static double ran_s(void)
@@ -149,22 +149,34 @@ void loop_enter(struct loop *l)
 {
     if (l->depth++ > 0)
         return;
-    l->entered = (struct loop_clocks){.waited_s = waited_s(l),
-                                      .ran_s = ran_s(),
-                                      .s = clock_real.now_s(&clock_real)};
+    l->entered = (struct loop_clocks){.ran_s = ran_s()};
+    read_schedstat(l, &l->entered);
+    l->entered.s = clock_real.now_s(&clock_real);
+}
+
+/* Who was not on a core although nobody else had it, and it was not given up:
+ * then the machine is a virtual one, and had none itself. Where no kernel tells
+ * how often it was given one, that cannot be known from sleep. */
+struct loop_turn loop_turn_between(const struct loop_clocks *from,
+                                   const struct loop_clocks *to)
+{
+    double s = to->s - from->s;
+    double waited_s = fmin(to->waited_s - from->waited_s, s);
+    double rest_s = fmax(0, s - waited_s - (to->ran_s - from->ran_s));
+    if (from->n_runs > 0 && to->n_runs == from->n_runs)
+        return (struct loop_turn){.s = s, .waited_s = waited_s + rest_s};
+    return (struct loop_turn){.s = s, .waited_s = waited_s, .slept_s = rest_s};
 }
 
 void loop_leave(struct loop *l, const char *what)
 {
     if (--l->depth > 0)
         return;
-    double s = clock_real.now_s(&clock_real) - l->entered.s;
-    double ran = ran_s() - l->entered.ran_s;
-    double waited = fmin(waited_s(l) - l->entered.waited_s, s);
-    loop_took(l, what,
-              &(struct loop_turn){.s = s,
-                                  .waited_s = waited,
-                                  .slept_s = fmax(0, s - waited - ran)});
+    struct loop_clocks now = {.s = clock_real.now_s(&clock_real),
+                              .ran_s = ran_s()};
+    read_schedstat(l, &now);
+    struct loop_turn turn = loop_turn_between(&l->entered, &now);
+    loop_took(l, what, &turn);
 }
 
 /* The source may be gone after its callback. */

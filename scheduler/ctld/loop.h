@@ -45,6 +45,14 @@ struct loop_turn {
     double waited_s; /* of s, for a core */
     double slept_s;  /* of s, for anything else */
 };
+/* What clocks say at one moment. */
+struct loop_clocks {
+    double s;
+    double ran_s, waited_s; /* the thread, on a core and for one */
+    uint64_t n_runs;        /* how often it was given one */
+};
+struct loop_turn loop_turn_between(const struct loop_clocks *from,
+                                   const struct loop_clocks *to);
 /* Too long a one is logged, one in ten seconds. */
 void loop_took(struct loop *l, const char *what, const struct loop_turn *turn);
 
