@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -19,6 +20,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "jobs/base/clock.h"
 
 static _Atomic(enum log_level) max_level = LOG_NOTICE;
 static _Atomic(enum log_format) log_format = LOG_TEXT;
@@ -245,19 +248,52 @@ int log_to_journal(const char *path)
 
 /* ---- standard error -------------------------------------------------------
  * Who reads it may have stopped: a pager, a terminal after ^S, a journald that
- * hangs. Such a reader has PATIENCE_MS; then lines are lost, and counted, until
- * it reads again.
+ * hangs. Such a reader has PATIENCE_MS, and not again before AGAIN_S; lines
+ * that are not taken are lost, and counted.
  */
-enum { PATIENCE_MS = 20, CHILD_MS = 100 };
+enum { PATIENCE_MS = 20, CHILD_MS = 100, PIECE = 64 };
+static const double AGAIN_S = 10;
 static pthread_mutex_t taking_turns = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool is_stuck;
+static _Atomic double patient_from_s = -INFINITY;
 static _Atomic unsigned long long n_lost;
 
-static bool would_take(void)
+/* A signal neither makes it ready nor takes its time away. False: EAGAIN. */
+static bool becomes_ready(void)
 {
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
-    is_stuck = poll(&fd, 1, is_stuck ? 0 : PATIENCE_MS) == 0;
-    return !is_stuck;
+    double now_s = clock_real.now_s(&clock_real);
+    bool is_patient = now_s >= patient_from_s;
+    double until_s = now_s + (is_patient ? PATIENCE_MS * 1e-3 : 0);
+    int n;
+    do {
+        n = poll(&fd, 1, (int)ceil(fmax(0, until_s - now_s) * 1e3));
+        now_s = clock_real.now_s(&clock_real);
+    } while (n < 0 && errno == EINTR && now_s < until_s);
+    if (n <= 0 && is_patient)
+        patient_from_s = now_s + AGAIN_S;
+    errno = EAGAIN;
+    return n > 0;
+}
+
+/* What is open as standard error is others' too, and so is whether a write to
+ * it waits. Another opening of the same is ours, where we may have one: not of
+ * a terminal or a pipe that was a different user's. */
+static int open_aside(void)
+{
+    return open("/proc/self/fd/2",
+                O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* As writev(2). */
+static ssize_t write_aside(int fd, const struct iovec *parts, int n)
+{
+    ssize_t did = writev(fd, parts, n);
+    if (did < 0 && errno == EAGAIN && becomes_ready())
+        did = writev(fd, parts, n);
+    int why = errno;
+    (void)close(fd);
+    errno = why;
+    return did;
 }
 
 /* A child of fork() may find it locked by a thread that it has not. */
@@ -272,19 +308,41 @@ static bool take_turn(void)
 }
 
 /* A pipe that is ready takes a line, but not those of two threads maybe. */
-static bool write_in_turn(const struct iovec parts[2])
+static ssize_t write_in_turn(const struct iovec *parts, int n)
 {
     bool is_ours = take_turn();
-    bool is_taken = would_take() &&
-                    (writev(STDERR_FILENO, parts, 2) >= 0 || errno != EAGAIN);
+    ssize_t did = becomes_ready() ? writev(STDERR_FILENO, parts, n) : -1;
     if (is_ours)
         (void)pthread_mutex_unlock(&taking_turns);
-    return is_taken;
+    return did;
 }
 
-/* A terminal that is ready takes part of a line maybe, and waits with the rest.
- * What is open as standard error is others' too, so whether it waits is said of
- * another opening. */
+static bool write_to_pipe(const struct iovec parts[2])
+{
+    int fd = open_aside();
+    ssize_t n = fd >= 0 ? write_aside(fd, parts, 2) : write_in_turn(parts, 2);
+    return n >= 0 || errno != EAGAIN;
+}
+
+/* A terminal that is ready takes a few bytes, but of a line a part maybe: a
+ * write would wait with the rest. Returns how many were taken. */
+static ssize_t write_in_pieces(const struct iovec *parts, int n)
+{
+    ssize_t did = 0;
+    for (int i = 0; i < n; i++) {
+        const char *at = parts[i].iov_base, *end = at + parts[i].iov_len;
+        while (at < end) {
+            size_t len = end - at < PIECE ? (size_t)(end - at) : PIECE;
+            ssize_t more = becomes_ready() ? write(STDERR_FILENO, at, len) : 0;
+            if (more <= 0)
+                return did;
+            at += more;
+            did += more;
+        }
+    }
+    return did;
+}
+
 static bool write_to_terminal(const struct iovec parts[2])
 {
     static _Atomic bool is_cut;
@@ -292,12 +350,8 @@ static bool write_to_terminal(const struct iovec parts[2])
     struct iovec all[3] = {{&newline, is_cut}, parts[0], parts[1]};
     ssize_t len =
         (ssize_t)(all[0].iov_len + parts[0].iov_len + parts[1].iov_len);
-    int fd =
-        open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0)
-        return write_in_turn(parts);
-    ssize_t n = would_take() ? writev(fd, all, 3) : 0;
-    (void)close(fd);
+    int fd = open_aside();
+    ssize_t n = fd >= 0 ? write_aside(fd, all, 3) : write_in_pieces(all, 3);
     if (n > 0)
         is_cut = n < len;
     return n == len || (n < 0 && errno != EAGAIN);
@@ -308,7 +362,7 @@ static bool send_in_time(struct iovec parts[2])
     const struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 2};
     const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
     return sendmsg(STDERR_FILENO, &msg, flags) >= 0 || errno != EAGAIN ||
-           (would_take() &&
+           (becomes_ready() &&
             (sendmsg(STDERR_FILENO, &msg, flags) >= 0 || errno != EAGAIN));
 }
 
@@ -323,7 +377,7 @@ static bool put_line(enum log_level level, const char *out, size_t len)
     if (S_ISSOCK(st.st_mode))
         return send_in_time(parts);
     if (S_ISFIFO(st.st_mode))
-        return write_in_turn(parts);
+        return write_to_pipe(parts);
     if (S_ISCHR(st.st_mode) && isatty(STDERR_FILENO))
         return write_to_terminal(parts);
     ssize_t ignored = writev(STDERR_FILENO, parts, 2);
@@ -343,8 +397,7 @@ static bool say(const struct line *l)
 static void say_what_was_lost(void)
 {
     struct line l = {.level = LOG_WARN, .area = "log"};
-    unsigned long long n =
-        n_lost > 0 && would_take() ? atomic_exchange(&n_lost, 0) : 0;
+    unsigned long long n = n_lost > 0 ? atomic_exchange(&n_lost, 0) : 0;
     if (n == 0)
         return;
     (void)snprintf(l.text, sizeof(l.text),

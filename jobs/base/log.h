@@ -5,8 +5,8 @@
  * A message is a sentence without newline, then key=value pairs. Control
  * bytes are escaped, so no client can forge a line. Writing never fails the
  * caller. A pipe, a socket or a terminal that nobody reads any more holds it up
- * for 20 ms once; then lines are lost, and the first that is taken again comes
- * after one that says how many were. A file is waited for.
+ * for 20 ms, once in ten seconds; lines are lost, and the first that is taken
+ * again comes after one that says how many were. A file is waited for.
  *
  * As JSON, a line is {"at":..,"level":..,"area":..,"message":..}: the pairs
  * stay within the message, for their values are what others have said and could

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/tap.h"
@@ -218,11 +221,45 @@ static void hear(struct heard *h, int fd)
     h->is_last = strstr(h->text, " err a: last") != NULL;
 }
 
+/* ---- who does not read ----------------------------------------------------
+ */
+static void on_signal(int signo)
+{
+    (void)signo;
+}
+
+/* One each millisecond: none is a reason to wait for longer. */
+static bool begin_signals(timer_t *ret)
+{
+    const struct itimerspec often = {{0, 1000000}, {0, 1000000}};
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+                             .sigev_signo = SIGUSR2};
+    return sigaction(SIGUSR2, &act, NULL) == 0 &&
+           timer_create(CLOCK_MONOTONIC, &event, ret) == 0 &&
+           timer_settime(*ret, 0, &often, NULL) == 0;
+}
+
+/* Nothing more can be opened; what is open stays. */
+static void forbid_files(bool is_forbidden)
+{
+    static rlim_t most;
+    struct rlimit files;
+    int rc = getrlimit(RLIMIT_NOFILE, &files);
+    if (is_forbidden)
+        most = files.rlim_cur;
+    files.rlim_cur = is_forbidden ? 1 : most;
+    if (rc < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
+        exit(1);
+}
+
 /* in  to    what standard error is meanwhile; waits when it is full
- *     from  its other end, which does not wait */
-static void test_unread(int to, int from, const char *what)
+ *     from  its other end, which does not wait
+ *     is_foreign  it cannot be opened again, as one of another user */
+static void test_unread(int to, int from, bool is_foreign, const char *what)
 {
     enum { LINES = 20000 };
+    timer_t often;
     static struct heard h;
     int keep = dup(STDERR_FILENO), n = 0, tries = 0;
     if (keep < 0 || dup2(to, STDERR_FILENO) < 0) {
@@ -230,10 +267,14 @@ static void test_unread(int to, int from, const char *what)
         return;
     }
     memset(&h, 0, sizeof(h));
+    if (is_foreign)
+        forbid_files(true);
+    ok(begin_signals(&often), "signals come all the time");
     (void)alarm(120); /* who waits for the reader waits for ever */
     for (; n < LINES; n++)
         log_err("a", "line %d", n);
-    ok(true, "%s that nobody reads holds nobody up", what);
+    ok(true, "%s%s that nobody reads holds nobody up", what,
+       is_foreign ? " of another user" : "");
     for (; h.n_told == 0; n++, tries++) {
         hear(&h, from);
         log_err("a", "line %d", n);
@@ -245,6 +286,9 @@ static void test_unread(int to, int from, const char *what)
         hear(&h, from);
     }
     (void)alarm(0);
+    (void)timer_delete(often);
+    if (is_foreign)
+        forbid_files(false);
     /* Those tries may have been cut, and so count twice, or be lost. */
     int all = h.n_lines + h.n_lost;
     ok(all >= n && all <= n + tries, "%d lines and %d lost of %d", h.n_lines,
@@ -253,14 +297,51 @@ static void test_unread(int to, int from, const char *what)
     (void)close(keep);
 }
 
-static void test_readers(void)
+static long n_sleeps(void)
+{
+    struct rusage use;
+    if (getrusage(RUSAGE_SELF, &use) < 0)
+        exit(1);
+    return use.ru_nvcsw;
+}
+
+/* Who reads a page now and then, with a line that is lost after each: to wait
+ * for it is to sleep. */
+static void test_slow_reader(void)
+{
+    enum { PAGES = 100, LINES = 200, WAITS = 3 };
+    static char page[4096];
+    int keep = dup(STDERR_FILENO), ends[2];
+    if (keep < 0 || pipe(ends) < 0 || dup2(ends[1], STDERR_FILENO) < 0) {
+        ok(false, "a pipe");
+        return;
+    }
+    for (int i = 0; i < 20 * LINES; i++)
+        log_err("a", "line %d", i);
+    long before = n_sleeps();
+    for (int i = 0; i < PAGES; i++) {
+        if (read(ends[0], page, sizeof(page)) != (ssize_t)sizeof(page))
+            ok(false, "a page");
+        for (int k = 0; k < LINES; k++)
+            log_err("a", "line %d", k);
+    }
+    long n = n_sleeps() - before;
+    (void)dup2(keep, STDERR_FILENO);
+    (void)close(keep);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    ok(n <= WAITS, "who reads slowly is not waited for at each page");
+    tap_diag("%ld times", n);
+}
+
+static void test_reader(bool is_foreign)
 {
     int ends[2];
     if (pipe(ends) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
         ok(false, "a pipe");
         return;
     }
-    test_unread(ends[1], ends[0], "a pipe");
+    test_unread(ends[1], ends[0], is_foreign, "a pipe");
     (void)close(ends[0]);
     (void)close(ends[1]);
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0 ||
@@ -268,7 +349,7 @@ static void test_readers(void)
         ok(false, "sockets");
         return;
     }
-    test_unread(ends[1], ends[0], "a socket");
+    test_unread(ends[1], ends[0], is_foreign, "a socket");
     (void)close(ends[0]);
     (void)close(ends[1]);
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
@@ -281,7 +362,7 @@ static void test_readers(void)
         ok(false, "a terminal");
         return;
     }
-    test_unread(tty, master, "a terminal");
+    test_unread(tty, master, is_foreign, "a terminal");
     (void)close(master);
     (void)close(tty);
 }
@@ -301,7 +382,9 @@ int main(void)
     test_json();
     test_journal();
     test_prefix();
-    test_readers();
+    test_reader(false);
+    test_reader(true);
+    test_slow_reader();
     (void)dup2(keep, STDERR_FILENO);
     return tap_done();
 }
