@@ -20,6 +20,7 @@
 /* Exit codes that are ours, as mgpu-submit --wait returns them. */
 enum {
     EXIT_NOT_NOW = 75,   /* of a worker that could not claim */
+    EXIT_FENCED = 76,    /* of one that was told to stop */
     EXIT_NO_SECRET = 78, /* of one that could not have what it names */
     EXIT_TIME_LIMIT = 124,
     EXIT_NEVER_RAN = 125, /* or was lost */

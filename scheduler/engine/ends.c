@@ -18,6 +18,7 @@
  *   scheduler itself           ever to be tried again after a loss
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
  *   died of a signal           FAILED, 128 + the signal (125 if unclaimed)
+ *   its worker was fenced      NODE_FAIL, 125
  *   never claimed its lease    FAILED, 125
  *   exited with 0              COMPLETED, 0, if its worker reported 0;
  *                              FAILED with the code that was reported;
@@ -117,11 +118,19 @@ static struct verdict make(enum job_event ev, int32_t exit_code, int32_t signo,
 static const char nobody_there[] =
     "its worker could not reach the daemon to claim its lease";
 
+/* We know another attempt, or another life of this one, than it comes from. */
+static const char not_the_one[] =
+    "its worker was fenced: another has claimed the attempt, or a backup was "
+    "put back since it did";
+
 static struct verdict exited(const struct job *job, const struct ending *end)
 {
     const char *said = job->reported && job->reason[0] ? job->reason : NULL;
     char why[JOB_REASON_CAP];
 
+    if (!job->reported && end->exit_code == EXIT_FENCED)
+        return or_again(job, RETRY_NODE_FAIL,
+                        make(EV_LOST, EXIT_NEVER_RAN, 0, not_the_one));
     if (!is_claimed(job)) {
         (void)snprintf(why, sizeof(why),
                        "exited with %" PRId32

@@ -8,7 +8,9 @@
  *
  * To stop is for good, so nobody is told to on account of what may yet be
  * undone: who comes while that is on its way to the disk is told to come
- * again.
+ * again. Of an attempt that is not known only who has our token for it is
+ * told: we gave it, and have forgotten, so a backup was put back. To any other
+ * we may be the wrong daemon.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -70,21 +72,40 @@ static struct entry *attempt_of(const struct engine *e, uint64_t id,
     return en;
 }
 
+/* -1: it cannot be told. */
+static int is_token(const struct engine *e, uint64_t id, int32_t attempt,
+                    const char *token, struct error *err)
+{
+    char want[ENGINE_SECRET_CAP] = "";
+    if (e->parts.secret_of(e->parts.secret_arg, SECRET_TOKEN, id, attempt, want,
+                           err) < 0)
+        return -1;
+    bool is_same = same_token(want, token);
+    explicit_bzero(want, sizeof(want));
+    return is_same;
+}
+
 static struct entry *with_token(const struct engine *e, uint64_t id,
                                 int32_t attempt, const char *token,
                                 struct error *err)
 {
-    struct entry *en = attempt_of(e, id, attempt, err);
-    char want[ENGINE_SECRET_CAP] = "";
-    if (!en || eng_secret(e, SECRET_TOKEN, &en->job, want, err) < 0)
+    struct error why = ERROR_INIT;
+    struct entry *en = attempt_of(e, id, attempt, &why);
+    int is_ours = is_token(e, id, attempt, token, err);
+    if (is_ours < 0)
         return NULL;
-    bool is_same = same_token(want, token);
-    explicit_bzero(want, sizeof(want));
-    if (!is_same) {
+    if (en && is_ours)
+        return en;
+    if (en)
         (void)error_set(err, ERR_DENIED, "wrong token for job %" PRIu64, id);
-        return NULL;
-    }
-    return en;
+    else if (is_ours && why.code == ERR_NOTFOUND)
+        (void)error_set(err, ERR_FENCED,
+                        "attempt %" PRId32 " of job %" PRIu64
+                        " was begun after the backup that was put back",
+                        attempt, id);
+    else
+        (void)error_set(err, why.code, "%s", why.msg);
+    return NULL;
 }
 
 int engine_claim(struct engine *e, uint64_t id, int32_t attempt,

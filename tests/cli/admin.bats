@@ -217,6 +217,41 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$output" = sound ]
 }
 
+@test "F07: workers that a backup does not know are fenced, its jobs run again" {
+    conf=$BATS_TEST_TMPDIR/mgpu.yaml
+    printf 'version: 1\nwatchdog: {heartbeat: 1s, node_lost_after: 5s}\n' >"$conf"
+    ctld_kill
+    ctld_start --config "$conf"
+    cd "$BATS_TEST_TMPDIR"
+    printf '#!/bin/sh\necho $$ >"$1.$MGPU_ATTEMPT"\nexec sleep 600\n' >says_who
+    chmod +x says_who
+    a=$(submit_command a "$PWD/says_who" "$PWD/a")
+    wait_for 60 job_is "$a" RUNNING
+    wait_for 60 test -s a.1
+    admin --quiet backup copy
+    b=$(submit_command b "$PWD/says_who" "$PWD/b")
+    wait_for 60 job_is "$b" RUNNING
+    wait_for 60 test -s b.1
+    ctld_kill
+    rm "$ctld_dir"/state/*.db*
+    cp -p copy/* "$ctld_dir/state/"
+    ctld_start --config "$conf"
+    wait_for 60 process_gone "$(cat b.1)"
+    job_is "$a" RUNNING
+    kill -0 "$(cat a.1)"
+    # Without the directories of jobs, as elsewhere.
+    ctld_kill
+    mv "$ctld_dir/state/jobs" old
+    ctld_start --config "$conf"
+    wait_for 60 test -s a.2
+    wait_for 60 process_gone "$(cat a.1)"
+    wait_for 60 job_is "$a" RUNNING
+    api GET "/v1/jobs/$a/events" | grep -q 'its worker was fenced'
+    run admin fsck
+    [ "$output" = sound ]
+    kill -0 "$(cat a.2)"
+}
+
 # N of them are there, and nothing else.
 backups_are() {
     [ "$(admin --json status | json '$.backup.n')" -eq "$1" ] &&

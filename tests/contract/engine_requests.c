@@ -177,6 +177,12 @@ static void test_claim(void)
             "no such job");
     refused(engine_claim(e, id, 2, token, "h", "", &err), ERR_NOTFOUND, NULL,
             "no such attempt");
+    struct job gone = {.id = id, .attempt = 2};
+    refused(engine_claim(e, id, 2, world_token(&gone), "h", "", &err),
+            ERR_FENCED, "put back", "one that we gave a token, and forgot");
+    gone.id = 9;
+    refused(engine_check_lease(e, 9, 2, world_token(&gone), &err), ERR_FENCED,
+            "put back", "one of a job that we forgot");
     refused(
         engine_claim(e, id, 1, "token-of-the-worker-0002-0001", "h", "", &err),
         ERR_DENIED, NULL, "a wrong token");
