@@ -290,7 +290,12 @@ static void dry_run(struct submission *s)
 {
     const struct engine_submit req = request_of(s);
     const struct engine_sweep sweep = sweep_of(s);
+    struct error closed = ERROR_INIT;
 
+    if (ctld_check_room(s->c, &closed) < 0) {
+        http_reply_err(s->x, &closed);
+        return;
+    }
     ctld_dry_run(s->c, s->x, &req, s->is_sweep ? &sweep : NULL,
                  s->is_seed_open);
 }

@@ -340,6 +340,9 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     run "$MGPU_BIN/mgpu-submit" "$BATS_TEST_TMPDIR/c.yaml"
     [ "$status" -eq 75 ]
     [[ $output == *"has "*" free, and store.min_free is 1024T"*administrator* ]]
+    run "$MGPU_BIN/mgpu-submit" --dry-run "$BATS_TEST_TMPDIR/c.yaml"
+    [ "$status" -eq 75 ]
+    [[ $output == *"store.min_free is 1024T"* ]]
     # Who only asks again is told what he was not told.
     [ "$(api POST /v1/jobs -H 'Idempotency-Key: b' -d "$spec" | json '$.id')" = "$b" ]
     admin status | grep -q 'storage .* free of store.min_free .*: no job is accepted'
