@@ -98,8 +98,9 @@ void ctld_policy_deed(struct ctld *c, const char *at, int64_t uid,
     }
 }
 
-/* What want has and the policy in force has not, and back; `then` is what
- * comes of it. */
+/* What want has and the policy has not, and back; `then` is what comes of it.
+ * What goes was in force, but at a start in the life before: the configuration
+ * does not have it. */
 static json_t *difference(struct ctld *c, struct ctld_policy *want,
                           const struct conf *then)
 {
@@ -118,13 +119,12 @@ static json_t *difference(struct ctld *c, struct ctld_policy *want,
         (void)json_object_set_new(set, s->key, o);
     }
     for (size_t i = 0; i < c->policy.n; i++) {
-        const char *key = c->policy.sets[i].key;
-        if (!find_set(want, key))
+        const struct ctld_set *old = &c->policy.sets[i];
+        if (!find_set(want, old->key))
             (void)json_object_set_new(
-                gone, key,
-                json_pack("{s:o, s:o}", "old",
-                          ctld_conf_value(c->parts.source, key), "value",
-                          ctld_conf_value(then, key)));
+                gone, old->key,
+                json_pack("{s:o, s:o}", "old", ctld_text(old->value), "value",
+                          ctld_conf_value(then, old->key)));
     }
     return json_pack("{s:o, s:o}", "set", set, "unset", gone);
 }

@@ -128,6 +128,7 @@ second_is_over() {
         $(row watchdog.node_lost_after) == *" 1m30s "*" default "* ]]
     grep -q 'does not go with the configuration any more' d/ctld.log
     [[ $(admin log --last 1) == *policy*"at least twice"* ]]
+    [[ $(admin log --last 1) == *"node_lost_after: 11s -> 90s (reset)"* ]]
     # A reload that what is set does not go with changes nothing.
     admin --quiet policy set watchdog.node_lost_after=12s
     printf '%s\n' 'version: 1' 'watchdog: {heartbeat: 7s}' >mgpu.yaml
