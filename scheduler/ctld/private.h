@@ -114,7 +114,7 @@ struct ctld_memory {  /* memory.c */
     struct task task; /* the first */
     struct loop_source *timer;
     bool is_trimming;
-    size_t n_left; /* jobs, since the last time */
+    size_t n_left; /* archived jobs, since the last time */
 };
 struct ctld_spans {   /* spans.c */
     struct task task; /* the first */
@@ -513,7 +513,7 @@ json_t *ctld_retention_json(struct ctld *c);
  */
 /* The thread of the logs is there, and goes first. */
 int ctld_memory_init(struct ctld *c, struct error *err) MUST_CHECK;
-/* So many jobs are no longer in memory. */
+/* So many more are archived, and leave memory with the next step. */
 void ctld_jobs_left(struct ctld *c, size_t n);
 void ctld_memory_clear(struct ctld *c);
 
