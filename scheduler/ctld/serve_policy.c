@@ -48,8 +48,9 @@ size_t ctld_policy_sets(const struct ctld_policy *p,
                         struct spec_set ret[CTLD_SETS_MAX])
 {
     for (size_t i = 0; i < p->n; i++)
-        ret[i] =
-            (struct spec_set){.key = p->sets[i].key, .value = p->sets[i].value};
+        ret[i] = (struct spec_set){.key = p->sets[i].key,
+                                   .value = p->sets[i].value,
+                                   .option = "mgpu-admin policy set"};
     return p->n;
 }
 

@@ -134,6 +134,7 @@ second_is_over() {
     printf '%s\n' 'version: 1' 'watchdog: {heartbeat: 7s}' >mgpu.yaml
     run admin reload
     [ "$status" -ne 0 ]
+    [[ $output == *"mgpu-admin policy set: error[E023]"*node_lost_after* ]]
     [[ $(row watchdog.heartbeat) == *" 6s "* ]]
 }
 
