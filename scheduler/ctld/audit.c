@@ -35,7 +35,10 @@ static int read_lines(const struct audit *a,
         json_t *o = json_loadb(at, (size_t)(end - at), 0, &why);
         n++;
         if (!json_is_object(o))
-            rc = error_set(err, ERR_IO, "'%s' line %d is damaged", a->path, n);
+            rc = error_set(err, ERR_IO,
+                           "'%s' line %d is damaged: take it out, and what it "
+                           "set or ended is not so any more",
+                           a->path, n);
         else if (each)
             each(arg, o);
         json_decref(o);
@@ -70,6 +73,19 @@ int audit_open(const char *state_dir,
     }
     *ret = a;
     return 0;
+}
+
+int audit_check(const char *state_dir,
+                void (*each)(void *arg, const char *finding), void *arg)
+{
+    struct audit a = {.fd = -1};
+    struct error err = ERROR_INIT;
+    off_t len;
+    (void)snprintf(a.path, sizeof(a.path), "%s/admin.log", state_dir);
+    if (read_lines(&a, NULL, NULL, &len, &err) == 0 || err.code == ERR_NOTFOUND)
+        return 0;
+    each(arg, err.msg);
+    return 1;
 }
 
 void audit_close(struct audit *a)

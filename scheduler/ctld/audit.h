@@ -23,6 +23,11 @@ int audit_open(const char *state_dir,
                struct audit **ret, struct error *err) MUST_CHECK;
 void audit_close(struct audit *a); /* NULL is fine */
 
+/* Tells each() what would keep a daemon from starting: 0 or 1 findings. Changes
+ * nothing; a file that is not there is fine. */
+int audit_check(const char *state_dir,
+                void (*each)(void *arg, const char *finding), void *arg);
+
 /* Durable when 0; else as if it had not been called.
  * in   detail  taken, also on failure; NULL: none */
 int audit_add(struct audit *a, double at_s, int64_t uid, const char *deed,

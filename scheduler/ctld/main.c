@@ -23,6 +23,7 @@
 #include "jobs/base/version.h"
 #include "jobs/conf.h"
 #include "scheduler/ctld/args.h"
+#include "scheduler/ctld/audit.h"
 #include "scheduler/ctld/compose.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/daemonpipe.h"
@@ -83,10 +84,16 @@ static void print_finding(void *arg, const char *finding)
     (void)printf("%s\n", finding);
 }
 
+static int check_all(const char *dir,
+                     void (*each)(void *arg, const char *finding), void *arg)
+{
+    return store_sqlite_check(dir, each, arg) + audit_check(dir, each, arg);
+}
+
 /* Of a directory that no daemon need have. */
 static int check_state(const char *dir)
 {
-    int n = store_sqlite_check(dir, print_finding, NULL);
+    int n = check_all(dir, print_finding, NULL);
     if (n == 0)
         (void)printf("%s: sound\n", dir);
     return n == 0 ? 0 : error_exit_status(ERR_IO);
@@ -274,7 +281,7 @@ static int live(const struct args *a, const struct conf *conf,
                                  .reload_arg = reload,
                                  .reopen_log = daemonpipe_reopen,
                                  .backup = store_sqlite_backup,
-                                 .check = store_sqlite_check,
+                                 .check = check_all,
                                  .select = store_sqlite_select};
         rc = serve(&all, s, err);
     }

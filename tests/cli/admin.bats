@@ -162,7 +162,10 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     printf 'rubbish\n' >>"$ctld_dir/state/admin.log"
     run ctld_start
     [ "$status" -ne 0 ]
-    grep -q "admin.log' line 3 is damaged" "$ctld_dir/ctld.log"
+    grep -q "admin.log' line 3 is damaged: take it out" "$ctld_dir/ctld.log"
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$ctld_dir/state"
+    [ "$status" -eq 74 ]
+    [[ $output == *"admin.log' line 3 is damaged"* ]]
     sed -i '$d' "$ctld_dir/state/admin.log"
     ctld_start
 }
