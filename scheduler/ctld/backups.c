@@ -166,21 +166,31 @@ static void on_timer(void *arg)
     set_timer(c, RETRY_S);
 }
 
+/* What is known is of one directory, which no longer is the one. */
+static void forget(struct ctld *c, const char *dir)
+{
+    struct ctld_backup *b = &c->backup;
+    free(b->dir);
+    *b = (struct ctld_backup){.timer = b->timer,
+                              .is_busy = b->is_busy,
+                              .dir = dir ? strdup(dir) : NULL,
+                              .last_s = NAN,
+                              .failed_s = NAN,
+                              .n_failed = b->n_failed};
+}
+
 void ctld_backups_again(struct ctld *c)
 {
-    if (is_wanted(c))
+    const char *dir = is_wanted(c) ? c->parts.conf->backup_dir : NULL;
+    const char *was = c->backup.dir;
+    if (!dir || !was || strcmp(dir, was) != 0)
+        forget(c, dir);
+    if (dir)
         set_timer(c, 0);
-    else
-        c->backup = (struct ctld_backup){.timer = c->backup.timer,
-                                         .is_busy = c->backup.is_busy,
-                                         .last_s = NAN,
-                                         .failed_s = NAN,
-                                         .n_failed = c->backup.n_failed};
 }
 
 int ctld_backups_init(struct ctld *c, struct error *err)
 {
-    c->backup.last_s = c->backup.failed_s = NAN;
     if (loop_timer_create(c->loop, on_timer, c, &c->backup.timer, err) < 0)
         return -1;
     ctld_backups_again(c);
@@ -190,6 +200,7 @@ int ctld_backups_init(struct ctld *c, struct error *err)
 void ctld_backups_clear(struct ctld *c)
 {
     loop_source_destroy(c->backup.timer);
+    free(c->backup.dir);
 }
 
 json_t *ctld_backups_json(const struct ctld *c)

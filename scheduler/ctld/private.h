@@ -133,6 +133,7 @@ struct ctld_spans {   /* spans.c */
 struct ctld_backup { /* backups.c */
     struct loop_source *timer;
     bool is_busy;
+    char *dir;                       /* owned; what the rest is said of */
     int32_t n;                       /* that are there, of the last look */
     double last_s, next_s, failed_s; /* since 1970; NAN: not known, or none */
     int n_tries;                     /* that failed, one after the other */

@@ -285,6 +285,17 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [ "$(stat -c %a kept "$first" "$first/state.db" | xargs)" = "700 700 600" ]
     run "$MGPU_BIN/mgpu-ctld" --fsck "$PWD/$first"
     [ "$status" -eq 0 ]
+    # What is kept elsewhere is not said of another directory.
+    printf 'version: 1\nstore: {backup: {dir: /proc/nowhere}}\n' >"$conf"
+    admin --quiet reload
+    refused() { [[ $(admin status) == *'failed at '* ]]; }
+    wait_for 60 refused
+    [[ $(admin status) == *' 0 of '*' kept in /proc/nowhere'* ]]
+    [ "$(backup_lasts)" = '' ]
+    # shellcheck disable=SC2059
+    printf "version: 1\n$store" 1d 2 >"$conf"
+    admin --quiet reload
+    wait_for 60 backup_is n 1
     # Counted from the newest that is there, whoever asks.
     last=$(backup_lasts)
     ctld_kill
