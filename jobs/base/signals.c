@@ -3,6 +3,35 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+int signals_of_job(const char *text, const char **ret_name, struct error *err)
+{
+    static const struct {
+        const char *name;
+        int signo;
+    } known[] = {
+        {"TERM", SIGTERM}, {"INT", SIGINT},   {"KILL", SIGKILL},
+        {"HUP", SIGHUP},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
+        {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT},
+    };
+    const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        char number[16];
+        (void)snprintf(number, sizeof(number), "%d", known[i].signo);
+        if (strcasecmp(known[i].name, name) != 0 && strcmp(number, text) != 0)
+            continue;
+        if (ret_name)
+            *ret_name = known[i].name;
+        return known[i].signo;
+    }
+    return error_set(err, ERR_INVAL,
+                     "signal '%.20s': expected TERM, INT, KILL, HUP, QUIT, "
+                     "USR1, USR2, STOP or CONT, or its number",
+                     text);
+}
 
 void signals_plain(void)
 {

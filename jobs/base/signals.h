@@ -7,6 +7,15 @@
 #ifndef MGPU_BASE_SIGNALS_H
 #define MGPU_BASE_SIGNALS_H
 
+#include "jobs/base/error.h"
+
+/* Those that a user may send to a job: USR1, SIGUSR1, usr1 or its number.
+ * out  ret_name  "USR1"; static. NULL: not wanted
+ * Returns the number, or -1 with
+ * err  ERR_INVAL it names them all */
+int signals_of_job(const char *text, const char **ret_name,
+                   struct error *err) MUST_CHECK;
+
 /* Every signal with its default action, and none blocked. Between fork(2) and
  * exec(2) allowed: it calls only what is async-signal-safe. */
 void signals_plain(void);

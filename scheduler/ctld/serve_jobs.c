@@ -1,28 +1,9 @@
 /* serve_jobs.c - what users ask for: cancel, hold, release; a submit is in
  * serve_submit.c. */
-#include <signal.h>
 #include <string.h>
 
+#include "jobs/base/signals.h"
 #include "scheduler/ctld/private.h"
-
-static int signal_number(const char *name, struct error *err)
-{
-    static const struct {
-        const char *name;
-        int signo;
-    } known[] = {
-        {"TERM", SIGTERM}, {"INT", SIGINT},   {"KILL", SIGKILL},
-        {"HUP", SIGHUP},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
-        {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT},
-    };
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(known[i].name, name) == 0)
-            return known[i].signo;
-    return error_set(err, ERR_INVAL,
-                     "signal '%.20s': expected TERM, INT, KILL, HUP, QUIT, "
-                     "USR1, USR2, STOP or CONT",
-                     name);
-}
 
 /* What a request for a job, or for all of a sweep, is to do. */
 static int cancel_target(struct ctld *c, const struct target *t, int64_t uid,
@@ -30,7 +11,7 @@ static int cancel_target(struct ctld *c, const struct target *t, int64_t uid,
 {
     struct engine *e = c->engine;
     if (json_is_string(name)) {
-        int signo = signal_number(json_string_value(name), err);
+        int signo = signals_of_job(json_string_value(name), NULL, err);
         if (signo < 0)
             return -1;
         return t->is_sweep ? engine_signal_sweep(e, t->id, uid, signo, err)

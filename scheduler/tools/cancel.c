@@ -42,9 +42,9 @@ static int on_option(void *arg, const struct opt *o, const char *value,
     struct args *a = arg;
     if (o->id >= FILTER_USER)
         return filter_option(&a->filter, o->id, value, err);
-    if (!options_common(&a->common, o->id, value))
-        a->signal = value;
-    return 0;
+    return options_common(&a->common, o->id, value)
+               ? 0
+               : cancel_signal(value, &a->signal, err);
 }
 
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)

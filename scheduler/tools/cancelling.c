@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "jobs/base/signals.h"
 #include "jobs/state.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/render.h"
@@ -139,6 +140,14 @@ static void tell(const struct cancel_conf *a, const char *word,
                strcmp(field_str(job, "state"), "CANCELLED") == 0
                    ? "cancelled"
                    : "is being cancelled");
+}
+
+int cancel_signal(const char *value, const char **ret, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    return signals_of_job(value, ret, &why) < 0
+               ? error_set(err, ERR_USAGE, "--%s", why.msg)
+               : 0;
 }
 
 int cancel_check(const struct cancel_conf *conf, int n, struct error *err)

@@ -13,6 +13,10 @@ struct cancel_conf {
     bool json, quiet;
 };
 
+/* The value of --signal, as in jobs/base/signals.h.
+ * err  ERR_USAGE */
+int cancel_signal(const char *value, const char **ret,
+                  struct error *err) MUST_CHECK;
 /* Without operands and without a user there is nothing to end, and what else
  * chooses jobs goes with a user alone: nobody ends others' by a slip.
  * err  ERR_USAGE */

@@ -180,9 +180,6 @@ static bool take_text(struct stat_args *a, int id, const char *value)
     case OPTION_URL:
         a->url = value;
         break;
-    case OPT_SIGNAL:
-        a->signal = value;
-        break;
     default:
         return false;
     }
@@ -219,6 +216,8 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
     case OPT_EXPORT:
         a->exports = true;
         return export_format_of(value, &a->format, err);
+    case OPT_SIGNAL:
+        return cancel_signal(value, &a->signal, err);
     case OPT_SQL:
         a->sql = value;
         return take_view(a, OPT_SQL, o->name, err);

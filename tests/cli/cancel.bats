@@ -86,6 +86,21 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [ "$output" = "job 1: sent USR1" ]
     wait_for 60 test -e usr1
     job_claimed
+    for name in SIGUSR1 usr1 "$(kill -l USR1)"; do
+        rm usr1
+        run cancel --signal "$name" 1
+        [ "$output" = "job 1: sent USR1" ]
+        wait_for 60 test -e usr1
+    done
+    for name in FOO SIG 99 USR; do
+        run cancel --signal "$name" 1
+        [ "$status" -eq 64 ]
+        [[ $output == *"--signal '$name': expected TERM, "*number ]]
+        run "$MGPU_BIN/mgpu-stat" --cancel --signal "$name" 1
+        [ "$status" -eq 64 ]
+    done
+    run api POST /v1/jobs/1/cancel -d '{"signal":"FOO"}'
+    [[ $output == *"signal 'FOO': expected TERM, "* ]]
 }
 
 @test "mgpu-stat --cancel does the same" {
