@@ -89,6 +89,13 @@ END
     api GET /v1/jobs/1/values >values.json
     submit --json --hold --set resources.gpu_memory=1G.. hog.yaml >warned.json
     [ "$(json '$.warnings[0].code' <warned.json)" = W201 ]
+    sweep=$(submit --json --hold --set 'sweep={grid: {labels.a: [1, 2]}}' \
+        hog.yaml | json '$.id')
+    stat --json "$sweep" >sweep.json
+    stat --jsonl "$sweep" "${sweep}_1" >l-sweep.json
+    [ "$(json '$.tasks[1].display_id' <sweep.json)" = "${sweep}_1" ]
+    [ "$(head -n 1 l-sweep.json | json '$.tasks[1].task')" = 1 ]
+    [ "$(tail -n 1 l-sweep.json | json '$.tasks')" = "" ]
     fits ./*.json
 }
 hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
