@@ -7,6 +7,7 @@
  * a figure is so large that a change would be felt; the bounds are below. */
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,8 +236,51 @@ static int note_efficiency(FILE *out, int64_t gpus, double efficiency)
     return 1;
 }
 
-static int note_limit(FILE *out, const json_t *job)
+/* What warned its last attempt that its limit comes, and ended it before that;
+ * 0: nothing did. */
+static int warning_of(const json_t *reply)
 {
+    const json_t *job = json_object_get(reply, "job");
+    int64_t attempt = field_int(job, "attempt", 0);
+    int signo = 0;
+    size_t i;
+    json_t *e;
+    if (!(field_real(job, "elapsed_s") < field_real(job, "limit_s")))
+        return 0;
+    json_array_foreach(json_object_get(reply, "events"), i, e)
+    {
+        const char *what = field_str(e, "event");
+        if (field_int(e, "attempt", 0) != attempt)
+            continue;
+        if (strcmp(what, "limit") == 0)
+            return 0;
+        if (strcmp(what, "warn") == 0)
+            signo =
+                (int)field_int(json_object_get(e, "detail"), "signal", signo);
+    }
+    return signo;
+}
+
+/* Training ends at TERM, with a checkpoint, as it is meant to. */
+static void note_warning(FILE *out, const json_t *job, int signo,
+                         const char *limit)
+{
+    const char *name = sigabbrev_np(signo);
+    bool is_heeded =
+        strcmp(field_str(job, "kind"), "cv") == 0 && signo == SIGTERM;
+    (void)fprintf(out,
+                  "  * It ended at SIG%s, which warned of its time limit of "
+                  "%s:\n    %s.\n",
+                  name ? name : "?", limit,
+                  is_heeded ? "raise resources.time_limit, or lower "
+                              "resources.warn_before"
+                            : "let the program handle it, or leave out "
+                              "resources.warn_signal");
+}
+
+static int note_limit(FILE *out, const json_t *reply)
+{
+    const json_t *job = json_object_get(reply, "job");
     char ran[32], limit[32], less[32];
     enum job_state state = JOB_NEW;
     double ran_s = field_real(job, "elapsed_s");
@@ -244,6 +288,11 @@ static int note_limit(FILE *out, const json_t *job)
     (void)job_state_from_name(field_str(job, "state"), &state);
     render_duration(ran_s, ran, sizeof(ran));
     render_duration(limit_s, limit, sizeof(limit));
+    int signo = state == JOB_TIMEOUT ? warning_of(reply) : 0;
+    if (signo > 0) {
+        note_warning(out, job, signo, limit);
+        return 1;
+    }
     if (state == JOB_TIMEOUT) {
         (void)fprintf(out,
                       "  * It ended at its time limit of %s: raise "
@@ -263,15 +312,16 @@ static int note_limit(FILE *out, const json_t *job)
 }
 
 /* The notes, as they are printed; *ret_n: how many. */
-static void all_notes(FILE *out, const json_t *job, const struct figures *f,
+static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
                       double efficiency, int *ret_n)
 {
+    const json_t *job = json_object_get(reply, "job");
     int64_t gpus = field_int(job, "gpus", 0);
     int n = 0;
     if (f->n > 0 && f->iter > 0)
         n += note_data(out, job, f) + note_copy(out, job, f) +
              note_comm(out, gpus, f) + note_late(out, f);
-    n += note_efficiency(out, gpus, efficiency) + note_limit(out, job);
+    n += note_efficiency(out, gpus, efficiency) + note_limit(out, reply);
     *ret_n = n;
 }
 
@@ -357,7 +407,7 @@ int show_eff_row(const json_t *reply, const json_t *iterations,
     int n = 0, bad = row ? 0 : -1;
     if (mem) {
         gather(iterations, f);
-        all_notes(mem, job, f, efficiency, &n);
+        all_notes(mem, reply, f, efficiency, &n);
         bad |= fclose(mem);
     }
     if (!bad)
@@ -456,7 +506,7 @@ int show_eff(const struct show_conf *s, const json_t *reply,
               field_real(job, "elapsed_s") / field_real(job, "limit_s"));
     (void)fputs("Notes\n", s->out);
     int n = 0;
-    all_notes(s->out, job, f, efficiency, &n);
+    all_notes(s->out, reply, f, efficiency, &n);
     if (n == 0)
         (void)fputs("  nothing stands out\n", s->out);
     free(f);

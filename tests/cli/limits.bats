@@ -38,6 +38,21 @@ END
 }
 has_event() { api GET "/v1/jobs/$1/events" | grep -q "\"event\":\"$2\""; }
 
+@test "a program that the warning ended is told so" {
+    cat >dies.yaml <<'END'
+version: 1
+kind: command
+name: dies
+command: [sleep, "100"]
+resources: {gpus: 1, time_limit: 1h, warn_signal: USR1, warn_before: 3599s}
+END
+    run "$MGPU_BIN/mgpu-submit" --quiet --wait dies.yaml
+    [ "$status" -eq 124 ]
+    run "$MGPU_BIN/mgpu-stat" --eff 1
+    [[ $output == *"It ended at SIGUSR1, which warned of its time limit of 1:00:00"* ]]
+    [[ $output != *"raise resources.time_limit"* ]]
+}
+
 @test "or stops there, and the next attempt goes on where it was" {
     warned_yaml TERM
     id=$("$MGPU_BIN/mgpu-submit" --parsable warned.yaml)

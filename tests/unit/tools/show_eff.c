@@ -156,6 +156,58 @@ static const struct shape shapes[] = {
      {"ended at its time limit of 2:00:00: raise resources.time_limit"}},
 };
 
+#define WARNED(n) \
+    "{\"event\":\"warn\",\"attempt\":2,\"detail\":{\"signal\":" n "}}"
+#define THEN(event, attempt) \
+    ",{\"event\":\"" event "\",\"attempt\":" attempt ",\"detail\":null}"
+
+/* Its limit was 8 s, of which it had 4 unless the limit came. */
+static const struct {
+    const char *name, *kind, *events, *want;
+    double elapsed_s;
+} warnings[] = {
+    {"a program that a warning ended", "command",
+     WARNED("10") THEN("expire", "2"),
+     "ended at SIGUSR1, which warned of its time limit of 0:08:\n    let the "
+     "program handle it, or leave out resources.warn_signal.",
+     4},
+    {"training that ended when told", "cv", WARNED("15") THEN("expire", "2"),
+     "ended at SIGTERM, which warned of its time limit of 0:08:\n    raise "
+     "resources.time_limit, or lower resources.warn_before.",
+     4},
+    {"a warning, and then the limit", "command",
+     WARNED("10") THEN("limit", "2"), "ended at its time limit of 0:08", 7.9},
+    {"a limit that nobody saw come", "command",
+     WARNED("10") THEN("expire", "2"), "ended at its time limit of 0:08", 8.1},
+    {"a warning of the attempt before", "command",
+     "{\"event\":\"warn\",\"attempt\":1,\"detail\":{\"signal\":10}}" THEN(
+         "expire", "2"),
+     "ended at its time limit of 0:08", 4},
+};
+
+static void test_warning(size_t i)
+{
+    struct error err = ERROR_INIT;
+    size_t len = 0;
+    struct show_conf conf = {.style = {.ascii = true}};
+    char events[400];
+    (void)snprintf(events, sizeof(events), "[%s]", warnings[i].events);
+    json_t *none = load(NO_ROWS);
+    json_t *job = json_pack("{s:{s:s, s:s, s:i, s:f, s:f}, s:o}", "job",
+                            "state", "TIMEOUT", "kind", warnings[i].kind,
+                            "attempt", 2, "elapsed_s", warnings[i].elapsed_s,
+                            "limit_s", 8.0, "events", load(events));
+    free(shown);
+    shown = NULL;
+    conf.out = open_memstream(&shown, &len);
+    is_int(show_eff(&conf, job, none, none, &err), 0, warnings[i].name);
+    (void)fclose(conf.out);
+    if (!ok(strstr(shown, warnings[i].want) != NULL, "%s", warnings[i].want))
+        tap_diag("%s", shown);
+    json_decref(job);
+    json_decref(none);
+}
+
 static void test_nothing(void)
 {
     struct error err = ERROR_INIT;
@@ -327,6 +379,8 @@ int main(void)
 {
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
         test_shape(&shapes[i]);
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
+        test_warning(i);
     test_nothing();
     test_scaling();
     test_rows();
