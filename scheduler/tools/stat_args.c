@@ -383,9 +383,10 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
     bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
                       a->view == OPT_STATUS || a->view == OPT_WATCH ||
                       a->view == OPT_TOP || a->view == OPT_SQL;
+    bool is_many =
+        a->view == OPT_EFF && (!filter_is_any(&a->filter) || a->f.count > 0);
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
-                     a->view != OPT_CANCEL &&
-                     !(a->view == OPT_EFF && !filter_is_any(&a->filter));
+                     a->view != OPT_CANCEL && !is_many;
     if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
         return error_set(err, ERR_USAGE,
                          "--csv and --svg go with --report NAME");
@@ -393,6 +394,10 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE,
                          "which job? '%.60s' is the file, which comes first",
                          a->file);
+    if (needs_job && n == 0 && a->view == OPT_EFF)
+        return error_set(err, ERR_USAGE,
+                         "which job? or which of them, as --user me or "
+                         "--count 10");
     if (needs_job && n == 0)
         return error_set(err, ERR_USAGE, "which job? see %s --help",
                          stat_tool.name);

@@ -893,8 +893,12 @@ END
     [ "${#lines[@]}" -eq 2 ]
     [[ $(tr -s ' ' <<<"${lines[1]}") == "2 wide $(id -un) 2 "*" % "* ]]
     [ "$(stat --eff -n 'no*' --json | json '$.jobs[0].id')" = "" ]
+    run stat --no-header --eff -c 1
+    [ "$status" -eq 0 ]
+    [[ $(tr -s ' ' <<<"$output") == "2 wide "* ]]
     run stat --eff
     [ "$status" -eq 64 ]
+    [[ $output == *"which job? or which of them, as --user me or --count"* ]]
 }
 
 @test "formats of one's own: config.yaml, and where a mistake in it is" {
