@@ -17,6 +17,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/state.h"
+#include "scheduler/tools/going.h"
 #include "scheduler/tools/screen.h"
 #include "scheduler/tools/top.h"
 
@@ -45,6 +46,7 @@ struct watch {
     json_t *head;  /* mgpu.queue/1 of the beginning, without jobs */
     int64_t alien; /* GPUs that others than our jobs have */
     bool is_new, is_away, is_ending;
+    bool is_going;     /* a time that is shown goes by */
     int columns, rows; /* of the terminal; 0: it is none */
 };
 
@@ -69,22 +71,6 @@ static bool is_shown(const struct watch *w, const json_t *job)
            !(is_final(job) && field_time(job, "ended") < w->since_s);
 }
 
-/* What a job was told of its start goes by while nothing else changes. */
-static void take_due(json_t *job)
-{
-    double in_s = field_real(job, "start_in_s");
-    if (isfinite(in_s))
-        (void)json_object_set_new(job, "due_s", json_real(now_s() + in_s));
-}
-
-static void go_by(json_t *job)
-{
-    double in_s = field_real(job, "due_s") - now_s();
-    if (isfinite(in_s))
-        (void)json_object_set_new(job, "start_in_s",
-                                  json_real(in_s > 0 ? in_s : 0));
-}
-
 static void key_of(const json_t *job, char out[24])
 {
     (void)snprintf(out, 24, "%" PRId64, field_int(job, "id", 0));
@@ -96,7 +82,7 @@ static void keep(struct watch *w, json_t *job)
     key_of(job, key);
     pthread_mutex_lock(&w->lock);
     bool was = json_object_get(w->jobs, key) != NULL;
-    take_due(job);
+    going_note(job, now_s());
     if (is_shown(w, job))
         (void)json_object_set(w->jobs, key, job);
     else if (was)
@@ -225,10 +211,11 @@ static json_t *picture(struct watch *w)
     json_t *o = json_copy(w->head), *jobs = in_order(w->jobs), *job;
     int64_t running = 0, queued = 0, busy = w->alien;
     size_t i;
+    w->is_going = false;
     json_array_foreach(jobs, i, job)
     {
         enum job_state s = JOB_NEW;
-        go_by(job);
+        w->is_going = going_by(job, now_s()) || w->is_going;
         (void)job_state_from_name(field_str(job, "state"), &s);
         running += job_state_is_live(s);
         queued += s == JOB_QUEUED || s == JOB_HELD;
@@ -379,6 +366,8 @@ static void *draw_all(void *arg)
         if (is_resized(w) || w->is_new) {
             read_gpus(w);
             draw(w);
+        } else if (w->is_going && w->columns > 0) {
+            draw(w); /* over the old one; elsewhere it would be one more */
         }
     if (w->is_new)
         draw(w);

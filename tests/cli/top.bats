@@ -60,6 +60,39 @@ top_ends() {
 }
 job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 
+@test "--watch and --top: time goes by though nothing changes" {
+    begin
+    sed 's/^        //' >long.yaml <<'END'
+        version: 1
+        kind: command
+        name: long
+        command: [sleep, "600"]
+        resources: {gpus: 2, time_limit: 1h}
+END
+    "$MGPU_BIN/mgpu-submit" --quiet long.yaml
+    "$MGPU_BIN/mgpu-submit" --quiet --set name=next long.yaml
+    wait_for 150 job_is 1 RUNNING
+    many_times() { # MINUTE
+        [ "$(grep -aoE "\b$1:[0-9]{2}\b" screen | sort -u | wc -l)" -ge 3 ]
+    }
+    top_start
+    wait_for 150 many_times 0
+    printf q >&9
+    top_ends 0
+    rm screen
+    script -qefc "stty cols 80 rows 24; exec $MGPU_BIN/mgpu-stat --watch \
+        --timeout 150s -h -o id,elapsed,remaining" screen </dev/null >/dev/null \
+        2>&1 3>&- &
+    watch=$!
+    wait_for 150 many_times 0
+    wait_for 150 many_times 59
+    kill "$watch"
+    wait "$watch" || :
+    # Elsewhere than on a terminal each picture is a change.
+    "$MGPU_BIN/mgpu-stat" --watch -i 0.25 --timeout 3s -h -o id,elapsed >table
+    [ "$(grep -c '^1 ' table)" -le 4 ]
+}
+
 @test "--top: Ctrl-C, a signal and --timeout give the screen back" {
     begin
     top_start
