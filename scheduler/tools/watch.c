@@ -30,6 +30,9 @@ static const double begin_s = 0.2;
 static const double early_s = 0.005;
 /* How busy GPUs are is asked for no more often, and only while jobs change. */
 static const double gpus_s = 5;
+/* What jobs do that are not sent to us is asked for as often at least. */
+static const double head_s = 5;
+static const char head_path[] = "/v1/jobs?limit=1&fields=id";
 
 struct watch {
     const struct watch_conf *conf;
@@ -43,8 +46,10 @@ struct watch {
     json_t *jobs; /* by number as text: those that are to be shown */
     json_t *gpus; /* of top: mgpu.gpus/1, as of gpus_at_s */
     double gpus_at_s;
-    json_t *head;  /* mgpu.queue/1 of the beginning, without jobs */
-    int64_t alien; /* GPUs that others than our jobs have */
+    json_t *head; /* mgpu.queue/1 without jobs: of the beginning, or, if only
+                     some jobs are sent, as of head_at_s */
+    double head_at_s;
+    int64_t alien; /* GPUs that others than the daemon's jobs have */
     bool is_new, is_away, is_ending;
     bool is_going;     /* a time that is shown goes by */
     int columns, rows; /* of the terminal; 0: it is none */
@@ -205,17 +210,20 @@ static json_t *in_order(json_t *jobs)
     return list;
 }
 
-/* mgpu.queue/1 as the daemon would say it now, of the jobs that we see. */
-static json_t *picture(struct watch *w)
+static bool sees_all(const struct watch *w)
 {
-    json_t *o = json_copy(w->head), *jobs = in_order(w->jobs), *job;
+    return filter_is_any(&w->conf->filter);
+}
+
+/* Of all jobs we know without asking. */
+static void count(const struct watch *w, json_t *o)
+{
     int64_t running = 0, queued = 0, busy = w->alien;
-    size_t i;
-    w->is_going = false;
-    json_array_foreach(jobs, i, job)
+    const char *key;
+    json_t *job;
+    json_object_foreach(w->jobs, key, job)
     {
         enum job_state s = JOB_NEW;
-        w->is_going = going_by(job, now_s()) || w->is_going;
         (void)job_state_from_name(field_str(job, "state"), &s);
         running += job_state_is_live(s);
         queued += s == JOB_QUEUED || s == JOB_HELD;
@@ -225,6 +233,20 @@ static json_t *picture(struct watch *w)
     (void)json_object_set_new(o, "queued", json_integer(queued));
     (void)json_object_set_new(
         o, "slots_free", json_integer(field_int(o, "slots_total", 0) - busy));
+}
+
+/* mgpu.queue/1 as the daemon would say it now, of the jobs that we see. */
+static json_t *picture(struct watch *w)
+{
+    json_t *o = json_copy(w->head), *jobs = in_order(w->jobs), *job;
+    size_t i;
+    w->is_going = false;
+    json_array_foreach(jobs, i, job)
+    {
+        w->is_going = going_by(job, now_s()) || w->is_going;
+    }
+    if (sees_all(w))
+        count(w, o);
     (void)json_object_set_new(o, "jobs", jobs);
     return o;
 }
@@ -304,7 +326,6 @@ static void draw(struct watch *w)
     (void)fflush(out);
     free(text);
     json_decref(o);
-    w->is_new = false;
 }
 
 /* A terminal may have another size by now. */
@@ -349,6 +370,34 @@ static void read_gpus(struct watch *w)
     w->gpus = gpus;
 }
 
+/* What a picture has of it. */
+static void trim_head(json_t *head)
+{
+    (void)json_object_del(head, "jobs");
+    (void)json_object_del(head, "generated");
+}
+
+/* If only some jobs are sent, what all of them do is asked for: with each
+ * picture, and else now and then. True when it is another. */
+static bool read_others(struct watch *w, bool is_due)
+{
+    json_t *head = NULL;
+    if (sees_all(w) || (!is_due && now_s() - w->head_at_s < head_s))
+        return false;
+    pthread_mutex_unlock(&w->lock);
+    int rc = client_get(w->client, &head, NULL, "%s", head_path);
+    pthread_mutex_lock(&w->lock);
+    w->head_at_s = now_s();
+    if (rc < 0)
+        return false;
+    trim_head(head);
+    bool is_other = w->is_away || !json_equal(head, w->head);
+    w->is_away = false; /* who is sent nothing hears of it here */
+    json_decref(w->head);
+    w->head = head;
+    return is_other;
+}
+
 /* The user, or a signal: nobody draws meanwhile, nor afterwards. */
 static void on_end(void *arg, int signo)
 {
@@ -358,19 +407,26 @@ static void on_end(void *arg, int signo)
     screen_exit(signo);
 }
 
+static void update(struct watch *w)
+{
+    bool is_due = is_resized(w) || w->is_new;
+    w->is_new = false; /* what comes while we ask is drawn the next time */
+    if (is_due)
+        read_gpus(w);
+    /* A time goes by in the old picture's place; elsewhere than on a terminal
+     * it would be one more. */
+    if (read_others(w, is_due) || is_due || (w->is_going && w->columns > 0))
+        draw(w);
+}
+
 static void *draw_all(void *arg)
 {
     struct watch *w = arg;
     pthread_mutex_lock(&w->lock);
     for (bool go = rest(w, begin_s); go; go = rest(w, w->conf->every_s))
-        if (is_resized(w) || w->is_new) {
-            read_gpus(w);
-            draw(w);
-        } else if (w->is_going && w->columns > 0) {
-            draw(w); /* over the old one; elsewhere it would be one more */
-        }
+        update(w);
     if (w->is_new)
-        draw(w);
+        update(w);
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
@@ -421,10 +477,11 @@ static int read_head(struct client *c, struct watch *w, struct error *err)
 {
     json_t *job;
     size_t i;
-    if (client_get(c, &w->head, err,
-                   "/v1/jobs?state=RUNNING,STARTING,"
-                   "DISPATCHING,UNKNOWN,CHECKPOINTING,"
-                   "STALLED") < 0)
+    if (client_get(c, &w->head, err, "%s",
+                   sees_all(w) ? "/v1/jobs?state=RUNNING,STARTING,"
+                                 "DISPATCHING,UNKNOWN,CHECKPOINTING,"
+                                 "STALLED"
+                               : head_path) < 0)
         return -1;
     w->alien = field_int(w->head, "slots_total", 0) -
                field_int(w->head, "slots_free", 0);
@@ -433,7 +490,7 @@ static int read_head(struct client *c, struct watch *w, struct error *err)
         w->alien -= field_int(job, "gpus", 0);
     }
     w->alien = w->alien > 0 ? w->alien : 0;
-    (void)json_object_del(w->head, "jobs");
+    trim_head(w->head);
     return 0;
 }
 
@@ -498,13 +555,13 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
     pthread_t drawer;
     struct buf path = BUF_INIT;
     int rc = watch_init(&w, c, conf, err);
+    if (rc == 0) /* by the connection that who draws has from then on */
+        rc = read_ended(&w, err);
     bool draws = rc == 0 && !conf->json && !conf->ids;
     if (draws) {
         rc = start_drawing(&w, &drawer, err);
         draws = rc == 0;
     }
-    if (rc == 0)
-        rc = read_ended(&w, err);
     if (rc == 0)
         rc = stream_path(conf, &path, err);
     if (rc == 0)

@@ -569,6 +569,33 @@ END
     [ "$status" -eq 64 ]
 }
 
+@test "--watch: above the jobs that are chosen stands the whole cluster" {
+    spec one 'sleep 600'
+    submit --quiet one.yaml
+    wait_for 60 job_is 1 RUNNING
+    has_all() { # OPTION...
+        stat --watch --timeout 1s "$@" | grep -q \
+            'slots: 1 busy, 1 free | 1 running, 0 queued'
+    }
+    has_all
+    has_all -n 'zz*'
+    has_all -t QUEUED
+    has_all -u me -n 'o*'
+    # Others' jobs come without a word of them.
+    "$MGPU_BIN/mgpu-stat" --watch -i 0.25 --timeout 10m -n 'zz*' >table 3>&- &
+    table=$!
+    wait_for 60 grep -q '1 busy, 1 free | 1 running' table
+    submit --quiet one.yaml
+    wait_for 60 grep -q '2 busy, 0 free | 2 running' table
+    ctld_kill
+    ctld_start
+    "$MGPU_BIN/mgpu-cancel" --quiet 1
+    ends_with() { tail -n 3 table | grep -q "$1"; }
+    wait_for 60 ends_with '1 busy, 1 free | 1 running, 0 queued'
+    kill "$table"
+    wait "$table" || :
+}
+
 @test "--watch: a start that others bring nearer is told" {
     both() { # NAME LIMIT
         printf '%s\n' 'version: 1' 'kind: command' "name: $1" \

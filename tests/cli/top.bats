@@ -57,6 +57,11 @@ top_ends() {
     top_ends 0
     [ "$(sed 's/\x1b\[[0-9;?]*[A-Za-z]//g' screen | tr '\r' '\n' |
         grep -av '^Script ' | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
+    # Of the cluster all is said, though no job is chosen.
+    top_start -n zz
+    wait_for 150 shows "2 busy, 0 free | 2 running, 0 queued"
+    printf q >&9
+    top_ends 0
 }
 job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 
