@@ -113,25 +113,6 @@ static int status(struct client *c, const struct args *a, struct error *err)
     return rc;
 }
 
-static int set_paused(struct client *c, const struct args *a, bool on,
-                      struct error *err)
-{
-    json_t *reply = NULL;
-    json_t *body =
-        a->reason ? json_pack("{s:s}", "why", a->reason) : json_object();
-    if (!body)
-        return error_set(err, ERR_INVAL, "--reason is not UTF-8");
-    int rc = client_post(c, on ? "/v1/admin/pause" : "/v1/admin/resume", body,
-                         NULL, &reply, err);
-    if (rc == 0 && a->common.json)
-        rc = client_print(reply, err);
-    else if (rc == 0 && !a->common.quiet)
-        printf("%s\n", on ? "paused: nothing new is started" : "resumed");
-    json_decref(body);
-    json_decref(reply);
-    return rc;
-}
-
 /* Each of them; the first that fails is the last that is tried. */
 static int drain_nodes(struct client *c, const struct args *a, bool on,
                        char **nodes, int n, struct error *err)
@@ -239,7 +220,8 @@ static int wait_idle(struct client *c, const struct args *a, struct error *err)
     while (n > 0) {
         if (clk->now_s(clk) >= deadline)
             return error_set(err, ERR_TIMEOUT,
-                             "%" PRId64 " jobs still run; the pause stands", n);
+                             "%" PRId64 " job%s; the pause stands", n,
+                             n == 1 ? " still runs" : "s still run");
         (void)nanosleep(&pause, NULL);
         if (count_running(c, &n, err) < 0)
             return -1;
@@ -247,6 +229,28 @@ static int wait_idle(struct client *c, const struct args *a, struct error *err)
     if (!a->common.json && !a->common.quiet)
         printf("no job runs any more\n");
     return 0;
+}
+
+static int set_paused(struct client *c, const struct args *a, bool on,
+                      struct error *err)
+{
+    json_t *reply = NULL;
+    json_t *body =
+        a->reason ? json_pack("{s:s}", "why", a->reason) : json_object();
+    if (!body)
+        return error_set(err, ERR_INVAL, "--reason is not UTF-8");
+    int rc = client_post(c, on ? "/v1/admin/pause" : "/v1/admin/resume", body,
+                         NULL, &reply, err);
+    if (rc == 0 && !a->common.json && !a->common.quiet)
+        printf("%s\n", on ? "paused: nothing new is started" : "resumed");
+    if (rc == 0 && a->waits)
+        rc = wait_idle(c, a, err);
+    /* At the end, for one of the two is all that is said. */
+    if (rc == 0 && a->common.json)
+        rc = client_print(reply, err);
+    json_decref(body);
+    json_decref(reply);
+    return rc;
 }
 
 static int show_log(struct client *c, const struct args *a, struct error *err)
@@ -408,8 +412,7 @@ static int on_status(struct call *k, struct error *err)
 
 static int on_pause(struct call *k, struct error *err)
 {
-    int rc = set_paused(k->c, k->a, true, err);
-    return rc == 0 && k->a->waits ? wait_idle(k->c, k->a, err) : rc;
+    return set_paused(k->c, k->a, true, err);
 }
 
 static int on_drain(struct call *k, struct error *err)

@@ -114,8 +114,17 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$(api GET /v1/status | json '$.paused')" = "" ]
     run admin pause --wait --timeout 1s
     [ "$status" -eq 124 ]
-    [[ $output == *"1 jobs still run; the pause stands"* ]]
+    [[ $output == *"1 job still runs; the pause stands"* ]]
+    # One document, whatever comes of it.
+    run --separate-stderr admin --json pause --wait --timeout 1s
+    [ "$status" -eq 124 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [ "$(json '$.error.code' <<<"$output")" = TIMEOUT ]
     "$MGPU_BIN/mgpu-cancel" --quiet "$id"
+    run --separate-stderr admin --json pause --wait --timeout 60s
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [ "$(json '$.schema' <<<"$output")" = mgpu.pause/1 ]
     run admin pause --wait --timeout 60s
     [ "$status" -eq 0 ]
     [[ $output == *"no job runs any more" ]]
