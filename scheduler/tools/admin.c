@@ -10,6 +10,7 @@
 
 #include "jobs/base/clock.h"
 #include "scheduler/tools/admin_log.h"
+#include "scheduler/tools/admin_nodes.h"
 #include "scheduler/tools/admin_policy.h"
 #include "scheduler/tools/admin_status.h"
 #include "scheduler/tools/admin_users.h"
@@ -110,32 +111,6 @@ static int status(struct client *c, const struct args *a, struct error *err)
     else if (rc == 0)
         admin_print_status(reply);
     json_decref(reply);
-    return rc;
-}
-
-/* Each of them; the first that fails is the last that is tried. */
-static int drain_nodes(struct client *c, const struct args *a, bool on,
-                       char **nodes, int n, struct error *err)
-{
-    char safe[200];
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < n; i++) {
-        json_t *reply = NULL;
-        json_t *body = json_pack("{s:s, s:s}", "node", nodes[i], "why",
-                                 a->reason ? a->reason : "");
-        rc = body ? client_post(c, on ? "/v1/admin/drain" : "/v1/admin/resume",
-                                body, NULL, &reply, err)
-                  : error_set(err, ERR_INVAL,
-                              "the node, or the reason, is not "
-                              "UTF-8");
-        if (rc == 0 && a->common.json && i == n - 1)
-            rc = client_print(reply, err);
-        else if (rc == 0 && !a->common.json && !a->common.quiet)
-            printf("%s: %s\n", render_escape(nodes[i], safe, sizeof(safe)),
-                   on ? "nothing new is started there" : "in use again");
-        json_decref(body);
-        json_decref(reply);
-    }
     return rc;
 }
 
@@ -415,16 +390,25 @@ static int on_pause(struct call *k, struct error *err)
     return set_paused(k->c, k->a, true, err);
 }
 
+static int on_nodes(struct call *k, bool drains, struct error *err)
+{
+    const struct admin_nodes conf = {.why = k->a->reason ? k->a->reason : "",
+                                     .drains = drains,
+                                     .json = k->a->common.json,
+                                     .quiet = k->a->common.quiet};
+    return admin_nodes(k->c, &conf, k->words + 1, k->n - 1, &k->exit_status,
+                       err);
+}
+
 static int on_drain(struct call *k, struct error *err)
 {
-    return drain_nodes(k->c, k->a, true, k->words + 1, k->n - 1, err);
+    return on_nodes(k, true, err);
 }
 
 static int on_resume(struct call *k, struct error *err)
 {
-    return k->n > 1
-               ? drain_nodes(k->c, k->a, false, k->words + 1, k->n - 1, err)
-               : set_paused(k->c, k->a, false, err);
+    return k->n > 1 ? on_nodes(k, false, err)
+                    : set_paused(k->c, k->a, false, err);
 }
 
 static int on_backup(struct call *k, struct error *err)

@@ -592,6 +592,34 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [[ ${lines[0]} == *drain*"$node"* && ${lines[1]} == *resume*"$node"* ]]
 }
 
+@test "drain and resume: each node is tried, and each is told of" {
+    node=$(api GET /v1/nodes | json '$.nodes[0].name')
+    is_drained() { [ "$(api GET /v1/status | json '$.drained[0].node')" = "$node" ]; }
+    run --separate-stderr admin drain no-node "$node"
+    [ "$status" -eq 66 ]
+    [ "$output" = "$node: nothing new is started there" ]
+    [[ $stderr == "mgpu-admin: no node 'no-node'"* ]]
+    is_drained
+    run --separate-stderr admin resume no-node "$node"
+    [ "$status" -eq 66 ]
+    [ "$output" = "$node: in use again" ]
+    not is_drained
+    run --separate-stderr admin --json drain "$node" no-node
+    [ "$status" -eq 66 ]
+    [ "$(json '$.drained[0].node' <<<"$output")" = "$node" ]
+    [ "$(json '$.nodes[0].node' <<<"$output")" = "$node" ]
+    [ "$(json '$.nodes[0].code' <<<"$output")" = "" ]
+    [ "$(json '$.nodes[1].code' <<<"$output")" = NOTFOUND ]
+    # None of them; and of one the error alone.
+    run --separate-stderr admin --json resume no-node neither
+    [ "$status" -eq 66 ]
+    [ "$(json '$.nodes[1].node' <<<"$output")" = neither ]
+    [ "$(json '$.drained[0].node' <<<"$output")" = "$node" ]
+    run --separate-stderr admin --json resume no-node
+    [ "$status" -eq 66 ]
+    [ "$(json '$.error.code' <<<"$output")" = NOTFOUND ]
+}
+
 @test "who: whose jobs run and wait, and on how many GPUs" {
     run admin who
     [ "$status" -eq 0 ]

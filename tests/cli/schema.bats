@@ -113,6 +113,9 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
     admin hold "$((id + 1))" 99 >hold.json || [ $? -eq 66 ]
     node=$(api GET /v1/nodes | json '$.nodes[0].name')
     admin drain "$node" --reason fan >drain.json
+    admin drain "$node" none >drain-two.json || [ $? -eq 66 ]
+    admin drain none neither >drain-none.json || [ $? -eq 66 ]
+    [ "$(json '$.nodes[1].code' <drain-none.json)" = NOTFOUND ]
     admin status >drained.json
     admin resume "$node" >in-use.json
     admin resume >resume.json
