@@ -73,9 +73,13 @@ static void print_advice(const struct submit_args *a,
 {
     if (r->n_errors == 0)
         (void)fputs("--werror: nothing was submitted.\n", stderr);
+    /* Of a refusal the first error; of --werror there is none. */
+    size_t i = 0;
+    while (i + 1 < r->n && r->n_errors > 0 && !r->findings[i].is_error)
+        i++;
     if (!a->common.quiet)
         (void)fprintf(stderr, "%s --explain %s says more.\n", submit_tool.name,
-                      r->findings[0].code);
+                      r->findings[i].code);
 }
 
 /* Findings go to stderr for people, and for --json to stdout as the one

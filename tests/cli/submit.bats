@@ -303,6 +303,13 @@ END
     [[ $output == *'"mgpu.error/1"'*"--explain lists them"* ]]
     run submit --set train.batchsize=3 good.yaml
     [[ $output == *"mgpu-submit --explain E010 says more."* ]]
+    # A warning that comes before the error refused nothing.
+    sed '/^version:/d' good.yaml >unversioned.yaml
+    run submit --werror unversioned.yaml
+    [[ $output == *"mgpu-submit --explain W001 says more."* ]]
+    echo 'train: {batchsize: 3}' >>unversioned.yaml
+    run submit unversioned.yaml
+    [[ $output == *"warning[W001]"*"error[E010]"*"--explain E010 says more."* ]]
 }
 
 @test "--werror: warnings refuse, whatever is asked" {
