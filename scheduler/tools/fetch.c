@@ -139,6 +139,7 @@ int fetch_profile(struct client *c, const struct fetch *f, const char *word,
 /* Of one of many only what its last rows say. A worker's last word is among
  * the last events of a job. */
 enum { EFF_JOBS = 50, EFF_ROWS = 2000, EFF_EVENTS = 16 };
+enum { EFF_PART = 1000 }; /* jobs that are looked through at a time */
 
 /* What of GPUs and cores it used stands in its profile, if it has one, and in
  * its events; both are put beside the job. */
@@ -212,29 +213,53 @@ int fetch_eff(struct client *c, const struct fetch *f, const char *word,
     return rc;
 }
 
+/* Numbers of the newest of them that began, the newest first: what has not
+ * has used nothing. */
+static int newest_begun(struct client *c, const char *query,
+                        unsigned long long most, json_t *ret, struct error *err)
+{
+    int64_t last = INT64_MAX;
+    for (size_t n = EFF_PART; n == EFF_PART && json_array_size(ret) < most;) {
+        json_t *reply = NULL;
+        if (client_get(c, &reply, err,
+                       "/v1/jobs?limit=%d&fields=id,attempt&id_max=%" PRId64
+                       "%s",
+                       (int)EFF_PART, last, query) < 0)
+            return -1;
+        const json_t *jobs = json_object_get(reply, "jobs");
+        n = json_array_size(jobs);
+        for (size_t i = n; i-- > 0 && json_array_size(ret) < most;) {
+            const json_t *job = json_array_get(jobs, i);
+            last = field_int(job, "id", 1) - 1;
+            if (field_int(job, "attempt", 0) > 0)
+                (void)json_array_append(ret, json_object_get(job, "id"));
+        }
+        json_decref(reply);
+        n = last > 0 ? n : 0;
+    }
+    return 0;
+}
+
 int fetch_eff_all(struct client *c, const struct fetch *f,
                   const struct filter *filter, struct error *err)
 {
     struct filter chosen = *filter;
     struct buf query = BUF_INIT;
     char word[32], last[48];
-    json_t *reply = NULL, *job, *rows = json_array();
-    size_t i;
+    json_t *ids = json_array(), *rows = json_array();
     chosen.states = chosen.states ? chosen.states : FILTER_ALL;
     (void)snprintf(last, sizeof(last), "?last=1&limit=%d", (int)EFF_ROWS);
-    int rc = rows ? filter_query(&chosen, &query, err)
-                  : error_set(err, ERR_NOMEM, "efficiency");
+    int rc = ids && rows ? filter_query(&chosen, &query, err)
+                         : error_set(err, ERR_NOMEM, "efficiency");
     if (rc == 0)
-        rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
-                        f->count ? f->count : EFF_JOBS, buf_str(&query));
-    json_array_foreach(json_object_get(reply, "jobs"), i, job)
-    {
-        (void)snprintf(word, sizeof(word), "%" PRId64, field_int(job, "id", 0));
-        /* What has not begun has used nothing. */
-        if (rc == 0 && field_int(job, "attempt", 0) > 0)
-            rc = eff_of(c, f, word, last, rows, err);
+        rc = newest_begun(c, buf_str(&query), f->count ? f->count : EFF_JOBS,
+                          ids, err);
+    for (size_t i = json_array_size(ids); rc == 0 && i-- > 0;) {
+        (void)snprintf(word, sizeof(word), "%" PRId64,
+                       (int64_t)json_integer_value(json_array_get(ids, i)));
+        rc = eff_of(c, f, word, last, rows, err);
     }
-    json_decref(reply);
+    json_decref(ids);
     buf_clear(&query);
     if (rc == 0)
         return print_eff(f, rows, err);

@@ -920,6 +920,7 @@ END
     [ "${#lines[@]}" -eq 2 ]
     [[ $(tr -s ' ' <<<"${lines[1]}") == "2 wide $(id -un) 2 "*" % "* ]]
     [ "$(stat --eff -n 'no*' --json | json '$.jobs[0].id')" = "" ]
+    submit --quiet --hold wide.yaml # which has used nothing
     run stat --no-header --eff -c 1
     [ "$status" -eq 0 ]
     [[ $(tr -s ' ' <<<"$output") == "2 wide "* ]]
