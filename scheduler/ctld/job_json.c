@@ -26,15 +26,6 @@ json_t *ctld_time(double wall_s)
     return ctld_text(text);
 }
 
-void ctld_display_id(const struct job *j, char *out, size_t cap)
-{
-    if (j->sweep > 0)
-        (void)snprintf(out, cap, "%llu_%d", (unsigned long long)j->sweep,
-                       j->number);
-    else
-        (void)snprintf(out, cap, "%llu", (unsigned long long)j->id);
-}
-
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
 {
     int count[JOB_STATE_N] = {0};

@@ -224,8 +224,8 @@ MEMBER(eval_accuracy, add_num, v->p->eval_accuracy)
 static int display_id_member(const struct view *v, struct buf *out,
                              struct error *err)
 {
-    char name[48];
-    ctld_display_id(v->j, name, sizeof(name));
+    char name[JOB_DISPLAY_CAP];
+    (void)job_display_id(v->j, name);
     return add_text(out, name, err);
 }
 

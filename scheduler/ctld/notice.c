@@ -81,7 +81,7 @@ struct news {
     const struct job *job;
     enum job_state state;
     const char *on; /* static */
-    char display[48], reason[JOB_REASON_CAP], at[WIRE_TIME_CAP];
+    char display[JOB_DISPLAY_CAP], reason[JOB_REASON_CAP], at[WIRE_TIME_CAP];
 };
 
 static void take_reason(struct news *w)
@@ -263,7 +263,7 @@ void ctld_notice(struct ctld *c, const struct store_event *event,
     w.on = spec_notify_word(bit_of(event->ev, w.state, job->notify_on));
     if (!w.on)
         return;
-    ctld_display_id(job, w.display, sizeof(w.display));
+    (void)job_display_id(job, w.display);
     wire_time(event->at_s, w.at);
     take_reason(&w);
     json_t *spec = json_loads(job->spec, 0, NULL);

@@ -362,8 +362,6 @@ int ctld_members_parse(const char *text, uint64_t *ret,
 
 /* ---- job_json.c -----------------------------------------------------------
  */
-/* "12", or "123_4" of task 4 of sweep 123. */
-void ctld_display_id(const struct job *j, char *out, size_t cap);
 /* SWEEP of wire.h, of its first task; else null. */
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
 /* "warnings" of wire.h; NULL: there are none. */

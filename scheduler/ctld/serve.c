@@ -200,8 +200,8 @@ bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret)
     const struct job *first = engine_sweep(c->engine, t.id);
     if (!t.is_sweep || !first)
         return true;
-    char name[48];
-    ctld_display_id(first, name, sizeof(name));
+    char name[JOB_DISPLAY_CAP];
+    (void)job_display_id(first, name);
     (void)error_set(&err, ERR_INVAL,
                     "%llu is a sweep; name one of its jobs, as %s",
                     (unsigned long long)t.id, name);

@@ -23,7 +23,7 @@ static const double usual_s = 3600;
 
 struct had { /* what of a job the reader's thread needs */
     uint64_t id;
-    char display[48], user[32], name[JOB_NAME_CAP];
+    char display[JOB_DISPLAY_CAP], user[32], name[JOB_NAME_CAP];
     int32_t attempt; /* the current, or last, one */
     double start_s;  /* when that got its GPUs; NAN */
     bool may;        /* the caller may see how it does */
@@ -248,7 +248,7 @@ static int take_job(void *arg, const struct job *j, struct error *err)
                     .attempt = j->attempt,
                     .start_s = j->start_s,
                     .may = engine_may(g->c->engine, j, http_uid(g->x))};
-    ctld_display_id(j, h.display, sizeof(h.display));
+    (void)job_display_id(j, h.display);
     (void)snprintf(h.user, sizeof(h.user), "%s", j->user);
     (void)snprintf(h.name, sizeof(h.name), "%s", j->name);
     return buf_add(&g->jobs, &h, sizeof(h), err);

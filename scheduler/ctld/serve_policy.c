@@ -445,7 +445,7 @@ static void plan_row(void *arg, const struct engine_wish *w)
     const struct job *job = w->job;
     const struct clock *clk = c->parts.clock;
     bool is_live = job_state_is_live(job->state);
-    char display[48];
+    char display[JOB_DISPLAY_CAP];
 
     if ((p->job && p->job != job->id) || !engine_is_durable(c->engine, job))
         return;
@@ -455,16 +455,11 @@ static void plan_row(void *arg, const struct engine_wish *w)
     }
     double wall_s = clk->wall_s(clk);
     double at_s = wall_s + (w->start_s - clk->now_s(clk));
-    (void)snprintf(display, sizeof(display), "%llu",
-                   (unsigned long long)job->id);
-    if (job->sweep)
-        (void)snprintf(display, sizeof(display), "%llu_%d",
-                       (unsigned long long)job->sweep, job->number);
     json_t *row = json_pack(
         "{s:I, s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:o, s:i, s:i, s:i, s:i, "
         "s:o, s:o, s:o, s:o}",
-        "id", (json_int_t)job->id, "display_id", display, "user",
-        ctld_text(job->user), "name", ctld_text(job->name), "state",
+        "id", (json_int_t)job->id, "display_id", job_display_id(job, display),
+        "user", ctld_text(job->user), "name", ctld_text(job->name), "state",
         job_state_name(job->state), "act", act_of(w), "priority", job->priority,
         "position", engine_position(c->engine, job->id), "waited_s",
         ctld_num((is_live ? job->start_s : wall_s) - job->submit_s), "gpus_min",

@@ -375,8 +375,8 @@ static json_t *holders_of(const struct why *w)
         if (j == w->job || !job_state_is_live(j->state) || j->gpus < 1 ||
             !meets(w, j))
             continue;
-        char display[48];
-        ctld_display_id(j, display, sizeof(display));
+        char display[JOB_DISPLAY_CAP];
+        (void)job_display_id(j, display);
         (void)json_array_append_new(
             list, json_pack("{s:I, s:o, s:o, s:i, s:o, s:o, s:s}", "job",
                             (json_int_t)j->id, "user", ctld_text(j->user),

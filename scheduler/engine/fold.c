@@ -60,6 +60,16 @@ const char *job_held_name(enum job_held h)
     return names[h];
 }
 
+const char *job_display_id(const struct job *job, char out[JOB_DISPLAY_CAP])
+{
+    if (job->sweep > 0)
+        (void)snprintf(out, JOB_DISPLAY_CAP, "%" PRIu64 "_%" PRId32, job->sweep,
+                       job->number);
+    else
+        (void)snprintf(out, JOB_DISPLAY_CAP, "%" PRIu64, job->id);
+    return out;
+}
+
 static void fold_hold(struct job *job, const struct store_event *ev,
                       const struct detail *d)
 {

@@ -29,6 +29,11 @@ enum job_held {
 /* "user", ...; NULL for HELD_NOT */
 const char *job_held_name(enum job_held h);
 
+struct job;
+enum { JOB_DISPLAY_CAP = 40 };
+/* "12", or "123_4" of task 4 of sweep 123; returns out. */
+const char *job_display_id(const struct job *job, char out[JOB_DISPLAY_CAP]);
+
 /* A job as the fold knows it. Times: seconds since 1970, NAN for not yet.
  *
  * What a plan tells of each that waits stands first and together: a long

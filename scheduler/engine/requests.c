@@ -5,6 +5,8 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,6 +214,21 @@ bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
     return uid == job->uid || engine_is_admin(e, uid);
 }
 
+/* -1, with "job 31_1 <fmt>". */
+static int refuse(const struct job *job, struct error *err, enum err_code code,
+                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static int refuse(const struct job *job, struct error *err, enum err_code code,
+                  const char *fmt, ...)
+{
+    char why[200], display[JOB_DISPLAY_CAP];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    return error_set(err, code, "job %s %s", job_display_id(job, display), why);
+}
+
 /* That there is such a job is no secret: the queue shows it. What it is
  * called, and all the rest, is not said here. */
 struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
@@ -221,8 +238,7 @@ struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
     if (en && engine_may(e, &en->job, uid))
         return en;
     if (en)
-        (void)error_set(err, ERR_DENIED,
-                        "job %" PRIu64 " belongs to another user", id);
+        (void)refuse(&en->job, err, ERR_DENIED, "belongs to another user");
     else
         (void)error_set(err, ERR_NOTFOUND, "no job %" PRIu64, id);
     return NULL;
@@ -231,8 +247,8 @@ struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
 static int check_not_over(const struct entry *en, struct error *err)
 {
     if (job_state_is_final(en->job.state))
-        return error_set(err, ERR_STATE, "job %" PRIu64 " has ended: %s",
-                         en->job.id, job_state_name(en->job.state));
+        return refuse(&en->job, err, ERR_STATE, "has ended: %s",
+                      job_state_name(en->job.state));
     return 0;
 }
 
@@ -261,17 +277,14 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
     if (eng_check_whole(en, err) < 0)
         return -1;
     if (!hold && job->held_by == HELD_ADMIN && !engine_is_admin(e, uid))
-        return error_set(err, ERR_DENIED,
-                         "job %" PRIu64 " is held by an administrator",
-                         job->id);
+        return refuse(job, err, ERR_DENIED, "is held by an administrator");
     if (job->state == (hold ? JOB_HELD : JOB_QUEUED) && !takes_over)
         return 0;
     if (job_state_is_live(job->state))
-        return hold ? error_set(err, ERR_STATE,
-                                "job %" PRIu64 " is %s and cannot be held: "
-                                "only what waits can. mgpu-admin requeue "
-                                "ends its attempt first",
-                                job->id, job_state_name(job->state))
+        return hold ? refuse(job, err, ERR_STATE,
+                             "is %s and cannot be held: only what waits can. "
+                             "mgpu-admin requeue ends its attempt first",
+                             job_state_name(job->state))
                     : 0; /* it is held by nobody */
     return eng_stage(e, en, hold ? EV_HOLD : EV_RELEASE, uid, NULL, err);
 }
@@ -294,16 +307,13 @@ int engine_requeue(struct engine *e, uint64_t id, int64_t uid,
     if (eng_check_whole(en, err) < 0)
         return -1;
     if (en->job.state == JOB_HELD)
-        return error_set(err, ERR_STATE, "job %" PRIu64 " is HELD: release it",
-                         id);
+        return refuse(&en->job, err, ERR_STATE, "is HELD: release it");
     if (en->job.cancel_asked)
-        return error_set(err, ERR_STATE, "job %" PRIu64 " is being cancelled",
-                         id);
+        return refuse(&en->job, err, ERR_STATE, "is being cancelled");
     if (en->job.state == JOB_QUEUED || en->job.requeue_asked)
         return 0;
     if (en->job.reported)
-        return error_set(err, ERR_STATE,
-                         "job %" PRIu64 " has done its work, and ends", id);
+        return refuse(&en->job, err, ERR_STATE, "has done its work, and ends");
     return eng_stage(e, en, EV_PREEMPT, uid, NULL, err);
 }
 
@@ -320,7 +330,7 @@ int engine_prioritise(struct engine *e, uint64_t id, int64_t uid,
         return -1;
     /* Each event puts off by a commit what is to be done about the job. */
     if (en->job.cancel_asked || en->give_up)
-        return error_set(err, ERR_STATE, "job %" PRIu64 " is being ended", id);
+        return refuse(&en->job, err, ERR_STATE, "is being ended");
     if (priority < -most || priority > most)
         return error_set(err, ERR_INVAL,
                          "priority %" PRId32 ": you may give -%" PRId32
@@ -361,7 +371,7 @@ int engine_signal(struct engine *e, uint64_t id, int64_t uid, int signo,
     if (!en || check_not_over(en, err) < 0)
         return -1;
     if (!job_state_is_live(en->job.state))
-        return error_set(err, ERR_STATE, "job %" PRIu64 " is %s, not running",
-                         id, job_state_name(en->job.state));
+        return refuse(&en->job, err, ERR_STATE, "is %s, not running",
+                      job_state_name(en->job.state));
     return a->ops->signal(a, id, en->job.attempt, signo, err);
 }

@@ -54,6 +54,11 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     run cancel 1
     [ "$status" -eq 73 ]
     [[ $output == *"job 1 has ended: COMPLETED"* ]]
+    sweep=$(submit --wait --parsable --set 'command=["true"]' \
+        --set 'sweep={grid: {env.A: [1, 2]}}' hog.yaml)
+    run cancel "${sweep}_1"
+    [ "$status" -eq 73 ]
+    [[ $output == *"job ${sweep}_1 has ended: COMPLETED"* ]]
 }
 
 @test "several at once: the worst status, and the others are done" {

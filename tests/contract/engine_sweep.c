@@ -475,7 +475,7 @@ static void test_refused(void)
            err.code == ERR_DENIED,
        "a release says so");
     is_str(err.msg,
-           "4 of sweep 1 released, but not 1_0, 1_3: job 1 is held by an "
+           "4 of sweep 1 released, but not 1_0, 1_3: job 1_0 is held by an "
            "administrator",
            "  of which");
     for (int i = 0; i < TASKS; i++)
