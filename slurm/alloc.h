@@ -144,6 +144,8 @@ struct alloc_node {
     int32_t shared_total, shared_free;
     int32_t is_up;      /* 0: down or drained; `why` says it */
     int32_t is_drained; /* by somebody, and else well: what runs goes on */
+    int32_t is_busy;    /* anybody's jobs are on it, also such as have no GPUs,
+                           are suspended, or have ended and are not gone yet */
     char why[96];
     /* Of gpus_total, that have failed and get nothing new: how many, how many
      * of these nobody has any more, and their indexes, "0,3"; `why` says of

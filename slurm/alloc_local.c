@@ -136,18 +136,20 @@ static int local_wake_fd(struct alloc *base)
 
 /* ---- the seam -------------------------------------------------------------
  */
-/* "0,1 mgpu 12.1; 2 mgpu 13.1" */
-static void list_users(const struct alloc_local *l, char *ret, size_t cap)
+/* "0,1 mgpu 12.1; 2 mgpu 13.1"; those that have none are nowhere to be seen. */
+static void set_users(const struct alloc_local *l, struct alloc_node *io)
 {
+    const size_t cap = sizeof(io->used);
     size_t len = 0;
 
     for (const struct local_attempt *a = l->first; a; a = a->next) {
         const char *slots = strrchr(a->place, ':');
         bool holds = a->state == LOCAL_UNSURE || a->state == LOCAL_RUNNING ||
                      a->state == LOCAL_SWEEPING || a->state == LOCAL_ASKING;
+        io->is_busy = io->is_busy || holds;
         if (!holds || a->n_slots < 1 || !slots || len >= cap)
             continue;
-        len += (size_t)snprintf(ret + len, cap - len, "%s%s mgpu %llu.%d",
+        len += (size_t)snprintf(io->used + len, cap - len, "%s%s mgpu %llu.%d",
                                 len > 0 ? "; " : "", slots + 1,
                                 (unsigned long long)a->job, a->attempt);
     }
@@ -192,7 +194,7 @@ static int local_inventory(struct alloc *base, struct alloc_node *nodes,
     local_gpus_drained(l, &nodes[0]);
     (void)snprintf(nodes[0].gpu_type, sizeof(nodes[0].gpu_type), "%s",
                    gpu_type(l));
-    list_users(l, nodes[0].used, sizeof(nodes[0].used));
+    set_users(l, &nodes[0]);
     *ret_n = 1;
     return 0;
 }

@@ -245,20 +245,22 @@ static const struct field down_fields[] = {
     {                                                                        \
 #word, KIND_I32, 0, offsetof(struct alloc_node, word), 0, most, NULL \
     }
-#define NODE_SHARED(word)                                                   \
+/* What was added later may be left out. */
+#define NODE_LATER(word, most)                                              \
     {                                                                       \
 #word, KIND_I32, IS_OPTIONAL, offsetof(struct alloc_node, word), 0, \
-            INT32_MAX, NULL                                                 \
+            most, NULL                                                      \
     }
 static const struct field node_fields[] = {
     NODE_TEXT(name, 1),
     NODE_TEXT(gpu_type, 0),
     NODE_INT(gpus_total, GPUS_MAX),
     NODE_INT(gpus_free, GPUS_MAX),
-    NODE_SHARED(shared_total),
-    NODE_SHARED(shared_free),
+    NODE_LATER(shared_total, INT32_MAX),
+    NODE_LATER(shared_free, INT32_MAX),
     NODE_INT(is_up, 1),
     NODE_INT(is_drained, 1),
+    NODE_LATER(is_busy, 1),
     NODE_TEXT(why, 0),
     NODE_TEXT(used, 0),
     NODE_TEXT(partitions, 0),

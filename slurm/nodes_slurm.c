@@ -78,6 +78,14 @@ static bool is_drained(uint32_t state)
             base == NODE_STATE_MIXED);
 }
 
+/* Jobs that have ended count until nothing of them is left. */
+static bool is_busy(uint32_t state)
+{
+    uint32_t base = state & NODE_STATE_BASE;
+    return base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED ||
+           (state & NODE_STATE_COMPLETING);
+}
+
 static void set_state(const struct list *l, const node_info_t *n,
                       struct alloc_node *ret)
 {
@@ -85,6 +93,7 @@ static void set_state(const struct list *l, const node_info_t *n,
     char user[NAME_USER_CAP];
     ret->is_up = state == NULL;
     ret->is_drained = is_drained(n->node_state);
+    ret->is_busy = is_busy(n->node_state);
     if (state == NULL)
         return;
     if (n->reason == NULL || n->reason[0] == '\0') {
@@ -273,6 +282,7 @@ static void add_holder(struct list *l, size_t i, void *arg)
         struct alloc_node *n = &l->nodes[at];
         char gpus[96];
         char part[sizeof(gpus) + sizeof(h->name)];
+        n->is_busy = 1; /* to Slurm a node whose jobs are suspended is idle */
         indexes(gres, is_one ? NULL : n->gpu_type, gpus, sizeof(gpus));
         if (gpus[0] == '\0')
             continue;
@@ -288,8 +298,7 @@ static void set_holders(struct list *l)
         const slurm_job_info_t *j = &m->job_array[i];
         uint32_t state = j->job_state & JOB_STATE_BASE;
         struct holder h = {.job = j};
-        if ((state != JOB_RUNNING && state != JOB_SUSPENDED) ||
-            j->gres_detail_cnt == 0)
+        if (state != JOB_RUNNING && state != JOB_SUSPENDED)
             continue;
         name_holder(l->s, j, h.name, sizeof(h.name));
         each_node(l, j->node_inx, &h, add_holder);

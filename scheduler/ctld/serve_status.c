@@ -77,7 +77,7 @@ static bool is_used(const struct alloc_node *nodes, size_t n, size_t i)
     while (i > 0 && strcmp(nodes[i - 1].name, name) == 0)
         i--;
     for (; i < n && strcmp(nodes[i].name, name) == 0; i++)
-        if (nodes[i].used[0])
+        if (nodes[i].is_busy || nodes[i].used[0])
             return true;
     return false;
 }

@@ -23,15 +23,22 @@ static int n_fds(void)
     return n;
 }
 
+static struct alloc_node node_of(struct rig *r)
+{
+    struct alloc_node node = {.gpus_total = -1};
+    struct error err = ERROR_INIT;
+    size_t n;
+    if (r->a->ops->inventory(r->a, &node, 1, &n, &err) < 0)
+        tap_diag("%s", err.msg);
+    return node;
+}
+
 /* Who has the slots, as people are told it. */
 static void is_used_by(struct rig *r, const char *want)
 {
-    struct alloc_node node;
-    struct error err = ERROR_INIT;
-    size_t n = 0;
-    if (r->a->ops->inventory(r->a, &node, 1, &n, &err) < 0)
-        tap_diag("%s", err.msg);
+    struct alloc_node node = node_of(r);
     is_str(node.used, want, "used by");
+    is_int(node.is_busy, want[0] != '\0', "  and whether anybody is there");
 }
 
 static void test_release(struct rig *r)
@@ -60,6 +67,13 @@ static void test_release(struct rig *r)
     is_int(rig_signal(r, 3, SIGSTOP), 0, "by a signal");
     is_int(rig_release(r, 3, 0.2), 0, "released");
     ok(rig_ends(r, 3, 0, SIGKILL), "ends all the same");
+
+    ok(starts(r, 5, 0, &usr1, 1), "one without a slot");
+    ok(node_of(r).is_busy && node_of(r).used[0] == '\0',
+       "has none, and is there");
+    ok(rig_signal(r, 5, SIGUSR1) == 0 && rig_ends(r, 5, 0, 0) &&
+           !node_of(r).is_busy,
+       "until it ends");
 
     ok(starts(r, 4, 2, &usr1, 2), "two ranks that wait for SIGUSR1");
     is_int(rig_signal(r, 4, SIGUSR1), 0, "send it");
@@ -348,16 +362,6 @@ static void test_gpus(struct rig *r)
     rig_detach(r);
     r->nvml = NULL;
     rig_attach(r);
-}
-
-static struct alloc_node node_of(struct rig *r)
-{
-    struct alloc_node node = {.gpus_total = -1};
-    struct error err = ERROR_INIT;
-    size_t n;
-    if (r->a->ops->inventory(r->a, &node, 1, &n, &err) < 0)
-        tap_diag("%s", err.msg);
-    return node;
 }
 
 /* Until so many have failed; what comes of attempts meanwhile is r->last. */

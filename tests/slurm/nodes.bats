@@ -50,6 +50,35 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     wait_for 60 job_is "$wide" COMPLETED
 }
 
+@test "a node is draining while anybody is on it, also without a GPU" {
+    ctld_start
+    # As a look at Slurm found it that was later than what we did there.
+    seen() { # a REASON, another one each time
+        scontrol update nodename=node1 state=drain reason="$1"
+        says() { stat --nodes | grep -q "^node1 .*drained by .*: $1$"; }
+        wait_for 30 says "$1"
+        stat --nodes --json | json '$.nodes[0].state'
+    }
+    id=$(stranger -w node1 -n 1)
+    wait_for 60 slurm_is "$id" RUNNING
+    [ "$(seen one)" = draining ]
+    scontrol suspend "$id"
+    wait_for 30 node_is node1 drained # to Slurm it is
+    [ "$(seen two)" = draining ]
+    scontrol resume "$id"
+    wait_for 30 node_is node1 draining
+    # It cannot be ended for now.
+    step=$(pgrep -f "^slurmstepd: \[$id\.batch\]")
+    kill -STOP "$step"
+    scancel "$id"
+    wait_for 30 slurm_is "$id" COMPLETING
+    [ "$(seen three)" = draining ]
+    slurm_is "$id" COMPLETING
+    kill -CONT "$step"
+    wait_for 60 node_is node1 drained
+    [ "$(seen four)" = drained ]
+}
+
 @test "F16: a node goes down: NODE_FAIL, and the job runs again elsewhere" {
     ctld_start
     id=$(submit_sh one 1 4 "$say_ran; $wait_go")

@@ -391,7 +391,7 @@ static void test_inventory(void)
          "'used':'2 anna 4711','partitions':'batch*','features':'',"
          "'reservation':'','address':''},"
          "{'name':'n2','gpu_type':'h100','gpus_total':4,'gpus_free':0,"
-         "'is_up':0,'is_drained':1,'why':'drained: fan','used':'',"
+         "'is_up':0,'is_drained':1,'is_busy':1,'why':'drained: fan','used':'',"
          "'partitions':'batch*','features':'','reservation':'',"
          "'address':''}]}");
     ok(gets(ALLOC_INVENTORY, 0) && is_quiet(), "nodes are news, once");
@@ -399,6 +399,8 @@ static void test_inventory(void)
     is_str(nodes[0].used, "2 anna 4711", "the first");
     is_str(nodes[1].why, "drained: fan", "the second");
     ok(nodes[1].is_drained && !nodes[0].is_drained, "which is drained");
+    ok(nodes[1].is_busy, "and that somebody is on it");
+    ok(!nodes[0].is_busy, "which an older helper does not say");
     ok(h.a->ops->inventory(h.a, nodes, 1, &n, &err) < 0 &&
            err.code == ERR_LIMIT,
        "more than there is room for");

@@ -422,6 +422,7 @@ static void test_nodes(void)
                                  .shared_total = 64,
                                  .shared_free = 7,
                                  .is_up = 1,
+                                 .is_busy = 1,
                                  .used = "0,1 mgpu 12.1; 2 anna 4711",
                                  .partitions = "batch,urgent",
                                  .features = "ib",
@@ -436,7 +437,8 @@ static void test_nodes(void)
     struct helper_news m = again(&n);
     if (ok(m.n_nodes == 2, "two nodes")) {
         ok(memcmp(&m.nodes[0], &two[0], sizeof(two[0])) == 0, "the first");
-        ok(!m.nodes[1].is_up && m.nodes[1].is_drained, "the second");
+        ok(!m.nodes[1].is_up && m.nodes[1].is_drained && !m.nodes[1].is_busy,
+           "the second");
         is_str(m.nodes[1].why, "d\\xe9fectueux\\n", "foreign bytes escaped");
         is_int((long long)strlen(m.nodes[1].used), sizeof(two[1].used) - 1,
                "and cut to their room");
