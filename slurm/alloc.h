@@ -143,7 +143,7 @@ struct alloc_node {
      * GPUs, whatever their type, it has CPUs and memory, and has some left. */
     int32_t shared_total, shared_free;
     int32_t is_up;      /* 0: down or drained; `why` says it */
-    int32_t is_drained; /* by somebody, and else well: what runs goes on */
+    int32_t is_drained; /* and else well: what runs goes on */
     int32_t is_busy;    /* anybody's jobs are on it, also such as have no GPUs,
                            are suspended, or have ended and are not gone yet */
     char why[96];

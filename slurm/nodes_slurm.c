@@ -40,6 +40,16 @@ static void join(char *ret, size_t cap, const char *separator, const char *word)
 }
 
 /* ---- one node by itself -------------------------------------------------- */
+static const char *fault_of(uint32_t state)
+{
+    return state & NODE_STATE_FAIL          ? "failing"
+           : state & NODE_STATE_INVALID_REG ? "invalid registration"
+           : state & NODE_STATE_NO_RESPOND  ? "not responding"
+                                            : NULL;
+}
+
+static const char drained[] = "drained";
+
 static const char *bad_state(uint32_t state)
 {
     switch (state & NODE_STATE_BASE) {
@@ -54,28 +64,15 @@ static const char *bad_state(uint32_t state)
     default:
         return "unknown";
     }
+    if (fault_of(state))
+        return fault_of(state);
     if (state & NODE_STATE_DRAIN)
-        return "drained";
-    if (state & NODE_STATE_FAIL)
-        return "failing";
-    if (state & NODE_STATE_INVALID_REG)
-        return "invalid registration";
-    if (state & NODE_STATE_NO_RESPOND)
-        return "not responding";
+        return drained;
     if (state & NODE_STATE_MAINT)
         return "maintenance";
     if (state & (NODE_STATE_REBOOT_ISSUED | NODE_STATE_REBOOT_REQUESTED))
         return "to be rebooted";
     return NULL;
-}
-
-/* By somebody, and else well. */
-static bool is_drained(uint32_t state)
-{
-    uint32_t base = state & NODE_STATE_BASE;
-    return (state & NODE_STATE_DRAIN) &&
-           (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED ||
-            base == NODE_STATE_MIXED);
 }
 
 /* Jobs that have ended count until nothing of them is left. */
@@ -89,21 +86,26 @@ static bool is_busy(uint32_t state)
 static void set_state(const struct list *l, const node_info_t *n,
                       struct alloc_node *ret)
 {
-    const char *state = bad_state(n->node_state);
+    const char *bad = bad_state(n->node_state);
+    const char *more = "";
     char user[NAME_USER_CAP];
-    ret->is_up = state == NULL;
-    ret->is_drained = is_drained(n->node_state);
+    ret->is_up = bad == NULL;
+    ret->is_drained = bad && strcmp(bad, drained) == 0;
     ret->is_busy = is_busy(n->node_state);
-    if (state == NULL)
+    if (bad == NULL)
         return;
+    /* The reason that Slurm has is why it was drained. */
+    if (!ret->is_drained && (n->node_state & NODE_STATE_DRAIN))
+        more = ", drained";
     if (n->reason == NULL || n->reason[0] == '\0') {
-        copy(ret->why, sizeof(ret->why), state);
+        (void)snprintf(ret->why, sizeof(ret->why), "%s%s", bad, more);
     } else if (n->reason_uid == NO_VAL) {
-        (void)snprintf(ret->why, sizeof(ret->why), "%s: %s", state, n->reason);
+        (void)snprintf(ret->why, sizeof(ret->why), "%s%s: %s", bad, more,
+                       n->reason);
     } else {
         names_user(l->s->names, n->reason_uid, user);
-        (void)snprintf(ret->why, sizeof(ret->why), "%s by %s: %s", state, user,
-                       n->reason);
+        (void)snprintf(ret->why, sizeof(ret->why), "%s%s by %s: %s", bad, more,
+                       user, n->reason);
     }
 }
 

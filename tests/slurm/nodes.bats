@@ -79,6 +79,24 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     [ "$(seen four)" = drained ]
 }
 
+@test "a node that was drained and does not answer is down" {
+    ctld_start
+    scontrol update nodename=node1 state=drain reason=fan
+    shown() { stat --nodes | grep -q "^node1 .* $1 .* $2"; }
+    wait_for 30 shown drained 'drained by .*: fan'
+    # It is not set down itself for as long as this takes.
+    sed -i 's/^SlurmdTimeout=3$/&00/' "$SLURM_CONF"
+    scontrol reconfigure
+    slurmd node1 kill
+    scontrol update nodename=node1 state=noresp
+    node_is node1 'drained*'
+    wait_for 30 shown down 'not responding, drained by .*: fan'
+    sed -i 's/^SlurmdTimeout=300$/SlurmdTimeout=3/' "$SLURM_CONF"
+    scontrol reconfigure
+    slurmd node1 start
+    wait_for 60 shown drained
+}
+
 @test "F16: a node goes down: NODE_FAIL, and the job runs again elsewhere" {
     ctld_start
     id=$(submit_sh one 1 4 "$say_ran; $wait_go")
