@@ -149,6 +149,8 @@ struct run {
     struct used used; /* by this rank */
     struct used_since since;
     bool has_begun; /* since is set */
+    bool
+        is_fenced; /* this rank has heard it; what it ends with is no verdict */
     int exit_code;
     char why[240];
 };
@@ -181,6 +183,8 @@ static void node_name(char ret[HOST_NAME_MAX + 1])
 static void __attribute__((noreturn))
 fail_at(struct run *r, int exit_code, const char *why, const char *fault_node)
 {
+    if (r->is_fenced)
+        exit_code = EXIT_FENCED;
     char who[20]; /* a reason may say so itself */
     int n = snprintf(who, sizeof(who), "rank %d:", r->comm->rank);
     if (strncmp(why, who, (size_t)n) == 0)
@@ -188,7 +192,7 @@ fail_at(struct run *r, int exit_code, const char *why, const char *fault_node)
     else
         log_err("worker", "rank %d of %d: %s", r->comm->rank, r->comm->size,
                 why);
-    if (r->reporter != NULL) {
+    if (r->reporter != NULL && !r->is_fenced) {
         (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
         struct report_used used;
@@ -325,6 +329,7 @@ static void run_cv(struct run *r)
             fail_device(r, &err);
         fail(r, status_of_training(err.code), err.msg);
     }
+    r->is_fenced = t.end == TRAIN_FENCED;
     r->exit_code = t.end == TRAIN_DONE      ? 0
                    : t.end == TRAIN_STOPPED ? EXIT_SIGNAL
                                             : EXIT_FENCED;
@@ -352,6 +357,7 @@ static void run_command(struct run *r)
      * fails by itself is the end of the job. */
     if (c.exit_code != 0 && !c.was_stopped && !c.was_fenced)
         fail(r, c.exit_code, c.why);
+    r->is_fenced = c.was_fenced;
     r->exit_code = c.was_fenced ? EXIT_FENCED : c.exit_code;
     memcpy(r->why, c.why, sizeof(r->why));
 }
@@ -402,10 +408,15 @@ static void last_word(struct run *r)
     (void)reporter_flush(r->reporter, flush_s);
     say_drops(r);
     /* Rank 0 speaks after the rows of all are in. */
-    int64_t ms[] = {r->used.cpu_ms, r->used.cores_ms};
-    if (comm_all_reduce_now(r->comm, ms, 2, COMM_I64, COMM_SUM, 60, &err) < 0)
+    int64_t sums[] = {r->used.cpu_ms, r->used.cores_ms, r->is_fenced};
+    if (comm_all_reduce_now(r->comm, sums, 3, COMM_I64, COMM_SUM, 60, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
-    const struct report_used used = {.cpu_ms = ms[0], .cores_ms = ms[1]};
+    if (sums[2] > 0) {
+        r->exit_code = EXIT_FENCED; /* the daemon knows why, and ranks that
+                                       their peers ended do not */
+        return;
+    }
+    const struct report_used used = {.cpu_ms = sums[0], .cores_ms = sums[1]};
     if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why, NULL,
                                            &used, last_word_s, &err) < 0)
         log_warn("worker", "no final report why=\"%s\"", err.msg);

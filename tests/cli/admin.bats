@@ -231,7 +231,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
 
 @test "F07: workers that a backup does not know are fenced, its jobs run again" {
     conf=$BATS_TEST_TMPDIR/mgpu.yaml
-    printf 'version: 1\nwatchdog: {heartbeat: 1s, node_lost_after: 5s}\n' >"$conf"
+    printf 'version: 1\nwatchdog: {heartbeat: 1s, node_lost_after: 30s}\n' >"$conf"
     ctld_kill
     ctld_start --config "$conf"
     cd "$BATS_TEST_TMPDIR"
@@ -249,7 +249,7 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     cp -p copy/* "$ctld_dir/state/"
     ctld_start --config "$conf"
     wait_for 60 process_gone "$(cat b.1)"
-    job_is "$a" RUNNING
+    wait_for 60 job_is "$a" RUNNING
     kill -0 "$(cat a.1)"
     # Without the directories of jobs, as elsewhere.
     ctld_kill
@@ -262,6 +262,14 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     run admin fsck
     [ "$output" = sound ]
     kill -0 "$(cat a.2)"
+    # Without the secret, so with a token that is none any more; it has its
+    # directory.
+    ctld_kill
+    rm "$ctld_dir/state/secret"
+    ctld_start --config "$conf"
+    wait_for 60 test -s a.3
+    wait_for 60 process_gone "$(cat a.2)"
+    wait_for 60 job_is "$a" RUNNING
 }
 
 # N of them are there, and nothing else.
