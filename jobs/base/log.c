@@ -328,18 +328,18 @@ static bool write_to_pipe(const struct iovec parts[2])
  * write would wait with the rest. Returns how many were taken. */
 static ssize_t write_in_pieces(const struct iovec *parts, int n)
 {
-    ssize_t did = 0;
-    for (int i = 0; i < n; i++) {
+    bool is_ours = take_turn();
+    ssize_t did = 0, more = 1;
+    for (int i = 0; more > 0 && i < n; i++) {
         const char *at = parts[i].iov_base, *end = at + parts[i].iov_len;
-        while (at < end) {
+        for (; more > 0 && at<end; at += more> 0 ? more : 0) {
             size_t len = end - at < PIECE ? (size_t)(end - at) : PIECE;
-            ssize_t more = becomes_ready() ? write(STDERR_FILENO, at, len) : 0;
-            if (more <= 0)
-                return did;
-            at += more;
-            did += more;
+            more = becomes_ready() ? write(STDERR_FILENO, at, len) : 0;
+            did += more > 0 ? more : 0;
         }
     }
+    if (is_ours)
+        (void)pthread_mutex_unlock(&taking_turns);
     return did;
 }
 

@@ -309,13 +309,14 @@ static long n_sleeps(void)
  * for it is to sleep. */
 static void test_slow_reader(void)
 {
-    enum { PAGES = 100, LINES = 200, WAITS = 3 };
+    enum { PAGES = 100, LINES = 200, WAITS = PAGES / 2 };
     static char page[4096];
     int keep = dup(STDERR_FILENO), ends[2];
     if (keep < 0 || pipe(ends) < 0 || dup2(ends[1], STDERR_FILENO) < 0) {
         ok(false, "a pipe");
         return;
     }
+    (void)alarm(120);
     for (int i = 0; i < 20 * LINES; i++)
         log_err("a", "line %d", i);
     long before = n_sleeps();
@@ -326,6 +327,7 @@ static void test_slow_reader(void)
             log_err("a", "line %d", k);
     }
     long n = n_sleeps() - before;
+    (void)alarm(0);
     (void)dup2(keep, STDERR_FILENO);
     (void)close(keep);
     (void)close(ends[0]);
