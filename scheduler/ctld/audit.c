@@ -28,9 +28,11 @@ static int read_lines(const struct audit *a,
     struct buf text = BUF_INIT;
     off_t len = 0;
     int n = 0, rc = buf_read_file(&text, a->path, AUDIT_MAX_BYTES, err);
-    const char *at = rc == 0 ? buf_str(&text) : "";
+    const char *at = buf_str(&text), *all = at + text.len;
 
-    for (const char *end; rc == 0 && (end = strchr(at, '\n')); at = end + 1) {
+    for (const char *end;
+         rc == 0 && (end = memchr(at, '\n', (size_t)(all - at)));
+         at = end + 1) {
         json_error_t why;
         json_t *o = json_loadb(at, (size_t)(end - at), 0, &why);
         n++;

@@ -176,6 +176,14 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -eq 74 ]
     [[ $output == *"admin.log' line 3 is damaged"* ]]
     sed -i '$d' "$ctld_dir/state/admin.log"
+    printf '\0\0\n' >>"$ctld_dir/state/admin.log" # as of a disk that was away
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$ctld_dir/state"
+    [ "$status" -eq 74 ]
+    [[ $output == *"admin.log' line 3 is damaged"* ]]
+    run ctld_start
+    [ "$status" -ne 0 ]
+    [ "$(wc -l <"$ctld_dir/state/admin.log")" -eq 3 ]
+    sed -i '$d' "$ctld_dir/state/admin.log"
     ctld_start
 }
 
