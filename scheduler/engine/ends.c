@@ -120,8 +120,8 @@ static const char nobody_there[] =
 
 /* We know another attempt, or another life of this one, than it comes from. */
 static const char not_the_one[] =
-    "its worker was fenced: another has claimed the attempt, or a backup was "
-    "put back since it did";
+    "its worker was fenced: the daemon has another for the attempt, or has "
+    "forgotten that it gave it one";
 
 static struct verdict exited(const struct job *job, const struct ending *end)
 {

@@ -373,8 +373,9 @@ int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
  * account of something that is not durable yet: to be asked again.
  * in   native_id  of the allocation that it runs in, by its own account; "":
  *      not known. When the claim is durable, the allocator hears of it
- * err  ERR_DENIED wrong token, ERR_FENCED another holder has claimed or the
- *      attempt is over, ERR_NOTFOUND */
+ * err  ERR_DENIED wrong token, ERR_FENCED another holder has claimed, the
+ *      attempt is over, or is not known though the token is right,
+ *      ERR_NOTFOUND */
 int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
                  const char *token, const char *holder, const char *native_id,
                  struct error *err) MUST_CHECK;
