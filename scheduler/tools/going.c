@@ -14,6 +14,7 @@ static const struct {
     {"due_s", "start_in_s", -1, false},
     {"began_s", "elapsed_s", 1, true},
     {"until_s", "left_s", -1, true},
+    {"done_s", "eta_s", -1, true},
 };
 enum { N_GO_BY = sizeof(goes_by) / sizeof(goes_by[0]) };
 

@@ -32,6 +32,11 @@ static const double early_s = 0.005;
 static const double gpus_s = 5;
 /* What jobs do that are not sent to us is asked for as often at least. */
 static const double head_s = 5;
+/* Nobody draws while it is asked for. */
+static const double head_patience_s = 2;
+/* Who is away is tried again all the time: who has not been called so for as
+ * long is there. */
+static const double back_s = 1;
 static const char head_path[] = "/v1/jobs?limit=1&fields=id";
 
 struct watch {
@@ -48,7 +53,7 @@ struct watch {
     double gpus_at_s;
     json_t *head; /* mgpu.queue/1 without jobs: of the beginning, or, if only
                      some jobs are sent, as of head_at_s */
-    double head_at_s;
+    double head_at_s, away_at_s;
     int64_t alien; /* GPUs that others than the daemon's jobs have */
     bool is_new, is_away, is_ending;
     bool is_going;     /* a time that is shown goes by */
@@ -391,8 +396,9 @@ static bool read_others(struct watch *w, bool is_due)
     if (rc < 0)
         return false;
     trim_head(head);
-    bool is_other = w->is_away || !json_equal(head, w->head);
-    w->is_away = false; /* who is sent nothing hears of it here */
+    bool is_back = w->is_away && now_s() - w->away_at_s > back_s;
+    bool is_other = is_back || !json_equal(head, w->head);
+    w->is_away = w->is_away && !is_back; /* no line says so to who gets none */
     json_decref(w->head);
     w->head = head;
     return is_other;
@@ -439,6 +445,7 @@ static void say_away(struct watch *w, bool away)
     pthread_mutex_lock(&w->lock);
     w->is_new = w->is_new || w->is_away != away;
     w->is_away = away;
+    w->away_at_s = now_s();
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -558,10 +565,11 @@ int watch_queue(struct client *c, const struct watch_conf *conf,
     if (rc == 0) /* by the connection that who draws has from then on */
         rc = read_ended(&w, err);
     bool draws = rc == 0 && !conf->json && !conf->ids;
-    if (draws) {
+    if (draws)
+        rc = client_patience(c, head_patience_s, err);
+    if (draws && rc == 0)
         rc = start_drawing(&w, &drawer, err);
-        draws = rc == 0;
-    }
+    draws = draws && rc == 0;
     if (rc == 0)
         rc = stream_path(conf, &path, err);
     if (rc == 0)
