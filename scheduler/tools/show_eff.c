@@ -258,7 +258,10 @@ static int warning_of(const json_t *reply)
             signo =
                 (int)field_int(json_object_get(e, "detail"), "signal", signo);
     }
-    return signo;
+    /* Training takes USR1 for a checkpoint, and goes on. */
+    return strcmp(field_str(job, "kind"), "cv") == 0 && signo == SIGUSR1
+               ? 0
+               : signo;
 }
 
 /* Training ends at TERM, with a checkpoint, as it is meant to. */

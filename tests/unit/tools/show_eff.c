@@ -175,6 +175,8 @@ static const struct {
      "ended at SIGTERM, which warned of its time limit of 0:08:\n    raise "
      "resources.time_limit, or lower resources.warn_before.",
      4},
+    {"training that went on after a warning", "cv",
+     WARNED("10") THEN("expire", "2"), "ended at its time limit of 0:08", 4},
     {"a warning, and then the limit", "command",
      WARNED("10") THEN("limit", "2"), "ended at its time limit of 0:08", 7.9},
     {"a limit that nobody saw come", "command",
