@@ -125,6 +125,8 @@ struct alloc_note {
      * among them, and that of all cores which they might use; cores_ms 0: not
      * known. */
     int64_t cpu_ms, cores_ms;
+    int64_t ended_ms; /* EXITED, LOST: since 1970, by the clock of where it
+                         ran; 0: not known. It may be long ago */
     struct error why; /* WAITING, REFUSED, LOST; EXITED by other or fault */
 };
 

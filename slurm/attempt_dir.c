@@ -302,6 +302,12 @@ static int exit_read(const char *dir, struct attempt_exit *ret,
     return 0;
 }
 
+int64_t attempt_ended_ms(const struct attempt_exit *x)
+{
+    bool is_time = x->when_s > 0 && 1000 * x->when_s < (double)MS_MAX;
+    return is_time ? (int64_t)(1000 * x->when_s) : 0;
+}
+
 int attempt_exit_read(const char *dir, struct attempt_exit *ret,
                       struct error *err)
 {

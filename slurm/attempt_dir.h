@@ -56,7 +56,7 @@ enum { ATTEMPT_TOLD_CAP = 16 };
 
 struct attempt_exit {
     int32_t code, signal;
-    double when_s; /* seconds since 1970 */
+    double when_s; /* seconds since 1970, as somebody wrote it */
     /* What all its processes on this machine used, and what they might have;
      * cores_ms 0: not known. */
     int64_t cpu_ms, cores_ms;
@@ -91,6 +91,9 @@ int attempt_pid_write(int lock_fd, const struct attempt_pid *pid,
                       struct error *err) MUST_CHECK;
 int attempt_pid_read(const char *dir, struct attempt_pid *ret,
                      struct error *err) MUST_CHECK;
+
+/* As of an alloc_note; 0 where it is no time at all. */
+int64_t attempt_ended_ms(const struct attempt_exit *x);
 
 /* Takes the room that attempt_exit_write() needs, before anything runs: an
  * end that a full disk swallows would be a run for nothing. */

@@ -117,6 +117,7 @@ struct cluster_attempt {
     bool has_file;     /* what the exit file said: it failed */
     int32_t file_code, file_signal;
     uint32_t file_id;
+    int64_t file_ended_ms;
     int reads;       /* of the exit file that failed in a row */
     double absent_s; /* not in sight since; NAN: not scanned since */
 

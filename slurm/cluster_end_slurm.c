@@ -23,6 +23,8 @@ void cluster_end(struct cluster *c, struct cluster_attempt *a,
     a->end = *note;
     a->end.job = a->req.job;
     a->end.attempt = a->req.attempt;
+    if (a->end.ended_ms == 0)
+        a->end.ended_ms = 1000 * a->seen.ended;
     a->completing_s = NAN;
     a->stray_s = -INFINITY;
     a->signals = 0;
@@ -208,6 +210,7 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
         otherwise = SIGKILL;
     if (v == BY_MEMORY && !file)
         code = signo = 0; /* 0:125 is no signal */
+    note.ended_ms = file ? file->ended_ms : 0;
     set_status(&note, code, signo, otherwise);
     cluster_end(c, a, &note);
 }
@@ -240,6 +243,7 @@ static void end_told(struct cluster *c, struct cluster_attempt *a,
                         "why; Slurm knows job %" PRIu32 " no more",
                         a->slurm_id);
     set_status(&note, file->exit_code, file->signal, SIGTERM);
+    note.ended_ms = file->ended_ms;
     cluster_end(c, a, &note);
 }
 
@@ -254,6 +258,7 @@ void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
         return;
     }
     set_status(&note, file->exit_code, file->signal, 0);
+    note.ended_ms = file->ended_ms;
     cluster_end(c, a, &note);
 }
 

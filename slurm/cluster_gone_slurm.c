@@ -121,6 +121,7 @@ static void has_left_file(struct cluster *c, struct cluster_attempt *a,
     a->file_code = file->exit_code;
     a->file_signal = file->signal;
     a->file_id = file->slurm_id;
+    a->file_ended_ms = file->ended_ms;
 }
 
 void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
@@ -129,7 +130,8 @@ void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
     const struct helper_news file = {.is_ok = true,
                                      .exit_code = a->file_code,
                                      .signal = a->file_signal,
-                                     .slurm_id = a->file_id};
+                                     .slurm_id = a->file_id,
+                                     .ended_ms = a->file_ended_ms};
     if (a->phase != CLUSTER_UNSURE || !a->wants_recall)
         return;
     if (reads_again(c, a, n)) {

@@ -50,6 +50,14 @@ static void because(struct alloc_note *note, const char *why,
     (void)error_set(&note->why, ERR_EXTERN, "%s", why ? why : otherwise);
 }
 
+/* It may be told long after. */
+static int64_t ended_ms(const struct alloc_fake_world *w,
+                        const struct fake_attempt *f)
+{
+    const struct clock *c = w->conf.clock;
+    return (int64_t)(1000 * (c->wall_s(c) - (c->now_s(c) - f->end_s)));
+}
+
 static void push_end(struct alloc_fake *a, const struct fake_attempt *f)
 {
     struct alloc_note note = {.kind = ALLOC_EXITED,
@@ -64,6 +72,7 @@ static void push_end(struct alloc_fake *a, const struct fake_attempt *f)
                f->outcome.ended_by == ALLOC_BY_FAULT) {
         because(&note, f->outcome.why, "cancelled by somebody");
     }
+    note.ended_ms = ended_ms(a->world, f);
     fake_push(a, f, note);
 }
 

@@ -152,6 +152,7 @@ static int do_read_exit(struct helper *h, const struct helper_cmd *c,
     n->signal = x.signal;
     n->slurm_id = x.slurm_id;
     n->is_ending = x.is_ending;
+    n->ended_ms = attempt_ended_ms(&x);
     memcpy(n->told, x.told, sizeof(n->told));
     return 0;
 }

@@ -87,6 +87,7 @@ enum {
 };
 static const int64_t SECONDS_MAX = 1000000000; /* 31 years */
 #define BYTES_MAX ((int64_t)1 << 60)
+#define ENDED_MAX (INT64_MAX / 1000)
 
 #define REQ(member) offsetof(struct helper_cmd, req.member)
 #define ID                                                                    \
@@ -188,6 +189,7 @@ static const struct field done_fields[] = {
     {"signal", KIND_I32, IS_OPTIONAL, NEWS(signal), 0, SIGNO_MAX, NULL},
     {"told", KIND_TEXT, IS_OPTIONAL, NEWS(told), 0, ATTEMPT_TOLD_CAP, NULL},
     {"is_ending", KIND_BOOL, IS_OPTIONAL, NEWS(is_ending), 0, 0, NULL},
+    {"ended_ms", KIND_I64, IS_OPTIONAL, NEWS(ended_ms), 0, INT64_MAX, NULL},
     {"state", KIND_TEXT, IS_OPTIONAL, NEWS(job.state), 0,
      sizeof(((struct helper_job *)0)->state), NULL},
     {"reason", KIND_TEXT, IS_OPTIONAL, NEWS(job.reason), 0,
@@ -195,6 +197,7 @@ static const struct field done_fields[] = {
     {"has_accounting", KIND_BOOL, IS_OPTIONAL, NEWS(has_accounting), 0, 0,
      NULL},
     {"booted", KIND_I64, IS_OPTIONAL, NEWS(booted), 0, INT64_MAX, NULL},
+    {"ended", KIND_I64, IS_OPTIONAL, NEWS(job.ended), 0, ENDED_MAX, NULL},
 };
 #define WHY                                        \
     {                                              \
@@ -224,6 +227,7 @@ static const struct field job_fields[] = {
     {"signal", KIND_I32, 0, JOB(signal), 0, SIGNO_MAX, NULL},
     {"restarts", KIND_I32, 0, JOB(restarts), 0, INT32_MAX, NULL},
     {"submitted", KIND_I64, 0, JOB(submitted), 0, INT64_MAX, NULL},
+    {"ended", KIND_I64, IS_OPTIONAL, JOB(ended), 0, ENDED_MAX, NULL},
 };
 static const struct field gone_fields[] = {
     JOB_TEXT(tag, 1, is_tag),

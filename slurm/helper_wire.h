@@ -53,19 +53,20 @@
  *   {"ev":"reply","id":7,"slurm_id":20}
  *   {"ev":"reply","id":7,"code":"UNAVAIL","why":"..","is_sure":true}
  *      is_sure: nothing was done. Without it: perhaps it was.
- *   {"ev":"reply","id":9,"exit_code":0,"signal":0,"slurm_id":20}
+ *   {"ev":"reply","id":9,"exit_code":0,"signal":0,"slurm_id":20,
+ *    "ended_ms":1795000000500}
  *      slurm_id: of the job that wrote the file. NOTFOUND (sure): no file.
  *      "told":"CANCELLED": Slurm told it to end, and why (told.h).
  *      "is_ending":true: that is all there is, no file.
  *   {"ev":"reply","id":9,"state":"CANCELLED","reason":"by anna",
  *    "exit_code":0,"signal":15,"slurm_id":20,"has_accounting":true,
- *    "booted":1795000000}
+ *    "booted":1795000000,"ended":1795000000}
  *      To recall. state "": accounting does not know that it has ended.
  *      booted: when slurmctld was started; 0: not known, or one of several.
  *      A reply without "code" is a success; what is left out is 0.
  *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
  *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
- *    "restarts":0,"submitted":1795000000}
+ *    "restarts":0,"submitted":1795000000,"ended":0}
  *      When it is first seen and whenever it has changed. state is Slurm's
  *      base state in its own words; "COMPLETING" until the resources are free
  *      although the base state is final. Two jobs may carry one tag, and one
@@ -132,6 +133,7 @@ struct helper_job {
     char state[32], reason[64], place[ALLOC_PLACE_CAP];
     int32_t exit_code, signal, restarts;
     int64_t submitted; /* seconds since 1970 */
+    int64_t ended;     /* likewise; 0: it has not, or Slurm does not say */
 };
 
 struct helper_news {
@@ -142,6 +144,7 @@ struct helper_news {
     int32_t exit_code, signal;   /* REPLY to READ_EXIT */
     char told[ATTEMPT_TOLD_CAP]; /* likewise; "" it was not */
     bool is_ending;              /* likewise */
+    int64_t ended_ms;            /* likewise; since 1970, 0: not known */
     bool has_accounting;         /* REPLY to RECALL; there job, too: state .. */
     int64_t booted;              /* REPLY to RECALL; 0: not known */
     struct error why;            /* REPLY that is not ok, DOWN */

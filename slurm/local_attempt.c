@@ -167,7 +167,8 @@ static void end_exited(struct alloc_local *l, struct local_attempt *a,
                               .exit_code = x->code,
                               .signal = x->signal,
                               .cpu_ms = x->cpu_ms,
-                              .cores_ms = x->cores_ms};
+                              .cores_ms = x->cores_ms,
+                              .ended_ms = attempt_ended_ms(x)};
     bool has_failed = x->code != 0 || x->signal != 0;
     if (has_failed && local_gpus_blame(l, a, &note.why))
         note.ended_by = ALLOC_BY_FAULT;

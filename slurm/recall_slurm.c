@@ -49,6 +49,7 @@ static void take(const slurmdb_job_rec_t *j, struct helper_news *ret)
                    rpc_state_word(j->state & JOB_STATE_BASE));
     say_who(j->requid, ret->job.reason, sizeof(ret->job.reason));
     ret->slurm_id = j->jobid;
+    ret->job.ended = j->end > 0 ? j->end : 0;
     ret->exit_code = (int32_t)((status >> 8) & 0xff);
     ret->signal = (int32_t)(status & 0x7f);
     ret->signal = ret->signal > 64 ? 0 : ret->signal;

@@ -205,6 +205,7 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
         ret->exit_code = (int32_t)((j->exit_code >> 8) & 0xff);
         ret->signal = (int32_t)(j->exit_code & 0x7f);
         ret->signal = ret->signal > 64 ? 0 : ret->signal;
+        ret->ended = j->end_time > 0 ? j->end_time : 0;
     }
 }
 

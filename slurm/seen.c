@@ -133,7 +133,7 @@ static bool is_same(const struct helper_job *a, const struct helper_job *b)
            strcmp(a->reason, b->reason) == 0 &&
            strcmp(a->place, b->place) == 0 && a->exit_code == b->exit_code &&
            a->signal == b->signal && a->restarts == b->restarts &&
-           a->submitted == b->submitted;
+           a->submitted == b->submitted && a->ended == b->ended;
 }
 
 static int tell(enum helper_ev ev, const struct helper_job *j, uint64_t seq,

@@ -24,11 +24,9 @@ double span_age_before(const struct store_span *v, size_t n, double age_s)
         if (i == 0)
             break;
         double gap = gap_s(&v[i - 1], &v[i]);
-        /* Where in the gap is not known when just a part of it counts. */
+        /* What ended in the gap nobody saw before the next span. */
         if (age_s <= gap)
-            return fmin(least_s, gap < v[i].begin_s - v[i - 1].end_s
-                                     ? v[i - 1].end_s
-                                     : v[i].begin_s - age_s);
+            return fmin(least_s, v[i - 1].end_s);
         age_s -= gap;
     }
     return least_s - age_s;

@@ -17,7 +17,8 @@
 extern const double span_slack_s;
 
 /* The time before which what ended is older than age_s for sure, since 1970:
- * no time of the last age_s that were lived through is before it.
+ * no time of the last age_s that were lived through is before it, and none of a
+ * gap between spans before all of it is: what ended there was heard of later.
  *
  * v[n], n >= 1: by id; the end of the last one is now. Before the first, time
  * is taken to have gone as the clock says. */

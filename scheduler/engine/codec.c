@@ -112,6 +112,7 @@ static const struct {
     NUMBER(grace_ms),
     FIELD(FIELD_INT64, cpu_ms, 0),
     FIELD(FIELD_INT64, cores_ms, 1),
+    FIELD(FIELD_INT64, ended_ms, 1),
     FIELD(FIELD_INT64, iteration, 1),
     FIELD(FIELD_INT64, iterations_total, 1),
     FIELD(FIELD_INT32, epoch, 1),

@@ -25,8 +25,9 @@ struct detail {
     int64_t for_job;  /* PREEMPT: the job that its devices go to; 0: it was
                          asked for by a person */
     int32_t grace_ms; /* PREEMPT: and it has so long */
-    int64_t cpu_ms, cores_ms;             /* REPORT: see struct engine_used; of
-                                             an end: as the allocator saw it */
+    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_used; of
+                                 an end: as the allocator saw it */
+    int64_t ended_ms; /* an end, REQUEUE: since 1970, if it was long before */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: where a device failed */
     char exclude[128]; /* REQUEUE: nodes that it is to keep away from, too */
     char gpu_type[32]; /* INTENT: of which its GPUs are to be, where its spec
@@ -43,8 +44,8 @@ struct detail {
     {                                                                        \
         .nodes = -1, .gpus = -1, .exit_code = -1, .signal = -1, .retry = -1, \
         .stopped = -1, .wait_ms = -1, .priority = INT32_MIN, .grace_ms = -1, \
-        .cpu_ms = -1, .cores_ms = -1, .loss = NAN, .t_iter = NAN,            \
-        .eval_accuracy = NAN                                                 \
+        .cpu_ms = -1, .cores_ms = -1, .ended_ms = -1, .loss = NAN,           \
+        .t_iter = NAN, .eval_accuracy = NAN                                  \
     }
 
 /* own  *ret_text: the caller frees; NULL when d says nothing */

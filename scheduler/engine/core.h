@@ -81,6 +81,7 @@ struct entry {
     double tell_at_s;    /* tell the allocator (again) who claimed */
     double warn_at_s;    /* have it (again) send the warning */
     double told_s;       /* since when the attempt is to end */
+    double spoke_s;      /* its worker, last; seconds since 1970 */
     /* The first iteration of an attempt that a beat told, and when: what one
      * takes on average, with evaluations and all. pace_of 0: none was told. */
     int32_t pace_of;
@@ -223,6 +224,7 @@ struct engine {
     struct node_classes classes;
     struct error unavailable;   /* ERR_UNAVAIL: why there is no newer one */
     double unavailable_since_s; /* seconds since 1970 */
+    double listens_s;           /* since when nothing was missed; likewise */
     bool wants_plan;            /* something changed since the last one */
     uint64_t n_plans;
     struct eng_runs runs[RUNS_N]; /* see expect.h */
@@ -462,6 +464,7 @@ struct ending {
     enum alloc_ended_by by;   /* EXITED */
     bool is_forgotten;        /* LOST */
     int64_t cpu_ms, cores_ms; /* EXITED, as of the note */
+    int64_t ended_ms;         /* likewise; 0: now, as far as is known */
     const char *why;          /* LOST, REFUSED; EXITED by other */
 };
 /* err  of the exit hook, or ERR_NOMEM: to be tried again */

@@ -158,6 +158,27 @@ static struct verdict exited(const struct job *job, const struct ending *end)
     return make(EV_FINISH, 0, 0, said ? said : "");
 }
 
+/* What ended since we listen ended when we heard of it, a moment ago: another
+ * clock, or what a user's job wrote over its exit file, says nothing better. It
+ * may be off what we know by so much; then it is what we know. */
+static const double LATE_S = 10, SKEW_S = 60;
+
+/* How long ago it ended while nobody was there; 0: now, or it is not known. */
+static double ended_ago_s(const struct engine *e, const struct entry *en,
+                          const struct ending *end)
+{
+    const struct job *job = &en->job;
+    double known_s = fmax(fmax(job->intent_s, job->start_s),
+                          fmax(fmax(job->claim_s, job->run_s), en->spoke_s));
+    double ended_s = (double)end->ended_ms / 1000;
+    double ago_s = eng_wall(e) - fmax(known_s, ended_s);
+    /* We ended it ourselves, and perhaps not before it had. */
+    bool is_ours = job->cancel_asked || job->requeue_asked || job->limit_hit;
+    bool was_missed = end->ended_ms > 0 && ended_s < e->listens_s &&
+                      ended_s > known_s - SKEW_S;
+    return was_missed && !is_ours && ago_s >= LATE_S ? ago_s : 0;
+}
+
 /* Ended by our own warning: it came for the limit, and so did the end. */
 static bool heeded_warning(const struct job *job, const struct ending *end)
 {
@@ -167,16 +188,20 @@ static bool heeded_warning(const struct job *job, const struct ending *end)
              end->exit_code == EXIT_SIGNAL + job->warn_signal));
 }
 
+/* Its start may have been seen so much later than it was. */
+static const double SEEN_S = 60;
+
 /* Ended by the warning that the cluster's scheduler sends when the daemon,
- * which sends its own earlier, was away. When exactly it ended is not known. */
+ * which sends its own earlier, was away. */
 static bool was_warned(const struct engine *e, const struct entry *en,
                        const struct ending *end)
 {
     bool is_term =
         end->signal == SIGTERM ||
         (end->signal == 0 && end->exit_code == EXIT_SIGNAL + SIGTERM);
+    double ago_s = fmax(0, ended_ago_s(e, en, end) - SEEN_S);
     return end->kind == ALLOC_EXITED && is_term && !isnan(en->start_now_s) &&
-           en->start_now_s + en->job.limit_s <= eng_now(e);
+           en->start_now_s + en->job.limit_s <= eng_now(e) - ago_s;
 }
 
 static struct verdict expired(const struct job *job, const struct ending *end)
@@ -400,6 +425,9 @@ int eng_end(struct engine *e, struct entry *en, const struct ending *end,
         v.d.cpu_ms = end->cpu_ms;
         v.d.cores_ms = end->cores_ms;
     }
+    double ago_s = ended_ago_s(e, en, end);
+    if (ago_s > 0)
+        v.d.ended_ms = (int64_t)ceil(1000 * (eng_wall(e) - ago_s));
     bool is_nodes =
         end->kind == ALLOC_LOST || en->give_up || is_fault(&en->job, end);
     if (v.ev == EV_REQUEUE && v.d.retry == 1 &&

@@ -115,6 +115,7 @@ static int resume(struct engine *e, struct error *err)
 {
     double now_s = eng_now(e), wall_s = eng_wall(e);
 
+    e->listens_s = wall_s;
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         eng_resume_damaged(en);

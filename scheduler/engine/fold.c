@@ -226,12 +226,18 @@ static void keep_away(struct job *job, const char *nodes)
                    len > 0 ? "," : "", nodes);
 }
 
+/* Nobody may have listened when it ended. */
+static double ended_s(const struct store_event *ev, const struct detail *d)
+{
+    return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
+}
+
 static void fold_requeue(struct entry *en, const struct store_event *ev,
                          const struct detail *d)
 {
     struct job *job = &en->job;
 
-    en->attempt_end_s = ev->at_s;
+    en->attempt_end_s = ended_s(ev, d);
     en->attempt_exit = d->exit_code;
     en->attempt_signal = d->signal > 0 ? d->signal : 0;
     job->retries += d->retry > 0;
@@ -265,11 +271,11 @@ static void fold_end(struct entry *en, const struct store_event *ev,
     struct job *job = &en->job;
 
     if (job->attempt > 0 && isnan(en->attempt_end_s)) {
-        en->attempt_end_s = ev->at_s;
+        en->attempt_end_s = ended_s(ev, d);
         en->attempt_exit = d->exit_code;
         en->attempt_signal = d->signal > 0 ? d->signal : 0;
     }
-    job->end_s = ev->at_s;
+    job->end_s = ended_s(ev, d);
     job->exit_code = d->exit_code;
     en->is_told = true;
     if (job->iteration == 0)

@@ -159,7 +159,7 @@ void eng_entry_init(struct entry *en, uint64_t id)
     en->job.stopped_s = NAN;
     en->job.loss = en->job.t_iter = en->job.eval_accuracy = NAN;
     en->job.start_estimate_s = en->job.beat_s = en->job.requeue_s = NAN;
-    en->attempt_end_s = en->start_now_s = NAN;
+    en->attempt_end_s = en->start_now_s = en->spoke_s = NAN;
     en->stalled_s = en->granted_s = NAN;
     en->moved_s = en->step_s = NAN;
     en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;

@@ -211,6 +211,7 @@ int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
         return -1;
     struct job *job = &en->job;
     en->is_heard = true;
+    en->spoke_s = eng_wall(e);
     set_start(e, en, beat->lease_s);
     note_pace(e, en, beat);
     bool moves = eng_note_progress(en, beat, eng_now(e));

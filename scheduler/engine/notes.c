@@ -196,6 +196,7 @@ static int take(struct engine *e, const struct alloc_note *note,
                              .is_forgotten = note->is_forgotten,
                              .cpu_ms = note->cpu_ms,
                              .cores_ms = note->cores_ms,
+                             .ended_ms = note->ended_ms,
                              .why = note->why.msg};
         return eng_end(e, en, &end, err);
     }

@@ -99,6 +99,7 @@ void engine_was_away(struct engine *e)
 {
     double now_s = eng_now(e);
 
+    e->listens_s = eng_wall(e);
     for (size_t i = 0; i < e->n_active; i++) {
         struct entry *en = e->active[i];
         if (!job_state_is_live(en->job.state))

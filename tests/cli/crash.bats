@@ -281,3 +281,41 @@ slots_free_are() {
         not grep '^ExecStartPre=' "$unit"
     done
 }
+
+# ---- away for a while --------------------------------------------------------
+
+seconds_of() { date -d "$1" +%s; }
+
+# What is told within ten seconds of its end ended when it is told.
+ended_long_ago() { # JOB
+    local exit=$ctld_dir/state/jobs/$1/1/exit
+    [ -e "$exit" ] && [ $(($(date +%s) - $(stat -c %Y "$exit"))) -gt 11 ]
+}
+@test "what ends while nobody is there has ended then, and not at the restart" {
+    ctld_start
+    mark=$BATS_TEST_TMPDIR/mark
+    submit_command one sh -c "until [ -e $mark ]; do sleep 0.1; done"
+    submit_command two sh -c "until [ -e $mark ]; do sleep 0.1; done; exit 3"
+    wait_for 60 job_is 1 RUNNING
+    wait_for 60 job_is 2 RUNNING
+    ctld_kill
+    date -u +%s >"$mark.new"
+    mv "$mark.new" "$mark"
+    wait_for 60 ended_long_ago 1
+    wait_for 60 ended_long_ago 2
+    ctld_start
+    wait_for 60 job_is 1 COMPLETED
+    wait_for 60 job_is 2 FAILED
+    ended=$(cat "$mark")
+    for id in 1 2; do
+        at=$(seconds_of "$(api GET /v1/jobs/$id | json '$.job.ended')")
+        [ "$at" -ge $((ended - 1)) ]
+        wrote=$(stat -c %Y "$ctld_dir/state/jobs/$id/1/exit")
+        [ "$at" -le $((wrote + 1)) ]
+    done
+    # Its attempt, too, and what is stored says so.
+    one=$(api GET /v1/jobs/1)
+    [ "$(json '$.attempts[0].ended' <<<"$one")" = "$(json '$.job.ended' <<<"$one")" ]
+    run "$MGPU_BIN/mgpu-admin" fsck
+    [ "$output" = sound ]
+}

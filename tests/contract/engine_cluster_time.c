@@ -6,36 +6,197 @@ static struct error err;
 
 /* ---- the daemon is away ----------------------------------------------------
  */
-/* The daemon is away from 2 s to 100 s; its job's limit is 30 s. */
-static void away(struct world_attempt a, const char *want, const char *reason,
-                 const char *what)
+static void play_to(double t_s) /* however little happens until then */
 {
+    while (w.clock.t_s < 1000 + t_s) {
+        play(t_s);
+        (void)world_step(&w);
+        w.clock.t_s = fmin(w.clock.t_s + 1, 1000 + t_s);
+    }
+    (void)world_step(&w);
+}
+
+static void is_near(double got, double want, const char *what)
+{
+    bool good = fabs(got - want) < 1;
+    ok(good, "%s", what);
+    if (!good)
+        tap_diag("got %g, want %g", got, want);
+}
+
+/* The daemon is away from 2 s to 200 s; its job's limit is 30 s, and begins
+ * with it.
+ * in  took_s  how long its job worked, whoever was there */
+static void away_with(struct world_attempt a, const char *more,
+                      const char *want, const char *reason, double took_s,
+                      const char *what)
+{
+    a.silent = isfinite(a.run_s); /* the dead do not beat */
     struct world_script s = one(a);
-    s.jobs[0].spec_more = ",\"time_limit\":\"30s\"},\"retry\":{\"max\":0}}";
+    s.node_lost_s = 1000;
+    s.jobs[0].spec_more = more;
     begin(&s, what);
     play(2);
     world_stop(&w);
-    w.clock.t_s = 1100;
+    w.clock.t_s = 1200;
     ok(world_start(&w), "a new daemon");
+    play(INFINITY);
+    const struct job *job = engine_job(w.engine, 1);
+    is_near(job->end_s - job->start_s, took_s, "  it took so long");
     finish(want, reason);
+}
+
+static void away(struct world_attempt a, const char *want, const char *reason,
+                 double took_s, const char *what)
+{
+    away_with(a, ",\"time_limit\":\"30s\"},\"retry\":{\"max\":0}}", want,
+              reason, took_s, what);
 }
 
 static void test_away(void)
 {
     away((struct world_attempt){.run_s = 40, .signal = 15, .no_report = 1},
-         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached", 40,
          "warned while nobody was there");
     away((struct world_attempt){.run_s = 40, .exit_code = 143},
-         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+         "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached", 40,
          "warned, and its worker said so");
-    away((struct world_attempt){.run_s = 20}, "k0:COMPLETED/0/1[1]", "",
+    away((struct world_attempt){.run_s = 20}, "k0:COMPLETED/0/1[1]", "", 20,
          "done in time while nobody was there");
     away((struct world_attempt){.run_s = 20, .exit_code = 3},
-         "k0:FAILED/3/1[1]", "as scripted", "failed in time");
+         "k0:FAILED/3/1[1]", "as scripted", 20, "failed in time");
     away((struct world_attempt){.run_s = INFINITY}, "k0:TIMEOUT/124/1[1]",
-         "time limit of 30 s reached", "still running after its limit");
+         "time limit of 30 s reached", 200, "still running after its limit");
     away((struct world_attempt){.run_s = 20, .lose = 1},
-         "k0:NODE_FAIL/125/1[1]", "lost: node failure", "lost in the meantime");
+         "k0:NODE_FAIL/125/1[1]", "lost: node failure", 20,
+         "lost in the meantime");
+    away((struct world_attempt){.run_s = 195}, "k0:COMPLETED/0/1[1]", "", 200,
+         "done just before somebody was there");
+    away_with((struct world_attempt){.run_s = 20, .signal = 15, .no_report = 1},
+              ",\"time_limit\":\"150s\"},\"retry\":{\"max\":0}}",
+              "k0:FAILED/143/1[1]", "killed by signal 15 (SIGTERM)", 20,
+              "terminated by somebody, long before its limit");
+}
+
+/* ---- when it ended, by somebody else's clock --------------------------------
+ *
+ * Its end is told from told_at_s on, with a time that is off. */
+static double told_at_s, off_s;
+static struct alloc_note its_end;
+
+static int dates_back(struct alloc *a, struct alloc_note *notes, size_t cap,
+                      size_t *ret_n, struct error *e)
+{
+    size_t n = 0;
+    if (there->poll(a, notes, cap - 1, ret_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < *ret_n; i++) {
+        if (notes[i].kind == ALLOC_EXITED)
+            its_end = notes[i];
+        else
+            notes[n++] = notes[i];
+    }
+    if (its_end.kind == ALLOC_EXITED && w.clock.t_s >= 1000 + told_at_s) {
+        notes[n] = its_end;
+        notes[n++].ended_ms += (int64_t)(1000 * off_s);
+        its_end.kind = ALLOC_WAITING;
+    }
+    *ret_n = n;
+    return 0;
+}
+
+/* Away from 2 s to back_s, if that is not 0. */
+static void dated(double run_s, double back_s, double took_s, const char *what)
+{
+    struct world_script s = one((struct world_attempt){
+        .run_s = run_s, .silent = back_s > run_s}); /* the dead do not beat */
+    s.node_lost_s = 1000;
+    its_end = (struct alloc_note){.kind = ALLOC_WAITING};
+    begin_polled(&s, dates_back, what);
+    play(2);
+    if (back_s > 0) {
+        world_stop(&w);
+        w.clock.t_s = 1000 + back_s;
+        ok(world_start(&w), "a new daemon");
+    }
+    play_to(run_s + 5);
+    play(INFINITY);
+    const struct job *job = engine_job(w.engine, 1);
+    is_near(job->end_s - job->start_s, took_s, "  it took so long");
+    finish("k0:COMPLETED/0/1[1]", "");
+}
+
+static void test_dated(void)
+{
+    told_at_s = 0;
+    off_s = -100;
+    dated(150, 0, 150, "a clock that is slow, and the daemon is there");
+    dated(150, 120, 150, "or was back before it ended");
+    dated(150, 300, 50, "or was not: that is all that is known");
+    off_s = -300;
+    dated(150, 300, 300, "before it began: no time at all");
+    off_s = -150;
+    dated(140, 300, 0, "just before it began: then it did");
+    off_s = 1000;
+    dated(150, 300, 300, "in the future: now");
+}
+
+/* It had ended, but neither the user nor we knew. */
+static void test_cancelled_later(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 20, .silent = 1});
+    s.node_lost_s = 1000;
+    its_end = (struct alloc_note){.kind = ALLOC_WAITING};
+    told_at_s = 210;
+    off_s = 0;
+    begin_polled(&s, dates_back, "cancelled before its end is told");
+    play(2);
+    world_stop(&w);
+    w.clock.t_s = 1200;
+    ok(world_start(&w), "a new daemon");
+    play(205);
+    is_int(engine_cancel(w.engine, 1, 1000, &err), 0, "it is cancelled");
+    play_to(211);
+    play(INFINITY);
+    const struct job *job = engine_job(w.engine, 1);
+    ok(job->end_s - job->start_s > 204, "its end is not before that");
+    told_at_s = 0;
+    finish("k0:CANCELLED/130/1[1]", "cancelled by its user");
+}
+
+static int row_ended(void *arg, const struct store_cell *cells, size_t n,
+                     struct error *e)
+{
+    (void)e;
+    *(double *)arg = world_cell(cells, n, "ended_at")->r;
+    return 0;
+}
+
+/* The end of the first attempt is long ago, and its wait begins now. */
+static void test_retried(void)
+{
+    struct world_script s =
+        one((struct world_attempt){.run_s = 20, .exit_code = 3, .silent = 1});
+    s.node_lost_s = 1000;
+    s.jobs[0].attempts[1] = (struct world_attempt){.run_s = 5};
+    s.jobs[0].spec_more = "},\"retry\":{\"max\":1,\"on\":[\"exit\"],"
+                          "\"backoff\":\"10s\"}}";
+    begin(&s, "tried again after an end that nobody saw");
+    play(2);
+    world_stop(&w);
+    w.clock.t_s = 1200;
+    ok(world_start(&w), "a new daemon");
+    play_to(203);
+    const struct job *job = engine_job(w.engine, 1);
+    is_int(job->state, JOB_QUEUED, "it waits");
+    is_near(job->requeue_s, w.clock.epoch_s + 1200, "  from now on");
+    struct store_query q = {.view = VIEW_ATTEMPT, .job = 1, .rank = -1};
+    double ended_s = NAN;
+    is_int(w.store->ops->query(w.store, &q, row_ended, &ended_s, &err), 0,
+           "its attempt");
+    is_near(ended_s, w.clock.epoch_s + 1020, "  ended when it did");
+    finish("k0:COMPLETED/0/2[11]", "");
 }
 
 /* Its worker has reported and is gone, and for a long time nobody says that
@@ -195,16 +356,6 @@ static int suspends(struct alloc *a, struct alloc_note *notes, size_t cap,
     return 0;
 }
 
-static void play_to(double t_s) /* however little happens until then */
-{
-    while (w.clock.t_s < 1000 + t_s) {
-        play(t_s);
-        (void)world_step(&w);
-        w.clock.t_s = fmin(w.clock.t_s + 1, 1000 + t_s);
-    }
-    (void)world_step(&w);
-}
-
 static void test_suspended(void)
 {
     struct world_script s =
@@ -305,6 +456,9 @@ int main(void)
     test_stood_unclaimed();
     test_suspended_over();
     test_away();
+    test_dated();
+    test_cancelled_later();
+    test_retried();
     test_reported();
     test_taken_back();
     test_suspended();

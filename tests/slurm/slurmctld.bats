@@ -147,6 +147,11 @@ costs_no_retry() { # JOB WORDS
     costs_no_retry "$id" 'Slurm has forgotten that it started job'
 }
 
+# When its exit file was written; and whether that is long enough ago: what is
+# told within ten seconds of it is told at once.
+wrote_exit() { stat -c %Y "$ctld_dir/state/jobs/$1/1/exit"; } # JOB
+ended_before() { [ "$(($(date +%s) - $(wrote_exit "$2")))" -ge "$1" ]; }
+
 @test "F22: ended and forgotten while the daemon was away: as it really ended" {
     ctld_start
     good=$(submit_sh good 1 1 "$say_ran; $wait_go")
@@ -157,11 +162,18 @@ costs_no_retry() { # JOB WORDS
     ctld_kill
     touch "$go"
     for n in $ids; do wait_for 90 slurm_forgot "$n"; done
+    for id in "$good" "$bad"; do wait_for 60 ended_before 15 "$id"; done
     ctld_start
     wait_for 60 job_has_ended "$good"
     [ "$(job_state "$good") $(job_field "$good" exit_code)" = 'COMPLETED 0' ]
     wait_for 60 job_has_ended "$bad"
     [ "$(job_state "$bad") $(job_field "$bad" exit_code)" = 'FAILED 7' ]
+    for id in "$good" "$bad"; do
+        ended=$(date -d "$(job_field "$id" ended)" +%s)
+        wrote=$(wrote_exit "$id")
+        [ "$ended" -ge "$((wrote - 2))" ]
+        [ "$ended" -le "$((wrote + 2))" ]
+    done
 }
 
 @test "F22: forgotten, and left no word: lost, and both witnesses are named" {

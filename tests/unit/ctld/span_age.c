@@ -30,7 +30,10 @@ static void test_examples(void)
     away[0].is_synced = true;
     is_before(away, 2, DAY(12), DAY(149), "by a clock that was right then");
     away[1].is_synced = true;
-    is_before(away, 2, DAY(12), DAY(178), "and is now: all of it counts");
+    is_before(away, 2, DAY(12), DAY(150), "and is now: all of it counts");
+    is_before(away, 2, DAY(40), DAY(150),
+              "yet what ended in it was seen later");
+    is_before(away, 2, DAY(41), DAY(149), "and when that is old it is, too");
 
     struct store_span ahead[] = {{1, DAY(100), DAY(150), true},
                                  {2, DAY(4000), DAY(4001), false},
@@ -62,7 +65,8 @@ static double chance(double to)
 
 struct history {
     struct store_span v[LIVES];
-    double true_s[LIVES * ENDS], wall_s[LIVES * ENDS]; /* of what ended */
+    /* Of what ended, and was heard of. */
+    double true_s[LIVES * (ENDS + 1)], wall_s[LIVES * (ENDS + 1)];
     size_t n_ends;
     double now_s; /* true */
     int n_set;    /* how often the clock was set */
@@ -83,6 +87,12 @@ static void live(struct history *h, int lives)
         *s = (struct store_span){.id = (uint64_t)i + 1,
                                  .begin_s = h->now_s + off_s,
                                  .is_synced = off_s == 0 && chance(1) < 0.5};
+        /* What ended while nobody was there is heard of now. */
+        if (i > 0 && s->begin_s > s[-1].end_s) {
+            h->true_s[h->n_ends] = h->now_s;
+            h->wall_s[h->n_ends++] =
+                s[-1].end_s + chance(s->begin_s - s[-1].end_s);
+        }
         double lived_s = chance(DAY(30));
         for (int k = 0; k < ENDS; k++) {
             double at_s = chance(lived_s);

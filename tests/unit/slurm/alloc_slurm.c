@@ -139,6 +139,39 @@ static void test_endings(void)
     }
 }
 
+/* Whoever was there when it ended says when that was, the file first. */
+static void test_when(void)
+{
+    run_one();
+    SHOWS(.state = "FAILED", .code = 3, .ended = 1795000000);
+    ok(!next_note() && hears(HELPER_READ_EXIT), "ended");
+    answers_ended(3, 0, 20, 1794999999500);
+    ok(exits(1, 3, 0, ALLOC_BY_ITSELF) && h.note.ended_ms == 1794999999500,
+       "when its batch step says");
+    end();
+
+    run_one();
+    SHOWS(.state = "FAILED", .code = 3, .ended = 1795000000);
+    ok(!next_note() && has_no_exit() && exits(1, 3, 0, ALLOC_BY_ITSELF) &&
+           h.note.ended_ms == 1795000000000,
+       "or else when Slurm does");
+    end();
+
+    run_one();
+    SHOWS(.state = "NODE_FAIL", .ended = 1795000000);
+    ok(!next_note() && has_no_exit() && gets(ALLOC_LOST, 1) &&
+           h.note.ended_ms == 1795000000000,
+       "also when it was lost");
+    end();
+
+    run_one();
+    SHOWS(.state = "FAILED", .code = 3);
+    ok(!next_note() && has_no_exit() && exits(1, 3, 0, ALLOC_BY_ITSELF) &&
+           h.note.ended_ms == 0,
+       "and nobody may know");
+    end();
+}
+
 static void test_cancelled(void)
 {
     run_one();
@@ -488,6 +521,7 @@ int main(void)
     test_runs();
     test_short();
     test_endings();
+    test_when();
     test_cancelled();
     test_release();
     test_release_pending();

@@ -308,6 +308,29 @@ static void recall(bool is_claimed, const char *native_id)
     ok(!next_note() && has_no_exit() && !next_note(), "for long");
 }
 
+/* When it ended: its file says, or else its accounting. */
+static void test_when(void)
+{
+    static const char *const books[] = {
+        "", ",'state':'FAILED','exit_code':3,'slurm_id':20,'ended':1795000000"};
+    for (int i = 0; i < 2; i++) {
+        restart(ALLOC_AGAIN, true, "20");
+        scan();
+        ok(!next_note() && hears(HELPER_READ_EXIT), "Slurm has forgotten it");
+        answers_ended(3, 0, 20, 1794999999500);
+        ok(!next_note() && recalls(UP_LONG, books[i]) &&
+               exits(1, 3, 0, ALLOC_BY_ITSELF),
+           "its file has not%s", i == 0 ? "" : ", nor its accounting");
+        is_int(h.note.ended_ms, 1794999999500, "when it ended says the file");
+        end();
+    }
+    recall(true, "20");
+    ok(recalls(UP_LONG, books[1]) && exits(1, 3, 0, ALLOC_BY_ITSELF),
+       "its accounting alone has not");
+    is_int(h.note.ended_ms, 1795000000000, "and says when it ended");
+    end();
+}
+
 static void test_accounting(void)
 {
     recall(false, NULL);
@@ -400,6 +423,7 @@ static void test_accounting(void)
 
 int main(void)
 {
+    test_when();
     test_accounting();
     test_told();
     test_generation();

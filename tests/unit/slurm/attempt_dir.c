@@ -40,6 +40,13 @@ int main(void)
            got.cores_ms == x.cores_ms && got.slurm_id == 4294967294,
        "or with what it used, and all of it long");
 
+    is_int(attempt_ended_ms(&got), 4102444800125, "it says when that was");
+    for (int i = 0; i < 4; i++) {
+        static const double none[] = {0, -1e300, 1e300, -0.001};
+        got.when_s = none[i];
+        is_int(attempt_ended_ms(&got), 0, "  but for what is no time");
+    }
+
     ok(attempt_write(dir, "exit", "{\"code\":nan,\"signal\":nan,\"when\":inf}",
                      &err) == 0 &&
            attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_STATE,

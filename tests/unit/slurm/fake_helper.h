@@ -241,17 +241,18 @@ static inline void scan(void)
 /* What is left out: TAG1, uid 1000, job 20, submitted at 5. */
 struct shown {
     const char *tag, *state, *reason, *place;
-    int uid, id, code, signal, restarts, submitted;
+    int uid, id, code, signal, restarts, submitted, ended;
 };
 #define SHOWS(...) shows(&(struct shown){__VA_ARGS__})
 static inline void shows(const struct shown *s)
 {
     says("{'ev':'job','tag':'%s','uid':%d,'slurm_id':%d,'state':'%s',"
          "'reason':'%s','place':'%s','exit_code':%d,'signal':%d,"
-         "'restarts':%d,'submitted':%d}",
+         "'restarts':%d,'submitted':%d,'ended':%d}",
          s->tag ? s->tag : TAG1, s->uid ? s->uid : 1000, s->id ? s->id : 20,
          s->state, s->reason ? s->reason : "", s->place ? s->place : "",
-         s->code, s->signal, s->restarts, s->submitted ? s->submitted : 5);
+         s->code, s->signal, s->restarts, s->submitted ? s->submitted : 5,
+         s->ended);
 }
 
 /* Complete scans for as long as it takes to be sure. */
@@ -273,11 +274,17 @@ static inline void answers(int slurm_id)
     says("{'ev':'reply','id':%" PRIu64 ",'slurm_id':%d}", h.cmd.id, slurm_id);
 }
 
-static inline void answers_exit(int code, int signo, int slurm_id)
+static inline void answers_ended(int code, int signo, int slurm_id,
+                                 int64_t ended_ms)
 {
     says("{'ev':'reply','id':%" PRIu64
-         ",'exit_code':%d,'signal':%d,'slurm_id':%d}",
-         h.cmd.id, code, signo, slurm_id);
+         ",'exit_code':%d,'signal':%d,'slurm_id':%d,'ended_ms':%" PRId64 "}",
+         h.cmd.id, code, signo, slurm_id, ended_ms);
+}
+
+static inline void answers_exit(int code, int signo, int slurm_id)
+{
+    answers_ended(code, signo, slurm_id, 0);
 }
 
 static inline void fails(const char *code, const char *why, bool is_sure)

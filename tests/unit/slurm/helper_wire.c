@@ -357,10 +357,11 @@ static void test_news(void)
                              .is_ok = true,
                              .slurm_id = 20,
                              .exit_code = 3,
-                             .signal = 9};
+                             .signal = 9,
+                             .ended_ms = 1795000000500};
     m = again(&n);
     ok(m.is_ok && m.id == 7 && m.slurm_id == 20 && m.exit_code == 3 &&
-           m.signal == 9,
+           m.signal == 9 && m.ended_ms == 1795000000500,
        "a good reply");
     for (int sure = 0; sure < 2; sure++) {
         n = (struct helper_news){
@@ -402,11 +403,12 @@ static void test_job(void)
                                     .exit_code = 1,
                                     .signal = 2,
                                     .restarts = 3,
-                                    .submitted = 1795000000}};
+                                    .submitted = 1795000000,
+                                    .ended = 1795000009}};
     struct helper_news m = again(&n);
     ok(m.job.slurm_id == 20 && m.job.uid == 1000 && m.job.exit_code == 1 &&
            m.job.signal == 2 && m.job.restarts == 3 &&
-           m.job.submitted == 1795000000,
+           m.job.submitted == 1795000000 && m.job.ended == 1795000009,
        "the job's numbers");
     is_str(m.job.state, "PENDING", "state");
     is_str(m.job.reason, "Priority", "reason");
