@@ -88,9 +88,10 @@ int comm_scatter_now(struct comm *c, void *out, const void *in, size_t bytes,
                      int32_t root, double deadline_s,
                      struct error *err) MUST_CHECK;
 
-/* MPI_Init and MPI_Finalize: once per process, around everything else. */
+/* MPI_Init and MPI_Finalize: once per process, around everything else. Where
+ * the latter crashes, the process ends with this code. */
 int comm_mpi_start(struct error *err) MUST_CHECK;
-void comm_mpi_end(void);
+void comm_mpi_end(int exit_code);
 
 /* Communicators made after it are of the first `ranks` ranks, and of the
  * others, by themselves; 0: of all. Every rank calls it. For tests: a run on

@@ -29,7 +29,6 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/shm_dir.h"
 #include "kernels/half.h"
 #include "worker/comm.h"
 
@@ -516,37 +515,6 @@ static int find_place(struct comm_mpi *m, struct error *err)
     if (code != MPI_SUCCESS)
         return fail_mpi(m, err, "communicator", code);
     return 0;
-}
-
-static struct shm_dir shared = {.fd = -1};
-
-/* Where Open MPI puts the memory that this rank shares with its neighbours,
- * who are told the whole path. By itself it puts it into /dev/shm, from where
- * nobody removes it when the ranks and mpirun are killed. Somebody who has
- * said where, or a machine without the place, is as it was. */
-static void choose_shared(void)
-{
-    static const char where[] = "OMPI_MCA_btl_vader_backing_directory";
-    (void)shm_dir_sweep(SHM_DIR_BASE);
-    if (getenv(where) == NULL && shm_dir_make(SHM_DIR_BASE, &shared, NULL) == 0)
-        (void)setenv(where, shared.path, 1);
-}
-
-int comm_mpi_start(struct error *err)
-{
-    int level = 0;
-    choose_shared();
-    /* The sender's thread never calls MPI. */
-    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
-    if (code != MPI_SUCCESS || level < MPI_THREAD_FUNNELED)
-        return error_set(err, ERR_EXTERN, "MPI cannot be started");
-    return 0;
-}
-
-void comm_mpi_end(void)
-{
-    (void)MPI_Finalize();
-    shm_dir_remove(&shared);
 }
 
 int comm_mpi_create(struct device *dev, struct comm **ret, struct error *err)

@@ -482,7 +482,10 @@ int main(int argc, char **argv)
     r.comm->ops->destroy(r.comm);
     if (leaks_now())
         r.exit_code = error_exit_status(ERR_INTERNAL);
+    /* A launcher makes a failure of 0 from who has not left MPI; the daemon
+     * knows what was reported, and takes a signal's code for none. */
+    bool is_known = a.launch != NULL && r.exit_code == 0;
     if (!a.is_alone)
-        comm_mpi_end();
+        comm_mpi_end(is_known ? 128 + SIGSEGV : r.exit_code);
     return r.exit_code;
 }

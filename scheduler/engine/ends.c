@@ -17,6 +17,8 @@
  *   lost by the cluster's      another attempt, at no cost, if the job is
  *   scheduler itself           ever to be tried again after a loss
  *   lost, or given up by us    NODE_FAIL or FAILED, 125
+ *   died of a signal, but      COMPLETED, 0
+ *   reported 0
  *   died of a signal           FAILED, 128 + the signal (125 if unclaimed)
  *   its worker was fenced      NODE_FAIL, 125
  *   never claimed its lease    FAILED, 125
@@ -244,6 +246,27 @@ static bool is_success(const struct job *job)
     return job->reported && job->report_code == 0;
 }
 
+/* As the launcher says it, or as an exit code like a shell's; 0: none. A
+ * launcher has codes of its own up there, too. */
+static int32_t signal_of(const struct ending *end)
+{
+    int32_t by_code = end->exit_code - EXIT_SIGNAL;
+    if (end->signal > 0)
+        return end->signal;
+    return by_code > 0 && sigabbrev_np(by_code) ? by_code : 0;
+}
+
+/* By then all of its ranks had agreed that they were done and their rows were
+ * stored: what is left to die in is the end of MPI. */
+static struct verdict done_and_died(const struct job *job, int32_t signo)
+{
+    char how[80], why[JOB_REASON_CAP + 100];
+    describe_signal(signo, how, sizeof(how));
+    (void)snprintf(why, sizeof(why), "%s%sdone, and then %s", job->reason,
+                   job->reason[0] ? "; " : "", how);
+    return make(EV_FINISH, 0, 0, why);
+}
+
 /* A device of its own has failed, and so has it. */
 static bool is_fault(const struct job *job, const struct ending *end)
 {
@@ -310,6 +333,8 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         return or_again(job, RETRY_STALLED,
                         make(EV_FAIL, EXIT_NEVER_RAN, end->signal, why));
     }
+    if (is_success(job) && signal_of(end) > 0)
+        return done_and_died(job, signal_of(end));
     if (end->signal > 0) {
         describe_signal(end->signal, why, sizeof(why));
         v = make(EV_FAIL,

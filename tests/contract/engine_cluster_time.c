@@ -229,6 +229,40 @@ static void test_reported(void)
              "done in time, and its end is seen after its limit");
 }
 
+/* MPI may crash when it is shut down. */
+static void done_and_died(struct world_attempt how, const char *note,
+                          const char *want, const char *why, const char *what)
+{
+    how.run_s = 10;
+    how.no_report = 1;
+    struct world_script s = one(how);
+    s.jobs[0].spec_more =
+        "},\"retry\":{\"max\":1,\"on\":[\"signal\",\"exit\"]}}";
+    begin(&s, what);
+    play(5);
+    is_int(engine_report(w.engine, 1, 1, 0, note, NULL, NULL, &err), 0,
+           "it reports that it is done");
+    finish(want, why);
+}
+
+static void test_done_and_died(void)
+{
+    static const char segv[] = "done, and then killed by signal 11 (SIGSEGV)";
+    static const char done[] = "k0:COMPLETED/0/1[1]";
+    done_and_died((struct world_attempt){.signal = 11}, "", done, segv,
+                  "died of a signal when it was done");
+    done_and_died((struct world_attempt){.signal = 11}, "2 images left out",
+                  done,
+                  "2 images left out; done, and then killed by signal 11 "
+                  "(SIGSEGV)",
+                  "what it said of its work stays");
+    done_and_died((struct world_attempt){.exit_code = 139}, "", done, segv,
+                  "the same, by the launcher's exit code");
+    done_and_died((struct world_attempt){.exit_code = 255}, "",
+                  "k0:COMPLETED/0/2[11]", "",
+                  "no signal: the launcher has failed, and says so");
+}
+
 /* ---- granted, and not any more ---------------------------------------------
  *
  * Slurm's controller died and has forgotten that it started the job: it waits
@@ -460,6 +494,7 @@ int main(void)
     test_cancelled_later();
     test_retried();
     test_reported();
+    test_done_and_died();
     test_taken_back();
     test_suspended();
     test_clock();
