@@ -70,11 +70,12 @@ cflags   = -std=c11 $(CFLAGS) $(warn) $(harden_$(VARIANT)) $(san)
 # option. With the floor there is a second, wide build beside it, taken on
 # machines that have AVX-512. Signed zeros and NaN keep their meaning. Tiles of
 # registers under a sanitizer take minutes to compile with -O3; a fifth of the
-# time with -O1 went into tracking variables.
+# time with -O1 went into tracking variables, and another into what a debugger
+# wants beyond lines.
 MARCH   ?= $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,native)
 march   := $(MARCH)
 WIDE    := $(if $(filter x86-64-v3,$(MARCH)),1,0)
-ksan      = $(if $(san),-O1 -fno-var-tracking)
+ksan      = $(if $(san),-O1 -g1)
 kflags   = -x c++ -std=c++17 $(CXXFLAGS) $(ksan) -march=$(march) -fopenmp \
            -fno-math-errno -fno-trapping-math -fno-exceptions -fno-rtti \
            -Wall -Wextra $(WERROR) -Wno-psabi $(san)
@@ -162,15 +163,19 @@ plugin := $(if $(filter 1,$(CUDA)),$(B)/lib/libmgpu-cuda.so)
 
 unit_layers := $(layers)
 # TSan knows neither libgomp, which was not built for it, so that each parallel
-# loop looks like a race, nor the coroutines of the SIMT emulator.
+# loop looks like a race, nor the coroutines of the SIMT emulator. Mutants are
+# built without a sanitizer.
 not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
                tests/simt/% tests/unit/worker/cv_% \
                tests/unit/worker/data_loader%) \
+             $(if $(san),tests/simt/mutants.c) \
              $(if $(filter 0,$(SLURM)),tests/unit/slurm/alloc_slurm%)
 units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/unit/*/*.c)))
 contracts := $(patsubst %.c,$(B)/%,$(wildcard tests/contract/*.c))
-mpi_tests := $(patsubst %.c,$(B)/%,$(wildcard tests/mpi/*.c))
+# MPI_SKIP: names of those that are left out.
+mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
+               $(wildcard tests/mpi/*.c)))
 simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
                $(wildcard tests/simt/*.c)))
 bats_tests := $(wildcard tests/cli/*.bats)
@@ -434,10 +439,12 @@ test_env := MGPU_BIN=$(abspath $(B)/bin) MGPU_SRC=$(CURDIR) \
   MGPU_VARIANT=$(VARIANT) \
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
   GOMP_SPINCOUNT=2000
-mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_shadow_gap=0 \
+mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_shadow_gap=0:intercept_tls_get_addr=0 \
   LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
   OMP_NUM_THREADS=1
 MPI_RANKS ?= 1 2 3
+# And for what depends on the number; empty: not.
+MPI_MORE  ?= 4
 
 JOBS ?= 2
 check: deps
@@ -452,7 +459,7 @@ check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs)
              $(if $(filter release,$(VARIANT)),$(benches) $(B)/tests/crash/crash \
                  $(B)/tests/bench/preload/clock.so)
 # They wait more than they compute: more at once than there are cores.
-prove := prove --timer -j$$((3 * $(JOBS))) --failures --comments --exec tests/run
+prove := prove --timer -j$$((4 * $(JOBS))) --failures --comments --exec tests/run
 check-run: check-build
 	$(Q)$(test_env) $(prove) $(call longest_first,$(units) $(contracts) \
 	    $(simt_tests) $(fault_progs) $(bats_tests) $(slurm_progs) \
@@ -460,9 +467,9 @@ check-run: check-build
 	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) prove -j$(JOBS) --exec \
 	    "mpirun -n $$n --oversubscribe --bind-to none" \
 	    $(call longest_first,$(mpi_tests)) || exit 1; done
-	$(Q)$(test_env) $(mpi_env) prove -j$(JOBS) --exec \
-	    "mpirun -n 4 --oversubscribe --bind-to none" \
-	    $(filter %/ranks %/strategies,$(mpi_tests))
+	$(if $(MPI_MORE),$(Q)$(test_env) $(mpi_env) prove -j$(JOBS) --exec \
+	    "mpirun -n $(MPI_MORE) --oversubscribe --bind-to none" \
+	    $(filter %/ranks %/strategies,$(mpi_tests)))
 # Each file has a cluster of its own (tests/slurm/testbed).
 check-slurm: all $(slurm_progs)
 	$(if $(slurm_tests),$(Q)$(test_env) $(prove) \
@@ -562,6 +569,11 @@ tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
 not_alone := tests/simt/% kernels/exec%.h kernels/simd%.h kernels/%_rows.h
+# How many states of a function the analyzer goes through: as it does itself. A
+# third of them takes a third of the time.
+LINT_NODES ?= 225000
+tidy_args := $(foreach a,-analyzer-config max-nodes=$(LINT_NODES),\
+               --extra-arg=-Xclang --extra-arg=$(a))
 lint:
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh
@@ -576,7 +588,7 @@ lint:
 	    -fsyntax-only -x c FILE
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)printf '%s\n' $(tidy_files) | xargs -P $(JOBS) -I FILE \
-	    clang-tidy --quiet FILE -- $(cppflags) $(mpi_cflags) \
+	    clang-tidy --quiet $(tidy_args) FILE -- $(cppflags) $(mpi_cflags) \
 	    -isystem /usr/local/cuda/include -std=c11
 	$(Q)cppcheck -j $(JOBS) --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))

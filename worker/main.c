@@ -55,8 +55,10 @@ const char *__asan_default_options(void);
 const char *__lsan_default_suppressions(void);
 const char *__asan_default_options(void)
 {
+    /* The thread-local blocks of modules that were loaded late it takes to have
+     * the header of an older C library, and dies of what it reads there. */
     return "leak_check_at_exit=0:fast_unwind_on_malloc=0:"
-           "protect_shadow_gap=0";
+           "protect_shadow_gap=0:intercept_tls_get_addr=0";
 }
 const char *__lsan_default_suppressions(void)
 {

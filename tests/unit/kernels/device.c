@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/slow.h"
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
 
@@ -87,10 +88,10 @@ int main(void)
     test_create();
     test_count();
     test_contract(1, "host/1", false);
-    test_contract(2, "host/2", false);
+    test_contract(2, "host/2", is_slow);
     test_contract(5, "host/5", true);
     /* Where there are two builds, the one for every machine, too. */
     (void)setenv("MGPU_HOST_SIMD", "256", 1);
-    test_contract(1, "host/1/256", false);
+    test_contract(1, "host/1/256", is_slow);
     return tap_done();
 }

@@ -20,6 +20,7 @@
 #include "kernels/device.h"
 #include "tests/device.h"
 #include "tests/golden/golden.h"
+#include "tests/slow.h"
 #include "tests/tap.h"
 #include "worker/cv/model.h"
 #include "worker/ema.h"
@@ -488,6 +489,8 @@ int main(void)
     double more[2] = {0}, halves = 0;
     golden_open(&g, "tests/golden/mobilenet.txt");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (is_slow && cases[i].steps > 10)
+            continue;
         double *grads = test_double(&cases[i], &g);
         test_single(&cases[i], &g);
         if (cases[i].classes > 1) { /* with one, logits mean nothing */

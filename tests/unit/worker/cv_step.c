@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "jobs/base/clock.h"
+#include "tests/slow.h"
 #include "tests/unit/worker/cv_rig.h"
 #include "worker/data/loader.h"
 #include "worker/data/sampler.h"
@@ -339,7 +340,8 @@ static void test_refused(void)
 
 int main(void)
 {
-    test_learns();
+    if (!is_slow)
+        test_learns();
     test_repeats();
     test_small_batch();
     test_modes();
