@@ -2,9 +2,11 @@
 #include "jobs/base/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void on_pipe(int signo)
@@ -19,6 +21,23 @@ void output_quiet_pipe(void)
     (void)sigaction(SIGPIPE, &sa, NULL);
 }
 
+/* A stream whose write failed has dropped what it had, and does not know why:
+ * the file is asked again, with what leaves it as it is. A device refuses no
+ * bytes as it refuses some; on a full disk there is no room behind the end.
+ * Returns 0 when nothing is found. */
+static int ask_why(FILE *out)
+{
+    int fd = fileno(out);
+    struct stat st;
+    if (write(fd, "", 0) < 0)
+        return errno;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        fallocate(fd, FALLOC_FL_KEEP_SIZE, st.st_size, st.st_blksize) == 0)
+        return 0;
+    /* Of the rest it is the asking that failed. */
+    return errno == ENOSPC || errno == EDQUOT || errno == EIO ? errno : 0;
+}
+
 int output_close(FILE *out, struct error *err)
 {
     bool failed = ferror(out) != 0;
@@ -26,6 +45,8 @@ int output_close(FILE *out, struct error *err)
     if (fflush(out) != 0)
         failed = true;
     int why = errno;
+    if (failed && why == 0)
+        why = ask_why(out);
     if (fclose(out) != 0 && !failed) {
         failed = true;
         why = errno;

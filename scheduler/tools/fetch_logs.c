@@ -91,11 +91,12 @@ static int attempt_of(struct client *c, const char *word, int64_t *ret,
 /* ---- following -------------------------------------------------------------
  */
 
-/* Whether a stream that broke off, or was not there, may come again. */
+/* Whether a stream that broke off, or was not there, may come again; where what
+ * it says cannot be written it is of no use. */
 static bool may_pass(const struct error *why)
 {
     return why->code == ERR_UNAVAIL || why->code == ERR_BUSY ||
-           (why->code == ERR_IO && errno != EPIPE);
+           (why->code == ERR_IO && errno != EPIPE && !ferror(stdout));
 }
 
 static int follow(struct client *c, const struct fetch *f, const char *word,

@@ -17,6 +17,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "scheduler/tools/render.h"
+
 static struct {
     FILE *out;
     _Atomic bool is_on;
@@ -155,4 +157,30 @@ _Noreturn void screen_exit(int signo)
     (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     (void)raise(signo);
     _exit(128 + signo);
+}
+
+void screen_put(const char *long_text, int columns, int rows, FILE *out)
+{
+    char *whole = NULL;
+    size_t size = 0;
+    FILE *mem = open_memstream(&whole, &size);
+    if (mem)
+        render_wrapped(long_text, columns, mem);
+    bool has = mem && fclose(mem) == 0;
+    const char *text = has ? whole : long_text;
+    (void)fputs("\033[H", out);
+    for (int n = 1; *text; n++) {
+        size_t len = strcspn(text, "\n"), more = 0;
+        for (const char *p = text; n >= rows - 1 && *p; p++)
+            more += *p == '\n';
+        if (more > 1) {
+            (void)fprintf(out, "and %zu lines more\033[K\n", more);
+            break;
+        }
+        (void)fwrite(text, 1, len, out);
+        (void)fputs("\033[K\n", out);
+        text += len + (text[len] == '\n');
+    }
+    (void)fputs("\033[J", out);
+    free(whole);
 }

@@ -22,4 +22,9 @@ void screen_leave(void);
  * have, without one with status 0. */
 _Noreturn void screen_exit(int signo);
 
+/* A text from the top, on any screen: each line over the old one and the rest
+ * of it away, so that nothing is seen to vanish. No more lines than the screen
+ * has, or it would roll. */
+void screen_put(const char *long_text, int columns, int rows, FILE *out);
+
 #endif

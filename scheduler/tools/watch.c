@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "jobs/base/clock.h"
 #include "jobs/state.h"
@@ -256,34 +257,6 @@ static json_t *picture(struct watch *w)
     return o;
 }
 
-/* From the top, each line over the old one and the rest of it away: nothing
- * is seen to vanish. No more lines than the screen has, or it would roll. */
-static void put_screen(const struct watch *w, const char *long_text, FILE *out)
-{
-    char *whole = NULL;
-    size_t size = 0;
-    FILE *mem = open_memstream(&whole, &size);
-    if (mem)
-        render_wrapped(long_text, w->columns, mem);
-    bool has = mem && fclose(mem) == 0;
-    const char *text = has ? whole : long_text;
-    (void)fputs("\033[H", out);
-    for (int n = 1; *text; n++) {
-        size_t len = strcspn(text, "\n"), more = 0;
-        for (const char *p = text; n >= w->rows - 1 && *p; p++)
-            more += *p == '\n';
-        if (more > 1) {
-            (void)fprintf(out, "and %zu lines more\033[K\n", more);
-            break;
-        }
-        (void)fwrite(text, 1, len, out);
-        (void)fputs("\033[K\n", out);
-        text += len + (text[len] == '\n');
-    }
-    (void)fputs("\033[J", out);
-    free(whole);
-}
-
 static int draw_top(const struct watch *w, const struct show_conf *s,
                     const json_t *queue)
 {
@@ -313,6 +286,14 @@ static void draw_text(const struct watch *w, const struct show_conf *s,
         (void)fputs("no memory\n", s->out);
 }
 
+/* The other thread waits for a line that may not come for days. */
+static _Noreturn void unwritable(int code)
+{
+    (void)fprintf(stderr, "mgpu-stat: write to standard output: %s\n",
+                  strerror(code));
+    _exit(error_exit_status(ERR_IO));
+}
+
 static void draw(struct watch *w)
 {
     struct show_conf s = w->conf->show;
@@ -325,10 +306,12 @@ static void draw(struct watch *w)
     s.out = mem ? mem : out;
     draw_text(w, &s, o);
     if (mem && fclose(mem) == 0)
-        put_screen(w, text, out);
+        screen_put(text, w->columns, w->rows, out);
     else
         (void)fputc('\n', out);
-    (void)fflush(out);
+    bool is_out = fflush(out) == 0 && !ferror(out);
+    if (!is_out && !w->conf->top) /* whose terminal has its own ways to end */
+        unwritable(errno);
     free(text);
     json_decref(o);
 }
@@ -464,7 +447,8 @@ static int follow(struct client *c, struct watch *w, const char *path,
         if (rc < 0 && why.code == ERR_TIMEOUT)
             continue;
         if (rc < 0 && why.code != ERR_UNAVAIL && why.code != ERR_BUSY &&
-            (why.code != ERR_IO || errno == EPIPE)) {
+            (why.code != ERR_IO || errno == EPIPE ||
+             ferror(w->conf->show.out))) { /* a full disk is not the daemon */
             if (err)
                 *err = why;
             return -1;

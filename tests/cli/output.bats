@@ -41,13 +41,15 @@ YAML
     submit_command waits true
     while read -r line; do
         for how in full closed; do
+            why='No space left on device'
+            [ "$how" = full ] || why='Bad file descriptor'
             into "$how" "$line"
             [ "$status" -eq 74 ] || {
                 echo "$how: $line: $status"
                 cat err
                 false
             }
-            grep -q 'standard output' err || {
+            grep -q "standard output: $why" err || {
                 echo "$how: $line: it does not say why"
                 cat err
                 false
@@ -108,3 +110,23 @@ END
     into full 'mgpu-submit --validate bad.yaml'
     [ "$status" -eq 65 ]
 }
+
+@test "what goes on for ever ends when its output cannot be written" {
+    submit_command says sh -c 'echo word; sleep 600' >/dev/null
+    wait_for 60 has_said
+    while read -r line; do
+        into full "$line"
+        [ "$status" -eq 74 ] || {
+            echo "$line: $status"
+            cat err
+            false
+        }
+        grep -q 'standard output: No space left on device' err
+    done <<'END'
+mgpu-stat --logs --follow 1
+mgpu-stat --watch
+mgpu-stat --watch --json
+mgpu-stat --watch --parsable
+END
+}
+has_said() { [ "$("$MGPU_BIN/mgpu-stat" --logs 1 2>/dev/null)" = word ]; }
