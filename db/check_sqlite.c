@@ -4,9 +4,11 @@
  * check_log_sqlite.c, that rows are as they were written in check_sum_sqlite.c,
  * and that what lists read says the same in check_line_sqlite.c.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "db/check_keys_sqlite.h"
 #include "db/check_line_sqlite.h"
@@ -34,6 +36,8 @@ static int open_one(const char *dir, struct db *d, const char *name,
     int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
     if (n < 0 || (size_t)n >= sizeof(path))
         return error_set(err, ERR_CONFIG, "'%s' is too long", dir);
+    if (access(path, F_OK) < 0) /* SQLite does not say why it cannot open it */
+        return error_sys(err, errno, "%s", name);
     /* One moment for all that is read. */
     if (db_open(d, path, name, true, err) < 0)
         return -1;

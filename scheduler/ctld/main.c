@@ -93,6 +93,16 @@ static int check_all(const char *dir,
 /* Of a directory that no daemon need have. */
 static int check_state(const char *dir)
 {
+    struct error err = ERROR_INIT;
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        (void)(errno == ENOENT
+                   ? error_set(&err, ERR_NOTFOUND, "no such directory")
+                   : error_sys(&err, errno, "open"));
+        (void)fprintf(stderr, "mgpu-ctld: --fsck '%s': %s\n", dir, err.msg);
+        return error_exit_status(err.code);
+    }
+    (void)close(fd);
     int n = check_all(dir, print_finding, NULL);
     if (n == 0)
         (void)printf("%s: sound\n", dir);

@@ -453,23 +453,27 @@ static const struct command {
     const char *name;
     int least, most;     /* words behind it */
     const char *lacking; /* what is said when there are fewer */
+    const char *excess;  /* what is said beside it when there are more */
     int (*run)(struct call *k, struct error *err);
 } commands[] = {
-    {"status", 0, 0, NULL, on_status},
-    {"pause", 0, 0, NULL, on_pause},
+    {"status", 0, 0, NULL, NULL, on_status},
+    {"pause", 0, 0, NULL, NULL, on_pause},
     /* A variable that is empty must not pause all of a cluster. */
     {"drain", 1, INT_MAX,
      "which node? To start nothing new on any of them there is pause, which "
      "with --wait waits until nothing runs",
-     on_drain},
-    {"resume", 0, INT_MAX, NULL, on_resume},
-    {"unpause", 0, 0, NULL, on_resume},
-    {"policy", 0, INT_MAX, NULL, on_policy},
-    {"backup", 1, 1, "into which directory?", on_backup},
-    {"fsck", 0, 0, NULL, on_fsck},
-    {"reload", 0, 0, NULL, on_reload},
-    {"log", 0, 0, NULL, on_log},
-    {"who", 0, 0, NULL, on_who},
+     NULL, on_drain},
+    {"resume", 0, INT_MAX, NULL, NULL, on_resume},
+    {"unpause", 0, 0, NULL, NULL, on_resume},
+    {"policy", 0, INT_MAX, NULL, NULL, on_policy},
+    {"backup", 1, 1, "into which directory?", NULL, on_backup},
+    {"fsck", 0, 0, NULL,
+     "it looks through the daemon's own databases, and mgpu-ctld --fsck DIR "
+     "through those of a directory",
+     on_fsck},
+    {"reload", 0, 0, NULL, NULL, on_reload},
+    {"log", 0, 0, NULL, NULL, on_log},
+    {"who", 0, 0, NULL, NULL, on_who},
 };
 
 static const char *const keep_reason[] = {"pause", "drain", "resume", "unpause",
@@ -515,8 +519,9 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
     if (n - 1 < cmd->least)
         return error_set(err, ERR_USAGE, "%s: %s", cmd->name, cmd->lacking);
     if (n - 1 > cmd->most)
-        return error_set(err, ERR_USAGE, "%s: unexpected '%s'", cmd->name,
-                         words[1 + cmd->most]);
+        return error_set(err, ERR_USAGE, "%s: unexpected '%s'%s%s", cmd->name,
+                         words[1 + cmd->most], cmd->excess ? "; " : "",
+                         cmd->excess ? cmd->excess : "");
     if (check_options(a, words[0], err) < 0 ||
         client_create(a->common.url, 5, &c, err) < 0)
         return -1;

@@ -457,6 +457,21 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     fsck
     [ "$status" -eq 74 ]
     [[ $output == *"state.db: "* ]]
+    # What is not there is no damage.
+    none=$BATS_TEST_TMPDIR/none
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$none"
+    [ "$status" -eq 66 ]
+    [ "$output" = "mgpu-ctld: --fsck '$none': no such directory" ]
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$state/state.db"
+    [ "$status" -eq 74 ]
+    [ "$output" = "mgpu-ctld: --fsck '$state/state.db': open: Not a directory" ]
+    mkdir "$none-other"
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$none-other"
+    [ "$status" -eq 74 ]
+    [ "${lines[0]}" = "state.db: No such file or directory" ]
+    run admin fsck "$none"
+    [ "$status" -eq 64 ]
+    [[ $output == *"unexpected '$none'; "*"mgpu-ctld --fsck DIR"* ]]
     : >"$state/metrics.db"
     printf 'this is no database, and long enough not to be one' >"$state/state.db"
     fsck
