@@ -233,6 +233,9 @@ int wire_launch_encode(const struct wire_launch *l, const char *spec_json,
 
 /* A batch of a rank's spool holds whole lines and at most this many bytes. */
 enum { WIRE_ROWS_MAX_BYTES = 1 << 20 };
+/* Of a reason that an administrator gives, with its end: for a pause, and for
+ * each node. */
+enum { WIRE_PAUSE_WHY_CAP = 200, WIRE_DRAIN_WHY_CAP = 64 };
 
 /* "2026-11-21T10:02:11.123Z" from seconds since 1970; "" for NAN. */
 enum { WIRE_TIME_CAP = 32 };

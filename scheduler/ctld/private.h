@@ -52,7 +52,7 @@ struct users;
 struct ctld_pause {
     bool is_on;
     int64_t uid; /* who did it */
-    char since[WIRE_TIME_CAP], why[200];
+    char since[WIRE_TIME_CAP], why[WIRE_PAUSE_WHY_CAP];
 };
 
 struct ctld_reloaded {
@@ -63,7 +63,7 @@ struct ctld_reloaded {
 
 /* A node on which an administrator lets nothing new start; serve_drain.c. */
 struct ctld_drain {
-    char node[ALLOC_NODE_NAME_CAP], why[64];
+    char node[ALLOC_NODE_NAME_CAP], why[WIRE_DRAIN_WHY_CAP];
     char since[WIRE_TIME_CAP];
     int64_t uid;
 };

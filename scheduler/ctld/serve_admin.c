@@ -7,7 +7,7 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 
-enum { WHY_CAP = 200, LAST_MAX = 10000 };
+enum { LAST_MAX = 10000 };
 
 /* ---- the daemon's own state -----------------------------------------------
  */
@@ -123,10 +123,10 @@ static void serve_pausing(struct ctld *c, struct http_exchange *x,
     const char *text = json_is_string(why) ? json_string_value(why) : "";
     bool is_node = is_drain || (!is_pause && json_object_get(body, "node"));
     int rc = (why && !json_is_string(why) && !json_is_null(why)) ||
-                     strlen(text) >= WHY_CAP
+                     strlen(text) >= WIRE_PAUSE_WHY_CAP
                  ? error_set(&err, ERR_INVAL,
                              "why: expected a text of less than %d bytes",
-                             (int)WHY_CAP)
+                             (int)WIRE_PAUSE_WHY_CAP)
              : is_node ? 0
                        : pause_or_resume(c, x, is_pause, text, &err);
     if (rc < 0)

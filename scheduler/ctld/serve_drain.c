@@ -164,11 +164,10 @@ void ctld_serve_drain(struct ctld *c, struct http_exchange *x,
 {
     const char *node = json_string_value(json_object_get(body, "node"));
     struct error err = ERROR_INIT;
-    int rc = !node || !*node || strlen(node) >= ALLOC_NODE_NAME_CAP ||
-                     strlen(why) >= sizeof(c->drains[0].why)
+    int rc = !node ? error_set(&err, ERR_INVAL, "expected {\"node\":\"NAME\"}")
+             : strlen(why) >= sizeof(c->drains[0].why)
                  ? error_set(&err, ERR_INVAL,
-                             "expected {\"node\":\"NAME\"}, and a reason of "
-                             "less than %zu bytes",
+                             "why: expected a text of less than %zu bytes",
                              sizeof(c->drains[0].why))
                  : change(c, http_uid(x), node, is_drain, why, &err);
     if (rc < 0)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
+#include "jobs/wire.h"
 #include "scheduler/tools/admin_log.h"
 #include "scheduler/tools/admin_nodes.h"
 #include "scheduler/tools/admin_policy.h"
@@ -486,9 +487,26 @@ static bool is_one_of(const char *name, const char *const *words)
     return *words != NULL;
 }
 
-static int check_options(const struct args *a, const char *name,
+/* Said here, where it has a name. */
+static int check_reason(const struct args *a, bool is_of_nodes,
+                        struct error *err)
+{
+    size_t n = a->reason ? strlen(a->reason) : 0;
+    size_t most = (is_of_nodes ? WIRE_DRAIN_WHY_CAP : WIRE_PAUSE_WHY_CAP) - 1;
+    return n <= most
+               ? 0
+               : error_set(
+                     err, ERR_USAGE, "--reason: has %zu bytes; %s at most %zu",
+                     n, is_of_nodes ? "with nodes it may have" : "it may have",
+                     most);
+}
+
+/* n: the words, with the command's name. */
+static int check_options(const struct args *a, const char *name, int n,
                          struct error *err)
 {
+    bool is_of_nodes =
+        strcmp(name, "drain") == 0 || (strcmp(name, "resume") == 0 && n > 1);
     if (a->for_s > 0 && strcmp(name, "policy") != 0)
         return error_set(err, ERR_USAGE, "--for goes with policy set alone");
     if (a->waits && strcmp(name, "pause") != 0)
@@ -501,7 +519,7 @@ static int check_options(const struct args *a, const char *name,
                          "--reason goes with pause, drain and resume");
     if (a->last > 0 && strcmp(name, "log") != 0)
         return error_set(err, ERR_USAGE, "--last goes with log alone");
-    return 0;
+    return check_reason(a, is_of_nodes, err);
 }
 
 static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
@@ -522,7 +540,7 @@ static int run(void *arg, int n, char **words, int *ret_exit, struct error *err)
         return error_set(err, ERR_USAGE, "%s: unexpected '%s'%s%s", cmd->name,
                          words[1 + cmd->most], cmd->excess ? "; " : "",
                          cmd->excess ? cmd->excess : "");
-    if (check_options(a, words[0], err) < 0 ||
+    if (check_options(a, words[0], n, err) < 0 ||
         client_create(a->common.url, 5, &c, err) < 0)
         return -1;
     struct call k = {c, a, words, n, 0};

@@ -590,6 +590,30 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     [[ $output == *'"schema":"mgpu.error/1"'* ]]
 }
 
+@test "a reason that is too long is refused in words" {
+    node=$(api GET /v1/nodes | json '$.nodes[0].name')
+    long=$(printf 'x%.0s' {1..200})
+    for words in "drain $node" "resume $node"; do
+        # shellcheck disable=SC2086 # words
+        run admin --reason "${long:0:64}" $words
+        [ "$status" -eq 64 ]
+        [ "$output" = "mgpu-admin: --reason: has 64 bytes; with nodes it may have at most 63" ]
+    done
+    run admin --reason "$long" pause
+    [ "$status" -eq 64 ]
+    [ "$output" = "mgpu-admin: --reason: has 200 bytes; it may have at most 199" ]
+    run admin drain "${long:0:64}"
+    [ "$status" -eq 66 ]
+    [ "$output" = "mgpu-admin: no node '${long:0:64}'; see mgpu-stat --nodes" ]
+    admin -q --reason "${long:0:63}" drain "$node"
+    admin -q --reason "${long:0:199}" pause
+    run admin status
+    [[ $output == *": ${long:0:63}"$'\n'* && $output == *": ${long:0:199}"$'\n'* ]]
+    # Who asks the daemon itself is told which of the two it is.
+    run api POST /v1/admin/drain -d "{\"node\":\"$node\",\"why\":\"${long:0:64}\"}"
+    [[ $output == *'"why: expected a text of less than 64 bytes"'* ]]
+}
+
 @test "a drained node gets nothing new, over a restart too, until it is resumed" {
     node=$(api GET /v1/nodes | json '$.nodes[0].name')
     a=$(submit_command runs sleep 600)
