@@ -147,11 +147,40 @@ void http_server_close(struct http_server *s)
 /* ---- unix -----------------------------------------------------------------
  */
 
-/* Removes a socket that nobody listens on any more. */
-static int clear_path(const struct sockaddr_un *addr, struct error *err)
+static int unix_address(const char *path, struct sockaddr_un *ret,
+                        struct error *err)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(ret->sun_path))
+        return error_set(err, ERR_CONFIG,
+                         "socket path is longer than %zu bytes: '%s'",
+                         sizeof(ret->sun_path) - 1, path);
+    memcpy(ret->sun_path, path, strlen(path) + 1);
+    return 0;
+}
+
+/* fd: connected to it, or nearly. */
+static int refuse(const char *path, int fd, struct error *err)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t len = sizeof(peer);
+    char who[48] = "";
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+        peer.pid > 0)
+        (void)snprintf(who, sizeof(who), ", process %ld", (long)peer.pid);
+    return error_set(err, ERR_STATE,
+                     "another daemon answers at '%s'%s: stop it, or use "
+                     "another --socket",
+                     path, who);
+}
+
+/* What is there is a socket that nobody listens on any more, or nothing. */
+static int check_path(const struct sockaddr_un *addr, bool *ret_is_there,
+                      struct error *err)
 {
     struct stat st;
-    if (lstat(addr->sun_path, &st) < 0)
+    *ret_is_there = lstat(addr->sun_path, &st) == 0;
+    if (!*ret_is_there)
         return errno == ENOENT ? 0
                                : error_sys(err, errno, "'%s'", addr->sun_path);
     if (!S_ISSOCK(st.st_mode))
@@ -162,13 +191,32 @@ static int clear_path(const struct sockaddr_un *addr, struct error *err)
         return error_sys(err, errno, "make a socket");
     int rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
     int why = errno;
+    bool answers = rc == 0 || why == EAGAIN; /* alive, its backlog is full */
+    if (answers)
+        (void)refuse(addr->sun_path, fd, err);
     (void)close(fd);
-    if (rc == 0 || why == EAGAIN) /* EAGAIN: alive, its backlog is full */
-        return error_set(err, ERR_STATE, "another daemon answers at '%s'",
-                         addr->sun_path);
+    if (answers)
+        return -1;
     if (why != ECONNREFUSED)
         return error_sys(err, why, "connect '%s'", addr->sun_path);
-    if (unlink(addr->sun_path) < 0)
+    return 0;
+}
+
+int http_server_may_listen_unix(const char *path, struct error *err)
+{
+    struct sockaddr_un addr;
+    bool is_there;
+    if (unix_address(path, &addr, err) < 0)
+        return -1;
+    return access(path, F_OK) < 0 ? 0 : check_path(&addr, &is_there, err);
+}
+
+static int clear_path(const struct sockaddr_un *addr, struct error *err)
+{
+    bool is_there;
+    if (check_path(addr, &is_there, err) < 0)
+        return -1;
+    if (is_there && unlink(addr->sun_path) < 0)
         return error_sys(err, errno, "unlink '%s'", addr->sun_path);
     return 0;
 }
@@ -196,14 +244,9 @@ static int give_unix(const char *path, unsigned mode, int64_t gid,
 static int bind_unix(const char *path, unsigned mode, int64_t gid,
                      ino_t *ret_ino, struct error *err)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    struct sockaddr_un addr;
     struct stat st;
-    if (strlen(path) >= sizeof(addr.sun_path))
-        return error_set(err, ERR_CONFIG,
-                         "socket path is longer than %zu bytes: '%s'",
-                         sizeof(addr.sun_path) - 1, path);
-    memcpy(addr.sun_path, path, strlen(path) + 1);
-    if (clear_path(&addr, err) < 0)
+    if (unix_address(path, &addr, err) < 0 || clear_path(&addr, err) < 0)
         return -1;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)

@@ -81,6 +81,11 @@ int http_server_listen_unix(struct http_server *s, const char *path,
                             unsigned mode, int64_t gid,
                             struct error *err) MUST_CHECK;
 
+/* Whether it could, as far as is seen without changing anything.
+ * err  ERR_STATE as above, or what is there is no socket; ERR_CONFIG the path
+ *      is too long */
+int http_server_may_listen_unix(const char *path, struct error *err) MUST_CHECK;
+
 /* TCP at "HOST:PORT". HOST is a name, of whose addresses the first counts
  * that this machine has, an address, "[ADDRESS]" for IPv6, or "*" for all.
  * PORT 0 is any that is free.

@@ -313,7 +313,10 @@ static int run(const struct args *a, const struct conf *conf, struct error *err)
                          "journal");
     if (setup_find(a, conf, &s, err) < 0)
         return -1;
-    int rc = setup_dirs(&s, err);
+    /* Who is refused leaves nothing behind. */
+    int rc = http_server_may_listen_unix(s.socket, err);
+    if (rc == 0)
+        rc = setup_dirs(&s, err);
     if (rc == 0)
         rc = start_helper(a, conf, &s, &helper, err);
     if (rc == 0)
