@@ -175,6 +175,13 @@ void conf_changes(const struct conf *a, const struct conf *b,
                   void (*each)(void *arg, const char *path, bool live),
                   void *arg);
 
+/* Where the file has a key's value; of a list's, `item`, unless that is NULL.
+ * Of a key that it does not have, the section that it would be in. False: the
+ * file has neither.
+ * out  ret_line, ret_column  from 1 */
+bool conf_place(const struct conf *c, const char *path, const char *item,
+                int32_t *ret_line, int32_t *ret_column);
+
 /* What mgpu-admin policy(8) makes of a key: it shows what decides which job
  * gets what and when, and sets of these what is live. */
 enum conf_key {

@@ -5,6 +5,8 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/conf_table.h"
+#include "jobs/report.h"
+#include "jobs/tree.h"
 
 /* ---- words --------------------------------------------------------------- */
 
@@ -90,4 +92,48 @@ int conf_each_value(const struct conf *c,
     }
     buf_clear(&text);
     return rc;
+}
+
+/* ---- places -------------------------------------------------------------- */
+
+static const struct mark *mark_in(const struct node *root, const char *path,
+                                  const char *item)
+{
+    char part[PATH_CAP];
+    const struct node *n = root;
+    for (const char *p = path; *p;) {
+        size_t len = strcspn(p, ".");
+        (void)snprintf(part, sizeof(part), "%.*s", (int)len, p);
+        const struct node *below = node_child(n, part);
+        if (!below)
+            return n == root ? NULL : &n->key_at;
+        n = below;
+        p += len + (p[len] == '.');
+    }
+    for (const struct node *i = item ? n->first : NULL; i; i = i->next)
+        if (i->text && strcmp(i->text, item) == 0)
+            return &i->at;
+    return &n->at;
+}
+
+bool conf_place(const struct conf *c, const char *path, const char *item,
+                int32_t *ret_line, int32_t *ret_column)
+{
+    struct spec_report report;
+    struct node *root = NULL;
+    bool is_there = false;
+    if (!c->from.text || report_init(&report, NULL) < 0)
+        return false;
+    if (tree_parse(c->from.text, c->from.len, &report, &root, NULL) == 0 &&
+        root) {
+        const struct mark *at = mark_in(root, path, item);
+        is_there = at && at->line > 0;
+        if (is_there) {
+            *ret_line = at->line;
+            *ret_column = at->column;
+        }
+    }
+    node_destroy(root);
+    spec_report_clear(&report);
+    return is_there;
 }

@@ -41,14 +41,25 @@ enum { MEMORY_KEPT = 1 << 20 };
 /* ---- configuration --------------------------------------------------------
  */
 
-static void print_wrong(void *arg, const struct error *why)
+/* As the findings of the file itself, where it has a place there. */
+static void print_lack(const char *path, const struct setup_lack *lack,
+                       const char *what)
 {
-    (void)fprintf(stderr, "%s: %s\n", (const char *)arg, why->msg);
+    if (lack->line > 0)
+        (void)fprintf(stderr, "%s:%d:%d: %s: %s\n", path, lack->line,
+                      lack->column, what, lack->why->msg);
+    else
+        (void)fprintf(stderr, "mgpu-ctld: %s: %s\n", what, lack->why->msg);
 }
 
-static void print_doubt(void *arg, const struct error *why)
+static void print_wrong(void *arg, const struct setup_lack *lack)
 {
-    (void)fprintf(stderr, "%s: warning: %s\n", (const char *)arg, why->msg);
+    print_lack(*(const char **)arg, lack, "error");
+}
+
+static void print_doubt(void *arg, const struct setup_lack *lack)
+{
+    print_lack(*(const char **)arg, lack, "warning");
 }
 
 static int check_config(const char *path)
@@ -56,7 +67,6 @@ static int check_config(const char *path)
     struct conf conf;
     struct buf text = BUF_INIT;
     struct error err = ERROR_INIT;
-    char name[] = "mgpu-ctld";
     int rc = conf_load(path, &conf, &text, &err);
     (void)fputs(buf_str(&text), stderr); /* findings, warnings among them */
     if (rc < 0) {
@@ -64,8 +74,8 @@ static int check_config(const char *path)
         (void)fprintf(stderr, "mgpu-ctld: %s\n", err.msg);
         return error_exit_status(err.code);
     }
-    int n = setup_check(&conf, print_wrong, name);
-    (void)setup_doubts(&conf, print_doubt, name);
+    int n = setup_check(&conf, print_wrong, &path);
+    (void)setup_doubts(&conf, print_doubt, &path);
     buf_reset(&text);
     rc = n > 0 ? error_set(&err, ERR_CONFIG, "%s lacks something here", path)
                : conf_print(&conf, &text, &err);

@@ -174,52 +174,78 @@ static int check_jobs_dir(const struct conf *conf, struct error *err)
                : 0;
 }
 
-typedef int check_fn(const struct conf *conf, struct error *err);
+/* Of the list of administrators the one that it is about; or NULL. */
+static const char *unknown_admin(const struct conf *conf)
+{
+    size_t i = 0;
+    while (i < conf->auth.admins.n && getpwnam(conf->auth.admins.items[i]))
+        i++;
+    return i < conf->auth.admins.n ? conf->auth.admins.items[i] : NULL;
+}
 
-static check_fn *const of_all[] = {
-    check_policy,   check_admins,  check_worker, setup_check_mail,
-    setup_check_ca, check_journal, NULL};
-static check_fn *const of_local[] = {check_shepherd, NULL};
-static check_fn *const of_slurm[] = {
-    check_build,   check_helper, check_batch,    check_listen, check_slurm_conf,
-    check_account, check_group,  check_jobs_dir, NULL};
+struct check {
+    int (*fn)(const struct conf *conf, struct error *err);
+    const char *key;                                 /* NULL: it is of none */
+    const char *(*item_of)(const struct conf *conf); /* NULL: it has none */
+};
 
-static int first_wrong(check_fn *const *checks, const struct conf *conf,
+static const struct check of_all[] = {
+    {check_policy, "scheduler.policy", NULL},
+    {check_admins, "auth.admins", unknown_admin},
+    {check_worker, NULL, NULL},
+    {setup_check_mail, "notify.mail_program", NULL},
+    {setup_check_ca, "notify.ca_file", NULL},
+    {check_journal, "log.target", NULL},
+    {NULL, NULL, NULL}};
+static const struct check of_local[] = {{check_shepherd, NULL, NULL},
+                                        {NULL, NULL, NULL}};
+/* Of a daemon without Slurm; --local does without. */
+static const struct check of_user[] = {{check_no_user, "controller.user", NULL},
+                                       {NULL, NULL, NULL}};
+static const struct check of_slurm[] = {
+    {check_build, "allocator", NULL},
+    {check_helper, NULL, NULL},
+    {check_batch, NULL, NULL},
+    {check_listen, "controller.listen", NULL},
+    {check_slurm_conf, "slurm.conf", NULL},
+    {check_account, "controller.user", NULL},
+    {check_group, "controller.socket_group", NULL},
+    {check_jobs_dir, "controller.jobs_dir", NULL},
+    {NULL, NULL, NULL}};
+
+static int first_wrong(const struct check *checks, const struct conf *conf,
                        struct error *err)
 {
-    for (; *checks; checks++)
-        if ((*checks)(conf, err) < 0)
+    for (; checks->fn; checks++)
+        if (checks->fn(conf, err) < 0)
             return -1;
     return 0;
 }
 
-static int all_wrong(check_fn *const *checks, const struct conf *conf,
-                     void (*each)(void *arg, const struct error *why),
-                     void *arg)
+static int all_wrong(const struct check *checks, const struct conf *conf,
+                     setup_each_f *each, void *arg)
 {
     int n = 0;
-    for (; *checks; checks++) {
+    for (; checks->fn; checks++) {
         struct error why = ERROR_INIT;
-        if ((*checks)(conf, &why) < 0) {
-            each(arg, &why);
-            n++;
-        }
+        struct setup_lack lack = {.why = &why};
+        if (checks->fn(conf, &why) == 0)
+            continue;
+        const char *item = checks->item_of ? checks->item_of(conf) : NULL;
+        if (checks->key)
+            (void)conf_place(conf, checks->key, item, &lack.line, &lack.column);
+        each(arg, &lack);
+        n++;
     }
     return n;
 }
 
-int setup_check(const struct conf *conf,
-                void (*each)(void *arg, const struct error *why), void *arg)
+int setup_check(const struct conf *conf, setup_each_f *each, void *arg)
 {
     bool is_slurm = conf->allocator == ALLOCATOR_SLURM;
-    struct error why = ERROR_INIT;
     int n = all_wrong(of_all, conf, each, arg);
     n += all_wrong(is_slurm ? of_slurm : of_local, conf, each, arg);
-    if (!is_slurm && check_no_user(conf, &why) < 0) {
-        each(arg, &why);
-        n++;
-    }
-    return n;
+    return is_slurm ? n : n + all_wrong(of_user, conf, each, arg);
 }
 
 static int check_mpirun(const struct conf *conf, struct error *err)
@@ -243,10 +269,12 @@ static int check_munge(const struct conf *conf, struct error *err)
     return rc < 0 ? error_wrap(err, "auth.munge_socket") : 0;
 }
 
-int setup_doubts(const struct conf *conf,
-                 void (*each)(void *arg, const struct error *why), void *arg)
+int setup_doubts(const struct conf *conf, setup_each_f *each, void *arg)
 {
-    static check_fn *const doubts[] = {check_mpirun, check_munge, NULL};
+    static const struct check doubts[] = {
+        {check_mpirun, "local.mpirun", NULL},
+        {check_munge, "auth.munge_socket", NULL},
+        {NULL, NULL, NULL}};
     return all_wrong(doubts, conf, each, arg);
 }
 

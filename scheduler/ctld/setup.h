@@ -45,12 +45,15 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
 /* Everything that would keep a daemon with this configuration from starting
  * here, as far as it can be seen without starting it; one call of each() for
  * each. Returns how many. */
-int setup_check(const struct conf *conf,
-                void (*each)(void *arg, const struct error *why), void *arg);
+struct setup_lack {
+    const struct error *why; /* begins with the key, if it is of one */
+    int32_t line, column;    /* of that in the file; 0: it is not there */
+};
+typedef void setup_each_f(void *arg, const struct setup_lack *lack);
+int setup_check(const struct conf *conf, setup_each_f *each, void *arg);
 /* The same of what it starts without, and what somebody will miss: a launcher,
  * a service that may come later. */
-int setup_doubts(const struct conf *conf,
-                 void (*each)(void *arg, const struct error *why), void *arg);
+int setup_doubts(const struct conf *conf, setup_each_f *each, void *arg);
 /* Of these, what a reload has to look at. err ERR_CONFIG */
 int setup_check_mail(const struct conf *conf, struct error *err) MUST_CHECK;
 int setup_check_ca(const struct conf *conf, struct error *err) MUST_CHECK;

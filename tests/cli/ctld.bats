@@ -484,6 +484,35 @@ lacks() { # COUNT PATTERN YAML...
         'controller: {user: nobody, listen: "*:0"}'
 }
 
+@test "--check-config: what this machine lacks has its place in the file" {
+    cd "$BATS_TEST_TMPDIR" || return
+    cat >mgpu.yaml <<'EOF'
+version: 1
+auth:
+  admins: [root, no-such-user]
+notify:
+  mail_program: /no/mail
+  ca_file: /no/ca.pem
+controller: {user: nobody}
+local: {mpirun: /no/mpirun}
+EOF
+    run ctld --check-config mgpu.yaml
+    [ "$status" -eq 78 ]
+    [[ $output == *"mgpu.yaml:3:18: error: auth.admins: no account 'no-such-user' here"* ]]
+    [[ $output == *"mgpu.yaml:5:17: error: notify.mail_program: '/no/mail' is no program"* ]]
+    [[ $output == *"mgpu.yaml:6:12: error: notify.ca_file: '/no/ca.pem'"* ]]
+    [[ $output == *"mgpu.yaml:7:20: error: controller.user: only a daemon with"* ]]
+    [[ $output == *"mgpu.yaml:8:17: warning: local.mpirun: there is no program"* ]]
+    [ -x "$MGPU_BIN/mgpu-slurm-helper" ] || return 0
+    # Of what the file lacks the section, if it has that.
+    printf '%s\n' 'version: 1' 'allocator: slurm' 'controller:' \
+        '  listen: "*:0"' '  user: nobody' 'slurm: {conf: /no/conf}' >mgpu.yaml
+    run ctld --check-config mgpu.yaml
+    [[ $output == *"mgpu.yaml:4:11: error: controller.listen: '*:0'"* ]]
+    [[ $output == *"mgpu.yaml:3:1: error: controller.jobs_dir: with"* ]]
+    [[ $output == *"mgpu.yaml:6:15: error: slurm.conf: '/no/conf'"* ]]
+}
+
 @test "only what Slurm starts is anybody else's" {
     printf '%s\n' 'version: 1' 'controller: {user: nobody}' \
         >"$BATS_TEST_TMPDIR/conf"
