@@ -310,9 +310,6 @@ void ctld_seal_end(struct ctld *c, struct ctld_seal *s);
 
 /* ---- serve_why.c, serve_queries.c, serve_dry_run.c -------------------------
  */
-/* Of why a queued job waits: its token as in mgpu-stat(1), never none. */
-enum { CTLD_TOKEN_CAP = 40 };
-void ctld_queued_token(const struct job *job, char ret[CTLD_TOKEN_CAP]);
 /* mgpu.why/1; NULL: err says why. */
 json_t *ctld_why_json(const struct ctld *c, const struct job *job,
                       struct error *err);

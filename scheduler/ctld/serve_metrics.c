@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "jobs/base/version.h"
+#include "jobs/reason.h"
 #include "scheduler/ctld/private.h"
 
 enum { REASONS_MAX = 32 };
 
 struct reason {
-    char token[CTLD_TOKEN_CAP];
+    char token[REASON_TOKEN_CAP];
     uint64_t n;
 };
 
@@ -21,8 +22,8 @@ struct counts {
 
 static void count_reason(struct counts *n, const struct job *job)
 {
-    char token[CTLD_TOKEN_CAP];
-    ctld_queued_token(job, token);
+    char token[REASON_TOKEN_CAP];
+    reason_token(job->reason, token);
     for (size_t i = 0; i < n->n_reasons; i++) {
         if (strcmp(n->reasons[i].token, token) == 0) {
             n->reasons[i].n++;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "jobs/reason.h"
 #include "jobs/scalar.h"
 #include "scheduler/ctld/private.h"
 
@@ -55,31 +56,6 @@ static int why_init(struct why *w, const struct ctld *c, const struct job *job,
     return 0;
 }
 
-/* "WaitingForGpus: needs 2, 1 free" -> "WaitingForGpus", by its length; 0 when
- * the text begins otherwise, as that of a job that has ended. */
-static size_t token_length(const char *text)
-{
-    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                            "abcdefghijklmnopqrstuvwxyz");
-    bool is_token = *text >= 'A' && *text <= 'Z' && n < CTLD_TOKEN_CAP &&
-                    (text[n] == ':' || text[n] == '(');
-    return is_token ? n : 0;
-}
-
-/* One that is there again keeps what its last attempt ended for until a plan
- * has looked at it; that may be long, with a backoff. */
-void ctld_queued_token(const struct job *job, char ret[CTLD_TOKEN_CAP])
-{
-    size_t n = token_length(job->reason);
-    if (n > 0)
-        (void)snprintf(ret, CTLD_TOKEN_CAP, "%.*s", (int)n, job->reason);
-    else
-        (void)snprintf(ret, CTLD_TOKEN_CAP, "%s",
-                       job->reason[0] == '\0' ? "PendingEvaluation"
-                       : strncmp(job->reason, "retry ", 6) == 0 ? "Retry"
-                                                                : "Requeued");
-}
-
 static bool has_token(const char *text, const char *token)
 {
     size_t n = strlen(token);
@@ -88,7 +64,7 @@ static bool has_token(const char *text, const char *token)
 
 static void add_reason(json_t *list, const char *text)
 {
-    size_t n = token_length(text);
+    size_t n = reason_token_length(text);
     if (*text)
         (void)json_array_append_new(
             list, json_pack("{s:o, s:o}", "token",
@@ -99,12 +75,12 @@ static void add_reason(json_t *list, const char *text)
 /* The first one. */
 static void add_own_reason(json_t *list, const struct job *job)
 {
-    char token[CTLD_TOKEN_CAP];
+    char token[REASON_TOKEN_CAP];
     if (job->state != JOB_QUEUED) {
         add_reason(list, job->reason);
         return;
     }
-    ctld_queued_token(job, token);
+    reason_token(job->reason, token);
     (void)json_array_append_new(
         list, json_pack("{s:s, s:o}", "token", token, "text",
                         ctld_text(job->reason[0]

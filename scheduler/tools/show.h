@@ -108,7 +108,8 @@ int show_attempts(const struct show_conf *s, const json_t *attempts,
  */
 /* The rows of a queue: tasks of one sweep that wait in the same state, with the
  * same priority, and had an attempt or had none, are one, with "12_[0-3,7]" as
- * display_id. Unchanged with expand.
+ * display_id and, if they are not the same, "2 Priority, 1 WaitingForGpus" as
+ * reason. Unchanged with expand.
  * own  *ret, for json_decref() */
 #define SWEEP_ROWS_READ /* of a job */ \
     "sweep,task,state,priority,attempt,gpus_min,gpus_max"

@@ -4,8 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/reason.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
+
+/* Of how many tasks a reason is, by its first word. */
+enum { TALLIES_MAX = 8 };
+struct tally {
+    char token[REASON_TOKEN_CAP];
+    size_t n;
+};
 
 /* Tasks of one sweep in one state. One that waits for its retry, or that
  * somebody gave another priority, is not what the others are: it ends a row. */
@@ -18,7 +26,56 @@ struct group {
     int64_t from, last; /* the range that is open */
     int64_t gpus_min, gpus_max;
     size_t n;
+    struct tally why[TALLIES_MAX];
+    size_t n_why;
+    size_t n_others; /* tasks whose reasons are of further kinds */
+    bool differ;     /* their reasons, in any word */
 };
+
+static void take_reason(struct group *g, const json_t *job)
+{
+    const char *reason = field_str(job, "reason");
+    char token[REASON_TOKEN_CAP];
+    size_t i = 0;
+    reason_token(reason, token);
+    while (i < g->n_why && strcmp(g->why[i].token, token) != 0)
+        i++;
+    if (i < TALLIES_MAX) {
+        memcpy(g->why[i].token, token, sizeof(token));
+        g->why[i].n++;
+        g->n_why = i == g->n_why ? i + 1 : g->n_why;
+    } else {
+        g->n_others++;
+    }
+    g->differ = g->differ || strcmp(reason, field_str(g->row, "reason")) != 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct tally *x = a, *y = b;
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return strcmp(x->token, y->token);
+}
+
+/* "5 Priority, 1 WaitingForGpus": of the first alone it would be said of all.
+ */
+static int put_reasons(struct group *g, struct error *err)
+{
+    struct buf text = BUF_INIT;
+    int rc = 0;
+    qsort(g->why, g->n_why, sizeof(g->why[0]), by_number);
+    for (size_t i = 0; rc == 0 && i < g->n_why; i++)
+        rc = buf_addf(&text, err, "%s%zu %s", i > 0 ? ", " : "", g->why[i].n,
+                      g->why[i].token);
+    if (rc == 0 && g->n_others > 0)
+        rc = buf_addf(&text, err, ", %zu others", g->n_others);
+    if (rc == 0 &&
+        json_object_set_new(g->row, "reason", json_string(buf_str(&text))) < 0)
+        rc = error_set(err, ERR_NOMEM, "queue");
+    buf_clear(&text);
+    return rc;
+}
 
 static int close_range(struct group *g, struct error *err)
 {
@@ -42,6 +99,7 @@ static int take_task(struct group *g, const json_t *job, struct error *err)
     g->from = follows ? g->from : task;
     g->last = task;
     g->n++;
+    take_reason(g, job);
     return 0;
 }
 
@@ -65,6 +123,8 @@ static int finish(struct group *g, struct error *err)
                                  json_integer(g->gpus_max)) < 0))
             rc = error_set(err, ERR_NOMEM, "queue");
     }
+    if (rc == 0 && g->n > 1 && g->differ)
+        rc = put_reasons(g, err);
     buf_clear(&id);
     buf_clear(&g->tasks);
     *g = (struct group){.n = 0};

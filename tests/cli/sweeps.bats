@@ -92,6 +92,25 @@ waits_for_limit() { # JOBID
     wait_for 30 job_is 1 CANCELLED
 }
 
+@test "the row of a sweep says of how many of its tasks a reason is" {
+    submit_command hog sleep 1000
+    wait_for 60 job_is 1 RUNNING
+    cat >"$BATS_TEST_TMPDIR/wide.yaml" <<'END'
+version: 1
+name: wide
+kind: command
+command: [sleep, "1000"]
+sweep:
+  list: [{resources.gpus: 2, env.I: 1}, {resources.gpus: 1, env.I: 2}, {resources.gpus: 1, env.I: 3}]
+END
+    run -0 "$MGPU_BIN/mgpu-submit" "$BATS_TEST_TMPDIR/wide.yaml"
+    says() { [[ "$(stat_of -h "$@")" == *"2_[0-2]  wide  "*" 2 Reserved, 1 WaitingForGpus" ]]; }
+    wait_for 60 says
+    says -S id # a list that is not shown as it comes
+    run -0 stat_of --expand
+    [[ "$output" == *"2_0 "*" WaitingForGpus: needs 2, 1 free"*"2_1 "*" Reserved: would delay"* ]]
+}
+
 @test "the first failure stops those that wait" {
     file=$(DO='exit 7' sweep stops 'max_parallel: 1
   stop_on_fail: true')

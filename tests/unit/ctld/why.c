@@ -186,26 +186,6 @@ static void test_away(void)
     ok(becomes(&r, "/v1/status", "\"is_ok\":true"), "it is back");
 }
 
-/* A token for each that is queued, whatever its text. */
-static void test_tokens(void)
-{
-    static const char *const rows[][2] = {
-        {"WaitingForGpus: needs 4, 0 free", "WaitingForGpus"},
-        {"Slurm(Priority)", "Slurm"},
-        {"", "PendingEvaluation"},
-        {"retry 1 of 2 after 5 s: rank 2 of 4: signal 9", "Retry"},
-        {"requeued by root", "Requeued"},
-        {"Weird words of a program: 3", "Requeued"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct job job = {.state = JOB_QUEUED};
-        char token[CTLD_TOKEN_CAP];
-        (void)snprintf(job.reason, sizeof(job.reason), "%s", rows[i][0]);
-        ctld_queued_token(&job, token);
-        is_str(token, rows[i][1], rows[i][0]);
-    }
-}
-
 /* Of a node by its index; the next plan looks, and something is to be planned.
  */
 static void tell_memory(size_t i, int64_t bytes)
@@ -356,7 +336,6 @@ int main(void)
     test_nodes();
     test_types();
     test_away();
-    test_tokens();
     test_warnings();
     test_turns();
     test_loop();

@@ -134,11 +134,67 @@ static void test_apart(void)
     for (int by_text = 0; by_text < 2; by_text++) {
         char *out = shown(conf, text, by_text, &is_shown);
         is_str(out,
-               "    3_0  0  retry 1 of 2\n3_[1-2]  0  Reserved: x\n"
+               "    3_0  0  retry 1 of 2\n3_[1-2]  0  2 Reserved\n"
                "    3_3  7  Reserved: z\n",
                "again, or of another priority: a row of its own");
         free(out);
     }
+}
+
+/* The reason of all of them, or of how many which is. */
+static void test_reasons(void)
+{
+    static const struct {
+        const char *reasons[5], *want;
+    } cases[] = {
+        {{"Reserved: x", "Reserved: x"}, "3_[0-1]  Reserved: x\n"},
+        {{"WaitingForGpus: needs 2", "Priority: 1 ahead", "Priority: 2 ahead"},
+         "3_[0-2]  2 Priority, 1 WaitingForGpus\n"},
+        {{"WaitingForGpus: needs 2", "WaitingForGpus: needs 1"},
+         "3_[0-1]  2 WaitingForGpus\n"},
+        {{"Slurm(Priority)", "", "Slurm(Resources)", "requeued by root",
+          "a: b"},
+         "3_[0-4]  2 Requeued, 2 Slurm, 1 PendingEvaluation\n"},
+        {{"", ""}, "3_[0-1]  -\n"},
+        {{"X: only one"}, "3_0  X: only one\n"},
+    };
+    const struct show_conf conf = {.format = "id,reason"};
+    bool is_shown = false;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf b = BUF_INIT;
+        int rc = buf_addstr(&b, "{\"jobs\":[", NULL);
+        for (int k = 0; k < 5 && cases[i].reasons[k]; k++)
+            rc |= buf_addf(&b, NULL,
+                           "%s{\"id\":%d,\"display_id\":\"3_%d\",\"sweep\":3,"
+                           "\"task\":%d,\"state\":\"QUEUED\",\"reason\":"
+                           "\"%s\"}",
+                           k > 0 ? "," : "", 3 + k, k, k, cases[i].reasons[k]);
+        rc |= buf_addstr(&b, "]}", NULL);
+        char *out = rc == 0 ? shown(conf, buf_str(&b), true, &is_shown) : NULL;
+        is_str(out, cases[i].want, cases[i].want);
+        free(out);
+        buf_clear(&b);
+    }
+}
+
+/* More kinds than are counted: the largest of those that came first. */
+static void test_many_reasons(void)
+{
+    struct buf b = BUF_INIT;
+    const struct show_conf conf = {.format = "id,reason"};
+    bool is_shown = false;
+    int rc = buf_addstr(&b, "{\"jobs\":[", NULL);
+    for (int k = 0; k < 26; k++)
+        rc |= buf_addf(&b, NULL,
+                       "%s{\"id\":%d,\"display_id\":\"3_%d\",\"sweep\":3,"
+                       "\"task\":%d,\"state\":\"HELD\",\"reason\":\"%c: x\"}",
+                       k > 0 ? "," : "", 3 + k, k, k, 'A' + k);
+    rc |= buf_addstr(&b, "]}", NULL);
+    char *out = rc == 0 ? shown(conf, buf_str(&b), true, &is_shown) : NULL;
+    is_str(out, "3_[0-25]  1 A, 1 B, 1 C, 1 D, 1 E, 1 F, 1 G, 1 H, 18 others\n",
+           "eight kinds, and the others");
+    free(out);
+    buf_clear(&b);
 }
 
 /* The daemon would not write it so: the JSON library is to say what it is. */
@@ -182,6 +238,8 @@ int main(void)
     free(all);
     test_same();
     test_apart();
+    test_reasons();
+    test_many_reasons();
     test_strange();
     return tap_done();
 }
