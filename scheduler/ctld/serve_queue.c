@@ -14,19 +14,36 @@ static const char end_of_list[] = "]}";
 
 /* ---- the list -------------------------------------------------------------
  */
-static json_t *queue_head(struct ctld *c, json_t *jobs, int64_t running,
-                          int64_t queued)
+struct counts {
+    int64_t running, queued, held;
+};
+
+static struct counts count_jobs(const struct ctld *c)
 {
+    struct counts n = {.running = 0};
+    const struct job *j = ctld_next_since(c, 0, INFINITY);
+    for (; j; j = ctld_next_since(c, j->id, INFINITY)) {
+        n.running += job_state_is_live(j->state);
+        n.queued += j->state == JOB_QUEUED;
+        n.held += j->state == JOB_HELD;
+    }
+    return n;
+}
+
+static json_t *queue_head(struct ctld *c, json_t *jobs)
+{
+    const struct counts n = count_jobs(c);
     int64_t total = 0, n_free = 0;
     ctld_slots(c, &total, &n_free);
-    return json_pack(
-        "{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "schema",
-        "mgpu.queue/1", "generated",
-        ctld_time(c->parts.clock->wall_s(c->parts.clock)), "cluster",
-        c->parts.conf->cluster, "policy", engine_policy_name(c->engine),
-        "slots_total", (json_int_t)total, "slots_free", (json_int_t)n_free,
-        "running", (json_int_t)running, "queued", (json_int_t)queued,
-        "allocator_state", ctld_allocator_state(c), "jobs", jobs);
+    return json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+                     "schema", "mgpu.queue/1", "generated",
+                     ctld_time(c->parts.clock->wall_s(c->parts.clock)),
+                     "cluster", c->parts.conf->cluster, "policy",
+                     engine_policy_name(c->engine), "slots_total",
+                     (json_int_t)total, "slots_free", (json_int_t)n_free,
+                     "running", (json_int_t)n.running, "queued",
+                     (json_int_t)n.queued, "held", (json_int_t)n.held,
+                     "allocator_state", ctld_allocator_state(c), "jobs", jobs);
 }
 
 /* One that is being made: the newest comes first, and is to stand last, so the
@@ -75,10 +92,9 @@ static int put_before(struct list *l, const char *bytes, size_t n,
     return 0;
 }
 
-static int make_head(struct list *l, int64_t running, int64_t queued,
-                     struct error *err)
+static int make_head(struct list *l, struct error *err)
 {
-    json_t *o = queue_head(l->c, json_array(), running, queued);
+    json_t *o = queue_head(l->c, json_array());
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text)
@@ -148,20 +164,14 @@ void serve_queue(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct ctld_filter f;
-    int64_t running = 0, queued = 0;
     uint64_t members = 0;
     struct error err = ERROR_INIT;
     if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_LIST, &f) ||
         !parse_members(x, &members))
         return;
-    const struct job *j = ctld_next_since(c, 0, INFINITY);
-    for (; j; j = ctld_next_since(c, j->id, INFINITY)) {
-        running += job_state_is_live(j->state);
-        queued += j->state == JOB_QUEUED || j->state == JOB_HELD;
-    }
     struct list *l =
         list_new(&(struct list){.c = c, .x = x, .members = members}, f.limit);
-    if (!l || make_head(l, running, queued, &err) < 0) {
+    if (!l || make_head(l, &err) < 0) {
         if (l)
             list_free(l);
         (void)error_set(&err, ERR_NOMEM, "list of jobs");

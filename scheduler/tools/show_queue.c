@@ -57,14 +57,18 @@ void show_summary(const struct show_conf *s, const json_t *reply)
 {
     int64_t total = field_int(reply, "slots_total", 0);
     int64_t free_slots = field_int(reply, "slots_free", 0);
+    int64_t held = field_int(reply, "held", 0);
     char name[200];
     (void)fprintf(
         s->out,
         "%s  %" PRId64 " GPUs or slots: %" PRId64 " busy, %" PRId64
-        " free | %" PRId64 " running, %" PRId64 " queued | policy %s",
+        " free | %" PRId64 " running, %" PRId64 " queued",
         render_escape(field_str(reply, "cluster"), name, sizeof(name)), total,
         total - free_slots, free_slots, field_int(reply, "running", 0),
-        field_int(reply, "queued", 0), field_str(reply, "policy"));
+        field_int(reply, "queued", 0));
+    if (held > 0)
+        (void)fprintf(s->out, ", %" PRId64 " held", held);
+    (void)fprintf(s->out, " | policy %s", field_str(reply, "policy"));
     print_allocator(s, json_object_get(reply, "allocator_state"));
     (void)fputc('\n', s->out);
 }

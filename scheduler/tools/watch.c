@@ -224,7 +224,7 @@ static bool sees_all(const struct watch *w)
 /* Of all jobs we know without asking. */
 static void count(const struct watch *w, json_t *o)
 {
-    int64_t running = 0, queued = 0, busy = w->alien;
+    int64_t running = 0, queued = 0, held = 0, busy = w->alien;
     const char *key;
     json_t *job;
     json_object_foreach(w->jobs, key, job)
@@ -232,11 +232,13 @@ static void count(const struct watch *w, json_t *o)
         enum job_state s = JOB_NEW;
         (void)job_state_from_name(field_str(job, "state"), &s);
         running += job_state_is_live(s);
-        queued += s == JOB_QUEUED || s == JOB_HELD;
+        queued += s == JOB_QUEUED;
+        held += s == JOB_HELD;
         busy += job_state_is_live(s) ? field_int(job, "gpus", 0) : 0;
     }
     (void)json_object_set_new(o, "running", json_integer(running));
     (void)json_object_set_new(o, "queued", json_integer(queued));
+    (void)json_object_set_new(o, "held", json_integer(held));
     (void)json_object_set_new(
         o, "slots_free", json_integer(field_int(o, "slots_total", 0) - busy));
 }

@@ -162,6 +162,29 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [[ $output == *"slot"*"2     0  up"* ]]
 }
 
+@test "the queue: what is held is counted apart from what is queued" {
+    spec hog 'sleep 600'
+    submit --quiet --set resources.gpus=2 hog.yaml
+    wait_for 60 job_claimed
+    submit --quiet hog.yaml
+    run stat
+    [[ ${lines[0]} == *" | 1 running, 1 queued | policy "* ]]
+    submit --quiet --hold hog.yaml
+    submit --quiet --hold hog.yaml
+    run stat
+    [[ ${lines[0]} == *" | 1 running, 1 queued, 2 held | policy "* ]]
+    [ "$(stat --json -n 'zz*' | json '$.queued')" = 1 ]
+    [ "$(stat --json -n 'zz*' | json '$.held')" = 2 ]
+    [ "$(stat --json --top | json '$.queued')" = 1 ]
+    [ "$(stat --json --top | json '$.held')" = 2 ]
+    # One counts what it was sent, the other what it was told.
+    counts() { grep -q ' | 1 running, 1 queued, 2 held | policy ' "$1"; }
+    for only in '' '-n zz*'; do
+        # shellcheck disable=SC2086 # words
+        follow_until counts table "$MGPU_BIN/mgpu-stat" --watch $only
+    done
+}
+
 # DOCUMENT EXPRESSION OF-ANOTHER EXPRESSION: the same time but for 5 s.
 same_time() {
     [ "$(sqlite3 :memory: "SELECT
