@@ -342,29 +342,60 @@ static const struct {
 };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
-/* By its name, or by what stands above it. */
+/* How many characters two texts begin with alike, in any case; ours are ASCII,
+ * and in some locales I is not the capital of i. */
+static size_t alike(const char *word, size_t n, const char *name)
+{
+    size_t k = 0;
+    for (; k < n && name[k]; k++) {
+        char a = word[k], b = name[k];
+        a = (char)(a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a);
+        b = (char)(b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b);
+        if (a != b)
+            break;
+    }
+    return k;
+}
+
+static bool is_name(const char *word, size_t n, const char *name)
+{
+    return strlen(name) == n && alike(word, n, name) == n;
+}
+
+/* By its name, or by what stands above it, in any case. */
 static const struct field *find(const char *name, size_t n)
 {
     for (size_t i = 0; i < N_FIELDS; i++)
-        if ((strlen(fields[i].name) == n &&
-             strncmp(fields[i].name, name, n) == 0) ||
-            (strlen(fields[i].title) == n &&
-             strncmp(fields[i].title, name, n) == 0))
+        if (is_name(name, n, fields[i].name) ||
+            is_name(name, n, fields[i].title))
             return &fields[i];
     return NULL;
 }
 
-/* The name that shares the longest beginning with the word; NULL: none. */
-static const char *nearest(const char *word, size_t n)
+/* The columns of a format; NULL: there is none of that name. */
+static const char *find_format(const char *name, size_t n)
+{
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (strlen(formats[i].name) == n &&
+            strncmp(formats[i].name, name, n) == 0)
+            return formats[i].fields;
+    return NULL;
+}
+
+/* The name that shares the longest beginning with the word, of a column before
+ * one of a format before what stands above a column; NULL: none. */
+static const char *nearest(const char *word, size_t n, bool is_sort)
 {
     const char *best = NULL;
     size_t most = 0;
-    for (size_t i = 0; i < N_FIELDS + N_FORMATS; i++) {
-        const char *name =
-            i < N_FIELDS ? fields[i].name : formats[i - N_FIELDS].name;
-        size_t k = 0;
-        while (k < n && name[k] && name[k] == word[k])
-            k++;
+    for (size_t i = 0; i < 2 * N_FIELDS + N_FORMATS; i++) {
+        size_t format = i - N_FIELDS, title = format - N_FORMATS;
+        if (i >= N_FIELDS && format < N_FORMATS && is_sort)
+            continue;
+        const char *name = i < N_FIELDS         ? fields[i].name
+                           : format < N_FORMATS ? formats[format].name
+                                                : fields[title].title;
+        size_t k = alike(word, n, name);
         if (k > most) {
             most = k;
             best = name;
@@ -373,12 +404,13 @@ static const char *nearest(const char *word, size_t n)
     return best;
 }
 
-static int unknown(const char *word, size_t n, struct error *err)
+/* in  is_sort  a format will not do */
+static int unknown(const char *word, size_t n, bool is_sort, struct error *err)
 {
     char text[64], q[TEXT_QUOTE_CAP];
     (void)snprintf(text, sizeof(text), "%.*s", n < 40 ? (int)n : 40, word);
     (void)text_quote(q, sizeof(q), text);
-    const char *near = nearest(word, n);
+    const char *near = nearest(word, n, is_sort);
     return near ? error_set(err, ERR_USAGE,
                             "no column '%s'; did you mean '%s'?", q, near)
                 : error_set(err, ERR_USAGE,
@@ -393,16 +425,13 @@ static int add_words(const char *text, bool is_format, struct columns *io,
     while (*text) {
         size_t n = strcspn(text, ",");
         const struct field *f = find(text, n);
-        const char *format = NULL;
-        for (size_t i = 0; !is_format && !(f && is_list) && i < N_FORMATS; i++)
-            if (strlen(formats[i].name) == n &&
-                strncmp(formats[i].name, text, n) == 0)
-                format = formats[i].fields;
+        const char *format =
+            is_format || (f && is_list) ? NULL : find_format(text, n);
         if (format) {
             if (add_words(format, true, io, err) < 0)
                 return -1;
         } else if (!f) {
-            return unknown(text, n, err);
+            return unknown(text, n, false, err);
         } else {
             if (io->n == COLUMNS_MAX)
                 return error_set(err, ERR_USAGE, "more than %d columns",
@@ -522,6 +551,17 @@ static void fill_item(struct item *it, json_t *job, const struct field *f)
     it->has = it->text[0] && strcmp(it->text, "-") != 0;
 }
 
+static int not_sortable(const char *by, struct error *err)
+{
+    const char *format = find_format(by, strlen(by));
+    if (!format)
+        return unknown(by, strlen(by), true, err);
+    return error_set(err, ERR_USAGE,
+                     "rows are sorted by one column, and '%s' is a format of "
+                     "several: %s",
+                     by, format);
+}
+
 int columns_sort(const json_t *jobs, const char *by, json_t **ret,
                  struct error *err)
 {
@@ -531,7 +571,7 @@ int columns_sort(const json_t *jobs, const char *by, json_t **ret,
     json_t *job, *sorted = json_array();
     if (!f) {
         json_decref(sorted);
-        return unknown(by + back, strlen(by + back), err);
+        return not_sortable(by + back, err);
     }
     struct item *v = calloc(2 * n + 1, sizeof(*v));
     if (!v || !sorted) {

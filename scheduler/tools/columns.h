@@ -29,8 +29,8 @@ struct columns {
     size_t n;
 };
 
-/* "id,name,state" or the name of a format: "default", "long", "why" ...; both
- * may be mixed. NULL: default.
+/* "id,name,state", in any case, or the name of a format: "default", "long",
+ * "why" ...; both may be mixed. NULL: default.
  * err  ERR_USAGE no such field, with a suggestion; too many */
 int columns_parse(const char *text, struct columns *ret,
                   struct error *err) MUST_CHECK;

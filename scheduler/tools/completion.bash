@@ -9,7 +9,11 @@
 # _mgpu_values OPTION: what may follow it, a word each; fails for any text.
 _mgpu_values() {
     case $1 in
-    -o | --format | -S | --sort)
+    -S | --sort) # rows are sorted by a column, not by a format
+        "${tool%/*}/mgpu-stat" -o help 2>/dev/null |
+            sed -n 's/^  \([a-z][a-z_]*\)  .*/\1/p; /^Formats:/q'
+        ;;
+    -o | --format)
         "${tool%/*}/mgpu-stat" -o help 2>/dev/null |
             sed -n 's/^  \([a-z][a-z_]*\)  .*/\1/p'
         ;;

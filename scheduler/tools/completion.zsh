@@ -8,7 +8,12 @@ _mgpu() {
     [[ $tool == */* ]] || tool=$(command -v "$tool") || return 1
     local stat=${tool:h}/mgpu-stat
     case $prev in
-    -o | --format | -S | --sort)
+    -S | --sort)
+        compadd -- $("$stat" -o help 2>/dev/null |
+            sed -n 's/^  \([a-z][a-z_]*\)  .*/\1/p; /^Formats:/q')
+        return
+        ;;
+    -o | --format)
         compset -P '*,'
         compadd -- $("$stat" -o help 2>/dev/null |
             sed -n 's/^  \([a-z][a-z_]*\)  .*/\1/p')

@@ -150,6 +150,11 @@ complete_zsh() {
     for word in name estimate where long ended; do
         printf '%s\n' "${COMPREPLY[@]}" | grep -qx "$word"
     done
+    # Rows are sorted by a column; a format is none.
+    COMP_WORDS=("$bin/mgpu-stat" -S "")
+    _mgpu
+    printf '%s\n' "${COMPREPLY[@]}" | grep -qx where
+    [[ " ${COMPREPLY[*]} " != *" long "* ]]
 }
 
 @test "the exit statuses of error.h are those of mgpu-submit(1)" {

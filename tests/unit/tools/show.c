@@ -503,9 +503,16 @@ static void test_columns(void)
     shown_as("name", "-name", "wide\nmnist\n");
     shown_as("id", "-loss", "12\n13\n");
     shown_as("JOBID,TO LIMIT", "JOBID", "12  -\n13  -\n");
+    shown_as("jobid,To Limit,GPUs", "-JobId", "13  -  2..4\n12  -     3\n");
     shown_as("id,ended", NULL, "12  -\n13  -\n");
     shown_as("id,stat", NULL, "no column 'stat'; did you mean 'state'?");
     shown_as("id", "xyz", "no column 'xyz'; see mgpu-stat -o help");
+    shown_as("id", "timed", "no column 'timed'; did you mean 'TIME'?");
+    shown_as("defa", NULL, "no column 'defa'; did you mean 'default'?");
+    shown_as("id", "why",
+             "rows are sorted by one column, and 'why' is a format of "
+             "several: id,name,user,state,position,gpus,estimate,reason");
+    shown_as("LONG", NULL, "no column 'LONG'; did you mean 'long'?");
     shown_as("\033[2J", NULL, "no column '\\x1b[2J'; see mgpu-stat -o help");
     shown_as("", NULL, "no columns; see mgpu-stat -o help");
     ok(columns_parse("long,why", &c, &err) == 0 && c.n == 26,
