@@ -408,10 +408,14 @@ static void print_valid(const struct submit_args *a, size_t n_tasks)
         printf("%s: valid\n", a->file);
 }
 
-static int list_templates(struct error *err)
+static int list_templates(bool is_json, struct error *err)
 {
     struct buf text = BUF_INIT;
-    int rc = templates_list(&text, err);
+    json_t *o = NULL;
+    int rc = is_json ? templates_json(&o, err) : templates_list(&text, err);
+    if (rc == 0 && is_json)
+        rc = client_print(o, err);
+    json_decref(o);
     if (rc == 0)
         (void)fputs(buf_str(&text), stdout);
     buf_clear(&text);
@@ -476,7 +480,7 @@ static int run(void *arg, int n, char **operands, int *ret_exit,
 {
     struct submit_args *a = arg;
     if (a->list_templates)
-        return list_templates(err);
+        return list_templates(a->common.json, err);
     if (a->explain)
         return explain_codes(a, n, operands, err);
     if (choose_file(a, n, operands, err) < 0)

@@ -12,6 +12,7 @@
 #include "scheduler/tools/render.h"
 
 enum { DIRS_MAX = 16, NAME_MAX_BYTES = 63, LINE_CAP = 160 };
+enum { PATH_CAP = PATH_MAX + NAME_MAX_BYTES + 16 };
 
 static const char ending[] = ".yaml";
 
@@ -66,6 +67,14 @@ static bool is_name(const char *name, size_t len)
             (unsigned char)name[i] >= 0x7f)
             return false;
     return true;
+}
+
+/* The file of a template in a directory. Returns path. */
+static const char *path_of(const char *dir, const char *name,
+                           char path[PATH_CAP])
+{
+    (void)snprintf(path, PATH_CAP, "%s/%s%s", dir, name, ending);
+    return path;
 }
 
 /* ---- all of them -----------------------------------------------------------
@@ -151,28 +160,80 @@ static void first_line(const char *path, char *ret, size_t cap)
     render_escape(text, ret, cap);
 }
 
+/* What the first line of its file says; "": nothing. */
+static void describe(const struct dirs *d, const struct found *f, char *ret,
+                     size_t cap)
+{
+    char path[PATH_CAP];
+    first_line(path_of(d->path[f->dir], f->name, path), ret, cap);
+}
+
+static int add_lines(const struct dirs *d, const struct list *l,
+                     struct buf *ret, struct error *err)
+{
+    int widest = 0, rc = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        int w = (int)strlen(l->at[i].name);
+        widest = w > widest ? w : widest;
+    }
+    for (size_t i = 0; rc == 0 && i < l->n; i++) {
+        const char *name = l->at[i].name;
+        char what[4 * LINE_CAP];
+        describe(d, &l->at[i], what, sizeof(what));
+        rc = *what ? buf_addf(ret, err, "%-*s  %s\n", widest, name, what)
+                   : buf_addf(ret, err, "%s\n", name);
+    }
+    return rc;
+}
+
 int templates_list(struct buf *ret, struct error *err)
 {
     struct dirs *d = calloc(1, sizeof(*d));
     struct list l = {.n = 0};
-    int widest = 0;
     if (!d)
         return error_set(err, ERR_NOMEM, "templates");
     find_dirs(d);
     int rc = look(d, &l, err);
-    for (size_t i = 0; i < l.n; i++) {
-        int w = (int)strlen(l.at[i].name);
-        widest = w > widest ? w : widest;
-    }
-    for (size_t i = 0; rc == 0 && i < l.n; i++) {
-        char path[PATH_MAX + NAME_MAX_BYTES + 16], what[4 * LINE_CAP];
-        (void)snprintf(path, sizeof(path), "%s/%s%s", d->path[l.at[i].dir],
-                       l.at[i].name, ending);
-        first_line(path, what, sizeof(what));
-        rc = *what
-                 ? buf_addf(ret, err, "%-*s  %s\n", widest, l.at[i].name, what)
-                 : buf_addf(ret, err, "%s\n", l.at[i].name);
-    }
+    if (rc == 0)
+        rc = add_lines(d, &l, ret, err);
+    free(l.at);
+    free(d);
+    return rc;
+}
+
+/* JSON has no way to say a path that is not UTF-8. */
+static json_t *template_json(const struct dirs *d, const struct found *f)
+{
+    char path[PATH_CAP], what[4 * LINE_CAP];
+    describe(d, f, what, sizeof(what));
+    char *plain = realpath(path_of(d->path[f->dir], f->name, path), NULL);
+    json_t *file = plain ? json_string(plain) : NULL;
+    json_t *o =
+        json_pack("{s:s, s:s?, s:o}", "name", f->name, "description",
+                  *what ? what : NULL, "file", file ? file : json_null());
+    free(plain);
+    return o;
+}
+
+int templates_json(json_t **ret, struct error *err)
+{
+    struct dirs *d = calloc(1, sizeof(*d));
+    struct list l = {.n = 0};
+    json_t *all = json_array(), *o = NULL;
+    bool ok = d && all;
+    if (d)
+        find_dirs(d);
+    int rc = ok ? look(d, &l, err) : 0;
+    for (size_t i = 0; rc == 0 && ok && i < l.n; i++)
+        ok = json_array_append_new(all, template_json(d, &l.at[i])) == 0;
+    if (rc == 0 && ok)
+        o = json_pack("{s:s, s:O}", "schema", "mgpu.templates/1", "templates",
+                      all);
+    if (rc == 0 && !o)
+        rc = error_set(err, ERR_NOMEM, "templates");
+    if (rc == 0)
+        *ret = o;
+    json_decref(all);
     free(l.at);
     free(d);
     return rc;
@@ -203,7 +264,7 @@ static void nearest(const struct dirs *d, const char *name, char *ret)
 
 int templates_find(const char *name, struct buf *ret, struct error *err)
 {
-    char path[PATH_MAX + NAME_MAX_BYTES + 16], near[NAME_MAX_BYTES + 1];
+    char path[PATH_CAP], near[NAME_MAX_BYTES + 1];
     if (!is_name(name, strlen(name)))
         return error_set(err, ERR_USAGE,
                          "--template takes a name, as --list-templates has "
@@ -214,7 +275,7 @@ int templates_find(const char *name, struct buf *ret, struct error *err)
     find_dirs(d);
     int rc = 1;
     for (size_t k = 0; rc == 1 && k < d->n; k++) {
-        (void)snprintf(path, sizeof(path), "%s/%s%s", d->path[k], name, ending);
+        (void)path_of(d->path[k], name, path);
         char *plain = access(path, R_OK) == 0 ? realpath(path, NULL) : NULL;
         if (plain) /* without the way there from where the program is */
             rc = buf_addstr(ret, plain, err);

@@ -3,6 +3,8 @@
 #ifndef MGPU_TOOLS_TEMPLATES_H
 #define MGPU_TOOLS_TEMPLATES_H
 
+#include <jansson.h>
+
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 
@@ -19,5 +21,9 @@ int templates_find(const char *name, struct buf *ret,
  * file says; by name.
  * err  ERR_NOMEM */
 int templates_list(struct buf *ret, struct error *err) MUST_CHECK;
+/* The same as mgpu.templates/1, with each one's file.
+ * err  ERR_NOMEM
+ * own  json_decref(*ret) */
+int templates_json(json_t **ret, struct error *err) MUST_CHECK;
 
 #endif

@@ -133,6 +133,7 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
     submit --validate --json bad.yaml >findings.json || [ $? -ne 0 ]
     submit --explain --json E024 w101 >explain.json
     submit --explain --json >explain-all.json
+    submit --list-templates --json >templates.json
     stat --json 99 >absent.json || [ $? -ne 0 ]
     stat --json -o nothing >column.json || [ $? -eq 64 ]
     stat --json --plot x.svg >usage.json || [ $? -eq 64 ]

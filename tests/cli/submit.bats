@@ -206,6 +206,14 @@ setup() {
     [ "${#lines[@]}" -eq $((n + 1)) ]
     [[ $output == *"cv-synthetic     Mine"$'\n'* ]]
     [[ $output != *More* ]]
+    printf 'version: 1\n' >first/bare.yaml
+    submit --list-templates --json >list.json
+    [ "$(wc -l <list.json)" -eq 1 ]
+    [[ $(<list.json) == '{"schema":"mgpu.templates/1","templates":['* ]]
+    [[ $(<list.json) == *'{"name":"bare","description":null,"file":"'* ]]
+    [[ $(<list.json) == *'"name":"cv-synthetic","description":"Mine","file":"'* ]]
+    grep -qF "\"$(realpath first/bare.yaml)\"" list.json
+    rm first/bare.yaml
     # Where each value is from, and the name that the file gives.
     run submit --template mine --show --set resources.gpus=2
     [ "$status" -eq 0 ]
