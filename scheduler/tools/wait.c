@@ -30,8 +30,9 @@ struct waited {
     char name[40];  /* "12", or "12_3" of a sweep */
     char state[24]; /* as last shown */
     int64_t tenth;
-    bool is_over;     /* in one of the states, or at its end */
-    bool was_stopped; /* with its sweep, before it ran */
+    bool is_over;          /* in one of the states, or at its end */
+    bool was_stopped;      /* with its sweep, before it ran */
+    enum job_state missed; /* not asked for, and the last; JOB_NEW: none */
     int exit_code;
 };
 
@@ -226,6 +227,9 @@ static void judge(struct follow *f, struct waited *j, const json_t *job,
         j->exit_code = 0;
     } else if (job_state_is_final(state) || is_vain) {
         j->is_over = true;
+        j->missed = state;
+        (void)snprintf(j->name, sizeof(j->name), "%s",
+                       field_str(job, "display_id"));
         j->exit_code = f->conf->states && code == 0 ? 125 : code;
         /* Who cancels a job himself leaves another code. */
         j->was_stopped = state == JOB_CANCELLED && code == 125;
@@ -338,6 +342,38 @@ static void compose_detached(const struct follow *f)
                        f->n);
 }
 
+/* Of jobs that ended beside the states that were waited for: an exit code alone
+ * does not tell it from that of a job that was. */
+static void tell_missed(const struct follow *f)
+{
+    const struct waited *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->jobs[i].missed == JOB_NEW)
+            continue;
+        first = first ? first : &f->jobs[i];
+        n++;
+    }
+    if (n == 0 || f->conf->states == 0)
+        return;
+    (void)fprintf(stderr, "%s: waited for", f->conf->tool);
+    const char *before = " ";
+    for (int s = 0; s < 32; s++)
+        if (f->conf->states >> s & 1u) {
+            (void)fprintf(stderr, "%s%s", before,
+                          job_state_name((enum job_state)s));
+            before = " or ";
+        }
+    if (f->n == 1)
+        (void)fprintf(stderr, ", and job %s is %s\n", first->name,
+                      job_state_name(first->missed));
+    else
+        (void)fprintf(stderr,
+                      ", and %zu of %zu jobs are not, job %s, which is %s, "
+                      "the first\n",
+                      n, f->n, first->name, job_state_name(first->missed));
+}
+
 /* Why a sweep was stopped says more than that it was. */
 static int worst_code(const struct follow *f)
 {
@@ -373,8 +409,10 @@ int wait_for_jobs(struct client *c, const uint64_t *ids, size_t n,
     int rc = f.n > 0 ? follow(c, &f, deadline, err) : 0;
     (void)sigaction(SIGINT, &old, NULL);
     end_line(&f);
-    if (rc == 0)
+    if (rc == 0) {
+        tell_missed(&f);
         *ret_exit = worst_code(&f);
+    }
     free(f.jobs);
     return rc;
 }

@@ -27,7 +27,8 @@ struct wait_conf {
  *
  * out  ret_exit  0 of those in one of the states; of the others the largest of
  *                their exit codes (mgpu-submit(1)), or 125 where states were
- *                given and theirs is 0
+ *                given and theirs is 0; where states were given, standard
+ *                error has what became of these
  * err  ERR_TIMEOUT timeout_s passed, ERR_UNAVAIL the daemon stayed away,
  *      ERR_NOTFOUND. The jobs go on.
  */

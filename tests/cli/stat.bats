@@ -127,6 +127,7 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     wait "$pid" || status=$?
     [ "$status" -eq 130 ]
     grep -q '^job 1 FAILED.*\[2 of 2\]$' out
+    grep -qx 'mgpu-stat: waited for COMPLETED, and 2 of 2 jobs are not, job 1, which is FAILED, the first' out
     run stat -wQUEUED,FAILED 1
     [ "$status" -eq 0 ]
     run stat --wait=RUNNING 1
@@ -137,6 +138,15 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [ "$status" -eq 0 ]
     run stat --wait=FAILED 3
     [ "$status" -eq 125 ]
+    run --separate-stderr stat --json --wait=HELD,failed 3
+    [ "$status" -eq 125 ]
+    [ "$stderr" = "mgpu-stat: waited for HELD or FAILED, and job 3 is COMPLETED" ]
+    run --separate-stderr submit --quiet --wait=HELD quick.yaml
+    [ "$status" -eq 125 ]
+    [ "$stderr" = "mgpu-submit: waited for HELD, and job 4 is COMPLETED" ]
+    # Where no state was asked for, the code is the job's.
+    run --separate-stderr stat --wait 1
+    [ "$status" -eq 3 ] && [ "$stderr" = "" ]
     for bad in "--wait=RUNING 3" "--wait= 3" "--wait=RUNNING"; do
         # shellcheck disable=SC2086 # words
         run stat $bad
