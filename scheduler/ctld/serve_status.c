@@ -53,7 +53,8 @@ void serve_status(void *arg, struct http_exchange *x)
     ctld_reply(
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                  "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                  "s:o, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -67,7 +68,9 @@ void serve_status(void *arg, struct http_exchange *x)
                   "drained", ctld_drains_json(c), "allocator_state",
                   ctld_allocator_state(c), "loop", loop_json(c), "backup",
                   ctld_backups_json(c), "storage", ctld_room_json(c), "kept",
-                  ctld_retention_json(c)));
+                  ctld_retention_json(c), "partition",
+                  ctld_text(conf->where.partition), "account",
+                  ctld_text(conf->where.account)));
 }
 
 /* Of one with GPUs of several types, any of them: its entries are in a row. */

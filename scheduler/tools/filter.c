@@ -249,6 +249,104 @@ int filter_check_user(const struct filter *f, struct client *c,
     return rc;
 }
 
+/* ---- names that nothing knows ---------------------------------------------
+ */
+enum { NAMES_TOLD = 8 };
+
+static bool has_job(struct client *c, const char *key, const char *name,
+                    bool *ret_has)
+{
+    struct buf query = BUF_INIT;
+    json_t *reply = NULL;
+    int rc = add(&query, key, name, NULL);
+    if (rc == 0)
+        rc = client_get(c, &reply, NULL, "/v1/jobs?limit=1&fields=id%s",
+                        buf_str(&query));
+    *ret_has = json_array_size(json_object_get(reply, "jobs")) > 0;
+    json_decref(reply);
+    buf_clear(&query);
+    return rc == 0;
+}
+
+/* As keys, each once: "a,b" are two. */
+static void add_names(json_t *names, const char *text)
+{
+    char name[128];
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        (void)snprintf(name, sizeof(name), "%.*s", (int)n, text);
+        if (n > 0 && n < sizeof(name))
+            (void)json_object_set_new(names, name, json_true());
+        text += n + (text[n] == ',');
+    }
+}
+
+/* own  NULL: the daemon does not say */
+static json_t *names_of(struct client *c, const char *key)
+{
+    bool is_node = strcmp(key, "node") == 0;
+    json_t *names = json_object(), *nodes = NULL, *status = NULL, *node;
+    size_t i;
+    int rc = client_get(c, &nodes, NULL, "/v1/nodes");
+    if (rc == 0)
+        rc = client_get(c, &status, NULL, "/v1/status");
+    json_array_foreach(json_object_get(nodes, "nodes"), i, node)
+    {
+        if (strcmp(key, "account") != 0)
+            add_names(names, field_str(node, is_node ? "name" : "partitions"));
+    }
+    if (!is_node && *field_str(status, key)) /* that of mgpu.yaml */
+        (void)json_object_set_new(names, field_str(status, key), json_true());
+    json_decref(nodes);
+    json_decref(status);
+    if (rc == 0)
+        return names;
+    json_decref(names);
+    return NULL;
+}
+
+static void tell_unknown(const char *tool, const char *key, const char *name,
+                         json_t *names)
+{
+    char q[TEXT_QUOTE_CAP];
+    size_t n = json_object_size(names), i = 0;
+    const char *known;
+    json_t *value;
+    (void)fprintf(stderr, "%s: no %s '%s' is known", tool, key,
+                  text_quote(q, sizeof(q), name));
+    json_object_foreach(names, known, value)
+    {
+        if (i < NAMES_TOLD)
+            (void)fprintf(stderr, "%s%s%s%s", i == 0 ? "; " : ", ",
+                          i == 0 ? key : "", i == 0 ? "s: " : "",
+                          text_quote(q, sizeof(q), known));
+        i++;
+    }
+    if (n > NAMES_TOLD)
+        (void)fprintf(stderr, " and %zu more", n - NAMES_TOLD);
+    (void)fputc('\n', stderr);
+}
+
+void filter_tell_unknown(const struct filter *f, const char *tool,
+                         struct client *c)
+{
+    const struct {
+        const char *key, *name;
+    } asked[] = {{"node", f->node},
+                 {"partition", f->partition},
+                 {"account", f->account}};
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        bool has = true;
+        if (!asked[i].name || !has_job(c, asked[i].key, asked[i].name, &has) ||
+            has)
+            continue;
+        json_t *names = names_of(c, asked[i].key);
+        if (names && !json_object_get(names, asked[i].name))
+            tell_unknown(tool, asked[i].key, asked[i].name, names);
+        json_decref(names);
+    }
+}
+
 /* ---- what a stream brought ------------------------------------------------
  */
 

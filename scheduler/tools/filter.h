@@ -47,6 +47,13 @@ bool filter_is_any(const struct filter *f);
 int filter_check_user(const struct filter *f, struct client *c,
                       struct error *err) MUST_CHECK;
 
+/* Of a list that came out empty: says on standard error which of node,
+ * partition and account neither a job has, however long ago, nor the daemon
+ * otherwise; most often it is mistyped. Says nothing when the daemon does not
+ * say what there is. */
+void filter_tell_unknown(const struct filter *f, const char *tool,
+                         struct client *c);
+
 /* Appends "&user=..&name=.." for GET /v1/jobs.
  * err  ERR_USAGE since, or a state, is none */
 int filter_query(const struct filter *f, struct buf *out,

@@ -52,30 +52,48 @@ static int sort_reply(json_t *reply, const char *by, struct error *err)
  * jobs are 7 MB, and the rows of a table 8 ms of the daemon's. */
 enum { PART_JOBS = 8192 };
 
+/* Each part goes on to page(). */
+struct seen {
+    pages_each_f *page;
+    void *arg;
+    bool has_some;
+};
+
+static int see(void *arg, const char *head, size_t head_len, const char *jobs,
+               size_t jobs_len, struct error *err)
+{
+    struct seen *s = arg;
+    s->has_some = s->has_some || *jobs == '{';
+    return s->page(s->arg, head, head_len, jobs, jobs_len, err);
+}
+
 static int ask_parts(struct client *c, const struct stat_args *a,
-                     const char *query, pages_each_f *page, void *arg,
-                     bool *ret_is_strange, struct error *err)
+                     const char *query, struct seen *s, bool *ret_is_strange,
+                     struct error *err)
 {
     const struct pages_conf pages = {.client = c,
                                      .query = query,
                                      .most =
                                          a->f.count ? a->f.count : MOST_JOBS,
                                      .part = PART_JOBS,
-                                     .page = page,
-                                     .arg = arg};
+                                     .page = see,
+                                     .arg = s};
     return pages_each(&pages, ret_is_strange, err);
 }
 
 /* The usual way: without a tree of all jobs, and in parts, so that the daemon
  * and this work at the same time. */
 static int show_rows(struct client *c, const struct stat_args *a,
-                     const char *query, bool *ret_is_shown, struct error *err)
+                     const char *query, struct seen *s, bool *ret_is_shown,
+                     struct error *err)
 {
     bool is_strange = false;
     struct queue_rows *rows = NULL;
     if (show_queue_begin(&a->f.show, &rows, err) < 0)
         return -1;
-    int rc = ask_parts(c, a, query, show_queue_part, rows, &is_strange, err);
+    s->page = show_queue_part;
+    s->arg = rows;
+    int rc = ask_parts(c, a, query, s, &is_strange, err);
     if (rc == 0 && !is_strange)
         *ret_is_shown = show_queue_end(rows);
     show_queue_free(rows);
@@ -83,13 +101,16 @@ static int show_rows(struct client *c, const struct stat_args *a,
 }
 
 static int show_json(struct client *c, const struct stat_args *a,
-                     const char *query, bool *ret_is_shown, struct error *err)
+                     const char *query, struct seen *s, bool *ret_is_shown,
+                     struct error *err)
 {
     bool is_strange = false;
     struct queue_json *jobs = NULL;
     if (queue_json_create(&jobs, err) < 0)
         return -1;
-    int rc = ask_parts(c, a, query, queue_json_part, jobs, &is_strange, err);
+    s->page = queue_json_part;
+    s->arg = jobs;
+    int rc = ask_parts(c, a, query, s, &is_strange, err);
     if (rc == 0 && !is_strange)
         rc = queue_json_print(jobs, a->f.show.out, ret_is_shown, err);
     queue_json_free(jobs);
@@ -119,6 +140,7 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
     json_t *reply = NULL;
     struct columns columns; /* a mistake in them is found before the asking */
     bool is_shown = false;
+    struct seen s = {.has_some = false};
     bool is_table = !a->f.json && !a->f.ids && !csv && !a->f.show.sort;
     int rc = columns_parse(a->f.show.format, &columns, err);
     if (rc == 0)
@@ -126,15 +148,18 @@ static int queue(struct client *c, const struct stat_args *a, FILE *csv,
     if (rc == 0 && !a->f.json)
         rc = ask_fields(a, &columns, &query, err);
     if (rc == 0 && is_table)
-        rc = show_rows(c, a, buf_str(&query), &is_shown, err);
+        rc = show_rows(c, a, buf_str(&query), &s, &is_shown, err);
     else if (rc == 0 && a->f.json && !a->f.lines && !a->f.ids &&
              !a->f.show.sort)
-        rc = show_json(c, a, buf_str(&query), &is_shown, err);
+        rc = show_json(c, a, buf_str(&query), &s, &is_shown, err);
     if (rc == 0 && !is_shown)
         rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
                         a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
     if (rc == 0 && !is_shown)
         rc = show_reply(a, reply, csv, err);
+    s.has_some |= json_array_size(json_object_get(reply, "jobs")) > 0;
+    if (rc == 0 && !s.has_some)
+        filter_tell_unknown(&a->filter, stat_tool.name, c);
     buf_clear(&query);
     json_decref(reply);
     return rc;

@@ -172,6 +172,33 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     [[ $output == *"slot"*"2     0  up"* ]]
 }
 
+@test "a node, partition or account that nothing knows is told of" {
+    node=$(api GET /v1/nodes | json '$.nodes[0].name')
+    run --separate-stderr stat --on n77
+    [ "$status" -eq 0 ]
+    [[ $output == *JOBID* && $output != *n77* ]]
+    [ "$stderr" = "mgpu-stat: no node 'n77' is known; nodes: $node" ]
+    run --separate-stderr stat -q gqu
+    [ "$status" -eq 0 ]
+    [ "$stderr" = "mgpu-stat: no partition 'gqu' is known" ]
+    run --separate-stderr stat -A vison --parsable
+    [ "$stderr" = "mgpu-stat: no account 'vison' is known" ]
+    run --separate-stderr stat --json -A vison -S id --on "n7,7"
+    is_json "$output"
+    [ "${stderr_lines[*]}" = "mgpu-stat: no node 'n7,7' is known; nodes: $node mgpu-stat: no account 'vison' is known" ]
+    run --separate-stderr stat --on "$node" -t all
+    [ -z "$stderr" ]
+    # What a job has, or had, is known, also where no row has it.
+    spec quick 'exit 0'
+    submit --quiet --wait --set policy.account=vison quick.yaml
+    run --separate-stderr stat -A vison -q gqu
+    [ "$stderr" = "mgpu-stat: no partition 'gqu' is known" ]
+    run --separate-stderr stat --jsonl -A vison
+    [ -z "$output$stderr" ]
+    run --separate-stderr stat -t all -n 'zz*' # of no name
+    [ -z "$stderr" ]
+}
+
 @test "the queue: what is held is counted apart from what is queued" {
     spec hog 'sleep 600'
     submit --quiet --set resources.gpus=2 hog.yaml
