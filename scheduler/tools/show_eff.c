@@ -3,8 +3,8 @@
  * each, and both as JSON.
  *
  * Figures are shares of the iterations' time, over all ranks, without the
- * first three iterations of an attempt, which warm up. A note is made where
- * a figure is so large that a change would be felt; the bounds are below. */
+ * first three iterations of each attempt, which warm up. A note is made where a
+ * figure is so large that a change would be felt; the bounds are below. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -20,10 +20,12 @@ enum { BAR = 30, WARM_UP = 3, RANKS_MAX = 1024 };
 /* A fifth of the time is worth a change of the specification; below a tenth
  * nobody feels it. */
 static const double data_most = 0.15, copy_most = 0.1, comm_most = 0.3,
-                    late_most = 0.2, efficiency_least = 0.6, limit_least = 0.3;
+                    late_most = 0.2, efficiency_least = 0.6, limit_least = 0.3,
+                    warm_up_least = 0.1;
 
 struct figures {
     double iter, data, copy, compute, comm; /* seconds */
+    double warm_up; /* of the iterations that do not count */
     size_t n;
     double rank_s[RANKS_MAX]; /* a rank's own work */
     int ranks;
@@ -39,16 +41,21 @@ static void gather(const json_t *reply, struct figures *f)
 {
     const json_t *rows = json_object_get(reply, "rows");
     double first = NAN;
+    int attempt = 0;
     size_t i;
     json_t *row;
-    json_array_foreach(rows, i, row)
+    json_array_foreach(rows, i, row) /* one attempt's after another's */
     {
         double at = show_cell(row, show_column(reply, "iteration"));
         int rank = (int)cell_of(reply, row, "rank");
-        first = isnan(first) ? at : first;
+        int of = (int)cell_of(reply, row, "attempt");
+        first = isnan(first) || of != attempt ? at : first;
+        attempt = of;
+        double iter = cell_of(reply, row, "t_iter");
+        if (at < first + WARM_UP)
+            f->warm_up += iter;
         if (at < first + WARM_UP || rank < 0 || rank >= RANKS_MAX)
             continue;
-        double iter = cell_of(reply, row, "t_iter");
         double comm = cell_of(reply, row, "t_comm");
         f->iter += iter;
         f->comm += comm;
@@ -314,6 +321,18 @@ static int note_limit(FILE *out, const json_t *reply)
     return 1;
 }
 
+/* Why other figures of a short job are others; nothing is to be changed. */
+static void tell_warm_up(FILE *out, const struct figures *f)
+{
+    double share = f->warm_up / (f->warm_up + f->iter);
+    if (f->n > 0 && f->iter > 0 && share > warm_up_least)
+        (void)fprintf(out,
+                      "  An attempt's first three iterations, %.0f %% of the "
+                      "time, warm up: they are\n  left out here, and not in "
+                      "--gpus.\n",
+                      100 * share);
+}
+
 /* The notes, as they are printed; *ret_n: how many. */
 static void all_notes(FILE *out, const json_t *reply, const struct figures *f,
                       double efficiency, int *ret_n)
@@ -473,9 +492,9 @@ int show_eff_rows(const struct show_conf *s, const json_t *reply,
         render_table_print(t, &s->style, s->header, s->out);
     if (rc == 0 && s->header)
         (void)fputs(
-            "\nShares of the iterations' time: computing, waiting for "
-            "data, copying, waiting\nfor ranks; EFF against one GPU; of "
-            "the time limit. --eff JOB has the notes.\n",
+            "\nShares of the iterations' time, without the first three: "
+            "computing, waiting for\ndata, copying, waiting for ranks; EFF "
+            "against one GPU; of the time limit.\n--eff JOB has the notes.\n",
             s->out);
     render_table_destroy(t);
     return rc;
@@ -509,6 +528,7 @@ int show_eff(const struct show_conf *s, const json_t *reply,
               field_real(job, "elapsed_s") / field_real(job, "limit_s"));
     (void)fputs("Notes\n", s->out);
     int n = 0;
+    tell_warm_up(s->out, f);
     all_notes(s->out, reply, f, efficiency, &n);
     if (n == 0)
         (void)fputs("  nothing stands out\n", s->out);

@@ -18,7 +18,11 @@ static json_t *load(const char *text)
     return o;
 }
 
-/* Of two ranks and eight iterations of one second each. */
+/* Of an iteration before the fourth of its attempt. */
+static double warm_up_s = 99;
+
+/* Of two attempts, two ranks, and eight iterations of one second each. The
+ * second goes on from a checkpoint of the first. */
 struct shape {
     const char *name;
     double data, copy, forward, comm[2];
@@ -30,14 +34,16 @@ struct shape {
 static json_t *iterations(const struct shape *s)
 {
     json_t *rows = json_array();
-    for (int i = 1; i <= 8; i++)
-        for (int r = 0; r < 2; r++)
-            (void)json_array_append_new(
-                rows, json_pack("[i,i,f,f,f,f,f]", i, r, i <= 3 ? 99.0 : 1.0,
-                                s->data, s->copy, s->forward, s->comm[r]));
-    return json_pack("{s:[s,s,s,s,s,s,s], s:o}", "columns", "iteration", "rank",
-                     "t_iter", "t_data", "t_h2d", "t_forward", "t_comm", "rows",
-                     rows);
+    for (int k = 0; k < 2 * 8 * 2; k++) {
+        int attempt = k / 16, i = k % 16 / 2, r = k % 2;
+        (void)json_array_append_new(
+            rows, json_pack("[i,i,i,f,f,f,f,f]", attempt + 1,
+                            1 + 6 * attempt + i, r, i < 3 ? warm_up_s : 1.0,
+                            s->data, s->copy, s->forward, s->comm[r]));
+    }
+    return json_pack("{s:[s,s,s,s,s,s,s,s], s:o}", "columns", "attempt",
+                     "iteration", "rank", "t_iter", "t_data", "t_h2d",
+                     "t_forward", "t_comm", "rows", rows);
 }
 
 static void test_shape(const struct shape *s)
@@ -210,6 +216,44 @@ static void test_warning(size_t i)
     json_decref(none);
 }
 
+/* Of a long job nobody would see it. */
+static void test_warm_up(void)
+{
+    static const struct {
+        double s;
+        const char *want; /* NULL: nothing is said */
+    } cases[] = {{99, "iterations, 98 % of the time, warm"},
+                 {0.2, "iterations, 11 % of the time, warm"},
+                 {0.18, NULL},
+                 {0, NULL}};
+    const double was = warm_up_s;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct error err = ERROR_INIT;
+        size_t len = 0;
+        struct show_conf conf = {.style = {.ascii = true}};
+        warm_up_s = cases[i].s;
+        json_t *rows = iterations(&shapes[0]), *none = load(NO_ROWS);
+        json_t *job = load("{\"job\":{\"state\":\"COMPLETED\"}}"), *row = NULL;
+        free(shown);
+        shown = NULL;
+        conf.out = open_memstream(&shown, &len);
+        is_int(show_eff(&conf, job, rows, none, &err), 0, "a short job");
+        (void)fclose(conf.out);
+        ok(cases[i].want ? strstr(shown, cases[i].want) != NULL
+                         : strstr(shown, "warm") == NULL,
+           "its first iterations took %g s", cases[i].s);
+        ok(strstr(shown, "nothing stands out") != NULL, "and no more");
+        is_int(show_eff_row(job, rows, none, &row, &err), 0, "as a row");
+        is_int((long long)json_array_size(json_object_get(row, "notes")), 0,
+               "it is no note: nothing is to be changed");
+        json_decref(row);
+        json_decref(rows);
+        json_decref(none);
+        json_decref(job);
+    }
+    warm_up_s = was;
+}
+
 static void test_nothing(void)
 {
     struct error err = ERROR_INIT;
@@ -260,18 +304,19 @@ static void test_rows(void)
     conf.out = open_memstream(&shown, &len);
     is_int(show_eff_rows(&conf, both, &err), 0, "rows");
     (void)fclose(conf.out);
-    is_str(shown,
-           "JOBID  NAME   USER  GPUS  COMP  DATA  COPY  RANKS   EFF  LIMIT  "
-           "NOTES\n"
-           "    7  a\\x1b  ann      2  90 %   2 %   1 %    5 %  90 %    2 %  "
-           "    1\n"
-           "    7  a\\x1b  ann      2     -     -     -      -     -    2 %  "
-           "    1\n\n"
-           "Shares of the iterations' time: computing, waiting for data, "
-           "copying, waiting\n"
-           "for ranks; EFF against one GPU; of the time limit. --eff JOB has "
-           "the notes.\n",
-           "a row each, and what is not known is -");
+    is_str(
+        shown,
+        "JOBID  NAME   USER  GPUS  COMP  DATA  COPY  RANKS   EFF  LIMIT  "
+        "NOTES\n"
+        "    7  a\\x1b  ann      2  90 %   2 %   1 %    5 %  90 %    2 %  "
+        "    1\n"
+        "    7  a\\x1b  ann      2     -     -     -      -     -    2 %  "
+        "    1\n\n"
+        "Shares of the iterations' time, without the first three: computing, "
+        "waiting for\n"
+        "data, copying, waiting for ranks; EFF against one GPU; of the time "
+        "limit.\n--eff JOB has the notes.\n",
+        "a row each, and what is not known is -");
     json_decref(both);
     json_decref(with);
     json_decref(without);
@@ -383,6 +428,7 @@ int main(void)
         test_shape(&shapes[i]);
     for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
         test_warning(i);
+    test_warm_up();
     test_nothing();
     test_scaling();
     test_rows();
