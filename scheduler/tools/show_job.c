@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/state.h"
+#include "jobs/text.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
 
@@ -142,20 +143,68 @@ static void print_vary(const struct show_conf *s, const json_t *job)
     (void)fputc('\n', s->out);
 }
 
+/* The character that begins *io, and what a terminal may have of it, in which
+ * bytes that it may not have are \xNN. */
+static void take_char(const char **io, const char *end, char raw[8],
+                      char shown[40])
+{
+    const char *from = *io;
+    (void)text_next(io, end);
+    size_t n = (size_t)(*io - from);
+    memcpy(raw, from, n);
+    raw[n] = '\0';
+    (void)render_escape(raw, shown, 40);
+}
+
+/* As a shell reads it: bare, in '', or, where something in it has no shape, in
+ * $'', which bash, ksh and zsh know. A first word with '=' would set a
+ * variable, and zsh looks up one that begins with it. */
+static void put_word(const char *word, bool is_first, FILE *out)
+{
+    static const char bare[] = "abcdefghijklmnopqrstuvwxyz0123456789"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ@%_-+:,./=";
+    const char *end = word + strlen(word);
+    char raw[8], shown[40];
+    bool is_odd = false;
+    if (word < end && word[strspn(word, bare)] == '\0' &&
+        !(is_first ? strchr(word, '=') != NULL : *word == '=')) {
+        (void)fputs(word, out);
+        return;
+    }
+    for (const char *p = word; p < end && !is_odd;) {
+        take_char(&p, end, raw, shown);
+        is_odd = strcmp(raw, shown) != 0;
+    }
+    (void)fputs(is_odd ? "$'" : "'", out);
+    for (const char *p = word; p < end;) {
+        take_char(&p, end, raw, shown);
+        (void)fputs(*raw == '\''             ? (is_odd ? "\\'" : "'\\''")
+                    : *raw == '\\' && is_odd ? "\\\\"
+                    : *raw == '\n'           ? "\\n"
+                    : *raw == '\t'           ? "\\t"
+                                             : shown,
+                    out);
+    }
+    (void)fputc('\'', out);
+}
+
 /* One line of what determines speed and result. */
 static void print_workload(const struct show_conf *s, const json_t *job)
 {
     char word[TEXT_CAP];
     const json_t *spec = json_object_get(job, "spec");
     if (strcmp(field_str(job, "kind"), "command") == 0) {
+        const char *before = " command    ";
         size_t i;
         json_t *arg;
-        (void)fprintf(s->out, " command   ");
-        json_array_foreach(json_object_get(spec, "command"), i, arg)(void)
-            fprintf(s->out, " %s",
-                    safe(json_string_value(arg) ? json_string_value(arg) : "",
-                         word));
-        (void)fputc('\n', s->out);
+        json_array_foreach(json_object_get(spec, "command"), i, arg)
+        {
+            const char *text = json_string_value(arg);
+            (void)fputs(before, s->out);
+            put_word(text ? text : "", i == 0, s->out);
+            before = " ";
+        }
+        (void)fputs(i == 0 ? " command    -\n" : "\n", s->out);
         return;
     }
     const json_t *model = json_object_get(spec, "model");

@@ -154,6 +154,20 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
     done
 }
 
+@test "a job's command is shown as a shell takes it" {
+    cat >odd.yaml <<'END'
+version: 1
+kind: command
+name: odd
+command: [sh, -c, "printf '<%s>' \"$@\"", sh, a b, it's, "", "one\ntwo", '\t$HOME*', Ü, "#x"]
+END
+    submit --quiet --wait odd.yaml
+    words=$(stat 1 | sed -n 's/^ command    //p')
+    want=$(printf '<%s>' 'a b' "it's" '' $'one\ntwo' '\t$HOME*' Ü '#x')
+    [ "$(bash -c "$words")" = "$want" ]
+    [ "$(stat --logs 1)" = "$want" ]
+}
+
 @test "the queue: what runs and what waits, and why" {
     spec hog 'sleep 60'
     submit --quiet --set resources.gpus=2 hog.yaml

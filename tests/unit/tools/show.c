@@ -194,6 +194,39 @@ static void test_metrics(void)
     json_decref(none);
 }
 
+/* A job's command, as a shell takes it. */
+static void commanded(const char *words, const char *want)
+{
+    char text[600], line[200];
+    struct error err = ERROR_INIT;
+    (void)snprintf(text, sizeof(text),
+                   "{\"job\":{\"id\":4,\"display_id\":\"4\",\"kind\":"
+                   "\"command\",\"state\":\"QUEUED\",\"spec\":{\"command\":"
+                   "[%s]}}}",
+                   words);
+    (void)snprintf(line, sizeof(line), "\n command    %s\n", want);
+    json_t *job = load(text);
+    begin();
+    is_int(show_job(&conf, job, NULL, NULL, &err), 0, "a command");
+    (void)end();
+    ok(has(line), "%s", want);
+    json_decref(job);
+}
+
+static void test_command(void)
+{
+    commanded("\"python3\",\"train.py\",\"--lr=0.1\",\"a+b@c%d:e,f/g_h\"",
+              "python3 train.py --lr=0.1 a+b@c%d:e,f/g_h");
+    commanded("\"sh\",\"-c\",\"echo hi; echo $HOME\",\"\"",
+              "sh -c 'echo hi; echo $HOME' ''");
+    commanded("\"echo\",\"it's\",\"a\\\\b\",\"*\",\"~\",\"M\u00fcller\"",
+              "echo 'it'\\''s' 'a\\b' '*' '~' 'M\xc3\xbcller'");
+    commanded("\"echo\",\"one\\ntwo\\tit's \\\\n\\u001b[0m\\u202e\"",
+              "echo $'one\\ntwo\\tit\\'s \\\\n\\x1b[0m\\xe2\\x80\\xae'");
+    commanded("\"A=b\",\"A=b\"", "'A=b' A=b");
+    commanded("", "-");
+}
+
 static void test_job(void)
 {
     json_t *job =
@@ -588,6 +621,7 @@ int main(void)
     test_profile();
     test_columns();
     test_metrics();
+    test_command();
     test_job();
     test_pending();
     test_nodes();
