@@ -46,6 +46,7 @@ struct watch {
     double since_s; /* those that ended before are not shown */
     json_t *told;   /* as lines: numbers of those of the list that have ended,
                        with which the stream may begin again */
+    json_t *alive;  /* as lines: numbers of those that were shown alive */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     /* ---- under the lock ---- */
@@ -76,10 +77,11 @@ static bool is_final(const json_t *job)
            job_state_is_final(s);
 }
 
-static bool is_shown(const struct watch *w, const json_t *job)
+/* in  was  it was shown before: its end is, however long ago that was */
+static bool fits(const struct watch *w, const json_t *job, bool was)
 {
-    return filter_now(&w->conf->filter, job) &&
-           !(is_final(job) && field_time(job, "ended") < w->since_s);
+    bool is_past = is_final(job) && field_time(job, "ended") < w->since_s;
+    return filter_now(&w->conf->filter, job) && (was || !is_past);
 }
 
 static void key_of(const json_t *job, char out[24])
@@ -93,12 +95,13 @@ static void keep(struct watch *w, json_t *job)
     key_of(job, key);
     pthread_mutex_lock(&w->lock);
     bool was = json_object_get(w->jobs, key) != NULL;
+    bool is = fits(w, job, was);
     going_note(job, now_s());
-    if (is_shown(w, job))
+    if (is)
         (void)json_object_set(w->jobs, key, job);
     else if (was)
         (void)json_object_del(w->jobs, key);
-    w->is_new = w->is_new || was || is_shown(w, job);
+    w->is_new = w->is_new || was || is;
     w->is_away = false;
     pthread_mutex_unlock(&w->lock);
 }
@@ -122,6 +125,19 @@ static bool was_told(struct watch *w, const json_t *job)
     if (is)
         (void)json_object_del(w->told, key);
     return is && is_final(job);
+}
+
+/* Whether a line said that it lives, which this one may end. */
+static bool was_alive(struct watch *w, const json_t *job)
+{
+    char key[24];
+    key_of(job, key);
+    bool was = json_object_get(w->alive, key) != NULL;
+    if (is_final(job))
+        (void)json_object_del(w->alive, key);
+    else if (!was)
+        (void)json_object_set_new(w->alive, key, json_true());
+    return was;
 }
 
 static int tell_ended(struct watch *w, json_t *job, struct error *err)
@@ -181,7 +197,7 @@ static int on_line(void *arg, const char *text, size_t len, struct error *err)
     const char *id = field_str(job, "display_id");
     if (!w->conf->json && !w->conf->ids && job)
         keep(w, job);
-    else if (is_shown(w, job) && !was_told(w, job))
+    else if (fits(w, job, was_alive(w, job)) && !was_told(w, job))
         rc = w->conf->json ? say(w, text, len, err)
                            : say(w, id, strlen(id), err);
     json_decref(o);
@@ -507,6 +523,7 @@ static int watch_init(struct watch *w, struct client *c,
                         .client = c,
                         .jobs = json_object(),
                         .told = json_object(),
+                        .alive = json_object(),
                         .since_s = -INFINITY,
                         .gpus_at_s = -INFINITY,
                         .is_new = true};
@@ -515,7 +532,7 @@ static int watch_init(struct watch *w, struct client *c,
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&w->wake, &attr);
     (void)pthread_condattr_destroy(&attr);
-    if (!w->jobs || !w->told)
+    if (!w->jobs || !w->told || !w->alive)
         return error_set(err, ERR_NOMEM, "watch");
     if (conf->filter.since &&
         filter_time("since", conf->filter.since, &w->since_s, err) < 0)
@@ -529,6 +546,7 @@ static void watch_clear(struct watch *w)
     (void)pthread_mutex_destroy(&w->lock);
     json_decref(w->jobs);
     json_decref(w->told);
+    json_decref(w->alive);
     json_decref(w->gpus);
     json_decref(w->head);
 }

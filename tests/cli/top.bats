@@ -168,3 +168,22 @@ waits_third() {
     [ "$("$MGPU_BIN/mgpu-stat" -t RUNNING,STARTING --parsable | wc -l)" = 2 ] &&
         [ "$(job_state 3)" = QUEUED ]
 }
+
+@test "--watch --since: what was shown alive is shown to its end" {
+    mark=$BATS_TEST_TMPDIR/mark
+    is_over() { grep -q COMPLETED "$1"; }
+    submit_command one sh -c "until [ -e $mark ]; do sleep 0.1; done"
+    wait_for 60 job_is 1 RUNNING
+    # Whatever ends now has ended before.
+    (wait_for 60 grep -qs RUNNING lines && touch "$mark") 3>&- &
+    follow_until is_over lines \
+        "$MGPU_BIN/mgpu-stat" --watch --json --since 2036-01-01
+    rm "$mark"
+    submit_command two sh -c "until [ -e $mark ]; do sleep 0.1; done"
+    wait_for 60 job_is 2 RUNNING
+    (wait_for 60 grep -qs two rows && touch "$mark") 3>&- &
+    follow_until is_over rows \
+        "$MGPU_BIN/mgpu-stat" --watch -h -o name,state --since 2036-01-01
+    run grep one rows
+    [ "$status" -eq 1 ]
+}
