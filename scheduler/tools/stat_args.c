@@ -53,7 +53,8 @@ static const struct opt opts[] = {
     {OPT_TOP, 0, "top", NULL,
      "the cluster on one screen as it changes: GPUs, jobs, the queue; q ends"},
     {OPT_INTERVAL, 'i', "interval", "SECONDS",
-     "--watch, or --top, drawn at most so often (1)"},
+     "--watch, or --top, drawn at most so often (1); by itself it is --watch, "
+     "which goes on until Ctrl-C or --timeout"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION",
      "give up waiting, watching or --sql after this long"},
     {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},

@@ -409,6 +409,9 @@ waits_for_gpus() { stat --why 2 | grep -q WaitingForGpus; }
     has_two() { [ "$(wc -l <"$1")" -ge 2 ]; }
     follow_until has_two lines "$MGPU_BIN/mgpu-stat" -i 1 --jsonl -n two
     [ "$(head -n 1 lines | json '$.job.id')" = 1 ]
+    # Which --help says of it.
+    said=$(stat --help | tr -s ' \n' ' ')
+    [[ $said == *"by itself it is --watch, which goes on until Ctrl-C or --timeout"* ]]
 }
 
 @test "--color: no colour elsewhere than on a terminal, unless it is asked for" {
