@@ -11,6 +11,7 @@
  * follower has at most one piece under way; one that was closed meanwhile is
  * freed when that comes back.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,27 @@ static int64_t last_rank(const struct job *job)
     return n > 0 ? n - 1 : 0;
 }
 
+static bool has_rank(struct http_exchange *x, const struct job *job,
+                     int64_t rank)
+{
+    int64_t last = last_rank(job);
+    char name[JOB_DISPLAY_CAP];
+    struct error err;
+    if (rank <= last)
+        return true;
+    (void)job_display_id(job, name);
+    if (last == 0)
+        (void)error_set(&err, ERR_INVAL,
+                        "no rank %" PRId64 ": job %s has rank 0 alone", rank,
+                        name);
+    else
+        (void)error_set(&err, ERR_INVAL,
+                        "no rank %" PRId64 ": job %s has ranks 0 to %" PRId64,
+                        rank, name, last);
+    http_reply_err(x, &err);
+    return false;
+}
+
 void serve_logs(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
@@ -268,8 +290,8 @@ void serve_logs(void *arg, struct http_exchange *x)
     if (!ctld_admit(c, x) || !ctld_param_job(c, x, &job) ||
         !ctld_query_int(x, "follow", 0, 1, 0, &follow) ||
         !ctld_query_int(x, "attempt", 1, INT32_MAX, job->attempt, &attempt) ||
-        !ctld_query_int(x, "rank", 0, last_rank(job), -1, &rank) ||
-        !ctld_query_since(x, &since_s))
+        !ctld_query_int(x, "rank", 0, INT32_MAX, -1, &rank) ||
+        !has_rank(x, job, rank) || !ctld_query_since(x, &since_s))
         return;
     struct follower *f = calloc(1, sizeof(*f));
     if (!f) {

@@ -811,7 +811,10 @@ END
     rm "$ctld_dir/state/jobs/1/1/times"
     diff all <(stat --logs --rank 1 1)
     run -65 stat --logs --rank 2 1
-    [[ $output == *"rank=2: expected 0..1"* ]]
+    [ "$output" = "mgpu-stat: no rank 2: job 1 has ranks 0 to 1" ]
+    submit_command one true >/dev/null
+    run -65 stat --logs --rank 1 2
+    [ "$output" = "mgpu-stat: no rank 1: job 2 has rank 0 alone" ]
     run -64 stat --logs --rank one 1
     run -64 stat --rank 1 1
     run -64 stat --logs --wait=RUNNING 1
