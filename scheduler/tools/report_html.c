@@ -480,11 +480,18 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
                                              "event", "detail", NULL};
     const json_t *o = json_object_get(job, "job");
     json_t *attempts = json_object_get(job, "attempts"), *a;
+    json_t *list = json_object_get(events, "events"), *e;
     size_t i;
     json_array_foreach(attempts, i, a)
     {
         p->bad |=
             json_object_set_new(a, "state", json_string(attempt_state(a)));
+    }
+    json_array_foreach(list, i, e)
+    {
+        if (show_asked(e))
+            p->bad |=
+                json_object_set_new(e, "detail", json_string(show_asked(e)));
     }
     add_head(p, o);
     add_charts(p, iterations, epochs);
@@ -492,8 +499,7 @@ static void add_all(struct page *p, const json_t *job, const json_t *iterations,
     add_epochs(p, epochs);
     add_profile(p, profile);
     add_objects(p, "Attempts", attempt_heads, attempt_keys, attempts);
-    add_objects(p, "Events", event_heads, event_keys,
-                json_object_get(events, "events"));
+    add_objects(p, "Events", event_heads, event_keys, list);
     add_spec(p, o);
     add(p, "</main></body></html>\n");
 }

@@ -79,6 +79,9 @@ int show_eff_row(const json_t *job, const json_t *iterations,
 /* mgpu.eff/1 of several jobs. */
 int show_eff_rows(const struct show_conf *s, const json_t *reply,
                   struct error *err) MUST_CHECK;
+/* What a requeue that somebody asked for is called in words: it is stored as a
+ * preempt, as is the way it ends its attempt. NULL: the event is none. */
+const char *show_asked(const json_t *event);
 int show_events(const struct show_conf *s, const json_t *reply,
                 struct error *err) MUST_CHECK;
 /* mgpu.why/1 with its mgpu.job/1 (may be NULL): reasons, what it may use, who

@@ -89,6 +89,15 @@ int show_epochs(const struct show_conf *s, const json_t *epochs,
     return rc;
 }
 
+const char *show_asked(const json_t *event)
+{
+    const json_t *detail = json_object_get(event, "detail");
+    bool is = strcmp(field_str(event, "event"), "preempt") == 0 &&
+              field_int(event, "uid", -1) >= 0 &&
+              !json_object_get(detail, "for_job");
+    return is ? "asked to be queued again" : NULL;
+}
+
 int show_events(const struct show_conf *s, const json_t *reply,
                 struct error *err)
 {
@@ -107,6 +116,7 @@ int show_events(const struct show_conf *s, const json_t *reply,
         int64_t uid = field_int(e, "uid", -1);
         json_t *detail = json_object_get(e, "detail");
         char *text = field_pairs(detail, "key"); /* idempotency */
+        const char *asked = show_asked(e);
         if (uid >= 0)
             (void)snprintf(by, sizeof(by), "uid %" PRId64, uid);
         if (rc == 0 &&
@@ -116,7 +126,11 @@ int show_events(const struct show_conf *s, const json_t *reply,
                  0 ||
              render_table_add(t, err, "%s", field_str(e, "event")) < 0 ||
              render_table_add(t, err, "%s", by) < 0 ||
-             render_table_put(t, text ? text : "", err) < 0))
+             render_table_put(t,
+                              asked  ? asked
+                              : text ? text
+                                     : "",
+                              err) < 0))
             rc = -1;
         free(text);
     }

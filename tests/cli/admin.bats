@@ -154,8 +154,13 @@ is_paused_for() { [[ $(reason_of "$1") == Paused* ]]; }
     [ "$status" -eq 66 ]
     [[ $output == *"job $a: "*"requeued by "* && $output == *"no job 99"* ]]
     attempt_of() { [ "$(api GET "/v1/jobs/$1" | json '$.job.attempt')" = "$2" ]; }
-    wait_for 30 job_is "$a" QUEUED || wait_for 30 attempt_of "$a" 2
-    "$MGPU_BIN/mgpu-stat" --events "$a" | grep -q preempt
+    went_back() { job_is "$a" QUEUED || attempt_of "$a" 2; }
+    wait_for 30 went_back
+    # The word is that of v_event; who asked, and for what, is told.
+    "$MGPU_BIN/mgpu-stat" --events "$a" | grep -q " preempt .*uid $(id -u) .*asked to be queued again$"
+    [ "$("$MGPU_BIN/mgpu-stat" --json --events "$a" | grep -o '"event":"preempt"' | wc -l)" = 1 ]
+    "$MGPU_BIN/mgpu-stat" --report "$BATS_TEST_TMPDIR/a.html" "$a"
+    grep -q '<td[^>]*>preempt</td><td[^>]*>asked to be queued again</td>' "$BATS_TEST_TMPDIR/a.html"
     "$MGPU_BIN/mgpu-stat" --events "$d" | grep -q 'priority.*-7'
 }
 

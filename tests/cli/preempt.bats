@@ -51,6 +51,8 @@ END
     [ "$at" -ge 1 ]
     wait_for 90 grep -qs "resumed at iteration $at of" "$log/2/log"
     "$MGPU_BIN/mgpu-stat" --events "$id" | grep -q "preempted by job $high of .*, priority 50 over 0"
+    # Nobody asked for it, as for a requeue.
+    "$MGPU_BIN/mgpu-stat" --events "$id" | grep -q " preempt  *mgpu .*for_job=$high"
     "$MGPU_BIN/mgpu-stat" --why "$id" | grep -q "Preempted: by job $high, at 20"
 }
 
