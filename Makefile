@@ -191,7 +191,8 @@ longest   := $(patsubst %,tests/%.bats,cli/worker slurm/slurmctld slurm/daemon \
                cli/gpu cli/stat slurm/batch cli/sweeps slurm/people slurm/nodes \
                cli/crash cli/admin slurm/run cli/ctld slurm/system) \
              $(patsubst %,$(B)/tests/%,unit/kernels/device simt/device \
-               unit/slurm/as_user contract/alloc unit/worker/cv_precision \
+               slurm/helper_faults unit/slurm/as_user contract/alloc \
+               unit/worker/cv_precision \
                mpi/train mpi/gpu mpi/ranks mpi/strategies)
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
                 $(filter-out $(longest),$(1))

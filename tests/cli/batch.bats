@@ -238,7 +238,7 @@ END
 @test "one directory, one run: the second touches nothing" {
     launcher <<<'echo first; touch ran; until [ -e go ] || [ $SECONDS -gt 60 ]; do sleep 0.05; done'
     batch_start
-    wait_for 30 test -e "$dir/ran"
+    wait_for 30 grep -qsx first "$dir/log"
     SLURM_JOB_ID=4712 run batch
     [ "$status" -eq 76 ]
     [[ $output == *"another process runs this attempt"* ]]
@@ -262,6 +262,7 @@ touch ran
 END
     batch_start
     wait_for 30 test -e "$dir/ran"
+    wait_for 30 grep -qsx 'in 4711' "$dir/log"
     pids="$pids $(cat "$dir/launcher")"
     kill -KILL "$batch"
     ends_with 137

@@ -83,9 +83,10 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 }
 
 @test "--signal reaches the ranks and ends nothing by itself" {
-    submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready; while :; do sleep 0.05; done\"]" \
+    submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready\$MGPU_RANK; while :; do sleep 0.05; done\"]" \
         hog.yaml
-    wait_for 60 test -e ready
+    wait_for 60 test -e ready0
+    wait_for 60 test -e ready1
     run cancel --signal USR1 1
     [ "$status" -eq 0 ]
     [ "$output" = "job 1: sent USR1" ]
@@ -110,9 +111,10 @@ job_claimed() { job_is 1 STARTING || job_is 1 RUNNING; }
 
 @test "mgpu-stat --cancel does the same" {
     end() { "$MGPU_BIN/mgpu-stat" --cancel "$@"; }
-    submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready; while :; do sleep 0.05; done\"]" \
+    submit --set "command=[\"sh\",\"-c\",\"trap 'touch $PWD/usr1' USR1; touch $PWD/ready\$MGPU_RANK; while :; do sleep 0.05; done\"]" \
         hog.yaml
-    wait_for 60 test -e ready
+    wait_for 60 test -e ready0
+    wait_for 60 test -e ready1
     submit hog.yaml
     submit --set name=other hog.yaml
     submit hog.yaml

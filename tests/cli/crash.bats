@@ -252,10 +252,13 @@ slots_free_are() {
     kill -STOP "$ctld_pid"
     printf '%s\n' 'version: 1' 'kind: command' 'name: late' \
         'resources: {gpus: 1}' 'command: ["true"]' >"$BATS_TEST_TMPDIR/late.yaml"
+    # The job goes on: so long, 3 s at the least, does nobody hear it. Who asks
+    # meanwhile has a patience of 10 s, and comes near the end of it.
+    beaten=$(n_lines "$beats")
+    wait_for 120 lines_at_least "$beats" $((beaten + 30))
     in_the_background late "$MGPU_BIN/mgpu-submit" --wait \
         "$BATS_TEST_TMPDIR/late.yaml" 3>&- &
-    # The job goes on: so long, 3 s at the least, does nobody hear it.
-    wait_for 120 lines_at_least "$beats" $(($(n_lines "$beats") + 30))
+    wait_for 120 lines_at_least "$beats" $((beaten + 32))
     kill -CONT "$ctld_pid"
     wait_for 60 grep -q 'stood still, and listens anew' "$ctld_dir/ctld.log"
     wait_for 60 is_answered late

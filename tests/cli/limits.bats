@@ -38,13 +38,14 @@ END
 }
 has_event() { api GET "/v1/jobs/$1/events" | grep -q "\"event\":\"$2\""; }
 
+# After 10 s: what comes before the program is there does not reach it.
 @test "a program that the warning ended is told so" {
     cat >dies.yaml <<'END'
 version: 1
 kind: command
 name: dies
-command: [sleep, "100"]
-resources: {gpus: 1, time_limit: 1h, warn_signal: USR1, warn_before: 3599s}
+command: [sleep, "600"]
+resources: {gpus: 1, time_limit: 1h, warn_signal: USR1, warn_before: 3590s}
 END
     run "$MGPU_BIN/mgpu-submit" --quiet --wait dies.yaml
     [ "$status" -eq 124 ]

@@ -248,7 +248,7 @@ END
     [[ $(sed -n 2p "$bodies" | json '$.reason') == \
         "DependencyNeverSatisfied: afterok:$second, held behind afterok:$first, which is FAILED" ]]
     printf 'version: 1\nkind: command\ncommand: [sleep, "600"]\n%s\nnotify: %s\n' \
-        "resources: {time_limit: 6s}" "$(url "time_80, end")" >limit.yaml
+        "resources: {time_limit: 25s}" "$(url "time_80, end")" >limit.yaml
     "$MGPU_BIN/mgpu-submit" --quiet limit.yaml
     wait_for 60 n_bodies 4
     [ "$(on_of 3) $(on_of 4)" = "time_80 end" ]

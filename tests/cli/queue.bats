@@ -198,7 +198,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     job_is "$c" QUEUED
     "$MGPU_BIN/mgpu-admin" --quiet release 1
     "$MGPU_BIN/mgpu-stat" --wait --timeout 60s "$c"
-    job_is 1 RUNNING
+    wait_for 60 job_is 1 RUNNING
 }
 
 @test "policy.begin: a job waits for its time, and says for which" {
@@ -253,7 +253,7 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     ctld_start --config "$BATS_TEST_TMPDIR/d/conf.yaml"
     mv "$BATS_TEST_TMPDIR/launch" "$BATS_TEST_TMPDIR/away"
     id=$(submit_command alone true) # one rank needs no launcher
-    wait_for 30 job_is "$id" COMPLETED
+    wait_for 60 job_is "$id" COMPLETED
     id=$(api POST /v1/jobs -d '{"spec":{"version":1,"kind":"command",
         "name":"lost","command":["true"],"resources":{"gpus":2}}}' | json '$.id')
     wait_for 30 job_is "$id" HELD
@@ -265,5 +265,5 @@ why_says() { "$MGPU_BIN/mgpu-stat" --why "$1" | grep -q "$2"; }
     [[ $(api GET "/v1/jobs/$id" | json '$.job.held_by') == refused ]]
     mv "$BATS_TEST_TMPDIR/away" "$BATS_TEST_TMPDIR/launch"
     "$MGPU_BIN/mgpu-admin" --quiet release "$id"
-    wait_for 30 job_is "$id" COMPLETED
+    wait_for 60 job_is "$id" COMPLETED
 }

@@ -29,7 +29,7 @@ END
 version: 1
 kind: command
 name: hog
-command: [sleep, "60"]
+command: [sleep, "600"]
 resources: {gpus: 2, time_limit: 1h}
 END
     OMP_NUM_THREADS=1 submit --quiet --wait cv.yaml

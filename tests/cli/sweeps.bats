@@ -287,8 +287,11 @@ YAML
         >"$ctld_dir/mgpu.yaml"
     ctld_start --config "$ctld_dir/mgpu.yaml"
     printf 'version: 1\nkind: command\ncommand: [sleep, "300"]\n' >job.yaml
-    "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-4095 job.yaml
-    "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-4095 job.yaml
+    # By a key: one that is not answered in time is sent again.
+    for key in one two; do
+        wait_for 60 "$MGPU_BIN/mgpu-submit" --quiet --hold \
+            --idempotency-key "$key" --array 0-4095 job.yaml
+    done
     "$MGPU_BIN/mgpu-submit" --quiet --hold --array 0-999 job.yaml
     "$MGPU_BIN/mgpu-submit" --quiet --hold job.yaml
     stat_of -h >short

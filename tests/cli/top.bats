@@ -77,11 +77,11 @@ END
     "$MGPU_BIN/mgpu-submit" --quiet long.yaml
     "$MGPU_BIN/mgpu-submit" --quiet --set name=next long.yaml
     wait_for 150 job_is 1 RUNNING
-    many_times() { # MINUTE
+    many_times() { # MINUTES, a pattern
         [ "$(grep -aoE "\b$1:[0-9]{2}\b" screen | sort -u | wc -l)" -ge 3 ]
     }
     top_start
-    wait_for 150 many_times 0
+    wait_for 150 many_times '[0-9]'
     printf q >&9
     top_ends 0
     rm screen
@@ -89,8 +89,8 @@ END
         --timeout 150s -h -o id,elapsed,remaining" screen </dev/null >/dev/null \
         2>&1 3>&- &
     watch=$!
-    wait_for 150 many_times 0
-    wait_for 150 many_times 59
+    wait_for 150 many_times '[0-9]'
+    wait_for 150 many_times '5[0-9]'
     kill "$watch"
     wait "$watch" || :
     # Elsewhere than on a terminal each picture is a change.

@@ -183,7 +183,8 @@ END
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$!
     wait_for 60 grep -qs '"iteration":5,' "$dir/spool.0"
-    kill -USR1 "$(worker_pids | head -n 1)"
+    # shellcheck disable=SC2046
+    kill -USR1 $(worker_pids)
     wait_for 60 grep -qs '^checkpoint at iteration' "$BATS_TEST_TMPDIR/log"
     # shellcheck disable=SC2046
     kill -TERM $(worker_pids)
@@ -222,7 +223,7 @@ END
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
     local pid=$! shared
-    wait_for 30 grep -qs '"iteration":5,' "$dir/spool.1"
+    wait_for 60 grep -qs '"iteration":5,' "$dir/spool.1"
     shared=$(sed -n 's|.* \(/dev/shm/[^ /]*\).*|\1|p' \
         "/proc/$(worker_pids | head -n 1)/maps" | sort -u)
     [ -n "$shared" ] # else this proves nothing

@@ -48,8 +48,8 @@ static void test_idempotent(struct rig *r)
     is_str(r->last.native_id, id, "the same");
     ok(rig_has_free(r, 1), "one GPU is taken");
     ok(rig_ready(r, 20, 1), "it runs");
-    is_int(rig_release(r, 20, 5), 0, "release");
-    is_int(rig_release(r, 20, 5), 0, "release again");
+    is_int(rig_release(r, 20, 60), 0, "release");
+    is_int(rig_release(r, 20, 60), 0, "release again");
     ok(rig_ends(r, 20, 0, SIGTERM), "dies of SIGTERM");
     ok(rig_is_quiet(r), "once");
     is_int(rig_ask(r, 20, 1, &endless), 0, "ask once more");
@@ -100,7 +100,7 @@ static void test_waiting(struct rig *r)
     is_int(rig_release(r, 41, 5), 0, "the first of them is given up");
     gives_way(r, 41, "it ends without having been granted", 42,
               "the next one has its turn");
-    is_int(rig_release(r, 40, 5), 0, "release the first");
+    is_int(rig_release(r, 40, 60), 0, "release the first");
     gives_way(r, 40, "it ends", 43, "and the last one runs");
     rig_detach(r);
     rig_attach(r);
@@ -129,7 +129,7 @@ static void test_restart(struct rig *r)
     ok(rig_gets(r, 50, ALLOC_GRANTED), "it still runs");
     ok(rig_has_free(r, 0), "no GPU is free");
     is_int(rig_starts(r, 50) + rig_starts(r, 51), 2, "each started once");
-    is_int(rig_release(r, 50, 5) + rig_release(r, 51, 5), 0, "release both");
+    is_int(rig_release(r, 50, 60) + rig_release(r, 51, 60), 0, "release both");
     for (int i = 0; i < 2; i++)
         ok(rig_next(r, rig_limit_s(r)) && r->last.kind == ALLOC_EXITED &&
                r->last.signal == SIGTERM,
@@ -154,12 +154,12 @@ static void test_find(struct rig *r)
            "after a restart it is not known to those who did not ask");
     is_int(rig_ask_as(r, ALLOC_FIND, 60, 1, &endless), 0, "look for it");
     ok(rig_gets(r, 60, ALLOC_GRANTED), "it still runs");
-    is_int(rig_release(r, 60, 5), 0, "release it");
+    is_int(rig_release(r, 60, 60), 0, "release it");
     ok(rig_ends(r, 60, 0, SIGTERM), "it ends");
     is_int(rig_ask_as(r, ALLOC_FIND, 61, 1, &exit_0), 0,
            "look for one that was never asked for");
     ok(rig_ends(r, 61, 0, SIGTERM), "it ends without having been granted");
-    is_int(rig_release(r, 61, 5), 0, "release it");
+    is_int(rig_release(r, 61, 60), 0, "release it");
     rig_detach(r);
     rig_attach(r);
     is_int(rig_ask_as(r, ALLOC_FIND, 61, 1, &exit_0), 0, "look again later");

@@ -115,7 +115,9 @@ static void ask_all(struct rig *r, uint32_t key)
         (void)rig_call(r, "POST", NULL, NULL, "/v1/jobs/%" PRIu64 "/cancel",
                        held);
     double until_s = 0;
-    while (runs && rig_is_whole() && atomic_load(&r->f->struck) == 0 &&
+    /* The first such call may be one of a job's start. */
+    bool waits = rig_is_whole() || atomic_load(&r->f->first) <= 1;
+    while (runs && waits && atomic_load(&r->f->struck) == 0 &&
            !rig_has_died(r) && !(get_job(r, runs) == 200 && has_ended(r)) &&
            rig_waits(&until_s))
         (void)poll(NULL, 0, LOOK_MS);

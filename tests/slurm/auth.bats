@@ -133,8 +133,9 @@ worker() {
     }
     job hush "id -u"
     as 2 "$MGPU_BIN/mgpu-submit" --wait "$d/hush.yaml"
-    run -0 as 2 "$MGPU_BIN/mgpu-stat" 1 --logs
-    grep -qx 2 <<<"$output" # a sanitizer may have words of its own
+    # A reader may not answer in time; a sanitizer may have words of its own.
+    log_says() { as 2 "$MGPU_BIN/mgpu-stat" 1 --logs | grep -qx "$1"; }
+    wait_for 60 log_says 2
     # A stranger, by credential and by socket.
     for url in "$MGPU_URL" "unix:$d/run/sock"; do
         export MGPU_URL=$url

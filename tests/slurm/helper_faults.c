@@ -432,7 +432,7 @@ int main(void)
     struct world w;
     cluster_up(&c);
     test_usage(&c);
-    start(&w, &c, &(struct helper_start){.poll = "0.2", .call_timeout = "4"});
+    start(&w, &c, &(struct helper_start){.poll = "0.2", .call_timeout = "8"});
     WAIT(&w, w.n_nodes == 2 && node1(&w)->gpus_free == 4);
     test_stopped(&w);
     test_paused(&w);

@@ -28,11 +28,12 @@ teardown() { slurm_calm; }
     id=$(submit_sh victim 2 8 "$say_ran; $wait_go")
     wait_for 60 has_run "$id.1.0"
     other=$(stranger -p urgent -N 2 --gpus-per-node=4)
+    requeued() {
+        [ "$(sql state "SELECT count(*) FROM v_event WHERE event = 'requeue'
+            AND detail LIKE '%preempt%'")" = 1 ]
+    }
+    wait_for 60 requeued
     wait_for 60 slurm_is "$other" RUNNING
-    waits() { job_is "$id" QUEUED; }
-    wait_for 60 waits
-    [ "$(sql state "SELECT count(*) FROM v_event WHERE event = 'requeue'
-        AND detail LIKE '%preempt%'")" = 1 ]
     scancel "$other"
     wait_for 60 has_run "$id.2.7"
     touch "$go"
@@ -142,7 +143,8 @@ pend() { # NAME; sets id, other
 }
 
 @test "suspended by an administrator for long: not silent, and goes on" {
-    lost_after=6s
+    # Until it is seen that it is suspended, nobody is taken for dead.
+    lost_after=1h
     ctld_start
     id=$(submit_sh still 2 2 "$say_ran; $wait_go" resources.time_limit=10m)
     wait_for 60 has_run "$id.1.0"
@@ -150,11 +152,13 @@ pend() { # NAME; sets id, other
     native=$(native_id "$id")
     scontrol suspend "$native"
     wait_for 30 reason_like "$id" 'Slurm(Suspended)'
+    "$MGPU_BIN/mgpu-admin" --quiet policy set watchdog.node_lost_after=3s
     # Longer than it takes to give up ranks that say nothing.
     since=$SECONDS
     passed() { [ $((SECONDS - since)) -gt 10 ]; }
     wait_for 30 passed
     job_runs "$id"
+    "$MGPU_BIN/mgpu-admin" --quiet policy set watchdog.node_lost_after=1h
     scontrol resume "$native"
     wait_for 30 reason_like "$id" ''
     touch "$go"

@@ -143,10 +143,10 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
 
 @test "each rank is warned of the time limit, once" {
     ctld_start
-    # After 5 s: the trap is set by then.
+    # After 20 s: the trap is set by then.
     id=$(submit_sh warned 2 2 "trap 'echo warned.\$MGPU_RANK >>$ran' USR1
         $say_ran; $wait_go" resources.time_limit=1h \
-        resources.warn_signal=USR1 resources.warn_before=3595s)
+        resources.warn_signal=USR1 resources.warn_before=3580s)
     wait_for 60 has_run warned.0
     wait_for 60 has_run warned.1
     : >"$go"
@@ -159,7 +159,7 @@ show_place="tr '\\0' '\\n' </proc/\$PPID/environ |
 @test "the time limit is the daemon's, to the second" {
     ctld_start
     id=$(submit_sh late 1 1 "$say_ran; exec sleep 600" \
-        resources.time_limit=6s)
+        resources.time_limit=20s)
     wait_for 60 job_has_ended "$id"
     [ "$(job_state "$id") $(job_field "$id" exit_code)" = 'TIMEOUT 124' ]
     [ "$(ran_lines)" = "$id.1.0 " ]

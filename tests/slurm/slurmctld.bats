@@ -198,6 +198,7 @@ ended_before() { [ "$(($(date +%s) - $(wrote_exit "$2")))" -ge "$1" ]; }
     ctld_start
     soft=$(submit_sh soft 2 2 "$say_ran; exec sleep 600")
     hard=$(submit_sh hard 1 1 "trap '' TERM; $say_ran; $wait_go")
+    wait_for 60 has_run "$soft.1.0"
     wait_for 60 has_run "$soft.1.1"
     wait_for 60 has_run "$hard.1.0"
     ids="$(native_id "$soft") $(native_id "$hard")"

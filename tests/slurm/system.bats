@@ -371,6 +371,8 @@ grouped() {
     ctld_pid=$(cat "$ctld_dir/state/lock")
     [ "$(stat -c '%U %a' "$ctld_dir/state/ctld.log")" = "$ctld_user 600" ]
     log=$ctld_dir/state/ctld.log
+    has_children() { [ "$(pgrep -c -P "$(helper_pid)")" = 2 ]; }
+    wait_for 30 has_children
     for pid in $(pgrep -P "$(helper_pid)"); do kill -KILL "$pid"; done
     wait_for 30 grep -q 'helper: .* died of signal 9' "$log"
     kill "$ctld_pid"

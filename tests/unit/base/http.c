@@ -108,7 +108,7 @@ static void after_silence(evutil_socket_t fd, short what, void *arg)
 static void on_silent(void *arg, struct http_exchange *x)
 {
     struct host *h = arg;
-    struct timeval tv = {.tv_sec = 1, .tv_usec = 500000};
+    struct timeval tv = {.tv_sec = 3, .tv_usec = 500000};
     silent = x;
     http_stream_start(x, "application/jsonl", on_silent_closed, NULL);
     (void)event_base_once(h->base, -1, EV_TIMEOUT, after_silence, NULL, &tv);
@@ -126,7 +126,7 @@ static const struct http_server_conf server = {
     .routes = routes,
     .max_body_bytes = MAX_BODY,
     .request_timeout_s = 60, /* of a test that was not let run */
-    .idle_timeout_s = 1,
+    .idle_timeout_s = 3,
     .max_clients = 100,
     .max_clients_per_uid = 100,
 };

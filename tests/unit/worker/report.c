@@ -349,7 +349,7 @@ static void test_claim(struct daemon *d)
     struct report_conf conf = conf_of(d);
     char host[256] = "", want[400];
     (void)unsetenv("SLURM_JOB_ID"); /* of who runs the test */
-    is_int(report_claim(&conf, 0.1, NULL, &err), -1, "nobody to claim from");
+    is_int(report_claim(&conf, 1, NULL, &err), -1, "nobody to claim from");
     is_int(err.code, ERR_UNAVAIL, "is told");
 
     volatile sig_atomic_t stop = SIGTERM;
@@ -414,7 +414,7 @@ static void test_final(struct daemon *d)
     ok(stat(path, &kept) == 0 && kept.st_blocks > 0,
        "takes the room for a report");
     const struct report_used used = {.cpu_ms = 90, .cores_ms = 400};
-    is_int(report_final(&conf, 143, "stopped by signal: \"x\"", "n2", &used, 1,
+    is_int(report_final(&conf, 143, "stopped by signal: \"x\"", "n2", &used, 60,
                         &err),
            0, "final report");
     pthread_mutex_lock(&d->lock);
