@@ -414,6 +414,17 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
 
 /* ---- what has happened since ----------------------------------------------
  */
+/* Returns how many of its processes there are; -1: that cannot be told. */
+static int sweep(const struct local_attempt *a)
+{
+    char entry[4096 + sizeof(ATTEMPT_MARK)];
+    struct attempt_pid shepherd;
+    (void)snprintf(entry, sizeof(entry), "%s=%s", ATTEMPT_MARK, a->dir);
+    if (attempt_pid_read(a->dir, &shepherd, NULL) < 0)
+        shepherd.start_ticks = 0;
+    return proc_signal_marked(entry, shepherd.start_ticks, SIGKILL, NULL);
+}
+
 void local_advance(struct alloc_local *l, struct local_attempt *a)
 {
     if (a->state == LOCAL_UNSURE) {
@@ -429,9 +440,7 @@ void local_advance(struct alloc_local *l, struct local_attempt *a)
         if (settle(l, a, NULL) < 0)
             a->state = LOCAL_SWEEPING;
     } else if (a->state == LOCAL_SWEEPING) {
-        char entry[4096 + sizeof(ATTEMPT_MARK)];
-        (void)snprintf(entry, sizeof(entry), "%s=%s", ATTEMPT_MARK, a->dir);
-        if (proc_signal_marked(entry, SIGKILL, NULL) == 0)
+        if (sweep(a) == 0)
             end_lost(l, a, "its shepherd died");
     } else if (a->state == LOCAL_ASKING) {
         if (local_gpus_has_answered(l, a->ask) ||

@@ -16,12 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct proc {
     pid_t pid, parent;
     uint64_t start_ticks;
-    bool is_zombie, is_in;
+    bool is_dying;  /* it has begun to end; its memory may be gone, its files
+                       may not */
+    bool is_zombie; /* all of it is gone but the word of how */
+    bool is_in;
 };
 
 struct table {
@@ -32,7 +36,7 @@ struct table {
 /* Reads a small file below /proc whole; -1 and errno. */
 static ssize_t slurp(pid_t pid, const char *name, char *ret, size_t cap)
 {
-    char path[64];
+    char path[80];
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -53,6 +57,10 @@ static ssize_t slurp(pid_t pid, const char *name, char *ret, size_t cap)
     return len;
 }
 
+/* Field numbers and flags as in proc(5) and Linux's sched.h. */
+enum { PARENT = 4, FLAGS = 9, N_THREADS = 20, START = 22 };
+enum { IS_EXITING = 0x4 };
+
 static int stat_read(pid_t pid, struct proc *ret)
 {
     char text[1024];
@@ -63,10 +71,16 @@ static int stat_read(pid_t pid, struct proc *ret)
     if (!p || p[1] != ' ')
         return -1;
     p += 2;
-    *ret = (struct proc){.pid = pid, .is_zombie = *p == 'Z' || *p == 'X'};
-    for (int field = 3; field < 22; field++) {
-        if (field == 4)
+    bool has_ended = *p == 'Z' || *p == 'X';
+    *ret = (struct proc){.pid = pid};
+    for (int field = 3; field < START; field++) {
+        if (field == PARENT)
             ret->parent = (pid_t)strtol(p, NULL, 10);
+        else if (field == FLAGS)
+            ret->is_dying = strtoul(p, NULL, 10) & IS_EXITING;
+        else if (field == N_THREADS)
+            /* The first thread waits for the others as a zombie. */
+            ret->is_zombie = has_ended && strtol(p, NULL, 10) <= 1;
         p = strchr(p, ' ');
         if (!p)
             return -1;
@@ -197,9 +211,56 @@ enum { ENV_CAP = 262144 };
 struct marked {
     const char *entry;
     char *env; /* [ENV_CAP] */
+    uint64_t since_ticks;
     int signo;
     int n;
 };
+
+static bool has_entry(const struct marked *m, ssize_t len)
+{
+    for (ssize_t at = 0; at < len; at += (ssize_t)strlen(m->env + at) + 1)
+        if (strcmp(m->env + at, m->entry) == 0)
+            return true;
+    return false;
+}
+
+/* The environment of one whose first thread has ended is read through
+ * another. Returns its length; 0: there is none to be read. */
+static ssize_t env_of_threads(const struct marked *m, pid_t pid)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *d = opendir(path);
+    const struct dirent *e;
+    ssize_t len = 0;
+    while (d && len <= 0 && (e = readdir(d)) != NULL) {
+        long tid = strtol(e->d_name, NULL, 10);
+        if (tid <= 0)
+            continue;
+        (void)snprintf(path, sizeof(path), "task/%ld/environ", tid);
+        len = slurp(pid, path, m->env, ENV_CAP);
+    }
+    if (d)
+        (void)closedir(d);
+    return len > 0 ? len : 0;
+}
+
+static bool is_ours(pid_t pid)
+{
+    char path[64];
+    struct stat st;
+    (void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    return stat(path, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* Whether it may be one whose mark cannot be read any more: a process lets go
+ * its memory, and its environment with it, before its files. */
+static bool may_be_dying(const struct marked *m, pid_t pid)
+{
+    struct proc p;
+    return stat_read(pid, &p) == 0 && p.is_dying && !p.is_zombie &&
+           p.start_ticks >= m->since_ticks && is_ours(pid);
+}
 
 /* The pidfd is opened before the look: if the signal can be sent through it,
  * it reaches the process that was looked at. */
@@ -211,21 +272,22 @@ static bool hit_marked(void *arg, pid_t pid)
     int fd = pidfd_open(pid, 0);
     if (fd < 0)
         return true;
-    ssize_t n = slurp(pid, "environ", m->env, ENV_CAP);
-    for (ssize_t at = 0; at < n; at += (ssize_t)strlen(m->env + at) + 1) {
-        if (strcmp(m->env + at, m->entry) != 0)
-            continue;
-        if (pidfd_send_signal(fd, m->signo, NULL, 0) == 0)
-            m->n++;
-        break;
-    }
+    ssize_t len = slurp(pid, "environ", m->env, ENV_CAP);
+    if (len <= 0)
+        len = env_of_threads(m, pid);
+    if (has_entry(m, len))
+        m->n += pidfd_send_signal(fd, m->signo, NULL, 0) == 0;
+    else if (len == 0)
+        m->n += may_be_dying(m, pid);
     (void)close(fd);
     return true;
 }
 
-int proc_signal_marked(const char *entry, int signo, struct error *err)
+int proc_signal_marked(const char *entry, uint64_t since_ticks, int signo,
+                       struct error *err)
 {
-    struct marked m = {.entry = entry, .signo = signo};
+    struct marked m = {
+        .entry = entry, .since_ticks = since_ticks, .signo = signo};
     m.env = malloc(ENV_CAP);
     if (!m.env)
         return error_set(err, ERR_NOMEM, "environment");

@@ -30,7 +30,11 @@ int proc_signal_tree(pid_t root, pid_t spare, int signo);
 
 /* Signals every process of ours with `entry` ("NAME=value") in the
  * environment that it was started with. Returns how many there were; -1 and
- * err. */
-int proc_signal_marked(const char *entry, int signo, struct error *err);
+ * err. Counted with them, since they may still hold a GPU, are those of our
+ * user that began at since_ticks (proc_start_ticks()) or later and are ending
+ * just now, so far that nobody can say any more what they were started with;
+ * UINT64_MAX: none of these. 0 so means that all are gone, whole. */
+int proc_signal_marked(const char *entry, uint64_t since_ticks, int signo,
+                       struct error *err);
 
 #endif

@@ -41,7 +41,7 @@ static inline int n_marked(const struct rig *r, uint64_t job)
     struct error err = ERROR_INIT;
     (void)snprintf(entry, sizeof(entry), "%s=%s", ATTEMPT_MARK,
                    rig_path(r, job, NULL));
-    return proc_signal_marked(entry, 0, &err);
+    return proc_signal_marked(entry, UINT64_MAX, 0, &err);
 }
 
 static inline bool starts(struct rig *r, uint64_t job, int32_t gpus,
