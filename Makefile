@@ -362,6 +362,13 @@ $(B)/tests/contract/%: $(B)/obj/tests/contract/%.o $(B)/obj/tests/tap.o \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_ctld) $(LDLIBS)
+# A shepherd on a slow disk.
+slow_sync := $(B)/tests/contract/preload/slow_sync.so
+$(slow_sync): tests/contract/preload/slow_sync.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $<
+$(B)/tests/contract/alloc_slots: | $(slow_sync)
 
 $(B)/tests/slurm/%: $(B)/obj/tests/slurm/%.o $(B)/obj/tests/tap.o \
                     $(call libs,slurm)

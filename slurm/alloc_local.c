@@ -7,10 +7,11 @@
  * where nothing was ever started does it start something.
  *
  * A request that fits the machine but not its free slots waits, first come,
- * first served, unless it needs no slot. Slots are booked in memory, and
- * rebuilt from the `place` of each attempt that is adopted. So request() starts
- * nothing, poll() does: the engine asks again for everything live before it
- * polls, and what was started in an earlier life has its slots by then.
+ * first served, unless it needs no slot. Slots are booked in memory. After a
+ * restart the `place` of each attempt that may have processes books them again,
+ * also while its shepherd has not said yet that it started. So request() starts
+ * nothing, poll() does: the engine requests every live attempt again before it
+ * polls, and those that an earlier daemon started have their slots by then.
  *
  * Whoever else uses the GPUs of this machine is not seen.
  *

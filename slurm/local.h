@@ -24,7 +24,8 @@ enum {
 
 enum local_state {
     LOCAL_WAITING,  /* for slots; nothing was started */
-    LOCAL_UNSURE,   /* a shepherd holds the lock, but has not been let go */
+    LOCAL_UNSURE,   /* a shepherd holds the lock, and has not said that it
+                       started; the slots of `place` are booked */
     LOCAL_RUNNING,  /* pidfd is the shepherd */
     LOCAL_SWEEPING, /* the shepherd is dead, its processes may not be */
     LOCAL_ASKING,   /* it has failed, and whether a GPU of its own has is being

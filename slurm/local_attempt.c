@@ -57,19 +57,6 @@ static void destroy_attempt(struct local_attempt *a)
     free(a);
 }
 
-void local_drop(struct alloc_local *l, struct local_attempt *a)
-{
-    if (a->prev)
-        a->prev->next = a->next;
-    else
-        l->first = a->next;
-    if (a->next)
-        a->next->prev = a->prev;
-    else
-        l->last = a->prev;
-    destroy_attempt(a);
-}
-
 void local_push(struct alloc_local *l, const struct local_attempt *a,
                 struct alloc_note note)
 {
@@ -121,13 +108,50 @@ int32_t local_n_there(const struct alloc_local *l)
     return l->n_slots - l->n_lost;
 }
 
-/* A slot can be booked twice only when the machine has fewer than before a
- * restart; then it is free when both have ended. */
+/* A slot is booked twice only when an attempt's `place` cannot be read, or
+ * names a slot that this machine does not have any more; it is free when both
+ * have ended. */
 static void book(struct alloc_local *l, const struct local_attempt *a, int by)
 {
     for (int32_t i = 0; i < SLOTS_CAP; i++)
         if (a->used[i])
             l->busy[i] += by;
+}
+
+static void unbook(struct alloc_local *l, struct local_attempt *a)
+{
+    book(l, a, -1);
+    memset(a->used, 0, sizeof(a->used));
+}
+
+/* An earlier daemon chose its slots, and its processes may use them. `place`
+ * is written before a shepherd is started; if it cannot be read, the attempt
+ * may have any slot. */
+static void book_chosen(struct alloc_local *l, struct local_attempt *a)
+{
+    char place[1024];
+    unbook(l, a);
+    if (a->n_slots < 1)
+        return;
+    if (attempt_read(a->dir, "place", place, sizeof(place), NULL) < 0 ||
+        place_text_parse(place, a->used, SLOTS_CAP, NULL) < 0)
+        for (int32_t i = 0; i < l->n_slots; i++)
+            a->used[i] = 1;
+    book(l, a, 1);
+}
+
+void local_drop(struct alloc_local *l, struct local_attempt *a)
+{
+    unbook(l, a);
+    if (a->prev)
+        a->prev->next = a->next;
+    else
+        l->first = a->next;
+    if (a->next)
+        a->next->prev = a->prev;
+    else
+        l->last = a->prev;
+    destroy_attempt(a);
 }
 
 static void choose_slots(const struct alloc_local *l, struct local_attempt *a,
@@ -151,8 +175,7 @@ static void choose_slots(const struct alloc_local *l, struct local_attempt *a,
 static void end(struct alloc_local *l, struct local_attempt *a,
                 const struct alloc_note *note)
 {
-    book(l, a, -1);
-    memset(a->used, 0, sizeof(a->used));
+    unbook(l, a);
     a->state = LOCAL_ENDED;
     a->end = *note;
     local_push(l, a, *note);
@@ -273,6 +296,7 @@ static int adopt(struct alloc_local *l, struct local_attempt *a,
         (void)close(pidfd);
         return -1;
     }
+    unbook(l, a);
     memcpy(a->used, used, sizeof(a->used));
     book(l, a, 1);
     return a->is_released ? local_tell(a, SHEPHERD_RELEASE, a->grace_ms, err)
@@ -301,12 +325,15 @@ static int settle(struct alloc_local *l, struct local_attempt *a,
         else if (!asks(l, a, &x))
             end_exited(l, a, &x);
     } else if (has_started) {
+        if (a->state != LOCAL_RUNNING) /* an earlier daemon's */
+            book_chosen(l, a);
         a->state = LOCAL_SWEEPING;
     } else if (a->is_ours) {
         end_lost(l, a, "its shepherd failed: see shepherd.log");
     } else if (a->is_released || a->is_to_end) {
         return local_end_unstarted(l, a, err);
     } else {
+        unbook(l, a);
         a->state = LOCAL_WAITING;
     }
     return 0;
@@ -324,6 +351,7 @@ int local_look(struct alloc_local *l, struct local_attempt *a,
         return rc;
     }
     a->state = LOCAL_UNSURE;
+    book_chosen(l, a);
     if (why.code != ERR_BUSY) {
         if (err)
             *err = why;
