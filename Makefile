@@ -368,7 +368,7 @@ $(slow_sync): tests/contract/preload/slow_sync.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $<
-$(B)/tests/contract/alloc_slots: | $(slow_sync)
+$(B)/tests/contract/alloc_slots $(B)/tests/crash/crash: | $(slow_sync)
 
 $(B)/tests/slurm/%: $(B)/obj/tests/slurm/%.o $(B)/obj/tests/tap.o \
                     $(call libs,slurm)

@@ -8,8 +8,9 @@
  * stranger tries what is not his (others.h), and somewhere in between it is
  * killed: by SIGKILL at any moment, while it starts, or before or after any
  * call of its store (MGPU_FAIL_STORE). After each round history.h looks at what
- * is left. After WORLD rounds a last daemon lives in peace until all has ended,
- * SIGTERM stops it, and a new state begins.
+ * is left. Its shepherds are on a slow disk (programs.h). After WORLD rounds a
+ * last daemon lives in peace until all has ended, SIGTERM stops it, and a new
+ * state begins.
  *
  * What is drawn is drawn from SEED; the moment of a SIGKILL is the machine's.
  * The first finding ends the run, names the seed and leaves the state.
@@ -23,6 +24,7 @@
 
 #include "jobs/base/clock.h"
 #include "tests/crash/others.h"
+#include "tests/crash/programs.h"
 
 enum { WORLD = 40, CLIENTS = 3, SUBMITS = 12 };
 
@@ -212,7 +214,7 @@ static void *play(void *arg)
 static void exec_daemon(const char *fault)
 {
     char prog[PATH_CAP];
-    (void)snprintf(prog, sizeof(prog), "%s/mgpu-ctld", w.bin);
+    path(prog, "bin/mgpu-ctld");
     int fd = open(w.log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     int null = open("/dev/null", O_RDONLY);
     if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
@@ -435,6 +437,7 @@ static void settle(void)
 
 static void begin_world(void)
 {
+    char bin[PATH_CAP];
     const char *shm = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     (void)snprintf(w.dir, sizeof(w.dir), "%s/mgpu-crash-XXXXXX", shm);
     if (!mkdtemp(w.dir))
@@ -445,6 +448,9 @@ static void begin_world(void)
     path(w.log, "log");
     path(w.conf, "mgpu.yaml");
     path(w.copy, "copy");
+    path(bin, "bin");
+    if (!programs_make(w.bin, bin))
+        die(bin, strerror(errno));
     (void)snprintf(w.url, sizeof(w.url), "unix:%.100s", w.sock);
     history_begin(&w.h);
     w.h.uid = (int64_t)geteuid();
