@@ -19,7 +19,8 @@ struct detail {
     char why[JOB_REASON_CAP];
     int32_t nodes, gpus, exit_code, signal;
     int32_t retry;   /* REQUEUE: 1 when it counts against retry.max */
-    int32_t stopped; /* GRANT: 1 its ranks are suspended, 0 not any more */
+    int32_t stopped; /* GRANT: 1 its ranks are suspended, 0 not any more;
+                        CLAIM: 1 no time before it counts for the limit */
     int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
     int32_t priority; /* PRIORITY; INT32_MIN: none */
     int64_t for_job;  /* PREEMPT: the job that its devices go to; 0: it was

@@ -93,13 +93,15 @@ struct entry {
     double moved_s; /* when it last made any; NAN: not told yet */
     double step_s;  /* what an iteration takes, the median of: */
     float steps_s[ENG_STEPS];
-    uint32_t n_steps;  /* so far; the newest is [(n_steps - 1) % ENG_STEPS] */
-    bool is_stuck;     /* STALLED, though its worker beats */
-    bool is_heard;     /* the allocator or a worker spoke of the attempt in
-                          this life of the daemon */
-    bool is_by_wall;   /* start_now_s is what stored wall clock times say,
-                          and no worker has said better */
-    bool is_suspended; /* its ranks are stopped, since suspended_s */
+    uint32_t n_steps;   /* so far; the newest is [(n_steps - 1) % ENG_STEPS] */
+    bool is_stuck;      /* STALLED, though its worker beats */
+    bool is_heard;      /* the allocator or a worker spoke of the attempt in
+                           this life of the daemon */
+    bool is_by_wall;    /* start_now_s is what stored wall clock times say,
+                           and no worker has said better */
+    bool is_from_claim; /* the limit counts from the claim: between the grant
+                           and the claim there was no daemon for a while */
+    bool is_suspended;  /* its ranks are stopped, since suspended_s */
     double suspended_s;
     const char *give_up; /* static: why the engine ends this attempt */
     bool asked_before;   /* the allocator may know the attempt already */

@@ -107,6 +107,7 @@ static void resume_clocks(struct entry *en, double now_s, double wall_s)
     if (en->is_suspended)
         en->suspended_s = now_s - fmax(0, wall_s - job->stopped_s);
     en->is_by_wall = job->holder[0] != '\0';
+    en->is_from_claim = job->native_id[0] != '\0' && !en->is_by_wall;
 }
 
 /* Every attempt that may live is asked for again, and every clock is set to

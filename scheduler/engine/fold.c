@@ -177,6 +177,8 @@ static void fold_claim(struct job *job, const struct store_event *ev,
     job->has_begun = true;
     if (isnan(job->start_s))
         job->start_s = ev->at_s;
+    if (d->stopped > 0)
+        job->stopped_for_s = fmax(0, ev->at_s - job->start_s);
     because(job, "");
 }
 

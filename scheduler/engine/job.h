@@ -122,7 +122,8 @@ struct job {
     char gpu_type[32];   /* that the engine chose; "": its spec's, or any */
     double intent_s, run_s;
     double stopped_s;     /* somebody has suspended it since; NAN: it runs */
-    double stopped_for_s; /* in all, before that: no part of its limit */
+    double stopped_for_s; /* in all, before that, or for want of a daemon to
+                             claim from: no part of its limit */
     bool reported;
     int32_t report_code;
     char fault_node[ALLOC_NODE_NAME_CAP]; /* where a device failed, by what it

@@ -131,6 +131,7 @@ int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
         return fenced(e, en, err,
                       "attempt %" PRId32 " of job %" PRIu64 " is being ended",
                       attempt, id);
+    d.stopped = en->is_from_claim ? 1 : -1;
     return eng_stage(e, en, EV_CLAIM, -1, &d, err);
 }
 

@@ -49,7 +49,7 @@ static void set_clocks(const struct engine *e, struct entry *en,
         en->release_at_s = now_s;
         en->give_up = NULL;
         en->asked_before = en->is_resumed = en->is_held = false;
-        en->is_suspended = en->is_by_wall = false;
+        en->is_suspended = en->is_by_wall = en->is_from_claim = false;
         en->stalled_s = en->granted_s = en->told_s = NAN;
         en->moved_s = en->step_s = NAN;
         en->saves = false;
@@ -66,8 +66,12 @@ static void set_clocks(const struct engine *e, struct entry *en,
     } else if (ev == EV_CLAIM) {
         en->job.beat_s = en->tell_at_s = now_s;
         en->is_heard = true;
+        if (en->is_from_claim)
+            en->start_now_s = now_s;
+        en->is_from_claim = false;
     } else if (ev == EV_GRANT) {
         en->granted_s = en->job.native_id[0] ? now_s : (double)NAN;
+        en->is_from_claim = en->is_from_claim && en->job.native_id[0];
         en->ask_at_s = INFINITY;
     } else if (ev == EV_CANCEL || ev == EV_LIMIT || ev == EV_PREEMPT) {
         en->release_at_s = now_s;

@@ -25,8 +25,9 @@ static bool is_claimed(const struct job *job)
 
 /* Not of an attempt that may have ended while the daemon was away: first
  * somebody has to say that it still runs, and its worker has as long as it
- * may be silent to say for how long it has. Nor of one that has done all its
- * work, and so came to its end in time. */
+ * may be silent to say for how long it has. Nor of one that could not be
+ * claimed meanwhile: its limit counts from its claim. Nor of one that has done
+ * all its work, and so came to its end in time. */
 static double end_at(const struct engine *e, const struct entry *en,
                      double after_s)
 {
@@ -34,7 +35,8 @@ static double end_at(const struct engine *e, const struct entry *en,
     bool is_done = job->reported && job->report_code == 0;
     bool is_due = !job->limit_hit && !job->cancel_asked &&
                   !job->requeue_asked && !is_done && en->is_heard &&
-                  !isnan(en->start_now_s) && !en->is_suspended;
+                  !isnan(en->start_now_s) && !en->is_suspended &&
+                  !en->is_from_claim;
     double at_s = is_due ? en->start_now_s + after_s : (double)INFINITY;
     return en->is_by_wall ? fmax(at_s, job->beat_s + e->parts.conf->node_lost_s)
                           : at_s;
@@ -108,6 +110,7 @@ void engine_was_away(struct engine *e)
         eng_moved(en, now_s);
         if (!isnan(en->granted_s))
             en->granted_s = now_s;
+        en->is_from_claim = en->job.native_id[0] && !is_claimed(&en->job);
     }
 }
 
