@@ -245,15 +245,18 @@ int report_claim(const struct report_conf *conf, double patience_s,
 }
 
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
-                 const char *fault_node, const struct report_used *used,
+                 const char *fault_node, const struct report_extra *extra,
                  double deadline_s, struct error *err)
 {
     json_t *body = json_pack("{s:i,s:s}", "exit_code", exit_code, "why", why);
-    if (body != NULL && used != NULL && used->cores_ms > 0) {
-        (void)json_object_set_new(body, "cpu_ms", json_integer(used->cpu_ms));
+    if (body != NULL && extra != NULL && extra->cores_ms > 0) {
+        (void)json_object_set_new(body, "cpu_ms", json_integer(extra->cpu_ms));
         (void)json_object_set_new(body, "cores_ms",
-                                  json_integer(used->cores_ms));
+                                  json_integer(extra->cores_ms));
     }
+    if (body != NULL && extra != NULL && extra->stopped >= 0)
+        (void)json_object_set_new(body, "stopped",
+                                  json_boolean(extra->stopped));
     if (body != NULL && fault_node != NULL)
         (void)json_object_set_new(body, "fault_node", json_string(fault_node));
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;

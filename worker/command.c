@@ -308,6 +308,8 @@ static void child_wait(struct child *c, const struct command_env *env,
         if (now_s() >= c->killed_at_s)
             (void)kill(-c->pid, SIGKILL);
     }
+    /* The signal may have reached both, and ended the program first. */
+    r->was_stopped = r->was_stopped || *env->stop != 0;
     /* Not reaped yet, so its number is still its group's. */
     *env->group = 0;
     (void)kill(-c->pid, SIGKILL);

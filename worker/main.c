@@ -153,19 +153,21 @@ struct run {
     bool has_begun; /* since is set */
     bool
         is_fenced; /* this rank has heard it; what it ends with is no verdict */
+    bool was_stopped; /* this rank was told to stop before its work ended */
     int exit_code;
     char why[240];
 };
 
 /* What the others used nobody can ask any more; one that has none knows all.
  * NULL: it is not known. */
-static const struct report_used *used_alone(const struct run *r,
-                                            struct report_used *room)
+static const struct report_extra *used_alone(const struct run *r,
+                                             struct report_extra *room)
 {
     if (r->comm->size > 1 || !r->has_begun)
         return NULL;
     struct used u = used_end(&r->since, r->comm->local_size);
-    *room = (struct report_used){.cpu_ms = u.cpu_ms, .cores_ms = u.cores_ms};
+    *room = (struct report_extra){
+        .cpu_ms = u.cpu_ms, .cores_ms = u.cores_ms, .stopped = -1};
     return room;
 }
 
@@ -197,9 +199,9 @@ fail_at(struct run *r, int exit_code, const char *why, const char *fault_node)
     if (r->reporter != NULL && !r->is_fenced) {
         (void)reporter_flush(r->reporter, failing_flush_s);
         struct error err = ERROR_INIT;
-        struct report_used used;
+        struct report_extra extra;
         if (report_final(&r->conf, exit_code, why, fault_node,
-                         used_alone(r, &used), failing_word_s, &err) < 0)
+                         used_alone(r, &extra), failing_word_s, &err) < 0)
             log_warn("worker", "no final report rank=%d why=\"%s\"",
                      r->comm->rank, err.msg);
     }
@@ -332,6 +334,7 @@ static void run_cv(struct run *r)
         fail(r, status_of_training(err.code), err.msg);
     }
     r->is_fenced = t.end == TRAIN_FENCED;
+    r->was_stopped = t.end != TRAIN_DONE;
     r->exit_code = t.end == TRAIN_DONE      ? 0
                    : t.end == TRAIN_STOPPED ? EXIT_SIGNAL
                                             : EXIT_FENCED;
@@ -360,6 +363,7 @@ static void run_command(struct run *r)
     if (c.exit_code != 0 && !c.was_stopped && !c.was_fenced)
         fail(r, c.exit_code, c.why);
     r->is_fenced = c.was_fenced;
+    r->was_stopped = c.was_stopped;
     r->exit_code = c.was_fenced ? EXIT_FENCED : c.exit_code;
     memcpy(r->why, c.why, sizeof(r->why));
 }
@@ -410,17 +414,19 @@ static void last_word(struct run *r)
     (void)reporter_flush(r->reporter, flush_s);
     say_drops(r);
     /* Rank 0 speaks after the rows of all are in. */
-    int64_t sums[] = {r->used.cpu_ms, r->used.cores_ms, r->is_fenced};
-    if (comm_all_reduce_now(r->comm, sums, 3, COMM_I64, COMM_SUM, 60, &err) < 0)
+    int64_t sums[] = {r->used.cpu_ms, r->used.cores_ms, r->is_fenced,
+                      r->was_stopped};
+    if (comm_all_reduce_now(r->comm, sums, 4, COMM_I64, COMM_SUM, 60, &err) < 0)
         fail(r, error_exit_status(err.code), err.msg);
     if (sums[2] > 0) {
         r->exit_code = EXIT_FENCED; /* the daemon knows why, and ranks that
                                        their peers ended do not */
         return;
     }
-    const struct report_used used = {.cpu_ms = sums[0], .cores_ms = sums[1]};
+    const struct report_extra extra = {
+        .cpu_ms = sums[0], .cores_ms = sums[1], .stopped = sums[3] > 0};
     if (r->comm->rank == 0 && report_final(&r->conf, r->exit_code, r->why, NULL,
-                                           &used, last_word_s, &err) < 0)
+                                           &extra, last_word_s, &err) < 0)
         log_warn("worker", "no final report why=\"%s\"", err.msg);
 }
 

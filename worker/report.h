@@ -90,18 +90,20 @@ bool reporter_flush(struct reporter *r, double deadline_s);
 void reporter_destroy(struct reporter *r); /* NULL is fine */
 
 /* Of all ranks; -1: not known. */
-struct report_used {
+struct report_extra {
     int64_t cpu_ms;   /* time that cores worked for the job */
     int64_t cores_ms; /* and that of all cores which it might use */
+    int stopped; /* 1: one was told to stop before its work ended; 0: none was
+                  */
 };
 
 /* The last word, rank 0's or of one that cannot go on: always
  * <dir>/report.json, and the daemon when it answers within deadline_s.
  * in   fault_node  the node of a device that has failed, which is why; or NULL
- *      used        NULL: not known
+ *      extra       NULL: not known
  * err  ERR_IO report.json cannot be written */
 int report_final(const struct report_conf *conf, int exit_code, const char *why,
-                 const char *fault_node, const struct report_used *used,
+                 const char *fault_node, const struct report_extra *extra,
                  double deadline_s, struct error *err) MUST_CHECK;
 
 #endif

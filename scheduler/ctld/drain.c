@@ -62,7 +62,7 @@ struct drain {
     bool has_report;
     int32_t report_code;
     char report_why[JOB_REASON_CAP], fault_node[ALLOC_NODE_NAME_CAP];
-    struct engine_used used;
+    struct engine_report_extra extra;
     bool has_figures;
     struct figures figures;
     struct ingest_count count;
@@ -178,7 +178,7 @@ static int read_report(struct drain *d, char *buf, struct error *err)
         code >= 0 && code <= 255) {
         d->has_report = true;
         d->report_code = code;
-        d->used = ctld_used(o);
+        d->extra = ctld_report_extra(o);
         (void)snprintf(d->report_why, sizeof(d->report_why), "%s",
                        why ? why : "");
         (void)snprintf(d->fault_node, sizeof(d->fault_node), "%s",
@@ -254,7 +254,7 @@ static void drain_done(struct task *t)
         i->looked = true;
         i->has_report = d->has_report;
         i->report_code = d->report_code;
-        i->used = d->used;
+        i->extra = d->extra;
         memcpy(i->report_why, d->report_why, sizeof(i->report_why));
         memcpy(i->fault_node, d->fault_node, sizeof(i->fault_node));
     }
@@ -312,7 +312,7 @@ static void use_report(struct ctld *c, const struct job *job,
     struct error err = ERROR_INIT;
     if (i->has_report && !job->reported &&
         engine_report(c->engine, job->id, job->attempt, i->report_code,
-                      i->report_why, i->fault_node, &i->used, &err) < 0)
+                      i->report_why, i->fault_node, &i->extra, &err) < 0)
         log_info("engine", "report.json not used job=%llu why=\"%s\"",
                  (unsigned long long)job->id, err.msg);
 }

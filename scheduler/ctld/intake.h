@@ -68,7 +68,7 @@ struct intake {
     bool has_report; /* kept for as often as its event is undone */
     int32_t report_code;
     char report_why[JOB_REASON_CAP], fault_node[ALLOC_NODE_NAME_CAP];
-    struct engine_used used;
+    struct engine_report_extra extra;
     bool has_figures;
     struct figures figures;
     struct ctld_names *names; /* a reference */
@@ -78,7 +78,7 @@ struct intake {
     struct drain_at at;
 };
 /* Of a worker's last word. */
-struct engine_used ctld_used(const json_t *report);
+struct engine_report_extra ctld_report_extra(const json_t *report);
 struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
                            bool create);
 

@@ -20,13 +20,14 @@ struct detail {
     int32_t nodes, gpus, exit_code, signal;
     int32_t retry;   /* REQUEUE: 1 when it counts against retry.max */
     int32_t stopped; /* GRANT: 1 its ranks are suspended, 0 not any more;
-                        CLAIM: 1 no time before it counts for the limit */
+                        CLAIM: 1 no time before it counts for the limit;
+                        REPORT: see struct engine_report_extra */
     int32_t wait_ms; /* REQUEUE: not to be started earlier than so long after */
     int32_t priority; /* PRIORITY; INT32_MIN: none */
     int64_t for_job;  /* PREEMPT: the job that its devices go to; 0: it was
                          asked for by a person */
     int32_t grace_ms; /* PREEMPT: and it has so long */
-    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_used; of
+    int64_t cpu_ms, cores_ms; /* REPORT: see struct engine_report_extra; of
                                  an end: as the allocator saw it */
     int64_t ended_ms; /* an end, REQUEUE: since 1970, if it was long before */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* REPORT: where a device failed */

@@ -277,6 +277,7 @@ static bool is_fault(const struct job *job, const struct ending *end)
 static struct verdict decide(const struct engine *e, const struct entry *en,
                              const struct ending *end)
 {
+    static const struct ending by_itself = {.kind = ALLOC_EXITED};
     const struct job *job = &en->job;
     struct verdict v;
     char why[JOB_REASON_CAP];
@@ -292,8 +293,11 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
      */
     if (job->requeue_asked && !job->limit_hit)
         return make(EV_REQUEUE, EXIT_NEVER_RAN, end->signal, job->reason);
-    if (job->limit_hit ||
-        (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT))
+    bool is_limit = job->limit_hit ||
+                    (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT);
+    if (is_limit && is_success(job) && job->ended_untold)
+        return exited(job, &by_itself);
+    if (is_limit)
         return expired(job, end);
     if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
         return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
@@ -302,10 +306,8 @@ static struct verdict decide(const struct engine *e, const struct entry *en,
         end->exit_code == ALLOC_EXIT_LOG)
         return printed_too_much(job);
     /* It was done: what ended it afterwards was our own kill, if anything. */
-    if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done) {
-        const struct ending by_itself = {.kind = ALLOC_EXITED};
+    if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done)
         return exited(job, &by_itself);
-    }
     if (was_warned(e, en, end) || heeded_warning(job, end))
         return expired(job, end);
     if (is_fault(job, end) && !is_success(job)) {

@@ -409,18 +409,21 @@ void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
                          const struct engine_beat *last);
 
 /* Of all ranks; -1: not known. */
-struct engine_used {
+struct engine_report_extra {
     int64_t cpu_ms;   /* time that cores worked for the job */
     int64_t cores_ms; /* and that of all cores which it might use */
+    int32_t stopped;  /* 1: a rank was told to stop before its work ended; 0:
+                         none was */
 };
 
 /* The worker's final word, before it exits: its exit code and one line.
  * in   fault_node  a device of that node has failed, by its account, which is
  *                  why it does; NULL, "": it does not say
- *      used        NULL: it does not say */
+ *      extra       NULL: it does not say */
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
                   int32_t exit_code, const char *why, const char *fault_node,
-                  const struct engine_used *used, struct error *err) MUST_CHECK;
+                  const struct engine_report_extra *extra,
+                  struct error *err) MUST_CHECK;
 
 /* ---- reading ----------------------------------------------------------------
  */

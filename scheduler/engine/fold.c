@@ -125,6 +125,7 @@ static void fold_intent(struct entry *en, const struct store_event *ev,
     job->requeue_asked = job->is_preempted = job->is_warned = false;
     job->is_time_80 = false;
     job->report_code = 0;
+    job->ended_untold = false;
     job->fault_node[0] = '\0';
     job->iteration = job->iterations_total = 0;
     job->epoch = job->epochs_total = 0;
@@ -331,6 +332,7 @@ static void apply(struct entry *en, const struct store_event *ev,
     case EV_REPORT:
         job->reported = true;
         job->report_code = d->exit_code;
+        job->ended_untold = d->stopped == 0;
         text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
         /* Who was told to make room says what it died of, not why. */
         if (!job->requeue_asked || job->limit_hit)

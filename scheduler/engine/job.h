@@ -126,6 +126,7 @@ struct job {
                              claim from: no part of its limit */
     bool reported;
     int32_t report_code;
+    bool ended_untold; /* reported: no rank had been told to stop */
     char fault_node[ALLOC_NODE_NAME_CAP]; /* where a device failed, by what it
                                              reported; "" */
 

@@ -257,7 +257,7 @@ void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
 
 int engine_report(struct engine *e, uint64_t id, int32_t attempt,
                   int32_t exit_code, const char *why, const char *fault_node,
-                  const struct engine_used *used, struct error *err)
+                  const struct engine_report_extra *extra, struct error *err)
 {
     struct detail d = DETAIL_INIT;
     struct entry *en = attempt_of(e, id, attempt, err);
@@ -270,8 +270,9 @@ int engine_report(struct engine *e, uint64_t id, int32_t attempt,
     if (en->job.reported)
         return 0;
     d.exit_code = exit_code;
-    d.cpu_ms = used ? used->cpu_ms : -1;
-    d.cores_ms = used ? used->cores_ms : -1;
+    d.cpu_ms = extra ? extra->cpu_ms : -1;
+    d.cores_ms = extra ? extra->cores_ms : -1;
+    d.stopped = extra ? extra->stopped : -1;
     text_copy(d.why, sizeof(d.why), why ? why : "");
     if (exit_code != 0)
         text_copy(d.fault_node, sizeof(d.fault_node),

@@ -229,6 +229,42 @@ static void test_reported(void)
              "done in time, and its end is seen after its limit");
 }
 
+/* The limit of 30 s passes while the daemon is away. It strikes at the first
+ * beat, and then the worker reports 0. */
+static void limit_first(int32_t stopped, const char *want, const char *reason,
+                        const char *what)
+{
+    const struct engine_report_extra extra = {
+        .cpu_ms = -1, .cores_ms = -1, .stopped = stopped};
+    const struct engine_beat beat = {.iteration = 1};
+    struct world_script s =
+        one((struct world_attempt){.run_s = 205, .silent = 1, .no_report = 1});
+    s.node_lost_s = 1000;
+    s.jobs[0].spec_more = ",\"time_limit\":\"30s\"},\"retry\":{\"max\":1}}";
+    begin(&s, what);
+    play(2);
+    world_stop(&w);
+    w.clock.t_s = 1200;
+    ok(world_start(&w), "a new daemon");
+    play(200);
+    is_int(engine_beat(w.engine, 1, 1, &beat, &err), 0, "a beat");
+    (void)world_step(&w);
+    ok(engine_job(w.engine, 1)->limit_hit, "the limit strikes");
+    is_int(engine_report(w.engine, 1, 1, 0, "", NULL, &extra, &err), 0,
+           "the worker reports 0");
+    finish(want, reason);
+}
+
+static void test_limit_first(void)
+{
+    limit_first(0, "k0:COMPLETED/0/1[1]", "",
+                "its work had ended before anybody told it to stop");
+    limit_first(1, "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+                "it was told to stop, and exited with 0");
+    limit_first(-1, "k0:TIMEOUT/124/1[1]", "time limit of 30 s reached",
+                "a worker that does not say");
+}
+
 /* MPI may crash when it is shut down. */
 static void done_and_died(struct world_attempt how, const char *note,
                           const char *want, const char *why, const char *what)
@@ -494,6 +530,7 @@ int main(void)
     test_cancelled_later();
     test_retried();
     test_reported();
+    test_limit_first();
     test_done_and_died();
     test_taken_back();
     test_suspended();

@@ -405,7 +405,8 @@ static void test_final(struct daemon *d)
     struct report_conf conf = conf_of(d);
     const char *want =
         "{\"exit_code\":143,\"why\":\"stopped by signal: \\\"x\\\"\","
-        "\"cpu_ms\":90,\"cores_ms\":400,\"fault_node\":\"n2\"}";
+        "\"cpu_ms\":90,\"cores_ms\":400,\"stopped\":true,"
+        "\"fault_node\":\"n2\"}";
     char path[128];
     struct buf file = BUF_INIT;
     struct stat kept, st;
@@ -413,7 +414,8 @@ static void test_final(struct daemon *d)
     (void)snprintf(path, sizeof(path), "%s/.report.json.new", d->dir);
     ok(stat(path, &kept) == 0 && kept.st_blocks > 0,
        "takes the room for a report");
-    const struct report_used used = {.cpu_ms = 90, .cores_ms = 400};
+    const struct report_extra used = {
+        .cpu_ms = 90, .cores_ms = 400, .stopped = 1};
     is_int(report_final(&conf, 143, "stopped by signal: \"x\"", "n2", &used, 60,
                         &err),
            0, "final report");
