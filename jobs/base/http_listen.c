@@ -8,7 +8,9 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,19 +161,48 @@ static int unix_address(const char *path, struct sockaddr_un *ret,
     return 0;
 }
 
-/* fd: connected to it, or nearly. */
-static int refuse(const char *path, int fd, struct error *err)
+static int refuse(const char *path, pid_t pid, struct error *err)
 {
-    struct ucred peer = {.pid = 0};
-    socklen_t len = sizeof(peer);
     char who[48] = "";
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-        peer.pid > 0)
-        (void)snprintf(who, sizeof(who), ", process %ld", (long)peer.pid);
+    if (pid > 0)
+        (void)snprintf(who, sizeof(who), ", process %ld", (long)pid);
     return error_set(err, ERR_STATE,
                      "another daemon answers at '%s'%s: stop it, or use "
                      "another --socket",
                      path, who);
+}
+
+/* A child that a daemon has forked holds its sockets until it executes its own
+ * program. When the daemon is killed right then, the socket outlives it for
+ * that moment, and the next daemon must not be refused. */
+enum { ORPHANED_MS = 10000, LOOK_MS = 5 };
+
+/* Whether somebody listens there.
+ * inout  pid  the process that called listen(2); unchanged while the backlog
+ *             is full, since connect(2) then reaches nobody */
+static int look_at(const struct sockaddr_un *addr, bool *ret_listens,
+                   pid_t *pid, struct error *err)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t len = sizeof(peer);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_sys(err, errno, "make a socket");
+    int rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
+    int why = rc < 0 ? errno : 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+        peer.pid > 0)
+        *pid = peer.pid;
+    (void)close(fd);
+    if (why != 0 && why != EAGAIN && why != ECONNREFUSED)
+        return error_sys(err, why, "connect '%s'", addr->sun_path);
+    *ret_listens = why != ECONNREFUSED;
+    return 0;
+}
+
+static bool is_gone(pid_t pid)
+{
+    return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
 }
 
 /* What is there is a socket that nobody listens on any more, or nothing. */
@@ -186,20 +217,17 @@ static int check_path(const struct sockaddr_un *addr, bool *ret_is_there,
     if (!S_ISSOCK(st.st_mode))
         return error_set(err, ERR_STATE, "'%s' exists and is not a socket",
                          addr->sun_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_sys(err, errno, "make a socket");
-    int rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr));
-    int why = errno;
-    bool answers = rc == 0 || why == EAGAIN; /* alive, its backlog is full */
-    if (answers)
-        (void)refuse(addr->sun_path, fd, err);
-    (void)close(fd);
-    if (answers)
+    bool listens = false;
+    pid_t pid = 0;
+    int rc = look_at(addr, &listens, &pid, err);
+    for (int ms = 0; rc == 0 && listens && is_gone(pid) && ms < ORPHANED_MS;
+         ms += LOOK_MS) {
+        (void)poll(NULL, 0, LOOK_MS);
+        rc = look_at(addr, &listens, &pid, err);
+    }
+    if (rc < 0)
         return -1;
-    if (why != ECONNREFUSED)
-        return error_sys(err, why, "connect '%s'", addr->sun_path);
-    return 0;
+    return listens ? refuse(addr->sun_path, pid, err) : 0;
 }
 
 int http_server_may_listen_unix(const char *path, struct error *err)

@@ -1,6 +1,10 @@
 /* http.c - server and client against each other. */
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include "tests/unit/base/http_host.h"
 
@@ -303,6 +307,54 @@ static void test_urls(void)
     }
 }
 
+static bool listens_at(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    return fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+           listen(fd, 8) == 0;
+}
+
+/* A daemon is killed while a child of its has not begun its own program. */
+static void test_orphan(void)
+{
+    struct error err = ERROR_INIT;
+    int status = -1, wait_for[2];
+    char byte;
+    if (pipe(wait_for) < 0)
+        exit(1);
+    pid_t daemon = fork();
+    if (daemon == 0) {
+        if (!listens_at(sock))
+            _exit(1);
+        pid_t child = fork();
+        if (child == 0) { /* holds the socket until the test says so */
+            (void)close(wait_for[1]);
+            (void)!read(wait_for[0], &byte, 1);
+            (void)poll(NULL, 0, 100);
+        }
+        _exit(child < 0);
+    }
+    (void)close(wait_for[0]);
+    ok(waitpid(daemon, &status, 0) == daemon && status == 0,
+       "a daemon leaves a child behind");
+    (void)close(wait_for[1]);
+    ok(http_server_may_listen_unix(sock, &err) == 0,
+       "the next one waits for its socket: %s", err.msg);
+    (void)unlink(sock);
+}
+
+static void test_other(void)
+{
+    struct error err = ERROR_INIT;
+    char pid[32];
+    (void)snprintf(pid, sizeof(pid), "process %ld", (long)getpid());
+    ok(http_server_may_listen_unix(sock, &err) < 0 && err.code == ERR_STATE &&
+           strstr(err.msg, pid),
+       "a daemon that lives keeps its socket: %s", err.msg);
+}
+
 int main(void)
 {
     struct host h;
@@ -313,8 +365,10 @@ int main(void)
     (void)snprintf(url, sizeof(url), "unix:%s", sock);
 
     test_urls();
+    test_orphan();
     int before = n_fds();
     host_start(&h, &server, sock, NULL);
+    test_other();
     test_round_trip();
     test_big_body();
     test_stream();
