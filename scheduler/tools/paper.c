@@ -75,6 +75,13 @@ static int take_like(struct paper *p, char *text, struct error *err)
     return 0;
 }
 
+static int take_compare(struct paper *p, char *text, struct error *err)
+{
+    p->compare_key = cut(&text, '=');
+    p->compare_value = text;
+    return text ? 0 : damaged(p, "a 'compare' that is no key=value", err);
+}
+
 static int take_word(struct paper *p, char *line, struct error *err)
 {
     char *text = line;
@@ -92,6 +99,8 @@ static int take_word(struct paper *p, char *line, struct error *err)
         p->job = text;
     else if (strcmp(word, "like") == 0)
         return take_like(p, text, err);
+    else if (strcmp(word, "compare") == 0)
+        return take_compare(p, text, err);
     else if (strcmp(word, "note") == 0 && p->n_notes < PAPER_NOTES)
         p->notes[p->n_notes++] = text;
     else if (strcmp(word, "metric") == 0 && p->n_metrics < PAPER_METRICS) {
@@ -107,8 +116,16 @@ static int take_word(struct paper *p, char *line, struct error *err)
 
 /* ---- rows ------------------------------------------------------------------
  */
-/* "train.precision,resources.gpus,time_s,h2d": keys have a dot, the metrics
- * come in their order. */
+static bool has_key(const struct paper *p, const char *key)
+{
+    for (size_t i = 0; i < p->n_keys; i++)
+        if (strcmp(p->keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* "train.precision,resources.gpus,time_s,accuracy,h2d": keys have a dot, the
+ * accuracy may be missing, the metrics come in their order. */
 static int take_header(struct paper *p, char *line, struct error *err)
 {
     size_t n_metrics = 0;
@@ -118,6 +135,9 @@ static int take_header(struct paper *p, char *line, struct error *err)
             p->keys[p->n_keys++] = part;
         else if (strcmp(part, "time_s") == 0 && !has_time)
             has_time = true;
+        else if (strcmp(part, "accuracy") == 0 && has_time &&
+                 !p->has_accuracy && n_metrics == 0)
+            p->has_accuracy = true;
         else if (has_time && n_metrics < p->n_metrics &&
                  strcmp(p->metrics[n_metrics].name, part) == 0)
             n_metrics++;
@@ -126,7 +146,9 @@ static int take_header(struct paper *p, char *line, struct error *err)
     }
     if (p->n_keys == 0 || !has_time || n_metrics != p->n_metrics)
         return damaged(p, "a header without keys, time_s or a metric", err);
-    return 0;
+    return p->compare_key && !has_key(p, p->compare_key)
+               ? damaged(p, "a 'compare' whose key is no column", err)
+               : 0;
 }
 
 static int number(const struct paper *p, const char *text, double *ret,
@@ -139,12 +161,24 @@ static int number(const struct paper *p, const char *text, double *ret,
     return 0;
 }
 
+/* Where the i-th number of a row goes. */
+static double *number_at(const struct paper *p, struct paper_row *r, size_t i)
+{
+    if (i == 0)
+        return &r->time_s;
+    if (p->has_accuracy && i == 1)
+        return &r->accuracy;
+    return &r->metrics[i - 1 - p->has_accuracy];
+}
+
 static int take_row(struct paper *p, char *line, struct error *err)
 {
     if (p->n_rows == PAPER_ROWS)
         return damaged(p, "too many rows", err);
     struct paper_row *r = &p->rows[p->n_rows++];
-    for (size_t i = 0; i < p->n_keys + 1 + p->n_metrics; i++) {
+    const size_t n_numbers = 1 + p->has_accuracy + p->n_metrics;
+    r->accuracy = NAN;
+    for (size_t i = 0; i < p->n_keys + n_numbers; i++) {
         const char *part = cut(&line, ',');
         if (!part)
             return damaged(p, "a row that is too short", err);
@@ -152,11 +186,11 @@ static int take_row(struct paper *p, char *line, struct error *err)
             r->keys[i] = part;
             continue;
         }
-        double *to =
-            i == p->n_keys ? &r->time_s : &r->metrics[i - p->n_keys - 1];
-        if (number(p, part, to, err) < 0)
+        if (number(p, part, number_at(p, r, i - p->n_keys), err) < 0)
             return -1;
     }
+    if (r->accuracy > 100)
+        return damaged(p, "an accuracy above 100 %", err);
     return line ? damaged(p, "a row that is too long", err) : 0;
 }
 

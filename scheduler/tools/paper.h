@@ -6,6 +6,7 @@
 #ifndef MGPU_TOOLS_PAPER_H
 #define MGPU_TOOLS_PAPER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "jobs/base/error.h"
@@ -25,7 +26,8 @@ struct paper_metric {
 
 struct paper_row {
     const char *keys[PAPER_KEYS];
-    double time_s, metrics[PAPER_METRICS]; /* NAN: not printed */
+    /* NAN: not printed. accuracy is in percent. */
+    double time_s, accuracy, metrics[PAPER_METRICS];
 };
 
 struct paper {
@@ -35,6 +37,10 @@ struct paper {
     struct {
         const char *key, *value;
     } like[PAPER_LIKES];
+    /* Its times are compared with those of the rows that have this value of
+     * this key; NULL: it has no such column. */
+    const char *compare_key, *compare_value;
+    bool has_accuracy;
     const char *keys[PAPER_KEYS];
     struct paper_metric metrics[PAPER_METRICS];
     struct paper_row rows[PAPER_ROWS];

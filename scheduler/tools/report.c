@@ -71,7 +71,10 @@ static void clear_row(struct report_row *row)
                                .efficiency = NAN,
                                .paper_speedup = NAN,
                                .times_paper = NAN,
-                               .paper_efficiency = NAN};
+                               .paper_efficiency = NAN,
+                               .paper_accuracy = NAN,
+                               .compared = NAN,
+                               .paper_compared = NAN};
     for (size_t i = 0; i < PAPER_METRICS; i++)
         row->metrics[i] = row->paper_metrics[i] = NAN;
 }
@@ -89,6 +92,7 @@ void report_begin(struct report *r)
                 row->gpus = strtoll(row->keys[k], NULL, 10);
         }
         row->paper_s = p->rows[i].time_s;
+        row->paper_accuracy = p->rows[i].accuracy / 100;
         for (size_t m = 0; m < p->n_metrics; m++)
             row->paper_metrics[m] = p->rows[i].metrics[m];
     }
@@ -254,19 +258,45 @@ int report_add_run(struct report *r, const json_t *job_reply,
 
 /* ---- all of them ----------------------------------------------------------
  */
-/* The row with one GPU and the same other keys. */
+/* The row that has this value of `key`, and the same other keys; NULL: there
+ * is none, or no such key. */
 static const struct report_row *base_of(const struct report *r,
-                                        const struct report_row *row)
+                                        const struct report_row *row,
+                                        const char *key, const char *value)
 {
     for (size_t i = 0; i < r->n_rows; i++) {
-        bool same = r->rows[i].gpus == 1;
-        for (size_t k = 0; k < r->paper.n_keys; k++)
-            same = same && (strcmp(r->paper.keys[k], "resources.gpus") == 0 ||
-                            strcmp(r->rows[i].keys[k], row->keys[k]) == 0);
-        if (same)
+        bool same = true, has_key = false;
+        for (size_t k = 0; k < r->paper.n_keys; k++) {
+            bool is_key = strcmp(r->paper.keys[k], key) == 0;
+            has_key = has_key || is_key;
+            same = same && strcmp(r->rows[i].keys[k],
+                                  is_key ? value : row->keys[k]) == 0;
+        }
+        if (same && has_key)
             return &r->rows[i];
     }
     return NULL;
+}
+
+static void compare(struct report *r, struct report_row *row)
+{
+    const struct paper *p = &r->paper;
+    const struct report_row *one = base_of(r, row, "resources.gpus", "1");
+    const struct report_row *other =
+        p->compare_key ? base_of(r, row, p->compare_key, p->compare_value)
+                       : NULL;
+    if (one && row->gpus > 0) {
+        row->speedup = one->time_s / row->time_s;
+        row->paper_speedup = one->paper_s / row->paper_s;
+        row->efficiency = row->speedup / (double)row->gpus;
+        row->paper_efficiency = row->paper_speedup / (double)row->gpus;
+    }
+    if (other) {
+        row->compared = other->time_s / row->time_s;
+        row->paper_compared = other->paper_s / row->paper_s;
+    }
+    if (row->is_run && row->is_like)
+        row->times_paper = row->paper_s / row->time_s;
 }
 
 /* "n1:0,1 n2:0" is on n1 and n2; their types are the inventory's. */
@@ -310,15 +340,7 @@ int report_finish(struct report *r, const json_t *nodes, struct error *err)
 {
     for (size_t i = 0; i < r->n_rows; i++) {
         struct report_row *row = &r->rows[i];
-        const struct report_row *one = base_of(r, row);
-        if (one && row->gpus > 0) {
-            row->speedup = one->time_s / row->time_s;
-            row->paper_speedup = one->paper_s / row->paper_s;
-            row->efficiency = row->speedup / (double)row->gpus;
-            row->paper_efficiency = row->paper_speedup / (double)row->gpus;
-        }
-        if (row->is_run && row->is_like)
-            row->times_paper = row->paper_s / row->time_s;
+        compare(r, row);
         if (row->is_run && add_nodes(&r->ran_on, row->place, nodes, err) < 0)
             return -1;
     }

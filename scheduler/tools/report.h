@@ -26,8 +26,12 @@ struct report_row {
     bool is_like; /* nothing known makes it another task than the paper's */
 
     double paper_s, paper_metrics[PAPER_METRICS];
+    double paper_accuracy; /* 0..1 */
     /* Against one GPU with the same other keys; NAN without such a row. */
     double speedup, efficiency, paper_speedup, paper_efficiency;
+    /* The time of the row that the paper compares this one with (compare_key of
+     * struct paper) divided by this one's; NAN without such a row. */
+    double compared, paper_compared;
     double times_paper; /* paper_s / time_s; NAN unless is_like */
 };
 

@@ -7,7 +7,7 @@
 
 #include "scheduler/tools/report.h"
 
-enum { COLUMNS_CAP = 16, TEXT_CAP = 64 };
+enum { COLUMNS_CAP = 20, TEXT_CAP = 64 };
 
 /* "precision" of "train.precision". */
 static const char *tail_of(const char *key)
@@ -35,10 +35,46 @@ static bool has_paper_metrics(const struct report *r)
 
 /* ---- the table ------------------------------------------------------------
  */
-static const char *const time_titles[] = {
-    "TIME s",  "TRAIN s",  "TEST ACC",   "SPEED-UP",  "EFFICIENCY",
-    "PAPER s", "SPEED-UP", "EFFICIENCY", "PAPER/OURS"};
-enum { N_TIMES = sizeof(time_titles) / sizeof(*time_titles) };
+/* What a report of times has beside the keys; "%s" is the value that the paper
+ * compares with. */
+static const struct time_column {
+    const char *title;
+    size_t at;
+    char fmt;
+    enum { ALWAYS, WITH_ACCURACY, WITH_COMPARE } when;
+} times[] = {
+    {"TIME s", offsetof(struct report_row, time_s), 's', ALWAYS},
+    {"TRAIN s", offsetof(struct report_row, train_s), 's', ALWAYS},
+    {"TEST ACC", offsetof(struct report_row, accuracy), 'a', ALWAYS},
+    {"PAPER ACC", offsetof(struct report_row, paper_accuracy), 'a',
+     WITH_ACCURACY},
+    {"SPEED-UP", offsetof(struct report_row, speedup), 'x', ALWAYS},
+    {"EFFICIENCY", offsetof(struct report_row, efficiency), '%', ALWAYS},
+    {"VS %s", offsetof(struct report_row, compared), '%', WITH_COMPARE},
+    {"PAPER VS %s", offsetof(struct report_row, paper_compared), '%',
+     WITH_COMPARE},
+    {"PAPER s", offsetof(struct report_row, paper_s), 's', ALWAYS},
+    {"SPEED-UP", offsetof(struct report_row, paper_speedup), 'x', ALWAYS},
+    {"EFFICIENCY", offsetof(struct report_row, paper_efficiency), '%', ALWAYS},
+    {"PAPER/OURS", offsetof(struct report_row, times_paper), 'x', ALWAYS},
+};
+enum { N_TIMES = sizeof(times) / sizeof(*times) };
+
+static bool is_shown(const struct paper *p, const struct time_column *c)
+{
+    return c->when == ALWAYS || (c->when == WITH_ACCURACY && p->has_accuracy) ||
+           (c->when == WITH_COMPARE && p->compare_key);
+}
+
+static void time_title(const struct paper *p, const struct time_column *c,
+                       char out[TEXT_CAP])
+{
+    char value[32] = "";
+    int n = (int)strcspn(c->title, "%");
+    if (c->when == WITH_COMPARE)
+        upper(p->compare_value, value, sizeof(value));
+    (void)snprintf(out, TEXT_CAP, "%.*s%s", n, c->title, value);
+}
 
 static size_t make_columns(const struct report *r,
                            struct render_column columns[COLUMNS_CAP],
@@ -50,8 +86,10 @@ static size_t make_columns(const struct report *r,
     for (size_t k = 0; k < p->n_keys; k++)
         upper(tail_of(p->keys[k]), titles[n++], TEXT_CAP);
     if (p->n_metrics == 0)
-        for (size_t i = 0; i < N_TIMES; i++)
-            (void)snprintf(titles[n++], TEXT_CAP, "%s", time_titles[i]);
+        for (size_t i = 0; i < N_TIMES; i++) {
+            if (is_shown(p, &times[i]))
+                time_title(p, &times[i], titles[n++]);
+        }
     else
         (void)snprintf(titles[n++], TEXT_CAP, "TRAIN s");
     for (size_t m = 0; m < p->n_metrics; m++)
@@ -67,34 +105,34 @@ static size_t make_columns(const struct report *r,
     return n;
 }
 
-static int add_number(struct render_table *t, double v, const char *fmt,
+static double number_at(const struct report_row *row, size_t at)
+{
+    double v;
+    memcpy(&v, (const char *)row + at, sizeof(v));
+    return v;
+}
+
+static int add_number(struct render_table *t, double v, char fmt,
                       struct error *err)
 {
     char text[TEXT_CAP] = "-";
-    if (isfinite(v) && *fmt == '%')
+    if (isfinite(v) && fmt == 'a')
+        (void)snprintf(text, sizeof(text), "%.2f %%", 100 * v);
+    else if (isfinite(v) && fmt == '%')
         (void)snprintf(text, sizeof(text), "%.1f %%", 100 * v);
-    else if (isfinite(v) && *fmt == 'x')
+    else if (isfinite(v) && fmt == 'x')
         (void)snprintf(text, sizeof(text), "%.2f x", v);
     else if (isfinite(v))
         (void)snprintf(text, sizeof(text), v < 100 ? "%.2f" : "%.0f", v);
     return render_table_add(t, err, "%s", text);
 }
 
-static int add_times(struct render_table *t, const struct report_row *row,
-                     struct error *err)
+static int add_times(struct render_table *t, const struct paper *p,
+                     const struct report_row *row, struct error *err)
 {
-    const struct {
-        double v;
-        const char *fmt;
-    } cells[N_TIMES] = {
-        {row->time_s, "s"},        {row->train_s, "s"},
-        {row->accuracy, "%"},      {row->speedup, "x"},
-        {row->efficiency, "%"},    {row->paper_s, "s"},
-        {row->paper_speedup, "x"}, {row->paper_efficiency, "%"},
-        {row->times_paper, "x"},
-    };
     for (size_t i = 0; i < N_TIMES; i++)
-        if (add_number(t, cells[i].v, cells[i].fmt, err) < 0)
+        if (is_shown(p, &times[i]) &&
+            add_number(t, number_at(row, times[i].at), times[i].fmt, err) < 0)
             return -1;
     return 0;
 }
@@ -108,12 +146,12 @@ static int add_row(struct render_table *t, const struct report *r,
     for (size_t k = 0; rc == 0 && k < p->n_keys; k++)
         rc = render_table_add(t, err, "%s", row->keys[k]);
     if (rc == 0)
-        rc = p->n_metrics == 0 ? add_times(t, row, err)
-                               : add_number(t, row->train_s, "s", err);
+        rc = p->n_metrics == 0 ? add_times(t, p, row, err)
+                               : add_number(t, row->train_s, 's', err);
     for (size_t m = 0; rc == 0 && m < p->n_metrics; m++)
-        rc = add_number(t, row->metrics[m], "%", err);
+        rc = add_number(t, row->metrics[m], '%', err);
     for (size_t m = 0; rc == 0 && has_paper && m < p->n_metrics; m++)
-        rc = add_number(t, row->paper_metrics[m], "%", err);
+        rc = add_number(t, row->paper_metrics[m], '%', err);
     return rc < 0 ? -1
                   : render_table_add(t, err, "%s",
                                      row->is_run ? row->display_id : "-");
@@ -235,15 +273,11 @@ static const struct {
     {"paper_speedup", offsetof(struct report_row, paper_speedup)},
     {"paper_efficiency", offsetof(struct report_row, paper_efficiency)},
     {"times_paper", offsetof(struct report_row, times_paper)},
+    {"paper_accuracy", offsetof(struct report_row, paper_accuracy)},
+    {"compared", offsetof(struct report_row, compared)},
+    {"paper_compared", offsetof(struct report_row, paper_compared)},
 };
 enum { N_NUMBERS = sizeof(numbers) / sizeof(*numbers) };
-
-static double number_of(const struct report_row *row, size_t i)
-{
-    double v;
-    memcpy(&v, (const char *)row + numbers[i].at, sizeof(v));
-    return v;
-}
 
 /* Commas, quotes and line ends are quoted; a cell that a spreadsheet would
  * take for a formula is not ours to change. */
@@ -284,7 +318,7 @@ static int csv_row(const struct report *r, const struct report_row *row,
     for (size_t k = 0; rc == 0 && k < r->paper.n_keys; k++)
         rc = add_text(b, row->keys[k], err);
     for (size_t i = 0; rc == 0 && i < N_NUMBERS; i++)
-        rc = add_value(b, number_of(row, i), err);
+        rc = add_value(b, number_at(row, numbers[i].at), err);
     for (size_t m = 0; rc == 0 && m < r->paper.n_metrics; m++) {
         rc = add_value(b, row->metrics[m], err);
         if (rc == 0)
@@ -329,7 +363,8 @@ static json_t *row_json(const struct report *r, const struct report_row *row)
                                   json_string(row->keys[k]));
     (void)json_object_set_new(o, "keys", keys);
     for (size_t i = 0; i < N_NUMBERS; i++)
-        (void)json_object_set_new(o, numbers[i].name, real(number_of(row, i)));
+        (void)json_object_set_new(o, numbers[i].name,
+                                  real(number_at(row, numbers[i].at)));
     for (size_t i = 0; i < r->paper.n_metrics; i++)
         (void)json_object_set_new(m, r->paper.metrics[i].name,
                                   real(row->metrics[i]));

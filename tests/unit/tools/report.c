@@ -90,6 +90,13 @@ static void test_bad_papers(void)
         {"a row too long", HEAD "a.b,time_s\nx,1,2\n"},
         {"a number that is none", HEAD "a.b,time_s\nx,y\n"},
         {"a number below 0", HEAD "a.b,time_s\nx,-1\n"},
+        {"an accuracy before the time", HEAD "a.b,accuracy,time_s\nx,1,1\n"},
+        {"two accuracies", HEAD "a.b,time_s,accuracy,accuracy\nx,1,1,1\n"},
+        {"an accuracy above 100 %", HEAD "a.b,time_s,accuracy\nx,1,101\n"},
+        {"a row without its accuracy", HEAD "a.b,time_s,accuracy\nx,1\n"},
+        {"a compare that is none", HEAD "# compare: a.b\na.b,time_s\nx,1\n"},
+        {"a compare whose key is no column",
+         HEAD "# compare: a.c=x\na.b,time_s\nx,1\n"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct paper p;
@@ -202,7 +209,7 @@ static void test_print(void)
     begin();
     is_int(report_show(&r, &style, true, out, &err), 0, "the table");
     end();
-    ok(has("     fp64     2   25.00     5.00    75.0 %    1.60 x      80.0 %  "
+    ok(has("     fp64     2   25.00     5.00   75.00 %    1.60 x      80.0 %  "
            "    625    1.60 x      80.0 %     25.00 x  9_1\n"),
        "a row with both");
     ok(has("     fp32     2       -        -         -         -           -  "
@@ -222,12 +229,13 @@ static void test_print(void)
     begin();
     is_int(report_csv(&r, out, &err), 0, "CSV");
     end();
-    ok(has("report,train.precision,resources.gpus,time_s,train_s,accuracy,"),
+    ok(has("report,train.precision,resources.gpus,time_s,train_s,accuracy,") &&
+           has(",times_paper,paper_accuracy,compared,paper_compared,like_"),
        "names");
-    ok(has("x,fp64,2,25,5,0.75,1.6,0.8,625,1.6,0.8,25,true,9_1,\"n1:0,1 "
+    ok(has("x,fp64,2,25,5,0.75,1.6,0.8,625,1.6,0.8,25,,,,true,9_1,\"n1:0,1 "
            "n2:0\",2026-11-21T10:00:00.000Z\n"),
        "a row, quoted where it must be");
-    ok(has("x,fp32,2,,,,,,,,,,,,,\n"), "a row of nothing");
+    ok(has("x,fp32,2,,,,,,,,,,,,,,,,\n"), "a row of nothing");
     json_t *o = report_json(&r);
     ok(json_array_size(json_object_get(o, "rows")) == 5 &&
            strcmp(
@@ -235,6 +243,68 @@ static void test_print(void)
                "9_1") == 0,
        "JSON");
     json_decref(o);
+}
+
+/* "efficiency compared to FP64" of table 2 and "to FALSE" of table 3. */
+static void test_compared(void)
+{
+    const struct render_style style = {.ascii = true};
+    start(HEAD "# compare: train.precision=fp64\n"
+               "train.precision,resources.gpus,time_s,accuracy\n"
+               "fp64,1,1000,99.5\nfp64,2,625,\nfp32,1,400,98\nfp32,2,,\n");
+    add_run("9_0", "COMPLETED", "fp64", 1, 20, 50, NULL);
+    add_run("9_1", "COMPLETED", "fp32", 1, 20, 40, NULL);
+    add_run("9_2", "COMPLETED", "fp32", 2, 20, 20, NULL);
+    finish();
+    begin();
+    is_int(report_show(&r, &style, true, out, &err), 0, "the table");
+    end();
+    ok(has("TEST ACC  PAPER ACC  SPEED-UP  EFFICIENCY  VS FP64  PAPER VS FP64  "
+           "PAPER s"),
+       "the paper's columns beside ours");
+    ok(has("  75.00 %    98.00 %    1.00 x     100.0 %  125.0 %        "
+           "250.0 %"),
+       "the fp64 run's seconds through this one's; the paper's from its own");
+    ok(has("  75.00 %          -    2.00 x     100.0 %        -              "
+           "-"),
+       "  none without an fp64 run on as many GPUs");
+    begin();
+    is_int(report_csv(&r, out, &err), 0, "CSV");
+    end();
+    ok(has("x,fp32,1,40,5,0.75,1,1,400,1,1,10,0.98,1.25,2.5,true,9_1,"),
+       "  a row");
+    report_clear(&r);
+}
+
+/* What the paper prints in its tables 2 and 3, by the columns of the CSV. */
+static void test_tables(void)
+{
+    static const struct {
+        const char *name, *title, *row, *compared;
+    } tables[] = {
+        {"table2", "VS FP64  PAPER VS FP64", "fp16,2,", "0.9794,,2.31072664,"},
+        {"table3", "VS FALSE  PAPER VS FALSE", "true,1,",
+         "0.9941,,1.29818555,"},
+    };
+    const struct render_style style = {.ascii = true};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        r = (struct report){.n_rows = 0};
+        is_int(paper_load(tables[i].name, &r.paper, &err), 0, tables[i].name);
+        report_begin(&r);
+        finish();
+        begin();
+        is_int(report_show(&r, &style, true, out, &err), 0, "the table");
+        end();
+        ok(has("PAPER ACC") && has(tables[i].title) &&
+               !strstr(shown, "per cell"),
+           "it has the paper's columns");
+        begin();
+        is_int(report_csv(&r, out, &err), 0, "CSV");
+        end();
+        ok(has(tables[i].row) && has(tables[i].compared),
+           "  and its accuracy and comparison in each row");
+        report_clear(&r);
+    }
 }
 
 static void test_svg(void)
@@ -348,6 +418,8 @@ int main(void)
     test_svg();
     test_axis();
     test_shares();
+    test_compared();
+    test_tables();
     test_time();
     free(shown);
     return tap_done();
