@@ -336,8 +336,30 @@ static int add_nodes(struct buf *b, const char *place, const json_t *nodes,
     return 0;
 }
 
+/* Numbers by their value, other values by their text. */
+static int compare_values(const char *a, const char *b)
+{
+    char *a_end, *b_end;
+    double x = strtod(a, &a_end), y = strtod(b, &b_end);
+    if (*a && *b && !*a_end && !*b_end)
+        return (x > y) - (x < y);
+    return strcmp(a, b);
+}
+
+static int by_keys(const void *a, const void *b)
+{
+    const struct report_row *x = a, *y = b;
+    int order = 0;
+    for (size_t k = 0; order == 0 && k < PAPER_KEYS; k++)
+        order = compare_values(x->keys[k], y->keys[k]);
+    return order;
+}
+
 int report_finish(struct report *r, const json_t *nodes, struct error *err)
 {
+    /* Jobs come newest first; the rows that they add are sorted. */
+    const size_t n = r->paper.n_rows;
+    qsort(r->rows + n, r->n_rows - n, sizeof(r->rows[0]), by_keys);
     for (size_t i = 0; i < r->n_rows; i++) {
         struct report_row *row = &r->rows[i];
         compare(r, row);

@@ -77,6 +77,22 @@ paper() {
     [ "$(json '$.rows[0].job' <<<"$output")" = "" ]
 }
 
+@test "fig2: what its caption says, and our rows by size and GPUs" {
+    # FP64, pin_memory = false, as the caption of the figure has it.
+    run -0 "$MGPU_BIN/mgpu-submit" --show \
+        "$MGPU_SRC/jobs/paper/fig2.yaml"
+    grep -qE '^ *precision: fp64( |$)' <<<"$output"
+    grep -qE '^ *pin_memory: false( |$)' <<<"$output"
+    run -0 paper fig2 '{grid: {dataset.image_size: [40, 48],
+        resources.gpus: [1, 2]}}'
+    run -0 "$MGPU_BIN/mgpu-stat" --report fig2
+    [[ "$output" != *"precision is"* ]]
+    [[ "$output" == *"4 GPUs from 300x300 on"* ]]
+    [[ "$output" != *"not known here"* ]]
+    [ "$(awk '$1 == 40 || $1 == 48 { printf "%s/%s ", $1, $2 }' \
+        <<<"$output")" = "40/1 40/2 48/1 48/2 " ]
+}
+
 @test "fig3: shares of what the profiler counted" {
     run -0 paper fig3 '{list: [{dataset.image_size: 100, resources.gpus: 2,
         train.pin_memory: true}]}'

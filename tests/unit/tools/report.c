@@ -307,6 +307,27 @@ static void test_tables(void)
     }
 }
 
+/* Runs come newest first; the rows that they add do not stay so. */
+static void test_order(void)
+{
+    static const char *const want[] = {"bf16 2", "bf16 10", "fp16 1", "fp16 3"};
+    char got[40];
+    start(paper_text);
+    add_run("9_3", "COMPLETED", "fp16", 3, 20, 10, NULL);
+    add_run("9_2", "COMPLETED", "fp16", 1, 20, 10, NULL);
+    add_run("9_1", "COMPLETED", "bf16", 10, 20, 10, NULL);
+    add_run("9_0", "COMPLETED", "bf16", 2, 20, 10, NULL);
+    finish();
+    is_str(r.rows[0].keys[0], "fp64", "the paper's rows stay first");
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        (void)snprintf(got, sizeof(got), "%s %s", r.rows[4 + i].keys[0],
+                       r.rows[4 + i].keys[1]);
+        is_str(got, want[i], "a row of ours, by the keys");
+    }
+    ok(near(r.rows[7].speedup, 1), "with its own base");
+    report_clear(&r);
+}
+
 static void test_svg(void)
 {
     begin();
@@ -420,6 +441,7 @@ int main(void)
     test_shares();
     test_compared();
     test_tables();
+    test_order();
     test_time();
     free(shown);
     return tap_done();
