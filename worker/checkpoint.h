@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "kernels/device.h"
 #include "worker/cv/model.h"
@@ -74,13 +75,15 @@ int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
                          struct error *err) MUST_CHECK;
 
 /* out  ret          the position
- *      ret_skipped  why a newer one was passed over; code ERR_NONE: none was
+ *      ret_skipped  a line for each damaged one that is newer than the one
+ *                   taken, or for each of all when none is whole: its name and
+ *                   why; also on failure. The caller clears it
  * err  ERR_NOTFOUND there is none (also: none that is whole);
  *      ERR_INVAL it is of another model or optimizer;
  *      ERR_IO, ERR_DENIED, ERR_NOMEM the newest cannot be read now; the
  *      message says what to do */
 int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
-                    struct checkpoint_state *ret, struct error *ret_skipped,
+                    struct checkpoint_state *ret, struct buf *ret_skipped,
                     struct error *err) MUST_CHECK;
 
 /* As mkdir -p, 0700. */

@@ -170,13 +170,12 @@ static bool is_damage(const struct error *e)
            e->code == ERR_LIMIT;
 }
 
-/* Newest first. *ret_skipped is why the newest that is damaged is. */
+/* Newest first; *ret_skipped names those that are damaged. */
 static int find_whole(const char *dir, struct whole *ret,
-                      struct error *ret_skipped, struct error *err)
+                      struct buf *ret_skipped, struct error *err)
 {
     int64_t *list = NULL;
     size_t n = 0;
-    struct error skipped = ERROR_INIT;
     int rc = -1;
     if (checkpoint_list(dir, false, &list, &n, err) < 0)
         return -1;
@@ -190,22 +189,22 @@ static int find_whole(const char *dir, struct whole *ret,
                              "to go on from an older one",
                              why.msg);
         }
-        if (rc < 0 && skipped.code == ERR_NONE)
-            skipped = why;
+        if (rc < 0 && buf_addf(ret_skipped, err, "%s\n", why.msg) < 0) {
+            free(list);
+            return -1;
+        }
     }
     free(list);
-    *ret_skipped = skipped;
     if (rc < 0)
         return error_set(err, ERR_NOTFOUND, "no checkpoint in '%s'", dir);
     return 0;
 }
 
 int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
-                    struct checkpoint_state *ret, struct error *ret_skipped,
+                    struct checkpoint_state *ret, struct buf *ret_skipped,
                     struct error *err)
 {
     struct whole w = {.state = {.iteration = 0}};
-    *ret_skipped = (struct error)ERROR_INIT;
     if (find_whole(dir, &w, ret_skipped, err) < 0)
         return -1;
     int rc = give_model(&w.files[CKPT_MODEL], parts->model, err);

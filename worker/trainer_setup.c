@@ -310,28 +310,51 @@ static int open_model(struct trainer *t, int32_t classes, struct error *err)
 /* ---- the position ---------------------------------------------------------
  */
 
+/* A line of the log for each; a later checkpoint may take its place. */
+static void say_damaged(const struct buf *skipped)
+{
+    for (const char *line = buf_str(skipped); *line != '\0';) {
+        int n = (int)strcspn(line, "\n");
+        log_warn("worker", "checkpoint is damaged, not used why=\"%.*s\"", n,
+                 line);
+        line += n + 1;
+    }
+}
+
+/* *ret_is_found: there is one, and the model has it. */
+static int load_newest(struct trainer *t, struct checkpoint_state *ret,
+                       bool *ret_is_found, struct error *err)
+{
+    struct checkpoint_parts parts = trainer_parts(t);
+    struct error why = ERROR_INIT;
+    struct buf skipped = BUF_INIT;
+    int rc = checkpoint_load(t->env->ckpt_dir, &parts, ret, &skipped, &why);
+    say_damaged(&skipped);
+    *ret_is_found = rc == 0;
+    if (rc < 0 && why.code == ERR_NOTFOUND) {
+        if (skipped.len > 0)
+            log_warn("worker",
+                     "no checkpoint can be used, training begins at "
+                     "iteration 1 dir=\"%s\"",
+                     t->env->ckpt_dir);
+        rc = 0;
+    } else if (rc < 0 && err != NULL) {
+        *err = why;
+    }
+    buf_clear(&skipped);
+    return rc;
+}
+
 /* Rank 0 looks; a checkpoint of another number of ranks goes on at the same
  * share of the epoch. */
 static int load_position(struct trainer *t, struct error *err)
 {
-    struct checkpoint_parts parts = trainer_parts(t);
     struct checkpoint_state found;
-    struct error skipped = ERROR_INIT, why = ERROR_INIT;
-    if (checkpoint_load(t->env->ckpt_dir, &parts, &found, &skipped, &why) < 0) {
-        if (skipped.code != ERR_NONE)
-            log_warn("worker", "checkpoint passed over why=\"%s\"",
-                     skipped.msg);
-        if (why.code == ERR_NOTFOUND)
-            return 0;
-        if (err != NULL)
-            *err = why;
+    bool is_found = false;
+    if (load_newest(t, &found, &is_found, err) < 0)
         return -1;
-    }
-    if (skipped.code != ERR_NONE)
-        log_warn("worker",
-                 "checkpoint passed over, took the one before "
-                 "why=\"%s\"",
-                 skipped.msg);
+    if (!is_found)
+        return 0;
     if (found.global_batch != t->at.global_batch) {
         int64_t seen = found.batch * found.global_batch;
         int64_t batch = seen / t->at.global_batch;

@@ -178,6 +178,28 @@ END
     [[ $output == *"resumed at iteration $n of"* ]]
 }
 
+@test "each damaged checkpoint is named; without a usable one it begins anew" {
+    cv_spec 3 0.01
+    run worker 1
+    [ "$status" -eq 0 ]
+    local old=$dir/out/ckpt/step-32 new=$dir/out/ckpt/step-48
+    printf 'damage' >"$new/state.json"
+    cp "$new/optim.safetensors" "$old/model.safetensors"
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *'checkpoint is damaged, not used why="step-48: state.json: '* ]]
+    [[ $output == *'checkpoint is damaged, not used why="step-32: model.safetensors: '* ]]
+    [[ $output == *'no checkpoint can be used, training begins at iteration 1 '* ]]
+    # With one that is whole: the others by name, and no new beginning.
+    printf 'damage' >"$new/state.json"
+    run worker 1
+    echo "$output"
+    [[ $output == *'not used why="step-48: state.json: '* ]]
+    [[ $output == *"resumed at iteration 32 of 48"* ]]
+    [[ $output != *"begins at iteration 1"* ]]
+}
+
 @test "SIGUSR1: checkpoint, and training goes on" {
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
