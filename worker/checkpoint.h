@@ -34,6 +34,7 @@ struct checkpoint_state {
     int32_t epoch; /* the one under way, from 1 */
     int32_t batch; /* done in it; 0: it has not begun */
     int32_t ranks;
+    int32_t batch_size; /* of one rank's pass; 0: an older file, not known */
     /* Of the epoch under way, for its row. */
     double epoch_s, loss_sum;
     int64_t samples, counted; /* trained on; whose loss is in loss_sum: not

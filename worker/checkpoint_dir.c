@@ -98,12 +98,13 @@ int checkpoint_encode(const struct checkpoint_state *s,
         "{\"version\":%d,\"iteration\":%" PRId64 ",\"updates\":%" PRId64
         ",\"epoch\":%d,\"batch\":%d,"
         "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
+        ",\"batch_size\":%d"
         ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
         ",\"counted\":%" PRId64 ",\"files\":{\"%s\":\"%016" PRIx64
         "\",\"%s\":\"%016" PRIx64 "\"",
         STATE_VERSION, s->iteration, s->updates, s->epoch, s->batch, s->seed,
-        s->ranks, s->global_batch, s->epoch_s, s->loss_sum, s->samples,
-        s->counted, checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
+        s->ranks, s->global_batch, s->batch_size, s->epoch_s, s->loss_sum,
+        s->samples, s->counted, checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
         checkpoint_files[CKPT_OPTIM], crc[CKPT_OPTIM]);
     if (rc == 0 && crc[CKPT_EMA] != 0)
         rc = buf_addf(out, err, ",\"%s\":\"%016" PRIx64 "\"",
@@ -147,7 +148,7 @@ static int get_int(const json_t *o, const char *key, int64_t min, int64_t max,
 static int get_state(const json_t *o, struct checkpoint_state *s,
                      uint64_t crc[CKPT_STATE], struct error *err)
 {
-    int64_t version = 0, epoch = 0, batch = 0, ranks = 0;
+    int64_t version = 0, epoch = 0, batch = 0, ranks = 0, batch_size = 0;
     const json_t *files = json_object_get(o, "files");
     const char *model = checkpoint_files[CKPT_MODEL];
     const char *optim = checkpoint_files[CKPT_OPTIM];
@@ -164,6 +165,8 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
         get_int(o, "seed", INT64_MIN, INT64_MAX, &s->seed, err) ||
         get_int(o, "ranks", 1, INT32_MAX, &ranks, err) ||
         get_int(o, "global_batch", 1, INT64_MAX, &s->global_batch, err) ||
+        (json_object_get(o, "batch_size") != NULL &&
+         get_int(o, "batch_size", 0, INT32_MAX, &batch_size, err)) ||
         get_int(o, "samples", 0, INT64_MAX, &s->samples, err) ||
         get_int(o, counted, 0, s->samples, &s->counted, err) ||
         get_crc(files, model, &crc[CKPT_MODEL], err) ||
@@ -176,6 +179,7 @@ static int get_state(const json_t *o, struct checkpoint_state *s,
     s->epoch = (int32_t)epoch;
     s->batch = (int32_t)batch;
     s->ranks = (int32_t)ranks;
+    s->batch_size = (int32_t)batch_size;
     s->epoch_s = json_number_value(json_object_get(o, "epoch_s"));
     s->loss_sum = json_number_value(json_object_get(o, "loss_sum"));
     s->best = best != NULL ? json_number_value(best) : NAN;

@@ -345,6 +345,35 @@ static int load_newest(struct trainer *t, struct checkpoint_state *ret,
     return rc;
 }
 
+/* Batch norm takes its statistics over the batch of one pass. So the losses are
+ * the same on other ranks where gradient accumulation makes up for them: the
+ * same batches, dealt to other ranks. */
+static void say_change(const struct trainer *t,
+                       const struct checkpoint_state *was)
+{
+    const struct checkpoint_state *is = &t->at;
+    if (was->global_batch != is->global_batch)
+        log_warn("worker",
+                 "the checkpoint is of another global batch: the "
+                 "run goes on, but not exactly was=%" PRId64 " is=%" PRId64,
+                 was->global_batch, is->global_batch);
+    else if (was->batch_size != 0 && was->batch_size != is->batch_size)
+        log_warn("worker",
+                 "the checkpoint is of another train.batch_size: the "
+                 "run goes on, but not exactly was=%d is=%d",
+                 was->batch_size, is->batch_size);
+    else if (was->ranks != is->ranks && was->batch_size == 0)
+        log_warn("worker",
+                 "the checkpoint is of another number of ranks: "
+                 "the run goes on, but not exactly was=%d is=%d",
+                 was->ranks, is->ranks);
+    else if (was->ranks != is->ranks)
+        trainer_say(t,
+                    "the checkpoint is of %d rank%s, this run has %d: the "
+                    "batches stay the same, so losses differ by rounding only",
+                    was->ranks, was->ranks == 1 ? "" : "s", is->ranks);
+}
+
 /* Rank 0 looks; a checkpoint of another number of ranks goes on at the same
  * share of the epoch. */
 static int load_position(struct trainer *t, struct error *err)
@@ -355,23 +384,16 @@ static int load_position(struct trainer *t, struct error *err)
         return -1;
     if (!is_found)
         return 0;
+    say_change(t, &found);
     if (found.global_batch != t->at.global_batch) {
         int64_t seen = found.batch * found.global_batch;
         int64_t batch = seen / t->at.global_batch;
         /* An epoch's last batch may have been smaller than the others. */
         found.batch = batch < t->batches ? (int32_t)batch : t->batches;
         found.iteration = (int64_t)(found.epoch - 1) * t->batches + found.batch;
-        log_warn("worker",
-                 "the checkpoint is of another global batch: the "
-                 "run goes on, but not exactly was=%" PRId64 " is=%" PRId64,
-                 found.global_batch, t->at.global_batch);
-    } else if (found.ranks != t->at.ranks) {
-        log_warn("worker",
-                 "the checkpoint is of another number of ranks: "
-                 "the run goes on, but not exactly was=%d is=%d",
-                 found.ranks, t->at.ranks);
     }
     found.ranks = t->at.ranks;
+    found.batch_size = t->at.batch_size;
     found.global_batch = t->at.global_batch;
     t->at = found;
     trainer_say(t, "resumed at iteration %" PRId64 " of %" PRId64 ", epoch %d",
@@ -411,6 +433,7 @@ static int find_position(struct trainer *t, struct error *err)
         .global_batch = (int64_t)s->train.batch_size * t->train_sampler.size,
         .epoch = 1,
         .ranks = c->size,
+        .batch_size = s->train.batch_size,
         .best = NAN,
         .loss_scale = loss_scale_first(t->dt, s->train.mixed)};
     if (model_init(t->model, (uint32_t)s->train.seed, err) < 0)

@@ -200,6 +200,29 @@ END
     [[ $output != *"begins at iteration 1"* ]]
 }
 
+@test "resumed on other ranks: only other batches are 'not exactly' the same" {
+    # resume RANKS BATCH STEPS: on what 2 ranks with batches of 4 have begun.
+    resume() {
+        cv_spec 1 0.01
+        rm -rf "$dir"
+        worker 2 >/dev/null
+        cv_spec 2 0.01
+        sed -i "s/batch_size: 4/batch_size: $2, gradient_accumulation_steps: $3/" \
+            "$BATS_TEST_TMPDIR/spec.yaml"
+        run worker "$1"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [[ $output == *"resumed at iteration 8 of 16"* ]]
+    }
+    resume 1 4 2 # batch norm sees the same batches
+    [[ $output != *"not exactly"* ]]
+    [[ $output == *"the checkpoint is of 2 ranks, this run has 1: the batches stay the same, so losses differ by rounding only"* ]]
+    resume 1 8 1
+    [[ $output == *"not exactly was=4 is=8"* ]]
+    resume 2 2 2
+    [[ $output == *"not exactly was=4 is=2"* ]]
+}
+
 @test "SIGUSR1: checkpoint, and training goes on" {
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
