@@ -130,3 +130,23 @@ struct memory_left memory_left(const char *root)
         left = (struct memory_left){.bytes = share, .is_share = true};
     return left;
 }
+
+static int64_t kib_of(const char *text, const char *what)
+{
+    int64_t kib = number(text, what);
+    return kib < 0 ? -1 : kib * 1024;
+}
+
+struct memory_used memory_used(const char *root)
+{
+    struct buf b = BUF_INIT, proc = BUF_INIT;
+    struct memory_used used = {.bytes = -1, .highest = -1};
+    if (buf_addf(&proc, NULL, "%s/proc/self", root) == 0) {
+        const char *text = text_of(&b, buf_str(&proc), "status");
+        used.bytes = kib_of(text, "\nVmRSS:\t");
+        used.highest = kib_of(text, "\nVmHWM:\t");
+    }
+    buf_clear(&b);
+    buf_clear(&proc);
+    return used;
+}

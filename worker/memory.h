@@ -1,4 +1,4 @@
-/* memory.h - how much memory of the host a job can still have. */
+/* memory.h - how much memory of the host a job can still have, and has. */
 #ifndef MGPU_WORKER_MEMORY_H
 #define MGPU_WORKER_MEMORY_H
 
@@ -13,5 +13,11 @@ struct memory_left {
 
 /* in  root  "" but for tests: stands before /proc and /sys */
 struct memory_left memory_left(const char *root);
+
+/* Of this process, resident: now, and at its highest. Negative: not known. */
+struct memory_used {
+    int64_t bytes, highest;
+};
+struct memory_used memory_used(const char *root);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "jobs/base/log.h"
+#include "worker/memory.h"
 #include "worker/trainer_impl.h"
 
 /* About ten lines of progress per epoch, but not more than one in two
@@ -184,9 +185,21 @@ static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     return end_epoch(t, ret, err);
 }
 
+/* What a person should ask for: the plan, and all that it does not cover. */
+static void say_memory(const struct trainer *t)
+{
+    int64_t highest = memory_used("").highest;
+    if (highest >= 0)
+        trainer_say(t,
+                    "highest host memory of rank 0 in the first epoch: %.1f "
+                    "MiB",
+                    (double)highest / (1 << 20));
+}
+
 static int train(struct trainer *t, struct train_result *ret, struct error *err)
 {
-    while (t->at.epoch <= t->spec->train.epochs) {
+    for (bool is_first = true; t->at.epoch <= t->spec->train.epochs;
+         is_first = false) {
         struct agreed a = {.stop = false};
         if (train_epoch(t, &a, err) < 0)
             return -1;
@@ -196,6 +209,8 @@ static int train(struct trainer *t, struct train_result *ret, struct error *err)
         }
         if (a.stop)
             return stop_here(t, ret, err);
+        if (is_first)
+            say_memory(t);
     }
     return 0;
 }

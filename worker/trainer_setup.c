@@ -210,6 +210,19 @@ static int open_extra(struct trainer *t, struct error *err)
                     s->train.ema.decay, err);
 }
 
+/* Before the plan's memory is taken, what is resident is all the rest: the
+ * program, its libraries, and data that was read. BLAS's buffers and what a
+ * checkpoint is written from come later; trainer.c prints what it came to. */
+static void say_host_memory(const struct trainer *t, int64_t planned)
+{
+    int64_t used = memory_used("").bytes;
+    if (used >= 0)
+        trainer_say(t,
+                    "host memory per rank: %.1f MiB (planned %.1f; program, "
+                    "MPI, libraries and data: %.1f MiB)",
+                    mib(planned + used), mib(planned), mib(used));
+}
+
 /* Printed before anything is allocated, and refused if it cannot fit. */
 static int plan_memory(struct trainer *t, const struct model_conf *mc,
                        const struct loader_conf *lc,
@@ -235,6 +248,7 @@ static int plan_memory(struct trainer *t, const struct model_conf *mc,
                 "and %.1f MiB of the host's for batches to come",
                 mib(total), mib(p.bytes_params), mib(p.bytes_grads), mib(optim),
                 mib(p.bytes_activations), mib(work), mib(batches), mib(host));
+    say_host_memory(t, host + (t->dev->host_memory ? total : 0));
     return check_memory(t, total, host, err);
 }
 

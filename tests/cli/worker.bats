@@ -123,6 +123,29 @@ END
     [[ $output != *"epoch"* ]]
 }
 
+# mib_of 'REGEX': the number after it, at a line's start, in 1/10 MiB.
+mib_of() {
+    sed -n "s/^$1\([0-9]*\)\.\([0-9]\) MiB.*/\1\2/p" <<<"$output"
+}
+
+@test "memory that is printed is what a rank takes, with program and libraries" {
+    cv_spec 2 0.01
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    local plan used all peak
+    plan=$(mib_of 'memory per rank: ')
+    used=$(mib_of 'host memory.* libraries and data: ')
+    all=$(mib_of 'host memory per rank: ')
+    peak=$(mib_of 'highest host memory of rank 0 in the first epoch: ')
+    # Libraries of several MiB are loaded; what is planned is yet to be taken.
+    [ "$used" -gt 50 ]
+    [ "$all" -ge "$((plan + used - 2))" ]
+    [ "$all" -le "$((plan + used + 12))" ] # and what is for batches to come
+    [ "$peak" -gt "$used" ]
+    [ "$(grep -c 'in the first epoch: ' <<<"$output")" -eq 1 ]
+}
+
 @test "memory that cannot be had is refused, too" {
     if [ "${MGPU_VARIANT:-release}" != release ]; then
         skip "a sanitizer takes more than there is"

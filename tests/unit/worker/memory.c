@@ -70,6 +70,17 @@ static void test_two(void)
     leaves(60 * 1024, false, "a machine that has less");
 }
 
+static void test_used(void)
+{
+    struct memory_used m = memory_used(dir);
+    ok(m.bytes == -1 && m.highest == -1, "nobody says what is used");
+    put("/proc/self/status", "Name:\tw\nVmPeak:\t  900 kB\nVmHWM:\t  70 kB\n"
+                             "VmRSS:\t   50 kB\nRssAnon:\t 20 kB\n");
+    m = memory_used(dir);
+    is_int(m.bytes, 50 * 1024, "what is resident");
+    is_int(m.highest, 70 * 1024, "and was at its highest");
+}
+
 static void test_one(void)
 {
     put("/proc/meminfo", "MemAvailable:   800 kB\n");
@@ -94,6 +105,11 @@ int main(void)
         return 1;
     test_two();
     test_one();
+    test_used();
+    struct memory_used mine = memory_used("");
+    ok(mine.bytes > 100 << 10 && mine.highest >= mine.bytes,
+       "of this process: %lld KiB, %lld at its highest",
+       (long long)(mine.bytes >> 10), (long long)(mine.highest >> 10));
     struct memory_left here = memory_left("");
     ok(here.bytes > 1 << 20, "of this machine: %lld MiB%s",
        (long long)(here.bytes >> 20), here.is_share ? ", a share" : "");
