@@ -1,6 +1,7 @@
 /* ema.c - see ema.h. */
 #include "worker/ema.h"
 
+#include <math.h>
 #include <string.h>
 
 int64_t ema_bytes(const struct model_plan *plan, enum dtype dt, double decay)
@@ -84,4 +85,9 @@ int ema_show(struct ema *e, bool on, struct error *err)
                   err) < 0)
         return -1;
     return ops->copy(e->dev, running, e->running, acc, err);
+}
+
+double ema_rest(double decay, int64_t updates)
+{
+    return decay > 0 ? pow(decay, (double)updates) : 0;
 }

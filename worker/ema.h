@@ -35,6 +35,12 @@ int ema_init(struct ema *ret, struct device *dev, struct model *model,
              struct error *err) MUST_CHECK;
 void ema_clear(struct ema *e); /* zeroed is fine */
 
+/* The share of the mean that is still its start, after so many updates: 0..1;
+ * decay 0: 0. */
+double ema_rest(double decay, int64_t updates);
+/* Above this an evaluation says more of the start than of the training. */
+#define EMA_REST_MAX 0.05
+
 /* After a step of the optimizer; the first one copies. */
 int ema_update(struct ema *e, bool is_first, struct error *err) MUST_CHECK;
 

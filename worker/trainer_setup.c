@@ -507,6 +507,18 @@ static enum dtype dtype_of(const struct job_spec *s)
     return types[s->train.precision];
 }
 
+static void warn_of_mean(const struct trainer *t)
+{
+    double rest = ema_rest(t->spec->train.ema.decay, t->total);
+    if (rest > EMA_REST_MAX && t->env->comm->rank == 0)
+        log_warn(
+            "worker",
+            "train.ema.decay: after all iterations the mean of the "
+            "weights still has %.0f %% of its start, and evaluations use "
+            "the mean: lower it, or train longer decay=%g iterations=%" PRId64,
+            100 * rest, t->spec->train.ema.decay, t->total);
+}
+
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err)
 {
@@ -546,6 +558,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                 "iterations per epoch",
                 t->train.n, t->eval.n, env->spec->dataset.image_size,
                 env->spec->dataset.image_size, t->batches);
+    warn_of_mean(t);
     return 0;
 }
 

@@ -182,6 +182,20 @@ mib_of() {
     done
 }
 
+@test "a mean of the weights that keeps too much of its start is warned of" {
+    cv_spec 2 0.01 # 32 iterations
+    sed -i "s/seed: 1,/seed: 1, ema: {decay: 0.95},/" "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 2 # 16: 0.95^16 is 0.44
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'train.ema.decay: after all iterations the mean of the weights still has 44 % of its start' <<<"$output")" -eq 1 ]
+    sed -i "s/decay: 0.95/decay: 0.8/" "$BATS_TEST_TMPDIR/spec.yaml"
+    rm -rf "$dir"
+    run worker 2 # 0.8^16 is 0.028
+    [ "$status" -eq 0 ]
+    [[ $output != *"train.ema.decay"* ]]
+}
+
 @test "SIGTERM to the ranks: checkpoint, 143, and the next run goes on" {
     cv_spec 1000 0.01
     worker 2 >"$BATS_TEST_TMPDIR/log" 2>&1 &
