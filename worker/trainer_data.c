@@ -4,6 +4,7 @@
  * is taken, so that its threads work while the device does. */
 #include <inttypes.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "jobs/base/log.h"
@@ -113,14 +114,35 @@ int trainer_count_batches(struct trainer *t, struct error *err)
         t->batches = share / batch;
     } else if (last == 1 && s->dataset.image_size <= 32 && t->batches > 1) {
         t->batches--;
-        trainer_say(t, "the last sample of each epoch is left out: batch norm "
-                       "cannot train on one");
+        trainer_say(t, "the last batch of each epoch is left out: it has 1 "
+                       "sample per rank, and batch norm cannot train on one "
+                       "value per channel");
     }
     if (s->train.max_steps_per_epoch > 0 &&
         t->batches > s->train.max_steps_per_epoch)
         t->batches = s->train.max_steps_per_epoch;
     t->total = (int64_t)t->batches * s->train.epochs;
     return 0;
+}
+
+void trainer_say_data(const struct trainer *t)
+{
+    const struct job_spec *s = t->spec;
+    int64_t used = (int64_t)t->batches * s->train.batch_size *
+                   (int64_t)t->train_sampler.size;
+    char train[80];
+    if (used < t->train.n)
+        (void)snprintf(train, sizeof(train),
+                       "%d training samples, %" PRId64
+                       " of them in each epoch,",
+                       t->train.n, used);
+    else
+        (void)snprintf(train, sizeof(train), "%d training", t->train.n);
+    trainer_say(t,
+                "data: %s and %d evaluation samples at %dx%d, %d iterations "
+                "per epoch",
+                train, t->eval.n, s->dataset.image_size, s->dataset.image_size,
+                t->batches);
 }
 
 /* ---- loaders -------------------------------------------------------------

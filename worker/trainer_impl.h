@@ -118,6 +118,7 @@ struct checkpoint_parts trainer_parts(struct trainer *t);
 int trainer_open_data(struct trainer *t, int32_t *ret_classes,
                       struct error *err) MUST_CHECK;
 int trainer_count_batches(struct trainer *t, struct error *err) MUST_CHECK;
+void trainer_say_data(const struct trainer *t); /* after that */
 struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train);
 /* Batch i of this epoch; from 0 on, or where a run resumes, then in turn. */
 int trainer_batch(struct trainer *t, struct feed *f, int32_t i,

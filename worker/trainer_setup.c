@@ -553,11 +553,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
                 t->mixed.dev != NULL ? " (weights in fp32)" : "",
                 t->dev->ops->name, t->comm->ops->name, env->comm->size,
                 env->comm->size == 1 ? "" : "s", env->spec->train.batch_size);
-    trainer_say(t,
-                "data: %d training and %d evaluation samples at %dx%d, %d "
-                "iterations per epoch",
-                t->train.n, t->eval.n, env->spec->dataset.image_size,
-                env->spec->dataset.image_size, t->batches);
+    trainer_say_data(t);
     warn_of_mean(t);
     return 0;
 }

@@ -182,6 +182,26 @@ mib_of() {
     done
 }
 
+@test "the log counts the samples of an epoch, without a last batch of one" {
+    cv_spec 1 0.01
+    sed -i 's/train_samples: 64/train_samples: 13/' "$BATS_TEST_TMPDIR/spec.yaml"
+    run worker 1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ $output == *"the last batch of each epoch is left out: "*"1 sample per rank"* ]]
+    [[ $output == *"data: 13 training samples, 12 of them in each epoch, and 16 evaluation samples at 32x32, 3 iterations per epoch"* ]]
+    # One pixel more, and the last feature map has four values of a sample.
+    sed -i 's/image_size: 32/image_size: 33/' "$BATS_TEST_TMPDIR/spec.yaml"
+    rm -rf "$dir"
+    run worker 1
+    [[ $output == *"data: 13 training and 16 evaluation samples at 33x33, 4 iterations per epoch"* ]]
+    sed -i 's/eval_samples: 16/eval_samples: 16, drop_last: true/' \
+        "$BATS_TEST_TMPDIR/spec.yaml"
+    rm -rf "$dir"
+    run worker 1
+    [[ $output == *"data: 13 training samples, 12 of them in each epoch, and"* ]]
+}
+
 @test "a mean of the weights that keeps too much of its start is warned of" {
     cv_spec 2 0.01 # 32 iterations
     sed -i "s/seed: 1,/seed: 1, ema: {decay: 0.95},/" "$BATS_TEST_TMPDIR/spec.yaml"
