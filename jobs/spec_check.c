@@ -155,6 +155,21 @@ static void check_channels(const struct check *c)
                    path);
 }
 
+/* The last feature map of an image of 32 pixels or less has one: MobileNetV2
+ * halves it five times. */
+static void check_batch(const struct check *c)
+{
+    static const char path[] = "train.batch_size";
+    int32_t side = c->s->dataset.image_size;
+    if (is_set(c, path) && c->s->train.batch_size == 1 && side <= 32 &&
+        !is_bad(c, "dataset.image_size"))
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "set batch_size: 2 or more, or image_size: 33 or more",
+                   "batch norm needs more than 1 value per channel: a batch "
+                   "of 1 image of %d by %d pixels has 1",
+                   side, side);
+}
+
 static void check_mixed(const struct check *c)
 {
     enum spec_precision p = c->s->train.precision;
@@ -414,6 +429,7 @@ void spec_check(const struct job_spec *s, const struct node *root,
     check_rows(&c);
     check_optimizer(&c);
     check_channels(&c);
+    check_batch(&c);
     check_mixed(&c);
     check_betas(&c);
     check_milestones(&c);

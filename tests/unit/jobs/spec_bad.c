@@ -279,6 +279,18 @@ static const struct row value_rows[] = {
      "E017 4:36"},
     {"E017 momentum of adamw", OK_CV "train: {optimizer: {momentum: 0.9}}\n",
      "E017 4:21"},
+    {"E017 a batch of one, whose last feature map is one pixel",
+     HEAD "dataset: {source: synthetic, image_size: 32}\n"
+          "train: {batch_size: 1, gradient_accumulation_steps: 8}\n",
+     "E017 4:21"},
+    {"a batch of one, of 33 pixels",
+     HEAD "dataset: {source: synthetic, image_size: 33}\n"
+          "train: {batch_size: 1}\n",
+     ""},
+    {"a batch of two, of 28 pixels",
+     HEAD "dataset: {source: synthetic, image_size: 28}\n"
+          "train: {batch_size: 2}\n",
+     ""},
     {"E017 nesterov without momentum",
      OK_CV "train:\n  optimizer: {name: sgd, momentum: 0, nesterov: on}\n",
      "E017 5:49"},
