@@ -28,6 +28,7 @@ struct http_client {
     char base[300]; /* what paths are appended to */
     double connect_timeout_s, timeout_s;
     size_t max_reply_bytes;
+    bool in_doubt;
     int (*authorize)(void *arg, const struct http_request *req, struct buf *out,
                      struct error *err);
     void *authorize_arg;
@@ -321,6 +322,10 @@ static int try_once(struct http_client *c, const struct http_request *req,
     *ret = curl_easy_perform(c->curl);
     (void)curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
+    long sent_bytes = 0;
+    (void)curl_easy_getinfo(c->curl, CURLINFO_REQUEST_SIZE, &sent_bytes);
+    if (*ret != CURLE_OK && sent_bytes > 0)
+        c->in_doubt = true;
     return 0;
 }
 
@@ -363,6 +368,11 @@ static int perform(struct http_client *c, const struct http_request *req,
 out:
     buf_clear(&url);
     return ret;
+}
+
+bool http_client_in_doubt(const struct http_client *c)
+{
+    return c->in_doubt;
 }
 
 int http_client_call(struct http_client *c, const struct http_request *req,

@@ -8,6 +8,7 @@
 #ifndef MGPU_BASE_HTTP_CLIENT_H
 #define MGPU_BASE_HTTP_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "jobs/base/buf.h"
@@ -51,6 +52,10 @@ void http_client_destroy(struct http_client *c); /* NULL is fine */
 int http_client_call(struct http_client *c, const struct http_request *req,
                      int *ret_status, struct buf *body,
                      struct error *err) MUST_CHECK;
+
+/* Whether bytes of a request of c were sent that had no whole reply: the
+ * server may have carried it out. False as long as no connection was made. */
+bool http_client_in_doubt(const struct http_client *c);
 
 /* Calls line() for each line of a chunked JSON Lines reply, as it comes. */
 int http_client_stream(struct http_client *c, const char *path,

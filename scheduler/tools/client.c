@@ -209,6 +209,11 @@ int client_post(struct client *c, const char *path, const json_t *body,
     return rc;
 }
 
+bool client_in_doubt(const struct client *c)
+{
+    return http_client_in_doubt(c->http);
+}
+
 int client_stream(struct client *c, const char *path, double timeout_s,
                   int (*line)(void *arg, const char *text, size_t len,
                               struct error *err),
@@ -367,7 +372,11 @@ int tool_run(const struct tool_main *m, int argc, char **argv)
                            &err);
     if (rc == OPTIONS_RUN)
         rc = m->run(m->arg, argc - operand, argv + operand, &status, &err);
-    if (rc < 0)
-        return fail(m, true, &err);
+    if (rc < 0) {
+        status = fail(m, true, &err);
+        if (m->advise)
+            m->advise(m->arg);
+        return status;
+    }
     return output_close(stdout, &err) < 0 ? fail(m, false, &err) : status;
 }

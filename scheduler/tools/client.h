@@ -35,6 +35,9 @@ int client_parse(const char *path, const struct buf *text, json_t **ret,
                  struct error *err) MUST_CHECK;
 int client_post(struct client *c, const char *path, const json_t *body,
                 const char *key, json_t **ret, struct error *err) MUST_CHECK;
+/* See http_client_in_doubt(): after a client_post() that failed, whether the
+ * daemon may have carried it out. */
+bool client_in_doubt(const struct client *c);
 /* Lines of a stream; see http_client_stream(). A reply of >= 400 is an err,
  * and so is ERR_TIMEOUT after timeout_s (0: none). */
 int client_stream(struct client *c, const char *path, double timeout_s,
@@ -74,6 +77,9 @@ struct tool_main {
                      struct error *err);
     int (*run)(void *arg, int n, char **operands, int *ret_exit,
                struct error *err);
+    /* After the error of run() was printed: advice, on standard error. May be
+     * NULL. */
+    void (*advise)(void *arg);
     void *arg;
     const bool *json;
 };

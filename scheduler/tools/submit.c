@@ -189,7 +189,7 @@ static int body_of(const struct submit_args *a, const char *text, json_t **ret,
 }
 
 /* own  *ret: json_decref() */
-static int send(struct client *c, const struct submit_args *a, const char *text,
+static int send(struct client *c, struct submit_args *a, const char *text,
                 json_t **ret, struct error *err)
 {
     char key[RNG_TOKEN_CAP];
@@ -201,13 +201,21 @@ static int send(struct client *c, const struct submit_args *a, const char *text,
     int rc = body_of(a, text, &body, err);
     if (rc == 0)
         rc = client_post(c, "/v1/jobs", body, key, ret, err);
-    if (rc < 0 && err->code == ERR_UNAVAIL)
-        (void)fprintf(stderr,
-                      "%s: when in doubt, submit again with "
-                      "--idempotency-key %s\n",
-                      submit_tool.name, key);
+    if (rc < 0 && client_in_doubt(c))
+        memcpy(a->doubt_key, key, sizeof(key));
     json_decref(body);
     return rc;
+}
+
+static void advise(void *arg)
+{
+    const struct submit_args *a = arg;
+    if (*a->doubt_key)
+        (void)fprintf(stderr,
+                      "%s: the job may have been accepted: to submit it at "
+                      "most once, repeat the command with --idempotency-key "
+                      "%s\n",
+                      submit_tool.name, a->doubt_key);
 }
 
 /* As findings without a line are: it is the daemon that knows of these. */
@@ -314,7 +322,7 @@ static int follow(struct client *c, const struct submit_args *a, uint64_t id,
     return wait_for(c, &rest, id, 1, ret_exit, err);
 }
 
-static int submit(const struct submit_args *a, const char *text,
+static int submit(struct submit_args *a, const char *text,
                   const struct tasks *t, int *ret_exit, struct error *err)
 {
     struct client *c = NULL;
@@ -533,6 +541,7 @@ int main(int argc, char **argv)
         .tool = &submit_tool,
         .on_option = submit_on_option,
         .run = run,
+        .advise = advise,
         .arg = &a,
         .json = &a.common.json,
     };

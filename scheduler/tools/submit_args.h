@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "jobs/base/rng.h"
 #include "jobs/spec.h"
 #include "scheduler/tools/options.h"
 
@@ -20,6 +21,8 @@ struct submit_args {
     bool list_templates, explain, werror, follow;
     const char *key, *file, *template_name;
     const char *code; /* of --explain=CODE; NULL: those among the operands */
+    /* What was sent, when the daemon may have accepted it unseen; else "". */
+    char doubt_key[RNG_TOKEN_CAP];
     struct buf template_path;
     struct spec_base *base; /* of it, when a file is laid over it */
     struct buf depends;     /* a YAML list, without its end */

@@ -4,12 +4,19 @@
 # what a user meets.
 
 bats_require_minimum_version 1.5.0
+load helpers
 submit() { "$MGPU_BIN/mgpu-submit" "$@"; }
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
     export MGPU_URL=unix:$BATS_TEST_TMPDIR/nobody.sock
     printf 'version: 1\nkind: cv\ndataset: {source: synthetic}\n' >good.yaml
+}
+
+# Of the one test that has a daemon.
+teardown() {
+    [ -z "$ctld_pid" ] || kill -CONT "$ctld_pid"
+    ctld_stop
 }
 
 @test "the smallest legal file is valid" {
@@ -152,15 +159,30 @@ setup() {
     [ "$output" = "mgpu-submit: open 'missing.yaml': No such file or directory" ]
 }
 
-@test "no daemon is status 69, names the socket, and gives the key" {
+@test "no daemon is status 69 and names the socket: nothing was sent" {
     run submit good.yaml
     [ "$status" -eq 69 ]
     [[ $output == *"nobody.sock"* ]]
-    [[ $output == *"--idempotency-key"* ]]
+    [ "${#lines[@]}" -eq 1 ]
     run submit --dry-run good.yaml
     [ "$status" -eq 69 ]
     [[ $output == *"nobody.sock"* ]]
     [[ $output != *"--idempotency-key"* ]]
+}
+
+# Lasts the 10 s for which mgpu-submit waits.
+@test "a daemon that does not answer: the job may be there, with its key" {
+    local key
+    ctld_start
+    kill -STOP "$ctld_pid"
+    run --separate-stderr submit --json --hold good.yaml
+    kill -CONT "$ctld_pid"
+    [ "$status" -eq 124 ]
+    [[ $output == *'"mgpu.error/1"'*'"TIMEOUT"'* ]]
+    [[ $stderr == *"the job may have been accepted"*"--idempotency-key "* ]]
+    key=${stderr##* }
+    [ "$(submit --parsable --hold --idempotency-key "$key" good.yaml)" = 1 ]
+    [ "$(api GET /v1/jobs | grep -o '"id":[0-9]*')" = '"id":1' ]
 }
 
 @test "--show names where each value is from" {

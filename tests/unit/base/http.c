@@ -294,6 +294,54 @@ static void test_short(void)
     http_client_destroy(c);
 }
 
+static void *hear_and_hang_up(void *arg)
+{
+    const int *listener = arg;
+    int fd = accept(*listener, NULL, NULL);
+    (void)hear(fd, "\r\n\r\n");
+    (void)close(fd);
+    return NULL;
+}
+
+static int post_once(struct http_client *c)
+{
+    struct http_request req = {.method = "POST", .path = "/v1/body"};
+    struct error err = ERROR_INIT;
+    struct buf b = BUF_INIT;
+    int status = 0;
+    int rc = http_client_call(c, &req, &status, &b, &err);
+    tap_diag("%s", err.msg);
+    buf_clear(&b);
+    return rc < 0 ? -(int)err.code : status;
+}
+
+static void test_doubt(void)
+{
+    struct http_client_conf conf = {
+        .url = url, .connect_timeout_s = 0.01, .timeout_s = 60};
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    struct http_client *c = NULL;
+    struct error err = ERROR_INIT;
+    pthread_t thread;
+
+    ok(http_client_create(&conf, &c, &err) == 0, "a client");
+    is_int(post_once(c), -(int)ERR_UNAVAIL, "nobody listens");
+    ok(!http_client_in_doubt(c), "then nothing was sent");
+
+    (void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", sock);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ok(bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+           listen(fd, 1) == 0 &&
+           pthread_create(&thread, NULL, hear_and_hang_up, &fd) == 0,
+       "a server that hears and hangs up");
+    is_int(post_once(c), -(int)ERR_UNAVAIL, "no reply comes");
+    (void)pthread_join(thread, NULL);
+    ok(http_client_in_doubt(c), "the request may have been carried out");
+    http_client_destroy(c);
+    (void)close(fd);
+    (void)unlink(sock);
+}
+
 static void test_urls(void)
 {
     static const char *const bad[] = {"",        "unix:",   "unix:rel",
@@ -367,6 +415,7 @@ int main(void)
     test_urls();
     test_orphan();
     int before = n_fds();
+    test_doubt();
     host_start(&h, &server, sock, NULL);
     test_other();
     test_round_trip();
