@@ -91,6 +91,8 @@
  *     "held_by","display_id","sweep","task","vary","account","partition",
  *     "labels","begin"}
  *     begin: policy.begin, or null
+ *     elapsed_s, left_s: by the wall clock, never negative: 0 once it has been
+ *     set before the start, or past the limit, which strikes by another clock
  *     start_forecast: of one of the first 64 that wait for which there is no
  *     start_estimate, as others are before it; start_in_s: seconds to the one
  *     or the other

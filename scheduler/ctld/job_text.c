@@ -98,18 +98,23 @@ static double wall_s(const struct view *v)
     return v->c->parts.clock->wall_s(v->c->parts.clock);
 }
 
+/* A duration between times of the wall clock, which may have been set
+ * meanwhile. NAN, unknown, stays. */
+static double lasted(double s)
+{
+    return s < 0 ? 0 : s;
+}
+
 static double elapsed(const struct view *v)
 {
     const struct job *j = v->j;
-    if (!isfinite(j->start_s))
-        return NAN;
-    /* Somebody may have set the clock back meanwhile. */
-    return fmax(0, (isfinite(j->end_s) ? j->end_s : wall_s(v)) - j->start_s);
+    return lasted((isfinite(j->end_s) ? j->end_s : wall_s(v)) - j->start_s);
 }
 
 static double left(const struct view *v)
 {
-    return job_state_is_live(v->j->state) ? v->j->limit_s - elapsed(v) : NAN;
+    return job_state_is_live(v->j->state) ? lasted(v->j->limit_s - elapsed(v))
+                                          : (double)NAN;
 }
 
 static double start_estimate(const struct view *v)
