@@ -62,12 +62,21 @@ static enum err_code code_of(sqlite3 *h, int e)
     }
 }
 
+void db_note_damage(const struct db *d)
+{
+    if (d->damaged)
+        *d->damaged = true;
+}
+
 int db_fail(const struct db *d, const char *what, struct error *err)
 {
     if (!d->h)
         return error_set(err, ERR_NOMEM, "%s: %s: out of memory", d->name,
                          what);
     const char *text = sqlite3_errmsg(d->h);
+    int code = sqlite3_errcode(d->h) & 0xff;
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
+        db_note_damage(d);
     int e = errno_of(d->h); /* leaves the message alone */
     return error_set(err, code_of(d->h, e), "%s: %s: %s%s%s", d->name, what,
                      text, e ? ": " : "", e ? strerrordesc_np(e) : "");
@@ -96,6 +105,11 @@ int db_open(struct db *d, const char *path, const char *name, bool reader,
         return -1;
     }
     return 0;
+}
+
+void db_keep_log(const struct db *d)
+{
+    (void)sqlite3_db_config(d->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
 void db_close(struct db *d)

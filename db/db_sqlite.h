@@ -17,7 +17,10 @@
 struct db {
     sqlite3 *h;
     const char *name; /* "state.db", for messages; static */
+    /* Becomes true when SQLite finds the file damaged; NULL: not noted. */
+    _Atomic bool *damaged;
 };
+void db_note_damage(const struct db *d);
 
 /* err  the code for SQLite's last error on d, "name: what: its text" */
 int db_fail(const struct db *d, const char *what, struct error *err);
@@ -25,6 +28,8 @@ int db_fail(const struct db *d, const char *what, struct error *err);
 /* `path` must not hold symbolic links. A reader cannot write. */
 int db_open(struct db *d, const char *path, const char *name, bool reader,
             struct error *err) MUST_CHECK;
+/* Closing leaves the file and its log as they are. */
+void db_keep_log(const struct db *d);
 void db_close(struct db *d);
 
 int db_exec(const struct db *d, const char *sql, struct error *err) MUST_CHECK;

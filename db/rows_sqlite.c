@@ -232,8 +232,10 @@ int rows_open(struct rows *r, const char *path, const char *state_path,
 
     pthread_mutex_init(&r->lock, NULL); /* cannot fail without attributes */
     r->synced_s = clock_real.now_s(&clock_real);
-    if (db_open(&r->db, path, "metrics.db", false, err) < 0 ||
-        schema_check(d, &schema_metrics, err) < 0 || db_wal(d, err) < 0 ||
+    if (db_open(&r->db, path, "metrics.db", false, err) < 0)
+        return -1;
+    r->db.damaged = &r->is_damaged;
+    if (schema_check(d, &schema_metrics, err) < 0 || db_wal(d, err) < 0 ||
         /* 32 MiB: a checkpoint each second or so at full speed */
         db_exec(d,
                 "PRAGMA synchronous = NORMAL;"

@@ -78,6 +78,7 @@ static int check_pages(const struct db *d, const struct schema *s,
     /* The first line only says "*** in database main ***". */
     const char *second = strchr(line, '\n');
     const char *what = line[0] == '*' && second ? second + 1 : line;
+    db_note_damage(d);
     return error_set(err, ERR_IO, "%s: damaged: %.*s", d->name,
                      (int)strcspn(what, "\n"), what);
 }

@@ -271,10 +271,21 @@ struct store {
 /* `dir` is created 0700 when missing. One daemon per directory: a lock file
  * is held until destroy.
  * err ERR_STATE locked by another process; ERR_CONFIG a newer schema, wrong
- *     owner or mode, or a network file system; ERR_IO damaged: the message
- *     names the file and quick_check's first line */
+ *     owner or mode, or a network file system; ERR_IO state.db is damaged: the
+ *     message says so with quick_check's first line */
 int store_sqlite_open(const char *dir, struct store **ret,
                       struct error *err) MUST_CHECK;
+
+/* That metrics.db was damaged. When an open finds it so, the file is put aside
+ * in its directory and a new one begun, for it must not keep jobs from running;
+ * when a call finds it so, that call fails and the next open does the same.
+ * True for as long as what was put aside stands there, or is waiting for it. */
+enum { STORE_FILE_CAP = 64 };
+struct store_damage {
+    char file[STORE_FILE_CAP]; /* the newest that was put aside; "": none */
+    bool is_waiting;           /* metrics.db itself, for the next open */
+};
+bool store_sqlite_damage(const char *dir, struct store_damage *ret);
 
 /* A copy of the store in `dir`, of one moment, while it is in use or not: both
  * databases, looked through and synced, and what else a daemon needs to go on

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "db/dir.h"
+#include "db/put_aside.h"
 #include "db/schema_sqlite.h"
 #include "db/view.h"
 #include "jobs/base/buf.h"
@@ -320,23 +321,34 @@ static int sqlite_put_span(struct store *base, const struct store_span *span,
 
 /* ---- the other members --------------------------------------------------- */
 
+/* After a call that metrics.db has answered with rc, which is returned. */
+static int marked(struct store_sqlite *s, int rc)
+{
+    if (rc < 0 && s->rows.is_damaged && !s->is_marked)
+        s->is_marked = put_aside_mark(s->dir);
+    return rc;
+}
+
 static int sqlite_rows(struct store *base, uint64_t job, int32_t attempt,
                        const struct metric_row *rows, size_t n, size_t *ret_new,
                        struct error *err)
 {
-    return rows_insert(&sqlite(base)->rows, job, attempt, rows, n, ret_new,
-                       err);
+    struct store_sqlite *s = sqlite(base);
+    return marked(s,
+                  rows_insert(&s->rows, job, attempt, rows, n, ret_new, err));
 }
 
 static int sqlite_sync_rows(struct store *base, struct error *err)
 {
-    return rows_sync(&sqlite(base)->rows, err);
+    struct store_sqlite *s = sqlite(base);
+    return marked(s, rows_sync(&s->rows, err));
 }
 
 static int sqlite_purge_rows(struct store *base, struct store_purge *io,
                              struct error *err)
 {
-    return rows_purge(&sqlite(base)->rows, io, err);
+    struct store_sqlite *s = sqlite(base);
+    return marked(s, rows_purge(&s->rows, io, err));
 }
 
 static int sqlite_query(struct store *base, const struct store_query *q,
@@ -348,9 +360,9 @@ static int sqlite_query(struct store *base, const struct store_query *q,
 
     if (view_check_query(q, err) < 0)
         return -1;
-    return reader_query(q->view <= VIEW_EVENT ? &s->state_reader
-                                              : &s->metrics_reader,
-                        q, row, arg, err);
+    if (q->view <= VIEW_EVENT)
+        return reader_query(&s->state_reader, q, row, arg, err);
+    return marked(s, reader_query(&s->metrics_reader, q, row, arg, err));
 }
 
 static void sqlite_destroy(struct store *base)
@@ -370,6 +382,7 @@ static void sqlite_destroy(struct store *base)
     db_close(&s->state);
     if (s->lock_fd >= 0)
         close(s->lock_fd); /* last: now another may come */
+    free(s->dir);
     free(s);
 }
 
@@ -446,18 +459,41 @@ static int state_open(struct store_sqlite *s, const char *path,
     return 0;
 }
 
-static int open_all(struct store_sqlite *s, const char *dir, struct error *err)
+/* One that is damaged makes way for a new one: jobs run without its rows. */
+static int metrics_open(struct store_sqlite *s, const char *path,
+                        const char *state_path, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    if (put_aside_is_marked(s->dir) && put_aside(s->dir, err) < 0)
+        return -1;
+    int rc = rows_open(&s->rows, path, state_path, &why);
+    if (rc < 0 && !s->rows.is_damaged)
+        return error_set(err, why.code, "%s", why.msg);
+    if (rc < 0) {
+        db_keep_log(&s->rows.db);
+        rows_close(&s->rows);
+        s->rows = (struct rows){.unsynced = false};
+        rc = put_aside(s->dir, err);
+        if (rc == 0)
+            rc = rows_open(&s->rows, path, state_path, err);
+    }
+    if (rc == 0)
+        rc = reader_open(&s->metrics_reader, path, "metrics.db", err);
+    s->metrics_reader.db.damaged = &s->rows.is_damaged;
+    return rc;
+}
+
+static int open_all(struct store_sqlite *s, struct error *err)
 {
     struct buf state = BUF_INIT, metrics = BUF_INIT;
     int rc = -1;
 
-    if (buf_addf(&state, err, "%s/state.db", dir) == 0 &&
-        buf_addf(&metrics, err, "%s/metrics.db", dir) == 0 &&
+    if (buf_addf(&state, err, "%s/state.db", s->dir) == 0 &&
+        buf_addf(&metrics, err, "%s/metrics.db", s->dir) == 0 &&
         check_pair(state.data, metrics.data, err) == 0 &&
         state_open(s, state.data, err) == 0 &&
-        rows_open(&s->rows, metrics.data, state.data, err) == 0 &&
+        metrics_open(s, metrics.data, state.data, err) == 0 &&
         reader_open(&s->state_reader, state.data, "state.db", err) == 0 &&
-        reader_open(&s->metrics_reader, metrics.data, "metrics.db", err) == 0 &&
         archive_open(&s->archive, state.data, err) == 0)
         rc = 0;
     buf_clear(&state);
@@ -479,20 +515,18 @@ static int sync_dir(const char *dir, struct error *err)
 int store_sqlite_open(const char *dir, struct store **ret, struct error *err)
 {
     struct store_sqlite *s = calloc(1, sizeof(*s));
-    char *path = NULL;
 
     if (!s)
         return error_set(err, ERR_NOMEM, "store '%s'", dir);
     s->base.ops = &sqlite_ops;
     s->lock_fd = -1;
-    if (dir_take(dir, &path, &s->lock_fd, err) < 0) {
+    if (dir_take(dir, &s->dir, &s->lock_fd, err) < 0) {
         sqlite_destroy(&s->base);
         return -1;
     }
-    int rc = open_all(s, path, err);
+    int rc = open_all(s, err);
     if (rc == 0)
-        rc = sync_dir(path, err);
-    free(path);
+        rc = sync_dir(s->dir, err);
     if (rc < 0) {
         sqlite_destroy(&s->base);
         return error_wrap(err, "store '%s'", dir);

@@ -43,11 +43,13 @@ struct rows {
     sqlite3_stmt *run, *iteration, *epoch, *profile, *value;
     struct purge purge;
     bool unsynced;
-    double synced_s; /* monotonic */
+    double synced_s;         /* monotonic */
+    _Atomic bool is_damaged; /* found by this connection, or by its reader */
 };
 
 struct store_sqlite {
     struct store base;
+    char *dir; /* owned */
     int lock_fd;
     struct db state; /* used by the thread that calls append() */
     sqlite3_stmt *event, *job, *attempt, *archived, *line;
@@ -55,6 +57,7 @@ struct store_sqlite {
     struct rows rows;
     struct reader state_reader, metrics_reader;
     struct archive archive;
+    _Atomic bool is_marked; /* metrics.db, to be put aside by the next open */
 };
 
 /* What the row says that st, of "SELECT " EVENT_COLUMNS, is at. What an event

@@ -168,6 +168,7 @@
  *     "backup":{"dir","every_s","keep","n","last","next","failures",
  *     "failed_at","why"}|null,
  *     "storage":{"free_bytes","min_free_bytes","is_short"},
+ *     "metrics_damage":{"file","is_waiting"}|null,
  *     "kept":{"jobs_since","rows_since","jobs_removed","rows_removed",
  *     "looked","longer_s"}}
  *     spools_undrained: attempts since the daemon's start that ended before
@@ -176,6 +177,9 @@
  *     of that they waited for a core, and the longest without it; backup: of
  *     store.backup, failed_at and why of the last one if it failed; storage: of
  *     the state directory; is_short: below store.min_free, no job is accepted;
+ *     metrics_damage: file: in the state directory, a metrics.db that was
+ *     damaged and put aside, or null; is_waiting: metrics.db is damaged, which
+ *     the next start will put aside;
  *     kept: since null: all; removed since the start; looked: when the last
  *     look through all rows was over; longer_s: by how much rows are kept
  *     longer than was asked, for the clock was set or no daemon was there

@@ -417,6 +417,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_destroy(c);
         return -1;
     }
+    (void)ctld_metrics_damage(c);
     ctld_want_step(c);
     *ret = c;
     return 0;

@@ -111,6 +111,8 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     int (*select)(const char *state_dir, const struct store_select *q,
                   select_row_f *row, void *arg, bool *ret_is_cut,
                   struct error *err);
+    /* store_sqlite_damage(), or NULL. */
+    bool (*damage)(const char *state_dir, struct store_damage *ret);
     /* store_sqlite_check(), or NULL; as backup. */
     int (*check)(const char *state_dir,
                  void (*each)(void *arg, const char *finding), void *arg);

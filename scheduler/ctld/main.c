@@ -301,6 +301,7 @@ static int live(const struct args *a, const struct conf *conf,
                                  .reload_arg = reload,
                                  .reopen_log = daemonpipe_reopen,
                                  .backup = store_sqlite_backup,
+                                 .damage = store_sqlite_damage,
                                  .check = check_all,
                                  .select = store_sqlite_select};
         rc = serve(&all, s, err);

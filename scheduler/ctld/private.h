@@ -209,6 +209,7 @@ struct ctld {
     struct thread *selects; /* likewise */
     struct ctld_backup backup;
     struct ctld_room room;
+    struct store_damage metrics_damage; /* when it was looked at last */
     struct ctld_retention retention;
     struct ctld_spans spans;
     struct ctld_memory memory;
@@ -539,6 +540,12 @@ const struct ctld_room *ctld_room(struct ctld *c);
 /* Whether a job may be taken.  err  ERR_LIMIT, for its user to read */
 int ctld_check_room(struct ctld *c, struct error *err) MUST_CHECK;
 json_t *ctld_room_json(struct ctld *c);
+
+/* ---- metrics_damage.c ------------------------------------------------------
+ */
+/* As it is now; what has changed since the last call is logged. */
+const struct store_damage *ctld_metrics_damage(struct ctld *c);
+json_t *ctld_metrics_damage_json(struct ctld *c); /* null: there is none */
 
 /* ---- serve_drain.c ---------------------------------------------------------
  */

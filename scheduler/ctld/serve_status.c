@@ -54,7 +54,7 @@ void serve_status(void *arg, struct http_exchange *x)
         x, 200,
         json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
                   "s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                  "s:o, s:o}",
+                  "s:o, s:o, s:o}",
                   "schema", "mgpu.status/1", "version", MGPU_VERSION, "pid",
                   (int)getpid(), "cluster", conf->cluster, "allocator",
                   conf->allocator, "policy", engine_policy_name(c->engine),
@@ -67,7 +67,8 @@ void serve_status(void *arg, struct http_exchange *x)
                   "reload", ctld_reload_json(c), "paused", ctld_pause_json(c),
                   "drained", ctld_drains_json(c), "allocator_state",
                   ctld_allocator_state(c), "loop", loop_json(c), "backup",
-                  ctld_backups_json(c), "storage", ctld_room_json(c), "kept",
+                  ctld_backups_json(c), "storage", ctld_room_json(c),
+                  "metrics_damage", ctld_metrics_damage_json(c), "kept",
                   ctld_retention_json(c), "partition",
                   ctld_text(conf->where.partition), "account",
                   ctld_text(conf->where.account)));
@@ -136,10 +137,15 @@ void serve_readyz(void *arg, struct http_exchange *x)
     struct ctld *c = arg;
     static const char no[] = "the store does not take events\n";
     static const char full[] = "ok, but no job is accepted: store.min_free\n";
+    static const char lost[] =
+        "ok, but metrics.db was damaged: see mgpu-admin status\n";
+    const struct store_damage *d = ctld_metrics_damage(c);
     if (c->step_failed || c->stopping)
         http_reply_text(x, 503, "text/plain", no, sizeof(no) - 1);
     else if (ctld_room(c)->is_short)
         http_reply_text(x, 200, "text/plain", full, sizeof(full) - 1);
+    else if (d->is_waiting || d->file[0])
+        http_reply_text(x, 200, "text/plain", lost, sizeof(lost) - 1);
     else
         http_reply_text(x, 200, "text/plain", "ok\n", 3);
 }

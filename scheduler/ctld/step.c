@@ -251,8 +251,10 @@ static void beat_pulse(struct ctld *c, double now_s)
 static void on_pulse(void *arg)
 {
     struct ctld *c = arg;
-    if (!c->stopping)
-        beat_pulse(c, c->parts.clock->now_s(c->parts.clock));
+    if (c->stopping)
+        return;
+    beat_pulse(c, c->parts.clock->now_s(c->parts.clock));
+    (void)ctld_metrics_damage(c);
 }
 
 /* Timers that are due come in their own order, and the step may be first. The

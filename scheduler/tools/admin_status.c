@@ -106,6 +106,19 @@ static void print_storage(const json_t *o)
            field_yes(o, "is_short") ? ": no job is accepted" : "");
 }
 
+static void print_metrics_damage(const json_t *d)
+{
+    char file[200];
+    if (field_yes(d, "is_waiting"))
+        printf(
+            " metrics    metrics.db is damaged, rows are not stored: restart "
+            "the daemon, which begins a new one\n");
+    if (*field_str(d, "file"))
+        printf(" metrics    metrics.db was damaged and is put aside as %s: "
+               "move it away when its rows are not wanted any more\n",
+               render_escape(field_str(d, "file"), file, sizeof(file)));
+}
+
 static void print_backup(const json_t *b)
 {
     char text[1200];
@@ -147,6 +160,7 @@ void admin_print_status(const json_t *s)
                render_escape(field_str(alloc, "why"), why, sizeof(why)));
     printf(" state      %s\n",
            render_escape(field_str(s, "state_dir"), why, sizeof(why)));
+    print_metrics_damage(json_object_get(s, "metrics_damage"));
     printf(" loop       stood still for at most %s\n",
            render_time(field_real(loop, "longest_s"), word, sizeof(word)));
     print_kept(json_object_get(s, "kept"));

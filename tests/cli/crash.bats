@@ -53,6 +53,67 @@ is_answered() { [ -e "$BATS_TEST_TMPDIR/$1" ]; }
     ctld_term
 }
 
+# ---- beside a metrics.db that is damaged -------------------------------------
+
+submit_rows() { # NAME: a job that reports three iterations
+    # shellcheck disable=SC2016 # the job's shell expands it
+    submit_command "$1" sh -c \
+        'for i in 1 2 3; do echo {\\\"iteration\\\":$i}; done >>$MGPU_METRICS'
+}
+rows_of() { sql metrics "SELECT count(*) FROM v_iteration WHERE job = $1"; }
+metrics_ready() { [ "$(api GET /readyz)" = "$1" ]; }
+damage() { # SEEK of metrics.db: a page of noise there
+    head -c 4096 /dev/urandom | dd of="$ctld_dir/state/metrics.db" bs=1 \
+        seek="$1" conv=notrunc status=none
+}
+
+@test "F25: a daemon starts beside a metrics.db that is damaged" {
+    ctld_start
+    a=$(submit_rows a)
+    wait_for 60 job_is "$a" COMPLETED
+    ctld_term
+    damage 0
+    ctld_start
+    metrics_ready "ok, but metrics.db was damaged: see mgpu-admin status"
+    grep -q ' err metrics: metrics.db was damaged, it was put aside' "$ctld_dir/ctld.log"
+    aside=$(cd "$ctld_dir/state" && ls metrics.db.damaged-*)
+    "$MGPU_BIN/mgpu-admin" status | grep -q "metrics .* is put aside as $aside: "
+    b=$(submit_rows b)
+    wait_for 60 job_is "$b" COMPLETED
+    [ "$(rows_of "$a") $(rows_of "$b")" = '0 3' ]
+    # It is said as long as the file is there, by the next daemon as well.
+    ctld_term
+    ctld_start
+    metrics_ready "ok, but metrics.db was damaged: see mgpu-admin status"
+    mv "$ctld_dir/state/$aside" "$BATS_TEST_TMPDIR/kept"
+    metrics_ready ok
+    "$MGPU_BIN/mgpu-admin" status | not grep '^ metrics'
+    job_is "$a" COMPLETED
+}
+
+@test "F25: metrics.db is damaged in use: jobs end, the next start begins a new one" {
+    ctld_start
+    a=$(submit_rows a)
+    wait_for 60 job_is "$a" COMPLETED
+    ctld_term
+    ctld_start
+    damage 4096
+    # SQLite keeps pages in memory until another writes.
+    version=$(sql metrics "PRAGMA user_version")
+    sqlite3 "$ctld_dir/state/metrics.db" "PRAGMA user_version = $version"
+    b=$(submit_rows b)
+    wait_for 60 job_is "$b" COMPLETED
+    metrics_ready "ok, but metrics.db was damaged: see mgpu-admin status"
+    "$MGPU_BIN/mgpu-admin" status | grep -q 'metrics .* is damaged, rows are not stored: restart'
+    wait_for 60 grep -q ' err metrics: metrics.db is damaged, jobs go on' "$ctld_dir/ctld.log"
+    ctld_term
+    ctld_start
+    "$MGPU_BIN/mgpu-admin" status | grep -q 'metrics .* is put aside as metrics.db.damaged-'
+    c=$(submit_rows c)
+    wait_for 60 job_is "$c" COMPLETED
+    [ "$(rows_of "$c")" = 3 ]
+}
+
 # ---- in the middle of a training --------------------------------------------
 
 n_rows() { sql metrics "SELECT count(*) FROM v_iteration"; }

@@ -229,29 +229,165 @@ static off_t size_of(struct tmp *t, const char *file)
     return stat(tmp_path(t, file), &st) == 0 ? st.st_size : -1;
 }
 
-static void test_damage(const char *file)
+static void cut(struct tmp *t, const char *file)
 {
+    ok(truncate(tmp_path(t, file), size_of(t, file) / 2) == 0, "%s: cut", file);
+}
+
+static void cut_header(struct tmp *t, const char *file)
+{
+    ok(truncate(tmp_path(t, file), 700) == 0, "%s: cut in the header", file);
+}
+
+static void lose_header(struct tmp *t, const char *file)
+{
+    overwrite(t, file, 0, "not a database at all", 21);
+}
+
+static void lose_page(struct tmp *t, const char *file)
+{
+    char zeros[4096] = {0};
+    overwrite(t, file, 4096, zeros, sizeof(zeros));
+}
+
+static const struct {
+    void (*how)(struct tmp *t, const char *file);
+    const char *why; /* NULL: the file's name */
+} damages[] = {{cut, "malformed"},
+               {cut_header, NULL},
+               {lose_header, "not a database"},
+               {lose_page, "damaged"}};
+enum { N_DAMAGES = sizeof(damages) / sizeof(damages[0]) };
+
+static void test_damage(void)
+{
+    static const char file[] = "state.db";
+    struct tmp t;
+
+    for (size_t i = 0; i < N_DAMAGES; i++) {
+        tmp_begin(&t);
+        make(&t);
+        damages[i].how(&t, file);
+        refused(&t, ERR_IO, file, damages[i].why ? damages[i].why : file);
+        tmp_end(&t);
+    }
+}
+
+/* Adds a row, and returns how many there are; -1: one of them failed. */
+static int put_and_count(struct store *s, struct error *err)
+{
+    struct store_query q = {.view = VIEW_ITERATION, .rank = -1};
+    struct metric_row row = iteration(5000);
+    int n = 0;
+    return s->ops->rows(s, 1, 1, &row, 1, NULL, err) < 0 ||
+                   s->ops->query(s, &q, count_row, &n, err) < 0
+               ? -1
+               : n;
+}
+
+/* The store opens, with its jobs, a metrics.db that takes rows, and the old one
+ * beside it under the name that store_sqlite_damage() gives. */
+static void is_put_aside(struct tmp *t, off_t was_bytes)
+{
+    struct error err = ERROR_INIT;
+    struct store_damage d;
+    struct store *s = must_open(t);
+    is_int(count_events(s), 200, "its jobs are there");
+    is_int(put_and_count(s, &err), 1, "and a metrics.db begun anew");
+    ok(store_sqlite_damage(t->dir, &d) && !d.is_waiting &&
+           strncmp(d.file, "metrics.db.damaged-2", 20) == 0 &&
+           size_of(t, d.file) == was_bytes,
+       "the damaged one is %s", d.file);
+    s->ops->destroy(s);
+    s = must_open(t);
+    is_int(put_and_count(s, &err), 1, "the new one stays");
+    s->ops->destroy(s);
+    ok(unlink(tmp_path(t, d.file)) == 0 && !store_sqlite_damage(t->dir, &d),
+       "until it is moved away nothing else says so");
+}
+
+static void test_put_aside(void)
+{
+    static const char file[] = "metrics.db";
+    struct store_damage d;
+    struct tmp t;
+
+    for (size_t i = 0; i < N_DAMAGES; i++) {
+        tmp_begin(&t);
+        make(&t);
+        ok(!store_sqlite_damage(t.dir, &d), "nothing is damaged");
+        damages[i].how(&t, file);
+        is_put_aside(&t, size_of(&t, file));
+        tmp_end(&t);
+    }
+}
+
+/* Of a daemon that was killed: the log has rows that the file has not. */
+static void test_put_aside_log(void)
+{
+    struct store_damage d;
     struct tmp t;
 
     tmp_begin(&t);
     make(&t);
-    ok(truncate(tmp_path(&t, file), size_of(&t, file) / 2) == 0, "%s: cut",
-       file);
-    refused(&t, ERR_IO, file, "malformed");
-    tmp_clear(&t);
-    make(&t);
-    ok(truncate(tmp_path(&t, file), 700) == 0, "%s: cut in the header", file);
-    refused(&t, ERR_IO, file, file);
-    tmp_clear(&t);
-    make(&t);
-    overwrite(&t, file, 0, "not a database at all", 21);
-    refused(&t, ERR_IO, file, "not a database");
-    tmp_clear(&t);
-    make(&t);
-    char zeros[4096] = {0};
-    overwrite(&t, file, 4096, zeros, sizeof(zeros));
-    refused(&t, ERR_IO, file, "damaged");
+    pid_t child = fork();
+    if (child == 0) {
+        struct error err = ERROR_INIT;
+        struct store *s = NULL;
+        _exit(store_sqlite_open(t.dir, &s, &err) < 0 ||
+              put_and_count(s, &err) < 0);
+    }
+    int status = 1;
+    ok(waitpid(child, &status, 0) == child && status == 0 &&
+           size_of(&t, "metrics.db-wal") > 0,
+       "a log is left");
+    lose_header(&t, "metrics.db");
+    struct store *s = must_open(&t);
+    ok(store_sqlite_damage(t.dir, &d), "%s", d.file);
+    (void)strncat(d.file, "-wal", sizeof(d.file) - strlen(d.file) - 1);
+    ok(size_of(&t, d.file) > 0, "and its log: %s", d.file);
+    s->ops->destroy(s);
     tmp_end(&t);
+}
+
+/* SQLite keeps pages in memory until another connection writes. */
+static void damage_in_use(struct tmp *t)
+{
+    lose_page(t, "metrics.db");
+    sql(t, "metrics.db", "PRAGMA user_version = 3");
+}
+
+/* Found by a call: that fails, all else goes on, and the next open puts it
+ * aside. */
+static void test_damage_in_use(void)
+{
+    struct error err = ERROR_INIT;
+    struct store_damage d;
+    struct tmp t;
+
+    for (int reads = 0; reads < 2; reads++) {
+        struct store_query q = {.view = VIEW_ITERATION, .rank = -1};
+        struct metric_row row = iteration(5000);
+        int n = 0;
+        err = (struct error)ERROR_INIT;
+        tmp_begin(&t);
+        make(&t);
+        struct store *s = must_open(&t);
+        damage_in_use(&t);
+        off_t bytes = size_of(&t, "metrics.db");
+        int rc = reads ? s->ops->query(s, &q, count_row, &n, &err)
+                       : s->ops->rows(s, 1, 1, &row, 1, NULL, &err);
+        ok(rc < 0 && err.code == ERR_IO, "a %s fails: %s",
+           reads ? "query" : "row", err.msg);
+        ok(store_sqlite_damage(t.dir, &d) && d.is_waiting && !d.file[0],
+           "the next open is told");
+        ok(append_n(s, 1, 10, &err) == 0 && count_events(s) == 201,
+           "events are stored");
+        s->ops->destroy(s);
+        sql(&t, "state.db", "DELETE FROM event WHERE seq = 201");
+        is_put_aside(&t, bytes);
+        tmp_end(&t);
+    }
 }
 
 static void test_lost(void)
@@ -401,8 +537,10 @@ int main(void)
     test_upgrade();
     test_upgrade_metrics();
     test_upgrade_killed();
-    test_damage("state.db");
-    test_damage("metrics.db");
+    test_damage();
+    test_put_aside();
+    test_put_aside_log();
+    test_damage_in_use();
     test_lost();
     test_noise();
     test_full();
