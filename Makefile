@@ -634,7 +634,7 @@ build/fuzz/reply: $(call fuzz_obj,$(call srcs,tools))
 fuzz_not  := $(patsubst %,scheduler/ctld/%.c,args compose_local compose_slurm \
     daemonpipe drain reload setup system)
 fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
-    $(patsubst %,db/%.c,backups mem_archive mem_purge mem_table mem_view store_mem view) \
+    $(patsubst %,db/%.c,backups mark mem_archive mem_purge mem_table mem_view store_mem view) \
     $(patsubst %,slurm/%.c,files_direct place_text) \
     $(filter-out $(fuzz_not),$(call srcs,ctld)))
 build/fuzz/codec: $(call fuzz_obj,$(patsubst %,scheduler/%.c,ctld/audit \

@@ -13,6 +13,7 @@
 #include "db/check_keys_sqlite.h"
 #include "db/check_line_sqlite.h"
 #include "db/check_sum_sqlite.h"
+#include "db/mark.h"
 #include "db/schema_sqlite.h"
 #include "db/store.h"
 
@@ -63,11 +64,39 @@ static int check_pages(struct findings *f, const struct db *d,
     return 0;
 }
 
+/* What was put back from a backup ends before the mark, as it should. A file of
+ * a schema without "removed" has no mark that is further than its events.
+ * in  m  read before d was opened */
+static int check_mark(struct findings *f, const struct db *d, const char *dir,
+                      const struct mark *m, struct error *err)
+{
+    char backup[1024];
+    int64_t seq = 0, gone = 0;
+    int n = snprintf(backup, sizeof(backup), "%s/backup", dir);
+    if (n < 0 || (size_t)n >= sizeof(backup) || access(backup, F_OK) == 0)
+        return 0;
+    if (db_get_int(d, "SELECT coalesce(max(seq), 0) FROM event", &seq, err) < 0)
+        return -1;
+    if (m->seq <= (uint64_t)seq)
+        return 0;
+    if (db_get_int(d, "SELECT coalesce(max(last), 0) FROM removed", &gone,
+                   err) < 0)
+        return -1;
+    if (m->seq > (uint64_t)gone)
+        finding(f,
+                "state.db: its log ends at event %lld, events up to %llu and "
+                "jobs up to %llu were stored",
+                (long long)(seq > gone ? seq : gone),
+                (unsigned long long)m->seq, (unsigned long long)m->job);
+    return 0;
+}
+
 /* out  *ret_events  in its log; left alone when that cannot be read */
 static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
                        struct error *err)
 {
     struct db d = {.h = NULL};
+    struct mark m = mark_read(dir);
     int rc = open_one(dir, &d, "state.db", err);
     if (rc == 0)
         rc = schema_check(&d, &schema_state, err);
@@ -76,6 +105,8 @@ static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
     /* The rest of a file that is no tree any more is noise. */
     if (rc == 0 && f->n == 0) {
         rc = db_get_int(&d, "SELECT count(*) FROM event", ret_events, err);
+        if (rc == 0)
+            rc = check_mark(f, &d, dir, &m, err);
         if (rc == 0)
             rc = check_log(f, &d, err);
         if (rc == 0)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "db/dir.h"
+#include "db/mark.h"
 #include "db/put_aside.h"
 #include "db/schema_sqlite.h"
 #include "db/view.h"
@@ -178,6 +179,19 @@ static int put_batch(struct store_sqlite *s, const struct store_batch *b,
     return db_commit(&s->state, err);
 }
 
+/* After each transaction, before it is acknowledged. */
+static void move_mark(struct store_sqlite *s, const struct store_batch *b)
+{
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (b->jobs[i].id > s->last_job)
+            s->last_job = b->jobs[i].id;
+    struct mark m = {.job = s->last_job, .seq = s->seq};
+    bool sync = m.job >= s->synced_job + MARK_SYNC_IDS;
+    mark_write(s->mark_fd, &m, sync);
+    if (sync)
+        s->synced_job = m.job;
+}
+
 static int sqlite_append(struct store *base, const struct store_batch *b,
                          struct error *err)
 {
@@ -193,6 +207,8 @@ static int sqlite_append(struct store *base, const struct store_batch *b,
     }
     for (size_t i = 0; i < b->n_events; i++)
         b->events[i].seq = ++s->seq;
+    if (b->n_events > 0)
+        move_mark(s, b);
     return 0;
 }
 
@@ -380,6 +396,10 @@ static void sqlite_destroy(struct store *base)
     sqlite3_finalize(s->archived);
     sqlite3_finalize(s->line);
     db_close(&s->state);
+    if (s->mark_fd >= 0) {
+        (void)fdatasync(s->mark_fd);
+        close(s->mark_fd);
+    }
     if (s->lock_fd >= 0)
         close(s->lock_fd); /* last: now another may come */
     free(s->dir);
@@ -429,7 +449,7 @@ static int state_open(struct store_sqlite *s, const char *path,
                       struct error *err)
 {
     const struct db *d = &s->state;
-    int64_t last, n, gone;
+    int64_t last, n, gone, last_job;
 
     if (db_open(&s->state, path, "state.db", false, err) < 0 ||
         schema_check(d, &schema_state, err) < 0 || db_wal(d, err) < 0 ||
@@ -448,7 +468,9 @@ static int state_open(struct store_sqlite *s, const char *path,
                    &last, err) < 0 ||
         db_get_int(d, "SELECT coalesce(sum(events), 0) FROM removed", &gone,
                    err) < 0 ||
-        db_get_int(d, "SELECT count(*) FROM event", &n, err) < 0)
+        db_get_int(d, "SELECT count(*) FROM event", &n, err) < 0 ||
+        db_get_int(d, "SELECT coalesce(max(job), 0) FROM job", &last_job, err) <
+            0)
         return -1;
     if (last != n + gone)
         return error_set(err, ERR_IO,
@@ -456,6 +478,7 @@ static int state_open(struct store_sqlite *s, const char *path,
                          "%lld removed",
                          (long long)n, (long long)last, (long long)gone);
     s->seq = (uint64_t)last;
+    s->last_job = s->synced_job = (uint64_t)last_job;
     return 0;
 }
 
@@ -491,6 +514,7 @@ static int open_all(struct store_sqlite *s, struct error *err)
     if (buf_addf(&state, err, "%s/state.db", s->dir) == 0 &&
         buf_addf(&metrics, err, "%s/metrics.db", s->dir) == 0 &&
         check_pair(state.data, metrics.data, err) == 0 &&
+        mark_open(s->dir, &s->mark_fd, err) == 0 &&
         state_open(s, state.data, err) == 0 &&
         metrics_open(s, metrics.data, state.data, err) == 0 &&
         reader_open(&s->state_reader, state.data, "state.db", err) == 0 &&
@@ -519,7 +543,7 @@ int store_sqlite_open(const char *dir, struct store **ret, struct error *err)
     if (!s)
         return error_set(err, ERR_NOMEM, "store '%s'", dir);
     s->base.ops = &sqlite_ops;
-    s->lock_fd = -1;
+    s->lock_fd = s->mark_fd = -1;
     if (dir_take(dir, &s->dir, &s->lock_fd, err) < 0) {
         sqlite_destroy(&s->base);
         return -1;

@@ -53,7 +53,10 @@ struct store_sqlite {
     int lock_fd;
     struct db state; /* used by the thread that calls append() */
     sqlite3_stmt *event, *job, *attempt, *archived, *line;
-    uint64_t seq; /* of the last event */
+    uint64_t seq;                  /* of the last event */
+    uint64_t last_job, synced_job; /* the highest, and that of the last sync
+                                      of the mark */
+    int mark_fd;
     struct rows rows;
     struct reader state_reader, metrics_reader;
     struct archive archive;

@@ -173,7 +173,8 @@ static int make_engine(struct ctld *c, struct error *err)
     log_corrupt(c->engine);
     uint64_t first_id;
     if (restored_first_id(conf->state_dir, c->jobs_dir,
-                          engine_last_id(c->engine), &first_id, err) < 0)
+                          engine_last_id(c->engine), c->first_seq, &first_id,
+                          err) < 0)
         return -1;
     engine_skip_to(c->engine, first_id);
     engine_on_event(c->engine, on_event, c);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "db/mark.h"
 #include "jobs/base/buf.h"
 #include "jobs/base/log.h"
 
@@ -106,13 +107,39 @@ static int write_first(const char *state_dir, uint64_t first, struct error *err)
     return sync_dir(state_dir, err);
 }
 
-int restored_first_id(const char *state_dir, const char *jobs_dir,
-                      uint64_t last_id, uint64_t *ret, struct error *err)
+/* The log is taken as it is from now on.
+ * err  of the files */
+static int go_on(const char *state_dir, uint64_t next, const struct mark *log,
+                 struct error *err)
 {
-    char mark[PATH_CAP];
-    uint64_t first, dirs = last_dir(jobs_dir, last_id);
+    int fd = -1;
+    if (write_first(state_dir, next, err) < 0 ||
+        mark_open(state_dir, &fd, err) < 0)
+        return -1;
+    mark_write(fd, log, true);
+    (void)close(fd);
+    return 0;
+}
 
-    if (path_of(mark, state_dir, "backup", err) < 0 ||
+/* The mark of a copy: "backup". */
+static int end_restore(const char *path, uint64_t next, struct error *err)
+{
+    if (unlink(path) < 0 && errno != ENOENT)
+        return error_sys(err, errno, "remove '%s'", path);
+    log_notice("ctld", "a backup was put back, ids go on at id=%" PRIu64, next);
+    return 0;
+}
+
+int restored_first_id(const char *state_dir, const char *jobs_dir,
+                      uint64_t last_id, uint64_t last_seq, uint64_t *ret,
+                      struct error *err)
+{
+    char copy[PATH_CAP];
+    uint64_t first, dirs = last_dir(jobs_dir, last_id);
+    const struct mark log = {.job = last_id, .seq = last_seq};
+    const struct mark stored = mark_read(state_dir);
+
+    if (path_of(copy, state_dir, "backup", err) < 0 ||
         read_first(state_dir, &first, err) < 0)
         return -1;
     if (first > last_id + ID_AHEAD_MAX)
@@ -120,16 +147,26 @@ int restored_first_id(const char *state_dir, const char *jobs_dir,
                          "'%s/first_id' is damaged: %" PRIu64 " is far above "
                          "the last job, %" PRIu64,
                          state_dir, first, last_id);
+    bool is_copy = access(copy, F_OK) == 0, is_cut = stored.seq > last_seq;
     uint64_t next = (last_id > dirs ? last_id : dirs) + 1;
     next = first > next ? first : next;
-    if (access(mark, F_OK) == 0) {
+    if (is_cut && stored.job >= next && stored.job <= last_id + ID_AHEAD_MAX)
+        next = stored.job + 1;
+    if (is_copy) {
         next = (next / ID_STEP + 1) * ID_STEP + 1;
-        if (write_first(state_dir, next, err) < 0)
+        if (go_on(state_dir, next, &log, err) < 0 ||
+            end_restore(copy, next, err) < 0)
             return -1;
-        if (unlink(mark) < 0 && errno != ENOENT)
-            return error_sys(err, errno, "remove '%s'", mark);
-        log_notice("ctld", "a backup was put back, ids go on at id=%" PRIu64,
-                   next);
+    } else if (is_cut) {
+        next += MARK_SYNC_IDS; /* so far the mark may be behind */
+        if (go_on(state_dir, next, &log, err) < 0)
+            return -1;
+        log_err("ctld",
+                "state.db has lost its end: what was stored after its last "
+                "event is missing here, jobs among it or changes of jobs "
+                "event=%" PRIu64 " stored_event=%" PRIu64 " job=%" PRIu64
+                " stored_job=%" PRIu64 " next_id=%" PRIu64,
+                last_seq, stored.seq, last_id, stored.job, next);
     } else if (next > last_id + 1 && next > first) {
         log_warn("ctld",
                  "jobs that are not in the log have directories, ids go on "

@@ -414,7 +414,8 @@ has_newer() { [[ $(backup_lasts) > $1 ]]; }
     wait_for 60 job_is "$b" COMPLETED
     ctld_kill
     rm "$ctld_dir"/state/*.db*
-    cp -p "$BATS_TEST_TMPDIR"/old/*.db "$ctld_dir/state/"
+    cp -p "$BATS_TEST_TMPDIR"/old/*.db "$BATS_TEST_TMPDIR/old/stored" \
+        "$ctld_dir/state/"
     mkdir "$ctld_dir/state/jobs/99999999999999999999" \
         "$ctld_dir/state/jobs/4000000000"
     ctld_start

@@ -53,6 +53,45 @@ is_answered() { [ -e "$BATS_TEST_TMPDIR/$1" ]; }
     ctld_term
 }
 
+# ---- with a log that lost its end --------------------------------------------
+
+submit_held() { # what waits has no directory that tells of it
+    api POST /v1/jobs -d '{"hold":true,"spec":{"version":1,"kind":"command","command":["true"]}}' |
+        json '$.id'
+}
+
+@test "F45: state.db-wal is cut: it is said, and no id is given twice" {
+    state=$BATS_TEST_TMPDIR/d/state
+    ctld_start
+    [ "$(submit_held)" = 1 ]
+    ctld_term
+    ctld_start
+    for id in 2 3 4; do
+        [ "$(submit_held)" = "$id" ]
+    done
+    # A daemon that is killed loses nothing, and nothing is said.
+    ctld_kill
+    ctld_start
+    [ "$(submit_held)" = 5 ]
+    ctld_kill
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$state"
+    [ "$output" = "$state: sound" ]
+    not grep -q 'has lost its end' "$ctld_dir/ctld.log"
+    truncate -s 0 "$state/state.db-wal"
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$state"
+    [ "$status" -eq 74 ]
+    [[ $output == *"its log ends at event "*" and jobs up to 5 were stored"* ]]
+    ctld_start
+    grep -q ' err ctld: state.db has lost its end: .* stored_job=5 ' "$ctld_dir/ctld.log"
+    [ "$(submit_held)" -gt 5 ]
+    # Once: from then on the log is what it is.
+    ctld_term
+    ctld_start
+    [ "$(grep -c 'has lost its end' "$ctld_dir/ctld.log")" = 1 ]
+    run "$MGPU_BIN/mgpu-ctld" --fsck "$state"
+    [ "$output" = "$state: sound" ]
+}
+
 # ---- beside a metrics.db that is damaged -------------------------------------
 
 submit_rows() { # NAME: a job that reports three iterations

@@ -60,7 +60,7 @@ static inline void fx_reopen(struct fixture *fx)
 
 static inline void remove_dir(const char *dir)
 {
-    const char *const files[] = {"state.db", "metrics.db", "lock"};
+    const char *const files[] = {"state.db", "metrics.db", "lock", "stored"};
     char path[128];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

@@ -291,9 +291,9 @@ static const char *in(const char *dir, const char *name)
 static void clean(const char *dir)
 {
     static const char *const all[] = {
-        "state.db",         "state.db-wal",       "state.db-shm",
-        "state.db-journal", "metrics.db",         "metrics.db-wal",
-        "metrics.db-shm",   "metrics.db-journal", "lock"};
+        "state.db",   "state.db-wal",   "state.db-shm",   "state.db-journal",
+        "metrics.db", "metrics.db-wal", "metrics.db-shm", "metrics.db-journal",
+        "lock",       "stored"};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         (void)unlink(in(dir, all[i]));
 }
