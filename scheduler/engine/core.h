@@ -178,6 +178,14 @@ struct node_classes {
     bool has_parts;
 };
 
+/* A view of a long queue takes tens of megabytes. The engine keeps them from
+ * one view to the next: the page faults of new ones take half of a plan. */
+struct eng_buffers {
+    struct policy_job *jobs;    /* owned, as the wishes; [cap] */
+    struct policy_wish *wishes; /* [cap] */
+    size_t cap;
+};
+
 struct engine {
     struct engine_parts parts;
     const struct policy *policy;
@@ -229,6 +237,7 @@ struct engine {
     double listens_s;           /* since when nothing was missed; likewise */
     bool wants_plan;            /* something changed since the last one */
     uint64_t n_plans;
+    struct eng_buffers buffers;   /* that the last view had */
     struct eng_runs runs[RUNS_N]; /* see expect.h */
     bool takes_back;      /* with the next plan: what waits in the allocator */
     bool wants_depends;   /* what jobs wait for may have happened */

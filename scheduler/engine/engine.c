@@ -178,6 +178,7 @@ int engine_create(const struct engine_parts *parts, struct engine **ret,
         engine_destroy(e);
         return -1;
     }
+    eng_buffers_reserve(e);
     /* Not known yet is fine: the first plan asks again. */
     (void)eng_inventory(e, NULL);
     *ret = e;
@@ -189,6 +190,7 @@ void engine_destroy(struct engine *e)
     if (!e)
         return;
     eng_commit_clear(e);
+    eng_buffers_clear(&e->buffers);
     free(e->inbox.notes);
     free(e->inbox.handled);
     free(e->nodes);

@@ -10,7 +10,9 @@
 /* What a policy is shown, and room for its wishes. */
 struct eng_view {
     struct policy_view v;
-    struct policy_node *nodes;     /* owned, as are all of these */
+    struct engine *of;
+    struct eng_buffers buffers;    /* owned; jobs and wishes below are its */
+    struct policy_node *nodes;     /* owned, as are the ats */
     struct policy_job *jobs;       /* [e->n_active] */
     int32_t *ats;                  /* the nodes of the live jobs, one after the
                                       other */
@@ -22,6 +24,10 @@ struct eng_view {
 int eng_view_build(struct engine *e, struct eng_view *t,
                    struct error *err) MUST_CHECK;
 void eng_view_clear(struct eng_view *t);
+/* Allocates and touches the buffers of the first view before the first step.
+ * Without memory that view allocates its own. */
+void eng_buffers_reserve(struct engine *e);
+void eng_buffers_clear(struct eng_buffers *r);
 /* entry.is_ahead of all that are active, for whoever builds a view and carries
  * nothing of it out.
  * own  *ret: the second ends it */

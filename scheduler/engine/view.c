@@ -26,12 +26,64 @@
 #include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
+void eng_buffers_clear(struct eng_buffers *r)
+{
+    free(r->jobs);
+    free(r->wishes);
+    *r = (struct eng_buffers){.cap = 0};
+}
+
+/* An eighth more than needed, so that a growing queue seldom reallocates. */
+static int buffers_create(struct eng_buffers *ret, size_t n, struct error *err)
+{
+    struct eng_buffers r = {.cap = n + n / 8 + 64};
+
+    r.jobs = malloc(r.cap * sizeof(*r.jobs));
+    r.wishes = malloc(r.cap * sizeof(*r.wishes));
+    if (!r.jobs || !r.wishes) {
+        eng_buffers_clear(&r);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    *ret = r;
+    return 0;
+}
+
+void eng_buffers_reserve(struct engine *e)
+{
+    if (buffers_create(&e->buffers, e->n_active, NULL) < 0)
+        return;
+    /* The page faults happen here. */
+    memset(e->buffers.jobs, 0, e->buffers.cap * sizeof(*e->buffers.jobs));
+    memset(e->buffers.wishes, 0, e->buffers.cap * sizeof(*e->buffers.wishes));
+}
+
+static int buffers_take(struct engine *e, struct eng_buffers *ret,
+                        struct error *err)
+{
+    if (e->buffers.cap < e->n_active)
+        return buffers_create(ret, e->n_active, err);
+    *ret = e->buffers;
+    e->buffers = (struct eng_buffers){.cap = 0};
+    return 0;
+}
+
+/* The engine keeps them, unless the queue became much shorter. */
+static void buffers_return(struct engine *e, struct eng_buffers *r)
+{
+    if (r->cap <= e->buffers.cap || r->cap / 4 > e->n_active + 64) {
+        eng_buffers_clear(r);
+        return;
+    }
+    eng_buffers_clear(&e->buffers);
+    e->buffers = *r;
+}
+
 void eng_view_clear(struct eng_view *t)
 {
     free(t->nodes);
-    free(t->jobs);
     free(t->ats);
-    free(t->wishes);
+    if (t->buffers.cap > 0)
+        buffers_return(t->of, &t->buffers);
 }
 
 /* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
@@ -293,13 +345,14 @@ int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
             n_ats += (size_t)order[i].entry->job.nodes;
     }
     t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
-    t->jobs = malloc((e->n_active + 1) * sizeof(*t->jobs));
     t->ats = calloc(n_ats, sizeof(*t->ats));
-    t->wishes = malloc((e->n_active + 1) * sizeof(*t->wishes));
-    if (!t->nodes || !t->jobs || !t->ats || !t->wishes) {
+    t->of = e;
+    if (!t->nodes || !t->ats || buffers_take(e, &t->buffers, err) < 0) {
         free(order);
         return error_set(err, ERR_NOMEM, "out of memory");
     }
+    t->jobs = t->buffers.jobs;
+    t->wishes = t->buffers.wishes;
     t->v = (struct policy_view){.now_s = now_s,
                                 .wall_s = wall_s,
                                 .nodes = t->nodes,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # ctld.sh - what the daemon carries: durable submits, metric rows, watchers, a
-# long queue, the largest sweep, a long past, an idle day; each figure beside
-# its target.
+# long queue, a far longer one, the largest sweep, a long past, an idle day; each
+# figure beside its target.
 #
 #   ctld.sh [SECONDS]             for each of the loads; 20
 #
@@ -147,6 +147,29 @@ say '' 'dry run of a sweep of 1,000' '' \
     "$(awk -v a="$t" -v b="$(now)" 'BEGIN { print b - a }' | ms)"
 say L7 'the same: the loop' 'never > 50 ms' "$(stalls)"
 end_daemon
+
+# Twenty times the queue that the targets above are for: submits, a job that
+# changes, and what people ask for. Then all of it as whole documents.
+mkdir -m 700 "$dir/long"
+"$bench/fill" "$dir/long" 200000 0
+start "$dir/long"
+say L4 'restart with 200,000 queued' '' "$(cat "$dir/ready") s"
+hold_slot
+say '' 'submits, 4 clients' '' "$("$bench/load" submit "$dir/sock" 4 5)"
+for what in hold release; do
+    api "/v1/jobs/90000/$what" -X POST >/dev/null
+done
+say '' '--why of the last of 200,000' '' \
+    "$("$bench/load" get "$dir/sock" /v1/jobs/199999/why 1 4 5)"
+say '' 'the plan, explained' '' \
+    "$("$bench/load" get "$dir/sock" /v1/admin/plan 1 2 5)"
+"$bin/mgpu-stat" --url "unix:$dir/sock" >"$dir/table"
+say L7 '200,000 queued: the loop' 'itself <= 100 ms' "$(stalls)"
+say '' 'the queue as a list of 200,000' '' \
+    "$("$bench/load" get "$dir/sock" /v1/jobs 1 1 5)"
+say '' '' '' "$(stalls)"
+end_daemon
+rm -r "$dir/long"
 
 # The most tasks that a sweep may have, and others of as many that wait for all
 # of them. Each line is a life of its own: so are its longest turns.
