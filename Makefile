@@ -86,16 +86,23 @@ nvflags  = -O3 -g -std=c++17 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra 
 # ---- layers: name, folder, and the layers below it, nearest first ---------
 layers := base jobs kernels db slurm policy engine ctld tools worker
 
-dir_base    := jobs/base
-dir_jobs    := jobs
-dir_kernels := kernels
-dir_db      := db
-dir_slurm   := slurm
+# A layer's folder and those below it. Base names are unique in an archive.
+rooms = $(1) $(addprefix $(1)/,$(2))
+dir_base    := jobs/base jobs/http
+dir_jobs    := $(call rooms,jobs,text schema spec conf wire log)
+dir_kernels := $(call rooms,kernels,exec ops cv)
+dir_db      := $(call rooms,db,mem sqlite)
+dir_slurm   := $(call rooms,slurm,protocol launch as_user local fake cluster \
+                 helper batch)
 dir_policy  := scheduler/policy
-dir_engine  := scheduler/engine
-dir_ctld    := scheduler/ctld
-dir_tools   := scheduler/tools
-dir_worker  := worker worker/cv worker/data
+dir_engine  := $(call rooms,scheduler/engine,events table store plan rules \
+                 attempts requests)
+dir_ctld    := $(call rooms,scheduler/ctld,loop request ingest maintenance \
+                 notify api startup)
+dir_tools   := $(call rooms,scheduler/tools,common views submit stat cancel \
+                 admin export)
+dir_worker  := $(call rooms,worker,process comm train checkpoint report \
+                 profile data data/image cv)
 
 below_jobs    := base
 below_kernels := base
@@ -111,7 +118,8 @@ below_worker  := kernels jobs base
 mains := scheduler/ctld/main.c scheduler/tools/submit.c \
          scheduler/tools/stat.c scheduler/tools/cancel.c \
          scheduler/tools/admin.c \
-         slurm/batch.c slurm/shepherd.c slurm/gpuwatch.c slurm/helper.c \
+         slurm/batch.c slurm/shepherd.c \
+         slurm/gpuwatch.c slurm/helper.c \
          worker/main.c
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
@@ -169,9 +177,13 @@ not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
                tests/simt/% tests/unit/worker/cv_% \
                tests/unit/worker/data_loader%) \
              $(if $(san),tests/simt/mutants.c) \
-             $(if $(filter 0,$(SLURM)),tests/unit/slurm/alloc_slurm%)
-units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
-               $(wildcard tests/unit/*/*.c)))
+             $(if $(filter 0,$(SLURM)),tests/unit/slurm/alloc_slurm% \
+               tests/unit/slurm/cluster/alloc_slurm%)
+# Those of a folder of a layer are in one of its name. The contract of the
+# kernels is no program of its own.
+units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
+               tests/unit/kernels/contract/%, \
+               $(wildcard tests/unit/*/*.c tests/unit/*/*/*.c)))
 contracts := $(patsubst %.c,$(B)/%,$(wildcard tests/contract/*.c))
 # MPI_SKIP: names of those that are left out.
 mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
@@ -289,11 +301,12 @@ $(eval $(call program,mgpu-gpuwatch,slurm/gpuwatch.c,slurm))
 $(eval $(call program,mgpu-slurm-helper,slurm/helper.c,slurm,helper))
 $(eval $(call program,mgpu-worker,worker/main.c,worker))
 $(foreach t,submit stat cancel admin,$(eval \
-  $(call program,mgpu-$(t),scheduler/tools/$(t).c,tools)))
+  $(call program,mgpu-$(t),$(filter %/$(t).c,$(mains)),tools)))
 
 # The plug-in: every kernel by nvcc, the CUDA-only files, cuBLAS. The
 # program never links CUDA; it opens this with dlopen.
-plugin_src := $(wildcard kernels/*.cu kernels/*_cuda.c) kernels/gemm.c \
+plugin_src := $(wildcard $(foreach d,$(dir_kernels),$(d)/*.cu \
+                $(d)/*_cuda.c)) kernels/gemm.c \
               jobs/base/error.c
 $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
 	@mkdir -p $(@D)
@@ -309,7 +322,7 @@ extra_kernels := $(contract_objs)
 
 # The CUDA side of the kernels with emulated lanes; no host kernel is linked.
 simt_objs := $(patsubst %.cu,$(B)/simt/%.o, \
-               $(filter-out %_cuda.cu,$(wildcard kernels/*.cu)) \
+               $(filter-out %_cuda.cu,$(wildcard $(dir_kernels:=/*.cu))) \
                $(wildcard tests/simt/*.cu)) \
              $(patsubst %.cpp,$(B)/simt/%.o,$(wildcard tests/simt/*.cpp))
 $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
@@ -323,7 +336,8 @@ $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
 $(B)/mutants/%.o: san :=
 mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
 $(B)/mutants/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
-                  $(wildcard kernels/*.cu kernels/*.h) $(B)/flags
+                  $(wildcard $(dir_kernels:=/*.cu) $(dir_kernels:=/*.h)) \
+                  $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,BUG,$*)
 	$(Q)kernel=$$(tests/simt/mutate $* $(@:.o=.src)) && \
@@ -351,7 +365,8 @@ $(B)/tests/fake/%.so: tests/fake/%.c $(B)/flags
 	$(call say,LD,$@)
 	$(Q)$(CC) $(cppflags) $(cflags) $(ldharden_$(VARIANT)) -shared -fPIC \
 	    -isystem $(cuda_include) -o $@ $<
-$(B)/tests/unit/worker/profile_cupti $(B)/tests/unit/worker/ranges: | $(fakes)
+$(B)/tests/unit/worker/profile_cupti \
+$(B)/tests/unit/worker/ranges: | $(fakes)
 # The n-th allocation of our own code fails, for every n.
 $(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup
@@ -576,7 +591,8 @@ c_files := $(shell find jobs scheduler worker kernels db slurm tests \
 tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
-not_alone := tests/simt/% kernels/exec%.h kernels/simd%.h kernels/%_rows.h
+not_alone := tests/simt/% kernels/exec.h kernels/exec_%.h kernels/simd%.h \
+             kernels/exec/exec%.h kernels/exec/simd%.h kernels/%_rows.h
 # How many states of a function the analyzer goes through: as it does itself. A
 # third of them takes a third of the time.
 LINT_NODES ?= 225000
@@ -616,30 +632,57 @@ lint:
 fuzz_obj   = $(patsubst %.c,build/fuzz/obj/%.o,$(1))
 fuzz_flags := -g -O1 -fno-sanitize-recover=all
 fuzz_san   := address,undefined,float-cast-overflow
-build/fuzz/helper_wire: $(call fuzz_obj,slurm/helper_wire.c slurm/helper_table.c)
+build/fuzz/helper_wire: $(call fuzz_obj,slurm/helper_wire.c \
+    slurm/helper_table.c)
 build/fuzz/files_wire: $(call fuzz_obj,slurm/files_wire.c)
 build/fuzz/safetensors: $(call fuzz_obj,worker/safetensors.c)
 build/fuzz/idx: $(call fuzz_obj,worker/data/idx.c)
 build/fuzz/idx: fuzz_libs := -lz
 build/fuzz/image: $(call fuzz_obj,kernels/image_u8.c \
-    $(patsubst %,worker/data/%.c,sample decode decode_jpeg decode_png exif view))
+    worker/data/sample.c \
+    worker/data/decode.c \
+    worker/data/decode_jpeg.c \
+    worker/data/decode_png.c \
+    worker/data/exif.c \
+    worker/data/view.c)
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
-build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint_dir.c worker/crc64.c)
-build/fuzz/attempt: $(call fuzz_obj,$(patsubst %,slurm/%.c,attempt_dir \
-    batch_conf conf_copy guard told))
+build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint_dir.c \
+    worker/crc64.c)
+build/fuzz/attempt: $(call fuzz_obj,slurm/attempt_dir.c \
+    slurm/batch_conf.c \
+    slurm/conf_copy.c \
+    slurm/guard.c \
+    slurm/told.c)
 build/fuzz/text: $(call fuzz_obj,slurm/gres.c slurm/place_text.c \
     $(call srcs,tools))
 build/fuzz/reply: $(call fuzz_obj,$(call srcs,tools))
 # Of the daemon all but its databases and what main() puts together.
-fuzz_not  := $(patsubst %,scheduler/ctld/%.c,args compose_local compose_slurm \
-    daemonpipe drain reload setup system)
+fuzz_not  := scheduler/ctld/args.c \
+    scheduler/ctld/compose_local.c \
+    scheduler/ctld/compose_slurm.c \
+    scheduler/ctld/daemonpipe.c \
+    scheduler/ctld/drain.c \
+    scheduler/ctld/reload.c \
+    scheduler/ctld/setup.c \
+    scheduler/ctld/system.c
 fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
-    $(patsubst %,db/%.c,backups mark mem_archive mem_purge mem_table mem_view store_mem view) \
-    $(patsubst %,slurm/%.c,files_direct place_text) \
+    db/backups.c \
+    db/mark.c \
+    db/mem_archive.c \
+    db/mem_purge.c \
+    db/mem_table.c \
+    db/mem_view.c \
+    db/store_mem.c \
+    db/view.c \
+    slurm/files_direct.c \
+    slurm/place_text.c \
     $(filter-out $(fuzz_not),$(call srcs,ctld)))
-build/fuzz/codec: $(call fuzz_obj,$(patsubst %,scheduler/%.c,ctld/audit \
-    engine/codec engine/codec_submit engine/lack))
-build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c scheduler/ctld/drain.c)
+build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/audit.c \
+    scheduler/engine/codec.c \
+    scheduler/engine/codec_submit.c \
+    scheduler/engine/lack.c)
+build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c \
+    scheduler/ctld/drain.c)
 build/fuzz/drain: $(fuzz_ctld)
 build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)

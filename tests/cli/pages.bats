@@ -56,8 +56,11 @@ same_options() {
 
 @test "each reason that a job waits for is in the page" {
     # "Token: ..." and "Token(...)" of what decides; two say nothing of jobs.
-    cat "$src"/scheduler/{engine,policy}/*.c "$src"/slurm/{alloc,cluster}*.c \
-        "$src/scheduler/ctld/serve_why.c" |
+    {
+        find "$src"/scheduler/{engine,policy} -name '*.c'
+        find "$src/slurm" -name 'alloc*.c' -o -name 'cluster*.c'
+        echo "$src/scheduler/ctld/serve_why.c"
+    } | xargs cat |
         grep -oE '"(Held\(corrupt\)|(Limit%s|[A-Z])[A-Za-z]+)(: |\()' |
         sed 's/^"//; s/[(:].*//' | grep -vxE 'State|Exit|Job|Attempt' |
         sort -u >"$BATS_TEST_TMPDIR/said"

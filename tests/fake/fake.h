@@ -6,17 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* build/VARIANT/tests/unit/LAYER/TEST -> build/VARIANT/tests/fake/NAME */
+/* build/VARIANT/tests/unit/.../TEST -> build/VARIANT/tests/fake/NAME */
 static inline void fake_path(const char *name, char *ret, size_t cap)
 {
     char exe[400] = "";
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
     exe[n > 0 ? n : 0] = '\0';
-    for (int i = 0; i < 3; i++) {
-        char *slash = strrchr(exe, '/');
-        if (slash != NULL)
-            *slash = '\0';
-    }
+    char *unit = NULL;
+    for (char *p = exe; (p = strstr(p, "/tests/unit/")) != NULL; p++)
+        unit = p;
+    if (unit != NULL)
+        unit[sizeof("/tests") - 1] = '\0';
     (void)snprintf(ret, cap, "%s/fake/%s", exe, name);
 }
 

@@ -85,7 +85,8 @@ static bool is_code(const char *s)
 static bool is_table(const char *path)
 {
     const char *end = strrchr(path, '/');
-    return end && strcmp(end, "/codes.c") == 0;
+    return end && (strcmp(end, "/codes.c") == 0 ||
+                   strcmp(end, "/diagnostic_codes.c") == 0);
 }
 
 /* Returns how many of a source are in no page, or are not explained. */
@@ -146,11 +147,15 @@ static void check_codes(const struct page *p)
     const char *src = getenv("MGPU_SRC");
     int missing = 0, stray = 0;
     for (size_t d = 0; d < sizeof(dirs) / sizeof(dirs[0]); d++) {
-        glob_t files;
-        char pattern[400];
-        (void)snprintf(pattern, sizeof(pattern), "%s/%s/*.c", src ? src : ".",
-                       dirs[d]);
-        if (!ok(glob(pattern, 0, NULL, &files) == 0, "%s", dirs[d]))
+        static const char *const below[] = {"*.c", "*/*.c"};
+        glob_t files = {0};
+        for (size_t k = 0; k < sizeof(below) / sizeof(below[0]); k++) {
+            char pattern[400];
+            (void)snprintf(pattern, sizeof(pattern), "%s/%s/%s",
+                           src ? src : ".", dirs[d], below[k]);
+            (void)glob(pattern, k > 0 ? GLOB_APPEND : 0, NULL, &files);
+        }
+        if (!ok(files.gl_pathc > 0, "%s", dirs[d]))
             return;
         for (size_t i = 0; i < files.gl_pathc; i++)
             missing += see_codes(p, files.gl_pathv[i], seen);
