@@ -598,9 +598,13 @@ not_alone := tests/simt/% kernels/exec.h kernels/exec_%.h kernels/simd%.h \
 LINT_NODES ?= 225000
 tidy_args := $(foreach a,-analyzer-config max-nodes=$(LINT_NODES),\
                --extra-arg=-Xclang --extra-arg=$(a))
-lint:
+lint: all
 	$(Q)sh tests/lint/layers.sh
 	$(Q)sh tests/lint/size.sh
+	$(Q)sh tests/lint/rooms.sh --self-test
+	$(Q)sh tests/lint/rooms.sh $(B)/obj
+	$(Q)sh tests/lint/prose.sh --self-test
+	$(Q)sh tests/lint/prose.sh
 	$(Q)sh tests/lint/sql.sh --self-test
 	$(Q)sh tests/lint/sql.sh
 	$(Q)sh tests/lint/checked.sh --self-test

@@ -1,0 +1,147 @@
+#!/bin/sh
+# rooms.sh - folders, names, sizes and call circles stay small.
+#
+# usage: rooms.sh OBJECTS    the folder with the objects of all sources
+#        rooms.sh --self-test
+#
+#   folder   a folder has at most 20 .c and .cu files (ctld/api: 26, one for
+#            each resource)
+#   name     a base name occurs once; main.c, args.c and args.h are everybody's
+#   header   a header has at most 400 lines, a new one 200
+#   source   a .c has 40 to 600 lines, a new one at most 500
+#   circle   at most 3 files call each other in a circle, and all of them are
+#            in one folder (what the objects define and need says so)
+#
+# tests/lint/rooms.allow has what breaks a rule: RULE SIZE WHAT REASON.
+# tests/lint/rooms.old has the headers and sources between the two limits that
+# are older than the rules: RULE WHAT. Both may only shrink: a row that is not
+# needed, or that allows more than there is, is refused.
+set -eu
+allow=tests/lint/rooms.allow
+old=tests/lint/rooms.old
+
+# RULE SIZE WHAT, a line for each thing that has a size.
+sizes() {
+    git ls-files -- 'jobs' 'kernels' 'db' 'slurm' 'worker' 'scheduler' |
+        grep -E '\.(c|cu|h)$' >"$tmp/files"
+    awk -F/ '/\.cu?$/ { sub("/[^/]*$", ""); n[$0]++ }
+             END { for (d in n) print "folder", n[d], d }' "$tmp/files"
+    awk -F/ '$NF !~ /^(main\.c|args\.[ch])$/ { n[$NF]++ }
+             END { for (f in n) print "name", n[f], f }' "$tmp/files"
+    xargs wc -l <"$tmp/files" |
+        awk '$2 ~ /\.h$/ { print "header", $1, $2 }
+             $2 ~ /\.c$/ { print "source", $1, $2 }'
+}
+
+# Of objects: FROM TO, when FROM needs a symbol that TO defines.
+calls() { # OBJECTS
+    find "$1/jobs" "$1/kernels" "$1/db" "$1/slurm" "$1/worker" \
+        "$1/scheduler" -name '*.o' -exec nm -A -g {} + |
+        awk -v root="$1/" '
+            { split($0, part, ":"); f = substr(part[1], length(root) + 1)
+              sub(/\.o$/, "", f); n = split(part[2], w, " ")
+              if (w[n - 1] == "U") need[f SUBSEP w[n]]
+              else if (w[n - 1] ~ /^[A-TV-Z]$/) has[w[n]] = f }
+            END { for (k in need) { split(k, p, SUBSEP)
+                  if (p[2] in has && has[p[2]] != p[1] && p[1] !~ /\/main$/)
+                      print p[1], has[p[2]] } }' | sort -u
+}
+
+# circle SIZE FOLDER[+FOLDER...] FILE..., from lines FROM TO.
+circles() {
+    awk '
+        function visit(v,    i, n, to) {
+            at[v] = low[v] = ++clock; stack[++depth] = v; on[v] = 1
+            n = split(out[v], to, " ")
+            for (i = 1; i <= n; i++)
+                if (!(to[i] in at)) {
+                    visit(to[i])
+                    if (low[to[i]] < low[v]) low[v] = low[to[i]]
+                } else if (on[to[i]] && at[to[i]] < low[v])
+                    low[v] = at[to[i]]
+            if (low[v] == at[v]) close_circle(v)
+        }
+        function close_circle(v,    n, u, d, files, folders) {
+            n = 0; files = ""; folders = ""
+            do {
+                u = stack[depth--]; on[u] = 0; n++; files = files " " u
+                d = u; sub("/[^/]*$", "", d)
+                if (index("+" folders "+", "+" d "+") == 0)
+                    folders = folders (folders == "" ? "" : "+") d
+            } while (u != v)
+            if (n > 1) print "circle", n, folders files
+        }
+        { out[$1] = out[$1] " " $2; seen[$1]; seen[$2] }
+        END { for (v in seen) if (!(v in at)) visit(v) }'
+}
+
+# The rows that break a rule: RULE SIZE WHAT [FILES]
+broken() {
+    awk -v soft="$1" '
+        function is_bad() {
+            if ($1 == "folder")
+                return $2 > ($3 == "scheduler/ctld/api" ? 26 : 20)
+            if ($1 == "name") return $2 > 1
+            if ($1 == "header") return $2 > (soft ? 200 : 400)
+            if ($1 == "source") return $2 < 40 || $2 > (soft ? 500 : 600)
+            return $2 > 3 || $3 ~ /\+/
+        }
+        is_bad()'
+}
+
+# Rows against a list: what is missing there, grew, or is not needed any more.
+compare() { # LIST, rows
+    awk -v list="$1" '
+        BEGIN { has_sizes = list ~ /allow$/
+                while ((getline < list) > 0) {
+                    if ($1 == "#" || !NF) continue
+                    if (has_sizes) allowed[$1 " " $3] = $2
+                    else allowed[$1 " " $2] = 0
+                    if (has_sizes && NF < 4)
+                        print list ": no reason: " $0 } }
+        { key = $1 " " $3; got[key] = got[key] > $2 ? got[key] : $2
+          more[key] = substr($0, length($1 $2 $3) + 4) }
+        END {
+            for (k in got) {
+                split(k, p, " ")
+                is_small = p[1] == "source" && got[k] < 40
+                if (!(k in allowed))
+                    print k ": " got[k] (more[k] ? " of " more[k] : "")
+                else if (!has_sizes) continue
+                else if (!is_small && got[k] > allowed[k])
+                    print k ": " got[k] ", " list " allows " allowed[k]
+                else if (got[k] < allowed[k])
+                    print list ": " k " needs only " got[k]
+            }
+            for (k in allowed) if (!(k in got))
+                print list ": not needed any more: " k
+        }'
+}
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+if [ "$1" = --self-test ]; then
+    printf '%s\n' 'a/x a/y' 'a/y b/z' 'b/z a/x' 'b/z b/w' 'b/w c/v' >"$tmp/g"
+    got=$(circles <"$tmp/g" | awk '{ print $1, $2 }')
+    [ "$got" = 'circle 3' ]
+    [ "$(circles <"$tmp/g" | broken '' | wc -l)" = 1 ]
+    printf '%s\n' 'folder 20 a' 'folder 21 b' 'name 2 c.c' 'name 1 d.c' \
+        'header 401 e.h' 'header 400 f.h' 'source 39 g.c' 'source 600 h.c' \
+        'circle 3 a x y z' 'circle 2 a+b x y' >"$tmp/rows"
+    got=$(broken '' <"$tmp/rows" | awk '{ printf "%s ", $3 }')
+    [ "$got" = 'b c.c e.h g.c a+b ' ]
+    printf '%s\n' 'header 410 e.h why' 'name 2 d.c why' >"$tmp/list.allow"
+    got=$(broken '' <"$tmp/rows" | compare "$tmp/list.allow" | sort)
+    [ "$(echo "$got" | wc -l)" = 6 ]
+    case $got in *'header e.h needs only 401'*) ;; *) exit 1 ;; esac
+    case $got in *'not needed any more: name d.c'*) ;; *) exit 1 ;; esac
+    exit 0
+fi
+
+sizes >"$tmp/rows"
+calls "$1" | circles >>"$tmp/rows"
+broken '' <"$tmp/rows" >"$tmp/hard"
+broken 1 <"$tmp/rows" | grep -vxFf "$tmp/hard" >"$tmp/soft" || :
+bad=$(compare "$allow" <"$tmp/hard"; compare "$old" <"$tmp/soft")
+[ -z "$bad" ] || { printf 'rooms: %s\n' "$bad"; exit 1; }
