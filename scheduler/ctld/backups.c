@@ -16,6 +16,7 @@
 #include "scheduler/ctld/private.h"
 
 static const double RETRY_S = 60, RETRY_MAX_S = 3600;
+enum { BACKUPS_QUEUED = 4 };
 
 struct turn {
     struct task task;
@@ -31,6 +32,13 @@ struct turn {
     int rc, prune_rc;
     struct error err, prune_err;
 };
+
+int ctld_need_backups(struct ctld *c, struct error *err)
+{
+    return c->backups ? 0
+                      : thread_create(c->loop, "backup", BACKUPS_QUEUED,
+                                      &c->backups, err);
+}
 
 /* ---- on the thread --------------------------------------------------------
  */

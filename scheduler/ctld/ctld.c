@@ -88,37 +88,6 @@ static void make_live_dirs(const struct ctld *c)
 /* ---- parts ----------------------------------------------------------------
  */
 
-static void set_engine_conf(struct ctld *c)
-{
-    const struct ctld_conf *conf = c->parts.conf;
-    c->engine_conf = (struct engine_conf){
-        .cluster = conf->cluster,
-        .jobs_dir = c->jobs_dir,
-        .user_jobs_dir = conf->user_jobs_dir,
-        .worker = conf->worker,
-        .url = c->url,
-        .heartbeat_s = conf->heartbeat_s,
-        .node_lost_s = conf->node_lost_s,
-        .stall_factor = conf->stall_factor,
-        .stall_min_s = conf->stall_min_s,
-        .reconcile_s = conf->reconcile_s,
-        .kill_grace_s = conf->kill_grace_s,
-        .max_jobs_per_user = conf->max_jobs_per_user,
-        .max_ended = conf->max_ended,
-        .limits = conf->limits,
-        .preempt = conf->preempt,
-        .admins = conf->admins,
-        .n_admins = conf->n_admins,
-        .serves_one = !conf->serves_all,
-        .where = conf->where,
-        .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
-        .gpu_memory = conf->gpu_memory,
-        .submit_ahead = conf->submit_ahead,
-        .drained = c->drained,
-        .n_drained = c->n_drains,
-    };
-}
-
 /* When the daemon dies, news that wait are told again by what is replayed. */
 static bool may_leave(void *arg, const struct job *job)
 {
@@ -145,7 +114,7 @@ static void log_corrupt(const struct engine *e)
 static int make_engine(struct ctld *c, struct error *err)
 {
     const struct ctld_conf *conf = c->parts.conf;
-    set_engine_conf(c);
+    ctld_set_engine_conf(c);
     struct engine_parts parts = {
         .clock = c->parts.clock,
         .policy = c->parts.policy,
@@ -253,55 +222,16 @@ static int make_http(struct ctld *c, struct error *err)
     return make_port(c, err) < 0 ? -1 : ctld_scrape_init(c, &http, err);
 }
 
-/* ---- another configuration ------------------------------------------------
+/* ---- signals ---------------------------------------------------------------
  */
-void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
+
+/* No step is under way any more. */
+static void on_last_step(void *arg)
 {
-    struct ctld_conf *conf = &c->conf;
-    struct error err = ERROR_INIT;
-    c->parts.reloaded(c->parts.reload_arg);
-    c->parts.source = f->source;
-    if (engine_set_policy(c->engine, f->policy, &err) < 0)
-        log_err("ctld", "policy why=\"%s\"", err.msg);
-    conf->admins = f->conf.admins;
-    conf->n_admins = f->conf.n_admins;
-    conf->heartbeat_s = f->conf.heartbeat_s;
-    conf->node_lost_s = f->conf.node_lost_s;
-    conf->stall_factor = f->conf.stall_factor;
-    conf->stall_min_s = f->conf.stall_min_s;
-    conf->interval_s = f->conf.interval_s;
-    conf->max_jobs_per_user = f->conf.max_jobs_per_user;
-    conf->max_ended = f->conf.max_ended;
-    conf->limits = f->conf.limits;
-    conf->preempt = f->conf.preempt;
-    conf->rpc_rate = f->conf.rpc_rate;
-    conf->rpc_burst = f->conf.rpc_burst;
-    conf->max_clients_per_uid = f->conf.max_clients_per_uid;
-    if (c->http)
-        http_server_set_per_uid(c->http, conf->max_clients_per_uid);
-    conf->max_sweep = f->conf.max_sweep;
-    conf->max_spec_bytes = f->conf.max_spec_bytes;
-    conf->max_log_bytes = f->conf.max_log_bytes;
-    conf->mail_program = f->conf.mail_program;
-    conf->ca_file = f->conf.ca_file;
-    conf->webhook_allow = f->conf.webhook_allow;
-    conf->jobs_retention_s = f->conf.jobs_retention_s;
-    conf->metrics_retention_s = f->conf.metrics_retention_s;
-    conf->min_free_bytes = f->conf.min_free_bytes;
-    conf->backup_dir = f->conf.backup_dir;
-    conf->backup_every_s = f->conf.backup_every_s;
-    conf->backup_keep = f->conf.backup_keep;
-    conf->where = f->conf.where;
-    conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
-    conf->gpu_memory = f->conf.gpu_memory;
-    set_engine_conf(c);
-    if (c->backup.timer)
-        ctld_backups_again(c);
-    if (c->retention.timer)
-        ctld_retention_again(c);
-    log_set_level(f->level);
-    log_set_format(f->format);
-    ctld_want_step(c);
+    struct ctld *c = arg;
+    ctld_watch_clear(c);
+    ctld_follow_clear(c);
+    loop_timer_set(c->stop_timer, STOP_S);
 }
 
 static void on_stop(void *arg)
@@ -398,6 +328,7 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
     c->conf = *parts->conf; /* parts of it may change */
     c->parts.conf = &c->conf;
     c->room.asked_s = NAN;
+    ctld_held_init(c);
     c->started_wall_s = parts->clock->wall_s(parts->clock);
     c->started_s = parts->clock->now_s(parts->clock);
     (void)snprintf(c->jobs_dir, sizeof(c->jobs_dir), "%s/jobs",
@@ -407,7 +338,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         thread_create(c->loop, "reader", READER_QUEUE, &c->reader, err) < 0 ||
         thread_create(c->loop, "logs", LOGS_QUEUE, &c->logs, err) < 0 ||
         ctld_auth_init(c, err) < 0 || ctld_users_init(c, err) < 0 ||
-        ctld_submit_init(c, err) < 0 || ctld_step_init(c, err) < 0 ||
+        ctld_submit_init(c, err) < 0 ||
+        ctld_step_init(c, on_last_step, err) < 0 ||
         ctld_ingest_init(c, err) < 0 || ctld_watch_init(c, err) < 0 ||
         ctld_walks_init(c, err) < 0 || ctld_follow_init(c, err) < 0 ||
         ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
@@ -453,13 +385,6 @@ void ctld_stop(struct ctld *c)
     ctld_last_step(c);
 }
 
-void ctld_stopped(struct ctld *c)
-{
-    ctld_watch_clear(c);
-    ctld_follow_clear(c);
-    loop_timer_set(c->stop_timer, STOP_S);
-}
-
 /* In the reverse order; the threads first, for their tasks speak to all. */
 void ctld_destroy(struct ctld *c)
 {
@@ -482,6 +407,7 @@ void ctld_destroy(struct ctld *c)
     ctld_walks_clear(c);
     ctld_forecast_clear(c);
     ctld_follow_clear(c);
+    ctld_held_clear(c);
     ctld_step_clear(c);
     ctld_ingest_clear(c);
     http_server_destroy(c->http);

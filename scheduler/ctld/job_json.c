@@ -6,26 +6,6 @@
 #include "jobs/wire.h"
 #include "scheduler/ctld/private.h"
 
-json_t *ctld_num(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
-json_t *ctld_text(const char *s)
-{
-    if (!s || !*s)
-        return json_null();
-    json_t *o = json_string(s);
-    return o ? o : json_string("(not UTF-8)");
-}
-
-json_t *ctld_time(double wall_s)
-{
-    char text[WIRE_TIME_CAP];
-    wire_time(wall_s, text);
-    return ctld_text(text);
-}
-
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)
 {
     int count[JOB_STATE_N] = {0};

@@ -9,6 +9,7 @@
 #include "jobs/wire.h"
 #include "scheduler/ctld/audit.h"
 #include "scheduler/ctld/ctld.h"
+#include "scheduler/ctld/handlers.h"
 #include "scheduler/ctld/keys.h"
 #include "scheduler/ctld/loop.h"
 #include "scheduler/ctld/notices.h"
@@ -176,6 +177,7 @@ struct ctld {
     struct commit *commit; /* of the step that is under way; or NULL */
     bool step_again;       /* as soon as it is over */
     int last_steps;        /* when stopping: so many more may begin */
+    void (*on_last_step)(void *ctld); /* they are over */
 
     struct intake *intakes; /* one per live attempt that sent rows */
     struct loop_source *sync_timer;
@@ -260,26 +262,38 @@ int ctld_reload_signal(struct ctld *c, struct error *err) MUST_CHECK;
 json_t *ctld_conf_changes(const struct conf *from, const struct conf *to);
 /* A value as a file would have it; JSON null without one. */
 json_t *ctld_conf_value(const struct conf *c, const char *key);
+/* ---- config_apply.c --------------------------------------------------------
+ */
 /* What parts.reload() answered is in force from now on. */
 void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f);
+/* c->engine_conf is what c->conf and the drained nodes say. */
+void ctld_set_engine_conf(struct ctld *c);
 
 /* ---- step.c: the engine's turn, and replies that wait for it --------------
  */
-int ctld_step_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_want_step(struct ctld *c); /* soon; many wishes are one step */
-/* What was asked so far is made durable and answered, then ctld_stopped() is
+/* in  on_last_step  called with c when it is to stop and no step is under way
+ *                   any more */
+int ctld_step_init(struct ctld *c, void (*on_last_step)(void *ctld),
+                   struct error *err) MUST_CHECK;
+void ctld_want_step(struct ctld *c); /* step_request.c; soon; many wishes are
+                                        one step */
+/* What was asked so far is made durable and answered, then on_last_step() is
  * called. */
 void ctld_last_step(struct ctld *c);
+void ctld_step_clear(struct ctld *c);
+
+/* ---- held_replies.c -------------------------------------------------------
+ */
+void ctld_held_init(struct ctld *c);
 /* Answers x when what was staged so far is durable: with the job, or with
  * mgpu.ok/1 when job is 0. */
 void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
                uint64_t job);
+/* Answers every held request whose fate is known.
+ * in  why  for those that the engine has undone */
+void ctld_held_settle(struct ctld *c, const struct error *why);
 /* Fails what is still held. */
-void ctld_step_clear(struct ctld *c);
-
-/* ---- ctld.c ---------------------------------------------------------------
- */
-void ctld_stopped(struct ctld *c); /* no step is under way any more */
+void ctld_held_clear(struct ctld *c);
 
 /* ---- watch.c, follow.c: streams -------------------------------------------
  */
@@ -413,9 +427,8 @@ void ctld_users_clear(struct ctld *c);
 bool ctld_caller_name(struct ctld *c, struct http_exchange *x,
                       char ret[CTLD_USER_CAP]);
 
-/* ---- serve.c: what the handlers share -------------------------------------
+/* ---- reply.c, job_lookup.c: what the handlers share -----------------------
  */
-extern const struct http_route ctld_routes[];
 /* Sends o, which it ends; NULL is out of memory. */
 void ctld_reply(struct http_exchange *x, int status, json_t *o);
 /* The body as a JSON object, {} when empty; replies on failure. */
@@ -571,53 +584,13 @@ int ctld_policy_init(struct ctld *c, struct error *err) MUST_CHECK;
 size_t ctld_policy_sets(const struct ctld_policy *p,
                         struct spec_set ret[CTLD_SETS_MAX]);
 
-/* ---- handlers -------------------------------------------------------------
+/* ---- scrape.c, serve_metrics.c ---------------------------------------------
  */
-void serve_submit(void *arg, struct http_exchange *x);
-void serve_dry_run(void *arg, struct http_exchange *x);
-void serve_cancel(void *arg, struct http_exchange *x);
-void serve_hold(void *arg, struct http_exchange *x);
-void serve_release(void *arg, struct http_exchange *x);
-void serve_requeue(void *arg, struct http_exchange *x);
-void serve_priority(void *arg, struct http_exchange *x);
-void serve_drain(void *arg, struct http_exchange *x);
-void serve_pause(void *arg, struct http_exchange *x);
-void serve_resume(void *arg, struct http_exchange *x);
-void serve_policy(void *arg, struct http_exchange *x);
-void serve_policy_set(void *arg, struct http_exchange *x);
-void serve_plan(void *arg, struct http_exchange *x);
-void serve_backup(void *arg, struct http_exchange *x);
-void serve_fsck(void *arg, struct http_exchange *x);
-void serve_sql(void *arg, struct http_exchange *x);
-void serve_reload(void *arg, struct http_exchange *x);
-void serve_admin_log(void *arg, struct http_exchange *x);
-void serve_queue(void *arg, struct http_exchange *x);
-void serve_job(void *arg, struct http_exchange *x);
-void serve_events(void *arg, struct http_exchange *x);
-void serve_iterations(void *arg, struct http_exchange *x);
-void serve_epochs(void *arg, struct http_exchange *x);
-void serve_values(void *arg, struct http_exchange *x);
-void serve_profile(void *arg, struct http_exchange *x);
-void serve_scaling(void *arg, struct http_exchange *x);
-void serve_logs(void *arg, struct http_exchange *x);
-void serve_why(void *arg, struct http_exchange *x);
-void serve_watch(void *arg, struct http_exchange *x);
-void serve_gpus(void *arg, struct http_exchange *x);
-void serve_nodes(void *arg, struct http_exchange *x);
-void serve_status(void *arg, struct http_exchange *x);
-void serve_metrics(void *arg, struct http_exchange *x);
 void ctld_reply_metrics(struct ctld *c, struct http_exchange *x);
 /* scrape.c: the same at conf.metrics_listen, if there is one, for everybody.
  * in   like  whose enter and leave it has, too
  * err  as http_server_listen_tcp() */
 int ctld_scrape_init(struct ctld *c, const struct http_server_conf *like,
                      struct error *err) MUST_CHECK;
-void serve_livez(void *arg, struct http_exchange *x);
-void serve_readyz(void *arg, struct http_exchange *x);
-void serve_key(void *arg, struct http_exchange *x);
-void serve_claim(void *arg, struct http_exchange *x);
-void serve_rows(void *arg, struct http_exchange *x);
-void serve_heartbeat(void *arg, struct http_exchange *x);
-void serve_report(void *arg, struct http_exchange *x);
 
 #endif

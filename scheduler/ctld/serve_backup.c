@@ -8,7 +8,7 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 
-enum { DIR_MAX = 900, BACKUPS_QUEUED = 4 };
+enum { DIR_MAX = 900 };
 
 struct backup {
     struct task task;
@@ -52,13 +52,6 @@ static void backup_done(struct task *t)
                json_pack("{s:s, s:s, s:f}", "schema", "mgpu.backup/1", "dir",
                          b->dir, "took_s", took_s));
     free(b);
-}
-
-int ctld_need_backups(struct ctld *c, struct error *err)
-{
-    return c->backups ? 0
-                      : thread_create(c->loop, "backup", BACKUPS_QUEUED,
-                                      &c->backups, err);
 }
 
 static int start(struct ctld *c, struct http_exchange *x, const char *dir,

@@ -27,9 +27,6 @@ static const double MIN_PAUSE_S = 0.002;
 /* Where an allocator has no descriptor to wake us with. */
 static const double POLL_S = 0.2;
 
-const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1] = {
-    0.0005, 0.001, 0.005, 0.01, 0.05, 0.25, 1};
-
 /* One batch at a time is with the store. The task belongs to the thread until
  * it is done; the outcome is read after that. */
 struct commit {
@@ -42,90 +39,6 @@ struct commit {
     int rc;
     struct error why;
 };
-
-struct held {
-    struct held *next;
-    struct http_exchange *x;
-    uint64_t ticket, job;
-    int status;
-};
-
-static void answer(struct ctld *c, const struct held *h)
-{
-    const struct job *job = h->job ? ctld_find_or_log(c, h->job) : NULL;
-    if (!job) {
-        ctld_reply(h->x, h->status, json_pack("{s:s}", "schema", "mgpu.ok/1"));
-        return;
-    }
-    ctld_reply(h->x, h->status,
-               json_pack("{s:s, s:I, s:o, s:o, s:o*}", "schema", "mgpu.job/1",
-                         "id", (json_int_t)job->id, "job",
-                         ctld_job_json(c, job, true), "sweep",
-                         ctld_sweep_json(c, job), "warnings",
-                         ctld_warnings_json(c, job)));
-}
-
-/* Answers every held request whose fate is known. */
-static void settle(struct ctld *c, const struct error *why)
-{
-    uint64_t durable = engine_durable(c->engine);
-    uint64_t undone = engine_undone(c->engine);
-    for (struct held **p = &c->held; *p;) {
-        struct held *h = *p;
-        if (h->ticket > durable && h->ticket > undone) {
-            p = &h->next;
-            continue;
-        }
-        *p = h->next;
-        if (!*p)
-            c->held_last = p;
-        if (h->ticket <= durable)
-            answer(c, h);
-        else
-            http_reply_err(h->x, why);
-        free(h);
-    }
-}
-
-/* What has ended, and is stored, is what it will always be; and it may leave
- * memory with the next step. Of a sweep all has. */
-static bool is_over(const struct ctld *c, uint64_t id)
-{
-    const struct job *first = id > 0 ? engine_job(c->engine, id) : NULL;
-    bool is = first != NULL;
-    for (int32_t i = 0; is && (i == 0 || i < first->n_tasks); i++) {
-        const struct job *job = engine_job(c->engine, id + (uint64_t)i);
-        is = job && job_state_is_final(job->state) &&
-             engine_settled(c->engine, job) == job;
-    }
-    return is;
-}
-
-void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
-               uint64_t job)
-{
-    const struct held now = {.x = x, .job = job, .status = status};
-    if (is_over(c, job)) {
-        answer(c, &now);
-        return;
-    }
-    struct held *h = calloc(1, sizeof(*h));
-    struct error err;
-    if (!h) {
-        /* It may well be carried out; the client asks again by its key. */
-        (void)error_set(&err, ERR_NOMEM, "request");
-        http_reply_err(x, &err);
-        ctld_want_step(c);
-        return;
-    }
-    *h = (struct held){.x = x,
-                       .ticket = engine_staged(c->engine),
-                       .job = job,
-                       .status = status};
-    *c->held_last = h;
-    c->held_last = &h->next;
-    ctld_want_step(c);
-}
 
 static void count(struct ctld_durations *d, double s)
 {
@@ -176,7 +89,7 @@ static void step_is_over(struct ctld *c, int rc, const struct error *err)
         if (c->held && c->last_steps > 0)
             ctld_last_step(c);
         else
-            ctld_stopped(c);
+            c->on_last_step(c);
         return;
     }
     set_timer(c, now_s);
@@ -207,7 +120,7 @@ static void go_on(struct ctld *c, int rc, struct store_batch *batch,
         rc = engine_step_end(c->engine, &why, &batch, err);
     }
     c->commit->batch = NULL;
-    settle(c, err);
+    ctld_held_settle(c, err);
     step_is_over(c, rc, err);
 }
 
@@ -226,7 +139,7 @@ static void appended(struct task *t)
     int rc =
         engine_step_end(c->engine, m->rc < 0 ? &m->why : NULL, &batch, &err);
     ctld_jobs_left(c, n_left);
-    settle(c, &err);
+    ctld_held_settle(c, &err);
     go_on(c, rc, batch, &err);
 }
 
@@ -297,12 +210,6 @@ void ctld_last_step(struct ctld *c)
         step(c);
 }
 
-void ctld_want_step(struct ctld *c)
-{
-    if (!c->stopping)
-        loop_timer_soon(c->step_soon);
-}
-
 /* The descriptor stays readable until a step has polled, and none begins
  * before the batch under way has ended. */
 static void on_wake(void *arg)
@@ -313,10 +220,11 @@ static void on_wake(void *arg)
     ctld_want_step(c);
 }
 
-int ctld_step_init(struct ctld *c, struct error *err)
+int ctld_step_init(struct ctld *c, void (*on_last_step)(void *ctld),
+                   struct error *err)
 {
     int fd = c->parts.alloc->ops->wake_fd(c->parts.alloc);
-    c->held_last = &c->held;
+    c->on_last_step = on_last_step;
     c->commit = calloc(1, sizeof(*c->commit));
     if (!c->commit)
         return error_set(err, ERR_NOMEM, "step");
@@ -341,14 +249,6 @@ int ctld_step_init(struct ctld *c, struct error *err)
 
 void ctld_step_clear(struct ctld *c)
 {
-    struct error err;
-    (void)error_set(&err, ERR_UNAVAIL, "the daemon is stopping");
-    while (c->held) {
-        struct held *h = c->held;
-        c->held = h->next;
-        http_reply_err(h->x, &err);
-        free(h);
-    }
     free(c->commit);
     loop_source_destroy(c->step_timer);
     loop_source_destroy(c->step_soon);
