@@ -60,9 +60,7 @@ struct drain {
     double until_s; /* the slice's end */
     bool looked;    /* for a report; has_report says whether there is one */
     bool has_report;
-    int32_t report_code;
-    char report_why[JOB_REASON_CAP], fault_node[ALLOC_NODE_NAME_CAP];
-    struct engine_report_extra extra;
+    struct worker_report report;
     bool has_figures;
     struct figures figures;
     struct ingest_count count;
@@ -167,23 +165,10 @@ static int drain_spools(struct drain *d, char *buf, struct error *err)
 static int read_report(struct drain *d, char *buf, struct error *err)
 {
     size_t n = 0;
-    int code = 0;
-    const char *why = NULL, *fault = NULL;
     if (read_full(d, "report.json", buf, REPORT_MAX_BYTES, 0, &n, err) < 0)
         return -1;
     json_t *o = n > 0 ? json_loadb(buf, n, 0, NULL) : NULL;
-    if (o &&
-        json_unpack(o, "{s:i, s?s, s?s}", "exit_code", &code, "why", &why,
-                    "fault_node", &fault) == 0 &&
-        code >= 0 && code <= 255) {
-        d->has_report = true;
-        d->report_code = code;
-        d->extra = ctld_report_extra(o);
-        (void)snprintf(d->report_why, sizeof(d->report_why), "%s",
-                       why ? why : "");
-        (void)snprintf(d->fault_node, sizeof(d->fault_node), "%s",
-                       fault ? fault : "");
-    }
+    d->has_report = o && worker_report_parse(o, &d->report, NULL) == 0;
     json_decref(o);
     return 0;
 }
@@ -253,10 +238,7 @@ static void drain_done(struct task *t)
     if (i && d->looked) {
         i->looked = true;
         i->has_report = d->has_report;
-        i->report_code = d->report_code;
-        i->extra = d->extra;
-        memcpy(i->report_why, d->report_why, sizeof(i->report_why));
-        memcpy(i->fault_node, d->fault_node, sizeof(i->fault_node));
+        i->report = d->report;
     }
     if (i && d->has_figures) {
         i->has_figures = true;
@@ -311,8 +293,8 @@ static void use_report(struct ctld *c, const struct job *job,
 {
     struct error err = ERROR_INIT;
     if (i->has_report && !job->reported &&
-        engine_report(c->engine, job->id, job->attempt, i->report_code,
-                      i->report_why, i->fault_node, &i->extra, &err) < 0)
+        worker_report_use(c->engine, job->id, job->attempt, &i->report, &err) <
+            0)
         log_info("engine", "report.json not used job=%llu why=\"%s\"",
                  (unsigned long long)job->id, err.msg);
 }

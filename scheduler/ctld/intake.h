@@ -39,6 +39,21 @@ void ctld_names_unref(struct ctld_names *n); /* NULL is fine */
 /* Whether the row may be stored; on the writer's thread. */
 bool ctld_names_take(struct ctld_names *n, const struct metric_row *row);
 
+/* ---- worker_report.c: the last word of an attempt's worker ------------------
+ */
+struct worker_report {
+    int32_t exit_code;
+    char why[JOB_REASON_CAP], fault_node[ALLOC_NODE_NAME_CAP];
+    struct engine_report_extra extra;
+};
+/* err  ERR_INVAL it has no exit code; *ret is untouched */
+int worker_report_parse(const json_t *o, struct worker_report *ret,
+                        struct error *err) MUST_CHECK;
+/* engine_report() */
+int worker_report_use(struct engine *e, uint64_t job, int32_t attempt,
+                      const struct worker_report *r,
+                      struct error *err) MUST_CHECK;
+
 enum { INTAKE_IDLE, INTAKE_DRAINING, INTAKE_DRAINED, INTAKE_FAILED };
 /* How far the spools have been read. */
 struct drain_at {
@@ -66,9 +81,7 @@ struct intake {
     bool undrained;  /* its end was staged, but not all rows are stored */
     bool looked;     /* for report.json */
     bool has_report; /* kept for as often as its event is undone */
-    int32_t report_code;
-    char report_why[JOB_REASON_CAP], fault_node[ALLOC_NODE_NAME_CAP];
-    struct engine_report_extra extra;
+    struct worker_report report;
     bool has_figures;
     struct figures figures;
     struct ctld_names *names; /* a reference */
@@ -77,8 +90,6 @@ struct intake {
     int32_t n_ranks;
     struct drain_at at;
 };
-/* Of a worker's last word. */
-struct engine_report_extra ctld_report_extra(const json_t *report);
 struct intake *ctld_intake(struct ctld *c, uint64_t job, int32_t attempt,
                            bool create);
 

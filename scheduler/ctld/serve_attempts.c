@@ -84,35 +84,20 @@ void serve_heartbeat(void *arg, struct http_exchange *x)
     ctld_reply(x, 200, json_pack("{s:s}", "schema", "mgpu.ok/1"));
 }
 
-struct engine_report_extra ctld_report_extra(const json_t *report)
-{
-    const json_t *stopped = json_object_get(report, "stopped");
-    struct engine_report_extra x = {
-        .cpu_ms = int_of(report, "cpu_ms", INT64_MAX),
-        .cores_ms = int_of(report, "cores_ms", INT64_MAX),
-        .stopped = json_is_boolean(stopped) ? json_is_true(stopped) : -1};
-    return x;
-}
-
 void serve_report(void *arg, struct http_exchange *x)
 {
     struct ctld *c = arg;
     struct caller w;
+    struct worker_report report;
     struct error err = ERROR_INIT;
     if (!who(c, x, &w))
         return;
-    int64_t code = int_of(w.body, "exit_code", 255);
-    const char *why = json_string_value(json_object_get(w.body, "why"));
-    const char *fault =
-        json_string_value(json_object_get(w.body, "fault_node"));
-    struct engine_report_extra extra = ctld_report_extra(w.body);
     int rc =
         engine_check_lease(c->engine, w.w.job, w.w.attempt, w.w.token, &err);
-    if (rc == 0 && code < 0)
-        rc = error_set(&err, ERR_INVAL, "exit_code: expected 0..255");
     if (rc == 0)
-        rc = engine_report(c->engine, w.w.job, w.w.attempt, (int32_t)code,
-                           why ? why : "", fault, &extra, &err);
+        rc = worker_report_parse(w.body, &report, &err);
+    if (rc == 0)
+        rc = worker_report_use(c->engine, w.w.job, w.w.attempt, &report, &err);
     json_decref(w.body);
     if (rc < 0)
         http_reply_err(x, &err);
