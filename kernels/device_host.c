@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "jobs/base/clock.h"
 #include "kernels/exec_device.h"
 
 enum {
@@ -44,22 +43,6 @@ static int host_alloc(struct device *d, size_t bytes, void **ret,
     memset(p, 0, bytes);
     *ret = p;
     return 0;
-}
-
-double exec_begin(const struct exec_device *d)
-{
-    return d->counts ? clock_real.now_s(&clock_real) : 0;
-}
-
-void exec_end(struct exec_device *d, enum device_work work, double begin_s,
-              size_t bytes)
-{
-    if (!d->counts)
-        return;
-    struct device_count *c = &d->counts[work];
-    c->calls++;
-    c->bytes += (int64_t)bytes;
-    c->total_s += clock_real.now_s(&clock_real) - begin_s;
 }
 
 static void host_count(struct device *d, struct device_count *to)

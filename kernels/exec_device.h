@@ -9,6 +9,7 @@
 #ifndef MGPU_KERNELS_EXEC_DEVICE_H
 #define MGPU_KERNELS_EXEC_DEVICE_H
 
+#include "jobs/base/clock.h"
 #include "kernels/device.h"
 
 #ifdef __cplusplus
@@ -38,10 +39,22 @@ struct exec_device {
     struct device_count *counts; /* host: [DEVICE_WORK_N], or NULL */
 };
 
-/* Around a work of the host: what it took, when somebody counts. */
-double exec_begin(const struct exec_device *d);
-void exec_end(struct exec_device *d, enum device_work work, double begin_s,
-              size_t bytes);
+/* Around a work of the host: count its calls, bytes and time if anybody asked
+ * for counts. */
+static inline double exec_begin(const struct exec_device *d)
+{
+    return d->counts ? clock_real.now_s(&clock_real) : 0;
+}
+static inline void exec_end(struct exec_device *d, enum device_work work,
+                            double begin_s, size_t bytes)
+{
+    if (!d->counts)
+        return;
+    struct device_count *c = &d->counts[work];
+    c->calls++;
+    c->bytes += (int64_t)bytes;
+    c->total_s += clock_real.now_s(&clock_real) - begin_s;
+}
 
 #define KERNEL_FAMILIES(X, build) \
     X(build, batchnorm)           \
