@@ -18,30 +18,12 @@
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 
-bool eng_is_ending(const struct entry *en)
-{
-    const struct job *job = &en->job;
-    return job->cancel_asked || job->limit_hit || job->requeue_asked ||
-           en->give_up;
-}
-
-bool eng_wants_release(const struct entry *en)
-{
-    return !en->job.release_asked && eng_is_ending(en);
-}
-
 /* Whoever asks for one that ends must not start it. */
 static enum alloc_ask way_to_ask(const struct entry *en)
 {
     if (!en->asked_before)
         return ALLOC_NEW;
     return eng_is_ending(en) ? ALLOC_FIND : ALLOC_AGAIN;
-}
-
-double eng_reconcile_at(const struct engine *e)
-{
-    double s = e->parts.conf->reconcile_s;
-    return eng_now(e) + (s > 0 ? s : 1);
 }
 
 /* ---- ask -------------------------------------------------------------------

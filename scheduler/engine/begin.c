@@ -18,11 +18,6 @@
 static const double LOOK_S = 30;
 static const char token[] = "BeginTime: ";
 
-bool eng_waits(const struct entry *en)
-{
-    return en->is_waiting || en->is_early;
-}
-
 void eng_begin_one(struct engine *e, struct entry *en)
 {
     const struct job *job = &en->job;

@@ -258,7 +258,7 @@ struct engine {
     void *exit_arg;
 };
 
-/* ---- index.c ----------------------------------------------------------- */
+/* ---- entry.c, index.c -------------------------------------------------- */
 struct entry *eng_find(const struct engine *e, uint64_t id); /* or NULL */
 struct entry *eng_find_key(const struct engine *e, int64_t uid,
                            const char *key);

@@ -85,22 +85,6 @@ static void take_out(struct entry_list *l, size_t i)
 
 /* ---- by id ----------------------------------------------------------------
  */
-size_t eng_at_id(struct entry *const *list, size_t n, uint64_t id)
-{
-    size_t from = 0, to = n;
-
-    if (n > 0 && list[n - 1]->job.id < id) /* mostly the newest is asked for */
-        return n;
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-        if (list[mid]->job.id < id)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from;
-}
-
 static void set_in(struct entry_list *l, struct entry *en, bool *io_is,
                    bool wanted)
 {

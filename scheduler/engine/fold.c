@@ -51,25 +51,6 @@ static void fold_submit(struct job *job, const struct store_event *ev)
     job->submit_s = ev->at_s;
 }
 
-const char *job_held_name(enum job_held h)
-{
-    static const char *const names[] = {
-        [HELD_NOT] = NULL,          [HELD_USER] = "user",
-        [HELD_ADMIN] = "admin",     [HELD_DEPENDENCY] = "dependency",
-        [HELD_CORRUPT] = "corrupt", [HELD_REFUSED] = "refused"};
-    return names[h];
-}
-
-const char *job_display_id(const struct job *job, char out[JOB_DISPLAY_CAP])
-{
-    if (job->sweep > 0)
-        (void)snprintf(out, JOB_DISPLAY_CAP, "%" PRIu64 "_%" PRId32, job->sweep,
-                       job->number);
-    else
-        (void)snprintf(out, JOB_DISPLAY_CAP, "%" PRIu64, job->id);
-    return out;
-}
-
 static void fold_hold(struct job *job, const struct store_event *ev,
                       const struct detail *d)
 {

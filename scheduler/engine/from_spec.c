@@ -112,32 +112,6 @@ static int take_depends(const struct job_spec *s, struct job *ret,
     return 0;
 }
 
-#define OR(a, b) ((a) ? (a) : (b))
-
-struct alloc_where eng_where(const struct engine_conf *conf,
-                             const struct job *job, int32_t gpus_per_node)
-{
-    const struct alloc_where *own = &job->where, *def = &conf->where;
-    int64_t memory = conf->memory_per_gpu_bytes > 0
-                         ? conf->memory_per_gpu_bytes *
-                               (gpus_per_node > 0 ? gpus_per_node : 1)
-                         : def->memory_bytes;
-    return (struct alloc_where){
-        .partition = OR(own->partition, def->partition),
-        .account = OR(own->account, def->account),
-        .qos = OR(own->qos, def->qos),
-        .constraint = OR(own->constraint, def->constraint),
-        .reservation = OR(own->reservation, def->reservation),
-        .gpu_type = OR(own->gpu_type, def->gpu_type),
-        .exclude = job->exclude[0] ? job->exclude : NULL,
-        .cpus_per_gpu = OR(own->cpus_per_gpu, def->cpus_per_gpu),
-        .memory_bytes = OR(own->memory_bytes, memory),
-        .gpu_min_bytes = own->gpu_min_bytes,
-        .gpu_max_bytes = own->gpu_max_bytes,
-        .exclusive = eng_is_exclusive(conf, job),
-    };
-}
-
 static int dump(const struct job_spec *s, char **ret, struct error *err)
 {
     struct buf b = BUF_INIT;

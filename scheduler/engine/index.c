@@ -1,11 +1,9 @@
 /* index.c - jobs by id, by (uid, idempotency key), and those not yet ended. */
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/buf.h"
 #include "scheduler/engine/core.h"
 
 static struct page *page_of(const struct engine *e, uint64_t id)
@@ -132,68 +130,6 @@ static int grow(struct entry ***array, size_t *cap, size_t need,
     *array = p;
     *cap = n;
     return 0;
-}
-
-void eng_entry_clear(struct entry *en)
-{
-    texts_clear(&en->own);
-    free(en->dir);
-}
-
-void eng_entry_free(struct entry *en)
-{
-    if (!en)
-        return;
-    eng_entry_clear(en);
-    free(en);
-}
-
-void eng_entry_init(struct entry *en, uint64_t id)
-{
-    memset(en, 0, sizeof(*en));
-    en->job.id = id;
-    en->job.state = JOB_NEW;
-    en->job.exit_code = en->attempt_exit = -1;
-    en->job.submit_s = en->job.start_s = en->job.end_s = NAN;
-    en->job.intent_s = en->job.claim_s = en->job.run_s = NAN;
-    en->job.stopped_s = NAN;
-    en->job.loss = en->job.t_iter = en->job.eval_accuracy = NAN;
-    en->job.start_estimate_s = en->job.beat_s = en->job.requeue_s = NAN;
-    en->attempt_end_s = en->start_now_s = en->spoke_s = NAN;
-    en->stalled_s = en->granted_s = NAN;
-    en->moved_s = en->step_s = NAN;
-    en->ask_at_s = en->release_at_s = en->tell_at_s = INFINITY;
-    en->warn_at_s = INFINITY;
-    en->told_s = en->job.preempt_s = NAN;
-    en->preempted_s = -INFINITY;
-    en->not_before_s = -INFINITY;
-}
-
-int eng_set_dir(struct entry *en, const char *jobs_dir, struct error *err)
-{
-    struct buf dir = BUF_INIT;
-    int rc = buf_addf(&dir, err, "%s/%" PRIu64, jobs_dir, en->job.id);
-    char *text = rc == 0 ? buf_detach(&dir) : NULL;
-
-    buf_clear(&dir);
-    if (!text)
-        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
-    free(en->dir);
-    en->job.dir = en->dir = text;
-    return 0;
-}
-
-struct entry *eng_entry_new(const char *jobs_dir, uint64_t id)
-{
-    struct entry *en = malloc(sizeof(*en));
-
-    if (en)
-        eng_entry_init(en, id);
-    if (!en || eng_set_dir(en, jobs_dir, NULL) < 0) {
-        free(en);
-        return NULL;
-    }
-    return en;
 }
 
 /* The page of id, with room for it.  NULL: no memory */

@@ -168,12 +168,6 @@ static void free_lines(struct store_archived *jobs, size_t n)
         free((char *)jobs[i].line);
 }
 
-void eng_leaving_free(struct store_archived *jobs, size_t n)
-{
-    free_lines(jobs, n);
-    free(jobs);
-}
-
 /* Goes through the list until n have left or are about to, of those that are
  * not archived some `room`; no further than where nothing more is to be done,
  * for all of the list may be about to leave. Returns how many have left. */

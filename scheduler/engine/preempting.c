@@ -16,11 +16,6 @@
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 
-double eng_grace(const struct entry *en)
-{
-    return en->job.is_preempted ? en->job.preempt_grace_s : en->job.grace_s;
-}
-
 /* Of its present attempt. */
 double eng_start_of(const struct entry *en, double now_s)
 {
@@ -29,14 +24,6 @@ double eng_start_of(const struct entry *en, double now_s)
 
 /* ---- the view -------------------------------------------------------------
  */
-double eng_owed_until(const struct entry *en)
-{
-    return en->job.preempted_for > 0
-               ? en->preempted_s + en->job.preempt_grace_s +
-                     POLICY_PREEMPT_SLACK_S
-               : -(double)INFINITY;
-}
-
 /* Not once it has had them: what becomes of it then is its own affair. */
 static bool is_owed_by(const struct entry *to, const struct entry *en)
 {
@@ -67,12 +54,6 @@ void eng_find_owed(struct engine *e)
             eng_set_owed(e, to, true);
     }
     f->went.n = n;
-}
-
-bool eng_is_owed(const struct engine *e, const struct entry *en)
-{
-    return e->parts.conf->preempt.is_on && en->filed.is_owed &&
-           !(job_state_is_live(en->job.state) && en->job.native_id[0]);
 }
 
 static bool may_go(const struct entry *en)
