@@ -125,8 +125,7 @@ struct entry {
     struct fates fates; /* good for one pass */
 };
 
-/* Ids in a row. Most of what there was has left: a page without a job is none.
- */
+/* Ids in a row. NULL instead of a page that has no job. */
 enum { PAGE_IDS = 1024 };
 struct page {
     struct entry *jobs[PAGE_IDS];
@@ -258,17 +257,18 @@ struct engine {
     void *exit_arg;
 };
 
-/* ---- entry.c, index.c -------------------------------------------------- */
+/* ---- entry.c, lookup.c, index.c ---------------------------------------- */
 struct entry *eng_find(const struct engine *e, uint64_t id); /* or NULL */
 struct entry *eng_find_key(const struct engine *e, int64_t uid,
                            const char *key);
+/* The list of the key; there are buckets. */
+struct entry **eng_bucket(const struct engine *e, int64_t uid, const char *key);
 /* The first with an id > `after` that has ended at since_s or later, or not at
  * all. */
 struct entry *eng_next(const struct engine *e, uint64_t after, double since_s);
 /* Of a job of which nothing is known but its number. */
 void eng_entry_init(struct entry *en, uint64_t id);
-/* A new entry, with its directory set, that no engine knows; NULL: no memory.
- */
+/* A new entry with its directory, in no engine; NULL: no memory. */
 struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
 /* Its directory is the common one, of its id. */
 int eng_set_dir(struct entry *en, const char *jobs_dir,
@@ -311,7 +311,10 @@ void eng_archived(struct engine *e, const struct store_archived *jobs,
 /* What the job waits for is in memory. err of the store */
 int eng_recall_depends(struct engine *e, const struct job *job,
                        struct error *err) MUST_CHECK;
-/* The archived job of this key; 0: there is none, or the store fails. */
+/* out  ret  the archived job of this key; unchanged: there is none */
+int eng_find_past_key(const struct engine *e, int64_t uid, const char *key,
+                      uint64_t *ret, struct error *err) MUST_CHECK;
+/* The same; 0: there is none, or the store fails. */
 uint64_t eng_past_key(const struct engine *e, int64_t uid, const char *key);
 /* The job of this key is in memory, if there is one. err of the store */
 int eng_recall_key(struct engine *e, int64_t uid, const char *key,
@@ -322,8 +325,7 @@ int eng_recall_key(struct engine *e, int64_t uid, const char *key,
 int eng_fold_submit(struct engine *e, struct entry *en,
                     const struct store_event *ev, struct error *err) MUST_CHECK;
 
-/* ---- fold.c --------------------------------------------------------------
- */
+/* ---- fold.c ------------------------------------------------------------ */
 /* err  ERR_STATE the table has no such move, ERR_INVAL a bad detail; the
  *      entry is unchanged */
 int eng_fold(struct entry *en, const struct store_event *ev,
@@ -336,8 +338,7 @@ int eng_take_submit(struct entry *en, const char *text,
 int eng_fold_taken(struct entry *en, const struct store_event *ev,
                    struct error *err) MUST_CHECK;
 
-/* ---- damage.c -----------------------------------------------------------
- */
+/* ---- damage.c ---------------------------------------------------------- */
 /* An event that could not be replayed, or of a job that was set apart.
  * in   why  what is wrong with it
  * err  ERR_NOMEM */
@@ -534,8 +535,7 @@ int eng_hold_one(struct engine *e, struct entry *en, int64_t uid, bool hold,
 bool eng_is_ending(const struct entry *en);
 bool eng_wants_release(const struct entry *en);
 
-/* ---- small things ----------------------------------------------------------
- */
+/* ---- small things ------------------------------------------------------ */
 /* When what may pass is tried again. */
 double eng_reconcile_at(const struct engine *e);
 static inline double eng_now(const struct engine *e)

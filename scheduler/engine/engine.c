@@ -489,17 +489,6 @@ void engine_on_exit(struct engine *e,
 
 /* ---- reading -------------------------------------------------------------
  */
-bool engine_has_past(const struct engine *e)
-{
-    return e->has_archive;
-}
-
-const struct job *engine_job(const struct engine *e, uint64_t id)
-{
-    const struct entry *en = eng_find(e, id);
-    return en ? &en->job : NULL;
-}
-
 const struct job *engine_next_job(const struct engine *e, uint64_t after)
 {
     return engine_next_since(e, after, -INFINITY);

@@ -6,64 +6,6 @@
 
 #include "scheduler/engine/core.h"
 
-static struct page *page_of(const struct engine *e, uint64_t id)
-{
-    size_t at = (size_t)((id - 1) / PAGE_IDS);
-    return id >= 1 && at < e->n_pages ? e->pages[at] : NULL;
-}
-
-struct entry *eng_find(const struct engine *e, uint64_t id)
-{
-    const struct page *p = page_of(e, id);
-    return p ? p->jobs[(id - 1) % PAGE_IDS] : NULL;
-}
-
-struct entry *eng_next(const struct engine *e, uint64_t after, double since_s)
-{
-    uint64_t i = after; /* the id, less one */
-
-    while (i / PAGE_IDS < e->n_pages) {
-        const struct page *p = e->pages[i / PAGE_IDS];
-        if (!p) {
-            i = (i / PAGE_IDS + 1) * PAGE_IDS;
-            continue;
-        }
-        for (size_t at = (size_t)(i % PAGE_IDS); at < PAGE_IDS; at++)
-            if (p->ended_s[at] >= since_s && p->jobs[at])
-                return p->jobs[at];
-        i = (i / PAGE_IDS + 1) * PAGE_IDS;
-    }
-    return NULL;
-}
-
-/* FNV-1a, 64 bits, over the uid's and the key's bytes. */
-static uint64_t hash(int64_t uid, const char *key)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int i = 0; i < 64; i += 8)
-        h = (h ^ (((uint64_t)uid >> i) & 0xff)) * 0x100000001b3u;
-    for (; *key; key++)
-        h = (h ^ (unsigned char)*key) * 0x100000001b3u;
-    return h;
-}
-
-static struct entry **bucket(const struct engine *e, int64_t uid,
-                             const char *key)
-{
-    return &e->by_key[hash(uid, key) & (e->n_buckets - 1)];
-}
-
-struct entry *eng_find_key(const struct engine *e, int64_t uid, const char *key)
-{
-    if (e->n_buckets == 0)
-        return NULL;
-    for (struct entry *en = *bucket(e, uid, key); en; en = en->next_by_key) {
-        if (en->job.uid == uid && strcmp(en->own.key, key) == 0)
-            return en;
-    }
-    return NULL;
-}
-
 static int grow_buckets(struct engine *e, struct error *err)
 {
     size_t n = e->n_buckets > 0 ? 2 * e->n_buckets : 64;
@@ -79,7 +21,7 @@ static int grow_buckets(struct engine *e, struct error *err)
         struct entry *next;
         for (struct entry *en = old[i]; en; en = next) {
             next = en->next_by_key;
-            struct entry **b = bucket(e, en->job.uid, en->own.key);
+            struct entry **b = eng_bucket(e, en->job.uid, en->own.key);
             en->next_by_key = *b;
             *b = en;
         }
@@ -92,7 +34,7 @@ int eng_add_key(struct engine *e, struct entry *en, struct error *err)
 {
     if (e->n_keys >= e->n_buckets && grow_buckets(e, err) < 0)
         return -1;
-    struct entry **b = bucket(e, en->job.uid, en->own.key);
+    struct entry **b = eng_bucket(e, en->job.uid, en->own.key);
     en->next_by_key = *b;
     *b = en;
     e->n_keys++;
@@ -103,7 +45,7 @@ static void remove_key(struct engine *e, const struct entry *en)
 {
     if (!en->own.key || e->n_buckets == 0)
         return;
-    for (struct entry **p = bucket(e, en->job.uid, en->own.key); *p;
+    for (struct entry **p = eng_bucket(e, en->job.uid, en->own.key); *p;
          p = &(*p)->next_by_key) {
         if (*p == en) {
             *p = en->next_by_key;
@@ -244,8 +186,8 @@ void eng_remove(struct engine *e, struct entry *en)
 void eng_set_ended(struct engine *e, const struct entry *en)
 {
     if (isfinite(en->job.end_s))
-        page_of(e, en->job.id)->ended_s[(en->job.id - 1) % PAGE_IDS] =
-            en->job.end_s;
+        e->pages[(en->job.id - 1) / PAGE_IDS]
+            ->ended_s[(en->job.id - 1) % PAGE_IDS] = en->job.end_s;
 }
 
 /* An end that is not durable yet may be undone. */

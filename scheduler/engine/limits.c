@@ -228,7 +228,6 @@ int eng_limit_wishes(struct engine *e, struct policy_view *v,
 
 /* ---- one job --------------------------------------------------------------
  */
-
 bool eng_is_limited(const struct engine *e, const struct job *job, int32_t gpus)
 {
     struct uses t;

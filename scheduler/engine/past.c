@@ -299,14 +299,6 @@ void engine_removed(struct engine *e, const uint64_t n[JOB_STATE_N])
         e->n_ended[s] -= n[s] < e->n_ended[s] ? n[s] : e->n_ended[s];
 }
 
-static bool is_barred(const struct engine *e, uint64_t id)
-{
-    for (size_t i = 0; i < e->n_barred; i++)
-        if (e->barred[i] == id)
-            return true;
-    return false;
-}
-
 static int recall(struct engine *e, uint64_t id, struct error *err)
 {
     struct job **jobs;
@@ -319,34 +311,6 @@ static int recall(struct engine *e, uint64_t id, struct error *err)
     engine_past_free(jobs, n);
     free(jobs);
     return rc;
-}
-
-static int note_it(void *arg, const struct store_archived *job,
-                   struct error *err)
-{
-    uint64_t *id = arg;
-
-    (void)err;
-    *id = job->job;
-    return 0;
-}
-
-int engine_is_past(struct engine *e, uint64_t id, bool *ret, struct error *err)
-{
-    struct store *s = e->parts.store;
-    struct store_archive_query q = {
-        .after = id - 1, .since_s = -INFINITY, .limit = 1};
-    uint64_t found = 0;
-
-    *ret = false;
-    if (!e->has_archive || id < 1 || id > e->last_id || eng_find(e, id))
-        return 0;
-    if (s->ops->archived(s, &q, note_it, &found, err) < 0)
-        return -1;
-    if (found == id && is_barred(e, id))
-        return error_set(err, ERR_BUSY, "job %" PRIu64 " is being removed", id);
-    *ret = found == id;
-    return 0;
 }
 
 int engine_recall(struct engine *e, uint64_t id, struct error *err)
@@ -367,21 +331,6 @@ int eng_recall_depends(struct engine *e, const struct job *job,
     return 0;
 }
 
-static int find_key(const struct engine *e, int64_t uid, const char *key,
-                    uint64_t *ret, struct error *err)
-{
-    struct store *s = e->parts.store;
-    struct store_archive_query q = {.key = key, .uid = uid, .limit = 1};
-
-    return s->ops->archived(s, &q, note_it, ret, err);
-}
-
-uint64_t eng_past_key(const struct engine *e, int64_t uid, const char *key)
-{
-    uint64_t found = 0;
-    return find_key(e, uid, key, &found, NULL) == 0 ? found : 0;
-}
-
 int eng_recall_key(struct engine *e, int64_t uid, const char *key,
                    struct error *err)
 {
@@ -389,7 +338,7 @@ int eng_recall_key(struct engine *e, int64_t uid, const char *key,
 
     if (!e->has_archive || eng_find_key(e, uid, key))
         return 0;
-    if (find_key(e, uid, key, &found, err) < 0)
+    if (eng_find_past_key(e, uid, key, &found, err) < 0)
         return -1;
     return found > 0 ? engine_recall(e, found, err) : 0;
 }

@@ -200,20 +200,6 @@ int engine_submit(struct engine *e, const struct engine_submit *req,
 
 /* ---- cancel, hold, signal --------------------------------------------------
  */
-bool engine_is_admin(const struct engine *e, int64_t uid)
-{
-    const struct engine_conf *conf = e->parts.conf;
-    bool is_admin = uid == 0 || conf->serves_one;
-    for (size_t i = 0; !is_admin && i < conf->n_admins; i++)
-        is_admin = uid == conf->admins[i];
-    return is_admin;
-}
-
-bool engine_may(const struct engine *e, const struct job *job, int64_t uid)
-{
-    return uid == job->uid || engine_is_admin(e, uid);
-}
-
 /* -1, with "job 31_1 <fmt>". */
 static int refuse(const struct job *job, struct error *err, enum err_code code,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
@@ -227,21 +213,6 @@ static int refuse(const struct job *job, struct error *err, enum err_code code,
     (void)vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
     return error_set(err, code, "job %s %s", job_display_id(job, display), why);
-}
-
-/* That there is such a job is no secret: the queue shows it. What it is
- * called, and all the rest, is not said here. */
-struct entry *eng_mine(const struct engine *e, uint64_t id, int64_t uid,
-                       struct error *err)
-{
-    struct entry *en = eng_find(e, id);
-    if (en && engine_may(e, &en->job, uid))
-        return en;
-    if (en)
-        (void)refuse(&en->job, err, ERR_DENIED, "belongs to another user");
-    else
-        (void)error_set(err, ERR_NOTFOUND, "no job %" PRIu64, id);
-    return NULL;
 }
 
 static int check_not_over(const struct entry *en, struct error *err)

@@ -107,26 +107,6 @@ int engine_submit_sweep(struct engine *e, const struct engine_submit *req,
                                    err);
 }
 
-const struct job *engine_sweep(const struct engine *e, uint64_t sweep)
-{
-    const struct entry *first = eng_find(e, sweep);
-    return first && first->job.sweep == sweep ? &first->job : NULL;
-}
-
-/* Numbers ascend, and a task never stands behind its own. */
-const struct job *engine_task(const struct engine *e, uint64_t sweep,
-                              uint64_t number)
-{
-    const struct job *first = engine_sweep(e, sweep);
-    uint64_t n = first ? (uint64_t)first->n_tasks : 0;
-    for (uint64_t i = number < n ? number + 1 : n; i-- > 0;) {
-        const struct job *job = engine_job(e, sweep + i);
-        if (job && (uint64_t)job->number == number)
-            return job;
-    }
-    return NULL;
-}
-
 /* ---- all of a sweep --------------------------------------------------------
  */
 /* What there is to do for one task: 1 done, 0 nothing to do, -1 failed. */
