@@ -32,8 +32,7 @@ enum {
 /* So many iterations' times are kept. */
 enum { ENG_STEPS = 9 };
 
-/* Of a sweep's first task: how it stands with all of the sweep; see depends.c.
- */
+/* Of a sweep's first task: the fate of the whole sweep; see depends.c. */
 struct fates {
     uint64_t round; /* of looking; 0: not known */
     enum depend_fate fate[DEPEND_N];
@@ -286,7 +285,7 @@ int eng_add_new(struct engine *e, uint64_t id, struct entry **ret,
 int eng_add_key(struct engine *e, struct entry *en,
                 struct error *err) MUST_CHECK;
 void eng_remove(struct engine *e, struct entry *en);
-/* One that is not active, nor in the list of past.c. */
+/* One that is not active, nor in the list of ended_list.c. */
 void eng_forget(struct engine *e, struct entry *en);
 /* It has ended, at job.end_s. */
 void eng_set_ended(struct engine *e, const struct entry *en);
@@ -295,9 +294,10 @@ void eng_compact(struct engine *e);
 void eng_compact_all(struct engine *e); /* of a replay: none is filed */
 void eng_index_clear(struct engine *e);
 
-/* ---- past.c -------------------------------------------------------------- */
+/* ---- ended_list.c, past.c ------------------------------------------------ */
 /* It is durable that the job has ended. */
 void eng_list_ended(struct engine *e, struct entry *en);
+void eng_append_ended(struct engine *e, struct entry *en); /* this one alone */
 /* Whether eng_leave() has something to do, and when. INFINITY: never */
 double eng_leave_s(const struct engine *e);
 /* No batch is under way: forgets jobs that ended, or has them archived with

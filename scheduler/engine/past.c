@@ -28,54 +28,6 @@ enum {
 /* When all that are to leave have to stay. */
 static const double LOOK_AGAIN_S = 10;
 
-/* ---- the list of those that may leave ------------------------------------
- */
-static void append(struct engine *e, struct entry *en)
-{
-    en->next_ended = NULL;
-    if (e->ended_last)
-        e->ended_last->next_ended = en;
-    else
-        e->ended_first = en;
-    e->ended_last = en;
-    en->is_listed = true;
-    e->n_listed++;
-    e->n_listed_archived += en->is_archived;
-}
-
-static bool is_sound(const struct entry *en)
-{
-    return !en->is_corrupt && !en->has_no_submit && !en->is_listed &&
-           isfinite(en->job.end_s) && en->job.n_tasks <= SPEC_TASKS_MAX &&
-           job_state_is_final(en->job.state);
-}
-
-/* Its tasks are in a row, which the list keeps. */
-static void append_sweep(struct engine *e, const struct job *job)
-{
-    for (int32_t i = 0; i < job->n_tasks; i++) {
-        const struct entry *task = eng_find(e, job->sweep + (uint64_t)i);
-        if (!task || !is_sound(task) || task->job.sweep != job->sweep ||
-            task->job.n_tasks != job->n_tasks)
-            return;
-    }
-    for (int32_t i = 0; i < job->n_tasks; i++)
-        append(e, eng_find(e, job->sweep + (uint64_t)i));
-}
-
-void eng_list_ended(struct engine *e, struct entry *en)
-{
-    if (!is_sound(en))
-        return;
-    if (en->job.n_tasks == 0) {
-        append(e, en);
-        return;
-    }
-    struct entry *first = eng_find(e, en->job.sweep);
-    if (first && ++first->n_tasks_over >= en->job.n_tasks)
-        append_sweep(e, &en->job);
-}
-
 /* How many leave with en: it, or all of its sweep, which begins with it. */
 static size_t unit_of(const struct entry *en)
 {
@@ -279,7 +231,7 @@ int engine_adopt(struct engine *e, struct job **io, size_t n, struct error *err)
             continue;
         if (rc == 0) {
             eng_set_ended(e, en);
-            append(e, en);
+            eng_append_ended(e, en);
         } else {
             eng_forget(e, en);
         }
