@@ -25,8 +25,6 @@
 #include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"
 
-const char eng_taken_back[] = "TakenBack: ";
-
 static int take_back(struct engine *e, struct entry *en, const char *why,
                      struct error *err)
 {

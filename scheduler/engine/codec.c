@@ -11,6 +11,8 @@
 #include "jobs/members.h"
 #include "scheduler/engine/lack.h"
 
+const char eng_taken_back[] = "TakenBack: ";
+
 /* The length of the UTF-8 character at s, or 0. */
 static size_t utf8_len(const unsigned char *s)
 {

@@ -96,6 +96,8 @@ void texts_clear(struct texts *t);
 int where_copy(const struct alloc_where *from, struct alloc_where *ret,
                char **ret_words, struct error *err) MUST_CHECK;
 
+/* Begins the reason of an attempt that was taken back. */
+extern const char eng_taken_back[];
 /* Both texts, one after the other, as d->why. */
 void detail_because(struct detail *d, const char *what, const char *why);
 

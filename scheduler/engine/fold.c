@@ -12,7 +12,6 @@
 
 #include "jobs/wire.h"
 #include "scheduler/engine/core.h"
-#include "scheduler/engine/plan.h"
 
 static void because(struct job *job, const char *why)
 {

@@ -144,8 +144,6 @@ int eng_ahead(struct engine *e, const struct policy_view *view,
 /* in   classes  of the nodes that it is meant for */
 int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
                uint64_t classes, struct error *err) MUST_CHECK;
-/* Begins the reason of an attempt that was taken back. */
-extern const char eng_taken_back[];
 
 /* ---- preempting.c -------------------------------------------------------- */
 /* Files for a view who is owed devices, where anybody is told to go. */
