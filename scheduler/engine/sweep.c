@@ -5,13 +5,11 @@
  * before it and no event of its own is needed. The ids of a sweep are in a
  * row, and the first of them is the sweep's.
  *
- * max_parallel is kept by leaving the rest out of the policy's view: tasks
- * start in the policy's order, and one that waits for devices keeps its turn
- * among them. stop_on_fail looks at states, not at what happened, in the step
- * in which a task ends: its end and those of the rest are one batch.
+ * max_parallel is in sweep_cap.c. stop_on_fail looks at states, not at what
+ * happened, in the step in which a task ends: its end and those of the rest are
+ * one batch.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,41 +220,8 @@ int engine_signal_sweep(struct engine *e, uint64_t sweep, int64_t uid,
     return for_all(e, sweep, uid, signal_one, signo, "sent a signal", err);
 }
 
-/* ---- the two rules ---------------------------------------------------------
+/* ---- stop_on_fail --------------------------------------------------------
  */
-size_t eng_cap_sweeps(struct engine *e, struct policy_job *jobs, size_t n)
-{
-    size_t kept = 0;
-    char reason[JOB_REASON_CAP];
-
-    for (size_t i = 0; i < n; i++) {
-        const struct job *job = &eng_find(e, jobs[i].id)->job;
-        if (job->max_parallel > 0)
-            eng_find(e, job->sweep)->n_live = 0;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const struct job *job = &eng_find(e, jobs[i].id)->job;
-        if (job->max_parallel > 0 && job_state_is_live(job->state))
-            eng_find(e, job->sweep)->n_live++;
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct entry *en = eng_find(e, jobs[i].id);
-        const struct job *job = &en->job;
-        if (job->max_parallel > 0 && job->state == JOB_QUEUED &&
-            eng_find(e, job->sweep)->n_live++ >= job->max_parallel) {
-            (void)snprintf(reason, sizeof(reason),
-                           "SweepLimit: max_parallel %" PRId32 " of %" PRId32
-                           " jobs",
-                           job->max_parallel, job->n_tasks);
-            en->job.start_estimate_s = NAN;
-            (void)eng_set_reason(e, en, reason);
-            continue;
-        }
-        jobs[kept++] = jobs[i];
-    }
-    return kept;
-}
-
 /* The number of the first task of a sweep that has failed; -1: none. */
 static int32_t failed_task(const struct engine *e, const struct job *of)
 {
