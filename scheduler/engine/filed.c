@@ -262,6 +262,21 @@ void eng_clear_dirty(struct engine *e, struct entry *en)
         f->dirty_last = at->dirty_prev;
 }
 
+bool eng_set_reason(struct engine *e, struct entry *en, const char *reason)
+{
+    char clean[JOB_REASON_CAP];
+
+    /* As mostly: what is there was cleaned once. */
+    if (strcmp(en->job.reason, reason) == 0)
+        return false;
+    text_copy(clean, sizeof(clean), reason);
+    if (strcmp(en->job.reason, clean) == 0)
+        return false;
+    memcpy(en->job.reason, clean, sizeof(clean));
+    eng_mark_dirty(e, en);
+    return true;
+}
+
 /* ---- all of it ------------------------------------------------------------
  */
 void eng_file(struct engine *e, struct entry *en)

@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "scheduler/engine/core.h"
 
@@ -205,21 +204,6 @@ int eng_stage_submit(struct engine *e, struct entry *en, char *text,
         .uid = en->job.uid,
     };
     return push(e, en, event, text, err);
-}
-
-bool eng_set_reason(struct engine *e, struct entry *en, const char *reason)
-{
-    char clean[JOB_REASON_CAP];
-
-    /* As mostly: what is there was cleaned once. */
-    if (strcmp(en->job.reason, reason) == 0)
-        return false;
-    text_copy(clean, sizeof(clean), reason);
-    if (strcmp(en->job.reason, clean) == 0)
-        return false;
-    memcpy(en->job.reason, clean, sizeof(clean));
-    eng_mark_dirty(e, en);
-    return true;
 }
 
 void eng_unstage(struct engine *e, size_t n)
