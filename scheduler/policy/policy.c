@@ -5,17 +5,6 @@
 
 static const struct policy *const all[] = {&policy_backfill, &policy_fifo};
 
-bool policy_in_order(const struct policy_job *a, const struct policy_job *b)
-{
-    if (a->is_owed != b->is_owed)
-        return a->is_owed > b->is_owed;
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
-        return a->submit_s < b->submit_s;
-    return a->id < b->id;
-}
-
 const struct policy *policy_at(size_t i)
 {
     return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;

@@ -97,6 +97,10 @@ struct policy_view {
 /* Whether a goes before b: who is owed something, then by (priority desc,
  * submit_s, id). */
 bool policy_in_order(const struct policy_job *a, const struct policy_job *b);
+/* err  ERR_INVAL the view contradicts itself; ERR_LIMIT its jobs need more than
+ *      `cap` wishes */
+int policy_check_view(const struct policy_view *v, size_t cap,
+                      struct error *err) MUST_CHECK;
 
 enum policy_act { POLICY_START, POLICY_RESIZE, POLICY_PREEMPT, POLICY_WAIT };
 
