@@ -129,18 +129,6 @@ struct text {
     struct buf line;
 };
 
-int export_add_csv(struct buf *b, const char *s, struct error *err)
-{
-    if (!strpbrk(s, ",\"\r\n"))
-        return buf_addstr(b, s, err);
-    if (buf_addstr(b, "\"", err) < 0)
-        return -1;
-    for (; *s; s++)
-        if (buf_addf(b, err, *s == '"' ? "%c\"" : "%c", *s) < 0)
-            return -1;
-    return buf_addstr(b, "\"", err);
-}
-
 static int add_field(struct text *t, const json_t *v, struct error *err)
 {
     bool is_csv = t->format == EXPORT_CSV;

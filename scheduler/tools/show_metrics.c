@@ -23,25 +23,6 @@ static const struct {
 };
 enum { N_PHASES = sizeof(phases) / sizeof(*phases) };
 
-int show_column(const json_t *reply, const char *name)
-{
-    size_t i;
-    json_t *c;
-    json_array_foreach(json_object_get(reply, "columns"), i, c)
-    {
-        const char *s = json_string_value(c);
-        if (s && strcmp(s, name) == 0)
-            return (int)i;
-    }
-    return -1;
-}
-
-double show_cell(const json_t *row, int column)
-{
-    const json_t *v = column >= 0 ? json_array_get(row, (size_t)column) : NULL;
-    return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
 struct numbers { /* of one column; rank < 0: all ranks */
     double *v;
     size_t n, n_missing; /* n_missing: rows that have none */

@@ -26,18 +26,6 @@ enum render_paint show_state_paint(const char *state)
     return RENDER_PLAIN;
 }
 
-bool show_removed(FILE *out, const json_t *reply)
-{
-    bool has_some = json_array_size(json_object_get(reply, "rows")) > 0;
-    if (!field_yes(reply, "rows_removed"))
-        return false;
-    (void)fprintf(out,
-                  "its rows %s removed: it ended longer ago than "
-                  "store.metrics_retention keeps them\n",
-                  has_some ? "are being" : "were");
-    return true;
-}
-
 static int add_number(struct render_table *t, double v, const char *kind,
                       struct error *err)
 {
@@ -87,15 +75,6 @@ int show_epochs(const struct show_conf *s, const json_t *epochs,
     }
     render_table_destroy(t);
     return rc;
-}
-
-const char *show_asked(const json_t *event)
-{
-    const json_t *detail = json_object_get(event, "detail");
-    bool is = strcmp(field_str(event, "event"), "preempt") == 0 &&
-              field_int(event, "uid", -1) >= 0 &&
-              !json_object_get(detail, "for_job");
-    return is ? "asked to be queued again" : NULL;
 }
 
 int show_events(const struct show_conf *s, const json_t *reply,
