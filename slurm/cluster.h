@@ -196,9 +196,6 @@ static inline size_t cluster_bucket(uint64_t job, int32_t attempt)
 
 /* ---- cluster_jobs_slurm.c -------------------------------------------------
  */
-/* False when it is no tag of this cluster. */
-bool cluster_tag_parse(const char *cluster, const char *tag, uint64_t *ret_job,
-                       int32_t *ret_attempt);
 /* Takes news of a job in. A job that had this id before under another tag, or
  * was submitted at another time, is taken out first.
  *
@@ -241,8 +238,11 @@ void cluster_read(struct cluster *c,
                                size_t len));
 void cluster_write(struct cluster *c);
 
-/* ---- cluster_attempt_slurm.c ----------------------------------------------
+/* ---- cluster_table_slurm.c ------------------------------------------------
  */
+/* False when it is no tag of this cluster. */
+bool cluster_tag_parse(const char *cluster, const char *tag, uint64_t *ret_job,
+                       int32_t *ret_attempt);
 /* Slurm's id as a number; 0: it is none. */
 uint32_t cluster_id(const char *native_id);
 struct cluster_attempt *cluster_find(const struct cluster *c, uint64_t job,
@@ -257,6 +257,9 @@ void cluster_say(struct cluster *c, struct cluster_attempt *a, unsigned what);
 void cluster_wait(struct cluster *c, struct cluster_attempt *a,
                   enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* ---- cluster_attempt_slurm.c ----------------------------------------------
+ */
 /* Something about its jobs in Slurm has changed. */
 void cluster_look(struct cluster *c, struct cluster_attempt *a);
 void cluster_reply(struct cluster *c, struct cluster_attempt *a,

@@ -14,41 +14,6 @@
 
 #include "slurm/cluster.h"
 
-/* ---- tags -----------------------------------------------------------------
- */
-static const char *number(const char *p, uint64_t max, uint64_t *ret)
-{
-    uint64_t n = 0;
-    if (*p < '1' || *p > '9')
-        return NULL;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        uint64_t digit = (uint64_t)(*p - '0');
-        if (n > (max - digit) / 10)
-            return NULL;
-        n = n * 10 + digit;
-    }
-    *ret = n;
-    return *p == ':' ? p + 1 : NULL;
-}
-
-bool cluster_tag_parse(const char *cluster, const char *tag, uint64_t *ret_job,
-                       int32_t *ret_attempt)
-{
-    size_t len = strlen(cluster);
-    uint64_t job;
-    uint64_t attempt;
-    if (strlen(tag) >= HELPER_TAG_CAP || strncmp(tag, "mgpu:", 5) != 0 ||
-        strncmp(tag + 5, cluster, len) != 0 || tag[5 + len] != ':')
-        return false;
-    const char *p = number(tag + 5 + len + 1, UINT64_MAX, &job);
-    p = p ? number(p, INT32_MAX, &attempt) : NULL;
-    if (!p || !*p || strchr(p, ':'))
-        return false;
-    *ret_job = job;
-    *ret_attempt = (int32_t)attempt;
-    return true;
-}
-
 /* ---- states ---------------------------------------------------------------
  */
 /* A word that is not known means nothing: what was known before stands. */
