@@ -235,7 +235,7 @@ $(B)/obj/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(cppflags) $(cflags) -MMD -MP -c -o $@ $<
 # The schemas, and the papers' numbers, are in these by .incbin, which -MMD
 # does not see.
-$(B)/obj/db/schema_sqlite.o: $(wildcard db/schema/*.sql)
+$(B)/obj/db/sqlite/schema_sqlite.o: $(wildcard db/schema/*.sql)
 $(B)/obj/scheduler/tools/paper.o: $(wildcard jobs/paper/*.csv)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
@@ -670,13 +670,13 @@ fuzz_not  := scheduler/ctld/args.c \
     scheduler/ctld/setup.c \
     scheduler/ctld/system.c
 fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
-    db/backups.c \
-    db/mark.c \
-    db/mem_archive.c \
-    db/mem_purge.c \
-    db/mem_table.c \
-    db/mem_view.c \
-    db/store_mem.c \
+    db/backup_dir.c \
+    db/high_water.c \
+    db/mem/mem_archive.c \
+    db/mem/mem_purge.c \
+    db/mem/mem_table.c \
+    db/mem/mem_view.c \
+    db/mem/store_mem.c \
     db/view.c \
     slurm/files_direct.c \
     slurm/place_text.c \

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/backups.h"
+#include "db/backup_dir.h"
 #include "jobs/base/log.h"
 #include "scheduler/ctld/private.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "db/mark.h"
+#include "db/high_water.h"
 #include "jobs/base/buf.h"
 #include "jobs/base/log.h"
 

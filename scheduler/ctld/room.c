@@ -4,8 +4,8 @@
  * What runs needs the rest: its events, its rows, its checkpoints maybe. A full
  * disk refuses submits as well, but with them everything else. The file system
  * is asked at most once a second, by whoever needs to know, so there is nothing
- * to be done when there is room again. It is a local one (db/dir.c), whose
- * numbers are in memory.
+ * to be done when there is room again. It is a local one (db/store_dir.c),
+ * whose numbers are in memory.
  */
 #include <math.h>
 #include <sys/statvfs.h>

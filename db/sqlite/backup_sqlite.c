@@ -1,0 +1,245 @@
+/* backup_sqlite.c - a copy of a store that is in use; see store.h.
+ *
+ * Each database is read in one transaction of its own connection, so the copy
+ * is of one moment and nobody waits for it. metrics.db comes first: what is
+ * in it belongs to jobs that state.db, which is later, knows. The copies are
+ * looked through, synced, and only then get the name that was asked for:
+ * what has that name is whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "db/backup_dir.h"
+#include "db/sqlite/db_sqlite.h"
+#include "db/sqlite/schema_sqlite.h"
+#include "db/store.h"
+#include "jobs/base/buf.h"
+
+/* CHECK_STEPS of SQLite's machine are some milliseconds. Its look through the
+ * pages of one table is one step, however long that takes. */
+enum { SMALL_MAX = 64 << 20, STEP_PAGES = 4096, CHECK_STEPS = 100000 };
+
+/* Beside the databases: without them a state cannot go on. */
+static const char *const small[] = {"secret", "admin.log", "first_id"};
+
+static int path_of(char *ret, size_t cap, const char *dir, const char *name,
+                   struct error *err)
+{
+    int n = snprintf(ret, cap, "%s/%s", dir, name);
+    return n > 0 && (size_t)n < cap
+               ? 0
+               : error_set(err, ERR_CONFIG, "'%s' is too long", dir);
+}
+
+static int sync_path(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc =
+        fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync '%s'", path) : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
+static bool is_over(const _Atomic bool *stop)
+{
+    return stop && atomic_load(stop);
+}
+
+static int give_up(struct error *err)
+{
+    return error_set(err, ERR_UNAVAIL, "the daemon is stopping");
+}
+
+/* In steps of 16 MiB. The transaction that the source has open keeps it as it
+ * was from the first to the last of them. */
+static int copy_pages(const struct db *from, const struct db *to,
+                      const _Atomic bool *stop, struct error *err)
+{
+    sqlite3_backup *b = sqlite3_backup_init(to->h, "main", from->h, "main");
+    if (!b)
+        return db_fail(to, "backup", err);
+    int rc = SQLITE_OK;
+    while (rc == SQLITE_OK && !is_over(stop))
+        rc = sqlite3_backup_step(b, STEP_PAGES);
+    (void)sqlite3_backup_finish(b);
+    if (rc == SQLITE_OK)
+        return give_up(err);
+    return rc == SQLITE_DONE ? 0 : db_fail(to, "backup", err);
+}
+
+/* Of SQLite's, now and then; not 0: it stops what it does. */
+static int look_up(void *stop)
+{
+    return is_over(stop);
+}
+
+/* What was copied must be sound, or it is of no use one day. A copy is a file
+ * alone, without a log beside it. */
+static int check_copy(const struct db *d, const _Atomic bool *stop,
+                      struct error *err)
+{
+    char line[120];
+    sqlite3_progress_handler(d->h, CHECK_STEPS, look_up, (void *)stop);
+    if (db_exec(d, "PRAGMA journal_mode = DELETE", err) < 0 ||
+        db_get_text(d, "PRAGMA quick_check(1)", line, sizeof(line), err) < 0)
+        return is_over(stop) ? give_up(err) : -1;
+    return strcmp(line, "ok") == 0
+               ? 0
+               : error_set(err, ERR_IO, "%s: the copy is damaged: %s", d->name,
+                           line);
+}
+
+/* As it is now, whatever is written to it until it is closed. */
+static int open_moment(struct db *ret, const char *dir, const char *name,
+                       struct error *err)
+{
+    char path[1024], n[24];
+    if (path_of(path, sizeof(path), dir, name, err) < 0 ||
+        db_open(ret, path, name, true, err) < 0)
+        return -1;
+    return db_exec(ret, "BEGIN", err) < 0
+               ? -1
+               : db_get_text(ret, "SELECT count(*) FROM sqlite_schema", n,
+                             sizeof(n), err);
+}
+
+static int copy_database(const struct db *from, const char *into,
+                         const _Atomic bool *stop, struct error *err)
+{
+    char to_path[1024];
+    struct db to = {.h = NULL};
+    if (path_of(to_path, sizeof(to_path), into, from->name, err) < 0)
+        return -1;
+    int rc = db_open(&to, to_path, from->name, false, err);
+    if (rc == 0)
+        rc = copy_pages(from, &to, stop, err);
+    if (rc == 0)
+        rc = check_copy(&to, stop, err);
+    db_close(&to);
+    return rc == 0 ? sync_path(to_path, err) : -1;
+}
+
+/* Of one moment: rows are there before the end of their attempt is, so the log
+ * is looked at first, and no job ends in the copy whose rows are not in it. */
+static int copy_databases(const char *dir, const char *into,
+                          const _Atomic bool *stop, struct error *err)
+{
+    struct db log = {.h = NULL}, rows = {.h = NULL};
+    int rc = open_moment(&log, dir, "state.db", err);
+    if (rc == 0)
+        rc = open_moment(&rows, dir, "metrics.db", err);
+    if (rc == 0)
+        rc = copy_database(&log, into, stop, err);
+    db_close(&log);
+    if (rc == 0)
+        rc = copy_database(&rows, into, stop, err);
+    db_close(&rows);
+    return rc;
+}
+
+static int write_all(int fd, const struct buf *text)
+{
+    for (size_t at = 0; at < text->len;) {
+        ssize_t n = write(fd, text->data + at, text->len - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        at += (size_t)n;
+    }
+    return fsync(fd);
+}
+
+/* One that is not there is not missed: a store without jobs has no secret. */
+static int copy_small(const char *dir, const char *into, const char *name,
+                      struct error *err)
+{
+    char from[1024], to[1024];
+    struct buf text = BUF_INIT;
+    struct error why = ERROR_INIT;
+    if (path_of(from, sizeof(from), dir, name, err) < 0 ||
+        path_of(to, sizeof(to), into, name, err) < 0)
+        return -1;
+    if (buf_read_file(&text, from, SMALL_MAX, &why) < 0) {
+        buf_clear(&text);
+        return why.code == ERR_NOTFOUND
+                   ? 0
+                   : error_set(err, why.code, "%s", why.msg);
+    }
+    int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 || write_all(fd, &text) < 0
+                 ? error_sys(err, errno, "write '%s'", to)
+                 : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    buf_clear(&text);
+    return rc;
+}
+
+/* Whoever is put back is to know it: scheduler/ctld/restored.h. */
+static int write_mark(const char *into, struct error *err)
+{
+    static const char text[] = "a copy by mgpu-admin backup\n";
+    char path[1024];
+    struct buf b = {.data = (char *)text, .len = sizeof(text) - 1};
+    if (path_of(path, sizeof(path), into, "backup", err) < 0)
+        return -1;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = fd < 0 || write_all(fd, &b) < 0
+                 ? error_sys(err, errno, "write '%s'", path)
+                 : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
+static int sync_parent(const char *dest, struct error *err)
+{
+    char parent[1024];
+    (void)snprintf(parent, sizeof(parent), "%s", dest);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        slash[slash == parent] = '\0';
+    return sync_path(slash ? parent : ".", err);
+}
+
+static int fill(const char *dir, const char *part, const _Atomic bool *stop,
+                struct error *err)
+{
+    if (copy_databases(dir, part, stop, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+        if (copy_small(dir, part, small[i], err) < 0)
+            return -1;
+    if (write_mark(part, err) < 0)
+        return -1;
+    return sync_path(part, err);
+}
+
+int store_sqlite_backup(const char *dir, const char *dest,
+                        const _Atomic bool *stop, struct error *err)
+{
+    char part[1024];
+    struct stat st;
+    int n = snprintf(part, sizeof(part), "%s.part", dest);
+    if (n < 0 || (size_t)n >= sizeof(part))
+        return error_set(err, ERR_CONFIG, "'%s' is too long", dest);
+    if (lstat(dest, &st) == 0)
+        return error_set(err, ERR_STATE, "'%s' is there already", dest);
+    backups_remove_part(part); /* of one that was cut short */
+    if (mkdir(part, 0700) < 0)
+        return error_sys(err, errno, "make '%s'", part);
+    int rc = fill(dir, part, stop, err);
+    if (rc == 0 && rename(part, dest) < 0)
+        rc = error_sys(err, errno, "rename '%s'", part);
+    if (rc == 0)
+        return sync_parent(dest, err);
+    backups_remove_part(part);
+    return -1;
+}

@@ -1,0 +1,136 @@
+/* schema_sqlite.c - see schema_sqlite.h.
+ *
+ * A schema is its numbered files, which the assembler puts into the program
+ * as they are. Each ends by setting user_version to its number, so that a
+ * file's version is how many of them it has seen. A step that users have
+ * run is never edited: a change is a new file and a new line below.
+ */
+#include "db/sqlite/schema_sqlite.h"
+
+#include <string.h>
+
+#define EMBED(symbol, file)                             \
+    __asm__(".section .rodata\n" #symbol ":\n"          \
+            ".incbin \"db/schema/" file "\"\n.byte 0\n" \
+            ".previous\n");                             \
+    extern const char symbol[]
+
+EMBED(schema_state_001, "001-state.sql");
+EMBED(schema_state_002, "002-state.sql");
+EMBED(schema_state_003, "003-state.sql");
+EMBED(schema_state_004, "004-state.sql");
+EMBED(schema_state_005, "005-state.sql");
+EMBED(schema_state_006, "006-state.sql");
+EMBED(schema_state_007, "007-state.sql");
+EMBED(schema_metrics_001, "001-metrics.sql");
+EMBED(schema_metrics_002, "002-metrics.sql");
+EMBED(schema_metrics_003, "003-metrics.sql");
+
+enum { STEPS_MAX = 16 };
+
+struct schema {
+    int64_t application_id;       /* as the first step sets it */
+    int64_t check_max_bytes;      /* above: no quick_check */
+    const char *steps[STEPS_MAX]; /* NULL after the last */
+};
+
+const struct schema schema_state = {
+    .application_id = 0x6d677073,
+    .check_max_bytes = INT64_MAX,
+    .steps = {schema_state_001, schema_state_002, schema_state_003,
+              schema_state_004, schema_state_005, schema_state_006,
+              schema_state_007},
+};
+
+/* quick_check reads all of a file, 0.5 GB a second at best. A daemon must
+ * not be away for minutes on account of old curves; SQLite finds damage in
+ * them when it gets there. */
+const struct schema schema_metrics = {
+    .application_id = 0x6d67706d,
+    .check_max_bytes = 512 << 20,
+    .steps = {schema_metrics_001, schema_metrics_002, schema_metrics_003},
+};
+
+static int64_t newest(const struct schema *s)
+{
+    int64_t n = 0;
+
+    while (s->steps[n])
+        n++;
+    return n;
+}
+
+static int check_pages(const struct db *d, const struct schema *s,
+                       struct error *err)
+{
+    int64_t pages, page_size;
+    char line[120];
+
+    if (db_get_int(d, "PRAGMA page_count", &pages, err) < 0 ||
+        db_get_int(d, "PRAGMA page_size", &page_size, err) < 0)
+        return -1;
+    if (pages > s->check_max_bytes / page_size)
+        return 0;
+    if (db_get_text(d, "PRAGMA quick_check(1)", line, sizeof(line), err) < 0)
+        return -1;
+    if (strcmp(line, "ok") == 0)
+        return 0;
+    /* The first line only says "*** in database main ***". */
+    const char *second = strchr(line, '\n');
+    const char *what = line[0] == '*' && second ? second + 1 : line;
+    db_note_damage(d);
+    return error_set(err, ERR_IO, "%s: damaged: %.*s", d->name,
+                     (int)strcspn(what, "\n"), what);
+}
+
+int schema_check(const struct db *d, const struct schema *s, struct error *err)
+{
+    int64_t version, id, objects;
+
+    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0 ||
+        db_get_int(d, "PRAGMA application_id", &id, err) < 0 ||
+        db_get_int(d, "SELECT count(*) FROM sqlite_schema", &objects, err) < 0)
+        return -1;
+    if (id != s->application_id && (id != 0 || version != 0 || objects != 0))
+        return error_set(err, ERR_CONFIG, "%s: another program's database",
+                         d->name);
+    if (version > newest(s))
+        return error_set(err, ERR_CONFIG,
+                         "%s: has schema version %lld, this mgpu knows up to "
+                         "%lld: start the newer mgpu that wrote it",
+                         d->name, (long long)version, (long long)newest(s));
+    return check_pages(d, s, err);
+}
+
+static int run_steps(const struct db *d, const struct schema *s, int64_t from,
+                     struct error *err)
+{
+    for (int64_t v = from; s->steps[v]; v++) {
+        int64_t now;
+        if (db_exec(d, s->steps[v], err) < 0 ||
+            db_get_int(d, "PRAGMA user_version", &now, err) < 0)
+            return error_wrap(err, "schema version %lld", (long long)v + 1);
+        if (now != v + 1)
+            return error_set(err, ERR_INTERNAL, "step %lld made version %lld",
+                             (long long)v + 1, (long long)now);
+    }
+    return db_commit(d, err);
+}
+
+int schema_migrate(const struct db *d, const struct schema *s,
+                   struct error *err)
+{
+    int64_t version;
+
+    if (db_get_int(d, "PRAGMA user_version", &version, err) < 0)
+        return -1;
+    if (version == newest(s))
+        return 0;
+    if (db_begin(d, err) < 0)
+        return -1;
+    if (run_steps(d, s, version, err) < 0) {
+        db_rollback(d);
+        return -1;
+    }
+    return 0;
+}

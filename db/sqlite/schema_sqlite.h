@@ -1,0 +1,20 @@
+/* schema_sqlite.h - which schema a file has, and how it gets the newest. */
+#ifndef MGPU_DB_SQLITE_SCHEMA_SQLITE_H
+#define MGPU_DB_SQLITE_SCHEMA_SQLITE_H
+
+#include "db/sqlite/db_sqlite.h"
+
+struct schema; /* db/schema/NNN-<name>.sql, in order */
+extern const struct schema schema_state, schema_metrics;
+
+/* Reads only: a file that is not ours stays as it is.
+ * err  ERR_CONFIG a newer version, or another program's database;
+ *      ERR_IO damaged, with quick_check's first line */
+int schema_check(const struct db *d, const struct schema *s,
+                 struct error *err) MUST_CHECK;
+
+/* All missing steps in one transaction. */
+int schema_migrate(const struct db *d, const struct schema *s,
+                   struct error *err) MUST_CHECK;
+
+#endif

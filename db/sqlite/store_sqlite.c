@@ -1,0 +1,560 @@
+/* store_sqlite.c - state.db and metrics.db in one directory.
+ *
+ * state.db is the truth: WAL, synchronous=FULL, one transaction per batch,
+ * so one fsync makes a whole batch durable. metrics.db is next to it because
+ * its stream of rows must not wait for that, nor hold it up (rows_sqlite.c).
+ * Queries go through connections of their own (query_sqlite.c).
+ *
+ * Failures: a transaction that fails is rolled back and nothing was stored;
+ * the next one is tried afresh, so a disk that was full and no longer is
+ * needs no restart. Never open(2) a database file here or in a test while a
+ * store is open: closing it drops the locks of the whole process on it.
+ */
+#include "db/sqlite/store_sqlite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "db/high_water.h"
+#include "db/put_aside.h"
+#include "db/sqlite/schema_sqlite.h"
+#include "db/store_dir.h"
+#include "db/view.h"
+#include "jobs/base/buf.h"
+
+static const char insert_event[] =
+    "INSERT INTO event (seq, job, attempt, event, at, uid, detail, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+
+static const char replace_job[] =
+    "INSERT INTO job (job, name, user, uid, kind, state, reason,"
+    " priority, gpus_min, gpus_max, gpus, attempt, exit_code, submitted_at,"
+    " started_at, ended_at, idempotency_key, spec, dir, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (job) DO UPDATE SET name = coalesce(excluded.name, name),"
+    " user = coalesce(excluded.user, user), uid = excluded.uid,"
+    " kind = coalesce(excluded.kind, kind), state = excluded.state,"
+    " reason = excluded.reason, priority = excluded.priority,"
+    " gpus_min = excluded.gpus_min, gpus_max = excluded.gpus_max,"
+    " gpus = excluded.gpus, attempt = excluded.attempt,"
+    " exit_code = excluded.exit_code, submitted_at = excluded.submitted_at,"
+    " started_at = excluded.started_at, ended_at = excluded.ended_at,"
+    " idempotency_key = coalesce(excluded.idempotency_key, idempotency_key),"
+    " spec = coalesce(excluded.spec, spec), dir = coalesce(excluded.dir, dir),"
+    " sum = excluded.sum";
+
+static const char replace_attempt[] =
+    "INSERT OR REPLACE INTO attempt (job, attempt, state, reason, native_id,"
+    " place, class, gpus, nodes, exit_code, signal, intent_at, claimed_at,"
+    " running_at, ended_at, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+static const char insert_archived[] =
+    "INSERT INTO archived (job, uid, key, state, ended_at, sum)"
+    " VALUES (?, ?, ?, ?, ?, ?)";
+
+static const char insert_line[] =
+    "INSERT INTO line (job, line, sum) VALUES (?, ?, ?)";
+
+static struct store_sqlite *sqlite(struct store *s)
+{
+    return (struct store_sqlite *)s;
+}
+
+/* ---- append and load ----------------------------------------------------- */
+
+static int put_event(struct store_sqlite *s, uint64_t seq,
+                     const struct store_event *e, struct error *err)
+{
+    struct db_row r = db_row_summed(s->event);
+
+    db_put_int(&r, (int64_t)seq);
+    db_put_int(&r, (int64_t)e->job);
+    db_put_int(&r, e->attempt);
+    db_put_text(&r, job_event_name(e->ev));
+    db_put_real(&r, e->at_s);
+    db_put_count(&r, e->uid);
+    db_put_text(&r, e->detail);
+    db_put_sum(&r);
+    return db_run(&s->state, &r, "append an event", err);
+}
+
+static int put_job(struct store_sqlite *s, const struct store_job *j,
+                   struct error *err)
+{
+    struct db_row r = db_row_summed(s->job);
+
+    db_put_int(&r, (int64_t)j->id);
+    db_put_apart(&r, j->name);
+    db_put_apart(&r, j->user);
+    db_put_count(&r, j->uid);
+    db_put_apart(&r, j->kind);
+    db_put_text(&r, j->state);
+    db_put_text(&r, j->reason);
+    db_put_int(&r, j->priority);
+    db_put_int(&r, j->gpus_min);
+    db_put_int(&r, j->gpus_max);
+    db_put_int(&r, j->gpus);
+    db_put_int(&r, j->attempt);
+    db_put_count(&r, j->exit_code);
+    db_put_real(&r, j->submit_s);
+    db_put_real(&r, j->start_s);
+    db_put_real(&r, j->end_s);
+    db_put_apart(&r, j->idempotency_key);
+    db_put_apart(&r, j->spec);
+    db_put_apart(&r, j->dir);
+    db_put_sum(&r);
+    return db_run(&s->state, &r, "store a job", err);
+}
+
+static int put_attempt(struct store_sqlite *s, const struct store_attempt *a,
+                       struct error *err)
+{
+    struct db_row r = db_row_summed(s->attempt);
+
+    db_put_int(&r, (int64_t)a->job);
+    db_put_int(&r, a->attempt);
+    db_put_text(&r, a->state);
+    db_put_text(&r, a->reason);
+    db_put_text(&r, a->native_id);
+    db_put_text(&r, a->place);
+    db_put_text(&r, a->class);
+    db_put_int(&r, a->gpus);
+    db_put_int(&r, a->nodes);
+    db_put_count(&r, a->exit_code);
+    db_put_int(&r, a->signal);
+    db_put_real(&r, a->intent_s);
+    db_put_real(&r, a->claim_s);
+    db_put_real(&r, a->run_s);
+    db_put_real(&r, a->end_s);
+    db_put_sum(&r);
+    return db_run(&s->state, &r, "store an attempt", err);
+}
+
+static int put_archived(struct store_sqlite *s, const struct store_archived *a,
+                        struct error *err)
+{
+    struct db_row r = db_row_summed(s->archived);
+
+    db_put_int(&r, (int64_t)a->job);
+    db_put_count(&r, a->uid);
+    db_put_text(&r, a->key);
+    db_put_text(&r, job_state_name(a->state));
+    db_put_real(&r, a->end_s);
+    db_put_sum(&r);
+    return db_run(&s->state, &r, "archive a job", err);
+}
+
+static int put_line(struct store_sqlite *s, const struct store_archived *a,
+                    struct error *err)
+{
+    struct db_row r = db_row_summed(s->line);
+
+    db_put_int(&r, (int64_t)a->job);
+    db_put_text(&r, a->line);
+    db_put_sum(&r);
+    return db_run(&s->state, &r, "archive a job", err);
+}
+
+static int put_batch(struct store_sqlite *s, const struct store_batch *b,
+                     struct error *err)
+{
+    for (size_t i = 0; i < b->n_events; i++)
+        if (put_event(s, s->seq + i + 1, &b->events[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (put_job(s, &b->jobs[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < b->n_attempts; i++)
+        if (put_attempt(s, &b->attempts[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < b->n_archived; i++)
+        if (put_archived(s, &b->archived[i], err) < 0 ||
+            (b->archived[i].line && put_line(s, &b->archived[i], err) < 0))
+            return -1;
+    return db_commit(&s->state, err);
+}
+
+/* After each transaction, before it is acknowledged. */
+static void move_mark(struct store_sqlite *s, const struct store_batch *b)
+{
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (b->jobs[i].id > s->last_job)
+            s->last_job = b->jobs[i].id;
+    struct mark m = {.job = s->last_job, .seq = s->seq};
+    bool sync = m.job >= s->synced_job + MARK_SYNC_IDS;
+    mark_write(s->mark_fd, &m, sync);
+    if (sync)
+        s->synced_job = m.job;
+}
+
+static int sqlite_append(struct store *base, const struct store_batch *b,
+                         struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+
+    if (b->n_events + b->n_jobs + b->n_attempts + b->n_archived == 0)
+        return 0;
+    if (db_begin(&s->state, err) < 0)
+        return -1;
+    if (put_batch(s, b, err) < 0) {
+        db_rollback(&s->state);
+        return -1;
+    }
+    for (size_t i = 0; i < b->n_events; i++)
+        b->events[i].seq = ++s->seq;
+    if (b->n_events > 0)
+        move_mark(s, b);
+    return 0;
+}
+
+struct store_event event_of_row(sqlite3_stmt *st)
+{
+    const char *name = (const char *)sqlite3_column_text(st, 3);
+    struct store_event e = {
+        .seq = (uint64_t)sqlite3_column_int64(st, 0),
+        .job = (uint64_t)sqlite3_column_int64(st, 1),
+        .attempt = (int32_t)sqlite3_column_int64(st, 2),
+        .at_s = sqlite3_column_double(st, 4),
+        .uid = sqlite3_column_type(st, 5) == SQLITE_NULL
+                   ? -1
+                   : sqlite3_column_int64(st, 5),
+        .detail = (const char *)sqlite3_column_text(st, 6),
+    };
+
+    if (!name || job_event_from_name(name, &e.ev) < 0)
+        e.ev = EV_N;
+    return e;
+}
+
+int events_each(const struct db *d, sqlite3_stmt *st,
+                int (*each)(void *arg, const struct store_event *event,
+                            struct error *err),
+                void *arg, struct error *err)
+{
+    int rc = sqlite3_step(st), failed = 0;
+
+    while (failed == 0 && rc == SQLITE_ROW) {
+        struct store_event e = event_of_row(st);
+        if (each(arg, &e, err) < 0)
+            failed = -1;
+        else
+            rc = sqlite3_step(st);
+    }
+    if (failed == 0 && rc != SQLITE_DONE)
+        failed = db_fail(d, "load events", err);
+    (void)sqlite3_reset(st);
+    return failed;
+}
+
+/* Of most jobs that ended long ago nothing but an index is read: the events
+ * begin with the first of a job that is not archived. */
+static int sqlite_load(struct store *base,
+                       int (*each)(void *arg, const struct store_event *event,
+                                   struct error *err),
+                       void *arg, struct error *err)
+{
+    static const char first[] =
+        "SELECT coalesce(min(seq), 0) FROM event INDEXED BY event_of_job"
+        " WHERE NOT EXISTS (SELECT 1 FROM archived AS a"
+        " WHERE a.job = event.job)";
+    static const char events[] =
+        "SELECT " EVENT_COLUMNS " FROM event WHERE seq >= ?1 AND NOT EXISTS"
+        " (SELECT 1 FROM archived AS a WHERE a.job = event.job) ORDER BY seq";
+    const struct db *d = &sqlite(base)->state;
+    sqlite3_stmt *st = NULL;
+    int64_t from;
+
+    if (db_get_int(d, first, &from, err) < 0 ||
+        db_prepare(d, events, &st, err) < 0)
+        return -1;
+    int rc = from == 0 ? 0
+             : sqlite3_bind_int64(st, 1, from) != SQLITE_OK
+                 ? db_fail(d, "load events", err)
+                 : events_each(d, st, each, arg, err);
+    sqlite3_finalize(st);
+    return rc;
+}
+
+static int sqlite_load_jobs(struct store *base, uint64_t first, uint64_t last,
+                            int (*each)(void *arg,
+                                        const struct store_event *event,
+                                        struct error *err),
+                            void *arg, struct error *err)
+{
+    return archive_events(&sqlite(base)->archive, first, last, each, arg, err);
+}
+
+static int sqlite_past(struct store *base, struct store_past *ret,
+                       struct error *err)
+{
+    return archive_past(&sqlite(base)->archive, ret, err);
+}
+
+static int sqlite_archived(
+    struct store *base, const struct store_archive_query *q,
+    int (*each)(void *arg, const struct store_archived *job, struct error *err),
+    void *arg, struct error *err)
+{
+    return archive_find(&sqlite(base)->archive, q, each, arg, err);
+}
+
+static int sqlite_lines(struct store *base, uint64_t first, uint64_t last,
+                        int (*each)(void *arg, uint64_t job, const char *line,
+                                    struct error *err),
+                        void *arg, struct error *err)
+{
+    return archive_lines(&sqlite(base)->archive, first, last, each, arg, err);
+}
+
+static int sqlite_remove_jobs(struct store *base, const uint64_t *jobs,
+                              size_t n, double at_s, struct error *err)
+{
+    return remove_jobs(&sqlite(base)->state, jobs, n, at_s, err);
+}
+
+static int sqlite_removed(struct store *base, uint64_t job,
+                          struct store_removed *ret, struct error *err)
+{
+    return archive_removed(&sqlite(base)->archive, job, ret, err);
+}
+
+static int sqlite_spans(struct store *base, struct store_span *ret,
+                        size_t *ret_n, struct error *err)
+{
+    return spans_read(&sqlite(base)->state, ret, ret_n, err);
+}
+
+static int sqlite_put_span(struct store *base, const struct store_span *span,
+                           struct error *err)
+{
+    return span_write(&sqlite(base)->state, span, err);
+}
+
+/* ---- the other members --------------------------------------------------- */
+
+/* After a call that metrics.db has answered with rc, which is returned. */
+static int marked(struct store_sqlite *s, int rc)
+{
+    if (rc < 0 && s->rows.is_damaged && !s->is_marked)
+        s->is_marked = put_aside_mark(s->dir);
+    return rc;
+}
+
+static int sqlite_rows(struct store *base, uint64_t job, int32_t attempt,
+                       const struct metric_row *rows, size_t n, size_t *ret_new,
+                       struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+    return marked(s,
+                  rows_insert(&s->rows, job, attempt, rows, n, ret_new, err));
+}
+
+static int sqlite_sync_rows(struct store *base, struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+    return marked(s, rows_sync(&s->rows, err));
+}
+
+static int sqlite_purge_rows(struct store *base, struct store_purge *io,
+                             struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+    return marked(s, rows_purge(&s->rows, io, err));
+}
+
+static int sqlite_query(struct store *base, const struct store_query *q,
+                        int (*row)(void *arg, const struct store_cell *cells,
+                                   size_t n, struct error *err),
+                        void *arg, struct error *err)
+{
+    struct store_sqlite *s = sqlite(base);
+
+    if (view_check_query(q, err) < 0)
+        return -1;
+    if (q->view <= VIEW_EVENT)
+        return reader_query(&s->state_reader, q, row, arg, err);
+    return marked(s, reader_query(&s->metrics_reader, q, row, arg, err));
+}
+
+static void sqlite_destroy(struct store *base)
+{
+    if (!base)
+        return;
+    struct store_sqlite *s = sqlite(base);
+    archive_close(&s->archive);
+    reader_close(&s->state_reader);
+    reader_close(&s->metrics_reader);
+    rows_close(&s->rows);
+    sqlite3_finalize(s->event);
+    sqlite3_finalize(s->job);
+    sqlite3_finalize(s->attempt);
+    sqlite3_finalize(s->archived);
+    sqlite3_finalize(s->line);
+    db_close(&s->state);
+    if (s->mark_fd >= 0) {
+        (void)fdatasync(s->mark_fd);
+        close(s->mark_fd);
+    }
+    if (s->lock_fd >= 0)
+        close(s->lock_fd); /* last: now another may come */
+    free(s->dir);
+    free(s);
+}
+
+static const struct store_ops sqlite_ops = {
+    .name = "sqlite",
+    .append = sqlite_append,
+    .load = sqlite_load,
+    .load_jobs = sqlite_load_jobs,
+    .past = sqlite_past,
+    .archived = sqlite_archived,
+    .lines = sqlite_lines,
+    .remove_jobs = sqlite_remove_jobs,
+    .removed = sqlite_removed,
+    .spans = sqlite_spans,
+    .put_span = sqlite_put_span,
+    .rows = sqlite_rows,
+    .sync_rows = sqlite_sync_rows,
+    .purge_rows = sqlite_purge_rows,
+    .query = sqlite_query,
+    .destroy = sqlite_destroy,
+};
+
+/* ---- opening ------------------------------------------------------------- */
+
+static off_t size_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+/* state.db comes to be before metrics.db. The other way round it was lost,
+ * and starting again at job 1 would drop that job's rows as duplicates. */
+static int check_pair(const char *state, const char *metrics, struct error *err)
+{
+    if (size_of(state) == 0 && size_of(metrics) > 0)
+        return error_set(err, ERR_IO,
+                         "state.db: damaged: missing or empty beside a "
+                         "metrics.db; restore it, or move both away");
+    return 0;
+}
+
+static int state_open(struct store_sqlite *s, const char *path,
+                      struct error *err)
+{
+    const struct db *d = &s->state;
+    int64_t last, n, gone, last_job;
+
+    if (db_open(&s->state, path, "state.db", false, err) < 0 ||
+        schema_check(d, &schema_state, err) < 0 || db_wal(d, err) < 0 ||
+        /* Of what was removed nothing is to be read in the file. */
+        db_exec(d, "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON",
+                err) < 0 ||
+        schema_migrate(d, &schema_state, err) < 0 ||
+        db_prepare(d, insert_event, &s->event, err) < 0 ||
+        db_prepare(d, replace_job, &s->job, err) < 0 ||
+        db_prepare(d, replace_attempt, &s->attempt, err) < 0 ||
+        db_prepare(d, insert_archived, &s->archived, err) < 0 ||
+        db_prepare(d, insert_line, &s->line, err) < 0 ||
+        db_get_int(d,
+                   "SELECT max((SELECT coalesce(max(seq), 0) FROM event),"
+                   " (SELECT coalesce(max(last), 0) FROM removed))",
+                   &last, err) < 0 ||
+        db_get_int(d, "SELECT coalesce(sum(events), 0) FROM removed", &gone,
+                   err) < 0 ||
+        db_get_int(d, "SELECT count(*) FROM event", &n, err) < 0 ||
+        db_get_int(d, "SELECT coalesce(max(job), 0) FROM job", &last_job, err) <
+            0)
+        return -1;
+    if (last != n + gone)
+        return error_set(err, ERR_IO,
+                         "state.db: damaged: %lld events up to number %lld, "
+                         "%lld removed",
+                         (long long)n, (long long)last, (long long)gone);
+    s->seq = (uint64_t)last;
+    s->last_job = s->synced_job = (uint64_t)last_job;
+    return 0;
+}
+
+/* One that is damaged makes way for a new one: jobs run without its rows. */
+static int metrics_open(struct store_sqlite *s, const char *path,
+                        const char *state_path, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    if (put_aside_is_marked(s->dir) && put_aside(s->dir, err) < 0)
+        return -1;
+    int rc = rows_open(&s->rows, path, state_path, &why);
+    if (rc < 0 && !s->rows.is_damaged)
+        return error_set(err, why.code, "%s", why.msg);
+    if (rc < 0) {
+        db_keep_log(&s->rows.db);
+        rows_close(&s->rows);
+        s->rows = (struct rows){.unsynced = false};
+        rc = put_aside(s->dir, err);
+        if (rc == 0)
+            rc = rows_open(&s->rows, path, state_path, err);
+    }
+    if (rc == 0)
+        rc = reader_open(&s->metrics_reader, path, "metrics.db", err);
+    s->metrics_reader.db.damaged = &s->rows.is_damaged;
+    return rc;
+}
+
+static int open_all(struct store_sqlite *s, struct error *err)
+{
+    struct buf state = BUF_INIT, metrics = BUF_INIT;
+    int rc = -1;
+
+    if (buf_addf(&state, err, "%s/state.db", s->dir) == 0 &&
+        buf_addf(&metrics, err, "%s/metrics.db", s->dir) == 0 &&
+        check_pair(state.data, metrics.data, err) == 0 &&
+        mark_open(s->dir, &s->mark_fd, err) == 0 &&
+        state_open(s, state.data, err) == 0 &&
+        metrics_open(s, metrics.data, state.data, err) == 0 &&
+        reader_open(&s->state_reader, state.data, "state.db", err) == 0 &&
+        archive_open(&s->archive, state.data, err) == 0)
+        rc = 0;
+    buf_clear(&state);
+    buf_clear(&metrics);
+    return rc;
+}
+
+/* The names of new files are on disk once their directory is. */
+static int sync_dir(const char *dir, struct error *err)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 || fsync(fd) < 0 ? error_sys(err, errno, "sync") : 0;
+
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int store_sqlite_open(const char *dir, struct store **ret, struct error *err)
+{
+    struct store_sqlite *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return error_set(err, ERR_NOMEM, "store '%s'", dir);
+    s->base.ops = &sqlite_ops;
+    s->lock_fd = s->mark_fd = -1;
+    if (dir_take(dir, &s->dir, &s->lock_fd, err) < 0) {
+        sqlite_destroy(&s->base);
+        return -1;
+    }
+    int rc = open_all(s, err);
+    if (rc == 0)
+        rc = sync_dir(s->dir, err);
+    if (rc < 0) {
+        sqlite_destroy(&s->base);
+        return error_wrap(err, "store '%s'", dir);
+    }
+    *ret = &s->base;
+    return 0;
+}
