@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
-#include "jobs/metrics.h"
 #include "jobs/state.h"
+#include "jobs/wire/metric_rows.h"
 
 struct store_event {
     uint64_t seq; /* assigned by append: 1, 2, 3 ... without gaps */

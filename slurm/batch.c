@@ -45,7 +45,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/signals.h"
-#include "jobs/shm_dir.h"
+#include "jobs/log/shm_dir.h"
 #include "slurm/alloc.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/batch_argv.h"

@@ -29,13 +29,13 @@ struct files;
  *      (descriptors, processes) may pass; ERR_IO the rest
  */
 struct files_ops {
-    /* Up to cap bytes of report.json, times (jobs/logtimes.h) or a
+    /* Up to cap bytes of report.json, times (jobs/log/log_times.h) or a
      * spool.<rank>, from offset on.
      * out  ret_n  0: that is all; less than cap says nothing */
     int (*read)(struct files *f, uid_t uid, const char *dir, const char *name,
                 uint64_t offset, void *p, size_t cap, size_t *ret_n,
                 struct error *err);
-    /* joblog_read() (jobs/joblog.h has the words) */
+    /* joblog_read() (jobs/log/bounded_log.h has the words) */
     int (*log)(struct files *f, uid_t uid, const char *dir, uint64_t *io_offset,
                void *p, size_t cap, size_t *ret_n, uint64_t *ret_dropped,
                struct error *err);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/joblog.h"
+#include "jobs/log/bounded_log.h"
 #include "slurm/files.h"
 
 static int fail(struct error *err, int errnum, const char *name)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "jobs/logtimes.h"
+#include "jobs/log/log_times.h"
 
 enum { REQ_MAGIC = 0x6d676672, ANS_MAGIC = 0x6d676661 };
 

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 
 /* ---- what texts may be --------------------------------------------------- */
 static bool is_of(const char *text, const char *more)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "slurm/helper_table.h"
 
 /* ---- reading ------------------------------------------------------------- */

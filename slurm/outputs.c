@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/joblog.h"
-#include "jobs/loglines.h"
-#include "jobs/logtimes.h"
-#include "jobs/rank_pipe.h"
+#include "jobs/log/bounded_log.h"
+#include "jobs/log/log_times.h"
+#include "jobs/log/rank_lines.h"
+#include "jobs/log/rank_pipe.h"
 
 /* A pipe holds 64 KiB, and a rank that waits at a full one waits for us. */
 enum {

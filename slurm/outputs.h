@@ -1,6 +1,6 @@
 /* outputs.h - what an attempt's ranks and their launcher print, on its way to
- * the bounded log (jobs/joblog.h) and to what tells its times
- * (jobs/logtimes.h).
+ * the bounded log (jobs/log/bounded_log.h) and to what tells its times
+ * (jobs/log/log_times.h).
  *
  * Of one rank the launcher's output is the log, byte for byte. Of several,
  * each line begins with its rank's label, "[3] ". The launchers' own labels
@@ -8,9 +8,9 @@
  * it reads, so that they stand in the middle of lines, and throws away what no
  * longer fits with them: of 20,000 short lines it passed on 2,730. So each
  * rank has a pipe with a name, `out.<rank>` in the attempt's directory, which
- * mgpu-worker makes its standard output and error (jobs/rank_pipe.h). Nobody
- * stands between: what a rank printed before it died is in the pipe. It is
- * read on this machine alone; a rank on another finds no reader, and goes
+ * mgpu-worker makes its standard output and error (jobs/log/rank_pipe.h).
+ * Nobody stands between: what a rank printed before it died is in the pipe. It
+ * is read on this machine alone; a rank on another finds no reader, and goes
  * through the launcher: srun then labels it, and that label becomes ours.
  *
  * Lines stay whole: the beginning of one is held back for its end, until

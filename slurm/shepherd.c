@@ -47,7 +47,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/shm_dir.h"
+#include "jobs/log/shm_dir.h"
 #include "slurm/alloc.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/launcher.h"

@@ -9,7 +9,7 @@
 #include "jobs/base/error.h"
 #include "jobs/base/output.h"
 #include "jobs/base/version.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 
 static const struct {
     const char *name, *value;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/base/http_client.h"
+#include "jobs/http/http_client.h"
 #include "worker/report.h"
 
 static const double request_s = 5.0, pause_first_s = 0.1, pause_max_s = 5.0;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/fill.h"
+#include "jobs/schema/interpolate.h"
 #include "worker/checkpoint.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };

@@ -2,7 +2,7 @@
 #ifndef MGPU_WORKER_JOB_H
 #define MGPU_WORKER_JOB_H
 
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "worker/comm.h"
 #include "worker/report.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "jobs/shm_dir.h"
+#include "jobs/log/shm_dir.h"
 #include "worker/comm.h"
 
 static struct shm_dir shared = {.fd = -1};

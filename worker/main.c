@@ -21,9 +21,9 @@
 
 #include "jobs/base/log.h"
 #include "jobs/base/signals.h"
-#include "jobs/rank_pipe.h"
-#include "jobs/seal.h"
-#include "jobs/secret.h"
+#include "jobs/log/rank_pipe.h"
+#include "jobs/spec/env_seal.h"
+#include "jobs/spec/secrets_file.h"
 #include "worker/args.h"
 #include "worker/command.h"
 #include "worker/job.h"

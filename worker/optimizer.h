@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "kernels/device.h"
 
 enum { OPTIM_ARRAYS = 3 };

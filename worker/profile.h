@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
-#include "jobs/metrics.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
+#include "jobs/wire/metric_rows.h"
 #include "kernels/device.h"
 #include "worker/comm.h"
 

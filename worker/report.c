@@ -15,8 +15,8 @@
 #include <time.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/base/http_client.h"
-#include "jobs/wire.h"
+#include "jobs/http/http_client.h"
+#include "jobs/wire/wire.h"
 #include "worker/spool.h"
 
 /* mgpu-stat looks alive at one beat per second; the rest from the spec. */

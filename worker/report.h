@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
-#include "jobs/metrics.h"
-#include "jobs/seal.h"
+#include "jobs/spec/env_seal.h"
+#include "jobs/wire/metric_rows.h"
 
 struct report_conf {
     const char *url; /* "": nobody listens */
@@ -51,9 +51,9 @@ struct report_stats {
  * memory). */
 bool report_may_pass(enum err_code code);
 
-/* The key to what is sealed in the spec's env (jobs/seal.h); retries as
- * report_claim() does, and comes before it.
- * err  ERR_NOTFOUND the daemon has it no more; else as report_claim() */
+/* The key to what is sealed in the spec's env (jobs/spec/env_seal.h); retries
+ * as report_claim() does, and comes before it. err  ERR_NOTFOUND the daemon has
+ * it no more; else as report_claim() */
 int report_key(const struct report_conf *conf, double patience_s,
                const volatile sig_atomic_t *stop,
                unsigned char ret[SEAL_KEY_BYTES], struct error *err) MUST_CHECK;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 
 /* The factor on the learning rate at step 0..total-1, per_epoch of them in
  * an epoch.

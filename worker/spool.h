@@ -3,8 +3,8 @@
  * Training appends whole lines with one write(2) each and never waits for
  * anybody; a sender reads them from the byte that the daemon acknowledged.
  * What the daemon did not get it reads itself, after the job's end: the
- * file is `<dir>/spool.<rank>`, JSON Lines as in jobs/metrics.h, and byte
- * numbers count from its start for ever.
+ * file is `<dir>/spool.<rank>`, JSON Lines as in jobs/wire/metric_rows.h, and
+ * byte numbers count from its start for ever.
  *
  * The bound is on what is not acknowledged; a row past it is dropped and
  * counted. What was acknowledged long ago is given back to the file system
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/metrics.h"
+#include "jobs/wire/metric_rows.h"
 
 /* 300 bytes a row: 220,000 iterations without a daemon. */
 enum { SPOOL_MAX_BYTES = 64 << 20 };

@@ -30,7 +30,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/error.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "worker/comm.h"
 #include "worker/report.h"
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jobs/seal.h"
+#include "jobs/spec/env_seal.h"
 #include "jobs/state.h"
 
 enum { YOUNG_S = 600 };

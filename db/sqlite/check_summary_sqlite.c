@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "jobs/members.h"
+#include "jobs/wire/json_scan.h"
 
 /* In the order of the columns from FIRST on. */
 static const struct {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 
 /* Administrators' hands do not fill this; more is no log of ours. */
 enum { AUDIT_MAX_BYTES = 64 << 20 };

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/cred_munge.h"
-#include "jobs/base/http_digest.h"
 #include "jobs/base/log.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/http/http_digest.h"
 #include "scheduler/ctld/private.h"
 
 enum { LOGINS_QUEUED = 256 };

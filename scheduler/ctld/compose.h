@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "jobs/conf.h"
+#include "jobs/conf/conf.h"
 #include "slurm/alloc.h"
 #include "slurm/files.h"
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "jobs/base/log.h"
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/notify.h"
 #include "scheduler/ctld/paths.h"

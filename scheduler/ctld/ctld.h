@@ -12,7 +12,7 @@
 
 #include "db/store.h"
 #include "jobs/base/clock.h"
-#include "jobs/conf.h"
+#include "jobs/conf/conf.h"
 #include "scheduler/engine/engine.h"
 #include "slurm/files.h"
 
@@ -61,7 +61,7 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     int32_t submit_ahead;     /* as engine_conf's */
     const char *mail_program; /* absolute; NULL: no mails */
     const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */
-    const struct spec_list *webhook_allow; /* hook.h; NULL: no host */
+    const struct spec_list *webhook_allow; /* notify_target.h; NULL: no host */
     double jobs_retention_s;               /* retire.c; 0: for good */
     double metrics_retention_s;            /* retention.c; 0: for good */
     int64_t min_free_bytes;                /* room.c; 0: no limit */

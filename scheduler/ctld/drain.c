@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "jobs/base/log.h"
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/ctld/intake.h"
 #include "scheduler/ctld/private.h"
 

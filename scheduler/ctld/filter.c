@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 
 enum {
     LIST_MAX = 100000,

@@ -1,7 +1,7 @@
 /* follow.c - GET /v1/jobs/:id/logs: what an attempt printed, as it grows.
  *
  * Of one rank's lines, or from a time on, as far as the attempt's `times`
- * (jobs/logtimes.h) tells: a log from before there was one is shown whole.
+ * (jobs/log/log_times.h) tells: a log from before there was one is shown whole.
  * The log is read in pieces, and only while its reader keeps up: `less` may
  * stand still for an hour. Following goes on through a job's later attempts
  * and ends when the job has ended and all of it was sent.
@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/joblog.h"
-#include "jobs/loglines.h"
-#include "jobs/logtimes.h"
+#include "jobs/log/bounded_log.h"
+#include "jobs/log/log_times.h"
+#include "jobs/log/rank_lines.h"
 #include "scheduler/ctld/filter.h"
 #include "scheduler/ctld/private.h"
 

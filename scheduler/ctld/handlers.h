@@ -2,7 +2,7 @@
 #ifndef MGPU_CTLD_HANDLERS_H
 #define MGPU_CTLD_HANDLERS_H
 
-#include "jobs/base/http_server.h"
+#include "jobs/http/http_server.h"
 
 void serve_submit(void *arg, struct http_exchange *x);
 void serve_dry_run(void *arg, struct http_exchange *x);

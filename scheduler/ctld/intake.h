@@ -2,7 +2,7 @@
 #ifndef MGPU_CTLD_INTAKE_H
 #define MGPU_CTLD_INTAKE_H
 
-#include "jobs/metrics.h"
+#include "jobs/wire/metric_rows.h"
 #include "scheduler/ctld/private.h"
 
 /* ---- ingest.c, drain.c: metric rows ---------------------------------------

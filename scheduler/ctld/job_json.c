@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/ctld/private.h"
 
 json_t *ctld_sweep_json(const struct ctld *c, const struct job *job)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/text.h"
-#include "jobs/wire.h"
+#include "jobs/text/text.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/ctld/filter.h"
 #include "scheduler/ctld/private.h"
 #include "scheduler/ctld/walk.h"

@@ -1,4 +1,4 @@
-/* keys.h - the files with the keys to what is sealed; see jobs/seal.h.
+/* keys.h - the files with the keys to what is sealed; see jobs/spec/env_seal.h.
  *
  * STATE/keys, 0700, has one file of 32 random bytes, 0600, for each submit with
  * values that sound secret, by its id. It is on the disk before the submit is,
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 
 #include "jobs/base/error.h"
-#include "jobs/seal.h"
+#include "jobs/spec/env_seal.h"
 
 struct keys {
     char dir[1024];

@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/http_server.h"
 #include "jobs/base/log.h"
 #include "jobs/base/output.h"
 #include "jobs/base/version.h"
-#include "jobs/conf.h"
+#include "jobs/conf/conf.h"
+#include "jobs/http/http_server.h"
 #include "scheduler/ctld/args.h"
 #include "scheduler/ctld/audit.h"
 #include "scheduler/ctld/compose.h"

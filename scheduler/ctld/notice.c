@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "jobs/base/log.h"
-#include "jobs/hook.h"
+#include "jobs/spec/notify_target.h"
 #include "scheduler/ctld/private.h"
 
 enum { WAITING_MAX = 1024, PATH_MAX_BYTES = 600 };

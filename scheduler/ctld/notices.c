@@ -15,8 +15,8 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
-#include "jobs/base/http_hook.h"
 #include "jobs/base/log.h"
+#include "jobs/http/http_webhook.h"
 #include "scheduler/ctld/mail.h"
 
 enum {

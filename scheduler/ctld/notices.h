@@ -30,7 +30,7 @@ struct notice {
     char *program, *to, *subject;
     char *url, *host; /* host: for the log, which is not to have the rest */
     char *ca_file;    /* NULL: none */
-    bool is_literal;  /* http_hook.h */
+    bool is_literal;  /* http_webhook.h */
     char *text;       /* of the mail, or the document */
 };
 void notice_destroy(struct notice *n); /* NULL is fine */

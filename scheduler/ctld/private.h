@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdatomic.h>
 
-#include "jobs/base/http_server.h"
-#include "jobs/wire.h"
+#include "jobs/http/http_server.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/ctld/audit.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/handlers.h"

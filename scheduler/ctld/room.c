@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 
 #include "jobs/base/log.h"
-#include "jobs/scalar.h"
+#include "jobs/text/scalar.h"
 #include "scheduler/ctld/private.h"
 
 static const double ASK_EVERY_S = 1;

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/digest_ssl.h"
 #include "jobs/base/rng.h"
+#include "jobs/http/digest_ssl.h"
 
 static int check(int fd, const char *path, struct error *err)
 {

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "db/view.h"
-#include "jobs/hook.h"
-#include "jobs/schema.h"
-#include "jobs/wire.h"
+#include "jobs/schema/schema.h"
+#include "jobs/spec/notify_target.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/ctld/private.h"
 
 /* About 20 MiB of JSON. Whoever wants more asks again with after=, or asks

@@ -9,7 +9,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "scheduler/ctld/private.h"
 
 enum { QUEUED_MAX = 4, ROWS_USUAL = 10000, ROWS_MAX = 100000 };

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/digest_ssl.h"
 #include "jobs/base/rng.h"
-#include "jobs/spec.h"
+#include "jobs/http/digest_ssl.h"
+#include "jobs/spec/spec.h"
 #include "scheduler/ctld/private.h"
 #include "scheduler/engine/past.h"
 

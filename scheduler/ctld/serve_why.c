@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "jobs/reason.h"
-#include "jobs/scalar.h"
+#include "jobs/text/scalar.h"
 #include "scheduler/ctld/private.h"
 
 enum { HOLDERS_MAX = 200, TEXT_CAP = 400 };

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/ca_ssl.h"
-#include "jobs/base/cred_munge.h"
-#include "jobs/wire.h"
+#include "jobs/http/ca_ssl.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/ctld/paths.h"
 #include "scheduler/policy/policy.h"
 

@@ -3,7 +3,7 @@
 #ifndef MGPU_CTLD_SETUP_H
 #define MGPU_CTLD_SETUP_H
 
-#include "jobs/conf.h"
+#include "jobs/conf/conf.h"
 #include "scheduler/ctld/args.h"
 #include "scheduler/ctld/ctld.h"
 #include "scheduler/ctld/system.h"

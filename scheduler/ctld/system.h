@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "jobs/base/error.h"
-#include "jobs/conf.h"
+#include "jobs/conf/conf.h"
 
 struct account {
     uid_t uid;

@@ -25,7 +25,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "scheduler/ctld/walk_private.h"
 #include "scheduler/engine/past.h"
 

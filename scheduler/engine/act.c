@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/engine/core.h"
 
 static const double LOOK_S = 30;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "jobs/members.h"
+#include "jobs/wire/json_scan.h"
 #include "scheduler/engine/lack.h"
 
 const char eng_taken_back[] = "TakenBack: ";

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/members.h"
+#include "jobs/wire/json_scan.h"
 #include "scheduler/engine/engine.h"
 
 struct detail {

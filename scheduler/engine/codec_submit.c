@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/members.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
+#include "jobs/wire/json_scan.h"
 #include "scheduler/engine/codec.h"
 #include "scheduler/engine/lack.h"
 

@@ -11,7 +11,7 @@
 #ifndef MGPU_SCHEDULER_CORE_H
 #define MGPU_SCHEDULER_CORE_H
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "scheduler/engine/codec.h"
 #include "scheduler/engine/engine.h"
 #include "scheduler/engine/expect.h"

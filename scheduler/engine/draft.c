@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 

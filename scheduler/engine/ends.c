@@ -36,7 +36,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/rule.h"
+#include "jobs/spec/retry_rule.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/scalar.h"
+#include "jobs/text/scalar.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
 #include "scheduler/policy/place.h"

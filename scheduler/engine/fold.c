@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/engine/core.h"
 
 static void because(struct job *job, const char *why)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/when.h"
+#include "jobs/spec/timestamp.h"
 #include "scheduler/engine/core.h"
 
 /* It was parsed before. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jobs/depend.h"
+#include "jobs/spec/dependency.h"
 #include "jobs/state.h"
 #include "slurm/alloc.h"
 
@@ -97,7 +97,8 @@ struct job {
     bool is_preemptible; /* it may be told to go for one of more priority */
     bool saves;          /* and keeps its work then */
     bool force_queue;    /* kept, though nothing there can ever hold it */
-    const char *rules; /* rule.h, one in each line; NULL; owned by the engine */
+    /* retry_rule.h, one in each line; NULL; owned by the engine */
+    const char *rules;
     int64_t log_max_bytes;
     bool log_fails, log_is_plain; /* as alloc_req's */
     const char *vary; /* keys and values of this task, JSON; owned by the

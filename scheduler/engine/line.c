@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 
 enum kind { TEXT, INT32, INT64, REAL, STATE, KIND, YES };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/tools/admin_log.h"
 #include "scheduler/tools/admin_nodes.h"
 #include "scheduler/tools/admin_policy.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "jobs/fill.h"
+#include "jobs/schema/interpolate.h"
 #include "scheduler/tools/client.h"
 
 /* The text as the attempt that ran last has it; false: it is too long. */

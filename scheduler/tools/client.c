@@ -10,12 +10,12 @@
 #include <time.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/base/cred_munge.h"
-#include "jobs/base/http_client.h"
-#include "jobs/base/http_digest.h"
 #include "jobs/base/output.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/http/http_client.h"
+#include "jobs/http/http_digest.h"
 #include "jobs/state.h"
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "scheduler/tools/render.h"
 
 enum { PATH_CAP = 2048 }; /* of a request */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/members.h"
 #include "jobs/state.h"
-#include "jobs/text.h"
+#include "jobs/text/text.h"
+#include "jobs/wire/json_scan.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/filter.h"
 

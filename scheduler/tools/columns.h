@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/members.h"
+#include "jobs/wire/json_scan.h"
 #include "scheduler/tools/render.h"
 
 enum { COLUMNS_MAX = 32, COLUMN_TEXT_CAP = 512 };

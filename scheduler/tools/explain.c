@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/codes.h"
-#include "jobs/text.h"
+#include "jobs/schema/diagnostic_codes.h"
+#include "jobs/text/text.h"
 #include "scheduler/tools/client.h"
 
 enum { COLUMNS = 76 };

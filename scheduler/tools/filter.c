@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "jobs/state.h"
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "scheduler/tools/client.h"
 
 /* ---- states ----------------------------------------------------------------

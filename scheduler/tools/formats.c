@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/text.h"
-#include "jobs/tree.h"
+#include "jobs/schema/tree.h"
+#include "jobs/text/text.h"
 #include "scheduler/tools/columns.h"
 
 enum { FILE_MAX = 1 << 16, PATH_MAX_BYTES = 4096 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "jobs/base/version.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 
 enum {
     MAX_OPTS = 64,

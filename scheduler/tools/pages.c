@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/members.h"
+#include "jobs/wire/json_scan.h"
 
 /* A part that is asked for, or is there. */
 struct part {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "scheduler/tools/curves.h"
 #include "scheduler/tools/render.h"
 #include "scheduler/tools/show.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "jobs/state.h"
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/show.h"
 

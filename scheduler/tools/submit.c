@@ -13,8 +13,8 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/base/rng.h"
-#include "jobs/fill.h"
-#include "jobs/spec.h"
+#include "jobs/schema/interpolate.h"
+#include "jobs/spec/spec.h"
 #include "scheduler/tools/client.h"
 #include "scheduler/tools/explain.h"
 #include "scheduler/tools/fetch.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/depend.h"
+#include "jobs/spec/dependency.h"
 #include "scheduler/tools/wait.h"
 
 enum {

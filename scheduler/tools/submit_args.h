@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "jobs/base/rng.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "scheduler/tools/options.h"
 
 enum { SUBMIT_SETS_MAX = 64, SUBMIT_KEY_CAP = 128 };

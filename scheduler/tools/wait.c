@@ -19,7 +19,7 @@
 
 #include "jobs/base/clock.h"
 #include "jobs/state.h"
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "scheduler/tools/filter.h"
 
 /* A daemon that is upgraded is back in seconds, a machine in minutes. */

@@ -1,5 +1,5 @@
 /* alloc_local.c - the local allocator: processes, files, deaths, the log. */
-#include "jobs/joblog.h"
+#include "jobs/log/bounded_log.h"
 #include "slurm/attempt_dir.h"
 #include "slurm/local.h"
 #include "tests/contract/alloc_shepherd.h"

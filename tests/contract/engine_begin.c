@@ -1,6 +1,6 @@
 /* engine_begin.c - jobs that are not to start before a time: when they do, over
  * restarts, holds, retries, and clocks that are set. */
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "tests/contract/engine_queue.h"
 
 static struct world w;

@@ -7,8 +7,8 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
-#include "jobs/base/http_client.h"
 #include "jobs/base/rng.h"
+#include "jobs/http/http_client.h"
 #include "tests/crash/history.h"
 
 enum { PATH_CAP = 128 };

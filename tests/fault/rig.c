@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/base/http_client.h"
+#include "jobs/http/http_client.h"
 #include "tests/tap.h"
 
 /* A connection that a fault has made deaf costs as much. */

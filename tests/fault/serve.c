@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "jobs/base/http_client.h"
+#include "jobs/http/http_client.h"
 #include "tests/fault/rig.h"
 #include "tests/tap.h"
 

@@ -1,5 +1,5 @@
 /* conf.c - any bytes as mgpu.yaml; what is accepted prints to itself. */
-#include "jobs/conf.h"
+#include "jobs/conf/conf.h"
 
 #include <stdlib.h>
 #include <string.h>

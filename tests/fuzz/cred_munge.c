@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/cred_munge.h"
-#include "jobs/base/http_digest.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/http/http_digest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

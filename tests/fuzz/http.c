@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "jobs/base/http_server.h"
+#include "jobs/http/http_server.h"
 
 enum { BODY_MAX = 4096, TURNS = 64 };
 

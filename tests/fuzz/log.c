@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/loglines.h"
-#include "jobs/logtimes.h"
+#include "jobs/log/log_times.h"
+#include "jobs/log/rank_lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

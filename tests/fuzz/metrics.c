@@ -1,6 +1,6 @@
 /* metrics.c - any bytes as a line of metrics; each row that comes out is
  * written and read back to the same. */
-#include "jobs/metrics.h"
+#include "jobs/wire/metric_rows.h"
 
 #include <math.h>
 #include <stdlib.h>

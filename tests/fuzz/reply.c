@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "scheduler/tools/columns.h"
 #include "scheduler/tools/show.h"
 

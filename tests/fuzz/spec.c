@@ -2,13 +2,13 @@
  *
  * What is accepted must survive its dump: the same again, without a file.
  */
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/fill.h"
+#include "jobs/schema/interpolate.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/depend.h"
-#include "jobs/hook.h"
-#include "jobs/rule.h"
-#include "jobs/scalar.h"
+#include "jobs/spec/dependency.h"
+#include "jobs/spec/notify_target.h"
+#include "jobs/spec/retry_rule.h"
+#include "jobs/text/scalar.h"
 #include "scheduler/tools/columns.h"
 #include "scheduler/tools/filter.h"
 #include "scheduler/tools/formats.h"

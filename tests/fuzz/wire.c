@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/seal.h"
-#include "jobs/secret.h"
-#include "jobs/wire.h"
+#include "jobs/spec/env_seal.h"
+#include "jobs/spec/secrets_file.h"
+#include "jobs/wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "kernels/image_u8.h"
 #include "worker/data/folder.h"
 

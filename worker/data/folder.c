@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "jobs/base/rng.h"
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "worker/crc64.h"
 
 enum { PATH_MOST = 4096, DEPTH_MAX = 16, NAMED_STRAYS = 3 };

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/text.h"
+#include "jobs/text/text.h"
 #include "worker/data/decode.h"
 #include "worker/data/exif.h"
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 
 /* In pixels of the upright picture: the part h x w at (top, left) is resized
  * to to_h x to_w, of which S x S from (oy, ox) on is the sample. */

@@ -1,7 +1,7 @@
 /* cred.c - MUNGE credentials: made, opened, refused; and what a request's
  * digest depends on. */
-#include "jobs/base/cred_munge.h"
-#include "jobs/base/http_digest.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/http/http_digest.h"
 #include "tests/munged.h"
 
 #if HAVE_MUNGE

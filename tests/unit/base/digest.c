@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/base/digest_ssl.h"
+#include "jobs/http/digest_ssl.h"
 #include "tests/tap.h"
 
 /* Of <openssl/crypto.h>, which has an ERR_STATE of its own. */

@@ -3,7 +3,7 @@
  * As a program for other tests: `http_hook serve HOW FILE` prints its port,
  * appends the bodies that it is sent to FILE, and reads how it is to go on
  * from standard input, until that ends; it prints what it obeys. */
-#include "jobs/base/http_hook.h"
+#include "jobs/http/http_webhook.h"
 
 #include <math.h>
 #include <signal.h>

@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "jobs/base/http_client.h"
-#include "jobs/base/http_server.h"
+#include "jobs/http/http_client.h"
+#include "jobs/http/http_server.h"
 #include "tests/tap.h"
 
 struct host {

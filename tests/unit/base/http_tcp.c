@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 
-#include "jobs/base/http_private.h"
+#include "jobs/http/http_internal.h"
 #include "tests/unit/base/http_host.h"
 
 enum { CLIENTS = 16, PER_ONE = 6, TCP_AT_MOST = 14 };

@@ -1,7 +1,7 @@
 /* login.c - users over TCP: a credential is good for one request of one user,
  * and munged's troubles are not the daemon's (S01, S07). */
-#include "jobs/base/cred_munge.h"
-#include "jobs/base/http_digest.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/http/http_digest.h"
 #include "tests/unit/ctld/tcp.h"
 
 #if HAVE_MUNGE

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/base/http_client.h"
+#include "jobs/http/http_client.h"
 #include "scheduler/ctld/ctld.h"
 #include "tests/tap.h"
 

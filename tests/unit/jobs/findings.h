@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "jobs/report.h"
+#include "jobs/schema/diagnostics.h"
 
 /* "E011 1:10 W001 2:1": code, line and column of each; cut to fit. */
 static inline const char *findings_text(const struct spec_report *r, char *out,

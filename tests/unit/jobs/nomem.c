@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/conf.h"
-#include "jobs/metrics.h"
-#include "jobs/spec.h"
+#include "jobs/conf/conf.h"
+#include "jobs/spec/spec.h"
+#include "jobs/wire/metric_rows.h"
 #include "tests/tap.h"
 
 void *__real_malloc(size_t n);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/codes.h"
-#include "jobs/conf.h"
-#include "jobs/spec.h"
+#include "jobs/conf/conf.h"
+#include "jobs/schema/diagnostic_codes.h"
+#include "jobs/spec/spec.h"
 #include "tests/tap.h"
 
 struct page {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/spec.h"
+#include "jobs/spec/spec.h"
 #include "tests/tap.h"
 
 #define CV "version: 1\nkind: cv\ndataset: {source: synthetic}\n"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "jobs/joblog.h"
+#include "jobs/log/bounded_log.h"
 #include "tests/tap.h"
 
 enum { N_JOBS = 10 }; /* of which only 1 and 2 are there */

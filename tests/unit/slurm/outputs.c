@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/rank_pipe.h"
+#include "jobs/log/rank_pipe.h"
 #include "tests/tap.h"
 
 static char dir[] = "/tmp/outputs.XXXXXX";

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
-#include "jobs/members.h"
+#include "jobs/wire/json_scan.h"
 #include "scheduler/tools/columns.h"
 #include "tests/tap.h"
 

@@ -17,7 +17,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
-#include "jobs/base/http_server.h"
+#include "jobs/http/http_server.h"
 
 enum daemon_mode {
     DAEMON_TAKES,

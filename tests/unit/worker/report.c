@@ -6,7 +6,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "jobs/wire.h"
+#include "jobs/wire/wire.h"
 #include "tests/tap.h"
 #include "tests/unit/worker/daemon.h"
 #include "worker/spool.h"

@@ -1,0 +1,180 @@
+/* conf_check.c - what one row of the table of mgpu.yaml cannot say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/conf/conf_table.h"
+#include "jobs/spec/notify_target.h"
+
+static const struct schema_from *from_of(const struct schema_from *from,
+                                         const char *path)
+{
+    size_t i = 0;
+    while (strcmp(conf_schema.keys[i].path, path) != 0)
+        i++;
+    return &from[i];
+}
+
+/* "host:7431", "10.0.0.5:7431", "[::1]:7431", "*:7431". */
+static bool is_address(const char *s)
+{
+    size_t host = *s == '[' ? strcspn(s, "]") + 1 : strcspn(s, ":");
+    if (host == 0 || host > strlen(s) || s[host] != ':')
+        return false;
+    for (size_t i = 0; i < host; i++)
+        if (s[i] <= ' ' || s[i] >= 0x7f || strchr("/@?#%", s[i]))
+            return false;
+    const char *port = s + host + 1;
+    size_t n = strspn(port, "0123456789");
+    return n > 0 && n <= 5 && port[n] == '\0' &&
+           strtol(port, NULL, 10) <= 65535;
+}
+
+static bool is_url(const char *s)
+{
+    static const char scheme[] = "http://";
+    size_t n = sizeof(scheme) - 1;
+    return strncmp(s, scheme, n) == 0 && is_address(s + n);
+}
+
+static bool is_program(const char *s)
+{
+    return *s && *s != '-' && !strpbrk(s, "\t\n\r");
+}
+
+/* "%u" is the one thing that is put in. */
+static bool is_template(const char *s)
+{
+    for (; (s = strchr(s, '%')); s += 2)
+        if (s[1] != 'u')
+            return false;
+    return true;
+}
+
+static void check_text(const struct schema_from *from, const char *path,
+                       const char *value, bool (*is_fine)(const char *s),
+                       const char *must_be, struct spec_report *report)
+{
+    const struct schema_from *f = from_of(from, path);
+    if (!f->node || f->bad || !value || is_fine(value))
+        return;
+    report_add(report, conf_schema.keys[f - from].code, f->node->at, path, NULL,
+               "'%s' must be %s", path, must_be);
+}
+
+static void check_texts(const struct conf *c, const struct schema_from *from,
+                        struct spec_report *report)
+{
+    check_text(from, "controller.listen", c->controller.listen, is_address,
+               "HOST:PORT", report);
+    check_text(from, "controller.metrics_listen", c->controller.metrics_listen,
+               is_address, "HOST:PORT", report);
+    check_text(from, "controller.url", c->controller.url, is_url,
+               "http://HOST:PORT", report);
+    check_text(from, "controller.jobs_dir", c->controller.jobs_dir, is_template,
+               "a path in which no '%' but that of %u stands", report);
+    check_text(from, "local.mpirun", c->local.mpirun, is_program, "a program",
+               report);
+    check_text(from, "slurm.srun", c->slurm.srun, is_program, "a program",
+               report);
+    check_text(from, "slurm.mpirun", c->slurm.mpirun, is_program, "a program",
+               report);
+}
+
+/* Workers on other machines reach the daemon by TCP alone. */
+static void check_allocator(const struct conf *c,
+                            const struct schema_from *from,
+                            struct spec_report *report)
+{
+    const struct schema_from *alloc = from_of(from, "allocator");
+    if (c->allocator == ALLOCATOR_SLURM && !c->controller.listen &&
+        !from_of(from, "controller.listen")->bad)
+        report_add(report, "E017", alloc->node->at, "allocator",
+                   "controller: {listen: \"HOST:PORT\"}",
+                   "'allocator: slurm' needs controller.listen: workers on "
+                   "the nodes call there");
+}
+
+static void check_group(const struct conf *c, const struct schema_from *from,
+                        struct spec_report *report)
+{
+    static const char path[] = "controller.socket_group";
+    const struct schema_from *f = from_of(from, path);
+    if (f->node && !f->bad && c->controller.socket_group && !c->controller.user)
+        report_add(report, "E017", f->node->at, path,
+                   "controller: {user: mgpu}",
+                   "'%s' needs controller.user: the socket of a daemon that "
+                   "serves one user is his alone",
+                   path);
+}
+
+static void check_admins(const struct conf *c, const struct schema_from *from,
+                         struct spec_report *report)
+{
+    const struct schema_from *f = from_of(from, "auth.admins");
+    if (!f->node || f->bad)
+        return;
+    const struct node *n = f->node->first;
+    for (size_t i = 0; i < c->auth.admins.n; i++, n = n->next)
+        if (!*n->text || strpbrk(n->text, " \t\n\r:/"))
+            report_add(report, "E014", n->at, "auth.admins", NULL,
+                       "each of 'auth.admins' must be the name of a user");
+}
+
+static void check_hooks(const struct schema_from *from,
+                        struct spec_report *report)
+{
+    static const char path[] = "notify.webhook_allow";
+    const struct schema_from *f = from_of(from, path);
+    struct error why = ERROR_INIT;
+    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
+         n = n->next)
+        if (hook_entry(n->text, &why) < 0)
+            report_add(report, "E023", n->at, path, NULL, "%s: %.200s", path,
+                       why.msg);
+}
+
+/* Slurm's GRES have a type and a number, and no size. */
+static void check_gpu_memory(const struct schema_from *from,
+                             struct spec_report *report)
+{
+    static const char path[] = "slurm.gpu_memory";
+    const struct schema_from *f = from_of(from, path);
+    struct error why = ERROR_INIT;
+    int64_t bytes = 0;
+    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
+         n = n->next) {
+        if (!schema_is_name(n->key))
+            report_add(report, "E014", n->key_at, path, NULL,
+                       "each key of '%s' must be a type of GPUs", path);
+        else if (parse_size(n->text, &bytes, &why) < 0 || bytes < 1 << 20)
+            report_add(report, "E023", n->at, path, "as in {h100: 80G}",
+                       "%s: %.150s", path,
+                       why.code != ERR_NONE ? why.msg : "less than 1M");
+    }
+}
+
+void conf_check(const struct conf *c, const struct schema_from *from,
+                struct spec_report *report)
+{
+    const struct schema_from *lost = from_of(from, "watchdog.node_lost_after");
+    const struct schema_from *beat = from_of(from, "watchdog.heartbeat");
+
+    if (!from_of(from, "version")->node)
+        report_add(report, "W001",
+                   (struct mark){.line = 1, .column = 1, .width = 1}, "version",
+                   "begin with version: 1",
+                   "'version' is missing; 1 is assumed");
+    if (!lost->bad && !beat->bad && (lost->node || beat->node) &&
+        c->watchdog.node_lost_after_s < 2 * c->watchdog.heartbeat_s)
+        report_add(report, "E023", (lost->node ? lost : beat)->node->at,
+                   "watchdog.node_lost_after",
+                   "one lost heartbeat must not end a job",
+                   "'watchdog.node_lost_after' must be at least twice "
+                   "watchdog.heartbeat");
+    check_texts(c, from, report);
+    check_allocator(c, from, report);
+    check_group(c, from, report);
+    check_admins(c, from, report);
+    check_hooks(from, report);
+    check_gpu_memory(from, report);
+}

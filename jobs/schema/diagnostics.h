@@ -1,0 +1,37 @@
+/* diagnostics.h - adding to a struct spec_report (spec.h); for jobs/ alone.
+ *
+ * A report keeps its fifty first findings in order of their place; errors
+ * push warnings out. All memory is taken by report_init(), so a finding is
+ * never lost to a full memory.
+ */
+#ifndef MGPU_JOBS_SCHEMA_DIAGNOSTICS_H
+#define MGPU_JOBS_SCHEMA_DIAGNOSTICS_H
+
+#include "jobs/schema/tree.h"
+#include "jobs/spec/spec.h"
+
+enum { REPORT_CAP = 50 };
+
+/* For a format's messages: enough for any key of ours. */
+enum { PATH_CAP = 128 };
+
+int report_init(struct spec_report *r, struct error *err) MUST_CHECK;
+
+/* code "E..." or "W..."; path and hint may be NULL. */
+void report_add(struct spec_report *r, const char *code, struct mark at,
+                const char *path, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* Of a finding without a line: "--set", or what said it. */
+const char *report_option(const struct spec_finding *f);
+
+/* -1 with "3 errors, 1 warning" when there are errors, else 0. */
+int report_verdict(const struct spec_report *r, struct error *err) MUST_CHECK;
+
+/* spec_report_print() for any file; `tail` ends the summary line when there
+ * are errors. */
+int report_print(const struct spec_report *r, const char *file,
+                 const char *text, size_t len, const char *tail,
+                 struct buf *out, struct error *err) MUST_CHECK;
+
+#endif

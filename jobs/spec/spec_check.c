@@ -1,0 +1,448 @@
+/* spec_check.c - what one row of the table cannot say about a job.
+ *
+ * Each check names the place of the value that has to change. A value that
+ * was refused before is not judged again: one mistake, one finding.
+ */
+#include "jobs/spec/spec_check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/spec/dependency.h"
+#include "jobs/spec/notify_target.h"
+#include "jobs/spec/retry_rule.h"
+#include "jobs/spec/timestamp.h"
+#include "jobs/text/text.h"
+
+static bool is_bad(const struct check *c, const char *path)
+{
+    const struct schema_from *f = from_of(c, path);
+    return f && f->bad;
+}
+
+static struct mark place_of(const struct check *c, const char *path)
+{
+    return from_of(c, path)->node->at;
+}
+
+/* Where a missing key would stand: at its section's name, or at the top. */
+static struct mark place_of_section(const struct check *c, const char *path)
+{
+    char head[PATH_CAP];
+    (void)snprintf(head, sizeof(head), "%.*s", (int)strcspn(path, "."), path);
+    const struct node *n = node_child(c->root, head);
+    struct mark top = {.line = 1, .column = 1, .width = 1};
+    return n ? n->key_at : top;
+}
+
+/* ---- kind ---------------------------------------------------------------- */
+
+/* Keys of the other kind, source or optimizer; false when it cannot be told
+ * because that value is bad itself. */
+static bool can_judge(const struct check *c, int when)
+{
+    if (when == WHEN_ALWAYS || when == WHEN_SWEEP)
+        return true;
+    if (when == WHEN_NOTIFY)
+        return !is_bad(c, "notify.email") && !is_bad(c, "notify.webhook");
+    if (!is_set(c, "kind"))
+        return false;
+    if ((when == WHEN_FILES || when == WHEN_FOLDER) && c->s->kind == SPEC_CV)
+        return is_set(c, "dataset.source");
+    if (c->s->kind != SPEC_CV)
+        return true;
+    if (when >= WHEN_SGD && when <= WHEN_EPS)
+        return !is_bad(c, "train.optimizer.name");
+    if (when == WHEN_BEST)
+        return !is_bad(c, "checkpoint.keep_best");
+    if (when >= WHEN_STEP)
+        return !is_bad(c, "train.lr_scheduler.name");
+    return true;
+}
+
+/* What a key that applies to some jobs of kind cv needs. */
+static const char *needs(int when)
+{
+    switch ((enum spec_when)when) {
+    case WHEN_FOLDER:
+        return "dataset.source: image_folder";
+    case WHEN_ADAMW:
+        return "train.optimizer.name: adamw";
+    case WHEN_RMSPROP:
+        return "train.optimizer.name: rmsprop";
+    case WHEN_MOMENTUM:
+        return "train.optimizer.name: sgd and rmsprop";
+    case WHEN_EPS:
+        return "train.optimizer.name: adamw and rmsprop";
+    case WHEN_STEP:
+        return "train.lr_scheduler.name: step";
+    case WHEN_MULTISTEP:
+        return "train.lr_scheduler.name: multistep";
+    case WHEN_BEST:
+        return "checkpoint.keep_best: true";
+    case WHEN_GAMMA:
+        return "train.lr_scheduler.name: step and multistep";
+    default:
+        return "train.optimizer.name: sgd";
+    }
+}
+
+static void refuse_stray(const struct check *c, const struct schema_key *k,
+                         struct mark at)
+{
+    bool is_cv = c->s->kind == SPEC_CV;
+    if (k->when == WHEN_SWEEP)
+        report_add(c->report, "E020", at, k->path, NULL,
+                   "a sweep is several jobs, and here is one");
+    else if (k->when == WHEN_NOTIFY)
+        report_add(c->report, "E017", at, k->path, NULL,
+                   "'%s' is only for notify.email or notify.webhook", k->path);
+    else if (!is_cv || k->when == WHEN_COMMAND)
+        report_add(c->report, "E018", at, k->path, NULL,
+                   "'%s' is only for kind: %s", k->path,
+                   is_cv ? "command" : "cv");
+    else if (k->when == WHEN_FILES)
+        report_add(c->report, "E017", at, k->path, NULL,
+                   "'%s' is not read when dataset.source is synthetic",
+                   k->path);
+    else
+        report_add(c->report, "E017", at, k->path, NULL, "'%s' is only for %s",
+                   k->path, needs(k->when));
+}
+
+static void check_rows(const struct check *c)
+{
+    for (size_t i = 0; i < spec_schema.n; i++) {
+        const struct schema_key *k = &spec_schema.keys[i];
+        const struct schema_from *f = &c->from[i];
+        if (!can_judge(c, k->when))
+            continue;
+        bool applies = spec_applies(k, c->s);
+        if (f->node && !applies)
+            refuse_stray(c, k, f->node->key_at);
+        else if (!f->node && applies && k->required) {
+            char range[RANGE_CAP], hint[RANGE_CAP + 16];
+            (void)snprintf(hint, sizeof(hint), "one of: %s",
+                           schema_range(k, range));
+            report_add(c->report, k->code, place_of_section(c, k->path),
+                       k->path, k->words ? hint : k->doc, "'%s' is missing",
+                       k->path);
+        }
+    }
+}
+
+/* ---- keys that go together ----------------------------------------------- */
+
+static void check_optimizer(const struct check *c)
+{
+    const struct job_spec *s = c->s;
+    if (is_set(c, "train.optimizer.nesterov") && s->train.optimizer.nesterov &&
+        s->train.optimizer.name == OPTIM_SGD &&
+        s->train.optimizer.momentum == 0 &&
+        !is_bad(c, "train.optimizer.momentum"))
+        report_add(c->report, "E017", place_of(c, "train.optimizer.nesterov"),
+                   "train.optimizer.nesterov", "set momentum: 0.9",
+                   "nesterov needs a momentum above 0");
+}
+
+static void check_channels(const struct check *c)
+{
+    static const char path[] = "model.in_channels";
+    if (is_set(c, path) && c->s->model.in_channels == 2)
+        report_add(c->report, "E013", place_of(c, path), path,
+                   "1 for gray images, 3 for colour", "%s is 1 or 3, not 2",
+                   path);
+}
+
+/* The last feature map of an image of 32 pixels or less has one: MobileNetV2
+ * halves it five times. */
+static void check_batch(const struct check *c)
+{
+    static const char path[] = "train.batch_size";
+    int32_t side = c->s->dataset.image_size;
+    if (is_set(c, path) && c->s->train.batch_size == 1 && side <= 32 &&
+        !is_bad(c, "dataset.image_size"))
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "set batch_size: 2 or more, or image_size: 33 or more",
+                   "batch norm needs more than 1 value per channel: a batch "
+                   "of 1 image of %d by %d pixels has 1",
+                   side, side);
+}
+
+static void check_mixed(const struct check *c)
+{
+    enum spec_precision p = c->s->train.precision;
+    if (is_set(c, "train.mixed") && c->s->train.mixed && p != PRECISION_FP16 &&
+        p != PRECISION_BF16 && !is_bad(c, "train.precision"))
+        report_add(c->report, "E017", place_of(c, "train.mixed"), "train.mixed",
+                   "set precision: bf16",
+                   "mixed precision computes in fp16 or bf16");
+}
+
+static void check_betas(const struct check *c)
+{
+    if (is_set(c, "train.optimizer.betas") &&
+        c->s->train.optimizer.betas.n != 2)
+        report_add(c->report, "E017", place_of(c, "train.optimizer.betas"),
+                   "train.optimizer.betas", "as in betas: [0.9, 0.999]",
+                   "train.optimizer.betas are two numbers, not %d",
+                   c->s->train.optimizer.betas.n);
+}
+
+static void check_milestones(const struct check *c)
+{
+    static const char path[] = "train.lr_scheduler.milestones";
+    const struct spec_numbers *m = &c->s->train.lr_scheduler.milestones;
+    bool rises = m->n > 0;
+    if (!is_set(c, path))
+        return;
+    for (int32_t i = 0; i < m->n; i++)
+        rises = rises && m->v[i] == (double)(int32_t)m->v[i] &&
+                (i == 0 || m->v[i] > m->v[i - 1]);
+    if (!rises)
+        report_add(c->report, "E017", place_of(c, path), path,
+                   "as in milestones: [30, 60, 90]",
+                   "%s are whole numbers of epochs, each above the one before",
+                   path);
+}
+
+static void check_every(const struct check *c)
+{
+    struct spec_every every;
+    struct error why = ERROR_INIT;
+    if (is_set(c, "checkpoint.every") &&
+        spec_every(c->s->checkpoint.every, &every, &why) < 0)
+        report_add(c->report, "E024", place_of(c, "checkpoint.every"),
+                   "checkpoint.every", "write 500steps, 10m or 1epoch",
+                   "checkpoint.every: %.160s", why.msg);
+}
+
+static void check_begin(const struct check *c)
+{
+    static const char path[] = "policy.begin";
+    char hint[WHEN_HINT_CAP], q[TEXT_QUOTE_CAP];
+    struct error why = ERROR_INIT;
+    struct when at;
+    if (is_set(c, path) && c->s->policy.begin &&
+        when_parse(c->s->policy.begin, &at, hint, &why) < 0)
+        report_add(c->report, "E023", place_of(c, path), path, hint,
+                   "%s '%s': %.120s", path,
+                   text_quote(q, sizeof(q), c->s->policy.begin), why.msg);
+}
+
+/* ---- gpus_per_node ------------------------------------------------------- */
+
+static void check_per_node(const struct check *c)
+{
+    static const char path[] = "resources.gpus_per_node";
+    const struct spec_range *gpus = &c->s->resources.gpus;
+    if (!is_set(c, path) || c->s->resources.gpus_per_node < 1 ||
+        is_bad(c, "resources.gpus") || is_bad(c, "resources.nodes") ||
+        spec_is_settled(c->s))
+        return;
+    report_add(c->report, "E021", place_of(c, path), path,
+               "as in gpus: 8, gpus_per_node: 4, which is two nodes",
+               "%d GPUs on each node, and %d..%d GPUs in all, do not go "
+               "together%s",
+               c->s->resources.gpus_per_node, gpus->min, gpus->max,
+               is_set(c, "resources.nodes") ? " with resources.nodes" : "");
+}
+
+static void check_resources(const struct check *c)
+{
+    const struct spec_range *gpus = &c->s->resources.gpus;
+    const struct spec_range *nodes = &c->s->resources.nodes;
+    if (is_set(c, "resources.gpu_memory") && gpus->max == 0 &&
+        (c->s->resources.gpu_memory.min > 0 ||
+         c->s->resources.gpu_memory.max > 0))
+        report_add(c->report, "E017", place_of(c, "resources.gpu_memory"),
+                   "resources.gpu_memory", NULL,
+                   "resources.gpu_memory is of GPUs, and there are none");
+    if (!is_set(c, "resources.nodes") || is_bad(c, "resources.gpus"))
+        return;
+    if (gpus->max > 0 && nodes->min > gpus->max)
+        report_add(c->report, "E021", place_of(c, "resources.nodes"),
+                   "resources.nodes", "give each node at least one GPU",
+                   "%d nodes for %d GPU%s", nodes->min, gpus->max,
+                   gpus->max == 1 ? "" : "s");
+}
+
+static void check_command(const struct check *c)
+{
+    const struct spec_list *argv = &c->s->command;
+    if (!is_set(c, "command") || c->s->kind != SPEC_COMMAND)
+        return;
+    if (argv->n == 0)
+        report_add(c->report, "E011", place_of(c, "command"), "command",
+                   "write [program, argument]", "'command' is empty");
+    else if (argv->items[0][0] == '\0' || argv->items[0][0] == '-')
+        report_add(c->report, "E011", from_of(c, "command")->node->first->at,
+                   "command", NULL, "'command' must begin with a program");
+}
+
+/* ---- other jobs, retries and ends ---------------------------------------- */
+
+static void check_depends(const struct check *c)
+{
+    static const char path[] = "depends_on";
+    struct depend found[DEPEND_MAX];
+    size_t n = 0;
+    const struct node *at =
+        is_set(c, path) ? from_of(c, path)->node->first : NULL;
+
+    for (; at; at = at->next) {
+        struct error why = ERROR_INIT;
+        if (depend_parse(at->text, found, &n, &why) < 0)
+            report_add(c->report, "E022", at->at, path, NULL,
+                       "depends_on: %.200s", why.msg);
+    }
+}
+
+static void check_retry(const struct check *c)
+{
+    static const char path[] = "retry.on";
+    char q[TEXT_QUOTE_CAP];
+    const struct node *at =
+        is_set(c, path) ? from_of(c, path)->node->first : NULL;
+
+    for (; at; at = at->next)
+        if (spec_retry(at->text) == 0)
+            report_add(c->report, "E012", at->at, path,
+                       "one of: node_fail, stalled, signal, exit, time_limit",
+                       "'%s' is no end to try again after",
+                       text_quote(q, sizeof(q), at->text));
+}
+
+static void check_rules(const struct check *c)
+{
+    static const char path[] = "retry.rules";
+    const struct node *at =
+        is_set(c, path) ? from_of(c, path)->node->first : NULL;
+
+    for (int n = 1; at; at = at->next, n++) {
+        struct error why = ERROR_INIT;
+        struct rule r;
+        if (rule_parse(at->text, &r, &why) < 0)
+            report_add(c->report, "E017", at->at, path, NULL,
+                       "retry.rules: %.200s", why.msg);
+        else if (n == RULES_MAX + 1)
+            report_add(c->report, "E017", at->at, path, NULL,
+                       "retry.rules: more than %d", (int)RULES_MAX);
+    }
+}
+
+/* Who is told, and of what. Whether a host may be called is the daemon's to
+ * say. */
+static void check_notify(const struct check *c)
+{
+    static const char mail[] = "notify.email", url[] = "notify.webhook",
+                      on[] = "notify.on";
+    struct hook hook;
+    struct error why = ERROR_INIT;
+    char q[TEXT_QUOTE_CAP];
+    const struct node *at = is_set(c, on) ? from_of(c, on)->node->first : NULL;
+
+    if (is_set(c, mail) && c->s->notify.email &&
+        hook_mail(c->s->notify.email, &why) < 0)
+        report_add(c->report, "E023", place_of(c, mail), mail, NULL,
+                   "%s: %.200s", mail, why.msg);
+    if (is_set(c, url) && c->s->notify.webhook &&
+        hook_url(c->s->notify.webhook, &hook, &why) < 0)
+        report_add(c->report, "E023", place_of(c, url), url, NULL, "%s: %.200s",
+                   url, why.msg);
+    for (; at; at = at->next) {
+        enum spec_notify bit = spec_notify(at->text);
+        if (bit == 0)
+            report_add(c->report, "E012", at->at, on,
+                       "one of: begin, end, fail, stalled, time_80, held, "
+                       "requeue",
+                       "'%s' is nothing to be told of",
+                       text_quote(q, sizeof(q), at->text));
+        else if (bit == NOTIFY_TIME_80 &&
+                 !isfinite(c->s->resources.time_limit_s) &&
+                 !is_bad(c, "resources.time_limit"))
+            report_add(c->report, "E017", at->at, on, NULL,
+                       "time_80 needs resources.time_limit");
+    }
+}
+
+/* A limit is what it warns of, and lies behind it. */
+static void check_warning(const struct check *c)
+{
+    static const char how[] = "resources.warn_signal";
+    static const char when[] = "resources.warn_before";
+    const struct job_spec *s = c->s;
+    bool has_limit = isfinite(s->resources.time_limit_s);
+    bool has_time = is_set(c, when) && s->resources.warn_before_s > 0;
+
+    if (is_bad(c, "resources.time_limit"))
+        return;
+    if (is_set(c, how) && s->resources.warn_signal > 0 && !has_limit)
+        report_add(c->report, "E017", place_of(c, how), how, NULL,
+                   "%s needs resources.time_limit", how);
+    if (has_time && !has_limit)
+        report_add(c->report, "E017", place_of(c, when), when, NULL,
+                   "%s needs resources.time_limit", when);
+    else if (has_time &&
+             s->resources.warn_before_s >= s->resources.time_limit_s)
+        report_add(c->report, "E017", place_of(c, when), when, NULL,
+                   "%s must be less than resources.time_limit", when);
+    if (has_time && has_limit && !is_bad(c, how) && is_set(c, "kind") &&
+        spec_warning(s, NULL) == 0)
+        report_add(c->report, "E017", place_of(c, when), when,
+                   "as in warn_signal: USR1", "%s needs %s", when, how);
+}
+
+/* Of a command nobody knows what it does about SIGTERM: only who says that it
+ * may be told is told in turn. */
+static void check_preemptible(const struct check *c)
+{
+    static const char path[] = "policy.preemptible";
+    static const char *const keys[] = {path, "checkpoint.on_signal",
+                                       "retry.resume", "checkpoint.dir",
+                                       "train.output_dir"};
+    const struct job_spec *s = c->s;
+    bool is_command = s->kind == SPEC_COMMAND;
+    size_t i = 0, n = is_command ? 1 : 5;
+
+    while (i < n && !is_set(c, keys[i]))
+        i++;
+    if (i == n || !is_set(c, "kind") || is_bad(c, path) ||
+        !s->policy.preemptible || spec_saves(s))
+        return;
+    report_add(c->report, "W111", place_of(c, keys[i]), keys[i],
+               "policy.preemptible: false keeps it from that",
+               "it begins anew when it has made room for another job%s",
+               is_command ? ", unless it saves its work on SIGTERM" : "");
+}
+
+void spec_check(const struct job_spec *s, const struct node *root,
+                const struct schema_from *from, struct spec_report *report)
+{
+    struct check c = {s, root, from, report};
+    struct mark top = {.line = 1, .column = 1, .width = 1};
+
+    if (!from_of(&c, "version")->node)
+        report_add(report, "W001", top, "version", "begin with version: 1",
+                   "'version' is missing; 1 is assumed");
+    check_rows(&c);
+    check_optimizer(&c);
+    check_channels(&c);
+    check_batch(&c);
+    check_mixed(&c);
+    check_betas(&c);
+    check_milestones(&c);
+    check_every(&c);
+    check_begin(&c);
+    check_per_node(&c);
+    check_resources(&c);
+    check_depends(&c);
+    check_retry(&c);
+    check_rules(&c);
+    check_warning(&c);
+    check_preemptible(&c);
+    check_notify(&c);
+    check_command(&c);
+    spec_check_env(&c);
+}

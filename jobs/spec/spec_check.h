@@ -1,0 +1,35 @@
+/* spec_check.h - what the checks of a specification share; for jobs/ alone. */
+#ifndef MGPU_JOBS_SPEC_SPEC_CHECK_H
+#define MGPU_JOBS_SPEC_SPEC_CHECK_H
+
+#include <string.h>
+
+#include "jobs/spec/spec_table.h"
+
+struct check {
+    const struct job_spec *s;
+    const struct node *root;
+    const struct schema_from *from;
+    struct spec_report *report;
+};
+
+static inline const struct schema_from *from_of(const struct check *c,
+                                                const char *path)
+{
+    for (size_t i = 0; i < spec_schema.n; i++)
+        if (strcmp(spec_schema.keys[i].path, path) == 0)
+            return &c->from[i];
+    return NULL;
+}
+
+/* The key was given and understood. */
+static inline bool is_set(const struct check *c, const char *path)
+{
+    const struct schema_from *f = from_of(c, path);
+    return f && f->node && !f->bad;
+}
+
+/* Labels, and the names of variables in env, env_passthrough and secrets. */
+void spec_check_env(const struct check *c);
+
+#endif

@@ -1,0 +1,151 @@
+/* spec_check_env.c - names: of labels, of variables, of secrets. */
+#include "jobs/spec/spec_check.h"
+
+#include <string.h>
+
+#include "jobs/spec/secrets_file.h"
+#include "jobs/text/text.h"
+
+static const char name_chars[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+
+static void check_labels(const struct check *c)
+{
+    const struct schema_from *f = from_of(c, "labels");
+    char q[TEXT_QUOTE_CAP];
+    if (!is_set(c, "labels"))
+        return;
+    if (c->s->labels.n > 16)
+        report_add(c->report, "E014", f->node->key_at, "labels", NULL,
+                   "%zu labels; at most 16 are kept", c->s->labels.n);
+    for (const struct node *n = f->node->first; n; n = n->next) {
+        size_t len = strspn(n->key, name_chars);
+        while (len > 0 && n->key[len] && strchr("./-", n->key[len]))
+            len += 1 + strspn(n->key + len + 1, name_chars);
+        (void)text_quote(q, sizeof(q), n->key);
+        if (len == 0 || n->key[len] || len > 63 || *n->key == '_')
+            report_add(c->report, "E014", n->key_at, "labels",
+                       "letters, digits, '.', '_', '/' and '-'; a letter or "
+                       "digit first; at most 63",
+                       "label '%s' is not a name", q);
+        if (strlen(n->text) > 63 || strpbrk(n->text, "\t\n\r"))
+            report_add(c->report, "E014", n->at, "labels", NULL,
+                       "the value of label '%s' must be one line of at most "
+                       "63 bytes",
+                       q);
+    }
+}
+
+/* Variables that change what a program is before it begins, that would give
+ * a job other devices than it was given, or that belong to mgpu. */
+static bool is_denied(const char *name)
+{
+    static const char *const whole[] = {
+        "BASH_ENV",         "ENV", "IFS", "SLURM_CONF", "CUDA_VISIBLE_DEVICES",
+        "CUDA_DEVICE_ORDER"};
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+        if (strcmp(name, whole[i]) == 0)
+            return true;
+    return strncmp(name, "LD_", 3) == 0 || strncmp(name, "MGPU_", 5) == 0;
+}
+
+static bool check_variable(const struct check *c, const char *name,
+                           struct mark at, const char *path)
+{
+    char q[TEXT_QUOTE_CAP];
+    size_t len = strspn(name, name_chars);
+    (void)text_quote(q, sizeof(q), name);
+    if (len == 0 || name[len] || (*name >= '0' && *name <= '9')) {
+        report_add(c->report, "E014", at, path, "letters, digits and '_'",
+                   "'%s' is not the name of a variable", q);
+        return false;
+    }
+    if (is_denied(name)) {
+        report_add(c->report, "E019", at, path, NULL,
+                   "a job may not set the variable '%s'", q);
+        return false;
+    }
+    return true;
+}
+
+/* What a list or a map has; NULL: nothing. */
+static const struct node *first_of(const struct check *c, const char *path)
+{
+    return is_set(c, path) ? from_of(c, path)->node->first : NULL;
+}
+
+static void warn_of_secret(const struct check *c, const char *name,
+                           struct mark at, const char *path, const char *what)
+{
+    char q[TEXT_QUOTE_CAP];
+    if (schema_is_secret(name))
+        report_add(c->report, "W101", at, path,
+                   "name it under 'secrets:' instead, with the value in "
+                   "~/" SECRET_DIR "/NAME, mode 0600",
+                   "'%s' looks like a secret, and %s",
+                   text_quote(q, sizeof(q), name), what);
+}
+
+static void check_env(const struct check *c)
+{
+    for (const struct node *n = first_of(c, "env"); n; n = n->next)
+        if (check_variable(c, n->key, n->key_at, "env"))
+            warn_of_secret(c, n->key, n->key_at, "env", "files get copied");
+    for (const struct node *n = first_of(c, "env_passthrough"); n; n = n->next)
+        if (check_variable(c, n->text, n->at, "env_passthrough"))
+            warn_of_secret(c, n->text, n->at, "env_passthrough",
+                           "the daemon is given its value");
+}
+
+static bool has_text(const struct node *n, const struct node *end,
+                     const char *text)
+{
+    for (; n && n != end; n = n->next)
+        if (strcmp(n->text, text) == 0)
+            return true;
+    return false;
+}
+
+/* A variable has one value, and the file's name is the variable's. */
+static void check_secret(const struct check *c, const struct node *n)
+{
+    static const char path[] = "secrets";
+    const struct node *env = first_of(c, "env");
+    char q[TEXT_QUOTE_CAP];
+    if (!check_variable(c, n->text, n->at, path))
+        return;
+    (void)text_quote(q, sizeof(q), n->text);
+    while (env && strcmp(env->key, n->text) != 0)
+        env = env->next;
+    if (strlen(n->text) > SECRET_NAME_MAX)
+        report_add(c->report, "E014", n->at, path, NULL,
+                   "the name of a secret has at most %d bytes",
+                   SECRET_NAME_MAX);
+    else if (has_text(first_of(c, path), n, n->text))
+        report_add(c->report, "E017", n->at, path, NULL, "'%s' is named twice",
+                   q);
+    else if (env || has_text(first_of(c, "env_passthrough"), NULL, n->text))
+        report_add(c->report, "E017", n->at, path, "leave it out there",
+                   "'%s' is a variable of %s as well", q,
+                   env ? "env" : "env_passthrough");
+}
+
+static void check_secrets(const struct check *c)
+{
+    size_t count = 0;
+    for (const struct node *n = first_of(c, "secrets"); n; n = n->next) {
+        if (++count > SECRETS_MAX) {
+            report_add(c->report, "E014", n->at, "secrets", NULL,
+                       "more than %d secrets", SECRETS_MAX);
+            return;
+        }
+        check_secret(c, n);
+    }
+}
+
+void spec_check_env(const struct check *c)
+{
+    check_labels(c);
+    check_env(c);
+    check_secrets(c);
+}

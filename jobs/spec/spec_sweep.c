@@ -1,0 +1,390 @@
+/* spec_sweep.c - the jobs of a text; see spec_expand() in spec.h.
+ *
+ * A sweep is axes: a key of a grid with its values is one, all keys of a zip
+ * together are one, the list is one. A task is a place on each; its tree is
+ * the file's with the values of that place put in, read by the same code as
+ * any job's, so a varied key can do nothing that a written one cannot.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec/spec_axes.h"
+#include "jobs/text/text.h"
+
+/* ---- the text that travels ------------------------------------------------
+ */
+
+static int resolve_base(struct expansion *x)
+{
+    for (size_t i = 0; i < spec_schema.n; i++) {
+        const struct schema_key *k = &spec_schema.keys[i];
+        const struct node *from = x->base.from[i].node;
+        if (k->type == KEY_PATH && from && from->kind == NODE_SCALAR &&
+            !x->base.from[i].bad &&
+            axes_resolve(x, k, (struct node *)from, &x->base.spec) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_text(struct expansion *x, const char *path, const char *text)
+{
+    struct node *n = node_create(NODE_SCALAR, (struct mark){.line = 0}, x->err);
+    if (!n)
+        return -1;
+    n->text = strdup(text);
+    if (!n->text) {
+        node_destroy(n);
+        return error_set(x->err, ERR_NOMEM, "'%s'", path);
+    }
+    return schema_put(&spec_schema, x->base.root, path, n, x->report, x->err);
+}
+
+/* What only this place knows: paths, the file's name and directory, the
+ * environment. What each task has its own of stays out of what all have. */
+static int settle_base(struct expansion *x, bool takes_env)
+{
+    const struct job_spec *s = &x->base.spec;
+    const struct spec_map *env = &s->env;
+    size_t n_own = env->n;
+    char path[PATH_CAP];
+
+    if (resolve_base(x) < 0)
+        return -1;
+    if (!node_child(x->base.root, "name") && !axes_vary(x, "name") &&
+        put_text(x, "name", s->name) < 0)
+        return -1;
+    if (s->workdir && !axes_vary(x, "workdir") &&
+        put_text(x, "workdir", s->workdir) < 0)
+        return -1;
+    if (takes_env &&
+        reading_take_env(&x->base, x->paths.home, x->report, x->err) < 0)
+        return -1;
+    for (size_t i = n_own; i < env->n; i++) {
+        (void)snprintf(path, sizeof(path), "env.%s", env->pairs[i].key);
+        if (!axes_vary(x, path) && put_text(x, path, env->pairs[i].value) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Notes are for who reads the file. */
+static void drop_notes(struct node *root)
+{
+    size_t n = strlen(spec_schema.notes);
+    for (const struct node *c = root->first, *next; c; c = next) {
+        next = c->next;
+        if (strncmp(c->key, spec_schema.notes, n) == 0)
+            node_remove(root, c->key);
+    }
+}
+
+static int write_text(struct expansion *x, char **ret)
+{
+    struct buf b = BUF_INIT;
+    drop_notes(x->base.root);
+    int rc = tree_json(x->base.root, &b, x->err);
+    char *text = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    if (!text)
+        return rc < 0 ? -1 : error_set(x->err, ERR_NOMEM, "sweep");
+    *ret = text;
+    return 0;
+}
+
+/* ---- tasks ----------------------------------------------------------------
+ */
+
+/* Descriptions are stored and shown: they have no value of a variable that is
+ * called a secret's. */
+static bool is_hidden(const char *key)
+{
+    static const char head[] = "env.";
+    size_t n = sizeof(head) - 1;
+    return strncmp(key, head, n) == 0 && schema_is_secret(key + n);
+}
+
+/* One value of one task: into its tree, and into its description. */
+static int assign(struct expansion *x, struct node *root, const char *key,
+                  struct mark at, const struct node *value, struct buf *vary)
+{
+    int rc = buf_addstr(vary, vary->len > 1 ? "," : "", x->err);
+    if (rc == 0)
+        rc = text_add_json(vary, key, x->err);
+    if (rc == 0)
+        rc = buf_addstr(vary, ":", x->err);
+    if (rc == 0)
+        rc = is_hidden(key) ? buf_addstr(vary, "\"********\"", x->err)
+                            : tree_json(value, vary, x->err);
+    struct node *copy = rc == 0 ? node_clone(value, x->err) : NULL;
+    if (!copy)
+        return -1;
+    copy->key_at = at;
+    return schema_put(&spec_schema, root, key, copy, &x->found, x->err);
+}
+
+/* A number is no key: the job is told it, and its description has it. */
+static int place_number(struct expansion *x, size_t at, struct buf *vary)
+{
+    return buf_addf(vary, x->err, "\"array\":\"%d\"", x->array->numbers[at]);
+}
+
+static int place(struct expansion *x, struct node *root, const struct axis *a,
+                 size_t at, struct buf *vary)
+{
+    const struct node *item = a->list;
+    if (a->is_array)
+        return place_number(x, at, vary);
+    for (size_t i = 0; item && i < at; i++)
+        item = item->next;
+    for (const struct node *v = item ? item->first : NULL; v; v = v->next)
+        if (assign(x, root, v->key, v->key_at, v, vary) < 0)
+            return -1;
+    for (size_t i = 0; i < a->n_varied; i++) {
+        const struct varied *k = &x->varied[a->first + i];
+        const struct node *v = k->values;
+        for (size_t j = 0; j < at; j++)
+            v = v->next;
+        if (assign(x, root, k->key, k->at, v, vary) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The last axis varies fastest. */
+static int assign_all(struct expansion *x, struct node *root, size_t task,
+                      struct buf *vary)
+{
+    size_t below = x->n_tasks;
+    int rc = buf_addstr(vary, "{", x->err);
+    for (size_t i = 0; rc == 0 && i < x->n_axes; i++) {
+        below /= x->axes[i].n;
+        rc = place(x, root, &x->axes[i], task / below % x->axes[i].n, vary);
+    }
+    return rc < 0 ? -1 : buf_addstr(vary, "}", x->err);
+}
+
+static bool is_known(const struct spec_report *r, const struct spec_finding *f)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct spec_finding *g = &r->findings[i];
+        if (g->line == f->line && g->column == f->column &&
+            strcmp(g->code, f->code) == 0 && strcmp(g->path, f->path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int32_t number_of(const struct expansion *x, size_t task)
+{
+    return x->array ? x->array->numbers[task] : (int32_t)task;
+}
+
+static void merge(struct expansion *x, size_t task, const char *vary)
+{
+    for (size_t i = 0; i < x->found.n; i++) {
+        const struct spec_finding *f = &x->found.findings[i];
+        struct mark at = {f->line, f->column, f->width, f->option};
+        if (is_known(x->report, f))
+            continue;
+        if (f->is_error)
+            report_add(x->report, f->code, at, f->path, f->hint,
+                       "%s (task %d: %s)", f->message, number_of(x, task),
+                       vary);
+        else
+            report_add(x->report, f->code, at, f->path, f->hint, "%s",
+                       f->message);
+    }
+    x->found.n = x->found.n_errors = x->found.n_warnings = 0;
+}
+
+static int read_task(struct expansion *x, struct node *root,
+                     struct job_spec *ret)
+{
+    static const struct schema_base absolute = {NULL, NULL};
+    if (schema_defaults(&spec_schema, ret, x->err) < 0 ||
+        reading_fill(root, x->opt, &x->found, x->err) < 0 ||
+        schema_apply(&spec_schema, root, &absolute, ret, x->from, &x->found,
+                     x->err) < 0)
+        return -1;
+    spec_settle(ret, x->from);
+    spec_check(ret, root, x->from, &x->found);
+    return 0;
+}
+
+static int make_task(struct expansion *x, size_t i, struct spec_task *ret)
+{
+    struct buf vary = BUF_INIT;
+    struct node *root = node_clone(x->base.root, x->err);
+    int rc = root ? assign_all(x, root, i, &vary) : -1;
+    if (rc == 0)
+        rc = read_task(x, root, &ret->spec);
+    if (rc == 0) {
+        merge(x, i, buf_str(&vary));
+        ret->number = number_of(x, i);
+        ret->vary = buf_detach(&vary);
+        if (!ret->vary)
+            rc = error_set(x->err, ERR_NOMEM, "task");
+    }
+    buf_clear(&vary);
+    node_destroy(root);
+    return rc;
+}
+
+/* The sweep is put aside while tasks are made of the rest. */
+static int make_tasks(struct expansion *x, struct spec_jobs *ret)
+{
+    if (report_init(&x->found, x->err) < 0)
+        return -1;
+    ret->tasks = calloc(x->n_tasks, sizeof(*ret->tasks));
+    if (!ret->tasks)
+        return error_set(x->err, ERR_NOMEM, "%zu tasks", x->n_tasks);
+    ret->n = x->n_tasks;
+    for (size_t i = 0; i < ret->n; i++)
+        if (make_task(x, i, &ret->tasks[i]) < 0)
+            return -1;
+    return axes_check_awaited(x, ret);
+}
+
+static int draw_seeds(struct spec_jobs *jobs, struct error *err)
+{
+    int64_t seed = -1;
+    for (size_t i = 0; i < jobs->n; i++) {
+        struct job_spec *s = &jobs->tasks[i].spec;
+        if (s->kind != SPEC_CV || s->train.seed >= 0)
+            continue;
+        if (seed < 0 && spec_draw_seed(&seed, err) < 0)
+            return -1;
+        s->train.seed = seed;
+    }
+    return 0;
+}
+
+static struct node *take_out(struct node *root, const char *key)
+{
+    struct node **p = &root->first, *last = NULL;
+    while (*p && strcmp((*p)->key, key) != 0) {
+        last = *p;
+        p = &(*p)->next;
+    }
+    struct node *found = *p;
+    if (found) {
+        *p = found->next;
+        if (root->last == found)
+            root->last = last;
+        found->next = NULL;
+    }
+    return found;
+}
+
+static int expand(struct expansion *x, const struct spec_options *opt,
+                  struct spec_jobs *ret)
+{
+    x->opt = opt;
+    x->paths = (struct schema_base){x->base.dir, opt->home};
+    axes_check_parts(x);
+    if (reading_values(&x->base, opt, x->report, x->err) < 0 ||
+        axes_read(x) < 0 || settle_base(x, opt->take_env) < 0)
+        return -1;
+    reading_look_around(&x->base, opt, x->report);
+    if (x->report->n_errors > 0)
+        return 0;
+    ret->is_sweep = true;
+    ret->max_parallel = x->base.spec.sweep.max_parallel;
+    if (x->array && x->array->max_parallel > 0)
+        ret->max_parallel = x->array->max_parallel;
+    ret->stop_on_fail = x->base.spec.sweep.stop_on_fail;
+    if (write_text(x, &ret->text) < 0)
+        return -1;
+    if (!axes_check_size(x, strlen(ret->text)))
+        return 0;
+    x->sweep = take_out(x->base.root, "sweep");
+    int rc = make_tasks(x, ret);
+    node_append(x->base.root, x->sweep);
+    return rc;
+}
+
+/* ---- all of it ------------------------------------------------------------
+ */
+
+static int expand_one(const char *text, size_t len,
+                      const struct spec_options *opt, struct spec_jobs *ret,
+                      struct spec_report *report, struct error *err)
+{
+    ret->tasks = calloc(1, sizeof(*ret->tasks));
+    if (!ret->tasks)
+        return error_set(err, ERR_NOMEM, "job");
+    spec_report_clear(report);
+    if (spec_parse(text, len, opt, &ret->tasks[0].spec, report, err) < 0)
+        return -1;
+    ret->n = 1;
+    return 0;
+}
+
+/* What was found in it has been reported. */
+static int write_one(struct expansion *x, const struct spec_options *opt,
+                     struct spec_jobs *ret)
+{
+    x->report = &x->found;
+    x->paths = (struct schema_base){x->base.dir, opt->home};
+    if (report_init(&x->found, x->err) < 0 ||
+        reading_values(&x->base, opt, x->report, x->err) < 0 ||
+        settle_base(x, opt->take_env) < 0)
+        return -1;
+    return write_text(x, &ret->text);
+}
+
+/* A sweep that is nothing is none. */
+static bool has_sweep(const struct node *root)
+{
+    const struct node *n = root ? node_child(root, "sweep") : NULL;
+    return n && n->kind != NODE_NULL;
+}
+
+int spec_expand(const char *text, size_t len, const struct spec_options *opt,
+                struct spec_jobs *ret, struct spec_report *report,
+                struct error *err)
+{
+    static const struct spec_options none = {.file = NULL};
+    struct expansion x = {.report = report, .err = err};
+    struct spec_jobs jobs = {.n = 0};
+
+    if (!opt)
+        opt = &none;
+    int rc = report_init(report, err);
+    if (rc == 0)
+        rc = reading_open(&x.base, text, len, opt, report, err);
+    if (rc == 0 && has_sweep(x.base.root)) {
+        x.sweep = node_child(x.base.root, "sweep");
+        rc = expand(&x, opt, &jobs);
+        if (rc == 0)
+            rc = report_verdict(report, err);
+        if (rc == 0 && opt->draw_seed)
+            rc = draw_seeds(&jobs, err);
+    } else if (rc == 0) {
+        rc = expand_one(text, len, opt, &jobs, report, err);
+        if (rc == 0 && opt->wants_text)
+            rc = write_one(&x, opt, &jobs);
+    }
+    if (rc == 0)
+        *ret = jobs;
+    else
+        spec_jobs_clear(&jobs);
+    reading_clear(&x.base);
+    spec_clear(&x.scratch);
+    spec_report_clear(&x.found);
+    free(x.array);
+    return rc;
+}
+
+void spec_jobs_clear(struct spec_jobs *j)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        spec_clear(&j->tasks[i].spec);
+        free(j->tasks[i].vary);
+    }
+    free(j->tasks);
+    free(j->text);
+    *j = (struct spec_jobs){.n = 0};
+}

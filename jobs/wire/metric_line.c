@@ -1,0 +1,241 @@
+/* metric_line.c - see metric_line.h.
+ *
+ * A line is a flat JSON object of numbers, and of one text in the rows of a
+ * profiler, so it is read by hand: the daemon decodes every iteration of every
+ * rank, and a general reader would allocate for each member. What is read is
+ * strict JSON, but that NaN, Infinity and -Infinity, which Python writes,
+ * count as null.
+ */
+#include "jobs/wire/metric_line.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/text/text.h"
+
+struct cursor {
+    const char *p, *end;
+    struct error *err;
+};
+
+static int refuse(const struct cursor *c, const char *start, const char *what)
+{
+    return error_set(c->err, ERR_INVAL, "metrics: %s at byte %zu", what,
+                     (size_t)(c->p - start) + 1);
+}
+
+static void skip_space(struct cursor *c)
+{
+    while (c->p < c->end &&
+           (*c->p == ' ' || *c->p == '\t' || *c->p == '\r' || *c->p == '\n'))
+        c->p++;
+}
+
+static bool take(struct cursor *c, char want)
+{
+    skip_space(c);
+    if (c->p == c->end || *c->p != want)
+        return false;
+    c->p++;
+    return true;
+}
+
+static bool take_word(struct cursor *c, const char *word)
+{
+    size_t len = strlen(word);
+    if ((size_t)(c->end - c->p) < len || memcmp(c->p, word, len) != 0)
+        return false;
+    c->p += len;
+    return true;
+}
+
+static int hex4(struct cursor *c, int32_t *ret)
+{
+    int32_t v = 0;
+    if (c->end - c->p < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        static const char digits[] = "0123456789abcdef";
+        char low = (char)(*c->p >= 'A' && *c->p <= 'F' ? *c->p | 0x20 : *c->p);
+        const char *d = low ? strchr(digits, low) : NULL;
+        if (!d)
+            return -1;
+        v = v << 4 | (int32_t)(d - digits);
+        c->p++;
+    }
+    *ret = v;
+    return 0;
+}
+
+/* The code point of an escape; c is behind the backslash. -1: none. */
+static int32_t read_escape(struct cursor *c)
+{
+    static const char from[] = "\"\\/bfnrt";
+    static const char to[] = "\"\\/\b\f\n\r\t";
+    if (c->p == c->end)
+        return -1;
+    char e = *c->p++;
+    int32_t hi = 0, lo = 0;
+    if (e != 'u') {
+        const char *d = e ? strchr(from, e) : NULL;
+        return d ? to[d - from] : -1;
+    }
+    if (hex4(c, &hi) < 0 || (hi >= 0xdc00 && hi <= 0xdfff))
+        return -1;
+    if (hi < 0xd800 || hi > 0xdbff)
+        return hi;
+    if (!take_word(c, "\\u") || hex4(c, &lo) < 0 || lo < 0xdc00 || lo > 0xdfff)
+        return -1;
+    return 0x10000 + ((hi - 0xd800) << 10 | (lo - 0xdc00));
+}
+
+static size_t put_utf8(char out[4], int32_t cp)
+{
+    if (cp < 0x80) {
+        out[0] = (char)cp;
+        return 1;
+    }
+    size_t more = cp < 0x800 ? 1 : cp < 0x10000 ? 2 : 3;
+    static const unsigned lead[] = {0, 0xc0, 0xe0, 0xf0};
+    out[0] = (char)(lead[more] | (unsigned)cp >> (6 * more));
+    for (size_t i = 1; i <= more; i++)
+        out[i] = (char)(0x80 | ((unsigned)cp >> (6 * (more - i)) & 0x3f));
+    return more + 1;
+}
+
+/* A key: UTF-8 without control characters, at most 64 bytes. */
+static int read_name(struct cursor *c, char ret[METRIC_NAME_CAP])
+{
+    size_t len = 0;
+    if (!take(c, '"'))
+        return -1;
+    while (c->p < c->end && *c->p != '"') {
+        char one[4];
+        const char *from = c->p;
+        int32_t cp = text_next(&c->p, c->end);
+        size_t n = (size_t)(c->p - from);
+        if (cp == '\\') {
+            cp = read_escape(c);
+            n = cp < 0 ? 0 : put_utf8(one, cp);
+        } else
+            memcpy(one, from, n);
+        if (cp < 0x20 || text_is_control(cp) || len + n >= METRIC_NAME_CAP)
+            return -1;
+        memcpy(ret + len, one, n);
+        len += n;
+    }
+    ret[len] = '\0';
+    return len > 0 && take(c, '"') ? 0 : -1;
+}
+
+static bool is_digit(const struct cursor *c)
+{
+    return c->p < c->end && *c->p >= '0' && *c->p <= '9';
+}
+
+static bool skip_digits(struct cursor *c)
+{
+    bool any = is_digit(c);
+    while (is_digit(c))
+        c->p++;
+    return any;
+}
+
+/* JSON's grammar of numbers; strtod() alone takes much more. */
+static int read_number(struct cursor *c, double *ret)
+{
+    const char *from = c->p;
+    char text[64]; /* 17 digits say it all; nobody writes more than 63 */
+    (void)take_word(c, "-");
+    bool zero = c->p < c->end && *c->p == '0';
+    if (!skip_digits(c) || (zero && c->p - from > 1 + (*from == '-')))
+        return -1;
+    if (take_word(c, ".") && !skip_digits(c))
+        return -1;
+    if (c->p < c->end && (*c->p == 'e' || *c->p == 'E')) {
+        c->p++;
+        if (!take_word(c, "-"))
+            (void)take_word(c, "+");
+        if (!skip_digits(c))
+            return -1;
+    }
+    size_t len = (size_t)(c->p - from);
+    if (len >= sizeof(text))
+        return -1;
+    memcpy(text, from, len);
+    text[len] = '\0';
+    *ret = strtod(text, NULL);
+    if (!isfinite(*ret))
+        *ret = NAN;
+    return 0;
+}
+
+static int read_value(struct cursor *c, double *ret)
+{
+    static const char *const nothing[] = {"null", "NaN", "Infinity",
+                                          "-Infinity"};
+    skip_space(c);
+    for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++) {
+        if (take_word(c, nothing[i])) {
+            *ret = NAN;
+            return 0;
+        }
+    }
+    return read_number(c, ret);
+}
+
+/* The text of "profile"; any other is no part of a line. */
+static bool is_profile(struct cursor *c, const char *name)
+{
+    skip_space(c);
+    return c->p < c->end && *c->p == '"' && strcmp(name, "profile") == 0;
+}
+
+static int read_members(struct cursor *c, struct metric_member *members,
+                        size_t *ret_n, char *ret_profile)
+{
+    const char *start = c->p;
+    size_t n = 0;
+    if (!take(c, '{'))
+        return refuse(c, start, "expected an object");
+    if (!take(c, '}')) {
+        do {
+            if (n == METRIC_MEMBERS_CAP)
+                return error_set(c->err, ERR_LIMIT,
+                                 "metrics: more than %d values in a line",
+                                 METRIC_MEMBERS_CAP);
+            if (read_name(c, members[n].name) < 0)
+                return refuse(c, start, "expected a name of at most 64 bytes");
+            if (!take(c, ':'))
+                return refuse(c, start, "expected ':'");
+            if (is_profile(c, members[n].name)) {
+                if (read_name(c, ret_profile) < 0)
+                    return refuse(c, start,
+                                  "expected a text of at most 64 bytes");
+                continue;
+            }
+            if (read_value(c, &members[n].value) < 0)
+                return refuse(c, start, "expected a number or null");
+            n++;
+        } while (take(c, ','));
+        if (!take(c, '}'))
+            return refuse(c, start, "expected ',' or '}'");
+    }
+    skip_space(c);
+    if (c->p != c->end)
+        return refuse(c, start, "text behind the object");
+    *ret_n = n;
+    return 0;
+}
+
+int metric_members_read(const char *line, size_t len,
+                        struct metric_member members[METRIC_MEMBERS_CAP],
+                        size_t *ret_n, char ret_profile[METRIC_NAME_CAP],
+                        struct error *err)
+{
+    struct cursor c = {line, line + len, err};
+    ret_profile[0] = '\0';
+    return read_members(&c, members, ret_n, ret_profile);
+}

@@ -1,0 +1,60 @@
+/* spec_examples.c - the specifications that are shipped are valid, from any
+ * directory, and say what their comments do. */
+#include "jobs/spec/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+static bool parses(const struct buf *text, const struct spec_options *opt,
+                   struct job_spec *s)
+{
+    struct spec_report r;
+    struct error err = ERROR_INIT;
+    int rc = spec_parse(text->data, text->len, opt, s, &r, &err);
+    if (rc < 0)
+        tap_diag("%s: %s", r.n ? r.findings[0].message : "", err.msg);
+    spec_report_clear(&r);
+    return rc == 0;
+}
+
+int main(void)
+{
+    static const char *const names[] = {"mnist-mobilenet", "image-folder",
+                                        "cv-synthetic", "command-hello",
+                                        "command-secret"};
+    const char *src = getenv("MGPU_SRC");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[400];
+        struct buf text = BUF_INIT;
+        struct error err = ERROR_INIT;
+        struct job_spec s;
+        (void)snprintf(path, sizeof(path), "%s/jobs/examples/%s.yaml",
+                       src ? src : ".", names[i]);
+        struct spec_options opt = {.file = path, .home = "/home/ann"};
+        if (!ok(buf_read_file(&text, path, 1 << 20, &err) == 0 &&
+                    parses(&text, &opt, &s),
+                "%s is valid", names[i])) {
+            buf_clear(&text);
+            continue;
+        }
+        if (i == 0) {
+            ok(s.dataset.path[0] == '/' &&
+                   strstr(s.dataset.path, "/tests/data/mnist") != NULL,
+               "its data is found from any directory");
+            is_int(s.resources.gpus.min, 2, "two ranks");
+            is_int(s.train.lr_scheduler.num_warmup_steps, 78, "warm-up");
+            ok(s.train.optimizer.nesterov, "Nesterov");
+        }
+        if (i == 1)
+            ok(s.dataset.source == SOURCE_IMAGE_FOLDER &&
+                   s.dataset.augment == AUGMENT_CROP &&
+                   s.dataset.on_bad_row == BAD_ROW_SKIP,
+               "a folder's keys");
+        spec_clear(&s);
+        buf_clear(&text);
+    }
+    return tap_done();
+}

@@ -1,0 +1,148 @@
+/* spec_said.c - what of a specification travels: what its user wrote, so that
+ * a daemon of another version is asked for nothing that nobody wants.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/spec/spec_table.h"
+#include "tests/tap.h"
+
+static const char file[] =
+    "version: 1\nkind: command\nx-note: mine\ncommand: [a, -b]\nworkdir: w\n"
+    "checkpoint: {grace: 90s}\nlabels: {a: b}\n"
+    "env_passthrough: [SAID_TEST]\nretry: {max: 2}\n";
+static const struct spec_set sets[] = {{"resources.gpus", "1..2", NULL},
+                                       {"policy.priority", "high", NULL}};
+static const struct spec_options here = {.file = "/data/said.yaml",
+                                         .home = "/home/a",
+                                         .sets = sets,
+                                         .n_sets = 2,
+                                         .take_env = true,
+                                         .wants_text = true};
+static const char said[] =
+    "{\"version\":\"1\",\"kind\":\"command\",\"command\":[\"a\",\"-b\"],"
+    "\"checkpoint\":{\"grace\":\"90s\"},\"labels\":{\"a\":\"b\"},"
+    "\"env_passthrough\":[\"SAID_TEST\"],\"retry\":{\"max\":\"2\"},"
+    "\"resources\":{\"gpus\":\"1..2\"},\"policy\":{\"priority\":\"high\"},"
+    "\"name\":\"said\",\"workdir\":\"/data/w\","
+    "\"env\":{\"SAID_TEST\":\"from here\"}}";
+
+static struct spec_report report;
+static struct error err;
+
+static int expand(const char *text, const struct spec_options *opt,
+                  struct spec_jobs *ret)
+{
+    spec_report_clear(&report);
+    return spec_expand(text, strlen(text), opt, ret, &report, &err);
+}
+
+static void test_text(void)
+{
+    struct spec_jobs here_jobs = {.n = 0}, there = {.n = 0};
+    struct spec_options silent = here;
+    struct buf a = BUF_INIT, b = BUF_INIT;
+
+    is_int(expand(file, &here, &here_jobs), 0, "a job");
+    is_int((long)report.n, 0, "  nothing is odd about it, or said twice");
+    is_str(here_jobs.text, said, "  its user's words, and what is known here");
+    ok(!here_jobs.is_sweep && here_jobs.n == 1, "  is no sweep");
+    is_int(expand(said, NULL, &there), 0, "  they are read without the file");
+    ok(!there.text, "  and not written again");
+    bool same = spec_dump(&here_jobs.tasks[0].spec, &a, &err) == 0 &&
+                spec_dump(&there.tasks[0].spec, &b, &err) == 0 &&
+                strcmp(buf_str(&a), buf_str(&b)) == 0;
+    ok(same, "  to the same job, with every value");
+    spec_jobs_clear(&there);
+    is_int(expand(buf_str(&a), NULL, &there), 0,
+           "with every value, as older tools send it, it is one, too");
+    spec_jobs_clear(&here_jobs);
+    spec_jobs_clear(&there);
+    silent.wants_text = false;
+    is_int(expand(file, &silent, &here_jobs), 0, "who wants no text");
+    ok(!here_jobs.text, "  gets none");
+    spec_jobs_clear(&here_jobs);
+    buf_clear(&a);
+    buf_clear(&b);
+}
+
+/* How many errors are found by a daemon that does not know that key. */
+static size_t errors_without(const struct node *root, size_t row)
+{
+    static struct schema_key keys[SPEC_KEYS_CAP];
+    struct schema_from from[SPEC_KEYS_CAP];
+    static const struct schema_base absolute = {NULL, NULL};
+    struct job_spec spec = {.version = 0};
+    struct schema older = spec_schema;
+
+    memcpy(keys, spec_schema.keys, row * sizeof(*keys));
+    memcpy(keys + row, spec_schema.keys + row + 1,
+           (spec_schema.n - row - 1) * sizeof(*keys));
+    older.keys = keys;
+    older.n = spec_schema.n - 1;
+    spec_report_clear(&report);
+    int rc = report_init(&report, &err);
+    if (rc == 0)
+        rc = schema_defaults(&older, &spec, &err);
+    if (rc == 0)
+        rc = schema_apply(&older, root, &absolute, &spec, from, &report, &err);
+    schema_clear(&older, &spec);
+    return rc < 0 ? 1000 : report.n_errors;
+}
+
+static bool is_written(const char *path)
+{
+    static const char *const written[] = {
+        "version",
+        "kind",
+        "command",
+        "workdir",
+        "checkpoint.grace",
+        "labels",
+        "env_passthrough",
+        "retry.max",
+        "resources.gpus",
+        "policy.priority",
+        "name",
+        "env",
+    };
+    for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++)
+        if (strcmp(written[i], path) == 0)
+            return true;
+    return false;
+}
+
+static void test_older_daemon(void)
+{
+    struct node *root = NULL;
+    size_t n_silent = 0, n_written = 0, wrong = 0;
+
+    spec_report_clear(&report);
+    if (report_init(&report, &err) < 0 ||
+        tree_parse(said, strlen(said), &report, &root, &err) < 0)
+        tap_diag("%s", err.msg);
+    for (size_t i = 0; root && i < spec_schema.n; i++) {
+        const char *path = spec_schema.keys[i].path;
+        bool written = is_written(path);
+        size_t n = errors_without(root, i);
+        n_silent += !written;
+        n_written += written;
+        if ((n > 0) == written)
+            continue;
+        wrong++;
+        tap_diag("without %s: %zu errors", path, n);
+    }
+    ok(n_silent > 50, "keys that nobody wrote: %zu", n_silent);
+    is_int((long)n_written, 12, "and those that somebody did");
+    is_int((long)wrong, 0, "a daemon minds the latter alone not to know");
+    node_destroy(root);
+}
+
+int main(void)
+{
+    (void)setenv("SAID_TEST", "from here", 1);
+    test_text();
+    test_older_daemon();
+    spec_report_clear(&report);
+    return tap_done();
+}
