@@ -591,7 +591,7 @@ c_files := $(shell find jobs scheduler worker kernels db slurm tests \
 tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
-not_alone := tests/simt/% kernels/exec.h kernels/exec_%.h kernels/simd%.h \
+not_alone := tests/simt/% kernels/exec/exec.h kernels/exec_%.h kernels/simd%.h \
              kernels/exec/exec%.h kernels/exec/simd%.h kernels/%_rows.h
 # How many states of a function the analyzer goes through: as it does itself. A
 # third of them takes a third of the time.
@@ -642,7 +642,7 @@ build/fuzz/files_wire: $(call fuzz_obj,slurm/files_wire.c)
 build/fuzz/safetensors: $(call fuzz_obj,worker/safetensors.c)
 build/fuzz/idx: $(call fuzz_obj,worker/data/idx.c)
 build/fuzz/idx: fuzz_libs := -lz
-build/fuzz/image: $(call fuzz_obj,kernels/image_u8.c \
+build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \
     worker/data/sample.c \
     worker/data/decode.c \
     worker/data/decode_jpeg.c \

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "kernels/exec_device.h"
-#include "kernels/half.h"
+#include "kernels/exec/exec_device.h"
+#include "kernels/exec/half.h"
 
 static const struct {
     const char *name;

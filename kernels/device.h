@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
-#include "kernels/image_u8.h"
+#include "kernels/cv/image_u8.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -305,7 +305,7 @@ struct device_ops {
                 const double *scale, double smooth, bool grad,
                 struct error *err);
     /* x [N, S, S, C] T: image i is the part of src that list[i] names, see
-     * kernels/image_u8.h, resized and then (v / 255 - mean[c]) / std[c]. An
+     * kernels/cv/image_u8.h, resized and then (v / 255 - mean[c]) / std[c]. An
      * image stored with one channel has it repeated.
      *
      * in   list  [N], device memory; image_u8_check() is the caller's

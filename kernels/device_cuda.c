@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda_fault.h"
-#include "kernels/exec_cuda.h"
+#include "kernels/exec/exec_cuda.h"
 
 _Static_assert(CUDA_UNAVAILABLE == (int)cudaErrorDevicesUnavailable &&
                    CUDA_ECC == (int)cudaErrorECCUncorrectable &&

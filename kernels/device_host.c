@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernels/exec_device.h"
+#include "kernels/exec/exec_device.h"
 
 enum {
     ALIGN = 256, /* as cudaMalloc; a multiple of every SIMD register */

@@ -3,7 +3,7 @@
  * BLAS reports a wrong argument by printing and exiting, cuBLASLt by a code
  * without a name for the argument: neither is an error message.
  */
-#include "kernels/exec_device.h"
+#include "kernels/exec/exec_device.h"
 
 static int32_t at_least(int32_t n)
 {

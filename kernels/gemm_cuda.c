@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/exec_cuda.h"
+#include "kernels/exec/exec_cuda.h"
 
 enum {
     /* What NVIDIA recommends for compute capability 9.0. */

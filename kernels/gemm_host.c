@@ -8,7 +8,7 @@
 #include <cblas.h>
 #include <omp.h>
 
-#include "kernels/exec_device.h"
+#include "kernels/exec/exec_device.h"
 
 void host_gemm_threads(int32_t threads)
 {

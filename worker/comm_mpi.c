@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "kernels/half.h"
+#include "kernels/exec/half.h"
 #include "worker/comm.h"
 
 /* A test that finds nothing to do costs about 1 us, a context switch about

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/exec_device.h"
-#include "kernels/simd_types.h"
+#include "kernels/exec/exec_device.h"
+#include "kernels/exec/simd_types.h"
 #include "tests/simt/simt.h"
 #include "tests/simt/simt_device.h"
 

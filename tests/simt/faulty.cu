@@ -3,7 +3,7 @@
  * Each turns 64 values round: lane i writes box[i] and reads box[63 - i],
  * which the other warp wrote.
  */
-#include "kernels/exec.h"
+#include "kernels/exec/exec.h"
 #include "tests/simt/simt_device.h"
 
 namespace

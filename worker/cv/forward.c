@@ -2,7 +2,7 @@
  *
  * In NHWC a 1x1 convolution is one matrix product over all pixels; the stem
  * becomes one through its patches (im2col). ReLU6 is the norm's clamp. Norms
- * are applied by the convolution that reads (kernels/exec_norm.h).
+ * are applied by the convolution that reads (kernels/exec/exec_norm.h).
  */
 #include "worker/cv/model_impl.h"
 

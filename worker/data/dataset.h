@@ -18,7 +18,7 @@
 
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
-#include "kernels/image_u8.h"
+#include "kernels/cv/image_u8.h"
 #include "worker/data/folder.h"
 
 enum dataset_part { DATASET_TRAIN, DATASET_EVAL };

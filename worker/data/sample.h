@@ -14,7 +14,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
-#include "kernels/image_u8.h"
+#include "kernels/cv/image_u8.h"
 #include "worker/data/view.h"
 
 /* The memory that one thread works in; zeroed to begin with. */

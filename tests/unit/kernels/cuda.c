@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/exec_device.h"
+#include "kernels/exec/exec_device.h"
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"
 

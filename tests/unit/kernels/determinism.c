@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/exec_device.h"
+#include "kernels/exec/exec_device.h"
 #include "tests/device.h"
 #include "tests/tap.h"
 #include "tests/unit/kernels/contract/bed.h"

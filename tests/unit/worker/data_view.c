@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "kernels/image_u8.h"
+#include "kernels/cv/image_u8.h"
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
 #include "worker/data/exif.h"

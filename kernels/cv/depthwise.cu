@@ -7,9 +7,9 @@
  * once. Pixels whose three columns are all inside, nearly all of them, take
  * a path without column checks.
  */
-#include "kernels/exec_norm.h"
+#include "kernels/exec/exec_norm.h"
 #ifndef EXEC_CUDA
-#include "kernels/depthwise_rows.h"
+#include "kernels/cv/depthwise_rows.h"
 #endif
 
 namespace

@@ -9,10 +9,10 @@
  * and BY_TYPE(add) is the member of the ops table, which takes the dtype as
  * its second argument and picks T from it.
  */
-#ifndef MGPU_KERNELS_EXEC_LAUNCH_H
-#define MGPU_KERNELS_EXEC_LAUNCH_H
+#ifndef MGPU_KERNELS_EXEC_EXEC_LAUNCH_H
+#define MGPU_KERNELS_EXEC_EXEC_LAUNCH_H
 
-#include "kernels/exec.h"
+#include "kernels/exec/exec.h"
 
 namespace
 {

@@ -6,7 +6,7 @@
  *
  * src  Szegedy et al. 2016, arXiv:1512.00567, section 7 (label smoothing)
  */
-#include "kernels/exec_launch.h"
+#include "kernels/exec/exec_launch.h"
 
 namespace
 {

@@ -11,10 +11,10 @@
  * It is the portable kernels of depthwise.cu in another order; the contract
  * holds the one against a reference here, the other in the emulator.
  */
-#ifndef MGPU_KERNELS_DEPTHWISE_ROWS_H
-#define MGPU_KERNELS_DEPTHWISE_ROWS_H
+#ifndef MGPU_KERNELS_CV_DEPTHWISE_ROWS_H
+#define MGPU_KERNELS_CV_DEPTHWISE_ROWS_H
 
-#include "kernels/exec_norm.h"
+#include "kernels/exec/exec_norm.h"
 
 namespace
 {

@@ -11,8 +11,8 @@
  * The kernels use the machine's instructions where it has some
  * (simd_types.h), with the same results.
  */
-#ifndef MGPU_KERNELS_HALF_H
-#define MGPU_KERNELS_HALF_H
+#ifndef MGPU_KERNELS_EXEC_HALF_H
+#define MGPU_KERNELS_EXEC_HALF_H
 
 #include <stdint.h>
 #include <string.h>

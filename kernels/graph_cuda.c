@@ -1,4 +1,4 @@
-/* queue_cuda.c - what a GPU can do beside running one call after the other:
+/* graph_cuda.c - what a GPU can do beside running one call after the other:
  * run captured calls again, tell when it was where, and copy while it works.
  *
  * A graph is what stream capture made of the calls. Capture is thread local,
@@ -12,7 +12,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "kernels/exec_cuda.h"
+#include "kernels/exec/exec_cuda.h"
 
 struct graph {
     cudaGraphExec_t exec;

@@ -4,7 +4,7 @@
  *
  * src  Ioffe, Szegedy 2015, arXiv:1502.03167, algorithm 1 and section 3
  */
-#include "kernels/exec_norm.h"
+#include "kernels/exec/exec_norm.h"
 
 namespace
 {

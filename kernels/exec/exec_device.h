@@ -6,8 +6,8 @@
  * simt_depthwise(). The names keep the builds apart, so that a test can hold
  * two in one process.
  */
-#ifndef MGPU_KERNELS_EXEC_DEVICE_H
-#define MGPU_KERNELS_EXEC_DEVICE_H
+#ifndef MGPU_KERNELS_EXEC_EXEC_DEVICE_H
+#define MGPU_KERNELS_EXEC_EXEC_DEVICE_H
 
 #include "jobs/base/clock.h"
 #include "kernels/device.h"

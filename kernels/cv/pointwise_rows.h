@@ -9,10 +9,10 @@
  * pointwise.cu has the portable way; the contract holds the one against a
  * reference here, the other in the emulator.
  */
-#ifndef MGPU_KERNELS_POINTWISE_ROWS_H
-#define MGPU_KERNELS_POINTWISE_ROWS_H
+#ifndef MGPU_KERNELS_CV_POINTWISE_ROWS_H
+#define MGPU_KERNELS_CV_POINTWISE_ROWS_H
 
-#include "kernels/product_rows.h"
+#include "kernels/cv/product_rows.h"
 
 namespace
 {

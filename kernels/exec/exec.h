@@ -19,15 +19,15 @@
  * linked into one test, and a vec<float, 4> of the one is not that of the
  * other.
  */
-#ifndef MGPU_KERNELS_EXEC_H
-#define MGPU_KERNELS_EXEC_H
+#ifndef MGPU_KERNELS_EXEC_EXEC_H
+#define MGPU_KERNELS_EXEC_EXEC_H
 
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/exec_device.h"
+#include "kernels/exec/exec_device.h"
 
 #if defined(__CUDACC__) || defined(MGPU_SIMT)
 #define EXEC_CUDA 1
@@ -76,7 +76,7 @@ enum { MAX_LANES = 1, VEC_BYTES = 16 };
 #endif
 #endif
 
-#include "kernels/simd.h"
+#include "kernels/exec/simd.h"
 
 namespace
 {

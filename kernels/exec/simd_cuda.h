@@ -1,6 +1,6 @@
 /* simd_cuda.h - nvcc's 16-bit types, under our names. */
-#ifndef MGPU_KERNELS_SIMD_CUDA_H
-#define MGPU_KERNELS_SIMD_CUDA_H
+#ifndef MGPU_KERNELS_EXEC_SIMD_CUDA_H
+#define MGPU_KERNELS_EXEC_SIMD_CUDA_H
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,7 +1,7 @@
 /* cast.cu - from one type to another: mixed precision keeps weights in fp32
  * and computes with 16-bit copies.
  */
-#include "kernels/exec_launch.h"
+#include "kernels/exec/exec_launch.h"
 
 namespace
 {

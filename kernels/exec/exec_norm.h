@@ -12,11 +12,11 @@
  * (which are dgamma and dbeta) and z the next kernel computes
  * dz = gamma * rstd * (d - (hat * dgamma + dbeta) / rows).
  */
-#ifndef MGPU_KERNELS_EXEC_NORM_H
-#define MGPU_KERNELS_EXEC_NORM_H
+#ifndef MGPU_KERNELS_EXEC_EXEC_NORM_H
+#define MGPU_KERNELS_EXEC_EXEC_NORM_H
 
-#include "kernels/exec_columns.h"
-#include "kernels/exec_launch.h"
+#include "kernels/exec/exec_columns.h"
+#include "kernels/exec/exec_launch.h"
 
 namespace
 {

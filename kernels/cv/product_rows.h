@@ -13,10 +13,10 @@
  * and 16 of AVX2, and takes one load for about two products. Channels are
  * multiples of 8 in every width of the network, so rows of both orders fit.
  */
-#ifndef MGPU_KERNELS_PRODUCT_ROWS_H
-#define MGPU_KERNELS_PRODUCT_ROWS_H
+#ifndef MGPU_KERNELS_CV_PRODUCT_ROWS_H
+#define MGPU_KERNELS_CV_PRODUCT_ROWS_H
 
-#include "kernels/exec_norm.h"
+#include "kernels/exec/exec_norm.h"
 
 namespace
 {

@@ -8,12 +8,12 @@
  * Written on scalars, the same kernels were 2 to 6 times slower on the host:
  * the compiler gives up on loops with a stencil or a reduction in them.
  */
-#ifndef MGPU_KERNELS_SIMD_H
-#define MGPU_KERNELS_SIMD_H
+#ifndef MGPU_KERNELS_EXEC_SIMD_H
+#define MGPU_KERNELS_EXEC_SIMD_H
 
-#include "kernels/simd_types.h"
+#include "kernels/exec/simd_types.h"
 #ifndef EXEC_CUDA
-#include "kernels/simd_host.h"
+#include "kernels/exec/simd_host.h"
 #endif
 
 namespace

@@ -11,8 +11,8 @@
  * between: torchvision's result for an image of floats). Growing, it is the
  * same as without antialias.
  */
-#ifndef MGPU_KERNELS_IMAGE_U8_H
-#define MGPU_KERNELS_IMAGE_U8_H
+#ifndef MGPU_KERNELS_CV_IMAGE_U8_H
+#define MGPU_KERNELS_CV_IMAGE_U8_H
 
 #include <stdint.h>
 

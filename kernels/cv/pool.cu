@@ -1,5 +1,5 @@
 /* pool.cu - the mean over the pixels of each image, and its gradient. */
-#include "kernels/exec_launch.h"
+#include "kernels/exec/exec_launch.h"
 
 namespace
 {

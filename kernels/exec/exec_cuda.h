@@ -1,8 +1,8 @@
 /* exec_cuda.h - the CUDA device, as its own files see it. */
-#ifndef MGPU_KERNELS_EXEC_CUDA_H
-#define MGPU_KERNELS_EXEC_CUDA_H
+#ifndef MGPU_KERNELS_EXEC_EXEC_CUDA_H
+#define MGPU_KERNELS_EXEC_EXEC_CUDA_H
 
-#include "kernels/exec_device.h"
+#include "kernels/exec/exec_device.h"
 
 enum { RETIRED_MOST = 32 };
 
@@ -13,7 +13,7 @@ struct cuda_device {
     struct exec_device exec;
     char bus[32];             /* the PCI address */
     struct cuda_gemm *gemm;   /* gemm_cuda.c */
-    struct cuda_queue *queue; /* queue_cuda.c */
+    struct cuda_queue *queue; /* graph_cuda.c */
     bool captures;
     int32_t graphs; /* that there are */
     /* They may still use a scratch that has grown since. */

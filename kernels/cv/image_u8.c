@@ -1,5 +1,5 @@
 /* image_u8.c - see image_u8.h. */
-#include "kernels/image_u8.h"
+#include "kernels/cv/image_u8.h"
 
 #include <stdbool.h>
 

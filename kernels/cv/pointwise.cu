@@ -2,7 +2,7 @@
  * over pixels whose input is normalised on the way in and whose output is
  * summed on the way out, chunk by chunk (exec_norm.h).
  */
-#include "kernels/exec_norm.h"
+#include "kernels/exec/exec_norm.h"
 
 namespace
 {
@@ -136,7 +136,7 @@ int pw_bwd(struct device *d, void *dx, void *dw, const struct norm_grad *out,
 } // namespace
 
 #ifndef EXEC_CUDA
-#include "kernels/pointwise_rows.h"
+#include "kernels/cv/pointwise_rows.h"
 #endif
 
 FAMILY(pointwise)

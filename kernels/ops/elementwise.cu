@@ -13,8 +13,8 @@
  * src  Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy
  *      as 1, 2, 3", SC'11, section 3.3 and the constants of Random123
  */
-#include "kernels/exec_columns.h"
-#include "kernels/exec_launch.h"
+#include "kernels/exec/exec_columns.h"
+#include "kernels/exec/exec_launch.h"
 
 namespace
 {

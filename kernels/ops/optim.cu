@@ -6,8 +6,8 @@
  *      arXiv:1308.0850, section 4.2 (centered RMSprop). The state is in
  *      acc<T>.
  */
-#include "kernels/exec_columns.h"
-#include "kernels/exec_launch.h"
+#include "kernels/exec/exec_columns.h"
+#include "kernels/exec/exec_launch.h"
 
 namespace
 {

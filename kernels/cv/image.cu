@@ -1,7 +1,7 @@
 /* image.cu - images in: resize and normalise; patches of the first layer.
  */
-#include "kernels/exec_launch.h"
-#include "kernels/image_u8.h"
+#include "kernels/exec/exec_launch.h"
+#include "kernels/cv/image_u8.h"
 
 namespace
 {

@@ -5,16 +5,16 @@
  * conversion, by the machine's instructions where it has some (F16C is part
  * of x86-64-v3, bfloat needs shifts), else as half.h spells it out.
  */
-#ifndef MGPU_KERNELS_SIMD_TYPES_H
-#define MGPU_KERNELS_SIMD_TYPES_H
+#ifndef MGPU_KERNELS_EXEC_SIMD_TYPES_H
+#define MGPU_KERNELS_EXEC_SIMD_TYPES_H
 
 #include <stdint.h>
 #include <string.h>
 
 #ifdef __CUDACC__
-#include "kernels/simd_cuda.h"
+#include "kernels/exec/simd_cuda.h"
 #else
-#include "kernels/half.h"
+#include "kernels/exec/half.h"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif

@@ -1,9 +1,9 @@
 /* simd_host.h - a SIMD register of the host, from and to memory of any type.
  */
-#ifndef MGPU_KERNELS_SIMD_HOST_H
-#define MGPU_KERNELS_SIMD_HOST_H
+#ifndef MGPU_KERNELS_EXEC_SIMD_HOST_H
+#define MGPU_KERNELS_EXEC_SIMD_HOST_H
 
-#include "kernels/simd_types.h"
+#include "kernels/exec/simd_types.h"
 
 namespace
 {

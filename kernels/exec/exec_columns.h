@@ -13,10 +13,10 @@
  * line, so each line is visited twice per chunk, and has to be in the first
  * cache still. 24 to 64 rows were the fastest for the shapes of MobileNetV2.
  */
-#ifndef MGPU_KERNELS_EXEC_COLUMNS_H
-#define MGPU_KERNELS_EXEC_COLUMNS_H
+#ifndef MGPU_KERNELS_EXEC_EXEC_COLUMNS_H
+#define MGPU_KERNELS_EXEC_EXEC_COLUMNS_H
 
-#include "kernels/exec_launch.h"
+#include "kernels/exec/exec_launch.h"
 
 namespace
 {
