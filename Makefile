@@ -118,8 +118,8 @@ below_worker  := kernels jobs base
 mains := scheduler/ctld/main.c scheduler/tools/submit.c \
          scheduler/tools/stat.c scheduler/tools/cancel.c \
          scheduler/tools/admin.c \
-         slurm/batch.c slurm/shepherd.c \
-         slurm/gpuwatch.c slurm/helper.c \
+         slurm/batch/batch.c slurm/local/shepherd.c \
+         slurm/local/gpuwatch.c slurm/helper/helper.c \
          worker/main.c
 
 # A file named *_cuda.cu, *_nccl.c, *_slurm.c ... is the only kind that may
@@ -295,10 +295,10 @@ $(B)/bin/$(1): $(B)/obj/$(2:.c=.o) $(call libs,$(3))
 	$$(link) $$(ldlibs_$(or $(4),$(3))) $$(LDLIBS)
 endef
 $(eval $(call program,mgpu-ctld,scheduler/ctld/main.c,ctld))
-$(eval $(call program,mgpu-batch,slurm/batch.c,slurm))
-$(eval $(call program,mgpu-shepherd,slurm/shepherd.c,slurm))
-$(eval $(call program,mgpu-gpuwatch,slurm/gpuwatch.c,slurm))
-$(eval $(call program,mgpu-slurm-helper,slurm/helper.c,slurm,helper))
+$(eval $(call program,mgpu-batch,slurm/batch/batch.c,slurm))
+$(eval $(call program,mgpu-shepherd,slurm/local/shepherd.c,slurm))
+$(eval $(call program,mgpu-gpuwatch,slurm/local/gpuwatch.c,slurm))
+$(eval $(call program,mgpu-slurm-helper,slurm/helper/helper.c,slurm,helper))
 $(eval $(call program,mgpu-worker,worker/main.c,worker))
 $(foreach t,submit stat cancel admin,$(eval \
   $(call program,mgpu-$(t),$(filter %/$(t).c,$(mains)),tools)))
@@ -636,9 +636,9 @@ lint: all
 fuzz_obj   = $(patsubst %.c,build/fuzz/obj/%.o,$(1))
 fuzz_flags := -g -O1 -fno-sanitize-recover=all
 fuzz_san   := address,undefined,float-cast-overflow
-build/fuzz/helper_wire: $(call fuzz_obj,slurm/helper_wire.c \
-    slurm/helper_table.c)
-build/fuzz/files_wire: $(call fuzz_obj,slurm/files_wire.c)
+build/fuzz/helper_wire: $(call fuzz_obj,slurm/protocol/helper_wire.c \
+    slurm/protocol/helper_messages.c)
+build/fuzz/files_wire: $(call fuzz_obj,slurm/as_user/files_wire.c)
 build/fuzz/safetensors: $(call fuzz_obj,worker/safetensors.c)
 build/fuzz/idx: $(call fuzz_obj,worker/data/idx.c)
 build/fuzz/idx: fuzz_libs := -lz
@@ -652,12 +652,12 @@ build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
 build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint_dir.c \
     worker/crc64.c)
-build/fuzz/attempt: $(call fuzz_obj,slurm/attempt_dir.c \
-    slurm/batch_conf.c \
-    slurm/conf_copy.c \
-    slurm/guard.c \
-    slurm/told.c)
-build/fuzz/text: $(call fuzz_obj,slurm/gres.c slurm/place_text.c \
+build/fuzz/attempt: $(call fuzz_obj,slurm/launch/attempt_dir.c \
+    slurm/protocol/batch_conf.c \
+    slurm/helper/conf_copy.c \
+    slurm/as_user/protected_uids.c \
+    slurm/batch/end_cause.c)
+build/fuzz/text: $(call fuzz_obj,slurm/helper/gres.c slurm/place_text.c \
     $(call srcs,tools))
 build/fuzz/reply: $(call fuzz_obj,$(call srcs,tools))
 # Of the daemon all but its databases and what main() puts together.
@@ -678,7 +678,7 @@ fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
     db/mem/mem_view.c \
     db/mem/store_mem.c \
     db/view.c \
-    slurm/files_direct.c \
+    slurm/as_user/files_direct.c \
     slurm/place_text.c \
     $(filter-out $(fuzz_not),$(call srcs,ctld)))
 build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/audit.c \

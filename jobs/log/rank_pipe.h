@@ -1,5 +1,6 @@
 /* rank_pipe.h - the pipe with a name through which a rank's output reaches the
- * log, in the attempt's directory; slurm/outputs.h has the reading end. */
+ * log, in the attempt's directory; slurm/launch/rank_output.h has the reading
+ * end. */
 #ifndef MGPU_JOBS_LOG_RANK_PIPE_H
 #define MGPU_JOBS_LOG_RANK_PIPE_H
 

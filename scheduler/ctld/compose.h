@@ -8,7 +8,7 @@
 
 #include "jobs/conf/conf.h"
 #include "slurm/alloc.h"
-#include "slurm/files.h"
+#include "slurm/as_user/files.h"
 
 enum { COMPOSE_PATH_CAP = 480 };
 

@@ -14,7 +14,7 @@
 #include "jobs/base/signals.h"
 #include "scheduler/ctld/compose.h"
 #include "scheduler/ctld/paths.h"
-#include "slurm/helper_wire.h"
+#include "slurm/protocol/helper_wire.h"
 
 enum { ARGS_MAX = 48, NUMBER_CAP = 32, N_NUMBERS = 5, ABOVE = 16 };
 /* So many rounds of the helper without a word: it hangs, and Slurm is as good

@@ -14,7 +14,7 @@
 #include "jobs/base/clock.h"
 #include "jobs/conf/conf.h"
 #include "scheduler/engine/engine.h"
-#include "slurm/files.h"
+#include "slurm/as_user/files.h"
 
 struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *cluster;

@@ -16,7 +16,7 @@
 
 #include "jobs/base/clock.h"
 #include "scheduler/engine/engine.h"
-#include "slurm/alloc_fake.h"
+#include "slurm/fake/alloc_fake.h"
 
 enum { AT_ONCE = 1000, RANKS = 4, ROWS_OF_JOB = 100000 };
 static const double DAY_S = 86400;

@@ -1,7 +1,7 @@
 /* alloc_local.c - the local allocator: processes, files, deaths, the log. */
 #include "jobs/log/bounded_log.h"
-#include "slurm/attempt_dir.h"
-#include "slurm/local.h"
+#include "slurm/launch/attempt_dir.h"
+#include "slurm/local/local.h"
 #include "tests/contract/alloc_shepherd.h"
 #include "tests/fake_nvml.h"
 

@@ -30,9 +30,9 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 #include "slurm/alloc.h"
-#include "slurm/alloc_fake.h"
-#include "slurm/helper_wire.h"
-#include "slurm/proc.h"
+#include "slurm/fake/alloc_fake.h"
+#include "slurm/launch/proc.h"
+#include "slurm/protocol/helper_wire.h"
 #include "tests/contract/alloc_rank.h"
 #include "tests/tap.h"
 

@@ -3,7 +3,7 @@
 #ifndef MGPU_TESTS_CONTRACT_ALLOC_SHEPHERD_H
 #define MGPU_TESTS_CONTRACT_ALLOC_SHEPHERD_H
 
-#include "slurm/attempt_dir.h"
+#include "slurm/launch/attempt_dir.h"
 #include "tests/contract/alloc_rig.h"
 
 /* Never -1 or 0, which kill(2) takes for everybody: without a shepherd there

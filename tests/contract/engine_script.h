@@ -12,7 +12,7 @@
 #include "db/store.h"
 #include "jobs/base/clock.h"
 #include "scheduler/engine/engine.h"
-#include "slurm/alloc_fake.h"
+#include "slurm/fake/alloc_fake.h"
 #include "tests/tap.h"
 
 enum { WORLD_JOBS = 48, WORLD_ACTS = 160, WORLD_ATTEMPTS = 8 };

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "slurm/attempt_dir.h"
-#include "slurm/batch_conf.h"
-#include "slurm/conf_copy.h"
-#include "slurm/guard.h"
-#include "slurm/told.h"
+#include "slurm/as_user/protected_uids.h"
+#include "slurm/batch/end_cause.h"
+#include "slurm/helper/conf_copy.h"
+#include "slurm/launch/attempt_dir.h"
+#include "slurm/protocol/batch_conf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

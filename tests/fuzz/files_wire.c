@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slurm/files_wire.h"
+#include "slurm/as_user/files_wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * What is accepted can be written again, and is then read as the same: the
  * text of the second writing equals that of the first.
  */
-#include "slurm/helper_wire.h"
+#include "slurm/protocol/helper_wire.h"
 
 #include <stdint.h>
 #include <stdlib.h>

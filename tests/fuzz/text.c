@@ -18,7 +18,7 @@
 #include "scheduler/tools/formats.h"
 #include "scheduler/tools/options.h"
 #include "scheduler/tools/paper.h"
-#include "slurm/gres.h"
+#include "slurm/helper/gres.h"
 #include "slurm/place_text.h"
 
 enum { SLOTS = 300 };

@@ -178,7 +178,7 @@ elif [ $# -gt 0 ]; then
 else
     # Named by their doors (layers.sh); a launch may be in any kernel.
     # shellcheck disable=SC2046
-    scan slurm/nvml.c $(find kernels worker \( -name '*_cuda.c' -o -name '*_nccl.c' \
+    scan slurm/local/nvml.c $(find kernels worker \( -name '*_cuda.c' -o -name '*_nccl.c' \
         -o -name '*_cupti.c' -o -name 'gpu_memory.c' -o -name '*.cu' \
         -o -name 'exec*.h' \))
 fi

@@ -1,6 +1,6 @@
 /* helper_faults.c - mgpu-slurm-helper when Slurm, its configuration or the
  * helper's own processes fail. */
-#include "slurm/files.h"
+#include "slurm/as_user/files.h"
 #include "tests/slurm/helper_rig.h"
 
 static void ctld(const struct world *w, const char *action)

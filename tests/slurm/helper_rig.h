@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "slurm/helper_wire.h"
+#include "slurm/protocol/helper_wire.h"
 #include "tests/tap.h"
 
 /* Generous: the machine may be ten times slower than it should be. */

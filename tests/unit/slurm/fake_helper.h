@@ -22,7 +22,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 #include "slurm/alloc.h"
-#include "slurm/helper_wire.h"
+#include "slurm/protocol/helper_wire.h"
 #include "tests/tap.h"
 
 #define TAG1 "mgpu:c:1:1:00000000000000aa"

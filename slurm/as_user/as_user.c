@@ -1,0 +1,371 @@
+/* as_user.c - ask for something to be done as a user: see as_user.h.
+ *
+ * The request goes to the process's standard input and its answer comes from
+ * its standard output, one JSON object each. What does not end in time is
+ * killed; a process in the kernel's hands (NFS) does not even die then, so it
+ * is remembered, and its user is told BUSY until it has gone.
+ *
+ * Each request holds one of the few threads that serve everybody, and a file
+ * system that hangs may be of its user's making (and a process that is a user
+ * can be stopped by that user). So one user has only some of the threads, who
+ * was late waits a while, and then has one until there is an answer.
+ */
+#include "slurm/as_user/as_user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/clock.h"
+
+/* A loaded NFS server takes seconds; a command thread is blocked so long. */
+static const double LIMIT_S = 10;
+enum { STUCK_MAX = 64, ANSWER_MAX = 8192 };
+/* Of the threads (helper_rpc.c) for one user. */
+enum { AT_ONCE = 3, FLIGHTS_MAX = 16, LATE_MAX = 64 };
+/* A request that takes longer is a bad sign; after one that was late. */
+static const double SIGN_S = 1, REST_S = 20;
+
+/* Processes that did not end in time. */
+static pthread_mutex_t stuck_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    pid_t pid;
+    uid_t uid;
+} stuck[STUCK_MAX];
+static size_t n_stuck;
+
+static bool has_ended(pid_t pid)
+{
+    pid_t got;
+    do
+        got = waitpid(pid, NULL, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    return got != 0;
+}
+
+static int check_stuck(uid_t uid, struct error *err)
+{
+    bool is = false;
+    (void)pthread_mutex_lock(&stuck_lock);
+    for (size_t i = 0; i < n_stuck;) {
+        if (has_ended(stuck[i].pid)) {
+            stuck[i] = stuck[--n_stuck];
+        } else {
+            is = is || stuck[i].uid == uid;
+            i++;
+        }
+    }
+    is = is || n_stuck == STUCK_MAX;
+    (void)pthread_mutex_unlock(&stuck_lock);
+    return is ? error_set(err, ERR_BUSY,
+                          "the file system of user %lu does not answer",
+                          (unsigned long)uid)
+              : 0;
+}
+
+static void remember_stuck(pid_t pid, uid_t uid)
+{
+    (void)pthread_mutex_lock(&stuck_lock);
+    if (n_stuck < STUCK_MAX) {
+        stuck[n_stuck].pid = pid;
+        stuck[n_stuck++].uid = uid;
+    }
+    (void)pthread_mutex_unlock(&stuck_lock);
+}
+
+/* ---- whose turn it is ---------------------------------------------------- */
+static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bool is_used;
+    uid_t uid;
+    double since_s;
+} flights[FLIGHTS_MAX];
+static struct late {
+    uid_t uid;
+    double until_s;
+} late[LATE_MAX];
+static size_t n_late;
+
+static struct late *find_late(uid_t uid)
+{
+    for (size_t i = 0; i < n_late; i++)
+        if (late[i].uid == uid)
+            return &late[i];
+    return NULL;
+}
+
+/* A place among the flights; -1: not now; -2: never mind, it is hopeless. */
+static int take_turn(uid_t uid, double now_s)
+{
+    const struct late *l = find_late(uid);
+    int place = -1;
+    int n = 0;
+    bool is_slow = l != NULL && now_s < l->until_s;
+    for (int i = 0; i < FLIGHTS_MAX; i++) {
+        if (!flights[i].is_used) {
+            place = i;
+        } else if (flights[i].uid == uid) {
+            n++;
+            is_slow = is_slow || l || now_s - flights[i].since_s > SIGN_S;
+        }
+    }
+    if (is_slow)
+        return -2;
+    if (n >= AT_ONCE || place < 0)
+        return -1;
+    flights[place].is_used = true;
+    flights[place].uid = uid;
+    flights[place].since_s = now_s;
+    return place;
+}
+
+static int begin_turn(uid_t uid, int *ret, struct error *err)
+{
+    do {
+        (void)pthread_mutex_lock(&turn_lock);
+        *ret = take_turn(uid, clock_real.now_s(&clock_real));
+        (void)pthread_mutex_unlock(&turn_lock);
+        if (*ret == -1)
+            (void)poll(NULL, 0, 2);
+    } while (*ret == -1);
+    return *ret >= 0 ? 0
+                     : error_set(err, ERR_BUSY,
+                                 "the file system of user %lu does not answer",
+                                 (unsigned long)uid);
+}
+
+static void end_turn(int place, bool is_late)
+{
+    double until_s = clock_real.now_s(&clock_real) + REST_S;
+    (void)pthread_mutex_lock(&turn_lock);
+    uid_t uid = flights[place].uid;
+    struct late *l = find_late(uid);
+    flights[place].is_used = false;
+    if (is_late && l == NULL && n_late < LATE_MAX)
+        l = &late[n_late++];
+    if (is_late && l != NULL)
+        *l = (struct late){.uid = uid, .until_s = until_s};
+    else if (l != NULL)
+        *l = late[--n_late];
+    (void)pthread_mutex_unlock(&turn_lock);
+}
+
+/* ---- the process --------------------------------------------------------- */
+/* An errno, as posix_spawn(3). */
+static int spawn(uid_t uid, int fd, pid_t *ret)
+{
+    char number[24];
+    char self[] = "/proc/self/exe"; /* also when it was replaced on disk */
+    char name[] = "mgpu-slurm-helper";
+    char mode[] = "--as-user";
+    char *argv[] = {name, mode, number, NULL};
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attr;
+    sigset_t none;
+    sigset_t all;
+    (void)snprintf(number, sizeof(number), "%lu", (unsigned long)uid);
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    int rc = posix_spawn_file_actions_init(&fa);
+    if (rc != 0)
+        return rc;
+    rc = posix_spawnattr_init(&attr);
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_adddup2(&fa, fd, 0);
+        if (rc == 0)
+            rc = posix_spawn_file_actions_adddup2(&fa, fd, 1);
+        if (rc == 0)
+            rc = posix_spawn_file_actions_addclosefrom_np(&fa, 3);
+        if (rc == 0)
+            rc = posix_spawnattr_setsigmask(&attr, &none);
+        if (rc == 0)
+            rc = posix_spawnattr_setsigdefault(&attr, &all);
+        if (rc == 0)
+            rc = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+                                                     POSIX_SPAWN_SETSIGDEF);
+        if (rc == 0)
+            rc = posix_spawn(ret, self, &fa, &attr, argv, environ);
+        (void)posix_spawnattr_destroy(&attr);
+    }
+    (void)posix_spawn_file_actions_destroy(&fa);
+    return rc;
+}
+
+static double left_s(double until_s)
+{
+    double left = until_s - clock_real.now_s(&clock_real);
+    return left > 0 ? left : 0;
+}
+
+/* Sends all of text, then reads up to the end. The socket does not block. */
+static int talk(int fd, const char *text, size_t len, struct buf *answer,
+                struct error *err)
+{
+    double until_s = clock_real.now_s(&clock_real) + LIMIT_S;
+    char part[2048];
+    size_t at = 0;
+    while (answer->len < ANSWER_MAX) {
+        struct pollfd p = {
+            .fd = fd, .events = (short)(POLLIN | (at < len ? POLLOUT : 0))};
+        int n = poll(&p, 1, (int)(left_s(until_s) * 1e3) + 1);
+        if (n < 0 && errno != EINTR)
+            return error_sys(err, errno, "wait for input");
+        if (n == 0 || left_s(until_s) <= 0)
+            return error_set(err, ERR_TIMEOUT,
+                             "no answer from the file system in %g s", LIMIT_S);
+        if (n > 0 && (p.revents & POLLOUT)) {
+            ssize_t sent = send(fd, text + at, len - at, MSG_NOSIGNAL);
+            if (sent > 0)
+                at += (size_t)sent;
+            if (at == len)
+                (void)shutdown(fd, SHUT_WR);
+        }
+        if (n > 0 && (p.revents & (POLLIN | POLLHUP))) {
+            ssize_t got = recv(fd, part, sizeof(part), 0);
+            if (got == 0 || (got < 0 && errno == ECONNRESET))
+                return 0; /* it has left, perhaps without reading it all */
+            if (got < 0 && errno != EAGAIN && errno != EINTR)
+                return error_sys(err, errno, "the file process");
+            if (got > 0 && buf_add(answer, part, (size_t)got, err) < 0)
+                return -1;
+        }
+    }
+    return error_set(err, ERR_INTERNAL, "the file process says too much");
+}
+
+static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
+               bool *ret_late, struct error *err)
+{
+    int fds[2];
+    pid_t pid;
+    *ret_late = false;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return error_sys(err, errno, "make a pair of sockets");
+    int rc = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? errno
+                                                    : spawn(uid, fds[1], &pid);
+    (void)close(fds[1]);
+    if (rc != 0) {
+        (void)close(fds[0]);
+        return error_sys(err, rc, "start a process for user %lu",
+                         (unsigned long)uid);
+    }
+    rc = talk(fds[0], text, len, answer, err);
+    *ret_late = rc < 0 && err->code == ERR_TIMEOUT;
+    (void)close(fds[0]);
+    (void)kill(pid, SIGKILL); /* it has said all it had to say */
+    /* Being killed takes a moment, unless it is stuck in the kernel. */
+    for (int i = 0; i < 200 && !has_ended(pid); i++) {
+        if (i == 199)
+            remember_stuck(pid, uid);
+        (void)poll(NULL, 0, 1);
+    }
+    return rc;
+}
+
+static int run_in_turn(uid_t uid, const char *text, size_t len,
+                       struct buf *answer, struct error *err)
+{
+    int place;
+    bool is_late;
+    if (check_stuck(uid, err) < 0 || begin_turn(uid, &place, err) < 0)
+        return -1;
+    int rc = run(uid, text, len, answer, &is_late, err);
+    end_turn(place, is_late);
+    return rc;
+}
+
+/* The answer's object, or its error. */
+static json_t *ask(uid_t uid, json_t *request, struct error *err)
+{
+    struct buf answer = BUF_INIT;
+    char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+    json_decref(request);
+    if (text == NULL) {
+        (void)error_set(err, ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    json_t *o = NULL;
+    if (run_in_turn(uid, text, strlen(text), &answer, err) == 0) {
+        o = json_loadb(buf_str(&answer), answer.len, 0, NULL);
+        const char *code = json_string_value(json_object_get(o, "code"));
+        const char *why = json_string_value(json_object_get(o, "why"));
+        if (!json_is_object(o))
+            (void)error_set(err, ERR_INTERNAL, "the file process died");
+        else if (code != NULL)
+            (void)error_set(err, error_from_word(code), "%s", why ? why : "");
+        if (!json_is_object(o) || code != NULL) {
+            json_decref(o);
+            o = NULL;
+        }
+    }
+    buf_clear(&answer);
+    free(text);
+    return o;
+}
+
+static int text_of(const json_t *o, const char *key, char *ret, size_t cap)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    if (s == NULL || strlen(s) >= cap)
+        return -1;
+    memcpy(ret, s, strlen(s) + 1);
+    return 0;
+}
+
+int as_user_write(uid_t uid, const char *dir, const char *launch,
+                  const char *batch, struct as_user *ret, struct error *err)
+{
+    struct as_user u = {.gid = (gid_t)-1};
+    json_t *o = ask(uid,
+                    json_pack("{s:s,s:s,s:s}", "dir", dir, "launch", launch,
+                              "batch", batch),
+                    err);
+    if (o == NULL)
+        return -1;
+    json_int_t gid = json_integer_value(json_object_get(o, "gid"));
+    int rc = text_of(o, "name", u.name, sizeof(u.name)) < 0 ||
+                     text_of(o, "home", u.home, sizeof(u.home)) < 0 ||
+                     text_of(o, "shell", u.shell, sizeof(u.shell)) < 0
+                 ? error_set(err, ERR_INTERNAL, "user %lu has no usable name",
+                             (unsigned long)uid)
+                 : 0;
+    json_decref(o);
+    if (rc < 0)
+        return -1;
+    u.gid = (gid_t)gid;
+    *ret = u;
+    return 0;
+}
+
+int as_user_read_exit(uid_t uid, const char *dir, struct attempt_exit *ret,
+                      struct error *err)
+{
+    json_t *o = ask(uid, json_pack("{s:s}", "dir", dir), err);
+    if (o == NULL)
+        return -1;
+    struct attempt_exit x = {
+        .code = (int32_t)json_integer_value(json_object_get(o, "exit")),
+        .signal = (int32_t)json_integer_value(json_object_get(o, "signal")),
+        .when_s = json_number_value(json_object_get(o, "when")),
+        .slurm_id =
+            (uint32_t)json_integer_value(json_object_get(o, "slurm_id")),
+        .is_ending = json_is_true(json_object_get(o, "is_ending"))};
+    int rc = text_of(o, "told", x.told, sizeof(x.told)) < 0
+                 ? error_set(err, ERR_INTERNAL, "no word of what it was told")
+                 : 0;
+    json_decref(o);
+    if (rc == 0)
+        *ret = x;
+    return rc;
+}

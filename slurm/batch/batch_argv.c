@@ -1,0 +1,124 @@
+/* batch_argv.c - see batch_argv.h. */
+#include "slurm/batch/batch_argv.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "slurm/launch/argv.h"
+#include "slurm/launch/hwloc.h"
+
+/* Of ranks that leave MPI_Finalize together; but a process with much device
+ * memory takes its time to die. */
+enum { WAIT_S = 30 };
+
+bool batch_has_labels(const struct batch_conf *c)
+{
+    return c->launcher == BATCH_SRUN && c->nodes > 1 && !c->log_is_plain;
+}
+
+static int add_srun(const struct batch_conf *c, struct buf *b,
+                    struct error *err)
+{
+    bool has_pmix = strncmp(c->mpi, "pmix", 4) == 0;
+    /* --quiet: no essays; errors are still said. */
+    static const char *const fixed[] = {
+        "--quiet",      "--input=none",
+        "--export=ALL", "--distribution=block:block",
+        "--mem=0",      "--immediate=15",
+    };
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        if (words_add(b, fixed[i], err) < 0)
+            return -1;
+    if (buf_addf(b, err, "--mpi=%s%c", c->mpi, '\0') < 0 ||
+        buf_addf(b, err, "--nodes=%d%c", c->nodes, '\0') < 0 ||
+        buf_addf(b, err, "--ntasks=%lld%c",
+                 (long long)c->nodes * c->ranks_per_node, '\0') < 0 ||
+        buf_addf(b, err, "--ntasks-per-node=%d%c", c->ranks_per_node, '\0') <
+            0 ||
+        buf_addf(b, err, "--cpus-per-task=%d%c", c->cpus_per_rank, '\0') < 0 ||
+        buf_addf(b, err, "--kill-on-bad-exit=%d%c", has_pmix ? 0 : 1, '\0') <
+            0 ||
+        buf_addf(b, err, "--wait=%d%c", WAIT_S, '\0') < 0)
+        return -1;
+    if (batch_has_labels(c) && words_add(b, "--label", err) < 0)
+        return -1;
+    if (c->gpus_per_node == 0)
+        return 0;
+    /* An exclusive job has all GPUs of its nodes, also those of other types. */
+    return buf_addf(b, err, "--gpus-per-node=%s%s%d%c", c->gpu_type,
+                    c->gpu_type[0] ? ":" : "", c->gpus_per_node, '\0');
+}
+
+static int add_mpirun(const struct batch_conf *c, struct buf *b,
+                      struct error *err)
+{
+    /* --bind-to none: which cores a job may use is Slurm's word. */
+    static const char *const fixed[] = {
+        "--quiet", "--bind-to", "none", "--mca", "ess_base_forward_signals",
+        "SIGXCPU",
+    };
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        if (words_add(b, fixed[i], err) < 0)
+            return -1;
+    if (words_add(b, "--map-by", err) < 0 ||
+        buf_addf(b, err, "ppr:%d:node%c", c->ranks_per_node, '\0') < 0 ||
+        words_add(b, "-np", err) < 0)
+        return -1;
+    return buf_addf(b, err, "%lld%c", (long long)c->nodes * c->ranks_per_node,
+                    '\0');
+}
+
+char **batch_argv(const struct batch_conf *c, const char *dir,
+                  struct error *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = words_add(&b, c->program, err);
+    if (rc == 0)
+        rc = c->launcher == BATCH_SRUN ? add_srun(c, &b, err)
+                                       : add_mpirun(c, &b, err);
+    if (rc < 0 || words_add(&b, c->worker, err) < 0 ||
+        words_add(&b, "--launch", err) < 0 ||
+        buf_addf(&b, err, "%s/launch.json%c", dir, '\0') < 0) {
+        buf_clear(&b);
+        return NULL;
+    }
+    return words_take(&b, err);
+}
+
+int batch_env(const struct batch_conf *c, const char *ran, struct error *err)
+{
+    char threads[16];
+    (void)snprintf(threads, sizeof(threads), "%d", c->cpus_per_rank);
+    const struct {
+        const char *name, *value;
+        bool may_differ; /* an administrator's prolog may have set it */
+    } all[] = {
+        {"MGPU_RAN", ran, false},
+        {"OMP_NUM_THREADS", threads, false},
+        {"OPENBLAS_NUM_THREADS", threads, false},
+        /* A thread that waits at a barrier gives its core away soon. */
+        {"GOMP_SPINCOUNT", "2000", true},
+        /* The order in which Slurm, too, numbers them. */
+        {"CUDA_DEVICE_ORDER", "PCI_BUS_ID", false},
+        {"HWLOC_COMPONENTS", HWLOC_LEFT_OUT, true},
+        {"HWLOC_PLUGINS_BLACKLIST", HWLOC_NOT_LOADED, true},
+        /* The default of mpi/pmix lets a rank leave MPI_Init while another
+         * is still in it, and Open MPI crashes in 3 to 15 of 100 starts on a
+         * busy node; this goes before PMIxCollFence of mpi.conf. */
+        {"SLURM_PMIX_FENCE", "ring", true},
+        /* mpirun's daemons are tasks of srun, too, but no PMIx clients. */
+        {c->launcher == BATCH_MPIRUN ? "SLURM_MPI_TYPE" : NULL, "none", false},
+        {c->gpus_per_node == 0 ? "CUDA_VISIBLE_DEVICES" : NULL, "", false},
+        {geteuid() == 0 ? "OMPI_ALLOW_RUN_AS_ROOT" : NULL, "1", false},
+        {geteuid() == 0 ? "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM" : NULL, "1", false},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].name &&
+            setenv(all[i].name, all[i].value, !all[i].may_differ))
+            return error_sys(err, errno, "set %s", all[i].name);
+    return 0;
+}

@@ -1,0 +1,291 @@
+/* cluster_end_slurm.c - how an attempt ended in Slurm.
+ *
+ * The exit file is written by the batch step, which saw the ranks end; Slurm
+ * only sees the batch step. So the file decides on code and signal, and Slurm
+ * on who ended it. What Slurm itself took away - a node that failed, a job of
+ * more importance - is a loss, whatever the file says: srun ends with 0 when a
+ * node of its step is set down.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slurm/cluster/cluster.h"
+
+void cluster_end(struct cluster *c, struct cluster_attempt *a,
+                 const struct alloc_note *note)
+{
+    a->phase = CLUSTER_ENDED;
+    a->end = *note;
+    a->end.job = a->req.job;
+    a->end.attempt = a->req.attempt;
+    if (a->end.ended_ms == 0)
+        a->end.ended_ms = 1000 * a->seen.ended;
+    a->completing_s = NAN;
+    a->stray_s = -INFINITY;
+    a->signals = 0;
+    c->n_ended++;
+    free(a->strings);
+    a->strings = NULL;
+    a->req = (struct alloc_req){
+        .job = a->req.job, .attempt = a->req.attempt, .uid = a->req.uid};
+    cluster_say(c, a, CLUSTER_SAY_END);
+}
+
+void cluster_end_forgotten(struct cluster *c, struct cluster_attempt *a,
+                           const char *fmt, ...)
+{
+    struct alloc_note note = {.kind = ALLOC_LOST, .is_forgotten = true};
+    char why[sizeof(note.why.msg)];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    (void)error_set(&note.why, ERR_EXTERN, "%s", why);
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
+                      const char *fmt, ...)
+{
+    struct alloc_note note = {.kind = ALLOC_LOST};
+    char why[sizeof(note.why.msg)];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    (void)error_set(&note.why, ERR_EXTERN, "%s", why);
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_unstarted(struct cluster *c, struct cluster_attempt *a)
+{
+    struct alloc_note note = {.kind = ALLOC_EXITED, .signal = SIGTERM};
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
+                         const struct error *why)
+{
+    struct alloc_note note = {.kind = ALLOC_REFUSED, .why = *why};
+    cluster_end(c, a, &note);
+    a->is_refused = true;
+}
+
+/* The other one is killed, like all that turn up after the end; whoever was
+ * told of the first end, and would not have it, hears of this one. */
+void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,
+                         uint32_t slurm_id)
+{
+    a->end = (struct alloc_note){
+        .kind = ALLOC_LOST, .job = a->req.job, .attempt = a->req.attempt};
+    (void)error_set(&a->end.why, ERR_EXTERN,
+                    "Slurm job %" PRIu32 " claimed it after job %" PRIu32
+                    " had ended",
+                    slurm_id, a->slurm_id);
+    a->slurm_id = slurm_id;
+    cluster_say(c, a, CLUSTER_SAY_END);
+}
+
+/* As wait(2) says it: a signal, or else a code. */
+static void set_status(struct alloc_note *note, int32_t code, int32_t signo,
+                       int32_t else_signo)
+{
+    bool is_signal = signo > 0 && signo <= 64;
+    if (!is_signal && code == 0)
+        signo = else_signo;
+    else if (!is_signal)
+        signo = 0;
+    note->signal = signo;
+    note->exit_code = signo > 0 ? 0 : code & 255;
+}
+
+enum verdict {
+    BY_ITSELF,
+    BY_LIMIT,
+    BY_SOMEBODY,
+    BY_MEMORY,
+    TAKEN_AWAY, /* whatever the file says */
+    UNCLEAR,    /* lost, if nothing says how */
+};
+
+/* in  state  Slurm's word, or one of end_cause.h */
+static enum verdict verdict_on(const char *state, const char **ret_what)
+{
+    static const struct {
+        const char *word;
+        enum verdict verdict;
+        const char *what;
+    } states[] = {
+        {"COMPLETED", BY_ITSELF, "has completed"},
+        {"TIMEOUT", BY_LIMIT, "reached its time limit"},
+        {"DEADLINE", BY_LIMIT, "reached its deadline"},
+        {"CANCELLED", BY_SOMEBODY, "was cancelled"},
+        {"OUT_OF_MEMORY", BY_MEMORY, "ran out of memory"},
+        {"NODE_FAIL", TAKEN_AWAY, "lost a node"},
+        {"BOOT_FAIL", TAKEN_AWAY, "got a node that did not boot"},
+        {"PREEMPTED", TAKEN_AWAY, "was preempted"},
+        {"REQUEUED", TAKEN_AWAY, "was requeued"},
+        {"FAILED", UNCLEAR, "could not be launched"},
+        {"COMPLETING", UNCLEAR, "does not come to its end"},
+    };
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        if (strcmp(states[i].word, state) == 0) {
+            *ret_what = states[i].what;
+            return states[i].verdict;
+        }
+    }
+    *ret_what = "has ended";
+    return UNCLEAR;
+}
+
+/* Slurm's own word for "the batch step could not be started": it has no
+ * directory there, or its output cannot be opened. */
+enum { SLURM_NO_LAUNCH = 53 };
+
+static void end_lost_as(struct cluster *c, struct cluster_attempt *a,
+                        const char *what)
+{
+    const char *reason = a->seen.reason;
+    bool has_reason = reason[0] && strcmp(reason, "None") != 0;
+    cluster_end_lost(c, a, "Slurm job %" PRIu32 " %s%s%s%s%s%s", a->slurm_id,
+                     what, a->place[0] ? " on " : "", a->place,
+                     has_reason ? " (" : "", has_reason ? reason : "",
+                     has_reason ? ")" : "");
+}
+
+/* A node that cannot launch a job that may not be requeued has it cancelled,
+ * as if a person had. What a person cancels has begun: the batch step lives
+ * long enough to write how it ended, or a worker has claimed the lease. */
+static bool is_unlaunched(const struct cluster_attempt *a, enum verdict v)
+{
+    return v == BY_SOMEBODY && a->has_run && !a->is_claimed && !a->is_released;
+}
+
+static void say_cancelled(const struct cluster_attempt *a, bool is_recalled,
+                          struct error *ret)
+{
+    const char *by = is_recalled ? a->seen.reason : "";
+    (void)error_set(ret, ERR_EXTERN, "cancelled in Slurm%s%s%s",
+                    by[0] ? " " : "", by,
+                    is_recalled ? ", its accounting says; slurmctld knows the "
+                                  "job no more"
+                                : "");
+}
+
+static void end_over(struct cluster *c, struct cluster_attempt *a,
+                     const struct helper_news *file, bool is_recalled)
+{
+    const char *what;
+    enum verdict v = verdict_on(a->seen.state, &what);
+    struct alloc_note note = {.kind = ALLOC_EXITED};
+    bool has_begun = file; /* it was told to end, if nothing else */
+    if (file && file->is_ending)
+        file = NULL;
+    int32_t code = file ? file->exit_code : a->seen.exit_code;
+    int32_t signo = file ? file->signal : a->seen.signal;
+    bool says_nothing =
+        !file && (signo == SLURM_NO_LAUNCH || (code == 0 && signo == 0));
+    bool was_launched = has_begun || !is_unlaunched(a, v);
+    if (!was_launched)
+        what = "could not be launched";
+    if (v == TAKEN_AWAY || !was_launched || (v == UNCLEAR && says_nothing)) {
+        end_lost_as(c, a, what);
+        return;
+    }
+    if (v == BY_LIMIT)
+        note.ended_by = ALLOC_BY_LIMIT;
+    if (v == BY_SOMEBODY && !a->is_released) {
+        note.ended_by = ALLOC_BY_OTHER;
+        say_cancelled(a, is_recalled, &note.why);
+    }
+    int32_t otherwise = 0;
+    if (!file && (v == BY_LIMIT || v == BY_SOMEBODY))
+        otherwise = SIGTERM;
+    else if (!file && v == BY_MEMORY)
+        otherwise = SIGKILL;
+    if (v == BY_MEMORY && !file)
+        code = signo = 0; /* 0:125 is no signal */
+    note.ended_ms = file ? file->ended_ms : 0;
+    set_status(&note, code, signo, otherwise);
+    cluster_end(c, a, &note);
+}
+
+/* What the batch step was told is then all that says who ended it. Told
+ * without a reason that we know, it is not tried again: somebody may have
+ * wanted its end, and can start it anew. */
+static void end_told(struct cluster *c, struct cluster_attempt *a,
+                     const struct helper_news *file)
+{
+    const char *what;
+    struct alloc_note note = {.kind = ALLOC_EXITED};
+    enum verdict v = verdict_on(file->told, &what);
+    if (v == TAKEN_AWAY) {
+        cluster_end_lost(c, a,
+                         "Slurm job %" PRIu32 " %s, its batch step was told; "
+                         "Slurm knows it no more",
+                         a->slurm_id, what);
+        return;
+    }
+    note.ended_by = v == BY_LIMIT ? ALLOC_BY_LIMIT : ALLOC_BY_OTHER;
+    if (v == BY_SOMEBODY)
+        (void)error_set(&note.why, ERR_EXTERN,
+                        "cancelled in Slurm, its batch step was told; Slurm "
+                        "knows job %" PRIu32 " no more",
+                        a->slurm_id);
+    else if (v != BY_LIMIT)
+        (void)error_set(&note.why, ERR_EXTERN,
+                        "ended in Slurm, its batch step was told, but not "
+                        "why; Slurm knows job %" PRIu32 " no more",
+                        a->slurm_id);
+    set_status(&note, file->exit_code, file->signal, SIGTERM);
+    note.ended_ms = file->ended_ms;
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *file)
+{
+    struct alloc_note note = {.kind = ALLOC_EXITED};
+    if (a->slurm_id == 0)
+        a->slurm_id = file->slurm_id;
+    if (file->told[0] && !a->is_released) {
+        end_told(c, a, file);
+        return;
+    }
+    set_status(&note, file->exit_code, file->signal, 0);
+    note.ended_ms = file->ended_ms;
+    cluster_end(c, a, &note);
+}
+
+void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
+                      const struct helper_news *file)
+{
+    end_over(c, a, file, false);
+}
+
+void cluster_end_recalled(struct cluster *c, struct cluster_attempt *a,
+                          const struct helper_news *n,
+                          const struct helper_news *file)
+{
+    a->slurm_id = n->slurm_id;
+    a->seen = n->job;
+    a->seen.exit_code = n->exit_code;
+    a->seen.signal = n->signal;
+    end_over(c, a, file, true);
+}
+
+void cluster_end_unseen(struct cluster *c, struct cluster_attempt *a)
+{
+    struct alloc_note note = {
+        .kind = ALLOC_EXITED, .signal = SIGTERM, .ended_by = ALLOC_BY_OTHER};
+    (void)error_set(&note.why, ERR_EXTERN,
+                    "ended in Slurm before it began: slurmctld, not started "
+                    "again since, knows job %" PRIu32 " no more",
+                    a->slurm_id);
+    cluster_end(c, a, &note);
+}

@@ -1,0 +1,151 @@
+/* cluster_read_slurm.c - what mgpu-slurm-helper says, taken in line by line.
+ *
+ * A helper that was started again has forgotten what it was told, and tells
+ * everything that it sees anew: answers that are outstanding will not come,
+ * and what the new one has not shown by the end of its first scan is gone.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "slurm/cluster/cluster.h"
+
+static const double AGAIN_EVERY_S = 60; /* it costs a process */
+
+/* ---- news -----------------------------------------------------------------
+ */
+static void look_at_tag(struct cluster *c, const char *tag)
+{
+    struct cluster_attempt *a = tag[0] ? cluster_find_tag(c, tag) : NULL;
+    if (a)
+        cluster_look(c, a);
+}
+
+static void lose_all(struct cluster *c, const char *why)
+{
+    for (struct cluster_attempt *a = c->first; a; a = a->next)
+        cluster_lose(c, a, why);
+}
+
+static void on_hello(struct cluster *c)
+{
+    c->has_hello = true;
+    c->is_down = c->is_blind = false;
+    c->generation++; /* ours: theirs may begin anew */
+    lose_all(c, "was started again");
+    for (struct cluster_attempt *a = c->first; a; a = a->next)
+        cluster_unscanned(a);
+}
+
+static void on_job(struct cluster *c, const struct helper_news *n)
+{
+    struct helper_job gone;
+    (void)cluster_jobs_put(c, &n->job, &gone);
+    look_at_tag(c, gone.tag);
+    look_at_tag(c, n->job.tag);
+}
+
+/* What was dropped for want of memory is there again when there is some; of
+ * too many jobs most have to be gone, or it would be so again. */
+static void look_again(struct cluster *c)
+{
+    double now_s = cluster_now(c);
+    bool has_room = c->n_jobs < CLUSTER_JOBS_CAP / 2;
+    if (c->is_blind && has_room && now_s >= c->again_s && cluster_send_again(c))
+        c->again_s = now_s + AGAIN_EVERY_S;
+}
+
+static void on_scan(struct cluster *c)
+{
+    struct helper_job gone;
+    size_t at = 0;
+    look_again(c);
+    while (cluster_jobs_take_old(c, &at, &gone))
+        look_at_tag(c, gone.tag);
+    for (struct cluster_attempt *a = c->first; a; a = a->next)
+        cluster_scanned(c, a);
+}
+
+static void on_down(struct cluster *c, const struct helper_news *n)
+{
+    c->is_down = true;
+    c->why_down = n->why;
+    c->down_since = n->since;
+    c->say_inventory = true;
+    for (struct cluster_attempt *a = c->first; a; a = a->next)
+        cluster_unscanned(a);
+}
+
+static void on_up(struct cluster *c)
+{
+    c->is_down = false;
+    c->say_inventory = true;
+    for (struct cluster_attempt *a = c->first; a; a = a->next)
+        if (a->phase == CLUSTER_TO_SUBMIT)
+            a->retry_s = -INFINITY;
+}
+
+static void on_nodes(struct cluster *c, struct helper_news *n)
+{
+    free(c->nodes);
+    c->nodes = n->nodes;
+    c->n_nodes = n->n_nodes;
+    c->has_nodes = c->say_inventory = true;
+    n->nodes = NULL;
+    n->n_nodes = 0;
+}
+
+/* One without an id answers what was not understood: any of them. */
+static void on_reply(struct cluster *c, const struct helper_news *n)
+{
+    if (n->id == 0) {
+        lose_all(c, "did not understand");
+        return;
+    }
+    struct cluster_attempt *a = c->first;
+    while (a && a->command != n->id && a->submit != n->id)
+        a = a->next;
+    if (a)
+        cluster_reply(c, a, n);
+}
+
+/* A line that nobody understands may have been an answer. An empty one ends
+ * what a helper that died had begun to say. */
+void cluster_news(struct cluster *c, const char *line, size_t len)
+{
+    struct helper_news n;
+    c->heard_s = cluster_now(c);
+    if (len == 0)
+        return;
+    if (helper_news_parse(line, len, &n, NULL) < 0) {
+        lose_all(c, "said what nobody understands");
+        return;
+    }
+    switch (n.ev) {
+    case HELPER_HELLO:
+        on_hello(c);
+        break;
+    case HELPER_REPLY:
+        on_reply(c, &n);
+        break;
+    case HELPER_JOB:
+        on_job(c, &n);
+        break;
+    case HELPER_GONE:
+        if (cluster_jobs_drop(c, n.job.tag, n.job.slurm_id))
+            look_at_tag(c, n.job.tag);
+        break;
+    case HELPER_SCAN:
+        on_scan(c);
+        break;
+    case HELPER_NODES:
+        on_nodes(c, &n);
+        break;
+    case HELPER_DOWN:
+        on_down(c, &n);
+        break;
+    case HELPER_UP:
+        on_up(c);
+        break;
+    }
+    helper_news_clear(&n);
+}

@@ -1,0 +1,193 @@
+/* cluster_send_slurm.c - what an attempt's state asks for is sent.
+ *
+ * An attempt is released in steps, each of which is repeated until Slurm
+ * shows that it has ended: SIGTERM to the ranks; after the grace SIGKILL to
+ * the ranks, so that the batch step sees and writes how they ended; a little
+ * later the whole job is ended. One that is pending is just ended.
+ */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "slurm/cluster/cluster.h"
+
+/* A SIGTERM that comes before the ranks are there reaches nobody, so until a
+ * worker has claimed the lease it is repeated. */
+static const double TERM_AGAIN_S = 5;
+/* From the SIGKILL to the ranks until the job is ended as well: the batch
+ * step has to write the exit file. */
+static const double KILL_AFTER_HIT_S = 5;
+/* Slurm itself takes KillWait, 30 s by default, to end a job. */
+static const double KILL_AGAIN_S = 10;
+/* A node that does not answer keeps its job completing until Slurm declares
+ * it down: SlurmdTimeout, 300 s by default. */
+static const double COMPLETING_MAX_S = 300;
+static const double RETRY_S = 5; /* no memory for a command */
+
+static bool slurm_answers(const struct cluster *c)
+{
+    return c->has_hello && !c->is_down && !c->is_dead;
+}
+
+/* ---- signals --------------------------------------------------------------
+ */
+static bool send_signal(struct cluster *c, struct cluster_attempt *a, int signo)
+{
+    struct helper_cmd cmd = {
+        .op = HELPER_SIGNAL, .slurm_id = a->slurm_id, .signo = signo};
+    if (!cluster_send(c, a, &cmd, NULL))
+        return false;
+    a->signo = signo;
+    return true;
+}
+
+static bool send_kill(struct cluster *c, struct cluster_attempt *a,
+                      uint32_t slurm_id)
+{
+    struct helper_cmd cmd = {.op = HELPER_KILL, .slurm_id = slurm_id};
+    return cluster_send(c, a, &cmd, NULL);
+}
+
+static void end_ranks(struct cluster *c, struct cluster_attempt *a,
+                      double now_s)
+{
+    if (now_s < a->kill_s || !a->is_told_once) {
+        if (a->is_told && a->is_claimed) {
+            a->act_s = a->kill_s;
+        } else if (send_signal(c, a, SIGTERM)) {
+            a->is_told_once = true;
+            a->act_s = fmin(now_s + TERM_AGAIN_S, a->kill_s);
+        }
+    } else if (!a->is_hit) {
+        a->is_hit = send_signal(c, a, SIGKILL);
+        a->act_s = a->is_hit ? now_s + KILL_AFTER_HIT_S : a->act_s;
+    } else if (send_kill(c, a, a->slurm_id)) {
+        a->act_s = now_s + KILL_AGAIN_S;
+    }
+}
+
+/* Whether there is a job to be ended: in sight, or just acknowledged. One that
+ * may have run for long is not killed unseen: its ranks have their grace. */
+static bool is_releasing(const struct cluster_attempt *a)
+{
+    if (!a->is_released || a->slurm_id == 0)
+        return false;
+    return (a->phase == CLUSTER_UNSURE && !a->may_have_run) ||
+           (a->phase == CLUSTER_SEEN &&
+            (a->is == CLUSTER_PENDING || a->is == CLUSTER_RUNNING));
+}
+
+static void go_on_releasing(struct cluster *c, struct cluster_attempt *a,
+                            double now_s)
+{
+    if (a->phase == CLUSTER_SEEN && a->is == CLUSTER_RUNNING)
+        end_ranks(c, a, now_s);
+    else if (send_kill(c, a, a->slurm_id))
+        a->act_s = now_s + KILL_AGAIN_S;
+}
+
+static void go_on_signalling(struct cluster *c, struct cluster_attempt *a)
+{
+    int signo = __builtin_ctzll(a->signals) + 1;
+    if (a->phase != CLUSTER_SEEN || a->is != CLUSTER_RUNNING)
+        a->signals = 0; /* there are no ranks */
+    else if (send_signal(c, a, signo))
+        a->signals &= a->signals - 1;
+}
+
+/* A job with its tag that is not, or not any more, the attempt, and lives. */
+static const struct cluster_job *stray(const struct cluster *c,
+                                       const struct cluster_attempt *a)
+{
+    bool is_known = a->phase == CLUSTER_ENDED ||
+                    (a->phase == CLUSTER_SEEN && a->claimed_id > 0);
+    const struct cluster_job *job =
+        is_known ? cluster_jobs_next(c, a, NULL) : NULL;
+    while (job &&
+           ((job->is != CLUSTER_PENDING && job->is != CLUSTER_RUNNING) ||
+            (a->phase == CLUSTER_SEEN && job->j.slurm_id == a->slurm_id)))
+        job = cluster_jobs_next(c, a, job);
+    return job;
+}
+
+/* ---- one after the other --------------------------------------------------
+ */
+static bool wants_exit(const struct cluster_attempt *a)
+{
+    return a->phase == CLUSTER_READING ||
+           (a->phase == CLUSTER_UNSURE && a->wants_exit);
+}
+
+void cluster_advance(struct cluster *c, struct cluster_attempt *a)
+{
+    double now_s = cluster_now(c);
+    if (a->phase == CLUSTER_SEEN && now_s - a->completing_s >= COMPLETING_MAX_S)
+        cluster_is_over(a);
+    if (a->phase == CLUSTER_TO_SUBMIT && (a->is_released || a->must_not_start))
+        cluster_end_unstarted(c, a);
+    if (a->command > 0)
+        return;
+    if (wants_exit(a)) { /* which needs no Slurm */
+        struct helper_cmd cmd = {.op = HELPER_READ_EXIT, .req = a->req};
+        if (now_s >= a->retry_s)
+            (void)cluster_send(c, a, &cmd, NULL);
+        return;
+    }
+    if (!slurm_answers(c))
+        return;
+    const struct cluster_job *job;
+    if (a->phase == CLUSTER_UNSURE && a->wants_recall) {
+        struct helper_cmd cmd = {
+            .op = HELPER_RECALL, .req = a->req, .slurm_id = a->slurm_id};
+        if (now_s >= a->retry_s)
+            (void)cluster_send(c, a, &cmd, NULL);
+        return;
+    }
+    if (is_releasing(a) && now_s >= a->act_s)
+        go_on_releasing(c, a, now_s);
+    else if (a->signals != 0)
+        go_on_signalling(c, a);
+    else if (now_s >= a->stray_s && (job = stray(c, a)) &&
+             send_kill(c, a, job->j.slurm_id))
+        a->stray_s = now_s + KILL_AGAIN_S;
+}
+
+void cluster_submit(struct cluster *c, struct cluster_attempt *a)
+{
+    struct error err = ERROR_INIT;
+    struct helper_cmd cmd = {.op = HELPER_SUBMIT, .req = a->req};
+    if (a->phase != CLUSTER_TO_SUBMIT || cluster_now(c) < a->retry_s)
+        return;
+    if (!slurm_answers(c)) {
+        cluster_wait(c, a, ERR_UNAVAIL, "SlurmUnavailable: %s",
+                     cluster_why_down(c, &err));
+        return;
+    }
+    if (cluster_send(c, a, &cmd, &err))
+        a->phase = CLUSTER_SUBMITTING;
+    else if (err.code == ERR_NOMEM)
+        a->retry_s = cluster_now(c) + RETRY_S;
+    else if (err.code != ERR_NONE)
+        cluster_end_refused(c, a, &err);
+}
+
+double cluster_next_s(const struct cluster *c, const struct cluster_attempt *a)
+{
+    double t_s = INFINITY;
+    if (a->phase == CLUSTER_SEEN && !isnan(a->completing_s))
+        t_s = a->completing_s + COMPLETING_MAX_S;
+    if (a->command > 0 || !c->has_hello || c->is_dead)
+        return t_s;
+    if (wants_exit(a))
+        return fmin(t_s, a->retry_s);
+    if (c->is_down)
+        return t_s;
+    if (a->phase == CLUSTER_TO_SUBMIT ||
+        (a->phase == CLUSTER_UNSURE && a->wants_recall))
+        t_s = fmin(t_s, a->retry_s);
+    if (is_releasing(a))
+        t_s = fmin(t_s, a->act_s);
+    if (a->stray_s > -INFINITY && stray(c, a))
+        t_s = fmin(t_s, a->stray_s);
+    return t_s;
+}

@@ -1,0 +1,69 @@
+/* signal_slurm.c - end or signal a job, if it is still the one we mean.
+ *
+ * After a crash slurmctld gives the ids of jobs that it has forgotten to
+ * others, so an id alone says nothing: comment and user must be ours. */
+#include <signal.h>
+#include <string.h>
+
+#include "slurm/helper/calls_slurm.h"
+
+static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
+                 uid_t uid, bool *ret_is_pending, struct error *err)
+{
+    for (uint32_t i = 0; i < m->record_count; i++) {
+        const slurm_job_info_t *j = &m->job_array[i];
+        uint32_t state = j->job_state & JOB_STATE_BASE;
+        if (j->job_id != id)
+            continue;
+        if (j->user_id != uid || !j->comment || strcmp(j->comment, tag) != 0)
+            return error_set(err, ERR_NOTFOUND,
+                             "Slurm's job %u is another one now", id);
+        if (state >= JOB_COMPLETE)
+            return error_set(err, ERR_NOTFOUND, "Slurm's job %u has ended", id);
+        *ret_is_pending = state == JOB_PENDING;
+        return 0;
+    }
+    return error_set(err, ERR_NOTFOUND, "Slurm has no job %u", id);
+}
+
+/* SIGTERM to the batch step is what Slurm sends when it ends the job
+ * (end_cause.h); mgpu-batch takes SIGINT for it. */
+static int batch_signal(const struct helper_conf *conf, int signo)
+{
+    return conf->launcher == BATCH_MPIRUN && signo == SIGTERM ? SIGINT : signo;
+}
+
+/* Under mpirun the ranks of the first node belong to the batch step, and its
+ * daemons on the others kill theirs when they get SIGTERM. SIGKILL is for the
+ * daemons all the same: mgpu-batch has to live and say how the ranks ended. */
+static uint16_t flags_for(const struct helper_conf *conf, int signo)
+{
+    return conf->launcher == BATCH_MPIRUN && signo != SIGKILL ? KILL_JOB_BATCH
+                                                              : KILL_STEPS_ONLY;
+}
+
+int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
+               const char *tag, uid_t uid, int signo, bool *is_sure,
+               struct error *err)
+{
+    job_info_msg_t *m = NULL;
+    bool is_pending = false;
+    *is_sure = true;
+    if (slurm_load_job(&m, slurm_id, 0) != SLURM_SUCCESS)
+        return rpc_fail(slurm_get_errno(), NULL, NULL, err);
+    int rc = check(m, slurm_id, tag, uid, &is_pending, err);
+    slurm_free_job_info_msg(m);
+    if (rc < 0)
+        return -1;
+    /* SIGKILL to the ranks of a job that waits would cancel it. */
+    if (signo != 0 && is_pending)
+        return error_set(err, ERR_STATE, "Slurm's job %u does not run yet",
+                         slurm_id);
+    rc = signo == 0
+             ? slurm_kill_job(slurm_id, SIGKILL, 0)
+             : slurm_kill_job(slurm_id, (uint16_t)batch_signal(conf, signo),
+                              flags_for(conf, signo));
+    return rc == SLURM_SUCCESS
+               ? 0
+               : rpc_fail(slurm_get_errno(), NULL, is_sure, err);
+}

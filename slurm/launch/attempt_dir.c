@@ -1,0 +1,328 @@
+/* attempt_dir.c - see attempt_dir.h. */
+#include "slurm/launch/attempt_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int path_of(const char *dir, const char *name, char ret[PATH_MAX],
+                   struct error *err)
+{
+    int n = snprintf(ret, PATH_MAX, "%s/%s", dir, name);
+    if (n < 0 || n >= PATH_MAX)
+        return error_set(err, ERR_INVAL, "'%s' is too long", dir);
+    return 0;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+enum how {
+    SYNCED,
+    KEPT,   /* synced; over what was reserved: that needs no room on the disk */
+    CACHED, /* for as long as this machine runs */
+};
+
+static int replace(const char *dir, const char *name, const char *text,
+                   enum how how, struct error *err)
+{
+    char path[PATH_MAX];
+    char temp[PATH_MAX];
+    char temp_name[64];
+    (void)snprintf(temp_name, sizeof(temp_name), ".%s.new", name);
+    if (path_of(dir, name, path, err) < 0 ||
+        path_of(dir, temp_name, temp, err) < 0)
+        return -1;
+    int fd = how == KEPT ? open(temp, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (fd < 0) {
+        /* What a crash left behind may have any mode: begin anew. */
+        (void)unlink(temp);
+        fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                  0600);
+    }
+    if (fd < 0)
+        return error_sys(err, errno, "create '%s'", temp);
+    int rc = write_all(fd, text, strlen(text));
+    if (rc == 0)
+        rc = ftruncate(fd, (off_t)strlen(text));
+    if (rc == 0 && how != CACHED)
+        rc = fsync(fd);
+    int saved = errno;
+    if (close(fd) < 0 && rc == 0) {
+        rc = -1;
+        saved = errno;
+    }
+    if (rc == 0 && rename(temp, path) < 0) {
+        rc = -1;
+        saved = errno;
+    }
+    if (rc < 0) {
+        (void)unlink(temp);
+        return error_sys(err, saved, "write '%s'", path);
+    }
+    return 0;
+}
+
+int attempt_write(const char *dir, const char *name, const char *text,
+                  struct error *err)
+{
+    return replace(dir, name, text, SYNCED, err);
+}
+
+int attempt_put(const char *dir, const char *name, const char *text,
+                struct error *err)
+{
+    return replace(dir, name, text, CACHED, err);
+}
+
+int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
+                 struct error *err)
+{
+    char path[PATH_MAX];
+    if (path_of(dir, name, path, err) < 0)
+        return -1;
+    /* The job may write here: a pipe in its place must not be waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        (void)close(fd);
+        return error_set(err, ERR_STATE, "'%s' is not a file", path);
+    }
+    if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        (void)close(fd);
+        return error_set(err, ERR_DENIED,
+                         "'%s' may have been written by others (uid %lu, mode "
+                         "%04o)",
+                         path, (unsigned long)st.st_uid,
+                         (unsigned)(st.st_mode & 07777));
+    }
+    size_t len = 0;
+    ssize_t n = 0;
+    while (len < cap) {
+        n = read(fd, ret + len, cap - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    int saved = errno;
+    (void)close(fd);
+    if (n < 0)
+        return error_sys(err, saved, "read '%s'", path);
+    if (len >= cap)
+        return error_set(err, ERR_LIMIT, "'%s' is too long", path);
+    ret[len] = '\0';
+    return 0;
+}
+
+int attempt_has(const char *dir, const char *name, struct error *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    if (path_of(dir, name, path, err) < 0)
+        return -1;
+    if (lstat(path, &st) == 0)
+        return 1;
+    return errno == ENOENT ? 0 : error_sys(err, errno, "look at '%s'", path);
+}
+
+int attempt_lock(const char *dir, int *ret_fd, struct error *err)
+{
+    char path[PATH_MAX];
+    if (path_of(dir, "lock", path, err) < 0)
+        return -1;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return error_sys(err, errno, "open '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int saved = errno;
+        (void)close(fd);
+        return error_sys(err, saved, "lock '%s'", path); /* EAGAIN: BUSY */
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int attempt_pid_write(int lock_fd, const struct attempt_pid *pid,
+                      struct error *err)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "%d %" PRIu64 "\n", (int)pid->pid,
+                     pid->start_ticks);
+    if (n < 0 || ftruncate(lock_fd, 0) < 0 ||
+        pwrite(lock_fd, text, (size_t)n, 0) != n)
+        return error_sys(err, errno, "write the lock file");
+    return 0;
+}
+
+int attempt_pid_read(const char *dir, struct attempt_pid *ret,
+                     struct error *err)
+{
+    char text[64];
+    if (attempt_read(dir, "lock", text, sizeof(text), err) < 0)
+        return -1;
+    char *end;
+    long pid = strtol(text, &end, 10);
+    if (pid <= 1 || pid > INT_MAX || *end != ' ')
+        return error_set(err, ERR_STATE, "no process in '%s/lock'", dir);
+    ret->pid = (pid_t)pid;
+    ret->start_ticks = strtoull(end + 1, NULL, 10);
+    return 0;
+}
+
+enum { EXIT_BYTES = 192 };         /* the longest is less */
+static const double MS_MAX = 9e15; /* that a double has exactly */
+
+int attempt_exit_reserve(const char *dir, struct error *err)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+    char blank[EXIT_BYTES + 1];
+    memset(blank, ' ', sizeof(blank) - 1);
+    blank[sizeof(blank) - 1] = '\0';
+    if (path_of(dir, ".exit.kept", from, err) < 0 ||
+        path_of(dir, ".exit.new", to, err) < 0 ||
+        attempt_write(dir, ".exit.kept", blank, err) < 0)
+        return -1;
+    if (rename(from, to) < 0)
+        return error_sys(err, errno, "rename '%s'", from);
+    return 0;
+}
+
+int attempt_exit_write(const char *dir, const struct attempt_exit *x,
+                       struct error *err)
+{
+    char text[EXIT_BYTES];
+    char slurm[32] = "", used[64] = "";
+    if (x->slurm_id > 0)
+        (void)snprintf(slurm, sizeof(slurm), ",\"slurm_id\":%" PRIu32,
+                       x->slurm_id);
+    if (x->cores_ms > 0)
+        (void)snprintf(used, sizeof(used),
+                       ",\"cpu_ms\":%" PRId64 ",\"cores_ms\":%" PRId64,
+                       x->cpu_ms, x->cores_ms);
+    (void)snprintf(text, sizeof(text),
+                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s%s}\n", x->code,
+                   x->signal, x->when_s, slurm, used);
+    return replace(dir, "exit", text, KEPT, err);
+}
+
+/* The number after "key":, in the one form that attempt_exit_write() has; of
+ * what strtod() takes as well, those that are none are not for bounds: they
+ * are on neither side of one. */
+static int number(const char *text, const char *key, double *ret)
+{
+    const char *p = strstr(text, key);
+    if (!p)
+        return -1;
+    char *end;
+    p += strlen(key);
+    *ret = strtod(p, &end);
+    return end > p && isfinite(*ret) ? 0 : -1;
+}
+
+int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,
+                       struct error *err)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%s %" PRIu32 "\n", word, slurm_id);
+    return attempt_write(dir, "told", text, err);
+}
+
+/* One that is damaged, or cannot be read, says nothing. */
+static bool told(const char *dir, char ret[ATTEMPT_TOLD_CAP], uint32_t *ret_id)
+{
+    char text[64];
+    if (attempt_read(dir, "told", text, sizeof(text), NULL) < 0)
+        return false;
+    size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+    char *end;
+    unsigned long id = strtoul(text + n, &end, 10);
+    if (n == 0 || n >= ATTEMPT_TOLD_CAP || text[n] != ' ' || *end != '\n' ||
+        id > UINT32_MAX)
+        return false;
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+    *ret_id = (uint32_t)id;
+    return true;
+}
+
+static int exit_read(const char *dir, struct attempt_exit *ret,
+                     struct error *err)
+{
+    char text[EXIT_BYTES];
+    double code;
+    double signo;
+    double when_s;
+    double slurm_id = 0;
+    double cpu_ms = 0;
+    double cores_ms = 0;
+    if (attempt_read(dir, "exit", text, sizeof(text), err) < 0)
+        return -1;
+    if (number(text, "\"code\":", &code) < 0 || code < 0 || code > 255 ||
+        number(text, "\"signal\":", &signo) < 0 || signo < 0 || signo > 64 ||
+        number(text, "\"when\":", &when_s) < 0)
+        return error_set(err, ERR_STATE, "'%s/exit' is damaged", dir);
+    if (number(text, "\"slurm_id\":", &slurm_id) < 0 || slurm_id < 0 ||
+        slurm_id > UINT32_MAX)
+        slurm_id = 0;
+    if (number(text, "\"cpu_ms\":", &cpu_ms) < 0 || cpu_ms < 0 ||
+        cpu_ms > MS_MAX || number(text, "\"cores_ms\":", &cores_ms) < 0 ||
+        cores_ms < 0 || cores_ms > MS_MAX)
+        cpu_ms = cores_ms = 0;
+    *ret = (struct attempt_exit){.code = (int32_t)code,
+                                 .signal = (int32_t)signo,
+                                 .when_s = when_s,
+                                 .cpu_ms = (int64_t)cpu_ms,
+                                 .cores_ms = (int64_t)cores_ms,
+                                 .slurm_id = (uint32_t)slurm_id};
+    return 0;
+}
+
+int64_t attempt_ended_ms(const struct attempt_exit *x)
+{
+    bool is_time = x->when_s > 0 && 1000 * x->when_s < (double)MS_MAX;
+    return is_time ? (int64_t)(1000 * x->when_s) : 0;
+}
+
+int attempt_exit_read(const char *dir, struct attempt_exit *ret,
+                      struct error *err)
+{
+    struct error why = ERROR_INIT;
+    char word[ATTEMPT_TOLD_CAP];
+    uint32_t id = 0;
+    int rc = exit_read(dir, ret, &why);
+    bool is_told =
+        (rc == 0 || why.code == ERR_NOTFOUND) && told(dir, word, &id);
+    if (rc < 0 && !is_told)
+        return error_set(err, why.code, "%s", why.msg);
+    if (rc < 0)
+        *ret = (struct attempt_exit){
+            .signal = SIGKILL, .slurm_id = id, .is_ending = true};
+    if (is_told && id == ret->slurm_id)
+        memcpy(ret->told, word, sizeof(word));
+    return 0;
+}

@@ -1,0 +1,119 @@
+/* mpirun.c - see mpirun.h. */
+#include "slurm/launch/mpirun.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "slurm/launch/argv.h"
+#include "slurm/launch/attempt_dir.h"
+#include "slurm/launch/hwloc.h"
+
+static int add_rank(struct buf *b, const char *worker, const char *dir,
+                    struct error *err)
+{
+    return words_add(b, worker, err) < 0 || words_add(b, "--launch", err) < 0 ||
+                   buf_addf(b, err, "%s/launch.json%c", dir, '\0') < 0
+               ? -1
+               : 0;
+}
+
+char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
+                   const char *dir, struct error *err)
+{
+    /* --bind-to none: two attempts would bind to the same first cores.
+     * --oversubscribe: slots may be more than cores; without effect when
+     *   they are not.
+     * --quiet: no essay about a rank's exit code in the middle of its log.
+     * oob, btl: one machine needs no network, and nobody else may reach
+     *   the launcher's port. */
+    static const char *const fixed[] = {
+        "--quiet", "--bind-to",          "none", "--oversubscribe",
+        "--mca",   "oob_tcp_if_include", "lo",   "--mca",
+        "btl",     "self,vader",
+    };
+    struct buf b = BUF_INIT;
+    int rc = words_add(&b, mpirun, err);
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]) && rc == 0; i++)
+        rc = words_add(&b, fixed[i], err);
+    if (rc < 0 || words_add(&b, "-np", err) < 0 ||
+        buf_addf(&b, err, "%d%c", ranks, '\0') < 0 ||
+        add_rank(&b, worker, dir, err) < 0) {
+        buf_clear(&b);
+        return NULL;
+    }
+    return words_take(&b, err);
+}
+
+char **mpirun_argv_alone(const char *worker, const char *dir, struct error *err)
+{
+    struct buf b = BUF_INIT;
+    if (add_rank(&b, worker, dir, err) < 0 ||
+        words_add(&b, "--alone", err) < 0) {
+        buf_clear(&b);
+        return NULL;
+    }
+    return words_take(&b, err);
+}
+
+/* A variable of our own environment, or `otherwise`; NULL: not at all. */
+static int pass_or(struct buf *b, const char *name, const char *otherwise,
+                   struct error *err)
+{
+    const char *value = getenv(name);
+    value = value ? value : otherwise;
+    return value ? buf_addf(b, err, "%s=%s%c", name, value, '\0') : 0;
+}
+
+char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
+                  struct error *err)
+{
+    static const char *const passed[] = {
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+        "ASAN_OPTIONS",
+        "LSAN_OPTIONS",
+        "UBSAN_OPTIONS",
+        "TSAN_OPTIONS",
+#endif
+    };
+    struct buf b = BUF_INIT;
+    const char *path = getenv("PATH");
+    int rc = buf_addf(&b, err, "PATH=%s%c",
+                      path ? path : "/usr/local/bin:/usr/bin:/bin", '\0');
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]) && rc == 0; i++)
+        rc = pass_or(&b, passed[i], NULL, err);
+    if (rc == 0)
+        rc = pass_or(&b, "HWLOC_COMPONENTS", HWLOC_LEFT_OUT, err);
+    if (rc == 0)
+        rc = pass_or(&b, "HWLOC_PLUGINS_BLACKLIST", HWLOC_NOT_LOADED, err);
+    if (rc == 0)
+        rc = buf_addf(&b, err, "%s=%s%c", ATTEMPT_MARK, dir, '\0');
+    if (rc == 0 && geteuid() == 0)
+        rc = buf_addf(&b, err,
+                      "OMPI_ALLOW_RUN_AS_ROOT=1%c"
+                      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1%c",
+                      '\0', '\0');
+    /* A thread that waits at a barrier gives its core away soon: there may
+     * be more ranks than cores. */
+    if (rc == 0)
+        rc = buf_addf(&b, err,
+                      "OMP_NUM_THREADS=%d%cOPENBLAS_NUM_THREADS=%d%c"
+                      "GOMP_SPINCOUNT=2000%c",
+                      threads, '\0', threads, '\0', '\0');
+    if (rc == 0)
+        rc = buf_addf(&b, err,
+                      "CUDA_DEVICE_ORDER=PCI_BUS_ID%c"
+                      "CUDA_VISIBLE_DEVICES=%s%c",
+                      '\0', cuda, '\0');
+    if (rc < 0) {
+        buf_clear(&b);
+        return NULL;
+    }
+    return words_take(&b, err);
+}

@@ -1,0 +1,353 @@
+/* shepherd.c - mgpu-shepherd, one per local attempt: it outlives the daemon.
+ *
+ *   mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW MPIRUN WORKER
+ *
+ * The local allocator starts it in a session of its own, with a clean
+ * environment, every signal blocked, and two descriptors: 3 is the locked
+ * lock file (attempt_dir.h), 4 a pipe on which it waits for one byte. If the
+ * pipe closes without it, the daemon died between fork and its decision, and
+ * the shepherd leaves with 75: nothing has run.
+ *
+ * HOW is what becomes of an attempt that prints more, "keep" or "fail", and
+ * whether lines get their rank's label, "labels" or "plain": "keep,labels". A
+ * daemon from before, under which a package is being replaced, says nothing of
+ * it.
+ *
+ * Then it runs the ranks, copies their output into the bounded log, and
+ * passes on what the daemon asks (attempt_dir.h has the two signals). It is
+ * the subreaper of everything below it, so no descendant can escape, and it
+ * does not leave before the last of them is gone: when it writes `exit`, the
+ * GPUs are free. It knows no time limit; the engine does.
+ *
+ * Several ranks are started by mpirun. One is a child of the shepherd, and
+ * has no use for MPI: mpirun and MPI_Init would cost it half a second.
+ *
+ * Release, step by step: SIGTERM to the ranks only, for mpirun itself would
+ * kill them a second later and they may need the whole grace for a
+ * checkpoint; after the grace, SIGKILL to everything but mpirun, which then
+ * has KILL_WAIT_S to clean up after itself; then SIGKILL to everything.
+ * If the shepherd is killed, the kernel sends mpirun a SIGTERM, and it ends
+ * the ranks, or kills the only one; what is left after that the daemon finds
+ * by ATTEMPT_MARK.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/log/shm_dir.h"
+#include "slurm/alloc.h"
+#include "slurm/launch/attempt_dir.h"
+#include "slurm/launch/launcher.h"
+#include "slurm/launch/mpirun.h"
+#include "slurm/launch/proc.h"
+#include "slurm/launch/rank_output.h"
+
+static const double KILL_WAIT_S = 2;
+/* While something has to be killed, look again this often. */
+static const double TICK_S = 0.05;
+/* While ranks run, look for what they left behind this often. */
+static const double ORPHAN_TICK_S = 0.5;
+/* For a SIGTERM that does not come from the daemon and names no grace. */
+static const double DEFAULT_GRACE_S = 10;
+
+struct shepherd {
+    const char *dir, *program, *worker;
+    int32_t ranks;
+    int64_t log_max_bytes;
+    bool log_fails, log_is_plain;
+    struct outputs *out;
+    sigset_t signals;
+    int signal_fd;
+    bool is_alone;         /* there is one rank, and no mpirun */
+    struct launcher first; /* mpirun, or that rank */
+    bool has_ended;        /* it */
+    bool has_children;     /* of ours, any */
+    bool is_mpirun_hit;
+    int status; /* its */
+    double began_s;
+    double kill_at_s; /* INFINITY: nobody has asked for the end */
+};
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+static int number(const char *text, long long max, long long *ret)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno || end == text || *end || v < 1 || v > max)
+        return -1;
+    *ret = v;
+    return 0;
+}
+
+static int parse(struct shepherd *s, int argc, char **argv, struct error *err)
+{
+    long long ranks;
+    long long max;
+    bool has_how = argc == 7;
+    if (!has_how && argc != 6)
+        return error_set(err, ERR_USAGE,
+                         "usage: mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW "
+                         "MPIRUN WORKER (the daemon starts it)");
+    if (number(argv[2], INT32_MAX, &ranks) < 0 ||
+        number(argv[3], INT64_MAX, &max) < 0)
+        return error_set(err, ERR_USAGE, "'%s' and '%s' must be numbers",
+                         argv[2], argv[3]);
+    s->dir = argv[1];
+    s->ranks = (int32_t)ranks;
+    s->is_alone = ranks == 1;
+    s->log_max_bytes = max;
+    s->log_fails = has_how && strncmp(argv[4], "fail,", 5) == 0;
+    s->log_is_plain = has_how && strstr(argv[4], ",plain") != NULL;
+    s->program = argv[argc - 2];
+    s->worker = argv[argc - 1];
+    s->kill_at_s = INFINITY;
+    return 0;
+}
+
+static int set_up(struct shepherd *s, struct error *err)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    (void)sigaction(SIGPIPE, &ignore, NULL);
+    (void)sigemptyset(&s->signals);
+    const int watched[] = {SIGCHLD, SIGTERM,         SIGINT,
+                           SIGHUP,  SHEPHERD_SIGNAL, SHEPHERD_RELEASE};
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
+        (void)sigaddset(&s->signals, watched[i]);
+    (void)sigprocmask(SIG_SETMASK, &s->signals, NULL);
+    s->signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->signal_fd < 0)
+        return error_sys(err, errno, "wait for signals");
+    if (fcntl(SHEPHERD_LOCK_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(SHEPHERD_GO_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return error_sys(err, errno, "the inherited descriptors");
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return error_sys(err, errno, "become the subreaper");
+    struct attempt_pid self = {.pid = getpid()};
+    if (proc_start_ticks(self.pid, &self.start_ticks, err) < 0)
+        return -1;
+    return attempt_pid_write(SHEPHERD_LOCK_FD, &self, err);
+}
+
+/* Whether the daemon said so. */
+static bool may_go(void)
+{
+    char byte;
+    ssize_t n;
+    do
+        n = read(SHEPHERD_GO_FD, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    (void)close(SHEPHERD_GO_FD);
+    return n == 1;
+}
+
+static int start(struct shepherd *s, struct error *err)
+{
+    const struct outputs_conf conf = {.dir = s->dir,
+                                      .max_bytes = s->log_max_bytes,
+                                      .ranks = s->ranks,
+                                      .is_plain = s->log_is_plain,
+                                      .here = s->ranks};
+    if (attempt_exit_reserve(s->dir, err) < 0 ||
+        outputs_create(&conf, &s->out, err) < 0)
+        return -1;
+    char **argv =
+        s->is_alone ? mpirun_argv_alone(s->worker, s->dir, err)
+                    : mpirun_argv(s->program, s->ranks, s->worker, s->dir, err);
+    if (!argv)
+        return -1;
+    /* From here on the attempt has been started, whatever happens. */
+    int rc = attempt_write(s->dir, "started", "", err);
+    if (rc == 0)
+        rc = launcher_start("mgpu-shepherd", argv,
+                            s->is_alone ? IS_THE_RANK : LAUNCHES_RANKS,
+                            &s->first, err);
+    if (rc == 0)
+        s->has_children = true;
+    s->began_s = now_s();
+    free(argv);
+    return rc;
+}
+
+static void reap(struct shepherd *s)
+{
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        if (pid < 0)
+            s->has_children = false;
+        if (pid <= 0)
+            return;
+        if (pid == s->first.pid) {
+            s->has_ended = true;
+            s->status = status;
+        }
+    }
+}
+
+/* Returns how many there are. */
+static int signal_ranks(const struct shepherd *s, int signo)
+{
+    if (!s->is_alone)
+        return proc_signal_children(s->first.pid, 0, signo);
+    return kill(s->first.pid, signo) == 0;
+}
+
+static void release(struct shepherd *s, double grace_s)
+{
+    bool is_first = isinf(s->kill_at_s);
+    s->kill_at_s = fmin(s->kill_at_s, now_s() + grace_s);
+    if (!is_first || s->has_ended)
+        return;
+    if (signal_ranks(s, SIGTERM) > 0) {
+        /* One that is stopped could not even die of it. */
+        (void)signal_ranks(s, SIGCONT);
+    } else {
+        s->is_mpirun_hit = true;
+        (void)kill(s->first.pid, SIGTERM);
+    }
+}
+
+static void take_signals(struct shepherd *s)
+{
+    struct signalfd_siginfo si;
+    while (read(s->signal_fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+        int signo = (int)si.ssi_signo;
+        if (signo == SHEPHERD_SIGNAL && !s->has_ended)
+            (void)signal_ranks(s, si.ssi_int);
+        else if (signo == SHEPHERD_RELEASE)
+            release(s, si.ssi_int / 1e3);
+        else if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP)
+            release(s, DEFAULT_GRACE_S);
+    }
+}
+
+/* mpirun waits until nobody holds its ranks' output any more, so a process
+ * that they left behind would keep the attempt, and its GPUs, for ever. */
+static bool has_only_orphans(const struct shepherd *s)
+{
+    return !s->is_alone && !s->has_ended && proc_n_own_children() > 1 &&
+           proc_signal_children(s->first.pid, 0, 0) == 0;
+}
+
+static bool has_printed_too_much(const struct shepherd *s)
+{
+    return s->log_fails && outputs_are_over(s->out);
+}
+
+/* Until the first has ended and nothing that it left behind is there any
+ * more. */
+static void watch(struct shepherd *s)
+{
+    for (;;) {
+        double now = now_s();
+        reap(s);
+        if (!s->has_children)
+            return;
+        bool is_over = s->has_ended || now >= s->kill_at_s;
+        if (is_over || has_only_orphans(s)) {
+            bool spare = !s->is_alone && !s->has_ended &&
+                         now < s->kill_at_s + KILL_WAIT_S;
+            (void)proc_signal_tree(getpid(), spare ? s->first.pid : 0, SIGKILL);
+        }
+        double wait_s =
+            is_over ? TICK_S : fmin(s->kill_at_s - now, ORPHAN_TICK_S);
+        int wait_ms = (int)ceil(wait_s * 1e3), rest_ms = outputs_rest(s->out);
+        if (rest_ms >= 0 && rest_ms < wait_ms)
+            wait_ms = rest_ms;
+        struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+                               {.fd = s->first.out_fd, .events = POLLIN},
+                               {.fd = outputs_fd(s->out), .events = POLLIN},
+                               {.fd = s->first.tty_fd, .events = POLLIN}};
+        if (poll(fds, 4, wait_ms) < 0 && errno != EINTR)
+            continue;
+        if (fds[1].revents || fds[3].revents)
+            launcher_copy(&s->first, s->out);
+        if (fds[2].revents)
+            outputs_copy(s->out);
+        if (fds[0].revents)
+            take_signals(s);
+        if (has_printed_too_much(s) && isinf(s->kill_at_s))
+            release(s, DEFAULT_GRACE_S);
+    }
+}
+
+/* Of all that ran below us, however it ended: each was waited for, by its
+ * parent or by us. */
+static void used(const struct shepherd *s, struct attempt_exit *ret)
+{
+    struct rusage u;
+    cpu_set_t set;
+    if (getrusage(RUSAGE_CHILDREN, &u) < 0 ||
+        sched_getaffinity(0, sizeof(set), &set) < 0)
+        return;
+    ret->cpu_ms = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+                  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+    ret->cores_ms =
+        (int64_t)(CPU_COUNT(&set) * (now_s() - s->began_s) * 1000) + 1;
+}
+
+static int finish(struct shepherd *s, struct error *err)
+{
+    outputs_drain(s->out); /* a rank's last words before the launcher's */
+    launcher_drain(&s->first, s->out);
+    bool is_over = has_printed_too_much(s);
+    outputs_destroy(s->out);
+    s->out = NULL;
+    (void)shm_dir_sweep(SHM_DIR_BASE); /* of ranks that were killed */
+    struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
+    launcher_exit(s->status, &x);
+    /* mpirun's own word for "I was told to stop" is exit code 1. */
+    if (s->is_mpirun_hit && x.code != 0)
+        x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
+    if (is_over)
+        x = (struct attempt_exit){.code = ALLOC_EXIT_LOG, .when_s = x.when_s};
+    used(s, &x);
+    return attempt_exit_write(s->dir, &x, err);
+}
+
+static int run(struct shepherd *s, struct error *err)
+{
+    if (set_up(s, err) < 0)
+        return -1;
+    if (!may_go())
+        return error_set(err, ERR_BUSY, "the daemon died before it said go");
+    if (start(s, err) < 0)
+        return -1;
+    watch(s);
+    return finish(s, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct shepherd s = {.signal_fd = -1,
+                         .first = {.out_fd = -1, .tty_fd = -1}};
+    struct error err = ERROR_INIT;
+    int rc = parse(&s, argc, argv, &err);
+    if (rc == 0)
+        rc = run(&s, &err);
+    if (rc < 0)
+        (void)fprintf(stderr, "mgpu-shepherd: %s\n", err.msg);
+    outputs_destroy(s.out);
+    /* The lock goes with the process; the descriptors need no closing. */
+    return rc < 0 ? error_exit_status(err.code) : 0;
+}

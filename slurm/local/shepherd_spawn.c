@@ -1,0 +1,178 @@
+/* shepherd_spawn.c - see shepherd_spawn.h.
+ *
+ * posix_spawn(3) and not fork(2): it reports a program that cannot be run,
+ * it is cheap for a large daemon, and it is safe in one with threads. Every
+ * descriptor but the five that the shepherd is promised is closed.
+ */
+#include "slurm/local/shepherd_spawn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "slurm/launch/attempt_dir.h"
+#include "slurm/launch/mpirun.h"
+
+/* Where descriptors are moved before they are put into their places, so that
+ * filling one place never closes what belongs into the next. */
+enum { OUT_OF_THE_WAY = 10 };
+
+static int plan_fds(posix_spawn_file_actions_t *fa, const char *log, int lock,
+                    int go)
+{
+    int rc = posix_spawn_file_actions_addopen(fa, 0, "/dev/null", O_RDONLY, 0);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_addopen(fa, 1, "/dev/null", O_WRONLY, 0);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_addopen(
+            fa, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_adddup2(fa, lock, SHEPHERD_LOCK_FD);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_adddup2(fa, go, SHEPHERD_GO_FD);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_addclosefrom_np(fa, SHEPHERD_GO_FD + 1);
+    return rc;
+}
+
+/* All signals blocked until the shepherd reads them: what is sent to it
+ * early waits. */
+static int plan_signals(posix_spawnattr_t *attr)
+{
+    sigset_t all;
+    (void)sigfillset(&all);
+    int rc = posix_spawnattr_setsigmask(attr, &all);
+    if (rc == 0)
+        rc = posix_spawnattr_setsigdefault(attr, &all);
+    if (rc == 0)
+        rc = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID |
+                                                POSIX_SPAWN_SETSIGMASK |
+                                                POSIX_SPAWN_SETSIGDEF);
+    return rc;
+}
+
+/* An errno, not -1, as posix_spawn(3) itself. */
+static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
+                 int go, pid_t *ret_pid)
+{
+    char ranks[16];
+    char max[32];
+    char how[16];
+    char log[PATH_MAX];
+    (void)snprintf(ranks, sizeof(ranks), "%d", s->ranks);
+    (void)snprintf(max, sizeof(max), "%lld", (long long)s->log_max_bytes);
+    (void)snprintf(how, sizeof(how), "%s,%s", s->log_fails ? "fail" : "keep",
+                   s->log_is_plain ? "plain" : "labels");
+    int n = snprintf(log, sizeof(log), "%s/shepherd.log", s->dir);
+    if (n < 0 || n >= PATH_MAX)
+        return ENAMETOOLONG;
+    const char *const argv[] = {s->program, s->dir,    ranks,     max,
+                                how,        s->mpirun, s->worker, NULL};
+
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attr;
+    int rc = posix_spawn_file_actions_init(&fa);
+    if (rc != 0)
+        return rc;
+    rc = posix_spawnattr_init(&attr);
+    if (rc == 0) {
+        rc = plan_fds(&fa, log, lock, go);
+        if (rc == 0)
+            rc = plan_signals(&attr);
+        /* The prototype lacks a const that it keeps. */
+        if (rc == 0)
+            rc = posix_spawn(ret_pid, s->program, &fa, &attr,
+                             (char *const *)argv, env);
+        (void)posix_spawnattr_destroy(&attr);
+    }
+    (void)posix_spawn_file_actions_destroy(&fa);
+    return rc;
+}
+
+/* A daemon may have raised its own limit, which a program must not inherit:
+ * those that still use select(2) break beyond 1024. There is no attribute of
+ * posix_spawn(3) for it, but the shepherd has not been let go yet. */
+static int limit_fds(pid_t pid, int64_t max, struct error *err)
+{
+    struct rlimit fds;
+    if (max <= 0)
+        return 0;
+    if (prlimit(pid, RLIMIT_NOFILE, NULL, &fds) < 0)
+        return error_sys(err, errno, "the limits of a shepherd");
+    fds.rlim_cur = (rlim_t)max < fds.rlim_max ? (rlim_t)max : fds.rlim_max;
+    if (prlimit(pid, RLIMIT_NOFILE, &fds, NULL) < 0)
+        return error_sys(err, errno, "limit the files of a shepherd");
+    return 0;
+}
+
+static void close_all(const int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
+int shepherd_spawn(const struct shepherd_spawn *s, pid_t *ret_pid,
+                   int *ret_pidfd, struct error *err)
+{
+    enum { OURS, THEIRS, LOCK, GO, N_FDS };
+    int fds[N_FDS] = {-1, -1, -1, -1};
+    pid_t pid = -1;
+    int pidfd = -1;
+    char **env = mpirun_env(s->dir, s->threads, s->cuda, err);
+    if (!env)
+        return -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0 ||
+        (fds[LOCK] = fcntl(s->lock_fd, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)) < 0 ||
+        (fds[GO] = fcntl(fds[THEIRS], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY)) < 0) {
+        (void)error_sys(err, errno, "descriptors for a shepherd");
+        goto fail;
+    }
+    int rc = spawn(s, env, fds[LOCK], fds[GO], &pid);
+    if (rc != 0) {
+        pid = -1;
+        (void)error_sys(err, rc, "run '%s'", s->program);
+        goto fail;
+    }
+    if (limit_fds(pid, s->max_fds, err) < 0)
+        goto fail;
+    pidfd = pidfd_open(pid, 0);
+    if (pidfd < 0) {
+        (void)error_sys(err, errno, "watch a process");
+        goto fail;
+    }
+    ssize_t sent;
+    do
+        sent = send(fds[OURS], "g", 1, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent != 1) {
+        (void)error_sys(err, errno, "let the shepherd go");
+        goto fail;
+    }
+    free(env);
+    close_all(fds, N_FDS);
+    *ret_pid = pid;
+    *ret_pidfd = pidfd;
+    return 0;
+
+fail:
+    free(env);
+    close_all(fds, N_FDS);
+    /* It reads the end of its pipe and leaves at once. */
+    if (pid > 0)
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    if (pidfd >= 0)
+        (void)close(pidfd);
+    return -1;
+}

@@ -1,0 +1,326 @@
+/* helper_messages.c - see helper_messages.h; and what each text may be. */
+#include "slurm/protocol/helper_messages.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "jobs/text/text.h"
+
+/* ---- what texts may be --------------------------------------------------- */
+static bool is_of(const char *text, const char *more)
+{
+    static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "abcdefghijklmnopqrstuvwxyz0123456789._-";
+    for (; *text; text++)
+        if (!strchr(word, *text) && !strchr(more, *text))
+            return false;
+    return true;
+}
+
+static bool is_tag(const char *text)
+{
+    return strncmp(text, "mgpu:", 5) == 0 && is_of(text, ":");
+}
+
+/* A GPU type ends up inside "gres:gpu:TYPE:N". */
+static bool is_word(const char *text)
+{
+    return is_of(text, "");
+}
+
+static bool is_list(const char *text)
+{
+    return is_of(text, ",");
+}
+
+/* Features: "ib&(h100|h200)", "[rack1*2&rack2]", "~old". */
+static bool is_constraint(const char *text)
+{
+    return is_of(text, ",&|()[]*:~=+@/");
+}
+
+bool helper_is_printable(const char *text)
+{
+    const char *end = text + strlen(text);
+    while (text < end) {
+        int32_t cp = text_next(&text, end);
+        if (cp < 0 || cp == '\n' || cp == '\r' || text_is_control(cp))
+            return false;
+    }
+    return true;
+}
+
+/* Absolute, and says where it is without a look at the disk. */
+static bool is_dir(const char *text)
+{
+    if (text[0] != '/' || !helper_is_printable(text))
+        return false;
+    for (const char *p = text; *p;) {
+        p++; /* past the '/' */
+        size_t n = strcspn(p, "/");
+        if (n == 0 || (n == 1 && p[0] == '.') ||
+            (n == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        p += n;
+    }
+    return true;
+}
+
+static bool is_object(const char *text)
+{
+    json_t *v = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    bool is = json_is_object(v);
+    json_decref(v);
+    return is;
+}
+
+/* ---- the tables ---------------------------------------------------------- */
+enum {
+    WORD_MAX = 255,
+    EXCLUDE_MAX_BYTES = 1023,
+    NAME_MAX_BYTES = 255,
+    LAUNCH_MAX_BYTES = 1 << 20,
+    GPUS_MAX = 1024,
+    CPUS_MAX = 1 << 16,
+    SIGNO_MAX = 64,
+    CODE_MAX = 255,
+};
+static const int64_t SECONDS_MAX = 1000000000; /* 31 years */
+#define BYTES_MAX ((int64_t)1 << 60)
+#define ENDED_MAX (INT64_MAX / 1000)
+
+#define REQ(member) offsetof(struct helper_cmd, req.member)
+#define ID                                                                    \
+    {                                                                         \
+        .key = "id", .kind = KIND_U64, .at = offsetof(struct helper_cmd, id), \
+        .max = INT64_MAX                                                      \
+    }
+#define TAG                                                          \
+    {                                                                \
+        .key = "tag", .kind = KIND_STRING, .at = REQ(tag), .min = 1, \
+        .max = HELPER_TAG_CAP - 1, .fits = is_tag                    \
+    }
+#define UID                                                                   \
+    {                                                                         \
+        .key = "uid", .kind = KIND_U32, .at = REQ(uid), .max = UINT32_MAX - 1 \
+    }
+#define DIR                                                          \
+    {                                                                \
+        .key = "dir", .kind = KIND_STRING, .at = REQ(dir), .min = 2, \
+        .max = HELPER_DIR_CAP - 1, .fits = is_dir                    \
+    }
+#define WHERE(word, rule)                                                   \
+    {                                                                       \
+        .key = #word, .kind = KIND_STRING, .at = REQ(where.word), .min = 1, \
+        .max = WORD_MAX, .fits = (rule), .flags = IS_NULLABLE               \
+    }
+
+static const struct field submit_fields[] = {
+    ID,
+    {"job", KIND_U64, 0, REQ(job), 1, INT64_MAX, NULL},
+    {"attempt", KIND_I32, 0, REQ(attempt), 1, INT32_MAX, NULL},
+    TAG,
+    {"name", KIND_STRING, 0, REQ(name), 1, NAME_MAX_BYTES, NULL},
+    UID,
+    DIR,
+    {"launch", KIND_STRING, 0, REQ(launch), 2, LAUNCH_MAX_BYTES, is_object},
+    {"nodes", KIND_I32, 0, REQ(nodes), 1, HELPER_NODES_MAX, NULL},
+    {"gpus_per_node", KIND_I32, 0, REQ(gpus_per_node), 0, GPUS_MAX, NULL},
+    {"limit_s", KIND_REAL, 0, REQ(limit_s), 0, 0, NULL},
+    {"grace_s", KIND_REAL, 0, REQ(grace_s), 0, 0, NULL},
+    {"log_max_bytes", KIND_I64, 0, REQ(log_max_bytes), 0, BYTES_MAX, NULL},
+    {"log_fails", KIND_BOOL, 0, REQ(log_fails), 0, 0, NULL},
+    {"log_is_plain", KIND_BOOL, 0, REQ(log_is_plain), 0, 0, NULL},
+    WHERE(partition, is_list),
+    WHERE(account, is_word),
+    WHERE(qos, is_word),
+    WHERE(constraint, is_constraint),
+    WHERE(reservation, is_list),
+    WHERE(gpu_type, is_word),
+    {"exclude", KIND_STRING, IS_NULLABLE, REQ(where.exclude), 1,
+     EXCLUDE_MAX_BYTES, is_list},
+    {"cpus_per_gpu", KIND_I32, 0, REQ(where.cpus_per_gpu), 0, CPUS_MAX, NULL},
+    {"memory_bytes", KIND_I64, 0, REQ(where.memory_bytes), 0, BYTES_MAX, NULL},
+    {"exclusive", KIND_BOOL, 0, REQ(where.exclusive), 0, 0, NULL},
+};
+
+#define SLURM_ID                                               \
+    {                                                          \
+        .key = "slurm_id", .kind = KIND_U32,                   \
+        .at = offsetof(struct helper_cmd, slurm_id), .min = 1, \
+        .max = UINT32_MAX - 2                                  \
+    }
+static const struct field signal_fields[] = {
+    ID,
+    TAG,
+    UID,
+    SLURM_ID,
+    {"signo", KIND_I32, 0, offsetof(struct helper_cmd, signo), 1, SIGNO_MAX,
+     NULL},
+};
+
+static const struct field kill_fields[] = {ID, TAG, UID, SLURM_ID};
+
+static const struct field read_exit_fields[] = {ID, UID, DIR};
+
+static const struct field recall_fields[] = {
+    ID,
+    TAG,
+    UID,
+    {"name", KIND_STRING, 0, REQ(name), 1, NAME_MAX_BYTES, NULL},
+    DIR,
+    {"slurm_id", KIND_U32, 0, offsetof(struct helper_cmd, slurm_id), 0,
+     UINT32_MAX - 2, NULL},
+    {"since", KIND_I64, 0, REQ(since), 0, INT64_MAX, NULL},
+};
+
+static const struct field again_fields[] = {ID};
+
+#define NEWS(member) offsetof(struct helper_news, member)
+static const struct field hello_fields[] = {
+    {"generation", KIND_U64, 0, NEWS(generation), 1, INT64_MAX, NULL},
+    {"slurm", KIND_TEXT, 0, NEWS(slurm), 1,
+     sizeof(((struct helper_news *)0)->slurm), NULL},
+};
+static const struct field done_fields[] = {
+    {"id", KIND_U64, 0, NEWS(id), 0, INT64_MAX, NULL},
+    {"slurm_id", KIND_U32, IS_OPTIONAL, NEWS(slurm_id), 0, UINT32_MAX, NULL},
+    {"exit_code", KIND_I32, IS_OPTIONAL, NEWS(exit_code), 0, CODE_MAX, NULL},
+    {"signal", KIND_I32, IS_OPTIONAL, NEWS(signal), 0, SIGNO_MAX, NULL},
+    {"told", KIND_TEXT, IS_OPTIONAL, NEWS(told), 0, ATTEMPT_TOLD_CAP, NULL},
+    {"is_ending", KIND_BOOL, IS_OPTIONAL, NEWS(is_ending), 0, 0, NULL},
+    {"ended_ms", KIND_I64, IS_OPTIONAL, NEWS(ended_ms), 0, INT64_MAX, NULL},
+    {"state", KIND_TEXT, IS_OPTIONAL, NEWS(job.state), 0,
+     sizeof(((struct helper_job *)0)->state), NULL},
+    {"reason", KIND_TEXT, IS_OPTIONAL, NEWS(job.reason), 0,
+     sizeof(((struct helper_job *)0)->reason), NULL},
+    {"has_accounting", KIND_BOOL, IS_OPTIONAL, NEWS(has_accounting), 0, 0,
+     NULL},
+    {"booted", KIND_I64, IS_OPTIONAL, NEWS(booted), 0, INT64_MAX, NULL},
+    {"ended", KIND_I64, IS_OPTIONAL, NEWS(job.ended), 0, ENDED_MAX, NULL},
+};
+#define WHY                                        \
+    {                                              \
+        "why", KIND_TEXT, 0, NEWS(why.msg), 0,     \
+            sizeof(((struct error *)0)->msg), NULL \
+    }
+static const struct field failed_fields[] = {
+    {"id", KIND_U64, 0, NEWS(id), 0, INT64_MAX, NULL},
+    {"code", KIND_CODE, 0, NEWS(why.code), 0, 0, NULL},
+    WHY,
+    {"is_sure", KIND_BOOL, IS_OPTIONAL, NEWS(is_sure), 0, 0, NULL},
+};
+#define JOB(member) offsetof(struct helper_news, job.member)
+#define JOB_TEXT(word, least, rule)                      \
+    {                                                    \
+#word, KIND_TEXT, 0, JOB(word), least,           \
+            sizeof(((struct helper_job *)0)->word), rule \
+    }
+static const struct field job_fields[] = {
+    JOB_TEXT(tag, 1, is_tag),
+    {"uid", KIND_U32, 0, JOB(uid), 0, UINT32_MAX, NULL},
+    {"slurm_id", KIND_U32, 0, JOB(slurm_id), 1, UINT32_MAX, NULL},
+    JOB_TEXT(state, 1, NULL),
+    JOB_TEXT(reason, 0, NULL),
+    JOB_TEXT(place, 0, NULL),
+    {"exit_code", KIND_I32, 0, JOB(exit_code), 0, CODE_MAX, NULL},
+    {"signal", KIND_I32, 0, JOB(signal), 0, SIGNO_MAX, NULL},
+    {"restarts", KIND_I32, 0, JOB(restarts), 0, INT32_MAX, NULL},
+    {"submitted", KIND_I64, 0, JOB(submitted), 0, INT64_MAX, NULL},
+    {"ended", KIND_I64, IS_OPTIONAL, JOB(ended), 0, ENDED_MAX, NULL},
+};
+static const struct field gone_fields[] = {
+    JOB_TEXT(tag, 1, is_tag),
+    {"slurm_id", KIND_U32, 0, JOB(slurm_id), 1, UINT32_MAX, NULL},
+};
+static const struct field scan_fields[] = {
+    {"seq", KIND_U64, 0, NEWS(seq), 0, INT64_MAX, NULL},
+};
+static const struct field down_fields[] = {
+    WHY,
+    {"since", KIND_I64, 0, NEWS(since), 0, INT64_MAX, NULL},
+};
+#define NODE_TEXT(word, least)                                         \
+    {                                                                  \
+#word, KIND_TEXT, 0, offsetof(struct alloc_node, word), least, \
+            sizeof(((struct alloc_node *)0)->word), NULL               \
+    }
+#define NODE_INT(word, most)                                                 \
+    {                                                                        \
+#word, KIND_I32, 0, offsetof(struct alloc_node, word), 0, most, NULL \
+    }
+/* What was added later may be left out. */
+#define NODE_LATER(word, most)                                              \
+    {                                                                       \
+#word, KIND_I32, IS_OPTIONAL, offsetof(struct alloc_node, word), 0, \
+            most, NULL                                                      \
+    }
+static const struct field node_fields[] = {
+    NODE_TEXT(name, 1),
+    NODE_TEXT(gpu_type, 0),
+    NODE_INT(gpus_total, GPUS_MAX),
+    NODE_INT(gpus_free, GPUS_MAX),
+    NODE_LATER(shared_total, INT32_MAX),
+    NODE_LATER(shared_free, INT32_MAX),
+    NODE_INT(is_up, 1),
+    NODE_INT(is_drained, 1),
+    NODE_LATER(is_busy, 1),
+    NODE_TEXT(why, 0),
+    NODE_TEXT(used, 0),
+    NODE_TEXT(partitions, 0),
+    NODE_TEXT(features, 0),
+    NODE_TEXT(reservation, 0),
+    NODE_TEXT(address, 0),
+};
+
+#define TABLE(t) t, sizeof(t) / sizeof((t)[0])
+const struct message helper_commands[HELPER_N_OPS] = {
+    [HELPER_SUBMIT] = {"submit", TABLE(submit_fields)},
+    [HELPER_SIGNAL] = {"signal", TABLE(signal_fields)},
+    [HELPER_KILL] = {"kill", TABLE(kill_fields)},
+    [HELPER_READ_EXIT] = {"read_exit", TABLE(read_exit_fields)},
+    [HELPER_RECALL] = {"recall", TABLE(recall_fields)},
+    [HELPER_AGAIN] = {"again", TABLE(again_fields)},
+};
+const struct message helper_events[HELPER_N_EVS] = {
+    [HELPER_HELLO] = {"hello", TABLE(hello_fields)},
+    [HELPER_REPLY] = {"reply", TABLE(done_fields)},
+    [HELPER_JOB] = {"job", TABLE(job_fields)},
+    [HELPER_GONE] = {"gone", TABLE(gone_fields)},
+    [HELPER_SCAN] = {"scan", TABLE(scan_fields)},
+    [HELPER_NODES] = {"nodes", NULL, 0}, /* by hand: an array */
+    [HELPER_DOWN] = {"down", TABLE(down_fields)},
+    [HELPER_UP] = {"up", NULL, 0},
+};
+const struct message helper_failed = {"reply", TABLE(failed_fields)};
+const struct message helper_node = {"node", TABLE(node_fields)};
+
+/* ---- checks that both directions make ------------------------------------ */
+int helper_check_text(const struct field *f, const char *text, size_t n,
+                      struct error *err)
+{
+    int64_t most = f->kind == KIND_TEXT ? f->max - 1 : f->max;
+    if ((int64_t)n < f->min || (int64_t)n > most || strlen(text) != n)
+        return error_set(err, ERR_INVAL, "'%s' must have %lld..%lld bytes",
+                         f->key, (long long)f->min, (long long)most);
+    if (!(f->fits ? f->fits : helper_is_printable)(text))
+        return error_set(err, ERR_INVAL, "'%s' is not of its form", f->key);
+    return 0;
+}
+
+int helper_check_int(const struct field *f, int64_t v, struct error *err)
+{
+    if (v < f->min || v > f->max)
+        return error_set(err, ERR_INVAL, "'%s' is %lld, must be %lld..%lld",
+                         f->key, (long long)v, (long long)f->min,
+                         (long long)f->max);
+    return 0;
+}
+
+int helper_check_real(const struct field *f, double v, struct error *err)
+{
+    if (!(v >= 0 && v <= (double)SECONDS_MAX))
+        return error_set(err, ERR_INVAL, "'%s' is %g, must be 0..%lld", f->key,
+                         v, (long long)SECONDS_MAX);
+    return 0;
+}

@@ -1,0 +1,94 @@
+/* mpirun.c - the launcher's arguments, environment and exit status. */
+#include "slurm/launch/mpirun.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slurm/launch/launcher.h"
+#include "tests/tap.h"
+
+/* wait(2) statuses as Linux encodes them. */
+static int exited(int code)
+{
+    return code << 8;
+}
+
+static void test_exit(void)
+{
+    static const struct {
+        int status, code, signo;
+        const char *what;
+    } rows[] = {
+        {0, 0, 0, "all ranks exited 0"},
+        {7 << 8, 7, 0, "one exited 7"},
+        {128 << 8, 128, 0, "128 is no signal"},
+        {139 << 8, 0, SIGSEGV, "one died of signal 11"},
+        {159 << 8, 0, 31, "the last signal"},
+        {160 << 8, 160, 0, "one beyond"},
+        {255 << 8, 255, 0, "the largest code"},
+        {SIGKILL, 0, SIGKILL, "mpirun itself was killed"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct attempt_exit x = {.when_s = 5};
+        launcher_exit(rows[i].status, &x);
+        ok(x.code == rows[i].code && x.signal == rows[i].signo && x.when_s == 5,
+           "%s", rows[i].what);
+    }
+    struct attempt_exit x;
+    launcher_exit(exited(75), &x);
+    is_int(x.code, 75, "75 comes through");
+}
+
+static bool has(char *const *list, const char *entry)
+{
+    for (; *list; list++)
+        if (strcmp(*list, entry) == 0)
+            return true;
+    return false;
+}
+
+static void test_words(void)
+{
+    struct error err = ERROR_INIT;
+    char **argv = mpirun_argv("mpirun", 3, "/opt/a worker", "/jobs/1/2", &err);
+    if (!ok(argv && strcmp(argv[0], "mpirun") == 0, "arguments"))
+        return;
+    size_t n = 0;
+    while (argv[n])
+        n++;
+    ok(n > 5, "there are some");
+    is_str(argv[n - 1], "/jobs/1/2/launch.json", "the launch file comes last");
+    is_str(argv[n - 3], "/opt/a worker", "a blank splits nothing");
+    is_str(argv[n - 4], "3", "three ranks");
+    free(argv);
+
+    (void)setenv("MGPU_SECRET", "x", 1);
+    (void)setenv("HOME", "/home/who", 1);
+    char **env = mpirun_env("/jobs/1/2", 4, "GPU-a,GPU-b", &err);
+    ok(env && has(env, "HOME=/home/who"), "the home directory is passed on");
+    ok(!has(env, "MGPU_SECRET=x"), "what is not on the list is not");
+    ok(has(env, "OMP_NUM_THREADS=4") && has(env, "OPENBLAS_NUM_THREADS=4"),
+       "the threads");
+    ok(has(env, "CUDA_VISIBLE_DEVICES=GPU-a,GPU-b"), "the GPUs");
+    ok(has(env, ATTEMPT_MARK "=/jobs/1/2"), "the mark");
+    ok(has(env, "HWLOC_COMPONENTS="
+                "-gl,-opencl,-cuda,-nvml,-rsmi,-levelzero"),
+       "hwloc looks for no displays");
+    free(env);
+
+    (void)setenv("HWLOC_COMPONENTS", "all", 1);
+    (void)setenv("HWLOC_PLUGINS_BLACKLIST", "", 1);
+    env = mpirun_env("/jobs/1/2", 4, "", &err);
+    ok(env && has(env, "HWLOC_COMPONENTS=all") &&
+           has(env, "HWLOC_PLUGINS_BLACKLIST="),
+       "unless it was told what to look for");
+    free(env);
+}
+
+int main(void)
+{
+    test_exit();
+    test_words();
+    return tap_done();
+}

@@ -1,0 +1,512 @@
+/* helper_wire.c - the helper's lines: there and back, and what is refused. */
+#include "slurm/protocol/helper_wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+#define SUBMIT                                                              \
+    "{\"op\":\"submit\",\"id\":7,\"job\":12,\"attempt\":1,"                 \
+    "\"tag\":\"mgpu:c:12:1:9f3a\",\"name\":\"mnist\",\"uid\":1000,"         \
+    "\"dir\":\"/srv/12/1\",\"launch\":\"{\\\"version\\\":1}\",\"nodes\":2," \
+    "\"gpus_per_node\":2,\"limit_s\":3600.5,\"grace_s\":120,"               \
+    "\"log_max_bytes\":67108864,\"log_fails\":true,\"log_is_plain\":true,"  \
+    "\"partition\":\"a,b\",\"account\":null,"                               \
+    "\"qos\":\"high\",\"constraint\":\"ib&(h100|h200)\","                   \
+    "\"reservation\":null,\"gpu_type\":\"h100\",\"exclude\":\"n1,n-2\","    \
+    "\"cpus_per_gpu\":4,"                                                   \
+    "\"memory_bytes\":1073741824,\"exclusive\":true}"
+#define SIGNAL                                                               \
+    "{\"op\":\"signal\",\"id\":8,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
+    "\"slurm_id\":20,\"signo\":15}"
+#define KILL                                                               \
+    "{\"op\":\"kill\",\"id\":8,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
+    "\"slurm_id\":20}"
+#define RECALL                                                               \
+    "{\"op\":\"recall\",\"id\":9,\"tag\":\"mgpu:c:12:1:9f3a\",\"uid\":1000," \
+    "\"name\":\"mnist\",\"dir\":\"/srv/12/1\",\"slurm_id\":0,"               \
+    "\"since\":1795000000}"
+#define READ_EXIT \
+    "{\"op\":\"read_exit\",\"id\":9,\"uid\":0,\"dir\":\"/srv/12/1\"}"
+
+static int parse_cmd(const char *line, struct helper_cmd *ret,
+                     struct error *err)
+{
+    return helper_cmd_parse(line, strlen(line), ret, err);
+}
+
+/* The line written again, and that one read: the caller clears *ret. */
+static void cmd_again(const struct helper_cmd *c, struct helper_cmd *ret)
+{
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    is_int(helper_cmd_encode(c, &b, &err), 0, "is written");
+    ok(b.len > 0 && b.data[b.len - 1] == '\n' &&
+           strchr(b.data, '\n') == b.data + b.len - 1,
+       "as one line");
+    is_int(helper_cmd_parse(b.data, b.len - 1, ret, &err), 0, "is read");
+    buf_clear(&b);
+}
+
+static void test_submit(void)
+{
+    struct helper_cmd c, d;
+    struct error err = ERROR_INIT;
+    if (!ok(parse_cmd(SUBMIT, &c, &err) == 0, "submit: %s", err.msg))
+        return;
+    cmd_again(&c, &d);
+    helper_cmd_clear(&c);
+    is_int(d.op, HELPER_SUBMIT, "op");
+    is_int((long long)d.id, 7, "id");
+    is_int((long long)d.req.job, 12, "job");
+    is_int(d.req.attempt, 1, "attempt");
+    is_str(d.req.tag, "mgpu:c:12:1:9f3a", "tag");
+    is_str(d.req.name, "mnist", "name");
+    is_int(d.req.uid, 1000, "uid");
+    is_str(d.req.dir, "/srv/12/1", "dir");
+    is_str(d.req.launch, "{\"version\":1}", "launch");
+    is_int(d.req.nodes, 2, "nodes");
+    is_int(d.req.gpus_per_node, 2, "GPUs");
+    ok(d.req.limit_s == 3600.5 && d.req.grace_s == 120, "limits");
+    is_int(d.req.log_max_bytes, 67108864, "log");
+    ok(d.req.log_fails && d.req.log_is_plain, "what becomes of it");
+    is_str(d.req.where.partition, "a,b", "partition");
+    ok(d.req.where.account == NULL && d.req.where.reservation == NULL, "null");
+    is_str(d.req.where.qos, "high", "QOS");
+    is_str(d.req.where.constraint, "ib&(h100|h200)", "constraint");
+    is_str(d.req.where.gpu_type, "h100", "type");
+    is_int(d.req.where.cpus_per_gpu, 4, "CPUs");
+    is_int(d.req.where.memory_bytes, 1073741824, "memory");
+    ok(d.req.where.exclusive, "exclusive");
+    is_str(d.req.where.exclude, "n1,n-2", "exclude");
+    helper_cmd_clear(&d);
+    helper_cmd_clear(&d); /* twice is fine */
+}
+
+static void test_others(void)
+{
+    struct helper_cmd c, d;
+    struct error err = ERROR_INIT;
+    ok(parse_cmd(SIGNAL, &c, &err) == 0, "signal");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_SIGNAL && d.id == 8 && d.slurm_id == 20 &&
+           d.req.uid == 1000 && d.signo == 15 &&
+           strcmp(d.req.tag, "mgpu:c:12:1:9f3a") == 0,
+       "signal's values");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
+    ok(parse_cmd(KILL, &c, &err) == 0, "kill");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_KILL && d.id == 8 && d.slurm_id == 20 &&
+           d.req.uid == 1000 && strcmp(d.req.tag, "mgpu:c:12:1:9f3a") == 0,
+       "kill's values");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
+    ok(parse_cmd(READ_EXIT, &c, &err) == 0, "read_exit");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_READ_EXIT && d.id == 9 && d.req.uid == 0 &&
+           strcmp(d.req.dir, "/srv/12/1") == 0,
+       "read_exit's values");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
+    ok(parse_cmd(RECALL, &c, &err) == 0, "recall");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_RECALL && d.id == 9 && d.req.uid == 1000 &&
+           d.slurm_id == 0 && d.req.since == 1795000000 &&
+           strcmp(d.req.dir, "/srv/12/1") == 0 &&
+           strcmp(d.req.name, "mnist") == 0,
+       "recall's values");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
+    ok(parse_cmd("{\"op\":\"again\",\"id\":10}", &c, &err) == 0, "again");
+    cmd_again(&c, &d);
+    ok(d.op == HELPER_AGAIN && d.id == 10, "again's value");
+    helper_cmd_clear(&c);
+    helper_cmd_clear(&d);
+}
+
+/* SUBMIT with one piece replaced; from must be in it. */
+struct change {
+    const char *from, *to;
+};
+
+static char *changed(const char *line, const struct change *ch)
+{
+    const char *at = strstr(line, ch->from);
+    if (at == NULL)
+        abort();
+    size_t n = strlen(line) + strlen(ch->to) + 1;
+    char *s = malloc(n);
+    if (s == NULL)
+        abort();
+    (void)snprintf(s, n, "%.*s%s%s", (int)(at - line), line, ch->to,
+                   at + strlen(ch->from));
+    return s;
+}
+
+static void refused(const char *line, const struct change *ch, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *s = changed(line, &ch[i]);
+        struct helper_cmd c = {.id = 99};
+        struct error err = ERROR_INIT;
+        ok(parse_cmd(s, &c, &err) == -1 && err.code == ERR_INVAL &&
+               c.id == 99 && err.msg[0],
+           "%s -> %.40s: %s", ch[i].from, ch[i].to, err.msg);
+        free(s);
+    }
+}
+#define REFUSED(line, t) refused(line, t, sizeof(t) / sizeof((t)[0]))
+
+static void test_refused_submit(void)
+{
+    static const struct change types[] = {
+        {"\"job\":12,", ""},
+        {"\"account\":null,", ""},
+        {"\"exclusive\":true", "\"exclusive\":true,\"script\":\"rm\""},
+        {"\"exclusive\":true", "\"exclusive\":1"},
+        {"\"n1,n-2\"", "\"n1 n2\""},
+        {"\"n1,n-2\"", "\"n[1-2]\""},
+        {"\"n1,n-2\"", "\"\""},
+        {"\"uid\":1000", "\"uid\":1000,\"uid\":0"},
+        {"\"uid\":1000", "\"uid\":\"1000\""},
+        {"\"uid\":1000", "\"uid\":1000.0"},
+        {"\"uid\":1000", "\"uid\":-1"},
+        {"\"uid\":1000", "\"uid\":4294967295"},
+        {"\"nodes\":2", "\"nodes\":0"},
+        {"\"nodes\":2", "\"nodes\":4294967298"},
+        {"\"gpus_per_node\":2", "\"gpus_per_node\":-1"},
+        {"\"gpus_per_node\":2", "\"gpus_per_node\":1025"},
+        {"\"attempt\":1", "\"attempt\":0"},
+        {"\"job\":12", "\"job\":99999999999999999999"},
+        {"\"limit_s\":3600.5", "\"limit_s\":-1"},
+        {"\"limit_s\":3600.5", "\"limit_s\":1e10"},
+        {"\"limit_s\":3600.5", "\"limit_s\":1e999"},
+        {"\"limit_s\":3600.5", "\"limit_s\":null"},
+        {"\"memory_bytes\":1073741824", "\"memory_bytes\":-5"},
+        {"\"op\":\"submit\"", "\"op\":\"reboot\""},
+        {"\"op\":\"submit\",", ""},
+        {"\"op\":\"submit\"", "\"op\":5"},
+        {"}", ""}};
+    static const struct change texts[] = {
+        {"/srv/12/1", "srv/12/1"},
+        {"/srv/12/1", "/srv/../etc"},
+        {"/srv/12/1", "/srv/.."},
+        {"/srv/12/1", "/srv/./1"},
+        {"/srv/12/1", "/srv//1"},
+        {"/srv/12/1", "/srv/"},
+        {"/srv/12/1", "/"},
+        {"/srv/12/1", ""},
+        {"/srv/12/1", "/srv\\u0000/1"},
+        {"/srv/12/1", "/srv\\n/1"},
+        {"mgpu:c:12", "gpu:c:12"},
+        {"mgpu:c:12", "mgpu:c 12"},
+        {"mgpu:c:12", "mgpu:c\\u0000:12"},
+        {"mgpu:c:12", "mgpu:%j:12"},
+        {"\"name\":\"mnist\"", "\"name\":\"\""},
+        {"\"name\":\"mnist\"", "\"name\":\"a\\u001bb\""},
+        {"\"name\":\"mnist\"", "\"name\":null"},
+        {"{\\\"version\\\":1}", "not JSON"},
+        {"{\\\"version\\\":1}", "[1,2]"},
+        {"{\\\"version\\\":1}", "{\\\"a\\\":1,\\\"a\\\":2}"},
+        {"{\\\"version\\\":1}", "{\\\"version\\\":1}x"},
+        {"\"h100\"", "\"h100:8,gres:nic\""},
+        {"\"h100\"", "\"\""},
+        {"\"a,b\"", "\"a b\""},
+        {"\"a,b\"", "[\"a\"]"},
+        {"\"high\"", "\"a'b\""},
+        {"ib&(h100|h200)", "ib;rm"},
+        {"ib&(h100|h200)", "\\u00e9"}};
+    REFUSED(SUBMIT, types);
+    REFUSED(SUBMIT, texts);
+}
+
+static void test_refused_others(void)
+{
+    static const struct change signals[] = {
+        {"\"signo\":15", "\"signo\":0"},
+        {"\"signo\":15", "\"signo\":65"},
+        {"\"slurm_id\":20", "\"slurm_id\":-1"},
+        {"\"slurm_id\":20", "\"slurm_id\":0"},
+        {"\"slurm_id\":20", "\"slurm_id\":4294967295"},
+        {"\"slurm_id\":20,", ""},
+        {"\"uid\":1000,", ""},
+        {"\"signo\":15", "\"signo\":15,\"dir\":\"/\""}};
+    static const struct change reads[] = {
+        {"/srv/12/1", "/srv/../1"},
+        {"\"uid\":0", "\"uid\":false"},
+        {"\"uid\":0", "\"uid\":0,\"name\":\"exit\""},
+        {"{", "[{"}};
+    REFUSED(SIGNAL, signals);
+    REFUSED(READ_EXIT, reads);
+    static const struct change recalls[] = {{"\"since\":17", "\"since\":-17"},
+                                            {"\"name\":\"mnist\",", ""},
+                                            {"/srv/12/1", "srv"},
+                                            {"mgpu:c", "c"}};
+    REFUSED(RECALL, recalls);
+    static const struct change kills[] = {
+        {"\"slurm_id\":20", "\"slurm_id\":20,\"signo\":9"},
+        {"\"uid\":1000,", ""},
+        {"mgpu:c", "c"}};
+    REFUSED(KILL, kills);
+    static const char *const lines[] = {
+        "", "{}", "null", "[]", "7", "\"x\"", "{\"op\":\"submit\"}", "{} {}"};
+    struct helper_cmd c;
+    struct error err = ERROR_INIT;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        ok(parse_cmd(lines[i], &c, &err) == -1 && err.code == ERR_INVAL,
+           "'%s' is refused", lines[i]);
+    static const char nul[] = SIGNAL "\0";
+    ok(helper_cmd_parse(nul, sizeof(nul) - 1, &c, &err) == -1, "a NUL behind");
+}
+
+/* A text of n bytes: 'a', or `first` and then 'a's. */
+static char *text_of(const char *first, size_t n)
+{
+    char *s = malloc(n + 1);
+    if (s == NULL || strlen(first) > n)
+        abort();
+    memset(s, 'a', n);
+    memcpy(s, first, strlen(first));
+    s[n] = '\0';
+    return s;
+}
+
+static void test_lengths(void)
+{
+    static const struct {
+        const char *from, *first;
+        size_t most;
+    } all[] = {{"/srv/12/1", "/", HELPER_DIR_CAP - 1},
+               {"mgpu:c:12:1:9f3a", "mgpu:", HELPER_TAG_CAP - 1},
+               {"mnist", "", 255},
+               {"a,b", "", 255},
+               {"high", "", 255},
+               {"h100\",", "h100\",", 0}};
+    for (size_t i = 0; all[i].most; i++)
+        for (size_t more = 0; more < 2; more++) {
+            char *to = text_of(all[i].first, all[i].most + more);
+            char *line = changed(
+                SUBMIT, &(struct change){.from = all[i].from, .to = to});
+            struct helper_cmd c;
+            bool is = parse_cmd(line, &c, NULL) == 0;
+            ok(is == (more == 0), "%s of %zu bytes", all[i].from,
+               all[i].most + more);
+            if (is)
+                helper_cmd_clear(&c);
+            free(line);
+            free(to);
+        }
+    char *line = text_of("", HELPER_LINE_MAX + 1);
+    struct helper_cmd c;
+    struct error err = ERROR_INIT;
+    ok(helper_cmd_parse(line, HELPER_LINE_MAX + 1, &c, &err) == -1 &&
+           strstr(err.msg, "at most"),
+       "a line that is too long is not even looked at");
+    free(line);
+}
+
+static void test_encode_refuses(void)
+{
+    struct helper_cmd c;
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    ok(buf_addstr(&b, "before", &err) == 0 &&
+           parse_cmd(READ_EXIT, &c, &err) == 0,
+       "a good one");
+    c.req.dir = "/a/../b";
+    ok(helper_cmd_encode(&c, &b, &err) == -1 && err.code == ERR_INVAL,
+       "what would be refused is not sent: %s", err.msg);
+    c.req.dir = NULL;
+    ok(helper_cmd_encode(&c, &b, &err) == -1, "no directory");
+    c.req.dir = "/a\xff";
+    ok(helper_cmd_encode(&c, &b, &err) == -1, "not UTF-8");
+    c.req.dir = "/a";
+    c.id = UINT64_MAX;
+    ok(helper_cmd_encode(&c, &b, &err) == -1, "an id out of range");
+    is_str(buf_str(&b), "before", "and nothing was appended");
+    helper_cmd_clear(&c);
+    buf_clear(&b);
+}
+
+/* ---- news ---------------------------------------------------------------- */
+static struct helper_news again(const struct helper_news *n)
+{
+    struct helper_news m = {.nodes = NULL};
+    struct buf b = BUF_INIT;
+    struct error err = ERROR_INIT;
+    ok(helper_news_encode(n, &b, &err) == 0, "is written: %s", err.msg);
+    ok(b.len > 0 && helper_news_parse(b.data, b.len - 1, &m, &err) == 0,
+       "is read: %s", err.msg);
+    is_int(m.ev, n->ev, "the same event");
+    buf_clear(&b);
+    return m;
+}
+
+static void test_news(void)
+{
+    struct helper_news n = {
+        .ev = HELPER_HELLO, .generation = 3, .slurm = "22.05.8"};
+    struct helper_news m = again(&n);
+    ok(m.generation == 3 && strcmp(m.slurm, "22.05.8") == 0, "hello");
+
+    n = (struct helper_news){.ev = HELPER_REPLY,
+                             .id = 7,
+                             .is_ok = true,
+                             .slurm_id = 20,
+                             .exit_code = 3,
+                             .signal = 9,
+                             .ended_ms = 1795000000500};
+    m = again(&n);
+    ok(m.is_ok && m.id == 7 && m.slurm_id == 20 && m.exit_code == 3 &&
+           m.signal == 9 && m.ended_ms == 1795000000500,
+       "a good reply");
+    for (int sure = 0; sure < 2; sure++) {
+        n = (struct helper_news){
+            .ev = HELPER_REPLY,
+            .id = 8,
+            .is_sure = sure != 0,
+            .why = {.code = ERR_UNAVAIL, .msg = "no answer"}};
+        m = again(&n);
+        ok(!m.is_ok && m.id == 8 && m.is_sure == (sure != 0) &&
+               m.why.code == ERR_UNAVAIL && strcmp(m.why.msg, "no answer") == 0,
+           "a bad reply");
+    }
+    n = (struct helper_news){.ev = HELPER_GONE,
+                             .job = {.tag = "mgpu:c:1:1", .slurm_id = 4}};
+    m = again(&n);
+    ok(m.job.slurm_id == 4 && strcmp(m.job.tag, "mgpu:c:1:1") == 0, "gone");
+    n = (struct helper_news){.ev = HELPER_SCAN, .seq = 31};
+    m = again(&n);
+    ok(m.seq == 31, "scan");
+    n = (struct helper_news){
+        .ev = HELPER_DOWN, .since = 1795000000, .why = {.msg = "refused"}};
+    m = again(&n);
+    ok(m.since == 1795000000 && m.why.code == ERR_UNAVAIL &&
+           strcmp(m.why.msg, "refused") == 0,
+       "down");
+    n = (struct helper_news){.ev = HELPER_UP};
+    m = again(&n);
+}
+
+static void test_job(void)
+{
+    struct helper_news n = {.ev = HELPER_JOB,
+                            .job = {.tag = "mgpu:c:12:1:9f",
+                                    .uid = 1000,
+                                    .slurm_id = 20,
+                                    .state = "PENDING",
+                                    .reason = "Priority",
+                                    .place = "n1:0,1 n2:0,1",
+                                    .exit_code = 1,
+                                    .signal = 2,
+                                    .restarts = 3,
+                                    .submitted = 1795000000,
+                                    .ended = 1795000009}};
+    struct helper_news m = again(&n);
+    ok(m.job.slurm_id == 20 && m.job.uid == 1000 && m.job.exit_code == 1 &&
+           m.job.signal == 2 && m.job.restarts == 3 &&
+           m.job.submitted == 1795000000 && m.job.ended == 1795000009,
+       "the job's numbers");
+    is_str(m.job.state, "PENDING", "state");
+    is_str(m.job.reason, "Priority", "reason");
+    is_str(m.job.place, "n1:0,1 n2:0,1", "place");
+}
+
+static void test_nodes(void)
+{
+    struct alloc_node two[2] = {{.name = "n1",
+                                 .gpu_type = "h100",
+                                 .gpus_total = 4,
+                                 .gpus_free = 1,
+                                 .shared_total = 64,
+                                 .shared_free = 7,
+                                 .is_up = 1,
+                                 .is_busy = 1,
+                                 .used = "0,1 mgpu 12.1; 2 anna 4711",
+                                 .partitions = "batch,urgent",
+                                 .features = "ib",
+                                 .reservation = "r1",
+                                 .address = "10.0.0.1"},
+                                {.name = "n2",
+                                 .is_drained = 1,
+                                 .why = "d\xe9"
+                                        "fectueux\n"}};
+    memset(two[1].used, '\x01', sizeof(two[1].used) - 1);
+    struct helper_news n = {.ev = HELPER_NODES, .nodes = two, .n_nodes = 2};
+    struct helper_news m = again(&n);
+    if (ok(m.n_nodes == 2, "two nodes")) {
+        ok(memcmp(&m.nodes[0], &two[0], sizeof(two[0])) == 0, "the first");
+        ok(!m.nodes[1].is_up && m.nodes[1].is_drained && !m.nodes[1].is_busy,
+           "the second");
+        is_str(m.nodes[1].why, "d\\xe9fectueux\\n", "foreign bytes escaped");
+        is_int((long long)strlen(m.nodes[1].used), sizeof(two[1].used) - 1,
+               "and cut to their room");
+    }
+    helper_news_clear(&m);
+    n.n_nodes = 0;
+    m = again(&n);
+    ok(m.nodes == NULL && m.n_nodes == 0, "no node at all");
+}
+
+static void test_refused_news(void)
+{
+    static const char *const bad[] = {
+        "",
+        "{}",
+        "[]",
+        "{\"ev\":\"boo\"}",
+        "{\"ev\":7}",
+        "{\"ev\":\"up\",\"x\":1}",
+        "{\"ev\":\"hello\",\"generation\":0,\"slurm\":\"22\"}",
+        "{\"ev\":\"hello\",\"generation\":1}",
+        "{\"ev\":\"hello\",\"generation\":1,\"slurm\":"
+        "\"0123456789012345678901234567890123456789\"}",
+        "{\"ev\":\"reply\"}",
+        "{\"ev\":\"reply\",\"id\":-1}",
+        "{\"ev\":\"reply\",\"id\":1,\"exit_code\":256}",
+        "{\"ev\":\"reply\",\"id\":1,\"is_sure\":true}",
+        "{\"ev\":\"reply\",\"id\":1,\"code\":\"NONE\",\"why\":\"\"}",
+        "{\"ev\":\"reply\",\"id\":1,\"code\":\"ODD\",\"why\":\"\"}",
+        "{\"ev\":\"reply\",\"id\":1,\"code\":\"BUSY\"}",
+        "{\"ev\":\"reply\",\"id\":1,\"code\":\"BUSY\",\"why\":\"\","
+        "\"slurm_id\":1}",
+        "{\"ev\":\"scan\",\"seq\":\"1\"}",
+        "{\"ev\":\"gone\",\"tag\":\"x\",\"slurm_id\":1}",
+        "{\"ev\":\"gone\",\"tag\":\"mgpu:c:1:1\",\"slurm_id\":0}",
+        "{\"ev\":\"down\",\"why\":\"a\\u001bb\",\"since\":1}",
+        "{\"ev\":\"nodes\"}",
+        "{\"ev\":\"nodes\",\"nodes\":{}}",
+        "{\"ev\":\"nodes\",\"nodes\":[1]}",
+        "{\"ev\":\"nodes\",\"nodes\":[{\"name\":\"n1\"}]}",
+        "{\"ev\":\"nodes\",\"nodes\":[],\"more\":1}"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct helper_news n = {.seq = 99};
+        struct error err = ERROR_INIT;
+        ok(helper_news_parse(bad[i], strlen(bad[i]), &n, &err) == -1 &&
+               err.code == ERR_INVAL && n.seq == 99,
+           "%s: %s", bad[i], err.msg);
+    }
+    struct helper_news n = {.ev = HELPER_GONE, .job = {.tag = "mgpu:c:1:1"}};
+    struct buf b = BUF_INIT;
+    ok(helper_news_encode(&n, &b, NULL) == -1 && b.len == 0,
+       "a job without an id is not sent");
+    buf_clear(&b);
+}
+
+int main(void)
+{
+    test_submit();
+    test_others();
+    test_refused_submit();
+    test_refused_others();
+    test_lengths();
+    test_encode_refuses();
+    test_news();
+    test_job();
+    test_nodes();
+    test_refused_news();
+    return tap_done();
+}
