@@ -365,8 +365,8 @@ $(B)/tests/fake/%.so: tests/fake/%.c $(B)/flags
 	$(call say,LD,$@)
 	$(Q)$(CC) $(cppflags) $(cflags) $(ldharden_$(VARIANT)) -shared -fPIC \
 	    -isystem $(cuda_include) -o $@ $<
-$(B)/tests/unit/worker/profile_cupti \
-$(B)/tests/unit/worker/ranges: | $(fakes)
+$(B)/tests/unit/worker/profile/profile_cupti \
+$(B)/tests/unit/worker/profile/trace_ranges: | $(fakes)
 # The n-th allocation of our own code fails, for every n.
 $(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
     -Wl,--wrap=realloc,--wrap=strdup
@@ -639,19 +639,19 @@ fuzz_san   := address,undefined,float-cast-overflow
 build/fuzz/helper_wire: $(call fuzz_obj,slurm/protocol/helper_wire.c \
     slurm/protocol/helper_messages.c)
 build/fuzz/files_wire: $(call fuzz_obj,slurm/as_user/files_wire.c)
-build/fuzz/safetensors: $(call fuzz_obj,worker/safetensors.c)
-build/fuzz/idx: $(call fuzz_obj,worker/data/idx.c)
+build/fuzz/safetensors: $(call fuzz_obj,worker/checkpoint/safetensors.c)
+build/fuzz/idx: $(call fuzz_obj,worker/data/image/idx.c)
 build/fuzz/idx: fuzz_libs := -lz
 build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \
-    worker/data/sample.c \
-    worker/data/decode.c \
-    worker/data/decode_jpeg.c \
-    worker/data/decode_png.c \
-    worker/data/exif.c \
-    worker/data/view.c)
+    worker/data/image/image_sample.c \
+    worker/data/image/decode.c \
+    worker/data/image/decode_jpeg.c \
+    worker/data/image/decode_png.c \
+    worker/data/image/exif.c \
+    worker/data/image/augment.c)
 build/fuzz/image: fuzz_libs := -ljpeg -lpng
-build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint_dir.c \
-    worker/crc64.c)
+build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint/checkpoint_dir.c \
+    worker/checkpoint/crc64.c)
 build/fuzz/attempt: $(call fuzz_obj,slurm/launch/attempt_dir.c \
     slurm/protocol/batch_conf.c \
     slurm/helper/conf_copy.c \

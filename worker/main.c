@@ -25,10 +25,10 @@
 #include "jobs/spec/env_seal.h"
 #include "jobs/spec/secrets_file.h"
 #include "worker/args.h"
-#include "worker/command.h"
-#include "worker/job.h"
-#include "worker/trainer.h"
-#include "worker/used.h"
+#include "worker/process/command.h"
+#include "worker/process/cpu_usage.h"
+#include "worker/run_config.h"
+#include "worker/train/trainer.h"
 
 /* A daemon that restarts comes back in seconds; one that is being repaired
  * may take minutes, and an allocation is worth waiting for. */

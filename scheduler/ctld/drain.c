@@ -33,8 +33,8 @@ enum {
     HOLE_SHARE = 32 /* zeroes count so much less: they are not even parsed */
 };
 /* Of one spool. A rank leaves 64 MiB that are not acknowledged
- * (worker/spool.h). But a daemon that did not see it run does not know what
- * an earlier life acknowledged, and not every file system has holes. */
+ * (worker/report/spool.h). But a daemon that did not see it run does not know
+ * what an earlier life acknowledged, and not every file system has holes. */
 static const int64_t SPOOL_READ_MAX = (int64_t)2 << 30;
 static const double SLICE_S = 0.1;
 /* Between two tries when the store failed, and from the first that failed to

@@ -1,5 +1,5 @@
-/* checkpoint.c - see checkpoint.h; worker/job.c says where they are, and
- * worker/checkpoint.h what is there. */
+/* checkpoint.c - see checkpoint.h; worker/run_config.c says where they are, and
+ * worker/checkpoint/checkpoint.h what is there. */
 #include "scheduler/tools/checkpoint.h"
 
 #include <dirent.h>

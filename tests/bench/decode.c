@@ -14,7 +14,7 @@
 
 #include "jobs/base/clock.h"
 #include "tests/unit/worker/pictures.h"
-#include "worker/data/fetch.h"
+#include "worker/data/prefetch.h"
 
 enum { FILES = 64, BATCH = 32 };
 

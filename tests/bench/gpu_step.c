@@ -19,8 +19,8 @@
 #include "jobs/base/clock.h"
 #include "worker/cv/model.h"
 #include "worker/data/loader.h"
-#include "worker/mixed.h"
-#include "worker/replay.h"
+#include "worker/train/device_graph.h"
+#include "worker/train/mixed_precision.h"
 
 enum { SAMPLES = 4096 };
 static const double turn_s = 0.5;

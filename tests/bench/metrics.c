@@ -14,7 +14,7 @@
 
 #include "tests/unit/worker/cv_rig.h"
 #include "tests/unit/worker/daemon.h"
-#include "worker/report.h"
+#include "worker/report/reporter.h"
 
 struct bench {
     struct rig rig;

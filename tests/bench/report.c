@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "jobs/base/clock.h"
-#include "worker/report.h"
+#include "worker/report/reporter.h"
 
 static double now_s(void)
 {

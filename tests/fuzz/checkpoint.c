@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/checkpoint_impl.h"
-#include "worker/crc64.h"
+#include "worker/checkpoint/checkpoint_internal.h"
+#include "worker/checkpoint/crc64.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* idx.c - any bytes as an IDX file, plain or gzip: what is read is as large
  * as its header says. The first byte chooses what the file should be. */
-#include "worker/data/idx.h"
+#include "worker/data/image/idx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* image.c - any bytes as a JPEG or PNG file: refused with a reason, or a
  * sample that is stored whole. The first three bytes choose the view. */
-#include "worker/data/sample.h"
+#include "worker/data/image/image_sample.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* safetensors.c - any bytes as a file of tensors: what is found lies within the
  * file, and is as large as its shape says. */
-#include "worker/safetensors.h"
+#include "worker/checkpoint/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* comm.c - the contract of worker/comm.h over MPI: on host memory, and staged
- * for a device's; and deadlines; and by one rank alone. nccl.c is the other
- * one. */
+/* comm.c - the contract of worker/comm/comm.h over MPI: on host memory, and
+ * staged for a device's; and deadlines; and by one rank alone. nccl.c is the
+ * other one. */
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* comm_contract.h - the contract of worker/comm.h, for a communicator on any
- * number of ranks.
+/* comm_contract.h - the contract of worker/comm/comm.h, for a communicator on
+ * any number of ranks.
  *
  * Sums are compared with ==: the inputs are small integers, whose sums are
  * exact in any order. That every rank holds the same bits is tested apart,
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "tests/mpi/mpi_tap.h"
-#include "worker/comm.h"
+#include "worker/comm/comm.h"
 
 enum { N = 5000, BIG = 700 * 1000 };
 static const double wait_s = 30;

@@ -13,7 +13,7 @@
 #include <vector>
 
 extern "C" {
-#include "worker/comm.h"
+#include "worker/comm/comm.h"
 }
 
 struct fake_counts fake;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "tests/mpi/mpi_tap.h"
-#include "worker/comm.h"
+#include "worker/comm/comm.h"
 
 static void *call_nothing(void *page)
 {

@@ -4,7 +4,7 @@
 
 #include "tests/mpi/train.h"
 #include "tests/unit/worker/digits.h"
-#include "worker/crc64.h"
+#include "worker/checkpoint/crc64.h"
 
 enum { TRAIN = 36, EVAL = 12, BATCH = 3 };
 

@@ -1,4 +1,4 @@
-/* nccl.c - the contract of worker/comm.h, kept by NCCL on device memory.
+/* nccl.c - the contract of worker/comm/comm.h, kept by NCCL on device memory.
  *
  * Without a GPU, on the fake one, whose NCCL is MPI (fake_gpu.h): what is
  * tested then is comm_nccl.c, with calls that are not taken at once. With

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/mpi/mpi_tap.h"
-#include "worker/trainer_impl.h"
+#include "worker/train/trainer_internal.h"
 
 static const char train_yaml[] =
     "version: 1\n"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "jobs/base/rng.h"
-#include "worker/cv/slots.h"
+#include "worker/cv/tensors.h"
 
 /* What a slot starts from: normal with this std, or the constant if 0. */
 static double start_of(const struct model *m, const struct slot *s,

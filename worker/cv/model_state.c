@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/cv/slots.h"
+#include "worker/cv/tensors.h"
 
 static int export_slot(struct model *m, const struct slot *s, double *v,
                        void *raw,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/data/idx.h"
+#include "worker/data/image/idx.h"
 #include "worker/data/synthetic.h"
 
 enum { PATH_CAP = 4096, SYNTHETIC_TRAIN = 1024, SYNTHETIC_EVAL = 256 };

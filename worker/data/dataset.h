@@ -3,9 +3,9 @@
  * "mnist" is a directory with IDX files under their usual names
  * (train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-...), plain or with
  * ".gz"; any set in that format works, whatever its image size and number of
- * classes, and with "idx4" one of [n, H, W, C]. "image_folder" is folder.h.
- * "synthetic" draws images whose class can be learnt, the same ones
- * everywhere, so that a job can be tried without any data.
+ * classes, and with "idx4" one of [n, H, W, C]. "image_folder" is
+ * image_folder.h. "synthetic" draws images whose class can be learnt, the same
+ * ones everywhere, so that a job can be tried without any data.
  *
  * The images stay as small as they were stored; the device resizes them
  * (loader.h). Every rank holds the whole part, or all names of it.
@@ -19,7 +19,7 @@
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
 #include "kernels/cv/image_u8.h"
-#include "worker/data/folder.h"
+#include "worker/data/image/image_folder.h"
 
 enum dataset_part { DATASET_TRAIN, DATASET_EVAL };
 
@@ -40,7 +40,7 @@ struct dataset_conf {
     const char *path;    /* directory; NULL for synthetic */
     int32_t samples;     /* so many; 0: all (synthetic: 1024) */
     int32_t num_classes; /* a label must be below it; 0: any, synthetic 10 */
-    double split;        /* of image_folder; see folder.h */
+    double split;        /* of image_folder; see image_folder.h */
     int64_t seed;
     bool skip_bad;
     bool gray; /* what is held in memory becomes one channel */

@@ -1,7 +1,7 @@
 /* loader.h - from sample numbers to a batch on the device.
  *
  * The u8 images and labels of the batch are gathered into host staging
- * (fetch.h), copied to the device, and resized and normalised there. With
+ * (prefetch.h), copied to the device, and resized and normalised there. With
  * `floats` they are resized on the host, by the threads, and copied as
  * numbers of type T at full size, as PyTorch's ToTensor and Resize in a
  * DataLoader have it. Memory is taken at the start; only decoding a file
@@ -21,7 +21,7 @@
 #include "jobs/base/clock.h"
 #include "kernels/device.h"
 #include "worker/data/dataset.h"
-#include "worker/data/fetch.h"
+#include "worker/data/prefetch.h"
 
 struct loader;
 

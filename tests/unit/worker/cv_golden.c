@@ -23,9 +23,9 @@
 #include "tests/slow.h"
 #include "tests/tap.h"
 #include "worker/cv/model.h"
-#include "worker/ema.h"
-#include "worker/optimizer.h"
-#include "worker/schedule.h"
+#include "worker/train/ema.h"
+#include "worker/train/lr_schedule.h"
+#include "worker/train/optimizer.h"
 
 enum {
     STEPS = 20,

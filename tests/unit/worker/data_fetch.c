@@ -1,6 +1,6 @@
 /* data_fetch.c - batches from files: the same whatever the threads do, and
  * what becomes of files that cannot be read. */
-#include "worker/data/fetch.h"
+#include "worker/data/prefetch.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* data_folder.c - which files of a directory are samples, of which class, in
  * which order; and what is said of the others. */
-#include "worker/data/folder.h"
+#include "worker/data/image/image_folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* data_image.c - JPEG and PNG files, good, turned, too large, damaged and
  * hostile, as samples. */
-#include "worker/data/sample.h"
+#include "worker/data/image/image_sample.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
 #include "tests/unit/worker/pictures.h"
-#include "worker/data/decode.h"
+#include "worker/data/image/decode.h"
 
 static struct sample_room room;
 static struct buf file = BUF_INIT;

@@ -11,7 +11,7 @@
 
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
-#include "worker/data/idx.h"
+#include "worker/data/image/idx.h"
 
 static char dir[] = "/tmp/mgpu-data-XXXXXX";
 

@@ -1,13 +1,13 @@
 /* data_view.c - which part of a picture is seen: torchvision's own choice
  * from the same random words; and which way up it is. */
-#include "worker/data/view.h"
+#include "worker/data/image/augment.h"
 
 #include <string.h>
 
 #include "kernels/cv/image_u8.h"
 #include "tests/golden/golden.h"
 #include "tests/tap.h"
-#include "worker/data/exif.h"
+#include "worker/data/image/exif.h"
 
 /* Salmon's known answer, with our arrangement of key and counter. */
 static void test_random(const struct golden *g)

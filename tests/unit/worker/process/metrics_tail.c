@@ -1,0 +1,145 @@
+/* metrics_tail.c - a program's metrics, line by line, however they come. */
+#include "worker/process/metrics_tail.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/log.h"
+#include "tests/tap.h"
+
+static char dir[] = "/tmp/mgpu-tail.XXXXXX";
+
+struct world {
+    struct tail tail;
+    struct reporter *reporter;
+};
+
+static bool start(struct world *w)
+{
+    struct error err = ERROR_INIT;
+    struct report_conf conf = {.url = "", .token = "", .dir = dir, .rank = 2};
+    return ok(tail_open(&w->tail, dir, 2, &err) == 0 &&
+                  reporter_create(&conf, &w->reporter, &err) == 0,
+              "start: %s", err.msg);
+}
+
+static void stop(struct world *w)
+{
+    tail_close(&w->tail);
+    reporter_destroy(w->reporter);
+}
+
+static void say(struct world *w, const char *text)
+{
+    FILE *f = fopen(buf_str(&w->tail.path), "a");
+    if (f == NULL || fputs(text, f) < 0 || fclose(f) != 0)
+        abort();
+    (void)tail_read(&w->tail, w->reporter);
+}
+
+static long long rows(struct world *w)
+{
+    struct report_stats s;
+    reporter_stats(w->reporter, &s);
+    return s.rows;
+}
+
+static void test_lines(struct world *w)
+{
+    struct stat st;
+    ok(stat(buf_str(&w->tail.path), &st) == 0 && (st.st_mode & 0777) == 0600,
+       "the file is there, for its owner only");
+    say(w, "{\"iteration\":1,\"loss\":0.5,\"speed\":7}\n");
+    is_int(rows(w), 2, "an iteration and a value");
+    say(w, "{\"iteration\":2,");
+    is_int(rows(w), 2, "half a line is not taken");
+    say(w, "\"loss\":0.25,\"t_iter\":0.1}\n{\"epoch\":1,\"eval_accu");
+    is_int(rows(w), 3, "the other half");
+    ok(w->tail.progress.iteration == 2 && w->tail.progress.loss == 0.25 &&
+           w->tail.progress.t_iter == 0.1,
+       "progress");
+    say(w, "racy\":0.75}\n\n  \n{\"iteration\":3}\n");
+    is_int(rows(w), 5, "empty lines are no rows");
+    ok(w->tail.progress.epoch == 1 && w->tail.progress.eval_accuracy == 0.75 &&
+           w->tail.progress.iteration == 3,
+       "progress");
+    is_int(w->tail.bad, 0, "nothing was bad");
+}
+
+static void test_bad(struct world *w)
+{
+    long long n = rows(w);
+    say(w, "loss=0.5\n");
+    is_int(w->tail.bad, 1, "no JSON");
+    say(w, "[1]\n{\"iteration\":\"x\"}\n{\"iteration\":4}\n");
+    is_int(w->tail.bad, 3, "two more");
+    is_int(rows(w), n + 1, "the good one is taken");
+    char *big = malloc(200001);
+    memset(big, 'x', 200000);
+    big[200000] = '\0';
+    say(w, big);
+    say(w, big);
+    ok(w->tail.rest.len < 100000, "a line without end takes no memory");
+    is_int(w->tail.bad, 4, "it is one bad line");
+    say(w, "\n{\"iteration\":5}\n");
+    is_int(rows(w), n + 2, "the next one is fine");
+    is_int(w->tail.bad, 4, "still");
+    free(big);
+    say(w, "{\"iteration\":6}");
+    tail_end(&w->tail, w->reporter);
+    is_int(rows(w), n + 3, "the last line needs no newline");
+}
+
+/* The signal that ends the program must be seen meanwhile. */
+static void test_fast(struct world *w)
+{
+    enum { LINES = 400000 };
+    say(w, "\n");
+    long long n = rows(w);
+    FILE *f = fopen(buf_str(&w->tail.path), "a");
+    if (f == NULL)
+        abort();
+    for (int i = 0; i < LINES; i++)
+        (void)fputs("nothing\n", f);
+    (void)fputs("{\"iteration\":7}", f);
+    if (fclose(f) != 0)
+        abort();
+    ok(tail_read(&w->tail, w->reporter) && w->tail.bad > 1000 &&
+           w->tail.bad < LINES / 2,
+       "a part at a time");
+    is_int(rows(w), n, "the last line has not come");
+    while (w->tail.at < tail_size(&w->tail))
+        (void)tail_read(&w->tail, w->reporter);
+    tail_end(&w->tail, w->reporter);
+    ok(w->tail.bad >= LINES, "at the end all is read: %lld",
+       (long long)w->tail.bad);
+    is_int(rows(w), n + 1, "to the last line");
+    ok(!tail_read(&w->tail, w->reporter), "nothing more");
+}
+
+int main(void)
+{
+    struct world w = {.reporter = NULL};
+    struct error err = ERROR_INIT;
+    char path[64];
+    if (mkdtemp(dir) == NULL)
+        return 1;
+    log_set_level(LOG_ERR); /* the warnings are wanted here */
+    if (start(&w)) {
+        test_lines(&w);
+        test_bad(&w);
+        test_fast(&w);
+        stop(&w);
+    }
+    is_int(tail_open(&w.tail, "/nonexistent", 0, &err), -1, "no directory");
+    (void)snprintf(path, sizeof(path), "%s/metrics.2.jsonl", dir);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "%s/spool.2", dir);
+    (void)unlink(path);
+    (void)rmdir(dir);
+    return tap_done();
+}

@@ -1,0 +1,93 @@
+/* checkpoint.h - what a training run needs to go on as if never stopped.
+ *
+ *   <dir>/step-<iteration>/model.safetensors   torchvision's names
+ *                          optim.safetensors   the optimizer's flat arrays
+ *                          ema.safetensors     the mean of the weights, if
+ *                                              there is one, as the model
+ *                          state.json          the position, and checksums
+ *   <dir>/best/                                the same; never loaded
+ *
+ * A checkpoint is written as step-N.tmp, synced file by file, and renamed:
+ * it is there whole or not at all. The newest `keep` stay. Loading takes the
+ * newest whose checksums hold; one that is damaged is passed over, one that
+ * cannot be read is an error.
+ *
+ * Only rank 0 calls these functions.
+ */
+#ifndef MGPU_WORKER_CHECKPOINT_CHECKPOINT_H
+#define MGPU_WORKER_CHECKPOINT_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/error.h"
+#include "kernels/device.h"
+#include "worker/cv/model.h"
+#include "worker/train/mixed_precision.h"
+
+/* The position in training; a plain value, so that it can be broadcast. */
+struct checkpoint_state {
+    int64_t iteration; /* done, through the whole job */
+    int64_t updates;   /* of them, those that changed the weights */
+    int64_t seed, global_batch;
+    int32_t epoch; /* the one under way, from 1 */
+    int32_t batch; /* done in it; 0: it has not begun */
+    int32_t ranks;
+    int32_t batch_size; /* of one rank's pass; 0: an older file, not known */
+    /* Of the epoch under way, for its row. */
+    double epoch_s, loss_sum;
+    int64_t samples, counted; /* trained on; whose loss is in loss_sum: not
+                                 those of a loss that was no number */
+    double best;              /* the metric of <dir>/best; NAN: there is none */
+    struct loss_scale loss_scale;
+};
+
+enum { CHECKPOINT_ARRAYS = 6 };
+struct checkpoint_array {
+    const char *name;
+    void *data; /* [n] A on the device */
+    int64_t n;
+};
+
+/* What is saved beside it; all borrowed. */
+struct checkpoint_parts {
+    struct device *dev;
+    struct model *model;
+    enum dtype dt;
+    /* The optimizer's flat arrays, and what else a step leaves. */
+    int32_t n;
+    struct checkpoint_array arrays[CHECKPOINT_ARRAYS];
+    /* Puts the mean of the weights into the model, with false the model's
+     * own back; NULL: there is no mean. */
+    int (*show)(void *arg, bool on, struct error *err);
+    void *arg;
+};
+
+/* err  ERR_IO; the checkpoints that were there still are */
+int checkpoint_save(const char *dir, const struct checkpoint_state *state,
+                    const struct checkpoint_parts *parts, int32_t keep,
+                    struct error *err) MUST_CHECK;
+
+/* As <dir>/best, in place of the one there.
+ * err  ERR_IO; the one that was there still is */
+int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
+                         const struct checkpoint_parts *parts,
+                         struct error *err) MUST_CHECK;
+
+/* out  ret          the position
+ *      ret_skipped  a line for each damaged one that is newer than the one
+ *                   taken, or for each of all when none is whole: its name and
+ *                   why; also on failure. The caller clears it
+ * err  ERR_NOTFOUND there is none (also: none that is whole);
+ *      ERR_INVAL it is of another model or optimizer;
+ *      ERR_IO, ERR_DENIED, ERR_NOMEM the newest cannot be read now; the
+ *      message says what to do */
+int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
+                    struct checkpoint_state *ret, struct buf *ret_skipped,
+                    struct error *err) MUST_CHECK;
+
+/* As mkdir -p, 0700. */
+int checkpoint_make_dirs(const char *path, struct error *err) MUST_CHECK;
+
+#endif

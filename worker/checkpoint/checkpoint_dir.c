@@ -1,0 +1,214 @@
+/* checkpoint_dir.c - names, and state.json. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "worker/checkpoint/checkpoint_internal.h"
+#include "worker/checkpoint/crc64.h"
+
+enum { STATE_VERSION = 1 };
+
+const char *const checkpoint_files[CKPT_FILES] = {
+    [CKPT_MODEL] = "model.safetensors",
+    [CKPT_OPTIM] = "optim.safetensors",
+    [CKPT_EMA] = "ema.safetensors",
+    [CKPT_STATE] = "state.json",
+};
+
+int checkpoint_path(struct buf *out, const char *dir, int64_t iteration,
+                    const char *suffix, struct error *err)
+{
+    buf_reset(out);
+    if (iteration == CKPT_BEST)
+        return buf_addf(out, err, "%s/best%s", dir, suffix);
+    return buf_addf(out, err, "%s/step-%" PRId64 "%s", dir, iteration, suffix);
+}
+
+/* "step-12" or "step-12.tmp"; -1 for any other name. */
+static int64_t number_of(const char *name, bool tmp)
+{
+    char *end = NULL;
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9')
+        return -1;
+    errno = 0;
+    long long n = strtoll(name + 5, &end, 10);
+    return errno == 0 && strcmp(end, tmp ? ".tmp" : "") == 0 ? n : -1;
+}
+
+static int descending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+int checkpoint_list(const char *dir, bool tmp, int64_t **ret, size_t *ret_n,
+                    struct error *err)
+{
+    struct buf b = BUF_INIT;
+    const struct dirent *e;
+    DIR *d = opendir(dir);
+    if (d == NULL && errno != ENOENT)
+        return error_sys(err, errno, "open '%s'", dir);
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        int64_t n = number_of(e->d_name, tmp);
+        if (n >= 0 && buf_add(&b, &n, sizeof(n), err) < 0) {
+            (void)closedir(d);
+            buf_clear(&b);
+            return -1;
+        }
+    }
+    if (d != NULL)
+        (void)closedir(d);
+    *ret_n = b.len / sizeof(int64_t);
+    *ret = (int64_t *)(void *)b.data; /* NULL when there is none */
+    if (*ret_n > 0)
+        qsort(*ret, *ret_n, sizeof(int64_t), descending);
+    return 0;
+}
+
+int checkpoint_make_dirs(const char *path, struct error *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = buf_addstr(&b, path, err);
+    for (size_t i = 1; rc == 0 && i <= b.len; i++) {
+        if (b.data[i] != '/' && b.data[i] != '\0')
+            continue;
+        char was = b.data[i];
+        b.data[i] = '\0';
+        if (mkdir(b.data, 0700) < 0 && errno != EEXIST)
+            rc = error_sys(err, errno, "make directory '%s'", b.data);
+        b.data[i] = was;
+    }
+    buf_clear(&b);
+    return rc;
+}
+
+int checkpoint_encode(const struct checkpoint_state *s,
+                      const uint64_t crc[CKPT_STATE], struct buf *out,
+                      struct error *err)
+{
+    size_t start = out->len;
+    int rc = buf_addf(
+        out, err,
+        "{\"version\":%d,\"iteration\":%" PRId64 ",\"updates\":%" PRId64
+        ",\"epoch\":%d,\"batch\":%d,"
+        "\"seed\":%" PRId64 ",\"ranks\":%d,\"global_batch\":%" PRId64
+        ",\"batch_size\":%d"
+        ",\"epoch_s\":%.17g,\"loss_sum\":%.17g,\"samples\":%" PRId64
+        ",\"counted\":%" PRId64 ",\"files\":{\"%s\":\"%016" PRIx64
+        "\",\"%s\":\"%016" PRIx64 "\"",
+        STATE_VERSION, s->iteration, s->updates, s->epoch, s->batch, s->seed,
+        s->ranks, s->global_batch, s->batch_size, s->epoch_s, s->loss_sum,
+        s->samples, s->counted, checkpoint_files[CKPT_MODEL], crc[CKPT_MODEL],
+        checkpoint_files[CKPT_OPTIM], crc[CKPT_OPTIM]);
+    if (rc == 0 && crc[CKPT_EMA] != 0)
+        rc = buf_addf(out, err, ",\"%s\":\"%016" PRIx64 "\"",
+                      checkpoint_files[CKPT_EMA], crc[CKPT_EMA]);
+    rc = rc < 0 ? rc : buf_addstr(out, "}", err);
+    if (rc == 0 && isfinite(s->best))
+        rc = buf_addf(out, err, ",\"best\":%.17g", s->best);
+    if (rc == 0 && s->loss_scale.scale > 0 && s->loss_scale.scale != 1)
+        rc = buf_addf(out, err, ",\"loss_scale\":%.17g,\"good_steps\":%" PRId64,
+                      s->loss_scale.scale, s->loss_scale.good_steps);
+    if (rc < 0)
+        return -1;
+    /* Over what stands before it. */
+    uint64_t own = crc64(0, buf_str(out) + start, out->len - start);
+    return buf_addf(out, err, ",\"crc64\":\"%016" PRIx64 "\"}\n", own);
+}
+
+static int get_crc(const json_t *o, const char *key, uint64_t *ret,
+                   struct error *err)
+{
+    const char *hex = json_string_value(json_object_get(o, key));
+    if (hex == NULL || strlen(hex) != 16 ||
+        strspn(hex, "0123456789abcdef") != 16)
+        return error_set(err, ERR_INVAL, "no checksum of '%s'", key);
+    *ret = strtoull(hex, NULL, 16);
+    return 0;
+}
+
+static int get_int(const json_t *o, const char *key, int64_t min, int64_t max,
+                   int64_t *ret, struct error *err)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_integer(v) || json_integer_value(v) < min ||
+        json_integer_value(v) > max)
+        return error_set(err, ERR_INVAL, "'%s' is missing or not possible",
+                         key);
+    *ret = json_integer_value(v);
+    return 0;
+}
+
+static int get_state(const json_t *o, struct checkpoint_state *s,
+                     uint64_t crc[CKPT_STATE], struct error *err)
+{
+    int64_t version = 0, epoch = 0, batch = 0, ranks = 0, batch_size = 0;
+    const json_t *files = json_object_get(o, "files");
+    const char *model = checkpoint_files[CKPT_MODEL];
+    const char *optim = checkpoint_files[CKPT_OPTIM];
+    const char *ema = checkpoint_files[CKPT_EMA];
+    const json_t *best = json_object_get(o, "best");
+    const json_t *scale = json_object_get(o, "loss_scale");
+    /* Before there was a difference all were counted. */
+    const char *counted = json_object_get(o, "counted") ? "counted" : "samples";
+    if (get_int(o, "version", STATE_VERSION, STATE_VERSION, &version, err) ||
+        get_int(o, "iteration", 0, INT64_MAX, &s->iteration, err) ||
+        get_int(o, "updates", 0, INT64_MAX, &s->updates, err) ||
+        get_int(o, "epoch", 1, INT32_MAX, &epoch, err) ||
+        get_int(o, "batch", 0, INT32_MAX, &batch, err) ||
+        get_int(o, "seed", INT64_MIN, INT64_MAX, &s->seed, err) ||
+        get_int(o, "ranks", 1, INT32_MAX, &ranks, err) ||
+        get_int(o, "global_batch", 1, INT64_MAX, &s->global_batch, err) ||
+        (json_object_get(o, "batch_size") != NULL &&
+         get_int(o, "batch_size", 0, INT32_MAX, &batch_size, err)) ||
+        get_int(o, "samples", 0, INT64_MAX, &s->samples, err) ||
+        get_int(o, counted, 0, s->samples, &s->counted, err) ||
+        get_crc(files, model, &crc[CKPT_MODEL], err) ||
+        get_crc(files, optim, &crc[CKPT_OPTIM], err) ||
+        (json_object_get(files, ema) != NULL &&
+         get_crc(files, ema, &crc[CKPT_EMA], err)) ||
+        (scale != NULL && get_int(o, "good_steps", 0, INT64_MAX,
+                                  &s->loss_scale.good_steps, err)))
+        return -1;
+    s->epoch = (int32_t)epoch;
+    s->batch = (int32_t)batch;
+    s->ranks = (int32_t)ranks;
+    s->batch_size = (int32_t)batch_size;
+    s->epoch_s = json_number_value(json_object_get(o, "epoch_s"));
+    s->loss_sum = json_number_value(json_object_get(o, "loss_sum"));
+    s->best = best != NULL ? json_number_value(best) : NAN;
+    s->loss_scale.scale = scale != NULL ? json_number_value(scale) : 1;
+    if (!(s->loss_scale.scale > 0))
+        return error_set(err, ERR_INVAL, "'loss_scale' is not possible");
+    return 0;
+}
+
+int checkpoint_decode(const char *text, size_t len,
+                      struct checkpoint_state *ret,
+                      uint64_t ret_crc[CKPT_STATE], struct error *err)
+{
+    json_error_t why;
+    struct checkpoint_state s = {.iteration = 0};
+    uint64_t crc[CKPT_STATE] = {0}, own = 0;
+    const char *tail = memmem(text, len, ",\"crc64\":", 9);
+    json_t *o = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+    if (o == NULL)
+        return error_set(err, ERR_INVAL, "byte %d: %.100s", why.position,
+                         why.text);
+    int rc = get_state(o, &s, crc, err);
+    rc = rc < 0 ? rc : get_crc(o, "crc64", &own, err);
+    json_decref(o);
+    if (rc < 0)
+        return -1;
+    if (tail == NULL || crc64(0, text, (size_t)(tail - text)) != own)
+        return error_set(err, ERR_INVAL, "the checksum does not fit");
+    *ret = s;
+    memcpy(ret_crc, crc, sizeof(crc));
+    return 0;
+}

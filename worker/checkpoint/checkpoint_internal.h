@@ -1,0 +1,40 @@
+/* checkpoint_internal.h - what the writing and the reading side share. */
+#ifndef MGPU_WORKER_CHECKPOINT_CHECKPOINT_INTERNAL_H
+#define MGPU_WORKER_CHECKPOINT_CHECKPOINT_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "jobs/base/buf.h"
+#include "worker/checkpoint/checkpoint.h"
+
+/* Those with tensors before CKPT_STATE; CKPT_EMA need not be there. */
+enum checkpoint_file {
+    CKPT_MODEL,
+    CKPT_OPTIM,
+    CKPT_EMA,
+    CKPT_STATE,
+    CKPT_FILES
+};
+
+/* In place of an iteration: the directory "best". */
+enum { CKPT_BEST = -1 };
+extern const char *const checkpoint_files[CKPT_FILES];
+
+/* The checksums of the data files travel in state.json, whose own text
+ * carries one too. That of a file that is not there is 0. */
+int checkpoint_encode(const struct checkpoint_state *s,
+                      const uint64_t crc[CKPT_STATE], struct buf *out,
+                      struct error *err) MUST_CHECK;
+int checkpoint_decode(const char *text, size_t len,
+                      struct checkpoint_state *ret,
+                      uint64_t ret_crc[CKPT_STATE],
+                      struct error *err) MUST_CHECK;
+
+/* The iterations of the step-N in dir, descending; the caller frees *ret.
+ * With `tmp`, those of step-N.tmp. No directory: none. */
+int checkpoint_list(const char *dir, bool tmp, int64_t **ret, size_t *ret_n,
+                    struct error *err) MUST_CHECK;
+int checkpoint_path(struct buf *out, const char *dir, int64_t iteration,
+                    const char *suffix, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,216 @@
+/* checkpoint_load.c - the newest checkpoint that is whole.
+ *
+ * Whole means: state.json and both files are there, their checksums hold and
+ * they parse. Only then is anything of it given to the model, so that one
+ * that is passed over leaves no trace. A whole checkpoint that does not fit
+ * the model is an error, not a reason to take an older one: the older ones
+ * will not fit either. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/checkpoint/checkpoint_internal.h"
+#include "worker/checkpoint/crc64.h"
+#include "worker/checkpoint/safetensors.h"
+
+/* Far above any model of ours; a damaged size is met by the file's end. */
+static const size_t max_bytes = (size_t)1 << 40;
+enum { STATE_MAX_BYTES = 65536 };
+
+struct whole {
+    struct checkpoint_state state;
+    struct safetensors files[CKPT_STATE];
+};
+
+static void clear(struct whole *w)
+{
+    for (int i = 0; i < CKPT_STATE; i++)
+        st_close(&w->files[i]);
+}
+
+static int read_state(const char *step, struct checkpoint_state *ret,
+                      uint64_t crc[CKPT_STATE], struct error *err)
+{
+    struct buf path = BUF_INIT, text = BUF_INIT;
+    int rc = -1;
+    if (buf_addf(&path, err, "%s/%s", step, checkpoint_files[CKPT_STATE]) ==
+            0 &&
+        buf_read_file(&text, buf_str(&path), STATE_MAX_BYTES, err) == 0 &&
+        checkpoint_decode(buf_str(&text), text.len, ret, crc, err) == 0)
+        rc = 0;
+    buf_clear(&path);
+    buf_clear(&text);
+    if (rc < 0)
+        return error_wrap(err, "%s", checkpoint_files[CKPT_STATE]);
+    return 0;
+}
+
+static int read_tensors(const char *step, const char *name, uint64_t crc,
+                        struct safetensors *ret, struct error *err)
+{
+    struct buf path = BUF_INIT;
+    int rc = buf_addf(&path, err, "%s/%s", step, name);
+    rc = rc < 0 ? rc : st_open(buf_str(&path), max_bytes, ret, err);
+    if (rc == 0 && crc64(0, buf_str(&ret->file), ret->file.len) != crc)
+        rc = error_set(err, ERR_INVAL, "%s: the checksum does not fit", name);
+    buf_clear(&path);
+    return rc;
+}
+
+static int read_whole(const char *dir, int64_t iteration, struct whole *ret,
+                      struct error *err)
+{
+    struct buf step = BUF_INIT;
+    struct whole w = {.state = {.iteration = 0}};
+    uint64_t crc[CKPT_STATE] = {0};
+    int rc = checkpoint_path(&step, dir, iteration, "", err);
+    rc = rc < 0 ? rc : read_state(buf_str(&step), &w.state, crc, err);
+    for (int i = 0; i < CKPT_STATE && rc == 0; i++)
+        if (i != CKPT_EMA || crc[i] != 0)
+            rc = read_tensors(buf_str(&step), checkpoint_files[i], crc[i],
+                              &w.files[i], err);
+    buf_clear(&step);
+    if (rc < 0) {
+        clear(&w);
+        return error_wrap(err, "step-%" PRId64, iteration);
+    }
+    *ret = w;
+    return 0;
+}
+
+static int give_tensor(const struct st_tensor *from, struct model *m,
+                       struct error *err)
+{
+    struct model_tensor t = {.name = from->name,
+                             .dims = from->dims,
+                             .data = from->data,
+                             .bytes = from->bytes};
+    switch (from->type) {
+    case ST_F64:
+        t.dt = DT_F64;
+        break;
+    case ST_F32:
+        t.dt = DT_F32;
+        break;
+    case ST_F16:
+        t.dt = DT_F16;
+        break;
+    case ST_BF16:
+        t.dt = DT_BF16;
+        break;
+    case ST_I64:
+        t.dt = DT_N;
+        break;
+    default:
+        return error_set(err, ERR_INVAL, "tensor '%.80s': dtype %s", from->name,
+                         st_types[from->type].word);
+    }
+    for (int32_t k = 0; k < from->dims; k++) {
+        if (k >= 4 || from->shape[k] > INT32_MAX)
+            return error_set(err, ERR_INVAL, "tensor '%.80s': no such shape",
+                             from->name);
+        t.shape[k] = (int32_t)from->shape[k];
+    }
+    return model_import(m, &t, err);
+}
+
+static int require_tensor(void *arg, const struct model_tensor *t,
+                          struct error *err)
+{
+    if (st_find(arg, t->name) == NULL)
+        return error_set(err, ERR_INVAL, "no tensor '%s'", t->name);
+    return 0;
+}
+
+static int give_model(struct safetensors *f, struct model *m, struct error *err)
+{
+    if (model_export(m, require_tensor, f, err) < 0)
+        return -1;
+    for (size_t i = 0; i < f->n; i++)
+        if (give_tensor(&f->tensors[i], m, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int give_optim(const struct safetensors *f,
+                      const struct checkpoint_parts *parts, struct error *err)
+{
+    size_t size = dtype_acc_bytes(parts->dt);
+    enum st_type type = size == sizeof(double) ? ST_F64 : ST_F32;
+    for (int32_t i = 0; i < parts->n; i++) {
+        const char *name = parts->arrays[i].name;
+        const int64_t n = parts->arrays[i].n;
+        const struct st_tensor *t = st_find(f, name);
+        if (t == NULL)
+            return error_set(err, ERR_INVAL,
+                             "it is of another optimizer, or train.ema: no "
+                             "'%s'",
+                             name);
+        if (t->type != type || t->bytes != (size_t)n * size)
+            return error_set(err, ERR_INVAL,
+                             "'%s' has %zu bytes of %s, this run needs %zu of "
+                             "%s",
+                             name, t->bytes, st_types[t->type].word,
+                             (size_t)n * size, st_types[type].word);
+        if (parts->dev->ops->to_device(parts->dev, parts->arrays[i].data,
+                                       t->data, t->bytes, err) < 0 ||
+            parts->dev->ops->sync(parts->dev, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Of what is in the file, or is not there: it will not be any better later.
+ * What cannot be read now, for an error of the disk, for rights or for want
+ * of memory, may be whole: an older one in its place would throw away work,
+ * and the next checkpoint would remove it. */
+static bool is_damage(const struct error *e)
+{
+    return e->code == ERR_INVAL || e->code == ERR_NOTFOUND ||
+           e->code == ERR_LIMIT;
+}
+
+/* Newest first; *ret_skipped names those that are damaged. */
+static int find_whole(const char *dir, struct whole *ret,
+                      struct buf *ret_skipped, struct error *err)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    int rc = -1;
+    if (checkpoint_list(dir, false, &list, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n && rc < 0; i++) {
+        struct error why = ERROR_INIT;
+        rc = read_whole(dir, list[i], ret, &why);
+        if (rc < 0 && !is_damage(&why)) {
+            free(list);
+            return error_set(err, why.code,
+                             "checkpoint: %.300s; if it stays so, remove it "
+                             "to go on from an older one",
+                             why.msg);
+        }
+        if (rc < 0 && buf_addf(ret_skipped, err, "%s\n", why.msg) < 0) {
+            free(list);
+            return -1;
+        }
+    }
+    free(list);
+    if (rc < 0)
+        return error_set(err, ERR_NOTFOUND, "no checkpoint in '%s'", dir);
+    return 0;
+}
+
+int checkpoint_load(const char *dir, const struct checkpoint_parts *parts,
+                    struct checkpoint_state *ret, struct buf *ret_skipped,
+                    struct error *err)
+{
+    struct whole w = {.state = {.iteration = 0}};
+    if (find_whole(dir, &w, ret_skipped, err) < 0)
+        return -1;
+    int rc = give_model(&w.files[CKPT_MODEL], parts->model, err);
+    rc = rc < 0 ? rc : give_optim(&w.files[CKPT_OPTIM], parts, err);
+    if (rc == 0)
+        *ret = w.state;
+    clear(&w);
+    return rc < 0 ? error_wrap(err, "checkpoint") : 0;
+}

@@ -1,0 +1,289 @@
+/* checkpoint_save.c - see checkpoint.h. The directory is synced before and
+ * after the rename: before, so that the name never stands for less than the
+ * files; after, so that the old ones go only when the new one is there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "worker/checkpoint/checkpoint_internal.h"
+#include "worker/checkpoint/safetensors.h"
+
+static int sync_dir(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = 0;
+    if (fd < 0 || fsync(fd) < 0)
+        rc = error_sys(err, errno, "sync '%s'", path);
+    if (fd >= 0)
+        (void)close(fd);
+    return rc;
+}
+
+/* Only what we put there: a directory with anything else in it stays. */
+static int remove_step(const char *dir, int64_t iteration, const char *suffix,
+                       struct error *err)
+{
+    struct buf step = BUF_INIT, file = BUF_INIT;
+    int rc = checkpoint_path(&step, dir, iteration, suffix, err);
+    for (int i = 0; i < CKPT_FILES && rc == 0; i++) {
+        buf_reset(&file);
+        rc = buf_addf(&file, err, "%s/%s", buf_str(&step), checkpoint_files[i]);
+        if (rc == 0 && unlink(buf_str(&file)) < 0 && errno != ENOENT)
+            rc = error_sys(err, errno, "remove '%s'", buf_str(&file));
+    }
+    if (rc == 0 && rmdir(buf_str(&step)) < 0 && errno != ENOENT)
+        rc = error_sys(err, errno, "remove '%s'", buf_str(&step));
+    buf_clear(&step);
+    buf_clear(&file);
+    return rc;
+}
+
+/* ---- the two data files ------------------------------------------------- */
+
+static enum st_type type_of(enum dtype dt)
+{
+    static const enum st_type types[] = {
+        [DT_F64] = ST_F64,   [DT_F32] = ST_F32, [DT_F16] = ST_F16,
+        [DT_BF16] = ST_BF16, [DT_N] = ST_I64,
+    };
+    return types[dt];
+}
+
+static int declare_one(void *arg, const struct model_tensor *t,
+                       struct error *err)
+{
+    int64_t shape[4] = {0};
+    for (int32_t i = 0; i < t->dims; i++)
+        shape[i] = t->shape[i];
+    return st_declare(arg, t->name, type_of(t->dt), shape, t->dims, err);
+}
+
+static int write_one(void *arg, const struct model_tensor *t, struct error *err)
+{
+    return st_write(arg, t->data, t->bytes, err);
+}
+
+static int write_model(struct st_writer *w,
+                       const struct checkpoint_parts *parts, struct error *err)
+{
+    if (model_export(parts->model, declare_one, w, err) < 0 ||
+        st_begin(w, err) < 0)
+        return -1;
+    return model_export(parts->model, write_one, w, err);
+}
+
+static int write_optim(struct st_writer *w,
+                       const struct checkpoint_parts *parts, struct error *err)
+{
+    size_t size = dtype_acc_bytes(parts->dt), most = 1;
+    enum st_type type = size == sizeof(double) ? ST_F64 : ST_F32;
+    int rc = 0;
+    for (int32_t i = 0; i < parts->n && rc == 0; i++) {
+        size_t bytes = (size_t)parts->arrays[i].n * size;
+        most = bytes > most ? bytes : most;
+        rc = st_declare(w, parts->arrays[i].name, type, &parts->arrays[i].n, 1,
+                        err);
+    }
+    void *host = malloc(most);
+    if (host == NULL)
+        return error_set(err, ERR_NOMEM, "%zu bytes", most);
+    rc = rc < 0 ? rc : st_begin(w, err);
+    for (int32_t i = 0; i < parts->n && rc == 0; i++) {
+        size_t bytes = (size_t)parts->arrays[i].n * size;
+        rc = parts->dev->ops->to_host(parts->dev, host, parts->arrays[i].data,
+                                      bytes, err);
+        rc = rc < 0 ? rc : st_write(w, host, bytes, err);
+    }
+    free(host);
+    return rc;
+}
+
+/* The file is synced before it is closed. */
+static int write_file(const char *step, enum checkpoint_file which,
+                      const struct checkpoint_parts *parts, uint64_t *ret_crc,
+                      struct error *err)
+{
+    struct buf path = BUF_INIT;
+    struct st_writer w;
+    int fd = -1;
+    int rc = buf_addf(&path, err, "%s/%s", step, checkpoint_files[which]);
+    if (rc == 0) {
+        fd =
+            open(buf_str(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0)
+            rc = error_sys(err, errno, "create");
+    }
+    st_writer_init(&w, fd);
+    if (rc == 0)
+        rc = which == CKPT_OPTIM ? write_optim(&w, parts, err)
+                                 : write_model(&w, parts, err);
+    rc = rc < 0 ? rc : st_end(&w, err);
+    if (rc == 0 && fsync(fd) < 0)
+        rc = error_sys(err, errno, "sync");
+    if (fd >= 0 && close(fd) < 0 && rc == 0)
+        rc = error_sys(err, errno, "close");
+    if (rc < 0)
+        (void)error_wrap(err, "%s", buf_str(&path));
+    *ret_crc = w.crc;
+    st_writer_clear(&w);
+    buf_clear(&path);
+    return rc;
+}
+
+static int write_state(const char *step, const struct checkpoint_state *state,
+                       const uint64_t crc[CKPT_STATE], struct error *err)
+{
+    struct buf path = BUF_INIT, text = BUF_INIT;
+    int fd = -1, rc = -1;
+    if (buf_addf(&path, err, "%s/%s", step, checkpoint_files[CKPT_STATE]) < 0 ||
+        checkpoint_encode(state, crc, &text, err) < 0)
+        goto out;
+    fd = open(buf_str(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    errno = fd < 0 ? errno : ENOSPC; /* what a short write means */
+    if (fd < 0 || write(fd, buf_str(&text), text.len) != (ssize_t)text.len ||
+        fsync(fd) < 0)
+        (void)error_sys(err, errno, "write '%s'", buf_str(&path));
+    else
+        rc = 0;
+out:
+    if (fd >= 0)
+        (void)close(fd);
+    buf_clear(&path);
+    buf_clear(&text);
+    return rc;
+}
+
+/* The mean in the model's place; what is back there is never in doubt. */
+static int write_ema(const char *step, const struct checkpoint_parts *parts,
+                     uint64_t *ret_crc, struct error *err)
+{
+    if (parts->show == NULL)
+        return 0;
+    if (parts->show(parts->arg, true, err) < 0)
+        return -1;
+    int rc = write_file(step, CKPT_EMA, parts, ret_crc, err);
+    if (parts->show(parts->arg, false, rc < 0 ? NULL : err) < 0)
+        return -1;
+    return rc;
+}
+
+/* ---- the whole ---------------------------------------------------------- */
+
+static int write_step(const char *step, const struct checkpoint_state *state,
+                      const struct checkpoint_parts *parts, struct error *err)
+{
+    uint64_t crc[CKPT_STATE] = {0};
+    if (mkdir(step, 0700) < 0 && errno != EEXIST)
+        return error_sys(err, errno, "make directory '%s'", step);
+    if (write_file(step, CKPT_MODEL, parts, &crc[CKPT_MODEL], err) < 0 ||
+        write_file(step, CKPT_OPTIM, parts, &crc[CKPT_OPTIM], err) < 0 ||
+        write_ema(step, parts, &crc[CKPT_EMA], err) < 0 ||
+        write_state(step, state, crc, err) < 0)
+        return -1;
+    return sync_dir(step, err);
+}
+
+/* One of the same name is the same position written again, or one that was
+ * found damaged: the new one takes its place, in one step where the file
+ * system can, and the old one is then the .tmp that is removed. */
+static int replace(const char *dir, int64_t iteration, const char *tmp,
+                   const char *to, struct error *err)
+{
+    if (renameat2(AT_FDCWD, tmp, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return error_sys(err, errno, "exchange '%s'", tmp);
+    if (remove_step(dir, iteration, "", err) < 0)
+        return -1;
+    return rename(tmp, to) < 0 ? error_sys(err, errno, "rename '%s'", tmp) : 0;
+}
+
+static int publish(const char *dir, int64_t iteration, const char *tmp,
+                   struct error *err)
+{
+    struct buf to = BUF_INIT;
+    int rc = checkpoint_path(&to, dir, iteration, "", err);
+    if (rc == 0 && rename(tmp, buf_str(&to)) < 0) {
+        if (errno == ENOTEMPTY || errno == EEXIST)
+            rc = replace(dir, iteration, tmp, buf_str(&to), err);
+        else
+            rc = error_sys(err, errno, "rename '%s'", tmp);
+    }
+    rc = rc < 0 ? rc : sync_dir(dir, err);
+    if (rc == 0) /* what is left of the old one; the next save tries again */
+        (void)remove_step(dir, iteration, ".tmp", NULL);
+    buf_clear(&to);
+    return rc;
+}
+
+/* Those of a higher number were passed over as damaged, or belong to a run
+ * that was given up: loading must not find them again. */
+static void remove_old(const char *dir, int64_t newest, int32_t keep)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    int32_t kept = 0;
+    if (checkpoint_list(dir, false, &list, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (list[i] > newest || kept++ >= keep)
+            (void)remove_step(dir, list[i], "", NULL);
+    free(list);
+}
+
+/* A directory that somebody put something into stays, and is no reason not
+ * to save: what we put there is gone. */
+static void remove_tmp(const char *dir)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    if (checkpoint_list(dir, true, &list, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        (void)remove_step(dir, list[i], ".tmp", NULL);
+    free(list);
+}
+
+/* As that of an iteration, or CKPT_BEST. */
+static int save_as(const char *dir, int64_t name,
+                   const struct checkpoint_state *state,
+                   const struct checkpoint_parts *parts, struct error *err)
+{
+    struct buf tmp = BUF_INIT;
+    int rc = checkpoint_path(&tmp, dir, name, ".tmp", err);
+    rc = rc < 0 ? rc : write_step(buf_str(&tmp), state, parts, err);
+    rc = rc < 0 ? rc : publish(dir, name, buf_str(&tmp), err);
+    if (rc < 0) {
+        if (tmp.len > 0)
+            (void)remove_step(dir, name, ".tmp", NULL);
+        (void)error_wrap(err, "checkpoint");
+    }
+    buf_clear(&tmp);
+    return rc;
+}
+
+int checkpoint_save(const char *dir, const struct checkpoint_state *state,
+                    const struct checkpoint_parts *parts, int32_t keep,
+                    struct error *err)
+{
+    if (checkpoint_make_dirs(dir, err) < 0)
+        return error_wrap(err, "checkpoint");
+    remove_tmp(dir);
+    if (save_as(dir, state->iteration, state, parts, err) < 0)
+        return -1;
+    remove_old(dir, state->iteration, keep > 0 ? keep : 1);
+    return 0;
+}
+
+int checkpoint_save_best(const char *dir, const struct checkpoint_state *state,
+                         const struct checkpoint_parts *parts,
+                         struct error *err)
+{
+    if (checkpoint_make_dirs(dir, err) < 0)
+        return error_wrap(err, "checkpoint");
+    (void)remove_step(dir, CKPT_BEST, ".tmp", NULL);
+    return save_as(dir, CKPT_BEST, state, parts, err);
+}

@@ -1,0 +1,89 @@
+/* safetensors.h - named tensors in a file, as Hugging Face defines it:
+ * a length (u64, little endian), a JSON header of that length, the data.
+ *
+ * The reader trusts nothing: lengths and offsets are checked against the
+ * file, shapes against offsets, and the tensors must cover the data without
+ * hole or overlap. An error names the tensor and the offset.
+ */
+#ifndef MGPU_WORKER_CHECKPOINT_SAFETENSORS_H
+#define MGPU_WORKER_CHECKPOINT_SAFETENSORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/error.h"
+
+/* X(word in the file, bytes of an element) */
+#define ST_TYPES(X) \
+    X(F64, 8)       \
+    X(F32, 4)       \
+    X(F16, 2)       \
+    X(BF16, 2)      \
+    X(I64, 8)       \
+    X(I32, 4)       \
+    X(I16, 2)       \
+    X(I8, 1)        \
+    X(U8, 1)        \
+    X(BOOL, 1)
+enum st_type {
+#define X(word, bytes) ST_##word,
+    ST_TYPES(X)
+#undef X
+        ST_TYPE_N
+};
+
+struct st_type_info {
+    const char *word;
+    int64_t bytes; /* of an element */
+};
+extern const struct st_type_info st_types[ST_TYPE_N];
+
+/* The reference implementation's own cap on the header. */
+enum { ST_DIMS = 8, ST_HEADER_MAX = 100 * 1000 * 1000 };
+
+struct st_tensor {
+    char *name;
+    enum st_type type;
+    int32_t dims;
+    int64_t shape[ST_DIMS];
+    int64_t offset; /* in the data */
+    size_t bytes;
+    void *data; /* in the file; need not be aligned */
+};
+
+struct safetensors {
+    struct st_tensor *tensors; /* by offset */
+    size_t n;
+    struct buf file;
+};
+
+/* Reads the whole file.
+ * err  ERR_INVAL not as above; ERR_IO, ERR_NOTFOUND; ERR_LIMIT longer than
+ *      max_bytes */
+int st_open(const char *path, size_t max_bytes, struct safetensors *ret,
+            struct error *err) MUST_CHECK;
+void st_close(struct safetensors *s); /* zeroed is fine */
+const struct st_tensor *st_find(const struct safetensors *s, const char *name);
+
+/* Writing: declare every tensor, begin, write their data in that order, end.
+ * The checksum (crc64.h) is the file's. */
+struct st_writer {
+    int fd; /* borrowed */
+    struct buf header;
+    int64_t declared, written;
+    uint64_t crc;
+};
+
+void st_writer_init(struct st_writer *w, int fd);
+void st_writer_clear(struct st_writer *w);
+/* name: letters, digits, '.', '_' and '-' */
+int st_declare(struct st_writer *w, const char *name, enum st_type type,
+               const int64_t *shape, int32_t dims,
+               struct error *err) MUST_CHECK;
+int st_begin(struct st_writer *w, struct error *err) MUST_CHECK;
+int st_write(struct st_writer *w, const void *data, size_t bytes,
+             struct error *err) MUST_CHECK;
+int st_end(struct st_writer *w, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,73 @@
+/* comm.c - what every communicator shares, and the answer of a build that
+ * leaves NCCL out. */
+#include "worker/comm/comm.h"
+
+size_t comm_type_bytes(enum comm_type type)
+{
+    switch (type) {
+    case COMM_F64:
+        return sizeof(double);
+    case COMM_F32:
+        return sizeof(float);
+    case COMM_F16:
+    case COMM_BF16:
+        return sizeof(uint16_t);
+    case COMM_I64:
+        return sizeof(int64_t);
+    }
+    return 0;
+}
+
+int comm_check_root(const struct comm *c, int32_t root, const char *what,
+                    struct error *err)
+{
+    if (root < 0 || root >= c->size)
+        return error_set(err, ERR_INVAL, "%s rank %d of %d", what, root,
+                         c->size);
+    return 0;
+}
+
+int comm_all_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
+                        enum comm_op op, double deadline_s, struct error *err)
+{
+    int ticket = -1;
+    if (c->ops->all_reduce(c, x, n, type, op, &ticket, err) < 0)
+        return -1;
+    return c->ops->wait(c, ticket, deadline_s, err);
+}
+
+int comm_broadcast_now(struct comm *c, void *x, size_t bytes, int32_t root,
+                       double deadline_s, struct error *err)
+{
+    int ticket = -1;
+    if (c->ops->broadcast(c, x, bytes, root, &ticket, err) < 0)
+        return -1;
+    return c->ops->wait(c, ticket, deadline_s, err);
+}
+
+int comm_reduce_now(struct comm *c, void *x, size_t n, enum comm_type type,
+                    int32_t root, double deadline_s, struct error *err)
+{
+    int ticket = -1;
+    if (c->ops->reduce(c, x, n, type, root, &ticket, err) < 0)
+        return -1;
+    return c->ops->wait(c, ticket, deadline_s, err);
+}
+
+int comm_scatter_now(struct comm *c, void *out, const void *in, size_t bytes,
+                     int32_t root, double deadline_s, struct error *err)
+{
+    int ticket = -1;
+    if (c->ops->scatter(c, out, in, bytes, root, &ticket, err) < 0)
+        return -1;
+    return c->ops->wait(c, ticket, deadline_s, err);
+}
+
+#if !HAVE_NCCL
+int comm_nccl_create(struct device *dev, struct comm **ret, struct error *err)
+{
+    (void)dev;
+    (void)ret;
+    return error_set(err, ERR_UNAVAIL, "NCCL: not in this build (NCCL=0)");
+}
+#endif

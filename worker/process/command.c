@@ -1,0 +1,400 @@
+/* command.c - see command.h.
+ *
+ * A pidfd says when the child has ended, so nothing polls for it; the loop
+ * wakes up five times a second for the metrics, and at once for a signal,
+ * which interrupts ppoll(). */
+#include "worker/process/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jobs/base/clock.h"
+#include "jobs/base/log.h"
+#include "jobs/base/signals.h"
+#include "worker/process/gpu_select.h"
+#include "worker/process/metrics_tail.h"
+#include "worker/process/orphans.h"
+
+static const long look_each_ns = 200000000;
+static const double rest_s = 1;
+/* Something may hang in a driver. */
+static const double strays_s = 2;
+static const struct timespec moment = {.tv_nsec = 300000000};
+
+struct child {
+    pid_t pid;
+    int pidfd;
+    double killed_at_s; /* when SIGKILL is due; INFINITY: never */
+    struct strays strays;
+};
+
+/* ---- its environment ------------------------------------------------------
+ */
+
+struct env_list {
+    struct buf text;   /* "K=V\0K=V\0" */
+    struct buf starts; /* size_t offsets */
+    char **array;
+};
+
+static bool env_has(const struct env_list *e, const char *key)
+{
+    size_t n = strlen(key);
+    const char *at = buf_str(&e->text), *end = at + e->text.len;
+    for (; at < end; at += strlen(at) + 1)
+        if (strncmp(at, key, n) == 0 && at[n] == '=')
+            return true;
+    return false;
+}
+
+/* The first of a name stays. With two, getenv() would take the first, and a
+ * shell the last. */
+static int env_add(struct env_list *e, const char *key, const char *value,
+                   struct error *err)
+{
+    size_t at = e->text.len;
+    if (env_has(e, key))
+        return 0;
+    if (buf_add(&e->starts, &at, sizeof(at), err) < 0 ||
+        buf_addf(&e->text, err, "%s=%s%c", key, value, '\0') < 0)
+        return -1;
+    return 0;
+}
+
+static int env_pass(struct env_list *e, const char *key, struct error *err)
+{
+    const char *value = getenv(key);
+    return value != NULL ? env_add(e, key, value, err) : 0;
+}
+
+static int env_number(struct env_list *e, const char *key, int64_t value,
+                      struct error *err)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%lld", (long long)value);
+    return env_add(e, key, text, err);
+}
+
+/* Of the GPUs that the ranks of this node share, this rank's. */
+static int env_gpu(struct env_list *e, const struct command_env *env,
+                   struct error *err)
+{
+    char own[128];
+    if (env->job->launch.gpus_per_node < 1)
+        return 0;
+    if (gpu_own(getenv("CUDA_VISIBLE_DEVICES"), env->comm->local_rank, own,
+                sizeof(own), err) < 0)
+        return -1;
+    return env_add(e, "CUDA_VISIBLE_DEVICES", own, err);
+}
+
+/* Of a task of a sweep, and of an array above all: which it is. */
+static int env_task(struct env_list *e, const struct wire_launch *l,
+                    struct error *err)
+{
+    if (l->sweep == 0)
+        return 0;
+    return env_number(e, "MGPU_SWEEP_ID", (int64_t)l->sweep, err) < 0 ||
+                   env_number(e, "MGPU_TASK_ID", l->task, err) < 0 ||
+                   env_number(e, "MGPU_TASK_COUNT", l->n_tasks, err) < 0
+               ? -1
+               : 0;
+}
+
+/* What has priority is added first. */
+static int env_fill(struct env_list *e, const struct command_env *env,
+                    const char *metrics, struct error *err)
+{
+    static const char *const passed[] = {
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "TMPDIR",
+        "LD_LIBRARY_PATH",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "CUDA_DEVICE_ORDER",
+        "CUDA_VISIBLE_DEVICES", /* of a job without a GPU */
+        "MGPU_ATTEMPT_DIR",     /* by which the allocator finds strays */
+    };
+    const struct comm *c = env->comm;
+    const struct wire_launch *l = &env->job->launch;
+    const struct job_spec *s = &l->spec;
+    if (env_number(e, "MGPU_RANK", c->rank, err) < 0 ||
+        env_number(e, "MGPU_LOCAL_RANK", c->local_rank, err) < 0 ||
+        env_number(e, "MGPU_WORLD_SIZE", c->size, err) < 0 ||
+        env_number(e, "MGPU_JOB_ID", (int64_t)l->job, err) < 0 ||
+        env_number(e, "MGPU_ATTEMPT", l->attempt, err) < 0 ||
+        env_task(e, l, err) < 0 ||
+        env_add(e, "MGPU_OUTPUT_DIR", env->job->out_dir, err) < 0 ||
+        env_add(e, "MGPU_METRICS", metrics, err) < 0)
+        return -1;
+    /* What is sealed in env is among the secrets, opened. */
+    for (size_t i = 0; i < env->secrets->n; i++)
+        if (env_add(e, env->secrets->pairs[i].key, env->secrets->pairs[i].value,
+                    err) < 0)
+            return -1;
+    for (size_t i = 0; i < s->env.n; i++)
+        if (env_add(e, s->env.pairs[i].key, s->env.pairs[i].value, err) < 0)
+            return -1;
+    if (env_gpu(e, env, err) < 0)
+        return -1;
+    for (size_t i = 0; i < s->env_passthrough.n; i++)
+        if (env_pass(e, s->env_passthrough.items[i], err) < 0)
+            return -1;
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+        if (env_pass(e, passed[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+static int env_finish(struct env_list *e, struct error *err)
+{
+    size_t n = e->starts.len / sizeof(size_t);
+    const size_t *starts = (const size_t *)(const void *)e->starts.data;
+    e->array = calloc(n + 1, sizeof(*e->array));
+    if (e->array == NULL)
+        return error_set(err, ERR_NOMEM, "environment");
+    for (size_t i = 0; i < n; i++)
+        e->array[i] = e->text.data + starts[i];
+    return 0;
+}
+
+/* With the secrets in it. */
+static void env_clear(struct env_list *e)
+{
+    if (e->text.cap > 0)
+        explicit_bzero(e->text.data, e->text.cap);
+    buf_clear(&e->text);
+    buf_clear(&e->starts);
+    free(e->array);
+    e->array = NULL;
+}
+
+/* ---- the child ------------------------------------------------------------
+ */
+
+/* What became of a child that is not the program yet. */
+struct failure {
+    int code; /* errno */
+    bool is_dir;
+};
+
+/* In the child, after fork: only async-signal-safe calls. An exec that
+ * succeeds closes the pipe; what fails before is sent through it. */
+static void __attribute__((noreturn))
+become(char *const *argv, char **envp, const char *dir, pid_t parent,
+       int fail_fd)
+{
+    struct failure f = {.is_dir = true};
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(126);
+    signals_plain();
+    int null_fd = open("/dev/null", O_RDONLY);
+    if (null_fd >= 0)
+        (void)dup2(null_fd, STDIN_FILENO);
+    /* MPI keeps its sockets open across exec: a program that outlives this
+     * process would hold the launcher's connection to it open. */
+    (void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    environ = envp; /* whose PATH is searched */
+    if (chdir(dir) == 0) {
+        f.is_dir = false;
+        (void)execvp(argv[0], argv);
+    }
+    f.code = errno;
+    ssize_t n = write(fail_fd, &f, sizeof(f));
+    _exit(n == (ssize_t)sizeof(f) && f.code == ENOENT ? 127 : 126);
+}
+
+static int child_start(struct child *c, char *const *argv, char **envp,
+                       const char *dir, struct error *err)
+{
+    int ends[2];
+    struct failure f = {.code = 0};
+    pid_t self = getpid();
+    strays_adopt(&c->strays);
+    if (argv[0] == NULL)
+        return error_set(err, ERR_INVAL, "command: nothing to run");
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, errno, "make a pipe");
+    (void)fflush(NULL); /* or what waits in stdout is written twice */
+    c->pid = fork();
+    if (c->pid == 0)
+        become(argv, envp, dir, self, ends[1]);
+    int fork_errno = errno;
+    (void)close(ends[1]);
+    if (c->pid < 0) {
+        (void)close(ends[0]);
+        return error_sys(err, fork_errno, "start a process");
+    }
+    (void)setpgid(c->pid, c->pid); /* whoever is first */
+    ssize_t n;
+    do
+        n = read(ends[0], &f, sizeof(f));
+    while (n < 0 && errno == EINTR);
+    (void)close(ends[0]);
+    if (n == (ssize_t)sizeof(f)) {
+        (void)waitpid(c->pid, NULL, 0);
+        return error_sys(err, f.code, "cannot %s '%s'",
+                         f.is_dir ? "start in" : "run",
+                         f.is_dir ? dir : argv[0]);
+    }
+    c->killed_at_s = INFINITY;
+    c->pidfd = pidfd_open(c->pid, 0);
+    if (c->pidfd < 0) {
+        int why = errno;
+        (void)kill(-c->pid, SIGKILL);
+        (void)waitpid(c->pid, NULL, 0);
+        return error_sys(err, why, "watch '%s'", argv[0]);
+    }
+    return 0;
+}
+
+static double now_s(void)
+{
+    return clock_real.now_s(&clock_real);
+}
+
+/* With has_heard, the program has got the signal from who sent it to us. */
+static void child_stop(struct child *c, double grace_s, bool has_heard)
+{
+    if (c->killed_at_s < INFINITY)
+        return;
+    if (!has_heard)
+        (void)kill(-c->pid, SIGTERM);
+    c->killed_at_s = now_s() + grace_s;
+}
+
+/* Until it has ended; *ret_status is waitpid's. */
+static void child_wait(struct child *c, const struct command_env *env,
+                       struct tail *tail, int *ret_status,
+                       struct command_result *r)
+{
+    double grace_s = env->job->launch.spec.checkpoint.grace_s;
+    const struct timespec look = {.tv_nsec = look_each_ns}, at_once = {0};
+    bool is_behind = false;
+    struct error why = ERROR_INIT;
+    *env->group = c->pid;
+    for (;;) {
+        struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+        if (ppoll(&p, 1, is_behind ? &at_once : &look, NULL) > 0)
+            break;
+        is_behind = tail_read(tail, env->reporter);
+        strays_reap(c->pid);
+        if (*env->stop != 0) {
+            r->was_stopped = true;
+            child_stop(c, grace_s, *env->has_heard != 0);
+        }
+        if (!r->was_fenced && reporter_is_fenced(env->reporter, &why)) {
+            r->was_fenced = true;
+            (void)snprintf(r->why, sizeof(r->why),
+                           "the daemon refused this attempt: %.150s", why.msg);
+            child_stop(c, grace_s, false);
+        }
+        if (now_s() >= c->killed_at_s)
+            (void)kill(-c->pid, SIGKILL);
+    }
+    /* The signal may have reached both, and ended the program first. */
+    r->was_stopped = r->was_stopped || *env->stop != 0;
+    /* Not reaped yet, so its number is still its group's. */
+    *env->group = 0;
+    (void)kill(-c->pid, SIGKILL);
+    while (waitpid(c->pid, ret_status, 0) < 0 && errno == EINTR)
+        continue;
+    (void)close(c->pidfd);
+    strays_kill(&c->strays, strays_s);
+    /* Who kills one rank of a job kills the others at the same moment: this
+     * rank, if it lives on, was not among them, and its program is to blame. */
+    if (WIFSIGNALED(*ret_status) && WTERMSIG(*ret_status) == SIGKILL &&
+        c->killed_at_s == INFINITY)
+        (void)nanosleep(&moment, NULL);
+}
+
+/* What is there now, and no more: a process that nothing can kill may go on
+ * writing for ever. One who asks us to end gets a second's worth. */
+static void take_rest(const struct command_env *env, struct tail *tail)
+{
+    int64_t end = tail_size(tail);
+    double until_s = INFINITY;
+    while (tail->at < end && now_s() < until_s) {
+        if (!tail_read(tail, env->reporter))
+            break;
+        if (until_s == INFINITY &&
+            (*env->stop != 0 || reporter_is_fenced(env->reporter, NULL)))
+            until_s = now_s() + rest_s;
+    }
+    if (tail->at < end) {
+        buf_reset(&tail->rest); /* half a line, cut by us */
+        log_warn("worker",
+                 "the end of $MGPU_METRICS was not read rank=%d bytes=%lld",
+                 env->comm->rank, (long long)(end - tail->at));
+    }
+    tail_end(tail, env->reporter);
+}
+
+static void explain(const struct command_env *env, int status,
+                    struct command_result *r)
+{
+    const char *name = env->job->launch.spec.command.items[0];
+    if (WIFSIGNALED(status)) {
+        r->exit_code = 128 + WTERMSIG(status);
+        if (!r->was_fenced)
+            (void)snprintf(r->why, sizeof(r->why),
+                           "rank %d: '%.150s' ended by signal %d (%s)",
+                           env->comm->rank, name, WTERMSIG(status),
+                           strsignal(WTERMSIG(status)));
+        return;
+    }
+    r->exit_code = WEXITSTATUS(status);
+    if (r->exit_code != 0 && !r->was_fenced)
+        (void)snprintf(r->why, sizeof(r->why),
+                       "rank %d: '%.150s' exited with %d", env->comm->rank,
+                       name, r->exit_code);
+}
+
+int command_run(const struct command_env *env, struct command_result *ret,
+                struct error *err)
+{
+    const struct wire_launch *l = &env->job->launch;
+    struct command_result r = {.exit_code = 0};
+    struct env_list e = {.array = NULL};
+    struct child c = {.pid = -1, .pidfd = -1};
+    struct tail tail = {.fd = -1};
+    int status = 0, rc = -1;
+    char **argv = calloc(l->spec.command.n + 1, sizeof(*argv));
+    if (argv == NULL)
+        return error_set(err, ERR_NOMEM, "command");
+    for (size_t i = 0; i < l->spec.command.n; i++)
+        argv[i] = l->spec.command.items[i];
+    if (tail_open(&tail, l->dir, env->comm->rank, err) == 0 &&
+        env_fill(&e, env, buf_str(&tail.path), err) == 0 &&
+        env_finish(&e, err) == 0 &&
+        child_start(&c, argv, e.array,
+                    l->spec.workdir ? l->spec.workdir : l->dir, err) == 0) {
+        env_clear(&e); /* it has its own */
+        child_wait(&c, env, &tail, &status, &r);
+        take_rest(env, &tail);
+        explain(env, status, &r);
+        r.bad_lines = tail.bad;
+        *ret = r;
+        rc = 0;
+    }
+    tail_close(&tail);
+    env_clear(&e);
+    free(argv);
+    return rc;
+}

@@ -1,0 +1,26 @@
+/* cpu_usage.h - the time for which cores worked for this rank, of what they
+ * could.
+ *
+ * A command's is that of the processes which it waited for, the program's own
+ * and those of strays; in training that of this process. */
+#ifndef MGPU_WORKER_PROCESS_CPU_USAGE_H
+#define MGPU_WORKER_PROCESS_CPU_USAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct used {
+    int64_t cpu_ms;
+    int64_t cores_ms; /* of the cores that it may use, shared by the ranks of
+                         the node; 0: nobody says */
+};
+
+struct used_since {
+    bool is_command;
+    double at_s, cpu_s;
+};
+
+struct used_since used_begin(bool is_command);
+struct used used_end(const struct used_since *since, int32_t local_size);
+
+#endif

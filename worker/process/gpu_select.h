@@ -1,0 +1,31 @@
+/* gpu_select.h - which of the GPUs that a rank can see is its own.
+ *
+ * There is one GPU for each rank of a node, and who starts the ranks either
+ * shows all of them to each (mpirun, srun), or each rank its own alone (srun
+ * --gpu-bind, a container). Two ranks on one GPU would halve the speed at
+ * best, so nothing else is guessed.
+ */
+#ifndef MGPU_WORKER_PROCESS_GPU_SELECT_H
+#define MGPU_WORKER_PROCESS_GPU_SELECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+/* Of a process that sees `visible` GPUs.
+ * err  ERR_UNAVAIL too few; names CUDA_VISIBLE_DEVICES */
+int gpu_index(int32_t visible, int32_t local_rank, int32_t *ret,
+              struct error *err) MUST_CHECK;
+
+/* What CUDA_VISIBLE_DEVICES has to be for this rank alone.
+ *
+ * in   list  its value for the ranks of this node; NULL: not set, so that
+ *            every GPU is visible
+ * out  ret   one of the list; "" when that hides every GPU
+ * err  ERR_UNAVAIL too few, as above;  ERR_LIMIT a name over cap - 1 bytes
+ */
+int gpu_own(const char *list, int32_t local_rank, char *ret, size_t cap,
+            struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,23 @@
+/* host_memory.h - how much memory of the host a job can still have, and has. */
+#ifndef MGPU_WORKER_PROCESS_HOST_MEMORY_H
+#define MGPU_WORKER_PROCESS_HOST_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct memory_left {
+    int64_t bytes; /* negative: nobody says */
+    bool is_share; /* what the process's control groups leave, as Slurm sets
+                      them for --mem, is less than what the machine has */
+};
+
+/* in  root  "" but for tests: stands before /proc and /sys */
+struct memory_left memory_left(const char *root);
+
+/* Of this process, resident: now, and at its highest. Negative: not known. */
+struct memory_used {
+    int64_t bytes, highest;
+};
+struct memory_used memory_used(const char *root);
+
+#endif

@@ -1,0 +1,145 @@
+/* metrics_tail.c - see metrics_tail.h. */
+#include "worker/process/metrics_tail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jobs/base/log.h"
+
+/* A row of v_iteration and 60 values of one's own. */
+enum { LINE_MAX_BYTES = 65536, ROWS_MAX = 64, READ_MAX_BYTES = 1 << 20 };
+
+int tail_open(struct tail *ret, const char *dir, int32_t rank,
+              struct error *err)
+{
+    struct tail t = {.fd = -1, .rank = rank};
+    t.progress = (struct report_progress){.iteration = -1,
+                                          .iterations_total = -1,
+                                          .epoch = -1,
+                                          .epochs_total = -1,
+                                          .loss = NAN,
+                                          .t_iter = NAN,
+                                          .eval_accuracy = NAN};
+    if (buf_addf(&t.path, err, "%s/metrics.%d.jsonl", dir, rank) < 0)
+        return -1;
+    t.fd =
+        open(buf_str(&t.path), O_RDONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (t.fd < 0) {
+        (void)error_sys(err, errno, "create '%s'", buf_str(&t.path));
+        buf_clear(&t.path);
+        return -1;
+    }
+    *ret = t;
+    return 0;
+}
+
+void tail_close(struct tail *t)
+{
+    if (t->fd >= 0)
+        (void)close(t->fd);
+    t->fd = -1;
+    buf_clear(&t->path);
+    buf_clear(&t->rest);
+}
+
+static void note_progress(struct tail *t, const struct metric_row *row)
+{
+    struct report_progress *p = &t->progress;
+    if (row->kind == METRIC_ITERATION) {
+        p->iteration = row->iteration.iteration;
+        p->loss = row->iteration.loss;
+        p->t_iter = row->iteration.t_iter;
+        if (row->iteration.epoch > 0)
+            p->epoch = row->iteration.epoch;
+    } else if (row->kind == METRIC_EPOCH) {
+        p->epoch = row->epoch.epoch;
+        p->eval_accuracy = row->epoch.eval_accuracy;
+    }
+}
+
+static void bad_line(struct tail *t, const char *why)
+{
+    if (t->bad++ == 0)
+        log_warn("worker",
+                 "a line of $MGPU_METRICS is no row, skipped "
+                 "rank=%d line=%lld why=\"%s\"",
+                 t->rank, (long long)t->lines, why);
+}
+
+static void take_line(struct tail *t, const char *text, size_t len,
+                      struct reporter *r)
+{
+    struct metric_row rows[ROWS_MAX];
+    struct error err = ERROR_INIT;
+    size_t n = 0;
+    t->lines++;
+    if (strspn(text, " \t\r") >= len)
+        return; /* an empty line */
+    if (metric_line_decode(text, len, t->rank, rows, ROWS_MAX, &n, &err) < 0) {
+        bad_line(t, err.msg);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        reporter_row(r, &rows[i]);
+        note_progress(t, &rows[i]);
+    }
+    reporter_progress(r, &t->progress);
+}
+
+static void take_lines(struct tail *t, struct reporter *r)
+{
+    size_t at = 0;
+    const char *end;
+    while ((end = memchr(t->rest.data + at, '\n', t->rest.len - at)) != NULL) {
+        size_t len = (size_t)(end - t->rest.data) - at;
+        if (!t->is_skipping)
+            take_line(t, t->rest.data + at, len, r);
+        t->is_skipping = false;
+        at += len + 1;
+    }
+    buf_drop(&t->rest, at);
+    if (t->rest.len > LINE_MAX_BYTES && !t->is_skipping) {
+        t->lines++;
+        bad_line(t, "longer than 64 KiB");
+        t->is_skipping = true;
+    }
+    if (t->is_skipping)
+        buf_reset(&t->rest);
+}
+
+bool tail_read(struct tail *t, struct reporter *r)
+{
+    char part[16384];
+    for (size_t got = 0; got < READ_MAX_BYTES;) {
+        ssize_t n = read(t->fd, part, sizeof(part));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0 || buf_add(&t->rest, part, (size_t)n, NULL) < 0)
+            return false;
+        t->at += n;
+        take_lines(t, r);
+        got += (size_t)n;
+    }
+    return true;
+}
+
+int64_t tail_size(const struct tail *t)
+{
+    struct stat st;
+    return fstat(t->fd, &st) == 0 ? st.st_size : t->at;
+}
+
+void tail_end(struct tail *t, struct reporter *r)
+{
+    if (t->rest.len > 0 && !t->is_skipping)
+        take_line(t, buf_str(&t->rest), t->rest.len, r);
+    if (t->bad > 1)
+        log_warn("worker",
+                 "lines of $MGPU_METRICS were skipped rank=%d "
+                 "lines=%lld",
+                 t->rank, (long long)t->bad);
+}

@@ -1,0 +1,41 @@
+/* metrics_tail.h - follows $MGPU_METRICS, a file that a child appends JSON
+ * Lines to.
+ *
+ * Lines go to the reporter as they are complete. A line that is no row is
+ * skipped and counted, and the first is named in the log: a program's own
+ * mistake in a metric is no reason to stop it.
+ */
+#ifndef MGPU_WORKER_PROCESS_METRICS_TAIL_H
+#define MGPU_WORKER_PROCESS_METRICS_TAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/buf.h"
+#include "worker/report/reporter.h"
+
+struct tail {
+    int fd;
+    int64_t at; /* bytes read */
+    int32_t rank;
+    struct buf path, rest; /* rest: of a line that is not complete */
+    int64_t bad, lines;
+    bool is_skipping; /* in a line that is too long */
+    struct report_progress progress;
+};
+
+/* Creates <dir>/metrics.<rank>.jsonl, 0600, empty. */
+int tail_open(struct tail *ret, const char *dir, int32_t rank,
+              struct error *err) MUST_CHECK;
+void tail_close(struct tail *t); /* {.fd = -1} is fine */
+
+/* Takes what has come since the last call, 1 MiB of it at most: a program
+ * that writes faster than we read must not keep us from a signal. Returns
+ * whether there may be more. */
+bool tail_read(struct tail *t, struct reporter *r);
+/* Where the file ends now. */
+int64_t tail_size(const struct tail *t);
+/* The writer is gone: a last line without its newline counts. */
+void tail_end(struct tail *t, struct reporter *r);
+
+#endif

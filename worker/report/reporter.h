@@ -1,0 +1,109 @@
+/* reporter.h - how a rank tells the daemon what it does.
+ *
+ * Rows go to the spool (spool.h) and are posted by a thread of their own,
+ * every period_s, from the acknowledged byte on; training waits for nothing
+ * but one write(2). Rank 0 also posts heartbeats: each heartbeat_s, and each
+ * second while iterations advance; the others post no rows when they had none
+ * for heartbeat_s, and so hear whether they are still to run. A daemon that is
+ * away is tried again quietly for ever. A 403 means that this attempt is
+ * fenced: the flag is raised, and nothing more is sent.
+ *
+ * The life of an attempt: rank 0 claims before anything else; all report;
+ * at the end all flush, and then rank 0 writes <dir>/report.json and posts
+ * the same. Without an url nothing is sent: the spool stays.
+ */
+#ifndef MGPU_WORKER_REPORT_REPORTER_H
+#define MGPU_WORKER_REPORT_REPORTER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+#include "jobs/spec/env_seal.h"
+#include "jobs/wire/metric_rows.h"
+
+struct report_conf {
+    const char *url; /* "": nobody listens */
+    const char *token;
+    const char *dir; /* of the attempt */
+    uint64_t job;
+    int32_t attempt, rank;
+    double heartbeat_s;
+    double period_s;   /* 0: 0.5 */
+    int64_t max_bytes; /* of the spool; 0: SPOOL_MAX_BYTES */
+};
+
+/* Negative integers and NAN: not known yet. */
+struct report_progress {
+    int64_t iteration, iterations_total;
+    int32_t epoch, epochs_total;
+    double loss, t_iter, eval_accuracy;
+};
+
+struct report_stats {
+    int64_t rows, dropped, bytes, acked;
+    int64_t saves; /* checkpoints that have begun and ended */
+};
+
+/* Whether a word could not be said for a reason that may be gone by the next
+ * time: the daemon is away, or in no state to answer (its disk fails, it lacks
+ * memory). */
+bool report_may_pass(enum err_code code);
+
+/* The key to what is sealed in the spec's env (jobs/spec/env_seal.h); retries
+ * as report_claim() does, and comes before it. err  ERR_NOTFOUND the daemon has
+ * it no more; else as report_claim() */
+int report_key(const struct report_conf *conf, double patience_s,
+               const volatile sig_atomic_t *stop,
+               unsigned char ret[SEAL_KEY_BYTES], struct error *err) MUST_CHECK;
+
+/* Proves to the daemon that this process is the attempt; retries while it
+ * is away, for patience_s, or until *stop (may be NULL) is not 0.
+ * err  ERR_FENCED, ERR_DENIED, ERR_STATE, ... as the daemon says: do not
+ *      train; one that report_may_pass(): in all that time nobody could say,
+ *      as ERR_UNAVAIL when it was away */
+int report_claim(const struct report_conf *conf, double patience_s,
+                 const volatile sig_atomic_t *stop,
+                 struct error *err) MUST_CHECK;
+
+struct reporter;
+
+/* The conf's strings are copied. */
+int reporter_create(const struct report_conf *conf, struct reporter **ret,
+                    struct error *err) MUST_CHECK;
+void reporter_row(struct reporter *r, const struct metric_row *row);
+/* For the next heartbeat. */
+void reporter_progress(struct reporter *r, const struct report_progress *p);
+/* It works, though no iteration comes of it: for the next heartbeat, too. */
+void reporter_alive(struct reporter *r);
+/* A checkpoint begins, or has ended: rank 0 says so in its heartbeats, so that
+ * a long one is not taken for a rank that hangs. */
+void reporter_saving(struct reporter *r, bool is_saving);
+/* True once the daemon refused this attempt; *ret_why says how. */
+bool reporter_is_fenced(struct reporter *r, struct error *ret_why);
+void reporter_stats(struct reporter *r, struct report_stats *ret);
+
+/* Sends what is left, for at most deadline_s, and ends the thread.
+ * Returns whether the daemon has every row. */
+bool reporter_flush(struct reporter *r, double deadline_s);
+void reporter_destroy(struct reporter *r); /* NULL is fine */
+
+/* Of all ranks; -1: not known. */
+struct report_extra {
+    int64_t cpu_ms;   /* time that cores worked for the job */
+    int64_t cores_ms; /* and that of all cores which it might use */
+    int stopped; /* 1: one was told to stop before its work ended; 0: none was
+                  */
+};
+
+/* The last word, rank 0's or of one that cannot go on: always
+ * <dir>/report.json, and the daemon when it answers within deadline_s.
+ * in   fault_node  the node of a device that has failed, which is why; or NULL
+ *      extra       NULL: not known
+ * err  ERR_IO report.json cannot be written */
+int report_final(const struct report_conf *conf, int exit_code, const char *why,
+                 const char *fault_node, const struct report_extra *extra,
+                 double deadline_s, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,28 @@
+/* run_config.h - what this run is: the same on every rank, read by rank 0. */
+#ifndef MGPU_WORKER_RUN_CONFIG_H
+#define MGPU_WORKER_RUN_CONFIG_H
+
+#include "jobs/wire/wire.h"
+#include "worker/comm/comm.h"
+#include "worker/report/reporter.h"
+
+struct worker_job {
+    struct wire_launch launch;
+    char out_dir[1024], ckpt_dir[1024];
+};
+
+/* From launch.json. */
+int job_from_launch(const char *file, struct comm *c, struct worker_job *ret,
+                    struct error *err) MUST_CHECK;
+/* From a specification alone: no daemon, number 0, all files under dir
+ * (NULL: "<name>.run" in the working directory). */
+int job_from_spec(const char *file, const char *dir, struct comm *c,
+                  struct worker_job *ret, struct error *err) MUST_CHECK;
+/* The directory of results, which is the user's to name: after the claim, so
+ * that the daemon can be told why it cannot be made. */
+int job_make_dirs(const struct worker_job *j, struct error *err) MUST_CHECK;
+void job_clear(struct worker_job *j); /* zeroed is fine */
+
+struct report_conf job_report_conf(const struct worker_job *j, int32_t rank);
+
+#endif

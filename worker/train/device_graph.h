@@ -1,0 +1,53 @@
+/* device_graph.h - the device calls of a part of an iteration: run the first
+ * time, captured the second time, and then launched as they are.
+ *
+ * The first run lets the device allocate and choose what it has to, which a
+ * capture cannot. Where something on the host has to happen between two
+ * calls (gradients are handed to the other ranks), the capture is cut there,
+ * into pieces; each is launched as soon as it is whole, so that the iteration
+ * that is captured runs as any other.
+ *
+ * A device without capture runs the calls each time.
+ */
+#ifndef MGPU_WORKER_TRAIN_DEVICE_GRAPH_H
+#define MGPU_WORKER_TRAIN_DEVICE_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/device.h"
+
+enum { REPLAY_PIECES = 64 };
+
+enum replay_what {
+    REPLAY_RUN,     /* call the device */
+    REPLAY_CAPTURE, /* the same between replay_begin() and replay_end() */
+    REPLAY_LAUNCH   /* replay_piece(), for all pieces */
+};
+
+struct replay {
+    struct device *dev;                  /* borrowed; NULL: always REPLAY_RUN */
+    struct graph *pieces[REPLAY_PIECES]; /* owned */
+    int64_t notes[REPLAY_PIECES];        /* of the caller, one for each cut */
+    int32_t n;
+    bool has_run, is_kept;
+};
+
+/* $MGPU_CUDA_GRAPHS=0 keeps every device from capturing. */
+void replay_init(struct replay *r, struct device *dev);
+void replay_clear(struct replay *r); /* zeroed is fine */
+
+/* What to do this time. After REPLAY_RUN, next time is REPLAY_CAPTURE. */
+enum replay_what replay_next(struct replay *r);
+
+int replay_begin(struct replay *r, struct error *err) MUST_CHECK;
+/* What was called since the last begin is launched; another begin follows. */
+bool replay_can_cut(const struct replay *r); /* there is a piece left */
+int replay_cut(struct replay *r, int64_t note, struct error *err) MUST_CHECK;
+/* in  failed  a call in between has failed, with err: everything captured is
+ *             given up; returns -1 */
+int replay_end(struct replay *r, bool failed, struct error *err) MUST_CHECK;
+
+int replay_piece(struct replay *r, int32_t i, struct error *err) MUST_CHECK;
+
+#endif

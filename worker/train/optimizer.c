@@ -1,0 +1,210 @@
+/* optimizer.c - see optimizer.h. */
+#include "worker/train/optimizer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The state in the order of the device's arguments, where it is there. */
+static int32_t names_of(const struct job_spec *spec,
+                        const char *ret[OPTIM_ARRAYS])
+{
+    int32_t n = 0;
+    switch (spec->train.optimizer.name) {
+    case OPTIM_SGD:
+        ret[n++] = "momentum_buffer";
+        break;
+    case OPTIM_ADAMW:
+        ret[n++] = "exp_avg";
+        ret[n++] = "exp_avg_sq";
+        break;
+    case OPTIM_RMSPROP:
+        ret[n++] = "square_avg";
+        if (spec->train.optimizer.momentum > 0)
+            ret[n++] = "momentum_buffer";
+        if (spec->train.optimizer.centered)
+            ret[n++] = "grad_avg";
+        break;
+    }
+    return n;
+}
+
+int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n)
+{
+    const char *names[OPTIM_ARRAYS];
+    return names_of(spec, names) * n * (int64_t)dtype_acc_bytes(dt) +
+           (int64_t)(sizeof(double) + sizeof(struct optim_now));
+}
+
+static int fill(struct optimizer *o, const struct optimizer_range *ranges,
+                int32_t n_ranges, struct error *err)
+{
+    const char *names[OPTIM_ARRAYS];
+    struct device *dev = o->dev;
+    size_t bytes = (size_t)o->n * dtype_acc_bytes(o->dt);
+    int32_t n = names_of(o->spec, names);
+    for (; o->n_state < n; o->n_state++) {
+        struct optimizer_array *a = &o->state[o->n_state];
+        a->name = names[o->n_state];
+        if (dev->ops->alloc(dev, bytes, &a->data, err) < 0)
+            return -1;
+    }
+    void *now = NULL;
+    if (dev->ops->alloc(dev, sizeof(double), &o->sum, err) < 0 ||
+        dev->ops->alloc(dev, sizeof(struct optim_now), &now, err) < 0)
+        return -1;
+    o->now = now;
+    o->ranges = calloc((size_t)n_ranges + 1, sizeof(*o->ranges));
+    if (o->ranges == NULL)
+        return error_set(err, ERR_NOMEM, "ranges");
+    if (o->spec->train.optimizer.no_decay == NO_DECAY_NONE ||
+        o->spec->train.optimizer.weight_decay == 0) {
+        o->ranges[o->n_ranges++] = (struct optimizer_range){.count = o->n};
+        return 0;
+    }
+    memcpy(o->ranges, ranges, (size_t)n_ranges * sizeof(*ranges));
+    o->n_ranges = n_ranges;
+    return 0;
+}
+
+int optimizer_init(struct optimizer *ret, struct device *dev,
+                   const struct job_spec *spec, enum dtype dt, int64_t n,
+                   const struct optimizer_range *ranges, int32_t n_ranges,
+                   struct error *err)
+{
+    struct optimizer o = {.dev = dev, .spec = spec, .dt = dt, .n = n};
+    if (fill(&o, ranges, n_ranges, err) < 0) {
+        optimizer_clear(&o);
+        return error_wrap(err, "optimizer");
+    }
+    *ret = o;
+    return 0;
+}
+
+void optimizer_clear(struct optimizer *o)
+{
+    if (o->dev == NULL)
+        return;
+    for (int32_t i = 0; i < OPTIM_ARRAYS; i++)
+        o->dev->ops->release(o->dev, o->state[i].data);
+    o->dev->ops->release(o->dev, o->sum);
+    o->dev->ops->release(o->dev, o->now);
+    free(o->ranges);
+    memset(o, 0, sizeof(*o));
+}
+
+/* What one call of the device works on. */
+struct part {
+    void *p, *state[OPTIM_ARRAYS];
+    const void *g;
+    int64_t n;
+    double weight_decay;
+};
+
+static int step_sgd(struct optimizer *o, const struct part *x,
+                    struct error *err)
+{
+    struct sgd_args a = {.momentum = o->spec->train.optimizer.momentum,
+                         .weight_decay = x->weight_decay,
+                         .nesterov = o->spec->train.optimizer.nesterov,
+                         .now = o->now};
+    return o->dev->ops->sgd(o->dev, o->dt, x->p, x->state[0], x->g, x->n, &a,
+                            err);
+}
+
+static int step_adamw(struct optimizer *o, const struct part *x,
+                      struct error *err)
+{
+    struct adamw_args a = {.beta1 = o->spec->train.optimizer.betas.v[0],
+                           .beta2 = o->spec->train.optimizer.betas.v[1],
+                           .eps = o->spec->train.optimizer.eps,
+                           .weight_decay = x->weight_decay,
+                           .now = o->now};
+    return o->dev->ops->adamw(o->dev, o->dt, x->p, x->state[0], x->state[1],
+                              x->g, x->n, &a, err);
+}
+
+static int step_rmsprop(struct optimizer *o, const struct part *x,
+                        struct error *err)
+{
+    bool has_momentum = o->spec->train.optimizer.momentum > 0;
+    struct rmsprop_args a = {.alpha = o->spec->train.optimizer.alpha,
+                             .eps = o->spec->train.optimizer.eps,
+                             .momentum = o->spec->train.optimizer.momentum,
+                             .weight_decay = x->weight_decay,
+                             .now = o->now};
+    return o->dev->ops->rmsprop(
+        o->dev, o->dt, x->p, x->state[0], has_momentum ? x->state[1] : NULL,
+        o->spec->train.optimizer.centered ? x->state[has_momentum ? 2 : 1]
+                                          : NULL,
+        x->g, x->n, &a, err);
+}
+
+int optimizer_put(struct optimizer *o, int64_t step, double lr,
+                  double grad_scale, struct error *err)
+{
+    const double *beta = o->spec->train.optimizer.betas.v;
+    bool is_adamw = o->spec->train.optimizer.name == OPTIM_ADAMW;
+    /* The means start at zero; dividing by what they can have reached by
+     * now undoes it. */
+    const struct optim_now now = {
+        .lr = lr,
+        .grad_scale = grad_scale,
+        .reach1 = is_adamw ? 1 - pow(beta[0], (double)step) : 1,
+        .reach2 = is_adamw ? 1 - pow(beta[1], (double)step) : 1,
+        .first = step == 1};
+    return o->dev->ops->put(o->dev, o->now, &now, sizeof(now), err);
+}
+
+int optimizer_step(struct optimizer *o, void *params, const void *grads,
+                   int64_t step, double lr, double grad_scale,
+                   struct error *err)
+{
+    if (optimizer_put(o, step, lr, grad_scale, err) < 0)
+        return -1;
+    return optimizer_step_only(o, params, grads, err);
+}
+
+int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
+                        struct error *err)
+{
+    static int (*const steps[])(struct optimizer * o, const struct part *x,
+                                struct error *err) = {
+        [OPTIM_SGD] = step_sgd,
+        [OPTIM_ADAMW] = step_adamw,
+        [OPTIM_RMSPROP] = step_rmsprop,
+    };
+    size_t t = dtype_bytes(o->dt), acc = dtype_acc_bytes(o->dt);
+    double decay = o->spec->train.optimizer.weight_decay;
+    for (int32_t i = 0; i < o->n_ranges; i++) {
+        const struct optimizer_range *r = &o->ranges[i];
+        struct part x = {.p = (char *)params + (size_t)r->first * t,
+                         .g = (const char *)grads + (size_t)r->first * t,
+                         .n = r->count,
+                         .weight_decay = r->is_exempt ? 0 : decay};
+        for (int32_t k = 0; k < o->n_state; k++)
+            x.state[k] = (char *)o->state[k].data + (size_t)r->first * acc;
+        if (steps[o->spec->train.optimizer.name](o, &x, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int optimizer_grad_norm(struct optimizer *o, const void *grads, double *ret,
+                        struct error *err)
+{
+    double sum = 0;
+    if (o->dev->ops->sum_squares(o->dev, o->dt, o->sum, grads, o->n, err) < 0 ||
+        o->dev->ops->to_host(o->dev, &sum, o->sum, sizeof(sum), err) < 0)
+        return error_wrap(err, "norm of the gradient");
+    *ret = sqrt(sum);
+    return 0;
+}
+
+double optimizer_clip(double norm, double max)
+{
+    if (max <= 0)
+        return 1;
+    double scale = max / (norm + 1e-6);
+    return scale > 1 ? 1 : scale; /* a NaN stays one */
+}

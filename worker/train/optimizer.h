@@ -1,0 +1,74 @@
+/* optimizer.h - one step of SGD, AdamW or RMSprop over all parameters, and
+ * the state that it keeps. Weight decay applies to every parameter, as
+ * PyTorch's optimizers do by default, or with train.optimizer.no_decay to
+ * all but the ranges that are exempt, one call of the device for each range.
+ */
+#ifndef MGPU_WORKER_TRAIN_OPTIMIZER_H
+#define MGPU_WORKER_TRAIN_OPTIMIZER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/spec/spec.h"
+#include "kernels/device.h"
+
+enum { OPTIM_ARRAYS = 3 };
+
+/* A part of the parameters; ranges follow each other. */
+struct optimizer_range {
+    int64_t first, count;
+    bool is_exempt; /* from weight decay, under no_decay: norm_bias */
+};
+
+struct optimizer_array {
+    const char *name; /* PyTorch's */
+    void *data;       /* [n] A on the device */
+};
+
+struct optimizer {
+    struct device *dev; /* borrowed */
+    const struct job_spec *spec;
+    enum dtype dt;
+    int64_t n;
+    struct optimizer_array state[OPTIM_ARRAYS]; /* owned */
+    int32_t n_state;
+    struct optimizer_range *ranges; /* owned */
+    int32_t n_ranges;
+    void *sum;             /* [1] double on the device; owned */
+    struct optim_now *now; /* on the device; owned */
+};
+
+/* Bytes of device memory that optimizer_init() will take. */
+int64_t optimizer_bytes(const struct job_spec *spec, enum dtype dt, int64_t n);
+
+/* in   ranges  cover 0..n; copied */
+int optimizer_init(struct optimizer *ret, struct device *dev,
+                   const struct job_spec *spec, enum dtype dt, int64_t n,
+                   const struct optimizer_range *ranges, int32_t n_ranges,
+                   struct error *err) MUST_CHECK;
+void optimizer_clear(struct optimizer *o); /* zeroed is fine */
+
+/* step counts from 1; lr is the whole rate, schedule included; the gradient
+ * is multiplied by grad_scale first. */
+int optimizer_step(struct optimizer *o, void *params, const void *grads,
+                   int64_t step, double lr, double grad_scale,
+                   struct error *err) MUST_CHECK;
+
+/* The same in two parts, for a step that is captured and launched again
+ * (kernels/device.h): what changes, then the calls, which read it. */
+int optimizer_put(struct optimizer *o, int64_t step, double lr,
+                  double grad_scale, struct error *err) MUST_CHECK;
+int optimizer_step_only(struct optimizer *o, void *params, const void *grads,
+                        struct error *err) MUST_CHECK;
+
+/* The length of the gradient as one vector; the same bits whenever the
+ * gradient has the same bits. Waits for the device. */
+int optimizer_grad_norm(struct optimizer *o, const void *grads, double *ret,
+                        struct error *err) MUST_CHECK;
+
+/* What a gradient of that norm is multiplied by so that it is at most `max`
+ * long, as torch.nn.utils.clip_grad_norm_; max 0: 1. A norm that is no
+ * number gives no number. */
+double optimizer_clip(double norm, double max);
+
+#endif

@@ -1,0 +1,315 @@
+/* trainer_graph.c - what an iteration asks of the device, and when.
+ *
+ * On a device that can capture (kernels/device.h), the calls of a whole batch
+ * of the usual size are captured once and launched from then on, one graph
+ * for forward and backward pass together. With several ranks it is cut where
+ * a piece of the gradients goes out to the others, so that NCCL stays outside
+ * and overlaps the rest. Where nothing on the host has to be decided between
+ * the gradient and the change of the weights, that change is in the same
+ * graph: then a step is one launch. An odd batch, the last of an epoch, calls
+ * the device as ever.
+ *
+ * The phases are timed by marks on the device, or without them by the clock
+ * and a synchronisation each.
+ */
+#include "worker/profile/trace_ranges.h"
+#include "worker/train/trainer_internal.h"
+
+static double now_s(const struct trainer *t)
+{
+    return t->env->clock->now_s(t->env->clock);
+}
+
+int trainer_mark(struct trainer *t, enum phase p, struct error *err)
+{
+    if (t->dev->ops->mark != NULL)
+        return t->dev->ops->mark(t->dev, (int32_t)p, err);
+    if (t->dev->ops->sync(t->dev, err) < 0)
+        return -1;
+    t->phase_s[p] = now_s(t);
+    return 0;
+}
+
+int trainer_between(struct trainer *t, enum phase from, enum phase to,
+                    double *ret_s, struct error *err)
+{
+    if (t->dev->ops->elapsed != NULL)
+        return t->dev->ops->elapsed(t->dev, (int32_t)from, (int32_t)to, ret_s,
+                                    err);
+    *ret_s = t->phase_s[to] - t->phase_s[from];
+    return 0;
+}
+
+void trainer_open_replays(struct trainer *t)
+{
+    const struct job_spec *s = t->spec;
+    for (int32_t i = 0; i < PASS_KINDS; i++)
+        replay_init(&t->pass[i].replay, t->dev);
+    replay_init(&t->update, t->dev);
+    replay_init(&t->eval_pass, t->dev);
+    t->can_fuse = t->update.dev != NULL && t->env->comm->size == 1 &&
+                  s->train.gradient_accumulation_steps == 1 &&
+                  s->train.clip_grad_norm <= 0 &&
+                  s->train.on_nan == ON_NAN_FAIL &&
+                  !(t->mixed.dev != NULL && t->dt == DT_F16);
+}
+
+void trainer_close_replays(struct trainer *t)
+{
+    for (int32_t i = 0; i < PASS_KINDS; i++)
+        replay_clear(&t->pass[i].replay);
+    replay_clear(&t->update);
+    replay_clear(&t->eval_pass);
+}
+
+/* ---- the change of the weights ---------------------------------------------
+ */
+
+/* Those of all ranks but dp's others. */
+static bool has_optimizer(const struct trainer *t)
+{
+    return t->env->comm->rank == 0 || !trainer_is_dp(t);
+}
+
+/* What behind the optimizer makes the next forward pass's weights. */
+static int give(struct trainer *t, bool is_first, struct error *err)
+{
+    if (t->mixed.dev != NULL && mixed_give_weights(&t->mixed, err) < 0)
+        return -1;
+    return ema_update(&t->ema, is_first, err);
+}
+
+static int step_only(struct trainer *t, struct error *err)
+{
+    bool mixed = t->mixed.dev != NULL;
+    return optimizer_step_only(
+        &t->optimizer, mixed ? t->mixed.weights : model_params(t->model),
+        mixed ? t->mixed.grads : model_grads(t->model), err);
+}
+
+static int update_calls(struct trainer *t, struct error *err)
+{
+    if (step_only(t, err) < 0 || give(t, t->at.updates == 0, err) < 0)
+        return -1;
+    return trainer_mark(t, PHASE_END, err);
+}
+
+int trainer_update(struct trainer *t, double lr, double grad_scale,
+                   int (*between)(struct trainer *t, struct error *err),
+                   struct error *err)
+{
+    if (trainer_mark(t, PHASE_UPDATE, err) < 0)
+        return -1;
+    if (has_optimizer(t) && optimizer_put(&t->optimizer, t->at.updates + 1, lr,
+                                          grad_scale, err) < 0)
+        return -1;
+    if (between != NULL) { /* the host is needed: nothing to capture */
+        if ((has_optimizer(t) && step_only(t, err) < 0) ||
+            between(t, err) < 0 || give(t, t->at.updates == 0, err) < 0)
+            return -1;
+        return trainer_mark(t, PHASE_END, err);
+    }
+    switch (replay_next(&t->update)) {
+    case REPLAY_LAUNCH:
+        return replay_piece(&t->update, 0, err);
+    case REPLAY_CAPTURE:
+        if (replay_begin(&t->update, err) < 0)
+            return -1;
+        return replay_end(&t->update, update_calls(t, err) < 0, err);
+    case REPLAY_RUN:
+        break;
+    }
+    return update_calls(t, err);
+}
+
+/* ---- the passes -----------------------------------------------------------
+ */
+
+enum { PASS_FIRST, PASS_MIDDLE, PASS_LAST };
+
+/* One batch on its way through the model. */
+struct going {
+    struct trainer *t;
+    int32_t part;
+    bool is_last;
+    bool fuses;             /* the update is part of it */
+    struct replay *capture; /* NULL: not captured */
+    int64_t low;            /* gradients from here on are handed over */
+};
+
+static int add_partial(struct trainer *t, int64_t first, int64_t count,
+                       struct error *err)
+{
+    size_t size = dtype_bytes(t->dt), at = (size_t)first * size;
+    if (t->partial == NULL)
+        return 0;
+    return t->dev->ops->add(t->dev, t->dt, (char *)model_grads(t->model) + at,
+                            (const char *)t->partial + at, count, err);
+}
+
+/* backward()'s callback for the last batch. */
+static int last_ready(void *arg, int64_t first, int64_t count,
+                      struct error *err)
+{
+    struct going *g = arg;
+    struct trainer *t = g->t;
+    if (add_partial(t, first, count, err) < 0)
+        return -1;
+    if (g->capture == NULL)
+        return buckets_on_ready(&t->buckets, first, count, err);
+    if (!buckets_are_due(&t->buckets, first) || !replay_can_cut(g->capture))
+        return 0;
+    int64_t handed = g->low - first;
+    g->low = first;
+    if (replay_cut(g->capture, first, err) < 0 ||
+        buckets_on_ready(&t->buckets, first, handed, err) < 0)
+        return -1;
+    return replay_begin(g->capture, err);
+}
+
+/* What the batches before the last one leave. */
+static int keep_gradient(struct trainer *t, int32_t part, struct error *err)
+{
+    const struct device_ops *ops = t->dev->ops;
+    int64_t n = model_planned(t->model)->params;
+    const void *grads = model_grads(t->model);
+    return part == 0 ? ops->copy(t->dev, t->partial, grads,
+                                 (size_t)n * dtype_bytes(t->dt), err)
+                     : ops->add(t->dev, t->dt, t->partial, grads, n, err);
+}
+
+static int pass_calls(struct going *g, const struct loader_batch *b,
+                      struct error *err)
+{
+    struct trainer *t = g->t;
+    if (trainer_mark(t, PHASE_FORWARD, err) < 0)
+        return -1;
+    range_begin("forward");
+    if (model_forward_only(t->model, b->x, b->label, b->n, true, err) < 0 ||
+        trainer_mark(t, PHASE_BACKWARD, err) < 0)
+        return -1;
+    range_end();
+    range_begin("backward");
+    if (model_backward_only(t->model, b->n, g->is_last ? last_ready : NULL, g,
+                            err) < 0)
+        return -1;
+    if (!g->is_last && keep_gradient(t, g->part, err) < 0)
+        return -1;
+    if (trainer_mark(t, PHASE_DONE, err) < 0)
+        return -1;
+    range_end();
+    if (!g->fuses)
+        return 0;
+    if (t->mixed.dev != NULL && mixed_take_grads(&t->mixed, err) < 0)
+        return -1;
+    return update_calls(t, err);
+}
+
+/* The gradients that no cut has handed over. */
+static int hand_rest(struct going *g, struct error *err)
+{
+    struct trainer *t = g->t;
+    if (!g->is_last)
+        return 0;
+    return buckets_on_ready(&t->buckets, 0, g->low, err);
+}
+
+static int launch(struct going *g, const struct pass *p, int32_t n,
+                  struct error *err)
+{
+    struct trainer *t = g->t;
+    const struct replay *r = &p->replay;
+    range_begin("launch");
+    for (int32_t i = 0; i < r->n; i++) {
+        if (replay_piece(g->capture, i, err) < 0)
+            return -1;
+        if (i + 1 == r->n)
+            break;
+        if (buckets_on_ready(&t->buckets, r->notes[i], g->low - r->notes[i],
+                             err) < 0)
+            return -1;
+        g->low = r->notes[i];
+    }
+    range_end();
+    model_repeat(t->model, n, true);
+    return hand_rest(g, err);
+}
+
+static int capture(struct going *g, const struct loader_batch *b,
+                   struct error *err)
+{
+    if (replay_begin(g->capture, err) < 0 ||
+        replay_end(g->capture, pass_calls(g, b, err) < 0, err) < 0)
+        return -1;
+    return hand_rest(g, err);
+}
+
+/* The graph has addresses in it: a batch elsewhere, or of another size, or
+ * one whose gradient has to be scaled, is none for it. */
+static bool is_usual(const struct trainer *t, const struct pass *p,
+                     const struct loader_batch *b)
+{
+    bool same = !p->replay.is_kept || (p->x == b->x && p->label == b->label);
+    return p->replay.dev != NULL && same && b->n == t->spec->train.batch_size &&
+           (!t->can_fuse || b->valid == b->n);
+}
+
+int trainer_run_batch(struct trainer *t, int32_t part,
+                      const struct loader_batch *b, uint64_t seed, double scale,
+                      double lr, struct error *err)
+{
+    int32_t parts = t->train_feed.parts;
+    int32_t kind = part == parts - 1 ? PASS_LAST
+                   : part == 0       ? PASS_FIRST
+                                     : PASS_MIDDLE;
+    struct pass *p = &t->pass[kind];
+    struct going g = {.t = t,
+                      .part = part,
+                      .is_last = kind == PASS_LAST,
+                      .low = model_planned(t->model)->params};
+    enum replay_what what =
+        is_usual(t, p, b) ? replay_next(&p->replay) : REPLAY_RUN;
+    if (model_put(t->model, seed, scale, err) < 0)
+        return -1;
+    if (what == REPLAY_RUN)
+        return pass_calls(&g, b, err);
+    g.capture = &p->replay;
+    g.fuses = t->can_fuse;
+    t->has_updated = g.fuses;
+    /* Nothing was left out and nothing is clipped: the scale is 1. */
+    if (g.fuses &&
+        optimizer_put(&t->optimizer, t->at.updates + 1, lr, 1, err) < 0)
+        return -1;
+    p->x = b->x;
+    p->label = b->label;
+    return what == REPLAY_LAUNCH ? launch(&g, p, b->n, err)
+                                 : capture(&g, b, err);
+}
+
+/* ---- an evaluation's --------------------------------------------------------
+ */
+
+static int eval_calls(struct trainer *t, const struct loader_batch *b,
+                      struct error *err)
+{
+    return model_forward_only(t->model, b->x, b->label, b->n, false, err);
+}
+
+int trainer_run_eval(struct trainer *t, const struct loader_batch *b,
+                     struct error *err)
+{
+    struct replay *r = &t->eval_pass;
+    bool usual = b->n == t->spec->train.batch_size;
+    switch (usual ? replay_next(r) : REPLAY_RUN) {
+    case REPLAY_LAUNCH:
+        model_repeat(t->model, b->n, false);
+        return replay_piece(r, 0, err);
+    case REPLAY_CAPTURE:
+        if (replay_begin(r, err) < 0)
+            return -1;
+        return replay_end(r, eval_calls(t, b, err) < 0, err);
+    case REPLAY_RUN:
+        break;
+    }
+    return eval_calls(t, b, err);
+}

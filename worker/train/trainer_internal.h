@@ -1,0 +1,209 @@
+/* trainer_internal.h - what the parts of the trainer share. */
+#ifndef MGPU_WORKER_TRAIN_TRAINER_INTERNAL_H
+#define MGPU_WORKER_TRAIN_TRAINER_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/comm/buckets.h"
+#include "worker/cv/model.h"
+#include "worker/data/dataset.h"
+#include "worker/data/loader.h"
+#include "worker/data/sampler.h"
+#include "worker/profile/profile.h"
+#include "worker/train/device_graph.h"
+#include "worker/train/ema.h"
+#include "worker/train/optimizer.h"
+#include "worker/train/trainer.h"
+
+/* A rank that is alive answers within this: others wait for rank 0 while it
+ * writes a checkpoint, for which the daemon gives it an hour, too (12 times
+ * watchdog.stall_min). One that hangs otherwise the daemon ends much sooner,
+ * for it knows what an iteration takes; one that died makes mpirun end the job
+ * at once. */
+#define TRAIN_DEADLINE_S 3600.0
+
+/* Batches of one loader, put ahead and taken in turn. */
+struct feed {
+    struct loader *loader;
+    const struct sampler *sampler;
+    int32_t parts;           /* batches of an iteration: so many samplers */
+    int32_t shares;          /* ranks whose samples are read */
+    int32_t put, taken, end; /* batches of the epoch */
+};
+
+/* Moments of an iteration. */
+enum phase {
+    PHASE_LOAD,     /* before the batch is on its way to the device */
+    PHASE_FORWARD,  /* it is there */
+    PHASE_BACKWARD, /* the forward pass is over */
+    PHASE_DONE,     /* the backward pass is over */
+    PHASE_UPDATE,   /* before the change of the weights */
+    PHASE_END,
+    PHASES
+};
+
+/* Forward and backward pass of one batch. Of the batches whose gradients are
+ * added up, the first, the last and those between differ in what they do with
+ * them. */
+enum { PASS_KINDS = 3 };
+struct pass {
+    struct replay replay;
+    const void *x; /* of what was captured */
+    const int32_t *label;
+};
+
+struct trainer {
+    const struct train_env *env;
+    const struct job_spec *spec;
+    enum dtype dt;
+    struct device *dev;
+    struct comm *comm; /* over the device's memory */
+    struct dataset train, eval;
+    struct sampler train_sampler, eval_sampler;
+    struct loader *train_loader, *eval_loader;
+    struct feed train_feed, eval_feed;
+    int64_t bad; /* images left out since the last evaluation */
+    int32_t bad_named, bad_epoch;
+    struct model *model;
+    struct optimizer optimizer;
+    struct ema ema;
+    struct mixed mixed;
+    struct buckets buckets;
+    void *x;        /* dp: [batch, S, S, C] T, this rank's images */
+    int32_t *label; /* dp: [batch], device */
+    void *partial;  /* [params] T: gradients so far; NULL: parts is 1 */
+    void *running;  /* [running] A before an iteration; NULL: not needed */
+    int32_t *index; /* [batch] */
+    int64_t bytes;  /* of the device's memory, as planned */
+
+    struct pass pass[PASS_KINDS];
+    struct replay update, eval_pass;
+    bool can_fuse;          /* the update is part of the pass, where captured */
+    bool has_updated;       /* in this iteration, with the pass */
+    bool overlaps;          /* collectives run beside the device's work */
+    double phase_s[PHASES]; /* by the clock; see trainer_mark() */
+    double replicate_s;     /* dp: of the update under way */
+
+    int32_t batches;         /* iterations of an epoch */
+    double asked, valid;     /* samples of the iteration: all ranks', and
+                                this one's that are real */
+    int32_t skips, warnings; /* iterations left out in a row; log lines */
+    int64_t total;           /* iterations of the job */
+    struct checkpoint_state at;
+    double eval_accuracy;
+    struct spec_every every; /* checkpoints */
+    double saved_s;          /* when rank 0 last wrote one */
+    int64_t bad_said;        /* images left out of the last whole epoch */
+    struct report_progress progress; /* as last reported */
+    double said_s;                   /* when rank 0 last printed */
+
+    struct profile *profile;       /* NULL: nobody looks */
+    struct comm *counted;          /* around the one of env; NULL */
+    struct train_env own_env;      /* env, with that one */
+    struct gpu_memory *gpu_memory; /* NULL: not known */
+};
+
+/* ---- trainer_setup.c: everything that happens before the first step ------ */
+
+int trainer_open(struct trainer *t, const struct train_env *env,
+                 struct error *err) MUST_CHECK;
+void trainer_close(struct trainer *t);
+/* What a checkpoint holds beside the position. */
+struct checkpoint_parts trainer_parts(struct trainer *t);
+
+/* ---- trainer_data.c: the data, and batches in turn -----------------------
+ */
+
+int trainer_open_data(struct trainer *t, int32_t *ret_classes,
+                      struct error *err) MUST_CHECK;
+int trainer_count_batches(struct trainer *t, struct error *err) MUST_CHECK;
+void trainer_say_data(const struct trainer *t); /* after that */
+struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train);
+/* Batch i of this epoch; from 0 on, or where a run resumes, then in turn. */
+int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
+                  struct loader_batch *ret, struct error *err) MUST_CHECK;
+
+/* ---- trainer_share.c ------------------------------------------------------
+ */
+
+/* dp, on more than one rank: rank 0 has data, sums and optimizer. */
+bool trainer_is_dp(const struct trainer *t);
+/* How many ranks have the same samples. */
+int32_t trainer_copies(const struct trainer *t);
+/* How many ranks' samples this one reads. */
+int32_t trainer_shares(const struct trainer *t);
+/* Bytes of device memory that trainer_share_open() will take. */
+int64_t trainer_share_bytes(const struct trainer *t);
+int trainer_share_open(struct trainer *t, struct error *err) MUST_CHECK;
+/* Batch `part` of the iteration under way: this rank's images. */
+int trainer_share_batch(struct trainer *t, int32_t part,
+                        struct loader_batch *ret, struct error *err) MUST_CHECK;
+
+/* ---- trainer_graph.c ------------------------------------------------------
+ */
+
+void trainer_open_replays(struct trainer *t);
+void trainer_close_replays(struct trainer *t);
+int trainer_mark(struct trainer *t, enum phase p, struct error *err) MUST_CHECK;
+/* After a synchronisation. */
+int trainer_between(struct trainer *t, enum phase from, enum phase to,
+                    double *ret_s, struct error *err) MUST_CHECK;
+/* Both passes over batch `part` of an iteration; enqueued, not done. lr is
+ * for an update that is part of it. */
+int trainer_run_batch(struct trainer *t, int32_t part,
+                      const struct loader_batch *b, uint64_t seed, double scale,
+                      double lr, struct error *err) MUST_CHECK;
+/* The change of the weights. `between` is called, if it is not NULL, when the
+ * optimizer's calls are enqueued. */
+int trainer_update(struct trainer *t, double lr, double grad_scale,
+                   int (*between)(struct trainer *t, struct error *err),
+                   struct error *err) MUST_CHECK;
+int trainer_run_eval(struct trainer *t, const struct loader_batch *b,
+                     struct error *err) MUST_CHECK;
+
+/* ---- trainer_pass.c -------------------------------------------------------
+ */
+
+/* Leaves the gradient of an iteration, summed over the ranks, and fills in
+ * the phases up to there and t->asked. */
+int trainer_pass(struct trainer *t, struct metric_iteration *m,
+                 double *ret_loss_sum, struct error *err) MUST_CHECK;
+
+/* ---- trainer_step.c -------------------------------------------------------
+ */
+
+/* What the ranks agreed on after a step, or a batch of an evaluation. */
+struct agreed {
+    double loss; /* mean over all samples; of a step */
+    double loss_sum, samples;
+    bool stop, fenced, save;
+};
+/* The learning rate of the iteration under way. */
+double trainer_lr(const struct trainer *t);
+int trainer_step(struct trainer *t, struct agreed *ret,
+                 struct error *err) MUST_CHECK;
+
+struct evaluation {
+    double loss, accuracy;
+    int64_t bad; /* images left out since the evaluation before, all ranks */
+};
+/* Exact over all ranks: each sample counts once. Given up, with nothing
+ * returned, when *ret_agreed comes back with stop or fenced. */
+int trainer_evaluate(struct trainer *t, struct evaluation *ret,
+                     struct agreed *ret_agreed, struct error *err) MUST_CHECK;
+
+/* ---- trainer_profile.c ----------------------------------------------------
+ */
+
+/* Behind the device and its communicator. */
+void trainer_profile_open(struct trainer *t);
+/* The rows of the epoch that t->at is in. Every rank calls it. */
+int trainer_profile_epoch(struct trainer *t, struct error *err) MUST_CHECK;
+void trainer_profile_close(struct trainer *t);
+
+/* Rank 0's line on standard output. */
+void trainer_say(const struct trainer *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,129 @@
+/* trainer_pass.c - from the data to the gradient of one iteration.
+ *
+ * An iteration is train.gradient_accumulation_steps batches per rank, one
+ * after the other. Rank r of R with k of them stands for ranks r * k to
+ * r * k + k - 1 of R * k: it takes their samples and their streams of
+ * dropout. The gradient is the mean over all samples of all of them, so that
+ * any R and k of the same product give the same one, to rounding.
+ *
+ * The gradients of a batch overwrite those of the batch before, which are
+ * kept in t->partial and added when the last one's are ready, piece by piece
+ * and just before a piece goes out to the other ranks (trainer_graph.c).
+ */
+#include "worker/profile/trace_ranges.h"
+#include "worker/train/trainer_internal.h"
+
+static double now_s(const struct trainer *t)
+{
+    return t->env->clock->now_s(t->env->clock);
+}
+
+/* A stream of its own for each iteration and batch of it (SplitMix64's
+ * finaliser spreads neighbouring numbers over all 64 bits). */
+static uint64_t dropout_seed(const struct trainer *t, int32_t part)
+{
+    uint64_t x = (uint64_t)t->at.seed * 0x9e3779b97f4a7c15u +
+                 (uint64_t)t->at.iteration * (uint64_t)t->train_sampler.size +
+                 (uint64_t)(t->train_sampler.rank + part);
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* The times of a batch that is done. */
+static int take_times(struct trainer *t, struct metric_iteration *m,
+                      double host_s, double busy_s, struct error *err)
+{
+    double load_s = 0, forward_s = 0, backward_s = 0;
+    if (trainer_between(t, PHASE_LOAD, PHASE_FORWARD, &load_s, err) < 0 ||
+        trainer_between(t, PHASE_FORWARD, PHASE_BACKWARD, &forward_s, err) <
+            0 ||
+        trainer_between(t, PHASE_BACKWARD, PHASE_DONE, &backward_s, err) < 0)
+        return -1;
+    /* What the host spent meanwhile has its own names. */
+    m->t_h2d += load_s > host_s ? load_s - host_s : 0;
+    m->t_forward += forward_s;
+    m->t_backward += t->overlaps ? backward_s : backward_s - busy_s;
+    return 0;
+}
+
+static int one_batch(struct trainer *t, int32_t part,
+                     struct metric_iteration *m, double *loss_sum,
+                     struct error *err)
+{
+    struct loader_batch b;
+    int64_t hits = 0;
+    double loss = 0;
+    if (trainer_mark(t, PHASE_LOAD, err) < 0)
+        return -1;
+    double asked_s = now_s(t);
+    range_begin("data");
+    if (trainer_share_batch(t, part, &b, err) < 0)
+        return -1;
+    m->samples += b.valid;
+    t->asked += (double)b.n * t->env->comm->size;
+    m->t_data += b.data_s;
+    double scatter_s =
+        trainer_is_dp(t) ? now_s(t) - asked_s - b.data_s - b.h2d_s : 0;
+    m->t_comm += scatter_s;
+    range_end();
+    double scale = t->at.loss_scale.scale /
+                   ((double)b.n * t->train_sampler.size * trainer_copies(t));
+    if (trainer_run_batch(t, part, &b, dropout_seed(t, part), scale,
+                          trainer_lr(t), err) < 0)
+        return -1;
+    bool is_last = part == t->train_feed.parts - 1;
+    double busy_s = t->buckets.busy_s;
+    if ((is_last && buckets_flush(&t->buckets, err) < 0) ||
+        loader_ahead(t->train_loader, err) < 0)
+        return -1;
+    range_begin("device"); /* waiting for what it was given */
+    if (model_result(t->model, b.n, &loss, &hits, err) < 0 ||
+        take_times(t, m, b.data_s + scatter_s, busy_s, err) < 0)
+        return -1;
+    range_end();
+    *loss_sum += loss;
+    return 0;
+}
+
+/* dp: all gradients to rank 0. The buckets have no communicator then. */
+static int gather(struct trainer *t, struct metric_iteration *m,
+                  struct error *err)
+{
+    double start_s = now_s(t);
+    if (!trainer_is_dp(t))
+        return 0;
+    if (comm_reduce_now(t->comm, model_grads(t->model),
+                        (size_t)model_planned(t->model)->params,
+                        t->buckets.type, 0, TRAIN_DEADLINE_S, err) < 0)
+        return error_wrap(err, "gradients");
+    m->t_comm += now_s(t) - start_s;
+    return 0;
+}
+
+int trainer_pass(struct trainer *t, struct metric_iteration *m,
+                 double *ret_loss_sum, struct error *err)
+{
+    double loss_sum = 0;
+    t->asked = t->valid = 0;
+    t->has_updated = false;
+    if (t->running != NULL &&
+        t->dev->ops->copy(t->dev, t->running, model_running(t->model),
+                          (size_t)model_planned(t->model)->running *
+                              dtype_acc_bytes(t->dt),
+                          err) < 0)
+        return -1;
+    buckets_begin(&t->buckets);
+    for (int32_t part = 0; part < t->train_feed.parts; part++)
+        if (one_batch(t, part, m, &loss_sum, err) < 0)
+            return -1;
+    range_begin("gradients");
+    /* Beside the device's work it took no time until now. */
+    double hidden_s = t->overlaps ? t->buckets.busy_s : 0;
+    if (buckets_finish(&t->buckets, err) < 0 || gather(t, m, err) < 0)
+        return -1;
+    range_end();
+    m->t_comm += t->buckets.busy_s - hidden_s;
+    *ret_loss_sum = loss_sum;
+    return 0;
+}

@@ -1,0 +1,586 @@
+/* trainer_setup.c - device, data, model and position, before the first step.
+ *
+ * Whatever one rank may find and another not (a GPU) is settled by all of
+ * them together, so that no rank waits for one that went another way. */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/log.h"
+#include "worker/process/gpu_select.h"
+#include "worker/process/host_memory.h"
+#include "worker/train/trainer_internal.h"
+
+void trainer_say(const struct trainer *t, const char *fmt, ...)
+{
+    char line[400];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (n < 0 || t->env->comm->rank != 0)
+        return;
+    (void)puts(line);
+    (void)fflush(stdout); /* into a log that somebody follows */
+}
+
+/* ---- the device -----------------------------------------------------------
+ */
+
+/* The cores that we may use, shared by the ranks of this node. */
+static int32_t host_threads(const struct comm *c)
+{
+    cpu_set_t set;
+    if (getenv("OMP_NUM_THREADS") != NULL)
+        return 0; /* the device reads it */
+    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+        return 1;
+    int32_t n = CPU_COUNT(&set) / c->local_size;
+    return n > 1 ? n : 1;
+}
+
+/* Whose GPU works leaves the word to the rank whose does not: the first that
+ * is heard counts, and that one knows its node. It ends all of them. */
+static const double WORD_S = 60;
+enum { MISSING = 1, FAILED = 2 };
+
+/* *ret_missing 0: every rank has its GPU; else at least one has none, and err
+ * says why. */
+static int try_cuda(struct trainer *t, int *ret_missing, struct error *err)
+{
+    struct comm *c = t->env->comm;
+    struct error why = ERROR_INIT;
+    struct device *dev = NULL;
+    int32_t visible = 0, index = 0;
+    int64_t missing = device_cuda_count(&visible, &why) < 0 ||
+                      gpu_index(visible, c->local_rank, &index, &why) < 0 ||
+                      device_cuda_create(index, &dev, &why) < 0;
+    bool mine = missing != 0;
+    if (mine && why.code == ERR_DEVICE)
+        missing = FAILED;
+    bool is_failed = missing == FAILED;
+    if (comm_all_reduce_now(c, &missing, 1, COMM_I64, COMM_MAX,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    *ret_missing = missing != 0;
+    if (!*ret_missing) {
+        assert(dev != NULL); /* none is missing, so mine is there */
+        t->dev = dev;
+        return 0;
+    }
+    if (dev != NULL)
+        dev->ops->destroy(dev);
+    if (missing == FAILED && !is_failed)
+        (void)c->ops->barrier(c, WORD_S, NULL);
+    if (mine)
+        (void)error_set(err, is_failed ? ERR_DEVICE : ERR_UNAVAIL,
+                        "device cuda: %s", why.msg);
+    else
+        (void)error_set(err, ERR_UNAVAIL,
+                        "device cuda: another rank has no GPU");
+    return 0;
+}
+
+static int open_device(struct trainer *t, struct error *err)
+{
+    enum spec_device want = t->spec->train.device;
+    int missing = 1;
+    struct error why = ERROR_INIT;
+    bool try = want == DEVICE_CUDA ||
+               (want == DEVICE_AUTO && t->env->gpus_per_node > 0);
+    bool is_over = try && try_cuda(t, &missing, &why) < 0;
+    /* What has failed is not made up for by a host that is a hundred times
+     * slower: there are GPUs elsewhere. */
+    if (is_over ||
+        (missing && (want == DEVICE_CUDA || why.code == ERR_DEVICE))) {
+        if (err != NULL)
+            *err = why;
+        return -1;
+    }
+    if (try && missing)
+        trainer_say(t, "train.device auto: the host, for %s", why.msg);
+    if (missing &&
+        device_host_create(host_threads(t->env->comm), &t->dev, err) < 0)
+        return -1;
+    const struct device_ops *ops = t->dev->ops;
+    if (t->spec->train.precision == PRECISION_TF32 && ops->allow_tf32 &&
+        ops->allow_tf32(t->dev, true, err) < 0)
+        return -1;
+    if (!t->spec->train.deterministic && ops->tune)
+        return ops->tune(t->dev, true, err);
+    return 0;
+}
+
+/* NCCL on GPUs, MPI otherwise and where NCCL is not there. */
+static int open_comm(struct trainer *t, struct error *err)
+{
+    if (t->env->comm->size == 1)
+        return comm_alone_create(t->dev, &t->comm, err);
+    if (!t->dev->host_memory) {
+        struct error why = ERROR_INIT;
+        t->overlaps = comm_nccl_create(t->dev, &t->comm, &why) == 0;
+        if (t->overlaps)
+            return 0;
+        if (why.code != ERR_UNAVAIL) {
+            if (err != NULL)
+                *err = why;
+            return -1;
+        }
+        trainer_say(t, "gradients travel through host memory: %s", why.msg);
+    }
+    return comm_mpi_create(t->dev, &t->comm, err);
+}
+
+/* ---- memory ---------------------------------------------------------------
+ */
+
+static double mib(int64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+/* Of a GPU: partial sums of an op, at most, and cuBLAS's workspace. */
+enum { GPU_BYTES = 64 << 20 };
+
+/* What is left is asked for by all before one of them takes anything. */
+static int check_memory(const struct trainer *t, int64_t total, int64_t host,
+                        struct error *err)
+{
+    struct comm *c = t->env->comm;
+    const bool gpu = !t->dev->host_memory;
+    size_t left = SIZE_MAX, all = 0;
+    const struct memory_left m = memory_left("");
+    if (gpu && t->dev->ops->memory != NULL &&
+        t->dev->ops->memory(t->dev, &left, &all, err) < 0)
+        return -1;
+    if (c->ops->barrier(c, TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    if (gpu && (size_t)total > left)
+        return error_set(
+            err, ERR_NOMEM,
+            "%.1f MiB do not fit in the %.1f MiB that this GPU has "
+            "left",
+            mib(total), mib((int64_t)left));
+    host += gpu ? 0 : total;
+    if (m.bytes >= 0 && host > m.bytes / c->local_size)
+        return error_set(err, ERR_NOMEM,
+                         "%d rank%s of %.1f MiB do not fit in the %.1f MiB "
+                         "that this %s has left",
+                         c->local_size, c->local_size == 1 ? "" : "s",
+                         mib(host), mib(m.bytes),
+                         m.is_share ? "job's share of the machine" : "machine");
+    return 0;
+}
+
+/* Gradients so far, statistics before an iteration. */
+static int64_t extra_bytes(const struct trainer *t, const struct model_plan *p)
+{
+    const struct job_spec *s = t->spec;
+    int64_t bytes = 0;
+    if (s->train.gradient_accumulation_steps > 1)
+        bytes += p->params * (int64_t)dtype_bytes(t->dt);
+    if (s->train.on_nan == ON_NAN_SKIP)
+        bytes += p->running * (int64_t)dtype_acc_bytes(t->dt);
+    if (s->train.mixed)
+        bytes += mixed_bytes(p);
+    return bytes;
+}
+
+static int open_extra(struct trainer *t, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    const struct model_plan *p = model_planned(t->model);
+    if (s->train.gradient_accumulation_steps > 1 &&
+        t->dev->ops->alloc(t->dev, (size_t)p->params * dtype_bytes(t->dt),
+                           &t->partial, err) < 0)
+        return -1;
+    if (s->train.on_nan == ON_NAN_SKIP &&
+        t->dev->ops->alloc(t->dev, (size_t)p->running * dtype_acc_bytes(t->dt),
+                           &t->running, err) < 0)
+        return -1;
+    if (s->train.mixed &&
+        mixed_init(&t->mixed, t->dev, t->model, t->dt, err) < 0)
+        return -1;
+    return ema_init(&t->ema, t->dev, t->model, t->dt, t->mixed.weights,
+                    s->train.ema.decay, err);
+}
+
+/* Before the plan's memory is taken, what is resident is all the rest: the
+ * program, its libraries, and data that was read. BLAS's buffers and what a
+ * checkpoint is written from come later; trainer.c prints what it came to. */
+static void say_host_memory(const struct trainer *t, int64_t planned)
+{
+    int64_t used = memory_used("").bytes;
+    if (used >= 0)
+        trainer_say(t,
+                    "host memory per rank: %.1f MiB (planned %.1f; program, "
+                    "MPI, libraries and data: %.1f MiB)",
+                    mib(planned + used), mib(planned), mib(used));
+}
+
+/* Printed before anything is allocated, and refused if it cannot fit. */
+static int plan_memory(struct trainer *t, const struct model_conf *mc,
+                       const struct loader_conf *lc,
+                       const struct loader_conf *ec, struct error *err)
+{
+    struct model_plan p;
+    if (model_plan(mc, &p, err) < 0)
+        return -1;
+    int64_t optim = optimizer_bytes(t->spec, t->dt, p.params) +
+                    ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
+                    extra_bytes(t, &p) + trainer_share_bytes(t);
+    int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(ec, &t->eval);
+    int64_t host =
+        loader_host_bytes(lc, &t->train) + loader_host_bytes(ec, &t->eval);
+    int64_t work = p.bytes_work;
+    if (!t->dev->host_memory)
+        work += p.bytes_scratch + GPU_BYTES;
+    int64_t total = p.bytes_total - p.bytes_work + work + optim + batches;
+    t->bytes = total;
+    trainer_say(t,
+                "memory per rank: %.1f MiB (parameters %.1f, gradients %.1f, "
+                "optimizer %.1f, activations %.1f, work %.1f, batches %.1f), "
+                "and %.1f MiB of the host's for batches to come",
+                mib(total), mib(p.bytes_params), mib(p.bytes_grads), mib(optim),
+                mib(p.bytes_activations), mib(work), mib(batches), mib(host));
+    say_host_memory(t, host + (t->dev->host_memory ? total : 0));
+    return check_memory(t, total, host, err);
+}
+
+static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
+{
+    struct model_range m[MODEL_RANGES];
+    struct optimizer_range r[MODEL_RANGES];
+    int32_t ranges = model_ranges(t->model, m);
+    for (int32_t i = 0; i < ranges; i++)
+        r[i] =
+            (struct optimizer_range){m[i].first, m[i].count, m[i].is_norm_bias};
+    return optimizer_init(&t->optimizer, t->dev, t->spec,
+                          t->spec->train.mixed ? DT_F32 : t->dt, n, r, ranges,
+                          err);
+}
+
+static int take_memory(struct trainer *t, int32_t classes, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    struct model_conf mc = {.dt = t->dt,
+                            .width_mult = s->model.width_mult,
+                            .dropout = s->model.dropout,
+                            .label_smoothing = s->train.label_smoothing,
+                            .num_classes = classes,
+                            .in_channels = s->model.in_channels,
+                            .image_size = s->dataset.image_size,
+                            .batch = s->train.batch_size};
+    struct loader_conf lc = trainer_loader_conf(t, true);
+    struct loader_conf ec = trainer_loader_conf(t, false);
+    const struct clock *clock = t->env->clock;
+    if (plan_memory(t, &mc, &lc, &ec, err) < 0 ||
+        model_create(t->dev, &mc, &t->model, err) < 0 ||
+        loader_create(t->dev, &lc, &t->train, clock, &t->train_loader, err) <
+            0 ||
+        loader_create(t->dev, &ec, &t->eval, clock, &t->eval_loader, err) < 0)
+        return -1;
+    t->train_feed = (struct feed){.loader = t->train_loader,
+                                  .sampler = &t->train_sampler,
+                                  .parts = s->train.gradient_accumulation_steps,
+                                  .shares = trainer_shares(t)};
+    t->eval_feed = (struct feed){
+        .loader = t->eval_loader,
+        .sampler = &t->eval_sampler,
+        .parts = 1,
+        .shares = 1,
+        .end = sampler_batches(&t->eval_sampler, s->train.batch_size)};
+    int64_t n = model_planned(t->model)->params;
+    t->index = calloc((size_t)s->train.batch_size * (size_t)t->env->comm->size,
+                      sizeof(*t->index));
+    if (t->index == NULL)
+        return error_set(err, ERR_NOMEM, "batch");
+    if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0 ||
+        trainer_share_open(t, err) < 0)
+        return -1;
+    trainer_open_replays(t);
+    buckets_init(&t->buckets, t->comm, clock, model_grads(t->model), n, t->dt,
+                 TRAIN_DEADLINE_S);
+    if (trainer_is_dp(t))
+        t->buckets.comm = NULL; /* rank 0 gathers them */
+    return 0;
+}
+
+/* What is free may be gone a moment later, and not every GPU says. */
+static int open_model(struct trainer *t, int32_t classes, struct error *err)
+{
+    if (take_memory(t, classes, err) == 0)
+        return 0;
+    if (err != NULL && err->code == ERR_NOMEM && t->model == NULL)
+        return error_wrap(err, "lower train.batch_size or dataset.image_size");
+    return -1;
+}
+
+/* ---- the position ---------------------------------------------------------
+ */
+
+/* A line of the log for each; a later checkpoint may take its place. */
+static void say_damaged(const struct buf *skipped)
+{
+    for (const char *line = buf_str(skipped); *line != '\0';) {
+        int n = (int)strcspn(line, "\n");
+        log_warn("worker", "checkpoint is damaged, not used why=\"%.*s\"", n,
+                 line);
+        line += n + 1;
+    }
+}
+
+/* *ret_is_found: there is one, and the model has it. */
+static int load_newest(struct trainer *t, struct checkpoint_state *ret,
+                       bool *ret_is_found, struct error *err)
+{
+    struct checkpoint_parts parts = trainer_parts(t);
+    struct error why = ERROR_INIT;
+    struct buf skipped = BUF_INIT;
+    int rc = checkpoint_load(t->env->ckpt_dir, &parts, ret, &skipped, &why);
+    say_damaged(&skipped);
+    *ret_is_found = rc == 0;
+    if (rc < 0 && why.code == ERR_NOTFOUND) {
+        if (skipped.len > 0)
+            log_warn("worker",
+                     "no checkpoint can be used, training begins at "
+                     "iteration 1 dir=\"%s\"",
+                     t->env->ckpt_dir);
+        rc = 0;
+    } else if (rc < 0 && err != NULL) {
+        *err = why;
+    }
+    buf_clear(&skipped);
+    return rc;
+}
+
+/* Batch norm takes its statistics over the batch of one pass. So the losses are
+ * the same on other ranks where gradient accumulation makes up for them: the
+ * same batches, dealt to other ranks. */
+static void say_change(const struct trainer *t,
+                       const struct checkpoint_state *was)
+{
+    const struct checkpoint_state *is = &t->at;
+    if (was->global_batch != is->global_batch)
+        log_warn("worker",
+                 "the checkpoint is of another global batch: the "
+                 "run goes on, but not exactly was=%" PRId64 " is=%" PRId64,
+                 was->global_batch, is->global_batch);
+    else if (was->batch_size != 0 && was->batch_size != is->batch_size)
+        log_warn("worker",
+                 "the checkpoint is of another train.batch_size: the "
+                 "run goes on, but not exactly was=%d is=%d",
+                 was->batch_size, is->batch_size);
+    else if (was->ranks != is->ranks && was->batch_size == 0)
+        log_warn("worker",
+                 "the checkpoint is of another number of ranks: "
+                 "the run goes on, but not exactly was=%d is=%d",
+                 was->ranks, is->ranks);
+    else if (was->ranks != is->ranks)
+        trainer_say(t,
+                    "the checkpoint is of %d rank%s, this run has %d: the "
+                    "batches stay the same, so losses differ by rounding only",
+                    was->ranks, was->ranks == 1 ? "" : "s", is->ranks);
+}
+
+/* Rank 0 looks; a checkpoint of another number of ranks goes on at the same
+ * share of the epoch. */
+static int load_position(struct trainer *t, struct error *err)
+{
+    struct checkpoint_state found;
+    bool is_found = false;
+    if (load_newest(t, &found, &is_found, err) < 0)
+        return -1;
+    if (!is_found)
+        return 0;
+    say_change(t, &found);
+    if (found.global_batch != t->at.global_batch) {
+        int64_t seen = found.batch * found.global_batch;
+        int64_t batch = seen / t->at.global_batch;
+        /* An epoch's last batch may have been smaller than the others. */
+        found.batch = batch < t->batches ? (int32_t)batch : t->batches;
+        found.iteration = (int64_t)(found.epoch - 1) * t->batches + found.batch;
+    }
+    found.ranks = t->at.ranks;
+    found.batch_size = t->at.batch_size;
+    found.global_batch = t->at.global_batch;
+    t->at = found;
+    trainer_say(t, "resumed at iteration %" PRId64 " of %" PRId64 ", epoch %d",
+                t->at.iteration, t->total, t->at.epoch);
+    return 0;
+}
+
+/* Everything that must be the same on every rank, from rank 0. */
+static int broadcast_all(struct trainer *t, struct error *err)
+{
+    const struct model_plan *p = model_planned(t->model);
+    struct checkpoint_parts parts = trainer_parts(t);
+    size_t acc = dtype_acc_bytes(t->dt);
+    if (comm_broadcast_now(t->env->comm, &t->at, sizeof(t->at), 0,
+                           TRAIN_DEADLINE_S, err) < 0 ||
+        comm_broadcast_now(t->comm, model_params(t->model),
+                           (size_t)p->params * dtype_bytes(t->dt), 0,
+                           TRAIN_DEADLINE_S, err) < 0 ||
+        comm_broadcast_now(t->comm, model_running(t->model),
+                           (size_t)p->running * acc, 0, TRAIN_DEADLINE_S,
+                           err) < 0)
+        return error_wrap(err, "start");
+    for (int32_t i = 0; i < parts.n && t->at.iteration > 0; i++)
+        if (comm_broadcast_now(t->comm, parts.arrays[i].data,
+                               (size_t)parts.arrays[i].n * acc, 0,
+                               TRAIN_DEADLINE_S, err) < 0)
+            return error_wrap(err, "start");
+    return 0;
+}
+
+static int find_position(struct trainer *t, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    const struct comm *c = t->env->comm;
+    t->at = (struct checkpoint_state){
+        .seed = s->train.seed,
+        .global_batch = (int64_t)s->train.batch_size * t->train_sampler.size,
+        .epoch = 1,
+        .ranks = c->size,
+        .batch_size = s->train.batch_size,
+        .best = NAN,
+        .loss_scale = loss_scale_first(t->dt, s->train.mixed)};
+    if (model_init(t->model, (uint32_t)s->train.seed, err) < 0)
+        return -1;
+    if (c->rank == 0 && s->retry.resume && load_position(t, err) < 0)
+        return -1;
+    if (broadcast_all(t, err) < 0)
+        return -1;
+    if (t->mixed.dev != NULL && t->at.iteration == 0 &&
+        mixed_begin(&t->mixed, err) < 0)
+        return -1;
+    if (t->at.iteration == 0 && ema_update(&t->ema, true, err) < 0)
+        return -1;
+    /* The rest of an epoch is in the order in which it was begun, though
+     * another seed may have been drawn since. */
+    t->train_sampler.seed = t->at.seed;
+    return 0;
+}
+
+static int show_mean(void *arg, bool on, struct error *err)
+{
+    return ema_show(arg, on, err);
+}
+
+struct checkpoint_parts trainer_parts(struct trainer *t)
+{
+    const struct optimizer *o = &t->optimizer;
+    struct checkpoint_parts p = {.dev = t->dev, .model = t->model, .dt = t->dt};
+    for (int32_t i = 0; i < o->n_state; i++)
+        p.arrays[p.n++] = (struct checkpoint_array){
+            .name = o->state[i].name, .data = o->state[i].data, .n = o->n};
+    if (t->mixed.dev != NULL)
+        p.arrays[p.n++] =
+            (struct checkpoint_array){.name = "weights",
+                                      .data = t->mixed.weights,
+                                      .n = model_planned(t->model)->params};
+    if (t->ema.dev != NULL) {
+        const struct model_plan *plan = model_planned(t->model);
+        p.arrays[p.n++] = (struct checkpoint_array){
+            .name = "ema", .data = t->ema.mean, .n = plan->params};
+        p.arrays[p.n++] = (struct checkpoint_array){
+            .name = "ema_running", .data = t->ema.running, .n = plan->running};
+        p.show = show_mean;
+        p.arg = &t->ema;
+    }
+    return p;
+}
+
+/* Of TF32 only the products know. */
+static enum dtype dtype_of(const struct job_spec *s)
+{
+    static const enum dtype types[] = {
+        [PRECISION_FP64] = DT_F64,  [PRECISION_FP32] = DT_F32,
+        [PRECISION_TF32] = DT_F32,  [PRECISION_FP16] = DT_F16,
+        [PRECISION_BF16] = DT_BF16,
+    };
+    return types[s->train.precision];
+}
+
+static void warn_of_mean(const struct trainer *t)
+{
+    double rest = ema_rest(t->spec->train.ema.decay, t->total);
+    if (rest > EMA_REST_MAX && t->env->comm->rank == 0)
+        log_warn(
+            "worker",
+            "train.ema.decay: after all iterations the mean of the "
+            "weights still has %.0f %% of its start, and evaluations use "
+            "the mean: lower it, or train longer decay=%g iterations=%" PRId64,
+            100 * rest, t->spec->train.ema.decay, t->total);
+}
+
+int trainer_open(struct trainer *t, const struct train_env *env,
+                 struct error *err)
+{
+    int32_t classes = 0;
+    *t = (struct trainer){.env = env,
+                          .spec = env->spec,
+                          .eval_accuracy = NAN,
+                          .said_s = -INFINITY};
+    t->progress = (struct report_progress){.iteration = -1,
+                                           .iterations_total = -1,
+                                           .epoch = -1,
+                                           .epochs_total = -1,
+                                           .loss = NAN,
+                                           .t_iter = NAN,
+                                           .eval_accuracy = NAN};
+    t->dt = dtype_of(env->spec);
+    if (spec_every(env->spec->checkpoint.every, &t->every, err) < 0)
+        return error_wrap(err, "checkpoint.every");
+    if (open_device(t, err) < 0 || open_comm(t, err) < 0)
+        return -1;
+    trainer_profile_open(t); /* may count the communicators from here on */
+    if (trainer_open_data(t, &classes, err) < 0 ||
+        open_model(t, classes, err) < 0 || trainer_count_batches(t, err) < 0)
+        return -1;
+    t->train_feed.end = t->batches * t->train_feed.parts;
+    if (find_position(t, err) < 0)
+        return -1;
+    trainer_say(t,
+                "MobileNetV2: %" PRId64 " parameters, %d classes, %s%s on %s "
+                "(%s), %d rank%s, batch %d each",
+                model_planned(t->model)->params, classes, dtype_name(t->dt),
+                t->mixed.dev != NULL ? " (weights in fp32)" : "",
+                t->dev->ops->name, t->comm->ops->name, env->comm->size,
+                env->comm->size == 1 ? "" : "s", env->spec->train.batch_size);
+    trainer_say_data(t);
+    warn_of_mean(t);
+    return 0;
+}
+
+void trainer_close(struct trainer *t)
+{
+    trainer_profile_close(t);
+    free(t->index);
+    trainer_close_replays(t);
+    loader_destroy(t->train_loader);
+    loader_destroy(t->eval_loader);
+    optimizer_clear(&t->optimizer);
+    ema_clear(&t->ema);
+    mixed_clear(&t->mixed);
+    if (t->dev != NULL) {
+        t->dev->ops->release(t->dev, t->partial);
+        t->dev->ops->release(t->dev, t->running);
+        t->dev->ops->release(t->dev, t->x);
+        t->dev->ops->release(t->dev, t->label);
+    }
+    model_destroy(t->model);
+    sampler_clear(&t->train_sampler);
+    sampler_clear(&t->eval_sampler);
+    dataset_clear(&t->train);
+    dataset_clear(&t->eval);
+    if (t->comm != NULL)
+        t->comm->ops->destroy(t->comm);
+    if (t->dev != NULL)
+        t->dev->ops->destroy(t->dev);
+}

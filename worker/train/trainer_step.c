@@ -1,0 +1,367 @@
+/* trainer_step.c - one iteration, its row, and the evaluation.
+ *
+ * The phases of a row add up to t_iter but for a few microseconds. t_comm is
+ * what communication cost this rank: the time inside the collectives that
+ * backward() did not hide, and the wait for slower ranks. On a GPU each
+ * phase ends with a synchronisation, without which the times would be those
+ * of enqueueing. */
+#include <math.h>
+
+#include "jobs/base/log.h"
+#include "worker/profile/trace_ranges.h"
+#include "worker/train/lr_schedule.h"
+#include "worker/train/trainer_internal.h"
+
+static double now_s(const struct trainer *t)
+{
+    return t->env->clock->now_s(t->env->clock);
+}
+
+/* The iteration under way is due: by its number on every rank, by the clock
+ * on rank 0. */
+static bool wants_save(const struct trainer *t)
+{
+    if (*t->env->save != 0)
+        return true;
+    switch (t->every.unit) {
+    case EVERY_STEPS:
+        return (t->at.iteration + 1) % (int64_t)t->every.n == 0;
+    case EVERY_SECONDS:
+        return t->env->comm->rank == 0 && now_s(t) - t->saved_s >= t->every.n;
+    case EVERY_EPOCHS:
+        break; /* after its evaluation */
+    }
+    return false;
+}
+
+/* Losses and wishes to stop, summed over the ranks in one go. */
+static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
+                 struct agreed *ret, struct error *err)
+{
+    double start_s = now_s(t);
+    range_begin("agree");
+    bool fenced = reporter_is_fenced(t->env->reporter, NULL);
+    double v[5] = {loss_sum, t->valid, *t->env->stop != 0 ? 1 : 0,
+                   fenced ? 1 : 0, wants_save(t) ? 1 : 0};
+    if (comm_all_reduce_now(t->env->comm, v, 5, COMM_F64, COMM_SUM,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    m->t_comm += now_s(t) - start_s;
+    range_end();
+    if (v[1] <= 0)
+        return error_set(err, ERR_INVAL, "none of the images can be read");
+    v[1] = nearbyint(v[1]); /* a third of them, three times */
+    *ret = (struct agreed){.loss = v[0] / v[1],
+                           .loss_sum = v[0],
+                           .samples = v[1],
+                           .stop = v[2] > 0,
+                           .fenced = v[3] > 0,
+                           .save = v[4] > 0};
+    return 0;
+}
+
+/* dp: rank 0 has the new weights. */
+static int replicate(struct trainer *t, struct error *err)
+{
+    double start_s = now_s(t);
+    bool mixed = t->mixed.dev != NULL;
+    size_t size = mixed ? sizeof(float) : dtype_bytes(t->dt);
+    if (comm_broadcast_now(t->comm,
+                           mixed ? t->mixed.weights : model_params(t->model),
+                           (size_t)model_planned(t->model)->params * size, 0,
+                           TRAIN_DEADLINE_S, err) < 0)
+        return error_wrap(err, "weights");
+    t->replicate_s = now_s(t) - start_s;
+    return 0;
+}
+
+double trainer_lr(const struct trainer *t)
+{
+    return t->spec->train.optimizer.lr *
+           schedule_factor(t->spec, t->at.iteration, t->batches, t->total);
+}
+
+/* With the gradient as the mean over the samples that could be read. */
+static int update(struct trainer *t, struct metric_iteration *m,
+                  double grad_scale, struct error *err)
+{
+    double took_s = 0;
+    m->lr = trainer_lr(t);
+    t->replicate_s = 0;
+    if (!t->has_updated &&
+        trainer_update(t, m->lr, grad_scale,
+                       trainer_is_dp(t) ? replicate : NULL, err) < 0)
+        return -1;
+    if (t->dev->ops->sync(t->dev, err) < 0 ||
+        trainer_between(t, t->has_updated ? PHASE_DONE : PHASE_UPDATE,
+                        PHASE_END, &took_s, err) < 0)
+        return -1;
+    t->at.updates++;
+    m->t_comm += t->replicate_s;
+    m->t_optimizer += took_s - t->replicate_s;
+    return 0;
+}
+
+/* ---- numbers that are none ------------------------------------------------
+ */
+
+enum { SKIPS_MOST = 100, WARNINGS_MOST = 3 };
+
+/* The statistics of the batch norms have seen what was no number. */
+static int restore_running(struct trainer *t, struct error *err)
+{
+    return t->dev->ops->copy(
+        t->dev, model_running(t->model), t->running,
+        (size_t)model_planned(t->model)->running * dtype_acc_bytes(t->dt), err);
+}
+
+/* The loss and the gradient are the same on every rank, and so is what
+ * follows from them. */
+static int guard(struct trainer *t, const struct agreed *a, double norm,
+                 bool *ret_skip, struct error *err)
+{
+    enum spec_on_nan what = t->spec->train.on_nan;
+    const char *name = isfinite(a->loss) ? "gradient" : "loss";
+    bool bad = !isfinite(a->loss) || !isfinite(norm);
+    *ret_skip = bad && what == ON_NAN_SKIP;
+    if (!bad) {
+        t->skips = 0;
+        return 0;
+    }
+    if (what == ON_NAN_FAIL || (*ret_skip && ++t->skips > SKIPS_MOST))
+        return error_set(err, ERR_STATE,
+                         "the %s is not a number%s: lower "
+                         "train.optimizer.lr or look at the data",
+                         name,
+                         *ret_skip ? ", for the 101st time in a row" : "");
+    if (t->env->comm->rank == 0 && t->warnings++ < WARNINGS_MOST)
+        log_warn("worker",
+                 "the %s is not a number iteration=%lld train.on_nan=%s", name,
+                 (long long)t->at.iteration + 1, *ret_skip ? "skip" : "warn");
+    return *ret_skip ? restore_running(t, err) : 0;
+}
+
+static bool is_scaled(const struct trainer *t)
+{
+    return t->mixed.dev != NULL && t->dt == DT_F16;
+}
+
+/* As a value of the iteration, and to people when it falls. */
+static void say_scale(struct trainer *t, bool is_overflow)
+{
+    struct metric_row row = {.kind = METRIC_VALUE,
+                             .value = {.rank = 0,
+                                       .iteration = t->at.iteration + 1,
+                                       .name = "loss_scale",
+                                       .value = t->at.loss_scale.scale}};
+    if (t->env->comm->rank != 0)
+        return;
+    reporter_row(t->env->reporter, &row);
+    if (is_overflow)
+        trainer_say(t,
+                    "iteration %lld left out, its gradient is no number: loss "
+                    "scale %g",
+                    (long long)t->at.iteration + 1, t->at.loss_scale.scale);
+}
+
+/* Of the summed gradient: the same on every rank. A loss that is no number
+ * is none of its business. */
+static int follow_scale(struct trainer *t, bool is_finite, struct error *err)
+{
+    double was = t->at.loss_scale.scale;
+    bool can = loss_scale_next(&t->at.loss_scale, is_finite);
+    if (t->at.loss_scale.scale != was || t->at.iteration == 0)
+        say_scale(t, !is_finite);
+    if (!can)
+        return error_set(err, ERR_STATE,
+                         "the gradient is not a number with any loss scale: "
+                         "lower train.optimizer.lr or use train.precision: "
+                         "bf16");
+    return 0;
+}
+
+/* The gradient's norm, where somebody wants to know: 0 elsewhere. */
+static int find_norm(struct trainer *t, double *ret, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    bool mixed = t->mixed.dev != NULL;
+    *ret = 0;
+    if (mixed && !t->has_updated && mixed_take_grads(&t->mixed, err) < 0)
+        return -1;
+    if (s->train.clip_grad_norm <= 0 && s->train.on_nan == ON_NAN_FAIL &&
+        !is_scaled(t))
+        return 0;
+    if (optimizer_grad_norm(&t->optimizer,
+                            mixed ? t->mixed.grads : model_grads(t->model), ret,
+                            err) < 0)
+        return -1;
+    /* dp: only rank 0 has the sum. */
+    return trainer_is_dp(t)
+               ? comm_broadcast_now(t->env->comm, ret, sizeof(*ret), 0,
+                                    TRAIN_DEADLINE_S, err)
+               : 0;
+}
+
+/* From the agreed loss to the changed weights. */
+static int finish(struct trainer *t, struct metric_iteration *m,
+                  const struct agreed *a, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    /* 1, but for what could not be read. */
+    double scale = (double)t->asked / a->samples / t->at.loss_scale.scale;
+    double norm = 0, start_s = now_s(t);
+    bool skip = false, overflow = false;
+    if (find_norm(t, &norm, err) < 0)
+        return -1;
+    if (is_scaled(t) && isfinite(a->loss)) {
+        overflow = !isfinite(norm);
+        norm = overflow ? 0 : norm;
+        if (follow_scale(t, !overflow, err) < 0)
+            return -1;
+    }
+    norm *= scale;
+    scale *= optimizer_clip(norm, s->train.clip_grad_norm);
+    m->t_optimizer = now_s(t) - start_s;
+    if (guard(t, a, norm, &skip, err) < 0)
+        return -1;
+    /* The time went by whatever came of them. */
+    t->at.samples += (int64_t)a->samples / trainer_copies(t);
+    if (skip)
+        return 0;
+    if (isfinite(a->loss)) {
+        t->at.loss_sum += a->loss_sum / trainer_copies(t);
+        t->at.counted += (int64_t)a->samples / trainer_copies(t);
+    }
+    return overflow ? 0 : update(t, m, scale, err);
+}
+
+static void report(struct trainer *t, const struct metric_iteration *m)
+{
+    struct metric_row row = {.kind = METRIC_ITERATION, .iteration = *m};
+    reporter_row(t->env->reporter, &row);
+    t->progress =
+        (struct report_progress){.iteration = t->at.iteration,
+                                 .iterations_total = t->total,
+                                 .epoch = t->at.epoch,
+                                 .epochs_total = t->spec->train.epochs,
+                                 .loss = m->loss,
+                                 .t_iter = m->t_iter,
+                                 .eval_accuracy = t->eval_accuracy};
+    reporter_progress(t->env->reporter, &t->progress);
+}
+
+int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
+{
+    const struct clock *clock = t->env->clock;
+    struct metric_iteration m = {.rank = t->env->comm->rank,
+                                 .epoch = t->at.epoch,
+                                 .iteration = t->at.iteration + 1,
+                                 .started_at = clock->wall_s(clock),
+                                 .tokens = -1,
+                                 .gpu_mem_bytes = -1};
+    double start_s = now_s(t), loss_sum = 0;
+    profile_begin(t->profile, t->at.batch, t->batches);
+    range_begin("iteration");
+    if (trainer_pass(t, &m, &loss_sum, err) < 0 ||
+        agree(t, &m, loss_sum, ret, err) < 0)
+        return error_wrap(err, "iteration %lld", (long long)m.iteration);
+    range_begin("optimizer");
+    int rc = finish(t, &m, ret, err);
+    range_end();
+    if (!t->dev->host_memory)
+        m.gpu_mem_bytes = t->bytes;
+    m.loss = ret->loss;
+    m.t_iter = now_s(t) - start_s;
+    range_end();
+    profile_end(t->profile, m.t_iter);
+    t->at.iteration++;
+    t->at.batch++;
+    t->at.epoch_s += m.t_iter;
+    report(t, &m);
+    if (rc < 0) /* the row is told all the same */
+        return error_wrap(err, "iteration %lld", (long long)m.iteration);
+    return 0;
+}
+
+/* An evaluation may take longer than the grace after a signal. */
+static int agree_to_go_on(struct trainer *t, struct agreed *ret,
+                          struct error *err)
+{
+    int64_t v[2] = {*t->env->stop != 0,
+                    reporter_is_fenced(t->env->reporter, NULL)};
+    if (comm_all_reduce_now(t->env->comm, v, 2, COMM_I64, COMM_MAX,
+                            TRAIN_DEADLINE_S, err) < 0)
+        return -1;
+    *ret = (struct agreed){.stop = v[0] > 0, .fenced = v[1] > 0};
+    return 0;
+}
+
+struct sums {
+    double loss;
+    int64_t counts[3]; /* hits, samples, left out since the last time */
+};
+
+static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
+                          struct error *err)
+{
+    struct loader_batch b;
+    double loss = 0;
+    int64_t hits = 0;
+    if (trainer_batch(t, &t->eval_feed, i, &b, err) < 0 ||
+        trainer_run_eval(t, &b, err) < 0 ||
+        loader_ahead(t->eval_loader, err) < 0 ||
+        model_result(t->model, b.n, &loss, &hits, err) < 0)
+        return -1;
+    s->loss += loss;
+    s->counts[0] += hits;
+    s->counts[1] += b.valid;
+    reporter_alive(t->env->reporter);
+    return 0;
+}
+
+static int evaluate(struct trainer *t, struct evaluation *ret,
+                    struct agreed *ret_agreed, struct error *err)
+{
+    size_t running = (size_t)model_planned(t->model)->running;
+    struct comm *c = t->env->comm;
+    struct sums s = {.loss = 0};
+    struct agreed a = {.stop = false};
+    if (comm_broadcast_now(t->comm, model_running(t->model),
+                           running * dtype_acc_bytes(t->dt), 0,
+                           TRAIN_DEADLINE_S, err) < 0)
+        return error_wrap(err, "evaluation");
+    for (int32_t i = 0; i < t->eval_feed.end && !a.stop && !a.fenced; i++)
+        if (evaluate_batch(t, i, &s, err) < 0 || agree_to_go_on(t, &a, err) < 0)
+            return error_wrap(err, "evaluation");
+    *ret_agreed = a;
+    if (a.stop || a.fenced)
+        return 0;
+    s.counts[2] = t->bad;
+    t->bad = 0;
+    if (comm_all_reduce_now(c, s.counts, 3, COMM_I64, COMM_SUM,
+                            TRAIN_DEADLINE_S, err) < 0 ||
+        comm_all_reduce_now(c, &s.loss, 1, COMM_F64, COMM_SUM, TRAIN_DEADLINE_S,
+                            err) < 0)
+        return error_wrap(err, "evaluation");
+    if (s.counts[1] == 0)
+        return error_set(err, ERR_INVAL,
+                         "evaluation: none of the images can be read");
+    *ret = (struct evaluation){.loss = s.loss / (double)s.counts[1],
+                               .accuracy =
+                                   (double)s.counts[0] / (double)s.counts[1],
+                               .bad = s.counts[2]};
+    return 0;
+}
+
+int trainer_evaluate(struct trainer *t, struct evaluation *ret,
+                     struct agreed *ret_agreed, struct error *err)
+{
+    if (ema_show(&t->ema, true, err) < 0)
+        return error_wrap(err, "evaluation");
+    range_begin("evaluation");
+    int rc = evaluate(t, ret, ret_agreed, err);
+    range_end();
+    if (ema_show(&t->ema, false, rc < 0 ? NULL : err) < 0)
+        return rc < 0 ? -1 : error_wrap(err, "evaluation");
+    return rc;
+}
