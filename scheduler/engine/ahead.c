@@ -23,7 +23,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 static int take_back(struct engine *e, struct entry *en, const char *why,
                      struct error *err)

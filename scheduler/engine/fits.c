@@ -13,7 +13,7 @@
 #include "jobs/text/scalar.h"
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 /* Of all that is refused here, and not for a limit. */
 #define KEEP "; --force-queue keeps it waiting [E201]"

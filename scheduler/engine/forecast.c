@@ -22,7 +22,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 /* Jobs that are looked at, in all plans together; and those of which a view is
  * made at all, 0.3 us each: some milliseconds. */

@@ -17,7 +17,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 bool eng_is_more(const struct engine *e, size_t i)
 {

@@ -12,7 +12,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 /* Looks from *i on, because wishes mostly come in the order of the jobs.
  * out  *i  where it is, when it is there */

@@ -127,7 +127,7 @@ static void pause_all(struct engine *e, const char *why)
 }
 
 /* Of a job that takes a range: policies start with the fewest that fit, see
- * place.c. */
+ * placement.c. */
 static void say_chosen(const struct engine *e, const struct job *job,
                        struct detail *d)
 {

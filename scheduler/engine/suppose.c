@@ -15,7 +15,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 /* Plans for one kind of change. A plan of a long queue takes its time, during
  * which the daemon serves nobody. */

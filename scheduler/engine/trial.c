@@ -18,7 +18,7 @@
 
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 enum {
     ALIKE_MAX = 10000, /* jobs that are looked at: 1 ms */

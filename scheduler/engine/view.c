@@ -24,7 +24,7 @@
 #include "scheduler/engine/core.h"
 #include "scheduler/engine/order.h"
 #include "scheduler/engine/plan.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 
 void eng_buffers_clear(struct eng_buffers *r)
 {

@@ -27,10 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/policy/owed.h"
-#include "scheduler/policy/plan.h"
+#include "scheduler/policy/planner.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/policy/preempt.h"
+#include "scheduler/policy/reservations.h"
 
 /* When, and on which nodes, GPUs come free. */
 struct ending {

@@ -1,13 +1,13 @@
 /* fifo.c - strictly in order: the first job that has to wait holds up all
  * that follow, if they could use one of its nodes.
  *
- * Each job gets the smallest number of GPUs that it accepts (place.h). Only
+ * Each job gets the smallest number of GPUs that it accepts (placement.h). Only
  * a job that could not run on the whole cluster, down nodes included, is
  * stepped over: waiting for it would be waiting for ever.
  */
 #include <math.h>
 
-#include "scheduler/policy/plan.h"
+#include "scheduler/policy/planner.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/policy/preempt.h"
 

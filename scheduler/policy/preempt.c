@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/policy/owed.h"
+#include "scheduler/policy/reservations.h"
 
 /* ---- who may go ----------------------------------------------------------
  */

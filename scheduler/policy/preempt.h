@@ -8,13 +8,13 @@
  * until it starts, and no start takes them (docs/engine.md has the rules and
  * their reasons).
  *
- * Functions of a plan (plan.h). They do nothing unless the view says that
+ * Functions of a plan (planner.h). They do nothing unless the view says that
  * devices may be taken back.
  */
 #ifndef MGPU_SCHEDULER_PREEMPT_H
 #define MGPU_SCHEDULER_PREEMPT_H
 
-#include "scheduler/policy/plan.h"
+#include "scheduler/policy/planner.h"
 
 /* The job does not fit now, or would delay another that is owed devices, and
  * nobody before it waits for its nodes. True: it has its wish, and whoever is

@@ -260,8 +260,8 @@ static bool has_taken(const struct alloc_fake_world *w, int32_t i,
     return false;
 }
 
-/* The fullest node that has room, as policies expect (policy/place.h); for one
- * that takes no GPUs the next after `last`. There is one. */
+/* The fullest node that has room, as policies expect (policy/placement.h); for
+ * one that takes no GPUs the next after `last`. There is one. */
 static int32_t next_node(const struct alloc_fake_world *w,
                          const struct fake_attempt *f, int32_t last)
 {

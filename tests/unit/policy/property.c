@@ -10,12 +10,12 @@
  * for its nodes has one, if all that holds them ends; every job that can run
  * does.
  *
- * Jobs end at their limit or earlier; placement is the one of place.h.
+ * Jobs end at their limit or earlier; placement is the one of placement.h.
  */
 #include <stdbool.h>
 
 #include "jobs/base/rng.h"
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 #include "tests/unit/policy/view.h"
 
 struct world {

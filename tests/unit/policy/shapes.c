@@ -3,13 +3,13 @@
  *
  * Random jobs, some of few shapes and some of many more than are kept, are
  * started and taken back on random nodes, and each answer is held against
- * place.h, which keeps nothing. Then whole plans: of jobs that each are of a
- * shape of their own, so that nothing is kept, the plan is the same.
+ * placement.h, which keeps nothing. Then whole plans: of jobs that each are of
+ * a shape of their own, so that nothing is kept, the plan is the same.
  */
 #include <stdlib.h>
 
 #include "jobs/base/rng.h"
-#include "scheduler/policy/plan.h"
+#include "scheduler/policy/planner.h"
 #include "tests/unit/policy/view.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* plan.h - a plan in the making: what is free, and the wishes so far.
+/* planner.h - a plan in the making: what is free, and the wishes so far.
  *
  * Shared by the policies: it checks the view, keeps a copy of the nodes from
  * which started jobs are taken, and words the reasons in one way.
@@ -9,10 +9,10 @@
  * not once for each job that waits. And what did not fit does not fit after
  * another start either: a plan only takes.
  */
-#ifndef MGPU_SCHEDULER_PLAN_H
-#define MGPU_SCHEDULER_PLAN_H
+#ifndef MGPU_SCHEDULER_POLICY_PLANNER_H
+#define MGPU_SCHEDULER_POLICY_PLANNER_H
 
-#include "scheduler/policy/place.h"
+#include "scheduler/policy/placement.h"
 #include "scheduler/policy/policy.h"
 
 struct plan_shape;

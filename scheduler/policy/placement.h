@@ -1,4 +1,4 @@
-/* place.h - does a job fit on these nodes, and where would it go?
+/* placement.h - does a job fit on these nodes, and where would it go?
  *
  * A placement is `nodes` times `per_node`: the same number of GPUs on each
  * of its nodes. The policies choose the smallest number of GPUs of the job's
@@ -16,8 +16,8 @@
  * share: a GPU of one takes its CPUs from the others, too, and who is alone on
  * one has them all.
  */
-#ifndef MGPU_SCHEDULER_PLACE_H
-#define MGPU_SCHEDULER_PLACE_H
+#ifndef MGPU_SCHEDULER_POLICY_PLACEMENT_H
+#define MGPU_SCHEDULER_POLICY_PLACEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

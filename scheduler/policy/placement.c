@@ -1,5 +1,5 @@
-/* place.c - see place.h. */
-#include "scheduler/policy/place.h"
+/* placement.c - see placement.h. */
+#include "scheduler/policy/placement.h"
 
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-/* owed.c - see owed.h.
+/* reservations.c - see reservations.h.
  *
  * The picture `soon` is what is free with all that leaves: jobs that were told
  * to go, for whatever reason, jobs whose time limit comes before anybody could
@@ -15,7 +15,7 @@
  * can go, but one of the worst. A start that is owed something itself is where
  * best fit puts it then: it was promised no less than the others.
  */
-#include "scheduler/policy/owed.h"
+#include "scheduler/policy/reservations.h"
 
 #include <stdlib.h>
 #include <string.h>

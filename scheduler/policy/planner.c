@@ -1,5 +1,5 @@
-/* plan.c - see plan.h. The reason tokens are those of mgpu-stat(1). */
-#include "scheduler/policy/plan.h"
+/* planner.c - see planner.h. The reason tokens are those of mgpu-stat(1). */
+#include "scheduler/policy/planner.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "scheduler/policy/owed.h"
+#include "scheduler/policy/reservations.h"
 
 enum {
     CAP = sizeof(((struct policy_wish *)NULL)->reason),

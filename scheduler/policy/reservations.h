@@ -1,13 +1,13 @@
-/* owed.h - who gets his devices from those that leave, and what is kept for
- * him.
+/* reservations.h - who gets his devices from those that leave, and what is kept
+ * for him.
  *
- * Functions of a plan (plan.h). They do nothing unless the view says that
+ * Functions of a plan (planner.h). They do nothing unless the view says that
  * devices may be taken back (preempt.h).
  */
-#ifndef MGPU_SCHEDULER_OWED_H
-#define MGPU_SCHEDULER_OWED_H
+#ifndef MGPU_SCHEDULER_POLICY_RESERVATIONS_H
+#define MGPU_SCHEDULER_POLICY_RESERVATIONS_H
 
-#include "scheduler/policy/plan.h"
+#include "scheduler/policy/planner.h"
 
 /* Of plan_begin() and plan_end(). err  ERR_NOMEM */
 int owed_begin(struct plan *p, struct error *err) MUST_CHECK;
