@@ -682,9 +682,9 @@ fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
     slurm/place_text.c \
     $(filter-out $(fuzz_not),$(call srcs,ctld)))
 build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/audit.c \
-    scheduler/engine/codec.c \
-    scheduler/engine/codec_submit.c \
-    scheduler/engine/lack.c)
+    scheduler/engine/events/event_codec.c \
+    scheduler/engine/events/submit_codec.c \
+    scheduler/engine/events/json_nomem.c)
 build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c \
     scheduler/ctld/drain.c)
 build/fuzz/drain: $(fuzz_ctld)

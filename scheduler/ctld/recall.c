@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "scheduler/ctld/private.h"
-#include "scheduler/engine/past.h"
+#include "scheduler/engine/store/archive.h"
 
 /* Who names many large sweeps would fill the memory with them. */
 enum { JOBS_MAX = 16 * SPEC_TASKS_MAX };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "scheduler/ctld/private.h"
-#include "scheduler/engine/lack.h"
+#include "scheduler/engine/events/json_nomem.h"
 
 void ctld_reply(struct http_exchange *x, int status, json_t *o)
 {

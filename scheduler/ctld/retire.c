@@ -24,7 +24,7 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/dir_tree.h"
 #include "scheduler/ctld/private.h"
-#include "scheduler/engine/past.h"
+#include "scheduler/engine/store/archive.h"
 
 enum { AT_ONCE = 64, HAUL_MAX = AT_ONCE + SPEC_TASKS_MAX, YOUNG_MAX = 16 };
 static const double REST_S = 0.02, RETRY_S = 60;

@@ -19,7 +19,7 @@
 #include "jobs/http/digest_ssl.h"
 #include "jobs/spec/spec.h"
 #include "scheduler/ctld/private.h"
-#include "scheduler/engine/past.h"
+#include "scheduler/engine/store/archive.h"
 
 enum {
     KEY_MAX = 64,

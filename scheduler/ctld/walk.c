@@ -27,7 +27,7 @@
 #include "jobs/base/log.h"
 #include "jobs/spec/spec.h"
 #include "scheduler/ctld/walk_private.h"
-#include "scheduler/engine/past.h"
+#include "scheduler/engine/store/archive.h"
 
 enum {
     CHUNK_LEAST = 64, /* of few that are wanted */

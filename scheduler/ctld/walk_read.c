@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "scheduler/ctld/walk_private.h"
-#include "scheduler/engine/past.h"
+#include "scheduler/engine/store/archive.h"
 
 /* ---- looking ---------------------------------------------------------------
  */

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/engine/core.h"
-#include "scheduler/engine/lack.h"
-#include "scheduler/engine/plan.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/json_nomem.h"
+#include "scheduler/engine/plan/plan.h"
 
 /* ---- replay --------------------------------------------------------------
  */

@@ -75,9 +75,10 @@ struct engine_conf { /* borrowed strings outlive the engine */
     int32_t max_jobs_per_user; /* queued or live; 0: no limit */
     int32_t
         max_ended; /* jobs that stay in memory; 0: all. See engine_recall() */
-    int32_t submit_ahead; /* so many jobs that wait for the same nodes may be
-                             asked for before they fit, see ahead.c; 0: none.
-                             For an allocator that has others' jobs, too */
+    int32_t
+        submit_ahead; /* so many jobs that wait for the same nodes may be
+                         asked for before they fit, see submit_ahead.c; 0: none.
+                         For an allocator that has others' jobs, too */
     struct engine_limits limits;
     struct policy_preempt preempt; /* its grace: the most that a job gets */
     /* Nodes [n_drained] on which nothing new is to start. */
@@ -496,8 +497,9 @@ struct engine_suppose {
     struct engine_change gpus, limit, partition;
     /* When it may start if those that run go on as they do, on the engine's
      * clock; NAN not known, or no sooner than by their limits. The middle
-     * between the fastest and the slowest that is known of each (expect.h);
-     * that far from both, NAN while there is but one figure. */
+     * between the fastest and the slowest that is known of each
+     * (runtime_history.h); that far from both, NAN while there is but one
+     * figure. */
     double expected_s, within_s;
     int32_t n_running, n_measured; /* that run; that have told their speed and
                                       end before their limits by it */

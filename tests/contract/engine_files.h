@@ -1,12 +1,12 @@
-/* engine_files.h - the lists of filed.c against a pass over all jobs. */
+/* engine_files.h - the lists of job_lists.c against a pass over all jobs. */
 #ifndef MGPU_TESTS_ENGINE_FILES_H
 #define MGPU_TESTS_ENGINE_FILES_H
 
 #include <math.h>
 #include <string.h>
 
-#include "scheduler/engine/core.h"
-#include "scheduler/engine/plan.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
 
 /* How many there should be in each list, and what is first. */
 struct files_expected {

@@ -1,6 +1,6 @@
 /* engine_lines.c - what a list reads of an archived job is what its events say,
  * however it ended. */
-#include "scheduler/engine/past.h"
+#include "scheduler/engine/store/archive.h"
 #include "tests/contract/engine_play.h"
 
 enum { JOBS = 12 };
@@ -72,7 +72,7 @@ static bool is_near(double a, double b)
     return (isnan(a) && isnan(b)) || (a >= b && a <= b);
 }
 
-/* All that past.h says of a line. */
+/* All that archive.h says of a line. */
 static bool is_same(const struct job *a, const struct job *b)
 {
     return a->id == b->id && a->state == b->state && a->uid == b->uid &&

@@ -1,7 +1,7 @@
 /* engine_past.c - jobs that ended leave memory, and are what they were when
  * they are asked for: by number, by key, by those that wait for them, after a
  * crash at any store call. */
-#include "scheduler/engine/past.h"
+#include "scheduler/engine/store/archive.h"
 #include "tests/contract/engine_world.h"
 
 enum { KEPT = 4, MANY = 24 };

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "scheduler/ctld/audit.h"
-#include "scheduler/engine/codec.h"
+#include "scheduler/engine/events/event_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/engine/codec.h"
-#include "scheduler/engine/lack.h"
+#include "scheduler/engine/events/event_codec.h"
+#include "scheduler/engine/events/json_nomem.h"
 #include "tests/tap.h"
 
 enum { CALLS_MAX = 5000 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/engine/core.h"
+#include "scheduler/engine/engine_internal.h"
 #include "tests/tap.h"
 
 static const struct engine_conf conf = {.kill_grace_s = 7};

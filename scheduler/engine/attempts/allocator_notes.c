@@ -1,0 +1,224 @@
+/* allocator_notes.c - what the allocator says becomes events.
+ *
+ * Notes wait in the inbox until their events are durable: a batch that could
+ * not be stored is built again from them. A note about an attempt that is
+ * over is dropped, so the same note may come any number of times.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+enum { CHUNK = 64 };
+
+static int inbox_reserve(struct inbox *in, struct error *err)
+{
+    if (in->n + CHUNK <= in->cap)
+        return 0;
+    size_t cap = in->cap > 0 ? 2 * in->cap : (size_t)2 * CHUNK;
+    struct alloc_note *notes = realloc(in->notes, cap * sizeof(*notes));
+    if (notes)
+        in->notes = notes;
+    bool *handled = realloc(in->handled, cap * sizeof(*handled));
+    if (handled)
+        in->handled = handled;
+    if (!notes || !handled)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    memset(handled + in->n, 0, (cap - in->n) * sizeof(*handled));
+    in->cap = cap;
+    return 0;
+}
+
+int eng_poll(struct engine *e, struct error *err)
+{
+    struct alloc *a = e->parts.alloc;
+    struct inbox *in = &e->inbox;
+    size_t n;
+
+    do {
+        if (inbox_reserve(in, err) < 0 ||
+            a->ops->poll(a, in->notes + in->n, CHUNK, &n, err) < 0)
+            return -1;
+        memset(in->handled + in->n, 0, n * sizeof(*in->handled));
+        in->n += n;
+    } while (n == CHUNK);
+    return 0;
+}
+
+/* Stopped ranks are silent and do not work: no clock runs while they are. */
+static void set_suspended(struct engine *e, struct entry *en, bool is_suspended)
+{
+    static const char reason[] = "Slurm(Suspended)";
+    double now_s = eng_now(e);
+
+    if (en->is_suspended == is_suspended)
+        return;
+    en->is_suspended = is_suspended;
+    if (is_suspended) {
+        en->suspended_s = now_s;
+    } else {
+        en->start_now_s += now_s - en->suspended_s;
+        en->granted_s += now_s - en->suspended_s;
+        en->stalled_s = en->job.beat_s = now_s;
+        eng_moved(en, now_s);
+        en->pace_of = 0; /* it did nothing meanwhile */
+    }
+    if ((is_suspended ? en->job.reason[0] == '\0'
+                      : strcmp(en->job.reason, reason) == 0) &&
+        eng_set_reason(e, en, is_suspended ? reason : "") && e->on_wait)
+        e->on_wait(e->wait_arg, &en->job);
+}
+
+static int granted(struct engine *e, struct entry *en,
+                   const struct alloc_note *note, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    bool is_change = en->is_suspended != note->is_suspended;
+
+    en->ask_at_s = (double)__builtin_inff();
+    en->is_heard = true;
+    text_copy(d.native_id, sizeof(d.native_id), note->native_id);
+    text_copy(d.place, sizeof(d.place), note->place);
+    if (is_change) {
+        d.stopped = note->is_suspended;
+        text_copy(d.why, sizeof(d.why),
+                  note->is_suspended ? "suspended" : "goes on");
+    }
+    if ((is_change || strcmp(en->job.native_id, note->native_id) != 0 ||
+         strcmp(en->job.place, note->place) != 0) &&
+        eng_stage(e, en, EV_GRANT, -1, &d, err) < 0)
+        return -1;
+    set_suspended(e, en, note->is_suspended);
+    return 0;
+}
+
+/* It was granted, and waits again before a worker has claimed it: its clocks
+ * stop, and begin with the next grant. Of a grant in an earlier life of the
+ * daemon that has to be seen: first the allocator looks for it. */
+static bool is_taken_back(const struct entry *en, const struct alloc_note *note)
+{
+    return (en->is_heard || note->is_in_line) && en->job.native_id[0] != '\0' &&
+           !eng_is_ending(en);
+}
+
+/* Accepted, but not granted: told, and no event. */
+static int waits(struct engine *e, struct entry *en,
+                 const struct alloc_note *note, struct error *err)
+{
+    struct job *job = &en->job;
+    struct detail d = DETAIL_INIT;
+    bool is_open = job->state == JOB_DISPATCHING || job->state == JOB_UNKNOWN;
+
+    text_copy(d.why, sizeof(d.why), note->why.msg);
+    if (is_open && is_taken_back(en, note) &&
+        eng_stage(e, en, EV_GRANT, -1, &d, err) < 0)
+        return -1;
+    if (!is_open || job->native_id[0] != '\0')
+        return 0;
+    en->ask_at_s = (double)__builtin_inff();
+    en->is_heard = true;
+    bool is_held = note->why.code == ERR_LIMIT;
+    e->wants_plan = e->wants_plan || is_held != en->is_held;
+    en->is_held = is_held;
+    text_copy(job->pending_id, sizeof(job->pending_id), note->native_id);
+    if (!job->cancel_asked && !job->requeue_asked &&
+        eng_set_reason(e, en, note->why.msg) && e->on_wait)
+        e->on_wait(e->wait_arg, job);
+    return 0;
+}
+
+/* The allocator took another allocation for the attempt than the one from
+ * which it was claimed: it is told, and what it said was not about ours. One
+ * that is being ended may end under any name. */
+static bool is_of_another(struct engine *e, struct entry *en,
+                          const struct alloc_note *note)
+{
+    const struct job *job = &en->job;
+    if (!job->claim_names_id || note->native_id[0] == '\0' ||
+        job->release_asked || strcmp(job->native_id, note->native_id) == 0)
+        return false;
+    en->tell_at_s = eng_now(e);
+    return true;
+}
+
+/* A limit of a user or an account there, which passes as other jobs end. Each
+ * try is an attempt, and its limit may last for days. */
+static const double LIMIT_AGAIN_S = 300;
+
+static bool is_for_now(const struct entry *en, const struct alloc_note *note)
+{
+    enum err_code code = note->why.code;
+    return (code == ERR_BUSY || code == ERR_NOMEM) && !eng_is_ending(en);
+}
+
+static int refused_for_now(struct engine *e, struct entry *en,
+                           const struct alloc_note *note, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    d.exit_code = EXIT_NEVER_RAN;
+    detail_because(&d, "could not be started: ", note->why.msg);
+    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
+        return -1;
+    en->not_before_s = note->why.code == ERR_NOMEM ? eng_reconcile_at(e)
+                                                   : eng_now(e) + LIMIT_AGAIN_S;
+    eng_file(e, en);
+    return 0;
+}
+
+static int take(struct engine *e, const struct alloc_note *note,
+                struct error *err)
+{
+    struct entry *en = eng_find(e, note->job);
+
+    if (note->kind == ALLOC_INVENTORY)
+        e->wants_plan = true;
+    if (!en || note->attempt != en->job.attempt ||
+        !job_state_is_live(en->job.state) || is_of_another(e, en, note))
+        return 0;
+    switch (note->kind) {
+    case ALLOC_GRANTED:
+        return granted(e, en, note, err);
+    case ALLOC_EXITED:
+    case ALLOC_LOST:
+        /* It may have come and gone while nobody listened. */
+        if (en->job.native_id[0] == '\0' && note->native_id[0] != '\0' &&
+            granted(e, en, note, err) < 0)
+            return -1;
+        /* fall through */
+    case ALLOC_REFUSED: {
+        if (note->kind == ALLOC_REFUSED && is_for_now(en, note))
+            return refused_for_now(e, en, note, err);
+        struct ending end = {.kind = note->kind,
+                             .exit_code = note->exit_code,
+                             .signal = note->signal,
+                             .by = note->ended_by,
+                             .is_forgotten = note->is_forgotten,
+                             .cpu_ms = note->cpu_ms,
+                             .cores_ms = note->cores_ms,
+                             .ended_ms = note->ended_ms,
+                             .why = note->why.msg};
+        return eng_end(e, en, &end, err);
+    }
+    case ALLOC_WAITING:
+        return waits(e, en, note, err);
+    case ALLOC_INVENTORY:
+        break;
+    }
+    return 0;
+}
+
+/* A note that cannot be handled now (the exit hook failed, out of memory)
+ * stays, and with it all later notes about that attempt are harmless: they
+ * find it still live, and are taken in order the next time. */
+void eng_take_notes(struct engine *e)
+{
+    for (size_t i = 0; i < e->inbox.n; i++) {
+        if (e->inbox.handled[i])
+            continue;
+        if (take(e, &e->inbox.notes[i], NULL) == 0)
+            e->inbox.handled[i] = true;
+        else
+            e->retry_at_s = eng_now(e) + 1;
+    }
+}

@@ -1,0 +1,464 @@
+/* attempt_end.c - how an attempt ended, and what becomes of its job.
+ *
+ * The first line that fits decides (docs/engine.md has it as a table):
+ *
+ *   cancelled by somebody      CANCELLED, 130 its user, 143 another
+ *   its time limit passed, or  TIMEOUT, 124
+ *   the cluster's scheduler
+ *   ended it for its limit,
+ *   or its warning ended it
+ *   ended by somebody there    CANCELLED, 143
+ *   refused, or not started    HELD, until somebody releases it
+ *   lost, but reported 0       COMPLETED, 0
+ *   given up after its report  as it reported
+ *   failed, as has a GPU of    NODE_FAIL, 125
+ *   its, by the allocator's
+ *   or its worker's account
+ *   lost by the cluster's      another attempt, at no cost, if the job is
+ *   scheduler itself           ever to be tried again after a loss
+ *   lost, or given up by us    NODE_FAIL or FAILED, 125
+ *   died of a signal, but      COMPLETED, 0
+ *   reported 0
+ *   died of a signal           FAILED, 128 + the signal (125 if unclaimed)
+ *   its worker was fenced      NODE_FAIL, 125
+ *   never claimed its lease    FAILED, 125
+ *   exited with 0              COMPLETED, 0, if its worker reported 0;
+ *                              FAILED with the code that was reported;
+ *                              FAILED, 125, without a report
+ *   exited with a code         FAILED with the code reported, else its own
+ *
+ * Instead of which there is another attempt, after a while, when retry.on of
+ * the job names such an end and it has retries left: or_again().
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/spec/retry_rule.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+
+struct verdict {
+    enum job_event ev;
+    struct detail d;
+    bool excludes; /* a rule says: not there again */
+};
+
+static bool is_claimed(const struct job *job)
+{
+    return job->holder[0] != '\0';
+}
+
+static void describe_signal(int32_t signo, char *ret, size_t cap)
+{
+    const char *name = sigabbrev_np(signo);
+    (void)snprintf(ret, cap, "killed by signal %" PRId32 "%s%s%s", signo,
+                   name ? " (SIG" : "", name ? name : "", name ? ")" : "");
+}
+
+/* 0..1, and for one attempt always the same: jobs that ended together do not
+ * come back together, and a replay needs no luck. */
+static double chance(const struct job *job)
+{
+    uint64_t x = job->id * 0x9e3779b97f4a7c15u + (uint64_t)job->attempt;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (double)((x ^ (x >> 31)) >> 11) / 9007199254740992.0; /* 2^53 */
+}
+
+/* Doubled with each retry, up to the longest; of that between half and all. */
+static double backoff(const struct job *job)
+{
+    double longest_s =
+        fmin(job->backoff_s * exp2(job->retries), job->backoff_max_s);
+    return longest_s * (0.5 + 0.5 * chance(job));
+}
+
+/* Once more if the job is to be tried again after such an end and has retries
+ * left, else the given end. */
+static struct verdict or_again(const struct job *job, enum spec_retry after,
+                               struct verdict v)
+{
+    char why[2 * JOB_REASON_CAP], wait[40] = "";
+    double wait_s = backoff(job);
+    const struct rule_end end = {
+        .exit_code = after == RETRY_EXIT ? v.d.exit_code : -1,
+        .signal = after == RETRY_SIGNAL ? v.d.signal : 0,
+        .reason = v.d.why,
+    };
+    enum rule_action action = rules_say(job->rules, &end);
+    bool again = action == RULE_NONE ? (job->retry_on & after) != 0
+                                     : action != RULE_FAIL;
+
+    if (job->retries >= job->retry_max || !again)
+        return v;
+    v.excludes = action == RULE_EXCLUDE;
+    v.d.wait_ms = (int32_t)(1000 * wait_s);
+    if (wait_s >= 1)
+        (void)snprintf(wait, sizeof(wait), " after %.0f s", wait_s);
+    (void)snprintf(why, sizeof(why), "retry %" PRId32 " of %" PRId32 "%s: %s",
+                   job->retries + 1, job->retry_max, wait, v.d.why);
+    v.ev = EV_REQUEUE;
+    v.d.retry = 1;
+    text_copy(v.d.why, sizeof(v.d.why), why);
+    return v;
+}
+
+static struct verdict make(enum job_event ev, int32_t exit_code, int32_t signo,
+                           const char *why)
+{
+    struct verdict v = {.ev = ev, .d = DETAIL_INIT};
+    v.d.exit_code = exit_code;
+    v.d.signal = signo > 0 ? signo : -1;
+    text_copy(v.d.why, sizeof(v.d.why), why);
+    return v;
+}
+
+/* It waited for as long as a worker waits, and did nothing. */
+static const char nobody_there[] =
+    "its worker could not reach the daemon to claim its lease";
+
+/* We know another attempt, or another life of this one, than it comes from. */
+static const char not_the_one[] =
+    "its worker was fenced: the daemon has another for the attempt, or has "
+    "forgotten that it gave it one";
+
+static struct verdict exited(const struct job *job, const struct ending *end)
+{
+    const char *said = job->reported && job->reason[0] ? job->reason : NULL;
+    char why[JOB_REASON_CAP];
+
+    if (!job->reported && end->exit_code == EXIT_FENCED)
+        return or_again(job, RETRY_NODE_FAIL,
+                        make(EV_LOST, EXIT_NEVER_RAN, 0, not_the_one));
+    if (!is_claimed(job)) {
+        (void)snprintf(why, sizeof(why),
+                       "exited with %" PRId32
+                       " before its worker claimed its lease",
+                       end->exit_code);
+        if (end->exit_code == EXIT_NOT_NOW)
+            text_copy(why, sizeof(why), nobody_there);
+        struct verdict v = make(EV_FAIL, EXIT_NEVER_RAN, 0, why);
+        return end->exit_code == EXIT_NOT_NOW
+                   ? or_again(job, RETRY_NODE_FAIL, v)
+                   : v;
+    }
+    if (job->reported && job->report_code != 0)
+        return or_again(job, RETRY_EXIT,
+                        make(EV_FAIL, job->report_code, 0,
+                             said ? said : "its worker reported a failure"));
+    if (end->exit_code != 0) {
+        (void)snprintf(why, sizeof(why), "exited with %" PRId32,
+                       end->exit_code);
+        return or_again(job, RETRY_EXIT, make(EV_FAIL, end->exit_code, 0, why));
+    }
+    if (!job->reported)
+        return make(EV_FAIL, EXIT_NEVER_RAN, 0,
+                    "the worker ended without its final report");
+    return make(EV_FINISH, 0, 0, said ? said : "");
+}
+
+/* What ended since we listen ended when we heard of it, a moment ago: another
+ * clock, or what a user's job wrote over its exit file, says nothing better. It
+ * may be off what we know by so much; then it is what we know. */
+static const double LATE_S = 10, SKEW_S = 60;
+
+/* How long ago it ended while nobody was there; 0: now, or it is not known. */
+static double ended_ago_s(const struct engine *e, const struct entry *en,
+                          const struct ending *end)
+{
+    const struct job *job = &en->job;
+    double known_s = fmax(fmax(job->intent_s, job->start_s),
+                          fmax(fmax(job->claim_s, job->run_s), en->spoke_s));
+    double ended_s = (double)end->ended_ms / 1000;
+    double ago_s = eng_wall(e) - fmax(known_s, ended_s);
+    /* We ended it ourselves, and perhaps not before it had. */
+    bool is_ours = job->cancel_asked || job->requeue_asked || job->limit_hit;
+    bool was_missed = end->ended_ms > 0 && ended_s < e->listens_s &&
+                      ended_s > known_s - SKEW_S;
+    return was_missed && !is_ours && ago_s >= LATE_S ? ago_s : 0;
+}
+
+/* Ended by our own warning: it came for the limit, and so did the end. */
+static bool heeded_warning(const struct job *job, const struct ending *end)
+{
+    return job->is_warned && end->kind == ALLOC_EXITED &&
+           (end->signal == job->warn_signal ||
+            (end->signal == 0 &&
+             end->exit_code == EXIT_SIGNAL + job->warn_signal));
+}
+
+/* Its start may have been seen so much later than it was. */
+static const double SEEN_S = 60;
+
+/* Ended by the warning that the cluster's scheduler sends when the daemon,
+ * which sends its own earlier, was away. */
+static bool was_warned(const struct engine *e, const struct entry *en,
+                       const struct ending *end)
+{
+    bool is_term =
+        end->signal == SIGTERM ||
+        (end->signal == 0 && end->exit_code == EXIT_SIGNAL + SIGTERM);
+    double ago_s = fmax(0, ended_ago_s(e, en, end) - SEEN_S);
+    return end->kind == ALLOC_EXITED && is_term && !isnan(en->start_now_s) &&
+           en->start_now_s + en->job.limit_s <= eng_now(e) - ago_s;
+}
+
+static struct verdict expired(const struct job *job, const struct ending *end)
+{
+    char why[JOB_REASON_CAP] = "time limit of its partition reached";
+
+    if (!job->limit_hit && heeded_warning(job, end))
+        (void)snprintf(why, sizeof(why),
+                       "ended when told that its time limit of %.0f s comes",
+                       job->limit_s);
+    else if (isfinite(job->limit_s))
+        (void)snprintf(why, sizeof(why), "time limit of %.0f s reached",
+                       job->limit_s);
+    return or_again(job, RETRY_TIME_LIMIT,
+                    make(EV_EXPIRE, EXIT_TIME_LIMIT, end->signal, why));
+}
+
+/* Also one that was done: who wants that to be a failure wants it always. */
+static struct verdict printed_too_much(const struct job *job)
+{
+    char why[JOB_REASON_CAP];
+    (void)snprintf(why, sizeof(why),
+                   "printed more than the %" PRId64 " bytes of logs.max_bytes",
+                   job->log_max_bytes);
+    return or_again(job, RETRY_EXIT, make(EV_FAIL, ALLOC_EXIT_LOG, 0, why));
+}
+
+/* So its worker had said before the attempt was lost. What slurmctld has
+ * forgotten it kills: a rank that died of a signal may have died of that. */
+static bool ended_by_itself(const struct job *job, const struct ending *end)
+{
+    return job->reported &&
+           (job->report_code == 0 ||
+            (end->is_forgotten && job->report_code < EXIT_SIGNAL));
+}
+
+/* All that it was to do is done: what ended it then took nothing from it. */
+static bool is_success(const struct job *job)
+{
+    return job->reported && job->report_code == 0;
+}
+
+/* As the launcher says it, or as an exit code like a shell's; 0: none. A
+ * launcher has codes of its own up there, too. */
+static int32_t signal_of(const struct ending *end)
+{
+    int32_t by_code = end->exit_code - EXIT_SIGNAL;
+    if (end->signal > 0)
+        return end->signal;
+    return by_code > 0 && sigabbrev_np(by_code) ? by_code : 0;
+}
+
+/* By then all of its ranks had agreed that they were done and their rows were
+ * stored: what is left to die in is the end of MPI. */
+static struct verdict done_and_died(const struct job *job, int32_t signo)
+{
+    char how[80], why[JOB_REASON_CAP + 100];
+    describe_signal(signo, how, sizeof(how));
+    (void)snprintf(why, sizeof(why), "%s%sdone, and then %s", job->reason,
+                   job->reason[0] ? "; " : "", how);
+    return make(EV_FINISH, 0, 0, why);
+}
+
+/* A device of its own has failed, and so has it. */
+static bool is_fault(const struct job *job, const struct ending *end)
+{
+    return end->kind == ALLOC_EXITED &&
+           (end->by == ALLOC_BY_FAULT || job->fault_node[0] != '\0');
+}
+
+static struct verdict decide(const struct engine *e, const struct entry *en,
+                             const struct ending *end)
+{
+    static const struct ending by_itself = {.kind = ALLOC_EXITED};
+    const struct job *job = &en->job;
+    struct verdict v;
+    char why[JOB_REASON_CAP];
+
+    if (job->cancel_asked) {
+        bool own = job->cancel_uid == job->uid;
+        return make(EV_KILLED, own ? EXIT_CANCELLED : EXIT_CANCELLED_BY_ADMIN,
+                    end->signal,
+                    own ? "cancelled by its user"
+                        : "cancelled by an administrator");
+    }
+    /* Whatever it says now: many a program that is told to stop exits with 0.
+     */
+    if (job->requeue_asked && !job->limit_hit)
+        return make(EV_REQUEUE, EXIT_NEVER_RAN, end->signal, job->reason);
+    bool is_limit = job->limit_hit ||
+                    (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_LIMIT);
+    if (is_limit && is_success(job) && job->ended_untold)
+        return exited(job, &by_itself);
+    if (is_limit)
+        return expired(job, end);
+    if (end->kind == ALLOC_EXITED && end->by == ALLOC_BY_OTHER)
+        return make(EV_KILLED, EXIT_CANCELLED_BY_ADMIN, end->signal,
+                    end->why && end->why[0] ? end->why : "cancelled in Slurm");
+    if (end->kind == ALLOC_EXITED && job->log_fails &&
+        end->exit_code == ALLOC_EXIT_LOG)
+        return printed_too_much(job);
+    /* It was done: what ended it afterwards was our own kill, if anything. */
+    if (end->kind == ALLOC_EXITED && en->give_up == eng_was_done)
+        return exited(job, &by_itself);
+    if (was_warned(e, en, end) || heeded_warning(job, end))
+        return expired(job, end);
+    if (is_fault(job, end) && !is_success(job)) {
+        v = make(EV_LOST, EXIT_NEVER_RAN, end->signal,
+                 end->by == ALLOC_BY_FAULT ? end->why : job->reason);
+        return or_again(job, RETRY_NODE_FAIL, v);
+    }
+    if (end->kind == ALLOC_REFUSED) {
+        v = make(EV_FAIL, EXIT_NEVER_RAN, 0, "");
+        detail_because(&v.d, "could not be started: ", end->why);
+        return v;
+    }
+    if (end->kind == ALLOC_LOST && ended_by_itself(job, end))
+        return exited(job, end);
+    if (end->kind == ALLOC_LOST) {
+        v = make(end->is_forgotten ? EV_REQUEUE : EV_LOST, EXIT_NEVER_RAN, 0,
+                 "");
+        detail_because(&v.d, "lost: ", end->why);
+        return end->is_forgotten ? v : or_again(job, RETRY_NODE_FAIL, v);
+    }
+    if (en->give_up) {
+        text_copy(why, sizeof(why), en->give_up);
+        if (en->give_up == eng_was_stuck)
+            eng_stuck_why(e, en, eng_now(e), why, sizeof(why));
+        return or_again(job, RETRY_STALLED,
+                        make(EV_FAIL, EXIT_NEVER_RAN, end->signal, why));
+    }
+    if (is_success(job) && signal_of(end) > 0)
+        return done_and_died(job, signal_of(end));
+    if (end->signal > 0) {
+        describe_signal(end->signal, why, sizeof(why));
+        v = make(EV_FAIL,
+                 is_claimed(job) ? EXIT_SIGNAL + end->signal : EXIT_NEVER_RAN,
+                 end->signal, why);
+        return or_again(job, RETRY_SIGNAL, v);
+    }
+    return exited(job, end);
+}
+
+/* ---- where it is not to run again ------------------------------------------
+ */
+static bool is_down(const struct engine *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        if (strncmp(e->nodes[i].name, name, len) == 0 &&
+            e->nodes[i].name[len] == '\0')
+            return e->nodes[i].is_up == 0;
+    return false;
+}
+
+/* Of "n1:0,1 n2:0,1" the nodes that are down now, and the one of which a worker
+ * says that a device failed there; the one of a job that had no other, whatever
+ * it is. Which of several was at fault else nobody says. */
+static void nodes_at_fault(const struct engine *e, const struct job *job,
+                           char *ret, size_t cap)
+{
+    size_t n = 0;
+
+    ret[0] = '\0';
+    for (const char *p = job->place; *p;) {
+        size_t word = strcspn(p, " "), len = strcspn(p, ": ");
+        bool is_named = strlen(job->fault_node) == len && len > 0 &&
+                        strncmp(job->fault_node, p, len) == 0;
+        if (len > 0 && (job->nodes == 1 || is_named || is_down(e, p, len)) &&
+            n + len + 2 <= cap)
+            n += (size_t)snprintf(ret + n, cap - n, "%s%.*s", n > 0 ? "," : "",
+                                  (int)len, p);
+        p += word;
+        p += strspn(p, " ");
+    }
+}
+
+/* Not if nothing would be left that could ever hold it. */
+static void exclude(const struct engine *e, const struct entry *en,
+                    struct detail *d)
+{
+    struct job elsewhere = en->job;
+    char nodes[sizeof(d->exclude)];
+    size_t len = strlen(elsewhere.exclude);
+
+    nodes_at_fault(e, &en->job, nodes, sizeof(nodes));
+    if (nodes[0] == '\0')
+        return;
+    if (len + strlen(nodes) + 2 > sizeof(elsewhere.exclude))
+        len = 0;
+    (void)snprintf(elsewhere.exclude + len, sizeof(elsewhere.exclude) - len,
+                   "%s%s", len > 0 ? "," : "", nodes);
+    if (eng_check_fits(e, &elsewhere, NULL) == 0)
+        text_copy(d->exclude, sizeof(d->exclude), nodes);
+}
+
+/* Nobody can run what starts the ranks: mpirun or srun is not there. */
+enum { EXIT_NO_LAUNCHER = 127 };
+
+/* Why it could not begin, and would not the next time; NULL: it did, or it is
+ * not known. */
+static const char *refusal(const struct entry *en, const struct ending *end)
+{
+    bool never_ran =
+        end->kind == ALLOC_EXITED && !is_claimed(&en->job) && end->signal == 0;
+    if (eng_is_ending(en))
+        return NULL;
+    if (end->kind == ALLOC_REFUSED)
+        return end->why ? end->why : "";
+    if (never_ran && end->exit_code == EXIT_NO_LAUNCHER)
+        return "what starts the ranks is not there";
+    if (never_ran && end->exit_code == EXIT_NO_SECRET)
+        return "a secret that it names cannot be had: its log says which";
+    return NULL;
+}
+
+/* What was refused for good is refused again, whatever the retries. It does not
+ * vanish: somebody changes what is in the way, and releases it. */
+static int refuse(struct engine *e, struct entry *en, const char *why,
+                  struct error *err)
+{
+    struct detail d = DETAIL_INIT, held = DETAIL_INIT;
+
+    d.exit_code = EXIT_NEVER_RAN;
+    detail_because(&d, "could not be started: ", why);
+    detail_because(&held, "Refused: ", d.why);
+    text_copy(held.held, sizeof(held.held), job_held_name(HELD_REFUSED));
+    if (eng_stage(e, en, EV_REQUEUE, -1, &d, err) < 0)
+        return -1;
+    return eng_stage(e, en, EV_HOLD, -1, &held, err);
+}
+
+int eng_end(struct engine *e, struct entry *en, const struct ending *end,
+            struct error *err)
+{
+    /* The hook may stage the worker's report, so it comes first. What was
+     * refused left nothing to read, and must not wait: by the time the hook
+     * is ready nobody knows any more that nothing was started. */
+    if (end->kind != ALLOC_REFUSED && e->on_exit &&
+        e->on_exit(e->exit_arg, &en->job, err) < 0)
+        return -1;
+    const char *why = refusal(en, end);
+    if (why)
+        return refuse(e, en, why, err);
+    struct verdict v = decide(e, en, end);
+    if (end->cores_ms > 0) {
+        v.d.cpu_ms = end->cpu_ms;
+        v.d.cores_ms = end->cores_ms;
+    }
+    double ago_s = ended_ago_s(e, en, end);
+    if (ago_s > 0)
+        v.d.ended_ms = (int64_t)ceil(1000 * (eng_wall(e) - ago_s));
+    bool is_nodes =
+        end->kind == ALLOC_LOST || en->give_up || is_fault(&en->job, end);
+    if (v.ev == EV_REQUEUE && v.d.retry == 1 &&
+        (v.excludes || (en->job.exclude_node && is_nodes)))
+        exclude(e, en, &v.d);
+    return eng_stage(e, en, v.ev, -1, &v.d, err);
+}

@@ -1,0 +1,379 @@
+/* dispatch.c - what is durable is carried out: ask for attempts, end attempts.
+ * A job of which something is not durable yet waits until it is: a cancel that
+ * is undone must have ended nothing.
+ *
+ * Every call here may be made any number of times (alloc.h): (job, attempt)
+ * is the key. So a crash before, during or after one is repaired by making
+ * it again. An answer that is not known makes a job UNKNOWN, never a second
+ * attempt: it is asked for again under the same key until it is known.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/wire/wire.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+
+/* Whoever asks for one that ends must not start it. */
+static enum alloc_ask way_to_ask(const struct entry *en)
+{
+    if (!en->asked_before)
+        return ALLOC_NEW;
+    return eng_is_ending(en) ? ALLOC_FIND : ALLOC_AGAIN;
+}
+
+/* ---- ask -------------------------------------------------------------------
+ */
+/* 64 bits: enough that no user guesses one of a job that does not exist yet,
+ * and short enough for a comment that people read. */
+enum { MARK_DIGITS = 16 };
+
+enum { EXCLUDE_CAP = 1024 };
+
+struct asking {
+    char tag[160], dir[512], exclude[EXCLUDE_CAP];
+    struct buf launch;
+    struct alloc_req req;
+};
+
+#define FITS(dst, ...) \
+    ((size_t)snprintf((dst), sizeof(dst), __VA_ARGS__) < sizeof(dst))
+
+static int launch_text(const struct engine *e, const struct entry *en,
+                       struct asking *a, struct error *err)
+{
+    const struct engine_conf *conf = e->parts.conf;
+    const struct job *job = &en->job;
+    struct wire_launch *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    l->job = job->id;
+    l->attempt = job->attempt;
+    l->nodes = job->nodes;
+    l->gpus_per_node = job->gpus / job->nodes;
+    l->sweep = job->sweep;
+    l->task = job->number;
+    l->n_tasks = job->n_tasks;
+    l->heartbeat_s = conf->heartbeat_s;
+    if (eng_secret(e, SECRET_TOKEN, job, l->token, err) < 0) {
+        free(l);
+        return -1;
+    }
+    bool fits = FITS(l->cluster, "%s", conf->cluster) &&
+                FITS(l->url, "%s", conf->url) && FITS(l->dir, "%s", a->dir) &&
+                FITS(l->job_dir, "%s", job->dir) &&
+                FITS(l->user, "%s", job->user);
+    int rc = fits ? wire_launch_encode(l, en->own.spec, &a->launch, err)
+                  : error_set(err, ERR_CONFIG,
+                              "the jobs directory, url or cluster is too long");
+    free(l);
+    return rc;
+}
+
+/* The nodes that it may not be on, whoever says so. */
+static int exclude(const struct engine *e, const struct job *job,
+                   struct asking *a, struct error *err)
+{
+    const struct engine_conf *conf = e->parts.conf;
+    size_t len =
+        (size_t)snprintf(a->exclude, sizeof(a->exclude), "%s", job->exclude);
+
+    for (size_t i = 0; i < conf->n_drained; i++) {
+        const char *node = conf->drained[i].node;
+        if (len + strlen(node) + 2 > sizeof(a->exclude))
+            return error_set(err, ERR_UNAVAIL,
+                             "more nodes are drained than can be named");
+        len += (size_t)snprintf(a->exclude + len, sizeof(a->exclude) - len,
+                                "%s%s", len > 0 ? "," : "", node);
+    }
+    return 0;
+}
+
+static int prepare(const struct engine *e, const struct entry *en,
+                   struct asking *a, struct error *err)
+{
+    const struct engine_conf *conf = e->parts.conf;
+    const struct job *job = &en->job;
+    char mark[ENGINE_SECRET_CAP];
+
+    if (eng_secret(e, SECRET_MARK, job, mark, err) < 0)
+        return -1;
+    if (!FITS(a->tag, "mgpu:%s:%" PRIu64 ":%" PRId32 ":%.*s", conf->cluster,
+              job->id, job->attempt, MARK_DIGITS, mark) ||
+        !FITS(a->dir, "%s/%" PRId32, job->dir, job->attempt))
+        return error_set(err, ERR_CONFIG, "the jobs directory is too long");
+    if (exclude(e, job, a, err) < 0 || launch_text(e, en, a, err) < 0)
+        return -1;
+    a->req = (struct alloc_req){
+        .job = job->id,
+        .attempt = job->attempt,
+        .ask = way_to_ask(en),
+        .is_claimed = job->holder[0] != '\0',
+        .native_id = job->native_id,
+        .tag = a->tag,
+        .name = job->name,
+        .where = eng_where(conf, job, job->gpus / job->nodes),
+        .nodes = job->nodes,
+        .gpus_per_node = job->gpus / job->nodes,
+        .limit_s = isfinite(job->limit_s) ? job->limit_s : 0,
+        .grace_s = job->grace_s,
+        .uid = (uid_t)job->uid,
+        .since = isfinite(job->intent_s) ? (int64_t)job->intent_s : 0,
+        .dir = a->dir,
+        .worker = conf->worker,
+        .launch = buf_str(&a->launch),
+        .log_max_bytes = job->log_max_bytes,
+        .log_fails = job->log_fails,
+        .log_is_plain = job->log_is_plain,
+    };
+    a->req.where.exclude = a->exclude[0] ? a->exclude : NULL;
+    if (job->gpu_type[0])
+        a->req.where.gpu_type = job->gpu_type;
+    return 0;
+}
+
+/* The answer is not known, or not of use: ask again later. */
+static void ask_later(struct engine *e, struct entry *en,
+                      const struct error *why)
+{
+    struct detail d = DETAIL_INIT;
+    double at_s = eng_reconcile_at(e);
+
+    if (en->job.state == JOB_DISPATCHING && en->job.native_id[0] == '\0') {
+        detail_because(&d, "not known whether it started: ", why->msg);
+        if (eng_stage(e, en, EV_UNKNOWN, -1, &d, NULL) < 0)
+            at_s = eng_now(e) + 1;
+    }
+    en->ask_at_s = at_s;
+}
+
+static bool may_pass(const struct error *why)
+{
+    return why->code == ERR_UNAVAIL || why->code == ERR_NOMEM ||
+           why->code == ERR_TIMEOUT || why->code == ERR_BUSY;
+}
+
+/* Nothing was started. What may pass is tried again as another attempt, at
+ * no cost to the job's retries; the rest would fail for ever. One that is to
+ * end, and may have been told so a moment ago, is over. */
+static void not_started(struct engine *e, struct entry *en,
+                        const struct error *why)
+{
+    struct ending end = {.kind = ALLOC_REFUSED, .why = why->msg};
+    struct detail d = DETAIL_INIT;
+    int rc;
+
+    if (!eng_is_ending(en) && (may_pass(why) || why->code == ERR_LIMIT)) {
+        d.exit_code = EXIT_NEVER_RAN;
+        detail_because(&d, "could not be started: ", why->msg);
+        rc = eng_stage(e, en, EV_REQUEUE, -1, &d, NULL);
+        en->not_before_s = eng_reconcile_at(e);
+        eng_file(e, en);
+    } else {
+        rc = eng_end(e, en, &end, NULL);
+    }
+    if (rc < 0)
+        en->ask_at_s = eng_now(e) + 1;
+}
+
+static void ask(struct engine *e, struct entry *en)
+{
+    struct asking a = {.launch = BUF_INIT};
+    struct error err = ERROR_INIT;
+
+    int rc = prepare(e, en, &a, &err);
+    if (rc == 0)
+        rc = e->parts.alloc->ops->request(e->parts.alloc, &a.req, &err);
+    bool is_first = en->job.state == JOB_DISPATCHING && !en->asked_before;
+    en->is_unasked = false;
+    /* Only now does the allocator know that its devices are taken. */
+    e->wants_plan = e->wants_plan || (rc == 0 && en->is_resumed);
+    /* One that can never be asked for can still be cancelled. */
+    if (rc == 0 || !may_pass(&err))
+        en->is_resumed = false;
+    if (rc == 0)
+        en->ask_at_s = INFINITY;
+    else if (err.code == ERR_BUSY || !is_first)
+        ask_later(e, en, &err);
+    else
+        not_started(e, en, &err);
+    en->asked_before = true;
+    buf_clear(&a.launch);
+}
+
+/* ---- release -------------------------------------------------------------
+ */
+/* False when the allocator has no such attempt, which is thereby over. */
+static bool release(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    struct ending gone = {.kind = ALLOC_LOST,
+                          .why = "the allocator knows no such attempt"};
+    struct error err = ERROR_INIT;
+
+    if (a->ops->release(a, en->job.id, en->job.attempt, eng_grace(en), &err) ==
+        0) {
+        en->job.release_asked = true;
+        return true;
+    }
+    if (err.code != ERR_NOTFOUND) {
+        en->release_at_s = eng_reconcile_at(e);
+        return true;
+    }
+    if (eng_end(e, en, &gone, NULL) < 0)
+        en->release_at_s = eng_now(e) + 1;
+    return false;
+}
+
+/* ---- claims ---------------------------------------------------------------
+ */
+/* Durable: another holder is fenced for good, and the allocator may end what
+ * else it started for the attempt. */
+static void tell_claim(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    const struct job *job = &en->job;
+    struct error err = ERROR_INIT;
+
+    en->tell_at_s = INFINITY;
+    if (!a->ops->claimed)
+        return;
+    const char *id = job->claim_names_id ? job->native_id : "";
+    if (a->ops->claimed(a, job->id, job->attempt, id, &err) < 0 &&
+        err.code != ERR_NOTFOUND)
+        en->tell_at_s = eng_reconcile_at(e);
+}
+
+/* Not said to who is being ended: that one has heard worse. */
+static void warn(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    const struct job *job = &en->job;
+    struct error err = ERROR_INIT;
+
+    en->warn_at_s = INFINITY;
+    if (eng_is_ending(en) || job->reported)
+        return;
+    if (a->ops->signal(a, job->id, job->attempt, job->warn_signal, &err) < 0 &&
+        err.code != ERR_NOTFOUND)
+        en->warn_at_s = eng_reconcile_at(e);
+}
+
+static void one(struct engine *e, struct entry *en, double now_s)
+{
+    /* What another life of the daemon started has to be found before it can
+     * be ended, by a question that starts nothing. */
+    bool is_ending = eng_wants_release(en);
+    if (is_ending && en->is_resumed && en->ask_at_s <= now_s)
+        ask(e, en);
+    if (is_ending && !en->is_resumed) {
+        if (en->release_at_s > now_s || !release(e, en) ||
+            !en->job.release_asked)
+            return;
+    }
+    if (en->ask_at_s <= now_s)
+        ask(e, en);
+    if (!job_state_is_live(en->job.state) || en->is_resumed)
+        return;
+    if (en->tell_at_s <= now_s)
+        tell_claim(e, en);
+    if (en->warn_at_s <= now_s)
+        warn(e, en);
+}
+
+/* ---- what was taken back --------------------------------------------------
+ */
+/* Of an earlier life, the allocator has to look for it first. */
+static void drop(struct engine *e, struct entry *en)
+{
+    struct alloc *a = e->parts.alloc;
+    struct asking q = {.launch = BUF_INIT};
+    struct error err = ERROR_INIT;
+    /* One that waited has nothing to save; one that may run has. */
+    double grace_s = en->is_corrupt ? e->parts.conf->kill_grace_s : 0;
+    int rc = 0;
+
+    en->is_unasked = false;
+    if (en->is_resumed) {
+        rc = prepare(e, en, &q, &err);
+        q.req.ask = ALLOC_FIND;
+        if (rc == 0)
+            rc = a->ops->request(a, &q.req, &err);
+        buf_clear(&q.launch);
+    }
+    if (rc == 0)
+        rc = a->ops->release(a, en->job.id, en->dropped, grace_s, &err);
+    if (rc < 0 && err.code != ERR_NOTFOUND) {
+        e->retry_at_s = fmin(e->retry_at_s, eng_reconcile_at(e));
+        return;
+    }
+    en->dropped = 0;
+    eng_file(e, en);
+    en->is_resumed = false;
+    e->wants_plan = true;
+}
+
+/* An allocator that keeps its own books learns from the questions which
+ * devices are taken. One that is passed over, because something about it is
+ * not durable, would have its devices given to the others. */
+static bool may_ask(const struct engine *e)
+{
+    for (size_t i = 0; i < e->files.moving.n; i++) {
+        const struct entry *en = e->files.moving.at[i];
+        if (en->is_unasked && en->is_saved &&
+            (job_state_is_live(en->job.state) || en->dropped > 0))
+            return false;
+    }
+    return true;
+}
+
+/* The first question about an attempt of this life. */
+static bool is_start(const struct entry *en, double now_s)
+{
+    return en->job.state == JOB_DISPATCHING && !en->asked_before &&
+           !en->is_saved && en->ask_at_s <= now_s && !eng_is_ending(en);
+}
+
+/* In the order of the plan that had them: it is the order in which they fit,
+ * and in a cluster's own line whoever comes first goes first. */
+static void ask_starts(struct engine *e, double now_s)
+{
+    struct entry *next;
+    uint64_t last = 0;
+
+    do {
+        next = NULL;
+        for (size_t i = 0; i < e->files.moving.n; i++) {
+            struct entry *en = e->files.moving.at[i];
+            if (is_start(en, now_s) && en->changed > last &&
+                (!next || en->changed < next->changed))
+                next = en;
+        }
+        if (next) {
+            last = next->changed;
+            one(e, next, now_s);
+        }
+    } while (next);
+}
+
+void eng_act(struct engine *e)
+{
+    double now_s = eng_now(e);
+    struct entry *en = eng_next_moving(e, 0);
+
+    if (!may_ask(e))
+        return; /* what is staged is stored next, and then this is again */
+    for (; en; en = eng_next_moving(e, en->job.id)) {
+        if (en->dropped > 0 && !en->is_saved)
+            drop(e, en);
+        if (job_state_is_live(en->job.state) && !en->is_saved &&
+            !is_start(en, now_s))
+            one(e, en, now_s);
+    }
+    ask_starts(e, now_s);
+}

@@ -1,0 +1,201 @@
+/* timers.c - what happens because time passes: limits, stalls, giving up.
+ *
+ * All on the engine's monotonic clock: a wall clock that jumps ends no job.
+ * After a restart the clocks begin again where the stored times put them;
+ * those of heartbeats begin anew, so a daemon that was away for long gives
+ * its workers time to be heard. So does one that stood still.
+ */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+static const double TIME_80 = 0.8;
+static const char gave_no_sign[] = "its worker fell silent";
+const char eng_was_stuck[] = "it made no progress";
+const char eng_was_done[] = "its worker reported, and did not end";
+static const char never_claimed[] = "its worker did not claim its lease";
+
+static bool is_claimed(const struct job *job)
+{
+    return job->holder[0] != '\0';
+}
+
+/* Not of an attempt that may have ended while the daemon was away: first
+ * somebody has to say that it still runs, and its worker has as long as it
+ * may be silent to say for how long it has. Nor of one that could not be
+ * claimed meanwhile: its limit counts from its claim. Nor of one that has done
+ * all its work, and so came to its end in time. */
+static double end_at(const struct engine *e, const struct entry *en,
+                     double after_s)
+{
+    const struct job *job = &en->job;
+    bool is_done = job->reported && job->report_code == 0;
+    bool is_due = !job->limit_hit && !job->cancel_asked &&
+                  !job->requeue_asked && !is_done && en->is_heard &&
+                  !isnan(en->start_now_s) && !en->is_suspended &&
+                  !en->is_from_claim;
+    double at_s = is_due ? en->start_now_s + after_s : (double)INFINITY;
+    return en->is_by_wall ? fmax(at_s, job->beat_s + e->parts.conf->node_lost_s)
+                          : at_s;
+}
+
+static double limit_at(const struct engine *e, const struct entry *en)
+{
+    return end_at(e, en, en->job.limit_s);
+}
+
+/* Not before the first iteration: there is nothing to be kept, and a program
+ * may not have said yet what it makes of the signal. */
+static double warn_at(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool runs = job->state == JOB_RUNNING || job->state == JOB_STALLED;
+    return job->warn_signal > 0 && !job->is_warned && runs && !job->reported
+               ? end_at(e, en, job->limit_s - job->warn_before_s)
+               : (double)INFINITY;
+}
+
+static double time_80_at(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool is_asked = (job->notify_on & NOTIFY_TIME_80) != 0 && !job->is_time_80;
+    return is_asked && is_claimed(job) && !job->reported
+               ? end_at(e, en, TIME_80 * job->limit_s)
+               : (double)INFINITY;
+}
+
+static double stall_at(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool beats = job->state == JOB_STARTING || job->state == JOB_RUNNING;
+    return beats && !job->reported && !en->is_suspended
+               ? job->beat_s + eng_or_never(e->parts.conf->node_lost_s)
+               : (double)INFINITY;
+}
+
+/* A stalled worker has as long again to come back, and one that is not silent
+ * but stuck has that to get on, unless somebody is only to be told; one that
+ * never claimed has twice as long from the grant. One that has reported is
+ * silent because it is done: should it hang, it has as long as if it had
+ * stalled. */
+static double give_up_at(const struct engine *e, const struct entry *en)
+{
+    double lost_s = eng_or_never(e->parts.conf->node_lost_s);
+    if (en->give_up || en->is_suspended)
+        return INFINITY;
+    if (en->job.reported)
+        return en->job.beat_s + 2 * lost_s;
+    if (en->job.state == JOB_STALLED && en->is_stuck && !en->job.stall_ends)
+        return en->job.beat_s + 2 * lost_s;
+    if (en->job.state == JOB_STALLED)
+        return en->stalled_s + lost_s;
+    if (!is_claimed(&en->job) && !isnan(en->granted_s))
+        return en->granted_s + 2 * lost_s;
+    return INFINITY;
+}
+
+void engine_was_away(struct engine *e)
+{
+    double now_s = eng_now(e);
+
+    e->listens_s = eng_wall(e);
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (!job_state_is_live(en->job.state))
+            continue;
+        en->stalled_s = en->job.beat_s = now_s;
+        eng_moved(en, now_s);
+        if (!isnan(en->granted_s))
+            en->granted_s = now_s;
+        en->is_from_claim = en->job.native_id[0] && !is_claimed(&en->job);
+    }
+}
+
+double eng_timers_next(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+
+    if (!job_state_is_live(job->state))
+        return INFINITY;
+    double t = fmin(limit_at(e, en), stall_at(e, en));
+    t = fmin(t, fmin(give_up_at(e, en), warn_at(e, en)));
+    t = fmin(t, fmin(time_80_at(e, en), eng_stuck_at(e, en)));
+    if (!en->is_resumed)
+        t = fmin(t, fmin(en->tell_at_s, en->warn_at_s));
+    bool is_next = eng_wants_release(en) && !en->is_resumed;
+    return fmin(t, is_next ? en->release_at_s : en->ask_at_s);
+}
+
+static const char *why_given_up(const struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    double silent_s = eng_now(e) - job->beat_s;
+
+    if (job->reported)
+        return eng_was_done;
+    if (job->state != JOB_STALLED)
+        return never_claimed;
+    return en->is_stuck && silent_s < e->parts.conf->node_lost_s ? eng_was_stuck
+                                                                 : gave_no_sign;
+}
+
+static int one(struct engine *e, struct entry *en, double now_s)
+{
+    struct detail d = DETAIL_INIT;
+
+    if (limit_at(e, en) <= now_s) {
+        (void)snprintf(d.why, sizeof(d.why), "time limit of %.0f s reached",
+                       en->job.limit_s);
+        return eng_stage(e, en, EV_LIMIT, -1, &d, NULL);
+    }
+    if (warn_at(e, en) <= now_s) {
+        d.signal = en->job.warn_signal;
+        (void)snprintf(d.why, sizeof(d.why),
+                       "its time limit comes in %.0f s: SIG%s",
+                       en->start_now_s + en->job.limit_s - now_s,
+                       sigabbrev_np(en->job.warn_signal));
+        return eng_stage(e, en, EV_WARN, -1, &d, NULL);
+    }
+    if (time_80_at(e, en) <= now_s) {
+        (void)snprintf(d.why, sizeof(d.why), "%.0f of %.0f s are over",
+                       now_s - en->start_now_s, en->job.limit_s);
+        return eng_stage(e, en, EV_TIME_80, -1, &d, NULL);
+    }
+    if (stall_at(e, en) <= now_s) {
+        (void)snprintf(d.why, sizeof(d.why), "no heartbeat for %.0f s",
+                       now_s - en->job.beat_s);
+        return eng_stage(e, en, EV_STALL, -1, &d, NULL);
+    }
+    if (eng_stuck_at(e, en) <= now_s) {
+        eng_stuck_why(e, en, now_s, d.why, sizeof(d.why));
+        if (eng_stage(e, en, EV_STALL, -1, &d, NULL) < 0)
+            return -1;
+        en->is_stuck = true;
+        return 0;
+    }
+    if (give_up_at(e, en) <= now_s) {
+        en->give_up = why_given_up(e, en);
+        en->release_at_s = en->told_s = now_s;
+    }
+    return 0;
+}
+
+/* Out of memory: the timer stays due and is looked at again. */
+void eng_timers(struct engine *e)
+{
+    double now_s = eng_now(e);
+    struct entry *en;
+
+    while (eng_later_s(e) <= now_s) {
+        en = e->files.later.at[0];
+        en->not_before_s = -INFINITY;
+        eng_file(e, en);
+        e->wants_plan = true;
+    }
+    for (en = eng_next_moving(e, 0); en; en = eng_next_moving(e, en->job.id))
+        if (eng_timers_next(e, en) <= now_s && one(e, en, now_s) < 0)
+            e->retry_at_s = now_s + 1;
+}

@@ -1,0 +1,281 @@
+/* worker_lease.c - what workers may do: claim an attempt, beat, report its end.
+ *
+ * The lease is (job, attempt, token), held by the process that claimed it.
+ * The token is derived anew for each question and stored nowhere.
+ * A worker of an attempt that is over, or that another process holds, is
+ * fenced: it must stop. That, and not the allocator's good memory, is what
+ * keeps one job from training twice.
+ *
+ * To stop is for good, so nobody is told to on account of what may yet be
+ * undone: who comes while that is on its way to the disk is told to come
+ * again. Of an attempt that is not known only who has our token for it is
+ * told: we gave it, and have forgotten, so a backup was put back. To any other
+ * we may be the wrong daemon.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+/* Takes as long for a wrong first digit as for a wrong last one. */
+static bool same_token(const char *want, const char *got)
+{
+    char buf[ENGINE_SECRET_CAP] = "";
+    unsigned char diff = 0;
+
+    size_t len = strnlen(got, sizeof(buf));
+    memcpy(buf, got, len < sizeof(buf) ? len : sizeof(buf) - 1);
+    diff |= len >= sizeof(buf);
+    diff |= want[0] == '\0';
+    for (size_t i = 0; i < sizeof(buf); i++)
+        diff |= (unsigned char)(buf[i] ^ want[i]);
+    return diff == 0;
+}
+
+static int fenced(const struct engine *e, const struct entry *en,
+                  struct error *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static int fenced(const struct engine *e, const struct entry *en,
+                  struct error *err, const char *fmt, ...)
+{
+    char why[200];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    if (en->changed > e->durable)
+        return error_set(err, ERR_UNAVAIL, "not stored yet, try again: %s",
+                         why);
+    return error_set(err, ERR_FENCED, "%s", why);
+}
+
+static struct entry *attempt_of(const struct engine *e, uint64_t id,
+                                int32_t attempt, struct error *err)
+{
+    struct entry *en = eng_find(e, id);
+
+    if (!en || attempt < 1 || attempt > en->job.attempt) {
+        (void)error_set(err, ERR_NOTFOUND,
+                        "no attempt %" PRId32 " of job %" PRIu64, attempt, id);
+        return NULL;
+    }
+    if (attempt < en->job.attempt || !job_state_is_live(en->job.state)) {
+        (void)fenced(e, en, err,
+                     "attempt %" PRId32 " of job %" PRIu64 " is over", attempt,
+                     id);
+        return NULL;
+    }
+    return en;
+}
+
+/* -1: it cannot be told. */
+static int is_token(const struct engine *e, uint64_t id, int32_t attempt,
+                    const char *token, struct error *err)
+{
+    char want[ENGINE_SECRET_CAP] = "";
+    if (e->parts.secret_of(e->parts.secret_arg, SECRET_TOKEN, id, attempt, want,
+                           err) < 0)
+        return -1;
+    bool is_same = same_token(want, token);
+    explicit_bzero(want, sizeof(want));
+    return is_same;
+}
+
+static struct entry *with_token(const struct engine *e, uint64_t id,
+                                int32_t attempt, const char *token,
+                                struct error *err)
+{
+    struct error why = ERROR_INIT;
+    struct entry *en = attempt_of(e, id, attempt, &why);
+    int is_ours = is_token(e, id, attempt, token, err);
+    if (is_ours < 0)
+        return NULL;
+    if (en && is_ours)
+        return en;
+    if (en)
+        (void)error_set(err, ERR_DENIED, "wrong token for job %" PRIu64, id);
+    else if (is_ours && why.code == ERR_NOTFOUND)
+        (void)error_set(err, ERR_FENCED,
+                        "attempt %" PRId32 " of job %" PRIu64
+                        " is known no more: it is over, or was begun after "
+                        "the backup that was put back",
+                        attempt, id);
+    else
+        (void)error_set(err, why.code, "%s", why.msg);
+    return NULL;
+}
+
+int engine_claim(struct engine *e, uint64_t id, int32_t attempt,
+                 const char *token, const char *holder, const char *native_id,
+                 struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = with_token(e, id, attempt, token, err);
+
+    if (!en)
+        return -1;
+    if (holder[0] == '\0')
+        return error_set(err, ERR_INVAL, "a claim names its holder");
+    text_copy(d.holder, sizeof(d.holder), holder);
+    text_copy(d.native_id, sizeof(d.native_id), native_id);
+    if (en->job.holder[0] != '\0') {
+        if (strcmp(en->job.holder, d.holder) == 0)
+            return 0;
+        return fenced(e, en, err, "held by '%s'", en->job.holder);
+    }
+    if (en->job.cancel_asked || en->job.requeue_asked || en->give_up)
+        return fenced(e, en, err,
+                      "attempt %" PRId32 " of job %" PRIu64 " is being ended",
+                      attempt, id);
+    d.stopped = en->is_from_claim ? 1 : -1;
+    return eng_stage(e, en, EV_CLAIM, -1, &d, err);
+}
+
+int engine_check_token(const struct engine *e, uint64_t id, int32_t attempt,
+                       const char *token, struct error *err)
+{
+    return with_token(e, id, attempt, token, err) ? 0 : -1;
+}
+
+int engine_check_lease(const struct engine *e, uint64_t id, int32_t attempt,
+                       const char *token, struct error *err)
+{
+    const struct entry *en = with_token(e, id, attempt, token, err);
+    if (!en)
+        return -1;
+    if (en->job.holder[0] == '\0')
+        return fenced(e, en, err,
+                      "attempt %" PRId32 " of job %" PRIu64 " was not claimed",
+                      attempt, id);
+    return 0;
+}
+
+/* A command reports no iterations unless it wants to; its first beat says
+ * that it runs. */
+static bool runs_now(const struct entry *en, const struct engine_beat *beat,
+                     bool moves)
+{
+    const struct job *job = &en->job;
+    if (job->state == JOB_STALLED)
+        return moves || !en->is_stuck;
+    return job->state == JOB_STARTING &&
+           (beat->iteration > 0 || strcmp(job->kind, "command") == 0);
+}
+
+/* The wall clock may have been set while the daemon was away: the worker
+ * knows better for how long it has run. */
+static void set_start(struct engine *e, struct entry *en, double lease_s)
+{
+    const struct job *job = &en->job;
+    double before_s = fmax(0, job->claim_s - job->start_s); /* not NAN */
+
+    if (en->is_by_wall && lease_s > 0)
+        en->start_now_s = eng_now(e) - lease_s - before_s + job->stopped_for_s;
+    en->is_by_wall = false;
+}
+
+static void note_pace(struct engine *e, struct entry *en,
+                      const struct engine_beat *beat)
+{
+    bool is_known =
+        en->pace_of == en->job.attempt && beat->iteration >= en->pace_iteration;
+    if (beat->iteration <= 0 || is_known)
+        return;
+    en->pace_of = en->job.attempt;
+    en->pace_iteration = beat->iteration;
+    en->pace_s = eng_now(e);
+}
+
+/* What it does not tell is 0, as in the events and lines of the job. */
+static struct engine_beat without_negatives(const struct engine_beat *beat)
+{
+    struct engine_beat b = *beat;
+
+    b.iteration = b.iteration > 0 ? b.iteration : 0;
+    b.iterations_total = b.iterations_total > 0 ? b.iterations_total : 0;
+    b.epoch = b.epoch > 0 ? b.epoch : 0;
+    b.epochs_total = b.epochs_total > 0 ? b.epochs_total : 0;
+    return b;
+}
+
+int engine_beat(struct engine *e, uint64_t id, int32_t attempt,
+                const struct engine_beat *told, struct error *err)
+{
+    struct entry *en = attempt_of(e, id, attempt, err);
+    const struct engine_beat known = without_negatives(told), *beat = &known;
+
+    if (!en)
+        return -1;
+    struct job *job = &en->job;
+    en->is_heard = true;
+    en->spoke_s = eng_wall(e);
+    set_start(e, en, beat->lease_s);
+    note_pace(e, en, beat);
+    bool moves = eng_note_progress(en, beat, eng_now(e));
+    job->beat_s = eng_now(e);
+    job->iteration = beat->iteration;
+    job->iterations_total = beat->iterations_total;
+    job->epoch = beat->epoch;
+    job->epochs_total = beat->epochs_total;
+    job->loss = beat->loss;
+    job->t_iter = beat->t_iter;
+    job->eval_accuracy = beat->eval_accuracy;
+    if (en->give_up || !runs_now(en, beat, moves))
+        return 0;
+    if (eng_stage(e, en, EV_RUN, -1, NULL, err) < 0)
+        return -1;
+    en->is_stuck = false;
+    return 0;
+}
+
+void engine_last_figures(struct engine *e, uint64_t id, int32_t attempt,
+                         const struct engine_beat *last)
+{
+    struct entry *en = attempt_of(e, id, attempt, NULL);
+
+    if (!en || last->iteration < en->job.iteration)
+        return;
+    struct job *job = &en->job;
+    job->iteration = last->iteration;
+    if (last->iterations_total > 0)
+        job->iterations_total = last->iterations_total;
+    if (last->epoch > 0)
+        job->epoch = last->epoch;
+    if (last->epochs_total > 0)
+        job->epochs_total = last->epochs_total;
+    if (isfinite(last->loss))
+        job->loss = last->loss;
+    if (isfinite(last->t_iter))
+        job->t_iter = last->t_iter;
+    if (isfinite(last->eval_accuracy))
+        job->eval_accuracy = last->eval_accuracy;
+}
+
+int engine_report(struct engine *e, uint64_t id, int32_t attempt,
+                  int32_t exit_code, const char *why, const char *fault_node,
+                  const struct engine_report_extra *extra, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = attempt_of(e, id, attempt, err);
+
+    if (!en)
+        return -1;
+    if (exit_code < 0 || exit_code > 255)
+        return error_set(err, ERR_INVAL, "exit code %" PRId32 " is not 0..255",
+                         exit_code);
+    if (en->job.reported)
+        return 0;
+    d.exit_code = exit_code;
+    d.cpu_ms = extra ? extra->cpu_ms : -1;
+    d.cores_ms = extra ? extra->cores_ms : -1;
+    d.stopped = extra ? extra->stopped : -1;
+    text_copy(d.why, sizeof(d.why), why ? why : "");
+    if (exit_code != 0)
+        text_copy(d.fault_node, sizeof(d.fault_node),
+                  fault_node ? fault_node : "");
+    return eng_stage(e, en, EV_REPORT, -1, &d, err);
+}

@@ -1,0 +1,407 @@
+/* fold.c - an event becomes a change of a job; nothing else changes one.
+ *
+ * The same function serves a running engine and a replay. It reads the event
+ * alone: no clock, no configuration, so that a log folds to the same jobs on
+ * any machine at any time.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/wire/wire.h"
+#include "scheduler/engine/engine_internal.h"
+
+static void because(struct job *job, const char *why)
+{
+    text_copy(job->reason, sizeof(job->reason), why);
+}
+
+/* The same text may be in use already: text_copy() takes no overlap. */
+static void copy(char *dst, const char *src, size_t cap)
+{
+    memcpy(dst, src, strnlen(src, cap - 1) + 1);
+    dst[cap - 1] = '\0';
+}
+
+int eng_take_submit(struct entry *en, const char *text, struct error *err)
+{
+    struct texts own;
+
+    if (!text)
+        return error_set(err, ERR_INVAL, "a submit without its detail");
+    if (submit_decode(text, en->own.spec, &en->job, &own, err) < 0)
+        return -1;
+    texts_clear(&en->own);
+    en->own = own;
+    if (own.dir)
+        en->job.dir = own.dir;
+    en->job.spec = own.spec;
+    en->job.key = own.key;
+    en->job.depends = own.depends;
+    en->job.rules = own.rules;
+    return 0;
+}
+
+static void fold_submit(struct job *job, const struct store_event *ev)
+{
+    job->uid = ev->uid;
+    job->submit_s = ev->at_s;
+}
+
+static void fold_hold(struct job *job, const struct store_event *ev,
+                      const struct detail *d)
+{
+    static const char *const why[] = {
+        [HELD_USER] = "Held: by its user",
+        [HELD_ADMIN] = "Held: by an administrator",
+        [HELD_DEPENDENCY] = "DependencyNeverSatisfied: ",
+        [HELD_REFUSED] = "Refused: ",
+    };
+    job->held_by = strcmp(d->held, "dependency") == 0 ? HELD_DEPENDENCY
+                   : strcmp(d->held, "refused") == 0  ? HELD_REFUSED
+                   : ev->uid == job->uid              ? HELD_USER
+                                                      : HELD_ADMIN;
+    because(job, d->why[0] ? d->why : why[job->held_by]);
+}
+
+/* Who releases it lets it start without what it waited for; the engine finds
+ * that it may come again. A wait for a retry goes on. */
+static void fold_release(struct job *job, const struct store_event *ev)
+{
+    char why[JOB_REASON_CAP] = "", at[WIRE_TIME_CAP];
+    double retry_s = job->requeue_s + job->requeue_wait_s;
+
+    job->depends_waived = job->depends_waived ||
+                          (job->held_by == HELD_DEPENDENCY && ev->uid >= 0);
+    job->held_by = HELD_NOT;
+    if (job->requeue_wait_s >= 1 && retry_s > ev->at_s) {
+        wire_time(retry_s, at);
+        (void)snprintf(why, sizeof(why),
+                       "retry %" PRId32 " of %" PRId32 ", not before %s",
+                       job->retries, job->retry_max, at);
+    }
+    because(job, why);
+}
+
+static void fold_intent(struct entry *en, const struct store_event *ev,
+                        const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    job->attempt = ev->attempt;
+    job->requeue_wait_s = 0;
+    job->nodes = d->nodes;
+    job->gpus = d->gpus;
+    copy(job->gpu_type, d->gpu_type, sizeof(job->gpu_type));
+    job->native_id[0] = job->place[0] = job->holder[0] = '\0';
+    job->pending_id[0] = '\0';
+    job->claim_names_id = false;
+    job->intent_s = ev->at_s;
+    job->start_s = job->claim_s = job->run_s = job->stopped_s = NAN;
+    job->stopped_for_s = 0;
+    job->reported = job->limit_hit = job->release_asked = false;
+    job->requeue_asked = job->is_preempted = job->is_warned = false;
+    job->is_time_80 = false;
+    job->report_code = 0;
+    job->ended_untold = false;
+    job->fault_node[0] = '\0';
+    job->iteration = job->iterations_total = 0;
+    job->epoch = job->epochs_total = 0;
+    job->loss = job->t_iter = job->eval_accuracy = job->beat_s = NAN;
+    en->is_taken_back = false;
+    en->is_told = false;
+    en->attempt_exit = -1;
+    en->attempt_signal = 0;
+    en->attempt_end_s = NAN;
+    because(job, "");
+}
+
+/* While its ranks are suspended no time of it passes. */
+static void fold_stopped(struct job *job, double at_s, bool is_stopped)
+{
+    if (!isnan(job->stopped_s))
+        job->stopped_for_s += fmax(0, at_s - job->stopped_s);
+    job->stopped_s = is_stopped ? at_s : (double)NAN;
+}
+
+static void fold_grant(struct job *job, const struct store_event *ev,
+                       const struct detail *d)
+{
+    if (d->stopped >= 0)
+        fold_stopped(job, ev->at_s, d->stopped > 0);
+    copy(job->native_id, d->native_id, sizeof(job->native_id));
+    copy(job->place, d->place, sizeof(job->place));
+    if (d->native_id[0] == '\0')
+        job->start_s = NAN; /* taken back */
+    else if (isnan(job->start_s))
+        job->start_s = ev->at_s;
+    /* What it waited for inside the allocator is over. */
+    if (job->holder[0] == '\0' && !job->cancel_asked && !job->limit_hit &&
+        !job->requeue_asked)
+        because(job, "");
+}
+
+/* The worker knows best where it runs. */
+static void fold_claim(struct job *job, const struct store_event *ev,
+                       const struct detail *d)
+{
+    copy(job->holder, d->holder, sizeof(job->holder));
+    if (d->native_id[0] != '\0') {
+        if (strcmp(job->native_id, d->native_id) != 0)
+            job->place[0] = '\0';
+        copy(job->native_id, d->native_id, sizeof(job->native_id));
+        job->claim_names_id = true;
+    }
+    job->claim_s = ev->at_s;
+    job->has_begun = true;
+    if (isnan(job->start_s))
+        job->start_s = ev->at_s;
+    if (d->stopped > 0)
+        job->stopped_for_s = fmax(0, ev->at_s - job->start_s);
+    because(job, "");
+}
+
+/* A detail says that the engine did it, and why. */
+static void fold_cancel(struct entry *en, const struct store_event *ev,
+                        const struct detail *d)
+{
+    struct job *job = &en->job;
+    bool own = ev->uid == job->uid;
+
+    job->cancel_asked = true;
+    job->cancel_uid = ev->uid;
+    because(job, d->why[0] ? d->why
+                 : own     ? "cancelled by its user"
+                           : "cancelled by an administrator");
+    if (!job_state_is_final(job->state))
+        return; /* it ends when its attempt does */
+    job->end_s = ev->at_s;
+    job->exit_code = d->exit_code >= 0 ? d->exit_code
+                     : own             ? EXIT_CANCELLED
+                                       : EXIT_CANCELLED_BY_ADMIN;
+}
+
+static void fold_preempt(struct job *job, const struct store_event *ev,
+                         const struct detail *d)
+{
+    job->requeue_asked = true;
+    if (d->for_job > 0) {
+        job->is_preempted = true;
+        job->preempted_for = (uint64_t)d->for_job;
+        job->preempt_s = ev->at_s;
+        job->preempt_grace_s = d->grace_ms / 1000.0;
+        because(job, d->why);
+        return;
+    }
+    because(job, ev->uid == job->uid ? "requeued by its user"
+                                     : "requeued by an administrator");
+}
+
+/* Where there is no room left, the nodes of long ago are forgotten. */
+static void keep_away(struct job *job, const char *nodes)
+{
+    size_t len = strlen(job->exclude);
+    if (len + strlen(nodes) + 2 > sizeof(job->exclude))
+        len = 0;
+    (void)snprintf(job->exclude + len, sizeof(job->exclude) - len, "%s%s",
+                   len > 0 ? "," : "", nodes);
+}
+
+/* Nobody may have listened when it ended. */
+static double ended_s(const struct store_event *ev, const struct detail *d)
+{
+    return d->ended_ms > 0 ? (double)d->ended_ms / 1000 : ev->at_s;
+}
+
+static void fold_requeue(struct entry *en, const struct store_event *ev,
+                         const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    en->attempt_end_s = ended_s(ev, d);
+    en->attempt_exit = d->exit_code;
+    en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    job->retries += d->retry > 0;
+    job->requeue_s = ev->at_s;
+    if (d->exclude[0])
+        keep_away(job, d->exclude);
+    job->requeue_wait_s = d->wait_ms > 0 ? d->wait_ms / 1000.0 : 0;
+    job->start_s = NAN;
+    job->limit_hit = job->release_asked = job->requeue_asked = false;
+    job->is_preempted = false;
+    en->is_taken_back =
+        strncmp(d->why, eng_taken_back, strlen(eng_taken_back)) == 0;
+    because(job, d->why);
+}
+
+/* Of a job whose beats nobody remembers. */
+static void take_progress(struct job *job, const struct detail *d)
+{
+    job->iteration = d->iteration;
+    job->iterations_total = d->iterations_total;
+    job->epoch = d->epoch;
+    job->epochs_total = d->epochs_total;
+    job->loss = d->loss;
+    job->t_iter = d->t_iter;
+    job->eval_accuracy = d->eval_accuracy;
+}
+
+static void fold_end(struct entry *en, const struct store_event *ev,
+                     const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    if (job->attempt > 0 && isnan(en->attempt_end_s)) {
+        en->attempt_end_s = ended_s(ev, d);
+        en->attempt_exit = d->exit_code;
+        en->attempt_signal = d->signal > 0 ? d->signal : 0;
+    }
+    job->end_s = ended_s(ev, d);
+    job->exit_code = d->exit_code;
+    en->is_told = true;
+    if (job->iteration == 0)
+        take_progress(job, d);
+    because(job, d->why);
+}
+
+/* `job->state` is the new one here. */
+static void apply(struct entry *en, const struct store_event *ev,
+                  const struct detail *d)
+{
+    struct job *job = &en->job;
+
+    switch (ev->ev) {
+    case EV_SUBMIT:
+        fold_submit(job, ev);
+        break;
+    case EV_N:
+        break;
+    case EV_PREEMPT:
+        fold_preempt(job, ev, d);
+        break;
+    case EV_PRIORITY:
+        if (d->priority != INT32_MIN)
+            job->priority = d->priority;
+        break;
+    case EV_HOLD:
+        fold_hold(job, ev, d);
+        break;
+    case EV_RELEASE:
+        fold_release(job, ev);
+        break;
+    case EV_INTENT:
+        fold_intent(en, ev, d);
+        break;
+    case EV_UNKNOWN:
+    case EV_STALL:
+        because(job, d->why);
+        break;
+    case EV_GRANT:
+        fold_grant(job, ev, d);
+        break;
+    case EV_CLAIM:
+        fold_claim(job, ev, d);
+        break;
+    case EV_RUN:
+        if (isnan(job->run_s))
+            job->run_s = ev->at_s;
+        because(job, "");
+        break;
+    case EV_REPORT:
+        job->reported = true;
+        job->report_code = d->exit_code;
+        job->ended_untold = d->stopped == 0;
+        text_copy(job->fault_node, sizeof(job->fault_node), d->fault_node);
+        /* Who was told to make room says what it died of, not why. */
+        if (!job->requeue_asked || job->limit_hit)
+            because(job, d->why);
+        break;
+    case EV_CANCEL:
+        fold_cancel(en, ev, d);
+        break;
+    case EV_WARN:
+        job->is_warned = true;
+        break;
+    case EV_TIME_80:
+        job->is_time_80 = true;
+        break;
+    case EV_LIMIT:
+        job->limit_hit = true;
+        because(job, d->why);
+        break;
+    case EV_REQUEUE:
+        fold_requeue(en, ev, d);
+        break;
+    case EV_FINISH:
+    case EV_FAIL:
+    case EV_KILLED:
+    case EV_EXPIRE:
+    case EV_LOST:
+        fold_end(en, ev, d);
+        break;
+    }
+}
+
+/* What the engine has written and cannot do without. */
+static int check_detail(const struct entry *en, const struct store_event *ev,
+                        const struct detail *d, struct error *err)
+{
+    int32_t attempt = en->job.attempt + (ev->ev == EV_INTENT);
+
+    if (ev->attempt != attempt)
+        return error_set(err, ERR_INVAL,
+                         "it is of attempt %" PRId32 ", not %" PRId32,
+                         ev->attempt, attempt);
+    if (ev->ev == EV_INTENT && (d->nodes < 1 || d->gpus < 0))
+        return error_set(err, ERR_INVAL, "an intent without its devices");
+    if (ev->ev == EV_CLAIM && d->holder[0] == '\0')
+        return error_set(err, ERR_INVAL, "a claim by nobody");
+    return 0;
+}
+
+static void move(struct entry *en, const struct store_event *ev,
+                 const struct detail *d, enum job_state to)
+{
+    enum job_state from = en->job.state;
+
+    if (to != from || ev->ev == EV_INTENT)
+        en->job.state_s = ev->at_s;
+    en->job.state = to;
+    /* The attempt's row keeps the state in which the attempt ended. */
+    if ((en->job.attempt > 0 && isnan(en->attempt_end_s)) ||
+        ev->ev == EV_INTENT)
+        en->attempt_state = to == JOB_QUEUED ? from : to;
+    apply(en, ev, d);
+}
+
+int eng_fold(struct entry *en, const struct store_event *ev, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    enum job_state to;
+
+    if (job_state_next(en->job.state, ev->ev, &to, err) < 0)
+        return -1;
+    if (ev->ev == EV_SUBMIT) {
+        if (eng_take_submit(en, ev->detail, err) < 0)
+            return -1;
+    } else if (detail_decode(ev->detail, &d, err) < 0 ||
+               check_detail(en, ev, &d, err) < 0) {
+        return -1;
+    }
+    move(en, ev, &d, to);
+    return 0;
+}
+
+int eng_fold_taken(struct entry *en, const struct store_event *ev,
+                   struct error *err)
+{
+    static const struct detail nothing = DETAIL_INIT;
+    enum job_state to;
+
+    if (job_state_next(en->job.state, ev->ev, &to, err) < 0)
+        return -1;
+    move(en, ev, &nothing, to);
+    return 0;
+}

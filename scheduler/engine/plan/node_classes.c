@@ -1,0 +1,253 @@
+/* node_classes.c - which nodes a job may use: its spec's words for Slurm
+ * against what the inventory says of each node.
+ *
+ * Nodes that differ in nothing but their size are of one class, and what a
+ * policy is told is a mask of classes (policy.h). With more than 64 kinds of
+ * nodes those from the 64th on share the last class. A job may use that one
+ * only if it may use each node in it, but it is thought to fit some day if it
+ * may use any.
+ *
+ * Slurm is the judge. Where its rules are not known here, everything is
+ * allowed and the attempt waits in Slurm: counts, brackets and mixed
+ * operators in a constraint; lists that were cut to their field; the default
+ * partition of a cluster that marks none.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+
+/* Does "a*,b" name the word, with or without its star? */
+static bool list_has(const char *list, const char *word, size_t len)
+{
+    for (const char *p = list; *p;) {
+        size_t n = strcspn(p, ","), m = n;
+        if (m > 0 && p[m - 1] == '*')
+            m--;
+        if (m == len && strncmp(p, word, len) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
+/* ---- classes of nodes ------------------------------------------------------
+ */
+static bool is_alike(const struct engine *e, size_t i, size_t k)
+{
+    const struct alloc_node *a = &e->nodes[i], *b = &e->nodes[k];
+    return eng_is_more(e, i) == eng_is_more(e, k) &&
+           strcmp(a->partitions, b->partitions) == 0 &&
+           strcmp(a->gpu_type, b->gpu_type) == 0 &&
+           a->gpu_bytes == b->gpu_bytes &&
+           strcmp(a->features, b->features) == 0 &&
+           strcmp(a->reservation, b->reservation) == 0;
+}
+
+static void mark_avoided(const struct engine *e, bool *ret)
+{
+    const struct entry_list *l = &e->files.avoiding;
+
+    for (size_t k = 0; k < l->n; k++) {
+        const char *list = l->at[k]->job.exclude;
+        for (size_t i = 0; i < e->n_nodes; i++)
+            ret[i] = ret[i] ||
+                     list_has(list, e->nodes[i].name, strlen(e->nodes[i].name));
+    }
+}
+
+int eng_classify(struct engine *e, struct error *err)
+{
+    struct node_classes c = {.n = 0};
+    bool *avoided = calloc(e->n_nodes + 1, sizeof(*avoided));
+
+    c.of = calloc(e->n_nodes + 1, sizeof(*c.of));
+    if (!c.of || !avoided) {
+        free(c.of);
+        free(avoided);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    mark_avoided(e, avoided);
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        const struct alloc_node *node = &e->nodes[i];
+        int32_t k = 0;
+        /* What some job keeps away from is like nothing else. */
+        while (k < c.n && (avoided[i] || avoided[c.first[k]] ||
+                           !is_alike(e, c.first[k], i)))
+            k++;
+        if (k == POLICY_CLASSES)
+            k--;
+        else if (k == c.n)
+            c.first[c.n++] = i;
+        c.of[i] = k;
+        c.has_partitions = c.has_partitions || node->partitions[0];
+        c.has_default = c.has_default || strchr(node->partitions, '*');
+    }
+    free(avoided);
+    eng_part_types(e, &c);
+    free(e->classes.of);
+    e->classes = c;
+    return 0;
+}
+
+/* ---- one node ------------------------------------------------------------
+ */
+/* One of the words, separated by any of `ops`, or all of them. */
+static bool has_words(const char *list, const char *words, const char *ops,
+                      bool all)
+{
+    for (const char *p = words; *p;) {
+        size_t n = strcspn(p, ops);
+        if (list_has(list, p, n) != all)
+            return !all;
+        p += n + (p[n] != '\0');
+    }
+    return all;
+}
+
+/* A list as long as its field was cut. */
+#define IS_CUT(field) (strlen(field) >= sizeof(field) - 1)
+
+static bool partition_fits(const struct node_classes *c,
+                           const struct alloc_node *node, const char *wanted)
+{
+    if (IS_CUT(node->partitions))
+        return true;
+    if (wanted)
+        return has_words(node->partitions, wanted, ",", false);
+    return !c->has_default || strchr(node->partitions, '*') != NULL;
+}
+
+static bool constraint_fits(const struct alloc_node *node, const char *wanted)
+{
+    bool has_and = strchr(wanted, '&') != NULL;
+    bool has_or = strchr(wanted, '|') != NULL;
+
+    if ((has_and && has_or) || strpbrk(wanted, "[](){}*!,") ||
+        IS_CUT(node->features))
+        return true;
+    return has_words(node->features, wanted, "&|", !has_or);
+}
+
+static bool reservation_fits(const struct alloc_node *node, const char *wanted)
+{
+    if (!wanted)
+        return node->reservation[0] == '\0';
+    return node->reservation[0] &&
+           list_has(wanted, node->reservation, strlen(node->reservation));
+}
+
+/* A GPU keeps some of its memory for itself, and calls 24G what it sells as
+ * that: from nine tenths of the least on it is enough. */
+static bool memory_fits(const struct alloc_node *node,
+                        const struct alloc_where *w)
+{
+    return node->gpu_bytes == 0 ||
+           (node->gpu_bytes >= w->gpu_min_bytes / 10 * 9 &&
+            (w->gpu_max_bytes == 0 || node->gpu_bytes <= w->gpu_max_bytes));
+}
+
+bool engine_memory_fits(const struct engine *e, const struct job *job, size_t i)
+{
+    const struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    return i < e->n_nodes && memory_fits(&e->nodes[i], &w);
+}
+
+bool eng_node_fits(const struct engine *e, size_t i,
+                   const struct alloc_where *w, bool has_gpus, bool now)
+{
+    const struct alloc_node *node = &e->nodes[i];
+
+    if (w->exclude && list_has(w->exclude, node->name, strlen(node->name)))
+        return false;
+    if (!has_gpus && eng_is_more(e, i))
+        return false; /* the node is there already */
+    if (has_gpus && w->gpu_type && strcasecmp(w->gpu_type, node->gpu_type) != 0)
+        return false;
+    if (has_gpus && !memory_fits(node, w))
+        return false;
+    /* Only Slurm's nodes have partitions; to others its words mean nothing. */
+    if (!e->classes.has_partitions)
+        return true;
+    if (!partition_fits(&e->classes, node, w->partition))
+        return false;
+    if (w->constraint && !constraint_fits(node, w->constraint))
+        return false;
+    return !now || reservation_fits(node, w->reservation);
+}
+
+bool engine_node_fits(const struct engine *e, const struct job *job, size_t i,
+                      bool now)
+{
+    const struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    return i < e->n_nodes && eng_node_fits(e, i, &w, job->gpus_max > 0, now);
+}
+
+struct alloc_where engine_where(const struct engine *e, const struct job *job)
+{
+    int32_t per_node = job->nodes > 0 ? job->gpus / job->nodes : 1;
+    struct alloc_where w = eng_where(e->parts.conf, job, per_node);
+    if (job->gpu_type[0] && job->state != JOB_QUEUED && job->state != JOB_HELD)
+        w.gpu_type = job->gpu_type;
+    return w;
+}
+
+/* ---- masks ---------------------------------------------------------------
+ */
+static struct class_masks masks(const struct engine *e,
+                                const struct alloc_where *w, bool has_gpus)
+{
+    struct class_masks m = {.now = 0};
+    uint64_t closed = 0; /* some node of the class does not fit now */
+
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        int32_t k = e->classes.of[i];
+        uint64_t bit = UINT64_C(1) << (unsigned)k;
+        if (k < POLICY_CLASSES - 1 && e->classes.first[k] != i)
+            continue;
+        if (eng_node_fits(e, i, w, has_gpus, false))
+            m.ever |= bit;
+        if (!eng_node_fits(e, i, w, has_gpus, true))
+            closed |= bit;
+    }
+    m.now = m.ever & ~closed;
+    return m;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool eng_same_where(const struct alloc_where *a, const struct alloc_where *b)
+{
+    return same_text(a->partition, b->partition) &&
+           same_text(a->constraint, b->constraint) &&
+           same_text(a->reservation, b->reservation) &&
+           same_text(a->gpu_type, b->gpu_type) &&
+           a->gpu_min_bytes == b->gpu_min_bytes &&
+           a->gpu_max_bytes == b->gpu_max_bytes &&
+           same_text(a->exclude, b->exclude);
+}
+
+struct class_masks eng_masks(const struct engine *e, const struct job *job,
+                             struct mask_memo *memo)
+{
+    struct alloc_where w = eng_where(e->parts.conf, job, 1);
+    bool has_gpus = job->gpus_max > 0;
+
+    for (size_t i = 0; i < MASK_MEMO; i++) {
+        const struct mask_memo_row *row = &memo->rows[i];
+        if (row->is_used && row->has_gpus == has_gpus &&
+            eng_same_where(&row->where, &w))
+            return row->masks;
+    }
+    struct mask_memo_row *row = &memo->rows[memo->next++ % MASK_MEMO];
+    *row = (struct mask_memo_row){.is_used = true,
+                                  .has_gpus = has_gpus,
+                                  .where = w,
+                                  .masks = masks(e, &w, has_gpus)};
+    return row->masks;
+}

@@ -1,0 +1,111 @@
+/* pending_order.c - who is in a policy's view, in the policy's order.
+ *
+ * The queue stands in it already (pending_queue.c). Those that live, and those
+ * of the queue that go before all others, are few: they are sorted and put in
+ * between.
+ */
+#include <stdlib.h>
+
+#include "scheduler/engine/plan/pending_order.h"
+#include "scheduler/engine/plan/plan.h"
+
+/* Of the queue, who is in the view. */
+static bool in_view(const struct waiting *w, double now_s)
+{
+    return !w->is_dropping && w->not_before_s <= now_s;
+}
+
+static int compare(const struct eng_order *a, const struct eng_order *b)
+{
+    if (a->is_owed != b->is_owed)
+        return a->is_owed ? -1 : 1;
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? -1 : 1;
+    if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
+        return a->submit_s < b->submit_s ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+static int by_order(const void *a, const void *b)
+{
+    return compare(a, b);
+}
+
+static struct eng_order of_live(const struct engine *e, struct entry *en,
+                                double now_s, double wall_s)
+{
+    return (struct eng_order){
+        .entry = en,
+        .id = en->job.id,
+        .submit_s = now_s - (wall_s - en->job.submit_s),
+        .priority = en->job.priority,
+        .is_owed = eng_is_owed(e, en),
+    };
+}
+
+static struct eng_order of_waiting(const struct waiting *w, double now_s,
+                                   double wall_s, bool is_owed)
+{
+    return (struct eng_order){
+        .entry = w->entry,
+        .waits = w,
+        .id = w->id,
+        .submit_s = now_s - (wall_s - w->submit_s),
+        .priority = w->priority,
+        .is_owed = is_owed,
+    };
+}
+
+/* Those that live, and those of the queue that go before all others. */
+static size_t few_of(const struct engine *e, double now_s, double wall_s,
+                     struct eng_order *ret)
+{
+    const struct entry_list *live = &e->files.moving;
+    const struct entry_list *owed = &e->files.owed;
+    bool has_owed = e->parts.conf->preempt.is_on;
+    size_t n = 0;
+
+    for (size_t i = 0; i < live->n; i++)
+        if (job_state_is_live(live->at[i]->job.state))
+            ret[n++] = of_live(e, live->at[i], now_s, wall_s);
+    for (size_t i = 0; has_owed && i < owed->n; i++) {
+        const struct waiting *w = owed->at[i]->filed.waits;
+        if (w && in_view(w, now_s))
+            ret[n++] = of_waiting(w, now_s, wall_s, true);
+    }
+    qsort(ret, n, sizeof(*ret), by_order);
+    return n;
+}
+
+int eng_order(struct engine *e, double now_s, double wall_s,
+              struct eng_order **ret, size_t *ret_n, struct error *err)
+{
+    const struct queue *q = &e->files.queue;
+    struct eng_order *o = malloc((e->n_active + 1) * sizeof(*o));
+    struct eng_order *few = malloc((e->n_active + 1) * sizeof(*few));
+    bool has_owed = e->parts.conf->preempt.is_on;
+    size_t n = 0, n_few, k = 0;
+
+    if (!o || !few) {
+        free(o);
+        free(few);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    eng_find_owed(e);
+    n_few = few_of(e, now_s, wall_s, few);
+    for (size_t i = 0; i < q->n; i++) {
+        const struct waiting *w = q->at[i];
+        if (!in_view(w, now_s) || (has_owed && w->is_owed))
+            continue;
+        const struct eng_order one = of_waiting(w, now_s, wall_s, false);
+        while (k < n_few && compare(&few[k], &one) < 0)
+            o[n++] = few[k++];
+        o[n++] = one;
+    }
+    while (k < n_few)
+        o[n++] = few[k++];
+    free(few);
+    *ret = o;
+    *ret_n = n;
+    return 0;
+}

@@ -1,0 +1,352 @@
+/* plan.c - the inventory, and the policy's wishes carried over.
+ *
+ * What the policy sees is policy_view.c's.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+
+enum { NODES_MAX = 65536 };
+
+static void note_unavailable(struct engine *e, const struct error *why)
+{
+    if (e->unavailable.code == ERR_NONE)
+        e->unavailable_since_s = eng_wall(e);
+    e->unavailable = *why;
+}
+
+/* To the engine they are down; why says who did it. */
+static void take_drained_out(struct engine *e)
+{
+    const struct engine_conf *conf = e->parts.conf;
+
+    for (size_t k = 0; k < conf->n_drained; k++) {
+        const struct engine_drained *d = &conf->drained[k];
+        for (size_t i = 0; i < e->n_nodes; i++) {
+            struct alloc_node *node = &e->nodes[i];
+            if (!node->is_up || strcmp(node->name, d->node) != 0)
+                continue;
+            node->is_up = 0;
+            node->is_drained = 1;
+            text_copy(node->why, sizeof(node->why), d->why);
+        }
+    }
+}
+
+/* What mgpu.yaml says of a type. */
+static void tell_memory(struct engine *e)
+{
+    const struct spec_map *m = e->parts.conf->gpu_memory;
+
+    for (size_t i = 0; m && i < e->n_nodes; i++) {
+        struct alloc_node *node = &e->nodes[i];
+        for (size_t k = 0; k < m->n && node->gpu_bytes == 0; k++)
+            if (node->gpus_total > 0 &&
+                strcasecmp(m->pairs[k].key, node->gpu_type) == 0 &&
+                parse_size(m->pairs[k].value, &node->gpu_bytes, NULL) < 0)
+                node->gpu_bytes = 0; /* conf_check.c lets none pass */
+    }
+}
+
+int eng_inventory(struct engine *e, struct error *err)
+{
+    struct alloc *a = e->parts.alloc;
+    struct error why = ERROR_INIT;
+    size_t n;
+
+    for (;;) {
+        if (e->cap_nodes > 0 &&
+            a->ops->inventory(a, e->nodes, e->cap_nodes, &n, &why) == 0)
+            break;
+        if (e->cap_nodes > 0 && why.code == ERR_UNAVAIL)
+            note_unavailable(e, &why);
+        bool is_small = e->cap_nodes == 0 || why.code == ERR_LIMIT;
+        if (!is_small || e->cap_nodes >= NODES_MAX)
+            return error_set(err, why.code, "%s", why.msg);
+        size_t cap = e->cap_nodes > 0 ? 4 * e->cap_nodes : 16;
+        struct alloc_node *p = realloc(e->nodes, cap * sizeof(*p));
+        if (!p)
+            return error_set(err, ERR_NOMEM, "out of memory");
+        e->nodes = p;
+        e->cap_nodes = cap;
+    }
+    e->n_nodes = n;
+    tell_memory(e);
+    take_drained_out(e);
+    e->unavailable = (struct error)ERROR_INIT;
+    return eng_classify(e, err);
+}
+
+/* ---- the wishes ----------------------------------------------------------
+ */
+int eng_ahead_save(const struct engine *e, bool **ret, struct error *err)
+{
+    bool *saved = calloc(e->n_active + 1, sizeof(*saved));
+
+    if (!saved)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < e->n_active; i++)
+        saved[i] = e->active[i]->is_ahead;
+    *ret = saved;
+    return 0;
+}
+
+void eng_ahead_restore(struct engine *e, bool *saved)
+{
+    for (size_t i = 0; saved && i < e->n_active; i++)
+        e->active[i]->is_ahead = saved[i];
+    free(saved);
+}
+
+static void set_reason(struct engine *e, struct entry *en, const char *reason,
+                       double start_s)
+{
+    en->job.start_estimate_s = start_s;
+    (void)eng_set_reason(e, en, reason);
+}
+
+/* Whose time has not come keeps the reason for that: no plan looks at it before
+ * then, which would take this one away when it has passed. */
+static void pause_all(struct engine *e, const char *why)
+{
+    char reason[JOB_REASON_CAP];
+
+    text_copy(reason, sizeof(reason), why);
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (en->job.state == JOB_QUEUED && !eng_waits(en) &&
+            en->not_before_s <= eng_now(e))
+            set_reason(e, en, reason, NAN);
+    }
+}
+
+/* Of a job that takes a range: policies start with the fewest that fit, see
+ * placement.c. */
+static void say_chosen(const struct engine *e, const struct job *job,
+                       struct detail *d)
+{
+    if (job->gpus_min < job->gpus_max)
+        (void)snprintf(d->why, sizeof(d->why),
+                       "the fewest of its range%s, as policy %s chooses",
+                       d->gpus > job->gpus_min ? " that fit its nodes" : "",
+                       e->policy->name);
+}
+
+int eng_intend(struct engine *e, struct entry *en, int32_t nodes, int32_t gpus,
+               uint64_t classes, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    d.nodes = nodes;
+    d.gpus = gpus;
+    if (gpus > 0 && eng_wants_type(e, &en->job))
+        text_copy(d.gpu_type, sizeof(d.gpu_type), eng_type_of(e, classes));
+    say_chosen(e, &en->job, &d);
+    en->job.start_estimate_s = NAN;
+    en->is_ahead = false;
+    return eng_stage(e, en, EV_INTENT, -1, &d, err);
+}
+
+/* Of a long queue each is far away: it is asked for before its turn. */
+static void fetch(const struct engine *e, uint64_t id)
+{
+    const struct entry *en = eng_find(e, id);
+
+    __builtin_prefetch(en);
+    __builtin_prefetch(en->job.reason + 64);
+}
+
+enum { FETCH_AHEAD = 8 };
+static int carry_over(struct engine *e, const struct eng_view *t, size_t n,
+                      struct error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct policy_wish *w = &t->wishes[i];
+        struct entry *en = eng_find(e, w->id);
+        assert(en);
+        int rc = 0;
+        if (i + FETCH_AHEAD < n)
+            fetch(e, t->wishes[i + FETCH_AHEAD].id);
+        if (w->act == POLICY_PREEMPT)
+            rc = eng_preempt(e, t->wishes, n, w, err);
+        else if (job_state_is_live(en->job.state))
+            rc = eng_ahead_wish(e, en, w, err);
+        else if (w->act == POLICY_WAIT)
+            set_reason(e, en, w->reason, w->start_s);
+        else
+            rc = eng_intend(e, en, w->nodes, w->nodes * w->gpus_per_node,
+                            w->classes, err);
+        if (rc < 0)
+            return -1;
+    }
+    return eng_ahead(e, &t->v, t->wishes, n, err);
+}
+
+/* A cluster that does not answer is a reason to wait, and none to complain
+ * about each second. */
+static int without_inventory(struct engine *e, const struct error *why,
+                             struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+
+    if (why->code != ERR_UNAVAIL) {
+        pause_all(e, "WaitingForGpus: the inventory is not known");
+        return error_set(err, why->code, "inventory: %s", why->msg);
+    }
+    detail_because(&d, "SlurmUnavailable: ", why->msg);
+    pause_all(e, d.why);
+    return 0;
+}
+
+/* One plan, and as long as it gives somebody too much another. */
+enum { PLANS_MAX = 16 };
+int eng_make_plan(struct engine *e, struct eng_view *t, uint64_t tells,
+                  size_t *ret_n, struct error *err)
+{
+    bool has_limits = eng_has_limits(e), again = true;
+    int rc = has_limits ? eng_limit_view(e, &t->v, t->jobs, tells, err) : 0;
+
+    *ret_n = 0;
+    for (int i = 0; rc == 0 && again && i < PLANS_MAX && t->v.n_jobs > 0; i++) {
+        rc = e->policy->plan(&t->v, t->wishes, e->n_active, ret_n, err);
+        if (rc == 0)
+            rc = eng_check_plan(&t->v, t->wishes, *ret_n, err);
+        if (rc < 0)
+            return error_wrap(err, "policy %s", e->policy->name);
+        again = false;
+        if (has_limits)
+            rc = eng_limit_wishes(e, &t->v, t->jobs, t->wishes, *ret_n, tells,
+                                  &again, err);
+    }
+    return rc;
+}
+
+int eng_plan(struct engine *e, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    struct eng_view t;
+    size_t n = 0;
+
+    e->wants_plan = false;
+    e->n_plans++;
+    e->look_at_s = INFINITY;
+    if (e->is_draining) { /* the nodes are shown as they are nevertheless */
+        pause_all(e, e->pause_reason);
+        if (eng_inventory(e, &why) < 0)
+            e->retry_at_s = eng_now(e) + 1;
+        return 0;
+    }
+    if (eng_inventory(e, &why) < 0) {
+        e->retry_at_s = eng_now(e) + 1;
+        return without_inventory(e, &why, err);
+    }
+    if (e->takes_back) {
+        if (eng_take_all_back(e, "a node is drained", err) < 0) {
+            e->retry_at_s = eng_now(e) + 1;
+            return -1;
+        }
+        e->takes_back = false;
+    }
+    int rc = eng_view_build(e, &t, err);
+    if (rc == 0 && t.v.n_jobs > 0)
+        rc = eng_make_plan(e, &t, TELLS_ALL, &n, err);
+    if (rc == 0)
+        e->look_at_s = eng_preempt_next(e, &t.v);
+    if (rc == 0 && (rc = carry_over(e, &t, n, err)) < 0)
+        e->retry_at_s = eng_now(e) + 1;
+    eng_view_clear(&t);
+    return rc;
+}
+
+/* ---- what it would do ------------------------------------------------------
+ */
+struct explaining {
+    struct engine *e;
+    void (*each)(void *arg, const struct engine_wish *w);
+    void *arg;
+    const struct policy_wish *wishes; /* [n], of the plan */
+    size_t n;
+};
+
+static void explain_wish(const struct explaining *x,
+                         const struct policy_wish *w)
+{
+    struct entry *en = eng_find(x->e, w->id);
+    bool starts = w->act == POLICY_START;
+    const struct engine_wish one = {
+        .job = &en->job,
+        .nodes = starts ? w->nodes : 0,
+        .gpus = starts ? w->nodes * w->gpus_per_node : 0,
+        .start_s = starts ? eng_now(x->e) : w->start_s,
+        .is_shown = true,
+        .reason = starts ? "" : w->reason,
+    };
+    en->is_planned = true;
+    if (en->job.state == JOB_QUEUED)
+        x->each(x->arg, &one);
+}
+
+/* "Preempted: ..." of one that would be; else what is said of it anyway. */
+static const char *reason_of(const struct explaining *x, const struct entry *en)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->wishes[i].act == POLICY_PREEMPT && x->wishes[i].id == en->job.id)
+            return x->wishes[i].reason;
+    return en->job.reason;
+}
+
+static void explain_others(const struct explaining *x, bool is_live)
+{
+    for (size_t i = 0; i < x->e->n_active; i++) {
+        struct entry *en = x->e->active[i];
+        bool is_other = is_live ? job_state_is_live(en->job.state)
+                                : !job_state_is_live(en->job.state) &&
+                                      !job_state_is_final(en->job.state) &&
+                                      !en->is_planned;
+        if (!is_other)
+            continue;
+        /* Only who lives is preempted, and few do: it is looked for in all. */
+        const struct engine_wish one = {.job = &en->job,
+                                        .start_s = NAN,
+                                        .is_shown = is_live,
+                                        .reason = is_live ? reason_of(x, en)
+                                                          : en->job.reason};
+        x->each(x->arg, &one);
+    }
+}
+
+int engine_explain(struct engine *e,
+                   void (*each)(void *arg, const struct engine_wish *w),
+                   void *arg, struct error *err)
+{
+    struct explaining x = {.e = e, .each = each, .arg = arg};
+    struct eng_view t;
+    size_t n = 0;
+
+    if (eng_inventory(e, err) < 0)
+        return -1;
+    int rc = eng_view_build(e, &t, err);
+    if (rc == 0 && t.v.n_jobs > 0)
+        rc = eng_make_plan(e, &t, TELLS_ALL, &n, err);
+    for (size_t i = 0; i < e->n_active; i++)
+        e->active[i]->is_planned = false;
+    if (rc == 0) {
+        x.wishes = t.wishes;
+        x.n = n;
+        explain_others(&x, true);
+        for (size_t i = 0; i < n; i++)
+            if (t.wishes[i].act != POLICY_PREEMPT)
+                explain_wish(&x, &t.wishes[i]);
+        explain_others(&x, false);
+    }
+    for (size_t i = 0; i < e->n_active; i++)
+        e->active[i]->is_planned = false;
+    eng_view_clear(&t);
+    return rc;
+}

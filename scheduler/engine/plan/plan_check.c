@@ -1,0 +1,206 @@
+/* plan_check.c - a policy is trusted to be clever, not right.
+ *
+ * Checked here, on the view that the policy was given: each queued job has
+ * exactly one wish, a start keeps its job's bounds, and all starts together fit
+ * on what is free. No other job has a wish, but one that may be told to go:
+ * for a job of more priority that waits, and that fits, with all others for
+ * which somebody goes, on what is free then.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/policy/placement.h"
+
+/* Looks from *i on, because wishes mostly come in the order of the jobs.
+ * out  *i  where it is, when it is there */
+static const struct policy_job *find(const struct policy_view *v, uint64_t id,
+                                     size_t *i)
+{
+    for (size_t n = 0, k = *i; n < v->n_jobs; n++, k++) {
+        if (k >= v->n_jobs)
+            k = 0;
+        if (v->jobs[k].id == id) {
+            *i = k;
+            return &v->jobs[k];
+        }
+    }
+    return NULL;
+}
+
+/* What a plan is checked on. */
+struct checking {
+    const struct policy_view *v;
+    const struct policy_wish *wishes;
+    size_t n;
+    struct policy_node *nodes; /* owned; what is free, less the starts */
+    int32_t *at;               /* owned */
+    bool *seen;                /* owned; by job: it has its wish */
+};
+
+static int check_start(struct checking *c, const struct policy_job *job,
+                       const struct policy_wish *w, struct error *err)
+{
+    struct place p = place_of(job, w->nodes, w->gpus_per_node);
+    bool is_of_set = job->n_sets == 0;
+    int64_t gpus = (int64_t)p.nodes * p.per_node;
+
+    if (p.nodes < job->nodes_min || p.nodes > job->nodes_max ||
+        p.per_node < 0 || (job->per_node > 0 && p.per_node != job->per_node) ||
+        gpus < job->gpus_min || gpus > job->gpus_max)
+        return error_set(err, ERR_INTERNAL,
+                         "job %" PRIu64 " may not have %" PRId32
+                         " nodes with %" PRId32 " GPUs",
+                         w->id, p.nodes, p.per_node);
+    for (size_t i = 0; i < job->n_sets && !is_of_set; i++)
+        is_of_set = (w->classes & ~job->sets[i]) == 0;
+    if (job->n_sets > 0)
+        p.classes &= w->classes;
+    if (!is_of_set)
+        return error_set(err, ERR_INTERNAL,
+                         "job %" PRIu64 " is to have nodes of one set", w->id);
+    if (!place_fits(c->nodes, c->v->n_nodes, p))
+        return error_set(err, ERR_INTERNAL,
+                         "no room for %" PRId32 " nodes with %" PRId32
+                         " GPUs of job %" PRIu64,
+                         p.nodes, p.per_node, w->id);
+    place_take(c->nodes, c->v->n_nodes, p, c->at);
+    return 0;
+}
+
+/* ---- who is to go ----------------------------------------------------------
+ */
+/* NULL: it may be told. */
+static const char *why_not(const struct policy_view *v,
+                           const struct policy_job *job)
+{
+    double now_s = v->now_s;
+
+    if (!v->preempt.is_on)
+        return "nobody is told to go here";
+    if (!job->may_go || job->is_leaving || !job->at)
+        return "it may not be told to go";
+    if (now_s - job->start_s < v->preempt.min_runtime_s - 1e-6)
+        return "it has not run for long enough";
+    if (now_s - job->preempted_s < POLICY_PREEMPT_AGAIN_S - 1e-6)
+        return "it went a short while ago";
+    return NULL;
+}
+
+static int check_preempt(const struct checking *c, const struct policy_job *job,
+                         const struct policy_wish *w, struct error *err)
+{
+    const char *why = why_not(c->v, job);
+    size_t k = 0, i = 0;
+    const struct policy_job *to = find(c->v, w->for_id, &k);
+
+    while (i < c->n && (c->wishes[i].act != POLICY_WAIT ||
+                        c->wishes[i].id != w->for_id || !c->wishes[i].is_owed))
+        i++;
+    if (!why && (!to || i == c->n))
+        why = "nobody waits for it";
+    if (!why && to->priority <= job->priority)
+        why = "it is of no less priority";
+    return why ? error_set(err, ERR_INTERNAL,
+                           "job %" PRIu64 " is to go for job %" PRIu64 ": %s",
+                           job->id, w->for_id, why)
+               : 0;
+}
+
+/* All who leave are gone: on what the starts leave there is room for those who
+ * are owed it. Who leaves by itself is the policy's guess, and no reason to
+ * doubt a plan in which nobody goes. */
+static int check_owed(struct checking *c, struct error *err)
+{
+    const struct policy_view *v = c->v;
+    double sure_s = v->now_s + v->preempt.grace_s;
+    bool goes = false;
+    size_t k = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        goes = goes || c->wishes[i].act == POLICY_PREEMPT;
+    for (size_t i = 0; goes && i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (!job_state_is_live(job->state) || !job->at || job->nodes < 1 ||
+            (job->gpus < 1 && !job->is_exclusive))
+            continue;
+        if (c->seen[i] || job->is_leaving ||
+            job->start_s + job->limit_s <= sure_s)
+            place_add(c->nodes, job->at,
+                      place_of(job, job->nodes, job->gpus / job->nodes), 1);
+    }
+    for (size_t i = 0; goes && i < c->n; i++) {
+        const struct policy_wish *w = &c->wishes[i];
+        if (w->is_owed && check_start(c, find(v, w->id, &k), w, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the plan --------------------------------------------------------------
+ */
+static int check_one(struct checking *c, const struct policy_wish *w, size_t *k,
+                     struct error *err)
+{
+    const struct policy_job *job = find(c->v, w->id, k);
+    bool is_queued = job && job->state == JOB_QUEUED;
+    bool goes = w->act == POLICY_PREEMPT;
+
+    if (!job || c->seen[*k] || is_queued == goes)
+        return error_set(err, ERR_INTERNAL, "a %s wish for job %" PRIu64,
+                         job && c->seen[*k] ? "second" : "stray", w->id);
+    c->seen[*k] = true;
+    if (goes)
+        return check_preempt(c, job, w, err);
+    if (w->act != POLICY_START && w->act != POLICY_WAIT)
+        return error_set(err, ERR_INTERNAL,
+                         "job %" PRIu64 " can only start or wait", w->id);
+    return w->act == POLICY_START ? check_start(c, job, w, err) : 0;
+}
+
+static int check(struct checking *c, struct error *err)
+{
+    size_t n_queued = 0, n_wishes = 0, k = 0, k_goes = 0;
+
+    for (size_t i = 0; i < c->v->n_jobs; i++)
+        n_queued += c->v->jobs[i].state == JOB_QUEUED;
+    for (size_t i = 0; i < c->n; i++)
+        n_wishes += c->wishes[i].act != POLICY_PREEMPT;
+    if (n_wishes != n_queued)
+        return error_set(err, ERR_INTERNAL, "%zu wishes for %zu queued jobs",
+                         n_wishes, n_queued);
+    for (size_t i = 0; i < c->n; i++)
+        if (check_one(c, &c->wishes[i],
+                      c->wishes[i].act == POLICY_PREEMPT ? &k_goes : &k,
+                      err) < 0)
+            return -1;
+    return check_owed(c, err);
+}
+
+int eng_check_plan(const struct policy_view *view,
+                   const struct policy_wish *wishes, size_t n,
+                   struct error *err)
+{
+    struct checking c = {
+        .v = view,
+        .wishes = wishes,
+        .n = n,
+        .nodes = malloc((view->n_nodes + 1) * sizeof(*c.nodes)),
+        .at = malloc((view->n_nodes + 1) * sizeof(*c.at)),
+        .seen = calloc(view->n_jobs + 1, sizeof(*c.seen)),
+    };
+    int rc;
+
+    if (c.nodes && c.at && c.seen) {
+        memcpy(c.nodes, view->nodes, view->n_nodes * sizeof(*c.nodes));
+        rc = check(&c, err);
+    } else {
+        rc = error_set(err, ERR_NOMEM, "out of memory");
+    }
+    free(c.nodes);
+    free(c.at);
+    free(c.seen);
+    return rc;
+}

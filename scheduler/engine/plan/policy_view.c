@@ -1,0 +1,375 @@
+/* policy_view.c - what the policy sees.
+ *
+ * What is free on a node is what the allocator's inventory says, but never
+ * more than our own live attempts leave there: one may have ended without
+ * our knowing it yet. From that goes what was asked for and is not granted,
+ * because an inventory counts an attempt when it holds its devices. If such
+ * an attempt does not fit now, it waits inside the allocator, and as much as
+ * it asked for is set aside among the nodes that it may use. Not more: a
+ * cluster may hold it back for ever, for reasons that are not size. Where it
+ * says that it does, nothing is set aside: one job of the cluster's size that
+ * its user may not run would be the end of the queue.
+ *
+ * GPUs that have failed are not shown once nobody has them: who needs them
+ * waits as for a node that is down, and nothing is kept for it.
+ *
+ * With submit_ahead an attempt that does not fit now is shown to the policy as
+ * a queued job, which it still is but for where it waits: others get around it
+ * as around any other (submit_ahead.c).
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/pending_order.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/policy/placement.h"
+
+void eng_buffers_clear(struct eng_buffers *r)
+{
+    free(r->jobs);
+    free(r->wishes);
+    *r = (struct eng_buffers){.cap = 0};
+}
+
+/* An eighth more than needed, so that a growing queue seldom reallocates. */
+static int buffers_create(struct eng_buffers *ret, size_t n, struct error *err)
+{
+    struct eng_buffers r = {.cap = n + n / 8 + 64};
+
+    r.jobs = malloc(r.cap * sizeof(*r.jobs));
+    r.wishes = malloc(r.cap * sizeof(*r.wishes));
+    if (!r.jobs || !r.wishes) {
+        eng_buffers_clear(&r);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    *ret = r;
+    return 0;
+}
+
+void eng_buffers_reserve(struct engine *e)
+{
+    if (buffers_create(&e->buffers, e->n_active, NULL) < 0)
+        return;
+    /* The page faults happen here. */
+    memset(e->buffers.jobs, 0, e->buffers.cap * sizeof(*e->buffers.jobs));
+    memset(e->buffers.wishes, 0, e->buffers.cap * sizeof(*e->buffers.wishes));
+}
+
+static int buffers_take(struct engine *e, struct eng_buffers *ret,
+                        struct error *err)
+{
+    if (e->buffers.cap < e->n_active)
+        return buffers_create(ret, e->n_active, err);
+    *ret = e->buffers;
+    e->buffers = (struct eng_buffers){.cap = 0};
+    return 0;
+}
+
+/* The engine keeps them, unless the queue became much shorter. */
+static void buffers_return(struct engine *e, struct eng_buffers *r)
+{
+    if (r->cap <= e->buffers.cap || r->cap / 4 > e->n_active + 64) {
+        eng_buffers_clear(r);
+        return;
+    }
+    eng_buffers_clear(&e->buffers);
+    e->buffers = *r;
+}
+
+void eng_view_clear(struct eng_view *t)
+{
+    free(t->nodes);
+    free(t->ats);
+    if (t->buffers.cap > 0)
+        buffers_return(t->of, &t->buffers);
+}
+
+/* The indexes of the nodes that "n1:0,1 n2:0" names; false when they are not
+ * all known, or not as many as the job has. */
+static bool parse_place(const struct engine *e, const struct job *job,
+                        int32_t *at)
+{
+    const char *type = engine_where(e, job).gpu_type;
+    int32_t n = 0;
+
+    for (const char *p = job->place; *p;) {
+        size_t word = strcspn(p, " "), len = strcspn(p, ": ");
+        size_t i = eng_part_at(e, p, len, type);
+        if (i == e->n_nodes || n == job->nodes)
+            return false;
+        at[n++] = (int32_t)i;
+        p += word;
+        p += strspn(p, " ");
+    }
+    return n == job->nodes;
+}
+
+/* NULL: nothing is free. */
+static struct policy_node *freest(const struct eng_view *t, uint64_t classes)
+{
+    struct policy_node *best = NULL;
+
+    for (size_t i = 0; i < t->v.n_nodes; i++) {
+        struct policy_node *node = &t->nodes[i];
+        if (place_may_use(classes, node) && node->is_up &&
+            place_free(node) > (best ? place_free(best) : 0))
+            best = node;
+    }
+    return best;
+}
+
+static void take_some(struct policy_node *node, int32_t n)
+{
+    node->gpus_free -= n;
+    if (node->n_parts > 1)
+        (node - node->part)->shared_free -= n;
+}
+
+static void close_machine(struct policy_node *node)
+{
+    struct policy_node *first = node - node->part;
+
+    node->gpus_free = 0;
+    for (int32_t i = 0; i < node->n_parts; i++)
+        first[i].gpus_free = 0;
+}
+
+/* As many GPUs as it asked for, from where most is free. */
+static void set_aside(struct eng_view *t, struct place p)
+{
+    int32_t left = p.nodes * (p.is_whole ? 1 : p.per_node);
+
+    while (left > 0) {
+        struct policy_node *node = freest(t, p.classes);
+        if (!node)
+            return;
+        int32_t free = place_free(node), taken = free < left ? free : left;
+        if (p.is_whole)
+            close_machine(node);
+        else
+            take_some(node, taken);
+        left -= p.is_whole ? 1 : taken;
+    }
+}
+
+static void show_as_queued(struct policy_job *job)
+{
+    job->state = JOB_QUEUED;
+    job->gpus = job->nodes = 0;
+    job->start_s = NAN;
+}
+
+/* Promised, but not in the inventory: taken where it would go. False when it
+ * fits nowhere, so that its place is not known. */
+static bool promise(const struct engine *e, struct eng_view *t,
+                    struct policy_job *job, int32_t *at)
+{
+    struct entry *en = eng_find(e, job->id);
+    struct place p = place_of(job, job->nodes, job->gpus / job->nodes);
+
+    p.classes &= eng_type_classes(e, en->job.gpu_type);
+    en->is_ahead = false;
+    if (place_fits(t->nodes, t->v.n_nodes, p)) {
+        place_take(t->nodes, t->v.n_nodes, p, at);
+        return true;
+    }
+    en->is_ahead = e->parts.conf->submit_ahead > 0 &&
+                   en->job.state == JOB_DISPATCHING && !eng_is_ending(en);
+    if (en->is_ahead)
+        show_as_queued(job);
+    else
+        set_aside(t, p);
+    return false;
+}
+
+/* A job without GPUs is nowhere, unless it wants its nodes to itself. */
+static bool holds(const struct policy_job *pj)
+{
+    return pj->nodes > 0 && (pj->gpus > 0 || pj->is_exclusive);
+}
+
+static int32_t not_more(int32_t ours, int32_t free)
+{
+    int32_t left = free < ours ? free : ours;
+    return left > 0 ? left : 0;
+}
+
+/* Where each live job is, as `at` of its policy_job: first those whose place
+ * is known, then, on what they leave, the promised ones. */
+static void view_places(const struct engine *e, struct eng_view *t)
+{
+    int32_t *at = t->ats;
+
+    for (size_t i = 0; i < t->v.n_nodes; i++)
+        t->nodes[i].gpus_free = t->nodes[i].gpus_total;
+    eng_part_nodes(e, t->nodes);
+    for (size_t i = 0; i < t->v.n_jobs; i++) {
+        struct policy_job *pj = &t->jobs[i];
+        const struct job *job = holds(pj) ? &eng_find(e, pj->id)->job : NULL;
+        if (!job || job->place[0] == '\0' || !parse_place(e, job, at))
+            continue;
+        place_add(t->nodes, at, place_of(pj, pj->nodes, pj->gpus / pj->nodes),
+                  -1);
+        pj->at = at;
+        at += pj->nodes;
+    }
+    for (size_t i = 0; i < t->v.n_nodes; i++) {
+        struct policy_node *node = &t->nodes[i];
+        node->gpus_free = not_more(node->gpus_free, e->nodes[i].gpus_free);
+        node->shared_free =
+            not_more(node->shared_free, e->nodes[i].shared_free);
+    }
+    for (size_t i = 0; i < t->v.n_jobs; i++) {
+        struct policy_job *pj = &t->jobs[i];
+        const struct entry *en = holds(pj) ? eng_find(e, pj->id) : NULL;
+        bool is_promised = en && en->job.place[0] == '\0' && !en->is_held;
+        if (!is_promised || !promise(e, t, pj, at))
+            continue;
+        pj->at = at;
+        pj->is_promised = 1;
+        at += pj->nodes;
+    }
+}
+
+/* Of one view: each kind is judged once. */
+struct kinds_memo {
+    uint64_t known;
+    struct class_masks of[QUEUE_KINDS];
+    struct mask_memo others;
+};
+
+static struct class_masks masks_of(const struct engine *e,
+                                   const struct waiting *w,
+                                   struct kinds_memo *memo)
+{
+    if (w->kind < 0)
+        return eng_masks(e, &w->entry->job, &memo->others);
+    if ((memo->known >> (unsigned)w->kind & 1) == 0) {
+        memo->of[w->kind] = eng_masks(e, &w->entry->job, &memo->others);
+        memo->known |= UINT64_C(1) << (unsigned)w->kind;
+    }
+    return memo->of[w->kind];
+}
+
+static void view_waiting(const struct engine *e, struct eng_view *t,
+                         const struct eng_order *o, struct kinds_memo *memo)
+{
+    const struct waiting *w = o->waits;
+    struct class_masks masks = masks_of(e, w, memo);
+
+    t->jobs[t->v.n_jobs++] = (struct policy_job){
+        .id = w->id,
+        .state = JOB_QUEUED,
+        .priority = w->priority,
+        .gpus_min = w->gpus_min,
+        .gpus_max = w->gpus_max,
+        .nodes_min = w->nodes_min,
+        .nodes_max = w->nodes_max,
+        .per_node = w->per_node,
+        .classes = masks.now,
+        .classes_ever = masks.ever,
+        .is_exclusive = w->is_exclusive || e->parts.conf->where.exclusive,
+        .submit_s = o->submit_s,
+        .start_s = NAN,
+        .limit_s = w->limit_s,
+        .left_s = NAN,
+        .is_owed = o->is_owed,
+    };
+}
+
+static void view_live(const struct engine *e, struct eng_view *t,
+                      const struct eng_order *o, struct mask_memo *memo)
+{
+    const struct entry *en = o->entry;
+    const struct job *job = &en->job;
+    struct class_masks masks = eng_masks(e, job, memo);
+    struct policy_job *pj = &t->jobs[t->v.n_jobs++];
+
+    *pj = (struct policy_job){
+        .id = job->id,
+        .state = job->state,
+        .priority = job->priority,
+        .gpus_min = job->gpus_min,
+        .gpus_max = job->gpus_max,
+        .nodes_min = job->nodes_min,
+        .nodes_max = job->nodes_max,
+        .per_node = job->per_node,
+        .classes = masks.now,
+        .classes_ever = masks.ever,
+        .is_exclusive = eng_is_exclusive(e->parts.conf, job),
+        .gpus = job->gpus,
+        .nodes = job->nodes,
+        .submit_s = o->submit_s,
+        .start_s = eng_start_of(en, t->v.now_s),
+        .limit_s = job->limit_s,
+        .left_s = NAN,
+        .is_owed = o->is_owed,
+    };
+    eng_view_preempt(e, en, t->v.now_s, pj);
+}
+
+static void view_nodes(const struct engine *e, struct policy_node *ret)
+{
+    for (size_t i = 0; i < e->n_nodes; i++) {
+        const struct alloc_node *node = &e->nodes[i];
+        int32_t total = node->gpus_total - node->gpus_out;
+        int32_t free = node->gpus_free;
+        ret[i] = (struct policy_node){
+            .gpus_total = total,
+            .gpus_free = free < 0       ? 0
+                         : free > total ? total
+                                        : free,
+            .is_up = e->nodes[i].is_up,
+            .class_id = e->classes.of[i],
+        };
+    }
+}
+
+int eng_view_build(struct engine *e, struct eng_view *t, struct error *err)
+{
+    struct kinds_memo memo = {.known = 0};
+    double now_s = eng_now(e), wall_s = eng_wall(e);
+    struct eng_order *order;
+    size_t n, n_ats = 1;
+    bool has_caps = false;
+
+    memset(t, 0, sizeof(*t));
+    if (eng_order(e, now_s, wall_s, &order, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct waiting *w = order[i].waits;
+        has_caps = has_caps || (w && w->has_cap);
+        if (!w && order[i].entry->job.nodes > 0)
+            n_ats += (size_t)order[i].entry->job.nodes;
+    }
+    t->nodes = calloc(e->n_nodes + 1, sizeof(*t->nodes));
+    t->ats = calloc(n_ats, sizeof(*t->ats));
+    t->of = e;
+    if (!t->nodes || !t->ats || buffers_take(e, &t->buffers, err) < 0) {
+        free(order);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    t->jobs = t->buffers.jobs;
+    t->wishes = t->buffers.wishes;
+    t->v = (struct policy_view){.now_s = now_s,
+                                .wall_s = wall_s,
+                                .nodes = t->nodes,
+                                .n_nodes = e->n_nodes,
+                                .jobs = t->jobs,
+                                .preempt = e->parts.conf->preempt};
+    view_nodes(e, t->nodes);
+    for (size_t i = 0; i < n; i++) {
+        if (order[i].waits)
+            view_waiting(e, t, &order[i], &memo);
+        else
+            view_live(e, t, &order[i], &memo.others);
+    }
+    free(order);
+    if (has_caps)
+        t->v.n_jobs = eng_cap_sweeps(e, t->jobs, t->v.n_jobs);
+    view_places(e, t);
+    eng_part_jobs(e, t);
+    return 0;
+}

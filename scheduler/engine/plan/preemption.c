@@ -1,0 +1,166 @@
+/* preemption.c - devices are taken back from jobs that run.
+ *
+ * The policy decides (policy/preempt.h); here is what it is told, and what
+ * becomes of its wish: one event, EV_PREEMPT with the job that the devices are
+ * for. From then on the attempt ends as one that a person requeues: its ranks
+ * are told to stop, they write a checkpoint, are killed after their grace, and
+ * the job is QUEUED at its old place, at no cost to its retries.
+ *
+ * Who is owed devices is written down nowhere else: it follows, in this life
+ * of the daemon as in the next, from whom the jobs that went have gone for.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+
+/* Of its present attempt. */
+double eng_start_of(const struct entry *en, double now_s)
+{
+    return isnan(en->start_now_s) ? now_s : en->start_now_s;
+}
+
+/* ---- the view -------------------------------------------------------------
+ */
+/* Not once it has had them: what becomes of it then is its own affair. */
+static bool is_owed_by(const struct entry *to, const struct entry *en)
+{
+    return to && !job_state_is_final(to->job.state) &&
+           to->job.priority > en->job.priority &&
+           !(to->job.claim_s >= en->job.preempt_s);
+}
+
+/* Who went so long ago that nobody is owed for it is filed no longer. */
+void eng_find_owed(struct engine *e)
+{
+    struct files *f = &e->files;
+    double now_s = eng_now(e);
+    size_t n = 0;
+
+    if (!e->parts.conf->preempt.is_on)
+        return;
+    while (f->owed.n > 0)
+        eng_set_owed(e, f->owed.at[f->owed.n - 1], false);
+    for (size_t i = 0; i < f->went.n; i++) {
+        struct entry *en = f->went.at[i];
+        en->filed.went = eng_owed_until(en) > now_s;
+        if (!en->filed.went)
+            continue;
+        f->went.at[n++] = en;
+        struct entry *to = eng_find(e, en->job.preempted_for);
+        if (is_owed_by(to, en))
+            eng_set_owed(e, to, true);
+    }
+    f->went.n = n;
+}
+
+static bool may_go(const struct entry *en)
+{
+    const struct job *job = &en->job;
+    bool is_there = job->state == JOB_STARTING || job->state == JOB_RUNNING ||
+                    job->state == JOB_STALLED;
+    return is_there && job->is_preemptible && !job->reported &&
+           !en->is_suspended && !eng_is_ending(en);
+}
+
+void eng_view_preempt(const struct engine *e, const struct entry *en,
+                      double now_s, struct policy_job *io)
+{
+    const struct policy_preempt *conf = &e->parts.conf->preempt;
+    const struct job *job = &en->job;
+
+    if (!conf->is_on)
+        return;
+    io->may_go = may_go(en);
+    io->is_leaving = eng_is_ending(en);
+    io->leaves_s = (isnan(en->told_s) ? now_s : en->told_s) + eng_grace(en);
+    io->leaves_for = job->is_preempted ? job->preempted_for : 0;
+    io->grace_s = fmin(job->grace_s, conf->grace_s);
+    io->preempted_s = en->preempted_s;
+    io->lost_s = job->saves ? 0 : fmax(0, now_s - io->start_s);
+}
+
+/* ---- the wish --------------------------------------------------------------
+ */
+/* A limit of its user may have turned up since it was to have them. */
+static bool is_owed(const struct policy_wish *wishes, size_t n, uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (wishes[i].act == POLICY_WAIT && wishes[i].id == id)
+            return wishes[i].is_owed;
+    return false;
+}
+
+int eng_preempt(struct engine *e, const struct policy_wish *wishes, size_t n,
+                const struct policy_wish *w, struct error *err)
+{
+    struct detail d = DETAIL_INIT;
+    struct entry *en = eng_find(e, w->id);
+    const struct entry *to = eng_find(e, w->for_id);
+
+    if (!is_owed(wishes, n, w->for_id))
+        return 0;
+    d.for_job = (int64_t)w->for_id;
+    d.grace_ms =
+        (int32_t)(1000 * fmin(en->job.grace_s, e->parts.conf->preempt.grace_s));
+    (void)snprintf(d.why, sizeof(d.why),
+                   "preempted by job %" PRIu64 " of %s, priority %" PRId32
+                   " over %" PRId32,
+                   to->job.id, to->job.user, to->job.priority,
+                   en->job.priority);
+    return eng_stage(e, en, EV_PREEMPT, -1, &d, err);
+}
+
+/* ---- when to look again ---------------------------------------------------
+ */
+static double later(double t, double at_s, double now_s)
+{
+    return at_s > now_s ? fmin(t, at_s) : t;
+}
+
+/* The priority of the first who waits; INT32_MIN: nobody does. Those who are
+ * owed something stand before him, and may be of a lower one. */
+static int32_t most_of(const struct policy_view *v)
+{
+    int32_t most = INT32_MIN;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        const struct policy_job *job = &v->jobs[i];
+        if (job->state != JOB_QUEUED)
+            continue;
+        most = job->priority > most ? job->priority : most;
+        if (!job->is_owed)
+            break;
+    }
+    return most;
+}
+
+/* Somebody has run for long enough, or is overdue: no event tells of that. */
+double eng_preempt_next(const struct engine *e, const struct policy_view *v)
+{
+    const struct files *f = &e->files;
+    int32_t most = v->preempt.is_on ? most_of(v) : INT32_MIN;
+    double t = INFINITY;
+
+    if (most == INT32_MIN)
+        return INFINITY;
+    for (size_t i = 0; i < f->moving.n; i++) {
+        const struct entry *en = f->moving.at[i];
+        struct policy_job job = {.start_s = eng_start_of(en, v->now_s)};
+        if (!job_state_is_live(en->job.state))
+            continue;
+        eng_view_preempt(e, en, v->now_s, &job);
+        if (job.is_leaving)
+            t = later(t, job.leaves_s + POLICY_PREEMPT_SLACK_S, v->now_s);
+        else if (job.may_go && en->job.priority < most)
+            t = later(t,
+                      fmax(job.start_s + v->preempt.min_runtime_s,
+                           job.preempted_s + POLICY_PREEMPT_AGAIN_S),
+                      v->now_s);
+    }
+    for (size_t i = 0; i < f->went.n; i++)
+        t = later(t, eng_owed_until(f->went.at[i]), v->now_s);
+    return t;
+}

@@ -1,0 +1,294 @@
+/* start_forecast.c - when those may start that have others before them.
+ *
+ * A plan knows until when its first job waits, and of those behind it no more
+ * than that they do. So the policy is asked again and again, each time at the
+ * moment at which the next job is over if all end at their limits, and it is
+ * taken down what it starts when. That is when each would start if nobody else
+ * came.
+ *
+ * And once more with what is known of how long they take (runtime_history.h),
+ * for most jobs end long before their limits: when each is expected to start.
+ * To the policy their limits are what they are.
+ *
+ * Done when somebody asks, never for a plan, once for all of them, and only as
+ * far as it is cheap and known: behind ENGINE_FORECASTS others, in a queue of
+ * more than QUEUE_MAX, behind a job without a limit, and where more than
+ * devices decides - limits of users, preemption, a sweep's max_parallel -
+ * nothing is said.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/policy/placement.h"
+
+/* Jobs that are looked at, in all plans together; and those of which a view is
+ * made at all, 0.3 us each: some milliseconds. */
+enum { FORECAST_WORK = 1 << 16, QUEUE_MAX = 20000 };
+
+struct forecast {
+    struct engine *e;
+    bool is_expected; /* each takes as long as it will, not as long as it may */
+    struct engine_start *starts; /* [ENGINE_FORECASTS] */
+    size_t n, n_waiting;
+    size_t n_measured; /* that end before their limits, by what is known */
+    struct eng_view
+        t; /* of a time to come: nodes and jobs are as they are then */
+    double *takes_s; /* owned; of each in t.jobs, from its start */
+    int32_t *ats;    /* owned; [ENGINE_FORECASTS][n_nodes], of those started */
+    size_t work;
+};
+
+/* What decides besides devices is not known of a time to come. */
+static bool is_known(const struct engine *e)
+{
+    return !eng_has_limits(e) && !e->parts.conf->preempt.is_on &&
+           !e->is_draining && e->n_nodes > 0 && e->n_active <= QUEUE_MAX &&
+           e->unavailable.code == ERR_NONE;
+}
+
+/* The highest priority of a job that may have to wait for others of its sweep:
+ * from there down a start may come sooner or later. */
+static int64_t capped_priority(const struct engine *e)
+{
+    int64_t top = INT64_MIN;
+    for (size_t i = 0; i < e->n_active; i++) {
+        const struct job *job = &e->active[i]->job;
+        if (job->state == JOB_QUEUED && job->max_parallel > 0 &&
+            job->priority > top)
+            top = job->priority;
+    }
+    return top;
+}
+
+/* Those that live, and the first that wait. */
+static void cut(struct forecast *f)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < f->t.v.n_jobs; i++) {
+        const struct policy_job job = f->t.jobs[i];
+        bool waits = job.state == JOB_QUEUED;
+        if (waits && f->n_waiting == ENGINE_FORECASTS)
+            continue;
+        f->n_waiting += waits;
+        f->t.jobs[kept++] = job;
+    }
+    f->t.v.n_jobs = kept;
+    f->t.v.jobs = f->t.jobs;
+}
+
+/* From its start to its end. in  for_s  how long it has run by now */
+static double takes_s(struct forecast *f, const struct policy_job *job,
+                      double for_s)
+{
+    double s = f->is_expected ? eng_expect_s(f->e, eng_find(f->e, job->id),
+                                             job->gpus, for_s, 0.5)
+                              : (double)NAN;
+    f->n_measured += s < job->limit_s;
+    return isnan(s) ? job->limit_s : s;
+}
+
+static struct policy_job *job_of(struct forecast *f, uint64_t id)
+{
+    size_t i = 0;
+    while (f->t.jobs[i].id != id)
+        i++;
+    return &f->t.jobs[i];
+}
+
+static void start(struct forecast *f, const struct policy_wish *w)
+{
+    struct policy_job *job = job_of(f, w->id);
+    struct place p = place_of(job, w->nodes, w->gpus_per_node);
+    int32_t *at = &f->ats[f->n * f->t.v.n_nodes];
+
+    f->starts[f->n++] = (struct engine_start){w->id, f->t.v.now_s, NAN};
+    p.classes = w->classes;
+    place_take(f->t.nodes, f->t.v.n_nodes, p, at);
+    job->state = JOB_RUNNING;
+    job->gpus = w->nodes * w->gpus_per_node;
+    job->nodes = w->nodes;
+    job->at = at;
+    job->start_s = f->t.v.now_s;
+    f->takes_s[job - f->t.jobs] = takes_s(f, job, 0);
+}
+
+static double end_of(const struct forecast *f, size_t i)
+{
+    double start_s = f->t.jobs[i].start_s;
+    return fmax((isnan(start_s) ? f->t.v.now_s : start_s) + f->takes_s[i],
+                f->t.v.now_s);
+}
+
+/* What of it is free: never more than there is, for others may be there, too.
+ */
+static void give_back(struct forecast *f, const struct policy_job *job)
+{
+    if (!job->at || job->nodes < 1 || (job->gpus < 1 && !job->is_exclusive))
+        return;
+    place_add(f->t.nodes, job->at,
+              place_of(job, job->nodes, job->gpus / job->nodes), 1);
+    for (int32_t k = 0; k < job->nodes; k++) {
+        struct policy_node *node = &f->t.nodes[job->at[k]];
+        struct policy_node *first = node - node->part;
+        int32_t n = node->n_parts > 1 ? node->n_parts : 1;
+        for (int32_t i = 0; i < n; i++)
+            if (first[i].gpus_free > first[i].gpus_total)
+                first[i].gpus_free = first[i].gpus_total;
+    }
+}
+
+/* To the moment at which the next is over; false: none ever is. */
+static bool go_on(struct forecast *f)
+{
+    double next_s = INFINITY;
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->t.v.n_jobs; i++)
+        if (job_state_is_live(f->t.jobs[i].state))
+            next_s = fmin(next_s, end_of(f, i));
+    if (!isfinite(next_s))
+        return false;
+    for (size_t i = 0; i < f->t.v.n_jobs; i++) {
+        const struct policy_job job = f->t.jobs[i];
+        if (job_state_is_live(job.state) && end_of(f, i) <= next_s) {
+            give_back(f, &job);
+            continue;
+        }
+        f->takes_s[n] = f->takes_s[i];
+        f->t.jobs[n++] = job;
+    }
+    f->t.v.n_jobs = n;
+    f->t.v.wall_s += next_s - f->t.v.now_s;
+    f->t.v.now_s = next_s;
+    return true;
+}
+
+/* As far as it is known. */
+static void play(struct forecast *f)
+{
+    const struct policy *policy = f->e->policy;
+    size_t n = 0;
+
+    do {
+        struct eng_view *t = &f->t;
+        f->work += t->v.n_jobs;
+        if (f->work > FORECAST_WORK ||
+            policy->plan(&t->v, t->wishes, f->e->n_active, &n, NULL) < 0 ||
+            eng_check_plan(&t->v, t->wishes, n, NULL) < 0)
+            return;
+        for (size_t i = 0; i < n; i++)
+            if (t->wishes[i].act == POLICY_START)
+                start(f, &t->wishes[i]);
+    } while (f->n < f->n_waiting && go_on(f));
+}
+
+/* Those of which it can be said; in ascending order of their numbers. */
+static size_t keep_known(struct forecast *f)
+{
+    int64_t capped = capped_priority(f->e);
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++) {
+        const struct job *job = &eng_find(f->e, f->starts[i].id)->job;
+        struct engine_start one = f->starts[i];
+        size_t at = n;
+        if (job->state != JOB_QUEUED || job->priority <= capped)
+            continue;
+        for (; at > 0 && f->starts[at - 1].id > one.id; at--)
+            f->starts[at] = f->starts[at - 1];
+        f->starts[at] = one;
+        n++;
+    }
+    return n;
+}
+
+static int prepare(struct forecast *f, struct error *err)
+{
+    if (eng_view_build(f->e, &f->t, err) < 0)
+        return -1;
+    cut(f);
+    f->ats = calloc((size_t)ENGINE_FORECASTS * f->e->n_nodes, sizeof(*f->ats));
+    f->takes_s = calloc(f->t.v.n_jobs + 1, sizeof(*f->takes_s));
+    if (!f->ats || !f->takes_s)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < f->t.v.n_jobs; i++) {
+        const struct policy_job *job = &f->t.jobs[i];
+        if (job_state_is_live(job->state))
+            f->takes_s[i] =
+                takes_s(f, job, fmax(0, f->t.v.now_s - job->start_s));
+    }
+    return 0;
+}
+
+/* out  ret  [ENGINE_FORECASTS] */
+static int forecast(struct engine *e, bool is_expected,
+                    struct engine_start *ret, size_t *ret_n,
+                    size_t *ret_measured, struct error *err)
+{
+    struct forecast f = {.e = e, .is_expected = is_expected, .starts = ret};
+    bool *was_ahead = NULL;
+
+    *ret_n = 0;
+    if (eng_ahead_save(e, &was_ahead, err) < 0)
+        return -1;
+    int rc = prepare(&f, err);
+    if (rc == 0) {
+        play(&f);
+        *ret_n = keep_known(&f);
+        *ret_measured = f.n_measured;
+    }
+    eng_ahead_restore(e, was_ahead);
+    eng_view_clear(&f.t);
+    free(f.ats);
+    free(f.takes_s);
+    return rc;
+}
+
+/* Both in order of their numbers; who is expected to start may be behind one
+ * without a limit, of whose start nothing else is known. */
+static size_t merge(struct engine_start *io, size_t n,
+                    const struct engine_start *expected, size_t n_expected)
+{
+    struct engine_start all[2 * ENGINE_FORECASTS] = {{.id = 0}};
+    size_t i = 0, k = 0, n_all = 0;
+
+    while (i < n || k < n_expected) {
+        bool is_in = i < n && (k == n_expected || io[i].id <= expected[k].id);
+        struct engine_start one = is_in ? io[i++]
+                                        : (struct engine_start){
+                                              .id = expected[k].id,
+                                              .start_s = NAN,
+                                          };
+        one.expected_s = NAN;
+        if (k < n_expected && expected[k].id == one.id) {
+            double s = expected[k++].start_s;
+            one.expected_s = s >= one.start_s ? (double)NAN : s;
+        }
+        all[n_all++] = one;
+    }
+    if (n_all > ENGINE_FORECASTS)
+        n_all = ENGINE_FORECASTS; /* no more than these wait in either */
+    memcpy(io, all, n_all * sizeof(*io));
+    return n_all;
+}
+
+int engine_forecast(struct engine *e, struct engine_start *ret, size_t *ret_n,
+                    struct error *err)
+{
+    struct engine_start expected[ENGINE_FORECASTS];
+    size_t n_expected = 0, n_measured = 0;
+
+    *ret_n = 0;
+    if (!is_known(e))
+        return 0;
+    if (forecast(e, false, ret, ret_n, &n_measured, err) < 0 ||
+        forecast(e, true, expected, &n_expected, &n_measured, err) < 0)
+        return -1;
+    if (n_measured > 0)
+        *ret_n = merge(ret, *ret_n, expected, n_expected);
+    return 0;
+}

@@ -1,0 +1,286 @@
+/* user_limits.c - how much of the cluster a user, or an account, may have at
+ * once.
+ *
+ * A policy knows devices, not people. So jobs that their user's limit keeps
+ * from starting even alone are taken out of the view, the others' upper ends
+ * are cut to what is left, and when the plan starts several of one user that
+ * together are too many, the later ones are taken out and it is made once
+ * more: what they would have had is somebody else's. Who is to start when
+ * others have gone for it counts as one that starts: nobody goes for a job
+ * that may not.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+
+/* A share of one user, or of one account. */
+struct use {
+    int64_t uid;
+    const char *account; /* NULL: this is a user's */
+    int32_t gpus, running;
+};
+
+struct uses {
+    struct use *u; /* owned */
+    size_t n;
+};
+
+static const char *account_of(const struct engine *e, const struct job *job)
+{
+    return eng_where(e->parts.conf, job, 1).account;
+}
+
+bool eng_has_limits(const struct engine *e)
+{
+    const struct engine_limits *l = &e->parts.conf->limits;
+    return l->gpus_per_user > 0 || l->running_per_user > 0 ||
+           l->gpus_per_account > 0 || l->running_per_account > 0;
+}
+
+/* There is room for it: uses_of() counted. */
+static struct use *find(struct uses *t, int64_t uid, const char *account)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct use *u = &t->u[i];
+        if (account ? u->account && strcmp(u->account, account) == 0
+                    : !u->account && u->uid == uid)
+            return u;
+    }
+    t->u[t->n] = (struct use){.uid = uid, .account = account};
+    return &t->u[t->n++];
+}
+
+static void add(const struct engine *e, struct uses *t, const struct job *job,
+                int32_t gpus)
+{
+    const char *account = account_of(e, job);
+    struct use *u = find(t, job->uid, NULL);
+    u->gpus += gpus;
+    u->running++;
+    if (account) {
+        u = find(t, 0, account);
+        u->gpus += gpus;
+        u->running++;
+    }
+}
+
+/* What would be broken by `gpus` more in one job, as a reason; false: nothing.
+ */
+static bool is_over(const struct use *u, int32_t gpus, int32_t max_gpus,
+                    int32_t max_running, char why[JOB_REASON_CAP])
+{
+    const char *who = u->account ? "Account" : "User";
+    const char *to = u->account ? " to account " : "";
+    const char *name = u->account ? u->account : "";
+    char text[JOB_REASON_CAP + 256]; /* an account's name may be long */
+
+    if (max_running > 0 && u->running + 1 > max_running)
+        (void)snprintf(text, sizeof(text),
+                       "Limit%sJobs: %" PRId32 " run, of %" PRId32
+                       " allowed%s%s",
+                       who, u->running, max_running, to, name);
+    else if (max_gpus > 0 && gpus > 0 && u->gpus + gpus > max_gpus)
+        (void)snprintf(text, sizeof(text),
+                       "Limit%sGpus: %" PRId32 " in use, needs %" PRId32
+                       ", of %" PRId32 " allowed%s%s",
+                       who, u->gpus, gpus, max_gpus, to, name);
+    else
+        return false;
+    text_copy(why, JOB_REASON_CAP, text);
+    return true;
+}
+
+static bool is_limited(const struct engine *e, struct uses *t,
+                       const struct job *job, int32_t gpus,
+                       char why[JOB_REASON_CAP])
+{
+    const struct engine_limits *l = &e->parts.conf->limits;
+    const char *account = account_of(e, job);
+    return is_over(find(t, job->uid, NULL), gpus, l->gpus_per_user,
+                   l->running_per_user, why) ||
+           (account && is_over(find(t, 0, account), gpus, l->gpus_per_account,
+                               l->running_per_account, why));
+}
+
+/* What is left of a limit; INT32_MAX without one. */
+static int32_t left(const struct use *u, int32_t max)
+{
+    return max > 0 ? max - u->gpus : INT32_MAX;
+}
+
+static int32_t most_gpus(const struct engine *e, struct uses *t,
+                         const struct job *job)
+{
+    const struct engine_limits *l = &e->parts.conf->limits;
+    const char *account = account_of(e, job);
+    int32_t n = left(find(t, job->uid, NULL), l->gpus_per_user);
+    int32_t m =
+        account ? left(find(t, 0, account), l->gpus_per_account) : INT32_MAX;
+    return n < m ? n : m;
+}
+
+static int uses_of(const struct engine *e, struct uses *t, struct error *err)
+{
+    /* Each job may bring a user and an account. */
+    t->n = 0;
+    t->u = calloc(2 * e->n_active + 2, sizeof(*t->u));
+    if (!t->u)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < e->files.moving.n; i++) {
+        const struct job *job = &e->files.moving.at[i]->job;
+        if (job_state_is_live(job->state))
+            add(e, t, job, job->gpus);
+    }
+    return 0;
+}
+
+int eng_limit_view(struct engine *e, struct policy_view *v,
+                   struct policy_job *jobs, uint64_t tells, struct error *err)
+{
+    struct uses t;
+    char why[JOB_REASON_CAP];
+    size_t n = 0;
+
+    if (uses_of(e, &t, err) < 0)
+        return -1;
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        struct entry *en = eng_find(e, jobs[i].id);
+        /* One that waits in the cluster's queue is shown as queued, too. */
+        bool is_new = en->job.state == JOB_QUEUED;
+        if (is_new && is_limited(e, &t, &en->job, jobs[i].gpus_min, why)) {
+            if (en->job.id >= tells) {
+                en->job.start_estimate_s = (double)__builtin_nan("");
+                (void)eng_set_reason(e, en, why);
+            }
+            continue;
+        }
+        if (is_new && jobs[i].gpus_max > 0) {
+            int32_t most = most_gpus(e, &t, &en->job);
+            if (jobs[i].gpus_max > most)
+                jobs[i].gpus_max = most;
+        }
+        jobs[n++] = jobs[i];
+    }
+    v->n_jobs = n;
+    free(t.u);
+    return 0;
+}
+
+/* What the starts leave no room for is not to be planned again one by one. */
+static void drop_limited(struct engine *e, struct uses *t,
+                         struct policy_view *v, struct policy_job *jobs,
+                         uint64_t tells)
+{
+    char why[JOB_REASON_CAP];
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n_jobs; i++) {
+        struct entry *en = eng_find(e, jobs[i].id);
+        if (en->job.state == JOB_QUEUED && !en->is_planned &&
+            is_limited(e, t, &en->job, jobs[i].gpus_min, why)) {
+            if (en->job.id >= tells)
+                (void)eng_set_reason(e, en, why);
+        } else {
+            jobs[n++] = jobs[i];
+        }
+        en->is_planned = false;
+    }
+    v->n_jobs = n;
+}
+
+int eng_limit_wishes(struct engine *e, struct policy_view *v,
+                     struct policy_job *jobs, struct policy_wish *wishes,
+                     size_t n, uint64_t tells, bool *ret_again,
+                     struct error *err)
+{
+    struct uses t;
+
+    *ret_again = false;
+    if (uses_of(e, &t, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        struct policy_wish *w = &wishes[i];
+        struct entry *en = eng_find(e, w->id);
+        int32_t gpus = w->nodes * w->gpus_per_node;
+        char why[JOB_REASON_CAP];
+        en->is_planned = false;
+        if ((w->act != POLICY_START && !w->is_owed) ||
+            en->job.state != JOB_QUEUED)
+            continue;
+        if (is_limited(e, &t, &en->job, gpus, why)) {
+            w->act = POLICY_WAIT;
+            w->is_owed = 0;
+            text_copy(w->reason, sizeof(w->reason), why);
+            *ret_again = true;
+        } else {
+            add(e, &t, &en->job, gpus);
+            en->is_planned = true;
+        }
+    }
+    if (*ret_again)
+        drop_limited(e, &t, v, jobs, tells);
+    free(t.u);
+    return 0;
+}
+
+/* ---- one job --------------------------------------------------------------
+ */
+bool eng_is_limited(const struct engine *e, const struct job *job, int32_t gpus)
+{
+    struct uses t;
+    char why[JOB_REASON_CAP];
+
+    if (!eng_has_limits(e))
+        return false;
+    if (uses_of(e, &t, NULL) < 0)
+        return true; /* the next plan knows better */
+    bool is = is_limited(e, &t, job, gpus, why);
+    free(t.u);
+    return is;
+}
+
+static int check_gpus(const struct job *job, int32_t max, const char *key,
+                      struct error *err)
+{
+    return max <= 0 || job->gpus_min <= max
+               ? 0
+               : error_set(err, ERR_INVAL,
+                           "can never start: needs %" PRId32
+                           " GPUs, of %" PRId32 " allowed (limits.%s) [E201]",
+                           job->gpus_min, max, key);
+}
+
+int eng_check_limits(const struct engine *e, const struct job *job,
+                     struct error *err)
+{
+    const struct engine_limits *l = &e->parts.conf->limits;
+    if (check_gpus(job, l->gpus_per_user, "max_gpus_per_user", err) < 0)
+        return -1;
+    return account_of(e, job) ? check_gpus(job, l->gpus_per_account,
+                                           "max_gpus_per_account", err)
+                              : 0;
+}
+
+int engine_use(const struct engine *e, const struct job *job,
+               struct engine_use *ret, struct error *err)
+{
+    struct uses t;
+    const char *account = account_of(e, job);
+
+    if (uses_of(e, &t, err) < 0)
+        return -1;
+    const struct use *u = find(&t, job->uid, NULL);
+    *ret = (struct engine_use){
+        .account = account, .user_gpus = u->gpus, .user_running = u->running};
+    if (account) {
+        u = find(&t, 0, account);
+        ret->account_gpus = u->gpus;
+        ret->account_running = u->running;
+    }
+    free(t.u);
+    return 0;
+}

@@ -1,0 +1,330 @@
+/* what_if.c - what a job that waits would have to ask for to start at once.
+ *
+ * The policy is asked, on copies of its view in which the job asks for
+ * something else, so an answer is what the next plan would do. A job that
+ * waits cannot be changed: it is to be cancelled and submitted again, and
+ * stands in the copy behind all others of its priority.
+ *
+ * Nothing of the engine changes, and the allocator is not asked: the nodes
+ * are those of the last plan. What does not fit on what is free is not
+ * planned, so there are few plans.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/policy/placement.h"
+
+/* Plans for one kind of change. A plan of a long queue takes its time, during
+ * which the daemon serves nobody. */
+enum { TRIES_MAX = 8, LONG_QUEUE = 1000 };
+
+struct suppose {
+    struct engine *e;
+    const struct job *job;
+    struct eng_view base;
+    struct policy_job *jobs; /* owned; what a plan is made of */
+    size_t at;               /* of the job in base.jobs */
+    size_t tries_max;
+};
+
+static const struct policy_job *self(const struct suppose *s)
+{
+    return &s->base.jobs[s->at];
+}
+
+/* out  ret_n  of s->base.wishes */
+static int plan(struct suppose *s, size_t *ret_n, struct error *err)
+{
+    struct eng_view t = s->base;
+    t.jobs = s->jobs;
+    t.v.jobs = s->jobs;
+    return eng_make_plan(s->e, &t, TELLS_NONE, ret_n, err);
+}
+
+static const struct policy_wish *wish_of(const struct suppose *s, size_t n,
+                                         uint64_t id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s->base.wishes[i].id == id)
+            return &s->base.wishes[i];
+    return NULL; /* a limit keeps it from starting */
+}
+
+/* The job as `changed`, behind all others of its priority. */
+static void put_last(struct suppose *s, struct policy_job changed)
+{
+    size_t n = s->base.v.n_jobs, k = 0;
+
+    changed.is_owed = 0; /* another job is owed nothing */
+    for (size_t i = 0; i < n; i++) {
+        const struct policy_job *j = &s->base.jobs[i];
+        if (i == s->at || (j->priority < changed.priority && !j->is_owed))
+            continue;
+        s->jobs[k++] = *j;
+        if (j->priority == changed.priority && j->submit_s >= changed.submit_s)
+            changed.submit_s = j->submit_s + 1;
+    }
+    s->jobs[k++] = changed;
+    for (size_t i = 0; i < n; i++)
+        if (s->base.jobs[i].priority < changed.priority &&
+            !s->base.jobs[i].is_owed)
+            s->jobs[k++] = s->base.jobs[i];
+}
+
+/* Whether it would start so. out  ret  with what, when it would */
+static bool would_start(struct suppose *s, struct policy_job changed,
+                        struct engine_change *ret)
+{
+    struct error ignored = ERROR_INIT; /* the next plan says what is wrong */
+    struct place place;
+    size_t n = 0;
+
+    if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place))
+        return false;
+    changed.submit_s = s->base.v.now_s;
+    put_last(s, changed);
+    if (plan(s, &n, &ignored) < 0)
+        return false;
+    const struct policy_wish *w = wish_of(s, n, changed.id);
+    if (!w || w->act != POLICY_START)
+        return false;
+    ret->nodes = w->nodes;
+    ret->gpus = w->nodes * w->gpus_per_node;
+    return true;
+}
+
+/* The most GPUs below its least that would do. */
+static void suppose_gpus(struct suppose *s, struct engine_change *ret)
+{
+    struct policy_job changed = *self(s);
+    int32_t n = changed.gpus_min - 1;
+    size_t tries = 0;
+
+    while (n >= 1 && n >= changed.nodes_min && tries < s->tries_max) {
+        struct place place;
+        changed.gpus_min = changed.gpus_max = n;
+        if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place)) {
+            n--;
+            continue;
+        }
+        if (would_start(s, changed, ret))
+            return;
+        tries++;
+        n = tries < TRIES_MAX / 2 ? n - 1 : n / 2;
+    }
+}
+
+/* The longest limit below t_s with which it is over before a job that has a
+ * reservation starts; in whole minutes. */
+static double hole_s(const struct suppose *s, size_t n, double t_s)
+{
+    double longest_s = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct policy_wish *w = &s->base.wishes[i];
+        double hole = w->act == POLICY_WAIT && w->id != s->job->id
+                          ? floor((w->start_s - s->base.v.now_s) / 60) * 60
+                          : 0;
+        if (isfinite(hole) && hole < t_s && hole > longest_s)
+            longest_s = hole;
+    }
+    return longest_s;
+}
+
+static void suppose_limit(struct suppose *s, struct engine_change *ret)
+{
+    struct policy_job changed = *self(s);
+    double holes_s[TRIES_MAX];
+    size_t n = 0, n_holes = 0;
+    struct error ignored = ERROR_INIT;
+    struct place place;
+
+    if (!place_find(s->base.nodes, s->base.v.n_nodes, &changed, &place))
+        return;
+    memcpy(s->jobs, s->base.jobs, s->base.v.n_jobs * sizeof(*s->jobs));
+    if (plan(s, &n, &ignored) < 0)
+        return;
+    for (double t_s = changed.limit_s; n_holes < s->tries_max;) {
+        t_s = hole_s(s, n, t_s);
+        if (t_s <= 0)
+            break;
+        holes_s[n_holes++] = t_s;
+    }
+    for (size_t i = 0; i < n_holes; i++) {
+        changed.limit_s = holes_s[i];
+        if (would_start(s, changed, ret)) {
+            ret->limit_s = holes_s[i];
+            return;
+        }
+    }
+}
+
+static bool in_partition(const struct job *job, const char *name)
+{
+    const char *p = job->where.partition;
+    size_t len = strlen(name);
+
+    while (p && *p) {
+        size_t n = strcspn(p, ",");
+        if (n == len && strncmp(p, name, n) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
+/* out  name  of the partition at *p, without its star; false at the end */
+static bool next_partition(const char **p, char *name, size_t cap)
+{
+    size_t n = strcspn(*p, ",");
+
+    if (n == 0 || n >= cap)
+        return false;
+    memcpy(name, *p, n);
+    name[n] = '\0';
+    if (name[n - 1] == '*')
+        name[n - 1] = '\0';
+    *p += n + ((*p)[n] == ',');
+    return true;
+}
+
+/* One that would do; the first node of each class knows its partitions. */
+static void suppose_partition(struct suppose *s, struct engine_change *ret)
+{
+    const struct node_classes *c = &s->e->classes;
+    size_t tries = 0;
+
+    for (int32_t k = 0; c->has_partitions && k < c->n; k++) {
+        const char *p = s->e->nodes[c->first[k]].partitions;
+        char name[sizeof(ret->partition)];
+        while (tries < s->tries_max && next_partition(&p, name, sizeof(name))) {
+            struct mask_memo memo = {.next = 0};
+            struct job elsewhere = *s->job;
+            struct policy_job changed = *self(s);
+            elsewhere.where.partition = name;
+            struct class_masks masks = eng_masks(s->e, &elsewhere, &memo);
+            changed.classes = masks.now;
+            changed.classes_ever = masks.ever;
+            if (in_partition(s->job, name) || masks.now == self(s)->classes)
+                continue;
+            tries++;
+            if (would_start(s, changed, ret)) {
+                text_copy(ret->partition, sizeof(ret->partition), name);
+                return;
+            }
+        }
+    }
+}
+
+/* When it would start if those that run end as estimated, and never after
+ * their limits. */
+static double planned_s(struct suppose *s, bool is_slow,
+                        struct engine_suppose *ret)
+{
+    double now_s = s->base.v.now_s;
+    struct error ignored = ERROR_INIT;
+    size_t n = 0;
+
+    ret->n_running = ret->n_measured = 0;
+    memcpy(s->jobs, s->base.jobs, s->base.v.n_jobs * sizeof(*s->jobs));
+    for (size_t i = 0; i < s->base.v.n_jobs; i++) {
+        struct policy_job *pj = &s->jobs[i];
+        if (!job_state_is_live(pj->state))
+            continue;
+        double limit_s =
+            eng_expect_s(s->e, eng_find(s->e, pj->id), pj->gpus,
+                         fmax(0, now_s - pj->start_s), is_slow ? 1 : 0);
+        ret->n_running++;
+        if (limit_s < pj->limit_s) {
+            pj->limit_s = limit_s;
+            ret->n_measured++;
+        }
+    }
+    if (ret->n_measured == 0 || plan(s, &n, &ignored) < 0)
+        return NAN;
+    const struct policy_wish *w = wish_of(s, n, s->job->id);
+    bool is_sooner = w && w->act == POLICY_WAIT && isfinite(w->start_s) &&
+                     !(w->start_s >= s->job->start_estimate_s);
+    return is_sooner ? w->start_s : (double)NAN;
+}
+
+/* Whether anything is known of how far off that may be. */
+static bool has_spread(const struct suppose *s)
+{
+    for (size_t i = 0; i < s->base.v.n_jobs; i++) {
+        const struct policy_job *pj = &s->base.jobs[i];
+        const struct entry *en = eng_find(s->e, pj->id);
+        double for_s = fmax(0, s->base.v.now_s - pj->start_s);
+        if (!job_state_is_live(pj->state))
+            continue;
+        if (eng_average_s(en) > 0 ||
+            eng_expect_s(s->e, en, pj->gpus, for_s, 1) >
+                eng_expect_s(s->e, en, pj->gpus, for_s, 0))
+            return true;
+    }
+    return false;
+}
+
+static void expect(struct suppose *s, struct engine_suppose *ret)
+{
+    struct engine_suppose slow;
+    double early = planned_s(s, false, ret), late;
+
+    ret->expected_s = early;
+    if (isnan(early) || s->base.v.n_jobs > LONG_QUEUE || !has_spread(s))
+        return;
+    late = planned_s(s, true, &slow);
+    if (isnan(late)) /* by the limits, then, if there are any */
+        late = s->job->start_estimate_s;
+    if (!(late >= early) || !isfinite(late))
+        return;
+    ret->expected_s = (early + late) / 2;
+    ret->within_s = (late - early) / 2;
+}
+
+static bool find_self(struct suppose *s)
+{
+    while (s->at < s->base.v.n_jobs && self(s)->id != s->job->id)
+        s->at++;
+    return s->at < s->base.v.n_jobs;
+}
+
+static void ask(struct suppose *s, struct engine_suppose *ret)
+{
+    s->tries_max = s->base.v.n_jobs > LONG_QUEUE ? 1 : TRIES_MAX;
+    suppose_gpus(s, &ret->gpus);
+    suppose_limit(s, &ret->limit);
+    suppose_partition(s, &ret->partition);
+    expect(s, ret);
+}
+
+int engine_suppose(struct engine *e, const struct job *job,
+                   struct engine_suppose *ret, struct error *err)
+{
+    struct suppose s = {.e = e, .job = job};
+    bool *was_ahead = NULL;
+    int rc;
+
+    *ret = (struct engine_suppose){
+        .limit.limit_s = NAN, .expected_s = NAN, .within_s = NAN};
+    if (job->state != JOB_QUEUED || e->is_draining || e->n_nodes == 0 ||
+        e->unavailable.code != ERR_NONE)
+        return 0;
+    if (eng_ahead_save(e, &was_ahead, err) < 0)
+        return -1;
+    s.jobs = calloc(e->n_active + 1, sizeof(*s.jobs));
+    if (!s.jobs) {
+        free(was_ahead);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    rc = eng_view_build(e, &s.base, err);
+    if (rc == 0 && find_self(&s))
+        ask(&s, ret);
+    eng_ahead_restore(e, was_ahead);
+    eng_view_clear(&s.base);
+    free(s.jobs);
+    return rc;
+}

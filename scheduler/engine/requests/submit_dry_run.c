@@ -1,0 +1,227 @@
+/* submit_dry_run.c - what would come of a submit.
+ *
+ * The jobs are entered as a submit enters them, what they depend on is looked
+ * at and a plan is made as the next one would be; when that was told they are
+ * taken out again. Of a long sweep all tasks are checked, but only the first
+ * are entered: a task costs as much as a submit, and the daemon serves nobody
+ * meanwhile. It happens between two events of the daemon, so neither the
+ * store nor the allocator, nor anybody who reads, meets one of them, and their
+ * ids are given to others.
+ *
+ * Of the jobs that are there nothing changes: who waits keeps the reason and
+ * the estimate of the last plan.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "scheduler/policy/placement.h"
+
+enum {
+    ALIKE_MAX = 10000, /* jobs that are looked at: 1 ms */
+    TRIED_MAX = 256    /* tasks that are entered, at 20 us each */
+};
+
+struct trial {
+    struct engine *e;
+    uint64_t first;
+    size_t n;
+    int32_t *at; /* owned; [e->n_nodes] */
+    struct engine_trial told;
+};
+
+/* What a submit moves besides the entries. */
+struct mark {
+    size_t n_events, n_early;
+    uint64_t last_id;
+    bool wants_plan, wants_depends;
+};
+
+static struct mark mark_of(const struct engine *e)
+{
+    return (struct mark){e->n_events, e->files.early.n, e->last_id,
+                         e->wants_plan, e->wants_depends};
+}
+
+static void back_to(struct engine *e, const struct mark *m)
+{
+    eng_unstage(e, m->n_events);
+    /* Nobody has seen the ids. */
+    e->last_id = m->last_id;
+    /* Others whose time has come are early no more, and want theirs. */
+    e->wants_plan = m->wants_plan || e->files.early.n < m->n_early;
+    e->wants_depends = m->wants_depends;
+}
+
+static struct entry *task(const struct trial *t, size_t i)
+{
+    return eng_find(t->e, t->first + i);
+}
+
+static bool is_planned_for(const struct entry *en)
+{
+    return en->job.state == JOB_QUEUED && !eng_waits(en);
+}
+
+static void all_wait(struct trial *t, const char *why)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (is_planned_for(task(t, i)))
+            (void)eng_set_reason(t->e, task(t, i), why);
+}
+
+static void no_inventory(struct trial *t, const struct error *why)
+{
+    struct detail d = DETAIL_INIT;
+
+    detail_because(&d, "SlurmUnavailable: ", why->msg);
+    all_wait(t, why->code == ERR_UNAVAIL
+                    ? d.why
+                    : "WaitingForGpus: the inventory is not known");
+}
+
+/* Takes what a wish starts, as the policy did; in its order. */
+static void take(struct trial *t, struct eng_view *view,
+                 const struct policy_wish *w, const struct entry *en)
+{
+    const struct alloc_where where =
+        eng_where(t->e->parts.conf, &en->job, w->gpus_per_node);
+    const struct place p = {w->nodes, w->gpus_per_node, w->classes,
+                            where.exclusive};
+
+    if (place_fits(view->nodes, view->v.n_nodes, p))
+        place_take(view->nodes, view->v.n_nodes, p, t->at);
+}
+
+static void look(struct trial *t, struct eng_view *view, size_t n)
+{
+    struct engine *e = t->e;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct policy_wish *w = &view->wishes[i];
+        struct entry *en = eng_find(e, w->id);
+        bool is_ours = w->id >= t->first, starts = w->act == POLICY_START;
+        if (starts && t->told.n_start == 0)
+            take(t, view, w, en);
+        if (is_ours && w->act == POLICY_WAIT) {
+            en->job.start_estimate_s = w->start_s;
+            (void)eng_set_reason(e, en, w->reason);
+        }
+        if (!is_ours || !starts)
+            continue;
+        en->is_planned = true;
+        if (t->told.n_start++ > 0)
+            continue;
+        t->told.nodes = w->nodes;
+        t->told.gpus_per_node = w->gpus_per_node;
+        if (w->gpus_per_node > 0 && eng_wants_type(e, &en->job))
+            t->told.gpu_type = eng_type_of(e, w->classes);
+    }
+}
+
+static int plan(struct trial *t, struct error *err)
+{
+    struct engine *e = t->e;
+    struct error why = ERROR_INIT;
+    struct eng_view view = {.nodes = NULL};
+    bool *was_ahead = NULL;
+    size_t n = 0;
+
+    if (e->is_draining) {
+        all_wait(t, e->pause_reason);
+        return 0;
+    }
+    if (eng_inventory(e, &why) < 0) {
+        no_inventory(t, &why);
+        return 0;
+    }
+    t->at = calloc(e->n_nodes + 1, sizeof(*t->at));
+    if (!t->at)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    if (eng_ahead_save(e, &was_ahead, err) < 0)
+        return -1;
+    int rc = eng_view_build(e, &view, err);
+    if (rc == 0 && view.v.n_jobs > 0)
+        rc = eng_make_plan(e, &view, t->first, &n, err);
+    for (size_t i = 0; i < t->n; i++)
+        task(t, i)->is_planned = false; /* the limits count so, too */
+    if (rc == 0)
+        look(t, &view, n);
+    eng_ahead_restore(e, was_ahead);
+    eng_view_clear(&view);
+    return rc;
+}
+
+/* The classes that a job ran as are its own; only who ran was measured. */
+static uint64_t find_alike(const struct trial *t)
+{
+    const struct entry *of = task(t, 0);
+    uint64_t id = t->first;
+
+    for (int i = 0; of->own.class && i < ALIKE_MAX && --id > 0; i++) {
+        const struct entry *en = eng_find(t->e, id);
+        if (en && en->job.attempt > 0 && en->own.class &&
+            engine_may(t->e, &en->job, of->job.uid) &&
+            strcmp(en->own.class, of->own.class) == 0)
+            return id;
+    }
+    return 0;
+}
+
+static int enter(struct trial *t, const struct engine_submit *req,
+                 const struct engine_sweep *sweep, struct error *err)
+{
+    struct engine_submit ours = *req;
+    struct engine *e = t->e;
+
+    ours.key = "-"; /* of a job that is gone before anybody asks for it */
+    ours.digest = NULL;
+    t->told.n = sweep ? sweep->n : 1;
+    t->n = t->told.n < TRIED_MAX ? t->told.n : TRIED_MAX;
+    if ((sweep && eng_check_sweep(sweep, err) < 0) ||
+        eng_check_room(e, req->uid, t->told.n, err) < 0)
+        return -1;
+    int rc = sweep ? eng_enter_sweep(e, &ours, sweep, t->n, &t->first,
+                                     &t->told.n_never, err)
+                   : eng_enter_one(e, &ours, &t->first, err);
+    eng_fates_anew(e);
+    for (size_t i = 0; rc == 0 && i < t->n; i++)
+        rc = eng_depends_one(e, task(t, i), err);
+    if (rc == 0)
+        eng_begins(e);
+    return rc;
+}
+
+int engine_try(struct engine *e, const struct engine_submit *req,
+               const struct engine_sweep *sweep,
+               int (*tell)(void *arg, const struct engine_trial *t,
+                           struct error *err),
+               void *arg, struct error *err)
+{
+    const struct mark mark = mark_of(e);
+    struct trial t = {.e = e};
+
+    int rc = enter(&t, req, sweep, err);
+    if (rc == 0)
+        rc = plan(&t, err);
+    if (rc == 0) {
+        t.told.first = &task(&t, 0)->job;
+        t.told.n_tried = t.n;
+        t.told.at = t.at;
+        t.told.gpu_type = t.told.gpu_type ? t.told.gpu_type : "";
+        t.told.alike = find_alike(&t);
+        for (size_t i = 0; i < t.n && !t.told.waits; i++)
+            if (!task(&t, i)->is_planned)
+                t.told.waits = &task(&t, i)->job;
+        for (size_t i = 0; i < t.n; i++)
+            t.told.n_never += task(&t, i)->job.force_queue &&
+                              eng_check_fits(e, &task(&t, i)->job, NULL) < 0;
+        rc = tell(arg, &t.told, err);
+    }
+    back_to(e, &mark);
+    free(t.at);
+    return rc;
+}

@@ -1,0 +1,347 @@
+/* submit_prepare.c - a job from its specification to its submit.
+ *
+ * Three things are made of a specification, each from the one before: what is
+ * read from it, the draft of its submit's event with the entry that this text
+ * says, and the job, under an id. The first two are no business of an engine's
+ * state and cost 0.1 ms; so any thread may have made them, and a sweep of
+ * thousands is entered by the loop with some microseconds for each. What
+ * nobody did beforehand is done here.
+ *
+ * A job is what is stored of it: its entry is filled by reading the text that
+ * was written, as a replay does, and not by what the text was written from.
+ * Only the engine knows the id of a sweep, the directory and the time. The
+ * first two are put into the text when it is entered, and into the entry with
+ * the same hand; the last is the event's own.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/text/text.h"
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+
+/* Of a job's directory: workers are told it, with the attempt behind it, in
+ * 512 bytes (wire.h). */
+enum { DIR_MAX = 480 };
+
+/* ---- reading --------------------------------------------------------------
+ */
+int engine_read(const char *spec, struct engine_read **ret, struct error *err)
+{
+    static const struct engine_conf later = {.kill_grace_s = 0};
+    struct engine_read *r = calloc(1, sizeof(*r));
+
+    if (!r || !(r->en = malloc(sizeof(*r->en)))) {
+        free(r);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    eng_entry_init(r->en, 1);
+    if (eng_from_spec(spec, &later, &r->en->job, &r->en->own, err) < 0) {
+        engine_read_destroy(r);
+        return -1;
+    }
+    *ret = r;
+    return 0;
+}
+
+void engine_read_destroy(struct engine_read *r)
+{
+    if (!r)
+        return;
+    eng_entry_free(r->en);
+    free(r->text);
+    free(r);
+}
+
+/* ---- drafts --------------------------------------------------------------
+ */
+/* Of a reading that has none yet: whose it is, and what its specification
+ * leaves to whoever takes it. */
+static void say_whose(struct engine_read *r, const struct engine_submit *req,
+                      double kill_grace_s, double wall_s)
+{
+    struct job *job = &r->en->job;
+
+    if (job->grace_s <= 0)
+        job->grace_s = kill_grace_s;
+    if (job->begin_s < 0)
+        job->begin_s = wall_s - job->begin_s;
+    job->uid = req->uid;
+    text_copy(job->user, sizeof(job->user), req->user);
+}
+
+static int say_task(struct engine_read *r, const struct engine_sweep *sweep,
+                    size_t i, struct error *err)
+{
+    struct entry *en = r->en;
+    char *vary = strdup(sweep->tasks[i].vary);
+
+    if (!vary)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    free(en->own.vary);
+    en->job.vary = en->own.vary = vary;
+    en->job.task = (int32_t)i;
+    en->job.number = eng_task_number(vary, en->job.task);
+    en->job.n_tasks = (int32_t)sweep->n;
+    en->job.max_parallel = sweep->max_parallel;
+    en->job.stop_on_fail = sweep->stop_on_fail;
+    return 0;
+}
+
+/* Where the id of its sweep stands in the text, which is 1 so far; 0: it is of
+ * none. No text within a string has a quote of its own, and only the spec,
+ * which comes first, has keys of others. */
+static size_t find_sweep(const char *text, size_t spec_len)
+{
+    static const char before[] = "\"sweep\":{\"id\":";
+    const char *at = strstr(text + spec_len, before);
+    return at ? (size_t)(at - text) + sizeof(before) - 1 : 0;
+}
+
+/* The entry is filled anew, from the text. */
+static int draft(struct engine_read *r, const struct engine_submit *req,
+                 struct error *err)
+{
+    struct job job = r->en->job;
+    const struct texts own = r->en->own;
+    struct entry *en;
+    char *text;
+
+    job.id = 1 + (uint64_t)job.task;
+    job.sweep = job.n_tasks > 0;
+    job.spec = own.spec;
+    job.key = req->key;
+    job.dir = NULL;
+    text_copy(job.digest, sizeof(job.digest),
+              job.task == 0 && req->digest ? req->digest : "");
+    if (submit_encode(&job, own.class, &text, err) < 0)
+        return -1;
+    en = malloc(sizeof(*en));
+    if (!en) {
+        free(text);
+        return error_set(err, ERR_NOMEM, "out of memory");
+    }
+    eng_entry_init(en, job.id);
+    en->own.spec = own.spec; /* its end is known by it */
+    size_t sweep_at = job.sweep > 0 ? find_sweep(text, strlen(own.spec)) : 0;
+    if (eng_take_submit(en, text, err) < 0) {
+        en->own.spec = NULL;
+        eng_entry_free(en);
+        free(text);
+        return -1;
+    }
+    en->job.uid = req->uid;
+    r->en->own.spec = NULL;
+    eng_entry_free(r->en);
+    r->en = en;
+    r->text = text;
+    r->sweep_at = sweep_at;
+    return 0;
+}
+
+int engine_draft(const struct engine_submit *req,
+                 const struct engine_sweep *sweep, double kill_grace_s,
+                 double wall_s, struct error *err)
+{
+    size_t n = sweep ? sweep->n : 1;
+
+    for (size_t i = 0; i < n; i++) {
+        struct engine_read *r = sweep ? sweep->tasks[i].read : req->read;
+        if (r->is_used || r->text)
+            return error_set(err, ERR_INVAL, "a reading is good for one draft");
+        say_whose(r, req, kill_grace_s, wall_s);
+        if ((sweep && say_task(r, sweep, i, err) < 0) || draft(r, req, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- checks --------------------------------------------------------------
+ */
+static int check_fits(const struct engine *e, const struct job *job,
+                      struct fit_memo *memo, struct error *err)
+{
+    struct error why = ERROR_INIT;
+
+    if (eng_check_fits_as(e, job, memo, &why) == 0 ||
+        (job->force_queue && why.code == ERR_INVAL))
+        return 0;
+    return error_set(err, why.code, "%s", why.msg);
+}
+
+/* The configuration may have changed since it was read, so what comes of it
+ * is put in here; a draft has what was so when it was made. */
+static int take_read(const struct engine *e, const struct engine_submit *req,
+                     struct engine_read *r, struct error *err)
+{
+    if (r->is_used)
+        return error_set(err, ERR_INVAL, "a reading is good for one submit");
+    r->is_used = true;
+    if (!r->text)
+        say_whose(r, req, e->parts.conf->kill_grace_s, eng_wall(e));
+    else if (r->en->job.uid != req->uid ||
+             strcmp(r->en->own.key, req->key) != 0)
+        return error_set(err, ERR_INVAL, "a draft is good for its own submit");
+    return 0;
+}
+
+int eng_prepare(struct engine *e, const struct engine_submit *req,
+                struct engine_read *io, struct fit_memo *memo,
+                struct error *err)
+{
+    if (take_read(e, req, io, err) < 0)
+        return -1;
+    const struct job *job = &io->en->job;
+    return check_fits(e, job, memo, err) < 0 ||
+                   eng_check_depends(e, job, err) < 0 ||
+                   eng_check_limits(e, job, err) < 0
+               ? -1
+               : 0;
+}
+
+int eng_prepare_task(struct engine *e, const struct engine_submit *req,
+                     const struct engine_sweep *sweep, size_t i,
+                     struct engine_read *io, struct fit_memo *memo,
+                     struct error *err)
+{
+    if (eng_prepare(e, req, io, memo, err) < 0)
+        return -1;
+    if (!io->text)
+        return say_task(io, sweep, i, err);
+    const struct job *job = &io->en->job;
+    return job->task == (int32_t)i && job->n_tasks == (int32_t)sweep->n
+               ? 0
+               : error_set(err, ERR_INVAL, "a draft is good for its own sweep");
+}
+
+/* ---- entering --------------------------------------------------------------
+ */
+/* Whoever names users where accounts come from is not who wrote this
+ * configuration: a name is one part of a path, or none. */
+static bool is_path_part(const char *name)
+{
+    return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           !strchr(name, '/');
+}
+
+static bool is_utf8(const char *s)
+{
+    const char *end = s + strlen(s);
+    while (s < end)
+        if (text_next(&s, end) < 0)
+            return false;
+    return true;
+}
+
+/* Where the new job will live, for good. *ret stays NULL when that is where
+ * all do. */
+static int choose_dir(const struct engine *e, const struct engine_submit *req,
+                      uint64_t id, char **ret, struct error *err)
+{
+    const char *from = e->parts.conf->user_jobs_dir;
+    struct buf b = BUF_INIT;
+    int rc = 0;
+
+    if (!from)
+        return 0;
+    if (strstr(from, "%u") && !is_path_part(req->user))
+        return error_set(err, ERR_INVAL,
+                         "a user named '%.40s' can have no directory",
+                         req->user);
+    for (const char *p = from; rc == 0 && *p; p++) {
+        bool is_user = strncmp(p, "%u", 2) == 0;
+        rc = is_user ? buf_addstr(&b, req->user, err) : buf_add(&b, p, 1, err);
+        p += is_user;
+    }
+    if (rc == 0)
+        rc = buf_addf(&b, err, "/%" PRIu64, id);
+    if (rc == 0 && b.len > DIR_MAX)
+        rc = error_set(err, ERR_INVAL, "'%.80s...' is too long for a job",
+                       b.data);
+    if (rc == 0 && !is_utf8(b.data))
+        rc = error_set(err, ERR_INVAL, "the directory is not valid UTF-8");
+    char *dir = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    if (!dir)
+        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
+    *ret = dir;
+    return 0;
+}
+
+/* Where it is to live, in the entry and in the text: the last member. */
+static int put_dir(const struct engine *e, const struct engine_submit *req,
+                   struct engine_read *r, struct error *err)
+{
+    struct entry *en = r->en;
+    struct buf b = BUF_INIT;
+    size_t len = strlen(r->text);
+
+    if (eng_set_dir(en, e->parts.conf->jobs_dir, err) < 0 ||
+        choose_dir(e, req, en->job.id, &en->own.dir, err) < 0)
+        return -1;
+    if (!en->own.dir)
+        return 0;
+    en->job.dir = en->own.dir;
+    int rc = buf_add(&b, r->text, len - 1, err);
+    if (rc == 0)
+        rc = buf_addstr(&b, ",\"dir\":", err);
+    if (rc == 0)
+        rc = text_add_json(&b, en->own.dir, err);
+    if (rc == 0)
+        rc = buf_addstr(&b, "}", err);
+    char *text = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    if (!text)
+        return rc < 0 ? -1 : error_set(err, ERR_NOMEM, "out of memory");
+    free(r->text);
+    r->text = text;
+    return 0;
+}
+
+/* The same with the id of its sweep, instead of the "1" there. */
+static int put_sweep(struct engine_read *r, uint64_t sweep, struct error *err)
+{
+    char id[24];
+    size_t n = (size_t)snprintf(id, sizeof(id), "%" PRIu64, sweep);
+    size_t rest = strlen(r->text + r->sweep_at + 1) + 1;
+    char *text = realloc(r->text, r->sweep_at + n + rest);
+
+    if (!text)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    r->text = text;
+    memmove(text + r->sweep_at + n, text + r->sweep_at + 1, rest);
+    memcpy(text + r->sweep_at, id, n);
+    r->en->job.sweep = sweep;
+    return 0;
+}
+
+int eng_enter(struct engine *e, const struct engine_submit *req,
+              struct engine_read *io, uint64_t sweep, struct entry **ret,
+              struct error *err)
+{
+    if (!io->text && draft(io, req, err) < 0)
+        return -1;
+    struct entry *en = io->en;
+    en->job.id = e->last_id + 1;
+    if ((sweep > 0 && put_sweep(io, sweep, err) < 0) ||
+        put_dir(e, req, io, err) < 0 || eng_add(e, en, err) < 0)
+        return -1;
+    char *text = io->text;
+    io->en = NULL;
+    io->text = NULL;
+    if (en->job.task == 0 && eng_add_key(e, en, err) < 0) {
+        free(text);
+        eng_remove(e, en);
+        return -1;
+    }
+    if (eng_stage_submit(e, en, text, err) < 0) {
+        eng_remove(e, en);
+        return -1;
+    }
+    eng_begin_one(e, en);
+    *ret = en;
+    return 0;
+}

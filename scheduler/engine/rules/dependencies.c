@@ -1,0 +1,265 @@
+/* dependencies.c - jobs that wait for the beginning or the end of others.
+ *
+ * Whom a job waits for is fixed by its submit, and each of them was there
+ * before it: there are no circles to look for. What is looked at is the
+ * others' states alone, and whether they were ever claimed, so a replay finds
+ * what was true before. A job for which what it waits for can never come is
+ * held, not lost: its user may cancel it, or release it and let it start
+ * without. Who waits for its success is held with it, and so on down the chain,
+ * which comes free again, link by link, when the one before it does: a link is
+ * nobody's decision, and the engine takes it back as it made it.
+ *
+ * Only claims and ends of jobs change anything here, so the queue is gone
+ * through after one of them, not with each step. How it stands with a sweep is
+ * found once in such a pass, however many wait for it: a sweep that waits for
+ * another, both of the most tasks, would else look at 16 million. A pass goes
+ * by id, and who waits has a larger one than whoever is waited for: what it
+ * does itself changes nothing that it has found.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+/* Of a whole sweep its first task. */
+static const struct job *named(const struct engine *e, const struct depend *d)
+{
+    return d->task < 0 ? engine_job(e, d->job)
+                       : engine_task(e, d->job, (uint64_t)d->task);
+}
+
+/* Jobs of others are not told apart from those that do not exist. */
+int eng_check_depends(struct engine *e, const struct job *job,
+                      struct error *err)
+{
+    if (eng_recall_depends(e, job, err) < 0)
+        return -1;
+    for (size_t i = 0; i < job->n_depends; i++) {
+        const struct depend *d = &job->depends[i];
+        const struct job *other = named(e, d);
+        char text[DEPEND_TEXT_CAP];
+        if (!other || !engine_may(e, other, job->uid))
+            return error_set(err, ERR_INVAL,
+                             "depends_on: you have no job %s [E022]",
+                             strchr(depend_show(d, text), ':') + 1);
+    }
+    return 0;
+}
+
+/* Nothing but a person lets it start, if anybody may. What somebody holds he
+ * means to release, and what was refused he means to put right. */
+static bool is_stuck(const struct job *job)
+{
+    return job->state == JOB_HELD &&
+           (job->held_by == HELD_DEPENDENCY || job->held_by == HELD_CORRUPT);
+}
+
+static enum depend_fate fate_of(const struct depend *d, const struct job *job)
+{
+    return d->kind == DEPEND_OK && is_stuck(job)
+               ? DEPEND_NEVER
+               : depend_fate(d->kind, job->state, job->has_begun);
+}
+
+/* As one job would: it has begun when all its tasks have; it is COMPLETED when
+ * they are, and not before the last of them has ended; but when one has failed,
+ * it can no more. */
+static enum depend_fate fate_of_sweep(const struct engine *e,
+                                      const struct depend *d, int32_t n_tasks,
+                                      const struct job **io)
+{
+    const struct job *waits = NULL, *failed = NULL, *stuck = NULL;
+    for (int32_t i = 0; i < n_tasks; i++) {
+        const struct job *task = engine_job(e, d->job + (uint64_t)i);
+        if (!task || fate_of(d, task) == DEPEND_WAITS)
+            waits = waits ? waits : task;
+        else if (!job_state_is_final(task->state))
+            stuck = !stuck && fate_of(d, task) == DEPEND_NEVER ? task : stuck;
+        else if (task->state != JOB_COMPLETED)
+            failed = failed ? failed : task;
+    }
+    failed = failed ? failed : stuck;
+    if (failed)
+        *io = failed;
+    if (failed && d->kind == DEPEND_OK)
+        return DEPEND_NEVER;
+    if (waits) {
+        *io = waits;
+        return DEPEND_WAITS;
+    }
+    return depend_fate(d->kind, failed ? failed->state : JOB_COMPLETED, true);
+}
+
+/* Of what the number stands for all of it. */
+static bool is_whole(const struct depend *d, const struct job *other)
+{
+    return d->task < 0 && other->sweep == d->job;
+}
+
+enum depend_fate engine_depend_fate(const struct engine *e,
+                                    const struct depend *d,
+                                    const struct job **ret)
+{
+    const struct job *other = named(e, d);
+    *ret = other;
+    if (other && is_whole(d, other))
+        return fate_of_sweep(e, d, other->n_tasks, ret);
+    return other ? fate_of(d, other) : DEPEND_NEVER;
+}
+
+/* As engine_depend_fate(), within a pass. */
+static enum depend_fate find_fate(struct engine *e, const struct depend *d,
+                                  const struct job **ret)
+{
+    const struct job *other = named(e, d);
+
+    if (!other || !is_whole(d, other))
+        return engine_depend_fate(e, d, ret);
+    struct fates *known = &eng_find(e, d->job)->fates;
+    if (known->round != e->fates_round)
+        *known = (struct fates){.round = e->fates_round};
+    if (!known->of[d->kind]) {
+        known->fate[d->kind] = engine_depend_fate(e, d, ret);
+        known->of[d->kind] = *ret;
+    }
+    *ret = known->of[d->kind];
+    return known->fate[d->kind];
+}
+
+void eng_fates_anew(struct engine *e)
+{
+    e->fates_round++;
+}
+
+/* The first in vain, else the first that is waited for. */
+static enum depend_fate look(struct engine *e, const struct job *job,
+                             const struct depend **ret, size_t *ret_n)
+{
+    enum depend_fate all = DEPEND_MET;
+
+    *ret_n = 0;
+    for (size_t i = 0; i < job->n_depends && all != DEPEND_NEVER; i++) {
+        const struct job *other;
+        enum depend_fate one = find_fate(e, &job->depends[i], &other);
+        *ret_n += one == DEPEND_WAITS;
+        if (one == DEPEND_NEVER || (one == DEPEND_WAITS && all == DEPEND_MET)) {
+            all = one;
+            *ret = &job->depends[i];
+        }
+    }
+    return all;
+}
+
+static const char in_vain[] = "DependencyNeverSatisfied: ";
+static const char behind[] = ", held behind ";
+
+/* What began it, in the words that were written for the first of the chain:
+ * "afterok:3, which is FAILED". NULL: it was not a dependency. */
+static const char *root_of(const struct job *other)
+{
+    const char *why = other->reason, *after;
+
+    if (!is_stuck(other) || strncmp(why, in_vain, strlen(in_vain)) != 0)
+        return NULL;
+    after = strstr(why, behind);
+    return after ? after + strlen(behind) : why + strlen(in_vain);
+}
+
+static int hold(struct engine *e, struct entry *en, const struct depend *d,
+                struct error *err)
+{
+    const struct job *other;
+    struct detail detail = DETAIL_INIT;
+    char text[DEPEND_TEXT_CAP], which[48] = "which";
+
+    (void)find_fate(e, d, &other);
+    const char *root = other ? root_of(other) : NULL;
+    if (other && is_whole(d, other) && d->kind == DEPEND_OK)
+        (void)snprintf(which, sizeof(which), "of which %" PRIu64 "_%" PRId32,
+                       other->sweep, other->number);
+    text_copy(detail.held, sizeof(detail.held), job_held_name(HELD_DEPENDENCY));
+    if (root)
+        (void)snprintf(detail.why, sizeof(detail.why), "%s%s%s%s", in_vain,
+                       depend_show(d, text), behind, root);
+    else
+        (void)snprintf(detail.why, sizeof(detail.why), "%s%s, %s is %s",
+                       in_vain, depend_show(d, text), which,
+                       other ? job_state_name(other->state) : "not there");
+    return eng_stage(e, en, EV_HOLD, -1, &detail, err);
+}
+
+static void wait_for(struct engine *e, struct entry *en, const struct depend *d,
+                     size_t n)
+{
+    char reason[JOB_REASON_CAP], text[DEPEND_TEXT_CAP], more[40] = "";
+
+    if (n > 1)
+        (void)snprintf(more, sizeof(more), " and %zu more", n - 1);
+    (void)snprintf(reason, sizeof(reason), "Dependency: waits for %s%s",
+                   depend_show(d, text), more);
+    en->is_waiting = true;
+    en->job.start_estimate_s = (double)__builtin_nan("");
+    (void)eng_set_reason(e, en, reason);
+}
+
+static int look_at(struct engine *e, struct entry *en, struct error *err)
+{
+    const struct depend *d = NULL;
+    size_t n = 0;
+    bool was = en->is_waiting;
+    bool is_held =
+        en->job.state == JOB_HELD && en->job.held_by == HELD_DEPENDENCY;
+
+    en->is_waiting = false;
+    if ((en->job.state != JOB_QUEUED && !is_held) || en->job.depends_waived)
+        return 0;
+    if (eng_recall_depends(e, &en->job, NULL) < 0) {
+        en->is_waiting = !is_held; /* for the store to tell */
+        return -1;
+    }
+    enum depend_fate fate = look(e, &en->job, &d, &n);
+    if (is_held && fate != DEPEND_NEVER &&
+        eng_stage(e, en, EV_RELEASE, -1, NULL, err) < 0)
+        return -1;
+    switch (fate) {
+    case DEPEND_NEVER:
+        return is_held ? 0 : hold(e, en, d, err);
+    case DEPEND_WAITS:
+        wait_for(e, en, d, n);
+        break;
+    case DEPEND_MET:
+        if (was) {
+            (void)eng_set_reason(e, en, "");
+            e->wants_plan = true; /* a claim alone asks for none */
+            if (en->is_early)
+                e->begin_at_s = -INFINITY;
+        }
+        break;
+    }
+    return 0;
+}
+
+int eng_depends_one(struct engine *e, struct entry *en, struct error *err)
+{
+    int rc = look_at(e, en, err);
+    eng_file(e, en);
+    return rc;
+}
+
+/* Out of memory, or the store fails: looked at again. */
+void eng_depends(struct engine *e)
+{
+    const struct entry_list *list = &e->files.depends;
+
+    if (!e->wants_depends)
+        return;
+    e->wants_depends = false;
+    eng_fates_anew(e);
+    for (size_t i = 0; i < list->n; i++) {
+        if (eng_depends_one(e, list->at[i], NULL) < 0) {
+            e->wants_depends = true;
+            e->retry_at_s = eng_now(e) + 1;
+        }
+    }
+}

@@ -1,0 +1,261 @@
+/* archive_summary.c - see archive_summary.h.
+ *
+ * A JSON object, in which what is as of any job is left out. All numbers are
+ * read back as they were.
+ */
+#include "scheduler/engine/store/archive_summary.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/text/text.h"
+
+enum kind { TEXT, INT32, INT64, REAL, STATE, KIND, YES };
+
+#define FIELD_OF(kind, name, is_told)                             \
+    {                                                             \
+#name, sizeof(#name) - 1, offsetof(struct job, name),     \
+            sizeof(((struct job *)NULL)->name), (kind), (is_told) \
+    }
+#define FIELD(kind, name) FIELD_OF(kind, name, false)
+#define TOLD(kind, name) FIELD_OF(kind, name, true)
+static const struct field {
+    const char *name;
+    size_t len, offset, cap;
+    enum kind kind;
+    bool is_told; /* of how far it came: only what its last event says */
+} fields[] = {
+    FIELD(STATE, state),
+    FIELD(INT64, uid),
+    FIELD(TEXT, name),
+    FIELD(TEXT, user),
+    FIELD(KIND, kind),
+    FIELD(TEXT, reason),
+    FIELD(YES, reported),
+    FIELD(TEXT, place),
+    FIELD(INT32, priority),
+    FIELD(INT32, gpus_min),
+    FIELD(INT32, gpus_max),
+    FIELD(INT32, gpus),
+    FIELD(INT32, attempt),
+    FIELD(INT32, exit_code),
+    FIELD(INT64, sweep),
+    FIELD(INT32, task),
+    FIELD(INT32, number),
+    FIELD(REAL, submit_s),
+    FIELD(REAL, start_s),
+    FIELD(REAL, end_s),
+    FIELD(REAL, limit_s),
+    TOLD(INT64, iteration),
+    TOLD(INT64, iterations_total),
+    TOLD(INT32, epoch),
+    TOLD(INT32, epochs_total),
+    TOLD(REAL, loss),
+    TOLD(REAL, t_iter),
+    TOLD(REAL, eval_accuracy),
+};
+enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+/* Of a job of which nothing is known. */
+static void set_blank(struct job *job)
+{
+    job->kind = "cv";
+    job->limit_s = INFINITY;
+}
+
+/* ---- writing --------------------------------------------------------------
+ */
+static int64_t int_at(const struct field *f, const void *at)
+{
+    int32_t n;
+    int64_t wide;
+    if (f->kind == INT32) {
+        memcpy(&n, at, sizeof(n));
+        return n;
+    }
+    memcpy(&wide, at, sizeof(wide));
+    return wide;
+}
+
+static int add_number(struct buf *b, const struct field *f, const void *at,
+                      const void *blank)
+{
+    char text[40];
+    double x;
+    int len;
+    if (f->kind == REAL) {
+        memcpy(&x, at, sizeof(x));
+        if (!isfinite(x))
+            return 0;
+        len = snprintf(text, sizeof(text), ",\"%s\":%.17g", f->name, x);
+    } else {
+        int64_t n = int_at(f, at);
+        if (n == int_at(f, blank))
+            return 0;
+        len = snprintf(text, sizeof(text), ",\"%s\":%" PRId64, f->name, n);
+    }
+    return len > 0 && (size_t)len < sizeof(text)
+               ? buf_add(b, text, (size_t)len, NULL)
+               : -1;
+}
+
+static int add_text(struct buf *b, const struct field *f, const char *text)
+{
+    if (!text[0])
+        return 0;
+    return buf_addf(b, NULL, ",\"%s\":", f->name) < 0 ||
+                   text_add_json(b, text, NULL) < 0
+               ? -1
+               : 0;
+}
+
+static int add_field(struct buf *b, const struct field *f,
+                     const struct job *job, const struct job *blank)
+{
+    const char *at = (const char *)job + f->offset;
+    switch (f->kind) {
+    case TEXT:
+        return add_text(b, f, at);
+    case STATE:
+        return add_text(b, f, job_state_name(job->state));
+    case KIND:
+        return add_text(b, f, strcmp(job->kind, blank->kind) ? job->kind : "");
+    case YES:
+        return job->reported ? buf_addf(b, NULL, ",\"%s\":true", f->name) : 0;
+    case INT32:
+    case INT64:
+    case REAL:
+        break;
+    }
+    return add_number(b, f, at, (const char *)blank + f->offset);
+}
+
+char *line_encode(const struct entry *en)
+{
+    struct buf b = BUF_INIT;
+    struct entry blank;
+    int rc = 0;
+    eng_entry_init(&blank, en->job.id);
+    set_blank(&blank.job);
+    for (size_t i = 0; rc == 0 && i < N_FIELDS; i++)
+        if (en->is_told || !fields[i].is_told)
+            rc = add_field(&b, &fields[i], &en->job, &blank.job);
+    if (rc == 0)
+        rc = buf_addstr(&b, "}", NULL);
+    if (rc == 0)
+        b.data[0] = '{'; /* instead of the first comma */
+    char *text = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    return text;
+}
+
+/* ---- reading --------------------------------------------------------------
+ */
+static int take_text(const struct field *f, const struct member *m, char *at)
+{
+    if (m->len >= f->cap)
+        return -1;
+    memcpy(at, m->text, m->len);
+    at[m->len] = '\0';
+    return 0;
+}
+
+static int take_kind(const struct member *m, struct job *job)
+{
+    static const char command[] = "command";
+    if (m->len != sizeof(command) - 1 || memcmp(m->text, command, m->len) != 0)
+        return -1;
+    job->kind = "command";
+    return 0;
+}
+
+static int take_number(const struct field *f, const struct member *m, char *at)
+{
+    int32_t n = (int32_t)m->n;
+    if (f->kind == REAL && (m->kind == MEMBER_REAL || m->kind == MEMBER_INT))
+        memcpy(at, &m->x, sizeof(m->x));
+    else if (f->kind == INT64 && m->kind == MEMBER_INT)
+        memcpy(at, &m->n, sizeof(m->n));
+    else if (f->kind == INT32 && m->kind == MEMBER_INT && n == m->n)
+        memcpy(at, &n, sizeof(n));
+    else
+        return -1;
+    return 0;
+}
+
+static int take_field(const struct field *f, const struct member *m,
+                      struct job *job)
+{
+    char *at = (char *)job + f->offset;
+    bool is_text = m->kind == MEMBER_TEXT;
+    switch (f->kind) {
+    case TEXT:
+        return is_text ? take_text(f, m, at) : -1;
+    case STATE:
+        return is_text ? job_state_from_text(m->text, m->len, &job->state) : -1;
+    case KIND:
+        return is_text ? take_kind(m, job) : -1;
+    case YES:
+        job->reported = true;
+        return m->kind == MEMBER_TRUE ? 0 : -1;
+    case INT32:
+    case INT64:
+    case REAL:
+        break;
+    }
+    return take_number(f, m, at);
+}
+
+/* As they were written they stand in their order, and each is found at once.
+ * -1: they do not, or one is strange. */
+static int take_in_order(const struct members *m, struct job *job)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < N_FIELDS && at < m->n; i++) {
+        const struct field *f = &fields[i];
+        if (m->at[at].len != f->len ||
+            memcmp(m->at[at].key, f->name, f->len) != 0)
+            continue;
+        if (take_field(f, &m->at[at++].value, job) < 0)
+            return -1;
+    }
+    return at == m->n ? 0 : -1;
+}
+
+static int take_by_name(const struct members *m, struct job *job)
+{
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        const struct member v = members_get(m, fields[i].name);
+        if (v.kind != MEMBER_NONE && take_field(&fields[i], &v, job) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int line_decode(uint64_t id, const char *text, struct entry **io)
+{
+    struct members m;
+    struct entry *en = *io;
+    int rc = -1;
+    if (en)
+        eng_entry_clear(en);
+    else
+        en = *io = malloc(sizeof(*en));
+    if (!en)
+        return -1;
+    eng_entry_init(en, id);
+    set_blank(&en->job);
+    if (members_read(text, &m) == 0) {
+        bool is_ours = !m.o && take_in_order(&m, &en->job) == 0;
+        rc = is_ours ? 0 : take_by_name(&m, &en->job);
+        members_clear(&m);
+    }
+    if (rc == 0 && job_state_is_final(en->job.state))
+        return 0;
+    eng_entry_free(en);
+    *io = NULL;
+    return -1;
+}

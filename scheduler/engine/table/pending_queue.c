@@ -1,0 +1,277 @@
+/* pending_queue.c - those that wait for devices, in the policy's order.
+ *
+ * A plan goes through all of them, and of a long queue that is mostly waiting
+ * for memory: 2 kB an entry, on a page of its own, of which it wants 100
+ * bytes. So these are copied here, close together, whenever an entry is filed
+ * (job_lists.c).
+ *
+ * Where a job may run follows from a few texts, and most jobs of a queue say
+ * the same: they are of one kind, and are judged as one by each plan. Of more
+ * than QUEUE_KINDS the others, as those for which there is no memory, are of no
+ * kind and judged alone.
+ */
+#include "scheduler/engine/table/pending_queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+enum { ROOM_PLACES = 256 };
+struct waiting_room {
+    struct waiting_room *next;
+    struct waiting places[ROOM_PLACES];
+};
+
+static int add_room(struct queue *q, struct error *err)
+{
+    size_t n = q->n_places + ROOM_PLACES;
+    struct waiting **unused = realloc(q->unused, n * sizeof(struct waiting *));
+    if (unused)
+        q->unused = unused;
+    struct waiting_room *room = unused ? malloc(sizeof(*room)) : NULL;
+    if (!room)
+        return error_set(err, ERR_NOMEM, "out of memory");
+    room->next = q->rooms;
+    q->rooms = room;
+    q->n_places = n;
+    for (size_t i = ROOM_PLACES; i-- > 0;)
+        q->unused[q->n_unused++] = &room->places[i];
+    return 0;
+}
+
+int eng_queue_reserve(struct queue *q, size_t n, struct error *err)
+{
+    if (n > q->cap) {
+        size_t cap = 2 * q->cap > n ? 2 * q->cap : n + 64;
+        struct waiting **p = realloc(q->at, cap * sizeof(struct waiting *));
+        if (!p)
+            return error_set(err, ERR_NOMEM, "out of memory");
+        q->at = p;
+        q->cap = cap;
+    }
+    while (q->n_places < n)
+        if (add_room(q, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- kinds ----------------------------------------------------------------
+ */
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static const char *exclude_of(const struct job *job)
+{
+    return job->exclude[0] ? job->exclude : NULL;
+}
+
+static bool is_kind(const struct queue_kind *k, const struct job *job)
+{
+    const struct alloc_where *a = &k->where, *b = &job->where;
+    return k->n > 0 && k->has_gpus == (job->gpus_max > 0) &&
+           is_same_text(a->partition, b->partition) &&
+           is_same_text(a->constraint, b->constraint) &&
+           is_same_text(a->reservation, b->reservation) &&
+           is_same_text(a->gpu_type, b->gpu_type) &&
+           a->gpu_min_bytes == b->gpu_min_bytes &&
+           a->gpu_max_bytes == b->gpu_max_bytes &&
+           is_same_text(a->exclude, exclude_of(job));
+}
+
+static void kind_clear(struct queue_kind *k)
+{
+    free((char *)k->where.partition);
+    free((char *)k->where.constraint);
+    free((char *)k->where.reservation);
+    free((char *)k->where.gpu_type);
+    free((char *)k->where.exclude);
+    *k = (struct queue_kind){.n = 0};
+}
+
+static bool copy(const char *from, const char **ret)
+{
+    *ret = from ? strdup(from) : NULL;
+    return !from || *ret;
+}
+
+static bool kind_init(struct queue_kind *k, const struct job *job)
+{
+    *k = (struct queue_kind){.has_gpus = job->gpus_max > 0};
+    k->where.gpu_min_bytes = job->where.gpu_min_bytes;
+    k->where.gpu_max_bytes = job->where.gpu_max_bytes;
+    bool has = copy(job->where.partition, &k->where.partition) &&
+               copy(job->where.constraint, &k->where.constraint) &&
+               copy(job->where.reservation, &k->where.reservation) &&
+               copy(job->where.gpu_type, &k->where.gpu_type) &&
+               copy(exclude_of(job), &k->where.exclude);
+    if (!has)
+        kind_clear(k);
+    return has;
+}
+
+static int32_t kind_of(struct queue *q, const struct job *job)
+{
+    int32_t unused = -1;
+
+    for (int32_t i = 0; i < QUEUE_KINDS; i++) {
+        if (is_kind(&q->kinds[i], job)) {
+            q->kinds[i].n++;
+            return i;
+        }
+        if (q->kinds[i].n == 0 && unused < 0)
+            unused = i;
+    }
+    if (unused < 0 || !kind_init(&q->kinds[unused], job))
+        return -1;
+    q->kinds[unused].n = 1;
+    return unused;
+}
+
+static void leave_kind(struct queue *q, int32_t kind)
+{
+    if (kind >= 0 && --q->kinds[kind].n == 0)
+        kind_clear(&q->kinds[kind]);
+}
+
+/* ---- order ----------------------------------------------------------------
+ */
+static bool is_before(const struct waiting *a, const struct waiting *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    if (a->submit_s < b->submit_s || a->submit_s > b->submit_s)
+        return a->submit_s < b->submit_s;
+    return a->id < b->id;
+}
+
+static int by_order(const void *x, const void *y)
+{
+    const struct waiting *a = *(struct waiting *const *)x;
+    const struct waiting *b = *(struct waiting *const *)y;
+    return is_before(a, b) ? -1 : is_before(b, a);
+}
+
+/* How many stand before it. */
+static size_t place_of_one(const struct queue *q, const struct waiting *w)
+{
+    size_t from = 0, to = q->n;
+
+    if (to > 0 && is_before(q->at[to - 1], w)) /* who comes is mostly last */
+        return to;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (is_before(q->at[mid], w))
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+int32_t engine_position(struct engine *e, uint64_t id)
+{
+    const struct entry *en = eng_find(e, id);
+    return en && en->filed.waits
+               ? (int32_t)place_of_one(&e->files.queue, en->filed.waits) + 1
+               : 0;
+}
+
+/* ---- in and out -----------------------------------------------------------
+ */
+static void copy_in(struct waiting *w, const struct entry *en)
+{
+    const struct job *job = &en->job;
+
+    w->id = job->id;
+    w->submit_s = job->submit_s;
+    w->limit_s = job->limit_s;
+    w->not_before_s = en->not_before_s;
+    w->priority = job->priority;
+    w->gpus_min = job->gpus_min;
+    w->gpus_max = job->gpus_max;
+    w->nodes_min = job->nodes_min;
+    w->nodes_max = job->nodes_max;
+    w->per_node = job->per_node;
+    w->is_exclusive = job->where.exclusive;
+    w->is_dropping = en->dropped > 0;
+    w->has_cap = job->max_parallel > 0;
+    w->is_owed = en->filed.is_owed;
+}
+
+static struct waiting *begin(struct queue *q, struct entry *en)
+{
+    struct waiting *w = q->unused[--q->n_unused];
+
+    w->entry = en;
+    w->kind = kind_of(q, &en->job);
+    copy_in(w, en);
+    return w;
+}
+
+static void take_out(struct queue *q, size_t i)
+{
+    q->n--;
+    memmove(&q->at[i], &q->at[i + 1], (q->n - i) * sizeof(struct waiting *));
+}
+
+static void insert(struct queue *q, struct waiting *w)
+{
+    size_t i = place_of_one(q, w);
+
+    memmove(&q->at[i + 1], &q->at[i], (q->n - i) * sizeof(struct waiting *));
+    q->at[i] = w;
+    q->n++;
+}
+
+void eng_queue_set(struct queue *q, struct entry *en, bool wanted)
+{
+    struct waiting *w = en->filed.waits;
+
+    if (!w && !wanted)
+        return;
+    if (!w) {
+        w = en->filed.waits = begin(q, en);
+        insert(q, w);
+    } else if (!wanted) {
+        take_out(q, place_of_one(q, w));
+        leave_kind(q, w->kind);
+        q->unused[q->n_unused++] = w;
+        en->filed.waits = NULL;
+    } else if (w->priority != en->job.priority) {
+        take_out(q, place_of_one(q, w));
+        copy_in(w, en);
+        insert(q, w);
+    } else {
+        copy_in(w, en);
+    }
+}
+
+/* One after the other would move the others for each. */
+void eng_queue_fill(struct engine *e)
+{
+    struct queue *q = &e->files.queue;
+
+    for (size_t i = 0; i < e->n_active; i++) {
+        struct entry *en = e->active[i];
+        if (en->job.state == JOB_QUEUED && !eng_waits(en))
+            q->at[q->n++] = en->filed.waits = begin(q, en);
+    }
+    if (q->n > 0)
+        qsort(q->at, q->n, sizeof(struct waiting *), by_order);
+}
+
+void eng_queue_clear(struct queue *q)
+{
+    for (size_t i = 0; i < QUEUE_KINDS; i++)
+        kind_clear(&q->kinds[i]);
+    while (q->rooms) {
+        struct waiting_room *next = q->rooms->next;
+        free(q->rooms);
+        q->rooms = next;
+    }
+    free(q->unused);
+    free(q->at);
+}

@@ -1,0 +1,82 @@
+/* runtime_history.c - see runtime_history.h. */
+#include "scheduler/engine/table/runtime_history.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+
+static uint64_t fnv(uint64_t h, const void *data, size_t n)
+{
+    for (const unsigned char *p = data; n > 0; n--)
+        h = (h ^ *p++) * 1099511628211u;
+    return h;
+}
+
+static uint64_t kind_of(const struct job *job, int32_t gpus)
+{
+    uint64_t h = 14695981039346656037u;
+    h = fnv(h, &job->uid, sizeof(job->uid));
+    h = fnv(h, &gpus, sizeof(gpus));
+    h = fnv(h, job->name, strlen(job->name));
+    return h ? h : 1;
+}
+
+void eng_runs_note(struct engine *e, const struct entry *en)
+{
+    const struct job *job = &en->job;
+    double took_s = job->end_s - job->start_s;
+    uint64_t kind = kind_of(job, job->gpus);
+    struct eng_runs *r = &e->runs[kind % RUNS_N];
+
+    if (job->state != JOB_COMPLETED || job->attempt != 1 || !(took_s >= 0))
+        return;
+    if (r->kind != kind)
+        *r = (struct eng_runs){.kind = kind, .last_s = took_s};
+    r->fast_s = fmin(r->last_s, took_s);
+    r->slow_s = fmax(r->last_s, took_s);
+    r->last_s = took_s;
+}
+
+double eng_average_s(const struct entry *en)
+{
+    int64_t n = en->job.iteration - en->pace_iteration;
+    return en->pace_of == en->job.attempt && n > 0
+               ? (en->job.beat_s - en->pace_s) / (double)n
+               : (double)NAN;
+}
+
+/* To its end, by what it told; NAN: it told too little. */
+static double left_s(const struct entry *en, double share)
+{
+    const struct job *j = &en->job;
+    double average = eng_average_s(en), fast = j->t_iter, slow = fast;
+
+    if (!job_state_is_live(j->state) || j->iteration <= 0 ||
+        j->iterations_total < j->iteration || !(fast > 0))
+        return NAN;
+    if (average > 0) {
+        fast = fmin(fast, average);
+        slow = fmax(slow, average);
+    }
+    return (double)(j->iterations_total - j->iteration) *
+           (fast + share * (slow - fast));
+}
+
+double eng_expect_s(const struct engine *e, const struct entry *en,
+                    int32_t gpus, double for_s, double share)
+{
+    enum { STRETCH = 4 }; /* what has run longer goes on for a part of that */
+    double left = left_s(en, share);
+    uint64_t kind = kind_of(&en->job, gpus);
+    const struct eng_runs *r = &e->runs[kind % RUNS_N];
+
+    if (left >= 0)
+        return fmin(for_s + left, en->job.limit_s);
+    if (r->kind != kind)
+        return NAN;
+    double took_s = r->fast_s + share * (r->slow_s - r->fast_s);
+    if (took_s < for_s)
+        took_s = for_s + for_s / STRETCH;
+    return fmin(took_s, en->job.limit_s);
+}

@@ -1,0 +1,174 @@
+/* plan_check.c - plans that a wrong policy could make are refused. */
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/plan/plan.h"
+#include "tests/tap.h"
+
+static struct policy_node nodes[2];
+static struct policy_job jobs[3];
+static struct policy_view view = {
+    .nodes = nodes, .n_nodes = 2, .jobs = jobs, .n_jobs = 3};
+
+static void reset(void)
+{
+    nodes[0] = nodes[1] =
+        (struct policy_node){.gpus_total = 4, .gpus_free = 4, .is_up = 1};
+    for (int i = 0; i < 3; i++)
+        jobs[i] = (struct policy_job){.id = (uint64_t)i + 1,
+                                      .state = JOB_QUEUED,
+                                      .gpus_min = 2,
+                                      .gpus_max = 4,
+                                      .nodes_min = 1,
+                                      .nodes_max = 2,
+                                      .classes = POLICY_ANY_CLASS};
+    jobs[2].state = JOB_RUNNING;
+}
+
+static void verdict(struct policy_wish a, struct policy_wish b, size_t n,
+                    const char *why, const char *what)
+{
+    struct policy_wish wishes[3] = {a, b, b};
+    struct error err = ERROR_INIT;
+
+    int rc = eng_check_plan(&view, wishes, n, &err);
+    is_str(rc == 0 ? "good" : err.msg, why, what);
+}
+
+static struct policy_wish start(uint64_t id, int32_t n, int32_t per)
+{
+    return (struct policy_wish){
+        .act = POLICY_START, .id = id, .nodes = n, .gpus_per_node = per};
+}
+
+static struct policy_wish wait(uint64_t id)
+{
+    return (struct policy_wish){.act = POLICY_WAIT, .id = id};
+}
+
+/* Job 3 has what job 1 wants; job 2 waits for something else. */
+static void reset_full(void)
+{
+    static const int32_t at[] = {0};
+
+    reset();
+    view.preempt = (struct policy_preempt){
+        .is_on = 1, .grace_s = 60, .min_runtime_s = 600};
+    view.now_s = 5000;
+    view.n_nodes = 1;
+    nodes[0].gpus_free = 0;
+    jobs[0].priority = 50;
+    jobs[2].gpus = 4;
+    jobs[2].nodes = jobs[2].may_go = 1;
+    jobs[2].at = at;
+    jobs[2].start_s = 4000;
+    jobs[2].limit_s = INFINITY;
+    jobs[2].preempted_s = -INFINITY;
+}
+
+static void goes(int32_t gpus, const char *why, const char *what)
+{
+    struct policy_wish wishes[] = {
+        {.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
+        {.act = POLICY_WAIT,
+         .id = 1,
+         .is_owed = 1,
+         .nodes = 1,
+         .gpus_per_node = gpus},
+        wait(2)};
+    struct error err = ERROR_INIT;
+
+    int rc = eng_check_plan(&view, wishes, 3, &err);
+    is_str(rc == 0 ? "good" : err.msg, why, what);
+}
+
+static void test_goes(void)
+{
+#define NO "job 3 is to go for job 1: "
+    reset_full();
+    goes(4, "good", "a job goes for another");
+    goes(5, "job 1 may not have 1 nodes with 5 GPUs", "within its bounds");
+    jobs[2].gpus = 3;
+    goes(4, "no room for 1 nodes with 4 GPUs of job 1", "if that is enough");
+    nodes[0].gpus_free = 1;
+    goes(4, "good", "with what is free");
+    reset_full();
+    view.preempt.is_on = 0;
+    goes(4, NO "nobody is told to go here", "not where that is off");
+    reset_full();
+    jobs[2].may_go = 0;
+    goes(4, NO "it may not be told to go", "not who may not");
+    reset_full();
+    jobs[2].is_leaving = 1;
+    goes(4, NO "it may not be told to go", "not who does already");
+    reset_full();
+    jobs[2].start_s = 4401;
+    goes(4, NO "it has not run for long enough", "not so early");
+    reset_full();
+    jobs[2].preempted_s = 4401;
+    goes(4, NO "it went a short while ago", "not so soon again");
+    reset_full();
+    jobs[2].priority = 50;
+    goes(4, NO "it is of no less priority", "not for an equal");
+    reset_full();
+    verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
+            wait(1), 3, NO "nobody waits for it", "not for one that gets none");
+    jobs[1].state = JOB_RUNNING;
+    verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 3, .for_id = 1},
+            wait(1), 2, NO "nobody waits for it", "not for nobody");
+    verdict((struct policy_wish){.act = POLICY_PREEMPT, .id = 1, .for_id = 1},
+            wait(1), 2, "a stray wish for job 1", "not who waits");
+    view.preempt = (struct policy_preempt){.is_on = 0};
+    view.n_nodes = 2;
+}
+
+int main(void)
+{
+    test_goes();
+    reset();
+    verdict(start(1, 1, 4), start(2, 1, 4), 2, "good", "all that is free");
+    verdict(start(1, 2, 2), start(2, 2, 2), 2, "good", "spread");
+    verdict(wait(2), wait(1), 2, "good", "in any order");
+    verdict(start(1, 1, 4), wait(2), 1, "1 wishes for 2 queued jobs",
+            "one is missing");
+    verdict(wait(1), wait(1), 2, "a second wish for job 1", "one twice");
+    verdict(wait(1), wait(3), 2, "a stray wish for job 3", "one that runs");
+    verdict(wait(1), wait(9), 2, "a stray wish for job 9", "one unknown");
+    verdict(start(1, 1, 1), wait(2), 2,
+            "job 1 may not have 1 nodes with 1 GPUs", "too few");
+    verdict(start(1, 2, 3), wait(2), 2,
+            "job 1 may not have 2 nodes with 3 GPUs", "too many");
+    verdict(start(1, 3, 1), wait(2), 2,
+            "job 1 may not have 3 nodes with 1 GPUs", "too many nodes");
+    verdict(start(1, 2, -1), wait(2), 2,
+            "job 1 may not have 2 nodes with -1 GPUs", "less than none");
+    verdict((struct policy_wish){.act = POLICY_RESIZE, .id = 1}, wait(2), 2,
+            "job 1 can only start or wait", "no resizing yet");
+    nodes[1].is_up = 0;
+    verdict(start(1, 1, 4), start(2, 1, 2), 2,
+            "no room for 1 nodes with 2 GPUs of job 2", "a node is down");
+    reset();
+    nodes[1].class_id = 5;
+    jobs[1].classes = 1;
+    verdict(start(1, 1, 4), start(2, 1, 4), 2,
+            "no room for 1 nodes with 4 GPUs of job 2",
+            "another class than its own");
+    jobs[1].classes = 1 << 5;
+    verdict(start(2, 1, 4), start(1, 1, 4), 2, "good", "each in its own");
+    reset();
+    jobs[0].is_exclusive = 1;
+    verdict(start(1, 2, 1), start(2, 1, 2), 2,
+            "no room for 1 nodes with 2 GPUs of job 2",
+            "nothing is left beside an exclusive job");
+    nodes[0].gpus_free = 3;
+    verdict(start(1, 2, 1), wait(2), 2,
+            "no room for 2 nodes with 1 GPUs of job 1",
+            "nor does it share itself");
+    reset();
+    nodes[0].gpus_free = 3;
+    verdict(start(1, 1, 4), start(2, 1, 4), 2,
+            "no room for 1 nodes with 4 GPUs of job 2", "given out twice");
+    is_int(nodes[0].gpus_free, 3, "the view is left as it was");
+    return tap_done();
+}
