@@ -662,13 +662,13 @@ build/fuzz/text: $(call fuzz_obj,slurm/helper/gres.c slurm/place_text.c \
 build/fuzz/reply: $(call fuzz_obj,$(call srcs,tools))
 # Of the daemon all but its databases and what main() puts together.
 fuzz_not  := scheduler/ctld/args.c \
-    scheduler/ctld/compose_local.c \
-    scheduler/ctld/compose_slurm.c \
-    scheduler/ctld/daemonpipe.c \
-    scheduler/ctld/drain.c \
-    scheduler/ctld/reload.c \
-    scheduler/ctld/setup.c \
-    scheduler/ctld/system.c
+    scheduler/ctld/startup/allocator_local.c \
+    scheduler/ctld/startup/allocator_slurm.c \
+    scheduler/ctld/startup/daemonize.c \
+    scheduler/ctld/ingest/spool_drain.c \
+    scheduler/ctld/startup/reload.c \
+    scheduler/ctld/startup/setup.c \
+    scheduler/ctld/startup/privileges.c
 fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
     db/backup_dir.c \
     db/high_water.c \
@@ -681,12 +681,12 @@ fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
     slurm/as_user/files_direct.c \
     slurm/place_text.c \
     $(filter-out $(fuzz_not),$(call srcs,ctld)))
-build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/audit.c \
+build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/maintenance/audit_log.c \
     scheduler/engine/events/event_codec.c \
     scheduler/engine/events/submit_codec.c \
     scheduler/engine/events/json_nomem.c)
 build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c \
-    scheduler/ctld/drain.c)
+    scheduler/ctld/ingest/spool_drain.c)
 build/fuzz/drain: $(fuzz_ctld)
 build/fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -182,7 +182,7 @@ static int copy_small(const char *dir, const char *into, const char *name,
     return rc;
 }
 
-/* Whoever is put back is to know it: scheduler/ctld/restored.h. */
+/* Whoever is put back is to know it: scheduler/ctld/startup/restored_ids.h. */
 static int write_mark(const char *into, struct error *err)
 {
     static const char text[] = "a copy by mgpu-admin backup\n";

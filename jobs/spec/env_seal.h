@@ -7,8 +7,8 @@
  *     sealed:1:<id>:<base64>       of seal_text() under the variable's name
  *
  * and the key to it is a file of its own, <id>, for each submit
- * (scheduler/ctld/keys.h). Ranks get the key with their token. So the text is
- * of no use without the file, nor the file without the text.
+ * (scheduler/ctld/maintenance/env_keys.h). Ranks get the key with their token.
+ * So the text is of no use without the file, nor the file without the text.
  */
 #ifndef MGPU_JOBS_SPEC_ENV_SEAL_H
 #define MGPU_JOBS_SPEC_ENV_SEAL_H

@@ -18,12 +18,12 @@
 
 #include "jobs/base/log.h"
 #include "jobs/wire/wire.h"
-#include "scheduler/ctld/intake.h"
-#include "scheduler/ctld/notify.h"
-#include "scheduler/ctld/paths.h"
-#include "scheduler/ctld/private.h"
-#include "scheduler/ctld/restored.h"
-#include "scheduler/ctld/walk.h"
+#include "scheduler/ctld/api/job_cursor.h"
+#include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/ingest/attempt_metrics.h"
+#include "scheduler/ctld/startup/paths.h"
+#include "scheduler/ctld/startup/restored_ids.h"
+#include "scheduler/ctld/startup/sd_notify.h"
 
 enum {
     BODY_MAX_BYTES = WIRE_ROWS_MAX_BYTES, /* a spec is at most as long */

@@ -2,7 +2,7 @@
  *
  * main.c composes a store, an allocator and a policy and hands them over;
  * tests hand over the ones in memory. One thread runs everything but the
- * helpers of thread.h; docs/ctld.md is the guide to this folder.
+ * helpers of work_queue.h; docs/ctld.md is the guide to this folder.
  */
 #ifndef MGPU_CTLD_CTLD_H
 #define MGPU_CTLD_CTLD_H
@@ -37,7 +37,8 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *listen;  /* "HOST:PORT" beside the socket; NULL: none */
     bool workers_remote; /* workers run elsewhere: they are told url ... */
     const char *url;     /* NULL: this host's name and the port of listen */
-    const char *metrics_listen; /* "HOST:PORT" of scrape.c; NULL: none */
+    /* "HOST:PORT" of metrics_listener.c; NULL: none */
+    const char *metrics_listen;
     enum conf_workers workers_from;
     enum conf_remote auth_remote; /* of tools over TCP */
     const char *munge_socket;     /* NULL: the one that libmunge knows */
@@ -62,10 +63,10 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     const char *mail_program; /* absolute; NULL: no mails */
     const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */
     const struct spec_list *webhook_allow; /* notify_target.h; NULL: no host */
-    double jobs_retention_s;               /* retire.c; 0: for good */
-    double metrics_retention_s;            /* retention.c; 0: for good */
-    int64_t min_free_bytes;                /* room.c; 0: no limit */
-    const char *backup_dir; /* absolute; NULL: backups are asked for */
+    double jobs_retention_s;               /* job_retention.c; 0: for good */
+    double metrics_retention_s; /* metrics_retention.c; 0: for good */
+    int64_t min_free_bytes;     /* disk_space.c; 0: no limit */
+    const char *backup_dir;     /* absolute; NULL: backups are asked for */
     double backup_every_s;
     int32_t backup_keep;
 };

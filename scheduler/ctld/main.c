@@ -23,13 +23,13 @@
 #include "jobs/conf/conf.h"
 #include "jobs/http/http_server.h"
 #include "scheduler/ctld/args.h"
-#include "scheduler/ctld/audit.h"
-#include "scheduler/ctld/compose.h"
 #include "scheduler/ctld/ctld.h"
-#include "scheduler/ctld/daemonpipe.h"
-#include "scheduler/ctld/notify.h"
-#include "scheduler/ctld/reload.h"
-#include "scheduler/ctld/setup.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/startup/allocator.h"
+#include "scheduler/ctld/startup/daemonize.h"
+#include "scheduler/ctld/startup/reload.h"
+#include "scheduler/ctld/startup/sd_notify.h"
+#include "scheduler/ctld/startup/setup.h"
 
 enum { LOG_PATH_CAP = SETUP_PATH_CAP + 16 };
 /* Descriptors for all that is no client: databases, logs, attempts. */

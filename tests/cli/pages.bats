@@ -59,7 +59,7 @@ same_options() {
     {
         find "$src"/scheduler/{engine,policy} -name '*.c'
         find "$src/slurm" -name 'alloc*.c' -o -name 'cluster*.c'
-        echo "$src/scheduler/ctld/serve_why.c"
+        echo "$src/scheduler/ctld/api/why.c"
     } | xargs cat |
         grep -oE '"(Held\(corrupt\)|(Limit%s|[A-Z])[A-Za-z]+)(: |\()' |
         sed 's/^"//; s/[(:].*//' | grep -vxE 'State|Exit|Job|Attempt' |

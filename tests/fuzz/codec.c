@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scheduler/ctld/audit.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
 #include "scheduler/engine/events/event_codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -20,7 +20,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
-#include "scheduler/ctld/private.h"
+#include "scheduler/ctld/ctld_internal.h"
 #include "tests/unit/ctld/rig.h"
 
 enum { REQUESTS_MAX = 8, ANSWER_MAX = 1 << 22, STREAM_TURNS = 8 };

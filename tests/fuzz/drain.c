@@ -4,7 +4,7 @@
  * It comes to an end, keeps nothing that a worker may not say, and a second
  * reading of the same stores nothing anew.
  */
-#include "scheduler/ctld/drain.c"
+#include "scheduler/ctld/ingest/spool_drain.c"
 
 #include <stdint.h>
 

@@ -4,7 +4,7 @@
  * claimed by a worker who sends rows; they are watched, listed and asked for
  * again. What is in use after 2,340 of them may not be more after 4,095.
  * Between these two the numbers of the jobs' events, a vector of 8 bytes for
- * each up to 65,536 that doubles (watch.c), do not grow.
+ * each up to 65,536 that doubles (job_watch.c), do not grow.
  */
 #include <sys/socket.h>
 #include <sys/un.h>

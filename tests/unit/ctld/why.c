@@ -1,7 +1,7 @@
 /* why.c - what the daemon says about why a job waits, about its nodes, its
  * allocator and its own loop. */
-#include "scheduler/ctld/loop.h"
-#include "scheduler/ctld/private.h"
+#include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/loop/event_loop.h"
 #include "tests/unit/ctld/rig.h"
 
 static struct rig r;

@@ -1,0 +1,83 @@
+/* config_apply.c - put a configuration in force that was read again. */
+#include "jobs/base/log.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+void ctld_set_engine_conf(struct ctld *c)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    c->engine_conf = (struct engine_conf){
+        .cluster = conf->cluster,
+        .jobs_dir = c->jobs_dir,
+        .user_jobs_dir = conf->user_jobs_dir,
+        .worker = conf->worker,
+        .url = c->url,
+        .heartbeat_s = conf->heartbeat_s,
+        .node_lost_s = conf->node_lost_s,
+        .stall_factor = conf->stall_factor,
+        .stall_min_s = conf->stall_min_s,
+        .reconcile_s = conf->reconcile_s,
+        .kill_grace_s = conf->kill_grace_s,
+        .max_jobs_per_user = conf->max_jobs_per_user,
+        .max_ended = conf->max_ended,
+        .limits = conf->limits,
+        .preempt = conf->preempt,
+        .admins = conf->admins,
+        .n_admins = conf->n_admins,
+        .serves_one = !conf->serves_all,
+        .where = conf->where,
+        .memory_per_gpu_bytes = conf->memory_per_gpu_bytes,
+        .gpu_memory = conf->gpu_memory,
+        .submit_ahead = conf->submit_ahead,
+        .drained = c->drained,
+        .n_drained = c->n_drains,
+    };
+}
+
+void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
+{
+    struct ctld_conf *conf = &c->conf;
+    struct error err = ERROR_INIT;
+    c->parts.reloaded(c->parts.reload_arg);
+    c->parts.source = f->source;
+    if (engine_set_policy(c->engine, f->policy, &err) < 0)
+        log_err("ctld", "policy why=\"%s\"", err.msg);
+    conf->admins = f->conf.admins;
+    conf->n_admins = f->conf.n_admins;
+    conf->heartbeat_s = f->conf.heartbeat_s;
+    conf->node_lost_s = f->conf.node_lost_s;
+    conf->stall_factor = f->conf.stall_factor;
+    conf->stall_min_s = f->conf.stall_min_s;
+    conf->interval_s = f->conf.interval_s;
+    conf->max_jobs_per_user = f->conf.max_jobs_per_user;
+    conf->max_ended = f->conf.max_ended;
+    conf->limits = f->conf.limits;
+    conf->preempt = f->conf.preempt;
+    conf->rpc_rate = f->conf.rpc_rate;
+    conf->rpc_burst = f->conf.rpc_burst;
+    conf->max_clients_per_uid = f->conf.max_clients_per_uid;
+    if (c->http)
+        http_server_set_per_uid(c->http, conf->max_clients_per_uid);
+    conf->max_sweep = f->conf.max_sweep;
+    conf->max_spec_bytes = f->conf.max_spec_bytes;
+    conf->max_log_bytes = f->conf.max_log_bytes;
+    conf->mail_program = f->conf.mail_program;
+    conf->ca_file = f->conf.ca_file;
+    conf->webhook_allow = f->conf.webhook_allow;
+    conf->jobs_retention_s = f->conf.jobs_retention_s;
+    conf->metrics_retention_s = f->conf.metrics_retention_s;
+    conf->min_free_bytes = f->conf.min_free_bytes;
+    conf->backup_dir = f->conf.backup_dir;
+    conf->backup_every_s = f->conf.backup_every_s;
+    conf->backup_keep = f->conf.backup_keep;
+    conf->where = f->conf.where;
+    conf->memory_per_gpu_bytes = f->conf.memory_per_gpu_bytes;
+    conf->gpu_memory = f->conf.gpu_memory;
+    ctld_set_engine_conf(c);
+    if (c->backup.timer)
+        ctld_backups_again(c);
+    if (c->retention.timer)
+        ctld_retention_again(c);
+    log_set_level(f->level);
+    log_set_format(f->format);
+    ctld_want_step(c);
+}

@@ -1,0 +1,179 @@
+/* drain_nodes.c - nodes that administrators take out of use: nothing new starts
+ * there, what runs goes on. As with a pause, a line of admin.log comes first,
+ * and the lines are all that is kept. A GPU that failed is out of use by
+ * itself, until its node is resumed: of that nothing is kept. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/log.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+static size_t find(const struct ctld *c, const char *node)
+{
+    size_t i = 0;
+    while (i < c->n_drains && strcmp(c->drains[i].node, node) != 0)
+        i++;
+    return i;
+}
+
+static void show_engine(struct ctld *c)
+{
+    c->engine_conf.drained = c->drained;
+    c->engine_conf.n_drained = c->n_drains;
+}
+
+static void remove_at(struct ctld *c, size_t i)
+{
+    c->n_drains--;
+    memmove(&c->drains[i], &c->drains[i + 1],
+            (c->n_drains - i) * sizeof(*c->drains));
+    memmove(&c->drained[i], &c->drained[i + 1],
+            (c->n_drains - i) * sizeof(*c->drained));
+}
+
+static void put(struct ctld *c, size_t i, const struct ctld_drain *d)
+{
+    struct engine_drained *e = &c->drained[i];
+    (void)snprintf(e->node, sizeof(e->node), "%s", d->node);
+    (void)snprintf(e->why, sizeof(e->why), "drained by uid %lld%s%s",
+                   (long long)d->uid, d->why[0] ? ": " : "", d->why);
+    c->drains[i] = *d;
+}
+
+static int add(struct ctld *c, const struct ctld_drain *d, struct error *err)
+{
+    size_t n = c->n_drains + 1;
+    struct ctld_drain *drains = realloc(c->drains, n * sizeof(*drains));
+    if (drains)
+        c->drains = drains;
+    struct engine_drained *drained = realloc(c->drained, n * sizeof(*drained));
+    if (drained)
+        c->drained = drained;
+    show_engine(c);
+    if (!drains || !drained)
+        return error_set(err, ERR_NOMEM, "drained nodes");
+    put(c, c->n_drains++, d);
+    return 0;
+}
+
+int ctld_drain_deed(struct ctld *c, const char *node, bool is_drain,
+                    int64_t uid, const char *at, const char *why,
+                    struct error *err)
+{
+    struct ctld_drain d = {.uid = uid};
+    size_t i = find(c, node);
+    bool is_so = i < c->n_drains;
+    int rc = 0;
+
+    (void)snprintf(d.node, sizeof(d.node), "%s", node);
+    (void)snprintf(d.why, sizeof(d.why), "%s", why);
+    (void)snprintf(d.since, sizeof(d.since), "%s", at);
+    if (is_drain && is_so) { /* for another reason, since it was drained */
+        (void)snprintf(d.since, sizeof(d.since), "%s", c->drains[i].since);
+        put(c, i, &d);
+    } else if (is_drain)
+        rc = add(c, &d, err);
+    else if (is_so)
+        remove_at(c, i);
+    show_engine(c);
+    if (rc == 0 && is_drain != is_so)
+        engine_drained_changed(c->engine, is_drain);
+    return rc;
+}
+
+void ctld_drains_clear(struct ctld *c)
+{
+    free(c->drains);
+    free(c->drained);
+}
+
+json_t *ctld_drains_json(const struct ctld *c)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->n_drains; i++) {
+        const struct ctld_drain *d = &c->drains[i];
+        (void)json_array_append_new(
+            list, json_pack("{s:o, s:I, s:o, s:o}", "node", ctld_text(d->node),
+                            "uid", (json_int_t)d->uid, "since",
+                            ctld_text(d->since), "why", ctld_text(d->why)));
+    }
+    return list;
+}
+
+/* err  ERR_NOTFOUND there is no such node, as far as is known */
+static int check_node(const struct ctld *c, const char *node, bool is_drain,
+                      struct error *err)
+{
+    size_t n = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
+    if (!is_drain && find(c, node) < c->n_drains)
+        return 0; /* it may have gone since */
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(nodes[i].name, node) == 0)
+            return 0;
+    return error_set(err, ERR_NOTFOUND,
+                     "no node '%.64s'; see mgpu-stat --nodes", node);
+}
+
+/* GPUs of it are out of use by themselves. */
+static bool has_failed(const struct ctld *c, const char *node)
+{
+    size_t n = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
+    for (size_t i = 0; i < n; i++)
+        if (nodes[i].gpus_drained > 0 && strcmp(nodes[i].name, node) == 0)
+            return true;
+    return false;
+}
+
+static int change(struct ctld *c, int64_t uid, const char *node, bool is_drain,
+                  const char *why, struct error *err)
+{
+    double now_s = c->parts.clock->wall_s(c->parts.clock);
+    char at[WIRE_TIME_CAP];
+
+    if (check_node(c, node, is_drain, err) < 0)
+        return -1;
+    size_t i = find(c, node);
+    bool is_so = is_drain == (i < c->n_drains);
+    bool mends = !is_drain && has_failed(c, node);
+    if (is_so && !mends &&
+        (!is_drain || !*why || strcmp(why, c->drains[i].why) == 0))
+        return 0;
+    json_t *detail =
+        json_pack("{s:o, s:o}", "node", ctld_text(node), "why", ctld_text(why));
+    if (is_so && is_drain && detail)
+        (void)json_object_set_new(detail, "old", ctld_text(c->drains[i].why));
+    if (audit_add(c->audit, now_s, uid, is_drain ? "drain" : "resume", detail,
+                  err) < 0)
+        return -1;
+    wire_time(now_s, at);
+    if (ctld_drain_deed(c, node, is_drain, uid, at, why, err) < 0)
+        return -1;
+    if (mends)
+        (void)engine_mend(c->engine, node);
+    log_notice("admin", "%s node=\"%s\" uid=%lld why=\"%s\"",
+               is_drain ? "drain" : "resume", node, (long long)uid, why);
+    ctld_want_step(c);
+    return 0;
+}
+
+void ctld_serve_drain(struct ctld *c, struct http_exchange *x,
+                      const json_t *body, bool is_drain, const char *why)
+{
+    const char *node = json_string_value(json_object_get(body, "node"));
+    struct error err = ERROR_INIT;
+    int rc = !node ? error_set(&err, ERR_INVAL, "expected {\"node\":\"NAME\"}")
+             : strlen(why) >= sizeof(c->drains[0].why)
+                 ? error_set(&err, ERR_INVAL,
+                             "why: expected a text of less than %zu bytes",
+                             sizeof(c->drains[0].why))
+                 : change(c, http_uid(x), node, is_drain, why, &err);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        ctld_reply(x, 200,
+                   json_pack("{s:s, s:o}", "schema", "mgpu.drain/1", "drained",
+                             ctld_drains_json(c)));
+}

@@ -1,0 +1,291 @@
+/* openmetrics.c - /metrics, OpenMetrics 1.0. No label has a job or a user in
+ * it: the number of series does not grow with the load. */
+#include <math.h>
+#include <string.h>
+
+#include "jobs/base/version.h"
+#include "jobs/reason.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+enum { REASONS_MAX = 32 };
+
+struct reason {
+    char token[REASON_TOKEN_CAP];
+    uint64_t n;
+};
+
+struct counts {
+    uint64_t jobs[JOB_STATE_N];
+    struct reason reasons[REASONS_MAX];
+    size_t n_reasons;
+};
+
+static void count_reason(struct counts *n, const struct job *job)
+{
+    char token[REASON_TOKEN_CAP];
+    reason_token(job->reason, token);
+    for (size_t i = 0; i < n->n_reasons; i++) {
+        if (strcmp(n->reasons[i].token, token) == 0) {
+            n->reasons[i].n++;
+            return;
+        }
+    }
+    if (n->n_reasons == REASONS_MAX) {
+        n->reasons[REASONS_MAX - 1].n++;
+        return;
+    }
+    struct reason *r = &n->reasons[n->n_reasons++];
+    memcpy(r->token, token, sizeof(token));
+    r->n = 1;
+}
+
+static void count_jobs(struct ctld *c, struct counts *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    engine_count(c->engine, ret->jobs);
+    const struct job *j = engine_next_since(c->engine, 0, INFINITY);
+    for (; j; j = engine_next_since(c->engine, j->id, INFINITY)) {
+        if (j->state == JOB_QUEUED)
+            count_reason(ret, j);
+    }
+}
+
+/* A family is named by its unit at the end; info has none. */
+static int family(struct buf *b, const char *name, const char *type,
+                  const char *help)
+{
+    static const char unit[] = "_seconds";
+    size_t len = strlen(name), n = sizeof(unit) - 1;
+    int rc = buf_addf(b, NULL, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+                      type);
+    if (len > n && strcmp(name + len - n, unit) == 0)
+        rc |= buf_addf(b, NULL, "# UNIT %s %s\n", name, unit + 1);
+    return rc;
+}
+
+static int one(struct buf *b, const char *name, const char *type,
+               const char *help, uint64_t v)
+{
+    int rc = family(b, name, type, help);
+    const char *total = strcmp(type, "counter") == 0 ? "_total" : "";
+    return rc |
+           buf_addf(b, NULL, "%s%s %llu\n", name, total, (unsigned long long)v);
+}
+
+static int add_jobs(struct buf *b, const struct counts *n)
+{
+    int rc = family(b, "mgpu_jobs", "gauge", "Jobs by state.");
+    for (int s = 0; s < JOB_STATE_N; s++)
+        rc |= buf_addf(b, NULL, "mgpu_jobs{state=\"%s\"} %llu\n",
+                       job_state_name((enum job_state)s),
+                       (unsigned long long)n->jobs[s]);
+    rc |= family(b, "mgpu_jobs_pending", "gauge",
+                 "Queued jobs by the token of their reason.");
+    for (size_t i = 0; i < n->n_reasons; i++)
+        rc |=
+            buf_addf(b, NULL, "mgpu_jobs_pending{reason=\"%s\"} %llu\n",
+                     n->reasons[i].token, (unsigned long long)n->reasons[i].n);
+    return rc;
+}
+
+/* Of durations; the last bucket is all above the bounds. */
+static int histogram(struct buf *b, const char *name, const char *help,
+                     const uint64_t *buckets, const double *bounds_s,
+                     int n_buckets, double sum_s, uint64_t n)
+{
+    uint64_t below = 0;
+    int rc = family(b, name, "histogram", help);
+    for (int i = 0; i < n_buckets; i++) {
+        below += buckets[i];
+        if (i < n_buckets - 1)
+            rc |= buf_addf(b, NULL, "%s_bucket{le=\"%g\"} %llu\n", name,
+                           bounds_s[i], (unsigned long long)below);
+        else
+            rc |= buf_addf(b, NULL, "%s_bucket{le=\"+Inf\"} %llu\n", name,
+                           (unsigned long long)below);
+    }
+    return rc | buf_addf(b, NULL, "%s_sum %.9g\n%s_count %llu\n", name, sum_s,
+                         name, (unsigned long long)n);
+}
+
+static int add_loop(struct buf *b, const struct loop_times *t)
+{
+    int rc = histogram(b, "mgpu_loop_stall_seconds",
+                       "Time for which one callback held up all else.",
+                       t->buckets, loop_bounds_s, LOOP_BUCKETS, t->sum_s, t->n);
+    rc |= family(b, "mgpu_loop_stall_longest_seconds", "gauge",
+                 "The longest of them since the start.");
+    rc |= buf_addf(b, NULL, "mgpu_loop_stall_longest_seconds %.9g\n",
+                   t->longest_s);
+    rc |= family(b, "mgpu_loop_stall_own_longest_seconds", "gauge",
+                 "The longest, less the time that it waited for a core.");
+    rc |= buf_addf(b, NULL, "mgpu_loop_stall_own_longest_seconds %.9g\n",
+                   t->longest_own_s);
+    rc |= family(b, "mgpu_loop_waited_seconds", "counter",
+                 "Time that callbacks waited for a core.");
+    rc |=
+        buf_addf(b, NULL, "mgpu_loop_waited_seconds_total %.9g\n", t->waited_s);
+    rc |= family(b, "mgpu_loop_slept_longest_seconds", "gauge",
+                 "The longest that one callback slept.");
+    rc |= buf_addf(b, NULL, "mgpu_loop_slept_longest_seconds %.9g\n",
+                   t->longest_slept_s);
+    rc |= family(b, "mgpu_loop_slept_seconds", "counter",
+                 "Time that callbacks slept: for a disk, a lock or a child.");
+    return rc | buf_addf(b, NULL, "mgpu_loop_slept_seconds_total %.9g\n",
+                         t->slept_s);
+}
+
+static int add_notices(struct buf *b, struct notices_counts n)
+{
+    int rc = one(b, "mgpu_notices_sent", "counter",
+                 "Mails and calls that told of a job.", n.sent);
+    rc |= one(b, "mgpu_notices_failed", "counter", "Those that were given up.",
+              n.failed);
+    rc |= one(b, "mgpu_notices_dropped", "counter",
+              "Those for which there was no room in the queue.", n.dropped);
+    return rc | one(b, "mgpu_notices_waiting", "gauge",
+                    "Those that wait, or are under way.", n.waiting);
+}
+
+static int add_backups(struct buf *b, const struct ctld_backup *k)
+{
+    int rc = one(b, "mgpu_backups", "gauge",
+                 "Backups by store.backup that are there.", (uint64_t)k->n);
+    rc |= one(b, "mgpu_backup_failures", "counter",
+              "Tries of such a backup that failed.", k->n_failed);
+    rc |= family(b, "mgpu_backup_last_success_time_seconds", "gauge",
+                 "When the newest of them was taken, since 1970.");
+    return isnan(k->last_s)
+               ? rc
+               : rc | buf_addf(b, NULL,
+                               "mgpu_backup_last_success_time_seconds %.3f\n",
+                               k->last_s);
+}
+
+static int add_room(struct buf *b, const struct ctld_room *r)
+{
+    int rc = family(b, "mgpu_state_free_bytes", "gauge",
+                    "Free space of the state directory.");
+    if (r->free_bytes >= 0)
+        rc |= buf_addf(b, NULL, "mgpu_state_free_bytes %lld\n",
+                       (long long)r->free_bytes);
+    return rc | one(b, "mgpu_state_short", "gauge",
+                    "1: it is below store.min_free, and no job is accepted.",
+                    r->is_short);
+}
+
+static uint64_t n_failed(const struct ctld *c)
+{
+    size_t n = 0;
+    uint64_t failed = 0;
+    const struct alloc_node *nodes = engine_nodes(c->engine, &n);
+    for (size_t i = 0; i < n; i++)
+        failed += (uint64_t)nodes[i].gpus_drained;
+    return failed;
+}
+
+/* What an administrator has done, and may have forgotten. */
+static int add_admin(struct buf *b, const struct ctld *c)
+{
+    int rc = one(b, "mgpu_paused", "gauge",
+                 "1: an administrator has paused starts.", c->pause.is_on);
+    rc |= one(b, "mgpu_nodes_drained", "gauge",
+              "Nodes that administrators keep jobs away from.", c->n_drains);
+    rc |= one(b, "mgpu_gpus_drained", "gauge",
+              "GPUs that failed, and get nothing new.", n_failed(c));
+    rc |= one(b, "mgpu_policy_set", "gauge",
+              "Keys that are set over mgpu.yaml.", c->policy.n);
+    return rc | one(b, "mgpu_reload_failed", "gauge",
+                    "1: mgpu.yaml was refused when it was last read again.",
+                    c->reloaded.at[0] && !c->reloaded.is_ok);
+}
+
+static int add_all(struct ctld *c, struct buf *b)
+{
+    struct counts n;
+    const struct ctld_stats *s = &c->stats;
+    int64_t total = 0, n_free = 0;
+    double since_s;
+    count_jobs(c, &n);
+    ctld_slots(c, &total, &n_free);
+    int rc = family(b, "mgpu_build", "info", "The daemon's version.");
+    rc |=
+        buf_addf(b, NULL, "mgpu_build_info{version=\"%s\"} 1\n", MGPU_VERSION);
+    rc |= add_jobs(b, &n);
+    rc |= one(b, "mgpu_slots", "gauge",
+              "GPUs or slots of nodes that are up, and those in use elsewhere.",
+              (uint64_t)total);
+    rc |= one(b, "mgpu_slots_free", "gauge", "Those that nobody uses.",
+              (uint64_t)n_free);
+    rc |=
+        one(b, "mgpu_events", "counter", "Job events made durable.", s->events);
+    rc |= one(b, "mgpu_rows_ingested", "counter", "Metric rows stored.",
+              s->rows_stored);
+    rc |= one(b, "mgpu_rows_repeated", "counter",
+              "Metric rows that came again and were there already.",
+              s->rows_repeated);
+    rc |= one(b, "mgpu_lines_dropped", "counter",
+              "Lines of workers that were no rows.", s->lines_dropped);
+    rc |= one(b, "mgpu_values_dropped", "counter",
+              "Metric rows under one name too many.", s->values_dropped);
+    rc |= one(b, "mgpu_spools_undrained", "counter",
+              "Attempts that ended before all their rows were stored.",
+              s->spools_undrained);
+    rc |= one(b, "mgpu_refused", "counter",
+              "Requests of callers who could not prove who they are.",
+              s->refused);
+    rc |= one(b, "mgpu_rate_limited", "counter",
+              "Requests of users who had asked too often.", s->limited);
+    rc |= one(b, "mgpu_writer_queued", "gauge", "Tasks before the writer.",
+              thread_queued(c->writer));
+    rc |= one(b, "mgpu_watchers", "gauge", "Open /v1/watch streams.",
+              ctld_n_watchers(c));
+    rc |=
+        one(b, "mgpu_steps_failed", "counter",
+            "Engine steps whose events could not be stored.", s->steps_failed);
+    rc |=
+        one(b, "mgpu_rows_removed", "counter",
+            "Metric rows removed by store.metrics_retention.", s->rows_removed);
+    rc |= one(b, "mgpu_jobs_removed", "counter",
+              "Jobs removed by store.jobs_retention.", s->jobs_removed);
+    rc |= add_notices(b, ctld_notice_counts(c));
+    rc |= add_admin(b, c);
+    rc |= add_backups(b, &c->backup);
+    rc |= add_room(b, ctld_room(c));
+    rc |= histogram(b, "mgpu_step_seconds",
+                    "Duration of one engine step, its commits included.",
+                    s->steps.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,
+                    s->steps.sum_s, s->steps.n);
+    rc |= histogram(b, "mgpu_commit_seconds",
+                    "Time in which the store made one batch durable.",
+                    s->commits.buckets, ctld_step_bounds_s, CTLD_STEP_BUCKETS,
+                    s->commits.sum_s, s->commits.n);
+    rc |= add_loop(b, loop_times(c->loop));
+    rc |= one(b, "mgpu_allocator_up", "gauge",
+              "1: the allocator tells what there is; 0: it cannot be reached.",
+              engine_unavailable(c->engine, &since_s) == NULL);
+    rc |= family(b, "mgpu_start_time_seconds", "gauge",
+                 "When the daemon started, since 1970.");
+    rc |= buf_addf(b, NULL, "mgpu_start_time_seconds %.3f\n# EOF\n",
+                   c->started_wall_s);
+    return rc;
+}
+
+void serve_metrics(void *arg, struct http_exchange *x)
+{
+    if (ctld_admit(arg, x))
+        ctld_reply_metrics(arg, x);
+}
+
+void ctld_reply_metrics(struct ctld *c, struct http_exchange *x)
+{
+    struct buf b = BUF_INIT;
+    if (add_all(c, &b) != 0)
+        ctld_reply(x, 500, NULL);
+    else
+        http_reply_text(x, 200,
+                        "application/openmetrics-text; version=1.0.0; "
+                        "charset=utf-8",
+                        buf_str(&b), b.len);
+    buf_clear(&b);
+}

@@ -1,0 +1,507 @@
+/* policy_settings.c - what decides which job gets what: shown, changed,
+ * explained.
+ *
+ * A key that an administrator sets stays set when mgpu.yaml is read again and
+ * when the daemon starts again, until it is reset or its time is over. Each
+ * change is a line of admin.log with what was before, and the lines are all
+ * that is kept: read from the first, they say what is set now.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/base/log.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+enum { PLAN_ROWS_MAX = 1000 };
+static const double FOR_MAX_S = 366 * 86400.0;
+
+/* ---- what is set -----------------------------------------------------------
+ */
+static struct ctld_set *find_set(struct ctld_policy *p, const char *key)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->sets[i].key, key) == 0)
+            return &p->sets[i];
+    return NULL;
+}
+
+static void unset(struct ctld_policy *p, const char *key)
+{
+    struct ctld_set *s = find_set(p, key);
+    if (s)
+        *s = p->sets[--p->n];
+}
+
+/* err  ERR_LIMIT */
+static int put(struct ctld_policy *p, const struct ctld_set *s,
+               struct error *err)
+{
+    struct ctld_set *old = find_set(p, s->key);
+    if (!old && p->n == CTLD_SETS_MAX)
+        return error_set(err, ERR_LIMIT, "more than %d keys are set",
+                         (int)CTLD_SETS_MAX);
+    *(old ? old : &p->sets[p->n++]) = *s;
+    return 0;
+}
+
+size_t ctld_policy_sets(const struct ctld_policy *p,
+                        struct spec_set ret[CTLD_SETS_MAX])
+{
+    for (size_t i = 0; i < p->n; i++)
+        ret[i] = (struct spec_set){.key = p->sets[i].key,
+                                   .value = p->sets[i].value,
+                                   .option = "mgpu-admin policy set"};
+    return p->n;
+}
+
+/* One key of a request, or of a line of admin.log. */
+static int make_set(const char *key, const char *value, int64_t uid,
+                    const char *at, double until_s, struct ctld_set *ret,
+                    struct error *err)
+{
+    if (!value || strlen(key) >= sizeof(ret->key) ||
+        strlen(value) >= sizeof(ret->value))
+        return error_set(err, ERR_INVAL,
+                         "set: expected {\"KEY\":\"VALUE\"}, each of less than "
+                         "%zu bytes",
+                         sizeof(ret->key));
+    *ret = (struct ctld_set){.uid = uid, .until_s = until_s};
+    (void)snprintf(ret->key, sizeof(ret->key), "%s", key);
+    (void)snprintf(ret->value, sizeof(ret->value), "%s", value);
+    (void)snprintf(ret->at, sizeof(ret->at), "%s", at);
+    return 0;
+}
+
+/* ---- lines of admin.log ----------------------------------------------------
+ */
+void ctld_policy_deed(struct ctld *c, const char *at, int64_t uid,
+                      const json_t *detail)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach(json_object_get(detail, "unset"), key, v)
+    {
+        unset(&c->policy, key);
+    }
+    json_object_foreach(json_object_get(detail, "set"), key, v)
+    {
+        const json_t *until = json_object_get(v, "until_s");
+        struct error err = ERROR_INIT;
+        struct ctld_set s;
+        if (make_set(key, json_string_value(json_object_get(v, "value")), uid,
+                     at,
+                     json_is_number(until) ? json_number_value(until)
+                                           : (double)INFINITY,
+                     &s, &err) < 0 ||
+            put(&c->policy, &s, &err) < 0)
+            log_warn("admin", "a line of admin.log is passed over why=\"%s\"",
+                     err.msg);
+    }
+}
+
+/* What want has and the policy has not, and back; `then` is what comes of it.
+ * What goes was in force, but at a start in the life before: the configuration
+ * does not have it. */
+static json_t *difference(struct ctld *c, struct ctld_policy *want,
+                          const struct conf *then)
+{
+    json_t *set = json_object(), *gone = json_object();
+    for (size_t i = 0; i < want->n; i++) {
+        const struct ctld_set *s = &want->sets[i];
+        const struct ctld_set *old = find_set(&c->policy, s->key);
+        if (old && strcmp(old->value, s->value) == 0 &&
+            strcmp(old->at, s->at) == 0)
+            continue;
+        json_t *o = json_pack("{s:o, s:o}", "old",
+                              ctld_conf_value(c->parts.source, s->key), "value",
+                              ctld_text(s->value));
+        if (isfinite(s->until_s))
+            (void)json_object_set_new(o, "until_s", json_real(s->until_s));
+        (void)json_object_set_new(set, s->key, o);
+    }
+    for (size_t i = 0; i < c->policy.n; i++) {
+        const struct ctld_set *old = &c->policy.sets[i];
+        if (!find_set(want, old->key))
+            (void)json_object_set_new(
+                gone, old->key,
+                json_pack("{s:o, s:o}", "old", ctld_text(old->value), "value",
+                          ctld_conf_value(then, old->key)));
+    }
+    return json_pack("{s:o, s:o}", "set", set, "unset", gone);
+}
+
+/* ---- in force --------------------------------------------------------------
+ */
+static void arm(struct ctld *c)
+{
+    double next_s = INFINITY;
+    double now_s = c->parts.clock->wall_s(c->parts.clock);
+    for (size_t i = 0; i < c->policy.n; i++)
+        next_s = fmin(next_s, c->policy.sets[i].until_s - now_s);
+    if (isfinite(next_s))
+        loop_timer_set(c->policy_timer, fmin(fmax(next_s, 0.01), 3600));
+}
+
+/* All or nothing: what is not valid with the rest of the configuration, or
+ * cannot be stored, changes nothing. */
+static int take(struct ctld *c, struct ctld_policy *want, int64_t uid,
+                const char *why, struct error *err)
+{
+    struct spec_set sets[CTLD_SETS_MAX];
+    struct ctld_fresh fresh;
+    double now_s = c->parts.clock->wall_s(c->parts.clock);
+
+    if (!c->parts.reload)
+        return error_set(err, ERR_CONFIG, "there is no configuration");
+    if (c->parts.reload(c->parts.reload_arg, false, sets,
+                        ctld_policy_sets(want, sets), &fresh, err) < 0)
+        return -1;
+    json_t *detail = difference(c, want, fresh.source);
+    if (detail && why)
+        (void)json_object_set_new(detail, "why", ctld_text(why));
+    if (audit_add(c->audit, now_s, uid, "policy", detail, err) < 0)
+        return -1;
+    c->policy = *want;
+    ctld_take_fresh(c, &fresh);
+    log_notice("admin", "policy uid=%lld changed=\"%s\"", (long long)uid,
+               fresh.changed);
+    arm(c);
+    return 0;
+}
+
+/* Those whose time is over go; so says the daemon's own user. */
+static int expire(struct ctld *c, struct error *err)
+{
+    struct ctld_policy want = {.n = 0};
+    double now_s = c->parts.clock->wall_s(c->parts.clock);
+    for (size_t i = 0; i < c->policy.n; i++)
+        if (c->policy.sets[i].until_s > now_s)
+            want.sets[want.n++] = c->policy.sets[i];
+    if (want.n == c->policy.n)
+        return 0;
+    return take(c, &want, c->parts.conf->uid, "its time is over", err);
+}
+
+static void on_timer(void *arg)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    if (c->stopping)
+        return;
+    if (expire(c, &err) < 0) {
+        log_err("admin", "what was set for a time stays why=\"%s\"", err.msg);
+        loop_timer_set(c->policy_timer, 60);
+        return;
+    }
+    arm(c);
+}
+
+/* What was set was valid then; the file may be another one by now. */
+static int start(struct ctld *c, struct error *err)
+{
+    struct spec_set sets[CTLD_SETS_MAX];
+    struct ctld_fresh fresh;
+    struct ctld_policy none = {.n = 0};
+    struct error why = ERROR_INIT;
+
+    if (c->policy.n == 0 || !c->parts.reload)
+        return 0;
+    if (expire(c, &why) < 0) /* what is left may be what is wrong */
+        log_err("admin", "what was set for a time stays why=\"%s\"", why.msg);
+    if (c->policy.n == 0)
+        return 0;
+    if (c->parts.reload(c->parts.reload_arg, false, sets,
+                        ctld_policy_sets(&c->policy, sets), &fresh,
+                        &why) == 0) {
+        ctld_take_fresh(c, &fresh);
+        arm(c);
+        return 0;
+    }
+    log_err("admin",
+            "what was set does not go with the configuration any more, "
+            "and is dropped why=\"%s\"",
+            why.msg);
+    return take(c, &none, c->parts.conf->uid, why.msg, err);
+}
+
+int ctld_policy_init(struct ctld *c, struct error *err)
+{
+    if (loop_timer_create(c->loop, on_timer, c, &c->policy_timer, err) < 0)
+        return -1;
+    loop_source_name(c->policy_timer, "policy timer");
+    return start(c, err);
+}
+
+/* ---- GET /v1/policy --------------------------------------------------------
+ */
+struct showing {
+    const struct ctld *c;
+    json_t *keys;
+};
+
+static void show_key(void *arg, const struct conf_value *v)
+{
+    struct showing *s = arg;
+    struct ctld_policy *p = (struct ctld_policy *)&s->c->policy;
+    if (v->key != CONF_POLICY && v->key != CONF_POLICY_AT_START)
+        return;
+    const struct ctld_set *set = find_set(p, v->path);
+    const char *origin = set                        ? "set"
+                         : v->line == CONF_BUILT_IN ? "default"
+                                                    : "file";
+    (void)json_array_append_new(
+        s->keys,
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o, "
+                  "s:o}",
+                  "key", v->path, "value", v->value, "default", v->def, "type",
+                  v->type, "range", v->range, "doc", v->doc, "origin", origin,
+                  "is_live", v->key == CONF_POLICY, "line",
+                  v->line > 0 ? json_integer(v->line) : json_null(), "uid",
+                  set ? json_integer(set->uid) : json_null(), "at",
+                  set ? ctld_text(set->at) : json_null(), "until",
+                  set ? ctld_time(set->until_s) : json_null()));
+}
+
+static json_t *policy_json(const struct ctld *c, struct error *err)
+{
+    struct showing s = {.c = c, .keys = json_array()};
+    const struct policy *p = engine_policy(c->engine);
+    const struct conf *source = c->parts.source;
+    if (source && conf_each_value(source, show_key, &s, err) < 0) {
+        json_decref(s.keys);
+        return NULL;
+    }
+    return json_pack("{s:s, s:s, s:s, s:o, s:o}", "schema", "mgpu.policy/1",
+                     "policy", p->name, "summary", p->summary, "file",
+                     ctld_text(source ? source->from.file : NULL), "keys",
+                     s.keys);
+}
+
+static void reply_policy(const struct ctld *c, struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    json_t *o = policy_json(c, &err);
+    if (o)
+        ctld_reply(x, 200, o);
+    else
+        http_reply_err(x, &err);
+}
+
+void serve_policy(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    if (ctld_admit(c, x))
+        reply_policy(c, x);
+}
+
+/* ---- POST /v1/admin/policy -------------------------------------------------
+ */
+static int check_key(const char *key, struct error *err)
+{
+    enum conf_key is = conf_key_of(key);
+    if (is == CONF_OTHER)
+        return error_set(err, ERR_INVAL,
+                         "'%s' is no key of the policy: change mgpu.yaml", key);
+    if (is == CONF_POLICY_AT_START)
+        return error_set(err, ERR_INVAL,
+                         "'%s' is read when the daemon starts: change "
+                         "mgpu.yaml",
+                         key);
+    return 0; /* what is unknown the parser names better */
+}
+
+static int add_sets(struct ctld *c, const json_t *body, int64_t uid,
+                    struct ctld_policy *want, struct error *err)
+{
+    const json_t *for_s = json_object_get(body, "for_s");
+    double now_s = c->parts.clock->wall_s(c->parts.clock);
+    double until_s = INFINITY;
+    char at[WIRE_TIME_CAP];
+    const char *key;
+    json_t *v;
+
+    if (json_is_number(for_s))
+        until_s = now_s + json_number_value(for_s);
+    if (for_s && !json_is_null(for_s) &&
+        (!json_is_number(for_s) || !(json_number_value(for_s) > 0) ||
+         json_number_value(for_s) > FOR_MAX_S))
+        return error_set(err, ERR_INVAL, "for_s: expected 1..%.0f", FOR_MAX_S);
+    wire_time(now_s, at);
+    json_object_foreach(json_object_get(body, "set"), key, v)
+    {
+        struct ctld_set s;
+        if (check_key(key, err) < 0 ||
+            make_set(key, json_string_value(v), uid, at, until_s, &s, err) <
+                0 ||
+            put(want, &s, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int drop_sets(const json_t *list, struct ctld_policy *want,
+                     struct error *err)
+{
+    size_t i;
+    json_t *v;
+    if (json_is_true(list))
+        want->n = 0;
+    json_array_foreach(list, i, v)
+    {
+        const char *key = json_string_value(v);
+        if (!key || !find_set(want, key))
+            return error_set(err, ERR_INVAL, "'%s' is not set",
+                             key ? key : "?");
+        unset(want, key);
+    }
+    return 0;
+}
+
+/* To set what is set, for good as before, is no deed; nor is to reset what
+ * nobody has set. What is for a time begins anew. */
+static bool is_same(struct ctld_policy *now, const struct ctld_policy *want)
+{
+    for (size_t i = 0; i < want->n; i++) {
+        const struct ctld_set *s = &want->sets[i];
+        const struct ctld_set *old = find_set(now, s->key);
+        if (!old || strcmp(old->value, s->value) != 0 ||
+            isfinite(old->until_s) || isfinite(s->until_s))
+            return false;
+    }
+    return now->n == want->n;
+}
+
+static bool is_form(const json_t *body)
+{
+    const json_t *set = json_object_get(body, "set");
+    const json_t *list = json_object_get(body, "unset");
+    return (!set || json_is_object(set)) &&
+           (!list || json_is_array(list) || json_is_true(list)) &&
+           (set || list);
+}
+
+void serve_policy_set(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    json_t *body = ctld_admit_admin(c, x) ? ctld_body(x) : NULL;
+    if (!body)
+        return;
+    struct ctld_policy want = c->policy;
+    int64_t uid = http_uid(x);
+    int rc = is_form(body)
+                 ? drop_sets(json_object_get(body, "unset"), &want, &err)
+                 : error_set(&err, ERR_INVAL,
+                             "expected {\"set\":{\"KEY\":\"VALUE\"}} or "
+                             "{\"unset\":[\"KEY\"]}");
+    if (rc == 0)
+        rc = add_sets(c, body, uid, &want, &err);
+    json_decref(body);
+    if (rc == 0 && !is_same(&c->policy, &want))
+        rc = take(c, &want, uid, NULL, &err);
+    if (rc < 0)
+        http_reply_err(x, &err);
+    else
+        reply_policy(c, x);
+}
+
+/* ---- GET /v1/admin/plan ----------------------------------------------------
+ */
+struct planning {
+    struct ctld *c;
+    uint64_t job; /* 0: all */
+    int64_t n_more;
+    json_t *rows;
+};
+
+static json_t *use_json(const struct ctld *c, const struct job *job)
+{
+    struct engine_use u;
+    const struct engine_limits *l = &c->parts.conf->limits;
+    if (engine_use(c->engine, job, &u, NULL) < 0)
+        return json_null();
+    return json_pack(
+        "{s:i, s:i, s:i, s:i, s:o, s:i, s:i, s:i, s:i}", "user_gpus",
+        u.user_gpus, "user_gpus_max", l->gpus_per_user, "user_running",
+        u.user_running, "user_running_max", l->running_per_user, "account",
+        ctld_text(u.account), "account_gpus", u.account_gpus,
+        "account_gpus_max", l->gpus_per_account, "account_running",
+        u.account_running, "account_running_max", l->running_per_account);
+}
+
+static const char *act_of(const struct engine_wish *w)
+{
+    return w->job->state == JOB_HELD          ? "held"
+           : job_state_is_live(w->job->state) ? "runs"
+           : w->nodes > 0                     ? "start"
+           : w->is_shown                      ? "wait"
+                                              : "out";
+}
+
+static void plan_row(void *arg, const struct engine_wish *w)
+{
+    struct planning *p = arg;
+    struct ctld *c = p->c;
+    const struct job *job = w->job;
+    const struct clock *clk = c->parts.clock;
+    bool is_live = job_state_is_live(job->state);
+    char display[JOB_DISPLAY_CAP];
+
+    if ((p->job && p->job != job->id) || !engine_is_durable(c->engine, job))
+        return;
+    if (json_array_size(p->rows) >= PLAN_ROWS_MAX) {
+        p->n_more++;
+        return;
+    }
+    double wall_s = clk->wall_s(clk);
+    double at_s = wall_s + (w->start_s - clk->now_s(clk));
+    json_t *row = json_pack(
+        "{s:I, s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:o, s:i, s:i, s:i, s:i, "
+        "s:o, s:o, s:o, s:o}",
+        "id", (json_int_t)job->id, "display_id", job_display_id(job, display),
+        "user", ctld_text(job->user), "name", ctld_text(job->name), "state",
+        job_state_name(job->state), "act", act_of(w), "priority", job->priority,
+        "position", engine_position(c->engine, job->id), "waited_s",
+        ctld_num((is_live ? job->start_s : wall_s) - job->submit_s), "gpus_min",
+        job->gpus_min, "gpus_max", job->gpus_max, "gpus",
+        is_live ? job->gpus : w->gpus, "nodes", is_live ? job->nodes : w->nodes,
+        "place", ctld_text(is_live ? job->place : NULL), "reason",
+        ctld_text(w->reason), "start_estimate",
+        w->nodes > 0 ? json_null() : ctld_time(at_s), "ends",
+        ctld_time(is_live ? job->start_s + job->limit_s : (double)NAN));
+    if (p->job)
+        (void)json_object_set_new(row, "use", use_json(c, job));
+    (void)json_array_append_new(p->rows, row);
+}
+
+void serve_plan(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct error err = ERROR_INIT;
+    struct planning p = {.c = c};
+    int64_t job = 0, total = 0, n_free = 0;
+
+    if (!ctld_admit_admin(c, x) ||
+        !ctld_query_int(x, "job", 1, INT64_MAX, 0, &job))
+        return;
+    p.job = (uint64_t)job;
+    if (job > 0 && !ctld_job_of(c, x, p.job))
+        return;
+    p.rows = json_array();
+    if (engine_explain(c->engine, plan_row, &p, &err) < 0) {
+        json_decref(p.rows);
+        http_reply_err(x, &err);
+        return;
+    }
+    const struct policy *policy = engine_policy(c->engine);
+    ctld_slots(c, &total, &n_free);
+    ctld_reply(x, 200,
+               json_pack("{s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:o}",
+                         "schema", "mgpu.plan/1", "policy", policy->name,
+                         "summary", policy->summary, "generated",
+                         ctld_time(c->parts.clock->wall_s(c->parts.clock)),
+                         "paused", ctld_pause_json(c), "gpus_total",
+                         (json_int_t)total, "gpus_free", (json_int_t)n_free,
+                         "n_more", (json_int_t)p.n_more, "jobs", p.rows));
+}

@@ -1,0 +1,189 @@
+/* queue.c - GET /v1/jobs: the queue, and what has been.
+ *
+ * A list of 100,000 jobs takes half a second, and is made in slices; see
+ * job_cursor.h. The walk comes by the newest first, and the list has them last.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/ctld/api/job_cursor.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+static const char end_of_list[] = "]}";
+
+/* ---- the list -------------------------------------------------------------
+ */
+struct counts {
+    int64_t running, queued, held;
+};
+
+static struct counts count_jobs(const struct ctld *c)
+{
+    struct counts n = {.running = 0};
+    const struct job *j = ctld_next_since(c, 0, INFINITY);
+    for (; j; j = ctld_next_since(c, j->id, INFINITY)) {
+        n.running += job_state_is_live(j->state);
+        n.queued += j->state == JOB_QUEUED;
+        n.held += j->state == JOB_HELD;
+    }
+    return n;
+}
+
+static json_t *queue_head(struct ctld *c, json_t *jobs)
+{
+    const struct counts n = count_jobs(c);
+    int64_t total = 0, n_free = 0;
+    ctld_slots(c, &total, &n_free);
+    return json_pack("{s:s, s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
+                     "schema", "mgpu.queue/1", "generated",
+                     ctld_time(c->parts.clock->wall_s(c->parts.clock)),
+                     "cluster", c->parts.conf->cluster, "policy",
+                     engine_policy_name(c->engine), "slots_total",
+                     (json_int_t)total, "slots_free", (json_int_t)n_free,
+                     "running", (json_int_t)n.running, "queued",
+                     (json_int_t)n.queued, "held", (json_int_t)n.held,
+                     "allocator_state", ctld_allocator_state(c), "jobs", jobs);
+}
+
+/* One that is being made: the newest comes first, and is to stand last, so the
+ * text grows from its end to its beginning. */
+struct list {
+    struct ctld *c;
+    struct http_exchange *x;
+    uint64_t members; /* of each job, those that were asked for */
+    struct buf head;  /* the reply up to "jobs":[ */
+    struct buf job;   /* the one at hand */
+    char *text;       /* [cap], owned; from `from` on it is there */
+    size_t cap, from;
+    bool has_some;
+};
+
+/* Of a table's row there are 170 bytes, of a whole job a thousand. Pages that
+ * are not written to cost nothing. */
+enum { JOB_BYTES = 192, FIRST_JOBS = 8192 };
+
+static void list_free(struct list *l)
+{
+    buf_clear(&l->head);
+    buf_clear(&l->job);
+    free(l->text);
+    free(l);
+}
+
+static int put_before(struct list *l, const char *bytes, size_t n,
+                      struct error *err)
+{
+    size_t used = l->cap - l->from, cap = l->cap;
+    if (n > l->from) {
+        while (cap - used < n)
+            cap *= 2;
+        char *text = malloc(cap);
+        if (!text)
+            return error_set(err, ERR_NOMEM, "list of jobs");
+        memcpy(text + cap - used, l->text + l->from, used);
+        free(l->text);
+        l->text = text;
+        l->from = cap - used;
+        l->cap = cap;
+    }
+    l->from -= n;
+    memcpy(l->text + l->from, bytes, n);
+    return 0;
+}
+
+static int make_head(struct list *l, struct error *err)
+{
+    json_t *o = queue_head(l->c, json_array());
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "list of jobs");
+    int rc = buf_add(&l->head, text, strlen(text) - strlen(end_of_list), err);
+    free(text);
+    return rc;
+}
+
+static struct list *list_new(const struct list *conf, int64_t limit)
+{
+    struct list *l = malloc(sizeof(*l));
+    if (!l)
+        return NULL;
+    *l = *conf;
+    l->cap = JOB_BYTES * (size_t)(limit < FIRST_JOBS ? limit : FIRST_JOBS) +
+             sizeof(end_of_list);
+    l->text = malloc(l->cap);
+    l->from = l->cap;
+    if (l->text && put_before(l, end_of_list, strlen(end_of_list), NULL) == 0)
+        return l;
+    list_free(l);
+    return NULL;
+}
+
+static int add_job(void *arg, const struct job *j, struct error *err)
+{
+    struct list *l = arg;
+    bool may = engine_may(l->c->engine, j, http_uid(l->x));
+    buf_reset(&l->job);
+    if (ctld_add_job(l->c, j, may, l->members, &l->job, err) < 0 ||
+        (l->has_some && buf_addstr(&l->job, ",", err) < 0))
+        return -1;
+    l->has_some = true;
+    return put_before(l, l->job.data, l->job.len, err);
+}
+
+static bool end_list(void *arg, double until_s, const struct error *why)
+{
+    struct list *l = arg;
+    struct error err = ERROR_INIT;
+    (void)until_s;
+    if (!why && put_before(l, l->head.data, l->head.len, &err) < 0)
+        why = &err;
+    if (why) {
+        http_reply_err(l->x, why);
+    } else {
+        http_reply_own(l->x, l->text, l->text + l->from, l->cap - l->from);
+        l->text = NULL;
+    }
+    list_free(l);
+    return true;
+}
+
+static bool parse_members(struct http_exchange *x, uint64_t *ret)
+{
+    const char *text = http_query(x, "fields");
+    struct error err;
+    *ret = CTLD_ALL_MEMBERS;
+    if (!text || ctld_members_parse(text, ret, &err) == 0)
+        return true;
+    http_reply_err(x, &err);
+    return false;
+}
+
+void serve_queue(void *arg, struct http_exchange *x)
+{
+    struct ctld *c = arg;
+    struct ctld_filter f;
+    uint64_t members = 0;
+    struct error err = ERROR_INIT;
+    if (!ctld_admit(c, x) || !ctld_filter_parse(x, FILTER_OF_LIST, &f) ||
+        !parse_members(x, &members))
+        return;
+    struct list *l =
+        list_new(&(struct list){.c = c, .x = x, .members = members}, f.limit);
+    if (!l || make_head(l, &err) < 0) {
+        if (l)
+            list_free(l);
+        (void)error_set(&err, ERR_NOMEM, "list of jobs");
+        http_reply_err(x, &err);
+        return;
+    }
+    const struct walk_conf walk = {.c = c,
+                                   .x = x,
+                                   .f = f,
+                                   .is_brief = ctld_members_are_brief(members),
+                                   .each = add_job,
+                                   .end = end_list,
+                                   .arg = l};
+    walk_start(&walk);
+}

@@ -1,0 +1,597 @@
+/* ctld_internal.h - struct ctld, for the files of this folder. */
+#ifndef MGPU_SCHEDULER_CTLD_CTLD_INTERNAL_H
+#define MGPU_SCHEDULER_CTLD_CTLD_INTERNAL_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+
+#include "jobs/http/http_server.h"
+#include "jobs/wire/wire.h"
+#include "scheduler/ctld/api/handlers.h"
+#include "scheduler/ctld/ctld.h"
+#include "scheduler/ctld/loop/event_loop.h"
+#include "scheduler/ctld/loop/work_queue.h"
+#include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/maintenance/env_keys.h"
+#include "scheduler/ctld/notify/notifier.h"
+#include "scheduler/ctld/startup/token_secret.h"
+
+enum { CTLD_STEP_BUCKETS = 8 };
+
+/* Of work that takes long: so much in one turn of the loop. */
+static const double CTLD_SLICE_S = 0.005;
+
+struct ctld_durations {
+    uint64_t n, buckets[CTLD_STEP_BUCKETS]; /* not cumulative; the last is all
+                                               above the bounds */
+    double sum_s;
+};
+
+struct ctld_stats {
+    uint64_t events, rows_stored, rows_repeated, lines_dropped, values_dropped,
+        spools_undrained, steps_failed, refused, limited, rows_removed,
+        jobs_removed;
+    struct ctld_durations steps, commits; /* commits: of the disk's part */
+};
+extern const double ctld_step_bounds_s[CTLD_STEP_BUCKETS - 1];
+
+/* How often one user has asked of late; rate_limit.c. */
+enum { CTLD_RATES_MAX = 1024 };
+struct ctld_rate {
+    int64_t uid;
+    double tokens, at_s; /* so many were left then; at_s 0: free */
+};
+
+struct held; /* engine_loop.c */
+struct commit;
+struct watcher;
+struct walk; /* job_cursor.c */
+struct intake;
+struct follower;
+struct users;
+
+struct ctld_pause {
+    bool is_on;
+    int64_t uid; /* who did it */
+    char since[WIRE_TIME_CAP], why[WIRE_PAUSE_WHY_CAP];
+};
+
+struct ctld_reloaded {
+    char at[WIRE_TIME_CAP]; /* "": not yet */
+    bool is_ok;
+    char why[256], changed[1024], waiting[1024];
+};
+
+/* A node on which an administrator lets nothing new start; drain_nodes.c. */
+struct ctld_drain {
+    char node[ALLOC_NODE_NAME_CAP], why[WIRE_DRAIN_WHY_CAP];
+    char since[WIRE_TIME_CAP];
+    int64_t uid;
+};
+
+/* A key that an administrator set, on top of the file; policy_settings.c. */
+enum { CTLD_SETS_MAX = 32 };
+struct ctld_set {
+    char key[64], value[64];
+    char at[WIRE_TIME_CAP];
+    int64_t uid;    /* who set it */
+    double until_s; /* seconds since 1970; INFINITY: until it is reset */
+};
+/* A submit that is being read, and what it seals with; env_keys_gc.c. */
+struct ctld_seal {
+    struct ctld_seal *next;
+    char id[SEAL_ID_CAP];
+    bool has_key; /* its file was made */
+};
+struct ctld_policy {
+    struct ctld_set sets[CTLD_SETS_MAX];
+    size_t n;
+};
+
+struct ctld_room {      /* disk_space.c */
+    double asked_s;     /* NAN: not yet */
+    int64_t free_bytes; /* -1: not known */
+    bool is_short;
+};
+struct haul;
+struct ctld_retire { /* job_retention.c */
+    struct loop_source *timer;
+    struct thread *thread; /* NULL before the first */
+    struct haul *haul;     /* that is under way, or NULL */
+    double since_s;        /* where the pass is */
+    uint64_t after;
+    double passed_s; /* when the last one ended; NAN: not yet */
+};
+struct ctld_retention { /* metrics_retention.c */
+    struct loop_source *timer;
+    bool is_busy;
+    uint64_t job;     /* where the pass is */
+    size_t max;       /* rows of a piece */
+    double yielded_s; /* that batches were let go first, since the last piece */
+    double passed_s;  /* when the last pass ended; NAN: not yet */
+    uint64_t n_of_pass;
+};
+struct ctld_memory {  /* malloc_trim.c */
+    struct task task; /* the first */
+    struct loop_source *timer;
+    bool is_trimming;
+    size_t n_left; /* archived jobs, since the last time */
+};
+struct ctld_spans {   /* clock_spans.c */
+    struct task task; /* the first */
+    struct loop_source *timer;
+    struct store_span at[STORE_SPANS_MAX]; /* by id; the last one goes on */
+    size_t n;
+    double anchor_s, anchor_wall_s; /* where both clocks were */
+    double looked_s;                /* monotonic */
+    uint64_t written_id;            /* of those before it all are */
+    bool is_busy;
+    struct store *store; /* of the task, as all below */
+    struct store_span written;
+    int rc;
+    struct error why;
+};
+struct ctld_backup { /* backup_schedule.c */
+    struct loop_source *timer;
+    bool is_busy;
+    char *dir;                       /* owned; what the rest is said of */
+    int32_t n;                       /* that are there, of the last look */
+    double last_s, next_s, failed_s; /* since 1970; NAN: not known, or none */
+    int n_tries;                     /* that failed, one after the other */
+    uint64_t n_failed;
+    char why[240]; /* "": the last did not fail */
+};
+
+struct ctld {
+    struct ctld_parts parts;
+    struct ctld_conf conf; /* what parts.conf is */
+    struct engine_conf engine_conf;
+    struct secret secret;
+    struct keys keys;
+    struct ctld_seal *seals; /* of submits that are being read; borrowed */
+    struct loop_source *keys_timer;
+    double keys_rest_s; /* before the next look for keys of jobs that ended */
+    char jobs_dir[512], url[256];
+    double started_wall_s, started_s;
+    struct loop *loop;
+    struct http_server *http, *scrape; /* scrape may be NULL */
+    struct engine *engine;
+    struct thread *commits, *writer, *reader, *logs, *submits;
+    struct thread *logins; /* or NULL */
+    struct users *users;
+    struct ctld_rate rates[CTLD_RATES_MAX];
+    struct loop_source *step_timer, *step_soon, *wake, *stop_timer;
+    struct loop_source *pulse;
+    double pulse_due_s; /* on the clock; NAN: not set */
+    struct loop_source *term, *intr, *hup, *usr1, *child;
+    bool stopping, step_failed;
+    struct error fatal;   /* why it stops, unless it was asked to */
+    _Atomic bool closing; /* as stopping, for the threads */
+    double step_complained_s;
+
+    int port;          /* of TCP; 0: none */
+    double refused_s;  /* when a refusal was last logged */
+    uint64_t n_unsaid; /* refused since, not logged */
+
+    struct held *held, **held_last;
+    struct commit *commit; /* of the step that is under way; or NULL */
+    bool step_again;       /* as soon as it is over */
+    int last_steps;        /* when stopping: so many more may begin */
+    void (*on_last_step)(void *ctld); /* they are over */
+
+    struct intake *intakes; /* one per live attempt that sent rows */
+    struct loop_source *sync_timer;
+    bool unsynced;
+    double lines_complained_s;
+
+    struct watcher *watchers;
+    struct loop_source *watch_timer, *starts_timer;
+    uint64_t *dirty; /* ids of jobs to be shown to watchers */
+    size_t n_dirty, cap_dirty;
+    uint64_t pushed;    /* the last that was shown */
+    uint64_t first_seq; /* the last event before this start */
+    uint64_t *seqs;     /* by job id, from seqs_from on: the last event since
+                           the start */
+    size_t n_seqs;
+    uint64_t seqs_from, old_seq;  /* of all jobs before that one the last */
+    double watched_s;             /* when watchers were last fed */
+    uint64_t last_seq;            /* the last event since the start; 0: none */
+    bool lost_changes, lost_seqs; /* for want of memory */
+
+    struct ctld_forecast *forecast; /* owned */
+
+    struct walk *walks; /* that are under way, less those with the reader */
+    struct loop_source *walk_timer;
+
+    struct follower *followers;
+    struct loop_source *follow_timer;
+
+    struct loop_source *watchdog;
+    struct thread *backups; /* NULL before the first */
+    struct thread *selects; /* likewise */
+    struct ctld_backup backup;
+    struct ctld_room room;
+    struct store_damage metrics_damage; /* when it was looked at last */
+    struct ctld_retention retention;
+    struct ctld_spans spans;
+    struct ctld_memory memory;
+    struct ctld_retire retire;
+    struct audit *audit;
+    struct ctld_pause pause;
+    struct ctld_reloaded reloaded;
+    struct ctld_policy policy;
+    struct ctld_drain *drains;      /* owned, as the next [n_drains] */
+    struct engine_drained *drained; /* the same for the engine */
+    size_t n_drains;
+    struct loop_source *policy_timer;
+
+    struct ctld_stats stats;
+
+    struct notices *notices; /* NULL before the first */
+    bool knows_told;         /* which events were told of before this start */
+    uint64_t told;           /* up to this one */
+    uint64_t n_untold;       /* that could not even be posted */
+};
+
+/* ---- job_events.c: who is told of which event -----------------------------
+ */
+/* Before the engine is there, and after. */
+int ctld_notice_init(struct ctld *c, struct error *err) MUST_CHECK;
+int ctld_notice_begin(struct ctld *c, struct error *err) MUST_CHECK;
+/* engine_parts.replayed: what the last life may not have told. */
+void ctld_notice_again(void *arg, const struct store_event *event,
+                       const struct job *job);
+void ctld_notice(struct ctld *c, const struct store_event *event,
+                 const struct job *job);
+struct notices_counts ctld_notice_counts(struct ctld *c);
+/* Whether what a spec asks for can be done here.
+ * err  ERR_INVAL, with the key */
+int ctld_notice_check(const struct job_spec *spec, bool sends_mails,
+                      const struct spec_list *allow,
+                      struct error *err) MUST_CHECK;
+
+/* ---- ctld.c ---------------------------------------------------------------
+ */
+/* Reads the configuration again, for uid; the log says what came of it.
+ * err  ERR_CONFIG nothing is changed */
+/* By signal, which is nobody's in particular: the daemon's own user's. With its
+ * line, unless nothing is different since the last. */
+int ctld_reload_signal(struct ctld *c, struct error *err) MUST_CHECK;
+/* {KEY: {"old": .., "value": ..}} of what is taken up at once; either may be
+ * NULL: {}. */
+json_t *ctld_conf_changes(const struct conf *from, const struct conf *to);
+/* A value as a file would have it; JSON null without one. */
+json_t *ctld_conf_value(const struct conf *c, const char *key);
+/* ---- config_apply.c --------------------------------------------------------
+ */
+/* What parts.reload() answered is in force from now on. */
+void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f);
+/* c->engine_conf is what c->conf and the drained nodes say. */
+void ctld_set_engine_conf(struct ctld *c);
+
+/* ---- engine_loop.c: the engine's turn, and replies that wait for it -------
+ */
+/* in  on_last_step  called with c when it is to stop and no step is under way
+ *                   any more */
+int ctld_step_init(struct ctld *c, void (*on_last_step)(void *ctld),
+                   struct error *err) MUST_CHECK;
+void ctld_want_step(struct ctld *c); /* step_request.c; soon; many wishes are
+                                        one step */
+/* What was asked so far is made durable and answered, then on_last_step() is
+ * called. */
+void ctld_last_step(struct ctld *c);
+void ctld_step_clear(struct ctld *c);
+
+/* ---- held_replies.c -------------------------------------------------------
+ */
+void ctld_held_init(struct ctld *c);
+/* Answers x when what was staged so far is durable: with the job, or with
+ * mgpu.ok/1 when job is 0. */
+void ctld_hold(struct ctld *c, struct http_exchange *x, int status,
+               uint64_t job);
+/* Answers every held request whose fate is known.
+ * in  why  for those that the engine has undone */
+void ctld_held_settle(struct ctld *c, const struct error *why);
+/* Fails what is still held. */
+void ctld_held_clear(struct ctld *c);
+
+/* ---- job_watch.c, log_follow.c: streams -----------------------------------
+ */
+int ctld_watch_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_watch_clear(struct ctld *c);
+void ctld_changed(struct ctld *c, uint64_t job); /* show it soon */
+void ctld_saw_event(struct ctld *c, uint64_t job, uint64_t seq);
+size_t ctld_n_watchers(const struct ctld *c);
+int ctld_follow_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_follow_clear(struct ctld *c);
+
+/* ---- job_submit.c ---------------------------------------------------------
+ */
+int ctld_submit_init(struct ctld *c, struct error *err) MUST_CHECK;
+
+/* ---- env_keys_gc.c: keys to values that sound secret ----------------------
+ */
+int ctld_seals_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_seals_clear(struct ctld *c);
+/* Removes keys that no job needs; once there is an engine. */
+void ctld_seals_look(struct ctld *c);
+/* The job has ended for good. */
+void ctld_seals_ended(struct ctld *c, const struct job *job);
+/* Around a submit, from before its file is made to after it is entered or
+ * refused; the second also of one that never began. */
+int ctld_seal_begin(struct ctld *c, struct ctld_seal *s,
+                    struct error *err) MUST_CHECK;
+void ctld_seal_end(struct ctld *c, struct ctld_seal *s);
+
+/* ---- why.c, queries.c, dry_run.c -------------------------------------------
+ */
+/* mgpu.why/1; NULL: err says why. */
+json_t *ctld_why_json(const struct ctld *c, const struct job *job,
+                      struct error *err);
+/* The job's specification without what is secret in it; null: none. */
+json_t *ctld_spec_json(const struct job *job);
+/* Replies what would come of the submit.
+ * in  is_seed_open  its seed was drawn, and is another one when it is submitted
+ *     sweep         NULL: one job */
+void ctld_dry_run(struct ctld *c, struct http_exchange *x,
+                  const struct engine_submit *req,
+                  const struct engine_sweep *sweep, bool is_seed_open);
+
+/* ---- start_estimates.c: when those that wait may start ---------------------
+ */
+int ctld_forecast_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_forecast_clear(struct ctld *c);
+/* Unless there is one of the last plan. err ERR_NOMEM */
+int ctld_forecast_make(const struct ctld *c, struct error *err) MUST_CHECK;
+/* What it was made of is not so, or not any more. */
+void ctld_forecast_drop(struct ctld *c);
+/* By the plan, else by the last forecast; on the engine's clock, NAN: not
+ * known. */
+double ctld_forecast_s(const struct ctld *c, const struct job *j);
+/* As the last forecast expects it, by what is known of how long jobs take; NAN:
+ * not known, or no sooner than that. */
+double ctld_expected_s(const struct ctld *c, const struct job *j);
+/* That, else by limits: what members and tables show. */
+double ctld_starts_s(const struct ctld *c, const struct job *j);
+/* Marks those that wait and of which the start is another by now than when this
+ * was last called: ENGINE_FORECASTS at most, and those that were. */
+void ctld_forecast_tell(struct ctld *c);
+
+/* ---- job_json_stream.c ----------------------------------------------------
+ */
+/* Appends JOB of wire.h. `all`: for who may see it all (engine_may); others
+ * see what stands in a queue, without progress and the worker's words.
+ * in  set  which members: of ctld_members_parse(), and then only those that
+ *          are not null */
+#define CTLD_ALL_MEMBERS UINT64_MAX
+int ctld_add_job(const struct ctld *c, const struct job *job, bool all,
+                 uint64_t set, struct buf *out, struct error *err) MUST_CHECK;
+/* The same with all members, as a value; NULL: no memory. */
+json_t *ctld_job_json(const struct ctld *c, const struct job *job, bool all);
+/* "id,name": the names of members.  err  ERR_INVAL there is none of one */
+int ctld_members_parse(const char *text, uint64_t *ret,
+                       struct error *err) MUST_CHECK;
+
+/* ---- job_json.c -----------------------------------------------------------
+ */
+/* SWEEP of wire.h, of its first task; else null. */
+json_t *ctld_sweep_json(const struct ctld *c, const struct job *job);
+/* "warnings" of wire.h; NULL: there are none. */
+json_t *ctld_warnings_json(const struct ctld *c, const struct job *job);
+json_t *ctld_num(double v);       /* null for NAN and infinity */
+json_t *ctld_text(const char *s); /* null for NULL and "" */
+json_t *ctld_time(double wall_s); /* null for NAN */
+/* Of all nodes in their order: how many GPUs of the i-th are free, less what
+ * entries of the same machine before it have of the CPUs that they share.
+ * in   counts  false: passed over, 0
+ * io   room  of the machine */
+int32_t ctld_take_free(const struct alloc_node *nodes, size_t i, bool counts,
+                       int32_t *io_room);
+/* GPUs or slots of the nodes that are up, and of the others those that jobs
+ * have. */
+void ctld_slots(const struct ctld *c, int64_t *ret_total, int64_t *ret_free);
+
+/* ---- auth.c, worker_address.c: who may speak to us ------------------------
+ */
+int ctld_auth_init(struct ctld *c, struct error *err) MUST_CHECK;
+/* A user's request. False: the caller is nobody whom we serve, which was
+ * replied; or it is not known yet who it is, and the handler is called again
+ * when it is. */
+bool ctld_admit(struct ctld *c, struct http_exchange *x);
+/* A worker's, of the route ATTEMPT: replies and returns false unless it shows
+ * the token of that attempt, which is not over, from where it may be. */
+struct worker {
+    uint64_t job;
+    int32_t attempt;
+    const char *token; /* borrowed from x */
+};
+bool ctld_admit_worker(struct ctld *c, struct http_exchange *x,
+                       struct worker *ret);
+/* Whether a process at this address may be a worker of the job's attempt. */
+bool ctld_origin_fits(const struct ctld *c, const struct job *job,
+                      const char *peer);
+
+/* ---- rate_limit.c ----------------------------------------------------------
+ */
+/* Whether uid may ask once more, by limits.rpc_rate; else *ret_after_s is when
+ * it may. Each call that says yes counts. */
+bool ctld_rate_takes(struct ctld *c, int64_t uid, double *ret_after_s);
+
+/* ---- user_names.c ---------------------------------------------------------
+ */
+enum { CTLD_USER_CAP = 256 }; /* login names have at most 255 bytes */
+int ctld_users_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_users_clear(struct ctld *c);
+/* The caller's name. False: not known yet; the handler is called again when
+ * it is, or the reply says why it will not be. */
+bool ctld_caller_name(struct ctld *c, struct http_exchange *x,
+                      char ret[CTLD_USER_CAP]);
+
+/* ---- reply.c, job_lookup.c: what the handlers share -----------------------
+ */
+/* Sends o, which it ends; NULL is out of memory. */
+void ctld_reply(struct http_exchange *x, int status, json_t *o);
+/* The body as a JSON object, {} when empty; replies on failure. */
+json_t *ctld_body(struct http_exchange *x);
+/* ":id" as a job's number; replies on failure. */
+bool ctld_param_id(struct http_exchange *x, size_t i, uint64_t *ret);
+/* ":id" as "123", or as "123_4": task 4 of sweep 123. A bare number that is a
+ * sweep's stands for the sweep, and for its first task where only one job can
+ * be meant. Replies on failure. */
+struct target {
+    uint64_t id;   /* of the job, or of the sweep's first task */
+    bool is_sweep; /* all of it is meant */
+};
+bool ctld_param_target(struct ctld *c, struct http_exchange *x,
+                       struct target *ret);
+/* The first job with an id > `after` that is there for all to see, or NULL. */
+const struct job *ctld_next_job(const struct ctld *c, uint64_t after);
+/* As engine_next_since(). */
+const struct job *ctld_next_since(const struct ctld *c, uint64_t after,
+                                  double since_s);
+/* The same where a sweep cannot be meant, and is refused. */
+bool ctld_param_one(struct ctld *c, struct http_exchange *x, uint64_t *ret);
+/* archive_load.c: has the job read into memory, with all of its sweep, on
+ * another thread. 0: there is nothing to wait for, it is there or nowhere; 1:
+ * fn is called on the loop when it is there, or with why it cannot be; -1: err
+ * of the store, ERR_BUSY, ERR_NOMEM */
+typedef void ctld_recalled_f(void *arg, const struct error *why);
+int ctld_recall(struct ctld *c, uint64_t id, ctld_recalled_f *fn, void *arg,
+                struct error *err) MUST_CHECK;
+/* The same at once for several of the archive, with ids in order: when fn is
+ * called all are there but for what it is told of. ERR_INVAL: too many tasks */
+int ctld_recall_all(struct ctld *c, const uint64_t *ids, size_t n,
+                    ctld_recalled_f *fn, void *arg,
+                    struct error *err) MUST_CHECK;
+/* For a handler. False: it is called again then, or the reply says why not. */
+bool ctld_recall_for(struct ctld *c, struct http_exchange *x, uint64_t id);
+/* The job, be it in memory or not; one that is not is read here and now; *ret
+ * is NULL when there is none. Valid until the next step.  err  of the store */
+int ctld_find(struct ctld *c, uint64_t id, const struct job **ret,
+              struct error *err) MUST_CHECK;
+/* The same where a failure is as if there was none; it is logged. */
+const struct job *ctld_find_or_log(struct ctld *c, uint64_t id);
+/* The job, when the caller may see all of it; replies on failure. */
+const struct job *ctld_job_of(struct ctld *c, struct http_exchange *x,
+                              uint64_t id);
+bool ctld_param_job(struct ctld *c, struct http_exchange *x,
+                    const struct job **ret);
+/* ?name=N within min..max, or absent; replies on failure. */
+bool ctld_query_int(struct http_exchange *x, const char *name, int64_t min,
+                    int64_t max, int64_t absent, int64_t *ret);
+
+/* ---- status.c --------------------------------------------------------------
+ */
+/* Of nodes[i] */
+json_t *ctld_node_json(const struct alloc_node *nodes, size_t n, size_t i);
+/* "up", "down", "drained"; "draining" while anybody's jobs are on it */
+const char *ctld_node_state(const struct alloc_node *nodes, size_t n, size_t i);
+/* {"name","is_ok","since","why"} */
+json_t *ctld_allocator_state(const struct ctld *c);
+
+/* ---- admin_actions.c ------------------------------------------------------
+ */
+/* Reads admin.log, and is as it says. The engine is there. */
+int ctld_admin_init(struct ctld *c, struct error *err) MUST_CHECK;
+bool ctld_admit_admin(struct ctld *c, struct http_exchange *x);
+json_t *ctld_pause_json(const struct ctld *c);  /* null: it is not paused */
+json_t *ctld_reload_json(const struct ctld *c); /* null: not yet */
+
+/* ---- backup.c, backup_schedule.c -------------------------------------------
+ */
+/* The thread is there. */
+int ctld_need_backups(struct ctld *c, struct error *err) MUST_CHECK;
+int ctld_backups_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_backups_clear(struct ctld *c);
+/* The configuration is another: looks whether it is time. */
+void ctld_backups_again(struct ctld *c);
+json_t *ctld_backups_json(const struct ctld *c); /* null: none are wanted */
+
+/* ---- metrics_retention.c ---------------------------------------------------
+ */
+int ctld_retention_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_retention_clear(struct ctld *c);
+/* The configuration is another: begins anew. */
+void ctld_retention_again(struct ctld *c);
+/* Rows are kept of jobs that ended since then; -INFINITY: of all. */
+double ctld_rows_since(struct ctld *c);
+/* It ended before that: what rows it had were removed, or just are. */
+bool ctld_rows_are_gone(struct ctld *c, const struct job *j);
+json_t *ctld_retention_json(struct ctld *c);
+
+/* ---- malloc_trim.c ---------------------------------------------------------
+ */
+/* The thread of the logs is there, and goes first. */
+int ctld_memory_init(struct ctld *c, struct error *err) MUST_CHECK;
+/* So many more are archived, and leave memory with the next step. */
+void ctld_jobs_left(struct ctld *c, size_t n);
+void ctld_memory_clear(struct ctld *c);
+
+/* ---- clock_spans.c ---------------------------------------------------------
+ */
+/* The thread of the commits is there. */
+int ctld_spans_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_spans_clear(struct ctld *c);
+/* Before anything gets a time. */
+void ctld_spans_look(struct ctld *c);
+/* What ended before this is older than age_s, whatever became of the clock;
+ * since 1970. */
+double ctld_spans_before(struct ctld *c, double age_s);
+
+/* ---- job_retention.c -------------------------------------------------------
+ */
+int ctld_retire_init(struct ctld *c, struct error *err) MUST_CHECK;
+void ctld_retire_clear(struct ctld *c); /* its thread has ended */
+void ctld_retire_begin(struct ctld *c); /* a pass, from the first on */
+/* Jobs are kept that ended since then; -INFINITY: all. */
+double ctld_jobs_since(struct ctld *c);
+
+/* ---- disk_space.c ----------------------------------------------------------
+ */
+/* Of a second ago at most. */
+const struct ctld_room *ctld_room(struct ctld *c);
+/* Whether a job may be taken.  err  ERR_LIMIT, for its user to read */
+int ctld_check_room(struct ctld *c, struct error *err) MUST_CHECK;
+json_t *ctld_room_json(struct ctld *c);
+
+/* ---- metrics_damage.c ------------------------------------------------------
+ */
+/* As it is now; what has changed since the last call is logged. */
+const struct store_damage *ctld_metrics_damage(struct ctld *c);
+json_t *ctld_metrics_damage_json(struct ctld *c); /* null: there is none */
+
+/* ---- drain_nodes.c ---------------------------------------------------------
+ */
+/* A line of admin.log about a node; is_drain: else it is in use again.
+ * err  ERR_NOMEM nothing is changed */
+int ctld_drain_deed(struct ctld *c, const char *node, bool is_drain,
+                    int64_t uid, const char *at, const char *why,
+                    struct error *err) MUST_CHECK;
+json_t *ctld_drains_json(const struct ctld *c);
+void ctld_drains_clear(struct ctld *c);
+/* Of the request of an administrator that names a node; replies. */
+void ctld_serve_drain(struct ctld *c, struct http_exchange *x,
+                      const json_t *body, bool is_drain, const char *why);
+
+/* ---- policy_settings.c -----------------------------------------------------
+ */
+/* A line "policy" of admin.log, read at the start. */
+void ctld_policy_deed(struct ctld *c, const char *at, int64_t uid,
+                      const json_t *detail);
+/* After admin.log: what is set is in force. */
+int ctld_policy_init(struct ctld *c, struct error *err) MUST_CHECK;
+/* What is set, for parts.reload(); borrows from p. Returns how many. */
+size_t ctld_policy_sets(const struct ctld_policy *p,
+                        struct spec_set ret[CTLD_SETS_MAX]);
+
+/* ---- metrics_listener.c, openmetrics.c -------------------------------------
+ */
+void ctld_reply_metrics(struct ctld *c, struct http_exchange *x);
+/* metrics_listener.c: the same at conf.metrics_listen, if there is one, for
+ * everybody.
+ * in   like  whose enter and leave it has, too
+ * err  as http_server_listen_tcp() */
+int ctld_scrape_init(struct ctld *c, const struct http_server_conf *like,
+                     struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,98 @@
+/* attempt_progress.c - how far an attempt came, from its rows.
+ *
+ * Beats say it while the daemon is there to hear them. What a job did while it
+ * was away stands in its spools, and in the store when they are drained: the
+ * last iteration, and the last evaluation. Without them a job that ended
+ * meanwhile would end as if it had done nothing.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/ctld/ctld_internal.h"
+#include "scheduler/ctld/ingest/attempt_metrics.h"
+
+static int64_t int_of(const struct store_cell *c)
+{
+    return c->kind == CELL_INT ? c->i : 0;
+}
+
+static double real_of(const struct store_cell *c)
+{
+    return c->kind == CELL_REAL  ? c->r
+           : c->kind == CELL_INT ? (double)c->i
+                                 : (double)NAN;
+}
+
+static int iteration_row(void *arg, const struct store_cell *cells, size_t n,
+                         struct error *err)
+{
+    struct engine_beat *b = arg;
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        const struct store_cell *c = &cells[i];
+        if (strcmp(c->name, "iteration") == 0)
+            b->iteration = int_of(c);
+        else if (strcmp(c->name, "epoch") == 0)
+            b->epoch = (int32_t)int_of(c);
+        else if (strcmp(c->name, "loss") == 0)
+            b->loss = real_of(c);
+        else if (strcmp(c->name, "t_iter") == 0)
+            b->t_iter = real_of(c);
+    }
+    return 0;
+}
+
+/* Of an epoch that has ended, for only such have a row. */
+static int epoch_row(void *arg, const struct store_cell *cells, size_t n,
+                     struct error *err)
+{
+    struct figures *f = arg;
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(cells[i].name, "epoch") == 0)
+            f->epochs_done = (int32_t)int_of(&cells[i]);
+        else if (strcmp(cells[i].name, "eval_accuracy") == 0)
+            f->last.eval_accuracy = real_of(&cells[i]);
+    }
+    return 0;
+}
+
+int figures_read(struct store *s, uint64_t job, int32_t attempt,
+                 struct figures *ret, struct error *err)
+{
+    struct figures f = {
+        .last = {.loss = NAN, .t_iter = NAN, .eval_accuracy = NAN}};
+    struct store_query q = {.view = VIEW_ITERATION,
+                            .job = job,
+                            .attempt = attempt,
+                            .limit = 1,
+                            .last = 1};
+    if (s->ops->query(s, &q, iteration_row, &f.last, err) < 0)
+        return -1;
+    q.view = VIEW_EPOCH;
+    if (s->ops->query(s, &q, epoch_row, &f, err) < 0)
+        return -1;
+    *ret = f;
+    return 0;
+}
+
+/* 0: it is not known. */
+static int32_t epochs_of(const struct job *job)
+{
+    json_t *o = json_loads(job->spec, 0, NULL);
+    const json_t *n = json_object_get(json_object_get(o, "train"), "epochs");
+    int32_t epochs = (int32_t)json_integer_value(n);
+    json_decref(o);
+    return epochs;
+}
+
+void figures_use(struct engine *e, const struct job *job,
+                 const struct figures *f)
+{
+    struct engine_beat last = f->last;
+    if (job->epochs_total == 0 && last.epoch > 0)
+        last.epochs_total = epochs_of(job);
+    if (f->epochs_done > 0 && f->epochs_done == last.epochs_total)
+        last.iterations_total = last.iteration;
+    engine_last_figures(e, job->id, job->attempt, &last);
+}

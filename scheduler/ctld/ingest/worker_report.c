@@ -1,0 +1,44 @@
+/* worker_report.c - the last word of an attempt's worker, as it is posted and
+ * as it stands in report.json.
+ */
+#include <stdio.h>
+
+#include "scheduler/ctld/ingest/attempt_metrics.h"
+
+/* -1: absent, or not within 0..max. */
+static int64_t int_of(const json_t *o, const char *key, int64_t max)
+{
+    const json_t *v = json_object_get(o, key);
+    int64_t n = json_is_integer(v) ? json_integer_value(v) : -1;
+    return n < 0 || n > max ? -1 : n;
+}
+
+static void take_text(const json_t *o, const char *key, char *ret, size_t cap)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    (void)snprintf(ret, cap, "%s", s ? s : "");
+}
+
+int worker_report_parse(const json_t *o, struct worker_report *ret,
+                        struct error *err)
+{
+    int64_t code = int_of(o, "exit_code", 255);
+    const json_t *stopped = json_object_get(o, "stopped");
+    if (code < 0)
+        return error_set(err, ERR_INVAL, "exit_code: expected 0..255");
+    ret->exit_code = (int32_t)code;
+    ret->extra = (struct engine_report_extra){
+        .cpu_ms = int_of(o, "cpu_ms", INT64_MAX),
+        .cores_ms = int_of(o, "cores_ms", INT64_MAX),
+        .stopped = json_is_boolean(stopped) ? json_is_true(stopped) : -1};
+    take_text(o, "why", ret->why, sizeof(ret->why));
+    take_text(o, "fault_node", ret->fault_node, sizeof(ret->fault_node));
+    return 0;
+}
+
+int worker_report_use(struct engine *e, uint64_t job, int32_t attempt,
+                      const struct worker_report *r, struct error *err)
+{
+    return engine_report(e, job, attempt, r->exit_code, r->why, r->fault_node,
+                         &r->extra, err);
+}

@@ -1,0 +1,221 @@
+/* metrics_retention.c - store.metrics_retention: rows of jobs that ended long
+ * ago go.
+ *
+ * The writer deletes them, a piece at a time, between the batches that come in:
+ * so nobody else writes, and a batch waits for one piece at most. A piece is as
+ * many rows as take PIECE_S. When batches wait the next piece does, too, but
+ * not for ever: a store that is always busy would never have room again. There
+ * is no state but the configuration; a daemon that is killed begins again and
+ * finds what is left.
+ *
+ * Whose clock goes wrong must not lose his curves by it: clock_spans.c says
+ * what is old.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "jobs/base/log.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+enum { ROWS_MIN = 64, ROWS_FIRST = 256, ROWS_MAX = 8192 };
+static const double PIECE_S = 0.005;
+/* Between two pieces: the writer is others' two thirds of the time. */
+static const double REST_SHARE = 2, REST_MIN_S = 0.001;
+/* While batches wait, this long for their end, and no longer than that. */
+static const double YIELD_S = 0.02, YIELD_MAX_S = 1;
+/* Between two looks at all jobs: an eighth of the time, at most an hour. */
+static const double PASS_SHARE = 8, PASS_MAX_S = 3600;
+static const double RETRY_S = 60;
+
+struct piece {
+    struct task task;
+    struct ctld *c;
+    struct store_purge purge;
+    double took_s;
+    int rc;
+    struct error err;
+};
+
+static double now_s(const struct ctld *c)
+{
+    return c->parts.clock->now_s(c->parts.clock);
+}
+
+static double wall_s(const struct ctld *c)
+{
+    return c->parts.clock->wall_s(c->parts.clock);
+}
+
+/* ---- on the writer's thread -----------------------------------------------
+ */
+
+static void piece_run(struct task *t)
+{
+    struct piece *p = (struct piece *)t;
+    struct store *s = p->c->parts.store;
+    double began_s = now_s(p->c);
+    p->rc = s->ops->purge_rows(s, &p->purge, &p->err);
+    p->took_s = now_s(p->c) - began_s;
+}
+
+/* ---- on the loop ----------------------------------------------------------
+ */
+
+static double shorter(double a_s, double b_s) /* 0: for good */
+{
+    return a_s <= 0 ? b_s : b_s <= 0 ? a_s : fmin(a_s, b_s);
+}
+
+/* For which rows are kept: who has no job any more has none. */
+static double keep_s(const struct ctld *c)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    return shorter(conf->metrics_retention_s, conf->jobs_retention_s);
+}
+
+static double pass_s(const struct ctld *c)
+{
+    return fmin(keep_s(c) / PASS_SHARE, PASS_MAX_S);
+}
+
+static void end_pass(struct ctld *c)
+{
+    struct ctld_retention *r = &c->retention;
+    r->job = 0;
+    r->passed_s = wall_s(c);
+    if (r->n_of_pass > 0)
+        log_notice("store", "rows of old jobs were removed rows=%llu",
+                   (unsigned long long)r->n_of_pass);
+    r->n_of_pass = 0;
+    ctld_retire_begin(c);
+    loop_timer_set(r->timer, pass_s(c));
+}
+
+static void measure(struct ctld_retention *r, const struct piece *p)
+{
+    if (p->purge.n < r->max)
+        return; /* it says little */
+    if (p->took_s < PIECE_S / 2 && r->max < ROWS_MAX)
+        r->max *= 2;
+    else if (p->took_s > PIECE_S * 2 && r->max > ROWS_MIN)
+        r->max /= 2;
+}
+
+static void took(struct ctld *c, const struct piece *p)
+{
+    struct ctld_retention *r = &c->retention;
+    measure(r, p);
+    r->job = p->purge.at;
+    r->n_of_pass += p->purge.n;
+    c->stats.rows_removed += p->purge.n;
+    if (p->purge.is_over)
+        end_pass(c);
+    else
+        loop_timer_set(r->timer, fmax(p->took_s * REST_SHARE, REST_MIN_S));
+}
+
+static void piece_done(struct task *t)
+{
+    struct piece *p = (struct piece *)t;
+    struct ctld *c = p->c;
+    c->retention.is_busy = false;
+    if (p->rc == 0 && !c->stopping) {
+        took(c, p);
+    } else if (!c->stopping) {
+        log_warn("store", "old rows stay for now in_s=%.0f why=\"%s\"", RETRY_S,
+                 p->err.msg);
+        loop_timer_set(c->retention.timer, RETRY_S);
+    }
+    free(p);
+}
+
+static bool is_wanted(const struct ctld *c)
+{
+    return keep_s(c) > 0;
+}
+
+static bool must_yield(struct ctld *c)
+{
+    struct ctld_retention *r = &c->retention;
+    if (thread_queued(c->writer) == 0 || r->yielded_s >= YIELD_MAX_S) {
+        r->yielded_s = 0;
+        return false;
+    }
+    r->yielded_s += YIELD_S;
+    return true;
+}
+
+static int post(struct ctld *c)
+{
+    struct ctld_retention *r = &c->retention;
+    struct piece *p = calloc(1, sizeof(*p));
+    if (!p)
+        return -1;
+    p->task = (struct task){.run = piece_run, .done = piece_done};
+    p->c = c;
+    p->purge = (struct store_purge){
+        .before_s = ctld_rows_since(c), .max = r->max, .at = r->job};
+    if (thread_post(c->writer, &p->task, NULL) == 0) {
+        r->is_busy = true;
+        return 0;
+    }
+    free(p);
+    return -1;
+}
+
+static void on_timer(void *arg)
+{
+    struct ctld *c = arg;
+    struct ctld_retention *r = &c->retention;
+    if (c->stopping || r->is_busy || !is_wanted(c))
+        return;
+    if (must_yield(c) || post(c) < 0)
+        loop_timer_set(r->timer, YIELD_S);
+}
+
+double ctld_rows_since(struct ctld *c)
+{
+    return is_wanted(c) ? ctld_spans_before(c, keep_s(c)) : -INFINITY;
+}
+
+bool ctld_rows_are_gone(struct ctld *c, const struct job *j)
+{
+    return job_state_is_final(j->state) && j->end_s < ctld_rows_since(c);
+}
+
+void ctld_retention_again(struct ctld *c)
+{
+    c->retention.job = 0;
+    if (is_wanted(c))
+        loop_timer_set(c->retention.timer, 0);
+}
+
+int ctld_retention_init(struct ctld *c, struct error *err)
+{
+    struct ctld_retention *r = &c->retention;
+    r->max = ROWS_FIRST;
+    r->passed_s = NAN;
+    if (loop_timer_create(c->loop, on_timer, c, &r->timer, err) < 0)
+        return -1;
+    ctld_retention_again(c);
+    return 0;
+}
+
+void ctld_retention_clear(struct ctld *c)
+{
+    loop_source_destroy(c->retention.timer);
+}
+
+json_t *ctld_retention_json(struct ctld *c)
+{
+    const struct ctld_retention *r = &c->retention;
+    double rows_s = ctld_rows_since(c), jobs_s = ctld_jobs_since(c);
+    double longer_s = is_wanted(c) ? wall_s(c) - keep_s(c) - rows_s : 0;
+    return json_pack(
+        "{s:o, s:o, s:I, s:I, s:o, s:I}", "jobs_since",
+        isfinite(jobs_s) ? ctld_time(jobs_s) : json_null(), "rows_since",
+        isfinite(rows_s) ? ctld_time(rows_s) : json_null(), "jobs_removed",
+        (json_int_t)c->stats.jobs_removed, "rows_removed",
+        (json_int_t)c->stats.rows_removed, "looked", ctld_time(r->passed_s),
+        "longer_s", (json_int_t)fmax(longer_s, 0));
+}

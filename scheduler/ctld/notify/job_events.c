@@ -1,0 +1,332 @@
+/* job_events.c - which events somebody is told of, and what he is told.
+ *
+ * The document (mgpu.notify/1) and the mail have what stands in a queue, the
+ * times and the reason, and how to see more: nothing of the spec, its
+ * environment or its paths, for they leave for places that we do not know.
+ * An event comes with its job as that is by now, which may be further on: what
+ * the event itself says goes first.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/log.h"
+#include "jobs/spec/notify_target.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+enum { WAITING_MAX = 1024, PATH_MAX_BYTES = 600 };
+static const double LIMIT_S = 10, PAUSE_S = 1;
+
+/* ---- what is told ---------------------------------------------------------
+ */
+static bool is_failure(enum job_state s)
+{
+    return s == JOB_FAILED || s == JOB_TIMEOUT || s == JOB_NODE_FAIL;
+}
+
+/* The state that an event brings; JOB_STATE_N: it is no matter for notices. */
+static enum job_state state_by(const struct store_event *ev,
+                               const struct job *job)
+{
+    switch (ev->ev) {
+    case EV_CLAIM:
+        return JOB_STARTING;
+    case EV_STALL:
+        return JOB_STALLED;
+    case EV_TIME_80:
+        return JOB_RUNNING;
+    case EV_HOLD:
+        return ev->uid == job->uid ? JOB_STATE_N : JOB_HELD;
+    case EV_REQUEUE:
+        return JOB_QUEUED;
+    case EV_FINISH:
+        return JOB_COMPLETED;
+    case EV_FAIL:
+        return JOB_FAILED;
+    case EV_KILLED:
+        return JOB_CANCELLED;
+    case EV_EXPIRE:
+        return JOB_TIMEOUT;
+    case EV_LOST:
+        return JOB_NODE_FAIL;
+    case EV_CANCEL: /* of what lives it is only asked for */
+        return job->state == JOB_CANCELLED && job->end_s == ev->at_s
+                   ? JOB_CANCELLED
+                   : JOB_STATE_N;
+    default:
+        return JOB_STATE_N;
+    }
+}
+
+/* Of what its user wants to be told; 0: nothing. */
+static enum spec_notify bit_of(enum job_event ev, enum job_state state,
+                               uint32_t on)
+{
+    if (job_state_is_final(state)) {
+        bool is_fail = is_failure(state) && (on & NOTIFY_FAIL) != 0;
+        return is_fail ? NOTIFY_FAIL : (enum spec_notify)(on & NOTIFY_END);
+    }
+    uint32_t bit = ev == EV_CLAIM     ? NOTIFY_BEGIN
+                   : ev == EV_STALL   ? NOTIFY_STALLED
+                   : ev == EV_TIME_80 ? NOTIFY_TIME_80
+                   : ev == EV_HOLD    ? NOTIFY_HELD
+                                      : NOTIFY_REQUEUE;
+    return (enum spec_notify)(on & bit);
+}
+
+struct news {
+    const struct store_event *ev;
+    const struct job *job;
+    enum job_state state;
+    const char *on; /* static */
+    char display[JOB_DISPLAY_CAP], reason[JOB_REASON_CAP], at[WIRE_TIME_CAP];
+};
+
+static void take_reason(struct news *w)
+{
+    json_t *d = w->ev->detail ? json_loads(w->ev->detail, 0, NULL) : NULL;
+    const char *why = json_string_value(json_object_get(d, "why"));
+    if (!why && w->job->state == w->state)
+        why = w->job->reason;
+    (void)snprintf(w->reason, sizeof(w->reason), "%s", why ? why : "");
+    json_decref(d);
+}
+
+static char *document(const struct ctld *c, const struct news *w)
+{
+    const struct job *j = w->job;
+    const char *cluster = c->parts.conf->cluster;
+    bool is_final = job_state_is_final(w->state);
+    char id[SPEC_NAME_CAP + 24], show[64];
+    (void)snprintf(id, sizeof(id), "%s:%" PRIu64, cluster, w->ev->seq);
+    (void)snprintf(show, sizeof(show), "mgpu-stat %s", w->display);
+    json_t *o = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:o, s:o, s:s, s:o, s:o, "
+        "s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:s}",
+        "schema", "mgpu.notify/1", "id", id, "cluster", cluster, "on", w->on,
+        "event", job_event_name(w->ev->ev), "at", w->at, "job",
+        (json_int_t)j->id, "display_id", w->display, "name", ctld_text(j->name),
+        "user", ctld_text(j->user), "state", job_state_name(w->state), "reason",
+        ctld_text(w->reason), "exit_code",
+        is_final && j->exit_code >= 0 ? json_integer(j->exit_code)
+                                      : json_null(),
+        "attempt", w->ev->attempt, "gpus", j->gpus, "nodes", j->nodes, "place",
+        ctld_text(j->place), "submitted", ctld_time(j->submit_s), "started",
+        ctld_time(j->start_s), "ended",
+        ctld_time(is_final ? j->end_s : (double)NAN), "limit_s",
+        ctld_num(j->limit_s), "show", show);
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    return text;
+}
+
+/* No line begins with what somebody else has written: mail programs know
+ * lines that are commands. */
+static char *letter(const struct ctld *c, const struct news *w)
+{
+    struct buf b = BUF_INIT;
+    char started[WIRE_TIME_CAP];
+    const struct job *j = w->job;
+    wire_time(j->start_s, started);
+    int rc = buf_addf(&b, NULL,
+                      "Job:      %s, %s\nUser:     %s\nCluster:  %s\n"
+                      "State:    %s (%s)\nReason:   %s\nAt:       %s\n",
+                      w->display, j->name, j->user, c->parts.conf->cluster,
+                      job_state_name(w->state), w->on,
+                      w->reason[0] ? w->reason : "-", w->at);
+    rc |= buf_addf(&b, NULL, "Attempt:  %d, since %s, %d GPUs, %s\n",
+                   w->ev->attempt, started[0] ? started : "-", j->gpus,
+                   j->place[0] ? j->place : "nowhere");
+    if (job_state_is_final(w->state))
+        rc |= buf_addf(&b, NULL, "Exit:     %d\n", j->exit_code);
+    rc |= buf_addf(&b, NULL, "More:     mgpu-stat %s\n", w->display);
+    char *text = rc == 0 ? buf_detach(&b) : NULL;
+    buf_clear(&b);
+    return text;
+}
+
+/* ---- who is told ----------------------------------------------------------
+ */
+static struct notice *new_notice(const struct news *w)
+{
+    struct notice *n = calloc(1, sizeof(*n));
+    if (n)
+        *n = (struct notice){.seq = w->ev->seq,
+                             .job = w->job->id,
+                             .uid = w->job->uid,
+                             .on = w->on};
+    return n;
+}
+
+/* NULL: no memory. */
+static struct notice *make_mail(const struct ctld *c, const struct news *w,
+                                const char *to)
+{
+    char subject[160];
+    struct notice *n = new_notice(w);
+    if (!n)
+        return NULL;
+    (void)snprintf(subject, sizeof(subject), "mgpu: job %s %s: %s", w->display,
+                   w->job->name,
+                   w->ev->ev == EV_TIME_80 ? "80% of its time are over"
+                                           : job_state_name(w->state));
+    n->program = strdup(c->parts.conf->mail_program);
+    n->to = strdup(to);
+    n->subject = strdup(subject);
+    n->text = letter(c, w);
+    if (n->program && n->to && n->subject && n->text)
+        return n;
+    notice_destroy(n);
+    return NULL;
+}
+
+static struct notice *make_call(const struct ctld *c, const struct news *w,
+                                const char *url, const struct hook *h)
+{
+    const char *ca_file = c->parts.conf->ca_file;
+    struct notice *n = new_notice(w);
+    if (!n)
+        return NULL;
+    n->ca_file = ca_file ? strdup(ca_file) : NULL;
+    n->url = strdup(url);
+    n->host = strdup(h->host);
+    n->is_literal = h->is_literal;
+    n->text = document(c, w);
+    if (n->url && n->host && n->text && !n->ca_file == !ca_file)
+        return n;
+    notice_destroy(n);
+    return NULL;
+}
+
+static void not_told(struct ctld *c, const struct news *w, const char *why)
+{
+    c->n_untold++;
+    log_warn("notice", "not told job=%" PRIu64 " on=%s why=\"%s\"", w->job->id,
+             w->on, why);
+}
+
+static void path_of(const struct ctld *c, char ret[PATH_MAX_BYTES])
+{
+    (void)snprintf(ret, PATH_MAX_BYTES, "%s/notified",
+                   c->parts.conf->state_dir);
+}
+
+/* On the first notice: most daemons never need the thread. */
+static bool has_thread(struct ctld *c, struct error *err)
+{
+    char path[PATH_MAX_BYTES];
+    path_of(c, path);
+    const struct notices_conf conf = {.path = path,
+                                      .limit_s = LIMIT_S,
+                                      .pause_s = PAUSE_S,
+                                      .max_waiting = WAITING_MAX};
+    return c->notices || notices_create(&conf, &c->notices, err) == 0;
+}
+
+static void tell(struct ctld *c, const struct news *w, const char *mail,
+                 const char *url)
+{
+    struct notice *list[2];
+    struct error err = ERROR_INIT;
+    struct hook h;
+    size_t n = 0;
+
+    if (!has_thread(c, &err)) {
+        not_told(c, w, err.msg);
+        return;
+    }
+    if (mail && !c->parts.conf->mail_program)
+        not_told(c, w, "no mails are sent here any more");
+    else if (mail && (list[n] = make_mail(c, w, mail)))
+        n++;
+    else if (mail)
+        not_told(c, w, "out of memory");
+    if (url && (hook_url(url, &h, &err) < 0 ||
+                !hook_is_allowed(&h, c->parts.conf->webhook_allow)))
+        not_told(c, w, "its host is not in notify.webhook_allow any more");
+    else if (url && (list[n] = make_call(c, w, url, &h)))
+        n++;
+    else if (url)
+        not_told(c, w, "out of memory");
+    if (n > 0)
+        notices_post(c->notices, list, n);
+}
+
+void ctld_notice(struct ctld *c, const struct store_event *event,
+                 const struct job *job)
+{
+    struct news w = {.ev = event, .job = job};
+    if (job->notify_on == 0 || (w.state = state_by(event, job)) == JOB_STATE_N)
+        return;
+    w.on = spec_notify_word(bit_of(event->ev, w.state, job->notify_on));
+    if (!w.on)
+        return;
+    (void)job_display_id(job, w.display);
+    wire_time(event->at_s, w.at);
+    take_reason(&w);
+    json_t *spec = json_loads(job->spec, 0, NULL);
+    const json_t *who = json_object_get(spec, "notify");
+    tell(c, &w, json_string_value(json_object_get(who, "email")),
+         json_string_value(json_object_get(who, "webhook")));
+    json_decref(spec);
+}
+
+/* ---- starts ---------------------------------------------------------------
+ */
+int ctld_notice_init(struct ctld *c, struct error *err)
+{
+    char path[PATH_MAX_BYTES];
+    path_of(c, path);
+    return notices_read(path, &c->told, &c->knows_told, err);
+}
+
+void ctld_notice_again(void *arg, const struct store_event *event,
+                       const struct job *job)
+{
+    struct ctld *c = arg;
+    if (c->knows_told && event->seq > c->told)
+        ctld_notice(c, event, job);
+}
+
+/* A first start, or a state that is older than the file. */
+int ctld_notice_begin(struct ctld *c, struct error *err)
+{
+    char path[PATH_MAX_BYTES];
+    path_of(c, path);
+    return c->knows_told && c->told <= c->first_seq
+               ? 0
+               : notices_write(path, c->first_seq, err);
+}
+
+struct notices_counts ctld_notice_counts(struct ctld *c)
+{
+    struct notices_counts n = {.sent = 0};
+    if (c->notices)
+        n = notices_count(c->notices);
+    n.failed += c->n_untold;
+    return n;
+}
+
+int ctld_notice_check(const struct job_spec *spec, bool sends_mails,
+                      const struct spec_list *allow, struct error *err)
+{
+    struct hook h;
+    if (spec->notify.email && !sends_mails)
+        return error_set(err, ERR_INVAL,
+                         "spec: notify.email: no mails are sent here; an "
+                         "administrator can set notify.mail_program [E023]");
+    if (!spec->notify.webhook)
+        return 0;
+    if (hook_url(spec->notify.webhook, &h, err) < 0)
+        return error_wrap(err, "spec: notify.webhook");
+    return hook_is_allowed(&h, allow)
+               ? 0
+               : error_set(
+                     err, ERR_INVAL,
+                     "spec: notify.webhook: '%.120s:%d' may not be called "
+                     "from here; an administrator can add it to "
+                     "notify.webhook_allow [E023]",
+                     h.host, h.port);
+}

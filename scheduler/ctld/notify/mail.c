@@ -1,0 +1,135 @@
+/* mail.c - see mail.h. */
+#include "scheduler/ctld/notify/mail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Positioned at its beginning; not inherited as itself. */
+static int text_file(const char *text, struct error *err)
+{
+    size_t len = strlen(text), at = 0;
+    int fd = memfd_create("mail", MFD_CLOEXEC);
+    while (fd >= 0 && at < len) {
+        ssize_t n = write(fd, text + at, len - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    if (fd < 0 || at < len || lseek(fd, 0, SEEK_SET) < 0) {
+        (void)error_sys(err, errno, "the text of a mail");
+        if (fd >= 0)
+            (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* An errno. */
+static int set_files(posix_spawn_file_actions_t *fa, int text_fd)
+{
+    int rc = posix_spawn_file_actions_adddup2(fa, text_fd, STDIN_FILENO);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_addopen(fa, STDOUT_FILENO, "/dev/null",
+                                              O_WRONLY, 0);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_adddup2(fa, STDOUT_FILENO, STDERR_FILENO);
+    if (rc == 0)
+        rc = posix_spawn_file_actions_addchdir_np(fa, "/");
+    return rc == 0
+               ? posix_spawn_file_actions_addclosefrom_np(fa, STDERR_FILENO + 1)
+               : rc;
+}
+
+static int set_signals(posix_spawnattr_t *attr)
+{
+    sigset_t none, all;
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    int rc = posix_spawnattr_setsigmask(attr, &none);
+    if (rc == 0)
+        rc = posix_spawnattr_setsigdefault(attr, &all);
+    if (rc == 0)
+        rc = posix_spawnattr_setpgroup(attr, 0);
+    return rc == 0 ? posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
+                                                        POSIX_SPAWN_SETSIGDEF |
+                                                        POSIX_SPAWN_SETPGROUP)
+                   : rc;
+}
+
+static int spawn(const struct mail *m, int text_fd, pid_t *ret)
+{
+    /* What is not said here is nobody's: no ~/.mailrc is read, no letter that
+     * could not be sent is kept in a file. */
+    static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+                home[] = "HOME=/nonexistent", rc_file[] = "MAILRC=/dev/null",
+                dead[] = "DEAD=/dev/null", lang[] = "LC_ALL=C.UTF-8";
+    static char dash_s[] = "-s";
+    char *envp[] = {path, home, rc_file, dead, lang, NULL};
+    char *argv[] = {(char *)m->program, dash_s, (char *)m->subject,
+                    (char *)m->to, NULL};
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t attr;
+    int rc = posix_spawn_file_actions_init(&fa);
+    if (rc != 0)
+        return rc;
+    rc = posix_spawnattr_init(&attr);
+    if (rc == 0) {
+        rc = set_files(&fa, text_fd);
+        if (rc == 0)
+            rc = set_signals(&attr);
+        if (rc == 0)
+            rc = posix_spawn(ret, m->program, &fa, &attr, argv, envp);
+        (void)posix_spawnattr_destroy(&attr);
+    }
+    (void)posix_spawn_file_actions_destroy(&fa);
+    return rc;
+}
+
+int mail_start(const struct mail *m, pid_t *ret, struct error *err)
+{
+    pid_t pid = 0;
+    int fd = text_file(m->text, err);
+    if (fd < 0)
+        return -1;
+    int rc = spawn(m, fd, &pid);
+    (void)close(fd);
+    if (rc != 0)
+        return error_sys(err, rc, "start '%s'", m->program);
+    *ret = pid;
+    return 0;
+}
+
+bool mail_ended(pid_t pid, struct error *err)
+{
+    int status = 0;
+    pid_t got = waitpid(pid, &status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return false;
+    if (got < 0)
+        (void)error_sys(err, errno, "the mail program");
+    else if (WIFSIGNALED(status))
+        (void)error_set(err, ERR_EXTERN, "the mail program died of signal %d",
+                        WTERMSIG(status));
+    else if (WEXITSTATUS(status) != 0)
+        (void)error_set(err, ERR_EXTERN,
+                        "the mail program ended with status %d",
+                        WEXITSTATUS(status));
+    return true;
+}
+
+void mail_kill(pid_t pid)
+{
+    if (pid <= 1)
+        return;
+    (void)kill(-pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}

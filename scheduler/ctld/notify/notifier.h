@@ -1,0 +1,68 @@
+/* notifier.h - the thread that tells people: mails, and URLs that are called.
+ *
+ * Whoever is told is slow, gone, or means harm, so all of it is bounded: the
+ * queue, what is under way, each try and the number of tries. A notice that
+ * does not fit is dropped, counted and logged. Nobody ever waits for it, and
+ * it ends at once, with what is under way left to the next life.
+ *
+ * A notice is told at least once. Which were done is kept in a file: the
+ * number of the last event of which, and of all before it, everything has been
+ * told or given up. A daemon that is killed between telling and writing
+ * that down tells it again. At most once would need no file, but it would lose
+ * what a daemon has not told yet when it dies, and of these "it failed" is the
+ * one that somebody waits for. Each has an id by which a receiver knows it
+ * again.
+ */
+#ifndef MGPU_SCHEDULER_CTLD_NOTIFY_NOTIFIER_H
+#define MGPU_SCHEDULER_CTLD_NOTIFY_NOTIFIER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/base/error.h"
+
+/* All texts are owned. Of a mail the first three, of a call the other two. */
+struct notice {
+    uint64_t seq, job; /* of the event */
+    int64_t uid;       /* whose job it is */
+    const char *on;    /* static: "fail" */
+    char *program, *to, *subject;
+    char *url, *host; /* host: for the log, which is not to have the rest */
+    char *ca_file;    /* NULL: none */
+    bool is_literal;  /* http_webhook.h */
+    char *text;       /* of the mail, or the document */
+};
+void notice_destroy(struct notice *n); /* NULL is fine */
+
+struct notices_conf {
+    const char *path; /* of the file; copied */
+    double limit_s;   /* of one try */
+    double pause_s;   /* before the second; before the third four times that */
+    size_t max_waiting; /* or under way; of one user a quarter */
+};
+enum { NOTICES_TRIES = 3 };
+
+struct notices_counts {
+    uint64_t sent, failed, dropped;
+    uint64_t waiting; /* or under way */
+};
+
+struct notices;
+
+int notices_create(const struct notices_conf *conf, struct notices **ret,
+                   struct error *err) MUST_CHECK;
+void notices_destroy(struct notices *n); /* NULL is fine */
+
+/* Takes the notices list[n] of one event, whose seq is above all before. */
+void notices_post(struct notices *n, struct notice **list, size_t len);
+/* Any thread. */
+struct notices_counts notices_count(struct notices *n);
+
+/* What the file says; *ret_is_there is false when there is none, or it says
+ * nothing. err ERR_IO */
+int notices_read(const char *path, uint64_t *ret_seq, bool *ret_is_there,
+                 struct error *err) MUST_CHECK;
+int notices_write(const char *path, uint64_t seq, struct error *err) MUST_CHECK;
+
+#endif

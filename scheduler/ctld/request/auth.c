@@ -1,0 +1,247 @@
+/* auth.c - who is calling, and may he speak to us?
+ *
+ * Over the unix socket the kernel names the caller's uid. Over TCP it names
+ * nobody: a worker shows the token of its attempt, from an address where that
+ * attempt may be; a user's request shows a MUNGE credential for its digest
+ * (http_digest.h), good for this one request.
+ *
+ * To open a credential is to speak to munged, which may be slow or hang. A
+ * thread does it, and the request waits meanwhile; the loop does not. When
+ * munged hangs, requests that have waited for LOGIN_WAIT_S are told so
+ * without another try, for each try takes seconds.
+ *
+ * What is refused here is counted (mgpu_refused_total) and logged, one line a
+ * second at most: who knocks often must not fill the disk.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/base/log.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/http/http_digest.h"
+#include "scheduler/ctld/ctld_internal.h"
+
+enum { LOGINS_QUEUED = 256 };
+static const double REFUSED_EVERY_S = 1, LOGIN_WAIT_S = 5, BUSY_AGAIN_S = 0.5;
+
+static void log_refused(struct ctld *c, const struct http_exchange *x,
+                        const struct error *why)
+{
+    double now_s = c->parts.clock->now_s(c->parts.clock);
+    c->stats.refused++;
+    if (now_s - c->refused_s < REFUSED_EVERY_S && c->stats.refused > 1) {
+        c->n_unsaid++;
+        return;
+    }
+    c->refused_s = now_s;
+    log_warn("auth", "refused peer=%s uid=%lld unsaid=%llu why=\"%s\"",
+             http_peer(x)[0] ? http_peer(x) : "socket", (long long)http_uid(x),
+             (unsigned long long)c->n_unsaid, why->msg);
+    c->n_unsaid = 0;
+}
+
+static bool refuse(struct ctld *c, struct http_exchange *x,
+                   const struct error *why)
+{
+    if (why->code == ERR_DENIED || (why->code == ERR_UNAVAIL && !c->stopping))
+        log_refused(c, x, why);
+    http_reply_err(x, why);
+    return false;
+}
+
+static bool is_stopping(const struct ctld *c, struct error *err)
+{
+    if (c->stopping)
+        (void)error_set(err, ERR_UNAVAIL, "the daemon is stopping");
+    return c->stopping;
+}
+
+/* A uid that the kernel, or a credential, vouches for. */
+static int check_uid(const struct ctld *c, int64_t uid, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    if (uid < 0)
+        return error_set(err, ERR_DENIED, "the caller is not known");
+    if (uid != 0 && !conf->serves_all && uid != conf->uid)
+        return error_set(err, ERR_DENIED, "this daemon serves uid %lld only",
+                         (long long)conf->uid);
+    return 0;
+}
+
+/* ---- users over TCP -------------------------------------------------------
+ */
+
+struct login {
+    struct task task;
+    struct ctld *c;
+    struct http_exchange *x;
+    char *cred; /* owned */
+    double asked_s;
+    int64_t uid;
+    char text[CRED_TEXT_CAP];
+    int rc;
+    struct error err;
+};
+
+static void login_run(struct task *t)
+{
+    struct login *l = (struct login *)t;
+    const struct clock *clock = l->c->parts.clock;
+    if (atomic_load(&l->c->closing))
+        l->rc = error_set(&l->err, ERR_UNAVAIL, "the daemon is stopping");
+    else if (clock->now_s(clock) - l->asked_s > LOGIN_WAIT_S)
+        l->rc = error_set(&l->err, ERR_UNAVAIL,
+                          "munged does not answer the daemon in time");
+    else
+        l->rc = cred_open(l->c->parts.conf->munge_socket, l->cred, &l->uid,
+                          l->text, &l->err);
+}
+
+static int check_digest(struct http_exchange *x, const char *text,
+                        struct error *err)
+{
+    char want[DIGEST_HEX_CAP];
+    struct http_request req = {.method = http_method(x),
+                               .path = http_target(x),
+                               .idempotency_key =
+                                   http_header(x, "Idempotency-Key")};
+    req.body = http_body(x, &req.body_len);
+    if (http_request_digest(&req, want, err) < 0)
+        return -1;
+    if (!digest_same(want, text))
+        return error_set(err, ERR_DENIED,
+                         "the MUNGE credential is for another request");
+    return 0;
+}
+
+static void login_done(struct task *t)
+{
+    struct login *l = (struct login *)t;
+    bool gone = http_is_gone(l->x);
+    if (l->rc == 0 && !gone)
+        l->rc = check_digest(l->x, l->text, &l->err);
+    if (l->rc == 0 && !gone)
+        l->rc = http_set_uid(l->x, l->uid, &l->err);
+    if (l->rc == 0 || gone)
+        http_again(l->x);
+    else if (l->err.code == ERR_BUSY)
+        http_reply_retry(l->x, &l->err, BUSY_AGAIN_S);
+    else
+        (void)refuse(l->c, l->x, &l->err);
+    free(l->cred);
+    free(l);
+}
+
+static int post_login(struct ctld *c, struct http_exchange *x, const char *cred,
+                      struct error *err)
+{
+    struct login *l = calloc(1, sizeof(*l));
+    if (!l || !(l->cred = strdup(cred))) {
+        free(l);
+        return error_set(err, ERR_NOMEM, "credential");
+    }
+    l->task = (struct task){.run = login_run, .done = login_done};
+    l->c = c;
+    l->x = x;
+    l->asked_s = c->parts.clock->now_s(c->parts.clock);
+    int rc = thread_post(c->logins, &l->task, err);
+    if (rc < 0) {
+        free(l->cred);
+        free(l);
+    }
+    return rc;
+}
+
+/* Whoever calls is known later, or is told why not. */
+static void login(struct ctld *c, struct http_exchange *x)
+{
+    const char *cred = http_authorization(x, "MUNGE");
+    struct error err = ERROR_INIT;
+    int rc = 0;
+    if (c->parts.conf->auth_remote != AUTH_MUNGE)
+        rc = error_set(&err, ERR_DENIED,
+                       "only workers are heard over TCP: an administrator "
+                       "sets 'auth: {remote: munge}' in mgpu.yaml");
+    else if (!cred)
+        rc = error_set(&err, ERR_DENIED,
+                       "a request over TCP needs a MUNGE credential: use "
+                       "mgpu's tools");
+    else
+        rc = post_login(c, x, cred, &err);
+    if (rc < 0)
+        (void)refuse(c, x, &err);
+}
+
+int ctld_auth_init(struct ctld *c, struct error *err)
+{
+    const struct ctld_conf *conf = c->parts.conf;
+    if (!conf->listen || conf->auth_remote != AUTH_MUNGE)
+        return 0;
+    if (!HAVE_MUNGE)
+        return error_set(err, ERR_CONFIG,
+                         "auth.remote: this mgpu was built without MUNGE");
+    return thread_create(c->loop, "logins", LOGINS_QUEUED, &c->logins, err);
+}
+
+bool ctld_admit(struct ctld *c, struct http_exchange *x)
+{
+    struct error err = ERROR_INIT;
+    if (is_stopping(c, &err))
+        return refuse(c, x, &err);
+    if (http_peer(x)[0] && http_uid(x) < 0) {
+        login(c, x);
+        return false;
+    }
+    if (check_uid(c, http_uid(x), &err) < 0)
+        return refuse(c, x, &err);
+    double after_s = 0;
+    if (!http_is_first(x) || ctld_rate_takes(c, http_uid(x), &after_s))
+        return true;
+    (void)error_set(&err, ERR_BUSY,
+                    "too many requests of uid %lld: more than %d a second "
+                    "(limits.rpc_rate); again in %.2f s",
+                    (long long)http_uid(x), (int)c->parts.conf->rpc_rate,
+                    after_s);
+    http_reply_retry(x, &err, after_s);
+    return false;
+}
+
+/* ---- workers --------------------------------------------------------------
+ */
+
+static int check_worker(const struct ctld *c, const struct http_exchange *x,
+                        const struct worker *w, struct error *err)
+{
+    const char *peer = http_peer(x);
+    if (!peer[0] && check_uid(c, http_uid(x), err) < 0)
+        return -1;
+    if (engine_check_token(c->engine, w->job, w->attempt, w->token, err) < 0)
+        return -1;
+    if (!peer[0] || c->parts.conf->workers_from == WORKERS_FROM_ANY ||
+        ctld_origin_fits(c, engine_job(c->engine, w->job), peer))
+        return 0;
+    return error_set(err, ERR_DENIED,
+                     "job %llu has no worker at %s (auth.workers_from)",
+                     (unsigned long long)w->job, peer);
+}
+
+bool ctld_admit_worker(struct ctld *c, struct http_exchange *x,
+                       struct worker *ret)
+{
+    struct error err = ERROR_INIT;
+    const char *token = http_bearer(x);
+    uint64_t job = 0, attempt = 0;
+    if (!ctld_param_id(x, 0, &job) || !ctld_param_id(x, 1, &attempt))
+        return false;
+    *ret = (struct worker){
+        .job = job, .attempt = (int32_t)attempt, .token = token ? token : ""};
+    /* One that comes back after its job has left memory is to hear that its
+     * attempt is over, not that there is none. */
+    if (is_stopping(c, &err))
+        return refuse(c, x, &err);
+    if (!ctld_recall_for(c, x, job))
+        return false;
+    if (check_worker(c, x, ret, &err) < 0)
+        return refuse(c, x, &err);
+    return true;
+}
