@@ -115,9 +115,9 @@ below_tools   := jobs base
 below_worker  := kernels jobs base
 
 # Composition roots: one program each, in no archive.
-mains := scheduler/ctld/main.c scheduler/tools/submit.c \
-         scheduler/tools/stat.c scheduler/tools/cancel.c \
-         scheduler/tools/admin.c \
+mains := scheduler/ctld/main.c scheduler/tools/submit/submit.c \
+         scheduler/tools/stat/stat.c scheduler/tools/cancel/cancel.c \
+         scheduler/tools/admin/admin.c \
          slurm/batch/batch.c slurm/local/shepherd.c \
          slurm/local/gpuwatch.c slurm/helper/helper.c \
          worker/main.c
@@ -236,7 +236,7 @@ $(B)/obj/%.o: %.c $(B)/flags
 # The schemas, and the papers' numbers, are in these by .incbin, which -MMD
 # does not see.
 $(B)/obj/db/sqlite/schema_sqlite.o: $(wildcard db/schema/*.sql)
-$(B)/obj/scheduler/tools/paper.o: $(wildcard jobs/paper/*.csv)
+$(B)/obj/scheduler/tools/export/paper_results.o: $(wildcard jobs/paper/*.csv)
 $(B)/obj/%_mpi.o $(B)/obj/tests/mpi/%.o $(B)/obj/worker/main.o: \
 	cppflags += $(mpi_cflags)
 $(B)/obj/%_nccl.o $(B)/obj/%_cupti.o $(B)/obj/%_nvtx.o: \

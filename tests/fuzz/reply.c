@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "jobs/text/text.h"
-#include "scheduler/tools/columns.h"
-#include "scheduler/tools/show.h"
+#include "scheduler/tools/common/columns.h"
+#include "scheduler/tools/views/show.h"
 
 enum { DOCS = 3, DEPTH_MAX = 64 };
 

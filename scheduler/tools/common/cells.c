@@ -1,0 +1,62 @@
+/* cells.c - read one cell of a reply's table, write one of a CSV file, and the
+ * remarks on a reply or an event that several views print.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/tools/common/client.h"
+#include "scheduler/tools/export/export_internal.h"
+#include "scheduler/tools/views/show.h"
+
+int show_column(const json_t *reply, const char *name)
+{
+    size_t i;
+    json_t *c;
+    json_array_foreach(json_object_get(reply, "columns"), i, c)
+    {
+        const char *s = json_string_value(c);
+        if (s && strcmp(s, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+double show_cell(const json_t *row, int column)
+{
+    const json_t *v = column >= 0 ? json_array_get(row, (size_t)column) : NULL;
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+bool show_removed(FILE *out, const json_t *reply)
+{
+    bool has_some = json_array_size(json_object_get(reply, "rows")) > 0;
+    if (!field_yes(reply, "rows_removed"))
+        return false;
+    (void)fprintf(out,
+                  "its rows %s removed: it ended longer ago than "
+                  "store.metrics_retention keeps them\n",
+                  has_some ? "are being" : "were");
+    return true;
+}
+
+const char *show_asked(const json_t *event)
+{
+    const json_t *detail = json_object_get(event, "detail");
+    bool is = strcmp(field_str(event, "event"), "preempt") == 0 &&
+              field_int(event, "uid", -1) >= 0 &&
+              !json_object_get(detail, "for_job");
+    return is ? "asked to be queued again" : NULL;
+}
+
+int export_add_csv(struct buf *b, const char *s, struct error *err)
+{
+    if (!strpbrk(s, ",\"\r\n"))
+        return buf_addstr(b, s, err);
+    if (buf_addstr(b, "\"", err) < 0)
+        return -1;
+    for (; *s; s++)
+        if (buf_addf(b, err, *s == '"' ? "%c\"" : "%c", *s) < 0)
+            return -1;
+    return buf_addstr(b, "\"", err);
+}

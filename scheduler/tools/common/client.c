@@ -1,0 +1,382 @@
+/* client.c - see client.h. */
+#include "scheduler/tools/common/client.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "jobs/base/buf.h"
+#include "jobs/base/output.h"
+#include "jobs/http/cred_munge.h"
+#include "jobs/http/http_client.h"
+#include "jobs/http/http_digest.h"
+#include "jobs/state.h"
+#include "jobs/wire/wire.h"
+#include "scheduler/tools/common/render.h"
+
+enum { PATH_CAP = 2048 }; /* of a request */
+
+struct client {
+    struct http_client *http;
+    char url[256];
+    double connect_s;
+};
+
+/* A query answers in milliseconds; ten seconds mean that the daemon hangs. */
+static const double REQUEST_S = 10;
+/* Of waiting for one's turn, see limits.rpc_rate and
+ * limits.max_clients_per_user in mgpu.yaml(5). */
+static const double LIMITED_S = 60;
+
+/* Over TCP nobody sees who calls. */
+static int authorize(void *arg, const struct http_request *req, struct buf *out,
+                     struct error *err)
+{
+    const char *socket = getenv("MGPU_MUNGE_SOCKET");
+    char digest[DIGEST_HEX_CAP];
+    (void)arg;
+    if (http_request_digest(req, digest, err) < 0 ||
+        buf_addstr(out, "MUNGE ", err) < 0)
+        return -1;
+    return cred_make(socket && *socket ? socket : NULL, digest, out, err);
+}
+
+static int make_http(const struct client *c, struct http_client_conf *conf,
+                     struct http_client **ret, struct error *err)
+{
+    conf->url = c->url;
+    if (strncmp(c->url, "unix:", 5) != 0)
+        conf->authorize = authorize;
+    return http_client_create(conf, ret, err);
+}
+
+int client_create(const char *url, double timeout_s, struct client **ret,
+                  struct error *err)
+{
+    char found[256];
+    const char *from = getenv("MGPU_URL");
+    from = url ? "--url" : from && *from ? "MGPU_URL" : NULL;
+    if (!url) {
+        if (wire_default_url(found, sizeof(found), err) < 0)
+            return -1;
+        url = found;
+    }
+    struct client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return error_set(err, ERR_NOMEM, "client");
+    (void)snprintf(c->url, sizeof(c->url), "%s", url);
+    c->connect_s = timeout_s;
+    struct http_client_conf conf = {
+        .connect_timeout_s = timeout_s,
+        .timeout_s = REQUEST_S,
+        .max_reply_bytes = 1u << 30,
+    };
+    if (make_http(c, &conf, &c->http, err) < 0) {
+        free(c);
+        return from ? error_wrap(err, "%s", from) : -1;
+    }
+    *ret = c;
+    return 0;
+}
+
+int client_patience(struct client *c, double request_s, struct error *err)
+{
+    struct http_client_conf conf = {
+        .connect_timeout_s = c->connect_s,
+        .timeout_s = request_s,
+        .max_reply_bytes = 1u << 30,
+    };
+    struct http_client *http = NULL;
+    if (make_http(c, &conf, &http, err) < 0)
+        return -1;
+    http_client_destroy(c->http);
+    c->http = http;
+    return 0;
+}
+
+void client_destroy(struct client *c)
+{
+    if (!c)
+        return;
+    http_client_destroy(c->http);
+    free(c);
+}
+
+/* The daemon has not looked at what came too soon, or beside too many others,
+ * so it may come again, and says when. True when that time has passed; in all
+ * no more than LIMITED_S. */
+static bool has_waited(int status, struct buf *body, double *io_waited_s)
+{
+    json_t *o = status == 429 || status == 503
+                    ? json_loadb(buf_str(body), body->len, 0, NULL)
+                    : NULL;
+    const json_t *after =
+        json_object_get(json_object_get(o, "error"), "retry_after_s");
+    double s = json_is_number(after) ? json_number_value(after) : INFINITY;
+    json_decref(o);
+    if (*io_waited_s + s > LIMITED_S)
+        return false;
+    s = fmax(s, 0.01);
+    const struct timespec pause = {.tv_sec = (time_t)s,
+                                   .tv_nsec = (long)((s - floor(s)) * 1e9)};
+    (void)nanosleep(&pause, NULL);
+    *io_waited_s += s;
+    buf_reset(body);
+    return true;
+}
+
+static int call(struct client *c, const struct http_request *req,
+                struct buf *ret, struct error *err)
+{
+    int status = 0, rc;
+    double waited_s = 0;
+    do
+        rc = http_client_call(c->http, req, &status, ret, err);
+    while (rc == 0 && has_waited(status, ret, &waited_s));
+    return rc == 0 && status >= 400 ? http_reply_error(status, ret, err) : rc;
+}
+
+int client_parse(const char *path, const struct buf *text, json_t **ret,
+                 struct error *err)
+{
+    json_error_t why;
+    json_t *o =
+        json_loadb(buf_str(text), text->len, JSON_REJECT_DUPLICATES, &why);
+    if (json_is_object(o)) {
+        *ret = o;
+        return 0;
+    }
+    (void)error_set(err, ERR_EXTERN,
+                    "the daemon's reply to %s is not an object: %s", path,
+                    o ? "another type" : why.text);
+    json_decref(o);
+    return -1;
+}
+
+static int call_json(struct client *c, const struct http_request *req,
+                     json_t **ret, struct error *err)
+{
+    struct buf body = BUF_INIT;
+    int rc = call(c, req, &body, err);
+    if (rc == 0)
+        rc = client_parse(req->path, &body, ret, err);
+    buf_clear(&body);
+    return rc;
+}
+
+int client_get(struct client *c, json_t **ret, struct error *err,
+               const char *path_fmt, ...)
+{
+    char path[PATH_CAP];
+    va_list ap;
+    va_start(ap, path_fmt);
+    int n = vsnprintf(path, sizeof(path), path_fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return error_set(err, ERR_USAGE, "the query is too long");
+    return call_json(c, &(struct http_request){.method = "GET", .path = path},
+                     ret, err);
+}
+
+int client_get_text(struct client *c, const char *path, struct buf *ret,
+                    struct error *err)
+{
+    if (strlen(path) >= PATH_CAP)
+        return error_set(err, ERR_USAGE, "the query is too long");
+    return call(c, &(struct http_request){.method = "GET", .path = path}, ret,
+                err);
+}
+
+int client_post(struct client *c, const char *path, const json_t *body,
+                const char *key, json_t **ret, struct error *err)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    if (body && !text)
+        return error_set(err, ERR_NOMEM, "request body");
+    struct http_request req = {
+        .method = "POST",
+        .path = path,
+        .body = text ? text : "{}",
+        .body_len = text ? strlen(text) : 2,
+        .idempotency_key = key,
+    };
+    int rc = call_json(c, &req, ret, err);
+    free(text);
+    return rc;
+}
+
+bool client_in_doubt(const struct client *c)
+{
+    return http_client_in_doubt(c->http);
+}
+
+int client_stream(struct client *c, const char *path, double timeout_s,
+                  int (*line)(void *arg, const char *text, size_t len,
+                              struct error *err),
+                  void *arg, struct error *err)
+{
+    struct http_client_conf conf = {
+        .connect_timeout_s = c->connect_s,
+        .timeout_s = timeout_s,
+    };
+    struct http_client *http = NULL;
+    if (make_http(c, &conf, &http, err) < 0)
+        return -1;
+    struct buf body = BUF_INIT;
+    int status = 0, rc;
+    double waited_s = 0;
+    do
+        rc = http_client_stream(http, path, line, arg, &status, &body, err);
+    while (rc == 0 && has_waited(status, &body, &waited_s));
+    if (rc == 0 && status >= 400)
+        rc = http_reply_error(status, &body, err);
+    buf_clear(&body);
+    http_client_destroy(http);
+    return rc;
+}
+
+double field_real(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+int64_t field_int(const json_t *o, const char *key, int64_t absent)
+{
+    const json_t *v = json_object_get(o, key);
+    return json_is_integer(v) ? json_integer_value(v) : absent;
+}
+
+static int64_t within(int64_t n, int64_t most)
+{
+    return n < 0 ? 0 : n > most ? most : n;
+}
+
+int64_t field_gpus(const json_t *node, int64_t *ret_from)
+{
+    enum { GPUS_MAX = 4096 };
+    *ret_from = within(field_int(node, "gpus_from", 0), INT32_MAX);
+    return within(field_int(node, "gpus_total", 0), GPUS_MAX);
+}
+
+const char *field_str(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+double field_time(const json_t *o, const char *key)
+{
+    struct tm tm = {.tm_mday = 0};
+    const char *text = field_str(o, key);
+    char *end = *text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    if (!end)
+        return NAN;
+    return (double)timegm(&tm) + (*end == '.' ? strtod(end, NULL) : 0);
+}
+
+const char *attempt_state(const json_t *attempt)
+{
+    const char *name = field_str(attempt, "state");
+    enum job_state s;
+    bool went_on = *field_str(attempt, "ended") != '\0' &&
+                   job_state_from_name(name, &s) == 0 && job_state_is_live(s);
+    return went_on ? "REQUEUED" : name;
+}
+
+bool job_is_live(const json_t *job)
+{
+    enum job_state s = JOB_NEW;
+    return job_state_from_name(field_str(job, "state"), &s) == 0 &&
+           job_state_is_live(s);
+}
+
+char *field_pairs(const json_t *o, const char *without)
+{
+    struct buf b = BUF_INIT;
+    const char *key;
+    json_t *v;
+    int bad = 0;
+    json_object_foreach((json_t *)o, key, v)
+    {
+        char *text = json_is_string(v)
+                         ? NULL
+                         : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT |
+                                             JSON_REAL_PRECISION(9));
+        if (!without || strcmp(key, without) != 0)
+            bad |= buf_addf(&b, NULL, "%s%s=%s", b.len ? ", " : "", key,
+                            text ? text : json_string_value(v));
+        free(text);
+    }
+    char *text = bad ? NULL : buf_detach(&b);
+    buf_clear(&b);
+    return text;
+}
+
+bool field_yes(const json_t *o, const char *key)
+{
+    return json_is_true(json_object_get(o, key));
+}
+
+int client_print(const json_t *o, struct error *err)
+{
+    char *text =
+        o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    if (!text)
+        return error_set(err, ERR_NOMEM, "reply");
+    (void)puts(text);
+    free(text);
+    return 0;
+}
+
+/* False: there was no memory for it. */
+static bool print_error_json(const struct error *err)
+{
+    json_t *o =
+        json_pack("{s:s, s:{s:s, s:s}}", "schema", "mgpu.error/1", "error",
+                  "code", error_word(err->code), "message", err->msg);
+    bool is_said = client_print(o, NULL) == 0;
+    json_decref(o);
+    return is_said;
+}
+
+/* in  can_print  standard output is still there: a document is meant for it */
+static int fail(const struct tool_main *m, bool can_print,
+                const struct error *err)
+{
+    char safe[2 * sizeof(err->msg)];
+    /* Of memory most say only for what. */
+    bool is_bare = err->code == ERR_NOMEM && !strstr(err->msg, "memory");
+    bool is_said = *m->json && can_print && print_error_json(err) &&
+                   output_close(stdout, NULL) == 0;
+    /* To a stream without a buffer, which asks for no memory. */
+    if (!is_said)
+        (void)fprintf(stderr, "%s: %s%s\n", m->tool->name,
+                      is_bare ? "out of memory: " : "",
+                      render_escape(err->msg, safe, sizeof(safe)));
+    return error_exit_status(err->code);
+}
+
+int tool_run(const struct tool_main *m, int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    int operand = 0, status = 0;
+
+    (void)setlocale(LC_ALL, "");
+    output_quiet_pipe();
+    int rc = options_parse(m->tool, argc, argv, m->on_option, m->arg, &operand,
+                           &err);
+    if (rc == OPTIONS_RUN)
+        rc = m->run(m->arg, argc - operand, argv + operand, &status, &err);
+    if (rc < 0) {
+        status = fail(m, true, &err);
+        if (m->advise)
+            m->advise(m->arg);
+        return status;
+    }
+    return output_close(stdout, &err) < 0 ? fail(m, false, &err) : status;
+}

@@ -1,0 +1,592 @@
+/* columns.c - see columns.h. */
+#include "scheduler/tools/common/columns.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/state.h"
+#include "jobs/text/text.h"
+#include "jobs/wire/json_scan.h"
+#include "scheduler/tools/common/client.h"
+#include "scheduler/tools/common/job_query.h"
+
+/* ---- what a field shows --------------------------------------------------
+ */
+
+static void put_some(char *out, size_t cap, const char *text, size_t n)
+{
+    if (n == 0) {
+        text = "-";
+        n = 1;
+    }
+    n = n < cap ? n : cap - 1;
+    memcpy(out, text, n);
+    out[n] = '\0';
+}
+
+static void put(char *out, size_t cap, const char *text)
+{
+    put_some(out, cap, text, strlen(text));
+}
+
+/* What is no text is an empty one. */
+static struct member text_of(const struct members *job, const char *key)
+{
+    struct member m = members_get(job, key);
+    return m.kind == MEMBER_TEXT ? m : (struct member){.text = ""};
+}
+
+static int64_t int_of(const struct members *job, const char *key,
+                      int64_t absent)
+{
+    const struct member m = members_get(job, key);
+    return m.kind == MEMBER_INT ? m.n : absent;
+}
+
+static double real_of(const struct members *job, const char *key)
+{
+    const struct member m = members_get(job, key);
+    return m.kind == MEMBER_INT || m.kind == MEMBER_REAL ? m.x : (double)NAN;
+}
+
+static void put_text(const struct members *job, const char *key, char *out,
+                     size_t cap)
+{
+    const struct member m = text_of(job, key);
+    put_some(out, cap, m.text, m.len);
+}
+
+static void put_number(char *out, size_t cap, int64_t n)
+{
+    char text[24], *p = text + sizeof(text);
+    uint64_t left = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    do
+        *--p = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (n < 0)
+        *--p = '-';
+    put_some(out, cap, p, (size_t)(text + sizeof(text) - p));
+}
+
+static void put_int(const struct members *job, const char *key, char *out,
+                    size_t cap)
+{
+    const struct member m = members_get(job, key);
+    if (m.kind == MEMBER_INT)
+        put_number(out, cap, m.n);
+    else
+        put(out, cap, "");
+}
+
+#define TEXT_OF(name, key)                                                    \
+    static void name##_text(const struct members *job, char *out, size_t cap) \
+    {                                                                         \
+        put_text(job, key, out, cap);                                         \
+    }
+#define INT_OF(name, key)                                                     \
+    static void name##_text(const struct members *job, char *out, size_t cap) \
+    {                                                                         \
+        put_int(job, key, out, cap);                                          \
+    }
+#define DURATION_OF(name, key)                                                \
+    static void name##_text(const struct members *job, char *out, size_t cap) \
+    {                                                                         \
+        (void)render_duration(real_of(job, key), out, cap);                   \
+    }
+TEXT_OF(id, "display_id")
+TEXT_OF(name, "name")
+TEXT_OF(user, "user")
+TEXT_OF(kind, "kind")
+TEXT_OF(state, "state")
+TEXT_OF(reason, "reason")
+TEXT_OF(place, "place")
+TEXT_OF(native, "native_id")
+TEXT_OF(submitted, "submitted")
+TEXT_OF(started, "started")
+TEXT_OF(ended, "ended")
+TEXT_OF(estimate, "start_estimate")
+TEXT_OF(account, "account")
+TEXT_OF(partition, "partition")
+INT_OF(priority, "priority")
+INT_OF(attempt, "attempt")
+INT_OF(exit, "exit_code")
+INT_OF(position, "position")
+INT_OF(epoch, "epoch")
+INT_OF(iteration, "iteration")
+DURATION_OF(elapsed, "elapsed_s")
+DURATION_OF(limit, "limit_s")
+DURATION_OF(remaining, "left_s")
+DURATION_OF(starts, "start_in_s")
+
+/* "key=value,..." */
+static void labels_text(const struct members *job, char *out, size_t cap)
+{
+    const struct member m = members_get(job, "labels");
+    json_t *labels = member_tree(&m), *value;
+    const char *key;
+    size_t len = 0;
+    out[0] = '\0';
+    json_object_foreach(labels, key, value)
+    {
+        if (len < cap)
+            len +=
+                (size_t)snprintf(out + len, cap - len, "%s%s=%s",
+                                 len ? "," : "", key, json_string_value(value));
+    }
+    json_decref(labels);
+    if (len == 0)
+        put(out, cap, "");
+}
+
+static int state_of(const struct members *job, enum job_state *ret)
+{
+    const struct member m = text_of(job, "state");
+    return job_state_from_text(m.text, m.len, ret);
+}
+
+static bool is_live(const struct members *job)
+{
+    enum job_state s = JOB_NEW;
+    return state_of(job, &s) == 0 && job_state_is_live(s);
+}
+
+static void st_text(const struct members *job, char *out, size_t cap)
+{
+    enum job_state s;
+    put(out, cap, state_of(job, &s) == 0 ? filter_letters(s) : "?");
+}
+
+static void gpus_text(const struct members *job, char *out, size_t cap)
+{
+    int64_t held = int_of(job, "gpus", 0);
+    int64_t lo = int_of(job, "gpus_min", 0);
+    int64_t hi = int_of(job, "gpus_max", lo);
+    if (held > 0 || lo == hi)
+        put_number(out, cap, held > 0 ? held : lo);
+    else
+        (void)snprintf(out, cap, "%" PRId64 "..%" PRId64, lo, hi);
+}
+
+static void step_text(const struct members *job, char *out, size_t cap)
+{
+    char it[32], total[32];
+    int64_t n = int_of(job, "iteration", 0);
+    int64_t of = int_of(job, "iterations_total", 0);
+    if (n <= 0)
+        put(out, cap, "");
+    else if (of > 0)
+        (void)snprintf(out, cap, "%s/%s", render_count(n, it, sizeof(it)),
+                       render_count(of, total, sizeof(total)));
+    else
+        (void)snprintf(out, cap, "%s", render_count(n, it, sizeof(it)));
+}
+
+static void rate_text(const struct members *job, char *out, size_t cap)
+{
+    double t = real_of(job, "t_iter_s");
+    if (t > 0 && is_live(job))
+        (void)snprintf(out, cap, 1 / t < 10 ? "%.2f" : "%.1f", 1 / t);
+    else
+        put(out, cap, "");
+}
+
+static void loss_text(const struct members *job, char *out, size_t cap)
+{
+    double v = real_of(job, "loss");
+    if (isfinite(v))
+        (void)snprintf(out, cap, "%.4g", v);
+    else
+        put(out, cap, "");
+}
+
+static void accuracy_text(const struct members *job, char *out, size_t cap)
+{
+    double v = real_of(job, "eval_accuracy");
+    if (isfinite(v))
+        (void)snprintf(out, cap, "%.2f %%", 100 * v);
+    else
+        put(out, cap, "");
+}
+
+static void progress_text(const struct members *job, char *out, size_t cap)
+{
+    double n = (double)int_of(job, "iteration", 0);
+    double of = (double)int_of(job, "iterations_total", 0);
+    if (n > 0 && of > 0)
+        (void)snprintf(out, cap, "%.0f %%", 100 * n / of);
+    else
+        put(out, cap, "");
+}
+
+static void left_text(const struct members *job, char *out, size_t cap)
+{
+    double s = real_of(job, "eta_s");
+    (void)render_duration(isfinite(s) && is_live(job) ? s : NAN, out, cap);
+}
+
+/* "~2m", "~1h", "~3d": no figure of an estimate that would soon be another. */
+static void about(double s, char *out, size_t cap)
+{
+    static const struct {
+        double up_to_s, unit_s;
+        char letter;
+    } steps[] = {{90, 1, 's'}, {90 * 60, 60, 'm'}, {36 * 3600, 3600, 'h'}};
+    size_t i = 0;
+    while (i < 3 && s >= steps[i].up_to_s)
+        i++;
+    (void)snprintf(out, cap, "~%.0f%c", s / (i < 3 ? steps[i].unit_s : 86400),
+                   i < 3 ? steps[i].letter : 'd');
+}
+
+/* To its end; of one that waits, about how long to its start. */
+static void eta_text(const struct members *job, char *out, size_t cap)
+{
+    double in_s = real_of(job, "start_in_s");
+    if (isfinite(in_s) && in_s >= 0 && in_s < 1e9)
+        about(in_s, out, cap);
+    else
+        left_text(job, out, cap);
+}
+
+/* Where it runs, or why it does not; of one that ended well where it ran. */
+static void where_text(const struct members *job, char *out, size_t cap)
+{
+    const struct member place = text_of(job, "place");
+    const struct member reason = text_of(job, "reason");
+    bool has_place = place.len > 0 && (reason.len == 0 || is_live(job));
+    const struct member *m = has_place ? &place : &reason;
+    put_some(out, cap, m->text, m->len);
+}
+
+/* ---- the table -----------------------------------------------------------
+ */
+
+/* clang-format off */
+#define LEFT(name, title, key, reads, doc) \
+    {#name, title, RENDER_LEFT, doc, key, reads, false, name##_text, false}
+#define RIGHT(name, title, key, reads, doc) \
+    {#name, title, RENDER_RIGHT, doc, key, reads, false, name##_text, false}
+#define NUMBER(name, title, key, reads, doc) \
+    {#name, title, RENDER_RIGHT, doc, key, reads, true, name##_text, false}
+#define STATE(name, title, doc)                                              \
+    {#name, title, RENDER_LEFT, doc, NULL, "state", false, name##_text, true}
+/* clang-format on */
+
+static const struct field fields[] = {
+    RIGHT(id, "JOBID", "id", "display_id", "the job's number"),
+    LEFT(name, "NAME", NULL, "name", "its name"),
+    LEFT(user, "USER", NULL, "user", "who submitted it"),
+    LEFT(account, "ACCOUNT", NULL, "account", "what is charged for it"),
+    LEFT(partition, "PARTITION", NULL, "partition", "where it goes"),
+    LEFT(labels, "LABELS", NULL, "labels", "its labels"),
+    LEFT(kind, "KIND", NULL, "kind", "cv or command"),
+    STATE(st, "ST", "its state in one or two letters"),
+    STATE(state, "STATE", "its state"),
+    RIGHT(gpus, "GPUS", "gpus", "gpus,gpus_min,gpus_max",
+          "GPUs held, or asked for"),
+    NUMBER(priority, "PRIO", "priority", "priority", "its priority"),
+    NUMBER(position, "POS", "position", "position", "its place in the queue"),
+    NUMBER(attempt, "TRY", "attempt", "attempt", "how often it was started"),
+    NUMBER(step, "STEP", "iteration", "iteration,iterations_total",
+           "iterations done, of all"),
+    RIGHT(progress, "DONE", "iteration", "iteration,iterations_total",
+          "iterations done, as a share"),
+    NUMBER(iteration, "ITER", "iteration", "iteration",
+           "the iteration it is in"),
+    NUMBER(epoch, "EPOCH", "epoch", "epoch", "the epoch it is in"),
+    RIGHT(rate, "IT/S", "t_iter_s", "state,t_iter_s", "iterations per second"),
+    NUMBER(loss, "LOSS", "loss", "loss", "the loss last reported"),
+    NUMBER(accuracy, "TEST ACC", "eval_accuracy", "eval_accuracy",
+           "of the last evaluation"),
+    NUMBER(elapsed, "TIME", "elapsed_s", "elapsed_s", "time run"),
+    NUMBER(left, "LEFT", "eta_s", "state,eta_s",
+           "time to its end, as estimated"),
+    NUMBER(eta, "ETA", "eta_s", "state,eta_s,start_in_s",
+           "time to its end, or, after ~, to its start, as estimated"),
+    NUMBER(starts, "STARTS IN", "start_in_s", "start_in_s",
+           "time to its start, as estimated"),
+    NUMBER(limit, "LIMIT", "limit_s", "limit_s", "its time limit"),
+    NUMBER(remaining, "TO LIMIT", "left_s", "left_s", "time to that limit"),
+    LEFT(submitted, "SUBMITTED", NULL, "submitted", "when it was submitted"),
+    LEFT(estimate, "START", NULL, "start_estimate",
+         "when it is to start, as estimated"),
+    LEFT(started, "STARTED", NULL, "started", "when it first ran"),
+    LEFT(ended, "ENDED", NULL, "ended", "when it ended"),
+    NUMBER(exit, "EXIT", "exit_code", "exit_code", "its exit code"),
+    LEFT(place, "PLACE", NULL, "place", "nodes and devices"),
+    LEFT(native, "NATIVE", NULL, "native_id", "what the allocator calls it"),
+    LEFT(reason, "REASON", NULL, "reason", "why it waits, or ended"),
+    LEFT(where, "PLACE OR REASON", NULL, "state,place,reason",
+         "where it runs, or why it does not"),
+};
+enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+static const struct {
+    const char *name, *fields, *doc;
+} formats[] = {
+    {"default", "id,name,user,st,gpus,step,rate,loss,elapsed,eta,where",
+     "what there is without -o"},
+    {"short", "id,name,st,gpus,progress,eta", "for a narrow terminal"},
+    {"long",
+     "id,name,user,kind,state,priority,gpus,attempt,step,rate,loss,accuracy,"
+     "elapsed,eta,limit,submitted,started,where",
+     "all that a wide one has room for"},
+    {"why", "id,name,user,state,position,gpus,estimate,reason",
+     "why jobs wait"},
+    {"times", "id,name,state,submitted,started,ended,elapsed,limit,remaining",
+     "when things happen"},
+    {"ended", "id,name,user,state,exit,gpus,attempt,accuracy,elapsed,ended",
+     "with -t all or --since: how jobs ended"},
+};
+enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
+
+/* How many characters two texts begin with alike, in any case; ours are ASCII,
+ * and in some locales I is not the capital of i. */
+static size_t alike(const char *word, size_t n, const char *name)
+{
+    size_t k = 0;
+    for (; k < n && name[k]; k++) {
+        char a = word[k], b = name[k];
+        a = (char)(a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a);
+        b = (char)(b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b);
+        if (a != b)
+            break;
+    }
+    return k;
+}
+
+static bool is_name(const char *word, size_t n, const char *name)
+{
+    return strlen(name) == n && alike(word, n, name) == n;
+}
+
+/* By its name, or by what stands above it, in any case. */
+static const struct field *find(const char *name, size_t n)
+{
+    for (size_t i = 0; i < N_FIELDS; i++)
+        if (is_name(name, n, fields[i].name) ||
+            is_name(name, n, fields[i].title))
+            return &fields[i];
+    return NULL;
+}
+
+/* The columns of a format; NULL: there is none of that name. */
+static const char *find_format(const char *name, size_t n)
+{
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (strlen(formats[i].name) == n &&
+            strncmp(formats[i].name, name, n) == 0)
+            return formats[i].fields;
+    return NULL;
+}
+
+/* The name that shares the longest beginning with the word, of a column before
+ * one of a format before what stands above a column; NULL: none. */
+static const char *nearest(const char *word, size_t n, bool is_sort)
+{
+    const char *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < 2 * N_FIELDS + N_FORMATS; i++) {
+        size_t format = i - N_FIELDS, title = format - N_FORMATS;
+        if (i >= N_FIELDS && format < N_FORMATS && is_sort)
+            continue;
+        const char *name = i < N_FIELDS         ? fields[i].name
+                           : format < N_FORMATS ? formats[format].name
+                                                : fields[title].title;
+        size_t k = alike(word, n, name);
+        if (k > most) {
+            most = k;
+            best = name;
+        }
+    }
+    return best;
+}
+
+/* in  is_sort  a format will not do */
+static int unknown(const char *word, size_t n, bool is_sort, struct error *err)
+{
+    char text[64], q[TEXT_QUOTE_CAP];
+    (void)snprintf(text, sizeof(text), "%.*s", n < 40 ? (int)n : 40, word);
+    (void)text_quote(q, sizeof(q), text);
+    const char *near = nearest(word, n, is_sort);
+    return near ? error_set(err, ERR_USAGE,
+                            "no column '%s'; did you mean '%s'?", q, near)
+                : error_set(err, ERR_USAGE,
+                            "no column '%s'; see mgpu-stat -o help", q);
+}
+
+/* A word that is both is the column in a list, and the format by itself. */
+static int add_words(const char *text, bool is_format, struct columns *io,
+                     struct error *err)
+{
+    bool is_list = strchr(text, ',') != NULL;
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        const struct field *f = find(text, n);
+        const char *format =
+            is_format || (f && is_list) ? NULL : find_format(text, n);
+        if (format) {
+            if (add_words(format, true, io, err) < 0)
+                return -1;
+        } else if (!f) {
+            return unknown(text, n, false, err);
+        } else {
+            if (io->n == COLUMNS_MAX)
+                return error_set(err, ERR_USAGE, "more than %d columns",
+                                 (int)COLUMNS_MAX);
+            io->at[io->n++] = f;
+        }
+        text += n + (text[n] == ',');
+    }
+    return 0;
+}
+
+int columns_parse(const char *text, struct columns *ret, struct error *err)
+{
+    struct columns c = {.n = 0};
+    if (add_words(text ? text : "default", false, &c, err) < 0)
+        return -1;
+    if (c.n == 0)
+        return error_set(err, ERR_USAGE, "no columns; see mgpu-stat -o help");
+    *ret = c;
+    return 0;
+}
+
+/* "a,b" of `more` goes to the end of the list, but for what is in it. */
+static int add_members(struct buf *list, const char *more, struct error *err)
+{
+    while (*more) {
+        size_t n = strcspn(more, ",");
+        const char *p = buf_str(list);
+        while (*p && !(strncmp(p, more, n) == 0 && strchr(",", p[n])))
+            p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',');
+        if (!*p && buf_addf(list, err, "%s%.*s", list->len > 0 ? "," : "",
+                            (int)n, more) < 0)
+            return -1;
+        more += n + (more[n] == ',');
+    }
+    return 0;
+}
+
+int columns_members(const struct columns *c, const char *sort, struct buf *ret,
+                    struct error *err)
+{
+    const struct field *by = NULL;
+    int rc = 0;
+    if (sort)
+        by = find(sort + (*sort == '-'), strlen(sort + (*sort == '-')));
+    for (size_t i = 0; rc == 0 && i < c->n; i++)
+        rc = add_members(ret, c->at[i]->reads, err);
+    if (rc == 0 && by)
+        rc = add_members(ret, by->reads, err);
+    return rc == 0 && by && by->key ? add_members(ret, by->key, err) : rc;
+}
+
+void columns_help(FILE *out)
+{
+    (void)fputs("Columns:\n", out);
+    for (size_t i = 0; i < N_FIELDS; i++)
+        (void)fprintf(out, "  %-10s  %s\n", fields[i].name, fields[i].doc);
+    (void)fputs("\nFormats:\n", out);
+    for (size_t i = 0; i < N_FORMATS; i++)
+        (void)fprintf(out, "  %-10s  %s:\n              %s\n", formats[i].name,
+                      formats[i].doc, formats[i].fields);
+}
+
+/* ---- order ---------------------------------------------------------------
+ */
+
+struct item {
+    json_t *job; /* borrowed */
+    double number;
+    char text[128];
+    bool has;
+};
+
+static int compare(const struct item *a, const struct item *b, bool by_number)
+{
+    if (a->has != b->has)
+        return a->has ? -1 : 1;
+    if (by_number && a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return by_number ? 0 : strcmp(a->text, b->text);
+}
+
+/* Stable, and jobs are few thousands at most on a screen: by merging. */
+static void merge_sort(struct item *v, struct item *room, size_t n,
+                       bool by_number, bool back)
+{
+    if (n < 2)
+        return;
+    size_t half = n / 2, i = 0, j = half, k = 0;
+    merge_sort(v, room, half, by_number, back);
+    merge_sort(v + half, room, n - half, by_number, back);
+    while (i < half && j < n) {
+        int c = compare(&v[j], &v[i], by_number);
+        if (back && v[i].has && v[j].has)
+            c = -c;
+        room[k++] = c < 0 ? v[j++] : v[i++];
+    }
+    while (i < half)
+        room[k++] = v[i++];
+    memcpy(v, room, k * sizeof(*v));
+}
+
+static void fill_item(struct item *it, json_t *job, const struct field *f)
+{
+    const json_t *v = f->key ? json_object_get(job, f->key) : NULL;
+    struct members m;
+    char text[COLUMN_TEXT_CAP];
+    it->job = job;
+    if (f->key) {
+        it->has = json_is_number(v);
+        it->number = it->has ? json_number_value(v) : 0;
+        return;
+    }
+    members_of_json(job, &m);
+    f->text(&m, text, sizeof(text));
+    (void)snprintf(it->text, sizeof(it->text), "%.127s", text);
+    it->has = it->text[0] && strcmp(it->text, "-") != 0;
+}
+
+static int not_sortable(const char *by, struct error *err)
+{
+    const char *format = find_format(by, strlen(by));
+    if (!format)
+        return unknown(by, strlen(by), true, err);
+    return error_set(err, ERR_USAGE,
+                     "rows are sorted by one column, and '%s' is a format of "
+                     "several: %s",
+                     by, format);
+}
+
+int columns_sort(const json_t *jobs, const char *by, json_t **ret,
+                 struct error *err)
+{
+    bool back = *by == '-';
+    const struct field *f = find(by + back, strlen(by + back));
+    size_t n = json_array_size(jobs), i;
+    json_t *job, *sorted = json_array();
+    if (!f) {
+        json_decref(sorted);
+        return not_sortable(by + back, err);
+    }
+    struct item *v = calloc(2 * n + 1, sizeof(*v));
+    if (!v || !sorted) {
+        free(v);
+        json_decref(sorted);
+        return error_set(err, ERR_NOMEM, "%zu jobs", n);
+    }
+    json_array_foreach(jobs, i, job)
+    {
+        fill_item(&v[i], job, f);
+    }
+    merge_sort(v, v + n, n, f->key != NULL, back);
+    for (i = 0; i < n; i++)
+        (void)json_array_append(sorted, v[i].job);
+    free(v);
+    *ret = sorted;
+    return 0;
+}

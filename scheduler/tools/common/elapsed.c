@@ -1,0 +1,42 @@
+/* elapsed.c - see elapsed.h. */
+#include "scheduler/tools/common/elapsed.h"
+
+#include <math.h>
+
+#include "scheduler/tools/common/client.h"
+
+/* As a moment when it is heard, as seconds when it is shown. */
+static const struct {
+    const char *at, *s;
+    int sign; /* of the seconds, as time goes by */
+    bool is_run;
+} goes_by[] = {
+    {"due_s", "start_in_s", -1, false},
+    {"began_s", "elapsed_s", 1, true},
+    {"until_s", "left_s", -1, true},
+    {"done_s", "eta_s", -1, true},
+};
+enum { N_GO_BY = sizeof(goes_by) / sizeof(goes_by[0]) };
+
+void going_note(json_t *job, double now_s)
+{
+    for (size_t i = 0; i < N_GO_BY; i++) {
+        double s = field_real(job, goes_by[i].s);
+        if (isfinite(s) && job_is_live(job) == goes_by[i].is_run)
+            (void)json_object_set_new(job, goes_by[i].at,
+                                      json_real(now_s - goes_by[i].sign * s));
+    }
+}
+
+bool going_by(json_t *job, double now_s)
+{
+    bool does = false;
+    for (size_t i = 0; i < N_GO_BY; i++) {
+        double s = goes_by[i].sign * (now_s - field_real(job, goes_by[i].at));
+        if (!isfinite(s))
+            continue;
+        (void)json_object_set_new(job, goes_by[i].s, json_real(s > 0 ? s : 0));
+        does = true;
+    }
+    return does;
+}

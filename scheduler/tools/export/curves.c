@@ -1,0 +1,59 @@
+/* curves.c - see curves.h. */
+#include "scheduler/tools/export/curves.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/views/show.h"
+
+/* A retry begins behind its checkpoint: what it does again replaces what was
+ * lost. Rows come by attempt, so that points only have to be cut back. */
+static void add(struct curve *c, double x, double y)
+{
+    while (c->n > 0 && c->x[c->n - 1] >= x)
+        c->n--;
+    c->x[c->n] = x;
+    c->y[c->n++] = y;
+}
+
+int curve_of(const json_t *reply, const char *x, const char *y, int rank,
+             struct curve *ret, struct error *err)
+{
+    const json_t *rows = json_object_get(reply, "rows");
+    int c_x = show_column(reply, x), c_y = show_column(reply, y);
+    int c_rank = show_column(reply, "rank");
+    size_t n = json_array_size(rows), i;
+    json_t *row;
+    if (c_x < 0 || c_y < 0)
+        return error_set(err, ERR_NOTFOUND, "no column '%s'", c_x < 0 ? x : y);
+    struct curve c = {.x = calloc(n + 1, sizeof(double)),
+                      .y = calloc(n + 1, sizeof(double))};
+    if (!c.x || !c.y) {
+        curve_clear(&c);
+        return error_set(err, ERR_NOMEM, "%zu points", n);
+    }
+    json_array_foreach(rows, i, row)
+    {
+        double v = show_cell(row, c_x);
+        if (isfinite(v) &&
+            (rank < 0 || c_rank < 0 || show_cell(row, c_rank) == rank))
+            add(&c, v, show_cell(row, c_y));
+    }
+    (void)snprintf(c.name, sizeof(c.name), "%s", y);
+    *ret = c;
+    return 0;
+}
+
+void curve_clear(struct curve *c)
+{
+    free(c->x);
+    free(c->y);
+    *c = (struct curve){.n = 0};
+}
+
+struct chart_series curve_series(const struct curve *c)
+{
+    return (struct chart_series){
+        .name = c->name, .x = c->x, .y = c->y, .n = c->n, .marks = c->n <= 40};
+}

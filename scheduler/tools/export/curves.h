@@ -1,0 +1,25 @@
+/* curves.h - the numbers of a reply as lines of a chart. */
+#ifndef MGPU_SCHEDULER_TOOLS_EXPORT_CURVES_H
+#define MGPU_SCHEDULER_TOOLS_EXPORT_CURVES_H
+
+#include <jansson.h>
+
+#include "scheduler/tools/export/chart.h"
+
+struct curve {
+    char name[96];
+    double *x, *y; /* owned */
+    size_t n;
+};
+
+/* Column `y` against column `x` of the rows of one rank (-1: the view has no
+ * ranks). Of several attempts the last that reached a point counts.
+ * err  ERR_NOTFOUND no such column;  ERR_NOMEM */
+int curve_of(const json_t *reply, const char *x, const char *y, int rank,
+             struct curve *ret, struct error *err) MUST_CHECK;
+void curve_clear(struct curve *c); /* zeroed is fine */
+
+/* As lines of a chart, which borrows them. */
+struct chart_series curve_series(const struct curve *c);
+
+#endif

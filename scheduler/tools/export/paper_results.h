@@ -1,0 +1,64 @@
+/* paper_results.h - what the papers printed, from jobs/paper/<name>.csv.
+ *
+ * The files are built into the program, so that a report needs nothing but a
+ * daemon. Their format is in jobs/paper/README.md.
+ */
+#ifndef MGPU_SCHEDULER_TOOLS_EXPORT_PAPER_RESULTS_H
+#define MGPU_SCHEDULER_TOOLS_EXPORT_PAPER_RESULTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "jobs/base/error.h"
+
+enum {
+    PAPER_KEYS = 4,
+    PAPER_METRICS = 6,
+    PAPER_ROWS = 64,
+    PAPER_NOTES = 8,
+    PAPER_LIKES = 16
+};
+
+struct paper_metric {
+    const char *name;     /* "h2d" */
+    const char *prefixes; /* of names in v_profile: "a | b" */
+};
+
+struct paper_row {
+    const char *keys[PAPER_KEYS];
+    /* NAN: not printed. accuracy is in percent. */
+    double time_s, accuracy, metrics[PAPER_METRICS];
+};
+
+struct paper {
+    const char *name; /* "table2" */
+    const char *title, *source, *platform, *job;
+    const char *notes[PAPER_NOTES];
+    struct {
+        const char *key, *value;
+    } like[PAPER_LIKES];
+    /* Its times are compared with those of the rows that have this value of
+     * this key; NULL: it has no such column. */
+    const char *compare_key, *compare_value;
+    bool has_accuracy;
+    const char *keys[PAPER_KEYS];
+    struct paper_metric metrics[PAPER_METRICS];
+    struct paper_row rows[PAPER_ROWS];
+    size_t n_notes, n_like, n_keys, n_metrics, n_rows;
+    char *text; /* owned; all texts above are in it */
+};
+
+/* err  ERR_USAGE no such report, and which there are; ERR_INVAL the file is
+ *      none; ERR_NOMEM
+ * own  *ret: paper_clear() */
+int paper_load(const char *name, struct paper *ret,
+               struct error *err) MUST_CHECK;
+/* The same from a text of the caller's. */
+int paper_parse(const char *name, const char *text, struct paper *ret,
+                struct error *err) MUST_CHECK;
+void paper_clear(struct paper *p);
+
+/* The i-th report's name; NULL past the last. */
+const char *paper_name(size_t i);
+
+#endif

@@ -1,0 +1,56 @@
+/* report_view.c - mgpu-stat --report: the table, and the files asked for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/export/report.h"
+
+typedef int write_f(const struct report *r, FILE *out, struct error *err);
+
+/* A file that is half written says so by the tool's exit status. */
+static int to_file(const struct report *r, const char *path, write_f *write,
+                   struct error *err)
+{
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return error_sys(err, errno, "open '%s'", path);
+    int rc = write(r, f, err);
+    bool is_bad = ferror(f) != 0;
+    if (fclose(f) != 0 || is_bad)
+        return rc < 0 ? -1 : error_sys(err, errno, "write '%s'", path);
+    return rc;
+}
+
+static int print_json(const struct report *r, FILE *out, struct error *err)
+{
+    json_t *o = report_json(r);
+    char *text =
+        o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    if (text)
+        (void)fprintf(out, "%s\n", text);
+    json_decref(o);
+    if (!text)
+        return error_set(err, ERR_NOMEM, "report");
+    free(text);
+    return 0;
+}
+
+int report_view(struct client *c, const struct report_conf *conf, char **words,
+                size_t n, FILE *out, struct error *err)
+{
+    struct report *r = malloc(sizeof(*r));
+    if (!r)
+        return error_set(err, ERR_NOMEM, "report");
+    int rc = report_collect(c, conf->name, words, n, r, err);
+    if (rc == 0) {
+        rc = conf->json ? print_json(r, out, err)
+                        : report_show(r, &conf->style, conf->header, out, err);
+        if (rc == 0 && conf->csv)
+            rc = to_file(r, conf->csv, report_csv, err);
+        if (rc == 0 && conf->svg)
+            rc = to_file(r, conf->svg, report_svg, err);
+        report_clear(r);
+    }
+    free(r);
+    return rc;
+}

@@ -1,0 +1,456 @@
+/* stat.c - mgpu-stat(1): what happened, what is happening, why not yet. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/common/client.h"
+#include "scheduler/tools/common/columns.h"
+#include "scheduler/tools/common/job_lines.h"
+#include "scheduler/tools/common/job_pages.h"
+#include "scheduler/tools/common/queue_json.h"
+#include "scheduler/tools/common/saved_formats.h"
+#include "scheduler/tools/export/plot.h"
+#include "scheduler/tools/stat/sql.h"
+#include "scheduler/tools/stat/stat_args.h"
+#include "scheduler/tools/views/show.h"
+#include "scheduler/tools/views/top.h"
+#include "scheduler/tools/views/wait.h"
+#include "scheduler/tools/views/watch.h"
+
+/* What the daemon sends at most. */
+static const unsigned long long MOST_JOBS = 100000;
+
+/* What a table shows of ten thousand jobs is a third of what there is to be
+ * said of them. */
+static int ask_fields(const struct stat_args *a, const struct columns *columns,
+                      struct buf *io_query, struct error *err)
+{
+    struct buf fields = BUF_INIT;
+    int rc = buf_addstr(&fields, "id," SWEEP_ROWS_READ, err);
+    if (rc == 0)
+        rc = columns_members(columns, a->f.show.sort, &fields, err);
+    if (rc == 0)
+        rc = buf_addf(io_query, err, "&fields=%s", buf_str(&fields));
+    buf_clear(&fields);
+    return rc;
+}
+
+/* A document's jobs in the order that its rows would have. */
+static int sort_reply(json_t *reply, const char *by, struct error *err)
+{
+    json_t *sorted = NULL;
+    if (columns_sort(json_object_get(reply, "jobs"), by, &sorted, err) < 0)
+        return -1;
+    return json_object_set_new(reply, "jobs", sorted) < 0
+               ? error_set(err, ERR_NOMEM, "jobs")
+               : 0;
+}
+
+/* Of a part; more than a sweep has tasks, and twice what the daemon looks for
+ * in its archive at a time, so that it finds none for nothing. So many whole
+ * jobs are 7 MB, and the rows of a table 8 ms of the daemon's. */
+enum { PART_JOBS = 8192 };
+
+/* Each part goes on to page(). */
+struct seen {
+    pages_each_f *page;
+    void *arg;
+    bool has_some;
+};
+
+static int see(void *arg, const char *head, size_t head_len, const char *jobs,
+               size_t jobs_len, struct error *err)
+{
+    struct seen *s = arg;
+    s->has_some = s->has_some || *jobs == '{';
+    return s->page(s->arg, head, head_len, jobs, jobs_len, err);
+}
+
+static int ask_parts(struct client *c, const struct stat_args *a,
+                     const char *query, struct seen *s, bool *ret_is_strange,
+                     struct error *err)
+{
+    const struct pages_conf pages = {.client = c,
+                                     .query = query,
+                                     .most =
+                                         a->f.count ? a->f.count : MOST_JOBS,
+                                     .part = PART_JOBS,
+                                     .page = see,
+                                     .arg = s};
+    return pages_each(&pages, ret_is_strange, err);
+}
+
+/* The usual way: without a tree of all jobs, and in parts, so that the daemon
+ * and this work at the same time. */
+static int show_rows(struct client *c, const struct stat_args *a,
+                     const char *query, struct seen *s, bool *ret_is_shown,
+                     struct error *err)
+{
+    bool is_strange = false;
+    struct queue_rows *rows = NULL;
+    if (show_queue_begin(&a->f.show, &rows, err) < 0)
+        return -1;
+    s->page = show_queue_part;
+    s->arg = rows;
+    int rc = ask_parts(c, a, query, s, &is_strange, err);
+    if (rc == 0 && !is_strange)
+        *ret_is_shown = show_queue_end(rows);
+    show_queue_free(rows);
+    return rc;
+}
+
+static int show_json(struct client *c, const struct stat_args *a,
+                     const char *query, struct seen *s, bool *ret_is_shown,
+                     struct error *err)
+{
+    bool is_strange = false;
+    struct queue_json *jobs = NULL;
+    if (queue_json_create(&jobs, err) < 0)
+        return -1;
+    s->page = queue_json_part;
+    s->arg = jobs;
+    int rc = ask_parts(c, a, query, s, &is_strange, err);
+    if (rc == 0 && !is_strange)
+        rc = queue_json_print(jobs, a->f.show.out, ret_is_shown, err);
+    queue_json_free(jobs);
+    return rc;
+}
+
+static int show_reply(const struct stat_args *a, json_t *reply, FILE *csv,
+                      struct error *err)
+{
+    if ((a->f.json || a->f.ids) && a->f.show.sort &&
+        sort_reply(reply, a->f.show.sort, err) < 0)
+        return -1;
+    if (a->f.ids) {
+        lines_ids(reply, a->f.show.out);
+        return 0;
+    }
+    return a->f.json ? fetch_print(&a->f, reply, err)
+           : csv     ? export_queue(&a->f.show, reply, csv, err)
+                     : show_queue(&a->f.show, reply, err);
+}
+
+/* csv is where it is exported to; NULL: it is shown. */
+static int queue(struct client *c, const struct stat_args *a, FILE *csv,
+                 struct error *err)
+{
+    struct buf query = BUF_INIT;
+    json_t *reply = NULL;
+    struct columns columns; /* a mistake in them is found before the asking */
+    bool is_shown = false;
+    struct seen s = {.has_some = false};
+    bool is_table = !a->f.json && !a->f.ids && !csv && !a->f.show.sort;
+    int rc = columns_parse(a->f.show.format, &columns, err);
+    if (rc == 0)
+        rc = filter_query(&a->filter, &query, err);
+    if (rc == 0 && !a->f.json)
+        rc = ask_fields(a, &columns, &query, err);
+    if (rc == 0 && is_table)
+        rc = show_rows(c, a, buf_str(&query), &s, &is_shown, err);
+    else if (rc == 0 && a->f.json && !a->f.lines && !a->f.ids &&
+             !a->f.show.sort)
+        rc = show_json(c, a, buf_str(&query), &s, &is_shown, err);
+    if (rc == 0 && !is_shown)
+        rc = client_get(c, &reply, err, "/v1/jobs?limit=%llu%s",
+                        a->f.count ? a->f.count : MOST_JOBS, buf_str(&query));
+    if (rc == 0 && !is_shown)
+        rc = show_reply(a, reply, csv, err);
+    s.has_some |= json_array_size(json_object_get(reply, "jobs")) > 0;
+    if (rc == 0 && !s.has_some)
+        filter_tell_unknown(&a->filter, stat_tool.name, c);
+    buf_clear(&query);
+    json_decref(reply);
+    return rc;
+}
+
+/* A row for each job that is named. */
+static int rows_of(struct client *c, const struct stat_args *a,
+                   char *const *words, size_t n, struct error *err)
+{
+    struct columns columns; /* a mistake in them is found before the asking */
+    int rc = columns_parse(a->f.show.format, &columns, err);
+    json_t *jobs = json_array(), *sorted = NULL;
+    if (rc == 0 && !jobs)
+        rc = error_set(err, ERR_NOMEM, "no memory for a list");
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        json_t *reply = NULL;
+        rc = client_get(c, &reply, err, "/v1/jobs/%s", words[i]);
+        if (rc == 0 && json_array_append(jobs, json_object_get(reply, "job")))
+            rc = error_set(err, ERR_NOMEM, "no memory for a list");
+        json_decref(reply);
+    }
+    if (rc == 0 && a->f.show.sort)
+        rc = columns_sort(jobs, a->f.show.sort, &sorted, err);
+    if (rc == 0)
+        rc = show_jobs(&a->f.show, sorted ? sorted : jobs, err);
+    json_decref(sorted);
+    json_decref(jobs);
+    return rc;
+}
+
+static int gpus(struct client *c, const struct stat_args *a, struct error *err)
+{
+    struct filter f = a->filter;
+    struct buf path = BUF_INIT;
+    f.states = f.states ? f.states : FILTER_ALL;
+    int rc = buf_addstr(&path, "/v1/gpus?limit=100000", err);
+    if (rc == 0)
+        rc = filter_query(&f, &path, err);
+    if (rc == 0)
+        rc = fetch_simple(c, &a->f, buf_str(&path), show_gpus, err);
+    buf_clear(&path);
+    return rc;
+}
+
+static int one(struct client *c, const struct stat_args *a, const char *word,
+               struct error *err)
+{
+    char path[80];
+    switch (a->view) {
+    case OPT_METRICS:
+        return fetch_metrics(c, &a->f, word, err);
+    case OPT_PROFILE:
+        return fetch_profile(c, &a->f, word, err);
+    case OPT_WHY:
+        return fetch_why(c, &a->f, word, err);
+    case OPT_LOGS:
+        return fetch_logs(c, &a->f, word, err);
+    case OPT_REPORT:
+        return report_job(c, word, a->file, err);
+    case OPT_EFF:
+        return fetch_eff(c, &a->f, word, err);
+    case OPT_SCALING:
+        return fetch_scaling(c, &a->f, word, err);
+    case OPT_EPOCHS:
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%s/epochs", word);
+        return fetch_simple(c, &a->f, path, show_epochs, err);
+    case OPT_EVENTS:
+        (void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", word);
+        return fetch_simple(c, &a->f, path, show_events, err);
+    default:
+        return fetch_detail(c, &a->f, word, err);
+    }
+}
+
+static int wait_all(struct client *c, const struct stat_args *a, char **words,
+                    size_t n, int *ret_exit, struct error *err)
+{
+    const struct wait_conf conf = {
+        .tool = stat_tool.name,
+        .states = a->wait_states,
+        .timeout_s = a->timeout_s,
+        .quiet = a->f.json || a->view == OPT_LOGS,
+        .out = stdout,
+        .style = a->f.show.style,
+    };
+    return fetch_wait(c, &a->f, words, n, &conf, ret_exit, err);
+}
+
+static int top(struct client *c, const struct stat_args *a, struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = top_once(c, &a->filter, &reply, err);
+    if (rc == 0)
+        rc = fetch_print(&a->f, reply, err);
+    json_decref(reply);
+    return rc;
+}
+
+static int watch(struct client *c, const struct stat_args *a, struct error *err)
+{
+    struct watch_conf w = {.show = a->f.show,
+                           .every_s = a->interval_s > 0 ? a->interval_s : 1,
+                           .timeout_s = a->timeout_s,
+                           .json = a->f.json,
+                           .ids = a->f.ids,
+                           .top = a->view == OPT_TOP,
+                           .most = a->f.count ? a->f.count : MOST_JOBS,
+                           .filter = a->filter};
+    struct columns columns;
+    if (w.top && w.json)
+        return top(c, a, err);
+    if (columns_parse(a->f.show.format, &columns, err) < 0)
+        return -1;
+    return watch_queue(c, &w, err);
+}
+
+static int sql(struct client *c, const struct stat_args *a, FILE *csv,
+               struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = sql_ask(c, a->sql, a->f.count, a->timeout_s, &reply, err);
+    if (rc == 0)
+        rc = csv         ? sql_csv(&a->f.show, reply, csv, err)
+             : a->f.json ? fetch_print(&a->f, reply, err)
+                         : show_sql(&a->f.show, reply, err);
+    json_decref(reply);
+    return rc;
+}
+
+static int cancel_all(struct client *c, const struct stat_args *a, char **words,
+                      size_t n, int *ret_exit, struct error *err)
+{
+    const struct cancel_conf conf = stat_cancel(a);
+    return cancel_jobs(c, &conf, (int)n, words, ret_exit, err);
+}
+
+/* The table whose rows the view shows; of the queue when word is NULL. */
+static int export(struct client *c, const struct stat_args *a, const char *word,
+                  struct error *err)
+{
+    const char *view = a->view == OPT_EPOCHS    ? "epochs"
+                       : a->view == OPT_PROFILE ? "profile"
+                                                : "iterations";
+    if (a->format == EXPORT_TENSORBOARD)
+        return export_tensorboard(c, word, a->output, err);
+    FILE *out = a->output ? fopen(a->output, "we") : stdout;
+    if (!out)
+        return error_sys(err, errno, "create '%s'", a->output);
+    int rc = word     ? export_rows(c, word, view, a->format, out, err)
+             : a->sql ? sql(c, a, out, err)
+                      : queue(c, a, out, err);
+    if (a->output && fclose(out) != 0 && rc == 0)
+        rc = error_sys(err, errno, "write '%s'", a->output);
+    return rc;
+}
+
+static int views(const struct stat_args *a, size_t n, char **words,
+                 int *ret_exit, struct error *err)
+{
+    struct client *c = NULL;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if (a->view != OPT_SCALING)
+            rc = options_job_word(words[i], err);
+    if (rc == 0)
+        rc = client_create(a->url, 5, &c, err);
+    if (rc == 0)
+        rc = filter_check_user(&a->filter, c, err);
+    if (rc == 0 && a->exports)
+        rc = export(c, a, n > 0 ? words[0] : NULL, err);
+    else if (rc == 0 && a->view == OPT_NODES)
+        rc = fetch_simple(c, &a->f, "/v1/nodes", show_nodes, err);
+    else if (rc == 0 && a->view == OPT_GPUS)
+        rc = gpus(c, a, err);
+    else if (rc == 0 && a->view == OPT_STATUS)
+        rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
+    else if (rc == 0 && a->view == OPT_SQL)
+        rc = sql(c, a, NULL, err);
+    else if (rc == 0 && a->view == OPT_CANCEL)
+        rc = cancel_all(c, a, words, n, ret_exit, err);
+    else if (rc == 0 && a->view == OPT_PAPER)
+        rc = report_view(c, &a->report, words, n, a->f.show.out, err);
+    else if (rc == 0 && (a->view == OPT_WATCH || a->view == OPT_TOP))
+        rc = watch(c, a, err);
+    else if (rc == 0 && a->view == OPT_PLOT)
+        rc = plot_jobs(c, words, n, a->of ? a->of : "loss", a->file, err);
+    else if (rc == 0 && a->view == OPT_WAIT)
+        rc = wait_all(c, a, words, n, ret_exit, err);
+    else if (rc == 0 && n == 0 && a->view == OPT_EFF)
+        rc = fetch_eff_all(c, &a->f, &a->filter, err);
+    else if (rc == 0 && n == 0)
+        rc = queue(c, a, NULL, err);
+    else if (rc == 0 && stat_is_rows(a, (int)n))
+        rc = rows_of(c, a, words, n, err);
+    else
+        for (size_t i = 0; rc == 0 && i < n; i++) {
+            if (i && !a->f.json)
+                (void)fputc('\n', a->f.show.out);
+            rc = one(c, a, words[i], err);
+        }
+    if (rc == 0 && a->view == OPT_LOGS && a->waits)
+        rc = wait_all(c, a, words, n, ret_exit, err);
+    client_destroy(c);
+    return rc;
+}
+
+/* On a terminal what is too long for a line goes on below its own beginning,
+ * not at the screen's edge. What goes on while one looks has its own ways. */
+static int on_screen(struct stat_args *a, size_t n, char **words, int *ret_exit,
+                     struct error *err)
+{
+    bool is_text = !a->f.json && !a->f.ids && !a->exports &&
+                   a->view != OPT_WATCH && a->view != OPT_TOP &&
+                   a->view != OPT_WAIT && a->view != OPT_LOGS;
+    int columns = a->f.show.style.columns;
+    FILE *out = a->f.show.out;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *mem = columns && is_text ? open_memstream(&text, &len) : NULL;
+    if (mem)
+        a->f.show.out = mem;
+    int rc = views(a, n, words, ret_exit, err);
+    if (mem && fclose(mem) == 0)
+        render_wrapped(text, columns, out);
+    a->f.show.out = out;
+    free(text);
+    return rc;
+}
+
+/* -o, else $MGPU_STAT_FORMAT, else what config.yaml says. */
+static int choose_format(struct stat_args *a, const struct formats *formats,
+                         struct buf *columns, struct error *err)
+{
+    const char *text = a->f.ids ? "id" : a->f.show.format;
+    text = text ? text : getenv("MGPU_STAT_FORMAT");
+    text = text ? text : formats->usual;
+    if (!text)
+        return 0;
+    if (formats_expand(formats, text, columns, err) < 0)
+        return -1;
+    a->f.show.format = buf_str(columns);
+    return 0;
+}
+
+static int run(void *arg, int n, char **operands, int *ret_exit,
+               struct error *err)
+{
+    struct stat_args *a = arg;
+    struct formats formats = {.n = 0};
+    struct buf columns = BUF_INIT;
+    bool ascii = a->f.show.style.ascii; /* --ascii */
+    render_style_init(&a->f.show.style, a->f.show.out);
+    a->f.show.style.ascii |= ascii;
+    if (a->colour)
+        a->f.show.style.colour = a->colour > 0;
+    bool is_help = a->f.show.format && strcmp(a->f.show.format, "help") == 0;
+    bool is_queue = is_help || a->view == OPT_WATCH || (!a->view && n == 0) ||
+                    stat_is_rows(a, n);
+    if (stat_check(a, n, err) < 0 ||
+        (is_queue && formats_read(&formats, err) < 0))
+        return -1;
+    if (is_help) {
+        columns_help(a->f.show.out);
+        formats_help(&formats, a->f.show.out);
+        formats_clear(&formats);
+        return 0;
+    }
+    a->f.follow |= a->view == OPT_LOGS && a->waits;
+    a->f.timeout_s = a->timeout_s;
+    a->f.since = a->filter.since;
+    int rc = choose_format(a, &formats, &columns, err);
+    formats_clear(&formats);
+    a->report.json = a->f.json;
+    a->report.header = a->f.show.header;
+    a->report.style = a->f.show.style;
+    if (rc == 0)
+        rc = on_screen(a, (size_t)n, operands, ret_exit, err);
+    buf_clear(&columns);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct stat_args a = {
+        .f = {.rank = -1, .show = {.header = true, .out = stdout}}};
+    const struct tool_main m = {
+        .tool = &stat_tool,
+        .on_option = stat_on_option,
+        .run = run,
+        .arg = &a,
+        .json = &a.f.json,
+    };
+    return tool_run(&m, argc, argv);
+}

@@ -1,0 +1,453 @@
+/* stat_args.c - see stat_args.h. */
+#include "scheduler/tools/stat/stat_args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct opt opts[] = {
+    {OPT_METRICS, 'm', "metrics", NULL,
+     "the job's courses, and its iteration time by phase"},
+    {OPT_EPOCHS, 0, "epochs", NULL, "the job's epochs"},
+    {OPT_PROFILE, 0, "profile", NULL,
+     "what each epoch consisted of: calls, seconds, share, bytes"},
+    {OPT_EFF, 0, "eff", NULL,
+     "how well it used what it had, and what to change; of jobs that -u or "
+     "others choose a row each"},
+    {OPT_SCALING, 0, "scaling", NULL,
+     "what further GPUs brought to jobs like this one"},
+    {OPT_EVENTS, 'e', "events", NULL, "all that happened to the job"},
+    {OPT_WHY, 0, "why", NULL,
+     "why the job waits, or ended: reasons, nodes, who has the GPUs"},
+    {OPT_LOGS, 'l', "logs", NULL, "what the job printed"},
+    {OPT_FOLLOW, 'f', "follow", NULL,
+     "with --logs: go on until the job ends; with --wait, too, its code"},
+    {OPT_NO_FOLLOW, 0, "no-follow", NULL,
+     "with --logs: what there is by now, which is the default"},
+    {OPT_RANK, 0, "rank", "N|all", "with --logs: only the lines of rank N"},
+    {OPT_TAIL, 0, "tail", "N", "with --logs: the last N lines, as --count"},
+    {OPT_NODES, 0, "nodes", NULL, "the nodes and their GPUs or slots"},
+    {OPT_GPUS, 0, "gpus", NULL,
+     "who had which GPU when, --since an hour ago: held, computing, by whom"},
+    {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
+    {OPT_SQL, 0, "sql", "SELECT",
+     "what an administrator asks of the views of mgpu-db(5)"},
+    {OPT_CANCEL, 0, "cancel", NULL,
+     "end the jobs, as mgpu-cancel does, or those that -u and others choose"},
+    {OPT_SIGNAL, 0, "signal", "SIG",
+     "with --cancel: send every rank this signal instead, e.g. USR1"},
+    {OPT_WAIT, 'w', "wait", "[=STATE,...]",
+     "wait until the jobs end, exit with the largest of their codes; or until "
+     "they are in one of the states"},
+    {OPT_PLOT, 0, "plot", "FILE.svg", "the jobs' loss, or --of another column"},
+    {OPT_OF, 0, "of", "COLUMN", "what --plot draws, as eval_accuracy"},
+    {OPT_REPORT, 0, "report", "FILE|NAME",
+     "all about the job as one page of HTML; or our runs beside a paper's: "
+     "table2, table3, fig1, fig2, fig3"},
+    {OPT_EXPORT, 0, "export", "FORMAT",
+     "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard; "
+     "without a job the queue, or --sql: csv"},
+    {OPT_OUTPUT, 0, "output", "PATH",
+     "where --export writes; a directory for "
+     "tensorboard"},
+    {OPT_WATCH, 0, "watch", NULL, "the queue as it changes; the daemon says"},
+    {OPT_TOP, 0, "top", NULL,
+     "the cluster on one screen as it changes: GPUs, jobs, the queue; q ends"},
+    {OPT_INTERVAL, 'i', "interval", "SECONDS",
+     "--watch, or --top, drawn at most so often (1); by itself it is --watch, "
+     "which goes on until Ctrl-C or --timeout"},
+    {OPT_TIMEOUT, 0, "timeout", "DURATION",
+     "give up waiting, watching or --sql after this long"},
+    {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
+    {FILTER_STATE, 't', "state", "STATE,...",
+     "only jobs in these states ('all': ended ones too)"},
+    {FILTER_NAME, 'n', "name", "GLOB", "only jobs with such a name"},
+    {FILTER_ACCOUNT, 'A', "account", "ACCOUNT", "only jobs that it is charged"},
+    {FILTER_PARTITION, 'q', "partition", "PARTITION", "only jobs for it"},
+    {FILTER_LABEL, 0, "label", "KEY[=VALUE]",
+     "only jobs with this label, and the next"},
+    {FILTER_NODE, 0, "on", "NODE", "only jobs that run, or ran last, on NODE"},
+    {FILTER_SINCE, 0, "since", "TIME",
+     "also jobs that ended since, or a log's lines since then; 6h, 2d, "
+     "2026-11-21, 2026-11-21T10:00:00Z"},
+    {OPT_FORMAT, 'o', "format", "COLUMN,...",
+     "columns of the queue, or the name of a format; 'help' lists both"},
+    {OPT_SORT, 'S', "sort", "COLUMN", "rows by it; -COLUMN: largest first"},
+    {OPT_COUNT, 'c', "count", "N", "the newest N jobs, rows or lines of a log"},
+    {OPT_CSV, 0, "csv", "FILE", "with --report NAME: its rows to FILE"},
+    {OPT_SVG, 0, "svg", "FILE", "with --report NAME: a picture of it to FILE"},
+    {OPT_EXPAND, 'x', "expand", NULL,
+     "a line for each task of a sweep that waits"},
+    {OPT_JSON, 0, "json", NULL, "print JSON, errors included"},
+    {OPT_JSONL, 0, "jsonl", NULL,
+     "JSON, a line for each job, node, event or row"},
+    {OPT_PARSABLE, 0, "parsable", NULL,
+     "numbers of jobs alone, one a line; names of --nodes or --gpus"},
+    {OPT_NOHEADER, 'h', "no-header", NULL, "rows only"},
+    {OPT_ASCII, 0, "ascii", NULL, "no characters beyond ASCII of our own"},
+    {OPT_COLOR, 0, "color", "WHEN",
+     "heads and states set off: auto, always or never"},
+    OPTION_ROW_URL,
+    {0, 0, NULL, NULL, NULL},
+};
+
+const struct tool stat_tool = {
+    .name = "mgpu-stat",
+    .synopsis = "[options] [JOB...]",
+    .summary = "Shows the queue, or jobs in detail.",
+    .opts = opts,
+};
+
+/* The daemon pushes four times a second at most. */
+static int read_interval(const char *text, double *ret, struct error *err)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s >= 0.25 && s <= 86400))
+        return error_set(err, ERR_USAGE,
+                         "--interval '%.40s': expected seconds, 0.25..86400",
+                         text);
+    *ret = s;
+    return 0;
+}
+
+/* A log may be shown while one waits. */
+static int take_view(struct stat_args *a, int view, const char *name,
+                     struct error *err)
+{
+    a->waits |= view == OPT_WAIT;
+    if (view == OPT_TOP && a->view == OPT_WATCH) /* of --interval */
+        a->view = OPT_TOP;
+    if (view == OPT_WAIT && a->view == OPT_LOGS)
+        return 0;
+    if (view == OPT_LOGS && a->view == OPT_WAIT)
+        a->view = OPT_LOGS;
+    if (a->view && a->view != view)
+        return error_set(err, ERR_USAGE, "--%s and another view", name);
+    a->view = view;
+    return 0;
+}
+
+/* "all", or a number from 0. */
+static int read_rank(const char *text, int64_t *ret, struct error *err)
+{
+    bool is_number = *text && strlen(text) <= 9 &&
+                     strspn(text, "0123456789") == strlen(text);
+    if (!is_number && strcmp(text, "all") != 0)
+        return error_set(err, ERR_USAGE,
+                         "--rank '%.40s': expected a number from 0, or all",
+                         text);
+    *ret = is_number ? strtoll(text, NULL, 10) : -1;
+    return 0;
+}
+
+/* Of --json, --jsonl and --parsable one. */
+static int take_form(struct stat_args *a, const struct opt *o,
+                     struct error *err)
+{
+    bool is_lines = o->id == OPT_JSONL, is_ids = o->id == OPT_PARSABLE;
+    if ((a->f.json || a->f.ids) &&
+        (a->f.lines != is_lines || a->f.ids != is_ids))
+        return error_set(err, ERR_USAGE,
+                         "--json, --jsonl and --parsable: one of them");
+    a->f.json = !is_ids;
+    a->f.lines = is_lines;
+    a->f.ids = is_ids;
+    return 0;
+}
+
+/* What is kept as it stands; false: there is more to it. */
+static bool take_text(struct stat_args *a, int id, const char *value)
+{
+    switch (id) {
+    case OPT_OUTPUT:
+        a->output = value;
+        break;
+    case OPT_OF:
+        a->of = value;
+        break;
+    case OPT_FORMAT:
+        a->f.show.format = value;
+        a->has_format = true;
+        break;
+    case OPT_SORT:
+        a->f.show.sort = value;
+        break;
+    case OPT_CSV:
+        a->report.csv = value;
+        break;
+    case OPT_SVG:
+        a->report.svg = value;
+        break;
+    case OPTION_URL:
+        a->url = value;
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+int stat_on_option(void *arg, const struct opt *o, const char *value,
+                   struct error *err)
+{
+    struct stat_args *a = arg;
+    if (o->id >= FILTER_USER)
+        return filter_option(&a->filter, o->id, value, err);
+    if (take_text(a, o->id, value))
+        return 0;
+    switch (o->id) {
+    case OPT_WAIT:
+        if (wait_states(value, &a->wait_states, err) < 0)
+            return -1;
+        return take_view(a, OPT_WAIT, o->name, err);
+    case OPT_FOLLOW:
+    case OPT_NO_FOLLOW:
+        a->f.follow = o->id == OPT_FOLLOW;
+        break;
+    case OPT_RANK:
+        a->has_rank = true;
+        return read_rank(value, &a->f.rank, err);
+    case OPT_TIMEOUT:
+        return options_duration(o->name, value, &a->timeout_s, err);
+    case OPT_INTERVAL:
+        if (a->view && a->view != OPT_WATCH && a->view != OPT_TOP)
+            return error_set(err, ERR_USAGE, "--interval and another view");
+        a->view = a->view ? a->view : OPT_WATCH;
+        return read_interval(value, &a->interval_s, err);
+    case OPT_EXPORT:
+        a->exports = true;
+        return export_format_of(value, &a->format, err);
+    case OPT_SIGNAL:
+        return cancel_signal(value, &a->signal, err);
+    case OPT_SQL:
+        a->sql = value;
+        return take_view(a, OPT_SQL, o->name, err);
+    case OPT_TAIL:
+        a->has_tail = true;
+        /* fall through */
+    case OPT_COUNT:
+        if (options_job_id(value, &a->f.count, NULL) < 0)
+            return error_set(err, ERR_USAGE, "--%s '%s' is not a number from 1",
+                             o->name, value);
+        break;
+    case OPT_EXPAND:
+        a->f.show.expand = true;
+        break;
+    case OPT_REPORT: /* a file's name has an ending, or a directory */
+        a->file = a->report.name = value;
+        return take_view(a, strpbrk(value, "./") ? OPT_REPORT : OPT_PAPER,
+                         o->name, err);
+    case OPT_JSON:
+    case OPT_JSONL:
+    case OPT_PARSABLE:
+        return take_form(a, o, err);
+    case OPT_NOHEADER:
+        a->f.show.header = false;
+        break;
+    case OPT_ASCII:
+        a->f.show.style.ascii = true;
+        break;
+    case OPT_COLOR:
+        return render_colour(value, &a->colour, err);
+    default:
+        a->file = value; /* of --plot and --report */
+        return take_view(a, o->id, o->name, err);
+    }
+    return 0;
+}
+
+struct cancel_conf stat_cancel(const struct stat_args *a)
+{
+    return (struct cancel_conf){.tool = stat_tool.name,
+                                .filter = &a->filter,
+                                .signal = a->signal,
+                                .json = a->f.json};
+}
+
+/* What goes with --cancel, which ends nothing by a slip. */
+static int check_cancel(const struct stat_args *a, int n, struct error *err)
+{
+    const struct cancel_conf conf = stat_cancel(a);
+    if (a->view != OPT_CANCEL && a->signal)
+        return error_set(err, ERR_USAGE, "--signal goes with --cancel");
+    if (a->view != OPT_CANCEL)
+        return 0;
+    if (a->exports || a->f.show.format || a->f.show.sort || a->f.count ||
+        a->filter.since)
+        return error_set(err, ERR_USAGE, "--cancel and what only shows jobs");
+    return cancel_check(&conf, n, err);
+}
+
+bool stat_is_rows(const struct stat_args *a, int n)
+{
+    return !a->view && n > 0 && a->has_format && !a->f.json && !a->exports;
+}
+
+/* ---- what a view makes use of -----------------------------------------------
+ */
+
+enum { USES_FORMAT = 1, USES_SORT = 2, USES_COUNT = 4, USES_SINCE = 8 };
+enum { USES_FILTER = 16, USES_EXPAND = 32, USES_ALL = 63 };
+
+/* Of the options that choose, order and cut what is shown. */
+static unsigned uses_of(const struct stat_args *a, int n)
+{
+    switch (a->view) {
+    case 0:
+        return n == 0               ? USES_ALL
+               : stat_is_rows(a, n) ? USES_FORMAT | USES_SORT
+                                    : 0;
+    case OPT_WATCH:
+        return USES_ALL;
+    case OPT_CANCEL: /* check_cancel() */
+        return USES_ALL & ~(unsigned)USES_EXPAND;
+    case OPT_TOP:
+        return USES_FILTER | USES_SINCE | USES_COUNT;
+    case OPT_GPUS:
+        return USES_FILTER | USES_SINCE;
+    case OPT_EFF:
+        return n == 0 ? USES_FILTER | USES_SINCE | USES_COUNT : 0;
+    case OPT_LOGS:
+        return USES_SINCE | USES_COUNT;
+    case OPT_METRICS:
+        return a->exports ? 0 : USES_COUNT;
+    case OPT_SQL:
+        return USES_COUNT;
+    default:
+        return 0;
+    }
+}
+
+static const char *name_of(int view)
+{
+    const struct opt *o = opts;
+    int id = view == OPT_PAPER ? OPT_REPORT : view;
+    while (o->id && o->id != id)
+        o++;
+    return o->name;
+}
+
+/* Which of the options was given that choose jobs, but for --since. */
+static const char *chooser_of(const struct filter *f)
+{
+    return f->user        ? "--user"
+           : f->states    ? "--state"
+           : f->name      ? "--name"
+           : f->account   ? "--account"
+           : f->partition ? "--partition"
+           : f->n_labels  ? "--label"
+           : f->node      ? "--on"
+                          : NULL;
+}
+
+/* What a view would not look at is no answer to who asked for it. */
+static int check_uses(const struct stat_args *a, int n, struct error *err)
+{
+    const char *chooser = chooser_of(&a->filter);
+    const struct {
+        unsigned use;
+        bool is_given;
+        const char *name;
+    } given[] = {
+        {USES_FORMAT, a->f.show.format != NULL, "--format"},
+        {USES_SORT, a->f.show.sort != NULL, "--sort"},
+        {USES_COUNT, a->f.count > 0, "--count"},
+        {USES_SINCE, a->filter.since != NULL, "--since"},
+        {USES_EXPAND, a->f.show.expand, "--expand"},
+        {USES_FILTER, chooser != NULL, chooser},
+    };
+    unsigned uses = uses_of(a, n);
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        if (!given[i].is_given || (uses & given[i].use))
+            continue;
+        return error_set(err, ERR_USAGE, "%s does not go with %s%s",
+                         given[i].name, a->view ? "--" : "the number of a job",
+                         a->view ? name_of(a->view) : "");
+    }
+    return 0;
+}
+
+static int check_plot(const struct stat_args *a, struct error *err)
+{
+    size_t len = a->view == OPT_PLOT ? strlen(a->file) : 0;
+    if (len == 0 || strcmp(a->file, "-") == 0 ||
+        (len > 4 && strcmp(a->file + len - 4, ".svg") == 0))
+        return 0;
+    return error_set(err, ERR_USAGE,
+                     "--plot '%.60s': expected a file named .svg, or '-'; "
+                     "--of says what is drawn",
+                     a->file);
+}
+
+int stat_check(const struct stat_args *a, int n, struct error *err)
+{
+    bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
+                      a->view == OPT_STATUS || a->view == OPT_WATCH ||
+                      a->view == OPT_TOP || a->view == OPT_SQL;
+    bool is_many =
+        a->view == OPT_EFF && (!filter_is_any(&a->filter) || a->f.count > 0);
+    bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
+                     a->view != OPT_CANCEL && !is_many;
+    if ((a->report.csv || a->report.svg) && a->view != OPT_PAPER)
+        return error_set(err, ERR_USAGE,
+                         "--csv and --svg go with --report NAME");
+    if (needs_job && n == 0 && a->file) /* which may be the job's number */
+        return error_set(err, ERR_USAGE,
+                         "which job? '%.60s' is the file, which comes first",
+                         a->file);
+    if (needs_job && n == 0 && a->view == OPT_EFF)
+        return error_set(err, ERR_USAGE,
+                         "which job? or which of them, as --user me or "
+                         "--count 10");
+    if (needs_job && n == 0)
+        return error_set(err, ERR_USAGE, "which job? see %s --help",
+                         stat_tool.name);
+    if (is_cluster && n > 0)
+        return error_set(err, ERR_USAGE, "that view takes no job");
+    bool has_rows = !a->view || a->view == OPT_METRICS ||
+                    a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
+    bool is_queue =
+        n == 0 && (!a->view || a->view == OPT_SQL) && a->format == EXPORT_CSV;
+    if (a->exports &&
+        ((n != 1 && !is_queue) || (!has_rows && !is_queue) || a->f.json))
+        return error_set(err, ERR_USAGE,
+                         "--export takes one job, and --metrics, --epochs or "
+                         "--profile; or no job and csv: the queue, "
+                         "or --sql");
+    if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
+        return error_set(err, ERR_USAGE,
+                         "--export tensorboard needs --output "
+                         "DIRECTORY");
+    if (a->output && !a->exports)
+        return error_set(err, ERR_USAGE, "--output goes with --export");
+    if (a->of && a->view != OPT_PLOT)
+        return error_set(err, ERR_USAGE, "--of goes with --plot");
+    if (a->view == OPT_REPORT && n > 1)
+        return error_set(err, ERR_USAGE, "--report shows one job at a time");
+    if ((a->f.follow || a->has_rank || a->has_tail) && a->view != OPT_LOGS)
+        return error_set(err, ERR_USAGE,
+                         "--follow, --rank and --tail go with --logs");
+    if (a->f.json && (a->view == OPT_PLOT || a->view == OPT_REPORT))
+        return error_set(err, ERR_USAGE,
+                         "that view is for people; --metrics "
+                         "--json has its figures");
+    if (a->view == OPT_LOGS && a->wait_states)
+        return error_set(err, ERR_USAGE,
+                         "--wait=STATE and --logs: a log is followed to the "
+                         "job's end");
+    if (a->f.json && a->view == OPT_LOGS)
+        return error_set(err, ERR_USAGE, "a log is text; leave --json out");
+    if (a->f.json && !a->f.lines && n > 1 && a->view != OPT_PAPER &&
+        a->view != OPT_CANCEL)
+        return error_set(err, ERR_USAGE,
+                         "--json shows one job at a time; --jsonl does more");
+    if (check_plot(a, err) < 0 || check_uses(a, n, err) < 0)
+        return -1;
+    if (a->f.ids && (n > 0 || a->exports ||
+                     (a->view && a->view != OPT_NODES && a->view != OPT_GPUS &&
+                      a->view != OPT_WATCH)))
+        return error_set(err, ERR_USAGE,
+                         "--parsable goes with the queue, --watch, --nodes "
+                         "and --gpus");
+    return check_cancel(a, n, err);
+}

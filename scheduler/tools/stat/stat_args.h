@@ -1,0 +1,87 @@
+/* stat_args.h - the command line of mgpu-stat. */
+#ifndef MGPU_SCHEDULER_TOOLS_STAT_STAT_ARGS_H
+#define MGPU_SCHEDULER_TOOLS_STAT_STAT_ARGS_H
+
+#include "scheduler/tools/cancel/cancel_jobs.h"
+#include "scheduler/tools/common/job_query.h"
+#include "scheduler/tools/common/options.h"
+#include "scheduler/tools/export/export.h"
+#include "scheduler/tools/export/report.h"
+#include "scheduler/tools/views/fetch.h"
+
+enum {
+    OPT_METRICS = 1,
+    OPT_EPOCHS,
+    OPT_PROFILE,
+    OPT_EFF,
+    OPT_SCALING,
+    OPT_EVENTS,
+    OPT_WHY,
+    OPT_LOGS,
+    OPT_FOLLOW,
+    OPT_NO_FOLLOW,
+    OPT_RANK,
+    OPT_TAIL,
+    OPT_NODES,
+    OPT_GPUS,
+    OPT_STATUS,
+    OPT_SQL,
+    OPT_CANCEL,
+    OPT_SIGNAL,
+    OPT_WAIT,
+    OPT_WATCH,
+    OPT_TOP,
+    OPT_PLOT,
+    OPT_OF,
+    OPT_REPORT,
+    OPT_EXPORT,
+    OPT_OUTPUT,
+    OPT_INTERVAL,
+    OPT_TIMEOUT,
+    OPT_FORMAT,
+    OPT_SORT,
+    OPT_COUNT,
+    OPT_EXPAND,
+    OPT_PAPER, /* --report of a paper's table */
+    OPT_CSV,
+    OPT_SVG,
+    OPT_JSON,
+    OPT_JSONL,
+    OPT_PARSABLE,
+    OPT_NOHEADER,
+    OPT_ASCII,
+    OPT_COLOR
+};
+
+extern const struct tool stat_tool;
+
+struct stat_args {
+    int view; /* OPT_METRICS .. OPT_WAIT, 0: the queue or the jobs */
+    double timeout_s, interval_s;
+    uint32_t wait_states;
+    bool has_rank, has_tail, has_format;
+    int colour; /* render_colour() */
+    bool waits; /* --wait; with --logs it is no view */
+    struct filter filter;
+    const char *url;
+    const char *file, *of, *output;
+    const char *sql, *signal;
+    bool exports;
+    enum export_format format;
+    struct report_conf report;
+    struct fetch f; /* how it is shown */
+};
+
+/* For options_parse(); arg is a struct stat_args. */
+int stat_on_option(void *arg, const struct opt *o, const char *value,
+                   struct error *err) MUST_CHECK;
+/* What does not go together, n operands among it. err ERR_USAGE */
+int stat_check(const struct stat_args *a, int n, struct error *err) MUST_CHECK;
+
+/* Jobs were named and columns asked for: they are rows of a table. */
+bool stat_is_rows(const struct stat_args *a, int n);
+
+/* What --cancel is to do. Valid as a is. */
+struct cancel_conf stat_cancel(const struct stat_args *a);
+
+#endif

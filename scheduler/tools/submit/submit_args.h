@@ -1,0 +1,49 @@
+/* submit_args.h - the command line of mgpu-submit: the table of its options,
+ * and what comes of them.
+ */
+#ifndef MGPU_SCHEDULER_TOOLS_SUBMIT_SUBMIT_ARGS_H
+#define MGPU_SCHEDULER_TOOLS_SUBMIT_SUBMIT_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs/base/rng.h"
+#include "jobs/spec/spec.h"
+#include "scheduler/tools/common/options.h"
+
+enum { SUBMIT_SETS_MAX = 64, SUBMIT_KEY_CAP = 128 };
+
+struct submit_args {
+    struct option_common common;
+    bool validate, show, dry_run, hold, wait, parsable;
+    uint32_t wait_states;
+    double timeout_s;
+    bool list_templates, explain, werror, follow;
+    const char *key, *file, *template_name;
+    const char *code; /* of --explain=CODE; NULL: those among the operands */
+    /* What was sent, when the daemon may have accepted it unseen; else "". */
+    char doubt_key[RNG_TOKEN_CAP];
+    struct buf template_path;
+    struct spec_base *base; /* of it, when a file is laid over it */
+    struct buf depends;     /* a YAML list, without its end */
+    struct spec_set sets[SUBMIT_SETS_MAX];
+    /* the sets' keys, cut off at the '=' */
+    char keys[SUBMIT_SETS_MAX][SUBMIT_KEY_CAP];
+    size_t n_sets;
+    char *variables[SUBMIT_SETS_MAX]; /* MGPU_SET_*, without values; owned */
+    size_t n_variables;
+};
+
+extern const struct tool submit_tool;
+
+/* For struct tool_main; arg is a struct submit_args. */
+int submit_on_option(void *arg, const struct opt *o, const char *value,
+                     struct error *err) MUST_CHECK;
+
+/* What several options say together becomes a --set, and MGPU_SET_* of env come
+ * before all of them. Once, after the last; env outlives a. */
+int submit_args_end(struct submit_args *a, char *const *env,
+                    struct error *err) MUST_CHECK;
+void submit_args_clear(struct submit_args *a);
+
+#endif

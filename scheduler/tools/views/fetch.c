@@ -1,0 +1,334 @@
+/* fetch.c - see fetch.h. */
+#include "scheduler/tools/views/fetch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/common/checkpoint_list.h"
+#include "scheduler/tools/common/job_lines.h"
+#include "scheduler/tools/common/job_query.h"
+#include "scheduler/tools/common/options.h"
+
+enum { DETAIL_EVENTS = 64 };
+
+int fetch_print(const struct fetch *f, const json_t *reply, struct error *err)
+{
+    return f->lines ? lines_print(reply, err) : client_print(reply, err);
+}
+
+/* Of a sweep, its jobs; *ret stays NULL when one job is meant. */
+int fetch_tasks(struct client *c, const char *word, const json_t *reply,
+                json_t **ret, struct error *err)
+{
+    const json_t *sweep = json_object_get(reply, "sweep");
+    if (!json_is_object(sweep) || strchr(word, '_'))
+        return 0;
+    return client_get(c, ret, err, "/v1/jobs?sweep=%" PRId64,
+                      field_int(sweep, "id", 0));
+}
+
+/* Where they are is known of the job; which there are is seen only where its
+ * file system is. */
+static int add_checkpoint(json_t *reply, struct error *err)
+{
+    char newest[CHECKPOINT_PATH_CAP], best[CHECKPOINT_PATH_CAP];
+    checkpoint_find(json_object_get(reply, "job"), newest, best);
+    if ((newest[0] &&
+         json_object_set_new(reply, "checkpoint", json_string(newest)) < 0) ||
+        (best[0] && json_object_set_new(reply, "best", json_string(best)) < 0))
+        return error_set(err, ERR_NOMEM, "reply");
+    return 0;
+}
+
+/* Why it got so many GPUs, where it takes a range, stands in its last start. */
+static int add_start(struct client *c, const char *word, json_t *reply,
+                     struct error *err)
+{
+    json_t *events = NULL;
+    const json_t *job = json_object_get(reply, "job");
+    if (field_int(job, "gpus_min", 0) == field_int(job, "gpus_max", 0) ||
+        field_int(job, "attempt", 0) < 1)
+        return 0;
+    int rc = client_get(c, &events, err, "/v1/jobs/%s/events?last=1&limit=%d",
+                        word, (int)DETAIL_EVENTS);
+    if (rc == 0 &&
+        json_object_set(reply, "events", json_object_get(events, "events")) < 0)
+        rc = error_set(err, ERR_NOMEM, "reply");
+    json_decref(events);
+    return rc;
+}
+
+static int show_one(struct client *c, const struct fetch *f, const char *word,
+                    json_t *job, struct error *err)
+{
+    json_t *epochs = NULL, *status = NULL;
+    int rc = add_start(c, word, job, err);
+    if (rc == 0)
+        rc = add_checkpoint(job, err);
+    if (rc == 0)
+        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
+    if (rc == 0)
+        rc = client_get(c, &status, err, "/v1/status");
+    if (rc == 0)
+        rc = show_job(&f->show, job, epochs, status, err);
+    json_decref(epochs);
+    json_decref(status);
+    return rc;
+}
+
+int fetch_detail(struct client *c, const struct fetch *f, const char *word,
+                 struct error *err)
+{
+    json_t *job = NULL, *tasks = NULL;
+    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = fetch_tasks(c, word, job, &tasks, err);
+    if (rc == 0 && f->json && tasks &&
+        json_object_set(job, "tasks", json_object_get(tasks, "jobs")) < 0)
+        rc = error_set(err, ERR_NOMEM, "reply");
+    if (rc == 0 && f->json)
+        rc = fetch_print(f, job, err);
+    else if (rc == 0 && tasks)
+        rc = show_sweep(&f->show, json_object_get(job, "sweep"), tasks, err);
+    else if (rc == 0)
+        rc = show_one(c, f, word, job, err);
+    json_decref(job);
+    json_decref(tasks);
+    return rc;
+}
+
+int fetch_metrics(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err)
+{
+    json_t *rows = NULL, *values = NULL;
+    char limit[48] = "";
+    if (f->count)
+        (void)snprintf(limit, sizeof(limit), "?last=1&limit=%llu", f->count);
+    int rc = client_get(c, &rows, err, "/v1/jobs/%s/iterations%s", word, limit);
+    if (rc == 0)
+        rc = client_get(c, &values, err, "/v1/jobs/%s/values%s", word, limit);
+    if (rc == 0 && f->json)
+        rc = json_object_set(rows, "values", values) == 0
+                 ? fetch_print(f, rows, err)
+                 : error_set(err, ERR_NOMEM, "reply");
+    else if (rc == 0)
+        rc = show_metrics(&f->show, rows, values, err);
+    json_decref(rows);
+    json_decref(values);
+    return rc;
+}
+
+int fetch_profile(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err)
+{
+    json_t *rows = NULL, *epochs = NULL;
+    int rc = client_get(c, &rows, err, "/v1/jobs/%s/profile", word);
+    if (rc == 0 && f->json)
+        rc = fetch_print(f, rows, err);
+    else if (rc == 0) {
+        rc = client_get(c, &epochs, err, "/v1/jobs/%s/epochs", word);
+        if (rc == 0)
+            rc = show_profile(&f->show, rows, epochs, err);
+    }
+    json_decref(rows);
+    json_decref(epochs);
+    return rc;
+}
+
+/* Of one of many only what its last rows say. A worker's last word is among
+ * the last events of a job. */
+enum { EFF_JOBS = 50, EFF_ROWS = 2000, EFF_EVENTS = 16 };
+enum { EFF_PART = 1000 }; /* jobs that are looked through at a time */
+
+/* What of GPUs and cores it used stands in its profile, if it has one, and in
+ * its events; both are put beside the job. */
+static int add_used(struct client *c, const char *word, json_t *reply,
+                    struct error *err)
+{
+    json_t *events = NULL, *profile = NULL;
+    const json_t *spec = json_object_get(json_object_get(reply, "job"), "spec");
+    const char *mode = field_str(json_object_get(spec, "train"), "profile");
+    int rc = client_get(c, &events, err, "/v1/jobs/%s/events?last=1&limit=%d",
+                        word, (int)EFF_EVENTS);
+    if (rc == 0 && *mode && strcmp(mode, "off") != 0)
+        rc = client_get(c, &profile, err, "/v1/jobs/%s/profile?last=1&limit=%d",
+                        word, (int)EFF_ROWS);
+    if (rc == 0 &&
+        ((events && json_object_set(reply, "events",
+                                    json_object_get(events, "events")) < 0) ||
+         (profile && json_object_set(reply, "profile", profile) < 0)))
+        rc = error_set(err, ERR_NOMEM, "reply");
+    json_decref(events);
+    json_decref(profile);
+    return rc;
+}
+
+/* rows: mgpu.eff/1 gets its row; NULL: it is shown. */
+static int eff_of(struct client *c, const struct fetch *f, const char *word,
+                  const char *query, json_t *rows, struct error *err)
+{
+    json_t *job = NULL, *its = NULL, *scaling = NULL, *row = NULL;
+    int rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+    if (rc == 0)
+        rc = add_used(c, word, job, err);
+    if (rc == 0)
+        rc = client_get(c, &its, err, "/v1/jobs/%s/iterations%s", word, query);
+    if (rc == 0)
+        rc = client_get(c, &scaling, err, "/v1/jobs/%s/scaling", word);
+    if (rc == 0 && !rows)
+        rc = show_eff(&f->show, job, its, scaling, err);
+    else if (rc == 0)
+        rc = show_eff_row(job, its, scaling, &row, err);
+    if (row && json_array_append_new(rows, row) < 0)
+        rc = error_set(err, ERR_NOMEM, "efficiency");
+    json_decref(job);
+    json_decref(its);
+    json_decref(scaling);
+    return rc;
+}
+
+/* own  takes `rows` */
+static int print_eff(const struct fetch *f, json_t *rows, struct error *err)
+{
+    json_t *o = json_pack("{s:s, s:o}", "schema", "mgpu.eff/1", "jobs", rows);
+    int rc = !o        ? error_set(err, ERR_NOMEM, "efficiency")
+             : f->json ? fetch_print(f, o, err)
+                       : show_eff_rows(&f->show, o, err);
+    json_decref(o);
+    return rc;
+}
+
+int fetch_eff(struct client *c, const struct fetch *f, const char *word,
+              struct error *err)
+{
+    if (!f->json)
+        return eff_of(c, f, word, "", NULL, err);
+    json_t *rows = json_array();
+    int rc = rows ? eff_of(c, f, word, "", rows, err)
+                  : error_set(err, ERR_NOMEM, "efficiency");
+    if (rc == 0)
+        return print_eff(f, rows, err);
+    json_decref(rows);
+    return rc;
+}
+
+/* Numbers of the newest of them that began, the newest first: what has not
+ * has used nothing. */
+static int newest_begun(struct client *c, const char *query,
+                        unsigned long long most, json_t *ret, struct error *err)
+{
+    int64_t last = INT64_MAX;
+    for (size_t n = EFF_PART; n == EFF_PART && json_array_size(ret) < most;) {
+        json_t *reply = NULL;
+        if (client_get(c, &reply, err,
+                       "/v1/jobs?limit=%d&fields=id,attempt&id_max=%" PRId64
+                       "%s",
+                       (int)EFF_PART, last, query) < 0)
+            return -1;
+        const json_t *jobs = json_object_get(reply, "jobs");
+        n = json_array_size(jobs);
+        for (size_t i = n; i-- > 0 && json_array_size(ret) < most;) {
+            const json_t *job = json_array_get(jobs, i);
+            last = field_int(job, "id", 1) - 1;
+            if (field_int(job, "attempt", 0) > 0)
+                (void)json_array_append(ret, json_object_get(job, "id"));
+        }
+        json_decref(reply);
+        n = last > 0 ? n : 0;
+    }
+    return 0;
+}
+
+int fetch_eff_all(struct client *c, const struct fetch *f,
+                  const struct filter *filter, struct error *err)
+{
+    struct filter chosen = *filter;
+    struct buf query = BUF_INIT;
+    char word[32], last[48];
+    json_t *ids = json_array(), *rows = json_array();
+    chosen.states = chosen.states ? chosen.states : FILTER_ALL;
+    (void)snprintf(last, sizeof(last), "?last=1&limit=%d", (int)EFF_ROWS);
+    int rc = ids && rows ? filter_query(&chosen, &query, err)
+                         : error_set(err, ERR_NOMEM, "efficiency");
+    if (rc == 0)
+        rc = newest_begun(c, buf_str(&query), f->count ? f->count : EFF_JOBS,
+                          ids, err);
+    for (size_t i = json_array_size(ids); rc == 0 && i-- > 0;) {
+        (void)snprintf(word, sizeof(word), "%" PRId64,
+                       (int64_t)json_integer_value(json_array_get(ids, i)));
+        rc = eff_of(c, f, word, last, rows, err);
+    }
+    json_decref(ids);
+    buf_clear(&query);
+    if (rc == 0)
+        return print_eff(f, rows, err);
+    json_decref(rows);
+    return rc;
+}
+
+/* ---- what further GPUs brought ---------------------------------------------
+ */
+
+/* A name stands for the newest job that has it. */
+static int newest_of(struct client *c, const char *name, char *ret, size_t cap,
+                     struct error *err)
+{
+    const struct filter filter = {.name = name, .states = FILTER_ALL};
+    struct buf query = BUF_INIT;
+    json_t *reply = NULL;
+    int rc = filter_query(&filter, &query, err);
+    if (rc == 0)
+        rc = client_get(c, &reply, err, "/v1/jobs?limit=1%s", buf_str(&query));
+    buf_clear(&query);
+    const json_t *job = json_array_get(json_object_get(reply, "jobs"), 0);
+    if (rc == 0 && !job)
+        rc = error_set(err, ERR_NOTFOUND, "no job is called '%.64s'", name);
+    else if (rc == 0)
+        (void)snprintf(ret, cap, "%" PRId64, field_int(job, "id", 0));
+    json_decref(reply);
+    return rc;
+}
+
+int fetch_scaling(struct client *c, const struct fetch *f, const char *word,
+                  struct error *err)
+{
+    char id[32], path[96];
+    bool is_id = options_job_word(word, NULL) == 0;
+    if (!is_id && newest_of(c, word, id, sizeof(id), err) < 0)
+        return -1;
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%s/scaling",
+                   is_id ? word : id);
+    return fetch_simple(c, f, path, show_scaling, err);
+}
+
+int fetch_why(struct client *c, const struct fetch *f, const char *word,
+              struct error *err)
+{
+    json_t *reply = NULL, *job = NULL;
+    int rc = client_get(c, &reply, err, "/v1/jobs/%s/why", word);
+    if (rc == 0 && f->json) {
+        rc = fetch_print(f, reply, err);
+    } else if (rc == 0) {
+        rc = client_get(c, &job, err, "/v1/jobs/%s", word);
+        if (rc == 0)
+            rc = show_why(&f->show, reply, job, err);
+    }
+    json_decref(reply);
+    json_decref(job);
+    return rc;
+}
+
+int fetch_simple(struct client *c, const struct fetch *f, const char *path,
+                 fetch_show_f show, struct error *err)
+{
+    json_t *reply = NULL;
+    int rc = client_get(c, &reply, err, "%s", path);
+    if (rc == 0 && f->ids)
+        lines_ids(reply, f->show.out);
+    else if (rc == 0)
+        rc = f->json || !show ? fetch_print(f, reply, err)
+                              : show(&f->show, reply, err);
+    json_decref(reply);
+    return rc;
+}

@@ -1,0 +1,345 @@
+/* show_job.c - one job: what it is, how it went, where its files are. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/state.h"
+#include "jobs/text/text.h"
+#include "scheduler/tools/common/client.h"
+#include "scheduler/tools/views/show.h"
+
+enum { TEXT_CAP = 600 };
+
+static const char *safe(const char *text, char *out)
+{
+    return render_escape(*text ? text : "-", out, TEXT_CAP);
+}
+
+static void print_head(const struct show_conf *s, const json_t *job)
+{
+    char name[TEXT_CAP], user[TEXT_CAP];
+    int64_t code = field_int(job, "exit_code", -1);
+    const char *state = field_str(job, "state");
+    enum render_paint paint = show_state_paint(state);
+    (void)fprintf(
+        s->out, "Job %s  %s  %s/%s  %s%s%s", field_str(job, "display_id"),
+        safe(field_str(job, "name"), name), safe(field_str(job, "user"), user),
+        field_str(job, "kind"), render_paint(&s->style, paint), state,
+        render_unpaint(&s->style, paint));
+    if (code >= 0)
+        (void)fprintf(s->out, " (%" PRId64 ")", code);
+    if (field_int(job, "attempt", 0) > 0)
+        (void)fprintf(s->out, "  attempt %" PRId64,
+                      field_int(job, "attempt", 0));
+    (void)fputc('\n', s->out);
+    if (*field_str(job, "reason"))
+        (void)fprintf(s->out, " reason     %s\n",
+                      safe(field_str(job, "reason"), name));
+}
+
+/* Slurm's ids are bare numbers; others begin with a word. */
+static bool is_slurm(const char *native_id)
+{
+    return *native_id && native_id[strspn(native_id, "0123456789")] == '\0';
+}
+
+/* Why it got so many GPUs, of those that it takes. */
+static void print_chosen(const struct show_conf *s, const json_t *reply)
+{
+    int64_t attempt = field_int(json_object_get(reply, "job"), "attempt", 0);
+    char word[TEXT_CAP];
+    size_t i;
+    json_t *e;
+    json_array_foreach(json_object_get(reply, "events"), i, e)
+    {
+        const char *why = field_str(json_object_get(e, "detail"), "why");
+        if (strcmp(field_str(e, "event"), "intent") == 0 &&
+            field_int(e, "attempt", 0) == attempt && *why)
+            (void)fprintf(s->out, "            chosen because: %s\n",
+                          safe(why, word));
+    }
+}
+
+/* "1 (asked 1..4)"; of one that has none, or none any more, only what it asks
+ * for: what its last attempt had is in the table of these. */
+static void print_gpus(const struct show_conf *s, const json_t *job, bool has)
+{
+    int64_t n = has ? field_int(job, "gpus", 0) : 0;
+    int64_t least = field_int(job, "gpus_min", 0);
+    int64_t most = field_int(job, "gpus_max", 0);
+    (void)fprintf(s->out, "\n gpus       ");
+    if (n > 0)
+        (void)fprintf(s->out, "%" PRId64 " (", n);
+    (void)fprintf(s->out, "asked %" PRId64, least);
+    if (most != least)
+        (void)fprintf(s->out, "..%" PRId64, most);
+    (void)fprintf(s->out, "%s", n > 0 ? ")" : "");
+}
+
+static void print_times(const struct show_conf *s, const json_t *reply)
+{
+    const json_t *job = json_object_get(reply, "job");
+    char ran[32], limit[32], place[TEXT_CAP], native[TEXT_CAP];
+    double limit_s = field_real(job, "limit_s");
+    bool is_started = *field_str(job, "started");
+    bool has = is_started || job_is_live(job);
+    (void)fprintf(s->out, " submitted  %s", field_str(job, "submitted"));
+    if (*field_str(job, "begin"))
+        (void)fprintf(s->out, "   not before %s", field_str(job, "begin"));
+    if (*field_str(job, "started"))
+        (void)fprintf(s->out, "   started %s", field_str(job, "started"));
+    if (*field_str(job, "ended"))
+        (void)fprintf(s->out, "   ended %s", field_str(job, "ended"));
+    (void)fprintf(
+        s->out, "\n ran        %s",
+        render_duration(field_real(job, "elapsed_s"), ran, sizeof(ran)));
+    if (isfinite(limit_s))
+        (void)fprintf(s->out, " of %s",
+                      render_duration(limit_s, limit, sizeof(limit)));
+    print_gpus(s, job, has);
+    if (*field_str(job, "place") && has)
+        (void)fprintf(s->out, "   on %s", safe(field_str(job, "place"), place));
+    if (*field_str(job, "native_id") && has)
+        (void)fprintf(s->out, "   %s%s%s",
+                      is_slurm(field_str(job, "native_id")) ? "Slurm " : "",
+                      safe(field_str(job, "native_id"), native),
+                      is_started ? "" : ", not granted yet");
+    (void)fputc('\n', s->out);
+    if (has)
+        print_chosen(s, reply);
+    int64_t position = field_int(job, "position", 0);
+    if (position > 0)
+        (void)fprintf(
+            s->out, " queue      position %" PRId64 ", may start %s\n",
+            position,
+            *field_str(job, "start_estimate") ? field_str(job, "start_estimate")
+                                              : "at a time not known");
+}
+
+/* What makes a task of a sweep differ from the others. */
+static void print_vary(const struct show_conf *s, const json_t *job)
+{
+    json_t *vary = json_object_get(job, "vary"), *value;
+    const char *key;
+    char word[TEXT_CAP];
+    if (!json_is_object(vary))
+        return;
+    (void)fprintf(s->out,
+                  " job        %" PRId64 ", task %" PRId64 " of sweep %" PRId64
+                  ":",
+                  field_int(job, "id", 0), field_int(job, "task", 0),
+                  field_int(job, "sweep", 0));
+    json_object_foreach(vary, key, value)
+    {
+        char *text = json_is_string(value)
+                         ? NULL
+                         : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+        const char *shown = text ? text : json_string_value(value);
+        (void)fprintf(s->out, " %s", safe(key, word));
+        (void)fprintf(s->out, "=%s", safe(shown ? shown : "", word));
+        free(text);
+    }
+    (void)fputc('\n', s->out);
+}
+
+/* The character that begins *io, and what a terminal may have of it, in which
+ * bytes that it may not have are \xNN. */
+static void take_char(const char **io, const char *end, char raw[8],
+                      char shown[40])
+{
+    const char *from = *io;
+    (void)text_next(io, end);
+    size_t n = (size_t)(*io - from);
+    memcpy(raw, from, n);
+    raw[n] = '\0';
+    (void)render_escape(raw, shown, 40);
+}
+
+/* As a shell reads it: bare, in '', or, where something in it has no shape, in
+ * $'', which bash, ksh and zsh know. A first word with '=' would set a
+ * variable, and zsh looks up one that begins with it. */
+static void put_word(const char *word, bool is_first, FILE *out)
+{
+    static const char bare[] = "abcdefghijklmnopqrstuvwxyz0123456789"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ@%_-+:,./=";
+    const char *end = word + strlen(word);
+    char raw[8], shown[40];
+    bool is_odd = false;
+    if (word < end && word[strspn(word, bare)] == '\0' &&
+        !(is_first ? strchr(word, '=') != NULL : *word == '=')) {
+        (void)fputs(word, out);
+        return;
+    }
+    for (const char *p = word; p < end && !is_odd;) {
+        take_char(&p, end, raw, shown);
+        is_odd = strcmp(raw, shown) != 0;
+    }
+    (void)fputs(is_odd ? "$'" : "'", out);
+    for (const char *p = word; p < end;) {
+        take_char(&p, end, raw, shown);
+        (void)fputs(*raw == '\''             ? (is_odd ? "\\'" : "'\\''")
+                    : *raw == '\\' && is_odd ? "\\\\"
+                    : *raw == '\n'           ? "\\n"
+                    : *raw == '\t'           ? "\\t"
+                                             : shown,
+                    out);
+    }
+    (void)fputc('\'', out);
+}
+
+/* One line of what determines speed and result. */
+static void print_workload(const struct show_conf *s, const json_t *job)
+{
+    char word[TEXT_CAP];
+    const json_t *spec = json_object_get(job, "spec");
+    if (strcmp(field_str(job, "kind"), "command") == 0) {
+        const char *before = " command    ";
+        size_t i;
+        json_t *arg;
+        json_array_foreach(json_object_get(spec, "command"), i, arg)
+        {
+            const char *text = json_string_value(arg);
+            (void)fputs(before, s->out);
+            put_word(text ? text : "", i == 0, s->out);
+            before = " ";
+        }
+        (void)fputs(i == 0 ? " command    -\n" : "\n", s->out);
+        return;
+    }
+    const json_t *model = json_object_get(spec, "model");
+    const json_t *data = json_object_get(spec, "dataset");
+    const json_t *train = json_object_get(spec, "train");
+    const json_t *opt = json_object_get(train, "optimizer");
+    int64_t size = field_int(data, "image_size", 0);
+    if (!train)
+        return;
+    (void)fprintf(
+        s->out,
+        " workload   %s x%g, %s %" PRId64 "x%" PRId64 ", %" PRId64
+        " epochs, batch %" PRId64 "/GPU, %s, %s, "
+        "%s lr %g, seed %" PRId64 "\n",
+        safe(field_str(model, "arch"), word), field_real(model, "width_mult"),
+        field_str(data, "source"), size, size, field_int(train, "epochs", 0),
+        field_int(train, "batch_size", 0), field_str(train, "precision"),
+        field_str(train, "distribution"), field_str(opt, "name"),
+        field_real(opt, "lr"), field_int(train, "seed", -1));
+}
+
+static void print_result(const struct show_conf *s, const json_t *epochs)
+{
+    int c_epoch = show_column(epochs, "epoch");
+    int c_acc = show_column(epochs, "eval_accuracy");
+    double best = -1, at = 0;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(epochs, "rows"), i, row)
+    {
+        double acc = show_cell(row, c_acc);
+        if (acc > best) { /* false for NAN */
+            best = acc;
+            at = show_cell(row, c_epoch);
+        }
+    }
+    if (best >= 0)
+        (void)fprintf(s->out,
+                      " result     test accuracy %.2f %% (best, epoch "
+                      "%.0f)\n",
+                      100 * best, at);
+}
+
+static void print_files(const struct show_conf *s, const json_t *reply,
+                        const json_t *status)
+{
+    const json_t *job = json_object_get(reply, "job");
+    char word[TEXT_CAP];
+    if (*field_str(reply, "checkpoint"))
+        (void)fprintf(s->out, " checkpoint %s\n",
+                      safe(field_str(reply, "checkpoint"), word));
+    if (*field_str(reply, "best"))
+        (void)fprintf(s->out, " best       %s\n",
+                      safe(field_str(reply, "best"), word));
+    if (*field_str(job, "dir"))
+        (void)fprintf(s->out, " directory  %s\n",
+                      safe(field_str(job, "dir"), word));
+    if (!status)
+        return;
+    (void)fprintf(s->out, " databases  %s\n",
+                  safe(field_str(status, "state_db"), word));
+    (void)fprintf(s->out, "            %s\n",
+                  safe(field_str(status, "metrics_db"), word));
+}
+
+int show_attempts(const struct show_conf *s, const json_t *attempts,
+                  struct error *err)
+{
+    static const struct render_column columns[] = {
+        {"ATTEMPT", RENDER_RIGHT}, {"STATE", RENDER_LEFT},
+        {"GPUS", RENDER_RIGHT},    {"PLACE", RENDER_LEFT},
+        {"ID", RENDER_LEFT},       {"EXIT", RENDER_RIGHT},
+        {"SIGNAL", RENDER_RIGHT},  {"REASON", RENDER_LEFT},
+    };
+    struct render_table *t = NULL;
+    if (render_table_create(columns, sizeof(columns) / sizeof(*columns), &t,
+                            err) < 0)
+        return -1;
+    size_t i;
+    json_t *a;
+    int rc = 0;
+    json_array_foreach(attempts, i, a)
+    {
+        char code[16] = "-", signo[16] = "-";
+        if (field_int(a, "exit_code", -1) >= 0)
+            (void)snprintf(code, sizeof(code), "%" PRId64,
+                           field_int(a, "exit_code", -1));
+        if (field_int(a, "signal", 0) > 0)
+            (void)snprintf(signo, sizeof(signo), "%" PRId64,
+                           field_int(a, "signal", 0));
+        if (rc == 0 && (render_table_add(t, err, "%" PRId64,
+                                         field_int(a, "attempt", 0)) < 0 ||
+                        render_table_add(t, err, "%s", attempt_state(a)) < 0))
+            rc = -1;
+        if (rc == 0)
+            render_table_paint(t, show_state_paint(attempt_state(a)));
+        if (rc == 0 &&
+            (render_table_add(t, err, "%" PRId64, field_int(a, "gpus", 0)) <
+                 0 ||
+             render_table_add(t, err, "%s", field_str(a, "place")) < 0 ||
+             render_table_add(t, err, "%s", field_str(a, "native_id")) < 0 ||
+             render_table_add(t, err, "%s", code) < 0 ||
+             render_table_add(t, err, "%s", signo) < 0 ||
+             render_table_add(t, err, "%s", field_str(a, "reason")) < 0))
+            rc = -1;
+    }
+    if (rc == 0) {
+        (void)fputc('\n', s->out);
+        render_table_print(t, &s->style, s->header, s->out);
+    }
+    render_table_destroy(t);
+    return rc;
+}
+
+int show_job(const struct show_conf *s, const json_t *reply,
+             const json_t *epochs, const json_t *status, struct error *err)
+{
+    const json_t *job = json_object_get(reply, "job");
+    const json_t *attempts = json_object_get(reply, "attempts");
+
+    print_head(s, job);
+    print_vary(s, job);
+    print_workload(s, job);
+    print_times(s, reply);
+    if (epochs)
+        print_result(s, epochs);
+    print_files(s, reply, status);
+    if (epochs && json_array_size(json_object_get(epochs, "rows")) > 0) {
+        (void)fputc('\n', s->out);
+        if (show_epochs(s, epochs, err) < 0)
+            return -1;
+    }
+    /* One attempt that went as planned says nothing new. */
+    if (json_array_size(attempts) > 1 ||
+        strcmp(field_str(job, "state"), "COMPLETED") != 0)
+        return json_array_size(attempts) ? show_attempts(s, attempts, err) : 0;
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* show_scaling.c - what further GPUs brought, as it was measured. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/tools/common/client.h"
+#include "scheduler/tools/views/show.h"
+
+static double cell(const json_t *reply, const json_t *row, const char *column)
+{
+    return show_cell(row, show_column(reply, column));
+}
+
+static int add(struct render_table *t, const char *fmt, double v,
+               struct error *err)
+{
+    char text[32] = "-";
+    if (isfinite(v) && strcmp(fmt, "%") == 0)
+        (void)snprintf(text, sizeof(text), "%.0f %%", 100 * v);
+    else if (isfinite(v) && strcmp(fmt, "x") == 0)
+        (void)snprintf(text, sizeof(text), "%.2f", v);
+    else if (isfinite(v))
+        (void)snprintf(text, sizeof(text), "%.0f", v);
+    return render_table_add(t, err, "%s", text);
+}
+
+/* The time of an iteration, and how far those that were measured lie off, in
+ * the unit of the time. */
+static int add_time(struct render_table *t, const struct render_style *style,
+                    double mean_s, double sd_s, struct error *err)
+{
+    static const struct {
+        double least_s;
+        const char *unit;
+        int digits;
+    } units[] = {{1, "s", 2}, {1e-3, "ms", 1}, {1e-6, "us", 0}};
+    size_t u = 0;
+    if (!isfinite(mean_s))
+        return render_table_add(t, err, "-");
+    while (u < 2 && mean_s < units[u].least_s)
+        u++;
+    double of = units[u].least_s;
+    int d = units[u].digits;
+    if (!isfinite(sd_s))
+        return render_table_add(t, err, "%.*f %s", d, mean_s / of,
+                                units[u].unit);
+    return render_table_add(t, err, "%.*f %s %.*f %s", d, mean_s / of,
+                            style->ascii ? "+-" : "±", d, sd_s / of,
+                            units[u].unit);
+}
+
+/* What a million samples cost. */
+static int add_hours(struct render_table *t, double hours, struct error *err)
+{
+    if (!isfinite(hours))
+        return render_table_add(t, err, "-");
+    return render_table_add(t, err, "%.*f", hours < 10 ? 3 : 1, hours);
+}
+
+/* Of the size before, in samples per second and GPU that came with it. */
+static int add_gain(struct render_table *t, double gain, double gpus,
+                    struct error *err)
+{
+    if (!isfinite(gain) || !(gpus > 0))
+        return render_table_add(t, err, "-");
+    return render_table_add(t, err, "%+.0f", gain / gpus);
+}
+
+static const char *text_of(const json_t *reply, const json_t *row,
+                           const char *column)
+{
+    const char *text = json_string_value(
+        json_array_get(row, (size_t)show_column(reply, column)));
+    return text ? text : "";
+}
+
+/* The basis of all rows of a class; NULL: they have several. */
+static const char *common_basis(const json_t *reply, const char *class)
+{
+    const char *common = NULL;
+    size_t i;
+    json_t *row;
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        const char *basis = text_of(reply, row, "basis");
+        if (strcmp(text_of(reply, row, "class"), class) != 0)
+            continue;
+        if (common && strcmp(common, basis) != 0)
+            return NULL;
+        common = basis;
+    }
+    return common;
+}
+
+/* *io_gpus and *io_rate are those of the size before. */
+static int add_size(struct render_table *t, const struct render_style *style,
+                    const json_t *reply, const json_t *row, double *io_gpus,
+                    double *io_rate, struct error *err)
+{
+    double g = cell(reply, row, "gpus");
+    double r = cell(reply, row, "samples_per_s");
+    if (add(t, "n", g, err) < 0 ||
+        add(t, "n", cell(reply, row, "nodes"), err) < 0 ||
+        add_time(t, style, cell(reply, row, "t_iter"),
+                 cell(reply, row, "t_iter_sd"), err) < 0 ||
+        add(t, "n", r, err) < 0 ||
+        add(t, "x", cell(reply, row, "speedup"), err) < 0 ||
+        add(t, "%", cell(reply, row, "efficiency"), err) < 0 ||
+        add_hours(t, cell(reply, row, "gpu_hours_per_million"), err) < 0 ||
+        add_gain(t, r - *io_rate, g - *io_gpus, err) < 0 ||
+        add(t, "n", cell(reply, row, "runs"), err) < 0 ||
+        add(t, "n", cell(reply, row, "n"), err) < 0)
+        return -1;
+    *io_gpus = g;
+    *io_rate = r;
+    return 0;
+}
+
+/* What is so of all rows stands above them: 80 columns are enough then. */
+static int print_class(const struct show_conf *s, const json_t *reply,
+                       const char *class, struct error *err)
+{
+    static const struct render_column columns[] = {
+        {"GPUS", RENDER_RIGHT},     {"NODES", RENDER_RIGHT},
+        {"IT TIME", RENDER_RIGHT},  {"SAMPLES/S", RENDER_RIGHT},
+        {"SPEED-UP", RENDER_RIGHT}, {"EFF", RENDER_RIGHT},
+        {"GPU-H", RENDER_RIGHT},    {"+1 GPU", RENDER_RIGHT},
+        {"RUNS", RENDER_RIGHT},     {"N", RENDER_RIGHT},
+        {"BASIS", RENDER_LEFT},
+    };
+    const char *common = common_basis(reply, class);
+    struct render_table *t = NULL;
+    double gpus = NAN, rate = NAN;
+    size_t i;
+    json_t *row;
+    int rc = render_table_create(
+        columns, sizeof(columns) / sizeof(columns[0]) - (common ? 1 : 0), &t,
+        err);
+    json_array_foreach(json_object_get(reply, "rows"), i, row)
+    {
+        if (rc < 0 || strcmp(text_of(reply, row, "class"), class) != 0)
+            continue;
+        rc = add_size(t, &s->style, reply, row, &gpus, &rate, err);
+        if (rc == 0 && !common)
+            rc = render_table_put(t, text_of(reply, row, "basis"), err);
+    }
+    if (rc == 0) {
+        char name[400], basis[32];
+        if (s->header)
+            (void)fprintf(s->out, "%s%s%s\n",
+                          render_escape(class, name, sizeof(name)),
+                          common ? "  " : "",
+                          render_escape(common, basis, sizeof(basis)));
+        render_table_print(t, &s->style, s->header, s->out);
+    }
+    render_table_destroy(t);
+    return rc;
+}
+
+int show_scaling(const struct show_conf *s, const json_t *reply,
+                 struct error *err)
+{
+    const json_t *rows = json_object_get(reply, "rows");
+    int c_class = show_column(reply, "class");
+    const char *last = "";
+    size_t i;
+    json_t *row;
+    if (json_array_size(rows) == 0)
+        (void)fprintf(s->out, "nothing measured yet: a run needs more than "
+                              "three iterations\n");
+    json_array_foreach(rows, i, row)
+    {
+        const char *class =
+            json_string_value(json_array_get(row, (size_t)c_class));
+        if (!class || strcmp(class, last) == 0)
+            continue;
+        if (*last)
+            (void)fputc('\n', s->out);
+        last = class;
+        if (print_class(s, reply, class, err) < 0)
+            return -1;
+    }
+    if (*last && s->header)
+        (void)fputs("\nIT TIME is the mean of N iterations and their standard "
+                    "deviation, GPU-H the\nGPU-hours of a million samples, +1 "
+                    "GPU what each further GPU adds in samples/s.\n",
+                    s->out);
+    return 0;
+}
