@@ -2,9 +2,10 @@
  * --explain.
  *
  * One row per code that a specification or mgpu.yaml can be told of, by the
- * parser here or by the daemon. unit/jobs/codes holds the rows against the
- * sources, unit/jobs/pages the pages against both, and each example is parsed:
- * the wrong one has the code, the right one has no finding.
+ * parser here or by the daemon. tests/unit/jobs/pages.c holds the rows
+ * and the pages against the sources, and each example is parsed by
+ * tests/unit/jobs/schema/diagnostic_codes.c: the wrong one has the code, the
+ * right one has no finding.
  */
 #ifndef MGPU_JOBS_SCHEMA_DIAGNOSTIC_CODES_H
 #define MGPU_JOBS_SCHEMA_DIAGNOSTIC_CODES_H

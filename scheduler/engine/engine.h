@@ -75,10 +75,10 @@ struct engine_conf { /* borrowed strings outlive the engine */
     int32_t max_jobs_per_user; /* queued or live; 0: no limit */
     int32_t
         max_ended; /* jobs that stay in memory; 0: all. See engine_recall() */
-    int32_t
-        submit_ahead; /* so many jobs that wait for the same nodes may be
-                         asked for before they fit, see submit_ahead.c; 0: none.
-                         For an allocator that has others' jobs, too */
+    /* So many jobs that wait for the same nodes may be asked for before they
+     * fit, see submit_ahead.c; 0: none. For an allocator that has others'
+     * jobs, too. */
+    int32_t submit_ahead;
     struct engine_limits limits;
     struct policy_preempt preempt; /* its grace: the most that a job gets */
     /* Nodes [n_drained] on which nothing new is to start. */

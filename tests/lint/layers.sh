@@ -63,7 +63,7 @@ door() {
 fits() { # base name, door
     case $2 in
     '') return 0 ;;
-    'http_*') case $1 in http_* | loop | event_loop | main) return 0 ;; esac ;;
+    'http_*') case $1 in http_* | event_loop | main) return 0 ;; esac ;;
     'idx|gz') case $1 in *idx* | *gz*) return 0 ;; esac ;;
     *) case $1 in *"$2") return 0 ;; esac ;;
     esac
