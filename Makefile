@@ -86,23 +86,25 @@ nvflags  = -O3 -g -std=c++17 -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra 
 # ---- layers: name, folder, and the layers below it, nearest first ---------
 layers := base jobs kernels db slurm policy engine ctld tools worker
 
-# A layer's folder and those below it. Base names are unique in an archive.
-rooms = $(1) $(addprefix $(1)/,$(2))
-dir_base    := jobs/base jobs/http
-dir_jobs    := $(call rooms,jobs,text schema spec conf wire log)
-dir_kernels := $(call rooms,kernels,exec ops cv)
-dir_db      := $(call rooms,db,mem sqlite)
-dir_slurm   := $(call rooms,slurm,protocol launch as_user local fake cluster \
-                 helper batch)
-dir_policy  := scheduler/policy
-dir_engine  := $(call rooms,scheduler/engine,events table store plan rules \
-                 attempts requests)
-dir_ctld    := $(call rooms,scheduler/ctld,loop request ingest maintenance \
-                 notify api startup)
-dir_tools   := $(call rooms,scheduler/tools,common views submit stat cancel \
-                 admin export)
-dir_worker  := $(call rooms,worker,process comm train checkpoint report \
-                 profile data data/image cv)
+# The folders of a layer, lowest first: each may call those before it and the
+# layers below. Each is an archive, and must link with no more than that
+# ($(B)/lib/%.closed).
+under = $(addprefix $(1)/,$(2))
+rooms_base    := jobs/base jobs/http
+rooms_jobs    := jobs $(call under,jobs,text schema spec wire conf log)
+rooms_kernels := $(call under,kernels,exec ops cv) kernels
+rooms_db      := db db/mem db/sqlite
+rooms_slurm   := slurm $(call under,slurm,launch as_user protocol local fake \
+                   cluster batch helper)
+rooms_policy  := scheduler/policy
+rooms_engine  := $(call under,scheduler/engine,events table store rules plan \
+                   attempts requests) scheduler/engine
+rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
+                   maintenance ingest api) scheduler/ctld
+rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
+                   export stat submit)
+rooms_worker  := $(call under,worker,comm report process profile cv \
+                   checkpoint data/image data train) worker
 
 below_jobs    := base
 below_kernels := base
@@ -131,13 +133,19 @@ absent := %_cuda.cu %_cuda.c $(if $(filter 0,$(NCCL)),%_nccl.c) \
           $(if $(filter 0,$(SLURM)),%_slurm.c) \
           $(if $(filter 0,$(MUNGE)),%_munge.c)
 
-srcs  = $(filter-out $(absent) $(mains),$(sort $(wildcard \
-          $(foreach d,$(dir_$(1)),$(d)/*.c $(d)/*.cu))))
+# Of a folder, and of a layer.
+room_srcs = $(filter-out $(absent) $(mains),$(sort $(wildcard $(1)/*.c \
+              $(1)/*.cu)))
+srcs  = $(foreach r,$(rooms_$(1)),$(call room_srcs,$(r)))
 wide  = $(if $(filter 1,$(WIDE)),$(filter-out %_cuda.cu,$(filter %.cu,$(1))))
-objs  = $(patsubst %,$(B)/obj/%.o,$(basename $(call srcs,$(1)))) \
-        $(patsubst %.cu,$(B)/wide/%.o,$(call wide,$(call srcs,$(1))))
-lib   = $(B)/lib/$(1).a
-libs  = $(foreach l,$(1) $(below_$(1)),$(call lib,$(l)))
+objs  = $(patsubst %,$(B)/obj/%.o,$(basename $(call room_srcs,$(1)))) \
+        $(patsubst %.cu,$(B)/wide/%.o,$(call wide,$(call room_srcs,$(1))))
+lib   = $(B)/lib/$(subst /,-,$(1)).a
+# Highest first.
+reverse = $(if $(1),$(call reverse,$(wordlist 2,$(words $(1)),$(1))) \
+            $(firstword $(1)))
+libs_of = $(foreach r,$(call reverse,$(1)),$(call lib,$(r)))
+libs    = $(foreach l,$(1) $(below_$(1)),$(call libs_of,$(rooms_$(l))))
 
 # ---- what each layer links; static archives pull only what is used --------
 blas_dir := $(firstword $(wildcard /usr/lib/*/openblas-openmp))
@@ -177,8 +185,7 @@ not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
                tests/simt/% tests/unit/worker/cv_% \
                tests/unit/worker/data_loader%) \
              $(if $(san),tests/simt/mutants.c) \
-             $(if $(filter 0,$(SLURM)),tests/unit/slurm/alloc_slurm% \
-               tests/unit/slurm/cluster/alloc_slurm%)
+             $(if $(filter 0,$(SLURM)),tests/unit/slurm/cluster/alloc_slurm%)
 # Those of a folder of a layer are in one of its name. The contract of the
 # kernels is no program of its own.
 units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
@@ -203,7 +210,7 @@ longest   := $(patsubst %,tests/%.bats,cli/worker slurm/slurmctld slurm/daemon \
                cli/gpu cli/stat slurm/batch cli/sweeps slurm/people slurm/nodes \
                cli/crash cli/admin slurm/run cli/ctld slurm/system) \
              $(patsubst %,$(B)/tests/%,unit/kernels/device simt/device \
-               slurm/helper_faults unit/slurm/as_user contract/alloc \
+               slurm/helper_faults unit/slurm/as_user/as_user contract/alloc \
                unit/worker/cv_precision \
                mpi/train mpi/gpu mpi/ranks mpi/strategies)
 longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
@@ -276,16 +283,33 @@ $(B)/simt/%.o: %.cpp $(B)/flags
 	$(call say,SIMT,$<)
 	$(Q)$(CXX) $(cppflags) -DMGPU_SIMT $(kflags) -MMD -MP -c -o $@ $<
 
-define layer
+define room
 $(call lib,$(1)): $(call objs,$(1)) $(B)/files
 	@mkdir -p $$(@D)
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
-$(foreach l,$(layers),$(eval $(call layer,$(l))))
+$(foreach l,$(layers),$(foreach r,$(rooms_$(l)),$(eval $(call room,$(r)))))
 
 link = $(Q)$(CC) $(cflags) $(ldharden_$(VARIANT)) $(LDFLAGS) -Wl,--as-needed \
        -o $@ $(filter %.o,$^) $(filter %.a,$^)
+
+# closed: a folder, linked with all that it may call; what it calls elsewhere is
+# an undefined reference. Arguments: the folder, its layer.
+until = $(if $(filter-out $(1),$(firstword $(2))),$(firstword $(2)) \
+          $(call until,$(1),$(wordlist 2,$(words $(2)),$(2))))
+define closed
+$(patsubst %.a,%.closed,$(call lib,$(1))): $(call lib,$(1)) \
+    $(call libs_of,$(call until,$(1),$(rooms_$(2)))) \
+    $(foreach l,$(below_$(2)),$(call libs_of,$(rooms_$(l))))
+	$$(Q)$$(CC) $$(cflags) -nostartfiles -Wl,-e,0 -Wl,--whole-archive $$< \
+	    -Wl,--no-whole-archive $$(filter-out $$<,$$^) -o $$@ \
+	    $$(ldlibs_$(if $(filter slurm/helper,$(1)),helper,$(2))) $$(LDLIBS)
+endef
+$(foreach l,$(layers),$(foreach r,$(rooms_$(l)),$(eval \
+    $(call closed,$(r),$(l)))))
+closed := $(foreach l,$(layers),$(foreach r,$(rooms_$(l)), \
+            $(patsubst %.a,%.closed,$(call lib,$(r)))))
 
 # program: its main, its layer, and what it links if that is not the layer's
 define program
@@ -305,7 +329,7 @@ $(foreach t,submit stat cancel admin,$(eval \
 
 # The plug-in: every kernel by nvcc, the CUDA-only files, cuBLAS. The
 # program never links CUDA; it opens this with dlopen.
-plugin_src := $(wildcard $(foreach d,$(dir_kernels),$(d)/*.cu \
+plugin_src := $(wildcard $(foreach d,$(rooms_kernels),$(d)/*.cu \
                 $(d)/*_cuda.c)) kernels/gemm.c \
               jobs/base/error.c
 $(B)/lib/libmgpu-cuda.so: $(patsubst %,$(B)/cuda/%.o,$(basename $(plugin_src)))
@@ -322,7 +346,7 @@ extra_kernels := $(contract_objs)
 
 # The CUDA side of the kernels with emulated lanes; no host kernel is linked.
 simt_objs := $(patsubst %.cu,$(B)/simt/%.o, \
-               $(filter-out %_cuda.cu,$(wildcard $(dir_kernels:=/*.cu))) \
+               $(filter-out %_cuda.cu,$(wildcard $(rooms_kernels:=/*.cu))) \
                $(wildcard tests/simt/*.cu)) \
              $(patsubst %.cpp,$(B)/simt/%.o,$(wildcard tests/simt/*.cpp))
 $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
@@ -336,7 +360,7 @@ $(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
 $(B)/mutants/%.o: san :=
 mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
 $(B)/mutants/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
-                  $(wildcard $(dir_kernels:=/*.cu) $(dir_kernels:=/*.h)) \
+                  $(wildcard $(rooms_kernels:=/*.cu) $(rooms_kernels:=/*.h)) \
                   $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,BUG,$*)
@@ -479,7 +503,7 @@ benches   := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,\
                  $(wildcard tests/bench/*.c))
 check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
              $(fault_progs) \
-             $(if $(filter release,$(VARIANT)),$(benches) $(B)/tests/crash/crash \
+             $(if $(filter release,$(VARIANT)),$(closed) $(benches) $(B)/tests/crash/crash \
                  $(B)/tests/bench/preload/clock.so)
 # They wait more than they compute: more at once than there are cores.
 prove := prove --timer -j$$((4 * $(JOBS))) --failures --comments --exec tests/run
@@ -591,8 +615,8 @@ c_files := $(shell find jobs scheduler worker kernels db slurm tests \
 tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
 tidy_files := $(filter-out $(absent),$(tidy_files))
 # Headers that are C++, or parts of one file.
-not_alone := tests/simt/% kernels/exec/exec.h kernels/exec_%.h kernels/simd%.h \
-             kernels/exec/exec%.h kernels/exec/simd%.h kernels/%_rows.h
+not_alone := tests/simt/% kernels/exec/exec%.h kernels/exec/simd%.h \
+             kernels/cv/%_rows.h
 # How many states of a function the analyzer goes through: as it does itself. A
 # third of them takes a third of the time.
 LINT_NODES ?= 225000

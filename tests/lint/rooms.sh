@@ -36,7 +36,11 @@ sizes() {
 # Of objects: FROM TO, when FROM needs a symbol that TO defines.
 calls() { # OBJECTS
     find "$1/jobs" "$1/kernels" "$1/db" "$1/slurm" "$1/worker" \
-        "$1/scheduler" -name '*.o' -exec nm -A -g {} + |
+        "$1/scheduler" -name '*.o' | while read -r o; do
+        f=${o#"$1/"}
+        f=${f%.o} # an object may be older than the last move of its source
+        [ ! -e "$f.c" ] && [ ! -e "$f.cu" ] || echo "$o"
+    done | xargs nm -A -g |
         awk -v root="$1/" '
             { split($0, part, ":"); f = substr(part[1], length(root) + 1)
               sub(/\.o$/, "", f); n = split(part[2], w, " ")
