@@ -30,6 +30,12 @@
  * which is real; the others are killed. Jobs of another user are never ours,
  * whatever their comment says.
  *
+ * slurmctld may lose a submission whose batch step still runs. The next one's
+ * batch step then finds it in the attempt's directory, or does not start at
+ * all. Until a worker has claimed the attempt nothing has run, so such an end
+ * is a loss by Slurm (is_forgotten), at no cost to the job, unless somebody
+ * cancelled that submission.
+ *
  * Of each attempt at most one command is under way, and of all together at
  * most COMMANDS_CAP; what is to be done is always found again from the state.
  * So nothing queues up here while Slurm is away.
@@ -106,7 +112,8 @@ struct cluster_attempt {
     bool is_claimed;
     bool has_run, was_granted; /* this job; told so in this life */
     bool is_suspended;
-    int waits; /* scans since the claim that show it pending */
+    bool was_lost; /* slurmctld lost an earlier submission, or a start, of it */
+    int waits;     /* scans since the claim that show it pending */
     char place[ALLOC_PLACE_CAP];
 
     /* UNSURE */
@@ -206,6 +213,9 @@ const struct cluster_job *cluster_jobs_put(struct cluster *c,
                                            struct helper_job *ret_gone);
 /* False: there was none. */
 bool cluster_jobs_drop(struct cluster *c, const char *tag, uint32_t slurm_id);
+/* Its worker was told that another one has the lease, or its batch step that
+ * another one has the attempt. */
+bool cluster_was_fenced(const struct helper_job *j);
 /* The next job of the attempt after `after` (NULL: the first). */
 const struct cluster_job *cluster_jobs_next(const struct cluster *c,
                                             const struct cluster_attempt *a,

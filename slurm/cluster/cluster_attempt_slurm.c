@@ -150,6 +150,7 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
     case CLUSTER_PENDING: {
         const char *reason = job->j.reason;
         bool has_one = reason[0] && strcmp(reason, "None") != 0;
+        a->was_lost = a->was_lost || a->has_run;
         a->has_run = a->was_granted = false;
         cluster_wait(c, a, is_held(reason) ? ERR_LIMIT : ERR_BUSY, "Slurm(%s)",
                      has_one ? reason : "Pending");

@@ -166,6 +166,24 @@ static bool is_unlaunched(const struct cluster_attempt *a, enum verdict v)
     return v == BY_SOMEBODY && a->has_run && !a->is_claimed && !a->is_released;
 }
 
+/* Before a claim nothing has run: it is Slurm's loss, whatever Slurm says of
+ * the batch step. Also where the engine releases it for want of a claim; for
+ * what else it releases an attempt, it does not ask how that ended. */
+static bool is_slurms_loss(const struct cluster_attempt *a)
+{
+    return a->was_lost && !a->is_claimed;
+}
+
+static void end_slurms_loss(struct cluster *c, struct cluster_attempt *a,
+                            const char *what)
+{
+    cluster_end_forgotten(
+        c, a, "slurmctld lost the attempt: Slurm job %" PRIu32 " %s",
+        a->slurm_id, what);
+}
+
+static const char unclaimed[] = "ended before a worker claimed it";
+
 static void say_cancelled(const struct cluster_attempt *a, bool is_recalled,
                           struct error *ret)
 {
@@ -184,6 +202,7 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
     enum verdict v = verdict_on(a->seen.state, &what);
     struct alloc_note note = {.kind = ALLOC_EXITED};
     bool has_begun = file; /* it was told to end, if nothing else */
+    bool is_second = !file && cluster_was_fenced(&a->seen);
     if (file && file->is_ending)
         file = NULL;
     int32_t code = file ? file->exit_code : a->seen.exit_code;
@@ -193,6 +212,16 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
     bool was_launched = has_begun || !is_unlaunched(a, v);
     if (!was_launched)
         what = "could not be launched";
+    /* Somebody wanted that, of this very submission. */
+    bool is_cancelled = v == BY_SOMEBODY && was_launched && !a->is_released;
+    if (is_second) {
+        end_slurms_loss(c, a, "found the batch step of an earlier submission");
+        return;
+    }
+    if (is_slurms_loss(a) && !is_cancelled) {
+        end_slurms_loss(c, a, was_launched ? unclaimed : what);
+        return;
+    }
     if (v == TAKEN_AWAY || !was_launched || (v == UNCLEAR && says_nothing)) {
         end_lost_as(c, a, what);
         return;
@@ -255,6 +284,10 @@ void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
         a->slurm_id = file->slurm_id;
     if (file->told[0] && !a->is_released) {
         end_told(c, a, file);
+        return;
+    }
+    if (is_slurms_loss(a)) {
+        end_slurms_loss(c, a, unclaimed);
         return;
     }
     set_status(&note, file->exit_code, file->signal, 0);

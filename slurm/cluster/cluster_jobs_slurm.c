@@ -186,11 +186,10 @@ const struct cluster_job *cluster_jobs_next(const struct cluster *c,
     return job;
 }
 
-/* Its worker was told that another one has the lease. */
-static bool was_fenced(const struct cluster_job *job)
+bool cluster_was_fenced(const struct helper_job *j)
 {
-    return job->is == CLUSTER_OVER && strcmp(job->j.state, "FAILED") == 0 &&
-           job->j.exit_code == error_exit_status(ERR_FENCED);
+    return strcmp(j->state, "FAILED") == 0 &&
+           j->exit_code == error_exit_status(ERR_FENCED);
 }
 
 /* Before a claim has decided it: one that lives before one that has ended,
@@ -199,7 +198,7 @@ static bool was_fenced(const struct cluster_job *job)
 static int rank(const struct cluster_attempt *a, const struct cluster_job *job)
 {
     bool is_mine = job->j.slurm_id == a->slurm_id;
-    if (was_fenced(job))
+    if (cluster_was_fenced(&job->j))
         return 0;
     if (job->is == CLUSTER_OVER)
         return is_mine ? (a->is_claimed ? 5 : 2) : 1;

@@ -66,6 +66,7 @@ void cluster_absent(struct cluster *c, struct cluster_attempt *a,
             cluster_wait(c, a, ERR_BUSY,
                          "Slurm knows no job %s any more: submitted again",
                          which);
+        a->was_lost = a->was_lost || a->slurm_id > 0;
         a->phase = CLUSTER_TO_SUBMIT;
         a->slurm_id = 0;
         a->has_run = a->was_granted = a->may_have_run = false;
@@ -139,12 +140,14 @@ void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
         return;
     }
     a->wants_recall = false;
-    if (n->is_ok && n->job.state[0])
+    if (n->is_ok && n->job.state[0]) {
         cluster_end_recalled(c, a, n, a->has_file ? &file : NULL);
-    else if (a->has_file)
+    } else if (a->has_file) {
+        a->was_lost = a->was_lost || may_have_lost(a, n);
         cluster_end_file(c, a, &file);
-    else
+    } else {
         cluster_absent(c, a, n);
+    }
 }
 
 void cluster_exit_read(struct cluster *c, struct cluster_attempt *a,

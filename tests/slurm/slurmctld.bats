@@ -147,6 +147,59 @@ costs_no_retry() { # JOB WORDS
     costs_no_retry "$id" 'Slurm has forgotten that it started job'
 }
 
+# The batch step runs, and starts no rank before the test makes the file gate.
+gate_srun() {
+    gate=$BATS_TEST_TMPDIR/gate
+    cat >"$BATS_TEST_TMPDIR/srun" <<SH
+#!/bin/sh
+until [ -e "$gate" ]; do sleep 0.05; done
+exec srun "\$@"
+SH
+    chmod +x "$BATS_TEST_TMPDIR/srun"
+    conf_slurm="  srun: $BATS_TEST_TMPDIR/srun"
+}
+batch_began() { [ -e "$ctld_dir/state/jobs/$1/1/started" ]; } # JOB
+attempt_is_over() { # JOB: its first, which has a Slurm job
+    job_has_ended "$1" || job_is "$1" QUEUED ||
+        [ "$(job_field "$1" attempt)" -gt 1 ]
+}
+ran_once_at_no_cost() { # JOB
+    wait_for 120 job_has_ended "$1"
+    costs_no_retry "$1" 'slurmctld lost the attempt'
+    not grep 'retry [0-9]* of' "$BATS_TEST_TMPDIR/events"
+    job_is "$1" COMPLETED
+    [ "$(ran_lines)" = "$1.2.0 " ]
+}
+
+# The next submission starts elsewhere, and finds the first one's batch step
+# in the attempt's directory.
+loses_unclaimed() { # RETRIES
+    local node
+    gate_srun
+    ctld_start
+    slurm_save
+    id=$(submit_sh lost 1 1 "$say_ran" "retry.max=$1")
+    wait_for 60 batch_began "$id"
+    node=$(node_of "$id")
+    slurmctld kill
+    slurmd "$node" pause
+    slurm_lose
+    # slurmctld may still take the node for one that answers.
+    scontrol update nodename="$node" state=drain reason=test
+    wait_for 120 attempt_is_over "$id"
+    slurmd "$node" cont
+    touch "$gate"
+    ran_once_at_no_cost "$id"
+}
+
+@test "F21: Slurm loses an unclaimed job: no retry is used, retry.max 0" {
+    loses_unclaimed 0
+}
+
+@test "F21: Slurm loses an unclaimed job: no retry is used, retry.max 6" {
+    loses_unclaimed 6
+}
+
 # When its exit file was written; and whether that is long enough ago: what is
 # told within ten seconds of it is told at once.
 wrote_exit() { stat -c %Y "$ctld_dir/state/jobs/$1/1/exit"; } # JOB
