@@ -324,12 +324,13 @@ static int text_of(const json_t *o, const char *key, char *ret, size_t cap)
 }
 
 int as_user_write(uid_t uid, const char *dir, const char *launch,
-                  const char *batch, struct as_user *ret, struct error *err)
+                  const char *batch, const char *submission,
+                  struct as_user *ret, struct error *err)
 {
     struct as_user u = {.gid = (gid_t)-1};
     json_t *o = ask(uid,
-                    json_pack("{s:s,s:s,s:s}", "dir", dir, "launch", launch,
-                              "batch", batch),
+                    json_pack("{s:s,s:s,s:s,s:s}", "dir", dir, "launch", launch,
+                              "batch", batch, "submission", submission),
                     err);
     if (o == NULL)
         return -1;
@@ -360,7 +361,8 @@ int as_user_read_exit(uid_t uid, const char *dir, struct attempt_exit *ret,
         .when_s = json_number_value(json_object_get(o, "when")),
         .slurm_id =
             (uint32_t)json_integer_value(json_object_get(o, "slurm_id")),
-        .is_ending = json_is_true(json_object_get(o, "is_ending"))};
+        .is_ending = json_is_true(json_object_get(o, "is_ending")),
+        .is_other = json_is_true(json_object_get(o, "is_other"))};
     int rc = text_of(o, "told", x.told, sizeof(x.told)) < 0
                  ? error_set(err, ERR_INTERNAL, "no word of what it was told")
                  : 0;

@@ -21,8 +21,8 @@ struct as_user {
     char name[64], home[512], shell[256];
 };
 
-/* Makes dir, if need be with its parents, all 0700, and replaces launch.json
- * and batch.json there.
+/* Makes dir, if need be with its parents, all 0700, and replaces launch.json,
+ * batch.json and submission there.
  *
  * Refused is a directory that is not the user's, or a link, and anything in
  * a world-writable directory on the way that belongs to somebody else: who
@@ -34,10 +34,10 @@ struct as_user {
  *      as a whole.
  */
 int as_user_write(uid_t uid, const char *dir, const char *launch,
-                  const char *batch, struct as_user *ret,
-                  struct error *err) MUST_CHECK;
+                  const char *batch, const char *submission,
+                  struct as_user *ret, struct error *err) MUST_CHECK;
 
-/* err ERR_NOTFOUND there is no exit file */
+/* As attempt_exit_read(), without `submission`. */
 int as_user_read_exit(uid_t uid, const char *dir, struct attempt_exit *ret,
                       struct error *err) MUST_CHECK;
 

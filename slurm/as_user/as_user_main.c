@@ -179,6 +179,7 @@ static json_t *write_files(const struct passwd *pw, const json_t *o,
 {
     const char *launch = json_string_value(json_object_get(o, "launch"));
     const char *batch = json_string_value(json_object_get(o, "batch"));
+    const char *mark = json_string_value(json_object_get(o, "submission"));
     char dir[PATH_MAX];
     (void)snprintf(dir, sizeof(dir), "%s",
                    json_string_value(json_object_get(o, "dir")));
@@ -188,7 +189,8 @@ static json_t *write_files(const struct passwd *pw, const json_t *o,
         return NULL;
     }
     if (attempt_write(".", "launch.json", launch, err) < 0 ||
-        attempt_write(".", "batch.json", batch ? batch : "", err) < 0)
+        attempt_write(".", "batch.json", batch ? batch : "", err) < 0 ||
+        attempt_submission_write(".", mark ? mark : "", err) < 0)
         return NULL;
     return json_pack("{s:I,s:s,s:s,s:s}", "gid", (json_int_t)pw->pw_gid, "name",
                      pw->pw_name, "home", pw->pw_dir, "shell",
@@ -200,10 +202,10 @@ static json_t *read_exit(const char *dir, struct error *err)
     struct attempt_exit x;
     if (attempt_exit_read(dir, &x, err) < 0)
         return NULL;
-    return json_pack("{s:i,s:i,s:f,s:I,s:s,s:b}", "exit", (int)x.code, "signal",
-                     (int)x.signal, "when", x.when_s, "slurm_id",
+    return json_pack("{s:i,s:i,s:f,s:I,s:s,s:b,s:b}", "exit", (int)x.code,
+                     "signal", (int)x.signal, "when", x.when_s, "slurm_id",
                      (json_int_t)x.slurm_id, "told", x.told, "is_ending",
-                     (int)x.is_ending);
+                     (int)x.is_ending, "is_other", (int)x.is_other);
 }
 
 static json_t *serve(uid_t uid, const json_t *o, struct error *err)

@@ -15,6 +15,7 @@
  * runs. Whoever holds `lock` is it; the other leaves with 76 and touches
  * nothing, and so does one that finds `exit`. If the first died without an
  * end, the second takes over, and its ranks' claim is what the daemon judges.
+ * What it writes names the job and the submission (attempt_dir.h).
  *
  * Signals. Under srun nothing is passed on: Slurm signals the steps itself,
  * and srun, told to end, ends its step. scancel and Slurm's time limit send
@@ -70,7 +71,8 @@ enum { EXIT_SRUN_FAILED = 1, ID_CAP = 64 };
 
 struct batch {
     const char *dir;
-    char ran[PATH_MAX]; /* exists once a rank was started */
+    const char *submission; /* its mark; "": an earlier release's */
+    char ran[PATH_MAX];     /* exists once a rank was started */
     struct batch_conf conf;
     struct outputs *out;
     int signal_fd;
@@ -137,6 +139,18 @@ static void keep_old_log(const struct batch *b)
         (void)rename(from, to);
 }
 
+static uint32_t own_slurm_id(void)
+{
+    const char *id = getenv("SLURM_JOB_ID");
+    return id ? (uint32_t)strtoul(id, NULL, 10) : 0;
+}
+
+static const char *own_submission(void)
+{
+    const char *mark = getenv(ATTEMPT_SUBMISSION);
+    return mark && attempt_is_submission(mark) ? mark : "";
+}
+
 /* err  ERR_FENCED the attempt is another's, or over */
 static int take(const struct batch *b, struct error *err)
 {
@@ -154,12 +168,9 @@ static int take(const struct batch *b, struct error *err)
         return error_set(err, ERR_FENCED, "this attempt has ended");
     if (has < 0)
         return -1;
-    const char *slurm = getenv("SLURM_JOB_ID");
-    char id[ID_CAP];
-    (void)snprintf(id, sizeof(id), "%.32s\n", slurm ? slurm : "");
     if (attempt_has(b->dir, "started", NULL) > 0)
         keep_old_log(b);
-    return attempt_write(b->dir, "started", id, err);
+    return attempt_started_write(b->dir, own_slurm_id(), b->submission, err);
 }
 
 static int read_conf(struct batch *b, struct error *err)
@@ -221,12 +232,6 @@ static void reap(struct batch *b)
         }
 }
 
-static uint32_t own_slurm_id(void)
-{
-    const char *id = getenv("SLURM_JOB_ID");
-    return id ? (uint32_t)strtoul(id, NULL, 10) : 0;
-}
-
 /* Slurm's step daemon, our parent, ends the job. Written at once: SIGKILL
  * follows, perhaps before the ranks have ended. */
 static void note_told(struct batch *b, const struct signalfd_siginfo *si)
@@ -240,7 +245,7 @@ static void note_told(struct batch *b, const struct signalfd_siginfo *si)
     b->has_said = true;
     (void)snprintf(id, sizeof(id), "%" PRIu32, own_slurm_id());
     if (attempt_told_write(b->dir, told_read(b->dir, id), own_slurm_id(),
-                           &err) < 0)
+                           b->submission, &err) < 0)
         say(b, "%s", err.msg);
 }
 
@@ -418,6 +423,7 @@ static int finish(struct batch *b, int rc, const struct error *why)
     if (is_over)
         x = (struct attempt_exit){.code = ALLOC_EXIT_LOG, .when_s = x.when_s};
     x.slurm_id = own_slurm_id();
+    (void)snprintf(x.submission, sizeof(x.submission), "%s", b->submission);
     if (attempt_exit_write(b->dir, &x, &err) < 0)
         (void)fprintf(stderr, "mgpu-batch: %s\n", err.msg);
     return x.signal ? 128 + x.signal : x.code;
@@ -435,6 +441,7 @@ int main(int argc, char **argv)
         return error_exit_status(ERR_USAGE);
     }
     b.dir = argv[1];
+    b.submission = own_submission();
     if (watch_signals(&b, &err) < 0 || take(&b, &err) < 0) {
         say(&b, "%s: %s", b.dir, err.msg);
         return error_exit_status(err.code);

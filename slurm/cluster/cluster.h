@@ -32,9 +32,11 @@
  *
  * slurmctld may lose a submission whose batch step still runs. The next one's
  * batch step then finds it in the attempt's directory, or does not start at
- * all. Until a worker has claimed the attempt nothing has run, so such an end
- * is a loss by Slurm (is_forgotten), at no cost to the job, unless somebody
- * cancelled that submission.
+ * all: with the same id on the same node slurmd cancels it as a second copy.
+ * Until a worker has claimed the attempt nothing has run, so such an end is a
+ * loss by Slurm (is_forgotten), at no cost to the job, unless somebody
+ * cancelled that submission. What the files say of which one their marks tell
+ * (attempt_dir.h).
  *
  * Of each attempt at most one command is under way, and of all together at
  * most COMMANDS_CAP; what is to be done is always found again from the state.

@@ -150,19 +150,31 @@ void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
     }
 }
 
+/* Only one submission of an attempt can have claimed it: then the id is
+ * enough. Before that the last one counts, whose id Slurm may have given to
+ * an earlier one, too.
+ *
+ * in  slurm_id  0: any */
+static bool is_of_it(const struct cluster_attempt *a,
+                     const struct helper_news *file, uint32_t slurm_id)
+{
+    bool has_word = file->told[0] || !file->is_ending;
+    return file->is_ok && has_word && (a->is_claimed || !file->is_other) &&
+           (file->slurm_id == 0 || slurm_id == 0 || file->slurm_id == slurm_id);
+}
+
 void cluster_exit_read(struct cluster *c, struct cluster_attempt *a,
                        const struct helper_news *n)
 {
     if (reads_again(c, a, n))
         return;
+    a->was_lost = a->was_lost || (n->is_ok && n->is_other);
     if (a->phase == CLUSTER_READING) {
-        bool is_its = n->slurm_id == 0 || n->slurm_id == a->slurm_id;
-        cluster_end_over(c, a, n->is_ok && is_its ? n : NULL);
+        cluster_end_over(c, a, is_of_it(a, n, a->slurm_id) ? n : NULL);
     } else if (a->phase == CLUSTER_UNSURE && a->wants_exit) {
         a->wants_exit = false;
-        bool is_its = n->slurm_id == 0 || a->claimed_id == 0 ||
-                      n->slurm_id == a->claimed_id;
-        if (n->is_ok && is_its && (!n->is_ending || a->is_gone))
+        bool is_its = is_of_it(a, n, a->claimed_id);
+        if (is_its && (!n->is_ending || a->is_gone))
             has_left_file(c, a, n);
         else if (a->is_gone)
             recall(c, a);

@@ -117,6 +117,7 @@ int rpc_try(const char *conf);
 enum { RPC_TRY_UNAVAIL = 75 }; /* no more than that it does not answer */
 
 /* in   req    with defaults filled in; `name` .. of its owner
+ *      mark   of the submission, for the batch step (attempt_dir.h)
  * out  ret_id
  *      is_sure  on failure: it was certainly not accepted */
 struct rpc_owner {
@@ -125,8 +126,8 @@ struct rpc_owner {
     const char *name, *home, *shell;
 };
 int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
-               const struct rpc_owner *owner, uint32_t *ret_id, bool *is_sure,
-               struct error *err) MUST_CHECK;
+               const char *mark, const struct rpc_owner *owner,
+               uint32_t *ret_id, bool *is_sure, struct error *err) MUST_CHECK;
 /* signo 0: ends the job; others go to the ranks. Under mpirun, whose ranks
  * are no step, mgpu-batch is told and passes on what it can (batch.c). */
 int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,

@@ -1,9 +1,11 @@
 /* helper_commands.c - what each command does, and who may ask for it. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jobs/base/log.h"
+#include "jobs/base/rng.h"
 #include "slurm/as_user/as_user.h"
 #include "slurm/as_user/protected_uids.h"
 #include "slurm/helper/helper.h"
@@ -79,7 +81,12 @@ static int submit(struct helper *h, const struct alloc_req *req,
     struct as_user u;
     struct batch_conf bc;
     struct buf batch = BUF_INIT;
+    char mark[ATTEMPT_SUBMISSION_CAP];
+    uint64_t random;
     *is_sure = true;
+    if (rng_secret(&random, sizeof(random), err) < 0)
+        return -1;
+    (void)snprintf(mark, sizeof(mark), "%016" PRIx64, random);
     add_defaults(h->conf, &r);
     int rc = helper_batch_conf(h->conf, r.nodes, r.gpus_per_node,
                                r.gpus_per_node > 0 ? r.where.gpu_type : NULL,
@@ -88,8 +95,8 @@ static int submit(struct helper *h, const struct alloc_req *req,
     bc.log_is_plain = r.log_is_plain;
     if (rc == 0)
         rc = batch_conf_encode(&bc, &batch, err);
-    if (rc == 0 &&
-        as_user_write(r.uid, r.dir, r.launch, buf_str(&batch), &u, err) < 0)
+    if (rc == 0 && as_user_write(r.uid, r.dir, r.launch, buf_str(&batch), mark,
+                                 &u, err) < 0)
         rc = dir_failed(err);
     buf_clear(&batch);
     if (rc < 0)
@@ -99,7 +106,7 @@ static int submit(struct helper *h, const struct alloc_req *req,
                               .name = u.name,
                               .home = u.home,
                               .shell = u.shell};
-    return rpc_submit(h->conf, &r, &owner, ret_id, is_sure, err);
+    return rpc_submit(h->conf, &r, mark, &owner, ret_id, is_sure, err);
 }
 
 static int do_submit(struct helper *h, const struct helper_cmd *c,
@@ -152,6 +159,7 @@ static int do_read_exit(struct helper *h, const struct helper_cmd *c,
     n->signal = x.signal;
     n->slurm_id = x.slurm_id;
     n->is_ending = x.is_ending;
+    n->is_other = x.is_other;
     n->ended_ms = attempt_ended_ms(&x);
     memcpy(n->told, x.told, sizeof(n->told));
     return 0;

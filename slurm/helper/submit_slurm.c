@@ -32,7 +32,7 @@ static int set_env(struct text *t, const char *name, const char *value,
 
 /* All that the script and what it starts get, besides Slurm's own. */
 static int make_env(const struct helper_conf *c, const struct alloc_req *r,
-                    const struct rpc_owner *o, struct text *t,
+                    const char *mark, const struct rpc_owner *o, struct text *t,
                     struct error *err)
 {
     const struct {
@@ -45,6 +45,7 @@ static int make_env(const struct helper_conf *c, const struct alloc_req *r,
                {"LANG", "C.UTF-8"},
                {"MGPU_BATCH", c->batch},
                {ATTEMPT_MARK, r->dir},
+               {ATTEMPT_SUBMISSION, mark},
                /* Of the script, and of the output file that slurmd makes. */
                {"SLURM_UMASK", "0077"},
                /* With the default, 5 to 16 % of the starts of 4 ranks died in
@@ -128,11 +129,12 @@ static void say_where(job_desc_msg_t *d, const struct alloc_req *r)
 }
 
 static int describe(job_desc_msg_t *d, const struct helper_conf *c,
-                    const struct alloc_req *r, const struct rpc_owner *o,
-                    struct text *t, struct error *err)
+                    const struct alloc_req *r, const char *mark,
+                    const struct rpc_owner *o, struct text *t,
+                    struct error *err)
 {
     slurm_init_job_desc_msg(d);
-    if (make_env(c, r, o, t, err) < 0)
+    if (make_env(c, r, mark, o, t, err) < 0)
         return -1;
     d->environment = t->env;
     d->env_size = t->n;
@@ -200,8 +202,8 @@ static int check_accepted(uint32_t id, uint32_t warning, bool *is_sure,
 }
 
 int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
-               const struct rpc_owner *owner, uint32_t *ret_id, bool *is_sure,
-               struct error *err)
+               const char *mark, const struct rpc_owner *owner,
+               uint32_t *ret_id, bool *is_sure, struct error *err)
 {
     struct text t = {.n = 0};
     job_desc_msg_t d;
@@ -210,7 +212,7 @@ int rpc_submit(const struct helper_conf *conf, const struct alloc_req *req,
     if (conf->is_system && owner->uid != 0 &&
         rpc_check_partitions(req->where.partition, err) < 0)
         return -1;
-    if (describe(&d, conf, req, owner, &t, err) < 0) {
+    if (describe(&d, conf, req, mark, owner, &t, err) < 0) {
         buf_clear(&t.room);
         return -1;
     }

@@ -195,6 +195,7 @@ int attempt_pid_read(const char *dir, struct attempt_pid *ret,
 
 enum { EXIT_BYTES = 192 };         /* the longest is less */
 static const double MS_MAX = 9e15; /* that a double has exactly */
+static const char mark_key[] = "\"submission\":\"";
 
 int attempt_exit_reserve(const char *dir, struct error *err)
 {
@@ -216,17 +217,20 @@ int attempt_exit_write(const char *dir, const struct attempt_exit *x,
                        struct error *err)
 {
     char text[EXIT_BYTES];
-    char slurm[32] = "", used[64] = "";
+    char slurm[32] = "", used[64] = "", mark[40] = "";
     if (x->slurm_id > 0)
         (void)snprintf(slurm, sizeof(slurm), ",\"slurm_id\":%" PRIu32,
                        x->slurm_id);
+    if (x->submission[0] != '\0')
+        (void)snprintf(mark, sizeof(mark), ",\"submission\":\"%s\"",
+                       x->submission);
     if (x->cores_ms > 0)
         (void)snprintf(used, sizeof(used),
                        ",\"cpu_ms\":%" PRId64 ",\"cores_ms\":%" PRId64,
                        x->cpu_ms, x->cores_ms);
     (void)snprintf(text, sizeof(text),
-                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s%s}\n", x->code,
-                   x->signal, x->when_s, slurm, used);
+                   "{\"code\":%d,\"signal\":%d,\"when\":%.3f%s%s%s}\n", x->code,
+                   x->signal, x->when_s, slurm, mark, used);
     return replace(dir, "exit", text, KEPT, err);
 }
 
@@ -244,30 +248,98 @@ static int number(const char *text, const char *key, double *ret)
     return end > p && isfinite(*ret) ? 0 : -1;
 }
 
-int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,
-                       struct error *err)
+/* ---- submissions ----------------------------------------------------------
+ */
+static const char hex[] = "0123456789abcdef";
+
+bool attempt_is_submission(const char *text)
+{
+    size_t n = strspn(text, hex);
+    return n > 0 && n < ATTEMPT_SUBMISSION_CAP && text[n] == '\0';
+}
+
+/* The mark at p, which `stop` follows. False: there is none. */
+static bool mark_at(const char *p, char stop, char ret[ATTEMPT_SUBMISSION_CAP])
+{
+    size_t n = strspn(p, hex);
+    if (n == 0 || n >= ATTEMPT_SUBMISSION_CAP || p[n] != stop)
+        return false;
+    memcpy(ret, p, n);
+    ret[n] = '\0';
+    return true;
+}
+
+int attempt_submission_write(const char *dir, const char *submission,
+                             struct error *err)
+{
+    char text[ATTEMPT_SUBMISSION_CAP + 1];
+    (void)snprintf(text, sizeof(text), "%s\n", submission);
+    return attempt_write(dir, "submission", text, err);
+}
+
+/* Whether there is a last one, and it is not this one. */
+static bool is_other(const char *dir, const char *submission)
 {
     char text[64];
-    (void)snprintf(text, sizeof(text), "%s %" PRIu32 "\n", word, slurm_id);
+    char last[ATTEMPT_SUBMISSION_CAP];
+    return submission[0] != '\0' &&
+           attempt_read(dir, "submission", text, sizeof(text), NULL) == 0 &&
+           mark_at(text, '\n', last) && strcmp(last, submission) != 0;
+}
+
+/* "12 5f0c..", a job and its submission, of which the latter may be missing;
+ * a newline follows. */
+static bool job_at(const char *p, struct attempt_exit *ret)
+{
+    char *end;
+    unsigned long id = strtoul(p, &end, 10);
+    ret->submission[0] = '\0';
+    if (end == p || id > UINT32_MAX ||
+        (*end != '\n' &&
+         (*end != ' ' || !mark_at(end + 1, '\n', ret->submission))))
+        return false;
+    ret->slurm_id = (uint32_t)id;
+    return true;
+}
+
+int attempt_started_write(const char *dir, uint32_t slurm_id,
+                          const char *submission, struct error *err)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%" PRIu32 "%s%s\n", slurm_id,
+                   submission[0] ? " " : "", submission);
+    return attempt_write(dir, "started", text, err);
+}
+
+int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,
+                       const char *submission, struct error *err)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%s %" PRIu32 "%s%s\n", word, slurm_id,
+                   submission[0] ? " " : "", submission);
     return attempt_write(dir, "told", text, err);
 }
 
 /* One that is damaged, or cannot be read, says nothing. */
-static bool told(const char *dir, char ret[ATTEMPT_TOLD_CAP], uint32_t *ret_id)
+static bool told(const char *dir, struct attempt_exit *ret)
 {
     char text[64];
     if (attempt_read(dir, "told", text, sizeof(text), NULL) < 0)
         return false;
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-    char *end;
-    unsigned long id = strtoul(text + n, &end, 10);
-    if (n == 0 || n >= ATTEMPT_TOLD_CAP || text[n] != ' ' || *end != '\n' ||
-        id > UINT32_MAX)
+    if (n == 0 || n >= ATTEMPT_TOLD_CAP || text[n] != ' ' ||
+        !job_at(text + n, ret))
         return false;
-    memcpy(ret, text, n);
-    ret[n] = '\0';
-    *ret_id = (uint32_t)id;
+    memcpy(ret->told, text, n);
+    ret->told[n] = '\0';
     return true;
+}
+
+static bool started(const char *dir, struct attempt_exit *ret)
+{
+    char text[64];
+    return attempt_read(dir, "started", text, sizeof(text), NULL) == 0 &&
+           job_at(text, ret);
 }
 
 static int exit_read(const char *dir, struct attempt_exit *ret,
@@ -299,6 +371,9 @@ static int exit_read(const char *dir, struct attempt_exit *ret,
                                  .cpu_ms = (int64_t)cpu_ms,
                                  .cores_ms = (int64_t)cores_ms,
                                  .slurm_id = (uint32_t)slurm_id};
+    const char *mark = strstr(text, mark_key);
+    if (mark && !mark_at(mark + strlen(mark_key), '"', ret->submission))
+        ret->submission[0] = '\0';
     return 0;
 }
 
@@ -312,17 +387,20 @@ int attempt_exit_read(const char *dir, struct attempt_exit *ret,
                       struct error *err)
 {
     struct error why = ERROR_INIT;
-    char word[ATTEMPT_TOLD_CAP];
-    uint32_t id = 0;
-    int rc = exit_read(dir, ret, &why);
-    bool is_told =
-        (rc == 0 || why.code == ERR_NOTFOUND) && told(dir, word, &id);
-    if (rc < 0 && !is_told)
+    struct attempt_exit x = {.code = 0};
+    struct attempt_exit end = {.signal = SIGKILL, .is_ending = true};
+    int rc = exit_read(dir, &x, &why);
+    bool is_none = rc < 0 && why.code == ERR_NOTFOUND;
+    bool is_told = (rc == 0 || is_none) && told(dir, &end);
+    bool has_begun = is_none && !is_told && started(dir, &end);
+    if (rc < 0 && !is_told && !(has_begun && is_other(dir, end.submission)))
         return error_set(err, why.code, "%s", why.msg);
     if (rc < 0)
-        *ret = (struct attempt_exit){
-            .signal = SIGKILL, .slurm_id = id, .is_ending = true};
-    if (is_told && id == ret->slurm_id)
-        memcpy(ret->told, word, sizeof(word));
+        x = end;
+    else if (is_told && end.slurm_id == x.slurm_id &&
+             strcmp(end.submission, x.submission) == 0)
+        memcpy(x.told, end.told, sizeof(x.told));
+    x.is_other = is_other(dir, x.submission);
+    *ret = x;
     return 0;
 }

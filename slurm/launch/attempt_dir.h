@@ -14,6 +14,7 @@
  *   out.<rank>   of several ranks, while they run: the pipe of each to the
  *                log (rank_output.h)
  *   told         under Slurm: that Slurm told it to end, and why (end_cause.h)
+ *   submission   under Slurm: the mark of the attempt's last submission
  *
  * From these a daemon that knows nothing finds out how things stand:
  *
@@ -29,6 +30,13 @@
  * no moment between fork and lock in which a second daemon could be fooled.
  * flock(2) is needed for that; over NFS it is emulated with locks that are
  * not inherited, so the directory has to be on a local file system.
+ *
+ * Under Slurm an attempt is submitted again when slurmctld has lost it, and
+ * the second submission may get the first one's job id, while the first
+ * one's batch step still runs. So each submission has a random mark: the
+ * helper writes it to `submission` and sets it in the batch step's
+ * environment, and the batch step repeats it in `started`, `told` and `exit`.
+ * Files of earlier releases have no mark; they count for any submission.
  */
 #ifndef MGPU_SLURM_LAUNCH_ATTEMPT_DIR_H
 #define MGPU_SLURM_LAUNCH_ATTEMPT_DIR_H
@@ -54,6 +62,10 @@ enum { SHEPHERD_LOCK_FD = 3, SHEPHERD_GO_FD = 4 };
 
 enum { ATTEMPT_TOLD_CAP = 16 };
 
+/* The mark of a submission: 64 random bits, in hexadecimal digits. */
+#define ATTEMPT_SUBMISSION "MGPU_SUBMISSION" /* the batch step's variable */
+enum { ATTEMPT_SUBMISSION_CAP = 17 };
+
 struct attempt_exit {
     int32_t code, signal;
     double when_s; /* seconds since 1970, as somebody wrote it */
@@ -61,10 +73,13 @@ struct attempt_exit {
      * cores_ms 0: not known. */
     int64_t cpu_ms, cores_ms;
     uint32_t slurm_id; /* of the Slurm job that wrote it; 0: no such job */
+    char submission[ATTEMPT_SUBMISSION_CAP]; /* that wrote it; "": not known */
     /* a word of end_cause.h; "": it was not told */
     char told[ATTEMPT_TOLD_CAP];
     bool is_ending; /* it was told, and there is no exit: it is ending, or was
                        killed before it could write one */
+    bool is_other;  /* `submission` is not the attempt's last one. With
+                       is_ending and without `told`: it began, no more */
 };
 
 struct attempt_pid {
@@ -101,11 +116,19 @@ int64_t attempt_ended_ms(const struct attempt_exit *x);
 int attempt_exit_reserve(const char *dir, struct error *err) MUST_CHECK;
 int attempt_exit_write(const char *dir, const struct attempt_exit *x,
                        struct error *err) MUST_CHECK;
-/* With what `told` says of the same job.
- * err ERR_NOTFOUND there is neither */
+/* With what `told` says of the same submission.
+ * err ERR_NOTFOUND there is neither, and none but the last submission began */
 int attempt_exit_read(const char *dir, struct attempt_exit *ret,
                       struct error *err) MUST_CHECK;
+/* in  submission  its mark; "": not known */
 int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,
-                       struct error *err) MUST_CHECK;
+                       const char *submission, struct error *err) MUST_CHECK;
+int attempt_started_write(const char *dir, uint32_t slurm_id,
+                          const char *submission, struct error *err) MUST_CHECK;
+/* The mark of a new submission, kept as the attempt's last one. */
+int attempt_submission_write(const char *dir, const char *submission,
+                             struct error *err) MUST_CHECK;
+/* 1..16 hexadecimal digits, as a mark is. */
+bool attempt_is_submission(const char *text);
 
 #endif

@@ -189,6 +189,7 @@ static const struct field done_fields[] = {
     {"signal", KIND_I32, IS_OPTIONAL, NEWS(signal), 0, SIGNO_MAX, NULL},
     {"told", KIND_TEXT, IS_OPTIONAL, NEWS(told), 0, ATTEMPT_TOLD_CAP, NULL},
     {"is_ending", KIND_BOOL, IS_OPTIONAL, NEWS(is_ending), 0, 0, NULL},
+    {"is_other", KIND_BOOL, IS_OPTIONAL, NEWS(is_other), 0, 0, NULL},
     {"ended_ms", KIND_I64, IS_OPTIONAL, NEWS(ended_ms), 0, INT64_MAX, NULL},
     {"state", KIND_TEXT, IS_OPTIONAL, NEWS(job.state), 0,
      sizeof(((struct helper_job *)0)->state), NULL},

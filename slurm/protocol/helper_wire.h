@@ -17,8 +17,9 @@
  *    "log_fails":false,"log_is_plain":false,
  *    "partition":..,"account":..,"qos":..,"constraint":..,"reservation":..,
  *    "gpu_type":..,"exclude":"n1,n2","cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
- *      Makes dir and its parents and writes launch.json and batch.json there,
- *      as the user; then submits. Strings may be null. A tag of this user
+ *      Makes dir and its parents and writes launch.json, batch.json and the
+ *      submission's mark there (attempt_dir.h), as the user; then submits.
+ *      Strings may be null. A tag of this user
  *      that is known already is not submitted again: the reply has its id.
  *      What fails with INVAL, DENIED or NOTFOUND fails for good; the rest
  *      (BUSY: a full queue; LIMIT: of the user or the account; UNAVAIL;
@@ -58,6 +59,8 @@
  *      slurm_id: of the job that wrote the file. NOTFOUND (sure): no file.
  *      "told":"CANCELLED": Slurm told it to end, and why (end_cause.h).
  *      "is_ending":true: that is all there is, no file.
+ *      "is_other":true: it is of another submission of the attempt than the
+ *      last one; with is_ending and without "told", of one that began.
  *   {"ev":"reply","id":9,"state":"CANCELLED","reason":"by anna",
  *    "exit_code":0,"signal":15,"slurm_id":20,"has_accounting":true,
  *    "booted":1795000000,"ended":1795000000}
@@ -143,7 +146,7 @@ struct helper_news {
     uint32_t slurm_id;           /* REPLY to SUBMIT, READ_EXIT (0: not known) */
     int32_t exit_code, signal;   /* REPLY to READ_EXIT */
     char told[ATTEMPT_TOLD_CAP]; /* likewise; "" it was not */
-    bool is_ending;              /* likewise */
+    bool is_ending, is_other;    /* likewise */
     int64_t ended_ms;            /* likewise; since 1970, 0: not known */
     bool has_accounting;         /* REPLY to RECALL; there job, too: state .. */
     int64_t booted;              /* REPLY to RECALL; 0: not known */

@@ -74,6 +74,19 @@ has_ended_with() {
     [ "$(stat -c %a "$dir/exit" "$dir/log" | sort -u)" = 600 ]
 }
 
+@test "F23: what it writes names its submission" {
+    local mark=00c0ffee00c0ffee
+    launcher <<<'touch ran; exit 3'
+    MGPU_SUBMISSION=$mark run batch
+    [ "$(cat "$dir/started")" = "4711 $mark" ]
+    grep -q ",\"slurm_id\":4711,\"submission\":\"$mark\"}\$" "$dir/exit"
+    # 17 digits are none.
+    rm "${dir:?}"/*
+    launcher <<<'touch ran; exit 3'
+    MGPU_SUBMISSION=${mark}0 run batch
+    has_ended_with 3 0
+}
+
 @test "exit codes and signals, as Slurm and the daemon read them" {
     local row
     # program | exit status | code | signal

@@ -77,7 +77,13 @@ static void test_run(struct world *w)
     ok(file_has(w, 1, "batch.json", "\"ranks_per_node\":2") == 1 &&
            file_has(w, 1, "batch.json", "\"cpus_per_rank\":3") == 1,
        "says what is to be started");
+    ok(has_file(w, 1, "submission", 0600), "and the mark of its submission");
     WAIT(w, file_has(w, 1, "env", "MGPU_ATTEMPT_DIR=") == 1);
+    char mark[64] = "MGPU_SUBMISSION=";
+    ok(attempt_read(c.req.dir, "submission", mark + strlen(mark), 20, NULL) ==
+               0 &&
+           file_has(w, 1, "env", mark) == 1,
+       "which the batch step has");
     ok(file_has(w, 1, "env", "SLURM_PMIX_FENCE=ring") == 1 &&
            file_has(w, 1, "env", "SLURM_JOB_NUM_NODES=2") == 1 &&
            file_has(w, 1, "env", "MGPU_TEST_SECRET") == 0,

@@ -340,3 +340,48 @@ check_untouched() {
     job_is "$id" CANCELLED
     check_untouched "$other"
 }
+
+# Of the batch step of a job.
+stepd_of() { # ID
+    local pid
+    for pid in $(pgrep slurmstepd); do
+        if grep -szqxF "MGPU_TESTBED=$TB" "/proc/$pid/environ" &&
+            grep -qF "[$1.batch]" "/proc/$pid/cmdline"; then
+            echo "$pid"
+        fi
+    done
+}
+
+# The step daemon stands still: slurmd can neither report its job to slurmctld
+# nor end it, and takes the next submission for a second copy of it. The last
+# test: Slurm 22.05 never frees the GPU of a job that it refuses so.
+@test "F23: the next submission gets the same id on the same node" {
+    gate_srun
+    ctld_start
+    scontrol update nodename=node2 state=drain reason=test
+    slurm_save_busy
+    id=$(submit_sh copy 1 1 "$say_ran" retry.max=0)
+    wait_for 60 batch_began "$id"
+    wait_for 60 has_place "$id"
+    native=$(native_id "$id")
+    stepd=$(stepd_of "$native")
+    [ -n "$stepd" ]
+    slurmctld kill
+    kill -STOP "$stepd"
+    slurm_lose
+    is_second_copy() {
+        grep "Job $native already running, do not launch second copy" \
+            "$TB/log/slurmd-node1.log"
+    }
+    wait_for 60 is_second_copy
+    kill -CONT "$stepd"
+    wait_for 60 attempt_is_over "$id"
+    grep -F "CANCELLED $native " "$ctld_dir/state/jobs/$id/1/told"
+    touch "$gate"
+    runs_again() {
+        resume_nodes
+        job_has_ended "$id"
+    }
+    wait_for 120 runs_again
+    ran_once_at_no_cost "$id"
+}

@@ -153,8 +153,91 @@ static void test_witnesses(void)
     }
 }
 
+/* ---- files of another submission than the last one ------------------------
+ */
+static void answers_other(int code, int signo, const char *rest)
+{
+    says("{'ev':'reply','id':%" PRIu64 ",'exit_code':%d,'signal':%d,"
+         "'slurm_id':20,'is_other':true%s}",
+         h.cmd.id, code, signo, rest);
+}
+
+/* Both are job 20. slurmd cancels the second one as a copy of the first. */
+static void test_other(void)
+{
+    static const char *const files[] = {
+        ",'told':'CANCELLED'",
+        ",'told':'CANCELLED','is_ending':true",
+        ",'is_ending':true",
+        "",
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        restart(ALLOC_AGAIN, false, "20");
+        SHOWS(.state = "CANCELLED", .place = "n1:0", .submitted = 50);
+        ok(!next_note() && hears(HELPER_READ_EXIT), "cancelled in Slurm");
+        answers_other(1, 0, files[i]);
+        ok(is_forgotten("could not be launched"),
+           "files of the first one do not speak for it%s", files[i]);
+        end();
+    }
+
+    restart(ALLOC_AGAIN, false, "20");
+    SHOWS(.state = "FAILED", .code = 76, .place = "n1:0", .submitted = 50);
+    ok(!next_note() && hears(HELPER_READ_EXIT), "refused by its directory");
+    answers_other(1, 0, "");
+    ok(is_forgotten("found the batch step of an earlier submission"),
+       "nor does the exit that refused it");
+    end();
+}
+
+static void test_other_gone(void)
+{
+    restart(ALLOC_AGAIN, false, "20");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "Slurm knows it no more");
+    answers_other(0, SIGTERM, ",'told':'CANCELLED'");
+    ok(passes(RECONCILE_S), "what an earlier one was told says nothing");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "also later");
+    answers_other(0, SIGTERM, ",'told':'CANCELLED'");
+    ok(!next_note() && recalls(UP_SINCE, "") &&
+           waits(1, "Slurm knows no job 20 any more: submitted again") &&
+           hears(HELPER_SUBMIT),
+       "so it is submitted again");
+    end();
+}
+
+/* Of two that were carried out the first has claimed it. */
+static void test_other_claimed(void)
+{
+    run_one();
+    ok(claim(1, "20"), "claimed");
+    SHOWS(.state = "FAILED", .code = 3);
+    ok(!next_note() && hears(HELPER_READ_EXIT), "and ended");
+    answers_other(3, 0, "");
+    ok(exits(1, 3, 0, ALLOC_BY_ITSELF), "the claim says whose the file is");
+    end();
+
+    restart(ALLOC_AGAIN, true, "20");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "Slurm knows it no more");
+    answers_other(0, SIGKILL, ",'is_ending':true");
+    ok(passes(RECONCILE_S), "that it began is no end");
+    scan();
+    ok(!next_note() && hears(HELPER_READ_EXIT), "for long");
+    answers_other(0, SIGKILL, ",'is_ending':true");
+    ok(!next_note() && recalls(UP_LONG, "") &&
+           is_lost(1, "Slurm knows no job 20 any more, and it left no exit "
+                      "file"),
+       "it is lost");
+    end();
+}
+
 int main(void)
 {
+    test_other();
+    test_other_gone();
+    test_other_claimed();
     test_second();
     test_cancelled();
     test_claimed();

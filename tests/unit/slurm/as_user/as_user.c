@@ -57,7 +57,8 @@ static const char *under(const char *name)
 static int write_to(const char *dir, struct as_user *u, struct error *err)
 {
     *err = (struct error)ERROR_INIT;
-    return as_user_write(getuid(), dir, "{\"a\":1}", "{\"b\":2}\n", u, err);
+    return as_user_write(getuid(), dir, "{\"a\":1}", "{\"b\":2}\n", "aa", u,
+                         err);
 }
 
 static void test_write(void)
@@ -79,6 +80,10 @@ static void test_write(void)
                0 &&
            strcmp(text, "{\"b\":2}\n") == 0,
        "batch.json");
+    ok(attempt_read(under("a/b/1"), "submission", text, sizeof(text), &err) ==
+               0 &&
+           strcmp(text, "aa\n") == 0,
+       "submission");
     ok(chmod(under("a/b/1"), 0755) == 0 &&
            write_to(under("a/b/1"), &u, &err) == 0 &&
            stat(under("a/b/1"), &st) == 0 && (st.st_mode & 0777) == 0700,
@@ -148,8 +153,13 @@ static void test_exit(void)
        "no exit: %s", err.msg);
     ok(attempt_exit_write(under("a/b/1"), &x, &err) == 0 &&
            as_user_read_exit(getuid(), under("a/b/1"), &got, &err) == 0 &&
-           got.code == 4 && got.slurm_id == 99,
+           got.code == 4 && got.slurm_id == 99 && !got.is_other,
        "what it says");
+    memcpy(x.submission, "bb", sizeof("bb"));
+    ok(attempt_exit_write(under("a/b/1"), &x, &err) == 0 &&
+           as_user_read_exit(getuid(), under("a/b/1"), &got, &err) == 0 &&
+           got.is_other,
+       "and that it is not of the last submission");
     ok(as_user_read_exit(getuid(), "/nowhere/at/all", &got, &err) == -1 &&
            err.code == ERR_NOTFOUND,
        "no directory: %s", err.msg);

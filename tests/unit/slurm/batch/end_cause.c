@@ -67,11 +67,22 @@ static void test_file(void)
     (void)rmdir(dir);
 }
 
+static void clean(const char *dir)
+{
+    static const char *const names[] = {"told", "exit", "started",
+                                        "submission"};
+    char path[64];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(dir);
+}
+
 /* What the daemon finds, whatever of the two files was written. */
 static void test_left_behind(void)
 {
     char dir[] = "/tmp/mgpu-told.XXXXXX";
-    char path[64];
     struct error err = ERROR_INIT;
     struct attempt_exit x = {.code = 3, .slurm_id = 12};
     struct attempt_exit got = {.code = 0};
@@ -79,7 +90,7 @@ static void test_left_behind(void)
         exit(1);
     ok(attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_NOTFOUND,
        "neither exit nor told");
-    ok(attempt_told_write(dir, "CANCELLED", 12, &err) == 0 &&
+    ok(attempt_told_write(dir, "CANCELLED", 12, "", &err) == 0 &&
            attempt_exit_read(dir, &got, &err) == 0 && got.is_ending &&
            got.slurm_id == 12 && got.signal == SIGKILL && got.code == 0,
        "told, and killed before it could write how it ended");
@@ -95,12 +106,65 @@ static void test_left_behind(void)
     ok(attempt_write(dir, "told", "OH DEAR\n", &err) == 0 &&
            attempt_exit_read(dir, &got, &err) == 0 && !got.told[0],
        "one that is damaged says nothing");
-    const char *names[] = {"told", "exit"};
-    for (size_t i = 0; i < 2; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(dir);
+    clean(dir);
+}
+
+static bool reads(const char *dir, struct attempt_exit *ret)
+{
+    struct error err = ERROR_INIT;
+    int rc = attempt_exit_read(dir, ret, &err);
+    if (rc < 0)
+        tap_diag("%s", err.msg);
+    return rc == 0;
+}
+
+/* F23: two submissions of one attempt, both as job 12. */
+static void test_submissions(void)
+{
+    static const char first[] = "00000000000000aa", second[] = "bb";
+    char dir[] = "/tmp/mgpu-told.XXXXXX";
+    struct error err = ERROR_INIT;
+    struct attempt_exit x = {.code = 3, .slurm_id = 12, .submission = "bb"};
+    struct attempt_exit got = {.code = 0};
+    if (!mkdtemp(dir))
+        exit(1);
+    ok(attempt_submission_write(dir, first, &err) == 0 &&
+           attempt_started_write(dir, 12, first, &err) == 0 &&
+           attempt_exit_read(dir, &got, &err) < 0 && err.code == ERR_NOTFOUND,
+       "the last submission has begun: that is no end");
+    ok(attempt_submission_write(dir, second, &err) == 0 && reads(dir, &got) &&
+           got.is_other && got.is_ending && !got.told[0] && got.slurm_id == 12,
+       "another one has begun");
+    ok(attempt_told_write(dir, "CANCELLED", 12, first, &err) == 0 &&
+           reads(dir, &got) && got.is_other && got.is_ending &&
+           strcmp(got.told, "CANCELLED") == 0 &&
+           strcmp(got.submission, first) == 0,
+       "was told to end");
+    ok(attempt_exit_write(dir, &x, &err) == 0 && reads(dir, &got) &&
+           !got.is_other && !got.is_ending && got.code == 3 && !got.told[0],
+       "and says nothing of how the last one ended");
+    (void)snprintf(x.submission, sizeof(x.submission), "%s", first);
+    ok(attempt_exit_write(dir, &x, &err) == 0 && reads(dir, &got) &&
+           got.is_other && got.code == 3 && strcmp(got.told, "CANCELLED") == 0,
+       "nor does its exit");
+    ok(attempt_write(dir, "told", "CANCELLED 12\n", &err) == 0 &&
+           attempt_write(dir, "exit",
+                         "{\"code\":4,\"signal\":0,\"when\":1.5,"
+                         "\"slurm_id\":12}\n",
+                         &err) == 0 &&
+           reads(dir, &got) && !got.is_other && got.code == 4 &&
+           strcmp(got.told, "CANCELLED") == 0,
+       "files of an earlier release count for any");
+    ok(attempt_write(dir, "told", "CANCELLED 12 x\n", &err) == 0 &&
+           attempt_write(dir, "submission", "nonsense\n", &err) == 0 &&
+           attempt_exit_write(dir, &x, &err) == 0 && reads(dir, &got) &&
+           !got.is_other && !got.told[0],
+       "what is no mark is none");
+    ok(attempt_is_submission("0123456789abcdef") &&
+           !attempt_is_submission("0123456789abcdef0") &&
+           !attempt_is_submission("") && !attempt_is_submission("a b"),
+       "which has 1 to 16 hexadecimal digits");
+    clean(dir);
 }
 
 int main(void)
@@ -108,5 +172,6 @@ int main(void)
     test_words();
     test_file();
     test_left_behind();
+    test_submissions();
     return tap_done();
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,11 +35,13 @@ int main(void)
     x.code = 255;
     x.signal = 64;
     x.when_s = 4102444800.125;
+    memcpy(x.submission, "fedcba9876543210", sizeof(x.submission));
     ok(attempt_exit_write(dir, &x, &err) == 0 &&
            attempt_exit_read(dir, &got, &err) == 0 && got.code == 255 &&
            got.signal == 64 && got.cpu_ms == x.cpu_ms &&
-           got.cores_ms == x.cores_ms && got.slurm_id == 4294967294,
-       "or with what it used, and all of it long");
+           got.cores_ms == x.cores_ms && got.slurm_id == 4294967294 &&
+           strcmp(got.submission, x.submission) == 0,
+       "or with what it used, its submission, and all of it long");
 
     is_int(attempt_ended_ms(&got), 4102444800125, "it says when that was");
     for (int i = 0; i < 4; i++) {

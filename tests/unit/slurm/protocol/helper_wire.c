@@ -358,10 +358,11 @@ static void test_news(void)
                              .slurm_id = 20,
                              .exit_code = 3,
                              .signal = 9,
+                             .is_other = true,
                              .ended_ms = 1795000000500};
     m = again(&n);
     ok(m.is_ok && m.id == 7 && m.slurm_id == 20 && m.exit_code == 3 &&
-           m.signal == 9 && m.ended_ms == 1795000000500,
+           m.signal == 9 && m.is_other && m.ended_ms == 1795000000500,
        "a good reply");
     for (int sure = 0; sure < 2; sure++) {
         n = (struct helper_news){
