@@ -8,9 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/fold.h"
 #include "scheduler/engine/events/json_nomem.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/requests/requests.h"
+#include "scheduler/engine/rules/rules.h"
+#include "scheduler/engine/store/archive_list.h"
+#include "scheduler/engine/store/corrupt_jobs.h"
 
 /* ---- replay --------------------------------------------------------------
  */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 
 enum { CHUNK = 64 };

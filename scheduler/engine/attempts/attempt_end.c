@@ -37,6 +37,7 @@
 #include <string.h>
 
 #include "jobs/spec/retry_rule.h"
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 

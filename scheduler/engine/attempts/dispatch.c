@@ -15,6 +15,7 @@
 
 #include "jobs/base/buf.h"
 #include "jobs/wire/wire.h"
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 

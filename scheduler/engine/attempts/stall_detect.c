@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 
 /* A mean over fewer is no measure. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 
 static const double TIME_80 = 0.8;

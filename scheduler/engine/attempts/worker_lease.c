@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 
 /* Takes as long for a wrong first digit as for a wrong last one. */

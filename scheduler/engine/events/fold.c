@@ -12,6 +12,7 @@
 
 #include "jobs/wire/wire.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/fold.h"
 
 static void because(struct job *job, const char *why)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 

@@ -21,6 +21,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
 #include "scheduler/policy/placement.h"

@@ -11,9 +11,13 @@
 #include <string.h>
 
 #include "jobs/base/buf.h"
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/requests/requests.h"
 #include "scheduler/engine/store/archive.h"
+#include "scheduler/engine/store/archive_list.h"
+#include "scheduler/engine/store/corrupt_jobs.h"
 
 enum { KEY_MAX = 64 };
 

@@ -18,6 +18,8 @@
 
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/requests/requests.h"
+#include "scheduler/engine/rules/rules.h"
 #include "scheduler/policy/placement.h"
 
 enum {

@@ -12,6 +12,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/spec/timestamp.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/requests/requests.h"
 
 /* It was parsed before. */
 static double begin_of(const struct job_spec *s)

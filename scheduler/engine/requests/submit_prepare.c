@@ -21,7 +21,10 @@
 #include "jobs/base/buf.h"
 #include "jobs/text/text.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/fold.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/requests/requests.h"
+#include "scheduler/engine/rules/rules.h"
 
 /* Of a job's directory: workers are told it, with the attempt behind it, in
  * 512 bytes (wire.h). */

@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/requests/requests.h"
 
 /* ---- submit --------------------------------------------------------------
  */

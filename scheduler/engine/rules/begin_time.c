@@ -14,6 +14,7 @@
 
 #include "jobs/wire/wire.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/rules/rules.h"
 
 static const double LOOK_S = 30;
 static const char token[] = "BeginTime: ";

@@ -21,6 +21,8 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/rules/rules.h"
+#include "scheduler/engine/store/archive_list.h"
 
 /* Of a whole sweep its first task. */
 static const struct job *named(const struct engine *e, const struct depend *d)

@@ -18,6 +18,7 @@
 
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/store/archive.h"
+#include "scheduler/engine/store/archive_list.h"
 #include "scheduler/engine/store/archive_summary.h"
 
 enum {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/fold.h"
 #include "scheduler/engine/store/archive.h"
 #include "scheduler/engine/store/archive_summary.h"
 

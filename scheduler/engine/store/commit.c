@@ -18,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/engine/attempts/attempts.h"
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/store/archive_list.h"
 
 /* ---- rows --------------------------------------------------------------- */
 static const char *or_null(const char *s)

@@ -21,6 +21,8 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/fold.h"
+#include "scheduler/engine/store/corrupt_jobs.h"
 
 const char eng_held_corrupt[] = "Held(corrupt): ";
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/fold.h"
 
 static int reserve(struct engine *e, struct error *err)
 {

@@ -14,6 +14,7 @@
 #include "jobs/base/buf.h"
 #include "scheduler/engine/engine_internal.h"
 #include "scheduler/engine/plan/plan.h"
+#include "scheduler/engine/store/archive_list.h"
 
 void eng_entry_init(struct entry *en, uint64_t id)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/store/archive_list.h"
 
 static int grow_buckets(struct engine *e, struct error *err)
 {

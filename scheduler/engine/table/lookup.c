@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/requests/requests.h"
 #include "scheduler/engine/store/archive.h"
+#include "scheduler/engine/store/archive_list.h"
 
 static struct page *page_of(const struct engine *e, uint64_t id)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/requests/requests.h"
 #include "tests/tap.h"
 
 static const struct engine_conf conf = {.kill_grace_s = 7};

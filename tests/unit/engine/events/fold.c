@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "scheduler/engine/engine_internal.h"
+#include "scheduler/engine/events/fold.h"
 #include "tests/tap.h"
 
 static struct job template(void)

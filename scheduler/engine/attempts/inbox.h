@@ -1,0 +1,17 @@
+/* inbox.h - notes of the allocator that are not handled yet. */
+#ifndef MGPU_SCHEDULER_ENGINE_ATTEMPTS_INBOX_H
+#define MGPU_SCHEDULER_ENGINE_ATTEMPTS_INBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "slurm/alloc.h"
+
+/* Notes stay here until what they caused is durable. */
+struct inbox {
+    struct alloc_note *notes; /* owned */
+    bool *handled;            /* owned; staged, not yet durable */
+    size_t n, cap;
+};
+
+#endif

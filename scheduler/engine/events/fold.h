@@ -1,0 +1,22 @@
+/* fold.h - an event changes a job. */
+#ifndef MGPU_SCHEDULER_ENGINE_EVENTS_FOLD_H
+#define MGPU_SCHEDULER_ENGINE_EVENTS_FOLD_H
+
+#include "db/store.h"
+#include "jobs/base/error.h"
+
+struct entry;
+
+/* err  ERR_STATE the table has no such move, ERR_INVAL a bad detail; the
+ *      entry is unchanged */
+int eng_fold(struct entry *en, const struct store_event *ev,
+             struct error *err) MUST_CHECK;
+/* Takes what the text of a submit says: all but the user and the time, which
+ * are the event's. err as eng_fold() */
+int eng_take_submit(struct entry *en, const char *text,
+                    struct error *err) MUST_CHECK;
+/* As eng_fold() of a submit, after eng_take_submit(). */
+int eng_fold_taken(struct entry *en, const struct store_event *ev,
+                   struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,28 @@
+/* rules.h - dependencies and begin times: when a job may be planned at all. */
+#ifndef MGPU_SCHEDULER_ENGINE_RULES_RULES_H
+#define MGPU_SCHEDULER_ENGINE_RULES_RULES_H
+
+#include "scheduler/engine/table/entry.h"
+
+struct engine;
+
+/* err  ERR_INVAL a job that this one depends on does not exist, or belongs to
+ *      another user */
+int eng_check_depends(struct engine *e, const struct job *job,
+                      struct error *err) MUST_CHECK;
+/* Updates which jobs each queued job still depends on; holds those whose
+ * dependency can never be satisfied. */
+void eng_depends(struct engine *e);
+/* The same for one job, after eng_fates_anew(). err  its hold could not be
+ * staged */
+int eng_depends_one(struct engine *e, struct entry *en,
+                    struct error *err) MUST_CHECK;
+/* Begins a pass: forgets what was found out about sweeps. */
+void eng_fates_anew(struct engine *e);
+
+/* Sets whether the begin time of a new or replayed job is still to come. */
+void eng_begin_one(struct engine *e, struct entry *en);
+/* Releases the jobs whose begin time has come, and sets when to look again. */
+void eng_begins(struct engine *e);
+
+#endif

@@ -1,0 +1,146 @@
+/* entry.h - a job with what only the engine needs to know. */
+#ifndef MGPU_SCHEDULER_ENGINE_TABLE_ENTRY_H
+#define MGPU_SCHEDULER_ENGINE_TABLE_ENTRY_H
+
+#include "jobs/spec/spec.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/engine/events/event_codec.h"
+#include "scheduler/engine/table/job_lists.h"
+
+/* Exit codes that are ours, as mgpu-submit --wait returns them. */
+enum {
+    EXIT_NOT_NOW = 75,   /* of a worker that could not claim */
+    EXIT_FENCED = 76,    /* of one that was told to stop */
+    EXIT_NO_SECRET = 78, /* of one that could not have what it names */
+    EXIT_TIME_LIMIT = 124,
+    EXIT_NEVER_RAN = 125, /* or was lost */
+    EXIT_SIGNAL = 128,    /* plus the signal */
+    EXIT_CANCELLED = 130,
+    EXIT_CANCELLED_BY_ADMIN = 143,
+};
+
+/* How many step times an entry keeps. */
+enum { ENG_STEPS = 9 };
+
+/* The fate of a whole sweep, kept in its first task; see dependencies.c. */
+struct fates {
+    uint64_t round; /* the pass that found it; 0: not known */
+    enum depend_fate fate[DEPEND_N];
+    const struct job *of[DEPEND_N]; /* the task that decides; NULL: not known */
+};
+
+/* A job with what only the engine needs to know. The times below are on the
+ * engine's clock; INFINITY is never, NAN not yet. */
+struct entry {
+    struct job job;
+
+    /* Read for each job of a plan, as the first members of struct job are. */
+    double not_before_s; /* QUEUED: do not start earlier */
+    double preempted_s;  /* when job.preempt_s was; -INFINITY: never */
+    uint64_t changed;    /* as ticket, of the last event */
+    int32_t dropped; /* not live: the attempt that was taken back and that the
+                        allocator must still release; 0: none */
+    int32_t n_live;  /* first task of a sweep: tasks with devices, in a plan */
+    /* QUEUED, and depends on another job; see dependencies.c */
+    bool is_waiting;
+    bool is_early;   /* its time has not come; see begin_time.c */
+    bool is_planned; /* within one plan: it starts; see user_limits.c */
+    bool is_saved;   /* a copy is in engine.saved; not yet to the store */
+    bool is_ahead;   /* asked for although it did not fit, see submit_ahead.c */
+    bool is_held;    /* the attempt waits, and not for devices */
+
+    struct filed filed; /* see job_lists.h */
+
+    struct texts own; /* fixed from the submit on */
+    char *dir;        /* the common place; owned. job.dir is what counts */
+    struct entry *next_by_key;
+
+    /* Of the current or last attempt, for its row in the store. */
+    enum job_state attempt_state;
+    int32_t attempt_exit, attempt_signal; /* exit -1: not ended */
+    double attempt_end_s;                 /* seconds since 1970 */
+    bool is_taken_back; /* the last attempt is pending in the cluster's queue,
+                           and the engine cancels it there */
+
+    /* Volatile: known anew after a restart. */
+    double start_now_s;  /* when the attempt got its devices */
+    double ask_at_s;     /* ask the allocator for the attempt (again) */
+    double release_at_s; /* ask it (again) to end the attempt */
+    double stalled_s;    /* since when it is STALLED */
+    double granted_s;    /* since when a claim is waited for */
+    double tell_at_s;    /* tell the allocator (again) who claimed */
+    double warn_at_s;    /* have it (again) send the warning */
+    double told_s;       /* since when the attempt is to end */
+    double spoke_s;      /* its worker, last; seconds since 1970 */
+    /* The first iteration that a heartbeat of attempt pace_of reported, and
+     * when: the average step time includes evaluations. pace_of 0: none. */
+    int32_t pace_of;
+    int64_t pace_iteration;
+    double pace_s;
+    /* Its progress, from its heartbeats. */
+    int64_t work;   /* as engine_beat.work */
+    bool saves;     /* as engine_beat.saves */
+    double moved_s; /* when it last made any; NAN: not told yet */
+    double step_s;  /* what an iteration takes, the median of: */
+    float steps_s[ENG_STEPS];
+    uint32_t n_steps;   /* so far; the newest is [(n_steps - 1) % ENG_STEPS] */
+    bool is_stuck;      /* STALLED, though its worker beats */
+    bool is_heard;      /* the allocator or a worker has reported the attempt
+                           since the daemon started */
+    bool is_by_wall;    /* start_now_s comes from stored wall clock times; no
+                           worker has reported a better one */
+    bool is_from_claim; /* the limit counts from the claim: between the grant
+                           and the claim there was no daemon for a while */
+    bool is_suspended;  /* its ranks are stopped, since suspended_s */
+    double suspended_s;
+    const char *give_up; /* static: why the engine ends this attempt */
+    bool asked_before;   /* the allocator may know the attempt already */
+    bool is_resumed;     /* the daemon before may have requested it, this one
+                            has not yet */
+    bool is_unasked;     /* this daemon has not even tried to request it */
+
+    bool is_corrupt;    /* set apart, see corrupt_jobs.c */
+    bool has_no_submit; /* not even that could be read */
+    bool may_live;      /* is_corrupt: its last attempt may still run */
+
+    uint64_t ticket; /* of the submit; 0: replayed at the start */
+
+    /* Ended; see archive.c. */
+    struct entry *next_ended;
+    int32_t n_tasks_over; /* of the first task of a sweep: that have ended */
+    bool is_listed;       /* it may leave; with all of its sweep */
+    bool is_archived;     /* the store's archive has it */
+    bool is_told;         /* its last event says how far it came */
+    uint32_t awaited;     /* by a job of this round of looking, see archive.c */
+
+    struct fates fates; /* good for one pass */
+};
+
+/* A job with a number and nothing else. */
+void eng_entry_init(struct entry *en, uint64_t id);
+/* A new entry with its directory, in no engine; NULL: no memory. */
+struct entry *eng_entry_new(const char *jobs_dir, uint64_t id);
+/* Its directory is the common one, of its id. */
+int eng_set_dir(struct entry *en, const char *jobs_dir,
+                struct error *err) MUST_CHECK;
+void eng_entry_clear(struct entry *en); /* but for the entry itself */
+void eng_entry_free(struct entry *en);  /* NULL is fine */
+/* Whether the attempt must end. */
+bool eng_is_ending(const struct entry *en);
+/* Whether the allocator must still be asked to release it. */
+bool eng_wants_release(const struct entry *en);
+/* Whether a QUEUED job is not to be planned yet: a dependency is open, or its
+ * begin time is to come. */
+bool eng_waits(const struct entry *en);
+/* What the job's allocation is to be asked for with: its own wishes, and the
+ * configuration's where it has none. Texts are borrowed.
+ * in   gpus_per_node  for the memory; 0 counts as 1 */
+struct alloc_where eng_where(const struct engine_conf *conf,
+                             const struct job *job, int32_t gpus_per_node);
+static inline bool eng_is_exclusive(const struct engine_conf *conf,
+                                    const struct job *job)
+{
+    return job->where.exclusive || conf->where.exclusive;
+}
+
+#endif
