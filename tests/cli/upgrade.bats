@@ -1,0 +1,38 @@
+#!/usr/bin/env bats
+# upgrade.bats - a state directory that older programs wrote is replayed; see
+# tests/data/old_state/make.sh.
+# shellcheck disable=SC2154 # bats sets output
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || exit 1
+    [ "$(id -u)" = 0 ] || skip "the jobs are root's"
+    mkdir -m 700 d
+    tar -C d --no-same-owner -xzf \
+        "$MGPU_SRC/tests/data/old_state/state.tar.gz" state
+}
+teardown() { ctld_stop; }
+
+stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
+
+@test "jobs, metrics and settings of an older state directory are there" {
+    ctld_start
+    job_is 1 COMPLETED
+    job_is 4 QUEUED
+    job_is 5 HELD
+    [ "$(stat --metrics 1 --jsonl | grep -c '"iteration":')" = 3 ]
+    [[ $(stat --logs 1) == "" ]]
+    stat -t all | grep -q 'Paused: nothing new is started'
+    "$MGPU_BIN/mgpu-admin" policy show | grep limits.max_jobs_per_user |
+        grep -q 50
+    [ "$("$MGPU_BIN/mgpu-admin" fsck)" = sound ]
+    "$MGPU_BIN/mgpu-admin" --quiet resume
+    wait_for 60 job_is 4 COMPLETED
+    ctld_kill
+    ctld_start
+    job_is 4 COMPLETED
+    ctld_term
+    "$MGPU_BIN/mgpu-ctld" --fsck d/state
+}
