@@ -303,27 +303,6 @@ int store_sqlite_backup(const char *dir, const char *dest,
 int store_sqlite_check(const char *dir,
                        void (*each)(void *arg, const char *finding), void *arg);
 
-/* One SELECT that somebody wrote, over the views of mgpu-db(5) in both files,
- * on a connection of its own that can only read.
- *
- * in   row  called with the columns' names before the first row, is_head, and
- *           then for each; returns 1, 0 for no more of them, or -1
- * out  ret_is_cut  there were more rows than rows_max, or row() wanted no more
- * err  ERR_DENIED it is no SELECT, or names something else than views;
- *      ERR_INVAL  SQLite does not take it;  ERR_TIMEOUT;  ERR_UNAVAIL *stop
- */
-struct store_select {
-    const char *text;
-    int64_t rows_max;
-    double time_max_s;
-    const _Atomic bool *stop; /* NULL: nobody stops it */
-};
-typedef int select_row_f(void *arg, const struct store_cell *cells, size_t n,
-                         bool is_head, struct error *err);
-int store_sqlite_select(const char *dir, const struct store_select *q,
-                        select_row_f *row, void *arg, bool *ret_is_cut,
-                        struct error *err) MUST_CHECK;
-
 /* Contents live as long as the process; reopening the same world (see
  * store_mem_create's `world`) is how tests restart a daemon. */
 struct store_mem_world;

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/sqlite/select_sqlite.h"
-
 /* An administrator's shell may hold a lock for a moment. No thread that calls
  * the store has anything better to do, but users wait for their answers: after
  * this the batch is refused with ERR_BUSY. */
@@ -89,7 +87,6 @@ int db_open(struct db *d, const char *path, const char *name, bool reader,
                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
 
     *d = (struct db){.name = name};
-    select_memory_init();
     /* One thread at a time uses a connection: the store sees to that. */
     if (sqlite3_open_v2(path, &d->h,
                         flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,

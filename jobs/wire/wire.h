@@ -145,7 +145,6 @@
  *   mgpu.iterations/1, mgpu.epochs/1, mgpu.values/1
  *     {"job":12,"columns":["attempt","rank",..],"rows":[[1,0,..],..]} - the
  *     columns of the view in mgpu-db(5), without "job"
- *   mgpu.sql/1    {"columns":["job",..],"rows":[[1,..],..],"is_cut":false}
  *   mgpu.nodes/1  {"nodes":[{"name","gpu_type","gpu_bytes","gpus_total",
  *     "gpus_free","is_up","state","why","used","partitions","features",
  *     "reservation","address"}]}

@@ -398,7 +398,6 @@ void ctld_destroy(struct ctld *c)
     thread_destroy(c->logins);
     ctld_users_clear(c);
     thread_destroy(c->backups);
-    thread_destroy(c->selects);
     thread_destroy(c->submits);
     thread_destroy(c->logs);
     thread_destroy(c->reader);

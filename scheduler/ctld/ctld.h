@@ -108,10 +108,6 @@ struct ctld_parts { /* all borrowed, all outlive the daemon */
     /* store_sqlite_backup(), or NULL; called on a thread of its own. */
     int (*backup)(const char *state_dir, const char *dest,
                   const _Atomic bool *stop, struct error *err);
-    /* store_sqlite_select(), or NULL; called on another such thread. */
-    int (*select)(const char *state_dir, const struct store_select *q,
-                  select_row_f *row, void *arg, bool *ret_is_cut,
-                  struct error *err);
     /* store_sqlite_damage(), or NULL. */
     bool (*damage)(const char *state_dir, struct store_damage *ret);
     /* store_sqlite_check(), or NULL; as backup. */

@@ -208,7 +208,6 @@ struct ctld {
 
     struct loop_source *watchdog;
     struct thread *backups; /* NULL before the first */
-    struct thread *selects; /* likewise */
     struct ctld_backup backup;
     struct ctld_room room;
     struct store_damage metrics_damage; /* when it was looked at last */

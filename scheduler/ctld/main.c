@@ -302,8 +302,7 @@ static int live(const struct args *a, const struct conf *conf,
                                  .reopen_log = daemonpipe_reopen,
                                  .backup = store_sqlite_backup,
                                  .damage = store_sqlite_damage,
-                                 .check = check_all,
-                                 .select = store_sqlite_select};
+                                 .check = check_all};
         rc = serve(&all, s, err);
     }
     compose_clear(&parts);

@@ -351,12 +351,13 @@ END
         'env: {HF_TOKEN: x, MODE: y}' >job.yaml
     submit --quiet --hold job.yaml
     # As it stands there, less what the shell takes away.
-    question=$(awk '/mgpu-stat --sql "SELECT/ { on = 1 } on
-        on && /"$/ && !/--sql/ { exit }' "$MGPU_SRC/docs/security.md" |
-        tr '\n' ' ' | sed 's/.*--sql "//; s/" *$//')
+    question=$(awk '/sqlite3 -readonly state.db "SELECT/ { on = 1 } on
+        on && /"$/ && !/state.db/ { exit }' "$MGPU_SRC/docs/security.md" |
+        tr '\n' ' ' | sed 's/.*state.db "//; s/" *$//')
     [[ $question == SELECT*"e.key LIKE '%KEY%')" ]]
-    [ "$(stat --no-header --sql "$question")" = "" ]
+    ask() { sqlite3 -readonly "$ctld_dir/state/state.db" "$1"; }
+    [ "$(ask "$question")" = "" ]
     # What is sealed stands for what would not be.
-    run -0 stat --no-header --sql "${question/NOT LIKE/LIKE}"
+    run -0 ask "${question/NOT LIKE/LIKE}"
     [[ $output == *1*HF_TOKEN* && $output != *MODE* ]]
 }

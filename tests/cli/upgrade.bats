@@ -36,3 +36,9 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     ctld_term
     "$MGPU_BIN/mgpu-ctld" --fsck d/state
 }
+
+@test "what was removed is refused by name, with what to use instead" {
+    run "$MGPU_BIN/mgpu-stat" --sql "SELECT 1"
+    [ "$status" -eq 64 ]
+    [[ $output == *"--sql was removed: ask sqlite3 -readonly of a backup"* ]]
+}

@@ -20,7 +20,6 @@ void serve_policy_set(void *arg, struct http_exchange *x);
 void serve_plan(void *arg, struct http_exchange *x);
 void serve_backup(void *arg, struct http_exchange *x);
 void serve_fsck(void *arg, struct http_exchange *x);
-void serve_sql(void *arg, struct http_exchange *x);
 void serve_reload(void *arg, struct http_exchange *x);
 void serve_admin_log(void *arg, struct http_exchange *x);
 void serve_queue(void *arg, struct http_exchange *x);

@@ -37,7 +37,6 @@ const struct http_route ctld_routes[] = {
     {"GET", "/v1/admin/plan", serve_plan},
     {"POST", "/v1/admin/backup", serve_backup},
     {"POST", "/v1/admin/fsck", serve_fsck},
-    {"POST", "/v1/admin/sql", serve_sql},
     {"GET", "/v1/admin/log", serve_admin_log},
     {"POST", ATTEMPT "key", serve_key},
     {"POST", ATTEMPT "claim", serve_claim},

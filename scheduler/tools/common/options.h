@@ -27,6 +27,8 @@ struct tool {
     const char *summary;
     const struct opt *opts; /* ends with id 0 */
     int section;            /* of its manual page; 0: 1 */
+    const struct opt
+        *gone; /* NULL, or removed options: doc names the way now */
 };
 
 /* What tools have alike: rows for their tables, and where it goes. A tool's own

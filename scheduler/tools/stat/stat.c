@@ -11,7 +11,6 @@
 #include "scheduler/tools/common/queue_json.h"
 #include "scheduler/tools/common/saved_formats.h"
 #include "scheduler/tools/export/plot.h"
-#include "scheduler/tools/stat/sql.h"
 #include "scheduler/tools/stat/stat_args.h"
 #include "scheduler/tools/views/show.h"
 #include "scheduler/tools/views/top.h"
@@ -276,19 +275,6 @@ static int watch(struct client *c, const struct stat_args *a, struct error *err)
     return watch_queue(c, &w, err);
 }
 
-static int sql(struct client *c, const struct stat_args *a, FILE *csv,
-               struct error *err)
-{
-    json_t *reply = NULL;
-    int rc = sql_ask(c, a->sql, a->f.count, a->timeout_s, &reply, err);
-    if (rc == 0)
-        rc = csv         ? sql_csv(&a->f.show, reply, csv, err)
-             : a->f.json ? fetch_print(&a->f, reply, err)
-                         : show_sql(&a->f.show, reply, err);
-    json_decref(reply);
-    return rc;
-}
-
 static int cancel_all(struct client *c, const struct stat_args *a, char **words,
                       size_t n, int *ret_exit, struct error *err)
 {
@@ -308,9 +294,8 @@ static int export(struct client *c, const struct stat_args *a, const char *word,
     FILE *out = a->output ? fopen(a->output, "we") : stdout;
     if (!out)
         return error_sys(err, errno, "create '%s'", a->output);
-    int rc = word     ? export_rows(c, word, view, a->format, out, err)
-             : a->sql ? sql(c, a, out, err)
-                      : queue(c, a, out, err);
+    int rc = word ? export_rows(c, word, view, a->format, out, err)
+                  : queue(c, a, out, err);
     if (a->output && fclose(out) != 0 && rc == 0)
         rc = error_sys(err, errno, "write '%s'", a->output);
     return rc;
@@ -336,8 +321,6 @@ static int views(const struct stat_args *a, size_t n, char **words,
         rc = gpus(c, a, err);
     else if (rc == 0 && a->view == OPT_STATUS)
         rc = fetch_simple(c, &a->f, "/v1/status", show_status, err);
-    else if (rc == 0 && a->view == OPT_SQL)
-        rc = sql(c, a, NULL, err);
     else if (rc == 0 && a->view == OPT_CANCEL)
         rc = cancel_all(c, a, words, n, ret_exit, err);
     else if (rc == 0 && a->view == OPT_PAPER)

@@ -29,8 +29,6 @@ static const struct opt opts[] = {
     {OPT_GPUS, 0, "gpus", NULL,
      "who had which GPU when, --since an hour ago: held, computing, by whom"},
     {OPT_STATUS, 0, "status", NULL, "the daemon: version, files, counts"},
-    {OPT_SQL, 0, "sql", "SELECT",
-     "what an administrator asks of the views of mgpu-db(5)"},
     {OPT_CANCEL, 0, "cancel", NULL,
      "end the jobs, as mgpu-cancel does, or those that -u and others choose"},
     {OPT_SIGNAL, 0, "signal", "SIG",
@@ -45,7 +43,7 @@ static const struct opt opts[] = {
      "table2, table3, fig1, fig2, fig3"},
     {OPT_EXPORT, 0, "export", "FORMAT",
      "rows of --metrics, --epochs or --profile: csv, jsonl, tensorboard; "
-     "without a job the queue, or --sql: csv"},
+     "without a job the queue: csv"},
     {OPT_OUTPUT, 0, "output", "PATH",
      "where --export writes; a directory for "
      "tensorboard"},
@@ -56,7 +54,7 @@ static const struct opt opts[] = {
      "--watch, or --top, drawn at most so often (1); by itself it is --watch, "
      "which goes on until Ctrl-C or --timeout"},
     {OPT_TIMEOUT, 0, "timeout", "DURATION",
-     "give up waiting, watching or --sql after this long"},
+     "give up waiting or watching after this long"},
     {FILTER_USER, 'u', "user", "USER", "only jobs of USER ('me', 'all')"},
     {FILTER_STATE, 't', "state", "STATE,...",
      "only jobs in these states ('all': ended ones too)"},
@@ -90,11 +88,18 @@ static const struct opt opts[] = {
     {0, 0, NULL, NULL, NULL},
 };
 
+static const struct opt gone[] = {
+    {1, 0, "sql", NULL,
+     "ask sqlite3 -readonly of a backup or of the databases, see mgpu-db(5)"},
+    {0, 0, NULL, NULL, NULL},
+};
+
 const struct tool stat_tool = {
     .name = "mgpu-stat",
     .synopsis = "[options] [JOB...]",
     .summary = "Shows the queue, or jobs in detail.",
     .opts = opts,
+    .gone = gone,
 };
 
 /* The daemon pushes four times a second at most. */
@@ -219,9 +224,6 @@ int stat_on_option(void *arg, const struct opt *o, const char *value,
         return export_format_of(value, &a->format, err);
     case OPT_SIGNAL:
         return cancel_signal(value, &a->signal, err);
-    case OPT_SQL:
-        a->sql = value;
-        return take_view(a, OPT_SQL, o->name, err);
     case OPT_TAIL:
         a->has_tail = true;
         /* fall through */
@@ -311,8 +313,6 @@ static unsigned uses_of(const struct stat_args *a, int n)
         return USES_SINCE | USES_COUNT;
     case OPT_METRICS:
         return a->exports ? 0 : USES_COUNT;
-    case OPT_SQL:
-        return USES_COUNT;
     default:
         return 0;
     }
@@ -383,7 +383,7 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
 {
     bool is_cluster = a->view == OPT_NODES || a->view == OPT_GPUS ||
                       a->view == OPT_STATUS || a->view == OPT_WATCH ||
-                      a->view == OPT_TOP || a->view == OPT_SQL;
+                      a->view == OPT_TOP;
     bool is_many =
         a->view == OPT_EFF && (!filter_is_any(&a->filter) || a->f.count > 0);
     bool needs_job = a->view && a->view != OPT_PAPER && !is_cluster &&
@@ -406,14 +406,12 @@ int stat_check(const struct stat_args *a, int n, struct error *err)
         return error_set(err, ERR_USAGE, "that view takes no job");
     bool has_rows = !a->view || a->view == OPT_METRICS ||
                     a->view == OPT_EPOCHS || a->view == OPT_PROFILE;
-    bool is_queue =
-        n == 0 && (!a->view || a->view == OPT_SQL) && a->format == EXPORT_CSV;
+    bool is_queue = n == 0 && !a->view && a->format == EXPORT_CSV;
     if (a->exports &&
         ((n != 1 && !is_queue) || (!has_rows && !is_queue) || a->f.json))
         return error_set(err, ERR_USAGE,
                          "--export takes one job, and --metrics, --epochs or "
-                         "--profile; or no job and csv: the queue, "
-                         "or --sql");
+                         "--profile; or no job and csv: the queue");
     if (a->exports && a->format == EXPORT_TENSORBOARD && !a->output)
         return error_set(err, ERR_USAGE,
                          "--export tensorboard needs --output "

@@ -25,7 +25,6 @@ enum {
     OPT_NODES,
     OPT_GPUS,
     OPT_STATUS,
-    OPT_SQL,
     OPT_CANCEL,
     OPT_SIGNAL,
     OPT_WAIT,
@@ -65,7 +64,7 @@ struct stat_args {
     struct filter filter;
     const char *url;
     const char *file, *of, *output;
-    const char *sql, *signal;
+    const char *signal;
     bool exports;
     enum export_format format;
     struct report_conf report;

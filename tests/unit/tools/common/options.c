@@ -12,7 +12,10 @@ static const struct opt opts[] = {
     {3, 0, "json", NULL, "json"},
     {0, 0, NULL, NULL, NULL},
 };
-static const struct tool tool = {"mgpu-x", "[options] FILE", "x", opts, 0};
+static const struct tool tool = {.name = "mgpu-x",
+                                 .synopsis = "[options] FILE",
+                                 .summary = "x",
+                                 .opts = opts};
 
 struct seen {
     char text[200];
