@@ -106,16 +106,6 @@ struct store_removed {
     double end_s, removed_s; /* NAN: not known */
 };
 
-/* A stretch of the wall clock that was lived through: nobody set the clock in
- * it, and no daemon was away for long. Ids are in the order in which spans were
- * lived, which need not be that of their times. */
-struct store_span {
-    uint64_t id; /* 1, 2, 3 ... */
-    double begin_s, end_s;
-    bool is_synced; /* the clock was kept right from outside */
-};
-enum { STORE_SPANS_MAX = 64 }; /* that are kept: the last ones */
-
 enum store_archive_order {
     ARCHIVE_BY_ID,
     ARCHIVE_NEWEST, /* the highest number first */
@@ -248,13 +238,6 @@ struct store_ops {
      * err  ERR_NOTFOUND no such job was removed */
     int (*removed)(struct store *s, uint64_t job, struct store_removed *ret,
                    struct error *err);
-    /* The spans, by id, into ret[STORE_SPANS_MAX]; and one of them is written,
-     * whether it is there or not. Of the thread that calls append().
-     * err  as append() */
-    int (*spans)(struct store *s, struct store_span *ret, size_t *ret_n,
-                 struct error *err);
-    int (*put_span)(struct store *s, const struct store_span *span,
-                    struct error *err);
     /* Calls row() for each row; cells are borrowed for the call. row() must
      * neither wait nor query: it holds up other queries, and the log. */
     int (*query)(struct store *s, const struct store_query *q,

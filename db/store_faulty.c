@@ -128,22 +128,6 @@ static int faulty_removed(struct store *s, uint64_t job,
     return in->ops->removed(in, job, ret, err);
 }
 
-static int faulty_spans(struct store *s, struct store_span *ret, size_t *ret_n,
-                        struct error *err)
-{
-    struct store *in = faulty(s)->inner;
-
-    return in->ops->spans(in, ret, ret_n, err);
-}
-
-static int faulty_put_span(struct store *s, const struct store_span *span,
-                           struct error *err)
-{
-    struct store *in = faulty(s)->inner;
-
-    return in->ops->put_span(in, span, err);
-}
-
 static int faulty_query(struct store *s, const struct store_query *q,
                         int (*row)(void *arg, const struct store_cell *cells,
                                    size_t n, struct error *err),
@@ -216,8 +200,6 @@ static const struct store_ops faulty_ops = {
     .purge_rows = faulty_purge_rows,
     .remove_jobs = faulty_remove_jobs,
     .removed = faulty_removed,
-    .spans = faulty_spans,
-    .put_span = faulty_put_span,
     .query = faulty_query,
     .destroy = faulty_destroy,
 };

@@ -67,13 +67,6 @@ void mem_table_put(struct mem_table *t, struct mem_item *it);
 /* As purge_rows(); tables[VIEW_N]. */
 void mem_purge(struct mem_table *tables, struct store_purge *io);
 
-/* ---- spans, mem_archive.c ------------------------------------------------ */
-struct mem_spans {
-    struct store_span at[STORE_SPANS_MAX]; /* by id */
-    size_t n;
-};
-void mem_span_put(struct mem_spans *spans, const struct store_span *span);
-
 /* ---- mem_archive.c ------------------------------------------------------ */
 struct mem_archive {
     struct store_archived *jobs; /* owned, with keys and lines; by id */

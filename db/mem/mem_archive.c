@@ -270,20 +270,3 @@ int mem_removed(const struct mem_archive *a, uint64_t job,
     return error_set(err, ERR_NOTFOUND, "job %llu was not removed",
                      (unsigned long long)job);
 }
-
-void mem_span_put(struct mem_spans *spans, const struct store_span *span)
-{
-    size_t at = 0;
-    while (at < spans->n && spans->at[at].id < span->id)
-        at++;
-    bool is_there = at < spans->n && spans->at[at].id == span->id;
-    if (!is_there && spans->n == STORE_SPANS_MAX) {
-        if (at == 0)
-            return; /* older than all that are kept */
-        memmove(spans->at, spans->at + 1, --at * sizeof(*spans->at));
-    } else if (!is_there) {
-        memmove(spans->at + at + 1, spans->at + at,
-                (spans->n++ - at) * sizeof(*spans->at));
-    }
-    spans->at[at] = *span;
-}

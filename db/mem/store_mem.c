@@ -20,7 +20,6 @@ struct store_mem_world {
     struct mem_table tables[VIEW_N];
     struct mem_archive archive;
     uint64_t last_seq; /* of all events, also of those that were removed */
-    struct mem_spans spans;
 };
 
 struct store_mem {
@@ -315,25 +314,6 @@ static int mem_find_removed(struct store *s, uint64_t job,
     return rc;
 }
 
-static int mem_spans(struct store *s, struct store_span *ret, size_t *ret_n,
-                     struct error *err)
-{
-    const struct mem_spans *of = &world_of(s)->spans;
-
-    (void)err;
-    memcpy(ret, of->at, of->n * sizeof(*ret));
-    *ret_n = of->n;
-    return 0;
-}
-
-static int mem_put_span(struct store *s, const struct store_span *span,
-                        struct error *err)
-{
-    (void)err;
-    mem_span_put(&world_of(s)->spans, span);
-    return 0;
-}
-
 /* ---- rows ---------------------------------------------------------------- */
 
 static enum store_view row_view(const struct metric_row *row)
@@ -517,8 +497,6 @@ static const struct store_ops mem_ops = {
     .lines = mem_lines,
     .remove_jobs = mem_remove_jobs,
     .removed = mem_find_removed,
-    .spans = mem_spans,
-    .put_span = mem_put_span,
     .rows = mem_rows,
     .sync_rows = mem_sync_rows,
     .purge_rows = mem_purge_rows,

@@ -5,6 +5,9 @@
 -- that a clock which is wrong for a while makes nothing old. In the order in
 -- which they were lived, which need not be that of their times; the sum is over
 -- all other columns.
+--
+-- Nothing reads or writes it any more: retention goes by the synchronised wall
+-- clock. The table stays, so that a file of any version has one shape.
 
 CREATE TABLE span (
     span        INTEGER PRIMARY KEY,

@@ -33,10 +33,6 @@ static const struct {
      " FROM removed WHERE sum IS NOT NULL",
      8, 5},
     {"line", "SELECT sum, job, line FROM line WHERE sum IS NOT NULL", 2, 7},
-    {"span",
-     "SELECT sum, span, begin_at, end_at, is_synced FROM span"
-     " WHERE sum IS NOT NULL",
-     4, 6},
 };
 enum { N_TABLES = sizeof(tables) / sizeof(tables[0]) };
 
@@ -53,8 +49,6 @@ static void say(struct findings *f, const char *what, sqlite3_stmt *st)
     else if (strcmp(what, "removed") == 0)
         finding(f, "job %lld: that it was removed is not as it was written",
                 first);
-    else if (what[0] == 's')
-        finding(f, "span %lld of the clock is not as it was written", first);
     else if (what[0] == 'l')
         finding(f, "job %lld: its line is not as it was written", first);
     else if (what[0] == 'j')

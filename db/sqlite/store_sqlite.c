@@ -323,18 +323,6 @@ static int sqlite_removed(struct store *base, uint64_t job,
     return archive_removed(&sqlite(base)->archive, job, ret, err);
 }
 
-static int sqlite_spans(struct store *base, struct store_span *ret,
-                        size_t *ret_n, struct error *err)
-{
-    return spans_read(&sqlite(base)->state, ret, ret_n, err);
-}
-
-static int sqlite_put_span(struct store *base, const struct store_span *span,
-                           struct error *err)
-{
-    return span_write(&sqlite(base)->state, span, err);
-}
-
 /* ---- the other members --------------------------------------------------- */
 
 /* After a call that metrics.db has answered with rc, which is returned. */
@@ -416,8 +404,6 @@ static const struct store_ops sqlite_ops = {
     .lines = sqlite_lines,
     .remove_jobs = sqlite_remove_jobs,
     .removed = sqlite_removed,
-    .spans = sqlite_spans,
-    .put_span = sqlite_put_span,
     .rows = sqlite_rows,
     .sync_rows = sqlite_sync_rows,
     .purge_rows = sqlite_purge_rows,

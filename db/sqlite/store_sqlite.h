@@ -111,13 +111,6 @@ int rows_purge(struct rows *r, struct store_purge *io,
 int remove_jobs(const struct db *d, const uint64_t *jobs, size_t n, double at_s,
                 struct error *err) MUST_CHECK;
 
-/* ---- span_sqlite.c ------------------------------------------------------- */
-/* As spans() and put_span() of the store. */
-int spans_read(const struct db *d, struct store_span *ret, size_t *ret_n,
-               struct error *err) MUST_CHECK;
-int span_write(const struct db *d, const struct store_span *span,
-               struct error *err) MUST_CHECK;
-
 /* ---- purge_sqlite.c ------------------------------------------------------ */
 /* d: of struct rows, whose lock is held */
 int purge_some(struct purge *p, const struct db *d, struct store_purge *io,

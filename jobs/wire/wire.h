@@ -169,7 +169,7 @@
  *     "storage":{"free_bytes","min_free_bytes","is_short"},
  *     "metrics_damage":{"file","is_waiting"}|null,
  *     "kept":{"jobs_since","rows_since","jobs_removed","rows_removed",
- *     "looked","longer_s"}}
+ *     "looked","waits_for_clock"}}
  *     spools_undrained: attempts since the daemon's start that ended before
  *     all their rows were stored, because the store took none; loop: how long
  *     callbacks of the event loop took since then, and the longest; how much
@@ -180,8 +180,8 @@
  *     damaged and put aside, or null; is_waiting: metrics.db is damaged, which
  *     the next start will put aside;
  *     kept: since null: all; removed since the start; looked: when the last
- *     look through all rows was over; longer_s: by how much rows are kept
- *     longer than was asked, for the clock was set or no daemon was there
+ *     look through all rows was over; waits_for_clock: the kernel says
+ *     that the clock is not synchronised, and nothing is removed meanwhile
  *   mgpu.reload/1 {"reload":as in mgpu.status/1}: keys, ", " between, that are
  *     in effect now, or will be after a restart
  *   mgpu.policy/1 {"policy","summary","file","keys":[{"key","value","default",

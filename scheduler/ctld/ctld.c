@@ -345,8 +345,8 @@ int ctld_create(const struct ctld_parts *parts, struct ctld **ret,
         ctld_forecast_init(c, err) < 0 || make_engine(c, err) < 0 ||
         ctld_admin_init(c, err) < 0 || ctld_policy_init(c, err) < 0 ||
         make_http(c, err) < 0 || ctld_backups_init(c, err) < 0 ||
-        ctld_spans_init(c, err) < 0 || ctld_retire_init(c, err) < 0 ||
-        ctld_retention_init(c, err) < 0 || ctld_memory_init(c, err) < 0) {
+        ctld_retire_init(c, err) < 0 || ctld_retention_init(c, err) < 0 ||
+        ctld_memory_init(c, err) < 0) {
         ctld_destroy(c);
         return -1;
     }
@@ -425,7 +425,6 @@ void ctld_destroy(struct ctld *c)
     ctld_seals_clear(c);
     ctld_backups_clear(c);
     ctld_retention_clear(c);
-    ctld_spans_clear(c);
     ctld_retire_clear(c);
     ctld_memory_clear(c);
     loop_destroy(c->loop);

@@ -110,26 +110,13 @@ struct ctld_retention { /* metrics_retention.c */
     double yielded_s; /* that batches were let go first, since the last piece */
     double passed_s;  /* when the last pass ended; NAN: not yet */
     uint64_t n_of_pass;
+    bool waits_for_clock; /* the last pass was skipped */
 };
 struct ctld_memory {  /* malloc_trim.c */
     struct task task; /* the first */
     struct loop_source *timer;
     bool is_trimming;
     size_t n_left; /* archived jobs, since the last time */
-};
-struct ctld_spans {   /* clock_spans.c */
-    struct task task; /* the first */
-    struct loop_source *timer;
-    struct store_span at[STORE_SPANS_MAX]; /* by id; the last one goes on */
-    size_t n;
-    double anchor_s, anchor_wall_s; /* where both clocks were */
-    double looked_s;                /* monotonic */
-    uint64_t written_id;            /* of those before it all are */
-    bool is_busy;
-    struct store *store; /* of the task, as all below */
-    struct store_span written;
-    int rc;
-    struct error why;
 };
 struct ctld_backup { /* backup_schedule.c */
     struct loop_source *timer;
@@ -212,7 +199,6 @@ struct ctld {
     struct ctld_room room;
     struct store_damage metrics_damage; /* when it was looked at last */
     struct ctld_retention retention;
-    struct ctld_spans spans;
     struct ctld_memory memory;
     struct ctld_retire retire;
     struct audit *audit;
@@ -512,6 +498,9 @@ int ctld_retention_init(struct ctld *c, struct error *err) MUST_CHECK;
 void ctld_retention_clear(struct ctld *c);
 /* The configuration is another: begins anew. */
 void ctld_retention_again(struct ctld *c);
+/* What ended before this is older than age_s; -INFINITY while the kernel says
+ * that the clock is not synchronised: nothing is. Seconds since 1970. */
+double ctld_before(const struct ctld *c, double age_s);
 /* Rows are kept of jobs that ended since then; -INFINITY: of all. */
 double ctld_rows_since(struct ctld *c);
 /* It ended before that: what rows it had were removed, or just are. */
@@ -525,17 +514,6 @@ int ctld_memory_init(struct ctld *c, struct error *err) MUST_CHECK;
 /* So many more are archived, and leave memory with the next step. */
 void ctld_jobs_left(struct ctld *c, size_t n);
 void ctld_memory_clear(struct ctld *c);
-
-/* ---- clock_spans.c ---------------------------------------------------------
- */
-/* The thread of the commits is there. */
-int ctld_spans_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_spans_clear(struct ctld *c);
-/* Before anything gets a time. */
-void ctld_spans_look(struct ctld *c);
-/* What ended before this is older than age_s, whatever became of the clock;
- * since 1970. */
-double ctld_spans_before(struct ctld *c, double age_s);
 
 /* ---- job_retention.c -------------------------------------------------------
  */

@@ -16,8 +16,8 @@
 #include "jobs/base/log.h"
 #include "scheduler/ctld/ctld_internal.h"
 
-/* One each of a step, of job_retention.c and of clock_spans.c. */
-enum { COMMITS_MAX = 3 };
+/* One each of a step and of job_retention.c. */
+enum { COMMITS_MAX = 2 };
 /* After a failed step (a full disk, most likely): often enough to be back
  * soon, seldom enough to be no load. */
 static const double RETRY_S = 0.5, COMPLAIN_EVERY_S = 10;
@@ -190,7 +190,6 @@ static void step(struct ctld *c)
         c->step_again = true;
         return;
     }
-    ctld_spans_look(c);
     c->commit->began_s = c->parts.clock->now_s(c->parts.clock);
     int rc = engine_step_begin(c->engine, &batch, &err);
     go_on(c, rc, batch, &err);

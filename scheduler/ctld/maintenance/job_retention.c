@@ -354,7 +354,7 @@ static void on_timer(void *arg)
 double ctld_jobs_since(struct ctld *c)
 {
     double keep_s = c->parts.conf->jobs_retention_s;
-    return keep_s > 0 ? ctld_spans_before(c, keep_s) : -INFINITY;
+    return keep_s > 0 ? ctld_before(c, keep_s) : -INFINITY;
 }
 
 void ctld_retire_begin(struct ctld *c)

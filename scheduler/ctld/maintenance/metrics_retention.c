@@ -8,8 +8,9 @@
  * is no state but the configuration; a daemon that is killed begins again and
  * finds what is left.
  *
- * Whose clock goes wrong must not lose his curves by it: clock_spans.c says
- * what is old.
+ * While the kernel says that the wall clock is not synchronised, passes are
+ * skipped: a wrong clock makes everything old. A clock that is synchronised to
+ * a wrong time removes rows too early; nothing here protects against that.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -134,6 +135,26 @@ static bool is_wanted(const struct ctld *c)
     return keep_s(c) > 0;
 }
 
+static bool is_synced(const struct ctld *c)
+{
+    const struct clock *clock = c->parts.clock;
+    return clock->is_synced && clock->is_synced(clock);
+}
+
+/* The next pass comes as if this one had been made. */
+static bool must_skip(struct ctld *c)
+{
+    struct ctld_retention *r = &c->retention;
+    bool skips = !is_synced(c);
+    if (skips && !r->waits_for_clock)
+        log_warn("store", "the system clock is not synchronised, old rows and "
+                          "jobs are kept");
+    r->waits_for_clock = skips;
+    if (skips)
+        loop_timer_set(r->timer, pass_s(c));
+    return skips;
+}
+
 static bool must_yield(struct ctld *c)
 {
     struct ctld_retention *r = &c->retention;
@@ -169,13 +190,20 @@ static void on_timer(void *arg)
     struct ctld_retention *r = &c->retention;
     if (c->stopping || r->is_busy || !is_wanted(c))
         return;
+    if (must_skip(c))
+        return;
     if (must_yield(c) || post(c) < 0)
         loop_timer_set(r->timer, YIELD_S);
 }
 
+double ctld_before(const struct ctld *c, double age_s)
+{
+    return is_synced(c) ? wall_s(c) - age_s : -INFINITY;
+}
+
 double ctld_rows_since(struct ctld *c)
 {
-    return is_wanted(c) ? ctld_spans_before(c, keep_s(c)) : -INFINITY;
+    return is_wanted(c) ? ctld_before(c, keep_s(c)) : -INFINITY;
 }
 
 bool ctld_rows_are_gone(struct ctld *c, const struct job *j)
@@ -210,12 +238,11 @@ json_t *ctld_retention_json(struct ctld *c)
 {
     const struct ctld_retention *r = &c->retention;
     double rows_s = ctld_rows_since(c), jobs_s = ctld_jobs_since(c);
-    double longer_s = is_wanted(c) ? wall_s(c) - keep_s(c) - rows_s : 0;
     return json_pack(
-        "{s:o, s:o, s:I, s:I, s:o, s:I}", "jobs_since",
+        "{s:o, s:o, s:I, s:I, s:o, s:b}", "jobs_since",
         isfinite(jobs_s) ? ctld_time(jobs_s) : json_null(), "rows_since",
         isfinite(rows_s) ? ctld_time(rows_s) : json_null(), "jobs_removed",
         (json_int_t)c->stats.jobs_removed, "rows_removed",
         (json_int_t)c->stats.rows_removed, "looked", ctld_time(r->passed_s),
-        "longer_s", (json_int_t)fmax(longer_s, 0));
+        "waits_for_clock", is_wanted(c) && !is_synced(c));
 }

@@ -8,9 +8,6 @@
 #include "scheduler/tools/common/client.h"
 #include "scheduler/tools/common/render.h"
 
-/* Of what is kept longer than was asked. */
-static const int64_t TOLD_S = 3600;
-
 static void print_paused(const json_t *paused)
 {
     char why[600], who[240];
@@ -77,8 +74,9 @@ void admin_print_reload(const json_t *r, bool is_new)
 
 static void print_kept(const json_t *k)
 {
-    char longer[32];
-    int64_t longer_s = field_int(k, "longer_s", 0);
+    if (field_yes(k, "waits_for_clock"))
+        printf(" kept       all rows and jobs: the daemon's clock is not "
+               "synchronised\n");
     if (!json_is_string(json_object_get(k, "rows_since")))
         return;
     printf(" kept       rows of jobs that ended since %s; %" PRId64
@@ -88,10 +86,6 @@ static void print_kept(const json_t *k)
         printf("            archived jobs that ended since %s; %" PRId64
                " jobs removed\n",
                field_str(k, "jobs_since"), field_int(k, "jobs_removed", 0));
-    if (longer_s >= TOLD_S)
-        printf("            %s longer than was asked: the clock was set, or "
-               "no daemon was here\n",
-               render_duration((double)longer_s, longer, sizeof(longer)));
 }
 
 static void print_storage(const json_t *o)

@@ -61,10 +61,7 @@ static void write_job(struct store *s)
                                   .end_s = 2.5,
                                   .line = line};
     b = (struct store_batch){.archived = &gone, .n_archived = 1};
-    struct store_span span = {.id = 1, .begin_s = 1, .end_s = 2.5};
-    ok(is_stored && s->ops->append(s, &b, &err) == 0 &&
-           s->ops->put_span(s, &span, &err) == 0,
-       "a job %s", err.msg);
+    ok(is_stored && s->ops->append(s, &b, &err) == 0, "a job %s", err.msg);
 }
 
 static void take_finding(void *arg, const char *finding)
@@ -158,8 +155,6 @@ static void test_sums(void)
          "job 1: its line is damaged"},
         {"UPDATE line SET job = 2", "UPDATE line SET job = 1",
          "job 2 has a line, and is not archived"},
-        {"UPDATE span SET end_at = 2.25", "UPDATE span SET end_at = 2.5",
-         "span 1 of the clock is not as it was written"},
     };
     struct tmp t;
 
@@ -195,11 +190,6 @@ static void test_upgrade_state(void)
     finds(&t, 0, "", "a file of version 1 is sound as it is");
     s = must_open(&t);
     is_int(count_events(s), 2, "it keeps its events");
-    struct store_span span[STORE_SPANS_MAX];
-    size_t n = 0;
-    ok(s->ops->spans(s, span, &n, NULL) == 0 && n == 1 &&
-           span[0].begin_s == 1 && span[0].end_s == 1 && !span[0].is_synced,
-       "a daemon was there at the last, whatever the clock said before");
     struct store_event e = {.job = 1, .ev = EV_HOLD, .at_s = 2, .uid = 7};
     struct store_batch b = {.events = &e, .n_events = 1};
     ok(s->ops->append(s, &b, NULL) == 0, "and takes more");

@@ -86,7 +86,7 @@ static void test_first_life(void)
     ok(becomes(&r, "/v1/status", "\"looked\":\""), "all was looked at");
     ok(has(&r, "\"jobs_removed\":0"), "none is old enough");
     rig_down(&r);
-    live_on(&r, 20);
+    pass_days(20);
 }
 
 /* In 60 s at most. Who asks for a job itself has it in memory, where it stays:
@@ -150,19 +150,19 @@ static struct store_ops ops;
 static const struct store_ops *real;
 static atomic_int n_found; /* times that the oldest were looked for */
 
-static int purge_and_set_clock(struct store *s, struct store_purge *io,
-                               struct error *err)
+static int purge_and_lose_clock(struct store *s, struct store_purge *io,
+                                struct error *err)
 {
     int rc = real->purge_rows(s, io, err);
     if (rc == 0 && io->is_over)
-        set_days(2000);
+        atomic_store(&is_synced, false);
     return rc;
 }
 
-static const struct store_ops *with_set_clock(const struct store_ops *of)
+static const struct store_ops *with_lost_clock(const struct store_ops *of)
 {
     ops = *(real = of);
-    ops.purge_rows = purge_and_set_clock;
+    ops.purge_rows = purge_and_lose_clock;
     return &ops;
 }
 
@@ -172,27 +172,34 @@ static void keep_for_long(struct ctld_conf *conf)
     conf->max_ended = 1;
 }
 
-/* 11 is old enough for sure, 12 just by the clock, and both are archived. */
+/* 11 is old, 12 is not, and both are archived. */
 static void test_clock(void)
 {
     rig_up(&r, NULL);
     run_job(11, NULL);
     rig_down(&r);
-    live_on(&r, 11);
+    pass_days(11);
     r.tweak = keep_for_long;
     rig_up(&r, NULL);
     run_job(12, NULL);
     run_job(13, NULL);
     rig_down(&r);
     r.tweak = keep_ten_days;
-    r.wrap_store = with_set_clock;
+    r.wrap_store = with_lost_clock;
     rig_up(&r, NULL);
-    ok(some_go(), "the clock is set between rows and jobs, by years");
-    is_int(get(&r, "/v1/jobs/11"), 404, "who was old is gone");
-    is_int(get(&r, "/v1/jobs/12"), 200, "nobody is made old by it");
+    ok(becomes(&r, "/v1/status", "\"looked\":\""),
+       "not synchronised between rows and jobs");
+    ok(has(&r, "\"waits_for_clock\":true"), "  which it says");
+    ok(has(&r, "\"jobs_removed\":0"), "  no job goes");
+    is_int(get(&r, "/v1/jobs/11"), 200, "  the oldest is there");
     rig_down(&r);
     r.wrap_store = NULL;
-    set_days(31);
+    atomic_store(&is_synced, true);
+    rig_up(&r, NULL);
+    ok(some_go(), "synchronised again");
+    is_int(get(&r, "/v1/jobs/11"), 404, "the old one is gone");
+    is_int(get(&r, "/v1/jobs/12"), 200, "the other is not");
+    rig_down(&r);
 }
 
 /* Jobs are kept for longer from the moment on at which they were found. */
@@ -223,7 +230,7 @@ static const struct store_ops *with_reload(const struct store_ops *of)
 
 static void test_reload(void)
 {
-    live_on(&r, 20);
+    pass_days(20);
     r.wrap_store = with_reload;
     r.retweak = keep_for_long;
     rig_up(&r, NULL);
@@ -262,7 +269,7 @@ static void test_left(void)
         run_job(id, NULL);
     rig_down(&r);
     make_deep("jobs/14");
-    live_on(&r, 20);
+    pass_days(20);
     rig_up(&r, NULL);
     ok(some_go(), "the directory of one is deeper than can be removed");
     is_int(get(&r, "/v1/jobs/14"), 200, "it stays");
