@@ -330,8 +330,6 @@ void http_stream_start(struct http_exchange *x, const char *type,
     http_conn_set_idle(x->conn, false);
     evhttp_send_reply_start(x->req, 200, NULL);
     (void)http_conn_watch_hup(x->conn); /* else a failed write tells */
-    if (x->conn->is_lent)
-        drop(x); /* its descriptor is wanted back */
 }
 
 void http_stream_send(struct http_exchange *x, const char *data, size_t len)

@@ -39,8 +39,7 @@ struct http_conn {
         HTTP_HEAD_LINE,
         HTTP_HEAD_OVER
     } head;
-    bool doomed;  /* answered and shut down; evhttp has yet to notice */
-    bool is_lent; /* of a descriptor that was held back: for one answer */
+    bool doomed; /* answered and shut down; evhttp has yet to notice */
 };
 
 enum { HTTP_LISTENERS_MAX = 2 };
@@ -53,14 +52,10 @@ struct http_server {
     struct http_conn **by_fd; /* the same, by descriptor */
     size_t n_by_fd;
     int32_t n_conns, n_tcp;
-    struct event *adopt, *resume;
+    struct event *adopt, *resume, *again;
     struct evhttp_bound_socket *listeners[HTTP_LISTENERS_MAX];
     size_t n_listeners;
-    struct evhttp_bound_socket *local; /* the unix socket's, or NULL */
-    int kept[HTTP_KEPT];               /* descriptors that are held back */
-    size_t n_kept, n_to_keep;
-    struct event *refill, *again; /* http_fd_reserve.c */
-    struct http_server *next;     /* of those that listen; http_listen.c */
+    struct http_server *next; /* of those that listen; http_listen.c */
     bool is_listed;
     char path[108]; /* of the unix socket; "" none */
     ino_t path_ino;
@@ -92,19 +87,10 @@ int http_exchange_parse_query(struct http_exchange *x);
 /* The connection goes down under x; calls `closed` of a stream. */
 void http_exchange_lost(struct http_exchange *x);
 
-/* http_fd_reserve.c: what is held back, and whether it is all there. */
-int http_lack_init(struct http_server *s); /* -1: no memory */
-void http_lack_clear(struct http_server *s);
-bool http_lack_is(const struct http_server *s);
-struct evconnlistener; /* libevent */
-/* accept(2) failed with `why`. True: there is a descriptor now. */
-bool http_lack_lend(struct http_server *s, const struct evconnlistener *l,
-                    int why);
-/* In a moment all connections are asked what they wait for. */
-void http_lack_again(struct http_server *s);
-
 /* http_listen.c: listen again, after a rest; who is at the other end. */
 void http_listen_resume(evutil_socket_t fd, short what, void *arg);
+/* Asks again for what each connection waits for. */
+void http_listen_look_again(evutil_socket_t fd, short what, void *arg);
 /* out  *ret_uid  -1 over TCP; peer  "" over the unix socket
  * 0, or -1 when the descriptor has no other end any more */
 int http_peer_of(int fd, int64_t *ret_uid, char peer[HTTP_PEER_CAP]);

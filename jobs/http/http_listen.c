@@ -3,6 +3,8 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -87,24 +89,46 @@ static bool has(const struct http_server *s, const struct evconnlistener *l)
 /* Out of descriptors, most likely: rest, or the loop spins. */
 static void on_accept_error(struct evconnlistener *l, void *arg)
 {
-    int why = errno;
     (void)arg; /* evhttp's */
     (void)pthread_mutex_lock(&listening.lock);
     struct http_server *s = listening.first;
     while (s && !has(s, l))
         s = s->next;
     (void)pthread_mutex_unlock(&listening.lock);
-    if (s && http_lack_lend(s, l, why))
-        return;
     if (s && rest(s))
         (void)evconnlistener_disable(l);
 }
 
+/* epoll_ctl(2) may fail with ENOMEM. libevent logs that and forgets it, and the
+ * connection would be deaf until its client leaves: ask for what it waits for
+ * again, until that works. */
+static void look_again(struct http_conn *c)
+{
+    if (c->hup && !event_pending(c->hup, EV_CLOSED, NULL))
+        (void)event_add(c->hup, NULL);
+    short wants = bufferevent_get_enabled(c->bev);
+    if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
+        wants &= ~EV_WRITE;
+    (void)bufferevent_enable(c->bev, wants);
+}
+
+void http_listen_look_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct http_server *s = arg;
+    (void)fd;
+    (void)what;
+    for (struct http_conn *c = s->conns.next; c != &s->conns; c = c->next)
+        if (http_conn_is_open(c))
+            look_again(c);
+}
+
 void http_server_look_again(void)
 {
+    struct timeval tv = {.tv_usec = REST_US};
     (void)pthread_mutex_lock(&listening.lock);
     for (struct http_server *s = listening.first; s; s = s->next)
-        http_lack_again(s);
+        if (!evtimer_pending(s->again, NULL))
+            (void)evtimer_add(s->again, &tv);
     (void)pthread_mutex_unlock(&listening.lock);
 }
 
@@ -137,13 +161,10 @@ void http_server_close(struct http_server *s)
         (void)unlink(s->path);
     s->path[0] = '\0';
     strike_out(s);
-    s->local = NULL;
     while (s->n_listeners > 0)
         evhttp_del_accept_socket(s->http, s->listeners[--s->n_listeners]);
     if (s->resume)
         (void)evtimer_del(s->resume);
-    if (s->refill)
-        (void)evtimer_del(s->refill);
 }
 
 /* ---- unix -----------------------------------------------------------------
@@ -307,7 +328,6 @@ int http_server_listen_unix(struct http_server *s, const char *path,
         (void)unlink(path);
         return -1;
     }
-    s->local = s->listeners[s->n_listeners - 1];
     (void)snprintf(s->path, sizeof(s->path), "%s", path);
     s->path_ino = ino;
     return 0;

@@ -296,7 +296,7 @@ static bool is_let_in(const struct http_server *s, const struct http_conn *c)
 static bool is_too_many(struct http_server *s, const struct http_conn *c,
                         bool sweep)
 {
-    int32_t all = s->conf.max_clients + (is_let_in(s, c) ? HTTP_KEPT : 0);
+    int32_t all = s->conf.max_clients + (is_let_in(s, c) ? HTTP_MORE : 0);
     int32_t most = c->peer[0] && s->conf.max_clients_per_net > 0
                        ? s->conf.max_clients_per_net
                        : s->conf.max_clients_per_uid;
@@ -323,13 +323,9 @@ static void adopt_one(struct http_server *s, struct http_conn *c)
     c->ino = st.st_ino;
     c->user = c->uid;
     http_net_of(c->peer, c->net);
-    c->is_lent = http_lack_is(s);
     http_conn_set_idle(c, true);
     arm(c);
-    if (c->is_lent && !is_let_in(s, c))
-        refuse(c, 503, "Service Unavailable", "BUSY",
-               "no descriptors are left, try again later");
-    else if (is_too_many(s, c, false) && is_too_many(s, c, true))
+    if (is_too_many(s, c, false) && is_too_many(s, c, true))
         refuse(c, 503, "Service Unavailable", "BUSY",
                "too many connections, try again later");
 }
@@ -442,9 +438,6 @@ static void on_request(struct evhttp_request *req, void *arg)
     c->x = x;
     x->conn = c;
     x->req = req;
-    if (c->is_lent)
-        (void)evhttp_add_header(evhttp_request_get_output_headers(req),
-                                "Connection", "close");
     x->uid = c->uid;
     memcpy(x->peer, c->peer, sizeof(x->peer));
     struct error err;
@@ -473,7 +466,8 @@ int http_server_create(struct event_base *base,
     s->http = evhttp_new(base);
     s->adopt = event_new(base, -1, 0, on_adopt, s);
     s->resume = evtimer_new(base, http_listen_resume, s);
-    if (!s->http || !s->adopt || !s->resume || http_lack_init(s) < 0) {
+    s->again = evtimer_new(base, http_listen_look_again, s);
+    if (!s->http || !s->adopt || !s->resume || !s->again) {
         http_server_destroy(s);
         return error_set(err, ERR_NOMEM, "http server");
     }
@@ -507,11 +501,12 @@ void http_server_destroy(struct http_server *s)
         evhttp_free(s->http);
     ring_free(&s->fresh);
     ring_free(&s->conns);
-    http_lack_clear(s);
     if (s->adopt)
         event_free(s->adopt);
     if (s->resume)
         event_free(s->resume);
+    if (s->again)
+        event_free(s->again);
     free(s->by_fd);
     free(s);
 }

@@ -36,7 +36,7 @@ struct http_route {
     http_handler_f fn;
 };
 
-enum { HTTP_KEPT = 8 };
+enum { HTTP_MORE = 8 };
 struct http_server_conf {
     const struct http_route *routes; /* ends with a NULL method; borrowed */
     void *arg;
@@ -48,8 +48,7 @@ struct http_server_conf {
     /* Of one address over TCP, known or not; 0: as of a uid. */
     int32_t max_clients_per_net;
     /* Whose connections over the unix socket are taken also when max_clients
-     * are there, HTTP_KEPT more of them, and when no descriptor is left: then
-     * for one request, and no stream. NULL: nobody's. */
+     * are there, HTTP_MORE of them. NULL: nobody's. */
     bool (*is_let_in)(void *arg, int64_t uid);
     /* Around each call of a handler, while which the loop stands still; may
      * be NULL. in  path  the route's */

@@ -169,7 +169,7 @@ static void test_kept(void)
     static struct http_server_conf full;
     static char path[72];
     struct host h;
-    int fds[2 + HTTP_KEPT];
+    int fds[2 + HTTP_MORE];
     full = server;
     full.max_clients = 2;
     full.max_clients_per_uid = 64;
@@ -178,7 +178,7 @@ static void test_kept(void)
     host_start(&h, &full, path, NULL);
     int n_served = 0;
     lets_in = false;
-    for (int i = 0; i < 2 + HTTP_KEPT; i++) {
+    for (int i = 0; i < 2 + HTTP_MORE; i++) {
         lets_in = i >= 2;
         fds[i] = dial_unix(path);
         say(fds[i], "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -190,75 +190,13 @@ static void test_kept(void)
         ok(strstr(hear(fd, NULL), " 503 ") != NULL, "S04: all are taken");
         (void)close(fd);
     }
-    is_int(n_served, 2 + HTTP_KEPT, "S04: but for those who are let in");
+    is_int(n_served, 2 + HTTP_MORE, "S04: but for those who are let in");
     lets_in = true;
     int fd = dial_unix(path);
     ok(strstr(hear(fd, NULL), " 503 ") != NULL, "S04: who are not endless");
     (void)close(fd);
-    for (int i = 0; i < 2 + HTTP_KEPT; i++)
+    for (int i = 0; i < 2 + HTTP_MORE; i++)
         (void)close(fds[i]);
-    host_stop(&h);
-}
-
-/* Asked by a process that has descriptors; whether it hears `want`. */
-static bool is_told(const char *path, const char *want)
-{
-    int status = 1;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct rlimit fds;
-        if (getrlimit(RLIMIT_NOFILE, &fds) < 0)
-            _exit(2);
-        fds.rlim_cur = fds.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &fds) < 0)
-            _exit(2);
-        int fd = dial_unix(path);
-        say(fd, "GET /v1/fail HTTP/1.1\r\nHost: x\r\n\r\n");
-        _exit(strstr(hear(fd, NULL), want) == NULL); /* to its end */
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
-}
-
-/* There is no descriptor left: only who may mend it is served, one request
- * each; and all when there are some again. */
-static void test_lack(void)
-{
-    static struct http_server_conf few;
-    static char path[72];
-    struct host h;
-    struct rlimit was, now;
-    few = server;
-    few.is_let_in = says_so;
-    (void)snprintf(path, sizeof(path), "%s/lack", dir);
-    host_start(&h, &few, path, NULL);
-    int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    (void)close(lowest);
-    (void)getrlimit(RLIMIT_NOFILE, &was);
-    now = (struct rlimit){(rlim_t)lowest, was.rlim_max};
-    lets_in = false;
-    (void)setrlimit(RLIMIT_NOFILE, &now);
-    for (int i = 0; i < 2 * HTTP_KEPT; i++)
-        if (!ok(is_told(path, "no descriptors are left"), "S04: others: 503"))
-            break;
-    lets_in = true;
-    for (int i = 0; i < 2 * HTTP_KEPT; i++)
-        if (!ok(is_told(path, "FENCED"), "S04: who may mend it is served"))
-            break;
-    lets_in = false;
-    (void)setrlimit(RLIMIT_NOFILE, &was);
-    struct buf b = BUF_INIT;
-    char at[80];
-    (void)snprintf(at, sizeof(at), "unix:%s", path);
-    struct http_client *c = client_of(at, NULL);
-    int status = 0;
-    for (int i = 0; i < 3000 && status != 403; i++) {
-        status = get(c, "/v1/fail", &b);
-        (void)poll(NULL, 0, status == 403 ? 0 : 20);
-    }
-    is_int(status, 403, "S04: and all are, once there are some again");
-    buf_clear(&b);
-    http_client_destroy(c);
     host_stop(&h);
 }
 
@@ -309,7 +247,6 @@ int main(void)
     int before = n_fds();
     test_slow();
     test_kept();
-    test_lack();
     host_start(&h, &server, sock, NULL);
     test_rules();
     test_cap();
