@@ -15,7 +15,7 @@
 
 #include "jobs/base/clock.h"
 #include "kernels/device.h"
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 #include "worker/data/loader.h"
 
 enum { ROUNDS = 5, PHASES = 4 };

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "jobs/base/clock.h"
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 #include "worker/data/loader.h"
 #include "worker/train/device_graph.h"
 #include "worker/train/mixed_precision.h"

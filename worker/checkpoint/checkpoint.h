@@ -23,7 +23,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "kernels/device.h"
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 #include "worker/train/mixed_precision.h"
 
 /* The position in training; a plain value, so that it can be broadcast. */

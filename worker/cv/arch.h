@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 
 enum {
     ARCH_LAYERS = 52, /* the stem, 17 blocks (one without expand), the last */

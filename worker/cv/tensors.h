@@ -2,7 +2,7 @@
 #ifndef MGPU_WORKER_CV_TENSORS_H
 #define MGPU_WORKER_CV_TENSORS_H
 
-#include "worker/cv/model_impl.h"
+#include "worker/cv/mobilenet_internal.h"
 
 /* Per row: weight; norm weight, bias, running_mean, running_var,
  * num_batches_tracked. Then the classifier's two. */

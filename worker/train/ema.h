@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/device.h"
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 
 struct ema {
     struct device *dev;  /* borrowed; NULL: there is none */

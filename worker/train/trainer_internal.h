@@ -6,7 +6,7 @@
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/comm/buckets.h"
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 #include "worker/data/dataset.h"
 #include "worker/data/loader.h"
 #include "worker/data/sampler.h"

@@ -4,7 +4,7 @@
 
 #include "tests/golden/golden.h"
 #include "tests/unit/worker/cv_rig.h"
-#include "worker/cv/model_impl.h"
+#include "worker/cv/mobilenet_internal.h"
 
 static const struct model_conf tiny = {.dt = DT_F32,
                                        .width_mult = 0.1,

@@ -22,7 +22,7 @@
 #include "tests/golden/golden.h"
 #include "tests/slow.h"
 #include "tests/tap.h"
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 #include "worker/train/ema.h"
 #include "worker/train/lr_schedule.h"
 #include "worker/train/optimizer.h"

@@ -27,7 +27,7 @@
 
 #include "tests/slow.h"
 #include "tests/unit/worker/cv_rig.h"
-#include "worker/cv/model_impl.h"
+#include "worker/cv/mobilenet_internal.h"
 
 /* ---- one pass in 16 bits, and its shadow in fp64 --------------------------
  * The shadow's forward pass runs on a device whose convolutions are followed

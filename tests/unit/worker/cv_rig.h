@@ -14,7 +14,7 @@
 #include "kernels/device.h"
 #include "tests/device.h"
 #include "tests/tap.h"
-#include "worker/cv/model.h"
+#include "worker/cv/mobilenet.h"
 
 static inline void must(int rc, const struct error *err)
 {

@@ -1,4 +1,5 @@
-/* model_state.c - export and import of tensors under torchvision's names. */
+/* mobilenet_state.c - export and import of tensors under torchvision's names.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

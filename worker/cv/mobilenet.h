@@ -1,4 +1,4 @@
-/* model.h - MobileNetV2 as torchvision defines it, on one device.
+/* mobilenet.h - MobileNetV2 as torchvision defines it, on one device.
  *
  * Parameters lie in one flat array in torchvision's registration order, as
  * gradients and optimizer state do, so that one all-reduce, one optimizer
@@ -10,8 +10,8 @@
  * All memory is one arena, planned by model_plan() before anything is
  * allocated; a step allocates nothing.
  */
-#ifndef MGPU_WORKER_CV_MODEL_H
-#define MGPU_WORKER_CV_MODEL_H
+#ifndef MGPU_WORKER_CV_MOBILENET_H
+#define MGPU_WORKER_CV_MOBILENET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* backward.c - the backward pass, from the loss to the stem's weights.
+/* mobilenet_backward.c - the backward pass, from the loss to the stem's
+ * weights.
  *
  * Three buffers hold gradients of activations, and rotate: the one that came
  * in, the one going out, and, inside a block with a skip, the one that the
@@ -8,7 +9,7 @@
  */
 #include <assert.h>
 
-#include "worker/cv/model_impl.h"
+#include "worker/cv/mobilenet_internal.h"
 
 struct pass {
     struct model *m;

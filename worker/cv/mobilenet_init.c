@@ -1,4 +1,4 @@
-/* model_init.c - torchvision's initialisation, from our own stream.
+/* mobilenet_init.c - torchvision's initialisation, from our own stream.
  *
  * Values are drawn on the host in double precision, in the order of the
  * state_dict and within a tensor in torchvision's layout: the numbers depend

@@ -1,6 +1,6 @@
-/* model_impl.h - what the files of this folder share; see model.h. */
-#ifndef MGPU_WORKER_CV_MODEL_IMPL_H
-#define MGPU_WORKER_CV_MODEL_IMPL_H
+/* mobilenet_internal.h - the shared declarations of this folder. */
+#ifndef MGPU_WORKER_CV_MOBILENET_INTERNAL_H
+#define MGPU_WORKER_CV_MOBILENET_INTERNAL_H
 
 #include "worker/cv/arch.h"
 
@@ -15,7 +15,7 @@ struct acts {
 
 enum { MODEL_DY = 3 }; /* gradients of activations alive at the same time */
 
-/* Where everything lies in the arena; model.c sets all of it twice, first
+/* Where everything lies in the arena; mobilenet.c sets all of it twice, first
  * from address 0 to learn the sizes. */
 struct arena {
     void *params, *grads; /* [arch.params] T */

@@ -1,10 +1,11 @@
-/* forward.c - the forward pass: 52 rows of the table, pooling, classifier.
+/* mobilenet_forward.c - the forward pass: 52 rows of the table, pooling,
+ * classifier.
  *
  * In NHWC a 1x1 convolution is one matrix product over all pixels; the stem
  * becomes one through its patches (im2col). ReLU6 is the norm's clamp. Norms
  * are applied by the convolution that reads (kernels/exec/exec_norm.h).
  */
-#include "worker/cv/model_impl.h"
+#include "worker/cv/mobilenet_internal.h"
 
 static const double bn_eps = 1e-5, bn_momentum = 0.1; /* torch's defaults */
 

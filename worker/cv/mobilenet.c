@@ -1,4 +1,4 @@
-/* model.c - memory: the plan, the arena, and what outlives a step.
+/* mobilenet.c - memory: the plan, the arena, and what outlives a step.
  *
  * lay_out() gives every array its place. It runs with base 0 for the plan
  * and with the real base afterwards, so the plan cannot differ from what is
@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "worker/cv/model_impl.h"
+#include "worker/cv/mobilenet_internal.h"
 
 enum { ALIGN = 256 };
 
