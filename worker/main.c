@@ -25,6 +25,7 @@
 #include "jobs/spec/env_seal.h"
 #include "jobs/spec/secrets_file.h"
 #include "worker/args.h"
+#include "worker/cv/mobilenet.h"
 #include "worker/process/command.h"
 #include "worker/process/cpu_usage.h"
 #include "worker/run_config.h"
@@ -150,9 +151,8 @@ struct run {
     struct reporter *reporter;
     struct used used; /* by this rank */
     struct used_since since;
-    bool has_begun; /* since is set */
-    bool
-        is_fenced; /* this rank has heard it; what it ends with is no verdict */
+    bool has_begun;   /* since is set */
+    bool is_fenced;   /* this rank knows; its exit code is no verdict */
     bool was_stopped; /* this rank was told to stop before its work ended */
     int exit_code;
     char why[240];
@@ -316,9 +316,10 @@ static int status_of_training(enum err_code code)
                                : error_exit_status(code);
 }
 
-static void run_cv(struct run *r)
+static void run_training(struct run *r)
 {
     struct train_env env = {.spec = &r->job.launch.spec,
+                            .kind = &mobilenet_kind,
                             .ckpt_dir = r->job.ckpt_dir,
                             .comm = r->comm,
                             .reporter = r->reporter,
@@ -374,7 +375,7 @@ static void run_command(struct run *r)
  * rank 0 may be writing a checkpoint. */
 static double patience_s(const struct run *r)
 {
-    if (r->job.launch.spec.kind == SPEC_CV)
+    if (r->job.launch.spec.kind != SPEC_COMMAND)
         return INFINITY;
     if (r->exit_code == EXIT_FENCED)
         return stopping_s;
@@ -453,7 +454,7 @@ static void run_job(struct run *r, const struct args *a)
     if (is_command)
         run_command(r);
     else
-        run_cv(r);
+        run_training(r);
     r->used = used_end(&r->since, r->comm->local_size);
     settle(r);
     last_word(r);

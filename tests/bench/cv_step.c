@@ -15,6 +15,7 @@
 
 #include "jobs/base/clock.h"
 #include "kernels/device.h"
+#include "tests/pass.h"
 #include "worker/cv/mobilenet.h"
 #include "worker/data/loader.h"
 
@@ -68,9 +69,9 @@ static void step(struct bench *b, double *ret_s, struct error *err)
     double at = now(CLOCK_MONOTONIC);
     must(loader_next(b->loader, b->index, b->batch, &data, err), err);
     mark(b, &at, &ret_s[0], err);
-    must(model_forward(b->m, data.x, data.label, b->batch, true, 1, err), err);
+    must(pass_forward(b->m, data.x, data.label, b->batch, true, 1, err), err);
     mark(b, &at, &ret_s[1], err);
-    must(model_backward(b->m, b->batch, 1.0 / b->batch, NULL, NULL, err), err);
+    must(pass_backward(b->m, b->batch, 1, 1.0 / b->batch, err), err);
     mark(b, &at, &ret_s[2], err);
     must(b->d->ops->sgd(b->d, b->dt, model_params(b->m), b->mom,
                         model_grads(b->m), model_planned(b->m)->params, &sgd,
@@ -112,7 +113,7 @@ static void measure(struct bench *b, struct error *err)
 int main(int argc, char **argv)
 {
     const char *where = argc > 1 ? argv[1] : "1";
-    const struct model_conf conf = {
+    const struct mobilenet_conf conf = {
         .dt = argc > 4 ? dtype_named(argv[4]) : DT_F32,
         .width_mult = argc > 5 ? strtod(argv[5], NULL) : 1,
         .dropout = 0.2,
@@ -138,7 +139,7 @@ int main(int argc, char **argv)
         must(device_host_create((int32_t)strtol(where, NULL, 10), &b.d, &err),
              &err);
     must(dataset_open(&dc, DATASET_TRAIN, &ds, &err), &err);
-    must(model_create(b.d, &conf, &b.m, &err), &err);
+    must(mobilenet_create(b.d, &conf, &b.m, &err), &err);
     must(model_init(b.m, 1, &err), &err);
     must(loader_create(b.d, &lc, &ds, &clock_real, &b.loader, &err), &err);
     size_t params = (size_t)model_planned(b.m)->params;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "jobs/base/clock.h"
+#include "worker/cv/image_batches.h"
 #include "worker/cv/mobilenet.h"
 #include "worker/data/loader.h"
 #include "worker/train/device_graph.h"
@@ -55,6 +56,11 @@ static void next_batch(struct bench *b, struct error *err)
     must(loader_put(b->loader, &ask, err), err);
 }
 
+static struct batch batch_of(const struct bench *b)
+{
+    return image_batch(b->data.x, 0, b->data.label, b->batch);
+}
+
 static int calls(struct bench *b, struct error *err)
 {
     const struct sgd_args sgd = {.lr = 0.01,
@@ -63,9 +69,9 @@ static int calls(struct bench *b, struct error *err)
                                  .grad_scale = 1,
                                  .nesterov = true};
     bool mixed = b->mixed.dev != NULL;
-    if (model_forward_only(b->m, b->data.x, b->data.label, b->batch, true,
-                           err) < 0 ||
-        model_backward_only(b->m, b->batch, NULL, NULL, err) < 0 ||
+    const struct batch data = batch_of(b);
+    if (model_forward(b->m, &data, true, err) < 0 ||
+        model_backward(b->m, &data, NULL, NULL, err) < 0 ||
         (mixed && mixed_take_grads(&b->mixed, err) < 0))
         return -1;
     if (b->d->ops->sgd(b->d, mixed ? DT_F32 : b->dt,
@@ -78,8 +84,8 @@ static int calls(struct bench *b, struct error *err)
 
 static void step(struct bench *b, struct error *err)
 {
-    double loss;
-    int64_t hits;
+    const struct batch size = {.n = b->batch};
+    struct model_result result;
     if (b->has_data) {
         if (loader_has_room(b->loader))
             next_batch(b, err);
@@ -90,7 +96,7 @@ static void step(struct bench *b, struct error *err)
     must(model_put(b->m, (uint64_t)b->at, 1.0 / b->batch, err), err);
     switch (replay_next(&b->replay)) {
     case REPLAY_LAUNCH:
-        model_repeat(b->m, b->batch, true);
+        model_repeat(b->m, &size, true);
         must(replay_piece(&b->replay, 0, err), err);
         break;
     case REPLAY_CAPTURE:
@@ -102,7 +108,7 @@ static void step(struct bench *b, struct error *err)
     }
     if (b->has_data) { /* as the trainer does: the loss of each step */
         must(loader_ahead(b->loader, err), err);
-        must(model_result(b->m, b->batch, &loss, &hits, err), err);
+        must(model_result(b->m, &size, &result, err), err);
     }
 }
 
@@ -135,7 +141,7 @@ static void take_turns(struct bench *b, struct error *err)
     }
 }
 
-static void open_all(struct bench *b, const struct model_conf *conf,
+static void open_all(struct bench *b, const struct mobilenet_conf *conf,
                      const struct dataset *ds, bool floats, struct error *err)
 {
     const struct loader_conf lc = {.dt = conf->dt,
@@ -144,7 +150,7 @@ static void open_all(struct bench *b, const struct model_conf *conf,
                                    .pin = true,
                                    .floats = floats,
                                    .ahead = b->d->ops->send != NULL};
-    must(model_create(b->d, conf, &b->m, err), err);
+    must(mobilenet_create(b->d, conf, &b->m, err), err);
     must(model_init(b->m, 1, err), err);
     must(loader_create(b->d, &lc, ds, &clock_real, &b->loader, err), err);
     if (conf->dt == DT_F16 || conf->dt == DT_BF16) {
@@ -183,7 +189,7 @@ static bool is(int argc, char **argv, int i, const char *word)
 
 int main(int argc, char **argv)
 {
-    const struct model_conf conf = {
+    const struct mobilenet_conf conf = {
         .dt = argc > 4 ? dtype_named(argv[4]) : DT_F32,
         .width_mult = 1,
         .dropout = 0.2,

@@ -19,6 +19,7 @@
 
 #include "kernels/device.h"
 #include "tests/bench/limits.h"
+#include "tests/pass.h"
 #include "worker/cv/arch.h"
 
 enum { STEPS = 12, MAX_CALLS = 256, MAX_ROWS = 80, LABEL = 32 };
@@ -172,15 +173,14 @@ static int sgd(struct device *d, enum dtype dt, void *p, void *m, const void *g,
     return rc;
 }
 
-static void step(struct model *m, struct device *d, const void *x,
-                 const int32_t *label, void *mom, const struct model_conf *c,
-                 struct error *err)
+static void step(struct model *m, struct device *d, void *x, int32_t *label,
+                 void *mom, const struct mobilenet_conf *c, struct error *err)
 {
     const struct sgd_args a = {
         .lr = 0.01, .momentum = 0.9, .grad_scale = 1, .nesterov = true};
     at = 0;
-    must(model_forward(m, x, label, c->batch, true, 1, err), err);
-    must(model_backward(m, c->batch, 1.0 / c->batch, NULL, NULL, err), err);
+    must(pass_forward(m, x, label, c->batch, true, 1, err), err);
+    must(pass_backward(m, c->batch, 1, 1.0 / c->batch, err), err);
     must(d->ops->sgd(d, c->dt, model_params(m), mom, model_grads(m),
                      model_planned(m)->params, &a, err),
          err);
@@ -252,7 +252,7 @@ static void report(double wall, double images, const struct limits *lim)
 int main(int argc, char **argv)
 {
     const int32_t threads = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : 1;
-    const struct model_conf c = {
+    const struct mobilenet_conf c = {
         .image_size = argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 28,
         .batch = argc > 3 ? (int32_t)strtol(argv[3], NULL, 10) : 64,
         .dt = argc > 4 ? dtype_named(argv[4]) : DT_F32,
@@ -281,7 +281,7 @@ int main(int argc, char **argv)
     timed.im2col3 = im2col3;
     timed.sgd = sgd;
     d->ops = &timed;
-    must(model_create(d, &c, &m, &err), &err);
+    must(mobilenet_create(d, &c, &m, &err), &err);
     must(model_init(m, 1, &err), &err);
     const size_t pixels_n =
         (size_t)c.batch * (size_t)c.image_size * (size_t)c.image_size * 3;

@@ -118,11 +118,11 @@ static int32_t number(int argc, char **argv, int i, int32_t otherwise)
 
 int main(int argc, char **argv)
 {
-    const struct model_conf conf = {.dt = DT_F32,
-                                    .width_mult = 1,
-                                    .num_classes = 10,
-                                    .image_size = number(argc, argv, 2, 28),
-                                    .batch = number(argc, argv, 3, 64)};
+    const struct mobilenet_conf conf = {.dt = DT_F32,
+                                        .width_mult = 1,
+                                        .num_classes = 10,
+                                        .image_size = number(argc, argv, 2, 28),
+                                        .batch = number(argc, argv, 3, 64)};
     const int32_t pairs = number(argc, argv, 4, 100);
     static struct daemon d; /* rows are kept: some megabytes */
     struct bench b = {.iteration = 0};

@@ -40,6 +40,7 @@ static int run(struct comm *c, const struct job_spec *spec, const char *dir,
     if (reporter_create(&conf, &reporter, err) < 0)
         return -1;
     struct train_env env = {.spec = spec,
+                            .kind = &mobilenet_kind,
                             .ckpt_dir = ckpt,
                             .comm = c,
                             .reporter = reporter,

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "tests/mpi/train.h"
+#include "tests/pass.h"
 
 static double most_apart(const double *a, const double *b, int64_t n)
 {
@@ -35,10 +36,13 @@ static int one_share(struct trainer *t, int rank, int32_t batch,
     if (b != NULL)
         buckets_begin(b);
     if (loader_next(t->train_loader, t->index, n, &x, err) < 0 ||
-        model_forward(t->model, x.x, x.label, n, true, (uint64_t)rank, err) < 0)
+        pass_forward(t->model, x.x, x.label, n, true, (uint64_t)rank, err) < 0)
         return -1;
-    return model_backward(t->model, n, 1.0 / (n * mpi_size),
-                          b != NULL ? buckets_on_ready : NULL, b, err);
+    const struct batch ran = {.n = n};
+    if (model_put(t->model, (uint64_t)rank, 1.0 / (n * mpi_size), err) < 0)
+        return -1;
+    return model_backward(t->model, &ran, b != NULL ? buckets_on_ready : NULL,
+                          b, err);
 }
 
 static void test_gradients(struct trainer *t, int64_t first, int64_t elems,
@@ -95,8 +99,8 @@ static void test_evaluation(struct trainer *t)
         int64_t hits = 0;
         rc = loader_next(t->eval_loader, &i, 1, &x, &err);
         rc = rc < 0 ? rc
-                    : model_forward(t->model, x.x, x.label, 1, false, 0, &err);
-        rc = rc < 0 ? rc : model_result(t->model, 1, &sum, &hits, &err);
+                    : pass_forward(t->model, x.x, x.label, 1, false, 0, &err);
+        rc = rc < 0 ? rc : pass_result(t->model, 1, &sum, &hits, &err);
         want_loss += sum;
         want_hits += hits;
     }
@@ -116,8 +120,8 @@ static void test_buffers(struct trainer *t)
     struct error err = ERROR_INIT;
     struct agreed a;
     struct evaluation v;
-    size_t n = (size_t)model_planned(t->model)->running;
-    double *mine = model_running(t->model), *zero = calloc(n, sizeof(*zero));
+    size_t n = (size_t)model_planned(t->model)->state;
+    double *mine = model_state(t->model), *zero = calloc(n, sizeof(*zero));
     double *before = calloc(n, sizeof(*before));
     int rc = one_share(t, mpi_rank, 0, NULL, &err);
     memcpy(zero, mine, n * sizeof(*zero));

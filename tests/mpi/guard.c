@@ -32,10 +32,10 @@ static void close_world(struct world *w)
 static double *copy_of(struct world *w)
 {
     const struct model_plan *p = model_planned(w->t.model);
-    double *v = malloc((size_t)(p->params + p->running) * sizeof(double));
+    double *v = malloc((size_t)(p->params + p->state) * sizeof(double));
     memcpy(v, model_params(w->t.model), (size_t)p->params * sizeof(double));
-    memcpy(v + p->params, model_running(w->t.model),
-           (size_t)p->running * sizeof(double));
+    memcpy(v + p->params, model_state(w->t.model),
+           (size_t)p->state * sizeof(double));
     return v;
 }
 
@@ -44,7 +44,7 @@ static bool is_same(struct world *w, const double *was)
     const struct model_plan *p = model_planned(w->t.model);
     double *is = copy_of(w);
     bool same =
-        memcmp(is, was, (size_t)(p->params + p->running) * sizeof(double)) == 0;
+        memcmp(is, was, (size_t)(p->params + p->state) * sizeof(double)) == 0;
     free(is);
     return same;
 }
@@ -162,8 +162,8 @@ static void test_mean(struct comm *c, struct job_spec spec)
                  "it is one of the mean, not of them");
     /* Put in by hand, the mean gives the same. */
     memcpy(model_params(w.t.model), w.t.ema.mean, (size_t)n * sizeof(double));
-    memcpy(model_running(w.t.model), w.t.ema.running,
-           (size_t)model_planned(w.t.model)->running * sizeof(double));
+    memcpy(model_state(w.t.model), w.t.ema.state,
+           (size_t)model_planned(w.t.model)->state * sizeof(double));
     w.t.ema = (struct ema){.dev = NULL};
     rc = trainer_evaluate(&w.t, &plain, &a, &err);
     w.t.ema = shown;

@@ -83,6 +83,7 @@ static inline int run(struct comm *c, const struct job_spec *spec,
         return -1;
     }
     struct train_env env = {.spec = spec,
+                            .kind = &mobilenet_kind,
                             .ckpt_dir = ckpt,
                             .comm = c,
                             .reporter = reporter,

@@ -365,6 +365,7 @@ static void test_fenced(struct comm *c, const struct job_spec *spec)
                                .heartbeat_s = 0.05,
                                .period_s = 0.05};
     struct train_env env = {.spec = &longer,
+                            .kind = &mobilenet_kind,
                             .ckpt_dir = ckpt,
                             .comm = c,
                             .clock = &clock_real,

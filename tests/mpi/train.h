@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/mpi/mpi_tap.h"
+#include "worker/cv/mobilenet.h"
 #include "worker/train/trainer_internal.h"
 
 static const char train_yaml[] =
@@ -96,6 +97,7 @@ static inline int train_rig_open(struct train_rig *r, struct comm *c,
         .url = "", .token = "", .dir = r->dir, .rank = mpi_rank};
     int rc = reporter_create(&conf, &r->reporter, err);
     r->env = (struct train_env){.spec = spec,
+                                .kind = &mobilenet_kind,
                                 .ckpt_dir = r->dir,
                                 .comm = c,
                                 .reporter = r->reporter,

@@ -1,6 +1,6 @@
 /* checkpoint.h - what a training run needs to go on as if never stopped.
  *
- *   <dir>/step-<iteration>/model.safetensors   torchvision's names
+ *   <dir>/step-<iteration>/model.safetensors   what the model exports
  *                          optim.safetensors   the optimizer's flat arrays
  *                          ema.safetensors     the mean of the weights, if
  *                                              there is one, as the model
@@ -23,7 +23,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/error.h"
 #include "kernels/device.h"
-#include "worker/cv/mobilenet.h"
+#include "worker/model_call.h"
 #include "worker/train/mixed_precision.h"
 
 /* The position in training; a plain value, so that it can be broadcast. */

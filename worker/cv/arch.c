@@ -102,7 +102,7 @@ static void add_block(struct builder *b, int32_t feature, int32_t t,
     b->a->layers[before].is_kept = true;
 }
 
-static int check(const struct model_conf *c, struct error *err)
+static int check(const struct mobilenet_conf *c, struct error *err)
 {
     if ((int)c->dt < 0 || c->dt >= DT_N)
         return error_set(err, ERR_INVAL, "model: data type %d", (int)c->dt);
@@ -128,7 +128,7 @@ static int check(const struct model_conf *c, struct error *err)
     return 0;
 }
 
-int arch_build(const struct model_conf *conf, struct arch *ret,
+int arch_build(const struct mobilenet_conf *conf, struct arch *ret,
                struct error *err)
 {
     if (check(conf, err) < 0)

@@ -48,7 +48,7 @@ int32_t arch_channels(double v);
 
 /* Fills in the table.
  * err  ERR_INVAL a value of conf is out of range; it is named */
-int arch_build(const struct model_conf *conf, struct arch *ret,
+int arch_build(const struct mobilenet_conf *conf, struct arch *ret,
                struct error *err) MUST_CHECK;
 
 #endif

@@ -6,6 +6,8 @@
  * before its first step.
  */
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "worker/cv/mobilenet_internal.h"
@@ -24,7 +26,7 @@ static void *take(struct cursor *c, int64_t n, size_t size)
     return p;
 }
 
-static void lay_out(const struct model_conf *conf, const struct arch *a,
+static void lay_out(const struct mobilenet_conf *conf, const struct arch *a,
                     void *base, struct arena *ret, struct model_plan *plan)
 {
     const size_t t = dtype_bytes(conf->dt), acc = dtype_acc_bytes(conf->dt);
@@ -71,11 +73,11 @@ static void lay_out(const struct model_conf *conf, const struct arch *a,
     plan->bytes_total = (int64_t)c.at;
     plan->bytes_scratch = widest * (int64_t)t;
     plan->params = a->params;
-    plan->running = a->running;
+    plan->state = a->running;
 }
 
-int model_plan(const struct model_conf *conf, struct model_plan *ret,
-               struct error *err)
+int mobilenet_plan(const struct mobilenet_conf *conf, struct model_plan *ret,
+                   struct error *err)
 {
     struct arch a;
     struct arena unused;
@@ -85,71 +87,40 @@ int model_plan(const struct model_conf *conf, struct model_plan *ret,
     return 0;
 }
 
-int model_create(struct device *d, const struct model_conf *conf,
-                 struct model **ret, struct error *err)
+static void destroy(struct model *model)
 {
-    struct model *m = calloc(1, sizeof(*m));
-    if (!m)
-        return error_set(err, ERR_NOMEM, "model");
-    m->d = d;
-    m->conf = *conf;
-    if (arch_build(conf, &m->arch, err) < 0)
-        goto fail;
-    lay_out(conf, &m->arch, NULL, &m->mem, &m->plan);
-    /* Losses and hits, as they lie in the arena, or logits. */
-    m->host = malloc((size_t)conf->batch * ((size_t)conf->num_classes + 2) *
-                         sizeof(double) +
-                     ALIGN);
-    if (!m->host) {
-        (void)error_set(err, ERR_NOMEM, "model: host memory for the results");
-        goto fail;
-    }
-    if (d->ops->alloc(d, (size_t)m->plan.bytes_total, &m->base, err) < 0) {
-        (void)error_wrap(err, "model of %lld bytes at batch %d",
-                         (long long)m->plan.bytes_total, conf->batch);
-        goto fail;
-    }
-    lay_out(conf, &m->arch, m->base, &m->mem, &m->plan);
-    *ret = m;
-    return 0;
-fail:
-    model_destroy(m);
-    return -1;
-}
-
-void model_destroy(struct model *m)
-{
-    if (!m)
-        return;
-    m->d->ops->release(m->d, m->base);
+    struct mobilenet *m = mobilenet_of(model);
+    m->d->ops->release(m->d, m->memory);
     free(m->host);
     free(m);
 }
 
-void *model_params(struct model *m)
+static void *params(struct model *model)
 {
-    return m->mem.params;
+    return mobilenet_of(model)->mem.params;
 }
 
-void *model_grads(struct model *m)
+static void *grads(struct model *model)
 {
-    return m->mem.grads;
+    return mobilenet_of(model)->mem.grads;
 }
 
-void *model_running(struct model *m)
+static void *state(struct model *model)
 {
-    return m->mem.running;
+    return mobilenet_of(model)->mem.running;
 }
 
-const struct model_plan *model_planned(const struct model *m)
+static const struct model_plan *planned(const struct model *model)
 {
-    return &m->plan;
+    return &((const struct mobilenet *)model)->plan;
 }
 
-int32_t model_ranges(const struct model *m,
-                     struct model_range ret[MODEL_RANGES])
+/* Convolutions and the classifier's weights, and between them the norms' and
+ * the biases. */
+static int32_t ranges(const struct model *model,
+                      struct model_range ret[MODEL_RANGES])
 {
-    const struct arch *a = &m->arch;
+    const struct arch *a = &((const struct mobilenet *)model)->arch;
     int32_t n = 0;
     static_assert(2 * (ARCH_LAYERS + 1) <= MODEL_RANGES, "room for all");
     for (int32_t i = 0; i < ARCH_LAYERS; i++) {
@@ -164,7 +135,7 @@ int32_t model_ranges(const struct model *m,
     return n;
 }
 
-static int check_last(const struct model *m, int32_t n, struct error *err)
+static int check_last(const struct mobilenet *m, int32_t n, struct error *err)
 {
     if (m->n == 0 || n != m->n)
         return error_set(err, ERR_STATE,
@@ -173,9 +144,11 @@ static int check_last(const struct model *m, int32_t n, struct error *err)
     return 0;
 }
 
-int model_result(struct model *m, int32_t n, double *ret_loss_sum,
-                 int64_t *ret_hits, struct error *err)
+static int result(struct model *model, const struct batch *b,
+                  struct model_result *ret, struct error *err)
 {
+    struct mobilenet *m = mobilenet_of(model);
+    const int32_t n = b->n;
     if (check_last(m, n, err) < 0)
         return -1;
     /* Both at once: each copy waits for the device. */
@@ -185,19 +158,77 @@ int model_result(struct model *m, int32_t n, double *ret_loss_sum,
         return -1;
     const enum dtype acc = dtype_acc(m->conf.dt);
     const int32_t *hit = (void *)((char *)m->host + apart);
-    double sum = 0;
-    int64_t hits = 0;
+    struct model_result sum = {.loss_sum = 0};
     for (int32_t i = 0; i < n; i++) {
-        sum += dtype_get(acc, m->host, i);
-        hits += hit[i];
+        sum.loss_sum += dtype_get(acc, m->host, i);
+        sum.hits += hit[i];
     }
-    *ret_loss_sum = sum;
-    *ret_hits = hits;
+    *ret = sum;
     return 0;
 }
 
-int model_logits(struct model *m, int32_t n, double *ret, struct error *err)
+static void describe(const struct model *model, char *ret, size_t cap)
 {
+    const struct mobilenet *m = (const struct mobilenet *)model;
+    (void)snprintf(ret, cap, "MobileNetV2: %" PRId64 " parameters, %d classes",
+                   m->plan.params, m->conf.num_classes);
+}
+
+static const struct model_ops ops = {
+    .destroy = destroy,
+    .init = mobilenet_init,
+    .put = mobilenet_put,
+    .forward = mobilenet_forward,
+    .backward = mobilenet_backward,
+    .repeat = mobilenet_repeat,
+    .result = result,
+    .params = params,
+    .grads = grads,
+    .state = state,
+    .planned = planned,
+    .ranges = ranges,
+    .export = mobilenet_export,
+    .import = mobilenet_import,
+    .describe = describe,
+};
+
+int mobilenet_create(struct device *d, const struct mobilenet_conf *conf,
+                     struct model **ret, struct error *err)
+{
+    struct mobilenet *m = calloc(1, sizeof(*m));
+    if (!m)
+        return error_set(err, ERR_NOMEM, "model");
+    m->model.ops = &ops;
+    m->d = d;
+    m->conf = *conf;
+    if (arch_build(conf, &m->arch, err) < 0)
+        goto fail;
+    lay_out(conf, &m->arch, NULL, &m->mem, &m->plan);
+    /* Losses and hits, as they lie in the arena, or logits. */
+    m->host = malloc((size_t)conf->batch * ((size_t)conf->num_classes + 2) *
+                         sizeof(double) +
+                     ALIGN);
+    if (!m->host) {
+        (void)error_set(err, ERR_NOMEM, "model: host memory for the results");
+        goto fail;
+    }
+    if (d->ops->alloc(d, (size_t)m->plan.bytes_total, &m->memory, err) < 0) {
+        (void)error_wrap(err, "model of %lld bytes at batch %d",
+                         (long long)m->plan.bytes_total, conf->batch);
+        goto fail;
+    }
+    lay_out(conf, &m->arch, m->memory, &m->mem, &m->plan);
+    *ret = &m->model;
+    return 0;
+fail:
+    destroy(&m->model);
+    return -1;
+}
+
+int mobilenet_logits(struct model *model, int32_t n, double *ret,
+                     struct error *err)
+{
+    struct mobilenet *m = mobilenet_of(model);
     if (check_last(m, n, err) < 0)
         return -1;
     int64_t elems = (int64_t)n * m->conf.num_classes;
@@ -208,3 +239,43 @@ int model_logits(struct model *m, int32_t n, double *ret, struct error *err)
         ret[i] = dtype_get(m->conf.dt, m->host, i);
     return 0;
 }
+
+/* ---- the kind ------------------------------------------------------------ */
+
+static struct mobilenet_conf conf_of(const struct job_spec *spec, enum dtype dt,
+                                     const struct batch_info *data)
+{
+    return (struct mobilenet_conf){
+        .dt = dt,
+        .width_mult = spec->model.width_mult,
+        .dropout = spec->model.dropout,
+        .label_smoothing = spec->train.label_smoothing,
+        .num_classes = data->classes,
+        .in_channels = spec->model.in_channels,
+        .image_size = spec->dataset.image_size,
+        .batch = spec->train.batch_size,
+    };
+}
+
+static int plan_of_job(const struct job_spec *spec, enum dtype dt,
+                       const struct batch_info *data, struct model_plan *ret,
+                       struct error *err)
+{
+    const struct mobilenet_conf conf = conf_of(spec, dt, data);
+    return mobilenet_plan(&conf, ret, err);
+}
+
+static int create_of_job(struct device *d, const struct job_spec *spec,
+                         enum dtype dt, const struct batch_info *data,
+                         struct model **ret, struct error *err)
+{
+    const struct mobilenet_conf conf = conf_of(spec, dt, data);
+    return mobilenet_create(d, &conf, ret, err);
+}
+
+const struct model_kind mobilenet_kind = {
+    .name = "cv",
+    .too_large = "lower train.batch_size or dataset.image_size",
+    .plan = plan_of_job,
+    .create = create_of_job,
+};

@@ -12,7 +12,7 @@
 #include "worker/cv/mobilenet_internal.h"
 
 struct pass {
-    struct model *m;
+    struct mobilenet *m;
     int32_t n;
     int (*on_ready)(void *arg, int64_t first, int64_t count, struct error *err);
     void *arg;
@@ -39,12 +39,12 @@ static void *unused_dy(const struct pass *p)
     return NULL;
 }
 
-static struct norm_grad norm_of_row(const struct model *m, int32_t i);
+static struct norm_grad norm_of_row(const struct mobilenet *m, int32_t i);
 
 /* Loss, classifier, dropout and pooling; leaves p->dy. */
 static int head(struct pass *p, struct error *err)
 {
-    struct model *m = p->m;
+    struct mobilenet *m = p->m;
     const struct device_ops *ops = m->d->ops;
     const enum dtype dt = m->conf.dt;
     const struct arch *a = &m->arch;
@@ -78,7 +78,7 @@ static int head(struct pass *p, struct error *err)
 }
 
 /* Where the gradients of row i's norm go. */
-static struct norm_grad norm_of_row(const struct model *m, int32_t i)
+static struct norm_grad norm_of_row(const struct mobilenet *m, int32_t i)
 {
     const struct layer *l = &m->arch.layers[i];
     return (struct norm_grad){
@@ -90,7 +90,7 @@ static struct norm_grad norm_of_row(const struct model *m, int32_t i)
 
 static int stem(const struct pass *p, struct error *err)
 {
-    struct model *m = p->m;
+    struct mobilenet *m = p->m;
     const struct layer *l = &m->arch.layers[0];
     const struct acts *a = &m->mem.acts[0];
     const struct norm norm = row_norm(m, 0, true);
@@ -107,7 +107,7 @@ static int depthwise_of_kept(const struct pass *p, int32_t i, void *dx,
                              const void *d, const void *extra,
                              struct error *err)
 {
-    struct model *m = p->m;
+    struct mobilenet *m = p->m;
     const struct device_ops *ops = m->d->ops;
     const struct layer *l = &m->arch.layers[i];
     const struct acts *a = &m->mem.acts[i], *from = a - 1;
@@ -129,7 +129,7 @@ static int depthwise_of_kept(const struct pass *p, int32_t i, void *dx,
 /* Weights of row i, and p->dy := the gradient of the norm of row i - 1. */
 static int convolution(struct pass *p, int32_t i, struct error *err)
 {
-    struct model *m = p->m;
+    struct mobilenet *m = p->m;
     const struct layer *l = &m->arch.layers[i];
     const struct acts *a = &m->mem.acts[i], *from = a - 1;
     const struct norm norm = row_norm(m, i, true);
@@ -169,27 +169,18 @@ static int row(struct pass *p, int32_t i, struct error *err)
     return ready(p, l->weight, l->beta + l->cout, err);
 }
 
-int model_backward(struct model *m, int32_t n, double scale,
-                   int (*on_ready)(void *arg, int64_t first, int64_t count,
-                                   struct error *err),
-                   void *arg, struct error *err)
+int mobilenet_backward(struct model *model, const struct batch *b,
+                       int (*on_ready)(void *arg, int64_t first, int64_t count,
+                                       struct error *err),
+                       void *arg, struct error *err)
 {
-    if (m->d->ops->put(m->d, m->mem.scale, &scale, sizeof(scale), err) < 0)
-        return error_wrap(err, "backward");
-    return model_backward_only(m, n, on_ready, arg, err);
-}
-
-int model_backward_only(struct model *m, int32_t n,
-                        int (*on_ready)(void *arg, int64_t first, int64_t count,
-                                        struct error *err),
-                        void *arg, struct error *err)
-{
-    if (!m->train || n != m->n || n < 1)
+    struct mobilenet *m = mobilenet_of(model);
+    if (!m->train || b->n != m->n || b->n < 1)
         return error_set(err, ERR_STATE,
                          "model: no forward pass of %d samples in training "
                          "mode to go back from",
-                         n);
-    struct pass p = {.m = m, .n = n, .on_ready = on_ready, .arg = arg};
+                         b->n);
+    struct pass p = {.m = m, .n = b->n, .on_ready = on_ready, .arg = arg};
     m->train = false; /* the logits are overwritten: once only */
     if (head(&p, err) < 0)
         return error_wrap(err, "backward: classifier");

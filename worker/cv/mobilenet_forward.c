@@ -10,7 +10,7 @@
 static const double bn_eps = 1e-5, bn_momentum = 0.1; /* torch's defaults */
 
 /* z of row i, from the z of the row before and that one's norm. */
-static int convolve(struct model *m, int32_t i, const void *x, int32_t n,
+static int convolve(struct mobilenet *m, int32_t i, const void *x, int32_t n,
                     const struct norm_stats *stats, bool train,
                     struct error *err)
 {
@@ -43,7 +43,7 @@ static int convolve(struct model *m, int32_t i, const void *x, int32_t n,
                        l->cout, err);
 }
 
-static int one_row(struct model *m, int32_t i, const void *x, int32_t n,
+static int one_row(struct mobilenet *m, int32_t i, const void *x, int32_t n,
                    bool train, struct error *err)
 {
     const struct layer *l = &m->arch.layers[i];
@@ -64,7 +64,7 @@ static int one_row(struct model *m, int32_t i, const void *x, int32_t n,
     return convolve(m, i, x, n, train ? &stats : NULL, train, err);
 }
 
-static int extract(struct model *m, const void *x, int32_t n, bool train,
+static int extract(struct mobilenet *m, const void *x, int32_t n, bool train,
                    struct error *err)
 {
     const int32_t last = ARCH_LAYERS - 1;
@@ -78,7 +78,8 @@ static int extract(struct model *m, const void *x, int32_t n, bool train,
                                  layer_rows(l, n), l->cout, err);
 }
 
-static int classify(struct model *m, int32_t n, bool train, struct error *err)
+static int classify(struct mobilenet *m, int32_t n, bool train,
+                    struct error *err)
 {
     const struct device_ops *ops = m->d->ops;
     const enum dtype dt = m->conf.dt;
@@ -103,7 +104,7 @@ static int classify(struct model *m, int32_t n, bool train, struct error *err)
                          err);
 }
 
-static int check(const struct model *m, int32_t n, bool train,
+static int check(const struct mobilenet *m, int32_t n, bool train,
                  struct error *err)
 {
     if (n < 1 || n > m->conf.batch)
@@ -119,7 +120,7 @@ static int check(const struct model *m, int32_t n, bool train,
     return 0;
 }
 
-static void note(struct model *m, int32_t n, bool train)
+static void note(struct mobilenet *m, int32_t n, bool train)
 {
     for (int32_t i = 0; train && i < ARCH_LAYERS; i++)
         m->tracked[i]++;
@@ -127,34 +128,33 @@ static void note(struct model *m, int32_t n, bool train)
     m->train = train;
 }
 
-int model_put(struct model *m, uint64_t seed, double scale, struct error *err)
+int mobilenet_put(struct model *model, uint64_t seed, double scale,
+                  struct error *err)
 {
+    struct mobilenet *m = mobilenet_of(model);
     if (m->d->ops->put(m->d, m->mem.seed, &seed, sizeof(seed), err) < 0)
         return -1;
     return m->d->ops->put(m->d, m->mem.scale, &scale, sizeof(scale), err);
 }
 
-void model_repeat(struct model *m, int32_t n, bool train)
+void mobilenet_repeat(struct model *model, const struct batch *b, bool train)
 {
-    note(m, n, train);
+    struct mobilenet *m = mobilenet_of(model);
+    note(m, b->n, train);
     m->train = false; /* the backward pass is over, too */
 }
 
-int model_forward(struct model *m, const void *x, const int32_t *label,
-                  int32_t n, bool train, uint64_t seed, struct error *err)
+int mobilenet_forward(struct model *model, const struct batch *b, bool train,
+                      struct error *err)
 {
-    if (m->d->ops->put(m->d, m->mem.seed, &seed, sizeof(seed), err) < 0)
-        return error_wrap(err, "forward");
-    return model_forward_only(m, x, label, n, train, err);
-}
-
-int model_forward_only(struct model *m, const void *x, const int32_t *label,
-                       int32_t n, bool train, struct error *err)
-{
+    struct mobilenet *m = mobilenet_of(model);
+    const int32_t *label = b->arrays[IMAGE_LABEL].data;
+    const int32_t n = b->n;
     if (check(m, n, train, err) < 0)
         return -1;
     m->n = 0; /* until it is known to have worked */
-    if (extract(m, x, n, train, err) < 0 || classify(m, n, train, err) < 0 ||
+    if (extract(m, b->arrays[IMAGE_X].data, n, train, err) < 0 ||
+        classify(m, n, train, err) < 0 ||
         m->d->ops->xent(m->d, m->conf.dt, m->mem.loss, m->mem.hit,
                         m->mem.logits, label, n, m->conf.num_classes, NULL,
                         train ? m->conf.label_smoothing : 0, false, err) < 0)

@@ -12,7 +12,7 @@
 #include "worker/cv/tensors.h"
 
 /* What a slot starts from: normal with this std, or the constant if 0. */
-static double start_of(const struct model *m, const struct slot *s,
+static double start_of(const struct mobilenet *m, const struct slot *s,
                        double *ret_constant)
 {
     *ret_constant = 0;
@@ -27,8 +27,9 @@ static double start_of(const struct model *m, const struct slot *s,
     return 0;
 }
 
-int model_init(struct model *m, uint32_t seed, struct error *err)
+int mobilenet_init(struct model *model, uint32_t seed, struct error *err)
 {
+    struct mobilenet *m = mobilenet_of(model);
     const size_t most = (size_t)slot_largest(m);
     double *v = calloc(2 * most, sizeof(*v));
     if (!v)

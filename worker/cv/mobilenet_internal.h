@@ -3,6 +3,7 @@
 #define MGPU_WORKER_CV_MOBILENET_INTERNAL_H
 
 #include "worker/cv/arch.h"
+#include "worker/cv/image_batches.h"
 
 /* What a row keeps from the forward for the backward pass. */
 struct acts {
@@ -33,13 +34,14 @@ struct arena {
     void *dy[MODEL_DY]; /* [the largest activation] T */
 };
 
-struct model {
+struct mobilenet {
+    struct model model;
     struct device *d;
-    struct model_conf conf;
+    struct mobilenet_conf conf;
     struct arch arch;
     struct model_plan plan;
     struct arena mem;
-    void *base;                   /* of the arena; owned */
+    void *memory;                 /* of the arena; owned */
     void *host;                   /* staging for results; owned */
     int64_t tracked[ARCH_LAYERS]; /* num_batches_tracked */
 
@@ -48,6 +50,33 @@ struct model {
     int32_t n;            /* 0: there was none */
     bool train;
 };
+
+static inline struct mobilenet *mobilenet_of(struct model *m)
+{
+    return (struct mobilenet *)m; /* its first member */
+}
+
+/* Members of its model_ops, by file. */
+int mobilenet_put(struct model *model, uint64_t seed, double scale,
+                  struct error *err) MUST_CHECK;
+int mobilenet_forward(struct model *model, const struct batch *b, bool train,
+                      struct error *err) MUST_CHECK;
+void mobilenet_repeat(struct model *model, const struct batch *b, bool train);
+
+int mobilenet_backward(struct model *model, const struct batch *b,
+                       int (*on_ready)(void *arg, int64_t first, int64_t count,
+                                       struct error *err),
+                       void *arg, struct error *err) MUST_CHECK;
+
+int mobilenet_init(struct model *model, uint32_t seed,
+                   struct error *err) MUST_CHECK;
+
+int mobilenet_export(struct model *model,
+                     int (*each)(void *arg, const struct model_tensor *t,
+                                 struct error *err),
+                     void *arg, struct error *err) MUST_CHECK;
+int mobilenet_import(struct model *model, const struct model_tensor *t,
+                     struct error *err) MUST_CHECK;
 
 static inline int64_t layer_rows(const struct layer *l, int32_t n)
 {
@@ -64,17 +93,18 @@ static inline bool row_keeps_y(const struct arch *a, int32_t i)
 }
 
 /* The element at an offset of an array of T, of A. */
-static inline void *at_t(const struct model *m, void *p, int64_t offset)
+static inline void *at_t(const struct mobilenet *m, void *p, int64_t offset)
 {
     return (char *)p + (size_t)offset * dtype_bytes(m->conf.dt);
 }
-static inline void *at_a(const struct model *m, void *p, int64_t offset)
+static inline void *at_a(const struct mobilenet *m, void *p, int64_t offset)
 {
     return (char *)p + (size_t)offset * dtype_acc_bytes(m->conf.dt);
 }
 
 /* The norm of row i, by the batch's statistics or by the running ones. */
-static inline struct norm row_norm(const struct model *m, int32_t i, bool train)
+static inline struct norm row_norm(const struct mobilenet *m, int32_t i,
+                                   bool train)
 {
     const struct layer *l = &m->arch.layers[i];
     return (struct norm){

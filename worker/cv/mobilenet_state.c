@@ -6,7 +6,7 @@
 
 #include "worker/cv/tensors.h"
 
-static int export_slot(struct model *m, const struct slot *s, double *v,
+static int export_slot(struct mobilenet *m, const struct slot *s, double *v,
                        void *raw,
                        int (*each)(void *arg, const struct model_tensor *t,
                                    struct error *err),
@@ -35,11 +35,12 @@ static int export_slot(struct model *m, const struct slot *s, double *v,
     return each(arg, &t, err);
 }
 
-int model_export(struct model *m,
-                 int (*each)(void *arg, const struct model_tensor *t,
-                             struct error *err),
-                 void *arg, struct error *err)
+int mobilenet_export(struct model *model,
+                     int (*each)(void *arg, const struct model_tensor *t,
+                                 struct error *err),
+                     void *arg, struct error *err)
 {
+    struct mobilenet *m = mobilenet_of(model);
     const size_t most = (size_t)slot_largest(m);
     double *v = calloc(2 * most, sizeof(*v));
     if (!v)
@@ -54,7 +55,7 @@ int model_export(struct model *m,
     return rc;
 }
 
-static int find(const struct model *m, const char *name, struct slot *ret,
+static int find(const struct mobilenet *m, const char *name, struct slot *ret,
                 struct error *err)
 {
     for (int32_t i = 0; i < SLOTS; i++) {
@@ -103,9 +104,10 @@ static int check(const struct slot *s, const struct model_tensor *t,
     return 0;
 }
 
-int model_import(struct model *m, const struct model_tensor *t,
-                 struct error *err)
+int mobilenet_import(struct model *model, const struct model_tensor *t,
+                     struct error *err)
 {
+    struct mobilenet *m = mobilenet_of(model);
     struct slot s;
     if (find(m, t->name, &s, err) < 0 || check(&s, t, err) < 0)
         return -1;

@@ -17,7 +17,7 @@ static void shape_of_weight(const struct layer *l, struct slot *s)
     s->at = l->weight;
 }
 
-static void get_row(const struct model *m, struct slot *s)
+static void get_row(const struct mobilenet *m, struct slot *s)
 {
     static const char *const part[SLOTS_PER_ROW] = {
         "weight",       "weight",      "bias",
@@ -41,7 +41,7 @@ static void get_row(const struct model *m, struct slot *s)
         s->kind = s->part < 5 ? SLOT_RUNNING : SLOT_TRACKED;
 }
 
-void slot_get(const struct model *m, int32_t i, struct slot *ret)
+void slot_get(const struct mobilenet *m, int32_t i, struct slot *ret)
 {
     memset(ret, 0, sizeof(*ret));
     if (i < SLOTS - 2) {
@@ -68,7 +68,7 @@ void slot_get(const struct model *m, int32_t i, struct slot *ret)
     }
 }
 
-int64_t slot_largest(const struct model *m)
+int64_t slot_largest(const struct mobilenet *m)
 {
     int64_t most = 0;
     struct slot s;
@@ -80,7 +80,7 @@ int64_t slot_largest(const struct model *m)
 }
 
 /* Where torchvision's element j of this slot lies in ours. */
-static int64_t ours(const struct model *m, const struct slot *s, int64_t j)
+static int64_t ours(const struct mobilenet *m, const struct slot *s, int64_t j)
 {
     if (s->row < 0 || s->part != 0)
         return j;
@@ -97,18 +97,18 @@ static int64_t ours(const struct model *m, const struct slot *s, int64_t j)
     return j;
 }
 
-enum dtype slot_dtype(const struct model *m, const struct slot *s)
+enum dtype slot_dtype(const struct mobilenet *m, const struct slot *s)
 {
     return s->kind == SLOT_RUNNING ? dtype_acc(m->conf.dt) : m->conf.dt;
 }
 
-static void *place(struct model *m, const struct slot *s)
+static void *place(struct mobilenet *m, const struct slot *s)
 {
     return s->kind == SLOT_RUNNING ? at_a(m, m->mem.running, s->at)
                                    : at_t(m, m->mem.params, s->at);
 }
 
-int slot_read(struct model *m, const struct slot *s, double *v, void *raw,
+int slot_read(struct mobilenet *m, const struct slot *s, double *v, void *raw,
               struct error *err)
 {
     const enum dtype dt = slot_dtype(m, s);
@@ -120,7 +120,7 @@ int slot_read(struct model *m, const struct slot *s, double *v, void *raw,
     return 0;
 }
 
-int slot_write(struct model *m, const struct slot *s, const double *v,
+int slot_write(struct mobilenet *m, const struct slot *s, const double *v,
                void *raw, struct error *err)
 {
     const enum dtype dt = slot_dtype(m, s);

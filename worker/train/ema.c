@@ -10,7 +10,7 @@ int64_t ema_bytes(const struct model_plan *plan, enum dtype dt, double decay)
     if (decay <= 0)
         return 0;
     return plan->params * (acc + (int64_t)dtype_bytes(dt)) +
-           2 * plan->running * acc;
+           2 * plan->state * acc;
 }
 
 int ema_init(struct ema *ret, struct device *dev, struct model *model,
@@ -19,7 +19,7 @@ int ema_init(struct ema *ret, struct device *dev, struct model *model,
 {
     const struct model_plan *p = model_planned(model);
     size_t acc = dtype_acc_bytes(dt), n = (size_t)p->params;
-    size_t running = (size_t)p->running * acc;
+    size_t state = (size_t)p->state * acc;
     struct ema e = {.dev = dev,
                     .model = model,
                     .dt = dt,
@@ -30,9 +30,9 @@ int ema_init(struct ema *ret, struct device *dev, struct model *model,
     if (decay <= 0)
         return 0;
     if (dev->ops->alloc(dev, n * acc, &e.mean, err) < 0 ||
-        dev->ops->alloc(dev, running, &e.running, err) < 0 ||
         dev->ops->alloc(dev, n * dtype_bytes(dt), &e.kept_mean, err) < 0 ||
-        dev->ops->alloc(dev, running, &e.kept_running, err) < 0) {
+        (state > 0 && (dev->ops->alloc(dev, state, &e.state, err) < 0 ||
+                       dev->ops->alloc(dev, state, &e.kept_state, err) < 0))) {
         ema_clear(&e);
         return error_wrap(err, "mean of the weights");
     }
@@ -45,9 +45,9 @@ void ema_clear(struct ema *e)
     if (e->dev == NULL)
         return;
     e->dev->ops->release(e->dev, e->mean);
-    e->dev->ops->release(e->dev, e->running);
+    e->dev->ops->release(e->dev, e->state);
     e->dev->ops->release(e->dev, e->kept_mean);
-    e->dev->ops->release(e->dev, e->kept_running);
+    e->dev->ops->release(e->dev, e->kept_state);
     memset(e, 0, sizeof(*e));
 }
 
@@ -61,9 +61,20 @@ int ema_update(struct ema *e, bool is_first, struct error *err)
     if (ops->ema(e->dev, e->weights_dt, e->mean, e->weights, p->params, decay,
                  err) < 0)
         return -1;
-    /* The statistics are kept in A, so their mean is one of A. */
-    return ops->ema(e->dev, dtype_acc(e->dt), e->running,
-                    model_running(e->model), p->running, decay, err);
+    if (p->state == 0)
+        return 0;
+    /* The state is kept in A, so its mean is one of A. */
+    return ops->ema(e->dev, dtype_acc(e->dt), e->state, model_state(e->model),
+                    p->state, decay, err);
+}
+
+static int copy_state(struct ema *e, void *dst, const void *src,
+                      struct error *err)
+{
+    size_t n = (size_t)model_planned(e->model)->state;
+    if (n == 0)
+        return 0;
+    return e->dev->ops->copy(e->dev, dst, src, n * dtype_acc_bytes(e->dt), err);
 }
 
 int ema_show(struct ema *e, bool on, struct error *err)
@@ -72,19 +83,18 @@ int ema_show(struct ema *e, bool on, struct error *err)
         return 0;
     const struct device_ops *ops = e->dev->ops;
     const struct model_plan *p = model_planned(e->model);
-    void *params = model_params(e->model), *running = model_running(e->model);
+    void *params = model_params(e->model), *state = model_state(e->model);
     size_t bytes = (size_t)p->params * dtype_bytes(e->dt);
-    size_t acc = (size_t)p->running * dtype_acc_bytes(e->dt);
     if (!on)
         return ops->copy(e->dev, params, e->kept_mean, bytes, err) < 0
                    ? -1
-                   : ops->copy(e->dev, running, e->kept_running, acc, err);
+                   : copy_state(e, state, e->kept_state, err);
     if (ops->copy(e->dev, e->kept_mean, params, bytes, err) < 0 ||
-        ops->copy(e->dev, e->kept_running, running, acc, err) < 0 ||
+        copy_state(e, e->kept_state, state, err) < 0 ||
         ops->cast(e->dev, e->dt, params, dtype_acc(e->dt), e->mean, p->params,
                   err) < 0)
         return -1;
-    return ops->copy(e->dev, running, e->running, acc, err);
+    return copy_state(e, state, e->state, err);
 }
 
 double ema_rest(double decay, int64_t updates)

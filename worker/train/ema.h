@@ -1,5 +1,5 @@
-/* ema.h - a running mean of the weights, and of the batch norms' statistics,
- * which an evaluation uses in their place.
+/* ema.h - a running mean of the weights, and of the model's state (the batch
+ * norms' statistics), which an evaluation uses in their place.
  *
  * src  torchvision's ExponentialMovingAverage with use_buffers: the first
  *      update copies, each one after it gives decay * mean + (1 - decay) * p.
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/device.h"
-#include "worker/cv/mobilenet.h"
+#include "worker/model_call.h"
 
 struct ema {
     struct device *dev;  /* borrowed; NULL: there is none */
@@ -20,8 +20,8 @@ struct ema {
     const void *weights; /* borrowed; of type weights_dt */
     enum dtype weights_dt;
     double decay;
-    void *mean, *running;           /* [params], [running] A; owned */
-    void *kept_mean, *kept_running; /* the model's own while it is shown */
+    void *mean, *state;           /* [params], [state] A; owned */
+    void *kept_mean, *kept_state; /* the model's own while it is shown */
 };
 
 /* Bytes of device memory that ema_init() will take. */

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "kernels/device.h"
-#include "worker/cv/mobilenet.h"
+#include "worker/model_call.h"
 
 struct mixed {
     struct device *dev;  /* borrowed; NULL: the model's weights are all */

@@ -1,13 +1,13 @@
-/* trainer.h - a job of kind cv, on one rank, from the data to the last
+/* trainer.h - a training job on one rank, from the data to the last
  * checkpoint.
  *
  * Every rank holds the whole model. How samples reach the ranks is said in
  * trainer_share.c; gradients are averaged over the ranks in each iteration,
  * or with dp summed on rank 0, which then has the only optimizer. Rank 0's
  * parameters are the start. Batch norm uses each rank's own batch, and rank
- * 0's running statistics are the model's: torch's DistributedDataParallel
- * broadcasts them before each forward pass, which only evaluation can tell
- * from broadcasting them before each evaluation, as we do.
+ * 0's running statistics (its state of the model) are the model's: torch's
+ * DistributedDataParallel broadcasts them before each forward pass, which only
+ * evaluation can tell from broadcasting them before each evaluation, as we do.
  *
  * An iteration is one change of the weights. With gradients that are added
  * up over k batches, R ranks do what R * k would: the same gradient, and the
@@ -32,10 +32,12 @@
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
 #include "worker/comm/comm.h"
+#include "worker/model_kind.h"
 #include "worker/report/reporter.h"
 
 struct train_env {
     const struct job_spec *spec;
+    const struct model_kind *kind; /* what spec trains */
     const char *ckpt_dir;
     struct comm *comm; /* host memory */
     struct reporter *reporter;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "jobs/base/log.h"
+#include "worker/cv/image_batches.h"
 #include "worker/train/trainer_internal.h"
 
 enum { WORKERS_MOST = 32, NAMED_BAD = 3 };
@@ -72,8 +73,7 @@ static int open_samplers(struct trainer *t, struct error *err)
                         s->train.seed, SAMPLER_EVAL, err);
 }
 
-int trainer_open_data(struct trainer *t, int32_t *ret_classes,
-                      struct error *err)
+int trainer_open_data(struct trainer *t, struct error *err)
 {
     const struct job_spec *s = t->spec;
     if (open_part(t, DATASET_TRAIN, s->dataset.train_samples, &t->train, err) <
@@ -90,7 +90,12 @@ int trainer_open_data(struct trainer *t, int32_t *ret_classes,
         return error_set(err, ERR_INVAL,
                          "model.num_classes is %d, the data has %d", classes,
                          have);
-    *ret_classes = classes;
+    size_t side = (size_t)s->dataset.image_size;
+    t->data.classes = classes;
+    t->data.sample_weight = 1;
+    t->data.sample_bytes[IMAGE_X] =
+        side * side * (size_t)s->model.in_channels * dtype_bytes(t->dt);
+    t->data.sample_bytes[IMAGE_LABEL] = sizeof(int32_t);
     if (s->dataset.source == SOURCE_IMAGE_FOLDER && agree_on_files(t, err) < 0)
         return -1;
     return open_samplers(t, err);
@@ -212,7 +217,7 @@ static int feed(struct trainer *t, struct feed *f, struct error *err)
 
 /* The first ones are named, once: the epochs after it will see them again. */
 static void note_bad(struct trainer *t, const struct feed *f,
-                     const struct loader_batch *b)
+                     const struct batch *b)
 {
     /* What all ranks read is counted once. */
     if (f == &t->eval_feed || t->env->comm->rank == 0 ||
@@ -227,16 +232,32 @@ static void note_bad(struct trainer *t, const struct feed *f,
              t->env->comm->rank, b->bad, b->first_bad.msg);
 }
 
-int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
-                  struct loader_batch *ret, struct error *err)
+static struct batch batch_of(const struct trainer *t,
+                             const struct loader_batch *b)
 {
+    struct batch ret =
+        image_batch(b->x, t->data.sample_bytes[IMAGE_X], b->label, b->n);
+    ret.valid = b->valid;
+    ret.weight = b->valid;
+    ret.bad = b->bad;
+    ret.first_bad = b->first_bad;
+    ret.data_s = b->data_s;
+    ret.h2d_s = b->h2d_s;
+    return ret;
+}
+
+int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
+                  struct batch *ret, struct error *err)
+{
+    struct loader_batch b;
     if (i == 0 || i != f->taken) {
         loader_reset(f->loader);
         f->put = f->taken = i;
     }
-    if (feed(t, f, err) < 0 || loader_take(f->loader, ret, err) < 0)
+    if (feed(t, f, err) < 0 || loader_take(f->loader, &b, err) < 0)
         return -1;
     f->taken++;
+    *ret = batch_of(t, &b);
     note_bad(t, f, ret);
     return feed(t, f, err);
 }

@@ -12,6 +12,8 @@
  * The phases are timed by marks on the device, or without them by the clock
  * and a synchronisation each.
  */
+#include <string.h>
+
 #include "worker/profile/trace_ranges.h"
 #include "worker/train/trainer_internal.h"
 
@@ -46,7 +48,7 @@ void trainer_open_replays(struct trainer *t)
     for (int32_t i = 0; i < PASS_KINDS; i++)
         replay_init(&t->pass[i].replay, t->dev);
     replay_init(&t->update, t->dev);
-    replay_init(&t->eval_pass, t->dev);
+    replay_init(&t->eval_pass.replay, t->dev);
     t->can_fuse = t->update.dev != NULL && t->env->comm->size == 1 &&
                   s->train.gradient_accumulation_steps == 1 &&
                   s->train.clip_grad_norm <= 0 &&
@@ -59,7 +61,7 @@ void trainer_close_replays(struct trainer *t)
     for (int32_t i = 0; i < PASS_KINDS; i++)
         replay_clear(&t->pass[i].replay);
     replay_clear(&t->update);
-    replay_clear(&t->eval_pass);
+    replay_clear(&t->eval_pass.replay);
 }
 
 /* ---- the change of the weights ---------------------------------------------
@@ -178,20 +180,18 @@ static int keep_gradient(struct trainer *t, int32_t part, struct error *err)
                      : ops->add(t->dev, t->dt, t->partial, grads, n, err);
 }
 
-static int pass_calls(struct going *g, const struct loader_batch *b,
-                      struct error *err)
+static int pass_calls(struct going *g, const struct batch *b, struct error *err)
 {
     struct trainer *t = g->t;
     if (trainer_mark(t, PHASE_FORWARD, err) < 0)
         return -1;
     range_begin("forward");
-    if (model_forward_only(t->model, b->x, b->label, b->n, true, err) < 0 ||
+    if (model_forward(t->model, b, true, err) < 0 ||
         trainer_mark(t, PHASE_BACKWARD, err) < 0)
         return -1;
     range_end();
     range_begin("backward");
-    if (model_backward_only(t->model, b->n, g->is_last ? last_ready : NULL, g,
-                            err) < 0)
+    if (model_backward(t->model, b, g->is_last ? last_ready : NULL, g, err) < 0)
         return -1;
     if (!g->is_last && keep_gradient(t, g->part, err) < 0)
         return -1;
@@ -214,7 +214,7 @@ static int hand_rest(struct going *g, struct error *err)
     return buckets_on_ready(&t->buckets, 0, g->low, err);
 }
 
-static int launch(struct going *g, const struct pass *p, int32_t n,
+static int launch(struct going *g, const struct pass *p, const struct batch *b,
                   struct error *err)
 {
     struct trainer *t = g->t;
@@ -231,12 +231,11 @@ static int launch(struct going *g, const struct pass *p, int32_t n,
         g->low = r->notes[i];
     }
     range_end();
-    model_repeat(t->model, n, true);
+    model_repeat(t->model, b, true);
     return hand_rest(g, err);
 }
 
-static int capture(struct going *g, const struct loader_batch *b,
-                   struct error *err)
+static int capture(struct going *g, const struct batch *b, struct error *err)
 {
     if (replay_begin(g->capture, err) < 0 ||
         replay_end(g->capture, pass_calls(g, b, err) < 0, err) < 0)
@@ -244,19 +243,28 @@ static int capture(struct going *g, const struct loader_batch *b,
     return hand_rest(g, err);
 }
 
-/* The graph has addresses in it: a batch elsewhere, or of another size, or
- * one whose gradient has to be scaled, is none for it. */
-static bool is_usual(const struct trainer *t, const struct pass *p,
-                     const struct loader_batch *b)
+/* The graph has addresses and shapes in it: it does not fit a batch that lies
+ * elsewhere, or is of another size. */
+static bool fits(const struct trainer *t, const struct pass *p,
+                 const struct batch *b)
 {
-    bool same = !p->replay.is_kept || (p->x == b->x && p->label == b->label);
-    return p->replay.dev != NULL && same && b->n == t->spec->train.batch_size &&
-           (!t->can_fuse || b->valid == b->n);
+    bool same = true;
+    for (int32_t i = 0; i < BATCH_ARRAYS && p->replay.is_kept; i++)
+        same = same && p->arrays[i].data == b->arrays[i].data &&
+               p->arrays[i].bytes == b->arrays[i].bytes;
+    return p->replay.dev != NULL && same && b->n == t->spec->train.batch_size;
 }
 
-int trainer_run_batch(struct trainer *t, int32_t part,
-                      const struct loader_batch *b, uint64_t seed, double scale,
-                      double lr, struct error *err)
+/* Nor one with an update in it a batch whose gradient has to be scaled. */
+static bool is_usual(const struct trainer *t, const struct pass *p,
+                     const struct batch *b)
+{
+    return fits(t, p, b) &&
+           (!t->can_fuse || b->weight == b->n * t->data.sample_weight);
+}
+
+int trainer_run_batch(struct trainer *t, int32_t part, const struct batch *b,
+                      uint64_t seed, double scale, double lr, struct error *err)
 {
     int32_t parts = t->train_feed.parts;
     int32_t kind = part == parts - 1 ? PASS_LAST
@@ -280,31 +288,30 @@ int trainer_run_batch(struct trainer *t, int32_t part,
     if (g.fuses &&
         optimizer_put(&t->optimizer, t->at.updates + 1, lr, 1, err) < 0)
         return -1;
-    p->x = b->x;
-    p->label = b->label;
-    return what == REPLAY_LAUNCH ? launch(&g, p, b->n, err)
-                                 : capture(&g, b, err);
+    memcpy(p->arrays, b->arrays, sizeof(p->arrays));
+    return what == REPLAY_LAUNCH ? launch(&g, p, b, err) : capture(&g, b, err);
 }
 
 /* ---- an evaluation's --------------------------------------------------------
  */
 
-static int eval_calls(struct trainer *t, const struct loader_batch *b,
+static int eval_calls(struct trainer *t, const struct batch *b,
                       struct error *err)
 {
-    return model_forward_only(t->model, b->x, b->label, b->n, false, err);
+    return model_forward(t->model, b, false, err);
 }
 
-int trainer_run_eval(struct trainer *t, const struct loader_batch *b,
+int trainer_run_eval(struct trainer *t, const struct batch *b,
                      struct error *err)
 {
-    struct replay *r = &t->eval_pass;
-    bool usual = b->n == t->spec->train.batch_size;
-    switch (usual ? replay_next(r) : REPLAY_RUN) {
+    struct pass *p = &t->eval_pass;
+    struct replay *r = &p->replay;
+    switch (fits(t, p, b) ? replay_next(r) : REPLAY_RUN) {
     case REPLAY_LAUNCH:
-        model_repeat(t->model, b->n, false);
+        model_repeat(t->model, b, false);
         return replay_piece(r, 0, err);
     case REPLAY_CAPTURE:
+        memcpy(p->arrays, b->arrays, sizeof(p->arrays));
         if (replay_begin(r, err) < 0)
             return -1;
         return replay_end(r, eval_calls(t, b, err) < 0, err);

@@ -6,10 +6,10 @@
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/comm/buckets.h"
-#include "worker/cv/mobilenet.h"
 #include "worker/data/dataset.h"
 #include "worker/data/loader.h"
 #include "worker/data/sampler.h"
+#include "worker/model_call.h"
 #include "worker/profile/profile.h"
 #include "worker/train/device_graph.h"
 #include "worker/train/ema.h"
@@ -49,8 +49,7 @@ enum phase {
 enum { PASS_KINDS = 3 };
 struct pass {
     struct replay replay;
-    const void *x; /* of what was captured */
-    const int32_t *label;
+    struct batch_array arrays[BATCH_ARRAYS]; /* of what was captured */
 };
 
 struct trainer {
@@ -70,26 +69,28 @@ struct trainer {
     struct ema ema;
     struct mixed mixed;
     struct buckets buckets;
-    void *x;        /* dp: [batch, S, S, C] T, this rank's images */
-    int32_t *label; /* dp: [batch], device */
+    struct batch_info data;
+    void *own[BATCH_ARRAYS]; /* dp: [batch] of each array, this rank's */
     void *partial;  /* [params] T: gradients so far; NULL: parts is 1 */
-    void *running;  /* [running] A before an iteration; NULL: not needed */
+    void *state;    /* [state] A before an iteration; NULL: not needed */
     int32_t *index; /* [batch] */
     int64_t bytes;  /* of the device's memory, as planned */
 
-    struct pass pass[PASS_KINDS];
-    struct replay update, eval_pass;
+    struct pass pass[PASS_KINDS], eval_pass;
+    struct replay update;
     bool can_fuse;          /* the update is part of the pass, where captured */
     bool has_updated;       /* in this iteration, with the pass */
     bool overlaps;          /* collectives run beside the device's work */
     double phase_s[PHASES]; /* by the clock; see trainer_mark() */
     double replicate_s;     /* dp: of the update under way */
 
-    int32_t batches;         /* iterations of an epoch */
-    double asked, valid;     /* samples of the iteration: all ranks', and
-                                this one's that are real */
-    int32_t skips, warnings; /* iterations left out in a row; log lines */
-    int64_t total;           /* iterations of the job */
+    int32_t batches; /* iterations of an epoch */
+    /* Of the iteration: the weight of all ranks' samples if all of them were
+     * real, which backward() divides by; and of this rank's, what there is. */
+    double asked, weight, valid;
+    double values[MODEL_VALUES]; /* sums over this rank's weight */
+    int32_t skips, warnings;     /* iterations left out in a row; log lines */
+    int64_t total;               /* iterations of the job */
     struct checkpoint_state at;
     double eval_accuracy;
     struct spec_every every; /* checkpoints */
@@ -115,14 +116,13 @@ struct checkpoint_parts trainer_parts(struct trainer *t);
 /* ---- trainer_data.c: the data, and batches in turn -----------------------
  */
 
-int trainer_open_data(struct trainer *t, int32_t *ret_classes,
-                      struct error *err) MUST_CHECK;
+int trainer_open_data(struct trainer *t, struct error *err) MUST_CHECK;
 int trainer_count_batches(struct trainer *t, struct error *err) MUST_CHECK;
 void trainer_say_data(const struct trainer *t); /* after that */
 struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train);
 /* Batch i of this epoch; from 0 on, or where a run resumes, then in turn. */
 int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
-                  struct loader_batch *ret, struct error *err) MUST_CHECK;
+                  struct batch *ret, struct error *err) MUST_CHECK;
 
 /* ---- trainer_share.c ------------------------------------------------------
  */
@@ -136,9 +136,12 @@ int32_t trainer_shares(const struct trainer *t);
 /* Bytes of device memory that trainer_share_open() will take. */
 int64_t trainer_share_bytes(const struct trainer *t);
 int trainer_share_open(struct trainer *t, struct error *err) MUST_CHECK;
+void trainer_share_close(struct trainer *t);
 /* Batch `part` of the iteration under way: this rank's images. */
-int trainer_share_batch(struct trainer *t, int32_t part,
-                        struct loader_batch *ret, struct error *err) MUST_CHECK;
+/* Rank 0's state of the model becomes that of all ranks. */
+int trainer_share_state(struct trainer *t, struct error *err) MUST_CHECK;
+int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
+                        struct error *err) MUST_CHECK;
 
 /* ---- trainer_graph.c ------------------------------------------------------
  */
@@ -151,15 +154,15 @@ int trainer_between(struct trainer *t, enum phase from, enum phase to,
                     double *ret_s, struct error *err) MUST_CHECK;
 /* Both passes over batch `part` of an iteration; enqueued, not done. lr is
  * for an update that is part of it. */
-int trainer_run_batch(struct trainer *t, int32_t part,
-                      const struct loader_batch *b, uint64_t seed, double scale,
-                      double lr, struct error *err) MUST_CHECK;
+int trainer_run_batch(struct trainer *t, int32_t part, const struct batch *b,
+                      uint64_t seed, double scale, double lr,
+                      struct error *err) MUST_CHECK;
 /* The change of the weights. `between` is called, if it is not NULL, when the
  * optimizer's calls are enqueued. */
 int trainer_update(struct trainer *t, double lr, double grad_scale,
                    int (*between)(struct trainer *t, struct error *err),
                    struct error *err) MUST_CHECK;
-int trainer_run_eval(struct trainer *t, const struct loader_batch *b,
+int trainer_run_eval(struct trainer *t, const struct batch *b,
                      struct error *err) MUST_CHECK;
 
 /* ---- trainer_pass.c -------------------------------------------------------
@@ -175,8 +178,9 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
 
 /* What the ranks agreed on after a step, or a batch of an evaluation. */
 struct agreed {
-    double loss; /* mean over all samples; of a step */
-    double loss_sum, samples;
+    double loss; /* mean over the weight of all samples; of a step */
+    double loss_sum, weight, samples;
+    double values[MODEL_VALUES]; /* as loss */
     bool stop, fenced, save;
 };
 /* The learning rate of the iteration under way. */

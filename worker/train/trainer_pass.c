@@ -10,6 +10,8 @@
  * kept in t->partial and added when the last one's are ready, piece by piece
  * and just before a piece goes out to the other ranks (trainer_graph.c).
  */
+#include <string.h>
+
 #include "worker/profile/trace_ranges.h"
 #include "worker/train/trainer_internal.h"
 
@@ -51,9 +53,8 @@ static int one_batch(struct trainer *t, int32_t part,
                      struct metric_iteration *m, double *loss_sum,
                      struct error *err)
 {
-    struct loader_batch b;
-    int64_t hits = 0;
-    double loss = 0;
+    struct batch b;
+    struct model_result r;
     if (trainer_mark(t, PHASE_LOAD, err) < 0)
         return -1;
     double asked_s = now_s(t);
@@ -61,14 +62,17 @@ static int one_batch(struct trainer *t, int32_t part,
     if (trainer_share_batch(t, part, &b, err) < 0)
         return -1;
     m->samples += b.valid;
-    t->asked += (double)b.n * t->env->comm->size;
+    if (b.tokens >= 0)
+        m->tokens = b.tokens + (m->tokens > 0 ? m->tokens : 0);
+    double weight = b.n * t->data.sample_weight; /* if nothing is left out */
+    t->asked += weight * t->env->comm->size;
     m->t_data += b.data_s;
     double scatter_s =
         trainer_is_dp(t) ? now_s(t) - asked_s - b.data_s - b.h2d_s : 0;
     m->t_comm += scatter_s;
     range_end();
     double scale = t->at.loss_scale.scale /
-                   ((double)b.n * t->train_sampler.size * trainer_copies(t));
+                   (weight * t->train_sampler.size * trainer_copies(t));
     if (trainer_run_batch(t, part, &b, dropout_seed(t, part), scale,
                           trainer_lr(t), err) < 0)
         return -1;
@@ -78,11 +82,13 @@ static int one_batch(struct trainer *t, int32_t part,
         loader_ahead(t->train_loader, err) < 0)
         return -1;
     range_begin("device"); /* waiting for what it was given */
-    if (model_result(t->model, b.n, &loss, &hits, err) < 0 ||
+    if (model_result(t->model, &b, &r, err) < 0 ||
         take_times(t, m, b.data_s + scatter_s, busy_s, err) < 0)
         return -1;
     range_end();
-    *loss_sum += loss;
+    *loss_sum += r.loss_sum;
+    for (int32_t i = 0; i < MODEL_VALUES; i++)
+        t->values[i] += r.values[i];
     return 0;
 }
 
@@ -105,11 +111,12 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
                  double *ret_loss_sum, struct error *err)
 {
     double loss_sum = 0;
-    t->asked = t->valid = 0;
+    t->asked = t->weight = t->valid = 0;
+    memset(t->values, 0, sizeof(t->values));
     t->has_updated = false;
-    if (t->running != NULL &&
-        t->dev->ops->copy(t->dev, t->running, model_running(t->model),
-                          (size_t)model_planned(t->model)->running *
+    if (t->state != NULL &&
+        t->dev->ops->copy(t->dev, t->state, model_state(t->model),
+                          (size_t)model_planned(t->model)->state *
                               dtype_acc_bytes(t->dt),
                           err) < 0)
         return -1;

@@ -177,7 +177,7 @@ static int check_memory(const struct trainer *t, int64_t total, int64_t host,
     return 0;
 }
 
-/* Gradients so far, statistics before an iteration. */
+/* Gradients so far, state before an iteration. */
 static int64_t extra_bytes(const struct trainer *t, const struct model_plan *p)
 {
     const struct job_spec *s = t->spec;
@@ -185,7 +185,7 @@ static int64_t extra_bytes(const struct trainer *t, const struct model_plan *p)
     if (s->train.gradient_accumulation_steps > 1)
         bytes += p->params * (int64_t)dtype_bytes(t->dt);
     if (s->train.on_nan == ON_NAN_SKIP)
-        bytes += p->running * (int64_t)dtype_acc_bytes(t->dt);
+        bytes += p->state * (int64_t)dtype_acc_bytes(t->dt);
     if (s->train.mixed)
         bytes += mixed_bytes(p);
     return bytes;
@@ -199,9 +199,9 @@ static int open_extra(struct trainer *t, struct error *err)
         t->dev->ops->alloc(t->dev, (size_t)p->params * dtype_bytes(t->dt),
                            &t->partial, err) < 0)
         return -1;
-    if (s->train.on_nan == ON_NAN_SKIP &&
-        t->dev->ops->alloc(t->dev, (size_t)p->running * dtype_acc_bytes(t->dt),
-                           &t->running, err) < 0)
+    if (s->train.on_nan == ON_NAN_SKIP && p->state > 0 &&
+        t->dev->ops->alloc(t->dev, (size_t)p->state * dtype_acc_bytes(t->dt),
+                           &t->state, err) < 0)
         return -1;
     if (s->train.mixed &&
         mixed_init(&t->mixed, t->dev, t->model, t->dt, err) < 0)
@@ -224,12 +224,11 @@ static void say_host_memory(const struct trainer *t, int64_t planned)
 }
 
 /* Printed before anything is allocated, and refused if it cannot fit. */
-static int plan_memory(struct trainer *t, const struct model_conf *mc,
-                       const struct loader_conf *lc,
+static int plan_memory(struct trainer *t, const struct loader_conf *lc,
                        const struct loader_conf *ec, struct error *err)
 {
     struct model_plan p;
-    if (model_plan(mc, &p, err) < 0)
+    if (t->env->kind->plan(t->spec, t->dt, &t->data, &p, err) < 0)
         return -1;
     int64_t optim = optimizer_bytes(t->spec, t->dt, p.params) +
                     ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
@@ -265,22 +264,14 @@ static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
                           err);
 }
 
-static int take_memory(struct trainer *t, int32_t classes, struct error *err)
+static int take_memory(struct trainer *t, struct error *err)
 {
     const struct job_spec *s = t->spec;
-    struct model_conf mc = {.dt = t->dt,
-                            .width_mult = s->model.width_mult,
-                            .dropout = s->model.dropout,
-                            .label_smoothing = s->train.label_smoothing,
-                            .num_classes = classes,
-                            .in_channels = s->model.in_channels,
-                            .image_size = s->dataset.image_size,
-                            .batch = s->train.batch_size};
     struct loader_conf lc = trainer_loader_conf(t, true);
     struct loader_conf ec = trainer_loader_conf(t, false);
     const struct clock *clock = t->env->clock;
-    if (plan_memory(t, &mc, &lc, &ec, err) < 0 ||
-        model_create(t->dev, &mc, &t->model, err) < 0 ||
+    if (plan_memory(t, &lc, &ec, err) < 0 ||
+        t->env->kind->create(t->dev, s, t->dt, &t->data, &t->model, err) < 0 ||
         loader_create(t->dev, &lc, &t->train, clock, &t->train_loader, err) <
             0 ||
         loader_create(t->dev, &ec, &t->eval, clock, &t->eval_loader, err) < 0)
@@ -312,12 +303,12 @@ static int take_memory(struct trainer *t, int32_t classes, struct error *err)
 }
 
 /* What is free may be gone a moment later, and not every GPU says. */
-static int open_model(struct trainer *t, int32_t classes, struct error *err)
+static int open_model(struct trainer *t, struct error *err)
 {
-    if (take_memory(t, classes, err) == 0)
+    if (take_memory(t, err) == 0)
         return 0;
     if (err != NULL && err->code == ERR_NOMEM && t->model == NULL)
-        return error_wrap(err, "lower train.batch_size or dataset.image_size");
+        return error_wrap(err, "%s", t->env->kind->too_large);
     return -1;
 }
 
@@ -426,9 +417,7 @@ static int broadcast_all(struct trainer *t, struct error *err)
         comm_broadcast_now(t->comm, model_params(t->model),
                            (size_t)p->params * dtype_bytes(t->dt), 0,
                            TRAIN_DEADLINE_S, err) < 0 ||
-        comm_broadcast_now(t->comm, model_running(t->model),
-                           (size_t)p->running * acc, 0, TRAIN_DEADLINE_S,
-                           err) < 0)
+        trainer_share_state(t, err) < 0)
         return error_wrap(err, "start");
     for (int32_t i = 0; i < parts.n && t->at.iteration > 0; i++)
         if (comm_broadcast_now(t->comm, parts.arrays[i].data,
@@ -488,8 +477,9 @@ struct checkpoint_parts trainer_parts(struct trainer *t)
         const struct model_plan *plan = model_planned(t->model);
         p.arrays[p.n++] = (struct checkpoint_array){
             .name = "ema", .data = t->ema.mean, .n = plan->params};
-        p.arrays[p.n++] = (struct checkpoint_array){
-            .name = "ema_running", .data = t->ema.running, .n = plan->running};
+        if (plan->state > 0)
+            p.arrays[p.n++] = (struct checkpoint_array){
+                .name = "ema_running", .data = t->ema.state, .n = plan->state};
         p.show = show_mean;
         p.arg = &t->ema;
     }
@@ -522,7 +512,7 @@ static void warn_of_mean(const struct trainer *t)
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err)
 {
-    int32_t classes = 0;
+    char model[120];
     *t = (struct trainer){.env = env,
                           .spec = env->spec,
                           .eval_accuracy = NAN,
@@ -540,16 +530,15 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     if (open_device(t, err) < 0 || open_comm(t, err) < 0)
         return -1;
     trainer_profile_open(t); /* may count the communicators from here on */
-    if (trainer_open_data(t, &classes, err) < 0 ||
-        open_model(t, classes, err) < 0 || trainer_count_batches(t, err) < 0)
+    if (trainer_open_data(t, err) < 0 || open_model(t, err) < 0 ||
+        trainer_count_batches(t, err) < 0)
         return -1;
     t->train_feed.end = t->batches * t->train_feed.parts;
     if (find_position(t, err) < 0)
         return -1;
-    trainer_say(t,
-                "MobileNetV2: %" PRId64 " parameters, %d classes, %s%s on %s "
-                "(%s), %d rank%s, batch %d each",
-                model_planned(t->model)->params, classes, dtype_name(t->dt),
+    model_describe(t->model, model, sizeof(model));
+    trainer_say(t, "%s, %s%s on %s (%s), %d rank%s, batch %d each", model,
+                dtype_name(t->dt),
                 t->mixed.dev != NULL ? " (weights in fp32)" : "",
                 t->dev->ops->name, t->comm->ops->name, env->comm->size,
                 env->comm->size == 1 ? "" : "s", env->spec->train.batch_size);
@@ -570,10 +559,9 @@ void trainer_close(struct trainer *t)
     mixed_clear(&t->mixed);
     if (t->dev != NULL) {
         t->dev->ops->release(t->dev, t->partial);
-        t->dev->ops->release(t->dev, t->running);
-        t->dev->ops->release(t->dev, t->x);
-        t->dev->ops->release(t->dev, t->label);
+        t->dev->ops->release(t->dev, t->state);
     }
+    trainer_share_close(t);
     model_destroy(t->model);
     sampler_clear(&t->train_sampler);
     sampler_clear(&t->eval_sampler);

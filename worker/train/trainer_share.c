@@ -36,33 +36,33 @@ int32_t trainer_shares(const struct trainer *t)
     return 1;
 }
 
-/* One image, in the device's memory. */
-static size_t image_bytes(const struct trainer *t)
-{
-    size_t side = (size_t)t->spec->dataset.image_size;
-    size_t channels = (size_t)t->spec->model.in_channels;
-    return side * side * channels * dtype_bytes(t->dt);
-}
-
 int64_t trainer_share_bytes(const struct trainer *t)
 {
-    int64_t n = t->spec->train.batch_size;
+    int64_t n = t->spec->train.batch_size, bytes = 0;
     if (!trainer_is_dp(t))
         return 0;
-    return n * (int64_t)(image_bytes(t) + sizeof(int32_t));
+    for (int32_t i = 0; i < BATCH_ARRAYS; i++)
+        bytes += n * (int64_t)t->data.sample_bytes[i];
+    return bytes;
 }
 
 int trainer_share_open(struct trainer *t, struct error *err)
 {
     size_t n = (size_t)t->spec->train.batch_size;
-    void *label = NULL;
     if (!trainer_is_dp(t))
         return 0;
-    if (t->dev->ops->alloc(t->dev, n * image_bytes(t), &t->x, err) < 0 ||
-        t->dev->ops->alloc(t->dev, n * sizeof(int32_t), &label, err) < 0)
-        return -1;
-    t->label = label;
+    for (int32_t i = 0; i < BATCH_ARRAYS; i++)
+        if (t->data.sample_bytes[i] > 0 &&
+            t->dev->ops->alloc(t->dev, n * t->data.sample_bytes[i], &t->own[i],
+                               err) < 0)
+            return -1;
     return 0;
+}
+
+void trainer_share_close(struct trainer *t)
+{
+    for (int32_t i = 0; i < BATCH_ARRAYS && t->dev != NULL; i++)
+        t->dev->ops->release(t->dev, t->own[i]);
 }
 
 /* How many samples each rank has in it. */
@@ -73,42 +73,65 @@ static int32_t count_of(struct trainer *t, int32_t part)
     return sampler_batch(&s, t->at.batch, t->spec->train.batch_size, t->index);
 }
 
-static int scatter(struct trainer *t, struct loader_batch *b, struct error *err)
+static int scatter(struct trainer *t, struct batch *b, struct error *err)
 {
-    size_t n = (size_t)b->n;
-    if (comm_scatter_now(t->comm, t->x, b->x, n * image_bytes(t), 0,
-                         TRAIN_DEADLINE_S, err) < 0 ||
-        comm_scatter_now(t->comm, t->label, b->label, n * sizeof(int32_t), 0,
-                         TRAIN_DEADLINE_S, err) < 0)
-        return error_wrap(err, "scatter");
-    b->x = t->x;
-    b->label = t->label;
+    for (int32_t i = 0; i < BATCH_ARRAYS; i++) {
+        size_t bytes = t->data.sample_bytes[i];
+        if (bytes == 0)
+            continue;
+        if (comm_scatter_now(t->comm, t->own[i], b->arrays[i].data,
+                             (size_t)b->n * bytes, 0, TRAIN_DEADLINE_S,
+                             err) < 0)
+            return error_wrap(err, "scatter");
+        b->arrays[i] = (struct batch_array){t->own[i], bytes};
+    }
     return 0;
 }
 
-int trainer_share_batch(struct trainer *t, int32_t part,
-                        struct loader_batch *ret, struct error *err)
+/* This rank's part of what was read for `shares` ranks. */
+static void take_share(const struct trainer *t, int32_t shares, struct batch *b)
+{
+    size_t before = (size_t)(shares > 1 ? t->env->comm->rank * b->n : 0);
+    for (int32_t i = 0; i < BATCH_ARRAYS; i++)
+        if (b->arrays[i].bytes > 0)
+            b->arrays[i].data =
+                (char *)b->arrays[i].data + before * b->arrays[i].bytes;
+    b->valid /= shares;
+    b->weight /= shares;
+    b->tokens = b->tokens > 0 ? b->tokens / shares : b->tokens;
+}
+
+int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
+                        struct error *err)
 {
     int32_t i = t->at.batch * t->train_feed.parts + part;
     int32_t shares = t->train_feed.shares;
-    struct loader_batch b = {.n = 0};
+    struct batch b = {.n = 0, .tokens = -1};
     if (shares > 0 && trainer_batch(t, &t->train_feed, i, &b, err) < 0)
         return -1;
     b.n = shares > 0 ? b.n / shares : count_of(t, part);
     if (trainer_is_dp(t)) {
         t->valid += (double)b.valid;
+        t->weight += b.weight;
         b.valid = b.n;
         if (scatter(t, &b, err) < 0)
             return -1;
     } else {
         /* What several ranks read is counted by all of them. */
         t->valid += (double)b.valid / shares;
-        b.x =
-            (char *)b.x + (size_t)(shares > 1 ? t->env->comm->rank * b.n : 0) *
-                              image_bytes(t);
-        b.label += shares > 1 ? t->env->comm->rank * b.n : 0;
-        b.valid /= shares;
+        t->weight += b.weight / shares;
+        take_share(t, shares, &b);
     }
     *ret = b;
     return 0;
+}
+
+int trainer_share_state(struct trainer *t, struct error *err)
+{
+    size_t n = (size_t)model_planned(t->model)->state;
+    if (n == 0)
+        return 0;
+    return comm_broadcast_now(t->comm, model_state(t->model),
+                              n * dtype_acc_bytes(t->dt), 0, TRAIN_DEADLINE_S,
+                              err);
 }

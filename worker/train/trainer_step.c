@@ -6,6 +6,8 @@
  * phase ends with a synchronisation, without which the times would be those
  * of enqueueing. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "jobs/base/log.h"
 #include "worker/profile/trace_ranges.h"
@@ -34,6 +36,15 @@ static bool wants_save(const struct trainer *t)
     return false;
 }
 
+static int32_t n_values(const struct trainer *t)
+{
+    const char *const *names = t->model->ops->values;
+    int32_t n = 0;
+    while (names != NULL && n < MODEL_VALUES && names[n] != NULL)
+        n++;
+    return n;
+}
+
 /* Losses and wishes to stop, summed over the ranks in one go. */
 static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                  struct agreed *ret, struct error *err)
@@ -41,10 +52,16 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     double start_s = now_s(t);
     range_begin("agree");
     bool fenced = reporter_is_fenced(t->env->reporter, NULL);
-    double v[5] = {loss_sum, t->valid, *t->env->stop != 0 ? 1 : 0,
-                   fenced ? 1 : 0, wants_save(t) ? 1 : 0};
-    if (comm_all_reduce_now(t->env->comm, v, 5, COMM_F64, COMM_SUM,
-                            TRAIN_DEADLINE_S, err) < 0)
+    int32_t values = n_values(t);
+    double v[6 + MODEL_VALUES] = {loss_sum,
+                                  t->weight,
+                                  *t->env->stop != 0 ? 1 : 0,
+                                  fenced ? 1 : 0,
+                                  wants_save(t) ? 1 : 0,
+                                  t->valid};
+    memcpy(v + 6, t->values, (size_t)values * sizeof(*v));
+    if (comm_all_reduce_now(t->env->comm, v, (size_t)(6 + values), COMM_F64,
+                            COMM_SUM, TRAIN_DEADLINE_S, err) < 0)
         return -1;
     m->t_comm += now_s(t) - start_s;
     range_end();
@@ -53,10 +70,13 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     v[1] = nearbyint(v[1]); /* a third of them, three times */
     *ret = (struct agreed){.loss = v[0] / v[1],
                            .loss_sum = v[0],
-                           .samples = v[1],
+                           .weight = v[1],
+                           .samples = nearbyint(v[5]),
                            .stop = v[2] > 0,
                            .fenced = v[3] > 0,
                            .save = v[4] > 0};
+    for (int32_t i = 0; i < values; i++)
+        ret->values[i] = v[6 + i] / v[1];
     return 0;
 }
 
@@ -107,12 +127,15 @@ static int update(struct trainer *t, struct metric_iteration *m,
 
 enum { SKIPS_MOST = 100, WARNINGS_MOST = 3 };
 
-/* The statistics of the batch norms have seen what was no number. */
-static int restore_running(struct trainer *t, struct error *err)
+/* The model's state (the statistics of batch norms) has seen what was no
+ * number. */
+static int restore_state(struct trainer *t, struct error *err)
 {
+    if (t->state == NULL)
+        return 0;
     return t->dev->ops->copy(
-        t->dev, model_running(t->model), t->running,
-        (size_t)model_planned(t->model)->running * dtype_acc_bytes(t->dt), err);
+        t->dev, model_state(t->model), t->state,
+        (size_t)model_planned(t->model)->state * dtype_acc_bytes(t->dt), err);
 }
 
 /* The loss and the gradient are the same on every rank, and so is what
@@ -138,7 +161,7 @@ static int guard(struct trainer *t, const struct agreed *a, double norm,
         log_warn("worker",
                  "the %s is not a number iteration=%lld train.on_nan=%s", name,
                  (long long)t->at.iteration + 1, *ret_skip ? "skip" : "warn");
-    return *ret_skip ? restore_running(t, err) : 0;
+    return *ret_skip ? restore_state(t, err) : 0;
 }
 
 static bool is_scaled(const struct trainer *t)
@@ -146,17 +169,22 @@ static bool is_scaled(const struct trainer *t)
     return t->mixed.dev != NULL && t->dt == DT_F16;
 }
 
+static void report_value(struct trainer *t, const char *name, int64_t iteration,
+                         double value)
+{
+    struct metric_row row = {
+        .kind = METRIC_VALUE,
+        .value = {.rank = 0, .iteration = iteration, .value = value}};
+    (void)snprintf(row.value.name, sizeof(row.value.name), "%s", name);
+    reporter_row(t->env->reporter, &row);
+}
+
 /* As a value of the iteration, and to people when it falls. */
 static void say_scale(struct trainer *t, bool is_overflow)
 {
-    struct metric_row row = {.kind = METRIC_VALUE,
-                             .value = {.rank = 0,
-                                       .iteration = t->at.iteration + 1,
-                                       .name = "loss_scale",
-                                       .value = t->at.loss_scale.scale}};
     if (t->env->comm->rank != 0)
         return;
-    reporter_row(t->env->reporter, &row);
+    report_value(t, "loss_scale", t->at.iteration + 1, t->at.loss_scale.scale);
     if (is_overflow)
         trainer_say(t,
                     "iteration %lld left out, its gradient is no number: loss "
@@ -208,7 +236,7 @@ static int finish(struct trainer *t, struct metric_iteration *m,
 {
     const struct job_spec *s = t->spec;
     /* 1, but for what could not be read. */
-    double scale = (double)t->asked / a->samples / t->at.loss_scale.scale;
+    double scale = t->asked / a->weight / t->at.loss_scale.scale;
     double norm = 0, start_s = now_s(t);
     bool skip = false, overflow = false;
     if (find_norm(t, &norm, err) < 0)
@@ -230,15 +258,18 @@ static int finish(struct trainer *t, struct metric_iteration *m,
         return 0;
     if (isfinite(a->loss)) {
         t->at.loss_sum += a->loss_sum / trainer_copies(t);
-        t->at.counted += (int64_t)a->samples / trainer_copies(t);
+        t->at.counted += (int64_t)a->weight / trainer_copies(t);
     }
     return overflow ? 0 : update(t, m, scale, err);
 }
 
-static void report(struct trainer *t, const struct metric_iteration *m)
+static void report(struct trainer *t, const struct metric_iteration *m,
+                   const struct agreed *a)
 {
     struct metric_row row = {.kind = METRIC_ITERATION, .iteration = *m};
     reporter_row(t->env->reporter, &row);
+    for (int32_t i = 0; t->env->comm->rank == 0 && i < n_values(t); i++)
+        report_value(t, t->model->ops->values[i], m->iteration, a->values[i]);
     t->progress =
         (struct report_progress){.iteration = t->at.iteration,
                                  .iterations_total = t->total,
@@ -277,7 +308,7 @@ int trainer_step(struct trainer *t, struct agreed *ret, struct error *err)
     t->at.iteration++;
     t->at.batch++;
     t->at.epoch_s += m.t_iter;
-    report(t, &m);
+    report(t, &m, ret);
     if (rc < 0) /* the row is told all the same */
         return error_wrap(err, "iteration %lld", (long long)m.iteration);
     return 0;
@@ -298,23 +329,22 @@ static int agree_to_go_on(struct trainer *t, struct agreed *ret,
 
 struct sums {
     double loss;
-    int64_t counts[3]; /* hits, samples, left out since the last time */
+    int64_t counts[3]; /* hits, weight, left out since the last time */
 };
 
 static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
                           struct error *err)
 {
-    struct loader_batch b;
-    double loss = 0;
-    int64_t hits = 0;
+    struct batch b;
+    struct model_result r;
     if (trainer_batch(t, &t->eval_feed, i, &b, err) < 0 ||
         trainer_run_eval(t, &b, err) < 0 ||
         loader_ahead(t->eval_loader, err) < 0 ||
-        model_result(t->model, b.n, &loss, &hits, err) < 0)
+        model_result(t->model, &b, &r, err) < 0)
         return -1;
-    s->loss += loss;
-    s->counts[0] += hits;
-    s->counts[1] += b.valid;
+    s->loss += r.loss_sum;
+    s->counts[0] += r.hits;
+    s->counts[1] += (int64_t)b.weight;
     reporter_alive(t->env->reporter);
     return 0;
 }
@@ -322,13 +352,10 @@ static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
 static int evaluate(struct trainer *t, struct evaluation *ret,
                     struct agreed *ret_agreed, struct error *err)
 {
-    size_t running = (size_t)model_planned(t->model)->running;
     struct comm *c = t->env->comm;
     struct sums s = {.loss = 0};
     struct agreed a = {.stop = false};
-    if (comm_broadcast_now(t->comm, model_running(t->model),
-                           running * dtype_acc_bytes(t->dt), 0,
-                           TRAIN_DEADLINE_S, err) < 0)
+    if (trainer_share_state(t, err) < 0)
         return error_wrap(err, "evaluation");
     for (int32_t i = 0; i < t->eval_feed.end && !a.stop && !a.fenced; i++)
         if (evaluate_batch(t, i, &s, err) < 0 || agree_to_go_on(t, &a, err) < 0)

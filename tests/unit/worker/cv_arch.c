@@ -6,11 +6,11 @@
 #include "tests/unit/worker/cv_rig.h"
 #include "worker/cv/mobilenet_internal.h"
 
-static const struct model_conf tiny = {.dt = DT_F32,
-                                       .width_mult = 0.1,
-                                       .num_classes = 10,
-                                       .image_size = 28,
-                                       .batch = 2};
+static const struct mobilenet_conf tiny = {.dt = DT_F32,
+                                           .width_mult = 0.1,
+                                           .num_classes = 10,
+                                           .image_size = 28,
+                                           .batch = 2};
 
 static void test_counts(const struct golden *g)
 {
@@ -18,7 +18,7 @@ static void test_counts(const struct golden *g)
                                     1.0, 1.3,  1.4,  2.0};
     struct error err = ERROR_INIT;
     for (size_t i = 0; i < 2 * sizeof(widths) / sizeof(widths[0]); i++) {
-        struct model_conf conf = tiny;
+        struct mobilenet_conf conf = tiny;
         struct model_plan plan;
         char line[64];
         size_t n;
@@ -27,18 +27,18 @@ static void test_counts(const struct golden *g)
         (void)snprintf(line, sizeof(line), "params %g %d", conf.width_mult,
                        conf.num_classes);
         double *want = golden_get(g, line, &n);
-        must(model_plan(&conf, &plan, &err), &err);
+        must(mobilenet_plan(&conf, &plan, &err), &err);
         is_int(plan.params, (long long)want[0], line);
         free(want);
     }
-    struct model_conf conf = tiny;
+    struct mobilenet_conf conf = tiny;
     struct model_plan plan;
     conf.width_mult = 1;
-    must(model_plan(&conf, &plan, &err), &err);
+    must(mobilenet_plan(&conf, &plan, &err), &err);
     is_int(plan.params, 2236682, "2,236,682 parameters for 10 classes");
-    is_int(plan.running, 2 * 17056, "mean and variance of 17,056 channels");
+    is_int(plan.state, 2 * 17056, "mean and variance of 17,056 channels");
     conf.num_classes = 1000;
-    must(model_plan(&conf, &plan, &err), &err);
+    must(mobilenet_plan(&conf, &plan, &err), &err);
     is_int(plan.params, 3504872, "3,504,872 parameters for 1000 classes");
 }
 
@@ -47,14 +47,14 @@ static void test_gray(void)
 {
     struct model_plan three, one;
     struct error err = ERROR_INIT;
-    struct model_conf conf = tiny;
+    struct mobilenet_conf conf = tiny;
     conf.width_mult = 1;
-    must(model_plan(&conf, &three, &err), &err);
+    must(mobilenet_plan(&conf, &three, &err), &err);
     conf.in_channels = 3;
-    must(model_plan(&conf, &one, &err), &err);
+    must(mobilenet_plan(&conf, &one, &err), &err);
     ok(memcmp(&one, &three, sizeof(one)) == 0, "three channels are meant by 0");
     conf.in_channels = 1;
-    must(model_plan(&conf, &one, &err), &err);
+    must(mobilenet_plan(&conf, &one, &err), &err);
     is_int(three.params - one.params, 2 * 9 * 32, "576 weights fewer");
     is_int(three.bytes_activations - one.bytes_activations,
            2 * 14 * 14 * 2 * 9 * 4 / 256 * 256, "and 18 values of a patch");
@@ -97,7 +97,7 @@ static void test_names(const struct golden *g)
 {
     struct rig r;
     struct error err = ERROR_INIT;
-    struct model_conf conf = tiny;
+    struct mobilenet_conf conf = tiny;
     struct names s = {.g = g};
     conf.width_mult = 1;
     rig_init(&r, &conf, 1, 1);
@@ -112,7 +112,7 @@ static void test_offsets(void)
 {
     struct arch a;
     struct error err = ERROR_INIT;
-    struct model_conf conf = tiny;
+    struct mobilenet_conf conf = tiny;
     int64_t at = 0, running = 0;
     bool good = true;
     conf.width_mult = 0.35;
@@ -138,7 +138,7 @@ static void test_plan(void)
     static const enum dtype types[] = {DT_F64, DT_F32};
     for (size_t i = 0; i < 2; i++) {
         struct rig r;
-        struct model_conf conf = tiny;
+        struct mobilenet_conf conf = tiny;
         conf.dt = types[i];
         conf.dropout = i ? 0.2 : 0;
         rig_init(&r, &conf, 1, 1);
@@ -171,13 +171,14 @@ static int by_address(const void *a, const void *b)
 static void test_no_overlap(void)
 {
     struct rig r;
-    struct model_conf conf = tiny;
+    struct mobilenet_conf conf = tiny;
     struct span v[5 * ARCH_LAYERS + 16];
     size_t n = 0, largest = 0;
     conf.dropout = 0.2;
     rig_init(&r, &conf, 1, 1);
-    const struct arena *mem = &r.m->mem;
-    const struct arch *a = &r.m->arch;
+    const struct mobilenet *m = mobilenet_of(r.m);
+    const struct arena *mem = &m->mem;
+    const struct arch *a = &m->arch;
     const size_t f = sizeof(float), batch = (size_t)conf.batch;
     for (int32_t i = 0; i < ARCH_LAYERS; i++) {
         const struct layer *l = &a->layers[i];
@@ -205,27 +206,27 @@ static void test_no_overlap(void)
     v[n++] = (struct span){mem->grads, (size_t)a->params * f};
     v[n++] = (struct span){mem->running, (size_t)a->running * f};
     qsort(v, n, sizeof(v[0]), by_address);
-    bool apart = v[0].at >= (const char *)r.m->base;
+    bool apart = v[0].at >= (const char *)m->memory;
     for (size_t i = 1; i < n; i++)
         apart = apart && v[i - 1].at + v[i - 1].bytes <= v[i].at;
     ok(apart && v[n - 1].at + v[n - 1].bytes <=
-                    (const char *)r.m->base + model_planned(r.m)->bytes_total,
+                    (const char *)m->memory + model_planned(r.m)->bytes_total,
        "%zu arrays in the arena, each on its own", n);
     rig_clear(&r);
 }
 
-static void refused(struct model_conf conf, const char *what)
+static void refused(struct mobilenet_conf conf, const char *what)
 {
     struct error err = ERROR_INIT;
     struct model_plan plan = {.params = -7};
-    ok(model_plan(&conf, &plan, &err) == -1 && err.code == ERR_INVAL &&
+    ok(mobilenet_plan(&conf, &plan, &err) == -1 && err.code == ERR_INVAL &&
            plan.params == -7,
        "refused: %s: %s", what, err.msg);
 }
 
 static void test_refused(void)
 {
-    struct model_conf c = tiny;
+    struct mobilenet_conf c = tiny;
     c.width_mult = 0;
     refused(c, "no width");
     c = tiny;

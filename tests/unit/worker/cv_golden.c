@@ -20,6 +20,7 @@
 #include "kernels/device.h"
 #include "tests/device.h"
 #include "tests/golden/golden.h"
+#include "tests/pass.h"
 #include "tests/slow.h"
 #include "tests/tap.h"
 #include "worker/cv/mobilenet.h"
@@ -180,8 +181,8 @@ static size_t take_logits(struct run *r, bool train, double z[ROWS * CLASSES],
     int32_t classes = r->c->classes < CLASSES ? r->c->classes : CLASSES;
     int32_t rows = r->c->batch < ROWS ? r->c->batch : ROWS;
     double *all = calloc((size_t)(r->c->batch * r->c->classes), sizeof(*all));
-    must(model_forward(r->m, r->x, r->label, r->c->batch, train, 0, err), err);
-    must(model_logits(r->m, r->c->batch, all, err), err);
+    must(pass_forward(r->m, r->x, r->label, r->c->batch, train, 0, err), err);
+    must(mobilenet_logits(r->m, r->c->batch, all, err), err);
     for (int32_t i = 0; i < rows; i++)
         for (int32_t k = 0; k < classes; k++)
             z[i * classes + k] = all[i * r->c->classes + k];
@@ -303,11 +304,11 @@ static void train(struct run *r, double *losses, struct error *err)
         if (i == 0) /* it is this step's forward pass, looked at */
             check_logits(r, true, "train first", tight, err);
         else
-            must(model_forward(r->m, r->x, r->label, batch, true, 0, err), err);
-        must(model_backward(r->m, batch, 1.0 / batch, NULL, NULL, err), err);
+            must(pass_forward(r->m, r->x, r->label, batch, true, 0, err), err);
+        must(pass_backward(r->m, batch, 0, 1.0 / batch, err), err);
         if (i == 0 && r->dt == DT_F64)
             check_grads(r, err);
-        must(model_result(r->m, batch, &losses[i], &hits, err), err);
+        must(pass_result(r->m, batch, &losses[i], &hits, err), err);
         losses[i] /= batch;
         step(r, i, err);
     }
@@ -316,18 +317,18 @@ static void train(struct run *r, double *losses, struct error *err)
 static void open_run(struct run *r, const struct golden_case *c,
                      const struct golden *g, enum dtype dt, struct error *err)
 {
-    const struct model_conf conf = {.dt = dt,
-                                    .width_mult = c->width,
-                                    .num_classes = c->classes,
-                                    .in_channels = c->channels,
-                                    .label_smoothing = c->smoothing,
-                                    .image_size = c->size,
-                                    .batch = c->batch};
+    const struct mobilenet_conf conf = {.dt = dt,
+                                        .width_mult = c->width,
+                                        .num_classes = c->classes,
+                                        .in_channels = c->channels,
+                                        .label_smoothing = c->smoothing,
+                                        .image_size = c->size,
+                                        .batch = c->batch};
     struct optimizer_range all;
     void *label = NULL;
     *r = (struct run){.c = c, .g = g, .dt = dt};
     must(test_device(1, &r->d, err), err);
-    must(model_create(r->d, &conf, &r->m, err), err);
+    must(mobilenet_create(r->d, &conf, &r->m, err), err);
     size_t x = (size_t)(c->batch * c->channels) * (size_t)(c->size * c->size);
     must(r->d->ops->alloc(r->d, x * dtype_bytes(dt), &r->x, err), err);
     must(r->d->ops->alloc(r->d, BATCH * sizeof(int32_t), &label, err), err);
@@ -426,8 +427,7 @@ static double half_grads(struct run *r, const double *exact, struct error *err)
     char line[80];
     size_t one;
     double *g = malloc((size_t)n * sizeof(*g)), squares = 0, tensors = 0;
-    must(model_backward(r->m, r->c->batch, HALF_SCALE / r->c->batch, NULL, NULL,
-                        err),
+    must(pass_backward(r->m, r->c->batch, 0, HALF_SCALE / r->c->batch, err),
          err);
     must(r->d->ops->to_host(r->d, g, model_grads(r->m),
                             (size_t)n * dtype_bytes(r->dt), err),

@@ -7,11 +7,11 @@
 #include "tests/unit/worker/cv_rig.h"
 #include "worker/cv/arch.h"
 
-static const struct model_conf small = {.dt = DT_F64,
-                                        .width_mult = 0.25,
-                                        .num_classes = 5,
-                                        .image_size = 32,
-                                        .batch = 4};
+static const struct mobilenet_conf small = {.dt = DT_F64,
+                                            .width_mult = 0.25,
+                                            .num_classes = 5,
+                                            .image_size = 32,
+                                            .batch = 4};
 
 struct worst {
     double error;
@@ -60,7 +60,7 @@ static void check_tensor(struct rig *r, const double *g, int64_t first,
 static void test_differences(const char *what, double dropout)
 {
     struct rig r;
-    struct model_conf conf = small;
+    struct mobilenet_conf conf = small;
     struct arch a;
     struct error err = ERROR_INIT;
     struct rng rng;
@@ -130,7 +130,7 @@ static void test_ready(void)
 {
     struct rig r;
     struct error err = ERROR_INIT;
-    struct model_conf conf = small;
+    struct mobilenet_conf conf = small;
     conf.dropout = 0.2;
     rig_init(&r, &conf, 1, 4);
     const int64_t n = model_planned(r.m)->params;
@@ -142,7 +142,9 @@ static void test_ready(void)
     (void)rig_loss(&r, 5);
     for (int64_t i = 0; i < n; i++)
         g[i] = NAN; /* whatever is not written shows */
-    must(model_backward(r.m, conf.batch, 0.25, see, &s, &err), &err);
+    const struct batch b = {.n = conf.batch};
+    must(model_put(r.m, 5, 0.25, &err), &err);
+    must(model_backward(r.m, &b, see, &s, &err), &err);
     int64_t once = 0, final = 0;
     for (int64_t i = 0; i < n; i++) {
         once += s.times[i] == 1;
@@ -155,7 +157,7 @@ static void test_ready(void)
 
     s.fail_at = s.calls + 10;
     (void)rig_loss(&r, 5);
-    is_int(model_backward(r.m, conf.batch, 0.25, see, &s, &err), -1,
+    is_int(model_backward(r.m, &b, see, &s, &err), -1,
            "on_ready: its failure ends backward()");
     is_int(err.code, ERR_BUSY, "on_ready: with its code");
     is_int(s.calls, s.fail_at, "on_ready: and no further call");

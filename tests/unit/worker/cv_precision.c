@@ -88,8 +88,9 @@ static void follow_moments(int32_t i)
 {
     struct error err = ERROR_INIT;
     const struct rig *e = &pair->exact, *h = &pair->half;
-    const struct layer *l = &h->m->arch.layers[i];
-    const struct acts *to = &e->m->mem.acts[i], *from = &h->m->mem.acts[i];
+    const struct layer *l = &mobilenet_of(h->m)->arch.layers[i];
+    const struct acts *to = &mobilenet_of(e->m)->mem.acts[i],
+                      *from = &mobilenet_of(h->m)->mem.acts[i];
     const int64_t rows = layer_rows(l, h->conf.batch), c = l->cout;
     const enum dtype acc = dtype_acc(h->conf.dt);
     double *z = pulled(e, to->z, DT_F64, rows * c);
@@ -117,7 +118,8 @@ static void follow_moments(int32_t i)
 
 static void follow_y(int32_t i)
 {
-    const struct model *e = pair->exact.m, *h = pair->half.m;
+    const struct mobilenet *e = mobilenet_of(pair->exact.m);
+    const struct mobilenet *h = mobilenet_of(pair->half.m);
     const struct layer *l = &h->arch.layers[i];
     follow(e->mem.acts[i].y, h->mem.acts[i].y,
            layer_rows(l, h->conf.batch) * l->cout);
@@ -126,7 +128,8 @@ static void follow_y(int32_t i)
 static void follow_row(void)
 {
     const int32_t i = pair->layer++;
-    const struct model *e = pair->exact.m, *h = pair->half.m;
+    const struct mobilenet *e = mobilenet_of(pair->exact.m);
+    const struct mobilenet *h = mobilenet_of(pair->half.m);
     const struct layer *l = &h->arch.layers[i];
     follow(e->mem.acts[i].z, h->mem.acts[i].z,
            layer_rows(l, h->conf.batch) * l->cout);
@@ -185,11 +188,11 @@ static int take(void *arg, const struct model_tensor *t, struct error *err)
  * The running statistics are settled first: those of a new model are far from
  * the data. */
 enum { SETTLE = 15 };
-static void twin_init(struct twin *t, const struct model_conf *conf,
+static void twin_init(struct twin *t, const struct mobilenet_conf *conf,
                       enum dtype dt)
 {
     struct error err = ERROR_INIT;
-    struct model_conf c = *conf;
+    struct mobilenet_conf c = *conf;
 
     *t = (struct twin){.round_to = dt == DT_F16 ? 0x1p-11 : 0x1p-8};
     c.dt = dt;
@@ -217,16 +220,16 @@ static void twin_clear(struct twin *t)
 static void test_evaluation(struct twin *t)
 {
     struct error err = ERROR_INIT;
-    const struct model_conf *c = &t->half.conf;
+    const struct mobilenet_conf *c = &t->half.conf;
     const int64_t n = (int64_t)c->batch * c->num_classes;
     double *z[2];
 
     for (int i = 0; i < 2; i++) {
         struct rig *r = i == 0 ? &t->half : &t->exact;
         z[i] = calloc((size_t)n, sizeof(double));
-        must(model_forward(r->m, r->x, r->label, c->batch, false, 0, &err),
+        must(pass_forward(r->m, r->x, r->label, c->batch, false, 0, &err),
              &err);
-        must(model_logits(r->m, c->batch, z[i], &err), &err);
+        must(mobilenet_logits(r->m, c->batch, z[i], &err), &err);
     }
     const double off = apart(z[0], z[1], n) / t->round_to;
     ok(off < 2.5, "logits of an evaluation: %.2f", off);
@@ -239,7 +242,7 @@ static void test_evaluation(struct twin *t)
 static void test_forward(struct twin *t)
 {
     struct rig *h = &t->half, *e = &t->exact;
-    const struct model_conf *c = &h->conf;
+    const struct mobilenet_conf *c = &h->conf;
     const double once = test_on_gpu() ? 0.75 : 0.5;
 
     (void)rig_loss(h, 3);
@@ -251,11 +254,11 @@ static void test_forward(struct twin *t)
     is_int(t->layer, ARCH_LAYERS, "convolutions in a forward pass");
     ok(t->most < once, "each layer's output is rounded once: %.3f", t->most);
     ok(t->moments < 2e-5, "its moments are those of it: %.1g", t->moments);
-    follow(e->m->mem.pooled, h->m->mem.pooled,
-           (int64_t)c->batch * h->m->arch.features);
+    follow(mobilenet_of(e->m)->mem.pooled, mobilenet_of(h->m)->mem.pooled,
+           (int64_t)c->batch * mobilenet_of(h->m)->arch.features);
     ok(t->most < once, "so is the mean over the pixels: %.3f", t->most);
     t->most = 0;
-    follow(e->m->mem.logits, h->m->mem.logits,
+    follow(mobilenet_of(e->m)->mem.logits, mobilenet_of(h->m)->mem.logits,
            (int64_t)c->batch * c->num_classes);
     ok(t->most < 1.5, "and the logits, thrice: %.3f", t->most);
 }
@@ -290,7 +293,7 @@ static void test_backward(struct twin *t)
     free(want);
 }
 
-static void test_pass(const struct model_conf *c, enum dtype dt)
+static void test_pass(const struct mobilenet_conf *c, enum dtype dt)
 {
     struct twin t;
 
@@ -306,14 +309,14 @@ static void test_pass(const struct model_conf *c, enum dtype dt)
 /* Memory: everything but statistics takes half of fp32's. */
 static void test_memory(void)
 {
-    struct model_conf c = {
+    struct mobilenet_conf c = {
         .width_mult = 1, .num_classes = 1000, .image_size = 224, .batch = 32};
     struct model_plan half, single;
     struct error err = ERROR_INIT;
     c.dt = DT_BF16;
-    must(model_plan(&c, &half, &err), &err);
+    must(mobilenet_plan(&c, &half, &err), &err);
     c.dt = DT_F32;
-    must(model_plan(&c, &single, &err), &err);
+    must(mobilenet_plan(&c, &single, &err), &err);
     ok((double)half.bytes_total < 0.51 * (double)single.bytes_total,
        "a model in bf16 takes half of one in fp32: %lld of %lld",
        (long long)half.bytes_total, (long long)single.bytes_total);
@@ -329,11 +332,11 @@ static const double loss_scale = 256;
 static double train(enum dtype dt, uint32_t seed, double *ret_first,
                     double *ret_last)
 {
-    const struct model_conf c = {.dt = dt,
-                                 .width_mult = 0.25,
-                                 .num_classes = 4,
-                                 .image_size = 28,
-                                 .batch = 16};
+    const struct mobilenet_conf c = {.dt = dt,
+                                     .width_mult = 0.25,
+                                     .num_classes = 4,
+                                     .image_size = 28,
+                                     .batch = 16};
     struct error err = ERROR_INIT;
     struct rig r;
     void *momentum = NULL;
@@ -389,7 +392,7 @@ static void test_training(void)
 
 int main(void)
 {
-    static const struct model_conf cases[] = {
+    static const struct mobilenet_conf cases[] = {
         {.width_mult = 1, .num_classes = 10, .image_size = 32, .batch = 16},
         {.width_mult = 0.5, .num_classes = 1000, .image_size = 28, .batch = 8},
         {.width_mult = 0.5, .num_classes = 5, .image_size = 100, .batch = 4},

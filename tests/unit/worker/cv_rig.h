@@ -13,6 +13,7 @@
 #include "jobs/base/rng.h"
 #include "kernels/device.h"
 #include "tests/device.h"
+#include "tests/pass.h"
 #include "tests/tap.h"
 #include "worker/cv/mobilenet.h"
 
@@ -40,9 +41,10 @@ struct rig {
     struct device_ops ops;
     struct device *d;
     struct model *m;
-    struct model_conf conf;
+    struct mobilenet_conf conf;
     void *x;        /* [batch, S, S, channels] T */
     int32_t *label; /* [batch] */
+    uint64_t seed;  /* of the last rig_loss() */
 };
 
 static inline size_t rig_x_elems(const struct rig *r)
@@ -77,7 +79,7 @@ static inline void rig_draw(struct rig *r, uint32_t seed)
     free(label);
 }
 
-static inline void rig_init(struct rig *r, const struct model_conf *conf,
+static inline void rig_init(struct rig *r, const struct mobilenet_conf *conf,
                             int32_t threads, uint32_t seed)
 {
     struct error err = ERROR_INIT;
@@ -97,7 +99,7 @@ static inline void rig_init(struct rig *r, const struct model_conf *conf,
     r->label = p;
     rig_draw(r, seed);
     rig_allocs = rig_bytes = 0;
-    must(model_create(r->d, conf, &r->m, &err), &err);
+    must(mobilenet_create(r->d, conf, &r->m, &err), &err);
     must(model_init(r->m, seed, &err), &err);
 }
 
@@ -115,16 +117,17 @@ static inline double rig_loss(struct rig *r, uint64_t seed)
     struct error err = ERROR_INIT;
     double sum;
     int64_t hits;
-    must(model_forward(r->m, r->x, r->label, r->conf.batch, true, seed, &err),
+    r->seed = seed;
+    must(pass_forward(r->m, r->x, r->label, r->conf.batch, true, seed, &err),
          &err);
-    must(model_result(r->m, r->conf.batch, &sum, &hits, &err), &err);
+    must(pass_result(r->m, r->conf.batch, &sum, &hits, &err), &err);
     return sum;
 }
 
 static inline void rig_backward(struct rig *r, double scale)
 {
     struct error err = ERROR_INIT;
-    must(model_backward(r->m, r->conf.batch, scale, NULL, NULL, &err), &err);
+    must(pass_backward(r->m, r->conf.batch, r->seed, scale, &err), &err);
     must(r->d->ops->sync(r->d, &err), &err);
 }
 

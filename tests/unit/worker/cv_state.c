@@ -4,12 +4,12 @@
 #include "tests/unit/worker/cv_rig.h"
 #include "worker/cv/arch.h"
 
-static const struct model_conf conf32 = {.dt = DT_F32,
-                                         .width_mult = 0.25,
-                                         .dropout = 0.2,
-                                         .num_classes = 10,
-                                         .image_size = 32,
-                                         .batch = 4};
+static const struct mobilenet_conf conf32 = {.dt = DT_F32,
+                                             .width_mult = 0.25,
+                                             .dropout = 0.2,
+                                             .num_classes = 10,
+                                             .image_size = 32,
+                                             .batch = 4};
 
 enum { MAX = 320 };
 
@@ -86,7 +86,7 @@ static void test_round_trip(enum dtype dt, int32_t channels)
 {
     struct rig a, b;
     struct error err = ERROR_INIT;
-    struct model_conf conf = conf32;
+    struct mobilenet_conf conf = conf32;
     struct saved first = {.n = 0}, second = {.n = 0};
     conf.dt = dt;
     conf.in_channels = channels;
@@ -122,7 +122,7 @@ static void test_convert(void)
 {
     struct rig a, b;
     struct error err = ERROR_INIT;
-    struct model_conf conf = conf32;
+    struct mobilenet_conf conf = conf32;
     struct saved first = {.n = 0}, second = {.n = 0}, third = {.n = 0};
     rig_init(&a, &conf, 1, 1);
     conf.dt = DT_F64;

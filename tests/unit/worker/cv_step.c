@@ -11,12 +11,12 @@
 
 enum { STEPS = 60, RUNS = 3, BATCH = 32 };
 
-static const struct model_conf small = {.dt = DT_F32,
-                                        .width_mult = 0.25,
-                                        .dropout = 0.2,
-                                        .num_classes = 4,
-                                        .image_size = 32,
-                                        .batch = BATCH};
+static const struct mobilenet_conf small = {.dt = DT_F32,
+                                            .width_mult = 0.25,
+                                            .dropout = 0.2,
+                                            .num_classes = 4,
+                                            .image_size = 32,
+                                            .batch = BATCH};
 
 struct outcome {
     double first, last; /* mean loss of the first and the last five steps */
@@ -81,12 +81,12 @@ static double train_step(struct trainer *t, int32_t i, double lr,
         sampler_epoch(&t->order, i / per_epoch);
     int32_t n = sampler_batch(&t->order, i % per_epoch, small.batch, index);
     must(loader_next(t->loader, index, n, &b, err), err);
-    must(model_forward(m, b.x, b.label, n, true, (uint64_t)i, err), err);
-    must(model_backward(m, n, 1.0 / n, NULL, NULL, err), err);
+    must(pass_forward(m, b.x, b.label, n, true, (uint64_t)i, err), err);
+    must(pass_backward(m, n, (uint64_t)i, 1.0 / n, err), err);
     must(t->rig.d->ops->sgd(t->rig.d, small.dt, model_params(m), t->mom,
                             model_grads(m), model_planned(m)->params, &a, err),
          err);
-    must(model_result(m, n, &loss, &hits, err), err);
+    must(pass_result(m, n, &loss, &hits, err), err);
     return loss / n;
 }
 
@@ -106,8 +106,8 @@ static void evaluate(struct trainer *t, struct outcome *o, struct error *err)
         double loss;
         int64_t hits;
         must(loader_next(l, index, n, &b, err), err);
-        must(model_forward(t->rig.m, b.x, b.label, n, false, 0, err), err);
-        must(model_result(t->rig.m, n, &loss, &hits, err), err);
+        must(pass_forward(t->rig.m, b.x, b.label, n, false, 0, err), err);
+        must(pass_result(t->rig.m, n, &loss, &hits, err), err);
         o->eval_loss += loss / t->eval.n;
         right += hits;
     }
@@ -163,7 +163,7 @@ static void test_repeats(void)
 {
     struct model_plan plan;
     struct error err = ERROR_INIT;
-    must(model_plan(&small, &plan, &err), &err);
+    must(mobilenet_plan(&small, &plan, &err), &err);
     size_t bytes = (size_t)plan.params * sizeof(float);
     for (int32_t threads = 1; threads <= 2; threads++) {
         struct outcome a = train(threads, 5, 4), b = train(threads, 5, 4);
@@ -182,7 +182,7 @@ static void test_repeats(void)
 static void test_small_batch(void)
 {
     struct rig big, fit;
-    struct model_conf conf = small;
+    struct mobilenet_conf conf = small;
     struct error err = ERROR_INIT;
     double a, b;
     int64_t hits;
@@ -192,9 +192,9 @@ static void test_small_batch(void)
     (void)rig_loss(&big, 1); /* leaves a full batch's values behind */
     rig_backward(&big, 1);
     must(model_init(big.m, 3, &err), &err);
-    must(model_forward(big.m, fit.x, fit.label, 5, true, 2, &err), &err);
-    must(model_result(big.m, 5, &a, &hits, &err), &err);
-    must(model_backward(big.m, 5, 0.2, NULL, NULL, &err), &err);
+    must(pass_forward(big.m, fit.x, fit.label, 5, true, 2, &err), &err);
+    must(pass_result(big.m, 5, &a, &hits, &err), &err);
+    must(pass_backward(big.m, 5, 2, 0.2, &err), &err);
     b = rig_loss(&fit, 2);
     rig_backward(&fit, 0.2);
     ok(a == b, "a smaller batch has its own loss");
@@ -219,13 +219,13 @@ static void test_modes(void)
     ok(a != c, "another seed, another dropout");
     for (int i = 0; i < 2; i++) {
         double before = a;
-        must(model_forward(r.m, r.x, r.label, BATCH, false, (uint64_t)i, &err),
+        must(pass_forward(r.m, r.x, r.label, BATCH, false, (uint64_t)i, &err),
              &err);
-        must(model_result(r.m, BATCH, &a, &hits, &err), &err);
+        must(pass_result(r.m, BATCH, &a, &hits, &err), &err);
         if (i == 1)
             ok(a == before, "evaluation has no dropout and moves nothing");
     }
-    must(model_logits(r.m, BATCH, z, &err), &err);
+    must(mobilenet_logits(r.m, BATCH, z, &err), &err);
     double sum = 0;
     int64_t right = 0;
     for (int i = 0; i < BATCH; i++) {
@@ -246,7 +246,7 @@ static void test_modes(void)
 /* The mean loss of two images of a size; *ret_norm of its gradient. */
 static double look(int32_t size, enum dtype dt, double *ret_norm)
 {
-    struct model_conf conf = small;
+    struct mobilenet_conf conf = small;
     struct rig r;
     double squares = 0;
     conf.image_size = size;
@@ -282,7 +282,7 @@ static void test_sizes(void)
 {
     static const int32_t sizes[] = {28, 1024};
     for (int i = 0; i < 2; i++) {
-        struct model_conf conf = small;
+        struct mobilenet_conf conf = small;
         struct rig r;
         conf.image_size = sizes[i];
         conf.batch = i == 0 ? 2 : 1;
@@ -305,32 +305,31 @@ static void test_refused(void)
     double sum = -7;
     int64_t hits = -7;
     rig_init(&r, &small, 1, 3);
-    is_int(model_result(r.m, BATCH, &sum, &hits, &err), -1,
+    is_int(pass_result(r.m, BATCH, &sum, &hits, &err), -1,
            "no result before a pass");
     is_int(err.code, ERR_STATE, "is a matter of state");
     ok(sum == -7 && hits == -7, "and sets nothing");
-    is_int(model_backward(r.m, BATCH, 1, NULL, NULL, &err), -1,
+    is_int(pass_backward(r.m, BATCH, 1, 1, &err), -1,
            "no way back without a way there");
-    is_int(model_forward(r.m, r.x, r.label, BATCH + 1, true, 0, &err), -1,
+    is_int(pass_forward(r.m, r.x, r.label, BATCH + 1, true, 0, &err), -1,
            "more samples than planned");
-    is_int(model_forward(r.m, r.x, r.label, 0, true, 0, &err), -1,
-           "no samples");
-    is_int(model_forward(r.m, r.x, r.label, 1, true, 0, &err), -1,
+    is_int(pass_forward(r.m, r.x, r.label, 0, true, 0, &err), -1, "no samples");
+    is_int(pass_forward(r.m, r.x, r.label, 1, true, 0, &err), -1,
            "one sample, one pixel, no variance");
     is_int(err.code, ERR_INVAL, "is invalid");
     ok(strstr(err.msg, "more than 1 value per channel when training"),
        "and says why: %s", err.msg);
-    must(model_forward(r.m, r.x, r.label, 1, false, 0, &err), &err);
-    is_int(model_backward(r.m, 1, 1, NULL, NULL, &err), -1,
+    must(pass_forward(r.m, r.x, r.label, 1, false, 0, &err), &err);
+    is_int(pass_backward(r.m, 1, 1, 1, &err), -1,
            "no way back from an evaluation");
     (void)rig_loss(&r, 1);
-    is_int(model_backward(r.m, BATCH - 1, 1, NULL, NULL, &err), -1,
+    is_int(pass_backward(r.m, BATCH - 1, 1, 1, &err), -1,
            "nor with another number of samples");
     rig_backward(&r, 1);
-    is_int(model_backward(r.m, BATCH, 1, NULL, NULL, &err), -1, "nor twice");
+    is_int(pass_backward(r.m, BATCH, 1, 1, &err), -1, "nor twice");
     rig_clear(&r);
 
-    struct model_conf conf = small;
+    struct mobilenet_conf conf = small;
     conf.image_size = 64; /* 2x2 at the end */
     conf.batch = 1;
     rig_init(&r, &conf, 1, 3);

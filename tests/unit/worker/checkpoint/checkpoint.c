@@ -14,6 +14,7 @@
 
 #include "tests/tap.h"
 #include "worker/checkpoint/checkpoint_internal.h"
+#include "worker/cv/mobilenet.h"
 
 static char dir[] = "/tmp/mgpu-ckpt.XXXXXX";
 
@@ -24,22 +25,22 @@ struct world {
     int64_t n;
 };
 
-static struct model_conf small(double width)
+static struct mobilenet_conf small(double width)
 {
-    return (struct model_conf){.dt = DT_F32,
-                               .width_mult = width,
-                               .num_classes = 3,
-                               .image_size = 32,
-                               .batch = 1};
+    return (struct mobilenet_conf){.dt = DT_F32,
+                                   .width_mult = width,
+                                   .num_classes = 3,
+                                   .image_size = 32,
+                                   .batch = 1};
 }
 
 static bool create(struct world *w, double width)
 {
     struct error err = ERROR_INIT;
-    struct model_conf conf = small(width);
+    struct mobilenet_conf conf = small(width);
     memset(w, 0, sizeof(*w));
     if (device_host_create(1, &w->dev, &err) < 0 ||
-        model_create(w->dev, &conf, &w->model, &err) < 0 ||
+        mobilenet_create(w->dev, &conf, &w->model, &err) < 0 ||
         model_init(w->model, 1, &err) < 0)
         return ok(false, "%s", err.msg);
     w->n = model_planned(w->model)->params;

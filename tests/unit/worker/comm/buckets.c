@@ -5,11 +5,11 @@
 #include "jobs/base/clock.h"
 #include "tests/unit/worker/cv_rig.h"
 
-static const struct model_conf conf = {.dt = DT_F32,
-                                       .width_mult = 1,
-                                       .num_classes = 10,
-                                       .image_size = 28,
-                                       .batch = 2};
+static const struct mobilenet_conf conf = {.dt = DT_F32,
+                                           .width_mult = 1,
+                                           .num_classes = 10,
+                                           .image_size = 28,
+                                           .batch = 2};
 
 /* What happened, in order. */
 enum kind { READY, START, WAIT, POLL };
@@ -92,7 +92,9 @@ static int pass(struct rig *r, int64_t first, int64_t elems, int fail_at,
     }
     buckets_begin(&b);
     (void)rig_loss(r, 1);
-    if (model_backward(r->m, conf.batch, 0.5, ready, &b, err) < 0)
+    const struct batch x = {.n = conf.batch};
+    must(model_put(r->m, 1, 0.5, err), err);
+    if (model_backward(r->m, &x, ready, &b, err) < 0)
         return -1;
     return buckets_finish(&b, err);
 }

@@ -43,11 +43,11 @@ static double value(struct rig *r, const void *p, enum dtype dt, int64_t i)
 static void test_weights(void)
 {
     enum { TIMES = 200 };
-    const struct model_conf conf = {.dt = DT_BF16,
-                                    .width_mult = 0.25,
-                                    .num_classes = 3,
-                                    .image_size = 32,
-                                    .batch = 2};
+    const struct mobilenet_conf conf = {.dt = DT_BF16,
+                                        .width_mult = 0.25,
+                                        .num_classes = 3,
+                                        .image_size = 32,
+                                        .batch = 2};
     struct error err = ERROR_INIT;
     struct rig r;
     struct mixed x;

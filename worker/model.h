@@ -1,0 +1,160 @@
+/* model.h - what the trainer needs of a network: the seam between the two.
+ *
+ * Parameters lie in one flat array, as gradients and optimizer state do, so
+ * that one all-reduce, one optimizer call or one broadcast covers any
+ * contiguous range. Weights that are not trained (the base of an adapter)
+ * are not among them: they are the model's own affair.
+ *
+ * T is the storage type of parameters and gradients, A its accumulator type
+ * (kernels/device.h). All device memory is planned before any of it is
+ * allocated; a pass allocates nothing.
+ *
+ * A training pass is
+ *
+ *   model_put()        the scalars that change between two passes
+ *   model_forward()    only enqueues
+ *   model_backward()   only enqueues
+ *   model_result()     waits for the device
+ *
+ * The two in the middle call nothing that cannot be captured
+ * (kernels/device.h). A pass that was captured is repeated with
+ * model_put(), a launch of the graph, and model_repeat() in their place.
+ *
+ * tests/contract/model.c holds every implementation to this text.
+ */
+#ifndef MGPU_WORKER_MODEL_H
+#define MGPU_WORKER_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jobs/spec/spec.h"
+#include "kernels/device.h"
+#include "worker/batch.h"
+
+struct model_plan {
+    int64_t params; /* elements of T; as many gradients */
+    int64_t state;  /* elements of A, see model_ops.state; may be 0 */
+    int64_t bytes_params, bytes_grads, bytes_activations, bytes_work;
+    int64_t bytes_total; /* of the four: what create() takes */
+    /* Beside it, on a GPU: what the widest layer's op has in the device's
+     * scratch, between two of its kernels. */
+    int64_t bytes_scratch;
+};
+
+/* A part of the parameters. */
+struct model_range {
+    int64_t first, count;
+    bool is_norm_bias; /* recipes keep these from weight decay */
+};
+enum { MODEL_RANGES = 512 };
+
+/* One tensor under the name that it has in a file. */
+struct model_tensor {
+    const char *name;
+    enum dtype dt; /* DT_N: int64 */
+    int32_t dims, shape[4];
+    void *data; /* host */
+    size_t bytes;
+};
+
+enum { MODEL_VALUES = 8 };
+
+/* What a forward pass over a batch leaves. Values that a batch's samples
+ * without a label have no part in. */
+struct model_result {
+    double loss_sum; /* over the batch's weight; nats */
+    int64_t hits;    /* of the weight, how much is predicted right */
+    /* Sums over the batch's weight, in the order of model_ops.values. */
+    double values[MODEL_VALUES];
+};
+
+struct model;
+
+struct model_ops {
+    /* Extra values of an iteration, names ended by NULL; NULL: none. The
+     * trainer reports the mean of each over all that an iteration's loss is
+     * averaged over, with the iteration. At most MODEL_VALUES. */
+    const char *const *values;
+
+    void (*destroy)(struct model *m);
+
+    /* Parameters and state to start training from: drawn, or read where the
+     * job says. The same bits for a given seed everywhere. */
+    int (*init)(struct model *m, uint32_t seed, struct error *err);
+
+    /* in  seed   of the next passes' dropout
+     *     scale  gradients are scale * d(sum of losses)/dp */
+    int (*put)(struct model *m, uint64_t seed, double scale, struct error *err);
+
+    /* Enqueues the forward pass over b, at most as many samples as planned.
+     * The arrays of b are borrowed until backward() or the next forward().
+     * in   train  with dropout, and with statistics of the batch
+     * err  ERR_INVAL b has too many samples or too few */
+    int (*forward)(struct model *m, const struct batch *b, bool train,
+                   struct error *err);
+
+    /* Enqueues the backward pass over b, the batch of the last forward(train
+     * = true), once; writes every gradient.
+     * in   on_ready  NULL, or called whenever the calls that make the
+     *                gradients [first, first + count) final are enqueued:
+     *                each gradient once, from the last to the first, so that
+     *                an all-reduce can overlap the rest. When it fails,
+     *                backward() does, with its error.
+     * err  ERR_STATE no such forward pass */
+    int (*backward)(struct model *m, const struct batch *b,
+                    int (*on_ready)(void *arg, int64_t first, int64_t count,
+                                    struct error *err),
+                    void *arg, struct error *err);
+
+    /* What the passes over b leave in host memory, without them. With train:
+     * of both passes. */
+    void (*repeat)(struct model *m, const struct batch *b, bool train);
+
+    /* Of the last forward pass, over b. Waits for the device.
+     * err  ERR_STATE no such forward pass; *ret is as it was */
+    int (*result)(struct model *m, const struct batch *b,
+                  struct model_result *ret, struct error *err);
+
+    /* Device pointers, valid until destroy(): [plan.params] T. */
+    void *(*params)(struct model *m);
+    void *(*grads)(struct model *m);
+    /* [plan.state] A: what a forward pass in training changes beside
+     * activations (the running statistics of batch norm), so that rank 0's
+     * can be given to all ranks, and a bad iteration's taken back. NULL
+     * where plan.state is 0. */
+    void *(*state)(struct model *m);
+
+    const struct model_plan *(*planned)(const struct model *m);
+
+    /* The parameters in their order, covering all. Returns how many there
+     * are. */
+    int32_t (*ranges)(const struct model *m,
+                      struct model_range ret[MODEL_RANGES]);
+
+    /* Calls each() for every tensor that a checkpoint holds, in the order of
+     * the file: name, shape, and values as the file has them. t is valid
+     * during the call. */
+    int (*export)(struct model *m,
+                  int (*each)(void *arg, const struct model_tensor *t,
+                              struct error *err),
+                  void *arg, struct error *err);
+    /* One tensor by name; the shape must be this model's. Of floating point
+     * types each is converted to each.
+     * err  ERR_NOTFOUND no such name, ERR_INVAL another shape or type; both
+     *      are named */
+    int (*import)(struct model *m, const struct model_tensor *t,
+                  struct error *err);
+
+    /* One line about itself, without an end of line: "MobileNetV2: 3504872
+     * parameters, 1000 classes". */
+    void (*describe)(const struct model *m, char *ret, size_t cap);
+};
+
+/* First member of every implementation's own struct. */
+struct model {
+    const struct model_ops *ops;
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* model_kind.h - what a kind of job trains, and on which data. */
+#ifndef MGPU_WORKER_MODEL_KIND_H
+#define MGPU_WORKER_MODEL_KIND_H
+
+#include "jobs/spec/spec.h"
+#include "worker/model.h"
+
+/* A kind makes its own configuration from the specification, the data type
+ * and what the data says of itself. */
+struct model_kind {
+    const char *name; /* "cv" */
+    /* Prefix of the error when the plan does not fit: the keys to lower. */
+    const char *too_large;
+
+    /* What create() will take; nothing is allocated.
+     * err  ERR_INVAL a value is out of range; it is named */
+    int (*plan)(const struct job_spec *spec, enum dtype dt,
+                const struct batch_info *data, struct model_plan *ret,
+                struct error *err);
+
+    /* The device is borrowed and outlives the model, as does spec.
+     * err  as plan(); ERR_NOMEM */
+    int (*create)(struct device *d, const struct job_spec *spec, enum dtype dt,
+                  const struct batch_info *data, struct model **ret,
+                  struct error *err);
+};
+
+#endif
