@@ -1,4 +1,5 @@
-/* batch.h - samples on their way from the data to the model.
+/* batch.h - samples on their way from the data to the model: the seam
+ * between the trainer and where batches come from.
  *
  * A batch is arrays in device memory, and numbers in host memory that the
  * trainer counts with. The trainer does not know what the arrays hold: the
@@ -11,7 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "jobs/base/clock.h"
 #include "jobs/base/error.h"
+#include "jobs/spec/spec.h"
+#include "kernels/device.h"
+#include "worker/comm/comm.h"
 
 enum { BATCH_ARRAYS = 4 };
 
@@ -41,11 +46,95 @@ struct batch_info {
     int32_t classes;    /* of labels; 0: labels are no classes */
     int32_t row_tokens; /* of the longest row; 0: rows are no tokens */
     size_t sample_bytes[BATCH_ARRAYS]; /* at most; 0: no such array */
-    /* The weight of a sample that is complete: 1 for CV. Where
-     * weights differ from sample to sample, any number of their size. The
-     * gradient of a pass is divided by it, and corrected by the batches'
-     * weights before the update. */
+    /* The weight of a sample that is complete: 1 for CV. Where weights
+     * differ from sample to sample, any number of their size. The gradient
+     * of a pass is divided by it, and corrected by the batches' weights
+     * before the update. */
     double sample_weight;
+};
+
+enum batch_part { BATCH_TRAIN, BATCH_EVAL, BATCH_PARTS };
+
+/* What a source is opened with. All is borrowed and outlives the source.
+ *
+ * The training samples of an epoch are dealt to `streams` streams. A rank
+ * has `parts` of them, from `first` on: an iteration is a batch of each, so
+ * that batch i of the rank's epoch is batch i / parts of stream
+ * first + i % parts. Samples of the evaluation are dealt to the ranks, and
+ * none is there twice. */
+struct batch_env {
+    const struct job_spec *spec;
+    struct device *dev;
+    enum dtype dt;
+    struct comm *comm; /* of all ranks, over host memory */
+    double deadline_s; /* of its collectives */
+    const struct clock *clock;
+    int32_t first, parts, streams;
+    /* How many ranks' batches this one reads in training, one behind the
+     * other: 1, all, or 0 where another rank reads them. */
+    int32_t shares;
+    /* For people: a line of the log of rank 0. */
+    void (*say)(void *arg, const char *line);
+    void *arg;
+};
+
+/* An epoch of training. */
+struct batch_epoch {
+    int64_t seed;
+    int32_t epoch;   /* from 1 */
+    int32_t batches; /* that will be taken of each stream */
+};
+
+struct batch_source;
+
+struct batch_source_ops {
+    const char *noun; /* "images": what its samples are */
+
+    void (*destroy)(struct batch_source *s);
+
+    /* Valid until destroy(). */
+    const struct batch_info *(*info)(const struct batch_source *s);
+
+    /* Bytes of memory that start() will take. */
+    void (*plan)(const struct batch_source *s, int64_t *ret_device,
+                 int64_t *ret_host);
+    /* Before the first take().
+     * err  ERR_NOMEM */
+    int (*start)(struct batch_source *s, struct error *err);
+
+    /* Batches of an epoch: of each stream, of each rank's evaluation.
+     * err  ERR_INVAL there are none */
+    int (*count)(struct batch_source *s, int32_t *ret_train, int32_t *ret_eval,
+                 struct error *err);
+
+    /* Batches of training are of this epoch from now on; the order of its
+     * samples follows from seed and epoch. */
+    int (*begin)(struct batch_source *s, const struct batch_epoch *e,
+                 struct error *err);
+
+    /* Batch i of the part's epoch: from 0 on, or where a run resumes, then
+     * in turn; reads ahead as far as there is room. With shares 0, n alone
+     * is filled in. The arrays are valid until the next take() of the part.
+     * out  ret  n: with shares > 1 the sum of all of them, each has the same
+     * err  why a sample cannot be read; the device's otherwise */
+    int (*take)(struct batch_source *s, enum batch_part part, int32_t i,
+                struct batch *ret, struct error *err);
+
+    /* Begins to copy the next batch of the part to the device, if it costs
+     * no waiting. Call it when the device has work to do.
+     * err  as take() */
+    int (*ahead)(struct batch_source *s, enum batch_part part,
+                 struct error *err);
+
+    /* A line about itself, without an end of line.
+     * in  batches  of each stream in an epoch */
+    void (*describe)(const struct batch_source *s, int32_t batches, char *ret,
+                     size_t cap);
+};
+
+/* First member of every implementation's own struct. */
+struct batch_source {
+    const struct batch_source_ops *ops;
 };
 
 #endif

@@ -25,7 +25,6 @@
 #include "jobs/spec/env_seal.h"
 #include "jobs/spec/secrets_file.h"
 #include "worker/args.h"
-#include "worker/cv/mobilenet.h"
 #include "worker/process/command.h"
 #include "worker/process/cpu_usage.h"
 #include "worker/run_config.h"
@@ -319,7 +318,6 @@ static int status_of_training(enum err_code code)
 static void run_training(struct run *r)
 {
     struct train_env env = {.spec = &r->job.launch.spec,
-                            .kind = &mobilenet_kind,
                             .ckpt_dir = r->job.ckpt_dir,
                             .comm = r->comm,
                             .reporter = r->reporter,
@@ -329,7 +327,8 @@ static void run_training(struct run *r)
                             .save = &save_asked};
     struct train_result t;
     struct error err = ERROR_INIT;
-    if (trainer_run(&env, &t, &err) < 0) {
+    if (model_kind_find(env.spec, &env.kind, &err) < 0 ||
+        trainer_run(&env, &t, &err) < 0) {
         if (err.code == ERR_DEVICE)
             fail_device(r, &err);
         fail(r, status_of_training(err.code), err.msg);

@@ -29,7 +29,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jobs/spec/spec.h"
 #include "kernels/device.h"
 #include "worker/batch.h"
 

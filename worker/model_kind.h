@@ -12,6 +12,11 @@ struct model_kind {
     /* Prefix of the error when the plan does not fit: the keys to lower. */
     const char *too_large;
 
+    /* Opens the data of training and evaluation.
+     * err  ERR_INVAL the data does not fit the specification */
+    int (*open_data)(const struct batch_env *env, struct batch_source **ret,
+                     struct error *err);
+
     /* What create() will take; nothing is allocated.
      * err  ERR_INVAL a value is out of range; it is named */
     int (*plan)(const struct job_spec *spec, enum dtype dt,
@@ -24,5 +29,9 @@ struct model_kind {
                   const struct batch_info *data, struct model **ret,
                   struct error *err);
 };
+
+/* err  ERR_INVAL jobs of the kind train nothing */
+int model_kind_find(const struct job_spec *spec, const struct model_kind **ret,
+                    struct error *err) MUST_CHECK;
 
 #endif

@@ -7,7 +7,8 @@
 #include <math.h>
 
 #include "tests/mpi/train.h"
-#include "tests/pass.h"
+#include "worker/cv/image_batches.h"
+#include "worker/data/sampler.h"
 
 static double most_apart(const double *a, const double *b, int64_t n)
 {
@@ -20,29 +21,52 @@ static double most_apart(const double *a, const double *b, int64_t n)
     return apart / most;
 }
 
+/* The samples that the rank of `ranks` has in its second epoch. */
+static int open_share(const struct trainer *t, struct comm *c, int rank,
+                      int ranks, struct batch_source **ret, struct error *err)
+{
+    const struct batch_env env = {.spec = t->spec,
+                                  .dev = t->dev,
+                                  .dt = t->dt,
+                                  .comm = c,
+                                  .deadline_s = 60,
+                                  .clock = &clock_real,
+                                  .first = rank,
+                                  .parts = 1,
+                                  .streams = ranks,
+                                  .shares = 1};
+    const struct batch_epoch second = {.seed = 5, .epoch = 2, .batches = 9};
+    struct batch_source *s = NULL;
+    if (image_batches_open(&env, &s, err) < 0)
+        return -1;
+    if (s->ops->start(s, err) < 0 || s->ops->begin(s, &second, err) < 0) {
+        s->ops->destroy(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
 /* Batch `batch` of rank `rank`, forward and backward. */
 static int one_share(struct trainer *t, int rank, int32_t batch,
                      struct buckets *b, struct error *err)
 {
-    struct sampler s = {.n = 0};
-    struct loader_batch x;
-    int32_t size = t->spec->train.batch_size;
-    if (sampler_init(&s, t->train.n, rank, mpi_size, 5, SAMPLER_SHUFFLE, err) <
-        0)
+    struct batch_source *s = NULL;
+    struct batch x;
+    if (open_share(t, t->env->comm, rank, mpi_size, &s, err) < 0)
         return -1;
-    sampler_epoch(&s, 1);
-    int32_t n = sampler_batch(&s, batch, size, t->index);
-    sampler_clear(&s);
     if (b != NULL)
         buckets_begin(b);
-    if (loader_next(t->train_loader, t->index, n, &x, err) < 0 ||
-        pass_forward(t->model, x.x, x.label, n, true, (uint64_t)rank, err) < 0)
-        return -1;
-    const struct batch ran = {.n = n};
-    if (model_put(t->model, (uint64_t)rank, 1.0 / (n * mpi_size), err) < 0)
-        return -1;
-    return model_backward(t->model, &ran, b != NULL ? buckets_on_ready : NULL,
-                          b, err);
+    int rc = s->ops->take(s, BATCH_TRAIN, batch, &x, err);
+    rc = rc < 0
+             ? rc
+             : model_put(t->model, (uint64_t)rank, 1.0 / (x.n * mpi_size), err);
+    rc = rc < 0 ? rc : model_forward(t->model, &x, true, err);
+    rc = rc < 0 ? rc
+                : model_backward(t->model, &x,
+                                 b != NULL ? buckets_on_ready : NULL, b, err);
+    s->ops->destroy(s);
+    return rc;
 }
 
 static void test_gradients(struct trainer *t, int64_t first, int64_t elems,
@@ -84,32 +108,41 @@ static void test_gradients(struct trainer *t, int64_t first, int64_t elems,
     free(alone);
 }
 
-/* The whole evaluation set on one rank, sample by sample. */
+/* The whole evaluation set on one rank. */
 static void test_evaluation(struct trainer *t)
 {
     struct error err = ERROR_INIT;
     struct agreed a;
     struct evaluation v = {.loss = 0};
-    double want_loss = 0;
+    struct batch_source *s = NULL;
+    struct comm *alone = NULL;
+    double want_loss = 0, n = 0;
     int64_t want_hits = 0;
+    int32_t train = 0, eval = 0;
     int rc = trainer_evaluate(t, &v, &a, &err);
-    for (int32_t i = 0; i < t->eval.n && rc == 0; i++) {
-        struct loader_batch x;
-        double sum = 0;
-        int64_t hits = 0;
-        rc = loader_next(t->eval_loader, &i, 1, &x, &err);
-        rc = rc < 0 ? rc
-                    : pass_forward(t->model, x.x, x.label, 1, false, 0, &err);
-        rc = rc < 0 ? rc : pass_result(t->model, 1, &sum, &hits, &err);
-        want_loss += sum;
-        want_hits += hits;
+    rc = rc < 0 ? rc : comm_alone_create(NULL, &alone, &err);
+    rc = rc < 0 ? rc : open_share(t, alone, 0, 1, &s, &err);
+    rc = rc < 0 ? rc : s->ops->count(s, &train, &eval, &err);
+    for (int32_t i = 0; i < eval && rc == 0; i++) {
+        struct batch x;
+        struct model_result r = {.hits = 0};
+        rc = s->ops->take(s, BATCH_EVAL, i, &x, &err);
+        rc = rc < 0 ? rc : model_forward(t->model, &x, false, &err);
+        rc = rc < 0 ? rc : model_result(t->model, &x, &r, &err);
+        want_loss += r.loss_sum;
+        want_hits += r.hits;
+        n += x.weight;
     }
-    want_loss /= t->eval.n;
-    double want = (double)want_hits / t->eval.n;
-    (void)mpi_ok(rc == 0 && v.accuracy == want, &err,
-                 "accuracy is exact: no sample is counted twice");
+    want_loss /= n;
+    (void)mpi_ok(rc == 0 && n == t->spec->dataset.eval_samples &&
+                     v.accuracy == (double)want_hits / n,
+                 &err, "accuracy is exact: no sample is counted twice");
     (void)mpi_ok(fabs(v.loss - want_loss) <= 1e-12 * want_loss, &err,
                  "so is the loss");
+    if (s != NULL)
+        s->ops->destroy(s);
+    if (alone != NULL)
+        alone->ops->destroy(alone);
 }
 
 /* Each rank has its own statistics after a step, for it saw its own batch;
@@ -140,22 +173,26 @@ static void test_buffers(struct trainer *t)
 /* Together the ranks see every sample, and only padding twice. */
 static void test_cover(const struct trainer *t)
 {
-    const struct sampler *s = &t->train_sampler;
-    int *seen = calloc((size_t)t->train.n, sizeof(int)), n_seen = 0, twice = 0;
-    for (int32_t i = 0; i < sampler_batches(s, 4); i++) {
-        int32_t index[4], n = sampler_batch(s, i, 4, index);
+    struct error err = ERROR_INIT;
+    struct sampler s = {.n = 0};
+    const int32_t all = t->spec->dataset.train_samples;
+    int *seen = calloc((size_t)all, sizeof(int)), n_seen = 0, twice = 0;
+    int rc =
+        sampler_init(&s, all, t->first, t->streams, 5, SAMPLER_SHUFFLE, &err);
+    for (int32_t i = 0; rc == 0 && i < sampler_batches(&s, 4); i++) {
+        int32_t index[4], n = sampler_batch(&s, i, 4, index);
         for (int32_t k = 0; k < n; k++)
             seen[index[k]]++;
     }
-    (void)MPI_Allreduce(MPI_IN_PLACE, seen, t->train.n, MPI_INT, MPI_SUM,
+    (void)MPI_Allreduce(MPI_IN_PLACE, seen, all, MPI_INT, MPI_SUM,
                         MPI_COMM_WORLD);
-    for (int32_t i = 0; i < t->train.n; i++) {
+    for (int32_t i = 0; i < all; i++) {
         n_seen += seen[i] > 0;
         twice += seen[i] - (seen[i] > 0);
     }
-    (void)mpi_ok(n_seen == t->train.n &&
-                     twice == s->per_rank * mpi_size - t->train.n,
-                 NULL, "the ranks share the samples out");
+    (void)mpi_ok(n_seen == all && twice == s.per_rank * mpi_size - all, &err,
+                 "the ranks share the samples out");
+    sampler_clear(&s);
     free(seen);
 }
 

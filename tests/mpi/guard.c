@@ -17,8 +17,6 @@ static bool open_world(struct world *w, struct comm *c,
     struct error err = ERROR_INIT;
     int rc = train_rig_open(&w->rig, c, spec, &none, &none, &err);
     rc = rc < 0 ? rc : trainer_open(&w->t, &w->rig.env, &err);
-    if (rc == 0)
-        sampler_epoch(&w->t.train_sampler, 0);
     return mpi_ok(rc == 0, &err, "open");
 }
 

@@ -63,7 +63,8 @@ static volatile sig_atomic_t none;
 static int one_epoch(struct trainer *t, struct error *err)
 {
     struct agreed a;
-    sampler_epoch(&t->train_sampler, t->at.epoch - 1);
+    if (trainer_share_epoch(t, err) < 0)
+        return -1;
     for (t->at.batch = 0; t->at.batch < t->batches;)
         if (trainer_step(t, &a, err) < 0)
             return -1;

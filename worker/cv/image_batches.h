@@ -1,5 +1,5 @@
-/* image_batches.h - batches of labelled images, as the networks here read
- * them.
+/* image_batches.h - batches of labelled images: the source of kind cv, over
+ * the data sets and loaders of worker/data.
  */
 #ifndef MGPU_WORKER_CV_IMAGE_BATCHES_H
 #define MGPU_WORKER_CV_IMAGE_BATCHES_H
@@ -22,5 +22,11 @@ static inline struct batch image_batch(void *x, size_t x_bytes, int32_t *label,
     b.arrays[IMAGE_LABEL] = (struct batch_array){label, sizeof(*label)};
     return b;
 }
+
+/* err  ERR_INVAL the data does not fit the specification, or the ranks do not
+ *      find the same files; ERR_NOTFOUND, ERR_LIMIT, ERR_NOMEM as
+ *      dataset_open() */
+int image_batches_open(const struct batch_env *env, struct batch_source **ret,
+                       struct error *err) MUST_CHECK;
 
 #endif

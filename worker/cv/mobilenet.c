@@ -276,6 +276,7 @@ static int create_of_job(struct device *d, const struct job_spec *spec,
 const struct model_kind mobilenet_kind = {
     .name = "cv",
     .too_large = "lower train.batch_size or dataset.image_size",
+    .open_data = image_batches_open,
     .plan = plan_of_job,
     .create = create_of_job,
 };

@@ -117,9 +117,8 @@ static int end_epoch(struct trainer *t, struct agreed *ret, struct error *err)
     if (v.bad != t->bad_said)
         trainer_say(
             t,
-            "epoch %d/%d: left out, for they could not be read: %" PRId64
-            " images",
-            e->epoch, t->spec->train.epochs, v.bad);
+            "epoch %d/%d: left out, for they could not be read: %" PRId64 " %s",
+            e->epoch, t->spec->train.epochs, v.bad, t->source->ops->noun);
     t->bad_said = v.bad;
     t->at.epoch++;
     t->at.batch = 0;
@@ -166,7 +165,8 @@ static void stop_fenced(const struct trainer *t, struct train_result *ret)
 /* To the end of the epoch, or until the ranks agree to stop. */
 static int train_epoch(struct trainer *t, struct agreed *ret, struct error *err)
 {
-    sampler_epoch(&t->train_sampler, t->at.epoch - 1);
+    if (trainer_share_epoch(t, err) < 0)
+        return -1;
     while (t->at.batch < t->batches) {
         if (trainer_step(t, ret, err) < 0)
             return -1;
@@ -229,8 +229,8 @@ int trainer_run(const struct train_env *env, struct train_result *ret,
         if (r.end == TRAIN_DONE && t.bad_said > 0)
             (void)snprintf(r.why, sizeof(r.why),
                            "left out of the last epoch, for they could not be "
-                           "read: %" PRId64 " images",
-                           t.bad_said);
+                           "read: %" PRId64 " %s",
+                           t.bad_said, t.source->ops->noun);
         *ret = r;
     }
     trainer_close(&t);

@@ -266,7 +266,7 @@ static bool is_usual(const struct trainer *t, const struct pass *p,
 int trainer_run_batch(struct trainer *t, int32_t part, const struct batch *b,
                       uint64_t seed, double scale, double lr, struct error *err)
 {
-    int32_t parts = t->train_feed.parts;
+    int32_t parts = t->parts;
     int32_t kind = part == parts - 1 ? PASS_LAST
                    : part == 0       ? PASS_FIRST
                                      : PASS_MIDDLE;

@@ -4,11 +4,9 @@
 
 #include <stdbool.h>
 
+#include "worker/batch.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/comm/buckets.h"
-#include "worker/data/dataset.h"
-#include "worker/data/loader.h"
-#include "worker/data/sampler.h"
 #include "worker/model_call.h"
 #include "worker/profile/profile.h"
 #include "worker/train/device_graph.h"
@@ -22,15 +20,6 @@
  * for it knows what an iteration takes; one that died makes mpirun end the job
  * at once. */
 #define TRAIN_DEADLINE_S 3600.0
-
-/* Batches of one loader, put ahead and taken in turn. */
-struct feed {
-    struct loader *loader;
-    const struct sampler *sampler;
-    int32_t parts;           /* batches of an iteration: so many samplers */
-    int32_t shares;          /* ranks whose samples are read */
-    int32_t put, taken, end; /* batches of the epoch */
-};
 
 /* Moments of an iteration. */
 enum phase {
@@ -58,23 +47,22 @@ struct trainer {
     enum dtype dt;
     struct device *dev;
     struct comm *comm; /* over the device's memory */
-    struct dataset train, eval;
-    struct sampler train_sampler, eval_sampler;
-    struct loader *train_loader, *eval_loader;
-    struct feed train_feed, eval_feed;
-    int64_t bad; /* images left out since the last evaluation */
+    struct batch_source *source;
+    struct batch_info data; /* what it says of itself */
+    /* Streams of samples: this rank's are `first` to first + parts - 1, one
+     * for each batch of an iteration. */
+    int32_t first, parts, streams;
+    int64_t bad; /* samples left out since the last evaluation */
     int32_t bad_named, bad_epoch;
     struct model *model;
     struct optimizer optimizer;
     struct ema ema;
     struct mixed mixed;
     struct buckets buckets;
-    struct batch_info data;
     void *own[BATCH_ARRAYS]; /* dp: [batch] of each array, this rank's */
-    void *partial;  /* [params] T: gradients so far; NULL: parts is 1 */
-    void *state;    /* [state] A before an iteration; NULL: not needed */
-    int32_t *index; /* [batch] */
-    int64_t bytes;  /* of the device's memory, as planned */
+    void *partial; /* [params] T: gradients so far; NULL: parts is 1 */
+    void *state;   /* [state] A before an iteration; NULL: not needed */
+    int64_t bytes; /* of the device's memory, as planned */
 
     struct pass pass[PASS_KINDS], eval_pass;
     struct replay update;
@@ -84,7 +72,8 @@ struct trainer {
     double phase_s[PHASES]; /* by the clock; see trainer_mark() */
     double replicate_s;     /* dp: of the update under way */
 
-    int32_t batches; /* iterations of an epoch */
+    int32_t batches;      /* iterations of an epoch */
+    int32_t eval_batches; /* of an evaluation, on each rank */
     /* Of the iteration: the weight of all ranks' samples if all of them were
      * real, which backward() divides by; and of this rank's, what there is. */
     double asked, weight, valid;
@@ -95,7 +84,7 @@ struct trainer {
     double eval_accuracy;
     struct spec_every every; /* checkpoints */
     double saved_s;          /* when rank 0 last wrote one */
-    int64_t bad_said;        /* images left out of the last whole epoch */
+    int64_t bad_said;        /* samples left out of the last whole epoch */
     struct report_progress progress; /* as last reported */
     double said_s;                   /* when rank 0 last printed */
 
@@ -113,17 +102,6 @@ void trainer_close(struct trainer *t);
 /* What a checkpoint holds beside the position. */
 struct checkpoint_parts trainer_parts(struct trainer *t);
 
-/* ---- trainer_data.c: the data, and batches in turn -----------------------
- */
-
-int trainer_open_data(struct trainer *t, struct error *err) MUST_CHECK;
-int trainer_count_batches(struct trainer *t, struct error *err) MUST_CHECK;
-void trainer_say_data(const struct trainer *t); /* after that */
-struct loader_conf trainer_loader_conf(const struct trainer *t, bool is_train);
-/* Batch i of this epoch; from 0 on, or where a run resumes, then in turn. */
-int trainer_batch(struct trainer *t, struct feed *f, int32_t i,
-                  struct batch *ret, struct error *err) MUST_CHECK;
-
 /* ---- trainer_share.c ------------------------------------------------------
  */
 
@@ -133,13 +111,22 @@ bool trainer_is_dp(const struct trainer *t);
 int32_t trainer_copies(const struct trainer *t);
 /* How many ranks' samples this one reads. */
 int32_t trainer_shares(const struct trainer *t);
+/* Opens the data and finds out what each rank has of it. */
+int trainer_share_data(struct trainer *t, struct error *err) MUST_CHECK;
+/* Counts the batches of an epoch. */
+int trainer_share_count(struct trainer *t, struct error *err) MUST_CHECK;
 /* Bytes of device memory that trainer_share_open() will take. */
 int64_t trainer_share_bytes(const struct trainer *t);
 int trainer_share_open(struct trainer *t, struct error *err) MUST_CHECK;
 void trainer_share_close(struct trainer *t);
-/* Batch `part` of the iteration under way: this rank's images. */
+/* The samples of the epoch that t->at is in. */
+int trainer_share_epoch(struct trainer *t, struct error *err) MUST_CHECK;
+/* Batch i of the part's epoch; counts and names the samples left out. */
+int trainer_share_take(struct trainer *t, enum batch_part part, int32_t i,
+                       struct batch *ret, struct error *err) MUST_CHECK;
 /* Rank 0's state of the model becomes that of all ranks. */
 int trainer_share_state(struct trainer *t, struct error *err) MUST_CHECK;
+/* Batch `part` of the iteration under way: this rank's samples. */
 int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
                         struct error *err) MUST_CHECK;
 
@@ -190,7 +177,7 @@ int trainer_step(struct trainer *t, struct agreed *ret,
 
 struct evaluation {
     double loss, accuracy;
-    int64_t bad; /* images left out since the evaluation before, all ranks */
+    int64_t bad; /* samples left out since the evaluation before, all ranks */
 };
 /* Exact over all ranks: each sample counts once. Given up, with nothing
  * returned, when *ret_agreed comes back with stop or fenced. */

@@ -25,8 +25,8 @@ static double now_s(const struct trainer *t)
 static uint64_t dropout_seed(const struct trainer *t, int32_t part)
 {
     uint64_t x = (uint64_t)t->at.seed * 0x9e3779b97f4a7c15u +
-                 (uint64_t)t->at.iteration * (uint64_t)t->train_sampler.size +
-                 (uint64_t)(t->train_sampler.rank + part);
+                 (uint64_t)t->at.iteration * (uint64_t)t->streams +
+                 (uint64_t)(t->first + part);
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
@@ -71,15 +71,15 @@ static int one_batch(struct trainer *t, int32_t part,
         trainer_is_dp(t) ? now_s(t) - asked_s - b.data_s - b.h2d_s : 0;
     m->t_comm += scatter_s;
     range_end();
-    double scale = t->at.loss_scale.scale /
-                   (weight * t->train_sampler.size * trainer_copies(t));
+    double scale =
+        t->at.loss_scale.scale / (weight * t->streams * trainer_copies(t));
     if (trainer_run_batch(t, part, &b, dropout_seed(t, part), scale,
                           trainer_lr(t), err) < 0)
         return -1;
-    bool is_last = part == t->train_feed.parts - 1;
+    bool is_last = part == t->parts - 1;
     double busy_s = t->buckets.busy_s;
     if ((is_last && buckets_flush(&t->buckets, err) < 0) ||
-        loader_ahead(t->train_loader, err) < 0)
+        t->source->ops->ahead(t->source, BATCH_TRAIN, err) < 0)
         return -1;
     range_begin("device"); /* waiting for what it was given */
     if (model_result(t->model, &b, &r, err) < 0 ||
@@ -121,7 +121,7 @@ int trainer_pass(struct trainer *t, struct metric_iteration *m,
                           err) < 0)
         return -1;
     buckets_begin(&t->buckets);
-    for (int32_t part = 0; part < t->train_feed.parts; part++)
+    for (int32_t part = 0; part < t->parts; part++)
         if (one_batch(t, part, m, &loss_sum, err) < 0)
             return -1;
     range_begin("gradients");

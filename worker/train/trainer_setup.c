@@ -224,18 +224,16 @@ static void say_host_memory(const struct trainer *t, int64_t planned)
 }
 
 /* Printed before anything is allocated, and refused if it cannot fit. */
-static int plan_memory(struct trainer *t, const struct loader_conf *lc,
-                       const struct loader_conf *ec, struct error *err)
+static int plan_memory(struct trainer *t, struct error *err)
 {
     struct model_plan p;
+    int64_t batches = 0, host = 0;
     if (t->env->kind->plan(t->spec, t->dt, &t->data, &p, err) < 0)
         return -1;
     int64_t optim = optimizer_bytes(t->spec, t->dt, p.params) +
                     ema_bytes(&p, t->dt, t->spec->train.ema.decay) +
                     extra_bytes(t, &p) + trainer_share_bytes(t);
-    int64_t batches = loader_bytes(lc, &t->train) + loader_bytes(ec, &t->eval);
-    int64_t host =
-        loader_host_bytes(lc, &t->train) + loader_host_bytes(ec, &t->eval);
+    t->source->ops->plan(t->source, &batches, &host);
     int64_t work = p.bytes_work;
     if (!t->dev->host_memory)
         work += p.bytes_scratch + GPU_BYTES;
@@ -267,36 +265,17 @@ static int open_optimizer(struct trainer *t, int64_t n, struct error *err)
 static int take_memory(struct trainer *t, struct error *err)
 {
     const struct job_spec *s = t->spec;
-    struct loader_conf lc = trainer_loader_conf(t, true);
-    struct loader_conf ec = trainer_loader_conf(t, false);
-    const struct clock *clock = t->env->clock;
-    if (plan_memory(t, &lc, &ec, err) < 0 ||
+    if (plan_memory(t, err) < 0 ||
         t->env->kind->create(t->dev, s, t->dt, &t->data, &t->model, err) < 0 ||
-        loader_create(t->dev, &lc, &t->train, clock, &t->train_loader, err) <
-            0 ||
-        loader_create(t->dev, &ec, &t->eval, clock, &t->eval_loader, err) < 0)
+        t->source->ops->start(t->source, err) < 0)
         return -1;
-    t->train_feed = (struct feed){.loader = t->train_loader,
-                                  .sampler = &t->train_sampler,
-                                  .parts = s->train.gradient_accumulation_steps,
-                                  .shares = trainer_shares(t)};
-    t->eval_feed = (struct feed){
-        .loader = t->eval_loader,
-        .sampler = &t->eval_sampler,
-        .parts = 1,
-        .shares = 1,
-        .end = sampler_batches(&t->eval_sampler, s->train.batch_size)};
     int64_t n = model_planned(t->model)->params;
-    t->index = calloc((size_t)s->train.batch_size * (size_t)t->env->comm->size,
-                      sizeof(*t->index));
-    if (t->index == NULL)
-        return error_set(err, ERR_NOMEM, "batch");
     if (open_optimizer(t, n, err) < 0 || open_extra(t, err) < 0 ||
         trainer_share_open(t, err) < 0)
         return -1;
     trainer_open_replays(t);
-    buckets_init(&t->buckets, t->comm, clock, model_grads(t->model), n, t->dt,
-                 TRAIN_DEADLINE_S);
+    buckets_init(&t->buckets, t->comm, t->env->clock, model_grads(t->model), n,
+                 t->dt, TRAIN_DEADLINE_S);
     if (trainer_is_dp(t))
         t->buckets.comm = NULL; /* rank 0 gathers them */
     return 0;
@@ -433,7 +412,7 @@ static int find_position(struct trainer *t, struct error *err)
     const struct comm *c = t->env->comm;
     t->at = (struct checkpoint_state){
         .seed = s->train.seed,
-        .global_batch = (int64_t)s->train.batch_size * t->train_sampler.size,
+        .global_batch = (int64_t)s->train.batch_size * t->streams,
         .epoch = 1,
         .ranks = c->size,
         .batch_size = s->train.batch_size,
@@ -451,9 +430,8 @@ static int find_position(struct trainer *t, struct error *err)
     if (t->at.iteration == 0 && ema_update(&t->ema, true, err) < 0)
         return -1;
     /* The rest of an epoch is in the order in which it was begun, though
-     * another seed may have been drawn since. */
-    t->train_sampler.seed = t->at.seed;
-    return 0;
+     * another seed may have been drawn since: it is in t->at. */
+    return trainer_share_epoch(t, err);
 }
 
 static int show_mean(void *arg, bool on, struct error *err)
@@ -512,7 +490,7 @@ static void warn_of_mean(const struct trainer *t)
 int trainer_open(struct trainer *t, const struct train_env *env,
                  struct error *err)
 {
-    char model[120];
+    char model[120], data[200];
     *t = (struct trainer){.env = env,
                           .spec = env->spec,
                           .eval_accuracy = NAN,
@@ -530,19 +508,17 @@ int trainer_open(struct trainer *t, const struct train_env *env,
     if (open_device(t, err) < 0 || open_comm(t, err) < 0)
         return -1;
     trainer_profile_open(t); /* may count the communicators from here on */
-    if (trainer_open_data(t, err) < 0 || open_model(t, err) < 0 ||
-        trainer_count_batches(t, err) < 0)
-        return -1;
-    t->train_feed.end = t->batches * t->train_feed.parts;
-    if (find_position(t, err) < 0)
+    if (trainer_share_data(t, err) < 0 || open_model(t, err) < 0 ||
+        trainer_share_count(t, err) < 0 || find_position(t, err) < 0)
         return -1;
     model_describe(t->model, model, sizeof(model));
+    t->source->ops->describe(t->source, t->batches, data, sizeof(data));
     trainer_say(t, "%s, %s%s on %s (%s), %d rank%s, batch %d each", model,
                 dtype_name(t->dt),
                 t->mixed.dev != NULL ? " (weights in fp32)" : "",
                 t->dev->ops->name, t->comm->ops->name, env->comm->size,
                 env->comm->size == 1 ? "" : "s", env->spec->train.batch_size);
-    trainer_say_data(t);
+    trainer_say(t, "data: %s", data);
     warn_of_mean(t);
     return 0;
 }
@@ -550,10 +526,7 @@ int trainer_open(struct trainer *t, const struct train_env *env,
 void trainer_close(struct trainer *t)
 {
     trainer_profile_close(t);
-    free(t->index);
     trainer_close_replays(t);
-    loader_destroy(t->train_loader);
-    loader_destroy(t->eval_loader);
     optimizer_clear(&t->optimizer);
     ema_clear(&t->ema);
     mixed_clear(&t->mixed);
@@ -563,10 +536,8 @@ void trainer_close(struct trainer *t)
     }
     trainer_share_close(t);
     model_destroy(t->model);
-    sampler_clear(&t->train_sampler);
-    sampler_clear(&t->eval_sampler);
-    dataset_clear(&t->train);
-    dataset_clear(&t->eval);
+    if (t->source != NULL)
+        t->source->ops->destroy(t->source);
     if (t->comm != NULL)
         t->comm->ops->destroy(t->comm);
     if (t->dev != NULL)

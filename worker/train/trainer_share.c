@@ -9,7 +9,10 @@
  * are those of ddp-ds, so that all but ddp compute the same gradient. (torch's
  * DataParallel cuts its batch into consecutive parts.)
  */
+#include "jobs/base/log.h"
 #include "worker/train/trainer_internal.h"
+
+enum { NAMED_BAD = 3 };
 
 bool trainer_is_dp(const struct trainer *t)
 {
@@ -34,6 +37,95 @@ int32_t trainer_shares(const struct trainer *t)
         break;
     }
     return 1;
+}
+
+static void say(void *arg, const char *line)
+{
+    trainer_say(arg, "%s", line);
+}
+
+/* A rank takes the part of so many; see trainer_pass.c. */
+static int deal(struct trainer *t, struct error *err)
+{
+    const struct comm *c = t->env->comm;
+    bool is_all = t->spec->train.distribution == DIST_DDP;
+    t->parts = t->spec->train.gradient_accumulation_steps;
+    if ((int64_t)t->parts * c->size > INT32_MAX)
+        return error_set(err, ERR_LIMIT,
+                         "%d batches on each of %d ranks are too many",
+                         t->parts, c->size);
+    t->first = is_all ? 0 : c->rank * t->parts;
+    t->streams = is_all ? t->parts : c->size * t->parts;
+    return 0;
+}
+
+int trainer_share_data(struct trainer *t, struct error *err)
+{
+    if (deal(t, err) < 0)
+        return -1;
+    const struct batch_env env = {.spec = t->spec,
+                                  .dev = t->dev,
+                                  .dt = t->dt,
+                                  .comm = t->env->comm,
+                                  .deadline_s = TRAIN_DEADLINE_S,
+                                  .clock = t->env->clock,
+                                  .first = t->first,
+                                  .parts = t->parts,
+                                  .streams = t->streams,
+                                  .shares = trainer_shares(t),
+                                  .say = say,
+                                  .arg = t};
+    if (t->env->kind->open_data(&env, &t->source, err) < 0)
+        return -1;
+    t->data = *t->source->ops->info(t->source);
+    return 0;
+}
+
+int trainer_share_count(struct trainer *t, struct error *err)
+{
+    const struct job_spec *s = t->spec;
+    if (t->source->ops->count(t->source, &t->batches, &t->eval_batches, err) <
+        0)
+        return -1;
+    if (s->train.max_steps_per_epoch > 0 &&
+        t->batches > s->train.max_steps_per_epoch)
+        t->batches = s->train.max_steps_per_epoch;
+    t->total = (int64_t)t->batches * s->train.epochs;
+    return 0;
+}
+
+int trainer_share_epoch(struct trainer *t, struct error *err)
+{
+    const struct batch_epoch e = {
+        .seed = t->at.seed, .epoch = t->at.epoch, .batches = t->batches};
+    return t->source->ops->begin(t->source, &e, err);
+}
+
+/* The first ones are named, once: the epochs after it will see them again. */
+static void note_bad(struct trainer *t, enum batch_part part,
+                     const struct batch *b)
+{
+    /* What all ranks read is counted once. */
+    if (part == BATCH_EVAL || t->env->comm->rank == 0 ||
+        t->spec->train.distribution == DIST_DDP_DS)
+        t->bad += b->bad;
+    if (b->bad > 0 && t->bad_named == 0)
+        t->bad_epoch = t->at.epoch;
+    if (b->bad == 0 || t->at.epoch != t->bad_epoch ||
+        t->bad_named++ >= NAMED_BAD)
+        return;
+    log_warn("worker", "left out of a batch rank=%d %s=%d why=\"%s\"",
+             t->env->comm->rank, t->source->ops->noun, b->bad,
+             b->first_bad.msg);
+}
+
+int trainer_share_take(struct trainer *t, enum batch_part part, int32_t i,
+                       struct batch *ret, struct error *err)
+{
+    if (t->source->ops->take(t->source, part, i, ret, err) < 0)
+        return -1;
+    note_bad(t, part, ret);
+    return 0;
 }
 
 int64_t trainer_share_bytes(const struct trainer *t)
@@ -63,14 +155,6 @@ void trainer_share_close(struct trainer *t)
 {
     for (int32_t i = 0; i < BATCH_ARRAYS && t->dev != NULL; i++)
         t->dev->ops->release(t->dev, t->own[i]);
-}
-
-/* How many samples each rank has in it. */
-static int32_t count_of(struct trainer *t, int32_t part)
-{
-    struct sampler s = t->train_sampler;
-    s.rank += part;
-    return sampler_batch(&s, t->at.batch, t->spec->train.batch_size, t->index);
 }
 
 static int scatter(struct trainer *t, struct batch *b, struct error *err)
@@ -104,12 +188,12 @@ static void take_share(const struct trainer *t, int32_t shares, struct batch *b)
 int trainer_share_batch(struct trainer *t, int32_t part, struct batch *ret,
                         struct error *err)
 {
-    int32_t i = t->at.batch * t->train_feed.parts + part;
-    int32_t shares = t->train_feed.shares;
-    struct batch b = {.n = 0, .tokens = -1};
-    if (shares > 0 && trainer_batch(t, &t->train_feed, i, &b, err) < 0)
+    int32_t i = t->at.batch * t->parts + part;
+    int32_t shares = trainer_shares(t);
+    struct batch b;
+    if (trainer_share_take(t, BATCH_TRAIN, i, &b, err) < 0)
         return -1;
-    b.n = shares > 0 ? b.n / shares : count_of(t, part);
+    b.n = shares > 1 ? b.n / shares : b.n;
     if (trainer_is_dp(t)) {
         t->valid += (double)b.valid;
         t->weight += b.weight;

@@ -66,7 +66,8 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
     m->t_comm += now_s(t) - start_s;
     range_end();
     if (v[1] <= 0)
-        return error_set(err, ERR_INVAL, "none of the images can be read");
+        return error_set(err, ERR_INVAL, "none of the %s can be read",
+                         t->source->ops->noun);
     v[1] = nearbyint(v[1]); /* a third of them, three times */
     *ret = (struct agreed){.loss = v[0] / v[1],
                            .loss_sum = v[0],
@@ -337,9 +338,9 @@ static int evaluate_batch(struct trainer *t, int32_t i, struct sums *s,
 {
     struct batch b;
     struct model_result r;
-    if (trainer_batch(t, &t->eval_feed, i, &b, err) < 0 ||
+    if (trainer_share_take(t, BATCH_EVAL, i, &b, err) < 0 ||
         trainer_run_eval(t, &b, err) < 0 ||
-        loader_ahead(t->eval_loader, err) < 0 ||
+        t->source->ops->ahead(t->source, BATCH_EVAL, err) < 0 ||
         model_result(t->model, &b, &r, err) < 0)
         return -1;
     s->loss += r.loss_sum;
@@ -357,7 +358,7 @@ static int evaluate(struct trainer *t, struct evaluation *ret,
     struct agreed a = {.stop = false};
     if (trainer_share_state(t, err) < 0)
         return error_wrap(err, "evaluation");
-    for (int32_t i = 0; i < t->eval_feed.end && !a.stop && !a.fenced; i++)
+    for (int32_t i = 0; i < t->eval_batches && !a.stop && !a.fenced; i++)
         if (evaluate_batch(t, i, &s, err) < 0 || agree_to_go_on(t, &a, err) < 0)
             return error_wrap(err, "evaluation");
     *ret_agreed = a;
@@ -372,7 +373,8 @@ static int evaluate(struct trainer *t, struct evaluation *ret,
         return error_wrap(err, "evaluation");
     if (s.counts[1] == 0)
         return error_set(err, ERR_INVAL,
-                         "evaluation: none of the images can be read");
+                         "evaluation: none of the %s can be read",
+                         t->source->ops->noun);
     *ret = (struct evaluation){.loss = s.loss / (double)s.counts[1],
                                .accuracy =
                                    (double)s.counts[0] / (double)s.counts[1],
