@@ -182,7 +182,7 @@ unit_layers := $(layers)
 # loop looks like a race, nor the coroutines of the SIMT emulator. Mutants are
 # built without a sanitizer.
 not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
-               tests/simt/% tests/unit/worker/cv_% \
+               tests/simt/% tests/contract/model.c tests/unit/worker/cv_% \
                tests/unit/worker/data_loader%) \
              $(if $(san),tests/simt/mutants.c) \
              $(if $(filter 0,$(SLURM)),tests/unit/slurm/cluster/alloc_slurm%)
@@ -191,7 +191,8 @@ not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
 units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
                tests/unit/kernels/contract/%, \
                $(wildcard tests/unit/*/*.c tests/unit/*/*/*.c)))
-contracts := $(patsubst %.c,$(B)/%,$(wildcard tests/contract/*.c))
+contracts := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
+               $(wildcard tests/contract/*.c)))
 # MPI_SKIP: names of those that are left out.
 mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
                $(wildcard tests/mpi/*.c)))
@@ -401,6 +402,12 @@ $(B)/tests/contract/%: $(B)/obj/tests/contract/%.o $(B)/obj/tests/tap.o \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(link) $(ldlibs_ctld) $(LDLIBS)
+# What implements worker/model.h.
+$(B)/tests/contract/model: $(B)/obj/tests/contract/model.o \
+                           $(B)/obj/tests/tap.o $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
 # A shepherd on a slow disk.
 slow_sync := $(B)/tests/contract/preload/slow_sync.so
 $(slow_sync): tests/contract/preload/slow_sync.c $(B)/flags

@@ -4,7 +4,7 @@
  * A batch is arrays in device memory, and numbers in host memory that the
  * trainer counts with. The trainer does not know what the arrays hold: the
  * source that fills them and the model that reads them agree on that, by
- * the index of each array (images and labels of CV: cv/image_batches.h).
+ * the index of each array (images and labels of CV: image_batches.h).
  */
 #ifndef MGPU_WORKER_BATCH_H
 #define MGPU_WORKER_BATCH_H
