@@ -40,6 +40,18 @@ engine_sees() {
     esac
 }
 
+# The trainer, checkpoints, optimizers and all else of the worker see a network
+# through model.h and its data through batch.h. One file names the networks.
+worker_sees() { # FILE INCLUDE
+    case $1:$2 in
+    worker/model_kind.c:worker/cv/* | worker/model_kind.c:worker/llm/*) return 0 ;;
+    worker/cv/*:worker/cv/* | worker/cv/*:worker/data/*) return 0 ;;
+    worker/llm/*:worker/llm/* | worker/llm/*:worker/data/*) return 0 ;;
+    worker/data/*:worker/data/*) return 0 ;;
+    *:worker/cv/* | *:worker/llm/* | *:worker/data/*) return 1 ;;
+    esac
+}
+
 door() {
     case $1 in
     slurm/slurm*)   echo '_slurm' ;;
@@ -85,6 +97,9 @@ bad=$(find jobs scheduler worker kernels db slurm \
                 case $here in
                 scheduler/engine) engine_sees "$inc" ||
                     echo "$f: the engine sees only seams, not \"$inc\"" ;;
+                worker) worker_sees "$f" "$inc" ||
+                    echo "$f: sees models and data only through" \
+                        "model.h and batch.h, not \"$inc\"" ;;
                 esac
             elif ! fits "${base%.*}" "$(door "$inc")"; then
                 echo "$f: <$inc> belongs in a $(door "$inc") file"
