@@ -103,8 +103,8 @@ rooms_ctld    := $(call under,scheduler/ctld,loop startup request notify \
                    maintenance ingest api) scheduler/ctld
 rooms_tools   := $(call under,scheduler/tools,common admin cancel views \
                    export stat submit)
-rooms_worker  := $(call under,worker,comm report process profile cv \
-                   checkpoint data/image data train) worker
+rooms_worker  := $(call under,worker,comm report process profile \
+                   checkpoint data/image data cv train) worker
 
 below_jobs    := base
 below_kernels := base
