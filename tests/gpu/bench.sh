@@ -1,9 +1,10 @@
 #!/bin/bash
 # bench.sh - how fast a training step is: ours, PyTorch's, and the device's
-# limits; written to RESULTS/DATE-DEVICE-gpu-bench.md.
+# limits; written to RESULTS/DATE-CARD-gpu-bench.md.
 #
 #   DEVICE=cuda|host SIZES= PRECISIONS= BATCHES= ROUNDS= RESULTS= bench.sh
-#                    "224 100 300 500" "bf16 fp16 fp32" "256 64" 3 docs/results
+#                    "224 100 300 500" "bf16 fp16 fp32" "256 64" 3
+#                    docs/gpu/DATE-CARD; that folder is made
 #   BUDGET=SECONDS   begin nothing that may not be over by then
 #   RESUME=FILE      take what FILE, the .tsv of an earlier run, has already
 #
@@ -24,7 +25,7 @@ bench=${MGPU_BENCH:?set MGPU_BENCH to the folder of gpu_step and kernels}
 here=$(cd "$(dirname "$0")" && pwd)
 device=${DEVICE:-cuda} sizes=${SIZES:-224 100 300 500} batches=${BATCHES:-256 64}
 precisions=${PRECISIONS:-bf16 fp16 fp32} rounds=${ROUNDS:-3}
-results=${RESULTS:-$here/../../docs/results} budget=${BUDGET:-1000000}
+budget=${BUDGET:-1000000}
 python=${PYTHON:-python3} patience=${PATIENCE:-240}
 export GOMP_SPINCOUNT=2000
 unset OPENBLAS_CORETYPE
@@ -48,8 +49,10 @@ name=${name:-unknown}
 slug=$(printf '%s' "$name" | tr '[:upper:]' '[:lower:]' | tr -cs '[:alnum:]' '-' | sed 's/^-//; s/-$//')
 [ "$device" = cuda ] || slug=host
 commit=${MGPU_COMMIT:-$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)}
+date=$(date -u +%Y-%m-%d)
+results=${RESULTS:-$here/../../docs/gpu/$date-$slug}
 mkdir -p "$results"
-out=$results/$(date -u +%Y-%m-%d)-$slug-gpu-bench.md
+out=$results/$date-$slug-gpu-bench.md
 raw=$results/$slug-gpu-bench.tsv
 
 # ---- two programs that wait for their turn ----------------------------------------
