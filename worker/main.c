@@ -22,7 +22,6 @@
 #include "jobs/base/log.h"
 #include "jobs/base/signals.h"
 #include "jobs/log/rank_pipe.h"
-#include "jobs/spec/env_seal.h"
 #include "jobs/spec/secrets_file.h"
 #include "worker/args.h"
 #include "worker/process/command.h"
@@ -225,35 +224,11 @@ fail_device(struct run *r, const struct error *err)
     fail_at(r, error_exit_status(err->code), why, node);
 }
 
-struct key_news {
-    int64_t code; /* enum err_code */
-    unsigned char key[SEAL_KEY_BYTES];
-};
-
-/* Rank 0 asks for the key to what is sealed in env. */
-static bool take_key(struct run *r, struct key_news *ret)
+static bool has_sealed(const struct spec_map *env)
 {
-    struct error why = ERROR_INIT, err = ERROR_INIT;
-    if (r->comm->rank == 0 && r->conf.url[0] == '\0')
-        ret->code = ERR_NOTFOUND;
-    else if (r->comm->rank == 0 && report_key(&r->conf, claim_patience_s,
-                                              &stop_signal, ret->key, &why) < 0)
-        ret->code = why.code;
-    if (comm_broadcast_now(r->comm, ret, sizeof(*ret), 0, claim_patience_s + 60,
-                           &err) < 0)
-        fail(r, error_exit_status(err.code), err.msg);
-    if (ret->code == ERR_NONE)
-        return true;
-    if (r->comm->rank == 0 && ret->code == ERR_NOTFOUND)
-        log_err("worker",
-                "not started why=\"the daemon has no key any more to the "
-                "values in env that sound secret, as after a restore: submit "
-                "the job again, or name them under secrets\"");
-    else if (r->comm->rank == 0)
-        log_err("worker", "not started why=\"%s\"", why.msg);
-    r->exit_code = ret->code == ERR_NOTFOUND                   ? EXIT_NO_SECRET
-                   : report_may_pass((enum err_code)ret->code) ? EXIT_NOT_NOW
-                                                               : EXIT_FENCED;
+    for (size_t i = 0; i < env->n; i++)
+        if (secret_is_sealed(env->pairs[i].key, env->pairs[i].value))
+            return true;
     return false;
 }
 
@@ -264,16 +239,15 @@ static bool take_secrets(struct run *r)
     struct error why = ERROR_INIT, err = ERROR_INIT;
     const struct spec_list *names = &r->job.launch.spec.secrets;
     const struct spec_map *env = &r->job.launch.spec.env;
-    bool is_sealed = seal_find(env, NULL);
-    struct key_news news = {.code = ERR_NONE};
+    bool is_sealed = has_sealed(env);
     if (names->n == 0 && !is_sealed)
         return true;
-    if (is_sealed && !take_key(r, &news))
-        return false;
+    if (is_sealed)
+        (void)error_set(&why, ERR_CONFIG,
+                        "a value of env was sealed by an older mgpu: submit "
+                        "the job again, with the variable under secrets");
     int64_t is_bad =
-        secrets_read(names, NULL, &r->secrets, &why) < 0 ||
-        (is_sealed && seal_take(env, news.key, &r->secrets, &why) < 0);
-    explicit_bzero(&news, sizeof(news));
+        is_sealed || secrets_read(names, NULL, &r->secrets, &why) < 0;
     if (is_bad)
         log_err("worker", "not started rank=%d why=\"%s\"", r->comm->rank,
                 why.msg);

@@ -131,7 +131,7 @@ static int read_spec(const char *file, struct buf *out, struct error *err)
 static int parse_shared(const struct buf *text, struct job_spec *ret,
                         struct error *err)
 {
-    struct spec_options opt = {.file = NULL};
+    struct spec_options opt = {.is_stored = true};
     struct spec_report report = {.n = 0};
     int rc = spec_parse(buf_str(text), text->len, &opt, ret, &report, err);
     spec_report_clear(&report);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "db/high_water.h"
-#include "db/sqlite/check_keys_sqlite.h"
 #include "db/sqlite/check_sum_sqlite.h"
 #include "db/sqlite/check_summary_sqlite.h"
 #include "db/sqlite/schema_sqlite.h"
@@ -113,8 +112,6 @@ static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
             rc = check_sums(f, &d, err);
         if (rc == 0)
             rc = check_lines(f, &d, err);
-        if (rc == 0)
-            rc = check_keys(f, &d, dir, err);
     }
     db_close(&d);
     return rc;

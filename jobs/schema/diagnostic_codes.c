@@ -161,6 +161,14 @@ static const struct code_note notes[] = {
      "H:MM:SS or D-HH:MM:SS.",
      "resources: {time_limit: 4:00}\n", "resources: {time_limit: 4h}\n",
      "mgpu-job(5), Types"},
+    {"E025", "a variable that sounds like a secret",
+     "A variable of env or env_passthrough whose name is that of a password, a "
+     "token or a key: TOKEN, SECRET, PASSWORD or KEY at the end of a part. Its "
+     "value would go to the daemon, into its databases and their backups. "
+     "Those of 'secrets' are files of yours that only the job reads.",
+     "kind: command\nversion: 1\ncommand: [train]\nenv: {HF_TOKEN: hf_123}\n",
+     "kind: command\nversion: 1\ncommand: [train]\nsecrets: [HF_TOKEN]\n",
+     "mgpu-job(5), SECRETS"},
     {"E040", "not a word that Slurm may be told",
      "A partition, an account, a constraint and the like go to Slurm as they "
      "are; what could be read as a further option is refused here.",
@@ -179,14 +187,6 @@ static const struct code_note notes[] = {
      "same to a later mgpu.",
      "kind: cv\ndataset: {source: synthetic}\n",
      "version: 1\nkind: cv\ndataset: {source: synthetic}\n", "mgpu-job(5)"},
-    {"W101", "it looks like a secret",
-     "A variable whose name is that of a password, a token or a key. Its value "
-     "is in the file or on the command line, goes to the daemon and is kept "
-     "there, sealed, until the job has ended. Those of 'secrets' are files of "
-     "yours that only the job reads.",
-     "kind: command\nversion: 1\ncommand: [train]\nenv: {HF_TOKEN: hf_123}\n",
-     "kind: command\nversion: 1\ncommand: [train]\nsecrets: [HF_TOKEN]\n",
-     "mgpu-job(5), SECRETS"},
     {"W102", "a variable that is not set",
      "'env_passthrough' takes a variable over from where mgpu-submit runs, and "
      "there it is not set: the job goes without it. Set it, or give it a value "

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 struct code_note {
-    const char *code;  /* "E024", "W101" */
+    const char *code;  /* "E024", "W102" */
     const char *title; /* one line, lower case, no full stop */
     const char *text;  /* a paragraph, to be wrapped */
     /* Lines of a specification, or a whole one, which begins with "version:"

@@ -221,8 +221,8 @@ static int add_finding(const struct spec_finding *f, const char *file,
                        struct error *err)
 {
     const char *line = NULL, *end = NULL;
-    /* What W101 is about stands on the line; reports are copied into logs. */
-    bool has_line = f->line > 0 && text && strcmp(f->code, "W101") != 0 &&
+    /* What E025 is about stands on the line; reports are copied into logs. */
+    bool has_line = f->line > 0 && text && strcmp(f->code, "E025") != 0 &&
                     find_line(text, len, f->line, &line, &end);
     bool is_near = strncmp(f->hint, "did you mean", 12) == 0;
     const char *what = f->is_error ? "error" : "warning";

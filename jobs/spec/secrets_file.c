@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/schema/schema.h"
+
 static int path_of(const char *name, const char *home, char ret[PATH_MAX],
                    struct error *err)
 {
@@ -155,4 +157,10 @@ void secrets_clear(struct spec_map *m)
     }
     free(m->pairs);
     *m = (struct spec_map){.n = 0};
+}
+
+bool secret_is_sealed(const char *name, const char *value)
+{
+    return schema_is_secret(name) &&
+           strncmp(value, SECRET_SEALED, sizeof(SECRET_SEALED) - 1) == 0;
 }

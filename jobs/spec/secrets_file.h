@@ -8,6 +8,8 @@
 #ifndef MGPU_JOBS_SPEC_SECRETS_FILE_H
 #define MGPU_JOBS_SPEC_SECRETS_FILE_H
 
+#include <stdbool.h>
+
 #include "jobs/base/error.h"
 #include "jobs/spec/spec.h"
 
@@ -38,5 +40,11 @@ int secret_look(const char *name, const char *home,
 int secrets_read(const struct spec_list *names, const char *home,
                  struct spec_map *ret, struct error *err) MUST_CHECK;
 void secrets_clear(struct spec_map *m); /* overwrites; zeroed is fine */
+
+/* Whether it is a variable of env whose value an older daemon sealed: a name
+ * that sounds secret, and this before the value. Nobody can read it any more.
+ */
+#define SECRET_SEALED "sealed:1:"
+bool secret_is_sealed(const char *name, const char *value);
 
 #endif

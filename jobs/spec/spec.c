@@ -99,7 +99,7 @@ static int read_spec(const char *text, size_t len,
         reading_values(r, opt, report, err) < 0)
         return -1;
     spec_settle(&r->spec, r->from);
-    spec_check(&r->spec, r->root, r->from, report);
+    spec_check(&r->spec, r->root, r->from, opt->is_stored, report);
     return 0;
 }
 

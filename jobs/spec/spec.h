@@ -214,7 +214,7 @@ struct job_spec {
 
 /* One finding, compiler style. */
 struct spec_finding {
-    char code[8]; /* "E010", "W101" */
+    char code[8]; /* "E010", "W102" */
     bool is_error;
     int32_t line, column; /* from 1; 0 when there is no place in a file */
     int32_t width;        /* columns to underline; 0: one */
@@ -271,9 +271,9 @@ struct spec_options {
     bool take_env;   /* copy what env_passthrough names from our environment
                         to env, and look for the files of secrets below
                         home; spec_show() does not */
+    bool is_stored;  /* a taken job: env may have names that sound secret */
     bool wants_text; /* spec_jobs.text of a single job, too */
-    double now_s;    /* since 1970, to say so of a policy.begin that is past;
-                        0: nobody asks */
+    double now_s;    /* since 1970, warns of a policy.begin before it; 0: no */
 };
 
 /* Parses and validates the text of one job; all findings in one run. No file

@@ -418,9 +418,10 @@ static void check_preemptible(const struct check *c)
 }
 
 void spec_check(const struct job_spec *s, const struct node *root,
-                const struct schema_from *from, struct spec_report *report)
+                const struct schema_from *from, bool is_stored,
+                struct spec_report *report)
 {
-    struct check c = {s, root, from, report};
+    struct check c = {s, root, from, report, is_stored};
     struct mark top = {.line = 1, .column = 1, .width = 1};
 
     if (!from_of(&c, "version")->node)

@@ -11,6 +11,7 @@ struct check {
     const struct node *root;
     const struct schema_from *from;
     struct spec_report *report;
+    bool is_stored; /* spec_options */
 };
 
 static inline const struct schema_from *from_of(const struct check *c,

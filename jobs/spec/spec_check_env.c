@@ -74,12 +74,12 @@ static const struct node *first_of(const struct check *c, const char *path)
     return is_set(c, path) ? from_of(c, path)->node->first : NULL;
 }
 
-static void warn_of_secret(const struct check *c, const char *name,
-                           struct mark at, const char *path, const char *what)
+static void refuse_secret(const struct check *c, const char *name,
+                          struct mark at, const char *path, const char *what)
 {
     char q[TEXT_QUOTE_CAP];
-    if (schema_is_secret(name))
-        report_add(c->report, "W101", at, path,
+    if (!c->is_stored && schema_is_secret(name))
+        report_add(c->report, "E025", at, path,
                    "name it under 'secrets:' instead, with the value in "
                    "~/" SECRET_DIR "/NAME, mode 0600",
                    "'%s' looks like a secret, and %s",
@@ -90,11 +90,11 @@ static void check_env(const struct check *c)
 {
     for (const struct node *n = first_of(c, "env"); n; n = n->next)
         if (check_variable(c, n->key, n->key_at, "env"))
-            warn_of_secret(c, n->key, n->key_at, "env", "files get copied");
+            refuse_secret(c, n->key, n->key_at, "env", "files get copied");
     for (const struct node *n = first_of(c, "env_passthrough"); n; n = n->next)
         if (check_variable(c, n->text, n->at, "env_passthrough"))
-            warn_of_secret(c, n->text, n->at, "env_passthrough",
-                           "the daemon is given its value");
+            refuse_secret(c, n->text, n->at, "env_passthrough",
+                          "the daemon would keep its value");
 }
 
 static bool has_text(const struct node *n, const struct node *end,

@@ -96,8 +96,8 @@ static int write_text(struct expansion *x, char **ret)
 /* ---- tasks ----------------------------------------------------------------
  */
 
-/* Descriptions are stored and shown: they have no value of a variable that is
- * called a secret's. */
+/* Findings show descriptions: they have no value of a variable that is called
+ * a secret's. */
 static bool is_hidden(const char *key)
 {
     static const char head[] = "env.";
@@ -209,7 +209,7 @@ static int read_task(struct expansion *x, struct node *root,
                      x->err) < 0)
         return -1;
     spec_settle(ret, x->from);
-    spec_check(ret, root, x->from, &x->found);
+    spec_check(ret, root, x->from, false, &x->found);
     return 0;
 }
 

@@ -41,6 +41,7 @@ bool spec_is_settled(const struct job_spec *s);
 /* What the table cannot say: required keys, keys that go together, names of
  * labels and variables. Adds findings. */
 void spec_check(const struct job_spec *s, const struct node *root,
-                const struct schema_from *from, struct spec_report *report);
+                const struct schema_from *from, bool is_stored,
+                struct spec_report *report);
 
 #endif

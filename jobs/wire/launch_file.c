@@ -85,7 +85,7 @@ static int get_spec(const json_t *o, struct job_spec *ret, struct error *err)
     char *text = json_dumps(v, JSON_COMPACT | JSON_REAL_PRECISION(17));
     if (text == NULL)
         return error_set(err, ERR_NOMEM, "out of memory");
-    struct spec_options opt = {.file = NULL};
+    struct spec_options opt = {.is_stored = true};
     struct spec_report report = {.findings = NULL};
     int rc = spec_parse(text, strlen(text), &opt, ret, &report, err);
     if (rc < 0 && report.n > 0 && report.findings != NULL)

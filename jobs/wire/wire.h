@@ -54,14 +54,9 @@
  *   GET  /v1/admin/plan       ?job= -> what the policy would do now
  *   POST /v1/admin/backup     {"dir":"/new/directory"}
  *   POST /v1/admin/fsck       looks through the databases
- *   POST /v1/admin/sql        {"sql":"SELECT ..","limit":100,"timeout_s":5}
- *        over the views of mgpu-db(5); the last two may be left out
  *   GET  /v1/admin/log        ?last= -> what they did to the daemon
  *   GET  /metrics, /livez, /readyz
  * Workers (Authorization: Bearer <the attempt's token>; over TCP no more):
- *   POST /v1/attempts/:job/:attempt/key        before the claim
- *        -> 200 {"key":"64 hexadecimal digits"}: to what is sealed in the
- *        spec's env, env_seal.h; 404 the daemon has none (any more)
  *   POST /v1/attempts/:job/:attempt/claim      {"holder":"host pid start",
  *        "native_id":"4711"}   Slurm's job id; absent without Slurm
  *   POST /v1/attempts/:job/:attempt/rows       JSON Lines, metric_rows.h

@@ -62,8 +62,6 @@ static void on_event(void *arg, const struct store_event *event,
         make_job_dir(c, job);
     if (job && (job_state_is_final(job->state) || event->ev == EV_REQUEUE))
         ctld_ingest_forget(c, event->job, event->attempt);
-    if (job && job_state_is_final(job->state))
-        ctld_seals_ended(c, job);
     if (job && (event->ev == EV_SUBMIT || event->ev == EV_INTENT ||
                 job_state_is_final(job->state)))
         log_info("job", "%s job=%llu attempt=%d state=%s reason=\"%s\"",
@@ -131,10 +129,9 @@ static int make_engine(struct ctld *c, struct error *err)
         .lags_arg = c,
     };
     if (secret_load(conf->state_dir, conf->cluster, &c->secret, err) < 0 ||
-        ctld_seals_init(c, err) < 0)
-        return -1;
-    if (ctld_notice_init(c, err) < 0 ||
-        engine_create(&parts, &c->engine, err) < 0)
+        ctld_notice_init(c, err) < 0 ||
+        engine_create(&parts, &c->engine, err) < 0 ||
+        ctld_sealed_init(c, err) < 0)
         return -1;
     c->first_seq = engine_last_seq(c->engine);
     if (ctld_notice_begin(c, err) < 0)
@@ -150,7 +147,6 @@ static int make_engine(struct ctld *c, struct error *err)
     engine_on_wait(c->engine, on_wait, c);
     engine_on_exit(c->engine, ctld_drain, c);
     make_live_dirs(c);
-    ctld_seals_look(c);
     return 0;
 }
 
@@ -422,7 +418,7 @@ void ctld_destroy(struct ctld *c)
     loop_source_destroy(c->stop_timer);
     loop_source_destroy(c->watchdog);
     loop_source_destroy(c->policy_timer);
-    ctld_seals_clear(c);
+    ctld_sealed_clear(c);
     ctld_backups_clear(c);
     ctld_retention_clear(c);
     ctld_retire_clear(c);

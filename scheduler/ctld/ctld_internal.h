@@ -12,8 +12,8 @@
 #include "scheduler/ctld/loop/event_loop.h"
 #include "scheduler/ctld/loop/work_queue.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
-#include "scheduler/ctld/maintenance/env_keys.h"
 #include "scheduler/ctld/notify/notifier.h"
+#include "scheduler/ctld/sealed.h"
 #include "scheduler/ctld/startup/token_secret.h"
 
 enum { CTLD_STEP_BUCKETS = 8 };
@@ -77,12 +77,6 @@ struct ctld_set {
     int64_t uid;    /* who set it */
     double until_s; /* seconds since 1970; INFINITY: until it is reset */
 };
-/* A submit that is being read, and what it seals with; env_keys_gc.c. */
-struct ctld_seal {
-    struct ctld_seal *next;
-    char id[SEAL_ID_CAP];
-    bool has_key; /* its file was made */
-};
 struct ctld_policy {
     struct ctld_set sets[CTLD_SETS_MAX];
     size_t n;
@@ -134,10 +128,7 @@ struct ctld {
     struct ctld_conf conf; /* what parts.conf is */
     struct engine_conf engine_conf;
     struct secret secret;
-    struct keys keys;
-    struct ctld_seal *seals; /* of submits that are being read; borrowed */
-    struct loop_source *keys_timer;
-    double keys_rest_s; /* before the next look for keys of jobs that ended */
+    struct ctld_sealed sealed;
     char jobs_dir[512], url[256];
     double started_wall_s, started_s;
     struct loop *loop;
@@ -293,20 +284,6 @@ void ctld_follow_clear(struct ctld *c);
 /* ---- job_submit.c ---------------------------------------------------------
  */
 int ctld_submit_init(struct ctld *c, struct error *err) MUST_CHECK;
-
-/* ---- env_keys_gc.c: keys to values that sound secret ----------------------
- */
-int ctld_seals_init(struct ctld *c, struct error *err) MUST_CHECK;
-void ctld_seals_clear(struct ctld *c);
-/* Removes keys that no job needs; once there is an engine. */
-void ctld_seals_look(struct ctld *c);
-/* The job has ended for good. */
-void ctld_seals_ended(struct ctld *c, const struct job *job);
-/* Around a submit, from before its file is made to after it is entered or
- * refused; the second also of one that never began. */
-int ctld_seal_begin(struct ctld *c, struct ctld_seal *s,
-                    struct error *err) MUST_CHECK;
-void ctld_seal_end(struct ctld *c, struct ctld_seal *s);
 
 /* ---- why.c, queries.c, dry_run.c -------------------------------------------
  */

@@ -190,6 +190,7 @@ static void step(struct ctld *c)
         c->step_again = true;
         return;
     }
+    ctld_sealed_hold(c);
     c->commit->began_s = c->parts.clock->now_s(c->parts.clock);
     int rc = engine_step_begin(c->engine, &batch, &err);
     go_on(c, rc, batch, &err);

@@ -330,17 +330,17 @@ const struct job *engine_sweep(const struct engine *e, uint64_t sweep);
 bool engine_may(const struct engine *e, const struct job *job, int64_t uid);
 
 /* Idempotent: cancelling a job twice is fine.
- * err  ERR_NOTFOUND no such job; ERR_DENIED another user's; ERR_STATE it has
- *      ended */
+ * err  ERR_NOTFOUND no such job; ERR_DENIED another user's; ERR_STATE over */
 int engine_cancel(struct engine *e, uint64_t id, int64_t uid,
                   struct error *err) MUST_CHECK;
-/* Releasing a job that is held because what it waited for can never come
- * lets it start without that, and who is held for want of its success waits
- * again; one whose start was refused is tried again. */
-/* err  as cancel; ERR_DENIED also when its user releases what an administrator
- *      holds */
+/* Releasing lets a job start without what can never come, and lets jobs held
+ * for want of its success wait again; a refused start is tried again.
+ * err  as cancel; ERR_DENIED its user releases what an administrator holds */
 int engine_hold(struct engine *e, uint64_t id, int64_t uid, bool hold,
                 struct error *err) MUST_CHECK;
+/* Holds the job as refused if it is queued, else does nothing. */
+int engine_refuse(struct engine *e, uint64_t id, const char *why,
+                  struct error *err) MUST_CHECK;
 /* The attempt that lives is told to stop, has its grace for a checkpoint, and
  * the job is queued again, at no cost to its retries. Idempotent.
  * err  ERR_STATE it has ended, is about to, is being cancelled, or is held */

@@ -738,28 +738,6 @@ END
     [ ! -e none.html ] && [ ! -e nothing.svg ]
 }
 
-@test "S11: values of variables that sound secret are given to the job alone" {
-    spec hush 'echo $API_TOKEN $HF_TOKEN $PLAIN'
-    printf '%s\n' 'env: {API_TOKEN: hunter-one, PLAIN: seen}' \
-        'env_passthrough: [HF_TOKEN]' >>hush.yaml
-    HF_TOKEN=hunter-two submit --wait --quiet hush.yaml
-    [ "$(stat --logs 1 | head -n 1)" = "hunter-one hunter-two seen" ]
-    stat --json 1 >shown
-    [ "$(json '$.job.spec.env.PLAIN' <shown)" = seen ]
-    [ "$(json '$.job.spec.env.HF_TOKEN' <shown)" = '********' ]
-    stat 1 >>shown
-    stat --events 1 >>shown
-    stat --why 1 >>shown
-    stat -t all --json >>shown
-    stat --report report.html 1
-    submit --show hush.yaml >>shown
-    HF_TOKEN=hunter-two submit --dry-run --json hush.yaml >dry
-    [ "$(json '$.spec.env.HF_TOKEN' <dry)" = '********' ]
-    HF_TOKEN=hunter-two submit --dry-run --show hush.yaml >>dry
-    cat dry >>shown
-    not grep -q hunter shown report.html
-}
-
 @test "--logs -c shows the last lines, and what comes after them" {
     spec talk 'seq 1 9; until [ -e more ]; do sleep 0.1; done; echo more'
     sed -i "s|until \\[ -e more|until [ -e $PWD/more|" talk.yaml

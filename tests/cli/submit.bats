@@ -320,14 +320,14 @@ END
     [[ $output == "E024: not a duration"*"Wrong:"*"time_limit: 4:00"*"Right:"*"time_limit: 4h"*"See mgpu-job(5)"* ]]
     [ "$(wc -L <<<"$output")" -le 80 ]
     [ "$(submit --explain=e24)" = "$output" ]
-    run --separate-stderr submit --explain E010 W101
+    run --separate-stderr submit --explain E010 W102
     [ "$(grep -c '^Wrong:' <<<"$output")" -eq 2 ]
     run --separate-stderr submit --explain
     [ "${#lines[@]}" -ge 25 ]
     [[ ${lines[0]} == "E000  "* ]]
-    run --separate-stderr submit --explain E025
+    run --separate-stderr submit --explain E026
     [ "$status" -eq 64 ]
-    [[ $stderr == *"no code is 'E025'; did you mean 'E024'?"* ]]
+    [[ $stderr == *"no code is 'E026'; did you mean 'E02"* ]]
     run --separate-stderr submit --explain --json nonsense
     [ "$status" -eq 64 ]
     [[ $output == *'"mgpu.error/1"'*"--explain lists them"* ]]

@@ -25,11 +25,25 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     [ "$(stat --metrics 1 --jsonl | grep -c '"iteration":')" = 3 ]
     [[ $(stat --logs 1) == "" ]]
     stat -t all | grep -q 'Paused: nothing new is started'
+    # Sealed values: of a queued job, of one before its retry, of a sweep.
+    for id in 2 3 6 7; do
+        wait_for 60 job_is "$id" HELD
+        api GET "/v1/jobs/$id" >job
+        [ "$(json '$.job.held_by' <job)" = refused ]
+        [[ $(json '$.job.reason' <job) == "Refused: a value of env was sealed by an older mgpu; submit the job again"* ]]
+    done
+    not grep -r hunter22 d
     "$MGPU_BIN/mgpu-admin" policy show | grep limits.max_jobs_per_user |
         grep -q 50
     [ "$("$MGPU_BIN/mgpu-admin" fsck)" = sound ]
     "$MGPU_BIN/mgpu-admin" --quiet resume
     wait_for 60 job_is 4 COMPLETED
+    # Nobody starts them by a release.
+    "$MGPU_BIN/mgpu-admin" --quiet release 3
+    "$MGPU_BIN/mgpu-admin" --quiet release 5
+    refused() { [[ $(api GET "/v1/jobs/$1" | json '$.job.reason') == "Refused: a value of env"* ]]; }
+    for id in 3 5; do wait_for 60 refused "$id"; done
+    [ "$(api GET /v1/jobs/5 | json '$.job.attempt')" = 0 ]
     ctld_kill
     ctld_start
     job_is 4 COMPLETED

@@ -141,7 +141,6 @@ static int env_fill(struct env_list *e, const struct command_env *env,
         env_add(e, "MGPU_OUTPUT_DIR", env->job->out_dir, err) < 0 ||
         env_add(e, "MGPU_METRICS", metrics, err) < 0)
         return -1;
-    /* What is sealed in env is among the secrets, opened. */
     for (size_t i = 0; i < env->secrets->n; i++)
         if (env_add(e, env->secrets->pairs[i].key, env->secrets->pairs[i].value,
                     err) < 0)

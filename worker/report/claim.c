@@ -122,27 +122,6 @@ static int post_until(const struct report_conf *conf, const char *what,
     return rc;
 }
 
-int report_key(const struct report_conf *conf, double patience_s,
-               const volatile sig_atomic_t *stop,
-               unsigned char ret[SEAL_KEY_BYTES], struct error *err)
-{
-    struct buf reply = BUF_INIT;
-    json_t *body = json_object(), *o = NULL;
-    int rc = body ? ask_until(conf, "key", body, patience_s, stop, &reply, err)
-                  : error_set(err, ERR_NOMEM, "key");
-    if (rc == 0)
-        o = json_loadb(buf_str(&reply), reply.len, 0, NULL);
-    const char *text = json_string_value(json_object_get(o, "key"));
-    if (rc == 0 && !(text && seal_unhex(text, ret)))
-        rc = error_set(err, ERR_INVAL, "key: the daemon's answer has none");
-    if (reply.cap > 0)
-        explicit_bzero(reply.data, reply.cap);
-    buf_clear(&reply);
-    json_decref(o);
-    json_decref(body);
-    return rc;
-}
-
 static int write_all(int fd, const char *p, size_t n)
 {
     while (n > 0) {

@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #include "jobs/base/error.h"
-#include "jobs/spec/env_seal.h"
 #include "jobs/wire/metric_rows.h"
 
 struct report_conf {
@@ -50,13 +49,6 @@ struct report_stats {
  * time: the daemon is away, or in no state to answer (its disk fails, it lacks
  * memory). */
 bool report_may_pass(enum err_code code);
-
-/* The key to what is sealed in the spec's env (jobs/spec/env_seal.h); retries
- * as report_claim() does, and comes before it. err  ERR_NOTFOUND the daemon has
- * it no more; else as report_claim() */
-int report_key(const struct report_conf *conf, double patience_s,
-               const volatile sig_atomic_t *stop,
-               unsigned char ret[SEAL_KEY_BYTES], struct error *err) MUST_CHECK;
 
 /* Proves to the daemon that this process is the attempt; retries while it
  * is away, for patience_s, or until *stop (may be NULL) is not 0.

@@ -39,7 +39,6 @@ void serve_status(void *arg, struct http_exchange *x);
 void serve_metrics(void *arg, struct http_exchange *x);
 void serve_livez(void *arg, struct http_exchange *x);
 void serve_readyz(void *arg, struct http_exchange *x);
-void serve_key(void *arg, struct http_exchange *x);
 void serve_claim(void *arg, struct http_exchange *x);
 void serve_rows(void *arg, struct http_exchange *x);
 void serve_heartbeat(void *arg, struct http_exchange *x);

@@ -37,10 +37,8 @@ struct submission {
     int64_t uid, max_spec_bytes, max_log_bytes;
     int32_t max_sweep;
     double kill_grace_s, wall_s; /* wall_s: when it came */
-    struct ctld_seal seal;
     bool hold;
-    bool is_dry;      /* nothing is to be entered */
-    bool has_secrets; /* among values of env */
+    bool is_dry; /* nothing is to be entered */
     bool is_seed_open;
     bool sends_mails;
     struct spec_list allow; /* owned: a reload may come in between */
@@ -57,7 +55,6 @@ struct submission {
 
 static void submission_destroy(struct submission *s)
 {
-    ctld_seal_end(s->c, &s->seal);
     for (size_t i = 0; s->tasks && i < s->n; i++) {
         free((char *)s->tasks[i].vary);
         engine_read_destroy(s->tasks[i].read);
@@ -86,18 +83,13 @@ static int refuse_spec(const struct spec_report *r, struct error *err)
     return -1;
 }
 
-/* Another value is another text. What is kept of a secret one must not tell
- * who tries whether he has guessed it. */
+/* Another value is another text. */
 static int digest(struct submission *s, const char *text, size_t len,
                   struct error *err)
 {
     const struct digest_part part = {text, len};
-    const struct keys *keys = &s->c->keys;
     char hex[DIGEST_HEX_CAP];
-    int rc = s->has_secrets ? digest_hmac(keys->digest, sizeof(keys->digest),
-                                          text, len, hex, err)
-                            : digest_parts(&part, 1, hex, err);
-    if (rc < 0)
+    if (digest_parts(&part, 1, hex, err) < 0)
         return -1;
     memcpy(s->digest, hex, sizeof(s->digest) - 1);
     return 0;
@@ -119,8 +111,6 @@ static int expand(struct submission *s, struct spec_jobs *ret,
                              "spec: %zu bytes, limits.max_spec_bytes is %lld",
                              len, (long long)s->max_spec_bytes)
                  : spec_expand(text, len, &opt, ret, &report, err);
-    for (size_t i = 0; rc == 0 && i < ret->n; i++)
-        s->has_secrets |= seal_wants(&ret->tasks[i].spec.env);
     if (rc == 0)
         rc = digest(s, text, len, err);
     if (rc < 0 && report.n_errors > 0)
@@ -191,20 +181,6 @@ static int read_tasks(struct submission *s, struct spec_jobs *jobs,
     return 0;
 }
 
-/* What is only asked about is kept nowhere. */
-static int seal(struct submission *s, struct spec_jobs *jobs, struct error *err)
-{
-    unsigned char key[SEAL_KEY_BYTES];
-    if (!s->has_secrets || s->is_dry)
-        return 0;
-    s->seal.has_key = true; /* a draft of it, at least */
-    int rc = keys_create(&s->c->keys, s->seal.id, key, err);
-    for (size_t i = 0; rc == 0 && i < jobs->n; i++)
-        rc = seal_env(&jobs->tasks[i].spec.env, s->seal.id, key, err);
-    explicit_bzero(key, sizeof(key));
-    return rc;
-}
-
 /* Of what was read. */
 static struct engine_submit request_of(const struct submission *s)
 {
@@ -244,8 +220,6 @@ static void read_run(struct task *t)
         s->rc = expand(s, &jobs, &s->err);
     if (s->rc == 0)
         s->rc = check_sweep(s, &jobs, &s->err);
-    if (s->rc == 0)
-        s->rc = seal(s, &jobs, &s->err);
     if (s->rc == 0)
         s->rc = read_tasks(s, &jobs, &s->err);
     if (s->rc == 0 && !s->is_dry)
@@ -465,8 +439,6 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
         rc = check_shape(body, err);
     if (rc == 0 && !is_dry)
         rc = pick_key(x, s->key, err);
-    if (rc == 0 && !is_dry)
-        rc = ctld_seal_begin(c, &s->seal, err);
     if (rc == 0)
         rc = thread_post(c->submits, &s->task, err);
     if (rc < 0)

@@ -38,7 +38,6 @@ const struct http_route ctld_routes[] = {
     {"POST", "/v1/admin/backup", serve_backup},
     {"POST", "/v1/admin/fsck", serve_fsck},
     {"GET", "/v1/admin/log", serve_admin_log},
-    {"POST", ATTEMPT "key", serve_key},
     {"POST", ATTEMPT "claim", serve_claim},
     {"POST", ATTEMPT "rows", serve_rows},
     {"POST", ATTEMPT "heartbeat", serve_heartbeat},

@@ -147,7 +147,7 @@ static int refuse(const struct spec_report *r, struct error *err)
 int eng_from_spec(const char *spec, const struct engine_conf *conf,
                   struct job *ret, struct texts *ret_own, struct error *err)
 {
-    struct spec_options opt = {.draw_seed = true};
+    struct spec_options opt = {.draw_seed = true, .is_stored = true};
     struct spec_report report = {0};
     struct job_spec s = {0};
     struct texts own = {.spec = NULL};

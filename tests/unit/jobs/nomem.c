@@ -59,7 +59,7 @@ char *__wrap_strdup(const char *s)
 
 static const char good[] =
     "version: 1\nkind: command\ncommand: [sh, -c, 'echo $A']\n"
-    "labels: {a: b, c: d}\nenv: {A: x, HF_TOKEN: y}\nx-note: [1, {a: b}]\n"
+    "labels: {a: b, c: d}\nenv: {A: x, HF_NAME: y}\nx-note: [1, {a: b}]\n"
     "checkpoint: {grace: 1m}\nenv_passthrough: [PATH]\n"
     "secrets: [B_KEY]\n";
 static const char bad[] =

@@ -188,10 +188,10 @@ static void test_full(void)
     if (report_init(&r, NULL) < 0)
         return;
     for (int i = 60; i > 0; i--)
-        report_add(&r, "W101", AT(i, 1), NULL, "", "w%d", i);
+        report_add(&r, "W102", AT(i, 1), NULL, "", "w%d", i);
     is_str(r.findings[0].message, "w1", "the first place is first");
     is_str(r.findings[49].message, "w50", "the last ones go");
-    report_add(&r, "W101", AT(99, 1), NULL, "", "late");
+    report_add(&r, "W102", AT(99, 1), NULL, "", "late");
     is_str(r.findings[49].message, "w50", "a late warning does not come in");
     report_add(&r, "E010", AT(99, 1), NULL, "", "error");
     is_str(r.findings[49].message, "error", "an error does");
@@ -214,7 +214,7 @@ static void test_errors_stay(void)
         return;
     for (int i = 2; i < 52; i++)
         report_add(&r, "E010", AT(i, 1), NULL, "", "e%d", i);
-    report_add(&r, "W101", AT(1, 1), NULL, "", "early");
+    report_add(&r, "W102", AT(1, 1), NULL, "", "early");
     is_str(r.findings[0].message, "e2", "fifty errors leave no room");
     is_int((long long)r.n_warnings, 1, "for a warning; it is counted");
     spec_report_clear(&r);

@@ -157,14 +157,24 @@ static void test_reports(void)
     spec_clear(&s);
     spec_report_clear(&r);
 
-    is_int(spec_parse(shown, strlen(shown), &opt, &s, &r, &err), 0, "W101");
+    is_int(spec_parse(shown, strlen(shown), &opt, &s, &r, &err), -1, "E025");
     is_int(spec_report_print(&r, "a.yaml", shown, strlen(shown), &out, &err), 0,
            "  is printed");
-    ok(strstr(buf_str(&out), "a.yaml:4:19: warning[W101]: 'B_KEY' looks") &&
+    ok(strstr(buf_str(&out), "a.yaml:4:19: error[E025]: 'B_KEY' looks") &&
            strstr(buf_str(&out), "under 'secrets:' instead"),
        "  with its place and what to write: %s", buf_str(&out));
     ok(!strstr(buf_str(&out), "hunter"), "  and without the line");
     buf_clear(&out);
+    spec_report_clear(&r);
+
+    opt.is_stored = true;
+    is_int(spec_parse(shown, strlen(shown), &opt, &s, &r, &err), 0,
+           "of a job that was taken it is no error");
+    is_int((long long)r.n, 0, "  nor a warning");
+    ok(secret_is_sealed("B_KEY", "sealed:1:00:AA") &&
+           !secret_is_sealed("B", "sealed:1:00:AA") &&
+           !secret_is_sealed("B_KEY", "sealed"),
+       "what an older daemon sealed is known");
     spec_clear(&s);
     spec_report_clear(&r);
 }
