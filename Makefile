@@ -651,7 +651,7 @@ lint: all
 	    -isystem /usr/local/cuda/include -std=c11
 	$(Q)cppcheck -j $(JOBS) --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
 	    --enable=warning,performance,portability $(filter %.c,$(c_files))
-	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build jobs/examples/*.sh \
+	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build contrib/notify/* jobs/examples/*.sh \
 	    scheduler/tools/completion.bash tests/slurm/testbed \
 	    tests/bench/*.sh tests/gpu/*.sh tests/systemd/*.sh tests/fuzz/run tests/run tests/*/*.bash tests/simt/mutate
 	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
@@ -763,6 +763,8 @@ install: $(if $(NOBUILD),,all)
 	    $(DESTDIR)$(prefix)/lib/sysusers.d/mgpu.conf
 	install -D -m 644 contrib/systemd/tmpfiles.conf \
 	    $(DESTDIR)$(prefix)/lib/tmpfiles.d/mgpu.conf
+	for e in mail webhook; do install -D -m 755 contrib/notify/$$e \
+	    $(DESTDIR)$(datadir)/doc/mgpu/notify/$$e || exit 1; done
 	install -D -m 644 contrib/logrotate \
 	    $(DESTDIR)$(sysconfdir)/logrotate.d/mgpu
 	install -D -m 644 contrib/grafana/mgpu.json \

@@ -236,15 +236,9 @@ static const struct schema_key keys[] = {
      RANGE(1, 7 * 86400.0), .code = "E023", .live = true,
      .doc = "but not before so long"},
 
-    {"notify.mail_program", KEY_PATH, AT(notify.mail_program), .def = "null",
-     NONE(0), .code = "E015", .live = true,
-     .doc = "program that sends mails, used as mail(1); null: there are none"},
-    {"notify.ca_file", KEY_PATH, AT(notify.ca_file), .def = "null", NONE(0),
-     .code = "E015", .live = true,
-     .doc = "PEM file of authorities that vouch for https hooks, too"},
-    {"notify.webhook_allow", KEY_LIST, AT(notify.webhook_allow), .code = "E023",
+    {"notify.program", KEY_LIST, AT(notify.program), .code = "E015",
      .live = true,
-     .doc = "HOST or HOST:PORT of URLs that may be called for jobs"},
+     .doc = "program and arguments, run for each event that a job wants told"},
 
     {"log.level", KEY_ENUM, AT(log.level), .def = "info", .code = "E012",
      .words = WORDS(WORD("err", LOG_ERR), WORD("warn", LOG_WARN),
@@ -261,6 +255,16 @@ static const struct schema_key keys[] = {
 };
 
 /* Keys of other versions of mgpu; one stands for all that is below it. */
+static const struct schema_gone gone[] = {
+    {"notify.mail_program",
+     "notify: {program: [/usr/share/doc/mgpu/notify/mail]}, see mgpu.yaml(5)"},
+    {"notify.webhook_allow",
+     "notify: {program: [/usr/share/doc/mgpu/notify/webhook, "
+     "'https://HOST/']}, see mgpu.yaml(5)"},
+    {"notify.ca_file",
+     "the program of notify.program has its own, as CURL_CA_BUNDLE for curl"},
+    {NULL, NULL}};
+
 static const char *const later[] = {
     "scheduler.aging_half_life",
     "scheduler.weights",
@@ -275,6 +279,7 @@ const struct schema conf_schema = {
     .keys = keys,
     .n = N_KEYS,
     .later = later,
+    .gone = gone,
     .notes = "x-",
 };
 

@@ -111,9 +111,7 @@ struct conf {
         double stall_factor, stall_min_s; /* factor 0: never */
     } watchdog;
     struct {
-        char *mail_program;             /* NULL: no mails are sent */
-        char *ca_file;                  /* NULL: the system's alone */
-        struct spec_list webhook_allow; /* notify_target.h */
+        struct spec_list program; /* argv; empty: nobody is told */
     } notify;
     struct {
         enum log_level level;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "jobs/conf/conf_table.h"
-#include "jobs/spec/notify_target.h"
 
 static const struct schema_from *from_of(const struct schema_from *from,
                                          const char *path)
@@ -120,17 +119,17 @@ static void check_admins(const struct conf *c, const struct schema_from *from,
                        "each of 'auth.admins' must be the name of a user");
 }
 
-static void check_hooks(const struct schema_from *from,
-                        struct spec_report *report)
+/* No shell looks for it. */
+static void check_notify(const struct schema_from *from,
+                         struct spec_report *report)
 {
-    static const char path[] = "notify.webhook_allow";
+    static const char path[] = "notify.program";
     const struct schema_from *f = from_of(from, path);
-    struct error why = ERROR_INIT;
-    for (const struct node *n = f->node && !f->bad ? f->node->first : NULL; n;
-         n = n->next)
-        if (hook_entry(n->text, &why) < 0)
-            report_add(report, "E023", n->at, path, NULL, "%s: %.200s", path,
-                       why.msg);
+    const struct node *n = f->node && !f->bad ? f->node->first : NULL;
+    if (n && n->text[0] != '/')
+        report_add(report, "E015", n->at, path,
+                   "as in [/usr/local/bin/tell, --quiet]",
+                   "the first of '%s' must be an absolute path", path);
 }
 
 /* Slurm's GRES have a type and a number, and no size. */
@@ -175,6 +174,6 @@ void conf_check(const struct conf *c, const struct schema_from *from,
     check_allocator(c, from, report);
     check_group(c, from, report);
     check_admins(c, from, report);
-    check_hooks(from, report);
+    check_notify(from, report);
     check_gpu_memory(from, report);
 }

@@ -251,7 +251,14 @@ static int walk_child(struct walk *w, // NOLINT(misc-no-recursion)
     if (w->s->notes && !*section &&
         strncmp(c->key, w->s->notes, strlen(w->s->notes)) == 0)
         return 0;
-    unknown_key(w->s, section, c->key, c->key_at, w->report);
+    const struct schema_gone *g = w->s->gone;
+    while (g && g->path && strcmp(g->path, path) != 0)
+        g++;
+    if (g && g->path)
+        report_add(w->report, "E018", c->key_at, path, g->instead,
+                   "'%s' was removed", path);
+    else
+        unknown_key(w->s, section, c->key, c->key_at, w->report);
     return 0;
 }
 

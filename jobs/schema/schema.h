@@ -67,11 +67,17 @@ struct schema_key {
     const char *doc;
 };
 
+/* A key of an older version, and what takes its place. */
+struct schema_gone {
+    const char *path, *instead;
+};
+
 struct schema {
     const struct schema_key *keys;
     size_t n;
     const char *const *later; /* keys of other versions; NULL ends */
     const char *notes;        /* prefix of free top-level keys; NULL: none */
+    const struct schema_gone *gone; /* NULL, or ends with a NULL path */
 };
 
 /* Where relative paths start and what ~ is; NULL: such paths are refused. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { PORT_HTTP = 80, PORT_HTTPS = 443 };
 
@@ -75,7 +74,6 @@ static size_t host_len(const char *s, struct hook *h)
 {
     struct in6_addr six;
     size_t len = strcspn(s, ":/?");
-    h->is_literal = false;
     if (*s == '[') {
         char text[INET6_ADDRSTRLEN];
         len = strcspn(s, "]");
@@ -84,7 +82,6 @@ static size_t host_len(const char *s, struct hook *h)
         (void)snprintf(text, sizeof(text), "%.*s", (int)(len - 1), s + 1);
         if (inet_pton(AF_INET6, text, &six) != 1)
             return 0;
-        h->is_literal = true;
         len++;
     } else if (!is_name(s, len)) {
         return 0;
@@ -94,8 +91,6 @@ static size_t host_len(const char *s, struct hook *h)
     h->host[len] = '\0';
     if (is_odd_address(h->host) && *s != '[')
         return 0;
-    h->is_literal = h->is_literal || is_address(h->host) ||
-                    strcmp(h->host, "localhost") == 0;
     return len;
 }
 
@@ -141,37 +136,12 @@ int hook_url(const char *url, struct hook *ret, struct error *err)
         return error_set(err, ERR_INVAL,
                          "printable ASCII without blanks, quotes, '#' and "
                          "'@' alone; write %%40 for '@'");
-    int usual = h.is_tls ? PORT_HTTPS : PORT_HTTP;
-    h.port = usual;
+    h.port = h.is_tls ? PORT_HTTPS : PORT_HTTP;
     size_t len = host_len(at, &h);
     int more = len > 0 ? port_len(at + len, &h.port) : -1;
     if (more < 0 || (at[len + (size_t)more] && at[len + (size_t)more] != '/' &&
                      at[len + (size_t)more] != '?'))
         return error_set(err, ERR_INVAL, "there is no host in it");
-    h.is_usual = h.port == usual;
     *ret = h;
     return 0;
-}
-
-int hook_entry(const char *entry, struct error *err)
-{
-    struct hook h = {.port = 0};
-    size_t len =
-        strchr(entry, '/') || strchr(entry, '?') ? 0 : host_len(entry, &h);
-    int more = len > 0 ? port_len(entry + len, &h.port) : -1;
-    return more >= 0 && entry[len + (size_t)more] == '\0'
-               ? 0
-               : error_set(err, ERR_INVAL,
-                           "expected HOST or HOST:PORT, as hooks.example.org");
-}
-
-bool hook_is_allowed(const struct hook *h, const struct spec_list *allow)
-{
-    char with_port[HOOK_HOST_CAP + 8];
-    (void)snprintf(with_port, sizeof(with_port), "%s:%d", h->host, h->port);
-    for (size_t i = 0; allow && i < allow->n; i++)
-        if (strcasecmp(allow->items[i], with_port) == 0 ||
-            (h->is_usual && strcasecmp(allow->items[i], h->host) == 0))
-            return true;
-    return false;
 }

@@ -1,6 +1,4 @@
-/* notify_target.h - who is told when something happens to a job, and where that
- * may be: addresses of mails, URLs that are called, the list of those that may
- * be.
+/* notify_target.h - targets of notify: addresses of mails, and URLs.
  *
  * Both kinds of address are the word of a user and end up with another
  * program: in its argv, or in a request. So what is taken is narrow, and the
@@ -26,18 +24,11 @@ struct hook {
     bool is_tls;
     char host[HOOK_HOST_CAP]; /* lower case; "[::1]" of an IPv6 address */
     int port;                 /* given, or 80 or 443 */
-    bool is_usual;            /* the port of its scheme */
-    bool is_literal;          /* the host is an address, or "localhost" */
 };
 /* "http://HOST[:PORT][/..]" or https, printable ASCII in all, without user,
  * password and fragment.
  * err  ERR_INVAL; the message has nothing of the URL in it but its host, for
  *      the rest may be a secret */
 int hook_url(const char *url, struct hook *ret, struct error *err) MUST_CHECK;
-
-/* An entry of notify.webhook_allow: "HOST", with the usual ports alone, or
- * "HOST:PORT". err  ERR_INVAL */
-int hook_entry(const char *entry, struct error *err) MUST_CHECK;
-bool hook_is_allowed(const struct hook *h, const struct spec_list *allow);
 
 #endif

@@ -358,7 +358,7 @@ static const struct schema_key keys[] = {
             "nobody"},
     {"notify.webhook", KEY_STRING, AT(notify.webhook), .def = "null", NONE(0),
      .fill = FILL_SUBMIT, .code = "E023",
-     .doc = "URL that is called, of a host that mgpu.yaml allows; null: none"},
+     .doc = "URL that notify.program may call; null: none"},
     {"notify.on", KEY_LIST, AT(notify.on), .def = "[end, fail, stalled, held]",
      .code = "E012", .when = WHEN_NOTIFY, .doc = "what of; see NOTIFICATIONS"},
 

@@ -59,11 +59,9 @@ struct ctld_conf { /* borrowed strings outlive the daemon */
     struct alloc_where where; /* as engine_conf's */
     int64_t memory_per_gpu_bytes;
     const struct spec_map *gpu_memory;
-    int32_t submit_ahead;     /* as engine_conf's */
-    const char *mail_program; /* absolute; NULL: no mails */
-    const char *ca_file;      /* of hooks; absolute; NULL: the system's alone */
-    const struct spec_list *webhook_allow; /* notify_target.h; NULL: no host */
-    double jobs_retention_s;               /* job_retention.c; 0: for good */
+    int32_t submit_ahead;                   /* as engine_conf's */
+    const struct spec_list *notify_program; /* argv; NULL or empty: none */
+    double jobs_retention_s;                /* job_retention.c; 0: for good */
     double metrics_retention_s; /* metrics_retention.c; 0: for good */
     int64_t min_free_bytes;     /* disk_space.c; 0: no limit */
     const char *backup_dir;     /* absolute; NULL: backups are asked for */

@@ -222,8 +222,7 @@ void ctld_notice(struct ctld *c, const struct store_event *event,
 struct notices_counts ctld_notice_counts(struct ctld *c);
 /* Whether what a spec asks for can be done here.
  * err  ERR_INVAL, with the key */
-int ctld_notice_check(const struct job_spec *spec, bool sends_mails,
-                      const struct spec_list *allow,
+int ctld_notice_check(const struct job_spec *spec, bool has_program,
                       struct error *err) MUST_CHECK;
 
 /* ---- ctld.c ---------------------------------------------------------------

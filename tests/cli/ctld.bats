@@ -173,10 +173,9 @@ version: 1\nauth: {admins: [nobody-of-that-name]}\n
 version: 1\nauth: {admins: ["@no-such-group"]}\n
 version: 1\nauth: {remote: kerberos}\n
 version: 1\nwatchdog: {heartbeat: 90s, node_lost_after: 60s}\n
-version: 1\nnotify: {mail_program: mail}\n
-version: 1\nnotify: {mail_program: /no/such/program}\n
-version: 1\nnotify: {ca_file: /no/such/file}\n
-version: 1\nnotify: {webhook_allow: ["*"]}\n
+version: 1\nnotify: {program: [tell]}\n
+version: 1\nnotify: {program: [/no/such/program]}\n
+version: 1\nnotify: {webhook_allow: [a.org]}\n
 version: 1\nlocal: {cpu_slots: 0}\n
 version: 1\ncontroller: {jobs_dir: /home/%%h}\n
 END
@@ -491,18 +490,16 @@ version: 1
 auth:
   admins: [root, no-such-user]
 notify:
-  mail_program: /no/mail
-  ca_file: /no/ca.pem
+  program: [/no/mail]
 controller: {user: nobody}
 local: {mpirun: /no/mpirun}
 EOF
     run ctld --check-config mgpu.yaml
     [ "$status" -eq 78 ]
     [[ $output == *"mgpu.yaml:3:18: error: auth.admins: no account 'no-such-user' here"* ]]
-    [[ $output == *"mgpu.yaml:5:17: error: notify.mail_program: '/no/mail' is no program"* ]]
-    [[ $output == *"mgpu.yaml:6:12: error: notify.ca_file: '/no/ca.pem'"* ]]
-    [[ $output == *"mgpu.yaml:7:20: error: controller.user: only a daemon with"* ]]
-    [[ $output == *"mgpu.yaml:8:17: warning: local.mpirun: there is no program"* ]]
+    [[ $output == *"mgpu.yaml:5:12: error: notify.program: '/no/mail' is no program"* ]]
+    [[ $output == *"mgpu.yaml:6:20: error: controller.user: only a daemon with"* ]]
+    [[ $output == *"mgpu.yaml:7:17: warning: local.mpirun: there is no program"* ]]
     [ -x "$MGPU_BIN/mgpu-slurm-helper" ] || return 0
     # Of what the file lacks the section, if it has that.
     printf '%s\n' 'version: 1' 'allocator: slurm' 'controller:' \

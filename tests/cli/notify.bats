@@ -1,42 +1,32 @@
 #!/usr/bin/env bats
-# notify.bats - F42: people are told, and whoever does not want to hear holds
-# up nobody.
+# notify.bats - F42: notify.program is told of jobs, and holds up nobody; and
+# the examples of contrib/notify.
+# shellcheck disable=SC2154 # bats sets output
 
 bats_require_minimum_version 1.5.0
 load helpers
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || exit 1
-    hook_pid=
     bodies=$BATS_TEST_TMPDIR/bodies
     : >"$bodies"
+    program ok "cat >body && tr '\\n' ' ' <body >>bodies && echo >>bodies"
 }
-teardown() {
-    ctld_stop
-    [ -z "$hook_pid" ] || kill "$hook_pid" 2>/dev/null || :
+teardown() { ctld_stop; }
+
+# program NAME SCRIPT: one for notify.program, which runs here.
+program() {
+    printf '#!/bin/sh\ncd "%s"\n%s\n' "$PWD" "$2" >"$1.new"
+    chmod 700 "$1.new"
+    mv "$1.new" "$1" # of one that runs the text stays
 }
 
-# hook HOW: a server on $port, which goes on as hook_is HOW says.
-hook() {
-    mkfifo hows
-    "$MGPU_BIN/../tests/unit/base/http_hook" serve "$1" "$bodies" \
-        <hows >said 3>&- 4>&- &
-    hook_pid=$!
-    exec 4>hows
-    wait_for 60 test -s said
-    port=$(head -n 1 said)
-}
-hook_is() {
-    echo "$1" >&4
-    wait_for 60 grep -qx "$1" said
-}
-
-# start [LINE of notify...]: a daemon with these.
+# start [ARGUMENT...]: a daemon that tells `ok`, with these arguments.
 start() {
-    {
-        printf 'version: 1\nnotify:\n'
-        printf '  %s\n' "$@"
-    } >mgpu.yaml
+    local argv
+    argv=$(printf ", '%s'" "$@")
+    [ $# -gt 0 ] || argv=
+    printf "version: 1\nnotify: {program: ['%s'%s]}\n" "$PWD/ok" "$argv" >mgpu.yaml
     ctld_start --config mgpu.yaml
 }
 
@@ -54,15 +44,14 @@ job() {
     "$MGPU_BIN/mgpu-submit" --parsable "$name.yaml" 2>&1
 }
 
-url() { echo "{webhook: 'http://127.0.0.1:$port/x?token=s3cret', on: [$1]}"; }
+url() { echo "{webhook: 'https://hooks.example.org/x?token=s3cret', on: [$1]}"; }
 n_bodies() { [ "$(wc -l <"$bodies")" -ge "$1" ]; }
 metric() { api GET /metrics | sed -n "s/^mgpu_notices_$1 //p"; }
 metric_is() { [ "$(metric "$1")" = "$2" ]; }
 on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
 
 @test "F42: a job's begin and end are told, as the schema says" {
-    hook ok
-    start "webhook_allow: ['127.0.0.1:$port']"
+    start
     id=$(job good "$(url "begin, end, fail")" true)
     wait_for 60 n_bodies 2
     bad=$(job bad "$(url "end, fail")" sh -c "exit 3")
@@ -77,16 +66,18 @@ on_of() { sed -n "$1p" "$bodies" | json '$.on'; }
     [ "$(json '$.state' <fail.json) $(json '$.exit_code' <fail.json)" = "FAILED 3" ]
     wait_for 60 metric_is sent_total 3
     metric_is failed_total 0
-    not grep -q s3cret "$bodies" "$ctld_dir/ctld.log"
+    [ "$(json '$.notify.webhook' <end.json)" = 'https://hooks.example.org/x?token=s3cret' ]
+    [ "$(json '$.notify.on[2]' <end.json)" = fail ]
+    [ "$(json '$.url' <end.json)" = "$MGPU_URL" ]
+    not grep -q s3cret "$ctld_dir/ctld.log"
     "$MGPU_BIN/mgpu-stat" --json "$id" >shown
     not grep -q s3cret shown
-    grep -q "http://127.0.0.1:$port/\*\*\*" shown
+    grep -q 'https://hooks.example.org/\*\*\*' shown
 }
 
 @test "F11: a rank that hangs while its worker beats: told, named, ended" {
-    hook ok
     # Who is silent is not at issue, and the machine may be slow.
-    start "webhook_allow: ['127.0.0.1:$port']"
+    start
     cat >>mgpu.yaml <<END
 watchdog: {heartbeat: 1s, node_lost_after: 1h, stall_factor: 2, stall_min: 3s}
 END
@@ -133,18 +124,20 @@ END
     wait_for 60 grep -q '"on":"fail"' "$bodies"
 }
 
-@test "F42: while a hook hangs the daemon goes on, and its end does not wait" {
-    hook hangs
-    start "webhook_allow: ['127.0.0.1:$port']"
+@test "F42: while the program hangs the daemon goes on, and its end does not wait" {
+    program ok 'echo $$ >hangs; exec sleep 600'
+    start
     id=$(job one "$(url end)" true)
-    wait_for 60 n_bodies 1
+    wait_for 60 test -s hangs
     other=$(submit_command other true)
     wait_for 60 job_is "$other" COMPLETED
     job_is "$id" COMPLETED
     wait_for 60 metric_is waiting 1
     ctld_term
+    gone() { not kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"; }
+    wait_for 60 gone "$(cat hangs)"
     # It was not told yet: the next daemon does.
-    hook_is ok
+    program ok 'cat >>bodies; echo >>bodies'
     ctld_start --config mgpu.yaml
     wait_for 60 metric_is sent_total 1
     [ "$(tail -n 1 "$bodies" | json '$.job')" = "$id" ]
@@ -158,80 +151,50 @@ END
     [ "$(wc -l <"$bodies")" = $((n + 1)) ]
 }
 
-@test "F42: three tries of a call and of a mail, one line; a gigabyte" {
-    hook fails
-    printf '#!/bin/sh\necho x >>"%s/tries"\nexit 1\n' "$PWD" >mail-fails
-    chmod 700 mail-fails
-    start "webhook_allow: ['127.0.0.1:$port']" "mail_program: $PWD/mail-fails"
-    id=$(job one "{email: alice, webhook: 'http://127.0.0.1:$port/'}" true)
-    wait_for 120 metric_is failed_total 2
-    [ "$(wc -l <"$bodies") $(wc -l <tries)" = "3 3" ]
-    [ "$(grep -c "notice: not told job=$id .* tries=3" "$ctld_dir/ctld.log")" = 1 ]
-    [ "$(grep -c "notice: not told" "$ctld_dir/ctld.log")" = 1 ]
-    hook_is huge
-    job huge "$(url end)" true
-    wait_for 60 metric_is sent_total 1
+@test "F42: three tries, one line, and arguments as they stand" {
+    program ok 'echo x >>tries; printf "%s|" "$@" >argv; exit 1'
+    start 'a b' '$(c);'
+    id=$(job one "{email: alice}" true)
+    wait_for 120 metric_is failed_total 1
+    [ "$(wc -l <tries)" = 3 ]
+    [ "$(cat argv)" = 'a b|$(c);|' ]
+    [ "$(grep -c "notice: notification failed job=$id .* tries=3" "$ctld_dir/ctld.log")" = 1 ]
+    [ "$(grep -c "notice: notification failed" "$ctld_dir/ctld.log")" = 1 ]
 }
 
-@test "F42: a host that is not allowed is refused, at once and after a reload" {
-    hook ok
-    start "webhook_allow: ['127.0.0.1:$port', hooks.example.org]"
-    run job no "{webhook: 'http://127.0.0.1:1/'}" true
+@test "F42: without a program notify is refused; targets are read; a reload" {
+    ctld_start
+    run job no "$(url end)" true
     [ "$status" -eq 65 ]
-    [[ $output == *"'127.0.0.1:1' may not be called from here"*E023* ]]
-    run job no "{webhook: 'http://localhost:$port/'}" true
-    [ "$status" -eq 65 ]
+    [[ $output == *"this daemon tells nobody"*"notify.program"*E023* ]]
     run job no '{email: alice}' true
     [ "$status" -eq 65 ]
-    [[ $output == *"no mails are sent here"* ]]
+    ctld_term
+    start
     run job no '{webhook: "http://127.0.0.1/\r\nX: y"}' true
     [ "$status" -eq 65 ]
     [[ $output == *"no.yaml:4:19: error[E023]: notify.webhook"* ]]
     run job no '{email: "a@b.org\nBcc: c@d.org"}' true
     [ "$status" -eq 65 ]
     [[ $output == *"no.yaml:4:17: error[E023]: notify.email"* ]]
-    id=$(job held "{webhook: 'http://127.0.0.1:$port/', on: [end]}" sleep 600)
-    printf 'version: 1\nnotify: {mail_program: /no/such/program}\n' >mgpu.yaml
+    id=$(job held "$(url end)" sleep 600)
+    printf 'version: 1\nnotify: {program: [/no/such/program]}\n' >mgpu.yaml
     run "$MGPU_BIN/mgpu-ctld" --check-config mgpu.yaml
     [ "$status" -eq 78 ]
-    [[ $output == *"notify.mail_program: '/no/such/program' is no program"* ]]
+    [[ $output == *"notify.program: '/no/such/program' is no program"* ]]
     run "$MGPU_BIN/mgpu-admin" reload
     [ "$status" -ne 0 ]
-    printf 'version: 1\nnotify: {webhook_allow: [hooks.example.org]}\n' >mgpu.yaml
+    printf 'version: 1\n' >mgpu.yaml
     "$MGPU_BIN/mgpu-admin" reload
     "$MGPU_BIN/mgpu-cancel" "$id"
     wait_for 60 metric_is failed_total 1
-    grep -q "not told job=$id .*not in notify.webhook_allow any more" \
+    grep -q "notification failed job=$id .*notify.program is not set any more" \
         "$ctld_dir/ctld.log"
     [ ! -s "$bodies" ]
 }
 
-@test "F42: a mail, and a program that hangs" {
-    printf '#!/bin/sh\ncd "%s"\nprintf "%%s|" "$@" >argv.part\n%s\n%s\n' "$PWD" \
-        'cat >letter' 'mv argv.part argv' >mail
-    # shellcheck disable=SC2016
-    printf '#!/bin/sh\necho $$ >"%s/hangs"\nexec sleep 600\n' "$PWD" >mail-hangs
-    chmod 700 mail mail-hangs
-    start "mail_program: $PWD/mail"
-    id=$(job post '{email: alice@example.org}' sh -c "exit 3")
-    wait_for 60 test -e argv
-    [ "$(cat argv)" = "-s|mgpu: job $id post: FAILED|alice@example.org|" ]
-    grep -qx "Job:      $id, post" letter
-    grep -qx "More:     mgpu-stat $id" letter
-    printf 'version: 1\nnotify: {mail_program: %s/mail-hangs}\n' "$PWD" >mgpu.yaml
-    "$MGPU_BIN/mgpu-admin" reload
-    job post '{email: alice}' true
-    wait_for 60 test -s hangs
-    other=$(submit_command other true)
-    wait_for 60 job_is "$other" COMPLETED
-    ctld_term
-    gone() { not kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"; }
-    wait_for 60 gone "$(cat hangs)"
-}
-
 @test "F40 F42: held, requeued, 80 percent of the time" {
-    hook ok
-    start "webhook_allow: ['127.0.0.1:$port']"
+    start
     first=$(submit_command first false)
     wait_for 60 job_is "$first" FAILED
     printf 'version: 1\nkind: command\ncommand: ["true"]\n%s\nnotify: %s\n' \
@@ -261,51 +224,68 @@ END
     [ "$(on_of 5)" = requeue ]
 }
 
-@test "F42: https: who shows a certificate that nobody vouches for hears nothing" {
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
-        -days 2 -keyout key.pem -out cert.pem -subj /CN=hook \
-        -addext subjectAltName=IP:127.0.0.1 2>req.log || cat req.log
-    mkfifo hows
-    openssl s_server -accept 127.0.0.1:0 -key key.pem -cert cert.pem \
-        <hows >said 2>&1 3>&- 4>&- &
-    hook_pid=$!
-    exec 4>hows
-    wait_for 60 grep -q '^ACCEPT 127.0.0.1:' said
-    port=$(sed -n 's/^ACCEPT 127.0.0.1://p' said | head -n 1)
-    # For whom knows the certificate it is a server like any other.
-    printf 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n' >&4
-    curl --silent --show-error --max-time 60 --cacert cert.pem \
-        -d known "https://127.0.0.1:$port/known"
-    wait_for 60 grep -q '^POST /known' said
-    start "webhook_allow: ['127.0.0.1:$port']"
-    id=$(job one "{webhook: 'https://127.0.0.1:$port/hook'}" true)
-    wait_for 120 metric_is failed_total 1
-    grep -q "not told job=$id .*certificate.* tries=3" "$ctld_dir/ctld.log" ||
-        grep -q "not told job=$id .*tries=3.*certificate" "$ctld_dir/ctld.log"
-    not grep -q 'POST /hook' said
-    metric_is sent_total 0
-    # A site names its own authority, in a file that is one.
-    conf() {
-        printf 'version: 1\nnotify: {webhook_allow: ["127.0.0.1:%s"], ca_file: %s}\n' \
-            "$port" "$1" >mgpu.yaml
-    }
-    sed 10q cert.pem | sed '3s/./!/' >bad.pem
-    cp cert.pem open.pem
-    chmod 666 open.pem
-    for file in none.pem key.pem bad.pem open.pem; do
-        conf "$PWD/$file"
-        run "$MGPU_BIN/mgpu-ctld" --check-config mgpu.yaml
-        [ "$status" -eq 78 ]
-        [[ $output == *"notify.ca_file: '$PWD/"* ]]
-        run "$MGPU_BIN/mgpu-admin" reload
-        [ "$status" -ne 0 ]
+# ---- contrib/notify -----------------------------------------------------------
+
+event() { # MAIL URL, as JSON
+    printf '{"schema":"mgpu.notify/1","job":7,"display_id":"7","name":"a\\"b",
+        "state":"FAILED","on":"fail","reason":"it\\nsaid \\\\ no","at":"now",
+        "show":"mgpu-stat 7","notify":{"email":%s,"webhook":%s}}' "$1" "$2"
+}
+
+@test "contrib/notify/mail: one address, and no option" {
+    program sendmail 'printf "%s|" "$@" >argv; cat >letter'
+    export SENDMAIL=$PWD/sendmail
+    mail=$MGPU_SRC/contrib/notify/mail
+    event '"alice@example.org"' null | "$mail"
+    [ "$(cat argv)" = '-i|-t|' ]
+    [ "$(head -n 1 letter)" = 'To: alice@example.org' ]
+    grep -qx 'Subject: mgpu: job 7 a"b: FAILED' letter
+    grep -qx 'Reason:  it said \\ no' letter
+    rm letter
+    event null null | "$mail"
+    [ ! -e letter ]
+    for bad in '"-oQ/tmp"' '"a@b.org@c.org"' '"a@b.org, c"' '"a b"' \
+        '"a@b.org\nBcc: c"' '"|cat"' '"a@b.org\n"'; do
+        run --separate-stderr "$mail" < <(event "$bad" null)
+        # The newline at the end of a line of jq is not the address's.
+        [ "$bad" = '"a@b.org\n"' ] || [ "$status" -eq 1 ] || { echo "$bad" && false; }
+        [ ! -e letter ] || [ "$(sed -n '2s/:.*//p' letter)" = Subject ]
+        rm -f letter
     done
-    chmod 600 cert.pem
-    conf "$PWD/cert.pem"
-    "$MGPU_BIN/mgpu-ctld" --check-config mgpu.yaml
-    "$MGPU_BIN/mgpu-admin" --quiet reload
-    printf 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n' >&4
-    job two "{webhook: 'https://127.0.0.1:$port/hook'}" true
-    wait_for 120 metric_is sent_total 1
-    grep -q 'POST /hook' said
+}
+
+@test "contrib/notify/webhook: prefixes of its arguments, https alone, no redirect" {
+    mkdir bin
+    program bin/curl 'printf "%s|" "$@" >argv; cat >config'
+    hook() { # URL PREFIX...
+        event null "\"$1\"" | PATH=$PWD/bin:$PATH "$MGPU_SRC/contrib/notify/webhook" "${@:2}"
+    }
+    hook https://hooks.example.org/x?token=s3cret https://a.org/ https://hooks.example.org/
+    [ "$(cat argv)" = '--disable|--config|-|' ]
+    grep -qx 'url = "https://hooks.example.org/x?token=s3cret"' config
+    grep -qx 'proto = "=https"' config
+    not grep -q '^location' config
+    sed -n 's/^data-raw = "\(.*\)"$/\1/p' config | sed 's/\\\(.\)/\1/g' >sent
+    [ "$(json '$.name' <sent)" = 'a"b' ]
+    [ "$(json '$.reason' <sent)" = $'it\nsaid \\ no' ]
+    rm config
+    event '"alice"' null | PATH=$PWD/bin:$PATH "$MGPU_SRC/contrib/notify/webhook" https://a.org/
+    for bad in http://a.org/x https://b.org/ https://a.org.b.org/ https://a.orgx/ \
+        https://a.org@b.org/ https://a.org/../x https://a.org/%2e%2E/x \
+        'https://a.org/\\..' 'https://a.org/x\ny' 'https://a.org/\"x' \
+        'https://a.org/[1-9]' file:///etc/passwd; do
+        run hook "$bad" https://a.org/
+        [ "$status" -eq 1 ] || { echo "$bad: $status" && false; }
+        [ ! -e config ]
+    done
+    for bad in https://a.org http://a.org/ ''; do
+        run hook https://a.org/x "$bad"
+        [ "$status" -eq 1 ]
+        [ ! -e config ]
+    done
+    run "$MGPU_SRC/contrib/notify/webhook" </dev/null
+    [ "$status" -eq 64 ]
+    # curl takes all of that: nobody is there.
+    run "$MGPU_SRC/contrib/notify/webhook" https://127.0.0.1:1/ < <(event null '"https://127.0.0.1:1/x"')
+    [ "$status" -eq 7 ]
 }

@@ -131,7 +131,7 @@ hog_runs() { job_is 2 RUNNING || job_is 2 STARTING; }
 @test "errors are documents too" {
     printf 'version: 2\nkind: cw\n' >bad.yaml
     submit --validate --json bad.yaml >findings.json || [ $? -ne 0 ]
-    submit --explain --json E024 w101 >explain.json
+    submit --explain --json E024 w102 >explain.json
     submit --explain --json >explain-all.json
     submit --list-templates --json >templates.json
     stat --json 99 >absent.json || [ $? -ne 0 ]

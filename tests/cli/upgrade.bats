@@ -18,7 +18,9 @@ teardown() { ctld_stop; }
 stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
 
 @test "jobs, metrics and settings of an older state directory are there" {
-    ctld_start
+    printf 'cat >>"%s/told"; echo >>"%s/told"\n' "$PWD" "$PWD" >tell
+    printf 'version: 1\nnotify: {program: [/bin/sh, "%s/tell"]}\n' "$PWD" >mgpu.yaml
+    ctld_start --config mgpu.yaml
     job_is 1 COMPLETED
     job_is 4 QUEUED
     job_is 5 HELD
@@ -38,6 +40,11 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     [ "$("$MGPU_BIN/mgpu-admin" fsck)" = sound ]
     "$MGPU_BIN/mgpu-admin" --quiet resume
     wait_for 60 job_is 4 COMPLETED
+    # Its notify is told as its user asked before.
+    is_told() { [ "$(wc -l <told)" = 2 ]; }
+    wait_for 60 is_told
+    [ "$(tail -n 1 told | json '$.notify.email')" = alice@example.org ]
+    [ "$(tail -n 1 told | json '$.on')" = end ]
     # Nobody starts them by a release.
     "$MGPU_BIN/mgpu-admin" --quiet release 3
     "$MGPU_BIN/mgpu-admin" --quiet release 5
@@ -45,7 +52,7 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     for id in 3 5; do wait_for 60 refused "$id"; done
     [ "$(api GET /v1/jobs/5 | json '$.job.attempt')" = 0 ]
     ctld_kill
-    ctld_start
+    ctld_start --config mgpu.yaml
     job_is 4 COMPLETED
     ctld_term
     "$MGPU_BIN/mgpu-ctld" --fsck d/state
@@ -55,4 +62,11 @@ stat() { "$MGPU_BIN/mgpu-stat" "$@"; }
     run "$MGPU_BIN/mgpu-stat" --sql "SELECT 1"
     [ "$status" -eq 64 ]
     [[ $output == *"--sql was removed: ask sqlite3 -readonly of a backup"* ]]
+    for line in 'mail_program: /usr/bin/true' 'ca_file: /a.pem' "webhook_allow: ['a.org']"; do
+        printf 'version: 1\nnotify:\n  %s\n' "$line" >old.yaml
+        run "$MGPU_BIN/mgpu-ctld" --check-config old.yaml
+        [ "$status" -eq 78 ]
+        [[ $output == *"old.yaml:3:3: error[E018]: 'notify.${line%%:*}' was removed"*"notify.program"* ||
+            $output == *"old.yaml:3:3: error[E018]: 'notify.${line%%:*}' was removed"*"program: ["* ]]
+    done
 }

@@ -136,7 +136,6 @@ static void hook(const char *text)
     if (hook_mail(text, NULL) == 0 &&
         (strpbrk(text, "\r\n \t|/<>\"'`$;&,:") || text[0] == '-'))
         abort();
-    (void)hook_entry(text, NULL);
     if (hook_url(text, &h, NULL) < 0)
         return;
     if (strpbrk(text, "\r\n \t#") || h.port < 1 || h.port > 65535 ||

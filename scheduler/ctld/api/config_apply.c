@@ -60,9 +60,7 @@ void ctld_take_fresh(struct ctld *c, const struct ctld_fresh *f)
     conf->max_sweep = f->conf.max_sweep;
     conf->max_spec_bytes = f->conf.max_spec_bytes;
     conf->max_log_bytes = f->conf.max_log_bytes;
-    conf->mail_program = f->conf.mail_program;
-    conf->ca_file = f->conf.ca_file;
-    conf->webhook_allow = f->conf.webhook_allow;
+    conf->notify_program = f->conf.notify_program;
     conf->jobs_retention_s = f->conf.jobs_retention_s;
     conf->metrics_retention_s = f->conf.metrics_retention_s;
     conf->min_free_bytes = f->conf.min_free_bytes;

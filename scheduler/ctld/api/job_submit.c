@@ -40,8 +40,7 @@ struct submission {
     bool hold;
     bool is_dry; /* nothing is to be entered */
     bool is_seed_open;
-    bool sends_mails;
-    struct spec_list allow; /* owned: a reload may come in between */
+    bool has_program; /* notify.program is set */
 
     /* What is in it. */
     struct engine_task *tasks; /* owned, as .vary and .read of each */
@@ -60,9 +59,6 @@ static void submission_destroy(struct submission *s)
         engine_read_destroy(s->tasks[i].read);
     }
     free(s->tasks);
-    for (size_t i = 0; i < s->allow.n; i++)
-        free(s->allow.items[i]);
-    free(s->allow.items);
     json_decref(s->body);
     free(s);
 }
@@ -130,7 +126,7 @@ static int resolve(const struct submission *s, const struct job_spec *spec,
                              "spec: logs.max_bytes: at most %lld here "
                              "(limits.max_log_bytes)",
                              (long long)s->max_log_bytes)
-                 : ctld_notice_check(spec, s->sends_mails, &s->allow, err);
+                 : ctld_notice_check(spec, s->has_program, err);
     if (rc == 0)
         rc = spec_dump(spec, &text, err);
     if (rc == 0)
@@ -393,21 +389,6 @@ static int check_shape(const json_t *body, struct error *err)
                            "expected {\"spec\":{..},\"hold\":true or false}");
 }
 
-static int copy_allowed(const struct spec_list *from, struct spec_list *ret,
-                        struct error *err)
-{
-    if (!from || from->n == 0)
-        return 0;
-    ret->items = calloc(from->n, sizeof(*ret->items));
-    for (size_t i = 0; ret->items && i < from->n; i++) {
-        ret->items[ret->n] = strdup(from->items[i]);
-        if (!ret->items[ret->n])
-            break;
-        ret->n++;
-    }
-    return ret->n == from->n ? 0 : error_set(err, ERR_NOMEM, "submit");
-}
-
 /* Takes the body. */
 static int post(struct ctld *c, struct http_exchange *x, const char *user,
                 json_t *body, bool is_dry, struct error *err)
@@ -431,10 +412,8 @@ static int post(struct ctld *c, struct http_exchange *x, const char *user,
     s->wall_s = c->parts.clock->wall_s(c->parts.clock);
     s->hold = json_is_true(json_object_get(body, "hold"));
     (void)snprintf(s->user, sizeof(s->user), "%s", user);
-    s->sends_mails = conf->mail_program != NULL;
+    s->has_program = conf->notify_program && conf->notify_program->n > 0;
     int rc = check_root(c, x, err);
-    if (rc == 0)
-        rc = copy_allowed(conf->webhook_allow, &s->allow, err);
     if (rc == 0)
         rc = check_shape(body, err);
     if (rc == 0 && !is_dry)

@@ -138,13 +138,13 @@ static int add_loop(struct buf *b, const struct loop_times *t)
 static int add_notices(struct buf *b, struct notices_counts n)
 {
     int rc = one(b, "mgpu_notices_sent", "counter",
-                 "Mails and calls that told of a job.", n.sent);
-    rc |= one(b, "mgpu_notices_failed", "counter", "Those that were given up.",
+                 "Notifications that notify.program has sent.", n.sent);
+    rc |= one(b, "mgpu_notices_failed", "counter", "Notifications given up.",
               n.failed);
     rc |= one(b, "mgpu_notices_dropped", "counter",
-              "Those for which there was no room in the queue.", n.dropped);
+              "Notifications dropped: the queue was full.", n.dropped);
     return rc | one(b, "mgpu_notices_waiting", "gauge",
-                    "Those that wait, or are under way.", n.waiting);
+                    "Notifications queued or under way.", n.waiting);
 }
 
 static int add_backups(struct buf *b, const struct ctld_backup *k)

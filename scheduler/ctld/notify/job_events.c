@@ -1,8 +1,8 @@
 /* job_events.c - which events somebody is told of, and what he is told.
  *
- * The document (mgpu.notify/1) and the mail have what stands in a queue, the
- * times and the reason, and how to see more: nothing of the spec, its
- * environment or its paths, for they leave for places that we do not know.
+ * The document (mgpu.notify/1) has what stands in a queue, the times and the
+ * reason, and how to see more; of the specification its name and `notify`, and
+ * nothing of its environment or its paths, for notify.program may send it on.
  * An event comes with its job as that is by now, which may be further on: what
  * the event itself says goes first.
  */
@@ -13,11 +13,10 @@
 #include <string.h>
 
 #include "jobs/base/log.h"
-#include "jobs/spec/notify_target.h"
 #include "scheduler/ctld/ctld_internal.h"
 
 enum { WAITING_MAX = 1024, PATH_MAX_BYTES = 600 };
-static const double LIMIT_S = 10, PAUSE_S = 1;
+static const double LIMIT_S = 30, PAUSE_S = 1;
 
 /* ---- what is told ---------------------------------------------------------
  */
@@ -94,7 +93,8 @@ static void take_reason(struct news *w)
     json_decref(d);
 }
 
-static char *document(const struct ctld *c, const struct news *w)
+static char *document(const struct ctld *c, const struct news *w,
+                      json_t *notify)
 {
     const struct job *j = w->job;
     const char *cluster = c->parts.conf->cluster;
@@ -104,7 +104,7 @@ static char *document(const struct ctld *c, const struct news *w)
     (void)snprintf(show, sizeof(show), "mgpu-stat %s", w->display);
     json_t *o = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:o, s:o, s:s, s:o, s:o, "
-        "s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:s}",
+        "s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:O}",
         "schema", "mgpu.notify/1", "id", id, "cluster", cluster, "on", w->on,
         "event", job_event_name(w->ev->ev), "at", w->at, "job",
         (json_int_t)j->id, "display_id", w->display, "name", ctld_text(j->name),
@@ -116,85 +116,41 @@ static char *document(const struct ctld *c, const struct news *w)
         ctld_text(j->place), "submitted", ctld_time(j->submit_s), "started",
         ctld_time(j->start_s), "ended",
         ctld_time(is_final ? j->end_s : (double)NAN), "limit_s",
-        ctld_num(j->limit_s), "show", show);
+        ctld_num(j->limit_s), "show", show, "url", c->url, "notify", notify);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     return text;
 }
 
-/* No line begins with what somebody else has written: mail programs know
- * lines that are commands. */
-static char *letter(const struct ctld *c, const struct news *w)
-{
-    struct buf b = BUF_INIT;
-    char started[WIRE_TIME_CAP];
-    const struct job *j = w->job;
-    wire_time(j->start_s, started);
-    int rc = buf_addf(&b, NULL,
-                      "Job:      %s, %s\nUser:     %s\nCluster:  %s\n"
-                      "State:    %s (%s)\nReason:   %s\nAt:       %s\n",
-                      w->display, j->name, j->user, c->parts.conf->cluster,
-                      job_state_name(w->state), w->on,
-                      w->reason[0] ? w->reason : "-", w->at);
-    rc |= buf_addf(&b, NULL, "Attempt:  %d, since %s, %d GPUs, %s\n",
-                   w->ev->attempt, started[0] ? started : "-", j->gpus,
-                   j->place[0] ? j->place : "nowhere");
-    if (job_state_is_final(w->state))
-        rc |= buf_addf(&b, NULL, "Exit:     %d\n", j->exit_code);
-    rc |= buf_addf(&b, NULL, "More:     mgpu-stat %s\n", w->display);
-    char *text = rc == 0 ? buf_detach(&b) : NULL;
-    buf_clear(&b);
-    return text;
-}
-
 /* ---- who is told ----------------------------------------------------------
  */
-static struct notice *new_notice(const struct news *w)
+static char **copy_argv(const struct spec_list *from)
 {
-    struct notice *n = calloc(1, sizeof(*n));
-    if (n)
-        *n = (struct notice){.seq = w->ev->seq,
-                             .job = w->job->id,
-                             .uid = w->job->uid,
-                             .on = w->on};
-    return n;
+    char **argv = calloc(from->n + 1, sizeof(*argv));
+    for (size_t i = 0; argv && i < from->n; i++)
+        if (!(argv[i] = strdup(from->items[i]))) {
+            while (i-- > 0)
+                free(argv[i]);
+            free(argv);
+            return NULL;
+        }
+    return argv;
 }
 
 /* NULL: no memory. */
-static struct notice *make_mail(const struct ctld *c, const struct news *w,
-                                const char *to)
+static struct notice *make_notice(const struct ctld *c, const struct news *w,
+                                  json_t *notify)
 {
-    char subject[160];
-    struct notice *n = new_notice(w);
+    struct notice *n = calloc(1, sizeof(*n));
     if (!n)
         return NULL;
-    (void)snprintf(subject, sizeof(subject), "mgpu: job %s %s: %s", w->display,
-                   w->job->name,
-                   w->ev->ev == EV_TIME_80 ? "80% of its time are over"
-                                           : job_state_name(w->state));
-    n->program = strdup(c->parts.conf->mail_program);
-    n->to = strdup(to);
-    n->subject = strdup(subject);
-    n->text = letter(c, w);
-    if (n->program && n->to && n->subject && n->text)
-        return n;
-    notice_destroy(n);
-    return NULL;
-}
-
-static struct notice *make_call(const struct ctld *c, const struct news *w,
-                                const char *url, const struct hook *h)
-{
-    const char *ca_file = c->parts.conf->ca_file;
-    struct notice *n = new_notice(w);
-    if (!n)
-        return NULL;
-    n->ca_file = ca_file ? strdup(ca_file) : NULL;
-    n->url = strdup(url);
-    n->host = strdup(h->host);
-    n->is_literal = h->is_literal;
-    n->text = document(c, w);
-    if (n->url && n->host && n->text && !n->ca_file == !ca_file)
+    *n = (struct notice){.seq = w->ev->seq,
+                         .job = w->job->id,
+                         .uid = w->job->uid,
+                         .on = w->on,
+                         .argv = copy_argv(c->parts.conf->notify_program),
+                         .text = document(c, w, notify)};
+    if (n->argv && n->text)
         return n;
     notice_destroy(n);
     return NULL;
@@ -203,8 +159,8 @@ static struct notice *make_call(const struct ctld *c, const struct news *w,
 static void not_told(struct ctld *c, const struct news *w, const char *why)
 {
     c->n_untold++;
-    log_warn("notice", "not told job=%" PRIu64 " on=%s why=\"%s\"", w->job->id,
-             w->on, why);
+    log_warn("notice", "notification failed job=%" PRIu64 " on=%s why=\"%s\"",
+             w->job->id, w->on, why);
 }
 
 static void path_of(const struct ctld *c, char ret[PATH_MAX_BYTES])
@@ -225,33 +181,20 @@ static bool has_thread(struct ctld *c, struct error *err)
     return c->notices || notices_create(&conf, &c->notices, err) == 0;
 }
 
-static void tell(struct ctld *c, const struct news *w, const char *mail,
-                 const char *url)
+static void tell(struct ctld *c, const struct news *w, json_t *notify)
 {
-    struct notice *list[2];
+    const struct spec_list *program = c->parts.conf->notify_program;
     struct error err = ERROR_INIT;
-    struct hook h;
-    size_t n = 0;
+    struct notice *n;
 
-    if (!has_thread(c, &err)) {
+    if (!program || program->n == 0)
+        not_told(c, w, "notify.program is not set any more");
+    else if (!has_thread(c, &err))
         not_told(c, w, err.msg);
-        return;
-    }
-    if (mail && !c->parts.conf->mail_program)
-        not_told(c, w, "no mails are sent here any more");
-    else if (mail && (list[n] = make_mail(c, w, mail)))
-        n++;
-    else if (mail)
+    else if (!(n = make_notice(c, w, notify)))
         not_told(c, w, "out of memory");
-    if (url && (hook_url(url, &h, &err) < 0 ||
-                !hook_is_allowed(&h, c->parts.conf->webhook_allow)))
-        not_told(c, w, "its host is not in notify.webhook_allow any more");
-    else if (url && (list[n] = make_call(c, w, url, &h)))
-        n++;
-    else if (url)
-        not_told(c, w, "out of memory");
-    if (n > 0)
-        notices_post(c->notices, list, n);
+    else
+        notices_post(c->notices, &n, 1);
 }
 
 void ctld_notice(struct ctld *c, const struct store_event *event,
@@ -267,9 +210,10 @@ void ctld_notice(struct ctld *c, const struct store_event *event,
     wire_time(event->at_s, w.at);
     take_reason(&w);
     json_t *spec = json_loads(job->spec, 0, NULL);
-    const json_t *who = json_object_get(spec, "notify");
-    tell(c, &w, json_string_value(json_object_get(who, "email")),
-         json_string_value(json_object_get(who, "webhook")));
+    json_t *notify = json_object_get(spec, "notify");
+    if (json_is_string(json_object_get(notify, "email")) ||
+        json_is_string(json_object_get(notify, "webhook")))
+        tell(c, &w, notify);
     json_decref(spec);
 }
 
@@ -309,24 +253,12 @@ struct notices_counts ctld_notice_counts(struct ctld *c)
     return n;
 }
 
-int ctld_notice_check(const struct job_spec *spec, bool sends_mails,
-                      const struct spec_list *allow, struct error *err)
+int ctld_notice_check(const struct job_spec *spec, bool has_program,
+                      struct error *err)
 {
-    struct hook h;
-    if (spec->notify.email && !sends_mails)
-        return error_set(err, ERR_INVAL,
-                         "spec: notify.email: no mails are sent here; an "
-                         "administrator can set notify.mail_program [E023]");
-    if (!spec->notify.webhook)
-        return 0;
-    if (hook_url(spec->notify.webhook, &h, err) < 0)
-        return error_wrap(err, "spec: notify.webhook");
-    return hook_is_allowed(&h, allow)
+    return has_program || (!spec->notify.email && !spec->notify.webhook)
                ? 0
-               : error_set(
-                     err, ERR_INVAL,
-                     "spec: notify.webhook: '%.120s:%d' may not be called "
-                     "from here; an administrator can add it to "
-                     "notify.webhook_allow [E023]",
-                     h.host, h.port);
+               : error_set(err, ERR_INVAL,
+                           "spec: notify: this daemon tells nobody; an "
+                           "administrator can set notify.program [E023]");
 }

@@ -16,23 +16,21 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
-#include "jobs/http/http_webhook.h"
-#include "scheduler/ctld/notify/mail.h"
+#include "scheduler/ctld/notify_program.h"
 
 enum {
-    CALLS_MAX = 16, /* under way at a time */
-    MAILS_MAX = 4,
-    OF_ONE_MAX = 4, /* of these, of one user */
+    RUNS_MAX = 4,   /* under way at a time */
+    OF_ONE_MAX = 2, /* of these, of one user */
     SHARE = 4,      /* one user may fill one part in so many of the queue */
     SAID_MAX = 64,  /* jobs of which a failure was logged last */
     NUMBER_LEN = 20 /* digits of a seq in the file */
 };
-/* Nothing tells when a mail program ends but a look at it. */
+/* The thread looks so often whether a program has ended. */
 static const double LOOK_S = 0.05;
 /* Between two lines about what failed, and two about what was dropped. */
 static const double SAY_EVERY_S = 1, SAY_DROPS_EVERY_S = 10;
 
-enum how { WAITS, CALLS, MAILS, OVER };
+enum how { WAITS, RUNS, OVER };
 
 struct item {
     struct item *next;
@@ -41,7 +39,7 @@ struct item {
     enum how how;
     int tries;      /* that have begun */
     double due_s;   /* WAITS: not before */
-    double until_s; /* MAILS: then it is killed */
+    double until_s; /* RUNS: then it is killed */
     bool is_killed;
     pid_t pid;
 };
@@ -57,7 +55,6 @@ struct notices {
     char *path; /* owned */
     pthread_t id;
     bool is_started;
-    struct http_hooks *hooks;
 
     /* Of the thread. */
     struct item *first, **last; /* by seq */
@@ -69,6 +66,7 @@ struct notices {
     uint64_t unsaid;
 
     pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wake;  /* something was posted, or it is to stop */
     bool is_stopping;
     struct item *posted, **posted_last;
     struct notices_counts counts;
@@ -82,12 +80,9 @@ void notice_destroy(struct notice *n)
 {
     if (!n)
         return;
-    free(n->program);
-    free(n->to);
-    free(n->subject);
-    free(n->url);
-    free(n->host);
-    free(n->ca_file);
+    for (size_t i = 0; n->argv && n->argv[i]; i++)
+        free(n->argv[i]);
+    free(n->argv);
     free(n->text);
     free(n);
 }
@@ -95,11 +90,6 @@ void notice_destroy(struct notice *n)
 static double now(void)
 {
     return clock_real.now_s(&clock_real);
-}
-
-static const char *via(const struct notice *n)
-{
-    return n->url ? n->host : "mail";
 }
 
 /* ---- the file -------------------------------------------------------------
@@ -174,9 +164,9 @@ static void complain(struct notices *n, const struct item *it, const char *why)
         return;
     }
     log_warn("notice",
-             "not told job=%" PRIu64 " on=%s via=%s tries=%d why=\"%s\" "
+             "notification failed job=%" PRIu64 " on=%s tries=%d why=\"%s\" "
              "unsaid=%" PRIu64,
-             w->job, w->on, via(w), it->tries, why, n->unsaid);
+             w->job, w->on, it->tries, why, n->unsaid);
     n->said_s = now();
     n->unsaid = 0;
 }
@@ -207,15 +197,15 @@ static void is_over(struct item *it, bool is_sent)
 static void sent(struct item *it)
 {
     const struct notice *w = it->what;
-    log_info("notice", "told job=%" PRIu64 " on=%s via=%s tries=%d", w->job,
-             w->on, via(w), it->tries);
+    log_info("notice", "notification sent job=%" PRIu64 " on=%s tries=%d",
+             w->job, w->on, it->tries);
     is_over(it, true);
 }
 
-static void failed(struct item *it, const char *why, bool is_worth_another)
+static void failed(struct item *it, const char *why)
 {
     struct notices *n = it->of;
-    if (is_worth_another && it->tries < NOTICES_TRIES) {
+    if (it->tries < NOTICES_TRIES) {
         it->how = WAITS;
         it->due_s = now() + n->conf.pause_s * pow(4, it->tries - 1);
         return;
@@ -226,53 +216,30 @@ static void failed(struct item *it, const char *why, bool is_worth_another)
 
 /* ---- a try ----------------------------------------------------------------
  */
-static void call(struct item *it)
+static void run(struct item *it)
 {
-    const struct notice *w = it->what;
     struct error err = ERROR_INIT;
-    it->how = CALLS;
-    if (http_hooks_post(it->of->hooks, w->url, w->is_literal, w->ca_file,
-                        w->text, strlen(w->text), it->of->conf.limit_s, it,
-                        &err) < 0)
-        failed(it, err.msg, true);
-}
-
-static void on_call(void *arg, const struct http_hook_end *end)
-{
-    struct item *it = end->arg;
-    (void)arg;
-    if (end->is_sent)
-        sent(it);
-    else
-        failed(it, end->why, end->is_worth_another);
-}
-
-static void send_mail(struct item *it)
-{
-    const struct notice *w = it->what;
-    const struct mail m = {w->program, w->subject, w->to, w->text};
-    struct error err = ERROR_INIT;
-    it->how = MAILS;
+    it->how = RUNS;
     it->until_s = now() + it->of->conf.limit_s;
     it->is_killed = false;
-    if (mail_start(&m, &it->pid, &err) < 0)
-        failed(it, err.msg, true);
+    if (notify_program_start(it->what->argv, it->what->text, &it->pid, &err) <
+        0)
+        failed(it, err.msg);
 }
 
-static void look_at_mail(struct item *it)
+static void look(struct item *it)
 {
     struct error err = ERROR_INIT;
     char why[80];
-    if (mail_ended(it->pid, &err)) {
-        (void)snprintf(why, sizeof(why),
-                       "the mail program did not end within %g s",
+    if (notify_program_ended(it->pid, &err)) {
+        (void)snprintf(why, sizeof(why), "the program did not end within %g s",
                        it->of->conf.limit_s);
         if (err.code == ERR_NONE)
             sent(it);
         else
-            failed(it, it->is_killed ? why : err.msg, true);
+            failed(it, it->is_killed ? why : err.msg);
     } else if (!it->is_killed && now() >= it->until_s) {
-        mail_kill(it->pid);
+        notify_program_kill(it->pid);
         it->is_killed = true;
     }
 }
@@ -289,16 +256,15 @@ static bool has_room_for(const struct notices *n, int64_t uid)
 {
     int sum = 0;
     for (const struct item *it = n->first; it; it = it->next)
-        sum += it->what->uid == uid && (it->how == CALLS || it->how == MAILS);
+        sum += it->what->uid == uid && it->how == RUNS;
     return sum < OF_ONE_MAX;
 }
 
-/* What is told of a job in one way is told in its order. */
+/* The events of a job are told in their order. */
 static bool is_next(const struct notices *n, const struct item *it)
 {
     const struct item *p = n->first;
-    while (p != it && (p->how == OVER || p->what->job != it->what->job ||
-                       !p->what->url != !it->what->url))
+    while (p != it && (p->how == OVER || p->what->job != it->what->job))
         p = p->next;
     return p == it;
 }
@@ -306,19 +272,14 @@ static bool is_next(const struct notices *n, const struct item *it)
 static void start_due(struct notices *n)
 {
     double now_s = now();
-    int room[] = {[CALLS] = CALLS_MAX - n_of(n, CALLS),
-                  [MAILS] = MAILS_MAX - n_of(n, MAILS)};
-    for (struct item *it = n->first; it; it = it->next) {
-        enum how how = it->what->url ? CALLS : MAILS;
-        if (it->how != WAITS || it->due_s > now_s || room[how] == 0 ||
+    int room = RUNS_MAX - n_of(n, RUNS);
+    for (struct item *it = n->first; it && room > 0; it = it->next) {
+        if (it->how != WAITS || it->due_s > now_s ||
             !has_room_for(n, it->what->uid) || !is_next(n, it))
             continue;
-        room[how]--;
+        room--;
         it->tries++;
-        if (how == CALLS)
-            call(it);
-        else
-            send_mail(it);
+        run(it);
     }
 }
 
@@ -330,7 +291,7 @@ static double pause_of(const struct notices *n)
     for (const struct item *it = n->first; it; it = it->next) {
         if (it->how == OVER)
             pause_s = 0;
-        else if (it->how == MAILS)
+        else if (it->how == RUNS)
             pause_s = fmin(pause_s, LOOK_S);
         else if (it->how == WAITS && it->tries > 0)
             pause_s = fmin(pause_s, fmax(it->due_s - now_s, LOOK_S));
@@ -379,6 +340,20 @@ static bool take_posted(struct notices *n)
     return goes_on;
 }
 
+/* Until then, or until something is posted. */
+static void wait_for_work(struct notices *n, double pause_s)
+{
+    struct timespec at;
+    double at_s = now() + fmin(pause_s, 3600);
+    at.tv_sec = (time_t)at_s;
+    at.tv_nsec = (long)((at_s - floor(at_s)) * 1e9);
+    (void)pthread_mutex_lock(&n->lock);
+    int rc = 0;
+    while (rc == 0 && !n->posted && !n->is_stopping)
+        rc = pthread_cond_timedwait(&n->wake, &n->lock, &at);
+    (void)pthread_mutex_unlock(&n->lock);
+}
+
 static void *notices_main(void *arg)
 {
     struct notices *n = arg;
@@ -386,16 +361,16 @@ static void *notices_main(void *arg)
     n->fd = open_file(n->path);
     while (take_posted(n)) {
         start_due(n);
-        http_hooks_wait(n->hooks, pause_of(n), on_call, n);
+        wait_for_work(n, pause_of(n));
         for (struct item *it = n->first; it; it = it->next)
-            if (it->how == MAILS)
-                look_at_mail(it);
+            if (it->how == RUNS)
+                look(it);
         take_out_what_is_over(n);
         keep_number(n);
     }
     for (const struct item *it = n->first; it; it = it->next)
-        if (it->how == MAILS)
-            mail_kill(it->pid);
+        if (it->how == RUNS)
+            notify_program_kill(it->pid);
     if (n->fd >= 0)
         (void)close(n->fd);
     return NULL;
@@ -416,14 +391,17 @@ int notices_create(const struct notices_conf *conf, struct notices **ret,
     n->last = &n->first;
     n->posted_last = &n->posted;
     (void)pthread_mutex_init(&n->lock, NULL);
+    pthread_condattr_t monotonic;
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&n->wake, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
     n->path = strdup(conf->path);
     n->shares = calloc(conf->max_waiting, sizeof(*n->shares));
     if (!n->path || !n->shares) {
         (void)error_set(err, ERR_NOMEM, "notices");
         goto fail;
     }
-    if (http_hooks_create(&n->hooks, err) < 0)
-        goto fail;
     /* Signals are the loop's. */
     sigset_t all, old;
     (void)sigfillset(&all);
@@ -458,13 +436,13 @@ void notices_destroy(struct notices *n)
     if (n->is_started) {
         (void)pthread_mutex_lock(&n->lock);
         n->is_stopping = true;
+        (void)pthread_cond_signal(&n->wake);
         (void)pthread_mutex_unlock(&n->lock);
-        http_hooks_wake(n->hooks);
         (void)pthread_join(n->id, NULL);
     }
-    http_hooks_destroy(n->hooks);
     list_destroy(n->first);
     list_destroy(n->posted);
+    (void)pthread_cond_destroy(&n->wake);
     (void)pthread_mutex_destroy(&n->lock);
     free(n->shares);
     free(n->path);
@@ -521,8 +499,8 @@ void notices_post(struct notices *n, struct notice **list, size_t len)
         *n->posted_last = it;
         n->posted_last = &it->next;
     }
+    (void)pthread_cond_signal(&n->wake);
     (void)pthread_mutex_unlock(&n->lock);
-    http_hooks_wake(n->hooks);
 }
 
 struct notices_counts notices_count(struct notices *n)

@@ -1,6 +1,6 @@
-/* notifier.h - the thread that tells people: mails, and URLs that are called.
+/* notifier.h - the thread that runs notify.program.
  *
- * Whoever is told is slow, gone, or means harm, so all of it is bounded: the
+ * The program may be slow, hang or fail, so all of it is bounded: the
  * queue, what is under way, each try and the number of tries. A notice that
  * does not fit is dropped, counted and logged. Nobody ever waits for it, and
  * it ends at once, with what is under way left to the next life.
@@ -22,16 +22,12 @@
 
 #include "jobs/base/error.h"
 
-/* All texts are owned. Of a mail the first three, of a call the other two. */
 struct notice {
     uint64_t seq, job; /* of the event */
     int64_t uid;       /* whose job it is */
     const char *on;    /* static: "fail" */
-    char *program, *to, *subject;
-    char *url, *host; /* host: for the log, which is not to have the rest */
-    char *ca_file;    /* NULL: none */
-    bool is_literal;  /* http_webhook.h */
-    char *text;       /* of the mail, or the document */
+    char **argv;       /* owned, ends with NULL: the program */
+    char *text;        /* owned: the document */
 };
 void notice_destroy(struct notice *n); /* NULL is fine */
 

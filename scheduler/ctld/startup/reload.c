@@ -100,9 +100,7 @@ static int read_life(const struct reload *r, bool reads_file,
         rc = error_set(err, ERR_CONFIG, "no policy '%s'",
                        l->conf.scheduler.policy);
     if (rc == 0)
-        rc = setup_check_mail(&l->conf, err);
-    if (rc == 0)
-        rc = setup_check_ca(&l->conf, err);
+        rc = setup_check_notify(&l->conf, err);
     l->setup = *r->setup;
     l->setup.admins = NULL;
     if (rc == 0)

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/http/ca_ssl.h"
 #include "jobs/http/cred_munge.h"
 #include "jobs/wire/wire.h"
 #include "scheduler/ctld/startup/paths.h"
@@ -37,24 +36,16 @@ static int check_admins(const struct conf *conf, struct error *err)
     return rc;
 }
 
-int setup_check_mail(const struct conf *conf, struct error *err)
+int setup_check_notify(const struct conf *conf, struct error *err)
 {
-    const char *path = conf->notify.mail_program;
+    const struct spec_list *argv = &conf->notify.program;
     struct stat st;
-    if (!path)
+    if (argv->n == 0 ||
+        (stat(argv->items[0], &st) == 0 && S_ISREG(st.st_mode) &&
+         access(argv->items[0], X_OK) == 0))
         return 0;
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
-        return 0;
-    return error_set(err, ERR_CONFIG, "notify.mail_program: '%s' is no program",
-                     path);
-}
-
-int setup_check_ca(const struct conf *conf, struct error *err)
-{
-    const char *path = conf->notify.ca_file;
-    return !path || ca_check(path, err) == 0
-               ? 0
-               : error_wrap(err, "notify.ca_file");
+    return error_set(err, ERR_CONFIG, "notify.program: '%s' is no program",
+                     argv->items[0]);
 }
 
 static int check_journal(const struct conf *conf, struct error *err)
@@ -193,8 +184,7 @@ static const struct check of_all[] = {
     {check_policy, "scheduler.policy", NULL},
     {check_admins, "auth.admins", unknown_admin},
     {check_worker, NULL, NULL},
-    {setup_check_mail, "notify.mail_program", NULL},
-    {setup_check_ca, "notify.ca_file", NULL},
+    {setup_check_notify, "notify.program", NULL},
     {check_journal, "log.target", NULL},
     {NULL, NULL, NULL}};
 static const struct check of_local[] = {{check_shepherd, NULL, NULL},
@@ -459,9 +449,7 @@ void setup_ctld(const struct conf *conf, const struct setup *s,
         .max_sweep = conf->limits.max_sweep,
         .max_spec_bytes = conf->limits.max_spec_bytes,
         .max_log_bytes = conf->limits.max_log_bytes,
-        .mail_program = conf->notify.mail_program,
-        .ca_file = conf->notify.ca_file,
-        .webhook_allow = &conf->notify.webhook_allow,
+        .notify_program = &conf->notify.program,
         .jobs_retention_s = conf->store.jobs_retention_s,
         .metrics_retention_s = conf->store.metrics_retention_s,
         .min_free_bytes = conf->store.min_free_bytes,

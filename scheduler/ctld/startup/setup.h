@@ -55,7 +55,6 @@ int setup_check(const struct conf *conf, setup_each_f *each, void *arg);
  * a service that may come later. */
 int setup_doubts(const struct conf *conf, setup_each_f *each, void *arg);
 /* Of these, what a reload has to look at. err ERR_CONFIG */
-int setup_check_mail(const struct conf *conf, struct error *err) MUST_CHECK;
-int setup_check_ca(const struct conf *conf, struct error *err) MUST_CHECK;
+int setup_check_notify(const struct conf *conf, struct error *err) MUST_CHECK;
 
 #endif

@@ -1,18 +1,21 @@
-/* notifier.c - F42: whoever is told hangs, fails or is too slow: three tries,
+/* notifier.c - F42: notify.program hangs, fails or is not there: three tries,
  * each with an end, a queue with one, and nobody waits. */
 #include "scheduler/ctld/notify/notifier.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "jobs/base/buf.h"
 #include "jobs/base/log.h"
 #include "tests/tap.h"
-#include "tests/unit/base/hook_host.h"
 
 static char dir[] = "/tmp/mgpu-notices.XXXXXX";
 
@@ -47,30 +50,27 @@ static struct notices *start(double limit_s, size_t max_waiting)
     return n;
 }
 
-static void post(struct notices *n, uint64_t seq, int64_t uid, const char *url,
-                 const char *program)
+static struct notice *notice(uint64_t seq, uint64_t job, int64_t uid,
+                             const char *program, const char *text)
 {
     struct notice *w = calloc(1, sizeof(*w));
-    *w = (struct notice){.seq = seq, .job = seq, .uid = uid, .on = "end"};
-    w->text = strdup("Job: 1\n");
-    if (url) {
-        w->url = strdup(url);
-        w->host = strdup("127.0.0.1");
-        w->is_literal = true;
-    } else {
-        w->program = strdup(program);
-        w->subject = strdup("mgpu: job 1 a;b `c` $(d): FAILED");
-        w->to = strdup("alice@example.org");
-    }
-    notices_post(n, &w, 1);
+    char **argv = calloc(4, sizeof(*argv));
+    if (!w || !argv)
+        exit(1);
+    argv[0] = strdup(program);
+    argv[1] = strdup("a;b `c` $(d)");
+    argv[2] = strdup("");
+    *w = (struct notice){.seq = seq, .job = job, .uid = uid, .on = "end"};
+    w->argv = argv;
+    w->text = strdup(text);
+    return w;
 }
 
-static void call(struct notices *n, uint64_t seq, int64_t uid,
-                 const struct hook_host *h)
+static void post(struct notices *n, uint64_t seq, int64_t uid,
+                 const char *program)
 {
-    char url[64];
-    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/", h->port);
-    post(n, seq, uid, url, NULL);
+    struct notice *w = notice(seq, seq, uid, program, "{\"job\":1}\n");
+    notices_post(n, &w, 1);
 }
 
 /* Until there are so many, for 60 s at most. */
@@ -113,77 +113,7 @@ static void file_is(const char *name, const char *want)
     buf_clear(&b);
 }
 
-/* ---- calls ----------------------------------------------------------------
- */
-static void test_tries(void)
-{
-    static const struct {
-        enum hook_how how;
-        double limit_s;
-        int sent, n_requests; /* 0: it is not known how many arrive */
-    } cases[] = {
-        {HOOK_OK, 60, 1, 1},     {HOOK_FAILS, 60, 0, NOTICES_TRIES},
-        {HOOK_ABSENT, 60, 0, 1}, {HOOK_HUGE, 60, 1, 1},
-        {HOOK_HANGS, 0.1, 0, 0}, {HOOK_HUGE_500, 60, 0, NOTICES_TRIES},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct hook_host h;
-        struct notices *n = start(cases[i].limit_s, 16);
-        hook_start(&h, cases[i].how, NULL);
-        call(n, 7, 1000, &h);
-        are(n, (uint64_t)cases[i].sent, (uint64_t)!cases[i].sent,
-            hook_hows[cases[i].how]);
-        hook_stop(&h);
-        if (cases[i].n_requests > 0)
-            is_int(h.n_requests, cases[i].n_requests, "so many tries");
-        ok(h.n_requests <= NOTICES_TRIES, "and no more");
-        notices_destroy(n);
-        is_int((int)number(), 7, "told, or given up");
-        (void)unlink(in_dir("notified"));
-    }
-}
-
-/* It comes back while it is tried again. */
-static void test_comes_back(void)
-{
-    struct hook_host h;
-    struct notices *n = start(60, 16);
-    hook_start(&h, HOOK_OK, NULL);
-    h.n_failing = NOTICES_TRIES - 1;
-    call(n, 1, 1000, &h);
-    are(n, 1, 0, "the last try");
-    hook_stop(&h);
-    is_int(h.n_requests, NOTICES_TRIES, "so many tries");
-    notices_destroy(n);
-}
-
-/* The first of a job fails and is tried again; the second waits for it. */
-static void test_order(void)
-{
-    struct hook_host h;
-    struct notices *n = start(60, 16);
-    char url[64];
-    struct notice *list[2];
-    hook_start(&h, HOOK_OK, in_dir("bodies"));
-    h.n_failing = 1;
-    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%d/", h.port);
-    for (size_t i = 0; i < 2; i++) {
-        list[i] = calloc(1, sizeof(*list[i]));
-        *list[i] =
-            (struct notice){.seq = 1 + i, .job = 5, .on = i ? "end" : "begin"};
-        list[i]->url = strdup(url);
-        list[i]->host = strdup("127.0.0.1");
-        list[i]->text = strdup(list[i]->on);
-        list[i]->is_literal = true;
-    }
-    notices_post(n, list, 2);
-    are(n, 2, 0, "two of one job");
-    hook_stop(&h);
-    file_is("bodies", "begin\nbegin\nend\n");
-    notices_destroy(n);
-}
-
-/* ---- mails ----------------------------------------------------------------
+/* ---- the program ----------------------------------------------------------
  */
 static const char *program(const char *name, const char *text)
 {
@@ -195,7 +125,7 @@ static const char *program(const char *name, const char *text)
     return path;
 }
 
-static void test_mail(void)
+static void test_run(void)
 {
     struct notices *n = start(60, 16);
     (void)setenv("MGPU_SECRET", "x", 1);
@@ -209,25 +139,55 @@ static void test_mail(void)
         "test /dev/fd/%d -ef /dev/fd/%d; echo $? >fds\n"
         "echo x; echo y >&2; exit 0",
         fd, fd);
-    post(n, 1, 1000, NULL, program("mail", script));
-    are(n, 1, 0, "a mail");
+    post(n, 7, 1000, program("run", script));
+    are(n, 1, 0, "a program");
     (void)close(fd);
-    file_is("argv", "-s|mgpu: job 1 a;b `c` $(d): FAILED|alice@example.org|");
-    file_is("text", "Job: 1\n");
-    file_is("env", "DEAD HOME LC_ALL MAILRC PATH ");
+    file_is("argv", "a;b `c` $(d)||");
+    file_is("text", "{\"job\":1}\n");
+    file_is("env", "HOME LC_ALL PATH ");
     file_is("fds", "1\n"); /* it is not there */
     notices_destroy(n);
+    is_int((int)number(), 7, "it is written down");
+    (void)unlink(in_dir("notified"));
 }
 
-static void test_mail_fails(void)
+static void test_fails(void)
 {
     struct notices *n = start(60, 16);
-    post(n, 1, 1000, NULL, program("mail3", "echo x >>tries; exit 3"));
-    are(n, 0, 1, "a mail program that fails");
+    post(n, 1, 1000, program("run3", "echo x >>tries; exit 3"));
+    are(n, 0, 1, "a program that fails");
     file_is("tries", "x\nx\nx\n");
-    post(n, 2, 1000, NULL, in_dir("no-such-program"));
+    post(n, 2, 1000, in_dir("no-such-program"));
     are(n, 0, 2, "one that is not there");
+    post(n, 3, 1000, program("run2", "echo x >>late; test $(wc -l <late) = 3"));
+    are(n, 1, 2, "one that does it the third time");
     notices_destroy(n);
+    is_int((int)number(), 3, "told, or given up");
+    (void)unlink(in_dir("notified"));
+}
+
+/* The first of a job fails and is tried again; the second waits for it. */
+static void test_order(void)
+{
+    struct notices *n = start(60, 16);
+    const char *path = program("order", "cat >>told; mkdir first");
+    struct notice *list[] = {notice(1, 5, 1000, path, "begin\n"),
+                             notice(2, 5, 1000, path, "end\n")};
+    (void)mkdir(in_dir("first"), 0700);
+    notices_post(n, list, 2);
+    for (int i = 0; i < 6000 && access(in_dir("told"), F_OK) < 0; i++)
+        (void)poll(NULL, 0, 10);
+    (void)rmdir(in_dir("first"));
+    (void)counts(n, 1, 0);
+    (void)rmdir(in_dir("first"));
+    ok(counts(n, 2, 0).failed == 0, "two of one job");
+    struct buf b = BUF_INIT;
+    ok(buf_read_file(&b, in_dir("told"), 4096, NULL) == 0 &&
+           !strstr(buf_str(&b), "end\nbegin"),
+       "in their order: %s", buf_str(&b));
+    buf_clear(&b);
+    notices_destroy(n);
+    (void)unlink(in_dir("notified"));
 }
 
 /* Whoever inherits it may leave it a zombie. */
@@ -251,15 +211,15 @@ static bool has_ended(pid_t pid)
 }
 
 /* With its children, one of which does not read what it is told. */
-static void test_mail_hangs(void)
+static void test_hangs(void)
 {
     struct notices *n = start(0.1, 16);
     struct buf b = BUF_INIT;
     char *at;
     int n_ended = 0;
-    post(n, 1, 1000, NULL,
-         program("mail4", "echo $$ >>pids; sleep 3600 & echo $! >>pids; wait"));
-    are(n, 0, 1, "a mail program that hangs");
+    post(n, 1, 1000,
+         program("run4", "echo $$ >>pids; sleep 3600 & echo $! >>pids; wait"));
+    are(n, 0, 1, "a program that hangs");
     notices_destroy(n);
     if (buf_read_file(&b, in_dir("pids"), 4096, NULL) < 0)
         tap_diag("it was killed before it had begun");
@@ -276,43 +236,55 @@ static void test_mail_hangs(void)
  */
 static void test_queue(void)
 {
-    struct hook_host h;
     struct notices *n = start(3600, 40);
-    hook_start(&h, HOOK_HANGS, NULL);
+    const char *hangs = program("hangs", "exec sleep 3600");
     for (uint64_t i = 1; i <= 100; i++)
-        call(n, i, 1000, &h);
+        post(n, i, 1000, hangs);
     struct notices_counts c = notices_count(n);
     ok(c.waiting == 10 && c.dropped == 90,
        "one user fills a quarter: %d wait, %d are dropped", (int)c.waiting,
        (int)c.dropped);
     for (uint64_t i = 101; i <= 200; i++)
-        call(n, i, (int64_t)i, &h);
+        post(n, i, (int64_t)i, hangs);
     c = notices_count(n);
     ok(c.waiting == 40 && c.dropped == 90 + 70, "and all users all of it");
     notices_destroy(n); /* does not wait for those that hang */
-    hook_stop(&h);
     (void)unlink(in_dir("notified"));
 }
 
-/* Four of a user's hang, and the others of his wait; nobody else does. */
+static int n_lines(const char *name)
+{
+    struct buf b = BUF_INIT;
+    int lines = 0;
+    if (buf_read_file(&b, in_dir(name), 4096, NULL) == 0)
+        for (const char *p = buf_str(&b); (p = strchr(p, '\n')); p++)
+            lines++;
+    buf_clear(&b);
+    return lines;
+}
+
+/* Two of a user's hang, and the others of his wait; nobody else does. */
 static void test_neighbours(void)
 {
-    struct hook_host hung, fine;
     struct notices *n = start(3600, 80);
-    hook_start(&hung, HOOK_HANGS, NULL);
-    hook_start(&fine, HOOK_OK, NULL);
+    const char *hangs = program("hangs2", "echo x >>hung; exec sleep 3600");
+    const char *fine = program("fine", "exit 0");
     for (uint64_t i = 1; i <= 10; i++)
-        call(n, i, 1000, &hung);
+        post(n, i, 1000, hangs);
     for (uint64_t i = 11; i <= 20; i++)
-        call(n, i, 1001, &fine);
+        post(n, i, 1001, fine);
     ok(counts(n, 10, 0).sent == 10, "another user's are told");
-    while (hung.n_requests < 4)
-        (void)poll(NULL, 0, 1);
-    is_int(hung.n_requests, 4, "so many of one user at a time");
+    for (int i = 0; i < 6000 && n_lines("hung") < 2; i++)
+        (void)poll(NULL, 0, 10);
+    is_int(n_lines("hung"), 2, "so many of one user at a time");
+    for (uint64_t i = 21; i <= 30; i++)
+        post(n, i, 1002 + (int64_t)i % 2, hangs);
+    for (int i = 0; i < 6000 && n_lines("hung") < 4; i++)
+        (void)poll(NULL, 0, 10);
+    (void)poll(NULL, 0, 200);
+    is_int(n_lines("hung"), 4, "so many at a time");
     notices_destroy(n);
     is_int((int)number(), 0, "the first is still to be told");
-    hook_stop(&hung);
-    hook_stop(&fine);
     (void)unlink(in_dir("notified"));
 }
 
@@ -346,12 +318,10 @@ int main(void)
     log_set_level(LOG_ERR);
     if (!mkdtemp(dir))
         return 1;
-    test_tries();
-    test_comes_back();
+    test_run();
+    test_fails();
     test_order();
-    test_mail();
-    test_mail_fails();
-    test_mail_hangs();
+    test_hangs();
     test_queue();
     test_neighbours();
     test_file();

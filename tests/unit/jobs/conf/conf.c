@@ -69,13 +69,13 @@ static const struct {
     {"poll interval", V "slurm: {poll_interval: 0s}\n", "E023 2:24"},
     {"no margin", V "slurm: {limit_margin: 0s}\n", ""},
     {"allocator", V "allocator: locl\n", "E012 2:12"},
-    {"mails by a relative path", V "notify: {mail_program: mail}\n",
-     "E015 2:24"},
-    {"a URL where a host is meant",
-     V "notify: {webhook_allow: [a.org, 'http://a.org']}\n", "E023 2:33"},
-    {"any host", V "notify: {webhook_allow: ['*']}\n", "E023 2:26"},
-    {"a host with half a port", V "notify: {webhook_allow: ['a.org:']}\n",
-     "E023 2:26"},
+    {"a program by a relative path", V "notify: {program: [tell, a]}\n",
+     "E015 2:20"},
+    {"a program with arguments", V "notify: {program: [/bin/tell, a, b]}\n",
+     ""},
+    {"mails of before", V "notify: {mail_program: /bin/mail}\n", "E018 2:10"},
+    {"hosts of before", V "notify: {webhook_allow: [a.org]}\n", "E018 2:10"},
+    {"authorities of before", V "notify: {ca_file: /a.pem}\n", "E018 2:10"},
     {"no key of store", V "store: {min_fre: 2G}\n", "E010 2:9"},
     {"jobs for a time", V "store: {jobs_retention: 1d}\n", ""},
     {"jobs for a time too short to be meant",
@@ -318,9 +318,7 @@ static const char golden[] =
     "  stall_factor: 20                      # live\n"
     "  stall_min: 5m                         # live\n"
     "notify:\n"
-    "  mail_program: null                    # live\n"
-    "  ca_file: null                         # live\n"
-    "  webhook_allow: []                     # live\n"
+    "  program: []                           # live\n"
     "log:\n"
     "  level: info                           # live\n"
     "  format: text                          # live\n"

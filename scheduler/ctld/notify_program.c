@@ -1,5 +1,5 @@
-/* mail.c - see mail.h. */
-#include "scheduler/ctld/notify/mail.h"
+/* notify_program.c - see notify_program.h. */
+#include "scheduler/ctld/notify_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 static int text_file(const char *text, struct error *err)
 {
     size_t len = strlen(text), at = 0;
-    int fd = memfd_create("mail", MFD_CLOEXEC);
+    int fd = memfd_create("notice", MFD_CLOEXEC);
     while (fd >= 0 && at < len) {
         ssize_t n = write(fd, text + at, len - at);
         if (n < 0 && errno == EINTR)
@@ -24,7 +24,7 @@ static int text_file(const char *text, struct error *err)
         at += (size_t)n;
     }
     if (fd < 0 || at < len || lseek(fd, 0, SEEK_SET) < 0) {
-        (void)error_sys(err, errno, "the text of a mail");
+        (void)error_sys(err, errno, "write the text of a notice");
         if (fd >= 0)
             (void)close(fd);
         return -1;
@@ -64,17 +64,12 @@ static int set_signals(posix_spawnattr_t *attr)
                    : rc;
 }
 
-static int spawn(const struct mail *m, int text_fd, pid_t *ret)
+static int spawn(char *const *argv, int text_fd, pid_t *ret)
 {
-    /* What is not said here is nobody's: no ~/.mailrc is read, no letter that
-     * could not be sent is kept in a file. */
+    /* A variable that is not set here is not the daemon's to give. */
     static char path[] = "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-                home[] = "HOME=/nonexistent", rc_file[] = "MAILRC=/dev/null",
-                dead[] = "DEAD=/dev/null", lang[] = "LC_ALL=C.UTF-8";
-    static char dash_s[] = "-s";
-    char *envp[] = {path, home, rc_file, dead, lang, NULL};
-    char *argv[] = {(char *)m->program, dash_s, (char *)m->subject,
-                    (char *)m->to, NULL};
+                home[] = "HOME=/nonexistent", lang[] = "LC_ALL=C.UTF-8";
+    char *envp[] = {path, home, lang, NULL};
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t attr;
     int rc = posix_spawn_file_actions_init(&fa);
@@ -86,46 +81,46 @@ static int spawn(const struct mail *m, int text_fd, pid_t *ret)
         if (rc == 0)
             rc = set_signals(&attr);
         if (rc == 0)
-            rc = posix_spawn(ret, m->program, &fa, &attr, argv, envp);
+            rc = posix_spawn(ret, argv[0], &fa, &attr, argv, envp);
         (void)posix_spawnattr_destroy(&attr);
     }
     (void)posix_spawn_file_actions_destroy(&fa);
     return rc;
 }
 
-int mail_start(const struct mail *m, pid_t *ret, struct error *err)
+int notify_program_start(char *const *argv, const char *text, pid_t *ret,
+                         struct error *err)
 {
     pid_t pid = 0;
-    int fd = text_file(m->text, err);
+    int fd = text_file(text, err);
     if (fd < 0)
         return -1;
-    int rc = spawn(m, fd, &pid);
+    int rc = spawn(argv, fd, &pid);
     (void)close(fd);
     if (rc != 0)
-        return error_sys(err, rc, "start '%s'", m->program);
+        return error_sys(err, rc, "start '%s'", argv[0]);
     *ret = pid;
     return 0;
 }
 
-bool mail_ended(pid_t pid, struct error *err)
+bool notify_program_ended(pid_t pid, struct error *err)
 {
     int status = 0;
     pid_t got = waitpid(pid, &status, WNOHANG);
     if (got == 0 || (got < 0 && errno == EINTR))
         return false;
     if (got < 0)
-        (void)error_sys(err, errno, "the mail program");
+        (void)error_sys(err, errno, "wait for the program");
     else if (WIFSIGNALED(status))
-        (void)error_set(err, ERR_EXTERN, "the mail program died of signal %d",
+        (void)error_set(err, ERR_EXTERN, "the program died of signal %d",
                         WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0)
-        (void)error_set(err, ERR_EXTERN,
-                        "the mail program ended with status %d",
+        (void)error_set(err, ERR_EXTERN, "the program ended with status %d",
                         WEXITSTATUS(status));
     return true;
 }
 
-void mail_kill(pid_t pid)
+void notify_program_kill(pid_t pid)
 {
     if (pid <= 1)
         return;
