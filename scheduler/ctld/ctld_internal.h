@@ -12,8 +12,8 @@
 #include "scheduler/ctld/loop/event_loop.h"
 #include "scheduler/ctld/loop/work_queue.h"
 #include "scheduler/ctld/maintenance/audit_log.h"
+#include "scheduler/ctld/maintenance/sealed_jobs.h"
 #include "scheduler/ctld/notify/notifier.h"
-#include "scheduler/ctld/sealed.h"
 #include "scheduler/ctld/startup/token_secret.h"
 
 enum { CTLD_STEP_BUCKETS = 8 };

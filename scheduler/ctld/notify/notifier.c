@@ -16,7 +16,7 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 #include "jobs/base/log.h"
-#include "scheduler/ctld/notify_program.h"
+#include "scheduler/ctld/notify/notify_program.h"
 
 enum {
     RUNS_MAX = 4,   /* under way at a time */

@@ -1,6 +1,6 @@
-/* sealed.h - jobs with values of env that an older daemon sealed. */
-#ifndef MGPU_CTLD_SEALED_H
-#define MGPU_CTLD_SEALED_H
+/* sealed_jobs.h - jobs with values of env that an older daemon sealed. */
+#ifndef MGPU_SCHEDULER_CTLD_MAINTENANCE_SEALED_JOBS_H
+#define MGPU_SCHEDULER_CTLD_MAINTENANCE_SEALED_JOBS_H
 
 #include <stddef.h>
 #include <stdint.h>

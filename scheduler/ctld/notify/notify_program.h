@@ -5,8 +5,8 @@
  * gets no descriptor and no variable of the daemon's, and a process group of
  * its own, which ends as a whole.
  */
-#ifndef MGPU_CTLD_NOTIFY_PROGRAM_H
-#define MGPU_CTLD_NOTIFY_PROGRAM_H
+#ifndef MGPU_SCHEDULER_CTLD_NOTIFY_NOTIFY_PROGRAM_H
+#define MGPU_SCHEDULER_CTLD_NOTIFY_NOTIFY_PROGRAM_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,11 +1,11 @@
-/* sealed.c - hold jobs with values of env that an older daemon sealed.
+/* sealed_jobs.c - hold jobs with values of env that an older daemon sealed.
  *
  * Before mgpu refused variables that sound secret, the daemon sealed their
  * values with a key that it gave to the ranks. Nobody opens them any more, so
  * such a job cannot start. Submits bring no new ones: the list is made once,
  * after the replay, and is empty in a state directory that is not old.
  */
-#include "scheduler/ctld/sealed.h"
+#include "scheduler/ctld/maintenance/sealed_jobs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* notify_program.c - see notify_program.h. */
-#include "scheduler/ctld/notify_program.h"
+#include "scheduler/ctld/notify/notify_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
