@@ -309,7 +309,7 @@ END
     [ "$status" -eq 65 ]
     [[ $output == *'"mgpu.findings/1"'*'"E000"'* ]]
     # On standard input as well, and a sweep may be in either.
-    run submit --template base --validate - <<<'{train: {epochs: 1}, sweep: {grid: {train.batch_size: [1, 2]}}}'
+    run submit --template base --validate - <<<'{train: {epochs: 1}, sweep: {grid: {train.batch_size: [2, 4]}}}'
     [ "$status" -eq 0 ]
     [[ $output == *"valid, 2 jobs" ]]
 }
