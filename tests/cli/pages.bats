@@ -240,7 +240,7 @@ answers() { curl --silent --fail --unix-socket "$1" http://mgpu/readyz >/dev/nul
         case $line in
         *"--config mgpu.yaml"*) # which has to have a cluster: tests/slurm
             shown mgpu-ctld.8 mgpu.yaml >mgpu.yaml
-            grep -q '^cluster: anna' mgpu.yaml
+            grep -q '^cluster: cluster1' mgpu.yaml
             mgpu-ctld --check-config mgpu.yaml >/dev/null
             ;;
         cat*) ;;
@@ -264,8 +264,8 @@ answers() { curl --silent --fail --unix-socket "$1" http://mgpu/readyz >/dev/nul
     wait_for 60 process_gone "$background"
     # With accounts that each machine has.
     shown mgpu-ctld.8 /etc/mgpu/mgpu.yaml |
-        sed 's/user: mgpu$/user: nobody/; s/, operator]/]/' >all.yaml
-    grep -q '^cluster: psnc' all.yaml
+        sed 's/user: mgpu$/user: nobody/; s/, admin]/]/' >all.yaml
+    grep -q '^cluster: cluster1' all.yaml
     mgpu-ctld --check-config all.yaml >/dev/null
 }
 
