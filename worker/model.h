@@ -60,8 +60,8 @@ struct model_tensor {
 
 enum { MODEL_VALUES = 8 };
 
-/* What a forward pass over a batch leaves. Values that a batch's samples
- * without a label have no part in. */
+/* What a forward pass over a batch leaves. Samples without a label have no part
+ * in it. */
 struct model_result {
     double loss_sum; /* over the batch's weight; nats */
     int64_t hits;    /* of the weight, how much is predicted right */

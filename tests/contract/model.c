@@ -332,7 +332,7 @@ static void test_evaluation(struct rig *r)
     struct error err = ERROR_INIT;
     struct model_result x[2];
     size_t bytes = (size_t)model_planned(r->m)->state * sizeof(double);
-    void *state = malloc(bytes + 1);
+    void *state = calloc(1, bytes + 1);
     memset(x, 0, sizeof(x));
     ok((bytes > 0) == (model_state(r->m) != NULL), "state is where it is due");
     if (bytes > 0)

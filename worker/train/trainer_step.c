@@ -60,7 +60,7 @@ static int agree(struct trainer *t, struct metric_iteration *m, double loss_sum,
                                   wants_save(t) ? 1 : 0,
                                   t->valid};
     memcpy(v + 6, t->values, (size_t)values * sizeof(*v));
-    if (comm_all_reduce_now(t->env->comm, v, (size_t)(6 + values), COMM_F64,
+    if (comm_all_reduce_now(t->env->comm, v, 6 + (size_t)values, COMM_F64,
                             COMM_SUM, TRAIN_DEADLINE_S, err) < 0)
         return -1;
     m->t_comm += now_s(t) - start_s;
