@@ -33,8 +33,9 @@ check_cell() { # ID CELL
         case $word in
         '`make '*)
             target=${bare#make } target=${target%% *}
-            grep -qE "^$target( [^:=]*)?:" Makefile ||
-                echo "$1: no target in the Makefile: $bare"
+            cat Makefile tests/*.mk tests/*/*.mk contrib/*.mk |
+                grep -qE "^$target( [^:=]*)?:" ||
+                echo "$1: no target of make: $bare"
             files=
             ;;
         '`'*.[ch]'`' | '`'*.bats'`' | '`'*.sh'`' | '`'*.bash'`')
@@ -87,7 +88,7 @@ END
         "$tmp/doc: F01: no such file: ctld.bats" \
         "$tmp/doc: F04: no such file: cli/nothing.bats" \
         "$tmp/doc: F05: not in tests/cli/ctld.bats: \"F33: no such words\"" \
-        "$tmp/doc: F06: no target in the Makefile: make nonsense" |
+        "$tmp/doc: F06: no target of make: make nonsense" |
         diff - "$tmp/found"
     exit 0
 fi

@@ -1,0 +1,61 @@
+# package.mk - install, uninstall, and the Debian package.
+.PHONY: install uninstall deb systemd-check
+
+sysconfdir ?= /etc
+unitdir    ?= $(prefix)/lib/systemd
+# Where Debian's zsh looks: vendor-completions for what is in a package.
+zshdir     ?= $(datadir)/zsh/$(if $(filter /usr,$(prefix)),vendor-completions,site-functions)
+install: $(if $(NOBUILD),,all)
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/mgpu
+	install -m 755 $(bins) $(DESTDIR)$(bindir)
+	$(if $(plugin),install -m 755 $(plugin) $(DESTDIR)$(libdir)/mgpu)
+	for t in submit stat cancel admin; do install -D -m 644 \
+	    scheduler/tools/completion.bash \
+	    $(DESTDIR)$(datadir)/bash-completion/completions/mgpu-$$t || exit 1; done
+	install -D -m 644 scheduler/tools/completion.zsh $(DESTDIR)$(zshdir)/_mgpu
+	for e in jobs/examples/*.yaml; do install -D -m 644 $$e \
+	    $(DESTDIR)$(datadir)/doc/mgpu/examples/$${e##*/} || exit 1; done
+	for e in jobs/paper/*; do install -D -m 644 $$e \
+	    $(DESTDIR)$(datadir)/doc/mgpu/paper/$${e##*/} || exit 1; done
+	install -D -m 644 scheduler/schema/mgpu.schema.json \
+	    $(DESTDIR)$(datadir)/mgpu/mgpu.schema.json
+	for m in $(pages); do install -D -m 644 $$m \
+	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/} || exit 1; done
+	for d in system user; do install -d $(DESTDIR)$(unitdir)/$$d; \
+	    sed 's|@bindir@|$(bindir)|' contrib/systemd/mgpu-ctld.$$d.service \
+	    >$(DESTDIR)$(unitdir)/$$d/mgpu-ctld.service || exit 1; done
+	install -D -m 644 contrib/systemd/sysusers.conf \
+	    $(DESTDIR)$(prefix)/lib/sysusers.d/mgpu.conf
+	install -D -m 644 contrib/systemd/tmpfiles.conf \
+	    $(DESTDIR)$(prefix)/lib/tmpfiles.d/mgpu.conf
+	for e in mail webhook; do install -D -m 755 contrib/notify/$$e \
+	    $(DESTDIR)$(datadir)/doc/mgpu/notify/$$e || exit 1; done
+	install -D -m 644 contrib/logrotate \
+	    $(DESTDIR)$(sysconfdir)/logrotate.d/mgpu
+	install -D -m 644 contrib/grafana/mgpu.json \
+	    $(DESTDIR)$(datadir)/mgpu/grafana/mgpu.json
+uninstall:
+	cd $(DESTDIR)$(bindir) && rm -f $(notdir $(bins))
+	rm -rf $(DESTDIR)$(libdir)/mgpu $(DESTDIR)$(datadir)/doc/mgpu \
+	    $(DESTDIR)$(datadir)/mgpu
+	cd $(DESTDIR)$(datadir)/bash-completion/completions && \
+	    rm -f mgpu-submit mgpu-stat mgpu-cancel mgpu-admin
+	rm -f $(DESTDIR)$(zshdir)/_mgpu
+	for m in $(pages); do rm -f \
+	    $(DESTDIR)$(mandir)/man$${m##*.}/$${m##*/}; done
+	rm -f $(DESTDIR)$(unitdir)/system/mgpu-ctld.service \
+	    $(DESTDIR)$(unitdir)/user/mgpu-ctld.service \
+	    $(DESTDIR)$(prefix)/lib/sysusers.d/mgpu.conf \
+	    $(DESTDIR)$(prefix)/lib/tmpfiles.d/mgpu.conf \
+	    $(DESTDIR)$(sysconfdir)/logrotate.d/mgpu
+	rm -rf $(DESTDIR)$(datadir)/mgpu
+
+# A Debian package of what install puts there. Needs dpkg-dev.
+deb: $(if $(NOBUILD),,all)
+	$(Q)rm -rf build/deb
+	$(Q)$(MAKE) --no-print-directory NOBUILD=1 install prefix=/usr \
+	    DESTDIR=$(abspath build/deb/root) >/dev/null
+	$(Q)sh contrib/deb/build build/deb
+# As root; needs debootstrap and qemu-system-x86. See tests/systemd/boot.sh.
+systemd-check: deb
+	$(Q)tests/systemd/boot.sh build/deb/*.deb build/systemd

@@ -1,0 +1,63 @@
+# bench.mk - programs and scripts that measure; none is part of check.
+.PHONY: bench-cv bench-slurm bench-ctld bench-soak bench-short bench-history \
+        bench-retention
+
+$(B)/tests/bench/%: $(B)/obj/tests/bench/%.o $(call libs,kernels)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_kernels) $(LDLIBS)
+$(B)/tests/bench/store: $(B)/obj/tests/bench/store.o $(call libs,db)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_db) $(LDLIBS)
+$(addprefix $(B)/tests/bench/,plan fill load): $(B)/tests/bench/%: \
+    $(B)/obj/tests/bench/%.o $(call libs,engine)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_engine) $(LDLIBS)
+$(B)/tests/bench/rank: $(B)/obj/tests/bench/rank.o $(call libs,base)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_base) $(LDLIBS)
+# The clocks of who preloads it go as fast as it is told.
+$(B)/tests/bench/preload/%.so: tests/bench/preload/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $< -lm
+$(B)/tests/bench/metrics: $(B)/obj/tests/tap.o
+$(addprefix $(B)/tests/bench/,cv_step decode gpu_step layers metrics report): \
+    $(B)/tests/bench/%: \
+    $(B)/obj/tests/bench/%.o $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
+
+# Against PyTorch on the same cores.
+bench-cv: $(B)/tests/bench/cv_step $(B)/tests/bench/metrics
+	$(Q)MGPU_BENCH=$(abspath $(B)/tests/bench) tests/bench/cv.sh
+	$(Q)GOMP_SPINCOUNT=2000 $(B)/tests/bench/metrics $(shell nproc) # as ranks
+
+# 64 nodes of 8 GPUs in name, 1000 jobs in the queue.
+bench-slurm: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) tests/bench/slurm.sh
+# What the daemon carries: submits, rows, watchers, a long queue, a long past.
+bench-ctld: all $(addprefix $(B)/tests/bench/,plan fill load)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/ctld.sh
+# Short jobs and readers without end: memory, descriptors, logs.
+bench-soak: all $(addprefix $(B)/tests/bench/,load rank preload/clock.so)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/soak.sh $(or $(SECONDS),600) $(or $(N),0) $(or $(HOLD),5)
+# Jobs that ended and their rows: what it costs to look at a few of them.
+bench-short: all
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/short.sh $(or $(N),400) $(or $(SLOTS),16)
+
+bench-history: all $(addprefix $(B)/tests/bench/,fill load)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/history.sh $(or $(N),100000) $(or $(ROWS),10000000)
+
+# Rows of jobs that ended long ago go while others come.
+bench-retention: all $(addprefix $(B)/tests/bench/,fill load)
+	$(Q)MGPU_BIN=$(abspath $(B)/bin) MGPU_BENCH=$(abspath $(B)/tests/bench) \
+	    tests/bench/retention.sh $(or $(ROWS),10000000) $(or $(SECONDS),20)

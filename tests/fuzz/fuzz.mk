@@ -1,0 +1,75 @@
+# fuzz.mk - fuzz targets: what each links, and how they run.
+.PHONY: fuzz
+
+fuzz      := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(filter-out $(absent), \
+               $(wildcard tests/fuzz/*.c)))
+
+fuzz_obj   = $(patsubst %.c,build/fuzz/obj/%.o,$(1))
+fuzz_flags := -g -O1 -fno-sanitize-recover=all
+fuzz_san   := address,undefined,float-cast-overflow
+build/fuzz/helper_wire: $(call fuzz_obj,slurm/protocol/helper_wire.c \
+    slurm/protocol/helper_messages.c)
+build/fuzz/files_wire: $(call fuzz_obj,slurm/as_user/files_wire.c)
+build/fuzz/safetensors: $(call fuzz_obj,worker/checkpoint/safetensors.c)
+build/fuzz/idx: $(call fuzz_obj,worker/data/image/idx.c)
+build/fuzz/idx: fuzz_libs := -lz
+build/fuzz/image: $(call fuzz_obj,kernels/cv/image_u8.c \
+    worker/data/image/image_sample.c \
+    worker/data/image/decode.c \
+    worker/data/image/decode_jpeg.c \
+    worker/data/image/decode_png.c \
+    worker/data/image/exif.c \
+    worker/data/image/augment.c)
+build/fuzz/image: fuzz_libs := -ljpeg -lpng
+build/fuzz/checkpoint: $(call fuzz_obj,worker/checkpoint/checkpoint_dir.c \
+    worker/checkpoint/crc64.c)
+build/fuzz/attempt: $(call fuzz_obj,slurm/launch/attempt_dir.c \
+    slurm/protocol/batch_conf.c \
+    slurm/helper/conf_copy.c \
+    slurm/as_user/protected_uids.c \
+    slurm/batch/end_cause.c)
+build/fuzz/text: $(call fuzz_obj,slurm/helper/gres.c slurm/place_text.c \
+    $(call srcs,tools))
+build/fuzz/reply: $(call fuzz_obj,$(call srcs,tools))
+# Of the daemon all but its databases and what main() puts together.
+fuzz_not  := scheduler/ctld/args.c \
+    scheduler/ctld/startup/allocator_local.c \
+    scheduler/ctld/startup/allocator_slurm.c \
+    scheduler/ctld/startup/daemonize.c \
+    scheduler/ctld/ingest/spool_drain.c \
+    scheduler/ctld/startup/reload.c \
+    scheduler/ctld/startup/setup.c \
+    scheduler/ctld/startup/privileges.c
+fuzz_ctld := $(call fuzz_obj,$(call srcs,engine) $(call srcs,policy) \
+    db/backup_dir.c \
+    db/high_water.c \
+    db/mem/mem_archive.c \
+    db/mem/mem_purge.c \
+    db/mem/mem_table.c \
+    db/mem/mem_view.c \
+    db/mem/store_mem.c \
+    db/view.c \
+    slurm/as_user/files_direct.c \
+    slurm/place_text.c \
+    $(filter-out $(fuzz_not),$(call srcs,ctld)))
+build/fuzz/codec: $(call fuzz_obj,scheduler/ctld/maintenance/audit_log.c \
+    scheduler/engine/events/event_codec.c \
+    scheduler/engine/events/submit_codec.c \
+    scheduler/engine/events/json_nomem.c)
+build/fuzz/ctld: $(fuzz_ctld) $(call fuzz_obj,tests/tap.c \
+    scheduler/ctld/ingest/spool_drain.c)
+build/fuzz/drain: $(fuzz_ctld)
+build/fuzz/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)clang $(cppflags) -std=c11 $(fuzz_flags) \
+	    -fsanitize=fuzzer-no-link,$(fuzz_san) -MMD -MP -c -o $@ $<
+build/fuzz/%: build/fuzz/obj/tests/fuzz/%.o \
+              $(call fuzz_obj,$(call srcs,jobs) $(call srcs,base))
+	$(call say,FUZZ,$@)
+	$(Q)clang $(fuzz_flags) -fsanitize=fuzzer,$(fuzz_san) -o $@ $^ \
+	    $(fuzz_libs) $(ldlibs_jobs)
+.PRECIOUS: build/fuzz/obj/%.o
+fuzz:
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) $(fuzz)
+	$(Q)printf '%s\n' $(fuzz:build/fuzz/%=%) | xargs -P $(JOBS) -I TARGET \
+	    tests/fuzz/run TARGET $(or $(SECONDS),60)

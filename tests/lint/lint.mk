@@ -1,0 +1,49 @@
+# lint.mk - static checks.
+.PHONY: lint
+
+c_files := $(shell find jobs scheduler worker kernels db slurm tests \
+             -name '*.[ch]' 2>/dev/null)
+tidy_files := $(filter-out tests/%,$(filter %.c,$(c_files)))
+tidy_files := $(filter-out $(absent),$(tidy_files))
+# Headers that are C++, or parts of one file.
+not_alone := tests/simt/% kernels/exec/exec%.h kernels/exec/simd%.h \
+             kernels/cv/%_rows.h
+# How many states of a function the analyzer goes through: as it does itself. A
+# third of them takes a third of the time.
+LINT_NODES ?= 225000
+tidy_args := $(foreach a,-analyzer-config max-nodes=$(LINT_NODES),\
+               --extra-arg=-Xclang --extra-arg=$(a))
+lint: all
+	$(Q)sh tests/lint/layers.sh
+	$(Q)sh tests/lint/size.sh
+	$(Q)sh tests/lint/rooms.sh --self-test
+	$(Q)sh tests/lint/rooms.sh $(B)/obj
+	$(Q)sh tests/lint/prose.sh --self-test
+	$(Q)sh tests/lint/prose.sh
+	$(Q)sh tests/lint/sql.sh --self-test
+	$(Q)sh tests/lint/sql.sh
+	$(Q)sh tests/lint/checked.sh --self-test
+	$(Q)sh tests/lint/checked.sh
+	$(Q)sh tests/lint/tables.sh --self-test
+	$(Q)sh tests/lint/tables.sh
+	$(Q)printf '%s\n' $(filter-out $(not_alone),$(filter %.h,$(c_files))) | \
+	    xargs -P $(JOBS) -I FILE $(CC) $(cppflags) $(mpi_cflags) -std=c11 \
+	    -fsyntax-only -x c FILE
+	$(Q)clang-format --dry-run -Werror $(c_files)
+	$(Q)printf '%s\n' $(tidy_files) | xargs -P $(JOBS) -I FILE \
+	    clang-tidy --quiet $(tidy_args) FILE -- $(cppflags) $(mpi_cflags) \
+	    -isystem /usr/local/cuda/include -std=c11
+	$(Q)cppcheck -j $(JOBS) --quiet --error-exitcode=1 --inline-suppr --std=c11 -I. \
+	    --enable=warning,performance,portability $(filter %.c,$(c_files))
+	$(Q)shellcheck tests/lint/*.sh .ci/run .ci/deps contrib/deb/build contrib/notify/* jobs/examples/*.sh \
+	    scheduler/tools/completion.bash tests/slurm/testbed \
+	    tests/bench/*.sh tests/gpu/*.sh tests/systemd/*.sh tests/fuzz/run tests/run tests/tally tests/*/*.bash tests/simt/mutate
+	$(Q)! grep -nE '^ *! ' tests/*/*.bats tests/*/*.bash | \
+	    grep -v ' || ' || { echo 'what begins with ! cannot fail'; exit 1; }
+	$(Q)! grep -rnE 'error_sys\([^"]*"[a-z_0-9]+"\)' --include=*.c \
+	    jobs db slurm scheduler kernels | grep -vE '"(sync|open)"' || \
+	    { echo 'a call is no reason: say what failed'; exit 1; }
+	$(Q)codespell -q 3 -L inout,nd,trian,nmae,comand,gird,runing \
+	    --skip '*.txt,*.gz,./build,./tests/fuzz/seeds,./LICENSE,./.git' .
+	$(Q)for m in $(pages); do groff -mdoc -ww -z $$m || exit 1; \
+	    mandoc -T lint -W warning $$m || exit 1; done

@@ -1,0 +1,246 @@
+# tests.mk - the tests: programs, how they are linked, and how they run.
+
+unit_layers := $(layers)
+# TSan knows neither libgomp, which was not built for it, so that each parallel
+# loop looks like a race, nor the coroutines of the SIMT emulator. Mutants are
+# built without a sanitizer.
+not_here  := $(if $(filter tsan,$(VARIANT)),tests/unit/kernels/% \
+               tests/simt/% tests/contract/model.c tests/unit/worker/cv_% \
+               tests/unit/worker/data_loader%) \
+             $(if $(san),tests/simt/mutants.c) \
+             $(if $(filter 0,$(SLURM)),tests/unit/slurm/cluster/alloc_slurm%)
+# Those of a folder of a layer are in one of its name. The contract of the
+# kernels is no program of its own.
+units     := $(patsubst %.c,$(B)/%,$(filter-out $(not_here) \
+               tests/unit/kernels/contract/%, \
+               $(wildcard tests/unit/*/*.c tests/unit/*/*/*.c)))
+contracts := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
+               $(wildcard tests/contract/*.c)))
+# MPI_SKIP: names of those that are left out.
+mpi_tests := $(patsubst %.c,$(B)/%,$(filter-out $(MPI_SKIP:%=tests/mpi/%.c), \
+               $(wildcard tests/mpi/*.c)))
+simt_tests := $(patsubst %.c,$(B)/%,$(filter-out $(not_here), \
+               $(wildcard tests/simt/*.c)))
+bats_tests := $(wildcard tests/cli/*.bats)
+slurm_tests := $(if $(filter 1,$(SLURM)),$(wildcard tests/slurm/*.bats))
+slurm_progs := $(if $(filter 1,$(SLURM)),$(patsubst %.c,$(B)/%, \
+               $(wildcard tests/slurm/*.c)))
+# What they preload wants to be the first to have malloc, as do sanitizers.
+fault_progs := $(if $(filter release,$(VARIANT)),$(patsubst %, \
+               $(B)/tests/fault/%,serve start tools))
+# The longest first, so that none runs alone at the end. prove --timer has the
+# figures.
+longest   := $(patsubst %,tests/%.bats,cli/worker slurm/slurmctld slurm/daemon \
+               cli/gpu cli/stat slurm/batch cli/sweeps slurm/people slurm/nodes \
+               cli/crash cli/admin slurm/run cli/ctld slurm/system) \
+             $(patsubst %,$(B)/tests/%,unit/kernels/device simt/device \
+               slurm/helper_faults unit/slurm/as_user/as_user contract/alloc \
+               unit/worker/cv_precision \
+               mpi/train mpi/gpu mpi/ranks mpi/strategies)
+longest_first = $(foreach t,$(longest),$(filter $(t),$(1))) \
+                $(filter-out $(longest),$(1))
+.PHONY: check check-build check-run check-slurm asan tsan cov coverage \
+        coverage-run gpu-check gpu-bench gpu-bundle crash fault
+
+# ---- programs --------------------------------------------------------------
+# The contract of kernels/device.h: one body for the host, the emulator and
+# the GPU.
+contract_objs := $(patsubst %.c,$(B)/obj/%.o, \
+                   $(wildcard tests/unit/kernels/contract/*.c))
+extra_kernels := $(contract_objs)
+
+# The CUDA side of the kernels with emulated lanes; no host kernel is linked.
+simt_objs := $(patsubst %.cu,$(B)/simt/%.o, \
+               $(filter-out %_cuda.cu,$(wildcard $(rooms_kernels:=/*.cu))) \
+               $(wildcard tests/simt/*.cu)) \
+             $(patsubst %.cpp,$(B)/simt/%.o,$(wildcard tests/simt/*.cpp))
+$(B)/tests/simt/%: $(B)/obj/tests/simt/%.o $(B)/obj/tests/tap.o \
+                   $(contract_objs) $(simt_objs) $(call libs,kernels)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_kernels) $(LDLIBS)
+
+# Kernels with a bug each, which the contract on the emulator has to find, and
+# no sanitizer in its place: they are built without.
+$(B)/mutants/%.o: san :=
+mutants := $(shell sed -n 's/^MUTANT.\([0-9]*\),.*/\1/p' tests/simt/mutants.def)
+$(B)/mutants/%.o: tests/simt/mutants.def tests/simt/mutate tests/simt/simt.h \
+                  $(wildcard $(rooms_kernels:=/*.cu) $(rooms_kernels:=/*.h)) \
+                  $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,BUG,$*)
+	$(Q)kernel=$$(tests/simt/mutate $* $(@:.o=.src)) && \
+	    $(CXX) -I$(@:.o=.src) $(cppflags) -DMGPU_SIMT \
+	    -include tests/simt/simt.h $(kflags) -O1 -g0 -c -o $@ $$kernel
+$(B)/tests/simt/mutants: $(patsubst %,$(B)/mutants/%.o,$(mutants))
+
+# A unit test links its own layer and what lies below, nothing else: code
+# that reaches upwards does not link. A contract test links every layer.
+define unit
+$(B)/tests/unit/$(1)/%: $(B)/obj/tests/unit/$(1)/%.o $(B)/obj/tests/tap.o \
+                        $(extra_$(1)) $(call libs,$(1))
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(link) $$(ldlibs_$(1)) $$(LDLIBS)
+endef
+$(foreach l,$(unit_layers),$(eval $(call unit,$(l))))
+# Libraries of NVIDIA's, as a machine without a GPU needs them for its tests.
+fakes := $(if $(filter 1,$(CUPTI)),$(B)/tests/fake/cupti.so) \
+         $(if $(filter 1,$(NVTX)),$(B)/tests/fake/nvtx.so)
+$(B)/tests/fake/%.so: tests/fake/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) $(cflags) $(ldharden_$(VARIANT)) -shared -fPIC \
+	    -isystem $(cuda_include) -o $@ $<
+$(B)/tests/unit/worker/profile/profile_cupti \
+$(B)/tests/unit/worker/profile/trace_ranges: | $(fakes)
+# The n-th allocation of our own code fails, for every n.
+$(B)/tests/unit/jobs/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
+    -Wl,--wrap=realloc,--wrap=strdup
+$(B)/tests/unit/engine/nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=strdup
+
+$(B)/tests/contract/%: $(B)/obj/tests/contract/%.o $(B)/obj/tests/tap.o \
+                       $(call libs,ctld)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_ctld) $(LDLIBS)
+# What implements worker/model.h.
+$(B)/tests/contract/model: $(B)/obj/tests/contract/model.o \
+                           $(B)/obj/tests/tap.o $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
+# A shepherd on a slow disk.
+slow_sync := $(B)/tests/contract/preload/slow_sync.so
+$(slow_sync): tests/contract/preload/slow_sync.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $<
+$(B)/tests/contract/alloc_slots $(B)/tests/crash/crash: | $(slow_sync)
+
+$(B)/tests/slurm/%: $(B)/obj/tests/slurm/%.o $(B)/obj/tests/tap.o \
+                    $(call libs,slurm)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_slurm) $(LDLIBS)
+
+# Counts the allocations of our own code.
+$(B)/tests/mpi/memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc \
+    -Wl,--wrap=realloc,--wrap=strdup,--wrap=posix_memalign \
+    -Wl,--wrap=aligned_alloc
+
+# A daemon and tools of which calls fail.
+$(B)/tests/fault/inject.so: tests/fault/inject.c tests/fault/fault.h $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(cppflags) -std=c11 $(CFLAGS) $(warn) -shared -fPIC -o $@ $<
+$(B)/tests/fault/%: $(B)/obj/tests/fault/%.o $(B)/obj/tests/fault/rig.o \
+                    $(B)/obj/tests/tap.o $(call libs,base) \
+                    | $(B)/tests/fault/inject.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_base) $(LDLIBS)
+
+$(B)/tests/crash/crash: $(B)/obj/tests/crash/crash.o $(call libs,engine)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_engine) $(LDLIBS)
+# With a GPU and NCCL that are not there (tests/mpi/fake_gpu.h).
+$(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: $(B)/obj/tests/mpi/fake_gpu.o
+$(B)/tests/mpi/gpu $(B)/tests/mpi/nccl: LDFLAGS += -Wl,--wrap=dlopen,--wrap=dlsym \
+  -Wl,--wrap=device_cuda_create,--wrap=device_cuda_count
+$(B)/tests/mpi/%: $(B)/obj/tests/mpi/%.o $(B)/obj/tests/tap.o \
+                  $(call libs,worker)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(link) $(ldlibs_worker) $(LDLIBS)
+
+# ---- running them -----------------------------------------------------------
+# See tests/leak.h; protect_shadow_gap=0 is what CUDA needs under ASan.
+test_env := MGPU_BIN=$(abspath $(B)/bin) MGPU_SRC=$(CURDIR) \
+  MGPU_VARIANT=$(VARIANT) \
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+  GOMP_SPINCOUNT=2000
+mpi_env := ASAN_OPTIONS=leak_check_at_exit=0:fast_unwind_on_malloc=0:protect_shadow_gap=0:intercept_tls_get_addr=0 \
+  LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 \
+  OMP_NUM_THREADS=1
+MPI_RANKS ?= 1 2 3
+# And for what depends on the number; empty: not.
+MPI_MORE  ?= 4
+
+check: deps
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-build
+	$(Q)$(MAKE) --no-print-directory check-run
+# Each benchmark has to compile, though check runs none.
+benches   := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,\
+                 $(wildcard tests/bench/*.c))
+check-build: all $(units) $(contracts) $(mpi_tests) $(simt_tests) $(slurm_progs) \
+             $(fault_progs) \
+             $(if $(filter release,$(VARIANT)),$(closed) $(benches) \
+                 $(B)/tests/crash/crash $(B)/tests/bench/preload/clock.so)
+# They wait more than they compute: more at once than there are cores.
+prove := prove --timer -j$$((4 * $(JOBS))) --failures --comments --exec tests/run
+# Every kind of test runs, also after one has failed; tally counts them all.
+tally := tests/tally $(B)/check.log
+check-run: check-build
+	$(Q)rm -f $(B)/check.log
+	$(Q)$(test_env) $(tally) $(prove) $(call longest_first,$(units) \
+	    $(contracts) $(simt_tests) $(fault_progs) $(bats_tests) \
+	    $(slurm_progs) $(slurm_tests))
+	$(Q)for n in $(MPI_RANKS); do $(test_env) $(mpi_env) $(tally) \
+	    prove -j$(JOBS) --failures --exec \
+	    "tests/run mpirun -n $$n --oversubscribe --bind-to none" \
+	    $(call longest_first,$(mpi_tests)); done
+	$(if $(MPI_MORE),$(Q)$(test_env) $(mpi_env) $(tally) \
+	    prove -j$(JOBS) --failures --exec \
+	    "tests/run mpirun -n $(MPI_MORE) --oversubscribe --bind-to none" \
+	    $(filter %/ranks %/strategies,$(mpi_tests)))
+	$(Q)$(tally)
+# Each file has a cluster of its own (tests/slurm/testbed).
+check-slurm: all $(slurm_progs)
+	$(if $(slurm_tests),$(Q)$(test_env) $(prove) \
+	    $(call longest_first,$(slurm_progs) $(slurm_tests)))
+
+asan tsan cov:
+	$(Q)$(MAKE) --no-print-directory VARIANT=$@ CUDA=0 check
+# What the tests execute of the parts on which all else rests; needs gcovr.
+counted := $(filter $(foreach d,jobs db engine slurm,$(B)/tests/unit/$d/%), \
+             $(units)) $(contracts)
+coverage:
+	$(Q)$(MAKE) --no-print-directory VARIANT=cov CUDA=0 coverage-run
+coverage-run: $(counted) $(addprefix $(B)/bin/,mgpu-shepherd mgpu-gpuwatch \
+              mgpu-batch \
+              $(if $(filter 1,$(SLURM)),mgpu-slurm-helper))
+	$(Q)find $(B) -name '*.gcda' -delete
+	$(Q)$(test_env) $(prove) $(counted)
+	$(Q)sh tests/lint/coverage.sh $(B)
+
+gpu_bench := $(B)/tests/bench/kernels $(B)/tests/bench/gpu_step
+# On a machine with a GPU, one command each. gpu-check fails where there is
+# none: a skipped check is no check. DEVICE=host shows that the scripts work.
+DEVICE ?= cuda
+gpu_units := $(patsubst %,$(B)/tests/unit/%,kernels/cuda kernels/determinism \
+               worker/cv_golden worker/cv_precision)
+gpu-check: all $(gpu_units) $(B)/tests/mpi/nccl
+	$(Q)$(test_env) DEVICE=$(DEVICE) $(foreach v,PARTS LIMIT, \
+	    $(if $($(v)),$(v)='$($(v))')) MGPU_TESTS=$(abspath $(B)/tests) \
+	    tests/gpu/check.sh
+# One folder with all of it, for a machine without our libraries.
+gpu-bundle: all $(gpu_units) $(B)/tests/mpi/nccl $(gpu_bench)
+	$(Q)MGPU_BUILD=$(abspath $(B)) MGPU_SRC=$(CURDIR) \
+	    tests/gpu/bundle.sh $(or $(BUNDLE),$(abspath $(B))/gpu-bundle)
+gpu-bench: all $(gpu_bench)
+	$(Q)$(if $(plugin),MGPU_CUDA_PLUGIN=$(abspath $(plugin))) \
+	    DEVICE=$(DEVICE) $(foreach v,SIZES BATCHES PRECISIONS ROUNDS RESULTS \
+	    BUDGET RESUME,$(if $($(v)),$(v)='$($(v))')) \
+	    MGPU_BENCH=$(abspath $(B)/tests/bench) tests/gpu/bench.sh
+
+# Kills a daemon at ROUNDS random moments; a failure names its SEED.
+crash: all $(B)/tests/crash/crash
+	$(Q)$(B)/tests/crash/crash $(or $(ROUNDS),1000) \
+	    $(or $(SEED),$(shell date +%s)) $(abspath $(B)/bin)
+
+# Fails each call of a daemon and of the tools, of each kind in each way.
+fault: all $(fault_progs)
+	$(Q)$(test_env) MGPU_FAULT=all prove --timer -j$(JOBS) --comments \
+	    --exec tests/run $(fault_progs)
