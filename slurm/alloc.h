@@ -1,18 +1,17 @@
-/* alloc.h - where devices come from.
+/* alloc.h - the allocator seam: how the engine obtains GPUs and runs attempts.
  *
- * Implementations: local (this machine: GPUs, or declared slots; ranks by
- * fork and exec), fake (virtual time, scripted failures; for the simulator
- * and the tests), and slurm. tests/contract/alloc.c is the specification and
- * runs against each.
+ * Implementations: local (this machine: GPUs, or declared slots; ranks by fork
+ * and exec), fake (virtual time, scripted failures; for the simulator and the
+ * tests), and slurm. tests/contract/alloc.c is the specification and runs
+ * against each.
  *
- * Asynchronous: request() and release() return at once; what comes of them
- * arrives as notes. (job, attempt) is the idempotency key: asking again for
- * one that the allocator knows changes nothing and brings its latest note
- * (GRANTED or EXITED) once more, also after a restart of the daemon - an
- * allocator finds what it started before, if it is asked for it. Every
- * granted attempt ends in exactly one EXITED or LOST note per life of the
- * allocator.
- */
+ * Asynchronous: request() and release() return at once; their results arrive as
+ * notes. (job, attempt) is the idempotency key: a repeated request changes
+ * nothing and brings the attempt's latest note (GRANTED or EXITED) once more.
+ * This also holds after a restart of the daemon: an allocator finds the
+ * attempts that an earlier daemon started when they are requested again. Every
+ * granted attempt ends in exactly one EXITED or LOST note per instance of the
+ * allocator. */
 #ifndef MGPU_SLURM_ALLOC_H
 #define MGPU_SLURM_ALLOC_H
 
@@ -24,28 +23,28 @@
 #include "jobs/base/clock.h"
 #include "jobs/base/error.h"
 
-/* What a cluster's own scheduler wants to know besides a size. NULL (0, or
- * false): whatever its administrator's defaults say. An allocator without
- * such things passes over them. */
+/* What a cluster's scheduler needs to know besides a size. NULL (0, or false):
+ * the administrator's defaults apply. An allocator without such concepts
+ * ignores these fields. */
 struct alloc_where {
     const char *partition, *account, *qos, *constraint, *reservation;
     const char *gpu_type; /* "h100"; NULL: any */
-    const char *exclude;  /* "n1,n2": on none of these nodes; NULL: on any */
+    const char *exclude;  /* "n1,n2": none of these nodes; NULL: any */
     int32_t cpus_per_gpu;
     int64_t memory_bytes; /* per node */
-    /* Memory of each GPU; 0: that end is open. Who plans minds it: an
-     * allocator is asked for a type. */
+    /* Memory of each GPU; 0: no bound on that side. The planner checks it; the
+     * allocator is only asked for a type. */
     int64_t gpu_min_bytes, gpu_max_bytes;
     bool exclusive; /* no other job on its nodes */
 };
 
-/* What the caller remembers of earlier requests under the same key. */
+/* What the caller knows about earlier requests with the same key. */
 enum alloc_ask {
-    ALLOC_AGAIN, /* another life of the daemon may have made one: find what it
-                    started; what it did not starts now */
+    ALLOC_AGAIN, /* an earlier daemon may have made one: find what it
+                  * started, or start it now */
     ALLOC_NEW,   /* there was none */
-    ALLOC_FIND,  /* as AGAIN, but it is to end, and release() follows: what
-                    was not started never starts; EXITED, signal 15 */
+    ALLOC_FIND,  /* as AGAIN, but release() follows: an attempt that was not
+                  * started never starts and reports EXITED, signal 15 */
 };
 
 struct alloc_req {
@@ -53,17 +52,18 @@ struct alloc_req {
     int32_t attempt; /* counts from 1 */
     enum alloc_ask ask;
     bool is_claimed;       /* a worker has claimed its lease: it did run */
-    const char *native_id; /* as which it was granted before; NULL, "": not */
-    const char *tag;       /* "mgpu:<cluster>:<job>:<attempt>:<mark>": known to
-                              nobody before the attempt, kept by it for ever */
-    const char *name;      /* the job's, for people */
+    const char *native_id; /* the id of an earlier grant; NULL, "": none */
+    const char *tag;       /* "mgpu:<cluster>:<job>:<attempt>:<mark>": secret
+                            * before the attempt starts, never changed
+                            * afterwards */
+    const char *name;      /* the job's name, for display */
     struct alloc_where where;
     int32_t nodes;         /* >= 1 */
     int32_t gpus_per_node; /* 0: one rank per node without a GPU */
     double limit_s;        /* wall clock limit; 0: none */
-    double grace_s;        /* between being told to stop and being killed */
+    double grace_s;        /* between SIGTERM and SIGKILL */
     uid_t uid;             /* the submitter */
-    int64_t since;         /* when it was first asked for, seconds since 1970 */
+    int64_t since;         /* time of the first request, seconds since 1970 */
     /* The attempt's own directory, absolute; its parent exists. Created
      * 0700. `launch` is written there as launch.json, 0600, and each rank
      * runs `worker --launch <dir>/launch.json` under MPI. Ranks write their
@@ -72,35 +72,36 @@ struct alloc_req {
     const char *worker; /* the program, absolute */
     const char *launch; /* JSON text; holds the token: never on argv */
     int64_t log_max_bytes;
-    bool log_fails;    /* one that prints more is ended: ALLOC_EXIT_LOG */
-    bool log_is_plain; /* lines have no labels of their ranks */
+    bool log_fails;    /* exceeding the limit ends it: ALLOC_EXIT_LOG */
+    bool log_is_plain; /* lines have no rank labels */
 };
 
-/* As no launcher of ours exits by itself; a program may. */
+/* Exit code of an attempt whose log exceeded its limit. No launcher of ours
+ * exits with it by itself; a program may. */
 enum { ALLOC_EXIT_LOG = 122 };
 
 enum alloc_note_kind {
-    ALLOC_WAITING,   /* accepted, not granted: note.why says what it waits for,
-                        as people read it ("Slurm(Priority)"); native_id is
-                        set if it has one. ERR_LIMIT: for a limit or a person,
-                        not for devices. Any number of times */
-    ALLOC_GRANTED,   /* note.native_id and note.place are set; again when
-                        the place or is_suspended changes */
-    ALLOC_REFUSED,   /* final for this request; note.why says it. ERR_BUSY: a
-                        limit there that passes, so another attempt of the
-                        job may be taken later; ERR_NOMEM: a shortage
-                        (processes, descriptors), and soon */
+    ALLOC_WAITING,   /* accepted, pending: note.why has the reason for
+                      * display ("Slurm(Priority)"); native_id is set if it
+                      * has one. ERR_LIMIT: pending because of a limit or a
+                      * hold, not for GPUs. Any number of times */
+    ALLOC_GRANTED,   /* note.native_id and note.place are set; repeated when
+                      * the place or is_suspended changes */
+    ALLOC_REFUSED,   /* final for this request; note.why has the reason.
+                      * ERR_BUSY: a temporary limit, so a later attempt of
+                      * the job may be accepted; ERR_NOMEM: a shortage of
+                      * processes or descriptors that soon passes */
     ALLOC_LOST,      /* node failure or an administrator; note.why */
     ALLOC_EXITED,    /* code and signal of the worst rank */
-    ALLOC_INVENTORY, /* ask inventory() again */
+    ALLOC_INVENTORY, /* inventory() has changed */
 };
 
-/* Who ended an attempt that EXITED, if it was neither itself nor us. */
+/* Cause of an EXITED note, if neither the program nor our release(). */
 enum alloc_ended_by {
-    ALLOC_BY_ITSELF, /* or by our own release() */
+    ALLOC_BY_ITSELF, /* the program, or our own release() */
     ALLOC_BY_LIMIT,  /* the cluster's scheduler enforced the time limit */
-    ALLOC_BY_OTHER,  /* somebody cancelled it there (scancel) */
-    ALLOC_BY_FAULT,  /* a device that it had has failed, and so has it */
+    ALLOC_BY_OTHER,  /* a person cancelled it there (scancel) */
+    ALLOC_BY_FAULT,  /* one of its GPUs failed, and the program with it */
 };
 
 enum { ALLOC_NATIVE_ID_CAP = 64, ALLOC_PLACE_CAP = 512 };
@@ -111,97 +112,100 @@ struct alloc_note {
     char native_id[ALLOC_NATIVE_ID_CAP]; /* Slurm's job id; "pid:1234" for
                                             local */
     char place[ALLOC_PLACE_CAP]; /* "n1:0,1 n2:0" - node and GPU (or slot)
-                                    indexes; " ..." at the end: and more */
-    bool is_in_line;   /* WAITING: seen to wait there, and so not granted; it
-                          may have been before */
-    bool is_suspended; /* GRANTED: somebody has stopped its ranks there, and
-                          may let them go on */
+                                  * indexes; truncated: ends in " ..." */
+    bool is_in_line;   /* WAITING: seen pending, so not granted; an earlier
+                        * note may have granted it */
+    bool is_suspended; /* GRANTED: suspended by the cluster's scheduler or an
+                        * administrator; may be resumed */
     int32_t exit_code; /* EXITED: 0..255 */
-    int32_t signal;    /* EXITED: 0, or what the worst rank died of */
+    int32_t signal;    /* EXITED: 0, or the signal that ended the worst rank */
     enum alloc_ended_by ended_by; /* EXITED */
-    bool is_forgotten; /* LOST: the cluster's scheduler has lost its state, and
-                          with it the attempt: no fault of job or node */
-    /* EXITED: the time that cores worked for all its processes, the launcher
-     * among them, and that of all cores which they might use; cores_ms 0: not
-     * known. */
+    bool is_forgotten; /* LOST: the cluster's scheduler lost its state and
+                        * the attempt with it: no fault of job or node */
+    /* EXITED: CPU time of all its processes, including the launcher, and the
+     * total time of all cores that they could use; cores_ms 0: unknown. */
     int64_t cpu_ms, cores_ms;
-    int64_t ended_ms; /* EXITED, LOST: since 1970, by the clock of where it
-                         ran; 0: not known. It may be long ago */
+    int64_t ended_ms; /* EXITED, LOST: since 1970, by the clock of the node
+                       * it ran on; 0: unknown. May be long ago */
     struct error why; /* WAITING, REFUSED, LOST; EXITED by other or fault */
 };
 
-/* A node, or of one with GPUs of several types those of one: such a node has an
- * entry for each, in a row, all with its name, its state and its words. Its
- * CPUs and its memory are then for all of them; an attempt that wants GPUs
- * there has to say of which type. */
+/* A node, or the GPUs of one type of a node. A node with GPUs of several types
+ * has one entry per type, in a row, all with its name, state and texts. These
+ * entries share its CPUs and memory; an attempt that needs GPUs there has to
+ * name a type. */
 enum { ALLOC_NODE_NAME_CAP = 64 };
 struct alloc_node {
     char name[ALLOC_NODE_NAME_CAP];
     char gpu_type[32]; /* "h100"; "slot" for CPU slots without a GPU */
-    int64_t gpu_bytes; /* memory of each, or of the smallest; 0: not known */
+    int64_t gpu_bytes; /* memory of each, or of the smallest; 0: unknown */
     int32_t gpus_total;
-    int32_t gpus_free; /* neither ours nor anybody else's */
-    /* Of a node with several entries, the same in each; else 0: for so many
-     * GPUs, whatever their type, it has CPUs and memory, and has some left. */
+    int32_t gpus_free; /* allocated to nobody */
+    /* A node with several entries: the number of GPUs, whatever their type, for
+     * which it has CPUs and memory in total, and still has some free; the same
+     * in each entry. 0: a node with one entry. */
     int32_t shared_total, shared_free;
-    int32_t is_up;      /* 0: down or drained; `why` says it */
-    int32_t is_drained; /* and else well: what runs goes on */
-    int32_t is_busy;    /* anybody's jobs are on it, also such as have no GPUs,
-                           are suspended, or have ended and are not gone yet */
+    int32_t is_up;      /* 0: down or drained; `why` has the reason */
+    int32_t is_drained; /* drained but healthy: running jobs continue */
+    int32_t is_busy;    /* any user's job is on it, including jobs without
+                         * GPUs, suspended jobs, and ended jobs that still
+                         * hold resources */
     char why[96];
-    /* Of gpus_total, that have failed and get nothing new: how many, how many
-     * of these nobody has any more, and their indexes, "0,3"; `why` says of
-     * what. None of them is free. */
+    /* How many of gpus_total have failed and are not allocated again, how many
+     * of those are no longer in use, and their indexes, "0,3"; `why` has the
+     * fault. None of them counts as free. */
     int32_t gpus_drained, gpus_out;
     char drained[192];
-    char used[192];       /* by whom: "0,1 mgpu 12.1; 2 anna 4711"; "" */
-    char partitions[128]; /* "batch*,urgent", the default one starred as by
-                             sinfo; "" where there are none */
+    char used[192];       /* GPUs by user: "0,1 mgpu 12.1; 2 anna 4711"; "" */
+    char partitions[128]; /* "batch*,urgent"; a star marks the default one,
+                           * as in sinfo; "" where there are none */
     char features[128];   /* "nvlink,ib" */
-    char reservation[64]; /* the one that is active on it; "" none */
-    char address[48];     /* numeric, of its network; "" not known */
+    char reservation[64]; /* the active reservation on it; "" none */
+    char address[48];     /* numeric, of its network; "" unknown */
 };
 
 struct alloc; /* opaque; the first member of every implementation's struct */
 
 struct alloc_ops {
     const char *name;
-    /* The last that is known; never blocks.
+    /* Returns the last known state; never blocks.
      * out  nodes[cap], *ret_n
-     * err  ERR_LIMIT more than cap nodes; ERR_UNAVAIL nobody answers: err
-     *      says who and since when */
+     * err  ERR_LIMIT more than cap nodes; ERR_UNAVAIL the scheduler does not
+     *      answer: err says which and since when */
     int (*inventory)(struct alloc *a, struct alloc_node *nodes, size_t cap,
                      size_t *ret_n, struct error *err);
     /* in   req, borrowed for the call
-     * err  ERR_BUSY the answer is not known (a time-out): reconcile later by
-     *      asking again with the same key; others: nothing was started */
+     * err  ERR_BUSY the outcome is unknown (a time-out): reconcile later by a
+     *      request with the same key; others: nothing was started */
     int (*request)(struct alloc *a, const struct alloc_req *req,
                    struct error *err);
     /* Ends the attempt: SIGTERM now, SIGKILL after grace_s; EXITED follows.
-     * err  ERR_NOTFOUND the allocator knows no such attempt: nobody asked
-     *      for it in this life */
+     * err  ERR_NOTFOUND the allocator knows no such attempt: it was not
+     *      requested since the allocator was created */
     int (*release)(struct alloc *a, uint64_t job, int32_t attempt,
                    double grace_s, struct error *err);
-    /* The attempt's lease was claimed from the allocation native_id ("":
-     * not known). An allocator that may have started one attempt twice (its
-     * scheduler was not sure) now knows which is real, and ends the others.
-     * NULL: it never does. err as release */
+    /* Tells the allocator that the attempt's lease was claimed from the
+     * allocation native_id ("": unknown). An allocator that may have started
+     * one attempt twice (its scheduler's answer was lost) now knows which one
+     * is real, and ends the others. NULL: it never starts one twice. err as
+     * release */
     int (*claimed)(struct alloc *a, uint64_t job, int32_t attempt,
                    const char *native_id, struct error *err);
     /* Delivers a signal to every rank. err as release */
     int (*signal)(struct alloc *a, uint64_t job, int32_t attempt, int signo,
                   struct error *err);
-    /* out  notes[cap], *ret_n; of an attempt in the order in which things
-     *      happened */
+    /* out  notes[cap], *ret_n; those of one attempt are in the order of
+     * events */
     int (*poll)(struct alloc *a, struct alloc_note *notes, size_t cap,
                 size_t *ret_n, struct error *err);
-    /* A descriptor that becomes readable when poll() may have notes, or -1:
-     * the caller polls by time. Borrowed until destroy. */
+    /* A descriptor that becomes readable when poll() may have notes, or -1: the
+     * caller polls at intervals. Borrowed until destroy. */
     int (*wake_fd)(struct alloc *a);
-    /* Uses again what has failed on the node; what fails again is drained
-     * again. NULL: nothing is drained by itself. False: nothing was */
+    /* Returns the failed GPUs of the node to service; a GPU that fails again is
+     * drained again. NULL: the allocator drains nothing. False: nothing was
+     * drained */
     bool (*mend)(struct alloc *a, const char *node);
-    /* Forgets; started attempts live on. NULL is fine. */
+    /* Frees the allocator; started attempts keep running. NULL is fine. */
     void (*destroy)(struct alloc *a);
 };
 
@@ -211,14 +215,16 @@ struct alloc {
 
 /* ---- local --------------------------------------------------------------- */
 struct alloc_local_conf {
-    int32_t slots;        /* CPU slots that stand for GPUs; 0: real GPUs only */
-    const char *mpirun;   /* program for several ranks; found on PATH when
-                             without a slash */
+    int32_t slots;        /* declared CPU slots in place of GPUs; 0: real
+                           * GPUs only */
+    const char *mpirun;   /* program for several ranks; searched on PATH if
+                           * its name has no slash */
     const char *shepherd; /* mgpu-shepherd, absolute */
     const char *nvml;     /* NULL: libnvidia-ml.so.1 */
-    const char *gpuwatch; /* mgpu-gpuwatch, absolute; NULL: no GPU is watched */
-    int64_t max_fds; /* soft RLIMIT_NOFILE of attempts; 0: as the caller's */
-    /* Hears what an administrator should know: "GPU 1 is drained: ..."; NULL */
+    const char *gpuwatch; /* mgpu-gpuwatch, absolute; NULL: GPUs are not
+                           * watched */
+    int64_t max_fds;      /* soft RLIMIT_NOFILE of attempts; 0: the caller's */
+    /* Receives messages for the administrator: "GPU 1 is drained: ..."; NULL */
     void (*tell)(const char *what);
 };
 int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
@@ -226,15 +232,18 @@ int alloc_local_create(const struct alloc_local_conf *conf, struct alloc **ret,
 
 /* ---- slurm --------------------------------------------------------------- */
 struct alloc_slurm_conf {
-    const char *cluster;      /* ours, the second word of every tag */
-    int fd;                   /* of the helper, connected; owned from here on */
-    double reconcile_after_s; /* absent for this long: it was never accepted */
+    const char *cluster;      /* our cluster's name, the second word of every
+                               * tag */
+    int fd;                   /* of the helper, connected; the allocator owns
+                               * it from now on */
+    double reconcile_after_s; /* not seen in Slurm for this long: it was
+                               * never accepted */
     double stale_s;           /* no news for this long: Slurm is unavailable */
     const struct clock *clock;
 };
 /* Speaks to mgpu-slurm-helper (helper_wire.h); never links libslurm, never
- * blocks. When the helper's supervisor is gone, poll() fails with ERR_EXTERN
- * for good: the daemon ends, and its keeper starts both again. */
+ * blocks. When the helper's supervisor has exited, poll() fails with ERR_EXTERN
+ * permanently: the daemon exits, and its service manager restarts both. */
 int alloc_slurm_create(const struct alloc_slurm_conf *conf, struct alloc **ret,
                        struct error *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* alloc_notes.c - see alloc_notes.h. */
+/* alloc_notes.c - a queue of notes in one array; see alloc_notes.h. */
 #include "slurm/alloc_notes.h"
 
 #include <assert.h>

@@ -1,8 +1,7 @@
-/* alloc_notes.h - the notes that an allocator has for its caller, in order.
+/* alloc_notes.h - the queue of an allocator's notes for its caller, in order.
  *
- * Room is reserved when a request is accepted, where running out of memory
- * can be reported; pushing a note later cannot fail.
- */
+ * Space is reserved when a request is accepted, where the allocator can report
+ * that memory is short; pushing a note later cannot fail. */
 #ifndef MGPU_SLURM_ALLOC_NOTES_H
 #define MGPU_SLURM_ALLOC_NOTES_H
 
@@ -13,10 +12,10 @@ struct notes {
     size_t at, n, cap;
 };
 
-/* Room for `more` notes beyond those that are undelivered. */
+/* Reserves space for `more` notes beyond the undelivered ones. */
 int notes_reserve(struct notes *q, size_t more, struct error *err) MUST_CHECK;
 void notes_push(struct notes *q, const struct alloc_note *note);
-/* Up to cap of them, oldest first; returns how many. */
+/* Takes up to cap notes, oldest first; returns how many. */
 size_t notes_take(struct notes *q, struct alloc_note *notes, size_t cap);
 void notes_clear(struct notes *q);
 

@@ -1,4 +1,4 @@
-/* place_text.c - see place_text.h. */
+/* place_text.c - write and parse "n1:0,1 n2:0-3"; see place_text.h. */
 #include "slurm/place_text.h"
 
 #include <assert.h>
@@ -79,7 +79,7 @@ void place_text_end(struct place_text *t, char *ret, size_t cap)
     place_text_cut(t->text, ret, cap);
 }
 
-/* A decimal index at *p, which is moved past it; -1 when there is none. */
+/* Parses a decimal index at *p and moves past it; -1 if there is none. */
 static int32_t take_index(const char **p, int32_t n)
 {
     if (!isdigit((unsigned char)**p))

@@ -1,15 +1,16 @@
-/* as_user.c - ask for something to be done as a user: see as_user.h.
+/* as_user.c - start a process that acts as a user, and bound its time; see
+ * as_user.h.
  *
- * The request goes to the process's standard input and its answer comes from
- * its standard output, one JSON object each. What does not end in time is
- * killed; a process in the kernel's hands (NFS) does not even die then, so it
- * is remembered, and its user is told BUSY until it has gone.
+ * The request goes to the process's standard input and the answer comes from
+ * its standard output, one JSON object each. A process that does not end in
+ * time is killed. One that is blocked in the kernel (NFS) does not even die
+ * then, so it is remembered, and requests of its user fail with BUSY until it
+ * has ended.
  *
- * Each request holds one of the few threads that serve everybody, and a file
- * system that hangs may be of its user's making (and a process that is a user
- * can be stopped by that user). So one user has only some of the threads, who
- * was late waits a while, and then has one until there is an answer.
- */
+ * Each request holds one of the few threads that serve all users, and a user
+ * can cause a hanging file system (and can stop a process that runs under his
+ * uid). So one user has only some of the threads; a user whose request was late
+ * waits a while, and then has one thread until a request succeeds. */
 #include "slurm/as_user/as_user.h"
 
 #include <errno.h>
@@ -29,12 +30,13 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 
-/* A loaded NFS server takes seconds; a command thread is blocked so long. */
+/* A loaded NFS server takes seconds; a command thread is blocked that long. */
 static const double LIMIT_S = 10;
 enum { STUCK_MAX = 64, ANSWER_MAX = 8192 };
-/* Of the threads (helper_rpc.c) for one user. */
+/* Threads (helper_rpc.c) that one user may hold at once. */
 enum { AT_ONCE = 3, FLIGHTS_MAX = 16, LATE_MAX = 64 };
-/* A request that takes longer is a bad sign; after one that was late. */
+/* A request that takes longer than SIGN_S suggests a hang; REST_S is the pause
+ * after a late one. */
 static const double SIGN_S = 1, REST_S = 20;
 
 /* Processes that did not end in time. */
@@ -105,7 +107,8 @@ static struct late *find_late(uid_t uid)
     return NULL;
 }
 
-/* A place among the flights; -1: not now; -2: never mind, it is hopeless. */
+/* Takes a place among the requests in flight; -1: not now; -2: the user's
+ * requests hang, fail at once. */
 static int take_turn(uid_t uid, double now_s)
 {
     const struct late *l = find_late(uid);
@@ -162,11 +165,12 @@ static void end_turn(int place, bool is_late)
 }
 
 /* ---- the process --------------------------------------------------------- */
-/* An errno, as posix_spawn(3). */
+/* Returns an errno, as posix_spawn(3). */
 static int spawn(uid_t uid, int fd, pid_t *ret)
 {
     char number[24];
-    char self[] = "/proc/self/exe"; /* also when it was replaced on disk */
+    char self[] = "/proc/self/exe"; /* valid even after the file was replaced
+                                     * on disk */
     char name[] = "mgpu-slurm-helper";
     char mode[] = "--as-user";
     char *argv[] = {name, mode, number, NULL};
@@ -208,7 +212,7 @@ static double left_s(double until_s)
     return left > 0 ? left : 0;
 }
 
-/* Sends all of text, then reads up to the end. The socket does not block. */
+/* Sends all of text, then reads to the end. The socket does not block. */
 static int talk(int fd, const char *text, size_t len, struct buf *answer,
                 struct error *err)
 {
@@ -234,7 +238,7 @@ static int talk(int fd, const char *text, size_t len, struct buf *answer,
         if (n > 0 && (p.revents & (POLLIN | POLLHUP))) {
             ssize_t got = recv(fd, part, sizeof(part), 0);
             if (got == 0 || (got < 0 && errno == ECONNRESET))
-                return 0; /* it has left, perhaps without reading it all */
+                return 0; /* it has exited, perhaps without reading all */
             if (got < 0 && errno != EAGAIN && errno != EINTR)
                 return error_sys(err, errno, "the file process");
             if (got > 0 && buf_add(answer, part, (size_t)got, err) < 0)
@@ -263,8 +267,8 @@ static int run(uid_t uid, const char *text, size_t len, struct buf *answer,
     rc = talk(fds[0], text, len, answer, err);
     *ret_late = rc < 0 && err->code == ERR_TIMEOUT;
     (void)close(fds[0]);
-    (void)kill(pid, SIGKILL); /* it has said all it had to say */
-    /* Being killed takes a moment, unless it is stuck in the kernel. */
+    (void)kill(pid, SIGKILL); /* it has answered completely */
+    /* A killed process ends in a moment, unless it is blocked in the kernel. */
     for (int i = 0; i < 200 && !has_ended(pid); i++) {
         if (i == 199)
             remember_stuck(pid, uid);

@@ -1,8 +1,7 @@
 /* as_user_main.c - the process that acts as a user: see as_user.h.
  *
- * It serves one request and is killed. Nothing of what it is given is
- * trusted further than the user: everything happens with the user's rights.
- */
+ * It serves one request and is killed. It does not trust its input: everything
+ * happens with the user's rights. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -19,7 +18,8 @@
 
 #include "slurm/as_user/as_user.h"
 
-/* An orphan of a helper that died: long after anybody has given up. */
+/* Bounds the life of an orphan whose helper died: by then every caller has
+ * given up. */
 enum { ALARM_S = 60 };
 
 static int look_up(uid_t uid, struct passwd *pw, char *room, size_t cap,
@@ -49,8 +49,8 @@ static int become(const struct passwd *pw, struct error *err)
 }
 
 /* ---- directories --------------------------------------------------------- */
-/* What is wrong with the path stays wrong; a disk that is full or fails, a
- * server that is away do not. */
+/* An invalid path is a permanent error; a full or failing disk, or an
+ * unreachable server, is a temporary one. */
 static int dir_error(struct error *err, int errnum, const char *what,
                      const char *name)
 {
@@ -62,7 +62,7 @@ static int dir_error(struct error *err, int errnum, const char *what,
     return -1;
 }
 
-/* Many systems give each user a group, and let it write. */
+/* Many systems give each user a private group with write access. */
 static bool is_private_group(gid_t gid)
 {
     struct passwd pw;
@@ -78,7 +78,7 @@ static bool is_private_group(gid_t gid)
            found_gr && strcmp(gr.gr_name, pw.pw_name) == 0;
 }
 
-/* Besides the user and root. */
+/* Others: all but the user and root. */
 static bool may_others_write(const struct stat *st)
 {
     return (st->st_mode & S_IWOTH) ||
@@ -86,9 +86,9 @@ static bool may_others_write(const struct stat *st)
             !is_private_group(st->st_gid));
 }
 
-/* Whoever may change the directory `up` could put another in place of ours;
- * one like /tmp is fine if it is root's, and what is in it belongs to the user
- * (or to root). */
+/* A user who may change the directory `up` could replace an entry of it. A
+ * directory like /tmp is accepted if root owns it and its entry belongs to the
+ * user (or to root). */
 static int check_above(const struct stat *up, bool is_common, const char *name,
                        struct error *err)
 {
@@ -116,9 +116,9 @@ static int check_owner(const struct stat *st, const char *name, bool is_common,
     return 0;
 }
 
-/* Opens, and makes if it is missing, `name` in the directory at.
- * is_ours: it has to be the user's, and no link. O_PATH, because a directory
- * on the way need not be readable. */
+/* Opens the directory `name` in the directory at; creates it if it is missing.
+ * is_ours: the user must own it, and it must not be a symbolic link. O_PATH,
+ * because a directory on the way need not be readable. */
 static int enter(int at, const char *name, bool is_ours, struct error *err)
 {
     struct stat up;
@@ -147,8 +147,8 @@ static int enter(int at, const char *name, bool is_ours, struct error *err)
     return fd;
 }
 
-/* Walks from "/" down to dir; the last two, the job's and the attempt's, are
- * to be the user's own. */
+/* Walks from "/" down to dir; the user must own the last two components, the
+ * job's and the attempt's directory. */
 static int make_dir(char *dir, struct error *err)
 {
     int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -219,7 +219,7 @@ static json_t *serve(uid_t uid, const json_t *o, struct error *err)
     }
     if (look_up(uid, &pw, room, sizeof(room), err) < 0 || become(&pw, err) < 0)
         return NULL;
-    /* Forgotten when the user changes, so it is set here. */
+    /* The kernel clears it when the user changes, so set it here. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     return json_object_get(o, "launch") ? write_files(&pw, o, err)
                                         : read_exit(dir, err);
@@ -235,8 +235,8 @@ bool as_user_main(int argc, char **argv, int *ret)
     unsigned long uid = strtoul(argv[2], &end, 10);
     json_t *answer = NULL;
     (void)alarm(ALARM_S);
-    /* To its end, first: a socket that is closed with something unread in it
-     * loses the answer. */
+    /* Read to the end first: closing a socket with unread data loses the
+     * answer. */
     json_t *o = json_loadf(stdin, 0, NULL);
     if (errno || end == argv[2] || *end || uid >= (uid_t)-1)
         (void)error_set(&err, ERR_USAGE, "--as-user is not for people");

@@ -1,9 +1,8 @@
-/* files_direct.c - files.h as ourselves. The helper's readers, which have
- * become the user, do it with this code, too.
+/* files_direct.c - files.h with our own identity. The helper's readers, which
+ * have become the user, use this code, too.
  *
- * The directory is the job's own: what stands in it is input. A pipe in a
- * file's place must not be waited for, nor a link followed.
- */
+ * The user can write to the directory: its contents are untrusted input. So a
+ * FIFO in a file's place must not block us, nor a link be followed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* files_helper.c - files.h through the helper: one request at a time, each
- * with a deadline.
+/* files_helper.c - files.h through the helper: one request at a time, each with
+ * a deadline.
  *
- * Requests are numbered. An answer that comes after its deadline is thrown
- * away by its number, so the next request gets its own. A helper that is gone
- * stays gone: the daemon ends then, and says why, on the other socket.
- */
+ * Requests are numbered. An answer that comes after its deadline is discarded
+ * by its number, so the next request gets its own. After the helper has exited
+ * every request fails: the daemon exits then, and the error of the other socket
+ * says why. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #include "jobs/base/clock.h"
 #include "slurm/as_user/files_wire.h"
 
-/* Longer than any disk takes, shorter than a user's patience. */
+/* Longer than a disk takes, shorter than a user waits. */
 static const double DEADLINE_S = 2;
 
 struct files_helper {
@@ -69,7 +69,7 @@ static int send_req(struct files_helper *h, const struct buf *b, double until_s,
     }
 }
 
-/* One packet, if there is one. Returns 1, or 0 when there is none. */
+/* Receives one packet, if there is one. Returns 1, or 0 when there is none. */
 static int take(struct files_helper *h, struct files_ans *ret,
                 struct error *err)
 {
@@ -93,7 +93,7 @@ static int exchange(struct files_helper *h, struct files_req *req,
     if (h->gone)
         return is_gone(h, err);
     req->seq = ++h->seq;
-    /* Late answers first: they would fill the socket. */
+    /* Read late answers first: they would fill the socket. */
     do
         rc = take(h, ret, err);
     while (rc > 0);
@@ -116,7 +116,7 @@ static int ask(struct files *f, struct files_req *req, struct files_ans *ret,
                void *p, struct error *err)
 {
     struct files_helper *h = (struct files_helper *)f;
-    *ret = (struct files_ans){.seq = 0}; /* of no request */
+    *ret = (struct files_ans){.seq = 0}; /* belongs to no request */
     (void)pthread_mutex_lock(&h->lock);
     int rc = exchange(h, req, ret, err);
     if (rc == 0 && ret->code != ERR_NONE)

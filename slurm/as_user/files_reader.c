@@ -1,12 +1,11 @@
 /* files_reader.c - see files_reader.h.
  *
- * No identity is switched back and forth: root gives itself up, with the
- * user's groups as the system knows them, before the first request is looked
- * at. Whatever a path leads to, links included, the user could read it as
- * well. The user cannot trace this process: the kernel denies that for one
- * that was somebody else (PR_SET_DUMPABLE), and looking the user up, which
- * may hang as well, keeps only this user waiting.
- */
+ * The identity is not switched back and forth: the process gives up root, and
+ * takes the user's groups from the system's database, before it reads the first
+ * request. Whatever a path leads to, links included, the user could read as
+ * well. The user cannot trace this process: the kernel denies that for a
+ * process that has changed its identity (PR_SET_DUMPABLE). Looking the user up
+ * may hang, too, and then delays only this user. */
 #include "slurm/as_user/files_reader.h"
 
 #include <errno.h>
@@ -51,7 +50,7 @@ static void confine(pid_t parent)
     (void)setrlimit(RLIMIT_FSIZE, &none); /* it writes nothing */
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    /* After the identity: changing that clears it. */
+    /* After the change of identity, which clears it. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent)
         _exit(0);
@@ -111,6 +110,6 @@ void files_reader(int fd, uid_t uid, bool become)
         else if (done == 0)
             done = carry_out(f, &req, &reply, data, &err);
         if (answer(fd, &reply, done < 0 || rc < 0 ? &err : NULL) < 0 || rc < 0)
-            _exit(1); /* the next one may know the user */
+            _exit(1); /* the next reader may find the user */
     }
 }

@@ -1,16 +1,15 @@
-/* files_serve.c - the other end of files_helper.c: a process that looks at no
- * path itself. It has one reader per user (files_reader.c), started when that
- * user's files are first asked for, ended when they were not for IDLE_S.
+/* files_serve.c - the other end of files_helper.c: a process that opens no path
+ * itself. It has one reader per user (files_reader.c), started at the first
+ * request for that user's files, ended after IDLE_S without one.
  *
- * A file system that hangs takes its user's reader with it and nobody else:
- * while a reader has not answered, requests for its user fail at once, and
- * after STUCK_S it is killed, so that the user is served again when the file
- * system is. A reader that cannot even be killed keeps its place among the
- * READERS_MAX until it goes.
+ * A file system that hangs blocks only its user's reader: while that reader has
+ * not answered, requests for its user fail at once, and after STUCK_S it is
+ * killed, so that the user is served again when the file system recovers. A
+ * reader that cannot be killed occupies one of the READERS_MAX places until it
+ * ends.
  *
- * The daemon has one request in flight. What comes for an older one is late
- * and is dropped here.
- */
+ * The daemon has one request in flight. An answer to an older one is late and
+ * is dropped here. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,7 +30,7 @@ static const double IDLE_S = 60, STUCK_S = 30;
 
 struct reader {
     pid_t pid; /* 0: a free place */
-    int fd;    /* -1: it was given up, and is waited for */
+    int fd;    /* -1: given up, waiting for it to end */
     uid_t uid;
     bool is_busy; /* with request seq */
     uint64_t seq;
@@ -52,7 +51,7 @@ static double now(void)
     return clock_real.now_s(&clock_real);
 }
 
-/* A daemon that reads none of its answers gets none. */
+/* If the daemon does not read its answers, drop them. */
 static void send_up(const struct server *s, const void *p, size_t n)
 {
     (void)send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -76,7 +75,8 @@ static void give_up(struct reader *r)
     if (r->fd >= 0)
         (void)close(r->fd);
     r->fd = -1;
-    (void)kill(r->pid, SIGKILL); /* a child, and not waited for: it is ours */
+    (void)kill(r->pid, SIGKILL); /* our child and not reaped yet, so the pid
+                                  * is still its own */
 }
 
 static void reap(struct server *s)
@@ -91,7 +91,7 @@ static void reap(struct server *s)
     }
 }
 
-/* It waits in recv(2) and is gone in no time. */
+/* It waits in recv(2) and ends at once. */
 static void retire(struct reader *r)
 {
     give_up(r);
@@ -100,7 +100,7 @@ static void retire(struct reader *r)
     *r = (struct reader){.fd = -1};
 }
 
-/* A place for one more: a free one, or that of whoever was idle longest. */
+/* Finds a free place, or frees that of the reader that was idle longest. */
 static struct reader *find_place(struct server *s)
 {
     struct reader *idlest = NULL;
@@ -117,7 +117,8 @@ static struct reader *find_place(struct server *s)
     return idlest;
 }
 
-/* A process that is a user has nothing of ours but its end of the socket. */
+/* A process that runs as a user must inherit nothing of ours but its end of the
+ * socket. */
 static _Noreturn void in_child(const struct server *s, int fd, uid_t uid)
 {
     if (dup2(fd, READER_FD) < 0)
@@ -194,7 +195,7 @@ static int pass_on(struct server *s, const struct files_req *req, size_t len,
     return 0;
 }
 
-/* Returns false when the daemon is gone. */
+/* Returns false when the daemon has closed the socket. */
 static bool from_daemon(struct server *s)
 {
     struct files_req req;
@@ -256,7 +257,7 @@ static void look_after(struct server *s)
     }
 }
 
-/* Returns false when the daemon is gone. */
+/* Returns false when the daemon has closed the socket. */
 static bool turn(struct server *s)
 {
     struct pollfd p[READERS_MAX + 1] = {{.fd = s->fd, .events = POLLIN}};
@@ -283,7 +284,8 @@ int files_serve(int fd, enum files_whom whom, const char *slurm_conf)
     s->slurm_conf = slurm_conf;
     for (size_t i = 0; i < READERS_MAX; i++)
         s->readers[i].fd = -1;
-    (void)signal(SIGCHLD, SIG_DFL); /* ignored, children could not be told */
+    (void)signal(SIGCHLD, SIG_DFL); /* if ignored, the children's exit could
+                                     * not be observed */
     while (turn(s))
         ;
     for (size_t i = 0; i < READERS_MAX; i++)

@@ -1,5 +1,5 @@
 /* files_wire.c - see files_wire.h. Both ends are programs of one build on one
- * machine, so a head is a struct, and a text follows it without its NUL. */
+ * machine, so a packet is a C struct followed by a text without its NUL. */
 #include "slurm/as_user/files_wire.h"
 
 #include <stdbool.h>
@@ -39,7 +39,7 @@ static bool is_name(const char *name)
             is_number(name + at, len - at));
 }
 
-/* Absolute, its last two parts numbers, none of them empty, "." or "..". */
+/* Absolute, its last two parts numbers, no part empty, "." or "..". */
 static bool is_dir(const char *dir)
 {
     int n_numbers = 0;
@@ -94,7 +94,7 @@ int files_req_encode(const struct files_req *r, struct buf *out,
     return buf_add(out, r->name, h.name_len, err);
 }
 
-/* len bytes without a NUL, and one behind them. */
+/* Copies len bytes without a NUL among them, and appends one. */
 static bool take_text(char *ret, size_t cap, const char *from, size_t len)
 {
     if (len >= cap || memchr(from, '\0', len))

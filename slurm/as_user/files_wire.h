@@ -1,9 +1,8 @@
-/* files_wire.h - one request and one answer between files_helper.c and
- * files_serve.c: packets on a SOCK_SEQPACKET pair, so each is whole.
+/* files_wire.h - the packets between files_helper.c and files_serve.c: one
+ * request, one answer, each one packet of a SOCK_SEQPACKET pair.
  *
- * The daemon's end is not trusted by the other: the parser takes nothing but
- * the names of files.h, below a directory that looks like an attempt's.
- */
+ * files_serve.c does not trust the daemon: its parser accepts only the names of
+ * files.h, in a directory that looks like an attempt's. */
 #ifndef MGPU_SLURM_AS_USER_FILES_WIRE_H
 #define MGPU_SLURM_AS_USER_FILES_WIRE_H
 
@@ -11,7 +10,7 @@
 #include "slurm/as_user/files.h"
 
 enum {
-    FILES_DATA_MAX = 65536, /* below the 208 KiB that a socket takes */
+    FILES_DATA_MAX = 65536, /* below the 208 KiB that a socket holds */
     FILES_DIR_CAP = 1024,
     FILES_NAME_CAP = 32, /* spool.<at most 9 digits> */
     FILES_REQ_MAX = 48 + FILES_DIR_CAP + FILES_NAME_CAP,
@@ -22,7 +21,7 @@ enum files_op { FILES_READ = 1, FILES_LOG };
 
 struct files_req {
     enum files_op op;
-    uint64_t seq; /* of the answer, too */
+    uint64_t seq; /* repeated in the answer */
     uid_t uid;
     uint64_t offset;
     uint32_t cap;              /* 1..FILES_DATA_MAX */

@@ -1,4 +1,5 @@
-/* protected_uids.c - see protected_uids.h. */
+/* protected_uids.c - read SlurmUser and munged's account from slurm.conf; see
+ * protected_uids.h. */
 #include "slurm/as_user/protected_uids.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 enum { CONF_MAX = 64 << 20, DEPTH_MAX = 8, VALUE_CAP = 4096 };
 static const char blanks[] = " \t\r";
-/* Where munged listens if nobody says where. */
+/* The default socket of munged. */
 static const char munge_default[] = "/run/munge/munge.socket.2";
 
 /* ---- slurm.conf -----------------------------------------------------------
@@ -39,7 +40,7 @@ static size_t n_backslashes(const char *begin, const char *end)
     return n;
 }
 
-/* Up to the end of the line, or a '#' that is not escaped. */
+/* Length up to the end of the line, or a '#' that is not escaped. */
 static size_t before_comment(const char *line)
 {
     size_t n = strcspn(line, "#\n");
@@ -48,8 +49,8 @@ static size_t before_comment(const char *line)
     return n;
 }
 
-/* The line at *p without its comment, joined with those that go on with it
- * behind a backslash; *p is behind it. */
+/* Reads the line at *p without its comment, joined with its continuation lines
+ * (a backslash ends each); moves *p behind it. */
 static int next_line(const char **p, struct buf *line, struct error *err)
 {
     bool goes_on = true;
@@ -67,7 +68,7 @@ static int next_line(const char **p, struct buf *line, struct error *err)
     return 0;
 }
 
-/* What follows the word and its separators; NULL: another line. */
+/* Returns what follows the word and its separators; NULL: another line. */
 static const char *after(const char *line, const char *word,
                          const char *separators)
 {
@@ -173,7 +174,7 @@ static const char *socket_in(char *auth_info)
 int guard_check(const char *slurm_conf, uid_t uid, struct error *err)
 {
     char value[VALUE_CAP];
-    uid_t slurm_user = 0; /* root, if nothing is said */
+    uid_t slurm_user = 0; /* the default if there is no such key */
     struct stat st;
     int rc =
         guard_conf_value(slurm_conf, "SlurmUser", value, sizeof(value), err);
@@ -191,7 +192,7 @@ int guard_check(const char *slurm_conf, uid_t uid, struct error *err)
         err->code = ERR_UNAVAIL;
         return -1;
     }
-    /* Where there is none, Slurm works without munged, or not at all. */
+    /* Without that socket Slurm works without munged, or not at all. */
     if (stat(socket_in(value), &st) == 0 && st.st_uid == uid)
         return error_set(err, ERR_DENIED,
                          "user %lu runs munged, and may not run jobs here",

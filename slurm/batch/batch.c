@@ -3,32 +3,31 @@
  *   mgpu-batch DIR
  *
  * Slurm runs it as the job's user on the first node; the batch script is a
- * constant text that execs it. DIR, the attempt's directory, says the rest:
+ * constant text that execs it. DIR, the attempt's directory, has its input:
  * batch.json (batch_conf.h) and, for the ranks, launch.json. It runs srun or
- * mpirun, copies what that prints into the bounded log, and as its last act
+ * mpirun, copies the launcher's output into the bounded log, and at the end
  * writes `exit` (attempt_dir.h). Its own exit status is the launcher's, for
- * sacct. What it has to complain about before there is a log goes to
- * standard error, Slurm's slurm-<id>.out.
+ * sacct. Errors before the log exists go to standard error, Slurm's
+ * slurm-<id>.out.
  *
- * One directory, one run. Slurm may start an attempt twice: a submission
- * that timed out was accepted after all, or slurmctld forgot that the script
- * runs. Whoever holds `lock` is it; the other leaves with 76 and touches
- * nothing, and so does one that finds `exit`. If the first died without an
- * end, the second takes over, and its ranks' claim is what the daemon judges.
- * What it writes names the job and the submission (attempt_dir.h).
+ * One directory, one run. Slurm may start an attempt twice: a submission that
+ * timed out was accepted after all, or slurmctld forgot that the script runs.
+ * The step that holds `lock` runs the attempt; another exits with 76 and
+ * changes nothing, and so does a step that finds `exit`. If the first step died
+ * without an `exit`, the second takes over, and the daemon decides by its
+ * ranks' claim. Its files name the job and the submission (attempt_dir.h).
  *
- * Signals. Under srun nothing is passed on: Slurm signals the steps itself,
- * and srun, told to end, ends its step. scancel and Slurm's time limit send
- * SIGTERM to everything and SIGKILL after KillWait, so mgpu-batch outlives a
- * SIGTERM, and keeps the log of what the ranks do with theirs. Under mpirun
- * the ranks of this node are no step of Slurm's: SIGTERM, SIGUSR1 and SIGUSR2
- * to the batch step (scancel --batch) are passed on to all ranks. When Slurm
- * ends the job, `told` says why (end_cause.h): it forgets jobs, and its answer
- * may be wanted later.
+ * Signals. Under srun mgpu-batch forwards no signal: Slurm signals the steps
+ * itself, and srun ends its step when it receives SIGTERM. scancel and Slurm's
+ * time limit send SIGTERM to everything and SIGKILL after KillWait, so
+ * mgpu-batch survives a SIGTERM and logs what the ranks print after theirs.
+ * Under mpirun the ranks of this node are not a step of Slurm's: mgpu-batch
+ * forwards SIGTERM, SIGUSR1 and SIGUSR2 to the batch step (scancel --batch) to
+ * all ranks. When Slurm ends the job, mgpu-batch writes the cause to `told`
+ * (end_cause.h): Slurm forgets jobs, and the daemon may need the cause later.
  *
  * If mgpu-batch is killed, Slurm ends the job, and there is no `exit`: the
- * attempt is lost. If the launcher is, slurmstepd kills the ranks.
- */
+ * attempt is lost. If the launcher is killed, slurmstepd kills the ranks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -57,30 +56,30 @@
 
 /* A slurmctld that restarts, or fails over after SlurmctldTimeout of 120 s,
  * cannot create a step meanwhile: srun gives up after some seconds. Twice the
- * latter, and a minute for what else may go wrong. */
+ * latter, and a minute for other delays. */
 static const double RETRY_FOR_S = 300;
 static const double PAUSE_FIRST_S = 1, PAUSE_MAX_S = 15;
-/* Under mpirun, look for what ranks left behind this often. */
+/* Under mpirun, the interval between two looks for orphans of the ranks. */
 static const double ORPHAN_TICK_S = 0.5;
-/* Between being told to end for what it printed, and being killed. */
+/* From SIGTERM for too much output to SIGKILL. */
 static const double FLOOD_GRACE_S = 10;
-/* Between what two steps of a job hear from Slurm, on busy nodes. */
+/* Delay between Slurm's messages to two steps of a job, on busy nodes. */
 static const double WORD_S = 0.5;
 
 enum { EXIT_SRUN_FAILED = 1, ID_CAP = 64 };
 
 struct batch {
     const char *dir;
-    const char *submission; /* its mark; "": an earlier release's */
+    const char *submission; /* its mark; "": of an earlier release */
     char ran[PATH_MAX];     /* exists once a rank was started */
     struct batch_conf conf;
     struct outputs *out;
     int signal_fd;
     struct launcher launcher;
-    bool has_ended;   /* the launcher */
-    bool is_told;     /* to end */
-    bool has_said;    /* that Slurm told it */
-    double kill_at_s; /* it printed too much; INFINITY: it has not */
+    bool has_ended;   /* the launcher has */
+    bool is_told;     /* SIGTERM was received */
+    bool has_said;    /* `told` is written */
+    double kill_at_s; /* it printed too much; INFINITY: it did not */
     int status;       /* the launcher's */
 };
 
@@ -89,7 +88,8 @@ static double now_s(void)
     return clock_real.now_s(&clock_real);
 }
 
-/* One line into the log, where the user looks; to Slurm's file without. */
+/* Writes one line to the log, where the user looks; without a log to Slurm's
+ * file. */
 static void say(const struct batch *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -118,7 +118,7 @@ static int watch_signals(struct batch *b, struct error *err)
                                   SIGQUIT, SIGUSR1, SIGUSR2};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigset_t set;
-    signals_plain(); /* a SIGCHLD that is ignored takes the exit code along */
+    signals_plain(); /* an ignored SIGCHLD would lose the exit code */
     (void)sigaction(SIGPIPE, &ignore, NULL);
     (void)sigemptyset(&set);
     for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
@@ -128,7 +128,7 @@ static int watch_signals(struct batch *b, struct error *err)
     return b->signal_fd < 0 ? error_sys(err, errno, "wait for signals") : 0;
 }
 
-/* What another life of this attempt has printed stays, under another name. */
+/* Renames the log of an earlier run of this attempt. */
 static void keep_old_log(const struct batch *b)
 {
     char from[PATH_MAX];
@@ -151,7 +151,7 @@ static const char *own_submission(void)
     return mark && attempt_is_submission(mark) ? mark : "";
 }
 
-/* err  ERR_FENCED the attempt is another's, or over */
+/* err  ERR_FENCED another step runs the attempt, or it is over */
 static int take(const struct batch *b, struct error *err)
 {
     struct error why = ERROR_INIT;
@@ -160,7 +160,7 @@ static int take(const struct batch *b, struct error *err)
         if (why.code == ERR_BUSY)
             return error_set(err, ERR_FENCED,
                              "another process runs this attempt");
-        /* A file system without locks; there is still the claim. */
+        /* A file system without locks; the claim still decides. */
         say(b, "not locked: %s", why.msg);
     }
     int has = attempt_has(b->dir, "exit", err);
@@ -203,10 +203,10 @@ static int prepare(struct batch *b, struct error *err)
     int n = snprintf(b->ran, sizeof(b->ran), "%s/ran", b->dir);
     if (n < 0 || n >= PATH_MAX)
         return error_set(err, ERR_INVAL, "'%s' is too long", b->dir);
-    /* Slurm takes /tmp where it cannot have the directory it was told. */
+    /* Slurm uses /tmp if it cannot enter the requested directory. */
     if (chdir(b->dir) < 0)
         return error_sys(err, errno, "change to '%s'", b->dir);
-    (void)unlink("told"); /* of another life */
+    (void)unlink("told"); /* of an earlier run */
     if (attempt_exit_reserve(b->dir, err) < 0 || read_conf(b, err) < 0 ||
         create_outputs(b, err) < 0 || batch_env(&b->conf, b->ran, err) < 0)
         return -1;
@@ -232,8 +232,8 @@ static void reap(struct batch *b)
         }
 }
 
-/* Slurm's step daemon, our parent, ends the job. Written at once: SIGKILL
- * follows, perhaps before the ranks have ended. */
+/* slurmstepd, our parent, ends the job. Write at once: SIGKILL follows, perhaps
+ * before the ranks have ended. */
 static void note_told(struct batch *b, const struct signalfd_siginfo *si)
 {
     struct error err = ERROR_INIT;
@@ -268,10 +268,10 @@ static void take_signals(struct batch *b)
     }
 }
 
-/* mpirun waits until nobody holds its ranks' output any more, so a process
- * that they left behind would keep the allocation. Of mpirun's children one
- * is the srun that started its daemons on other nodes. What was orphaned on
- * those is Slurm's to find. */
+/* mpirun waits until no process holds its ranks' output open, so a process that
+ * the ranks left behind would keep the allocation. One of mpirun's children is
+ * the srun that started its daemons on other nodes. Slurm has to find orphans
+ * on those. */
 static void kill_orphans(const struct batch *b)
 {
     int others = b->conf.nodes > 1 ? 1 : 0;
@@ -285,8 +285,8 @@ static bool has_printed_too_much(const struct batch *b)
     return b->conf.log_fails && outputs_are_over(b->out);
 }
 
-/* As told to end: srun ends its step, mpirun its ranks. What does not end goes
- * with the launcher. */
+/* Ends it like a SIGTERM: srun ends its step, mpirun its ranks. Processes that
+ * do not end go with the launcher. */
 static void end_flood(struct batch *b)
 {
     bool is_mpirun = b->conf.launcher == BATCH_MPIRUN;
@@ -385,8 +385,8 @@ static int run(struct batch *b, struct error *err)
 /* ---- the end --------------------------------------------------------------
  */
 
-/* Slurm tells each step of the job by itself, and ours not always first: ranks
- * that died of a signal may have been told. */
+/* Slurm informs each step of the job by itself, and ours not always first:
+ * ranks that died of a signal may have received it from Slurm. */
 static void wait_for_word(struct batch *b, const struct attempt_exit *x)
 {
     double until_s = now_s() + WORD_S;
@@ -400,7 +400,8 @@ static void wait_for_word(struct batch *b, const struct attempt_exit *x)
     }
 }
 
-/* How it ended, for `exit` and for Slurm; written over what was reserved. */
+/* Records how it ended, for `exit` and for Slurm; overwrites the reserved
+ * space. */
 static int finish(struct batch *b, int rc, const struct error *why)
 {
     struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
@@ -408,16 +409,16 @@ static int finish(struct batch *b, int rc, const struct error *why)
     if (rc < 0) {
         const struct outputs_conf one = {.dir = b->dir, .ranks = 1};
         if (!b->out && outputs_create(&one, &b->out, NULL) < 0)
-            b->out = NULL; /* then it goes to standard error */
+            b->out = NULL; /* messages go to standard error from now on */
         say(b, "%s", why->msg);
         x.code = error_exit_status(why->code);
     } else {
-        (void)shm_dir_sweep(SHM_DIR_BASE); /* of ranks that were killed */
+        (void)shm_dir_sweep(SHM_DIR_BASE); /* files of killed ranks */
         launcher_exit(b->status, &x);
         wait_for_word(b, &x);
     }
     bool is_over = rc == 0 && has_printed_too_much(b);
-    /* mpirun's own word for "I was told to stop" is exit code 1. */
+    /* mpirun exits with 1 when it was ended by a signal. */
     if (b->conf.launcher == BATCH_MPIRUN && b->is_told && x.code == 1)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
     if (is_over)
@@ -451,6 +452,6 @@ int main(int argc, char **argv)
         rc = run(&b, &err);
     int status = finish(&b, rc, &err);
     outputs_destroy(b.out);
-    /* The lock goes with the process. */
+    /* The kernel releases the lock with the process. */
     return status;
 }

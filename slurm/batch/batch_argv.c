@@ -1,4 +1,5 @@
-/* batch_argv.c - see batch_argv.h. */
+/* batch_argv.c - build the launcher's arguments and environment; see
+ * batch_argv.h. */
 #include "slurm/batch/batch_argv.h"
 
 #include <errno.h>
@@ -11,8 +12,8 @@
 #include "slurm/launch/argv.h"
 #include "slurm/launch/hwloc.h"
 
-/* Of ranks that leave MPI_Finalize together; but a process with much device
- * memory takes its time to die. */
+/* Ranks leave MPI_Finalize together; but a process with much device memory
+ * takes long to exit. */
 enum { WAIT_S = 30 };
 
 bool batch_has_labels(const struct batch_conf *c)
@@ -24,7 +25,7 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
                     struct error *err)
 {
     bool has_pmix = strncmp(c->mpi, "pmix", 4) == 0;
-    /* --quiet: no essays; errors are still said. */
+    /* --quiet: no long explanations; errors are still printed. */
     static const char *const fixed[] = {
         "--quiet",      "--input=none",
         "--export=ALL", "--distribution=block:block",
@@ -48,7 +49,8 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
         return -1;
     if (c->gpus_per_node == 0)
         return 0;
-    /* An exclusive job has all GPUs of its nodes, also those of other types. */
+    /* An exclusive job has all GPUs of its nodes, including those of other
+     * types. */
     return buf_addf(b, err, "--gpus-per-node=%s%s%d%c", c->gpu_type,
                     c->gpu_type[0] ? ":" : "", c->gpus_per_node, '\0');
 }
@@ -56,7 +58,7 @@ static int add_srun(const struct batch_conf *c, struct buf *b,
 static int add_mpirun(const struct batch_conf *c, struct buf *b,
                       struct error *err)
 {
-    /* --bind-to none: which cores a job may use is Slurm's word. */
+    /* --bind-to none: Slurm decides which cores a job may use. */
     static const char *const fixed[] = {
         "--quiet", "--bind-to", "none", "--mca", "ess_base_forward_signals",
         "SIGXCPU",
@@ -95,22 +97,23 @@ int batch_env(const struct batch_conf *c, const char *ran, struct error *err)
     (void)snprintf(threads, sizeof(threads), "%d", c->cpus_per_rank);
     const struct {
         const char *name, *value;
-        bool may_differ; /* an administrator's prolog may have set it */
+        bool may_differ; /* keep a value that an administrator's prolog has
+                          * set */
     } all[] = {
         {"MGPU_RAN", ran, false},
         {"OMP_NUM_THREADS", threads, false},
         {"OPENBLAS_NUM_THREADS", threads, false},
-        /* A thread that waits at a barrier gives its core away soon. */
+        /* A thread that waits at a barrier yields its core soon. */
         {"GOMP_SPINCOUNT", "2000", true},
-        /* The order in which Slurm, too, numbers them. */
+        /* The order in which Slurm numbers them, too. */
         {"CUDA_DEVICE_ORDER", "PCI_BUS_ID", false},
         {"HWLOC_COMPONENTS", HWLOC_LEFT_OUT, true},
         {"HWLOC_PLUGINS_BLACKLIST", HWLOC_NOT_LOADED, true},
-        /* The default of mpi/pmix lets a rank leave MPI_Init while another
+        /* With the default of mpi/pmix a rank may leave MPI_Init while another
          * is still in it, and Open MPI crashes in 3 to 15 of 100 starts on a
-         * busy node; this goes before PMIxCollFence of mpi.conf. */
+         * busy node; this takes precedence over PMIxCollFence of mpi.conf. */
         {"SLURM_PMIX_FENCE", "ring", true},
-        /* mpirun's daemons are tasks of srun, too, but no PMIx clients. */
+        /* mpirun's daemons are tasks of srun, too, but not PMIx clients. */
         {c->launcher == BATCH_MPIRUN ? "SLURM_MPI_TYPE" : NULL, "none", false},
         {c->gpus_per_node == 0 ? "CUDA_VISIBLE_DEVICES" : NULL, "", false},
         {geteuid() == 0 ? "OMPI_ALLOW_RUN_AS_ROOT" : NULL, "1", false},

@@ -1,4 +1,5 @@
-/* end_cause.c - see end_cause.h. */
+/* end_cause.c - find slurmstepd's last message in the job's output; see
+ * end_cause.h. */
 #include "slurm/batch/end_cause.h"
 
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 
 enum { TAIL_BYTES = 8192 }; /* the line was written a moment ago */
 
-/* The last line that is about this job; NULL: there is none. */
+/* The last line about this job; NULL: there is none. */
 static const char *last_about(const char *text, const char *slurm_id)
 {
     char begin[64];
@@ -42,7 +43,7 @@ const char *told_word(const char *text, const char *slurm_id)
         if (found && found < end)
             return reasons[i].word;
     }
-    /* Nothing but the time. */
+    /* Only the time follows. */
     const char *stop = at + strlen(verb);
     stop += strcspn(stop, " \n");
     return strncmp(stop, " ***", 4) == 0 ? "CANCELLED" : "ENDED";
@@ -67,7 +68,7 @@ const char *told_read(const char *dir, const char *slurm_id)
     (void)close(fd);
     n = n > 0 ? n : 0;
     text[n] = '\0';
-    for (ssize_t i = 0; i < n; i++) { /* jobs print what they like */
+    for (ssize_t i = 0; i < n; i++) { /* the job's output may hold any byte */
         if (text[i] == '\0')
             text[i] = '\n';
     }

@@ -1,14 +1,13 @@
-/* alloc_slurm.c - devices from a Slurm cluster; the seam.
+/* alloc_slurm.c - the allocator seam for a Slurm cluster.
  *
- * All that Slurm has to do is done by mgpu-slurm-helper, at the other end of
- * a socket (helper_wire.h): libslurm blocks for seconds when slurmctld is
- * away, and may exit. Here is only what is known, and what follows from it;
- * cluster.h has the states.
+ * mgpu-slurm-helper, at the other end of a socket (helper_wire.h), makes every
+ * call of Slurm: libslurm blocks for seconds when slurmctld does not answer,
+ * and may exit the process. This side keeps what is known of each attempt and
+ * derives the next step from it; cluster.h has the phases.
  *
- * Slurm may be away for as long as it likes: requests are taken, and handed
- * on when it is back. inventory() then fails, so nothing is planned on old
- * knowledge.
- */
+ * Slurm may be unavailable for any time: requests are accepted, and forwarded
+ * when it answers again. inventory() fails meanwhile, so the engine does not
+ * plan with stale data. */
 #include "slurm/alloc.h"
 
 #include <errno.h>
@@ -46,9 +45,9 @@ static void watch(struct cluster *c, uint32_t events)
         c->watched = events;
 }
 
-/* The event stands for notes that are there, or for a poll() that has to
- * look; the timer for what is due. What was due when poll() looked, and was
- * not done, waits for something else than time. */
+/* The event descriptor signals notes, or that poll() has something to examine;
+ * the timer fires when the next step is due. A step that was due when poll()
+ * looked, and was not done, waits for another event, not for time. */
 static void set_alarms(struct cluster *c, double looked_s, bool is_event)
 {
     uint64_t count = 1;
@@ -72,7 +71,7 @@ static void set_alarms(struct cluster *c, double looked_s, bool is_event)
     watch(c, c->is_dead ? 0 : EPOLLIN | (c->out.len > 0 ? EPOLLOUT : 0u));
 }
 
-/* After a call that may have given poll() something to do. */
+/* After a call that may have made work for poll(). */
 static void touch(struct cluster *c, struct cluster_attempt *a)
 {
     uint64_t count = 1;
@@ -94,7 +93,7 @@ static void fill(const struct cluster_attempt *a, struct alloc_note *note)
     memcpy(note->place, a->place, sizeof(note->place));
 }
 
-/* The oldest of what is to be told about one attempt. */
+/* The oldest note that is due for an attempt. */
 static struct alloc_note take_one(struct cluster_attempt *a)
 {
     struct alloc_note note = {.kind = ALLOC_WAITING,
@@ -242,7 +241,7 @@ static int check(const struct cluster *c, const struct alloc_req *req,
     return 0;
 }
 
-/* Its latest note once more. */
+/* Makes its latest note due once more. */
 static void repeat(struct cluster *c, struct cluster_attempt *a)
 {
     if (a->phase == CLUSTER_ENDED)

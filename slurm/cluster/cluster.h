@@ -1,47 +1,46 @@
-/* cluster.h - the inside of the Slurm allocator, for its own files.
+/* cluster.h - internals of the Slurm allocator, for its own files.
  *
  * alloc_slurm.c is the seam: requests, polling, alarms. An attempt's state
- * machine is in cluster_attempt_slurm.c, what it sends in cluster_send_slurm.c,
- * what becomes of one that is out of sight in cluster_lost_slurm.c, how one
- * ends in cluster_end_slurm.c. cluster_jobs_slurm.c knows which jobs
- * Slurm shows under our tags, cluster_socket_slurm.c and cluster_read_slurm.c
- * speak with mgpu-slurm-helper.
+ * machine is in cluster_attempt_slurm.c, its commands in cluster_send_slurm.c.
+ * cluster_lost_slurm.c decides about an attempt that is no longer in sight, and
+ * cluster_end_slurm.c how an attempt ended. cluster_jobs_slurm.c keeps the jobs
+ * that Slurm shows with our tags; cluster_socket_slurm.c and
+ * cluster_read_slurm.c exchange messages with mgpu-slurm-helper.
  *
- * What is known of an attempt, and how it moves on:
+ * The phases of an attempt:
  *
- *   TO_SUBMIT   Slurm surely has no job of it: submit when Slurm is there
- *   SUBMITTING  the command is under way
+ *   TO_SUBMIT   Slurm certainly has no job of it: submit when Slurm answers
+ *   SUBMITTING  the command is in flight
  *   UNSURE      Slurm may have a job of it that is not in sight: the answer
- *               was lost, it is not scanned yet, an earlier life may have
+ *               was lost, there was no scan yet, an earlier daemon may have
  *               submitted it, or Slurm has forgotten it
  *   SEEN        in sight, pending or running
  *   READING     it has ended; the exit file is being read
- *   ENDED       and how
+ *   ENDED       its end is known
  *
- * From UNSURE the sight of the tag leads to SEEN, an exit file to ENDED, and
- * only complete scans of a Slurm that answers, for as long as
- * reconcile_after_s, none of which shows the tag, back to TO_SUBMIT - or to
- * a loss, if a worker has claimed the attempt: then it did run. Before that,
- * and where the exit file tells of a failure and not why, Slurm's accounting
- * is asked, where there is one: its user may have cancelled it.
+ * An attempt moves from UNSURE to SEEN when its tag comes into sight, to ENDED
+ * when there is an exit file. It moves back to TO_SUBMIT only after complete
+ * scans of a Slurm that answers, for reconcile_after_s, without its tag; if a
+ * worker has claimed the attempt, it did run, and is LOST instead. Before that,
+ * and if the exit file has a failure without its cause, the allocator queries
+ * Slurm's accounting, where there is one: the user may have cancelled it.
  *
- * One tag may be on several jobs: a submit that timed out was carried out
- * after all, after it was repeated. The worker that claims the lease says
- * which is real; the others are killed. Jobs of another user are never ours,
+ * Several jobs may have the same tag: a submit that timed out and was repeated
+ * was accepted after all. The job whose worker claims the lease is the real
+ * one; the allocator kills the others. Jobs of another user are never ours,
  * whatever their comment says.
  *
- * slurmctld may lose a submission whose batch step still runs. The next one's
- * batch step then finds it in the attempt's directory, or does not start at
- * all: with the same id on the same node slurmd cancels it as a second copy.
- * Until a worker has claimed the attempt nothing has run, so such an end is a
- * loss by Slurm (is_forgotten), at no cost to the job, unless somebody
- * cancelled that submission. What the files say of which one their marks tell
- * (attempt_dir.h).
+ * slurmctld may lose a submission whose batch step still runs. The batch step
+ * of the next submission then finds it in the attempt's directory, or does not
+ * start at all: if it has the same id on the same node, slurmd cancels it as a
+ * duplicate. Until a worker has claimed the attempt nothing has run, so such an
+ * end is a loss by Slurm (is_forgotten), and the job keeps its retries, unless
+ * a person cancelled that submission. The marks in the files tell which
+ * submission wrote them (attempt_dir.h).
  *
- * Of each attempt at most one command is under way, and of all together at
- * most COMMANDS_CAP; what is to be done is always found again from the state.
- * So nothing queues up here while Slurm is away.
- */
+ * An attempt has at most one command in flight, all attempts together at most
+ * COMMANDS_CAP; the next command is always derived from the state. So no queue
+ * grows here while Slurm does not answer. */
 #ifndef MGPU_SLURM_CLUSTER_CLUSTER_H
 #define MGPU_SLURM_CLUSTER_CLUSTER_H
 
@@ -56,11 +55,11 @@ enum {
     CLUSTER_BUCKETS = 4096,
     CLUSTER_JOBS_CAP = 16384, /* Slurm's own MaxJobCount is 10000 */
     CLUSTER_COPIES_CAP = 8,   /* jobs with one tag */
-    CLUSTER_ENDED_CAP = 1000, /* so many ended attempts are remembered: a
-                                 duplicate may come into sight later */
+    CLUSTER_ENDED_CAP = 1000, /* how many ended attempts are remembered: a
+                               * duplicate may come into sight later */
     CLUSTER_COMMANDS_CAP = 64,
-    CLUSTER_SUBMITS_CAP = 16, /* the helper carries them out one by one, and a
-                                 kill should not wait for many */
+    CLUSTER_SUBMITS_CAP = 16, /* the helper executes them one by one, and a
+                               * kill should not wait behind many */
 };
 
 /* ---- jobs that Slurm shows ------------------------------------------------
@@ -68,15 +67,15 @@ enum {
 enum cluster_is {
     CLUSTER_PENDING,
     CLUSTER_RUNNING,
-    CLUSTER_COMPLETING, /* over, but its resources are not free */
+    CLUSTER_COMPLETING, /* over, but its resources are not free yet */
     CLUSTER_OVER,
 };
 
 struct cluster_job {
     struct helper_job j;
     enum cluster_is is;
-    uint64_t generation; /* of the helper that told of it last */
-    uint64_t job;        /* the tag's */
+    uint64_t generation; /* of the helper that reported it last */
+    uint64_t job;        /* the job number in the tag */
     int32_t attempt;
     struct cluster_job *by_key, *by_id; /* the next in the bucket */
 };
@@ -98,55 +97,56 @@ struct cluster_attempt {
     enum cluster_phase phase;
     struct alloc_req req;     /* its strings are in `strings` */
     char *strings;            /* owned; NULL once it has ended */
-    char tag[HELPER_TAG_CAP]; /* outlives them */
+    char tag[HELPER_TAG_CAP]; /* valid after `strings` is freed */
 
-    /* the command under way */
+    /* the command in flight */
     uint64_t command; /* 0: none */
     enum helper_op op;
     int signo;
     uint64_t submit; /* the last SUBMIT; its answer may come late */
 
     /* in Slurm */
-    uint32_t slurm_id;      /* 0: not known */
-    struct helper_job seen; /* SEEN and later: what was told last */
+    uint32_t slurm_id;      /* 0: unknown */
+    struct helper_job seen; /* SEEN and later: the last news of it */
     enum cluster_is is;
-    uint32_t claimed_id; /* the job whose worker has the lease; 0: not known */
+    uint32_t claimed_id; /* the job whose worker has the lease; 0: unknown */
     bool is_claimed;
-    bool has_run, was_granted; /* this job; told so in this life */
+    bool has_run, was_granted; /* this job; GRANTED was reported */
     bool is_suspended;
-    bool was_lost; /* slurmctld lost an earlier submission, or a start, of it */
+    bool was_lost; /* slurmctld lost an earlier submission or start of it */
     int waits;     /* scans since the claim that show it pending */
     char place[ALLOC_PLACE_CAP];
 
     /* UNSURE */
-    bool may_have_run; /* there may be an exit file */
+    bool may_have_run; /* an exit file may exist */
     bool is_gone;      /* not in sight for reconcile_after_s */
     bool wants_exit;   /* read the exit file */
-    bool wants_recall; /* ask accounting: the last that can be done */
-    bool has_file;     /* what the exit file said: it failed */
+    bool wants_recall; /* query accounting: the last resort */
+    bool has_file;     /* the exit file was read: a failure */
     int32_t file_code, file_signal;
     uint32_t file_id;
     int64_t file_ended_ms;
-    int reads;       /* of the exit file that failed in a row */
-    double absent_s; /* not in sight since; NAN: not scanned since */
+    int reads;       /* consecutive failed reads of the exit file */
+    double absent_s; /* not in sight since; NAN: no scan yet */
 
-    double retry_s;      /* not before: submit, read the exit file */
-    double completing_s; /* SEEN: since when; NAN */
+    double retry_s;      /* earliest time to submit or read the exit file */
+    double completing_s; /* SEEN: since when it completes; NAN */
 
-    /* to be ended, signalled */
+    /* release and signals */
     bool must_not_start; /* ALLOC_FIND */
     bool is_released;
-    bool is_told_once, is_told, is_hit; /* SIGTERM sent, heard; SIGKILL sent */
-    double kill_s;                      /* SIGKILL from then on */
-    double act_s;     /* not before: the next step of the release */
-    uint64_t signals; /* bit n - 1: signal n is to be sent */
-    double stray_s;   /* not before: kill a duplicate (again) */
+    bool is_told_once, is_told, is_hit; /* SIGTERM sent, delivered; SIGKILL
+                                         * sent */
+    double kill_s;                      /* time of the SIGKILL */
+    double act_s;     /* earliest time of the next step of the release */
+    uint64_t signals; /* bit n - 1: signal n has to be sent */
+    double stray_s;   /* earliest time to kill a duplicate (again) */
 
-    /* what is to be told */
+    /* notes that are due */
     unsigned unsaid;
     struct error why; /* WAITING */
     struct alloc_note end;
-    bool is_refused; /* ENDED; forgotten once it is told */
+    bool is_refused; /* ENDED; freed once the note is taken */
 
     struct cluster_attempt *prev, *next; /* by age */
     struct cluster_attempt *next_unsaid, *by_key;
@@ -161,13 +161,13 @@ struct cluster {
     /* the helper */
     int fd;
     struct buf in, out;
-    bool is_dead; /* for good; `why_dead` */
+    bool is_dead; /* permanently; `why_dead` */
     struct error why_dead;
     uint64_t serial, generation;
     bool has_hello, is_down;
     struct error why_down;
     int64_t down_since;
-    double heard_s; /* the last line */
+    double heard_s; /* time of the last line */
     bool was_stale;
     size_t n_commands, n_submits;
 
@@ -178,8 +178,9 @@ struct cluster {
     struct cluster_job *jobs_by_key[CLUSTER_BUCKETS];
     struct cluster_job *jobs_by_id[CLUSTER_BUCKETS];
     size_t n_jobs;
-    bool is_blind;  /* jobs were dropped: a tag not in sight proves nothing */
-    double again_s; /* not before: ask to be told all anew, for that */
+    bool is_blind;  /* jobs were dropped: a missing tag proves nothing */
+    double again_s; /* earliest time to request all news again, because of
+                     * is_blind */
 
     struct cluster_attempt *first, *last;
     struct cluster_attempt *by_key[CLUSTER_BUCKETS];
@@ -189,7 +190,7 @@ struct cluster {
     bool say_inventory;
 
     int epoll_fd, event_fd, timer_fd;
-    uint32_t watched; /* events of fd; 0: not watched */
+    uint32_t watched; /* events polled on fd; 0: none */
 };
 
 static inline double cluster_now(const struct cluster *c)
@@ -205,27 +206,27 @@ static inline size_t cluster_bucket(uint64_t job, int32_t attempt)
 
 /* ---- cluster_jobs_slurm.c -------------------------------------------------
  */
-/* Takes news of a job in. A job that had this id before under another tag, or
- * was submitted at another time, is taken out first.
+/* Adds or updates a job. A job that had this id before with another tag, or
+ * another time of submission, is removed first.
  *
- * out  ret_gone  a copy of the one that was taken out; tag "" if none was
- * ret  NULL: not ours to know, or no room (then is_blind) */
+ * out  ret_gone  a copy of the removed job; tag "" if none was removed
+ * ret  NULL: not a job of ours, or no room (then is_blind) */
 const struct cluster_job *cluster_jobs_put(struct cluster *c,
                                            const struct helper_job *j,
                                            struct helper_job *ret_gone);
-/* False: there was none. */
+/* Removes a job; false: there was none. */
 bool cluster_jobs_drop(struct cluster *c, const char *tag, uint32_t slurm_id);
-/* Its worker was told that another one has the lease, or its batch step that
- * another one has the attempt. */
+/* Its worker was refused because another one has the lease, or its batch step
+ * because another one runs the attempt. */
 bool cluster_was_fenced(const struct helper_job *j);
-/* The next job of the attempt after `after` (NULL: the first). */
+/* The attempt's next job after `after` (NULL: the first). */
 const struct cluster_job *cluster_jobs_next(const struct cluster *c,
                                             const struct cluster_attempt *a,
                                             const struct cluster_job *after);
-/* The one that is the attempt; NULL: none of them is in sight. */
+/* The job that is the attempt; NULL: none in sight. */
 const struct cluster_job *cluster_jobs_pick(const struct cluster *c,
                                             const struct cluster_attempt *a);
-/* Takes out a job that the present helper has not told of; its tag. */
+/* Removes a job that the present helper has not reported; returns its tag. */
 bool cluster_jobs_take_old(struct cluster *c, size_t *at,
                            struct helper_job *ret);
 void cluster_jobs_clear(struct cluster *c);
@@ -236,15 +237,15 @@ void cluster_news(struct cluster *c, const char *line, size_t len);
 
 /* ---- cluster_socket_slurm.c -----------------------------------------------
  */
-/* Sends, and makes it the attempt's command. False: not now (too many are
- * under way); on an error that is no passing one err is set, too. */
+/* Sends a command and makes it the attempt's. False: not now (too many in
+ * flight); err is set only for a permanent error. */
 bool cluster_send(struct cluster *c, struct cluster_attempt *a,
                   struct helper_cmd *cmd, struct error *err);
-/* The helper is to tell all that it sees anew. False: not now. */
+/* Tells the helper to send all news again. False: not now. */
 bool cluster_send_again(struct cluster *c);
-/* The attempt's command is over. */
+/* The attempt's command is finished. */
 void cluster_done(struct cluster *c, struct cluster_attempt *a);
-/* Reads what there is and hands each line to `each`. */
+/* Reads available lines and passes each to `each`. */
 void cluster_read(struct cluster *c,
                   void (*each)(struct cluster *c, const char *line,
                                size_t len));
@@ -252,10 +253,10 @@ void cluster_write(struct cluster *c);
 
 /* ---- cluster_table_slurm.c ------------------------------------------------
  */
-/* False when it is no tag of this cluster. */
+/* False if it is not a tag of this cluster. */
 bool cluster_tag_parse(const char *cluster, const char *tag, uint64_t *ret_job,
                        int32_t *ret_attempt);
-/* Slurm's id as a number; 0: it is none. */
+/* Slurm's id as a number; 0: not an id. */
 uint32_t cluster_id(const char *native_id);
 struct cluster_attempt *cluster_find(const struct cluster *c, uint64_t job,
                                      int32_t attempt);
@@ -265,34 +266,35 @@ int cluster_new(struct cluster *c, const struct alloc_req *req,
                 struct cluster_attempt **ret, struct error *err) MUST_CHECK;
 void cluster_drop(struct cluster *c, struct cluster_attempt *a);
 void cluster_say(struct cluster *c, struct cluster_attempt *a, unsigned what);
-/* WAITING, if the reason is another one than before. */
+/* Makes a WAITING note due, if the reason has changed. */
 void cluster_wait(struct cluster *c, struct cluster_attempt *a,
                   enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* ---- cluster_attempt_slurm.c ----------------------------------------------
  */
-/* Something about its jobs in Slurm has changed. */
+/* Handles a change of its jobs in Slurm. */
 void cluster_look(struct cluster *c, struct cluster_attempt *a);
 void cluster_reply(struct cluster *c, struct cluster_attempt *a,
                    const struct helper_news *n);
-/* The answer to its command will not come. */
+/* Handles the loss of the answer to its command. */
 void cluster_lose(struct cluster *c, struct cluster_attempt *a,
                   const char *why);
-/* Its job is over: the exit file is read next. */
+/* Its job is over: read the exit file next. */
 void cluster_is_over(struct cluster_attempt *a);
-/* A complete scan has ended; or: scans begin anew. */
+/* Handles the end of a complete scan, or the first scan after a restart. */
 void cluster_scanned(struct cluster *c, struct cluster_attempt *a);
 void cluster_unscanned(struct cluster_attempt *a);
 
 /* ---- cluster_lost_slurm.c -------------------------------------------------
  */
-/* What may be otherwise when it is tried again. */
+/* Whether the error is temporary, so that a retry may succeed. */
 bool cluster_may_pass(const struct error *why);
-/* Slurm does not have it. n: what recall said; booted 0: it was not asked. */
+/* Slurm does not have it. n: accounting's answer; booted 0: accounting was not
+ * queried. */
 void cluster_absent(struct cluster *c, struct cluster_attempt *a,
                     const struct helper_news *n);
-/* The answers to READ_EXIT and RECALL. */
+/* Handle the answers to READ_EXIT and RECALL. */
 void cluster_exit_read(struct cluster *c, struct cluster_attempt *a,
                        const struct helper_news *n);
 void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
@@ -300,15 +302,16 @@ void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
 
 /* ---- cluster_send_slurm.c -------------------------------------------------
  */
-/* Sends what is to be sent now. The second: submits. */
+/* Sends the commands that are due. The second one: submits. */
 void cluster_advance(struct cluster *c, struct cluster_attempt *a);
 void cluster_submit(struct cluster *c, struct cluster_attempt *a);
-/* When to do so again; INFINITY: not before something happens. */
+/* Time of the next call; INFINITY: only after an event. */
 double cluster_next_s(const struct cluster *c, const struct cluster_attempt *a);
 
 /* ---- alloc_slurm.c --------------------------------------------------------
  */
-/* Why Slurm is not to be had, and since when; NULL: it is. `ret` holds it. */
+/* Why Slurm is unavailable, and since when; NULL: it is available. `ret` holds
+ * the text. */
 const char *cluster_why_down(const struct cluster *c, struct error *ret);
 
 /* ---- cluster_end_slurm.c --------------------------------------------------
@@ -321,25 +324,26 @@ void cluster_end_lost(struct cluster *c, struct cluster_attempt *a,
     __attribute__((format(printf, 3, 4)));
 void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
                          const struct error *why);
-/* It had ended as one job, and another one has the lease after all. */
+/* It was reported as ended with one job, but another job's worker has the
+ * lease. */
 void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,
                          uint32_t slurm_id);
-/* Its job is over; the exit file says `file`, NULL: there is none. */
+/* Its job is over; `file` is the exit file, NULL: there is none. */
 void cluster_end_over(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *file);
-/* Slurm itself has lost it, as when it was killed before it saved its state:
- * none of its retries is used up. */
+/* Slurm itself has lost it, as after a kill before it saved its state: the job
+ * keeps its retries. */
 void cluster_end_forgotten(struct cluster *c, struct cluster_attempt *a,
                            const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Slurm has forgotten it; its accounting says how it ended. file as above. */
+/* Slurm has forgotten it; accounting has its end. file as above. */
 void cluster_end_recalled(struct cluster *c, struct cluster_attempt *a,
                           const struct helper_news *n,
                           const struct helper_news *file);
-/* Slurm has never lost its state since it took the attempt, and knows it no
- * more: it has ended, and never began. */
+/* slurmctld has kept its state since it accepted the attempt, and does not know
+ * it any more: it has ended without having started. */
 void cluster_end_unseen(struct cluster *c, struct cluster_attempt *a);
-/* Slurm has forgotten it, and the exit file says. */
+/* Slurm has forgotten it; the exit file has its end. */
 void cluster_end_file(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *file);
 

@@ -1,11 +1,10 @@
 /* cluster_attempt_slurm.c - the state machine of one attempt; see cluster.h.
  *
- * It moves on three occasions: a job with its tag has changed in Slurm
- * (cluster_look), the answer to its command has come or is lost
+ * Three events drive it: a job with its tag has changed in Slurm
+ * (cluster_look), its command was answered or the answer is lost
  * (cluster_reply, cluster_lose), a complete scan has ended (cluster_scanned).
- * cluster_advance() then sends what the state asks for, now or when the
- * helper and Slurm are there again.
- */
+ * cluster_advance() then sends the command that the phase requires, now or when
+ * the helper and Slurm are available. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -13,9 +12,9 @@
 
 #include "slurm/cluster/cluster.h"
 
-static const double RETRY_S = 5; /* what was refused, but may pass */
-/* A disk that is full stays so for a while, and may be that of a user with a
- * thousand jobs, each of which takes a process to try. */
+static const double RETRY_S = 5; /* after a temporary refusal */
+/* A full disk stays full for a while, and may belong to a user with a thousand
+ * jobs; each try costs a process. */
 static const double DIR_RETRY_S = 30;
 static const double AGAIN_S = 1; /* a signal that could not be sent */
 
@@ -40,7 +39,7 @@ static void adopt(struct cluster_attempt *a, const struct helper_job *j)
 {
     bool is_other = a->slurm_id != j->slurm_id;
     if (is_other || a->phase != CLUSTER_SEEN) {
-        /* It may have been requeued while nobody looked. */
+        /* It may have been requeued without our seeing it. */
         if (is_other || !a->has_run)
             a->seen = *j;
         a->is = CLUSTER_PENDING;
@@ -61,9 +60,8 @@ static void end_unstarted_again(struct cluster *c, struct cluster_attempt *a)
         c, a, "Slurm has forgotten that it started job %" PRIu32, a->slurm_id);
 }
 
-/* One that ran and is to run again: somebody wanted it so, or slurmctld has
- * forgotten that it started it. Before a claim nothing is lost by the latter.
- */
+/* A job that ran and is pending again was requeued by a person, or slurmctld
+ * has forgotten that it started it. The latter loses nothing before a claim. */
 static bool ends_requeued(struct cluster *c, struct cluster_attempt *a,
                           const struct cluster_job *job)
 {
@@ -86,11 +84,11 @@ static void grant(struct cluster *c, struct cluster_attempt *a,
         return;
     a->is_suspended = is_suspended;
     a->was_granted = true;
-    a->why.code = ERR_NONE; /* should it wait again, that is news */
+    a->why.code = ERR_NONE; /* report the reason if it is pending again */
     cluster_say(c, a, CLUSTER_SAY_GRANTED);
 }
 
-/* One that came and went between two scans: it has nodes, so it did run. */
+/* It started and ended between two scans: it has nodes, so it did run. */
 static void grant_late(struct cluster *c, struct cluster_attempt *a,
                        const struct helper_job *j)
 {
@@ -100,7 +98,7 @@ static void grant_late(struct cluster *c, struct cluster_attempt *a,
     grant(c, a, j);
 }
 
-/* Reasons of Slurm's that free devices would not end. */
+/* Slurm's reasons that free GPUs would not resolve. */
 static bool is_held(const char *reason)
 {
     static const char *const begins[] = {
@@ -154,7 +152,7 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
         a->has_run = a->was_granted = false;
         cluster_wait(c, a, is_held(reason) ? ERR_LIMIT : ERR_BUSY, "Slurm(%s)",
                      has_one ? reason : "Pending");
-        /* In the order in which it happened: not granted any more. */
+        /* Keep the order of events: do not report the grant afterwards. */
         if (a->unsaid & ~(unsigned)CLUSTER_SAY_GRANTED)
             a->unsaid &= ~(unsigned)CLUSTER_SAY_GRANTED;
         break;
@@ -175,12 +173,12 @@ void cluster_look(struct cluster *c, struct cluster_attempt *a)
 
 /* ---- scans ----------------------------------------------------------------
  */
-/* The first scan without it is when to read the exit file; the end of a job
- * that ended long ago is then known at once.
+/* The first scan without the attempt triggers the read of its exit file; the
+ * end of a job that ended long ago is then known at once.
  *
- * One that is claimed did run, even if no scan ever showed that. The first
- * scan after the claim may have begun before; if also the next one says that
- * it waits, Slurm has forgotten that it started it, and would do so again. */
+ * A claimed attempt did run, even if no scan has shown it running. The first
+ * scan after the claim may have begun before it; if the next scan also shows it
+ * pending, Slurm has forgotten that it started it, and would start it again. */
 void cluster_scanned(struct cluster *c, struct cluster_attempt *a)
 {
     double now_s = cluster_now(c);
@@ -204,7 +202,8 @@ void cluster_scanned(struct cluster *c, struct cluster_attempt *a)
 
 /* ---- answers --------------------------------------------------------------
  */
-/* Not submitted, and not for good. No device ends a trouble with files. */
+/* A submit failed temporarily. If the cause is the user's file system, free
+ * GPUs do not help: say so. */
 static void try_later(struct cluster *c, struct cluster_attempt *a,
                       const struct error *why)
 {
@@ -223,7 +222,7 @@ static void submitted(struct cluster *c, struct cluster_attempt *a,
                       const struct helper_news *n)
 {
     if (a->phase != CLUSTER_SUBMITTING && a->phase != CLUSTER_UNSURE)
-        return; /* its job was in sight before the answer */
+        return; /* its job came into sight before the answer */
     if (n->is_ok) {
         become_unsure(a);
         a->slurm_id = n->slurm_id;
@@ -241,7 +240,7 @@ static void submitted(struct cluster *c, struct cluster_attempt *a,
     } else {
         struct error why = n->why;
         if (why.code == ERR_LIMIT)
-            why.code = ERR_BUSY; /* as alloc.h says it */
+            why.code = ERR_BUSY; /* the code that alloc.h prescribes */
         cluster_end_refused(c, a, &why);
     }
 }

@@ -1,11 +1,10 @@
-/* cluster_end_slurm.c - how an attempt ended in Slurm.
+/* cluster_end_slurm.c - decide how an attempt ended in Slurm.
  *
- * The exit file is written by the batch step, which saw the ranks end; Slurm
- * only sees the batch step. So the file decides on code and signal, and Slurm
- * on who ended it. What Slurm itself took away - a node that failed, a job of
- * more importance - is a loss, whatever the file says: srun ends with 0 when a
- * node of its step is set down.
- */
+ * The batch step writes the exit file, and it saw the ranks end; Slurm only
+ * sees the batch step. So the file decides code and signal, and Slurm's state
+ * decides the cause. A job that Slurm itself ended - a node failure, a
+ * preemption - is a loss, whatever the file says: srun exits with 0 when a node
+ * of its step is set down. */
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -76,8 +75,8 @@ void cluster_end_refused(struct cluster *c, struct cluster_attempt *a,
     a->is_refused = true;
 }
 
-/* The other one is killed, like all that turn up after the end; whoever was
- * told of the first end, and would not have it, hears of this one. */
+/* The other job is killed, like every duplicate that appears after the end; a
+ * caller that rejected the first end receives this one. */
 void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,
                          uint32_t slurm_id)
 {
@@ -91,7 +90,7 @@ void cluster_end_instead(struct cluster *c, struct cluster_attempt *a,
     cluster_say(c, a, CLUSTER_SAY_END);
 }
 
-/* As wait(2) says it: a signal, or else a code. */
+/* Sets code and signal as wait(2) does: a signal, or else a code. */
 static void set_status(struct alloc_note *note, int32_t code, int32_t signo,
                        int32_t else_signo)
 {
@@ -109,8 +108,8 @@ enum verdict {
     BY_LIMIT,
     BY_SOMEBODY,
     BY_MEMORY,
-    TAKEN_AWAY, /* whatever the file says */
-    UNCLEAR,    /* lost, if nothing says how */
+    TAKEN_AWAY, /* lost, whatever the file says */
+    UNCLEAR,    /* lost, if there is no file */
 };
 
 /* in  state  Slurm's word, or one of end_cause.h */
@@ -143,8 +142,8 @@ static enum verdict verdict_on(const char *state, const char **ret_what)
     return UNCLEAR;
 }
 
-/* Slurm's own word for "the batch step could not be started": it has no
- * directory there, or its output cannot be opened. */
+/* Slurm's exit code for "the batch step could not be started": its directory
+ * does not exist there, or its output cannot be opened. */
 enum { SLURM_NO_LAUNCH = 53 };
 
 static void end_lost_as(struct cluster *c, struct cluster_attempt *a,
@@ -158,17 +157,18 @@ static void end_lost_as(struct cluster *c, struct cluster_attempt *a,
                      has_reason ? ")" : "");
 }
 
-/* A node that cannot launch a job that may not be requeued has it cancelled,
- * as if a person had. What a person cancels has begun: the batch step lives
- * long enough to write how it ended, or a worker has claimed the lease. */
+/* A node that cannot launch a job cancels it if the job must not be requeued;
+ * Slurm then shows it as cancelled by a person. A job that a person cancels has
+ * begun: its batch step lives long enough to write how it ended, or a worker
+ * has claimed the lease. */
 static bool is_unlaunched(const struct cluster_attempt *a, enum verdict v)
 {
     return v == BY_SOMEBODY && a->has_run && !a->is_claimed && !a->is_released;
 }
 
 /* Before a claim nothing has run: it is Slurm's loss, whatever Slurm says of
- * the batch step. Also where the engine releases it for want of a claim; for
- * what else it releases an attempt, it does not ask how that ended. */
+ * the batch step. This includes a release by the engine because no worker
+ * claimed; for its other releases the engine ignores the kind of end. */
 static bool is_slurms_loss(const struct cluster_attempt *a)
 {
     return a->was_lost && !a->is_claimed;
@@ -201,7 +201,7 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
     const char *what;
     enum verdict v = verdict_on(a->seen.state, &what);
     struct alloc_note note = {.kind = ALLOC_EXITED};
-    bool has_begun = file; /* it was told to end, if nothing else */
+    bool has_begun = file; /* false: it received SIGTERM at most */
     bool is_second = !file && cluster_was_fenced(&a->seen);
     if (file && file->is_ending)
         file = NULL;
@@ -212,7 +212,7 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
     bool was_launched = has_begun || !is_unlaunched(a, v);
     if (!was_launched)
         what = "could not be launched";
-    /* Somebody wanted that, of this very submission. */
+    /* A person cancelled this very submission. */
     bool is_cancelled = v == BY_SOMEBODY && was_launched && !a->is_released;
     if (is_second) {
         end_slurms_loss(c, a, "found the batch step of an earlier submission");
@@ -238,15 +238,15 @@ static void end_over(struct cluster *c, struct cluster_attempt *a,
     else if (!file && v == BY_MEMORY)
         otherwise = SIGKILL;
     if (v == BY_MEMORY && !file)
-        code = signo = 0; /* 0:125 is no signal */
+        code = signo = 0; /* 0:125 is not a signal */
     note.ended_ms = file ? file->ended_ms : 0;
     set_status(&note, code, signo, otherwise);
     cluster_end(c, a, &note);
 }
 
-/* What the batch step was told is then all that says who ended it. Told
- * without a reason that we know, it is not tried again: somebody may have
- * wanted its end, and can start it anew. */
+/* The message that the batch step received is then the only evidence of the
+ * cause. A cause that we do not know is not retried: a person may have wanted
+ * the end, and can submit the job again. */
 static void end_told(struct cluster *c, struct cluster_attempt *a,
                      const struct helper_news *file)
 {

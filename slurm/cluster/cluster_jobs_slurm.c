@@ -1,14 +1,13 @@
-/* cluster_jobs_slurm.c - which jobs Slurm shows under our tags.
+/* cluster_jobs_slurm.c - the table of Slurm jobs with our tags.
  *
- * All of this cluster's, not only those that were asked for in this life: an
- * attempt of an earlier one is asked for at any time after the helper told of
- * its job. Their number is bounded, since anybody can submit jobs with such a
- * comment; when some did not fit, absence proves nothing any more (is_blind)
- * and no attempt is taken for lost or submitted again because of it.
+ * It keeps every job of this cluster's tags, not only the requested ones: the
+ * engine may request an attempt of an earlier daemon at any time after the
+ * helper reported its job. The table is bounded, since any user can submit jobs
+ * with such a comment; after some did not fit, a missing job proves nothing
+ * (is_blind), and no attempt is declared lost or submitted again because of it.
  *
- * Slurm gives ids out again after it has lost its state. A job is therefore
- * known by its tag, its id and when it was submitted.
- */
+ * Slurm reuses ids after it has lost its state. A job is therefore identified
+ * by its tag, its id and its time of submission. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 
 /* ---- states ---------------------------------------------------------------
  */
-/* A word that is not known means nothing: what was known before stands. */
+/* An unknown word changes nothing: the previous state stands. */
 static bool state_of(const char *word, enum cluster_is *ret)
 {
     static const struct {
@@ -104,7 +103,7 @@ static struct cluster_job *put_in(struct cluster *c,
     return job;
 }
 
-/* Requeueing changes the time of submission, and counts. */
+/* Requeueing changes the time of submission, and increments `restarts`. */
 static bool is_same(const struct helper_job *a, const struct helper_job *b)
 {
     return a->uid == b->uid && strcmp(a->tag, b->tag) == 0 &&
@@ -192,9 +191,9 @@ bool cluster_was_fenced(const struct helper_job *j)
            j->exit_code == error_exit_status(ERR_FENCED);
 }
 
-/* Before a claim has decided it: one that lives before one that has ended,
- * unless it is known that what ended did run; then the one that was taken for
- * it so far, then the oldest. */
+/* Order before a claim decides: a live job before an ended one, unless the
+ * ended one is known to have run; then the job chosen so far, then the
+ * oldest. */
 static int rank(const struct cluster_attempt *a, const struct cluster_job *job)
 {
     bool is_mine = job->j.slurm_id == a->slurm_id;

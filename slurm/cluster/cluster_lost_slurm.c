@@ -1,10 +1,10 @@
-/* cluster_lost_slurm.c - an attempt that Slurm shows no more.
+/* cluster_lost_slurm.c - decide about an attempt that Slurm does not show any
+ * more.
  *
- * Its witnesses are asked one after the other: the exit file, with what its
- * batch step was told; Slurm's accounting; and for how long slurmctld has run.
- * One that was killed has forgotten what it had not saved, one that was not
- * forgets nothing but what has ended.
- */
+ * The allocator examines the evidence in this order: the exit file, with the
+ * message that the batch step received; Slurm's accounting; how long slurmctld
+ * has run. A slurmctld that was killed has forgotten what it had not saved; one
+ * that was not killed only forgets jobs that have ended. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@
 #include "slurm/cluster/cluster.h"
 
 static const double RETRY_S = 5;
-enum { READS_CAP = 10 }; /* of a file, of accounting, that does not answer */
-/* Between the clocks of slurmctld and ours: where they are meant to agree, and
- * where one may be wrong. */
+enum { READS_CAP = 10 }; /* failed reads of a file, or queries of accounting */
+/* Difference between slurmctld's clock and ours: if they are synchronized, and
+ * if one may be wrong. */
 enum { CLOCKS_NEAR_S = 2, CLOCKS_APART_S = 60 };
 
-/* slurmctld was started after the attempt was asked for: what it knew of it
- * may be lost. */
+/* slurmctld was started after the attempt was requested, so it may have lost
+ * the attempt. */
 static bool may_have_lost(const struct cluster_attempt *a,
                           const struct helper_news *n)
 {
@@ -47,7 +47,7 @@ static void end_claimed(struct cluster *c, struct cluster_attempt *a,
                          which, nor);
 }
 
-/* Slurm does not have it. If it never ran, it may be submitted (again). */
+/* Slurm does not have it. If it never ran, submit it (again). */
 void cluster_absent(struct cluster *c, struct cluster_attempt *a,
                     const struct helper_news *n)
 {
@@ -81,7 +81,7 @@ bool cluster_may_pass(const struct error *why)
            why->code == ERR_IO || why->code == ERR_INTERNAL;
 }
 
-/* True when the file cannot be read now, but perhaps later. */
+/* True if the file cannot be read now, but perhaps later. */
 static bool reads_again(struct cluster *c, struct cluster_attempt *a,
                         const struct helper_news *n)
 {
@@ -91,7 +91,7 @@ static bool reads_again(struct cluster *c, struct cluster_attempt *a,
     return true;
 }
 
-/* Nothing is left that would say how it ended, or why. */
+/* No other evidence is left: query accounting. */
 static void recall(struct cluster *c, struct cluster_attempt *a)
 {
     a->reads = 0;
@@ -102,7 +102,7 @@ static void recall(struct cluster *c, struct cluster_attempt *a)
         a->wants_recall = true;
 }
 
-/* The file says all that there is to say. */
+/* The file alone determines the end and its cause. */
 static bool is_clear(const struct cluster_attempt *a,
                      const struct helper_news *file)
 {
@@ -150,9 +150,9 @@ void cluster_recalled(struct cluster *c, struct cluster_attempt *a,
     }
 }
 
-/* Only one submission of an attempt can have claimed it: then the id is
- * enough. Before that the last one counts, whose id Slurm may have given to
- * an earlier one, too.
+/* Only one submission of an attempt can have claimed it: then the id is enough.
+ * Before a claim the last submission counts; Slurm may have given its id to an
+ * earlier one, too.
  *
  * in  slurm_id  0: any */
 static bool is_of_it(const struct cluster_attempt *a,

@@ -1,15 +1,14 @@
-/* cluster_read_slurm.c - what mgpu-slurm-helper says, taken in line by line.
+/* cluster_read_slurm.c - handle the lines that mgpu-slurm-helper sends.
  *
- * A helper that was started again has forgotten what it was told, and tells
- * everything that it sees anew: answers that are outstanding will not come,
- * and what the new one has not shown by the end of its first scan is gone.
- */
+ * A restarted helper has no memory of earlier commands, and reports everything
+ * that it sees again: outstanding answers will not come, and a job that the new
+ * helper has not reported by the end of its first scan is gone. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "slurm/cluster/cluster.h"
 
-static const double AGAIN_EVERY_S = 60; /* it costs a process */
+static const double AGAIN_EVERY_S = 60; /* each costs a process */
 
 /* ---- news -----------------------------------------------------------------
  */
@@ -30,7 +29,7 @@ static void on_hello(struct cluster *c)
 {
     c->has_hello = true;
     c->is_down = c->is_blind = false;
-    c->generation++; /* ours: theirs may begin anew */
+    c->generation++; /* our own count: the helper's may start again */
     lose_all(c, "was started again");
     for (struct cluster_attempt *a = c->first; a; a = a->next)
         cluster_unscanned(a);
@@ -44,8 +43,9 @@ static void on_job(struct cluster *c, const struct helper_news *n)
     look_at_tag(c, n->job.tag);
 }
 
-/* What was dropped for want of memory is there again when there is some; of
- * too many jobs most have to be gone, or it would be so again. */
+/* Requests all news again, after jobs were dropped. If memory was short, it may
+ * suffice now; if there were too many jobs, most have to be gone first, or the
+ * same would happen. */
 static void look_again(struct cluster *c)
 {
     double now_s = cluster_now(c);
@@ -94,7 +94,8 @@ static void on_nodes(struct cluster *c, struct helper_news *n)
     n->n_nodes = 0;
 }
 
-/* One without an id answers what was not understood: any of them. */
+/* A reply without an id answers a command that the helper could not parse: any
+ * of those in flight. */
 static void on_reply(struct cluster *c, const struct helper_news *n)
 {
     if (n->id == 0) {
@@ -108,8 +109,8 @@ static void on_reply(struct cluster *c, const struct helper_news *n)
         cluster_reply(c, a, n);
 }
 
-/* A line that nobody understands may have been an answer. An empty one ends
- * what a helper that died had begun to say. */
+/* A line that cannot be parsed may have been an answer. An empty line
+ * terminates a line that a helper left incomplete when it died. */
 void cluster_news(struct cluster *c, const char *line, size_t len)
 {
     struct helper_news n;

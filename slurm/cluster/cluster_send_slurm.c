@@ -1,21 +1,20 @@
-/* cluster_send_slurm.c - what an attempt's state asks for is sent.
+/* cluster_send_slurm.c - send the command that an attempt's phase requires.
  *
- * An attempt is released in steps, each of which is repeated until Slurm
- * shows that it has ended: SIGTERM to the ranks; after the grace SIGKILL to
- * the ranks, so that the batch step sees and writes how they ended; a little
- * later the whole job is ended. One that is pending is just ended.
- */
+ * A release takes several steps, each repeated until Slurm shows that the job
+ * has ended: SIGTERM to the ranks; after the grace period SIGKILL to the ranks,
+ * so that the batch step sees and writes how they ended; a little later scancel
+ * of the whole job. A pending job is just cancelled. */
 #include <math.h>
 #include <signal.h>
 #include <string.h>
 
 #include "slurm/cluster/cluster.h"
 
-/* A SIGTERM that comes before the ranks are there reaches nobody, so until a
- * worker has claimed the lease it is repeated. */
+/* A SIGTERM that arrives before the ranks have started reaches none of them, so
+ * it is repeated until a worker has claimed the lease. */
 static const double TERM_AGAIN_S = 5;
-/* From the SIGKILL to the ranks until the job is ended as well: the batch
- * step has to write the exit file. */
+/* From SIGKILL to the ranks to scancel of the job: the batch step has to write
+ * the exit file. */
 static const double KILL_AFTER_HIT_S = 5;
 /* Slurm itself takes KillWait, 30 s by default, to end a job. */
 static const double KILL_AGAIN_S = 10;
@@ -66,8 +65,8 @@ static void end_ranks(struct cluster *c, struct cluster_attempt *a,
     }
 }
 
-/* Whether there is a job to be ended: in sight, or just acknowledged. One that
- * may have run for long is not killed unseen: its ranks have their grace. */
+/* Whether there is a job to end: in sight, or just accepted. A job that may
+ * have run for long is not killed unseen: its ranks have their grace period. */
 static bool is_releasing(const struct cluster_attempt *a)
 {
     if (!a->is_released || a->slurm_id == 0)
@@ -90,12 +89,12 @@ static void go_on_signalling(struct cluster *c, struct cluster_attempt *a)
 {
     int signo = __builtin_ctzll(a->signals) + 1;
     if (a->phase != CLUSTER_SEEN || a->is != CLUSTER_RUNNING)
-        a->signals = 0; /* there are no ranks */
+        a->signals = 0; /* it has no ranks */
     else if (send_signal(c, a, signo))
         a->signals &= a->signals - 1;
 }
 
-/* A job with its tag that is not, or not any more, the attempt, and lives. */
+/* A live job with its tag that is not, or not any more, the attempt. */
 static const struct cluster_job *stray(const struct cluster *c,
                                        const struct cluster_attempt *a)
 {
@@ -127,7 +126,7 @@ void cluster_advance(struct cluster *c, struct cluster_attempt *a)
         cluster_end_unstarted(c, a);
     if (a->command > 0)
         return;
-    if (wants_exit(a)) { /* which needs no Slurm */
+    if (wants_exit(a)) { /* does not involve Slurm */
         struct helper_cmd cmd = {.op = HELPER_READ_EXIT, .req = a->req};
         if (now_s >= a->retry_s)
             (void)cluster_send(c, a, &cmd, NULL);

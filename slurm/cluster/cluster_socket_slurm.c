@@ -1,10 +1,10 @@
-/* cluster_socket_slurm.c - lines to and from mgpu-slurm-helper.
+/* cluster_socket_slurm.c - the socket to mgpu-slurm-helper: buffered, line by
+ * line.
  *
- * Nothing here blocks. What cannot be written yet is kept, and the number of
- * commands that are under way is bounded, so little is; what is read is
- * handled line by line, a bounded amount in one go, so that a flood of news
- * does not hold the daemon's loop.
- */
+ * Nothing here blocks. Unwritten output is buffered; it stays small because the
+ * number of commands in flight is bounded. Input is handled line by line, a
+ * bounded amount per call, so that a flood of news does not stall the daemon's
+ * loop. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,8 +13,8 @@
 
 enum {
     READ_AT_ONCE = 64 << 10,
-    READ_IN_ONE_GO = 128 << 10, /* 500 jobs: 10 ms to take in */
-    OUT_ENOUGH = 1 << 20,       /* no further command while so much is unsent */
+    READ_IN_ONE_GO = 128 << 10, /* 500 jobs: 10 ms to handle */
+    OUT_ENOUGH = 1 << 20,       /* no further command while more is unsent */
 };
 
 static void die(struct cluster *c, enum err_code code, const char *what)

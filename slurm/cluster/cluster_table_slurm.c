@@ -1,9 +1,8 @@
-/* cluster_table_slurm.c - the table of attempts, and what the daemon still has
- * to hear of each.
+/* cluster_table_slurm.c - the table of attempts, and the notes that are due for
+ * each.
  *
  * An attempt is found by job and number, or by its tag, "mgpu:CLUSTER:41:1".
- * The attempts that have news are in a list, the oldest news first.
- */
+ * The attempts with notes are in a list, the oldest note first. */
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -76,7 +75,7 @@ static const char *copy(char **at, const char *s)
     return p;
 }
 
-/* All strings of the request in one piece. */
+/* Copies all strings of the request into one block. */
 static int copy_strings(struct cluster_attempt *a, struct error *err)
 {
     struct alloc_req *q = &a->req;
@@ -116,7 +115,7 @@ int cluster_new(struct cluster *c, const struct alloc_req *req,
     a->phase = req->ask == ALLOC_NEW ? CLUSTER_TO_SUBMIT : CLUSTER_UNSURE;
     a->may_have_run = req->ask != ALLOC_NEW;
     a->slurm_id = req->native_id ? cluster_id(req->native_id) : 0;
-    a->has_run = a->slurm_id > 0; /* an id is known since it was granted */
+    a->has_run = a->slurm_id > 0; /* an id is known only after a grant */
     a->absent_s = a->completing_s = NAN;
     a->retry_s = a->act_s = a->stray_s = -INFINITY;
     if (copy_strings(a, err) < 0) {

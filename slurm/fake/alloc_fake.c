@@ -1,15 +1,14 @@
 /* alloc_fake.c - an allocator in virtual time; see alloc_fake.h.
  *
- * What is asked for beyond the cluster's size, or scripted so, is refused and
- * forgotten; everything else enters the world (fake_world.c).
+ * A request that exceeds the cluster's size, or is scripted to fail, is refused
+ * and forgotten; every other request enters the world (fake_world.c).
  *
- * Only an allocator is told anything, and only about attempts that it asked
- * for itself: after a restart, as with a request whose answer was lost
- * (`unknown`), the controller has to ask again.
+ * Only allocators receive notes, and only about attempts that they requested
+ * themselves: after a restart, as after a request whose answer was lost
+ * (`unknown`), the controller has to request again.
  *
- * The queue of notes is made large enough when a request is accepted, so
- * that playing events never allocates and never fails.
- */
+ * A request reserves space in the queue of notes when it is accepted, so that
+ * playing events never allocates and never fails. */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -35,7 +34,7 @@ static int fake_inventory(struct alloc *base, struct alloc_node *nodes,
     return 0;
 }
 
-/* REFUSED is a note about something that no table holds. */
+/* REFUSED is a note about an attempt that no table has. */
 static int refuse(struct alloc_fake *a, const struct alloc_req *req,
                   const char *why, struct error *err)
 {
@@ -59,7 +58,7 @@ static int again(struct alloc_fake *a, struct fake_attempt *f,
     return 0;
 }
 
-/* "n1,n3" against the i-th machine, "n<i + 1>". */
+/* Whether "n1,n3" has the i-th machine, "n<i + 1>". */
 static bool is_excluded(const char *list, int32_t i)
 {
     char name[16];
@@ -73,7 +72,7 @@ static bool is_excluded(const char *list, int32_t i)
     return false;
 }
 
-/* One that was not started before, and is not to start any more. */
+/* Handles ALLOC_FIND for an attempt that was not started: it never starts. */
 static int never(struct alloc_fake *a, const struct alloc_req *req,
                  struct error *err)
 {
@@ -206,7 +205,7 @@ static struct fake_attempt *known(struct alloc *base, uint64_t job,
 static int fake_release(struct alloc *base, uint64_t job, int32_t attempt,
                         double grace_s, struct error *err)
 {
-    (void)grace_s; /* a fake rank always heeds SIGTERM */
+    (void)grace_s; /* a fake rank always obeys SIGTERM */
     struct fake_attempt *f = known(base, job, attempt, err);
     if (!f)
         return -1;

@@ -1,9 +1,8 @@
-/* fake.h - what alloc_fake.c and fake_world.c share.
+/* fake.h - internals shared by alloc_fake.c and fake_world.c.
  *
- * The world plays: it has the attempts, the GPUs and the time. The allocator
- * is what a controller speaks to; it hears from the world only about what it
- * asked for itself.
- */
+ * The world simulates the cluster: it has the attempts, the GPUs and the time.
+ * The allocator is the side that a controller calls; it only receives notes
+ * about attempts that it requested itself. */
 #ifndef MGPU_SLURM_FAKE_FAKE_H
 #define MGPU_SLURM_FAKE_FAKE_H
 
@@ -21,14 +20,14 @@ struct fake_attempt {
     int32_t nodes, gpus_per_node;
     bool is_exclusive;
     bool *may_use;  /* owned; by node, its own part of a machine; NULL: any */
-    double ready_s; /* PENDING: when it may be granted */
-    double end_s;   /* RUNNING: when it ends */
+    double ready_s; /* PENDING: earliest time of the grant */
+    double end_s;   /* RUNNING: time of the end */
     struct alloc_fake_outcome outcome;
-    bool is_asked;   /* in this life of the allocator */
+    bool is_asked;   /* requested from this allocator */
     bool is_watched; /* and the answer was not lost */
     int32_t starts, claims, signals, last_signal;
-    char native_id[ALLOC_NATIVE_ID_CAP]; /* as the notes have it */
-    char real_id[ALLOC_NATIVE_ID_CAP];   /* where its worker is */
+    char native_id[ALLOC_NATIVE_ID_CAP]; /* as reported in notes */
+    char real_id[ALLOC_NATIVE_ID_CAP];   /* where its worker really is */
     char place[ALLOC_PLACE_CAP];
     struct fake_attempt *prev, *next; /* live: pending or running, by age */
 };
@@ -41,7 +40,7 @@ struct alloc_fake {
 
 struct alloc_fake_world {
     struct alloc_fake_conf conf;
-    double t_s; /* the last event played */
+    double t_s; /* time of the last event played */
     uint64_t serial;
     struct fake_attempt **all; /* sorted by (job, attempt); owned */
     size_t n_all, cap_all;
@@ -56,37 +55,37 @@ static inline double fake_now(const struct alloc_fake_world *w)
     return w->conf.clock->now_s(w->conf.clock);
 }
 
-/* Everything that is due, in the order of its time. */
+/* Plays all due events in the order of their time. */
 void fake_play(struct alloc_fake_world *w);
-/* NULL when the world never heard of it. */
+/* NULL if the world does not know it. */
 struct fake_attempt *fake_find(const struct alloc_fake_world *w, uint64_t job,
                                int32_t attempt);
-/* Takes f over on success; the youngest of the live ones. */
+/* Owns f on success; f is the youngest of the live ones. */
 int fake_add(struct alloc_fake_world *w, struct fake_attempt *f,
              struct error *err) MUST_CHECK;
 void fake_free(struct fake_attempt *f); /* NULL is fine */
-/* The attempt ends of signo in a moment, unless it ends by itself before. */
+/* Signo ends the attempt in a moment, unless it ends by itself before. */
 void fake_hit(struct alloc_fake_world *w, struct fake_attempt *f, int signo);
-/* Of which machine the node is, and how many nodes that is. */
+/* How many nodes belong to a machine. */
 static inline int32_t fake_parts(const struct alloc_fake_world *w)
 {
     return w->conf.parts > 1 ? w->conf.parts : 1;
 }
 
-/* The node as an inventory has it. */
+/* Fills in the node for an inventory. */
 void fake_node(const struct alloc_fake_world *w, int32_t i,
                struct alloc_node *ret);
 
 /* ---- notes ---------------------------------------------------------------
  */
-/* Room for `more` notes and for all that the live attempts can still cause:
- * a grant and an end each. So playing never allocates. */
+/* Reserves space for `more` notes and for those that live attempts can still
+ * cause: a grant and an end each. So playing never allocates. */
 int fake_reserve(struct alloc_fake *a, size_t more,
                  struct error *err) MUST_CHECK;
-/* Nothing when a is NULL, or does not watch f. */
+/* Does nothing if a is NULL, or does not watch f. */
 void fake_push(struct alloc_fake *a, const struct fake_attempt *f,
                struct alloc_note note);
-/* What the attempt has come to: WAITING, GRANTED, EXITED or LOST. */
+/* Pushes the attempt's present state: WAITING, GRANTED, EXITED or LOST. */
 void fake_push_state(struct alloc_fake *a, const struct fake_attempt *f);
 
 #endif

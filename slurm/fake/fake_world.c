@@ -1,15 +1,14 @@
-/* fake_world.c - the cluster behind the fake allocator; see alloc_fake.h.
+/* fake_world.c - the simulated cluster behind the fake allocator; see
+ * alloc_fake.h.
  *
- * A first-come, first-served cluster: a request becomes ready grant_delay_s
- * after it was made, and the oldest ready request that fits is granted; a
- * younger one never overtakes an older one that waits for GPUs, unless it
- * needs none. One that is held for its own sake (wait_s) is overtaken.
+ * The cluster is first come, first served: a request becomes ready
+ * grant_delay_s after it was made, and the oldest ready request that fits is
+ * granted. A younger request overtakes an older one that is pending for GPUs
+ * only if it needs no GPU. A held request (wait_s) is overtaken.
  *
- * Nothing happens by itself: every call that looks at the world first plays
- * the events that are due, in the order of their time, up to the clock's
- * now. Everything is remembered for ever, so that a key is started at most
- * once.
- */
+ * Time only advances in calls: every call that reads the world first plays the
+ * events that are due, in the order of their time, up to the clock's now. The
+ * world never forgets an attempt, so that a key is started at most once. */
 #include "slurm/fake/fake.h"
 
 #include <assert.h>
@@ -21,8 +20,8 @@
 
 #include "slurm/place_text.h"
 
-/* From the signal to the end of the ranks. Not zero: a controller must cope
- * with an attempt that is released and still there. */
+/* From the signal to the end of the ranks. Not zero: a controller must handle
+ * an attempt that is released and still running. */
 static const double MOMENT_S = 0.1;
 
 /* ---- notes ----------------------------------------------------------------
@@ -50,7 +49,7 @@ static void because(struct alloc_note *note, const char *why,
     (void)error_set(&note->why, ERR_EXTERN, "%s", why ? why : otherwise);
 }
 
-/* It may be told long after. */
+/* The note may be taken long after the end. */
 static int64_t ended_ms(const struct alloc_fake_world *w,
                         const struct fake_attempt *f)
 {
@@ -92,7 +91,7 @@ void fake_push_state(struct alloc_fake *a, const struct fake_attempt *f)
 
 /* ---- the attempts ---------------------------------------------------------
  */
-/* The index of (job, attempt), or where it would have to be inserted. */
+/* The index of (job, attempt), or the index to insert it at. */
 static size_t position(const struct alloc_fake_world *w, uint64_t job,
                        int32_t attempt)
 {
@@ -179,7 +178,7 @@ static int32_t free_on(const struct alloc_fake_world *w, int32_t node)
     return n;
 }
 
-/* Attempts that are alone on their machine have all of its GPUs. */
+/* An attempt that is alone on its machine has all of its GPUs. */
 static int32_t shared_free(const struct alloc_fake_world *w, int32_t node)
 {
     int32_t parts = fake_parts(w), n = w->conf.shared;
@@ -234,7 +233,7 @@ static bool fits(const struct alloc_fake_world *w, const struct fake_attempt *f)
     return n >= f->nodes;
 }
 
-/* Takes `want` GPUs of a machine from its node i on. */
+/* Books `want` GPUs of a machine from its node i on. */
 static void book_on(struct alloc_fake_world *w, struct fake_attempt *f,
                     int32_t i, int32_t want, struct place_text *text)
 {
@@ -260,8 +259,8 @@ static bool has_taken(const struct alloc_fake_world *w, int32_t i,
     return false;
 }
 
-/* The fullest node that has room, as policies expect (policy/placement.h); for
- * one that takes no GPUs the next after `last`. There is one. */
+/* The fullest node with space, as policies expect (policy/placement.h); for a
+ * request without GPUs the next one after `last`. There is always one. */
 static int32_t next_node(const struct alloc_fake_world *w,
                          const struct fake_attempt *f, int32_t last)
 {
@@ -278,8 +277,8 @@ static int32_t next_node(const struct alloc_fake_world *w,
     return best;
 }
 
-/* Takes the first free GPUs of each of its nodes; all of them for one that
- * wants its nodes to itself. */
+/* Books the first free GPUs of each of its nodes; all of them for an exclusive
+ * request. */
 static void book(struct alloc_fake_world *w, struct fake_attempt *f)
 {
     int32_t parts = fake_parts(w), i = -1;
@@ -318,7 +317,7 @@ static void end(struct alloc_fake_world *w, struct fake_attempt *f)
     fake_push_state(w->attached, f);
 }
 
-/* The next event: an attempt that ends, or the oldest waiting one if it fits
+/* The next event: an attempt that ends, or the oldest pending one if it fits
  * now. NULL and INFINITY for none. */
 static struct fake_attempt *next_event(const struct alloc_fake_world *w,
                                        double *ret_s)

@@ -1,8 +1,8 @@
-/* accounting_slurm.c - what Slurm's accounting knows of a job that slurmctld
- * has forgotten.
+/* accounting_slurm.c - query Slurm's accounting for a job that slurmctld has
+ * forgotten.
  *
- * Accounting keeps no comment unless it is told to, so a job is known there
- * by its working directory, which is the attempt's own. */
+ * Accounting stores no comment by default, so the query identifies a job by its
+ * working directory, which is the attempt's own. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 
 enum { EARLIER_S = 3600 }; /* clocks differ */
 
-/* When slurmctld began to run, and whether it keeps accounts. With a second
- * controller the first may have died meanwhile. */
+/* When slurmctld started, and whether it keeps accounts. With a second
+ * controller the first one may have died meanwhile. */
 static int ask_conf(struct helper_news *ret, struct error *err)
 {
     slurm_conf_t *conf = NULL;
@@ -55,14 +55,14 @@ static void take(const slurmdb_job_rec_t *j, struct helper_news *ret)
     ret->signal = ret->signal > 64 ? 0 : ret->signal;
 }
 
-/* One that accounting takes for running may be over all the same: slurmctld
- * has forgotten it, and can tell no end. */
+/* A job that accounting shows as running may be over all the same: slurmctld
+ * has forgotten it, and cannot report its end. */
 static bool has_ended(const slurmdb_job_rec_t *j)
 {
     return (j->state & JOB_STATE_BASE) >= JOB_COMPLETE;
 }
 
-/* The last that ended, unless one has the id that is meant. */
+/* The job that ended last, unless one has the requested id. */
 static void pick(List jobs, const char *dir, uint32_t slurm_id,
                  struct helper_news *ret)
 {

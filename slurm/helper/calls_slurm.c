@@ -1,4 +1,4 @@
-/* calls_slurm.c - starting libslurm, and what its errors mean to us. */
+/* calls_slurm.c - initialize libslurm, and translate its errors. */
 #include "slurm/helper/calls_slurm.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ void rpc_version_text(char *ret, size_t cap)
                    SLURM_VERSION_MINOR(v), SLURM_VERSION_MICRO(v));
 }
 
-/* Loads the plug-ins: lazily, and not safely from several threads at once. */
+/* Loads the plug-ins: libslurm does that lazily, and not thread-safely. */
 static int call_once(void)
 {
     node_info_msg_t *m = NULL;
@@ -40,7 +40,7 @@ int rpc_try(const char *conf)
     return RPC_TRY_UNAVAIL;
 }
 
-/* Says no for good: another try of the same would say it again. */
+/* Permanent refusals: a retry of the same request would fail again. */
 static enum err_code code_of_refusal(int errnum)
 {
     switch (errnum) {
@@ -52,8 +52,8 @@ static enum err_code code_of_refusal(int errnum)
     case ESLURM_PARTITION_ASSOC:
     case ESLURM_GROUP_ID_MISSING:
         return ERR_DENIED;
-    /* These pass: a full queue, a limit of a user or an account, a partition
-     * or a reservation that is not ready. */
+    /* Temporary: a full queue, a limit of a user or an account, a partition or
+     * a reservation that is not ready. */
     case EAGAIN: /* MaxJobCount */
     case ESLURM_NODES_BUSY:
     case ESLURM_IN_STANDBY_MODE:
@@ -85,7 +85,7 @@ static enum err_code code_of_refusal(int errnum)
     }
 }
 
-/* What who is refused can do about it. */
+/* Tells a refused user what to do. */
 static const char *hint(int errnum)
 {
     switch (errnum) {
@@ -105,7 +105,7 @@ static const char *hint(int errnum)
 
 int rpc_fail(int errnum, const char *what, bool *ret_is_sure, struct error *err)
 {
-    /* slurmctld's own answers. */
+    /* an answer of slurmctld itself */
     bool is_answer = errnum == EAGAIN || (errnum >= 2000 && errnum < 3000) ||
                      (errnum >= 8000 && errnum < 9000);
     bool is_unsent = errnum == SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR ||

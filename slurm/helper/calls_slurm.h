@@ -1,8 +1,7 @@
-/* calls_slurm.h - what the files that call libslurm share.
+/* calls_slurm.h - functions shared by the files that call libslurm.
  *
- * Written for Slurm 22.05, whose structures change with every release: the
- * program has to be built again for another one.
- */
+ * Written for Slurm 22.05. libslurm's structures change with every release, so
+ * the program has to be rebuilt for another one. */
 #ifndef MGPU_SLURM_HELPER_CALLS_SLURM_H
 #define MGPU_SLURM_HELPER_CALLS_SLURM_H
 
@@ -13,14 +12,13 @@
 #include "slurm/helper/helper.h"
 #include "slurm/helper/name_lookup.h"
 
-/* Exported by libslurm, but in no header of it. */
+/* Exported by libslurm, but declared in none of its headers. */
 extern char *slurm_job_reason_string(enum job_state_reason inx);
 
-/* Turns Slurm's error number into one of ours, with Slurm's words.
+/* Translates Slurm's error number to our code, with Slurm's text.
  *
- * out  ret_is_sure  NULL is fine; slurmctld said no, or was never reached: a
- *                   request that changes something has changed nothing
- */
+ * out  ret_is_sure  NULL is fine; true: slurmctld refused, or was never
+ *      reached, so a request that changes something has changed nothing */
 int rpc_fail(int errnum, const char *what, bool *ret_is_sure,
              struct error *err);
 
@@ -33,20 +31,20 @@ struct rpc_scan {
     struct names *names;
     struct buf last; /* the "nodes" line that was sent */
     struct buf mine; /* struct helper_job[] */
-    bool is_unsaid;  /* one of them waits, and Slurm has not said for what */
+    bool is_unsaid;  /* a job of ours is pending without a known reason */
 };
 
-/* Slurm's own word for a job's state; "COMPLETING" before a final one while
+/* Slurm's word for a job's state; "COMPLETING" before a final one while
  * resources are not free. */
 const char *rpc_state_word(uint32_t job_state);
 
-/* Appends a "nodes" line if it is another than last time. */
+/* Appends a "nodes" line if it differs from the last one. */
 int rpc_scan_nodes(struct rpc_scan *s, struct buf *news,
                    struct error *err) MUST_CHECK;
-/* Whether a user's job may go to these, "a,b"; NULL: to the default one.
+/* Whether a user's job may use these partitions, "a,b"; NULL: the default one.
  * err  ERR_DENIED; others as for any call: nothing was submitted */
 int rpc_check_partitions(const char *names, struct error *err) MUST_CHECK;
-/* Our job and attempt, from a tag of our cluster; false: it is not. */
+/* Extracts job and attempt from a tag of our cluster; false: it is not one. */
 bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
                   unsigned long long *ret_job, unsigned *ret_attempt);
 

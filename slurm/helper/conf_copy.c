@@ -1,4 +1,5 @@
-/* conf_copy.c - see conf_copy.h. */
+/* conf_copy.c - copy slurm.conf to a memfd and append MessageTimeout; see
+ * conf_copy.h. */
 #include "slurm/helper/conf_copy.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 static const char blanks[] = " \t";
 
-/* Behind `word` and what separates it from its value; NULL: another key. */
+/* The value after `word` and its separator; NULL: another key. */
 static const char *value_of(const char *line, const char *end, const char *word,
                             const char *separators)
 {
@@ -48,13 +49,14 @@ int conf_copy_text(const char *text, const char *dir, int timeout_s,
         is_continued = end - text >= 2 && end[-1] == '\n' && end[-2] == '\\';
         text = end;
     }
-    /* The last value counts, whatever an included file says. */
+    /* The last value counts, including those of included files. */
     return buf_addf(out, err, "\nMessageTimeout=%d\n", timeout_s);
 }
 
 static int to_memfd(const struct buf *b, struct error *err)
 {
-    int fd = memfd_create("slurm.conf", 0); /* not MFD_CLOEXEC: by its path */
+    int fd = memfd_create("slurm.conf", 0); /* not MFD_CLOEXEC: children open
+                                             * it by its path */
     if (fd < 0)
         return error_sys(err, errno, "make a file in memory");
     for (size_t at = 0; at < b->len;) {

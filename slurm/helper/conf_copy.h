@@ -1,16 +1,15 @@
-/* conf_copy.h - our own copy of slurm.conf, with our own time-out.
+/* conf_copy.h - a private copy of slurm.conf with our own MessageTimeout.
  *
- * How long a call of libslurm waits is MessageTimeout in the client's copy
- * of slurm.conf, and nothing else (measured with 22.05). The copy lives in
- * memory, as a path below /proc/self/fd, so that nothing is left behind
- * whoever dies. Relative "Include" lines name files next to the original.
- */
+ * Only MessageTimeout in the client's slurm.conf limits how long a call of
+ * libslurm waits (measured with 22.05). The copy lives in memory, as a path
+ * below /proc/self/fd, so that no file is left behind when a process dies.
+ * Relative "Include" lines refer to files next to the original. */
 #ifndef MGPU_SLURM_HELPER_CONF_COPY_H
 #define MGPU_SLURM_HELPER_CONF_COPY_H
 
 #include "jobs/base/buf.h"
 
-/* in   dir  where the original is */
+/* in   dir  of the original */
 int conf_copy_text(const char *text, const char *dir, int timeout_s,
                    struct buf *out, struct error *err) MUST_CHECK;
 /* out  ret_fd  the copy; the caller closes it, children inherit it

@@ -1,4 +1,4 @@
-/* gres.c - see gres.h. */
+/* gres.c - parse "gpu:h100:2(IDX:0,2)" and its variants; see gres.h. */
 #include "slurm/helper/gres.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static const char *skip_word(const char *p, const char *end, const char *word)
     return (size_t)(end - p) >= n && memcmp(p, word, n) == 0 ? p + n : NULL;
 }
 
-/* Up to max; -1 when there is no digit. */
+/* Parses a number up to max; -1 if there is no digit. */
 static int32_t number(const char **p, const char *end, int32_t max)
 {
     int32_t v = -1;
@@ -20,7 +20,7 @@ static int32_t number(const char **p, const char *end, int32_t max)
     return v;
 }
 
-/* "0,2-5" until something else. */
+/* Parses "0,2-5" up to any other character. */
 static void read_indexes(const char *p, const char *end, struct gres_gpu *ret)
 {
     while (p < end) {
@@ -41,7 +41,7 @@ static void read_indexes(const char *p, const char *end, struct gres_gpu *ret)
     }
 }
 
-/* p is behind "gpu". */
+/* p is after "gpu". */
 static bool read_gpu(const char *p, const char *end, struct gres_gpu *ret)
 {
     *ret = (struct gres_gpu){.n = 0};
@@ -112,7 +112,7 @@ int32_t gres_indexes(const char *text, const char *type,
     return n;
 }
 
-/* A new one at ret[n], if there is room; NULL when not. */
+/* Appends a type at ret[n], if there is room; else NULL. */
 static struct gres_kind *kind_of(const struct gres_gpu *g,
                                  struct gres_kind *ret, size_t *n)
 {
@@ -131,7 +131,7 @@ static struct gres_kind *kind_of(const struct gres_gpu *g,
 size_t gres_kinds(const char *total, const char *used,
                   struct gres_kind ret[GRES_KINDS_MAX])
 {
-    unsigned char at[GRES_GPUS_MAX] = {0}; /* not asked for */
+    unsigned char at[GRES_GPUS_MAX] = {0}; /* not used */
     struct gres_gpu g;
     size_t n = 0;
     while (gres_next(&total, &g)) {
@@ -139,7 +139,7 @@ size_t gres_kinds(const char *total, const char *used,
         if (k != NULL)
             k->total += g.n;
     }
-    /* With one type only, Slurm may name it in one of the two. */
+    /* With one type only, Slurm may omit it in one of the two strings. */
     for (size_t i = 0; i < n; i++)
         ret[i].used = gres_indexes(used, n > 1 ? ret[i].type : NULL, at);
     if (n == 0)

@@ -1,20 +1,19 @@
-/* helper.c - mgpu-slurm-helper: the supervisor.
+/* helper.c - main of mgpu-slurm-helper: the supervisor.
  *
  *   mgpu-ctld ==3== rpc child (libslurm)     == is a socket that is shared
  *            \=4=== files child                 with the supervisor
  *
- * libslurm ends the process that it is in when it does not like something
- * (fatal() is exit(1)), and can be hung by a slurmctld that hangs. So it has
- * a process of its own, and this one starts it again: after 1 s, and after
- * up to 5 s when it dies again at once. The daemon keeps its socket all the
- * while and hears a new "hello". What a child prints is passed on, but not
- * more than a person can read: libslurm says the same about every call that
- * fails.
+ * libslurm exits the process on some errors (fatal() is exit(1)), and blocks
+ * when slurmctld hangs. So it runs in a process of its own, which the
+ * supervisor restarts: after 1 s, and after up to 5 s if it dies again at once.
+ * The daemon keeps its socket meanwhile and receives a new "hello". The
+ * supervisor forwards the output of a child at a limited rate: libslurm prints
+ * the same error for every call that fails.
  *
- * When the daemon is gone, all ends: the sockets hang up. A supervisor that
- * is killed takes its children along (PR_SET_PDEATHSIG; it has one thread, so
- * the "parent" that the kernel watches is the whole process).
- */
+ * When the daemon exits, the sockets hang up and all processes exit. When the
+ * supervisor is killed, the kernel kills its children (PR_SET_PDEATHSIG; the
+ * supervisor has one thread, so the "parent" that the kernel watches is the
+ * whole process). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -35,9 +34,9 @@
 #include "slurm/helper/helper.h"
 
 static const double BACKOFF_FIRST_S = 1, BACKOFF_MAX_S = 5;
-/* One that lived for so long did not die of the same again. */
+/* A child that lived this long did not die of the previous error. */
 static const double GOOD_LIFE_S = 60;
-/* So many lines at once, then one in so many seconds. */
+/* This many lines at once, then one line per LINE_EVERY_S. */
 static const double LINES_BURST = 20, LINE_EVERY_S = 10;
 enum { LINE_CAP = 512 };
 
@@ -45,12 +44,12 @@ enum { RPC, FILES, N_CHILDREN };
 
 struct child {
     const char *name;
-    int socket; /* -1: this one is not wanted */
-    pid_t pid;  /* 0: does not run */
-    int err_fd; /* what it prints; -1 */
+    int socket; /* -1: not configured */
+    pid_t pid;  /* 0: not running */
+    int err_fd; /* its standard error; -1 */
     uint64_t generation;
     double started_s, start_at_s, backoff_s;
-    char line[LINE_CAP]; /* a line that has not ended yet */
+    char line[LINE_CAP]; /* an incomplete line */
     size_t len;
     double tokens, counted_s;
     unsigned n_dropped;
@@ -58,7 +57,7 @@ struct child {
 
 struct supervisor {
     const struct helper_conf *conf;
-    sigset_t before; /* the signal mask that we were born with */
+    sigset_t before; /* the signal mask at start */
     int signal_fd;
     struct child children[N_CHILDREN];
 };
@@ -197,7 +196,7 @@ static void reap(struct supervisor *s)
             if (c->pid != pid)
                 continue;
             c->pid = 0;
-            while (c->err_fd >= 0 && read_lines(c)) /* its last words */
+            while (c->err_fd >= 0 && read_lines(c)) /* its last lines */
                 ;
             if (now_s() - c->started_s > GOOD_LIFE_S)
                 c->backoff_s = BACKOFF_FIRST_S;
@@ -222,7 +221,7 @@ static int wait_ms(const struct supervisor *s)
     return (int)(wait_s * 1e3) + 1;
 }
 
-/* false: it is time to go. */
+/* false: exit. */
 static bool turn(struct supervisor *s)
 {
     struct pollfd p[1 + 2 * N_CHILDREN] = {
@@ -231,7 +230,7 @@ static bool turn(struct supervisor *s)
         struct child *c = &s->children[i];
         if (c->socket >= 0 && c->pid == 0 && c->start_at_s <= now_s())
             start(s, i);
-        p[1 + i] = (struct pollfd){.fd = c->socket}; /* hanging up, only */
+        p[1 + i] = (struct pollfd){.fd = c->socket}; /* only hang-ups */
         p[1 + N_CHILDREN + i] =
             (struct pollfd){.fd = c->err_fd, .events = POLLIN};
     }
@@ -270,7 +269,7 @@ static bool is_socket(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
 }
 
-/* libslurm and its plugins look at these. */
+/* libslurm and its plug-ins read these. */
 static void clean_environment(void)
 {
     static const char *const prefixes[] = {"SLURM",  "SPANK", "SALLOC",
@@ -289,7 +288,7 @@ static void clean_environment(void)
         }
         memcpy(name, environ[i], n);
         name[n] = '\0';
-        (void)unsetenv(name); /* moves the rest up */
+        (void)unsetenv(name); /* the rest moves up */
     }
 }
 
@@ -312,7 +311,7 @@ static int set_up(struct supervisor *s, struct error *err)
     if (is_socket(HELPER_FILES_FD))
         s->children[FILES].socket = HELPER_FILES_FD;
     (void)sigaction(SIGPIPE, &ignore, NULL);
-    /* A terminal's: the daemon decides, and hangs up when it ends. */
+    /* From a terminal: the daemon decides, and hangs up when it exits. */
     (void)sigaction(SIGINT, &ignore, NULL);
     (void)sigaction(SIGHUP, &ignore, NULL);
     (void)sigemptyset(&set);

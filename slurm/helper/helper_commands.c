@@ -1,4 +1,4 @@
-/* helper_commands.c - what each command does, and who may ask for it. */
+/* helper_commands.c - check and execute the daemon's commands. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "slurm/as_user/protected_uids.h"
 #include "slurm/helper/helper.h"
 
-/* The daemon may have been taken over: it gets its own user, or in system
- * mode everybody but root, and those who are worth as much. */
+/* A compromised daemon must gain nothing: it may act for its own user, or in
+ * system mode for all users but root and the accounts that are as powerful. */
 static int check_uid(const struct helper_conf *c, uid_t uid, struct error *err)
 {
     if (!c->is_system && uid != geteuid())
@@ -24,7 +24,7 @@ static int check_uid(const struct helper_conf *c, uid_t uid, struct error *err)
                                         : 0;
 }
 
-/* A tag of ours: "mgpu:<cluster>:..". */
+/* Requires a tag of our cluster: "mgpu:<cluster>:..". */
 static int check_tag(const struct helper_conf *c, const char *tag,
                      struct error *err)
 {
@@ -53,7 +53,7 @@ static void add_defaults(const struct helper_conf *c, struct alloc_req *r)
     or_default(&r->where.reservation, d->reservation);
     if (r->gpus_per_node > 0)
         or_default(&r->where.gpu_type, d->gpu_type);
-    /* As the inventory calls those to which Slurm gives no type. */
+    /* The inventory's name for GPUs to which Slurm gives no type. */
     if (r->where.gpu_type && strcmp(r->where.gpu_type, "gpu") == 0)
         r->where.gpu_type = NULL;
     if (r->where.cpus_per_gpu == 0)
@@ -63,8 +63,8 @@ static void add_defaults(const struct helper_conf *c, struct alloc_req *r)
     r->where.exclusive = r->where.exclusive || d->exclusive;
 }
 
-/* What keeps the files from being written, and may pass, is told by one code:
- * it is the user's file system, not Slurm. */
+/* A temporary failure to write the files has one code: the cause is the user's
+ * file system, not Slurm. */
 static int dir_failed(struct error *err)
 {
     if (err->code == ERR_BUSY || err->code == ERR_TIMEOUT ||

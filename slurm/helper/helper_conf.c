@@ -1,8 +1,7 @@
-/* helper_conf.c - mgpu-slurm-helper's command line.
+/* helper_conf.c - the command line of mgpu-slurm-helper.
  *
- * The daemon starts the helper; what the helper may do is decided here and
- * by nothing that the daemon says later.
- */
+ * The daemon starts the helper; only this command line decides what the helper
+ * may do, not the daemon's later commands. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +114,8 @@ static int take_number(int opt, const char *arg, struct helper_conf *c,
 {
     double v;
     switch (opt) {
-    case OPT_CALL_TIMEOUT: /* whole seconds; libslurm gives up one earlier */
+    case OPT_CALL_TIMEOUT: /* whole seconds; libslurm gives up one second
+                            * earlier */
         return number(opt, arg, 2, 3600, &c->call_timeout_s, err);
     case OPT_POLL:
         return number(opt, arg, 0.05, 3600, &c->poll_s, err);
@@ -180,7 +180,7 @@ static int take(int opt, const char *arg, struct helper_conf *c,
     }
 }
 
-/* The values go where a line's values go, so the same rules hold. */
+/* The values are used in commands, so the same rules apply. */
 static int check_words(const struct helper_conf *c, struct error *err)
 {
     struct helper_cmd cmd = {.op = HELPER_SUBMIT,

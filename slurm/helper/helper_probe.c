@@ -1,10 +1,9 @@
-/* helper_probe.c - where commands wait until libslurm is safe to call.
+/* helper_probe.c - answer commands until libslurm is safe to call.
  *
- * A mistake in slurm.conf, or a plug-in that is missing, ends the process
- * that calls libslurm. So a child tries first, with what it prints caught,
- * and as long as that fails the daemon hears why Slurm is down. There are no
- * threads yet, so fork(2) is safe.
- */
+ * An error in slurm.conf, or a missing plug-in, ends the process that calls
+ * libslurm. So a trial child calls it first, with its output captured, and as
+ * long as that fails the daemon receives the reason why Slurm is down. There
+ * are no threads yet, so fork(2) is safe. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,7 +26,7 @@ struct trial {
     int err_fd;
     char said[256]; /* the last line that it printed */
     size_t len;
-    bool is_over; /* the line ended: the next byte begins another */
+    bool is_over; /* the line is complete: the next byte begins another */
 };
 
 static double now_s(void)
@@ -106,8 +105,8 @@ static void answer_all(struct helper *h, struct helper_in *in)
     }
 }
 
-/* Serves until fd can be read (-1: none) or the time has come. As long as
- * nothing is known to be wrong, commands wait. */
+/* Serves until fd is readable (-1: none) or the time is up. Commands wait as
+ * long as no error is known. */
 static void serve_until(struct helper *h, struct helper_in *in, int fd,
                         double until_s)
 {
@@ -121,8 +120,9 @@ static void serve_until(struct helper *h, struct helper_in *in, int fd,
     }
 }
 
-/* err what it said, or how it ended; ERR_UNAVAIL only that Slurm does not
- *     answer */
+/* Ends the trial child.
+ * err its last line, or its exit status; ERR_UNAVAIL: only that Slurm does not
+ *      answer */
 static int end(struct trial *t, bool is_late, struct error *err)
 {
     int status = 0;
@@ -146,7 +146,7 @@ static int try_once(struct helper *h, struct helper_in *in, int conf_fd,
                     struct error *err)
 {
     struct trial t;
-    /* Two calls' worth and more: munged alone may take 2 s to fail. */
+    /* More than two calls: munged alone may take 2 s to fail. */
     double until_s = now_s() + 2 * h->conf->call_timeout_s + 10;
     if (begin(&t, conf_fd, err) < 0)
         return -1;

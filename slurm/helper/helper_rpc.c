@@ -1,15 +1,14 @@
-/* helper_rpc.c - the child that answers: threads and their queue.
+/* helper_rpc.c - the child that executes commands: its threads and their queue.
  *
- * The main thread reads commands and queues them; WORKERS threads take them
- * from there, so that a call that hangs does not hold up the others; one
- * more polls. All of them write to the socket, a whole number of lines at a
- * time. When the queue is full the main thread waits, and the daemon's
- * socket fills: it must not mind.
+ * The main thread reads commands and queues them; WORKERS threads execute them,
+ * so that a call that hangs does not delay the others; one more thread polls.
+ * All of them write complete lines to the socket. When the queue is full the
+ * main thread waits, and the daemon's socket fills up; the daemon has to
+ * tolerate that.
  *
  * A child may be killed in the middle of a line, in either direction. So
- * "hello" begins with an empty line, which ends a line that was cut short,
- * and what comes first from the daemon may be the tail of a command.
- */
+ * "hello" begins with an empty line, which terminates an incomplete one, and
+ * the first input from the daemon may be the rest of a command. */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@
 #include "slurm/helper/helper.h"
 
 enum { WORKERS = 4, QUEUE_CAP = 64 };
-/* After a command the world is about to change; then not at once again. */
+/* After a command the state is about to change; wait a moment, then scan. */
 static const double POKED_S = 0.1;
 
 struct queue {
@@ -80,7 +79,7 @@ static void *work(void *arg)
     }
 }
 
-/* Until the time for the next look, or a little after a poke. */
+/* Sleeps until the next scan is due, or a little after a poke. */
 static void rest(struct helper *h, double began_s)
 {
     double until_s = began_s + h->conf->poll_s;
@@ -110,7 +109,7 @@ static void *look(void *arg)
         buf_reset(&news);
         if (rpc_scan_once(crew->scan, crew->h->seen, &news, &err) < 0) {
             helper_down(crew->h, &err);
-            /* libslurm reads it only once; perhaps slurmctld has moved. */
+            /* libslurm reads slurm.conf only once; slurmctld may have moved. */
             if (helper_has_new_conf(crew->h)) {
                 log_notice("helper", "slurm.conf has changed: starting anew");
                 _exit(0);
@@ -146,7 +145,8 @@ static void set_up(struct helper *h, const struct helper_conf *conf, int fd,
     (void)pthread_mutex_init(&h->out_lock, NULL);
     (void)pthread_mutex_init(&h->lock, NULL);
     (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* as now_s() */
+    (void)pthread_condattr_setclock(&attr,
+                                    CLOCK_MONOTONIC); /* the clock of now_s() */
     (void)pthread_cond_init(&h->wake, &attr);
     if (seen_create(&h->seen, err) < 0)
         _exit(1);

@@ -1,6 +1,5 @@
-/* helper_state.c - whether Slurm answers, as all threads of the helper's child
- * know it, and the line to the daemon when that changes.
- */
+/* helper_state.c - whether Slurm answers, shared by all threads of the child; a
+ * change sends a line to the daemon. */
 #include <string.h>
 
 #include "jobs/base/clock.h"

@@ -1,4 +1,5 @@
-/* known_jobs.c - see known_jobs.h. */
+/* known_jobs.c - two lists, scanned and recent jobs, behind one lock; see
+ * known_jobs.h. */
 #include "slurm/helper/known_jobs.h"
 
 #include <pthread.h>
@@ -9,12 +10,12 @@ struct recent {
     char tag[HELPER_TAG_CAP];
     uid_t uid;
     uint32_t slurm_id; /* 0: being submitted */
-    uint64_t since;    /* the number of the last scan that had begun */
+    uint64_t since;    /* number of the last scan that had begun */
 };
 
 struct seen {
     pthread_mutex_t lock;
-    struct helper_job *jobs; /* by slurm_id; of the last scan */
+    struct helper_job *jobs; /* of the last scan, sorted by slurm_id */
     size_t n;
     struct buf recent; /* struct recent[] */
     uint64_t n_begun;
@@ -73,7 +74,7 @@ static int ask(struct seen *s, const char *tag, uid_t uid,
         *ret_id = r->slurm_id;
         return 0;
     }
-    /* Of several the latest: that is the one the daemon asked for last. */
+    /* If there are several, the latest: the daemon requested that one last. */
     for (size_t i = s->n; i-- > 0;)
         if (s->jobs[i].uid == uid && strcmp(s->jobs[i].tag, tag) == 0) {
             *ret = SEEN_BEFORE;
@@ -145,8 +146,8 @@ static int tell(enum helper_ev ev, const struct helper_job *j, uint64_t seq,
     return helper_news_encode(&n, news, NULL);
 }
 
-/* Both lists are sorted. An id that was given to another job is that one's
- * end and this one's beginning. */
+/* Both lists are sorted. If an id was given to another job, the old job is gone
+ * and the new one is new. */
 static int tell_changes(const struct helper_job *old, size_t n_old,
                         const struct helper_job *now, size_t n_now,
                         struct buf *news)
@@ -168,7 +169,7 @@ static int tell_changes(const struct helper_job *old, size_t n_old,
     return rc;
 }
 
-/* From here on the scan knows better. */
+/* From here on the scan decides. */
 static void forget_recent(struct seen *s, uint64_t when)
 {
     size_t n;
@@ -191,7 +192,7 @@ int seen_scan_end(struct seen *s, uint64_t when, const struct helper_job *jobs,
         memcpy(copy, jobs, n * sizeof(*copy));
         qsort(copy, n, sizeof(*copy), by_id);
     }
-    /* Only the poller writes the list, so it may be read without the lock. */
+    /* Only the poller writes the list, so it may read it without the lock. */
     if (tell_changes(s->jobs, s->n, copy, n, news) < 0 ||
         tell(HELPER_SCAN, NULL, when, news) < 0) {
         news->len = before;

@@ -1,9 +1,8 @@
-/* line_io.c - lines between the helper's child and the daemon.
+/* line_io.c - read and write lines between the helper's child and the daemon.
  *
- * Commands come as lines, news and replies go as lines, whole ones, whichever
- * thread sends them. When the daemon has closed the socket the process exits:
- * nobody needs its answers.
- */
+ * Commands, news and replies are complete lines, whichever thread sends them.
+ * When the daemon has closed the socket the process exits: no reader is
+ * left. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -22,7 +21,7 @@ void helper_send(struct helper *h, const struct buf *lines)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            _exit(0); /* nobody listens */
+            _exit(0); /* no reader is left */
         at += (size_t)n;
     }
     (void)pthread_mutex_unlock(&h->out_lock);
@@ -72,7 +71,7 @@ bool helper_next(struct helper *h, struct helper_in *in, struct helper_cmd *ret)
             return true;
         if (is_tail || n == 0)
             continue;
-        /* Its id is not known; the daemon never sends such a line. */
+        /* Its id is unknown; the daemon never sends such a line. */
         struct helper_news no = {
             .ev = HELPER_REPLY, .is_sure = true, .why = err};
         helper_send_news(h, &no);

@@ -1,4 +1,4 @@
-/* name_lookup.c - see name_lookup.h. */
+/* name_lookup.c - a cache that one thread fills; see name_lookup.h. */
 #include "slurm/helper/name_lookup.h"
 
 #include <netdb.h>
@@ -12,15 +12,15 @@
 #include "jobs/base/buf.h"
 #include "jobs/base/clock.h"
 
-/* What was not found is asked again after a while, and so is what was. */
+/* Interval to refresh an entry, and to retry a failed one. */
 static const double AGAIN_S = 600, FAILED_AGAIN_S = 30;
 enum { HOST_CAP = 256, ENTRIES_MAX = 100000 };
 
 struct entry {
-    bool is_host, is_asked; /* is_asked: waits for the thread */
+    bool is_host, is_asked; /* is_asked: queued for the thread */
     uid_t uid;
     char host[HOST_CAP];
-    char value[NAME_USER_CAP]; /* "" not known */
+    char value[NAME_USER_CAP]; /* "" unknown */
     double again_s;
 };
 
@@ -85,7 +85,7 @@ static void *ask(void *arg)
         e.again_s = clock_real.now_s(&clock_real) +
                     (e.value[0] ? AGAIN_S : FAILED_AGAIN_S);
         (void)pthread_mutex_lock(&n->lock);
-        all = entries(n, &count); /* entries are only ever added */
+        all = entries(n, &count); /* the array only grows */
         all[i] = e;
     }
 }

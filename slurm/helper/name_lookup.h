@@ -1,8 +1,9 @@
-/* name_lookup.h - users' names and hosts' addresses, without waiting for them.
+/* name_lookup.h - cached lookup of user names and host addresses that never
+ * blocks.
  *
- * Both come from services that may hang (LDAP, DNS), so one thread asks, and
- * who wants to know gets what is known now: the number, or "", until then.
- */
+ * Both come from services that may hang (LDAP, DNS), so one thread queries
+ * them. A caller gets the cached value: the number, or "", until the answer has
+ * come. */
 #ifndef MGPU_SLURM_HELPER_NAME_LOOKUP_H
 #define MGPU_SLURM_HELPER_NAME_LOOKUP_H
 
@@ -18,7 +19,7 @@ struct names;
 int names_create(struct names **ret, struct error *err) MUST_CHECK;
 
 void names_user(struct names *n, uid_t uid, char ret[NAME_USER_CAP]);
-/* out  ret  numeric; "" not known (yet) */
+/* out  ret  numeric; "" unknown (so far) */
 void names_address(struct names *n, const char *host,
                    char ret[NAME_ADDRESS_CAP]);
 

@@ -1,8 +1,9 @@
-/* nodes_slurm.c - the inventory: what each node has, and what is left of it.
+/* nodes_slurm.c - the inventory: what each node has, and how much of it is
+ * free.
  *
- * A GPU that Slurm has not given away is free for us only if the CPUs and
- * the memory that go with it are free as well. A node with GPUs of several
- * types is several entries (alloc.h). */
+ * A GPU that Slurm has not allocated is free for us only if the CPUs and the
+ * memory that go with it are free, too. A node with GPUs of several types has
+ * several entries (alloc.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,12 @@
 #include "slurm/helper/gres.h"
 #include "slurm/place_text.h"
 
-/* While the list is made; index is the node's in Slurm's table. */
+/* State while the list is built; index is the node's in Slurm's table. */
 struct list {
     struct rpc_scan *s;
     struct alloc_node *nodes; /* [from[n]], the entries */
-    size_t *from;             /* [n + 1], by index: its first entry; a hole in
-                                 the table has none */
+    size_t *from;             /* [n + 1], by index: its first entry; an
+                               * unused index of the table has none */
     bool *is_in_up_part;      /* [n] */
     size_t n;
 };
@@ -30,7 +31,7 @@ static void copy(char *ret, size_t cap, const char *text)
     ret[n] = '\0';
 }
 
-/* Adds a word to a list of words; what does not fit is left out. */
+/* Appends a word to a list of words; drops it if it does not fit. */
 static void join(char *ret, size_t cap, const char *separator, const char *word)
 {
     size_t n = strlen(ret);
@@ -75,7 +76,7 @@ static const char *bad_state(uint32_t state)
     return NULL;
 }
 
-/* Jobs that have ended count until nothing of them is left. */
+/* Ended jobs count until their resources are free. */
 static bool is_busy(uint32_t state)
 {
     uint32_t base = state & NODE_STATE_BASE;
@@ -94,7 +95,7 @@ static void set_state(const struct list *l, const node_info_t *n,
     ret->is_busy = is_busy(n->node_state);
     if (bad == NULL)
         return;
-    /* The reason that Slurm has is why it was drained. */
+    /* Slurm's reason is the reason of the drain. */
     if (!ret->is_drained && (n->node_state & NODE_STATE_DRAIN))
         more = ", drained";
     if (n->reason == NULL || n->reason[0] == '\0') {
@@ -114,7 +115,7 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* For so many GPUs there are CPUs and memory: at all, or left by others. */
+/* For how many GPUs there are CPUs and memory: in total, or free. */
 static int32_t gpus_for(const struct helper_conf *c, const node_info_t *n,
                         int32_t cpus_taken, uint64_t mb_taken)
 {
@@ -133,7 +134,7 @@ static int32_t gpus_for(const struct helper_conf *c, const node_info_t *n,
 static int32_t gpus_for_left(const struct helper_conf *c, const node_info_t *n)
 {
     uint16_t cpus = 0;
-    uint64_t memory = 0; /* slurm.h says uint32_t; what is written is 64 bits */
+    uint64_t memory = 0; /* slurm.h says uint32_t; Slurm writes 64 bits */
     (void)slurm_get_select_nodeinfo(n->select_nodeinfo, SELECT_NODEDATA_SUBCNT,
                                     NODE_STATE_ALLOCATED, &cpus);
     (void)slurm_get_select_nodeinfo(n->select_nodeinfo,
@@ -142,7 +143,7 @@ static int32_t gpus_for_left(const struct helper_conf *c, const node_info_t *n)
     return gpus_for(c, n, cpus, memory);
 }
 
-/* out  ret  as many as n has types */
+/* out  ret  one entry per type of n */
 static void set_node(const struct list *l, const node_info_t *n,
                      struct alloc_node *ret)
 {
@@ -171,8 +172,8 @@ static void set_node(const struct list *l, const node_info_t *n,
 }
 
 /* ---- from other lists ---------------------------------------------------- */
-/* Calls each() for the nodes of pairs of indexes that end with -1; the nodes'
- * entries are from[i] to from[i + 1]. */
+/* Calls each() for the nodes in a list of index pairs that ends with -1; a
+ * node's entries are from[i] to from[i + 1]. */
 static void each_node(struct list *l, const int32_t *inx, void *arg,
                       void (*each)(struct list *, size_t, void *))
 {
@@ -227,7 +228,7 @@ static void set_lists(struct list *l)
 }
 
 /* ---- who holds what ------------------------------------------------------ */
-/* "0,1" of those of this type, from Slurm's "gpu:h100:2(IDX:0-1)". */
+/* Indexes "0,1" of GPUs of this type, from Slurm's "gpu:h100:2(IDX:0-1)". */
 static void indexes(const char *gres, const char *type, char *ret, size_t cap)
 {
     unsigned char at[GRES_GPUS_MAX] = {0};
@@ -270,7 +271,7 @@ static void name_holder(const struct rpc_scan *s, const slurm_job_info_t *j,
 struct holder {
     const slurm_job_info_t *job;
     char name[NAME_USER_CAP + 32];
-    uint32_t n; /* nodes that were passed; Slurm's details are in this order */
+    uint32_t n; /* number of nodes visited; Slurm's details are in this order */
 };
 
 static void add_holder(struct list *l, size_t i, void *arg)
@@ -284,7 +285,7 @@ static void add_holder(struct list *l, size_t i, void *arg)
         struct alloc_node *n = &l->nodes[at];
         char gpus[96];
         char part[sizeof(gpus) + sizeof(h->name)];
-        n->is_busy = 1; /* to Slurm a node whose jobs are suspended is idle */
+        n->is_busy = 1; /* Slurm shows a node with suspended jobs as idle */
         indexes(gres, is_one ? NULL : n->gpu_type, gpus, sizeof(gpus));
         if (gpus[0] == '\0')
             continue;

@@ -1,17 +1,17 @@
-/* partitions_slurm.c - partitions that are root's alone.
+/* partitions_slurm.c - refuse partitions that are reserved for root.
  *
- * The helper of a system submits as root, for whom RootOnly is no obstacle.
- * It is one for the users. (AllowGroups, AllowAccounts and the rest are about
- * whose job it is, and Slurm's to judge.) */
+ * In system mode the helper submits as root, so RootOnly would not stop it;
+ * this check enforces RootOnly for the users. (AllowGroups, AllowAccounts and
+ * the rest apply to the job's owner, and Slurm enforces them.) */
 #include <pthread.h>
 #include <string.h>
 
 #include "slurm/helper/calls_slurm.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static partition_info_msg_t *known; /* the last that was loaded */
+static partition_info_msg_t *known; /* the last one loaded */
 
-/* As of now: it takes a word from slurmctld if nothing has changed. */
+/* Refreshes it: one message from slurmctld if nothing has changed. */
 static int refresh(struct error *err)
 {
     partition_info_msg_t *m = NULL;

@@ -1,11 +1,12 @@
-/* scan_slurm.c - one look at everything: jobs, nodes, partitions.
+/* scan_slurm.c - one scan of Slurm: jobs, nodes, partitions.
  *
- * Each list is loaded only if it has changed since the last time, as far as
- * Slurm's seconds can tell; after a failure everything is loaded again. What a
- * job waits for is found while the lock of all jobs comes and goes, and is
- * stamped with the time at which the search began: who has looked in between
- * is told of no change. So jobs are loaded anyhow while that of one of ours is
- * not known. */
+ * Each list is loaded only if it has changed since the last scan, within the
+ * resolution of Slurm's time stamps, seconds; after a failure everything is
+ * loaded again. slurmctld finds the reason of a pending job while it holds the
+ * lock of all jobs only intermittently, and stamps the change with the start of
+ * that search: a client that loaded the list during the search sees no change
+ * later. So jobs are loaded on every scan while the reason of one of ours is
+ * unknown. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static void forget(struct rpc_scan *s)
 }
 
 /* ---- loading ------------------------------------------------------------- */
-/* rc and errno of a call that may say that nothing has changed. */
+/* Evaluates rc and errno of a call that may report "no change". */
 static int loaded(int rc, bool *ret_is_new, const char *what, struct error *err)
 {
     *ret_is_new = rc == SLURM_SUCCESS;
@@ -100,7 +101,7 @@ static int load_resvs(struct rpc_scan *s, struct error *err)
     reserve_info_msg_t *m = NULL;
     bool is_new;
     int rc = slurm_load_reservations(s->resvs ? s->resvs->last_update : 0, &m);
-    /* PrivateData: they are not for us to see, so not for us to use. */
+    /* PrivateData: we may not see them, so we may not use them. */
     if (rc != SLURM_SUCCESS && slurm_get_errno() == ESLURM_ACCESS_DENIED)
         return 0;
     if (loaded(rc, &is_new, "reservations", err) < 0)
@@ -121,7 +122,7 @@ bool rpc_scan_tag(const struct helper_conf *c, const char *comment,
         strncmp(comment, "mgpu:", 5) != 0 ||
         strncmp(comment + 5, c->cluster, n) != 0 || comment[5 + n] != ':')
         return false;
-    /* Anybody may write anything into a comment. */
+    /* A comment may hold anything. */
     if (comment[strspn(comment, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "abcdefghijklmnopqrstuvwxyz0123456789:._-")])
         return false;
@@ -154,8 +155,8 @@ static void copy(char *ret, size_t cap, const char *text)
     ret[n] = '\0';
 }
 
-/* As squeue shows it: what the administrator or Slurm has put into words,
- * else the reason's name. */
+/* As squeue shows it: the text of the administrator or of Slurm, else the
+ * reason's name. */
 static void set_reason(const slurm_job_info_t *j, struct helper_job *ret)
 {
     copy(ret->reason, sizeof(ret->reason),
@@ -201,7 +202,7 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
     set_reason(j, ret);
     set_place(j, ret);
     if ((j->job_state & JOB_STATE_BASE) >= JOB_COMPLETE) {
-        /* As wait(2) has it. */
+        /* As in wait(2). */
         ret->exit_code = (int32_t)((j->exit_code >> 8) & 0xff);
         ret->signal = (int32_t)(j->exit_code & 0x7f);
         ret->signal = ret->signal > 64 ? 0 : ret->signal;
@@ -209,7 +210,8 @@ static void describe(const slurm_job_info_t *j, struct helper_job *ret)
     }
 }
 
-/* What Slurm refused at once leaves a record, too; the reply said it all. */
+/* A job that Slurm refused at once leaves a record, too; the reply has reported
+ * it. */
 static bool was_refused(const slurm_job_info_t *j)
 {
     return (j->job_state & JOB_STATE_BASE) == JOB_FAILED &&

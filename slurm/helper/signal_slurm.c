@@ -1,7 +1,7 @@
-/* signal_slurm.c - end or signal a job, if it is still the one we mean.
+/* signal_slurm.c - end or signal a job, after checking that it is still ours.
  *
- * After a crash slurmctld gives the ids of jobs that it has forgotten to
- * others, so an id alone says nothing: comment and user must be ours. */
+ * After a crash slurmctld reuses the ids of jobs that it has forgotten, so an
+ * id alone identifies nothing: comment and user must be ours. */
 #include <signal.h>
 #include <string.h>
 
@@ -26,16 +26,17 @@ static int check(const job_info_msg_t *m, uint32_t id, const char *tag,
     return error_set(err, ERR_NOTFOUND, "Slurm has no job %u", id);
 }
 
-/* SIGTERM to the batch step is what Slurm sends when it ends the job
- * (end_cause.h); mgpu-batch takes SIGINT for it. */
+/* Slurm sends SIGTERM to the batch step when it ends the job (end_cause.h); so
+ * the helper sends SIGINT instead, which mgpu-batch treats like SIGTERM. */
 static int batch_signal(const struct helper_conf *conf, int signo)
 {
     return conf->launcher == BATCH_MPIRUN && signo == SIGTERM ? SIGINT : signo;
 }
 
-/* Under mpirun the ranks of the first node belong to the batch step, and its
- * daemons on the others kill theirs when they get SIGTERM. SIGKILL is for the
- * daemons all the same: mgpu-batch has to live and say how the ranks ended. */
+/* Under mpirun the ranks of the first node belong to the batch step, and
+ * mpirun's daemons on other nodes kill their ranks on SIGTERM. SIGKILL still
+ * goes to the daemons only: mgpu-batch has to live and record how the ranks
+ * ended. */
 static uint16_t flags_for(const struct helper_conf *conf, int signo)
 {
     return conf->launcher == BATCH_MPIRUN && signo != SIGKILL ? KILL_JOB_BATCH
@@ -55,7 +56,7 @@ int rpc_signal(const struct helper_conf *conf, uint32_t slurm_id,
     slurm_free_job_info_msg(m);
     if (rc < 0)
         return -1;
-    /* SIGKILL to the ranks of a job that waits would cancel it. */
+    /* SIGKILL to the ranks of a pending job would cancel it. */
     if (signo != 0 && is_pending)
         return error_set(err, ERR_STATE, "Slurm's job %u does not run yet",
                          slurm_id);

@@ -1,4 +1,4 @@
-/* submit_slurm.c - one attempt becomes one batch job of Slurm. */
+/* submit_slurm.c - submit one attempt as one batch job of Slurm. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "slurm/helper/calls_slurm.h"
 #include "slurm/launch/attempt_dir.h"
 
-/* A constant: no value of a job is ever part of a program text. */
+/* A constant: no value of a job is ever part of a script. */
 static const char script[] =
     "#!/bin/sh\nexec \"$MGPU_BATCH\" \"$" ATTEMPT_MARK "\"\n";
 
@@ -30,7 +30,7 @@ static int set_env(struct text *t, const char *name, const char *value,
     return buf_addf(&t->room, err, "%s=%s%c", name, value, '\0');
 }
 
-/* All that the script and what it starts get, besides Slurm's own. */
+/* The environment of the script and its children, besides Slurm's own. */
 static int make_env(const struct helper_conf *c, const struct alloc_req *r,
                     const char *mark, const struct rpc_owner *o, struct text *t,
                     struct error *err)
@@ -46,7 +46,8 @@ static int make_env(const struct helper_conf *c, const struct alloc_req *r,
                {"MGPU_BATCH", c->batch},
                {ATTEMPT_MARK, r->dir},
                {ATTEMPT_SUBMISSION, mark},
-               /* Of the script, and of the output file that slurmd makes. */
+               /* umask of the script, and of the output file that slurmd
+                * creates */
                {"SLURM_UMASK", "0077"},
                /* With the default, 5 to 16 % of the starts of 4 ranks died in
                 * MPI_Init under load, with this 0 of 709. */
@@ -75,7 +76,7 @@ static void say_size(job_desc_msg_t *d, const struct alloc_req *r,
     d->bitflags |= JOB_NTASKS_SET;
     d->ntasks_per_node = (uint16_t)ranks;
     d->cpus_per_task = (uint16_t)r->where.cpus_per_gpu;
-    /* Without it one CPU a node is allocated, and srun refuses later. */
+    /* Without it one CPU per node is allocated, and srun fails later. */
     uint64_t cpus = (uint64_t)d->num_tasks * d->cpus_per_task;
     d->min_cpus = cpus < INT32_MAX ? (uint32_t)cpus : INT32_MAX;
     if (r->where.memory_bytes > 0)
@@ -92,19 +93,19 @@ static void say_limits(job_desc_msg_t *d, const struct helper_conf *c,
     if (r->limit_s > 0) {
         double minutes = ceil((r->limit_s + c->limit_margin_s) / 60);
         d->time_limit = (uint32_t)minutes;
-        warn_s = fmin(warn_s, minutes * 60 - r->limit_s); /* not before it */
+        warn_s = fmin(warn_s, minutes * 60 - r->limit_s); /* not earlier */
     }
-    /* For the case that the daemon is away; to the ranks, not to the script:
-     * that has to say how they ended. Slurm sends it up to a minute early.
-     * Under mpirun the script passes it on; a SIGTERM would mean that the job
-     * is cancelled (end_cause.h). */
+    /* A warning before the limit, in case the daemon is down; to the ranks, not
+     * to the script, which has to record how they ended. Slurm sends it up to a
+     * minute early. Under mpirun the script forwards it; a SIGTERM would mean
+     * that the job is cancelled (end_cause.h). */
     if (warn_s >= 1) {
         bool is_mpirun = c->launcher == BATCH_MPIRUN;
         d->warn_signal = is_mpirun ? SIGINT : SIGTERM;
         d->warn_flags = is_mpirun ? KILL_JOB_BATCH : 0;
         d->warn_time = (uint16_t)fmin(warn_s, UINT16_MAX - 2);
     }
-    d->requeue = 0; /* who retries is the engine */
+    d->requeue = 0; /* the engine retries */
     d->kill_on_node_fail = 1;
 }
 
@@ -144,7 +145,7 @@ static int describe(job_desc_msg_t *d, const struct helper_conf *c,
     d->user_id = o->uid;
     d->group_id = o->gid;
     d->work_dir = plain(r->dir);
-    /* Relative to it: a '%' in the directory means nothing then. */
+    /* Relative to the directory: a '%' in the directory is then harmless. */
     d->std_out = plain("slurm-%j.out");
     d->std_in = plain("/dev/null");
     say_size(d, r, t);
@@ -153,7 +154,7 @@ static int describe(job_desc_msg_t *d, const struct helper_conf *c,
     return 0;
 }
 
-/* Why the job waits, in Slurm's words; "": it does not say. */
+/* Why the job is pending, in Slurm's words; "": unknown. */
 static void reason_of(uint32_t id, char *ret, size_t cap)
 {
     job_info_msg_t *m = NULL;
@@ -170,14 +171,14 @@ static void reason_of(uint32_t id, char *ret, size_t cap)
     }
     for (char *p = ret; *p; p++)
         if (*p == '_')
-            *p = ' '; /* as Slurm has it for its own tools */
+            *p = ' '; /* the separator that Slurm's own tools use */
     slurm_free_job_info_msg(m);
 }
 
-/* Slurm takes a job with 2015 as its warning, and keeps it for ever: it asks
- * for more nodes, CPUs of a node or time than the partition can give, or for a
- * partition that is not open to its account or QOS.
- * (Nodes that are down or drained now are 2068.) */
+/* Slurm accepts a job with 2015 as its warning, and keeps it pending for ever:
+ * it needs more nodes, CPUs of a node or time than the partition allows, or a
+ * partition that is closed to its account or QOS. (Nodes that are down or
+ * drained now are 2068.) */
 static int check_accepted(uint32_t id, uint32_t warning, bool *is_sure,
                           struct error *err)
 {

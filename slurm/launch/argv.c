@@ -1,4 +1,5 @@
-/* argv.c - see argv.h. */
+/* argv.c - turn a buf of words into one block of pointers and strings; see
+ * argv.h. */
 #include "slurm/launch/argv.h"
 
 #include <stdlib.h>

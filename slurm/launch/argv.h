@@ -1,8 +1,8 @@
-/* argv.h - a list of strings, as execve(2) wants its two.
+/* argv.h - build a NULL-terminated array of strings for execve(2).
  *
- * Collected in a buf, each with its NUL (buf_addf() with "%c" and '\0' adds a
- * composed one); then one block of memory that holds pointers and strings.
- */
+ * The caller collects the strings in a buf, each with its NUL (buf_addf() with
+ * "%c" and '\0' adds a formatted one); words_take() then makes one block of
+ * memory that holds pointers and strings. */
 #ifndef MGPU_SLURM_LAUNCH_ARGV_H
 #define MGPU_SLURM_LAUNCH_ARGV_H
 
@@ -10,7 +10,7 @@
 
 int words_add(struct buf *b, const char *word, struct error *err) MUST_CHECK;
 
-/* The words so far, ended by a NULL. Clears b, also after a failure.
+/* Returns the words so far, terminated by NULL. Clears b, also after a failure.
  * own  one free() ends the array and the strings */
 char **words_take(struct buf *b, struct error *err) MUST_CHECK;
 

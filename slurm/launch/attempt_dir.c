@@ -1,4 +1,5 @@
-/* attempt_dir.c - see attempt_dir.h. */
+/* attempt_dir.c - read and write the files of an attempt's directory; see
+ * attempt_dir.h. */
 #include "slurm/launch/attempt_dir.h"
 
 #include <errno.h>
@@ -39,8 +40,9 @@ static int write_all(int fd, const char *p, size_t n)
 
 enum how {
     SYNCED,
-    KEPT,   /* synced; over what was reserved: that needs no room on the disk */
-    CACHED, /* for as long as this machine runs */
+    KEPT,   /* synced; overwrites the reserved space, so needs no room on the
+             * disk */
+    CACHED, /* need not survive a reboot */
 };
 
 static int replace(const char *dir, const char *name, const char *text,
@@ -55,7 +57,7 @@ static int replace(const char *dir, const char *name, const char *text,
         return -1;
     int fd = how == KEPT ? open(temp, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     if (fd < 0) {
-        /* What a crash left behind may have any mode: begin anew. */
+        /* A file that a crash left behind may have any mode: start afresh. */
         (void)unlink(temp);
         fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                   0600);
@@ -101,7 +103,7 @@ int attempt_read(const char *dir, const char *name, char *ret, size_t cap,
     char path[PATH_MAX];
     if (path_of(dir, name, path, err) < 0)
         return -1;
-    /* The job may write here: a pipe in its place must not be waited for. */
+    /* The job may write here: do not block on a FIFO in its place. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return error_sys(err, errno, "open '%s'", path);
@@ -194,7 +196,8 @@ int attempt_pid_read(const char *dir, struct attempt_pid *ret,
 }
 
 enum { EXIT_BYTES = 192 };         /* the longest is less */
-static const double MS_MAX = 9e15; /* that a double has exactly */
+static const double MS_MAX = 9e15; /* largest integer range that a double
+                                    * holds exactly */
 static const char mark_key[] = "\"submission\":\"";
 
 int attempt_exit_reserve(const char *dir, struct error *err)
@@ -234,9 +237,9 @@ int attempt_exit_write(const char *dir, const struct attempt_exit *x,
     return replace(dir, "exit", text, KEPT, err);
 }
 
-/* The number after "key":, in the one form that attempt_exit_write() has; of
- * what strtod() takes as well, those that are none are not for bounds: they
- * are on neither side of one. */
+/* The number after "key":, in the one form that attempt_exit_write() writes;
+ * rejects the inf and nan that strtod() accepts, because they would pass range
+ * checks. */
 static int number(const char *text, const char *key, double *ret)
 {
     const char *p = strstr(text, key);
@@ -258,7 +261,7 @@ bool attempt_is_submission(const char *text)
     return n > 0 && n < ATTEMPT_SUBMISSION_CAP && text[n] == '\0';
 }
 
-/* The mark at p, which `stop` follows. False: there is none. */
+/* Parses the mark at p, which `stop` follows. False: there is none. */
 static bool mark_at(const char *p, char stop, char ret[ATTEMPT_SUBMISSION_CAP])
 {
     size_t n = strspn(p, hex);
@@ -277,7 +280,7 @@ int attempt_submission_write(const char *dir, const char *submission,
     return attempt_write(dir, "submission", text, err);
 }
 
-/* Whether there is a last one, and it is not this one. */
+/* Whether there is a last submission, and it is not this one. */
 static bool is_other(const char *dir, const char *submission)
 {
     char text[64];
@@ -287,8 +290,8 @@ static bool is_other(const char *dir, const char *submission)
            mark_at(text, '\n', last) && strcmp(last, submission) != 0;
 }
 
-/* "12 5f0c..", a job and its submission, of which the latter may be missing;
- * a newline follows. */
+/* Parses "12 5f0c..", a job and its submission, and the newline after them; the
+ * submission may be missing. */
 static bool job_at(const char *p, struct attempt_exit *ret)
 {
     char *end;
@@ -320,7 +323,7 @@ int attempt_told_write(const char *dir, const char *word, uint32_t slurm_id,
     return attempt_write(dir, "told", text, err);
 }
 
-/* One that is damaged, or cannot be read, says nothing. */
+/* A damaged or unreadable file counts as missing. */
 static bool told(const char *dir, struct attempt_exit *ret)
 {
     char text[64];

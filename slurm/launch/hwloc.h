@@ -1,13 +1,12 @@
-/* hwloc.h - what hwloc is told not to look for, under mpirun and MPI_Init.
+/* hwloc.h - hwloc components to disable under mpirun and MPI_Init.
  *
- * Open MPI reads from it where cores, memory and network cards are. Debian's
- * libhwloc-plugins also dials every X display there could be, ten of them by
- * socket and by TCP in each process that asks, to find the GPU behind it, and
- * others start a vendor's driver on every GPU of the machine. Open MPI takes
- * no word of theirs. "-name" leaves out what is built in; a file that is
- * listed is not even loaded, which spares its libraries, too. hwloc passes
- * over names that it does not have.
- */
+ * Open MPI asks hwloc for cores, memory and network cards. Debian's
+ * libhwloc-plugins also connects to every possible X display, ten of them by
+ * socket and by TCP in each process, to find the GPU behind it, and other
+ * plug-ins start a vendor's driver on every GPU of the machine. Open MPI uses
+ * none of their results. "-name" disables a built-in component; a listed
+ * plug-in file is not even loaded, nor are its libraries. hwloc ignores names
+ * that it does not have. */
 #ifndef MGPU_SLURM_LAUNCH_HWLOC_H
 #define MGPU_SLURM_LAUNCH_HWLOC_H
 

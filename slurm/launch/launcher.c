@@ -1,4 +1,5 @@
-/* launcher.c - see launcher.h. */
+/* launcher.c - start the launcher, read its pipe and terminal; see
+ * launcher.h. */
 #include "slurm/launch/launcher.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ static void close_both(int fds[2])
     }
 }
 
-/* Both stay -1 where there is none to be had. */
+/* Both stay -1 if no terminal can be opened. */
 static void open_tty(int ret[2])
 {
     char name[64];
@@ -100,8 +101,8 @@ int launcher_start(const char *who, char *const *argv, enum launcher_kind kind,
 
 /* ---- what it prints -------------------------------------------------------
  */
-/* Returns whether something came. A terminal that nobody else has open any
- * more says EIO. */
+/* Returns whether it copied something. Reading a terminal whose other end is
+ * closed fails with EIO. */
 static bool copy(int *fd, struct outputs *to)
 {
     static char bytes[COPY_BYTES];
@@ -120,7 +121,8 @@ static bool copy(int *fd, struct outputs *to)
     return n > 0;
 }
 
-/* Once: one that prints faster than we read would keep us for ever. */
+/* Once per call: output that is faster than our reads would keep us here for
+ * ever. */
 void launcher_copy(struct launcher *l, struct outputs *to)
 {
     (void)copy(&l->tty_fd, to);

@@ -1,14 +1,13 @@
-/* launcher.h - mpirun or srun, or the only rank itself, as a child, its output
- * on the way to a log.
+/* launcher.h - run mpirun, srun or a single rank as a child, and copy its
+ * output to a log.
  *
- * For mgpu-shepherd and mgpu-batch, which have nothing else to do: they
- * reap, and watch the descriptors, themselves.
+ * The callers are mgpu-shepherd and mgpu-batch, which have no other work: they
+ * reap children and poll the descriptors themselves.
  *
- * A rank's standard output is a terminal, as under mpirun, so that what a
- * program prints is in the log when its line ends, and not when 4 KiB have
- * come together. Nobody types there, it translates nothing, and it is nobody's
- * controlling terminal. Where none is to be had it is a pipe.
- */
+ * A rank's standard output is a terminal, as under mpirun, so that a program's
+ * output reaches the log after each line, and not after each 4 KiB. The
+ * terminal has no input, translates nothing, and is no process's controlling
+ * terminal. If no terminal can be opened, a pipe replaces it. */
 #ifndef MGPU_SLURM_LAUNCH_LAUNCHER_H
 #define MGPU_SLURM_LAUNCH_LAUNCHER_H
 
@@ -26,33 +25,32 @@ enum launcher_kind {
 
 struct launcher {
     pid_t pid;
-    int out_fd; /* what it and its ranks print; -1 before, and after its end */
-    int tty_fd; /* a rank's standard output, if that is a terminal; else -1 */
+    int out_fd; /* output of the launcher and its ranks; -1 before the start,
+                 * and after the end */
+    int tty_fd; /* a rank's standard output, if it is a terminal; else -1 */
 };
 
-/* In a process group of its own, with every signal unblocked and as it was
- * at first, but that a user's wait until a rank lets them in
- * (jobs/base/signals.h); its standard input is ours. If this process dies, a
- * launcher gets a SIGTERM and ends its ranks; a rank, which nobody would end
- * if it took its time, SIGKILL. A program that cannot be run says so on its
- * output, after `who`, and exits with 127.
+/* Starts the launcher in a process group of its own, with the original signal
+ * mask and all signals unblocked, except that a user's signals wait until a
+ * rank unblocks them (jobs/base/signals.h); it inherits our standard input. If
+ * this process dies, the kernel sends a launcher SIGTERM, which ends its ranks;
+ * it sends a rank SIGKILL, because nothing else would end a slow one. A program
+ * that cannot be run prints the error, after `who`, and exits with 127.
  *
- * out  *ret   untouched on failure
- */
+ * out  *ret   untouched on failure */
 int launcher_start(const char *who, char *const *argv, enum launcher_kind kind,
                    struct launcher *ret, struct error *err) MUST_CHECK;
 
-/* What is there to be read, or a part of it, so that the caller's other
- * descriptors have a turn, too. A full log or disk stops nothing. */
+/* Copies available output, a bounded amount, so that the caller's other
+ * descriptors get their turn, too. A full log or disk stops nothing. */
 void launcher_copy(struct launcher *l, struct outputs *to);
 
-/* The rest of what a launcher that has ended has left in the pipe, within
- * reason, for a process that escaped may write for ever; then closes. */
+/* Copies the rest that a launcher which has ended left in the pipe, a bounded
+ * amount, since a process that escaped may write for ever; then closes. */
 void launcher_drain(struct launcher *l, struct outputs *to);
 
-/* What its wait(2) status says about the ranks; when_s is left alone. A rank
- * that itself exits with 128 + N cannot be told from one that signal N ended,
- * as in a shell. */
+/* Translates a wait(2) status; leaves when_s alone. A rank that itself exits
+ * with 128 + N looks like one that signal N ended, as in a shell. */
 void launcher_exit(int wait_status, struct attempt_exit *ret);
 
 #endif

@@ -1,4 +1,5 @@
-/* mpirun.c - see mpirun.h. */
+/* mpirun.c - build the arguments and the environment of local ranks; see
+ * mpirun.h. */
 #include "slurm/launch/mpirun.h"
 
 #include <stdlib.h>
@@ -24,9 +25,9 @@ char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
     /* --bind-to none: two attempts would bind to the same first cores.
      * --oversubscribe: slots may be more than cores; without effect when
      *   they are not.
-     * --quiet: no essay about a rank's exit code in the middle of its log.
-     * oob, btl: one machine needs no network, and nobody else may reach
-     *   the launcher's port. */
+     * --quiet: no long explanation of a rank's exit code in its log.
+     * oob, btl: one machine needs no network, and no other host may connect
+     *   to the launcher's port. */
     static const char *const fixed[] = {
         "--quiet", "--bind-to",          "none", "--oversubscribe",
         "--mca",   "oob_tcp_if_include", "lo",   "--mca",
@@ -56,7 +57,7 @@ char **mpirun_argv_alone(const char *worker, const char *dir, struct error *err)
     return words_take(&b, err);
 }
 
-/* A variable of our own environment, or `otherwise`; NULL: not at all. */
+/* Passes a variable of our own environment, or `otherwise`; NULL: omits it. */
 static int pass_or(struct buf *b, const char *name, const char *otherwise,
                    struct error *err)
 {
@@ -99,8 +100,8 @@ char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
                       "OMPI_ALLOW_RUN_AS_ROOT=1%c"
                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1%c",
                       '\0', '\0');
-    /* A thread that waits at a barrier gives its core away soon: there may
-     * be more ranks than cores. */
+    /* A thread that waits at a barrier yields its core soon: there may be more
+     * ranks than cores. */
     if (rc == 0)
         rc = buf_addf(&b, err,
                       "OMP_NUM_THREADS=%d%cOPENBLAS_NUM_THREADS=%d%c"

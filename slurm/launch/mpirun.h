@@ -1,11 +1,10 @@
-/* mpirun.h - how ranks are called on this machine: by Open MPI's launcher, or
- * one of them by itself.
+/* mpirun.h - arguments and environment of ranks on this machine: under mpirun,
+ * or one rank without a launcher.
  *
  * Measured with Open MPI 4.1.4: mpirun exits with the code of the first rank
- * that exited with another than 0, and with 128 + N when that rank died of
+ * that exited with a code other than 0, and with 128 + N if that rank died of
  * signal N; when a rank fails, the others get SIGTERM and, a second later,
- * SIGKILL.
- */
+ * SIGKILL. */
 #ifndef MGPU_SLURM_LAUNCH_MPIRUN_H
 #define MGPU_SLURM_LAUNCH_MPIRUN_H
 
@@ -15,24 +14,22 @@
 
 /* mpirun's arguments for `ranks` ranks of `worker --launch <dir>/launch.json`
  *
- * own  argv is a NULL-terminated array; the caller ends it with free(), which
- *      frees the strings too
- */
+ * own  argv is a NULL-terminated array; the caller frees it and its strings
+ *      with one free() */
 char **mpirun_argv(const char *mpirun, int32_t ranks, const char *worker,
                    const char *dir, struct error *err) MUST_CHECK;
 
-/* The arguments for one rank, with no launcher.
+/* The arguments of one rank without a launcher.
  * own  as mpirun_argv() */
 char **mpirun_argv_alone(const char *worker, const char *dir,
                          struct error *err) MUST_CHECK;
 
-/* The environment of an attempt: a few variables of the daemon's own, and
- * nothing else that its surroundings happened to set.
+/* The environment of an attempt: a few variables of the daemon's own, and no
+ * others of the daemon's environment.
  *
  * in   threads  for each rank's compute threads, >= 1
  *      cuda     the value of CUDA_VISIBLE_DEVICES; "" hides every GPU
- * own  as mpirun_argv()
- */
+ * own  as mpirun_argv() */
 char **mpirun_env(const char *dir, int32_t threads, const char *cuda,
                   struct error *err) MUST_CHECK;
 

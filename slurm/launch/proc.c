@@ -1,9 +1,8 @@
-/* proc.c - see proc.h.
+/* proc.c - find processes in /proc and signal them; see proc.h.
  *
- * A tree is found from one pass over /proc, which is not a snapshot: a
- * process may fork while we read. Callers that must get all of them signal
- * again until none is left.
- */
+ * One pass over /proc finds a process tree, and is not a snapshot: a process
+ * may fork meanwhile. Callers that must reach all of them signal again until
+ * none is left. */
 #include "slurm/launch/proc.h"
 
 #include <dirent.h>
@@ -22,9 +21,9 @@
 struct proc {
     pid_t pid, parent;
     uint64_t start_ticks;
-    bool is_dying;  /* it has begun to end; its memory may be gone, its files
-                       may not */
-    bool is_zombie; /* all of it is gone but the word of how */
+    bool is_dying;  /* it is exiting; its memory may be gone, its files may
+                     * still be open */
+    bool is_zombie; /* it has exited completely and is not reaped yet */
     bool is_in;
 };
 
@@ -33,7 +32,7 @@ struct table {
     size_t n, cap;
 };
 
-/* Reads a small file below /proc whole; -1 and errno. */
+/* Reads a small file of /proc/<pid> whole; -1 and errno. */
 static ssize_t slurp(pid_t pid, const char *name, char *ret, size_t cap)
 {
     char path[80];
@@ -66,7 +65,7 @@ static int stat_read(pid_t pid, struct proc *ret)
     char text[1024];
     if (slurp(pid, "stat", text, sizeof(text)) <= 0)
         return -1;
-    /* The name, field 2, may hold anything, blanks and ')' included. */
+    /* The name, field 2, may hold any byte, including blanks and ')'. */
     const char *p = strrchr(text, ')');
     if (!p || p[1] != ' ')
         return -1;
@@ -79,7 +78,8 @@ static int stat_read(pid_t pid, struct proc *ret)
         else if (field == FLAGS)
             ret->is_dying = strtoul(p, NULL, 10) & IS_EXITING;
         else if (field == N_THREADS)
-            /* The first thread waits for the others as a zombie. */
+            /* The first thread stays a zombie until the other threads have
+             * ended. */
             ret->is_zombie = has_ended && strtol(p, NULL, 10) <= 1;
         p = strchr(p, ' ');
         if (!p)
@@ -99,7 +99,7 @@ int proc_start_ticks(pid_t pid, uint64_t *ret, struct error *err)
     return 0;
 }
 
-/* Calls fn for every pid; false ends the walk. */
+/* Calls fn for every pid until it returns false. */
 static void each_pid(bool (*fn)(void *arg, pid_t pid), void *arg)
 {
     DIR *d = opendir("/proc");
@@ -125,7 +125,7 @@ static bool table_add(void *arg, pid_t pid)
         size_t cap = t->cap ? 2 * t->cap : 256;
         struct proc *procs = calloc(cap, sizeof(*procs));
         if (!procs)
-            return false; /* the caller comes again */
+            return false; /* the caller tries again */
         if (t->n > 0)
             memcpy(procs, t->procs, t->n * sizeof(*procs));
         free(t->procs);
@@ -136,7 +136,8 @@ static bool table_add(void *arg, pid_t pid)
     return true;
 }
 
-/* Whether the process was hit; not when it is no longer the one looked at. */
+/* Whether the process was signalled; not if the pid now belongs to another
+ * one. */
 static bool hit(const struct proc *p, int signo)
 {
     int fd = pidfd_open(p->pid, 0);
@@ -181,8 +182,8 @@ int proc_signal_tree(pid_t root, pid_t spare, int signo)
 {
     struct table t = {.n = 0};
     each_pid(table_add, &t);
-    /* tree[] lists what is known to be below root; each of them adds its
-     * own children behind it. */
+    /* tree[] lists the processes known to be below root; each of them appends
+     * its own children. */
     size_t *tree = calloc(t.n + 1, sizeof(*tree));
     size_t n_tree = 0;
     pid_t parent = root;
@@ -224,8 +225,8 @@ static bool has_entry(const struct marked *m, ssize_t len)
     return false;
 }
 
-/* The environment of one whose first thread has ended is read through
- * another. Returns its length; 0: there is none to be read. */
+/* If the first thread has ended, reads the environment through another one.
+ * Returns its length; 0: unreadable. */
 static ssize_t env_of_threads(const struct marked *m, pid_t pid)
 {
     char path[64];
@@ -253,8 +254,9 @@ static bool is_ours(pid_t pid)
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* Whether it may be one whose mark cannot be read any more: a process lets go
- * its memory, and its environment with it, before its files. */
+/* Whether it may be a marked process whose environment is already unreadable:
+ * an exiting process frees its memory, and with it the environment, before it
+ * closes its files. */
 static bool may_be_dying(const struct marked *m, pid_t pid)
 {
     struct proc p;
@@ -262,8 +264,8 @@ static bool may_be_dying(const struct marked *m, pid_t pid)
            p.start_ticks >= m->since_ticks && is_ours(pid);
 }
 
-/* The pidfd is opened before the look: if the signal can be sent through it,
- * it reaches the process that was looked at. */
+/* The pidfd is opened before the examination: a signal that can be sent through
+ * it reaches the process that was examined. */
 static bool hit_marked(void *arg, pid_t pid)
 {
     struct marked *m = arg;

@@ -1,4 +1,5 @@
-/* rank_output.c - see rank_output.h. */
+/* rank_output.c - read the ranks' pipes, label lines, write the log; see
+ * rank_output.h. */
 #include "slurm/launch/rank_output.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 #include "jobs/log/rank_lines.h"
 #include "jobs/log/rank_pipe.h"
 
-/* A pipe holds 64 KiB, and a rank that waits at a full one waits for us. */
+/* A pipe holds 64 KiB; a rank that writes to a full one blocks until we
+ * read. */
 enum {
     COPY_BYTES = 65536,
     HOLD_BYTES = 4096,
@@ -26,25 +28,26 @@ enum {
 };
 static const double HOLD_S = 0.5;
 
-/* The launcher is the first one; then the ranks. */
+/* The launcher is source 0; the ranks follow. */
 struct source {
-    int fd;       /* of a rank's pipe; -1: it has none */
+    int fd;       /* of a rank's pipe; -1: none */
     int32_t rank; /* -1: no label */
-    size_t n;     /* held back */
+    size_t n;     /* bytes held back */
     double since_s;
     char held[HOLD_BYTES];
 };
 
 struct outputs {
     struct joblog *log;
-    struct logtimes *times; /* NULL: they cannot be written */
-    uint64_t at;            /* bytes that the log was given */
-    uint64_t max;           /* that it keeps */
+    struct logtimes *times; /* NULL: it cannot be written */
+    uint64_t at;            /* bytes written to the log */
+    uint64_t max;           /* bytes that it keeps */
     int dirfd, epoll_fd;
-    bool is_plain;             /* no labels: bytes go through as they come */
-    bool has_labels;           /* the launcher's */
-    const struct source *open; /* whose line the log ends in; NULL: none */
-    size_t n;                  /* sources */
+    bool is_plain;             /* no labels: bytes are copied unchanged */
+    bool has_labels;           /* the launcher's output has labels */
+    const struct source *open; /* the source of the log's last, incomplete
+                                * line; NULL: none */
+    size_t n;                  /* number of sources */
     struct source *sources;    /* owned */
 };
 
@@ -61,7 +64,7 @@ static void put(struct outputs *o, const void *p, size_t n)
         logtimes_note(o->times, o->at, clock_real.wall_s(&clock_real));
 }
 
-/* srun's own label, " 3: ", as that of a rank; what follows it. */
+/* Parses srun's own label, " 3: "; returns what follows it. */
 static const char *srun_label(const char *p, size_t n, int32_t *ret)
 {
     size_t i = 0, digits = 0;
@@ -76,7 +79,8 @@ static const char *srun_label(const char *p, size_t n, int32_t *ret)
     return p + i + 2;
 }
 
-/* A line, or a piece of one that is too long or too late to be waited for. */
+/* Writes a line, or a piece of one that is too long or too old to be held
+ * back. */
 static void put_line(struct outputs *o, const struct source *s, const char *p,
                      size_t n)
 {
@@ -217,7 +221,8 @@ static void remove_pipes(struct outputs *o)
     }
 }
 
-/* Opened for both: without a writer it would be at its end all the time. */
+/* Opened for reading and writing: without a writer it would always be at its
+ * end. */
 static int make_pipe(struct outputs *o, uint32_t i)
 {
     char name[RANK_PIPE_CAP];
@@ -225,7 +230,7 @@ static int make_pipe(struct outputs *o, uint32_t i)
     struct source *s = &o->sources[i];
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
     rank_pipe_name(s->rank, name);
-    (void)unlinkat(o->dirfd, name, 0); /* of a life before */
+    (void)unlinkat(o->dirfd, name, 0); /* of an earlier run */
     if (mkfifoat(o->dirfd, name, 0600) < 0)
         return -1;
     s->fd =
@@ -267,7 +272,7 @@ static int set_up(struct outputs *o, const struct outputs_conf *conf,
         remove_pipes(o);
     o->has_labels = conf->has_labels;
     o->is_plain = !has_pipes && !conf->has_labels;
-    /* Before the log: who finds that finds these, too. */
+    /* Before the log: a reader that finds the log finds these, too. */
     if (logtimes_create(conf->dir, o->is_plain ? 0 : conf->ranks, &o->times,
                         NULL) < 0)
         o->times = NULL;

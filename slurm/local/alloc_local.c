@@ -1,26 +1,26 @@
 /* alloc_local.c - this machine as a cluster of one node.
  *
- * Its slots are GPUs found through NVML, or declared CPU slots. An attempt
- * is a shepherd (shepherd.c) in a session of its own; it outlives us, and
- * what it leaves in the attempt's directory (attempt_dir.h) tells a later
- * life of the daemon how things stand. So request() first looks there: only
- * where nothing was ever started does it start something.
+ * Its slots are GPUs found through NVML, or declared CPU slots. An attempt is a
+ * shepherd (shepherd.c) in a session of its own; it outlives the daemon, and
+ * its files in the attempt's directory (attempt_dir.h) tell a restarted daemon
+ * its state. So request() first reads the directory, and starts an attempt only
+ * if nothing was ever started there.
  *
- * A request that fits the machine but not its free slots waits, first come,
- * first served, unless it needs no slot. Slots are booked in memory. After a
- * restart the `place` of each attempt that may have processes books them again,
- * also while its shepherd has not said yet that it started. So request() starts
- * nothing, poll() does: the engine requests every live attempt again before it
- * polls, and those that an earlier daemon started have their slots by then.
+ * A request that fits the machine but not its free slots is pending, first
+ * come, first served, unless it needs no slot. Slots are booked in memory.
+ * After a restart the `place` of each attempt that may have processes books
+ * them again, even while its shepherd has not written `started` yet. So
+ * request() starts nothing, poll() does: the engine requests every live attempt
+ * again before it polls, and the attempts of an earlier daemon have their slots
+ * by then.
  *
- * Whoever else uses the GPUs of this machine is not seen.
+ * The allocator does not see other users of this machine's GPUs.
  *
- * A GPU that fails meanwhile stays booked for nobody (local_gpus.c).
+ * The slot of a GPU that fails stays out of service (local_gpus.c).
  *
- * Nothing here blocks: shepherds are watched through pidfds, which wake_fd()
- * bundles with an event for notes that are already there, and with a timer
- * that runs only while something has to be looked at again.
- */
+ * Nothing here blocks: pidfds report the end of shepherds; wake_fd() bundles
+ * them with an event for undelivered notes, and with a timer that runs only
+ * while an attempt has to be examined again. */
 #include "slurm/alloc.h"
 
 #include <errno.h>
@@ -36,9 +36,9 @@
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/local/local.h"
 
-enum { LOOK_AGAIN_NS = 50 * 1000000 }; /* while something is not settled */
+enum { LOOK_AGAIN_NS = 50 * 1000000 }; /* while a state is not settled */
 
-/* Forgets one that is not to be started; NULL: without a word. */
+/* Drops an attempt that must not start; NULL: without a note. */
 static void give_up(struct alloc_local *l, struct local_attempt *a,
                     const struct alloc_note *note)
 {
@@ -58,7 +58,7 @@ static void start_waiting(struct alloc_local *l)
         if (a->state != LOCAL_WAITING)
             continue;
         if (a->n_slots > local_n_there(l)) {
-            /* It was asked for when the machine still had more. */
+            /* It was requested when the machine had more GPUs. */
             (void)error_set(&note.why, ERR_LIMIT, "%d GPUs, there are %d",
                             a->n_slots, local_n_there(l));
             give_up(l, a, &note);
@@ -68,7 +68,8 @@ static void start_waiting(struct alloc_local *l)
         } else if (local_start(l, a, &note.why) < 0) {
             enum err_code code = note.why.code;
             if (code == ERR_BUSY || code == ERR_LIMIT)
-                note.why.code = ERR_NOMEM; /* as alloc.h says it */
+                note.why.code = ERR_NOMEM; /* the code that alloc.h
+                                            * prescribes */
             give_up(l, a, &note);
         }
     }
@@ -88,8 +89,8 @@ static void forget_oldest(struct alloc_local *l)
 
 /* ---- waking ---------------------------------------------------------------
  */
-/* The event stands for what is there to be polled, the timer for attempts that
- * no descriptor reports. */
+/* The event signals work for poll(), the timer fires for attempts that no
+ * descriptor reports. */
 static void set_alarms(struct alloc_local *l)
 {
     bool has_notes =
@@ -137,7 +138,7 @@ static int local_wake_fd(struct alloc *base)
 
 /* ---- the seam -------------------------------------------------------------
  */
-/* "0,1 mgpu 12.1; 2 mgpu 13.1"; those that have none are nowhere to be seen. */
+/* "0,1 mgpu 12.1; 2 mgpu 13.1"; attempts without slots are not listed. */
 static void set_users(const struct alloc_local *l, struct alloc_node *io)
 {
     const size_t cap = sizeof(io->used);
@@ -156,7 +157,7 @@ static void set_users(const struct alloc_local *l, struct alloc_node *io)
     }
 }
 
-/* Of the first that tells. */
+/* Of the first GPU that has a type. */
 static const char *gpu_type(const struct alloc_local *l)
 {
     for (int32_t i = 0; i < l->n_slots && l->has_gpus; i++)
@@ -165,7 +166,7 @@ static const char *gpu_type(const struct alloc_local *l)
     return l->has_gpus ? "gpu" : "slot";
 }
 
-/* Of the smallest, when all that are there tell. */
+/* Of the smallest, if all existing GPUs report it. */
 static int64_t gpu_bytes(const struct alloc_local *l)
 {
     int64_t least = 0;
@@ -200,7 +201,7 @@ static int local_inventory(struct alloc *base, struct alloc_node *nodes,
     return 0;
 }
 
-/* Whether this machine can ever do it; if not, *ret says why. */
+/* Whether this machine can ever run it; if not, *ret has the reason. */
 static bool is_possible(const struct alloc_local *l,
                         const struct alloc_req *req, struct error *ret)
 {
@@ -234,8 +235,8 @@ static int make_dir(const char *dir, struct error *err)
     return 0;
 }
 
-/* One that is new to this life: look what its directory says of earlier
- * ones, and refuse, adopt or queue it. */
+/* Handles a request that is new to this daemon: reads the state from the
+ * directory, and refuses, adopts or queues the attempt. */
 static int take_in(struct alloc_local *l, const struct alloc_req *req,
                    struct error *err)
 {
@@ -249,8 +250,8 @@ static int take_in(struct alloc_local *l, const struct alloc_req *req,
         give_up(l, a, &note);
         return 0;
     }
-    /* Written again for one that has not started when it is asked for again,
-     * so a reboot may take it. */
+    /* Rewritten if an attempt that has not started is requested again, since a
+     * reboot may have lost it. */
     if (rc == 0 && (a->state == LOCAL_WAITING || a->state == LOCAL_UNSURE))
         rc = attempt_put(req->dir, "launch.json", req->launch, err);
     if (rc < 0)
@@ -267,8 +268,8 @@ static int local_request(struct alloc *base, const struct alloc_req *req,
         return error_set(err, ERR_INVAL,
                          "%d nodes with %d GPUs each, '%s' in '%s'", req->nodes,
                          req->gpus_per_node, req->worker, req->dir);
-    /* Each live attempt can still be granted and end; the rest is for the
-     * one that is asked for now. */
+    /* Each live attempt can still be granted and end; the rest is for this
+     * request. */
     if (notes_reserve(&l->notes, 2 * l->n_live + 4, err) < 0)
         return -1;
     const struct local_attempt *a = local_find(l, req->job, req->attempt);
@@ -323,7 +324,7 @@ static int local_signal(struct alloc *base, uint64_t job, int32_t attempt,
     if (!a)
         return -1;
     if (a->state != LOCAL_RUNNING)
-        return 0; /* there are no ranks */
+        return 0; /* it has no ranks */
     return local_tell(a, SHEPHERD_SIGNAL, signo, err);
 }
 
@@ -385,7 +386,7 @@ static int open_alarms(struct alloc_local *l, struct error *err)
     return 0;
 }
 
-/* The others are as good as before. */
+/* The other GPUs remain usable. */
 static void leave_out_lost(struct alloc_local *l)
 {
     size_t len = 0;

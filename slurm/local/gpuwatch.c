@@ -1,21 +1,19 @@
-/* gpuwatch.c - mgpu-gpuwatch: says when a GPU of this machine has failed.
+/* gpuwatch.c - mgpu-gpuwatch: report failures of this machine's GPUs.
  *
  *   mgpu-gpuwatch LIBRARY strict|as-is UUID...
  *
  * The local allocator starts it and holds the other end of its standard input
- * and output. It keeps NVIDIA's library open, which the daemon must not: the
- * driver may stand still for seconds when a GPU has fallen off its bus, and
- * with it whoever asks.
+ * and output. It keeps NVIDIA's library open, which the daemon must not: when a
+ * GPU has fallen off its bus, the driver may block each caller for seconds.
  *
- * Out come lines:
+ * It prints lines:
  *   bad 1 xid 79: GPU has fallen off the bus     the second UUID's; once
- *   ok                                           for each byte that came in:
- *       whatever the driver knew by then has been said
- *   no NVML: start: Driver Not Loaded (9)        nothing is watched, and it
- *       leaves
- * It ends with its input. "as-is" counts from how the GPUs are now; "strict"
- * finds fault with one that has had errors since its last reset, too.
- */
+ *   ok                                           for each byte of input: all
+ *       that the driver knew by then has been reported
+ *   no NVML: start: Driver Not Loaded (9)        it watches nothing, and
+ *       exits
+ * It exits at the end of its input. "as-is" accepts the GPUs' present error
+ * counts; "strict" also rejects a GPU with errors since its last reset. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,14 +25,14 @@
 #include "slurm/local/nvml.h"
 
 enum {
-    EVENT_MS = 250, /* so late is an answer at most; four times a second it
-                       costs nothing to speak of beside a GPU */
+    EVENT_MS = 250, /* longest delay of an answer; four wake-ups per second
+                     * cost little beside a GPU */
     GPUS_MAX = 64,
 };
-/* Between two looks at GPUs that say nothing. */
+/* Between two examinations of GPUs without events. */
 static const double LOOK_S = 5;
 
-/* Nobody listens any more: -1. */
+/* Returns -1 if the reader has gone. */
 static int say(const char *text)
 {
     size_t len = strlen(text), at = 0;
@@ -62,7 +60,7 @@ static int say_no(const struct error *why)
     return -1;
 }
 
-/* How many answers are wanted; -1: it is over. */
+/* How many answers are due; -1: the input has ended. */
 static int take_asks(int ms)
 {
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};

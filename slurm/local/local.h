@@ -1,9 +1,8 @@
-/* local.h - the inside of the local allocator, for its own three files.
+/* local.h - internals of the local allocator, for its own three files.
  *
- * alloc_local.c is the seam: requests, polling, alarms. local_attempt.c is
- * one attempt: what its directory says, how it starts and how it ends.
- * local_gpus.c is what becomes of GPUs that fail meanwhile.
- */
+ * alloc_local.c is the seam: requests, polling, alarms. local_attempt.c handles
+ * one attempt: its directory, its start and its end. local_gpus.c handles GPUs
+ * that fail while the allocator runs. */
 #ifndef MGPU_SLURM_LOCAL_LOCAL_H
 #define MGPU_SLURM_LOCAL_LOCAL_H
 
@@ -18,19 +17,19 @@
 enum {
     SLOTS_CAP = 256,
     GPUS_CAP = 64,
-    ENDED_CAP = 64, /* so many ended attempts are remembered, for 2 kB each; of
-                       the rest their directories say how they ended */
+    ENDED_CAP = 64, /* how many ended attempts are remembered, for 2 kB each;
+                     * the directories have the ends of older ones */
 };
 
 enum local_state {
-    LOCAL_WAITING,  /* for slots; nothing was started */
-    LOCAL_UNSURE,   /* a shepherd holds the lock, and has not said that it
-                       started; the slots of `place` are booked */
+    LOCAL_WAITING,  /* pending for slots; nothing was started */
+    LOCAL_UNSURE,   /* a shepherd holds the lock, and has not written
+                     * `started`; the slots of `place` are booked */
     LOCAL_RUNNING,  /* pidfd is the shepherd */
-    LOCAL_SWEEPING, /* the shepherd is dead, its processes may not be */
-    LOCAL_ASKING,   /* it has failed, and whether a GPU of its own has is being
-                       asked: `exit`, `ask` */
-    LOCAL_ENDED,    /* `end` says how */
+    LOCAL_SWEEPING, /* the shepherd is dead, its processes may still run */
+    LOCAL_ASKING,   /* it has failed, and the watch is asked whether one of
+                     * its GPUs has: `exit`, `ask` */
+    LOCAL_ENDED,    /* `end` has the result */
 };
 
 struct local_attempt {
@@ -42,9 +41,9 @@ struct local_attempt {
     int64_t log_max_bytes;
     bool log_fails, log_is_plain;
     int pidfd;
-    bool is_ours;     /* started in this life */
-    bool is_released; /* told while UNSURE */
-    bool is_to_end;   /* what was not started is not to start */
+    bool is_ours;     /* started by this daemon */
+    bool is_released; /* released while UNSURE */
+    bool is_to_end;   /* must not start if it has not started yet */
     int grace_ms;
     unsigned char used[SLOTS_CAP];
     struct attempt_exit exit; /* while ASKING, as the next two */
@@ -55,42 +54,44 @@ struct local_attempt {
     struct local_attempt *prev, *next;
 };
 
-/* mgpu-gpuwatch, as we see it. */
+/* The state of mgpu-gpuwatch. */
 struct gpu_watch {
-    int fd, pidfd; /* -1: there is none */
+    int fd, pidfd; /* -1: it does not run */
     char line[256];
     size_t len;
     uint32_t asked, answered;
-    double again_s;   /* without one: when to start one, on the real clock */
-    bool is_accepted; /* what the GPUs say of themselves at the beginning */
-    bool is_news;     /* the inventory is another one */
-    char why[80];     /* nothing is watched; "" */
+    double again_s;   /* if it does not run: when to start it, on the real
+                       * clock */
+    bool is_accepted; /* earlier errors of the GPUs are accepted (as-is) */
+    bool is_news;     /* the inventory has changed */
+    char why[80];     /* why nothing is watched; "" */
 };
 
 struct local_gpu {
     struct nvml_gpu gpu;
-    char why[NVML_WHY_CAP]; /* it failed meanwhile: nothing new goes there */
+    char why[NVML_WHY_CAP]; /* why it failed; it gets no new attempts */
 };
 
 struct alloc_local {
     struct alloc base;
     char *mpirun, *shepherd, *watcher, *nvml; /* owned; the last two may be
-                                                 NULL */
-    int64_t max_fds;                          /* alloc_local_conf */
+                                               * NULL */
+    int64_t max_fds;                          /* of alloc_local_conf */
     char host[ALLOC_NODE_NAME_CAP];
     int32_t n_slots;
-    struct local_gpu gpus[GPUS_CAP]; /* [n_slots] unless they are declared */
+    struct local_gpu gpus[GPUS_CAP]; /* [n_slots] unless the slots are
+                                      * declared */
     struct gpu_watch watch;
     bool has_gpus;
-    void (*tell)(const char *what); /* NULL: nobody is told */
-    int32_t n_lost; /* of the GPUs: booked for ever, and no part of what there
-                       is; see local_n_there() */
-    char why[96];   /* there are no GPUs to be seen, or not all */
+    void (*tell)(const char *what); /* NULL: no messages */
+    int32_t n_lost; /* lost GPUs: always booked, and not counted as existing;
+                     * see local_n_there() */
+    char why[96];   /* why no GPUs, or not all, are visible */
     int32_t busy[SLOTS_CAP];
     struct local_attempt *first, *last; /* by age */
     size_t n_live, n_ended;
     struct notes notes;
-    bool wants_start; /* something may wait that nobody has looked at */
+    bool wants_start; /* an attempt may be pending that was not examined yet */
     int epoll_fd, event_fd, timer_fd;
 };
 
@@ -98,48 +99,51 @@ struct local_attempt *local_find(const struct alloc_local *l, uint64_t job,
                                  int32_t attempt);
 int local_new(struct alloc_local *l, const struct alloc_req *req,
               struct local_attempt **ret, struct error *err) MUST_CHECK;
-/* Takes it off the list and frees it; one that lives must not be counted as
- * live any more. */
+/* Removes it from the list and frees it; it must not be counted as live any
+ * more. */
 void local_drop(struct alloc_local *l, struct local_attempt *a);
 void local_push(struct alloc_local *l, const struct local_attempt *a,
                 struct alloc_note note);
 int32_t local_n_free(const struct alloc_local *l);
-int32_t local_n_there(const struct alloc_local *l); /* slots, free or not */
+int32_t local_n_there(const struct alloc_local *l); /* existing slots, free
+                                                     * or not */
 
 /* ---- local_gpus.c ---- */
 bool local_is_usable(const struct alloc_local *l, int32_t slot); /* and free */
-/* Starts the watch if there are GPUs and none; a failure is kept for
+/* Starts the watch if there are GPUs and it does not run; keeps a failure for
  * local_gpus_why(). */
 void local_gpus_watch(struct alloc_local *l);
-void local_gpus_leave(struct alloc_local *l); /* ends it; waits a second */
-/* Takes what it has said, and starts it again when it is time. */
+void local_gpus_leave(struct alloc_local *l); /* ends it; waits up to a
+                                               * second */
+/* Handles its messages, and restarts it when that is due. */
 void local_gpus_listen(struct alloc_local *l);
-/* Has it look at the GPUs now; what it then knows it has said by the time that
- * it has answered. ret  0: nobody is there to ask */
+/* Makes it examine the GPUs now; its findings precede its answer. ret  0: it
+ * does not run */
 uint32_t local_gpus_ask(struct alloc_local *l);
 bool local_gpus_has_answered(const struct alloc_local *l, uint32_t ask);
-/* Puts into the node which have failed. */
+/* Sets the failed GPUs in the node. */
 void local_gpus_drained(const struct alloc_local *l, struct alloc_node *io);
-/* What is wrong with the machine, for people. */
+/* The fault of the machine, for display. */
 void local_gpus_why(const struct alloc_local *l, char *ret, size_t cap);
-/* Whether one that the attempt has has failed; if so, *ret says it. */
+/* Whether one of the attempt's GPUs has failed; if so, *ret has the fault. */
 bool local_gpus_blame(const struct alloc_local *l,
                       const struct local_attempt *a, struct error *ret);
-/* Uses again what has failed, unless it fails again. False: nothing has. */
+/* Returns failed GPUs to service, unless they fail again. False: none has
+ * failed. */
 bool local_gpus_mend(struct alloc_local *l);
 
-/* Finds out from the directory alone how things stand, and sets the state.
- * What cannot be told yet is UNSURE: look again in a moment. */
+/* Derives the state from the directory alone, and sets it. A state that is not
+ * settled yet is UNSURE: look again in a moment. */
 int local_look(struct alloc_local *l, struct local_attempt *a,
                struct error *err) MUST_CHECK;
-/* Lets one that waits run; on failure nothing was started. */
+/* Starts a pending attempt; on failure nothing was started. */
 int local_start(struct alloc_local *l, struct local_attempt *a,
                 struct error *err) MUST_CHECK;
-/* Whatever has happened to it since. */
+/* Handles all events of the attempt since the last call. */
 void local_advance(struct alloc_local *l, struct local_attempt *a);
 int local_tell(const struct local_attempt *a, int signo, int value,
                struct error *err) MUST_CHECK;
-/* Ends one that waits, for good. */
+/* Ends a pending attempt, permanently. */
 int local_end_unstarted(struct alloc_local *l, struct local_attempt *a,
                         struct error *err) MUST_CHECK;
 

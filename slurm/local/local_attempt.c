@@ -1,9 +1,9 @@
-/* local_attempt.c - one attempt on this machine; see local.h.
+/* local_attempt.c - one attempt on this machine: start, adoption after a
+ * restart, end; see local.h.
  *
- * An attempt whose shepherd died is LOST, but not before every process with
- * its mark is gone: its slots are not handed out while somebody may still
- * compute on them.
- */
+ * An attempt whose shepherd died is LOST, but only after every process with its
+ * mark has ended: its slots stay booked while a process may still compute on
+ * them. */
 #include "slurm/local/local.h"
 
 #include <assert.h>
@@ -108,9 +108,8 @@ int32_t local_n_there(const struct alloc_local *l)
     return l->n_slots - l->n_lost;
 }
 
-/* A slot is booked twice only when an attempt's `place` cannot be read, or
- * names a slot that this machine does not have any more; it is free when both
- * have ended. */
+/* A slot is booked twice only if an attempt's `place` cannot be read, or names
+ * a slot that this machine no longer has; it is free when both have ended. */
 static void book(struct alloc_local *l, const struct local_attempt *a, int by)
 {
     for (int32_t i = 0; i < SLOTS_CAP; i++)
@@ -124,9 +123,9 @@ static void unbook(struct alloc_local *l, struct local_attempt *a)
     memset(a->used, 0, sizeof(a->used));
 }
 
-/* An earlier daemon chose its slots, and its processes may use them. `place`
- * is written before a shepherd is started; if it cannot be read, the attempt
- * may have any slot. */
+/* An earlier daemon chose its slots, and its processes may use them. `place` is
+ * written before a shepherd is started; if it cannot be read, the attempt may
+ * have any slot. */
 static void book_chosen(struct alloc_local *l, struct local_attempt *a)
 {
     char place[1024];
@@ -198,8 +197,9 @@ static void end_exited(struct alloc_local *l, struct local_attempt *a,
     end(l, a, &note);
 }
 
-/* What a GPU does to a program is seen by the program first. So before it is
- * said that it failed by itself, the watch is asked, for so long at most. */
+/* A program notices a failed GPU before the watch does. So before the allocator
+ * reports that a program failed, it asks the watch, and waits this long for the
+ * answer. */
 static const double ASK_S = 2;
 
 static bool asks(struct alloc_local *l, struct local_attempt *a,
@@ -224,8 +224,8 @@ static void end_lost(struct alloc_local *l, struct local_attempt *a,
     end(l, a, &note);
 }
 
-/* Never started, and never will be. On disk too: who asks again after a
- * restart must not get it started. */
+/* It was never started, and never will be. Recorded on disk, too: a request
+ * after a restart must not start it. */
 int local_end_unstarted(struct alloc_local *l, struct local_attempt *a,
                         struct error *err)
 {
@@ -250,7 +250,7 @@ int local_tell(const struct local_attempt *a, int signo, int value,
     si.si_uid = getuid();
     si.si_value.sival_int = value;
     if (pidfd_send_signal(a->pidfd, signo, &si, 0) == 0 || errno == ESRCH)
-        return 0; /* a shepherd that has just left has a note coming */
+        return 0; /* a note of the shepherd's exit follows */
     return error_sys(err, errno, "signal shepherd %s", a->native_id);
 }
 
@@ -267,9 +267,9 @@ static int watch(struct alloc_local *l, struct local_attempt *a, pid_t pid,
     return 0;
 }
 
-/* The shepherd that holds the lock and was let go. The lock file names it;
- * its start time rules out another process with a reused pid, and from the
- * moment its pidfd is open nothing can be mistaken any more. */
+/* Adopts the shepherd that holds the lock and was let go. The lock file has its
+ * pid; its start time excludes another process with a reused pid, and once its
+ * pidfd is open the pid cannot be reused. */
 static int adopt(struct alloc_local *l, struct local_attempt *a,
                  struct error *err)
 {
@@ -310,7 +310,7 @@ static void unwatch(struct local_attempt *a)
     a->pidfd = -1;
 }
 
-/* The lock is free or its holder is dead. */
+/* Handles a lock that is free, or whose holder is dead. */
 static int settle(struct alloc_local *l, struct local_attempt *a,
                   struct error *err)
 {
@@ -325,7 +325,7 @@ static int settle(struct alloc_local *l, struct local_attempt *a,
         else if (!asks(l, a, &x))
             end_exited(l, a, &x);
     } else if (has_started) {
-        if (a->state != LOCAL_RUNNING) /* an earlier daemon's */
+        if (a->state != LOCAL_RUNNING) /* an earlier daemon's attempt */
             book_chosen(l, a);
         a->state = LOCAL_SWEEPING;
     } else if (a->is_ours) {
@@ -339,7 +339,7 @@ static int settle(struct alloc_local *l, struct local_attempt *a,
     return 0;
 }
 
-/* From the directory alone. What cannot be told yet stays UNSURE. */
+/* From the directory alone. A state that is not settled stays UNSURE. */
 int local_look(struct alloc_local *l, struct local_attempt *a,
                struct error *err)
 {
@@ -360,7 +360,7 @@ int local_look(struct alloc_local *l, struct local_attempt *a,
     int has_started = attempt_has(a->dir, "started", err);
     if (has_started < 0)
         return -1;
-    /* One that cannot be adopted is about to leave. */
+    /* A shepherd that cannot be adopted is about to exit. */
     if (has_started && adopt(l, a, &why) < 0)
         a->state = a->pidfd >= 0 ? LOCAL_RUNNING : LOCAL_UNSURE;
     return 0;
@@ -377,7 +377,7 @@ static int32_t cores(void)
     return n > 0 ? (int32_t)n : 1;
 }
 
-/* CUDA_VISIBLE_DEVICES for the slots chosen; "" where slots are no GPUs. */
+/* CUDA_VISIBLE_DEVICES for the chosen slots; "" if slots are not GPUs. */
 static int cuda_devices(const struct alloc_local *l,
                         const struct local_attempt *a, struct buf *ret,
                         struct error *err)
@@ -412,7 +412,7 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
                                .log_is_plain = a->log_is_plain,
                                .max_fds = l->max_fds};
     int rc = cuda_devices(l, a, &cuda, err);
-    /* Read for an attempt that runs, so not after a reboot. */
+    /* Needed only while the attempt runs, so not after a reboot. */
     if (rc == 0)
         rc = attempt_put(a->dir, "place", place, err);
     if (rc == 0)
@@ -431,7 +431,7 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
     book(l, a, 1);
     a->is_ours = true;
     place_text_end(&text, a->place, sizeof(a->place));
-    /* It runs; if it cannot be watched, it is looked at again by time. */
+    /* It runs; if its end cannot be watched, look again at intervals. */
     if (watch(l, a, pid, pidfd, err) < 0) {
         a->pidfd = pidfd;
         a->state = LOCAL_RUNNING;
@@ -442,7 +442,7 @@ int local_start(struct alloc_local *l, struct local_attempt *a,
 
 /* ---- what has happened since ----------------------------------------------
  */
-/* Returns how many of its processes there are; -1: that cannot be told. */
+/* Returns how many of its processes exist; -1: unknown. */
 static int sweep(const struct local_attempt *a)
 {
     char entry[4096 + sizeof(ATTEMPT_MARK)];

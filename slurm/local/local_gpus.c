@@ -1,10 +1,10 @@
-/* local_gpus.c - GPUs that fail while the allocator runs; see local.h.
+/* local_gpus.c - drain GPUs that fail while the allocator runs; see local.h.
  *
- * mgpu-gpuwatch tells of them (gpuwatch.c). What it names gets nothing new,
- * until local_gpus_mend() or the next life; whoever has it goes on as long as
- * it can. The watch is no part of what has to work: when it cannot be started,
- * dies or does not answer, GPUs are given out as before, and the node says so.
- */
+ * mgpu-gpuwatch reports them (gpuwatch.c). A reported GPU gets no new attempts
+ * until local_gpus_mend() or a restart of the daemon; an attempt on it
+ * continues as long as it can. The watch is optional: if it cannot be started,
+ * dies or does not answer, GPUs are allocated as before, and the node's `why`
+ * says so. */
 #include "slurm/local/local.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@
 
 #include "jobs/base/clock.h"
 
-/* One that has died is started again after so long; and at the end of our
- * life it is waited for so long: it ends with its input, or is killed. */
+/* Delay before a watch that died is restarted, and how long the allocator waits
+ * for it at its own end: it exits with its input, or is killed. */
 static const double AGAIN_S = 60;
 enum { GONE_MS = 1000, OUT_OF_THE_WAY = 10 };
 
@@ -41,7 +41,7 @@ bool local_is_usable(const struct alloc_local *l, int32_t slot)
 
 /* ---- its process -----------------------------------------------------------
  */
-/* An errno. */
+/* Returns an errno. */
 static int plan(posix_spawn_file_actions_t *fa, posix_spawnattr_t *attr, int fd)
 {
     sigset_t none, all;
@@ -61,7 +61,7 @@ static int plan(posix_spawn_file_actions_t *fa, posix_spawnattr_t *attr, int fd)
                    : rc;
 }
 
-/* An errno. */
+/* Returns an errno. */
 static int spawn(const struct alloc_local *l, int fd, pid_t *ret)
 {
     const char *argv[GPUS_CAP + 4] = {l->watcher, l->nvml ? l->nvml : "",
@@ -77,7 +77,7 @@ static int spawn(const struct alloc_local *l, int fd, pid_t *ret)
     rc = posix_spawnattr_init(&attr);
     if (rc == 0) {
         rc = plan(&fa, &attr, fd);
-        /* The prototype lacks a const that it keeps. */
+        /* The prototype lacks a const that it respects. */
         if (rc == 0)
             rc = posix_spawn(ret, l->watcher, &fa, &attr, (char *const *)argv,
                              environ);
@@ -87,12 +87,12 @@ static int spawn(const struct alloc_local *l, int fd, pid_t *ret)
     return rc;
 }
 
-/* Ours is `fds[0]`, and does not block. -1: neither is there. */
+/* Ours is `fds[0]`, and does not block. -1: neither is open. */
 static int make_pair(int fds[2])
 {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -1;
-    /* dup2 onto itself would leave it to be closed on exec. */
+    /* dup2 onto the same number would leave it to be closed on exec. */
     int far = fcntl(fds[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
     (void)close(fds[1]);
     fds[1] = far;
@@ -117,7 +117,7 @@ static void tell(const struct alloc_local *l, const char *fmt, ...)
         l->tell(text);
 }
 
-/* It may be said again with each try, and is told once. */
+/* Each retry may fail with the same reason; report it once. */
 static void say_unwatched(struct alloc_local *l, const char *why)
 {
     struct gpu_watch *w = &l->watch;
@@ -157,7 +157,7 @@ void local_gpus_watch(struct alloc_local *l)
     }
     if (w->pidfd < 0)
         local_gpus_leave(l);
-    /* The answer says that it works. */
+    /* The answer shows that it works. */
     else if (send(w->fd, "?", 1, MSG_NOSIGNAL) == 1)
         w->asked = 1;
 }
@@ -173,7 +173,7 @@ void local_gpus_leave(struct alloc_local *l)
         return;
     struct pollfd gone = {.fd = w->pidfd, .events = POLLIN};
     (void)pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
-    /* One that stands still in the driver is left to whoever inherits it. */
+    /* If it hangs in the driver, init inherits it. */
     if (poll(&gone, 1, GONE_MS) > 0)
         (void)waitid(P_PIDFD, (id_t)w->pidfd, &si, WEXITED | WNOHANG);
     (void)close(w->pidfd);
@@ -217,7 +217,7 @@ void local_gpus_listen(struct alloc_local *l)
             memmove(w->line, nl + 1, w->len + 1);
         }
         if (w->len == sizeof(w->line) - 1)
-            w->len = 0; /* no line of ours is as long */
+            w->len = 0; /* no line of ours is this long */
     }
     if (w->fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
         if (w->why[0] == '\0')
@@ -290,7 +290,7 @@ bool local_gpus_mend(struct alloc_local *l)
     }
     if (!is_any)
         return false;
-    /* Another watch, which looks at them anew. */
+    /* Start another watch, which examines them afresh. */
     local_gpus_leave(l);
     l->watch.is_accepted = l->watch.is_news = true;
     local_gpus_watch(l);

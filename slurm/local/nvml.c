@@ -1,14 +1,13 @@
-/* nvml.c - see nvml.h.
+/* nvml.c - the calls of libnvidia-ml, opened with dlopen(3); see nvml.h.
  *
- * The daemon asks the library once, at start, and closes it again: it opens
- * device files, starts threads of its own, and may stand still for long when a
- * GPU is gone. Who keeps it open to watch is another process (gpuwatch.c).
+ * The daemon opens the library once, at start, and closes it again: the library
+ * opens device files, starts threads of its own, and may block for long when a
+ * GPU is lost. Another process keeps it open to watch (gpuwatch.c).
  *
  * src  NVIDIA Management Library reference, "Initialization and Cleanup",
  *      "Device Queries" and "Event Handling Methods"; the _v2 names are those
  *      that nvml.h maps the plain ones to since driver 319, nvmlEventSetWait_v2
- *      is of driver 450
- */
+ *      is of driver 450 */
 #include "slurm/local/nvml.h"
 
 #include <assert.h>
@@ -81,8 +80,8 @@ static int open_library(struct nvml *n, const char *path, struct error *err)
                      path);
 }
 
-/* NVML_ERROR_...; what is asked of a GPU may say that it is lost, its handle
- * first. */
+/* NVML_ERROR_...; a query of a lost GPU returns one of these, first of all the
+ * query for its handle. */
 enum {
     NOT_SUPPORTED = 3,
     TIMED_OUT = 10,
@@ -118,7 +117,7 @@ static int describe(const struct nvml *n, unsigned index, struct nvml_gpu *ret,
     }
     if (code != 0)
         return refused(n, "describe a GPU", code, err);
-    /* One that shares the machine's memory has none of its own. */
+    /* A GPU that shares the machine's memory has none of its own. */
     if (n->get_memory(device, &memory) == 0 && memory.total <= INT64_MAX)
         gpu.bytes = (int64_t)memory.total;
     memcpy(gpu.bus, pci.bus_id, sizeof(gpu.bus));
@@ -134,8 +133,8 @@ static int by_bus(const void *a, const void *b)
                       ((const struct nvml_gpu *)b)->bus);
 }
 
-/* One that is lost has no address any more. It stays where it is: who has GPUs
- * of this machine from before knows them by their numbers. */
+/* A lost GPU has no address. It keeps its index: attempts started earlier refer
+ * to GPUs of this machine by number. */
 static void sort(struct nvml_gpu *gpus, size_t n)
 {
     size_t n_known = 0;
@@ -144,7 +143,7 @@ static void sort(struct nvml_gpu *gpus, size_t n)
     struct nvml_gpu *known =
         n_known > 0 ? calloc(n_known, sizeof(*known)) : NULL;
     if (!known)
-        return; /* in the driver's order, then, which is the same as a rule */
+        return; /* the driver's order, then, which is usually the same */
     for (size_t i = 0, at = 0; i < n; i++)
         if (!gpus[i].is_lost)
             known[at++] = gpus[i];
@@ -201,7 +200,7 @@ struct event {
 static const unsigned long long XID_EVENT = 8; /* nvmlEventTypeXid... */
 
 struct watched {
-    void *device; /* NULL: lost from the beginning */
+    void *device; /* NULL: lost when the watch was opened */
     unsigned long long ecc_errors;
     bool is_remap_failed, is_told;
 };
@@ -248,8 +247,8 @@ static int find_watching(struct nvml_watch *w, struct error *err)
                : error_set(err, ERR_EXTERN, "this driver tells no events");
 }
 
-/* What a GPU counts of uncorrectable errors since its last reset, and whether
- * it could not replace a row of its memory. Many have neither. */
+/* Reads the number of uncorrectable errors since the last reset, and whether
+ * the GPU failed to replace a row of its memory. Many GPUs have neither. */
 static int count_errors(const struct nvml_watch *w, void *device,
                         unsigned long long *ret_ecc, bool *ret_failed)
 {
@@ -284,7 +283,7 @@ static int take_gpu(struct nvml_watch *w, const char *uuid,
     ret->device = device;
     if (judge == NVML_AS_IS &&
         count_errors(w, device, &ret->ecc_errors, &ret->is_remap_failed) != 0)
-        ret->ecc_errors = 0; /* nvml_watch_look() will be told the same */
+        ret->ecc_errors = 0; /* nvml_watch_look() will get the same error */
     code = w->get_events(device, XID_EVENT, w->set);
     w->has_events = w->has_events || code == 0;
     if (code != 0 && code != NOT_SUPPORTED && code != GPU_IS_LOST)
@@ -350,8 +349,8 @@ void nvml_watch_close(struct nvml_watch *w)
 const char *nvml_xid_text(unsigned long long xid)
 {
     /* src  NVIDIA, "Xid Errors": those whose action is to reset, drain or
-     * replace the GPU. What a program does to itself is not among them: 13,
-     * 31, 43 and 45 say so of most jobs with a bug. */
+     *      replace the GPU. Those that a program causes itself are not listed:
+     *      13, 31, 43 and 45 occur in most jobs with a bug. */
     static const struct {
         unsigned xid;
         const char *text;
@@ -375,8 +374,7 @@ const char *nvml_xid_text(unsigned long long xid)
     return NULL;
 }
 
-/* The first thing that is said of a GPU stays: what follows is its
- * consequence. */
+/* The first report of a GPU stands: later errors are its consequences. */
 static int tell(struct nvml_watch *w, size_t gpu, const char *why, char *ret)
 {
     if (w->gpus[gpu].is_told)
@@ -425,9 +423,9 @@ int nvml_watch_next(struct nvml_watch *w, int ms, size_t *ret_gpu,
     int code = w->get_event(w->set, &e, (unsigned)ms);
     *ret_more = code == 0;
     if (code == GPU_IS_LOST)
-        (void)poll(NULL, 0, ms); /* it says so at once, each time */
+        (void)poll(NULL, 0, ms); /* it would return at once each time */
     if (code == TIMED_OUT || code == GPU_IS_LOST)
-        return 0; /* which one a look at each will tell */
+        return 0; /* nvml_watch_look() will find out which one */
     if (code != 0)
         return refused(&w->n, "wait for events", code, err);
     const char *text = e.type == XID_EVENT ? nvml_xid_text(e.data) : NULL;
@@ -444,8 +442,8 @@ int nvml_watch_next(struct nvml_watch *w, int ms, size_t *ret_gpu,
 
 /* ---- names -----------------------------------------------------------------
  */
-/* The next word of letters and digits at *p, in lower case; moves *p past it
- * and past the blanks behind. Its length, 0 at the end. */
+/* Copies the next word of letters and digits at *p, in lower case; moves *p
+ * past it and the blanks after it. Returns its length, 0 at the end. */
 static size_t take_word(const char **p, char *ret, size_t cap)
 {
     size_t len = 0;

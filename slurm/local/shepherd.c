@@ -1,35 +1,32 @@
-/* shepherd.c - mgpu-shepherd, one per local attempt: it outlives the daemon.
+/* shepherd.c - mgpu-shepherd: run one local attempt; it outlives the daemon.
  *
  *   mgpu-shepherd DIR RANKS LOG-MAX-BYTES HOW MPIRUN WORKER
  *
  * The local allocator starts it in a session of its own, with a clean
- * environment, every signal blocked, and two descriptors: 3 is the locked
- * lock file (attempt_dir.h), 4 a pipe on which it waits for one byte. If the
- * pipe closes without it, the daemon died between fork and its decision, and
- * the shepherd leaves with 75: nothing has run.
+ * environment, every signal blocked, and two descriptors: 3 is the locked lock
+ * file (attempt_dir.h), 4 a pipe on which it waits for one byte. If the pipe
+ * closes without it, the daemon died between fork and its decision, and the
+ * shepherd exits with 75: nothing has run.
  *
- * HOW is what becomes of an attempt that prints more, "keep" or "fail", and
- * whether lines get their rank's label, "labels" or "plain": "keep,labels". A
- * daemon from before, under which a package is being replaced, says nothing of
- * it.
+ * HOW sets what to do with an attempt that prints more, "keep" or "fail", and
+ * whether lines get their rank's label, "labels" or "plain": "keep,labels". An
+ * older daemon, while the package is being upgraded, omits it.
  *
- * Then it runs the ranks, copies their output into the bounded log, and
- * passes on what the daemon asks (attempt_dir.h has the two signals). It is
- * the subreaper of everything below it, so no descendant can escape, and it
- * does not leave before the last of them is gone: when it writes `exit`, the
- * GPUs are free. It knows no time limit; the engine does.
+ * Then it runs the ranks, copies their output into the bounded log, and obeys
+ * the daemon's two signals (attempt_dir.h). It is the subreaper of all its
+ * descendants, so none can escape, and it does not exit before the last of them
+ * has ended: when it writes `exit`, the GPUs are free. The engine enforces the
+ * time limit, not the shepherd.
  *
- * Several ranks are started by mpirun. One is a child of the shepherd, and
- * has no use for MPI: mpirun and MPI_Init would cost it half a second.
+ * Several ranks are started by mpirun. A single rank is a child of the shepherd
+ * and does not need MPI: mpirun and MPI_Init would cost it half a second.
  *
- * Release, step by step: SIGTERM to the ranks only, for mpirun itself would
- * kill them a second later and they may need the whole grace for a
- * checkpoint; after the grace, SIGKILL to everything but mpirun, which then
- * has KILL_WAIT_S to clean up after itself; then SIGKILL to everything.
- * If the shepherd is killed, the kernel sends mpirun a SIGTERM, and it ends
- * the ranks, or kills the only one; what is left after that the daemon finds
- * by ATTEMPT_MARK.
- */
+ * Release, step by step: SIGTERM to the ranks only, because mpirun would kill
+ * them a second later and they may need the whole grace period for a
+ * checkpoint; after the grace period, SIGKILL to all processes but mpirun,
+ * which then has KILL_WAIT_S to clean up; then SIGKILL to all. If the shepherd
+ * is killed, the kernel sends mpirun SIGTERM, which ends the ranks; a single
+ * rank it kills. The daemon finds remaining processes by ATTEMPT_MARK. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -56,11 +53,11 @@
 #include "slurm/launch/rank_output.h"
 
 static const double KILL_WAIT_S = 2;
-/* While something has to be killed, look again this often. */
+/* While processes have to be killed, the interval between two looks. */
 static const double TICK_S = 0.05;
-/* While ranks run, look for what they left behind this often. */
+/* While ranks run, the interval between two looks for their orphans. */
 static const double ORPHAN_TICK_S = 0.5;
-/* For a SIGTERM that does not come from the daemon and names no grace. */
+/* For a SIGTERM that does not come from the daemon and has no grace period. */
 static const double DEFAULT_GRACE_S = 10;
 
 struct shepherd {
@@ -71,14 +68,14 @@ struct shepherd {
     struct outputs *out;
     sigset_t signals;
     int signal_fd;
-    bool is_alone;         /* there is one rank, and no mpirun */
+    bool is_alone;         /* one rank, and no mpirun */
     struct launcher first; /* mpirun, or that rank */
-    bool has_ended;        /* it */
-    bool has_children;     /* of ours, any */
+    bool has_ended;        /* `first` has */
+    bool has_children;     /* the shepherd has any */
     bool is_mpirun_hit;
-    int status; /* its */
+    int status; /* of `first` */
     double began_s;
-    double kill_at_s; /* INFINITY: nobody has asked for the end */
+    double kill_at_s; /* INFINITY: not released */
 };
 
 static double now_s(void)
@@ -146,7 +143,7 @@ static int set_up(struct shepherd *s, struct error *err)
     return attempt_pid_write(SHEPHERD_LOCK_FD, &self, err);
 }
 
-/* Whether the daemon said so. */
+/* Whether the daemon let it go. */
 static bool may_go(void)
 {
     char byte;
@@ -173,7 +170,7 @@ static int start(struct shepherd *s, struct error *err)
                     : mpirun_argv(s->program, s->ranks, s->worker, s->dir, err);
     if (!argv)
         return -1;
-    /* From here on the attempt has been started, whatever happens. */
+    /* From here on the attempt counts as started. */
     int rc = attempt_write(s->dir, "started", "", err);
     if (rc == 0)
         rc = launcher_start("mgpu-shepherd", argv,
@@ -219,7 +216,7 @@ static void release(struct shepherd *s, double grace_s)
     if (!is_first || s->has_ended)
         return;
     if (signal_ranks(s, SIGTERM) > 0) {
-        /* One that is stopped could not even die of it. */
+        /* A stopped process could not handle the signal. */
         (void)signal_ranks(s, SIGCONT);
     } else {
         s->is_mpirun_hit = true;
@@ -241,8 +238,8 @@ static void take_signals(struct shepherd *s)
     }
 }
 
-/* mpirun waits until nobody holds its ranks' output any more, so a process
- * that they left behind would keep the attempt, and its GPUs, for ever. */
+/* mpirun waits until no process holds its ranks' output open, so a process that
+ * the ranks left behind would keep the attempt, and its GPUs, for ever. */
 static bool has_only_orphans(const struct shepherd *s)
 {
     return !s->is_alone && !s->has_ended && proc_n_own_children() > 1 &&
@@ -254,8 +251,7 @@ static bool has_printed_too_much(const struct shepherd *s)
     return s->log_fails && outputs_are_over(s->out);
 }
 
-/* Until the first has ended and nothing that it left behind is there any
- * more. */
+/* Runs until `first` has ended and no process that it left behind is alive. */
 static void watch(struct shepherd *s)
 {
     for (;;) {
@@ -291,7 +287,7 @@ static void watch(struct shepherd *s)
     }
 }
 
-/* Of all that ran below us, however it ended: each was waited for, by its
+/* The CPU time of all descendants, however they ended: each was reaped by its
  * parent or by us. */
 static void used(const struct shepherd *s, struct attempt_exit *ret)
 {
@@ -308,15 +304,15 @@ static void used(const struct shepherd *s, struct attempt_exit *ret)
 
 static int finish(struct shepherd *s, struct error *err)
 {
-    outputs_drain(s->out); /* a rank's last words before the launcher's */
+    outputs_drain(s->out); /* a rank's last output before the launcher's */
     launcher_drain(&s->first, s->out);
     bool is_over = has_printed_too_much(s);
     outputs_destroy(s->out);
     s->out = NULL;
-    (void)shm_dir_sweep(SHM_DIR_BASE); /* of ranks that were killed */
+    (void)shm_dir_sweep(SHM_DIR_BASE); /* files of killed ranks */
     struct attempt_exit x = {.when_s = clock_real.wall_s(&clock_real)};
     launcher_exit(s->status, &x);
-    /* mpirun's own word for "I was told to stop" is exit code 1. */
+    /* mpirun exits with 1 when it was ended by a signal. */
     if (s->is_mpirun_hit && x.code != 0)
         x = (struct attempt_exit){.signal = SIGTERM, .when_s = x.when_s};
     if (is_over)
@@ -348,6 +344,7 @@ int main(int argc, char **argv)
     if (rc < 0)
         (void)fprintf(stderr, "mgpu-shepherd: %s\n", err.msg);
     outputs_destroy(s.out);
-    /* The lock goes with the process; the descriptors need no closing. */
+    /* The kernel releases the lock with the process; the descriptors need no
+     * closing. */
     return rc < 0 ? error_exit_status(err.code) : 0;
 }

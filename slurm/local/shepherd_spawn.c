@@ -1,9 +1,9 @@
-/* shepherd_spawn.c - see shepherd_spawn.h.
+/* shepherd_spawn.c - spawn a shepherd with exactly five descriptors; see
+ * shepherd_spawn.h.
  *
- * posix_spawn(3) and not fork(2): it reports a program that cannot be run,
- * it is cheap for a large daemon, and it is safe in one with threads. Every
- * descriptor but the five that the shepherd is promised is closed.
- */
+ * posix_spawn(3) instead of fork(2): it reports a program that cannot be run,
+ * it is cheap for a large daemon, and it is safe in a process with threads.
+ * Every descriptor except the shepherd's five is closed. */
 #include "slurm/local/shepherd_spawn.h"
 
 #include <assert.h>
@@ -23,8 +23,8 @@
 #include "slurm/launch/attempt_dir.h"
 #include "slurm/launch/mpirun.h"
 
-/* Where descriptors are moved before they are put into their places, so that
- * filling one place never closes what belongs into the next. */
+/* Descriptors are moved here first, so that filling one of the fixed numbers
+ * never closes a descriptor that another one needs. */
 enum { OUT_OF_THE_WAY = 10 };
 
 static int plan_fds(posix_spawn_file_actions_t *fa, const char *log, int lock,
@@ -45,8 +45,8 @@ static int plan_fds(posix_spawn_file_actions_t *fa, const char *log, int lock,
     return rc;
 }
 
-/* All signals blocked until the shepherd reads them: what is sent to it
- * early waits. */
+/* All signals stay blocked until the shepherd reads them: early ones stay
+ * pending. */
 static int plan_signals(posix_spawnattr_t *attr)
 {
     sigset_t all;
@@ -61,7 +61,7 @@ static int plan_signals(posix_spawnattr_t *attr)
     return rc;
 }
 
-/* An errno, not -1, as posix_spawn(3) itself. */
+/* Returns an errno, not -1, as posix_spawn(3) itself. */
 static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
                  int go, pid_t *ret_pid)
 {
@@ -89,7 +89,7 @@ static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
         rc = plan_fds(&fa, log, lock, go);
         if (rc == 0)
             rc = plan_signals(&attr);
-        /* The prototype lacks a const that it keeps. */
+        /* The prototype lacks a const that it respects. */
         if (rc == 0)
             rc = posix_spawn(ret_pid, s->program, &fa, &attr,
                              (char *const *)argv, env);
@@ -99,9 +99,9 @@ static int spawn(const struct shepherd_spawn *s, char *const *env, int lock,
     return rc;
 }
 
-/* A daemon may have raised its own limit, which a program must not inherit:
- * those that still use select(2) break beyond 1024. There is no attribute of
- * posix_spawn(3) for it, but the shepherd has not been let go yet. */
+/* The daemon may have raised its own limit, which a program must not inherit:
+ * programs that still use select(2) break beyond 1024. posix_spawn(3) has no
+ * attribute for it, but the shepherd has not been let go yet. */
 static int limit_fds(pid_t pid, int64_t max, struct error *err)
 {
     struct rlimit fds;
@@ -168,7 +168,7 @@ int shepherd_spawn(const struct shepherd_spawn *s, pid_t *ret_pid,
 fail:
     free(env);
     close_all(fds, N_FDS);
-    /* It reads the end of its pipe and leaves at once. */
+    /* It reads the end of its pipe and exits at once. */
     if (pid > 0)
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;

@@ -1,5 +1,5 @@
-/* batch_conf.c - see batch_conf.h. Both directions go through check(), so
- * what the helper writes is what mgpu-batch accepts. */
+/* batch_conf.c - parse and encode batch.json; see batch_conf.h. Both directions
+ * call check(), so mgpu-batch accepts what the helper writes. */
 #include "slurm/protocol/batch_conf.h"
 
 #include <jansson.h>
@@ -107,7 +107,7 @@ static int get_launcher(const json_t *o, enum batch_launcher *ret,
     return error_set(err, ERR_INVAL, "'launcher' is neither srun nor mpirun");
 }
 
-/* true, or no key. */
+/* A boolean key; false if it is missing. */
 static int get_flag(const json_t *o, const char *key, bool *ret,
                     size_t *io_keys, struct error *err)
 {
@@ -140,7 +140,7 @@ static int get_all(const json_t *o, struct batch_conf *c, struct error *err)
         get_flag(o, "log_fails", &c->log_fails, &n_keys, err) < 0 ||
         get_flag(o, "log_is_plain", &c->log_is_plain, &n_keys, err) < 0)
         return -1;
-    /* All keys are there and none is there twice. */
+    /* All keys are present and none is duplicate. */
     if (json_object_size(o) != n_keys)
         return error_set(err, ERR_INVAL, "there is an unknown key");
     return check(c, err);

@@ -1,15 +1,14 @@
-/* batch_conf.h - batch.json, what mgpu-batch (batch.c) is to start.
+/* batch_conf.h - batch.json, the input of mgpu-batch (batch.c).
  *
  *   {"launcher":"srun","program":"srun","mpi":"pmix","worker":"/../mgpu-worker",
  *    "nodes":2,"ranks_per_node":2,"gpus_per_node":2,"cpus_per_rank":4,
  *    "log_max_bytes":67108864,"gpu_type":"h100","log_fails":true,
  *    "log_is_plain":true}
  *
- * It lies in the attempt's directory next to launch.json, so that the batch
- * script can be one constant text: no value of a job ever meets a shell.
+ * It is in the attempt's directory next to launch.json, so that the batch
+ * script can be one constant text: a shell never evaluates a value of a job.
  * mgpu-slurm-helper writes it as the job's user, mgpu-batch reads it on the
- * first node.
- */
+ * first node. */
 #ifndef MGPU_SLURM_PROTOCOL_BATCH_CONF_H
 #define MGPU_SLURM_PROTOCOL_BATCH_CONF_H
 
@@ -23,7 +22,7 @@ enum {
     BATCH_PATH_CAP = 1024,
     BATCH_MPI_CAP = 64,
     BATCH_NODES_MAX = 100000,
-    BATCH_RANKS_MAX = 4096, /* of one node; also of its GPUs and CPUs */
+    BATCH_RANKS_MAX = 4096, /* per node; also the limit of its GPUs and CPUs */
     BATCH_CONF_MAX_BYTES = 8192
 };
 
@@ -31,21 +30,23 @@ enum batch_launcher { BATCH_SRUN, BATCH_MPIRUN };
 
 struct batch_conf {
     enum batch_launcher launcher;
-    char program[BATCH_PATH_CAP]; /* absolute, or a name to be found on PATH */
+    char program[BATCH_PATH_CAP]; /* absolute, or a name to be searched on
+                                   * PATH */
     char mpi[BATCH_MPI_CAP];      /* for srun --mpi=; letters, digits, "_.-" */
     char worker[BATCH_PATH_CAP];  /* mgpu-worker, absolute */
     int32_t nodes;                /* >= 1 */
     int32_t ranks_per_node;       /* >= 1 */
     int32_t gpus_per_node;        /* 0, or as many as ranks */
-    char gpu_type[BATCH_MPI_CAP]; /* as mpi; "": any, and no key of the file */
+    char gpu_type[BATCH_MPI_CAP]; /* same characters as mpi; "": any, and the
+                                   * key is omitted */
     int32_t cpus_per_rank;        /* >= 1 */
     int64_t log_max_bytes;        /* >= 1 */
-    bool log_fails, log_is_plain; /* as alloc_req's; false: no key of the
-                                     file */
+    bool log_fails, log_is_plain; /* as in alloc_req; false: the key is
+                                   * omitted */
 };
 
-/* err  ERR_INVAL not exactly this format: a key is missing, unknown or there
- *      twice, or a value is out of range; nothing is set */
+/* err  ERR_INVAL not exactly this format: a key is missing, unknown or
+ *      duplicate, or a value is out of range; nothing is set */
 int batch_conf_parse(const char *text, size_t len, struct batch_conf *ret,
                      struct error *err) MUST_CHECK;
 /* Appends one line with its newline.

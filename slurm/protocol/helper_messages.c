@@ -1,4 +1,5 @@
-/* helper_messages.c - see helper_messages.h; and what each text may be. */
+/* helper_messages.c - the tables, and the checks of each text; see
+ * helper_messages.h. */
 #include "slurm/protocol/helper_messages.h"
 
 #include <jansson.h>
@@ -50,7 +51,7 @@ bool helper_is_printable(const char *text)
     return true;
 }
 
-/* Absolute, and says where it is without a look at the disk. */
+/* Absolute, without "." or "..". */
 static bool is_dir(const char *text)
 {
     if (text[0] != '/' || !helper_is_printable(text))
@@ -250,7 +251,7 @@ static const struct field down_fields[] = {
     {                                                                        \
 #word, KIND_I32, 0, offsetof(struct alloc_node, word), 0, most, NULL \
     }
-/* What was added later may be left out. */
+/* Keys that were added later may be missing. */
 #define NODE_LATER(word, most)                                              \
     {                                                                       \
 #word, KIND_I32, IS_OPTIONAL, offsetof(struct alloc_node, word), 0, \
@@ -289,7 +290,7 @@ const struct message helper_events[HELPER_N_EVS] = {
     [HELPER_JOB] = {"job", TABLE(job_fields)},
     [HELPER_GONE] = {"gone", TABLE(gone_fields)},
     [HELPER_SCAN] = {"scan", TABLE(scan_fields)},
-    [HELPER_NODES] = {"nodes", NULL, 0}, /* by hand: an array */
+    [HELPER_NODES] = {"nodes", NULL, 0}, /* encoded by hand: an array */
     [HELPER_DOWN] = {"down", TABLE(down_fields)},
     [HELPER_UP] = {"up", NULL, 0},
 };

@@ -1,8 +1,7 @@
-/* helper_messages.h - the messages between daemon and helper, as tables.
+/* helper_messages.h - tables of the messages between daemon and helper.
  *
- * A row names a key, its type, its range and where it lives; parser and
- * encoder (helper_wire.c) both read it, so they cannot drift apart.
- */
+ * A row has a key, its type, its range and its place in the struct; parser and
+ * encoder (helper_wire.c) both read it, so they cannot diverge. */
 #ifndef MGPU_SLURM_PROTOCOL_HELPER_MESSAGES_H
 #define MGPU_SLURM_PROTOCOL_HELPER_MESSAGES_H
 
@@ -14,10 +13,10 @@ enum kind {
     KIND_I32,
     KIND_U32,
     KIND_I64,
-    KIND_U64, /* at most INT64_MAX: what jansson can hold */
+    KIND_U64, /* at most INT64_MAX: jansson's limit */
     KIND_REAL,
     KIND_BOOL,
-    KIND_CODE, /* enum err_code, by its word */
+    KIND_CODE, /* enum err_code, by its name */
 };
 
 enum { IS_NULLABLE = 1, IS_OPTIONAL = 2 };
@@ -28,7 +27,7 @@ struct field {
     int flags;
     size_t at;
     int64_t min, max;
-    bool (*fits)(const char *text); /* NULL: any text that is printable */
+    bool (*fits)(const char *text); /* NULL: any printable text */
 };
 
 struct message {
@@ -36,15 +35,15 @@ struct message {
     const struct field *fields;
     size_t n;
 };
-/* By enum helper_op, by enum helper_ev; a reply that is no success; one node
- * of HELPER_NODES, whose own row is empty. */
+/* By enum helper_op, by enum helper_ev; a reply with an error; one node of
+ * HELPER_NODES, whose own row is empty. */
 enum { HELPER_N_OPS = HELPER_AGAIN + 1, HELPER_N_EVS = HELPER_UP + 1 };
 extern const struct message helper_commands[HELPER_N_OPS];
 extern const struct message helper_events[HELPER_N_EVS];
 extern const struct message helper_failed, helper_node;
 enum { HELPER_NODES_MAX = 1 << 16 };
 
-/* A value that may travel, either way. err ERR_INVAL */
+/* Whether the text may be sent, in either direction. err ERR_INVAL */
 bool helper_is_printable(const char *text);
 int helper_check_text(const struct field *f, const char *text, size_t n,
                       struct error *err) MUST_CHECK;

@@ -1,9 +1,8 @@
-/* helper_wire.c - the lines between daemon and helper: JSON there and back.
+/* helper_wire.c - encode and parse the JSON lines between daemon and helper.
  *
- * helper_messages.h says what they are made of. A command has exactly its keys:
- * the helper acts for users on what it is told, and what it does not know it
- * must not pass over. News may leave out what is zero.
- */
+ * helper_messages.h has the tables of keys. A command has exactly its keys: the
+ * helper acts for users on its content, and must not ignore an unknown key.
+ * News may omit zero values. */
 #include "slurm/protocol/helper_wire.h"
 
 #include <jansson.h>
@@ -95,8 +94,8 @@ static int get_field(const struct field *f, const json_t *v, void *to,
     return get_int(f, v, to, err);
 }
 
-/* o has the message's keys, `extra` others that the caller reads, and none
- * besides. */
+/* Reads the message's keys from o; the caller reads the `extra` ones, and o
+ * must have no others. */
 static int get_fields(const struct message *m, const json_t *o, size_t extra,
                       void *base, struct error *err)
 {
@@ -140,7 +139,7 @@ static json_t *load(const char *line, size_t len, struct error *err)
     return o;
 }
 
-/* The index of the message that o's `key` names; -1 none. */
+/* The index of the message that o's `key` names; -1: unknown. */
 static int which(const json_t *o, const char *key, const struct message *all,
                  int n, struct error *err)
 {
@@ -238,8 +237,8 @@ void helper_news_clear(struct helper_news *n)
 }
 
 /* ---- writing ------------------------------------------------------------- */
-/* Slurm's own words may hold anything, for instance Latin-1 in a node's
- * reason: what is not printable travels escaped, and is cut to its room. */
+/* Texts of Slurm may hold any byte, for instance Latin-1 in a node's reason:
+ * unprintable bytes are escaped, and the text is truncated to its space. */
 static json_t *plain(const struct field *f, const char *text, struct error *err)
 {
     struct buf b = BUF_INIT;
@@ -256,7 +255,7 @@ static json_t *plain(const struct field *f, const char *text, struct error *err)
     return v;
 }
 
-/* NULL when a check fails, or without memory: err is then as it was. */
+/* NULL if a check fails, or memory is short: err is then unchanged. */
 static json_t *value_of(const struct field *f, const void *at,
                         struct error *err)
 {
@@ -293,7 +292,7 @@ static json_t *value_of(const struct field *f, const void *at,
         n = *(const uint32_t *)at;
         break;
     case KIND_I64:
-    case KIND_U64: /* one above INT64_MAX is negative, and refused */
+    case KIND_U64: /* a value above INT64_MAX is negative, and refused */
     default:
         n = *(const int64_t *)at;
         break;
@@ -319,7 +318,7 @@ static int to_buf(const char *p, size_t n, void *arg)
     return buf_add(arg, p, n, NULL);
 }
 
-/* Takes o. On failure out is as before. */
+/* Owns o. On failure out is unchanged. */
 static int finish(json_t *o, struct buf *out, struct error *err)
 {
     size_t before = out->len;

@@ -1,14 +1,14 @@
-/* helper_wire.h - what mgpu-ctld and mgpu-slurm-helper say to each other.
+/* helper_wire.h - the protocol between mgpu-ctld and mgpu-slurm-helper.
  *
- * One JSON object a line over a socketpair, at most HELPER_LINE_MAX bytes.
- * The daemon sends commands, each with an id, and gets one reply to each that
- * was not lost with the helper's child; the helper sends news unasked.
+ * One JSON object a line over a socketpair, at most HELPER_LINE_MAX bytes. The
+ * daemon sends commands, each with an id, and gets one reply to each unless the
+ * helper's child died; the helper sends news at any time.
  *
  * The helper is the only program with libslurm and, in system mode, with the
- * privilege to act for users; whoever took over the daemon could send it any
- * line. So a command carries data only: programs, cluster, partition rules
- * and the script come from the helper's own command line, and the parser
- * refuses what is not exactly this format.
+ * privilege to act for users; a compromised daemon could send it any line. So a
+ * command carries data only: programs, cluster, partition rules and the script
+ * come from the helper's own command line, and the parser refuses every other
+ * format.
  *
  *   daemon -> helper
  *   {"op":"submit","id":7,"job":12,"attempt":1,"tag":"mgpu:c:12:1:9f..",
@@ -19,70 +19,68 @@
  *    "gpu_type":..,"exclude":"n1,n2","cpus_per_gpu":4,"memory_bytes":0,"exclusive":false}
  *      Makes dir and its parents and writes launch.json, batch.json and the
  *      submission's mark there (attempt_dir.h), as the user; then submits.
- *      Strings may be null. A tag of this user
- *      that is known already is not submitted again: the reply has its id.
- *      What fails with INVAL, DENIED or NOTFOUND fails for good; the rest
- *      (BUSY: a full queue; LIMIT: of the user or the account; UNAVAIL;
- *      TIMEOUT; IO: the directory, as when the user's disk is full; ..) may
- *      pass.
+ *      Strings may be null. If this user's tag was submitted before, it is
+ *      not submitted again: the reply has its id. INVAL, DENIED and NOTFOUND
+ *      are permanent errors; the others are temporary (BUSY: a full queue;
+ *      LIMIT: of the user or the account; UNAVAIL; TIMEOUT; IO: the
+ *      directory, for instance a full disk of the user; ..).
  *   {"op":"signal","id":8,"tag":"..","uid":1000,"slurm_id":20,"signo":15}
- *      To the ranks only, SIGKILL, too (KILL_STEPS_ONLY): the batch step
- *      lives on to write how they ended.
+ *      To the ranks only, including SIGKILL (KILL_STEPS_ONLY): the batch
+ *      step survives and writes how they ended.
  *   {"op":"kill","id":8,"tag":"..","uid":1000,"slurm_id":20}
- *      Ends the job, whether it runs or not (scancel).
- *      For both: before anything is done, tag and uid are compared with the
- *      comment and the user of the job that has this id now; NOTFOUND (sure)
- *      if they differ, there is none, or it has ended; STATE (sure) a
- *      signal for ranks that do not run yet.
+ *      Ends the job, pending or running (scancel).
+ *      For both, the helper first compares tag and uid with the comment and
+ *      the user of the job that has this id now; NOTFOUND (sure): they
+ *      differ, there is no such job, or it has ended; STATE (sure): a signal
+ *      for ranks that do not run yet.
  *   {"op":"read_exit","id":9,"uid":1000,"dir":"/.."}
  *      dir/exit, read as the user.
  *   {"op":"recall","id":9,"tag":"..","uid":1000,"name":"mnist","dir":"/..",
  *    "slurm_id":20,"since":1795000000}
- *      A job that Slurm knows no more: what its accounting says of the one of
- *      this user with the working directory dir (slurm_id 0: with whatever
- *      id) that was submitted since then, and how long slurmctld has run.
+ *      For a job that Slurm has forgotten: accounting's record of this user's
+ *      job with the working directory dir (slurm_id 0: any id) that was
+ *      submitted since then, and how long slurmctld has run.
  *   {"op":"again","id":10}
- *      The daemon had no room for some news: the child ends, and the next one
- *      tells all that it sees. No reply; those under way are lost.
+ *      The daemon had no room for some news: the child exits, and the next
+ *      one reports all that it sees. No reply; those in flight are lost.
  *
  *   helper -> daemon
  *   {"ev":"hello","generation":2,"slurm":"22.05.8"}
- *      First after every start. Commands that were not answered before are
- *      lost: their effect is not known. All that is known follows as news.
- *      An empty line precedes it, which ends a line that was cut short by
- *      the death of the last child: pass over both.
+ *      First after every start. Unanswered commands are lost: their effect is
+ *      unknown. The complete state follows as news. An empty line precedes
+ *      it, which terminates a line that the last child left incomplete when
+ *      it died: ignore both.
  *   {"ev":"reply","id":7,"slurm_id":20}
  *   {"ev":"reply","id":7,"code":"UNAVAIL","why":"..","is_sure":true}
- *      is_sure: nothing was done. Without it: perhaps it was.
+ *      is_sure: nothing was done. Without it: perhaps it was done.
  *   {"ev":"reply","id":9,"exit_code":0,"signal":0,"slurm_id":20,
  *    "ended_ms":1795000000500}
  *      slurm_id: of the job that wrote the file. NOTFOUND (sure): no file.
- *      "told":"CANCELLED": Slurm told it to end, and why (end_cause.h).
- *      "is_ending":true: that is all there is, no file.
- *      "is_other":true: it is of another submission of the attempt than the
- *      last one; with is_ending and without "told", of one that began.
+ *      "told":"CANCELLED": Slurm ended it, and why (end_cause.h).
+ *      "is_ending":true: there is only that, no file.
+ *      "is_other":true: an earlier submission of the attempt wrote it, not
+ *      the last one; with is_ending and without "told": it had begun.
  *   {"ev":"reply","id":9,"state":"CANCELLED","reason":"by anna",
  *    "exit_code":0,"signal":15,"slurm_id":20,"has_accounting":true,
  *    "booted":1795000000,"ended":1795000000}
- *      To recall. state "": accounting does not know that it has ended.
- *      booted: when slurmctld was started; 0: not known, or one of several.
- *      A reply without "code" is a success; what is left out is 0.
+ *      To recall. state "": accounting has no end of it. booted: when
+ *      slurmctld was started; 0: unknown, or there are several. A reply
+ *      without "code" is a success; omitted keys are 0.
  *   {"ev":"job","tag":"..","uid":1000,"slurm_id":20,"state":"PENDING",
  *    "reason":"Priority","place":"n1:0,1 n2:0,1","exit_code":0,"signal":0,
  *    "restarts":0,"submitted":1795000000,"ended":0}
- *      When it is first seen and whenever it has changed. state is Slurm's
- *      base state in its own words; "COMPLETING" until the resources are free
- *      although the base state is final. Two jobs may carry one tag, and one
- *      of them may be another user's: comments can be read by everybody.
+ *      When a job is first seen and after each change. state is Slurm's name
+ *      of the base state; "COMPLETING" until the resources are free although
+ *      the base state is final. Two jobs may have the same tag, and one of
+ *      them may be another user's: every user can read comments.
  *   {"ev":"gone","tag":"..","slurm_id":20}
- *      Slurm does not know it any more. One that slurmctld has lost before
- *      it was seen in a scan has no news at all.
+ *      Slurm does not know it any more. A job that slurmctld lost before a
+ *      scan saw it has no news at all.
  *   {"ev":"scan","seq":31}
  *      All jobs were read; the news of this scan precede it.
  *   {"ev":"nodes","nodes":[{..alloc_node..}]}   when they changed
  *   {"ev":"down","why":"..","since":1795000000} slurmctld does not answer
- *   {"ev":"up"}                                 it does again
- */
+ *   {"ev":"up"}                                 it does again */
 #ifndef MGPU_SLURM_PROTOCOL_HELPER_WIRE_H
 #define MGPU_SLURM_PROTOCOL_HELPER_WIRE_H
 
@@ -91,10 +89,10 @@
 #include "slurm/launch/attempt_dir.h"
 
 enum {
-    HELPER_LINE_MAX = 8 << 20, /* thousands of nodes in one line */
+    HELPER_LINE_MAX = 8 << 20, /* room for thousands of nodes in one line */
     HELPER_TAG_CAP = 160,
     HELPER_DIR_CAP = 512,
-    HELPER_RPC_FD = 3, /* the helper is born with these */
+    HELPER_RPC_FD = 3, /* the helper inherits these */
     HELPER_FILES_FD = 4
 };
 
@@ -111,11 +109,11 @@ struct helper_cmd {
     enum helper_op op;
     uint64_t id;
     struct alloc_req req; /* SUBMIT; without worker. READ_EXIT: uid, dir.
-                             SIGNAL, KILL: tag, uid. RECALL: tag, uid, name,
-                             dir, since. Strings are borrowed */
-    uint32_t slurm_id;    /* SIGNAL, KILL, RECALL (0: not known) */
+                           * SIGNAL, KILL: tag, uid. RECALL: tag, uid, name,
+                           * dir, since. Strings are borrowed */
+    uint32_t slurm_id;    /* SIGNAL, KILL, RECALL (0: unknown) */
     int32_t signo;        /* SIGNAL */
-    void *hold;           /* owns the strings of a parsed one */
+    void *hold;           /* owns the strings of a parsed command */
 };
 
 enum helper_ev {
@@ -136,21 +134,23 @@ struct helper_job {
     char state[32], reason[64], place[ALLOC_PLACE_CAP];
     int32_t exit_code, signal, restarts;
     int64_t submitted; /* seconds since 1970 */
-    int64_t ended;     /* likewise; 0: it has not, or Slurm does not say */
+    int64_t ended;     /* likewise; 0: it has not ended, or Slurm does not
+                        * report it */
 };
 
 struct helper_news {
     enum helper_ev ev;
     uint64_t id;                 /* REPLY */
     bool is_ok, is_sure;         /* REPLY */
-    uint32_t slurm_id;           /* REPLY to SUBMIT, READ_EXIT (0: not known) */
+    uint32_t slurm_id;           /* REPLY to SUBMIT, READ_EXIT (0: unknown) */
     int32_t exit_code, signal;   /* REPLY to READ_EXIT */
-    char told[ATTEMPT_TOLD_CAP]; /* likewise; "" it was not */
+    char told[ATTEMPT_TOLD_CAP]; /* likewise; "": Slurm did not end it */
     bool is_ending, is_other;    /* likewise */
-    int64_t ended_ms;            /* likewise; since 1970, 0: not known */
-    bool has_accounting;         /* REPLY to RECALL; there job, too: state .. */
-    int64_t booted;              /* REPLY to RECALL; 0: not known */
-    struct error why;            /* REPLY that is not ok, DOWN */
+    int64_t ended_ms;            /* likewise; since 1970, 0: unknown */
+    bool has_accounting;         /* REPLY to RECALL, which also sets job:
+                                  * state .. */
+    int64_t booted;              /* REPLY to RECALL; 0: unknown */
+    struct error why;            /* REPLY with an error, DOWN */
     int64_t since;               /* DOWN */
     uint64_t generation, seq;
     char slurm[32]; /* HELLO: the version */
@@ -160,14 +160,14 @@ struct helper_news {
 };
 
 /* in   line  without its newline
- * err  ERR_INVAL not this format, a value out of range; nothing is set
- * Of a command every key is needed and no other is allowed; a string of news
- * that Slurm wrote is escaped and cut where it had to be. */
+ * err  ERR_INVAL not this format, or a value out of range; nothing is set
+ * A command must have every key and no other; a string of Slurm's in news is
+ * escaped, and truncated if it was too long. */
 int helper_cmd_parse(const char *line, size_t len, struct helper_cmd *ret,
                      struct error *err) MUST_CHECK;
 void helper_cmd_clear(struct helper_cmd *c);
-/* Appends one line with its newline, that parse() accepts.
- * err  ERR_INVAL a value that may not be sent: out is as before */
+/* Appends one line with its newline, which parse() accepts.
+ * err  ERR_INVAL a value that may not be sent: out is unchanged */
 int helper_cmd_encode(const struct helper_cmd *c, struct buf *out,
                       struct error *err) MUST_CHECK;
 int helper_news_parse(const char *line, size_t len, struct helper_news *ret,
