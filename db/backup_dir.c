@@ -1,6 +1,6 @@
-/* backup_dir.c - see backup_dir.h. All is done by descriptors of directories
- * that are ours and in which nobody else can put anything, and never by a link.
- */
+/* backup_dir.c - see backup_dir.h. Every access goes through descriptors of
+ * directories that we own and that others cannot write to, and never through a
+ * link. */
 #include "db/backup_dir.h"
 
 #include <dirent.h>
@@ -17,7 +17,8 @@
 
 enum { STAMP_LEN = 16, NAME_CAP = 256, HEADER_BYTES = 100 };
 
-/* All that a copy has, and what SQLite has beside one that it works at. */
+/* The files of a backup, and those that SQLite creates next to a database in
+ * use. */
 static const char *const files[] = {
     "metrics.db", "metrics.db-journal", "metrics.db-wal", "metrics.db-shm",
     "state.db",   "state.db-journal",   "state.db-wal",   "state.db-shm",
@@ -35,8 +36,8 @@ static void stamp_of(double at_s, char ret[STAMP_LEN + 1])
         (void)strftime(ret, STAMP_LEN + 1, "%Y%m%dT%H%M%SZ", &tm);
 }
 
-/* NAN: it is none. What is written back must be what was read, so that a 31st
- * of February is none either. */
+/* NAN: not a time. Formatting the time must give the same text, so that the
+ * 31st of February is rejected. */
 static double stamp_time(const char *s)
 {
     char again[STAMP_LEN + 1];
@@ -49,7 +50,7 @@ static double stamp_time(const char *s)
     return strncmp(s, again, STAMP_LEN) == 0 ? at_s : NAN;
 }
 
-/* "CLUSTER-STAMP" and then `rest`; NAN: another name. */
+/* Parses "CLUSTER-STAMP" followed by `rest`; NAN: another name. */
 static double name_time(const char *name, const char *cluster, const char *rest)
 {
     size_t len = strlen(cluster);
@@ -63,7 +64,7 @@ static double name_time(const char *name, const char *cluster, const char *rest)
 /* ---- directories -----------------------------------------------------------
  */
 
-/* -1, and *ret_missing, when it is not there. */
+/* -1, and *ret_missing, if it does not exist. */
 static int open_dir(const char *dir, bool *ret_missing, struct error *err)
 {
     struct stat st;
@@ -100,8 +101,8 @@ static int open_own(int at, const char *name)
     return fd;
 }
 
-/* Of an SQLite database that is ours: its first bytes, and the four from 68
- * on that say whose it is. */
+/* Whether it is an SQLite database of ours: its first bytes, and the
+ * application id at byte 68. */
 static bool is_database(int at, const char *name, const char id[4])
 {
     char head[HEADER_BYTES];
@@ -116,7 +117,7 @@ static bool is_database(int at, const char *name, const char id[4])
     return good;
 }
 
-/* The mark is written last, after both were looked through. */
+/* The mark is written last, after both databases were verified. */
 static bool is_whole(int at, const char *name)
 {
     struct stat st;
@@ -151,7 +152,7 @@ void backups_remove_part(const char *path)
 
 struct one {
     double at_s;
-    bool is_odd; /* of a clock that was wrong */
+    bool is_odd; /* made with a wrong clock */
     char name[NAME_CAP];
 };
 
@@ -174,7 +175,7 @@ static int add(struct list *l, const struct one *o, struct error *err)
     return 0;
 }
 
-/* The newest first. */
+/* Sorts the newest first. */
 static int compare(const void *a, const void *b)
 {
     const struct one *x = a, *y = b;
@@ -183,7 +184,8 @@ static int compare(const void *a, const void *b)
     return (x->at_s < y->at_s) - (x->at_s > y->at_s);
 }
 
-/* Calls each() per name in the directory that begins with the cluster's. */
+/* Calls each() for each name in the directory that begins with the
+ * cluster's. */
 static int each_name(int fd, const char *dir,
                      int (*each)(void *arg, const char *name,
                                  struct error *err),
@@ -289,7 +291,7 @@ int backups_begin(const char *dir, const char *cluster, double now_s,
     return rc;
 }
 
-/* First it loses its name: who is killed in between leaves a part. */
+/* Rename it first: after a kill in between it is an incomplete backup. */
 static int remove_one(int fd, const char *name, struct error *err)
 {
     char part[NAME_CAP + 8];

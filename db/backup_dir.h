@@ -1,11 +1,10 @@
-/* backup_dir.h - a directory of backups that are taken one after the other.
+/* backup_dir.h - a directory of dated backups: list, begin and prune.
  *
- * Each is named CLUSTER-20261122T091707Z, by when it was taken. Whatever else
- * is in the directory is somebody's own: what is not named so, is no directory
- * of ours, or lacks what a backup has, is neither counted nor touched. A name
- * with ".part" behind it is of one that was cut short, in being made or in
- * being removed, and goes with the next.
- */
+ * Each backup is named CLUSTER-20261122T091707Z, by its time. Everything else
+ * in the directory belongs to the user: an entry with another name, one that is
+ * not a directory of ours, or one that lacks a file of a backup is neither
+ * counted nor touched. A name that ends in ".part" is an incomplete backup,
+ * interrupted while it was made or removed; the next backup removes it. */
 #ifndef MGPU_DB_BACKUP_DIR_H
 #define MGPU_DB_BACKUP_DIR_H
 
@@ -16,34 +15,34 @@
 enum { BACKUPS_DIR_CAP = 900, BACKUPS_PATH_CAP = 1024 };
 
 struct backups {
-    int32_t n;     /* that are there, and whole */
-    double last_s; /* when the newest was taken; NAN: there is none */
+    int32_t n;     /* complete ones */
+    double last_s; /* time of the newest; NAN: there is none */
 };
 
-/* What there is. One that was taken later than now_s tells of a clock that was
- * wrong: it counts, as older than all others.
- * err  ERR_CONFIG dir is another's, or others may write to it, or a link;
- *      what the system says. A dir that is not there is no error: it is empty
- */
+/* Lists the backups. One dated later than now_s was made with a wrong clock: it
+ * counts, as older than all others.
+ * err  ERR_CONFIG another user owns dir, others may write to it, or it is a
+ *      symbolic link; errors of the system. A missing dir is no error: it has
+ *      no backups */
 int backups_look(const char *dir, const char *cluster, double now_s,
                  struct backups *ret, struct error *err) MUST_CHECK;
 
-/* Where one that is taken at now_s goes. Makes dir, 0700, when it is missing,
- * and removes the parts.
+/* The path of a new backup at now_s. Creates dir, 0700, if it is missing, and
+ * removes incomplete backups.
  * err  as backups_look() */
 int backups_begin(const char *dir, const char *cluster, double now_s,
                   char ret[BACKUPS_PATH_CAP], struct error *err) MUST_CHECK;
 
-/* Removes all but the newest `keep` (>= 1). Whatever happens meanwhile, what
- * has the name of a backup is whole.
- * out  ret_removed  how many went, also on failure
- * err  the first that could not be removed; the rest were tried */
+/* Removes all but the newest `keep` (>= 1). At every moment, an entry with the
+ * name of a backup is complete.
+ * out  ret_removed  number of removed ones, also on failure
+ * err  the first failure; the function still tries the rest */
 int backups_prune(const char *dir, const char *cluster, double now_s,
                   int32_t keep, int32_t *ret_removed,
                   struct error *err) MUST_CHECK;
 
-/* Removes a part, if it is a directory of ours: the files that a backup has,
- * no others, following no link. One that has more in it stays. */
+/* Removes an incomplete backup, if it is a directory of ours: only the files of
+ * a backup, following no link. A directory with other files stays. */
 void backups_remove_part(const char *path);
 
 #endif

@@ -1,7 +1,6 @@
-/* high_water.c - see high_water.h. One record of always the same length,
- * written in its place: within a sector, and in one call, so that no kill
- * leaves it in two.
- */
+/* high_water.c - see high_water.h. One record of constant length, overwritten
+ * in place: within a sector, and by one call, so that a kill never leaves half
+ * of it. */
 #include "db/high_water.h"
 
 #include <errno.h>

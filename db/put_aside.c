@@ -1,11 +1,10 @@
 /* put_aside.c - see put_aside.h, and store_sqlite_damage() of store.h.
  *
- * The names say all that is to be known: as long as such a file stands beside
- * the databases there is something for an administrator to look at, and when
- * it is moved away there is not. The log goes first: without it a database
- * that a crash left here is put aside by the next start, and a log without its
- * database is never taken for the log of the new one.
- */
+ * The file names are the only state: as long as such a file exists next to the
+ * databases, an administrator has to look at it; moving it away ends that. The
+ * log is renamed first. If a crash then leaves the database without its log,
+ * the next start renames the database, and the log is never taken for that of
+ * the new database. */
 #include "db/put_aside.h"
 
 #include <dirent.h>
@@ -30,7 +29,8 @@ static int path_of(char ret[PATH_CAP], const char *dir, const char *name,
                : error_set(err, ERR_CONFIG, "'%s' is too long", dir);
 }
 
-/* One that is not there yet: of two in a second the other has the next. */
+/* Chooses a name that does not exist: a second one within a second gets the
+ * next second's. */
 static int choose_name(const char *dir, char ret[STORE_FILE_CAP],
                        struct error *err)
 {
@@ -86,7 +86,7 @@ bool put_aside_is_marked(const char *dir)
     return path_of(path, dir, mark, "", NULL) == 0 && access(path, F_OK) == 0;
 }
 
-/* Part of one that is: a log. */
+/* Whether the name ends like that of a log. */
 static bool ends_in(const char *name, const char *end)
 {
     size_t n = strlen(name), len = strlen(end);

@@ -1,4 +1,5 @@
-/* put_aside.h - a metrics.db that is damaged makes way for a new one. */
+/* put_aside.h - rename a damaged metrics.db, so that a new one can be
+ * created. */
 #ifndef MGPU_DB_PUT_ASIDE_H
 #define MGPU_DB_PUT_ASIDE_H
 
@@ -8,12 +9,13 @@
 
 /* Renames metrics.db in dir, and its -wal and -shm, to
  * metrics.db.damaged-20261124T090210Z (and -wal, -shm), by the time in UTC;
- * what is not there is left out. The mark goes. No connection may have it open.
+ * skips missing ones. Removes the mark. No connection may have the database
+ * open.
  * err  of the files */
 int put_aside(const char *dir, struct error *err) MUST_CHECK;
 
-/* That this is to be done at the next start: the file metrics.db.damaged. True:
- * it is there. */
+/* Creates the mark metrics.db.damaged, which makes the next start do that.
+ * True: it exists. */
 bool put_aside_mark(const char *dir);
 bool put_aside_is_marked(const char *dir);
 

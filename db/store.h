@@ -1,19 +1,19 @@
-/* store.h - what survives a restart: job events, the fold's rows, metrics.
+/* store.h - the store seam: job events, job and attempt rows, and metrics on
+ * disk.
  *
- * Implementations: sqlite (state.db and metrics.db in one directory), mem
- * (for the simulator and tests), faulty (wraps any of them and fails, or
- * kills the process at, the n-th call). tests/contract/store*.c are
- * the specification and run against each.
+ * Implementations: sqlite (state.db and metrics.db in one directory), mem (for
+ * the simulator and tests), faulty (wraps any of them and fails, or kills the
+ * process at, the n-th call). tests/contract/store*.c are the specification and
+ * run against each.
  *
  * Events are the truth; job and attempt rows are the fold's latest values,
- * written in the same transaction as the events that changed them, so that
- * SQL can answer what the fold knows. Metrics live in a second file: a
- * transaction never spans both.
+ * written in the same transaction as the events that changed them, so that SQL
+ * can query the fold's results. Metrics live in a second file: a transaction
+ * never spans both.
  *
  * Threads: one thread at a time may call append/load, and one other thread
- * rows(); query() and what reads the archive may be called from any thread (it
- * has its own connection).
- */
+ * rows(); any thread may call query() and the functions that read the archive
+ * (each has its own connection). */
 #ifndef MGPU_DB_STORE_H
 #define MGPU_DB_STORE_H
 
@@ -29,22 +29,22 @@ struct store_event {
     uint64_t seq; /* assigned by append: 1, 2, 3 ... without gaps */
     uint64_t job;
     int32_t attempt;    /* 0 before the first */
-    enum job_event ev;  /* EV_N: load() found a word that it does not know */
+    enum job_event ev;  /* EV_N: load() found an unknown word */
     double at_s;        /* seconds since 1970 */
-    int64_t uid;        /* who caused it; -1: the daemon itself */
+    int64_t uid;        /* the user who caused it; -1: the daemon itself */
     const char *detail; /* JSON object text, or NULL; borrowed */
 };
 
-/* Times are seconds since 1970 and NAN for "not yet"; text may be NULL. */
+/* Times are seconds since 1970, or NAN for "not yet"; text may be NULL. */
 struct store_job {
     uint64_t id;
     const char *name, *user, *kind; /* "cv", "command" */
     int64_t uid;
     const char *state;  /* job_state_name() */
-    const char *reason; /* why it waits, or why it ended */
+    const char *reason; /* why it is pending, or why it ended */
     int32_t priority, gpus_min, gpus_max, gpus; /* gpus: held or last held */
     int32_t attempt;
-    int32_t exit_code; /* as mgpu-submit --wait reports it; -1 not ended */
+    int32_t exit_code; /* as mgpu-submit --wait reports it; -1: not ended */
     double submit_s, start_s, end_s;
     const char *idempotency_key;
     const char *spec; /* resolved, JSON */
@@ -54,78 +54,77 @@ struct store_job {
 struct store_attempt {
     uint64_t job;
     int32_t attempt;
-    const char *state; /* of the job when last in this attempt */
+    const char *state; /* of the job, last in this attempt */
     const char *native_id, *place, *reason;
-    const char *class;         /* what determines speed; NULL unknown */
-    int32_t gpus, nodes;       /* nodes 0: not known yet */
+    const char *class;         /* the workload class, which determines speed;
+                                * NULL: unknown */
+    int32_t gpus, nodes;       /* nodes 0: unknown */
     int32_t exit_code, signal; /* exit_code -1: not ended */
     double intent_s, claim_s, run_s, end_s;
 };
 
-/* A job that has ended and that the daemon keeps in mind no longer. Nothing of
- * it is moved: its events and rows stay what they are, but load() passes them
- * over. It never comes back, so all that is here is true for good. */
+/* An ended job that the daemon has evicted from memory. Archiving moves no
+ * data: its events and rows stay, but load() skips them. A job is never
+ * unarchived, so these fields are final. */
 struct store_archived {
     uint64_t job;
     int64_t uid;
-    const char *key;      /* NULL: none leads to it */
-    enum job_state state; /* a final one; JOB_STATE_N: of no known name */
+    const char *key;      /* idempotency key; NULL: none */
+    enum job_state state; /* a final one; JOB_STATE_N: unknown name */
     double end_s;
-    /* Of its row; not archived themselves, and NULL unless they were asked
-     * for. */
+    /* From its row; not archived themselves, and NULL unless requested. */
     const char *name, *user;
-    /* What a list says of it, in the words of whoever archives it, see lines();
-     * NULL: nothing. Not among what archived() tells. */
+    /* A summary for lists, in the format of the caller that archives it, see
+     * lines(); NULL: none. archived() does not return it. */
     const char *line;
 };
 
-struct store_batch {            /* all of it becomes durable, or nothing */
+struct store_batch {            /* becomes durable atomically */
     struct store_event *events; /* seq is filled in */
     size_t n_events;
-    /* Inserted, or what they say taken over, by id. Of name, user, kind, key,
-     * spec and dir NULL says nothing: the row keeps what it has. */
+    /* Inserted, or updated by id. NULL in name, user, kind, key, spec and dir
+     * keeps the row's value. */
     const struct store_job *jobs;
     size_t n_jobs;
     const struct store_attempt *attempts; /* by (job, attempt) */
     size_t n_attempts;
-    const struct store_archived *archived; /* that are not yet; by id */
+    const struct store_archived *archived; /* those not archived yet; by id */
     size_t n_archived;
 };
 
-/* How much has been archived, and how far the log goes with it. */
+/* How many jobs are archived, and the highest numbers in the log. */
 struct store_past {
     uint64_t n[JOB_STATE_N]; /* archived jobs by state */
-    uint64_t last_job; /* the highest number of them, and of those that were
-                          removed; 0: there is none */
-    uint64_t last_seq; /* of all events */
+    uint64_t last_job;       /* the highest archived or removed job; 0: there is
+                              * none */
+    uint64_t last_seq;       /* of all events */
 };
 
 /* A job that was archived, and then removed. */
 struct store_removed {
     uint64_t job;
-    double end_s, removed_s; /* NAN: not known */
+    double end_s, removed_s; /* NAN: unknown */
 };
 
 enum store_archive_order {
     ARCHIVE_BY_ID,
     ARCHIVE_NEWEST, /* the highest number first */
-    /* Who ended first comes first; of one moment, by number. Not whose end is
-     * not known. */
+    /* By time of the end, earliest first; by number if equal. Without jobs
+     * whose end is unknown. */
     ARCHIVE_BY_END
 };
 
-/* Which archived jobs: those with numbers above `after` and below `before`,
- * and that ended at since_s or later; with a key, those of that uid that it
- * leads to. By their end, `after` is for those alone that ended at since_s:
- * who was shown a part asks for the rest with the last one's end and number.
- */
+/* Selects archived jobs with numbers above `after` and below `before` that
+ * ended at since_s or later; with a key, those of that uid with the key. In the
+ * order of their ends, `after` only applies to jobs that ended at since_s: to
+ * continue a list, pass the last job's end and number. */
 struct store_archive_query {
     enum store_archive_order order; /* with a key: by id */
-    uint64_t after, before;         /* before 0: without an end */
-    double since_s;                 /* -INFINITY: whenever it was */
+    uint64_t after, before;         /* before 0: no bound */
+    double since_s;                 /* -INFINITY: any time */
     const char *key;
     int64_t uid;
-    bool has_names; /* without a key: name and user are wanted */
+    bool has_names; /* without a key: return name and user */
     int64_t limit;  /* 0: no limit */
 };
 
@@ -146,22 +145,23 @@ const char *store_view_name(enum store_view v); /* "v_job", ... */
 
 struct store_query {
     enum store_view view;
-    uint64_t job;    /* 0: all; of VIEW_SCALING: the classes that it ran as */
+    uint64_t job;    /* 0: all; in VIEW_SCALING: all classes in which the job
+                      * ran */
     int32_t attempt; /* 0: all; VIEW_JOB has no attempts to choose from */
-    int32_t rank;    /* -1: all; heed only where the view has ranks */
+    int32_t rank;    /* -1: all; ignored if the view has no ranks */
     int64_t after;   /* rows whose key is > this; 0: all. The key: job, attempt,
                       * seq, iteration, epoch, iteration, epoch, gpus */
     int64_t limit;   /* 0: no limit */
     int32_t last;    /* 1: the last `limit` rows, still in key order */
 };
 
-/* A piece of all metric rows of jobs that ended long ago. */
+/* One step of deleting all metric rows of jobs that ended long ago. */
 struct store_purge {
     double before_s; /* jobs that ended before this */
-    size_t max;      /* rows of a piece, 1 or more */
-    uint64_t at;     /* io: jobs with lower numbers are done; 0: none is */
-    size_t n;        /* out: rows that went */
-    bool is_over;    /* out: there was nothing more to look at */
+    size_t max;      /* rows per step, 1 or more */
+    uint64_t at;     /* io: jobs with lower numbers are done; 0: start */
+    size_t n;        /* out: deleted rows */
+    bool is_over;    /* out: no rows are left */
 };
 
 enum cell_kind { CELL_NULL, CELL_INT, CELL_REAL, CELL_TEXT };
@@ -177,9 +177,10 @@ struct store; /* opaque; the first member of every implementation's struct */
 
 struct store_ops {
     const char *name;
-    /* Durable when it returns 0: after a crash, load() gives it back.
-     * err  ERR_LIMIT the disk is full, ERR_BUSY somebody else's shell holds
-     *      the file, ERR_IO; nothing was stored, and it may be tried again */
+    /* Durable when it returns 0: load() returns it after a crash.
+     * err  ERR_LIMIT the disk is full, ERR_BUSY another process, for instance a
+     *      shell, locks the file, ERR_IO; nothing was stored, and the caller
+     *      may retry */
     int (*append)(struct store *s, const struct store_batch *batch,
                   struct error *err);
     /* Calls each() in seq order with the events of all jobs that are not
@@ -189,57 +190,58 @@ struct store_ops {
                 int (*each)(void *arg, const struct store_event *event,
                             struct error *err),
                 void *arg, struct error *err);
-    /* The same with the events of jobs first to last, archived or not. This
-     * and the next two may be called from any thread, and read what an
-     * append() that has returned wrote. */
+    /* The same with the events of jobs first to last, archived or not. Any
+     * thread may call this and the next two functions; they see every append()
+     * that has returned. */
     int (*load_jobs)(struct store *s, uint64_t first, uint64_t last,
                      int (*each)(void *arg, const struct store_event *event,
                                  struct error *err),
                      void *arg, struct error *err);
     int (*past)(struct store *s, struct store_past *ret, struct error *err);
     /* Text is borrowed for the call of each(), which must not call the store.
-     * Two threads at a time may look into the archive without one waiting for
-     * the other. */
+     * Two threads at a time may read the archive without waiting for each
+     * other. */
     int (*archived)(struct store *s, const struct store_archive_query *q,
                     int (*each)(void *arg, const struct store_archived *job,
                                 struct error *err),
                     void *arg, struct error *err);
-    /* The lines of archived jobs first to last, by id; not of those that were
-     * archived without one. As archived(). */
+    /* The summary lines of archived jobs first to last, by id; skips jobs
+     * without one. As archived(). */
     int (*lines)(struct store *s, uint64_t first, uint64_t last,
                  int (*each)(void *arg, uint64_t job, const char *line,
                              struct error *err),
                  void *arg, struct error *err);
     /* Metric rows of one attempt in one transaction, idempotent by (job,
      * attempt, rank, iteration), (job, attempt, epoch), (job, attempt, rank,
-     * epoch, metric), (job, attempt, rank, iteration, name): a row that is
-     * there already stays as it is. A killed process loses none. A crash of the
-     * machine may lose those since the last sync: rows() syncs when that is a
-     * second ago, so who stops calling it calls sync_rows(), from any thread.
-     * out  ret_new  rows that were not there before; may be NULL */
+     * epoch, metric), (job, attempt, rank, iteration, name): an existing row is
+     * kept. A killed process loses none. A crash of the machine may lose those
+     * since the last sync: rows() syncs if that is a second ago, so a caller
+     * that stops calling it calls sync_rows(), from any thread.
+     * out  ret_new  number of new rows; may be NULL */
     int (*rows)(struct store *s, uint64_t job, int32_t attempt,
                 const struct metric_row *rows, size_t n, size_t *ret_new,
                 struct error *err);
     int (*sync_rows)(struct store *s, struct error *err);
-    /* Deletes the next piece, in one transaction; of the thread that calls
-     * rows(). Rows of a job that has not ended, or that is not known, stay.
-     * Not all calls find something to delete; who wants it all calls until
-     * is_over. It may be begun again at any time, also in another life.
-     * err  as rows(); nothing went, and *io is as it was */
+    /* Deletes the next piece, in one transaction; only from the thread that
+     * calls rows(). Keeps rows of a job that has not ended, or that is unknown.
+     * A call may delete nothing; call it until is_over. A purge may start again
+     * at any time, also after a restart.
+     * err  as rows(); nothing was deleted, and *io is unchanged */
     int (*purge_rows)(struct store *s, struct store_purge *io,
                       struct error *err);
-    /* Archived jobs are removed for good, with their events, attempts and
-     * rows of jobs, all or none; of the thread that calls append(). Metric rows
-     * stay. Neither their numbers nor those of their events come again.
+    /* Deletes archived jobs, with their events, attempts and job rows, all or
+     * none; only from the thread that calls append(). Metric rows stay. The
+     * numbers of the jobs and of their events are not reused.
      * err  ERR_STATE one of them is not archived; as append() */
     int (*remove_jobs)(struct store *s, const uint64_t *jobs, size_t n,
                        double at_s, struct error *err);
-    /* Which job that was; from any thread.
+    /* The record of a removed job; from any thread.
      * err  ERR_NOTFOUND no such job was removed */
     int (*removed)(struct store *s, uint64_t job, struct store_removed *ret,
                    struct error *err);
     /* Calls row() for each row; cells are borrowed for the call. row() must
-     * neither wait nor query: it holds up other queries, and the log. */
+     * neither block nor query: it delays other queries and the log's
+     * checkpoint. */
     int (*query)(struct store *s, const struct store_query *q,
                  int (*row)(void *arg, const struct store_cell *cells, size_t n,
                             struct error *err),
@@ -251,43 +253,43 @@ struct store {
     const struct store_ops *ops;
 };
 
-/* `dir` is created 0700 when missing. One daemon per directory: a lock file
- * is held until destroy.
+/* Creates `dir`, 0700, if it is missing. One daemon per directory: the store
+ * holds a lock file until destroy.
  * err ERR_STATE locked by another process; ERR_CONFIG a newer schema, wrong
- *     owner or mode, or a network file system; ERR_IO state.db is damaged: the
- *     message says so with quick_check's first line */
+ *      owner or mode, or a network file system; ERR_IO state.db is damaged: the
+ *      message has quick_check's first line */
 int store_sqlite_open(const char *dir, struct store **ret,
                       struct error *err) MUST_CHECK;
 
-/* That metrics.db was damaged. When an open finds it so, the file is put aside
- * in its directory and a new one begun, for it must not keep jobs from running;
- * when a call finds it so, that call fails and the next open does the same.
- * True for as long as what was put aside stands there, or is waiting for it. */
+/* Reports damage of metrics.db. If an open finds damage, it puts the file aside
+ * in its directory and creates a new one, because jobs must run without it; if
+ * a call finds damage, the call fails and the next open does that. True as long
+ * as a file that was put aside, or its mark, exists. */
 enum { STORE_FILE_CAP = 64 };
 struct store_damage {
-    char file[STORE_FILE_CAP]; /* the newest that was put aside; "": none */
-    bool is_waiting;           /* metrics.db itself, for the next open */
+    char file[STORE_FILE_CAP]; /* the newest one put aside; "": none */
+    bool is_waiting;           /* the next open will put metrics.db aside */
 };
 bool store_sqlite_damage(const char *dir, struct store_damage *ret);
 
-/* A copy of the store in `dir`, of one moment, while it is in use or not: both
- * databases, looked through and synced, and what else a daemon needs to go on
- * (secret, admin.log), in the new directory `dest`, 0700. Putting it back is
- * to copy it to the place of `dir`.
- * in   stop  given up soon after it is true; NULL: never
- * err  ERR_STATE dest is there already; ERR_UNAVAIL it was given up; what the
- *      disk says. There is no dest then */
+/* Copies a snapshot of the store in `dir`, in use or not: both databases,
+ * verified and synced, and the other files that a daemon needs (secret,
+ * admin.log), to the new directory `dest`, 0700. To restore it, copy it to
+ * `dir`.
+ * in   stop  aborts soon after it becomes true; NULL: never
+ * err  ERR_STATE dest exists; ERR_UNAVAIL it was aborted; errors of the disk.
+ *      dest does not exist then */
 int store_sqlite_backup(const char *dir, const char *dest,
                         const _Atomic bool *stop, struct error *err) MUST_CHECK;
 
-/* Looks through the store in `dir`, in use or not, and changes nothing: pages,
- * the log of events, and the rows against the log. Calls each() for the first
- * 100 findings. Returns how many there are; 0: it is sound. */
+/* Verifies the store in `dir`, in use or not, without changing it: pages, the
+ * log of events, and the rows against the log. Calls each() for the first 100
+ * findings. Returns the number of findings; 0: none. */
 int store_sqlite_check(const char *dir,
                        void (*each)(void *arg, const char *finding), void *arg);
 
-/* Contents live as long as the process; reopening the same world (see
- * store_mem_create's `world`) is how tests restart a daemon. */
+/* Contents live as long as the process; tests restart a daemon by reopening the
+ * same world (see store_mem_create's `world`). */
 struct store_mem_world;
 int store_mem_world_create(struct store_mem_world **ret,
                            struct error *err) MUST_CHECK;

@@ -1,9 +1,8 @@
 /* store_dir.c - see store_dir.h.
  *
- * The lock is an open file description lock on DIR/lock: unlike a lock of
- * the process it also keeps a second store in the same process out, and a
- * crash releases it. The file holds the process id for the message only.
- */
+ * The lock is an open file description lock on DIR/lock: unlike a lock of the
+ * process it also excludes a second store in the same process, and a crash
+ * releases it. The process id in the file is only for the error message. */
 #include "db/store_dir.h"
 
 #include <errno.h>
@@ -18,9 +17,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* From linux/magic.h and the file systems' own sources: that header lacks
- * those that live outside the kernel. FUSE is not here, since it also serves
- * local disks. */
+/* From linux/magic.h and the file systems' own sources: that header lacks those
+ * outside the kernel. FUSE is not listed, since it also serves local disks. */
 static const struct {
     unsigned long magic;
     const char *name;
@@ -72,7 +70,7 @@ static void read_holder(int fd, char pid[16])
     pid[strspn(pid, "0123456789")] = '\0';
 }
 
-/* Names the holder when its process id can be read. */
+/* Names the holder if its process id can be read. */
 static int say_locked(const char *dir, int fd, struct error *err)
 {
     char pid[16];
@@ -84,9 +82,10 @@ static int say_locked(const char *dir, int fd, struct error *err)
                      dir, pid[0] ? "process " : "another process", pid);
 }
 
-/* The lock is of the open file: a child that a daemon has forked has it until
- * it runs its own program. When the daemon is killed right then, the lock
- * outlives it for that moment, and the next daemon must not be refused. */
+/* The lock belongs to the open file: a child that a daemon has forked shares it
+ * until it executes its own program. If the daemon is killed right then, the
+ * lock outlives it for that moment; wait, so that the next daemon is not
+ * refused. */
 enum { ORPHANED_MS = 10000, LOOK_MS = 5 };
 
 static bool is_orphaned(int fd)
@@ -130,14 +129,14 @@ static int lock(const char *dir, int dir_fd, int *ret_fd, struct error *err)
     }
     char pid[16];
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* A full disk costs the name of the holder, nothing else. */
+    /* On a full disk only the name of the holder is missing. */
     if (ftruncate(fd, 0) == 0)
         (void)!pwrite(fd, pid, (size_t)len, 0);
     *ret_fd = fd;
     return 0;
 }
 
-/* A new directory survives a crash once its parent is on disk. */
+/* A new directory is durable once its parent is synced. */
 static int create(const char *dir, struct error *err)
 {
     if (mkdir(dir, 0700) < 0)

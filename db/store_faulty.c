@@ -1,9 +1,8 @@
 /* store_faulty.c - a store that fails at a chosen call.
  *
- * A decorator: it knows nothing of the store inside. A fault before the
- * inner call is a full disk, or a crash ahead of the write; one after it is
- * an acknowledgement that got lost, which is what makes recovery hard.
- */
+ * A decorator: it is independent of the inner store. A fault before the inner
+ * call simulates a full disk, or a crash before the write; one after it
+ * simulates a lost acknowledgement, the hard case of recovery. */
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,7 +16,7 @@ struct store_faulty {
     struct store base;
     struct store *inner;
     struct store_fault fault;
-    _Atomic int64_t calls; /* rows() counts from its own thread */
+    _Atomic int64_t calls; /* another thread counts rows() */
 };
 
 static struct store_faulty *faulty(struct store *s)
@@ -25,7 +24,8 @@ static struct store_faulty *faulty(struct store *s)
     return (struct store_faulty *)s;
 }
 
-/* Fails, or ends the process, when this side of this call is the one. */
+/* Fails, or kills the process, if this is the chosen side of the chosen
+ * call. */
 static int strike(const struct store_faulty *f, int64_t call, bool after,
                   const char *what, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* view.c - see view.h. */
+/* view.c - the table of views, and the check of a query; see view.h. */
 #include "db/view.h"
 
 const struct view views[VIEW_N] = {

@@ -1,8 +1,7 @@
-/* mem.h - what the files of the mem store share.
+/* mem.h - internals shared by the files of the in-memory store.
  *
- * Everything is an item: a key, by which its table is sorted and filtered,
- * and the caller's struct with its texts copied into the same allocation.
- */
+ * Every row is an item: a key, by which its table is sorted and filtered, and
+ * the caller's struct with its texts copied into the same allocation. */
 #ifndef MGPU_DB_MEM_MEM_H
 #define MGPU_DB_MEM_MEM_H
 
@@ -13,7 +12,7 @@ struct mem_key {
     int64_t attempt;
     int64_t at; /* the query's key: seq, iteration, epoch ... */
     int64_t rank;
-    const char *name; /* of a metric, a profile, else "" */
+    const char *name; /* of a metric or a profile, else "" */
 };
 
 struct mem_item {
@@ -44,7 +43,7 @@ struct mem_cells {
 void mem_cells_fill(struct mem_cells *c, enum store_view view,
                     const struct mem_item *item);
 
-/* As the SQL of v_scaling in db/schema/003-metrics.sql, row for row. */
+/* The rows of v_scaling, equal to the SQL in db/schema/003-metrics.sql. */
 int mem_scaling(const struct mem_table *attempts,
                 const struct mem_table *iterations, const struct store_query *q,
                 int (*row)(void *arg, const struct store_cell *cells, size_t n,
@@ -52,19 +51,20 @@ int mem_scaling(const struct mem_table *attempts,
                 void *arg, struct error *err) MUST_CHECK;
 
 /* ---- mem_table.c -------------------------------------------------------- */
-/* The place of `key` in the table, and whether it is there. */
+/* The index of `key` in the table, and whether it is there. */
 bool mem_table_find(const struct mem_table *t, const struct mem_key *key,
                     size_t *ret_at);
-/* Room for `more` items. err ERR_NOMEM */
+/* Reserves space for `more` items. err ERR_NOMEM */
 int mem_table_reserve(struct mem_table *t, size_t more,
                       struct error *err) MUST_CHECK;
-/* Takes `it`, at a place that mem_table_find() says; the room is reserved. */
+/* Inserts `it` at an index from mem_table_find(), and owns it; the space is
+ * reserved. */
 void mem_table_insert(struct mem_table *t, size_t at, struct mem_item *it);
-/* The same where its key belongs, in place of the item that had it. */
+/* Inserts it where its key belongs, or replaces the item with that key. */
 void mem_table_put(struct mem_table *t, struct mem_item *it);
 
 /* ---- mem_purge.c -------------------------------------------------------- */
-/* As purge_rows(); tables[VIEW_N]. */
+/* Implements purge_rows(); tables[VIEW_N]. */
 void mem_purge(struct mem_table *tables, struct store_purge *io);
 
 /* ---- mem_archive.c ------------------------------------------------------ */
@@ -75,31 +75,31 @@ struct mem_archive {
     size_t n_removed;
     uint64_t last_removed;
 };
-/* As remove_jobs() and removed(); tables[VIEW_N]. */
+/* Implement remove_jobs() and removed(); tables[VIEW_N]. */
 int mem_remove(struct mem_archive *a, struct mem_table *tables,
                const uint64_t *jobs, size_t n, double at_s,
                struct error *err) MUST_CHECK;
 int mem_removed(const struct mem_archive *a, uint64_t job,
                 struct store_removed *ret, struct error *err) MUST_CHECK;
 bool mem_archive_has(const struct mem_archive *a, uint64_t job);
-/* Copies of what the batch archives, and room for them.
+/* Copies the jobs that the batch archives, and reserves space for them.
  * own  *ret: mem_archive_free()
- * err  ERR_NOMEM; ERR_IO it is archived already */
+ * err  ERR_NOMEM; ERR_IO one of them is archived already */
 int mem_archive_stage(struct mem_archive *a, const struct store_batch *b,
                       struct store_archived **ret,
                       struct error *err) MUST_CHECK;
-/* Takes the texts out of copies[n], for which there is room. */
+/* Moves the texts out of copies[n]; the space is reserved. */
 void mem_archive_put(struct mem_archive *a, struct store_archived *copies,
                      size_t n);
 void mem_archive_free(struct store_archived *jobs, size_t n); /* NULL is fine */
-/* All of *ret but last_seq. */
+/* Sets all of *ret but last_seq. */
 void mem_archive_count(const struct mem_archive *a, struct store_past *ret);
 int mem_archive_lines(const struct mem_archive *a, uint64_t first,
                       uint64_t last,
                       int (*each)(void *arg, uint64_t job, const char *line,
                                   struct error *err),
                       void *arg, struct error *err) MUST_CHECK;
-/* in  jobs  that the names are in */
+/* in  jobs  the table with the names */
 int mem_archive_find(const struct mem_archive *a, const struct mem_table *jobs,
                      const struct store_archive_query *q,
                      int (*each)(void *arg, const struct store_archived *job,

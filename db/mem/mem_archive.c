@@ -1,12 +1,12 @@
-/* mem_archive.c - what the store in memory knows of archived jobs. The caller
- * holds the lock. */
+/* mem_archive.c - the archived jobs of the in-memory store. The caller holds
+ * the lock. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "db/mem/mem.h"
 
-/* The first that has this id or a higher one. */
+/* The index of the first job with this id or a higher one. */
 static size_t place_of(const struct mem_archive *a, uint64_t job)
 {
     size_t lo = 0, hi = a->n;
@@ -140,7 +140,7 @@ static void put_names(struct store_archived *io, const struct mem_table *jobs)
     io->user = jobs->items[at]->job.user;
 }
 
-/* By id, and as far as the query wants them. */
+/* Visits the matching jobs in the order of their ids. */
 static int each_by_id(const struct mem_archive *a, const struct mem_table *jobs,
                       const struct store_archive_query *q,
                       int (*each)(void *arg, const struct store_archived *job,
@@ -164,7 +164,7 @@ static int each_by_id(const struct mem_archive *a, const struct mem_table *jobs,
     return 0;
 }
 
-/* Of those that fit. */
+/* A sorted copy of the matching jobs. */
 static struct mem_archive sorted_copy(const struct mem_archive *a,
                                       const struct store_archive_query *q)
 {

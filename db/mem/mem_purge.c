@@ -1,4 +1,4 @@
-/* mem_purge.c - metric rows leave the store in memory. The caller holds the
+/* mem_purge.c - purge metric rows of the in-memory store. The caller holds the
  * lock. */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static bool is_due(const struct mem_table *jobs, uint64_t job, double before_s)
     return false;
 }
 
-/* The first job from `at` on that has rows; 0: none has. */
+/* The first job from `at` on that has rows; 0: none. */
 static uint64_t next_of(const struct mem_table *tables, uint64_t at)
 {
     uint64_t job = 0;

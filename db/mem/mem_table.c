@@ -1,4 +1,4 @@
-/* mem_table.c - the tables of the mem store, each sorted by its key. */
+/* mem_table.c - the tables of the in-memory store: arrays sorted by key. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ bool mem_table_find(const struct mem_table *t, const struct mem_key *key,
 {
     size_t lo = 0, hi = t->n;
 
-    /* Rows mostly come in order: look at the end first. */
+    /* Rows mostly arrive in order: check the end first. */
     if (t->n > 0 && key_cmp(&t->items[t->n - 1]->key, key) < 0)
         lo = t->n;
     while (lo < hi) {

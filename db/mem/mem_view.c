@@ -1,4 +1,5 @@
-/* mem_view.c - the rows of the mem store as the cells of the views. */
+/* mem_view.c - convert rows of the in-memory store to the cells of the
+ * views. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static void put_int(struct mem_cells *c, int64_t i)
     next(c, CELL_INT)->i = i;
 }
 
-/* For columns where a negative number means "not known". */
+/* For columns where a negative number means "unknown". */
 static void put_count(struct mem_cells *c, int64_t i)
 {
     next(c, i < 0 ? CELL_NULL : CELL_INT)->i = i < 0 ? 0 : i;
@@ -143,7 +144,7 @@ void mem_cells_fill(struct mem_cells *c, enum store_view view,
 {
     c->n = 0;
     c->view = &views[view];
-    if (view >= VIEW_ITERATION) { /* rows do not carry these two */
+    if (view >= VIEW_ITERATION) { /* rows do not have these two */
         put_int(c, (int64_t)item->key.job);
         put_int(c, item->key.attempt);
     }
@@ -181,7 +182,7 @@ struct group {
     int32_t gpus, nodes;
     int64_t n, runs;
     double t_sum;              /* over the n steps */
-    double off_sum;            /* of the squares of what is off their mean */
+    double off_sum;            /* sum of squared deviations from their mean */
     double samples, t_sampled; /* over the steps that report samples */
 };
 
@@ -224,8 +225,8 @@ static struct group *group_of(struct groups *gs, const struct store_attempt *a,
     return &gs->at[gs->n++];
 }
 
-/* One step of one attempt: all ranks of one iteration, from items[at] on.
- * The slowest rank's time counts. Returns where the next step begins. */
+/* Adds one step of one attempt: all ranks of one iteration, from items[at] on.
+ * The slowest rank's time counts. Returns the index of the next step. */
 static size_t step_add(const struct mem_table *t, size_t at, struct group *g)
 {
     const struct mem_key *k = &t->items[at]->key;
@@ -256,7 +257,7 @@ static size_t step_add(const struct mem_table *t, size_t at, struct group *g)
     return at;
 }
 
-/* An attempt's first three iterations warm up and do not count. */
+/* An attempt's first three iterations are warm-up and do not count. */
 enum { WARM_UP = 3 };
 
 static int collect(struct groups *gs, const struct mem_table *attempts,
@@ -270,7 +271,7 @@ static int collect(struct groups *gs, const struct mem_table *attempts,
         size_t i;
         if (mem_table_find(attempts, &of, &i))
             a = &attempts->items[i]->attempt;
-        bool is_new = true; /* to the size that it ran at */
+        bool is_new = true; /* to the number of devices that it ran on */
         while (at < t->n && t->items[at]->key.job == k.job &&
                t->items[at]->key.attempt == k.attempt) {
             struct group *g = NULL;
@@ -308,7 +309,7 @@ static void fill_scaling(struct mem_cells *c, const struct group *g,
     put_real(c, rate / one / g->gpus);
     put_int(c, g->n);
     put_text(c, "measured");
-    put_real(c, sqrt(g->off_sum / (double)(g->n - 1))); /* NaN of one */
+    put_real(c, sqrt(g->off_sum / (double)(g->n - 1))); /* NaN if n is 1 */
     put_int(c, g->runs);
     put_real(c, g->gpus * 1e6 / rate / 3600);
 }
@@ -337,7 +338,7 @@ int mem_scaling(const struct mem_table *attempts,
         qsort(gs.at, gs.n, sizeof(gs.at[0]), group_cmp);
     for (size_t i = 0; q->job != 0 && i < gs.n; i++)
         if (!ran_as(attempts, q->job, gs.at[i].class))
-            gs.at[i].n = 0; /* not asked for */
+            gs.at[i].n = 0; /* filtered out */
     size_t limit = q->limit ? (size_t)q->limit : SIZE_MAX, left = 0;
     for (size_t i = 0; i < gs.n; i++)
         left += gs.at[i].n > 0 && (q->after == 0 || gs.at[i].gpus > q->after);

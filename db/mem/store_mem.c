@@ -1,12 +1,11 @@
-/* store_mem.c - a store that lives as long as the process.
+/* store_mem.c - an in-memory store, as long as the process lives.
  *
- * The world holds the contents, a store is an attachment to it: destroying
- * the store and attaching again is how a simulated daemon restarts. As with
- * a directory, one store at a time may be attached.
+ * The world holds the contents, a store is an attachment to it: a test restarts
+ * a simulated daemon by destroying the store and attaching again. As with a
+ * directory, one store at a time may be attached.
  *
- * A batch is copied and its room reserved before anything is changed, so
- * that running out of memory stores nothing.
- */
+ * append() copies a batch and reserves its space before it changes anything, so
+ * that a failed allocation stores nothing. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,11 +14,11 @@
 #include "db/mem/mem.h"
 
 struct store_mem_world {
-    pthread_mutex_t lock; /* query() and rows() come from other threads */
+    pthread_mutex_t lock; /* other threads call query() and rows() */
     bool attached;
     struct mem_table tables[VIEW_N];
     struct mem_archive archive;
-    uint64_t last_seq; /* of all events, also of those that were removed */
+    uint64_t last_seq; /* of all events, including removed ones */
 };
 
 struct store_mem {
@@ -64,7 +63,7 @@ static size_t texts_of(struct mem_item *it, enum store_view view,
     return n;
 }
 
-/* One allocation, so that free() ends an item. */
+/* One allocation, so that free() frees the item. */
 static struct mem_item *item_copy(const struct mem_item *from,
                                   enum store_view view, struct error *err)
 {
@@ -80,7 +79,7 @@ static struct mem_item *item_copy(const struct mem_item *from,
         return NULL;
     }
     *it = *from;
-    if (view == VIEW_METRIC) /* the name lives in the item itself */
+    if (view == VIEW_METRIC) /* the item itself holds the name */
         it->key.name = it->value.name;
     (void)texts_of(it, view, texts);
     char *at = (char *)(it + 1);
@@ -118,7 +117,7 @@ static void keep(const char **text, const char *was)
         *text = was;
 }
 
-/* What the row has and the new one says nothing of. */
+/* Keeps texts of the old row that the new one leaves NULL. */
 static void keep_texts(const struct mem_table *jobs, struct mem_item *it)
 {
     size_t at;
@@ -218,7 +217,7 @@ static int mem_append(struct store *s, const struct store_batch *b,
     return rc;
 }
 
-/* Only append() changes events, and it runs in load()'s own thread. */
+/* Only append() changes events, and the same thread calls load(). */
 static int mem_load(struct store *s,
                     int (*each)(void *arg, const struct store_event *event,
                                 struct error *err),

@@ -1,9 +1,9 @@
-/* archive_sqlite.c - jobs that the daemon keeps in mind no longer.
+/* archive_sqlite.c - read archived jobs, which the daemon has evicted from
+ * memory.
  *
- * They are looked up one by one, by an index, on the thread of whoever asks:
- * some 20 us for a key, 100 us for the events of a job. Lists are read a few
- * thousand rows at a time, 1 to 5 us for each.
- */
+ * Single jobs are looked up through an index, on the caller's thread: some 20
+ * us for a key, 100 us for the events of a job. Lists are read a few thousand
+ * rows at a time, 1 to 5 us for each. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const char removed[] =
     "SELECT ended_at, removed_at FROM removed WHERE job = ?1";
 static const char lines_of[] =
     "SELECT job, line FROM line WHERE job BETWEEN ?1 AND ?2 ORDER BY job";
-/* When a job ended is not always known. */
+/* The time of a job's end is not always known. */
 #define SINCE                          \
     " WHERE a.job > ?1 AND a.job < ?2" \
     " AND (?3 IS NULL OR a.ended_at >= ?3)"
@@ -86,7 +86,7 @@ void archive_close(struct archive *a)
         close_reader(&a->readers[i]);
 }
 
-/* One that nobody uses, or the last. */
+/* Takes a reader that is free, or else the last one. */
 static struct archive_reader *take(struct archive *a)
 {
     for (int i = 0; i < ARCHIVE_READERS - 1; i++)
@@ -116,7 +116,7 @@ int archive_events(struct archive *a, uint64_t first, uint64_t last,
     return rc;
 }
 
-/* Of what is there and of what was removed. */
+/* The maximum over present and removed rows. */
 #define LAST(column, table, was)                                       \
     "SELECT max((SELECT coalesce(max(" column "), 0) FROM " table ")," \
     " (SELECT coalesce(max(" was "), 0) FROM removed))"

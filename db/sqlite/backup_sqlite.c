@@ -1,11 +1,10 @@
-/* backup_sqlite.c - a copy of a store that is in use; see store.h.
+/* backup_sqlite.c - a consistent copy of a store that is in use; see store.h.
  *
  * Each database is read in one transaction of its own connection, so the copy
- * is of one moment and nobody waits for it. metrics.db comes first: what is
- * in it belongs to jobs that state.db, which is later, knows. The copies are
- * looked through, synced, and only then get the name that was asked for:
- * what has that name is whole.
- */
+ * is a snapshot and blocks no writer. metrics.db is copied first: state.db,
+ * copied later, has all jobs of its rows. The copies are verified and synced,
+ * and only then renamed to the requested name: an entry with that name is
+ * complete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -20,11 +19,12 @@
 #include "db/store.h"
 #include "jobs/base/buf.h"
 
-/* CHECK_STEPS of SQLite's machine are some milliseconds. Its look through the
- * pages of one table is one step, however long that takes. */
+/* CHECK_STEPS instructions of SQLite's virtual machine take some milliseconds.
+ * The check of one table's pages is a single instruction, however long it
+ * takes. */
 enum { SMALL_MAX = 64 << 20, STEP_PAGES = 4096, CHECK_STEPS = 100000 };
 
-/* Beside the databases: without them a state cannot go on. */
+/* Files next to the databases that a daemon needs to continue. */
 static const char *const small[] = {"secret", "admin.log", "first_id"};
 
 static int path_of(char *ret, size_t cap, const char *dir, const char *name,
@@ -56,8 +56,8 @@ static int give_up(struct error *err)
     return error_set(err, ERR_UNAVAIL, "the daemon is stopping");
 }
 
-/* In steps of 16 MiB. The transaction that the source has open keeps it as it
- * was from the first to the last of them. */
+/* Copies in steps of 16 MiB. The source's open transaction keeps the snapshot
+ * from the first to the last of them. */
 static int copy_pages(const struct db *from, const struct db *to,
                       const _Atomic bool *stop, struct error *err)
 {
@@ -73,14 +73,14 @@ static int copy_pages(const struct db *from, const struct db *to,
     return rc == SQLITE_DONE ? 0 : db_fail(to, "backup", err);
 }
 
-/* Of SQLite's, now and then; not 0: it stops what it does. */
+/* SQLite calls it at intervals; not 0: abort the statement. */
 static int look_up(void *stop)
 {
     return is_over(stop);
 }
 
-/* What was copied must be sound, or it is of no use one day. A copy is a file
- * alone, without a log beside it. */
+/* Verifies the copy: a damaged backup would be useless. A copy is a single
+ * file, without a log. */
 static int check_copy(const struct db *d, const _Atomic bool *stop,
                       struct error *err)
 {
@@ -95,7 +95,7 @@ static int check_copy(const struct db *d, const _Atomic bool *stop,
                            line);
 }
 
-/* As it is now, whatever is written to it until it is closed. */
+/* Opens a snapshot, which ignores later writes until it is closed. */
 static int open_moment(struct db *ret, const char *dir, const char *name,
                        struct error *err)
 {
@@ -125,8 +125,9 @@ static int copy_database(const struct db *from, const char *into,
     return rc == 0 ? sync_path(to_path, err) : -1;
 }
 
-/* Of one moment: rows are there before the end of their attempt is, so the log
- * is looked at first, and no job ends in the copy whose rows are not in it. */
+/* The rows of an attempt are stored before its end is, so the snapshot of the
+ * log is taken first: every job that has ended in the copy has its rows in
+ * it. */
 static int copy_databases(const char *dir, const char *into,
                           const _Atomic bool *stop, struct error *err)
 {
@@ -156,7 +157,7 @@ static int write_all(int fd, const struct buf *text)
     return fsync(fd);
 }
 
-/* One that is not there is not missed: a store without jobs has no secret. */
+/* A missing file is no error: a store without jobs has no secret. */
 static int copy_small(const char *dir, const char *into, const char *name,
                       struct error *err)
 {
@@ -182,7 +183,8 @@ static int copy_small(const char *dir, const char *into, const char *name,
     return rc;
 }
 
-/* Whoever is put back is to know it: scheduler/ctld/startup/restored_ids.h. */
+/* Marks the copy, so that a daemon that is started on it recognizes a restore:
+ * scheduler/ctld/startup/restored_ids.h. */
 static int write_mark(const char *into, struct error *err)
 {
     static const char text[] = "a copy by mgpu-admin backup\n";
@@ -232,7 +234,7 @@ int store_sqlite_backup(const char *dir, const char *dest,
         return error_set(err, ERR_CONFIG, "'%s' is too long", dest);
     if (lstat(dest, &st) == 0)
         return error_set(err, ERR_STATE, "'%s' is there already", dest);
-    backups_remove_part(part); /* of one that was cut short */
+    backups_remove_part(part); /* left by an interrupted backup */
     if (mkdir(part, 0700) < 0)
         return error_sys(err, errno, "make '%s'", part);
     int rc = fill(dir, part, stop, err);

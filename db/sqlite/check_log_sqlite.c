@@ -1,5 +1,5 @@
-/* check_log_sqlite.c - see check_log_sqlite.h; without the engine that wrote
- * the log. */
+/* check_log_sqlite.c - see check_log_sqlite.h; independent of the engine that
+ * wrote the log. */
 #include "db/sqlite/check_log_sqlite.h"
 
 #include <inttypes.h>
@@ -10,23 +10,25 @@
 
 #include "jobs/state.h"
 
-/* Ids are given one after the other, with steps after a restore. */
+/* Ids increase by one, with gaps after a restore. */
 enum { JOBS_MAX = 1 << 28, ID_STEP_MAX = 1 << 22 };
 
-struct fate { /* of one job, as far as the log was read */
+struct fate { /* one job, up to the event read last */
     enum job_state state;
     int32_t attempt, claims;
-    bool is_damaged; /* the daemon sets it apart: what follows says little */
+    bool is_damaged; /* the daemon quarantines it: its later events prove
+                      * little */
 };
 
-struct hold { /* of a GPU by an attempt */
+struct hold { /* a GPU held by an attempt */
     char name[80];
     int64_t job;
-    int64_t given_to, given_seq; /* another, before this one's end; 0: none */
+    int64_t given_to, given_seq; /* given to another attempt before this
+                                  * one's end; 0: no */
 };
 
 struct missing {                /* events */
-    int64_t jobs, n, sum, last; /* sum: of their numbers */
+    int64_t jobs, n, sum, last; /* sum: of the missing numbers */
 };
 
 struct check {
@@ -35,15 +37,14 @@ struct check {
     int64_t n_jobs;
     struct hold *holds; /* owned */
     size_t n_holds, cap_holds;
-    struct missing removed, missing; /* by what `removed` says; in the log */
+    struct missing removed, missing; /* by the table `removed`; in the log */
 };
 
 /* ---- I4: who has which GPU -------------------------------------------------
  *
- * That an attempt is over is written down when the last of its rows are
- * stored, and its devices may be another's by then. So it is wrong only when
- * it shows that it lived on.
- */
+ * The end of an attempt is recorded after the last of its rows are stored, and
+ * its GPUs may be another attempt's by then. So it is an error only if an event
+ * shows that the attempt lived on. */
 static void let_go(struct check *c, int64_t job)
 {
     size_t n = 0;
@@ -91,7 +92,7 @@ static void check_alive(const struct check *c, int64_t job, int64_t seq)
     }
 }
 
-/* "n1:0,1 n2:0"; a node without numbers says nothing of its GPUs. */
+/* "n1:0,1 n2:0"; a node without indexes names no GPU. */
 static int take_place(struct check *c, int64_t job, int64_t seq,
                       const char *place, struct error *err)
 {
@@ -116,7 +117,7 @@ struct event {
     int64_t seq, job;
     int32_t attempt;
     const char *name, *place;
-    bool is_readable; /* its detail */
+    bool is_readable; /* its detail is */
 };
 
 static void check_attempt(struct check *c, struct fate *f,
@@ -167,7 +168,7 @@ static int check_event(struct check *c, const struct event *e,
         f->is_damaged = true;
     }
     if (job_state_next(f->state, ev, &to, &why) < 0) {
-        /* What follows a damage need not fit it. */
+        /* Events after damage need not be consistent. */
         if (!f->is_damaged)
             finding(c->f, "%s: job %" PRId64 ": event %" PRId64 ": %s",
                     job_state_is_final(f->state) ? "I5" : "I6", e->job, e->seq,
@@ -184,7 +185,7 @@ static int check_event(struct check *c, const struct event *e,
     return ev == EV_GRANT ? take_place(c, e->job, e->seq, e->place, err) : 0;
 }
 
-/* A submit has what jobs are made of, an intent its devices. */
+/* A submit's detail has the job's spec, an intent's its GPUs. */
 static const char events[] =
     "SELECT seq, job, attempt, event,"
     " CASE WHEN detail IS NULL THEN event NOT IN ('submit', 'intent', 'claim')"
@@ -199,7 +200,7 @@ static const char events[] =
     "  THEN json_extract(detail, '$.place') END"
     " FROM event ORDER BY seq";
 
-/* Those between two that follow each other. */
+/* Counts the events missing between two consecutive ones. */
 static void miss(struct check *c, int64_t last, int64_t next)
 {
     int64_t n = next - last - 1;
@@ -209,7 +210,7 @@ static void miss(struct check *c, int64_t last, int64_t next)
     c->missing.sum += n * last + n * (n + 1) / 2;
 }
 
-/* What went with removed jobs is missing by right, and nothing else is. */
+/* Only the events of removed jobs may be missing. */
 static void check_missing(struct check *c, int64_t last)
 {
     if (c->removed.n == 0)
@@ -255,7 +256,7 @@ static int check_events(struct check *c, const struct db *d, struct error *err)
 
 /* ---- I2, and the rows -------------------------------------------------------
  */
-/* The tasks of a sweep share the key of the first. */
+/* The tasks of a sweep have the key of the first one. */
 static int check_keys(const struct check *c, const struct db *d,
                       struct error *err)
 {
@@ -359,7 +360,7 @@ static void check_one_archived(const struct check *c, int64_t job,
                 job);
 }
 
-/* Before version 3 there is none. */
+/* Schemas before version 3 have none. */
 static int check_archive(const struct check *c, const struct db *d,
                          struct error *err)
 {
@@ -390,7 +391,7 @@ static int check_archive(const struct check *c, const struct db *d,
 
 /* ---- removed jobs ----------------------------------------------------------
  */
-/* Before version 5 there are none. */
+/* Schemas before version 5 have none. */
 static int find_removed(struct check *c, const struct db *d, struct error *err)
 {
     int64_t version;
@@ -433,7 +434,7 @@ static int check_removed(const struct check *c, const struct db *d,
     return 0;
 }
 
-/* Of all that may be jobs; what is far beyond is of none. */
+/* Counts the ids that may be jobs; much higher ones are not. */
 static int count_jobs(struct check *c, const struct db *d, struct error *err)
 {
     char sql[200];

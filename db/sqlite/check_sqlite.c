@@ -1,9 +1,8 @@
-/* check_sqlite.c - whether a store is sound, in use or not; see store.h.
+/* check_sqlite.c - verify a store, in use or not; see store.h.
  *
- * SQLite knows whether its pages are; that the log makes sense is looked up in
- * check_log_sqlite.c, that rows are as they were written in check_sum_sqlite.c,
- * and that what lists read says the same in check_summary_sqlite.c.
- */
+ * SQLite checks its pages; check_log_sqlite.c verifies the event log,
+ * check_sum_sqlite.c the checksums of rows, and check_summary_sqlite.c the
+ * summary lines that lists show. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,9 +35,10 @@ static int open_one(const char *dir, struct db *d, const char *name,
     int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
     if (n < 0 || (size_t)n >= sizeof(path))
         return error_set(err, ERR_CONFIG, "'%s' is too long", dir);
-    if (access(path, F_OK) < 0) /* SQLite does not say why it cannot open it */
+    if (access(path, F_OK) < 0) /* SQLite does not report why it cannot open
+                                 * it */
         return error_sys(err, errno, "%s", name);
-    /* One moment for all that is read. */
+    /* One snapshot for all reads. */
     if (db_open(d, path, name, true, err) < 0)
         return -1;
     return db_exec(d, "BEGIN", err);
@@ -63,8 +63,8 @@ static int check_pages(struct findings *f, const struct db *d,
     return 0;
 }
 
-/* What was put back from a backup ends before the mark, as it should. A file of
- * a schema without "removed" has no mark that is further than its events.
+/* A restored backup may end before the mark. In a schema without `removed` the
+ * mark is never ahead of the events, so the second query does not run.
  * in  m  read before d was opened */
 static int check_mark(struct findings *f, const struct db *d, const char *dir,
                       const struct mark *m, struct error *err)
@@ -90,7 +90,7 @@ static int check_mark(struct findings *f, const struct db *d, const char *dir,
     return 0;
 }
 
-/* out  *ret_events  in its log; left alone when that cannot be read */
+/* out  *ret_events  in its log; unchanged if it cannot be read */
 static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
                        struct error *err)
 {
@@ -101,7 +101,7 @@ static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
         rc = schema_check(&d, &schema_state, err);
     if (rc == 0)
         rc = check_pages(f, &d, err);
-    /* The rest of a file that is no tree any more is noise. */
+    /* Further findings in a file with a broken tree are noise. */
     if (rc == 0 && f->n == 0) {
         rc = db_get_int(&d, "SELECT count(*) FROM event", ret_events, err);
         if (rc == 0)
@@ -117,9 +117,9 @@ static int check_state(struct findings *f, const char *dir, int64_t *ret_events,
     return rc;
 }
 
-/* It comes to be right after state.db, so one that is empty beside a log was
- * not so before: somebody, or a disk, has emptied it. A daemon would begin it
- * anew, and the curves would be gone without a word.
+/* metrics.db is created right after state.db, so an empty one next to a log of
+ * events was emptied, by a person or a disk. A daemon would start a new one,
+ * and lose the curves silently.
  * in  events  in the log of state.db */
 static int check_metrics(struct findings *f, const char *dir, int64_t events,
                          struct error *err)
@@ -139,8 +139,8 @@ static int check_metrics(struct findings *f, const char *dir, int64_t events,
     return rc;
 }
 
-/* What does not even open is a finding of its own, and the other is looked
- * at all the same. */
+/* A database that cannot be opened is a finding; the other one is checked all
+ * the same. */
 int store_sqlite_check(const char *dir,
                        void (*each)(void *arg, const char *finding), void *arg)
 {

@@ -1,14 +1,14 @@
 /* check_sum_sqlite.c - see check_sum_sqlite.h. The columns are in the order in
- * which store_sqlite.c puts them. */
+ * which store_sqlite.c writes them. */
 #include "db/sqlite/check_sum_sqlite.h"
 
 #include <string.h>
 
-/* The sum, and the n columns that it is over. */
+/* The checksum, and the n columns that it covers. */
 static const struct {
     const char *what, *sql;
     int n;
-    int64_t since; /* this version */
+    int64_t since; /* the first schema version with it */
 } tables[] = {
     {"event",
      "SELECT sum, seq, job, attempt, event, at, uid, detail FROM event"

@@ -1,10 +1,9 @@
 /* check_summary_sqlite.c - see check_summary_sqlite.h.
  *
- * A line is read instead of a job's events, so it must say what they say. Here
- * it is held against the job's rows, which check_log_sqlite.c and
- * check_sum_sqlite.c hold against the events, and against the events where the
- * rows do not have it.
- */
+ * Readers use a line instead of a job's events, so both must agree. The check
+ * compares it with the job's rows, which check_log_sqlite.c and
+ * check_sum_sqlite.c compare with the events, and with the events for members
+ * that the rows lack. */
 #include "db/sqlite/check_summary_sqlite.h"
 
 #include <inttypes.h>
@@ -17,7 +16,8 @@
 static const struct {
     const char *name;
     enum { TEXT, INT, REAL, YES } kind;
-    int64_t absent; /* the number that is left out; NULL means it, too */
+    int64_t absent; /* the number for which the member is omitted; NULL also
+                     * means that */
 } parts[] = {
     {"state", TEXT, 0},
     {"uid", INT, 0},
@@ -51,7 +51,8 @@ static const struct {
 enum { JOB, LINE, IS_ARCHIVED, HAS_SUBMIT, FIRST };
 enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-/* The last event is the one that ended it: of progress it alone speaks. */
+/* The last event is the one that ended the job: only that one has the
+ * progress. */
 #define SAID(name) " json_extract(e.detail, '$." name "')"
 #define ASKED(path) " json_extract(s.detail, '$." path "')"
 static const char lines[] =
@@ -110,7 +111,7 @@ static bool is_number(const struct member *m)
     return m->kind == MEMBER_INT || m->kind == MEMBER_REAL;
 }
 
-/* A number that is read from JSON by SQLite may be the one next to it. */
+/* SQLite may read a number from JSON as the neighbouring double. */
 static bool is_near(double a, double b)
 {
     return fabs(a - b) <= 1e-12 * fabs(b);
@@ -144,7 +145,7 @@ static bool is_same(size_t i, const struct member *m, sqlite3_stmt *st)
     return m->kind == MEMBER_INT && m->n == n;
 }
 
-/* The first that is not as it should be; NULL: there is none. */
+/* The first member that differs; NULL: none. */
 static const char *other_part(const struct members *m, sqlite3_stmt *st)
 {
     size_t known = 0;
@@ -168,7 +169,7 @@ static void check_line(struct findings *f, sqlite3_stmt *st)
         return;
     }
     if (!sqlite3_column_int(st, HAS_SUBMIT))
-        return; /* its events are damaged, which is said elsewhere */
+        return; /* its events are damaged; another check reports that */
     if (!text || members_read(text, &m) < 0) {
         finding(f, "job %lld: its line is damaged", job);
         return;
@@ -180,7 +181,7 @@ static void check_line(struct findings *f, sqlite3_stmt *st)
     members_clear(&m);
 }
 
-/* Before version 7 there are none. */
+/* Schemas before version 7 have none. */
 int check_lines(struct findings *f, const struct db *d, struct error *err)
 {
     sqlite3_stmt *st = NULL;

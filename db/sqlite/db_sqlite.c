@@ -1,4 +1,5 @@
-/* db_sqlite.c - see db_sqlite.h. */
+/* db_sqlite.c - open, run and close SQLite, translate its errors; see
+ * db_sqlite.h. */
 #include "db/sqlite/db_sqlite.h"
 
 #include <errno.h>
@@ -6,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An administrator's shell may hold a lock for a moment. No thread that calls
- * the store has anything better to do, but users wait for their answers: after
- * this the batch is refused with ERR_BUSY. */
+/* An administrator's shell may hold a lock for a moment. The threads that call
+ * the store have no other work, but users wait for their answers: after this
+ * time the batch is refused with ERR_BUSY. */
 enum { BUSY_TIMEOUT_MS = 1000 };
 
-/* The errno behind an I/O error, or 0. SQLite keeps it per file, and not
- * always where sqlite3_system_errno() looks. */
+/* The errno of an I/O error, or 0. SQLite stores it per file, and not always
+ * where sqlite3_system_errno() looks. */
 static int errno_of(sqlite3 *h)
 {
     sqlite3_file *wal = NULL;
@@ -75,7 +76,7 @@ int db_fail(const struct db *d, const char *what, struct error *err)
     int code = sqlite3_errcode(d->h) & 0xff;
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
         db_note_damage(d);
-    int e = errno_of(d->h); /* leaves the message alone */
+    int e = errno_of(d->h); /* does not change the message */
     return error_set(err, code_of(d->h, e), "%s: %s: %s%s%s", d->name, what,
                      text, e ? ": " : "", e ? strerrordesc_np(e) : "");
 }
@@ -87,7 +88,7 @@ int db_open(struct db *d, const char *path, const char *name, bool reader,
                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
 
     *d = (struct db){.name = name};
-    /* One thread at a time uses a connection: the store sees to that. */
+    /* One thread at a time uses a connection: the store ensures that. */
     if (sqlite3_open_v2(path, &d->h,
                         flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
                         NULL) != SQLITE_OK ||
@@ -179,7 +180,7 @@ int db_wal(const struct db *d, struct error *err)
         return error_set(err, ERR_CONFIG,
                          "%s: no WAL on this file system: choose a local disk",
                          d->name);
-    /* What a burst has let the log grow to is given back afterwards. */
+    /* Truncate the log after a burst has made it grow. */
     return db_exec(d, "PRAGMA journal_size_limit = 67108864", err);
 }
 
@@ -194,10 +195,10 @@ int db_prepare(const struct db *d, const char *sql, sqlite3_stmt **ret,
 
 int db_begin(const struct db *d, struct error *err)
 {
-    /* Left open when a rollback failed, as it may on a broken disk. */
+    /* A transaction stays open if its rollback failed, as on a broken disk. */
     db_rollback(d);
-    /* Not IMMEDIATE, which would lock attached files too. Every transaction
-     * here begins with a write, so the lock comes at once all the same. */
+    /* Not IMMEDIATE, which would lock attached files, too. Every transaction
+     * here begins with a write, so it takes the lock at once all the same. */
     if (sqlite3_exec(d->h, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         return db_fail(d, "begin", err);
     return 0;
@@ -221,7 +222,7 @@ void db_rollback(const struct db *d)
 
 static const uint64_t FNV_BASIS = 0xcbf29ce484222325u;
 
-/* The kind first: 1 is not "1", and no value is not an empty one. */
+/* Add the type first: 1 differs from "1", and NULL from "". */
 static uint64_t sum_bytes(uint64_t sum, char kind, const void *p, size_t n)
 {
     const uint64_t prime = 0x100000001b3u;

@@ -1,22 +1,23 @@
-/* purge_sqlite.c - metric rows of jobs that ended long ago leave metrics.db.
+/* purge_sqlite.c - delete metric rows of jobs that ended long ago from
+ * metrics.db.
  *
- * A piece is the rows of one job, from one place of each table on, in one
- * transaction: they lie side by side, so a thousand of them are some thirty
- * pages, and nobody who writes waits longer than for a batch of rows. There is
- * nothing to be resumed: whoever begins again finds what is left.
+ * A piece is the rows of one job, from one position of each table on, deleted
+ * in one transaction: they are adjacent, so a thousand of them take some thirty
+ * pages, and a writer waits no longer than for a batch of rows. A purge keeps
+ * no state across restarts: a new one finds the remaining rows.
  *
- * The pages go to the file's free list, from which new rows take theirs. The
- * file stays as long as it is; to give the space back to the disk it would
- * have to be written anew (VACUUM), or each page that moves twice.
- */
+ * The pages go to the file's free list, and new rows reuse them. The file keeps
+ * its size; to return the space to the disk, SQLite would have to rewrite it
+ * (VACUUM), or move each page twice. */
 #include <string.h>
 
 #include "db/sqlite/store_sqlite.h"
 
-/* Of one call: looking is 10 us each. */
+/* Per call: examining one takes 10 us. */
 enum { JOBS_MAX = 256 };
 
-/* By the columns of the key after the job. The last is no row of anybody's. */
+/* By the columns of the key after the job. The last one has no metrics, only
+ * one row per attempt. */
 // clang-format off
 #define TABLE(name, key, marks)                                               \
     "SELECT " key " FROM main." name " WHERE job = ?1 ORDER BY " key          \
@@ -71,7 +72,7 @@ void purge_close(struct purge *p)
     memset(p, 0, sizeof(*p));
 }
 
-/* 1: st is at a row; 0: there is none. */
+/* 1: st has a row; 0: no more rows. */
 static int step(const struct db *d, sqlite3_stmt *st, struct error *err)
 {
     int rc = sqlite3_step(st);
@@ -81,7 +82,7 @@ static int step(const struct db *d, sqlite3_stmt *st, struct error *err)
     return rc == SQLITE_DONE ? 0 : db_fail(d, "purge", err);
 }
 
-/* The first job from io on that has rows; 0: none has. */
+/* The first job from io on that has rows; 0: none. */
 static int find_next(const struct purge *p, const struct db *d, uint64_t *io,
                      struct error *err)
 {
@@ -117,7 +118,7 @@ static int delete_by(const struct db *d, sqlite3_stmt *st, struct error *err)
     return rc == SQLITE_DONE ? sqlite3_changes(d->h) : db_fail(d, "purge", err);
 }
 
-/* At most max rows of one table: returns how many, fewer when that is all. */
+/* Deletes at most max rows of one table; returns how many, fewer at its end. */
 static int delete_from(const struct purge *p, const struct db *d, int table,
                        uint64_t job, size_t max, struct error *err)
 {
@@ -157,7 +158,7 @@ static int delete_some(const struct purge *p, const struct db *d,
     return 0;
 }
 
-/* Until something went, or many were looked at. */
+/* Continues until it has deleted rows, or examined many jobs. */
 int purge_some(struct purge *p, const struct db *d, struct store_purge *io,
                struct error *err)
 {

@@ -1,10 +1,8 @@
-/* query_sqlite.c - reading the views.
+/* query_sqlite.c - read the rows of the views.
  *
- * A query is built from the constant words below and bound parameters. It
- * reads the tables that the views show, not the views: there the order is
- * that of a primary key, so that the last hundred rows of a long curve cost
- * a hundred rows.
- */
+ * A query is built from the constant words below and bound parameters. It reads
+ * the tables behind the views, not the views: their order is that of a primary
+ * key, so the last hundred rows of a long curve cost a hundred rows. */
 #include <string.h>
 
 #include "db/sqlite/store_sqlite.h"
@@ -13,7 +11,7 @@
 
 static const struct source {
     const char *table;
-    const char *key;      /* what `after` is compared with */
+    const char *key;      /* the column compared with `after` */
     const char *order[5]; /* the primary key */
 } sources[VIEW_N] = {
     [VIEW_JOB] = {"job", "job", {"job"}},
@@ -37,7 +35,7 @@ static int add_columns(struct buf *sql, enum store_view view, struct error *err)
     const char *const *c = views[view].columns;
 
     for (int i = 0; i < VIEW_COLUMNS_MAX && c[i]; i++) {
-        /* As v_metric has it: -1 stands for none in the primary key. */
+        /* As in v_metric: -1 stands for NULL in the primary key. */
         bool none = view == VIEW_METRIC && strcmp(c[i], "iteration") == 0;
         if (buf_addf(sql, err, none ? "%snullif(t.%s, -1) AS %s" : "%st.%s",
                      i ? ", " : "SELECT ", c[i], c[i]) < 0)
@@ -56,8 +54,8 @@ static int add_order(struct buf *sql, const struct source *src, bool backwards,
     return 0;
 }
 
-/* Parameters: 1 job, 2 attempt, 3 rank, 4 after, 5 limit; only those that
- * the query names. */
+/* Parameters: 1 job, 2 attempt, 3 rank, 4 after, 5 limit; the SQL has only
+ * those that the query sets. */
 static int build(struct buf *sql, const struct store_query *q,
                  struct error *err)
 {
@@ -92,8 +90,8 @@ static int build(struct buf *sql, const struct store_query *q,
                                               : add_order(sql, src, false, err);
 }
 
-/* Binding a number that the query does not name is an error to SQLite only
- * when it is above the highest one that it does. */
+/* SQLite allows to bind a parameter that the SQL lacks, if it is not above the
+ * highest one that the SQL has. */
 static int bind(sqlite3_stmt *st, const struct store_query *q)
 {
     const int64_t values[] = {(int64_t)q->job, q->attempt, q->rank, q->after,

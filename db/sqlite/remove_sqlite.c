@@ -1,9 +1,8 @@
-/* remove_sqlite.c - archived jobs leave state.db for good; see store.h.
+/* remove_sqlite.c - delete archived jobs from state.db; see store.h.
  *
- * All that is known of a job goes in one transaction, and a row of `removed`
- * says so: with it the numbers that are missing in the log are accounted for,
- * and none is given again.
- */
+ * One transaction deletes all rows of a job and adds a row to `removed`, which
+ * accounts for the missing numbers in the log, and keeps them from being
+ * assigned again. */
 #include "db/sqlite/store_sqlite.h"
 
 enum { KEEP = 0, EVENTS, JOB, ATTEMPTS, ARCHIVED, LINE, STEPS };

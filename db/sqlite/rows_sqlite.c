@@ -1,11 +1,10 @@
-/* rows_sqlite.c - metric rows into metrics.db.
+/* rows_sqlite.c - insert metric rows into metrics.db.
  *
  * One transaction per call, WAL with synchronous=NORMAL: a commit writes and
- * does not wait for the disk. A crash of the process loses nothing then; a
- * crash of the machine loses what came after the last sync, which the
- * workers' spools still have. rows() syncs when the last sync is a second
- * old; whoever stops calling it calls sync_rows().
- */
+ * does not wait for the disk. A crash of the process then loses nothing; a
+ * crash of the machine loses the rows since the last sync, which the workers'
+ * spools still have. rows() syncs if the last sync is a second old; a caller
+ * that stops calling rows() calls sync_rows(). */
 #include <math.h>
 #include <string.h>
 
@@ -210,8 +209,8 @@ int rows_purge(struct rows *r, struct store_purge *io, struct error *err)
     return rc;
 }
 
-/* state.db is attached to copy an attempt's class and size from it; nothing
- * writes to it here. */
+/* state.db is attached to copy an attempt's class and size from it; this
+ * connection does not write to it. */
 static int attach_state(struct rows *r, const char *path, struct error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -239,7 +238,7 @@ int rows_open(struct rows *r, const char *path, const char *state_path,
         /* 32 MiB: a checkpoint each second or so at full speed */
         db_exec(d,
                 "PRAGMA synchronous = NORMAL;"
-                /* else pages that rows have left are written once more */
+                /* otherwise pages of deleted rows are written once more */
                 "PRAGMA secure_delete = OFF;"
                 "PRAGMA wal_autocheckpoint = 8192",
                 err) < 0 ||

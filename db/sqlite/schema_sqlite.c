@@ -1,10 +1,9 @@
 /* schema_sqlite.c - see schema_sqlite.h.
  *
- * A schema is its numbered files, which the assembler puts into the program
- * as they are. Each ends by setting user_version to its number, so that a
- * file's version is how many of them it has seen. A step that users have
- * run is never edited: a change is a new file and a new line below.
- */
+ * A schema consists of numbered files, which the assembler embeds in the
+ * program. Each ends by setting user_version to its number, so a file's version
+ * is the number of steps that it has run. Never edit a step that users have
+ * run: add a new file and a new line below. */
 #include "db/sqlite/schema_sqlite.h"
 
 #include <string.h>
@@ -30,7 +29,7 @@ enum { STEPS_MAX = 16 };
 
 struct schema {
     int64_t application_id;       /* as the first step sets it */
-    int64_t check_max_bytes;      /* above: no quick_check */
+    int64_t check_max_bytes;      /* larger files: no quick_check */
     const char *steps[STEPS_MAX]; /* NULL after the last */
 };
 
@@ -42,9 +41,9 @@ const struct schema schema_state = {
               schema_state_007},
 };
 
-/* quick_check reads all of a file, 0.5 GB a second at best. A daemon must
- * not be away for minutes on account of old curves; SQLite finds damage in
- * them when it gets there. */
+/* quick_check reads the whole file, 0.5 GB a second at best. A daemon must not
+ * be down for minutes because of old curves; SQLite reports damage when it
+ * reads the damaged page. */
 const struct schema schema_metrics = {
     .application_id = 0x6d67706d,
     .check_max_bytes = 512 << 20,

@@ -1,4 +1,5 @@
-/* schema_sqlite.h - which schema a file has, and how it gets the newest. */
+/* schema_sqlite.h - check a file's schema version, and migrate it to the
+ * newest. */
 #ifndef MGPU_DB_SQLITE_SCHEMA_SQLITE_H
 #define MGPU_DB_SQLITE_SCHEMA_SQLITE_H
 
@@ -7,13 +8,13 @@
 struct schema; /* db/schema/NNN-<name>.sql, in order */
 extern const struct schema schema_state, schema_metrics;
 
-/* Reads only: a file that is not ours stays as it is.
+/* Only reads: does not change a file that is not ours.
  * err  ERR_CONFIG a newer version, or another program's database;
  *      ERR_IO damaged, with quick_check's first line */
 int schema_check(const struct db *d, const struct schema *s,
                  struct error *err) MUST_CHECK;
 
-/* All missing steps in one transaction. */
+/* Runs all missing steps in one transaction. */
 int schema_migrate(const struct db *d, const struct schema *s,
                    struct error *err) MUST_CHECK;
 

@@ -1,15 +1,14 @@
-/* store_sqlite.c - state.db and metrics.db in one directory.
+/* store_sqlite.c - the SQLite store: state.db and metrics.db in one directory.
  *
- * state.db is the truth: WAL, synchronous=FULL, one transaction per batch,
- * so one fsync makes a whole batch durable. metrics.db is next to it because
- * its stream of rows must not wait for that, nor hold it up (rows_sqlite.c).
- * Queries go through connections of their own (query_sqlite.c).
+ * state.db is authoritative: WAL, synchronous=FULL, one transaction per batch,
+ * so one fsync makes a whole batch durable. metrics.db is a separate file
+ * because its stream of rows must neither wait for these fsyncs nor delay them
+ * (rows_sqlite.c). Queries use connections of their own (query_sqlite.c).
  *
- * Failures: a transaction that fails is rolled back and nothing was stored;
- * the next one is tried afresh, so a disk that was full and no longer is
- * needs no restart. Never open(2) a database file here or in a test while a
- * store is open: closing it drops the locks of the whole process on it.
- */
+ * Failures: a failed transaction is rolled back and stores nothing; the next
+ * one starts afresh, so a full disk that gets space again needs no restart.
+ * Never open(2) a database file here or in a test while a store is open:
+ * closing it drops all locks of the process on it. */
 #include "db/sqlite/store_sqlite.h"
 
 #include <errno.h>
@@ -251,8 +250,8 @@ int events_each(const struct db *d, sqlite3_stmt *st,
     return failed;
 }
 
-/* Of most jobs that ended long ago nothing but an index is read: the events
- * begin with the first of a job that is not archived. */
+/* For most jobs that ended long ago only an index is read: the scan of events
+ * begins with the first job that is not archived. */
 static int sqlite_load(struct store *base,
                        int (*each)(void *arg, const struct store_event *event,
                                    struct error *err),
@@ -325,7 +324,7 @@ static int sqlite_removed(struct store *base, uint64_t job,
 
 /* ---- the other members --------------------------------------------------- */
 
-/* After a call that metrics.db has answered with rc, which is returned. */
+/* Handles rc of a call of metrics.db, and returns it. */
 static int marked(struct store_sqlite *s, int rc)
 {
     if (rc < 0 && s->rows.is_damaged && !s->is_marked)
@@ -389,7 +388,7 @@ static void sqlite_destroy(struct store *base)
         close(s->mark_fd);
     }
     if (s->lock_fd >= 0)
-        close(s->lock_fd); /* last: now another may come */
+        close(s->lock_fd); /* last: now another store may open the directory */
     free(s->dir);
     free(s);
 }
@@ -420,8 +419,8 @@ static off_t size_of(const char *path)
     return stat(path, &st) == 0 ? st.st_size : 0;
 }
 
-/* state.db comes to be before metrics.db. The other way round it was lost,
- * and starting again at job 1 would drop that job's rows as duplicates. */
+/* state.db is created before metrics.db. If only metrics.db exists, state.db
+ * was lost, and starting again at job 1 would drop new rows as duplicates. */
 static int check_pair(const char *state, const char *metrics, struct error *err)
 {
     if (size_of(state) == 0 && size_of(metrics) > 0)
@@ -439,7 +438,7 @@ static int state_open(struct store_sqlite *s, const char *path,
 
     if (db_open(&s->state, path, "state.db", false, err) < 0 ||
         schema_check(d, &schema_state, err) < 0 || db_wal(d, err) < 0 ||
-        /* Of what was removed nothing is to be read in the file. */
+        /* Overwrite deleted data, so that it cannot be read from the file. */
         db_exec(d, "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON",
                 err) < 0 ||
         schema_migrate(d, &schema_state, err) < 0 ||
@@ -468,7 +467,8 @@ static int state_open(struct store_sqlite *s, const char *path,
     return 0;
 }
 
-/* One that is damaged makes way for a new one: jobs run without its rows. */
+/* A damaged one is put aside and replaced by a new one: jobs run without its
+ * rows. */
 static int metrics_open(struct store_sqlite *s, const char *path,
                         const char *state_path, struct error *err)
 {
@@ -511,7 +511,7 @@ static int open_all(struct store_sqlite *s, struct error *err)
     return rc;
 }
 
-/* The names of new files are on disk once their directory is. */
+/* The names of new files are durable once their directory is synced. */
 static int sync_dir(const char *dir, struct error *err)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* store_sqlite.h - what the files of the SQLite store share. */
+/* store_sqlite.h - internals shared by the files of the SQLite store. */
 #ifndef MGPU_DB_SQLITE_STORE_SQLITE_H
 #define MGPU_DB_SQLITE_STORE_SQLITE_H
 
@@ -7,16 +7,17 @@
 #include "db/sqlite/db_sqlite.h"
 #include "db/store.h"
 
-/* A read-only connection, which any thread may use while it holds the lock.
- * A snapshot lasts for one query, so that readers never hold back the WAL. */
+/* A read-only connection, which any thread may use while it holds the lock. A
+ * snapshot lasts for one query, so that readers never block the WAL's
+ * checkpoint. */
 struct reader {
     pthread_mutex_t lock;
     struct db db;
 };
 
-/* Looking into the archive: readers of its own, so that who looks a job up does
- * not wait for who reads a million rows. Two of them: the daemon looks single
- * jobs up where it must not wait, and reads lists of them where it may. */
+/* Readers of the archive, separate so that a lookup of one job does not wait
+ * for a query of a million rows. There are two: the daemon looks up single jobs
+ * on its main thread, and reads lists on worker threads. */
 struct archive_reader {
     pthread_mutex_t lock;
     struct db db;
@@ -28,15 +29,15 @@ struct archive {
     struct archive_reader readers[ARCHIVE_READERS];
 };
 
-/* Statements of purge_sqlite.c, from the first call on; NULL before. */
+/* Statements of purge_sqlite.c, prepared at the first call; NULL before. */
 enum { PURGE_TABLES = 5 };
 struct purge {
     sqlite3_stmt *edge[PURGE_TABLES], *below[PURGE_TABLES], *all[PURGE_TABLES];
     sqlite3_stmt *next, *ended;
 };
 
-/* Writing metrics.db; used by the thread that calls rows(), and locked all
- * the same, so that sync_rows() may come from another. */
+/* The writer of metrics.db. The thread that calls rows() uses it; it has a lock
+ * all the same, so that another thread may call sync_rows(). */
 struct rows {
     pthread_mutex_t lock;
     struct db db; /* state.db is attached as "state", for reading */
@@ -44,7 +45,8 @@ struct rows {
     struct purge purge;
     bool unsynced;
     double synced_s;         /* monotonic */
-    _Atomic bool is_damaged; /* found by this connection, or by its reader */
+    _Atomic bool is_damaged; /* this connection or its reader has found
+                              * damage */
 };
 
 struct store_sqlite {
@@ -54,20 +56,21 @@ struct store_sqlite {
     struct db state; /* used by the thread that calls append() */
     sqlite3_stmt *event, *job, *attempt, *archived, *line;
     uint64_t seq;                  /* of the last event */
-    uint64_t last_job, synced_job; /* the highest, and that of the last sync
-                                      of the mark */
+    uint64_t last_job, synced_job; /* the highest one, and the highest at the
+                                    * mark's last sync */
     int mark_fd;
     struct rows rows;
     struct reader state_reader, metrics_reader;
     struct archive archive;
-    _Atomic bool is_marked; /* metrics.db, to be put aside by the next open */
+    _Atomic bool is_marked; /* metrics.db has to be put aside at the next
+                             * open */
 };
 
-/* What the row says that st, of "SELECT " EVENT_COLUMNS, is at. What an event
- * of no known kind means is for whoever folds it to say. */
+/* Decodes the current row of st, a "SELECT " EVENT_COLUMNS. The caller of the
+ * fold handles events of an unknown kind. */
 #define EVENT_COLUMNS "seq, job, attempt, event, at, uid, detail"
 struct store_event event_of_row(sqlite3_stmt *st);
-/* All rows of st, which is made ready for the next time.
+/* Passes all rows of st to each(), and resets st.
  * err  of each(), or of the file */
 int events_each(const struct db *d, sqlite3_stmt *st,
                 int (*each)(void *arg, const struct store_event *event,
@@ -77,7 +80,7 @@ int events_each(const struct db *d, sqlite3_stmt *st,
 /* ---- archive_sqlite.c --------------------------------------------------- */
 int archive_open(struct archive *a, const char *path,
                  struct error *err) MUST_CHECK;
-void archive_close(struct archive *a); /* fine on a zeroed struct */
+void archive_close(struct archive *a); /* no effect on a zeroed struct */
 int archive_events(struct archive *a, uint64_t first, uint64_t last,
                    int (*each)(void *arg, const struct store_event *event,
                                struct error *err),
@@ -98,7 +101,7 @@ int archive_removed(struct archive *a, uint64_t job, struct store_removed *ret,
 
 int rows_open(struct rows *r, const char *path, const char *state_path,
               struct error *err) MUST_CHECK;
-void rows_close(struct rows *r); /* syncs; fine on a zeroed struct */
+void rows_close(struct rows *r); /* syncs; no effect on a zeroed struct */
 int rows_insert(struct rows *r, uint64_t job, int32_t attempt,
                 const struct metric_row *rows, size_t n, size_t *ret_new,
                 struct error *err) MUST_CHECK;
@@ -107,19 +110,19 @@ int rows_purge(struct rows *r, struct store_purge *io,
                struct error *err) MUST_CHECK;
 
 /* ---- remove_sqlite.c ----------------------------------------------------- */
-/* As remove_jobs() of the store. */
+/* Implements the store's remove_jobs(). */
 int remove_jobs(const struct db *d, const uint64_t *jobs, size_t n, double at_s,
                 struct error *err) MUST_CHECK;
 
 /* ---- purge_sqlite.c ------------------------------------------------------ */
-/* d: of struct rows, whose lock is held */
+/* d: of struct rows; the caller holds its lock */
 int purge_some(struct purge *p, const struct db *d, struct store_purge *io,
                struct error *err) MUST_CHECK;
-void purge_close(struct purge *p); /* fine on a zeroed struct */
+void purge_close(struct purge *p); /* no effect on a zeroed struct */
 
 /* ---- query_sqlite.c ------------------------------------------------------ */
-/* Column i of the row that st is at; its name and text are borrowed until the
- * next step. */
+/* Column i of st's current row; its name and text are borrowed until the next
+ * step. */
 struct store_cell cell_of(sqlite3_stmt *st, int i);
 int reader_open(struct reader *r, const char *path, const char *name,
                 struct error *err) MUST_CHECK;
